@@ -1,0 +1,63 @@
+# Weir.  Users type make; Meson does the work (meson.build).
+#
+#   make              build/weir, build/libweir.so, build/libweir.a
+#   make run          build, and show every algorithm over one burst of traffic
+#   make test         build, and run all tests, again under ASan + UBSan and under TSan
+#   make check        what takes longer: more seeds, more kills, the fuzzers for a while
+#   make bench        the figures, peers beside us
+#   make fuzz         every fuzzer for FUZZ_SECONDS (60) each
+#   make mutants      flip comparisons and constants in lib/algo and see that a test notices
+#   make pictures     draw docs/*.svg from the real code
+#   make amalgamation build/amalgamation/weir.c and weir.h
+#   make install      to PREFIX (/usr/local), under DESTDIR if set
+
+BUILD  = build
+PREFIX = /usr/local
+FUZZ_SECONDS = 60
+SETUP  = meson setup --prefix=$(PREFIX)
+
+.PHONY: all run test check bench fuzz mutants pictures amalgamation install clean
+.DEFAULT_GOAL = all
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet
+
+$(BUILD)/build.ninja:
+	@scripts/packages.sh build
+	@$(SETUP) $(BUILD) >/dev/null
+
+run: all
+	@$(BUILD)/weir demo
+
+test:
+	@scripts/packages.sh build test
+	@scripts/test.sh
+
+check:
+	@scripts/packages.sh build test
+	@scripts/test.sh --long
+
+bench: all
+	@scripts/packages.sh build bench
+	@bench/run.sh $(BUILD)
+
+fuzz:
+	@scripts/packages.sh build test
+	@scripts/fuzz.sh $(FUZZ_SECONDS)
+
+mutants:
+	@scripts/packages.sh build test
+	@scripts/mutants.py
+
+pictures: all
+	@scripts/pictures.py $(BUILD)
+
+amalgamation:
+	@scripts/packages.sh build
+	@scripts/amalgamation.py $(BUILD)/amalgamation
+
+install: all
+	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet
+
+clean:
+	@rm -rf $(BUILD)

@@ -1,0 +1,21 @@
+#!/bin/sh
+# packages.sh GROUP... -- install the Debian packages of these groups (packages.txt) that are missing.
+set -eu
+list=$(dirname "$0")/../packages.txt
+missing=
+for group in "$@"; do
+    for package in $(awk -v g="$group" '$1 !~ /^#/ && $2 == g { print $1 }' "$list"); do
+        status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
+        [ "$status" = "install ok installed" ] || missing="$missing $package"
+    done
+done
+[ -n "$missing" ] || exit 0
+if ! command -v apt-get >/dev/null; then
+    echo "weir: please install:$missing" >&2
+    exit 1
+fi
+as_root=
+[ "$(id -u)" = 0 ] || as_root=sudo
+echo "weir: installing$missing"
+$as_root apt-get update -qq
+DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends $missing >/dev/null

@@ -1,0 +1,300 @@
+/* weir.h -- rate limits in a few nanoseconds, by key, in one process or shared by every process of a host.
+ *
+ * This header is the manual.  It has two floors; take the lowest one that serves you.
+ *
+ *   floor 1   you hold the state    weir_plan_create, weir_step
+ *   floor 2   a table holds one     weir_table_create, weir_limiter_create, weir_take
+ *
+ * The words, the same everywhere:
+ *
+ *   limit     what somebody writes: "300 per 60 s"
+ *   plan      a limit, checked and compiled; never changes, may be shared by threads
+ *   state     what one key has used: a few bytes, and all zeros is a fresh one
+ *   table     where the states of many keys live; slot: the place of one
+ *   limiter   a plan at work in a table, under a name
+ *   ask       key + cost + time + how long the caller can wait
+ *   decision  the answer
+ *
+ * Four promises:
+ *
+ *   1. Never too much.    The bound of every algorithm is in docs/algorithms.md, and a test proves it.
+ *   2. Never too little.  A fresh key gets its whole burst; what is free is granted at once.
+ *   3. "No" changes nothing, and says until when.  decision.retry is exact, or WEIR_NEVER.
+ *   4. Deciding never fails.  Only the functions that return int can.
+ *
+ * Setup can fail: those functions return 0 or a negative weir_code, say why in a struct weir_error (which may be NULL), and leave *out
+ * untouched.  Deciding cannot: those functions return a bool.  A bug in the caller (a NULL where none may be) asserts.
+ *
+ * Threads: everything may be called from many threads at once, except create and destroy of one object against its own use.
+ */
+#ifndef WEIR_H
+#define WEIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#error "Weir needs POSIX"
+#elif defined(__GNUC__)
+#define WEIR_API __attribute__((visibility("default")))
+#else
+#define WEIR_API
+#endif
+
+#define WEIR_VERSION "0.1.0"
+#define WEIR_VERSION_NUMBER 100 /* major * 10000 + minor * 100 + patch */
+
+WEIR_API const char *weir_version(void); /* of the library that is running */
+
+/* ---------------------------------------------------------------- time ---- */
+
+/* Nanoseconds: a point or a span.  Points may lie on any axis that begins at or after 0 (a point before 0 counts as 0); all asks on one key must use the same one.
+ * weir_table_now() gives a good one.  An ask that is late by up to a second (threads overtake each other) is treated as of the latest
+ * moment the key has seen; a clock that steps back further is followed, and neither gives anything away nor locks a key out. */
+typedef int64_t weir_time;
+
+#define WEIR_NEVER INT64_MAX   /* decision.retry: this ask can never be granted */
+#define WEIR_FOREVER INT64_MAX /* ask.wait_max: the caller waits as long as it takes */
+
+#define WEIR_MICROSECOND ((weir_time)1000)
+#define WEIR_MILLISECOND ((weir_time)1000000)
+#define WEIR_SECOND ((weir_time)1000000000)
+
+/* --------------------------------------------------------------- errors ---- */
+
+enum weir_code {
+    WEIR_OK = 0,
+    WEIR_INVALID = -1,   /* what was asked for makes no sense; the text says what would */
+    WEIR_NO_MEMORY = -2, /* malloc or mmap refused, or a region is too small */
+    WEIR_SYSTEM = -3,    /* a system call failed; the text names it */
+    WEIR_CORRUPT = -4,   /* a table's bytes are not what this version wrote */
+    WEIR_EXISTS = -5,    /* a limiter of that name is there already, with another limit */
+};
+
+struct weir_error {
+    int column;     /* 1 is the first character of a parsed text; 0: does not apply */
+    char text[244]; /* one line, no newline */
+};
+
+/* --------------------------------------------------------------- limits ---- */
+
+/* A limit as a person means it.  Zero in a member means its default, so name only what you need:
+ *
+ *     struct weir_limit l = { .count = 300, .period = 60 * WEIR_SECOND };
+ */
+struct weir_limit {
+    const char *algorithm; /* a name from weir_algorithms(); NULL: "token-bucket" */
+    int64_t count;         /* this many ... */
+    weir_time period;      /* ... in this time */
+    int64_t burst;         /* the most that can pass at one instant after a rest; 0: count (leaky-bucket with a queue: 1) */
+    int64_t queue;         /* leaky-bucket: this many units may wait their turn; 0: a meter; WEIR_NO_QUEUE: a shaper where none may wait */
+    int32_t buckets;       /* sliding-window: parts of the window; 0: 10 */
+    bool align_first;      /* fixed-window: a window starts with the first ask, not at a multiple of the period */
+    bool loose;            /* sliding-window: the partly expired bucket is forgotten (Sentinel's rule: up to twice the limit in a period) */
+    weir_time warmup;      /* warm-up: time from cold to warm; 0: the period */
+    int32_t cold;          /* warm-up: how many times slower a cold key is; 0: 3 */
+};
+
+#define WEIR_NO_QUEUE ((int64_t)-1)
+
+/* The short syntax:  COUNT[r]/PERIOD [burst N] [queue N] [buckets=N] [align=first] [rule=loose] [warmup=TIME] [cold=N]
+ * with an algorithm's name in front if you like.  PERIOD is a time ("5s", "1m", "500ms"), a bare number of seconds ("60") or a bare
+ * unit ("s", "m", "h", "d", "w").    300/60    100/5s    10r/s    6r/m    1000/h burst 50    gcra 5/1m burst 3
+ * On an error, error->column points at the character.  A member of *out that the text does not name is set to 0. */
+WEIR_API int weir_limit_parse(struct weir_limit *out, const char *text, struct weir_error *error);
+
+/* Writes the limit so that weir_limit_parse gives the same one back; returns the length as snprintf does. */
+WEIR_API int weir_limit_print(char *out, size_t size, const struct weir_limit *limit);
+
+/* A time as people write it: "250ms", "1h", "90s"; a bare number is seconds. */
+WEIR_API int weir_time_parse(weir_time *out, const char *text, struct weir_error *error);
+WEIR_API int weir_time_print(char *out, size_t size, weir_time time);
+
+/* The algorithms' names, ended by NULL; and one line on what each is for. */
+WEIR_API const char *const *weir_algorithms(void);
+WEIR_API const char *weir_algorithm_summary(const char *name);
+
+/* -------------------------------------------------- asks and decisions ---- */
+
+struct weir_key {
+    const void *bytes;
+    size_t len;
+};
+
+struct weir_ask {
+    struct weir_key key; /* floor 1 does not look at it */
+    int64_t cost;        /* units; 0 asks without taking */
+    weir_time wait_max;  /* how long the caller can wait; if the wait is no longer, it is granted and decision.wait says how long */
+    weir_time now;       /* the time of the ask */
+};
+
+enum weir_reason {
+    WEIR_GRANTED = 0,
+    WEIR_LIMITED = 1, /* not now; decision.retry says when */
+    WEIR_TOO_BIG = 2, /* more than the limit can ever pass at once */
+    WEIR_BAD_ASK = 3, /* a negative cost: a mistake, refused for ever; use weir_give to give back */
+};
+
+WEIR_API const char *weir_reason_name(enum weir_reason reason); /* "granted", "limited", "too-big", "bad-ask" */
+
+struct weir_decision {
+    bool allowed;
+    uint8_t reason;    /* enum weir_reason */
+    uint16_t item;     /* weir_take_all: which item refused, or is the tightest when allowed */
+    int64_t limit;     /* the most that can pass at one instant after a rest */
+    int64_t remaining; /* what could be taken right now, after this ask */
+    weir_time wait;    /* granted: use it after this long (0 unless wait_max allowed more) */
+    weir_time retry;   /* refused: the same ask passes after exactly this long if nobody else asks; or WEIR_NEVER */
+    weir_time reset;   /* until the key is as good as fresh */
+};
+
+/* ------------------------------------------- floor 1: you hold the state ---- */
+
+struct weir_plan;
+
+WEIR_API int weir_plan_create(struct weir_plan **out, const struct weir_limit *limit, struct weir_error *error);
+WEIR_API void weir_plan_destroy(struct weir_plan *plan);
+
+/* Bytes of one key's state: 16 for all but sliding-window and sliding-log.  Align it to 8, set it to zeros, and it is fresh. */
+WEIR_API size_t weir_plan_state_size(const struct weir_plan *plan);
+
+/* The step: reads no clock, takes no lock, allocates nothing.  One thread at a time per state. */
+WEIR_API bool weir_step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, struct weir_decision *decision);
+
+/* The same answer, and the state untouched. */
+WEIR_API bool weir_step_peek(const struct weir_plan *plan, const void *state, const struct weir_ask *ask, struct weir_decision *decision);
+
+/* Gives back ask->cost units that were taken before; never lifts a key above full. */
+WEIR_API void weir_step_give(const struct weir_plan *plan, void *state, const struct weir_ask *ask);
+
+/* From this moment on the state equals a fresh one. */
+WEIR_API weir_time weir_step_idle_at(const struct weir_plan *plan, const void *state);
+
+/* The limit changes at `now`: writes to `to` (of the new plan's size, not overlapping) what `from` has used. The algorithm stays. */
+WEIR_API void weir_step_change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now);
+
+/* ------------------------------------- floor 2: a table holds the states ---- */
+
+/* A region of fixed size: no malloc, no rehash, no lock on the way of a decision.  Private to the process, or shared by all processes that
+ * open the same path.  When it is full the idlest key goes: for nothing if it had nothing left to forget, counted in
+ * stats.evicted_early if it had. */
+struct weir_table;
+
+struct weir_table_options {
+    const char *path;  /* a file, created if it is not there; in /dev/shm for memory only.  NULL: private to this process */
+    int64_t keys;      /* room for this many keys; 0: 65536.  Costs 38.4 bytes a key, or 19.2 if narrow */
+    int64_t slab;      /* bytes for sliding-window and sliding-log states; 0: 16 MiB; only what is used takes memory */
+    bool narrow;       /* 16-byte slots, for gcra, token-bucket and leaky-bucket at rates whose price is a whole number of ns (docs/shm.md) */
+    unsigned mode;     /* permissions of a new file; 0: 0600 */
+};
+
+/* Creates a table, or, if the path has one already, attaches to it (its own sizes stay). */
+WEIR_API int weir_table_create(struct weir_table **out, const struct weir_table_options *options, struct weir_error *error);
+
+/* Attaches to one that another process made. Checks the format; refuses with a reason what it does not understand. */
+WEIR_API int weir_table_attach(struct weir_table **out, const char *path, struct weir_error *error);
+
+/* Leaves the table.  The file stays.  Destroy its limiters first. */
+WEIR_API void weir_table_destroy(struct weir_table *table);
+
+/* The time on the table's own axis: nanoseconds since 1970 when the host booted or the table was made, and from then on by a clock that never steps.
+ * The same in every process that shares the table; goes on where it was after a reboot. */
+WEIR_API weir_time weir_table_now(const struct weir_table *table);
+
+struct weir_table_stats {
+    int64_t slots;         /* places for keys */
+    int64_t keys;          /* places in use, idle keys among them */
+    int64_t live;          /* of these, keys that are not as good as fresh; -1 unless asked for */
+    int64_t bytes;         /* of the whole region */
+    int64_t limiters;
+    int64_t evicted_idle;  /* keys that made room and had nothing to forget */
+    int64_t evicted_early; /* keys that made room before their time: the table is too small */
+    int64_t recovered;     /* decisions that a killed process left half done, and another put right */
+    bool narrow;
+};
+
+/* Counting `live` reads every slot: pass now = -1 to leave it out. */
+WEIR_API void weir_table_stats(const struct weir_table *table, weir_time now, struct weir_table_stats *out);
+
+/* A limit at work in a table.  Processes that share the table and use the same name share the states. */
+struct weir_limiter;
+
+/* Joins the limiter of that name if it has the same limit; WEIR_EXISTS if it has another (see weir_limiter_change).
+ * `keys`, for sliding-window and sliding-log only: room for this many keys in the slab; 0: 1024. */
+WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name, const struct weir_limit *limit, int64_t keys,
+                                 struct weir_error *error);
+WEIR_API void weir_limiter_destroy(struct weir_limiter *limiter);
+
+/* The limit changes for all processes at `now`; every key keeps what it has used.  The algorithm must stay the same. */
+WEIR_API int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *limit, weir_time now, struct weir_error *error);
+
+/* The i-th limiter of a table, for listings; false when there is none.  The texts are copied. */
+struct weir_limiter_info {
+    char name[64];
+    char limit[128];
+    int64_t changes;
+};
+WEIR_API bool weir_table_limiter(const struct weir_table *table, int64_t i, struct weir_limiter_info *out);
+
+/*     if (!weir_take(api, &(struct weir_ask){ .key = user, .cost = 1, .now = now }, &d)) return reject(429, d.retry);
+ * With wait_max > 0 a grant may lie in the future: use it decision.wait later. */
+WEIR_API bool weir_take(struct weir_limiter *limiter, const struct weir_ask *ask, struct weir_decision *decision);
+
+/* As take, but nothing is consumed. */
+WEIR_API bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask, struct weir_decision *decision);
+
+/* Gives back ask->cost units taken before. */
+WEIR_API void weir_give(struct weir_limiter *limiter, const struct weir_ask *ask);
+
+/* Many asks on any limiters, or several limits on one ask. */
+struct weir_item {
+    struct weir_limiter *limiter;
+    struct weir_ask ask;
+};
+
+/* Decides n items, each for itself, in order, hiding the memory's latency; returns how many were granted. */
+WEIR_API size_t weir_take_many(const struct weir_item *items, size_t n, struct weir_decision *decisions);
+
+/* All or nothing: every item is taken, or none is, whatever other threads and processes do meanwhile.  When refused, decision.item names
+ * the first that refused and decision.retry is the longest retry of all; when allowed, decision.item is the tightest (least remaining)
+ * and decision.wait the longest wait.  The items must share one table, and there are at most WEIR_ALL_MAX of them. */
+#define WEIR_ALL_MAX 128
+WEIR_API bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision *decision);
+
+/* Reserve an estimate now, settle with the true cost when it is known.  A reservation that nobody settles within its lifetime expires: the
+ * estimate stands as what was used, and nothing is left to clean up. */
+struct weir_reservation {
+    struct weir_limiter *limiter;
+    struct weir_key key; /* points to the caller's bytes: they must live until settle */
+    int64_t cost;
+    weir_time expires; /* 0: settled, or never granted */
+};
+WEIR_API bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask, weir_time lifetime, struct weir_reservation *out,
+                           struct weir_decision *decision);
+
+/* Gives back what was not used, or charges what was used beyond the estimate (work that is done is charged even if the limit is spent: the key then owes).
+ * False, and nothing happens, if it was settled before or has expired. */
+WEIR_API bool weir_settle(struct weir_reservation *reservation, int64_t true_cost, weir_time now);
+
+/* A clock that can be injected, so that tests jump instead of sleeping. */
+struct weir_clock {
+    weir_time (*now)(void *context);
+    void (*sleep)(void *context, weir_time span);
+    void *context;
+};
+
+/* The table's clock and a real sleep. */
+WEIR_API struct weir_clock weir_table_clock(struct weir_table *table);
+
+/* Takes, and sleeps until it may be used: at most ask->wait_max.  False, at once, if that is not enough.  ask->now is ignored: the clock is asked. */
+WEIR_API bool weir_wait(struct weir_limiter *limiter, const struct weir_ask *ask, const struct weir_clock *clock, struct weir_decision *decision);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

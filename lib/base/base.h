@@ -1,0 +1,34 @@
+/* base.h -- what every room may use: errors, the clock, the keyed hash. */
+#ifndef WEIR_BASE_H
+#define WEIR_BASE_H
+
+#include "weir.h"
+
+__extension__ typedef unsigned __int128 weir__u128;
+__extension__ typedef __int128 weir__i128;
+
+/* error.c -- fills *error (which may be NULL) and returns the code, so that a caller can `return weir__fail(...)`. */
+int weir__fail(struct weir_error *error, enum weir_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int weir__fail_at(struct weir_error *error, int column, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int weir__fail_errno(struct weir_error *error, const char *what, const char *path); /* WEIR_SYSTEM, with strerror */
+
+/* clock.c -- the only file that reads a clock or waits for one. */
+weir_time weir__clock_monotonic(void); /* never steps; begins anew at boot */
+weir_time weir__clock_real(void);      /* since 1970; may step */
+void weir__clock_sleep(weir_time span);
+
+#define WEIR__BOOT_ID_SIZE 16
+void weir__clock_boot_id(unsigned char id[WEIR__BOOT_ID_SIZE]); /* another after each boot; zeros if the host does not tell */
+
+/* hash.c */
+#define WEIR__HASH_SECRETS 20
+
+struct weir__hash {
+    uint64_t tag;   /* tells keys apart */
+    uint64_t place; /* chooses a line; independent of the tag */
+};
+
+struct weir__hash weir__hash_key(const uint64_t secrets[WEIR__HASH_SECRETS], uint64_t salt, struct weir_key key);
+int weir__random_fill(void *out, size_t size); /* from the kernel; 0, or -1 with errno */
+
+#endif

@@ -1,0 +1,50 @@
+/* clock.c -- the only file that reads a clock.  Everything else gets the time as an argument. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/base.h"
+
+static weir_time read_clock(clockid_t id)
+{
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (weir_time)t.tv_sec * WEIR_SECOND + t.tv_nsec;
+}
+
+weir_time weir__clock_monotonic(void)
+{
+    return read_clock(CLOCK_BOOTTIME); /* goes on while the host is suspended, as a limit's period does */
+}
+
+weir_time weir__clock_real(void)
+{
+    return read_clock(CLOCK_REALTIME);
+}
+
+void weir__clock_sleep(weir_time span)
+{
+    weir_time until = weir__clock_monotonic() + span;
+    struct timespec t = { .tv_sec = (time_t)(until / WEIR_SECOND), .tv_nsec = (long)(until % WEIR_SECOND) };
+    while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &t, NULL) == EINTR)
+        ;
+}
+
+void weir__clock_boot_id(unsigned char id[WEIR__BOOT_ID_SIZE])
+{
+    memset(id, 0, WEIR__BOOT_ID_SIZE);
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (f == NULL)
+        return;
+    int digits = 0;
+    for (int c; digits < 2 * WEIR__BOOT_ID_SIZE && (c = fgetc(f)) != EOF;) {
+        if (!isxdigit(c))
+            continue;
+        int value = isdigit(c) ? c - '0' : tolower(c) - 'a' + 10;
+        id[digits / 2] = (unsigned char)(id[digits / 2] << 4 | value);
+        digits++;
+    }
+    fclose(f);
+}

@@ -1,0 +1,124 @@
+/* algo.h -- what an algorithm is: a row of five functions over a plan and a state.
+ *
+ * A state is plain bytes, and all zeros is a fresh one.  Its first eight bytes are a time, never negative: a table keeps the top bit for
+ * itself.  The functions must do something sane with any bytes at all, because a state may come from a damaged file.
+ */
+#ifndef WEIR_ALGO_H
+#define WEIR_ALGO_H
+
+#include "base/base.h"
+
+#define WEIR__STATE_SMALL ((size_t)16)
+
+/* An ask up to this late is one that was overtaken; later than this, the clock has stepped back. */
+#define WEIR__LATE_MAX WEIR_SECOND
+
+/* Division by a number known when the plan is made: a multiplication and a shift instead of the slowest instruction there is. */
+struct weir__divisor {
+    uint64_t by;
+    uint64_t reciprocal; /* floor((2^64 - 1) / by): never too large, and short by at most 1 in the quotient of a 64-bit number */
+};
+
+static inline struct weir__divisor weir__divisor_make(uint64_t by)
+{
+    return (struct weir__divisor){ .by = by, .reciprocal = UINT64_MAX / by };
+}
+
+static inline uint64_t weir__divide(uint64_t n, const struct weir__divisor *d)
+{
+    uint64_t q = (uint64_t)((weir__u128)n * d->reciprocal >> 64);
+    uint64_t rest = n - q * d->by;
+    while (rest >= d->by) { /* at most twice */
+        q++;
+        rest -= d->by;
+    }
+    return q;
+}
+
+static inline uint64_t weir__divide_up(uint64_t n, const struct weir__divisor *d)
+{
+    uint64_t q = weir__divide(n, d);
+    return q + (q * d->by != n);
+}
+
+struct weir__algo;
+
+/* Rates are exact: a unit costs period/count ns, kept as the fraction price/scale in lowest terms.  What a key owes is counted in parts of
+ * 1/scale ns, so that one unit is `price` parts, one ns is `scale` parts, and nothing is ever rounded. */
+struct weir_plan {
+    const struct weir__algo *algo;
+    struct weir_limit limit; /* as written, defaults filled in */
+    int64_t most;            /* the most units that can pass at one instant after a rest: decision.limit */
+    int64_t price;           /* parts a unit costs */
+    int64_t capacity;        /* parts a key may owe: most * price */
+    struct weir__divisor by_price, by_scale;
+    size_t state_size;
+    bool packs; /* the state can be kept in one word, see weir__pack */
+
+    /* of one algorithm each; a few words more do not matter, a plan is made once */
+    int64_t credit_free;                    /* leaky-bucket: parts that may be owed before an ask has to wait its turn */
+    struct weir__divisor by_period, by_bucket; /* windows */
+    int64_t ring;                           /* sliding-window: counters kept */
+    int stamp_size;                         /* sliding-log: bytes of a time stamp */
+    weir_time heat_warm, heat_range;        /* warm-up: the flat part and the sloping part of its trapezoid, as spans */
+};
+
+struct weir__algo {
+    const char *name;
+    const char *summary;
+    /* Checks the limit and fills in what is its own; the common part is there already. */
+    int (*prepare)(struct weir_plan *plan, struct weir_error *error);
+    /* Fills in the decision; changes the state only if `take`, and then only if granted (or the clock has stepped back). cost >= 0, now >= 0. */
+    bool (*step)(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d);
+    /* Gives back `units`, or charges them without asking if negative. */
+    void (*give)(const struct weir_plan *plan, void *state, int64_t units, weir_time now);
+    /* `from` under the old plan becomes `to` under the new one; `to` is zeroed. */
+    void (*change)(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now);
+    weir_time (*idle_at)(const struct weir_plan *plan, const void *state);
+};
+
+extern const struct weir__algo weir__fixed_window, weir__sliding_window, weir__sliding_log, weir__leaky_bucket, weir__token_bucket, weir__gcra,
+    weir__smooth, weir__warm_up;
+
+int weir__plan_make(struct weir_plan *plan, const struct weir_limit *limit, struct weir_error *error); /* in the caller's memory */
+bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b);
+int weir__algo_index(const char *name); /* its place in weir_algorithms(), or -1 */
+
+/* The step behind weir_step and the table: catches a bad ask, then asks the algorithm. */
+static inline bool weir__step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+{
+    bool bad = ask->cost < 0;
+    d->limit = plan->most;
+    d->item = 0;
+    d->wait = d->retry = 0;
+    if (__builtin_expect(bad || ask->now < 0 || ask->wait_max < 0, 0)) {
+        struct weir_ask mended = *ask;
+        mended.cost = bad ? 0 : ask->cost;
+        mended.now = ask->now < 0 ? 0 : ask->now;
+        mended.wait_max = ask->wait_max < 0 ? 0 : ask->wait_max;
+        d->allowed = plan->algo->step(plan, state, &mended, take && !bad, d) && !bad;
+        if (bad) {
+            d->reason = WEIR_BAD_ASK;
+            d->wait = 0;
+            d->retry = WEIR_NEVER;
+        }
+        return d->allowed;
+    }
+    return d->allowed = plan->algo->step(plan, state, ask, take, d);
+}
+
+static inline bool weir__refuse(struct weir_decision *d, weir_time retry)
+{
+    d->reason = retry == WEIR_NEVER ? WEIR_TOO_BIG : WEIR_LIMITED;
+    d->retry = retry;
+    return false;
+}
+
+static inline bool weir__grant(struct weir_decision *d, weir_time wait)
+{
+    d->reason = WEIR_GRANTED;
+    d->wait = wait;
+    return true;
+}
+
+#endif

@@ -1,0 +1,37 @@
+/* debt.c -- the parts of debt.h that are not on the way of every decision. */
+#include <inttypes.h>
+
+#include "algo/debt.h"
+
+int weir__debt_prepare(struct weir_plan *plan, int64_t most, struct weir_error *error)
+{
+    if (plan->price > WEIR__CAPACITY_MAX / most)
+        return weir__fail(error, WEIR_INVALID, "%" PRId64 " units at once is too many at this rate: exact arithmetic reaches to %" PRId64, most,
+                          WEIR__CAPACITY_MAX / plan->price);
+    plan->most = most;
+    plan->capacity = most * plan->price;
+    plan->packs = plan->by_scale.by == 1;
+    return WEIR_OK;
+}
+
+/* Parts for a number of units that nobody has checked, cut to what a debt can be. */
+static int64_t units_parts(const struct weir_plan *plan, int64_t units)
+{
+    weir__i128 parts = (weir__i128)units * plan->price;
+    return parts > WEIR__OWED_MAX ? WEIR__OWED_MAX : parts < -WEIR__OWED_MAX ? -WEIR__OWED_MAX : (int64_t)parts;
+}
+
+void weir__debt_give(const struct weir_plan *plan, void *state, int64_t units, weir_time now)
+{
+    struct weir__debt *s = state;
+    weir__debt_reckon(plan, s, now, 0);
+    int64_t owed = s->owed - units_parts(plan, units);
+    s->owed = owed < 0 ? 0 : owed > WEIR__OWED_MAX ? WEIR__OWED_MAX : owed;
+}
+
+weir_time weir__debt_idle_at(const struct weir_plan *plan, const void *state)
+{
+    const struct weir__debt *s = state;
+    weir_time at = s->at & INT64_MAX, span = weir__parts_time(plan, s->owed);
+    return s->owed <= 0 ? 0 : span > INT64_MAX - at ? INT64_MAX : at + span;
+}

@@ -1,0 +1,248 @@
+/* sliding-log.c -- so many in the last period, exactly: every admitted instant is kept.
+ *
+ * A ring of time stamps, one for each unit of the limit, so memory is bounded by it.  All stamps lie within one period, so each is kept in as
+ * few bytes as the period needs (5 for a minute, 6 for a day), as the low bytes of its instant, and read back from the newest one.
+ *
+ *     0  int64   seen     the latest moment this key has seen
+ *     8  int64   newest   the newest stamp in full; ahead of `seen` if asks were promised a later turn
+ *    16  uint32  first    where in the ring the oldest stamp is
+ *    20  uint32  used     how many stamps there are
+ *    24  stamps  count * 1 .. 8 bytes, little-endian, in ascending order
+ *     bound      count in any interval of one period; nothing is ever refused that this allows
+ *
+ * A refusal writes nothing: expired stamps are found by halving, and only dropped when a new one is written.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "algo/algo.h"
+
+#define STATE_MAX ((int64_t)1 << 30)
+
+struct state {
+    weir_time seen, newest;
+    uint32_t first, used;
+    unsigned char stamps[];
+};
+
+static int prepare(struct weir_plan *plan, struct weir_error *error)
+{
+    const struct weir_limit *l = &plan->limit;
+    int size = 1;
+    while (size < 8 && l->period >> (8 * size) != 0)
+        size++;
+    if (l->count > (STATE_MAX - (int64_t)sizeof(struct state)) / size)
+        return weir__fail(error, WEIR_INVALID, "a log of %" PRId64 " instants is too long: at most %" PRId64 "; sliding-window has no such bound",
+                          l->count, (STATE_MAX - (int64_t)sizeof(struct state)) / size);
+    plan->most = l->count;
+    plan->stamp_size = size;
+    plan->state_size = (sizeof(struct state) + (size_t)(l->count * size) + 7) & ~(size_t)7;
+    plan->packs = false;
+    return WEIR_OK;
+}
+
+/* A state's ring, its numbers within bounds whatever the bytes are. */
+struct ring {
+    weir_time seen, newest;
+    int64_t first, used;
+};
+
+static struct ring open_state(const struct weir_plan *plan, const struct state *s)
+{
+    int64_t count = plan->limit.count;
+    return (struct ring){ s->seen & INT64_MAX, s->newest & INT64_MAX, s->first % count, s->used > count ? count : s->used };
+}
+
+static void close_state(const struct ring *r, struct state *s)
+{
+    s->seen = r->seen;
+    s->newest = r->newest;
+    s->first = (uint32_t)r->first;
+    s->used = (uint32_t)r->used;
+}
+
+static size_t offset_of(const struct weir_plan *plan, const struct ring *r, int64_t i)
+{
+    int64_t at = r->first + i;
+    return (size_t)((at >= plan->limit.count ? at - plan->limit.count : at) * plan->stamp_size);
+}
+
+/* The i-th instant, 0 the oldest. */
+static weir_time stamp(const struct weir_plan *plan, const struct state *s, const struct ring *r, int64_t i)
+{
+    const unsigned char *p = s->stamps + offset_of(plan, r, i);
+    uint64_t low = 0, mask = plan->stamp_size == 8 ? UINT64_MAX : ((uint64_t)1 << (8 * plan->stamp_size)) - 1;
+    for (int byte = plan->stamp_size - 1; byte >= 0; byte--)
+        low = low << 8 | p[byte];
+    return r->newest - (weir_time)((((uint64_t)r->newest - low) & mask) & INT64_MAX);
+}
+
+static void set_stamp(const struct weir_plan *plan, struct state *s, const struct ring *r, int64_t i, weir_time t)
+{
+    unsigned char *p = s->stamps + offset_of(plan, r, i);
+    for (int byte = 0; byte < plan->stamp_size; byte++)
+        p[byte] = (unsigned char)((uint64_t)t >> (8 * byte));
+}
+
+/* How many stamps have left the period at t. */
+static int64_t expired(const struct weir_plan *plan, const struct state *s, const struct ring *r, weir_time t)
+{
+    weir_time edge = t - plan->limit.period;
+    int64_t low = 0, high = r->used;
+    if (r->used == 0 || stamp(plan, s, r, 0) > edge)
+        return 0;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (stamp(plan, s, r, middle) <= edge)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static weir_time gone_at(const struct weir_plan *plan, weir_time instant)
+{
+    return instant > INT64_MAX - plan->limit.period ? INT64_MAX : instant + plan->limit.period;
+}
+
+/* Drops what has expired at t and appends `units` stamps of t; the oldest make room if there are too many. */
+static void append(const struct weir_plan *plan, struct state *s, struct ring *r, weir_time t, int64_t units)
+{
+    int64_t count = plan->limit.count, drop = expired(plan, s, r, t);
+    if (r->used - drop + units > count)
+        drop = r->used + units - count;
+    r->first = (r->first + drop) % count;
+    r->used -= drop;
+    for (int64_t i = 0; i < units; i++)
+        set_stamp(plan, s, r, r->used + i, t);
+    r->used += units;
+    r->newest = t;
+    close_state(r, s);
+}
+
+/* The clock has stepped back: everything that counts is as if it had been taken now. */
+static void step_back(const struct weir_plan *plan, struct state *s, struct ring *r, weir_time now)
+{
+    int64_t live = r->used - expired(plan, s, r, r->seen);
+    *r = (struct ring){ .seen = now, .newest = now };
+    append(plan, s, r, now, live);
+}
+
+static void describe(const struct weir_plan *plan, const struct state *s, const struct ring *r, weir_time now, struct weir_decision *d)
+{
+    weir_time fresh = r->used == 0 ? 0 : gone_at(plan, r->newest);
+    d->remaining = plan->limit.count - (r->used - expired(plan, s, r, now));
+    d->reset = fresh > now ? fresh - now : 0;
+}
+
+/* The earliest moment from `from` on at which `cost` more fit. */
+static weir_time find_turn(const struct weir_plan *plan, const struct state *s, const struct ring *r, weir_time from, int64_t cost)
+{
+    int64_t must_go = r->used + cost - plan->limit.count;
+    if (must_go <= expired(plan, s, r, from))
+        return from;
+    return gone_at(plan, stamp(plan, s, r, must_go - 1));
+}
+
+static weir_time later(weir_time a, weir_time b)
+{
+    return a > b ? a : b;
+}
+
+/* A look at a key whose clock has stepped back, without moving anything. */
+static bool peek_stepped(const struct weir_plan *plan, const struct state *s, const struct ring *r, const struct weir_ask *ask,
+                         struct weir_decision *d)
+{
+    int64_t live = r->used - expired(plan, s, r, r->seen);
+    weir_time wait = live <= plan->limit.count - ask->cost ? 0 : plan->limit.period;
+    d->remaining = plan->limit.count - live;
+    d->reset = live > 0 ? plan->limit.period : 0;
+    if (ask->cost > plan->limit.count)
+        return weir__refuse(d, WEIR_NEVER);
+    return wait > ask->wait_max ? weir__refuse(d, wait - ask->wait_max) : weir__grant(d, wait);
+}
+
+static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+{
+    struct state *s = state;
+    struct ring r = open_state(plan, s);
+    if (r.seen - ask->now > WEIR__LATE_MAX) {
+        if (!take)
+            return peek_stepped(plan, s, &r, ask, d);
+        step_back(plan, s, &r, ask->now);
+    }
+    weir_time now = later(ask->now, r.seen);
+    if (ask->cost > plan->limit.count) {
+        describe(plan, s, &r, now, d);
+        return weir__refuse(d, WEIR_NEVER);
+    }
+    weir_time turn = find_turn(plan, s, &r, later(now, r.newest), ask->cost);
+    if (turn - now > ask->wait_max) {
+        describe(plan, s, &r, now, d);
+        return weir__refuse(d, turn - now - ask->wait_max);
+    }
+    if (take && ask->cost > 0) {
+        r.seen = now;
+        append(plan, s, &r, turn, ask->cost);
+        describe(plan, s, &r, now, d);
+    } else {
+        describe(plan, s, &r, now, d);
+        d->remaining = d->remaining > ask->cost ? d->remaining - ask->cost : 0;
+        if (ask->cost > 0)
+            d->reset = gone_at(plan, turn) - now;
+    }
+    return weir__grant(d, turn - now);
+}
+
+/* Gives back the newest; charges as of now. */
+static void give(const struct weir_plan *plan, void *state, int64_t units, weir_time now)
+{
+    struct state *s = state;
+    struct ring r = open_state(plan, s);
+    if (r.seen - now > WEIR__LATE_MAX)
+        step_back(plan, s, &r, now);
+    if (units < 0) {
+        r.seen = later(now, r.seen);
+        append(plan, s, &r, later(r.seen, r.newest), units < -plan->limit.count ? plan->limit.count : -units);
+        return;
+    }
+    int64_t left = units > r.used ? 0 : r.used - units;
+    weir_time newest = left > 0 ? stamp(plan, s, &r, left - 1) : 0;
+    r.used = left;
+    r.newest = newest;
+    close_state(&r, s);
+}
+
+/* Every instant stays; if the new limit is smaller, the newest that fit. */
+static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now)
+{
+    const struct state *old = from;
+    struct state *s = to;
+    struct ring before = open_state(old_plan, old), after = { 0 };
+    after.seen = later(now, before.seen);
+    int64_t gone = expired(old_plan, old, &before, after.seen);
+    if (before.used - gone > new_plan->limit.count)
+        gone = before.used - new_plan->limit.count;
+    for (int64_t i = gone; i < before.used; i++) {
+        weir_time t = stamp(old_plan, old, &before, i);
+        append(new_plan, s, &after, t < 0 ? 0 : t, 1);
+    }
+    close_state(&after, s);
+}
+
+static weir_time idle_at(const struct weir_plan *plan, const void *state)
+{
+    struct ring r = open_state(plan, state);
+    return r.used == 0 ? 0 : gone_at(plan, r.newest);
+}
+
+const struct weir__algo weir__sliding_log = {
+    .name = "sliding-log",
+    .summary = "so many in the last period, exactly: every admitted instant is kept",
+    .prepare = prepare,
+    .step = step,
+    .give = give,
+    .change = change,
+    .idle_at = idle_at,
+};

@@ -1,0 +1,266 @@
+/* sliding-window.c -- so many in the last period, counted in buckets.
+ *
+ * A ring of counters, one for each part of the period.  By default the bucket that has partly left the period counts in full, so no
+ * interval of one period, wherever it begins, admits more than the limit; what is lost is at most one bucket's width of time before capacity returns.
+ * With rule=loose that bucket is forgotten at once: Sentinel's LeapArray, which holds the limit only over period * (1 - 1/buckets) and
+ * admits up to twice the limit in a period.
+ *
+ *     0  int64   seen     the latest moment this key has seen
+ *     8  int64   head     index of the newest bucket: its time / width; ahead of `seen` if asks were promised a later turn
+ *    16  uint32  counts[buckets + 1], the bucket of index i at i modulo their number
+ *     bound      count in any interval of one period (loose: 2 * count)
+ *
+ * Where it deviates from Sentinel: check and count are one step; a late ask is counted, not lost; an ask larger than the limit is "never".
+ */
+#include <string.h>
+
+#include "algo/algo.h"
+
+#define BUCKETS_MAX 1000000
+
+struct state {
+    weir_time seen;
+    int64_t head;
+    uint32_t counts[];
+};
+
+static weir_time width(const struct weir_plan *plan)
+{
+    return (weir_time)plan->by_bucket.by;
+}
+
+static int prepare(struct weir_plan *plan, struct weir_error *error)
+{
+    struct weir_limit *l = &plan->limit;
+    l->buckets = l->buckets ? l->buckets : 10;
+    if (l->buckets < 1 || l->buckets > BUCKETS_MAX || l->buckets > l->period)
+        return weir__fail(error, WEIR_INVALID, "buckets must be from 1 to %d, and no more than the period has nanoseconds", BUCKETS_MAX);
+    if (l->count > UINT32_MAX)
+        return weir__fail(error, WEIR_INVALID, "a sliding window counts to 4294967295; take a shorter period or another algorithm");
+    if (l->period > INT64_MAX / 4)
+        return weir__fail(error, WEIR_INVALID, "the period is too long");
+    plan->most = l->count;
+    plan->by_bucket = weir__divisor_make((uint64_t)((l->period + l->buckets - 1) / l->buckets));
+    plan->ring = (int64_t)l->buckets + 1;
+    plan->state_size = (sizeof(struct state) + (size_t)plan->ring * sizeof(uint32_t) + 7) & ~(size_t)7;
+    plan->packs = false;
+    return WEIR_OK;
+}
+
+static int64_t bucket_of(const struct weir_plan *plan, weir_time t)
+{
+    return (int64_t)weir__divide((uint64_t)t, &plan->by_bucket);
+}
+
+static uint32_t *counter(const struct weir_plan *plan, const struct state *s, int64_t bucket)
+{
+    return (uint32_t *)&s->counts[bucket % plan->ring];
+}
+
+/* The oldest bucket that still counts at t. */
+static int64_t tail_at(const struct weir_plan *plan, weir_time t)
+{
+    int64_t tail = plan->limit.loose                ? bucket_of(plan, t) - plan->limit.buckets + 1
+                   : t < plan->limit.period ? 0
+                                            : bucket_of(plan, t - plan->limit.period);
+    return tail < 0 ? 0 : tail;
+}
+
+/* When a bucket stops counting. */
+static weir_time gone_at(const struct weir_plan *plan, int64_t bucket)
+{
+    weir__i128 t = plan->limit.loose ? ((weir__i128)bucket + plan->limit.buckets) * width(plan)
+                                     : ((weir__i128)bucket + 1) * width(plan) + plan->limit.period;
+    return t > INT64_MAX ? INT64_MAX : (weir_time)t;
+}
+
+static int64_t head_of(const struct weir_plan *plan, const struct state *s)
+{
+    int64_t most = INT64_MAX / width(plan) - plan->ring; /* a damaged state may hold anything */
+    return s->head < 0 ? 0 : s->head > most ? most : s->head;
+}
+
+/* Units in the buckets from `tail` to the head: what counts when tail is the oldest bucket that does. */
+static int64_t sum_from(const struct weir_plan *plan, const struct state *s, int64_t tail)
+{
+    int64_t head = head_of(plan, s), oldest = head - plan->ring + 1, sum = 0;
+    for (int64_t b = tail > oldest ? tail : oldest; b <= head; b++)
+        sum += b < 0 ? 0 : *counter(plan, s, b);
+    return sum;
+}
+
+/* The newest bucket that holds anything; -1 if none does. */
+static int64_t newest_used(const struct weir_plan *plan, const struct state *s)
+{
+    int64_t head = head_of(plan, s);
+    for (int64_t b = head; b >= 0 && b > head - plan->ring; b--)
+        if (*counter(plan, s, b) > 0)
+            return b;
+    return -1;
+}
+
+/* Moves the ring's head on to `bucket`, forgetting what it passes over. */
+static void advance(const struct weir_plan *plan, struct state *s, int64_t bucket)
+{
+    int64_t head = head_of(plan, s);
+    if (bucket - head >= plan->ring)
+        memset(s->counts, 0, (size_t)plan->ring * sizeof s->counts[0]);
+    else
+        for (int64_t b = head + 1; b <= bucket; b++)
+            *counter(plan, s, b) = 0;
+    s->head = bucket > head ? bucket : head;
+}
+
+static void add(uint32_t *count, int64_t units)
+{
+    int64_t sum = units > UINT32_MAX - (int64_t)*count ? UINT32_MAX : *count + units;
+    *count = (uint32_t)sum;
+}
+
+/* The clock has stepped back: everything that counts is as if it had been taken now. */
+static void step_back(const struct weir_plan *plan, struct state *s, weir_time now)
+{
+    int64_t total = sum_from(plan, s, tail_at(plan, s->seen));
+    memset(s->counts, 0, (size_t)plan->ring * sizeof s->counts[0]);
+    s->head = bucket_of(plan, now);
+    s->seen = now;
+    add(counter(plan, s, s->head), total);
+}
+
+/* The earliest moment from `from` on at which `cost` more units fit. */
+static weir_time find_turn(const struct weir_plan *plan, const struct state *s, weir_time from, int64_t cost)
+{
+    int64_t tail = tail_at(plan, from), sum = sum_from(plan, s, tail);
+    weir_time turn = from;
+    for (int64_t head = head_of(plan, s); sum > plan->limit.count - cost && tail <= head; tail++) {
+        uint32_t leaving = tail > head - plan->ring ? *counter(plan, s, tail) : 0;
+        sum -= leaving;
+        if (leaving > 0)
+            turn = gone_at(plan, tail);
+    }
+    return turn;
+}
+
+static void describe(const struct weir_plan *plan, const struct state *s, weir_time now, struct weir_decision *d)
+{
+    int64_t sum = sum_from(plan, s, tail_at(plan, now)), newest = newest_used(plan, s);
+    weir_time fresh = newest < 0 ? 0 : gone_at(plan, newest);
+    d->remaining = sum >= plan->limit.count ? 0 : plan->limit.count - sum;
+    d->reset = fresh > now ? fresh - now : 0;
+}
+
+/* The moment an ask counts as of: a late one as of the latest seen. */
+static weir_time moment(const struct state *s, weir_time now)
+{
+    weir_time seen = s->seen & INT64_MAX;
+    return now < seen && seen - now <= WEIR__LATE_MAX ? seen : now;
+}
+
+static weir_time later(weir_time a, weir_time b)
+{
+    return a > b ? a : b;
+}
+
+/* A look at a key whose clock has stepped back, without moving anything: all that counts would leave together. */
+static bool peek_stepped(const struct weir_plan *plan, const struct state *s, const struct weir_ask *ask, struct weir_decision *d)
+{
+    int64_t sum = sum_from(plan, s, tail_at(plan, s->seen & INT64_MAX));
+    weir_time wait = sum <= plan->limit.count - ask->cost ? 0 : gone_at(plan, bucket_of(plan, ask->now)) - ask->now;
+    d->remaining = sum >= plan->limit.count ? 0 : plan->limit.count - sum;
+    d->reset = sum > 0 ? gone_at(plan, bucket_of(plan, ask->now)) - ask->now : 0;
+    if (ask->cost > plan->limit.count)
+        return weir__refuse(d, WEIR_NEVER);
+    return wait > ask->wait_max ? weir__refuse(d, wait - ask->wait_max) : weir__grant(d, wait);
+}
+
+static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+{
+    struct state *s = state;
+    if ((s->seen & INT64_MAX) - ask->now > WEIR__LATE_MAX) {
+        if (!take)
+            return peek_stepped(plan, s, ask, d);
+        s->seen &= INT64_MAX;
+        step_back(plan, s, ask->now);
+    }
+    weir_time now = moment(s, ask->now);
+    if (ask->cost > plan->limit.count) {
+        describe(plan, s, now, d);
+        return weir__refuse(d, WEIR_NEVER);
+    }
+    weir_time turn = find_turn(plan, s, later(now, head_of(plan, s) * width(plan)), ask->cost);
+    if (turn - now > ask->wait_max) {
+        describe(plan, s, now, d);
+        return weir__refuse(d, turn - now - ask->wait_max);
+    }
+    if (take && ask->cost > 0) {
+        advance(plan, s, bucket_of(plan, turn));
+        s->seen = now;
+        add(counter(plan, s, s->head), ask->cost);
+        describe(plan, s, now, d);
+    } else {
+        describe(plan, s, now, d);
+        d->remaining = d->remaining > ask->cost ? d->remaining - ask->cost : 0;
+        if (ask->cost > 0)
+            d->reset = gone_at(plan, bucket_of(plan, turn)) - now;
+    }
+    return weir__grant(d, turn - now);
+}
+
+/* Gives back from the newest bucket on, which was the last to be filled; charges to the newest. */
+static void give(const struct weir_plan *plan, void *state, int64_t units, weir_time now)
+{
+    struct state *s = state;
+    s->seen &= INT64_MAX;
+    if (s->seen - now > WEIR__LATE_MAX)
+        step_back(plan, s, now);
+    if (units < 0) {
+        s->seen = moment(s, now);
+        advance(plan, s, bucket_of(plan, s->seen));
+        add(counter(plan, s, s->head), units == INT64_MIN ? INT64_MAX : -units);
+        return;
+    }
+    int64_t head = head_of(plan, s);
+    for (int64_t b = head; units > 0 && b >= 0 && b > head - plan->ring; b--) {
+        uint32_t *count = counter(plan, s, b);
+        uint32_t back = *count > units ? (uint32_t)units : *count;
+        *count -= back;
+        units -= back;
+    }
+    int64_t newest = newest_used(plan, s), present = bucket_of(plan, s->seen); /* a promise that was given back holds nobody up */
+    if (newest < head && present < head)
+        s->head = newest > present ? newest : present;
+}
+
+/* Each bucket's units go to the new bucket in which the old one ended. */
+static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now)
+{
+    const struct state *old = from;
+    struct state *s = to;
+    weir_time seen = moment(old, now);
+    int64_t head = head_of(old_plan, old), tail = tail_at(old_plan, seen), oldest = head - old_plan->ring + 1;
+    for (int64_t b = tail > oldest ? tail : oldest; b <= head; b++) {
+        weir_time ended = (b + 1) * width(old_plan) - 1;
+        weir_time started = b * width(old_plan);
+        if (b < 0 || *counter(old_plan, old, b) == 0)
+            continue;
+        advance(new_plan, s, bucket_of(new_plan, later(started, ended < seen ? ended : seen)));
+        add(counter(new_plan, s, s->head), *counter(old_plan, old, b));
+    }
+    s->seen = seen;
+}
+
+static weir_time idle_at(const struct weir_plan *plan, const void *state)
+{
+    int64_t newest = newest_used(plan, state);
+    return newest < 0 ? 0 : gone_at(plan, newest);
+}
+
+const struct weir__algo weir__sliding_window = {
+    .name = "sliding-window",
+    .summary = "so many in the last period, counted in buckets: never more in any period",
+    .prepare = prepare,
+    .step = step,
+    .give = give,
+    .change = change,
+    .idle_at = idle_at,
+};

@@ -1,0 +1,81 @@
+/* smooth.c -- the pre-borrowing bucket: an ask waits for the debt of those before it, and leaves its own cost to the next.
+ *
+ * So even a very large ask is let in at once by a key that owes nothing, and it is the following ones that wait.  Time that passes unused is
+ * saved up, to at most burst units' worth, and pays for later asks.
+ *
+ *     state   struct weir__debt (debt.h): owed > 0 is debt, owed < 0 is saved up
+ *     bound   counted at the moments of use, burst + rate * T plus the one ask that borrows, in any interval of length T
+ *
+ * Guava's RateLimiter ("SmoothBursty").  A state of zeros is one that owed nothing and had nothing saved at time 0, as a RateLimiter
+ * created then; so on any clock that has run for a while a fresh key has its burst saved up, as has one that was idle for long.
+ * Deviations: nothing is rounded to microseconds; the burst is a member of the limit, not one second's worth.
+ */
+#include "algo/debt.h"
+
+static int prepare(struct weir_plan *plan, struct weir_error *error)
+{
+    int code = weir__debt_prepare(plan, plan->limit.burst, error);
+    plan->packs = false; /* what is saved up would be lost */
+    return code;
+}
+
+static int64_t after_cost(const struct weir_plan *plan, int64_t owed, int64_t cost)
+{
+    weir__i128 after = (weir__i128)owed + (weir__i128)cost * plan->price;
+    return after > WEIR__OWED_MAX ? WEIR__OWED_MAX : (int64_t)after;
+}
+
+static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+{
+    struct weir__debt s = *(struct weir__debt *)state;
+    if (weir__debt_reckon(plan, &s, ask->now, -plan->capacity) && take)
+        *(struct weir__debt *)state = s;
+    weir_time wait = weir__parts_time(plan, s.owed);
+    bool granted = wait <= ask->wait_max;
+    if (granted)
+        s.owed = after_cost(plan, s.owed, ask->cost);
+    d->remaining = weir__parts_units(plan, -s.owed);
+    d->reset = weir__parts_time(plan, s.owed + plan->capacity);
+    if (!granted)
+        return weir__refuse(d, wait - ask->wait_max);
+    if (take && ask->cost > 0)
+        *(struct weir__debt *)state = s;
+    return weir__grant(d, wait);
+}
+
+static void give(const struct weir_plan *plan, void *state, int64_t units, weir_time now)
+{
+    struct weir__debt *s = state;
+    weir__debt_reckon(plan, s, now, -plan->capacity);
+    weir__i128 owed = (weir__i128)s->owed - (weir__i128)units * plan->price;
+    s->owed = owed < -plan->capacity ? -plan->capacity : owed > WEIR__OWED_MAX ? WEIR__OWED_MAX : (int64_t)owed;
+}
+
+/* As Guava: what was saved stays the same share of the most; debt stays the same time. */
+static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now)
+{
+    struct weir__debt *s = to;
+    *s = *(const struct weir__debt *)from;
+    weir__debt_reckon(old_plan, s, now, -old_plan->capacity);
+    s->owed = s->owed < 0 ? weir__scale_up(s->owed, new_plan->capacity, old_plan->capacity)
+                          : weir__scale_up(s->owed, (int64_t)new_plan->by_scale.by, (int64_t)old_plan->by_scale.by);
+}
+
+static weir_time idle_at(const struct weir_plan *plan, const void *state)
+{
+    struct weir__debt s = *(const struct weir__debt *)state;
+    weir_time at = s.at & INT64_MAX;
+    weir__debt_reckon(plan, &s, at, -plan->capacity); /* only cuts it to bounds */
+    weir_time span = weir__parts_time(plan, s.owed + plan->capacity);
+    return span > INT64_MAX - at ? INT64_MAX : at + span;
+}
+
+const struct weir__algo weir__smooth = {
+    .name = "smooth",
+    .summary = "pre-borrowing, as Guava's RateLimiter: an ask waits for the debt of those before it",
+    .prepare = prepare,
+    .step = step,
+    .give = give,
+    .change = change,
+    .idle_at = idle_at,
+};

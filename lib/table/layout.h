@@ -1,0 +1,114 @@
+/* layout.h -- the bytes of a table.  docs/shm.md draws them.
+ *
+ *     header          one page: format, sizes, secrets, then what changes
+ *     desks           locks for what is rare, 64 of 64 bytes
+ *     limiters        256 records of 1 KiB
+ *     slots           groups of 256 slots
+ *     slab            arrays of large slots, one for each limiter that needs them
+ *
+ * Offsets only, from the region's first byte; little-endian; all sizes fixed at birth.
+ */
+#ifndef WEIR_TABLE_LAYOUT_H
+#define WEIR_TABLE_LAYOUT_H
+
+#include <pthread.h>
+
+#include "algo/algo.h"
+
+#define WEIR__MAGIC "WEIRTABL"
+#define WEIR__FORMAT 1
+#define WEIR__ENDIAN 0x01020304u
+#define WEIR__PAGE 4096
+#define WEIR__LINE 64
+
+#define WEIR__DESKS 64
+#define WEIR__REGISTRY_DESK (WEIR__DESKS - 1) /* of the limiters' records; the others are the groups' */
+#define WEIR__LIMITERS_MAX 256
+#define WEIR__NAME_SIZE 64
+#define WEIR__PAST 8 /* limits of a limiter that are remembered, the present one among them */
+
+#define WEIR__GROUP_SLOTS 256
+#define WEIR__WINDOW_SLOTS 32 /* a key lies at most this far from its home */
+#define WEIR__KEYS_PER_GROUP 213 /* what a group is asked to hold: a filling of 5/6 */
+
+/* Set in the first word of a slot's state while the holder of the group's desk works on it.  States never use it: it would be a negative time. */
+#define WEIR__PIN ((uint64_t)1 << 63)
+
+struct weir__header {
+    /* written once */
+    char magic[8];
+    uint32_t format, endian;
+    uint64_t bytes;       /* of the region */
+    uint64_t slots_at;    /* offset of the first group */
+    uint64_t groups;
+    uint64_t slab_at, slab_bytes;
+    uint32_t slot_size;   /* 16 or 32 */
+    uint32_t header_size; /* sizeof(struct weir__header), so that a build with other types is noticed */
+    uint64_t secrets[WEIR__HASH_SECRETS];
+    uint64_t check;       /* of all the above */
+
+    /* changes, rarely */
+    _Alignas(WEIR__LINE) int64_t clock_offset; /* what to add to the monotonic clock */
+    int64_t clock_latest;                      /* the table's time when it was last attached or left */
+    unsigned char boot_id[WEIR__BOOT_ID_SIZE];
+    uint64_t slab_used;
+    uint64_t limiters;                         /* records in use */
+
+    _Alignas(WEIR__LINE) int64_t keys; /* slots in use */
+    int64_t evicted_idle, evicted_early, recovered;
+};
+
+struct weir__desk {
+    _Alignas(WEIR__LINE) pthread_mutex_t mutex; /* process-shared and robust; made anew when nobody is attached */
+};
+
+/* A limit in fixed-width numbers. */
+struct weir__limit_record {
+    int64_t count, period, burst, queue, buckets, align_first, loose, warmup, cold;
+    int64_t since; /* the time of the change that made it so */
+};
+
+struct weir__limiter_record {
+    char name[WEIR__NAME_SIZE];
+    uint32_t algorithm; /* index in weir_algorithms() */
+    uint32_t version;   /* of the limit: past[version % WEIR__PAST] is the present one */
+    uint64_t salt;
+    /* large states: an array of slots of their own */
+    uint64_t large_at, large_groups;
+    uint32_t large_stride, reserved;
+    struct weir__limit_record past[WEIR__PAST];
+    char pad[1024 - WEIR__NAME_SIZE - 40 - WEIR__PAST * sizeof(struct weir__limit_record)];
+};
+
+_Static_assert(sizeof(struct weir__header) <= WEIR__PAGE, "the header fits its page");
+_Static_assert(sizeof(struct weir__limiter_record) == 1024, "a limiter's record is 1 KiB");
+_Static_assert(sizeof(struct weir__desk) == WEIR__LINE, "a desk is a cache line");
+
+/* Narrow slot: four to a cache line. */
+struct weir__narrow {
+    uint64_t tag;  /* 0: empty */
+    uint64_t word; /* weir__pack */
+};
+
+/* Wide slot: two to a cache line.  `owner` is the limiter's id and the version of the limit that the state is kept under. */
+struct weir__wide {
+    _Alignas(16) uint64_t tag;
+    uint64_t owner;
+    uint64_t state[2];
+};
+
+/* Large slot: used only by whoever holds its group's desk. */
+struct weir__large {
+    uint64_t tag;
+    uint64_t state[]; /* weir_plan_state_size bytes */
+};
+
+#define WEIR__LARGE_GROUP 16
+
+#define WEIR__DESKS_AT ((uint64_t)WEIR__PAGE)
+#define WEIR__LIMITERS_AT (WEIR__DESKS_AT + WEIR__DESKS * sizeof(struct weir__desk))
+#define WEIR__SLOTS_AT (WEIR__LIMITERS_AT + WEIR__LIMITERS_MAX * sizeof(struct weir__limiter_record))
+
+_Static_assert(WEIR__SLOTS_AT % WEIR__PAGE == 0, "groups begin on a page");
+
+#endif

@@ -1,0 +1,401 @@
+/* limiter.c -- limits at work in a table: their records, shared by all processes, and what each process compiles from them.
+ *
+ * A record keeps the limit in numbers, not the plan: every process checks and compiles it for itself, so a damaged or hostile file can at
+ * worst set an odd limit.  A change writes the next of eight places and then the version, which is all that deciding threads look at.  Small
+ * states are brought over one by one as they are next used; large ones all at once, at their desks.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "table/table.h"
+
+#define LARGE_KEYS_DEFAULT 1024
+
+/* ------------------------------------------------ limits as numbers ---- */
+
+static struct weir__limit_record to_numbers(const struct weir_limit *l, weir_time since)
+{
+    return (struct weir__limit_record){ l->count, l->period, l->burst, l->queue, l->buckets, l->align_first, l->loose, l->warmup, l->cold, since };
+}
+
+static int32_t to_int32(int64_t n)
+{
+    return n > INT32_MAX ? INT32_MAX : n < INT32_MIN ? INT32_MIN : (int32_t)n;
+}
+
+static struct weir_limit from_numbers(uint32_t algorithm, const struct weir__limit_record *r)
+{
+    return (struct weir_limit){
+        .algorithm = weir_algorithms()[algorithm],
+        .count = r->count,
+        .period = r->period,
+        .burst = r->burst,
+        .queue = r->queue,
+        .buckets = to_int32(r->buckets),
+        .align_first = r->align_first != 0,
+        .loose = r->loose != 0,
+        .warmup = r->warmup,
+        .cold = to_int32(r->cold),
+    };
+}
+
+static size_t algorithms(void)
+{
+    size_t n = 0;
+    while (weir_algorithms()[n] != NULL)
+        n++;
+    return n;
+}
+
+/* Numbers that other processes may be writing, one by one. */
+static void load_numbers(struct weir__limit_record *out, const struct weir__limit_record *from)
+{
+    const int64_t *p = &from->count;
+    for (size_t i = 0; i < sizeof *out / sizeof(int64_t); i++)
+        (&out->count)[i] = __atomic_load_n(p + i, __ATOMIC_ACQUIRE);
+}
+
+static void store_numbers(struct weir__limit_record *to, const struct weir__limit_record *from)
+{
+    for (size_t i = 0; i < sizeof *to / sizeof(int64_t); i++)
+        __atomic_store_n(&to->count + i, (&from->count)[i], __ATOMIC_RELAXED);
+}
+
+static struct weir__limiter_record *record_at(const struct weir_table *table, uint64_t id)
+{
+    return (struct weir__limiter_record *)(void *)((unsigned char *)table->header + WEIR__LIMITERS_AT) + id;
+}
+
+static uint64_t stride_for(const struct weir_plan *plan)
+{
+    return (sizeof(struct weir__large) + plan->state_size + 15) & ~(uint64_t)15;
+}
+
+/* ------------------------------------------------------------- eras ---- */
+
+/* Whether the large slots that the record names lie in the slab and are large enough. */
+static bool large_fits(const struct weir_table *table, const struct weir__limiter_record *r, const struct weir_plan *plan)
+{
+    const struct weir__header *h = table->header;
+    if (plan->state_size <= WEIR__STATE_SMALL)
+        return r->large_groups == 0;
+    uint64_t group = WEIR__LARGE_GROUP * (uint64_t)r->large_stride;
+    return r->large_groups > 0 && r->large_stride >= stride_for(plan) && r->large_stride % 16 == 0 && r->large_at % 16 == 0 &&
+           r->large_at >= h->slab_at && r->large_at - h->slab_at <= h->slab_bytes &&
+           r->large_groups < (h->slab_bytes - (r->large_at - h->slab_at)) / group;
+}
+
+static struct weir__era *compile_era(const struct weir_table *table, uint32_t id, uint32_t version)
+{
+    const struct weir__limiter_record *r = record_at(table, id);
+    struct weir__limit_record numbers;
+    load_numbers(&numbers, &r->past[version % WEIR__PAST]);
+    if (r->algorithm >= algorithms())
+        return NULL;
+    struct weir_limit limit = from_numbers(r->algorithm, &numbers);
+    struct weir__era *era = calloc(1, sizeof *era);
+    if (era == NULL || weir__plan_make(&era->plan, &limit, NULL) != WEIR_OK || !large_fits(table, r, &era->plan) ||
+        (table->narrow && era->plan.state_size <= WEIR__STATE_SMALL && !era->plan.packs)) {
+        free(era);
+        return NULL;
+    }
+    era->since = numbers.since;
+    era->owner = (uint64_t)id << 32 | version;
+    return era;
+}
+
+static struct weir__era *find_era(const struct weir_limiter *limiter, uint32_t version)
+{
+    struct weir__era *era = limiter->era;
+    while (era != NULL && (uint32_t)era->owner != version)
+        era = era->older;
+    return era;
+}
+
+/* Compiles the versions between the newest this process knows and the record's.  If the record is damaged, or memory is out, the limit stays
+ * as it was: deciding does not fail. */
+const struct weir__era *weir__limiter_renew(struct weir_limiter *limiter)
+{
+    pthread_mutex_lock(&limiter->table->mutex);
+    uint32_t target = __atomic_load_n(&limiter->record->version, __ATOMIC_ACQUIRE), known = (uint32_t)limiter->era->owner;
+    uint32_t from = target - known > WEIR__PAST - 1 ? target - (WEIR__PAST - 1) : known + 1;
+    for (uint32_t version = from; version != target + 1; version++) {
+        struct weir__era *era = compile_era(limiter->table, limiter->id, version);
+        if (era == NULL)
+            continue;
+        era->older = limiter->era;
+        __atomic_store_n(&limiter->era, era, __ATOMIC_RELEASE);
+    }
+    const struct weir__era *era = limiter->era;
+    pthread_mutex_unlock(&limiter->table->mutex);
+    return era;
+}
+
+void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era, uint64_t owner, const uint64_t from[2], uint64_t to[2])
+{
+    uint64_t state[2] = { from[0], from[1] };
+    pthread_mutex_lock(&limiter->table->mutex);
+    const struct weir__era *old = find_era(limiter, (uint32_t)owner);
+    for (uint32_t version = (uint32_t)owner + 1; old != NULL && old != era; version++) {
+        const struct weir__era *next = version - (uint32_t)owner > WEIR__PAST ? era : find_era(limiter, version);
+        if (next == NULL)
+            continue; /* a version this process never saw */
+        weir_step_change(&old->plan, &next->plan, state, to, next->since);
+        state[0] = to[0];
+        state[1] = to[1];
+        old = next;
+    }
+    pthread_mutex_unlock(&limiter->table->mutex);
+    to[0] = state[0];
+    to[1] = state[1];
+}
+
+/* --------------------------------------------------- this process's ---- */
+
+static struct weir_limiter *open_limiter(struct weir_table *table, uint32_t id)
+{
+    struct weir__limiter_record *r = record_at(table, id);
+    struct weir_limiter *limiter = calloc(1, sizeof *limiter);
+    if (limiter == NULL)
+        return NULL;
+    *limiter = (struct weir_limiter){ .table = table, .record = r, .salt = r->salt, .id = id };
+    limiter->era = compile_era(table, id, __atomic_load_n(&r->version, __ATOMIC_ACQUIRE));
+    if (limiter->era == NULL) {
+        free(limiter);
+        return NULL;
+    }
+    limiter->large = limiter->era->plan.state_size > WEIR__STATE_SMALL;
+    return limiter;
+}
+
+struct weir_limiter *weir__limiter_by_id(struct weir_table *table, uint32_t id)
+{
+    if (id >= WEIR__LIMITERS_MAX || id >= __atomic_load_n(&table->header->limiters, __ATOMIC_ACQUIRE))
+        return NULL;
+    struct weir_limiter *limiter = __atomic_load_n(&table->limiters[id], __ATOMIC_ACQUIRE);
+    if (limiter != NULL)
+        return limiter;
+    pthread_mutex_lock(&table->mutex);
+    if (table->limiters[id] == NULL)
+        __atomic_store_n(&table->limiters[id], open_limiter(table, id), __ATOMIC_RELEASE);
+    limiter = table->limiters[id];
+    pthread_mutex_unlock(&table->mutex);
+    return limiter;
+}
+
+void weir__limiter_free(struct weir_limiter *limiter)
+{
+    if (limiter == NULL)
+        return;
+    for (struct weir__era *era = limiter->era, *older; era != NULL; era = older) {
+        older = era->older;
+        free(era);
+    }
+    free(limiter);
+}
+
+/* --------------------------------------------------------- creation ---- */
+
+/* Cuts an array of large slots off the slab.  For the holder of the registry's desk. */
+static int carve(struct weir_table *table, const struct weir_plan *plan, uint64_t groups, uint64_t *at, struct weir_error *error)
+{
+    struct weir__header *h = table->header;
+    uint64_t stride = stride_for(plan), left = h->slab_bytes - h->slab_used;
+    uint64_t most = left / (WEIR__LARGE_GROUP * stride);
+    if (groups >= most) /* one group more, for the slot of weir__large_fresh */
+        return weir__fail(error, WEIR_NO_MEMORY, "a key of this limit takes %" PRIu64 " bytes, and the table's slab has room for %" PRIu64
+                                                 " more keys, not %" PRIu64 "; make the table with a larger slab",
+                          stride, most > 0 ? (most - 1) * WEIR__LARGE_GROUP : 0, groups * WEIR__LARGE_GROUP);
+    uint64_t bytes = (groups + 1) * WEIR__LARGE_GROUP * stride;
+    *at = h->slab_at + h->slab_used;
+    int code = weir__table_commit(table, *at, bytes, error);
+    if (code == WEIR_OK)
+        h->slab_used += (bytes + WEIR__LINE - 1) & ~(uint64_t)(WEIR__LINE - 1);
+    return code;
+}
+
+static int write_record(struct weir_table *table, uint32_t id, const char *name, const struct weir_plan *plan, int64_t keys, struct weir_error *error)
+{
+    struct weir__limiter_record *r = record_at(table, id);
+    memset(r, 0, sizeof *r);
+    if (weir__random_fill(&r->salt, sizeof r->salt) != 0)
+        return weir__fail_errno(error, "cannot get random bytes for", name);
+    if (plan->state_size > WEIR__STATE_SMALL) {
+        int64_t wanted = keys > 0 ? keys : LARGE_KEYS_DEFAULT;
+        uint64_t groups = (uint64_t)wanted / WEIR__LARGE_GROUP + 1;
+        int code = carve(table, plan, groups, &r->large_at, error);
+        if (code)
+            return code;
+        r->large_groups = groups;
+        r->large_stride = (uint32_t)stride_for(plan);
+    }
+    memcpy(r->name, name, strlen(name));
+    r->algorithm = (uint32_t)weir__algo_index(plan->limit.algorithm);
+    r->past[0] = to_numbers(&plan->limit, 0);
+    return WEIR_OK;
+}
+
+static int check_name(const char *name, struct weir_error *error)
+{
+    size_t len = strlen(name);
+    if (len == 0 || len >= WEIR__NAME_SIZE)
+        return weir__fail(error, WEIR_INVALID, "a limiter's name has 1 to %d bytes, and this has %zu", WEIR__NAME_SIZE - 1, len);
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+            return weir__fail_at(error, (int)i + 1, "a limiter's name has no control characters");
+    return WEIR_OK;
+}
+
+static int fits_table(const struct weir_table *table, const struct weir_plan *plan, struct weir_error *error)
+{
+    if (!table->narrow || plan->packs || plan->state_size > WEIR__STATE_SMALL)
+        return WEIR_OK;
+    return weir__fail(error, WEIR_INVALID,
+                      "this limit does not fit a narrow table: that takes gcra, token-bucket or leaky-bucket at a rate whose period/count is a whole "
+                      "number of ns; make the table wide");
+}
+
+/* The id of the limiter of this name, or the number of limiters. */
+static uint32_t find_name(const struct weir_table *table, const char *name)
+{
+    uint32_t n = (uint32_t)__atomic_load_n(&table->header->limiters, __ATOMIC_ACQUIRE), id = 0;
+    while (id < n && strncmp(record_at(table, id)->name, name, WEIR__NAME_SIZE) != 0)
+        id++;
+    return id;
+}
+
+static int join_or_add(struct weir_limiter **out, struct weir_table *table, const char *name, const struct weir_plan *plan, int64_t keys,
+                       struct weir_error *error)
+{
+    uint32_t id = find_name(table, name);
+    bool add = id == __atomic_load_n(&table->header->limiters, __ATOMIC_ACQUIRE);
+    if (add) {
+        if (id == WEIR__LIMITERS_MAX)
+            return weir__fail(error, WEIR_NO_MEMORY, "the table has its %d limiters already", WEIR__LIMITERS_MAX);
+        int code = write_record(table, id, name, plan, keys, error);
+        if (code)
+            return code;
+        __atomic_store_n(&table->header->limiters, (uint64_t)id + 1, __ATOMIC_RELEASE);
+    }
+    struct weir_limiter *limiter = weir__limiter_by_id(table, id);
+    if (limiter == NULL)
+        return weir__fail(error, WEIR_CORRUPT, "the record of limiter '%s' makes no sense", name);
+    const struct weir_limit *present = &weir__limiter_era(limiter)->plan.limit;
+    if (!weir__limit_equal(present, &plan->limit)) {
+        char text[192];
+        weir_limit_print(text, sizeof text, present);
+        return weir__fail(error, WEIR_EXISTS, "limiter '%s' is there already, as %s", name, text);
+    }
+    *out = limiter;
+    return WEIR_OK;
+}
+
+int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name, const struct weir_limit *limit, int64_t keys,
+                        struct weir_error *error)
+{
+    struct weir_plan plan;
+    int code;
+    if ((code = check_name(name, error)) || (code = weir__plan_make(&plan, limit, error)) || (code = fits_table(table, &plan, error)))
+        return code;
+    weir__desk_lock(table, WEIR__REGISTRY_DESK);
+    code = join_or_add(out, table, name, &plan, keys, error);
+    weir__desk_unlock(table, WEIR__REGISTRY_DESK);
+    return code;
+}
+
+/* One object per name and process: it goes with the table. */
+void weir_limiter_destroy(struct weir_limiter *limiter)
+{
+    (void)limiter;
+}
+
+/* ----------------------------------------------------------- change ---- */
+
+static struct weir__large *large_slot(const struct weir_table *table, uint64_t at, uint64_t stride, uint64_t i)
+{
+    return (struct weir__large *)(void *)((unsigned char *)table->header + at + i * stride);
+}
+
+/* Every large state under the new plan, in place or in a new array of the same slots.  For the holder of all desks. */
+static int convert_large(struct weir_limiter *limiter, const struct weir_plan *old_plan, const struct weir_plan *new_plan, weir_time now,
+                         struct weir_error *error)
+{
+    struct weir__limiter_record *r = limiter->record;
+    struct weir_table *table = limiter->table;
+    uint64_t at = r->large_at, stride = r->large_stride;
+    void *copy = malloc(old_plan->state_size);
+    int code = copy == NULL ? weir__fail(error, WEIR_NO_MEMORY, "no memory to change the limit") : WEIR_OK;
+    if (code == WEIR_OK && stride_for(new_plan) > stride) {
+        stride = stride_for(new_plan);
+        code = carve(table, new_plan, r->large_groups, &at, error);
+    }
+    for (uint64_t i = 0; code == WEIR_OK && i < r->large_groups * WEIR__LARGE_GROUP; i++) {
+        struct weir__large *from = large_slot(table, r->large_at, r->large_stride, i), *to = large_slot(table, at, stride, i);
+        if (from->tag == 0)
+            continue;
+        memcpy(copy, from->state, old_plan->state_size);
+        to->tag = from->tag;
+        weir_step_change(old_plan, new_plan, copy, to->state, now);
+    }
+    if (code == WEIR_OK) {
+        r->large_at = at;
+        r->large_stride = (uint32_t)stride;
+    }
+    free(copy);
+    return code;
+}
+
+static int change_locked(struct weir_limiter *limiter, const struct weir_plan *plan, weir_time now, struct weir_error *error)
+{
+    struct weir__limiter_record *r = limiter->record;
+    const struct weir_plan *present = &weir__limiter_era(limiter)->plan;
+    if (weir__limit_equal(&present->limit, &plan->limit))
+        return WEIR_OK;
+    if (limiter->large) {
+        int code = convert_large(limiter, present, plan, now, error);
+        if (code)
+            return code;
+    }
+    uint32_t next = r->version + 1;
+    struct weir__limit_record numbers = to_numbers(&plan->limit, now);
+    store_numbers(&r->past[next % WEIR__PAST], &numbers);
+    __atomic_store_n(&r->version, next, __ATOMIC_RELEASE);
+    weir__limiter_renew(limiter);
+    return WEIR_OK;
+}
+
+int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *limit, weir_time now, struct weir_error *error)
+{
+    struct weir_table *table = limiter->table;
+    struct weir_limit wanted = *limit;
+    const char *algorithm = weir__limiter_era(limiter)->plan.limit.algorithm;
+    struct weir_plan plan;
+    wanted.algorithm = limit->algorithm ? limit->algorithm : algorithm;
+    if (strcmp(wanted.algorithm, algorithm) != 0)
+        return weir__fail(error, WEIR_INVALID, "the algorithm cannot change from %s to %s; make another limiter", algorithm, wanted.algorithm);
+    int code;
+    if ((code = weir__plan_make(&plan, &wanted, error)) || (code = fits_table(table, &plan, error)))
+        return code;
+    uint64_t first = limiter->large ? 0 : WEIR__REGISTRY_DESK;
+    for (uint64_t desk = first; desk < WEIR__DESKS; desk++)
+        weir__desk_lock(table, desk);
+    code = change_locked(limiter, &plan, now < 0 ? 0 : now, error);
+    for (uint64_t desk = WEIR__DESKS; desk > first; desk--)
+        weir__desk_unlock(table, desk - 1);
+    return code;
+}
+
+bool weir_table_limiter(const struct weir_table *table, int64_t i, struct weir_limiter_info *out)
+{
+    struct weir_limiter *limiter = i < 0 || i >= WEIR__LIMITERS_MAX ? NULL : weir__limiter_by_id((struct weir_table *)table, (uint32_t)i);
+    if (limiter == NULL)
+        return false;
+    const struct weir__era *era = weir__limiter_era(limiter);
+    memcpy(out->name, limiter->record->name, sizeof out->name);
+    out->name[sizeof out->name - 1] = '\0';
+    weir_limit_print(out->limit, sizeof out->limit, &era->plan.limit);
+    out->changes = (int64_t)(uint32_t)era->owner;
+    return true;
+}

@@ -1,0 +1,343 @@
+/* table.c -- making a table, attaching to one, leaving it; its clock and its figures.
+ *
+ * A file is locked (flock) shared by everybody who is attached.  Whoever gets it alone knows that nobody else is there: only then is a new
+ * table laid out, and the desks of an old one made anew, so that a lock held when the host went down holds nobody up.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "table/table.h"
+
+#define KEYS_DEFAULT 65536
+#define KEYS_MAX ((int64_t)1 << 40)
+#define SLAB_DEFAULT ((int64_t)16 << 20)
+#define HUGE_PAGES_FROM ((size_t)4 << 20)
+
+/* ------------------------------------------------------------- sizes ---- */
+
+struct sizes {
+    uint64_t groups, slot_size, slab_at, slab_bytes, bytes;
+};
+
+static uint64_t page_up(uint64_t n)
+{
+    return (n + WEIR__PAGE - 1) & ~(uint64_t)(WEIR__PAGE - 1);
+}
+
+static int choose_sizes(const struct weir_table_options *o, struct sizes *out, struct weir_error *error)
+{
+    int64_t keys = o->keys ? o->keys : KEYS_DEFAULT, slab = o->slab ? o->slab : SLAB_DEFAULT;
+    if (keys < 1 || keys > KEYS_MAX)
+        return weir__fail(error, WEIR_INVALID, "keys must be from 1 to 2^40, and is %" PRId64, keys);
+    if (slab < 0 || slab > KEYS_MAX)
+        return weir__fail(error, WEIR_INVALID, "slab must be from 1 to 2^40 bytes, and is %" PRId64, slab);
+    out->groups = ((uint64_t)keys + WEIR__KEYS_PER_GROUP - 1) / WEIR__KEYS_PER_GROUP;
+    out->slot_size = o->narrow ? sizeof(struct weir__narrow) : sizeof(struct weir__wide);
+    out->slab_at = page_up(WEIR__SLOTS_AT + out->groups * WEIR__GROUP_SLOTS * out->slot_size);
+    out->slab_bytes = page_up((uint64_t)slab);
+    out->bytes = out->slab_at + out->slab_bytes;
+    return WEIR_OK;
+}
+
+/* ------------------------------------------------------------ header ---- */
+
+/* FNV-1a: notices damage, not malice. */
+static uint64_t header_check(const struct weir__header *h)
+{
+    uint64_t sum = 0xcbf29ce484222325u;
+    const unsigned char *p = (const unsigned char *)h;
+    for (size_t i = 0; i < offsetof(struct weir__header, check); i++)
+        sum = (sum ^ p[i]) * 0x100000001b3u;
+    return sum;
+}
+
+static int write_header(struct weir__header *h, const struct sizes *s, struct weir_error *error)
+{
+    h->format = WEIR__FORMAT;
+    h->endian = WEIR__ENDIAN;
+    h->header_size = sizeof *h;
+    h->bytes = s->bytes;
+    h->slots_at = WEIR__SLOTS_AT;
+    h->groups = s->groups;
+    h->slab_at = s->slab_at;
+    h->slab_bytes = s->slab_bytes;
+    h->slot_size = (uint32_t)s->slot_size;
+    if (weir__random_fill(h->secrets, sizeof h->secrets) != 0)
+        return weir__fail_errno(error, "cannot get random bytes for", "a table");
+    memcpy(h->magic, WEIR__MAGIC, sizeof h->magic);
+    h->check = header_check(h);
+    return WEIR_OK;
+}
+
+static int check_header(const struct weir__header *h, uint64_t file_bytes, const char *path, struct weir_error *error)
+{
+    if (file_bytes < WEIR__SLOTS_AT)
+        return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);
+    if (memcmp(h->magic, WEIR__MAGIC, sizeof h->magic) != 0)
+        return weir__fail(error, WEIR_CORRUPT, "'%s' is not a Weir table", path);
+    if (h->endian != WEIR__ENDIAN)
+        return weir__fail(error, WEIR_CORRUPT, "'%s' was made on a machine of the other byte order", path);
+    if (h->format != WEIR__FORMAT)
+        return weir__fail(error, WEIR_CORRUPT, "'%s' has format %" PRIu32 "; this library reads format %d", path, h->format, WEIR__FORMAT);
+    if (h->header_size != sizeof *h || h->check != header_check(h))
+        return weir__fail(error, WEIR_CORRUPT, "the header of '%s' is damaged", path);
+    bool narrow = h->slot_size == sizeof(struct weir__narrow), wide = h->slot_size == sizeof(struct weir__wide);
+    if (h->bytes != file_bytes || h->slots_at != WEIR__SLOTS_AT || (!narrow && !wide) || h->groups == 0 || h->slab_at > h->bytes ||
+        h->groups > (h->slab_at - h->slots_at) / (WEIR__GROUP_SLOTS * h->slot_size) || h->slab_bytes != h->bytes - h->slab_at ||
+        h->limiters > WEIR__LIMITERS_MAX || h->slab_used > h->slab_bytes)
+        return weir__fail(error, WEIR_CORRUPT, "the sizes in '%s' do not fit together: was the file cut?", path);
+    return WEIR_OK;
+}
+
+/* ------------------------------------------------------------- clock ---- */
+
+/* What to add to the monotonic clock so that the table's time is the real one, but never runs behind what the table has seen. */
+weir_time weir__table_clock_offset(weir_time latest, weir_time real, weir_time monotonic)
+{
+    return (real > latest ? real : latest) - monotonic;
+}
+
+static void set_clock(struct weir__header *h)
+{
+    unsigned char boot[WEIR__BOOT_ID_SIZE];
+    weir__clock_boot_id(boot);
+    if (h->clock_latest == 0 || memcmp(boot, h->boot_id, sizeof boot) != 0) {
+        weir_time latest = h->clock_latest < 0 ? 0 : h->clock_latest;
+        h->clock_offset = weir__table_clock_offset(latest, weir__clock_real(), weir__clock_monotonic());
+        memcpy(h->boot_id, boot, sizeof boot);
+    }
+}
+
+weir_time weir_table_now(const struct weir_table *table)
+{
+    weir_time now = (weir_time)((uint64_t)weir__clock_monotonic() + (uint64_t)table->header->clock_offset);
+    return now < 0 ? 0 : now;
+}
+
+static void note_time(struct weir_table *table)
+{
+    __atomic_store_n(&table->header->clock_latest, weir_table_now(table), __ATOMIC_RELAXED);
+}
+
+static weir_time clock_now(void *context)
+{
+    return weir_table_now(context);
+}
+
+static void clock_sleep(void *context, weir_time span)
+{
+    (void)context;
+    weir__clock_sleep(span);
+}
+
+struct weir_clock weir_table_clock(struct weir_table *table)
+{
+    return (struct weir_clock){ .now = clock_now, .sleep = clock_sleep, .context = table };
+}
+
+/* ------------------------------------------------------------ region ---- */
+
+static void make_desks(struct weir__header *h)
+{
+    struct weir__desk *desks = (struct weir__desk *)(void *)((unsigned char *)h + WEIR__DESKS_AT);
+    for (int i = 0; i < WEIR__DESKS; i++)
+        weir__desk_make(&desks[i]);
+}
+
+/* Disk space for a part of the file now, so that a full disk is an error here and not a signal later. */
+int weir__table_commit(const struct weir_table *table, uint64_t at, uint64_t bytes, struct weir_error *error)
+{
+    int code = table->fd < 0 ? 0 : posix_fallocate(table->fd, (off_t)at, (off_t)bytes);
+    if (code == 0 || code == EOPNOTSUPP || code == EINVAL)
+        return WEIR_OK;
+    return weir__fail(error, WEIR_SYSTEM, "cannot get %" PRIu64 " bytes for the table: %s", bytes, strerror(code));
+}
+
+static int map_region(struct weir_table *table, uint64_t bytes, struct weir_error *error)
+{
+    int flags = table->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, table->fd, 0);
+    if (p == MAP_FAILED)
+        return weir__fail(error, WEIR_NO_MEMORY, "cannot map %" PRIu64 " bytes for a table: %s", bytes, strerror(errno));
+    if (bytes >= HUGE_PAGES_FROM)
+        madvise(p, bytes, MADV_HUGEPAGE);
+    table->header = p;
+    return WEIR_OK;
+}
+
+static void settle_in(struct weir_table *table)
+{
+    struct weir__header *h = table->header;
+    table->slots = (unsigned char *)h + WEIR__SLOTS_AT;
+    table->groups = h->groups;
+    table->narrow = h->slot_size == sizeof(struct weir__narrow);
+    memcpy(table->secrets, h->secrets, sizeof table->secrets);
+    note_time(table);
+}
+
+static int lay_out(struct weir_table *table, const struct weir_table_options *options, struct weir_error *error)
+{
+    struct sizes s = { 0 };
+    int code = choose_sizes(options, &s, error);
+    if (code)
+        return code;
+    if (table->fd >= 0 && ftruncate(table->fd, (off_t)s.bytes) != 0)
+        return weir__fail_errno(error, "cannot set the size of", options->path);
+    if ((code = weir__table_commit(table, 0, s.slab_at, error)) || (code = map_region(table, s.bytes, error)))
+        return code;
+    make_desks(table->header);
+    set_clock(table->header);
+    return write_header(table->header, &s, error);
+}
+
+static int open_existing(struct weir_table *table, const char *path, uint64_t bytes, bool alone, struct weir_error *error)
+{
+    if (bytes < sizeof(struct weir__header))
+        return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);
+    int code = map_region(table, bytes, error);
+    if (code || (code = check_header(table->header, bytes, path, error)))
+        return code;
+    if (alone) {
+        make_desks(table->header);
+        set_clock(table->header);
+    }
+    return WEIR_OK;
+}
+
+/* ------------------------------------------------- create and attach ---- */
+
+static struct weir_table *new_table(void)
+{
+    struct weir_table *table = calloc(1, sizeof *table);
+    if (table != NULL) {
+        table->fd = -1;
+        pthread_mutex_init(&table->mutex, NULL);
+    }
+    return table;
+}
+
+/* Gets the file alone if nobody else has it, and among others otherwise. */
+static int lock_file(int fd, bool *alone)
+{
+    *alone = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    return *alone ? 0 : flock(fd, LOCK_SH);
+}
+
+/* A file whose maker died before the header was there: nothing but zeros where the magic should be. */
+static bool is_unfinished(int fd, uint64_t bytes)
+{
+    char magic[8] = "x", zeros[8] = { 0 };
+    return bytes == 0 || (pread(fd, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, zeros, sizeof magic) == 0);
+}
+
+static int open_file(struct weir_table *table, const char *path, const struct weir_table_options *options, struct weir_error *error)
+{
+    int flags = O_RDWR | O_CLOEXEC | (options ? O_CREAT : 0);
+    table->fd = open(path, flags, options && options->mode ? options->mode : 0600);
+    if (table->fd < 0)
+        return weir__fail_errno(error, "cannot open table", path);
+    struct stat st;
+    bool alone;
+    if (lock_file(table->fd, &alone) != 0 || fstat(table->fd, &st) != 0)
+        return weir__fail_errno(error, "cannot lock table", path);
+    if (!S_ISREG(st.st_mode))
+        return weir__fail(error, WEIR_INVALID, "'%s' is not a regular file", path);
+    int code;
+    if (!is_unfinished(table->fd, (uint64_t)st.st_size))
+        code = open_existing(table, path, (uint64_t)st.st_size, alone, error);
+    else if (options && alone)
+        code = lay_out(table, options, error);
+    else
+        code = weir__fail(error, WEIR_CORRUPT, "'%s' is empty or was never finished; create it, or remove it", path);
+    if (code == WEIR_OK && alone && flock(table->fd, LOCK_SH) != 0)
+        code = weir__fail_errno(error, "cannot lock table", path);
+    return code;
+}
+
+static void dispose(struct weir_table *table)
+{
+    for (size_t i = 0; i < WEIR__LIMITERS_MAX; i++)
+        weir__limiter_free(table->limiters[i]);
+    if (table->header != NULL)
+        munmap(table->header, table->header->bytes);
+    if (table->fd >= 0)
+        close(table->fd);
+    pthread_mutex_destroy(&table->mutex);
+    free(table);
+}
+
+static int finish_table(struct weir_table **out, struct weir_table *table, int code)
+{
+    if (code) {
+        dispose(table);
+        return code;
+    }
+    settle_in(table);
+    *out = table;
+    return WEIR_OK;
+}
+
+int weir_table_create(struct weir_table **out, const struct weir_table_options *options, struct weir_error *error)
+{
+    static const struct weir_table_options defaults;
+    const struct weir_table_options *o = options ? options : &defaults;
+    struct weir_table *table = new_table();
+    if (table == NULL)
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for a table");
+    return finish_table(out, table, o->path ? open_file(table, o->path, o, error) : lay_out(table, o, error));
+}
+
+int weir_table_attach(struct weir_table **out, const char *path, struct weir_error *error)
+{
+    struct weir_table *table = new_table();
+    if (table == NULL)
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for a table");
+    return finish_table(out, table, open_file(table, path, NULL, error));
+}
+
+void weir_table_destroy(struct weir_table *table)
+{
+    if (table == NULL)
+        return;
+    note_time(table);
+    dispose(table);
+}
+
+/* ------------------------------------------------------------- stats ---- */
+
+static int64_t count_live(struct weir_table *table, weir_time now)
+{
+    int64_t live = 0;
+    for (uint64_t i = 0; i < table->groups * WEIR__GROUP_SLOTS; i++)
+        live += weir__slot_live(table, i, now);
+    for (uint32_t id = 0; id < WEIR__LIMITERS_MAX; id++) {
+        struct weir_limiter *limiter = weir__limiter_by_id(table, id);
+        if (limiter != NULL && limiter->large)
+            live += weir__large_live(limiter, now);
+    }
+    return live;
+}
+
+void weir_table_stats(const struct weir_table *table, weir_time now, struct weir_table_stats *out)
+{
+    const struct weir__header *h = table->header;
+    *out = (struct weir_table_stats){
+        .slots = (int64_t)(table->groups * WEIR__GROUP_SLOTS),
+        .keys = __atomic_load_n(&h->keys, __ATOMIC_RELAXED),
+        .live = now < 0 ? -1 : count_live((struct weir_table *)table, now),
+        .bytes = (int64_t)h->bytes,
+        .limiters = (int64_t)__atomic_load_n(&h->limiters, __ATOMIC_RELAXED),
+        .evicted_idle = __atomic_load_n(&h->evicted_idle, __ATOMIC_RELAXED),
+        .evicted_early = __atomic_load_n(&h->evicted_early, __ATOMIC_RELAXED),
+        .recovered = __atomic_load_n(&h->recovered, __ATOMIC_RELAXED),
+        .narrow = table->narrow,
+    };
+}

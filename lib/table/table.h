@@ -1,0 +1,148 @@
+/* table.h -- a table as one process sees it.
+ *
+ * Who may touch what:
+ *
+ *     a slot's tag and state     anybody, by atomic operations; a decision on a key that is there is one compare-and-swap
+ *     an empty slot              whoever swaps its tag in first; slots never become empty again
+ *     a pinned slot              the holder of the group's desk (desk.c); others wait at the desk
+ *     a large slot               the holder of its group's desk
+ *     the limiters' records      the holder of the registry's desk writes, `version` last; readers look at it before and after
+ *
+ * Several desks are taken in ascending order.  A pin seen by a desk's holder that is not its own was left by a process that died: it is lifted.
+ */
+#ifndef WEIR_TABLE_H
+#define WEIR_TABLE_H
+
+#include "algo/debt.h"
+#include "table/layout.h"
+
+struct weir_table {
+    struct weir__header *header; /* the region */
+    unsigned char *slots;
+    uint64_t groups;
+    bool narrow;
+    int fd; /* -1: private */
+    uint64_t secrets[WEIR__HASH_SECRETS];
+    pthread_mutex_t mutex; /* of the following, in this process only */
+    struct weir_limiter *limiters[WEIR__LIMITERS_MAX];
+};
+
+/* A limit as it is from one version to the next.  Never changes, and lives as long as the table: deciding threads read it unlocked. */
+struct weir__era {
+    struct weir_plan plan;
+    weir_time since;
+    uint64_t owner;          /* what a wide slot of this version says: id << 32 | version */
+    struct weir__era *older; /* versions that this process has seen, newest first */
+};
+
+struct weir_limiter {
+    struct weir_table *table;
+    struct weir__limiter_record *record;
+    uint64_t salt;
+    uint32_t id;
+    bool large;
+    struct weir__era *era; /* the present one; atomic */
+};
+
+/* table.c */
+int weir__table_commit(const struct weir_table *table, uint64_t at, uint64_t bytes, struct weir_error *error);
+weir_time weir__table_clock_offset(weir_time latest, weir_time real, weir_time monotonic);
+
+/* desk.c */
+void weir__desk_make(struct weir__desk *desk);
+void weir__desk_lock(struct weir_table *table, uint64_t desk);
+void weir__desk_unlock(struct weir_table *table, uint64_t desk);
+
+/* limiter.c -- the limiter of this id as this process sees it, compiled when first met; NULL if its record makes no sense. */
+struct weir_limiter *weir__limiter_by_id(struct weir_table *table, uint32_t id);
+/* The present era; compiles it if another process has changed the limit. */
+const struct weir__era *weir__limiter_renew(struct weir_limiter *limiter);
+/* Brings a state kept under an older version up to the era's. */
+void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era, uint64_t owner, const uint64_t from[2], uint64_t to[2]);
+void weir__limiter_free(struct weir_limiter *limiter);
+
+static inline const struct weir__era *weir__limiter_era(struct weir_limiter *limiter)
+{
+    const struct weir__era *era = __atomic_load_n(&limiter->era, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(__atomic_load_n(&limiter->record->version, __ATOMIC_ACQUIRE) != (uint32_t)era->owner, 0))
+        era = weir__limiter_renew(limiter);
+    return era;
+}
+
+/* slot.c -- where a key lives. */
+struct weir__home {
+    uint64_t tag, group, first; /* first: the slot in the group where the search begins */
+};
+
+struct weir__home weir__home_of(const struct weir_limiter *limiter, struct weir_key key);
+void weir__slot_prefetch(const struct weir_limiter *limiter, const struct weir__home *home);
+
+/* The key's slot, or NULL. */
+struct weir__narrow *weir__narrow_find(const struct weir_table *table, const struct weir__home *home);
+struct weir__wide *weir__wide_find(const struct weir_limiter *limiter, const struct weir__home *home);
+void *weir__slot_find(const struct weir_limiter *limiter, const struct weir__home *home); /* of either kind */
+struct weir__large *weir__large_find_locked(const struct weir_limiter *limiter, const struct weir__home *home);
+struct weir__large *weir__large_fresh(const struct weir_limiter *limiter); /* zeros, to look at */
+
+/* The key's slot, made if it is not there: in an empty one, or where the idlest was.  The _locked one is for the holder of the desk; slots
+ * listed in `mine` are its own and stay. */
+void *weir__slot_claim(struct weir_limiter *limiter, const struct weir__home *home, weir_time now);
+void *weir__slot_claim_locked(struct weir_limiter *limiter, const struct weir__home *home, weir_time now, void *const *mine, size_t n);
+struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, const struct weir__home *home, weir_time now, void *const *mine,
+                                             size_t n);
+
+/* For the figures: whether a slot's key has anything to forget; and how many such keys a limiter's large slots hold. */
+bool weir__slot_live(struct weir_table *table, uint64_t slot, weir_time now);
+int64_t weir__large_live(struct weir_limiter *limiter, weir_time now);
+
+/* The slot was seen pinned: waits until its holder is done, and lifts the pin if the holder died. */
+void weir__slot_wait(struct weir_table *table, uint64_t group, uint64_t *word);
+
+/* For the holder of the desk: pins a small slot and copies its state, under the era's limit; writes it and lifts the pin; only lifts it. */
+void weir__slot_open_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot, weir_time now, uint64_t state[2]);
+void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot, const uint64_t state[2]);
+void weir__slot_unpin_locked(struct weir_table *table, void *slot);
+
+/* take.c */
+bool weir__decide(struct weir_limiter *limiter, const struct weir__home *home, const struct weir_ask *ask, bool take, struct weir_decision *d);
+
+static inline uint64_t weir__desk_of(uint64_t group)
+{
+    return group % WEIR__REGISTRY_DESK;
+}
+
+static inline uint64_t weir__load(const uint64_t *p)
+{
+    return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+static inline bool weir__swap(uint64_t *p, uint64_t expected, uint64_t desired)
+{
+    return __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* Sixteen bytes at once: no lock to die in.  Without this instruction tables would need another design, so there is no fallback. */
+static inline bool weir__swap_pair(uint64_t *p, const uint64_t expected[2], const uint64_t desired[2])
+{
+    weir__u128 e = (weir__u128)expected[1] << 64 | expected[0], d = (weir__u128)desired[1] << 64 | desired[0];
+    return __sync_bool_compare_and_swap((weir__u128 *)(void *)p, e, d);
+}
+
+/* A pair that was whole at one moment, or close enough: the first word is read again, and a change of the second alone leaves either
+ * combination a state that the key was in.  A grant is decided by weir__swap_pair anyway. */
+static inline void weir__load_pair(const uint64_t *p, uint64_t out[2])
+{
+    uint64_t first = weir__load(p);
+    do {
+        out[0] = first;
+        out[1] = weir__load(p + 1);
+        first = weir__load(p);
+    } while (first != out[0]);
+}
+
+static inline void weir__count(int64_t *counter, int64_t n)
+{
+    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,237 @@
+/* take.c -- deciding one ask: find the slot, run the step on a copy, swap the copy in.
+ *
+ * If the swap fails somebody else decided on this key meanwhile, and the step runs again on what they left.  A refusal swaps nothing in.
+ * After a grant the tag is looked at once more: if the key was evicted in between, the charge went with its slot, and is made again.
+ */
+#include "table/table.h"
+
+/* ------------------------------------------------------------- narrow ---- */
+
+/* One try.  False if the slot was somebody else's meanwhile, or pinned: look again. */
+static bool try_narrow(struct weir_limiter *limiter, const struct weir__home *home, struct weir__narrow *slot, const struct weir_ask *ask, bool take,
+                       struct weir_decision *d)
+{
+    const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
+    uint64_t word = weir__load(&slot->word);
+    for (;;) {
+        struct weir__debt before, after;
+        if (__builtin_expect((word & WEIR__PIN) != 0, 0)) {
+            weir__slot_wait(limiter->table, home->group, &slot->word);
+            return false;
+        }
+        weir__unpack(plan, word, ask->now, &before);
+        after = before;
+        weir__step(plan, &after, ask, take, d);
+        bool cut = before.owed > 0 && weir__pack(&before) != word; /* the clock has stepped back: written down even by a refusal */
+        if (!take || (after.owed == before.owed && after.at == before.at && !cut))
+            return weir__load(&slot->tag) == home->tag;
+        uint64_t expected = word;
+        if (__atomic_compare_exchange_n(&slot->word, &expected, weir__pack(&after), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            return weir__load(&slot->tag) == home->tag;
+        word = expected;
+    }
+}
+
+static bool decide_narrow(struct weir_limiter *limiter, const struct weir__home *home, const struct weir_ask *ask, bool take, struct weir_decision *d)
+{
+    struct weir_ask clipped;
+    if (__builtin_expect(ask->wait_max > WEIR__PACKED_WAIT_MAX, 0)) {
+        clipped = *ask;
+        clipped.wait_max = WEIR__PACKED_WAIT_MAX;
+        ask = &clipped;
+    }
+    for (;;) {
+        struct weir__narrow *slot = weir__narrow_find(limiter->table, home);
+        if (slot == NULL) {
+            struct weir__debt fresh = { 0, 0 };
+            if (!weir__step(&weir__limiter_era(limiter)->plan, &fresh, ask, take, d) || !take || ask->cost == 0)
+                return d->allowed; /* a key that has nothing to remember gets no slot */
+            slot = weir__slot_claim(limiter, home, ask->now);
+        }
+        if (try_narrow(limiter, home, slot, ask, take, d))
+            return d->allowed;
+    }
+}
+
+/* --------------------------------------------------------------- wide ---- */
+
+/* The limit has changed since this slot was last used: brings its state over, at the desk. */
+static void convert_slot(struct weir_limiter *limiter, const struct weir__home *home, struct weir__wide *slot, const struct weir__era *era)
+{
+    weir__desk_lock(limiter->table, weir__desk_of(home->group));
+    if (weir__load(&slot->tag) == home->tag && weir__load(&slot->owner) >> 32 == limiter->id) {
+        uint64_t state[2];
+        weir__slot_open_locked(limiter, era, slot, 0, state);
+        weir__slot_close_locked(limiter, era, slot, state);
+    }
+    weir__desk_unlock(limiter->table, weir__desk_of(home->group));
+}
+
+static bool try_wide(struct weir_limiter *limiter, const struct weir__home *home, struct weir__wide *slot, const struct weir_ask *ask, bool take,
+                     struct weir_decision *d)
+{
+    const struct weir__era *era = weir__limiter_era(limiter);
+    if (__builtin_expect(weir__load(&slot->owner) != era->owner, 0)) {
+        convert_slot(limiter, home, slot, era);
+        return false;
+    }
+    for (;;) {
+        uint64_t before[2], after[2];
+        weir__load_pair(slot->state, before);
+        if (__builtin_expect((before[0] & WEIR__PIN) != 0, 0)) {
+            weir__slot_wait(limiter->table, home->group, &slot->state[0]);
+            return false;
+        }
+        after[0] = before[0];
+        after[1] = before[1];
+        weir__step(&era->plan, after, ask, take, d);
+        if ((after[0] == before[0] && after[1] == before[1]) || weir__swap_pair(slot->state, before, after))
+            return weir__load(&slot->tag) == home->tag;
+    }
+}
+
+static bool decide_wide(struct weir_limiter *limiter, const struct weir__home *home, const struct weir_ask *ask, bool take, struct weir_decision *d)
+{
+    for (;;) {
+        struct weir__wide *slot = weir__wide_find(limiter, home);
+        if (slot == NULL) {
+            uint64_t fresh[2] = { 0, 0 };
+            if (!weir__step(&weir__limiter_era(limiter)->plan, fresh, ask, take, d) || !take || ask->cost == 0)
+                return d->allowed;
+            slot = weir__slot_claim(limiter, home, ask->now);
+        }
+        if (try_wide(limiter, home, slot, ask, take, d))
+            return d->allowed;
+    }
+}
+
+/* -------------------------------------------------------------- large ---- */
+
+static bool decide_large(struct weir_limiter *limiter, const struct weir__home *home, const struct weir_ask *ask, bool take, struct weir_decision *d)
+{
+    weir__desk_lock(limiter->table, weir__desk_of(home->group));
+    const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
+    struct weir__large *slot = weir__large_find_locked(limiter, home);
+    if (slot == NULL && take && ask->cost > 0 && ask->cost <= plan->most)
+        slot = weir__large_claim_locked(limiter, home, ask->now, NULL, 0);
+    if (slot != NULL)
+        weir__step(plan, slot->state, ask, take, d);
+    else
+        weir__step(plan, weir__large_fresh(limiter)->state, ask, false, d); /* nothing to remember, so no slot */
+    weir__desk_unlock(limiter->table, weir__desk_of(home->group));
+    return d->allowed;
+}
+
+/* ------------------------------------------------------------- public ---- */
+
+static inline bool decide(struct weir_limiter *limiter, const struct weir__home *home, const struct weir_ask *ask, bool take, struct weir_decision *d)
+{
+    if (limiter->large)
+        return decide_large(limiter, home, ask, take, d);
+    return limiter->table->narrow ? decide_narrow(limiter, home, ask, take, d) : decide_wide(limiter, home, ask, take, d);
+}
+
+bool weir__decide(struct weir_limiter *limiter, const struct weir__home *home, const struct weir_ask *ask, bool take, struct weir_decision *d)
+{
+    return decide(limiter, home, ask, take, d);
+}
+
+bool weir_take(struct weir_limiter *limiter, const struct weir_ask *ask, struct weir_decision *decision)
+{
+    struct weir__home home = weir__home_of(limiter, ask->key);
+    return decide(limiter, &home, ask, true, decision);
+}
+
+bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask, struct weir_decision *decision)
+{
+    struct weir__home home = weir__home_of(limiter, ask->key);
+    return decide(limiter, &home, ask, false, decision);
+}
+
+#define BATCH 16 /* enough misses under way to fill the memory's queue */
+
+size_t weir_take_many(const struct weir_item *items, size_t n, struct weir_decision *decisions)
+{
+    struct weir__home homes[BATCH];
+    size_t granted = 0;
+    for (size_t begin = 0; begin < n; begin += BATCH) {
+        size_t count = n - begin < BATCH ? n - begin : BATCH;
+        for (size_t i = 0; i < count; i++) {
+            homes[i] = weir__home_of(items[begin + i].limiter, items[begin + i].ask.key);
+            weir__slot_prefetch(items[begin + i].limiter, &homes[i]);
+        }
+        for (size_t i = 0; i < count; i++)
+            granted += decide(items[begin + i].limiter, &homes[i], &items[begin + i].ask, true, &decisions[begin + i]);
+    }
+    return granted;
+}
+
+/* --------------------------------------------------------------- give ---- */
+
+/* Gives back units, or charges them if negative.  At the desk, since it is rare, and there all small slots are alike. */
+static void adjust(struct weir_limiter *limiter, struct weir_key key, int64_t units, weir_time now)
+{
+    struct weir__home home = weir__home_of(limiter, key);
+    bool charge = units < 0;
+    weir__desk_lock(limiter->table, weir__desk_of(home.group));
+    const struct weir__era *era = weir__limiter_era(limiter);
+    const struct weir_plan *plan = &era->plan;
+    if (limiter->large) {
+        struct weir__large *slot = charge ? weir__large_claim_locked(limiter, &home, now, NULL, 0) : weir__large_find_locked(limiter, &home);
+        if (slot != NULL)
+            plan->algo->give(plan, slot->state, units, now);
+    } else {
+        void *slot = charge ? weir__slot_claim_locked(limiter, &home, now, NULL, 0) : weir__slot_find(limiter, &home);
+        uint64_t state[2];
+        if (slot != NULL) {
+            weir__slot_open_locked(limiter, era, slot, now, state);
+            plan->algo->give(plan, state, units, now);
+            weir__slot_close_locked(limiter, era, slot, state);
+        }
+    }
+    weir__desk_unlock(limiter->table, weir__desk_of(home.group));
+}
+
+void weir_give(struct weir_limiter *limiter, const struct weir_ask *ask)
+{
+    if (ask->cost > 0)
+        adjust(limiter, ask->key, ask->cost, ask->now < 0 ? 0 : ask->now);
+}
+
+/* ------------------------------------------------- reserve and settle ---- */
+
+bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask, weir_time lifetime, struct weir_reservation *out,
+                  struct weir_decision *decision)
+{
+    weir_time now = ask->now < 0 ? 0 : ask->now;
+    bool granted = weir_take(limiter, ask, decision);
+    *out = (struct weir_reservation){ .limiter = limiter, .key = ask->key, .cost = ask->cost };
+    if (granted)
+        out->expires = lifetime > INT64_MAX - now ? INT64_MAX : now + lifetime;
+    return granted;
+}
+
+bool weir_settle(struct weir_reservation *reservation, int64_t true_cost, weir_time now)
+{
+    weir_time expires = reservation->expires;
+    int64_t difference = reservation->cost - (true_cost < 0 ? 0 : true_cost);
+    reservation->expires = 0;
+    if (expires == 0 || now >= expires)
+        return false;
+    if (difference != 0)
+        adjust(reservation->limiter, reservation->key, difference, now < 0 ? 0 : now);
+    return true;
+}
+
+/* --------------------------------------------------------------- wait ---- */
+
+bool weir_wait(struct weir_limiter *limiter, const struct weir_ask *ask, const struct weir_clock *clock, struct weir_decision *decision)
+{
+    struct weir_ask timed = *ask;
+    timed.now = clock->now(clock->context);
+    if (!weir_take(limiter, &timed, decision))
+        return false;
+    if (decision->wait > 0)
+        clock->sleep(clock->context, decision->wait);
+    return true;
+}

@@ -70,6 +70,8 @@ static int64_t find_window(const struct weir_plan *plan, int64_t used, int64_t c
     *before = used;
     if (used <= count - cost)
         return 0;
+    if (cost == 0) /* fits in the very last of what is promised */
+        return (used - 1) / count;
     if (used - full * count <= count - cost)
         return full;
     *before = (full + 1) * count;

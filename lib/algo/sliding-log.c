@@ -132,7 +132,7 @@ static void step_back(const struct weir_plan *plan, struct state *s, struct ring
 static void describe(const struct weir_plan *plan, const struct state *s, const struct ring *r, weir_time now, struct weir_decision *d)
 {
     weir_time fresh = r->used == 0 ? 0 : gone_at(plan, r->newest);
-    d->remaining = plan->limit.count - (r->used - expired(plan, s, r, now));
+    d->remaining = r->newest > now ? 0 : plan->limit.count - (r->used - expired(plan, s, r, now)); /* nobody overtakes a promise */
     d->reset = fresh > now ? fresh - now : 0;
 }
 
@@ -150,17 +150,19 @@ static weir_time later(weir_time a, weir_time b)
     return a > b ? a : b;
 }
 
-/* A look at a key whose clock has stepped back, without moving anything. */
+/* A look at a key whose clock has stepped back, without moving anything: all that counts would leave together. */
 static bool peek_stepped(const struct weir_plan *plan, const struct state *s, const struct ring *r, const struct weir_ask *ask,
                          struct weir_decision *d)
 {
-    int64_t live = r->used - expired(plan, s, r, r->seen);
-    weir_time wait = live <= plan->limit.count - ask->cost ? 0 : plan->limit.period;
-    d->remaining = plan->limit.count - live;
-    d->reset = live > 0 ? plan->limit.period : 0;
-    if (ask->cost > plan->limit.count)
-        return weir__refuse(d, WEIR_NEVER);
-    return wait > ask->wait_max ? weir__refuse(d, wait - ask->wait_max) : weir__grant(d, wait);
+    int64_t count = plan->limit.count, live = r->used - expired(plan, s, r, r->seen), cost = ask->cost;
+    weir_time leave = gone_at(plan, ask->now) - ask->now, wait = live <= count - cost ? 0 : leave;
+    bool granted = cost <= count && wait <= ask->wait_max;
+    int64_t after = granted ? live + cost : live;
+    d->remaining = after >= count ? 0 : count - after;
+    d->reset = after == 0 ? 0 : granted && wait > 0 && cost > 0 ? gone_at(plan, ask->now + wait) - ask->now : leave;
+    if (granted)
+        return weir__grant(d, wait);
+    return weir__refuse(d, cost > count ? WEIR_NEVER : wait - ask->wait_max);
 }
 
 static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
@@ -188,7 +190,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
         describe(plan, s, &r, now, d);
     } else {
         describe(plan, s, &r, now, d);
-        d->remaining = d->remaining > ask->cost ? d->remaining - ask->cost : 0;
+        d->remaining = turn == now && d->remaining > ask->cost ? d->remaining - ask->cost : 0;
         if (ask->cost > 0)
             d->reset = gone_at(plan, turn) - now;
     }

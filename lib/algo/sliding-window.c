@@ -145,7 +145,8 @@ static void describe(const struct weir_plan *plan, const struct state *s, weir_t
 {
     int64_t sum = sum_from(plan, s, tail_at(plan, now)), newest = newest_used(plan, s);
     weir_time fresh = newest < 0 ? 0 : gone_at(plan, newest);
-    d->remaining = sum >= plan->limit.count ? 0 : plan->limit.count - sum;
+    bool promised = head_of(plan, s) * width(plan) > now; /* nobody overtakes */
+    d->remaining = promised || sum >= plan->limit.count ? 0 : plan->limit.count - sum;
     d->reset = fresh > now ? fresh - now : 0;
 }
 
@@ -164,13 +165,15 @@ static weir_time later(weir_time a, weir_time b)
 /* A look at a key whose clock has stepped back, without moving anything: all that counts would leave together. */
 static bool peek_stepped(const struct weir_plan *plan, const struct state *s, const struct weir_ask *ask, struct weir_decision *d)
 {
-    int64_t sum = sum_from(plan, s, tail_at(plan, s->seen & INT64_MAX));
-    weir_time wait = sum <= plan->limit.count - ask->cost ? 0 : gone_at(plan, bucket_of(plan, ask->now)) - ask->now;
-    d->remaining = sum >= plan->limit.count ? 0 : plan->limit.count - sum;
-    d->reset = sum > 0 ? gone_at(plan, bucket_of(plan, ask->now)) - ask->now : 0;
-    if (ask->cost > plan->limit.count)
-        return weir__refuse(d, WEIR_NEVER);
-    return wait > ask->wait_max ? weir__refuse(d, wait - ask->wait_max) : weir__grant(d, wait);
+    int64_t count = plan->limit.count, sum = sum_from(plan, s, tail_at(plan, s->seen & INT64_MAX)), cost = ask->cost;
+    weir_time leave = gone_at(plan, bucket_of(plan, ask->now)), wait = sum <= count - cost ? 0 : leave - ask->now;
+    bool granted = cost <= count && wait <= ask->wait_max;
+    int64_t after = granted ? sum + cost : sum;
+    d->remaining = after >= count ? 0 : count - after;
+    d->reset = after == 0 ? 0 : granted && wait > 0 && cost > 0 ? gone_at(plan, bucket_of(plan, leave)) - ask->now : leave - ask->now;
+    if (granted)
+        return weir__grant(d, wait);
+    return weir__refuse(d, cost > count ? WEIR_NEVER : wait - ask->wait_max);
 }
 
 static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
@@ -199,7 +202,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
         describe(plan, s, now, d);
     } else {
         describe(plan, s, now, d);
-        d->remaining = d->remaining > ask->cost ? d->remaining - ask->cost : 0;
+        d->remaining = turn == now && d->remaining > ask->cost ? d->remaining - ask->cost : 0;
         if (ask->cost > 0)
             d->reset = gone_at(plan, bucket_of(plan, turn)) - now;
     }

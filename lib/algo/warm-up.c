@@ -15,12 +15,13 @@
  * warm to cold in the warm-up time, too.
  *
  *     0  int64   next   when the debt is paid (whole ns)
- *     8  uint64  used   (cold used up, in ns; 0 is entirely cold) * scale + (parts of a ns that `next` lacks)
+ *     8  uint64  used   (cold used up, in ns; 0 is entirely cold) * scale + (parts of a ns that `next` lacks); in the top 6 bits the
+ *                       length, in bits, of the debt when it was last reckoned: tells a long debt from a clock that has stepped back
  *     bound      rate * T, plus the one ask that borrows, in any interval of length T; 1/cold of that from a cold start
  *
  * Guava's SmoothWarmingUp.  The area is taken as the difference of one integral function at two points, each rounded once, so that the
  * rounding cancels from ask to ask: nothing drifts.  Deviations: ns instead of separately truncated us.  Unlike Sentinel's, a key that
- * stops exactly at the corner of the curve cools down like any other.  After a clock has stepped back, a key waits for it to catch up.
+ * stops exactly at the corner of the curve cools down like any other. 
  */
 #include <inttypes.h>
 
@@ -28,6 +29,8 @@
 
 #define WARMUP_MAX ((weir_time)1 << 50) /* 13 days; the square of it times cold stays within 128 bits */
 #define COLD_MAX 1000
+#define LENGTH_SHIFT 58
+#define USED_MASK (((uint64_t)1 << LENGTH_SHIFT) - 1)
 
 struct state {
     weir_time next;
@@ -57,7 +60,7 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
         return weir__fail(error, WEIR_INVALID, "cold must be from 2 to %d, and is %" PRId32, COLD_MAX, l->cold);
     plan->heat_warm = l->warmup / 2;
     plan->heat_range = 2 * l->warmup / (1 + l->cold);
-    if (plan->heat_range == 0 || plan->by_scale.by > (uint64_t)INT64_MAX / (uint64_t)(saved_max(plan) + 1))
+    if (plan->heat_range == 0 || plan->by_scale.by > USED_MASK / (uint64_t)(saved_max(plan) + 1))
         return weir__fail(error, WEIR_INVALID, "%" PRId64 " per period and this warmup cannot be kept exactly; take a shorter warmup or a rounder count",
                           l->count);
     plan->most = l->burst;
@@ -67,16 +70,29 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
 
 static struct heat open_state(const struct weir_plan *plan, const struct state *s)
 {
-    uint64_t used = weir__divide(s->used, &plan->by_scale);
-    struct heat h = { .next = s->next & INT64_MAX, .parts = s->used - used * plan->by_scale.by };
+    uint64_t word = s->used & USED_MASK, used = weir__divide(word, &plan->by_scale);
+    struct heat h = { .next = s->next & INT64_MAX, .parts = word - used * plan->by_scale.by };
     h.saved = used > (uint64_t)saved_max(plan) ? 0 : saved_max(plan) - (weir_time)used;
     return h;
 }
 
-static void close_state(const struct weir_plan *plan, const struct heat *h, struct state *s)
+static void close_state(const struct weir_plan *plan, const struct heat *h, weir_time now, struct state *s)
 {
+    weir_time debt = h->next > now ? h->next - now : 0;
+    uint64_t length = debt == 0 ? 0 : 64 - (uint64_t)__builtin_clzll((uint64_t)debt);
     s->next = h->next;
-    s->used = (uint64_t)(saved_max(plan) - h->saved) * plan->by_scale.by + h->parts;
+    s->used = ((uint64_t)(saved_max(plan) - h->saved) * plan->by_scale.by + h->parts) | length << LENGTH_SHIFT;
+}
+
+/* The debt was not longer than this when it was last reckoned.  If it looks longer now by more than an ask can be late, the clock has stepped
+ * back, and it goes on from here: nothing is given away, and nobody waits for the clock to catch up. */
+static bool follow_clock(const struct state *s, struct heat *h, weir_time now)
+{
+    weir_time longest = (weir_time)(((uint64_t)1 << (s->used >> LENGTH_SHIFT)) - 1);
+    if (h->next - now <= longest || h->next - now - longest <= WEIR__LATE_MAX)
+        return false;
+    h->next = now > INT64_MAX - longest ? INT64_MAX : now + longest;
+    return true;
 }
 
 /* Time that has passed since the debt was paid makes the key colder. */
@@ -131,6 +147,8 @@ static weir_time cold_at(const struct weir_plan *plan, const struct heat *h)
 static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
     struct heat h = open_state(plan, state);
+    if (follow_clock(state, &h, ask->now) && take)
+        close_state(plan, &h, ask->now, state);
     cool(plan, &h, ask->now);
     weir_time wait = until(next_up(&h), ask->now);
     bool granted = wait <= ask->wait_max;
@@ -141,7 +159,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
     if (!granted)
         return weir__refuse(d, wait - ask->wait_max);
     if (take && ask->cost > 0)
-        close_state(plan, &h, state);
+        close_state(plan, &h, ask->now, state);
     return weir__grant(d, wait);
 }
 
@@ -149,6 +167,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
 static void give(const struct weir_plan *plan, void *state, int64_t units, weir_time now)
 {
     struct heat h = open_state(plan, state);
+    follow_clock(state, &h, now);
     cool(plan, &h, now);
     weir__i128 parts = (weir__i128)h.next * (weir__i128)plan->by_scale.by + h.parts - (weir__i128)units * plan->price;
     weir__i128 paid = (weir__i128)now * (weir__i128)plan->by_scale.by;
@@ -157,17 +176,18 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     weir__i128 next = parts / (weir__i128)plan->by_scale.by;
     h.parts = (uint64_t)(parts - next * (weir__i128)plan->by_scale.by);
     h.next = next > INT64_MAX ? INT64_MAX : (weir_time)next;
-    close_state(plan, &h, state);
+    close_state(plan, &h, now, state);
 }
 
 /* As Guava: what was saved stays the same share of the most; debt stays the same time. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now)
 {
     struct heat h = open_state(old_plan, from);
+    follow_clock(from, &h, now);
     cool(old_plan, &h, now);
     h.saved = (weir_time)((weir__u128)(uint64_t)h.saved * (uint64_t)saved_max(new_plan) / (uint64_t)saved_max(old_plan));
     h.parts = (uint64_t)((weir__u128)h.parts * new_plan->by_scale.by / old_plan->by_scale.by);
-    close_state(new_plan, &h, to);
+    close_state(new_plan, &h, now, to);
 }
 
 static weir_time idle_at(const struct weir_plan *plan, const void *state)

@@ -1,7 +1,7 @@
 /* layout.h -- the bytes of a table.  docs/shm.md draws them.
  *
  *     header          one page: format, sizes, secrets, then what changes
- *     desks           locks for what is rare, 64 of 64 bytes
+ *     desks           one page: locks for what is rare, 32 of 64 bytes
  *     limiters        256 records of 1 KiB
  *     slots           groups of 256 slots
  *     slab            arrays of large slots, one for each limiter that needs them
@@ -21,7 +21,7 @@
 #define WEIR__PAGE 4096
 #define WEIR__LINE 64
 
-#define WEIR__DESKS 64
+#define WEIR__DESKS 32
 #define WEIR__REGISTRY_DESK (WEIR__DESKS - 1) /* of the limiters' records; the others are the groups' */
 #define WEIR__LIMITERS_MAX 256
 #define WEIR__NAME_SIZE 64
@@ -106,9 +106,10 @@ struct weir__large {
 #define WEIR__LARGE_GROUP 16
 
 #define WEIR__DESKS_AT ((uint64_t)WEIR__PAGE)
-#define WEIR__LIMITERS_AT (WEIR__DESKS_AT + WEIR__DESKS * sizeof(struct weir__desk))
+#define WEIR__LIMITERS_AT (WEIR__DESKS_AT + WEIR__PAGE)
 #define WEIR__SLOTS_AT (WEIR__LIMITERS_AT + WEIR__LIMITERS_MAX * sizeof(struct weir__limiter_record))
 
+_Static_assert(WEIR__DESKS * sizeof(struct weir__desk) <= WEIR__PAGE, "the desks fit their page");
 _Static_assert(WEIR__SLOTS_AT % WEIR__PAGE == 0, "groups begin on a page");
 
 #endif

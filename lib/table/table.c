@@ -238,10 +238,18 @@ static bool is_unfinished(int fd, uint64_t bytes)
     return bytes == 0 || (pread(fd, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, zeros, sizeof magic) == 0);
 }
 
+/* Opens the file; makes it if there are options to make it by. */
+static int open_or_make(const char *path, const struct weir_table_options *options, bool *made)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    *made = fd < 0 && errno == ENOENT && options != NULL;
+    return *made ? open(path, O_RDWR | O_CLOEXEC | O_CREAT, options->mode ? options->mode : 0600) : fd;
+}
+
 static int open_file(struct weir_table *table, const char *path, const struct weir_table_options *options, struct weir_error *error)
 {
-    int flags = O_RDWR | O_CLOEXEC | (options ? O_CREAT : 0);
-    table->fd = open(path, flags, options && options->mode ? options->mode : 0600);
+    bool made;
+    table->fd = open_or_make(path, options, &made);
     if (table->fd < 0)
         return weir__fail_errno(error, "cannot open table", path);
     struct stat st;
@@ -250,13 +258,12 @@ static int open_file(struct weir_table *table, const char *path, const struct we
         return weir__fail_errno(error, "cannot lock table", path);
     if (!S_ISREG(st.st_mode))
         return weir__fail(error, WEIR_INVALID, "'%s' is not a regular file", path);
-    int code;
-    if (!is_unfinished(table->fd, (uint64_t)st.st_size))
-        code = open_existing(table, path, (uint64_t)st.st_size, alone, error);
-    else if (options && alone)
-        code = lay_out(table, options, error);
-    else
-        code = weir__fail(error, WEIR_CORRUPT, "'%s' is empty or was never finished; create it, or remove it", path);
+    bool unfinished = is_unfinished(table->fd, (uint64_t)st.st_size);
+    if (unfinished && !(options && alone))
+        return weir__fail(error, WEIR_CORRUPT, "'%s' is empty or was never finished; create it, or remove it", path);
+    int code = unfinished ? lay_out(table, options, error) : open_existing(table, path, (uint64_t)st.st_size, alone, error);
+    if (code && made)
+        unlink(path);
     if (code == WEIR_OK && alone && flock(table->fd, LOCK_SH) != 0)
         code = weir__fail_errno(error, "cannot lock table", path);
     return code;

@@ -1,0 +1,107 @@
+/* cmd-table.c -- `weir table`: what a table file holds. */
+#include <stdio.h>
+
+#include "command.h"
+#include "options.h"
+#include "text.h"
+
+struct options {
+    bool json;
+    weir_time now;
+};
+
+const struct weir__option weir__cmd_table_options[] = {
+    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, "as one JSON object" },
+    { "now", 0, WEIR__OPTION_TIME, offsetof(struct options, now), 0, "TIME", "count the live keys at this time, not by the table's clock" },
+    { 0 },
+};
+
+static double share(int64_t part, int64_t whole)
+{
+    return whole ? (double)part / (double)whole : 0;
+}
+
+static int slot_bytes(const struct weir_table_stats *s)
+{
+    return s->narrow ? 16 : 32;
+}
+
+/* What a key costs when the table holds what it was made for, 5/6 of its slots; or more, if it does. */
+static double key_bytes(const struct weir_table_stats *s)
+{
+    double filling = share(s->keys, s->slots);
+    return slot_bytes(s) / (filling > 5.0 / 6 ? filling : 5.0 / 6);
+}
+
+static void print_text(const char *path, const struct weir_table *table, const struct weir_table_stats *s)
+{
+    struct weir_limiter_info info;
+    char bytes[32];
+
+    weir__text_bytes(bytes, sizeof(bytes), s->bytes);
+    printf("table      %s\n", path);
+    printf("keys       %lld in %lld slots, %.1f %% full; %lld live\n", (long long)s->keys, (long long)s->slots,
+           100 * share(s->keys, s->slots), (long long)s->live);
+    printf("memory     %s with all its room; %d bytes a slot, %.1f bytes a key when full\n", bytes, slot_bytes(s), key_bytes(s));
+    printf("evicted    %lld idle, %lld early\n", (long long)s->evicted_idle, (long long)s->evicted_early);
+    printf("recovered  %lld\n", (long long)s->recovered);
+    printf("limiters   %lld\n", (long long)s->limiters);
+    for (int64_t i = 0; weir_table_limiter(table, i, &info); i++)
+        printf("  %-28s  %s, changed %lld times\n", info.name, info.limit, (long long)info.changes);
+}
+
+static void print_limiters(const struct weir_table *table)
+{
+    struct weir_limiter_info info;
+
+    printf(",\"limiters\":[");
+    for (int64_t i = 0; weir_table_limiter(table, i, &info); i++) {
+        printf("%s{\"name\":", i ? "," : "");
+        weir__json_string(info.name);
+        printf(",\"limit\":");
+        weir__json_string(info.limit);
+        printf(",\"changes\":%lld}", (long long)info.changes);
+    }
+    puts("]}");
+}
+
+static void print_json(const char *path, const struct weir_table *table, const struct weir_table_stats *s)
+{
+    printf("{\"path\":");
+    weir__json_string(path);
+    printf(",\"bytes\":%lld,\"narrow\":%s", (long long)s->bytes, s->narrow ? "true" : "false");
+    printf(",\"slots\":%lld,\"keys\":%lld,\"live\":%lld", (long long)s->slots, (long long)s->keys, (long long)s->live);
+    printf(",\"filling\":%.6f,\"slot_bytes\":%d", share(s->keys, s->slots), slot_bytes(s));
+    printf(",\"bytes_per_key\":%.1f", key_bytes(s));
+    printf(",\"evicted_idle\":%lld,\"evicted_early\":%lld", (long long)s->evicted_idle, (long long)s->evicted_early);
+    printf(",\"recovered\":%lld", (long long)s->recovered);
+    print_limiters(table);
+}
+
+int weir__cmd_table(const struct weir__command *self, int argc, char **argv)
+{
+    struct options o = { .now = -1 };
+    struct weir_table *table;
+    struct weir_error error = { 0 };
+    struct weir_table_stats stats;
+    int files;
+    int code = weir__options_parse(self, argc, argv, &o, &files);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    if (files != 1) {
+        weir__complain(self->name, "it takes one file, not %d; usage: weir %s %s", files, self->name, self->arguments);
+        return WEIR__EXIT_WRONG;
+    }
+    if (weir_table_attach(&table, argv[0], &error) != WEIR_OK) {
+        weir__complain(self->name, "%s", error.text);
+        return WEIR__EXIT_WRONG;
+    }
+    weir_table_stats(table, o.now < 0 ? weir_table_now(table) : o.now, &stats);
+    if (o.json)
+        print_json(argv[0], table, &stats);
+    else
+        print_text(argv[0], table, &stats);
+    weir_table_destroy(table);
+    return WEIR__EXIT_OK;
+}

@@ -1,0 +1,329 @@
+#!/bin/sh
+# cli.sh WEIR -- the weir command as people and scripts meet it: exit codes, answers, errors, processes side by side.
+set -eu
+
+case $1 in
+/*) weir=$1 ;;
+*) weir=$PWD/$1 ;;
+esac
+[ -x "$weir" ] || { echo "cli.sh: there is no $weir" >&2 && exit 2; }
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+export TMPDIR="$dir"
+unset NO_COLOR || true
+
+passed=0
+failed=0
+
+pass() {
+    passed=$((passed + 1))
+}
+
+fail() {
+    failed=$((failed + 1))
+    echo "cli.sh: $*" >&2
+}
+
+# run WORD... -- sets $code, $out and $err
+run() {
+    code=0
+    "$weir" "$@" >out 2>err || code=$?
+    out=$(cat out)
+    err=$(cat err)
+    ran="weir $*"
+}
+
+# answers CODE OUTPUT WORD... -- the whole of stdout, and nothing on stderr
+answers() {
+    want_code=$1 want_out=$2
+    shift 2
+    run "$@"
+    if [ "$code" = "$want_code" ] && [ "$out" = "$want_out" ] && [ -z "$err" ]; then
+        pass
+    else
+        fail "$ran: expected $want_code '$want_out' got $code '$out' $err"
+    fi
+}
+
+# complains PART WORD... -- exit code 2, nothing on stdout, and PART in what stderr says
+complains() {
+    want=$1
+    shift
+    run "$@"
+    case $err in
+    *"$want"*) [ "$code" = 2 ] && [ -z "$out" ] && pass && return ;;
+    esac
+    fail "$ran: expected 2 and '$want' got $code '$out' '$err'"
+}
+
+# is WHAT GOT EXPECTED
+is() {
+    if [ "$2" = "$3" ]; then pass; else fail "$1: expected '$3' got '$2'"; fi
+}
+
+# has WHAT TEXT PART
+has() {
+    case $2 in
+    *"$3"*) pass ;;
+    *) fail "$1: expected '$3' in '$2'" ;;
+    esac
+}
+
+# field NAME -- of the JSON object in $out
+field() {
+    printf '%s' "$out" | python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)[sys.argv[1]]))' "$1" 2>/dev/null || echo 'no JSON'
+}
+
+# ------------------------------------------------------------------ take ----
+
+minute="--table t --limit 3/1m"
+answers 0 'granted, 2 of 3 left' take $minute --now 100s alice
+answers 0 'granted, 1 of 3 left' take $minute --now 100s alice
+answers 0 'granted, 0 of 3 left' take $minute --now 100s alice
+answers 1 'refused, retry in 20s' take $minute --now 100s alice
+answers 1 'refused, retry in 14.8s' take $minute --now 105.2s alice
+answers 0 'granted, 2 of 3 left' take $minute --now 100s bob
+answers 0 'granted, 0 of 3 left' take $minute --now 120s alice
+answers 1 'refused for ever: 4 is more than the 3 that can pass at once' take $minute --now 100s --cost 4 bob
+answers 0 '' take $minute --now 100s --quiet bob
+answers 0 '' take $minute --now 100s -q bob
+answers 1 '' take $minute --now 100s -q bob
+answers 0 'granted, 2 of 3 left' take --now=100s --table=t --limit=3/1m -- -key
+answers 0 'granted, 3 of 3 left' take $minute --now 100s --cost 0 carol
+answers 0 'granted, 2 of 3 left' take $minute --now 100s 'a key with spaces, and "quotes"'
+answers 0 'granted, 2 of 3 left' take $minute --now 100s ''
+
+# Every algorithm by its name.
+for algorithm in $("$weir" limits | cut -d ' ' -f 1); do
+    run take --table t --limit 10/1s --algorithm "$algorithm" --now 100s --wait 1h key
+    is "$algorithm: code" "$code" 0
+    has "$algorithm: $out" "$out" granted
+done
+
+# ------------------------------------------------------------------ JSON ----
+
+run take --table t --limit 2/1m --name json --now 100s --json key
+is 'json: code' "$code" 0
+is 'json: all of it' "$out" \
+    '{"allowed":true,"reason":"granted","limit":2,"remaining":1,"wait_ns":0,"retry_ns":0,"reset_ns":30000000000}'
+run take --table t --limit 2/1m --name json --now 100s --json --cost 2 key
+is 'json: refused' "$code" 1
+is 'json: allowed' "$(field allowed)" false
+is 'json: reason' "$(field reason)" '"limited"'
+is 'json: retry' "$(field retry_ns)" 30000000000
+run take --table t --limit 2/1m --name json --now 100s --json --cost 3 key
+is 'json: never' "$(field retry_ns)" null
+is 'json: too big' "$(field reason)" '"too-big"'
+run take --table t --limit 2/1m --name json --now 100s --json --cost 2 --wait forever key
+is 'json: wait' "$(field wait_ns)" 30000000000
+
+# --------------------------------------------------------- peek and give ----
+
+five="--table t --limit 5/1m --name five --now 100s"
+answers 0 'would be granted, leaving 4 of 5' peek $five key
+answers 0 'would be granted, leaving 4 of 5' peek $five key
+answers 0 'granted, 0 of 5 left' take $five --cost 5 key
+answers 1 'would be refused, retry in 12s' peek $five key
+answers 0 'would be granted after 12s, leaving 0 of 5' peek $five --wait 1m key
+answers 1 'would be refused, retry in 12s' peek $five key
+answers 0 'given back, 2 of 5 left' give $five --cost 2 key
+answers 0 'granted, 1 of 5 left' take $five key
+answers 0 'given back, 5 of 5 left' give $five --cost 100 key
+run give $five --json key
+is 'give: json' "$(field remaining)" 5
+
+# -------------------------------------------------------------- the wait ----
+
+answers 0 'granted, 0 of 1 left' take --table t --limit 1/20ms slow
+began=$(date +%s%N)
+run take --table t --limit 1/20ms --wait 5s --json slow
+ended=$(date +%s%N)
+is 'wait: code' "$code" 0
+if [ $((ended - began)) -ge "$(field wait_ns)" ]; then pass; else fail "wait: came back after $((ended - began)) of $out"; fi
+answers 0 'granted, 0 of 1 left' take --table t --limit 1/1h hour
+run take --table t --limit 1/1h --wait 20ms hour
+is 'a wait too short: code' "$code" 1
+has 'a wait too short' "$out" 'refused, retry in'
+answers 0 'granted, 0 of 1 left' take --table t --limit 1/1h --now 100s then
+answers 0 'granted for use in 1h, 0 of 1 left' take --table t --limit 1/1h --now 100s --wait forever then
+
+# ------------------------------------------------------- names and change ----
+
+answers 0 'granted, 1 of 2 left' take --table n --limit 2/1m --now 100s key
+answers 0 'granted, 2 of 3 left' take --table n --limit 3/1m --now 100s key
+answers 0 'granted, 0 of 2 left' take --table n --limit 2/60 --now 100s key
+answers 0 'granted, 6 of 10 left' take --table n --name api --limit 'fixed-window 10/1m' --now 100s --cost 4 key
+answers 0 'granted, 0 of 5 left' take --table n --name api --limit 'fixed-window 5/1m' --now 100s key
+answers 1 'refused, retry in 20s' take --table n --name api --now 100s key
+complains 'there is no limiter' take --table n --name other --now 100s key
+complains 'gcra' take --table n --name api --limit 'gcra 5/1m' --now 100s key
+answers 0 'granted, 9 of 10 left' take --table n --name log --limit 'sliding-log 10/1m' --now 100s key
+answers 0 'granted, 18 of 20 left' take --table n --name log --limit 'sliding-log 20/1m' --now 100s key
+answers 0 'granted, 8 of 10 left' take --table n --limit 'sliding-window 10/1m' --now 100s --cost 2 key
+
+# ------------------------------------------------------------- the table ----
+
+run table n --now 100s
+is 'table: code' "$code" 0
+has 'table: limiters' "$out" 'fixed-window 5/1m'
+has 'table: bytes a key' "$out" '38.4 bytes a key'
+run table n --now 100s --json
+is 'table: keys' "$(field keys)" 5
+is 'table: live' "$(field live)" 5
+is 'table: evicted' "$(field evicted_early)" 0
+is 'table: recovered' "$(field recovered)" 0
+is 'table: path' "$(field path)" '"n"'
+is 'table: limiters' "$(printf '%s' "$out" | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["limiters"]))')" 5
+run table n --json --now 10000s
+is 'table: live later' "$(field live)" 0
+"$weir" take --table small --keys 100 --limit 1/1h --now 1s a >out
+run table small --json
+has 'table: --keys' "$(field slots)" 256
+
+# -------------------------------------------------------- many processes ----
+
+# twenty LIMIT NAME -- how many of twenty processes at once are granted; the first ones also race to make the table
+twenty() {
+    rm -f granted
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        { "$weir" take --table "$2" --limit "$1" --now 1000s -q key && echo "$i" >>granted; } &
+    done
+    wait
+    wc -l <granted | tr -d ' '
+}
+
+is 'twenty processes, token-bucket' "$(twenty 10/1h race1)" 10
+is 'twenty processes, gcra' "$(twenty 'gcra 10/1h' race2)" 10
+is 'twenty processes, sliding-log' "$(twenty 'sliding-log 10/1h' race3)" 10
+is 'twenty processes, fixed-window' "$(twenty 'fixed-window 10/1h' race4)" 10
+
+# --------------------------------------------------------------- vectors ----
+
+cat >good.vec <<'END'
+# one that holds
+case a
+limit gcra 1/1s burst 2
+at 0s take 2 -> ok remaining 0
+at 0s take 1 -> no retry 1s
+case b
+limit sliding-log 3/1s
+at 0s take 1 wait-max forever -> ok wait ~5us
+END
+cat >bad.vec <<'END'
+case a
+limit gcra 1/1s burst 2
+at 0s take 1 -> ok remaining 0
+at 0s take 1 -> ok remaining 0
+case b
+limit gcra 1/1s
+at 0s take 1 -> ok
+END
+printf 'case a\nlimit gcra 1/1s\nat 0s grab 1 -> ok\n' >malformed.vec
+answers 0 '2 passed, 0 failed' vectors good.vec
+answers 0 '4 passed, 0 failed' vectors good.vec good.vec
+answers 0 '2 passed, 0 failed' vectors --door table good.vec
+answers 0 '2 passed, 0 failed' vectors --door shm good.vec
+answers 0 '6 passed, 0 failed' vectors --door all good.vec
+run vectors bad.vec
+is 'vectors: code of a failure' "$code" 1
+is 'vectors: a failure' "$out" "bad.vec:3: expected ok remaining 0 wait 0s got ok remaining 1 wait 0s
+1 passed, 1 failed"
+run vectors --door all bad.vec
+is 'vectors: every door fails alike' "$(grep -c '^bad.vec:3: expected .* got ' out)" 3
+is 'vectors: last line' "$(tail -n 1 out)" '3 passed, 3 failed'
+run vectors malformed.vec good.vec
+is 'vectors: code of a malformed file' "$code" 2
+is 'vectors: where it is malformed' "$err" 'malformed.vec:3:7: expected take, peek, give or change'
+is 'vectors: the others are still checked' "$out" '2 passed, 0 failed'
+run vectors missing.vec
+is 'vectors: code of a missing file' "$code" 2
+has 'vectors: a missing file' "$err" 'missing.vec'
+complains 'which files' vectors
+complains 'step, table, shm' vectors --door window good.vec
+is 'vectors: nothing is left behind' "$(ls | grep -c weir-vectors || true)" 0
+
+# -------------------------------------------------------- demo and lists ----
+
+run demo
+is 'demo: code' "$code" 0
+is 'demo: widest line fits' "$(python3 -c 'print(max(len(l.rstrip("\n")) for l in open("out", encoding="utf-8")) <= 100)')" True
+is 'demo: no colours in a pipe' "$(grep -c "$(printf '\033')" out || true)" 0
+run demo --csv
+is 'demo: csv' "$(head -n 1 out)" 'algorithm,time_ms,offered,admitted,waited'
+is 'demo: csv has all' "$(tail -n +2 out | cut -d , -f 1 | uniq)" "$("$weir" limits | cut -d ' ' -f 1)"
+is 'demo: nobody is let in twice' \
+    "$(python3 -c '
+import csv
+total = {}
+for row in csv.DictReader(open("out")):
+    t = total.setdefault(row["algorithm"], [0, 0, 0])
+    for i, name in enumerate(("offered", "admitted", "waited")):
+        t[i] += int(row[name])
+print(all(o >= a >= w >= 0 and a > 0 for o, a, w in total.values()) and len({t[0] for t in total.values()}) == 1)')" True
+run limits
+is 'limits: how many' "$(wc -l <out | tr -d ' ')" 8
+run limits --json
+is 'limits: json' "$(printf '%s' "$out" | python3 -m json.tool >/dev/null && echo good)" good
+
+# ------------------------------------------------------------------ help ----
+
+run --version
+has 'version' "$out" 'weir 0.'
+run --help
+is 'help: code' "$code" 0
+for command in take peek give table limits vectors demo; do
+    has "help lists $command" "$(cat out)" "  $command "
+    "$weir" "$command" --help >help
+    has "$command --help" "$(cat help)" "usage: weir $command"
+    has "$command --help lists itself" "$(cat help)" '--help'
+done
+answers 0 "$("$weir" take --help)" take -h
+
+# ---------------------------------------------------------------- errors ----
+
+complains 'see: weir --help'
+complains "no command 'tkae'; did you mean take?" tkae
+complains "no command 'xyzzy'; see: weir --help" xyzzy
+complains 'did you mean --version?' --verison
+complains 'no option --limt; did you mean --limit?' take --limt 3/1m key
+complains 'no option --wait' give $minute --wait 5s key
+complains 'no option -x' take -x key
+complains '--table FILE is missing' take --limit 3/1m key
+complains '--limit TEXT is missing' take --table t key
+complains 'KEY is missing' take $minute
+complains 'one KEY' take $minute a b
+complains '--limit is given twice' take $minute --limit 4/1m key
+complains '--table needs a value' take --table
+complains '--json takes no value' take --json=yes $minute key
+complains '--cost must be a whole number from 0 up' take $minute --cost -1 key
+complains '--cost must be a whole number from 1 up' give $minute --cost 0 key
+complains '--keys must be a whole number from 1 up' take $minute --keys many key
+complains 'did you mean gcra' take $minute --algorithm gcr key
+complains '--limit says gcra and --algorithm says smooth' take --table t --limit 'gcra 3/1m' --algorithm smooth key
+complains '--wait: ' take $minute --wait soon key
+complains '--now: ' take $minute --now 5x key
+complains '--table: ' take --table no/such/place --limit 3/1m key
+complains '--table: ' take --table "$dir" --limit 3/1m key
+echo 'this is text, and no table at all' >text
+complains 'text' take --table text --limit 3/1m key
+complains 'no/such/place' table no/such/place
+complains 'text' table text
+complains 'one file' table
+complains 'takes no words' demo now
+complains 'limit' take --table t --limit 'gcra 3/1m buckets=5' key
+complains 'give it one with --name' take --table t --limit 'leaky-bucket 1000000000/86399s burst 1000000000 queue 1000000000' key
+complains 'a name has 1 to 63 bytes' take $minute --name "$(printf '%064d' 0)" key
+complains 'a name has 1 to 63 bytes' take $minute --name '' key
+
+run take --table t --limit '10/1x' key
+is 'a caret under the column' "$err" "$(printf 'weir take: %s\n    10/1x\n        ^' "$(head -n 1 err | cut -d ' ' -f 3-)")"
+
+if [ -w /dev/full ]; then
+    code=0
+    "$weir" limits >/dev/full 2>err || code=$?
+    is 'an answer that cannot be written' "$code" 2
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

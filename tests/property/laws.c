@@ -1,0 +1,606 @@
+/* laws.c -- what holds for every algorithm, over random limits and random asks.
+ *
+ *     laws SEED ROUNDS    prints the seed on a failure, so that it can be run again
+ *
+ * Each round makes a random limit of one algorithm and plays a few hundred random asks on one key: small and large costs, with and without
+ * waiting, time that stands still, crawls, jumps, and sometimes steps back; gives and changes of the limit in between.  The laws:
+ *
+ *     zero is fresh         a state of zeros answers as a key that has used nothing
+ *     no changes nothing    a refusal leaves every byte as it was; a look does always
+ *     retry is exact        the same ask passes after decision.retry, and not a nanosecond before
+ *     never too much        what passed in any interval stays within the algorithm's bound
+ *     never too little      a fresh key gets its whole burst; what the plainest possible model would grant is granted
+ *     idle is fresh         from idle_at on the answers are those of a fresh key; before, not all of them are
+ *     a look tells          peek answers what take would
+ *     giving back           undoes a take, and never lifts a key above full
+ *     late asks             an ask overtaken by a later one does not raise the bound
+ *     change                keeps what was used
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "algo/algo.h"
+
+static uint64_t random_state;
+static uint64_t seed_of_round;
+static const char *algorithm_of_round;
+static struct weir_limit limit_of_round;
+
+static uint64_t random64(void)
+{
+    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static int64_t between(int64_t low, int64_t high)
+{
+    return low + (int64_t)(random64() % (uint64_t)(high - low + 1));
+}
+
+static bool one_in(int64_t n)
+{
+    return between(1, n) == 1;
+}
+
+static void broken(const char *law, const char *detail, int line)
+{
+    char text[256];
+    weir_limit_print(text, sizeof text, &limit_of_round);
+    fprintf(stderr, "laws.c:%d: %s: law broken: %s (%s)\n  limit %s\n  again: laws %" PRIu64 " 1 %s\n", line, algorithm_of_round, law, detail, text,
+            seed_of_round, algorithm_of_round);
+    exit(1);
+}
+
+#define LAW(condition, law) ((condition) ? (void)0 : broken(law, #condition, __LINE__))
+
+/* ------------------------------------------------------------- limits ---- */
+
+static bool is(const char *name)
+{
+    return strcmp(algorithm_of_round, name) == 0;
+}
+
+static bool is_window(void)
+{
+    return is("fixed-window") || is("sliding-window") || is("sliding-log");
+}
+
+static bool borrows(void)
+{
+    return is("smooth") || is("warm-up");
+}
+
+/* Rates that divide a second and rates that do not; a few units and many. */
+static struct weir_limit random_limit(void)
+{
+    static const weir_time periods[] = { 1,          1000,       WEIR_MILLISECOND, 7777777,           WEIR_SECOND / 3,
+                                         WEIR_SECOND, WEIR_SECOND, 60 * WEIR_SECOND, 13 * WEIR_SECOND, 86400 * WEIR_SECOND };
+    struct weir_limit l = { .algorithm = algorithm_of_round, .count = one_in(4) ? between(1, 5) : between(1, 300) };
+    l.period = periods[between(0, 9)] * (one_in(3) ? between(1, 9) : 1);
+    if (one_in(20))
+        l.count = between(1, 3000000);
+    if (is("sliding-log") && l.count > 1000)
+        l.count = between(1, 1000);
+    if (!is_window() && one_in(2))
+        l.burst = between(1, 50);
+    if (is("leaky-bucket") && one_in(2))
+        l.queue = one_in(5) ? WEIR_NO_QUEUE : between(1, 100);
+    if (is("fixed-window"))
+        l.align_first = one_in(2);
+    if (is("sliding-window")) {
+        l.buckets = one_in(2) ? 0 : (int32_t)between(1, 20);
+        l.loose = one_in(4);
+        l.period += 1000;
+    }
+    if (is("warm-up")) {
+        l.warmup = one_in(3) ? 0 : between(1, 1000) * WEIR_MILLISECOND;
+        l.cold = (int32_t)(one_in(2) ? 0 : between(2, 10));
+        l.period += 1000;
+    }
+    return l;
+}
+
+/* ---------------------------------------------------- a key with history ---- */
+
+#define GRANTS_MAX 4000
+
+struct grant {
+    weir_time at;
+    int64_t units;
+};
+
+struct key {
+    struct weir_plan *plan;
+    size_t size;
+    unsigned char *state, *copy;
+    weir_time now, latest;
+    struct grant grants[GRANTS_MAX]; /* at the moments of use */
+    int granted;
+    bool tampered; /* gave back, or changed, or stepped: bounds no longer apply to the history */
+};
+
+static void key_open(struct key *k)
+{
+    struct weir_error error;
+    do {
+        limit_of_round = random_limit();
+    } while (weir_plan_create(&k->plan, &limit_of_round, &error) != WEIR_OK);
+    k->size = weir_plan_state_size(k->plan);
+    k->state = calloc(1, k->size);
+    k->copy = calloc(1, k->size);
+    k->now = one_in(3) ? 0 : one_in(2) ? between(0, 1000 * WEIR_SECOND) : between(0, (int64_t)1 << 61);
+    k->latest = k->now;
+    k->granted = 0;
+    k->tampered = false;
+}
+
+static void key_close(struct key *k)
+{
+    weir_plan_destroy(k->plan);
+    free(k->state);
+    free(k->copy);
+}
+
+static struct weir_ask random_ask(const struct key *k)
+{
+    int64_t most = k->plan->most;
+    struct weir_ask a = { .now = k->now, .cost = 1 };
+    if (one_in(3))
+        a.cost = between(0, most < 100 ? most + 1 : 100);
+    if (one_in(50))
+        a.cost = most + between(0, 1);
+    if (one_in(3))
+        a.wait_max = one_in(3) ? WEIR_FOREVER : between(0, 3 * limit_of_round.period);
+    return a;
+}
+
+/* Asks ever longer waits only as long as the history is short: a queue of years is not what a bound is about. */
+static void move_time(struct key *k)
+{
+    weir_time unit = limit_of_round.period / limit_of_round.count;
+    if (one_in(3))
+        return;
+    k->now += one_in(2) ? between(0, 2 * unit + 1) : one_in(4) ? between(0, limit_of_round.period * 2) : between(0, 20 * unit + 20);
+    if (k->now > k->latest)
+        k->latest = k->now;
+}
+
+/* ---------------------------------------------------------------- laws ---- */
+
+static void remember(struct key *k, const struct weir_ask *a, const struct weir_decision *d)
+{
+    weir_time base = a->now > k->latest ? a->now : k->latest;
+    if (k->granted == GRANTS_MAX || a->cost == 0)
+        return;
+    k->grants[k->granted++] = (struct grant){ base + d->wait, a->cost };
+}
+
+/* Units that passed from grant i to grant j, both included, against the bound for that span. */
+static weir__i128 bound_over(const struct key *k, weir_time span, int64_t largest)
+{
+    const struct weir_limit *l = &k->plan->limit;
+    weir__i128 rate = ((weir__i128)(span + 1) * l->count) / l->period; /* + 1: turns are told in whole ns, rounded up */
+    if (is("fixed-window"))
+        return (weir__i128)l->count * ((weir__i128)span / l->period + 2);
+    if (is("sliding-window") && l->loose)
+        return 2 * (weir__i128)l->count * ((weir__i128)span / l->period + 1);
+    if (is_window())
+        return (weir__i128)l->count * ((weir__i128)span / l->period + 1);
+    if (borrows())
+        return rate + 1 + (is("smooth") ? l->burst : 0) + largest;
+    if (l->queue != 0) /* each goes when what was before it has drained, whole: the last may be large */
+        return rate + 1 + l->burst + largest;
+    return rate + l->burst;
+}
+
+static void never_too_much(const struct key *k)
+{
+    for (int tries = 0; tries < 60 && k->granted > 0; tries++) {
+        int i = (int)between(0, k->granted - 1), j = (int)between(i, k->granted - 1 < i + 300 ? k->granted - 1 : i + 300);
+        weir__i128 sum = 0;
+        int64_t largest = 0;
+        for (int g = i; g <= j; g++) {
+            sum += k->grants[g].units;
+            largest = k->grants[g].units > largest ? k->grants[g].units : largest;
+        }
+        LAW(k->grants[j].at >= k->grants[i].at, "turns come in order");
+        LAW(sum <= bound_over(k, k->grants[j].at - k->grants[i].at, largest), "never too much");
+    }
+}
+
+static bool same_decision(const struct weir_decision *a, const struct weir_decision *b)
+{
+    return a->allowed == b->allowed && a->reason == b->reason && a->limit == b->limit && a->remaining == b->remaining && a->wait == b->wait &&
+           a->retry == b->retry && a->reset == b->reset;
+}
+
+static void check_decision(const struct key *k, const struct weir_ask *a, const struct weir_decision *d)
+{
+    LAW(d->limit == k->plan->most, "limit is the most at once");
+    LAW(d->remaining >= 0 && d->remaining <= d->limit, "remaining lies within the limit");
+    LAW(d->wait >= 0 && d->retry >= 0 && d->reset >= 0, "spans are not negative");
+    LAW(d->allowed == (d->reason == WEIR_GRANTED), "the reason fits the answer");
+    LAW(!d->allowed || d->retry == 0, "granted has no retry");
+    LAW(d->allowed || (d->retry > 0 && d->wait == 0), "refused has a retry");
+    LAW(d->wait <= a->wait_max, "nobody waits longer than it can");
+    LAW((d->retry == WEIR_NEVER) == (!d->allowed && !borrows() && a->cost > d->limit), "never is for what is too big, and for that only");
+}
+
+/* The state is tried on a copy `after` later. */
+static bool passes_later(struct key *k, const struct weir_ask *a, weir_time after)
+{
+    struct weir_ask again = *a;
+    struct weir_decision d;
+    again.now = (a->now > k->latest ? a->now : k->latest) + after;
+    memcpy(k->copy, k->state, k->size);
+    return weir_step(k->plan, k->copy, &again, &d);
+}
+
+static void retry_is_exact(struct key *k, const struct weir_ask *a, const struct weir_decision *d)
+{
+    if (d->retry == WEIR_NEVER || d->retry > INT64_MAX / 4 || k->latest > INT64_MAX / 4)
+        return;
+    LAW(passes_later(k, a, d->retry), "what was refused passes after retry");
+    LAW(!passes_later(k, a, d->retry - 1), "and not before");
+}
+
+static void idle_is_fresh(struct key *k)
+{
+    weir_time idle = weir_step_idle_at(k->plan, k->state), now = idle > k->latest ? idle : k->latest;
+    if (idle > INT64_MAX / 2)
+        return;
+    unsigned char *fresh = calloc(1, k->size);
+    memcpy(k->copy, k->state, k->size);
+    for (int i = 0; i < 8; i++) {
+        struct weir_ask a = random_ask(k);
+        struct weir_decision one, other;
+        a.now = now;
+        weir_step(k->plan, k->copy, &a, &one);
+        weir_step(k->plan, fresh, &a, &other);
+        LAW(same_decision(&one, &other), "from idle_at on a key is as good as fresh");
+        now += between(0, 3) * (limit_of_round.period / limit_of_round.count);
+    }
+    free(fresh);
+}
+
+static void reset_is_idle(struct key *k, const struct weir_ask *a, const struct weir_decision *d)
+{
+    weir_time now = a->now > k->latest ? a->now : k->latest, idle = weir_step_idle_at(k->plan, k->state);
+    if (idle == INT64_MAX || k->tampered)
+        return;
+    LAW(d->reset == (idle > now ? idle - now : 0) || (a->cost == 0 && d->reset >= 0) || (a->now < now), "reset is the time to idle_at");
+}
+
+static void take_once(struct key *k, const struct weir_ask *a)
+{
+    struct weir_decision looked, d;
+    memcpy(k->copy, k->state, k->size);
+    weir_step_peek(k->plan, k->state, a, &looked);
+    LAW(memcmp(k->copy, k->state, k->size) == 0, "a look changes nothing");
+    weir_step(k->plan, k->state, a, &d);
+    LAW(same_decision(&looked, &d), "a look tells what a take does");
+    check_decision(k, a, &d);
+    if (d.allowed) {
+        remember(k, a, &d);
+        reset_is_idle(k, a, &d);
+        return;
+    }
+    LAW(memcmp(k->copy, k->state, k->size) == 0, "no changes nothing");
+    retry_is_exact(k, a, &d);
+}
+
+/* A fresh key passes its whole burst at once, and not one unit more. */
+static void fresh_gets_its_burst(const struct key *k)
+{
+    unsigned char *fresh = calloc(1, k->size);
+    struct weir_ask a = { .now = k->now > 2 * limit_of_round.period * limit_of_round.count ? k->now : k->now, .cost = 1 };
+    struct weir_decision d;
+    int64_t got = 0, most = is("warm-up") ? 1 : k->plan->limit.queue != 0 ? k->plan->limit.burst : k->plan->most;
+    a.wait_max = 0;
+    if (is("smooth")) /* has saved its burst once its clock has run that long; then one more borrows */
+        a.now += (weir_time)(((weir__i128)limit_of_round.period * k->plan->most) / limit_of_round.count) + 1;
+    while (got <= most + 2 && got < 1000 && weir_step(k->plan, fresh, &a, &d))
+        got++;
+    LAW(got >= (most > 1000 ? 1000 : most), "a fresh key gets its whole burst");
+    LAW(got <= most + (is("smooth") ? 1 : 0) || got == 1000, "and no more");
+    memset(fresh, 0, k->size);
+    a.cost = k->plan->most;
+    LAW(weir_step(k->plan, fresh, &a, &d), "in one piece, too");
+    free(fresh);
+}
+
+static void give_back(struct key *k)
+{
+    struct weir_ask a = { .now = k->latest, .cost = between(1, 5) };
+    struct weir_decision before, taken, after;
+    struct weir_ask look = { .now = k->latest };
+    if (borrows())
+        return;
+    memcpy(k->copy, k->state, k->size);
+    weir_step_peek(k->plan, k->copy, &look, &before);
+    if (weir_step(k->plan, k->copy, &a, &taken)) {
+        weir_step_give(k->plan, k->copy, &a);
+        weir_step_peek(k->plan, k->copy, &look, &after);
+        LAW(after.remaining == before.remaining, "giving back undoes a take");
+    }
+    a.cost = between(1, INT64_MAX);
+    weir_step_give(k->plan, k->copy, &a);
+    weir_step_peek(k->plan, k->copy, &look, &after);
+    LAW(after.remaining <= after.limit, "giving back does not lift a key above full");
+    LAW(after.remaining == after.limit, "giving back everything makes it full");
+}
+
+/* Late by up to a second: judged as of the latest moment seen, so that overtaken asks find no more than others. */
+static void ask_late(struct key *k)
+{
+    struct weir_ask a = { .now = k->latest - between(0, WEIR_SECOND), .cost = 1 }, sharp = { .now = k->latest, .cost = 1 };
+    struct weir_decision late, punctual;
+    if (a.now < 0 || is("warm-up") || is("fixed-window") || weir_step_idle_at(k->plan, k->state) <= k->latest)
+        return;
+    memcpy(k->copy, k->state, k->size);
+    weir_step_peek(k->plan, k->copy, &a, &late);
+    weir_step_peek(k->plan, k->copy, &sharp, &punctual);
+    LAW(late.remaining <= punctual.remaining, "being late finds no more");
+}
+
+/* How long the state itself, by its own clock, could still hold somebody up: asks that it did not have to remember left no trace in it. */
+static weir_time held_up(const struct key *k, weir_time *seen)
+{
+    weir_time idle = weir_step_idle_at(k->plan, k->state);
+    uint64_t words[2];
+    memcpy(words, k->state, sizeof words);
+    *seen = (weir_time)words[0];
+    if (is("warm-up"))
+        return (weir_time)(((uint64_t)1 << (words[1] >> 58)) - 1) + WEIR_SECOND;
+    return (idle > *seen ? idle - *seen : 0) + (is_window() ? 2 * limit_of_round.period + 1 : 0);
+}
+
+/* An hour and more back: nothing is given away, and nobody is locked out for longer than by what was promised before. */
+static void step_back(struct key *k)
+{
+    struct weir_ask a = { .now = k->latest, .cost = 1 }, b = a;
+    struct weir_decision before, after, looked;
+    weir_time seen, longest = held_up(k, &seen);
+    b.now = k->latest - 3600 * WEIR_SECOND - between(0, 3600 * WEIR_SECOND) - limit_of_round.period;
+    if (b.now < 0 || longest > INT64_MAX / 4)
+        return;
+    weir_step_peek(k->plan, k->state, &a, &before);
+    memcpy(k->copy, k->state, k->size);
+    weir_step_peek(k->plan, k->copy, &b, &looked);
+    weir_step(k->plan, k->copy, &b, &after);
+    LAW(same_decision(&looked, &after), "a look tells what a take does, though the clock stepped back");
+    if (!borrows() && !is("sliding-window") && !is("sliding-log"))
+        LAW(after.remaining <= before.remaining, "a step back gives nothing away");
+    if (b.now < seen - longest - limit_of_round.period - WEIR_SECOND)
+        LAW(after.allowed || after.retry <= longest, "a step back locks nobody out");
+    if (!after.allowed && after.retry < INT64_MAX / 4) {
+        b.now += after.retry;
+        LAW(weir_step(k->plan, k->copy, &b, &after), "and the retry it tells is true");
+    }
+}
+
+/* Tighter, wider, faster, slower: at no moment may a key that has just been refused find more than the new limit holds. */
+static void change_limit(struct key *k)
+{
+    struct weir_limit changed = k->plan->limit;
+    struct weir_plan *plan;
+    struct weir_error error;
+    struct weir_decision before, after;
+    struct weir_ask look = { .now = k->latest };
+    changed.burst = is_window() ? 0 : changed.burst;
+    changed.count = between(1, 300);
+    if (one_in(2))
+        changed.period = changed.period * between(1, 3) / between(1, 3) + 1000;
+    if (!is_window() && one_in(2))
+        changed.burst = between(1, 50);
+    if (weir_plan_create(&plan, &changed, &error) != WEIR_OK)
+        return;
+    unsigned char *to = malloc(weir_plan_state_size(plan));
+    weir_step_peek(k->plan, k->state, &look, &before);
+    weir_step_change(k->plan, plan, k->state, to, k->latest);
+    weir_step_peek(plan, to, &look, &after);
+    LAW(after.remaining <= after.limit && after.remaining >= 0, "a change keeps remaining within the limit");
+    int64_t used = before.limit - before.remaining, left = after.limit - used;
+    bool quiet = before.reset <= limit_of_round.period && k->plan->limit.queue == 0 && !borrows();
+    if (is("token-bucket") && quiet && before.reset > 0) {
+        int64_t kept = before.remaining < after.limit ? before.remaining : after.limit;
+        LAW(after.remaining == kept, "a change keeps the tokens");
+    } else if ((is("gcra") || (is_window() && before.remaining > 0 && changed.period == k->plan->limit.period)) && quiet && before.allowed) {
+        LAW(after.remaining == (left < 0 ? 0 : left), "a change keeps what was used");
+    }
+    free(to);
+    weir_plan_destroy(plan);
+}
+
+/* ------------------------------------------------- the plainest model ---- */
+
+/* A token bucket in exact fractions, the way one would tell it: tokens in units of 1/period, refilled at every ask. */
+struct model {
+    weir__i128 tokens; /* times period */
+    weir_time last;
+};
+
+static void against_the_plain_model(struct key *k)
+{
+    const struct weir_limit *l = &k->plan->limit;
+    struct model m = { (weir__i128)l->burst * l->period, k->now };
+    unsigned char *state = calloc(1, k->size);
+    weir_time now = k->now;
+    for (int i = 0; i < 200; i++) {
+        int64_t cost = one_in(4) ? between(0, l->burst < 60 ? l->burst : 60) : 1;
+        weir__i128 full = (weir__i128)l->burst * l->period;
+        m.tokens += (weir__i128)(now - m.last) * l->count;
+        m.tokens = m.tokens > full ? full : m.tokens;
+        m.last = now;
+        bool expected = m.tokens >= (weir__i128)cost * l->period;
+        if (expected)
+            m.tokens -= (weir__i128)cost * l->period;
+        struct weir_ask a = { .now = now, .cost = cost };
+        struct weir_decision d;
+        weir_step(k->plan, state, &a, &d);
+        LAW(d.allowed == expected, "just what real numbers grant");
+        LAW(d.remaining == (int64_t)(m.tokens / l->period), "and what they leave");
+        now += one_in(2) ? between(0, 2 * (l->period / l->count) + 2) : one_in(20) ? 10 * l->period : 0;
+    }
+    free(state);
+}
+
+/* Every instant in a list: what the log must grant, and what the window must not exceed. */
+static void against_the_plain_log(struct key *k)
+{
+    const struct weir_limit *l = &k->plan->limit;
+    static weir_time log[100000];
+    int64_t used = 0;
+    unsigned char *state = calloc(1, k->size);
+    weir_time now = k->now;
+    for (int i = 0; i < 300; i++) {
+        int64_t cost = one_in(4) ? between(1, l->count < 60 ? l->count : 60) : 1, live = 0;
+        for (int64_t g = 0; g < used; g++)
+            live += log[g] > now - l->period;
+        struct weir_ask a = { .now = now, .cost = cost };
+        struct weir_decision d;
+        weir_step(k->plan, state, &a, &d);
+        bool room = live + cost <= l->count;
+        LAW(!d.allowed || room || l->loose, "no more than the limit in any period");
+        LAW(is("sliding-window") || d.allowed == room, "and all of it");
+        for (int64_t u = 0; d.allowed && u < cost && used < 100000; u++)
+            log[used++] = now;
+        now += one_in(2) ? between(0, 2 * (l->period / l->count) + 2) : one_in(10) ? between(0, l->period) : 0;
+    }
+    free(state);
+}
+
+/* Guava's RateLimiter as it is told: permits stored while idle, the next free moment; in fractions of 1/count ns. */
+static void against_the_plain_limiter(struct key *k)
+{
+    const struct weir_limit *l = &k->plan->limit;
+    weir__i128 next = (weir__i128)k->now * l->count, stored = 0, most = (weir__i128)l->burst * l->period;
+    unsigned char *state = calloc(1, k->size);
+    weir_time now = k->now;
+    struct weir_ask first = { .now = now, .cost = 1, .wait_max = WEIR_FOREVER };
+    struct weir_decision d;
+    weir_step(k->plan, state, &first, &d); /* whatever a fresh key had saved: use it up, and know where we are */
+    first.cost = (int64_t)l->burst;
+    weir_step(k->plan, state, &first, &d);
+    first.cost = 0;
+    weir_step_peek(k->plan, state, &first, &d);
+    now += d.wait;
+    if (l->count % 7 == 0 || d.wait == 0 || l->period % l->count != 0)
+        goto done; /* only where the present debt is a whole number of ns, so that the model starts exactly */
+    next = (weir__i128)now * l->count;
+    for (int i = 0; i < 200; i++) {
+        int64_t cost = one_in(4) ? between(0, 60) : 1;
+        weir_time max = one_in(2) ? WEIR_FOREVER : between(0, 2 * (l->period / l->count) + 2);
+        weir__i128 t = (weir__i128)now * l->count;
+        if (t > next) {
+            stored = stored + (t - next) > most ? most : stored + (t - next);
+            next = t;
+        }
+        weir__i128 wait = (next - t + l->count - 1) / l->count;
+        struct weir_ask a = { .now = now, .cost = cost, .wait_max = max };
+        weir_step(k->plan, state, &a, &d);
+        LAW(d.allowed == (wait <= max), "granted once the debt is paid");
+        LAW(!d.allowed || d.wait == (weir_time)wait, "and told the wait for it");
+        if (d.allowed) {
+            weir__i128 price = (weir__i128)cost * l->period, saved = price < stored ? price : stored;
+            stored -= saved;
+            next += price - saved;
+        }
+        now += one_in(2) ? between(0, 2 * (l->period / l->count) + 2) : one_in(20) ? 10 * l->period : 0;
+        if (wait > 1000 * (weir__i128)l->period)
+            break;
+    }
+done:
+    free(state);
+}
+
+/* Guava's SmoothWarmingUp in floating point: a curve, so near is near enough. */
+static void against_the_plain_warm_up(struct key *k)
+{
+    const struct weir_limit *l = &k->plan->limit;
+    double stable = (double)l->period / (double)l->count, warmup = (double)l->warmup, cold = l->cold;
+    double threshold = 0.5 * warmup / stable, most = threshold + 2 * warmup / (stable * (1 + cold));
+    double slope = stable * (cold - 1) / (most - threshold), stored = most, next = 0;
+    unsigned char *state = calloc(1, k->size);
+    weir_time now = between(0, 1000 * WEIR_SECOND), start = now;
+    for (int i = 0; i < 100 && next < 1e15; i++) {
+        int64_t cost = one_in(4) ? between(1, 30) : 1;
+        double t = (double)(now - start), left = (double)cost;
+        if (t > next) {
+            stored = stored + (t - next) * most / warmup > most ? most : stored + (t - next) * most / warmup;
+            next = t;
+        }
+        struct weir_ask a = { .now = now, .cost = cost, .wait_max = WEIR_FOREVER };
+        struct weir_decision d;
+        weir_step(k->plan, state, &a, &d);
+        double wait = next - t, off = (double)d.wait - wait;
+        LAW(d.allowed && (off < 0 ? -off : off) <= 1000 + wait / 1e6, "waits as Guava's");
+        double above = stored - threshold > 0 ? stored - threshold : 0, dear = above < left ? above : left;
+        next += dear * (2 * stable + (2 * above - dear) * slope) / 2 + (left - dear) * stable;
+        stored = stored > left ? stored - left : 0;
+        now += one_in(3) ? d.wait : one_in(3) ? between(0, l->warmup) : one_in(10) ? 3 * l->warmup : 0;
+    }
+    free(state);
+}
+
+/* --------------------------------------------------------------- rounds ---- */
+
+static int64_t steps;
+
+static void play(void)
+{
+    static struct key k;
+    key_open(&k);
+    fresh_gets_its_burst(&k);
+    if (is("gcra") || is("token-bucket") || (is("leaky-bucket") && k.plan->limit.queue == 0))
+        against_the_plain_model(&k);
+    if (is("sliding-log") || is("sliding-window"))
+        against_the_plain_log(&k);
+    if (is("smooth"))
+        against_the_plain_limiter(&k);
+    if (is("warm-up"))
+        against_the_plain_warm_up(&k);
+    for (int i = 0; i < 300 && k.now < INT64_MAX / 4; i++, steps++) {
+        struct weir_ask a = random_ask(&k);
+        take_once(&k, &a);
+        if (one_in(20))
+            idle_is_fresh(&k);
+        if (one_in(20))
+            give_back(&k);
+        if (one_in(20))
+            ask_late(&k);
+        if (one_in(20))
+            step_back(&k);
+        if (one_in(20))
+            change_limit(&k);
+        move_time(&k);
+    }
+    never_too_much(&k);
+    key_close(&k);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    int64_t rounds = argc > 2 ? atoll(argv[2]) : 1000;
+    const char *only = argc > 3 ? argv[3] : NULL;
+    int passed = 0;
+    for (const char *const *name = weir_algorithms(); *name != NULL; name++) {
+        if (only != NULL && strcmp(only, *name) != 0)
+            continue;
+        algorithm_of_round = *name;
+        steps = 0;
+        for (int64_t round = 0; round < rounds; round++) {
+            random_state = seed_of_round = seed + (uint64_t)round;
+            play();
+        }
+        printf("%-16s %" PRId64 " steps keep the laws\n", *name, steps);
+        passed++;
+    }
+    printf("%d passed, 0 failed\n", passed);
+    return 0;
+}

@@ -11,7 +11,7 @@ for source in tests/fuzz/*.c; do
     name=$(basename "$source" .c)
     mkdir -p $dir/found/"$name" $dir/new/"$name"
     echo "== fuzz $name, $seconds s"
-    if ! $dir/tests/fuzz-"$name" -max_total_time="$seconds" -artifact_prefix=$dir/found/"$name"/ -print_final_stats=0 -verbosity=0 \
+    if ! $dir/tests/fuzz-"$name" -max_total_time="$seconds" -timeout=10 -artifact_prefix=$dir/found/"$name"/ -print_final_stats=0 -verbosity=0 \
         $dir/new/"$name" tests/fuzz/corpus/"$name" 2>$dir/found/"$name".log; then
         tail -40 $dir/found/"$name".log
         echo "$passed passed, 1 failed"

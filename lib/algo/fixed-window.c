@@ -7,7 +7,8 @@
  *     bound     count in a window, and so up to 2 * count in an interval of one period that lies across an edge.  That is the price of
  *               its simplicity: sliding-window and sliding-log do not have it.
  *
- * An ask that can wait is promised the first later window that holds it whole; nobody overtakes a promise.
+ * An ask that can wait is promised the first later window that holds it whole; nobody overtakes a promise, and what it skipped of a window
+ * stays skipped even if it is given back.
  */
 #include "algo/algo.h"
 
@@ -123,12 +124,17 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     s->used = used < 0 ? 0 : used > USED_MAX ? USED_MAX : (int64_t)used;
 }
 
-/* The units used in this window stay used, in the window of the new plan. */
+/* The units used in this window stay used, in the window of the new plan, as far as it counts; so do those promised to each of the next. */
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now)
 {
     struct state *s = to;
     *s = *(const struct state *)from;
     roll(old_plan, s, now);
+    int64_t full = s->used / old_plan->limit.count, rest = s->used % old_plan->limit.count, count = new_plan->limit.count;
+    if (full > 0)
+        s->used = full > USED_MAX / count ? USED_MAX : full * count + (rest < count ? rest : count);
+    else
+        s->used = rest < count ? rest : count;
     if (new_plan->limit.period != old_plan->limit.period || new_plan->limit.align_first != old_plan->limit.align_first)
         s->end = s->used > 0 ? window_end(new_plan, now) : 0;
 }

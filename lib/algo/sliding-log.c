@@ -121,18 +121,37 @@ static void append(const struct weir_plan *plan, struct state *s, struct ring *r
     close_state(r, s);
 }
 
+/* Somebody was promised a later turn.  Then what expires until that turn was dropped, so how much counts before it is no longer known: as
+ * much as the limit, since there was no room.  Nobody overtakes, and a promise given back frees its units at its turn, not before. */
+static bool is_promised(const struct ring *r, weir_time now)
+{
+    return r->newest > now;
+}
+
+static int64_t live_at(const struct weir_plan *plan, const struct state *s, const struct ring *r, weir_time now)
+{
+    return is_promised(r, now) ? plan->limit.count : r->used - expired(plan, s, r, now);
+}
+
+/* When nothing counts any more. */
+static weir_time fresh_at(const struct weir_plan *plan, const struct state *s, const struct ring *r)
+{
+    weir_time gone = r->used == 0 ? 0 : gone_at(plan, stamp(plan, s, r, r->used - 1));
+    return is_promised(r, r->seen) && r->newest > gone ? r->newest : gone;
+}
+
 /* The clock has stepped back: everything that counts is as if it had been taken now. */
 static void step_back(const struct weir_plan *plan, struct state *s, struct ring *r, weir_time now)
 {
-    int64_t live = r->used - expired(plan, s, r, r->seen);
+    int64_t live = live_at(plan, s, r, r->seen);
     *r = (struct ring){ .seen = now, .newest = now };
     append(plan, s, r, now, live);
 }
 
 static void describe(const struct weir_plan *plan, const struct state *s, const struct ring *r, weir_time now, struct weir_decision *d)
 {
-    weir_time fresh = r->used == 0 ? 0 : gone_at(plan, r->newest);
-    d->remaining = r->newest > now ? 0 : plan->limit.count - (r->used - expired(plan, s, r, now)); /* nobody overtakes a promise */
+    weir_time fresh = fresh_at(plan, s, r);
+    d->remaining = plan->limit.count - live_at(plan, s, r, now);
     d->reset = fresh > now ? fresh - now : 0;
 }
 
@@ -154,7 +173,7 @@ static weir_time later(weir_time a, weir_time b)
 static bool peek_stepped(const struct weir_plan *plan, const struct state *s, const struct ring *r, const struct weir_ask *ask,
                          struct weir_decision *d)
 {
-    int64_t count = plan->limit.count, live = r->used - expired(plan, s, r, r->seen), cost = ask->cost;
+    int64_t count = plan->limit.count, live = live_at(plan, s, r, r->seen), cost = ask->cost;
     weir_time leave = gone_at(plan, ask->now) - ask->now, wait = live <= count - cost ? 0 : leave;
     bool granted = cost <= count && wait <= ask->wait_max;
     int64_t after = granted ? live + cost : live;
@@ -210,7 +229,7 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
         return;
     }
     int64_t left = units > r.used ? 0 : r.used - units;
-    weir_time newest = left > 0 ? stamp(plan, s, &r, left - 1) : 0;
+    weir_time newest = is_promised(&r, r.seen) ? r.newest : left > 0 ? stamp(plan, s, &r, left - 1) : 0;
     r.used = left;
     r.newest = newest;
     close_state(&r, s);
@@ -222,21 +241,26 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
     const struct state *old = from;
     struct state *s = to;
     struct ring before = open_state(old_plan, old), after = { 0 };
-    after.seen = later(now, before.seen);
-    int64_t gone = expired(old_plan, old, &before, after.seen);
-    if (before.used - gone > new_plan->limit.count)
-        gone = before.used - new_plan->limit.count;
-    for (int64_t i = gone; i < before.used; i++) {
-        weir_time t = stamp(old_plan, old, &before, i);
-        append(new_plan, s, &after, t < 0 ? 0 : t, 1);
+    weir_time seen = later(now, before.seen);
+    int64_t i = expired(old_plan, old, &before, seen);
+    for (; i < before.used && stamp(old_plan, old, &before, i) <= seen; i++)
+        append(new_plan, s, &after, later(stamp(old_plan, old, &before, i), 0), 1);
+    if (is_promised(&before, seen)) {
+        int64_t most = old_plan->limit.count < new_plan->limit.count ? old_plan->limit.count : new_plan->limit.count;
+        if (after.used < most)
+            append(new_plan, s, &after, seen, most - after.used);
+        for (; i < before.used; i++)
+            append(new_plan, s, &after, stamp(old_plan, old, &before, i), 1);
+        after.newest = before.newest;
     }
+    after.seen = seen;
     close_state(&after, s);
 }
 
 static weir_time idle_at(const struct weir_plan *plan, const void *state)
 {
     struct ring r = open_state(plan, state);
-    return r.used == 0 ? 0 : gone_at(plan, r.newest);
+    return fresh_at(plan, state, &r);
 }
 
 const struct weir__algo weir__sliding_log = {

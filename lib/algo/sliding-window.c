@@ -117,10 +117,31 @@ static void add(uint32_t *count, int64_t units)
     *count = (uint32_t)sum;
 }
 
+/* Somebody was promised a later turn.  Then the ring has moved on to it, so how much counts before it is no longer known: as much as the
+ * limit, since there was no room.  Nobody overtakes, and a promise given back frees its units at its turn, not before. */
+static bool is_promised(const struct weir_plan *plan, const struct state *s, weir_time now)
+{
+    return head_of(plan, s) * width(plan) > now;
+}
+
+static int64_t live_at(const struct weir_plan *plan, const struct state *s, weir_time now)
+{
+    int64_t sum = sum_from(plan, s, tail_at(plan, now));
+    return is_promised(plan, s, now) && sum < plan->limit.count ? plan->limit.count : sum;
+}
+
+/* When nothing counts any more. */
+static weir_time fresh_at(const struct weir_plan *plan, const struct state *s)
+{
+    int64_t newest = newest_used(plan, s);
+    weir_time gone = newest < 0 ? 0 : gone_at(plan, newest), turn = head_of(plan, s) * width(plan);
+    return is_promised(plan, s, s->seen & INT64_MAX) && turn > gone ? turn : gone;
+}
+
 /* The clock has stepped back: everything that counts is as if it had been taken now. */
 static void step_back(const struct weir_plan *plan, struct state *s, weir_time now)
 {
-    int64_t total = sum_from(plan, s, tail_at(plan, s->seen));
+    int64_t total = live_at(plan, s, s->seen);
     memset(s->counts, 0, (size_t)plan->ring * sizeof s->counts[0]);
     s->head = bucket_of(plan, now);
     s->seen = now;
@@ -143,10 +164,9 @@ static weir_time find_turn(const struct weir_plan *plan, const struct state *s, 
 
 static void describe(const struct weir_plan *plan, const struct state *s, weir_time now, struct weir_decision *d)
 {
-    int64_t sum = sum_from(plan, s, tail_at(plan, now)), newest = newest_used(plan, s);
-    weir_time fresh = newest < 0 ? 0 : gone_at(plan, newest);
-    bool promised = head_of(plan, s) * width(plan) > now; /* nobody overtakes */
-    d->remaining = promised || sum >= plan->limit.count ? 0 : plan->limit.count - sum;
+    int64_t live = live_at(plan, s, now);
+    weir_time fresh = fresh_at(plan, s);
+    d->remaining = live >= plan->limit.count ? 0 : plan->limit.count - live;
     d->reset = fresh > now ? fresh - now : 0;
 }
 
@@ -165,7 +185,7 @@ static weir_time later(weir_time a, weir_time b)
 /* A look at a key whose clock has stepped back, without moving anything: all that counts would leave together. */
 static bool peek_stepped(const struct weir_plan *plan, const struct state *s, const struct weir_ask *ask, struct weir_decision *d)
 {
-    int64_t count = plan->limit.count, sum = sum_from(plan, s, tail_at(plan, s->seen & INT64_MAX)), cost = ask->cost;
+    int64_t count = plan->limit.count, sum = live_at(plan, s, s->seen & INT64_MAX), cost = ask->cost;
     weir_time leave = gone_at(plan, bucket_of(plan, ask->now)), wait = sum <= count - cost ? 0 : leave - ask->now;
     bool granted = cost <= count && wait <= ask->wait_max;
     int64_t after = granted ? sum + cost : sum;
@@ -229,9 +249,12 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
         *count -= back;
         units -= back;
     }
-    int64_t newest = newest_used(plan, s), present = bucket_of(plan, s->seen); /* a promise that was given back holds nobody up */
-    if (newest < head && present < head)
-        s->head = newest > present ? newest : present;
+}
+
+static void add_at(const struct weir_plan *plan, struct state *s, weir_time t, int64_t units)
+{
+    advance(plan, s, bucket_of(plan, t));
+    add(counter(plan, s, s->head), units);
 }
 
 /* Each bucket's units go to the new bucket in which the old one ended. */
@@ -240,22 +263,26 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
     const struct state *old = from;
     struct state *s = to;
     weir_time seen = moment(old, now);
-    int64_t head = head_of(old_plan, old), tail = tail_at(old_plan, seen), oldest = head - old_plan->ring + 1;
+    int64_t head = head_of(old_plan, old), tail = tail_at(old_plan, seen), oldest = head - old_plan->ring + 1, past = 0;
     for (int64_t b = tail > oldest ? tail : oldest; b <= head; b++) {
-        weir_time ended = (b + 1) * width(old_plan) - 1;
-        weir_time started = b * width(old_plan);
-        if (b < 0 || *counter(old_plan, old, b) == 0)
-            continue;
-        advance(new_plan, s, bucket_of(new_plan, later(started, ended < seen ? ended : seen)));
-        add(counter(new_plan, s, s->head), *counter(old_plan, old, b));
+        weir_time started = b * width(old_plan), ended = started + width(old_plan) - 1;
+        int64_t units = b < 0 ? 0 : *counter(old_plan, old, b);
+        past += started <= seen ? units : 0;
+        if (started > seen && past < old_plan->limit.count) { /* is_promised says why */
+            add_at(new_plan, s, seen, old_plan->limit.count - past);
+            past = old_plan->limit.count;
+        }
+        if (units > 0)
+            add_at(new_plan, s, later(started, ended < seen ? ended : seen), units);
     }
+    if (is_promised(old_plan, old, seen))
+        advance(new_plan, s, bucket_of(new_plan, head * width(old_plan)));
     s->seen = seen;
 }
 
 static weir_time idle_at(const struct weir_plan *plan, const void *state)
 {
-    int64_t newest = newest_used(plan, state);
-    return newest < 0 ? 0 : gone_at(plan, newest);
+    return fresh_at(plan, state);
 }
 
 const struct weir__algo weir__sliding_window = {

@@ -130,27 +130,38 @@ static struct weir_ask clip(const struct part *p, const struct weir_ask *ask)
     return a;
 }
 
-/* Large states have no copy: what was taken from them is given back if a later item refuses. */
-static void give_back_large(const struct weir_item *items, struct part *parts, size_t n)
+/* What all items on the slot of the first of them cost together: several asks of one large state are decided as one. */
+static int64_t cost_together(const struct weir_item *items, size_t n, const struct part *parts, size_t first)
 {
-    for (size_t i = n; i-- > 0;)
-        if (parts[i].limiter->large && items[i].ask.cost > 0)
-            parts[i].era->plan.algo->give(&parts[i].era->plan, state_of(parts, i), items[i].ask.cost, items[i].ask.now < 0 ? 0 : items[i].ask.now);
+    int64_t sum = 0;
+    for (size_t i = first; i < n; i++)
+        if (parts[i].same == first && items[i].ask.cost > 0)
+            sum = items[i].ask.cost > INT64_MAX - sum ? INT64_MAX : sum + items[i].ask.cost;
+    return sum;
 }
 
+/* Small states are copies, and change only if all grant.  Large ones have no copy: they are looked at here, and taken from when all have
+ * granted. */
 static bool run_steps(const struct weir_item *items, size_t n, struct part *parts, struct weir_decision *all)
 {
-    size_t taken = 0;
+    struct weir_decision d;
     *all = (struct weir_decision){ .allowed = true };
     for (size_t i = 0; i < n; i++) {
-        struct weir_decision d;
-        struct weir_ask ask = clip(&parts[i], &items[i].ask);
-        weir__step(&parts[i].era->plan, state_of(parts, i), &ask, all->allowed, &d);
+        struct part *p = &parts[i];
+        struct weir_ask ask = clip(p, &items[i].ask);
+        if (p->limiter->large && p->same < i)
+            continue;
+        if (p->limiter->large && ask.cost >= 0)
+            ask.cost = cost_together(items, n, parts, i);
+        weir__step(&p->era->plan, state_of(parts, i), &ask, all->allowed && !p->limiter->large, &d);
         merge(all, &d, i);
-        taken += all->allowed;
     }
-    if (!all->allowed)
-        give_back_large(items, parts, taken);
+    for (size_t i = 0; all->allowed && i < n; i++)
+        if (parts[i].limiter->large && parts[i].same == i) {
+            struct weir_ask ask = items[i].ask;
+            ask.cost = cost_together(items, n, parts, i);
+            weir__step(&parts[i].era->plan, state_of(parts, i), &ask, true, &d);
+        }
     return all->allowed;
 }
 

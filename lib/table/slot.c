@@ -40,6 +40,11 @@ static struct weir__wide *wide_at(const struct weir_table *table, uint64_t group
     return (struct weir__wide *)(void *)table->slots + group * WEIR__GROUP_SLOTS + i % WEIR__GROUP_SLOTS;
 }
 
+static void *small_at(const struct weir_table *table, uint64_t group, uint64_t i)
+{
+    return table->narrow ? (void *)narrow_at(table, group, i) : (void *)wide_at(table, group, i);
+}
+
 static struct weir__large *large_at(const struct weir_limiter *limiter, uint64_t group, uint64_t i)
 {
     const struct weir__limiter_record *r = limiter->record;
@@ -51,7 +56,7 @@ void weir__slot_prefetch(const struct weir_limiter *limiter, const struct weir__
 {
     const struct weir_table *table = limiter->table;
     if (!limiter->large)
-        __builtin_prefetch(table->narrow ? (void *)narrow_at(table, home->group, home->first) : (void *)wide_at(table, home->group, home->first), 1);
+        __builtin_prefetch(small_at(table, home->group, home->first), 1);
 }
 
 struct weir__narrow *weir__narrow_find(const struct weir_table *table, const struct weir__home *home)
@@ -167,27 +172,33 @@ void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__er
 
 /* -------------------------------------------------- empty slots ---- */
 
+/* Makes an empty slot the key's.  False if it is in use, by another key or meanwhile by this one. */
+static bool fill_slot(const struct weir_table *table, void *slot, const struct weir__home *home, uint64_t owner)
+{
+    uint64_t *tag = slot, empty[2] = { 0, 0 }, full[2] = { home->tag, owner };
+    if (weir__load(tag) != 0)
+        return false;
+    return table->narrow ? weir__swap(tag, 0, home->tag) : weir__swap_pair(tag, empty, full);
+}
+
+/* Whether the slot is the key's already: another thread may just have put it there. */
+static bool is_at(const struct weir_limiter *limiter, const void *slot, const struct weir__home *home)
+{
+    const struct weir__wide *s = slot; /* the tag is the first word of either kind */
+    return weir__load(&s->tag) == home->tag && (limiter->table->narrow || weir__load(&s->owner) >> 32 == limiter->id);
+}
+
 /* Puts the key in the first empty slot of its window.  NULL if there is none. */
 static void *fill_empty(struct weir_limiter *limiter, const struct weir__home *home, uint64_t owner)
 {
     struct weir_table *table = limiter->table;
     for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n++) {
-        void *slot;
-        bool filled = false;
-        uint64_t tag;
-        if (table->narrow) {
-            struct weir__narrow *s = slot = narrow_at(table, home->group, home->first + n);
-            if ((tag = weir__load(&s->tag)) == 0 && !(filled = weir__swap(&s->tag, 0, home->tag)))
-                tag = weir__load(&s->tag);
-        } else {
-            struct weir__wide *s = slot = wide_at(table, home->group, home->first + n);
-            uint64_t empty[2] = { 0, 0 }, full[2] = { home->tag, owner };
-            if ((tag = weir__load(&s->tag)) == 0 && !(filled = weir__swap_pair(&s->tag, empty, full)))
-                tag = weir__load(&s->tag);
-        }
-        if (filled)
+        void *slot = small_at(table, home->group, home->first + n);
+        if (fill_slot(table, slot, home, owner)) {
             weir__count(&table->header->keys, 1);
-        if (filled || tag == home->tag) /* or another thread was here with the same key */
+            return slot;
+        }
+        if (is_at(limiter, slot, home))
             return slot;
     }
     return NULL;
@@ -206,11 +217,6 @@ static weir_time idle_at(struct weir_table *table, void *slot)
     state[0] &= ~WEIR__PIN;
     struct weir_limiter *other = weir__limiter_by_id(table, (uint32_t)(owner >> 32));
     return other == NULL ? 0 : weir_step_idle_at(&__atomic_load_n(&other->era, __ATOMIC_ACQUIRE)->plan, state);
-}
-
-static void *small_at(const struct weir_table *table, uint64_t group, uint64_t i)
-{
-    return table->narrow ? (void *)narrow_at(table, group, i) : (void *)wide_at(table, group, i);
 }
 
 /* The nearest idle slot of the window, or the one that will be idle first. */

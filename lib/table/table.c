@@ -170,6 +170,7 @@ static int map_region(struct weir_table *table, uint64_t bytes, struct weir_erro
     if (bytes >= HUGE_PAGES_FROM)
         madvise(p, bytes, MADV_HUGEPAGE);
     table->header = p;
+    table->bytes = bytes;
     return WEIR_OK;
 }
 
@@ -274,7 +275,7 @@ static void dispose(struct weir_table *table)
     for (size_t i = 0; i < WEIR__LIMITERS_MAX; i++)
         weir__limiter_free(table->limiters[i]);
     if (table->header != NULL)
-        munmap(table->header, table->header->bytes);
+        munmap(table->header, table->bytes);
     if (table->fd >= 0)
         close(table->fd);
     pthread_mutex_destroy(&table->mutex);
@@ -340,7 +341,7 @@ void weir_table_stats(const struct weir_table *table, weir_time now, struct weir
         .slots = (int64_t)(table->groups * WEIR__GROUP_SLOTS),
         .keys = __atomic_load_n(&h->keys, __ATOMIC_RELAXED),
         .live = now < 0 ? -1 : count_live((struct weir_table *)table, now),
-        .bytes = (int64_t)h->bytes,
+        .bytes = (int64_t)table->bytes,
         .limiters = (int64_t)__atomic_load_n(&h->limiters, __ATOMIC_RELAXED),
         .evicted_idle = __atomic_load_n(&h->evicted_idle, __ATOMIC_RELAXED),
         .evicted_early = __atomic_load_n(&h->evicted_early, __ATOMIC_RELAXED),

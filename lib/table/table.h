@@ -18,6 +18,7 @@
 
 struct weir_table {
     struct weir__header *header; /* the region */
+    uint64_t bytes;              /* its length as mapped: the header's may be damaged */
     unsigned char *slots;
     uint64_t groups;
     bool narrow;

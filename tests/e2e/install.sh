@@ -1,0 +1,80 @@
+#!/bin/sh
+# install.sh SOURCE_ROOT BUILD -- what make install leaves behind is enough to build against: header, pkg-config file, both libraries, command.
+set -eu
+
+root=$(cd "$1" && pwd)
+build=$(cd "$2" && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+passed=0
+failed=0
+
+# A sanitizer's library needs a sanitizer's program; there is nothing to learn from that here.
+if nm -D "$build/libweir.so" | grep -qE '__(asan|tsan|msan)_init'; then
+    echo "install.sh: skipped, $build has sanitizers"
+    echo "0 passed, 0 failed"
+    exit 77
+fi
+
+# check WHAT COMMAND... -- the command succeeds; what it says is shown only if not
+check() {
+    what=$1
+    shift
+    if "$@" >"$dir/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "install.sh: $what: $*" >&2
+        cat "$dir/log" >&2
+    fi
+}
+
+finish() {
+    echo "$passed passed, $failed failed"
+    [ "$failed" = 0 ]
+    exit
+}
+
+check "install" env DESTDIR="$dir/root" meson install -C "$build" --no-rebuild --quiet
+pc=$(find "$dir/root" -name weir.pc)
+check "one pkg-config file" test -f "$pc"
+[ "$failed" = 0 ] || finish
+
+# As if $dir/root were /: pkg-config is told that the prefix lies there.
+PKG_CONFIG_PATH=$(dirname "$pc")
+export PKG_CONFIG_PATH
+prefix=$dir/root$(pkg-config --variable=prefix weir)
+config() {
+    pkg-config --define-variable=prefix="$prefix" "$@" weir
+}
+libdir=$(config --variable=libdir)
+version=$(sed -n 's/^#define WEIR_VERSION "\(.*\)"/\1/p' "$root/include/weir.h")
+
+needs() { # needs PROGRAM -- the Weir libraries that it loads
+    readelf -d "$1" | sed -n 's/.*NEEDED.*\[\(libweir.*\)\]/\1/p'
+}
+
+check "version" test "$(config --modversion)" = "$version"
+check "command" test "$("$prefix/bin/weir" --version)" = "weir $version"
+check "header" cmp "$root/include/weir.h" "$prefix/include/weir.h"
+
+echo '#include <weir.h>' >"$dir/only.c"
+cp "$dir/only.c" "$dir/only.cc"
+# shellcheck disable=SC2046 # several words
+check "header alone, C" cc -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only $(config --cflags) "$dir/only.c"
+if command -v c++ >/dev/null; then
+    # shellcheck disable=SC2046
+    check "header alone, C++" c++ -std=c++11 -pedantic -Wall -Wextra -Werror -fsyntax-only $(config --cflags) "$dir/only.cc"
+fi
+
+# shellcheck disable=SC2046
+check "with the .so" cc -Wall -Wextra -Werror "$root/examples/floor2.c" $(config --cflags --libs) -o "$dir/shared"
+check "it needs the .so" test "$(needs "$dir/shared")" = libweir.so.0
+check "it runs" env LD_LIBRARY_PATH="$libdir" "$dir/shared"
+
+# shellcheck disable=SC2046
+check "with the .a" cc -Wall -Wextra -Werror "$root/examples/floor2.c" $(config --cflags) "$libdir/libweir.a" $(config --static --libs-only-other) -o "$dir/static"
+check "it needs no .so" test -z "$(needs "$dir/static")"
+check "it runs" "$dir/static"
+
+finish

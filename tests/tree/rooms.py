@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""rooms.py SOURCE_ROOT STATIC_LIB SHARED_LIB -- the tree's own rules, as a test.
+
+    includes   a room includes only rooms to its left: base, algo, table, guard, rules, engine; wire, cluster, server (which may use lib too);
+               examples, nginx and bindings see only weir.h
+    clock      is read in lib/base/clock.c and nowhere else
+    numbers    no floating point in lib/algo and lib/table
+    length     no source of more than 700 lines
+    vectors    every algorithm has tests/vectors/NAME.vec
+    symbols    all begin with weir_ or weir__; the shared library exports what weir.h declares, and nothing else
+    paths      no file names a place that only one machine has
+
+Prints each violation as file:line: what, and ends with "N passed, M failed".
+"""
+import os
+import re
+import subprocess
+import sys
+
+LINES_MAX = 700
+LIB_ROOMS = ["base", "algo", "table", "guard", "rules", "engine"]
+CLOCK_FILE = "lib/base/clock.c"
+
+# What each room may include beside itself; weir.h is open to all.
+MAY_INCLUDE = {"lib/" + room: ["lib/" + left for left in LIB_ROOMS[:i]] for i, room in enumerate(LIB_ROOMS)}
+MAY_INCLUDE.update(
+    {
+        "wire": [],
+        "cluster": ["wire"],
+        "server": ["wire", "cluster"] + ["lib/" + room for room in LIB_ROOMS],
+        "examples": [],
+        "nginx": [],
+        "bindings": [],
+    }
+)
+TIMELESS = ("lib/", "wire/", "cluster/", "server/")  # where the time is an argument
+SHORT = ("lib/", "wire/", "cluster/", "server/", "include/", "nginx/")
+INTEGER = ("lib/algo/", "lib/table/")
+
+CLOCK_CALL = re.compile(
+    r"(?<![\w.>])(clock|time|times|ftime|sleep|alarm|(?:u|nano|clock_nano)sleep|clock_get\w+|gettimeofday|timespec_get|localtime|mktime|"
+    r"timer_\w+|timerfd_\w+|setitimer|__rdtscp?|_rdtsc|__builtin_ia32_rdtscp?|__builtin_readcyclecounter|pthread_cond_timedwait|"
+    r"pthread_mutex_timedlock|sem_timedwait)\s*\("
+)
+CLOCK_ASM = re.compile(r"\b(rdtscp?|cntvct_el0)\b")
+FLOATING = re.compile(r"\b(float|double|_Float\w+|__float\w+|long double)\b|(?<![\w.])(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?\w*|(?<![\w.])\d+[eE][+-]?\d+\b")
+MACHINE_PATH = re.compile(r"(?<![\w.~*$})-])/(?:work|root|home)/[\w.]")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
+
+# What compilers add when they instrument.
+INSTRUMENTED = re.compile(r"^(__odr_asan|__asan|__tsan|__ubsan|__sanitizer|__sancov|__start___|__stop___|__llvm|__prof|__gcov|__covrec|_init$|_fini$)")
+
+
+class Report:
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def check(self, violations):
+        """One check of one thing: passed if it has no violations."""
+        self.passed += not violations
+        self.failed += bool(violations)
+        for path, line, what in violations:
+            print("%s:%d: %s" % (path, line, what))
+
+
+def list_files(root):
+    """Tracked files and those that would be; without git, all that are not in a build directory."""
+    try:
+        git = subprocess.run(
+            ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True, check=True
+        )
+        names = git.stdout.decode().split("\0")
+    except (OSError, subprocess.CalledProcessError):
+        names = []
+        for folder, folders, files in os.walk(root):
+            folders[:] = [f for f in folders if f[0] != "." and not os.path.exists(os.path.join(folder, f, "build.ninja"))]
+            names += [os.path.relpath(os.path.join(folder, f), root) for f in files]
+    return sorted({n for n in names if n and os.path.isfile(os.path.join(root, n)) and not os.path.islink(os.path.join(root, n))})
+
+
+def read(root, path):
+    """The text, or None if it is not text."""
+    data = open(os.path.join(root, path), "rb").read()
+    try:
+        return None if b"\0" in data else data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def blank(text, strings):
+    """The text without comments, and without strings if told so; lines keep their numbers."""
+    pattern = r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
+
+    def replace(m):
+        return m.group() if m.group()[0] in "\"'" and not strings else re.sub(r"[^\n]", " ", m.group())
+
+    return re.sub(pattern, replace, text, flags=re.S)
+
+
+def line_of(text, at):
+    return text.count("\n", 0, at) + 1
+
+
+def find(path, text, pattern, what):
+    return [(path, line_of(text, m.start()), what % m.group().strip(" (")) for m in pattern.finditer(text)]
+
+
+def is_c(path):
+    return path.endswith((".c", ".h", ".cc", ".cpp", ".hpp"))
+
+
+def room_of(path):
+    parts = path.split("/")
+    if parts[0] != "lib":
+        return parts[0]
+    return "lib/" + (parts[1] if len(parts) > 2 else "engine")
+
+
+def check_includes(path, text, files):
+    room, violations = room_of(path), []
+    code = blank(text, False)
+    for m in INCLUDE.finditer(code):
+        name, line = m.group(2), line_of(code, m.start(1))
+        near = os.path.normpath(os.path.join(os.path.dirname(path), name))
+        places = ([near] if m.group(1) == '"' else []) + ["include/" + name, "lib/" + name, os.path.normpath(name)]
+        target = next((p for p in places if p in files), None)
+        if target is None and m.group(1) == '"' and room not in ("nginx", "bindings"):
+            violations.append((path, line, '"%s" is not in the tree' % name))
+        if target is None or target == "include/weir.h" or room_of(target) in [room] + MAY_INCLUDE[room]:
+            continue
+        violations.append((path, line, "%s must not include %s: %s" % (room, room_of(target), name)))
+    return violations
+
+
+def check_clock(path, text):
+    what = "'%s' reads or waits for a clock; only " + CLOCK_FILE + " may"
+    return find(path, blank(text, True), CLOCK_CALL, what) + find(path, blank(text, False), CLOCK_ASM, what)
+
+
+def check_length(path, text):
+    lines = text.count("\n")
+    return [(path, lines, "%d lines, of at most %d" % (lines, LINES_MAX))] if lines > LINES_MAX else []
+
+
+def check_vectors(path, text, files):
+    row = re.search(r"^const struct weir__algo weir__\w+ = \{", text, re.M)
+    vector = "tests/vectors/%s.vec" % os.path.splitext(os.path.basename(path))[0]
+    missing = row is not None and vector not in files
+    return [(path, line_of(text, row.start()), "there is no " + vector)] if missing else []
+
+
+def check_sources(report, root, files):
+    known = set(files)
+    for path in files:
+        text = read(root, path) if is_c(path) else None
+        if text is None:
+            continue
+        if room_of(path) in MAY_INCLUDE:
+            report.check(check_includes(path, text, known))
+        elif path.startswith("lib/"):
+            report.check([(path, 1, "%s is no room; lib has %s" % (room_of(path), ", ".join(LIB_ROOMS)))])
+        if path.startswith(TIMELESS) and path != CLOCK_FILE:
+            report.check(check_clock(path, text))
+        if path.startswith(INTEGER):
+            report.check(find(path, blank(text, True), FLOATING, "floating point: '%s'"))
+        if path.startswith(SHORT):
+            report.check(check_length(path, text))
+        if path.startswith("lib/algo/"):
+            report.check(check_vectors(path, text, known))
+
+
+def check_paths(report, root, files):
+    for path in files:
+        text = read(root, path)
+        if text is not None:
+            report.check(find(path, text, MACHINE_PATH, "'%s...' is a place on one machine"))
+
+
+def symbols(library, *options):
+    out = subprocess.run(["nm", "-g", "--defined-only", "-P", *options, library], stdout=subprocess.PIPE, text=True).stdout
+    names = {line.split()[0].split("@")[0] for line in out.splitlines() if len(line.split()) >= 3}
+    return {n for n in names if not INSTRUMENTED.match(n)}
+
+
+def check_symbols(report, root, static, shared):
+    text = read(root, "include/weir.h")
+    code = blank(text, True)
+    public = {m.group(1): line_of(code, m.start(1)) for m in re.finditer(r"\bWEIR_API\b[^;{}#]*?\b(weir_\w+)\s*\(", code)}
+    kept, exported = symbols(static), symbols(shared, "-D")
+    report.check([(static, 0, "no symbols: not a library of Weir")] if not kept else [])
+    report.check([(static, 0, "'%s' does not begin with weir_" % n) for n in sorted(kept) if not n.startswith("weir_")])
+    report.check([(shared, 0, "exports '%s', which weir.h does not declare" % n) for n in sorted(exported - set(public))])
+    report.check([("include/weir.h", public[n], "'%s' is not exported" % n) for n in sorted(set(public) - exported)])
+    plain = re.finditer(r"^(?!WEIR_API\b)\w[\w *]*?\b(weir_\w+)\((?!\*).*;", code, re.M)
+    report.check([("include/weir.h", line_of(code, m.start(1)), "'%s' is declared without WEIR_API" % m.group(1)) for m in plain])
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit("usage: rooms.py SOURCE_ROOT STATIC_LIB SHARED_LIB")
+    root, static, shared = sys.argv[1:]
+    report, files = Report(), list_files(root)
+    report.check([] if "include/weir.h" in files and CLOCK_FILE in files else [(root, 0, "not the sources of Weir")])
+    check_sources(report, root, files)
+    check_paths(report, root, files)
+    check_symbols(report, root, static, shared)
+    print("%d passed, %d failed" % (report.passed, report.failed))
+    return report.failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

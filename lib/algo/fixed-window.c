@@ -130,11 +130,9 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
     struct state *s = to;
     *s = *(const struct state *)from;
     roll(old_plan, s, now);
-    int64_t full = s->used / old_plan->limit.count, rest = s->used % old_plan->limit.count, count = new_plan->limit.count;
-    if (full > 0)
-        s->used = full > USED_MAX / count ? USED_MAX : full * count + (rest < count ? rest : count);
-    else
-        s->used = rest < count ? rest : count;
+    int64_t full = s->used > old_plan->limit.count ? (s->used - 1) / old_plan->limit.count : 0; /* windows before the last that holds any */
+    int64_t rest = s->used - full * old_plan->limit.count, count = new_plan->limit.count;
+    s->used = full > USED_MAX / count - 1 ? USED_MAX : full * count + (rest < count ? rest : count);
     if (new_plan->limit.period != old_plan->limit.period || new_plan->limit.align_first != old_plan->limit.align_first)
         s->end = s->used > 0 ? window_end(new_plan, now) : 0;
 }

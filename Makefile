@@ -57,6 +57,7 @@ amalgamation:
 	@scripts/amalgamation.py $(BUILD)/amalgamation
 
 install: all
+	@meson configure $(BUILD) --prefix=$(PREFIX)
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet
 
 clean:

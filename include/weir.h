@@ -146,7 +146,7 @@ struct weir_decision {
     bool allowed;
     uint8_t reason;    /* enum weir_reason */
     uint16_t item;     /* weir_take_all: which item refused, or is the tightest when allowed */
-    int64_t limit;     /* the most that can pass at one instant after a rest */
+    int64_t limit;     /* the most that can pass at one instant after a rest (leaky-bucket with a queue: that and what may wait) */
     int64_t remaining; /* what could be taken right now, after this ask */
     weir_time wait;    /* granted: use it after this long (0 unless wait_max allowed more) */
     weir_time retry;   /* refused: the same ask passes after exactly this long if nobody else asks; or WEIR_NEVER */
@@ -180,17 +180,18 @@ WEIR_API void weir_step_change(const struct weir_plan *old_plan, const struct we
 
 /* ------------------------------------- floor 2: a table holds the states ---- */
 
-/* A region of fixed size: no malloc, no rehash, no lock on the way of a decision.  Private to the process, or shared by all processes that
+/* A region of fixed size: no malloc, no rehash, and (but for sliding-window and sliding-log) no lock on the way of a decision.  Private to the process, or shared by all processes that
  * open the same path.  When it is full the idlest key goes: for nothing if it had nothing left to forget, counted in
  * stats.evicted_early if it had. */
 struct weir_table;
 
 struct weir_table_options {
     const char *path;  /* a file, created if it is not there; in /dev/shm for memory only.  NULL: private to this process */
-    int64_t keys;      /* room for this many keys; 0: 65536.  Costs 38.4 bytes a key, or 19.2 if narrow */
+    int64_t keys;      /* room for this many keys; 0: 65536.  Costs 39 bytes a key, or 19.5 if narrow */
     int64_t slab;      /* bytes for sliding-window and sliding-log states; 0: 16 MiB; only what is used takes memory */
-    bool narrow;       /* 16-byte slots, for gcra, token-bucket and leaky-bucket at rates whose price is a whole number of ns (docs/shm.md) */
-    unsigned mode;     /* permissions of a new file; 0: 0600 */
+    bool narrow;       /* 16-byte slots, for gcra, token-bucket and leaky-bucket without a queue, at rates whose period/count is a whole number of ns;
+                          nobody waits longer than a minute there, and a change keeps the time that a key owes (docs/shm.md) */
+    unsigned mode;     /* permissions of a new file, less the umask; 0: 0600 */
 };
 
 /* Creates a table, or, if the path has one already, attaches to it (its own sizes stay). */

@@ -26,11 +26,13 @@ static int slot_bytes(const struct weir_table_stats *s)
     return s->narrow ? 16 : 32;
 }
 
-/* What a key costs when the table holds what it was made for, 5/6 of its slots; or more, if it does. */
+/* What a key costs when the table holds what it was made for, 82 % of its slots; or more, if it does. */
+#define FILLING 0.82
+
 static double key_bytes(const struct weir_table_stats *s)
 {
     double filling = share(s->keys, s->slots);
-    return slot_bytes(s) / (filling > 5.0 / 6 ? filling : 5.0 / 6);
+    return slot_bytes(s) / (filling > FILLING ? filling : FILLING);
 }
 
 static void print_text(const char *path, const struct weir_table *table, const struct weir_table_stats *s)

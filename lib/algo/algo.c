@@ -138,6 +138,23 @@ size_t weir_plan_state_size(const struct weir_plan *plan)
     return plan->state_size;
 }
 
+bool weir__step_mended(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+{
+    bool bad = ask->cost < 0;
+    struct weir_ask mended = *ask;
+    mended.cost = bad ? 0 : ask->cost;
+    mended.now = ask->now < 0 ? 0 : ask->now;
+    mended.wait_max = ask->wait_max < 0 ? 0 : ask->wait_max;
+    weir__step(plan, state, &mended, take && !bad, d);
+    if (bad) {
+        d->allowed = false;
+        d->wait = 0;
+        weir__refuse(d, WEIR_NEVER);
+        d->reason = WEIR_BAD_ASK;
+    }
+    return d->allowed;
+}
+
 bool weir_step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, struct weir_decision *decision)
 {
     return weir__step(plan, state, ask, true, decision);

@@ -13,26 +13,22 @@
 /* An ask up to this late is one that was overtaken; later than this, the clock has stepped back. */
 #define WEIR__LATE_MAX WEIR_SECOND
 
-/* Division by a number known when the plan is made: a multiplication and a shift instead of the slowest instruction there is. */
+/* Division by a number known when the plan is made: a multiplication and a correction instead of the slowest instruction there is. */
 struct weir__divisor {
     uint64_t by;
-    uint64_t reciprocal; /* floor((2^64 - 1) / by): never too large, and short by at most 1 in the quotient of a 64-bit number */
+    uint64_t reciprocal; /* floor(2^64 / by), so the product's upper half is the quotient or one less */
 };
 
 static inline struct weir__divisor weir__divisor_make(uint64_t by)
 {
-    return (struct weir__divisor){ .by = by, .reciprocal = UINT64_MAX / by };
+    bool exact = UINT64_MAX % by == by - 1;
+    return (struct weir__divisor){ .by = by, .reciprocal = by == 1 ? UINT64_MAX : UINT64_MAX / by + exact };
 }
 
 static inline uint64_t weir__divide(uint64_t n, const struct weir__divisor *d)
 {
     uint64_t q = (uint64_t)((weir__u128)n * d->reciprocal >> 64);
-    uint64_t rest = n - q * d->by;
-    while (rest >= d->by) { /* at most twice */
-        q++;
-        rest -= d->by;
-    }
-    return q;
+    return q + (n - q * d->by >= d->by);
 }
 
 static inline uint64_t weir__divide_up(uint64_t n, const struct weir__divisor *d)
@@ -53,11 +49,12 @@ struct weir_plan {
     int64_t capacity;        /* parts a key may owe: most * price */
     struct weir__divisor by_price, by_scale;
     size_t state_size;
-    bool packs; /* the state can be kept in one word, see weir__pack */
+    bool packs; /* a meter whose state can be kept in one word, see weir__pack */
 
     /* of one algorithm each; a few words more do not matter, a plan is made once */
     int64_t credit_free;                    /* leaky-bucket: parts that may be owed before an ask has to wait its turn */
-    struct weir__divisor by_period, by_bucket; /* windows */
+    struct weir__divisor by_period, by_count; /* fixed-window */
+    struct weir__divisor by_bucket, by_ring;  /* sliding-window */
     int64_t ring;                           /* sliding-window: counters kept */
     int stamp_size;                         /* sliding-log: bytes of a time stamp */
     weir_time heat_warm, heat_range;        /* warm-up: the flat part and the sloping part of its trapezoid, as spans */
@@ -84,26 +81,23 @@ int weir__plan_make(struct weir_plan *plan, const struct weir_limit *limit, stru
 bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b);
 int weir__algo_index(const char *name); /* its place in weir_algorithms(), or -1 */
 
-/* The step behind weir_step and the table: catches a bad ask, then asks the algorithm. */
-static inline bool weir__step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+/* Part of an ask or all of it makes no sense: algo.c sees to it that the answer does. */
+bool weir__step_mended(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d);
+
+/* What every decision begins with; then the algorithm fills in the rest. */
+static inline void weir__decision_begin(const struct weir_plan *plan, struct weir_decision *d)
 {
-    bool bad = ask->cost < 0;
     d->limit = plan->most;
     d->item = 0;
     d->wait = d->retry = 0;
-    if (__builtin_expect(bad || ask->now < 0 || ask->wait_max < 0, 0)) {
-        struct weir_ask mended = *ask;
-        mended.cost = bad ? 0 : ask->cost;
-        mended.now = ask->now < 0 ? 0 : ask->now;
-        mended.wait_max = ask->wait_max < 0 ? 0 : ask->wait_max;
-        d->allowed = plan->algo->step(plan, state, &mended, take && !bad, d) && !bad;
-        if (bad) {
-            d->reason = WEIR_BAD_ASK;
-            d->wait = 0;
-            d->retry = WEIR_NEVER;
-        }
-        return d->allowed;
-    }
+}
+
+/* The step behind weir_step and the table. */
+static inline bool weir__step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+{
+    if (__builtin_expect((ask->cost | ask->now | ask->wait_max) < 0, 0))
+        return weir__step_mended(plan, state, ask, take, d);
+    weir__decision_begin(plan, d);
     return d->allowed = plan->algo->step(plan, state, ask, take, d);
 }
 

@@ -14,6 +14,21 @@ int weir__debt_prepare(struct weir_plan *plan, int64_t most, struct weir_error *
     return WEIR_OK;
 }
 
+bool weir__debt_wait(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask, struct weir_decision *d, int64_t *after)
+{
+    *after = owed;
+    if (ask->cost > plan->most)
+        return weir__refuse(d, WEIR_NEVER);
+    int64_t then = owed + ask->cost * plan->price;
+    weir_time wait = weir__parts_time(plan, then - plan->capacity), over = weir__parts_time(plan, then - WEIR__OWED_MAX);
+    if (wait > ask->wait_max || over > 0)
+        return weir__refuse(d, wait - ask->wait_max > over ? wait - ask->wait_max : over);
+    *after = then;
+    d->remaining = 0;
+    d->reset = weir__parts_time(plan, then);
+    return weir__grant(d, wait);
+}
+
 /* Parts for a number of units that nobody has checked, cut to what a debt can be. */
 static int64_t units_parts(const struct weir_plan *plan, int64_t units)
 {

@@ -27,19 +27,29 @@ struct weir__debt {
 
 int weir__debt_prepare(struct weir_plan *plan, int64_t most, struct weir_error *error);
 
-/* Brings the debt up to `now`, down to `floor` at the least.  True if the clock has stepped back: then the debt stays what it was, and time
- * goes on from the new now.  A damaged state may hold anything: whatever it is comes out within bounds. */
+/* What is owed at `now`, `floor` at the least.  *at, the moment the debt was reckoned at, moves on to now; or back, if the clock has
+ * stepped back, and then the debt stays what it was.  A damaged state may hold anything: whatever it is comes out within bounds. */
+static inline int64_t weir__debt_at(const struct weir_plan *plan, weir_time *at, int64_t owed, weir_time now, int64_t floor)
+{
+    weir_time passed = now - (*at & INT64_MAX);
+    int64_t paid;
+    owed = owed > WEIR__OWED_MAX ? WEIR__OWED_MAX : owed < floor ? floor : owed;
+    if (__builtin_expect(passed < 0, 0)) {
+        *at = passed < -WEIR__LATE_MAX ? now : *at & INT64_MAX;
+        return owed;
+    }
+    *at = now;
+    if (__builtin_mul_overflow(passed, (int64_t)plan->by_scale.by, &paid) || paid >= owed - floor)
+        return floor;
+    return owed - paid;
+}
+
+/* The same on a state.  True if the clock has stepped back. */
 static inline bool weir__debt_reckon(const struct weir_plan *plan, struct weir__debt *s, weir_time now, int64_t floor)
 {
-    weir_time passed = now - (s->at & INT64_MAX);
-    bool stepped = passed < -WEIR__LATE_MAX;
-    weir__i128 owed = s->owed;
-    if (__builtin_expect(passed >= 0, 1))
-        owed -= (weir__i128)((weir__u128)(uint64_t)passed * plan->by_scale.by);
-    s->owed = owed < floor ? floor : owed > WEIR__OWED_MAX ? WEIR__OWED_MAX : (int64_t)owed;
-    if (passed >= 0 || stepped)
-        s->at = now;
-    return stepped;
+    weir_time was = s->at & INT64_MAX;
+    s->owed = weir__debt_at(plan, &s->at, s->owed, now, floor);
+    return s->at < was;
 }
 
 /* Parts as a span, rounded up. */
@@ -53,33 +63,41 @@ static inline int64_t weir__parts_units(const struct weir_plan *plan, int64_t pa
     return parts <= 0 ? 0 : (int64_t)weir__divide((uint64_t)parts, &plan->by_price);
 }
 
-/* The meter: an ask passes once the debt it would leave is within the capacity.  gcra, token-bucket, and leaky-bucket without a queue. */
-static inline bool weir__debt_meter(const struct weir_plan *plan, struct weir__debt *state, const struct weir_ask *ask, bool take,
-                                    struct weir_decision *d)
+/* The meter: an ask passes once the debt it would leave is within the capacity.  gcra, token-bucket, and leaky-bucket without a queue.
+ * *after is what is owed then.  What an ask that does not pass at once gets is apart, to keep the common way short. */
+bool weir__debt_wait(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask, struct weir_decision *d, int64_t *after);
+
+static inline bool weir__debt_meter(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask, struct weir_decision *d, int64_t *after)
 {
-    struct weir__debt s = *state;
-    bool stepped = weir__debt_reckon(plan, &s, ask->now, 0);
-    if (__builtin_expect(stepped && take, 0))
-        *state = s;
-    if (ask->cost > plan->most) {
-        d->remaining = weir__parts_units(plan, plan->capacity - s.owed);
-        d->reset = weir__parts_time(plan, s.owed);
-        return weir__refuse(d, WEIR_NEVER);
+    int64_t room = plan->capacity - owed, price;
+    if (__builtin_mul_overflow(ask->cost, plan->price, &price) || price > room) {
+        int64_t later = owed;
+        d->remaining = weir__parts_units(plan, room);
+        d->reset = weir__parts_time(plan, owed);
+        bool granted = ask->wait_max == 0 && ask->cost <= plan->most ? weir__refuse(d, weir__parts_time(plan, price - room))
+                                                                     : weir__debt_wait(plan, owed, ask, d, &later);
+        *after = later;
+        return granted;
     }
-    int64_t after = s.owed + ask->cost * plan->price;
-    weir_time wait = weir__parts_time(plan, after - plan->capacity);
-    if (wait > ask->wait_max || after > WEIR__OWED_MAX) {
-        d->remaining = weir__parts_units(plan, plan->capacity - s.owed);
-        d->reset = weir__parts_time(plan, s.owed);
-        weir_time over = weir__parts_time(plan, after - WEIR__OWED_MAX);
-        return weir__refuse(d, wait - ask->wait_max > over ? wait - ask->wait_max : over);
+    *after = owed + price;
+    d->remaining = weir__parts_units(plan, room - price);
+    d->reset = weir__parts_time(plan, owed + price);
+    d->reason = WEIR_GRANTED;
+    return true;
+}
+
+/* The same on a state. */
+static inline bool weir__debt_step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+{
+    struct weir__debt *s = state;
+    weir_time at = s->at;
+    int64_t owed = weir__debt_at(plan, &at, s->owed, ask->now, 0), after;
+    bool granted = weir__debt_meter(plan, owed, ask, d, &after), stepped = at < s->at;
+    if (take && (after != owed || stepped)) {
+        s->at = at;
+        s->owed = after;
     }
-    s.owed = after;
-    d->remaining = weir__parts_units(plan, plan->capacity - after);
-    d->reset = weir__parts_time(plan, after);
-    if (take && ask->cost > 0)
-        *state = s;
-    return weir__grant(d, wait);
+    return granted;
 }
 
 void weir__debt_give(const struct weir_plan *plan, void *state, int64_t units, weir_time now);
@@ -95,23 +113,21 @@ static inline int64_t weir__scale_up(int64_t a, int64_t b, int64_t c)
 }
 
 /* One word for a narrow slot: the moment the debt is paid off.  Only where a part is a nanosecond (scale 1), and only for meters, which save
- * nothing up.  Unpacking makes the debt that of `now`; more than could have been granted means that the clock has stepped back, and is
- * cut to a spent key's. */
+ * nothing up.  Unpacking gives the debt at `now`; more than could have been granted means that the clock has stepped back, and is cut to
+ * that of a spent key. */
 #define WEIR__PACKED_WAIT_MAX (60 * WEIR_SECOND)
 
-static inline uint64_t weir__pack(const void *state)
+static inline uint64_t weir__pack(weir_time now, int64_t owed)
 {
-    const struct weir__debt *s = state;
-    return s->owed <= 0 ? 0 : s->owed > INT64_MAX - s->at ? INT64_MAX : (uint64_t)(s->at + s->owed);
+    uint64_t paid_off = (uint64_t)now + (uint64_t)owed;
+    return paid_off > INT64_MAX ? INT64_MAX : paid_off;
 }
 
-static inline void weir__unpack(const struct weir_plan *plan, uint64_t word, weir_time now, void *state)
+static inline int64_t weir__unpack(const struct weir_plan *plan, uint64_t word, weir_time now, bool *stepped)
 {
-    struct weir__debt *s = state;
-    weir_time owed = (weir_time)(word & INT64_MAX) - now;
-    *s = (struct weir__debt){ 0, 0 };
-    if (owed > 0)
-        *s = (struct weir__debt){ now, owed > plan->capacity + WEIR__PACKED_WAIT_MAX + WEIR__LATE_MAX ? plan->capacity : owed };
+    int64_t owed = (int64_t)(word & INT64_MAX) - now;
+    *stepped = owed > plan->capacity + WEIR__PACKED_WAIT_MAX + WEIR__LATE_MAX;
+    return owed < 0 ? 0 : *stepped ? plan->capacity : owed;
 }
 
 #endif

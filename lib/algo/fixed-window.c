@@ -25,8 +25,15 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
         return weir__fail(error, WEIR_INVALID, "a window cannot count that far: count must be at most 2^61");
     plan->most = plan->limit.count;
     plan->by_period = weir__divisor_make((uint64_t)plan->limit.period);
+    plan->by_count = weir__divisor_make((uint64_t)plan->limit.count);
     plan->packs = false;
     return WEIR_OK;
+}
+
+/* Whole windows that so many units fill. */
+static int64_t windows_in(const struct weir_plan *plan, int64_t units)
+{
+    return (int64_t)weir__divide((uint64_t)units, &plan->by_count);
 }
 
 static weir_time add_time(weir_time a, weir__u128 b)
@@ -54,7 +61,7 @@ static bool roll(const struct weir_plan *plan, struct state *s, weir_time now)
         return true;
     }
     int64_t passed = (int64_t)weir__divide((uint64_t)(now - s->end), &plan->by_period) + 1;
-    if ((s->used + count - 1) / count <= passed) { /* nothing is promised to the window of now */
+    if (s->used <= count || windows_in(plan, s->used + count - 1) <= passed) { /* nothing is promised to the window of now */
         s->used = 0;
         s->end = window_end(plan, now);
     } else {
@@ -67,12 +74,13 @@ static bool roll(const struct weir_plan *plan, struct state *s, weir_time now)
 /* Where an ask goes: the first window, counted from the present one, that holds it whole; and what is used up before it there. */
 static int64_t find_window(const struct weir_plan *plan, int64_t used, int64_t cost, int64_t *before)
 {
-    int64_t count = plan->limit.count, full = used / count;
+    int64_t count = plan->limit.count;
     *before = used;
     if (used <= count - cost)
         return 0;
+    int64_t full = windows_in(plan, used);
     if (cost == 0) /* fits in the very last of what is promised */
-        return (used - 1) / count;
+        return windows_in(plan, used - 1);
     if (used - full * count <= count - cost)
         return full;
     *before = (full + 1) * count;
@@ -81,8 +89,9 @@ static int64_t find_window(const struct weir_plan *plan, int64_t used, int64_t c
 
 static weir_time fresh_at(const struct weir_plan *plan, const struct state *s)
 {
-    int64_t full = s->used / plan->limit.count, beyond = full * plan->limit.count == s->used ? full - 1 : full;
-    return s->used <= 0 ? 0 : add_time(s->end, (weir__u128)(uint64_t)beyond * (uint64_t)plan->limit.period);
+    if (s->used <= plan->limit.count)
+        return s->used <= 0 ? 0 : s->end;
+    return add_time(s->end, (weir__u128)(uint64_t)windows_in(plan, s->used - 1) * (uint64_t)plan->limit.period);
 }
 
 static void describe(const struct weir_plan *plan, const struct state *s, weir_time now, struct weir_decision *d)

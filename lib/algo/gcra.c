@@ -18,7 +18,7 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
 
 static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
-    return weir__debt_meter(plan, state, ask, take, d);
+    return weir__debt_step(plan, state, ask, take, d);
 }
 
 /* The units a key has used stay used, at the new price. */

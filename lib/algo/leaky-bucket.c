@@ -5,7 +5,8 @@
  * would have to wait.  With a burst b, the first b units go at once (nginx: delay=b-1); without one, each waits for the one before.
  *
  *     state   struct weir__debt (debt.h): owed = what is in the bucket
- *     bound   burst + rate * T in any interval of length T, counted at the turns
+ *     bound   burst + rate * T, and as a shaper the one ask more that goes when the bucket is empty, in any interval of length T, counted
+ *             at the turns
  */
 #include <inttypes.h>
 
@@ -22,6 +23,7 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     int code = weir__debt_prepare(plan, queue + l->burst, error);
     if (code == WEIR_OK)
         plan->credit_free = (l->burst - 1) * plan->price;
+    plan->packs = false;
     return code;
 }
 
@@ -50,7 +52,7 @@ static bool shape(const struct weir_plan *plan, struct weir__debt *state, const 
 
 static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
-    return plan->limit.queue == 0 ? weir__debt_meter(plan, state, ask, take, d) : shape(plan, state, ask, take, d);
+    return plan->limit.queue == 0 ? weir__debt_step(plan, state, ask, take, d) : shape(plan, state, ask, take, d);
 }
 
 /* What is in the bucket stays in, and drains at the new rate. */

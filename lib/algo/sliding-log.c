@@ -36,7 +36,7 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
                           l->count, (STATE_MAX - (int64_t)sizeof(struct state)) / size);
     plan->most = l->count;
     plan->stamp_size = size;
-    plan->state_size = (sizeof(struct state) + (size_t)(l->count * size) + 7) & ~(size_t)7;
+    plan->state_size = (sizeof(struct state) + (size_t)(l->count * size) + 15) & ~(size_t)7; /* eight bytes can be read at every stamp */
     plan->packs = false;
     return WEIR_OK;
 }
@@ -50,7 +50,7 @@ struct ring {
 static struct ring open_state(const struct weir_plan *plan, const struct state *s)
 {
     int64_t count = plan->limit.count;
-    return (struct ring){ s->seen & INT64_MAX, s->newest & INT64_MAX, s->first % count, s->used > count ? count : s->used };
+    return (struct ring){ s->seen & INT64_MAX, s->newest & INT64_MAX, s->first < count ? s->first : 0, s->used > count ? count : s->used };
 }
 
 static void close_state(const struct ring *r, struct state *s)
@@ -70,10 +70,8 @@ static size_t offset_of(const struct weir_plan *plan, const struct ring *r, int6
 /* The i-th instant, 0 the oldest. */
 static weir_time stamp(const struct weir_plan *plan, const struct state *s, const struct ring *r, int64_t i)
 {
-    const unsigned char *p = s->stamps + offset_of(plan, r, i);
-    uint64_t low = 0, mask = plan->stamp_size == 8 ? UINT64_MAX : ((uint64_t)1 << (8 * plan->stamp_size)) - 1;
-    for (int byte = plan->stamp_size - 1; byte >= 0; byte--)
-        low = low << 8 | p[byte];
+    uint64_t low, mask = UINT64_MAX >> (64 - 8 * plan->stamp_size);
+    memcpy(&low, s->stamps + offset_of(plan, r, i), sizeof low);
     return r->newest - (weir_time)((((uint64_t)r->newest - low) & mask) & INT64_MAX);
 }
 
@@ -112,7 +110,7 @@ static void append(const struct weir_plan *plan, struct state *s, struct ring *r
     int64_t count = plan->limit.count, drop = expired(plan, s, r, t);
     if (r->used - drop + units > count)
         drop = r->used + units - count;
-    r->first = (r->first + drop) % count;
+    r->first = r->first + drop < count ? r->first + drop : r->first + drop - count;
     r->used -= drop;
     for (int64_t i = 0; i < units; i++)
         set_stamp(plan, s, r, r->used + i, t);

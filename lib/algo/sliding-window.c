@@ -42,6 +42,7 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     plan->most = l->count;
     plan->by_bucket = weir__divisor_make((uint64_t)((l->period + l->buckets - 1) / l->buckets));
     plan->ring = (int64_t)l->buckets + 1;
+    plan->by_ring = weir__divisor_make((uint64_t)plan->ring);
     plan->state_size = (sizeof(struct state) + (size_t)plan->ring * sizeof(uint32_t) + 7) & ~(size_t)7;
     plan->packs = false;
     return WEIR_OK;
@@ -54,7 +55,8 @@ static int64_t bucket_of(const struct weir_plan *plan, weir_time t)
 
 static uint32_t *counter(const struct weir_plan *plan, const struct state *s, int64_t bucket)
 {
-    return (uint32_t *)&s->counts[bucket % plan->ring];
+    int64_t place = bucket - (int64_t)weir__divide((uint64_t)bucket, &plan->by_ring) * plan->ring;
+    return (uint32_t *)&s->counts[place];
 }
 
 /* The oldest bucket that still counts at t. */
@@ -80,12 +82,16 @@ static int64_t head_of(const struct weir_plan *plan, const struct state *s)
     return s->head < 0 ? 0 : s->head > most ? most : s->head;
 }
 
-/* Units in the buckets from `tail` to the head: what counts when tail is the oldest bucket that does. */
+/* Units in the buckets from `tail` to the head: all of them less those that have left. */
 static int64_t sum_from(const struct weir_plan *plan, const struct state *s, int64_t tail)
 {
     int64_t head = head_of(plan, s), oldest = head - plan->ring + 1, sum = 0;
-    for (int64_t b = tail > oldest ? tail : oldest; b <= head; b++)
-        sum += b < 0 ? 0 : *counter(plan, s, b);
+    if (tail > head)
+        return 0;
+    for (int64_t i = 0; i < plan->ring; i++)
+        sum += s->counts[i];
+    for (int64_t b = oldest < 0 ? 0 : oldest; b < tail; b++)
+        sum -= *counter(plan, s, b);
     return sum;
 }
 

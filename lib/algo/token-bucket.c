@@ -17,7 +17,7 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
 
 static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
-    return weir__debt_meter(plan, state, ask, take, d);
+    return weir__debt_step(plan, state, ask, take, d);
 }
 
 /* The tokens in the bucket stay, as far as the new one holds them; each is worth the new price.  A key that was never used has no bucket

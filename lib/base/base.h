@@ -20,15 +20,7 @@ void weir__clock_sleep(weir_time span);
 #define WEIR__BOOT_ID_SIZE 16
 void weir__clock_boot_id(unsigned char id[WEIR__BOOT_ID_SIZE]); /* another after each boot; zeros if the host does not tell */
 
-/* hash.c */
-#define WEIR__HASH_SECRETS 20
-
-struct weir__hash {
-    uint64_t tag;   /* tells keys apart */
-    uint64_t place; /* chooses a line; independent of the tag */
-};
-
-struct weir__hash weir__hash_key(const uint64_t secrets[WEIR__HASH_SECRETS], uint64_t salt, struct weir_key key);
+/* hash.c; the hash itself is in hash.h */
 int weir__random_fill(void *out, size_t size); /* from the kernel; 0, or -1 with errno */
 
 #endif

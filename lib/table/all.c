@@ -10,7 +10,7 @@
  */
 #include <assert.h>
 
-#include "table/table.h"
+#include "table/slot.h"
 
 struct part {
     struct weir_limiter *limiter;
@@ -47,7 +47,7 @@ static bool look(const struct weir_item *items, size_t n, struct part *parts, st
         struct weir_decision d;
         parts[i].limiter = items[i].limiter;
         parts[i].home = weir__home_of(items[i].limiter, items[i].ask.key);
-        weir__decide(items[i].limiter, &parts[i].home, &items[i].ask, false, &d);
+        weir__decide(items[i].limiter, parts[i].home, &items[i].ask, false, &d);
         merge(all, &d, i);
     }
     return all->allowed;
@@ -88,14 +88,14 @@ static bool gather(const struct weir_item *items, size_t n, struct part *parts)
     for (size_t i = 0; i < n; i++) {
         struct part *p = &parts[i];
         p->era = weir__limiter_era(p->limiter);
-        p->slot = p->limiter->large ? (void *)weir__large_claim_locked(p->limiter, &p->home, items[i].ask.now, mine, i)
-                                    : weir__slot_claim_locked(p->limiter, &p->home, items[i].ask.now, mine, i);
+        p->slot = p->limiter->kind == WEIR__LARGE ? (void *)weir__large_claim_locked(p->limiter, p->home, items[i].ask.now, mine, i)
+                                    : weir__slot_claim_locked(p->limiter, p->home, items[i].ask.now, mine, i);
         mine[i] = p->slot;
         if (p->slot == NULL)
             return false;
         for (p->same = 0; parts[p->same].slot != p->slot; p->same++)
             ;
-        if (p->same == i && !p->limiter->large)
+        if (p->same == i && p->limiter->kind != WEIR__LARGE)
             weir__slot_open_locked(p->limiter, p->era, p->slot, items[i].ask.now, p->state);
     }
     return true;
@@ -103,7 +103,7 @@ static bool gather(const struct weir_item *items, size_t n, struct part *parts)
 
 static void *state_of(struct part *parts, size_t i)
 {
-    return parts[i].limiter->large ? (void *)((struct weir__large *)parts[i].slot)->state : parts[parts[i].same].state;
+    return parts[i].limiter->kind == WEIR__LARGE ? (void *)((struct weir__large *)parts[i].slot)->state : parts[parts[i].same].state;
 }
 
 /* Lifts the pins, writing the copies if the items were granted. */
@@ -111,7 +111,7 @@ static void release(struct part *parts, size_t n, bool granted)
 {
     for (size_t i = 0; i < n; i++) {
         struct part *p = &parts[i];
-        if (p->slot == NULL || p->same < i || p->limiter->large)
+        if (p->slot == NULL || p->same < i || p->limiter->kind == WEIR__LARGE)
             continue;
         if (granted)
             weir__slot_close_locked(p->limiter, p->era, p->slot, p->state);
@@ -125,7 +125,7 @@ static void release(struct part *parts, size_t n, bool granted)
 static struct weir_ask clip(const struct part *p, const struct weir_ask *ask)
 {
     struct weir_ask a = *ask;
-    if (p->limiter->table->narrow && !p->limiter->large && a.wait_max > WEIR__PACKED_WAIT_MAX)
+    if (p->limiter->table->narrow && p->limiter->kind != WEIR__LARGE && a.wait_max > WEIR__PACKED_WAIT_MAX)
         a.wait_max = WEIR__PACKED_WAIT_MAX;
     return a;
 }
@@ -149,15 +149,15 @@ static bool run_steps(const struct weir_item *items, size_t n, struct part *part
     for (size_t i = 0; i < n; i++) {
         struct part *p = &parts[i];
         struct weir_ask ask = clip(p, &items[i].ask);
-        if (p->limiter->large && p->same < i)
+        if (p->limiter->kind == WEIR__LARGE && p->same < i)
             continue;
-        if (p->limiter->large && ask.cost >= 0)
+        if (p->limiter->kind == WEIR__LARGE && ask.cost >= 0)
             ask.cost = cost_together(items, n, parts, i);
-        weir__step(&p->era->plan, state_of(parts, i), &ask, all->allowed && !p->limiter->large, &d);
+        weir__step(&p->era->plan, state_of(parts, i), &ask, all->allowed && p->limiter->kind != WEIR__LARGE, &d);
         merge(all, &d, i);
     }
     for (size_t i = 0; all->allowed && i < n; i++)
-        if (parts[i].limiter->large && parts[i].same == i) {
+        if (parts[i].limiter->kind == WEIR__LARGE && parts[i].same == i) {
             struct weir_ask ask = items[i].ask;
             ask.cost = cost_together(items, n, parts, i);
             weir__step(&parts[i].era->plan, state_of(parts, i), &ask, true, &d);

@@ -14,6 +14,7 @@
 #include <pthread.h>
 
 #include "algo/algo.h"
+#include "base/hash.h"
 
 #define WEIR__MAGIC "WEIRTABL"
 #define WEIR__FORMAT 1
@@ -28,8 +29,8 @@
 #define WEIR__PAST 8 /* limits of a limiter that are remembered, the present one among them */
 
 #define WEIR__GROUP_SLOTS 256
-#define WEIR__WINDOW_SLOTS 32 /* a key lies at most this far from its home */
-#define WEIR__KEYS_PER_GROUP 213 /* what a group is asked to hold: a filling of 5/6 */
+#define WEIR__WINDOW_SLOTS 128 /* a key lies at most this far from its home */
+#define WEIR__KEYS_PER_GROUP 210 /* what a group is asked to hold: a filling of 82 % */
 
 /* Set in the first word of a slot's state while the holder of the group's desk works on it.  States never use it: it would be a negative time. */
 #define WEIR__PIN ((uint64_t)1 << 63)
@@ -66,6 +67,7 @@ struct weir__desk {
 struct weir__limit_record {
     int64_t count, period, burst, queue, buckets, align_first, loose, warmup, cold;
     int64_t since; /* the time of the change that made it so */
+    int64_t large_at, large_stride; /* large states: where the array of their slots is, and how far apart they are */
 };
 
 struct weir__limiter_record {
@@ -73,11 +75,9 @@ struct weir__limiter_record {
     uint32_t algorithm; /* index in weir_algorithms() */
     uint32_t version;   /* of the limit: past[version % WEIR__PAST] is the present one */
     uint64_t salt;
-    /* large states: an array of slots of their own */
-    uint64_t large_at, large_groups;
-    uint32_t large_stride, reserved;
+    uint64_t large_groups; /* of slots for large states; 0: the states are small */
     struct weir__limit_record past[WEIR__PAST];
-    char pad[1024 - WEIR__NAME_SIZE - 40 - WEIR__PAST * sizeof(struct weir__limit_record)];
+    char pad[1024 - WEIR__NAME_SIZE - 24 - WEIR__PAST * sizeof(struct weir__limit_record)];
 };
 
 _Static_assert(sizeof(struct weir__header) <= WEIR__PAGE, "the header fits its page");

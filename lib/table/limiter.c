@@ -17,7 +17,7 @@
 
 static struct weir__limit_record to_numbers(const struct weir_limit *l, weir_time since)
 {
-    return (struct weir__limit_record){ l->count, l->period, l->burst, l->queue, l->buckets, l->align_first, l->loose, l->warmup, l->cold, since };
+    return (struct weir__limit_record){ l->count, l->period, l->burst, l->queue, l->buckets, l->align_first, l->loose, l->warmup, l->cold, since, 0, 0 };
 }
 
 static int32_t to_int32(int64_t n)
@@ -76,15 +76,15 @@ static uint64_t stride_for(const struct weir_plan *plan)
 /* ------------------------------------------------------------- eras ---- */
 
 /* Whether the large slots that the record names lie in the slab and are large enough. */
-static bool large_fits(const struct weir_table *table, const struct weir__limiter_record *r, const struct weir_plan *plan)
+static bool large_fits(const struct weir_table *table, uint64_t groups, const struct weir__limit_record *n, const struct weir_plan *plan)
 {
     const struct weir__header *h = table->header;
+    uint64_t at = (uint64_t)n->large_at, stride = (uint64_t)n->large_stride;
     if (plan->state_size <= WEIR__STATE_SMALL)
-        return r->large_groups == 0;
-    uint64_t group = WEIR__LARGE_GROUP * (uint64_t)r->large_stride;
-    return r->large_groups > 0 && r->large_stride >= stride_for(plan) && r->large_stride % 16 == 0 && r->large_at % 16 == 0 &&
-           r->large_at >= h->slab_at && r->large_at - h->slab_at <= h->slab_bytes &&
-           r->large_groups < (h->slab_bytes - (r->large_at - h->slab_at)) / group;
+        return groups == 0;
+    if (groups == 0 || stride < stride_for(plan) || stride > h->slab_bytes || stride % 16 != 0 || at % 16 != 0)
+        return false;
+    return at >= h->slab_at && at - h->slab_at <= h->slab_bytes && groups < (h->slab_bytes - (at - h->slab_at)) / (WEIR__LARGE_GROUP * stride);
 }
 
 static struct weir__era *compile_era(const struct weir_table *table, uint32_t id, uint32_t version)
@@ -96,14 +96,28 @@ static struct weir__era *compile_era(const struct weir_table *table, uint32_t id
         return NULL;
     struct weir_limit limit = from_numbers(r->algorithm, &numbers);
     struct weir__era *era = calloc(1, sizeof *era);
-    if (era == NULL || weir__plan_make(&era->plan, &limit, NULL) != WEIR_OK || !large_fits(table, r, &era->plan) ||
+    if (era == NULL || weir__plan_make(&era->plan, &limit, NULL) != WEIR_OK || !large_fits(table, r->large_groups, &numbers, &era->plan) ||
         (table->narrow && era->plan.state_size <= WEIR__STATE_SMALL && !era->plan.packs)) {
         free(era);
         return NULL;
     }
     era->since = numbers.since;
     era->owner = (uint64_t)id << 32 | version;
+    era->large = (unsigned char *)table->header + numbers.large_at;
+    era->large_stride = (uint64_t)numbers.large_stride;
     return era;
+}
+
+/* Compiles the versions that the record has and this process has not yet, oldest first.  What is damaged is left out. */
+static void add_eras(struct weir_limiter *limiter, uint32_t from, uint32_t to)
+{
+    for (uint32_t version = from; version != to + 1; version++) {
+        struct weir__era *era = compile_era(limiter->table, limiter->id, version);
+        if (era == NULL)
+            continue;
+        era->older = limiter->era;
+        __atomic_store_n(&limiter->era, era, __ATOMIC_RELEASE);
+    }
 }
 
 static struct weir__era *find_era(const struct weir_limiter *limiter, uint32_t version)
@@ -114,20 +128,13 @@ static struct weir__era *find_era(const struct weir_limiter *limiter, uint32_t v
     return era;
 }
 
-/* Compiles the versions between the newest this process knows and the record's.  If the record is damaged, or memory is out, the limit stays
- * as it was: deciding does not fail. */
+/* If the record is damaged, or memory is out, the limit stays as it was: deciding does not fail. */
 const struct weir__era *weir__limiter_renew(struct weir_limiter *limiter)
 {
     pthread_mutex_lock(&limiter->table->mutex);
     uint32_t target = __atomic_load_n(&limiter->record->version, __ATOMIC_ACQUIRE), known = (uint32_t)limiter->era->owner;
-    uint32_t from = target - known > WEIR__PAST - 1 ? target - (WEIR__PAST - 1) : known + 1;
-    for (uint32_t version = from; version != target + 1; version++) {
-        struct weir__era *era = compile_era(limiter->table, limiter->id, version);
-        if (era == NULL)
-            continue;
-        era->older = limiter->era;
-        __atomic_store_n(&limiter->era, era, __ATOMIC_RELEASE);
-    }
+    if (target != known)
+        add_eras(limiter, target - known >= WEIR__PAST ? target - (WEIR__PAST - 1) : known + 1, target);
     const struct weir__era *era = limiter->era;
     pthread_mutex_unlock(&limiter->table->mutex);
     return era;
@@ -161,12 +168,13 @@ static struct weir_limiter *open_limiter(struct weir_table *table, uint32_t id)
     if (limiter == NULL)
         return NULL;
     *limiter = (struct weir_limiter){ .table = table, .record = r, .salt = r->salt, .id = id };
-    limiter->era = compile_era(table, id, __atomic_load_n(&r->version, __ATOMIC_ACQUIRE));
+    uint32_t version = __atomic_load_n(&r->version, __ATOMIC_ACQUIRE);
+    add_eras(limiter, version < WEIR__PAST ? 0 : version - (WEIR__PAST - 1), version);
     if (limiter->era == NULL) {
         free(limiter);
         return NULL;
     }
-    limiter->large = limiter->era->plan.state_size > WEIR__STATE_SMALL;
+    limiter->kind = limiter->era->plan.state_size > WEIR__STATE_SMALL ? WEIR__LARGE : table->narrow ? WEIR__NARROW : WEIR__WIDE;
     return limiter;
 }
 
@@ -219,21 +227,23 @@ static int carve(struct weir_table *table, const struct weir_plan *plan, uint64_
 static int write_record(struct weir_table *table, uint32_t id, const char *name, const struct weir_plan *plan, int64_t keys, struct weir_error *error)
 {
     struct weir__limiter_record *r = record_at(table, id);
+    struct weir__limit_record numbers = to_numbers(&plan->limit, 0);
     memset(r, 0, sizeof *r);
     if (weir__random_fill(&r->salt, sizeof r->salt) != 0)
         return weir__fail_errno(error, "cannot get random bytes for", name);
     if (plan->state_size > WEIR__STATE_SMALL) {
         int64_t wanted = keys > 0 ? keys : LARGE_KEYS_DEFAULT;
-        uint64_t groups = (uint64_t)wanted / WEIR__LARGE_GROUP + 1;
-        int code = carve(table, plan, groups, &r->large_at, error);
+        uint64_t groups = (uint64_t)wanted / WEIR__LARGE_GROUP + 1, at;
+        int code = carve(table, plan, groups, &at, error);
         if (code)
             return code;
         r->large_groups = groups;
-        r->large_stride = (uint32_t)stride_for(plan);
+        numbers.large_at = (int64_t)at;
+        numbers.large_stride = (int64_t)stride_for(plan);
     }
     memcpy(r->name, name, strlen(name));
     r->algorithm = (uint32_t)weir__algo_index(plan->limit.algorithm);
-    r->past[0] = to_numbers(&plan->limit, 0);
+    r->past[0] = numbers;
     return WEIR_OK;
 }
 
@@ -253,8 +263,8 @@ static int fits_table(const struct weir_table *table, const struct weir_plan *pl
     if (!table->narrow || plan->packs || plan->state_size > WEIR__STATE_SMALL)
         return WEIR_OK;
     return weir__fail(error, WEIR_INVALID,
-                      "this limit does not fit a narrow table: that takes gcra, token-bucket or leaky-bucket at a rate whose period/count is a whole "
-                      "number of ns; make the table wide");
+                      "this limit does not fit a narrow table: that takes gcra, token-bucket or leaky-bucket without a queue, at a rate whose "
+                      "period/count is a whole number of ns; make the table wide");
 }
 
 /* The id of the limiter of this name, or the number of limiters. */
@@ -313,36 +323,29 @@ void weir_limiter_destroy(struct weir_limiter *limiter)
 
 /* ----------------------------------------------------------- change ---- */
 
-static struct weir__large *large_slot(const struct weir_table *table, uint64_t at, uint64_t stride, uint64_t i)
-{
-    return (struct weir__large *)(void *)((unsigned char *)table->header + at + i * stride);
-}
-
-/* Every large state under the new plan, in place or in a new array of the same slots.  For the holder of all desks. */
-static int convert_large(struct weir_limiter *limiter, const struct weir_plan *old_plan, const struct weir_plan *new_plan, weir_time now,
+/* Every large state under the new plan, in place, or in a new array of the same slots if they must be larger.  For the holder of all desks. */
+static int convert_large(struct weir_limiter *limiter, const struct weir__era *old, const struct weir_plan *plan, struct weir__limit_record *numbers,
                          struct weir_error *error)
 {
-    struct weir__limiter_record *r = limiter->record;
     struct weir_table *table = limiter->table;
-    uint64_t at = r->large_at, stride = r->large_stride;
-    void *copy = malloc(old_plan->state_size);
+    uint64_t slots = limiter->record->large_groups * WEIR__LARGE_GROUP, at = (uint64_t)(old->large - (unsigned char *)table->header);
+    uint64_t stride = old->large_stride;
+    void *copy = malloc(old->plan.state_size);
     int code = copy == NULL ? weir__fail(error, WEIR_NO_MEMORY, "no memory to change the limit") : WEIR_OK;
-    if (code == WEIR_OK && stride_for(new_plan) > stride) {
-        stride = stride_for(new_plan);
-        code = carve(table, new_plan, r->large_groups, &at, error);
+    if (code == WEIR_OK && stride_for(plan) > stride) {
+        stride = stride_for(plan);
+        code = carve(table, plan, limiter->record->large_groups, &at, error);
     }
-    for (uint64_t i = 0; code == WEIR_OK && i < r->large_groups * WEIR__LARGE_GROUP; i++) {
-        struct weir__large *from = large_slot(table, r->large_at, r->large_stride, i), *to = large_slot(table, at, stride, i);
+    for (uint64_t i = 0; code == WEIR_OK && i < slots; i++) {
+        struct weir__large *from = (void *)(old->large + i * old->large_stride), *to = (void *)((unsigned char *)table->header + at + i * stride);
         if (from->tag == 0)
             continue;
-        memcpy(copy, from->state, old_plan->state_size);
+        memcpy(copy, from->state, old->plan.state_size);
         to->tag = from->tag;
-        weir_step_change(old_plan, new_plan, copy, to->state, now);
+        weir_step_change(&old->plan, plan, copy, to->state, numbers->since);
     }
-    if (code == WEIR_OK) {
-        r->large_at = at;
-        r->large_stride = (uint32_t)stride;
-    }
+    numbers->large_at = (int64_t)at;
+    numbers->large_stride = (int64_t)stride;
     free(copy);
     return code;
 }
@@ -350,16 +353,14 @@ static int convert_large(struct weir_limiter *limiter, const struct weir_plan *o
 static int change_locked(struct weir_limiter *limiter, const struct weir_plan *plan, weir_time now, struct weir_error *error)
 {
     struct weir__limiter_record *r = limiter->record;
-    const struct weir_plan *present = &weir__limiter_era(limiter)->plan;
-    if (weir__limit_equal(&present->limit, &plan->limit))
-        return WEIR_OK;
-    if (limiter->large) {
-        int code = convert_large(limiter, present, plan, now, error);
-        if (code)
-            return code;
-    }
-    uint32_t next = r->version + 1;
+    const struct weir__era *present = weir__limiter_era(limiter);
     struct weir__limit_record numbers = to_numbers(&plan->limit, now);
+    if (weir__limit_equal(&present->plan.limit, &plan->limit))
+        return WEIR_OK;
+    int code = limiter->kind == WEIR__LARGE ? convert_large(limiter, present, plan, &numbers, error) : WEIR_OK;
+    if (code)
+        return code;
+    uint32_t next = r->version + 1;
     store_numbers(&r->past[next % WEIR__PAST], &numbers);
     __atomic_store_n(&r->version, next, __ATOMIC_RELEASE);
     weir__limiter_renew(limiter);
@@ -378,7 +379,7 @@ int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *l
     int code;
     if ((code = weir__plan_make(&plan, &wanted, error)) || (code = fits_table(table, &plan, error)))
         return code;
-    uint64_t first = limiter->large ? 0 : WEIR__REGISTRY_DESK;
+    uint64_t first = limiter->kind == WEIR__LARGE ? 0 : WEIR__REGISTRY_DESK;
     for (uint64_t desk = first; desk < WEIR__DESKS; desk++)
         weir__desk_lock(table, desk);
     code = change_locked(limiter, &plan, now < 0 ? 0 : now, error);

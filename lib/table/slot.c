@@ -1,97 +1,30 @@
 /* slot.c -- where a key lives.
  *
- * A key's hash names a group of 256 slots and a cache line in it.  The search goes from that line on, at most 32 slots, round the end of
+ * A key's hash names a group of 256 slots and a cache line in it.  The search goes from that line on, at most 128 slots, round the end of
  * the group if need be, and stops at the first empty slot: slots are filled once and never become empty again.  Nearly always the first line
  * is the only one touched.
  *
  * A new key takes an empty slot by swapping its tag in; the state there is zeros, which is fresh.  If there is none within reach the idlest
  * key makes room, at the group's desk: at most one process at a time makes room in a group, so one key never gets two slots.
  *
- * A victim is pinned, its state zeroed, its tag replaced, and the pin lifted, in this order.  Killed at any point between, what is left is a
+ * A victim is pinned, its state made fresh, its tag replaced, and the pin lifted, in this order.  Killed at any point between, what is left is a
  * key that is fresh: the old one or the new one.
  */
 #include <string.h>
 
-#include "table/table.h"
-
-#define NARROW_STEP (WEIR__LINE / sizeof(struct weir__narrow))
-#define WIDE_STEP (WEIR__LINE / sizeof(struct weir__wide))
-
-struct weir__home weir__home_of(const struct weir_limiter *limiter, struct weir_key key)
-{
-    const struct weir_table *table = limiter->table;
-    struct weir__hash h = weir__hash_key(table->secrets, limiter->salt, key);
-    uint64_t groups = limiter->large ? limiter->record->large_groups : table->groups;
-    uint64_t step = table->narrow ? NARROW_STEP : WIDE_STEP;
-    return (struct weir__home){
-        .tag = h.tag | (h.tag == 0),
-        .group = (uint64_t)((weir__u128)h.place * groups >> 64),
-        .first = h.place % WEIR__GROUP_SLOTS & ~(step - 1),
-    };
-}
-
-static struct weir__narrow *narrow_at(const struct weir_table *table, uint64_t group, uint64_t i)
-{
-    return (struct weir__narrow *)(void *)table->slots + group * WEIR__GROUP_SLOTS + i % WEIR__GROUP_SLOTS;
-}
-
-static struct weir__wide *wide_at(const struct weir_table *table, uint64_t group, uint64_t i)
-{
-    return (struct weir__wide *)(void *)table->slots + group * WEIR__GROUP_SLOTS + i % WEIR__GROUP_SLOTS;
-}
-
-static void *small_at(const struct weir_table *table, uint64_t group, uint64_t i)
-{
-    return table->narrow ? (void *)narrow_at(table, group, i) : (void *)wide_at(table, group, i);
-}
+#include "table/slot.h"
 
 static struct weir__large *large_at(const struct weir_limiter *limiter, uint64_t group, uint64_t i)
 {
-    const struct weir__limiter_record *r = limiter->record;
-    uint64_t slot = group * WEIR__LARGE_GROUP + i % WEIR__LARGE_GROUP;
-    return (struct weir__large *)(void *)((unsigned char *)limiter->table->header + r->large_at + slot * r->large_stride);
+    const struct weir__era *era = __atomic_load_n(&limiter->era, __ATOMIC_ACQUIRE);
+    return (struct weir__large *)(void *)(era->large + (group * WEIR__LARGE_GROUP + i % WEIR__LARGE_GROUP) * era->large_stride);
 }
 
-void weir__slot_prefetch(const struct weir_limiter *limiter, const struct weir__home *home)
-{
-    const struct weir_table *table = limiter->table;
-    if (!limiter->large)
-        __builtin_prefetch(small_at(table, home->group, home->first), 1);
-}
-
-struct weir__narrow *weir__narrow_find(const struct weir_table *table, const struct weir__home *home)
-{
-    for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n += NARROW_STEP) {
-        struct weir__narrow *line = narrow_at(table, home->group, home->first + n);
-        uint64_t t0 = weir__load(&line[0].tag), t1 = weir__load(&line[1].tag), t2 = weir__load(&line[2].tag), t3 = weir__load(&line[3].tag);
-        unsigned hit = (unsigned)(t0 == home->tag) | (unsigned)(t1 == home->tag) << 1 | (unsigned)(t2 == home->tag) << 2 |
-                       (unsigned)(t3 == home->tag) << 3;
-        if (hit)
-            return line + __builtin_ctz(hit);
-        if (t3 == 0) /* a line fills from its front */
-            return NULL;
-    }
-    return NULL;
-}
-
-struct weir__wide *weir__wide_find(const struct weir_limiter *limiter, const struct weir__home *home)
-{
-    for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n++) {
-        struct weir__wide *slot = wide_at(limiter->table, home->group, home->first + n);
-        uint64_t tag = weir__load(&slot->tag);
-        if (tag == home->tag && weir__load(&slot->owner) >> 32 == limiter->id)
-            return slot;
-        if (tag == 0)
-            return NULL;
-    }
-    return NULL;
-}
-
-struct weir__large *weir__large_find_locked(const struct weir_limiter *limiter, const struct weir__home *home)
+struct weir__large *weir__large_find_locked(const struct weir_limiter *limiter, struct weir__home home)
 {
     for (uint64_t i = 0; i < WEIR__LARGE_GROUP; i++) {
-        struct weir__large *slot = large_at(limiter, home->group, home->first + i);
-        if (slot->tag == home->tag)
+        struct weir__large *slot = large_at(limiter, home.group, home.first + i);
+        if (slot->tag == home.tag)
             return slot;
         if (slot->tag == 0)
             return NULL;
@@ -147,7 +80,9 @@ void weir__slot_open_locked(struct weir_limiter *limiter, const struct weir__era
     pin(table, slot);
     uint64_t first = weir__load(pin_word(table, slot)) & ~WEIR__PIN;
     if (table->narrow) {
-        weir__unpack(&era->plan, first, now < 0 ? 0 : now, state);
+        bool stepped;
+        state[0] = (uint64_t)(now < 0 ? 0 : now);
+        state[1] = (uint64_t)weir__unpack(&era->plan, first, (weir_time)state[0], &stepped);
         return;
     }
     struct weir__wide *s = slot;
@@ -161,7 +96,7 @@ void weir__slot_open_locked(struct weir_limiter *limiter, const struct weir__era
 void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot, const uint64_t state[2])
 {
     if (limiter->table->narrow) {
-        __atomic_store_n(&((struct weir__narrow *)slot)->word, weir__pack(state), __ATOMIC_RELEASE);
+        __atomic_store_n(&((struct weir__narrow *)slot)->word, weir__pack((weir_time)state[0], (int64_t)state[1]), __ATOMIC_RELEASE);
         return;
     }
     struct weir__wide *s = slot;
@@ -173,27 +108,27 @@ void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__er
 /* -------------------------------------------------- empty slots ---- */
 
 /* Makes an empty slot the key's.  False if it is in use, by another key or meanwhile by this one. */
-static bool fill_slot(const struct weir_table *table, void *slot, const struct weir__home *home, uint64_t owner)
+static bool fill_slot(const struct weir_table *table, void *slot, struct weir__home home, uint64_t owner)
 {
-    uint64_t *tag = slot, empty[2] = { 0, 0 }, full[2] = { home->tag, owner };
+    uint64_t *tag = slot, empty[2] = { 0, 0 }, full[2] = { home.tag, owner };
     if (weir__load(tag) != 0)
         return false;
-    return table->narrow ? weir__swap(tag, 0, home->tag) : weir__swap_pair(tag, empty, full);
+    return table->narrow ? weir__swap(tag, 0, home.tag) : weir__swap_pair(tag, empty, full);
 }
 
 /* Whether the slot is the key's already: another thread may just have put it there. */
-static bool is_at(const struct weir_limiter *limiter, const void *slot, const struct weir__home *home)
+static bool is_at(const struct weir_limiter *limiter, const void *slot, struct weir__home home)
 {
     const struct weir__wide *s = slot; /* the tag is the first word of either kind */
-    return weir__load(&s->tag) == home->tag && (limiter->table->narrow || weir__load(&s->owner) >> 32 == limiter->id);
+    return weir__load(&s->tag) == home.tag && (limiter->table->narrow || weir__load(&s->owner) >> 32 == limiter->id);
 }
 
 /* Puts the key in the first empty slot of its window.  NULL if there is none. */
-static void *fill_empty(struct weir_limiter *limiter, const struct weir__home *home, uint64_t owner)
+static void *fill_empty(struct weir_limiter *limiter, struct weir__home home, uint64_t owner)
 {
     struct weir_table *table = limiter->table;
     for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n++) {
-        void *slot = small_at(table, home->group, home->first + n);
+        void *slot = weir__small_at(table, home.group, home.first + n);
         if (fill_slot(table, slot, home, owner)) {
             weir__count(&table->header->keys, 1);
             return slot;
@@ -220,12 +155,12 @@ static weir_time idle_at(struct weir_table *table, void *slot)
 }
 
 /* The nearest idle slot of the window, or the one that will be idle first. */
-static void *find_victim(struct weir_table *table, const struct weir__home *home, weir_time now, void *const *mine, size_t n, bool *early)
+static void *find_victim(struct weir_table *table, struct weir__home home, weir_time now, void *const *mine, size_t n, bool *early)
 {
     void *best = NULL;
     weir_time best_at = 0;
     for (uint64_t i = 0; i < WEIR__WINDOW_SLOTS; i++) {
-        void *slot = small_at(table, home->group, home->first + i);
+        void *slot = weir__small_at(table, home.group, home.first + i);
         if (is_mine(slot, mine, n))
             continue;
         weir_time at = idle_at(table, slot);
@@ -242,30 +177,38 @@ static void *find_victim(struct weir_table *table, const struct weir__home *home
     return best;
 }
 
-static void replace(struct weir_table *table, void *slot, const struct weir__home *home, uint64_t owner)
+/* The new key is fresh, but its state is not zeros: it was last seen some nanoseconds after the beginning of time.  So a thread that read the
+ * zeros of a key that was evicted before its first charge cannot take this one for it. */
+static uint64_t fresh_state(struct weir_table *table)
 {
+    int64_t evictions = __atomic_load_n(&table->header->evicted_idle, __ATOMIC_RELAXED) + __atomic_load_n(&table->header->evicted_early, __ATOMIC_RELAXED);
+    return (uint64_t)(evictions & 0xffff) + 1;
+}
+
+static void replace(struct weir_table *table, void *slot, struct weir__home home, uint64_t owner)
+{
+    uint64_t fresh = fresh_state(table), *word = pin_word(table, slot);
     pin(table, slot);
     if (table->narrow) {
         struct weir__narrow *s = slot;
-        __atomic_store_n(&s->word, WEIR__PIN, __ATOMIC_RELEASE);
-        __atomic_store_n(&s->tag, home->tag, __ATOMIC_RELEASE);
-        __atomic_store_n(&s->word, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(word, fresh | WEIR__PIN, __ATOMIC_RELEASE);
+        __atomic_store_n(&s->tag, home.tag, __ATOMIC_RELEASE);
     } else {
         struct weir__wide *s = slot;
-        uint64_t was[2] = { weir__load(&s->tag), weir__load(&s->owner) }, is[2] = { home->tag, owner };
+        uint64_t was[2] = { weir__load(&s->tag), weir__load(&s->owner) }, is[2] = { home.tag, owner };
         __atomic_store_n(&s->state[1], 0, __ATOMIC_RELEASE);
-        __atomic_store_n(&s->state[0], WEIR__PIN, __ATOMIC_RELEASE);
+        __atomic_store_n(word, fresh | WEIR__PIN, __ATOMIC_RELEASE);
         weir__swap_pair(&s->tag, was, is);
-        __atomic_store_n(&s->state[0], 0, __ATOMIC_RELEASE);
     }
+    __atomic_store_n(word, fresh, __ATOMIC_RELEASE);
 }
 
-void *weir__slot_find(const struct weir_limiter *limiter, const struct weir__home *home)
+void *weir__slot_find(const struct weir_limiter *limiter, struct weir__home home)
 {
     return limiter->table->narrow ? (void *)weir__narrow_find(limiter->table, home) : (void *)weir__wide_find(limiter, home);
 }
 
-void *weir__slot_claim_locked(struct weir_limiter *limiter, const struct weir__home *home, weir_time now, void *const *mine, size_t n)
+void *weir__slot_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine, size_t n)
 {
     struct weir_table *table = limiter->table;
     uint64_t owner = weir__limiter_era(limiter)->owner;
@@ -283,27 +226,27 @@ void *weir__slot_claim_locked(struct weir_limiter *limiter, const struct weir__h
     return slot;
 }
 
-void *weir__slot_claim(struct weir_limiter *limiter, const struct weir__home *home, weir_time now)
+void *weir__slot_claim(struct weir_limiter *limiter, struct weir__home home, weir_time now)
 {
     void *slot = fill_empty(limiter, home, weir__limiter_era(limiter)->owner);
     if (slot != NULL)
         return slot;
-    weir__desk_lock(limiter->table, weir__desk_of(home->group));
+    weir__desk_lock(limiter->table, weir__desk_of(home.group));
     slot = weir__slot_claim_locked(limiter, home, now, NULL, 0);
-    weir__desk_unlock(limiter->table, weir__desk_of(home->group));
+    weir__desk_unlock(limiter->table, weir__desk_of(home.group));
     return slot;
 }
 
 /* -------------------------------------------------- large slots ---- */
 
-static struct weir__large *large_victim(const struct weir_limiter *limiter, const struct weir__home *home, weir_time now, void *const *mine,
+static struct weir__large *large_victim(const struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine,
                                         size_t n)
 {
     struct weir__large *best = NULL;
     weir_time best_at = 0;
     bool early = true;
     for (uint64_t i = 0; early && i < WEIR__LARGE_GROUP; i++) {
-        struct weir__large *slot = large_at(limiter, home->group, home->first + i);
+        struct weir__large *slot = large_at(limiter, home.group, home.first + i);
         if (is_mine(slot, mine, n))
             continue;
         weir_time at = weir_step_idle_at(&__atomic_load_n(&limiter->era, __ATOMIC_ACQUIRE)->plan, slot->state);
@@ -318,21 +261,21 @@ static struct weir__large *large_victim(const struct weir_limiter *limiter, cons
     return best;
 }
 
-struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, const struct weir__home *home, weir_time now, void *const *mine, size_t n)
+struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine, size_t n)
 {
     for (uint64_t i = 0; i < WEIR__LARGE_GROUP; i++) {
-        struct weir__large *slot = large_at(limiter, home->group, home->first + i);
+        struct weir__large *slot = large_at(limiter, home.group, home.first + i);
         if (slot->tag == 0)
             weir__count(&limiter->table->header->keys, 1);
-        if (slot->tag == 0 || slot->tag == home->tag) {
-            slot->tag = home->tag;
+        if (slot->tag == 0 || slot->tag == home.tag) {
+            slot->tag = home.tag;
             return slot;
         }
     }
     struct weir__large *slot = large_victim(limiter, home, now, mine, n);
     if (slot != NULL) {
-        memset(slot->state, 0, limiter->record->large_stride - sizeof slot->tag);
-        slot->tag = home->tag;
+        memset(slot->state, 0, __atomic_load_n(&limiter->era, __ATOMIC_ACQUIRE)->plan.state_size);
+        slot->tag = home.tag;
     }
     return slot;
 }
@@ -341,7 +284,7 @@ struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, const
 
 bool weir__slot_live(struct weir_table *table, uint64_t slot, weir_time now)
 {
-    void *s = small_at(table, slot / WEIR__GROUP_SLOTS, slot % WEIR__GROUP_SLOTS);
+    void *s = weir__small_at(table, slot / WEIR__GROUP_SLOTS, slot % WEIR__GROUP_SLOTS);
     return weir__load(s) != 0 && idle_at(table, s) > now; /* the tag is a slot's first word */
 }
 

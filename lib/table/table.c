@@ -54,7 +54,7 @@ static uint64_t header_check(const struct weir__header *h)
 {
     uint64_t sum = 0xcbf29ce484222325u;
     const unsigned char *p = (const unsigned char *)h;
-    for (size_t i = 0; i < offsetof(struct weir__header, check); i++)
+    for (size_t i = sizeof h->magic; i < offsetof(struct weir__header, check); i++)
         sum = (sum ^ p[i]) * 0x100000001b3u;
     return sum;
 }
@@ -72,8 +72,9 @@ static int write_header(struct weir__header *h, const struct sizes *s, struct we
     h->slot_size = (uint32_t)s->slot_size;
     if (weir__random_fill(h->secrets, sizeof h->secrets) != 0)
         return weir__fail_errno(error, "cannot get random bytes for", "a table");
-    memcpy(h->magic, WEIR__MAGIC, sizeof h->magic);
     h->check = header_check(h);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    memcpy(h->magic, WEIR__MAGIC, sizeof h->magic); /* last: without it the table is not there yet */
     return WEIR_OK;
 }
 
@@ -328,7 +329,7 @@ static int64_t count_live(struct weir_table *table, weir_time now)
         live += weir__slot_live(table, i, now);
     for (uint32_t id = 0; id < WEIR__LIMITERS_MAX; id++) {
         struct weir_limiter *limiter = weir__limiter_by_id(table, id);
-        if (limiter != NULL && limiter->large)
+        if (limiter != NULL && limiter->kind == WEIR__LARGE)
             live += weir__large_live(limiter, now);
     }
     return live;

@@ -33,15 +33,20 @@ struct weir__era {
     struct weir_plan plan;
     weir_time since;
     uint64_t owner;          /* what a wide slot of this version says: id << 32 | version */
+    unsigned char *large;    /* the array of slots, if the states are large */
+    uint64_t large_stride;
     struct weir__era *older; /* versions that this process has seen, newest first */
 };
+
+/* The kinds of slot that a limiter's states are kept in. */
+enum weir__kind { WEIR__NARROW, WEIR__WIDE, WEIR__LARGE };
 
 struct weir_limiter {
     struct weir_table *table;
     struct weir__limiter_record *record;
     uint64_t salt;
     uint32_t id;
-    bool large;
+    enum weir__kind kind;
     struct weir__era *era; /* the present one; atomic */
 };
 
@@ -75,21 +80,16 @@ struct weir__home {
     uint64_t tag, group, first; /* first: the slot in the group where the search begins */
 };
 
-struct weir__home weir__home_of(const struct weir_limiter *limiter, struct weir_key key);
-void weir__slot_prefetch(const struct weir_limiter *limiter, const struct weir__home *home);
-
-/* The key's slot, or NULL. */
-struct weir__narrow *weir__narrow_find(const struct weir_table *table, const struct weir__home *home);
-struct weir__wide *weir__wide_find(const struct weir_limiter *limiter, const struct weir__home *home);
-void *weir__slot_find(const struct weir_limiter *limiter, const struct weir__home *home); /* of either kind */
-struct weir__large *weir__large_find_locked(const struct weir_limiter *limiter, const struct weir__home *home);
+/* The key's slot, or NULL.  slot.h has more. */
+void *weir__slot_find(const struct weir_limiter *limiter, struct weir__home home); /* of either kind */
+struct weir__large *weir__large_find_locked(const struct weir_limiter *limiter, struct weir__home home);
 struct weir__large *weir__large_fresh(const struct weir_limiter *limiter); /* zeros, to look at */
 
 /* The key's slot, made if it is not there: in an empty one, or where the idlest was.  The _locked one is for the holder of the desk; slots
  * listed in `mine` are its own and stay. */
-void *weir__slot_claim(struct weir_limiter *limiter, const struct weir__home *home, weir_time now);
-void *weir__slot_claim_locked(struct weir_limiter *limiter, const struct weir__home *home, weir_time now, void *const *mine, size_t n);
-struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, const struct weir__home *home, weir_time now, void *const *mine,
+void *weir__slot_claim(struct weir_limiter *limiter, struct weir__home home, weir_time now);
+void *weir__slot_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine, size_t n);
+struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine,
                                              size_t n);
 
 /* For the figures: whether a slot's key has anything to forget; and how many such keys a limiter's large slots hold. */
@@ -105,7 +105,7 @@ void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__er
 void weir__slot_unpin_locked(struct weir_table *table, void *slot);
 
 /* take.c */
-bool weir__decide(struct weir_limiter *limiter, const struct weir__home *home, const struct weir_ask *ask, bool take, struct weir_decision *d);
+bool weir__decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask, bool take, struct weir_decision *d);
 
 static inline uint64_t weir__desk_of(uint64_t group)
 {

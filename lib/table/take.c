@@ -1,54 +1,78 @@
 /* take.c -- deciding one ask: find the slot, run the step on a copy, swap the copy in.
  *
  * If the swap fails somebody else decided on this key meanwhile, and the step runs again on what they left.  A refusal swaps nothing in.
- * After a grant the tag is looked at once more: if the key was evicted in between, the charge went with its slot, and is made again.
+ * After a grant the tag is looked at once more: if the key was evicted in between, the charge is taken back from whoever has the slot now, and
+ * made again.
  */
-#include "table/table.h"
+#include "table/slot.h"
 
 /* ------------------------------------------------------------- narrow ---- */
 
-/* One try.  False if the slot was somebody else's meanwhile, or pinned: look again. */
-static bool try_narrow(struct weir_limiter *limiter, const struct weir__home *home, struct weir__narrow *slot, const struct weir_ask *ask, bool take,
-                       struct weir_decision *d)
+/* An ask with a negative member, or one that would wait longer than a narrow slot can tell from a clock that has stepped back. */
+static bool mend(const struct weir_ask *ask, struct weir_ask *mended)
 {
-    const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
-    uint64_t word = weir__load(&slot->word);
-    for (;;) {
-        struct weir__debt before, after;
-        if (__builtin_expect((word & WEIR__PIN) != 0, 0)) {
-            weir__slot_wait(limiter->table, home->group, &slot->word);
-            return false;
-        }
-        weir__unpack(plan, word, ask->now, &before);
-        after = before;
-        weir__step(plan, &after, ask, take, d);
-        bool cut = before.owed > 0 && weir__pack(&before) != word; /* the clock has stepped back: written down even by a refusal */
-        if (!take || (after.owed == before.owed && after.at == before.at && !cut))
-            return weir__load(&slot->tag) == home->tag;
-        uint64_t expected = word;
-        if (__atomic_compare_exchange_n(&slot->word, &expected, weir__pack(&after), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-            return weir__load(&slot->tag) == home->tag;
-        word = expected;
-    }
+    *mended = *ask;
+    mended->cost = ask->cost < 0 ? 0 : ask->cost;
+    mended->now = ask->now < 0 ? 0 : ask->now;
+    mended->wait_max = ask->wait_max < 0 ? 0 : ask->wait_max < WEIR__PACKED_WAIT_MAX ? ask->wait_max : WEIR__PACKED_WAIT_MAX;
+    return ask->cost >= 0;
 }
 
-static bool decide_narrow(struct weir_limiter *limiter, const struct weir__home *home, const struct weir_ask *ask, bool take, struct weir_decision *d)
+/* A negative cost: what a look would tell, and no for ever. */
+static bool refuse_bad(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *mended, struct weir_decision *d)
 {
-    struct weir_ask clipped;
-    if (__builtin_expect(ask->wait_max > WEIR__PACKED_WAIT_MAX, 0)) {
-        clipped = *ask;
-        clipped.wait_max = WEIR__PACKED_WAIT_MAX;
-        ask = &clipped;
+    weir__decide(limiter, home, mended, false, d);
+    d->allowed = false;
+    d->wait = 0;
+    d->retry = WEIR_NEVER;
+    d->reason = WEIR_BAD_ASK;
+    return false;
+}
+
+/* One try.  False if the slot was somebody else's meanwhile, or pinned: look again.  Narrow slots hold meters only, so the step is known. */
+static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home home, struct weir__narrow *slot, const struct weir_ask *ask, bool take,
+                              struct weir_decision *d)
+{
+    const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
+    uint64_t word = weir__load(&slot->word), charged;
+    int64_t owed, after;
+    bool stepped;
+    weir__decision_begin(plan, d);
+    do {
+        if (__builtin_expect((word & WEIR__PIN) != 0, 0)) {
+            weir__slot_wait(limiter->table, home.group, &slot->word);
+            return false;
+        }
+        owed = weir__unpack(plan, word, ask->now, &stepped);
+        d->allowed = weir__debt_meter(plan, owed, ask, d, &after);
+        if (!take || (after == owed && !stepped)) /* that the clock has stepped back is written down even by a refusal */
+            return weir__load(&slot->tag) == home.tag;
+        charged = weir__pack(ask->now, after);
+    } while (!__atomic_compare_exchange_n(&slot->word, &word, charged, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    if (__builtin_expect(weir__load(&slot->tag) == home.tag, 1))
+        return true;
+    (void)weir__swap(&slot->word, charged, word);
+    return false;
+}
+
+static inline __attribute__((always_inline)) bool decide_narrow(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask,
+                                                                bool take, struct weir_decision *d)
+{
+    struct weir_ask mended;
+    if (__builtin_expect((ask->cost | ask->now) < 0 || (uint64_t)ask->wait_max > WEIR__PACKED_WAIT_MAX, 0)) {
+        if (!mend(ask, &mended))
+            return refuse_bad(limiter, home, &mended, d);
+        ask = &mended;
     }
     for (;;) {
         struct weir__narrow *slot = weir__narrow_find(limiter->table, home);
-        if (slot == NULL) {
-            struct weir__debt fresh = { 0, 0 };
-            if (!weir__step(&weir__limiter_era(limiter)->plan, &fresh, ask, take, d) || !take || ask->cost == 0)
+        if (__builtin_expect(slot == NULL, 0)) {
+            uint64_t fresh[2] = { 0, 0 };
+            if (!weir__step(&weir__limiter_era(limiter)->plan, fresh, ask, take, d) || !take || ask->cost == 0)
                 return d->allowed; /* a key that has nothing to remember gets no slot */
             slot = weir__slot_claim(limiter, home, ask->now);
         }
-        if (try_narrow(limiter, home, slot, ask, take, d))
+        if (__builtin_expect(try_narrow(limiter, home, slot, ask, take, d), 1))
             return d->allowed;
     }
 }
@@ -56,18 +80,18 @@ static bool decide_narrow(struct weir_limiter *limiter, const struct weir__home 
 /* --------------------------------------------------------------- wide ---- */
 
 /* The limit has changed since this slot was last used: brings its state over, at the desk. */
-static void convert_slot(struct weir_limiter *limiter, const struct weir__home *home, struct weir__wide *slot, const struct weir__era *era)
+static void convert_slot(struct weir_limiter *limiter, struct weir__home home, struct weir__wide *slot, const struct weir__era *era)
 {
-    weir__desk_lock(limiter->table, weir__desk_of(home->group));
-    if (weir__load(&slot->tag) == home->tag && weir__load(&slot->owner) >> 32 == limiter->id) {
+    weir__desk_lock(limiter->table, weir__desk_of(home.group));
+    if (weir__load(&slot->tag) == home.tag && weir__load(&slot->owner) >> 32 == limiter->id) {
         uint64_t state[2];
         weir__slot_open_locked(limiter, era, slot, 0, state);
         weir__slot_close_locked(limiter, era, slot, state);
     }
-    weir__desk_unlock(limiter->table, weir__desk_of(home->group));
+    weir__desk_unlock(limiter->table, weir__desk_of(home.group));
 }
 
-static bool try_wide(struct weir_limiter *limiter, const struct weir__home *home, struct weir__wide *slot, const struct weir_ask *ask, bool take,
+static inline bool try_wide(struct weir_limiter *limiter, struct weir__home home, struct weir__wide *slot, const struct weir_ask *ask, bool take,
                      struct weir_decision *d)
 {
     const struct weir__era *era = weir__limiter_era(limiter);
@@ -79,18 +103,24 @@ static bool try_wide(struct weir_limiter *limiter, const struct weir__home *home
         uint64_t before[2], after[2];
         weir__load_pair(slot->state, before);
         if (__builtin_expect((before[0] & WEIR__PIN) != 0, 0)) {
-            weir__slot_wait(limiter->table, home->group, &slot->state[0]);
+            weir__slot_wait(limiter->table, home.group, &slot->state[0]);
             return false;
         }
         after[0] = before[0];
         after[1] = before[1];
         weir__step(&era->plan, after, ask, take, d);
-        if ((after[0] == before[0] && after[1] == before[1]) || weir__swap_pair(slot->state, before, after))
-            return weir__load(&slot->tag) == home->tag;
+        bool same = after[0] == before[0] && after[1] == before[1];
+        if (!same && !weir__swap_pair(slot->state, before, after))
+            continue;
+        if (__builtin_expect(weir__load(&slot->tag) == home.tag, 1))
+            return true;
+        if (!same)
+            (void)weir__swap_pair(slot->state, after, before);
+        return false;
     }
 }
 
-static bool decide_wide(struct weir_limiter *limiter, const struct weir__home *home, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static inline __attribute__((always_inline)) bool decide_wide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
     for (;;) {
         struct weir__wide *slot = weir__wide_find(limiter, home);
@@ -107,9 +137,9 @@ static bool decide_wide(struct weir_limiter *limiter, const struct weir__home *h
 
 /* -------------------------------------------------------------- large ---- */
 
-static bool decide_large(struct weir_limiter *limiter, const struct weir__home *home, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static __attribute__((noinline)) bool decide_large(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
-    weir__desk_lock(limiter->table, weir__desk_of(home->group));
+    weir__desk_lock(limiter->table, weir__desk_of(home.group));
     const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
     struct weir__large *slot = weir__large_find_locked(limiter, home);
     if (slot == NULL && take && ask->cost > 0 && ask->cost <= plan->most)
@@ -118,20 +148,20 @@ static bool decide_large(struct weir_limiter *limiter, const struct weir__home *
         weir__step(plan, slot->state, ask, take, d);
     else
         weir__step(plan, weir__large_fresh(limiter)->state, ask, false, d); /* nothing to remember, so no slot */
-    weir__desk_unlock(limiter->table, weir__desk_of(home->group));
+    weir__desk_unlock(limiter->table, weir__desk_of(home.group));
     return d->allowed;
 }
 
 /* ------------------------------------------------------------- public ---- */
 
-static inline bool decide(struct weir_limiter *limiter, const struct weir__home *home, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static inline __attribute__((always_inline)) bool decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
-    if (limiter->large)
-        return decide_large(limiter, home, ask, take, d);
-    return limiter->table->narrow ? decide_narrow(limiter, home, ask, take, d) : decide_wide(limiter, home, ask, take, d);
+    if (limiter->kind == WEIR__NARROW)
+        return decide_narrow(limiter, home, ask, take, d);
+    return limiter->kind == WEIR__WIDE ? decide_wide(limiter, home, ask, take, d) : decide_large(limiter, home, ask, take, d);
 }
 
-bool weir__decide(struct weir_limiter *limiter, const struct weir__home *home, const struct weir_ask *ask, bool take, struct weir_decision *d)
+bool weir__decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
     return decide(limiter, home, ask, take, d);
 }
@@ -139,30 +169,50 @@ bool weir__decide(struct weir_limiter *limiter, const struct weir__home *home, c
 bool weir_take(struct weir_limiter *limiter, const struct weir_ask *ask, struct weir_decision *decision)
 {
     struct weir__home home = weir__home_of(limiter, ask->key);
-    return decide(limiter, &home, ask, true, decision);
+    return decide(limiter, home, ask, true, decision);
 }
 
 bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask, struct weir_decision *decision)
 {
     struct weir__home home = weir__home_of(limiter, ask->key);
-    return decide(limiter, &home, ask, false, decision);
+    return weir__decide(limiter, home, ask, false, decision);
 }
 
 #define BATCH 16 /* enough misses under way to fill the memory's queue */
 
-size_t weir_take_many(const struct weir_item *items, size_t n, struct weir_decision *decisions)
+/* Three passes: ask for every key's line; look where in it the key is, and if it is not, ask for the next line; decide. */
+static size_t take_batch(const struct weir_item *items, size_t n, struct weir_decision *decisions)
 {
     struct weir__home homes[BATCH];
+    struct weir__narrow *slots[BATCH];
     size_t granted = 0;
-    for (size_t begin = 0; begin < n; begin += BATCH) {
-        size_t count = n - begin < BATCH ? n - begin : BATCH;
-        for (size_t i = 0; i < count; i++) {
-            homes[i] = weir__home_of(items[begin + i].limiter, items[begin + i].ask.key);
-            weir__slot_prefetch(items[begin + i].limiter, &homes[i]);
-        }
-        for (size_t i = 0; i < count; i++)
-            granted += decide(items[begin + i].limiter, &homes[i], &items[begin + i].ask, true, &decisions[begin + i]);
+    for (size_t i = 0; i < n; i++) {
+        homes[i] = weir__home_of(items[i].limiter, items[i].ask.key);
+        __builtin_prefetch(weir__slot_line(items[i].limiter, homes[i], 0), 1);
     }
+    for (size_t i = 0; i < n; i++) {
+        slots[i] = NULL;
+        if (items[i].limiter->kind != WEIR__NARROW)
+            continue;
+        struct weir__narrow *slot = weir__narrow_in(weir__narrow_at(items[i].limiter->table, homes[i].group, homes[i].first), homes[i].tag);
+        if (weir__load(&slot->tag) == homes[i].tag && (items[i].ask.cost | items[i].ask.now) >= 0 && items[i].ask.wait_max == 0)
+            slots[i] = slot;
+        else
+            __builtin_prefetch(weir__slot_line(items[i].limiter, homes[i], 1), 1);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (slots[i] != NULL && try_narrow(items[i].limiter, homes[i], slots[i], &items[i].ask, true, &decisions[i]))
+            granted += decisions[i].allowed;
+        else
+            granted += weir__decide(items[i].limiter, homes[i], &items[i].ask, true, &decisions[i]);
+    return granted;
+}
+
+size_t weir_take_many(const struct weir_item *items, size_t n, struct weir_decision *decisions)
+{
+    size_t granted = 0;
+    for (size_t begin = 0; begin < n; begin += BATCH)
+        granted += take_batch(items + begin, n - begin < BATCH ? n - begin : BATCH, decisions + begin);
     return granted;
 }
 
@@ -176,12 +226,12 @@ static void adjust(struct weir_limiter *limiter, struct weir_key key, int64_t un
     weir__desk_lock(limiter->table, weir__desk_of(home.group));
     const struct weir__era *era = weir__limiter_era(limiter);
     const struct weir_plan *plan = &era->plan;
-    if (limiter->large) {
-        struct weir__large *slot = charge ? weir__large_claim_locked(limiter, &home, now, NULL, 0) : weir__large_find_locked(limiter, &home);
+    if (limiter->kind == WEIR__LARGE) {
+        struct weir__large *slot = charge ? weir__large_claim_locked(limiter, home, now, NULL, 0) : weir__large_find_locked(limiter, home);
         if (slot != NULL)
             plan->algo->give(plan, slot->state, units, now);
     } else {
-        void *slot = charge ? weir__slot_claim_locked(limiter, &home, now, NULL, 0) : weir__slot_find(limiter, &home);
+        void *slot = charge ? weir__slot_claim_locked(limiter, home, now, NULL, 0) : weir__slot_find(limiter, home);
         uint64_t state[2];
         if (slot != NULL) {
             weir__slot_open_locked(limiter, era, slot, now, state);

@@ -111,7 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     struct weir__header *h = (void *)bytes;
     if (mended) {
         uint64_t sum = 0xcbf29ce484222325u;
-        for (size_t i = 0; i < offsetof(struct weir__header, check); i++)
+        for (size_t i = sizeof h->magic; i < offsetof(struct weir__header, check); i++)
             sum = (sum ^ bytes[i]) * 0x100000001b3u;
         h->check = sum;
     }

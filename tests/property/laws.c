@@ -409,7 +409,7 @@ static void change_limit(struct key *k)
     if (is("token-bucket") && quiet && before.reset > 0) {
         int64_t kept = before.remaining < after.limit ? before.remaining : after.limit;
         LAW(after.remaining == kept, "a change keeps the tokens");
-    } else if ((is("gcra") || (is_window() && before.remaining > 0 && changed.period == k->plan->limit.period)) && quiet && before.allowed) {
+    } else if ((is("gcra") || (is_window() && (before.remaining > 0 || is("fixed-window")) && changed.period == k->plan->limit.period)) && quiet && before.allowed) {
         LAW(after.remaining == (left < 0 ? 0 : left), "a change keeps what was used");
     }
     free(to);

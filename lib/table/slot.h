@@ -1,0 +1,80 @@
+/* slot.h -- the way to a slot that every decision takes; slot.c has the rest, and says how it all hangs together. */
+#ifndef WEIR_TABLE_SLOT_H
+#define WEIR_TABLE_SLOT_H
+
+#include "table/table.h"
+
+#define WEIR__NARROW_STEP (WEIR__LINE / sizeof(struct weir__narrow))
+#define WEIR__WIDE_STEP (WEIR__LINE / sizeof(struct weir__wide))
+
+static inline __attribute__((always_inline)) struct weir__home weir__home_of(const struct weir_limiter *limiter, struct weir_key key)
+{
+    const struct weir_table *table = limiter->table;
+    struct weir__hash h = weir__hash_key(table->secrets, limiter->salt, key);
+    uint64_t groups = limiter->kind == WEIR__LARGE ? limiter->record->large_groups : table->groups;
+    uint64_t step = limiter->kind == WEIR__NARROW ? WEIR__NARROW_STEP : WEIR__WIDE_STEP;
+    return (struct weir__home){
+        .tag = h.tag | (h.tag == 0),
+        .group = (uint64_t)((weir__u128)h.place * groups >> 64),
+        .first = h.place % WEIR__GROUP_SLOTS & ~(step - 1),
+    };
+}
+
+static inline struct weir__narrow *weir__narrow_at(const struct weir_table *table, uint64_t group, uint64_t i)
+{
+    return (struct weir__narrow *)(void *)table->slots + group * WEIR__GROUP_SLOTS + i % WEIR__GROUP_SLOTS;
+}
+
+static inline struct weir__wide *weir__wide_at(const struct weir_table *table, uint64_t group, uint64_t i)
+{
+    return (struct weir__wide *)(void *)table->slots + group * WEIR__GROUP_SLOTS + i % WEIR__GROUP_SLOTS;
+}
+
+static inline void *weir__small_at(const struct weir_table *table, uint64_t group, uint64_t i)
+{
+    return table->narrow ? (void *)weir__narrow_at(table, group, i) : (void *)weir__wide_at(table, group, i);
+}
+
+/* The line where the search begins, or one further on, to be prefetched.  (By the caller: gcc takes a function that only prefetches for one
+ * that does nothing.) */
+static inline const void *weir__slot_line(const struct weir_limiter *limiter, struct weir__home home, uint64_t further)
+{
+    uint64_t step = limiter->kind == WEIR__NARROW ? WEIR__NARROW_STEP : WEIR__WIDE_STEP;
+    return limiter->kind == WEIR__LARGE ? NULL : weir__small_at(limiter->table, home.group, home.first + further * step);
+}
+
+/* The key's slot in the line, or some other slot of it: look at its tag.  Moves, no branches: which of the four it is cannot be foreseen. */
+static inline struct weir__narrow *weir__narrow_in(struct weir__narrow *line, uint64_t tag)
+{
+    struct weir__narrow *slot = line;
+    slot = weir__load(&line[1].tag) == tag ? line + 1 : slot;
+    slot = weir__load(&line[2].tag) == tag ? line + 2 : slot;
+    return weir__load(&line[3].tag) == tag ? line + 3 : slot;
+}
+
+static inline struct weir__narrow *weir__narrow_find(const struct weir_table *table, struct weir__home home)
+{
+    for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n += WEIR__NARROW_STEP) {
+        struct weir__narrow *line = weir__narrow_at(table, home.group, home.first + n), *slot = weir__narrow_in(line, home.tag);
+        if (weir__load(&slot->tag) == home.tag)
+            return slot;
+        if (weir__load(&line[3].tag) == 0) /* a line fills from its front */
+            return NULL;
+    }
+    return NULL;
+}
+
+static inline struct weir__wide *weir__wide_find(const struct weir_limiter *limiter, struct weir__home home)
+{
+    for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n++) {
+        struct weir__wide *slot = weir__wide_at(limiter->table, home.group, home.first + n);
+        uint64_t tag = weir__load(&slot->tag);
+        if (tag == home.tag && weir__load(&slot->owner) >> 32 == limiter->id)
+            return slot;
+        if (tag == 0)
+            return NULL;
+    }
+    return NULL;
+}
+
+#endif

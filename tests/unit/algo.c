@@ -1,0 +1,384 @@
+/* algo.c -- from a limit to a plan: what is refused and in which words; division by a known number; asks that make no sense. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "algo/debt.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define S               WEIR_SECOND
+
+/* ------------------------------------------------------------ the refusals ---- */
+
+static void expect_refusal(const struct weir_limit *limit, const char *words)
+{
+    struct weir_plan *plan = (struct weir_plan *)(void *)limit; /* any pointer that must come back as it was */
+    struct weir_error error = { .column = 77 };
+    int code = weir_plan_create(&plan, limit, &error);
+    if (code != WEIR_INVALID)
+        fail_msg("refusing for \"%s\" gave %d", words, code);
+    assert_ptr_equal(plan, limit);
+    assert_int_equal(error.column, 0);
+    if (strstr(error.text, words) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", error.text, words);
+    assert_int_equal(weir_plan_create(&plan, limit, NULL), WEIR_INVALID);
+}
+
+static void test_unknown_algorithms_are_refused_by_name(void **state)
+{
+    static const char *const names[] = { "", "gcr", "gcraa", "GCRA", " gcra", "token bucket", "fixed-window " };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        char words[64] = "unknown algorithm '";
+        strcat(strcat(words, names[i]), "'");
+        expect_refusal(&(struct weir_limit){ .algorithm = names[i], .count = 1, .period = S }, words);
+        assert_null(weir_algorithm_summary(names[i]));
+        assert_int_equal(weir__algo_index(names[i]), -1);
+    }
+}
+
+static void test_bad_numbers_are_refused(void **state)
+{
+    static const struct {
+        struct weir_limit limit;
+        const char *words;
+    } rows[] = {
+        { { .count = 0, .period = S }, "count" },
+        { { .count = -1, .period = S }, "count" },
+        { { .count = INT64_MIN, .period = S }, "count" },
+        { { .count = 1, .period = 0 }, "period" },
+        { { .count = 1, .period = -S }, "period" },
+        { { .count = 1, .period = INT64_MIN }, "period" },
+        { { .count = 1, .period = S, .burst = -1 }, "burst" },
+        { { .count = 1, .period = S, .burst = INT64_MIN }, "burst" },
+        { { .algorithm = "leaky-bucket", .count = 1, .period = S, .queue = -2 }, "queue" },
+        { { .algorithm = "leaky-bucket", .count = 1, .period = S, .queue = INT64_MIN }, "queue" },
+        { { .algorithm = "leaky-bucket", .count = 1, .period = S, .queue = INT64_MAX, .burst = 2 }, "queue" },
+        { { .algorithm = "sliding-window", .count = 1, .period = S, .buckets = -1 }, "buckets" },
+        { { .algorithm = "sliding-window", .count = 1, .period = S, .buckets = INT32_MIN }, "buckets" },
+        { { .algorithm = "sliding-window", .count = 1, .period = S, .buckets = 1000001 }, "buckets" },
+        { { .algorithm = "sliding-window", .count = 1, .period = 9, .buckets = 10 }, "buckets" }, /* less than a ns each */
+        { { .algorithm = "sliding-window", .count = (int64_t)1 << 32, .period = S }, "4294967295" },
+        { { .algorithm = "sliding-window", .count = 1, .period = INT64_MAX / 2 }, "period" },
+        { { .algorithm = "sliding-log", .count = INT64_MAX, .period = S }, "log" },
+        { { .algorithm = "fixed-window", .count = INT64_MAX, .period = S }, "count" },
+        { { .algorithm = "warm-up", .count = 1, .period = S, .warmup = -1 }, "warmup" },
+        { { .algorithm = "warm-up", .count = 1, .period = S, .warmup = 1 }, "warmup" },
+        { { .algorithm = "warm-up", .count = 1, .period = S, .warmup = INT64_MAX }, "warmup" },
+        { { .algorithm = "warm-up", .count = 1, .period = S, .cold = -1 }, "cold" },
+        { { .algorithm = "warm-up", .count = 1, .period = S, .cold = 1 }, "cold" },
+        { { .algorithm = "warm-up", .count = 1, .period = S, .cold = 1001 }, "cold" },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        expect_refusal(&rows[i].limit, rows[i].words);
+}
+
+/* Each member, and the algorithms that have it; all others must refuse it, and say whose it is. */
+static void test_members_of_other_algorithms_are_refused_by_name(void **state)
+{
+    static const struct {
+        struct weir_limit limit;
+        const char *word;
+        const char *whose; /* names, each between commas */
+    } members[] = {
+        { { .count = 5, .period = S, .burst = 3 }, "burst", ",leaky-bucket,token-bucket,gcra,smooth,warm-up," },
+        { { .count = 5, .period = S, .queue = 3 }, "queue", ",leaky-bucket," },
+        { { .count = 5, .period = S, .queue = WEIR_NO_QUEUE }, "queue", ",leaky-bucket," },
+        { { .count = 5, .period = S, .buckets = 5 }, "buckets", ",sliding-window," },
+        { { .count = 5, .period = S, .loose = true }, "rule=loose", ",sliding-window," },
+        { { .count = 5, .period = S, .align_first = true }, "align=first", ",fixed-window," },
+        { { .count = 5, .period = S, .warmup = 2 * S }, "warmup", ",warm-up," },
+        { { .count = 5, .period = S, .cold = 4 }, "cold", ",warm-up," },
+    };
+    int good = 0, bad = 0;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(members); i++)
+        for (const char *const *name = weir_algorithms(); *name; name++) {
+            struct weir_limit limit = members[i].limit;
+            struct weir_plan *plan = NULL;
+            char quoted[40] = ",", words[80] = "";
+            strcat(strcat(quoted, *name), ",");
+            strcat(strcat(strcat(strcat(words, *name), " has no '"), members[i].word), "'");
+            limit.algorithm = *name;
+            if (strstr(members[i].whose, quoted) == NULL) {
+                expect_refusal(&limit, words);
+                bad++;
+            } else {
+                assert_int_equal(weir_plan_create(&plan, &limit, NULL), WEIR_OK);
+                weir_plan_destroy(plan);
+                good++;
+            }
+        }
+    assert_int_equal(good, 5 + 1 + 1 + 1 + 1 + 1 + 1 + 1);
+    assert_int_equal(bad, 8 * 8 - good);
+}
+
+/* Capacity: units at once times the price of one, in lowest terms, reaches to 2^60. */
+static void test_more_than_exact_arithmetic_reaches_is_refused(void **state)
+{
+    static const char *const names[] = { "token-bucket", "gcra", "smooth", "leaky-bucket" };
+    int64_t most = (int64_t)1 << 60;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        struct weir_plan *plan = NULL;
+        struct weir_limit just = { .algorithm = names[i], .count = 1, .period = 1, .burst = most }, over = just;
+        over.burst++;
+        assert_int_equal(weir_plan_create(&plan, &just, NULL), WEIR_OK);
+        weir_plan_destroy(plan);
+        expect_refusal(&over, "too many at this rate");
+        just = (struct weir_limit){ .algorithm = names[i], .count = 1, .period = most };
+        over = just;
+        over.period++;
+        assert_int_equal(weir_plan_create(&plan, &just, NULL), WEIR_OK);
+        weir_plan_destroy(plan);
+        expect_refusal(&over, "too many at this rate");
+        expect_refusal(&(struct weir_limit){ .algorithm = names[i], .count = INT64_MAX, .period = INT64_MAX - 1 }, "too many at this rate");
+        expect_refusal(&(struct weir_limit){ .algorithm = names[i], .count = 1, .period = 3600 * S, .burst = INT64_MAX }, "too many at this rate");
+    }
+    expect_refusal(&(struct weir_limit){ .algorithm = "leaky-bucket", .count = 1, .period = S, .queue = most / S + 1 }, "too many at this rate");
+}
+
+static void test_the_text_of_an_error_says_what_would_fit(void **state)
+{
+    struct weir_error error;
+    struct weir_plan *plan = NULL;
+    struct weir_limit limit = { .count = 1, .period = 3600 * S, .burst = INT64_MAX };
+    (void)state;
+    assert_int_equal(weir_plan_create(&plan, &limit, &error), WEIR_INVALID);
+    const char *number = strrchr(error.text, ' ');
+    assert_non_null(number);
+    limit.burst = strtoll(number, NULL, 10);
+    assert_true(limit.burst > 1000);
+    assert_int_equal(weir_plan_create(&plan, &limit, &error), WEIR_OK);
+    weir_plan_destroy(plan);
+    limit.burst++;
+    assert_int_equal(weir_plan_create(&plan, &limit, &error), WEIR_INVALID);
+}
+
+static void test_every_algorithm_has_a_row(void **state)
+{
+    const char *const *names = weir_algorithms();
+    (void)state;
+    for (int i = 0; names[i]; i++) {
+        struct weir_limit limit = { .algorithm = names[i], .count = 5, .period = S };
+        struct weir_plan *plan = NULL;
+        assert_int_equal(weir__algo_index(names[i]), i);
+        assert_non_null(weir_algorithm_summary(names[i]));
+        assert_int_equal(weir_plan_create(&plan, &limit, NULL), WEIR_OK);
+        assert_string_equal(plan->algo->name, names[i]); /* and no other's */
+        assert_int_equal(weir_plan_state_size(plan) % 8, 0);
+        weir_plan_destroy(plan);
+    }
+}
+
+/* ---------------------------------------------------------------- division ---- */
+
+static void check_division(uint64_t n, uint64_t by)
+{
+    struct weir__divisor d = weir__divisor_make(by);
+    if (weir__divide(n, &d) != n / by || weir__divide_up(n, &d) != n / by + (n % by != 0))
+        fail_msg("%llu / %llu", (unsigned long long)n, (unsigned long long)by);
+}
+
+static void test_division_is_exact(void **state)
+{
+    static const uint64_t edges[] = { 1,
+                                      2,
+                                      3,
+                                      5,
+                                      7,
+                                      10,
+                                      255,
+                                      256,
+                                      1000000000,
+                                      UINT32_MAX,
+                                      (uint64_t)UINT32_MAX + 1,
+                                      (uint64_t)UINT32_MAX + 2,
+                                      (uint64_t)INT64_MAX,
+                                      (uint64_t)INT64_MAX + 1,
+                                      (uint64_t)INT64_MAX + 2,
+                                      UINT64_MAX / 3,
+                                      UINT64_MAX / 2,
+                                      UINT64_MAX - 1,
+                                      UINT64_MAX };
+    uint64_t seed = 3;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(edges); i++)
+        for (size_t j = 0; j < COUNT_OF(edges); j++)
+            for (uint64_t off = 0; off < 5; off++) {
+                check_division(edges[i] + off - 2, edges[j]);
+                check_division(edges[i] * edges[j] + off - 2, edges[j]); /* around multiples, where a quotient steps */
+            }
+    for (int i = 0; i < 3000000; i++) {
+        uint64_t r[3];
+        for (size_t k = 0; k < 3; k++) { /* splitmix64 */
+            uint64_t z = seed += 0x9e3779b97f4a7c15u;
+            z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+            z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+            r[k] = z ^ z >> 31;
+        }
+        uint64_t by = r[1] >> (r[2] & 63), n = r[0] >> (r[2] >> 8 & 63); /* of every length */
+        by += by == 0;
+        check_division(n, by);
+        check_division(n / by * by, by);
+        check_division(n / by * by - 1, by);
+    }
+}
+
+/* ---------------------------------------------------------------- bad asks ---- */
+
+static const char *const limits[] = {
+    "fixed-window 5/10s",     "fixed-window 5/10s align=first", "sliding-window 5/10s", "sliding-window 5/10s rule=loose",
+    "sliding-log 5/10s",      "leaky-bucket 5/10s",             "leaky-bucket 5/10s queue 4", "token-bucket 5/7s burst 6",
+    "gcra 5/10s",             "smooth 5/10s",                   "warm-up 5/10s",
+};
+
+static struct weir_plan *plan_of(const char *text)
+{
+    struct weir_limit limit;
+    struct weir_plan *plan = NULL;
+    assert_int_equal(weir_limit_parse(&limit, text, NULL), WEIR_OK);
+    assert_int_equal(weir_plan_create(&plan, &limit, NULL), WEIR_OK);
+    return plan;
+}
+
+/* Two states of the same history: two units taken at 100 s. */
+static void make_states(const struct weir_plan *plan, void **one, void **two)
+{
+    struct weir_ask ask = { .cost = 2, .now = 100 * S };
+    struct weir_decision d;
+    *one = calloc(1, weir_plan_state_size(plan));
+    *two = calloc(1, weir_plan_state_size(plan));
+    assert_true(weir_step(plan, *one, &ask, &d));
+    memcpy(*two, *one, weir_plan_state_size(plan));
+}
+
+static void test_a_negative_cost_is_refused_for_ever_and_changes_nothing(void **state)
+{
+    static const int64_t costs[] = { -1, -1000, INT64_MIN + 1, INT64_MIN };
+    static const weir_time times[] = { 0, 50 * S, 100 * S, 200 * S, INT64_MAX }; /* a step back must not be followed either */
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(limits) * COUNT_OF(costs) * COUNT_OF(times); i++) {
+        struct weir_plan *plan = plan_of(limits[i % COUNT_OF(limits)]);
+        struct weir_ask ask = { .cost = costs[i / COUNT_OF(limits) % COUNT_OF(costs)],
+                                .now = times[i / COUNT_OF(limits) / COUNT_OF(costs)],
+                                .wait_max = i % 2 ? WEIR_FOREVER : 0 };
+        void *one, *two;
+        struct weir_decision d;
+        make_states(plan, &one, &two);
+        assert_false(weir_step(plan, one, &ask, &d));
+        assert_false(d.allowed);
+        assert_int_equal(d.reason, WEIR_BAD_ASK);
+        assert_int_equal(d.retry, WEIR_NEVER);
+        assert_int_equal(d.wait, 0);
+        assert_memory_equal(one, two, weir_plan_state_size(plan));
+        assert_false(weir_step_peek(plan, one, &ask, &d));
+        assert_int_equal(d.reason, WEIR_BAD_ASK);
+        weir_step_give(plan, one, &ask); /* giving back less than nothing is not a way to take */
+        assert_memory_equal(one, two, weir_plan_state_size(plan));
+        free(one);
+        free(two);
+        weir_plan_destroy(plan);
+    }
+}
+
+static void expect_alike(const char *text, const struct weir_ask *odd, const struct weir_ask *plain)
+{
+    struct weir_plan *plan = plan_of(text);
+    void *one, *two;
+    struct weir_decision a, b;
+    make_states(plan, &one, &two);
+    assert_int_equal(weir_step(plan, one, odd, &a), weir_step(plan, two, plain, &b));
+    assert_int_equal(a.reason, b.reason);
+    assert_int_equal(a.remaining, b.remaining);
+    assert_int_equal(a.wait, b.wait);
+    assert_int_equal(a.retry, b.retry);
+    assert_int_equal(a.reset, b.reset);
+    assert_memory_equal(one, two, weir_plan_state_size(plan));
+    weir_step_give(plan, one, odd);
+    weir_step_give(plan, two, plain);
+    assert_memory_equal(one, two, weir_plan_state_size(plan));
+    free(one);
+    free(two);
+    weir_plan_destroy(plan);
+}
+
+static void test_a_time_before_zero_counts_as_zero(void **state)
+{
+    static const weir_time times[] = { -1, -S, -100 * S, INT64_MIN + 1, INT64_MIN };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(limits); i++)
+        for (size_t j = 0; j < COUNT_OF(times); j++)
+            for (int64_t cost = 0; cost < 7; cost += 3)
+                expect_alike(limits[i], &(struct weir_ask){ .cost = cost, .now = times[j] }, &(struct weir_ask){ .cost = cost, .now = 0 });
+}
+
+static void test_a_wait_below_zero_counts_as_none(void **state)
+{
+    static const weir_time waits[] = { -1, -S, INT64_MIN };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(limits); i++)
+        for (size_t j = 0; j < COUNT_OF(waits); j++)
+            for (int64_t cost = 0; cost < 7; cost++)
+                expect_alike(limits[i], &(struct weir_ask){ .cost = cost, .now = 101 * S, .wait_max = waits[j] },
+                             &(struct weir_ask){ .cost = cost, .now = 101 * S });
+}
+
+static void test_the_largest_cost_is_never_or_borrowed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(limits); i++) {
+        struct weir_plan *plan = plan_of(limits[i]);
+        bool borrows = strncmp(limits[i], "smooth", 6) == 0 || strncmp(limits[i], "warm-up", 7) == 0;
+        struct weir_ask ask = { .cost = INT64_MAX, .now = 1000 * S, .wait_max = WEIR_FOREVER };
+        struct weir_decision d;
+        void *one, *two;
+        make_states(plan, &one, &two);
+        assert_int_equal(weir_step(plan, one, &ask, &d), borrows);
+        if (!borrows) {
+            assert_int_equal(d.reason, WEIR_TOO_BIG);
+            assert_int_equal(d.retry, WEIR_NEVER);
+            assert_memory_equal(one, two, weir_plan_state_size(plan));
+        }
+        free(one);
+        free(two);
+        weir_plan_destroy(plan);
+    }
+}
+
+static void test_reasons_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(weir_reason_name(WEIR_GRANTED), "granted");
+    assert_string_equal(weir_reason_name(WEIR_LIMITED), "limited");
+    assert_string_equal(weir_reason_name(WEIR_TOO_BIG), "too-big");
+    assert_string_equal(weir_reason_name(WEIR_BAD_ASK), "bad-ask");
+    assert_string_equal(weir_reason_name((enum weir_reason)99), "unknown");
+    assert_string_equal(weir_version(), WEIR_VERSION);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unknown_algorithms_are_refused_by_name),
+        cmocka_unit_test(test_bad_numbers_are_refused),
+        cmocka_unit_test(test_members_of_other_algorithms_are_refused_by_name),
+        cmocka_unit_test(test_more_than_exact_arithmetic_reaches_is_refused),
+        cmocka_unit_test(test_the_text_of_an_error_says_what_would_fit),
+        cmocka_unit_test(test_every_algorithm_has_a_row),
+        cmocka_unit_test(test_division_is_exact),
+        cmocka_unit_test(test_a_negative_cost_is_refused_for_ever_and_changes_nothing),
+        cmocka_unit_test(test_a_time_before_zero_counts_as_zero),
+        cmocka_unit_test(test_a_wait_below_zero_counts_as_none),
+        cmocka_unit_test(test_the_largest_cost_is_never_or_borrowed),
+        cmocka_unit_test(test_reasons_have_names),
+    };
+
+    return cmocka_run_group_tests_name("algo", tests, NULL, NULL);
+}

@@ -1,0 +1,215 @@
+/* fixture.h -- what the tests of tables share: tables and limiters from one line of text, asks, and a folder that goes with the test. */
+#ifndef WEIR_TESTS_FIXTURE_H
+#define WEIR_TESTS_FIXTURE_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "table/table.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define S               WEIR_SECOND
+#define NOW             (1000 * WEIR_SECOND)
+
+/* ---------------------------------------------------------- random numbers ---- */
+
+/* splitmix64, so that a run is the same everywhere. */
+static inline uint64_t random64(uint64_t *seed)
+{
+    uint64_t z = *seed += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* ------------------------------------------------------ tables and limiters ---- */
+
+static inline struct weir_limit limit_of(const char *text)
+{
+    struct weir_limit limit;
+    struct weir_error error;
+    if (weir_limit_parse(&limit, text, &error) != WEIR_OK)
+        fail_msg("%s: %s", text, error.text);
+    return limit;
+}
+
+static inline struct weir_table *table_with(const struct weir_table_options *options)
+{
+    struct weir_table *table = NULL;
+    struct weir_error error = { 0 };
+    if (weir_table_create(&table, options, &error) != WEIR_OK)
+        fail_msg("%s", error.text);
+    assert_non_null(table);
+    return table;
+}
+
+static inline struct weir_table *private_table(bool narrow, int64_t keys)
+{
+    return table_with(&(struct weir_table_options){ .keys = keys, .narrow = narrow });
+}
+
+static inline struct weir_table *attach(const char *path)
+{
+    struct weir_table *table = NULL;
+    struct weir_error error = { 0 };
+    if (weir_table_attach(&table, path, &error) != WEIR_OK)
+        fail_msg("%s", error.text);
+    assert_non_null(table);
+    return table;
+}
+
+static inline struct weir_limiter *limiter_of(struct weir_table *table, const char *name, const char *text)
+{
+    struct weir_limiter *limiter = NULL;
+    struct weir_limit limit = limit_of(text);
+    struct weir_error error = { 0 };
+    if (weir_limiter_create(&limiter, table, name, &limit, 0, &error) != WEIR_OK)
+        fail_msg("%s: %s", text, error.text);
+    assert_non_null(limiter);
+    return limiter;
+}
+
+static inline void change(struct weir_limiter *limiter, const char *text, weir_time now)
+{
+    struct weir_limit limit = limit_of(text);
+    struct weir_error error = { 0 };
+    if (weir_limiter_change(limiter, &limit, now, &error) != WEIR_OK)
+        fail_msg("%s: %s", text, error.text);
+}
+
+static inline struct weir_table_stats stats_of(const struct weir_table *table, weir_time now)
+{
+    struct weir_table_stats stats;
+    weir_table_stats(table, now, &stats);
+    return stats;
+}
+
+/* --------------------------------------------------------------------- asks ---- */
+
+static inline struct weir_key key_of(const char *text)
+{
+    return (struct weir_key){ text, strlen(text) };
+}
+
+static inline struct weir_ask ask_of(const char *key, int64_t cost, weir_time now)
+{
+    return (struct weir_ask){ .key = key_of(key), .cost = cost, .now = now };
+}
+
+static inline struct weir_decision take(struct weir_limiter *limiter, const char *key, int64_t cost, weir_time now)
+{
+    struct weir_ask ask = ask_of(key, cost, now);
+    struct weir_decision d;
+    memset(&d, 0xa5, sizeof d);
+    bool allowed = weir_take(limiter, &ask, &d);
+    assert_int_equal(allowed, d.allowed);
+    return d;
+}
+
+static inline struct weir_decision peek(struct weir_limiter *limiter, const char *key, int64_t cost, weir_time now)
+{
+    struct weir_ask ask = ask_of(key, cost, now);
+    struct weir_decision d;
+    memset(&d, 0xa5, sizeof d);
+    bool allowed = weir_peek(limiter, &ask, &d);
+    assert_int_equal(allowed, d.allowed);
+    return d;
+}
+
+static inline void give(struct weir_limiter *limiter, const char *key, int64_t cost, weir_time now)
+{
+    struct weir_ask ask = ask_of(key, cost, now);
+    weir_give(limiter, &ask);
+}
+
+static inline int64_t left(struct weir_limiter *limiter, const char *key, weir_time now)
+{
+    return peek(limiter, key, 0, now).remaining;
+}
+
+static inline void assert_same_decision(const struct weir_decision *got, const struct weir_decision *wanted)
+{
+    assert_int_equal(got->allowed, wanted->allowed);
+    assert_int_equal(got->reason, wanted->reason);
+    assert_int_equal(got->item, wanted->item);
+    assert_int_equal(got->limit, wanted->limit);
+    assert_int_equal(got->remaining, wanted->remaining);
+    assert_int_equal(got->wait, wanted->wait);
+    assert_int_equal(got->retry, wanted->retry);
+    assert_int_equal(got->reset, wanted->reset);
+}
+
+static inline void assert_contains(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", text, part);
+}
+
+/* ------------------------------------------------------------------- folder ---- */
+
+static char folder[256];
+
+static inline int make_folder(void **state)
+{
+    const char *base = getenv("TMPDIR");
+    (void)state;
+    snprintf(folder, sizeof folder, "%s/weir-unit-XXXXXX", base && *base ? base : "/tmp");
+    return mkdtemp(folder) == NULL;
+}
+
+static inline int remove_folder(void **state)
+{
+    DIR *dir = opendir(folder);
+    (void)state;
+    for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;)
+        if (unlinkat(dirfd(dir), entry->d_name, 0) != 0)
+            (void)unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
+    if (dir != NULL)
+        closedir(dir);
+    return rmdir(folder);
+}
+
+/* A path in the folder where there is nothing; good until the next but three. */
+static inline const char *new_path(void)
+{
+    static char paths[4][320];
+    static unsigned count;
+    char *path = paths[count % 4];
+    snprintf(path, sizeof paths[0], "%s/%u", folder, count++);
+    return path;
+}
+
+static inline bool is_there(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0;
+}
+
+static inline void write_at(const char *path, size_t at, const void *bytes, size_t size)
+{
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, bytes, size, (off_t)at), size);
+    close(fd);
+}
+
+static inline void read_at(const char *path, size_t at, void *bytes, size_t size)
+{
+    int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, bytes, size, (off_t)at), size);
+    close(fd);
+}
+
+#endif

@@ -7,7 +7,8 @@
 #   make bench        the figures, peers beside us
 #   make fuzz         every fuzzer for FUZZ_SECONDS (60) each
 #   make mutants      flip comparisons and constants in lib/algo and see that a test notices
-#   make pictures     draw docs/*.svg from the real code
+#   make pictures     draw docs/picture-*.svg from the real code
+#   make figures      write docs/figures.md from the last make bench
 #   make amalgamation build/amalgamation/weir.c and weir.h
 #   make install      to PREFIX (/usr/local), under DESTDIR if set
 
@@ -16,7 +17,7 @@ PREFIX = /usr/local
 FUZZ_SECONDS = 60
 SETUP  = meson setup --prefix=$(PREFIX)
 
-.PHONY: all run test check bench fuzz mutants pictures amalgamation install clean
+.PHONY: all run test check bench fuzz mutants pictures figures amalgamation install clean
 .DEFAULT_GOAL = all
 
 all: $(BUILD)/build.ninja
@@ -51,6 +52,9 @@ mutants:
 
 pictures: all
 	@scripts/pictures.py $(BUILD)
+
+figures:
+	@scripts/figures.py $(BUILD)/bench-out/figures.tsv
 
 amalgamation:
 	@scripts/packages.sh build

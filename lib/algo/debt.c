@@ -17,6 +17,8 @@ int weir__debt_prepare(struct weir_plan *plan, int64_t most, struct weir_error *
 bool weir__debt_wait(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask, struct weir_decision *d, int64_t *after)
 {
     *after = owed;
+    d->remaining = weir__parts_units(plan, plan->capacity - owed);
+    d->reset = weir__parts_time(plan, owed);
     if (ask->cost > plan->most)
         return weir__refuse(d, WEIR_NEVER);
     int64_t then = owed + ask->cost * plan->price;

@@ -39,9 +39,9 @@ static inline int64_t weir__debt_at(const struct weir_plan *plan, weir_time *at,
         return owed;
     }
     *at = now;
-    if (__builtin_mul_overflow(passed, (int64_t)plan->by_scale.by, &paid) || paid >= owed - floor)
+    if (__builtin_expect(__builtin_mul_overflow(passed, (int64_t)plan->by_scale.by, &paid), 0))
         return floor;
-    return owed - paid;
+    return paid < owed - floor ? owed - paid : floor;
 }
 
 /* The same on a state.  True if the clock has stepped back. */
@@ -60,7 +60,7 @@ static inline weir_time weir__parts_time(const struct weir_plan *plan, int64_t p
 
 static inline int64_t weir__parts_units(const struct weir_plan *plan, int64_t parts)
 {
-    return parts <= 0 ? 0 : (int64_t)weir__divide((uint64_t)parts, &plan->by_price);
+    return parts < plan->price ? 0 : (int64_t)weir__divide((uint64_t)parts, &plan->by_price);
 }
 
 /* The meter: an ask passes once the debt it would leave is within the capacity.  gcra, token-bucket, and leaky-bucket without a queue.
@@ -70,20 +70,23 @@ bool weir__debt_wait(const struct weir_plan *plan, int64_t owed, const struct we
 static inline bool weir__debt_meter(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask, struct weir_decision *d, int64_t *after)
 {
     int64_t room = plan->capacity - owed, price;
-    if (__builtin_mul_overflow(ask->cost, plan->price, &price) || price > room) {
-        int64_t later = owed;
-        d->remaining = weir__parts_units(plan, room);
-        d->reset = weir__parts_time(plan, owed);
-        bool granted = ask->wait_max == 0 && ask->cost <= plan->most ? weir__refuse(d, weir__parts_time(plan, price - room))
-                                                                     : weir__debt_wait(plan, owed, ask, d, &later);
-        *after = later;
-        return granted;
+    if (__builtin_expect(__builtin_mul_overflow(ask->cost, plan->price, &price), 0))
+        return weir__debt_wait(plan, owed, ask, d, after);
+    if (price <= room) {
+        *after = owed + price;
+        d->remaining = weir__parts_units(plan, room - price);
+        d->reset = weir__parts_time(plan, owed + price);
+        d->reason = WEIR_GRANTED;
+        return true;
     }
-    *after = owed + price;
-    d->remaining = weir__parts_units(plan, room - price);
-    d->reset = weir__parts_time(plan, owed + price);
-    d->reason = WEIR_GRANTED;
-    return true;
+    if (ask->wait_max != 0 || ask->cost > plan->most)
+        return weir__debt_wait(plan, owed, ask, d, after);
+    *after = owed;
+    d->remaining = weir__parts_units(plan, room);
+    d->reset = weir__parts_time(plan, owed);
+    d->retry = weir__parts_time(plan, price - room);
+    d->reason = WEIR_LIMITED;
+    return false;
 }
 
 /* The same on a state. */

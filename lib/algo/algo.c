@@ -85,6 +85,11 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
+static int64_t default_burst(const struct weir_limit *l)
+{
+    return l->queue != 0 ? 1 : l->count;
+}
+
 int weir__plan_make(struct weir_plan *out, const struct weir_limit *limit, struct weir_error *error)
 {
     const char *name = limit->algorithm ? limit->algorithm : DEFAULT_ALGORITHM;
@@ -96,7 +101,7 @@ int weir__plan_make(struct weir_plan *out, const struct weir_limit *limit, struc
         return code;
     plan.limit.algorithm = plan.algo->name;
     if (plan.limit.burst == 0)
-        plan.limit.burst = plan.limit.queue != 0 ? 1 : plan.limit.count;
+        plan.limit.burst = default_burst(limit);
     uint64_t common = greatest_common_divisor((uint64_t)limit->count, (uint64_t)limit->period);
     plan.price = limit->period / (int64_t)common;
     plan.by_price = weir__divisor_make((uint64_t)plan.price);
@@ -112,6 +117,16 @@ bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b)
     return strcmp(a->algorithm, b->algorithm) == 0 && a->count == b->count && a->period == b->period && a->burst == b->burst &&
            a->queue == b->queue && a->buckets == b->buckets && a->align_first == b->align_first && a->loose == b->loose &&
            a->warmup == b->warmup && a->cold == b->cold;
+}
+
+struct weir_limit weir__plan_limit_named(const struct weir_plan *plan)
+{
+    struct weir_limit l = plan->limit;
+    l.burst = l.burst == default_burst(&l) ? 0 : l.burst;
+    l.buckets = l.buckets == 10 ? 0 : l.buckets;
+    l.warmup = l.warmup == l.period ? 0 : l.warmup;
+    l.cold = l.cold == 3 ? 0 : l.cold;
+    return l;
 }
 
 int weir_plan_create(struct weir_plan **out, const struct weir_limit *limit, struct weir_error *error)

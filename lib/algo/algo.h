@@ -79,6 +79,7 @@ extern const struct weir__algo weir__fixed_window, weir__sliding_window, weir__s
     weir__smooth, weir__warm_up;
 
 int weir__plan_make(struct weir_plan *plan, const struct weir_limit *limit, struct weir_error *error); /* in the caller's memory */
+struct weir_limit weir__plan_limit_named(const struct weir_plan *plan); /* without what is the default anyway: for people */
 bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b);
 int weir__algo_index(const char *name); /* its place in weir_algorithms(), or -1 */
 

@@ -292,10 +292,11 @@ static int join_or_add(struct weir_limiter **out, struct weir_table *table, cons
     struct weir_limiter *limiter = weir__limiter_by_id(table, id);
     if (limiter == NULL)
         return weir__fail(error, WEIR_CORRUPT, "the record of limiter '%s' makes no sense", name);
-    const struct weir_limit *present = &weir__limiter_era(limiter)->plan.limit;
-    if (!weir__limit_equal(present, &plan->limit)) {
+    const struct weir_plan *present = &weir__limiter_era(limiter)->plan;
+    if (!weir__limit_equal(&present->limit, &plan->limit)) {
         char text[192];
-        weir_limit_print(text, sizeof text, present);
+        struct weir_limit named = weir__plan_limit_named(present);
+        weir_limit_print(text, sizeof text, &named);
         return weir__fail(error, WEIR_EXISTS, "limiter '%s' is there already, as %s", name, text);
     }
     *out = limiter;
@@ -396,7 +397,8 @@ bool weir_table_limiter(const struct weir_table *table, int64_t i, struct weir_l
     const struct weir__era *era = weir__limiter_era(limiter);
     memcpy(out->name, limiter->record->name, sizeof out->name);
     out->name[sizeof out->name - 1] = '\0';
-    weir_limit_print(out->limit, sizeof out->limit, &era->plan.limit);
+    struct weir_limit named = weir__plan_limit_named(&era->plan);
+    weir_limit_print(out->limit, sizeof out->limit, &named);
     out->changes = (int64_t)(uint32_t)era->owner;
     return true;
 }

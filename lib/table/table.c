@@ -73,8 +73,9 @@ static int write_header(struct weir__header *h, const struct sizes *s, struct we
     if (weir__random_fill(h->secrets, sizeof h->secrets) != 0)
         return weir__fail_errno(error, "cannot get random bytes for", "a table");
     h->check = header_check(h);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
-    memcpy(h->magic, WEIR__MAGIC, sizeof h->magic); /* last: without it the table is not there yet */
+    uint64_t magic;
+    memcpy(&magic, WEIR__MAGIC, sizeof magic);
+    __atomic_store_n((uint64_t *)(void *)h->magic, magic, __ATOMIC_RELEASE); /* last: without it the table is not there yet */
     return WEIR_OK;
 }
 

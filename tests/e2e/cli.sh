@@ -167,7 +167,7 @@ answers 0 'granted, 8 of 10 left' take --table n --limit 'sliding-window 10/1m' 
 run table n --now 100s
 is 'table: code' "$code" 0
 has 'table: limiters' "$out" 'fixed-window 5/1m'
-has 'table: bytes a key' "$out" '38.4 bytes a key'
+has 'table: bytes a key' "$out" '39.0 bytes a key'
 run table n --now 100s --json
 is 'table: keys' "$(field keys)" 5
 is 'table: live' "$(field live)" 5

@@ -178,7 +178,7 @@ static void test_then_the_idlest_goes_and_is_counted(void **state)
                 order += known[k];
             }
             assert_int_equal(victims, 1);
-            assert_true(rank < before / 2); /* the idlest of 32 is in the idler half but for one time in billions */
+            assert_true(rank < before / 2); /* the idlest of a window is in the idler half but for one time in billions */
             memcpy(known, then, sizeof then);
         }
         weir_table_destroy(f.table);

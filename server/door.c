@@ -138,7 +138,7 @@ static size_t state_size(const struct weir_limit *limit)
     return size;
 }
 
-/* Room for the large states of all the limits that the case goes through; a table keeps such states in groups of 16
+/* Room for the large states of all the limits that the case goes through; a table keeps such states in groups of 64
  * slots, and some to spare: what is not used costs nothing. */
 static int64_t slab_for(const struct weir__vectors *vectors, const struct weir__vector_case *c)
 {
@@ -148,7 +148,7 @@ static int64_t slab_for(const struct weir__vectors *vectors, const struct weir__
         if (vectors->lines[i].verb == WEIR__VECTOR_CHANGE)
             bytes += state_size(&vectors->lines[i].limit) + 64;
     }
-    return (int64_t)bytes * 48 + ((int64_t)1 << 20);
+    return (int64_t)bytes * 80 + ((int64_t)1 << 20);
 }
 
 static const char *temporary(void)

@@ -103,7 +103,8 @@ struct weir__large {
     uint64_t state[]; /* weir_plan_state_size bytes */
 };
 
-#define WEIR__LARGE_GROUP 16
+#define WEIR__LARGE_GROUP 64
+#define WEIR__LARGE_KEYS_PER_GROUP 48
 
 #define WEIR__DESKS_AT ((uint64_t)WEIR__PAGE)
 #define WEIR__LIMITERS_AT (WEIR__DESKS_AT + WEIR__PAGE)

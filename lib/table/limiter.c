@@ -75,6 +75,12 @@ static uint64_t stride_for(const struct weir_plan *plan)
 
 /* ------------------------------------------------------------- eras ---- */
 
+/* Groups of large slots that so many bytes hold, and the one slot more of weir__large_fresh. */
+static uint64_t groups_in(uint64_t bytes, uint64_t stride)
+{
+    return bytes < stride ? 0 : (bytes / stride - 1) / WEIR__LARGE_GROUP;
+}
+
 /* Whether the large slots that the record names lie in the slab and are large enough. */
 static bool large_fits(const struct weir_table *table, uint64_t groups, const struct weir__limit_record *n, const struct weir_plan *plan)
 {
@@ -84,7 +90,7 @@ static bool large_fits(const struct weir_table *table, uint64_t groups, const st
         return groups == 0;
     if (groups == 0 || stride < stride_for(plan) || stride > h->slab_bytes || stride % 16 != 0 || at % 16 != 0)
         return false;
-    return at >= h->slab_at && at - h->slab_at <= h->slab_bytes && groups < (h->slab_bytes - (at - h->slab_at)) / (WEIR__LARGE_GROUP * stride);
+    return at >= h->slab_at && at - h->slab_at <= h->slab_bytes && groups <= groups_in(h->slab_bytes - (at - h->slab_at), stride);
 }
 
 static struct weir__era *compile_era(const struct weir_table *table, uint32_t id, uint32_t version)
@@ -211,12 +217,12 @@ static int carve(struct weir_table *table, const struct weir_plan *plan, uint64_
 {
     struct weir__header *h = table->header;
     uint64_t stride = stride_for(plan), left = h->slab_bytes - h->slab_used;
-    uint64_t most = left / (WEIR__LARGE_GROUP * stride);
-    if (groups >= most) /* one group more, for the slot of weir__large_fresh */
-        return weir__fail(error, WEIR_NO_MEMORY, "a key of this limit takes %" PRIu64 " bytes, and the table's slab has room for %" PRIu64
+    uint64_t most = groups_in(left, stride);
+    if (groups > most)
+        return weir__fail(error, WEIR_NO_MEMORY, "a key of this limit takes %" PRIu64 " bytes and some room, and the table's slab has room for %" PRIu64
                                                  " more keys, not %" PRIu64 "; make the table with a larger slab",
-                          stride, most > 0 ? (most - 1) * WEIR__LARGE_GROUP : 0, groups * WEIR__LARGE_GROUP);
-    uint64_t bytes = (groups + 1) * WEIR__LARGE_GROUP * stride;
+                          stride, most * WEIR__LARGE_KEYS_PER_GROUP, groups * WEIR__LARGE_KEYS_PER_GROUP);
+    uint64_t bytes = (groups * WEIR__LARGE_GROUP + 1) * stride;
     *at = h->slab_at + h->slab_used;
     int code = weir__table_commit(table, *at, bytes, error);
     if (code == WEIR_OK)
@@ -233,7 +239,7 @@ static int write_record(struct weir_table *table, uint32_t id, const char *name,
         return weir__fail_errno(error, "cannot get random bytes for", name);
     if (plan->state_size > WEIR__STATE_SMALL) {
         int64_t wanted = keys > 0 ? keys : LARGE_KEYS_DEFAULT;
-        uint64_t groups = (uint64_t)wanted / WEIR__LARGE_GROUP + 1, at;
+        uint64_t groups = ((uint64_t)wanted + WEIR__LARGE_KEYS_PER_GROUP - 1) / WEIR__LARGE_KEYS_PER_GROUP, at;
         int code = carve(table, plan, groups, &at, error);
         if (code)
             return code;

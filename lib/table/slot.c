@@ -77,11 +77,12 @@ void weir__slot_unpin_locked(struct weir_table *table, void *slot)
 void weir__slot_open_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot, weir_time now, uint64_t state[2])
 {
     struct weir_table *table = limiter->table;
+    now = now < 0 ? 0 : now;
     pin(table, slot);
     uint64_t first = weir__load(pin_word(table, slot)) & ~WEIR__PIN;
     if (table->narrow) {
         bool stepped;
-        state[0] = (uint64_t)(now < 0 ? 0 : now);
+        state[0] = (uint64_t)now;
         state[1] = (uint64_t)weir__unpack(&era->plan, first, (weir_time)state[0], &stepped);
         return;
     }
@@ -96,7 +97,8 @@ void weir__slot_open_locked(struct weir_limiter *limiter, const struct weir__era
 void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot, const uint64_t state[2])
 {
     if (limiter->table->narrow) {
-        __atomic_store_n(&((struct weir__narrow *)slot)->word, weir__pack((weir_time)state[0], (int64_t)state[1]), __ATOMIC_RELEASE);
+        int64_t owed = (int64_t)state[1], most = era->plan.capacity + WEIR__PACKED_WAIT_MAX; /* more would look like a clock that stepped back */
+        __atomic_store_n(&((struct weir__narrow *)slot)->word, weir__pack((weir_time)state[0], owed < most ? owed : most), __ATOMIC_RELEASE);
         return;
     }
     struct weir__wide *s = slot;
@@ -177,17 +179,19 @@ static void *find_victim(struct weir_table *table, struct weir__home home, weir_
     return best;
 }
 
-/* The new key is fresh, but its state is not zeros: it was last seen some nanoseconds after the beginning of time.  So a thread that read the
- * zeros of a key that was evicted before its first charge cannot take this one for it. */
-static uint64_t fresh_state(struct weir_table *table)
+/* The new key is fresh, but its state is not zeros: it was paid off a little before now (narrow), or last seen a little after the beginning of
+ * time.  So a thread that read the zeros of a key that was evicted before its first charge cannot take this one for it. */
+static uint64_t fresh_state(const struct weir_table *table, weir_time now)
 {
-    int64_t evictions = __atomic_load_n(&table->header->evicted_idle, __ATOMIC_RELAXED) + __atomic_load_n(&table->header->evicted_early, __ATOMIC_RELAXED);
-    return (uint64_t)(evictions & 0xffff) + 1;
+    const struct weir__header *h = table->header;
+    int64_t evictions = __atomic_load_n(&h->evicted_idle, __ATOMIC_RELAXED) + __atomic_load_n(&h->evicted_early, __ATOMIC_RELAXED);
+    weir_time little = (evictions & 0xffff) + 1;
+    return (uint64_t)(!table->narrow ? little : now > little ? now - little : 0);
 }
 
-static void replace(struct weir_table *table, void *slot, struct weir__home home, uint64_t owner)
+static void replace(struct weir_table *table, void *slot, struct weir__home home, uint64_t owner, weir_time now)
 {
-    uint64_t fresh = fresh_state(table), *word = pin_word(table, slot);
+    uint64_t fresh = fresh_state(table, now), *word = pin_word(table, slot);
     pin(table, slot);
     if (table->narrow) {
         struct weir__narrow *s = slot;
@@ -210,6 +214,7 @@ void *weir__slot_find(const struct weir_limiter *limiter, struct weir__home home
 
 void *weir__slot_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine, size_t n)
 {
+    now = now < 0 ? 0 : now;
     struct weir_table *table = limiter->table;
     uint64_t owner = weir__limiter_era(limiter)->owner;
     bool early;
@@ -220,7 +225,7 @@ void *weir__slot_claim_locked(struct weir_limiter *limiter, struct weir__home ho
         return slot;
     slot = find_victim(table, home, now, mine, n, &early);
     if (slot != NULL) {
-        replace(table, slot, home, owner);
+        replace(table, slot, home, owner, now);
         weir__count(early ? &table->header->evicted_early : &table->header->evicted_idle, 1);
     }
     return slot;
@@ -263,6 +268,7 @@ static struct weir__large *large_victim(const struct weir_limiter *limiter, stru
 
 struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine, size_t n)
 {
+    now = now < 0 ? 0 : now;
     for (uint64_t i = 0; i < WEIR__LARGE_GROUP; i++) {
         struct weir__large *slot = large_at(limiter, home.group, home.first + i);
         if (slot->tag == 0)

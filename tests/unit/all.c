@@ -168,8 +168,8 @@ static void test_the_first_that_refused_is_named_and_the_longest_retry_told(void
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = make_table(narrow);
-        struct weir_limiter *a = limiter_of(table, "a", "gcra 5/5s"), *b = limiter_of(table, "b", "gcra 5/50s"), *c = limiter_of(table, "c", "gcra 5/20s"),
-                            *free_one = limiter_of(table, "free", "gcra 500/1s");
+        struct weir_limiter *a = limiter_of(table, "a", "gcra 5/5s"), *b = limiter_of(table, "b", "gcra 5/50s");
+        struct weir_limiter *c = limiter_of(table, "c", "gcra 5/20s"), *free_one = limiter_of(table, "free", "gcra 500/1s");
         assert_true(take(a, "k", 5, NOW).allowed && take(b, "k", 5, NOW).allowed && take(c, "k", 5, NOW).allowed);
         struct weir_item items[] = { item_of(free_one, "k", 1, NOW), item_of(a, "k", 1, NOW), item_of(b, "k", 1, NOW), item_of(c, "k", 2, NOW) };
         struct weir_decision d = take_all(items, 4);
@@ -409,7 +409,8 @@ static void test_the_longest_wait_is_told(void **state)
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = make_table(narrow);
-        struct weir_limiter *a = limiter_of(table, "a", "gcra 5/5s"), *b = limiter_of(table, "b", "gcra 5/20s"), *c = limiter_of(table, "c", "sliding-log 1/3s");
+        struct weir_limiter *a = limiter_of(table, "a", "gcra 5/5s"), *b = limiter_of(table, "b", "gcra 5/20s");
+        struct weir_limiter *c = limiter_of(table, "c", "sliding-log 1/3s");
         assert_true(take(a, "k", 5, NOW).allowed && take(b, "k", 5, NOW).allowed && take(c, "k", 1, NOW).allowed);
         struct weir_item items[] = { item_of(a, "k", 1, NOW), item_of(b, "k", 1, NOW), item_of(c, "k", 1, NOW) };
         for (size_t i = 0; i < 3; i++)

@@ -253,7 +253,8 @@ static void expect_even(const char *family, const char *what, const uint32_t *co
 static void check_spread(const char *family, size_t (*write)(char *, uint64_t))
 {
     uint64_t *tags = malloc(KEYS * sizeof *tags), secrets[WEIR__HASH_SECRETS];
-    uint32_t *high = calloc(4096, sizeof *high), *low = calloc(256, sizeof *low), *both = calloc(4096, sizeof *both), *cross = calloc(4096, sizeof *cross);
+    uint32_t *high = calloc(4096, sizeof *high), *low = calloc(256, sizeof *low);
+    uint32_t *both = calloc(4096, sizeof *both), *cross = calloc(4096, sizeof *cross);
     char key[256];
     make_secrets(secrets, 1);
     for (uint64_t i = 0; i < KEYS; i++) {

@@ -66,7 +66,8 @@ static void test_same_name_and_limit_joins(void **state)
 static void test_other_names_share_nothing(void **state)
 {
     struct weir_table *table = private_table(false, 100);
-    struct weir_limiter *a = limiter_of(table, "api", "gcra 300/1m"), *b = limiter_of(table, "apI", "gcra 300/1m"), *c = limiter_of(table, "ap", "gcra 300/1m");
+    struct weir_limiter *a = limiter_of(table, "api", "gcra 300/1m"), *b = limiter_of(table, "apI", "gcra 300/1m");
+    struct weir_limiter *c = limiter_of(table, "ap", "gcra 300/1m");
     (void)state;
     assert_true(take(a, "k", 300, NOW).allowed);
     assert_int_equal(left(b, "k", NOW), 300);
@@ -143,7 +144,8 @@ static void test_bad_limits_are_refused(void **state)
     (void)state;
     assert_int_equal(weir_limiter_create(&limiter, table, "l", &(struct weir_limit){ .period = S }, 0, &error), WEIR_INVALID);
     assert_contains(error.text, "count");
-    assert_int_equal(weir_limiter_create(&limiter, table, "l", &(struct weir_limit){ .algorithm = "x", .count = 1, .period = S }, 0, &error), WEIR_INVALID);
+    struct weir_limit unknown = { .algorithm = "x", .count = 1, .period = S };
+    assert_int_equal(weir_limiter_create(&limiter, table, "l", &unknown, 0, &error), WEIR_INVALID);
     assert_contains(error.text, "'x'");
     assert_ptr_equal(limiter, untouched);
     assert_int_equal(stats_of(table, -1).limiters, 0);
@@ -364,9 +366,10 @@ static void test_changes_that_cannot_be_are_refused_and_change_nothing(void **st
     assert_contains(error.text, "count");
     assert_int_equal(left(limiter, "k", NOW), 6);
     assert_true(weir_table_limiter(table, 0, &info));
-    assert_string_equal(info.limit, "gcra 10/10s burst 10");
+    assert_int_equal(limit_of(info.limit).count, 10);
     assert_int_equal(info.changes, 0);
-    assert_int_equal(weir_limiter_change(limiter, &(struct weir_limit){ .count = 20, .period = 10 * S }, NOW, &error), WEIR_OK); /* keeps its own */
+    struct weir_limit unnamed = { .count = 20, .period = 10 * S }; /* keeps its algorithm */
+    assert_int_equal(weir_limiter_change(limiter, &unnamed, NOW, &error), WEIR_OK);
     assert_int_equal(left(limiter, "k", NOW), 16);
     weir_table_destroy(table);
 }

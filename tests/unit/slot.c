@@ -52,11 +52,11 @@ static int count_known(const struct full *f, weir_time now, bool known[KEYS_MAX]
 
 static void test_asks_with_nothing_to_remember_take_no_slot(void **state)
 {
-    static const char *const limits[] = { "gcra 5/10s", "token-bucket 5/10s burst 3", "leaky-bucket 5/10s", "sliding-log 5/10s", "sliding-window 5/10s",
-                                          "fixed-window 5/10s", "leaky-bucket 5/10s queue 3" };
+    static const char *const limits[] = { "gcra 5/10s",           "token-bucket 5/10s burst 3", "leaky-bucket 5/10s",        "sliding-log 5/10s",
+                                          "sliding-window 5/10s", "fixed-window 5/10s",         "leaky-bucket 5/10s queue 3" };
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++)
-        for (size_t i = 0; i < COUNT_OF(limits) - (narrow ? 2 : 0); i++) { /* the last two do not fit narrow slots, or are large */
+        for (size_t i = 0; i < COUNT_OF(limits) - (narrow ? 2 : 0); i++) { /* the last two do not fit narrow slots */
             struct weir_table *table = private_table(narrow, 100);
             struct weir_limiter *limiter = limiter_of(table, "l", limits[i]);
             struct weir_reservation r;
@@ -145,6 +145,22 @@ static void test_idle_keys_go_first_and_for_nothing(void **state)
         assert_int_equal(stats_of(f.table, NOW).keys, s.keys);
         count_known(&f, NOW, then);
         assert_memory_equal(then, known, (size_t)f.keys); /* nobody who had something to remember was forgotten */
+        weir_table_destroy(f.table);
+    }
+}
+
+static void test_a_key_is_idle_from_the_very_moment_it_has_nothing_left_to_forget(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct full f = fill(narrow, "gcra 1/1000s", at_once);
+        int64_t early = stats_of(f.table, -1).evicted_early;
+        assert_true(take(f.limiter, key_at(KEYS_MAX), 1, NOW + 1000 * S - 1).allowed);
+        assert_int_equal(stats_of(f.table, -1).evicted_early, early + 1);
+        assert_int_equal(stats_of(f.table, NOW + 1000 * S - 1).live, stats_of(f.table, -1).slots);
+        assert_true(take(f.limiter, key_at(KEYS_MAX + 1), 1, NOW + 1000 * S).allowed);
+        assert_int_equal(stats_of(f.table, -1).evicted_idle, 1);
+        assert_int_equal(stats_of(f.table, NOW + 1000 * S).live, 2);
         weir_table_destroy(f.table);
     }
 }
@@ -294,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_asks_with_nothing_to_remember_drive_nobody_out),
         cmocka_unit_test(test_one_key_has_one_slot_per_limiter),
         cmocka_unit_test(test_idle_keys_go_first_and_for_nothing),
+        cmocka_unit_test(test_a_key_is_idle_from_the_very_moment_it_has_nothing_left_to_forget),
         cmocka_unit_test(test_then_the_idlest_goes_and_is_counted),
         cmocka_unit_test(test_large_slots_make_room_the_same_way),
         cmocka_unit_test(test_the_keys_promised_to_large_slots_fit),

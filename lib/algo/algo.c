@@ -162,7 +162,6 @@ bool weir__step_mended(const struct weir_plan *plan, void *state, const struct w
     mended.wait_max = ask->wait_max < 0 ? 0 : ask->wait_max;
     weir__step(plan, state, &mended, take && !bad, d);
     if (bad) {
-        d->allowed = false;
         d->wait = 0;
         weir__refuse(d, WEIR_NEVER);
         d->reason = WEIR_BAD_ASK;

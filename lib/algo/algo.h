@@ -100,18 +100,28 @@ static inline bool weir__step(const struct weir_plan *plan, void *state, const s
     if (__builtin_expect((ask->cost | ask->now | ask->wait_max) < 0, 0))
         return weir__step_mended(plan, state, ask, take, d);
     weir__decision_begin(plan, d);
-    return d->allowed = plan->algo->step(plan, state, ask, take, d);
+    return plan->algo->step(plan, state, ask, take, d);
+}
+
+/* How every step ends. */
+static inline bool weir__refuse_until(struct weir_decision *d, weir_time retry)
+{
+    d->allowed = false;
+    d->reason = WEIR_LIMITED;
+    d->retry = retry;
+    return false;
 }
 
 static inline bool weir__refuse(struct weir_decision *d, weir_time retry)
 {
+    weir__refuse_until(d, retry);
     d->reason = retry == WEIR_NEVER ? WEIR_TOO_BIG : WEIR_LIMITED;
-    d->retry = retry;
     return false;
 }
 
 static inline bool weir__grant(struct weir_decision *d, weir_time wait)
 {
+    d->allowed = true;
     d->reason = WEIR_GRANTED;
     d->wait = wait;
     return true;

@@ -14,7 +14,7 @@ int weir__debt_prepare(struct weir_plan *plan, int64_t most, struct weir_error *
     return WEIR_OK;
 }
 
-bool weir__debt_wait(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask, struct weir_decision *d, int64_t *after)
+bool weir__debt_meter(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask, struct weir_decision *d, int64_t *after)
 {
     *after = owed;
     d->remaining = weir__parts_units(plan, plan->capacity - owed);
@@ -26,9 +26,19 @@ bool weir__debt_wait(const struct weir_plan *plan, int64_t owed, const struct we
     if (wait > ask->wait_max || over > 0)
         return weir__refuse(d, wait - ask->wait_max > over ? wait - ask->wait_max : over);
     *after = then;
-    d->remaining = 0;
+    d->remaining = weir__parts_units(plan, plan->capacity - then);
     d->reset = weir__parts_time(plan, then);
     return weir__grant(d, wait);
+}
+
+bool weir__debt_step_slow(const struct weir_plan *plan, struct weir__debt *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+{
+    struct weir__debt s = *state;
+    int64_t after;
+    bool stepped = weir__debt_reckon(plan, &s, ask->now, 0), granted = weir__debt_meter(plan, s.owed, ask, d, &after);
+    if (take && (after != s.owed || stepped))
+        *state = (struct weir__debt){ s.at, after };
+    return granted;
 }
 
 /* Parts for a number of units that nobody has checked, cut to what a debt can be. */

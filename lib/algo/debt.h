@@ -64,43 +64,55 @@ static inline int64_t weir__parts_units(const struct weir_plan *plan, int64_t pa
 }
 
 /* The meter: an ask passes once the debt it would leave is within the capacity.  gcra, token-bucket, and leaky-bucket without a queue.
- * *after is what is owed then.  What an ask that does not pass at once gets is apart, to keep the common way short. */
-bool weir__debt_wait(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask, struct weir_decision *d, int64_t *after);
+ *
+ * weir__debt_meter is the whole of it; weir__debt_quick the part that nearly every ask needs, and nothing else, since it is what a decision
+ * costs: an ask that passes at once, or is refused because it does not and would not wait. */
+enum weir__quick { WEIR__QUICK_NO, WEIR__QUICK_YES, WEIR__NOT_QUICK };
 
-static inline bool weir__debt_meter(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask, struct weir_decision *d, int64_t *after)
+static inline enum weir__quick weir__debt_quick(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask, struct weir_decision *d,
+                                                int64_t *after)
 {
     int64_t room = plan->capacity - owed, price;
     if (__builtin_expect(__builtin_mul_overflow(ask->cost, plan->price, &price), 0))
-        return weir__debt_wait(plan, owed, ask, d, after);
+        return WEIR__NOT_QUICK;
     if (price <= room) {
         *after = owed + price;
         d->remaining = weir__parts_units(plan, room - price);
         d->reset = weir__parts_time(plan, owed + price);
-        d->reason = WEIR_GRANTED;
-        return true;
+        weir__grant(d, 0);
+        return WEIR__QUICK_YES;
     }
     if (ask->wait_max != 0 || ask->cost > plan->most)
-        return weir__debt_wait(plan, owed, ask, d, after);
+        return WEIR__NOT_QUICK;
     *after = owed;
     d->remaining = weir__parts_units(plan, room);
     d->reset = weir__parts_time(plan, owed);
-    d->retry = weir__parts_time(plan, price - room);
-    d->reason = WEIR_LIMITED;
-    return false;
+    weir__refuse_until(d, weir__parts_time(plan, price - room));
+    return WEIR__QUICK_NO;
 }
 
+bool weir__debt_meter(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask, struct weir_decision *d, int64_t *after);
+
 /* The same on a state. */
+bool weir__debt_step_slow(const struct weir_plan *plan, struct weir__debt *state, const struct weir_ask *ask, bool take, struct weir_decision *d);
+
 static inline bool weir__debt_step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
     struct weir__debt *s = state;
-    weir_time at = s->at;
-    int64_t owed = weir__debt_at(plan, &at, s->owed, ask->now, 0), after;
-    bool granted = weir__debt_meter(plan, owed, ask, d, &after), stepped = at < s->at;
-    if (take && (after != owed || stepped)) {
-        s->at = at;
+    weir_time now = ask->now;
+    int64_t owed = s->owed, paid, after;
+    bool odd = (uint64_t)s->at > (uint64_t)now || (uint64_t)owed > (uint64_t)WEIR__OWED_MAX; /* late, stepped back, or damaged */
+    if (__builtin_expect(odd || __builtin_mul_overflow(now - s->at, (int64_t)plan->by_scale.by, &paid), 0))
+        return weir__debt_step_slow(plan, state, ask, take, d);
+    owed = paid < owed ? owed - paid : 0;
+    enum weir__quick quick = weir__debt_quick(plan, owed, ask, d, &after);
+    if (__builtin_expect(quick == WEIR__NOT_QUICK, 0))
+        return weir__debt_step_slow(plan, state, ask, take, d);
+    if (quick == WEIR__QUICK_YES && take && ask->cost > 0) {
+        s->at = now;
         s->owed = after;
     }
-    return granted;
+    return quick == WEIR__QUICK_YES;
 }
 
 void weir__debt_give(const struct weir_plan *plan, void *state, int64_t units, weir_time now);

@@ -188,9 +188,7 @@ bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision
     bool granted = gather(parts, count) && run_steps(parts, count, decision);
     release(parts, count, granted);
     unlock_desks(table, desks);
-    if (!granted && decision->allowed) { /* more keys of one window than it has slots: there is no room to remember them all */
-        decision->allowed = false;
+    if (!granted && decision->allowed) /* more keys of one window than it has slots: there is no room to remember them all */
         weir__refuse(decision, WEIR_NEVER);
-    }
     return granted;
 }

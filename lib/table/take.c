@@ -8,6 +8,15 @@
 
 /* ------------------------------------------------------------- narrow ---- */
 
+#define PAUSES 16
+
+/* Another core is deciding on this very key.  It does several decisions in the time that the cache line takes to change hands, so let it. */
+static void stand_back(void)
+{
+    for (int i = 0; i < PAUSES; i++)
+        __builtin_ia32_pause();
+}
+
 /* An ask with a negative member, or one that would wait longer than a narrow slot can tell from a clock that has stepped back. */
 static bool mend(const struct weir_ask *ask, struct weir_ask *mended)
 {
@@ -22,9 +31,8 @@ static bool mend(const struct weir_ask *ask, struct weir_ask *mended)
 static bool refuse_bad(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *mended, struct weir_decision *d)
 {
     weir__decide(limiter, home, mended, false, d);
-    d->allowed = false;
     d->wait = 0;
-    d->retry = WEIR_NEVER;
+    weir__refuse(d, WEIR_NEVER);
     d->reason = WEIR_BAD_ASK;
     return false;
 }
@@ -44,11 +52,19 @@ static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home ho
             return false;
         }
         owed = weir__unpack(plan, word, ask->now, &stepped);
-        d->allowed = weir__debt_meter(plan, owed, ask, d, &after);
+        if (__builtin_expect(weir__debt_quick(plan, owed, ask, d, &after) == WEIR__NOT_QUICK, 0)) {
+            int64_t later;
+            weir__debt_meter(plan, owed, ask, d, &later);
+            after = later;
+        }
         if (!take || (after == owed && !stepped)) /* that the clock has stepped back is written down even by a refusal */
             return weir__load(&slot->tag) == home.tag;
         charged = weir__pack(ask->now, after);
-    } while (!__atomic_compare_exchange_n(&slot->word, &word, charged, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+        if (__atomic_compare_exchange_n(&slot->word, &word, charged, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            break;
+        stand_back();
+        word = weir__load(&slot->word);
+    } while (true);
     if (__builtin_expect(weir__load(&slot->tag) == home.tag, 1))
         return true;
     (void)weir__swap(&slot->word, charged, word);

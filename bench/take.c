@@ -207,7 +207,10 @@ static void compare(struct subject *s, const char *name, int64_t n)
     static const struct {
         const char *what;
         work_function work;
-    } works[] = { { "one-by-one", take_random }, { "batch-16", take_batches }, { "dependent-load", load_dependent }, { "load-and-swap", load_and_swap } };
+    } works[] = { { "one-by-one", take_random },
+                  { "batch-16", take_batches },
+                  { "dependent-load", load_dependent },
+                  { "load-and-swap", load_and_swap } };
     double rounds[4][ROUNDS], middle[4];
     char label[100];
     for (int w = 0; w < 4; w++)
@@ -333,7 +336,13 @@ static double run_threads(struct subject *s, int n, bool same_key, void *(*work)
         double bucket[2] = { 10, 0 };
         int gate = 0;
         for (int i = 0; i < n; i++) {
-            runners[i] = (struct runner){ .s = s, .key = same_key ? 1 : (uint64_t)(1000 * i + 1), .gate = &gate, .wanted = n, .number = i, .mutex = &mutex, .bucket = bucket };
+            runners[i] = (struct runner){ .s = s,
+                                          .key = same_key ? 1 : (uint64_t)(1000 * i + 1),
+                                          .gate = &gate,
+                                          .wanted = n,
+                                          .number = i,
+                                          .mutex = &mutex,
+                                          .bucket = bucket };
             pthread_create(&threads[i], NULL, work, &runners[i]);
         }
         double begin = 0, end = 0;

@@ -6,8 +6,14 @@
 #include <weir.h>
 
 struct Destroy {
-    void operator()(weir_table *t) const { weir_table_destroy(t); }
-    void operator()(weir_limiter *l) const { weir_limiter_destroy(l); }
+    void operator()(weir_table *t) const
+    {
+        weir_table_destroy(t);
+    }
+    void operator()(weir_limiter *l) const
+    {
+        weir_limiter_destroy(l);
+    }
 };
 using Table = std::unique_ptr<weir_table, Destroy>;
 using Limiter = std::unique_ptr<weir_limiter, Destroy>;

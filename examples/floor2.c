@@ -65,7 +65,8 @@ int main(void)
 
     /* a cost that is known afterwards */
     struct weir_reservation r;
-    expect(weir_reserve(tokens, &(struct weir_ask){ .key = key("ann"), .cost = 400, .now = now }, 60 * WEIR_SECOND, &r, &d), "400 tokens put by");
+    expect(weir_reserve(tokens, &(struct weir_ask){ .key = key("ann"), .cost = 400, .now = now }, 60 * WEIR_SECOND, &r, &d),
+           "400 tokens put by");
     expect(weir_settle(&r, 150, now), "150 were used");
     weir_peek(tokens, &(struct weir_ask){ .key = key("ann"), .cost = 0, .now = now }, &d);
     expect(d.remaining == 850, "850 are left of 1000");

@@ -9,8 +9,8 @@
 #include <weir.h>
 
 #define PROCESSES 4
-#define TRIES 200000
-#define LIMIT 500000
+#define TRIES     200000
+#define LIMIT     500000
 
 static const struct weir_limit limit = { .count = LIMIT, .period = 3600 * WEIR_SECOND };
 

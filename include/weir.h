@@ -46,7 +46,7 @@ extern "C" {
 #define WEIR_API
 #endif
 
-#define WEIR_VERSION "0.1.0"
+#define WEIR_VERSION        "0.1.0"
 #define WEIR_VERSION_NUMBER 100 /* major * 10000 + minor * 100 + patch */
 
 WEIR_API const char *weir_version(void); /* of the library that is running */
@@ -58,12 +58,12 @@ WEIR_API const char *weir_version(void); /* of the library that is running */
  * moment the key has seen; a clock that steps back further is followed, and neither gives anything away nor locks a key out. */
 typedef int64_t weir_time;
 
-#define WEIR_NEVER INT64_MAX   /* decision.retry: this ask can never be granted */
+#define WEIR_NEVER   INT64_MAX /* decision.retry: this ask can never be granted */
 #define WEIR_FOREVER INT64_MAX /* ask.wait_max: the caller waits as long as it takes */
 
 #define WEIR_MICROSECOND ((weir_time)1000)
 #define WEIR_MILLISECOND ((weir_time)1000000)
-#define WEIR_SECOND ((weir_time)1000000000)
+#define WEIR_SECOND      ((weir_time)1000000000)
 
 /* --------------------------------------------------------------- errors ---- */
 
@@ -176,7 +176,8 @@ WEIR_API void weir_step_give(const struct weir_plan *plan, void *state, const st
 WEIR_API weir_time weir_step_idle_at(const struct weir_plan *plan, const void *state);
 
 /* The limit changes at `now`: writes to `to` (of the new plan's size, not overlapping) what `from` has used. The algorithm stays. */
-WEIR_API void weir_step_change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now);
+WEIR_API void weir_step_change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to,
+                               weir_time now);
 
 /* ------------------------------------- floor 2: a table holds the states ---- */
 
@@ -186,12 +187,13 @@ WEIR_API void weir_step_change(const struct weir_plan *old_plan, const struct we
 struct weir_table;
 
 struct weir_table_options {
-    const char *path;  /* a file, created if it is not there; in /dev/shm for memory only.  NULL: private to this process */
-    int64_t keys;      /* room for this many keys; 0: 65536.  Costs 39 bytes a key, or 19.5 if narrow */
-    int64_t slab;      /* bytes for sliding-window and sliding-log states; 0: 16 MiB; only what is used takes memory */
-    bool narrow;       /* 16-byte slots, for gcra, token-bucket and leaky-bucket without a queue, at rates whose period/count is a whole number of ns;
-                          nobody waits longer than a minute there, and a change keeps the time that a key owes (docs/shm.md) */
-    unsigned mode;     /* permissions of a new file, less the umask; 0: 0600 */
+    const char *path; /* a file, created if it is not there; in /dev/shm for memory only.  NULL: private to this process */
+    int64_t keys;     /* room for this many keys; 0: 65536.  Costs 39 bytes a key, or 19.5 if narrow */
+    int64_t slab;     /* bytes for sliding-window and sliding-log states; 0: 16 MiB; only what is used takes memory */
+    bool narrow;      /* 16-byte slots: half the memory, for gcra, token-bucket and leaky-bucket without a queue, at rates whose
+                         period/count is a whole number of ns; nobody waits longer than a minute there, and a change of the limit
+                         keeps the time that a key owes (docs/shm.md) */
+    unsigned mode;    /* permissions of a new file, less the umask; 0: 0600 */
 };
 
 /* Creates a table, or, if the path has one already, attaches to it (its own sizes stay). */
@@ -208,10 +210,10 @@ WEIR_API void weir_table_destroy(struct weir_table *table);
 WEIR_API weir_time weir_table_now(const struct weir_table *table);
 
 struct weir_table_stats {
-    int64_t slots;         /* places for keys */
-    int64_t keys;          /* places in use, idle keys among them */
-    int64_t live;          /* of these, keys that are not as good as fresh; -1 unless asked for */
-    int64_t bytes;         /* of the whole region */
+    int64_t slots; /* places for keys */
+    int64_t keys;  /* places in use, idle keys among them */
+    int64_t live;  /* of these, keys that are not as good as fresh; -1 unless asked for */
+    int64_t bytes; /* of the whole region */
     int64_t limiters;
     int64_t evicted_idle;  /* keys that made room and had nothing to forget */
     int64_t evicted_early; /* keys that made room before their time: the table is too small */
@@ -227,8 +229,8 @@ struct weir_limiter;
 
 /* Joins the limiter of that name if it has the same limit; WEIR_EXISTS if it has another (see weir_limiter_change).
  * `keys`, for sliding-window and sliding-log only: room for this many keys in the slab; 0: 1024. */
-WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name, const struct weir_limit *limit, int64_t keys,
-                                 struct weir_error *error);
+WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name, const struct weir_limit *limit,
+                                 int64_t keys, struct weir_error *error);
 WEIR_API void weir_limiter_destroy(struct weir_limiter *limiter);
 
 /* The limit changes for all processes at `now`; every key keeps what it has used.  The algorithm must stay the same. */
@@ -258,7 +260,7 @@ struct weir_item {
     struct weir_ask ask;
 };
 
-/* Decides n items, each for itself, in order, hiding the memory's latency; returns how many were granted. */
+/* Decides n items, each for itself, hiding the memory's latency; those on one key in their order.  Returns how many were granted. */
 WEIR_API size_t weir_take_many(const struct weir_item *items, size_t n, struct weir_decision *decisions);
 
 /* All or nothing: every item is taken, or none is, whatever other threads and processes do meanwhile.  When refused, decision.item names
@@ -293,7 +295,8 @@ struct weir_clock {
 WEIR_API struct weir_clock weir_table_clock(struct weir_table *table);
 
 /* Takes, and sleeps until it may be used: at most ask->wait_max.  False, at once, if that is not enough.  ask->now is ignored: the clock is asked. */
-WEIR_API bool weir_wait(struct weir_limiter *limiter, const struct weir_ask *ask, const struct weir_clock *clock, struct weir_decision *decision);
+WEIR_API bool weir_wait(struct weir_limiter *limiter, const struct weir_ask *ask, const struct weir_clock *clock,
+                        struct weir_decision *decision);
 
 #ifdef __cplusplus
 }

@@ -8,10 +8,11 @@
 /* A new algorithm: its file, a line here, tests/vectors/NAME.vec, a section in docs/algorithms.md.  The order is part of the table's
  * format (docs/shm.md): add at the end. */
 static const struct weir__algo *const algorithms[] = {
-    &weir__fixed_window, &weir__sliding_window, &weir__sliding_log, &weir__leaky_bucket, &weir__token_bucket, &weir__gcra, &weir__smooth, &weir__warm_up,
+    &weir__fixed_window, &weir__sliding_window, &weir__sliding_log, &weir__leaky_bucket,
+    &weir__token_bucket, &weir__gcra,           &weir__smooth,      &weir__warm_up,
 };
 
-#define ALGORITHMS (sizeof algorithms / sizeof *algorithms)
+#define ALGORITHMS        (sizeof algorithms / sizeof *algorithms)
 #define DEFAULT_ALGORITHM "token-bucket"
 
 const char *const *weir_algorithms(void)

@@ -53,12 +53,12 @@ struct weir_plan {
     bool packs; /* a meter whose state can be kept in one word, see weir__pack */
 
     /* of one algorithm each; a few words more do not matter, a plan is made once */
-    int64_t credit_free;                    /* leaky-bucket: parts that may be owed before an ask has to wait its turn */
+    int64_t credit_free;                      /* leaky-bucket: parts that may be owed before an ask has to wait its turn */
     struct weir__divisor by_period, by_count; /* fixed-window */
     struct weir__divisor by_bucket, by_ring;  /* sliding-window */
-    int64_t ring;                           /* sliding-window: counters kept */
-    int stamp_size;                         /* sliding-log: bytes of a time stamp */
-    weir_time heat_warm, heat_range;        /* warm-up: the flat part and the sloping part of its trapezoid, as spans */
+    int64_t ring;                             /* sliding-window: counters kept */
+    int stamp_size;                           /* sliding-log: bytes of a time stamp */
+    weir_time heat_warm, heat_range;          /* warm-up: the flat part and the sloping part of its trapezoid, as spans */
 };
 
 struct weir__algo {
@@ -75,8 +75,8 @@ struct weir__algo {
     weir_time (*idle_at)(const struct weir_plan *plan, const void *state);
 };
 
-extern const struct weir__algo weir__fixed_window, weir__sliding_window, weir__sliding_log, weir__leaky_bucket, weir__token_bucket, weir__gcra,
-    weir__smooth, weir__warm_up;
+extern const struct weir__algo weir__fixed_window, weir__sliding_window, weir__sliding_log, weir__leaky_bucket, weir__token_bucket,
+    weir__gcra, weir__smooth, weir__warm_up;
 
 int weir__plan_make(struct weir_plan *plan, const struct weir_limit *limit, struct weir_error *error); /* in the caller's memory */
 struct weir_limit weir__plan_limit_named(const struct weir_plan *plan); /* without what is the default anyway: for people */

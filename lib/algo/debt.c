@@ -6,8 +6,8 @@
 int weir__debt_prepare(struct weir_plan *plan, int64_t most, struct weir_error *error)
 {
     if (plan->price > WEIR__CAPACITY_MAX / most)
-        return weir__fail(error, WEIR_INVALID, "%" PRId64 " units at once is too many at this rate: exact arithmetic reaches to %" PRId64, most,
-                          WEIR__CAPACITY_MAX / plan->price);
+        return weir__fail(error, WEIR_INVALID, "%" PRId64 " units at once is too many at this rate: exact arithmetic reaches to %" PRId64,
+                          most, WEIR__CAPACITY_MAX / plan->price);
     plan->most = most;
     plan->capacity = most * plan->price;
     plan->packs = plan->by_scale.by == 1;
@@ -31,7 +31,8 @@ bool weir__debt_meter(const struct weir_plan *plan, int64_t owed, const struct w
     return weir__grant(d, wait);
 }
 
-bool weir__debt_step_slow(const struct weir_plan *plan, struct weir__debt *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+bool weir__debt_step_slow(const struct weir_plan *plan, struct weir__debt *state, const struct weir_ask *ask, bool take,
+                          struct weir_decision *d)
 {
     struct weir__debt s = *state;
     int64_t after;

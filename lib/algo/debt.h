@@ -17,7 +17,7 @@
 
 #include "algo/algo.h"
 
-#define WEIR__OWED_MAX ((int64_t)1 << 61)
+#define WEIR__OWED_MAX     ((int64_t)1 << 61)
 #define WEIR__CAPACITY_MAX ((int64_t)1 << 60)
 
 struct weir__debt {
@@ -69,8 +69,8 @@ static inline int64_t weir__parts_units(const struct weir_plan *plan, int64_t pa
  * costs: an ask that passes at once, or is refused because it does not and would not wait. */
 enum weir__quick { WEIR__QUICK_NO, WEIR__QUICK_YES, WEIR__NOT_QUICK };
 
-static inline enum weir__quick weir__debt_quick(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask, struct weir_decision *d,
-                                                int64_t *after)
+static inline enum weir__quick weir__debt_quick(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask,
+                                                struct weir_decision *d, int64_t *after)
 {
     int64_t room = plan->capacity - owed, price;
     if (__builtin_expect(__builtin_mul_overflow(ask->cost, plan->price, &price), 0))
@@ -94,9 +94,11 @@ static inline enum weir__quick weir__debt_quick(const struct weir_plan *plan, in
 bool weir__debt_meter(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask, struct weir_decision *d, int64_t *after);
 
 /* The same on a state. */
-bool weir__debt_step_slow(const struct weir_plan *plan, struct weir__debt *state, const struct weir_ask *ask, bool take, struct weir_decision *d);
+bool weir__debt_step_slow(const struct weir_plan *plan, struct weir__debt *state, const struct weir_ask *ask, bool take,
+                          struct weir_decision *d);
 
-static inline bool weir__debt_step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static inline bool weir__debt_step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,
+                                   struct weir_decision *d)
 {
     struct weir__debt *s = state;
     weir_time now = ask->now;

@@ -32,8 +32,9 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     while (size < 8 && l->period >> (8 * size) != 0)
         size++;
     if (l->count > (STATE_MAX - (int64_t)sizeof(struct state)) / size)
-        return weir__fail(error, WEIR_INVALID, "a log of %" PRId64 " instants is too long: at most %" PRId64 "; sliding-window has no such bound",
-                          l->count, (STATE_MAX - (int64_t)sizeof(struct state)) / size);
+        return weir__fail(error, WEIR_INVALID,
+                          "a log of %" PRId64 " instants is too long: at most %" PRId64 "; sliding-window has no such bound", l->count,
+                          (STATE_MAX - (int64_t)sizeof(struct state)) / size);
     plan->most = l->count;
     plan->stamp_size = size;
     plan->state_size = (sizeof(struct state) + (size_t)(l->count * size) + 15) & ~(size_t)7; /* eight bytes can be read at every stamp */

@@ -62,7 +62,7 @@ static uint32_t *counter(const struct weir_plan *plan, const struct state *s, in
 /* The oldest bucket that still counts at t. */
 static int64_t tail_at(const struct weir_plan *plan, weir_time t)
 {
-    int64_t tail = plan->limit.loose                ? bucket_of(plan, t) - plan->limit.buckets + 1
+    int64_t tail = plan->limit.loose        ? bucket_of(plan, t) - plan->limit.buckets + 1
                    : t < plan->limit.period ? 0
                                             : bucket_of(plan, t - plan->limit.period);
     return tail < 0 ? 0 : tail;

@@ -27,10 +27,10 @@
 
 #include "algo/algo.h"
 
-#define WARMUP_MAX ((weir_time)1 << 50) /* 13 days; the square of it times cold stays within 128 bits */
-#define COLD_MAX 1000
+#define WARMUP_MAX   ((weir_time)1 << 50) /* 13 days; the square of it times cold stays within 128 bits */
+#define COLD_MAX     1000
 #define LENGTH_SHIFT 58
-#define USED_MASK (((uint64_t)1 << LENGTH_SHIFT) - 1)
+#define USED_MASK    (((uint64_t)1 << LENGTH_SHIFT) - 1)
 
 struct state {
     weir_time next;
@@ -61,7 +61,8 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     plan->heat_warm = l->warmup / 2;
     plan->heat_range = 2 * l->warmup / (1 + l->cold);
     if (plan->heat_range == 0 || plan->by_scale.by > USED_MASK / (uint64_t)(saved_max(plan) + 1))
-        return weir__fail(error, WEIR_INVALID, "%" PRId64 " per period and this warmup cannot be kept exactly; take a shorter warmup or a rounder count",
+        return weir__fail(error, WEIR_INVALID,
+                          "%" PRId64 " per period and this warmup cannot be kept exactly; take a shorter warmup or a rounder count",
                           l->count);
     plan->most = l->burst;
     plan->packs = false;

@@ -82,7 +82,8 @@ static inline uint64_t weir__hash_finish(weir__u128 sum, uint64_t length, uint64
 /* hash.c -- all but the last 16 bytes of a longer key. */
 struct weir__sums weir__hash_long(const uint64_t *secrets, const unsigned char **p, size_t *len);
 
-static inline __attribute__((always_inline)) struct weir__hash weir__hash_key(const uint64_t secrets[WEIR__HASH_SECRETS], uint64_t salt, struct weir_key key)
+static inline __attribute__((always_inline)) struct weir__hash weir__hash_key(const uint64_t secrets[WEIR__HASH_SECRETS], uint64_t salt,
+                                                                              struct weir_key key)
 {
     const unsigned char *p = key.bytes;
     size_t left = key.len;

@@ -49,9 +49,11 @@ static size_t join(const struct weir_item *items, size_t n, struct part *parts)
 {
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
-        struct part new = { .limiter = items[i].limiter, .home = weir__home_of(items[i].limiter, items[i].ask.key), .ask = items[i].ask, .item = i };
+        struct part new = {
+            .limiter = items[i].limiter, .home = weir__home_of(items[i].limiter, items[i].ask.key), .ask = items[i].ask, .item = i
+        };
         size_t p = 0;
-        while (p < count && !(parts[p].limiter == new.limiter && parts[p].home.tag == new.home.tag))
+        while (p < count && !(parts[p].limiter == new.limiter &&parts[p].home.tag == new.home.tag))
             p++;
         struct weir_ask *together = &parts[p].ask;
         if (p == count)

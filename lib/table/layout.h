@@ -16,20 +16,20 @@
 #include "algo/algo.h"
 #include "base/hash.h"
 
-#define WEIR__MAGIC "WEIRTABL"
+#define WEIR__MAGIC  "WEIRTABL"
 #define WEIR__FORMAT 1
 #define WEIR__ENDIAN 0x01020304u
-#define WEIR__PAGE 4096
-#define WEIR__LINE 64
+#define WEIR__PAGE   4096
+#define WEIR__LINE   64
 
-#define WEIR__DESKS 32
+#define WEIR__DESKS         32
 #define WEIR__REGISTRY_DESK (WEIR__DESKS - 1) /* of the limiters' records; the others are the groups' */
-#define WEIR__LIMITERS_MAX 256
-#define WEIR__NAME_SIZE 64
-#define WEIR__PAST 8 /* limits of a limiter that are remembered, the present one among them */
+#define WEIR__LIMITERS_MAX  256
+#define WEIR__NAME_SIZE     64
+#define WEIR__PAST          8 /* limits of a limiter that are remembered, the present one among them */
 
-#define WEIR__GROUP_SLOTS 256
-#define WEIR__WINDOW_SLOTS 128 /* a key lies at most this far from its home */
+#define WEIR__GROUP_SLOTS    256
+#define WEIR__WINDOW_SLOTS   128 /* a key lies at most this far from its home */
 #define WEIR__KEYS_PER_GROUP 210 /* what a group is asked to hold: a filling of 82 % */
 
 /* Set in the first word of a slot's state while the holder of the group's desk works on it.  States never use it: it would be a negative time. */
@@ -39,21 +39,21 @@ struct weir__header {
     /* written once */
     char magic[8];
     uint32_t format, endian;
-    uint64_t bytes;       /* of the region */
-    uint64_t slots_at;    /* offset of the first group */
+    uint64_t bytes;    /* of the region */
+    uint64_t slots_at; /* offset of the first group */
     uint64_t groups;
     uint64_t slab_at, slab_bytes;
     uint32_t slot_size;   /* 16 or 32 */
     uint32_t header_size; /* sizeof(struct weir__header), so that a build with other types is noticed */
     uint64_t secrets[WEIR__HASH_SECRETS];
-    uint64_t check;       /* of all the above */
+    uint64_t check; /* of all the above */
 
     /* changes, rarely */
     _Alignas(WEIR__LINE) int64_t clock_offset; /* what to add to the monotonic clock */
     int64_t clock_latest;                      /* the table's time when it was last attached or left */
     unsigned char boot_id[WEIR__BOOT_ID_SIZE];
     uint64_t slab_used;
-    uint64_t limiters;                         /* records in use */
+    uint64_t limiters; /* records in use */
 
     _Alignas(WEIR__LINE) int64_t keys; /* slots in use */
     int64_t evicted_idle, evicted_early, recovered;
@@ -66,7 +66,7 @@ struct weir__desk {
 /* A limit in fixed-width numbers. */
 struct weir__limit_record {
     int64_t count, period, burst, queue, buckets, align_first, loose, warmup, cold;
-    int64_t since; /* the time of the change that made it so */
+    int64_t since;                  /* the time of the change that made it so */
     int64_t large_at, large_stride; /* large states: where the array of their slots is, and how far apart they are */
 };
 
@@ -103,12 +103,12 @@ struct weir__large {
     uint64_t state[]; /* weir_plan_state_size bytes */
 };
 
-#define WEIR__LARGE_GROUP 64
+#define WEIR__LARGE_GROUP          64
 #define WEIR__LARGE_KEYS_PER_GROUP 48
 
-#define WEIR__DESKS_AT ((uint64_t)WEIR__PAGE)
+#define WEIR__DESKS_AT    ((uint64_t)WEIR__PAGE)
 #define WEIR__LIMITERS_AT (WEIR__DESKS_AT + WEIR__PAGE)
-#define WEIR__SLOTS_AT (WEIR__LIMITERS_AT + WEIR__LIMITERS_MAX * sizeof(struct weir__limiter_record))
+#define WEIR__SLOTS_AT    (WEIR__LIMITERS_AT + WEIR__LIMITERS_MAX * sizeof(struct weir__limiter_record))
 
 _Static_assert(WEIR__DESKS * sizeof(struct weir__desk) <= WEIR__PAGE, "the desks fit their page");
 _Static_assert(WEIR__SLOTS_AT % WEIR__PAGE == 0, "groups begin on a page");

@@ -17,7 +17,8 @@
 
 static struct weir__limit_record to_numbers(const struct weir_limit *l, weir_time since)
 {
-    return (struct weir__limit_record){ l->count, l->period, l->burst, l->queue, l->buckets, l->align_first, l->loose, l->warmup, l->cold, since, 0, 0 };
+    return (struct weir__limit_record){ l->count, l->period, l->burst, l->queue, l->buckets, l->align_first,
+                                        l->loose, l->warmup, l->cold,  since,    0,          0 };
 }
 
 static int32_t to_int32(int64_t n)
@@ -146,7 +147,8 @@ const struct weir__era *weir__limiter_renew(struct weir_limiter *limiter)
     return era;
 }
 
-void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era, uint64_t owner, const uint64_t from[2], uint64_t to[2])
+void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era, uint64_t owner, const uint64_t from[2],
+                           uint64_t to[2])
 {
     uint64_t state[2] = { from[0], from[1] };
     pthread_mutex_lock(&limiter->table->mutex);
@@ -219,8 +221,9 @@ static int carve(struct weir_table *table, const struct weir_plan *plan, uint64_
     uint64_t stride = stride_for(plan), left = h->slab_bytes - h->slab_used;
     uint64_t most = groups_in(left, stride);
     if (groups > most)
-        return weir__fail(error, WEIR_NO_MEMORY, "a key of this limit takes %" PRIu64 " bytes and some room, and the table's slab has room for %" PRIu64
-                                                 " more keys, not %" PRIu64 "; make the table with a larger slab",
+        return weir__fail(error, WEIR_NO_MEMORY,
+                          "a key of this limit takes %" PRIu64 " bytes and some room, and the table's slab has room for %" PRIu64
+                          " more keys, not %" PRIu64 "; make the table with a larger slab",
                           stride, most * WEIR__LARGE_KEYS_PER_GROUP, groups * WEIR__LARGE_KEYS_PER_GROUP);
     uint64_t bytes = (groups * WEIR__LARGE_GROUP + 1) * stride;
     *at = h->slab_at + h->slab_used;
@@ -230,7 +233,8 @@ static int carve(struct weir_table *table, const struct weir_plan *plan, uint64_
     return code;
 }
 
-static int write_record(struct weir_table *table, uint32_t id, const char *name, const struct weir_plan *plan, int64_t keys, struct weir_error *error)
+static int write_record(struct weir_table *table, uint32_t id, const char *name, const struct weir_plan *plan, int64_t keys,
+                        struct weir_error *error)
 {
     struct weir__limiter_record *r = record_at(table, id);
     struct weir__limit_record numbers = to_numbers(&plan->limit, 0);
@@ -268,9 +272,10 @@ static int fits_table(const struct weir_table *table, const struct weir_plan *pl
 {
     if (!table->narrow || plan->packs || plan->state_size > WEIR__STATE_SMALL)
         return WEIR_OK;
-    return weir__fail(error, WEIR_INVALID,
-                      "this limit does not fit a narrow table: that takes gcra, token-bucket or leaky-bucket without a queue, at a rate whose "
-                      "period/count is a whole number of ns; make the table wide");
+    return weir__fail(
+        error, WEIR_INVALID,
+        "this limit does not fit a narrow table: that takes gcra, token-bucket or leaky-bucket without a queue, at a rate whose "
+        "period/count is a whole number of ns; make the table wide");
 }
 
 /* The id of the limiter of this name, or the number of limiters. */
@@ -331,8 +336,8 @@ void weir_limiter_destroy(struct weir_limiter *limiter)
 /* ----------------------------------------------------------- change ---- */
 
 /* Every large state under the new plan, in place, or in a new array of the same slots if they must be larger.  For the holder of all desks. */
-static int convert_large(struct weir_limiter *limiter, const struct weir__era *old, const struct weir_plan *plan, struct weir__limit_record *numbers,
-                         struct weir_error *error)
+static int convert_large(struct weir_limiter *limiter, const struct weir__era *old, const struct weir_plan *plan,
+                         struct weir__limit_record *numbers, struct weir_error *error)
 {
     struct weir_table *table = limiter->table;
     uint64_t slots = limiter->record->large_groups * WEIR__LARGE_GROUP, at = (uint64_t)(old->large - (unsigned char *)table->header);
@@ -344,7 +349,8 @@ static int convert_large(struct weir_limiter *limiter, const struct weir__era *o
         code = carve(table, plan, limiter->record->large_groups, &at, error);
     }
     for (uint64_t i = 0; code == WEIR_OK && i < slots; i++) {
-        struct weir__large *from = (void *)(old->large + i * old->large_stride), *to = (void *)((unsigned char *)table->header + at + i * stride);
+        struct weir__large *from = (void *)(old->large + i * old->large_stride),
+                           *to = (void *)((unsigned char *)table->header + at + i * stride);
         if (from->tag == 0)
             continue;
         memcpy(copy, from->state, old->plan.state_size);
@@ -382,7 +388,8 @@ int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *l
     struct weir_plan plan;
     wanted.algorithm = limit->algorithm ? limit->algorithm : algorithm;
     if (strcmp(wanted.algorithm, algorithm) != 0)
-        return weir__fail(error, WEIR_INVALID, "the algorithm cannot change from %s to %s; make another limiter", algorithm, wanted.algorithm);
+        return weir__fail(error, WEIR_INVALID, "the algorithm cannot change from %s to %s; make another limiter", algorithm,
+                          wanted.algorithm);
     int code;
     if ((code = weir__plan_make(&plan, &wanted, error)) || (code = fits_table(table, &plan, error)))
         return code;

@@ -97,8 +97,10 @@ void weir__slot_open_locked(struct weir_limiter *limiter, const struct weir__era
 void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot, const uint64_t state[2])
 {
     if (limiter->table->narrow) {
-        int64_t owed = (int64_t)state[1], most = era->plan.capacity + WEIR__PACKED_WAIT_MAX; /* more would look like a clock that stepped back */
-        __atomic_store_n(&((struct weir__narrow *)slot)->word, weir__pack((weir_time)state[0], owed < most ? owed : most), __ATOMIC_RELEASE);
+        int64_t owed = (int64_t)state[1],
+                most = era->plan.capacity + WEIR__PACKED_WAIT_MAX; /* more would look like a clock that stepped back */
+        __atomic_store_n(&((struct weir__narrow *)slot)->word, weir__pack((weir_time)state[0], owed < most ? owed : most),
+                         __ATOMIC_RELEASE);
         return;
     }
     struct weir__wide *s = slot;
@@ -266,7 +268,8 @@ static struct weir__large *large_victim(const struct weir_limiter *limiter, stru
     return best;
 }
 
-struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine, size_t n)
+struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine,
+                                             size_t n)
 {
     now = now < 0 ? 0 : now;
     for (uint64_t i = 0; i < WEIR__LARGE_GROUP; i++) {

@@ -5,7 +5,7 @@
 #include "table/table.h"
 
 #define WEIR__NARROW_STEP (WEIR__LINE / sizeof(struct weir__narrow))
-#define WEIR__WIDE_STEP (WEIR__LINE / sizeof(struct weir__wide))
+#define WEIR__WIDE_STEP   (WEIR__LINE / sizeof(struct weir__wide))
 
 static inline __attribute__((always_inline)) struct weir__home weir__home_of(const struct weir_limiter *limiter, struct weir_key key)
 {

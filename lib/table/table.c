@@ -16,9 +16,9 @@
 
 #include "table/table.h"
 
-#define KEYS_DEFAULT 65536
-#define KEYS_MAX ((int64_t)1 << 40)
-#define SLAB_DEFAULT ((int64_t)16 << 20)
+#define KEYS_DEFAULT    65536
+#define KEYS_MAX        ((int64_t)1 << 40)
+#define SLAB_DEFAULT    ((int64_t)16 << 20)
 #define HUGE_PAGES_FROM ((size_t)4 << 20)
 
 /* ------------------------------------------------------------- sizes ---- */
@@ -93,9 +93,8 @@ static int check_header(const struct weir__header *h, uint64_t file_bytes, const
         return weir__fail(error, WEIR_CORRUPT, "the header of '%s' is damaged", path);
     bool narrow = h->slot_size == sizeof(struct weir__narrow), wide = h->slot_size == sizeof(struct weir__wide);
     if (h->bytes != file_bytes || h->slots_at != WEIR__SLOTS_AT || (!narrow && !wide) || h->groups == 0 || h->slab_at > h->bytes ||
-        h->slab_at < h->slots_at ||
-        h->groups > (h->slab_at - h->slots_at) / (WEIR__GROUP_SLOTS * h->slot_size) || h->slab_bytes != h->bytes - h->slab_at ||
-        h->limiters > WEIR__LIMITERS_MAX || h->slab_used > h->slab_bytes)
+        h->slab_at < h->slots_at || h->groups > (h->slab_at - h->slots_at) / (WEIR__GROUP_SLOTS * h->slot_size) ||
+        h->slab_bytes != h->bytes - h->slab_at || h->limiters > WEIR__LIMITERS_MAX || h->slab_used > h->slab_bytes)
         return weir__fail(error, WEIR_CORRUPT, "the sizes in '%s' do not fit together: was the file cut?", path);
     return WEIR_OK;
 }

@@ -32,8 +32,8 @@ struct weir_table {
 struct weir__era {
     struct weir_plan plan;
     weir_time since;
-    uint64_t owner;          /* what a wide slot of this version says: id << 32 | version */
-    unsigned char *large;    /* the array of slots, if the states are large */
+    uint64_t owner;       /* what a wide slot of this version says: id << 32 | version */
+    unsigned char *large; /* the array of slots, if the states are large */
     uint64_t large_stride;
     struct weir__era *older; /* versions that this process has seen, newest first */
 };
@@ -64,7 +64,8 @@ struct weir_limiter *weir__limiter_by_id(struct weir_table *table, uint32_t id);
 /* The present era; compiles it if another process has changed the limit. */
 const struct weir__era *weir__limiter_renew(struct weir_limiter *limiter);
 /* Brings a state kept under an older version up to the era's. */
-void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era, uint64_t owner, const uint64_t from[2], uint64_t to[2]);
+void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era, uint64_t owner, const uint64_t from[2],
+                           uint64_t to[2]);
 void weir__limiter_free(struct weir_limiter *limiter);
 
 static inline const struct weir__era *weir__limiter_era(struct weir_limiter *limiter)

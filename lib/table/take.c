@@ -38,8 +38,8 @@ static bool refuse_bad(struct weir_limiter *limiter, struct weir__home home, con
 }
 
 /* One try.  False if the slot was somebody else's meanwhile, or pinned: look again.  Narrow slots hold meters only, so the step is known. */
-static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home home, struct weir__narrow *slot, const struct weir_ask *ask, bool take,
-                              struct weir_decision *d)
+static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home home, struct weir__narrow *slot, const struct weir_ask *ask,
+                              bool take, struct weir_decision *d)
 {
     const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
     uint64_t word = weir__load(&slot->word), charged;
@@ -71,8 +71,8 @@ static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home ho
     return false;
 }
 
-static inline __attribute__((always_inline)) bool decide_narrow(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask,
-                                                                bool take, struct weir_decision *d)
+static inline __attribute__((always_inline)) bool decide_narrow(struct weir_limiter *limiter, struct weir__home home,
+                                                                const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
     struct weir_ask mended;
     if (__builtin_expect((ask->cost | ask->now) < 0 || (uint64_t)ask->wait_max > WEIR__PACKED_WAIT_MAX, 0)) {
@@ -107,8 +107,8 @@ static void convert_slot(struct weir_limiter *limiter, struct weir__home home, s
     weir__desk_unlock(limiter->table, weir__desk_of(home.group));
 }
 
-static inline bool try_wide(struct weir_limiter *limiter, struct weir__home home, struct weir__wide *slot, const struct weir_ask *ask, bool take,
-                     struct weir_decision *d)
+static inline bool try_wide(struct weir_limiter *limiter, struct weir__home home, struct weir__wide *slot, const struct weir_ask *ask,
+                            bool take, struct weir_decision *d)
 {
     const struct weir__era *era = weir__limiter_era(limiter);
     if (__builtin_expect(weir__load(&slot->owner) != era->owner, 0)) {
@@ -136,7 +136,8 @@ static inline bool try_wide(struct weir_limiter *limiter, struct weir__home home
     }
 }
 
-static inline __attribute__((always_inline)) bool decide_wide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static inline __attribute__((always_inline)) bool decide_wide(struct weir_limiter *limiter, struct weir__home home,
+                                                              const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
     for (;;) {
         struct weir__wide *slot = weir__wide_find(limiter, home);
@@ -153,7 +154,8 @@ static inline __attribute__((always_inline)) bool decide_wide(struct weir_limite
 
 /* -------------------------------------------------------------- large ---- */
 
-static __attribute__((noinline)) bool decide_large(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static __attribute__((noinline)) bool decide_large(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask,
+                                                   bool take, struct weir_decision *d)
 {
     weir__desk_lock(limiter->table, weir__desk_of(home.group));
     const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
@@ -170,7 +172,8 @@ static __attribute__((noinline)) bool decide_large(struct weir_limiter *limiter,
 
 /* ------------------------------------------------------------- public ---- */
 
-static inline __attribute__((always_inline)) bool decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static inline __attribute__((always_inline)) bool decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask,
+                                                         bool take, struct weir_decision *d)
 {
     if (limiter->kind == WEIR__NARROW)
         return decide_narrow(limiter, home, ask, take, d);
@@ -196,7 +199,17 @@ bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask, struct 
 
 #define BATCH 16 /* enough misses under way to fill the memory's queue */
 
-/* Three passes: ask for every key's line; look where in it the key is, and if it is not, ask for the next line; decide. */
+/* Where in its first line the key is, if an ask as plain as this can be decided right there; else NULL. */
+static inline struct weir__narrow *find_plain(const struct weir_item *item, struct weir__home home)
+{
+    if (item->limiter->kind != WEIR__NARROW || (item->ask.cost | item->ask.now) < 0 || item->ask.wait_max != 0)
+        return NULL;
+    struct weir__narrow *slot = weir__narrow_in(weir__narrow_at(item->limiter->table, home.group, home.first), home.tag);
+    return weir__load(&slot->tag) == home.tag ? slot : NULL;
+}
+
+/* Ask for every key's line; look where in it the key is, and if it is not, ask for the next line; decide on those that were found, and
+ * then, when the next lines have come, on the others. */
 static size_t take_batch(const struct weir_item *items, size_t n, struct weir_decision *decisions)
 {
     struct weir__home homes[BATCH];
@@ -207,20 +220,18 @@ static size_t take_batch(const struct weir_item *items, size_t n, struct weir_de
         __builtin_prefetch(weir__slot_line(items[i].limiter, homes[i], 0), 1);
     }
     for (size_t i = 0; i < n; i++) {
-        slots[i] = NULL;
-        if (items[i].limiter->kind != WEIR__NARROW)
-            continue;
-        struct weir__narrow *slot = weir__narrow_in(weir__narrow_at(items[i].limiter->table, homes[i].group, homes[i].first), homes[i].tag);
-        if (weir__load(&slot->tag) == homes[i].tag && (items[i].ask.cost | items[i].ask.now) >= 0 && items[i].ask.wait_max == 0)
-            slots[i] = slot;
-        else
+        slots[i] = find_plain(&items[i], homes[i]);
+        if (slots[i] == NULL)
             __builtin_prefetch(weir__slot_line(items[i].limiter, homes[i], 1), 1);
     }
     for (size_t i = 0; i < n; i++)
-        if (slots[i] != NULL && try_narrow(items[i].limiter, homes[i], slots[i], &items[i].ask, true, &decisions[i]))
-            granted += decisions[i].allowed;
-        else
-            granted += weir__decide(items[i].limiter, homes[i], &items[i].ask, true, &decisions[i]);
+        if (slots[i] != NULL && !try_narrow(items[i].limiter, homes[i], slots[i], &items[i].ask, true, &decisions[i]))
+            slots[i] = NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (slots[i] == NULL)
+            weir__decide(items[i].limiter, homes[i], &items[i].ask, true, &decisions[i]);
+        granted += decisions[i].allowed;
+    }
     return granted;
 }
 

@@ -24,15 +24,16 @@
 #include "table/table.h"
 
 #define VICTIMS 3
-#define KEYS 32
-#define LIMIT 1000000000
-#define NOW (1000 * WEIR_SECOND)
+#define KEYS    32
+#define LIMIT   1000000000
+#define NOW     (1000 * WEIR_SECOND)
 
 /* The limiters: `frozen` ones, whose time stands still so that use can be compared with what was booked; `churn`, whose keys come and go. */
 enum { SMALL, OTHER, LARGE, CHURN, WITNESS, LIMITERS };
 
 static const char *const limits[2][LIMITERS] = {
-    { "fixed-window 1000000000/10000s", "gcra 1000000000/1s", "sliding-window 1000000000/10000s", "token-bucket 3/60s", "fixed-window 40/1s" },
+    { "fixed-window 1000000000/10000s", "gcra 1000000000/1s", "sliding-window 1000000000/10000s", "token-bucket 3/60s",
+      "fixed-window 40/1s" },
     { "gcra 1000000000/1s", "token-bucket 1000000000/1s", "sliding-window 1000000000/10000s", "gcra 3/60s", "gcra 40/1s" },
 };
 

@@ -14,8 +14,16 @@
 #include "table/table.h"
 
 static const char *const limits[] = {
-    "fixed-window 5/1s",   "fixed-window 5/1s align=first", "sliding-window 5/1s", "sliding-log 7/1s",    "leaky-bucket 3/1s queue 4",
-    "token-bucket 5/1s burst 3", "gcra 7/3s",               "smooth 5/1s",         "warm-up 3/1s cold=3", "sliding-window 3/1s buckets=3 rule=loose",
+    "fixed-window 5/1s",
+    "fixed-window 5/1s align=first",
+    "sliding-window 5/1s",
+    "sliding-log 7/1s",
+    "leaky-bucket 3/1s queue 4",
+    "token-bucket 5/1s burst 3",
+    "gcra 7/3s",
+    "smooth 5/1s",
+    "warm-up 3/1s cold=3",
+    "sliding-window 3/1s buckets=3 rule=loose",
 };
 
 #define LIMITS (sizeof limits / sizeof *limits)

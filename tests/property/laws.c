@@ -50,8 +50,8 @@ static void broken(const char *law, const char *detail, int line)
 {
     char text[256];
     weir_limit_print(text, sizeof text, &limit_of_round);
-    fprintf(stderr, "laws.c:%d: %s: law broken: %s (%s)\n  limit %s\n  again: laws %" PRIu64 " 1 %s\n", line, algorithm_of_round, law, detail, text,
-            seed_of_round, algorithm_of_round);
+    fprintf(stderr, "laws.c:%d: %s: law broken: %s (%s)\n  limit %s\n  again: laws %" PRIu64 " 1 %s\n", line, algorithm_of_round, law,
+            detail, text, seed_of_round, algorithm_of_round);
     exit(1);
 }
 
@@ -77,7 +77,7 @@ static bool borrows(void)
 /* Rates that divide a second and rates that do not; a few units and many. */
 static struct weir_limit random_limit(void)
 {
-    static const weir_time periods[] = { 1,          1000,       WEIR_MILLISECOND, 7777777,           WEIR_SECOND / 3,
+    static const weir_time periods[] = { 1,           1000,        WEIR_MILLISECOND, 7777777,          WEIR_SECOND / 3,
                                          WEIR_SECOND, WEIR_SECOND, 60 * WEIR_SECOND, 13 * WEIR_SECOND, 86400 * WEIR_SECOND };
     struct weir_limit l = { .algorithm = algorithm_of_round, .count = one_in(4) ? between(1, 5) : between(1, 300) };
     l.period = periods[between(0, 9)] * (one_in(3) ? between(1, 9) : 1);
@@ -214,8 +214,8 @@ static void never_too_much(const struct key *k)
 
 static bool same_decision(const struct weir_decision *a, const struct weir_decision *b)
 {
-    return a->allowed == b->allowed && a->reason == b->reason && a->limit == b->limit && a->remaining == b->remaining && a->wait == b->wait &&
-           a->retry == b->retry && a->reset == b->reset;
+    return a->allowed == b->allowed && a->reason == b->reason && a->limit == b->limit && a->remaining == b->remaining &&
+           a->wait == b->wait && a->retry == b->retry && a->reset == b->reset;
 }
 
 static void check_decision(const struct key *k, const struct weir_ask *a, const struct weir_decision *d)
@@ -409,7 +409,8 @@ static void change_limit(struct key *k)
     if (is("token-bucket") && quiet && before.reset > 0) {
         int64_t kept = before.remaining < after.limit ? before.remaining : after.limit;
         LAW(after.remaining == kept, "a change keeps the tokens");
-    } else if ((is("gcra") || (is_window() && (before.remaining > 0 || is("fixed-window")) && changed.period == k->plan->limit.period)) && quiet && before.allowed) {
+    } else if ((is("gcra") || (is_window() && (before.remaining > 0 || is("fixed-window")) && changed.period == k->plan->limit.period)) &&
+               quiet && before.allowed) {
         LAW(after.remaining == (left < 0 ? 0 : left), "a change keeps what was used");
     }
     free(to);

@@ -17,8 +17,8 @@
 #include "table/table.h"
 
 #define WORKERS 4
-#define KEYS 64
-#define NOW (1000 * WEIR_SECOND)
+#define KEYS    64
+#define NOW     (1000 * WEIR_SECOND)
 
 /* ThreadSanitizer makes a 16-byte swap with a lock of its own, which other processes do not see: there, only threads use wide slots. */
 #if defined(__SANITIZE_THREAD__)
@@ -416,9 +416,15 @@ int main(int argc, char **argv)
         int64_t wanted;
         bool packs;
     } cases[] = {
-        { "gcra 100/100s", 100, true },          { "token-bucket 70/60s burst 120", 120, false }, { "token-bucket 10/1s burst 33", 33, true },
-        { "leaky-bucket 1/1s burst 50", 50, true }, { "fixed-window 90/7s", 90, false },          { "fixed-window 90/7s align=first", 90, false },
-        { "sliding-window 100/10s", 100, false }, { "sliding-log 60/3s", 60, false },              { "smooth 30/30s burst 40", 41, false },
+        { "gcra 100/100s", 100, true },
+        { "token-bucket 70/60s burst 120", 120, false },
+        { "token-bucket 10/1s burst 33", 33, true },
+        { "leaky-bucket 1/1s burst 50", 50, true },
+        { "fixed-window 90/7s", 90, false },
+        { "fixed-window 90/7s align=first", 90, false },
+        { "sliding-window 100/10s", 100, false },
+        { "sliding-log 60/3s", 60, false },
+        { "smooth 30/30s burst 40", 41, false },
         { "warm-up 10/1s", 1, false },
     };
     for (int round = 0; round < rounds; round++) {

@@ -139,9 +139,11 @@ static void test_more_than_exact_arithmetic_reaches_is_refused(void **state)
         weir_plan_destroy(plan);
         expect_refusal(&over, "too many at this rate");
         expect_refusal(&(struct weir_limit){ .algorithm = names[i], .count = INT64_MAX, .period = INT64_MAX - 1 }, "too many at this rate");
-        expect_refusal(&(struct weir_limit){ .algorithm = names[i], .count = 1, .period = 3600 * S, .burst = INT64_MAX }, "too many at this rate");
+        expect_refusal(&(struct weir_limit){ .algorithm = names[i], .count = 1, .period = 3600 * S, .burst = INT64_MAX },
+                       "too many at this rate");
     }
-    expect_refusal(&(struct weir_limit){ .algorithm = "leaky-bucket", .count = 1, .period = S, .queue = most / S + 1 }, "too many at this rate");
+    expect_refusal(&(struct weir_limit){ .algorithm = "leaky-bucket", .count = 1, .period = S, .queue = most / S + 1 },
+                   "too many at this rate");
 }
 
 static void test_the_text_of_an_error_says_what_would_fit(void **state)
@@ -234,9 +236,17 @@ static void test_division_is_exact(void **state)
 /* ---------------------------------------------------------------- bad asks ---- */
 
 static const char *const limits[] = {
-    "fixed-window 5/10s",     "fixed-window 5/10s align=first", "sliding-window 5/10s", "sliding-window 5/10s rule=loose",
-    "sliding-log 5/10s",      "leaky-bucket 5/10s",             "leaky-bucket 5/10s queue 4", "token-bucket 5/7s burst 6",
-    "gcra 5/10s",             "smooth 5/10s",                   "warm-up 5/10s",
+    "fixed-window 5/10s",
+    "fixed-window 5/10s align=first",
+    "sliding-window 5/10s",
+    "sliding-window 5/10s rule=loose",
+    "sliding-log 5/10s",
+    "leaky-bucket 5/10s",
+    "leaky-bucket 5/10s queue 4",
+    "token-bucket 5/7s burst 6",
+    "gcra 5/10s",
+    "smooth 5/10s",
+    "warm-up 5/10s",
 };
 
 static struct weir_plan *plan_of(const char *text)

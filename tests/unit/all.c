@@ -171,7 +171,8 @@ static void test_the_first_that_refused_is_named_and_the_longest_retry_told(void
         struct weir_limiter *a = limiter_of(table, "a", "gcra 5/5s"), *b = limiter_of(table, "b", "gcra 5/50s");
         struct weir_limiter *c = limiter_of(table, "c", "gcra 5/20s"), *free_one = limiter_of(table, "free", "gcra 500/1s");
         assert_true(take(a, "k", 5, NOW).allowed && take(b, "k", 5, NOW).allowed && take(c, "k", 5, NOW).allowed);
-        struct weir_item items[] = { item_of(free_one, "k", 1, NOW), item_of(a, "k", 1, NOW), item_of(b, "k", 1, NOW), item_of(c, "k", 2, NOW) };
+        struct weir_item items[] = { item_of(free_one, "k", 1, NOW), item_of(a, "k", 1, NOW), item_of(b, "k", 1, NOW),
+                                     item_of(c, "k", 2, NOW) };
         struct weir_decision d = take_all(items, 4);
         assert_false(d.allowed);
         assert_int_equal(d.item, 1);
@@ -212,7 +213,10 @@ static void test_an_item_too_big_is_never(void **state)
 static const struct {
     bool narrow;
     const char *limit;
-} kinds[] = { { false, "gcra 10/10s" }, { true, "gcra 10/10s" }, { false, "fixed-window 10/10s" }, { false, "sliding-log 10/10s" },
+} kinds[] = { { false, "gcra 10/10s" },
+              { true, "gcra 10/10s" },
+              { false, "fixed-window 10/10s" },
+              { false, "sliding-log 10/10s" },
               { true, "sliding-window 10/10s" } };
 
 static void test_one_key_several_times_costs_the_sum(void **state)
@@ -275,7 +279,8 @@ static void test_the_retry_of_one_key_several_times_is_exact(void **state)
                     fail_msg("%s: %d used, passes before its retry of %d ms", kinds[k].limit, (int)used, (int)(d.retry / WEIR_MILLISECOND));
                 now += d.retry;
                 if (!take_all_at(items, 3, now).allowed)
-                    fail_msg("%s: %d used, refused again after its retry of %d ms", kinds[k].limit, (int)used, (int)(d.retry / WEIR_MILLISECOND));
+                    fail_msg("%s: %d used, refused again after its retry of %d ms", kinds[k].limit, (int)used,
+                             (int)(d.retry / WEIR_MILLISECOND));
             }
             weir_table_destroy(table);
         }
@@ -482,7 +487,8 @@ static void test_items_follow_a_clock_that_steps_back(void **state)
         assert_false(d.allowed); /* nothing was given away */
         assert_true(d.retry <= 12 * S);
         if (!take_all_at(items, 2, then + d.retry).allowed)
-            fail_msg("%s, %s: locked out: refused at the time it was told to come back", kinds[k].limit, kinds[k].narrow ? "narrow" : "wide");
+            fail_msg("%s, %s: locked out: refused at the time it was told to come back", kinds[k].limit,
+                     kinds[k].narrow ? "narrow" : "wide");
         weir_table_destroy(table);
     }
 }

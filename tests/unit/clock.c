@@ -21,14 +21,14 @@ static void test_offset_never_goes_back(void **state)
     static const struct {
         weir_time latest, real, monotonic, now; /* now: the table's time that must come out */
     } rows[] = {
-        { 100 * S, 200 * S, 3 * S, 200 * S },             /* the usual reboot: some time has passed */
-        { 200 * S, 200 * S, 3 * S, 200 * S },             /* none has */
-        { 200 * S, 100 * S, 3 * S, 200 * S },             /* the real clock was set back meanwhile */
-        { 20 * YEAR, 0, 1, 20 * YEAR },                   /* a dead battery: 1970 again */
-        { 20 * YEAR, 250 * YEAR, 9 * S, 250 * YEAR },     /* far ahead */
-        { INT64_MAX, 20 * YEAR, 0, INT64_MAX },           /* a damaged file */
+        { 100 * S, 200 * S, 3 * S, 200 * S },         /* the usual reboot: some time has passed */
+        { 200 * S, 200 * S, 3 * S, 200 * S },         /* none has */
+        { 200 * S, 100 * S, 3 * S, 200 * S },         /* the real clock was set back meanwhile */
+        { 20 * YEAR, 0, 1, 20 * YEAR },               /* a dead battery: 1970 again */
+        { 20 * YEAR, 250 * YEAR, 9 * S, 250 * YEAR }, /* far ahead */
+        { INT64_MAX, 20 * YEAR, 0, INT64_MAX },       /* a damaged file */
         { 0, INT64_MAX, 0, INT64_MAX },
-        { 50 * S, 40 * S, 9 * YEAR, 50 * S },             /* up for longer than the table's time */
+        { 50 * S, 40 * S, 9 * YEAR, 50 * S }, /* up for longer than the table's time */
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)

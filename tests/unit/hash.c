@@ -260,9 +260,9 @@ static void check_spread(const char *family, size_t (*write)(char *, uint64_t))
     for (uint64_t i = 0; i < KEYS; i++) {
         struct weir__hash h = weir__hash_key(secrets, 5, (struct weir_key){ key, write(key, i) });
         tags[i] = h.tag;
-        high[h.place >> 52]++;                                /* chooses the group */
-        low[h.place & 255]++;                                 /* chooses the slot in it */
-        both[(h.place >> 58) << 6 | (h.place & 63)]++;        /* one tells nothing about the other */
+        high[h.place >> 52]++;                         /* chooses the group */
+        low[h.place & 255]++;                          /* chooses the slot in it */
+        both[(h.place >> 58) << 6 | (h.place & 63)]++; /* one tells nothing about the other */
         cross[(h.place >> 58) << 6 | (h.tag & 63)]++;
     }
     if (count_doubles(tags, KEYS) != 0)
@@ -323,9 +323,9 @@ static void test_salts_and_secrets_separate(void **state)
     for (size_t k = 0; k < 4; k++)
         for (uint64_t i = 0; i < OTHERS; i++) {
             struct weir__hash h[] = {
-                hash_with(1, i, keys[k], strlen(keys[k])),                   /* salts that differ by little */
+                hash_with(1, i, keys[k], strlen(keys[k])), /* salts that differ by little */
                 hash_with(1, random64(&seed), keys[k], strlen(keys[k])),
-                hash_with(100 + i, 0, keys[k], strlen(keys[k])),             /* other secrets */
+                hash_with(100 + i, 0, keys[k], strlen(keys[k])), /* other secrets */
             };
             for (size_t j = 0; j < 3; j++, n++) {
                 tags[n] = h[j].tag;

@@ -78,7 +78,8 @@ static void test_other_names_share_nothing(void **state)
 
 static void test_same_name_with_another_limit_is_refused_and_told(void **state)
 {
-    static const char *const others[] = { "gcra 300/1m burst 5", "gcra 301/1m", "gcra 300/2m", "token-bucket 300/1m", "sliding-log 300/1m" };
+    static const char *const others[] = { "gcra 300/1m burst 5", "gcra 301/1m", "gcra 300/2m", "token-bucket 300/1m",
+                                          "sliding-log 300/1m" };
     struct pair p = make_pair(false, 0);
     (void)state;
     limiter_of(p.one, "api", "gcra 300/1m");
@@ -299,7 +300,8 @@ static void test_several_changes_in_a_row_keep_what_was_used(void **state)
             /* Debt is rounded up to a part of a nanosecond at each change, and what is left down to a unit: one less at most. */
             int64_t got_b = left(b, "k", NOW), got_a = left(a, "k", NOW);
             if (got_b < most - 5 || got_b > most - 4 || got_a != got_b)
-                fail_msg("%s, %d changes: %d and %d left of %d after 4 were taken", algorithms[i], changes, (int)got_a, (int)got_b, (int)most);
+                fail_msg("%s, %d changes: %d and %d left of %d after 4 were taken", algorithms[i], changes, (int)got_a, (int)got_b,
+                         (int)most);
             leave(&p);
         }
 }
@@ -378,10 +380,11 @@ static void test_changes_that_cannot_be_are_refused_and_change_nothing(void **st
 
 static void test_narrow_refuses_limits_that_do_not_fit(void **state)
 {
-    static const char *const bad[] = { "3/1s",        "gcra 7/1s",    "leaky-bucket 300/1s",         "fixed-window 5/1s", "fixed-window 5/1s align=first",
-                                       "smooth 5/1s", "warm-up 5/1s", "leaky-bucket 10/1s queue 3" };
-    static const char *const good[] = { "5/1s", "gcra 300/60s", "leaky-bucket 10/1s burst 3", "sliding-log 3/1s",
-                                        "sliding-window 7/1s" };
+    static const char *const bad[] = {
+        "3/1s",        "gcra 7/1s",    "leaky-bucket 300/1s",       "fixed-window 5/1s", "fixed-window 5/1s align=first",
+        "smooth 5/1s", "warm-up 5/1s", "leaky-bucket 10/1s queue 3"
+    };
+    static const char *const good[] = { "5/1s", "gcra 300/60s", "leaky-bucket 10/1s burst 3", "sliding-log 3/1s", "sliding-window 7/1s" };
     struct weir_table *table = private_table(true, 100);
     (void)state;
     for (size_t i = 0; i < COUNT_OF(bad); i++)

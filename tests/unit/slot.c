@@ -52,8 +52,10 @@ static int count_known(const struct full *f, weir_time now, bool known[KEYS_MAX]
 
 static void test_asks_with_nothing_to_remember_take_no_slot(void **state)
 {
-    static const char *const limits[] = { "gcra 5/10s",           "token-bucket 5/10s burst 3", "leaky-bucket 5/10s",        "sliding-log 5/10s",
-                                          "sliding-window 5/10s", "fixed-window 5/10s",         "leaky-bucket 5/10s queue 3" };
+    static const char *const limits[] = {
+        "gcra 5/10s",           "token-bucket 5/10s burst 3", "leaky-bucket 5/10s",        "sliding-log 5/10s",
+        "sliding-window 5/10s", "fixed-window 5/10s",         "leaky-bucket 5/10s queue 3"
+    };
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < COUNT_OF(limits) - (narrow ? 2 : 0); i++) { /* the last two do not fit narrow slots */
@@ -264,7 +266,8 @@ static void test_a_key_driven_out_comes_back_fresh_and_whole(void **state)
 static void test_idle_is_told_by_the_limit_of_the_key(void **state)
 {
     struct weir_table *table = private_table(false, 1);
-    struct weir_limiter *window = limiter_of(table, "window", "fixed-window 1/10s align=first"), *meter = limiter_of(table, "meter", "gcra 1/10s");
+    struct weir_limiter *window = limiter_of(table, "window", "fixed-window 1/10s align=first"),
+                        *meter = limiter_of(table, "meter", "gcra 1/10s");
     weir_time now = NOW + 11 * S;
     (void)state;
     for (int i = 0; i < 2000; i++)

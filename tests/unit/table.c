@@ -286,18 +286,42 @@ static void test_sizes_that_lie_are_refused(void **state)
         struct weir__header h;
         read_at(path, 0, &h, sizeof h);
         switch (i) {
-        case 0: h.groups = 0; break;
-        case 1: h.groups++; break;
-        case 2: h.groups = UINT64_MAX; break;
-        case 3: h.slots_at += 64; break;
-        case 4: h.slab_at += 4096; break;
-        case 5: h.slab_at = UINT64_MAX; break;
-        case 6: h.slab_at = 4096, h.slab_bytes = h.bytes - 4096, h.groups = 1 << 20; break; /* a slab before the slots */
-        case 7: h.slab_bytes--; break;
-        case 8: h.slot_size = 64; break;
-        case 9: h.limiters = WEIR__LIMITERS_MAX + 1; break;
-        case 10: h.slab_used = h.slab_bytes + 1; break;
-        case 11: h.bytes += 4096; break;
+        case 0:
+            h.groups = 0;
+            break;
+        case 1:
+            h.groups++;
+            break;
+        case 2:
+            h.groups = UINT64_MAX;
+            break;
+        case 3:
+            h.slots_at += 64;
+            break;
+        case 4:
+            h.slab_at += 4096;
+            break;
+        case 5:
+            h.slab_at = UINT64_MAX;
+            break;
+        case 6:
+            h.slab_at = 4096, h.slab_bytes = h.bytes - 4096, h.groups = 1 << 20;
+            break; /* a slab before the slots */
+        case 7:
+            h.slab_bytes--;
+            break;
+        case 8:
+            h.slot_size = 64;
+            break;
+        case 9:
+            h.limiters = WEIR__LIMITERS_MAX + 1;
+            break;
+        case 10:
+            h.slab_used = h.slab_bytes + 1;
+            break;
+        case 11:
+            h.bytes += 4096;
+            break;
         }
         write_header(path, &h);
         struct weir_table *table = untouched;
@@ -354,7 +378,8 @@ static void test_two_tables_in_one_process_on_one_file_share_the_states(void **s
     const char *path = new_path();
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *one = table_with(&(struct weir_table_options){ .path = path, .keys = 100, .narrow = narrow }), *two = attach(path);
+        struct weir_table *one = table_with(&(struct weir_table_options){ .path = path, .keys = 100, .narrow = narrow }),
+                          *two = attach(path);
         struct weir_limiter *a = limiter_of(one, "l", "gcra 10/1h"), *b = limiter_of(two, "l", "gcra 10/1h");
         struct weir_limiter *large_a = limiter_of(one, "log", "sliding-log 10/1h"), *large_b = limiter_of(two, "log", "sliding-log 10/1h");
         assert_ptr_not_equal(one, two);
@@ -398,7 +423,7 @@ static void test_stats_count_keys_live_keys_and_limiters(void **state)
             take(small, key, 1 + i % 5, NOW); /* fresh again after 1 to 5 s */
             if (i < 20)
                 take(large, key, 1, NOW + i * S / 10); /* after 10 to 12 s */
-            take(small, key, 1, NOW); /* known already */
+            take(small, key, 1, NOW);                  /* known already */
         }
         assert_int_equal(stats_of(table, -1).keys, 70);
         assert_int_equal(stats_of(table, -1).live, -1);

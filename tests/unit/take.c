@@ -157,7 +157,10 @@ static struct reserved reserve_four(bool narrow, const char *limit)
 static const struct {
     bool narrow;
     const char *limit;
-} kinds[] = { { false, "gcra 10/100s" }, { true, "gcra 10/100s" }, { false, "fixed-window 10/100s" }, { false, "sliding-log 10/100s" },
+} kinds[] = { { false, "gcra 10/100s" },
+              { true, "gcra 10/100s" },
+              { false, "fixed-window 10/100s" },
+              { false, "sliding-log 10/100s" },
               { true, "sliding-window 10/100s" } };
 
 static void test_settle_gives_back_or_charges_the_difference(void **state)

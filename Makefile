@@ -15,13 +15,13 @@
 BUILD  = build
 PREFIX = /usr/local
 FUZZ_SECONDS = 60
-SETUP  = meson setup --prefix=$(PREFIX)
+SETUP  = meson setup '--prefix=$(PREFIX)'
 
 .PHONY: all run test check bench fuzz mutants pictures figures amalgamation install clean
 .DEFAULT_GOAL = all
 
 all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) --quiet
+	@ninja -C $(BUILD) --quiet >$(BUILD)/ninja.log || { cat $(BUILD)/ninja.log; false; }
 
 $(BUILD)/build.ninja:
 	@scripts/packages.sh build
@@ -61,7 +61,7 @@ amalgamation:
 	@scripts/amalgamation.py $(BUILD)/amalgamation
 
 install: all
-	@meson configure $(BUILD) --prefix=$(PREFIX)
+	@meson configure $(BUILD) '--prefix=$(PREFIX)'
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet
 
 clean:

@@ -26,6 +26,10 @@
  * untouched.  Deciding cannot: those functions return a bool.  A bug in the caller (a NULL where none may be) asserts.
  *
  * Threads: everything may be called from many threads at once, except create and destroy of one object against its own use.
+ * Processes: after fork (while no other thread is in here) a table with a path goes on being shared; a private one becomes two.
+ *
+ * An evicted key is a fresh key: what the promises say holds while the table has room for the keys that are not idle.  Watch
+ * weir_table_stats: evicted_early should stay 0.
  */
 #ifndef WEIR_H
 #define WEIR_H
@@ -90,7 +94,7 @@ struct weir_error {
 struct weir_limit {
     const char *algorithm; /* a name from weir_algorithms(); NULL: "token-bucket" */
     int64_t count;         /* this many ... */
-    weir_time period;      /* ... in this time */
+    weir_time period;      /* ... in this time, in ns: 60 * WEIR_SECOND */
     int64_t burst;         /* the most that can pass at one instant after a rest; 0: count (leaky-bucket with a queue: 1) */
     int64_t queue;         /* leaky-bucket: this many units may wait their turn; 0: a meter; WEIR_NO_QUEUE: a shaper where none may wait */
     int32_t buckets;       /* sliding-window: parts of the window; 0: 10 */
@@ -189,11 +193,12 @@ struct weir_table;
 struct weir_table_options {
     const char *path; /* a file, created if it is not there; in /dev/shm for memory only.  NULL: private to this process */
     int64_t keys;     /* room for this many keys; 0: 65536.  Costs 39 bytes a key, or 19.5 if narrow */
-    int64_t slab;     /* bytes for sliding-window and sliding-log states; 0: 16 MiB; only what is used takes memory */
+    int64_t slab;     /* bytes for sliding-window and sliding-log states: 4/3 of a state's size for each key of each such limiter;
+                         0: 128 a key, enough for one sliding window.  Only what is used takes memory */
     bool narrow;      /* 16-byte slots: half the memory, for gcra, token-bucket and leaky-bucket without a queue, at rates whose
                          period/count is a whole number of ns; nobody waits longer than a minute there, and a change of the limit
                          keeps the time that a key owes (docs/shm.md) */
-    unsigned mode;    /* permissions of a new file, less the umask; 0: 0600 */
+    unsigned mode;    /* permissions of a new file, whatever the umask; 0: 0600 */
 };
 
 /* Creates a table, or, if the path has one already, attaches to it (its own sizes stay). */
@@ -228,7 +233,8 @@ WEIR_API void weir_table_stats(const struct weir_table *table, weir_time now, st
 struct weir_limiter;
 
 /* Joins the limiter of that name if it has the same limit; WEIR_EXISTS if it has another (see weir_limiter_change).
- * `keys`, for sliding-window and sliding-log only: room for this many keys in the slab; 0: 1024. */
+ * `keys`, for sliding-window and sliding-log only: room for this many keys in the slab; 0: as many as the table is made for.  A name has 1 to
+ * 63 bytes; a table has at most 256 limiters, and they are never removed. */
 WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name, const struct weir_limit *limit,
                                  int64_t keys, struct weir_error *error);
 WEIR_API void weir_limiter_destroy(struct weir_limiter *limiter);
@@ -265,12 +271,13 @@ WEIR_API size_t weir_take_many(const struct weir_item *items, size_t n, struct w
 
 /* All or nothing: every item is taken, or none is, whatever other threads and processes do meanwhile.  When refused, decision.item names
  * the first that refused and decision.retry is the longest retry of all; when allowed, decision.item is the tightest (least remaining)
- * and decision.wait the longest wait.  The items must share one table, and there are at most WEIR_ALL_MAX of them. */
+ * and decision.wait the longest wait.  limit and remaining are the named item's, reset the longest.  Items on one key of one limiter count as one
+ * ask of their sum.  The items must share one table, and there are at most WEIR_ALL_MAX of them; none at all are granted. */
 #define WEIR_ALL_MAX 128
 WEIR_API bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision *decision);
 
-/* Reserve an estimate now, settle with the true cost when it is known.  A reservation that nobody settles within its lifetime expires: the
- * estimate stands as what was used, and nothing is left to clean up. */
+/* Reserve an estimate now, settle with the true cost when it is known.  A reservation that nobody settles within its lifetime, counted from
+ * its turn, expires: the estimate stands as what was used, and nothing is left to clean up. */
 struct weir_reservation {
     struct weir_limiter *limiter;
     struct weir_key key; /* points to the caller's bytes: they must live until settle */

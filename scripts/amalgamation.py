@@ -299,7 +299,7 @@ def main():
         sys.exit("usage: amalgamation.py OUTDIR")
     out = sys.argv[1]
     public = open(os.path.join(ROOT, "include/weir.h"), encoding="utf-8").read()
-    version = re.search(r'WEIR_VERSION "(.*?)"', public).group(1)
+    version = re.search(r'WEIR_VERSION\s+"(.*?)"', public).group(1)
     sources = [File(path, False) for path in lib_sources()]
     prefixes = [f.prefix for f in sources]
     for source in sources:

@@ -133,6 +133,8 @@ def tables(f):
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: figures.py FIGURES.TSV")
+    if not os.path.exists(sys.argv[1]):
+        sys.exit(f"figures: there is no {sys.argv[1]}; run make bench first")
     figures = read(sys.argv[1])
     plot(figures, os.path.join(TOP, "docs", "figures-keys.svg"))
     open(os.path.join(TOP, "docs", "figures.md"), "w").write(tables(figures))

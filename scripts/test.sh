@@ -15,7 +15,7 @@ run() {
     dir=build/test/$name
     [ -f "$dir/build.ninja" ] || meson setup "$dir" "$@" >/dev/null
     meson configure "$dir" -Dlong_tests=$long >/dev/null
-    ninja -C "$dir" --quiet
+    ninja -C "$dir" --quiet >"$dir/ninja.log" || { cat "$dir/ninja.log"; exit 1; }
     log=$dir/result.txt
     echo "== $name"
     meson test -C "$dir" --no-rebuild --print-errorlogs $suites 2>&1 | tee "$log" | grep -v '^ninja\|^$\|^Full log\|^Expected Fail\|^Unexpected\|^Skipped\|^Timeout' || true

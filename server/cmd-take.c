@@ -7,15 +7,16 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
+#include "algo/algo.h"
 #include "command.h"
 #include "options.h"
 #include "text.h"
 
 struct options {
-    const char *table, *limit, *algorithm, *name;
+    const char *table, *limit, *algorithm, *name, *mode;
     int64_t cost, keys;
     weir_time wait, now; /* now < 0: ask the table's clock */
     bool json, quiet;
@@ -30,6 +31,7 @@ struct options {
 #define NOW       "now", 0, WEIR__OPTION_TIME, offsetof(struct options, now), 0, "TIME", "the time of the ask, not the table's clock"
 #define JSON      "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, "answer with one JSON object"
 #define QUIET     "quiet", 'q', WEIR__OPTION_SWITCH, offsetof(struct options, quiet), 0, NULL, "answer with the exit code only"
+#define MODE      "mode", 0, WEIR__OPTION_TEXT, offsetof(struct options, mode), 0, "MODE", "permissions of a new table, as in 0660 (0600)"
 #define COST(min) "cost", 0, WEIR__OPTION_COUNT, offsetof(struct options, cost), min, "N"
 #define WAIT      "wait", 0, WEIR__OPTION_WAIT, offsetof(struct options, wait), 0, "TIME"
 
@@ -41,6 +43,7 @@ const struct weir__option weir__cmd_take_options[] = {
     { WAIT, "wait for them this long at most, or forever (0s); with --now, only say how long" },
     { NAME },
     { KEYS },
+    { MODE },
     { NOW },
     { JSON },
     { QUIET },
@@ -65,9 +68,12 @@ const struct weir__option weir__cmd_give_options[] = {
     { TABLE }, { LIMIT }, { ALGORITHM }, { COST(1), "units to give back (1)" }, { NAME }, { KEYS }, { NOW }, { JSON }, { QUIET }, { 0 },
 };
 
+struct verb;
+
 /* Everything one run of the command holds. */
 struct call {
     const char *command;
+    const struct verb *verb;
     struct options o;
     struct weir_limit limit;
     int64_t slab;      /* bytes, of a new table */
@@ -79,6 +85,7 @@ struct call {
 struct verb {
     bool (*decide)(struct call *c, const struct weir_ask *ask, struct weir_decision *d);
     void (*say)(const struct call *c, const struct weir_decision *d);
+    bool takes; /* and so may make a table, and change a limit */
 };
 
 /* ----------------------------------------------------------- the limit ---- */
@@ -140,6 +147,7 @@ static bool read_limit(struct call *c)
         return false;
     }
     size_slab(c, weir_plan_state_size(plan));
+    c->limit = weir__plan_limit_named(plan); /* limits that are the same get the same name */
     weir_plan_destroy(plan);
     return true;
 }
@@ -176,6 +184,8 @@ static int open_or_change(struct call *c, const char *name, struct weir_error *e
 
     if (code != WEIR_EXISTS || !find_limiter(c, name, &info))
         return code;
+    if (!c->verb->takes)
+        return weir__fail(error, WEIR_INVALID, "limiter '%s' is %s; only weir take changes a limit: leave --limit out", name, info.limit);
     code = join_limiter(c, &info, error);
     return code == WEIR_OK ? weir_limiter_change(c->limiter, &c->limit, time_of(c), error) : code;
 }
@@ -213,11 +223,25 @@ static int open_limiter(struct call *c, struct weir_error *error)
     return code;
 }
 
+static int read_mode(const struct call *c, unsigned *mode, struct weir_error *error)
+{
+    char *end = NULL;
+    unsigned long value = c->o.mode ? strtoul(c->o.mode, &end, 8) : 0;
+
+    if (c->o.mode && (*c->o.mode < '0' || *c->o.mode > '7' || *end || value == 0 || value > 0777))
+        return weir__fail(error, WEIR_INVALID, "--mode: '%s' is not an octal number such as 0660", c->o.mode);
+    *mode = (unsigned)value;
+    return WEIR_OK;
+}
+
 static int open_table(struct call *c, struct weir_error *error)
 {
     struct weir_table_options options = { .path = c->o.table, .keys = c->o.keys, .slab = c->slab };
+    int code = read_mode(c, &options.mode, error);
 
-    return c->o.limit ? weir_table_create(&c->table, &options, error) : weir_table_attach(&c->table, c->o.table, error);
+    if (code != WEIR_OK)
+        return code;
+    return c->verb->takes && c->o.limit ? weir_table_create(&c->table, &options, error) : weir_table_attach(&c->table, c->o.table, error);
 }
 
 static bool open_all(struct call *c)
@@ -230,7 +254,7 @@ static bool open_all(struct call *c)
     }
     int code = open_limiter(c, &error);
     if (code != WEIR_OK)
-        weir__complain(c->command, "%s%s", error.text, code == WEIR_NO_MEMORY ? ", or ask for fewer with --keys" : "");
+        weir__complain(c->command, "%s", error.text);
     return code == WEIR_OK;
 }
 
@@ -329,16 +353,18 @@ static void say_json(const struct weir_decision *d)
     printf(",\"reset_ns\":%" PRId64 "}\n", d->reset);
 }
 
-static int ask_and_say(struct call *c, const struct verb *verb, const char *key)
+static int ask_and_say(struct call *c, const char *key)
 {
     struct weir_decision d = { 0 };
     struct weir_ask ask = { .key = { key, strlen(key) }, .cost = c->o.cost, .wait_max = c->o.wait, .now = time_of(c) };
-    bool allowed = verb->decide(c, &ask, &d);
+    bool allowed = c->verb->decide(c, &ask, &d);
 
+    if (c->o.quiet)
+        return allowed ? WEIR__EXIT_OK : WEIR__EXIT_NO;
     if (c->o.json)
         say_json(&d);
-    else if (!c->o.quiet)
-        verb->say(c, &d);
+    else
+        c->verb->say(c, &d);
     return allowed ? WEIR__EXIT_OK : WEIR__EXIT_NO;
 }
 
@@ -361,7 +387,7 @@ static bool check_words(const struct call *c, const struct weir__command *self, 
 
 static int run(const struct weir__command *self, int argc, char **argv, const struct verb *verb)
 {
-    struct call c = { .command = self->name, .o = { .cost = 1, .now = -1 } };
+    struct call c = { .command = self->name, .verb = verb, .o = { .cost = 1, .now = -1 } };
     int keys;
     int code = weir__options_parse(self, argc, argv, &c.o, &keys);
 
@@ -369,22 +395,22 @@ static int run(const struct weir__command *self, int argc, char **argv, const st
         return code;
     if (!check_words(&c, self, keys) || (c.o.limit && !read_limit(&c)))
         return WEIR__EXIT_WRONG;
-    code = open_all(&c) ? ask_and_say(&c, verb, argv[0]) : WEIR__EXIT_WRONG;
+    code = open_all(&c) ? ask_and_say(&c, argv[0]) : WEIR__EXIT_WRONG;
     close_all(&c);
     return code;
 }
 
 int weir__cmd_take(const struct weir__command *self, int argc, char **argv)
 {
-    return run(self, argc, argv, &(struct verb){ take, say_take });
+    return run(self, argc, argv, &(struct verb){ take, say_take, true });
 }
 
 int weir__cmd_peek(const struct weir__command *self, int argc, char **argv)
 {
-    return run(self, argc, argv, &(struct verb){ peek, say_peek });
+    return run(self, argc, argv, &(struct verb){ peek, say_peek, false });
 }
 
 int weir__cmd_give(const struct weir__command *self, int argc, char **argv)
 {
-    return run(self, argc, argv, &(struct verb){ give, say_give });
+    return run(self, argc, argv, &(struct verb){ give, say_give, false });
 }

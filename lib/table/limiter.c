@@ -11,8 +11,6 @@
 
 #include "table/table.h"
 
-#define LARGE_KEYS_DEFAULT 1024
-
 /* ------------------------------------------------ limits as numbers ---- */
 
 static struct weir__limit_record to_numbers(const struct weir_limit *l, weir_time since)
@@ -220,11 +218,14 @@ static int carve(struct weir_table *table, const struct weir_plan *plan, uint64_
     struct weir__header *h = table->header;
     uint64_t stride = stride_for(plan), left = h->slab_bytes - h->slab_used;
     uint64_t most = groups_in(left, stride);
-    if (groups > most)
+    if (groups > most) {
+        weir__u128 needed = ((weir__u128)groups * WEIR__LARGE_GROUP + 1) * stride + h->slab_used;
         return weir__fail(error, WEIR_NO_MEMORY,
-                          "a key of this limit takes %" PRIu64 " bytes and some room, and the table's slab has room for %" PRIu64
-                          " more keys, not %" PRIu64 "; make the table with a larger slab",
-                          stride, most * WEIR__LARGE_KEYS_PER_GROUP, groups * WEIR__LARGE_KEYS_PER_GROUP);
+                          "%" PRIu64 " keys of this limit need a slab of %" PRIu64 " bytes, and the table was made with %" PRIu64
+                          ", which has room for %" PRIu64 " more",
+                          groups * WEIR__LARGE_KEYS_PER_GROUP, needed > UINT64_MAX ? UINT64_MAX : (uint64_t)needed, h->slab_bytes,
+                          most * WEIR__LARGE_KEYS_PER_GROUP);
+    }
     uint64_t bytes = (groups * WEIR__LARGE_GROUP + 1) * stride;
     *at = h->slab_at + h->slab_used;
     int code = weir__table_commit(table, *at, bytes, error);
@@ -242,8 +243,8 @@ static int write_record(struct weir_table *table, uint32_t id, const char *name,
     if (weir__random_fill(&r->salt, sizeof r->salt) != 0)
         return weir__fail_errno(error, "cannot get random bytes for", name);
     if (plan->state_size > WEIR__STATE_SMALL) {
-        int64_t wanted = keys > 0 ? keys : LARGE_KEYS_DEFAULT;
-        uint64_t groups = ((uint64_t)wanted + WEIR__LARGE_KEYS_PER_GROUP - 1) / WEIR__LARGE_KEYS_PER_GROUP, at;
+        uint64_t wanted = keys > 0 ? (uint64_t)keys : table->groups * WEIR__KEYS_PER_GROUP;
+        uint64_t groups = (wanted + WEIR__LARGE_KEYS_PER_GROUP - 1) / WEIR__LARGE_KEYS_PER_GROUP, at;
         int code = carve(table, plan, groups, &at, error);
         if (code)
             return code;

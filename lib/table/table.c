@@ -18,7 +18,9 @@
 
 #define KEYS_DEFAULT    65536
 #define KEYS_MAX        ((int64_t)1 << 40)
-#define SLAB_DEFAULT    ((int64_t)16 << 20)
+#define SLAB_MAX        ((int64_t)1 << 40)
+#define SLAB_LEAST      ((int64_t)16 << 20)
+#define SLAB_PER_KEY    128 /* a sliding window of 10 buckets, and some room */
 #define HUGE_PAGES_FROM ((size_t)4 << 20)
 
 /* ------------------------------------------------------------- sizes ---- */
@@ -34,10 +36,12 @@ static uint64_t page_up(uint64_t n)
 
 static int choose_sizes(const struct weir_table_options *o, struct sizes *out, struct weir_error *error)
 {
-    int64_t keys = o->keys ? o->keys : KEYS_DEFAULT, slab = o->slab ? o->slab : SLAB_DEFAULT;
+    int64_t keys = o->keys ? o->keys : KEYS_DEFAULT, slab = o->slab;
     if (keys < 1 || keys > KEYS_MAX)
         return weir__fail(error, WEIR_INVALID, "keys must be from 1 to 2^40, and is %" PRId64, keys);
-    if (slab < 0 || slab > KEYS_MAX)
+    if (slab == 0)
+        slab = keys < SLAB_LEAST / SLAB_PER_KEY ? SLAB_LEAST : keys < SLAB_MAX / SLAB_PER_KEY ? keys * SLAB_PER_KEY : SLAB_MAX;
+    if (slab < 0 || slab > SLAB_MAX)
         return weir__fail(error, WEIR_INVALID, "slab must be from 1 to 2^40 bytes, and is %" PRId64, slab);
     out->groups = ((uint64_t)keys + WEIR__KEYS_PER_GROUP - 1) / WEIR__KEYS_PER_GROUP;
     out->slot_size = o->narrow ? sizeof(struct weir__narrow) : sizeof(struct weir__wide);
@@ -246,7 +250,12 @@ static int open_or_make(const char *path, const struct weir_table_options *optio
 {
     int fd = open(path, O_RDWR | O_CLOEXEC);
     *made = fd < 0 && errno == ENOENT && options != NULL;
-    return *made ? open(path, O_RDWR | O_CLOEXEC | O_CREAT, options->mode ? options->mode : 0600) : fd;
+    if (!*made)
+        return fd;
+    fd = open(path, O_RDWR | O_CLOEXEC | O_CREAT, 0600);
+    if (fd >= 0 && options->mode != 0)
+        (void)fchmod(fd, options->mode); /* what was asked for, whatever the umask; if it is not ours, it has its mode already */
+    return fd;
 }
 
 static int open_file(struct weir_table *table, const char *path, const struct weir_table_options *options, struct weir_error *error)

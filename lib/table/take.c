@@ -199,17 +199,23 @@ bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask, struct 
 
 #define BATCH 16 /* enough misses under way to fill the memory's queue */
 
-/* Where in its first line the key is, if an ask as plain as this can be decided right there; else NULL. */
-static inline struct weir__narrow *find_plain(const struct weir_item *item, struct weir__home home)
+/* Where in its first line the key is; NULL if it is not there, or not that simple. */
+static inline struct weir__narrow *find_near(const struct weir_limiter *limiter, struct weir__home home)
 {
-    if (item->limiter->kind != WEIR__NARROW || (item->ask.cost | item->ask.now) < 0 || item->ask.wait_max != 0)
+    if (limiter->kind != WEIR__NARROW)
         return NULL;
-    struct weir__narrow *slot = weir__narrow_in(weir__narrow_at(item->limiter->table, home.group, home.first), home.tag);
+    struct weir__narrow *slot = weir__narrow_in(weir__narrow_at(limiter->table, home.group, home.first), home.tag);
     return weir__load(&slot->tag) == home.tag ? slot : NULL;
 }
 
+/* An ask that try_narrow can take as it is. */
+static inline bool is_plain(const struct weir_ask *ask)
+{
+    return (ask->cost | ask->now) >= 0 && ask->wait_max == 0;
+}
+
 /* Ask for every key's line; look where in it the key is, and if it is not, ask for the next line; decide on those that were found, and
- * then, when the next lines have come, on the others. */
+ * then, when the next lines have come, on the others.  The asks on one key go the same way, and so stay in order. */
 static size_t take_batch(const struct weir_item *items, size_t n, struct weir_decision *decisions)
 {
     struct weir__home homes[BATCH];
@@ -220,13 +226,14 @@ static size_t take_batch(const struct weir_item *items, size_t n, struct weir_de
         __builtin_prefetch(weir__slot_line(items[i].limiter, homes[i], 0), 1);
     }
     for (size_t i = 0; i < n; i++) {
-        slots[i] = find_plain(&items[i], homes[i]);
+        slots[i] = find_near(items[i].limiter, homes[i]);
         if (slots[i] == NULL)
             __builtin_prefetch(weir__slot_line(items[i].limiter, homes[i], 1), 1);
     }
     for (size_t i = 0; i < n; i++)
-        if (slots[i] != NULL && !try_narrow(items[i].limiter, homes[i], slots[i], &items[i].ask, true, &decisions[i]))
-            slots[i] = NULL;
+        if (slots[i] != NULL &&
+            !(is_plain(&items[i].ask) && try_narrow(items[i].limiter, homes[i], slots[i], &items[i].ask, true, &decisions[i])))
+            weir__decide(items[i].limiter, homes[i], &items[i].ask, true, &decisions[i]);
     for (size_t i = 0; i < n; i++) {
         if (slots[i] == NULL)
             weir__decide(items[i].limiter, homes[i], &items[i].ask, true, &decisions[i]);
@@ -283,8 +290,10 @@ bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask, weir
     weir_time now = ask->now < 0 ? 0 : ask->now;
     bool granted = weir_take(limiter, ask, decision);
     *out = (struct weir_reservation){ .limiter = limiter, .key = ask->key, .cost = ask->cost };
-    if (granted)
-        out->expires = lifetime > INT64_MAX - now ? INT64_MAX : now + lifetime;
+    if (granted) {
+        weir_time turn = decision->wait > INT64_MAX - now ? INT64_MAX : now + decision->wait;
+        out->expires = lifetime > INT64_MAX - turn ? INT64_MAX : turn + lifetime;
+    }
     return granted;
 }
 

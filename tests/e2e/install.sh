@@ -48,7 +48,7 @@ config() {
     pkg-config --define-variable=prefix="$prefix" "$@" weir
 }
 libdir=$(config --variable=libdir)
-version=$(sed -n 's/^#define WEIR_VERSION "\(.*\)"/\1/p' "$root/include/weir.h")
+version=$(sed -n 's/^#define WEIR_VERSION  *"\(.*\)"/\1/p' "$root/include/weir.h")
 
 needs() { # needs PROGRAM -- the Weir libraries that it loads
     readelf -d "$1" | sed -n 's/.*NEEDED.*\[\(libweir.*\)\]/\1/p'

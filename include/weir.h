@@ -215,8 +215,10 @@ WEIR_API void weir_table_destroy(struct weir_table *table);
 WEIR_API weir_time weir_table_now(const struct weir_table *table);
 
 struct weir_table_stats {
-    int64_t slots; /* places for keys */
-    int64_t keys;  /* places in use, idle keys among them */
+    int64_t slots;       /* places for keys */
+    int64_t keys;        /* places in use, idle keys among them */
+    int64_t large_slots; /* the same for sliding-window and sliding-log */
+    int64_t large_keys;
     int64_t live;  /* of these, keys that are not as good as fresh; -1 unless asked for */
     int64_t bytes; /* of the whole region */
     int64_t limiters;
@@ -242,11 +244,12 @@ WEIR_API void weir_limiter_destroy(struct weir_limiter *limiter);
 /* The limit changes for all processes at `now`; every key keeps what it has used.  The algorithm must stay the same. */
 WEIR_API int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *limit, weir_time now, struct weir_error *error);
 
-/* The i-th limiter of a table, for listings; false when there is none.  The texts are copied. */
+/* The i-th limiter of a table, for listings; false when there is none.  The texts are copied; the limit of one whose record makes no sense
+ * is "damaged". */
 struct weir_limiter_info {
     char name[64];
     char limit[128];
-    int64_t changes;
+    int64_t changes; /* of its limit, since it was made */
 };
 WEIR_API bool weir_table_limiter(const struct weir_table *table, int64_t i, struct weir_limiter_info *out);
 
@@ -272,8 +275,8 @@ WEIR_API size_t weir_take_many(const struct weir_item *items, size_t n, struct w
 /* All or nothing: every item is taken, or none is, whatever other threads and processes do meanwhile.  When refused, decision.item names
  * the first that refused and decision.retry is the longest retry of all; when allowed, decision.item is the tightest (least remaining)
  * and decision.wait the longest wait.  limit and remaining are the named item's, reset the longest.  Items on one key of one limiter count as one
- * ask of their sum.  The items must share one table, and there are at most WEIR_ALL_MAX of them; none at all are granted. */
-#define WEIR_ALL_MAX 128
+ * ask of their sum, with the shortest wait_max and the latest now.  The items must share one table, and there are at most WEIR_ALL_MAX of them; none at all are granted. */
+#define WEIR_ALL_MAX 64
 WEIR_API bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision *decision);
 
 /* Reserve an estimate now, settle with the true cost when it is known.  A reservation that nobody settles within its lifetime, counted from

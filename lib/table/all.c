@@ -1,7 +1,7 @@
 /* all.c -- several limits at once: every item is taken, or none is.
  *
  *     1. Items on one key of one limiter become one ask of what they cost together.
- *     2. Look at each without touching anything.  If one refuses, that is the answer, and nothing was written.
+ *     2. Look at each without touching anything.  If one refuses, that is the answer, and nothing was taken.
  *     3. Take the desks of all groups involved, in ascending order, so that two such calls cannot wait for each other.
  *     4. Find each key's slot, and pin it: whoever decides on one of these keys meanwhile waits at the desk.
  *     5. Run the steps on copies.  If all grant, write the copies; else lift the pins.
@@ -44,24 +44,30 @@ static void merge(struct weir_decision *all, const struct weir_decision *d, size
     all->reset = reset;
 }
 
+/* One more item for a key that is asked already: the costs add up, the least patient decides how long, the latest moment counts. */
+static void add_item(struct weir_ask *together, const struct weir_ask *more)
+{
+    if (more->cost < 0 || together->cost < 0)
+        together->cost = -1; /* a mistake stays one */
+    else
+        together->cost = more->cost > INT64_MAX - together->cost ? INT64_MAX : together->cost + more->cost;
+    together->wait_max = more->wait_max < together->wait_max ? more->wait_max : together->wait_max;
+    together->now = more->now > together->now ? more->now : together->now;
+}
+
 /* The items as parts; returns how many. */
 static size_t join(const struct weir_item *items, size_t n, struct part *parts)
 {
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
-        struct part new = {
-            .limiter = items[i].limiter, .home = weir__home_of(items[i].limiter, items[i].ask.key), .ask = items[i].ask, .item = i
-        };
+        struct weir__home home = weir__home_of(items[i].limiter, items[i].ask.key);
         size_t p = 0;
-        while (p < count && !(parts[p].limiter == new.limiter &&parts[p].home.tag == new.home.tag))
+        while (p < count && (parts[p].limiter != items[i].limiter || parts[p].home.tag != home.tag))
             p++;
-        struct weir_ask *together = &parts[p].ask;
-        if (p == count)
-            parts[count++] = new;
-        else if (new.ask.cost < 0 || together->cost < 0)
-            together->cost = -1; /* a mistake stays one */
+        if (p < count)
+            add_item(&parts[p].ask, &items[i].ask);
         else
-            together->cost = new.ask.cost > INT64_MAX - together->cost ? INT64_MAX : together->cost + new.ask.cost;
+            parts[count++] = (struct part){ .limiter = items[i].limiter, .home = home, .ask = items[i].ask, .item = i };
     }
     return count;
 }
@@ -109,26 +115,25 @@ _Static_assert(WEIR__DESKS <= 64, "a set of desks is a word");
 
 /* ------------------------------------------------------------- slots ---- */
 
-/* Finds and pins the slots.  False if a key's whole window is in use by this very call. */
-static bool gather(struct part *parts, size_t n)
+/* Finds and pins the slots.  There is always one to be had: a key has more slots within reach than a call has items. */
+static void gather(struct part *parts, size_t n)
 {
     void *mine[WEIR_ALL_MAX];
     for (size_t i = 0; i < n; i++) {
         struct part *p = &parts[i];
+        bool large = p->limiter->kind == WEIR__LARGE;
         mine[i] = NULL;
         if (p->ask.cost == 0)
             continue;
         p->era = weir__limiter_era(p->limiter);
-        bool large = p->limiter->kind == WEIR__LARGE;
         mine[i] = p->slot = large ? (void *)weir__large_claim_locked(p->limiter, p->home, p->ask.now, mine, i)
                                   : weir__slot_claim_locked(p->limiter, p->home, p->ask.now, mine, i);
-        if (p->slot == NULL)
-            return false;
         if (!large)
             weir__slot_open_locked(p->limiter, p->era, p->slot, p->ask.now, p->state);
     }
-    return true;
 }
+
+_Static_assert(WEIR_ALL_MAX <= WEIR__LARGE_GROUP && WEIR_ALL_MAX <= WEIR__WINDOW_SLOTS, "a slot for every item, wherever their keys lie");
 
 /* Lifts the pins, writing the copies if the items were granted. */
 static void release(struct part *parts, size_t n, bool granted)
@@ -187,10 +192,9 @@ bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision
         return false;
     uint64_t desks = desks_of(parts, count);
     lock_desks(table, desks);
-    bool granted = gather(parts, count) && run_steps(parts, count, decision);
+    gather(parts, count);
+    bool granted = run_steps(parts, count, decision);
     release(parts, count, granted);
     unlock_desks(table, desks);
-    if (!granted && decision->allowed) /* more keys of one window than it has slots: there is no room to remember them all */
-        weir__refuse(decision, WEIR_NEVER);
     return granted;
 }

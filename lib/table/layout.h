@@ -57,6 +57,7 @@ struct weir__header {
 
     _Alignas(WEIR__LINE) int64_t keys; /* slots in use */
     int64_t evicted_idle, evicted_early, recovered;
+    int64_t large_keys; /* large slots in use */
 };
 
 struct weir__desk {

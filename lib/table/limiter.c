@@ -4,7 +4,6 @@
  * worst set an odd limit.  A change writes the next of eight places and then the version, which is all that deciding threads look at.  Small
  * states are brought over one by one as they are next used; large ones all at once, at their desks.
  */
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +96,8 @@ static struct weir__era *compile_era(const struct weir_table *table, uint32_t id
     const struct weir__limiter_record *r = record_at(table, id);
     struct weir__limit_record numbers;
     load_numbers(&numbers, &r->past[version % WEIR__PAST]);
-    if (r->algorithm >= algorithms())
+    bool overwritten = __atomic_load_n(&r->version, __ATOMIC_ACQUIRE) - version >= WEIR__PAST - 1; /* or about to be */
+    if (overwritten || r->algorithm >= algorithms())
         return NULL;
     struct weir_limit limit = from_numbers(r->algorithm, &numbers);
     struct weir__era *era = calloc(1, sizeof *era);
@@ -139,7 +139,7 @@ const struct weir__era *weir__limiter_renew(struct weir_limiter *limiter)
     pthread_mutex_lock(&limiter->table->mutex);
     uint32_t target = __atomic_load_n(&limiter->record->version, __ATOMIC_ACQUIRE), known = (uint32_t)limiter->era->owner;
     if (target != known)
-        add_eras(limiter, target - known >= WEIR__PAST ? target - (WEIR__PAST - 1) : known + 1, target);
+        add_eras(limiter, target - known >= WEIR__PAST - 1 ? target - (WEIR__PAST - 2) : known + 1, target);
     const struct weir__era *era = limiter->era;
     pthread_mutex_unlock(&limiter->table->mutex);
     return era;
@@ -175,7 +175,7 @@ static struct weir_limiter *open_limiter(struct weir_table *table, uint32_t id)
         return NULL;
     *limiter = (struct weir_limiter){ .table = table, .record = r, .salt = r->salt, .id = id };
     uint32_t version = __atomic_load_n(&r->version, __ATOMIC_ACQUIRE);
-    add_eras(limiter, version < WEIR__PAST ? 0 : version - (WEIR__PAST - 1), version);
+    add_eras(limiter, version < WEIR__PAST - 1 ? 0 : version - (WEIR__PAST - 2), version);
     if (limiter->era == NULL) {
         free(limiter);
         return NULL;
@@ -405,14 +405,16 @@ int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *l
 
 bool weir_table_limiter(const struct weir_table *table, int64_t i, struct weir_limiter_info *out)
 {
-    struct weir_limiter *limiter = i < 0 || i >= WEIR__LIMITERS_MAX ? NULL : weir__limiter_by_id((struct weir_table *)table, (uint32_t)i);
-    if (limiter == NULL)
+    if (i < 0 || i >= WEIR__LIMITERS_MAX || (uint64_t)i >= __atomic_load_n(&table->header->limiters, __ATOMIC_ACQUIRE))
         return false;
-    const struct weir__era *era = weir__limiter_era(limiter);
-    memcpy(out->name, limiter->record->name, sizeof out->name);
-    out->name[sizeof out->name - 1] = '\0';
-    struct weir_limit named = weir__plan_limit_named(&era->plan);
-    weir_limit_print(out->limit, sizeof out->limit, &named);
-    out->changes = (int64_t)(uint32_t)era->owner;
+    *out = (struct weir_limiter_info){ .limit = "damaged" };
+    memcpy(out->name, record_at(table, (uint64_t)i)->name, sizeof out->name - 1);
+    struct weir_limiter *limiter = weir__limiter_by_id((struct weir_table *)table, (uint32_t)i);
+    if (limiter != NULL) {
+        const struct weir__era *era = weir__limiter_era(limiter);
+        struct weir_limit named = weir__plan_limit_named(&era->plan);
+        weir_limit_print(out->limit, sizeof out->limit, &named);
+        out->changes = (int64_t)(uint32_t)era->owner;
+    }
     return true;
 }

@@ -275,7 +275,7 @@ struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, struc
     for (uint64_t i = 0; i < WEIR__LARGE_GROUP; i++) {
         struct weir__large *slot = large_at(limiter, home.group, home.first + i);
         if (slot->tag == 0)
-            weir__count(&limiter->table->header->keys, 1);
+            weir__count(&limiter->table->header->large_keys, 1);
         if (slot->tag == 0 || slot->tag == home.tag) {
             slot->tag = home.tag;
             return slot;

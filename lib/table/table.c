@@ -3,7 +3,6 @@
  * A file is locked (flock) shared by everybody who is attached.  Whoever gets it alone knows that nobody else is there: only then is a new
  * table laid out, and the desks of an old one made anew, so that a lock held when the host went down holds nobody up.
  */
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -345,12 +344,24 @@ static int64_t count_live(struct weir_table *table, weir_time now)
     return live;
 }
 
+static int64_t count_large_slots(struct weir_table *table)
+{
+    int64_t slots = 0;
+    for (uint32_t id = 0; id < WEIR__LIMITERS_MAX; id++) {
+        struct weir_limiter *limiter = weir__limiter_by_id(table, id);
+        slots += limiter == NULL ? 0 : (int64_t)limiter->record->large_groups * WEIR__LARGE_GROUP;
+    }
+    return slots;
+}
+
 void weir_table_stats(const struct weir_table *table, weir_time now, struct weir_table_stats *out)
 {
     const struct weir__header *h = table->header;
     *out = (struct weir_table_stats){
         .slots = (int64_t)(table->groups * WEIR__GROUP_SLOTS),
         .keys = __atomic_load_n(&h->keys, __ATOMIC_RELAXED),
+        .large_slots = count_large_slots((struct weir_table *)table),
+        .large_keys = __atomic_load_n(&h->large_keys, __ATOMIC_RELAXED),
         .live = now < 0 ? -1 : count_live((struct weir_table *)table, now),
         .bytes = (int64_t)table->bytes,
         .limiters = (int64_t)__atomic_load_n(&h->limiters, __ATOMIC_RELAXED),

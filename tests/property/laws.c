@@ -3,7 +3,8 @@
  *     laws SEED ROUNDS    prints the seed on a failure, so that it can be run again
  *
  * Each round makes a random limit of one algorithm and plays a few hundred random asks on one key: small and large costs, with and without
- * waiting, time that stands still, crawls, jumps, and sometimes steps back; gives and changes of the limit in between.  The laws:
+ * waiting, time that stands still, crawls and jumps, asks that were overtaken; and, on copies of the key, steps back of the clock, gives and
+ * changes of the limit.  The laws:
  *
  *     zero is fresh         a state of zeros answers as a key that has used nothing
  *     no changes nothing    a refusal leaves every byte as it was; a look does always
@@ -117,10 +118,10 @@ struct key {
     struct weir_plan *plan;
     size_t size;
     unsigned char *state, *copy;
-    weir_time now, latest;
+    weir_time now, latest; /* of all asks */
+    weir_time seen;        /* the latest that the state had to remember */
     struct grant grants[GRANTS_MAX]; /* at the moments of use */
     int granted;
-    bool tampered; /* gave back, or changed, or stepped: bounds no longer apply to the history */
 };
 
 static void key_open(struct key *k)
@@ -134,8 +135,8 @@ static void key_open(struct key *k)
     k->copy = calloc(1, k->size);
     k->now = one_in(3) ? 0 : one_in(2) ? between(0, 1000 * WEIR_SECOND) : between(0, (int64_t)1 << 61);
     k->latest = k->now;
+    k->seen = 0;
     k->granted = 0;
-    k->tampered = false;
 }
 
 static void key_close(struct key *k)
@@ -173,7 +174,7 @@ static void move_time(struct key *k)
 
 static void remember(struct key *k, const struct weir_ask *a, const struct weir_decision *d)
 {
-    weir_time base = a->now > k->latest ? a->now : k->latest;
+    weir_time base = a->now > k->seen ? a->now : k->seen;
     if (k->granted == GRANTS_MAX || a->cost == 0)
         return;
     k->grants[k->granted++] = (struct grant){ base + d->wait, a->cost };
@@ -235,7 +236,7 @@ static bool passes_later(struct key *k, const struct weir_ask *a, weir_time afte
 {
     struct weir_ask again = *a;
     struct weir_decision d;
-    again.now = (a->now > k->latest ? a->now : k->latest) + after;
+    again.now = (a->now > k->seen ? a->now : k->seen) + after;
     memcpy(k->copy, k->state, k->size);
     return weir_step(k->plan, k->copy, &again, &d);
 }
@@ -269,10 +270,10 @@ static void idle_is_fresh(struct key *k)
 
 static void reset_is_idle(struct key *k, const struct weir_ask *a, const struct weir_decision *d)
 {
-    weir_time now = a->now > k->latest ? a->now : k->latest, idle = weir_step_idle_at(k->plan, k->state);
-    if (idle == INT64_MAX || k->tampered)
+    weir_time now = a->now > k->seen ? a->now : k->seen, idle = weir_step_idle_at(k->plan, k->state);
+    if (idle == INT64_MAX || a->cost == 0)
         return;
-    LAW(d->reset == (idle > now ? idle - now : 0) || (a->cost == 0 && d->reset >= 0) || (a->now < now), "reset is the time to idle_at");
+    LAW(d->reset == (idle > now ? idle - now : 0), "reset is the time to idle_at");
 }
 
 static void take_once(struct key *k, const struct weir_ask *a)
@@ -287,6 +288,7 @@ static void take_once(struct key *k, const struct weir_ask *a)
     if (d.allowed) {
         remember(k, a, &d);
         reset_is_idle(k, a, &d);
+        k->seen = a->cost > 0 && a->now > k->seen ? a->now : k->seen;
         return;
     }
     LAW(memcmp(k->copy, k->state, k->size) == 0, "no changes nothing");
@@ -297,7 +299,7 @@ static void take_once(struct key *k, const struct weir_ask *a)
 static void fresh_gets_its_burst(const struct key *k)
 {
     unsigned char *fresh = calloc(1, k->size);
-    struct weir_ask a = { .now = k->now > 2 * limit_of_round.period * limit_of_round.count ? k->now : k->now, .cost = 1 };
+    struct weir_ask a = { .now = k->now, .cost = 1 };
     struct weir_decision d;
     int64_t got = 0, most = is("warm-up") ? 1 : k->plan->limit.queue != 0 ? k->plan->limit.burst : k->plan->most;
     a.wait_max = 0;
@@ -313,13 +315,32 @@ static void fresh_gets_its_burst(const struct key *k)
     free(fresh);
 }
 
+/* Where asks borrow: the wait that a take leaves to the next is gone when it is given back (warm-up: what it cost at full rate). */
+static void give_back_a_loan(struct key *k)
+{
+    struct weir_ask a = { .now = k->latest, .cost = between(1, 5), .wait_max = WEIR_FOREVER },
+                    look = { .now = k->latest, .wait_max = WEIR_FOREVER };
+    struct weir_decision before, taken, between_times, after;
+    memcpy(k->copy, k->state, k->size);
+    weir_step_peek(k->plan, k->copy, &look, &before);
+    weir_step(k->plan, k->copy, &a, &taken);
+    weir_step_peek(k->plan, k->copy, &look, &between_times);
+    weir_step_give(k->plan, k->copy, &a);
+    weir_step_peek(k->plan, k->copy, &look, &after);
+    LAW(after.wait <= between_times.wait, "giving back shortens the wait");
+    LAW(!is("smooth") || (after.wait == before.wait && after.remaining == before.remaining), "giving back undoes a take");
+    LAW(after.wait >= before.wait, "and not more than that");
+}
+
 static void give_back(struct key *k)
 {
     struct weir_ask a = { .now = k->latest, .cost = between(1, 5) };
     struct weir_decision before, taken, after;
     struct weir_ask look = { .now = k->latest };
-    if (borrows())
+    if (borrows()) {
+        give_back_a_loan(k);
         return;
+    }
     memcpy(k->copy, k->state, k->size);
     weir_step_peek(k->plan, k->copy, &look, &before);
     if (weir_step(k->plan, k->copy, &a, &taken)) {
@@ -413,6 +434,12 @@ static void change_limit(struct key *k)
                quiet && before.allowed) {
         LAW(after.remaining == (left < 0 ? 0 : left), "a change keeps what was used");
     }
+    if (borrows()) {
+        look.wait_max = WEIR_FOREVER;
+        weir_step_peek(k->plan, k->state, &look, &before);
+        weir_step_peek(plan, to, &look, &after);
+        LAW(after.wait >= before.wait - 1 && after.wait <= before.wait + 1, "a change keeps the time that is owed");
+    }
     free(to);
     weir_plan_destroy(plan);
 }
@@ -475,6 +502,58 @@ static void against_the_plain_log(struct key *k)
     free(state);
 }
 
+/* A counter and the window it is for. */
+static void against_the_plain_counter(struct key *k)
+{
+    const struct weir_limit *l = &k->plan->limit;
+    unsigned char *state = calloc(1, k->size);
+    weir_time now = k->now, start = -1;
+    int64_t used = 0;
+    for (int i = 0; i < 300; i++) {
+        weir_time window = l->align_first ? (start >= 0 && now - start < l->period ? start : now) : now / l->period * l->period;
+        int64_t cost = one_in(4) ? between(1, l->count < 60 ? l->count : 60) : 1, before = window == start ? used : 0;
+        bool expected = before + cost <= l->count;
+        struct weir_ask a = { .now = now, .cost = cost };
+        struct weir_decision d;
+        weir_step(k->plan, state, &a, &d);
+        LAW(d.allowed == expected, "what a counter grants");
+        LAW(d.remaining == l->count - before - (expected ? cost : 0), "and what it leaves");
+        LAW(expected || d.retry == window + l->period - now, "until the window ends");
+        if (expected) {
+            start = window;
+            used = before + cost;
+        }
+        now += one_in(2) ? between(0, 2 * (l->period / l->count) + 2) : one_in(10) ? between(0, 2 * l->period) : 0;
+    }
+    free(state);
+}
+
+/* A bucket with a hole, in fractions of 1/count ns: an ask's turn comes when what was before it, but for burst - 1 units, has run out. */
+static void against_the_plain_bucket(struct key *k)
+{
+    const struct weir_limit *l = &k->plan->limit;
+    unsigned char *state = calloc(1, k->size);
+    weir__i128 level = 0, whole = (weir__i128)k->plan->most * l->period, quick = (weir__i128)(l->burst - 1) * l->period;
+    weir_time now = k->now;
+    for (int i = 0; i < 300; i++) {
+        int64_t cost = one_in(4) ? between(1, k->plan->most < 60 ? k->plan->most : 60) : 1;
+        weir_time max = one_in(2) ? WEIR_FOREVER : between(0, 3 * l->period);
+        weir__i128 turn = level > quick ? (level - quick + l->count - 1) / l->count : 0, after = level + (weir__i128)cost * l->period;
+        bool expected = turn <= max && after <= whole;
+        struct weir_ask a = { .now = now, .cost = cost, .wait_max = max };
+        struct weir_decision d;
+        weir_step(k->plan, state, &a, &d);
+        LAW(d.allowed == expected, "what a bucket with a hole takes");
+        LAW(!expected || d.wait == (weir_time)turn, "and the turn it gives");
+        level = expected ? after : level;
+        weir_time passed = one_in(2) ? between(0, 2 * (l->period / l->count) + 2) : one_in(20) ? 10 * l->period : 0;
+        level -= (weir__i128)passed * l->count;
+        level = level < 0 ? 0 : level;
+        now += passed;
+    }
+    free(state);
+}
+
 /* Guava's RateLimiter as it is told: permits stored while idle, the next free moment; in fractions of 1/count ns. */
 static void against_the_plain_limiter(struct key *k)
 {
@@ -490,7 +569,7 @@ static void against_the_plain_limiter(struct key *k)
     first.cost = 0;
     weir_step_peek(k->plan, state, &first, &d);
     now += d.wait;
-    if (l->count % 7 == 0 || d.wait == 0 || l->period % l->count != 0)
+    if (d.wait == 0 || l->period % l->count != 0)
         goto done; /* only where the present debt is a whole number of ns, so that the model starts exactly */
     next = (weir__i128)now * l->count;
     for (int i = 0; i < 200; i++) {
@@ -561,12 +640,18 @@ static void play(void)
         against_the_plain_model(&k);
     if (is("sliding-log") || is("sliding-window"))
         against_the_plain_log(&k);
+    if (is("fixed-window"))
+        against_the_plain_counter(&k);
+    if (is("leaky-bucket") && k.plan->limit.queue != 0)
+        against_the_plain_bucket(&k);
     if (is("smooth"))
         against_the_plain_limiter(&k);
     if (is("warm-up"))
         against_the_plain_warm_up(&k);
     for (int i = 0; i < 300 && k.now < INT64_MAX / 4; i++, steps++) {
         struct weir_ask a = random_ask(&k);
+        if (one_in(10) && !is("warm-up") && !is("fixed-window")) /* overtaken: counts as of the latest moment, and so in the bound, too */
+            a.now -= between(0, a.now < WEIR_SECOND ? a.now : WEIR_SECOND);
         take_once(&k, &a);
         if (one_in(20))
             idle_is_fresh(&k);

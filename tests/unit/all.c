@@ -158,7 +158,7 @@ static void test_a_refusal_changes_no_byte_whoever_refuses(void **state)
                     assert_int_equal(d.retry, WEIR_NEVER);
                 assert_unchanged(&before);
             }
-            assert_int_equal(stats_of(table, -1).keys, 4);
+            assert_int_equal(keys_of(table), 4);
             weir_table_destroy(table);
         }
 }
@@ -203,7 +203,7 @@ static void test_an_item_too_big_is_never(void **state)
         assert_int_equal(d.retry, WEIR_NEVER);
         assert_int_equal(d.item, 1);
         assert_int_equal(left(a, "k", NOW), 5);
-        assert_int_equal(stats_of(table, -1).keys, 0);
+        assert_int_equal(keys_of(table), 0);
         weir_table_destroy(table);
     }
 }
@@ -337,7 +337,7 @@ static void test_as_many_items_as_there_may_be(void **state)
         assert_unchanged(&before);
         for (size_t i = 0; i < WEIR_ALL_MAX; i++)
             assert_int_equal(left(l[i % 3], keys[i], NOW), 2);
-        assert_int_equal(stats_of(table, -1).keys, WEIR_ALL_MAX);
+        assert_int_equal(keys_of(table), WEIR_ALL_MAX);
         for (size_t i = 0; i < WEIR_ALL_MAX - 1; i++)
             items[i].ask.cost = 1;
         d = take_all(items, WEIR_ALL_MAX);
@@ -385,8 +385,8 @@ static void test_items_that_cost_nothing_take_no_slot(void **state)
         struct weir_item items[] = { item_of(l, "a", 0, NOW), item_of(l, "b", 1, NOW), item_of(l, "c", 0, NOW) };
         assert_true(take_all(items, 3).allowed);
         assert_int_equal(left(l, "b", NOW), 9);
-        if (stats_of(table, -1).keys != 1)
-            fail_msg("%s: %d keys for one that has something to remember", kinds[k].limit, (int)stats_of(table, -1).keys);
+        if (keys_of(table) != 1)
+            fail_msg("%s: %d keys for one that has something to remember", kinds[k].limit, (int)keys_of(table));
         weir_table_destroy(table);
     }
 }
@@ -400,8 +400,8 @@ static void test_unknown_keys_that_are_refused_together_take_no_slot(void **stat
         struct weir_item items[] = { item_of(l, "a", 1, NOW), item_of(l, "b", 6, NOW), item_of(l, "b", 6, NOW) };
         struct picture before = look_at(table);
         assert_false(take_all(items, 3).allowed);
-        if (stats_of(table, -1).keys != 0)
-            fail_msg("%s: %d keys for a refusal", kinds[k].limit, (int)stats_of(table, -1).keys);
+        if (keys_of(table) != 0)
+            fail_msg("%s: %d keys for a refusal", kinds[k].limit, (int)keys_of(table));
         assert_unchanged(&before);
         weir_table_destroy(table);
     }

@@ -95,6 +95,13 @@ static inline struct weir_table_stats stats_of(const struct weir_table *table, w
     return stats;
 }
 
+/* Keys in slots of either kind. */
+static inline int64_t keys_of(const struct weir_table *table)
+{
+    struct weir_table_stats stats = stats_of(table, -1);
+    return stats.keys + stats.large_keys;
+}
+
 /* --------------------------------------------------------------------- asks ---- */
 
 static inline struct weir_key key_of(const char *text)

@@ -271,7 +271,6 @@ struct runner {
     int *gate;
     int wanted, number;
     double begin, end;
-    double tokens;
     pthread_mutex_t *mutex;
     double *bucket;
 };

@@ -23,7 +23,7 @@
  *   4. Deciding never fails.  Only the functions that return int can.
  *
  * Setup can fail: those functions return 0 or a negative weir_code, say why in a struct weir_error (which may be NULL), and leave *out
- * untouched.  Deciding cannot: those functions return a bool.  A bug in the caller (a NULL where none may be) asserts.
+ * untouched.  Deciding cannot: weir_take and its like return whether it was granted.  A bug in the caller (a NULL where none may be) asserts.
  *
  * Threads: everything may be called from many threads at once, except create and destroy of one object against its own use.
  * Processes: after fork (while no other thread is in here) a table with a path goes on being shared; a private one becomes two.
@@ -106,7 +106,7 @@ struct weir_limit {
 
 #define WEIR_NO_QUEUE ((int64_t)-1)
 
-/* The short syntax:  COUNT[r]/PERIOD [burst N] [queue N] [buckets=N] [align=first] [rule=loose] [warmup=TIME] [cold=N]
+/* The short syntax:  COUNT[r]/PERIOD [burst N] [queue N] [buckets=N] [align=first] [edge=loose] [warmup=TIME] [cold=N]
  * with an algorithm's name in front if you like.  PERIOD is a time ("5s", "1m", "500ms"), a bare number of seconds ("60") or a bare
  * unit ("s", "m", "h", "d", "w").    300/60    100/5s    10r/s    6r/m    1000/h burst 50    gcra 5/1m burst 3
  * On an error, error->column points at the character.  A member of *out that the text does not name is set to 0. */
@@ -207,7 +207,7 @@ WEIR_API int weir_table_create(struct weir_table **out, const struct weir_table_
 /* Attaches to one that another process made. Checks the format; refuses with a reason what it does not understand. */
 WEIR_API int weir_table_attach(struct weir_table **out, const char *path, struct weir_error *error);
 
-/* Leaves the table.  The file stays.  Destroy its limiters first. */
+/* Leaves the table.  The file stays.  The table's limiters end with it. */
 WEIR_API void weir_table_destroy(struct weir_table *table);
 
 /* The time on the table's own axis: nanoseconds since 1970 when the host booted or the table was made, and from then on by a clock that never steps.
@@ -239,7 +239,7 @@ struct weir_limiter;
  * 63 bytes; a table has at most 256 limiters, and they are never removed. */
 WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name, const struct weir_limit *limit,
                                  int64_t keys, struct weir_error *error);
-WEIR_API void weir_limiter_destroy(struct weir_limiter *limiter);
+WEIR_API void weir_limiter_destroy(struct weir_limiter *limiter); /* creates of one name in one process share one; it ends with the table */
 
 /* The limit changes for all processes at `now`; every key keeps what it has used.  The algorithm must stay the same. */
 WEIR_API int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *limit, weir_time now, struct weir_error *error);
@@ -253,7 +253,8 @@ struct weir_limiter_info {
 };
 WEIR_API bool weir_table_limiter(const struct weir_table *table, int64_t i, struct weir_limiter_info *out);
 
-/*     if (!weir_take(api, &(struct weir_ask){ .key = user, .cost = 1, .now = now }, &d)) return reject(429, d.retry);
+/* Takes ask->cost units from the key, or refuses: true if granted.
+ *     if (!weir_take(api, &(struct weir_ask){ .key = user, .cost = 1, .now = now }, &d)) return reject(429, d.retry);
  * With wait_max > 0 a grant may lie in the future: use it decision.wait later. */
 WEIR_API bool weir_take(struct weir_limiter *limiter, const struct weir_ask *ask, struct weir_decision *decision);
 

@@ -7,8 +7,8 @@ dir=build/fuzz
 [ -f $dir/build.ninja ] || CC=clang meson setup $dir -Dfuzzers=true -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
 ninja -C $dir --quiet
 passed=0
-for source in tests/fuzz/*.c; do
-    name=$(basename "$source" .c)
+for corpus in tests/fuzz/corpus/*; do
+    name=$(basename "$corpus")
     mkdir -p $dir/found/"$name" $dir/new/"$name"
     echo "== fuzz $name, $seconds s"
     if ! $dir/tests/fuzz-"$name" -max_total_time="$seconds" -timeout=10 -artifact_prefix=$dir/found/"$name"/ -print_final_stats=0 -verbosity=0 \

@@ -8,7 +8,7 @@ long=false
 passed=0
 failed=0
 
-# run NAME MESON-SETUP-OPTIONS... -- SUITES...
+# run NAME MESON-SETUP-OPTIONS... -- builds in build/test/NAME and runs the tests that $suites picks
 run() {
     name=$1
     shift

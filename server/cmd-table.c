@@ -44,6 +44,8 @@ static void print_text(const char *path, const struct weir_table *table, const s
     printf("table      %s\n", path);
     printf("keys       %lld in %lld slots, %.1f %% full; %lld live\n", (long long)s->keys, (long long)s->slots,
            100 * share(s->keys, s->slots), (long long)s->live);
+    if (s->large_slots > 0)
+        printf("large      %lld of sliding-window and sliding-log in %lld slots\n", (long long)s->large_keys, (long long)s->large_slots);
     printf("memory     %s with all its room; %d bytes a slot, %.1f bytes a key when full\n", bytes, slot_bytes(s), key_bytes(s));
     printf("evicted    %lld idle, %lld early\n", (long long)s->evicted_idle, (long long)s->evicted_early);
     printf("recovered  %lld\n", (long long)s->recovered);
@@ -73,6 +75,7 @@ static void print_json(const char *path, const struct weir_table *table, const s
     weir__json_string(path);
     printf(",\"bytes\":%lld,\"narrow\":%s", (long long)s->bytes, s->narrow ? "true" : "false");
     printf(",\"slots\":%lld,\"keys\":%lld,\"live\":%lld", (long long)s->slots, (long long)s->keys, (long long)s->live);
+    printf(",\"large_slots\":%lld,\"large_keys\":%lld", (long long)s->large_slots, (long long)s->large_keys);
     printf(",\"filling\":%.6f,\"slot_bytes\":%d", share(s->keys, s->slots), slot_bytes(s));
     printf(",\"bytes_per_key\":%.1f", key_bytes(s));
     printf(",\"evicted_idle\":%lld,\"evicted_early\":%lld", (long long)s->evicted_idle, (long long)s->evicted_early);

@@ -89,7 +89,6 @@ static int step_change(void *run, const struct weir_limit *limit, weir_time now,
 
 static const struct weir__door step = {
     .name = "step",
-    .summary = "the bare step over a state of one's own",
     .open = step_open,
     .ask = step_ask,
     .give = step_give,
@@ -258,7 +257,6 @@ static int table_change(void *run, const struct weir_limit *limit, weir_time now
 
 static const struct weir__door table = {
     .name = "table",
-    .summary = "a private table",
     .open = table_open,
     .ask = table_ask,
     .give = table_give,
@@ -268,7 +266,6 @@ static const struct weir__door table = {
 
 static const struct weir__door shm = {
     .name = "shm",
-    .summary = "a table file, attached twice and asked by turns",
     .open = shm_open_both,
     .ask = table_ask,
     .give = table_give,

@@ -50,7 +50,7 @@ static int refuse_strangers(const struct weir__algo *algo, const struct weir_lim
         { l->burst != 0 && l->burst != l->count, !window, "burst", "bucket algorithms: a window passes its count at once" },
         { l->queue != 0, algo == &weir__leaky_bucket, "queue", "leaky-bucket" },
         { l->buckets != 0, algo == &weir__sliding_window, "buckets", "sliding-window" },
-        { l->loose, algo == &weir__sliding_window, "rule=loose", "sliding-window" },
+        { l->loose, algo == &weir__sliding_window, "edge=loose", "sliding-window" },
         { l->align_first, algo == &weir__fixed_window, "align=first", "fixed-window" },
         { l->warmup != 0, algo == &weir__warm_up, "warmup", "warm-up" },
         { l->cold != 0, algo == &weir__warm_up, "cold", "warm-up" },

@@ -59,7 +59,7 @@ static const struct option {
     { "queue", WEIR__NAMED_QUEUE, QUEUE, offsetof(struct weir_limit, queue), 0, true, { NULL, NULL } },
     { "buckets", WEIR__NAMED_BUCKETS, COUNT32, offsetof(struct weir_limit, buckets), 1, false, { NULL, NULL } },
     { "align", WEIR__NAMED_ALIGN, CHOICE, offsetof(struct weir_limit, align_first), 0, false, { "clock", "first" } },
-    { "rule", WEIR__NAMED_RULE, CHOICE, offsetof(struct weir_limit, loose), 0, false, { "strict", "loose" } },
+    { "edge", WEIR__NAMED_EDGE, CHOICE, offsetof(struct weir_limit, loose), 0, false, { "strict", "loose" } },
     { "warmup", WEIR__NAMED_WARMUP, TIME, offsetof(struct weir_limit, warmup), 1, false, { NULL, NULL } },
     { "cold", WEIR__NAMED_COLD, COUNT32, offsetof(struct weir_limit, cold), 1, false, { NULL, NULL } },
 };

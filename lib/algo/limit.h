@@ -34,7 +34,7 @@ enum weir__limit_named {
     WEIR__NAMED_QUEUE = 1 << 2,
     WEIR__NAMED_BUCKETS = 1 << 3,
     WEIR__NAMED_ALIGN = 1 << 4,
-    WEIR__NAMED_RULE = 1 << 5,
+    WEIR__NAMED_EDGE = 1 << 5,
     WEIR__NAMED_WARMUP = 1 << 6,
     WEIR__NAMED_COLD = 1 << 7,
 };

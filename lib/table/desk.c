@@ -1,7 +1,7 @@
 /* desk.c -- locks for what is rare: making room for a new key, large states, several limits at once, changes of limits.
  *
  * Process-shared robust mutexes: when a holder is killed the kernel hands the desk to the next in line, who carries on.  Nothing needs to be
- * undone, because whatever is done at a desk leaves the table in order at every single store (slot.c, all.c).
+ * undone, because whatever is done at a desk leaves the table in order at every store, and nothing wrong beyond the one key (docs/shm.md).
  */
 #include <assert.h>
 #include <errno.h>

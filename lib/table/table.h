@@ -6,7 +6,7 @@
  *     an empty slot              whoever swaps its tag in first; slots never become empty again
  *     a pinned slot              the holder of the group's desk (desk.c); others wait at the desk
  *     a large slot               the holder of its group's desk
- *     the limiters' records      the holder of the registry's desk writes, `version` last; readers look at it before and after
+ *     the limiters' records      the holder of the registry's desk writes, `version` last; readers check it after they have read
  *
  * Several desks are taken in ascending order.  A pin seen by a desk's holder that is not its own was left by a process that died: it is lifted.
  */

@@ -1,6 +1,7 @@
 /* take.c -- deciding one ask: find the slot, run the step on a copy, swap the copy in.
  *
- * If the swap fails somebody else decided on this key meanwhile, and the step runs again on what they left.  A refusal swaps nothing in.
+ * If the swap fails somebody else decided on this key meanwhile, and the step runs again on what they left.  A refusal swaps nothing in, unless
+ * the clock has stepped back, which has to be remembered.  Then the rest: batches, give, reserve and settle, waiting.
  * After a grant the tag is looked at once more: if the key was evicted in between, the charge is taken back from whoever has the slot now, and
  * made again.
  */

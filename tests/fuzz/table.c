@@ -23,7 +23,7 @@ static const char *const limits[] = {
     "gcra 7/3s",
     "smooth 5/1s",
     "warm-up 3/1s cold=3",
-    "sliding-window 3/1s buckets=3 rule=loose",
+    "sliding-window 3/1s buckets=3 edge=loose",
 };
 
 #define LIMITS (sizeof limits / sizeof *limits)

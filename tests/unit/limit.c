@@ -80,17 +80,17 @@ static const struct {
     { "5/s buckets=2147483647", { .count = 5, .period = S, .buckets = INT32_MAX }, "5/1s buckets=2147483647" },
     { "5/s align=first", { .count = 5, .period = S, .align_first = true }, "5/1s align=first" },
     { "5/s align=clock", { .count = 5, .period = S }, "5/1s" },
-    { "5/s rule=loose", { .count = 5, .period = S, .loose = true }, "5/1s rule=loose" },
-    { "5/s rule=strict", { .count = 5, .period = S }, "5/1s" },
+    { "5/s edge=loose", { .count = 5, .period = S, .loose = true }, "5/1s edge=loose" },
+    { "5/s edge=strict", { .count = 5, .period = S }, "5/1s" },
     { "5/s warmup=4s", { .count = 5, .period = S, .warmup = 4 * S }, "5/1s warmup=4s" },
     { "5/s warmup=0.5", { .count = 5, .period = S, .warmup = S / 2 }, "5/1s warmup=500ms" },
     { "5/s warmup=" MAX "ns", { .count = 5, .period = S, .warmup = INT64_MAX }, "5/1s warmup=" MAX "ns" },
     { "warm-up 2/s warmup=4s cold=3",
       { .algorithm = "warm-up", .count = 2, .period = S, .warmup = 4 * S, .cold = 3 },
       "warm-up 2/1s warmup=4s cold=3" },
-    { "5/s cold=2 rule=loose queue 7 warmup=1ms align=first burst 9 buckets=3",
+    { "5/s cold=2 edge=loose queue 7 warmup=1ms align=first burst 9 buckets=3",
       { .count = 5, .period = S, .burst = 9, .queue = 7, .buckets = 3, .align_first = true, .loose = true, .warmup = 1000000, .cold = 2 },
-      "5/1s burst 9 queue 7 buckets=3 align=first rule=loose warmup=1ms cold=2" },
+      "5/1s burst 9 queue 7 buckets=3 align=first edge=loose warmup=1ms cold=2" },
 
     /* spaces and tabs, any amount, at both ends */
     { " \t 5/s", { .count = 5, .period = S }, "5/1s" },
@@ -210,7 +210,7 @@ static const struct bad bad_limits[] = {
     { "5/s brust 3", 5, "unknown option 'brust'; did you mean 'burst'?" },
     { "5/s bucket=3", 5, "did you mean 'buckets'?" },
     { "5/s Burst 3", 5, "did you mean 'burst'?" },
-    { "5/s frobnicate", 5, "unknown option 'frobnicate'; known are burst, queue, buckets, align, rule, warmup, cold" },
+    { "5/s frobnicate", 5, "unknown option 'frobnicate'; known are burst, queue, buckets, align, edge, warmup, cold" },
     { "5/s 6/s", 5, "unknown option '6/s'" },
     { "5/s =5", 5, "unknown option '='; known are" },
     { "5/s burst", 10, "burst must be a number such as 60; found the end" },
@@ -238,7 +238,7 @@ static const struct bad bad_limits[] = {
     { "5/s align=last", 11, "align must be first or clock; found 'last'" },
     { "5/s align=", 11, "align must be first or clock; found the end" },
     { "5/s align= first", 11, "align must be first or clock; found ' '" },
-    { "5/s rule=Loose", 10, "rule must be loose or strict; found 'Loose'" },
+    { "5/s edge=Loose", 10, "edge must be loose or strict; found 'Loose'" },
     { "5/s warmup=0s", 12, "warmup must be at least 1ns" },
     { "5/s warmup=s", 12, "warmup must be a number" },
     { "5/s warmup=4x", 13, "unknown unit 'x'" },
@@ -475,9 +475,9 @@ static void test_read_over_keeps_the_rest(void **state)
     assert_same_limit(
         &limit,
         &(struct weir_limit){ .algorithm = "fixed-window", .count = 7, .period = 2 * S, .burst = 3, .align_first = true, .buckets = 4 });
-    c = cursor_on("7/2s align=clock rule=strict", NULL); /* a default that is named is set */
+    c = cursor_on("7/2s align=clock edge=strict", NULL); /* a default that is named is set */
     assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);
-    assert_int_equal(named, WEIR__NAMED_ALIGN | WEIR__NAMED_RULE);
+    assert_int_equal(named, WEIR__NAMED_ALIGN | WEIR__NAMED_EDGE);
     assert_false(limit.align_first);
     c = cursor_on("8/2s cold=2 warmup=1s queue 0", NULL);
     assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);

@@ -183,7 +183,7 @@ static void test_limiters_are_listed(void **state)
     assert_false(weir_table_limiter(p.one, 0, &info));
     assert_int_equal(info.changes, 99);
     struct weir_limiter *a = limiter_of(p.one, "a", "gcra 300/60 burst 5");
-    limiter_of(p.one, "b", "sliding-window 10/1s buckets=5 rule=loose");
+    limiter_of(p.one, "b", "sliding-window 10/1s buckets=5 edge=loose");
     change(a, "gcra 200/60 burst 5", NOW);
     change(a, "gcra 200/60 burst 5", NOW); /* no change at all */
     change(a, "gcra 100/60 burst 5", NOW);

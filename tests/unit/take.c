@@ -8,7 +8,7 @@ static const char *const limits[] = {
     "leaky-bucket 10/10s burst 8",
     "sliding-log 10/10s",
     "sliding-window 10/10s",
-    "sliding-window 10/10s rule=loose",
+    "sliding-window 10/10s edge=loose",
 
     "leaky-bucket 10/10s queue 9",
     "fixed-window 10/10s",

@@ -78,7 +78,7 @@ static void a_change_keeps_what_it_does_not_name(void **unused)
 {
     struct weir__vectors v = parse("case follows\nlimit gcra 10/1s\nat 0s change 4/2s\n"
                                    "case stays\nlimit gcra 10/1s burst 7\nat 0s change 4/2s\nat 0s change 4/2s burst 2\nat 0s change 5/1s\n"
-                                   "case fresh\nlimit sliding-window 10/1s buckets=5 rule=loose\nat 0s change 20/1s rule=strict\n");
+                                   "case fresh\nlimit sliding-window 10/1s buckets=5 edge=loose\nat 0s change 20/1s edge=strict\n");
     (void)unused;
     assert_int_equal(v.lines[0].limit.burst, 0); /* never named: follows the count */
     assert_int_equal(v.lines[0].limit.count, 4);

@@ -1,0 +1,27 @@
+/* replay.c -- a fuzzer's corpus as a test: every input that was kept, once, in any build.
+ *
+ *     replay-NAME FILE...
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        FILE *f = fopen(argv[i], "rb");
+        uint8_t *bytes = malloc(1 << 20);
+        if (f == NULL || bytes == NULL) {
+            fprintf(stderr, "replay: cannot read %s\n", argv[i]);
+            return 1;
+        }
+        size_t length = fread(bytes, 1, 1 << 20, f);
+        LLVMFuzzerTestOneInput(bytes, length);
+        fclose(f);
+        free(bytes);
+    }
+    printf("%d passed, 0 failed\n", argc - 1);
+    return argc < 2;
+}

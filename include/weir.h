@@ -57,9 +57,10 @@ WEIR_API const char *weir_version(void); /* of the library that is running */
 
 /* ---------------------------------------------------------------- time ---- */
 
-/* Nanoseconds: a point or a span.  Points may lie on any axis that begins at or after 0 (a point before 0 counts as 0); all asks on one key must use the same one.
+/* Nanoseconds: a point or a span.  Points may lie on any axis that begins at or after 0 (a point before 0 counts as 0); all asks on one table must use the same one.
  * weir_table_now() gives a good one.  An ask that is late by up to a second (threads overtake each other) is treated as of the latest
- * moment the key has seen; a clock that steps back further is followed, and neither gives anything away nor locks a key out. */
+ * moment the key has seen; a clock that steps back further is followed: the
+ * step itself gives nothing away and locks no key out; time that it then goes through again counts again. */
 typedef int64_t weir_time;
 
 #define WEIR_NEVER   INT64_MAX /* decision.retry: this ask can never be granted */
@@ -194,7 +195,7 @@ struct weir_table_options {
     const char *path; /* a file, created if it is not there; in /dev/shm for memory only.  NULL: private to this process */
     int64_t keys;     /* room for this many keys; 0: 65536.  Costs 39 bytes a key, or 19.5 if narrow */
     int64_t slab;     /* bytes for sliding-window and sliding-log states: 4/3 of a state's size for each key of each such limiter;
-                         0: 128 a key, enough for one sliding window.  Only what is used takes memory */
+                         0: 256 a key, enough for one sliding window and changes of its limit.  Only what is used takes memory */
     bool narrow;      /* 16-byte slots: half the memory, for gcra, token-bucket and leaky-bucket without a queue, at rates whose
                          period/count is a whole number of ns; nobody waits longer than a minute there, and a change of the limit
                          keeps the time that a key owes (docs/shm.md) */
@@ -261,7 +262,7 @@ WEIR_API bool weir_take(struct weir_limiter *limiter, const struct weir_ask *ask
 /* As take, but nothing is consumed. */
 WEIR_API bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask, struct weir_decision *decision);
 
-/* Gives back ask->cost units taken before. */
+/* Gives back ask->cost units that were taken just before: what time has given back already is not there to give. */
 WEIR_API void weir_give(struct weir_limiter *limiter, const struct weir_ask *ask);
 
 /* Many asks on any limiters, or several limits on one ask. */
@@ -286,12 +287,13 @@ struct weir_reservation {
     struct weir_limiter *limiter;
     struct weir_key key; /* points to the caller's bytes: they must live until settle */
     int64_t cost;
+    weir_time turn;    /* when it may be used */
     weir_time expires; /* 0: settled, or never granted */
 };
 WEIR_API bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask, weir_time lifetime, struct weir_reservation *out,
                            struct weir_decision *decision);
 
-/* Gives back what was not used, or charges what was used beyond the estimate (work that is done is charged even if the limit is spent: the key then owes).
+/* Gives back what was not used, as far as time has not given it back already, or charges what was used beyond the estimate (work that is done is charged even if the limit is spent: the key then owes).
  * False, and nothing happens, if it was settled before or has expired. */
 WEIR_API bool weir_settle(struct weir_reservation *reservation, int64_t true_cost, weir_time now);
 

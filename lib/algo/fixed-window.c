@@ -54,8 +54,8 @@ static bool roll(const struct weir_plan *plan, struct state *s, weir_time now)
     int64_t count = plan->limit.count;
     s->used = s->used < 0 ? 0 : s->used > USED_MAX ? USED_MAX : s->used; /* a damaged state may hold anything */
     s->end &= INT64_MAX;
-    if (now < s->end) {
-        if (s->end - now <= plan->limit.period + WEIR__LATE_MAX || plan->limit.period > INT64_MAX - WEIR__LATE_MAX)
+    if (now < s->end) { /* this window, or asks that are late; further back than the window before it, the clock has stepped back */
+        if (s->end - now - WEIR__LATE_MAX <= 0 || (s->end - now - WEIR__LATE_MAX) / 2 <= plan->limit.period)
             return false;
         s->end = window_end(plan, now);
         return true;
@@ -138,6 +138,8 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
 {
     struct state *s = to;
     *s = *(const struct state *)from;
+    weir_time begun = (s->end & INT64_MAX) - old_plan->limit.period;
+    now = now > begun ? now : begun; /* a change does not move a key back in time */
     roll(old_plan, s, now);
     int64_t full = s->used > old_plan->limit.count ? (s->used - 1) / old_plan->limit.count : 0; /* windows before the last that holds any */
     int64_t rest = s->used - full * old_plan->limit.count, count = new_plan->limit.count;

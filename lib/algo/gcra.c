@@ -26,7 +26,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
 {
     struct weir__debt *s = to;
     *s = *(const struct weir__debt *)from;
-    weir__debt_reckon(old_plan, s, now, 0);
+    weir__debt_reckon(old_plan, s, now > s->at ? now : s->at, 0);
     s->owed = weir__scale_up(s->owed, new_plan->price, old_plan->price);
 }
 

@@ -268,7 +268,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
 {
     const struct state *old = from;
     struct state *s = to;
-    weir_time seen = moment(old, now);
+    weir_time seen = later(old->seen & INT64_MAX, now);
     int64_t head = head_of(old_plan, old), tail = tail_at(old_plan, seen), oldest = head - old_plan->ring + 1, past = 0;
     for (int64_t b = tail > oldest ? tail : oldest; b <= head; b++) {
         weir_time started = b * width(old_plan), ended = started + width(old_plan) - 1;

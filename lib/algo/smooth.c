@@ -19,25 +19,23 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     return code;
 }
 
-static int64_t after_cost(const struct weir_plan *plan, int64_t owed, int64_t cost)
-{
-    weir__i128 after = (weir__i128)owed + (weir__i128)cost * plan->price;
-    return after > WEIR__OWED_MAX ? WEIR__OWED_MAX : (int64_t)after;
-}
-
 static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
     struct weir__debt s = *(struct weir__debt *)state;
     if (weir__debt_reckon(plan, &s, ask->now, -plan->capacity) && take)
         *(struct weir__debt *)state = s;
+    weir__i128 price = (weir__i128)ask->cost * plan->price,
+               over = s.owed + price - WEIR__OWED_MAX; /* beyond what a debt can be counted to */
     weir_time wait = weir__parts_time(plan, s.owed);
-    bool granted = wait <= ask->wait_max;
+    bool granted = wait <= ask->wait_max && over <= 0;
     if (granted)
-        s.owed = after_cost(plan, s.owed, ask->cost);
+        s.owed += (int64_t)price;
     d->remaining = weir__parts_units(plan, -s.owed);
     d->reset = weir__parts_time(plan, s.owed + plan->capacity);
+    if (price > WEIR__OWED_MAX)
+        return weir__refuse(d, WEIR_NEVER);
     if (!granted)
-        return weir__refuse(d, wait - ask->wait_max);
+        return weir__refuse(d, over <= 0 ? wait - ask->wait_max : weir__parts_time(plan, (int64_t)over));
     if (take && ask->cost > 0)
         *(struct weir__debt *)state = s;
     return weir__grant(d, wait);
@@ -56,7 +54,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
 {
     struct weir__debt *s = to;
     *s = *(const struct weir__debt *)from;
-    weir__debt_reckon(old_plan, s, now, -old_plan->capacity);
+    weir__debt_reckon(old_plan, s, now > s->at ? now : s->at, -old_plan->capacity);
     s->owed = s->owed < 0 ? weir__scale_up(s->owed, new_plan->capacity, old_plan->capacity)
                           : weir__scale_up(s->owed, (int64_t)new_plan->by_scale.by, (int64_t)old_plan->by_scale.by);
 }

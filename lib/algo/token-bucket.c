@@ -28,7 +28,7 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
     *s = *(const struct weir__debt *)from;
     if (s->at == 0 && s->owed == 0)
         return;
-    weir__debt_reckon(old_plan, s, now, 0);
+    weir__debt_reckon(old_plan, s, now > s->at ? now : s->at, 0);
     int64_t tokens = old_plan->capacity - s->owed;
     int64_t owed = new_plan->capacity + weir__scale_up(-tokens, new_plan->price, old_plan->price);
     s->owed = owed < 0 ? 0 : owed > WEIR__OWED_MAX ? WEIR__OWED_MAX : owed;

@@ -184,7 +184,6 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
 static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now)
 {
     struct heat h = open_state(old_plan, from);
-    follow_clock(from, &h, now);
     cool(old_plan, &h, now);
     h.saved = (weir_time)((weir__u128)(uint64_t)h.saved * (uint64_t)saved_max(new_plan) / (uint64_t)saved_max(old_plan));
     h.parts = (uint64_t)((weir__u128)h.parts * new_plan->by_scale.by / old_plan->by_scale.by);

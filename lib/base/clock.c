@@ -26,7 +26,7 @@ weir_time weir__clock_real(void)
 
 void weir__clock_sleep(weir_time span)
 {
-    weir_time until = weir__clock_monotonic() + span;
+    weir_time now = weir__clock_monotonic(), until = span > INT64_MAX - now ? INT64_MAX : now + span;
     struct timespec t = { .tv_sec = (time_t)(until / WEIR_SECOND), .tv_nsec = (long)(until % WEIR_SECOND) };
     while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &t, NULL) == EINTR)
         ;

@@ -125,11 +125,9 @@ static void gather(struct part *parts, size_t n)
         mine[i] = NULL;
         if (p->ask.cost == 0)
             continue;
-        p->era = weir__limiter_era(p->limiter);
         mine[i] = p->slot = large ? (void *)weir__large_claim_locked(p->limiter, p->home, p->ask.now, mine, i)
                                   : weir__slot_claim_locked(p->limiter, p->home, p->ask.now, mine, i);
-        if (!large)
-            weir__slot_open_locked(p->limiter, p->era, p->slot, p->ask.now, p->state);
+        p->era = large ? weir__limiter_era(p->limiter) : weir__slot_open_locked(p->limiter, p->slot, p->ask.now, p->state);
     }
 }
 

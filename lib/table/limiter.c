@@ -108,7 +108,7 @@ static struct weir__era *compile_era(const struct weir_table *table, uint32_t id
     }
     era->since = numbers.since;
     era->owner = (uint64_t)id << 32 | version;
-    era->large = (unsigned char *)table->header + numbers.large_at;
+    era->large = r->large_groups == 0 ? NULL : (unsigned char *)table->header + numbers.large_at;
     era->large_stride = (uint64_t)numbers.large_stride;
     return era;
 }
@@ -151,6 +151,10 @@ void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era 
     uint64_t state[2] = { from[0], from[1] };
     pthread_mutex_lock(&limiter->table->mutex);
     const struct weir__era *old = find_era(limiter, (uint32_t)owner);
+    if (old == NULL) { /* so many changes ago that nobody remembers: spent, as of the last change, gives nothing away and heals */
+        state[0] = state[1] = 0;
+        era->plan.algo->give(&era->plan, state, -era->plan.most, era->since);
+    }
     for (uint32_t version = (uint32_t)owner + 1; old != NULL && old != era; version++) {
         const struct weir__era *next = version - (uint32_t)owner > WEIR__PAST ? era : find_era(limiter, version);
         if (next == NULL)
@@ -258,13 +262,20 @@ static int write_record(struct weir_table *table, uint32_t id, const char *name,
     return WEIR_OK;
 }
 
+/* A character that a terminal would obey; those of UTF-8's second block begin with 0xc2. */
+static bool is_control(const char *c)
+{
+    unsigned char first = (unsigned char)c[0], second = (unsigned char)c[1];
+    return first < 0x20 || first == 0x7f || (first == 0xc2 && second >= 0x80 && second < 0xa0);
+}
+
 static int check_name(const char *name, struct weir_error *error)
 {
     size_t len = strlen(name);
     if (len == 0 || len >= WEIR__NAME_SIZE)
         return weir__fail(error, WEIR_INVALID, "a limiter's name has 1 to %d bytes, and this has %zu", WEIR__NAME_SIZE - 1, len);
     for (size_t i = 0; i < len; i++)
-        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+        if (is_control(name + i))
             return weir__fail_at(error, (int)i + 1, "a limiter's name has no control characters");
     return WEIR_OK;
 }
@@ -336,31 +347,41 @@ void weir_limiter_destroy(struct weir_limiter *limiter)
 
 /* ----------------------------------------------------------- change ---- */
 
-/* Every large state under the new plan, in place, or in a new array of the same slots if they must be larger.  For the holder of all desks. */
+/* Where the states under the new plan go: the array of the version before this one if it is another and has room, or a new one. */
+static int choose_array(struct weir_limiter *limiter, const struct weir__era *old, const struct weir_plan *plan, uint64_t *at,
+                        uint64_t *stride, struct weir_error *error)
+{
+    const unsigned char *base = (unsigned char *)limiter->table->header;
+    const struct weir__era *spare = old->older;
+    if (spare != NULL && spare->large != old->large && spare->large_stride >= stride_for(plan)) {
+        *at = (uint64_t)(spare->large - base);
+        *stride = spare->large_stride;
+        return WEIR_OK;
+    }
+    *stride = stride_for(plan);
+    return carve(limiter->table, plan, limiter->record->large_groups, at, error);
+}
+
+/* Every large state under the new plan, in another array of as many slots, which the new version names: killed in between, nothing has
+ * happened.  For the holder of all desks. */
 static int convert_large(struct weir_limiter *limiter, const struct weir__era *old, const struct weir_plan *plan,
                          struct weir__limit_record *numbers, struct weir_error *error)
 {
-    struct weir_table *table = limiter->table;
-    uint64_t slots = limiter->record->large_groups * WEIR__LARGE_GROUP, at = (uint64_t)(old->large - (unsigned char *)table->header);
-    uint64_t stride = old->large_stride;
-    void *copy = malloc(old->plan.state_size);
-    int code = copy == NULL ? weir__fail(error, WEIR_NO_MEMORY, "no memory to change the limit") : WEIR_OK;
-    if (code == WEIR_OK && stride_for(plan) > stride) {
-        stride = stride_for(plan);
-        code = carve(table, plan, limiter->record->large_groups, &at, error);
-    }
+    uint64_t slots = limiter->record->large_groups * WEIR__LARGE_GROUP, at, stride;
+    int code = choose_array(limiter, old, plan, &at, &stride, error);
     for (uint64_t i = 0; code == WEIR_OK && i < slots; i++) {
-        struct weir__large *from = (void *)(old->large + i * old->large_stride),
-                           *to = (void *)((unsigned char *)table->header + at + i * stride);
-        if (from->tag == 0)
-            continue;
-        memcpy(copy, from->state, old->plan.state_size);
+        struct weir__large *from = (void *)(old->large + i * old->large_stride);
+        struct weir__large *to = (void *)((unsigned char *)limiter->table->header + at + i * stride);
         to->tag = from->tag;
-        weir_step_change(&old->plan, plan, copy, to->state, numbers->since);
+        if (from->tag != 0)
+            weir_step_change(&old->plan, plan, from->state, to->state, numbers->since);
+        else
+            memset(to->state, 0, plan->state_size);
     }
-    numbers->large_at = (int64_t)at;
-    numbers->large_stride = (int64_t)stride;
-    free(copy);
+    if (code == WEIR_OK) {
+        numbers->large_at = (int64_t)at;
+        numbers->large_stride = (int64_t)stride;
+    }
     return code;
 }
 
@@ -409,6 +430,8 @@ bool weir_table_limiter(const struct weir_table *table, int64_t i, struct weir_l
         return false;
     *out = (struct weir_limiter_info){ .limit = "damaged" };
     memcpy(out->name, record_at(table, (uint64_t)i)->name, sizeof out->name - 1);
+    for (char *c = out->name; *c != '\0'; c++) /* nothing that a terminal would obey */
+        *c = is_control(c) ? '?' : *c;
     struct weir_limiter *limiter = weir__limiter_by_id((struct weir_table *)table, (uint32_t)i);
     if (limiter != NULL) {
         const struct weir__era *era = weir__limiter_era(limiter);

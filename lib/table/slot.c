@@ -74,24 +74,26 @@ void weir__slot_unpin_locked(struct weir_table *table, void *slot)
     __atomic_fetch_and(pin_word(table, slot), ~WEIR__PIN, __ATOMIC_ACQ_REL);
 }
 
-void weir__slot_open_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot, weir_time now, uint64_t state[2])
+const struct weir__era *weir__slot_open_locked(struct weir_limiter *limiter, void *slot, weir_time now, uint64_t state[2])
 {
     struct weir_table *table = limiter->table;
+    struct weir__wide *s = slot;
     now = now < 0 ? 0 : now;
     pin(table, slot);
-    uint64_t first = weir__load(pin_word(table, slot)) & ~WEIR__PIN;
+    uint64_t first = weir__load(pin_word(table, slot)) & ~WEIR__PIN, owner = table->narrow ? 0 : weir__load(&s->owner);
+    const struct weir__era *era = weir__limiter_era(limiter); /* after the owner was read: never older than what the slot is kept under */
     if (table->narrow) {
         bool stepped;
         state[0] = (uint64_t)now;
-        state[1] = (uint64_t)weir__unpack(&era->plan, first, (weir_time)state[0], &stepped);
-        return;
+        state[1] = (uint64_t)weir__unpack(&era->plan, first, now, &stepped);
+        return era;
     }
-    struct weir__wide *s = slot;
-    uint64_t owner = weir__load(&s->owner), kept[2] = { first, weir__load(&s->state[1]) };
+    uint64_t kept[2] = { first, weir__load(&s->state[1]) };
     state[0] = kept[0];
     state[1] = kept[1];
     if (owner != era->owner)
         weir__limiter_convert(limiter, era, owner, kept, state);
+    return era;
 }
 
 void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot, const uint64_t state[2])
@@ -155,7 +157,8 @@ static weir_time idle_at(struct weir_table *table, void *slot)
     weir__load_pair(s->state, state);
     state[0] &= ~WEIR__PIN;
     struct weir_limiter *other = weir__limiter_by_id(table, (uint32_t)(owner >> 32));
-    return other == NULL ? 0 : weir_step_idle_at(&__atomic_load_n(&other->era, __ATOMIC_ACQUIRE)->plan, state);
+    return other == NULL || other->kind == WEIR__LARGE ? 0
+                                                       : weir_step_idle_at(&__atomic_load_n(&other->era, __ATOMIC_ACQUIRE)->plan, state);
 }
 
 /* The nearest idle slot of the window, or the one that will be idle first. */
@@ -191,10 +194,15 @@ static uint64_t fresh_state(const struct weir_table *table, weir_time now)
     return (uint64_t)(!table->narrow ? little : now > little ? now - little : 0);
 }
 
-static void replace(struct weir_table *table, void *slot, struct weir__home home, uint64_t owner, weir_time now)
+/* Makes a slot the new key's.  False if its key, thought idle, was used before it could be pinned: choose again. */
+static bool replace(struct weir_table *table, void *slot, struct weir__home home, uint64_t owner, weir_time now, bool early)
 {
     uint64_t fresh = fresh_state(table, now), *word = pin_word(table, slot);
     pin(table, slot);
+    if (!early && idle_at(table, slot) > now) {
+        weir__slot_unpin_locked(table, slot);
+        return false;
+    }
     if (table->narrow) {
         struct weir__narrow *s = slot;
         __atomic_store_n(word, fresh | WEIR__PIN, __ATOMIC_RELEASE);
@@ -207,6 +215,7 @@ static void replace(struct weir_table *table, void *slot, struct weir__home home
         weir__swap_pair(&s->tag, was, is);
     }
     __atomic_store_n(word, fresh, __ATOMIC_RELEASE);
+    return true;
 }
 
 void *weir__slot_find(const struct weir_limiter *limiter, struct weir__home home)
@@ -225,11 +234,11 @@ void *weir__slot_claim_locked(struct weir_limiter *limiter, struct weir__home ho
         slot = fill_empty(limiter, home, owner);
     if (slot != NULL)
         return slot;
-    slot = find_victim(table, home, now, mine, n, &early);
-    if (slot != NULL) {
-        replace(table, slot, home, owner, now);
+    do
+        slot = find_victim(table, home, now, mine, n, &early);
+    while (slot != NULL && !replace(table, slot, home, owner, now, early));
+    if (slot != NULL)
         weir__count(early ? &table->header->evicted_early : &table->header->evicted_idle, 1);
-    }
     return slot;
 }
 

@@ -19,7 +19,9 @@
 #define KEYS_MAX        ((int64_t)1 << 40)
 #define SLAB_MAX        ((int64_t)1 << 40)
 #define SLAB_LEAST      ((int64_t)16 << 20)
-#define SLAB_PER_KEY    128 /* a sliding window of 10 buckets, and some room */
+#define SLAB_PER_KEY    256 /* a sliding window of 10 buckets, twice, so that its limit can change */
+#define MAGIC_SIZE      8
+#define MAKING          "WEIRMAKE" /* where the magic will be, while a table is being made */
 #define HUGE_PAGES_FROM ((size_t)4 << 20)
 
 /* ------------------------------------------------------------- sizes ---- */
@@ -195,7 +197,8 @@ static int lay_out(struct weir_table *table, const struct weir_table_options *op
     int code = choose_sizes(options, &s, error);
     if (code)
         return code;
-    if (table->fd >= 0 && ftruncate(table->fd, (off_t)s.bytes) != 0)
+    if (table->fd >= 0 && (ftruncate(table->fd, 0) != 0 || pwrite(table->fd, MAKING, MAGIC_SIZE, 0) != MAGIC_SIZE ||
+                           ftruncate(table->fd, (off_t)s.bytes) != 0))
         return weir__fail_errno(error, "cannot set the size of", options->path);
     if ((code = weir__table_commit(table, 0, s.slab_at, error)) || (code = map_region(table, s.bytes, error)))
         return code;
@@ -237,47 +240,76 @@ static int lock_file(int fd, bool *alone)
     return *alone ? 0 : flock(fd, LOCK_SH);
 }
 
-/* A file whose maker died before the header was there: nothing but zeros where the magic should be. */
+/* An empty file, or one whose maker died before the header was there.  Nothing else may be written over. */
 static bool is_unfinished(int fd, uint64_t bytes)
 {
-    char magic[8] = "x", zeros[8] = { 0 };
-    return bytes == 0 || (pread(fd, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, zeros, sizeof magic) == 0);
+    char magic[MAGIC_SIZE];
+    return bytes == 0 || (pread(fd, magic, sizeof magic, 0) == MAGIC_SIZE && memcmp(magic, MAKING, sizeof magic) == 0);
 }
 
 /* Opens the file; makes it if there are options to make it by. */
 static int open_or_make(const char *path, const struct weir_table_options *options, bool *made)
 {
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     *made = fd < 0 && errno == ENOENT && options != NULL;
     if (!*made)
         return fd;
-    fd = open(path, O_RDWR | O_CLOEXEC | O_CREAT, 0600);
+    fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT | O_EXCL, 0600);
     if (fd >= 0 && options->mode != 0)
-        (void)fchmod(fd, options->mode); /* what was asked for, whatever the umask; if it is not ours, it has its mode already */
+        (void)fchmod(fd, options->mode); /* what was asked for, whatever the umask */
     return fd;
 }
 
-static int open_file(struct weir_table *table, const char *path, const struct weir_table_options *options, struct weir_error *error)
+/* Somebody else's file that anybody can write may be a trap: its maker knows the secrets, and can cut it under our feet. */
+static int check_file(const struct stat *st, const char *path, struct weir_error *error)
 {
-    bool made;
+    if (!S_ISREG(st->st_mode))
+        return weir__fail(error, WEIR_INVALID, "'%s' is not a regular file", path);
+    if (st->st_uid != geteuid() && st->st_uid != 0 && (st->st_mode & S_IWOTH))
+        return weir__fail(error, WEIR_INVALID, "'%s' belongs to another user and anybody can write it; take a file of your own", path);
+    return WEIR_OK;
+}
+
+#define AGAIN 1 /* another process is just making the file, or has just given up: try again */
+
+static int try_file(struct weir_table *table, const char *path, const struct weir_table_options *options, struct weir_error *error)
+{
+    bool made, alone;
+    struct stat st;
     table->fd = open_or_make(path, options, &made);
     if (table->fd < 0)
-        return weir__fail_errno(error, "cannot open table", path);
-    struct stat st;
-    bool alone;
+        return errno == EEXIST ? AGAIN
+                               : weir__fail_errno(error, errno == ELOOP ? "will not follow the symbolic link" : "cannot open table", path);
     if (lock_file(table->fd, &alone) != 0 || fstat(table->fd, &st) != 0)
         return weir__fail_errno(error, "cannot lock table", path);
-    if (!S_ISREG(st.st_mode))
-        return weir__fail(error, WEIR_INVALID, "'%s' is not a regular file", path);
+    int code = check_file(&st, path, error);
+    if (code)
+        return code;
     bool unfinished = is_unfinished(table->fd, (uint64_t)st.st_size);
-    if (unfinished && !(options && alone))
+    if (options && (st.st_nlink == 0 || (unfinished && !alone)))
+        return AGAIN;
+    if (unfinished && !options)
         return weir__fail(error, WEIR_CORRUPT, "'%s' is empty or was never finished; create it, or remove it", path);
-    int code = unfinished ? lay_out(table, options, error) : open_existing(table, path, (uint64_t)st.st_size, alone, error);
-    if (code && made)
+    code = unfinished ? lay_out(table, options, error) : open_existing(table, path, (uint64_t)st.st_size, alone, error);
+    if (code && made && alone)
         unlink(path);
     if (code == WEIR_OK && alone && flock(table->fd, LOCK_SH) != 0)
         code = weir__fail_errno(error, "cannot lock table", path);
     return code;
+}
+
+static int open_file(struct weir_table *table, const char *path, const struct weir_table_options *options, struct weir_error *error)
+{
+    for (int tries = 0; tries < 1000; tries++) {
+        int code = try_file(table, path, options, error);
+        if (code != AGAIN)
+            return code;
+        if (table->fd >= 0)
+            close(table->fd);
+        table->fd = -1;
+        weir__clock_sleep(WEIR_MILLISECOND);
+    }
+    return weir__fail(error, WEIR_CORRUPT, "'%s' is empty or was never finished, and somebody holds it; remove it", path);
 }
 
 static void dispose(struct weir_table *table)

@@ -97,12 +97,12 @@ static inline __attribute__((always_inline)) bool decide_narrow(struct weir_limi
 /* --------------------------------------------------------------- wide ---- */
 
 /* The limit has changed since this slot was last used: brings its state over, at the desk. */
-static void convert_slot(struct weir_limiter *limiter, struct weir__home home, struct weir__wide *slot, const struct weir__era *era)
+static void convert_slot(struct weir_limiter *limiter, struct weir__home home, struct weir__wide *slot)
 {
     weir__desk_lock(limiter->table, weir__desk_of(home.group));
     if (weir__load(&slot->tag) == home.tag && weir__load(&slot->owner) >> 32 == limiter->id) {
         uint64_t state[2];
-        weir__slot_open_locked(limiter, era, slot, 0, state);
+        const struct weir__era *era = weir__slot_open_locked(limiter, slot, 0, state);
         weir__slot_close_locked(limiter, era, slot, state);
     }
     weir__desk_unlock(limiter->table, weir__desk_of(home.group));
@@ -113,7 +113,7 @@ static inline bool try_wide(struct weir_limiter *limiter, struct weir__home home
 {
     const struct weir__era *era = weir__limiter_era(limiter);
     if (__builtin_expect(weir__load(&slot->owner) != era->owner, 0)) {
-        convert_slot(limiter, home, slot, era);
+        convert_slot(limiter, home, slot);
         return false;
     }
     for (;;) {
@@ -259,9 +259,8 @@ static void adjust(struct weir_limiter *limiter, struct weir_key key, int64_t un
     struct weir__home home = weir__home_of(limiter, key);
     bool charge = units < 0;
     weir__desk_lock(limiter->table, weir__desk_of(home.group));
-    const struct weir__era *era = weir__limiter_era(limiter);
-    const struct weir_plan *plan = &era->plan;
     if (limiter->kind == WEIR__LARGE) {
+        const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
         struct weir__large *slot = charge ? weir__large_claim_locked(limiter, home, now, NULL, 0) : weir__large_find_locked(limiter, home);
         if (slot != NULL)
             plan->algo->give(plan, slot->state, units, now);
@@ -269,8 +268,8 @@ static void adjust(struct weir_limiter *limiter, struct weir_key key, int64_t un
         void *slot = charge ? weir__slot_claim_locked(limiter, home, now, NULL, 0) : weir__slot_find(limiter, home);
         uint64_t state[2];
         if (slot != NULL) {
-            weir__slot_open_locked(limiter, era, slot, now, state);
-            plan->algo->give(plan, state, units, now);
+            const struct weir__era *era = weir__slot_open_locked(limiter, slot, now, state);
+            era->plan.algo->give(&era->plan, state, units, now);
             weir__slot_close_locked(limiter, era, slot, state);
         }
     }
@@ -292,21 +291,35 @@ bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask, weir
     bool granted = weir_take(limiter, ask, decision);
     *out = (struct weir_reservation){ .limiter = limiter, .key = ask->key, .cost = ask->cost };
     if (granted) {
-        weir_time turn = decision->wait > INT64_MAX - now ? INT64_MAX : now + decision->wait;
-        out->expires = lifetime > INT64_MAX - turn ? INT64_MAX : turn + lifetime;
+        out->turn = decision->wait > INT64_MAX - now ? INT64_MAX : now + decision->wait;
+        out->expires = lifetime > INT64_MAX - out->turn ? INT64_MAX : out->turn + lifetime;
     }
     return granted;
+}
+
+/* Of units taken at `turn`, those that time has not given back by itself yet: returning more would mint them. */
+static int64_t still_out(const struct weir_plan *plan, int64_t units, weir_time turn, weir_time now)
+{
+    weir_time passed = now > turn ? now - turn : 0, period = plan->limit.period;
+    if (plan->capacity == 0) /* a window, or warm-up: all of them, until the period is over */
+        return passed < period && (plan->algo != &weir__fixed_window || plan->limit.align_first || turn / period == now / period) ? units
+                                                                                                                                  : 0;
+    weir__u128 back = (weir__u128)(uint64_t)passed * (uint64_t)plan->limit.count / (uint64_t)period;
+    return back >= (weir__u128)(uint64_t)units ? 0 : units - (int64_t)back;
 }
 
 bool weir_settle(struct weir_reservation *reservation, int64_t true_cost, weir_time now)
 {
     weir_time expires = reservation->expires;
-    int64_t difference = reservation->cost - (true_cost < 0 ? 0 : true_cost);
     reservation->expires = 0;
+    now = now < 0 ? 0 : now;
     if (expires == 0 || now >= expires)
         return false;
+    int64_t difference = reservation->cost - (true_cost < 0 ? 0 : true_cost);
+    if (difference > 0)
+        difference = still_out(&weir__limiter_era(reservation->limiter)->plan, difference, reservation->turn, now);
     if (difference != 0)
-        adjust(reservation->limiter, reservation->key, difference, now < 0 ? 0 : now);
+        adjust(reservation->limiter, reservation->key, difference, now);
     return true;
 }
 

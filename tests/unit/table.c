@@ -206,7 +206,9 @@ static void test_what_is_no_table_is_refused_each_for_its_reason(void **state)
     const char *zeros = new_path();
     memset(page, 0, sizeof page);
     write_at(zeros, 0, page, sizeof page);
-    expect_attach_fails(zeros, WEIR_CORRUPT, "never finished");
+    expect_attach_fails(zeros, WEIR_CORRUPT, "table");
+    expect_create_fails(&(struct weir_table_options){ .path = zeros }, WEIR_CORRUPT,
+                        "table"); /* it may be a disk image: not written over */
 
     const char *short_text = new_path();
     write_at(short_text, 0, text, sizeof text - 1);
@@ -362,9 +364,9 @@ static void test_create_on_an_existing_table_attaches_and_keeps_its_sizes(void *
 static void test_create_finishes_what_a_dead_maker_left(void **state)
 {
     const char *path = new_path();
-    char zeros[8192] = { 0 };
+    char making[8192] = "WEIRMAKE"; /* a size, and no header yet */
     (void)state;
-    write_at(path, 0, zeros, sizeof zeros); /* a size, and no header yet */
+    write_at(path, 0, making, sizeof making);
     struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     assert_true(take(limiter_of(table, "l", "gcra 10/1h"), "k", 4, NOW).allowed);
     weir_table_destroy(table);

@@ -21,10 +21,10 @@ value() {
 
 # ratio NAME OURS PEER -- how many times cheaper we are
 ratio() {
-    ours=$(value "$2")
-    peer=$(value "$3")
-    if [ -n "$ours" ] && [ -n "$peer" ]; then
-        awk -v n="$1" -v a="$ours" -v b="$peer" 'BEGIN { printf "%s\t%.3g\ttimes\n", n, b / a }' | tee -a "$figures"
+    a=$(value "$2")
+    b=$(value "$3")
+    if [ -n "$a" ] && [ -n "$b" ]; then
+        awk -v n="$1" -v a="$a" -v b="$b" 'BEGIN { printf "%s\t%.3g\ttimes\n", n, b / a }' | tee -a "$figures"
     fi
 }
 

@@ -16,8 +16,9 @@ static void run(void *context, int64_t n)
     struct subject *s = context;
     struct weir_decision d;
     uint64_t allowed = 0;
+    struct weir_ask a = { .cost = 1, .now = s->now };
     for (int64_t i = 0; i < n; i++) {
-        struct weir_ask a = { .cost = 1, .now = s->now };
+        a.now = s->now;
         allowed += weir_step(s->plan, s->state, &a, &d);
         keep((uint64_t)d.remaining);
         s->now += s->stride;

@@ -39,7 +39,7 @@ def plot(figures, path):
         ("bound: one dependent load", "#868e96", series(figures, "narrow", "dependent-load")),
         ("bound: load + swap, prefetched", "#adb5bd", series(figures, "narrow", "load-and-swap")),
     ]
-    width, height, left, right, top, bottom = 760, 420, 60, 230, 30, 50
+    width, height, left, right, top, bottom = 800, 420, 60, 260, 30, 50
     xs = [x for _, _, points in lines for x, _ in points]
     ys = [y for _, _, points in lines for _, y in points]
     x0, x1, y1 = math.log10(min(xs)), math.log10(max(xs)), max(ys) * 1.1

@@ -52,6 +52,8 @@ static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home ho
             weir__slot_wait(limiter->table, home.group, &slot->word);
             return false;
         }
+        if (__builtin_expect(weir__load(&slot->tag) != home.tag, 0)) /* the word may be another key's */
+            return false;
         owed = weir__unpack(plan, word, ask->now, &stepped);
         if (__builtin_expect(weir__debt_quick(plan, owed, ask, d, &after) == WEIR__NOT_QUICK, 0)) {
             int64_t later;
@@ -112,15 +114,17 @@ static inline bool try_wide(struct weir_limiter *limiter, struct weir__home home
                             bool take, struct weir_decision *d)
 {
     const struct weir__era *era = weir__limiter_era(limiter);
-    if (__builtin_expect(weir__load(&slot->owner) != era->owner, 0)) {
-        convert_slot(limiter, home, slot);
-        return false;
-    }
     for (;;) {
         uint64_t before[2], after[2];
         weir__load_pair(slot->state, before);
         if (__builtin_expect((before[0] & WEIR__PIN) != 0, 0)) {
             weir__slot_wait(limiter->table, home.group, &slot->state[0]);
+            return false;
+        }
+        if (__builtin_expect(weir__load(&slot->tag) != home.tag, 0)) /* the state may be another key's */
+            return false;
+        if (__builtin_expect(weir__load(&slot->owner) != era->owner, 0)) { /* or be kept under another limit */
+            convert_slot(limiter, home, slot);
             return false;
         }
         after[0] = before[0];

@@ -511,6 +511,23 @@ static void test_a_changed_limit_counts_in_all(void **state)
     weir_table_destroy(table);
 }
 
+static void test_the_least_patient_item_of_a_key_decides(void **state)
+{
+    struct weir_table *table = private_table(false, 100);
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1s burst 2"), *other = limiter_of(table, "o", "gcra 9/1s");
+    struct weir_item items[] = { { limiter, ask_of("k", 1, NOW) }, { other, ask_of("k", 1, NOW) }, { limiter, ask_of("k", 1, NOW) } };
+    struct weir_decision d;
+    (void)state;
+    assert_true(take(limiter, "k", 1, NOW).allowed);
+    items[0].ask.wait_max = 10 * S;
+    assert_false(weir_take_all(items, 3, &d)); /* two would have to wait a second, and the third item cannot */
+    assert_int_equal(left(other, "k", NOW), 9);
+    items[2].ask.wait_max = S;
+    assert_true(weir_take_all(items, 3, &d));
+    assert_int_equal(d.wait, S);
+    weir_table_destroy(table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -533,6 +550,7 @@ int main(void)
         cmocka_unit_test(test_a_time_before_zero_counts_as_zero),
         cmocka_unit_test(test_items_follow_a_clock_that_steps_back),
         cmocka_unit_test(test_a_changed_limit_counts_in_all),
+        cmocka_unit_test(test_the_least_patient_item_of_a_key_decides),
     };
 
     return cmocka_run_group_tests_name("all", tests, NULL, NULL);

@@ -483,6 +483,27 @@ static void test_a_full_slab_says_how_many_keys_would_fit(void **state)
     weir_table_destroy(table);
 }
 
+/* So many changes that nobody remembers the limit a state was kept under: it counts as spent at the last of them, and heals. */
+static void test_a_state_from_a_forgotten_limit_is_spent_and_heals(void **state)
+{
+    const char *path = new_path();
+    struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 999999937/1s burst 10");
+    (void)state;
+    assert_true(take(limiter, "k", 10, NOW).allowed);
+    for (int i = 1; i <= 20; i++) {
+        char text[40];
+        snprintf(text, sizeof text, "gcra %d/1s burst 10", i);
+        change(limiter, text, NOW + i);
+    }
+    weir_table_destroy(table);
+    table = attach(path);
+    limiter = limiter_of(table, "l", "gcra 20/1s burst 10");
+    assert_false(take(limiter, "k", 1, NOW + 21).allowed);
+    assert_int_equal(left(limiter, "k", NOW + S), 10);
+    weir_table_destroy(table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -507,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_a_larger_state_moves_with_all_keys),
         cmocka_unit_test(test_a_full_slab_is_an_error_and_the_old_limit_stays),
         cmocka_unit_test(test_a_full_slab_says_how_many_keys_would_fit),
+        cmocka_unit_test(test_a_state_from_a_forgotten_limit_is_spent_and_heals),
     };
 
     return cmocka_run_group_tests_name("limiter", tests, make_folder, remove_folder);

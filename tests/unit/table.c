@@ -500,6 +500,15 @@ static void test_half_as_many_again_still_decides_and_counts_evictions(void **st
     }
 }
 
+static void test_a_symbolic_link_is_not_followed(void **state)
+{
+    const char *target = make_file(100), *path = new_path();
+    (void)state;
+    assert_int_equal(symlink(target, path), 0);
+    expect_attach_fails(path, WEIR_SYSTEM, "symbolic link");
+    expect_create_fails(&(struct weir_table_options){ .path = path }, WEIR_SYSTEM, "symbolic link");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -522,6 +531,7 @@ int main(void)
         cmocka_unit_test(test_stats_count_keys_live_keys_and_limiters),
         cmocka_unit_test(test_the_promised_keys_fit_in_the_promised_bytes),
         cmocka_unit_test(test_half_as_many_again_still_decides_and_counts_evictions),
+        cmocka_unit_test(test_a_symbolic_link_is_not_followed),
     };
 
     return cmocka_run_group_tests_name("table", tests, make_folder, remove_folder);

@@ -548,6 +548,32 @@ static void test_keys_of_no_bytes_and_of_very_many(void **state)
     free(bytes);
 }
 
+/* Reserved again and again, each after time has paid for the one before; then all settled at nothing: nothing is left to give back. */
+static void test_settling_late_mints_nothing(void **state)
+{
+    static const char *const five[] = { "token-bucket 10/1s", "gcra 10/1s", "fixed-window 10/1s", "sliding-window 10/1s",
+                                          "sliding-log 10/1s" };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(five); i++) {
+        struct weir_table *table = private_table(false, 100);
+        struct weir_limiter *limiter = limiter_of(table, "l", five[i]);
+        struct weir_reservation held[20];
+        struct weir_decision d;
+        int64_t taken = 0;
+        for (int r = 0; r < 20; r++) {
+            struct weir_ask ask = ask_of("k", 10, NOW + 2 * r * S);
+            assert_true(weir_reserve(limiter, &ask, 3600 * S, &held[r], &d));
+        }
+        for (int r = 0; r < 20; r++) {
+            assert_true(weir_settle(&held[r], 0, NOW + 50 * S));
+            while (take(limiter, "k", 1, NOW + 50 * S).allowed)
+                taken++;
+        }
+        assert_int_equal(taken, 10);
+        weir_table_destroy(table);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -570,6 +596,7 @@ int main(void)
         cmocka_unit_test(test_a_time_before_zero_counts_as_zero),
         cmocka_unit_test(test_the_end_of_time_is_a_time),
         cmocka_unit_test(test_keys_of_no_bytes_and_of_very_many),
+        cmocka_unit_test(test_settling_late_mints_nothing),
     };
 
     return cmocka_run_group_tests_name("take", tests, NULL, NULL);

@@ -25,7 +25,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILES = ["algo.h", "debt.h", "algo.c", "debt.c", "fixed-window.c", "sliding-window.c", "sliding-log.c", "leaky-bucket.c", "token-bucket.c",
-         "gcra.c", "smooth.c", "warm-up.c"]
+         "gcra.c", "smooth.c", "warm-up.c", "calendar.c"]
 KNOWN = "docs/mutants.md"
 READERS = ["server/vectors.c", "server/replay.c", "server/door.c"]
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-mcx16", "-w"]

@@ -8,8 +8,8 @@
 /* A new algorithm: its file, a line here, tests/vectors/NAME.vec, a section in docs/algorithms.md.  The order is part of the table's
  * format (docs/shm.md): add at the end. */
 static const struct weir__algo *const algorithms[] = {
-    &weir__fixed_window, &weir__sliding_window, &weir__sliding_log, &weir__leaky_bucket,
-    &weir__token_bucket, &weir__gcra,           &weir__smooth,      &weir__warm_up,
+    &weir__fixed_window, &weir__sliding_window, &weir__sliding_log, &weir__leaky_bucket, &weir__token_bucket,
+    &weir__gcra,         &weir__smooth,         &weir__warm_up,     &weir__calendar,
 };
 
 #define ALGORITHMS        (sizeof algorithms / sizeof *algorithms)
@@ -18,7 +18,7 @@ static const struct weir__algo *const algorithms[] = {
 const char *const *weir_algorithms(void)
 {
     static const char *const names[] = {
-        "fixed-window", "sliding-window", "sliding-log", "leaky-bucket", "token-bucket", "gcra", "smooth", "warm-up", NULL,
+        "fixed-window", "sliding-window", "sliding-log", "leaky-bucket", "token-bucket", "gcra", "smooth", "warm-up", "calendar", NULL,
     };
     _Static_assert(sizeof names / sizeof *names == ALGORITHMS + 1, "a name for each algorithm, in the same order");
     return names;
@@ -41,7 +41,7 @@ const char *weir_algorithm_summary(const char *name)
 /* Which members an algorithm does not look at: naming one there is a mistake that should be told, not ignored. */
 static int refuse_strangers(const struct weir__algo *algo, const struct weir_limit *l, struct weir_error *error)
 {
-    bool window = algo == &weir__fixed_window || algo == &weir__sliding_window || algo == &weir__sliding_log;
+    bool window = algo == &weir__fixed_window || algo == &weir__sliding_window || algo == &weir__sliding_log || algo == &weir__calendar;
     const struct {
         bool named;
         bool known;
@@ -61,11 +61,11 @@ static int refuse_strangers(const struct weir__algo *algo, const struct weir_lim
     return WEIR_OK;
 }
 
-static int check_numbers(const struct weir_limit *l, struct weir_error *error)
+static int check_numbers(const struct weir__algo *algo, const struct weir_limit *l, struct weir_error *error)
 {
     if (l->count < 1)
         return weir__fail(error, WEIR_INVALID, "count must be at least 1");
-    if (l->period < 1)
+    if (l->period < 1 && l->calendar == WEIR_NO_CALENDAR && algo != &weir__calendar)
         return weir__fail(error, WEIR_INVALID, "period must be at least 1ns");
     if (l->burst < 0)
         return weir__fail(error, WEIR_INVALID, "burst must be at least 1");
@@ -86,6 +86,16 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
+/* What a unit costs at this rate. */
+static void set_price(struct weir_plan *plan)
+{
+    int64_t count = plan->limit.count, period = plan->limit.period;
+    uint64_t common = greatest_common_divisor((uint64_t)count, (uint64_t)period);
+    plan->price = period / (int64_t)common;
+    plan->by_price = weir__divisor_make((uint64_t)plan->price);
+    plan->by_scale = weir__divisor_make((uint64_t)count / common);
+}
+
 static int64_t default_burst(const struct weir_limit *l)
 {
     return l->queue != 0 ? 1 : l->count;
@@ -93,20 +103,19 @@ static int64_t default_burst(const struct weir_limit *l)
 
 int weir__plan_make(struct weir_plan *out, const struct weir_limit *limit, struct weir_error *error)
 {
-    const char *name = limit->algorithm ? limit->algorithm : DEFAULT_ALGORITHM;
+    const char *name = limit->algorithm ? limit->algorithm : limit->calendar != WEIR_NO_CALENDAR ? weir__calendar.name : DEFAULT_ALGORITHM;
     int index = weir__algo_index(name), code;
     if (index < 0)
         return weir__fail(error, WEIR_INVALID, "unknown algorithm '%s'", name);
     struct weir_plan plan = { .algo = algorithms[index], .limit = *limit, .state_size = WEIR__STATE_SMALL };
-    if ((code = check_numbers(limit, error)) || (code = refuse_strangers(plan.algo, limit, error)))
+    if ((code = check_numbers(plan.algo, limit, error)) || (code = weir__calendar_check(limit, name, error)) ||
+        (code = refuse_strangers(plan.algo, limit, error)))
         return code;
     plan.limit.algorithm = plan.algo->name;
     if (plan.limit.burst == 0)
         plan.limit.burst = default_burst(limit);
-    uint64_t common = greatest_common_divisor((uint64_t)limit->count, (uint64_t)limit->period);
-    plan.price = limit->period / (int64_t)common;
-    plan.by_price = weir__divisor_make((uint64_t)plan.price);
-    plan.by_scale = weir__divisor_make((uint64_t)limit->count / common);
+    if (limit->period > 0)
+        set_price(&plan);
     if ((code = plan.algo->prepare(&plan, error)))
         return code;
     *out = plan;
@@ -117,7 +126,7 @@ bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b)
 {
     return strcmp(a->algorithm, b->algorithm) == 0 && a->count == b->count && a->period == b->period && a->burst == b->burst &&
            a->queue == b->queue && a->buckets == b->buckets && a->align_first == b->align_first && a->loose == b->loose &&
-           a->warmup == b->warmup && a->cold == b->cold;
+           a->warmup == b->warmup && a->cold == b->cold && a->calendar == b->calendar && strcmp(a->zone, b->zone) == 0;
 }
 
 struct weir_limit weir__plan_limit_named(const struct weir_plan *plan)

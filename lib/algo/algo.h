@@ -39,6 +39,7 @@ static inline uint64_t weir__divide_up(uint64_t n, const struct weir__divisor *d
 }
 
 struct weir__algo;
+struct weir__zone;
 
 /* Rates are exact: a unit costs period/count ns, kept as the fraction price/scale in lowest terms.  What a key owes is counted in parts of
  * 1/scale ns, so that one unit is `price` parts, one ns is `scale` parts, and nothing is ever rounded. */
@@ -54,11 +55,12 @@ struct weir_plan {
 
     /* of one algorithm each; a few words more do not matter, a plan is made once */
     int64_t credit_free;                      /* leaky-bucket: parts that may be owed before an ask has to wait its turn */
-    struct weir__divisor by_period, by_count; /* fixed-window */
+    struct weir__divisor by_period, by_count; /* fixed-window; calendar has the second */
     struct weir__divisor by_bucket, by_ring;  /* sliding-window */
     int64_t ring;                             /* sliding-window: counters kept */
     int stamp_size;                           /* sliding-log: bytes of a time stamp */
     weir_time heat_warm, heat_range;          /* warm-up: the flat part and the sloping part of its trapezoid, as spans */
+    const struct weir__zone *zone;            /* calendar: whose days; lives as long as the process */
 };
 
 struct weir__algo {
@@ -76,12 +78,18 @@ struct weir__algo {
 };
 
 extern const struct weir__algo weir__fixed_window, weir__sliding_window, weir__sliding_log, weir__leaky_bucket, weir__token_bucket,
-    weir__gcra, weir__smooth, weir__warm_up;
+    weir__gcra, weir__smooth, weir__warm_up, weir__calendar;
 
 int weir__plan_make(struct weir_plan *plan, const struct weir_limit *limit, struct weir_error *error); /* in the caller's memory */
 struct weir_limit weir__plan_limit_named(const struct weir_plan *plan); /* without what is the default anyway: for people */
 bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b);
 int weir__algo_index(const char *name); /* its place in weir_algorithms(), or -1 */
+
+/* calendar.c -- the length of the calendar window that `now` lies in, and where it starts (the first ones before 1970, and so before 0). */
+weir_time weir__calendar_window(const struct weir_plan *plan, weir_time now, weir_time *start);
+const char *weir__calendar_word(int32_t calendar); /* "day", "week" or "month"; else NULL */
+/* Whether algorithm, period, calendar and zone go together. */
+int weir__calendar_check(const struct weir_limit *limit, const char *algorithm, struct weir_error *error);
 
 /* Part of an ask or all of it makes no sense: algo.c sees to it that the answer does. */
 bool weir__step_mended(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d);

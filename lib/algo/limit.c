@@ -1,7 +1,7 @@
 /* limit.c -- limits and times as people write them: "gcra 5/1m burst 3", "1.5s".
  *
  *     limit    [ALGORITHM] COUNT[r]/PERIOD [OPTION ...]       options in any order, each at most once
- *     PERIOD   TIME, or a unit alone: 6r/m
+ *     PERIOD   TIME, or a unit alone: 6r/m; or a calendar window: day, week, month
  *     TIME     digits[.digits][unit]                          no unit: seconds
  *     unit     ns us ms s m h d w
  *     OPTION   a row of `options` below; a new one is a new row, and it is parsed, printed and suggested
@@ -23,7 +23,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base.h"
+#include "algo/algo.h"
+#include "base/zone.h"
 
 #define WORD_MAX 24 /* longer words are cut in errors, and resemble nothing */
 
@@ -44,6 +45,7 @@ enum kind {
     QUEUE, /* a count64 whose written 0 is WEIR_NO_QUEUE, because 0 in the struct means "not a shaper" */
     TIME,
     CHOICE, /* a bool, by two words */
+    ZONE,   /* the name of a time zone */
 };
 
 static const struct option {
@@ -62,6 +64,7 @@ static const struct option {
     { "edge", WEIR__NAMED_EDGE, CHOICE, offsetof(struct weir_limit, loose), 0, false, { "strict", "loose" } },
     { "warmup", WEIR__NAMED_WARMUP, TIME, offsetof(struct weir_limit, warmup), 1, false, { NULL, NULL } },
     { "cold", WEIR__NAMED_COLD, COUNT32, offsetof(struct weir_limit, cold), 1, false, { NULL, NULL } },
+    { "zone", WEIR__NAMED_ZONE, ZONE, offsetof(struct weir_limit, zone), 0, false, { NULL, NULL } },
 };
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -153,38 +156,14 @@ static const char *option_name(size_t i)
     return i < COUNT_OF(options) ? options[i].name : NULL;
 }
 
+static const char *calendar_name(size_t i)
+{
+    return weir__calendar_word((int32_t)i + WEIR_DAY);
+}
+
 static const char *algorithm_name(size_t i)
 {
     return weir_algorithms()[i];
-}
-
-static unsigned min3(unsigned a, unsigned b, unsigned c)
-{
-    unsigned least = a < b ? a : b;
-
-    return least < c ? least : c;
-}
-
-/* Edits from word to name, a swap of neighbours being one ("gcar"); case is ignored.  Both are at most WORD_MAX long. */
-static unsigned distance(const char *word, size_t n, const char *name, size_t m)
-{
-    unsigned d[WORD_MAX + 1][WORD_MAX + 1];
-
-    for (size_t i = 0; i <= n; i++) {
-        for (size_t j = 0; j <= m; j++) {
-            if (i == 0 || j == 0) {
-                d[i][j] = (unsigned)(i + j);
-                continue;
-            }
-            bool same = lower(word[i - 1]) == lower(name[j - 1]);
-            bool swapped = i > 1 && j > 1 && lower(word[i - 1]) == lower(name[j - 2]) && lower(word[i - 2]) == lower(name[j - 1]);
-
-            d[i][j] = min3(d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + !same);
-            if (swapped && d[i - 2][j - 2] + 1 < d[i][j])
-                d[i][j] = d[i - 2][j - 2] + 1;
-        }
-    }
-    return d[n][m];
 }
 
 /* The index of the name that the word was probably meant to be, or -1.  The beginning of a name ("token") is as near as one slip. */
@@ -198,7 +177,7 @@ static int nearest(const char *word, size_t length, names *name)
 
         if (n > WORD_MAX)
             continue;
-        unsigned d = length < n && distance(word, length, name(i), length) == 0 ? 1 : distance(word, length, name(i), n);
+        unsigned d = length < n && weir__edits(word, length, name(i), length) == 0 ? 1 : weir__edits(word, length, name(i), n);
 
         if (d < best && d < (length > n ? length : n)) { /* the second: "x" is one edit from "s", yet nothing like it */
             best = d;
@@ -371,19 +350,41 @@ static int read_algorithm(struct weir__cursor *c, struct weir_limit *limit, unsi
     return WEIR_OK;
 }
 
-static int read_period(struct weir__cursor *c, weir_time *out)
+/* "day", "week" or "month" as a whole word: a calendar window, and so (unless another is named) the algorithm of that name. */
+static bool read_calendar(struct weir__cursor *c, struct weir_limit *limit)
 {
+    size_t length = word_length(c->at);
+
+    for (int32_t calendar = WEIR_DAY; weir__calendar_word(calendar) != NULL; calendar++) {
+        if (equals(c->at, length, weir__calendar_word(calendar))) {
+            limit->calendar = calendar;
+            limit->algorithm = limit->algorithm ? limit->algorithm : weir_algorithms()[weir__algo_index("calendar")];
+            c->at += length;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int read_period(struct weir__cursor *c, struct weir_limit *limit)
+{
+    limit->calendar = WEIR_NO_CALENDAR;
+    limit->period = 0;
+    if (read_calendar(c, limit))
+        return WEIR_OK;
     if (is_digit(*c->at))
-        return read_span(c, "the period", out);
+        return read_span(c, "the period", &limit->period);
     if (!is_letter(*c->at))
         return weir__fail_at(c->error, column(c, c->at), "expected a period such as 60, 5s or m; found %s", quote(c->at, 1).text);
-    int code = read_unit(c, out);
+    int code = read_unit(c, &limit->period), guess = nearest(c->at, word_length(c->at), calendar_name);
 
+    if (code != WEIR_OK && guess >= 0) /* 5/days; but 5/1day goes to read_span, and is a span */
+        return fail_unknown(c, word_length(c->at), "period", calendar_name, guess);
     return code == WEIR_OK ? expect_word_end(c, "the period") : code;
 }
 
-/* COUNT[r]/PERIOD */
-static int read_rate(struct weir__cursor *c, struct weir_limit *limit)
+/* COUNT[r]/PERIOD; leaves where the period stands. */
+static int read_rate(struct weir__cursor *c, struct weir_limit *limit, const char **period)
 {
     if (!is_digit(*c->at))
         return weir__fail_at(c->error, column(c, c->at), "expected a limit such as 300/60 or 10r/s; found %s", quote(c->at, 1).text);
@@ -397,8 +398,8 @@ static int read_rate(struct weir__cursor *c, struct weir_limit *limit)
         c->at++;
     if (*c->at != '/')
         return weir__fail_at(c->error, column(c, c->at), "expected '/' and a period, as in 300/60; found %s", quote(c->at, 1).text);
-    c->at++;
-    return read_period(c, &limit->period);
+    *period = ++c->at;
+    return read_period(c, limit);
 }
 
 static int read_choice(struct weir__cursor *c, const struct option *o, int64_t *out)
@@ -413,6 +414,33 @@ static int read_choice(struct weir__cursor *c, const struct option *o, int64_t *
     }
     return weir__fail_at(c->error, column(c, c->at), "%s must be %s or %s; found %s", o->name, o->words[1], o->words[0],
                          quote(c->at, length ? length : 1).text);
+}
+
+/* An error of somebody who knows the words but not their place. */
+static int place_error(struct weir__cursor *c, const char *at, int code)
+{
+    if (code != WEIR_OK && c->error)
+        c->error->column = column(c, at);
+    return code;
+}
+
+static int read_zone(struct weir__cursor *c, struct weir_limit *limit)
+{
+    const struct weir__zone *zone;
+    size_t length = word_length(c->at);
+    char name[sizeof limit->zone] = "";
+
+    if (length == 0)
+        return weir__fail_at(c->error, column(c, c->at), "zone must be a time zone such as Europe/Berlin; found %s", quote(c->at, 1).text);
+    if (length >= sizeof name)
+        return weir__fail_at(c->error, column(c, c->at), "unknown time zone %s: its name is too long", quote(c->at, length).text);
+    memcpy(name, c->at, length);
+    int code = place_error(c, c->at, weir__zone_find(&zone, name, c->error));
+
+    if (code == WEIR_OK)
+        memcpy(limit->zone, name, sizeof name);
+    c->at += length;
+    return code;
 }
 
 static int read_value(struct weir__cursor *c, const struct option *o, int64_t *out)
@@ -432,6 +460,7 @@ static int read_value(struct weir__cursor *c, const struct option *o, int64_t *o
             *out = WEIR_NO_QUEUE;
         return code;
     case COUNT64:
+    case ZONE:
         break;
     }
     return read_count(c, o->name, o->min, INT64_MAX, out);
@@ -455,6 +484,8 @@ static int64_t load(const struct weir_limit *limit, const struct option *o)
 
     if (o->kind == CHOICE)
         return *(const bool *)member;
+    if (o->kind == ZONE) /* whether there is a name */
+        return *(const char *)member != '\0';
     return o->kind == COUNT32 ? *(const int32_t *)member : *(const int64_t *)member;
 }
 
@@ -490,10 +521,11 @@ static int read_option(struct weir__cursor *c, struct weir_limit *limit, unsigne
     int code = read_name(c, &o, *named);
 
     if (code == WEIR_OK)
-        code = read_value(c, o, &value);
+        code = o->kind == ZONE ? read_zone(c, limit) : read_value(c, o, &value);
     if (code != WEIR_OK)
         return code;
-    store(limit, o, value);
+    if (o->kind != ZONE)
+        store(limit, o, value);
     *named |= o->bit;
     return WEIR_OK;
 }
@@ -526,11 +558,17 @@ static void append_time(struct printer *p, weir_time time)
     append(p, "%" PRId64 "%s", time / u->span, time ? u->name : "s");
 }
 
-static void append_option(struct printer *p, const struct option *o, int64_t value)
+static void append_option(struct printer *p, const struct option *o, const struct weir_limit *limit)
 {
+    int64_t value = load(limit, o);
+
+    if (value == 0)
+        return;
     append(p, " %s%c", o->name, o->spaced ? ' ' : '=');
     if (o->kind == TIME)
         append_time(p, value);
+    else if (o->kind == ZONE)
+        append(p, "%.*s", (int)sizeof limit->zone - 1, limit->zone);
     else if (o->kind == CHOICE)
         append(p, "%s", o->words[1]);
     else
@@ -582,13 +620,16 @@ int weir__cursor_time(struct weir__cursor *cursor, const char *what, weir_time *
 int weir__limit_read(struct weir__cursor *cursor, struct weir_limit *limit, unsigned *named)
 {
     struct weir_limit read = *limit;
+    const char *period = NULL;
     unsigned seen = 0;
     int code = read_algorithm(cursor, &read, &seen);
 
     if (code == WEIR_OK)
-        code = read_rate(cursor, &read);
+        code = read_rate(cursor, &read, &period);
     while (code == WEIR_OK && !weir__cursor_end(cursor))
         code = read_option(cursor, &read, &seen);
+    if (code == WEIR_OK)
+        code = place_error(cursor, period, weir__calendar_check(&read, read.algorithm, cursor->error));
     if (code != WEIR_OK)
         return code;
     *limit = read;
@@ -619,11 +660,12 @@ int weir_limit_print(char *out, size_t size, const struct weir_limit *limit)
     if (limit->algorithm)
         append(&p, "%s ", limit->algorithm);
     append(&p, "%" PRId64 "/", limit->count);
-    append_time(&p, limit->period);
-    for (size_t i = 0; i < COUNT_OF(options); i++) {
-        if (load(limit, &options[i]) != 0)
-            append_option(&p, &options[i], load(limit, &options[i]));
-    }
+    if (weir__calendar_word(limit->calendar))
+        append(&p, "%s", weir__calendar_word(limit->calendar));
+    else
+        append_time(&p, limit->period);
+    for (size_t i = 0; i < COUNT_OF(options); i++)
+        append_option(&p, &options[i], limit);
     return (int)p.length;
 }
 

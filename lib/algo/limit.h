@@ -27,7 +27,7 @@ bool weir__cursor_accept(struct weir__cursor *cursor, const char *word);
 int weir__cursor_count(struct weir__cursor *cursor, const char *what, int64_t min, int64_t *out);
 int weir__cursor_time(struct weir__cursor *cursor, const char *what, weir_time *out);
 
-/* Which members a text named; it always names count and period. */
+/* Which members a text named; it always names count and period (or calendar). */
 enum weir__limit_named {
     WEIR__NAMED_ALGORITHM = 1 << 0,
     WEIR__NAMED_BURST = 1 << 1,
@@ -37,6 +37,7 @@ enum weir__limit_named {
     WEIR__NAMED_EDGE = 1 << 5,
     WEIR__NAMED_WARMUP = 1 << 6,
     WEIR__NAMED_COLD = 1 << 7,
+    WEIR__NAMED_ZONE = 1 << 8,
 };
 
 /* Reads a limit up to the end of the line over `*limit`: what the text does not name stays as it was, so begin with zeros for a new limit

@@ -1,4 +1,4 @@
-/* base.h -- what every room may use: errors, the clock, the keyed hash. */
+/* base.h -- what every room may use: errors, the clock, the keyed hash, the likeness of words. */
 #ifndef WEIR_BASE_H
 #define WEIR_BASE_H
 
@@ -22,5 +22,9 @@ void weir__clock_boot_id(unsigned char id[WEIR__BOOT_ID_SIZE]); /* another after
 
 /* hash.c; the hash itself is in hash.h */
 int weir__random_fill(void *out, size_t size); /* from the kernel; 0, or -1 with errno */
+
+/* spell.c -- edits from word to name, a swap of neighbours being one ("gcar"); case is ignored.  Neither may be longer than this. */
+#define WEIR__EDITS_MAX 40
+unsigned weir__edits(const char *word, size_t n, const char *name, size_t m);
 
 #endif

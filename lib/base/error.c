@@ -40,7 +40,7 @@ int weir__fail_errno(struct weir_error *error, const char *what, const char *pat
 
 const char *weir_reason_name(enum weir_reason reason)
 {
-    static const char *const names[] = { "granted", "limited", "too-big", "bad-ask" };
+    static const char *const names[] = { "granted", "limited", "too-big", "bad-ask", "banned", "denied" };
     return (unsigned)reason < sizeof names / sizeof *names ? names[reason] : "unknown";
 }
 

@@ -17,7 +17,7 @@ static bool same(const struct weir_limit *a, const struct weir_limit *b)
 {
     return a->algorithm == b->algorithm && a->count == b->count && a->period == b->period && a->burst == b->burst && a->queue == b->queue &&
            a->buckets == b->buckets && a->align_first == b->align_first && a->loose == b->loose && a->warmup == b->warmup &&
-           a->cold == b->cold;
+           a->cold == b->cold && a->calendar == b->calendar && memcmp(a->zone, b->zone, sizeof a->zone) == 0;
 }
 
 static void check_error(const struct weir_error *error, size_t length)

@@ -28,6 +28,7 @@ static uint64_t random_state;
 static uint64_t seed_of_round;
 static const char *algorithm_of_round;
 static struct weir_limit limit_of_round;
+static weir_time span_of_round; /* its period, or the longest that a calendar window of its kind is */
 
 static uint64_t random64(void)
 {
@@ -67,12 +68,47 @@ static bool is(const char *name)
 
 static bool is_window(void)
 {
-    return is("fixed-window") || is("sliding-window") || is("sliding-log");
+    return is("fixed-window") || is("sliding-window") || is("sliding-log") || is("calendar");
+}
+
+static bool counts_by_the_clock(void)
+{
+    return is("fixed-window") || is("calendar");
 }
 
 static bool borrows(void)
 {
     return is("smooth") || is("warm-up");
+}
+
+/* Zones, and a moment in each at which their clocks do something odd. */
+static const struct {
+    const char *name;
+    weir_time odd;
+} zones[] = {
+    { "", 951782400 },                     /* 2000-02-29 */
+    { "Europe/Berlin", 1774738800 },       /* a day of 23 hours */
+    { "America/New_York", 1793505600 },    /* of 25 */
+    { "Asia/Kolkata", 1767205800 },        /* +5:30 */
+    { "Pacific/Apia", 1325239200 },        /* a day left out */
+    { "America/St_Johns", 1289097000 },    /* back over midnight */
+    { "Australia/Lord_Howe", 1759591800 }, /* by half an hour */
+    { "Asia/Beirut", 1616882400 },         /* no midnight */
+};
+
+#define ZONES (int64_t)(sizeof zones / sizeof *zones)
+
+static void random_calendar(struct weir_limit *l)
+{
+    l->period = 0;
+    l->calendar = (int32_t)between(WEIR_DAY, WEIR_MONTH);
+    strcpy(l->zone, zones[between(0, ZONES - 1)].name);
+}
+
+static weir_time span_of(const struct weir_limit *l)
+{
+    static const int64_t hours[] = { 0, 25, 169, 745 };
+    return is("calendar") ? hours[l->calendar] * 3600 * WEIR_SECOND : l->period;
 }
 
 /* Rates that divide a second and rates that do not; a few units and many. */
@@ -102,6 +138,8 @@ static struct weir_limit random_limit(void)
         l.cold = (int32_t)(one_in(2) ? 0 : between(2, 10));
         l.period += 1000;
     }
+    if (is("calendar"))
+        random_calendar(&l);
     return l;
 }
 
@@ -134,6 +172,13 @@ static void key_open(struct key *k)
     k->state = calloc(1, k->size);
     k->copy = calloc(1, k->size);
     k->now = one_in(3) ? 0 : one_in(2) ? between(0, 1000 * WEIR_SECOND) : between(0, (int64_t)1 << 61);
+    if (is("calendar") && one_in(2)) {
+        int64_t i = 0;
+        while (strcmp(zones[i].name, limit_of_round.zone) != 0)
+            i++;
+        k->now = (zones[i].odd + between(-4 * 86400, 86400)) * WEIR_SECOND;
+    }
+    span_of_round = span_of(&limit_of_round);
     k->latest = k->now;
     k->seen = 0;
     k->granted = 0;
@@ -155,17 +200,17 @@ static struct weir_ask random_ask(const struct key *k)
     if (one_in(50))
         a.cost = most + between(0, 1);
     if (one_in(3))
-        a.wait_max = one_in(3) ? WEIR_FOREVER : between(0, 3 * limit_of_round.period);
+        a.wait_max = one_in(3) ? WEIR_FOREVER : between(0, 3 * span_of_round);
     return a;
 }
 
 /* Asks ever longer waits only as long as the history is short: a queue of years is not what a bound is about. */
 static void move_time(struct key *k)
 {
-    weir_time unit = limit_of_round.period / limit_of_round.count;
+    weir_time unit = span_of_round / limit_of_round.count;
     if (one_in(3))
         return;
-    k->now += one_in(2) ? between(0, 2 * unit + 1) : one_in(4) ? between(0, limit_of_round.period * 2) : between(0, 20 * unit + 20);
+    k->now += one_in(2) ? between(0, 2 * unit + 1) : one_in(4) ? between(0, span_of_round * 2) : between(0, 20 * unit + 20);
     if (k->now > k->latest)
         k->latest = k->now;
 }
@@ -184,9 +229,11 @@ static void remember(struct key *k, const struct weir_ask *a, const struct weir_
 static weir__i128 bound_over(const struct key *k, weir_time span, int64_t largest)
 {
     const struct weir_limit *l = &k->plan->limit;
-    weir__i128 rate = ((weir__i128)(span + 1) * l->count) / l->period; /* + 1: turns are told in whole ns, rounded up */
+    weir__i128 rate = ((weir__i128)(span + 1) * l->count) / span_of_round; /* + 1: turns are told in whole ns, rounded up */
     if (is("fixed-window"))
         return (weir__i128)l->count * ((weir__i128)span / l->period + 2);
+    if (is("calendar")) /* windows of 28 days are months, too; see also in_each_window */
+        return (weir__i128)l->count * ((weir__i128)span / (span_of_round * 9 / 10) + 2);
     if (is("sliding-window") && l->loose)
         return 2 * (weir__i128)l->count * ((weir__i128)span / l->period + 1);
     if (is_window())
@@ -210,6 +257,19 @@ static void never_too_much(const struct key *k)
         }
         LAW(k->grants[j].at >= k->grants[i].at, "turns come in order");
         LAW(sum <= bound_over(k, k->grants[j].at - k->grants[i].at, largest), "never too much");
+    }
+}
+
+/* No more than the count in the calendar window of any grant. */
+static void in_each_window(const struct key *k)
+{
+    for (int i = 0; i < k->granted; i++) {
+        weir_time start, length = weir__calendar_window(k->plan, k->grants[i].at, &start);
+        int64_t sum = 0;
+        for (int g = i; g < k->granted && k->grants[g].at - start < length; g++)
+            sum += k->grants[g].units;
+        LAW(start <= k->grants[i].at && k->grants[i].at - start < length, "a moment lies in its window");
+        LAW(sum <= k->plan->limit.count, "never too much in a window");
     }
 }
 
@@ -263,7 +323,7 @@ static void idle_is_fresh(struct key *k)
         weir_step(k->plan, k->copy, &a, &one);
         weir_step(k->plan, fresh, &a, &other);
         LAW(same_decision(&one, &other), "from idle_at on a key is as good as fresh");
-        now += between(0, 3) * (limit_of_round.period / limit_of_round.count);
+        now += between(0, 3) * (span_of_round / limit_of_round.count);
     }
     free(fresh);
 }
@@ -304,7 +364,7 @@ static void fresh_gets_its_burst(const struct key *k)
     int64_t got = 0, most = is("warm-up") ? 1 : k->plan->limit.queue != 0 ? k->plan->limit.burst : k->plan->most;
     a.wait_max = 0;
     if (is("smooth")) /* has saved its burst once its clock has run that long; then one more borrows */
-        a.now += (weir_time)(((weir__i128)limit_of_round.period * k->plan->most) / limit_of_round.count) + 1;
+        a.now += (weir_time)(((weir__i128)span_of_round * k->plan->most) / limit_of_round.count) + 1;
     while (got <= most + 2 && got < 1000 && weir_step(k->plan, fresh, &a, &d))
         got++;
     LAW(got >= (most > 1000 ? 1000 : most), "a fresh key gets its whole burst");
@@ -360,7 +420,7 @@ static void ask_late(struct key *k)
 {
     struct weir_ask a = { .now = k->latest - between(0, WEIR_SECOND), .cost = 1 }, sharp = { .now = k->latest, .cost = 1 };
     struct weir_decision late, punctual;
-    if (a.now < 0 || is("warm-up") || is("fixed-window") || weir_step_idle_at(k->plan, k->state) <= k->latest)
+    if (a.now < 0 || is("warm-up") || counts_by_the_clock() || weir_step_idle_at(k->plan, k->state) <= k->latest)
         return;
     memcpy(k->copy, k->state, k->size);
     weir_step_peek(k->plan, k->copy, &a, &late);
@@ -377,7 +437,7 @@ static weir_time held_up(const struct key *k, weir_time *seen)
     *seen = (weir_time)words[0];
     if (is("warm-up"))
         return (weir_time)(((uint64_t)1 << (words[1] >> 58)) - 1) + WEIR_SECOND;
-    return (idle > *seen ? idle - *seen : 0) + (is_window() ? 2 * limit_of_round.period + 1 : 0);
+    return (idle > *seen ? idle - *seen : 0) + (is_window() ? 2 * span_of_round + 1 : 0);
 }
 
 /* An hour and more back: nothing is given away, and nobody is locked out for longer than by what was promised before. */
@@ -386,7 +446,7 @@ static void step_back(struct key *k)
     struct weir_ask a = { .now = k->latest, .cost = 1 }, b = a;
     struct weir_decision before, after, looked;
     weir_time seen, longest = held_up(k, &seen);
-    b.now = k->latest - 3600 * WEIR_SECOND - between(0, 3600 * WEIR_SECOND) - limit_of_round.period;
+    b.now = k->latest - 3600 * WEIR_SECOND - between(0, 3600 * WEIR_SECOND) - span_of_round;
     if (b.now < 0 || longest > INT64_MAX / 4)
         return;
     weir_step_peek(k->plan, k->state, &a, &before);
@@ -396,7 +456,7 @@ static void step_back(struct key *k)
     LAW(same_decision(&looked, &after), "a look tells what a take does, though the clock stepped back");
     if (!borrows() && !is("sliding-window") && !is("sliding-log"))
         LAW(after.remaining <= before.remaining, "a step back gives nothing away");
-    if (b.now < seen - longest - limit_of_round.period - WEIR_SECOND)
+    if (b.now < seen - longest - span_of_round - WEIR_SECOND)
         LAW(after.allowed || after.retry <= longest, "a step back locks nobody out");
     if (!after.allowed && after.retry < INT64_MAX / 4) {
         b.now += after.retry;
@@ -414,7 +474,9 @@ static void change_limit(struct key *k)
     struct weir_ask look = { .now = k->latest };
     changed.burst = is_window() ? 0 : changed.burst;
     changed.count = between(1, 300);
-    if (one_in(2))
+    if (is("calendar") && one_in(2))
+        random_calendar(&changed);
+    else if (!is("calendar") && one_in(2))
         changed.period = changed.period * between(1, 3) / between(1, 3) + 1000;
     if (!is_window() && one_in(2))
         changed.burst = between(1, 50);
@@ -426,11 +488,12 @@ static void change_limit(struct key *k)
     weir_step_peek(plan, to, &look, &after);
     LAW(after.remaining <= after.limit && after.remaining >= 0, "a change keeps remaining within the limit");
     int64_t used = before.limit - before.remaining, left = after.limit - used;
-    bool quiet = before.reset <= limit_of_round.period && k->plan->limit.queue == 0 && !borrows();
+    bool quiet = before.reset <= span_of_round && k->plan->limit.queue == 0 && !borrows();
     if (is("token-bucket") && quiet && before.reset > 0) {
         int64_t kept = before.remaining < after.limit ? before.remaining : after.limit;
         LAW(after.remaining == kept, "a change keeps the tokens");
-    } else if ((is("gcra") || (is_window() && (before.remaining > 0 || is("fixed-window")) && changed.period == k->plan->limit.period)) &&
+    } else if ((is("gcra") ||
+                (is_window() && (before.remaining > 0 || counts_by_the_clock()) && changed.period == k->plan->limit.period)) &&
                quiet && before.allowed) {
         LAW(after.remaining == (left < 0 ? 0 : left), "a change keeps what was used");
     }
@@ -503,15 +566,26 @@ static void against_the_plain_log(struct key *k)
     free(state);
 }
 
+/* The window that `now` lies in; align=first: the one that began at `start`, if it lasts. */
+static weir_time plain_window(const struct key *k, weir_time now, weir_time start, weir_time *length)
+{
+    const struct weir_limit *l = &k->plan->limit;
+    weir_time begun;
+    *length = is("calendar") ? weir__calendar_window(k->plan, now, &begun) : l->period;
+    if (is("calendar"))
+        return begun;
+    return l->align_first ? (start >= 0 && now - start < l->period ? start : now) : now / l->period * l->period;
+}
+
 /* A counter and the window it is for. */
 static void against_the_plain_counter(struct key *k)
 {
     const struct weir_limit *l = &k->plan->limit;
     unsigned char *state = calloc(1, k->size);
-    weir_time now = k->now, start = -1;
+    weir_time now = k->now, start = INT64_MIN, length;
     int64_t used = 0;
     for (int i = 0; i < 300; i++) {
-        weir_time window = l->align_first ? (start >= 0 && now - start < l->period ? start : now) : now / l->period * l->period;
+        weir_time window = plain_window(k, now, start, &length);
         int64_t cost = one_in(4) ? between(1, l->count < 60 ? l->count : 60) : 1, before = window == start ? used : 0;
         bool expected = before + cost <= l->count;
         struct weir_ask a = { .now = now, .cost = cost };
@@ -519,12 +593,12 @@ static void against_the_plain_counter(struct key *k)
         weir_step(k->plan, state, &a, &d);
         LAW(d.allowed == expected, "what a counter grants");
         LAW(d.remaining == l->count - before - (expected ? cost : 0), "and what it leaves");
-        LAW(expected || d.retry == window + l->period - now, "until the window ends");
+        LAW(expected || d.retry == window + length - now, "until the window ends");
         if (expected) {
             start = window;
             used = before + cost;
         }
-        now += one_in(2) ? between(0, 2 * (l->period / l->count) + 2) : one_in(10) ? between(0, 2 * l->period) : 0;
+        now += one_in(2) ? between(0, 2 * (span_of_round / l->count) + 2) : one_in(10) ? between(0, 2 * span_of_round) : 0;
     }
     free(state);
 }
@@ -641,7 +715,7 @@ static void play(void)
         against_the_plain_model(&k);
     if (is("sliding-log") || is("sliding-window"))
         against_the_plain_log(&k);
-    if (is("fixed-window"))
+    if (counts_by_the_clock())
         against_the_plain_counter(&k);
     if (is("leaky-bucket") && k.plan->limit.queue != 0)
         against_the_plain_bucket(&k);
@@ -651,7 +725,8 @@ static void play(void)
         against_the_plain_warm_up(&k);
     for (int i = 0; i < 300 && k.now < INT64_MAX / 4; i++, steps++) {
         struct weir_ask a = random_ask(&k);
-        if (one_in(10) && !is("warm-up") && !is("fixed-window")) /* overtaken: counts as of the latest moment, and so in the bound, too */
+        if (one_in(10) && !is("warm-up") &&
+            !counts_by_the_clock()) /* overtaken: counts as of the latest moment, and so in the bound, too */
             a.now -= between(0, a.now < WEIR_SECOND ? a.now : WEIR_SECOND);
         take_once(&k, &a);
         if (one_in(20))
@@ -667,6 +742,8 @@ static void play(void)
         move_time(&k);
     }
     never_too_much(&k);
+    if (is("calendar"))
+        in_each_window(&k);
     key_close(&k);
 }
 

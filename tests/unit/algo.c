@@ -73,6 +73,16 @@ static void test_bad_numbers_are_refused(void **state)
         { { .algorithm = "warm-up", .count = 1, .period = S, .cold = -1 }, "cold" },
         { { .algorithm = "warm-up", .count = 1, .period = S, .cold = 1 }, "cold" },
         { { .algorithm = "warm-up", .count = 1, .period = S, .cold = 1001 }, "cold" },
+        { { .algorithm = "calendar", .count = 1 }, "calendar counts by day, week or month" },
+        { { .algorithm = "calendar", .count = 1, .period = S }, "calendar counts by day, week or month" },
+        { { .algorithm = "calendar", .count = 1, .period = S, .calendar = WEIR_DAY }, "calendar counts by day, week or month" },
+        { { .algorithm = "calendar", .count = 1, .calendar = 4 }, "WEIR_DAY" },
+        { { .algorithm = "calendar", .count = 1, .calendar = -1 }, "WEIR_DAY" },
+        { { .algorithm = "calendar", .count = INT64_MAX, .calendar = WEIR_DAY }, "count" },
+        { { .algorithm = "calendar", .count = 1, .calendar = WEIR_DAY, .zone = "Europe/Berlim" }, "'Europe/Berlin'" },
+        { { .algorithm = "gcra", .count = 9, .period = S, .zone = "Z" }, "gcra has no 'zone'" },
+        { { .algorithm = "gcra", .count = 9, .calendar = WEIR_WEEK }, "write 9/1w for 7 times 24 hours, or leave out gcra" },
+        { { .algorithm = "gcra", .count = 9, .period = S, .calendar = WEIR_DAY }, "leave out gcra for a calendar day" },
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
@@ -83,7 +93,7 @@ static void test_bad_numbers_are_refused(void **state)
 static void test_members_of_other_algorithms_are_refused_by_name(void **state)
 {
     static const struct {
-        struct weir_limit limit;
+        struct weir_limit limit; /* of an algorithm by time; calendar gets a day */
         const char *word;
         const char *whose; /* names, each between commas */
     } members[] = {
@@ -95,6 +105,7 @@ static void test_members_of_other_algorithms_are_refused_by_name(void **state)
         { { .count = 5, .period = S, .align_first = true }, "align=first", ",fixed-window," },
         { { .count = 5, .period = S, .warmup = 2 * S }, "warmup", ",warm-up," },
         { { .count = 5, .period = S, .cold = 4 }, "cold", ",warm-up," },
+        { { .count = 5, .period = S, .zone = "UTC" }, "zone", ",calendar," },
     };
     int good = 0, bad = 0;
     (void)state;
@@ -106,6 +117,10 @@ static void test_members_of_other_algorithms_are_refused_by_name(void **state)
             strcat(strcat(quoted, *name), ",");
             strcat(strcat(strcat(strcat(words, *name), " has no '"), members[i].word), "'");
             limit.algorithm = *name;
+            if (strcmp(*name, "calendar") == 0) {
+                limit.period = 0;
+                limit.calendar = WEIR_DAY;
+            }
             if (strstr(members[i].whose, quoted) == NULL) {
                 expect_refusal(&limit, words);
                 bad++;
@@ -115,8 +130,8 @@ static void test_members_of_other_algorithms_are_refused_by_name(void **state)
                 good++;
             }
         }
-    assert_int_equal(good, 5 + 1 + 1 + 1 + 1 + 1 + 1 + 1);
-    assert_int_equal(bad, 8 * 8 - good);
+    assert_int_equal(good, 5 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1);
+    assert_int_equal(bad, 9 * 9 - good);
 }
 
 /* Capacity: units at once times the price of one, in lowest terms, reaches to 2^60. */
@@ -170,6 +185,8 @@ static void test_every_algorithm_has_a_row(void **state)
     for (int i = 0; names[i]; i++) {
         struct weir_limit limit = { .algorithm = names[i], .count = 5, .period = S };
         struct weir_plan *plan = NULL;
+        if (strcmp(names[i], "calendar") == 0)
+            limit = (struct weir_limit){ .algorithm = names[i], .count = 5, .calendar = WEIR_DAY };
         assert_int_equal(weir__algo_index(names[i]), i);
         assert_non_null(weir_algorithm_summary(names[i]));
         assert_int_equal(weir_plan_create(&plan, &limit, NULL), WEIR_OK);
@@ -247,6 +264,8 @@ static const char *const limits[] = {
     "gcra 5/10s",
     "smooth 5/10s",
     "warm-up 5/10s",
+    "calendar 5/day",
+    "calendar 5/month zone=Europe/Berlin",
 };
 
 static struct weir_plan *plan_of(const char *text)

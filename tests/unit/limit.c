@@ -34,6 +34,8 @@ static void assert_same_limit(const struct weir_limit *got, const struct weir_li
     assert_int_equal(got->loose, wanted->loose);
     assert_int_equal(got->warmup, wanted->warmup);
     assert_int_equal(got->cold, wanted->cold);
+    assert_int_equal(got->calendar, wanted->calendar);
+    assert_string_equal(got->zone, wanted->zone);
 }
 
 /* ------------------------------------------------------ what is accepted ---- */
@@ -92,6 +94,15 @@ static const struct {
       { .count = 5, .period = S, .burst = 9, .queue = 7, .buckets = 3, .align_first = true, .loose = true, .warmup = 1000000, .cold = 2 },
       "5/1s burst 9 queue 7 buckets=3 align=first edge=loose warmup=1ms cold=2" },
 
+    /* calendar windows: a bare word after the slash; 1d and d are still spans */
+    { "10000/month", { .algorithm = "calendar", .count = 10000, .calendar = WEIR_MONTH }, "calendar 10000/month" },
+    { "calendar 100/week", { .algorithm = "calendar", .count = 100, .calendar = WEIR_WEEK }, "calendar 100/week" },
+    { "500r/day", { .algorithm = "calendar", .count = 500, .calendar = WEIR_DAY }, "calendar 500/day" },
+    { "500/day zone=Europe/Berlin",
+      { .algorithm = "calendar", .count = 500, .calendar = WEIR_DAY, .zone = "Europe/Berlin" },
+      "calendar 500/day zone=Europe/Berlin" },
+    { "500/day zone=UTC", { .algorithm = "calendar", .count = 500, .calendar = WEIR_DAY, .zone = "UTC" }, "calendar 500/day zone=UTC" },
+
     /* spaces and tabs, any amount, at both ends */
     { " \t 5/s", { .count = 5, .period = S }, "5/1s" },
     { "5/s \t", { .count = 5, .period = S }, "5/1s" },
@@ -128,7 +139,7 @@ static void test_every_algorithm(void **state)
         char text[64];
         struct weir_limit limit;
 
-        snprintf(text, sizeof text, "%s 5/s", *name);
+        snprintf(text, sizeof text, "%s 5/%s", *name, strcmp(*name, "calendar") == 0 ? "day" : "s");
         assert_int_equal(weir_limit_parse(&limit, text, NULL), WEIR_OK);
         assert_ptr_equal(limit.algorithm, *name); /* static: the text may go away */
     }
@@ -206,11 +217,38 @@ static const struct bad bad_limits[] = {
     { "5/15251w", 3, "the period is too large" },
     { "5/9223372036.854775808", 3, "the period is too large" },
 
+    /* calendar windows */
+    { "5/days", 3, "unknown period 'days'; did you mean 'day'?" },
+    { "5/Month", 3, "unknown period 'Month'; did you mean 'month'?" },
+    { "5/months zone=UTC", 3, "did you mean 'month'?" },
+    { "5/day,zone=UTC", 3, "unknown unit 'day'" },
+    { "5/1day", 4, "unknown unit 'day'; did you mean 'd'?" },
+    { "5/7weeks", 4, "unknown unit 'weeks'; did you mean 'w'?" },
+    { "token-bucket 1000/day", 19, "write 1000/1d for 24 hours, or leave out token-bucket for a calendar day" },
+    { "gcra 7/week", 8, "write 7/1w for 7 times 24 hours, or leave out gcra for a calendar week" },
+    { "fixed-window 7/month burst 3", 16, "write 7/30d for 30 times 24 hours, or leave out fixed-window for a calendar month" },
+    { "calendar 100/60s", 14, "calendar counts by day, week or month, as in 100/day" },
+    { "calendar 100/d", 14, "calendar counts by day, week or month" },
+    { "calendar 100", 13, "expected '/'" },
+    { "100/60 zone=UTC", 5, "a limit by time has no 'zone'; it is for calendar windows, as in 100/day" },
+    { "gcra 100/60 zone=UTC", 10, "gcra has no 'zone'" },
+    { "5/day zone", 11, "expected '=' and a value after zone" },
+    { "5/day zone=", 12, "zone must be a time zone such as Europe/Berlin; found the end" },
+    { "5/day zone=Europe/Berlim", 12, "unknown time zone 'Europe/Berlim'; did you mean 'Europe/Berlin'?" },
+    { "5/day zone=berlin burst 3", 12, "did you mean 'Europe/Berlin'?" },
+    { "5/day zone=Xyzzy/Nowhere", 12, "unknown time zone 'Xyzzy/Nowhere'; names are as in Europe/Berlin" },
+    { "5/day zone=Europe", 12, "unknown time zone 'Europe'" },
+    { "5/day zone=../passwd", 12, "a time zone has a name as in Europe/Berlin" },
+    { "5/day zone=/etc/localtime", 12, "a time zone has a name" },
+    { "5/day zone=\xff", 12, "a time zone has a name" },
+    { "5/day zone=A123456789012345678901234567890123456789", 12, "its name is too long" },
+    { "5/day zone=UTC zone=UTC", 16, "zone is written twice" },
+
     /* options */
     { "5/s brust 3", 5, "unknown option 'brust'; did you mean 'burst'?" },
     { "5/s bucket=3", 5, "did you mean 'buckets'?" },
     { "5/s Burst 3", 5, "did you mean 'burst'?" },
-    { "5/s frobnicate", 5, "unknown option 'frobnicate'; known are burst, queue, buckets, align, edge, warmup, cold" },
+    { "5/s frobnicate", 5, "unknown option 'frobnicate'; known are burst, queue, buckets, align, edge, warmup, cold, zone" },
     { "5/s 6/s", 5, "unknown option '6/s'" },
     { "5/s =5", 5, "unknown option '='; known are" },
     { "5/s burst", 10, "burst must be a number such as 60; found the end" },
@@ -425,6 +463,13 @@ static struct weir_limit random_limit(uint64_t *seed)
     limit.loose = given & 64;
     limit.warmup = given & 128 ? random_span(seed) : 0;
     limit.cold = given & 256 ? (int32_t)random_count(seed, INT32_MAX) : 0;
+    if (limit.algorithm && strcmp(limit.algorithm, "calendar") == 0) {
+        static const char *const zones[] = { "", "UTC", "Europe/Berlin", "America/Argentina/ComodRivadavia", "Etc/GMT+12" };
+
+        limit.period = 0;
+        limit.calendar = (int32_t)(WEIR_DAY + next_random(seed) % 3);
+        strcpy(limit.zone, zones[next_random(seed) % COUNT_OF(zones)]);
+    }
     return limit;
 }
 
@@ -445,7 +490,7 @@ static void test_round_trip(void **state)
         weir_limit_print(twice, sizeof twice, &again);
         assert_string_equal(twice, printed);
 
-        if (limit.period != WEIR_NEVER) {
+        if (limit.period != WEIR_NEVER && limit.period != 0) {
             weir_time_print(printed, sizeof printed, limit.period);
             assert_int_equal(weir_time_parse(&span, printed, NULL), WEIR_OK);
             assert_int_equal(span, limit.period);
@@ -483,6 +528,42 @@ static void test_read_over_keeps_the_rest(void **state)
     assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);
     assert_int_equal(named, WEIR__NAMED_COLD | WEIR__NAMED_WARMUP | WEIR__NAMED_QUEUE);
     assert_int_equal(limit.queue, WEIR_NO_QUEUE);
+}
+
+/* A change names neither the algorithm nor the zone; a word stands for a span or a calendar window, never for both. */
+static void test_read_over_calendar(void **state)
+{
+    struct weir_limit limit = { 0 };
+    unsigned named = 0;
+    struct weir__cursor c = cursor_on("5/day zone=Asia/Kolkata", NULL);
+
+    (void)state;
+    assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);
+    assert_int_equal(named, WEIR__NAMED_ZONE); /* the algorithm is implied, not named */
+    c = cursor_on("7/month", NULL);
+    assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);
+    assert_int_equal(named, 0);
+    assert_same_limit(&limit, &(struct weir_limit){ .algorithm = "calendar", .count = 7, .calendar = WEIR_MONTH, .zone = "Asia/Kolkata" });
+    c = cursor_on("7/1d", NULL);
+    assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_INVALID);
+    limit = (struct weir_limit){ .algorithm = "gcra", .count = 7, .period = S };
+    c = cursor_on("7/day", NULL);
+    assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_INVALID);
+    assert_same_limit(&limit, &(struct weir_limit){ .algorithm = "gcra", .count = 7, .period = S });
+}
+
+/* A struct that nobody has checked prints, too. */
+static void test_print_any_zone(void **state)
+{
+    struct weir_limit limit = { .count = 5, .calendar = WEIR_DAY };
+    char printed[128];
+
+    (void)state;
+    memset(limit.zone, 'x', sizeof limit.zone);
+    assert_int_equal(weir_limit_print(printed, sizeof printed, &limit), strlen("5/day zone=") + 39);
+    limit = (struct weir_limit){ .count = 5, .calendar = 77 };
+    weir_limit_print(printed, sizeof printed, &limit);
+    assert_string_equal(printed, "5/0s");
 }
 
 static void test_read_failure_touches_nothing(void **state)
@@ -539,6 +620,8 @@ int main(void)
         cmocka_unit_test(test_print_into_little_room),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_read_over_keeps_the_rest),
+        cmocka_unit_test(test_read_over_calendar),
+        cmocka_unit_test(test_print_any_zone),
         cmocka_unit_test(test_read_failure_touches_nothing),
         cmocka_unit_test(test_cursor_walks_a_line),
     };

@@ -1,9 +1,10 @@
 /* weir.h -- rate limits in a few nanoseconds, by key, in one process or shared by every process of a host.
  *
- * This header is the manual.  It has two floors; take the lowest one that serves you.
+ * This header is the manual.  It has three floors; take the lowest one that serves you.
  *
  *   floor 1   you hold the state    weir_plan_create, weir_step
  *   floor 2   a table holds one     weir_table_create, weir_limiter_create, weir_take
+ *   floor 3   rules choose          weir_create, weir_rules_read, weir_use, weir_check
  *
  * The words, the same everywhere:
  *
@@ -14,6 +15,8 @@
  *   limiter   a plan at work in a table, under a name
  *   ask       key + cost + time + how long the caller can wait
  *   decision  the answer
+ *   rule      which limits apply to which requests
+ *   ruling    the decision of all rules that apply to a request, and which of them made it
  *
  * Four promises:
  *
@@ -103,13 +106,17 @@ struct weir_limit {
     bool loose;            /* sliding-window: the partly expired bucket is forgotten (Sentinel's rule: up to twice the limit in a period) */
     weir_time warmup;      /* warm-up: time from cold to warm; 0: the period */
     int32_t cold;          /* warm-up: how many times slower a cold key is; 0: 3 */
+    int32_t calendar;      /* calendar: WEIR_DAY, WEIR_WEEK (from Monday) or WEIR_MONTH; the period is 0 then */
+    char zone[40];         /* calendar: whose days, a name of the time zone database such as Europe/Berlin; "": UTC */
 };
+
+enum weir_calendar { WEIR_NO_CALENDAR = 0, WEIR_DAY = 1, WEIR_WEEK = 2, WEIR_MONTH = 3 };
 
 #define WEIR_NO_QUEUE ((int64_t)-1)
 
 /* The short syntax:  COUNT[r]/PERIOD [burst N] [queue N] [buckets=N] [align=first] [edge=loose] [warmup=TIME] [cold=N]
  * with an algorithm's name in front if you like.  PERIOD is a time ("5s", "1m", "500ms"), a bare number of seconds ("60") or a bare
- * unit ("s", "m", "h", "d", "w").    300/60    100/5s    10r/s    6r/m    1000/h burst 50    gcra 5/1m burst 3
+ * unit ("s", "m", "h", "d", "w"), or a calendar window: "day", "week", "month" with [zone=NAME].    300/60    100/5s    10r/s    6r/m    1000/h burst 50    gcra 5/1m burst 3    10000/month zone=Europe/Berlin
  * On an error, error->column points at the character.  A member of *out that the text does not name is set to 0. */
 WEIR_API int weir_limit_parse(struct weir_limit *out, const char *text, struct weir_error *error);
 
@@ -143,9 +150,11 @@ enum weir_reason {
     WEIR_LIMITED = 1, /* not now; decision.retry says when */
     WEIR_TOO_BIG = 2, /* more than the limit can ever pass at once */
     WEIR_BAD_ASK = 3, /* a negative cost: a mistake, refused for ever; use weir_give to give back */
+    WEIR_BANNED = 4,  /* weir_check: the key was refused too often; decision.retry says until when */
+    WEIR_DENIED = 5,  /* weir_check: an attribute is on the deny list */
 };
 
-WEIR_API const char *weir_reason_name(enum weir_reason reason); /* "granted", "limited", "too-big", "bad-ask" */
+WEIR_API const char *weir_reason_name(enum weir_reason reason); /* "granted", "limited", "too-big", "bad-ask", "banned", "denied" */
 
 struct weir_decision {
     bool allowed;
@@ -196,6 +205,8 @@ struct weir_table_options {
     int64_t keys;     /* room for this many keys; 0: 65536.  Costs 39 bytes a key, or 19.5 if narrow */
     int64_t slab;     /* bytes for sliding-window and sliding-log states: 4/3 of a state's size for each key of each such limiter;
                          0: 256 a key, enough for one sliding window and changes of its limit.  Only what is used takes memory */
+    int64_t limiters; /* room for this many limiters, at most 65536; 0: 256.  Only those that are there take memory */
+    int64_t bans;     /* room for this many bans, at most 1048576; 0: 4096 */
     bool narrow;      /* 16-byte slots: half the memory, for gcra, token-bucket and leaky-bucket without a queue, at rates whose
                          period/count is a whole number of ns; nobody waits longer than a minute there, and a change of the limit
                          keeps the time that a key owes (docs/shm.md) */
@@ -226,10 +237,12 @@ struct weir_table_stats {
     int64_t evicted_idle;  /* keys that made room and had nothing to forget */
     int64_t evicted_early; /* keys that made room before their time: the table is too small */
     int64_t recovered;     /* decisions that a killed process left half done, and another put right */
+    int64_t bans;          /* in force; -1 unless asked for */
+    int64_t bans_lost;     /* bans that made room before their end: the table is made for too few */
     bool narrow;
 };
 
-/* Counting `live` reads every slot: pass now = -1 to leave it out. */
+/* Counting `live` and `bans` reads every slot and every ban: pass now = -1 to leave it out. */
 WEIR_API void weir_table_stats(const struct weir_table *table, weir_time now, struct weir_table_stats *out);
 
 /* A limit at work in a table.  Processes that share the table and use the same name share the states. */
@@ -237,7 +250,7 @@ struct weir_limiter;
 
 /* Joins the limiter of that name if it has the same limit; WEIR_EXISTS if it has another (see weir_limiter_change).
  * `keys`, for sliding-window and sliding-log only: room for this many keys in the slab; 0: as many as the table is made for.  A name has 1 to
- * 63 bytes; a table has at most 256 limiters, and they are never removed. */
+ * 63 bytes; a table has as many limiters as it was made for, and they are never removed. */
 WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name, const struct weir_limit *limit,
                                  int64_t keys, struct weir_error *error);
 WEIR_API void weir_limiter_destroy(struct weir_limiter *limiter); /* creates of one name in one process share one; it ends with the table */
@@ -310,6 +323,132 @@ WEIR_API struct weir_clock weir_table_clock(struct weir_table *table);
 /* Takes, and sleeps until it may be used: at most ask->wait_max.  False, at once, if that is not enough.  ask->now is ignored: the clock is asked. */
 WEIR_API bool weir_wait(struct weir_limiter *limiter, const struct weir_ask *ask, const struct weir_clock *clock,
                         struct weir_decision *decision);
+
+/* --------------------------------------------- floor 3: rules choose ---- */
+
+/* Rules say which limits apply to which requests: docs/rules.md.  A rule set is read from YAML and never changes; an engine puts it to work
+ * on a table, and another in its place while requests are being decided. */
+struct weir_rules;
+
+struct weir_problem {
+    int line, column; /* 1 is the first; 0: of the whole text */
+    char text[244];   /* what is wrong and what would be right: one line */
+    char source[160]; /* the line itself, or what of it is around the column */
+    int caret;        /* the column's place in source, from 0; -1: none */
+};
+
+struct weir_rules_options {
+    const char *name;                                                   /* of the text, for the problems; NULL: "rules" */
+    bool files;                                                         /* lists may name files; looked for beside the file `name` */
+    void (*problem)(void *context, const struct weir_problem *problem); /* told of everything that is wrong; may be NULL */
+    void *context;
+};
+
+/* All or nothing: a text with one mistake is no rule set.  error->text is the first problem, as name:line:column: text. */
+WEIR_API int weir_rules_parse(struct weir_rules **out, const char *text, size_t len, const struct weir_rules_options *options,
+                              struct weir_error *error);
+/* From a file; options->name is its path then, and its lists may name files. */
+WEIR_API int weir_rules_read(struct weir_rules **out, const char *path, const struct weir_rules_options *options, struct weir_error *error);
+WEIR_API void weir_rules_destroy(struct weir_rules *rules);
+
+/* name:line:column: text, the line itself, and a caret below it; returns the length as snprintf does. */
+WEIR_API int weir_problem_print(char *out, size_t size, const char *name, const struct weir_problem *problem);
+
+/* The JSON Schema of a rule file, for editors. */
+WEIR_API const char *weir_rules_schema(void);
+
+struct weir;
+
+struct weir_options {
+    struct weir_table *table; /* where the states live; the caller's, and must outlive the engine.  NULL: a private one */
+    int64_t keys;             /* of the private one: room for this many keys; 0: 65536 */
+};
+
+WEIR_API int weir_create(struct weir **out, const struct weir_options *options, struct weir_error *error);
+WEIR_API void weir_destroy(struct weir *weir);
+WEIR_API struct weir_table *weir_table_of(struct weir *weir);
+
+/* Puts the rules in force for every request that begins from now on, and returns when none is being decided by the old ones any more; those
+ * are destroyed.  Limits that are the same keep their states; limits that are not (same rule, same place, same algorithm) are changed as
+ * weir_limiter_change does.  Lists changed by weir_list_edit begin anew as the rules have them; modes and bans stay.  On success the rules are the engine's; on failure
+ * they are the caller's still, and the old ones stay in force. */
+WEIR_API int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now, struct weir_error *error);
+
+/* What is known of a request: { "ip", "192.0.2.7" }.  Any names: the rules say which they look at. */
+struct weir_attr {
+    const char *name;
+    const char *value;
+    size_t name_len, value_len; /* 0: up to the NUL byte */
+    uint32_t id;                /* of the name, from weir_attribute; 0: by its name */
+};
+
+/* A number that stands for the name in this engine for ever, for doors that see the same names over and over: it saves looking them up.
+ * 0 if there are 255 already, or no memory: then the name will do. */
+WEIR_API uint32_t weir_attribute(struct weir *weir, const char *name);
+
+enum weir_mode { WEIR_AS_WRITTEN = 0, WEIR_ENFORCE = 1, WEIR_SHADOW = 2, WEIR_OFF = 3 };
+
+WEIR_API const char *weir_mode_name(enum weir_mode mode); /* "as-written", "enforce", "shadow", "off" */
+
+struct weir_ruling {
+    struct weir_decision decision; /* of the limit that refused first, or is the tightest; all zeros but allowed if none applies */
+    const char *rule;              /* its rule, or the one that has banned the key; NULL: none.  Good until weir_destroy */
+    const char *list;              /* "allow" or "deny" if a list has decided; else NULL */
+    const char *shadow;            /* a rule in shadow that would have refused; NULL: none */
+    int64_t count;                 /* as written in that limit: `count` in `window` (a calendar window: its present length) */
+    weir_time window;
+    weir_time banned_until; /* a point; 0: no ban */
+    uint16_t limit_index;   /* which of the rule's limits, from 0 */
+    uint16_t applied;       /* how many rules apply, those in shadow among them */
+    uint8_t mode;           /* enum weir_mode, of all rules: enforce, or shadow if the whole set is */
+    uint8_t level;          /* for the backend: 0 free, 1 less than half is left, 2 less than an eighth, 3 refusing */
+    bool cut;               /* more limits apply than can be asked at once: those last in the file were left out */
+};
+
+/* Decides a request by all rules that apply to it, all or nothing.  ask->key is not looked at; ask->cost is multiplied by the rules' own. A
+ * request that no rule applies to is allowed.  No allocation; at most WEIR_ALL_MAX limits are asked at once: those of rules that enforce, then those in
+ * shadow, each first in the file. */
+WEIR_API bool weir_check(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
+                         struct weir_ruling *ruling);
+
+struct weir_request {
+    const struct weir_attr *attrs;
+    size_t n;
+    struct weir_ask ask;
+};
+
+/* Each for itself, in their order.  Returns how many were allowed. */
+WEIR_API size_t weir_check_many(struct weir *weir, const struct weir_request *requests, size_t n, struct weir_ruling *rulings);
+
+/* The switch by hand, in every process that shares the table, at once: for one rule, or (NULL) for all of them. */
+WEIR_API int weir_mode_set(struct weir *weir, const char *rule, enum weir_mode mode, struct weir_error *error);
+
+/* Adds entries to a list ("allow", "deny" or a name from the rules) or removes them; in this process, until the next weir_use. */
+WEIR_API int weir_list_edit(struct weir *weir, const char *list, const char *attribute, const char *const *add, size_t adds,
+                            const char *const *remove, size_t removes, struct weir_error *error);
+
+/* A ban keeps a key of a rule out until a time.  Kept in the table: shared, and there after a restart.  The key is the rule's template
+ * filled in, as listings show it: "192.0.2.7", "192.0.2.0/24:ann". */
+struct weir_ban {
+    char rule[64];
+    char key[160]; /* a longer one is its beginning, "..." and its hash */
+    weir_time since, until;
+    int32_t strikes; /* bans of this key that were not forgotten yet, this one among them */
+};
+WEIR_API int weir_ban_set(struct weir *weir, const char *rule, const char *key, weir_time now, weir_time until, struct weir_error *error);
+WEIR_API bool weir_ban_lift(struct weir *weir, const char *rule, const char *key, weir_time now); /* false: it was not banned */
+/* Calls `each` with every ban that is in force, until it returns false. */
+WEIR_API void weir_ban_list(struct weir *weir, weir_time now, bool (*each)(void *context, const struct weir_ban *ban), void *context);
+
+/* What a rule has done in this process since it came. */
+struct weir_rule_info {
+    char name[64];
+    enum weir_mode mode;     /* in force */
+    enum weir_mode switched; /* by hand, or WEIR_AS_WRITTEN */
+    int64_t allowed, refused, banned;
+    int64_t shadow_refused; /* would have been, but for the rule's mode */
+};
+WEIR_API bool weir_rule_get(struct weir *weir, size_t i, struct weir_rule_info *out);
 
 #ifdef __cplusplus
 }

@@ -12,7 +12,7 @@ struct options {
 
 const struct weir__option weir__cmd_table_options[] = {
     { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, "as one JSON object" },
-    { "now", 0, WEIR__OPTION_TIME, offsetof(struct options, now), 0, "TIME", "count the live keys at this time, not by the table's clock" },
+    { "now", 0, WEIR__OPTION_TIME, offsetof(struct options, now), 0, "TIME", "count live keys and bans at this time, not by the table's clock" },
     { 0 },
 };
 
@@ -49,6 +49,7 @@ static void print_text(const char *path, const struct weir_table *table, const s
     printf("memory     %s with all its room; %d bytes a slot, %.1f bytes a key when full\n", bytes, slot_bytes(s), key_bytes(s));
     printf("evicted    %lld idle, %lld early\n", (long long)s->evicted_idle, (long long)s->evicted_early);
     printf("recovered  %lld\n", (long long)s->recovered);
+    printf("bans       %lld in force, %lld lost\n", (long long)s->bans, (long long)s->bans_lost);
     printf("limiters   %lld\n", (long long)s->limiters);
     for (int64_t i = 0; weir_table_limiter(table, i, &info); i++)
         printf("  %-28s  %s, changed %lld times\n", info.name, info.limit, (long long)info.changes);
@@ -80,6 +81,7 @@ static void print_json(const char *path, const struct weir_table *table, const s
     printf(",\"bytes_per_key\":%.1f", key_bytes(s));
     printf(",\"evicted_idle\":%lld,\"evicted_early\":%lld", (long long)s->evicted_idle, (long long)s->evicted_early);
     printf(",\"recovered\":%lld", (long long)s->recovered);
+    printf(",\"bans\":%lld,\"bans_lost\":%lld", (long long)s->bans, (long long)s->bans_lost);
     print_limiters(table);
 }
 

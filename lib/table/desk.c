@@ -1,7 +1,10 @@
-/* desk.c -- locks for what is rare: making room for a new key, large states, several limits at once, changes of limits.
+/* desk.c -- locks: desks for what is rare (making room for a new key, large states, changes of limits), hands for several limits at once.
  *
  * Process-shared robust mutexes: when a holder is killed the kernel hands the desk to the next in line, who carries on.  Nothing needs to be
  * undone, because whatever is done at a desk leaves the table in order at every store, and nothing wrong beyond the one key (docs/shm.md).
+ *
+ * A hand is a lock that guards nothing by itself: who pins slots without their desks holds any one hand while it does.  So whoever holds all
+ * hands knows that a pin which is still there is a dead process's.  Desks are taken before hands, and who has a hand waits for nothing.
  */
 #include <assert.h>
 #include <errno.h>
@@ -23,15 +26,20 @@ void weir__desk_make(struct weir__desk *desk)
     pthread_mutexattr_destroy(&attr);
 }
 
+/* What a lock's answer means; the dead owner's lock is ours then. */
+static int settle(struct weir_table *table, pthread_mutex_t *mutex, int code)
+{
+    if (code != EOWNERDEAD)
+        return code;
+    pthread_mutex_consistent(mutex);
+    weir__count(&table->header->recovered, 1);
+    return 0;
+}
+
 void weir__desk_lock(struct weir_table *table, uint64_t desk)
 {
     pthread_mutex_t *mutex = &desk_at(table, desk)->mutex;
-    int code = pthread_mutex_lock(mutex);
-    if (code == EOWNERDEAD) {
-        pthread_mutex_consistent(mutex);
-        weir__count(&table->header->recovered, 1);
-        code = 0;
-    }
+    int code = settle(table, mutex, pthread_mutex_lock(mutex));
     assert(code == 0);
     (void)code;
 }
@@ -39,4 +47,43 @@ void weir__desk_lock(struct weir_table *table, uint64_t desk)
 void weir__desk_unlock(struct weir_table *table, uint64_t desk)
 {
     pthread_mutex_unlock(&desk_at(table, desk)->mutex);
+}
+
+/* Threads' stacks lie far apart, so each tends to find a hand of its own, that nobody else touches. */
+static uint64_t near_hand(void)
+{
+    uint64_t stack = (uint64_t)(uintptr_t)__builtin_frame_address(0) >> 16;
+    return stack * 0x9e3779b97f4a7c15u >> 59;
+}
+
+_Static_assert(WEIR__HANDS == 32, "near_hand chooses among so many");
+
+uint64_t weir__hand_take(struct weir_table *table)
+{
+    uint64_t hand = near_hand();
+    for (uint64_t i = 0; i < WEIR__HANDS; i++) {
+        uint64_t desk = WEIR__DESKS + (hand + i) % WEIR__HANDS;
+        pthread_mutex_t *mutex = &desk_at(table, desk)->mutex;
+        if (settle(table, mutex, pthread_mutex_trylock(mutex)) == 0)
+            return desk;
+    }
+    weir__desk_lock(table, WEIR__DESKS + hand);
+    return WEIR__DESKS + hand;
+}
+
+void weir__hand_give(struct weir_table *table, uint64_t hand)
+{
+    weir__desk_unlock(table, hand);
+}
+
+void weir__hands_take_all(struct weir_table *table)
+{
+    for (uint64_t i = 0; i < WEIR__HANDS; i++)
+        weir__desk_lock(table, WEIR__DESKS + i);
+}
+
+void weir__hands_give_all(struct weir_table *table)
+{
+    for (uint64_t i = WEIR__HANDS; i-- > 0;)
+        weir__desk_unlock(table, WEIR__DESKS + i);
 }

@@ -1,8 +1,9 @@
 /* layout.h -- the bytes of a table.  docs/shm.md draws them.
  *
  *     header          one page: format, sizes, secrets, then what changes
- *     desks           one page: locks for what is rare, 32 of 64 bytes
- *     limiters        256 records of 1 KiB
+ *     desks           one page: locks for what is rare, 32 of 64 bytes and 32 hands
+ *     limiters        records, as many as the table was made for
+ *     bans            marks of 16 bytes, then as many records of 256
  *     slots           groups of 256 slots
  *     slab            arrays of large slots, one for each limiter that needs them
  *
@@ -17,16 +18,22 @@
 #include "base/hash.h"
 
 #define WEIR__MAGIC  "WEIRTABL"
-#define WEIR__FORMAT 1
+#define WEIR__FORMAT 2
 #define WEIR__ENDIAN 0x01020304u
 #define WEIR__PAGE   4096
 #define WEIR__LINE   64
 
 #define WEIR__DESKS         32
-#define WEIR__REGISTRY_DESK (WEIR__DESKS - 1) /* of the limiters' records; the others are the groups' */
-#define WEIR__LIMITERS_MAX  256
+#define WEIR__HANDS         32                /* more locks, behind the desks on their page */
+#define WEIR__REGISTRY_DESK (WEIR__DESKS - 1) /* of the limiters' and bans' records; the others are the groups' */
+#define WEIR__LIMITERS_MAX  65536             /* a table is made for 1 to so many */
 #define WEIR__NAME_SIZE     64
 #define WEIR__PAST          8 /* limits of a limiter that are remembered, the present one among them */
+
+#define WEIR__BANS_MAX   ((int64_t)1 << 20)
+#define WEIR__BAN_PAGE   16  /* places for bans come in pages of records */
+#define WEIR__BAN_WINDOW 64  /* a ban lies at most this far from its home */
+#define WEIR__BAN_KEY    160 /* bytes of a key that are kept, to be shown */
 
 #define WEIR__GROUP_SLOTS    256
 #define WEIR__WINDOW_SLOTS   128 /* a key lies at most this far from its home */
@@ -45,6 +52,8 @@ struct weir__header {
     uint64_t slab_at, slab_bytes;
     uint32_t slot_size;   /* 16 or 32 */
     uint32_t header_size; /* sizeof(struct weir__header), so that a build with other types is noticed */
+    uint64_t limiters_max;
+    uint64_t ban_places;
     uint64_t secrets[WEIR__HASH_SECRETS];
     uint64_t check; /* of all the above */
 
@@ -53,11 +62,14 @@ struct weir__header {
     int64_t clock_latest;                      /* the table's time when it was last attached or left */
     unsigned char boot_id[WEIR__BOOT_ID_SIZE];
     uint64_t slab_used;
-    uint64_t limiters; /* records in use */
+    uint64_t limiters;   /* records in use */
+    int64_t bans_latest; /* no ban ends later: from then on nobody need look */
+    uint32_t mode;       /* of all limiters: enum weir_mode, by hand */
 
     _Alignas(WEIR__LINE) int64_t keys; /* slots in use */
     int64_t evicted_idle, evicted_early, recovered;
     int64_t large_keys; /* large slots in use */
+    int64_t bans_lost;  /* bans that made room before their end */
 };
 
 struct weir__desk {
@@ -69,20 +81,40 @@ struct weir__limit_record {
     int64_t count, period, burst, queue, buckets, align_first, loose, warmup, cold;
     int64_t since;                  /* the time of the change that made it so */
     int64_t large_at, large_stride; /* large states: where the array of their slots is, and how far apart they are */
+    int64_t calendar, zone[5];      /* zone: a name of 39 bytes, and NUL */
 };
 
+/* First what decisions look at, on a line of its own. */
 struct weir__limiter_record {
-    char name[WEIR__NAME_SIZE];
-    uint32_t algorithm; /* index in weir_algorithms() */
-    uint32_t version;   /* of the limit: past[version % WEIR__PAST] is the present one */
+    _Alignas(WEIR__LINE) uint32_t algorithm; /* index in weir_algorithms() */
+    uint32_t version;                        /* of the limit: past[version % WEIR__PAST] is the present one */
     uint64_t salt;
     uint64_t large_groups; /* of slots for large states; 0: the states are small */
+    uint32_t mode;         /* enum weir_mode, by hand */
+    _Alignas(WEIR__LINE) char name[WEIR__NAME_SIZE];
     struct weir__limit_record past[WEIR__PAST];
-    char pad[1024 - WEIR__NAME_SIZE - 24 - WEIR__PAST * sizeof(struct weir__limit_record)];
+};
+
+/* What a check looks at: four to a cache line, and changed in one swap. */
+struct weir__ban_mark {
+    _Alignas(16) uint64_t tag; /* 0: never used */
+    int64_t until;
+};
+
+/* The rest of a ban: written and read at the registry's desk. */
+struct weir__ban_record {
+    uint64_t tag; /* as in the mark; another: this was never finished, and counts for nothing */
+    int64_t since;
+    int64_t forget_at; /* from then on its strikes are forgotten */
+    int32_t strikes;
+    uint32_t key_len; /* of the whole key */
+    char rule[WEIR__NAME_SIZE];
+    char key[WEIR__BAN_KEY];
 };
 
 _Static_assert(sizeof(struct weir__header) <= WEIR__PAGE, "the header fits its page");
-_Static_assert(sizeof(struct weir__limiter_record) == 1024, "a limiter's record is 1 KiB");
+_Static_assert(sizeof(struct weir__limiter_record) % WEIR__LINE == 0, "a limiter's record is whole cache lines");
+_Static_assert(sizeof(struct weir__ban_record) * WEIR__BAN_PAGE == WEIR__PAGE, "a page of bans");
 _Static_assert(sizeof(struct weir__desk) == WEIR__LINE, "a desk is a cache line");
 
 /* Narrow slot: four to a cache line. */
@@ -109,9 +141,28 @@ struct weir__large {
 
 #define WEIR__DESKS_AT    ((uint64_t)WEIR__PAGE)
 #define WEIR__LIMITERS_AT (WEIR__DESKS_AT + WEIR__PAGE)
-#define WEIR__SLOTS_AT    (WEIR__LIMITERS_AT + WEIR__LIMITERS_MAX * sizeof(struct weir__limiter_record))
 
-_Static_assert(WEIR__DESKS * sizeof(struct weir__desk) <= WEIR__PAGE, "the desks fit their page");
-_Static_assert(WEIR__SLOTS_AT % WEIR__PAGE == 0, "groups begin on a page");
+_Static_assert((WEIR__DESKS + WEIR__HANDS) * sizeof(struct weir__desk) <= WEIR__PAGE, "the desks fit their page");
+
+/* Every part begins on a page. */
+static inline uint64_t weir__page_up(uint64_t n)
+{
+    return (n + WEIR__PAGE - 1) & ~(uint64_t)(WEIR__PAGE - 1);
+}
+
+static inline uint64_t weir__bans_at(uint64_t limiters_max)
+{
+    return WEIR__LIMITERS_AT + weir__page_up(limiters_max * sizeof(struct weir__limiter_record));
+}
+
+static inline uint64_t weir__ban_records_at(uint64_t limiters_max, uint64_t ban_places)
+{
+    return weir__bans_at(limiters_max) + weir__page_up(ban_places * sizeof(struct weir__ban_mark));
+}
+
+static inline uint64_t weir__slots_at(uint64_t limiters_max, uint64_t ban_places)
+{
+    return weir__ban_records_at(limiters_max, ban_places) + weir__page_up(ban_places * sizeof(struct weir__ban_record));
+}
 
 #endif

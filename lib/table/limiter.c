@@ -14,8 +14,11 @@
 
 static struct weir__limit_record to_numbers(const struct weir_limit *l, weir_time since)
 {
-    return (struct weir__limit_record){ l->count, l->period, l->burst, l->queue, l->buckets, l->align_first,
-                                        l->loose, l->warmup, l->cold,  since,    0,          0 };
+    struct weir__limit_record r = { l->count,  l->period, l->burst, l->queue, l->buckets, l->align_first, l->loose,
+                                    l->warmup, l->cold,   since,    0,        0,          l->calendar,    { 0 } };
+    _Static_assert(sizeof r.zone == sizeof l->zone, "a zone's name fits its words");
+    memcpy(r.zone, l->zone, sizeof r.zone);
+    return r;
 }
 
 static int32_t to_int32(int64_t n)
@@ -25,7 +28,7 @@ static int32_t to_int32(int64_t n)
 
 static struct weir_limit from_numbers(uint32_t algorithm, const struct weir__limit_record *r)
 {
-    return (struct weir_limit){
+    struct weir_limit l = {
         .algorithm = weir_algorithms()[algorithm],
         .count = r->count,
         .period = r->period,
@@ -36,7 +39,10 @@ static struct weir_limit from_numbers(uint32_t algorithm, const struct weir__lim
         .loose = r->loose != 0,
         .warmup = r->warmup,
         .cold = to_int32(r->cold),
+        .calendar = to_int32(r->calendar),
     };
+    memcpy(l.zone, r->zone, sizeof l.zone - 1); /* the last byte stays NUL, whatever the record says */
+    return l;
 }
 
 static size_t algorithms(void)
@@ -171,6 +177,12 @@ void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era 
 
 /* --------------------------------------------------- this process's ---- */
 
+uint32_t weir__limiters_in(const struct weir_table *table)
+{
+    uint64_t n = __atomic_load_n(&table->header->limiters, __ATOMIC_ACQUIRE);
+    return n < table->limiters_max ? (uint32_t)n : table->limiters_max;
+}
+
 static struct weir_limiter *open_limiter(struct weir_table *table, uint32_t id)
 {
     struct weir__limiter_record *r = record_at(table, id);
@@ -190,7 +202,7 @@ static struct weir_limiter *open_limiter(struct weir_table *table, uint32_t id)
 
 struct weir_limiter *weir__limiter_by_id(struct weir_table *table, uint32_t id)
 {
-    if (id >= WEIR__LIMITERS_MAX || id >= __atomic_load_n(&table->header->limiters, __ATOMIC_ACQUIRE))
+    if (id >= weir__limiters_in(table))
         return NULL;
     struct weir_limiter *limiter = __atomic_load_n(&table->limiters[id], __ATOMIC_ACQUIRE);
     if (limiter != NULL)
@@ -212,6 +224,50 @@ void weir__limiter_free(struct weir_limiter *limiter)
         free(era);
     }
     free(limiter);
+}
+
+/* ------------------------------------------------------------ names ---- */
+
+/* Where each process finds a limiter by its name: open addressing, at most half full, in memory of its own.  It grows with the records,
+ * whoever makes them; those that have come since are taken in when next something is looked for. */
+
+#define NONE UINT32_MAX
+
+size_t weir__names_room(const struct weir_table *table)
+{
+    size_t room = 1;
+    while (room < 2 * (size_t)table->limiters_max)
+        room *= 2;
+    return room;
+}
+
+/* The place of the name, or the empty one where it would go. */
+static uint32_t *name_place(const struct weir_table *table, const char *name, size_t len)
+{
+    size_t mask = weir__names_room(table) - 1, i = weir__hash_key(table->secrets, 0, (struct weir_key){ name, len }).place & mask;
+    while (table->names[i] != 0 && strncmp(record_at(table, table->names[i] - 1)->name, name, WEIR__NAME_SIZE) != 0)
+        i = (i + 1) & mask;
+    return &table->names[i];
+}
+
+/* The id of the limiter of this name, or NONE.  For the holder of the registry's desk. */
+static uint32_t find_name_locked(struct weir_table *table, const char *name)
+{
+    for (uint32_t n = weir__limiters_in(table); table->named < n; table->named++) {
+        const char *other = record_at(table, table->named)->name;
+        uint32_t *place = name_place(table, other, strnlen(other, WEIR__NAME_SIZE));
+        if (*place == 0) /* of two that damage made equal the first counts */
+            *place = table->named + 1;
+    }
+    return *name_place(table, name, strlen(name)) - 1;
+}
+
+struct weir_limiter *weir__limiter_by_name(struct weir_table *table, const char *name)
+{
+    weir__desk_lock(table, WEIR__REGISTRY_DESK);
+    uint32_t id = find_name_locked(table, name);
+    weir__desk_unlock(table, WEIR__REGISTRY_DESK);
+    return weir__limiter_by_id(table, id);
 }
 
 /* --------------------------------------------------------- creation ---- */
@@ -238,19 +294,33 @@ static int carve(struct weir_table *table, const struct weir_plan *plan, uint64_
     return code;
 }
 
+#define COMMIT_RECORDS 64
+
+/* Records get their disk space some at a time, when they are needed. */
+static int commit_record(const struct weir_table *table, uint32_t id, struct weir_error *error)
+{
+    uint32_t left = table->limiters_max - id, n = left < COMMIT_RECORDS ? left : COMMIT_RECORDS;
+    if (id % COMMIT_RECORDS != 0)
+        return WEIR_OK;
+    return weir__table_commit(table, WEIR__LIMITERS_AT + id * sizeof(struct weir__limiter_record), n * sizeof(struct weir__limiter_record),
+                              error);
+}
+
 static int write_record(struct weir_table *table, uint32_t id, const char *name, const struct weir_plan *plan, int64_t keys,
                         struct weir_error *error)
 {
     struct weir__limiter_record *r = record_at(table, id);
     struct weir__limit_record numbers = to_numbers(&plan->limit, 0);
+    int code = commit_record(table, id, error);
+    if (code)
+        return code;
     memset(r, 0, sizeof *r);
     if (weir__random_fill(&r->salt, sizeof r->salt) != 0)
         return weir__fail_errno(error, "cannot get random bytes for", name);
     if (plan->state_size > WEIR__STATE_SMALL) {
         uint64_t wanted = keys > 0 ? (uint64_t)keys : table->groups * WEIR__KEYS_PER_GROUP;
         uint64_t groups = (wanted + WEIR__LARGE_KEYS_PER_GROUP - 1) / WEIR__LARGE_KEYS_PER_GROUP, at;
-        int code = carve(table, plan, groups, &at, error);
-        if (code)
+        if ((code = carve(table, plan, groups, &at, error)))
             return code;
         r->large_groups = groups;
         numbers.large_at = (int64_t)at;
@@ -267,6 +337,18 @@ static bool is_control(const char *c)
 {
     unsigned char first = (unsigned char)c[0], second = (unsigned char)c[1];
     return first < 0x20 || first == 0x7f || (first == 0xc2 && second >= 0x80 && second < 0xa0);
+}
+
+void weir__text_clean(char *text)
+{
+    for (char *c = text; *c != '\0'; c++) {
+        bool two = (unsigned char)*c == 0xc2;
+        if (!is_control(c))
+            continue;
+        *c = '?';
+        if (two)
+            *++c = '?';
+    }
 }
 
 static int check_name(const char *name, struct weir_error *error)
@@ -290,23 +372,15 @@ static int fits_table(const struct weir_table *table, const struct weir_plan *pl
         "period/count is a whole number of ns; make the table wide");
 }
 
-/* The id of the limiter of this name, or the number of limiters. */
-static uint32_t find_name(const struct weir_table *table, const char *name)
-{
-    uint32_t n = (uint32_t)__atomic_load_n(&table->header->limiters, __ATOMIC_ACQUIRE), id = 0;
-    while (id < n && strncmp(record_at(table, id)->name, name, WEIR__NAME_SIZE) != 0)
-        id++;
-    return id;
-}
-
 static int join_or_add(struct weir_limiter **out, struct weir_table *table, const char *name, const struct weir_plan *plan, int64_t keys,
                        struct weir_error *error)
 {
-    uint32_t id = find_name(table, name);
-    bool add = id == __atomic_load_n(&table->header->limiters, __ATOMIC_ACQUIRE);
-    if (add) {
-        if (id == WEIR__LIMITERS_MAX)
-            return weir__fail(error, WEIR_NO_MEMORY, "the table has its %d limiters already", WEIR__LIMITERS_MAX);
+    uint32_t id = find_name_locked(table, name);
+    if (id == NONE) {
+        id = weir__limiters_in(table);
+        if (id == table->limiters_max)
+            return weir__fail(error, WEIR_NO_MEMORY, "the table was made for %" PRIu32 " limiters, and has them already",
+                              table->limiters_max);
         int code = write_record(table, id, name, plan, keys, error);
         if (code)
             return code;
@@ -347,15 +421,27 @@ void weir_limiter_destroy(struct weir_limiter *limiter)
 
 /* ----------------------------------------------------------- change ---- */
 
+static bool spare_fits(const struct weir__era *old, const struct weir_plan *plan)
+{
+    const struct weir__era *spare = old->older;
+    return spare != NULL && spare->large != old->large && spare->large_stride >= stride_for(plan);
+}
+
+uint64_t weir__limiter_change_bytes(struct weir_limiter *limiter, const struct weir_plan *plan)
+{
+    if (limiter->kind != WEIR__LARGE || spare_fits(weir__limiter_era(limiter), plan))
+        return 0;
+    return (limiter->record->large_groups * WEIR__LARGE_GROUP + 1) * stride_for(plan) + WEIR__LINE;
+}
+
 /* Where the states under the new plan go: the array of the version before this one if it is another and has room, or a new one. */
 static int choose_array(struct weir_limiter *limiter, const struct weir__era *old, const struct weir_plan *plan, uint64_t *at,
                         uint64_t *stride, struct weir_error *error)
 {
     const unsigned char *base = (unsigned char *)limiter->table->header;
-    const struct weir__era *spare = old->older;
-    if (spare != NULL && spare->large != old->large && spare->large_stride >= stride_for(plan)) {
-        *at = (uint64_t)(spare->large - base);
-        *stride = spare->large_stride;
+    if (spare_fits(old, plan)) {
+        *at = (uint64_t)(old->older->large - base);
+        *stride = old->older->large_stride;
         return WEIR_OK;
     }
     *stride = stride_for(plan);
@@ -426,12 +512,11 @@ int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *l
 
 bool weir_table_limiter(const struct weir_table *table, int64_t i, struct weir_limiter_info *out)
 {
-    if (i < 0 || i >= WEIR__LIMITERS_MAX || (uint64_t)i >= __atomic_load_n(&table->header->limiters, __ATOMIC_ACQUIRE))
+    if (i < 0 || i >= weir__limiters_in(table))
         return false;
     *out = (struct weir_limiter_info){ .limit = "damaged" };
     memcpy(out->name, record_at(table, (uint64_t)i)->name, sizeof out->name - 1);
-    for (char *c = out->name; *c != '\0'; c++) /* nothing that a terminal would obey */
-        *c = is_control(c) ? '?' : *c;
+    weir__text_clean(out->name);
     struct weir_limiter *limiter = weir__limiter_by_id((struct weir_table *)table, (uint32_t)i);
     if (limiter != NULL) {
         const struct weir__era *era = weir__limiter_era(limiter);

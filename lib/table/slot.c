@@ -10,6 +10,7 @@
  * A victim is pinned, its state made fresh, its tag replaced, and the pin lifted, in this order.  Killed at any point between, what is left is a
  * key that is fresh: the old one or the new one.
  */
+#include <sched.h>
 #include <string.h>
 
 #include "table/slot.h"
@@ -46,13 +47,42 @@ static bool is_mine(const void *slot, void *const *mine, size_t n)
     return false;
 }
 
-void weir__slot_wait(struct weir_table *table, uint64_t group, uint64_t *word)
+#define PIN_PAUSES 100 /* who pins with a hand is done in the time of a few cache misses, unless it lost its processor */
+
+static bool is_lifted_soon(const uint64_t *word)
 {
-    weir__desk_lock(table, weir__desk_of(group));
+    for (int i = 0; i < PIN_PAUSES; i++) {
+        if ((weir__load(word) & WEIR__PIN) == 0)
+            return true;
+        __builtin_ia32_pause();
+    }
+    return false;
+}
+
+/* For the holder of the desk: the pin is a hand's, or was left by a process that died. */
+static void wait_for_hands_locked(struct weir_table *table, uint64_t *word)
+{
+    if (is_lifted_soon(word))
+        return;
+    if (table->fd < 0) { /* private: whoever pinned it is alive, and only lost its processor */
+        while (weir__load(word) & WEIR__PIN)
+            sched_yield();
+        return;
+    }
+    weir__hands_take_all(table);
     if (weir__load(word) & WEIR__PIN) {
         __atomic_fetch_and(word, ~WEIR__PIN, __ATOMIC_ACQ_REL);
         weir__count(&table->header->recovered, 1);
     }
+    weir__hands_give_all(table);
+}
+
+void weir__slot_wait(struct weir_table *table, uint64_t group, uint64_t *word)
+{
+    if (is_lifted_soon(word))
+        return;
+    weir__desk_lock(table, weir__desk_of(group));
+    wait_for_hands_locked(table, word);
     weir__desk_unlock(table, weir__desk_of(group));
 }
 
@@ -62,11 +92,12 @@ static uint64_t *pin_word(const struct weir_table *table, void *slot)
     return table->narrow ? &((struct weir__narrow *)slot)->word : &((struct weir__wide *)slot)->state[0];
 }
 
-/* A pin that is there already was left by a process that died: it becomes ours. */
+/* For the holder of the desk. */
 static void pin(struct weir_table *table, void *slot)
 {
-    if (__atomic_fetch_or(pin_word(table, slot), WEIR__PIN, __ATOMIC_ACQ_REL) & WEIR__PIN)
-        weir__count(&table->header->recovered, 1);
+    uint64_t *word = pin_word(table, slot);
+    while (__atomic_fetch_or(word, WEIR__PIN, __ATOMIC_ACQ_REL) & WEIR__PIN)
+        wait_for_hands_locked(table, word);
 }
 
 void weir__slot_unpin_locked(struct weir_table *table, void *slot)

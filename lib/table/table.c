@@ -13,26 +13,37 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "table/table.h"
+#include "table/bans.h"
 
-#define KEYS_DEFAULT    65536
-#define KEYS_MAX        ((int64_t)1 << 40)
-#define SLAB_MAX        ((int64_t)1 << 40)
-#define SLAB_LEAST      ((int64_t)16 << 20)
-#define SLAB_PER_KEY    256 /* a sliding window of 10 buckets, twice, so that its limit can change */
-#define MAGIC_SIZE      8
-#define MAKING          "WEIRMAKE" /* where the magic will be, while a table is being made */
-#define HUGE_PAGES_FROM ((size_t)4 << 20)
+#define KEYS_DEFAULT     65536
+#define KEYS_MAX         ((int64_t)1 << 40)
+#define SLAB_MAX         ((int64_t)1 << 40)
+#define SLAB_LEAST       ((int64_t)16 << 20)
+#define LIMITERS_DEFAULT 256
+#define BANS_DEFAULT     4096
+#define SLAB_PER_KEY     256 /* a sliding window of 10 buckets, twice, so that its limit can change */
+#define MAGIC_SIZE       8
+#define MAKING           "WEIRMAKE" /* where the magic will be, while a table is being made */
+#define HUGE_PAGES_FROM  ((size_t)4 << 20)
 
 /* ------------------------------------------------------------- sizes ---- */
 
 struct sizes {
-    uint64_t groups, slot_size, slab_at, slab_bytes, bytes;
+    uint64_t limiters_max, ban_places, slots_at, groups, slot_size, slab_at, slab_bytes, bytes;
 };
 
-static uint64_t page_up(uint64_t n)
+/* Of the parts that do not grow with the keys.  Bans get a quarter more places than asked for, so that few have to make room by bad luck. */
+static int choose_fixed_sizes(const struct weir_table_options *o, struct sizes *out, struct weir_error *error)
 {
-    return (n + WEIR__PAGE - 1) & ~(uint64_t)(WEIR__PAGE - 1);
+    int64_t limiters = o->limiters ? o->limiters : LIMITERS_DEFAULT, bans = o->bans ? o->bans : BANS_DEFAULT;
+    if (limiters < 1 || limiters > WEIR__LIMITERS_MAX)
+        return weir__fail(error, WEIR_INVALID, "limiters must be from 1 to %d, and is %" PRId64, WEIR__LIMITERS_MAX, limiters);
+    if (bans < 1 || bans > WEIR__BANS_MAX)
+        return weir__fail(error, WEIR_INVALID, "bans must be from 1 to %" PRId64 ", and is %" PRId64, WEIR__BANS_MAX, bans);
+    out->limiters_max = (uint64_t)limiters;
+    out->ban_places = ((uint64_t)bans * 5 / 4 + WEIR__BAN_PAGE - 1) / WEIR__BAN_PAGE * WEIR__BAN_PAGE;
+    out->slots_at = weir__slots_at(out->limiters_max, out->ban_places);
+    return WEIR_OK;
 }
 
 static int choose_sizes(const struct weir_table_options *o, struct sizes *out, struct weir_error *error)
@@ -44,10 +55,13 @@ static int choose_sizes(const struct weir_table_options *o, struct sizes *out, s
         slab = keys < SLAB_LEAST / SLAB_PER_KEY ? SLAB_LEAST : keys < SLAB_MAX / SLAB_PER_KEY ? keys * SLAB_PER_KEY : SLAB_MAX;
     if (slab < 0 || slab > SLAB_MAX)
         return weir__fail(error, WEIR_INVALID, "slab must be from 1 to 2^40 bytes, and is %" PRId64, slab);
+    int code = choose_fixed_sizes(o, out, error);
+    if (code)
+        return code;
     out->groups = ((uint64_t)keys + WEIR__KEYS_PER_GROUP - 1) / WEIR__KEYS_PER_GROUP;
     out->slot_size = o->narrow ? sizeof(struct weir__narrow) : sizeof(struct weir__wide);
-    out->slab_at = page_up(WEIR__SLOTS_AT + out->groups * WEIR__GROUP_SLOTS * out->slot_size);
-    out->slab_bytes = page_up((uint64_t)slab);
+    out->slab_at = weir__page_up(out->slots_at + out->groups * WEIR__GROUP_SLOTS * out->slot_size);
+    out->slab_bytes = weir__page_up((uint64_t)slab);
     out->bytes = out->slab_at + out->slab_bytes;
     return WEIR_OK;
 }
@@ -70,7 +84,9 @@ static int write_header(struct weir__header *h, const struct sizes *s, struct we
     h->endian = WEIR__ENDIAN;
     h->header_size = sizeof *h;
     h->bytes = s->bytes;
-    h->slots_at = WEIR__SLOTS_AT;
+    h->limiters_max = s->limiters_max;
+    h->ban_places = s->ban_places;
+    h->slots_at = s->slots_at;
     h->groups = s->groups;
     h->slab_at = s->slab_at;
     h->slab_bytes = s->slab_bytes;
@@ -84,9 +100,23 @@ static int write_header(struct weir__header *h, const struct sizes *s, struct we
     return WEIR_OK;
 }
 
+/* Whether all that was written once agrees with itself, so that no part reaches out of the file. */
+static bool sizes_fit(const struct weir__header *h, uint64_t file_bytes)
+{
+    uint64_t places_max = (uint64_t)WEIR__BANS_MAX * 5 / 4;
+    if (h->limiters_max == 0 || h->limiters_max > WEIR__LIMITERS_MAX || h->ban_places == 0 || h->ban_places > places_max ||
+        h->ban_places % WEIR__BAN_PAGE != 0 || h->slots_at != weir__slots_at(h->limiters_max, h->ban_places))
+        return false;
+    if (h->slot_size != sizeof(struct weir__narrow) && h->slot_size != sizeof(struct weir__wide))
+        return false;
+    if (h->bytes != file_bytes || h->slab_at > h->bytes || h->slab_at < h->slots_at || h->slab_bytes != h->bytes - h->slab_at)
+        return false;
+    return h->groups > 0 && h->groups <= (h->slab_at - h->slots_at) / (WEIR__GROUP_SLOTS * h->slot_size);
+}
+
 static int check_header(const struct weir__header *h, uint64_t file_bytes, const char *path, struct weir_error *error)
 {
-    if (file_bytes < WEIR__SLOTS_AT)
+    if (file_bytes < WEIR__LIMITERS_AT)
         return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);
     if (memcmp(h->magic, WEIR__MAGIC, sizeof h->magic) != 0)
         return weir__fail(error, WEIR_CORRUPT, "'%s' is not a Weir table", path);
@@ -96,10 +126,7 @@ static int check_header(const struct weir__header *h, uint64_t file_bytes, const
         return weir__fail(error, WEIR_CORRUPT, "'%s' has format %" PRIu32 "; this library reads format %d", path, h->format, WEIR__FORMAT);
     if (h->header_size != sizeof *h || h->check != header_check(h))
         return weir__fail(error, WEIR_CORRUPT, "the header of '%s' is damaged", path);
-    bool narrow = h->slot_size == sizeof(struct weir__narrow), wide = h->slot_size == sizeof(struct weir__wide);
-    if (h->bytes != file_bytes || h->slots_at != WEIR__SLOTS_AT || (!narrow && !wide) || h->groups == 0 || h->slab_at > h->bytes ||
-        h->slab_at < h->slots_at || h->groups > (h->slab_at - h->slots_at) / (WEIR__GROUP_SLOTS * h->slot_size) ||
-        h->slab_bytes != h->bytes - h->slab_at || h->limiters > WEIR__LIMITERS_MAX || h->slab_used > h->slab_bytes)
+    if (!sizes_fit(h, file_bytes) || h->limiters > h->limiters_max || h->slab_used > h->slab_bytes)
         return weir__fail(error, WEIR_CORRUPT, "the sizes in '%s' do not fit together: was the file cut?", path);
     return WEIR_OK;
 }
@@ -155,7 +182,7 @@ struct weir_clock weir_table_clock(struct weir_table *table)
 static void make_desks(struct weir__header *h)
 {
     struct weir__desk *desks = (struct weir__desk *)(void *)((unsigned char *)h + WEIR__DESKS_AT);
-    for (int i = 0; i < WEIR__DESKS; i++)
+    for (int i = 0; i < WEIR__DESKS + WEIR__HANDS; i++)
         weir__desk_make(&desks[i]);
 }
 
@@ -181,14 +208,21 @@ static int map_region(struct weir_table *table, uint64_t bytes, struct weir_erro
     return WEIR_OK;
 }
 
-static void settle_in(struct weir_table *table)
+static int settle_in(struct weir_table *table, struct weir_error *error)
 {
     struct weir__header *h = table->header;
-    table->slots = (unsigned char *)h + WEIR__SLOTS_AT;
+    unsigned char *base = (unsigned char *)h;
+    table->limiters_max = (uint32_t)h->limiters_max;
+    table->ban_marks = (struct weir__ban_mark *)(void *)(base + weir__bans_at(h->limiters_max));
+    table->ban_records = (struct weir__ban_record *)(void *)(base + weir__ban_records_at(h->limiters_max, h->ban_places));
+    table->ban_places = h->ban_places;
+    table->slots = base + h->slots_at;
     table->groups = h->groups;
     table->narrow = h->slot_size == sizeof(struct weir__narrow);
     memcpy(table->secrets, h->secrets, sizeof table->secrets);
-    note_time(table);
+    table->limiters = calloc(table->limiters_max, sizeof *table->limiters);
+    table->names = calloc(weir__names_room(table), sizeof *table->names);
+    return table->limiters && table->names ? WEIR_OK : weir__fail(error, WEIR_NO_MEMORY, "no memory for a table");
 }
 
 static int lay_out(struct weir_table *table, const struct weir_table_options *options, struct weir_error *error)
@@ -200,11 +234,14 @@ static int lay_out(struct weir_table *table, const struct weir_table_options *op
     if (table->fd >= 0 && (ftruncate(table->fd, 0) != 0 || pwrite(table->fd, MAKING, MAGIC_SIZE, 0) != MAGIC_SIZE ||
                            ftruncate(table->fd, (off_t)s.bytes) != 0))
         return weir__fail_errno(error, "cannot set the size of", options->path);
-    if ((code = weir__table_commit(table, 0, s.slab_at, error)) || (code = map_region(table, s.bytes, error)))
+    uint64_t bans_at = weir__bans_at(s.limiters_max);
+    if ((code = weir__table_commit(table, 0, WEIR__LIMITERS_AT, error)) ||
+        (code = weir__table_commit(table, bans_at, s.slab_at - bans_at, error)) || (code = map_region(table, s.bytes, error)))
         return code;
     make_desks(table->header);
     set_clock(table->header);
-    return write_header(table->header, &s, error);
+    code = write_header(table->header, &s, error);
+    return code ? code : settle_in(table, error);
 }
 
 static int open_existing(struct weir_table *table, const char *path, uint64_t bytes, bool alone, struct weir_error *error)
@@ -212,11 +249,12 @@ static int open_existing(struct weir_table *table, const char *path, uint64_t by
     if (bytes < sizeof(struct weir__header))
         return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);
     int code = map_region(table, bytes, error);
-    if (code || (code = check_header(table->header, bytes, path, error)))
+    if (code || (code = check_header(table->header, bytes, path, error)) || (code = settle_in(table, error)))
         return code;
     if (alone) {
         make_desks(table->header);
         set_clock(table->header);
+        weir__bans_settle(table);
     }
     return WEIR_OK;
 }
@@ -314,8 +352,10 @@ static int open_file(struct weir_table *table, const char *path, const struct we
 
 static void dispose(struct weir_table *table)
 {
-    for (size_t i = 0; i < WEIR__LIMITERS_MAX; i++)
+    for (uint32_t i = 0; table->limiters != NULL && i < table->limiters_max; i++)
         weir__limiter_free(table->limiters[i]);
+    free(table->limiters);
+    free(table->names);
     if (table->header != NULL)
         munmap(table->header, table->bytes);
     if (table->fd >= 0)
@@ -330,7 +370,7 @@ static int finish_table(struct weir_table **out, struct weir_table *table, int c
         dispose(table);
         return code;
     }
-    settle_in(table);
+    note_time(table);
     *out = table;
     return WEIR_OK;
 }
@@ -368,7 +408,7 @@ static int64_t count_live(struct weir_table *table, weir_time now)
     int64_t live = 0;
     for (uint64_t i = 0; i < table->groups * WEIR__GROUP_SLOTS; i++)
         live += weir__slot_live(table, i, now);
-    for (uint32_t id = 0; id < WEIR__LIMITERS_MAX; id++) {
+    for (uint32_t id = 0, n = weir__limiters_in(table); id < n; id++) {
         struct weir_limiter *limiter = weir__limiter_by_id(table, id);
         if (limiter != NULL && limiter->kind == WEIR__LARGE)
             live += weir__large_live(limiter, now);
@@ -379,7 +419,7 @@ static int64_t count_live(struct weir_table *table, weir_time now)
 static int64_t count_large_slots(struct weir_table *table)
 {
     int64_t slots = 0;
-    for (uint32_t id = 0; id < WEIR__LIMITERS_MAX; id++) {
+    for (uint32_t id = 0, n = weir__limiters_in(table); id < n; id++) {
         struct weir_limiter *limiter = weir__limiter_by_id(table, id);
         slots += limiter == NULL ? 0 : (int64_t)limiter->record->large_groups * WEIR__LARGE_GROUP;
     }
@@ -400,6 +440,8 @@ void weir_table_stats(const struct weir_table *table, weir_time now, struct weir
         .evicted_idle = __atomic_load_n(&h->evicted_idle, __ATOMIC_RELAXED),
         .evicted_early = __atomic_load_n(&h->evicted_early, __ATOMIC_RELAXED),
         .recovered = __atomic_load_n(&h->recovered, __ATOMIC_RELAXED),
+        .bans = now < 0 ? -1 : weir__bans_in_force(table, now),
+        .bans_lost = __atomic_load_n(&h->bans_lost, __ATOMIC_RELAXED),
         .narrow = table->narrow,
     };
 }

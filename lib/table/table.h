@@ -4,11 +4,15 @@
  *
  *     a slot's tag and state     anybody, by atomic operations; a decision on a key that is there is one compare-and-swap
  *     an empty slot              whoever swaps its tag in first; slots never become empty again
- *     a pinned slot              the holder of the group's desk (desk.c); others wait at the desk
+ *     a pinned slot              whoever pinned it: the holder of the group's desk, or of a hand (desk.c); others wait
  *     a large slot               the holder of its group's desk
  *     the limiters' records      the holder of the registry's desk writes, `version` last; readers check it after they have read
+ *     a mode                     anybody, by an atomic store
+ *     a ban's mark               the holder of the registry's desk writes; anybody reads, by atomic operations
+ *     a ban's record             the holder of the registry's desk
  *
- * Several desks are taken in ascending order.  A pin seen by a desk's holder that is not its own was left by a process that died: it is lifted.
+ * Several desks are taken in ascending order, hands after desks.  A pin seen by a desk's holder that is not its own is a hand's; if it is still
+ * there when all hands are taken, it was left by a process that died, and is lifted.
  */
 #ifndef WEIR_TABLE_H
 #define WEIR_TABLE_H
@@ -21,11 +25,17 @@ struct weir_table {
     uint64_t bytes;              /* its length as mapped: the header's may be damaged */
     unsigned char *slots;
     uint64_t groups;
+    uint64_t ban_places;
+    struct weir__ban_mark *ban_marks;
+    struct weir__ban_record *ban_records;
     bool narrow;
     int fd; /* -1: private */
     uint64_t secrets[WEIR__HASH_SECRETS];
-    pthread_mutex_t mutex; /* of the following, in this process only */
-    struct weir_limiter *limiters[WEIR__LIMITERS_MAX];
+    uint32_t limiters_max;
+    uint32_t named;                 /* limiters that `names` has */
+    uint32_t *names;                /* their ids + 1 by the hash of their names; for the holder of the registry's desk */
+    pthread_mutex_t mutex;          /* of the following, in this process only */
+    struct weir_limiter **limiters; /* limiters_max of them, NULL until first met */
 };
 
 /* A limit as it is from one version to the next.  Never changes, and lives as long as the table: deciding threads read it unlocked. */
@@ -58,9 +68,20 @@ weir_time weir__table_clock_offset(weir_time latest, weir_time real, weir_time m
 void weir__desk_make(struct weir__desk *desk);
 void weir__desk_lock(struct weir_table *table, uint64_t desk);
 void weir__desk_unlock(struct weir_table *table, uint64_t desk);
+uint64_t weir__hand_take(struct weir_table *table); /* any one; returns which */
+void weir__hand_give(struct weir_table *table, uint64_t hand);
+void weir__hands_take_all(struct weir_table *table);
+void weir__hands_give_all(struct weir_table *table);
 
 /* limiter.c -- the limiter of this id as this process sees it, compiled when first met; NULL if its record makes no sense. */
 struct weir_limiter *weir__limiter_by_id(struct weir_table *table, uint32_t id);
+/* The limiter of this name; NULL if there is none, or its record makes no sense. */
+struct weir_limiter *weir__limiter_by_name(struct weir_table *table, const char *name);
+uint32_t weir__limiters_in(const struct weir_table *table); /* records in use, whatever the header says no more than there are */
+size_t weir__names_room(const struct weir_table *table);    /* of weir_table.names */
+void weir__text_clean(char *text);                          /* leaves nothing that a terminal would obey */
+/* Bytes of the slab that a change to this plan needs. */
+uint64_t weir__limiter_change_bytes(struct weir_limiter *limiter, const struct weir_plan *plan);
 /* The present era; compiles it if another process has changed the limit. */
 const struct weir__era *weir__limiter_renew(struct weir_limiter *limiter);
 /* Brings a state kept under an older version up to the era's. */
@@ -74,6 +95,33 @@ static inline const struct weir__era *weir__limiter_era(struct weir_limiter *lim
     if (__builtin_expect(__atomic_load_n(&limiter->record->version, __ATOMIC_ACQUIRE) != (uint32_t)era->owner, 0))
         era = weir__limiter_renew(limiter);
     return era;
+}
+
+/* The switches by hand.  What a damaged file may hold beyond them counts as none. */
+static inline enum weir_mode weir__mode_load(const uint32_t *mode)
+{
+    uint32_t m = __atomic_load_n(mode, __ATOMIC_RELAXED);
+    return m > WEIR_OFF ? WEIR_AS_WRITTEN : (enum weir_mode)m;
+}
+
+static inline enum weir_mode weir__limiter_mode(const struct weir_limiter *limiter)
+{
+    return weir__mode_load(&limiter->record->mode);
+}
+
+static inline void weir__limiter_set_mode(struct weir_limiter *limiter, enum weir_mode mode)
+{
+    __atomic_store_n(&limiter->record->mode, (uint32_t)mode, __ATOMIC_RELEASE);
+}
+
+static inline enum weir_mode weir__table_mode(const struct weir_table *table)
+{
+    return weir__mode_load(&table->header->mode);
+}
+
+static inline void weir__table_set_mode(struct weir_table *table, enum weir_mode mode)
+{
+    __atomic_store_n(&table->header->mode, (uint32_t)mode, __ATOMIC_RELEASE);
 }
 
 /* slot.c -- where a key lives. */
@@ -105,6 +153,9 @@ void weir__slot_wait(struct weir_table *table, uint64_t group, uint64_t *word);
 const struct weir__era *weir__slot_open_locked(struct weir_limiter *limiter, void *slot, weir_time now, uint64_t state[2]);
 void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot, const uint64_t state[2]);
 void weir__slot_unpin_locked(struct weir_table *table, void *slot);
+
+/* all.c -- as weir_take_all, but nothing is taken; the items may be of several tables. */
+bool weir__peek_all(const struct weir_item *items, size_t n, struct weir_decision *decision);
 
 /* take.c */
 bool weir__decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask, bool take, struct weir_decision *d);

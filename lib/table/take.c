@@ -305,6 +305,12 @@ bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask, weir
 static int64_t still_out(const struct weir_plan *plan, int64_t units, weir_time turn, weir_time now)
 {
     weir_time passed = now > turn ? now - turn : 0, period = plan->limit.period;
+    if (plan->algo == &weir__calendar) { /* until the window is over */
+        weir_time then, present;
+        weir__calendar_window(plan, turn, &then);
+        weir__calendar_window(plan, now, &present);
+        return then == present ? units : 0;
+    }
     if (plan->capacity == 0) /* a window, or warm-up: all of them, until the period is over */
         return passed < period && (plan->algo != &weir__fixed_window || plan->limit.align_first || turn / period == now / period) ? units
                                                                                                                                   : 0;

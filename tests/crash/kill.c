@@ -116,7 +116,9 @@ static void victim(const char *path, bool narrow, uint64_t seed, struct book *bo
         int64_t key = (int64_t)(random64() % KEYS), other = (int64_t)(random64() % KEYS), fresh = (int64_t)(random64() % 100000);
         struct weir_ask a = ask_for(&key, NOW), b = ask_for(&other, NOW), c = ask_for(&fresh, NOW);
         struct weir_item items[] = { { l[SMALL], a }, { l[LARGE], b }, { l[OTHER], a } };
-        switch (random64() % 6) {
+        struct weir_item small[] = { { l[SMALL], a }, { l[OTHER], b }, { l[SMALL], a } }; /* all.c's quick way */
+        struct weir_item churn[] = { { l[CHURN], c }, { l[CHURN], ask_for(&other, NOW) } };
+        switch (random64() % 10) {
         case 0:
             if (weir_take(l[SMALL], &a, &d))
                 __atomic_fetch_add(&book->granted[SMALL][key], 1, __ATOMIC_RELAXED);
@@ -130,6 +132,17 @@ static void victim(const char *path, bool narrow, uint64_t seed, struct book *bo
             break;
         case 3:
             weir_give(l[CHURN], &c);
+            break;
+        case 4:
+            weir_take_all(churn, 2, &d);
+            break;
+        case 5:
+        case 6:
+        case 7:
+            if (weir_take_all(small + random64() % 2, 2, &d)) {
+                __atomic_fetch_add(&book->granted[SMALL][key], 1, __ATOMIC_RELAXED);
+                __atomic_fetch_add(&book->granted[OTHER][other], 1, __ATOMIC_RELAXED);
+            }
             break;
         default:
             if (weir_take_all(items, 3, &d)) {

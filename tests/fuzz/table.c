@@ -1,7 +1,7 @@
 /* table.c -- a damaged table file: attach refuses or works, and whatever the bytes are, deciding neither crashes nor hangs.
  *
  * The input is a list of edits to a good table: two bytes of kind and place, eight of what to write there.  Most go to where they hurt: the
- * header, the limiters' records, the states.
+ * header, the limiters' records, the states, the bans.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "table/table.h"
+#include "table/bans.h"
 
 static const char *const limits[] = {
     "fixed-window 5/1s",
@@ -39,6 +39,22 @@ static struct weir_limiter *limiter_of(struct weir_table *t, size_t i)
     return l;
 }
 
+static void use_bans(struct weir_table *t, weir_time now)
+{
+    struct weir__ban_terms terms = { .length = WEIR_SECOND, .factor = 3, .longest = 60 * WEIR_SECOND, .forget = WEIR_SECOND };
+    struct weir_ban ban;
+    for (char k = 'a'; k < 'a' + 10; k++) {
+        uint64_t tag = weir__ban_tag(t, "rule", (struct weir_key){ &k, 1 });
+        if (weir__ban_strike(t, tag, "rule", (struct weir_key){ &k, 1 }, &terms, now) <= now || weir__ban_until(t, tag, now) == 0)
+            abort();
+        if (k == 'c' && !weir__ban_lift(t, tag, now))
+            abort();
+    }
+    for (size_t i = 0; i < t->ban_places; i++)
+        if (weir__ban_get(t, i, now, &ban) && (memchr(ban.rule, 0, sizeof ban.rule) == NULL || memchr(ban.key, 0, sizeof ban.key) == NULL))
+            abort();
+}
+
 static void use(struct weir_table *t, weir_time now)
 {
     struct weir_table_stats stats;
@@ -62,6 +78,7 @@ static void use(struct weir_table *t, weir_time now)
     weir_take_all(items, n, &d);
     for (int64_t i = 0; weir_table_limiter(t, i, &info); i++)
         ;
+    use_bans(t, now);
     weir_table_stats(t, now, &stats);
     (void)weir_table_now(t);
 }
@@ -73,7 +90,7 @@ static unsigned char *good_table(size_t *size, char *path)
     static size_t length;
     if (bytes == NULL) {
         struct weir_table *t = NULL;
-        struct weir_table_options o = { .path = path, .keys = 100, .slab = 1 << 18 };
+        struct weir_table_options o = { .path = path, .keys = 100, .slab = 1 << 18, .limiters = 32, .bans = 8 };
         if (weir_table_create(&t, &o, NULL) != WEIR_OK)
             abort();
         use(t, 5 * WEIR_SECOND);
@@ -91,13 +108,15 @@ static unsigned char *good_table(size_t *size, char *path)
     return bytes;
 }
 
-static size_t place_of(unsigned kind, unsigned place, size_t size)
+static size_t place_of(unsigned kind, unsigned place, size_t size, const struct weir__header *good)
 {
-    size_t at = kind % 5 == 0   ? place % sizeof(struct weir__header)
-                : kind % 5 == 1 ? WEIR__LIMITERS_AT + place % (LIMITS * sizeof(struct weir__limiter_record))
-                : kind % 5 == 2 ? WEIR__SLOTS_AT + place % (WEIR__GROUP_SLOTS * sizeof(struct weir__wide))
-                : kind % 5 == 3 ? WEIR__SLOTS_AT + WEIR__GROUP_SLOTS * sizeof(struct weir__wide) + place
-                                : (size_t)place * 64;
+    size_t bans = weir__bans_at(good->limiters_max), groups = WEIR__GROUP_SLOTS * sizeof(struct weir__wide);
+    size_t at = kind % 6 == 0   ? place % sizeof(struct weir__header)
+                : kind % 6 == 1 ? WEIR__LIMITERS_AT + place % (LIMITS * sizeof(struct weir__limiter_record))
+                : kind % 6 == 2 ? good->slots_at + place % groups
+                : kind % 6 == 3 ? good->slots_at + groups + place
+                : kind % 6 == 4 ? (size_t)place * 64
+                                : bans + place % (good->slots_at - bans);
     return at % (size - 8);
 }
 
@@ -115,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     kept = length > 0 && data[0] == 0xff ? size * data[length - 1] / 256 : size; /* a file that was cut */
     bool mended = length > 0 && data[0] % 2 == 0;                                /* a header whose check was made to fit */
     for (size_t i = 1; i + 11 <= length; i += 11)
-        memcpy(bytes + place_of(data[i], (unsigned)data[i + 1] << 8 | data[i + 2], size), data + i + 3, 8);
+        memcpy(bytes + place_of(data[i], (unsigned)data[i + 1] << 8 | data[i + 2], size, (void *)good), data + i + 3, 8);
     struct weir__header *h = (void *)bytes;
     if (mended) {
         uint64_t sum = 0xcbf29ce484222325u;

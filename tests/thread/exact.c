@@ -3,7 +3,7 @@
  *     exact [ROUNDS]
  *
  * Every algorithm, in a narrow and a wide table, private and shared by processes; then several limits at once, mixed with single takes,
- * gives, a change of limit under way, and a table so full that every new key drives out another.
+ * gives, a change of limit under way, and a table so full that every new key drives out another; and all of that at the same time.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -18,6 +18,7 @@
 
 #define WORKERS 4
 #define KEYS    64
+#define CROWD   16
 #define NOW     (1000 * WEIR_SECOND)
 
 /* ThreadSanitizer makes a 16-byte swap with a lock of its own, which other processes do not see: there, only threads use wide slots. */
@@ -408,6 +409,71 @@ static void flooded(bool narrow)
     munmap(job.shared, sizeof *job.shared);
 }
 
+/* ------------------------------------------ several at once, in a crowd ---- */
+
+/* Limits a and b that nobody spends, on keys that everybody wants: taken singly, two or three at once in either order, and looked at; while
+ * ever new keys of c drive each other out around them, and one worker changes b's limit there and back.  What a key has used is what was
+ * granted to it.  a and b stay longer than c, so no key of theirs is driven out once it was charged. */
+static void change_crowd(struct job *job, int i)
+{
+    struct weir_limit limit;
+    struct weir_error e;
+    weir_limit_parse(&limit, job->text, &e);
+    limit.count += i % 2 ? 0 : 1000;
+    if (weir_limiter_change(job->limiters[1], &limit, NOW, &e) != WEIR_OK)
+        add(&job->shared->bad, 1);
+}
+
+static void take_in_a_crowd(struct job *job)
+{
+    for (int i = 0; i < job->asks; i++) {
+        int64_t one = (i * 7 + job->number) % CROWD, two = (i * 5 + 3 * job->number) % CROWD, stranger = 1000 + i * WORKERS + job->number;
+        struct weir_ask a = { .key = key_of(&one), .cost = 1, .now = NOW }, b = { .key = key_of(&two), .cost = 2, .now = NOW };
+        struct weir_ask c = { .key = key_of(&stranger), .cost = 1, .now = NOW };
+        struct weir_item three[] = { { job->limiters[0], a }, { job->limiters[1], b }, { job->limiters[2], c } };
+        struct weir_item back[] = { { job->limiters[1], b }, { job->limiters[0], a }, { job->limiters[0], a } };
+        struct weir_decision d;
+        if (job->number == 0 && i % 100 == 0 && job->text != NULL)
+            change_crowd(job, i / 100);
+        if (weir_take(job->limiters[0], &a, &d))
+            add(&job->shared->granted[one], 1);
+        if (weir_take_all(three, i % 3 ? 2 : 3, &d)) {
+            add(&job->shared->granted[one], 1);
+            add(&job->shared->granted[CROWD + two], 2);
+        }
+        if (weir_take_all(back, 3, &d)) {
+            add(&job->shared->granted[one], 2);
+            add(&job->shared->granted[CROWD + two], 2);
+        }
+    }
+}
+
+static void crowded(bool narrow, bool changing_too)
+{
+    subject = narrow ? "in a crowd, narrow" : changing_too ? "in a crowd, changing" : "in a crowd";
+    struct job job = { .run = take_in_a_crowd, .shared = new_shared(), .asks = 3000 };
+    struct weir_table_stats stats;
+    job.text = changing_too ? "fixed-window 1000000/10000s" : NULL;
+    job.table = make_table(narrow, NULL, 300);
+    job.limiters[0] = make_limiter(job.table, "a", narrow ? "gcra 1000000/100000s" : "fixed-window 1000000/10000s");
+    job.limiters[1] = make_limiter(job.table, "b", narrow ? "token-bucket 1000000/100000s" : "fixed-window 1000000/10000s");
+    job.limiters[2] = make_limiter(job.table, "c", "gcra 1000/1s");
+    run_threads(&job);
+    for (int64_t k = 0; k < 2 * CROWD; k++) {
+        int64_t number = k % CROWD;
+        struct weir_ask look = { .key = key_of(&number), .now = NOW };
+        struct weir_decision d;
+        weir_peek(job.limiters[k / CROWD], &look, &d);
+        expect(d.limit - d.remaining == job.shared->granted[k], "used by a key in a crowd", d.limit - d.remaining, job.shared->granted[k]);
+    }
+    weir_table_stats(job.table, NOW, &stats);
+    expect(job.shared->bad == 0, "changes", job.shared->bad, 0);
+    expect(stats.evicted_early > 0, "evictions", stats.evicted_early, 1);
+    expect(doubles(job.table) == 0, "keys with two slots", doubles(job.table), 0);
+    weir_table_destroy(job.table);
+    munmap(job.shared, sizeof *job.shared);
+}
+
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 1;
@@ -442,6 +508,8 @@ int main(int argc, char **argv)
             all_or_nothing(narrow);
             crosswise(narrow);
             flooded(narrow);
+            crowded(narrow, false);
+            crowded(narrow, !narrow);
             giving_back("gcra 10/10s", narrow);
         }
         giving_back("token-bucket 10/7s", false);

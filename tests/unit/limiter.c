@@ -175,6 +175,75 @@ static void test_a_table_has_room_for_256_limiters(void **state)
     leave(&p);
 }
 
+static void test_room_for_limiters_is_a_choice(void **state)
+{
+    struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 100, .slab = 4096, .limiters = 3 });
+    (void)state;
+    limiter_of(table, "a", "gcra 10/1h");
+    limiter_of(table, "b", "gcra 10/1h");
+    limiter_of(table, "c", "gcra 10/1h");
+    expect_create_fails(table, "d", "gcra 10/1h", 0, WEIR_NO_MEMORY, "made for 3 limiters");
+    assert_ptr_equal(limiter_of(table, "b", "gcra 10/1h"), weir__limiter_by_name(table, "b"));
+    assert_null(weir__limiter_by_name(table, "d"));
+    assert_null(weir__limiter_by_name(table, ""));
+    weir_table_destroy(table);
+}
+
+/* As many as a large rule set has, made by two in turn: each finds what the other made. */
+static void test_thirty_thousand_limiters(void **state)
+{
+    enum { LIMITERS = 30000 };
+    const char *path = new_path();
+    struct weir_table_options o = { .path = path, .keys = 1000, .slab = 4096, .limiters = LIMITERS };
+    struct weir_table *tables[] = { table_with(&o), attach(path) };
+    struct weir_limit limit = limit_of("gcra 10/1h");
+    char name[32];
+    (void)state;
+    for (int i = 0; i < LIMITERS; i++) {
+        struct weir_limiter *limiter = NULL;
+        snprintf(name, sizeof name, "rule-%d/0", i);
+        assert_int_equal(weir_limiter_create(&limiter, tables[i / 100 % 2], name, &limit, 0, NULL), WEIR_OK);
+        assert_int_equal(limiter->id, i);
+    }
+    expect_create_fails(tables[0], "one more", "gcra 10/1h", 0, WEIR_NO_MEMORY, "30000");
+    for (uint32_t i = 0; i < LIMITERS; i += 7) {
+        snprintf(name, sizeof name, "rule-%u/0", (unsigned)i);
+        for (int side = 0; side < 2; side++) {
+            struct weir_limiter *limiter = weir__limiter_by_name(tables[side], name);
+            assert_non_null(limiter);
+            assert_int_equal(limiter->id, i);
+        }
+    }
+    assert_true(take(weir__limiter_by_id(tables[0], LIMITERS - 1), "k", 4, NOW).allowed);
+    assert_int_equal(left(weir__limiter_by_id(tables[1], LIMITERS - 1), "k", NOW), 6);
+    assert_null(weir__limiter_by_id(tables[0], LIMITERS));
+    assert_int_equal(stats_of(tables[1], NOW).limiters, LIMITERS);
+    weir_table_destroy(tables[0]);
+    weir_table_destroy(tables[1]);
+}
+
+/* Damage can make names equal, or unended: the first counts, and nothing hangs. */
+static void test_damaged_names_are_survived(void **state)
+{
+    struct weir_table *table = private_table(false, 100);
+    (void)state;
+    limiter_of(table, "a", "gcra 10/1h");
+    for (int i = 0; i < 200; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "l%d", i);
+        limiter_of(table, name, "gcra 10/1h");
+    }
+    table->named = 0; /* as who attaches now sees it */
+    memset(table->names, 0, weir__names_room(table) * sizeof *table->names);
+    for (uint32_t i = 1; i <= 200; i++)
+        memset(weir__limiter_by_id(table, i)->record->name, i % 3 ? 'x' : 0, WEIR__NAME_SIZE);
+    assert_int_equal(weir__limiter_by_name(table, "a")->id, 0);
+    assert_null(weir__limiter_by_name(table, "l7"));
+    limiter_of(table, "new", "gcra 10/1h");
+    assert_int_equal(weir__limiter_by_name(table, "new")->id, 201);
+    weir_table_destroy(table);
+}
+
 static void test_limiters_are_listed(void **state)
 {
     struct pair p = make_pair(false, 0);
@@ -376,6 +445,43 @@ static void test_changes_that_cannot_be_are_refused_and_change_nothing(void **st
     weir_table_destroy(table);
 }
 
+/* -------------------------------------------------------------------- modes ---- */
+
+static void test_R5_a_mode_is_seen_by_all_at_once_and_stays(void **state)
+{
+    struct pair p = make_pair(false, 0);
+    struct weir_limiter *a = limiter_of(p.one, "l", "gcra 10/10s"), *b = limiter_of(p.two, "l", "gcra 10/10s");
+    struct weir_limiter *other = limiter_of(p.two, "other", "gcra 10/10s");
+    (void)state;
+    assert_int_equal(weir__limiter_mode(a), WEIR_AS_WRITTEN);
+    assert_int_equal(weir__table_mode(p.one), WEIR_AS_WRITTEN);
+    weir__limiter_set_mode(a, WEIR_SHADOW);
+    weir__table_set_mode(p.two, WEIR_OFF);
+    assert_int_equal(weir__limiter_mode(b), WEIR_SHADOW);
+    assert_int_equal(weir__limiter_mode(other), WEIR_AS_WRITTEN);
+    assert_int_equal(weir__table_mode(p.one), WEIR_OFF);
+    change(a, "gcra 20/10s", NOW);
+    assert_int_equal(weir__limiter_mode(b), WEIR_SHADOW);
+    leave(&p);
+    struct weir_table *table = attach(p.path);
+    assert_int_equal(weir__table_mode(table), WEIR_OFF);
+    assert_int_equal(weir__limiter_mode(limiter_of(table, "l", "gcra 20/10s")), WEIR_SHADOW);
+    weir_table_destroy(table);
+}
+
+static void test_R5_a_mode_that_is_none_counts_as_written(void **state)
+{
+    struct weir_table *table = private_table(false, 100);
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s");
+    (void)state;
+    for (uint32_t odd = 4; odd != 0; odd <<= 1) {
+        limiter->record->mode = table->header->mode = odd;
+        assert_int_equal(weir__limiter_mode(limiter), WEIR_AS_WRITTEN);
+        assert_int_equal(weir__table_mode(table), WEIR_AS_WRITTEN);
+    }
+    weir_table_destroy(table);
+}
+
 /* ------------------------------------------------------------------- narrow ---- */
 
 static void test_narrow_refuses_limits_that_do_not_fit(void **state)
@@ -514,6 +620,9 @@ int main(void)
         cmocka_unit_test(test_names_that_cannot_be_are_refused),
         cmocka_unit_test(test_bad_limits_are_refused),
         cmocka_unit_test(test_a_table_has_room_for_256_limiters),
+        cmocka_unit_test(test_room_for_limiters_is_a_choice),
+        cmocka_unit_test(test_thirty_thousand_limiters),
+        cmocka_unit_test(test_damaged_names_are_survived),
         cmocka_unit_test(test_limiters_are_listed),
         cmocka_unit_test(test_a_change_is_seen_by_all_at_once_and_keeps_what_was_used),
         cmocka_unit_test(test_a_change_keeps_what_was_used_for_those_who_attach_later),
@@ -523,6 +632,8 @@ int main(void)
         cmocka_unit_test(test_a_change_counts_from_its_own_moment),
         cmocka_unit_test(test_a_changed_limit_is_the_one_to_join_with),
         cmocka_unit_test(test_changes_that_cannot_be_are_refused_and_change_nothing),
+        cmocka_unit_test(test_R5_a_mode_is_seen_by_all_at_once_and_stays),
+        cmocka_unit_test(test_R5_a_mode_that_is_none_counts_as_written),
         cmocka_unit_test(test_narrow_refuses_limits_that_do_not_fit),
         cmocka_unit_test(test_narrow_refuses_to_change_to_what_does_not_fit),
         cmocka_unit_test(test_a_larger_state_moves_with_all_keys),

@@ -61,6 +61,40 @@ static void test_sizes_out_of_bounds_are_refused_and_leave_no_file(void **state)
         }
 }
 
+static void test_limiters_and_bans_out_of_bounds_are_refused(void **state)
+{
+    static const int64_t bad_limiters[] = { -1, 65537, INT64_MIN, INT64_MAX }, bad_bans[] = { -1, 1048577, INT64_MIN, INT64_MAX };
+    const char *path = new_path();
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(bad_limiters); i++) {
+        expect_create_fails(&(struct weir_table_options){ .limiters = bad_limiters[i], .path = path }, WEIR_INVALID, "limiters must be");
+        expect_create_fails(&(struct weir_table_options){ .bans = bad_bans[i], .path = path }, WEIR_INVALID, "bans must be");
+        assert_false(is_there(path));
+    }
+    weir_table_destroy(table_with(&(struct weir_table_options){ .limiters = 65536, .bans = 1048576 }));
+    weir_table_destroy(table_with(&(struct weir_table_options){ .limiters = 1, .bans = 1 }));
+}
+
+/* Room for limiters is asked for in good measure, so what is not used must cost nothing. */
+static void test_limiters_that_are_not_there_take_no_disk(void **state)
+{
+    const char *path = new_path();
+    struct weir_table_options o = { .path = path, .keys = 1, .slab = 1, .limiters = 65536, .bans = 1 };
+    struct weir_table *table = table_with(&o);
+    struct stat st;
+    (void)state;
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_size > 65536 * 1024);
+    assert_true(st.st_blocks * 512 < 1 << 20);
+    limiter_of(table, "l", "gcra 10/1h");
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_blocks * 512 < 1 << 20);
+    weir_table_destroy(table);
+    table = attach(path);
+    assert_int_equal(stats_of(table, NOW).limiters, 1);
+    weir_table_destroy(table);
+}
+
 static void test_defaults(void **state)
 {
     struct weir_table *table = table_with(NULL);
@@ -236,14 +270,17 @@ static void test_a_damaged_header_is_refused_each_for_its_reason(void **state)
         const char *words;
     } rows[] = {
         { offsetof(struct weir__header, magic), 0x58585858, "not a Weir table" },
-        { offsetof(struct weir__header, format), WEIR__FORMAT + 1, "format 2" },
+        { offsetof(struct weir__header, format), WEIR__FORMAT + 1, "format 3" },
         { offsetof(struct weir__header, format), 0, "format 0" },
+        { offsetof(struct weir__header, format), 1, "format 1" },
         { offsetof(struct weir__header, endian), 0x04030201, "byte order" },
         { offsetof(struct weir__header, bytes), 12345, "damaged" },
         { offsetof(struct weir__header, groups), 99, "damaged" },
         { offsetof(struct weir__header, slab_bytes), 0, "damaged" },
         { offsetof(struct weir__header, slot_size), 24, "damaged" },
         { offsetof(struct weir__header, header_size), 8, "damaged" },
+        { offsetof(struct weir__header, limiters_max), 1, "damaged" },
+        { offsetof(struct weir__header, ban_places), 32, "damaged" },
         { offsetof(struct weir__header, secrets), 1, "damaged" },
         { offsetof(struct weir__header, check), 1, "damaged" },
     };
@@ -264,7 +301,7 @@ static void test_a_cut_or_grown_file_is_refused(void **state)
         const char *path = make_file(100000);
         struct stat st;
         assert_int_equal(stat(path, &st), 0);
-        off_t lengths[] = { st.st_size - 1, st.st_size - 4096, st.st_size / 2, st.st_size + 4096, 20000, 100 };
+        off_t lengths[] = { st.st_size - 1, st.st_size - 4096, st.st_size / 2, st.st_size + 4096, 5000, 100 };
         assert_int_equal(truncate(path, lengths[i]), 0);
         expect_attach_fails(path, WEIR_CORRUPT, i >= 4 ? "too short" : "cut");
     }
@@ -283,7 +320,7 @@ static void write_header(const char *path, struct weir__header *h)
 static void test_sizes_that_lie_are_refused(void **state)
 {
     (void)state;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 20; i++) {
         const char *path = make_file(1000);
         struct weir__header h;
         read_at(path, 0, &h, sizeof h);
@@ -316,13 +353,39 @@ static void test_sizes_that_lie_are_refused(void **state)
             h.slot_size = 64;
             break;
         case 9:
-            h.limiters = WEIR__LIMITERS_MAX + 1;
+            h.limiters = h.limiters_max + 1;
             break;
         case 10:
             h.slab_used = h.slab_bytes + 1;
             break;
         case 11:
             h.bytes += 4096;
+            break;
+        case 12:
+            h.limiters_max = 0;
+            break;
+        case 13:
+            h.limiters_max += 64; /* as if the bans began later */
+            break;
+        case 14:
+            h.limiters_max = UINT64_MAX / sizeof(struct weir__limiter_record) + 2;
+            break;
+        case 15:
+            h.ban_places = 0;
+            break;
+        case 16:
+            h.ban_places--;
+            break;
+        case 17:
+            h.ban_places = UINT64_MAX - 15;
+            break;
+        case 18:
+            h.limiters_max = WEIR__LIMITERS_MAX + 1;
+            h.slots_at = weir__slots_at(h.limiters_max, h.ban_places);
+            break;
+        case 19: /* fits in itself, but not in the file */
+            h.limiters_max = WEIR__LIMITERS_MAX;
+            h.slots_at = weir__slots_at(h.limiters_max, h.ban_places);
             break;
         }
         write_header(path, &h);
@@ -345,7 +408,8 @@ static void test_sizes_that_lie_are_refused(void **state)
 static void test_create_on_an_existing_table_attaches_and_keeps_its_sizes(void **state)
 {
     const char *path = new_path();
-    struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 5000, .slab = 1 << 20, .narrow = true });
+    struct weir_table *table =
+        table_with(&(struct weir_table_options){ .path = path, .keys = 5000, .slab = 1 << 20, .limiters = 7, .bans = 9, .narrow = true });
     struct weir_table_stats first = stats_of(table, -1);
     (void)state;
     assert_true(take(limiter_of(table, "l", "gcra 10/1h"), "k", 4, NOW).allowed);
@@ -458,7 +522,8 @@ static void test_the_promised_keys_fit_in_the_promised_bytes(void **state)
     enum { KEYS = 1000000, SLAB = 4096 };
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table = table_with(&(struct weir_table_options){ .keys = KEYS, .slab = SLAB, .narrow = narrow });
+        struct weir_table *table =
+            table_with(&(struct weir_table_options){ .keys = KEYS, .slab = SLAB, .limiters = 1, .bans = 1, .narrow = narrow });
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1h burst 3");
         int64_t most = narrow ? 20 : 40;
         if (stats_of(table, -1).bytes - SLAB > most * KEYS)
@@ -513,6 +578,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_out_of_bounds_are_refused_and_leave_no_file),
+        cmocka_unit_test(test_limiters_and_bans_out_of_bounds_are_refused),
+        cmocka_unit_test(test_limiters_that_are_not_there_take_no_disk),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_one_key_is_a_table),
         cmocka_unit_test(test_no_room_for_the_file_is_an_error_and_leaves_none),

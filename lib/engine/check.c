@@ -1,0 +1,355 @@
+/* check.c -- deciding a request by all rules that apply to it.
+ *
+ *     1. Its attributes become facts.  A deny list refuses, an allow list lets through: nothing else is looked at.
+ *     2. The rules that apply are found; each makes its key.  A key that is banned is refused.
+ *     3. All limits of the rules that enforce are asked together, all or nothing.
+ *     4. If they grant it, each rule in shadow is asked for itself: it sees the traffic that it would see, and takes nothing from the others.
+ *     5. A refusal counts towards the ban of the rule that refused.
+ *
+ * No allocation, no lock but what weir_take_all needs.
+ */
+#include <string.h>
+
+#include "engine/engine.h"
+
+/* A rule that applies. */
+struct applied {
+    uint32_t rule;
+    uint8_t n;      /* limits */
+    uint16_t first; /* its first item */
+};
+
+struct inquiry {
+    struct weir *weir;
+    const struct weir__force *force;
+    const struct weir_ask *ask;
+    struct weir_ruling *ruling;
+    struct weir__tally *tally; /* this stripe's, by rule */
+    bool look;                 /* nothing is taken, counted or written */
+    weir_time now;             /* the ask's; before 0 counts as 0 */
+    struct weir__facts facts;
+    size_t n_applied, n_enforced_rules, n_enforced; /* rules; of these, those that enforce; their items */
+    struct applied applied[WEIR_ALL_MAX];           /* first those that enforce, then those in shadow */
+    struct weir_item items[WEIR_ALL_MAX];           /* likewise */
+    uint8_t item_rule[WEIR_ALL_MAX];                /* index in applied */
+    unsigned char keys[WEIR_ALL_MAX][WEIR__KEY_MAX];
+};
+
+enum weir_mode weir__force_mode(const struct weir *weir, const struct weir__force *force)
+{
+    enum weir_mode by_hand = weir__table_mode(weir->table);
+    return by_hand == WEIR_AS_WRITTEN ? force->mode : by_hand;
+}
+
+enum weir_mode weir__post_mode(const struct weir__post *post, enum weir_mode all)
+{
+    enum weir_mode by_hand = weir__mode_load(post->switched), own = by_hand == WEIR_AS_WRITTEN ? post->mode : by_hand;
+    return own > all ? own : all; /* enforce, shadow, off: whichever is milder */
+}
+
+static inline void count(const struct inquiry *q, int64_t *counter)
+{
+    if (!q->look)
+        __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED); /* the stripe is ours alone */
+}
+
+static bool ask_all(const struct inquiry *q, const struct weir_item *items, size_t n, struct weir_decision *d)
+{
+    return q->look ? weir__peek_all(items, n, d) : weir_take_all(items, n, d);
+}
+
+/* -------------------------------------------------------------- lists ---- */
+
+static bool listed(const struct inquiry *q, int attribute, int list)
+{
+    const struct weir__value *v = &q->facts.values[attribute];
+    return v->len != 0 && weir__list_has(&q->force->lists->lists[list], v->text, v->len, &v->address);
+}
+
+/* Whether a list has decided. */
+static bool decide_by_list(struct inquiry *q)
+{
+    const struct weir__force *f = q->force;
+    for (size_t i = 0; i < f->denies; i++) {
+        if (listed(q, f->deny[i].attribute, f->deny[i].list)) {
+            q->ruling->list = "deny";
+            if (q->ruling->mode == WEIR_SHADOW)
+                return true; /* it would have been refused */
+            q->ruling->decision = (struct weir_decision){ .reason = WEIR_DENIED, .retry = WEIR_NEVER };
+            q->ruling->level = 3;
+            return true;
+        }
+    }
+    for (size_t i = 0; i < f->allows; i++) {
+        if (listed(q, f->allow[i].attribute, f->allow[i].list)) {
+            q->ruling->list = "allow";
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --------------------------------------------------------------- costs ---- */
+
+/* A number as an attribute; anything else counts as 1. */
+static int64_t number(const struct weir__value *v)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < v->len; i++) {
+        if (v->text[i] < '0' || v->text[i] > '9')
+            return 1;
+        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, v->text[i] - '0', &n))
+            return INT64_MAX;
+    }
+    return v->len ? n : 1;
+}
+
+int64_t weir__rule_cost(const struct weir__rule *rule, const struct weir__facts *facts, int64_t asked)
+{
+    int64_t cost = rule->cost;
+    if (asked < 0)
+        return -1; /* a mistake stays one */
+    if (rule->cost_attribute >= 0 && __builtin_mul_overflow(cost, number(&facts->values[rule->cost_attribute]), &cost))
+        cost = INT64_MAX;
+    if (cost == 1)
+        return asked;
+    return __builtin_mul_overflow(cost, asked, &cost) ? INT64_MAX : cost;
+}
+
+/* ---------------------------------------------------------------- bans ---- */
+
+static struct weir_key key_text(const struct inquiry *q, uint32_t rule, char text[WEIR__KEY_TEXT])
+{
+    const struct weir__rule *r = &q->force->rules->rules[rule];
+    return (struct weir_key){ text, weir__rule_key_text(q->weir->table->secrets, r, &q->facts, text) };
+}
+
+static weir_time banned_until(const struct inquiry *q, uint32_t rule)
+{
+    char text[WEIR__KEY_TEXT];
+    uint64_t tag = weir__ban_tag_salted(q->weir->table, q->force->posts[rule].ban_salt, key_text(q, rule, text));
+    return weir__ban_until(q->weir->table, tag, q->now);
+}
+
+static void refuse_banned(struct inquiry *q, uint32_t rule, weir_time until)
+{
+    count(q, &q->tally[rule].banned);
+    q->ruling->rule = q->force->posts[rule].name;
+    q->ruling->banned_until = until;
+    q->ruling->decision = (struct weir_decision){ .reason = WEIR_BANNED, .retry = until - q->now, .reset = until - q->now };
+    q->ruling->level = 3;
+}
+
+/* One refusal more.  The one that makes the number full bans the key, and the count begins anew. */
+static void count_refusal(struct inquiry *q, uint32_t rule)
+{
+    const struct weir__post *post = &q->force->posts[rule];
+    char text[WEIR__KEY_TEXT];
+    struct weir_decision d;
+    if (post->refusals == NULL || q->ask->cost <= 0 || q->look)
+        return;
+    struct weir_key key = key_text(q, rule, text);
+    struct weir_ask one = { .key = key, .cost = 1, .now = q->now };
+    if (weir_take(post->refusals, &one, &d) && d.remaining > 0)
+        return;
+    one.cost = INT64_MAX;
+    weir_give(post->refusals, &one);
+    weir_time until =
+        weir__ban_strike(q->weir->table, weir__ban_tag_salted(q->weir->table, post->ban_salt, key), post->name, key, &post->terms, q->now);
+    q->ruling->banned_until = until;
+    if (until - q->now > q->ruling->decision.retry)
+        q->ruling->decision.retry = until - q->now;
+}
+
+/* ------------------------------------------------------------- applying ---- */
+
+/* How much of the inquiry is in use. */
+struct used {
+    size_t rules, items;
+};
+
+/* The rule's limits among the items.  False if there is no room for all of them. */
+static inline bool add_items(struct inquiry *q, struct used *u, const struct weir__rule *rule, const struct weir__post *post,
+                             struct weir_key key)
+{
+    size_t n = rule->n_limits;
+    if (u->items + n > WEIR_ALL_MAX)
+        return false;
+    struct weir_item *item = q->items + u->items;
+    int64_t cost = weir__rule_cost(rule, &q->facts, q->ask->cost);
+    for (size_t i = 0; i < n; i++) {
+        item[i].limiter = post->limiters[i];
+        item[i].ask.key = key;
+        item[i].ask.cost = cost;
+        item[i].ask.wait_max = q->ask->wait_max;
+        item[i].ask.now = q->now;
+        q->item_rule[u->items + i] = (uint8_t)u->rules;
+    }
+    q->applied[u->rules].first = (uint16_t)u->items;
+    q->applied[u->rules].n = (uint8_t)n;
+    u->items += n;
+    return true;
+}
+
+/* What became of a rule that matches. */
+enum outcome { LEFT_OUT, APPLIED, BANNED, NO_ROOM };
+
+static inline enum outcome apply_rule(struct inquiry *q, struct used *u, uint32_t i, enum weir_mode wanted, bool bans)
+{
+    const struct weir__rule *rule = &q->force->rules->rules[i];
+    const struct weir__post *post = &q->force->posts[i];
+    struct weir_key key;
+    if (weir__post_mode(post, q->ruling->mode) != wanted)
+        return LEFT_OUT;
+    if (u->rules == WEIR_ALL_MAX)
+        return NO_ROOM;
+    if (!weir__rule_key(q->weir->table->secrets, rule, &q->facts, q->keys[u->rules], &key))
+        return LEFT_OUT;
+    weir_time until = bans ? banned_until(q, i) : 0;
+    if (until != 0) {
+        if (wanted == WEIR_ENFORCE)
+            refuse_banned(q, i, until);
+        else if (q->ruling->shadow == NULL)
+            q->ruling->shadow = post->name;
+        return BANNED;
+    }
+    if (!add_items(q, u, rule, post, key))
+        return NO_ROOM;
+    q->applied[u->rules++].rule = i;
+    return APPLIED;
+}
+
+/* First the rules that enforce, then, in the room that they leave, those in shadow.  False: the request is refused, because a key is banned. */
+static bool apply_rules(struct inquiry *q)
+{
+    uint32_t found[WEIR__FOUND_MAX];
+    struct used used = { 0, 0 };
+    size_t n = weir__match_find(q->force->rules, &q->facts, found), others = 0;
+    bool bans = weir__bans_any(q->weir->table, q->now);
+    enum outcome o = LEFT_OUT;
+    for (size_t i = 0; i < n && o != NO_ROOM; i++) {
+        o = apply_rule(q, &used, found[i], WEIR_ENFORCE, bans);
+        others += o == LEFT_OUT;
+        if (o == BANNED)
+            return false;
+    }
+    q->ruling->cut = o == NO_ROOM || n == WEIR__FOUND_MAX;
+    q->n_enforced_rules = used.rules;
+    q->n_enforced = used.items;
+    for (size_t i = 0; others > 0 && i < n && o != NO_ROOM; i++)
+        o = apply_rule(q, &used, found[i], WEIR_SHADOW, bans);
+    q->n_applied = used.rules;
+    return true;
+}
+
+/* ------------------------------------------------------------- deciding ---- */
+
+uint8_t weir__level_of(const struct weir_decision *d)
+{
+    int64_t eighth = d->limit / 8 + (d->limit % 8 != 0), half = d->limit / 2 + d->limit % 2;
+    return !d->allowed ? 3 : d->remaining < eighth ? 2 : d->remaining < half ? 1 : 0;
+}
+
+/* The limit that has decided, as it was written. */
+static void name_limit(struct inquiry *q, const struct applied *a, size_t index)
+{
+    const struct weir__rule *rule = &q->force->rules->rules[a->rule];
+    const struct weir_limit *limit = &rule->draft->limits[index];
+    q->ruling->rule = q->force->posts[a->rule].name;
+    q->ruling->limit_index = (uint16_t)index;
+    q->ruling->count = limit->count;
+    q->ruling->window = limit->period;
+    if (limit->calendar != WEIR_NO_CALENDAR) {
+        weir_time start;
+        q->ruling->window = weir__calendar_window(&weir__limiter_era(q->force->limiters[rule->first_limit + index])->plan, q->now, &start);
+    }
+}
+
+static bool decide_enforced(struct inquiry *q)
+{
+    struct weir_decision *d = &q->ruling->decision;
+    if (q->n_enforced == 0)
+        return true;
+    ask_all(q, q->items, q->n_enforced, d);
+    const struct applied *a = &q->applied[q->item_rule[d->item]];
+    name_limit(q, a, d->item - a->first);
+    q->ruling->level = weir__level_of(d);
+    if (!d->allowed) {
+        count(q, &q->tally[a->rule].refused);
+        count_refusal(q, a->rule);
+    }
+    return d->allowed;
+}
+
+static void decide_shadows(struct inquiry *q)
+{
+    for (size_t i = q->n_enforced_rules; i < q->n_applied; i++) {
+        const struct applied *a = &q->applied[i];
+        struct weir_decision d;
+        bool allowed = ask_all(q, q->items + a->first, a->n, &d);
+        count(q, allowed ? &q->tally[a->rule].allowed : &q->tally[a->rule].shadow_refused);
+        if (!allowed && q->ruling->shadow == NULL)
+            q->ruling->shadow = q->force->posts[a->rule].name;
+    }
+}
+
+static void decide_by_rules(struct inquiry *q)
+{
+    if (!apply_rules(q))
+        return;
+    q->ruling->applied = (uint16_t)q->n_applied;
+    if (!decide_enforced(q)) {
+        q->ruling->shadow = NULL; /* what would have been does not matter */
+        return;
+    }
+    decide_shadows(q);
+    for (size_t i = 0; i < q->n_enforced_rules; i++)
+        count(q, &q->tally[q->applied[i].rule].allowed);
+}
+
+static bool check(struct weir *weir, size_t stripe, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, bool look,
+                  struct weir_ruling *ruling)
+{
+    static const struct weir_ruling free_way = { .decision = { .allowed = true }, .mode = WEIR_ENFORCE };
+    struct inquiry q;
+    *ruling = free_way;
+    q.force = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
+    if (q.force == NULL || (ruling->mode = (uint8_t)weir__force_mode(weir, q.force)) == WEIR_OFF)
+        return true;
+    q.weir = weir;
+    q.ask = ask;
+    q.now = ask->now < 0 ? 0 : ask->now;
+    q.look = look;
+    q.ruling = ruling;
+    q.tally = q.force->tally + stripe * q.force->rules->n_rules;
+    q.n_applied = q.n_enforced = q.n_enforced_rules = 0;
+    weir__facts_gather(&q.force->attributes, q.force->lists, attrs, n, &q.facts);
+    if (!decide_by_list(&q))
+        decide_by_rules(&q);
+    return ruling->decision.allowed;
+}
+
+bool weir_check(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling)
+{
+    size_t stripe = weir__engine_enter(weir);
+    bool allowed = check(weir, stripe, attrs, n, ask, false, ruling);
+    weir__engine_leave(weir, stripe);
+    return allowed;
+}
+
+size_t weir_check_many(struct weir *weir, const struct weir_request *requests, size_t n, struct weir_ruling *rulings)
+{
+    size_t allowed = 0, stripe = weir__engine_enter(weir);
+    for (size_t i = 0; i < n; i++)
+        allowed += check(weir, stripe, requests[i].attrs, requests[i].n, &requests[i].ask, false, &rulings[i]);
+    weir__engine_leave(weir, stripe);
+    return allowed;
+}
+
+bool weir__check_look(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling)
+{
+    size_t stripe = weir__engine_enter(weir);
+    bool allowed = check(weir, stripe, attrs, n, ask, true, ruling);
+    weir__engine_leave(weir, stripe);
+    return allowed;
+}

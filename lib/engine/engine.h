@@ -1,0 +1,148 @@
+/* engine.h -- rules at work on a table.
+ *
+ * Who may touch what:
+ *
+ *     weir->force    the rule set in force, with its limiters.  Swapped whole; never changed
+ *     a stripe       the thread that has made its `turn` odd.  A check holds one from beginning to end, so whoever swaps `force` waits until every
+ *                    stripe was seen at rest or at a later turn, and then nobody can be looking at the old one
+ *     weir->mutex    whoever changes something by hand: one at a time
+ *
+ * A thread finds a free stripe near where its stack's address points it, so that each thread nearly always has one of its own: no waiting, and
+ * no cache line that two threads write.
+ */
+#ifndef WEIR_ENGINE_H
+#define WEIR_ENGINE_H
+
+#include <pthread.h>
+
+#include "rules/rules.h"
+#include "table/bans.h"
+#include "table/table.h"
+
+#define WEIR__STRIPES 64
+
+struct weir__tally {
+    int64_t allowed, refused, banned, shadow_refused;
+};
+
+struct weir__stripe {
+    _Alignas(WEIR__LINE) uint64_t turn; /* odd: a check is going on */
+};
+
+/* What a rule needs while deciding. */
+struct weir__post {
+    const char *name;               /* lives as long as the engine */
+    struct weir_limiter **limiters; /* as many as the rule has limits */
+    struct weir_limiter *refusals;  /* what a ban counts by, or NULL */
+    uint64_t ban_salt;
+    struct weir__ban_terms terms;
+    struct weir_limiter *lever; /* whose record keeps the mode by hand, ... */
+    const uint32_t *switched;   /* ... in this word */
+    uint8_t mode;               /* as written */
+};
+
+struct weir__force {
+    struct weir_rules *rules;
+    struct weir__lists *lists; /* the rules' own, or an edited copy */
+    bool edited;
+    struct weir__attributes attributes; /* the rules' own, and those of edited lists */
+    struct weir__post *posts;
+    struct weir_limiter **limiters; /* of all rules */
+    struct {
+        int attribute, list;
+    } deny[WEIR__ATTRIBUTES_MAX], allow[WEIR__ATTRIBUTES_MAX];
+    size_t denies, allows;
+    uint8_t mode;              /* of the whole set, as written */
+    struct weir__tally *tally; /* of every stripe, and one more for what was before: [WEIR__STRIPES + 1][rules] */
+};
+
+struct weir {
+    struct weir_table *table;
+    bool own_table;
+    struct weir_table *aside;  /* of `weir explain`, which only looks: limiters that the table has not are made here; none is changed */
+    struct weir__force *force; /* atomic; NULL: no rules yet */
+    pthread_mutex_t mutex;
+    char **names; /* of rules, each once, kept until the end */
+    size_t n_names;
+    char *attributes[256]; /* what weir_attribute gave numbers to, from 1 */
+    size_t n_attributes;
+    struct weir__stripe stripes[WEIR__STRIPES];
+};
+
+/* engine.c -- a stripe for the time of a check; returns its number. */
+size_t weir__engine_enter(struct weir *weir);
+static inline void weir__engine_leave(struct weir *weir, size_t stripe)
+{
+    uint64_t *turn = &weir->stripes[stripe].turn;
+    __atomic_store_n(turn, __atomic_load_n(turn, __ATOMIC_RELAXED) + 1, __ATOMIC_RELEASE);
+}
+/* Puts another force in its place and destroys the old one when nobody can be looking at it.  With the mutex held. */
+void weir__engine_swap(struct weir *weir, struct weir__force *force);
+
+/* force.c -- limiters for all limits of a rule set; changes those that are there with other limits. */
+int weir__force_create(struct weir__force **out, struct weir *weir, struct weir_rules *rules, weir_time now, struct weir_error *error);
+int weir__force_edited(struct weir__force **out, const struct weir__force *from, struct weir__lists *lists, struct weir_error *error);
+void weir__force_destroy(struct weir__force *force);                /* and its rules, if it still has them */
+const char *weir__engine_name(struct weir *weir, const char *name); /* a copy that stays; NULL: no memory */
+
+/* check.c -- the mode of the whole set, by hand or as written; and a rule's own under it. */
+enum weir_mode weir__force_mode(const struct weir *weir, const struct weir__force *force);
+enum weir_mode weir__post_mode(const struct weir__post *post, enum weir_mode all);
+uint8_t weir__level_of(const struct weir_decision *d);
+int64_t weir__rule_cost(const struct weir__rule *rule, const struct weir__facts *facts, int64_t asked);
+
+/* For `weir simulate`: every limit that applies to a request. */
+struct weir__applying {
+    size_t rule, index; /* which rule, which of its limits */
+    const struct weir_limit *limit;
+    char text[WEIR__KEY_TEXT]; /* of the key: what stands for it outside the engine */
+    int64_t cost;
+};
+size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, size_t n, struct weir__applying *out, size_t max);
+
+/* As weir_check, but nothing is taken, counted or written. */
+bool weir__check_look(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling);
+/* An engine that only looks at its table. */
+int weir__engine_look(struct weir *weir, struct weir_error *error);
+
+/* explain.c -- what every rule says to a request, and why; nothing is taken. */
+enum weir__why {
+    WEIR__APPLIES,
+    WEIR__SWITCHED_OFF, /* its mode is off */
+    WEIR__UNMATCHED,    /* `attribute` does not match `condition`, or is missing */
+    WEIR__EXCEPTED,     /* `attribute` matches `condition`, under not: */
+    WEIR__NO_KEY,       /* `attribute`, which the key is made of, is missing */
+};
+
+struct weir__explained_limit {
+    const struct weir_limit *limit;
+    struct weir_limit present;     /* what the table has, if that is another; else count 0 */
+    struct weir_decision decision; /* of a peek */
+};
+
+struct weir__explained {
+    const struct weir__rule_draft *rule;
+    enum weir__why why;
+    enum weir_mode mode;
+    const char *attribute; /* see why */
+    const char *value;     /* what it is; NULL: missing */
+    size_t value_len;
+    const struct weir__condition *condition; /* see why */
+    char key[160];
+    int64_t cost;
+    weir_time banned_until; /* 0: not */
+    size_t n_limits;
+    struct weir__explained_limit limits[WEIR__RULE_LIMITS];
+};
+
+struct weir__explanation {
+    const char *list, *list_attribute; /* "allow" or "deny" decides, by this attribute; or NULL */
+    enum weir_mode mode;               /* of the whole set */
+    struct weir_ruling ruling;         /* what weir_check would say */
+};
+
+/* Calls `each` for every rule in the order of the file. */
+void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
+                          struct weir__explanation *out, void (*each)(void *context, const struct weir__explained *rule), void *context);
+
+#endif

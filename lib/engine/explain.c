@@ -1,0 +1,148 @@
+/* explain.c -- what every rule says to a request, and why; nothing is taken.
+ *
+ * Slow and thorough where check.c is quick: every rule's conditions are tried one by one, not through the index, so that what is told here is
+ * also a second opinion on it.
+ */
+#include <string.h>
+
+#include "engine/engine.h"
+
+static void tell_attribute(struct weir__explained *e, const struct weir__force *f, const struct weir__facts *facts, uint16_t attribute)
+{
+    const struct weir__value *v = &facts->values[attribute];
+    e->attribute = f->attributes.names[attribute];
+    e->value = v->len ? v->text : NULL;
+    e->value_len = v->len;
+}
+
+static enum weir__why try_clauses(struct weir__explained *e, const struct weir__force *f, const struct weir__rule *rule,
+                                  const struct weir__facts *facts)
+{
+    const struct weir__clause *clauses = f->rules->clauses + rule->clauses_first;
+    for (uint32_t i = 0; i < (uint32_t)rule->matches + rule->excepts; i++) {
+        bool wanted = i < rule->matches;
+        if (weir__clause_holds(f->rules, &clauses[i], facts) == wanted)
+            continue;
+        tell_attribute(e, f, facts, clauses[i].attribute);
+        e->condition = wanted ? &rule->draft->match[i] : &rule->draft->except[i - rule->matches];
+        return wanted ? WEIR__UNMATCHED : WEIR__EXCEPTED;
+    }
+    return WEIR__APPLIES;
+}
+
+static enum weir__why missing_part(struct weir__explained *e, const struct weir__force *f, const struct weir__rule *rule,
+                                   const struct weir__facts *facts)
+{
+    for (size_t i = 0; i < rule->key.n; i++) {
+        if (facts->values[rule->parts[i].attribute].len != 0 || rule->parts[i].fallback != NULL)
+            continue;
+        tell_attribute(e, f, facts, rule->parts[i].attribute);
+        break;
+    }
+    return WEIR__NO_KEY;
+}
+
+static void peek_limit(struct weir__explained_limit *l, struct weir_limiter *limiter, const struct weir_ask *ask)
+{
+    struct weir_plan plan;
+    const struct weir_plan *present = &weir__limiter_era(limiter)->plan;
+    weir_peek(limiter, ask, &l->decision);
+    if (weir__plan_make(&plan, l->limit, NULL) == WEIR_OK && !weir__limit_equal(&plan.limit, &present->limit))
+        l->present = weir__plan_limit_named(present);
+}
+
+static void peek_limits(struct weir__explained *e, const struct weir__force *f, const struct weir__rule *rule, struct weir_key key,
+                        const struct weir_ask *ask)
+{
+    e->n_limits = rule->n_limits;
+    for (size_t i = 0; i < e->n_limits; i++) {
+        struct weir_ask own = { key, e->cost, ask->wait_max, ask->now };
+        e->limits[i] = (struct weir__explained_limit){ .limit = &rule->draft->limits[i] };
+        peek_limit(&e->limits[i], f->limiters[rule->first_limit + i], &own);
+    }
+}
+
+static void explain_rule(struct weir__explained *e, struct weir *weir, const struct weir__force *f, size_t i,
+                         const struct weir__facts *facts, const struct weir_ask *ask)
+{
+    const struct weir__rule *rule = &f->rules->rules[i];
+    unsigned char made[WEIR__KEY_MAX];
+    struct weir_key key;
+    *e = (struct weir__explained){ .rule = rule->draft, .mode = weir__post_mode(&f->posts[i], weir__force_mode(weir, f)) };
+    e->why = try_clauses(e, f, rule, facts);
+    if (e->why == WEIR__APPLIES && !weir__rule_key(weir->table->secrets, rule, facts, made, &key))
+        e->why = missing_part(e, f, rule, facts);
+    if (e->why != WEIR__APPLIES)
+        return;
+    struct weir_key text = { e->key, weir__rule_key_text(weir->table->secrets, rule, facts, e->key) };
+    e->banned_until = weir__ban_until(weir->table, weir__ban_tag_salted(weir->table, f->posts[i].ban_salt, text), ask->now);
+    e->cost = weir__rule_cost(rule, facts, ask->cost);
+    peek_limits(e, f, rule, key, ask);
+    if (e->mode == WEIR_OFF)
+        e->why = WEIR__SWITCHED_OFF;
+}
+
+static void tell_list(struct weir__explanation *out, const struct weir__force *f, const struct weir__facts *facts)
+{
+    for (size_t i = 0; i < f->denies + f->allows && out->list == NULL; i++) {
+        bool deny = i < f->denies;
+        int attribute = deny ? f->deny[i].attribute : f->allow[i - f->denies].attribute;
+        const struct weir__list *l = &f->lists->lists[deny ? f->deny[i].list : f->allow[i - f->denies].list];
+        const struct weir__value *v = &facts->values[attribute];
+        if (v->len == 0 || !weir__list_has(l, v->text, v->len, &v->address))
+            continue;
+        out->list = deny ? "deny" : "allow";
+        out->list_attribute = f->attributes.names[attribute];
+    }
+}
+
+void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
+                          struct weir__explanation *out, void (*each)(void *context, const struct weir__explained *rule), void *context)
+{
+    struct weir__facts facts;
+    struct weir__explained e;
+    *out = (struct weir__explanation){ .mode = WEIR_ENFORCE };
+    weir__check_look(weir, attrs, n, ask, &out->ruling);
+    size_t stripe = weir__engine_enter(weir);
+    const struct weir__force *f = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
+    if (f != NULL) {
+        out->mode = weir__force_mode(weir, f);
+        weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
+        tell_list(out, f, &facts);
+        for (size_t i = 0; i < f->rules->n_rules; i++) {
+            explain_rule(&e, weir, f, i, &facts, ask);
+            each(context, &e);
+        }
+    }
+    weir__engine_leave(weir, stripe);
+}
+
+size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, size_t n, struct weir__applying *out, size_t max)
+{
+    size_t stripe = weir__engine_enter(weir), count = 0, found_n = 0;
+    const struct weir__force *f = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
+    struct weir__facts facts;
+    uint32_t found[WEIR__FOUND_MAX];
+    if (f != NULL) {
+        weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
+        found_n = weir__match_find(f->rules, &facts, found);
+    }
+    for (size_t i = 0; i < found_n; i++) {
+        const struct weir__rule *rule = &f->rules->rules[found[i]];
+        unsigned char made[WEIR__KEY_MAX];
+        struct weir_key key;
+        if (!weir__rule_key(weir->table->secrets, rule, &facts, made, &key))
+            continue;
+        for (size_t k = 0; k < rule->draft->n_limits && count < max; k++) {
+            struct weir__applying *a = &out[count];
+            weir__rule_key_text(weir->table->secrets, rule, &facts, a->text);
+            a->rule = found[i];
+            a->index = k;
+            a->limit = &rule->draft->limits[k];
+            a->cost = weir__rule_cost(rule, &facts, 1);
+            count++;
+        }
+    }
+    weir__engine_leave(weir, stripe);
+    return count;
+}

@@ -1,0 +1,319 @@
+/* force.c -- a rule set and the limiters that it needs.
+ *
+ * A limit is known by its rule's name, its place in the rule, its algorithm and the rule's key: a limiter of the table with a name made of those.
+ * So a reload finds the limits that are the same again, with their states; one whose numbers have changed is changed; one whose key or
+ * algorithm has changed begins fresh.  Limiters of rules that are gone stay in the table, and their keys are forgotten as they become idle.
+ *
+ * All that can fail is done first: limiters are made before any is changed, and if a change fails those before it are changed back.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+
+static int no_memory(struct weir_error *error)
+{
+    return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules");
+}
+
+/* A limiter that is there with another limit. */
+struct change {
+    struct weir_limiter *limiter;
+    const char *rule;
+    struct weir_plan to;
+    struct weir_limit from;
+};
+
+struct maker {
+    struct weir *weir;
+    struct weir__force *force;
+    struct weir_error *error;
+    weir_time now;
+    uint64_t large_keys; /* room for how many keys, where the rule does not say */
+    struct change *changes;
+    size_t n_changes;
+};
+
+/* -------------------------------------------------------------- names ---- */
+
+const char *weir__engine_name(struct weir *weir, const char *name)
+{
+    size_t low = 0, high = weir->n_names;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(weir->names[middle], name);
+        if (order == 0)
+            return weir->names[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    char *copy = strdup(name), **more = realloc(weir->names, (weir->n_names + 1) * sizeof *more);
+    if (more != NULL)
+        weir->names = more;
+    if (copy == NULL || more == NULL) {
+        free(copy);
+        return NULL;
+    }
+    memmove(more + low + 1, more + low, (weir->n_names - low) * sizeof *more);
+    more[low] = copy;
+    weir->n_names++;
+    return copy;
+}
+
+/* FNV-1a: enough to tell a rule's templates apart, and the same in every process. */
+static uint32_t digest(uint32_t h, const char *text)
+{
+    for (; *text != '\0'; text++)
+        h = (h ^ (unsigned char)*text) * 16777619u;
+    return h * 16777619u;
+}
+
+static const char *algorithm_of(const struct weir_limit *limit)
+{
+    return limit->algorithm ? limit->algorithm : "token-bucket";
+}
+
+/* sort: '#' for a limit, '!' for the refusals that a ban counts. */
+static void limiter_name(char out[WEIR__NAME_SIZE], const struct weir__rule_draft *d, char sort, size_t index, const struct weir_limit *l)
+{
+    uint32_t h = digest(digest(2166136261u, algorithm_of(l)), d->key);
+    snprintf(out, WEIR__NAME_SIZE, "%s%c%zu-%08" PRIx32, d->name, sort, index, h);
+}
+
+_Static_assert(WEIR__RULE_NAME_MAX + 12 < WEIR__NAME_SIZE, "a limiter's name has room for the rule's");
+
+/* ----------------------------------------------------------- limiters ---- */
+
+/* Bytes of a key's state under this limit, with its share of empty slots; 0 if it is a small one. */
+static uint64_t large_bytes(const struct weir_limit *limit)
+{
+    struct weir_plan plan;
+    if (weir__plan_make(&plan, limit, NULL) != WEIR_OK || plan.state_size <= WEIR__STATE_SMALL)
+        return 0;
+    return (plan.state_size + 32) * WEIR__LARGE_GROUP / WEIR__LARGE_KEYS_PER_GROUP;
+}
+
+#define LARGE_KEYS_LEAST 1024
+
+/* Room for the keys of each limiter with large states: as many as the table has, or so many that half of the slab is left for changes. */
+static uint64_t share_keys(const struct weir_table *table, const struct weir_rules *rules)
+{
+    uint64_t a_key = 0, keys = table->groups * WEIR__KEYS_PER_GROUP, share;
+    for (size_t i = 0; i < rules->n_rules; i++) {
+        const struct weir__rule_draft *d = rules->rules[i].draft;
+        for (size_t k = 0; k < d->n_limits; k++)
+            a_key += large_bytes(&d->limits[k]);
+        a_key += d->ban.set ? large_bytes(&d->ban.refusals) : 0;
+    }
+    if (a_key == 0)
+        return keys;
+    share = table->header->slab_bytes / 2 / a_key;
+    return share > keys ? keys : share < LARGE_KEYS_LEAST ? LARGE_KEYS_LEAST : share;
+}
+
+static int note_change(struct maker *m, struct weir_limiter *limiter, const char *rule, const struct weir_plan *to)
+{
+    struct change *more = realloc(m->changes, (m->n_changes + 1) * sizeof *more);
+    if (more == NULL)
+        return no_memory(m->error);
+    m->changes = more;
+    more[m->n_changes++] = (struct change){ limiter, rule, *to, weir__limiter_era(limiter)->plan.limit };
+    return WEIR_OK;
+}
+
+static int create_limiter(struct maker *m, struct weir_limiter **out, struct weir_table *table, const char *name,
+                          const struct weir__rule_draft *d, const struct weir_limit *limit)
+{
+    struct weir_error why;
+    int code = weir_limiter_create(out, table, name, limit, d->keys ? d->keys : (int64_t)m->large_keys, &why);
+    return code ? weir__fail(m->error, code, "rule '%s': %s", d->name, why.text) : WEIR_OK;
+}
+
+/* What is only looked at and not there is made beside the table. */
+static int add_limiter(struct maker *m, struct weir_limiter **out, const char *name, const struct weir__rule_draft *d,
+                       const struct weir_limit *limit)
+{
+    struct weir_plan plan;
+    *out = weir__limiter_by_name(m->weir->table, name);
+    if (*out == NULL)
+        return create_limiter(m, out, m->weir->aside ? m->weir->aside : m->weir->table, name, d, limit);
+    if (m->weir->aside != NULL)
+        return WEIR_OK;
+    int code = weir__plan_make(&plan, limit, m->error);
+    if (code == WEIR_OK && !weir__limit_equal(&plan.limit, &weir__limiter_era(*out)->plan.limit))
+        code = note_change(m, *out, d->name, &plan);
+    return code;
+}
+
+/* A rule's mode by hand is kept under its name alone, so that it stays whatever the rule becomes: in the record of a limiter that has no keys. */
+static int add_lever(struct maker *m, struct weir__post *post, const struct weir__rule_draft *d)
+{
+    static const struct weir_limit none = { .algorithm = "gcra", .count = 1, .period = WEIR_SECOND };
+    char name[WEIR__NAME_SIZE];
+    snprintf(name, sizeof name, "%s@", d->name);
+    int code = add_limiter(m, &post->lever, name, d, &none);
+    if (code == WEIR_OK)
+        post->switched = &post->lever->record->mode;
+    return code;
+}
+
+static int add_ban(struct maker *m, struct weir__post *post, const struct weir__rule_draft *d)
+{
+    char name[WEIR__NAME_SIZE];
+    post->ban_salt = weir__ban_salt(m->weir->table, d->name); /* there may be bans by hand */
+    if (!d->ban.set)
+        return WEIR_OK;
+    post->terms = (struct weir__ban_terms){ d->ban.length, d->ban.factor, d->ban.longest, d->ban.forget };
+    limiter_name(name, d, '!', 0, &d->ban.refusals);
+    return add_limiter(m, &post->refusals, name, d, &d->ban.refusals);
+}
+
+static int make_post(struct maker *m, struct weir__post *post, const struct weir__rule *rule)
+{
+    const struct weir__rule_draft *d = rule->draft;
+    int code = WEIR_OK;
+    post->name = weir__engine_name(m->weir, d->name);
+    post->limiters = m->force->limiters + rule->first_limit;
+    post->mode = (uint8_t)d->mode;
+    if (post->name == NULL)
+        return no_memory(m->error);
+    for (size_t i = 0; code == WEIR_OK && i < d->n_limits; i++) {
+        char name[WEIR__NAME_SIZE];
+        limiter_name(name, d, '#', i, &d->limits[i]);
+        code = add_limiter(m, &post->limiters[i], name, d, &d->limits[i]);
+    }
+    if (code == WEIR_OK)
+        code = add_lever(m, post, d);
+    return code ? code : add_ban(m, post, d);
+}
+
+/* Changes of large states need room in the slab.  There and back is not nothing, so that is seen to before any is made. */
+static int check_room(struct maker *m)
+{
+    const struct weir__header *h = m->weir->table->header;
+    uint64_t left = h->slab_bytes - h->slab_used;
+    for (size_t i = 0; i < m->n_changes; i++) {
+        uint64_t needed = weir__limiter_change_bytes(m->changes[i].limiter, &m->changes[i].to);
+        if (needed > left)
+            return weir__fail(m->error, WEIR_NO_MEMORY,
+                              "rule '%s': the changed limit needs %llu bytes in the table's slab, and %llu are left; make the table anew "
+                              "with a larger slab, or say keys: in the rule",
+                              m->changes[i].rule, (unsigned long long)needed, (unsigned long long)left);
+        left -= needed;
+    }
+    return WEIR_OK;
+}
+
+static int make_changes(struct maker *m)
+{
+    int code = check_room(m);
+    for (size_t i = 0; code == WEIR_OK && i < m->n_changes; i++) {
+        struct weir_error why;
+        code = weir_limiter_change(m->changes[i].limiter, &m->changes[i].to.limit, m->now, &why);
+        if (code == WEIR_OK)
+            continue;
+        code = weir__fail(m->error, code, "rule '%s': %s", m->changes[i].rule, why.text);
+        while (i-- > 0)
+            (void)weir_limiter_change(m->changes[i].limiter, &m->changes[i].from, m->now, NULL);
+        break;
+    }
+    return code;
+}
+
+/* -------------------------------------------------------------- whole ---- */
+
+/* Which lists decide alone, and by which attributes. */
+static int find_lists(struct weir__force *f, struct weir_error *error)
+{
+    f->denies = f->allows = 0;
+    for (size_t i = 0; i < f->lists->n; i++) {
+        const struct weir__list *l = &f->lists->lists[i];
+        int attribute = weir__attribute_add(&f->attributes, l->attribute, error);
+        if (attribute < 0)
+            return attribute;
+        if (strcmp(l->name, "deny") == 0 && l->n > 0) {
+            f->deny[f->denies].attribute = attribute;
+            f->deny[f->denies++].list = (int)i;
+        } else if (strcmp(l->name, "allow") == 0 && l->n > 0) {
+            f->allow[f->allows].attribute = attribute;
+            f->allow[f->allows++].list = (int)i;
+        }
+    }
+    return WEIR_OK;
+}
+
+static struct weir__force *make_room(struct weir_rules *rules)
+{
+    struct weir__force *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return NULL;
+    f->rules = rules;
+    f->lists = rules->lists;
+    f->attributes = rules->attributes;
+    f->mode = (uint8_t)rules->draft->mode;
+    f->posts = calloc(rules->n_rules + 1, sizeof *f->posts);
+    f->limiters = calloc(rules->n_limits + 1, sizeof *f->limiters);
+    f->tally = calloc((WEIR__STRIPES + 1) * rules->n_rules + 1, sizeof *f->tally);
+    if (f->posts && f->limiters && f->tally)
+        return f;
+    f->rules = NULL;
+    weir__force_destroy(f);
+    return NULL;
+}
+
+int weir__force_create(struct weir__force **out, struct weir *weir, struct weir_rules *rules, weir_time now, struct weir_error *error)
+{
+    struct weir__force *force = make_room(rules);
+    struct maker m = { weir, force, error, now, share_keys(weir->aside ? weir->aside : weir->table, rules), NULL, 0 };
+    int code = force ? find_lists(force, error) : no_memory(error);
+    for (size_t i = 0; code == WEIR_OK && i < rules->n_rules; i++)
+        code = make_post(&m, &force->posts[i], &rules->rules[i]);
+    if (code == WEIR_OK)
+        code = make_changes(&m);
+    free(m.changes);
+    if (code == WEIR_OK) {
+        *out = force;
+    } else if (force != NULL) {
+        force->rules = NULL; /* the caller's still */
+        weir__force_destroy(force);
+    }
+    return code;
+}
+
+int weir__force_edited(struct weir__force **out, const struct weir__force *from, struct weir__lists *lists, struct weir_error *error)
+{
+    struct weir__force *f = make_room(from->rules);
+    if (f == NULL)
+        return no_memory(error);
+    memcpy(f->limiters, from->limiters, from->rules->n_limits * sizeof *f->limiters);
+    memcpy(f->posts, from->posts, from->rules->n_rules * sizeof *f->posts);
+    for (size_t i = 0; i < from->rules->n_rules; i++)
+        f->posts[i].limiters = f->limiters + from->rules->rules[i].first_limit;
+    f->lists = lists;
+    int code = find_lists(f, error);
+    if (code == WEIR_OK) {
+        f->edited = true;
+        *out = f;
+        return WEIR_OK;
+    }
+    f->rules = NULL;
+    weir__force_destroy(f);
+    return code;
+}
+
+void weir__force_destroy(struct weir__force *force)
+{
+    if (force == NULL)
+        return;
+    if (force->edited)
+        weir__lists_destroy(force->lists);
+    weir_rules_destroy(force->rules);
+    free(force->posts);
+    free(force->limiters);
+    free(force->tally);
+    free(force);
+}

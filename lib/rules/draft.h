@@ -1,0 +1,101 @@
+/* draft.h -- a rule file as it was written: checked, but not yet compiled.
+ *
+ * read.c makes it from YAML, naming every mistake with its place; rules.c compiles it; `weir rules diff` compares two.  All strings end in
+ * NUL and belong to the draft.
+ */
+#ifndef WEIR_RULES_DRAFT_H
+#define WEIR_RULES_DRAFT_H
+
+#include "rules/arena.h"
+
+#define WEIR__RULE_NAME_MAX  40 /* bytes; a limiter's name is made of it */
+#define WEIR__RULE_LIMITS    16 /* limits of one rule */
+#define WEIR__RULES_MAX      65535
+#define WEIR__ATTRIBUTES_MAX 64 /* that one rule set may look at */
+
+struct weir__mark {
+    int line, column; /* from 1 */
+};
+
+/* What a value must be like.
+ *     exact    the same bytes              "/login", POST
+ *     prefix   begins with it              /api/ and two stars (in uri), curl and one (elsewhere)
+ *     glob     anything else with * or ?   "*bot*"
+ *     cidr     an address in it            10.0.0.0/8, 2001:db8::1      of ip, and of attributes ending in .ip
+ *     list     on a list of the file       { list: office }
+ *     present  not empty                   "*"
+ */
+enum weir__pattern_kind { WEIR__EXACT, WEIR__PREFIX, WEIR__GLOB, WEIR__CIDR, WEIR__LIST, WEIR__PRESENT };
+
+struct weir__pattern {
+    enum weir__pattern_kind kind;
+    char *text; /* exact: the value; prefix: without its stars; glob: whole; cidr: as written; list: its name; present: "*" */
+    size_t len;
+    struct weir__mark mark;
+};
+
+/* One attribute's patterns: one of them must hold. */
+struct weir__condition {
+    char *attribute;
+    struct weir__pattern *patterns;
+    size_t n;
+    struct weir__mark mark;
+};
+
+struct weir__ban_draft {
+    bool set;
+    struct weir_limit refusals; /* so many refusals in this time ... */
+    weir_time length;           /* ... and the key is out for so long; */
+    int32_t factor;             /* the next time `factor` times as long (1: no longer), */
+    weir_time longest;          /* at most this long; */
+    weir_time forget;           /* and so long after a ban's end its strikes are forgotten */
+    struct weir__mark mark;
+};
+
+struct weir__rule_draft {
+    char *name;
+    char *about; /* a sentence for people, or NULL */
+    struct weir__condition *match, *except;
+    size_t matches, excepts;
+    char *key; /* the template; "" : one state for everybody */
+    struct weir_limit limits[WEIR__RULE_LIMITS];
+    struct weir__mark limit_marks[WEIR__RULE_LIMITS];
+    size_t n_limits;
+    int64_t cost;         /* by rule, >= 0; 1 unless written */
+    char *cost_attribute; /* cost: "{bytes}": from this attribute; NULL: none */
+    enum weir_mode mode;  /* never WEIR_AS_WRITTEN */
+    struct weir__ban_draft ban;
+    int64_t keys; /* room for keys of sliding-window and sliding-log; 0: as the table has */
+    struct weir__mark mark, key_mark;
+};
+
+/* One attribute's part of a list. */
+struct weir__list_draft {
+    char *name; /* "allow", "deny", or one to be named in `match` */
+    char *attribute;
+    char **entries; /* of ip and *.ip: addresses and CIDR, checked; else values */
+    size_t n;
+    struct weir__mark mark;
+};
+
+struct weir__draft {
+    enum weir_mode mode; /* of the whole set; WEIR_ENFORCE unless written */
+    struct weir__rule_draft *rules;
+    size_t n_rules;
+    struct weir__list_draft *lists;
+    size_t n_lists;
+    struct weir__arena arena; /* where all of it is */
+};
+
+/* read.c -- as weir_rules_parse, but not compiled. */
+int weir__draft_read(struct weir__draft **out, const char *text, size_t len, const struct weir_rules_options *options,
+                     struct weir_error *error);
+void weir__draft_destroy(struct weir__draft *draft);
+
+#define WEIR__RULES_TEXT_MAX ((size_t)256 << 20) /* bytes of a rule file */
+
+/* draft.c -- whether values of this attribute are addresses: ip, and names that end in ".ip".  Whether they are paths, where * stops at a slash: uri. */
+bool weir__attribute_is_address(const char *name);
+bool weir__attribute_is_path(const char *name);
+
+#endif

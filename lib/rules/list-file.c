@@ -1,0 +1,174 @@
+/* list-file.c -- a list's entries from a file: one a line, # begins a comment at the start of a line or behind a space. */
+#include "rules/read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BYTES_MAX   ((size_t)64 << 20)
+#define ENTRIES_MAX 10000000
+#define SAID_MAX    10 /* problems that are told of one file */
+
+/* Beside the rule file, unless the name begins with a slash; NULL when there is no memory. */
+static char *find_path(const char *rules, const char *name)
+{
+    const char *slash = rules && *name != '/' ? strrchr(rules, '/') : NULL;
+    size_t folder = slash ? (size_t)(slash - rules) + 1 : 0;
+    char *path = malloc(folder + strlen(name) + 1);
+
+    if (path) {
+        memcpy(path, rules ? rules : "", folder);
+        strcpy(path + folder, name);
+    }
+    return path;
+}
+
+static int read_all(int fd, char *text, size_t size, size_t *len)
+{
+    for (*len = 0; *len < size;) {
+        ssize_t n = read(fd, text + *len, size - *len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return (int)n;
+        *len += (size_t)n;
+    }
+    return 0;
+}
+
+/* The whole file; NULL, and *why says why. */
+static char *read_open(int fd, size_t *len, const char **why)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0) {
+        *why = strerror(errno);
+        return NULL;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        *why = "it is not a regular file";
+        return NULL;
+    }
+    if ((uint64_t)st.st_size > BYTES_MAX) {
+        *why = "it is too large; the most is 64 MiB";
+        return NULL;
+    }
+    char *text = malloc((size_t)st.st_size + 1);
+    *why = "no memory";
+    if (text && read_all(fd, text, (size_t)st.st_size, len) != 0) {
+        *why = strerror(errno);
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+/* Not waiting: it might be a pipe. */
+static char *read_path(const char *path, size_t *len, const char **why)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0) {
+        *why = strerror(errno);
+        return NULL;
+    }
+    char *text = read_open(fd, len, why);
+    close(fd);
+    return text;
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* The entry of a line: without the comment and the spaces around it. */
+static void trim(const char **begin, const char **end)
+{
+    for (const char *c = *begin; c < *end; c++) {
+        if (*c == '#' && (c == *begin || is_space(c[-1])))
+            *end = c;
+    }
+    while (*begin < *end && is_space(**begin))
+        (*begin)++;
+    while (*begin < *end && is_space((*end)[-1]))
+        (*end)--;
+}
+
+static size_t count_lines(const char *text, size_t len)
+{
+    size_t n = 1;
+
+    for (const char *p = text; (p = memchr(p, '\n', len - (size_t)(p - text))) != NULL; p++)
+        n++;
+    return n;
+}
+
+static bool is_clean(const char *p, const char *end)
+{
+    for (size_t len; p < end; p += len) {
+        len = weir__utf8_length(p, end);
+        if (len == 0 || (unsigned char)*p < ' ')
+            return false;
+    }
+    return true;
+}
+
+/* False, and it is said, if the line is no entry. */
+static bool read_line(struct weir__reader *r, const struct weir__node *node, struct weir__list_draft *list, size_t line, const char *begin,
+                      const char *end)
+{
+    struct weir_error error = { .text = "not UTF-8 text" };
+    char *copy = is_clean(begin, end) ? weir__read_entry(r, list->attribute, begin, (size_t)(end - begin), &error) : NULL;
+
+    if (copy) {
+        list->entries[list->n++] = copy;
+        return true;
+    }
+    if (!r->arena->failed)
+        weir__say(r, node, "line %zu of the file, %s: %s", line, weir__quote(begin, (size_t)(end - begin)).text, error.text);
+    return false;
+}
+
+static void read_lines(struct weir__reader *r, const struct weir__node *node, struct weir__list_draft *list, const char *text, size_t len)
+{
+    const char *stop = text + len, *next;
+    size_t line = 1, wrong = 0;
+
+    list->entries = weir__arena_take(r->arena, count_lines(text, len), sizeof *list->entries);
+    for (const char *p = text; list->entries && p < stop && wrong < SAID_MAX && !r->arena->failed; p = next + 1, line++) {
+        next = memchr(p, '\n', (size_t)(stop - p));
+        next = next ? next : stop;
+        const char *begin = p, *end = next;
+        trim(&begin, &end);
+        if (begin < end)
+            wrong += !read_line(r, node, list, line, begin, end);
+    }
+    if (list->n > ENTRIES_MAX)
+        weir__say(r, node, "the file has %zu entries; the most is %d", list->n, ENTRIES_MAX);
+}
+
+void weir__read_list_file(struct weir__reader *r, const struct weir__node *node, struct weir__list_draft *list)
+{
+    const char *name = weir__read_text(r, node, "file", "the name of a file"), *why = "";
+    size_t len = 0;
+
+    if (name == NULL)
+        return;
+    if (!r->options->files) {
+        weir__say(r, node, "these rules may not name files; write the entries here, as in [a, b]");
+        return;
+    }
+    char *path = find_path(r->options->name, name);
+    char *text = path ? read_path(path, &len, &why) : NULL;
+    if (text)
+        read_lines(r, node, list, text, len);
+    else
+        weir__say(r, node, "cannot read the file %s: %s", weir__quote(name, node->n).text, path ? why : "no memory");
+    free(text);
+    free(path);
+}

@@ -1,0 +1,550 @@
+/* match.c -- finding the rules that apply, however many there are that do not.
+ *
+ * A tree.  A node splits its rules by one attribute: those that want an exact value hang below that value (one hash lookup), those that want a
+ * prefix below that prefix (a walk down a trie), those that want a network below it (one hash lookup for each prefix length in use), and
+ * all others, which do not ask for this attribute or ask for a glob, a list or mere presence, below `rest`.  Each part is split again by another attribute.
+ * A few rules that are left are a leaf: their conditions are tested one by one, without those that the way down has proved already.
+ *
+ *                       uri
+ *         "/login" /     |      \ rest
+ *           method    "/api/"      org
+ *        POST /         |     "acme" / \ rest
+ *        [login]      [api]    [acme]   [per-ip]
+ *
+ * So what a request costs depends on the rules that may apply to it and the number of attributes, not on the number of rules.  Only rules that
+ * share all but their globs are tried one after another.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/rules.h"
+#include "rules/trie.h"
+
+#define NONE       UINT32_MAX
+#define LEAF_RULES 3         /* this many are tried rather than split */
+#define TOKENS_MAX 64        /* a condition of more patterns than this is tested, not split by */
+#define WORK_MAX   (1 << 23) /* rules hung below patterns, all nodes together; from then on leaves only */
+
+/* A rule at a leaf, and which of its conditions are still to be tested. */
+struct leaf {
+    uint32_t rule;
+    uint32_t clauses_first; /* the rule's */
+    bool excepts;           /* it has clauses that must not hold */
+    uint64_t pending;       /* bit i: the rule's i-th clause */
+};
+
+_Static_assert(WEIR__ATTRIBUTES_MAX <= 64, "a rule's clauses fit a word: one for each attribute at most");
+
+struct node {
+    int attribute;             /* -1: a leaf */
+    uint32_t first, n;         /* a leaf's rules */
+    uint32_t rest;             /* the node of the others, or NONE */
+    bool exact, networks;      /* some hang below exact values; below networks */
+    uint64_t lengths4;         /* prefix lengths of IPv4 networks: bit i for /i */
+    uint64_t lengths6[3];      /* of IPv6 */
+    struct weir__trie *prefix; /* or NULL */
+};
+
+/* Exact values and networks of all nodes. */
+struct door {
+    uint64_t tag; /* 0: empty */
+    uint32_t node;
+    uint32_t place; /* where it would like to be */
+};
+
+struct weir__match {
+    struct node *nodes;
+    size_t n_nodes, nodes_room;
+    struct leaf *leaves;
+    size_t n_leaves, leaves_room;
+    struct door *doors;
+    size_t n_doors, door_mask;
+    uint64_t secrets[WEIR__HASH_SECRETS];
+};
+
+/* ------------------------------------------------------------- doors ---- */
+
+/* A value is hashed once for all nodes; a node moves the hash by an amount of its own.  A network's prefix length is part of what is hashed. */
+static inline struct weir__hash door_of(uint32_t node, struct weir__hash h)
+{
+    uint64_t moved = (node + 1) * 0x9e3779b97f4a7c15u;
+    h.tag += moved;
+    h.tag |= h.tag == 0;
+    h.place += moved >> 32;
+    return h;
+}
+
+static struct weir__hash hash_bytes(const struct weir__match *m, const void *bytes, size_t len)
+{
+    return weir__hash_key(m->secrets, 0, (struct weir_key){ bytes, len });
+}
+
+static struct weir__hash hash_network(const struct weir__match *m, const struct weir__address *masked, unsigned prefix)
+{
+    return weir__hash_key(m->secrets, (prefix + 1) * 0xff51afd7ed558ccdu, (struct weir_key){ masked->bytes, masked->bits / 8u });
+}
+
+static inline uint32_t find_door(const struct weir__match *m, uint32_t node, struct weir__hash value)
+{
+    struct weir__hash h = door_of(node, value);
+    for (size_t i = (uint32_t)h.place;; i++) {
+        const struct door *d = &m->doors[i & m->door_mask];
+        if (d->tag == h.tag)
+            return d->node;
+        if (d->tag == 0)
+            return NONE;
+    }
+}
+
+static void put_door(struct door *doors, size_t mask, struct door door, size_t place)
+{
+    while (doors[place & mask].tag != 0)
+        place++;
+    doors[place & mask] = door;
+}
+
+/* ------------------------------------------------------------ finding ---- */
+
+struct search {
+    const struct weir_rules *set;
+    const struct weir__match *match;
+    struct weir__facts *facts;
+    uint32_t *found;
+    size_t n;
+};
+
+/* Kept sorted and each once: a rule may hang in several places.  Too many: those first in the file stay. */
+static void insert_found(struct search *s, uint32_t rule)
+{
+    size_t i = s->n;
+    while (i > 0 && s->found[i - 1] > rule)
+        i--;
+    if ((i > 0 && s->found[i - 1] == rule) || i == WEIR__FOUND_MAX)
+        return;
+    size_t last = s->n < WEIR__FOUND_MAX ? s->n : WEIR__FOUND_MAX - 1;
+    memmove(s->found + i + 1, s->found + i, (last - i) * sizeof *s->found);
+    s->found[i] = rule;
+    s->n = last + 1;
+}
+
+static inline void add_found(struct search *s, uint32_t rule)
+{
+    if (s->n > 0 && (s->found[s->n - 1] >= rule || s->n == WEIR__FOUND_MAX))
+        insert_found(s, rule);
+    else
+        s->found[s->n++] = rule;
+}
+
+static inline bool holds(const struct search *s, const struct weir__clause *c)
+{
+    const struct weir__value *v = &s->facts->values[c->attribute];
+    return c->exact ? v->len == c->len && weir__same_bytes(v->text, c->text, c->len) : weir__clause_holds(s->set, c, s->facts);
+}
+
+static bool is_excepted(const struct search *s, const struct weir__rule *rule)
+{
+    const struct weir__clause *clauses = s->set->clauses + rule->clauses_first + rule->matches;
+    for (uint32_t i = 0; i < rule->excepts; i++)
+        if (holds(s, &clauses[i]))
+            return true;
+    return false;
+}
+
+static inline bool applies(const struct search *s, const struct leaf *leaf)
+{
+    if (leaf->pending == 0 && !leaf->excepts)
+        return true;
+    const struct weir__clause *clauses = s->set->clauses + leaf->clauses_first;
+    for (uint64_t pending = leaf->pending; pending != 0; pending &= pending - 1)
+        if (!holds(s, &clauses[__builtin_ctzll(pending)]))
+            return false;
+    return !leaf->excepts || !is_excepted(s, &s->set->rules[leaf->rule]);
+}
+
+static void search_node(struct search *s, uint32_t at);
+
+static void search_lengths(struct search *s, uint32_t at, const struct weir__address *address, uint64_t lengths, unsigned base)
+{
+    for (; lengths != 0; lengths &= lengths - 1) {
+        unsigned prefix = base + (unsigned)__builtin_ctzll(lengths);
+        struct weir__address masked = *address;
+        weir__address_mask(&masked, prefix);
+        uint32_t child = find_door(s->match, at, hash_network(s->match, &masked, prefix));
+        if (child != NONE)
+            search_node(s, child);
+    }
+}
+
+static void search_networks(struct search *s, uint32_t at, const struct node *node, const struct weir__address *address)
+{
+    if (address->bits == 32)
+        search_lengths(s, at, address, node->lengths4, 0);
+    for (unsigned i = 0; address->bits == 128 && i < 3; i++)
+        search_lengths(s, at, address, node->lengths6[i], i * 64);
+}
+
+static inline uint32_t search_exact(struct search *s, uint32_t at, struct weir__value *v)
+{
+    if (!v->hashed) {
+        v->hash = hash_bytes(s->match, v->text, v->len);
+        v->hashed = true;
+    }
+    return find_door(s->match, at, v->hash);
+}
+
+/* What hangs below the attribute's value. */
+static inline void search_value(struct search *s, uint32_t at, const struct node *node, struct weir__value *v)
+{
+    if (node->exact) {
+        uint32_t child = search_exact(s, at, v);
+        if (child != NONE)
+            search_node(s, child);
+    }
+    if (node->prefix != NULL) {
+        struct weir__trie_walk walk = weir__trie_begin(node->prefix, v->text, v->len);
+        for (uint32_t child; (child = weir__trie_next(&walk)) != WEIR__TRIE_NONE;)
+            search_node(s, child);
+    }
+    if (node->networks)
+        search_networks(s, at, node, &v->address);
+}
+
+static void search_node(struct search *s, uint32_t at)
+{
+    for (; at != NONE; at = s->match->nodes[at].rest) {
+        const struct node *node = &s->match->nodes[at];
+        if (node->attribute < 0) {
+            for (uint32_t i = 0; i < node->n; i++)
+                if (applies(s, &s->match->leaves[node->first + i]))
+                    add_found(s, s->match->leaves[node->first + i].rule);
+            return;
+        }
+        struct weir__value *v = &s->facts->values[node->attribute];
+        if (v->len != 0)
+            search_value(s, at, node, v);
+    }
+}
+
+size_t weir__match_find(const struct weir_rules *set, struct weir__facts *facts, uint32_t found[WEIR__FOUND_MAX])
+{
+    struct search s = { set, set->match, facts, found, 0 };
+    search_node(&s, 0);
+    return s.n;
+}
+
+/* ------------------------------------------------------------- making ---- */
+
+struct maker {
+    struct weir__match *match;
+    const struct weir_rules *set;
+    struct weir_error *error;
+    size_t work;
+};
+
+/* One pattern of one rule, for splitting. */
+struct token {
+    const struct weir__test *test;
+    struct leaf leaf;
+};
+
+static int no_memory(struct maker *m)
+{
+    return weir__fail(m->error, WEIR_NO_MEMORY, "out of memory for the rules");
+}
+
+static int grow(struct maker *m, void **array, size_t n, size_t *room, size_t size)
+{
+    if (n < *room)
+        return WEIR_OK;
+    size_t wanted = *room ? 2 * *room : 64;
+    void *more = realloc(*array, wanted * size);
+    if (more == NULL)
+        return no_memory(m);
+    *array = more;
+    *room = wanted;
+    return WEIR_OK;
+}
+
+static int add_node(struct maker *m, uint32_t *out)
+{
+    struct weir__match *t = m->match;
+    int code = grow(m, (void **)&t->nodes, t->n_nodes, &t->nodes_room, sizeof *t->nodes);
+    if (code != WEIR_OK)
+        return code;
+    *out = (uint32_t)t->n_nodes++;
+    t->nodes[*out] = (struct node){ .attribute = -1, .rest = NONE };
+    return WEIR_OK;
+}
+
+static int make_leaf(struct maker *m, uint32_t at, const struct leaf *rules, size_t n)
+{
+    struct weir__match *t = m->match;
+    t->nodes[at].first = (uint32_t)t->n_leaves;
+    t->nodes[at].n = (uint32_t)n;
+    for (size_t i = 0; i < n; i++) {
+        int code = grow(m, (void **)&t->leaves, t->n_leaves, &t->leaves_room, sizeof *t->leaves);
+        if (code != WEIR_OK)
+            return code;
+        t->leaves[t->n_leaves++] = rules[i];
+    }
+    return WEIR_OK;
+}
+
+static bool can_split(const struct weir_rules *set, const struct weir__clause *c)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        enum weir__pattern_kind kind = set->tests[c->first + i].kind;
+        if (kind != WEIR__EXACT && kind != WEIR__PREFIX && kind != WEIR__CIDR)
+            return false;
+    }
+    return c->n > 0 && c->n <= TOKENS_MAX;
+}
+
+/* The clause of this rule that asks for the attribute and can be split by, or -1. */
+static int clause_on(const struct weir_rules *set, const struct leaf *leaf, int attribute)
+{
+    const struct weir__rule *rule = &set->rules[leaf->rule];
+    for (int i = 0; i < rule->matches; i++) {
+        const struct weir__clause *c = &set->clauses[rule->clauses_first + (uint32_t)i];
+        if (c->attribute == attribute && leaf->pending >> i & 1 && can_split(set, c))
+            return i;
+    }
+    return -1;
+}
+
+static int compare_tokens(const void *a, const void *b)
+{
+    const struct weir__test *x = ((const struct token *)a)->test, *y = ((const struct token *)b)->test;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if (x->kind == WEIR__CIDR) {
+        int by_bytes = memcmp(&x->cidr.address, &y->cidr.address, sizeof x->cidr.address);
+        return by_bytes ? by_bytes : (int)x->cidr.prefix - (int)y->cidr.prefix;
+    }
+    size_t len = x->len < y->len ? x->len : y->len;
+    int by_bytes = memcmp(x->text, y->text, len);
+    return by_bytes ? by_bytes : x->len < y->len ? -1 : x->len > y->len;
+}
+
+/* How many different tokens these rules have for the attribute: what splitting by it would gain. */
+static size_t count_tokens(const struct weir_rules *set, const struct leaf *rules, size_t n, int attribute, struct token *room)
+{
+    size_t tokens = 0, different = 0;
+    for (size_t i = 0; i < n; i++) {
+        int clause = clause_on(set, &rules[i], attribute);
+        if (clause < 0)
+            continue;
+        room[tokens++].test = &set->tests[set->clauses[set->rules[rules[i].rule].clauses_first + (uint32_t)clause]
+                                              .first]; /* its first pattern stands for it */
+    }
+    qsort(room, tokens, sizeof *room, compare_tokens);
+    for (size_t i = 0; i < tokens; i++)
+        different += i == 0 || compare_tokens(&room[i - 1], &room[i]) != 0;
+    return different;
+}
+
+/* The attribute that tells most of these rules apart, or -1. */
+static int choose(const struct weir_rules *set, const struct leaf *rules, size_t n, struct token *room)
+{
+    int best = -1;
+    size_t most = 0;
+    for (int a = 0; a < (int)set->attributes.n; a++) {
+        size_t tokens = count_tokens(set, rules, n, a, room);
+        if (tokens > most) {
+            most = tokens;
+            best = a;
+        }
+    }
+    return best;
+}
+
+/* ---- splitting: the tokens of one attribute, sorted, become children ---- */
+
+static int make_node(struct maker *m, uint32_t at, struct leaf *rules, size_t n);
+
+static int add_door(struct maker *m, uint32_t at, struct weir__hash value, uint32_t child)
+{
+    struct weir__match *t = m->match;
+    if (t->n_doors * 2 > t->door_mask) {
+        size_t mask = 2 * t->door_mask + 1;
+        struct door *doors = calloc(mask + 1, sizeof *doors);
+        if (doors == NULL)
+            return no_memory(m);
+        for (size_t i = 0; i <= t->door_mask; i++)
+            if (t->doors[i].tag != 0)
+                put_door(doors, mask, t->doors[i], t->doors[i].place);
+        free(t->doors);
+        t->doors = doors;
+        t->door_mask = mask;
+    }
+    struct weir__hash h = door_of(at, value);
+    put_door(t->doors, t->door_mask, (struct door){ h.tag, child, (uint32_t)h.place }, (uint32_t)h.place);
+    t->n_doors++;
+    return WEIR_OK;
+}
+
+static int open_child(struct maker *m, uint32_t at, const struct weir__test *test, uint32_t child)
+{
+    struct node *node = &m->match->nodes[at];
+    unsigned prefix = test->cidr.prefix;
+    if (test->kind == WEIR__EXACT) {
+        node->exact = true;
+        return add_door(m, at, hash_bytes(m->match, test->text, test->len), child);
+    }
+    node->networks = true;
+    if (test->cidr.address.bits == 32)
+        node->lengths4 |= (uint64_t)1 << prefix;
+    else
+        node->lengths6[prefix / 64] |= (uint64_t)1 << prefix % 64;
+    return add_door(m, at, hash_network(m->match, &test->cidr.address, prefix), child);
+}
+
+/* A child of the rules that share a token. */
+static int make_child(struct maker *m, uint32_t at, const struct token *tokens, size_t n, uint32_t *child)
+{
+    struct leaf *rules = malloc(n * sizeof *rules);
+    int code = rules ? add_node(m, child) : no_memory(m);
+    for (size_t i = 0; rules && i < n; i++)
+        rules[i] = tokens[i].leaf;
+    if (code == WEIR_OK && tokens[0].test->kind != WEIR__PREFIX)
+        code = open_child(m, at, tokens[0].test, *child);
+    if (code == WEIR_OK)
+        code = make_node(m, *child, rules, n);
+    free(rules);
+    return code;
+}
+
+static int make_children(struct maker *m, uint32_t at, struct token *tokens, size_t n)
+{
+    struct weir__prefix *prefixes = malloc((n + 1) * sizeof *prefixes);
+    size_t n_prefixes = 0;
+    int code = prefixes ? WEIR_OK : no_memory(m);
+    for (size_t i = 0, same; code == WEIR_OK && i < n; i += same) {
+        uint32_t child = NONE;
+        for (same = 1; i + same < n && compare_tokens(&tokens[i], &tokens[i + same]) == 0;)
+            same++;
+        code = make_child(m, at, tokens + i, same, &child);
+        if (tokens[i].test->kind == WEIR__PREFIX)
+            prefixes[n_prefixes++] = (struct weir__prefix){ tokens[i].test->text, tokens[i].test->len, child };
+    }
+    if (code == WEIR_OK && n_prefixes > 0)
+        code = weir__trie_create(&m->match->nodes[at].prefix, prefixes, n_prefixes, m->error);
+    free(prefixes);
+    return code;
+}
+
+/* The rules' tokens for the attribute; those rules that have none are moved to the front of `rules` and counted. */
+static size_t gather_tokens(const struct weir_rules *set, struct leaf *rules, size_t n, int attribute, struct token *tokens, size_t *rest)
+{
+    size_t count = 0;
+    *rest = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct leaf leaf = rules[i];
+        int clause = clause_on(set, &leaf, attribute);
+        if (clause < 0) {
+            rules[(*rest)++] = leaf;
+            continue;
+        }
+        const struct weir__clause *c = &set->clauses[set->rules[leaf.rule].clauses_first + (uint32_t)clause];
+        leaf.pending &= ~((uint64_t)1 << clause); /* the way down proves it */
+        for (uint32_t k = 0; k < c->n; k++)
+            tokens[count++] = (struct token){ &set->tests[c->first + k], leaf };
+    }
+    return count;
+}
+
+static size_t tokens_of(const struct weir_rules *set, const struct leaf *rules, size_t n)
+{
+    size_t most = n;
+    for (size_t i = 0; i < n; i++) {
+        const struct weir__rule *rule = &set->rules[rules[i].rule];
+        uint32_t longest = 0;
+        for (uint32_t k = 0; k < rule->matches; k++) {
+            uint32_t c = set->clauses[rule->clauses_first + k].n;
+            longest = c <= TOKENS_MAX && c > longest ? c : longest;
+        }
+        most += longest;
+    }
+    return most;
+}
+
+static int split(struct maker *m, uint32_t at, struct leaf *rules, size_t n, int attribute, struct token *tokens)
+{
+    size_t rest, count = gather_tokens(m->set, rules, n, attribute, tokens, &rest);
+    m->match->nodes[at].attribute = attribute;
+    m->work += count;
+    qsort(tokens, count, sizeof *tokens, compare_tokens);
+    int code = make_children(m, at, tokens, count);
+    if (code == WEIR_OK && rest > 0) {
+        uint32_t child;
+        code = add_node(m, &child);
+        if (code == WEIR_OK) {
+            m->match->nodes[at].rest = child;
+            code = make_node(m, child, rules, rest);
+        }
+    }
+    return code;
+}
+
+/* `rules` is used up. */
+static int make_node(struct maker *m, uint32_t at, struct leaf *rules, size_t n)
+{
+    if (n <= LEAF_RULES || m->work > WORK_MAX)
+        return make_leaf(m, at, rules, n);
+    struct token *tokens = malloc((tokens_of(m->set, rules, n) + 1) * sizeof *tokens);
+    if (tokens == NULL)
+        return no_memory(m);
+    int attribute = choose(m->set, rules, n, tokens);
+    int code = attribute < 0 ? make_leaf(m, at, rules, n) : split(m, at, rules, n, attribute, tokens);
+    free(tokens);
+    return code;
+}
+
+static uint64_t all_bits(unsigned n)
+{
+    return n >= 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
+}
+
+static int make_root(struct maker *m)
+{
+    const struct weir_rules *set = m->set;
+    struct leaf *rules = malloc((set->n_rules + 1) * sizeof *rules);
+    uint32_t root;
+    int code = rules ? add_node(m, &root) : no_memory(m);
+    for (uint32_t i = 0; rules && i < set->n_rules; i++)
+        rules[i] = (struct leaf){ i, set->rules[i].clauses_first, set->rules[i].excepts > 0, all_bits(set->rules[i].matches) };
+    if (code == WEIR_OK)
+        code = make_node(m, root, rules, set->n_rules);
+    free(rules);
+    return code;
+}
+
+int weir__match_create(struct weir__match **out, const struct weir_rules *set, struct weir_error *error)
+{
+    struct weir__match *match = calloc(1, sizeof *match);
+    struct maker m = { match, set, error, 0 };
+    if (match == NULL || (match->doors = calloc(16, sizeof *match->doors)) == NULL) {
+        free(match);
+        return no_memory(&m);
+    }
+    match->door_mask = 15;
+    memcpy(match->secrets, set->secrets, sizeof match->secrets);
+    int code = make_root(&m);
+    if (code == WEIR_OK)
+        *out = match;
+    else
+        weir__match_destroy(match);
+    return code;
+}
+
+void weir__match_destroy(struct weir__match *match)
+{
+    if (match == NULL)
+        return;
+    for (size_t i = 0; i < match->n_nodes; i++)
+        weir__trie_destroy(match->nodes[i].prefix);
+    free(match->nodes);
+    free(match->leaves);
+    free(match->doors);
+    free(match);
+}

@@ -1,0 +1,79 @@
+/* read.h -- what the readers of a rule file's parts share. */
+#ifndef WEIR_RULES_READ_H
+#define WEIR_RULES_READ_H
+
+#include "rules/draft.h"
+#include "rules/node.h"
+
+struct weir__reader {
+    const struct weir_rules_options *options; /* never NULL */
+    struct weir__report report;
+    struct weir__draft *draft;
+    struct weir__arena *arena; /* the draft's */
+    const char *zone;          /* of the file; NULL: none is written */
+    const char *attributes[WEIR__ATTRIBUTES_MAX];
+    size_t n_attributes;
+    const struct weir__list_draft **lists; /* the draft's, by name and attribute */
+    char *empty;                           /* "", for rules without a key */
+};
+
+/* A member of a mapping: its name, and where it was found. */
+struct weir__member {
+    const char *name;
+    bool later;             /* a word of a later version */
+    struct weir__node *key; /* NULL: it is not there */
+    struct weir__node *value;
+};
+
+/* read.c */
+__attribute__((format(printf, 3, 4))) void weir__say(struct weir__reader *r, const struct weir__node *node, const char *format, ...);
+
+/* What a parser found inside a scalar. */
+void weir__say_error(struct weir__reader *r, const struct weir__node *node, const char *what, const struct weir_error *error);
+
+struct weir__mark weir__mark_of(struct weir__reader *r, const struct weir__node *node);
+
+/* Finds the members of a mapping by their names; those that it does not know are said.  False if the node is no mapping, and that is said. */
+bool weir__read_members(struct weir__reader *r, const struct weir__node *node, const char *what, struct weir__member *members, size_t n);
+
+/* A scalar's text, or NULL, and it is said: "<what> must be <like>; found a list". */
+const char *weir__read_text(struct weir__reader *r, const struct weir__node *node, const char *what, const char *like);
+
+bool weir__read_count(struct weir__reader *r, const struct weir__node *node, const char *what, int64_t min, int64_t max, int64_t *out);
+bool weir__read_mode(struct weir__reader *r, const struct weir__node *node, enum weir_mode *out);
+const char *weir__read_zone(struct weir__reader *r, const struct weir__node *node); /* NULL: it is wrong */
+
+/* A name of a rule or list: 1 to 40 bytes of A-Z a-z 0-9 . _ -; a copy of the draft's. */
+char *weir__read_name(struct weir__reader *r, const struct weir__node *node, const char *what);
+
+/* A name of an attribute, as the draft has it, and one more that the set looks at; NULL, and it is said. */
+char *weir__read_attribute(struct weir__reader *r, const struct weir__node *node, const char *name, size_t len);
+
+/* read-match.c -- the conditions of `match` or `not`. */
+void weir__read_match(struct weir__reader *r, const struct weir__node *node, const char *what, struct weir__condition **out, size_t *n);
+
+/* read-limit.c -- the limits of a rule, and its ban. */
+struct weir__limit_defaults {
+    const char *algorithm; /* of the rule; NULL: none is written */
+    const char *zone;
+};
+void weir__read_limits(struct weir__reader *r, const struct weir__node *node, const struct weir__limit_defaults *defaults,
+                       struct weir__rule_draft *rule);
+void weir__read_ban(struct weir__reader *r, const struct weir__node *node, const struct weir__limit_defaults *defaults,
+                    struct weir__ban_draft *ban);
+const char *weir__read_algorithm(struct weir__reader *r, const struct weir__node *node); /* NULL: it is wrong */
+
+/* read-rule.c -- all rules. */
+void weir__read_rules(struct weir__reader *r, const struct weir__node *node);
+
+/* read-lists.c -- all lists; and whether a list that a rule names is there: if not, that is said. */
+void weir__read_lists(struct weir__reader *r, const struct weir__node *node);
+void weir__check_list(struct weir__reader *r, const struct weir__node *node, const char *attribute);
+
+/* list-file.c -- a list's entries from a file, one a line. */
+void weir__read_list_file(struct weir__reader *r, const struct weir__node *node, struct weir__list_draft *list);
+
+/* An entry, if it is one: a copy of the draft's; NULL, and error->text says why. */
+char *weir__read_entry(struct weir__reader *r, const char *attribute, const char *text, size_t len, struct weir_error *error);
+
+#endif

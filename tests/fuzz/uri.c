@@ -1,0 +1,42 @@
+/* uri.c -- any bytes as a URI: what comes out is a path with nothing left to resolve, fits, and is the same exactly if it is said to be. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/words.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool law)
+{
+    if (!law)
+        abort();
+}
+
+static void check_path(const char *path, size_t len)
+{
+    check(path[0] == '/');
+    for (size_t at = 1; at <= len;) {
+        const char *slash = at < len ? memchr(path + at, '/', len - at) : NULL;
+        size_t n = (slash != NULL ? (size_t)(slash - path) : len) - at;
+        check(n > 0 || slash == NULL); /* no // */
+        check(!(n == 1 && path[at] == '.') && !(n == 2 && path[at] == '.' && path[at + 1] == '.'));
+        at += n + 1;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *uri = malloc(size > 0 ? size : 1), *out = malloc(size + 1); /* of exactly this size, so that one byte too far is seen */
+    check(uri != NULL && out != NULL);
+    if (size > 0)
+        memcpy(uri, data, size);
+    size_t len = weir__uri_plain(uri, size, out, size + 1);
+    check(len >= 1 && len <= size + 1);
+    if (!(len == 1 && out[0] == '*'))
+        check_path(out, len);
+    check(weir__uri_is_plain(uri, size) == (len == size && memcmp(uri, out, len) == 0));
+    free(uri);
+    free(out);
+    return 0;
+}

@@ -1,0 +1,668 @@
+/* engine.c -- what is done to an engine by hand while it works: lists edited, keys banned and let in again, switches turned. */
+#include "requests.h"
+
+#define TEN_MINUTES (600 * S)
+
+static int edit_list(struct weir *weir, const char *list, const char *attribute, const char *add, const char *remove)
+{
+    struct weir_error error = { 0 };
+    int code = weir_list_edit(weir, list, attribute, &add, add != NULL, &remove, remove != NULL, &error);
+    assert_true(code == WEIR_OK || error.text[0] != '\0');
+    return code;
+}
+
+static void set_mode(struct weir *weir, const char *rule, enum weir_mode mode)
+{
+    struct weir_error error = { 0 };
+    if (weir_mode_set(weir, rule, mode, &error) != WEIR_OK)
+        fail_msg("%s", error.text);
+}
+
+static void ban(struct weir *weir, const char *rule, const char *key, weir_time now, weir_time until)
+{
+    struct weir_error error = { 0 };
+    if (weir_ban_set(weir, rule, key, now, until, &error) != WEIR_OK)
+        fail_msg("%s", error.text);
+}
+
+/* ------------------------------------------------------------- creation ---- */
+
+static void test_an_engine_has_a_table(void **state)
+{
+    struct weir *weir = NULL;
+    struct weir_error error = { 0 };
+    (void)state;
+    assert_int_equal(weir_create(&weir, NULL, &error), WEIR_OK);
+    assert_non_null(weir_table_of(weir));
+    assert_true(stats_of(weir_table_of(weir), -1).slots >= 65536);
+    weir_destroy(weir);
+    struct weir_table *table = private_table(false, 100);
+    weir = engine_on(table);
+    assert_ptr_equal(weir_table_of(weir), table);
+    weir_destroy(weir); /* and leaves the table */
+    assert_int_equal(stats_of(table, -1).keys, 0);
+    weir_table_destroy(table);
+    weir_destroy(NULL);
+}
+
+static void test_more_keys_than_any_machine_has_room_for(void **state)
+{
+    static const int64_t keys[] = { INT64_MAX, INT64_MAX / 1024, -1 };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        struct weir *weir = (void *)0x5a;
+        struct weir_error error = { 0 };
+        assert_true(weir_create(&weir, &(struct weir_options){ .keys = keys[i] }, &error) < 0);
+        assert_ptr_equal(weir, (void *)0x5a);
+        assert_true(error.text[0] != '\0');
+    }
+}
+
+static void test_without_rules_there_is_nothing_to_change(void **state)
+{
+    struct weir_error error = { 0 };
+    struct weir_rule_info info;
+    (void)state;
+    struct weir *weir = engine_on(NULL);
+    assert_int_equal(edit_list(weir, "deny", "ip", "10.0.0.0/8", NULL), WEIR_INVALID);
+    assert_int_equal(weir_mode_set(weir, "r", WEIR_OFF, &error), WEIR_INVALID);
+    assert_contains(error.text, "'r'");
+    assert_int_equal(weir_ban_set(weir, "r", "k", NOW, NOW + 1, &error), WEIR_INVALID);
+    assert_false(weir_ban_lift(weir, "r", "k", NOW));
+    assert_false(weir_rule_get(weir, 0, &info));
+    weir_destroy(weir);
+}
+
+/* ------------------------------------------------------------- R3: lists ---- */
+
+static const char listed[] = "version: 1\n"
+                             "lists:\n"
+                             "  allow: { ip: [10.0.0.0/8, 192.0.2.0/24], account: [root] }\n"
+                             "  deny: { ip: [10.6.6.0/24, \"2001:db8:bad::/48\"], header.x-app: [evil] }\n"
+                             "  vips: { account: [ann] }\n"
+                             "rules:\n"
+                             "- { name: all, key: \"{ip}\", limit: 1/60, not: { account: { list: vips } } }\n";
+
+static void test_R3_allow_and_deny(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(listed);
+    for (int i = 0; i < 5; i++) {
+        struct weir_ruling r = check(weir, "ip=10.1.1.1", NOW);
+        assert_allowed_by(r, NULL);
+        assert_string_equal(r.list, "allow");
+        assert_int_equal(r.applied, 0);
+        r = check(weir, "ip=203.0.113.1 account=root", NOW);
+        assert_allowed_by(r, NULL);
+        assert_string_equal(r.list, "allow");
+        r = check(weir, "ip=2001:db8:bad:1::7", NOW);
+        assert_refused_by(r, NULL);
+        assert_string_equal(r.list, "deny");
+        assert_int_equal(r.decision.reason, WEIR_DENIED);
+        assert_int_equal(r.decision.retry, WEIR_NEVER);
+        assert_int_equal(r.level, 3);
+        assert_false(passes(weir, "ip=10.6.6.9", NOW));                   /* deny wins over allow */
+        assert_false(passes(weir, "ip=10.1.1.1 header.x-app=evil", NOW)); /* whatever the attribute */
+    }
+    struct weir_ruling r = check(weir, "ip=203.0.113.1", NOW);
+    assert_allowed_by(r, "all");
+    assert_null(r.list);
+    assert_false(passes(weir, "ip=203.0.113.1", NOW));
+    assert_int_equal(pass_of(weir, 5, "ip=203.0.113.1 account=ann", NOW), 5);
+    assert_int_equal(rule_left(weir, "all", "ip=10.1.1.1", NOW), 1); /* who is let through takes nothing */
+    weir_destroy(weir);
+}
+
+static void test_R3_lists_are_edited_at_run_time(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(listed);
+    assert_true(passes(weir, "ip=203.0.113.1", NOW));
+    assert_int_equal(edit_list(weir, "deny", "ip", "203.0.113.0/24", "10.6.6.0/24"), WEIR_OK);
+    assert_string_equal(check(weir, "ip=203.0.113.1", NOW).list, "deny");
+    assert_string_equal(check(weir, "ip=10.6.6.9", NOW).list, "allow");
+    assert_int_equal(edit_list(weir, "vips", "account", "bob", "ann"), WEIR_OK); /* one that a rule names */
+    assert_int_equal(pass_of(weir, 5, "ip=::7 account=bob", NOW), 5);
+    assert_int_equal(pass_of(weir, 5, "ip=::7 account=ann", NOW), 1);
+    assert_int_equal(info_of(weir, "all").allowed, 2); /* tallies go on */
+    use(weir, listed, NOW);                            /* begin anew as the rules have them */
+    assert_string_equal(check(weir, "ip=10.6.6.9", NOW).list, "deny");
+    assert_false(passes(weir, "ip=203.0.113.1", NOW)); /* by the rule: its state is there still */
+    assert_null(check(weir, "ip=203.0.113.1", NOW).list);
+    weir_destroy(weir);
+}
+
+static void test_R3_an_attribute_that_no_rule_looks_at(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(listed);
+    assert_int_equal(edit_list(weir, "deny", "country", "xx", NULL), WEIR_OK);
+    assert_int_equal(edit_list(weir, "deny", "uri", "/secret", NULL), WEIR_OK);
+    assert_int_equal(edit_list(weir, "deny", "peer.ip", "198.51.100.0/24", NULL), WEIR_OK);
+    assert_false(passes(weir, "country=xx", NOW));
+    assert_true(passes(weir, "country=xy", NOW));
+    assert_false(passes(weir, "uri=/x/..//%73ecret?q", NOW));
+    assert_false(passes(weir, "peer.ip=::ffff:198.51.100.1", NOW));
+    assert_false(passes(weir, "ip=10.6.6.9", NOW));
+    assert_int_equal(edit_list(weir, "deny", "country", NULL, "xx"), WEIR_OK);
+    assert_true(passes(weir, "country=xx", NOW));
+    weir_destroy(weir);
+}
+
+static void test_R3_a_bad_edit_changes_nothing(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(listed);
+    assert_int_equal(edit_list(weir, "deny", "ip", "10.0.0.0/33", "10.6.6.0/24"), WEIR_INVALID);
+    assert_int_equal(edit_list(weir, "deny", "", "x", NULL), WEIR_INVALID);
+    assert_string_equal(check(weir, "ip=10.6.6.9", NOW).list, "deny");
+    weir_destroy(weir);
+}
+
+/* What the file would refuse is refused here: a list that nothing asks for, a pattern, and a name that no request has.
+ * NOT YET: every one of these is taken, and does nothing. */
+static void test_R3_an_edit_without_effect_is_a_mistake(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(listed);
+    assert_int_equal(edit_list(weir, "dney", "ip", "203.0.113.1", NULL), WEIR_INVALID);
+    assert_int_equal(edit_list(weir, "deny", "account", "mal*", NULL), WEIR_INVALID);
+    assert_int_equal(edit_list(weir, "deny", "account", "", NULL), WEIR_INVALID);
+    assert_int_equal(edit_list(weir, "deny", "not a name", "x", NULL), WEIR_INVALID);
+    assert_int_equal(edit_list(weir, "deny", "header.X-App", "worse", NULL), WEIR_OK);
+    assert_false(passes(weir, "header.x-app=worse", NOW));
+    weir_destroy(weir);
+}
+
+static void test_R3_a_hundred_thousand_entries(void **state)
+{
+    enum { MANY = 100000 };
+    static char texts[MANY][20];
+    static const char *entries[MANY];
+    (void)state;
+    struct weir *weir = engine_of(RULES("- { name: all, limit: 1/60 }\n"));
+    for (int i = 0; i < MANY; i++) {
+        snprintf(texts[i], sizeof texts[i], "11.%d.%d.0/24", i >> 8 & 255, i & 255);
+        if (i >> 16)
+            texts[i][1] = '2';
+        entries[i] = texts[i];
+    }
+    assert_int_equal(weir_list_edit(weir, "deny", "ip", entries, MANY, NULL, 0, NULL), WEIR_OK);
+    assert_int_equal(weir_list_edit(weir, "deny", "account", entries, MANY, NULL, 0, NULL), WEIR_OK);
+    for (int i = 0; i < MANY; i += 17) {
+        char request[60];
+        snprintf(request, sizeof request, "ip=1%d.%d.%d.77", i >> 16 ? 2 : 1, i >> 8 & 255, i & 255);
+        assert_int_equal(check(weir, request, NOW).decision.reason, WEIR_DENIED);
+        snprintf(request, sizeof request, "account=%.19s", texts[i]);
+        assert_int_equal(check(weir, request, NOW).decision.reason, WEIR_DENIED);
+    }
+    assert_true(passes(weir, "ip=13.0.0.1 account=11.0.0.0", NOW));
+    weir_destroy(weir);
+}
+
+/* -------------------------------------------------------------- R4: bans ---- */
+
+#define BANNING(more)                                                                                   \
+    RULES("- { name: login, key: \"{ip}\", limit: 2/60, ban: { refusals: 3/60s, for: 10m" more " } }\n" \
+          "- { name: other, key: \"{ip}\", limit: 1000/60 }\n")
+
+static void test_R4_the_nth_refusal_bans(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(""));
+    assert_int_equal(pass_of(weir, 2, "ip=::1", NOW), 2);
+    for (int i = 1; i <= 3; i++) {
+        struct weir_ruling r = check(weir, "ip=::1", NOW);
+        assert_refused_by(r, "login");
+        assert_int_equal(r.decision.reason, WEIR_LIMITED);
+        assert_int_equal(r.banned_until, i < 3 ? 0 : NOW + TEN_MINUTES); /* the one that makes the ban says so */
+    }
+    struct weir_ruling r = check(weir, "ip=::1", NOW + 7);
+    assert_refused_by(r, "login");
+    assert_int_equal(r.decision.reason, WEIR_BANNED);
+    assert_int_equal(r.decision.retry, TEN_MINUTES - 7);
+    assert_int_equal(r.banned_until, NOW + TEN_MINUTES);
+    assert_int_equal(r.level, 3);
+    assert_true(passes(weir, "ip=::2", NOW));
+    assert_int_equal(rule_left(weir, "other", "ip=::1", NOW), 998);
+    r = check(weir, "ip=::1", NOW + TEN_MINUTES - 1); /* until exactly */
+    assert_int_equal(r.decision.reason, WEIR_BANNED);
+    assert_int_equal(r.decision.retry, 1);
+    assert_true(passes(weir, "ip=::1", NOW + TEN_MINUTES));
+    struct weir_rule_info info = info_of(weir, "login");
+    assert_int_equal(info.refused, 3);
+    assert_int_equal(info.banned, 2);
+    weir_destroy(weir);
+}
+
+/* "No" says until when: the refusal that makes the ban too. */
+static void test_R4_retry_of_the_refusal_that_bans(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(""));
+    pass_of(weir, 4, "ip=::1", NOW);
+    struct weir_ruling r = check(weir, "ip=::1", NOW);
+    assert_int_equal(r.banned_until, NOW + TEN_MINUTES);
+    assert_int_equal(r.decision.retry, TEN_MINUTES);
+    weir_destroy(weir);
+}
+
+static void test_R4_refusals_far_apart_do_not_ban(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(""));
+    pass_of(weir, 4, "ip=::1", NOW); /* two refusals */
+    weir_time later = NOW + 120 * S;
+    pass_of(weir, 4, "ip=::1", later);
+    struct weir_ruling r = check(weir, "ip=::1", later);
+    assert_int_equal(r.banned_until, later + TEN_MINUTES); /* the third of these, not of those */
+    weir_destroy(weir);
+}
+
+static void test_R4_a_peek_never_counts(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(""));
+    pass_of(weir, 4, "ip=::1", NOW);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(check_cost(weir, "ip=::1", 0, NOW).banned_until, 0);
+    (void)explained(weir, "login", "ip=::1", NOW);
+    assert_int_equal(check(weir, "ip=::1", NOW).banned_until, NOW + TEN_MINUTES);
+    assert_int_equal(check_cost(weir, "ip=::1", 0, NOW).decision.reason, WEIR_BANNED); /* but says what is */
+    weir_destroy(weir);
+}
+
+/* A negative cost is a mistake of who asks, and no refusal of a client's request.
+ * NOT YET: it counts. */
+static void test_R4_a_mistake_never_counts(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(""));
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(check_cost(weir, "ip=::1", -1, NOW).decision.reason, WEIR_BAD_ASK);
+    assert_true(passes(weir, "ip=::1", NOW));
+    weir_destroy(weir);
+}
+
+/* Only the rule that refuses counts. */
+static void test_R4_others_refusals_do_not_count(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(RULES("- { name: first, limit: 1/60 }\n"
+                                        "- { name: banning, key: \"{ip}\", limit: 100/60, ban: { refusals: 2/60s, for: 1h } }\n"));
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(check(weir, "ip=::1", NOW).banned_until, 0);
+    weir_destroy(weir);
+}
+
+static weir_time refuse_until_banned(struct weir *weir, const char *request, weir_time now)
+{
+    for (int i = 0; i < 5; i++) {
+        weir_time until = check(weir, request, now).banned_until;
+        if (until != 0) {
+            assert_int_equal(i, 4); /* two pass, three are refused: the count has begun anew */
+            return until - now;
+        }
+    }
+    fail_msg("no ban");
+    return 0;
+}
+
+static void test_R4_escalation(void **state)
+{
+    static const weir_time lengths[] = { 600, 1800, 5400, 7200, 7200 };
+    weir_time now = NOW;
+    (void)state;
+    struct weir *weir = engine_of(BANNING(", escalate: 3, longest: 2h, forget: 1h"));
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        weir_time length = refuse_until_banned(weir, "ip=::1", now);
+        assert_int_equal(length, lengths[i] * S);
+        now += length + 60 * S;
+    }
+    now += 3600 * S; /* forgotten */
+    assert_int_equal(refuse_until_banned(weir, "ip=::1", now), TEN_MINUTES);
+    weir_destroy(weir);
+}
+
+struct bans {
+    struct weir_ban ban[8];
+    size_t n, most;
+};
+
+static bool note_ban(void *context, const struct weir_ban *b)
+{
+    struct bans *bans = context;
+    bans->ban[bans->n++] = *b;
+    return bans->n < bans->most;
+}
+
+static struct bans bans_of(struct weir *weir, weir_time now)
+{
+    struct bans bans = { .n = 0, .most = COUNT_OF(bans.ban) };
+    weir_ban_list(weir, now, note_ban, &bans);
+    return bans;
+}
+
+static void test_R4_listed_and_lifted(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(""));
+    assert_int_equal(bans_of(weir, NOW).n, 0);
+    pass_of(weir, 5, "ip=2001:DB8::0:1", NOW);
+    struct bans bans = bans_of(weir, NOW + 1);
+    assert_int_equal(bans.n, 1);
+    assert_string_equal(bans.ban[0].rule, "login");
+    assert_string_equal(bans.ban[0].key, "2001:db8::1");
+    assert_int_equal(bans.ban[0].since, NOW);
+    assert_int_equal(bans.ban[0].until, NOW + TEN_MINUTES);
+    assert_int_equal(bans.ban[0].strikes, 1);
+    assert_int_equal(bans_of(weir, NOW + TEN_MINUTES).n, 0);
+    assert_false(weir_ban_lift(weir, "login", "2001:db8::2", NOW + 1));
+    assert_false(weir_ban_lift(weir, "other", "2001:db8::1", NOW + 1));
+    assert_true(weir_ban_lift(weir, "login", "2001:db8::1", NOW + 1));
+    assert_false(weir_ban_lift(weir, "login", "2001:db8::1", NOW + 1));
+    assert_int_equal(bans_of(weir, NOW + 1).n, 0);
+    assert_int_equal(check(weir, "ip=2001:db8::1", NOW + 1).decision.reason, WEIR_LIMITED);
+    weir_destroy(weir);
+}
+
+static void test_R4_after_a_lift_the_count_begins_anew(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(""));
+    pass_of(weir, 5, "ip=::1", NOW);
+    assert_true(weir_ban_lift(weir, "login", "::1", NOW));
+    assert_int_equal(check(weir, "ip=::1", NOW).banned_until, 0);
+    assert_int_equal(check(weir, "ip=::1", NOW).banned_until, 0);
+    assert_int_equal(check(weir, "ip=::1", NOW).banned_until, NOW + TEN_MINUTES);
+    ban(weir, "login", "::3", NOW, NOW + S);
+    pass_of(weir, 4, "ip=::3", NOW + S); /* two refusals, and then the ban that has gone is lifted */
+    weir_ban_lift(weir, "login", "::3", NOW + S);
+    assert_int_equal(check(weir, "ip=::3", NOW + S).banned_until, 0);
+    weir_destroy(weir);
+}
+
+static void test_R4_by_hand(void **state)
+{
+    struct weir_error error = { 0 };
+    (void)state;
+    struct weir *weir = engine_of(BANNING("")); /* `other` has no ban of its own */
+    ban(weir, "other", "192.0.2.7", NOW, NOW + 5 * S);
+    struct weir_ruling r = check(weir, "ip=::ffff:192.0.2.7", NOW);
+    assert_refused_by(r, "other");
+    assert_int_equal(r.decision.reason, WEIR_BANNED);
+    assert_int_equal(r.decision.retry, 5 * S);
+    assert_int_equal(rule_left(weir, "login", "ip=192.0.2.7", NOW), 2);
+    assert_true(passes(weir, "ip=192.0.2.7", NOW + 5 * S));
+    ban(weir, "other", "192.0.2.7", NOW, WEIR_FOREVER);
+    assert_int_equal(check(weir, "ip=192.0.2.7", NOW + 1000000 * S).decision.reason, WEIR_BANNED);
+    assert_true(weir_ban_lift(weir, "other", "192.0.2.7", NOW));
+    assert_int_equal(weir_ban_set(weir, "othre", "k", NOW, NOW + 1, &error), WEIR_INVALID);
+    assert_contains(error.text, "othre");
+    assert_int_equal(weir_ban_set(weir, "other", "k", NOW, NOW, &error), WEIR_INVALID);
+    assert_int_equal(bans_of(weir, NOW).n, 0);
+    weir_destroy(weir);
+}
+
+/* A key as the list of bans and explain show it is what goes in by hand; one that is too long for that is told apart all the same.
+ * NOT YET: a check cuts a key's text to 159 bytes before it makes a tag of it, and what comes by hand is not cut. */
+static void test_R4_long_keys(void **state)
+{
+    char value[301], other[301], request[400];
+    (void)state;
+    struct weir *weir = engine_of(RULES("- { name: r, key: \"{header.x-api-key}\", limit: 1/60, ban: { refusals: 2/60s, for: 10m } }\n"));
+    memset(value, 'k', 300);
+    value[300] = '\0';
+    memcpy(other, value, sizeof other);
+    other[299] = 'x';
+    snprintf(request, sizeof request, "header.x-api-key=%s", value);
+    assert_int_equal(pass_of(weir, 3, request, NOW), 1);
+    assert_int_equal(check(weir, request, NOW).decision.reason, WEIR_BANNED);
+    struct bans bans = bans_of(weir, NOW);
+    assert_int_equal(bans.n, 1);
+    assert_int_equal(strcmp(bans.ban[0].key + strlen(bans.ban[0].key) - 3, "..."), 0);
+    snprintf(request, sizeof request, "header.x-api-key=%s", other);
+    assert_true(passes(weir, request, NOW)); /* another key */
+    assert_true(weir_ban_lift(weir, "r", value, NOW));
+    ban(weir, "r", other, NOW, NOW + S);
+    assert_int_equal(check(weir, request, NOW).decision.reason, WEIR_BANNED);
+    weir_destroy(weir);
+}
+
+static void test_R4_a_ban_survives_a_restart(void **state)
+{
+    const char *path = new_path();
+    (void)state;
+    for (int run = 0; run < 2; run++) {
+        struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100, .slab = 1 << 20 });
+        struct weir *weir = engine_on(table);
+        use(weir, BANNING(", escalate: 2"), NOW);
+        if (run == 0) {
+            pass_of(weir, 5, "ip=::1", NOW);
+            ban(weir, "other", "::2", NOW, NOW + TEN_MINUTES);
+        } else {
+            assert_int_equal(bans_of(weir, NOW).n, 2);
+            assert_int_equal(check(weir, "ip=::1", NOW + 1).decision.reason, WEIR_BANNED);
+            assert_int_equal(check(weir, "ip=::2", NOW + 1).decision.reason, WEIR_BANNED);
+            weir_time end = NOW + TEN_MINUTES;
+            assert_int_equal(refuse_until_banned(weir, "ip=::1", end), 2 * TEN_MINUTES); /* and so do its strikes */
+        }
+        weir_destroy(weir);
+        weir_table_destroy(table);
+    }
+}
+
+static void test_R4_everybody_banned_at_once(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(RULES("- { name: all, limit: 100/60 }\n")); /* one key for everybody: "" */
+    ban(weir, "all", "", NOW, NOW + S);
+    assert_int_equal(check(weir, "ip=::1", NOW).decision.reason, WEIR_BANNED);
+    assert_true(weir_ban_lift(weir, "all", "", NOW));
+    assert_true(passes(weir, "ip=::1", NOW));
+    weir_destroy(weir);
+}
+
+/* ------------------------------------------------------------- R5: modes ---- */
+
+#define SWITCHED(all, one) "version: 1\n" all RULES_OF_TWO(one)
+#define RULES_OF_TWO(one)  "rules:\n- { name: tight, key: \"{ip}\", limit: 2/60" one " }\n- { name: wide, key: \"{ip}\", limit: 100/60 }\n"
+
+static void test_R5_shadow_decides_and_counts_but_lets_through(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(SWITCHED("", ", mode: shadow"));
+    for (int i = 0; i < 10; i++) {
+        struct weir_ruling r = check(weir, "ip=::1", NOW);
+        assert_allowed_by(r, "wide"); /* the tightest that enforces */
+        assert_int_equal(r.decision.remaining, 99 - i);
+        if (i < 2)
+            assert_null(r.shadow);
+        else
+            assert_string_equal(r.shadow, "tight");
+        assert_int_equal(r.applied, 2);
+        assert_int_equal(r.mode, WEIR_ENFORCE);
+    }
+    struct weir_rule_info info = info_of(weir, "tight");
+    assert_int_equal(info.mode, WEIR_SHADOW);
+    assert_int_equal(info.switched, WEIR_AS_WRITTEN);
+    assert_int_equal(info.allowed, 2);
+    assert_int_equal(info.refused, 0);
+    assert_int_equal(info.shadow_refused, 8);
+    assert_int_equal(info_of(weir, "wide").allowed, 10);
+    weir_destroy(weir);
+}
+
+static void test_R5_a_refused_request_takes_nothing_in_shadow(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(RULES("- { name: shadow, limit: 10/60, mode: shadow }\n- { name: one, limit: 1/60 }\n"));
+    assert_int_equal(pass_of(weir, 5, "", NOW), 1);
+    assert_int_equal(rule_left(weir, "shadow", "", NOW), 9); /* it sees what it would see */
+    weir_destroy(weir);
+}
+
+static void test_R5_off(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(SWITCHED("", ", mode: off"));
+    struct weir_ruling r = check(weir, "ip=::1", NOW);
+    assert_allowed_by(r, "wide");
+    assert_int_equal(r.applied, 1);
+    assert_int_equal(pass_of(weir, 9, "ip=::1", NOW), 9);
+    assert_int_equal(info_of(weir, "tight").allowed, 0);
+    assert_int_equal(explained(weir, "tight", "ip=::1", NOW).why, WEIR__SWITCHED_OFF);
+    set_mode(weir, "tight", WEIR_ENFORCE);
+    assert_int_equal(pass_of(weir, 9, "ip=::1", NOW), 2); /* nothing was taken */
+    weir_destroy(weir);
+}
+
+static void test_R5_switched_by_hand(void **state)
+{
+    struct weir_error error = { 0 };
+    (void)state;
+    struct weir *weir = engine_of(SWITCHED("", ""));
+    assert_int_equal(pass_of(weir, 3, "ip=::1", NOW), 2);
+    set_mode(weir, "tight", WEIR_SHADOW);
+    assert_string_equal(check(weir, "ip=::1", NOW).shadow, "tight");
+    assert_int_equal(info_of(weir, "tight").switched, WEIR_SHADOW);
+    set_mode(weir, "tight", WEIR_OFF);
+    assert_null(check(weir, "ip=::1", NOW).shadow);
+    set_mode(weir, "tight", WEIR_AS_WRITTEN);
+    assert_false(passes(weir, "ip=::1", NOW));
+    set_mode(weir, NULL, WEIR_SHADOW); /* all of them */
+    struct weir_ruling r = check(weir, "ip=::1", NOW);
+    assert_allowed_by(r, NULL);
+    assert_string_equal(r.shadow, "tight");
+    assert_int_equal(r.mode, WEIR_SHADOW);
+    assert_int_equal(info_of(weir, "wide").mode, WEIR_SHADOW);
+    set_mode(weir, NULL, WEIR_OFF);
+    r = check(weir, "ip=::1", NOW);
+    assert_allowed_by(r, NULL);
+    assert_null(r.shadow);
+    assert_int_equal(r.mode, WEIR_OFF);
+    assert_int_equal(r.applied, 0);
+    set_mode(weir, NULL, WEIR_AS_WRITTEN);
+    assert_false(passes(weir, "ip=::1", NOW));
+    assert_int_equal(weir_mode_set(weir, "thigt", WEIR_OFF, &error), WEIR_INVALID);
+    assert_contains(error.text, "thigt");
+    assert_int_equal(weir_mode_set(weir, "tight", (enum weir_mode)7, &error), WEIR_INVALID);
+    assert_int_equal(weir_mode_set(weir, NULL, (enum weir_mode) - 1, &error), WEIR_INVALID);
+    weir_destroy(weir);
+}
+
+static void test_R5_the_whole_set_as_written(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(SWITCHED("mode: shadow\nlists: { deny: { ip: [10.0.0.0/8] } }\n", ""));
+    assert_int_equal(pass_of(weir, 5, "ip=::1", NOW), 5);
+    assert_string_equal(check(weir, "ip=::1", NOW).shadow, "tight");
+    struct weir_ruling r = check(weir, "ip=10.0.0.1", NOW);
+    assert_allowed_by(r, NULL);
+    assert_string_equal(r.list, "deny");
+    set_mode(weir, "tight", WEIR_ENFORCE); /* the milder of the two */
+    assert_true(passes(weir, "ip=::1", NOW));
+    set_mode(weir, NULL, WEIR_ENFORCE);
+    assert_false(passes(weir, "ip=::1", NOW));
+    assert_false(passes(weir, "ip=10.0.0.1", NOW));
+    use(weir, SWITCHED("mode: off\n", ""), NOW); /* by hand it stays */
+    assert_false(passes(weir, "ip=::1", NOW));
+    set_mode(weir, NULL, WEIR_AS_WRITTEN);
+    assert_true(passes(weir, "ip=::1", NOW));
+    weir_destroy(weir);
+}
+
+/* NOT YET: a rule in shadow does not look at bans. */
+static void test_R5_a_ban_in_shadow_is_told_and_not_enforced(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(SWITCHED("", ", mode: shadow"));
+    ban(weir, "tight", "::1", NOW, NOW + S);
+    struct weir_ruling r = check(weir, "ip=::1", NOW);
+    assert_allowed_by(r, "wide");
+    assert_non_null(r.shadow); /* it would have been refused */
+    weir_destroy(weir);
+}
+
+static void test_R5_at_once_in_every_engine_on_the_table(void **state)
+{
+    const char *path = new_path();
+    struct weir_table_options options = { .path = path, .keys = 100 };
+    (void)state;
+    struct weir_table *tables[2] = { table_with(&options), attach(path) };
+    struct weir *engines[2];
+    for (int i = 0; i < 2; i++) {
+        engines[i] = engine_on(tables[i]);
+        use(engines[i], SWITCHED("", ""), NOW);
+    }
+    assert_int_equal(pass_of(engines[0], 3, "ip=::1", NOW), 2);
+    assert_false(passes(engines[1], "ip=::1", NOW)); /* the states are shared */
+    set_mode(engines[1], "tight", WEIR_OFF);
+    assert_true(passes(engines[0], "ip=::1", NOW));
+    set_mode(engines[0], "tight", WEIR_AS_WRITTEN);
+    assert_false(passes(engines[1], "ip=::1", NOW));
+    set_mode(engines[0], NULL, WEIR_SHADOW);
+    assert_true(passes(engines[1], "ip=::1", NOW));
+    ban(engines[0], "wide", "::9", NOW, NOW + S);
+    set_mode(engines[1], NULL, WEIR_AS_WRITTEN);
+    assert_int_equal(check(engines[1], "ip=::9", NOW).decision.reason, WEIR_BANNED);
+    set_mode(engines[0], "tight", WEIR_OFF);
+    for (int i = 0; i < 2; i++) {
+        weir_destroy(engines[i]);
+        weir_table_destroy(tables[i]);
+    }
+    struct weir_table *again = attach(path); /* and after a restart */
+    struct weir *weir = engine_on(again);
+    use(weir, SWITCHED("", ""), NOW);
+    assert_int_equal(info_of(weir, "tight").switched, WEIR_OFF);
+    assert_int_equal(pass_of(weir, 9, "ip=::1", NOW), 9);
+    weir_destroy(weir);
+    weir_table_destroy(again);
+}
+
+static void test_names_of_modes(void **state)
+{
+    (void)state;
+    assert_string_equal(weir_mode_name(WEIR_AS_WRITTEN), "as-written");
+    assert_string_equal(weir_mode_name(WEIR_ENFORCE), "enforce");
+    assert_string_equal(weir_mode_name(WEIR_SHADOW), "shadow");
+    assert_string_equal(weir_mode_name(WEIR_OFF), "off");
+    assert_non_null(weir_mode_name((enum weir_mode)99));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_engine_has_a_table),
+        cmocka_unit_test(test_more_keys_than_any_machine_has_room_for),
+        cmocka_unit_test(test_without_rules_there_is_nothing_to_change),
+        cmocka_unit_test(test_R3_allow_and_deny),
+        cmocka_unit_test(test_R3_lists_are_edited_at_run_time),
+        cmocka_unit_test(test_R3_an_attribute_that_no_rule_looks_at),
+        cmocka_unit_test(test_R3_a_bad_edit_changes_nothing),
+        cmocka_unit_test(test_R3_an_edit_without_effect_is_a_mistake),
+        cmocka_unit_test(test_R3_a_hundred_thousand_entries),
+        cmocka_unit_test(test_R4_the_nth_refusal_bans),
+        cmocka_unit_test(test_R4_retry_of_the_refusal_that_bans),
+        cmocka_unit_test(test_R4_refusals_far_apart_do_not_ban),
+        cmocka_unit_test(test_R4_a_peek_never_counts),
+        cmocka_unit_test(test_R4_a_mistake_never_counts),
+        cmocka_unit_test(test_R4_others_refusals_do_not_count),
+        cmocka_unit_test(test_R4_escalation),
+        cmocka_unit_test(test_R4_listed_and_lifted),
+        cmocka_unit_test(test_R4_after_a_lift_the_count_begins_anew),
+        cmocka_unit_test(test_R4_by_hand),
+        cmocka_unit_test(test_R4_long_keys),
+        cmocka_unit_test(test_R4_a_ban_survives_a_restart),
+        cmocka_unit_test(test_R4_everybody_banned_at_once),
+        cmocka_unit_test(test_R5_shadow_decides_and_counts_but_lets_through),
+        cmocka_unit_test(test_R5_a_refused_request_takes_nothing_in_shadow),
+        cmocka_unit_test(test_R5_off),
+        cmocka_unit_test(test_R5_switched_by_hand),
+        cmocka_unit_test(test_R5_the_whole_set_as_written),
+        cmocka_unit_test(test_R5_a_ban_in_shadow_is_told_and_not_enforced),
+        cmocka_unit_test(test_R5_at_once_in_every_engine_on_the_table),
+        cmocka_unit_test(test_names_of_modes),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

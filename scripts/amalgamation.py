@@ -192,7 +192,7 @@ def declared(declaration, path):
 
 
 def private(name):
-    return not name.lower().startswith("weir_")
+    return name != "weir" and not name.lower().startswith("weir_")  # struct weir is the engine
 
 
 class File:

@@ -37,7 +37,7 @@ struct weir__option {
 };
 
 struct weir__command {
-    const char *name;
+    const char *name; /* one word, or two: "rules check" */
     const char *summary;
     const char *arguments; /* the usage, after the name */
     const char *notes;     /* more lines for --help, or NULL */
@@ -48,6 +48,7 @@ struct weir__command {
 extern const struct weir__option weir__cmd_take_options[], weir__cmd_peek_options[], weir__cmd_give_options[];
 extern const struct weir__option weir__cmd_table_options[], weir__cmd_vectors_options[], weir__cmd_demo_options[],
     weir__cmd_limits_options[];
+extern const struct weir__option weir__cmd_rules_check_options[], weir__cmd_rules_diff_options[], weir__cmd_rules_schema_options[];
 
 int weir__cmd_take(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_peek(const struct weir__command *self, int argc, char **argv);
@@ -56,5 +57,13 @@ int weir__cmd_table(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_vectors(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_demo(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_limits(const struct weir__command *self, int argc, char **argv);
+
+extern const struct weir__option weir__cmd_explain_options[];
+extern const struct weir__option weir__cmd_simulate_options[];
+int weir__cmd_explain(const struct weir__command *self, int argc, char **argv);
+int weir__cmd_simulate(const struct weir__command *self, int argc, char **argv);
+int weir__cmd_rules_check(const struct weir__command *self, int argc, char **argv);
+int weir__cmd_rules_diff(const struct weir__command *self, int argc, char **argv);
+int weir__cmd_rules_schema(const struct weir__command *self, int argc, char **argv);
 
 #endif

@@ -16,6 +16,23 @@ static const char vectors_notes[] =
     "A .vec file says what an algorithm does, line by line.  Each mismatch is one line, file:line: expected ... got ...; the last line\n"
     "is: N passed, M failed (cases, at each door).  Exit code: 0 all passed, 1 some failed, 2 a file could not be read.";
 
+static const char rules_check_notes[] =
+    "Each file that is right is one line: N rules, M limits, K list entries.  Each mistake is named with its place, the line itself and a\n"
+    "caret.  - is stdin.  Exit code: 0 all are right, 1 some are wrong, 2 a file cannot be read.";
+
+static const char rules_diff_notes[] =
+    "What changes, and for whom, when NEW takes the place of OLD.  Exit code: 0 nothing, 1 something, 2 a file\n"
+    "is wrong or cannot be read.";
+
+static const char simulate_notes[] =
+    "Replays access logs (nginx and Apache combined, JSON lines; gzip too; - is standard input; several in the order of time) on virtual time and\n"
+    "reports what would have been refused: by rule, to whom, when.  Exit code: 0 done, 2 wrong use or a log that cannot be read.\n"
+    "weir simulate --rules rules.yaml --html report.html access.log.1.gz access.log";
+
+static const char explain_notes[] =
+    "weir explain --rules rules.yaml ip=192.0.2.7 uri=/login method=POST: which rules apply and why the others do not, which would refuse,\n"
+    "what is left of each limit and when it frees.  Nothing is taken.  Exit code: 0 it would be allowed, 1 refused, 2 wrong use.";
+
 #define ASK_USAGE "--table FILE --limit TEXT [options] KEY"
 
 static const struct weir__command commands[] = {
@@ -26,6 +43,16 @@ static const struct weir__command commands[] = {
     { "limits", "list the algorithms", "", NULL, weir__cmd_limits_options, weir__cmd_limits },
     { "vectors", "check the algorithms against example files", "[options] FILE...", vectors_notes, weir__cmd_vectors_options,
       weir__cmd_vectors },
+    { "rules check", "say what is wrong with rule files", "[options] FILE...", rules_check_notes, weir__cmd_rules_check_options,
+      weir__cmd_rules_check },
+    { "rules diff", "say what changes from one rule file to another", "[options] OLD NEW", rules_diff_notes, weir__cmd_rules_diff_options,
+      weir__cmd_rules_diff },
+    { "rules schema", "print the JSON Schema of rule files, for editors", "", NULL, weir__cmd_rules_schema_options,
+      weir__cmd_rules_schema },
+    { "explain", "say what the rules make of a request, and why", "--rules FILE [options] NAME=VALUE...", explain_notes,
+      weir__cmd_explain_options, weir__cmd_explain },
+    { "simulate", "say what rules would have done to the requests of an access log", "--rules FILE [options] ACCESS.LOG...", simulate_notes,
+      weir__cmd_simulate_options, weir__cmd_simulate },
     { "demo", "show every algorithm over the same burst of traffic", "[options]", NULL, weir__cmd_demo_options, weir__cmd_demo },
 };
 
@@ -35,7 +62,7 @@ static int help(void)
 {
     printf("usage: weir COMMAND [options]\n\nRate limits by key, shared by every process of a host.\n\ncommands:\n");
     for (size_t i = 0; i < COMMANDS; i++)
-        printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+        printf("  %-13s %s\n", commands[i].name, commands[i].summary);
     printf("\nweir COMMAND --help says more of one; weir --version says which this is.\n");
     return WEIR__EXIT_OK;
 }
@@ -59,6 +86,58 @@ static int unknown(const char *word)
     return WEIR__EXIT_WRONG;
 }
 
+/* How many words of argv name this command: 0 if they name another. */
+static int count_words(const struct weir__command *command, int argc, char **argv)
+{
+    const char *space = strchr(command->name, ' ');
+    size_t first = space ? (size_t)(space - command->name) : strlen(command->name);
+
+    if (argc < 1 || strncmp(argv[0], command->name, first) != 0 || argv[0][first])
+        return 0;
+    if (!space)
+        return 1;
+    return argc > 1 && strcmp(argv[1], space + 1) == 0 ? 2 : 0;
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+static bool in_group(const struct weir__command *command, const char *word)
+{
+    size_t len = strlen(word);
+
+    return strncmp(command->name, word, len) == 0 && command->name[len] == ' ';
+}
+
+/* Whether it is the first word of commands of two. */
+static bool is_group(const char *word)
+{
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (in_group(&commands[i], word))
+            return true;
+    }
+    return false;
+}
+
+static int run_group(const char *word, const char *second)
+{
+    char both[64];
+
+    if (second && !is_help(second)) {
+        snprintf(both, sizeof(both), "%s %s", word, second);
+        return unknown(both);
+    }
+    FILE *to = second ? stdout : stderr;
+    fprintf(to, "usage: weir %s COMMAND [options]\n\ncommands:\n", word);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (in_group(&commands[i], word))
+            fprintf(to, "  %-13s %s\n", commands[i].name, commands[i].summary);
+    }
+    return second ? WEIR__EXIT_OK : WEIR__EXIT_WRONG;
+}
+
 static int run(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
@@ -68,10 +147,13 @@ static int run(int argc, char **argv)
         return WEIR__EXIT_WRONG;
     }
     for (size_t i = 0; i < COMMANDS; i++) {
-        if (strcmp(word, commands[i].name) == 0)
-            return commands[i].run(&commands[i], argc - 2, argv + 2);
+        int words = count_words(&commands[i], argc - 1, argv + 1);
+        if (words)
+            return commands[i].run(&commands[i], argc - 1 - words, argv + 1 + words);
     }
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+    if (is_group(word))
+        return run_group(word, argc > 2 ? argv[2] : NULL);
+    if (is_help(word))
         return help();
     if (strcmp(word, "--version") == 0) {
         printf("weir %s\n", weir_version());

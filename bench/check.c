@@ -1,0 +1,237 @@
+/* check.c -- what a request costs under rules: does it grow with the rules that do not apply, or with the length of lists?
+ *
+ *     check.rules.N            N rules, of which 3 apply (N = 1: the one), nothing else
+ *     check.rules.N.ratio      ... against 3 rules
+ *     check.by_name            3 rules, the attributes' names looked up every time instead of numbered once by weir_attribute
+ *     check.lists.N            3 rules that apply, allow and deny lists of N networks and N accounts in all
+ *     check.over_takes         3 rules that apply, less 3 bare takes on the same keys: what matching and all-or-nothing cost
+ *     check.refused            the same request when its limit is spent
+ *     check.denied, .allowed   by a list of 100,000 networks
+ *
+ * The rules that do not apply ask for other paths, prefixes, organisations and networks, mixed.
+ */
+#include <stdarg.h>
+#include <string.h>
+
+#include "bench.h"
+
+#define RUNS 1000000
+
+static char *text;
+static size_t text_len, text_room;
+
+__attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (text_len + (size_t)n + 1 > text_room)
+        text = realloc(text, text_room = 2 * (text_len + (size_t)n + 1));
+    memcpy(text + text_len, line, (size_t)n + 1);
+    text_len += (size_t)n;
+}
+
+static void add_stranger(int i)
+{
+    add("  - name: other-%d\n    key: \"{ip}\"\n    limit: 10/s\n", i);
+    switch (i % 5) {
+    case 0:
+        add("    match: { uri: \"/shop/item%d\" }\n", i);
+        break;
+    case 1:
+        add("    match: { uri: \"/api/v1/part%d/**\", method: [GET, POST] }\n", i);
+        break;
+    case 2:
+        add("    match: { org: org%d, method: GET }\n", i);
+        break;
+    case 3:
+        add("    match: { ip: 10.%d.%d.0/24 }\n", i / 256 % 256, i % 256);
+        break;
+    default:
+        add("    match: { uri: \"/api/**\", account: user%d }\n", i);
+    }
+}
+
+static void add_rules(int n, const char *limit)
+{
+    text_len = 0;
+    add("version: 1\nrules:\n");
+    add("  - name: per-ip\n    key: \"{ip}\"\n    limit: %s\n", limit);
+    if (n >= 3) {
+        add("  - name: items\n    match: { uri: \"/api/v1/items/**\", method: GET }\n    key: \"{account}\"\n    limit: %s\n", limit);
+        add("  - name: acme\n    match: { org: acme }\n    key: \"{org}\"\n    limit: %s\n", limit);
+    }
+    for (int i = 3; i < n; i++)
+        add_stranger(i);
+}
+
+static void add_lists(int n)
+{
+    static const char *const lists[] = { "allow", "deny" };
+    if (n == 0)
+        return;
+    add("lists:\n");
+    for (int l = 0; l < 2; l++) {
+        add("  %s:\n    account:\n", lists[l]);
+        for (int i = 0; i < n / 4; i++)
+            add("      - somebody-%s-%d\n", lists[l], i);
+        add("    ip:\n");
+        for (int i = 0; i < n / 8; i++)
+            add("      - %d.%d.%d.0/24\n", 60 + l, i / 256 % 256, i % 256);
+        for (int i = 0; i < n / 8; i++)
+            add("      - \"2001:%x:%x::/48\"\n", 0x100 * (l + 1) + i / 65536, i % 65536);
+    }
+}
+
+static struct weir *make_engine(void)
+{
+    struct weir_rules *rules;
+    struct weir *weir;
+    struct weir_error error;
+    if (weir_rules_parse(&rules, text, text_len, NULL, &error) || weir_create(&weir, NULL, &error) || weir_use(weir, rules, 0, &error)) {
+        fprintf(stderr, "bench-check: %s\n", error.text);
+        exit(2);
+    }
+    return weir;
+}
+
+static struct weir_attr request[] = {
+    { .name = "ip", .value = "192.0.2.77", .name_len = 2, .value_len = 10 },
+    { .name = "uri", .value = "/api/v1/items/4711", .name_len = 3, .value_len = 18 },
+    { .name = "method", .value = "GET", .name_len = 6, .value_len = 3 },
+    { .name = "account", .value = "ann", .name_len = 7, .value_len = 3 },
+    { .name = "org", .value = "acme", .name_len = 3, .value_len = 4 },
+};
+
+/* As a door would that sees the same names over and over. */
+static void number_attributes(struct weir *weir, bool by_number)
+{
+    for (size_t i = 0; i < sizeof request / sizeof *request; i++)
+        request[i].id = by_number ? weir_attribute(weir, request[i].name) : 0;
+}
+
+static void checks(void *context, int64_t n)
+{
+    static weir_time now = WEIR_SECOND;
+    struct weir_ruling ruling;
+    for (int64_t i = 0; i < n; i++) {
+        struct weir_ask ask = { .cost = 1, .now = now += 1000 };
+        keep(weir_check(context, request, sizeof request / sizeof *request, &ask, &ruling));
+    }
+}
+
+static bool by_name;
+
+static double measure_check(int applied, bool allowed)
+{
+    struct weir *weir = make_engine();
+    struct weir_ruling ruling;
+    number_attributes(weir, !by_name);
+    checks(weir, 100);
+    weir_check(weir, request, sizeof request / sizeof *request, &(struct weir_ask){ .cost = 1, .now = WEIR_SECOND * 2 }, &ruling);
+    if (ruling.applied != applied || ruling.decision.allowed != allowed) {
+        fprintf(stderr, "bench-check: %d rules apply, and %d should\n", ruling.applied, applied);
+        exit(2);
+    }
+    double ns = measure(checks, weir, RUNS);
+    weir_destroy(weir);
+    return ns;
+}
+
+/* The same keys under the same limits, without rules. */
+struct bare {
+    struct weir_limiter *limiters[3];
+    struct weir_key keys[3];
+};
+
+static void bare_takes(void *context, int64_t n)
+{
+    static weir_time now = WEIR_SECOND;
+    struct bare *b = context;
+    struct weir_decision d;
+    for (int64_t i = 0; i < n; i++) {
+        now += 1000;
+        for (int k = 0; k < 3; k++) {
+            struct weir_ask ask = { .key = b->keys[k], .cost = 1, .now = now };
+            keep(weir_take(b->limiters[k], &ask, &d));
+        }
+    }
+}
+
+#define FREE "1000000000/s"
+
+static double measure_takes(void)
+{
+    static const char *const names[] = { "ip", "account", "org" };
+    struct bare b = { .keys = { { "\xc0\0\2M", 4 }, { "ann", 3 }, { "acme", 4 } } };
+    struct weir_table *table;
+    struct weir_limit limit;
+    weir_limit_parse(&limit, FREE, NULL);
+    if (weir_table_create(&table, &(struct weir_table_options){ .keys = 65536 }, NULL))
+        exit(2);
+    for (int i = 0; i < 3; i++)
+        if (weir_limiter_create(&b.limiters[i], table, names[i], &limit, 0, NULL))
+            exit(2);
+    double ns = measure(bare_takes, &b, RUNS);
+    weir_table_destroy(table);
+    return ns;
+}
+
+static void ask_rules(void)
+{
+    static const int sizes[] = { 1, 3, 100, 10000 };
+    double three = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        char name[64];
+        add_rules(sizes[i], FREE);
+        double ns = measure_check(sizes[i] < 3 ? 1 : 3, true);
+        three = sizes[i] == 3 ? ns : three;
+        snprintf(name, sizeof name, "check.rules.%d", sizes[i]);
+        figure(name, ns, "ns");
+        snprintf(name, sizeof name, "check.rules.%d.ratio", sizes[i]);
+        if (sizes[i] > 3)
+            figure(name, ns / three, "x");
+    }
+    by_name = true;
+    add_rules(3, FREE);
+    figure("check.by_name", measure_check(3, true), "ns");
+    by_name = false;
+    double takes = measure_takes();
+    figure("check.three_takes", takes, "ns");
+    figure("check.over_takes", three - takes, "ns");
+}
+
+static void ask_lists(void)
+{
+    double without = 0;
+    for (int n = 0; n <= 100000; n += 100000) {
+        char name[64];
+        add_rules(3, FREE);
+        add_lists(n);
+        double ns = measure_check(3, true);
+        without = n == 0 ? ns : without;
+        snprintf(name, sizeof name, "check.lists.%d", n);
+        figure(name, ns, "ns");
+        if (n > 0)
+            figure("check.lists.ratio", ns / without, "x");
+    }
+    request[0].value = "61.3.2.9";
+    request[0].value_len = 8;
+    figure("check.denied", measure_check(0, false), "ns");
+    request[0].value = "60.3.2.9";
+    figure("check.allowed", measure_check(0, true), "ns");
+    request[0].value = "192.0.2.77";
+    request[0].value_len = 10;
+}
+
+int main(void)
+{
+    ask_rules();
+    add_rules(3, "1/1d");
+    figure("check.refused", measure_check(3, false), "ns");
+    ask_lists();
+    free(text);
+    return 0;
+}

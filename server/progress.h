@@ -1,0 +1,31 @@
+/* progress.h -- a line on a terminal that says how far a long reading has come. */
+#ifndef WEIR_SERVER_PROGRESS_H
+#define WEIR_SERVER_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "weir.h"
+
+struct weir__progress {
+    FILE *out;
+    bool on;        /* `out` is a terminal */
+    bool drawn;     /* there is a line to wipe */
+    weir_time from; /* when it began */
+    weir_time last; /* when it was drawn */
+};
+
+/* Zeroed is valid: nothing is ever drawn. */
+void weir__progress_begin(struct weir__progress *progress, FILE *out, weir_time now);
+
+/* Draws, if it is time to: not in the first half second, and ten times a second at most.  `done` of `all` bytes (all < 0: not known), after
+ * `lines` lines; `what` is what is being read. */
+void weir__progress_tell(struct weir__progress *progress, weir_time now, const char *what, int64_t lines, int64_t done, int64_t all);
+
+/* Wipes the line. */
+void weir__progress_end(struct weir__progress *progress);
+
+/* For the tests: the line without the terminal's part. */
+int weir__progress_print(char *out, size_t size, weir_time spent, const char *what, int64_t lines, int64_t done, int64_t all);
+
+#endif

@@ -1,0 +1,443 @@
+/* report.c -- what all reports share: numbers and times in words, notes, texts made safe, which rules a plot shows. */
+#include "report.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "text.h"
+
+/* --------------------------------------------------------------- safe texts ---- */
+
+/* The character at *at, which moves on; -1: the byte there is no UTF-8. */
+static int32_t decode(const unsigned char **at, const unsigned char *end)
+{
+    const unsigned char *c = *at;
+    int32_t len = c[0] < 0x80 ? 1 : c[0] >= 0xC2 && c[0] < 0xE0 ? 2 : c[0] >= 0xE0 && c[0] < 0xF0 ? 3 : c[0] >= 0xF0 && c[0] < 0xF5 ? 4 : 0;
+    int32_t code = len == 1 ? c[0] : c[0] & (0x7F >> len);
+
+    *at += 1;
+    if (len == 0 || end - c < len)
+        return -1;
+    for (int32_t i = 1; i < len; i++) {
+        if ((c[i] & 0xC0) != 0x80)
+            return -1;
+        code = code << 6 | (c[i] & 0x3F);
+    }
+    if ((len == 3 && code < 0x800) || (len == 4 && (code < 0x10000 || code > 0x10FFFF)) || (code >= 0xD800 && code < 0xE000))
+        return -1;
+    *at = c + len;
+    return code;
+}
+
+/* Control characters, marks that turn the direction of writing or cannot be seen, and what XML does not allow. */
+static bool is_harmful(int32_t code)
+{
+    return code < ' ' || (code >= 0x7F && code < 0xA0) || (code >= 0x200B && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
+           (code >= 0x2060 && code <= 0x206F) || code == 0xFEFF || (code & 0xFFFE) == 0xFFFE;
+}
+
+static const char *replace(enum weir__safe kind, int32_t code, char escape[8])
+{
+    switch (kind) {
+    case WEIR__SAFE_TERMINAL:
+        return code < 0 || is_harmful(code) ? "?" : NULL;
+    case WEIR__SAFE_MARKUP:
+        if (code < 0 || is_harmful(code))
+            return "\xEF\xBF\xBD";
+        return code == '&' ? "&amp;" : code == '<' ? "&lt;" : code == '>' ? "&gt;" : code == '"' ? "&quot;" : code == '\'' ? "&#39;" : NULL;
+    case WEIR__SAFE_JSON:
+        if (code < 0)
+            return "\\ufffd";
+        if (code >= ' ' && code != '"' && code != '\\' && code != 0x7F)
+            return NULL;
+        snprintf(escape, 8, "\\u%04x", (unsigned)code & 0xFFFF);
+        return escape;
+    }
+    return "?";
+}
+
+void weir__safe_put(FILE *out, enum weir__safe kind, const char *text, size_t len)
+{
+    const unsigned char *c = (const unsigned char *)text, *end = c + len;
+    char escape[8];
+
+    while (c < end) {
+        const unsigned char *from = c;
+        const char *instead = replace(kind, decode(&c, end), escape);
+        if (instead)
+            fputs(instead, out);
+        else
+            fwrite(from, 1, (size_t)(c - from), out);
+    }
+}
+
+void weir__safe_text(FILE *out, enum weir__safe kind, const char *text)
+{
+    weir__safe_put(out, kind, text, strlen(text));
+}
+
+/* ----------------------------------------------------------------- in words ---- */
+
+const char *weir__words_count(char out[WEIR__WORDS], int64_t n)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%lld", (long long)n), at = 0;
+
+    for (int i = 0; i < len; i++) {
+        if (i > 0 && digits[i - 1] != '-' && (len - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
+    return out;
+}
+
+const char *weir__words_share(char out[WEIR__WORDS], int64_t part, int64_t whole)
+{
+    double percent = whole ? 100.0 * (double)part / (double)whole : 0;
+
+    if (part == 0)
+        snprintf(out, WEIR__WORDS, "0 %%");
+    else if (percent < 0.01)
+        snprintf(out, WEIR__WORDS, "<0.01 %%");
+    else if (part < whole && percent > 99.99)
+        snprintf(out, WEIR__WORDS, ">99.99 %%");
+    else
+        snprintf(out, WEIR__WORDS, percent < 10 ? "%.2f %%" : "%.1f %%", percent);
+    return out;
+}
+
+const char *weir__words_distinct(char out[WEIR__WORDS], const struct weir__distinct *distinct)
+{
+    size_t about = !weir__distinct_is_exact(distinct);
+
+    out[0] = '~';
+    weir__words_count(out + about, weir__distinct_count(distinct));
+    return out;
+}
+
+static struct tm split_time(weir_time at)
+{
+    time_t seconds = (time_t)(at / WEIR_SECOND);
+    struct tm tm;
+
+    gmtime_r(&seconds, &tm);
+    return tm;
+}
+
+const char *weir__words_time(char out[WEIR__WORDS], weir_time at, bool fraction)
+{
+    struct tm tm = split_time(at);
+    size_t len = strftime(out, WEIR__WORDS, "%Y-%m-%d %H:%M:%S", &tm);
+
+    if (fraction)
+        snprintf(out + len, WEIR__WORDS - len, ".%03d", (int)(at % WEIR_SECOND / WEIR_MILLISECOND));
+    return out;
+}
+
+const char *weir__words_clock(char out[WEIR__WORDS], weir_time at, weir_time step)
+{
+    struct tm tm = split_time(at);
+
+    if (step >= 86400 * WEIR_SECOND)
+        strftime(out, WEIR__WORDS, "%Y-%m-%d", &tm);
+    else if (step >= 60 * WEIR_SECOND)
+        strftime(out, WEIR__WORDS, at % (86400 * WEIR_SECOND) == 0 ? "%m-%d %H:%M" : "%H:%M", &tm);
+    else
+        strftime(out, WEIR__WORDS, "%H:%M:%S", &tm);
+    return out;
+}
+
+const char *weir__words_width(char out[WEIR__WORDS], weir_time width)
+{
+    static const struct {
+        int64_t seconds;
+        const char *name;
+    } units[] = { { 604800, "week" }, { 86400, "day" }, { 3600, "h" }, { 60, "min" }, { 1, "s" } };
+    size_t i = 0;
+
+    while (i < 4 && width % (units[i].seconds * WEIR_SECOND) != 0)
+        i++;
+    int64_t n = width / (units[i].seconds * WEIR_SECOND);
+    if (n == 1)
+        snprintf(out, WEIR__WORDS, "%s", i < 2 ? units[i].name : i == 2 ? "hour" : i == 3 ? "minute" : "second");
+    else
+        snprintf(out, WEIR__WORDS, "%lld %s%s", (long long)n, units[i].name, i < 2 ? "s" : "");
+    return out;
+}
+
+const char *weir__words_proposal(char out[WEIR__WORDS], const struct weir__proposal *p)
+{
+    int64_t count = p->limit.count;
+
+    if (p->steps == 0)
+        snprintf(out, WEIR__WORDS, "unknown");
+    else if (count == 0)
+        snprintf(out, WEIR__WORDS, "more than %lld", (long long)p->below);
+    else if (count - p->below > 1)
+        snprintf(out, WEIR__WORDS, "%lld to %lld", (long long)p->below + 1, (long long)count);
+    else
+        snprintf(out, WEIR__WORDS, "%lld", (long long)count);
+    return out;
+}
+
+const char *weir__report_proposal_rule(const struct weir__report *report, const struct weir__proposal *proposal)
+{
+    return report->sim->sides[0].rules[proposal->rule].name;
+}
+
+/* ------------------------------------------------------------------- series ---- */
+
+struct rank {
+    const char *name;
+    const struct weir__sim_trace *trace;
+    int64_t total;
+};
+
+static int by_total(const void *a, const void *b)
+{
+    const struct rank *x = a, *y = b;
+
+    if (x->total != y->total)
+        return x->total < y->total ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+/* Everything that refused and was followed, most first. */
+static size_t rank_traces(const struct weir__side *side, struct rank ranks[WEIR__SIM_TRACES + 1])
+{
+    size_t n = 0;
+
+    if (side->denied)
+        ranks[n++] = (struct rank){ weir__side_rule_name(side, WEIR__SIM_LIST), side->denied, side->reasons[WEIR_DENIED] };
+    for (size_t i = 0; i < side->n_rules && n <= WEIR__SIM_TRACES; i++) {
+        const struct weir__sim_rule *rule = &side->rules[i];
+        if (rule->trace && rule->refused > 0)
+            ranks[n++] = (struct rank){ rule->name, rule->trace, rule->refused };
+    }
+    qsort(ranks, n, sizeof *ranks, by_total);
+    return n;
+}
+
+#define OTHERS "other rules"
+
+/* What was refused by those that have no series of their own: the rest of each bucket. */
+static void fill_others(const struct weir__side *side, struct weir__series *out, size_t n)
+{
+    struct weir__series *others = &out[n];
+
+    others->name = OTHERS;
+    others->total = side->refused;
+    memcpy(others->at, side->refused_at, sizeof others->at);
+    for (size_t i = 0; i < n; i++) {
+        others->total -= out[i].total;
+        for (size_t b = 0; b < WEIR__SIM_BUCKETS; b++)
+            others->at[b] -= out[i].at[b];
+    }
+}
+
+static size_t fill_series(const struct weir__side *side, struct weir__series out[WEIR__SERIES])
+{
+    struct rank ranks[WEIR__SIM_TRACES + 1];
+    size_t all = rank_traces(side, ranks), n = all < WEIR__SERIES ? all : WEIR__SERIES - 1;
+    int64_t left = side->refused;
+
+    for (size_t i = 0; i < n; i++) {
+        out[i].name = ranks[i].name;
+        out[i].total = ranks[i].total;
+        memcpy(out[i].at, ranks[i].trace->at, sizeof out[i].at);
+        left -= ranks[i].total;
+    }
+    if (left <= 0)
+        return n;
+    fill_others(side, out, n);
+    return n + 1;
+}
+
+static const struct weir__series *find_series(const struct weir__series *series, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(series[i].name, name) == 0)
+            return &series[i];
+    }
+    return NULL;
+}
+
+/* Who has a colour on the first side keeps it; the others take what is free. */
+static void choose_colours(struct weir__series *series, size_t n, const struct weir__series *first, size_t n_first)
+{
+    bool taken[WEIR__SERIES + 1] = { false };
+
+    for (size_t i = 0; i < n; i++) {
+        const struct weir__series *same = find_series(first, n_first, series[i].name);
+        series[i].colour = strcmp(series[i].name, OTHERS) == 0 ? WEIR__SERIES - 1 : same ? same->colour : -1;
+        if (series[i].colour >= 0)
+            taken[series[i].colour] = true;
+    }
+    for (size_t i = 0; i < n; i++) {
+        int free_one = 0;
+        while (series[i].colour < 0 && taken[free_one] && free_one < WEIR__SERIES)
+            free_one++;
+        if (series[i].colour < 0) {
+            series[i].colour = free_one;
+            taken[free_one] = true;
+        }
+    }
+}
+
+size_t weir__report_series(const struct weir__simulation *sim, size_t side, struct weir__series out[WEIR__SERIES])
+{
+    struct weir__series first[WEIR__SERIES];
+    size_t n_first = fill_series(&sim->sides[0], first), n = fill_series(&sim->sides[side], out);
+
+    choose_colours(first, n_first, NULL, 0);
+    choose_colours(out, n, first, n_first);
+    return n;
+}
+
+static int by_deeds(const void *a, const void *b)
+{
+    const struct weir__sim_rule *x = *(const struct weir__sim_rule *const *)a, *y = *(const struct weir__sim_rule *const *)b;
+    int64_t first = x->refused + x->would, second = y->refused + y->would;
+
+    if (first != second)
+        return first < second ? 1 : -1;
+    if (x->applied != y->applied)
+        return x->applied < y->applied ? 1 : -1;
+    return x < y ? -1 : x > y; /* as in the file */
+}
+
+const struct weir__sim_rule **weir__report_rules(const struct weir__side *side)
+{
+    const struct weir__sim_rule **rules = malloc((side->n_rules + 1) * sizeof *rules);
+
+    for (size_t i = 0; rules && i < side->n_rules; i++)
+        rules[i] = &side->rules[i];
+    if (rules)
+        qsort(rules, side->n_rules, sizeof *rules, by_deeds);
+    return rules;
+}
+
+/* -------------------------------------------------------------------- notes ---- */
+
+struct notes {
+    void (*each)(void *context, const char *note);
+    void *context;
+};
+
+__attribute__((format(printf, 2, 3))) static void note(const struct notes *n, const char *format, ...)
+{
+    char text[640];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    n->each(n->context, text);
+}
+
+static void note_log(const struct notes *n, const struct weir__simulation *sim)
+{
+    char a[WEIR__WORDS], b[WEIR__WORDS];
+
+    if (sim->partial)
+        note(n, "This is partial: it was stopped before the log's end.");
+    if (sim->requests == 0)
+        note(n, "There is no request in the log.");
+    if (sim->bad)
+        note(n, "%s of %s lines were not understood and left out; the first is line %lld of %s: %s.", weir__words_count(a, sim->bad),
+             weir__words_count(b, sim->lines), (long long)sim->first_bad, sim->first_bad_file, sim->first_bad_why);
+    if (sim->late) {
+        weir__text_time(b, sizeof b, sim->late_most);
+        note(n, "%s requests stand more than a second behind a later one in the log (the most by %s) and were decided at the later time.%s",
+             weir__words_count(a, sim->late), b,
+             sim->late > sim->requests / 20 ? "  So many are a sign that files were given in the wrong order, or are not sorted by time."
+                                            : "");
+    }
+    if (sim->nobody)
+        note(n, "%s requests have no attribute '%s': they are not among the clients.", weir__words_count(a, sim->nobody),
+             sim->options.client);
+}
+
+static void note_side(const struct notes *n, const struct weir__simulation *sim, const struct weir__side *side)
+{
+    char a[WEIR__WORDS], b[WEIR__WORDS];
+    int64_t keys = sim->options.keys ? sim->options.keys : WEIR__SIM_KEYS;
+
+    if (side->evicted_early)
+        note(n,
+             "%s: the table of %s keys was too small: %s keys were forgotten before their time, so some requests passed that would not "
+             "have.  "
+             "Not exact; --keys %lld would be nearer.",
+             side->path, weir__words_count(a, keys), weir__words_count(b, side->evicted_early), (long long)keys * 4);
+    if (side->bans_lost)
+        note(n, "%s: %s bans made room for others before their end.  Not exact.", side->path, weir__words_count(a, side->bans_lost));
+    if (side->untraced)
+        note(n, "%s: more than %d rules refused; of the rest, %s refusals, the keys were not followed.", side->path, WEIR__SIM_TRACES,
+             weir__words_count(a, side->untraced));
+}
+
+/* The largest error of any count of a key or a URI. */
+static int64_t find_error(const struct weir__side *side)
+{
+    int64_t most = weir__hitters_error(side->uris);
+
+    for (size_t i = 0; i < side->n_rules; i++) {
+        int64_t error = side->rules[i].trace ? weir__hitters_error(side->rules[i].trace->top) : 0;
+        most = error > most ? error : most;
+    }
+    return most;
+}
+
+static bool is_about(const struct weir__simulation *sim)
+{
+    bool about = !weir__distinct_is_exact(sim->clients);
+
+    for (size_t s = 0; s < sim->n_sides; s++) {
+        const struct weir__side *side = &sim->sides[s];
+        about |= !weir__distinct_is_exact(side->clients) || !weir__distinct_is_exact(side->clients_would);
+        for (size_t i = 0; i < side->n_rules; i++)
+            about |= side->rules[i].trace && !weir__distinct_is_exact(side->rules[i].trace->keys);
+    }
+    return about;
+}
+
+static void note_proposals(const struct notes *n, const struct weir__report *report)
+{
+    const struct weir__propose *propose = report->sim->propose;
+    bool rough = false, sampled = false;
+    struct weir__proposal p;
+
+    for (size_t i = 0; propose && i < weir__propose_limits(propose); i++) {
+        weir__propose_get(propose, i, &p);
+        rough |= p.limit.count - p.below > 1;
+        sampled |= p.sampled;
+    }
+    if (rough && report->sim->passes == 1)
+        note(n, "Proposals are as near as one reading of the log can tell; from regular files they would be exact.");
+    if (sampled)
+        note(n, "Proposals: there are more keys than memory for them; the share is that of a sample, chosen by chance.");
+    if (propose && !weir__propose_is_whole(propose))
+        note(n, "Proposals: memory was short or there are more than %d limits; some limits are missing or not exact.",
+             WEIR__PROPOSE_LIMITS);
+}
+
+void weir__report_notes(const struct weir__report *report, void (*each)(void *context, const char *note), void *context)
+{
+    const struct weir__simulation *sim = report->sim;
+    struct notes n = { each, context };
+    char a[WEIR__WORDS];
+
+    note_log(&n, sim);
+    for (size_t i = 0; i < sim->n_sides; i++) {
+        note_side(&n, sim, &sim->sides[i]);
+        if (find_error(&sim->sides[i]))
+            note(&n, "%s: in lists of who was refused most, a count may be up to %s too high.", sim->sides[i].path,
+                 weir__words_count(a, find_error(&sim->sides[i])));
+    }
+    if (is_about(sim))
+        note(&n, "Numbers with ~ are estimates, with a standard error of " WEIR__DISTINCT_ERROR " %%.");
+    note_proposals(&n, report);
+}

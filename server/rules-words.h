@@ -1,0 +1,27 @@
+/* rules-words.h -- rules in words that a person reads: "requests with uri /login and method POST". */
+#ifndef WEIR_SERVER_RULES_WORDS_H
+#define WEIR_SERVER_RULES_WORDS_H
+
+#include <stdio.h>
+
+#include "rules/draft.h"
+
+/* A value as it is if it is one plain word, else in quotes; cut if it is long. */
+void weir__words_value(FILE *to, const char *text, size_t len);
+
+/* "/api/...", "on the list vips", "any" */
+void weir__words_pattern(FILE *to, const struct weir__pattern *pattern);
+
+/* "method POST or PUT"; at most `most` of its patterns, 0: all */
+void weir__words_condition(FILE *to, const struct weir__condition *condition, size_t most);
+
+/* "every request", or "requests with ..., but not with ..." */
+void weir__words_who(FILE *to, const struct weir__rule_draft *rule);
+
+/* "300/1m and 100/5s" */
+void weir__words_limits(FILE *to, const struct weir__rule_draft *rule);
+
+/* "for 10m after 50/1m refusals, each 2 times as long, at most 1d, forgotten after 1d"; "none" */
+void weir__words_ban(FILE *to, const struct weir__ban_draft *ban);
+
+#endif

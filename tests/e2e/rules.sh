@@ -1,0 +1,186 @@
+#!/bin/sh
+# rules.sh WEIR SOURCE_ROOT -- weir rules check, diff and schema, over the files in tests/rules:
+#     good/    are right
+#     shape/   are wrong in a way that the schema sees too; beside each, what check says of it
+#     sense/   are wrong in a way that only the reader sees
+set -eu
+
+case $1 in
+/*) weir=$1 ;;
+*) weir=$PWD/$1 ;;
+esac
+rules=$(cd "$2" && pwd)/tests/rules
+[ -x "$weir" ] || { echo "rules.sh: there is no $weir" >&2 && exit 2; }
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+passed=0
+failed=0
+
+pass() {
+    passed=$((passed + 1))
+}
+
+fail() {
+    failed=$((failed + 1))
+    echo "rules.sh: $*" >&2
+}
+
+# run WORD... -- sets $code, and fills $dir/out and $dir/err
+run() {
+    code=0
+    "$weir" "$@" >"$dir/out" 2>"$dir/err" || code=$?
+    ran="weir $*"
+}
+
+# answers CODE OUTPUT WORD... -- the whole of stdout, and nothing on stderr
+answers() {
+    want_code=$1
+    printf '%s\n' "$2" >"$dir/want"
+    shift 2
+    run "$@"
+    if [ "$code" = "$want_code" ] && diff "$dir/want" "$dir/out" >"$dir/diff" && [ ! -s "$dir/err" ]; then
+        pass
+    else
+        fail "$ran: expected $want_code got $code"
+        cat "$dir/diff" "$dir/err" >&2
+    fi
+}
+
+# says CODE PART WORD... -- PART is in what it prints, on stdout or stderr
+says() {
+    want_code=$1 want=$2
+    shift 2
+    run "$@"
+    if [ "$code" = "$want_code" ] && cat "$dir/out" "$dir/err" | grep -qF -- "$want"; then
+        pass
+    else
+        fail "$ran: expected $want_code '$want' got $code"
+        cat "$dir/out" "$dir/err" >&2
+    fi
+}
+
+# ------------------------------------------------------------------ check
+
+cd "$rules/good"
+for file in *.yaml; do
+    says 0 "$file: " rules check "$file"
+done
+answers 0 "everything.yaml: 5 rules, 8 limits, 9 list entries
+smallest.yaml: 0 rules, 0 limits, 0 list entries" rules check everything.yaml smallest.yaml
+
+for kind in shape sense; do
+    cd "$rules/$kind"
+    for file in *.yaml; do
+        answers 1 "$(cat "${file%.yaml}.out")" rules check "$file"
+    done
+done
+
+cd "$rules"
+says 1 'good/readme.yaml: 3 rules' rules check shape/version.yaml good/readme.yaml
+says 2 'No such file' rules check good/readme.yaml not-there.yaml
+says 2 'good/readme.yaml: 3 rules' rules check not-there.yaml good/readme.yaml
+says 2 'Is a directory' rules check good
+says 2 'which files?' rules check
+says 2 "there is no option --jsno; did you mean --json?" rules check --jsno x
+answers 0 '[{"file":"good/smallest.yaml","problems":[],"ok":true,"rules":0,"limits":0,"entries":0}]' rules check --json good/smallest.yaml
+answers 1 '[{"file":"shape/version.yaml","problems":[{"line":1,"column":10,"text":"version '"'2'"' is not known; this Weir reads version: 1","source":"version: 2","caret":9}],"ok":false},
+ {"file":"good/smallest.yaml","problems":[],"ok":true,"rules":0,"limits":0,"entries":0}]' rules check --json shape/version.yaml good/smallest.yaml
+"$weir" rules check --json good/*.yaml shape/*.yaml sense/*.yaml >"$dir/json" || true
+if python3 -c 'import json, sys; sys.exit(len(json.load(open(sys.argv[1]))) < 40)' "$dir/json"; then pass; else fail "--json of all files is not JSON"; fi
+
+# stdin, and a pipe that is named
+code=0
+printf 'version: 1\nmode: of\n' | "$weir" rules check - >"$dir/out" 2>"$dir/err" || code=$?
+if [ $code = 1 ] && grep -q "^stdin:2:7: unknown mode 'of'; did you mean 'off'?" "$dir/out"; then pass; else fail "rules check -: $(cat "$dir/out")"; fi
+
+# ------------------------------------------------------------------- diff
+
+cd "$dir"
+cat >old.yaml <<'END'
+version: 1
+rules:
+  - { name: login, match: { uri: /login, method: [POST, PUT] }, key: "{ip}", limit: [300/60, 100/5], mode: shadow }
+  - { name: api, key: "{ip}:{account}", limit: 5/1m }
+  - { name: all, limit: 5/1m }
+  - { name: old, limit: 5/1m, not: { ip: 10.0.0.0/8 } }
+  - { name: bots, limit: 5/1m, match: { org: "*", agent: "bot*" }, ban: { refusals: 5/m, for: 10m } }
+lists: { deny: { account: [a, b, c, d] }, office: { ip: [10.0.0.0/8] } }
+END
+cat >new.yaml <<'END'
+version: 1
+mode: shadow
+rules:
+  - { name: all, limit: gcra 5/1m, cost: "{bytes}" }
+  - { name: login, match: { uri: /login, method: [POST, DELETE] }, key: "{ip/24}", limit: 400/60 }
+  - { name: api, key: "{ip}-{account}", limit: [5/1m, 10/h], keys: 5 }
+  - { name: new, match: { uri: "/api/**" }, limit: 5/1m, key: "{ip}" }
+  - { name: bots, limit: 5/1m, match: { agent: ["bot*", curl] }, not: { ip: 10.0.0.0/8 }, about: robots }
+lists: { deny: { account: [b, c, d, e, f, g, h, i], ip: 192.0.2.1 } }
+END
+answers 1 "the whole file
+    mode enforce -> shadow: lets through what it would refuse
+rule all (every request)
+    limit 5/1m -> gcra 5/1m: another algorithm: all keys begin fresh
+    cost 1 -> {bytes}
+    moved from place 3 to place 1
+rule login (requests with uri /login and method POST or DELETE)
+    mode shadow -> enforce: refuses from now on
+    match method also DELETE: the rule is for more requests
+    match method no longer PUT: the rule is for fewer requests
+    key {ip} -> {ip/24}: all keys begin fresh
+    limit 300/1m -> 400/1m: keys keep what they have used
+    limit 100/5s is gone
+rule api (every request)
+    key {ip}:{account} -> {ip}-{account}: keys keep what they have used
+    limit 10/1h is new: all keys begin fresh in it
+    keys 0 -> 5
+rule new (requests with uri /api/...)
+    added: 5/1m for each {ip}
+rule bots (requests with agent bot... or curl, but not with ip 10.0.0.0/8)
+    match org of any value is gone: the rule is for more requests
+    match agent also curl: the rule is for more requests
+    not ip 10.0.0.0/8 is new: the rule is for fewer requests
+    ban for 10m after sliding-window 5/1m refusals, forgotten after 100m -> none: bans in force stay
+    about is written anew: for people only
+rule old (every request but those with ip 10.0.0.0/8)
+    removed: 5/1m for all together
+list deny
+    account: 5 added (e, f, g, ...), 1 removed (a)
+    ip: 1 added (192.0.2.1)
+list office
+    ip: 1 removed (10.0.0.0/8)" rules diff old.yaml new.yaml
+answers 0 'no difference' rules diff old.yaml old.yaml
+answers 0 '{"changes":[],"same":true}' rules diff --json old.yaml old.yaml
+answers 0 'no difference' rules diff "$rules/good/everything.yaml" "$rules/good/everything.yaml"
+says 1 '"what":"key","text":"key {ip} -> {ip/24}","effect":"all keys begin fresh"' rules diff --json old.yaml new.yaml
+if "$weir" rules diff --json old.yaml new.yaml | python3 -c 'import json, sys; sys.exit(json.load(sys.stdin)["same"])'; then pass; else fail "diff --json is not JSON"; fi
+says 2 'version' rules diff old.yaml "$rules/shape/version.yaml"
+says 2 'not-there.yaml: No such file' rules diff old.yaml not-there.yaml
+says 2 'which two files?' rules diff old.yaml
+
+# the same however it is written: anchors, quotes, order of keys, the default spelt out
+cat >same.yaml <<'END'
+lists: { "office": { ip: [ 10.0.0.0/8 ] }, deny: { account: [d, c, b, a] } }
+rules:
+  - { mode: shadow, limit: [300/1m, 100/5s], key: '{ip}', match: { method: [PUT, POST], uri: "/login" }, name: login }
+  - { name: api, key: "{ip}:{account}", limit: &five 5/60, mode: enforce, cost: 1 }
+  - { name: all, limit: *five }
+  - { name: old, limit: *five, not: { ip: 10.0.0.0/8 } }
+  - { name: bots, limit: *five, match: { org: "*", agent: { prefix: bot } }, ban: { refusals: 5/m, for: 600, escalate: 1 } }
+version: 1
+mode: enforce
+END
+answers 0 'no difference' rules diff old.yaml same.yaml
+
+# ----------------------------------------------------------------- schema
+
+says 0 '"$schema": "https://json-schema.org/draft/2020-12/schema"' rules schema
+says 2 'takes no words' rules schema x
+says 2 'rules check' rules
+says 0 'rules check' rules --help
+says 2 "did you mean rules check?" rules chekc
+says 0 'usage: weir rules diff' rules diff --help
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""schema.py WEIR SOURCE_ROOT [MUTANTS [SEED]] -- the schema and the reader agree on what a rule file looks like.
+
+Every file of tests/rules/good is right for both, every file of tests/rules/shape is wrong for both.  Then good files are changed at random
+(a key renamed, dropped or added, a value of another type) and both are asked:
+
+    what the schema refuses, the reader refuses
+    what the schema accepts, the reader accepts, or refuses for a reason that no schema can know (SENSE)
+"""
+import copy
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+try:
+    import jsonschema
+    import yaml
+except ImportError as missing:
+    print("schema.py: %s; install python3-jsonschema and python3-yaml" % missing)
+    sys.exit(77)  # skipped, to meson
+
+# What only the reader can know: other parts of the file, the short syntax of limits and times, addresses, paths, time zones.
+SENSE = re.compile(
+    r"there is no list|has no entries of|two rules are named|is here twice|one attribute too many|^limit: |^refusals: |^key: |^for: |^longest: |"
+    r"^forget: |must be (more than 0|at least as long as for)|is not an IP address|is not a prefix|bits set behind its prefix|time zone|"
+    r"a path begins with /|no path is like this|cannot read the file|the most is"
+)
+OTHERS = [None, True, 7, -3, 2.5, "", "text", "a b", "{ip}", "*", [], ["text"], [7, 7], [[]], {}, {"text": 1}, {"list": "vips"}, {"exact": "x"}, {"file": "bad.txt"}]
+NAMES = ["version", "mode", "rules", "lists", "name", "limit", "match", "not", "key", "ban", "for", "refusals", "zone", "keys", "cost", "uri", "ip", "x.ip", "a b",
+         "", "nonsense", "guards", "across", "list", "exact", "glob", "prefix", "file", "about", "algorithm", "longest", "escalate", "forget"]
+
+
+class Loader(yaml.SafeLoader):
+    """YAML 1.2's core schema, as editors and Weir have it: `off` is text."""
+
+
+Loader.yaml_implicit_resolvers = {}
+for tag, pattern, first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?[0-9]+", list("-+0123456789")),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", list("-+.0123456789")),
+    ("merge", r"<<", ["<"]),
+):
+    Loader.add_implicit_resolver("tag:yaml.org,2002:" + tag, re.compile("^(?:%s)$" % pattern), first)
+
+
+class Report:
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def check(self, good, what):
+        self.passed += bool(good)
+        self.failed += not good
+        if not good and self.failed <= 20:
+            print("schema.py: " + what)
+
+
+def load(path):
+    with open(path, encoding="utf-8") as f:
+        return yaml.load(f, Loader)
+
+
+def places(value, path=()):
+    """The paths of all that is in it, itself first."""
+    yield path
+    below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in below:
+        yield from places(child, path + (key,))
+
+
+def at(value, path):
+    for key in path:
+        value = value[key]
+    return value
+
+
+def rename(mapping, old, new):
+    """In its place: the order of keys says nothing, but a person reads the file when this test fails."""
+    items = [(new if k == old else k, v) for k, v in mapping.items() if k == old or k != new]
+    mapping.clear()
+    mapping.update(items)
+
+
+def mutate(random_, document):
+    document = copy.deepcopy(document)
+    path = random_.choice([p for p in places(document) if p])
+    parent, key = at(document, path[:-1]), path[-1]
+    kind = random_.randrange(5)
+    if kind == 0 and isinstance(parent, dict):
+        rename(parent, key, random_.choice(NAMES + [str(key) + "x", str(key)[1:]]))
+    elif kind == 1:
+        del parent[key]
+    elif kind == 2 and isinstance(parent[key], dict):
+        parent[key][random_.choice(NAMES)] = copy.deepcopy(random_.choice(OTHERS))
+    elif kind == 3 and isinstance(parent[key], list):
+        parent[key].append(copy.deepcopy(random_.choice(OTHERS)))
+    else:
+        parent[key] = copy.deepcopy(random_.choice(OTHERS))
+    return document
+
+
+def ask_reader(weir, folder, documents):
+    """For each document what the reader finds wrong; JSON is YAML."""
+    names = []
+    for i, document in enumerate(documents):
+        names.append("%d.yaml" % i)
+        with open(os.path.join(folder, names[-1]), "w", encoding="utf-8") as f:
+            json.dump(document, f)
+    out = subprocess.run([weir, "rules", "check", "--json"] + names, cwd=folder, stdout=subprocess.PIPE)
+    answers = json.loads(out.stdout)
+    assert [a["file"] for a in answers] == names, out
+    return [(a["ok"], [p["text"] for p in a["problems"]]) for a in answers]
+
+
+def compare(report, validator, document, answer):
+    good, problems = answer
+    accepted = validator.is_valid(document)
+    excused = accepted and not good and all(SENSE.search(p) for p in problems)
+    what = "the schema %s, the reader says %s: %s" % ("accepts" if accepted else "refuses", problems or "nothing", json.dumps(document))
+    report.check(accepted == good or excused, what)
+    return accepted, good
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit("usage: schema.py WEIR SOURCE_ROOT [MUTANTS [SEED]]")
+    weir, rules = os.path.abspath(sys.argv[1]), os.path.join(sys.argv[2], "tests", "rules")
+    mutants = int(sys.argv[3]) if len(sys.argv) > 3 else 3000
+    random_ = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 1)
+    schema = json.loads(subprocess.run([weir, "rules", "schema"], stdout=subprocess.PIPE, check=True).stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator, report = jsonschema.Draft202012Validator(schema), Report()
+
+    documents = []
+    for kind in ("good", "shape"):
+        for name in sorted(n for n in os.listdir(os.path.join(rules, kind)) if n.endswith(".yaml")):
+            document = load(os.path.join(rules, kind, name))
+            report.check(validator.is_valid(document) == (kind == "good"), "%s/%s: the schema says otherwise" % (kind, name))
+            documents += [document] if kind == "good" else []
+
+    tally = {}
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(os.path.join(rules, "good", "bad.txt"), folder)
+        for _ in range(0, mutants, 250):
+            batch = [mutate(random_, random_.choice(documents)) for _ in range(250)]
+            for document, answer in zip(batch, ask_reader(weir, folder, batch)):
+                both = compare(report, validator, document, answer)
+                tally[both] = tally.get(both, 0) + 1
+    # a test in which one of them always says the same would pass for nothing
+    report.check(tally.get((True, True), 0) > mutants / 20 and tally.get((False, False), 0) > mutants / 5, "too few of a kind: %s" % tally)
+    print("%d passed, %d failed" % (report.passed, report.failed))
+    return report.failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -12,7 +12,7 @@ struct options {
 
 const struct weir__option weir__cmd_table_options[] = {
     { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, "as one JSON object" },
-    { "now", 0, WEIR__OPTION_TIME, offsetof(struct options, now), 0, "TIME", "count live keys and bans at this time, not by the table's clock" },
+    { "now", 0, WEIR__OPTION_TIME, offsetof(struct options, now), 0, "TIME", "count what is live at this time, not by the table's clock" },
     { 0 },
 };
 

@@ -12,7 +12,7 @@
 
 #define WEIR__PROPOSE_STEPS  24                  /* counts tried at once */
 #define WEIR__PROPOSE_LIMITS 64                  /* limits that are looked at; the rest gets no proposal */
-#define WEIR__PROPOSE_PASSES 4                   /* more would narrow nothing that matters */
+#define WEIR__PROPOSE_PASSES 6                   /* more would narrow nothing that matters */
 #define WEIR__PROPOSE_BYTES  ((size_t)256 << 20) /* for all limits together */
 #define WEIR__PROPOSE_PPM    1000000             /* a share is given in millionths */
 

@@ -12,13 +12,6 @@
 
 #include "engine/engine.h"
 
-/* A rule that applies. */
-struct applied {
-    uint32_t rule;
-    uint8_t n;      /* limits */
-    uint16_t first; /* its first item */
-};
-
 struct inquiry {
     struct weir *weir;
     const struct weir__force *force;
@@ -28,10 +21,9 @@ struct inquiry {
     bool look;                 /* nothing is taken, counted or written */
     weir_time now;             /* the ask's; before 0 counts as 0 */
     struct weir__facts facts;
-    size_t n_applied, n_enforced_rules, n_enforced; /* rules; of these, those that enforce; their items */
-    struct applied applied[WEIR_ALL_MAX];           /* first those that enforce, then those in shadow */
-    struct weir_item items[WEIR_ALL_MAX];           /* likewise */
-    uint8_t item_rule[WEIR_ALL_MAX];                /* index in applied */
+    size_t n_rules, n_enforced, n_items;  /* rules that apply; items of those that enforce; of all */
+    struct weir_item items[WEIR_ALL_MAX]; /* first those of rules that enforce, then those in shadow; a rule's lie side by side */
+    uint32_t item_rule[WEIR_ALL_MAX];     /* whose they are */
     unsigned char keys[WEIR_ALL_MAX][WEIR__KEY_MAX];
 };
 
@@ -39,12 +31,6 @@ enum weir_mode weir__force_mode(const struct weir *weir, const struct weir__forc
 {
     enum weir_mode by_hand = weir__table_mode(weir->table);
     return by_hand == WEIR_AS_WRITTEN ? force->mode : by_hand;
-}
-
-enum weir_mode weir__post_mode(const struct weir__post *post, enum weir_mode all)
-{
-    enum weir_mode by_hand = weir__mode_load(post->switched), own = by_hand == WEIR_AS_WRITTEN ? post->mode : by_hand;
-    return own > all ? own : all; /* enforce, shadow, off: whichever is milder */
 }
 
 static inline void count(const struct inquiry *q, int64_t *counter)
@@ -104,15 +90,14 @@ static int64_t number(const struct weir__value *v)
     return v->len ? n : 1;
 }
 
-int64_t weir__rule_cost(const struct weir__rule *rule, const struct weir__facts *facts, int64_t asked)
+int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__facts *facts, int64_t asked)
 {
     int64_t cost = rule->cost;
     if (asked < 0)
         return -1; /* a mistake stays one */
-    if (rule->cost_attribute >= 0 && __builtin_mul_overflow(cost, number(&facts->values[rule->cost_attribute]), &cost))
+    if (rule->cost_attribute >= 0 && facts->values[rule->cost_attribute].len != 0 &&
+        __builtin_mul_overflow(cost, number(&facts->values[rule->cost_attribute]), &cost))
         cost = INT64_MAX;
-    if (cost == 1)
-        return asked;
     return __builtin_mul_overflow(cost, asked, &cost) ? INT64_MAX : cost;
 }
 
@@ -168,58 +153,58 @@ struct used {
     size_t rules, items;
 };
 
-/* The rule's limits among the items.  False if there is no room for all of them. */
-static inline bool add_items(struct inquiry *q, struct used *u, const struct weir__rule *rule, const struct weir__post *post,
-                             struct weir_key key)
+/* The rule's limits among the items. */
+static inline void add_items(struct inquiry *q, struct used *u, uint32_t i, const struct weir__rule *rule, struct weir_key key)
 {
-    size_t n = rule->n_limits;
-    if (u->items + n > WEIR_ALL_MAX)
-        return false;
-    struct weir_item *item = q->items + u->items;
+    struct weir_limiter *const *limiters = q->force->limiters + rule->first_limit;
     int64_t cost = weir__rule_cost(rule, &q->facts, q->ask->cost);
-    for (size_t i = 0; i < n; i++) {
-        item[i].limiter = post->limiters[i];
-        item[i].ask.key = key;
-        item[i].ask.cost = cost;
-        item[i].ask.wait_max = q->ask->wait_max;
-        item[i].ask.now = q->now;
-        q->item_rule[u->items + i] = (uint8_t)u->rules;
+    for (size_t k = 0; k < rule->n_limits; k++, u->items++) {
+        struct weir_item *item = &q->items[u->items];
+        item->limiter = limiters[k];
+        item->ask.key = key;
+        item->ask.cost = cost;
+        item->ask.wait_max = q->ask->wait_max;
+        item->ask.now = q->now;
+        q->item_rule[u->items] = i;
     }
-    q->applied[u->rules].first = (uint16_t)u->items;
-    q->applied[u->rules].n = (uint8_t)n;
-    u->items += n;
-    return true;
+    u->rules++;
 }
 
 /* What became of a rule that matches. */
 enum outcome { LEFT_OUT, APPLIED, BANNED, NO_ROOM };
 
-static inline enum outcome apply_rule(struct inquiry *q, struct used *u, uint32_t i, enum weir_mode wanted, bool bans)
+static inline __attribute__((always_inline)) enum outcome apply_rule(struct inquiry *q, struct used *u, uint32_t i, enum weir_mode wanted,
+                                                                     bool bans)
 {
     const struct weir__rule *rule = &q->force->rules->rules[i];
     const struct weir__post *post = &q->force->posts[i];
     struct weir_key key;
-    if (weir__post_mode(post, q->ruling->mode) != wanted)
+    weir_time until;
+    if (weir__post_mode(post, q->ruling->mode) != wanted ||
+        !weir__rule_key(q->weir->table->secrets, rule, &q->facts, q->keys[u->rules % WEIR_ALL_MAX], &key))
         return LEFT_OUT;
-    if (u->rules == WEIR_ALL_MAX)
-        return NO_ROOM;
-    if (!weir__rule_key(q->weir->table->secrets, rule, &q->facts, q->keys[u->rules], &key))
-        return LEFT_OUT;
-    weir_time until = bans ? banned_until(q, i) : 0;
-    if (until != 0) {
+    if (__builtin_expect(bans, 0) && (until = banned_until(q, i)) != 0) {
         if (wanted == WEIR_ENFORCE)
             refuse_banned(q, i, until);
         else if (q->ruling->shadow == NULL)
             q->ruling->shadow = post->name;
         return BANNED;
     }
-    if (!add_items(q, u, rule, post, key))
+    if (u->items + rule->n_limits > WEIR_ALL_MAX)
         return NO_ROOM;
-    q->applied[u->rules++].rule = i;
+    add_items(q, u, i, rule, key);
     return APPLIED;
 }
 
-/* First the rules that enforce, then, in the room that they leave, those in shadow.  False: the request is refused, because a key is banned. */
+/* In the room that the rules that enforce have left. */
+static void apply_shadows(struct inquiry *q, struct used *u, const uint32_t *found, size_t n, bool bans)
+{
+    for (size_t i = 0; i < n; i++)
+        if (apply_rule(q, u, found[i], WEIR_SHADOW, bans) == NO_ROOM)
+            return;
+}
+
+/* False: the request is refused, because a key is banned. */
 static bool apply_rules(struct inquiry *q)
 {
     uint32_t found[WEIR__FOUND_MAX];
@@ -234,11 +219,11 @@ static bool apply_rules(struct inquiry *q)
             return false;
     }
     q->ruling->cut = o == NO_ROOM || n == WEIR__FOUND_MAX;
-    q->n_enforced_rules = used.rules;
     q->n_enforced = used.items;
-    for (size_t i = 0; others > 0 && i < n && o != NO_ROOM; i++)
-        o = apply_rule(q, &used, found[i], WEIR_SHADOW, bans);
-    q->n_applied = used.rules;
+    if (others > 0)
+        apply_shadows(q, &used, found, n, bans);
+    q->n_items = used.items;
+    q->n_rules = used.rules;
     return true;
 }
 
@@ -250,18 +235,22 @@ uint8_t weir__level_of(const struct weir_decision *d)
     return !d->allowed ? 3 : d->remaining < eighth ? 2 : d->remaining < half ? 1 : 0;
 }
 
-/* The limit that has decided, as it was written. */
-static void name_limit(struct inquiry *q, const struct applied *a, size_t index)
+/* The rule and its limit that have decided, as they were written. */
+static void name_limit(struct inquiry *q, size_t item)
 {
-    const struct weir__rule *rule = &q->force->rules->rules[a->rule];
+    uint32_t i = q->item_rule[item];
+    const struct weir__rule *rule = &q->force->rules->rules[i];
+    size_t index = 0;
+    while (index < item && q->item_rule[item - index - 1] == i)
+        index++;
     const struct weir_limit *limit = &rule->draft->limits[index];
-    q->ruling->rule = q->force->posts[a->rule].name;
+    q->ruling->rule = q->force->posts[i].name;
     q->ruling->limit_index = (uint16_t)index;
     q->ruling->count = limit->count;
     q->ruling->window = limit->period;
     if (limit->calendar != WEIR_NO_CALENDAR) {
         weir_time start;
-        q->ruling->window = weir__calendar_window(&weir__limiter_era(q->force->limiters[rule->first_limit + index])->plan, q->now, &start);
+        q->ruling->window = weir__calendar_window(&weir__limiter_era(q->items[item].limiter)->plan, q->now, &start);
     }
 }
 
@@ -271,25 +260,25 @@ static bool decide_enforced(struct inquiry *q)
     if (q->n_enforced == 0)
         return true;
     ask_all(q, q->items, q->n_enforced, d);
-    const struct applied *a = &q->applied[q->item_rule[d->item]];
-    name_limit(q, a, d->item - a->first);
+    name_limit(q, d->item);
     q->ruling->level = weir__level_of(d);
     if (!d->allowed) {
-        count(q, &q->tally[a->rule].refused);
-        count_refusal(q, a->rule);
+        count(q, &q->tally[q->item_rule[d->item]].refused);
+        count_refusal(q, q->item_rule[d->item]);
     }
     return d->allowed;
 }
 
 static void decide_shadows(struct inquiry *q)
 {
-    for (size_t i = q->n_enforced_rules; i < q->n_applied; i++) {
-        const struct applied *a = &q->applied[i];
+    for (size_t i = q->n_enforced, n; i < q->n_items; i += n) {
+        uint32_t rule = q->item_rule[i];
         struct weir_decision d;
-        bool allowed = ask_all(q, q->items + a->first, a->n, &d);
-        count(q, allowed ? &q->tally[a->rule].allowed : &q->tally[a->rule].shadow_refused);
+        n = q->force->rules->rules[rule].n_limits;
+        bool allowed = ask_all(q, q->items + i, n, &d);
+        count(q, allowed ? &q->tally[rule].allowed : &q->tally[rule].shadow_refused);
         if (!allowed && q->ruling->shadow == NULL)
-            q->ruling->shadow = q->force->posts[a->rule].name;
+            q->ruling->shadow = q->force->posts[rule].name;
     }
 }
 
@@ -297,14 +286,15 @@ static void decide_by_rules(struct inquiry *q)
 {
     if (!apply_rules(q))
         return;
-    q->ruling->applied = (uint16_t)q->n_applied;
+    q->ruling->applied = (uint16_t)q->n_rules;
     if (!decide_enforced(q)) {
         q->ruling->shadow = NULL; /* what would have been does not matter */
         return;
     }
     decide_shadows(q);
-    for (size_t i = 0; i < q->n_enforced_rules; i++)
-        count(q, &q->tally[q->applied[i].rule].allowed);
+    for (size_t i = 0; i < q->n_enforced; i++)
+        if (i == 0 || q->item_rule[i] != q->item_rule[i - 1])
+            count(q, &q->tally[q->item_rule[i]].allowed);
 }
 
 static bool check(struct weir *weir, size_t stripe, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, bool look,
@@ -322,7 +312,6 @@ static bool check(struct weir *weir, size_t stripe, const struct weir_attr *attr
     q.look = look;
     q.ruling = ruling;
     q.tally = q.force->tally + stripe * q.force->rules->n_rules;
-    q.n_applied = q.n_enforced = q.n_enforced_rules = 0;
     weir__facts_gather(&q.force->attributes, q.force->lists, attrs, n, &q.facts);
     if (!decide_by_list(&q))
         decide_by_rules(&q);

@@ -87,9 +87,18 @@ const char *weir__engine_name(struct weir *weir, const char *name); /* a copy th
 
 /* check.c -- the mode of the whole set, by hand or as written; and a rule's own under it. */
 enum weir_mode weir__force_mode(const struct weir *weir, const struct weir__force *force);
-enum weir_mode weir__post_mode(const struct weir__post *post, enum weir_mode all);
+static inline enum weir_mode weir__post_mode(const struct weir__post *post, enum weir_mode all)
+{
+    enum weir_mode by_hand = weir__mode_load(post->switched), own = by_hand == WEIR_AS_WRITTEN ? post->mode : by_hand;
+    return own > all ? own : all; /* enforce, shadow, off: whichever is milder */
+}
+
 uint8_t weir__level_of(const struct weir_decision *d);
-int64_t weir__rule_cost(const struct weir__rule *rule, const struct weir__facts *facts, int64_t asked);
+int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__facts *facts, int64_t asked);
+static inline int64_t weir__rule_cost(const struct weir__rule *rule, const struct weir__facts *facts, int64_t asked)
+{
+    return rule->cost == 1 && rule->cost_attribute < 0 ? asked : weir__rule_cost_made(rule, facts, asked);
+}
 
 /* For `weir simulate`: every limit that applies to a request. */
 struct weir__applying {

@@ -88,11 +88,8 @@ void weir__facts_gather(const struct weir__attributes *known, const struct weir_
                         struct weir__facts *facts)
 {
     facts->lists = lists;
-    for (size_t i = 0; i < known->n; i++) {
+    for (size_t i = 0; i < known->n; i++)
         facts->values[i].len = 0;
-        facts->values[i].hashed = false;
-        facts->values[i].address.bits = 0;
-    }
     for (size_t i = 0; i < n; i++) {
         const struct weir_attr *a = &attrs[i];
         int at = number_of(known, a);
@@ -101,6 +98,8 @@ void weir__facts_gather(const struct weir__attributes *known, const struct weir_
         struct weir__value *v = &facts->values[at];
         v->text = a->value;
         v->len = a->value_len || a->value == NULL ? a->value_len : strlen(a->value);
+        v->hash = 0;
+        v->address.bits = 0;
         if (known->is_address[at])
             weir__address_parse(v->text, v->len, &v->address);
     }

@@ -46,11 +46,15 @@ static bool value_of(const struct weir__key_part *part, const struct weir__facts
     return v->len != 0;
 }
 
-static bool make_key(const uint64_t *secrets, const struct weir__rule *rule, const struct weir__facts *facts,
-                     unsigned char made[WEIR__KEY_MAX], struct weir_key *key)
+bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule, const struct weir__facts *facts,
+                         unsigned char made[WEIR__KEY_MAX], struct weir_key *key)
 {
     unsigned char whole[WEIR__TEMPLATE_PARTS * (LONG + 1) + 1];
     size_t len = 0;
+    if (rule->key_kind == WEIR__KEY_NONE) {
+        *key = (struct weir_key){ "", 0 };
+        return true;
+    }
     for (size_t i = 0; i < rule->key.n; i++) {
         struct weir__value v;
         if (!value_of(&rule->parts[i], facts, &v))
@@ -68,28 +72,6 @@ static bool make_key(const uint64_t *secrets, const struct weir__rule *rule, con
         memcpy(made, whole, len);
     *key = (struct weir_key){ made, len };
     return true;
-}
-
-bool weir__rule_key(const uint64_t *secrets, const struct weir__rule *rule, const struct weir__facts *facts,
-                    unsigned char made[WEIR__KEY_MAX], struct weir_key *key)
-{
-    const struct weir__value *v = &facts->values[rule->parts[0].attribute];
-    switch (rule->key_kind) {
-    case WEIR__KEY_NONE:
-        *key = (struct weir_key){ "", 0 };
-        return true;
-    case WEIR__KEY_ADDRESS:
-        if (v->address.bits == 0)
-            break;
-        *key = (struct weir_key){ v->address.bytes, v->address.bits / 8u };
-        return true;
-    case WEIR__KEY_VALUE:
-        if (v->len == 0)
-            break;
-        *key = (struct weir_key){ v->text, v->len };
-        return true;
-    }
-    return make_key(secrets, rule, facts, made, key);
 }
 
 /* ---------------------------------------------------------- for people ---- */

@@ -47,9 +47,10 @@ struct node {
 
 /* Exact values and networks of all nodes. */
 struct door {
-    uint64_t tag; /* 0: empty */
+    uint64_t hash;    /* 0: empty */
+    const void *text; /* what was hashed, the draft's: a value, or a network's bytes */
+    uint32_t len;
     uint32_t node;
-    uint32_t place; /* where it would like to be */
 };
 
 struct weir__match {
@@ -59,48 +60,59 @@ struct weir__match {
     size_t n_leaves, leaves_room;
     struct door *doors;
     size_t n_doors, door_mask;
-    uint64_t secrets[WEIR__HASH_SECRETS];
 };
 
 /* ------------------------------------------------------------- doors ---- */
 
-/* A value is hashed once for all nodes; a node moves the hash by an amount of its own.  A network's prefix length is part of what is hashed. */
-static inline struct weir__hash door_of(uint32_t node, struct weir__hash h)
+/* Quick and no more: what it finds is compared, and only rules put anything in, so that whoever chooses values gains nothing by collisions.  A
+ * value is hashed once for all nodes; a node moves the hash by an amount of its own. */
+static uint64_t hash_bytes(const void *bytes, size_t len, uint64_t seed)
 {
-    uint64_t moved = (node + 1) * 0x9e3779b97f4a7c15u;
-    h.tag += moved;
-    h.tag |= h.tag == 0;
-    h.place += moved >> 32;
-    return h;
+    const unsigned char *p = bytes;
+    uint64_t h = seed + len * 0x9e3779b97f4a7c15u, a, b;
+    for (; len > 16; p += 8, len -= 8)
+        h = (h ^ weir__hash_word(p)) * 0xff51afd7ed558ccdu, h ^= h >> 32;
+    weir__hash_tail(p, len, &a, &b);
+    h = (h ^ a) * 0xff51afd7ed558ccdu;
+    h ^= h >> 32 ^ b;
+    h *= 0xc4ceb9fe1a85ec53u;
+    return h ^ h >> 29;
 }
 
-static struct weir__hash hash_bytes(const struct weir__match *m, const void *bytes, size_t len)
+static inline uint64_t hash_network(const struct weir__address *masked, unsigned prefix)
 {
-    return weir__hash_key(m->secrets, 0, (struct weir_key){ bytes, len });
+    uint32_t four;
+    if (masked->bits != 32)
+        return hash_bytes(masked->bytes, sizeof masked->bytes, prefix + 1);
+    memcpy(&four, masked->bytes, sizeof four);
+    uint64_t h = ((uint64_t)prefix << 32 | four) * 0xff51afd7ed558ccdu;
+    return h ^ h >> 32;
 }
 
-static struct weir__hash hash_network(const struct weir__match *m, const struct weir__address *masked, unsigned prefix)
+static inline uint64_t door_of(uint32_t node, uint64_t hash)
 {
-    return weir__hash_key(m->secrets, (prefix + 1) * 0xff51afd7ed558ccdu, (struct weir_key){ masked->bytes, masked->bits / 8u });
+    hash += (node + 1) * 0x9e3779b97f4a7c15u;
+    return hash | (hash == 0);
 }
 
-static inline uint32_t find_door(const struct weir__match *m, uint32_t node, struct weir__hash value)
+static inline uint32_t find_door(const struct weir__match *m, uint32_t node, uint64_t hash, const void *text, size_t len)
 {
-    struct weir__hash h = door_of(node, value);
-    for (size_t i = (uint32_t)h.place;; i++) {
+    hash = door_of(node, hash);
+    for (size_t i = hash >> 20;; i++) {
         const struct door *d = &m->doors[i & m->door_mask];
-        if (d->tag == h.tag)
+        if (d->hash == hash && d->len == len && weir__same_bytes(d->text, text, len))
             return d->node;
-        if (d->tag == 0)
+        if (d->hash == 0)
             return NONE;
     }
 }
 
-static void put_door(struct door *doors, size_t mask, struct door door, size_t place)
+static void put_door(struct door *doors, size_t mask, struct door door)
 {
-    while (doors[place & mask].tag != 0)
-        place++;
-    doors[place & mask] = door;
+    size_t i = door.hash >> 20;
+    while (doors[i & mask].hash != 0)
+        i++;
+    doors[i & mask] = door;
 }
 
 /* ------------------------------------------------------------ finding ---- */
@@ -163,33 +175,38 @@ static inline bool applies(const struct search *s, const struct leaf *leaf)
 
 static void search_node(struct search *s, uint32_t at);
 
-static void search_lengths(struct search *s, uint32_t at, const struct weir__address *address, uint64_t lengths, unsigned base)
+static void search_network(struct search *s, uint32_t at, const struct weir__address *masked, unsigned prefix)
 {
-    for (; lengths != 0; lengths &= lengths - 1) {
-        unsigned prefix = base + (unsigned)__builtin_ctzll(lengths);
-        struct weir__address masked = *address;
-        weir__address_mask(&masked, prefix);
-        uint32_t child = find_door(s->match, at, hash_network(s->match, &masked, prefix));
-        if (child != NONE)
-            search_node(s, child);
-    }
+    uint32_t child = find_door(s->match, at, hash_network(masked, prefix), masked->bytes, masked->bits / 8u);
+    if (child != NONE)
+        search_node(s, child);
 }
 
+/* The lengths in use are one to four, mostly. */
 static void search_networks(struct search *s, uint32_t at, const struct node *node, const struct weir__address *address)
 {
-    if (address->bits == 32)
-        search_lengths(s, at, address, node->lengths4, 0);
+    struct weir__address masked = { .bits = address->bits };
+    for (uint64_t lengths = address->bits == 32 ? node->lengths4 : 0; lengths != 0; lengths &= lengths - 1) {
+        unsigned prefix = (unsigned)__builtin_ctzll(lengths);
+        uint32_t four = __builtin_bswap32((uint32_t)(0xffffffff00000000u >> prefix)), whole; /* network order */
+        memcpy(&whole, address->bytes, sizeof whole);
+        whole &= four;
+        memcpy(masked.bytes, &whole, sizeof whole);
+        search_network(s, at, &masked, prefix);
+    }
     for (unsigned i = 0; address->bits == 128 && i < 3; i++)
-        search_lengths(s, at, address, node->lengths6[i], i * 64);
+        for (uint64_t lengths = node->lengths6[i]; lengths != 0; lengths &= lengths - 1) {
+            masked = *address;
+            weir__address_mask(&masked, i * 64 + (unsigned)__builtin_ctzll(lengths));
+            search_network(s, at, &masked, i * 64 + (unsigned)__builtin_ctzll(lengths));
+        }
 }
 
 static inline uint32_t search_exact(struct search *s, uint32_t at, struct weir__value *v)
 {
-    if (!v->hashed) {
-        v->hash = hash_bytes(s->match, v->text, v->len);
-        v->hashed = true;
-    }
-    return find_door(s->match, at, v->hash);
+    if (v->hash == 0)
+        v->hash = hash_bytes(v->text, v->len, 0);
+    return find_door(s->match, at, v->hash, v->text, v->len);
 }
 
 /* What hangs below the attribute's value. */
@@ -201,9 +218,14 @@ static inline void search_value(struct search *s, uint32_t at, const struct node
             search_node(s, child);
     }
     if (node->prefix != NULL) {
-        struct weir__trie_walk walk = weir__trie_begin(node->prefix, v->text, v->len);
-        for (uint32_t child; (child = weir__trie_next(&walk)) != WEIR__TRIE_NONE;)
-            search_node(s, child);
+        uint32_t found[WEIR__TRIE_FOUND];
+        size_t n, skip = 0;
+        do {
+            n = weir__trie_find(node->prefix, v->text, v->len, skip, found);
+            for (size_t i = 0; i < n; i++)
+                search_node(s, found[i]);
+            skip += n;
+        } while (n == WEIR__TRIE_FOUND);
     }
     if (node->networks)
         search_networks(s, at, node, &v->address);
@@ -362,7 +384,7 @@ static int choose(const struct weir_rules *set, const struct leaf *rules, size_t
 
 static int make_node(struct maker *m, uint32_t at, struct leaf *rules, size_t n);
 
-static int add_door(struct maker *m, uint32_t at, struct weir__hash value, uint32_t child)
+static int add_door(struct maker *m, struct door door)
 {
     struct weir__match *t = m->match;
     if (t->n_doors * 2 > t->door_mask) {
@@ -371,14 +393,13 @@ static int add_door(struct maker *m, uint32_t at, struct weir__hash value, uint3
         if (doors == NULL)
             return no_memory(m);
         for (size_t i = 0; i <= t->door_mask; i++)
-            if (t->doors[i].tag != 0)
-                put_door(doors, mask, t->doors[i], t->doors[i].place);
+            if (t->doors[i].hash != 0)
+                put_door(doors, mask, t->doors[i]);
         free(t->doors);
         t->doors = doors;
         t->door_mask = mask;
     }
-    struct weir__hash h = door_of(at, value);
-    put_door(t->doors, t->door_mask, (struct door){ h.tag, child, (uint32_t)h.place }, (uint32_t)h.place);
+    put_door(t->doors, t->door_mask, door);
     t->n_doors++;
     return WEIR_OK;
 }
@@ -389,14 +410,15 @@ static int open_child(struct maker *m, uint32_t at, const struct weir__test *tes
     unsigned prefix = test->cidr.prefix;
     if (test->kind == WEIR__EXACT) {
         node->exact = true;
-        return add_door(m, at, hash_bytes(m->match, test->text, test->len), child);
+        return add_door(m, (struct door){ door_of(at, hash_bytes(test->text, test->len, 0)), test->text, (uint32_t)test->len, child });
     }
     node->networks = true;
     if (test->cidr.address.bits == 32)
         node->lengths4 |= (uint64_t)1 << prefix;
     else
         node->lengths6[prefix / 64] |= (uint64_t)1 << prefix % 64;
-    return add_door(m, at, hash_network(m->match, &test->cidr.address, prefix), child);
+    const struct weir__address *a = &test->cidr.address;
+    return add_door(m, (struct door){ door_of(at, hash_network(a, prefix)), a->bytes, a->bits / 8u, child });
 }
 
 /* A child of the rules that share a token. */
@@ -528,7 +550,6 @@ int weir__match_create(struct weir__match **out, const struct weir_rules *set, s
         return no_memory(&m);
     }
     match->door_mask = 15;
-    memcpy(match->secrets, set->secrets, sizeof match->secrets);
     int code = make_root(&m);
     if (code == WEIR_OK)
         *out = match;

@@ -150,8 +150,6 @@ static int compile(struct weir_rules *set, struct weir_error *error)
     int code;
     set->attributes.uri = -1;
     set->n_rules = set->draft->n_rules;
-    if (weir__random_fill(set->secrets, sizeof set->secrets) != 0)
-        return weir__fail_errno(error, "cannot get random bytes for", "the rules");
     if ((code = weir__lists_create(&set->lists, set->draft->lists, set->draft->n_lists, error)) || (code = make_room(set, error)) ||
         (code = make_rules(set, error)) || (code = find_lists(set, error)))
         return code;

@@ -20,13 +20,12 @@
 #define WEIR__ATTRIBUTE_SIZE 64   /* of a name and its NUL */
 #define WEIR__FOUND_MAX      1024 /* rules that can match one request: those first in the file */
 
-/* A request's value of one attribute; len 0: it has none. */
+/* A request's value of one attribute; len 0: it has none, and the rest means nothing. */
 struct weir__value {
     const char *text;
     size_t len;
-    struct weir__address address; /* of addresses only */
-    bool hashed;                  /* `hash` is the value's: made when it is first asked for (match.c) */
-    struct weir__hash hash;
+    uint64_t hash;                /* 0: not made yet (match.c) */
+    struct weir__address address; /* of addresses only; bits 0 if it is none */
 };
 
 struct weir__facts {
@@ -101,7 +100,6 @@ struct weir_rules {
     struct weir__clause *clauses; /* of all rules */
     struct weir__rule *rules;
     size_t n_rules, n_limits;
-    uint64_t secrets[WEIR__HASH_SECRETS];
     struct weir__match *match;
 };
 
@@ -116,8 +114,24 @@ bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause 
 
 /* key.c -- the rule's key of these facts.  False if an attribute that it is made of is missing: then the rule does not apply.  `made` is where
  * it is put if it has to be put somewhere; `secrets` the table's. */
-bool weir__rule_key(const uint64_t *secrets, const struct weir__rule *rule, const struct weir__facts *facts,
-                    unsigned char made[WEIR__KEY_MAX], struct weir_key *key);
+bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule, const struct weir__facts *facts,
+                         unsigned char made[WEIR__KEY_MAX], struct weir_key *key);
+
+static inline bool weir__rule_key(const uint64_t *secrets, const struct weir__rule *rule, const struct weir__facts *facts,
+                                  unsigned char made[WEIR__KEY_MAX], struct weir_key *key)
+{
+    const struct weir__value *v = &facts->values[rule->parts[0].attribute];
+    if (rule->key_kind == WEIR__KEY_ADDRESS && v->len != 0 && v->address.bits != 0) {
+        *key = (struct weir_key){ v->address.bytes, v->address.bits / 8u };
+        return true;
+    }
+    if (rule->key_kind == WEIR__KEY_VALUE && v->len != 0) {
+        *key = (struct weir_key){ v->text, v->len };
+        return true;
+    }
+    return weir__rule_key_make(secrets, rule, facts, made, key);
+}
+
 /* The same for people; returns the length.  No two keys have the same text, and a long text of one key is always shortened alike. */
 size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rule, const struct weir__facts *facts,
                            char out[WEIR__KEY_TEXT]);

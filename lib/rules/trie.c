@@ -112,23 +112,20 @@ static inline const struct node *child_of(const struct weir__trie *t, const stru
     return NULL;
 }
 
-uint32_t weir__trie_next(struct weir__trie_walk *w)
+size_t weir__trie_find(const struct weir__trie *t, const char *text, size_t len, size_t skip, uint32_t found[WEIR__TRIE_FOUND])
 {
-    const struct weir__trie *t = w->trie;
-    const struct node *node = &t->nodes[w->node];
-    size_t at = w->at;
-    if (!w->begun) {
-        w->begun = true;
-        if (node->value != WEIR__TRIE_NONE)
-            return node->value;
+    const struct node *node = t->nodes;
+    size_t n = 0;
+    for (size_t at = 0;; at += node->len) {
+        if (node->value != WEIR__TRIE_NONE) {
+            if (n == skip + WEIR__TRIE_FOUND)
+                return WEIR__TRIE_FOUND;
+            if (n >= skip)
+                found[n - skip] = node->value;
+            n++;
+        }
+        node = at < len ? child_of(t, node, (unsigned char)text[at]) : NULL;
+        if (node == NULL || node->len > len - at || !weir__same_bytes(node->label, text + at, node->len))
+            return n > skip ? n - skip : 0;
     }
-    do {
-        node = at < w->len ? child_of(t, node, (unsigned char)w->text[at]) : NULL;
-        if (node == NULL || node->len > w->len - at || !weir__same_bytes(node->label, w->text + at, node->len))
-            return WEIR__TRIE_NONE;
-        at += node->len;
-    } while (node->value == WEIR__TRIE_NONE);
-    w->node = (uint32_t)(node - t->nodes);
-    w->at = at;
-    return node->value;
 }

@@ -18,18 +18,10 @@ struct weir__trie;
 int weir__trie_create(struct weir__trie **out, const struct weir__prefix *sorted, size_t n, struct weir_error *error);
 void weir__trie_destroy(struct weir__trie *trie);
 
-/* Every prefix of the value in turn, shortest first; WEIR__TRIE_NONE when there are no more. */
-struct weir__trie_walk {
-    const struct weir__trie *trie;
-    const char *text;
-    size_t len, at;
-    uint32_t node;
-    bool begun; /* the empty prefix has been told */
-};
-static inline struct weir__trie_walk weir__trie_begin(const struct weir__trie *trie, const char *text, size_t len)
-{
-    return (struct weir__trie_walk){ trie, text, len, 0, 0, false };
-}
-uint32_t weir__trie_next(struct weir__trie_walk *walk);
+#define WEIR__TRIE_FOUND 64
+
+/* The values of all prefixes that the text begins with, shortest first, without the first `skip`; returns how many.  If it is WEIR__TRIE_FOUND there
+ * may be more: ask again, and skip those. */
+size_t weir__trie_find(const struct weir__trie *trie, const char *text, size_t len, size_t skip, uint32_t found[WEIR__TRIE_FOUND]);
 
 #endif

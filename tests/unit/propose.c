@@ -197,11 +197,19 @@ static int64_t refused_keys(const struct weir_limit *written, int64_t count, con
 
 static void test_same_as_trying_all_counts(void **state)
 {
-    static const char *const limits[] = {
-        "token-bucket 10/1s",           "token-bucket 8/2s burst 3", "gcra 10/1s burst 20", "leaky-bucket 10/1s",
-        "fixed-window 10/1s",           "sliding-window 10/1s",      "sliding-log 10/1s",   "sliding-window 5/1s buckets=3",
-        "fixed-window 9/1s align=first"
-    };
+    static const char *const limits[] = { "token-bucket 10/1s",
+                                          "token-bucket 8/2s burst 3",
+                                          "gcra 10/1s burst 20",
+                                          "leaky-bucket 10/1s",
+                                          "fixed-window 10/1s",
+                                          "sliding-window 10/1s",
+                                          "sliding-log 10/1s",
+                                          "sliding-window 5/1s buckets=3",
+                                          "fixed-window 9/1s align=first",
+                                          "smooth 10/1s",
+                                          "warm-up 10/1s",
+                                          "warm-up 10/1s warmup=3s cold=5",
+                                          "calendar 10/day" };
     static struct traffic t[ASKS];
     (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
@@ -214,6 +222,7 @@ static void test_same_as_trying_all_counts(void **state)
         while (weir__propose_pass(p));
         struct weir__proposal out = only_proposal(p);
         int64_t may = out.keys / 5;
+        assert_int_equal(out.below, out.limit.count - 1);
         if (refused_keys(&limit, out.limit.count, t) > may || (out.limit.count > 1 && refused_keys(&limit, out.limit.count - 1, t) <= may))
             fail_msg("%s: %lld is not the smallest", limits[i], (long long)out.limit.count);
         assert_int_equal(out.keys_proposed, refused_keys(&limit, out.limit.count, t));

@@ -4,7 +4,7 @@
 #   make run          build, and show every algorithm over one burst of traffic
 #   make test         build, and run all tests, again under ASan + UBSan and under TSan
 #   make check        what takes longer: more seeds, more kills, the fuzzers for a while
-#   make bench        the figures, peers beside us
+#   make bench        the figures, peers beside us: some minutes, 4 GB of memory, 2 GB of disk (bench/run.sh measures parts of it too)
 #   make fuzz         every fuzzer for FUZZ_SECONDS (60) each
 #   make mutants      flip comparisons and constants in lib/algo and see that a test notices
 #   make pictures     draw docs/picture-*.svg from the real code

@@ -1,11 +1,23 @@
 #!/bin/sh
-# run.sh BUILD -- all figures, one a line: name<TAB>value<TAB>unit.  The peers are measured in the same run.
+# run.sh [BUILD [PART...]] -- all figures, one a line: name<TAB>value<TAB>unit.  The peers are measured in the same run.
 #
-# WEIR_BENCH_KEYS=N stops at N keys (default 100000000, which takes 4 GB and some minutes).
+# Parts: decisions (with the peers), keys, rules, logs, simulate; without any, all.
+# WEIR_BENCH_KEYS=N stops at N keys (default 100000000, which takes 4 GB and some minutes); SIMULATE_LINES=N is the length of simulate's log.
 set -eu
 here=$(dirname "$0")
 build=${1:-build}
+[ $# = 0 ] || shift
+parts=${*:-decisions keys rules logs simulate}
 most=${WEIR_BENCH_KEYS:-100000000}
+for part in $parts; do
+    case $part in
+    decisions | keys | rules | logs | simulate) ;;
+    *)
+        echo "run.sh: there is no part '$part'; there are decisions, keys, rules, logs and simulate" >&2
+        exit 2
+        ;;
+    esac
+done
 out=$build/bench-out
 mkdir -p "$out"
 figures=$out/figures.tsv
@@ -28,34 +40,55 @@ ratio() {
     fi
 }
 
-ask "$build/bench/bench-step"
-ask "$build/bench/bench-take" hot
-ask "$build/bench/bench-take" threads
-ask "$here/peers/run.sh" "$out/peers"
+decisions() {
+    ask "$build/bench/bench-step"
+    ask "$build/bench/bench-take" hot
+    ask "$build/bench/bench-take" threads
+    ask "$here/peers/run.sh" "$out/peers"
 
-for peer in guava xrate governor mutex; do
-    ratio "step.cheaper-than-$peer.granted" step.gcra.granted "peer.$peer.granted"
-    ratio "step.cheaper-than-$peer.refused" step.gcra.refused "peer.$peer.refused"
+    for peer in guava xrate governor mutex; do
+        ratio "step.cheaper-than-$peer.granted" step.gcra.granted "peer.$peer.granted"
+        ratio "step.cheaper-than-$peer.refused" step.gcra.refused "peer.$peer.refused"
+    done
+    ratio take.hot.cheaper-than-governor-keyed take.hot.narrow peer.governor.keyed-hot
+
+    if command -v valgrind >/dev/null; then
+        n=2000
+        count() {
+            valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect=weir_take "$build/bench/bench-take" hot-loop "$1" 2>&1 |
+                sed -n 's/.*Collected : *//p'
+        }
+        a=$(count $n)
+        b=$(count $((2 * n)))
+        awk -v a="$a" -v b="$b" -v n=$n 'BEGIN { printf "take.hot.narrow.instructions\t%.4g\tinstructions\n", (b - a) / n }' | tee -a "$figures"
+    else
+        echo "skipped: instructions: no valgrind here" >&2
+    fi
+}
+
+keys() {
+    for size in 1000 10000 100000 1000000 10000000 100000000; do
+        [ "$size" -le "$most" ] || continue
+        ask "$build/bench/bench-take" keys $size narrow
+        ask "$build/bench/bench-take" keys $size narrow roomy
+        [ "$size" -gt 10000000 ] || ask "$build/bench/bench-take" keys $size wide
+    done
+    ratio keys.narrow.1000000.roomy.cheaper-than-governor-keyed keys.narrow.1000000.roomy.one-by-one peer.governor.keyed-1e6
+}
+
+rules() {
+    ask "$build/bench/bench-check"
+    ask "$build/bench/bench-lists"
+}
+
+logs() {
+    ask "$build/bench/bench-log"
+}
+
+simulate() {
+    ask "$here/simulate.sh" "$build"
+}
+
+for part in $parts; do
+    "$part"
 done
-ratio take.hot.cheaper-than-governor-keyed take.hot.narrow peer.governor.keyed-hot
-
-if command -v valgrind >/dev/null; then
-    n=2000
-    count() {
-        valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect=weir_take "$build/bench/bench-take" hot-loop "$1" 2>&1 |
-            sed -n 's/.*Collected : *//p'
-    }
-    a=$(count $n)
-    b=$(count $((2 * n)))
-    awk -v a="$a" -v b="$b" -v n=$n 'BEGIN { printf "take.hot.narrow.instructions\t%.4g\tinstructions\n", (b - a) / n }' | tee -a "$figures"
-else
-    echo "skipped: instructions: no valgrind here" >&2
-fi
-
-for keys in 1000 10000 100000 1000000 10000000 100000000; do
-    [ "$keys" -le "$most" ] || continue
-    ask "$build/bench/bench-take" keys $keys narrow
-    ask "$build/bench/bench-take" keys $keys narrow roomy
-    [ "$keys" -gt 10000000 ] || ask "$build/bench/bench-take" keys $keys wide
-done
-ratio keys.narrow.1000000.roomy.cheaper-than-governor-keyed keys.narrow.1000000.roomy.one-by-one peer.governor.keyed-1e6

@@ -116,6 +116,14 @@ static weir_time banned_until(const struct inquiry *q, uint32_t rule)
     return weir__ban_until(q->weir->table, tag, q->now);
 }
 
+/* A rule in shadow would have refused. */
+static void note_shadow(struct inquiry *q, uint32_t rule)
+{
+    count(q, &q->tally[rule].shadow_refused);
+    if (q->ruling->shadow == NULL)
+        q->ruling->shadow = q->force->posts[rule].name;
+}
+
 static void refuse_banned(struct inquiry *q, uint32_t rule, weir_time until)
 {
     count(q, &q->tally[rule].banned);
@@ -186,8 +194,8 @@ static inline __attribute__((always_inline)) enum outcome apply_rule(struct inqu
     if (__builtin_expect(bans, 0) && (until = banned_until(q, i)) != 0) {
         if (wanted == WEIR_ENFORCE)
             refuse_banned(q, i, until);
-        else if (q->ruling->shadow == NULL)
-            q->ruling->shadow = post->name;
+        else
+            note_shadow(q, i);
         return BANNED;
     }
     if (u->items + rule->n_limits > WEIR_ALL_MAX)
@@ -200,8 +208,10 @@ static inline __attribute__((always_inline)) enum outcome apply_rule(struct inqu
 static void apply_shadows(struct inquiry *q, struct used *u, const uint32_t *found, size_t n, bool bans)
 {
     for (size_t i = 0; i < n; i++)
-        if (apply_rule(q, u, found[i], WEIR_SHADOW, bans) == NO_ROOM)
+        if (apply_rule(q, u, found[i], WEIR_SHADOW, bans) == NO_ROOM) {
+            q->ruling->cut = true;
             return;
+        }
 }
 
 /* False: the request is refused, because a key is banned. */
@@ -275,10 +285,10 @@ static void decide_shadows(struct inquiry *q)
         uint32_t rule = q->item_rule[i];
         struct weir_decision d;
         n = q->force->rules->rules[rule].n_limits;
-        bool allowed = ask_all(q, q->items + i, n, &d);
-        count(q, allowed ? &q->tally[rule].allowed : &q->tally[rule].shadow_refused);
-        if (!allowed && q->ruling->shadow == NULL)
-            q->ruling->shadow = q->force->posts[rule].name;
+        if (ask_all(q, q->items + i, n, &d))
+            count(q, &q->tally[rule].allowed);
+        else
+            note_shadow(q, rule);
     }
 }
 

@@ -140,14 +140,19 @@ int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now, struct 
 
 /* ------------------------------------------------------------ creation ---- */
 
+/* Where even address space is scarce, less room for sliding windows will do. */
 static int make_table(struct weir *weir, int64_t keys, struct weir_error *error)
 {
     struct weir_table_options options = { .keys = keys ? keys : PRIVATE_KEYS, .limiters = PRIVATE_LIMITERS };
+    int code = WEIR_NO_MEMORY;
     if (options.keys > INT64_MAX / PRIVATE_SLAB_A_KEY)
         return weir__fail(error, WEIR_INVALID, "%lld keys are more than any machine has room for", (long long)keys);
-    options.slab = options.keys * PRIVATE_SLAB_A_KEY;
-    weir->own_table = true;
-    return weir_table_create(&weir->table, &options, error);
+    for (int64_t a_key = PRIVATE_SLAB_A_KEY; code == WEIR_NO_MEMORY && a_key >= 256; a_key /= 4) {
+        options.slab = options.keys * a_key;
+        code = weir_table_create(&weir->table, &options, error);
+    }
+    weir->own_table = code == WEIR_OK;
+    return code;
 }
 
 int weir_create(struct weir **out, const struct weir_options *options, struct weir_error *error)

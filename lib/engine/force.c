@@ -265,11 +265,39 @@ static struct weir__force *make_room(struct weir_rules *rules)
     return NULL;
 }
 
+/* Limiters are never removed, so none is made unless there is room for all. */
+static int check_places(const struct weir *weir, const struct weir_rules *rules, struct weir_error *error)
+{
+    const struct weir_table *table = weir->aside ? weir->aside : weir->table;
+    int64_t missing = 0, left = (int64_t)table->header->limiters_max - weir__limiters_in(table);
+    char name[WEIR__NAME_SIZE];
+    for (size_t i = 0; i < rules->n_rules; i++) {
+        const struct weir__rule_draft *d = rules->rules[i].draft;
+        for (size_t k = 0; k < d->n_limits; k++) {
+            limiter_name(name, d, '#', k, &d->limits[k]);
+            missing += weir__limiter_by_name(weir->table, name) == NULL;
+        }
+        limiter_name(name, d, '!', 0, &d->ban.refusals);
+        missing += d->ban.set && weir__limiter_by_name(weir->table, name) == NULL;
+        snprintf(name, sizeof name, "%s@", d->name);
+        missing += weir__limiter_by_name(weir->table, name) == NULL;
+    }
+    if (missing <= left)
+        return WEIR_OK;
+    return weir__fail(
+        error, WEIR_NO_MEMORY,
+        "the rules need %lld more limiters (one for each limit, ban and rule), and the table, made for %lld, has room for %lld; "
+        "make it anew with more",
+        (long long)missing, (long long)table->header->limiters_max, (long long)left);
+}
+
 int weir__force_create(struct weir__force **out, struct weir *weir, struct weir_rules *rules, weir_time now, struct weir_error *error)
 {
     struct weir__force *force = make_room(rules);
     struct maker m = { weir, force, error, now, share_keys(weir->aside ? weir->aside : weir->table, rules), NULL, 0 };
     int code = force ? find_lists(force, error) : no_memory(error);
+    if (code == WEIR_OK)
+        code = check_places(weir, rules, error);
     for (size_t i = 0; code == WEIR_OK && i < rules->n_rules; i++)
         code = make_post(&m, &force->posts[i], &rules->rules[i]);
     if (code == WEIR_OK)

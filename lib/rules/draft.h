@@ -8,10 +8,10 @@
 
 #include "rules/arena.h"
 
-#define WEIR__RULE_NAME_MAX  40 /* bytes; a limiter's name is made of it */
-#define WEIR__RULE_LIMITS    16 /* limits of one rule */
-#define WEIR__RULES_MAX      65535
-#define WEIR__ATTRIBUTES_MAX 64 /* that one rule set may look at */
+#define WEIR__RULE_NAME_MAX  40    /* bytes; a limiter's name is made of it */
+#define WEIR__RULE_LIMITS    16    /* limits of one rule */
+#define WEIR__RULES_MAX      32768 /* each needs two limiters or more, and a table has 65536 */
+#define WEIR__ATTRIBUTES_MAX 64    /* that one rule set may look at */
 
 struct weir__mark {
     int line, column; /* from 1 */

@@ -22,7 +22,7 @@ static const char schema[] =
     "    \"version\": { \"description\": \"Of this format.\", \"enum\": [1, \"1\"] },\n"
     "    \"mode\": { \"description\": \"Of all rules together.\", \"$ref\": \"#/$defs/mode\" },\n"
     "    \"zone\": { \"description\": \"Whose days, weeks and months count, unless a rule has its own.\", \"$ref\": \"#/$defs/zone\" },\n"
-    "    \"rules\": { \"type\": \"array\", \"maxItems\": 65535, \"items\": { \"$ref\": \"#/$defs/rule\" } },\n"
+    "    \"rules\": { \"type\": \"array\", \"maxItems\": 32768, \"items\": { \"$ref\": \"#/$defs/rule\" } },\n"
     "    \"lists\": { \"$ref\": \"#/$defs/lists\" }\n"
     "  },\n"
     "  \"$defs\": {\n"

@@ -272,6 +272,18 @@ static bool pin_slot(struct part *p)
     return false;
 }
 
+/* Writes the copy, which lifts the pin.  The slot's owner stays: states under an older limit do not come this way. */
+static inline void write_slot(const struct part *p)
+{
+    struct weir__wide *s = p->slot;
+    if (p->limiter->kind == WEIR__NARROW) {
+        weir__slot_close_locked(p->limiter, p->era, p->slot, p->state);
+        return;
+    }
+    __atomic_store_n(&s->state[1], p->state[1], __ATOMIC_RELEASE);
+    __atomic_store_n(&s->state[0], p->state[0], __ATOMIC_RELEASE);
+}
+
 /* Pins all and writes all, or neither.  A private table needs no hand: its only process does not die and leave it. */
 static bool commit(struct weir_table *table, struct part *parts, size_t n)
 {
@@ -280,7 +292,11 @@ static bool commit(struct weir_table *table, struct part *parts, size_t n)
     size_t pinned = 0;
     while (pinned < n && pin_slot(&parts[pinned]))
         pinned++;
-    release(parts, pinned, pinned == n);
+    if (pinned == n)
+        for (size_t i = 0; i < n; i++)
+            write_slot(&parts[i]);
+    else
+        release(parts, pinned, false);
     if (!private)
         weir__hand_give(table, hand);
     return pinned == n;

@@ -13,12 +13,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "weir.h"
+#include "algo/algo.h"
 
-#define RULES_MAX   220
-#define VALUE_MAX   512
-#define KNOWN_LEVEL true
-#define FOUND_MAX   128 /* WEIR__FOUND_MAX: rules that are looked at for one request */
+#define RULES_MAX 1300
+#define VALUE_MAX 2600
+#define FOUND_MAX 1024 /* rules that can match one request: those first in the file */
+#define URI_MAX   2048 /* bytes of a path that rules look at */
+#define TEXT_MAX  160  /* bytes of a key as it is listed, with its NUL */
 
 enum attribute { IP, PEER, URI, METHOD, ACCOUNT, PLAN, HEADER, BYTES, ATTRIBUTES };
 static const char *const attribute_names[ATTRIBUTES] = { "ip", "peer.ip", "uri", "method", "account", "plan", "header.x-key", "bytes" };
@@ -46,14 +47,22 @@ struct tally {
     int64_t allowed, refused, banned, shadow_refused;
 };
 
+/* A limit at work: known by its rule's name, its place, its algorithm and the rule's key. */
+struct limiter {
+    struct limiter *next;
+    char *owner;
+    struct weir_plan *plan;
+};
+
 struct rule {
     char name[24];
+    char template[256]; /* the key as it is written */
     int matches, excepts, parts, limits;
     struct condition match[4], except[3];
     struct part key[3];
     const char *after;
     struct weir_limit limit[3], refusals;
-    struct weir_plan *plan[3], *refusals_plan;
+    struct limiter *limiter[3], *counts; /* of the limits; of the refusals that a ban counts */
     int64_t cost;
     int cost_attribute; /* -1: none */
     enum weir_mode mode, switched;
@@ -122,7 +131,7 @@ static bool plain_in_network(struct address a, const char *network)
 {
     const char *slash = strchr(network, '/');
     struct address n = plain_address(network, slash ? (size_t)(slash - network) : strlen(network));
-    int prefix = slash ? atoi(slash + 1) : n.bits;
+    int prefix = !slash ? n.bits : n.bits == 32 && strchr(network, ':') ? atoi(slash + 1) - 96 : atoi(slash + 1);
     plain_mask(&a, prefix);
     return a.bits != 0 && a.bits == n.bits && memcmp(a.bytes, n.bytes, 16) == 0;
 }
@@ -183,7 +192,8 @@ static void plain_path(struct value *v)
         else if (len == 2 && strrchr(out, '/'))
             *strrchr(out, '/') = '\0';
     }
-    v->len = (size_t)snprintf(v->text, sizeof v->text, "%s%s", out, open ? "/" : "");
+    v->len = (size_t)snprintf(v->text, URI_MAX + 1, "%s%s", out, open ? "/" : "");
+    v->len = v->len > URI_MAX ? URI_MAX : v->len;
 }
 
 static bool is_address(int attribute)
@@ -252,22 +262,35 @@ struct key {
     char text[KEY_SIZE]; /* as people write it */
 };
 
-static void add_escaped(char *out, const char *value, char stop)
+/* So that texts are as good as keys: % and the first byte of whatever stands between two attributes are written as %XX, and so is what
+ * nobody can read. */
+static void add_escaped(char *out, const struct rule *rule, const char *value)
 {
-    for (; *value; value++) {
+    for (out += strlen(out); *value; value++) {
         unsigned char c = (unsigned char)*value;
-        sprintf(out + strlen(out), c < 0x20 || c == 0x7f || c == '%' || (stop && c == (unsigned char)stop) ? "%%%02X" : "%c", c);
+        bool taken = c < 0x20 || c == 0x7f || c == '%';
+        for (int i = 1; i < rule->parts; i++)
+            taken |= *rule->key[i].before == *value;
+        out += sprintf(out, taken ? "%%%02X" : "%c", c);
     }
 }
 
-static void add_address(struct key *k, const struct part *part, struct address a)
+/* Of two addresses both are escaped, of one it is not. */
+static void add_address(struct key *k, const struct rule *rule, const struct part *part, struct address a)
 {
-    char text[INET6_ADDRSTRLEN];
-    int prefix = a.bits == 32 ? part->prefix4 : part->prefix6;
+    char text[INET6_ADDRSTRLEN + 8];
+    int prefix = a.bits == 32 ? part->prefix4 : part->prefix6, addresses = 0;
     plain_mask(&a, prefix < 0 ? a.bits : prefix);
     inet_ntop(a.bits == 32 ? AF_INET : AF_INET6, a.bytes, text, sizeof text);
     sprintf(k->id + strlen(k->id), "a%s,", text);
-    sprintf(k->text + strlen(k->text), prefix < 0 ? "%s" : "%s/%d", text, prefix);
+    if (prefix >= 0)
+        sprintf(text + strlen(text), "/%d", prefix);
+    for (int i = 0; i < rule->parts; i++)
+        addresses += is_address(rule->key[i].attribute);
+    if (addresses > 1)
+        add_escaped(k->text, rule, text);
+    else
+        strcat(k->text, text);
 }
 
 static bool plain_key(const struct rule *rule, const struct request *q, struct key *k)
@@ -283,86 +306,168 @@ static bool plain_key(const struct rule *rule, const struct request *q, struct k
             a = plain_address(v->text, v->len);
         strcat(k->text, part->before);
         if (a.bits != 0) {
-            add_address(k, part, a);
+            add_address(k, rule, part, a);
             continue;
         }
         const char *value = v->len > 0 ? v->text : part->fallback;
         sprintf(k->id + strlen(k->id), "v%zu:%s,", strlen(value), value);
-        add_escaped(k->text, value, i + 1 < rule->parts ? rule->key[i + 1].before[0] : '\0');
+        strcat(k->text, is_address(part->attribute) ? "?" : "");
+        add_escaped(k->text, rule, value);
     }
     strcat(k->text, rule->after);
     return true;
+}
+
+/* Whether a key is listed as this: whole, or its beginning, dots, and the hash, which only the table knows. */
+static bool is_listed_as(const char *text, const char *listed)
+{
+    size_t len = strlen(listed);
+    if (strlen(text) < TEXT_MAX)
+        return strcmp(text, listed) == 0;
+    return len > 35 && len < TEXT_MAX && memcmp(listed + len - 35, "...", 3) == 0 && strncmp(text, listed, len - 35) == 0 &&
+           strspn(listed + len - 32, "0123456789abcdef") == 32 && len >= TEXT_MAX - 4;
 }
 
 /* -------------------------------------------------------------- states ---- */
 
 struct cell {
     struct cell *next;
-    char owner[40]; /* rule's name and which limit */
+    const struct limiter *limiter;
     char *key;
     uint64_t *state;
     bool charged; /* ever */
 };
 
-static struct cell *cells[4096];
+#define BUCKETS 4096
 
-static struct cell *plain_cell(const struct rule *rule, int index, const char *key, const struct weir_plan *plan)
+static struct cell *cells[BUCKETS];
+static struct limiter *limiters;
+
+static uint32_t hash_text(uint32_t h, const char *text)
 {
-    char owner[40];
-    uint32_t h = 5381;
-    snprintf(owner, sizeof owner, "%s#%d", rule->name, index);
-    for (const char *c = owner; *c; c++)
-        h = h * 33 + (unsigned char)*c;
-    for (const char *c = key; *c; c++)
-        h = h * 33 + (unsigned char)*c;
-    struct cell **head = &cells[h % 4096];
+    for (; *text; text++)
+        h = h * 33 + (unsigned char)*text;
+    return h;
+}
+
+static struct cell *plain_cell(const struct limiter *limiter, const char *key)
+{
+    struct cell **head = &cells[hash_text(hash_text(5381, limiter->owner), key) % BUCKETS];
     for (struct cell *c = *head; c != NULL; c = c->next)
-        if (strcmp(c->owner, owner) == 0 && strcmp(c->key, key) == 0)
+        if (c->limiter == limiter && strcmp(c->key, key) == 0)
             return c;
     struct cell *new = calloc(1, sizeof *new);
-    memcpy(new->owner, owner, sizeof owner);
-    new->key = strdup(key);
-    new->state = calloc(1, weir_plan_state_size(plan) + 8);
-    new->next = *head;
+    *new = (struct cell){ *head, limiter, strdup(key), calloc(1, weir_plan_state_size(limiter->plan) + 8), false };
     return *head = new;
 }
 
 /* A key that was never charged is in no table, and no change is told to it. */
-static void plain_change(const struct rule *rule, int index, const struct weir_plan *old, const struct weir_plan *new, weir_time now)
+static void plain_change(const struct limiter *limiter, const struct weir_plan *new, weir_time now)
 {
-    char owner[40];
-    snprintf(owner, sizeof owner, "%s#%d", rule->name, index);
-    for (int i = 0; i < 4096; i++)
+    for (int i = 0; i < BUCKETS; i++)
         for (struct cell *c = cells[i]; c != NULL; c = c->next)
-            if (strcmp(c->owner, owner) == 0) {
+            if (c->limiter == limiter) {
                 uint64_t *to = calloc(1, weir_plan_state_size(new) + 8);
                 if (c->charged)
-                    weir_step_change(old, new, c->state, to, now);
+                    weir_step_change(limiter->plan, new, c->state, to, now);
                 free(c->state);
                 c->state = to;
             }
 }
 
+static struct limiter *find_limiter(const struct rule *rule, char sort, int index, const struct weir_limit *limit, char owner[400])
+{
+    struct limiter *l = limiters;
+    snprintf(owner, 400, "%s%c%d-%s-%s", rule->name, sort, index, limit->algorithm, rule->template);
+    while (l != NULL && strcmp(l->owner, owner) != 0)
+        l = l->next;
+    return l;
+}
+
+static struct weir_plan *make_plan(const struct weir_limit *limit)
+{
+    struct weir_plan *plan = NULL;
+    if (weir_plan_create(&plan, limit, NULL) != WEIR_OK)
+        abort();
+    return plan;
+}
+
+/* Whether putting this limit in force would change one that is there. */
+static bool plain_would_change(const struct rule *rule, int index)
+{
+    char owner[400];
+    const struct limiter *l = find_limiter(rule, '#', index, &rule->limit[index], owner);
+    struct weir_plan *plan = make_plan(&rule->limit[index]);
+    bool would = l != NULL && !weir__limit_equal(&l->plan->limit, &plan->limit);
+    weir_plan_destroy(plan);
+    return would;
+}
+
+/* The limiter of that name, with this limit from now on. */
+static struct limiter *plain_limiter(const struct rule *rule, char sort, int index, const struct weir_limit *limit, weir_time now)
+{
+    char owner[400];
+    struct limiter *l = find_limiter(rule, sort, index, limit, owner);
+    struct weir_plan *plan = make_plan(limit);
+    if (l == NULL) {
+        l = calloc(1, sizeof *l);
+        *l = (struct limiter){ limiters, strdup(owner), plan };
+        return limiters = l;
+    }
+    if (weir__limit_equal(&l->plan->limit, &plan->limit)) {
+        weir_plan_destroy(plan);
+        return l;
+    }
+    plain_change(l, plan, now);
+    weir_plan_destroy(l->plan);
+    l->plan = plan;
+    return l;
+}
+
+/* The set is put in force. */
+static void plain_use(struct set *set, weir_time now)
+{
+    for (int i = 0; i < set->n; i++) {
+        struct rule *r = &set->rules[i];
+        for (int k = 0; k < r->limits; k++)
+            r->limiter[k] = plain_limiter(r, '#', k, &r->limit[k], now);
+        if (r->bans)
+            r->counts = plain_limiter(r, '!', 0, &r->refusals, now);
+    }
+    memcpy(set->list, set->written, sizeof set->list); /* edited lists begin anew */
+}
+
 /* ---------------------------------------------------------------- bans ---- */
 
+/* Known by the rule's name and the key's text, so it stays whatever the rule becomes. */
 struct ban {
     char rule[24];
-    char *key, *text;
+    char *text, *template, *spelling; /* of the rule then; the address as the request had it, if it is all of the key */
     weir_time since, until, forget_at;
-    int strikes;
+    int strikes, next; /* next in its bucket; -1: none */
+    bool listed;
 };
 
-static struct ban bans[4096];
-static int n_bans;
+#define BANS_MAX 65536
 
-static struct ban *plain_ban(const char *rule, const struct key *key)
+static struct ban bans[BANS_MAX];
+static int n_bans, ban_buckets[BUCKETS]; /* place + 1 */
+
+static struct ban *plain_ban(const struct rule *rule, const char *text, const struct request *q)
 {
-    for (int i = 0; i < n_bans; i++)
-        if (strcmp(bans[i].rule, rule) == 0 && strcmp(bans[i].key, key->id) == 0)
+    int *head = &ban_buckets[hash_text(hash_text(5381, rule->name), text) % BUCKETS];
+    for (int i = *head - 1; i >= 0; i = bans[i].next)
+        if (strcmp(bans[i].rule, rule->name) == 0 && strcmp(bans[i].text, text) == 0)
             return &bans[i];
+    if (n_bans == BANS_MAX)
+        abort();
     struct ban *b = &bans[n_bans++];
-    *b = (struct ban){ .key = strdup(key->id), .text = strdup(key->text) };
-    snprintf(b->rule, sizeof b->rule, "%s", rule);
+    bool is_all = rule->parts == 1 && is_address(rule->key[0].attribute) && !*rule->key[0].before && !*rule->after;
+    *b = (struct ban){ .text = strdup(text), .template = strdup(rule->template), .next = *head - 1 };
+    if (is_all && *text != '?')
+        b->spelling = strdup(q->given[rule->key[0].attribute].text);
+    memcpy(b->rule, rule->name, sizeof b->rule);
+    *head = n_bans;
     return b;
 }
 
@@ -392,7 +497,7 @@ static void plain_strike(const struct rule *rule, struct ban *b, weir_time now)
 
 static void plain_forget_all(void)
 {
-    for (int i = 0; i < 4096; i++)
+    for (int i = 0; i < BUCKETS; i++)
         for (struct cell *c = cells[i], *next; c != NULL; c = next) {
             next = c->next;
             free(c->key);
@@ -400,10 +505,19 @@ static void plain_forget_all(void)
             free(c);
         }
     memset(cells, 0, sizeof cells);
-    for (; n_bans > 0; n_bans--) {
-        free(bans[n_bans - 1].key);
-        free(bans[n_bans - 1].text);
+    for (struct limiter *l = limiters, *next; l != NULL; l = next) {
+        next = l->next;
+        weir_plan_destroy(l->plan);
+        free(l->owner);
+        free(l);
     }
+    limiters = NULL;
+    for (; n_bans > 0; n_bans--) {
+        free(bans[n_bans - 1].text);
+        free(bans[n_bans - 1].template);
+        free(bans[n_bans - 1].spelling);
+    }
+    memset(ban_buckets, 0, sizeof ban_buckets);
 }
 
 /* ------------------------------------------------------------ deciding ---- */
@@ -419,7 +533,7 @@ static enum weir_mode rule_mode(const struct set *set, const struct rule *rule)
     return own == WEIR_OFF || all == WEIR_OFF ? WEIR_OFF : own == WEIR_SHADOW || all == WEIR_SHADOW ? WEIR_SHADOW : WEIR_ENFORCE;
 }
 
-/* A cost that is no number counts once; products that no number holds are the largest there is. */
+/* A cost that is no number counts once; products that no number holds are the largest there is; what is negative is a mistake. */
 static int64_t plain_cost(const struct rule *rule, const struct request *q)
 {
     __int128 times = 1, most = INT64_MAX, cost;
@@ -430,7 +544,7 @@ static int64_t plain_cost(const struct rule *rule, const struct request *q)
     }
     cost = rule->cost * times > most ? most : rule->cost * times;
     cost *= q->ask.cost;
-    return cost > most ? INT64_MAX : cost < 0 ? -1 : (int64_t)cost;
+    return q->ask.cost < 0 ? -1 : cost > most ? INT64_MAX : (int64_t)cost;
 }
 
 /* The window's present length, by the C library's calendar. */
@@ -469,7 +583,7 @@ static bool plain_take_all(const struct item *items, int n, struct weir_decision
     *all = (struct weir_decision){ .allowed = true };
     struct weir_decision d[64];
     for (int i = 0; i < n; i++) {
-        weir_step_peek(items[i].rule->plan[items[i].index], items[i].cell->state, &items[i].ask, &d[i]);
+        weir_step_peek(items[i].cell->limiter->plan, items[i].cell->state, &items[i].ask, &d[i]);
         bool named = i == 0 || (all->allowed && (!d[i].allowed || d[i].remaining < all->remaining));
         struct weir_decision before = *all;
         if (named) {
@@ -491,18 +605,15 @@ static bool plain_take_all(const struct item *items, int n, struct weir_decision
             continue; /* a look among several is written nowhere */
         if (!all->allowed && n > 1)
             ask.cost = 0, ask.wait_max = 0; /* only a clock that stepped back is noted */
-        weir_step(items[i].rule->plan[items[i].index], items[i].cell->state, &ask, &unused);
+        weir_step(items[i].cell->limiter->plan, items[i].cell->state, &ask, &unused);
         items[i].cell->charged |= all->allowed && ask.cost > 0;
     }
     return all->allowed;
 }
 
-/* EXCLUDED until mended: halves and eighths are rounded down, so a limit of 1 that is spent is at level 0. */
 static int plain_level(const struct weir_decision *d)
 {
     __int128 left = d->remaining;
-    if (KNOWN_LEVEL)
-        return !d->allowed ? 3 : d->remaining < d->limit / 8 ? 2 : d->remaining < d->limit / 2 ? 1 : 0;
     return !d->allowed ? 3 : left * 8 < d->limit ? 2 : left * 2 < d->limit ? 1 : 0;
 }
 
@@ -512,15 +623,16 @@ static void plain_refusal(struct rule *rule, const struct request *q, struct wei
     struct weir_decision d;
     struct key key;
     rule->tally.refused++;
-    if (!rule->bans || q->ask.cost == 0)
+    if (!rule->bans || q->ask.cost <= 0)
         return;
     plain_key(rule, q, &key);
-    struct cell *c = plain_cell(rule, -1, key.id, rule->refusals_plan);
-    if (weir_step(rule->refusals_plan, c->state, &one, &d) && d.remaining > 0)
+    struct cell *c = plain_cell(rule->counts, key.text);
+    c->charged = true;
+    if (weir_step(rule->counts->plan, c->state, &one, &d) && d.remaining > 0)
         return;
     one.cost = INT64_MAX;
-    weir_step_give(rule->refusals_plan, c->state, &one);
-    struct ban *b = plain_ban(rule->name, &key);
+    weir_step_give(rule->counts->plan, c->state, &one);
+    struct ban *b = plain_ban(rule, key.text, q);
     plain_strike(rule, b, q->ask.now);
     out->banned_until = b->until;
     if (b->until - q->ask.now > out->decision.retry)
@@ -542,95 +654,136 @@ static bool plain_by_list(const struct set *set, const struct request *q, struct
     return false;
 }
 
-static bool plain_banned(struct rule *rule, const struct key *key, weir_time now, struct weir_ruling *out)
+static weir_time plain_banned(const struct rule *rule, const char *text, const struct request *q)
 {
-    struct ban *b = plain_ban(rule->name, key);
-    plain_follow(b, now);
-    if (b->until <= now)
-        return false;
+    struct ban *b = plain_ban(rule, text, q);
+    plain_follow(b, q->ask.now);
+    return b->until > q->ask.now ? b->until : 0;
+}
+
+static void plain_refuse_banned(struct rule *rule, weir_time until, weir_time now, struct weir_ruling *out)
+{
     rule->tally.banned++;
     out->rule = rule->name;
-    out->banned_until = b->until;
-    out->decision = (struct weir_decision){ .reason = WEIR_BANNED, .retry = b->until - now, .reset = b->until - now };
+    out->banned_until = until;
+    out->decision = (struct weir_decision){ .reason = WEIR_BANNED, .retry = until - now, .reset = until - now };
     out->level = 3;
-    out->applied = 0;
+}
+
+/* The limits that are asked: of rules that enforce, then of those in shadow. */
+struct applying {
+    int found, rules, enforcing, items, enforced;
+    struct rule *matching[FOUND_MAX], *rule[WEIR_ALL_MAX];
+    struct item item[WEIR_ALL_MAX];
+};
+
+enum outcome { GOES_ON, IS_FULL, IS_BANNED };
+
+static enum outcome plain_apply(struct rule *rule, enum weir_mode mode, const struct request *q, struct applying *a,
+                                struct weir_ruling *out)
+{
+    struct key key;
+    if (!plain_key(rule, q, &key))
+        return GOES_ON;
+    weir_time until = plain_banned(rule, key.text, q);
+    if (until > 0 && mode == WEIR_ENFORCE)
+        plain_refuse_banned(rule, until, q->ask.now, out);
+    else if (until > 0 && out->shadow == NULL)
+        out->shadow = rule->name;
+    if (until > 0)
+        return IS_BANNED;
+    if (a->items + rule->limits > WEIR_ALL_MAX)
+        return IS_FULL;
+    for (int k = 0; k < rule->limits; k++) {
+        struct weir_ask ask = { .cost = plain_cost(rule, q), .wait_max = q->ask.wait_max, .now = q->ask.now };
+        a->item[a->items++] = (struct item){ rule, k, plain_cell(rule->limiter[k], key.id), ask };
+    }
+    a->rule[a->rules++] = rule;
+    return GOES_ON;
+}
+
+/* All of one mode, up to the first that finds no room.  False: a key is banned. */
+static bool plain_apply_all(const struct set *set, enum weir_mode mode, const struct request *q, struct applying *a,
+                            struct weir_ruling *out)
+{
+    for (int i = 0; i < a->found; i++) {
+        enum outcome o = rule_mode(set, a->matching[i]) == mode ? plain_apply(a->matching[i], mode, q, a, out) : GOES_ON;
+        if (o == IS_BANNED && mode == WEIR_ENFORCE)
+            return false;
+        if (o != IS_FULL)
+            continue;
+        out->cut = true;
+        break;
+    }
     return true;
 }
 
-struct applying {
-    int rules, enforced, shadows;
-    struct rule *rule[64];
-    bool shadow[64];
-    struct item items[64], shadow_items[64];
-};
-
-/* False: a key is banned. */
 static bool plain_gather(struct set *set, const struct request *q, struct applying *a, struct weir_ruling *out)
 {
-    int found = 0;
-    for (int i = 0; i < set->n; i++) {
-        struct rule *rule = &set->rules[i];
-        enum weir_mode mode = rule_mode(set, rule);
-        struct key key;
-        if (!plain_matches(set, rule, q) || ++found > FOUND_MAX || mode == WEIR_OFF || a->rules == 64 || !plain_key(rule, q, &key))
-            continue;
-        if (mode == WEIR_ENFORCE && plain_banned(rule, &key, q->ask.now, out))
-            return false;
-        if (a->enforced + a->shadows + rule->limits > WEIR_ALL_MAX)
-            continue;
-        for (int k = 0; k < rule->limits; k++) {
-            struct weir_ask ask = { .cost = plain_cost(rule, q), .wait_max = q->ask.wait_max, .now = q->ask.now };
-            struct item item = { rule, k, plain_cell(rule, k, key.id, rule->plan[k]), ask };
-            if (mode == WEIR_SHADOW)
-                a->shadow_items[a->shadows++] = item;
-            else
-                a->items[a->enforced++] = item;
-        }
-        a->shadow[a->rules] = mode == WEIR_SHADOW;
-        a->rule[a->rules++] = rule;
-    }
+    a->found = a->rules = a->items = 0;
+    for (int i = 0; i < set->n && a->found < FOUND_MAX; i++)
+        if (plain_matches(set, &set->rules[i], q))
+            a->matching[a->found++] = &set->rules[i];
+    if (!plain_apply_all(set, WEIR_ENFORCE, q, a, out))
+        return false;
+    out->cut |= a->found == FOUND_MAX;
+    a->enforcing = a->rules;
+    a->enforced = a->items;
+    plain_apply_all(set, WEIR_SHADOW, q, a, out);
     out->applied = (uint16_t)a->rules;
     return true;
 }
 
-static void plain_shadows(struct applying *a, struct weir_ruling *out)
+static void plain_shadows(const struct applying *a, struct weir_ruling *out)
 {
-    for (int i = 0, at = 0; i < a->rules; i++) {
+    for (int i = a->enforcing, at = a->enforced; i < a->rules; at += a->rule[i++]->limits) {
         struct weir_decision d;
-        if (!a->shadow[i])
-            continue;
-        bool allowed = plain_take_all(a->shadow_items + at, a->rule[i]->limits, &d);
-        at += a->rule[i]->limits;
+        bool allowed = plain_take_all(a->item + at, a->rule[i]->limits, &d);
         *(allowed ? &a->rule[i]->tally.allowed : &a->rule[i]->tally.shadow_refused) += 1;
         if (!allowed && out->shadow == NULL)
             out->shadow = a->rule[i]->name;
     }
 }
 
-static void plain_check(struct set *set, struct request *q, struct weir_ruling *out)
+/* False: refused. */
+static bool plain_enforced(const struct applying *a, const struct request *q, struct weir_ruling *out)
 {
-    struct applying a = { 0 };
-    *out = (struct weir_ruling){ .decision = { .allowed = true }, .mode = (uint8_t)all_mode(set) };
+    if (a->enforced == 0)
+        return true;
+    plain_take_all(a->item, a->enforced, &out->decision);
+    const struct item *named = &a->item[out->decision.item];
+    out->rule = named->rule->name;
+    out->limit_index = (uint16_t)named->index;
+    out->count = named->rule->limit[named->index].count;
+    out->window = plain_window(&named->rule->limit[named->index], q->ask.now);
+    out->level = (uint8_t)plain_level(&out->decision);
+    if (!out->decision.allowed) {
+        out->shadow = NULL;
+        plain_refusal(named->rule, q, out);
+    }
+    return out->decision.allowed;
+}
+
+/* The request as the rules see it. */
+static void plain_look(struct request *q)
+{
     memcpy(q->seen, q->given, sizeof q->seen);
     plain_path(&q->seen[URI]);
-    if (out->mode == WEIR_OFF || plain_by_list(set, q, out) || !plain_gather(set, q, &a, out))
+    q->ask.now = q->ask.now < 0 ? 0 : q->ask.now;
+}
+
+static void plain_check(struct set *set, const struct request *given, struct weir_ruling *out)
+{
+    static struct applying a;
+    static struct request q;
+    q = *given;
+    plain_look(&q);
+    *out = (struct weir_ruling){ .decision = { .allowed = true }, .mode = (uint8_t)all_mode(set) };
+    if (out->mode == WEIR_OFF || plain_by_list(set, &q, out) || !plain_gather(set, &q, &a, out) || !plain_enforced(&a, &q, out))
         return;
-    if (a.enforced > 0) {
-        plain_take_all(a.items, a.enforced, &out->decision);
-        struct item *named = &a.items[out->decision.item];
-        out->rule = named->rule->name;
-        out->limit_index = (uint16_t)named->index;
-        out->count = named->rule->limit[named->index].count;
-        out->window = plain_window(&named->rule->limit[named->index], q->ask.now);
-        out->level = (uint8_t)plain_level(&out->decision);
-        if (!out->decision.allowed) {
-            plain_refusal(named->rule, q, out);
-            return;
-        }
-    }
     plain_shadows(&a, out);
-    for (int i = 0; i < a.rules; i++)
-        a.rule[i]->tally.allowed += !a.shadow[i];
+    for (int i = 0; i < a.enforcing; i++)
+        a.rule[i]->tally.allowed++;
 }
 
 #endif

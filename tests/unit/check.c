@@ -1,7 +1,7 @@
 /* check.c -- a request and the rules that apply to it: who is limited by what, all or nothing, and everything that the ruling says. */
 #include "requests.h"
 
-#define BIG (1 << 16)
+#define BIG (1 << 18)
 
 /* The lines of `n` rules, r0 on, each as the format says, which has room for its number. */
 __attribute__((format(printf, 2, 0))) static struct weir *engine_of_many(int n, const char *format)
@@ -167,7 +167,6 @@ static void test_R1_null_empty_and_repeated_attributes(void **state)
     weir_destroy(weir);
 }
 
-/* NOT YET: a request's names are taken as they are. */
 static void test_R1_names_of_headers_have_no_case(void **state)
 {
     (void)state;
@@ -177,6 +176,21 @@ static void test_R1_names_of_headers_have_no_case(void **state)
     struct weir_attr by_number = { .value = "k", .id = weir_attribute(weir, "header.X-Api-KEY") };
     assert_false(check_attrs(weir, &by_number, 1, &(struct weir_ask){ .cost = 1, .now = NOW }).decision.allowed);
     assert_false(passes(weir, "header.X-API-KEY=k", NOW));
+    assert_true(passes(weir, "header.X-API-KEY=K", NOW)); /* values do */
+    weir_destroy(weir);
+}
+
+/* One name, one number: however it is written, and however often it is asked for. */
+static void test_R1_a_header_has_one_number(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(RULES("- { name: r, key: \"{header.x-api-key}\", limit: 1/60 }\n"));
+    uint32_t number = weir_attribute(weir, "header.X-Api-Key");
+    assert_int_not_equal(number, 0);
+    assert_int_equal(weir_attribute(weir, "header.X-Api-Key"), number);
+    assert_int_equal(weir_attribute(weir, "header.x-api-key"), number);
+    assert_int_equal(weir_attribute(weir, "header.X-API-KEY"), number);
+    assert_int_not_equal(weir_attribute(weir, "account"), weir_attribute(weir, "Account"));
     weir_destroy(weir);
 }
 
@@ -368,6 +382,7 @@ static void test_R2_more_than_64_limits_apply(void **state)
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_allowed_by(r, "r0");
     assert_int_equal(r.applied, 64);
+    assert_true(r.cut);
     assert_int_equal(rule_left(weir, "r63", "ip=::1", NOW), 4);
     assert_int_equal(rule_left(weir, "r64", "ip=::1", NOW), 5);
     weir_destroy(weir);
@@ -380,20 +395,93 @@ static void test_R2_more_than_64_limits_apply(void **state)
     r = check(weir, "", NOW);
     assert_true(r.decision.allowed);
     assert_int_equal(r.applied, 4); /* 63, and two more do not fit: a rule applies whole or not at all */
+    assert_true(r.cut);
     assert_int_equal(rule_left(weir, "e", "", NOW), 8);
     assert_int_equal(rule_left(weir, "d", "", NOW), 8);
     weir_destroy(weir);
 }
 
-/* Rules that cannot decide (off, or without a key for this request) take no room from those that can.
- * NOT YET: the first 128 that match are looked at, whether they decide or not. */
-static void test_R2_more_than_128_rules_match(void **state)
+/* The first that does not fit ends it: a smaller one behind it is left out too. */
+static void test_R2_those_first_in_the_file(void **state)
+{
+    char *yaml = malloc(BIG);
+    (void)state;
+    size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
+    for (int i = 0; i < 63; i++)
+        len += (size_t)snprintf(yaml + len, BIG - len, "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n", i);
+    snprintf(yaml + len, BIG - len, "- { name: two, limit: [5/60, 6/60] }\n- { name: one, limit: 1/60 }\n");
+    struct weir *weir = engine_of(yaml);
+    for (int i = 0; i < 2; i++) {
+        struct weir_ruling r = check(weir, "ip=::1", NOW);
+        assert_true(r.decision.allowed);
+        assert_int_equal(r.applied, 63);
+        assert_true(r.cut);
+    }
+    struct weir_ruling r = check(weir, "", NOW); /* where there is room */
+    assert_allowed_by(r, "one");
+    assert_int_equal(r.applied, 2);
+    assert_false(r.cut);
+    weir_destroy(weir);
+    free(yaml);
+}
+
+/* One too many leaves the keys of the others as they are. */
+static void test_R2_what_is_left_out_disturbs_nobody(void **state)
+{
+    static const char *const modes[] = { "enforce", "shadow" };
+    char *yaml = malloc(BIG);
+    (void)state;
+    for (int m = 0; m < 2; m++) {
+        size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
+        for (int i = 0; i < 64; i++)
+            len += (size_t)snprintf(yaml + len, BIG - len, "- { name: r%d, key: \"{ip/24}\", limit: 5/60 }\n", i);
+        for (int i = 0; i < 3; i++)
+            len += (size_t)snprintf(yaml + len, BIG - len, "- { name: more%d, key: \"{account}:{org}\", limit: 5/60, mode: %s }\n", i,
+                                    modes[m]);
+        struct weir *weir = engine_of(yaml);
+        struct weir_ruling r = check(weir, "ip=192.0.2.1 account=ann org=acme", NOW);
+        assert_int_equal(r.applied, 64);
+        assert_true(r.cut);
+        for (int i = 0; i < 64; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "r%d", i);
+            assert_int_equal(rule_left(weir, name, "ip=192.0.2.1", NOW), 4);
+        }
+        assert_int_equal(pass_of(weir, 9, "ip=192.0.2.1 account=bob org=acme", NOW), 4);
+        weir_destroy(weir);
+    }
+    free(yaml);
+}
+
+/* All 64 places taken, and nothing left out: what does not apply to the request is not missed. */
+static void test_R2_64_limits_are_not_too_many(void **state)
+{
+    static const char *const others[] = { "key: \"{account}\", limit: 5/60", "limit: 5/60, mode: off", "match: { uri: /x }, limit: 5/60",
+                                          "key: \"{account}\", limit: 5/60, mode: shadow" };
+    char *yaml = malloc(BIG);
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(others); k++) {
+        size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
+        for (int i = 0; i < 64; i++)
+            len += (size_t)snprintf(yaml + len, BIG - len, "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n", i);
+        snprintf(yaml + len, BIG - len, "- { name: last, %s }\n", others[k]);
+        struct weir *weir = engine_of(yaml);
+        struct weir_ruling r = check(weir, "ip=::1", NOW);
+        assert_int_equal(r.applied, 64);
+        assert_false(r.cut);
+        weir_destroy(weir);
+    }
+    free(yaml);
+}
+
+/* Rules that cannot decide (off, or without a key for this request) take no room from those that can. */
+static void test_R2_a_thousand_rules_match(void **state)
 {
     char *yaml = malloc(BIG);
     (void)state;
     for (int off = 0; off < 2; off++) {
         size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
-        for (int i = 0; i < 140; i++)
+        for (int i = 0; i < 1000; i++)
             len += (size_t)snprintf(yaml + len, BIG - len, "- { name: r%d, key: \"{%s}\", limit: 5/60%s }\n", i, off ? "ip" : "account",
                                     off ? ", mode: off" : "");
         snprintf(yaml + len, BIG - len, "- { name: last, key: \"{ip}\", limit: 1/60 }\n");
@@ -406,8 +494,7 @@ static void test_R2_more_than_128_rules_match(void **state)
     free(yaml);
 }
 
-/* Rules that only watch take no room from those that enforce.
- * NOT YET: limits in shadow fill the 64 places. */
+/* Rules that only watch take no room from those that enforce. */
 static void test_R2_rules_in_shadow_leave_room(void **state)
 {
     char *yaml = malloc(BIG);
@@ -420,7 +507,32 @@ static void test_R2_rules_in_shadow_leave_room(void **state)
     assert_true(passes(weir, "ip=::1", NOW));
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_refused_by(r, "last");
+    assert_int_equal(r.applied, 64);
+    assert_true(r.cut); /* the last in shadow was left out */
+    assert_int_equal(rule_left(weir, "r62", "ip=::1", NOW), 4);
+    assert_int_equal(rule_left(weir, "r63", "ip=::1", NOW), 5);
     weir_destroy(weir);
+    free(yaml);
+}
+
+/* What the rules that enforce have left belongs to those in shadow, wherever in the file they stand. */
+static void test_R2_shadows_in_the_room_that_is_left(void **state)
+{
+    char *yaml = malloc(BIG);
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        const char *shadow = "- { name: shadow, key: \"{ip}\", limit: 5/60, mode: shadow }\n";
+        size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n%s", first ? shadow : "");
+        for (int i = 0; i < 63; i++)
+            len += (size_t)snprintf(yaml + len, BIG - len, "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n", i);
+        snprintf(yaml + len, BIG - len, "- { name: two, limit: [5/60, 6/60] }\n%s", first ? "" : shadow);
+        struct weir *weir = engine_of(yaml);
+        struct weir_ruling r = check(weir, "ip=::1", NOW);
+        assert_int_equal(r.applied, 64);
+        assert_true(r.cut);
+        assert_int_equal(rule_left(weir, "shadow", "ip=::1", NOW), 4);
+        weir_destroy(weir);
+    }
     free(yaml);
 }
 
@@ -497,6 +609,52 @@ static void test_a_cost_beyond_all_numbers_is_too_big(void **state)
     weir_destroy(weir);
 }
 
+/* Whatever the rule makes of it: one that costs nothing, or has no number for its cost. */
+static void test_a_negative_cost_is_a_bad_ask_always(void **state)
+{
+    static const char *const costs[] = { "cost: 0", "cost: 1", "cost: 5", "cost: \"{bytes}\"" };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(costs); i++) {
+        char yaml[200];
+        snprintf(yaml, sizeof yaml, RULES("- { name: r, key: \"{ip}\", limit: 3/60, %s }\n"), costs[i]);
+        struct weir *weir = engine_of(yaml);
+        for (int64_t cost = -1; cost >= INT64_MIN / 2; cost *= 2) {
+            struct weir_ruling r = check_cost(weir, "ip=::1 bytes=0", cost, NOW);
+            assert_refused_by(r, "r");
+            assert_int_equal(r.decision.reason, WEIR_BAD_ASK);
+        }
+        assert_int_equal(rule_left(weir, "r", "ip=::1", NOW), 3);
+        weir_destroy(weir);
+    }
+}
+
+/* A point before 0 counts as 0. */
+static void test_before_the_beginning_of_time(void **state)
+{
+    static const char *const limits[] = { "3/60", "gcra 3/60", "sliding-window 3/60", "sliding-log 3/60", "fixed-window 3/60", "3/day" };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(limits); i++) {
+        char yaml[200];
+        snprintf(yaml, sizeof yaml, RULES("- { name: r, key: \"{ip}\", limit: %s, ban: { refusals: 2/60s, for: 10s } }\n"), limits[i]);
+        struct weir *weir = engine_on(NULL);
+        use(weir, yaml, -5 * S);
+        assert_true(passes(weir, "ip=::1", -S));
+        assert_true(passes(weir, "ip=::1", INT64_MIN));
+        struct weir_ruling r = check(weir, "ip=::1", 0);
+        assert_allowed_by(r, "r");
+        assert_int_equal(r.decision.remaining, 0);
+        weir_time window = r.window, retry = check(weir, "ip=::1", -1).decision.retry;
+        r = check(weir, "ip=::1", -9 * S); /* the second refusal: a ban from 0 on */
+        assert_int_equal(r.window, window);
+        assert_int_equal(r.banned_until, 10 * S);
+        assert_int_equal(r.decision.retry, retry > 10 * S ? retry : 10 * S);
+        r = check(weir, "ip=::1", -7 * S);
+        assert_int_equal(r.decision.reason, WEIR_BANNED);
+        assert_int_equal(r.decision.retry, 10 * S);
+        weir_destroy(weir);
+    }
+}
+
 static void test_who_can_wait_is_told_his_turn(void **state)
 {
     struct weir_attr ip = ATTR("ip", "::1");
@@ -521,8 +679,7 @@ static void test_who_can_wait_is_told_his_turn(void **state)
 
 /* --------------------------------------------------- what the ruling says ---- */
 
-/* The level by the very fraction, also of small limits.
- * NOT YET: limit / 8 and limit / 2 are rounded down, so that a limit of 1 is at level 0 when nothing is left. */
+/* The level by the very fraction, also of small limits. */
 static void test_level(void **state)
 {
     static const int64_t sizes[] = { 1, 2, 3, 4, 7, 8, 16, 100 };
@@ -610,6 +767,7 @@ int main(void)
         cmocka_unit_test(test_R1_long_uris_headers_and_names),
         cmocka_unit_test(test_R1_null_empty_and_repeated_attributes),
         cmocka_unit_test(test_R1_names_of_headers_have_no_case),
+        cmocka_unit_test(test_R1_a_header_has_one_number),
         cmocka_unit_test(test_R1_attributes_by_number),
         cmocka_unit_test(test_R1_numbers_for_255_names),
         cmocka_unit_test(test_R2_one_refusal_consumes_nothing_anywhere),
@@ -619,11 +777,17 @@ int main(void)
         cmocka_unit_test(test_R2_retry_is_that_of_all_who_refuse),
         cmocka_unit_test(test_R2_more_than_fits_is_never),
         cmocka_unit_test(test_R2_more_than_64_limits_apply),
-        cmocka_unit_test(test_R2_more_than_128_rules_match),
+        cmocka_unit_test(test_R2_those_first_in_the_file),
+        cmocka_unit_test(test_R2_what_is_left_out_disturbs_nobody),
+        cmocka_unit_test(test_R2_64_limits_are_not_too_many),
+        cmocka_unit_test(test_R2_a_thousand_rules_match),
         cmocka_unit_test(test_R2_rules_in_shadow_leave_room),
+        cmocka_unit_test(test_R2_shadows_in_the_room_that_is_left),
         cmocka_unit_test(test_R2_many_each_for_itself),
         cmocka_unit_test(test_cost_by_rule_and_by_attribute),
         cmocka_unit_test(test_a_cost_beyond_all_numbers_is_too_big),
+        cmocka_unit_test(test_a_negative_cost_is_a_bad_ask_always),
+        cmocka_unit_test(test_before_the_beginning_of_time),
         cmocka_unit_test(test_who_can_wait_is_told_his_turn),
         cmocka_unit_test(test_level),
         cmocka_unit_test(test_R7_short_syntax_in_rules),

@@ -141,7 +141,6 @@ static void ask_both(struct weir *weir, const char *text, int64_t cost, weir_tim
         assert_same_ruling(&first.ruling, &decided);
 }
 
-/* NOT YET: this and the three below; they say in what they differ. */
 static void test_the_ruling_is_that_of_a_check(void **state)
 {
     static const char *const requests[] = {

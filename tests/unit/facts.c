@@ -131,16 +131,21 @@ static void test_R1_addresses_become_numbers(void **state)
     assert_value(&facts.values[0], "unix:");
 }
 
-/* The names of headers have no case, in a request as in a rule.
- * NOT YET: a request's names are taken as they are. */
+/* The names of headers have no case, in a request as in a rule. */
 static void test_R1_headers_have_no_case(void **state)
 {
     static const char *const names[] = { "header.x-api-key" };
-    struct weir_attr attrs[] = { ATTR("header.X-API-Key", "k") };
+    struct weir_attr attrs[] = { ATTR("header.X-API-Key", "k"), ATTR("header.x-api-key", "second"), ATTR("header.X-API-KEYS", "other") };
+    struct weir_attr cut = { .name = "header.X-API-Keys", .value = "k", .name_len = 16 };
+    struct weir_attr others[] = { ATTR("HEADER.x-api-key", "k"), ATTR("Header.x-api-key", "k"), ATTR("header.", "k"), ATTR("header", "k") };
     (void)state;
     struct weir__attributes known = attributes_of(names, 1);
-    struct weir__facts facts = gather(&known, attrs, 1);
+    struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
+    assert_value(&facts.values[0], "k"); /* the first counts, however it is written */
+    facts = gather(&known, &cut, 1);
     assert_value(&facts.values[0], "k");
+    facts = gather(&known, others, COUNT_OF(others)); /* what stands before the dot is no header's name */
+    assert_int_equal(facts.values[0].len, 0);
 }
 
 /* ------------------------------------------------------------------ paths ---- */
@@ -170,25 +175,31 @@ static void test_a_long_path_is_cut(void **state)
     uri[0] = '/';
     struct weir__facts facts;
     weir__facts_gather(&known, NULL, &attr, 1, &facts);
-    assert_true(facts.values[0].len > 1000 && facts.values[0].len < WEIR__URI_MAX);
-    assert_memory_equal(facts.values[0].text, uri, facts.values[0].len);
-    memset(uri + 1, '%', 6); /* not plain: copied */
+    assert_int_equal(facts.values[0].len, WEIR__URI_MAX);
+    assert_memory_equal(facts.values[0].text, uri, WEIR__URI_MAX);
+    memcpy(uri + 1, "./", 2); /* not plain: copied */
     weir__facts_gather(&known, NULL, &attr, 1, &facts);
-    assert_true(facts.values[0].len < WEIR__URI_MAX);
+    assert_int_equal(facts.values[0].len, WEIR__URI_MAX);
+    assert_memory_equal(facts.values[0].text, "/aaa", 4);
+    attr.value_len = WEIR__URI_MAX + 2; /* fits when it is plain */
+    weir__facts_gather(&known, NULL, &attr, 1, &facts);
+    assert_int_equal(facts.values[0].len, WEIR__URI_MAX);
 }
 
-/* Length is a spelling too: what a server resolves to /login is /login, however long it was.
- * NOT YET: a path is cut before it is resolved. */
+/* Length is a spelling too: what a server resolves to /login is /login, however long it was. */
 static void test_R1_no_length_of_a_path_escapes_a_rule(void **state)
 {
     static const char *const names[] = { "uri" };
-    static char uri[6000];
+    static char uri[9000];
     (void)state;
     struct weir__attributes known = attributes_of(names, 1);
-    for (int way = 0; way < 3; way++) {
+    for (int way = 0; way < 5; way++) {
+        static const char *const ways[] = { "/.", "/", "/x/..", "/%2e", "/x" };
         size_t at = 0;
-        while (at < 4000) /* /./././login   //////login   /x/../x/../login */
-            at += (size_t)snprintf(uri + at, sizeof uri - at, "%s", way == 0 ? "/." : way == 1 ? "/" : "/x/..");
+        while (at < (way == 4 ? 2990 : 4000)) /* /./././login   //////login   /x/../x/../login   /x/x/x/../../../login */
+            at += (size_t)snprintf(uri + at, sizeof uri - at, "%s", ways[way]);
+        for (size_t up = way == 4 ? at / 2 : 0; up > 0; up--)
+            at += (size_t)snprintf(uri + at, sizeof uri - at, "/..");
         at += (size_t)snprintf(uri + at, sizeof uri - at, "/login");
         struct weir_attr attr = { .name = "uri", .value = uri, .value_len = at };
         struct weir__facts facts;

@@ -126,12 +126,12 @@ static void test_R6_tallies_and_names_go_on(void **state)
     weir_destroy(weir);
 }
 
-/* "Modes and bans stay": whatever else of the rule is changed.
- * NOT YET: the switch is the first limiter's, and another algorithm or key is another limiter. */
+/* "Modes and bans stay": whatever else of the rule is changed. */
 static void test_R6_modes_and_bans_stay(void **state)
 {
     static const char *const others[] = { "key: \"{ip}\", limit: 5/60", "key: \"{ip}\", limit: 2/60, mode: shadow",
-                                          "key: \"{ip}\", limit: gcra 2/60", "key: \"{ip|none}\", limit: 2/60" };
+                                          "key: \"{ip}\", limit: gcra 2/60", "key: \"{ip|none}\", limit: 2/60",
+                                          "key: \"{ip/24}\", limit: [sliding-log 2/60, 9/s]" };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         char yaml[200];
@@ -144,6 +144,10 @@ static void test_R6_modes_and_bans_stay(void **state)
         if (info_of(weir, "a").switched != WEIR_OFF)
             fail_msg("the switch is forgotten: %s", others[i]);
         assert_int_equal(pass_of(weir, 9, "ip=::1", NOW), 9);
+        use(weir, "version: 1\nrules: []\n", NOW); /* gone, and back */
+        use(weir, yaml, NOW);
+        assert_int_equal(info_of(weir, "a").switched, WEIR_OFF);
+        assert_int_equal(info_of(weir, "b").switched, WEIR_AS_WRITTEN);
         weir_destroy(weir);
     }
 }
@@ -245,7 +249,7 @@ static void test_R6_a_table_with_too_few_limiters(void **state)
 {
     struct weir_limiter_info info;
     (void)state;
-    struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 100, .limiters = 3 });
+    struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 100, .limiters = 5 });
     struct weir *weir = engine_on(table);
     use(weir, RULES("- { name: a, key: \"{ip}\", limit: gcra 300/60 }\n- { name: b, limit: 100/60 }\n"), NOW);
     assert_true(check_cost(weir, "ip=::1", 50, NOW).decision.allowed);
@@ -310,8 +314,7 @@ static void test_R6_changes_before_one_that_fails_are_undone(void **state)
     }
 }
 
-/* A change there and back is not nothing: a smaller bucket spills, and a shorter log forgets.
- * NOT YET: limits are changed before it is known that all can be. */
+/* A change there and back is not nothing: a smaller bucket spills, and a shorter log forgets. */
 static void test_R6_a_failure_spills_nothing(void **state)
 {
     static const char before[] =
@@ -325,15 +328,65 @@ static void test_R6_a_failure_spills_nothing(void **state)
     struct weir *weir = engine_on(table);
     use(weir, before, NOW);
     assert_int_equal(pass_of(weir, 50, "ip=::1", NOW), 50);
-    assert_use_fails(weir, after, "");
+    assert_use_fails(weir, after, "'w'");
     assert_int_equal(rule_left(weir, "a", "ip=::1", NOW), 250);
     assert_int_equal(rule_left(weir, "b", "ip=::1", NOW), 250);
     weir_destroy(weir);
     weir_table_destroy(table);
 }
 
-/* Narrow slots cannot hold every limit: the rule is named.
- * NOT YET: of a limit that is changed it is not. */
+/* The room of all changes together counts, not of each alone. */
+static void test_R6_two_changes_that_do_not_fit_together(void **state)
+{
+    static const char before[] = RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n"
+                                       "- { name: v, key: \"{ip}\", limit: sliding-log 100/60, keys: 60 }\n"
+                                       "- { name: w, key: \"{ip}\", limit: sliding-log 100/60, keys: 60 }\n");
+    (void)state;
+    struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 64, .slab = 1 << 20 });
+    struct weir *weir = engine_on(table);
+    use(weir, before, NOW);
+    assert_int_equal(pass_of(weir, 50, "ip=::1", NOW), 50);
+    bool failed = false;
+    for (int count = 200; count < 4000 && !failed; count += 200) {
+        char yaml[400];
+        struct weir_error error = { 0 };
+        snprintf(yaml, sizeof yaml,
+                 RULES("- { name: a, key: \"{ip}\", limit: %d/60 }\n- { name: v, key: \"{ip}\", limit: sliding-log %d/60, keys: 60 }\n"
+                       "- { name: w, key: \"{ip}\", limit: sliding-log %d/60, keys: 60 }\n"),
+                 60 + count % 7, count, count);
+        int64_t a = rule_left(weir, "a", "ip=::1", NOW), v = rule_left(weir, "v", "ip=::1", NOW);
+        struct weir_rules *rules = rules_of(yaml);
+        failed = weir_use(weir, rules, NOW, &error) != WEIR_OK;
+        if (!failed)
+            continue;
+        assert_contains(error.text, "rule '");
+        assert_int_equal(rule_left(weir, "a", "ip=::1", NOW), a); /* as it was */
+        assert_int_equal(rule_left(weir, "v", "ip=::1", NOW), v);
+        weir_rules_destroy(rules);
+    }
+    assert_true(failed);
+    weir_destroy(weir);
+    weir_table_destroy(table);
+}
+
+/* Twenty sliding windows on a table that was made for nothing in particular. */
+static void test_R6_room_is_shared_by_all_rules(void **state)
+{
+    char yaml[4000];
+    size_t len = (size_t)snprintf(yaml, sizeof yaml, "version: 1\nrules:\n");
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        len += (size_t)snprintf(yaml + len, sizeof yaml - len, "- { name: r%d, key: \"{ip}\", limit: sliding-window %d/60 }\n", i, 100 + i);
+    struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 0 });
+    struct weir *weir = engine_on(table);
+    use(weir, yaml, NOW);
+    assert_true(passes(weir, "ip=::1", NOW));
+    assert_int_equal(rule_left(weir, "r19", "ip=::1", NOW), 118);
+    weir_destroy(weir);
+    weir_table_destroy(table);
+}
+
+/* Narrow slots cannot hold every limit: the rule is named, and those before it are as they were. */
 static void test_R6_a_limit_that_the_table_cannot_hold(void **state)
 {
     (void)state;
@@ -343,6 +396,11 @@ static void test_R6_a_limit_that_the_table_cannot_hold(void **state)
     assert_use_fails(weir, RULES("- { name: w, limit: 7/60 }\n"), "'w'");
     assert_use_fails(weir, ONE("gcra 7/60"), "'a'"); /* of one that is there already, too */
     assert_int_equal(a_left(weir, NOW), 300);
+    use(weir, RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n- { name: b, key: \"{ip}\", limit: gcra 300/60 }\n"), NOW);
+    assert_true(check_cost(weir, "ip=::1", 50, NOW).decision.allowed);
+    assert_use_fails(weir, RULES("- { name: a, key: \"{ip}\", limit: 10/60 }\n- { name: b, key: \"{ip}\", limit: gcra 7/60 }\n"), "'b'");
+    assert_int_equal(a_left(weir, NOW), 250);
+    assert_int_equal(rule_left(weir, "b", "ip=::1", NOW), 250);
     weir_destroy(weir);
     weir_table_destroy(table);
 }
@@ -365,6 +423,8 @@ int main(void)
         cmocka_unit_test(test_R6_a_slab_that_is_too_small),
         cmocka_unit_test(test_R6_changes_before_one_that_fails_are_undone),
         cmocka_unit_test(test_R6_a_failure_spills_nothing),
+        cmocka_unit_test(test_R6_two_changes_that_do_not_fit_together),
+        cmocka_unit_test(test_R6_room_is_shared_by_all_rules),
         cmocka_unit_test(test_R6_a_limit_that_the_table_cannot_hold),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -120,8 +120,7 @@ static void test_a_bad_entry_changes_nothing(void **state)
     weir__lists_destroy(lists);
 }
 
-/* An address is the same however it is written: what is removed is the network, not its spelling.
- * NOT YET: entries are compared as text. */
+/* An address is the same however it is written: what is removed is the network, not its spelling. */
 static void test_R3_removal_goes_by_what_an_entry_means(void **state)
 {
     (void)state;
@@ -130,6 +129,63 @@ static void test_R3_removal_goes_by_what_an_entry_means(void **state)
     assert_false(has(lists, "deny", "ip", "2001:db8::1"));
     assert_int_equal(edit(&lists, "deny", "ip", NULL, "192.0.2.7/32"), WEIR_OK);
     assert_false(has(lists, "deny", "ip", "192.0.2.7"));
+    assert_int_equal(edit(&lists, "deny", "ip", NULL, "::ffff:10.0.0.0/104"), WEIR_OK);
+    assert_false(has(lists, "deny", "ip", "10.0.0.1"));
+    assert_int_equal(lists->lists[0].n, 0);
+    assert_int_equal(edit(&lists, "deny", "ip", "2001:DB8:0::1", NULL), WEIR_OK);
+    assert_int_equal(edit(&lists, "deny", "ip", "2001:db8::1/128", NULL), WEIR_OK);
+    assert_int_equal(lists->lists[0].n, 1); /* once */
+    weir__lists_destroy(lists);
+}
+
+/* What the file would refuse, and what nobody would ever ask for. */
+static void test_R3_what_cannot_be_edited(void **state)
+{
+    static const struct {
+        const char *list, *attribute, *entry, *says;
+    } cases[] = {
+        { "dney", "ip", "192.0.2.1", "dney" },
+        { "", "ip", "192.0.2.1", "list" },
+        { "vips", "ip", "192.0.2.1", "vips" }, /* of account there is one */
+        { "deny", "", "x", "attribute" },
+        { "deny", "not a name", "x", "not a name" },
+        { "allow", "caf\xc3\xa9", "x", "attribute" },
+        { "deny", "account", "", "empty" },
+        { "deny", "account", "mal*", "pattern" },
+        { "vips", "account", "*", "pattern" },
+    };
+    char name[65];
+    (void)state;
+    struct weir__lists *lists = make();
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        for (int removing = 0; removing < 2; removing++) {
+            struct weir__lists *edited = NULL;
+            struct weir_error error = { 0 };
+            int code = weir__lists_edit(&edited, lists, cases[i].list, cases[i].attribute, &cases[i].entry, !removing, &cases[i].entry,
+                                        (size_t)removing, &error);
+            assert_int_equal(code, WEIR_INVALID);
+            assert_null(edited);
+            assert_contains(error.text, cases[i].says);
+        }
+    memset(name, 'n', 64);
+    name[64] = '\0';
+    assert_int_equal(edit(&lists, "deny", name, "x", NULL), WEIR_INVALID);
+    assert_int_equal(edit(&lists, "deny", name + 1, "x", NULL), WEIR_OK);
+    weir__lists_destroy(lists);
+}
+
+static void test_R3_headers_have_no_case(void **state)
+{
+    (void)state;
+    struct weir__lists *lists = make();
+    assert_int_equal(edit(&lists, "deny", "header.X-App", "evil", NULL), WEIR_OK);
+    assert_int_equal(edit(&lists, "deny", "header.x-APP", "worse", NULL), WEIR_OK);
+    assert_int_equal(lists->n, 4);
+    assert_true(has(lists, "deny", "header.x-app", "evil"));
+    assert_true(has(lists, "deny", "header.x-app", "worse"));
+    assert_false(has(lists, "deny", "header.x-app", "EVIL")); /* values do */
+    assert_int_equal(edit(&lists, "deny", "Account", "eve", NULL), WEIR_OK);
+    assert_int_equal(lists->n, 5); /* and so do all other names */
     weir__lists_destroy(lists);
 }
 
@@ -168,6 +224,7 @@ int main(void)
         cmocka_unit_test(test_R3_networks_and_exact_values),  cmocka_unit_test(test_entries_are_kept_sorted_and_once),
         cmocka_unit_test(test_R3_an_edit_adds_and_removes),   cmocka_unit_test(test_R3_a_list_that_was_not_there_is_made),
         cmocka_unit_test(test_a_bad_entry_changes_nothing),   cmocka_unit_test(test_R3_removal_goes_by_what_an_entry_means),
+        cmocka_unit_test(test_R3_what_cannot_be_edited),      cmocka_unit_test(test_R3_headers_have_no_case),
         cmocka_unit_test(test_R3_a_hundred_thousand_entries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

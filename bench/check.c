@@ -3,6 +3,7 @@
  *     check.rules.N            N rules, of which 3 apply (N = 1: the one), nothing else
  *     check.rules.N.ratio      ... against 3 rules
  *     check.by_name            3 rules, the attributes' names looked up every time instead of numbered once by weir_attribute
+ *     check.varied.N           as check.rules.N, but 4,096 requests in turn, each of another address, path and account
  *     check.lists.N            3 rules that apply, allow and deny lists of N networks and N accounts in all
  *     check.over_takes         3 rules that apply, less 3 bare takes on the same keys: what matching and all-or-nothing cost
  *     check.refused            the same request when its limit is spent
@@ -16,6 +17,7 @@
 #include "bench.h"
 
 #define RUNS 1000000
+#define FREE "1000000000/s"
 
 static char *text;
 static size_t text_len, text_room;
@@ -122,6 +124,62 @@ static void checks(void *context, int64_t n)
     }
 }
 
+/* ---- many requests: nothing is as it was the last time ---- */
+
+#define VARIED 4096
+
+static struct weir_attr varied[VARIED][5];
+
+static void vary_requests(struct weir *weir)
+{
+    static char texts[VARIED][3][32];
+    uint64_t seed = 1;
+    for (int i = 0; i < VARIED; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        unsigned r = (unsigned)(seed >> 33);
+        snprintf(texts[i][0], sizeof texts[i][0], "%u.%u.%u.%u", 100 + r % 90, r >> 8 & 255, r >> 16 & 255, r & 255);
+        snprintf(texts[i][1], sizeof texts[i][1], "/api/v1/items/%u", r % 100000);
+        snprintf(texts[i][2], sizeof texts[i][2], "user-%u", r % 50000);
+        memcpy(varied[i], request, sizeof request);
+        varied[i][0].value = texts[i][0];
+        varied[i][1].value = texts[i][1];
+        varied[i][3].value = texts[i][2];
+        for (int k = 0; k < 5; k++) {
+            varied[i][k].id = weir_attribute(weir, varied[i][k].name);
+            varied[i][k].value_len = strlen(varied[i][k].value);
+        }
+    }
+}
+
+static void varied_checks(void *context, int64_t n)
+{
+    static weir_time now = WEIR_SECOND;
+    struct weir_ruling ruling;
+    for (int64_t i = 0; i < n; i++) {
+        struct weir_ask ask = { .cost = 1, .now = now += 1000 };
+        keep(weir_check(context, varied[i % VARIED], 5, &ask, &ruling));
+    }
+}
+
+static void ask_varied(void)
+{
+    double three = 0;
+    for (int n = 3; n <= 10000; n = n == 3 ? 100 : n * 100) {
+        char name[64];
+        add_rules(n, FREE);
+        struct weir *weir = make_engine();
+        vary_requests(weir);
+        double ns = measure(varied_checks, weir, RUNS);
+        weir_destroy(weir);
+        three = n == 3 ? ns : three;
+        snprintf(name, sizeof name, "check.varied.%d", n);
+        figure(name, ns, "ns");
+        snprintf(name, sizeof name, "check.varied.%d.ratio", n);
+        if (n > 3)
+            figure(name, ns / three, "x");
+    }
+}
+
 static bool by_name;
 
 static double measure_check(int applied, bool allowed)
@@ -159,8 +217,6 @@ static void bare_takes(void *context, int64_t n)
         }
     }
 }
-
-#define FREE "1000000000/s"
 
 static double measure_takes(void)
 {
@@ -229,6 +285,7 @@ static void ask_lists(void)
 int main(void)
 {
     ask_rules();
+    ask_varied();
     add_rules(3, "1/1d");
     figure("check.refused", measure_check(3, false), "ns");
     ask_lists();

@@ -166,7 +166,15 @@ static int check_file(const struct weir__command *self, const char *path, bool j
 
     r.text = read_file(path, &r.len);
     if (r.text == NULL) {
-        weir__complain(self->name, "%s: %s", r.name, strerror(errno));
+        const char *why = strerror(errno);
+        weir__complain(self->name, "%s: %s", r.name, why);
+        if (json) {
+            printf("%s{\"file\":", first ? "" : ",\n ");
+            weir__json_string(r.name);
+            fputs(",\"problems\":[],\"error\":", stdout);
+            weir__json_string(why);
+            fputs(",\"ok\":false}", stdout);
+        }
         return WEIR__EXIT_WRONG;
     }
     if (json) {

@@ -94,38 +94,6 @@ static void begin(struct diff *d, const char *of, const char *name, const struct
     }
 }
 
-/* ---------------------------------------------------------------- limits ---- */
-
-static const char *algorithm_of(const struct weir_limit *limit)
-{
-    return limit->algorithm ? limit->algorithm : limit->calendar ? "calendar" : "token-bucket";
-}
-
-static void diff_limit(struct diff *d, const struct weir_limit *old, const struct weir_limit *new)
-{
-    char before[256] = "", after[256] = "";
-
-    if (old)
-        weir_limit_print(before, sizeof before, old);
-    if (new)
-        weir_limit_print(after, sizeof after, new);
-    if (strcmp(before, after) == 0)
-        return;
-    if (!old)
-        say(d, "limit", "all keys begin fresh in it", "limit %s is new", after);
-    else if (!new)
-        say(d, "limit", "", "limit %s is gone", before);
-    else
-        say(d, "limit", strcmp(algorithm_of(old), algorithm_of(new)) == 0 ? keeps : "another algorithm: all keys begin fresh",
-            "limit %s -> %s", before, after);
-}
-
-static void diff_limits(struct diff *d, const struct weir__rule_draft *old, const struct weir__rule_draft *new)
-{
-    for (size_t i = 0; i < old->n_limits || i < new->n_limits; i++)
-        diff_limit(d, i < old->n_limits ? &old->limits[i] : NULL, i < new->n_limits ? &new->limits[i] : NULL);
-}
-
 /* ------------------------------------------------------------------ keys ---- */
 
 static bool same_text(const char *a, const char *b)
@@ -171,6 +139,43 @@ static void diff_key(struct diff *d, const char *old, const char *new)
     fputs(" -> ", page.to);
     put_key(page.to, new);
     tell_page(d, &page, "key", same_parts(old, new) ? keeps : fresh);
+}
+
+/* ---------------------------------------------------------------- limits ---- */
+
+static const char *algorithm_of(const struct weir_limit *limit)
+{
+    return limit->algorithm ? limit->algorithm : limit->calendar ? "calendar" : "token-bucket";
+}
+
+static void diff_limit(struct diff *d, const struct weir_limit *old, const struct weir_limit *new, bool same_key)
+{
+    char before[256] = "", after[256] = "";
+
+    if (old)
+        weir_limit_print(before, sizeof before, old);
+    if (new)
+        weir_limit_print(after, sizeof after, new);
+    if (strcmp(before, after) == 0)
+        return;
+    if (!old)
+        say(d, "limit", same_key ? "all keys begin fresh in it" : "", "limit %s is new", after);
+    else if (!new)
+        say(d, "limit", "", "limit %s is gone", before);
+    else
+        say(d, "limit",
+            !same_key                                           ? ""
+            : strcmp(algorithm_of(old), algorithm_of(new)) == 0 ? keeps
+                                                                : "another algorithm: all keys begin fresh",
+            "limit %s -> %s", before, after);
+}
+
+static void diff_limits(struct diff *d, const struct weir__rule_draft *old, const struct weir__rule_draft *new)
+{
+    bool same_key = same_parts(old->key, new->key);
+
+    for (size_t i = 0; i < old->n_limits || i < new->n_limits; i++)
+        diff_limit(d, i < old->n_limits ? &old->limits[i] : NULL, i < new->n_limits ? &new->limits[i] : NULL, same_key);
 }
 
 /* ------------------------------------------------------------ conditions ---- */

@@ -277,7 +277,7 @@ static void account_allowed(struct weir__simulation *sim, struct weir__side *sid
     side->waited += wait > 0;
     if (wait > side->wait_most)
         side->wait_most = wait;
-    if (ruling->shadow)
+    if (ruling->shadow || (ruling->list && strcmp(ruling->list, "deny") == 0)) /* all rules in shadow: the list would have refused */
         account_shadow(sim, side, r);
 }
 

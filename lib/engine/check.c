@@ -24,7 +24,7 @@ struct inquiry {
     size_t n_rules, n_enforced, n_items;  /* rules that apply; items of those that enforce; of all */
     struct weir_item items[WEIR_ALL_MAX]; /* first those of rules that enforce, then those in shadow; a rule's lie side by side */
     uint32_t item_rule[WEIR_ALL_MAX];     /* whose they are */
-    unsigned char keys[WEIR_ALL_MAX][WEIR__KEY_MAX];
+    unsigned char keys[WEIR_ALL_MAX + 1][WEIR__KEY_MAX]; /* one more: of a rule that there is no room for, but may have a ban */
 };
 
 enum weir_mode weir__force_mode(const struct weir *weir, const struct weir__force *force)
@@ -60,7 +60,7 @@ static bool decide_by_list(struct inquiry *q)
         if (listed(q, f->deny[i].attribute, f->deny[i].list)) {
             q->ruling->list = "deny";
             if (q->ruling->mode == WEIR_SHADOW)
-                return true; /* it would have been refused */
+                return false; /* it would have been refused; the rules, in shadow too, are asked */
             q->ruling->decision = (struct weir_decision){ .reason = WEIR_DENIED, .retry = WEIR_NEVER };
             q->ruling->level = 3;
             return true;
@@ -113,7 +113,7 @@ static weir_time banned_until(const struct inquiry *q, uint32_t rule)
 {
     char text[WEIR__KEY_TEXT];
     uint64_t tag = weir__ban_tag_salted(q->weir->table, q->force->posts[rule].ban_salt, key_text(q, rule, text));
-    return weir__ban_until(q->weir->table, tag, q->now);
+    return q->look ? weir__ban_peek(q->weir->table, tag, q->now) : weir__ban_until(q->weir->table, tag, q->now);
 }
 
 /* A rule in shadow would have refused. */
@@ -159,6 +159,7 @@ static void count_refusal(struct inquiry *q, uint32_t rule)
 /* How much of the inquiry is in use. */
 struct used {
     size_t rules, items;
+    bool full; /* a rule did not fit: of those behind it only bans count */
 };
 
 /* The rule's limits among the items. */
@@ -179,7 +180,7 @@ static inline void add_items(struct inquiry *q, struct used *u, uint32_t i, cons
 }
 
 /* What became of a rule that matches. */
-enum outcome { LEFT_OUT, APPLIED, BANNED, NO_ROOM };
+enum outcome { LEFT_OUT, APPLIED, BANNED };
 
 static inline __attribute__((always_inline)) enum outcome apply_rule(struct inquiry *q, struct used *u, uint32_t i, enum weir_mode wanted,
                                                                      bool bans)
@@ -189,7 +190,7 @@ static inline __attribute__((always_inline)) enum outcome apply_rule(struct inqu
     struct weir_key key;
     weir_time until;
     if (weir__post_mode(post, q->ruling->mode) != wanted ||
-        !weir__rule_key(q->weir->table->secrets, rule, &q->facts, q->keys[u->rules % WEIR_ALL_MAX], &key))
+        !weir__rule_key(q->weir->table->secrets, rule, &q->facts, q->keys[u->rules], &key))
         return LEFT_OUT;
     if (__builtin_expect(bans, 0) && (until = banned_until(q, i)) != 0) {
         if (wanted == WEIR_ENFORCE)
@@ -198,40 +199,32 @@ static inline __attribute__((always_inline)) enum outcome apply_rule(struct inqu
             note_shadow(q, i);
         return BANNED;
     }
-    if (u->items + rule->n_limits > WEIR_ALL_MAX)
-        return NO_ROOM;
-    add_items(q, u, i, rule, key);
+    u->full = u->full || u->items + rule->n_limits > WEIR_ALL_MAX;
+    if (!u->full)
+        add_items(q, u, i, rule, key);
     return APPLIED;
 }
 
-/* In the room that the rules that enforce have left. */
-static void apply_shadows(struct inquiry *q, struct used *u, const uint32_t *found, size_t n, bool bans)
-{
-    for (size_t i = 0; i < n; i++)
-        if (apply_rule(q, u, found[i], WEIR_SHADOW, bans) == NO_ROOM) {
-            q->ruling->cut = true;
-            return;
-        }
-}
-
-/* False: the request is refused, because a key is banned. */
+/* First the rules that enforce, then, in the room that they have left, those in shadow.  False: the request is refused, because a key is
+ * banned. */
 static bool apply_rules(struct inquiry *q)
 {
     uint32_t found[WEIR__FOUND_MAX];
-    struct used used = { 0, 0 };
+    struct used used = { 0, 0, false };
     size_t n = weir__match_find(q->force->rules, &q->facts, found), others = 0;
     bool bans = weir__bans_any(q->weir->table, q->now);
-    enum outcome o = LEFT_OUT;
-    for (size_t i = 0; i < n && o != NO_ROOM; i++) {
-        o = apply_rule(q, &used, found[i], WEIR_ENFORCE, bans);
+    for (size_t i = 0; i < n; i++) {
+        enum outcome o = apply_rule(q, &used, found[i], WEIR_ENFORCE, bans);
         others += o == LEFT_OUT;
         if (o == BANNED)
             return false;
     }
-    q->ruling->cut = o == NO_ROOM || n == WEIR__FOUND_MAX;
     q->n_enforced = used.items;
-    if (others > 0)
-        apply_shadows(q, &used, found, n, bans);
+    q->ruling->cut = used.full || n == WEIR__FOUND_MAX;
+    used.full = false;
+    for (size_t i = 0; others > 0 && i < n; i++)
+        apply_rule(q, &used, found[i], WEIR_SHADOW, bans);
+    q->ruling->cut = q->ruling->cut || used.full;
     q->n_items = used.items;
     q->n_rules = used.rules;
     return true;

@@ -93,25 +93,31 @@ static void number_attributes(const struct weir *weir, struct weir__force *force
     }
 }
 
-uint32_t weir_attribute(struct weir *weir, const char *name)
+/* The number of a name, or 0; `copy` becomes the engine's if it is new.  With the mutex held. */
+static size_t number_of(struct weir *weir, char *copy)
 {
     size_t i = 1;
-    pthread_mutex_lock(&weir->mutex);
-    while (i <= weir->n_attributes && strcmp(weir->attributes[i], name) != 0)
+    while (i <= weir->n_attributes && strcmp(weir->attributes[i], copy) != 0)
         i++;
-    if (i > weir->n_attributes) {
-        size_t len = strlen(name);
-        char *copy = i < 256 && len > 0 && len < WEIR__ATTRIBUTE_SIZE ? weir__attribute_small(name) : NULL;
-        if (copy == NULL) {
-            i = 0;
-        } else {
-            weir->attributes[++weir->n_attributes] = copy;
-            if (weir->force != NULL)
-                number_attributes(weir, weir->force);
-        }
+    if (i <= weir->n_attributes || i == sizeof weir->attributes / sizeof *weir->attributes) {
+        free(copy);
+        return i <= weir->n_attributes ? i : 0;
     }
+    weir->attributes[++weir->n_attributes] = copy;
+    if (weir->force != NULL)
+        number_attributes(weir, weir->force);
+    return i;
+}
+
+uint32_t weir_attribute(struct weir *weir, const char *name)
+{
+    size_t len = strlen(name), number = 0;
+    char *copy = len > 0 && len < WEIR__ATTRIBUTE_SIZE ? weir__attribute_small(name) : NULL;
+    pthread_mutex_lock(&weir->mutex);
+    if (copy != NULL)
+        number = number_of(weir, copy);
     pthread_mutex_unlock(&weir->mutex);
-    return (uint32_t)i;
+    return (uint32_t)number;
 }
 
 void weir__engine_swap(struct weir *weir, struct weir__force *force)
@@ -278,41 +284,57 @@ int weir_list_edit(struct weir *weir, const char *list, const char *attribute, c
     return code;
 }
 
-/* An address as it is printed, however it was written, for a rule whose key is one. */
-static const char *tidy_address(const struct weir__rule *rule, const char *key, char text[WEIR__KEY_TEXT])
+static bool is_address_key(const struct weir__rule *rule)
+{
+    return rule->key.n == 1 && rule->parts[0].address && *rule->key.parts[0].before == '\0' && *rule->key.parts[1].before == '\0';
+}
+
+/* An address or network as the rule makes its key of it, however it was written: 192.0.2.7 is 192.0.2.0/24 to a rule of {ip/24}. */
+static int address_key(const struct weir__rule *rule, const char *key, char text[WEIR__KEY_TEXT], struct weir_error *error)
 {
     struct weir__cidr cidr;
     const struct weir__key_part *part = rule->parts;
-    if (rule->key.n != 1 || !part->address || *rule->key.parts[0].before != '\0' || *rule->key.parts[1].before != '\0' ||
-        weir__cidr_parse(key, strlen(key), &cidr, NULL) != WEIR_OK)
-        return key;
-    uint8_t prefix = cidr.address.bits == 32 ? part->prefix4 : part->prefix6;
+    int code = weir__cidr_parse(key, strlen(key), &cidr, error);
+    if (code != WEIR_OK)
+        return code;
+    uint8_t prefix = cidr.address.bits == 32 ? part->prefix4 : part->prefix6, bits = prefix == WEIR__NO_PREFIX ? cidr.address.bits : prefix;
+    if (cidr.prefix != cidr.address.bits && cidr.prefix != bits)
+        return weir__fail(error, WEIR_INVALID, "a key of rule '%s' is a network of /%u, and %s is one of /%u", rule->draft->name, bits, key,
+                          cidr.prefix);
+    weir__address_mask(&cidr.address, bits);
     int len = weir__address_print(text, WEIR__KEY_TEXT, &cidr.address);
     if (prefix != WEIR__NO_PREFIX)
         snprintf(text + len, (size_t)(WEIR__KEY_TEXT - len), "/%u", prefix);
-    return text;
+    return WEIR_OK;
 }
 
 /* The text that a key is known by, if somebody writes it out. */
-static struct weir_key ban_key(const struct weir *weir, const struct weir__post *post, const char *key, char text[WEIR__KEY_TEXT])
+static int ban_key(const struct weir *weir, const char *rule, const char *key, char text[WEIR__KEY_TEXT], struct weir_key *out,
+                   struct weir_error *error)
 {
-    const struct weir__force *f = weir->force;
-    const char *tidy = post ? tidy_address(&f->rules->rules[post - f->posts], key, text) : key;
-    return (struct weir_key){ text, weir__key_text_shorten(weir->table->secrets, tidy, strlen(tidy), text) };
+    const struct weir__post *post = find_post(weir->force, rule);
+    int code = post ? WEIR_OK : no_rule(rule, error);
+    if (code != WEIR_OK)
+        return code;
+    const struct weir__rule *r = &weir->force->rules->rules[post - weir->force->posts];
+    if (is_address_key(r) && *key != '?' && (r->parts[0].fallback == NULL || strcmp(key, r->parts[0].fallback) != 0)) {
+        code = address_key(r, key, text, error);
+        key = text;
+    }
+    if (code == WEIR_OK)
+        *out = (struct weir_key){ text, weir__key_text_shorten(weir->table->secrets, key, strlen(key), text) };
+    return code;
 }
 
 int weir_ban_set(struct weir *weir, const char *rule, const char *key, weir_time now, weir_time until, struct weir_error *error)
 {
-    int code = WEIR_OK;
     char text[WEIR__KEY_TEXT];
+    struct weir_key known;
+    if (until <= now)
+        return weir__fail(error, WEIR_INVALID, "a ban ends after it begins");
     pthread_mutex_lock(&weir->mutex);
-    const struct weir__post *post = find_post(weir->force, rule);
-    struct weir_key known = ban_key(weir, post, key, text);
-    if (post == NULL)
-        code = no_rule(rule, error);
-    else if (until <= now)
-        code = weir__fail(error, WEIR_INVALID, "a ban ends after it begins");
-    else
+    int code = ban_key(weir, rule, key, text, &known, error);
+    if (code == WEIR_OK)
         weir__ban_put(weir->table, weir__ban_tag(weir->table, rule, known), rule, known, now, until);
     pthread_mutex_unlock(&weir->mutex);
     return code;
@@ -322,12 +344,18 @@ int weir_ban_set(struct weir *weir, const char *rule, const char *key, weir_time
 bool weir_ban_lift(struct weir *weir, const char *rule, const char *key, weir_time now)
 {
     char text[WEIR__KEY_TEXT];
+    struct weir_key known;
+    bool lifted = false;
     pthread_mutex_lock(&weir->mutex);
-    const struct weir__post *post = find_post(weir->force, rule);
-    struct weir_key known = ban_key(weir, post, key, text);
-    if (post != NULL && post->refusals != NULL)
-        weir_give(post->refusals, &(struct weir_ask){ .key = known, .cost = INT64_MAX, .now = now });
-    bool lifted = weir__ban_lift(weir->table, weir__ban_tag(weir->table, rule, known), now);
+    if (ban_key(weir, rule, key, text, &known, NULL) == WEIR_OK) {
+        const struct weir__post *post = find_post(weir->force, rule);
+        if (post->refusals != NULL)
+            weir_give(post->refusals, &(struct weir_ask){ .key = known, .cost = INT64_MAX, .now = now });
+        lifted = weir__ban_lift(weir->table, weir__ban_tag(weir->table, rule, known), now);
+    } else { /* of a rule that is gone: as it was listed */
+        known = (struct weir_key){ key, strlen(key) };
+        lifted = weir__ban_lift(weir->table, weir__ban_tag(weir->table, rule, known), now);
+    }
     pthread_mutex_unlock(&weir->mutex);
     return lifted;
 }

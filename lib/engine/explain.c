@@ -75,7 +75,7 @@ static void explain_rule(struct weir__explained *e, struct weir *weir, const str
     if (e->why != WEIR__APPLIES)
         return;
     struct weir_key text = { e->key, weir__rule_key_text(weir->table->secrets, rule, facts, e->key) };
-    e->banned_until = weir__ban_until(weir->table, weir__ban_tag_salted(weir->table, f->posts[i].ban_salt, text), ask->now);
+    e->banned_until = weir__ban_peek(weir->table, weir__ban_tag_salted(weir->table, f->posts[i].ban_salt, text), ask->now);
     e->cost = weir__rule_cost(rule, facts, ask->cost);
     peek_limits(e, f, rule, key, ask);
     if (e->mode == WEIR_OFF)

@@ -77,11 +77,28 @@ static const char *algorithm_of(const struct weir_limit *limit)
     return limit->algorithm ? limit->algorithm : "token-bucket";
 }
 
-/* sort: '#' for a limit, '!' for the refusals that a ban counts. */
-static void limiter_name(char out[WEIR__NAME_SIZE], const struct weir__rule_draft *d, char sort, size_t index, const struct weir_limit *l)
+/* What a key is made of.  The text between attributes is for people, and another makes no other keys. */
+static uint32_t digest_key(uint32_t h, const struct weir__template *key)
 {
-    uint32_t h = digest(digest(2166136261u, algorithm_of(l)), d->key);
-    snprintf(out, WEIR__NAME_SIZE, "%s%c%zu-%08" PRIx32, d->name, sort, index, h);
+    for (size_t i = 0; i < key->n; i++) {
+        char prefixes[16];
+        snprintf(prefixes, sizeof prefixes, "/%d/%d|", key->parts[i].prefix4, key->parts[i].prefix6);
+        h = digest(digest(h, key->parts[i].attribute), prefixes);
+        h = digest(h, key->parts[i].fallback ? key->parts[i].fallback : "");
+    }
+    return h;
+}
+
+/* sort: '#' for a limit, '!' for the refusals that a ban counts. */
+static void limiter_name(char out[WEIR__NAME_SIZE], const struct weir__rule *rule, char sort, size_t index, const struct weir_limit *l)
+{
+    uint32_t h = digest_key(digest(2166136261u, algorithm_of(l)), &rule->key);
+    snprintf(out, WEIR__NAME_SIZE, "%s%c%zu-%08" PRIx32, rule->draft->name, sort, index, h);
+}
+
+static void lever_name(char out[WEIR__NAME_SIZE], const struct weir__rule *rule)
+{
+    snprintf(out, WEIR__NAME_SIZE, "%s@", rule->draft->name);
 }
 
 _Static_assert(WEIR__RULE_NAME_MAX + 12 < WEIR__NAME_SIZE, "a limiter's name has room for the rule's");
@@ -150,25 +167,26 @@ static int add_limiter(struct maker *m, struct weir_limiter **out, const char *n
 }
 
 /* A rule's mode by hand is kept under its name alone, so that it stays whatever the rule becomes: in the record of a limiter that has no keys. */
-static int add_lever(struct maker *m, struct weir__post *post, const struct weir__rule_draft *d)
+static int add_lever(struct maker *m, struct weir__post *post, const struct weir__rule *rule)
 {
     static const struct weir_limit none = { .algorithm = "gcra", .count = 1, .period = WEIR_SECOND };
     char name[WEIR__NAME_SIZE];
-    snprintf(name, sizeof name, "%s@", d->name);
-    int code = add_limiter(m, &post->lever, name, d, &none);
+    lever_name(name, rule);
+    int code = add_limiter(m, &post->lever, name, rule->draft, &none);
     if (code == WEIR_OK)
         post->switched = &post->lever->record->mode;
     return code;
 }
 
-static int add_ban(struct maker *m, struct weir__post *post, const struct weir__rule_draft *d)
+static int add_ban(struct maker *m, struct weir__post *post, const struct weir__rule *rule)
 {
+    const struct weir__rule_draft *d = rule->draft;
     char name[WEIR__NAME_SIZE];
     post->ban_salt = weir__ban_salt(m->weir->table, d->name); /* there may be bans by hand */
     if (!d->ban.set)
         return WEIR_OK;
     post->terms = (struct weir__ban_terms){ d->ban.length, d->ban.factor, d->ban.longest, d->ban.forget };
-    limiter_name(name, d, '!', 0, &d->ban.refusals);
+    limiter_name(name, rule, '!', 0, &d->ban.refusals);
     return add_limiter(m, &post->refusals, name, d, &d->ban.refusals);
 }
 
@@ -183,12 +201,12 @@ static int make_post(struct maker *m, struct weir__post *post, const struct weir
         return no_memory(m->error);
     for (size_t i = 0; code == WEIR_OK && i < d->n_limits; i++) {
         char name[WEIR__NAME_SIZE];
-        limiter_name(name, d, '#', i, &d->limits[i]);
+        limiter_name(name, rule, '#', i, &d->limits[i]);
         code = add_limiter(m, &post->limiters[i], name, d, &d->limits[i]);
     }
     if (code == WEIR_OK)
-        code = add_lever(m, post, d);
-    return code ? code : add_ban(m, post, d);
+        code = add_lever(m, post, rule);
+    return code ? code : add_ban(m, post, rule);
 }
 
 /* Changes of large states need room in the slab.  There and back is not nothing, so that is seen to before any is made. */
@@ -272,14 +290,15 @@ static int check_places(const struct weir *weir, const struct weir_rules *rules,
     int64_t missing = 0, left = (int64_t)table->header->limiters_max - weir__limiters_in(table);
     char name[WEIR__NAME_SIZE];
     for (size_t i = 0; i < rules->n_rules; i++) {
-        const struct weir__rule_draft *d = rules->rules[i].draft;
+        const struct weir__rule *rule = &rules->rules[i];
+        const struct weir__rule_draft *d = rule->draft;
         for (size_t k = 0; k < d->n_limits; k++) {
-            limiter_name(name, d, '#', k, &d->limits[k]);
+            limiter_name(name, rule, '#', k, &d->limits[k]);
             missing += weir__limiter_by_name(weir->table, name) == NULL;
         }
-        limiter_name(name, d, '!', 0, &d->ban.refusals);
+        limiter_name(name, rule, '!', 0, &d->ban.refusals);
         missing += d->ban.set && weir__limiter_by_name(weir->table, name) == NULL;
-        snprintf(name, sizeof name, "%s@", d->name);
+        lever_name(name, rule);
         missing += weir__limiter_by_name(weir->table, name) == NULL;
     }
     if (missing <= left)

@@ -190,16 +190,30 @@ static __attribute__((noinline)) weir_time follow_clock(struct weir_table *table
 
 /* --------------------------------------------------------------- look ---- */
 
-weir_time weir__ban_look(const struct weir_table *table, uint64_t tag, weir_time now)
+/* *back: how far the clock has been set back to before the ban's beginning. */
+static weir_time look(const struct weir_table *table, uint64_t tag, weir_time now, weir_time *back)
 {
     uint64_t i = find(table, tag);
-    now = now < 0 ? 0 : now;
+    *back = 0;
     if (i == NOWHERE)
         return 0;
     weir_time until = until_at(table, i), since = __atomic_load_n(&table->ban_records[i].since, __ATOMIC_RELAXED);
     if (weir__load(&table->ban_marks[i].tag) != tag || until <= now) /* of another, who has just come: this one made room */
         return 0;
-    return since > later(now, LATE) ? follow_clock((struct weir_table *)table, tag, now) : until;
+    *back = since > later(now, LATE) ? since - now : 0;
+    return until;
+}
+
+weir_time weir__ban_look(const struct weir_table *table, uint64_t tag, weir_time now)
+{
+    weir_time back, from = now < 0 ? 0 : now, until = look(table, tag, from, &back);
+    return back > 0 ? follow_clock((struct weir_table *)table, tag, from) : until;
+}
+
+weir_time weir__ban_peek(const struct weir_table *table, uint64_t tag, weir_time now)
+{
+    weir_time back, until = look(table, tag, now < 0 ? 0 : now, &back);
+    return until == WEIR_FOREVER ? until : until - back;
 }
 
 /* ------------------------------------------------------------- strike ---- */

@@ -40,6 +40,9 @@ static inline weir_time weir__ban_until(const struct weir_table *table, uint64_t
     return weir__bans_any(table, now) ? weir__ban_look(table, tag, now) : 0;
 }
 
+/* The same, and nothing is written, not even that the clock has been set back. */
+weir_time weir__ban_peek(const struct weir_table *table, uint64_t tag, weir_time now);
+
 /* Bans the key by the terms, and returns until when; one that is out already stays as it is.  `key` is only to be shown: its text. */
 weir_time weir__ban_strike(struct weir_table *table, uint64_t tag, const char *rule, struct weir_key key,
                            const struct weir__ban_terms *terms, weir_time now);

@@ -129,7 +129,7 @@ rule login (requests with uri /login and method POST or DELETE)
     match method also DELETE: the rule is for more requests
     match method no longer PUT: the rule is for fewer requests
     key {ip} -> {ip/24}: all keys begin fresh
-    limit 300/1m -> 400/1m: keys keep what they have used
+    limit 300/1m -> 400/1m
     limit 100/5s is gone
 rule api (every request)
     key {ip}:{account} -> {ip}-{account}: keys keep what they have used

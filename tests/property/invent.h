@@ -380,17 +380,20 @@ static void random_list(const char *name, int attribute)
         l->entries[i] = is_address(attribute) ? networks[between(0, 6)][between(0, 1)] : words[between(0, 7)];
 }
 
-/* Very many that match nearly everything; most cannot decide, so that those that can are far from the beginning. */
+/* More than can be asked at once, matching everything: a hundred that decide, or a thousand of which few can. */
 static void random_crowd(void)
 {
-    int n = one_in(2) ? between(60, 90) : between(1000, 1200), idle = n > 100 ? 30 : 3;
+    bool few = one_in(2), single = one_in(2);
+    int n = few ? between(66, 120) : between(1000, 1200);
     while (set.n < n) {
         struct rule *r = &set.rules[set.n++];
         random_rule(r, false);
         r->matches = r->excepts = 0;
-        if (!one_in(idle))
-            r->mode = WEIR_OFF;
-        else if (one_in(3))
+        r->limits = single ? 1 : r->limits;
+        r->mode = few ? WEIR_ENFORCE : WEIR_OFF;
+        if (one_in(few ? 8 : 20))
+            r->mode = few ? WEIR_OFF : WEIR_ENFORCE;
+        else if (one_in(few ? 6 : 40))
             r->mode = WEIR_SHADOW;
     }
 }

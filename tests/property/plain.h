@@ -670,6 +670,13 @@ static void plain_refuse_banned(struct rule *rule, weir_time until, weir_time no
     out->level = 3;
 }
 
+/* It would have refused. */
+static void plain_shadow(struct rule *rule, struct weir_ruling *out)
+{
+    rule->tally.shadow_refused++;
+    out->shadow = out->shadow ? out->shadow : rule->name;
+}
+
 /* The limits that are asked: of rules that enforce, then of those in shadow. */
 struct applying {
     int found, rules, enforcing, items, enforced;
@@ -688,8 +695,8 @@ static enum outcome plain_apply(struct rule *rule, enum weir_mode mode, const st
     weir_time until = plain_banned(rule, key.text, q);
     if (until > 0 && mode == WEIR_ENFORCE)
         plain_refuse_banned(rule, until, q->ask.now, out);
-    else if (until > 0 && out->shadow == NULL)
-        out->shadow = rule->name;
+    else if (until > 0)
+        plain_shadow(rule, out);
     if (until > 0)
         return IS_BANNED;
     if (a->items + rule->limits > WEIR_ALL_MAX)
@@ -738,10 +745,10 @@ static void plain_shadows(const struct applying *a, struct weir_ruling *out)
 {
     for (int i = a->enforcing, at = a->enforced; i < a->rules; at += a->rule[i++]->limits) {
         struct weir_decision d;
-        bool allowed = plain_take_all(a->item + at, a->rule[i]->limits, &d);
-        *(allowed ? &a->rule[i]->tally.allowed : &a->rule[i]->tally.shadow_refused) += 1;
-        if (!allowed && out->shadow == NULL)
-            out->shadow = a->rule[i]->name;
+        if (plain_take_all(a->item + at, a->rule[i]->limits, &d))
+            a->rule[i]->tally.allowed++;
+        else
+            plain_shadow(a->rule[i], out);
     }
 }
 

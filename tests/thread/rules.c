@@ -123,9 +123,11 @@ static struct shared *new_shared(void)
 static const char *const ips[KEYS] = { "10.0.0.1", "10.0.0.2", "192.0.2.7", "2001:db8::1", "2001:db8::2", "::ffff:10.0.1.1" };
 static const char *const accounts[KEYS] = { "alice", "bob", "carol", "dave", "erin", "a name of more than thirty-two bytes, so hashed" };
 
+static uint32_t ip_number; /* 0: by its name */
+
 static bool ask(struct weir *weir, int ip, int account, int64_t cost, struct weir_ruling *ruling)
 {
-    struct weir_attr attrs[] = { { .name = "ip", .value = ips[ip] },
+    struct weir_attr attrs[] = { { .name = "ip", .value = ips[ip], .id = ip_number },
                                  { .name = "account", .value = accounts[account] },
                                  { .name = "uri", .value = "//api/./x?y" } };
     return weir_check(weir, attrs, 3, &(struct weir_ask){ .cost = cost, .now = NOW }, ruling);
@@ -243,8 +245,8 @@ static void all_or_nothing(const char *text, int asks)
 
 /* ------------------------------------------------------ swap under load ---- */
 
-/* Three ask; the fourth puts rules in force, edits lists and switches modes until they are done.  `steady` never changes; `other` changes its
- * numbers, but never refuses; `toggled` is switched; `passing` comes and goes. */
+/* Three ask; the fourth puts rules in force, edits lists, switches modes and explains until they are done.  `steady` never changes; `other`
+ * changes its numbers, but never refuses; `toggled` is switched, and changes its key and its algorithm; `passing` comes and goes. */
 static const char *const swapped[] = {
     "version: 1\n"
     "rules:\n"
@@ -257,7 +259,7 @@ static const char *const swapped[] = {
     "  - { name: passing, not: { account: { list: friends } }, key: \"{ip}\", limit: [\"gcra 1000000/10s\"] }\n"
     "  - { name: other, key: \"{ip}\", limit: [\"fixed-window 2000000/1000s\"] }\n"
     "  - { name: steady, match: { ip: \"*\" }, limit: [\"fixed-window 300000/1000s\", \"gcra 300000/300000s\"] }\n"
-    "  - { name: toggled, key: \"{account}\", limit: [\"fixed-window 1000000/1000s\"] }\n"
+    "  - { name: toggled, key: \"{ip/24}:{account}\", limit: [\"gcra 1000000/1000s\"] }\n"
     "lists: { friends: { account: [zoe] }, deny: { account: [mallory] }, allow: { account: [trent] } }\n",
 };
 
@@ -269,29 +271,6 @@ static void edit(struct weir *weir, int i)
     must(weir_list_edit(weir, "allow", "header.x", &name, 1, NULL, 0, &e), &e);
     must(weir_list_edit(weir, "allow", "header.x", NULL, 0, &name, 1, &e), &e);
     must(weir_mode_set(weir, "toggled", (enum weir_mode)(i % 4), &e), &e);
-}
-
-static void swap_or_ask(struct job *job)
-{
-    for (int i = 0; job->number == 0 && __atomic_load_n(&job->shared->done, __ATOMIC_ACQUIRE) < WORKERS - 1; i++) {
-        struct weir_rule_info info;
-        use(job->weir, swapped[i % 3 == 2]);
-        edit(job->weir, i);
-        add(&job->shared->by_account[0], 1); /* rounds */
-        if (!weir_rule_get(job->weir, 0, &info))
-            add(&job->shared->bad, 1);
-    }
-    for (int i = 0; job->number != 0 && (i < job->asks || __atomic_load_n(&job->shared->by_account[0], __ATOMIC_RELAXED) < SWAPS); i++) {
-        struct weir_ruling ruling;
-        bool allowed = ask(job->weir, i % KEYS, 1, 1, &ruling);
-        if (i % 16 == 0)
-            sched_yield(); /* let the fourth get a turn */
-        add(&job->shared->asked, 1);
-        add(&job->shared->all, allowed);
-        add(&job->shared->by_ip[i % KEYS], allowed);
-        if (ruling.list || ruling.applied < 2 || (!allowed && strcmp(ruling.rule, "steady") != 0))
-            add(&job->shared->bad, 1);
-    }
 }
 
 static void note_other(void *context, const struct weir__explained *rule)
@@ -308,6 +287,46 @@ static int64_t used_of_other(struct weir *weir, int ip)
     int64_t used = -1;
     weir__engine_explain(weir, attrs, 1, &(struct weir_ask){ .now = NOW }, &unused, note_other, &used);
     return used;
+}
+
+/* By hand it was switched, and so it stays, whatever the rule has become. */
+static void find_toggled(struct job *job, int i)
+{
+    struct weir_rule_info info;
+    for (size_t k = 0; weir_rule_get(job->weir, k, &info); k++)
+        if (strcmp(info.name, "toggled") == 0 && info.switched == (enum weir_mode)(i % 4))
+            return;
+    add(&job->shared->bad, 1);
+}
+
+static void swap_and_edit(struct job *job, int i)
+{
+    char name[] = "header.A-z";
+    use(job->weir, swapped[i % 3 == 2]);
+    if (i > 0)
+        find_toggled(job, i - 1);
+    edit(job->weir, i);
+    name[7] = (char)('A' + i % 8);
+    if (used_of_other(job->weir, i % KEYS) < 0 || weir_attribute(job->weir, name) == 0)
+        add(&job->shared->bad, 1);
+    add(&job->shared->by_account[0], 1); /* rounds */
+}
+
+static void swap_or_ask(struct job *job)
+{
+    for (int i = 0; job->number == 0 && __atomic_load_n(&job->shared->done, __ATOMIC_ACQUIRE) < WORKERS - 1; i++)
+        swap_and_edit(job, i);
+    for (int i = 0; job->number != 0 && (i < job->asks || __atomic_load_n(&job->shared->by_account[0], __ATOMIC_RELAXED) < SWAPS); i++) {
+        struct weir_ruling ruling;
+        bool allowed = ask(job->weir, i % KEYS, 1, 1, &ruling);
+        if (i % 16 == 0)
+            sched_yield(); /* let the fourth get a turn */
+        add(&job->shared->asked, 1);
+        add(&job->shared->all, allowed);
+        add(&job->shared->by_ip[i % KEYS], allowed);
+        if (ruling.list || ruling.applied < 2 || (!allowed && strcmp(ruling.rule, "steady") != 0))
+            add(&job->shared->bad, 1);
+    }
 }
 
 static void judge_swaps(struct job *job)
@@ -333,7 +352,9 @@ static void swap_under_load(int asks)
     struct weir_error e;
     must(weir_create(&job.weir, &(struct weir_options){ .keys = 1000 }, &e), &e);
     use(job.weir, swapped[0]);
+    ip_number = weir_attribute(job.weir, "ip");
     run_threads(&job);
+    ip_number = 0;
     judge_swaps(&job);
     weir_destroy(job.weir);
     munmap(job.shared, sizeof *job.shared);
@@ -371,6 +392,7 @@ static pid_t in_child(const char *path, const char *text, struct shared *shared,
     pid_t pid = fork();
     if (pid != 0)
         return pid;
+    failed = 0; /* from here on its own */
     struct job job = { .weir = open_engine(path, text), .shared = shared, .number = number, .asks = 20 };
     run(&job);
     close_engine(job.weir);

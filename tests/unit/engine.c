@@ -457,6 +457,28 @@ static void test_R4_a_network_is_no_key_of_addresses(void **state)
     }
 }
 
+/* "Bans stay": so one made under another key of the rule is lifted as it is listed, too. */
+static void test_R4_a_ban_is_lifted_as_it_is_listed(void **state)
+{
+    static const char *const templates[] = { "{ip}", "{ip/24}", "{ip/8}", "{account}", "{ip}:{account}", "<{ip}>" };
+    (void)state;
+    for (size_t from = 0; from < COUNT_OF(templates); from++)
+        for (size_t to = 0; to < COUNT_OF(templates); to++) {
+            char yaml[200];
+            snprintf(yaml, sizeof yaml, RULES("- { name: r, key: \"%s\", limit: 1/60, ban: { refusals: 1/60s, for: 10m } }\n"),
+                     templates[from]);
+            struct weir *weir = engine_of(yaml);
+            pass_of(weir, 2, "ip=192.0.2.7 account=10.0.0.1", NOW);
+            snprintf(yaml, sizeof yaml, RULES("- { name: r, key: \"%s\", limit: 1/60 }\n"), templates[to]);
+            use(weir, yaml, NOW);
+            struct bans bans = bans_of(weir, NOW);
+            assert_int_equal(bans.n, 1);
+            if (!weir_ban_lift(weir, "r", bans.ban[0].key, NOW))
+                fail_msg("%s, of %s, cannot be lifted when the key is %s", bans.ban[0].key, templates[from], templates[to]);
+            weir_destroy(weir);
+        }
+}
+
 /* A key as the list of bans and explain show it is what goes in by hand; one that is too long for that is told apart all the same. */
 static void test_R4_long_keys(void **state)
 {
@@ -687,6 +709,8 @@ static void test_R5_a_ban_in_shadow_is_told_and_not_enforced(void **state)
     assert_string_equal(r.shadow, "tight"); /* it would have been refused */
     assert_int_equal(r.banned_until, 0);
     assert_int_equal(r.applied, 1);
+    assert_int_equal(info_of(weir, "tight").shadow_refused, 1);
+    assert_int_equal(info_of(weir, "tight").banned, 0);
     assert_int_equal(rule_left(weir, "tight", "ip=::1", NOW), 2); /* and takes nothing */
     assert_null(check(weir, "ip=::1", NOW + S).shadow);
     set_mode(weir, "tight", WEIR_ENFORCE);
@@ -765,6 +789,7 @@ int main(void)
         cmocka_unit_test(test_R4_by_hand),
         cmocka_unit_test(test_R4_any_spelling_of_an_address),
         cmocka_unit_test(test_R4_a_network_is_no_key_of_addresses),
+        cmocka_unit_test(test_R4_a_ban_is_lifted_as_it_is_listed),
         cmocka_unit_test(test_R4_long_keys),
         cmocka_unit_test(test_R4_hostile_keys),
         cmocka_unit_test(test_R4_a_ban_survives_a_restart),

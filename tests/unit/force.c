@@ -255,7 +255,8 @@ static void test_R6_a_table_with_too_few_limiters(void **state)
     assert_true(check_cost(weir, "ip=::1", 50, NOW).decision.allowed);
     assert_use_fails(
         weir, RULES("- { name: a, key: \"{ip}\", limit: gcra 400/60 }\n- { name: b, limit: 200/60 }\n- { name: c, limit: [1/60, 2/60] }\n"),
-        "'c'");
+        "3 more limiters");                            /* two limits, and the rule's own */
+    assert_int_equal(stats_of(table, -1).limiters, 4); /* they are never removed, so none was made */
     assert_int_equal(a_left(weir, NOW), 250);
     assert_int_equal(rule_left(weir, "b", "", NOW), 50);
     for (int64_t i = 0; weir_table_limiter(table, i, &info); i++)

@@ -26,7 +26,8 @@
  *   4. Deciding never fails.  Only the functions that return int can.
  *
  * Setup can fail: those functions return 0 or a negative weir_code, say why in a struct weir_error (which may be NULL), and leave *out
- * untouched.  Deciding cannot: weir_take and its like return whether it was granted.  A bug in the caller (a NULL where none may be) asserts.
+ * untouched.  Deciding cannot: weir_take and its like return whether it was granted.  A bug in the caller (a NULL where none may be)
+ * asserts.
  *
  * Threads: everything may be called from many threads at once, except create and destroy of one object against its own use.
  * Processes: after fork (while no other thread is in here) a table with a path goes on being shared; a private one becomes two.
@@ -60,7 +61,8 @@ WEIR_API const char *weir_version(void); /* of the library that is running */
 
 /* ---------------------------------------------------------------- time ---- */
 
-/* Nanoseconds: a point or a span.  Points may lie on any axis that begins at or after 0 (a point before 0 counts as 0); all asks on one table must use the same one.
+/* Nanoseconds: a point or a span.  Points may lie on any axis that begins at or after 0 (a point before 0 counts as 0); all asks on one
+ * table must use the same one.
  * weir_table_now() gives a good one.  An ask that is late by up to a second (threads overtake each other) is treated as of the latest
  * moment the key has seen; a clock that steps back further is followed: the
  * step itself gives nothing away and locks no key out; time that it then goes through again counts again. */
@@ -116,7 +118,8 @@ enum weir_calendar { WEIR_NO_CALENDAR = 0, WEIR_DAY = 1, WEIR_WEEK = 2, WEIR_MON
 
 /* The short syntax:  COUNT[r]/PERIOD [burst N] [queue N] [buckets=N] [align=first] [edge=loose] [warmup=TIME] [cold=N]
  * with an algorithm's name in front if you like.  PERIOD is a time ("5s", "1m", "500ms"), a bare number of seconds ("60") or a bare
- * unit ("s", "m", "h", "d", "w"), or a calendar window: "day", "week", "month" with [zone=NAME].    300/60    100/5s    10r/s    6r/m    1000/h burst 50    gcra 5/1m burst 3    10000/month zone=Europe/Berlin
+ * unit ("s", "m", "h", "d", "w"), or a calendar window: "day", "week", "month" with [zone=NAME].    300/60    100/5s    10r/s    6r/m   
+ * 1000/h burst 50    gcra 5/1m burst 3    10000/month zone=Europe/Berlin
  * On an error, error->column points at the character.  A member of *out that the text does not name is set to 0. */
 WEIR_API int weir_limit_parse(struct weir_limit *out, const char *text, struct weir_error *error);
 
@@ -195,7 +198,8 @@ WEIR_API void weir_step_change(const struct weir_plan *old_plan, const struct we
 
 /* ------------------------------------- floor 2: a table holds the states ---- */
 
-/* A region of fixed size: no malloc, no rehash, and (but for sliding-window and sliding-log) no lock on the way of a decision.  Private to the process, or shared by all processes that
+/* A region of fixed size: no malloc, no rehash, and (but for sliding-window and sliding-log) no lock on the way of a decision.  Private
+ * to the process, or shared by all processes that
  * open the same path.  When it is full the idlest key goes: for nothing if it had nothing left to forget, counted in
  * stats.evicted_early if it had. */
 struct weir_table;
@@ -222,7 +226,8 @@ WEIR_API int weir_table_attach(struct weir_table **out, const char *path, struct
 /* Leaves the table.  The file stays.  The table's limiters end with it. */
 WEIR_API void weir_table_destroy(struct weir_table *table);
 
-/* The time on the table's own axis: nanoseconds since 1970 when the host booted or the table was made, and from then on by a clock that never steps.
+/* The time on the table's own axis: nanoseconds since 1970 when the host booted or the table was made, and from then on by a clock that
+ * never steps.
  * The same in every process that shares the table; goes on where it was after a reboot. */
 WEIR_API weir_time weir_table_now(const struct weir_table *table);
 
@@ -249,7 +254,8 @@ WEIR_API void weir_table_stats(const struct weir_table *table, weir_time now, st
 struct weir_limiter;
 
 /* Joins the limiter of that name if it has the same limit; WEIR_EXISTS if it has another (see weir_limiter_change).
- * `keys`, for sliding-window and sliding-log only: room for this many keys in the slab; 0: as many as the table is made for.  A name has 1 to
+ * `keys`, for sliding-window and sliding-log only: room for this many keys in the slab; 0: as many as the table is made for.  A name has
+ * 1 to
  * 63 bytes; a table has as many limiters as it was made for, and they are never removed. */
 WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name, const struct weir_limit *limit,
                                  int64_t keys, struct weir_error *error);
@@ -289,8 +295,10 @@ WEIR_API size_t weir_take_many(const struct weir_item *items, size_t n, struct w
 
 /* All or nothing: every item is taken, or none is, whatever other threads and processes do meanwhile.  When refused, decision.item names
  * the first that refused and decision.retry is the longest retry of all; when allowed, decision.item is the tightest (least remaining)
- * and decision.wait the longest wait.  limit and remaining are the named item's, reset the longest.  Items on one key of one limiter count as one
- * ask of their sum, with the shortest wait_max and the latest now.  The items must share one table, and there are at most WEIR_ALL_MAX of them; none at all are granted. */
+ * and decision.wait the longest wait.  limit and remaining are the named item's, reset the longest.  Items on one key of one limiter
+ * count as one
+ * ask of their sum, with the shortest wait_max and the latest now.  The items must share one table, and there are at most WEIR_ALL_MAX of
+ * them; none at all are granted. */
 #define WEIR_ALL_MAX 64
 WEIR_API bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision *decision);
 
@@ -306,7 +314,8 @@ struct weir_reservation {
 WEIR_API bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask, weir_time lifetime, struct weir_reservation *out,
                            struct weir_decision *decision);
 
-/* Gives back what was not used, as far as time has not given it back already, or charges what was used beyond the estimate (work that is done is charged even if the limit is spent: the key then owes).
+/* Gives back what was not used, as far as time has not given it back already, or charges what was used beyond the estimate (work that is
+ * done is charged even if the limit is spent: the key then owes).
  * False, and nothing happens, if it was settled before or has expired. */
 WEIR_API bool weir_settle(struct weir_reservation *reservation, int64_t true_cost, weir_time now);
 
@@ -320,7 +329,8 @@ struct weir_clock {
 /* The table's clock and a real sleep. */
 WEIR_API struct weir_clock weir_table_clock(struct weir_table *table);
 
-/* Takes, and sleeps until it may be used: at most ask->wait_max.  False, at once, if that is not enough.  ask->now is ignored: the clock is asked. */
+/* Takes, and sleeps until it may be used: at most ask->wait_max.  False, at once, if that is not enough.  ask->now is ignored: the clock
+ * is asked. */
 WEIR_API bool weir_wait(struct weir_limiter *limiter, const struct weir_ask *ask, const struct weir_clock *clock,
                         struct weir_decision *decision);
 
@@ -370,7 +380,8 @@ WEIR_API struct weir_table *weir_table_of(struct weir *weir);
 
 /* Puts the rules in force for every request that begins from now on, and returns when none is being decided by the old ones any more; those
  * are destroyed.  Limits that are the same keep their states; limits that are not (same rule, same place, same algorithm) are changed as
- * weir_limiter_change does.  Lists changed by weir_list_edit begin anew as the rules have them; modes and bans stay.  On success the rules are the engine's; on failure
+ * weir_limiter_change does.  Lists changed by weir_list_edit begin anew as the rules have them; modes and bans stay.  On success the
+ * rules are the engine's; on failure
  * they are the caller's still, and the old ones stay in force. */
 WEIR_API int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now, struct weir_error *error);
 
@@ -406,7 +417,8 @@ struct weir_ruling {
 };
 
 /* Decides a request by all rules that apply to it, all or nothing.  ask->key is not looked at; ask->cost is multiplied by the rules' own. A
- * request that no rule applies to is allowed.  No allocation; at most WEIR_ALL_MAX limits are asked at once: those of rules that enforce, then those in
+ * request that no rule applies to is allowed.  No allocation; at most WEIR_ALL_MAX limits are asked at once: those of rules that enforce,
+ * then those in
  * shadow, each first in the file. */
 WEIR_API bool weir_check(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
                          struct weir_ruling *ruling);

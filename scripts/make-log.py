@@ -26,6 +26,7 @@ import argparse
 import gzip
 import itertools
 import math
+import os
 import random
 import sys
 from datetime import datetime, timedelta, timezone
@@ -301,4 +302,8 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read it has seen enough; Python would flush once more
+        sys.exit(1)

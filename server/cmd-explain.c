@@ -29,7 +29,8 @@ const struct weir__option weir__cmd_explain_options[] = {
     { "rules", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rules), 0, "FILE", "the rules" },
     { "table", 't', WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE", "where the states are; without it every key is fresh" },
     { "cost", 'c', WEIR__OPTION_COUNT, offsetof(struct options, cost), 0, "N", "what the request asks for; default 1" },
-    { "now", 0, WEIR__OPTION_TIME, offsetof(struct options, now), 0, "TIME", "at this time, not by the table's clock" },
+    { "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME",
+      "at this time: seconds since 1970, or 2026-11-30T23:59:59Z" },
     { "applying", 'a', WEIR__OPTION_SWITCH, offsetof(struct options, applying), 0, NULL, "leave out the rules that do not apply" },
     { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, "as one JSON object" },
     { 0 },
@@ -41,7 +42,9 @@ struct colours {
 
 struct show {
     struct colours c;
-    bool json, applying;
+    const struct weir__explanation *x; /* its list and mode are known before the first rule is shown */
+    bool json, applying, begun;
+    int width; /* of the limits' texts */
     size_t shown, hidden;
     weir_time now;
 };
@@ -79,7 +82,9 @@ static void print_why(const struct weir__explained *e)
         weir__words_condition(stdout, e->condition, 3);
         break;
     case WEIR__NO_KEY:
-        printf("its key %s needs %s, and there is none", e->rule->key, e->attribute);
+        printf("its key ");
+        weir__words_value(stdout, e->rule->key, strlen(e->rule->key));
+        printf(" needs %s, and there is none", e->attribute);
         break;
     case WEIR__SWITCHED_OFF:
         printf("it would apply, but it is switched off");
@@ -97,6 +102,12 @@ static bool refuses(const struct weir__explained *e)
     for (size_t i = 0; i < e->n_limits; i++)
         all = all && e->limits[i].decision.allowed;
     return !all;
+}
+
+/* A list decides before any rule is asked; but in shadow the deny list does not. */
+static bool is_asked(const struct show *s)
+{
+    return s->x->list == NULL || s->x->mode == WEIR_OFF || (s->x->mode == WEIR_SHADOW && strcmp(s->x->list, "deny") == 0);
 }
 
 static void print_bar(const struct show *s, const struct weir_decision *d)
@@ -123,7 +134,7 @@ static void print_limit(const struct show *s, const struct weir__explained_limit
     const struct weir_decision *d = &l->decision;
     char limit[192], wait[32];
     weir_limit_print(limit, sizeof limit, l->limit);
-    printf("    %-28s ", limit);
+    printf("    %-*s ", s->width, limit);
     print_bar(s, d);
     printf(" %lld of %lld left", (long long)d->remaining, (long long)d->limit);
     weir__text_time(wait, sizeof wait, d->allowed ? d->reset : d->retry);
@@ -139,6 +150,17 @@ static void print_limit(const struct show *s, const struct weir__explained_limit
     }
 }
 
+static void print_list(const struct show *s)
+{
+    const struct weir__explanation *x = s->x;
+    bool deny = strcmp(x->list, "deny") == 0;
+
+    printf("%s%s%s %s is on the %s list: ", deny ? s->c.bad : s->c.good, deny ? "✗" : "●", s->c.off, x->list_attribute, x->list);
+    printf("%s\n", is_asked(s) ? "it would be refused, but all rules are in shadow"
+                   : deny      ? "refused, and no rule is asked"
+                               : "let through, and no rule is asked");
+}
+
 static void print_rule(const struct show *s, const struct weir__explained *e)
 {
     bool no = e->why == WEIR__APPLIES && refuses(e);
@@ -149,13 +171,19 @@ static void print_rule(const struct show *s, const struct weir__explained *e)
         printf("%s\n", s->c.off);
         return;
     }
+    if (!is_asked(s)) {
+        printf("%s○ %-24s not asked: it would apply%s\n", s->c.dim, e->rule->name, s->c.off);
+        return;
+    }
     printf("%s%s%s %s%-24s%s",
            no && e->mode == WEIR_ENFORCE ? s->c.bad
            : no                          ? s->c.mild
                                          : s->c.good,
            no ? "✗" : "●", s->c.off, s->c.bold, e->rule->name, s->c.off);
-    if (e->rule->key[0] != '\0')
-        printf(" key %s", e->key);
+    if (e->rule->key[0] != '\0') {
+        printf(" key ");
+        weir__words_value(stdout, e->key, strlen(e->key));
+    }
     if (e->mode == WEIR_SHADOW)
         printf("  %sin shadow: %s%s", s->c.mild, no ? "would refuse, but lets through" : "counts only", s->c.off);
     if (e->cost != 1)
@@ -250,7 +278,8 @@ static void json_rule(const struct show *s, const struct weir__explained *e)
 {
     printf("%s{\"rule\":", s->shown ? "," : "");
     weir__json_string(e->rule->name);
-    printf(",\"why\":\"%s\",\"mode\":\"%s\"", why_name(e->why), weir_mode_name(e->mode));
+    printf(",\"why\":\"%s\",\"mode\":\"%s\",\"asked\":%s", why_name(e->why), weir_mode_name(e->mode),
+           e->why == WEIR__APPLIES && is_asked(s) ? "true" : "false");
     if (e->why == WEIR__APPLIES || e->why == WEIR__SWITCHED_OFF) {
         json_member("key", e->key);
         printf(",\"cost\":%lld,\"refuses\":%s", (long long)e->cost, refuses(e) ? "true" : "false");
@@ -271,14 +300,91 @@ static void json_ruling(const struct weir__explanation *x)
     json_member("rule", r->rule);
     json_member("list", x->list);
     json_member("shadow", r->shadow);
-    printf(",\"mode\":\"%s\",\"applied\":%d,\"level\":%d}}\n", weir_mode_name(x->mode), r->applied, r->level);
+    printf(",\"mode\":\"%s\",\"applied\":%d,\"level\":%d}", weir_mode_name(x->mode), r->applied, r->level);
+}
+
+/* -------------------------------------------- attributes for nothing ---- */
+
+/* Whether a rule or a list looks at it; names of headers have no case. */
+static bool is_looked_at(const struct weir__attributes *known, const char *name)
+{
+    char *small = strlen(name) < WEIR__ATTRIBUTE_SIZE ? weir__attribute_small(name) : NULL;
+    bool found = small != NULL && weir__attribute_find(known, small, strlen(small)) >= 0;
+
+    free(small);
+    return found;
+}
+
+static const char *nearest_attribute(const struct weir__attributes *known, const char *name)
+{
+    const char *names[WEIR__ATTRIBUTES_MAX + 1];
+    size_t n = 0;
+
+    for (; n < known->n; n++)
+        names[n] = known->names[n];
+    names[n] = NULL;
+    return weir__text_nearest(names, name, strlen(name));
+}
+
+/* The slip that is hardest to see: what is given under another name matches nothing. */
+static void print_unused(const struct show *s, const struct weir__attributes *known, const struct weir_attr *attrs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (is_looked_at(known, attrs[i].name))
+            continue;
+        const char *near = nearest_attribute(known, attrs[i].name);
+        printf("%sno rule looks at ", s->c.mild);
+        weir__words_value(stdout, attrs[i].name, strlen(attrs[i].name));
+        if (near)
+            printf("; did you mean %s?", near);
+        printf("%s\n", s->c.off);
+    }
+}
+
+static void json_unused(const struct weir__attributes *known, const struct weir_attr *attrs, size_t n)
+{
+    bool first = true;
+
+    printf(",\"unused\":[");
+    for (size_t i = 0; i < n; i++) {
+        if (is_looked_at(known, attrs[i].name))
+            continue;
+        printf("%s", first ? "" : ",");
+        weir__json_string(attrs[i].name);
+        first = false;
+    }
+    printf("]}\n");
 }
 
 /* ----------------------------------------------------------- command ---- */
 
+/* So that the bars of all rules stand below each other, unless a text is very long. */
+static int width_of_limits(const struct weir_rules *rules)
+{
+    int width = 28;
+
+    for (size_t i = 0; i < rules->n_rules; i++) {
+        const struct weir__rule_draft *rule = rules->rules[i].draft;
+        for (size_t k = 0; k < rule->n_limits; k++) {
+            int len = weir_limit_print(NULL, 0, &rule->limits[k]);
+            width = len > width && len <= 64 ? len : width;
+        }
+    }
+    return width;
+}
+
+/* Before the first rule, or at the end if there is none. */
+static void begin(struct show *s)
+{
+    if (!s->begun && !s->json && s->x->list != NULL && s->x->mode != WEIR_OFF)
+        print_list(s);
+    s->begun = true;
+}
+
 static void show_rule(void *context, const struct weir__explained *e)
 {
     struct show *s = context;
+    begin(s);
     if (s->applying && e->why != WEIR__APPLIES) {
         s->hidden++;
         return;
@@ -311,8 +417,8 @@ static bool read_attrs(const struct weir__command *self, char **words, int n, st
 
 static int explain(const struct weir__command *self, const struct options *o, struct weir *weir, const struct weir_attr *attrs, size_t n)
 {
-    struct show s = { .c = choose_colours(), .json = o->json, .applying = o->applying };
     struct weir__explanation x;
+    struct show s = { .c = choose_colours(), .x = &x, .json = o->json, .applying = o->applying };
     struct weir_rules *rules = weir__rules_file_read(self->name, o->rules);
     struct weir_error error;
     if (rules == NULL)
@@ -322,15 +428,21 @@ static int explain(const struct weir__command *self, const struct options *o, st
         weir_rules_destroy(rules);
         return WEIR__EXIT_WRONG;
     }
+    s.width = width_of_limits(rules);
     s.now = o->now >= 0 ? o->now : weir_table_now(weir_table_of(weir));
     if (o->json)
         printf("{\"rules\":[");
+    const struct weir__attributes *known = &weir->force->attributes;
     struct weir_ask ask = { .cost = o->cost, .now = s.now };
     weir__engine_explain(weir, attrs, n, &ask, &x, show_rule, &s);
-    if (o->json)
+    begin(&s);
+    if (o->json) {
         json_ruling(&x);
-    else
+        json_unused(known, attrs, n);
+    } else {
         print_ruling(&s, &x);
+        print_unused(&s, known, attrs, n);
+    }
     return x.ruling.decision.allowed ? WEIR__EXIT_OK : WEIR__EXIT_NO;
 }
 

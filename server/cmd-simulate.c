@@ -23,13 +23,14 @@ struct options {
     bool json, enforce;
 };
 
-#define OPTION(name, kind, member, min, value, help)                      \
-    {                                                                     \
-        name, 0, kind, offsetof(struct options, member), min, value, help \
+#define SHORT(name, letter, kind, member, min, value, help)                    \
+    {                                                                          \
+        name, letter, kind, offsetof(struct options, member), min, value, help \
     }
+#define OPTION(name, kind, member, min, value, help) SHORT(name, 0, kind, member, min, value, help)
 
 const struct weir__option weir__cmd_simulate_options[] = {
-    OPTION("rules", WEIR__OPTION_TEXT, rules, 0, "FILE", "the rules to try"),
+    SHORT("rules", 'r', WEIR__OPTION_TEXT, rules, 0, "FILE", "the rules to try"),
     OPTION("compare", WEIR__OPTION_TEXT, compare, 0, "FILE", "other rules beside them; what is decided differently is told"),
     OPTION("enforce", WEIR__OPTION_SWITCH, enforce, 0, NULL, "rules in shadow enforce: what if they were turned on"),
     OPTION("propose", WEIR__OPTION_TEXT, propose, 0, "SHARE",
@@ -39,7 +40,7 @@ const struct weir__option weir__cmd_simulate_options[] = {
     OPTION("json", WEIR__OPTION_SWITCH, json, 0, NULL, "print everything as JSON"),
     OPTION("differ", WEIR__OPTION_TEXT, differ, 0, "FILE", "write every request that is decided differently, as JSON lines"),
     OPTION("format", WEIR__OPTION_TEXT, format, 0, "NAME", "of the log: auto (the default), combined or json"),
-    OPTION("map", WEIR__OPTION_TEXT, map, 0, "MAP", "for json: attribute=field,...: which field is what"),
+    OPTION("map", WEIR__OPTION_TEXT, map, 0, "MAP", "attribute=field,...: which field of the log is what: account=user.id"),
     OPTION("client", WEIR__OPTION_TEXT, client, 0, "NAME", "the attribute that tells clients apart; ip unless said"),
     OPTION("wait-max", WEIR__OPTION_WAIT, wait_max, 0, "TIME", "how long a request may wait for its turn; 0 unless said"),
     OPTION("top", WEIR__OPTION_COUNT, top, 1, "N", "rows of each list; 10 unless said"),
@@ -90,8 +91,6 @@ static const char *find_mistake(const struct options *o, int logs)
         return "which log? give its file, or - for standard input";
     if (o->differ && !o->compare)
         return "--differ needs --compare: with one rule set nothing is decided differently";
-    if (o->map && o->format && strcmp(o->format, "combined") == 0)
-        return "--map is for --format json: a combined log has no fields to name";
     return NULL;
 }
 
@@ -223,14 +222,22 @@ static bool open_output(const struct weir__command *self, const char *path, FILE
     return *out != NULL;
 }
 
-static bool close_output(const struct weir__command *self, const char *path, FILE *out)
+/* Says what was written, and how much; nothing of a file that stayed empty because it came to nothing. */
+static bool close_output(const struct weir__command *self, const char *path, FILE *out, bool done)
 {
+    struct stat st = { 0 };
+    char size[32];
+
     if (out == NULL)
         return true;
-    bool failed = ferror(out);
+    bool failed = fflush(out) != 0 || ferror(out) || fstat(fileno(out), &st) != 0;
     failed |= fclose(out) != 0;
-    if (failed)
+    if (failed) {
         weir__complain(self->name, "%s could not be written", path);
+    } else if (done || st.st_size > 0) {
+        weir__text_bytes(size, sizeof size, st.st_size);
+        fprintf(stderr, "wrote %s, %s\n", path, size);
+    }
     return !failed;
 }
 
@@ -333,8 +340,11 @@ int weir__cmd_simulate(const struct weir__command *self, int argc, char **argv)
         options.differ = out.differ;
         code = run_all(&run, &options, &out);
     }
-    bool written = close_output(self, o.html, out.html);
-    written &= close_output(self, o.svg, out.svg);
-    written &= close_output(self, o.differ, out.differ);
+    bool done = code == WEIR__EXIT_OK, written = true;
+
+    fflush(stdout); /* on a terminal, the report comes first */
+    written &= close_output(self, o.html, out.html, done);
+    written &= close_output(self, o.svg, out.svg, done);
+    written &= close_output(self, o.differ, out.differ, done);
     return written ? code : WEIR__EXIT_WRONG;
 }

@@ -1,8 +1,10 @@
 /* cmd-table.c -- `weir table`: what a table file holds. */
 #include <stdio.h>
+#include <string.h>
 
 #include "command.h"
 #include "options.h"
+#include "table/table.h"
 #include "text.h"
 
 struct options {
@@ -12,7 +14,8 @@ struct options {
 
 const struct weir__option weir__cmd_table_options[] = {
     { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, "as one JSON object" },
-    { "now", 0, WEIR__OPTION_TIME, offsetof(struct options, now), 0, "TIME", "count what is live at this time, not by the table's clock" },
+    { "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME",
+      "count what is live at this time: seconds since 1970, or 2026-11-30T23:59:59Z" },
     { 0 },
 };
 
@@ -35,7 +38,39 @@ static double key_bytes(const struct weir_table_stats *s)
     return slot_bytes(s) / (filling > FILLING ? filling : FILLING);
 }
 
-static void print_text(const char *path, const struct weir_table *table, const struct weir_table_stats *s)
+/* The engine's own names (lib/engine/force.c), as people say them: rule#0-1a2b3c4d is the rule's first limit, rule!... what its ban counts. */
+static void name_in_words(char *out, size_t size, const char *name)
+{
+    size_t rule = strcspn(name, "#!");
+    unsigned index;
+    int end = 0;
+
+    if (name[rule] == '#' && sscanf(name + rule, "#%3u-%*8[0-9a-f]%n", &index, &end) == 1 && end > 0 && name[rule + (size_t)end] == '\0')
+        snprintf(out, size, "%.*s, limit %u", (int)rule, name, index + 1);
+    else if (name[rule] == '!' && sscanf(name + rule, "!0-%*8[0-9a-f]%n", &end) == 0 && end > 0 && name[rule + (size_t)end] == '\0')
+        snprintf(out, size, "%.*s, refusals for its ban", (int)rule, name);
+    else
+        snprintf(out, size, "%s", name);
+}
+
+/* rule@ keeps the rule's mode by hand, and limits nothing. */
+static void print_limiter(struct weir_table *table, const struct weir_limiter_info *info)
+{
+    size_t len = strlen(info->name);
+    char words[96];
+
+    if (len > 1 && info->name[len - 1] == '@' && strcmp(info->limit, "gcra 1/1s") == 0) {
+        const struct weir_limiter *lever = weir__limiter_by_name(table, info->name);
+        enum weir_mode mode = lever ? weir__limiter_mode(lever) : WEIR_AS_WRITTEN;
+        if (mode != WEIR_AS_WRITTEN)
+            printf("  rule %.*s: mode %s by hand\n", (int)len - 1, info->name, weir_mode_name(mode));
+        return;
+    }
+    name_in_words(words, sizeof(words), info->name);
+    printf("  %-28s  %s, changed %lld times\n", words, info->limit, (long long)info->changes);
+}
+
+static void print_text(const char *path, struct weir_table *table, const struct weir_table_stats *s)
 {
     struct weir_limiter_info info;
     char bytes[32];
@@ -52,7 +87,7 @@ static void print_text(const char *path, const struct weir_table *table, const s
     printf("bans       %lld in force, %lld lost\n", (long long)s->bans, (long long)s->bans_lost);
     printf("limiters   %lld\n", (long long)s->limiters);
     for (int64_t i = 0; weir_table_limiter(table, i, &info); i++)
-        printf("  %-28s  %s, changed %lld times\n", info.name, info.limit, (long long)info.changes);
+        print_limiter(table, &info);
 }
 
 static void print_limiters(const struct weir_table *table)

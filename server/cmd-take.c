@@ -24,11 +24,14 @@ struct options {
 
 /* The insides of rows that more than one command has. */
 #define TABLE     "table", 0, WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE", "the table; made if it is not there"
+#define THERE     "table", 0, WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE", "the table; it must be there"
 #define LIMIT     "limit", 0, WEIR__OPTION_TEXT, offsetof(struct options, limit), 0, "TEXT", "the limit, as in 10/1m"
 #define ALGORITHM "algorithm", 0, WEIR__OPTION_TEXT, offsetof(struct options, algorithm), 0, "NAME", "one of weir limits (token-bucket)"
 #define NAME      "name", 0, WEIR__OPTION_TEXT, offsetof(struct options, name), 0, "NAME", "of the limiter (the limit's text)"
 #define KEYS      "keys", 0, WEIR__OPTION_COUNT, offsetof(struct options, keys), 1, "N", "room for this many in a new table (65536)"
-#define NOW       "now", 0, WEIR__OPTION_TIME, offsetof(struct options, now), 0, "TIME", "the time of the ask, not the table's clock"
+#define ROOM      "keys", 0, WEIR__OPTION_COUNT, offsetof(struct options, keys), 1, "N", "room for this many keys of a sliding window or log"
+#define NOW \
+    "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME", "ask at this time: seconds since 1970, or 2026-11-30T23:59:59Z"
 #define JSON      "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, "answer with one JSON object"
 #define QUIET     "quiet", 'q', WEIR__OPTION_SWITCH, offsetof(struct options, quiet), 0, NULL, "answer with the exit code only"
 #define MODE      "mode", 0, WEIR__OPTION_TEXT, offsetof(struct options, mode), 0, "MODE", "permissions of a new table, as in 0660 (0600)"
@@ -51,13 +54,13 @@ const struct weir__option weir__cmd_take_options[] = {
 };
 
 const struct weir__option weir__cmd_peek_options[] = {
-    { TABLE },
+    { THERE },
     { LIMIT },
     { ALGORITHM },
     { COST(0), "units that would be taken (1)" },
     { WAIT, "as if one could wait this long, or forever (0s)" },
     { NAME },
-    { KEYS },
+    { ROOM },
     { NOW },
     { JSON },
     { QUIET },
@@ -65,7 +68,7 @@ const struct weir__option weir__cmd_peek_options[] = {
 };
 
 const struct weir__option weir__cmd_give_options[] = {
-    { TABLE }, { LIMIT }, { ALGORITHM }, { COST(1), "units to give back (1)" }, { NAME }, { KEYS }, { NOW }, { JSON }, { QUIET }, { 0 },
+    { THERE }, { LIMIT }, { ALGORITHM }, { COST(1), "units to give back (1)" }, { NAME }, { ROOM }, { NOW }, { JSON }, { QUIET }, { 0 },
 };
 
 struct verb;

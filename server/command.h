@@ -24,6 +24,7 @@ enum weir__option_kind {
     WEIR__OPTION_COUNT,  /* int64_t, from `min` up */
     WEIR__OPTION_TIME,   /* weir_time */
     WEIR__OPTION_WAIT,   /* weir_time, or "forever" */
+    WEIR__OPTION_MOMENT, /* weir_time, since 1970; also as ISO 8601 */
 };
 
 struct weir__option {
@@ -57,6 +58,9 @@ int weir__cmd_table(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_vectors(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_demo(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_limits(const struct weir__command *self, int argc, char **argv);
+
+extern const struct weir__option weir__cmd_bans_options[];
+int weir__cmd_bans(const struct weir__command *self, int argc, char **argv);
 
 extern const struct weir__option weir__cmd_explain_options[];
 extern const struct weir__option weir__cmd_simulate_options[];

@@ -9,6 +9,7 @@
  *
  * Of two fields with one name the last counts, as in most readers of JSON.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,7 @@ struct weir__log_map {
     struct slot slots[SLOTS_MAX];
     struct field fields[FIELDS_MAX];
     size_t n_slots, n_fields;
+    size_t n_mapped;           /* the fields that were mapped by hand: the first ones */
     uint8_t table[TABLE_SIZE]; /* the number of a field, from 1; 0: free */
     char text[];               /* what was mapped by hand */
 };
@@ -185,6 +187,7 @@ int weir__log_map_create(struct weir__log_map **out, const char *text, struct we
         weir__log_map_destroy(map);
         return code;
     }
+    map->n_mapped = map->n_fields;
     add_usual(map);
     *out = map;
     return WEIR_OK;
@@ -193,6 +196,63 @@ int weir__log_map_create(struct weir__log_map **out, const char *text, struct we
 void weir__log_map_destroy(struct weir__log_map *map)
 {
     free(map);
+}
+
+/* ----------------------------------------------------------- combined lines ---- */
+
+const char *weir__log_map_misfit(const struct weir__log_map *map, char *out, size_t size)
+{
+    static const char *const known[] = { "ip",       "user",   "host",  "method",         "uri",
+                                         "protocol", "status", "bytes", "header.referer", "header.user-agent" };
+
+    for (size_t i = 0; i < map->n_mapped; i++) {
+        const struct field *field = &map->fields[i];
+        size_t k = 0;
+        while (k < sizeof known / sizeof known[0] && (strlen(known[k]) != field->len || memcmp(known[k], field->path, field->len) != 0))
+            k++;
+        if (k == sizeof known / sizeof known[0]) {
+            snprintf(out, size,
+                     "has no field '%.*s': of a combined log there are ip, user, host, method, uri, protocol, status, bytes, header.*",
+                     (int)(field->len < 18 ? field->len : 18), field->path);
+            return out;
+        }
+        if (field->slot == TIME || field->slot == REQUEST) {
+            snprintf(out, size, "is a combined log: %s cannot be mapped", map->slots[field->slot].name);
+            return out;
+        }
+    }
+    return NULL;
+}
+
+static struct weir_attr *find_attr(struct weir_attr *attrs, size_t n, const char *name, size_t len)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (attrs[i].name_len == len && memcmp(attrs[i].name, name, len) == 0)
+            return &attrs[i];
+    }
+    return NULL;
+}
+
+/* As of JSON: a field may be mapped to several attributes and keeps its own, and an attribute that is mapped comes from its field only. */
+void weir__log_map_rename(const struct weir__log_map *map, struct weir__log_entry *entry)
+{
+    struct weir_attr given[WEIR__LOG_ATTRS];
+    size_t n = entry->n;
+
+    memcpy(given, entry->attrs, n * sizeof *given);
+    for (size_t i = 0; i < map->n_mapped; i++) {
+        const struct slot *slot = &map->slots[map->fields[i].slot];
+        struct weir_attr *from = find_attr(given, n, map->fields[i].path, map->fields[i].len);
+        struct weir_attr *to = find_attr(entry->attrs, entry->n, slot->name, slot->len);
+        if (from != NULL && to != NULL) {
+            to->value = from->value;
+            to->value_len = from->value_len;
+        } else if (from != NULL && entry->n < WEIR__LOG_ATTRS) {
+            weir__log_add(entry, slot->name, slot->len, from->value, from->value_len);
+        } else if (to != NULL) {
+            *to = entry->attrs[--entry->n];
+        }
+    }
 }
 
 /* -------------------------------------------------------------------- line ---- */

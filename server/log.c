@@ -240,14 +240,31 @@ static enum format detect(const char *line, size_t len)
     return i < len && line[i] == '{' ? JSON : COMBINED;
 }
 
+/* False, and that is the log's end: it is a combined one, and the map names what these have not. */
+static bool fits_map(struct weir__log *log)
+{
+    char why[120]; /* an error has room for a path and this */
+
+    if (log->format != COMBINED || weir__log_map_misfit(log->map, why, sizeof why) == NULL)
+        return true;
+    fail(log, WEIR_INVALID, why);
+    log->at = log->end;
+    return false;
+}
+
 static bool parse(struct weir__log *log, const char *line, size_t len, struct weir__log_entry *entry)
 {
     struct weir__log_fault fault = { 0 };
 
-    if (log->format == AUTO)
+    if (log->format == AUTO) {
         log->format = detect(line, len);
+        if (!fits_map(log))
+            return false;
+    }
     bool good = log->format == JSON ? weir__log_json(line, len, log->scratch, log->map, entry, &fault)
                                     : weir__log_combined(line, len, log->scratch, entry, &fault);
+    if (good && log->format == COMBINED)
+        weir__log_map_rename(log->map, entry);
     if (!good)
         note_bad(log, &fault);
     entry->line = log->figures.lines;
@@ -289,7 +306,7 @@ static int open_file(struct weir__log *log, const char *path, struct weir_error 
     return WEIR_OK;
 }
 
-static int read_format(const char *name, const char *map, enum format *out, struct weir_error *error)
+static int read_format(const char *name, enum format *out, struct weir_error *error)
 {
     static const char *const names[] = { "auto", "combined", "json" };
     size_t i = 0;
@@ -298,8 +315,6 @@ static int read_format(const char *name, const char *map, enum format *out, stru
         i++;
     if (i == 3)
         return weir__fail(error, WEIR_INVALID, "'%s' is no format of logs; there are auto, combined and json", name);
-    if (i == COMBINED && map != NULL)
-        return weir__fail(error, WEIR_INVALID, "a map is for logs of format json; combined logs have no fields to map");
     *out = (enum format)i;
     return WEIR_OK;
 }
@@ -307,11 +322,13 @@ static int read_format(const char *name, const char *map, enum format *out, stru
 /* What there is of it goes through close whatever happens. */
 static int open_log(struct weir__log *log, const char *path, const char *format, const char *map, struct weir_error *error)
 {
-    int code = read_format(format, map, &log->format, error);
+    int code = read_format(format, &log->format, error);
 
-    if (code == WEIR_OK && log->format != COMBINED)
+    if (code == WEIR_OK)
         code = weir__log_map_create(&log->map, map, error);
-    return code == WEIR_OK ? open_file(log, path, error) : code;
+    if (code == WEIR_OK)
+        code = open_file(log, path, error);
+    return code == WEIR_OK && !fits_map(log) ? weir__fail(error, log->failure, "%s", log->failure_text) : code;
 }
 
 int weir__log_open(struct weir__log **out, const char *path, const char *format, const char *map, struct weir_error *error)

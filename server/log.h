@@ -28,8 +28,9 @@ struct weir__log_entry {
 
 struct weir__log;
 
-/* `format`: "auto" (by the first line that is not empty), "combined" or "json".  `map`, for json: "attribute=field.path,..."; what it does not
- * name is looked for under the usual names (log-json.c has them), and that is all with NULL.
+/* `format`: "auto" (by the first line that is not empty), "combined" or "json".  `map`: "attribute=field.path,..."; what it does not
+ * name is looked for under the usual names (log-json.c has them), and that is all with NULL.  The fields of combined logs are their attributes
+ * (account=user); any other is a mistake, which with "auto" only the first line shows.
  * Combined lines give ip, user, method, uri, protocol, status, bytes, header.referer, header.user-agent and host (if the line begins with it);
  * what the log has as "-" is not given, nor the request's three if it was none.
  * JSON lines give the same, what the map names, and then every other field under its own path as long as there is room. */
@@ -73,6 +74,9 @@ bool weir__log_request(const char *text, size_t len, struct weir__log_request *o
 struct weir__log_map;
 int weir__log_map_create(struct weir__log_map **out, const char *text, struct weir_error *error); /* text as `map` above */
 void weir__log_map_destroy(struct weir__log_map *map);
+/* For combined lines, whose fields are the attributes that they give.  Why the map is not for them, or NULL: it is; `out` is where the reason is put. */
+const char *weir__log_map_misfit(const struct weir__log_map *map, char *out, size_t size);
+void weir__log_map_rename(const struct weir__log_map *map, struct weir__log_entry *entry);
 bool weir__log_json(const char *line, size_t len, char *scratch, const struct weir__log_map *map, struct weir__log_entry *entry,
                     struct weir__log_fault *fault);
 

@@ -6,11 +6,24 @@
 #include "options.h"
 #include "text.h"
 
+#define WAY_TO_WRITE "A limit: 300/60, 100/5s, 10r/s, 1000/h burst 50, gcra 5/1m burst 3.  The algorithms: weir limits"
+
 static const char take_notes[] =
     "Exit code: 0 granted, 1 refused, 2 wrong use.  The table file is made if it is not there; in /dev/shm it stays in memory.\n"
     "Limits with the same text share their keys; with --name they share them under that name, and another --limit changes the\n"
-    "limit while every key keeps what it has used.  A name that is there already needs no --limit.\n"
-    "A limit: 300/60, 100/5s, 10r/s, 1000/h burst 50, gcra 5/1m burst 3.  The algorithms: weir limits";
+    "limit while every key keeps what it has used.  A name that is there already needs no --limit.\n" WAY_TO_WRITE;
+
+static const char peek_notes[] =
+    "Exit code: 0 it would be granted, 1 refused, 2 wrong use.  The table file must be there: weir take makes one.\n"
+    "A limiter that is there under --name needs no --limit; only weir take changes a limit.\n" WAY_TO_WRITE;
+
+static const char give_notes[] =
+    "Exit code: 0 given back, 2 wrong use.  The table file must be there: weir take makes one.  No key gets more than its limit has.\n"
+    "A limiter that is there under --name needs no --limit; only weir take changes a limit.\n" WAY_TO_WRITE;
+
+static const char bans_notes[] = "The keys that rules keep out at present: since when, for how long yet, and how often.  With --lift "
+                                 "--rule NAME KEY one of them may come back\n"
+                                 "at once; NAME and KEY as listed.  Exit code: 0 listed or lifted, 1 that key is not banned, 2 wrong use.";
 
 static const char vectors_notes[] =
     "A .vec file says what an algorithm does, line by line.  Each mismatch is one line, file:line: expected ... got ...; the last line\n"
@@ -25,21 +38,25 @@ static const char rules_diff_notes[] =
     "is wrong or cannot be read.";
 
 static const char simulate_notes[] =
-    "Replays access logs (nginx and Apache combined, JSON lines; gzip too; - is standard input; several in the order of time) on virtual time and\n"
+    "Replays access logs (nginx and Apache combined, JSON lines; gzip too; - is standard input; several in the order of time) on virtual "
+    "time and\n"
     "reports what would have been refused: by rule, to whom, when.  Exit code: 0 done, 2 wrong use or a log that cannot be read.\n"
     "weir simulate --rules rules.yaml --html report.html access.log.1.gz access.log";
 
 static const char explain_notes[] =
-    "weir explain --rules rules.yaml ip=192.0.2.7 uri=/login method=POST: which rules apply and why the others do not, which would refuse,\n"
+    "weir explain --rules rules.yaml ip=192.0.2.7 uri=/login method=POST: which rules apply and why the others do not, which would "
+    "refuse,\n"
     "what is left of each limit and when it frees.  Nothing is taken.  Exit code: 0 it would be allowed, 1 refused, 2 wrong use.";
 
 #define ASK_USAGE "--table FILE --limit TEXT [options] KEY"
 
 static const struct weir__command commands[] = {
     { "take", "take units from a key, if its limit lets them", ASK_USAGE, take_notes, weir__cmd_take_options, weir__cmd_take },
-    { "peek", "say what take would answer, and take nothing", ASK_USAGE, take_notes, weir__cmd_peek_options, weir__cmd_peek },
-    { "give", "give back units taken before", ASK_USAGE, take_notes, weir__cmd_give_options, weir__cmd_give },
+    { "peek", "say what take would answer, and take nothing", ASK_USAGE, peek_notes, weir__cmd_peek_options, weir__cmd_peek },
+    { "give", "give back units taken before", ASK_USAGE, give_notes, weir__cmd_give_options, weir__cmd_give },
     { "table", "show what a table file holds", "[options] FILE", NULL, weir__cmd_table_options, weir__cmd_table },
+    { "bans", "list the keys that rules keep out, or let one in again", "--table FILE [options] [--lift --rule NAME KEY]", bans_notes,
+      weir__cmd_bans_options, weir__cmd_bans },
     { "limits", "list the algorithms", "", NULL, weir__cmd_limits_options, weir__cmd_limits },
     { "vectors", "check the algorithms against example files", "[options] FILE...", vectors_notes, weir__cmd_vectors_options,
       weir__cmd_vectors },

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log.h"
 #include "text.h"
 
 struct reading {
@@ -72,6 +73,12 @@ static bool read_time(const struct reading *r, const struct weir__option *o, con
     }
     if (weir_time_parse(to, value, &error) == WEIR_OK)
         return true;
+    if (o->kind == WEIR__OPTION_MOMENT && strchr(value, '-') != NULL) { /* no number of seconds has a dash inside */
+        if (weir__log_time(value, strlen(value), to))
+            return true;
+        weir__complain(r->command->name, "--%s: '%s' is no time; write seconds since 1970, or 2026-11-30T23:59:59Z", o->name, value);
+        return false;
+    }
     weir__complain_at(r->command->name, o->name, value, &error);
     return false;
 }
@@ -89,6 +96,7 @@ static bool read_value(const struct reading *r, const struct weir__option *o, co
         return read_count(r, o, value);
     case WEIR__OPTION_TIME:
     case WEIR__OPTION_WAIT:
+    case WEIR__OPTION_MOMENT:
         return read_time(r, o, value);
     }
     return false;

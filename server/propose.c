@@ -45,7 +45,6 @@ struct ladder {
 
 struct weir__propose {
     struct weir__propose_options options;
-    struct weir__sketch_secrets secrets;
     size_t n;
     struct ladder ladders[WEIR__PROPOSE_LIMITS];
     uint8_t by_place[INDEX_SLOTS]; /* of rule and index: ladder + 1 */
@@ -289,7 +288,7 @@ void weir__propose_add(struct weir__propose *p, const struct weir__propose_ask *
 
     if (l == NULL || l->done || l->n == 0)
         return;
-    uint64_t hash = weir__sketch_hash(&p->secrets, in->key.bytes, in->key.len);
+    uint64_t hash = weir__sketch_hash(p->options.secrets, in->key.bytes, in->key.len);
     if ((hash & (((uint64_t)1 << l->thin) - 1)) != 0)
         return;
     struct sample *s = claim(p, l, hash);
@@ -427,7 +426,6 @@ int weir__propose_create(struct weir__propose **out, const struct weir__propose_
     if (p == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for proposals");
     p->options = *options;
-    p->secrets = *options->secrets;
     if (p->options.bytes == 0)
         p->options.bytes = WEIR__PROPOSE_BYTES;
     *out = p;

@@ -19,10 +19,10 @@
 struct weir__propose;
 
 struct weir__propose_options {
-    int64_t share;      /* of keys that may be refused, in millionths */
-    weir_time wait_max; /* as the requests may wait */
-    size_t bytes;       /* 0: WEIR__PROPOSE_BYTES */
-    const struct weir__sketch_secrets *secrets;
+    int64_t share;                              /* of keys that may be refused, in millionths */
+    weir_time wait_max;                         /* as the requests may wait */
+    size_t bytes;                               /* 0: WEIR__PROPOSE_BYTES */
+    const struct weir__sketch_secrets *secrets; /* must stay; read from the first add on */
 };
 
 /* What somebody asks of one limit of one rule. */

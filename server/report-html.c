@@ -27,20 +27,26 @@ static const char style[] =
     "main{max-width:1040px;margin:0 auto;padding:28px 20px 60px}h1{font-size:24px;margin:0 0 4px}h2{font-size:17px;margin:0 0 12px}"
     "h3{font-size:15px;margin:18px 0 6px}p{margin:4px 0}.soft,small{color:var(--soft)}.bad{color:var(--bad)}.good{color:var(--good)}"
     "section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:18px 20px;margin:16px 0;overflow-x:auto}"
-    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));gap:14px;background:none;border:0;padding:0}"
+    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(160px,1fr));gap:14px;background:none;border:0;padding:0}"
     ".cards div{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px 18px}.cards "
     "b{display:block;font-size:26px;line-height:1.25}"
-    ".two{display:grid;grid-template-columns:repeat(auto-fit,minmax(400px,1fr));gap:0 28px}"
+    ".two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(400px,100%),1fr));gap:0 28px}.two>div{min-width:0;overflow-x:auto}"
     "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}th,td{text-align:left;padding:5px 10px 5px 0;"
-    "border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}th{color:var(--soft);font-weight:500;font-size:13px}"
+    "border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:break-word}td "
+    "code{display:inline-block;min-width:7em;overflow-wrap:anywhere}h2{position:sticky;left:0}th{color:var(--soft);font-weight:500;font-"
+    "size:13px}"
     ".sort th{cursor:pointer}.sort th[aria-sort=descending]:after{content:' \\2193'}.sort th[aria-sort=ascending]:after{content:' \\2191'}"
     "td.n,th.n{text-align:right;white-space:nowrap}td.bar{width:22%;min-width:90px}td.bar "
     "i{display:block;height:11px;margin-top:6px;border-radius:2px;"
     "background:#d1495b}td.bar i.shadow{background:#8b949e}code{font:13px "
     "ui-monospace,Menlo,Consolas,monospace}svg.plot{display:block;width:100%;height:auto}"
-    "td svg.plot{width:300px;height:64px}.tag{border:1px solid var(--line);border-radius:9px;padding:0 "
+    "td svg.plot{width:300px;height:64px}.tag{white-space:nowrap;border:1px solid var(--line);border-radius:9px;padding:0 "
     "8px;font-size:12px;color:var(--soft)}"
-    "details{margin-top:10px}summary{cursor:pointer;font-weight:500}ul{margin:0;padding-left:18px}";
+    "ul{margin:0;padding-left:18px;overflow-wrap:anywhere}"
+    "@media(max-width:860px){main{padding:16px 10px 40px}section{padding:14px}section>svg.plot{width:820px}}";
+
+/* The plots' own greys are for any background; the page knows its own. */
+static const char plot_style[] = ".plot text{fill:var(--soft)}.plot .title{fill:var(--ink)}";
 
 struct page {
     FILE *out;
@@ -90,6 +96,7 @@ static void put_head(const struct page *p)
           p->out);
     fputs(style, p->out);
     weir__plot_style(p->out);
+    fputs(plot_style, p->out);
     fputs("</style>\n</head>\n<body>\n<main>\n", p->out);
 }
 
@@ -136,21 +143,21 @@ static void put_cards(const struct page *p)
     char a[WEIR__WORDS], b[WEIR__WORDS], more[2 * WEIR__WORDS + 32];
 
     fputs("<section class=\"cards\">\n", p->out);
-    snprintf(more, sizeof more, "of %s clients", weir__words_distinct(b, sim->clients));
-    put_card(p, "requests", weir__words_count(a, sim->requests), more, false);
+    snprintf(more, sizeof more, "of %s client%s", weir__words_distinct(b, sim->clients), clients == 1 ? "" : "s");
+    put_card(p, sim->requests == 1 ? "request" : "requests", weir__words_count(a, sim->requests), more, false);
     for (size_t i = 0; i < sim->n_sides; i++) {
         const struct weir__side *side = &sim->sides[i];
         const char *where = sim->n_sides == 1 ? "" : i == 0 ? " here" : " there";
         char name[32];
         snprintf(name, sizeof name, "refused%s", where);
-        snprintf(more, sizeof more, "%s requests", weir__words_count(b, side->refused));
+        weir__words_counted(more, side->refused, "request");
         put_card(p, name, weir__words_share(a, side->refused, sim->requests), more, side->refused > 0);
         snprintf(name, sizeof name, "clients refused%s", where);
-        snprintf(more, sizeof more, "%s of clients", weir__words_share(b, weir__distinct_count(side->clients), clients));
+        snprintf(more, sizeof more, "%s of all", weir__words_share(b, weir__distinct_count(side->clients), clients));
         put_card(p, name, weir__words_distinct(a, side->clients), more, weir__distinct_count(side->clients) > 0);
         if (side->would) {
             snprintf(name, sizeof name, "in shadow%s", where);
-            snprintf(more, sizeof more, "%s requests would be refused", weir__words_count(b, side->would));
+            snprintf(more, sizeof more, "%s would be refused", weir__words_counted(b, side->would, "request"));
             put_card(p, name, weir__words_share(a, side->would, sim->requests), more, false);
         }
     }
@@ -185,7 +192,9 @@ static void put_totals(const struct page *p)
     put_total(p, "&emsp;too big for it", a->reasons[WEIR_TOO_BIG], b->reasons[WEIR_TOO_BIG]);
     put_total(p, "&emsp;banned", a->reasons[WEIR_BANNED], b->reasons[WEIR_BANNED]);
     put_total(p, "&emsp;on the deny list", a->reasons[WEIR_DENIED], b->reasons[WEIR_DENIED]);
-    put_total(p, "a rule in shadow would have refused", a->would, b->would);
+    put_total(p, "in shadow: would have been refused", a->would, b->would);
+    if (a->would_deny || b->would_deny)
+        put_total(p, "&emsp;on the deny list", a->would_deny, b->would_deny);
     put_total(p, "allowed after a wait", a->waited, b->waited);
     put_total(p, "on the allow list", a->listed, b->listed);
     put_total(p, "no rule applied", a->unmatched, b->unmatched);
@@ -278,8 +287,8 @@ static void put_keys(const struct page *p, const struct weir__side *side, const 
     }
     free(rules);
     if (side->denied) {
-        fputs("<div><h3>deny list</h3>\n", p->out);
-        put_hitters(p, "client", side->denied->top, false);
+        fputs(side->would_deny ? "<div><h3>deny list <span class=\"tag\">shadow</span></h3>\n" : "<div><h3>deny list</h3>\n", p->out);
+        put_hitters(p, "client", side->denied->top, side->would_deny > 0);
         fputs("</div>\n", p->out);
     }
     if (side->refused) {
@@ -322,10 +331,10 @@ static void put_differences(const struct page *p)
 
     if (sim->n_sides != 2)
         return;
-    fprintf(p->out, "<section><h2>Decided differently: %s requests</h2>\n<p>%s are refused only here, %s only there.",
-            weir__words_count(a, sim->differ), weir__words_count(b, sim->only[0]), weir__words_count(c, sim->only[1]));
+    fprintf(p->out, "<section><h2>Decided differently: %s</h2>\n<p>Refused only here: %s; only there: %s.",
+            weir__words_counted(a, sim->differ, "request"), weir__words_count(b, sim->only[0]), weir__words_count(c, sim->only[1]));
     if (sim->other_rule)
-        fprintf(p->out, "  %s more are refused by both, but by rules of different names.", weir__words_count(a, sim->other_rule));
+        fprintf(p->out, "  Refused by both, but by rules of different names: %s more.", weir__words_count(a, sim->other_rule));
     fputs("</p>\n<table class=\"sort\"><thead><tr><th>here</th><th>there</th><th class=\"n\">requests</th></tr></thead><tbody>\n", p->out);
     for (size_t i = 0; i < sim->n_pairs; i++) {
         fputs("<tr>", p->out);
@@ -358,7 +367,10 @@ static void put_proposal(const struct page *p, const struct weir__proposal *prop
     fputs("</code></td><td class=\"good\"><code>", p->out);
     weir_limit_print(limit, sizeof limit, &proposal->limit);
     put(p, is_count ? limit : weir__words_proposal(words, proposal));
-    fputs("</code></td>", p->out);
+    fputs("</code>", p->out);
+    fputs(weir__proposal_has_few_keys(proposal) ? "<br><span class=\"tag\">few keys</span>" : "", p->out);
+    fputs(weir__proposal_is_far_below(proposal) ? "<br><span class=\"tag\">far below what is written</span>" : "", p->out);
+    fputs("</td>", p->out);
     put_count(p, proposal->keys);
     if (proposal->keys_written < 0)
         fputs("<td class=\"n\" data-n=\"-1\">?</td>", p->out);
@@ -380,7 +392,8 @@ static void put_proposals(const struct page *p)
         return;
     fputs("<section><h2>Limits that would have refused at most ", p->out);
     put(p, weir__words_share(share, p->sim->options.propose, WEIR__PROPOSE_PPM));
-    fputs(" of their keys, ever</h2>\n<table class=\"sort\"><thead><tr><th>rule</th><th>as written</th><th>proposed</th><th "
+    fputs(" of their keys, ever</h2>\n<p class=\"soft\">Bounds from this log, no recommendation.</p>\n<table "
+          "class=\"sort\"><thead><tr><th>rule</th><th>as written</th><th>proposed</th><th "
           "class=\"n\">keys</th>"
           "<th class=\"n\">refused as written</th><th class=\"n\">as proposed</th><th>share refused, from a 16th of the count to 64 "
           "times</th>"

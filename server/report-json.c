@@ -111,6 +111,7 @@ static void put_side_numbers(FILE *out, const struct weir__simulation *sim, cons
         { "allow_listed", side->listed },    { "waited", side->waited },
         { "wait_most_ns", side->wait_most }, { "evicted_early", side->evicted_early },
         { "bans_lost", side->bans_lost },    { "refusals_not_followed", side->untraced },
+        { "would_deny", side->would_deny },
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
@@ -235,6 +236,8 @@ static void put_proposal(FILE *out, const struct weir__report *report, const str
     fprintf(out, ", \"too_small\": %lld, \"exact\": %s, ", (long long)p->below,
             p->limit.count > 0 && p->limit.count - p->below <= 1 && !p->sampled ? "true" : "false");
     fprintf(out, "\"keys\": %lld, \"sampled\": %s, ", (long long)p->keys, p->sampled ? "true" : "false");
+    fprintf(out, "\"few_keys\": %s, \"far_below\": %s, ", weir__proposal_has_few_keys(p) ? "true" : "false",
+            weir__proposal_is_far_below(p) ? "true" : "false");
     put_number(out, "keys_refused_as_written", p->keys_written);
     fputs(", ", out);
     put_number(out, "keys_refused_as_proposed", p->keys_proposed);

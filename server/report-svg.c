@@ -226,8 +226,8 @@ static void draw_hover(FILE *out, const struct frame *f, const struct weir__simu
             continue;
         fprintf(out, "<rect class=\"hover\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>", x_of(f, i),
                 f->shift + COUNTS_TOP, x_of(f, i + 1) - x_of(f, i), SHARES_BOTTOM - COUNTS_TOP);
-        fprintf(out, "%s UTC: %s requests", weir__words_time(a, sim->from + (weir_time)i * sim->width, false),
-                weir__words_count(b, sim->at[i]));
+        fprintf(out, "%s UTC: %s", weir__words_time(a, sim->from + (weir_time)i * sim->width, false),
+                weir__words_counted(b, sim->at[i], "request"));
         if (side->refused_at[i])
             fprintf(out, ", %s refused (%s)", weir__words_count(a, side->refused_at[i]),
                     weir__words_share(c, side->refused_at[i], sim->at[i]));
@@ -276,8 +276,9 @@ static void draw_titles(FILE *out, const struct frame *f, const struct weir__sim
 
     fprintf(out, "<text class=\"title\" x=\"%.0f\" y=\"%.1f\">", LEFT, f->shift + 18);
     weir__safe_text(out, WEIR__SAFE_MARKUP, side->path);
-    fprintf(out, "</text><text class=\"end\" x=\"%.0f\" y=\"%.1f\">%s of %s requests refused: %s</text>\n", RIGHT, f->shift + 18,
-            weir__words_count(a, side->refused), weir__words_count(b, sim->requests), weir__words_share(c, side->refused, sim->requests));
+    fprintf(out, "</text><text class=\"end\" x=\"%.0f\" y=\"%.1f\">%s of %s refused: %s</text>\n", RIGHT, f->shift + 18,
+            weir__words_count(a, side->refused), weir__words_counted(b, sim->requests, "request"),
+            weir__words_share(c, side->refused, sim->requests));
     fprintf(out, "<text x=\"%.0f\" y=\"%.1f\">requests in each %s</text>", LEFT, f->shift + COUNTS_TOP - 6,
             weir__words_width(a, sim->width));
     fprintf(out, "<text x=\"%.0f\" y=\"%.1f\">refused of these</text>\n", LEFT, f->shift + SHARES_TOP - 6);

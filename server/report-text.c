@@ -171,7 +171,8 @@ static void put_head(const struct page *p)
         weir__safe_text(p->out, WEIR__SAFE_TERMINAL, strcmp(p->report->logs[0], "-") == 0 ? "standard input" : p->report->logs[0]);
     else
         fprintf(p->out, "%zu logs", p->report->n_logs);
-    fprintf(p->out, "\n%s requests of %s clients", weir__words_count(a, sim->requests), weir__words_distinct(b, sim->clients));
+    fprintf(p->out, "\n%s of %s client%s", weir__words_counted(a, sim->requests, "request"), weir__words_distinct(b, sim->clients),
+            weir__distinct_count(sim->clients) == 1 ? "" : "s");
     if (sim->requests)
         fprintf(p->out, ", %s to %s UTC", weir__words_time(a, sim->first, false), weir__words_time(b, sim->last, false));
     fprintf(p->out, "%s%s%s\n", p->bad, sim->partial ? "  PARTIAL: stopped before the end" : "", p->off);
@@ -215,6 +216,7 @@ static void put_totals(const struct page *p)
         { "  banned", { a->reasons[WEIR_BANNED], b->reasons[WEIR_BANNED] }, sim->requests, false, true, false },
         { "  on the deny list", { a->reasons[WEIR_DENIED], b->reasons[WEIR_DENIED] }, sim->requests, false, true, false },
         { "in shadow, would refuse", { a->would, b->would }, sim->requests, false, true, false },
+        { "  on the deny list", { a->would_deny, b->would_deny }, sim->requests, false, true, false },
         { "allowed after a wait", { a->waited, b->waited }, sim->requests, false, false, false },
         { "on the allow list", { a->listed, b->listed }, sim->requests, false, false, false },
         { "no rule applied", { a->unmatched, b->unmatched }, sim->requests, false, false, false },
@@ -256,8 +258,8 @@ static void put_rule(const struct page *p, const struct weir__sim_rule *rule, si
         put_bar(p, rule->mode == WEIR_ENFORCE ? p->bad : p->dim, refused, rule->applied, p->width - used);
     fputc('\n', p->out);
     if (rule->bans || rule->banned)
-        fprintf(p->out, "  %*s %s%s bans, %s requests refused by them%s\n", (int)name_width, "", p->dim, weir__words_count(a, rule->bans),
-                weir__words_count(b, rule->banned), p->off);
+        fprintf(p->out, "  %*s %s%s, %s refused by %s%s\n", (int)name_width, "", p->dim, weir__words_counted(a, rule->bans, "ban"),
+                weir__words_counted(b, rule->banned, "request"), rule->bans == 1 ? "it" : "them", p->off);
 }
 
 static void put_rules(const struct page *p, const struct weir__side *side)
@@ -321,9 +323,9 @@ static void put_keys(const struct page *p, const struct weir__side *side)
             put_hitters(p, title, rules[i]->trace->top, shadow ? p->dim : p->bad);
     }
     free(rules);
-    snprintf(title, sizeof title, "deny list%s: clients it refused most", where);
+    snprintf(title, sizeof title, "deny list%s: clients it %s most", where, side->would_deny ? "would have refused" : "refused");
     if (side->denied)
-        put_hitters(p, title, side->denied->top, p->bad);
+        put_hitters(p, title, side->denied->top, side->would_deny ? p->dim : p->bad);
     snprintf(title, sizeof title, "URIs refused most%s", where);
     put_hitters(p, title, side->uris, p->bad);
 }
@@ -384,10 +386,11 @@ static void put_differences(const struct page *p)
     if (sim->n_sides != 2)
         return;
     heading(p, "decided differently");
-    fprintf(p->out, "  %s requests: %s refused only here, %s only there\n", weir__words_count(a, sim->differ),
+    fprintf(p->out, "  %s: %s refused only here, %s only there\n", weir__words_counted(a, sim->differ, "request"),
             weir__words_count(b, sim->only[0]), weir__words_count(c, sim->only[1]));
     if (sim->other_rule)
-        fprintf(p->out, "  %s more were refused by both, but by rules of different names\n", weir__words_count(a, sim->other_rule));
+        fprintf(p->out, "  %s more %s refused by both, but by rules of different names\n", weir__words_count(a, sim->other_rule),
+                sim->other_rule == 1 ? "was" : "were");
     if (sim->differ == 0)
         return;
     put_pairs(p);
@@ -417,6 +420,8 @@ static void put_proposal(const struct page *p, const struct weir__proposal *prop
             proposal->keys_written < 0 ? "?" : weir__words_share(b, proposal->keys_written, proposal->keys));
     if (proposal->limit.count > 0)
         fprintf(p->out, ", as proposed: %s", weir__words_share(c, proposal->keys_proposed, proposal->keys));
+    fputs(weir__proposal_has_few_keys(proposal) ? "; few keys" : "", p->out);
+    fputs(weir__proposal_is_far_below(proposal) ? "; far below what is written" : "", p->out);
     fprintf(p->out, "%s\n", p->off);
 }
 
@@ -424,11 +429,11 @@ static void put_proposals(const struct page *p)
 {
     const struct weir__propose *propose = p->sim->propose;
     struct weir__proposal proposal;
-    char title[128], share[WEIR__WORDS];
+    char title[160], share[WEIR__WORDS];
 
     if (propose == NULL)
         return;
-    snprintf(title, sizeof title, "limits that would have refused at most %s of their keys, ever",
+    snprintf(title, sizeof title, "limits that would have refused at most %s of their keys, ever: bounds from this log, no recommendation",
              weir__words_share(share, p->sim->options.propose, WEIR__PROPOSE_PPM));
     heading(p, title);
     for (size_t i = 0; i < weir__propose_limits(propose); i++) {

@@ -94,6 +94,14 @@ const char *weir__words_count(char out[WEIR__WORDS], int64_t n)
     return out;
 }
 
+const char *weir__words_counted(char out[WEIR__WORDS], int64_t n, const char *what)
+{
+    weir__words_count(out, n);
+    size_t len = strlen(out);
+    snprintf(out + len, WEIR__WORDS - len, " %s%s", what, n == 1 ? "" : "s");
+    return out;
+}
+
 const char *weir__words_share(char out[WEIR__WORDS], int64_t part, int64_t whole)
 {
     double percent = whole ? 100.0 * (double)part / (double)whole : 0;
@@ -210,7 +218,7 @@ static size_t rank_traces(const struct weir__side *side, struct rank ranks[WEIR_
 {
     size_t n = 0;
 
-    if (side->denied)
+    if (side->denied && side->reasons[WEIR_DENIED] > 0)
         ranks[n++] = (struct rank){ weir__side_rule_name(side, WEIR__SIM_LIST), side->denied, side->reasons[WEIR_DENIED] };
     for (size_t i = 0; i < side->n_rules && n <= WEIR__SIM_TRACES; i++) {
         const struct weir__sim_rule *rule = &side->rules[i];
@@ -347,18 +355,19 @@ static void note_log(const struct notes *n, const struct weir__simulation *sim)
     if (sim->requests == 0)
         note(n, "There is no request in the log.");
     if (sim->bad)
-        note(n, "%s of %s lines were not understood and left out; the first is line %lld of %s: %s.", weir__words_count(a, sim->bad),
-             weir__words_count(b, sim->lines), (long long)sim->first_bad, sim->first_bad_file, sim->first_bad_why);
+        note(n, "%s of %s %s not understood and left out; the first is line %lld of %s: %s.", weir__words_count(a, sim->bad),
+             weir__words_counted(b, sim->lines, "line"), sim->bad == 1 ? "was" : "were", (long long)sim->first_bad, sim->first_bad_file,
+             sim->first_bad_why);
     if (sim->late) {
         weir__text_time(b, sizeof b, sim->late_most);
-        note(n, "%s requests stand more than a second behind a later one in the log (the most by %s) and were decided at the later time.%s",
-             weir__words_count(a, sim->late), b,
+        note(n, "%s %s more than a second behind a later one in the log (the most by %s) and %s decided at the later time.%s",
+             weir__words_counted(a, sim->late, "request"), sim->late == 1 ? "stands" : "stand", b, sim->late == 1 ? "was" : "were",
              sim->late > sim->requests / 20 ? "  So many are a sign that files were given in the wrong order, or are not sorted by time."
                                             : "");
     }
     if (sim->nobody)
-        note(n, "%s requests have no attribute '%s': they are not among the clients.", weir__words_count(a, sim->nobody),
-             sim->options.client);
+        note(n, "%s %s no attribute '%s' and %s not among the clients.", weir__words_counted(a, sim->nobody, "request"),
+             sim->nobody == 1 ? "has" : "have", sim->options.client, sim->nobody == 1 ? "is" : "are");
 }
 
 static void note_side(const struct notes *n, const struct weir__simulation *sim, const struct weir__side *side)
@@ -368,15 +377,38 @@ static void note_side(const struct notes *n, const struct weir__simulation *sim,
 
     if (side->evicted_early)
         note(n,
-             "%s: the table of %s keys was too small: %s keys were forgotten before their time, so some requests passed that would not "
-             "have.  "
-             "Not exact; --keys %lld would be nearer.",
-             side->path, weir__words_count(a, keys), weir__words_count(b, side->evicted_early), (long long)keys * 4);
+             "%s: the table of %s was too small: %s forgotten early, so some requests passed that would not have.  Not exact; "
+             "--keys %lld would be nearer.",
+             side->path, weir__words_counted(a, keys, "key"), weir__words_counted(b, side->evicted_early, "key"), (long long)keys * 4);
     if (side->bans_lost)
-        note(n, "%s: %s bans made room for others before their end.  Not exact.", side->path, weir__words_count(a, side->bans_lost));
+        note(n, "%s: %s made room for others before their end.  Not exact.", side->path, weir__words_counted(a, side->bans_lost, "ban"));
     if (side->untraced)
-        note(n, "%s: more than %d rules refused; of the rest, %s refusals, the keys were not followed.", side->path, WEIR__SIM_TRACES,
-             weir__words_count(a, side->untraced));
+        note(n, "%s: more than %d rules refused; of the rest, %s, the keys were not followed.", side->path, WEIR__SIM_TRACES,
+             weir__words_counted(a, side->untraced, "refusal"));
+}
+
+/* Rules that look at what the log has not: they do not apply, and it looks as if they were harmless. */
+static void note_missing(const struct notes *n, const struct weir__simulation *sim, const struct weir__side *side)
+{
+    const char *name, *path = sim->n_sides == 2 ? side->path : "", *colon = sim->n_sides == 2 ? ": n" : "N";
+    char who[320];
+    size_t at = 0;
+
+    while (sim->requests > 0 && weir__side_missing(side, &at, &name, who, sizeof who))
+        note(n, "%s%so request in the log has '%s' (%s).  If the log has it under another name: --map %s=FIELD.", path, colon, name, who,
+             name);
+}
+
+static void note_shadow_bans(const struct notes *n, const struct weir__simulation *sim)
+{
+    bool any = false;
+
+    for (size_t s = 0; s < sim->n_sides; s++) {
+        for (size_t i = 0; i < sim->sides[s].n_rules; i++)
+            any |= sim->sides[s].rules[i].can_ban && sim->sides[s].rules[i].mode == WEIR_SHADOW;
+    }
+    if (any)
+        note(n, "Rules in shadow do not ban, and each is judged for itself; --enforce shows what they would do together.");
 }
 
 /* The largest error of any count of a key or a URI. */
@@ -404,6 +436,38 @@ static bool is_about(const struct weir__simulation *sim)
     return about;
 }
 
+bool weir__proposal_has_few_keys(const struct weir__proposal *p)
+{
+    return p->keys < 20;
+}
+
+bool weir__proposal_is_far_below(const struct weir__proposal *p)
+{
+    return p->limit.count > 0 && p->limit.count < p->written.count / 4;
+}
+
+/* One sentence for all of which `is` holds. */
+static void note_proposed(const struct notes *n, const struct weir__report *report, bool (*is)(const struct weir__proposal *p),
+                          const char *what)
+{
+    enum { MOST = 6 };
+    const struct weir__propose *propose = report->sim->propose;
+    struct weir__proposal p;
+    char names[MOST * 48] = "";
+    size_t len = 0, found = 0, rule = SIZE_MAX;
+
+    for (size_t i = 0; propose && i < weir__propose_limits(propose); i++) {
+        weir__propose_get(propose, i, &p);
+        if (!is(&p) || p.rule == rule)
+            continue;
+        rule = p.rule;
+        if (found++ < MOST)
+            len += (size_t)snprintf(names + len, sizeof names - len, "%s%.40s", len ? ", " : "", weir__report_proposal_rule(report, &p));
+    }
+    if (found > 0)
+        note(n, "Proposals for %s%s %s", names, found > MOST ? " and others" : "", what);
+}
+
 static void note_proposals(const struct notes *n, const struct weir__report *report)
 {
     const struct weir__propose *propose = report->sim->propose;
@@ -415,6 +479,9 @@ static void note_proposals(const struct notes *n, const struct weir__report *rep
         rough |= p.limit.count - p.below > 1;
         sampled |= p.sampled;
     }
+    note_proposed(n, report, weir__proposal_has_few_keys, "come from fewer than 20 keys: so few say little about those that will come.");
+    note_proposed(n, report, weir__proposal_is_far_below,
+                  "are less than a quarter of what is written: as much as was ordinary in this log, with nothing left for a busier day.");
     if (rough && report->sim->passes == 1)
         note(n, "Proposals are as near as one reading of the log can tell; from regular files they would be exact.");
     if (sampled)
@@ -431,6 +498,9 @@ void weir__report_notes(const struct weir__report *report, void (*each)(void *co
     char a[WEIR__WORDS];
 
     note_log(&n, sim);
+    for (size_t i = 0; i < sim->n_sides; i++)
+        note_missing(&n, sim, &sim->sides[i]);
+    note_shadow_bans(&n, sim);
     for (size_t i = 0; i < sim->n_sides; i++) {
         note_side(&n, sim, &sim->sides[i]);
         if (find_error(&sim->sides[i]))

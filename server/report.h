@@ -47,6 +47,7 @@ void weir__safe_text(FILE *out, enum weir__safe kind, const char *text); /* ende
 #define WEIR__WORDS 48
 
 const char *weir__words_count(char out[WEIR__WORDS], int64_t n);                                /* 1,234,567 */
+const char *weir__words_counted(char out[WEIR__WORDS], int64_t n, const char *what);            /* 1 request; 2 requests */
 const char *weir__words_share(char out[WEIR__WORDS], int64_t part, int64_t whole);              /* 1.23 %; <0.01 % */
 const char *weir__words_distinct(char out[WEIR__WORDS], const struct weir__distinct *distinct); /* ~12,345 if it is not exact */
 const char *weir__words_time(char out[WEIR__WORDS], weir_time at, bool fraction);               /* 2025-11-15 08:00:00[.123], UTC */
@@ -72,6 +73,10 @@ size_t weir__report_series(const struct weir__simulation *sim, size_t side, stru
 
 /* Rules in the order of a table: those that did most first.  The caller frees it; NULL: no memory. */
 const struct weir__sim_rule **weir__report_rules(const struct weir__side *side);
+
+/* Proposals that are worth less than they look: from fewer than 20 keys; less than a quarter of what is written. */
+bool weir__proposal_has_few_keys(const struct weir__proposal *proposal);
+bool weir__proposal_is_far_below(const struct weir__proposal *proposal);
 
 /* The rule's proposal at place i has its name here. */
 const char *weir__report_proposal_rule(const struct weir__report *report, const struct weir__proposal *proposal);

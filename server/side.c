@@ -3,8 +3,10 @@
  * Most numbers are counted here, one request at a time.  The engine names one rule for a refusal, and one of those in shadow; for the
  * rest (whose key was it, did several in shadow agree) the rules that apply are looked up again, which only refusals pay for.
  */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "simulate.h"
 
@@ -63,9 +65,11 @@ static int list_rules(struct weir__side *side, struct weir_error *error)
         memcpy(rule->name, info.name, sizeof rule->name);
         print_limits(rule->limits, sizeof rule->limits, &rules->draft->rules[i]);
         rule->mode = info.mode;
+        rule->can_ban = rules->draft->rules[i].ban.set;
         side->by_name[i] = (struct weir__sim_name){ rule->name, (int32_t)i };
     }
     qsort(side->by_name, side->n_rules, sizeof *side->by_name, by_name);
+    side->unseen = side->weir->force->attributes.n;
     return WEIR_OK;
 }
 
@@ -266,6 +270,13 @@ static void account_shadow(struct weir__simulation *sim, struct weir__side *side
     }
 }
 
+/* The whole set is in shadow and so is its deny list; the rules were asked too, as if it were not there. */
+static void account_denied_in_shadow(struct weir__side *side, const struct weir__sim_request *r)
+{
+    side->would_deny++;
+    trace_refusal(side, &side->denied, r->client_hash, r->client.len ? r->client : (struct weir_key){ "(nobody)", 8 }, r->bucket);
+}
+
 static void account_allowed(struct weir__simulation *sim, struct weir__side *side, const struct weir__sim_request *r,
                             const struct weir_ruling *ruling)
 {
@@ -277,9 +288,110 @@ static void account_allowed(struct weir__simulation *sim, struct weir__side *sid
     side->waited += wait > 0;
     if (wait > side->wait_most)
         side->wait_most = wait;
-    if (ruling->shadow || (ruling->list && strcmp(ruling->list, "deny") == 0)) /* all rules in shadow: the list would have refused */
-        account_shadow(sim, side, r);
+    bool denied = ruling->list != NULL && strcmp(ruling->list, "deny") == 0;
+    if (denied)
+        account_denied_in_shadow(side, r);
+    if (denied || ruling->shadow)
+        account_shadow(sim, side, r); /* once, whoever would have refused it */
 }
+
+/* ------------------------------------------------------- what the log has not ---- */
+
+/* Headers are named without regard to case, as by the engine. */
+static bool has_attribute(const struct weir__sim_request *r, const char *name, size_t len)
+{
+    bool header = strncmp(name, "header.", 7) == 0;
+
+    for (size_t i = 0; i < r->n; i++) {
+        const struct weir_attr *a = &r->attrs[i];
+        size_t name_len = a->name_len ? a->name_len : strlen(a->name);
+        if (name_len != len || (header ? strncasecmp(a->name, name, len) : memcmp(a->name, name, len)) != 0)
+            continue;
+        if (a->value_len > 0 || *a->value != '\0')
+            return true;
+    }
+    return false;
+}
+
+/* Nearly always the first requests have all there is, and this costs nothing any more. */
+static void mark_seen(struct weir__side *side, const struct weir__sim_request *r)
+{
+    const struct weir__attributes *known = &side->weir->force->attributes;
+
+    for (size_t i = 0; i < known->n; i++) {
+        if (side->seen[i] || !has_attribute(r, known->names[i], known->lengths[i]))
+            continue;
+        side->seen[i] = true;
+        side->unseen--;
+    }
+}
+
+static bool looks_at(const struct weir_rules *set, const struct weir__rule *rule, size_t attribute)
+{
+    bool looks = rule->cost_attribute == (int)attribute;
+
+    for (uint32_t i = 0; i < (uint32_t)rule->matches + rule->excepts; i++)
+        looks |= set->clauses[rule->clauses_first + i].attribute == attribute;
+    for (size_t i = 0; i < rule->key.n; i++)
+        looks |= rule->parts[i].attribute == attribute && rule->key.parts[i].attribute != NULL;
+    return looks;
+}
+
+__attribute__((format(printf, 4, 5))) static void append(char *out, size_t size, size_t *len, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    int n = vsnprintf(out + *len, size - *len, format, args);
+    va_end(args);
+    *len = n < 0 || (size_t)n >= size - *len ? size - 1 : *len + (size_t)n;
+}
+
+/* "rules a, b and 3 more" */
+static size_t name_lookers(const struct weir_rules *set, size_t attribute, char *out, size_t size)
+{
+    enum { MOST = 5 };
+    size_t n = 0, len = 0, all = 0;
+
+    for (size_t i = 0; i < set->n_rules; i++)
+        all += looks_at(set, &set->rules[i], attribute);
+    for (size_t i = 0; i < set->n_rules && n < MOST; i++) {
+        if (!looks_at(set, &set->rules[i], attribute))
+            continue;
+        append(out, size, &len, "%s%s", n ? ", " : all == 1 ? "rule " : "rules ", set->rules[i].draft->name);
+        n++;
+    }
+    if (all > n)
+        append(out, size, &len, " and %zu more", all - n);
+    return len;
+}
+
+bool weir__side_missing(const struct weir__side *side, size_t *at, const char **name, char *who, size_t size)
+{
+    const struct weir__force *force = side->weir->force;
+
+    for (; *at < force->attributes.n; ++*at) {
+        bool deny = false, allow = false;
+        if (side->seen[*at])
+            continue;
+        for (size_t i = 0; i < force->denies; i++)
+            deny |= force->deny[i].attribute == (int)*at;
+        for (size_t i = 0; i < force->allows; i++)
+            allow |= force->allow[i].attribute == (int)*at;
+        size_t len = name_lookers(force->rules, *at, who, size);
+        if (deny)
+            append(who, size, &len, "%sdeny list", len ? ", " : "");
+        if (allow)
+            append(who, size, &len, "%sallow list", len ? ", " : "");
+        if (len == 0)
+            continue; /* a list that no rule asks */
+        *name = force->attributes.names[(*at)++];
+        return true;
+    }
+    return false;
+}
+
+/* ---------------------------------------------------------------- deciding ---- */
 
 int32_t weir__side_decide(struct weir__simulation *sim, struct weir__side *side, const struct weir__sim_request *r)
 {
@@ -287,6 +399,8 @@ int32_t weir__side_decide(struct weir__simulation *sim, struct weir__side *side,
     struct weir_ruling ruling;
     bool allowed = weir_check(side->weir, r->attrs, r->n, &ask, &ruling);
 
+    if (side->unseen > 0)
+        mark_seen(side, r);
     side->by_list = ruling.list != NULL;
     side->levels[ruling.level & 3]++;
     side->reasons[ruling.decision.reason % WEIR__SIM_REASONS]++;

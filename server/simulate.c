@@ -16,10 +16,7 @@
 static int create_parts(struct weir__simulation *sim, struct weir_error *error)
 {
     const struct weir__sim_options *o = &sim->options;
-    int code = weir__sketch_secrets_fill(&sim->secrets, error);
 
-    if (code != WEIR_OK)
-        return code;
     sim->clients = weir__distinct_create();
     sim->applying = calloc(WEIR_ALL_MAX, sizeof *sim->applying);
     sim->differences = calloc(o->listed + 1, sizeof *sim->differences);
@@ -215,6 +212,14 @@ static void propose(struct weir__simulation *sim, const struct weir__sim_request
     }
 }
 
+/* The sketches' hashes depend on the log's first line alone: estimates are the same in every run on a log, whatever the rules and its name are, and
+ * who sends requests would have to know which line becomes the first to make keys that spoil them.  They could not touch a decision: the engine's
+ * table has secrets of its own. */
+static void make_secrets(struct weir__simulation *sim, const struct weir__log_entry *entry)
+{
+    weir__sketch_secrets_make(&sim->secrets, entry->text ? entry->text : "", entry->text ? entry->text_len : 0);
+}
+
 static void count_request(struct weir__simulation *sim, const struct weir__log_entry *entry, const struct weir__sim_request *r)
 {
     if (sim->requests == 0 || entry->at < sim->first)
@@ -235,6 +240,8 @@ void weir__simulate_entry(struct weir__simulation *sim, const struct weir__log_e
     int32_t rule[WEIR__SIM_SIDES];
 
     if (sim->passes == 0) {
+        if (sim->requests == 0)
+            make_secrets(sim, entry);
         r.bucket = find_bucket(sim, r.now);
         r.client = find_attribute(entry, sim->options.client);
         r.client_hash = weir__sketch_hash(&sim->secrets, r.client.bytes, r.client.len);

@@ -59,6 +59,7 @@ struct weir__sim_rule {
     int64_t banned;                /* because of a ban that was made before */
     int64_t would;                 /* a rule in shadow: would have refused */
     int64_t bans;                  /* made */
+    bool can_ban;                  /* has a ban, which in shadow it does not make */
     struct weir__sim_trace *trace; /* NULL: it refused nothing, or came too late to be followed */
 };
 
@@ -69,22 +70,25 @@ struct weir__side {
     size_t n_rules;
     struct weir__sim_rule *rules;
     int64_t allowed, refused;
-    int64_t would;     /* allowed, but a rule in shadow would have refused */
-    int64_t unmatched; /* no rule applied, and no list */
-    int64_t listed;    /* let through by the allow list */
-    bool by_list;      /* a list decided the last request */
+    int64_t would;      /* allowed, but a rule in shadow, or the deny list of a set in shadow, would have refused */
+    int64_t would_deny; /* of these, on the deny list */
+    int64_t unmatched;  /* no rule applied, and no list */
+    int64_t listed;     /* let through by the allow list */
+    bool by_list;       /* a list decided the last request */
     int64_t reasons[WEIR__SIM_REASONS];
     int64_t levels[4];
     int64_t waited; /* allowed after a wait */
     weir_time wait_most;
     struct weir__distinct *clients, *clients_would; /* refused; would have been, by a rule in shadow */
     struct weir__hitters *uris;                     /* refused */
-    struct weir__sim_trace *denied;                 /* by the deny list; its keys are clients.  NULL: none */
+    struct weir__sim_trace *denied;                 /* by the deny list, or would have been; its keys are clients.  NULL: none */
     size_t traces;
     int64_t untraced; /* refusals whose keys and times were not followed */
     int64_t refused_at[WEIR__SIM_BUCKETS], would_at[WEIR__SIM_BUCKETS];
     int64_t evicted_early, bans_lost; /* at the end */
     struct weir__sim_name *by_name;   /* side.c's own: sorted */
+    bool seen[WEIR__ATTRIBUTES_MAX];  /* of the attributes that the set looks at: a request had it */
+    size_t unseen;                    /* how many are not seen yet */
 };
 
 struct weir__sim_difference {
@@ -100,7 +104,7 @@ struct weir__sim_pair {
 
 struct weir__simulation {
     struct weir__sim_options options;
-    struct weir__sketch_secrets secrets;
+    struct weir__sketch_secrets secrets; /* made from the first request */
     size_t n_sides;
     struct weir__side sides[WEIR__SIM_SIDES];
 
@@ -176,6 +180,10 @@ int weir__simulate_log(struct weir__simulation *sim, const char *path, const str
 /* All logs have been read.  True if reading them again would narrow the proposals: then weir__simulate_log takes them again, for that alone, and
  * this is called again. */
 bool weir__simulate_end(struct weir__simulation *sim);
+
+/* The attributes that the set looks at and no request had: the next from place *at on, with its name and who looks at it ("rules login, month").  False:
+ * there is none any more. */
+bool weir__side_missing(const struct weir__side *side, size_t *at, const char **name, char *who, size_t size);
 
 /* "login", "deny list" or "passed". */
 const char *weir__side_rule_name(const struct weir__side *side, int32_t rule);

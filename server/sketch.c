@@ -16,24 +16,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-int weir__sketch_secrets_fill(struct weir__sketch_secrets *out, struct weir_error *error)
+/* The finish of splitmix64. */
+static uint64_t stir(uint64_t z)
 {
-    struct weir__sketch_secrets s;
-
-    if (weir__random_fill(s.words, sizeof s.words) != 0)
-        return weir__fail_errno(error, "getrandom", NULL);
-    *out = s;
-    return WEIR_OK;
-}
-
-/* The keyed hash tells things apart; HyperLogLog wants every bit alike too, so it is stirred once more (the finish of splitmix64). */
-uint64_t weir__sketch_hash(const struct weir__sketch_secrets *secrets, const void *bytes, size_t len)
-{
-    uint64_t z = weir__hash_key(secrets->words, 0, (struct weir_key){ bytes, len }).tag;
-
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
+}
+
+/* The splitmix64 generator, from a hash of the text. */
+void weir__sketch_secrets_make(struct weir__sketch_secrets *out, const char *text, size_t len)
+{
+    struct weir__sketch_secrets fixed;
+    uint64_t step = 0x9e3779b97f4a7c15u;
+
+    for (size_t i = 0; i < WEIR__HASH_SECRETS; i++)
+        fixed.words[i] = stir((i + 1) * step);
+    uint64_t seed = weir__sketch_hash(&fixed, text, len);
+    for (size_t i = 0; i < WEIR__HASH_SECRETS; i++)
+        out->words[i] = stir(seed += step);
+}
+
+/* The keyed hash tells things apart; HyperLogLog wants every bit alike too, so it is stirred once more. */
+uint64_t weir__sketch_hash(const struct weir__sketch_secrets *secrets, const void *bytes, size_t len)
+{
+    return stir(weir__hash_key(secrets->words, 0, (struct weir_key){ bytes, len }).tag);
 }
 
 /* ------------------------------------------------------- how many there are ---- */

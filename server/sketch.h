@@ -11,7 +11,8 @@ struct weir__sketch_secrets {
     uint64_t words[WEIR__HASH_SECRETS];
 };
 
-int weir__sketch_secrets_fill(struct weir__sketch_secrets *out, struct weir_error *error); /* from the kernel */
+/* From a text: the same text gives the same, and who does not know it cannot tell them. */
+void weir__sketch_secrets_make(struct weir__sketch_secrets *out, const char *text, size_t len);
 uint64_t weir__sketch_hash(const struct weir__sketch_secrets *secrets, const void *bytes, size_t len);
 
 /* ------------------------------------------------------- how many there are ---- */

@@ -239,6 +239,21 @@ static int read_count(struct weir__cursor *c, const char *what, int64_t min, int
     return code == WEIR_OK ? expect_word_end(c, what) : code;
 }
 
+/* Months and years have no length; "10/2months" and "10/1mo" are none of the units. */
+static bool is_month_or_year(const char *word, size_t length)
+{
+    static const char *const known[] = { "mo", "mon", "mth", "month", "months", "y", "yr", "year", "years" };
+    char small[8] = "";
+
+    for (size_t i = 0; i < length && length < sizeof small; i++)
+        small[i] = lower(word[i]);
+    for (size_t i = 0; i < COUNT_OF(known); i++) {
+        if (strcmp(small, known[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Nanoseconds of one unit.  Leaves `*out` if there is none. */
 static int read_unit(struct weir__cursor *c, weir_time *out)
 {
@@ -254,6 +269,12 @@ static int read_unit(struct weir__cursor *c, weir_time *out)
             c->at += length;
             return WEIR_OK;
         }
+    }
+    if (is_month_or_year(c->at, length)) {
+        bool rate = memchr(c->text, '/', (size_t)(c->at - c->text)) != NULL;
+        return weir__fail_at(c->error, column(c, c->at), "unknown unit %s; no two are of one length: write days, as in 365d%s",
+                             quote(c->at, length).text,
+                             rate ? "; day, week and month are calendar windows, written without a number, as in 10000/month" : "");
     }
     int guess = nearest(c->at, length, unit_long_name);
 

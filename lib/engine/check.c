@@ -3,7 +3,8 @@
  *     1. Its attributes become facts.  A deny list refuses, an allow list lets through: nothing else is looked at.
  *     2. The rules that apply are found; each makes its key.  A key that is banned is refused.
  *     3. All limits of the rules that enforce are asked together, all or nothing.
- *     4. If they grant it, each rule in shadow is asked for itself: it sees the traffic that it would see, and takes nothing from the others.
+ *     4. If they grant it, each rule in shadow is asked for itself: it sees the traffic that it would see, and takes nothing from the
+ * others.
  *     5. A refusal counts towards the ban of the rule that refused.
  *
  * No allocation, no lock but what weir_take_all needs.
@@ -205,25 +206,39 @@ static inline __attribute__((always_inline)) enum outcome apply_rule(struct inqu
     return APPLIED;
 }
 
+/* The rules of this mode that match; counts the others.  False: a key is banned. */
+static inline __attribute__((always_inline)) bool apply_mode(struct inquiry *q, struct used *u, enum weir_mode wanted, bool bans,
+                                                             size_t *others)
+{
+    uint32_t found[WEIR__FOUND_MAX], from = 0;
+    size_t n;
+    do {
+        n = weir__match_find(q->force->rules, &q->facts, from, found);
+        for (size_t i = 0; i < n; i++) {
+            enum outcome o = apply_rule(q, u, found[i], wanted, bans);
+            *others += o == LEFT_OUT;
+            if (o == BANNED && wanted == WEIR_ENFORCE)
+                return false;
+        }
+        from = n > 0 ? found[n - 1] + 1 : 0;
+    } while (n == WEIR__FOUND_MAX);
+    return true;
+}
+
 /* First the rules that enforce, then, in the room that they have left, those in shadow.  False: the request is refused, because a key is
  * banned. */
 static bool apply_rules(struct inquiry *q)
 {
-    uint32_t found[WEIR__FOUND_MAX];
     struct used used = { 0, 0, false };
-    size_t n = weir__match_find(q->force->rules, &q->facts, found), others = 0;
+    size_t others = 0;
     bool bans = weir__bans_any(q->weir->table, q->now);
-    for (size_t i = 0; i < n; i++) {
-        enum outcome o = apply_rule(q, &used, found[i], WEIR_ENFORCE, bans);
-        others += o == LEFT_OUT;
-        if (o == BANNED)
-            return false;
-    }
+    if (!apply_mode(q, &used, WEIR_ENFORCE, bans, &others))
+        return false;
     q->n_enforced = used.items;
-    q->ruling->cut = used.full || n == WEIR__FOUND_MAX;
+    q->ruling->cut = used.full;
     used.full = false;
-    for (size_t i = 0; others > 0 && i < n; i++)
-        apply_rule(q, &used, found[i], WEIR_SHADOW, bans);
+    if (others > 0)
+        apply_mode(q, &used, WEIR_SHADOW, bans, &others);
     q->ruling->cut = q->ruling->cut || used.full;
     q->n_items = used.items;
     q->n_rules = used.rules;

@@ -13,18 +13,11 @@
 
 /* ------------------------------------------------------------- stripes ---- */
 
-/* Threads have stacks far apart; which stripe is only a matter of speed. */
-static size_t near_stripe(void)
-{
-    uint64_t stack = (uint64_t)(uintptr_t)__builtin_frame_address(0) >> 16;
-    return (size_t)(stack * 0x9e3779b97f4a7c15u >> 58);
-}
-
-_Static_assert(WEIR__STRIPES == 64, "near_stripe chooses among so many");
+_Static_assert(WEIR__STRIPES == 1 << 6, "the hint below chooses among so many");
 
 size_t weir__engine_enter(struct weir *weir)
 {
-    size_t first = near_stripe();
+    size_t first = weir__thread_hint(6);
     for (size_t i = 0;; i++) {
         size_t stripe = (first + i) % WEIR__STRIPES;
         uint64_t *turn = &weir->stripes[stripe].turn, rest = __atomic_load_n(turn, __ATOMIC_RELAXED);
@@ -317,12 +310,16 @@ static int ban_key(const struct weir *weir, const char *rule, const char *key, c
     if (code != WEIR_OK)
         return code;
     const struct weir__rule *r = &weir->force->rules->rules[post - weir->force->posts];
-    if (is_address_key(r) && *key != '?' && (r->parts[0].fallback == NULL || strcmp(key, r->parts[0].fallback) != 0)) {
+    bool listed = *key == '?'; /* as listings show what is no address */
+    size_t len = 0;
+    if (is_address_key(r) && !listed) {
         code = address_key(r, key, text, error);
-        key = text;
+        len = code ? 0 : strlen(text);
+    } else {
+        len = weir__key_text_shorten(weir->table->secrets, key, text);
     }
     if (code == WEIR_OK)
-        *out = (struct weir_key){ text, weir__key_text_shorten(weir->table->secrets, key, strlen(key), text) };
+        *out = (struct weir_key){ text, len };
     return code;
 }
 
@@ -341,21 +338,22 @@ int weir_ban_set(struct weir *weir, const char *rule, const char *key, weir_time
 }
 
 /* What was counted towards the next ban is forgotten too, or one more refusal would ban the key again. */
+static bool lift(struct weir *weir, const char *rule, struct weir_key key, weir_time now)
+{
+    const struct weir__post *post = find_post(weir->force, rule);
+    if (post != NULL && post->refusals != NULL)
+        weir_give(post->refusals, &(struct weir_ask){ .key = key, .cost = INT64_MAX, .now = now });
+    return weir__ban_lift(weir->table, weir__ban_tag(weir->table, rule, key), now);
+}
+
+/* Also as it is listed, letter by letter: the rule may have had another key when the ban was made, or be gone. */
 bool weir_ban_lift(struct weir *weir, const char *rule, const char *key, weir_time now)
 {
     char text[WEIR__KEY_TEXT];
     struct weir_key known;
-    bool lifted = false;
     pthread_mutex_lock(&weir->mutex);
-    if (ban_key(weir, rule, key, text, &known, NULL) == WEIR_OK) {
-        const struct weir__post *post = find_post(weir->force, rule);
-        if (post->refusals != NULL)
-            weir_give(post->refusals, &(struct weir_ask){ .key = known, .cost = INT64_MAX, .now = now });
-        lifted = weir__ban_lift(weir->table, weir__ban_tag(weir->table, rule, known), now);
-    } else { /* of a rule that is gone: as it was listed */
-        known = (struct weir_key){ key, strlen(key) };
-        lifted = weir__ban_lift(weir->table, weir__ban_tag(weir->table, rule, known), now);
-    }
+    bool lifted = ban_key(weir, rule, key, text, &known, NULL) == WEIR_OK && lift(weir, rule, known, now);
+    lifted = lift(weir, rule, (struct weir_key){ key, strlen(key) }, now) || lifted;
     pthread_mutex_unlock(&weir->mutex);
     return lifted;
 }

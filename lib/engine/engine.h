@@ -3,11 +3,13 @@
  * Who may touch what:
  *
  *     weir->force    the rule set in force, with its limiters.  Swapped whole; never changed
- *     a stripe       the thread that has made its `turn` odd.  A check holds one from beginning to end, so whoever swaps `force` waits until every
+ *     a stripe       the thread that has made its `turn` odd.  A check holds one from beginning to end, so whoever swaps `force` waits
+ * until every
  *                    stripe was seen at rest or at a later turn, and then nobody can be looking at the old one
  *     weir->mutex    whoever changes something by hand: one at a time
  *
- * A thread finds a free stripe near where its stack's address points it, so that each thread nearly always has one of its own: no waiting, and
+ * A thread finds a free stripe near where its stack's address points it, so that each thread nearly always has one of its own: no
+ * waiting, and
  * no cache line that two threads write.
  */
 #ifndef WEIR_ENGINE_H

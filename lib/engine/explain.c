@@ -1,6 +1,7 @@
 /* explain.c -- what every rule says to a request, and why; nothing is taken.
  *
- * Slow and thorough where check.c is quick: every rule's conditions are tried one by one, not through the index, so that what is told here is
+ * Slow and thorough where check.c is quick: every rule's conditions are tried one by one, not through the index, so that what is told
+ * here is
  * also a second opinion on it.
  */
 #include <string.h>
@@ -117,31 +118,40 @@ void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size
     weir__engine_leave(weir, stripe);
 }
 
+/* The rule's limits; returns how many there are now. */
+static size_t add_applying(const struct weir *weir, const struct weir__force *f, uint32_t i, const struct weir__facts *facts,
+                           struct weir__applying *out, size_t count, size_t max)
+{
+    const struct weir__rule *rule = &f->rules->rules[i];
+    unsigned char made[WEIR__KEY_MAX];
+    struct weir_key key;
+    if (!weir__rule_key(weir->table->secrets, rule, facts, made, &key))
+        return count;
+    for (size_t k = 0; k < rule->n_limits && count < max; k++, count++) {
+        struct weir__applying *a = &out[count];
+        weir__rule_key_text(weir->table->secrets, rule, facts, a->text);
+        a->rule = i;
+        a->index = k;
+        a->limit = &rule->draft->limits[k];
+        a->cost = weir__rule_cost(rule, facts, 1);
+    }
+    return count;
+}
+
 size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, size_t n, struct weir__applying *out, size_t max)
 {
     size_t stripe = weir__engine_enter(weir), count = 0, found_n = 0;
     const struct weir__force *f = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
     struct weir__facts facts;
-    uint32_t found[WEIR__FOUND_MAX];
+    uint32_t found[WEIR__FOUND_MAX], from = 0;
     if (f != NULL) {
         weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
-        found_n = weir__match_find(f->rules, &facts, found);
-    }
-    for (size_t i = 0; i < found_n; i++) {
-        const struct weir__rule *rule = &f->rules->rules[found[i]];
-        unsigned char made[WEIR__KEY_MAX];
-        struct weir_key key;
-        if (!weir__rule_key(weir->table->secrets, rule, &facts, made, &key))
-            continue;
-        for (size_t k = 0; k < rule->draft->n_limits && count < max; k++) {
-            struct weir__applying *a = &out[count];
-            weir__rule_key_text(weir->table->secrets, rule, &facts, a->text);
-            a->rule = found[i];
-            a->index = k;
-            a->limit = &rule->draft->limits[k];
-            a->cost = weir__rule_cost(rule, &facts, 1);
-            count++;
-        }
+        do {
+            found_n = weir__match_find(f->rules, &facts, from, found);
+            for (size_t i = 0; i < found_n; i++)
+                count = add_applying(weir, f, found[i], &facts, out, count, max);
+            from = found_n > 0 ? found[found_n - 1] + 1 : 0;
+        } while (found_n == WEIR__FOUND_MAX);
     }
     weir__engine_leave(weir, stripe);
     return count;

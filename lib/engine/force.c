@@ -1,6 +1,7 @@
 /* force.c -- a rule set and the limiters that it needs.
  *
- * A limit is known by its rule's name, its place in the rule, its algorithm and the rule's key: a limiter of the table with a name made of those.
+ * A limit is known by its rule's name, its place in the rule, its algorithm and the rule's key: a limiter of the table with a name made
+ * of those.
  * So a reload finds the limits that are the same again, with their states; one whose numbers have changed is changed; one whose key or
  * algorithm has changed begins fresh.  Limiters of rules that are gone stay in the table, and their keys are forgotten as they become idle.
  *
@@ -155,18 +156,22 @@ static int add_limiter(struct maker *m, struct weir_limiter **out, const char *n
                        const struct weir_limit *limit)
 {
     struct weir_plan plan;
+    int code = WEIR_OK;
     *out = weir__limiter_by_name(m->weir->table, name);
     if (*out == NULL)
-        return create_limiter(m, out, m->weir->aside ? m->weir->aside : m->weir->table, name, d, limit);
-    if (m->weir->aside != NULL)
-        return WEIR_OK;
-    int code = weir__plan_make(&plan, limit, m->error);
+        code = create_limiter(m, out, m->weir->aside ? m->weir->aside : m->weir->table, name, d, limit);
+    if (code == WEIR_EXISTS) /* another process has just made it, with another limit */
+        *out = weir__limiter_by_name(m->weir->table, name);
+    if ((code != WEIR_OK && (code != WEIR_EXISTS || *out == NULL)) || m->weir->aside != NULL)
+        return code;
+    code = weir__plan_make(&plan, limit, m->error);
     if (code == WEIR_OK && !weir__limit_equal(&plan.limit, &weir__limiter_era(*out)->plan.limit))
         code = note_change(m, *out, d->name, &plan);
     return code;
 }
 
-/* A rule's mode by hand is kept under its name alone, so that it stays whatever the rule becomes: in the record of a limiter that has no keys. */
+/* A rule's mode by hand is kept under its name alone, so that it stays whatever the rule becomes: in the record of a limiter that has no
+ * keys. */
 static int add_lever(struct maker *m, struct weir__post *post, const struct weir__rule *rule)
 {
     static const struct weir_limit none = { .algorithm = "gcra", .count = 1, .period = WEIR_SECOND };

@@ -94,7 +94,8 @@ void weir__draft_destroy(struct weir__draft *draft);
 
 #define WEIR__RULES_TEXT_MAX ((size_t)256 << 20) /* bytes of a rule file */
 
-/* draft.c -- whether values of this attribute are addresses: ip, and names that end in ".ip".  Whether they are paths, where * stops at a slash: uri. */
+/* draft.c -- whether values of this attribute are addresses: ip, and names that end in ".ip".  Whether they are paths, where * stops at a
+ * slash: uri. */
 bool weir__attribute_is_address(const char *name);
 bool weir__attribute_is_path(const char *name);
 

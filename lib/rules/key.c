@@ -1,10 +1,12 @@
 /* key.c -- the key of a request under a rule, for the table and for people.
  *
- * For the table a key that is one attribute is that attribute's bytes, with nothing copied.  One made of several is each one's kind, length and
+ * For the table a key that is one attribute is that attribute's bytes, with nothing copied.  One made of several is each one's kind,
+ * length and
  * bytes behind each other; if that is too long, its hash.  An address counts as its number, however it was written, and what should be an
  * address and is none is never taken for one.
  *
- * For people it is the template filled in.  So that no two keys have the same text, a byte of a value that could be taken for the text between two
+ * For people it is the template filled in.  So that no two keys have the same text, a byte of a value that could be taken for the text
+ * between two
  * attributes is written as %XX, what is no address begins with a question mark, and a text that is too long ends in its hash.
  */
 #include <stdio.h>
@@ -76,16 +78,48 @@ bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule,
 
 /* ---------------------------------------------------------- for people ---- */
 
+/* Keeps the beginning of a text, and hashes all of it, however long it is: in blocks, each with the hash of those before. */
 struct printer {
-    char *out;
-    size_t size, len; /* as snprintf counts */
+    char *out; /* of WEIR__KEY_TEXT */
+    size_t len;
+    const uint64_t *secrets;
+    size_t filled;
+    struct {
+        struct weir__hash before;
+        char text[512];
+    } block;
 };
+
+static void fold(struct printer *p)
+{
+    size_t len = sizeof p->block.before + p->filled;
+    p->block.before = weir__hash_key(p->secrets, 0, (struct weir_key){ &p->block, len });
+    p->filled = 0;
+}
 
 static void put(struct printer *p, char c)
 {
-    if (p->len + 1 < p->size)
+    if (p->len < WEIR__KEY_TEXT)
         p->out[p->len] = c;
     p->len++;
+    p->block.text[p->filled++] = c;
+    if (p->filled == sizeof p->block.text)
+        fold(p);
+}
+
+/* Too long: its beginning, and the hash of all of it. */
+static size_t finish(struct printer *p)
+{
+    size_t kept = WEIR__KEY_TEXT - 1 - 3 - 32;
+    if (p->len < WEIR__KEY_TEXT) {
+        p->out[p->len] = '\0';
+        return p->len;
+    }
+    fold(p);
+    while (kept > 0 && ((unsigned char)p->out[kept] & 0xc0) == 0x80) /* not within a character */
+        kept--;
+    return kept + (size_t)snprintf(p->out + kept, WEIR__KEY_TEXT - kept, "...%016llx%016llx", (unsigned long long)p->block.before.tag,
+                                   (unsigned long long)p->block.before.place);
 }
 
 static void put_text(struct printer *p, const char *text)
@@ -103,18 +137,34 @@ static bool is_taken(const struct weir__rule *rule, unsigned char c)
     return c < 0x20 || c == 0x7f || c == '%';
 }
 
-static void put_escaped(struct printer *p, const struct weir__rule *rule, const char *text, size_t len)
+static void put_escape(struct printer *p, unsigned char c)
 {
     static const char digits[] = "0123456789ABCDEF";
+    put(p, '%');
+    put(p, digits[c >> 4]);
+    put(p, digits[c & 15]);
+}
+
+/* Bytes of UTF-8 that are still to come behind this one.  Control characters of its second block count as none. */
+static int bytes_behind(const unsigned char *c, size_t left)
+{
+    if (c[0] == 0xc2)
+        return left > 1 && c[1] >= 0xa0 && c[1] < 0xc0;
+    return c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 1 : c[0] < 0xf0 ? 2 : c[0] < 0xf5 ? 3 : 0;
+}
+
+/* Letters of any language stay, and what a terminal would obey or nobody could write is escaped. */
+static void put_escaped(struct printer *p, const struct weir__rule *rule, const char *text, size_t len)
+{
+    int behind = 0;
     for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (!is_taken(rule, c)) {
-            put(p, (char)c);
-            continue;
-        }
-        put(p, '%');
-        put(p, digits[c >> 4]);
-        put(p, digits[c & 15]);
+        const unsigned char *c = (const unsigned char *)text + i;
+        bool inside = *c >= 0x80 && *c < 0xc0 && behind > 0;
+        behind = inside ? behind - 1 : bytes_behind(c, len - i);
+        if (inside || (*c < 0x80 ? !is_taken(rule, *c) : behind > 0))
+            put(p, (char)*c);
+        else
+            put_escape(p, *c);
     }
 }
 
@@ -151,33 +201,21 @@ static void put_part(struct printer *p, const struct weir__rule *rule, size_t i,
     put_escaped(p, rule, v.text, v.len);
 }
 
-/* Too long: its beginning, and the hash of all of it. */
-size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole, size_t len, char out[WEIR__KEY_TEXT])
+size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole, char out[WEIR__KEY_TEXT])
 {
-    if (len < WEIR__KEY_TEXT) {
-        memmove(out, whole, len);
-        out[len] = '\0';
-        return len;
-    }
-    struct weir__hash h = weir__hash_key(secrets, 0, (struct weir_key){ whole, len });
-    size_t kept = WEIR__KEY_TEXT - 1 - 3 - 32;
-    while (((unsigned char)whole[kept] & 0xc0) == 0x80) /* not within a character */
-        kept--;
-    memmove(out, whole, kept);
-    return kept +
-           (size_t)snprintf(out + kept, WEIR__KEY_TEXT - kept, "...%016llx%016llx", (unsigned long long)h.tag, (unsigned long long)h.place);
+    struct printer p = { .out = out, .secrets = secrets };
+    put_text(&p, whole);
+    return finish(&p);
 }
 
-/* What is behind the first few thousand bytes does not count. */
 size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rule, const struct weir__facts *facts,
                            char out[WEIR__KEY_TEXT])
 {
-    char whole[4096];
-    struct printer p = { whole, sizeof whole, 0 };
+    struct printer p = { .out = out, .secrets = secrets };
     for (size_t i = 0; i < rule->key.n; i++) {
         put_text(&p, rule->key.parts[i].before);
         put_part(&p, rule, i, facts);
     }
     put_text(&p, rule->key.parts[rule->key.n].before);
-    return weir__key_text_shorten(secrets, whole, p.len < sizeof whole ? p.len : sizeof whole - 1, out);
+    return finish(&p);
 }

@@ -1,6 +1,7 @@
 /* lists.c -- the lists of a rule set at work.
  *
- * A list is kept as its entries, sorted, and the set made of them.  An edit makes a new set of lists beside the old one, so whoever is looking
+ * A list is kept as its entries, sorted, and the set made of them.  An edit makes a new set of lists beside the old one, so whoever is
+ * looking
  * at the old one is not disturbed.
  */
 #include <stdio.h>
@@ -49,7 +50,7 @@ static int tidy_entry(const struct weir__list *l, const char *entry, char **out,
     struct weir__cidr cidr;
     char text[64];
     if (!weir__attribute_is_address(l->attribute)) {
-        int code = weir__list_check_value(entry, strlen(entry), error);
+        int code = weir__list_check_value(l->attribute, entry, strlen(entry), error);
         if (code == WEIR_OK && (*out = strdup(entry)) == NULL)
             code = no_memory(error);
         return code;
@@ -64,13 +65,16 @@ static int tidy_entry(const struct weir__list *l, const char *entry, char **out,
     return *out ? WEIR_OK : no_memory(error);
 }
 
-int weir__list_check_value(const char *text, size_t len, struct weir_error *error)
+int weir__list_check_value(const char *attribute, const char *text, size_t len, struct weir_error *error)
 {
     const char *star = len ? memchr(text, '*', len) : NULL;
     if (len == 0)
         return weir__fail_at(error, 1, "an entry of a list is not empty; leave it out");
     if (star)
         return weir__fail_at(error, (int)(star - text) + 1, "a list has whole values, no patterns; a * belongs into a rule's match");
+    if (weir__attribute_is_path(attribute) && !weir__uri_is_plain(text, len))
+        return weir__fail_at(error, 1,
+                             "no path is like this: it begins with /, queries are cut off, %%XX is decoded, // and .. are resolved");
     return WEIR_OK;
 }
 

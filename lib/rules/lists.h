@@ -29,7 +29,7 @@ int weir__lists_edit(struct weir__lists **out, const struct weir__lists *from, c
                      const char *const *add, size_t adds, const char *const *remove, size_t removes, struct weir_error *error);
 
 /* Whether this can stand on a list of anything but addresses. */
-int weir__list_check_value(const char *text, size_t len, struct weir_error *error);
+int weir__list_check_value(const char *attribute, const char *text, size_t len, struct weir_error *error);
 
 /* Its place, or -1. */
 int weir__lists_find(const struct weir__lists *lists, const char *list, const char *attribute);

@@ -1,8 +1,10 @@
 /* match.c -- finding the rules that apply, however many there are that do not.
  *
- * A tree.  A node splits its rules by one attribute: those that want an exact value hang below that value (one hash lookup), those that want a
+ * A tree.  A node splits its rules by one attribute: those that want an exact value hang below that value (one hash lookup), those that
+ * want a
  * prefix below that prefix (a walk down a trie), those that want a network below it (one hash lookup for each prefix length in use), and
- * all others, which do not ask for this attribute or ask for a glob, a list or mere presence, below `rest`.  Each part is split again by another attribute.
+ * all others, which do not ask for this attribute or ask for a glob, a list or mere presence, below `rest`.  Each part is split again by
+ * another attribute.
  * A few rules that are left are a leaf: their conditions are tested one by one, without those that the way down has proved already.
  *
  *                       uri
@@ -11,7 +13,8 @@
  *        POST /         |     "acme" / \ rest
  *        [login]      [api]    [acme]   [per-ip]
  *
- * So what a request costs depends on the rules that may apply to it and the number of attributes, not on the number of rules.  Only rules that
+ * So what a request costs depends on the rules that may apply to it and the number of attributes, not on the number of rules.  Only rules
+ * that
  * share all but their globs are tried one after another.
  */
 #include <stdlib.h>
@@ -21,9 +24,10 @@
 #include "rules/trie.h"
 
 #define NONE       UINT32_MAX
-#define LEAF_RULES 3         /* this many are tried rather than split */
-#define TOKENS_MAX 64        /* a condition of more patterns than this is tested, not split by */
-#define WORK_MAX   (1 << 23) /* rules hung below patterns, all nodes together; from then on leaves only */
+#define LEAF_RULES 3  /* this many are tried rather than split */
+#define TOKENS_MAX 64 /* a condition of more patterns than this is tested, not split by */
+#define WORK_LEAST 4096
+#define WORK_SHARE 8 /* a pattern hangs its rule below it this often, all nodes together; from then on there are leaves only */
 
 /* A rule at a leaf, and which of its conditions are still to be tested. */
 struct leaf {
@@ -46,8 +50,8 @@ struct node {
 };
 
 /* Exact values and networks of all nodes. */
-struct door {
-    uint64_t hash;    /* 0: empty */
+struct entry {
+    uint64_t hash;
     const void *text; /* what was hashed, the draft's: a value, or a network's bytes */
     uint32_t len;
     uint32_t node;
@@ -58,13 +62,15 @@ struct weir__match {
     size_t n_nodes, nodes_room;
     struct leaf *leaves;
     size_t n_leaves, leaves_room;
-    struct door *doors;
-    size_t n_doors, door_mask;
+    struct entry *entries;
+    uint8_t *marks; /* of the entries: mark_of their hashes */
+    size_t n_entries, entry_mask;
 };
 
-/* ------------------------------------------------------------- doors ---- */
+/* ----------------------------------------------------------- entries ---- */
 
-/* Quick and no more: what it finds is compared, and only rules put anything in, so that whoever chooses values gains nothing by collisions.  A
+/* Quick and no more: what it finds is compared, and only rules put anything in, so that whoever chooses values gains nothing by
+ * collisions.  A
  * value is hashed once for all nodes; a node moves the hash by an amount of its own. */
 static uint64_t hash_bytes(const void *bytes, size_t len, uint64_t seed)
 {
@@ -89,30 +95,36 @@ static inline uint64_t hash_network(const struct weir__address *masked, unsigned
     return h ^ h >> 32;
 }
 
-static inline uint64_t door_of(uint32_t node, uint64_t hash)
+static inline uint64_t entry_of(uint32_t node, uint64_t hash)
 {
-    hash += (node + 1) * 0x9e3779b97f4a7c15u;
-    return hash | (hash == 0);
+    return hash + (node + 1) * 0x9e3779b97f4a7c15u;
 }
 
-static inline uint32_t find_door(const struct weir__match *m, uint32_t node, uint64_t hash, const void *text, size_t len)
+/* A byte that tells most values apart before anything else is touched; 0 is an empty place. */
+static inline uint8_t mark_of(uint64_t hash)
 {
-    hash = door_of(node, hash);
-    for (size_t i = hash >> 20;; i++) {
-        const struct door *d = &m->doors[i & m->door_mask];
-        if (d->hash == hash && d->len == len && weir__same_bytes(d->text, text, len))
-            return d->node;
-        if (d->hash == 0)
-            return NONE;
+    return (uint8_t)(hash >> 56 | 1);
+}
+
+static inline uint32_t find_entry(const struct weir__match *m, uint32_t node, uint64_t hash, const void *text, size_t len)
+{
+    hash = entry_of(node, hash);
+    uint8_t mark = mark_of(hash);
+    for (size_t i = hash >> 20 & m->entry_mask; m->marks[i] != 0; i = (i + 1) & m->entry_mask) {
+        const struct entry *e = &m->entries[i];
+        if (m->marks[i] == mark && e->hash == hash && e->len == len && weir__same_bytes(e->text, text, len))
+            return e->node;
     }
+    return NONE;
 }
 
-static void put_door(struct door *doors, size_t mask, struct door door)
+static void put_entry(struct entry *entries, uint8_t *marks, size_t mask, struct entry entry)
 {
-    size_t i = door.hash >> 20;
-    while (doors[i & mask].hash != 0)
-        i++;
-    doors[i & mask] = door;
+    size_t i = entry.hash >> 20 & mask;
+    while (marks[i] != 0)
+        i = (i + 1) & mask;
+    entries[i] = entry;
+    marks[i] = mark_of(entry.hash);
 }
 
 /* ------------------------------------------------------------ finding ---- */
@@ -121,6 +133,7 @@ struct search {
     const struct weir_rules *set;
     const struct weir__match *match;
     struct weir__facts *facts;
+    uint32_t from;
     uint32_t *found;
     size_t n;
 };
@@ -141,6 +154,8 @@ static void insert_found(struct search *s, uint32_t rule)
 
 static inline void add_found(struct search *s, uint32_t rule)
 {
+    if (rule < s->from)
+        return;
     if (s->n > 0 && (s->found[s->n - 1] >= rule || s->n == WEIR__FOUND_MAX))
         insert_found(s, rule);
     else
@@ -177,7 +192,7 @@ static void search_node(struct search *s, uint32_t at);
 
 static void search_network(struct search *s, uint32_t at, const struct weir__address *masked, unsigned prefix)
 {
-    uint32_t child = find_door(s->match, at, hash_network(masked, prefix), masked->bytes, masked->bits / 8u);
+    uint32_t child = find_entry(s->match, at, hash_network(masked, prefix), masked->bytes, masked->bits / 8u);
     if (child != NONE)
         search_node(s, child);
 }
@@ -206,7 +221,7 @@ static inline uint32_t search_exact(struct search *s, uint32_t at, struct weir__
 {
     if (v->hash == 0)
         v->hash = hash_bytes(v->text, v->len, 0);
-    return find_door(s->match, at, v->hash, v->text, v->len);
+    return find_entry(s->match, at, v->hash, v->text, v->len);
 }
 
 /* What hangs below the attribute's value. */
@@ -247,9 +262,9 @@ static void search_node(struct search *s, uint32_t at)
     }
 }
 
-size_t weir__match_find(const struct weir_rules *set, struct weir__facts *facts, uint32_t found[WEIR__FOUND_MAX])
+size_t weir__match_find(const struct weir_rules *set, struct weir__facts *facts, uint32_t from, uint32_t found[WEIR__FOUND_MAX])
 {
-    struct search s = { set, set->match, facts, found, 0 };
+    struct search s = { set, set->match, facts, from, found, 0 };
     search_node(&s, 0);
     return s.n;
 }
@@ -260,7 +275,7 @@ struct maker {
     struct weir__match *match;
     const struct weir_rules *set;
     struct weir_error *error;
-    size_t work;
+    size_t work, work_max;
 };
 
 /* One pattern of one rule, for splitting. */
@@ -384,23 +399,36 @@ static int choose(const struct weir_rules *set, const struct leaf *rules, size_t
 
 static int make_node(struct maker *m, uint32_t at, struct leaf *rules, size_t n);
 
-static int add_door(struct maker *m, struct door door)
+static int grow_entries(struct maker *m)
 {
     struct weir__match *t = m->match;
-    if (t->n_doors * 2 > t->door_mask) {
-        size_t mask = 2 * t->door_mask + 1;
-        struct door *doors = calloc(mask + 1, sizeof *doors);
-        if (doors == NULL)
-            return no_memory(m);
-        for (size_t i = 0; i <= t->door_mask; i++)
-            if (t->doors[i].hash != 0)
-                put_door(doors, mask, t->doors[i]);
-        free(t->doors);
-        t->doors = doors;
-        t->door_mask = mask;
+    size_t mask = 2 * t->entry_mask + 1;
+    struct entry *entries = calloc(mask + 1, sizeof *entries);
+    uint8_t *marks = calloc(mask + 1, 1);
+    if (entries == NULL || marks == NULL) {
+        free(entries);
+        free(marks);
+        return no_memory(m);
     }
-    put_door(t->doors, t->door_mask, door);
-    t->n_doors++;
+    for (size_t i = 0; i <= t->entry_mask; i++)
+        if (t->marks[i] != 0)
+            put_entry(entries, marks, mask, t->entries[i]);
+    free(t->entries);
+    free(t->marks);
+    t->entries = entries;
+    t->marks = marks;
+    t->entry_mask = mask;
+    return WEIR_OK;
+}
+
+static int add_entry(struct maker *m, struct entry entry)
+{
+    struct weir__match *t = m->match;
+    int code = t->n_entries * 2 > t->entry_mask ? grow_entries(m) : WEIR_OK;
+    if (code != WEIR_OK)
+        return code;
+    put_entry(t->entries, t->marks, t->entry_mask, entry);
+    t->n_entries++;
     return WEIR_OK;
 }
 
@@ -410,7 +438,7 @@ static int open_child(struct maker *m, uint32_t at, const struct weir__test *tes
     unsigned prefix = test->cidr.prefix;
     if (test->kind == WEIR__EXACT) {
         node->exact = true;
-        return add_door(m, (struct door){ door_of(at, hash_bytes(test->text, test->len, 0)), test->text, (uint32_t)test->len, child });
+        return add_entry(m, (struct entry){ entry_of(at, hash_bytes(test->text, test->len, 0)), test->text, (uint32_t)test->len, child });
     }
     node->networks = true;
     if (test->cidr.address.bits == 32)
@@ -418,7 +446,7 @@ static int open_child(struct maker *m, uint32_t at, const struct weir__test *tes
     else
         node->lengths6[prefix / 64] |= (uint64_t)1 << prefix % 64;
     const struct weir__address *a = &test->cidr.address;
-    return add_door(m, (struct door){ door_of(at, hash_network(a, prefix)), a->bytes, a->bits / 8u, child });
+    return add_entry(m, (struct entry){ entry_of(at, hash_network(a, prefix)), a->bytes, a->bits / 8u, child });
 }
 
 /* A child of the rules that share a token. */
@@ -511,7 +539,7 @@ static int split(struct maker *m, uint32_t at, struct leaf *rules, size_t n, int
 /* `rules` is used up. */
 static int make_node(struct maker *m, uint32_t at, struct leaf *rules, size_t n)
 {
-    if (n <= LEAF_RULES || m->work > WORK_MAX)
+    if (n <= LEAF_RULES || m->work > m->work_max)
         return make_leaf(m, at, rules, n);
     struct token *tokens = malloc((tokens_of(m->set, rules, n) + 1) * sizeof *tokens);
     if (tokens == NULL)
@@ -544,12 +572,12 @@ static int make_root(struct maker *m)
 int weir__match_create(struct weir__match **out, const struct weir_rules *set, struct weir_error *error)
 {
     struct weir__match *match = calloc(1, sizeof *match);
-    struct maker m = { match, set, error, 0 };
-    if (match == NULL || (match->doors = calloc(16, sizeof *match->doors)) == NULL) {
-        free(match);
+    struct maker m = { match, set, error, 0, WORK_LEAST + WORK_SHARE * set->n_tests };
+    if (match == NULL || (match->entries = calloc(16, sizeof *match->entries)) == NULL || (match->marks = calloc(16, 1)) == NULL) {
+        weir__match_destroy(match);
         return no_memory(&m);
     }
-    match->door_mask = 15;
+    match->entry_mask = 15;
     int code = make_root(&m);
     if (code == WEIR_OK)
         *out = match;
@@ -566,6 +594,7 @@ void weir__match_destroy(struct weir__match *match)
         weir__trie_destroy(match->nodes[i].prefix);
     free(match->nodes);
     free(match->leaves);
-    free(match->doors);
+    free(match->entries);
+    free(match->marks);
     free(match);
 }

@@ -6,6 +6,7 @@
 #include "rules/problem.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +67,18 @@ static size_t copy_character(char *out, const char *p, const char *end, bool tab
 static bool is_inside_character(char c)
 {
     return ((unsigned char)c & 0xC0) == 0x80;
+}
+
+/* Nothing in a message that a terminal would obey, wherever it came from.  It does not get longer. */
+static void clean(char *text)
+{
+    const char *from = text, *end = text + strlen(text);
+    while (from < end) {
+        size_t taken;
+        text += copy_character(text, from, end, false, &taken);
+        from += taken;
+    }
+    *text = '\0';
 }
 
 struct weir__quoted weir__quote(const char *text, size_t len)
@@ -152,12 +165,16 @@ static int count_characters(const char *p, const char *end)
     return n;
 }
 
+#define COLUMNS_COUNTED 4096 /* further to the right, bytes are counted */
+
 struct weir__mark weir__report_mark(struct weir__report *report, size_t at)
 {
     at = at < report->len ? at : report->len;
     size_t line = find_line(report, at);
     const char *text = report->text;
 
+    if (at - report->lines[line] > COLUMNS_COUNTED) /* nobody counts characters there, and to do it for each would take for ever */
+        return (struct weir__mark){ (int)line + 1, at - report->lines[line] < INT_MAX ? (int)(at - report->lines[line]) + 1 : INT_MAX };
     if (line != report->seen_line) {
         report->seen_line = line;
         report->seen_at = report->lines[line];
@@ -234,6 +251,7 @@ void weir__report_add(struct weir__report *report, size_t at, const char *format
     va_start(args, format);
     vsnprintf(p->text, sizeof p->text, format, args);
     va_end(args);
+    clean(p->text);
     if (at == WEIR__NOWHERE)
         return;
     struct weir__mark mark = weir__report_mark(report, at);

@@ -136,6 +136,13 @@ void weir__read_ban(struct weir__reader *r, const struct weir__node *node, const
     };
     struct weir__limit_defaults window = { "sliding-window", defaults->zone };
 
+    if (node->kind != WEIR__NODE_MAPPING) {
+        weir_time length;
+        bool time = node->kind == WEIR__NODE_TEXT && node->n < 40 && weir_time_parse(&length, node->text, NULL) == WEIR_OK;
+        weir__say(r, node, "a ban says for how many refusals and how long: { refusals: 50/60s, for: %s }; found %s",
+                  time ? node->text : "10m", weir__node_word(node));
+        return;
+    }
     if (!weir__read_members(r, node, "a ban", m, MEMBERS))
         return;
     if (m[REFUSALS].key == NULL)

@@ -26,7 +26,8 @@ static int check_address(const char *text, size_t len, struct weir_error *error)
 
 char *weir__read_entry(struct weir__reader *r, const char *attribute, const char *text, size_t len, struct weir_error *error)
 {
-    int code = weir__attribute_is_address(attribute) ? check_address(text, len, error) : weir__list_check_value(text, len, error);
+    int code =
+        weir__attribute_is_address(attribute) ? check_address(text, len, error) : weir__list_check_value(attribute, text, len, error);
 
     return code == WEIR_OK ? weir__arena_copy(r->arena, text, len) : NULL;
 }
@@ -131,7 +132,8 @@ void weir__read_lists(struct weir__reader *r, const struct weir__node *node)
         most += node->items[2 * i + 1]->kind == WEIR__NODE_MAPPING ? node->items[2 * i + 1]->n : 0;
     draft->lists = weir__arena_take(r->arena, most, sizeof *draft->lists);
     r->lists = weir__arena_take(r->arena, most, sizeof *r->lists);
-    if (draft->lists == NULL || r->lists == NULL)
+    r->lists_used = weir__arena_take(r->arena, most, sizeof *r->lists_used);
+    if (draft->lists == NULL || r->lists == NULL || r->lists_used == NULL)
         return;
     for (size_t i = 0; i < node->n; i++)
         read_list(r, node->items[2 * i], node->items[2 * i + 1]);
@@ -163,8 +165,12 @@ void weir__check_list(struct weir__reader *r, const struct weir__node *node, con
     struct weir__list_draft wanted = { .name = (char *)node->text, .attribute = (char *)attribute }, *key = &wanted;
     const char *names[256];
 
-    if (r->draft->n_lists > 0 && bsearch(&key, r->lists, r->draft->n_lists, sizeof *r->lists, compare))
+    const struct weir__list_draft **found =
+        r->draft->n_lists > 0 ? bsearch(&key, r->lists, r->draft->n_lists, sizeof *r->lists, compare) : NULL;
+    if (found) {
+        r->lists_used[found - r->lists] = true;
         return;
+    }
     size_t n = gather(r, node->text, names, 256);
     if (n > 0) {
         weir__say(r, node, "the list %s has no entries of '%s', so nothing would match; it has %s", weir__quote(node->text, node->n).text,
@@ -174,4 +180,27 @@ void weir__check_list(struct weir__reader *r, const struct weir__node *node, con
     n = gather(r, NULL, names, 256);
     weir__say(r, node, "there is no list %s; %s", weir__quote(node->text, node->n).text,
               n ? weir__hint(node->text, node->n, names, n).text : "write it under lists: at the end of the file");
+}
+
+/* Whether a rule names the list, for whichever attribute. */
+static bool is_used(const struct weir__reader *r, const char *name)
+{
+    for (size_t i = 0; r->lists_used && i < r->draft->n_lists; i++) {
+        if (r->lists_used[i] && strcmp(r->lists[i]->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+void weir__check_unused_lists(struct weir__reader *r, const struct weir__node *node)
+{
+    static const char *const names[] = { "allow", "deny" };
+
+    for (size_t i = 0; node->kind == WEIR__NODE_MAPPING && i < node->n; i++) {
+        const struct weir__node *key = node->items[2 * i];
+        const char *near = weir__nearest(key->text, key->n, names, 2);
+        if (near && strcmp(near, key->text) != 0 && !is_used(r, key->text))
+            weir__say(r, key, "no rule names the list %s, so it does nothing; did you mean '%s'?", weir__quote(key->text, key->n).text,
+                      near);
+    }
 }

@@ -36,7 +36,8 @@ static bool read_address(struct weir__reader *r, const struct weir__node *node, 
     return false;
 }
 
-/* In a path only ** passes a slash, so "/api/" and two stars is a beginning while "/api/" and one star is a segment; elsewhere one star is enough. */
+/* In a path only ** passes a slash, so "/api/" and two stars is a beginning while "/api/" and one star is a segment; elsewhere one star
+ * is enough. */
 static enum weir__pattern_kind classify(const char *text, size_t len, bool path, size_t *keep)
 {
     size_t stars = 0;
@@ -57,18 +58,31 @@ static enum weir__pattern_kind classify(const char *text, size_t len, bool path,
     return WEIR__GLOB;
 }
 
+/* Of a whole URL the path is meant. */
+static void say_no_path(struct weir__reader *r, const struct weir__node *node)
+{
+    const char *host = strstr(node->text, "://"), *path = host ? strchr(host + 3, '/') : NULL;
+
+    if (host)
+        weir__say(r, node, "uri is the path alone, without scheme and host; write %s",
+                  path ? weir__quote(path, strlen(path)).text : "'/', and the host under host:");
+    else
+        weir__say(r, node, "a path begins with /; write \"/%s\"", node->n < 60 ? node->text : "...");
+}
+
 /* A path begins with a slash and is looked at as a server sees it: a rule that is written otherwise would match nothing. */
-static bool check_path(struct weir__reader *r, const struct weir__node *node, enum weir__pattern_kind kind)
+static bool check_path(struct weir__reader *r, const struct weir__node *node, enum weir__pattern_kind kind, size_t keep)
 {
     char plain[256];
 
     if (node->text[0] != '/' && !(kind == WEIR__GLOB && node->text[0] == '*')) {
-        weir__say(r, node, "a path begins with /; write \"/%s\"", node->n < 60 ? node->text : "...");
+        say_no_path(r, node);
         return false;
     }
-    if (kind != WEIR__EXACT || weir__uri_is_plain(node->text, node->n))
+    bool prefix = kind == WEIR__PREFIX && keep > 0 && node->text[keep - 1] != '.'; /* what begins with a dot may go on */
+    if ((kind != WEIR__EXACT && !prefix) || weir__uri_is_plain(node->text, keep))
         return true;
-    size_t len = node->n < sizeof plain ? weir__uri_plain(node->text, node->n, plain, node->n + 1) : 0;
+    size_t len = node->n < sizeof plain ? weir__uri_plain(node->text, keep, plain, sizeof plain) : 0;
     weir__say(r, node, "no path is like this: queries are cut off, %%XX is decoded, // and .. are resolved; write %s",
               len ? weir__quote(plain, len).text : "it so");
     return false;
@@ -77,7 +91,7 @@ static bool check_path(struct weir__reader *r, const struct weir__node *node, en
 static bool set_text(struct weir__reader *r, const struct weir__node *node, const char *attribute, enum weir__pattern_kind kind,
                      size_t keep, struct weir__pattern *p)
 {
-    if (weir__attribute_is_path(attribute) && kind != WEIR__PRESENT && !check_path(r, node, kind))
+    if (weir__attribute_is_path(attribute) && kind != WEIR__PRESENT && !check_path(r, node, kind, kind == WEIR__EXACT ? node->n : keep))
         return false;
     return kind == WEIR__PRESENT ? set_pattern(r, p, kind, "*", 1) : set_pattern(r, p, kind, node->text, keep);
 }

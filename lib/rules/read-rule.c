@@ -15,9 +15,11 @@
  */
 #include "rules/read.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "algo/algo.h"
 #include "rules/template.h"
 
 enum { NAME, ABOUT, MATCH, NOT, KEY, LIMIT, ALGORITHM, COST, MODE, BAN, ZONE, KEYS, ACROSS, WHEN_ALONE, MEMBERS };
@@ -52,6 +54,17 @@ static const char *read_braces(struct weir__reader *r, const struct weir__node *
     return NULL;
 }
 
+/* "ip" for "{ip}": everybody would be one key.  Meant was what is left without the signs that other templates have. */
+static void say_no_attribute(struct weir__reader *r, const struct weir__node *node, const char *text)
+{
+    const char *name = text + strspn(text, "${<:%([ ");
+    size_t len = weir__attribute_length(name);
+    bool meant = len > 0 && len <= 40 && name[len + strspn(name + len, "}>)] ")] == '\0';
+
+    weir__say(r, node, "a key without an attribute counts everybody together; %s%.*s%sfor one count for all leave out key",
+              meant ? "did you mean \"{" : "", meant ? (int)len : 0, name, meant ? "}\"? " : "");
+}
+
 /* The set looks at the attributes that a key is made of. */
 static void read_key(struct weir__reader *r, const struct weir__node *node, struct weir__rule_draft *rule)
 {
@@ -69,6 +82,8 @@ static void read_key(struct weir__reader *r, const struct weir__node *node, stru
         weir__say_error(r, node, "key", &error);
         return;
     }
+    if (t.n == 0 && *text != '\0')
+        say_no_attribute(r, node, text);
     for (size_t i = 0; i < t.n; i++)
         weir__read_attribute(r, node, t.parts[i].attribute, strlen(t.parts[i].attribute));
     weir__template_free(&t);
@@ -93,6 +108,36 @@ static void read_cost(struct weir__reader *r, const struct weir__node *node, str
     else
         weir__say(r, node, "cost must be a number, or one attribute in braces such as \"{bytes}\"; found %s",
                   weir__quote(text, node->n).text);
+}
+
+static bool has_burst(const struct weir_limit *limit)
+{
+    static const char *const names[] = { "token-bucket", "gcra", "leaky-bucket" };
+
+    for (size_t i = 0; limit->algorithm && i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(limit->algorithm, names[i]) == 0)
+            return true;
+    }
+    return limit->algorithm == NULL;
+}
+
+/* What no request can ever pass is a mistake. */
+static void check_cost(struct weir__reader *r, const struct weir__node *node, const struct weir__rule_draft *rule)
+{
+    char text[128];
+    struct weir_plan plan;
+
+    for (size_t i = 0; rule->cost_attribute == NULL && i < rule->n_limits; i++) {
+        const struct weir_limit *limit = &rule->limits[i];
+        if (weir__plan_make(&plan, limit, NULL) != WEIR_OK || rule->cost <= plan.most)
+            continue;
+        weir_limit_print(text, sizeof text, limit);
+        weir__say(r, node,
+                  "cost %" PRId64 " is more than %.60s can ever pass at once (%" PRId64
+                  "): every request would be refused for ever; write a limit %s %" PRId64 " or more",
+                  rule->cost, text, plan.most, has_burst(limit) ? "with burst" : "of", rule->cost);
+        return;
+    }
 }
 
 /* ---------------------------------------------------------------- rules ---- */
@@ -120,8 +165,10 @@ static void read_how_much(struct weir__reader *r, const struct weir__member *m, 
         defaults.zone = weir__read_zone(r, m[ZONE].value);
     if (m[LIMIT].value)
         weir__read_limits(r, m[LIMIT].value, &defaults, rule);
-    if (m[COST].value)
+    if (m[COST].value) {
         read_cost(r, m[COST].value, rule);
+        check_cost(r, m[COST].value, rule);
+    }
     if (m[BAN].value)
         weir__read_ban(r, m[BAN].value, &defaults, &rule->ban);
     if (m[KEYS].value)

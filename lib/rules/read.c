@@ -50,6 +50,20 @@ static struct weir__member *find_member(struct weir__member *members, size_t n, 
     return NULL;
 }
 
+/* What others call it, or what it is like. */
+static const char *meant(const struct weir__node *key, const char *const *names, size_t n)
+{
+    static const char *const others[][2] = { { "rate", "limit" }, { "rates", "limit" }, { "by", "key" }, { "when", "match" } };
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        for (size_t k = 0; strcmp(key->text, others[i][0]) == 0 && k < n; k++) {
+            if (strcmp(names[k], others[i][1]) == 0)
+                return names[k];
+        }
+    }
+    return weir__nearest(key->text, key->n, names, n);
+}
+
 /* What it was probably meant to be counts as there, so that nobody says that it is missing. */
 static void say_unknown(struct weir__reader *r, struct weir__node *key, const char *what, struct weir__member *members, size_t n)
 {
@@ -60,13 +74,13 @@ static void say_unknown(struct weir__reader *r, struct weir__node *key, const ch
         if (!members[i].later)
             names[known++] = members[i].name;
     }
-    const char *near = weir__nearest(key->text, key->n, names, known);
+    const char *near = meant(key, names, known);
     for (size_t i = 0; near && i < n; i++) {
         if (members[i].name == near && members[i].key == NULL)
             members[i].key = key;
     }
     weir__say(r, key, "unknown key %s in %s; %s", weir__quote(key->text, key->n).text, what,
-              weir__hint(key->text, key->n, names, known).text);
+              weir__hint(near ? near : key->text, near ? strlen(near) : key->n, names, known).text);
 }
 
 bool weir__read_members(struct weir__reader *r, const struct weir__node *node, const char *what, struct weir__member *members, size_t n)
@@ -246,6 +260,8 @@ static void read_root(struct weir__reader *r, const struct weir__node *root)
         weir__read_lists(r, m[LISTS].value);
     if (m[RULES].value)
         weir__read_rules(r, m[RULES].value);
+    if (m[LISTS].value)
+        weir__check_unused_lists(r, m[LISTS].value);
 }
 
 static int read_text(struct weir__reader *r, struct weir_error *error)

@@ -14,6 +14,7 @@ struct weir__reader {
     const char *attributes[WEIR__ATTRIBUTES_MAX];
     size_t n_attributes;
     const struct weir__list_draft **lists; /* the draft's, by name and attribute */
+    bool *lists_used;                      /* beside each: whether a rule names it */
     char *empty;                           /* "", for rules without a key */
 };
 
@@ -33,7 +34,8 @@ void weir__say_error(struct weir__reader *r, const struct weir__node *node, cons
 
 struct weir__mark weir__mark_of(struct weir__reader *r, const struct weir__node *node);
 
-/* Finds the members of a mapping by their names; those that it does not know are said.  False if the node is no mapping, and that is said. */
+/* Finds the members of a mapping by their names; those that it does not know are said.  False if the node is no mapping, and that is
+ * said. */
 bool weir__read_members(struct weir__reader *r, const struct weir__node *node, const char *what, struct weir__member *members, size_t n);
 
 /* A scalar's text, or NULL, and it is said: "<what> must be <like>; found a list". */
@@ -69,6 +71,7 @@ void weir__read_rules(struct weir__reader *r, const struct weir__node *node);
 /* read-lists.c -- all lists; and whether a list that a rule names is there: if not, that is said. */
 void weir__read_lists(struct weir__reader *r, const struct weir__node *node);
 void weir__check_list(struct weir__reader *r, const struct weir__node *node, const char *attribute);
+void weir__check_unused_lists(struct weir__reader *r, const struct weir__node *node); /* after the rules: "alow" is a slip for allow */
 
 /* list-file.c -- a list's entries from a file, one a line. */
 void weir__read_list_file(struct weir__reader *r, const struct weir__node *node, struct weir__list_draft *list);

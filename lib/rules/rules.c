@@ -8,8 +8,6 @@
 
 #include "rules/rules.h"
 
-#define TEXT_MAX ((size_t)256 << 20) /* bytes of a rule file */
-
 static int no_memory(struct weir_error *error)
 {
     return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules");
@@ -111,6 +109,7 @@ static int make_room(struct weir_rules *set, struct weir_error *error)
         for (size_t k = 0; k < d->excepts; k++)
             tests += d->except[k].n;
     }
+    set->n_tests = tests;
     set->tests = calloc(tests, sizeof *set->tests);
     set->clauses = calloc(clauses, sizeof *set->clauses);
     set->rules = calloc(set->n_rules + 1, sizeof *set->rules);
@@ -209,7 +208,7 @@ static int read_all(int fd, const char *path, char **text, size_t *len, struct w
     *len = 0;
     for (ssize_t got; buffer != NULL; *len += (size_t)got) {
         if (*len == room) {
-            char *more = room >= TEXT_MAX ? NULL : realloc(buffer, room *= 2);
+            char *more = room >= WEIR__RULES_TEXT_MAX ? NULL : realloc(buffer, room *= 2);
             if (more == NULL)
                 break;
             buffer = more;
@@ -227,7 +226,7 @@ static int read_all(int fd, const char *path, char **text, size_t *len, struct w
         got = got < 0 ? 0 : got;
     }
     free(buffer);
-    return weir__fail(error, WEIR_NO_MEMORY, "%s is too large: a rule file has at most %zu MiB", path, TEXT_MAX >> 20);
+    return weir__fail(error, WEIR_NO_MEMORY, "%s is too large: a rule file has at most %zu MiB", path, (size_t)WEIR__RULES_TEXT_MAX >> 20);
 }
 
 int weir_rules_read(struct weir_rules **out, const char *path, const struct weir_rules_options *options, struct weir_error *error)

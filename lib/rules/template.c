@@ -145,6 +145,8 @@ int weir__template_parse(struct weir__template *out, const char *text, struct we
             code = fail(&r, "a key is made of at most 8 attributes");
         } else if (t.n > 0 && *part->before == '\0') {
             code = fail(&r, "put something between two attributes, as in {ip}:{account}");
+        } else if (t.n > 0 && (unsigned char)*part->before >= 0x80) {
+            code = fail(&r, "what stands between two attributes begins with an ASCII character, as in {ip}:{account}");
         } else {
             t.n++;
             code = read_attribute(&r, part);

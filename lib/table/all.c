@@ -5,7 +5,8 @@
  *     3. Pin each slot, if it is as it was: whoever decides on one of these keys meanwhile waits.
  *     4. Write the copies, which lifts the pins.
  *
- * That is the quick way, with a hand (desk.c).  When something is in its way (a large state, a key that is new to a full group, a state under an older limit, a slot
+ * That is the quick way, with a hand (desk.c).  When something is in its way (a large state, a key that is new to a full group, a state
+ * under an older limit, a slot
  * that somebody else has changed or pinned) it is left as if nothing had been, and the thorough one is taken:
  *
  *     3. Take the desks of all groups involved, in ascending order, so that two such calls cannot wait for each other.
@@ -280,8 +281,7 @@ static inline void write_slot(const struct part *p)
         weir__slot_close_locked(p->limiter, p->era, p->slot, p->state);
         return;
     }
-    __atomic_store_n(&s->state[1], p->state[1], __ATOMIC_RELEASE);
-    __atomic_store_n(&s->state[0], p->state[0], __ATOMIC_RELEASE);
+    weir__wide_write(s, p->state);
 }
 
 /* Pins all and writes all, or neither.  A private table needs no hand: its only process does not die and leave it. */

@@ -8,11 +8,13 @@
  *     remembered   until has passed, forget_at has not: a further strike counts up
  *     dead         neither, or the record is another's: its place is free
  *
- * Writers work at the registry's desk, readers without a lock.  The record says whose it is only while it is whole, and the mark, changed in
+ * Writers work at the registry's desk, readers without a lock.  The record says whose it is only while it is whole, and the mark, changed
+ * in
  * one swap, comes last: a writer killed at any point leaves the ban before, or none, or the new one.  If there is no place within reach the
  * ban that ends first makes room; those that are over go before those in force.
  *
- * A ban is until a time, so a clock that is set back would prolong it.  Beyond a second before its own beginning a ban follows the clock, as
+ * A ban is until a time, so a clock that is set back would prolong it.  Beyond a second before its own beginning a ban follows the clock,
+ * as
  * states do: it begins anew then, as long as it was (docs/decisions/0004-late-asks-and-clock-steps.md).
  *
  * Why not a limiter's states: a ban must be listed and lifted by name, so it needs the key's text, and it must not be driven out by keys

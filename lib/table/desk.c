@@ -1,9 +1,11 @@
 /* desk.c -- locks: desks for what is rare (making room for a new key, large states, changes of limits), hands for several limits at once.
  *
- * Process-shared robust mutexes: when a holder is killed the kernel hands the desk to the next in line, who carries on.  Nothing needs to be
+ * Process-shared robust mutexes: when a holder is killed the kernel hands the desk to the next in line, who carries on.  Nothing needs to
+ * be
  * undone, because whatever is done at a desk leaves the table in order at every store, and nothing wrong beyond the one key (docs/shm.md).
  *
- * A hand is a lock that guards nothing by itself: who pins slots without their desks holds any one hand while it does.  So whoever holds all
+ * A hand is a lock that guards nothing by itself: who pins slots without their desks holds any one hand while it does.  So whoever holds
+ * all
  * hands knows that a pin which is still there is a dead process's.  Desks are taken before hands, and who has a hand waits for nothing.
  */
 #include <assert.h>
@@ -49,18 +51,11 @@ void weir__desk_unlock(struct weir_table *table, uint64_t desk)
     pthread_mutex_unlock(&desk_at(table, desk)->mutex);
 }
 
-/* Threads' stacks lie far apart, so each tends to find a hand of its own, that nobody else touches. */
-static uint64_t near_hand(void)
-{
-    uint64_t stack = (uint64_t)(uintptr_t)__builtin_frame_address(0) >> 16;
-    return stack * 0x9e3779b97f4a7c15u >> 59;
-}
-
-_Static_assert(WEIR__HANDS == 32, "near_hand chooses among so many");
+_Static_assert(WEIR__HANDS == 1 << 5, "the hint below chooses among so many");
 
 uint64_t weir__hand_take(struct weir_table *table)
 {
-    uint64_t hand = near_hand();
+    uint64_t hand = weir__thread_hint(5);
     for (uint64_t i = 0; i < WEIR__HANDS; i++) {
         uint64_t desk = WEIR__DESKS + (hand + i) % WEIR__HANDS;
         pthread_mutex_t *mutex = &desk_at(table, desk)->mutex;

@@ -39,7 +39,8 @@
 #define WEIR__WINDOW_SLOTS   128 /* a key lies at most this far from its home */
 #define WEIR__KEYS_PER_GROUP 210 /* what a group is asked to hold: a filling of 82 % */
 
-/* Set in the first word of a slot's state while the holder of the group's desk works on it.  States never use it: it would be a negative time. */
+/* Set in the first word of a slot's state while the holder of the group's desk works on it.  States never use it: it would be a negative
+ * time. */
 #define WEIR__PIN ((uint64_t)1 << 63)
 
 struct weir__header {

@@ -1,7 +1,8 @@
 /* limiter.c -- limits at work in a table: their records, shared by all processes, and what each process compiles from them.
  *
  * A record keeps the limit in numbers, not the plan: every process checks and compiles it for itself, so a damaged or hostile file can at
- * worst set an odd limit.  A change writes the next of eight places and then the version, which is all that deciding threads look at.  Small
+ * worst set an odd limit.  A change writes the next of eight places and then the version, which is all that deciding threads look at. 
+ * Small
  * states are brought over one by one as they are next used; large ones all at once, at their desks.
  */
 #include <inttypes.h>

@@ -1,13 +1,15 @@
 /* slot.c -- where a key lives.
  *
  * A key's hash names a group of 256 slots and a cache line in it.  The search goes from that line on, at most 128 slots, round the end of
- * the group if need be, and stops at the first empty slot: slots are filled once and never become empty again.  Nearly always the first line
+ * the group if need be, and stops at the first empty slot: slots are filled once and never become empty again.  Nearly always the first
+ * line
  * is the only one touched.
  *
  * A new key takes an empty slot by swapping its tag in; the state there is zeros, which is fresh.  If there is none within reach the idlest
  * key makes room, at the group's desk: at most one process at a time makes room in a group, so one key never gets two slots.
  *
- * A victim is pinned, its state made fresh, its tag replaced, and the pin lifted, in this order.  Killed at any point between, what is left is a
+ * A victim is pinned, its state made fresh, its tag replaced, and the pin lifted, in this order.  Killed at any point between, what is
+ * left is a
  * key that is fresh: the old one or the new one.
  */
 #include <sched.h>
@@ -138,8 +140,7 @@ void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__er
     }
     struct weir__wide *s = slot;
     __atomic_store_n(&s->owner, era->owner, __ATOMIC_RELEASE);
-    __atomic_store_n(&s->state[1], state[1], __ATOMIC_RELEASE);
-    __atomic_store_n(&s->state[0], state[0], __ATOMIC_RELEASE);
+    weir__wide_write(s, state);
 }
 
 /* -------------------------------------------------- empty slots ---- */
@@ -215,7 +216,8 @@ static void *find_victim(struct weir_table *table, struct weir__home home, weir_
     return best;
 }
 
-/* The new key is fresh, but its state is not zeros: it was paid off a little before now (narrow), or last seen a little after the beginning of
+/* The new key is fresh, but its state is not zeros: it was paid off a little before now (narrow), or last seen a little after the
+ * beginning of
  * time.  So a thread that read the zeros of a key that was evicted before its first charge cannot take this one for it. */
 static uint64_t fresh_state(const struct weir_table *table, weir_time now)
 {

@@ -43,7 +43,8 @@ static inline const void *weir__slot_line(const struct weir_limiter *limiter, st
     return limiter->kind == WEIR__LARGE ? NULL : weir__small_at(limiter->table, home.group, home.first + further * step);
 }
 
-/* The key's slot in the line, or some other slot of it: look at its tag.  Moves, no branches: which of the four it is cannot be foreseen. */
+/* The key's slot in the line, or some other slot of it: look at its tag.  Moves, no branches: which of the four it is cannot be foreseen.
+ * */
 static inline struct weir__narrow *weir__narrow_in(struct weir__narrow *line, uint64_t tag)
 {
     struct weir__narrow *slot = line;
@@ -62,6 +63,16 @@ static inline struct weir__narrow *weir__narrow_find(const struct weir_table *ta
             return NULL;
     }
     return NULL;
+}
+
+/* Writes a pinned slot, which lifts the pin.  The time goes first: killed in between, what is left is what was owed before as of the new
+ * time,
+ * which gives nothing away. */
+static inline void weir__wide_write(struct weir__wide *slot, const uint64_t state[2])
+{
+    __atomic_store_n(&slot->state[0], state[0] | WEIR__PIN, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->state[1], state[1], __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->state[0], state[0], __ATOMIC_RELEASE);
 }
 
 static inline struct weir__wide *weir__wide_find(const struct weir_limiter *limiter, struct weir__home home)

@@ -32,7 +32,8 @@ struct sizes {
     uint64_t limiters_max, ban_places, slots_at, groups, slot_size, slab_at, slab_bytes, bytes;
 };
 
-/* Of the parts that do not grow with the keys.  Bans get a quarter more places than asked for, so that few have to make room by bad luck. */
+/* Of the parts that do not grow with the keys.  Bans get a quarter more places than asked for, so that few have to make room by bad luck.
+ * */
 static int choose_fixed_sizes(const struct weir_table_options *o, struct sizes *out, struct weir_error *error)
 {
     int64_t limiters = o->limiters ? o->limiters : LIMITERS_DEFAULT, bans = o->bans ? o->bans : BANS_DEFAULT;

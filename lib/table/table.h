@@ -11,7 +11,8 @@
  *     a ban's mark               the holder of the registry's desk writes; anybody reads, by atomic operations
  *     a ban's record             the holder of the registry's desk
  *
- * Several desks are taken in ascending order, hands after desks.  A pin seen by a desk's holder that is not its own is a hand's; if it is still
+ * Several desks are taken in ascending order, hands after desks.  A pin seen by a desk's holder that is not its own is a hand's; if it is
+ * still
  * there when all hands are taken, it was left by a process that died, and is lifted.
  */
 #ifndef WEIR_TABLE_H
@@ -148,7 +149,8 @@ int64_t weir__large_live(struct weir_limiter *limiter, weir_time now);
 /* The slot was seen pinned: waits until its holder is done, and lifts the pin if the holder died. */
 void weir__slot_wait(struct weir_table *table, uint64_t group, uint64_t *word);
 
-/* For the holder of the desk: pins a small slot and copies its state, under the present limit, whose era it returns; writes it and lifts the
+/* For the holder of the desk: pins a small slot and copies its state, under the present limit, whose era it returns; writes it and lifts
+ * the
  * pin; only lifts it. */
 const struct weir__era *weir__slot_open_locked(struct weir_limiter *limiter, void *slot, weir_time now, uint64_t state[2]);
 void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot, const uint64_t state[2]);

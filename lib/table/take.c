@@ -1,8 +1,10 @@
 /* take.c -- deciding one ask: find the slot, run the step on a copy, swap the copy in.
  *
- * If the swap fails somebody else decided on this key meanwhile, and the step runs again on what they left.  A refusal swaps nothing in, unless
+ * If the swap fails somebody else decided on this key meanwhile, and the step runs again on what they left.  A refusal swaps nothing in,
+ * unless
  * the clock has stepped back, which has to be remembered.  Then the rest: batches, give, reserve and settle, waiting.
- * After a grant the tag is looked at once more: if the key was evicted in between, the charge is taken back from whoever has the slot now, and
+ * After a grant the tag is looked at once more: if the key was evicted in between, the charge is taken back from whoever has the slot
+ * now, and
  * made again.
  */
 #include "table/slot.h"
@@ -11,7 +13,8 @@
 
 #define PAUSES 16
 
-/* Another core is deciding on this very key.  It does several decisions in the time that the cache line takes to change hands, so let it. */
+/* Another core is deciding on this very key.  It does several decisions in the time that the cache line takes to change hands, so let it.
+ * */
 static void stand_back(void)
 {
     for (int i = 0; i < PAUSES; i++)
@@ -38,7 +41,8 @@ static bool refuse_bad(struct weir_limiter *limiter, struct weir__home home, con
     return false;
 }
 
-/* One try.  False if the slot was somebody else's meanwhile, or pinned: look again.  Narrow slots hold meters only, so the step is known. */
+/* One try.  False if the slot was somebody else's meanwhile, or pinned: look again.  Narrow slots hold meters only, so the step is known.
+ * */
 static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home home, struct weir__narrow *slot, const struct weir_ask *ask,
                               bool take, struct weir_decision *d)
 {

@@ -203,6 +203,49 @@ says 's["refused"], s["would_refuse"], rule("per-ip")["would_refuse"], rule("per
 run --rules shadow.yaml --enforce --json seconds.log
 says 's["refused"], s["would_refuse"], rule("per-ip")["mode"]' "(150, 0, 'enforce')"
 
+# A set in shadow whose deny list has client 1: its 100 would be refused, and so would 50 of each of the others.  The rules are asked all the same.
+printf 'mode: shadow\nlists: { deny: { ip: [192.0.2.1] } }\n' | cat shadow.yaml - >denies.yaml
+run --rules denies.yaml --json seconds.log
+says 's["allowed"], s["refused"], s["would_refuse"], s["would_deny"], s["reasons"]["denied"]' '(300, 0, 200, 100, 0)'
+says 'rule("per-ip")["would_refuse"], rule("per-ip")["applied"], sum(s["would_at"]), s["clients_would"]["count"]' '(150, 300, 200, 3)'
+says 's["deny_list"]["keys"]["count"], s["deny_list"]["top"][0]["refused"], s["no_rule_applied"]' '(1, 100, 0)'
+run --rules denies.yaml --html page.html --svg plot.svg seconds.log
+has "$ran" "$out" "deny list: clients it would have refused most"
+case $(cat plot.svg) in
+*"deny list"*) fail "$ran: the plot of what was refused shows a list in shadow" ;;
+*) pass ;;
+esac
+run --rules denies.yaml --enforce --json seconds.log
+says 's["refused"], s["would_refuse"], s["would_deny"], s["reasons"]["denied"]' '(200, 0, 0, 100)'
+
+# A rule in shadow does not ban, which is told; and not when it enforces.
+rules >bans.yaml <<'END'
+  - { name: per-ip, key: "{ip}", limit: 5/1s burst 5, mode: shadow, ban: { refusals: 10/60s, for: 10m } }
+END
+run -r bans.yaml seconds.log
+has "$ran" "$out" "Rules in shadow do not ban"
+run -r bans.yaml --enforce --json seconds.log
+says 'any("do not ban" in n for n in r["notes"]), rule("per-ip")["bans"]' '(False, 3)'
+
+# -------------------------------------------------------- what the log has not ----
+
+rules >account.yaml <<'END'
+  - { name: login, key: "{account}", limit: 5/1s }
+  - { name: month, key: "{ip}", match: { account: "*" }, limit: 5/month }
+  - { name: per-ip, key: "{ip}", limit: 5/1s }
+END
+run --rules account.yaml --json seconds.log
+says 'r["notes"]' "[\"No request in the log has 'account' (rules login, month).  If the log has it under another name: --map account=FIELD.\"]"
+run --rules account.yaml --html page.html seconds.log
+has "$ran" "$out" "No request in the log has 'account' (rules login, month)."
+has "page.html" "$(cat page.html)" "No request in the log has &#39;account&#39; (rules login, month)."
+for log in "--map account=ip seconds.log" "--map account=ip --format combined seconds.log" "--map account=who.name tenths.json"; do
+    run --rules account.yaml --json $log
+    says 'r["notes"], rule("month")["applied"]' '([], 300)'
+done
+complains "has no field 'who': of a combined log there are ip, user" --rules account.yaml --map account=who seconds.log
+complains "has no field 'who': of a combined log there are ip, user" --rules account.yaml --map account=who --format combined seconds.log
+
 # ------------------------------------------------------------------- compare ----
 
 # Of each client's 10 a second: 5 pass here, 7 there.
@@ -236,6 +279,16 @@ run --rules stairs.yaml --propose 0 --json stairs.log
 says 'r["proposals"][0]["proposed"]' 'gcra 100/1s'
 run --rules stairs.yaml --propose 0.1 stairs.log
 has "$ran" "$out" "gcra 20/1s → gcra 90/1s"
+has "$ran" "$out" "bounds from this log, no recommendation"
+# Three keys are few; and 10 is far below 1000.
+rules >much.yaml <<'END'
+  - { name: a, key: "{ip}", limit: 1000/1s, algorithm: fixed-window }
+END
+run --rules much.yaml --propose 1% --json seconds.log
+says '[(p["count"], p["few_keys"], p["far_below"]) for p in r["proposals"]]' '[(10, True, True)]'
+run --rules much.yaml --propose 1% seconds.log
+has "$ran" "$out" "Proposals for a come from fewer than 20 keys"
+has "$ran" "$out" "Proposals for a are less than a quarter of what is written"
 # What can be read only once gives a bracket.
 "$weir" simulate --rules stairs.yaml --propose 10% --json - <stairs.log >out
 ran="--propose from standard input"
@@ -250,7 +303,8 @@ case $out in
 *"$(printf '\033')"*) fail "$ran: colours without a terminal" ;;
 *) pass ;;
 esac
-is "standard error without a terminal" "$err" ""
+is "standard error without a terminal" "$(printf '%s' "$err" | sed 's/[0-9.]* KiB/N KiB/')" "wrote page.html, N KiB
+wrote plot.svg, N KiB"
 
 # check_page FILE -- well-formed, nothing to fetch, and only our own script
 check_page() {
@@ -320,6 +374,20 @@ case $out in
 *"$(printf '\033')"*) fail "$ran: the log's escape sequence came through" ;;
 *) pass ;;
 esac
+
+# One is one.
+head -n 1 seconds.log >one.log
+run --rules bucket.yaml one.log
+has "$ran" "$out" "1 request of 1 client,"
+
+# Estimates are the same in every run, whatever the rules and the log's name.
+python3 -c 'for i in range(6000): print("10.0.%d.%d - - [15/Nov/2025:08:00:00 +0000] \"GET / HTTP/1.1\" 200 1" % divmod(i, 250))' >many.log
+run --rules bucket.yaml --json many.log
+first=$(get 'r["clients"]')
+has "$ran" "$first" "'exact': False"
+cp many.log other.log
+run --rules all.yaml --json other.log
+says 'r["clients"]' "$first"
 
 # Nothing at all is a report too.
 run --rules bucket.yaml --html page.html --svg plot.svg --propose 1% empty.log

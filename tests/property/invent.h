@@ -251,9 +251,11 @@ static size_t write_literal(char *out, const char *text)
 
 static void write_template(struct rule *r)
 {
-    char *t = r->template;
+    char *t = r->template, *m = r->made_of;
+    *m = '\0';
     for (int i = 0; i < r->parts; i++) {
         const struct part *p = &r->key[i];
+        m += sprintf(m, "%d/%d/%d|%s;", p->attribute, p->prefix4, p->prefix6, p->fallback ? p->fallback : "");
         t += write_literal(t, p->before);
         t += sprintf(t, "{%s", spell_name(p->attribute));
         if (p->prefix4 >= 0)
@@ -265,7 +267,7 @@ static void write_template(struct rule *r)
 
 static void random_key(struct rule *r)
 {
-    static const char *const separators[] = { ":", "::", "|", "/", "-x-", "{", "2", ":2", "\xc3\xa9" };
+    static const char *const separators[] = { ":", "::", "|", "/", "-x-", "{", "2", ":2" };
     static const char *const fallbacks[] = { "nobody", "bob", "10.0.0.1", ":", "100%" };
     static const int parts[] = { 0, 1, 1, 1, 1, 2, 2, 3 };
     bool used[ATTRIBUTES] = { false };
@@ -276,7 +278,7 @@ static void random_key(struct rule *r)
             p->attribute = between(0, ATTRIBUTES - 1);
         while (used[p->attribute]);
         used[p->attribute] = true;
-        p->before = i > 0 || one_in(6) ? separators[between(0, 8)] : "";
+        p->before = i > 0 || one_in(6) ? separators[between(0, 7)] : "";
         p->fallback = one_in(4) ? fallbacks[between(0, 4)] : NULL;
         p->prefix4 = p->prefix6 = -1;
         if (is_address(p->attribute) && one_in(2)) {
@@ -284,7 +286,7 @@ static void random_key(struct rule *r)
             p->prefix6 = one_in(2) ? 64 : between(0, 128);
         }
     }
-    r->after = one_in(6) ? separators[between(0, 8)] : "";
+    r->after = r->parts > 0 && one_in(6) ? separators[between(0, 7)] : "";
     write_template(r);
 }
 
@@ -372,12 +374,19 @@ static void random_rule(struct rule *r, bool large)
         random_ban(r);
 }
 
+/* Of paths only those that a server could see. */
+static const char *random_entry(int attribute)
+{
+    static const char *const paths[] = { "/admin", "/login", "/api/v2", "/" };
+    return is_address(attribute) ? networks[between(0, 6)][between(0, 1)] : attribute == URI ? paths[between(0, 3)] : words[between(0, 7)];
+}
+
 static void random_list(const char *name, int attribute)
 {
     struct list *l = &set.list[set.lists++];
     *l = (struct list){ .name = name, .attribute = attribute, .n = between(0, 3) };
     for (int i = 0; i < l->n; i++)
-        l->entries[i] = is_address(attribute) ? networks[between(0, 6)][between(0, 1)] : words[between(0, 7)];
+        l->entries[i] = random_entry(attribute);
 }
 
 /* More than can be asked at once, matching everything: a hundred that decide, or a thousand of which few can. */

@@ -17,7 +17,6 @@
 
 #define RULES_MAX 1300
 #define VALUE_MAX 2600
-#define FOUND_MAX 1024 /* rules that can match one request: those first in the file */
 #define URI_MAX   2048 /* bytes of a path that rules look at */
 #define TEXT_MAX  160  /* bytes of a key as it is listed, with its NUL */
 
@@ -47,7 +46,7 @@ struct tally {
     int64_t allowed, refused, banned, shadow_refused;
 };
 
-/* A limit at work: known by its rule's name, its place, its algorithm and the rule's key. */
+/* A limit at work: known by its rule's name, its place, its algorithm and what the rule's key is made of. */
 struct limiter {
     struct limiter *next;
     char *owner;
@@ -56,7 +55,8 @@ struct limiter {
 
 struct rule {
     char name[24];
-    char template[256]; /* the key as it is written */
+    char template[256]; /* the key as it is written ... */
+    char made_of[256];  /* ... and what it is made of: the text between is for people */
     int matches, excepts, parts, limits;
     struct condition match[4], except[3];
     struct part key[3];
@@ -259,7 +259,7 @@ static bool plain_matches(const struct set *set, const struct rule *rule, const 
 
 struct key {
     char id[KEY_SIZE];   /* no two keys have the same */
-    char text[KEY_SIZE]; /* as people write it */
+    char text[KEY_SIZE]; /* as people write it; no two have the same either */
 };
 
 /* So that texts are as good as keys: % and the first byte of whatever stands between two attributes are written as %XX, and so is what
@@ -324,8 +324,8 @@ static bool is_listed_as(const char *text, const char *listed)
     size_t len = strlen(listed);
     if (strlen(text) < TEXT_MAX)
         return strcmp(text, listed) == 0;
-    return len > 35 && len < TEXT_MAX && memcmp(listed + len - 35, "...", 3) == 0 && strncmp(text, listed, len - 35) == 0 &&
-           strspn(listed + len - 32, "0123456789abcdef") == 32 && len >= TEXT_MAX - 4;
+    return len < TEXT_MAX && len >= TEXT_MAX - 4 && strncmp(text, listed, len - 35) == 0 && memcmp(listed + len - 35, "...", 3) == 0 &&
+           strspn(listed + len - 32, "0123456789abcdef") == 32;
 }
 
 /* -------------------------------------------------------------- states ---- */
@@ -378,7 +378,7 @@ static void plain_change(const struct limiter *limiter, const struct weir_plan *
 static struct limiter *find_limiter(const struct rule *rule, char sort, int index, const struct weir_limit *limit, char owner[400])
 {
     struct limiter *l = limiters;
-    snprintf(owner, 400, "%s%c%d-%s-%s", rule->name, sort, index, limit->algorithm, rule->template);
+    snprintf(owner, 400, "%s%c%d-%s-%s", rule->name, sort, index, limit->algorithm, rule->made_of);
     while (l != NULL && strcmp(l->owner, owner) != 0)
         l = l->next;
     return l;
@@ -453,8 +453,9 @@ struct ban {
 static struct ban bans[BANS_MAX];
 static int n_bans, ban_buckets[BUCKETS]; /* place + 1 */
 
-static struct ban *plain_ban(const struct rule *rule, const char *text, const struct request *q)
+static struct ban *plain_ban(const struct rule *rule, const struct key *key, const struct request *q)
 {
+    const char *text = key->text;
     int *head = &ban_buckets[hash_text(hash_text(5381, rule->name), text) % BUCKETS];
     for (int i = *head - 1; i >= 0; i = bans[i].next)
         if (strcmp(bans[i].rule, rule->name) == 0 && strcmp(bans[i].text, text) == 0)
@@ -632,7 +633,7 @@ static void plain_refusal(struct rule *rule, const struct request *q, struct wei
         return;
     one.cost = INT64_MAX;
     weir_step_give(rule->counts->plan, c->state, &one);
-    struct ban *b = plain_ban(rule, key.text, q);
+    struct ban *b = plain_ban(rule, &key, q);
     plain_strike(rule, b, q->ask.now);
     out->banned_until = b->until;
     if (b->until - q->ask.now > out->decision.retry)
@@ -645,7 +646,9 @@ static bool plain_by_list(const struct set *set, const struct request *q, struct
         for (int a = 0; a < ATTRIBUTES; a++)
             if (q->seen[a].len > 0 && plain_on_list(set, deny ? "deny" : "allow", a, &q->seen[a])) {
                 out->list = deny ? "deny" : "allow";
-                if (deny && out->mode == WEIR_ENFORCE) {
+                if (deny && out->mode == WEIR_SHADOW)
+                    return false; /* it would have been refused */
+                if (deny) {
                     out->decision = (struct weir_decision){ .reason = WEIR_DENIED, .retry = WEIR_NEVER };
                     out->level = 3;
                 }
@@ -654,9 +657,9 @@ static bool plain_by_list(const struct set *set, const struct request *q, struct
     return false;
 }
 
-static weir_time plain_banned(const struct rule *rule, const char *text, const struct request *q)
+static weir_time plain_banned(const struct rule *rule, const struct key *key, const struct request *q)
 {
-    struct ban *b = plain_ban(rule, text, q);
+    struct ban *b = plain_ban(rule, key, q);
     plain_follow(b, q->ask.now);
     return b->until > q->ask.now ? b->until : 0;
 }
@@ -680,60 +683,55 @@ static void plain_shadow(struct rule *rule, struct weir_ruling *out)
 /* The limits that are asked: of rules that enforce, then of those in shadow. */
 struct applying {
     int found, rules, enforcing, items, enforced;
-    struct rule *matching[FOUND_MAX], *rule[WEIR_ALL_MAX];
+    bool full; /* the first that finds no room ends it; of those behind it only bans count */
+    struct rule *matching[RULES_MAX], *rule[WEIR_ALL_MAX];
     struct item item[WEIR_ALL_MAX];
 };
 
-enum outcome { GOES_ON, IS_FULL, IS_BANNED };
-
-static enum outcome plain_apply(struct rule *rule, enum weir_mode mode, const struct request *q, struct applying *a,
-                                struct weir_ruling *out)
+/* False: the key is banned. */
+static bool plain_apply(struct rule *rule, enum weir_mode mode, const struct request *q, struct applying *a, struct weir_ruling *out)
 {
     struct key key;
     if (!plain_key(rule, q, &key))
-        return GOES_ON;
-    weir_time until = plain_banned(rule, key.text, q);
+        return true;
+    weir_time until = plain_banned(rule, &key, q);
     if (until > 0 && mode == WEIR_ENFORCE)
         plain_refuse_banned(rule, until, q->ask.now, out);
     else if (until > 0)
         plain_shadow(rule, out);
     if (until > 0)
-        return IS_BANNED;
-    if (a->items + rule->limits > WEIR_ALL_MAX)
-        return IS_FULL;
+        return false;
+    a->full |= a->items + rule->limits > WEIR_ALL_MAX;
+    if (a->full)
+        return true;
     for (int k = 0; k < rule->limits; k++) {
         struct weir_ask ask = { .cost = plain_cost(rule, q), .wait_max = q->ask.wait_max, .now = q->ask.now };
         a->item[a->items++] = (struct item){ rule, k, plain_cell(rule->limiter[k], key.id), ask };
     }
     a->rule[a->rules++] = rule;
-    return GOES_ON;
+    return true;
 }
 
-/* All of one mode, up to the first that finds no room.  False: a key is banned. */
+/* All of one mode.  False: refused, because a key is banned. */
 static bool plain_apply_all(const struct set *set, enum weir_mode mode, const struct request *q, struct applying *a,
                             struct weir_ruling *out)
 {
-    for (int i = 0; i < a->found; i++) {
-        enum outcome o = rule_mode(set, a->matching[i]) == mode ? plain_apply(a->matching[i], mode, q, a, out) : GOES_ON;
-        if (o == IS_BANNED && mode == WEIR_ENFORCE)
+    a->full = false;
+    for (int i = 0; i < a->found; i++)
+        if (rule_mode(set, a->matching[i]) == mode && !plain_apply(a->matching[i], mode, q, a, out) && mode == WEIR_ENFORCE)
             return false;
-        if (o != IS_FULL)
-            continue;
-        out->cut = true;
-        break;
-    }
+    out->cut |= a->full;
     return true;
 }
 
 static bool plain_gather(struct set *set, const struct request *q, struct applying *a, struct weir_ruling *out)
 {
     a->found = a->rules = a->items = 0;
-    for (int i = 0; i < set->n && a->found < FOUND_MAX; i++)
+    for (int i = 0; i < set->n; i++)
         if (plain_matches(set, &set->rules[i], q))
             a->matching[a->found++] = &set->rules[i];
     if (!plain_apply_all(set, WEIR_ENFORCE, q, a, out))
         return false;
-    out->cut |= a->found == FOUND_MAX;
     a->enforcing = a->rules;
     a->enforced = a->items;
     plain_apply_all(set, WEIR_SHADOW, q, a, out);

@@ -78,9 +78,8 @@ static void test_R1_without_a_template_everybody_has_one_key(void **state)
 {
     (void)state;
     assert_same("", "ip=1.2.3.4", "account=ann");
-    assert_same("everybody", "ip=1.2.3.4", "");
+    assert_same("", "ip=1.2.3.4", "");
     assert_text("", "ip=1.2.3.4", "");
-    assert_text("all of {{us}}", "", "all of {us}");
 }
 
 static void test_R1_one_attribute(void **state)
@@ -90,6 +89,7 @@ static void test_R1_one_attribute(void **state)
     assert_different("{account}", "account=ann", "account=Ann");
     assert_same("{account}", "account=ann ip=1.2.3.4", "account=ann ip=5.6.7.8");
     assert_text("user {account}!", "account=ann", "user ann!");
+    assert_text("{account} of {{us}}", "account=ann", "ann of {us}");
     assert_false(key_by("{account}", "ip=1.2.3.4").is);
     assert_false(key_by("{account}", "account=").is);
 }
@@ -180,12 +180,24 @@ static void test_no_two_keys_have_the_same_text(void **state)
 /* Every combination of awkward values: two requests have the same text exactly if they have the same key. */
 static void test_a_text_is_as_good_as_a_key(void **state)
 {
-    static const char *const templates[] = {
-        "{a}:{b}",      "{a}::{b}", "{a}2{b}",      "{a}:2{b}:{c}",   "{ip}:{a}",          "{a}:{ip}",           "{ip/24/64}/{a}",
-        "{ip/0/0}:{a}", "{ip}2{a}", "{a}:{ip}:{b}", "{ip}:{peer.ip}", "{ip}/{peer.ip/24}", "{ip}1{peer.ip}:{a}", "{a|:}:{ip|::1}",
-        "<{a|-}-{b|-}>"
-    };
-    static const char *const texts[] = { "", "a", ":", "2", "%", "%3A", "::", "a:", ":a", "25", "?", "-", "24", "/", "\xc3\xa4" };
+    static const char *const templates[] = { "{a}:{b}",
+                                             "{a}::{b}",
+                                             "{a}2{b}",
+                                             "{a}:2{b}:{c}",
+                                             "{ip}:{a}",
+                                             "{a}:{ip}",
+                                             "{ip/24/64}/{a}",
+                                             "{ip/0/0}:{a}",
+                                             "{ip}2{a}",
+                                             "{a}:{ip}:{b}",
+                                             "{ip}:{peer.ip}",
+                                             "{ip}/{peer.ip/24}",
+                                             "{ip}1{peer.ip}:{a}",
+                                             "{a|:}:{ip|::1}",
+                                             "<{a|-}-{b|-}>",
+                                             "{a}\xc3\xa9{b}",
+                                             "{a}\xc3\xa9{ip}:{b}" };
+    static const char *const texts[] = { "", "a", ":", "2", "%", "%3A", "::", "a:", ":a", "25", "?", "-", "24", "\xc3\xa9", "-\xc3\xa9-" };
     static const char *const addresses[] = { "", "::1", "1::", "::", "::1:2", "10.0.0.1", "?", "::1:", "2::2", "1", "10.0.0.0/24", "none" };
     (void)state;
     for (size_t t = 0; t < COUNT_OF(templates); t++) {
@@ -217,6 +229,8 @@ static void test_bytes_that_people_cannot_read_are_escaped(void **state)
     assert_text("{a}", "a=x\n\x7f%y", "x%0A%7F%25y");
     assert_text("{a}:{b}", "a=x:y b=z:z", "x%3Ay:z%3Az");
     assert_text("{a}", "a=\xc3\xa4", "\xc3\xa4");
+    assert_text("{a}", "a=\xc2\x85", "%C2%85"); /* a control character, too */
+    assert_text("{a}", "a=\xff\x80", "%FF%80");
 }
 
 /* ------------------------------------------------------------ long values ---- */
@@ -270,7 +284,7 @@ static void test_eight_long_values(void **state)
     weir_rules_destroy(set);
 }
 
-/* "...", and 32 hex digits of the hash of all of it. */
+/* However long a text is: its beginning, "...", and 32 hex digits of the hash of all of it. */
 static void assert_shortened(const char *text)
 {
     size_t len = strlen(text);
@@ -287,7 +301,7 @@ static struct made key_of_bytes(const struct weir_rules *set, const char *bytes,
 
 static void test_a_long_text_ends_in_its_hash(void **state)
 {
-    char value[1000];
+    char value[2000];
     (void)state;
     struct weir_rules *set = set_of("<{account}>");
     memset(value, 'v', sizeof value);
@@ -309,16 +323,16 @@ static void test_a_long_text_ends_in_its_hash(void **state)
 /* Who has the whole text, and who has it as it is shown, means the same key. */
 static void test_what_is_written_out_is_shortened_alike(void **state)
 {
-    char value[500], written[500], text[WEIR__KEY_TEXT];
+    char value[3000], written[3010], text[WEIR__KEY_TEXT];
     (void)state;
     struct weir_rules *set = set_of("<{account}>");
     memset(value, 'v', sizeof value);
-    for (size_t len = 100; len < 400; len += 9) {
+    for (size_t len = 100; len < 3000; len += 9) {
         struct made made = key_of_bytes(set, value, len);
-        int n = snprintf(written, sizeof written, "<%.*s>", (int)len, value);
-        assert_int_equal(weir__key_text_shorten(secrets, written, (size_t)n, text), strlen(made.text));
+        snprintf(written, sizeof written, "<%.*s>", (int)len, value);
+        assert_int_equal(weir__key_text_shorten(secrets, written, text), strlen(made.text));
         assert_string_equal(text, made.text);
-        assert_int_equal(weir__key_text_shorten(secrets, made.text, strlen(made.text), text), strlen(made.text));
+        assert_int_equal(weir__key_text_shorten(secrets, made.text, text), strlen(made.text));
         assert_string_equal(text, made.text);
     }
     weir_rules_destroy(set);
@@ -345,6 +359,49 @@ static void test_a_text_is_cut_between_characters(void **state)
     weir_rules_destroy(set);
 }
 
+static void test_very_long_values_have_texts_of_their_own(void **state)
+{
+    static const size_t lengths[] = { 257, 300, 4096, 20000 };
+    static char value[20000];
+    (void)state;
+    struct weir_rules *set = set_of("<{account}>");
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        memset(value, 'v', lengths[i]);
+        struct made one = key_of_bytes(set, value, lengths[i]), again = key_of_bytes(set, value, lengths[i]);
+        for (size_t at = 0; at < 4; at++) {
+            value[at * (lengths[i] - 1) / 3] ^= 1;
+            struct made other = key_of_bytes(set, value, lengths[i]);
+            assert_false(same_key(&one, &other));
+            assert_string_not_equal(one.text, other.text);
+            value[at * (lengths[i] - 1) / 3] ^= 1;
+        }
+        assert_string_equal(one.text, again.text);
+        assert_memory_equal(one.text, "<vvvv", 5);
+        assert_shortened(one.text);
+    }
+    weir_rules_destroy(set);
+}
+
+static void test_eight_values_of_bytes_that_are_escaped(void **state)
+{
+    static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
+    static char value[600];
+    struct weir_attr attrs[8];
+    (void)state;
+    struct weir_rules *set = set_of("{a}:{b}:{c}:{d}:{e}:{f}:{g}:{h}");
+    memset(value, ':', sizeof value);
+    for (size_t len = 250; len < sizeof value; len++) {
+        for (size_t i = 0; i < 8; i++)
+            attrs[i] = (struct weir_attr){ .name = names[i], .value = value, .value_len = len };
+        struct made made = key_with(set, attrs, 8);
+        assert_shortened(made.text);
+        attrs[7].value_len--;
+        struct made other = key_with(set, attrs, 8);
+        assert_string_not_equal(made.text, other.text);
+    }
+    weir_rules_destroy(set);
+}
+
 int main(void)
 {
     uint64_t seed = 3;
@@ -367,6 +424,8 @@ int main(void)
         cmocka_unit_test(test_a_long_text_ends_in_its_hash),
         cmocka_unit_test(test_what_is_written_out_is_shortened_alike),
         cmocka_unit_test(test_a_text_is_cut_between_characters),
+        cmocka_unit_test(test_very_long_values_have_texts_of_their_own),
+        cmocka_unit_test(test_eight_values_of_bytes_that_are_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

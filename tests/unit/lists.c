@@ -153,6 +153,10 @@ static void test_R3_what_cannot_be_edited(void **state)
         { "deny", "account", "", "empty" },
         { "deny", "account", "mal*", "pattern" },
         { "vips", "account", "*", "pattern" },
+        { "deny", "uri", "login", "path" },
+        { "deny", "uri", "/a/../b", "path" },
+        { "deny", "uri", "/a?b", "path" },
+        { "allow", "uri", "/%61", "path" },
     };
     char name[65];
     (void)state;

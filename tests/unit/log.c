@@ -856,6 +856,37 @@ static void assert_refused(const char *path, const char *format, const char *map
     assert_contains(error.text, says);
 }
 
+static void test_combined_map(void **state)
+{
+    struct weir__log *log = NULL;
+    struct weir__log_entry e;
+    struct weir_error error = { 0 };
+    const char *path = file_with("192.0.2.1 - joe [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" 200 5\n", 69);
+    const char *want[][2] = { { "account", "joe" }, { "host", "joe" }, { "user", "192.0.2.1" }, { "ip", "192.0.2.1" } };
+
+    (void)state;
+    assert_int_equal(weir__log_open(&log, path, "auto", "account=user,host=user,user=ip,bytes=header.referer", NULL), WEIR_OK);
+    assert_int_equal(weir__log_next(log, &e, NULL), 1);
+    for (size_t i = 0; i < COUNT_OF(want); i++) {
+        size_t found = 0;
+        for (size_t k = 0; k < e.n; k++) {
+            const struct weir_attr *a = &e.attrs[k];
+            assert_false(a->name_len == 5 && memcmp(a->name, "bytes", 5) == 0); /* mapped to what the line has not */
+            if (a->name_len == strlen(want[i][0]) && memcmp(a->name, want[i][0], a->name_len) == 0) {
+                assert_int_equal(a->value_len, strlen(want[i][1]));
+                assert_memory_equal(a->value, want[i][1], a->value_len);
+                found++;
+            }
+        }
+        assert_int_equal(found, 1);
+    }
+    weir__log_close(log);
+    assert_int_equal(weir__log_open(&log, path, "auto", "account=uid", NULL), WEIR_OK); /* it might be JSON */
+    assert_int_equal(weir__log_next(log, &e, &error), WEIR_INVALID);
+    assert_non_null(strstr(error.text, "has no field 'uid'"));
+    weir__log_close(log);
+}
+
 static void test_refused(void **state)
 {
     const char *path = file_with("", 0);
@@ -864,7 +895,8 @@ static void test_refused(void **state)
     assert_refused(new_path(), "auto", NULL, WEIR_SYSTEM, "No such file");
     assert_refused(folder, "auto", NULL, WEIR_INVALID, "is a directory");
     assert_refused(path, "xml", NULL, WEIR_INVALID, "'xml' is no format of logs; there are auto, combined and json");
-    assert_refused(path, "combined", "a=b", WEIR_INVALID, "a map is for logs of format json");
+    assert_refused(path, "combined", "a=b", WEIR_INVALID, "has no field 'b': of a combined log there are ip, user, host");
+    assert_refused(path, "combined", "time=user", WEIR_INVALID, "is a combined log: time cannot be mapped");
     assert_refused(path, "json", "a", WEIR_INVALID, "ATTRIBUTE=FIELD");
     weir__log_close(NULL);
 }
@@ -930,6 +962,7 @@ int main(void)
         cmocka_unit_test(test_json_long_paths),
         cmocka_unit_test(test_json_bad_lines),
         cmocka_unit_test(test_bad_maps),
+        cmocka_unit_test(test_combined_map),
         cmocka_unit_test(test_line_ends),
         cmocka_unit_test(test_first_line_tells_the_format),
         cmocka_unit_test(test_entries_know_their_line),

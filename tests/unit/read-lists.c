@@ -79,11 +79,26 @@ static void test_R3_files_that_are_no_lists(void **state)
     assert_contains(read_bad_bytes(text, strlen(text), name, &error).problems[0].text, "the most is 64 MiB");
 }
 
+/* A list of one's own that no rule names is fine, unless it looks like a slip for one of the two that work by themselves. */
+static void test_R3_unused_list_near_allow_or_deny_refused(void **state)
+{
+    (void)state;
+    weir__draft_destroy(
+        read_good("version: 1\nlists: { office: { ip: [10.0.0.0/8] }, allow: { account: [a] }, deny: { account: [b] } }\n"));
+    weir__draft_destroy(read_good("version: 1\nrules: [{ name: a, limit: 1/s, match: { ip: { list: alow } } }]\n"
+                                  "lists: { alow: { account: [a], ip: [10.0.0.0/8] } }\n"));
+    assert_problem("version: 1\nlists: { alow: { ip: [10.0.0.0/8] } }\n", 2, 10,
+                   "no rule names the list 'alow', so it does nothing; did you mean 'allow'?");
+    assert_problem("version: 1\nlists: { office: { ip: [] }, denny: { ip: [10.0.0.0/8] } }\n", 2, 30, "did you mean 'deny'?");
+    assert_problem("version: 1\nlists: { Deny: {} }\n", 2, 10, "did you mean 'deny'?");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_R3_lists),
         cmocka_unit_test(test_R3_wrong_entries),
+        cmocka_unit_test(test_R3_unused_list_near_allow_or_deny_refused),
         cmocka_unit_test(test_R3_lists_from_files),
         cmocka_unit_test(test_R3_files_that_are_no_lists),
     };

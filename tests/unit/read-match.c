@@ -102,6 +102,24 @@ static void test_R1_key_templates(void **state)
     weir__draft_destroy(d);
     assert_rule_problem("key: \"{ip\"", 10, "expected }");
     assert_rule_problem("key: \"{account/24}\"", 15, "only an address");
+    d = read_rule("key: \"\"");
+    assert_string_equal(d->rules[0].key, "");
+    weir__draft_destroy(d);
+}
+
+/* Everybody would be counted together, and nobody means that. */
+static void test_R1_key_without_attribute_refused(void **state)
+{
+    static const char *const meant[] = { "ip", "$ip", "{{ip}}", "<ip>", ":ip" };
+    char text[64];
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(meant); i++) {
+        snprintf(text, sizeof text, "key: \"%s\"", meant[i]);
+        assert_rule_problem(
+            text, 6, "a key without an attribute counts everybody together; did you mean \"{ip}\"? for one count for all leave out key");
+    }
+    assert_rule_problem("key: \"all of them\"", 7,
+                        "a key without an attribute counts everybody together; for one count for all leave out key");
 }
 
 static void test_R1_cost(void **state)
@@ -111,14 +129,37 @@ static void test_R1_cost(void **state)
     assert_string_equal(d->rules[0].cost_attribute, "header.x-size");
     assert_int_equal(d->rules[0].cost, 1);
     weir__draft_destroy(d);
-    d = read_rule("cost: 9223372036854775807");
-    assert_int_equal(d->rules[0].cost, INT64_MAX);
+    d = read_rule("cost: 0");
+    assert_int_equal(d->rules[0].cost, 0);
     assert_null(d->rules[0].cost_attribute);
     weir__draft_destroy(d);
     assert_rule_problem("cost: -1", 7, "cost must be a number");
     assert_rule_problem("cost: 1.5", 8, "whole number");
     assert_rule_problem("cost: \"{a}{b}\"", 8, "one attribute in braces");
     assert_rule_problem("cost: 1 2", 9, "one number");
+}
+
+static void test_R1_cost_that_can_never_pass_refused(void **state)
+{
+    struct weir__draft *d = read_good("version: 1\nrules:\n  - { name: a, limit: [10/1m burst 20, sliding-window 20/1m], cost: 20 }\n");
+    (void)state;
+    weir__draft_destroy(d);
+    assert_problem("version: 1\nrules:\n  - { name: a, limit: 10/1m, cost: 20 }\n", 3, 36,
+                   "cost 20 is more than 10/1m can ever pass at once (10): every request would be refused for ever; write a limit with "
+                   "burst 20 or more");
+    assert_problem("version: 1\nrules:\n  - { name: a, cost: 20, limit: [99/1m, sliding-window 10/1m] }\n", 3, 22,
+                   "cost 20 is more than sliding-window 10/1m can ever pass at once (10): every request would be refused for ever; write a "
+                   "limit of 20 or more");
+    assert_problem("version: 1\nrules:\n  - { name: a, cost: 9223372036854775807, limit: 7/month }\n", 3, 22, "write a limit of 9223");
+}
+
+static void test_R1_whole_url_is_no_path(void **state)
+{
+    (void)state;
+    assert_rule_problem("match: { uri: \"https://example.org/login\" }", 16,
+                        "uri is the path alone, without scheme and host; write '/login'");
+    assert_rule_problem("match: { uri: \"https://example.org\" }", 16, "write '/', and the host under host:");
+    assert_rule_problem("match: { uri: login }", 15, "a path begins with /; write \"/login\"");
 }
 
 int main(void)
@@ -129,7 +170,10 @@ int main(void)
         cmocka_unit_test(test_R1_match_and_not),
         cmocka_unit_test(test_R1_conditions_that_could_not_hold),
         cmocka_unit_test(test_R1_key_templates),
+        cmocka_unit_test(test_R1_key_without_attribute_refused),
         cmocka_unit_test(test_R1_cost),
+        cmocka_unit_test(test_R1_cost_that_can_never_pass_refused),
+        cmocka_unit_test(test_R1_whole_url_is_no_path),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -95,6 +95,7 @@ static void test_R6_words_misspelt_get_the_nearest(void **state)
     assert_rule_problem("ban: { refusals: 1/s, for: 1m, forgett: 1d }", 32, "did you mean 'forget'?");
     assert_rule_problem("zzz: 1", 1, "known are name, about, match");
     assert_problem("version: 1\nrules:\n  - { name: a, limt: 1/s }\n", 3, 16, "did you mean 'limit'?"); /* and not that it is missing */
+    assert_problem("version: 1\nrules:\n  - { name: a, rate: 1/s }\n", 3, 16, "unknown key 'rate' in a rule; did you mean 'limit'?");
 }
 
 static void test_R6_place_inside_scalars(void **state)
@@ -142,7 +143,8 @@ static void test_R6_types(void **state)
     assert_rule_problem("key: {ip}", 6, "key must be in quotes");
     assert_rule_problem("cost: {bytes}", 7, "cost must be in quotes");
     assert_rule_problem("keys: a", 7, "keys must be a number");
-    assert_rule_problem("ban: [1]", 6, "a ban must be a mapping");
+    assert_rule_problem("ban: 15m", 6, "{ refusals: 50/60s, for: 15m }");
+    assert_rule_problem("ban: [1]", 6, "a ban says for how many refusals and how long: { refusals: 50/60s, for: 10m }; found a list");
     assert_rule_problem("about: [1]", 8, "about must be a sentence");
     assert_problem("version: 1\nrules: [{ name: a, limit: { a: 1 } }]\n", 2, 27,
                    "limit must be text such as 300/60 or a list of those; found a mapping");
@@ -406,7 +408,7 @@ static void test_R4_bans_that_make_no_sense(void **state)
 
 static void test_R6_anchors_and_merges(void **state)
 {
-    struct weir__draft *d = read_good("version: 1\nrules:\n  - &a { name: a, limit: &l [1/s, 2/m], key: &k \"{ip}\" }\n"
+    struct weir__draft *d = read_good("version: 1\nrules:\n  - &a { name: a, limit: &l [7/s, 8/m], key: &k \"{ip}\" }\n"
                                       "  - { <<: *a, name: b, limit: 5/s }\n  - { name: c, key: *k, limit: *l }\n"
                                       "  - { <<: [{ cost: 7 }, *a], name: d }\n");
     (void)state;

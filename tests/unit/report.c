@@ -78,6 +78,9 @@ static void test_counts_in_words(void **state)
     assert_string_equal(weir__words_count(w, 1000), "1,000");
     assert_string_equal(weir__words_count(w, 1234567), "1,234,567");
     assert_string_equal(weir__words_count(w, -123), "-123");
+    assert_string_equal(weir__words_counted(w, 1, "request"), "1 request");
+    assert_string_equal(weir__words_counted(w, 0, "request"), "0 requests");
+    assert_string_equal(weir__words_counted(w, 1234, "ban"), "1,234 bans");
     assert_string_equal(weir__words_count(w, -1234), "-1,234");
     assert_string_equal(weir__words_count(w, INT64_MAX), "9,223,372,036,854,775,807");
 }

@@ -413,6 +413,38 @@ static void test_proposals_by_hand(void **state)
     weir__simulation_destroy(sim);
 }
 
+/* ------------------------------------------------------- what the log has not ---- */
+
+static void test_missing_attributes_are_named(void **state)
+{
+    struct weir__simulation *sim = simulation_of("version: 1\nlists: { deny: { asn: [\"1\"] }, unused: { colour: [red] } }\n"
+                                                 "rules:\n"
+                                                 "  - { name: a, key: \"{account}:{ip}\", limit: 5/1s }\n"
+                                                 "  - { name: b, match: { account: x, uri: /x }, limit: 5/1s }\n"
+                                                 "  - { name: c, not: { header.X: y }, cost: \"{bytes}\", limit: 5/1s }\n");
+    const char *name;
+    char who[64], all[256] = "";
+    size_t at = 0;
+    (void)state;
+    request(sim, "192.0.2.1", "/x", START);
+    weir__simulate_end(sim);
+    while (weir__side_missing(&sim->sides[0], &at, &name, who, sizeof who)) {
+        size_t len = strlen(all);
+        snprintf(all + len, sizeof all - len, "%s: %s; ", name, who);
+    }
+    assert_non_null(strstr(all, "account: rules a, b; "));
+    assert_non_null(strstr(all, "asn: deny list; "));
+    assert_non_null(strstr(all, "header.x: rule c; "));
+    assert_non_null(strstr(all, "bytes: rule c; "));
+    assert_null(strstr(all, "ip:"));
+    assert_null(strstr(all, "uri:"));
+    assert_null(strstr(all, "colour:"));
+    at = 0;
+    assert_true(weir__side_missing(&sim->sides[0], &at, &name, who, 6)); /* cut, not overrun */
+    assert_true(strlen(who) < 6);
+    weir__simulation_destroy(sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -432,6 +464,7 @@ int main(void)
         cmocka_unit_test(test_differences_by_hand),
         cmocka_unit_test(test_a_rule_has_one_colour_on_both_sides),
         cmocka_unit_test(test_proposals_by_hand),
+        cmocka_unit_test(test_missing_attributes_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

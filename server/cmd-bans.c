@@ -1,0 +1,155 @@
+/* cmd-bans.c -- `weir bans`: the keys that rules keep out, as a table file has them; and the lifting of one.
+ *
+ * The rules themselves are not needed: a ban is known by its rule's name and its key's text, and both are in the table.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "options.h"
+#include "rules-words.h"
+#include "table/bans.h"
+#include "text.h"
+
+struct options {
+    const char *table, *rule;
+    weir_time now; /* < 0: ask the table's clock */
+    bool json, lift;
+};
+
+const struct weir__option weir__cmd_bans_options[] = {
+    { "table", 't', WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE", "the table; it must be there" },
+    { "lift", 0, WEIR__OPTION_SWITCH, offsetof(struct options, lift), 0, NULL, "end the ban of KEY, and forget those before it" },
+    { "rule", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rule), 0, "NAME", "with --lift: whose ban; else list those of this rule" },
+    { "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME",
+      "at this time: seconds since 1970, or 2026-11-30T23:59:59Z" },
+    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, "as one JSON object" },
+    { 0 },
+};
+
+/* -------------------------------------------------------------- listing ---- */
+
+/* Whole if a terminal may have it, so that it can be given to --lift. */
+static void print_key(const char *key)
+{
+    size_t len = strlen(key), plain = 0;
+
+    while (plain < len && (unsigned char)key[plain] > ' ' && key[plain] != 0x7f && (unsigned char)key[plain] < 0x80)
+        plain++;
+    if (len > 0 && plain == len)
+        printf("%-32s", key);
+    else if (len == 0)
+        printf("%-32s", "(everybody)");
+    else
+        weir__words_value(stdout, key, len);
+}
+
+static void print_ban(const struct weir_ban *ban, weir_time now)
+{
+    char since[32], until[32];
+
+    weir__text_time(since, sizeof since, ban->since < now ? now - ban->since : 0);
+    weir__text_time(until, sizeof until, ban->until - now);
+    weir__words_value(stdout, ban->rule, strlen(ban->rule));
+    printf("%*s ", strlen(ban->rule) < 24 ? (int)(24 - strlen(ban->rule)) : 0, "");
+    print_key(ban->key);
+    printf(" banned %s ago, for another %s; strike %" PRId32 "\n", since, until, ban->strikes);
+}
+
+static void print_json(const struct weir_ban *ban, bool first)
+{
+    printf("%s{\"rule\":", first ? "" : ",");
+    weir__json_string(ban->rule);
+    printf(",\"key\":");
+    weir__json_string(ban->key);
+    printf(",\"since_ns\":%" PRId64 ",\"until_ns\":%" PRId64 ",\"strikes\":%" PRId32 "}", ban->since, ban->until, ban->strikes);
+}
+
+static int list(const struct options *o, struct weir_table *table, weir_time now)
+{
+    struct weir_ban ban;
+    size_t n = 0;
+
+    if (o->json)
+        printf("{\"now_ns\":%" PRId64 ",\"bans\":[", now);
+    for (size_t i = 0; i < table->ban_places; i++) {
+        if (!weir__ban_get(table, i, now, &ban) || (o->rule && strcmp(ban.rule, o->rule) != 0))
+            continue;
+        if (o->json)
+            print_json(&ban, n == 0);
+        else
+            print_ban(&ban, now);
+        n++;
+    }
+    if (o->json || n == 0)
+        puts(o->json ? "]}" : "nobody is banned");
+    return WEIR__EXIT_OK;
+}
+
+/* -------------------------------------------------------------- lifting ---- */
+
+/* The refusals that were counted go too, as far as the table still counts them under this rule's name: else the next one bans again. */
+static void forget_refusals(struct weir_table *table, const char *rule, struct weir_key key, weir_time now)
+{
+    struct weir_limiter_info info;
+    size_t len = strlen(rule);
+
+    for (int64_t i = 0; weir_table_limiter(table, i, &info); i++) {
+        if (strncmp(info.name, rule, len) != 0 || info.name[len] != '!')
+            continue;
+        struct weir_limiter *limiter = weir__limiter_by_name(table, info.name);
+        if (limiter)
+            weir_give(limiter, &(struct weir_ask){ .key = key, .cost = INT64_MAX, .now = now });
+    }
+}
+
+static int lift(const struct options *o, struct weir_table *table, const char *text, weir_time now)
+{
+    struct weir_key key = { text, strlen(text) };
+    bool lifted = weir__ban_lift(table, weir__ban_tag(table, o->rule, key), now);
+
+    if (lifted)
+        forget_refusals(table, o->rule, key, now);
+    if (o->json)
+        printf("{\"lifted\":%s}\n", lifted ? "true" : "false");
+    else
+        puts(lifted ? "lifted" : "not banned");
+    return lifted ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+}
+
+/* -------------------------------------------------------------- command ---- */
+
+static const char *find_mistake(const struct options *o, int words)
+{
+    return !o->table                         ? "--table FILE is missing"
+           : o->lift && !o->rule             ? "--lift needs --rule NAME: bans are a rule's"
+           : o->lift && words != 1           ? "--lift needs one KEY, as the list shows it"
+           : !o->lift && words > 0           ? "a KEY is only for --lift"
+           : o->rule && strlen(o->rule) > 63 ? "a rule's name is no longer than 40 bytes"
+                                             : NULL;
+}
+
+int weir__cmd_bans(const struct weir__command *self, int argc, char **argv)
+{
+    struct options o = { .now = -1 };
+    struct weir_table *table;
+    struct weir_error error = { 0 };
+    int words, code = weir__options_parse(self, argc, argv, &o, &words);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    const char *mistake = find_mistake(&o, words);
+    if (mistake) {
+        weir__complain(self->name, "%s; usage: weir %s %s", mistake, self->name, self->arguments);
+        return WEIR__EXIT_WRONG;
+    }
+    if (weir_table_attach(&table, o.table, &error) != WEIR_OK) {
+        weir__complain(self->name, "--table: %s", error.text);
+        return WEIR__EXIT_WRONG;
+    }
+    weir_time now = o.now >= 0 ? o.now : weir_table_now(table);
+    code = o.lift ? lift(&o, table, argv[0], now) : list(&o, table, now);
+    weir_table_destroy(table);
+    return code;
+}

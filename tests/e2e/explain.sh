@@ -1,0 +1,245 @@
+#!/bin/sh
+# explain.sh WEIR SPEND -- weir explain, weir bans and weir table, on tables that rules have worked on.  SPEND asks rules and bans keys: spend.c.
+set -eu
+
+absolute() {
+    case $1 in
+    /*) echo "$1" ;;
+    *) echo "$PWD/$1" ;;
+    esac
+}
+weir=$(absolute "$1")
+spend=$(absolute "$2")
+for program in "$weir" "$spend"; do
+    [ -x "$program" ] || { echo "explain.sh: there is no $program" >&2 && exit 2; }
+done
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+passed=0
+failed=0
+
+pass() {
+    passed=$((passed + 1))
+}
+
+fail() {
+    failed=$((failed + 1))
+    echo "explain.sh: $*" >&2
+}
+
+# run WORD... -- sets $code, and fills out and err
+run() {
+    code=0
+    "$weir" "$@" >out 2>err || code=$?
+    ran="weir $*"
+}
+
+# answers CODE OUTPUT WORD... -- the whole of stdout, and nothing on stderr
+answers() {
+    want_code=$1
+    printf '%s\n' "$2" >want
+    shift 2
+    run "$@"
+    if [ "$code" = "$want_code" ] && diff want out >diff && [ ! -s err ]; then
+        pass
+    else
+        fail "$ran: expected $want_code got $code"
+        cat diff err >&2
+    fi
+}
+
+# says CODE PART WORD... -- PART is in what it prints, on stdout or stderr
+says() {
+    want_code=$1 want=$2
+    shift 2
+    run "$@"
+    if [ "$code" = "$want_code" ] && cat out err | grep -qF -- "$want"; then
+        pass
+    else
+        fail "$ran: expected $want_code '$want' got $code"
+        cat out err >&2
+    fi
+}
+
+# silent PART -- what was printed last has no PART
+silent() {
+    if cat out err | grep -qF -- "$1"; then fail "$ran: has '$1': $(cat out err)"; else pass; fi
+}
+
+# json CODE EXPRESSION WORD... -- stdout is one JSON text, and the Python expression over it, x, holds
+json() {
+    want_code=$1 want=$2
+    shift 2
+    run "$@"
+    if [ "$code" = "$want_code" ] && python3 -m json.tool out >/dev/null && python3 -c 'import json, sys; x = json.load(open("out")); sys.exit(not eval(sys.argv[1]))' "$want"; then
+        pass
+    else
+        fail "$ran: expected $want_code '$want' got $code: $(cat out err)"
+    fi
+}
+
+cat >rules.yaml <<'END'
+version: 1
+rules:
+  - name: per-ip
+    key: "{ip/32}"
+    limit: [sliding-window 300/1m, sliding-log 100/5s]
+  - name: login
+    match: { uri: /login, method: [POST, PUT] }
+    key: "{ip}:{account|nobody}"
+    limit: 5/1m burst 3
+    ban: { refusals: 4/1m, for: 10m }
+  - { name: search, match: { uri: "/search/**" }, key: "{account}", limit: 20/s, mode: shadow }
+  - { name: others, not: { ip: { list: office } }, key: "{header.X-Plan}", limit: 7/day zone=Europe/Berlin, cost: 2 }
+lists:
+  allow: { ip: [10.0.0.0/8] }
+  deny:  { account: [mallory] }
+  office: { ip: 192.0.2.0/24 }
+END
+at="--rules rules.yaml --now 1000000000"
+
+# --------------------------------------------------------------- fresh ----
+
+answers 0 '● per-ip                   key 192.0.2.7/32
+    sliding-window 300/1m             ███████████████████▉ 299 of 300 left, all again in 1m 2s
+    sliding-log 100/5s                ███████████████████▊ 99 of 100 left, all again in 5s
+● login                    key 192.0.2.7:nobody
+    5/1m burst 3                      █████████████▎······ 2 of 3 left, all again in 12s
+○ search                   does not apply: uri is /login, and it is for uri /search/...
+○ others                   does not apply: ip is 192.0.2.7, and it is not for ip on the list office
+
+allowed; the tightest is login: 2 of 3 left' explain $at ip=192.0.2.7 uri=/login method=POST
+says 0 '○ login                    does not apply: method is GET, and it is for method POST or PUT' explain $at ip=192.0.2.7 uri=/login method=GET
+says 0 'there is no uri, and it is for uri /login' explain $at ip=192.0.2.7
+says 0 "its key {header.X-Plan} needs header.x-plan, and there is none" explain $at ip=198.51.100.1
+says 0 '● search                   key ann  in shadow: counts only' explain $at ip=192.0.2.7 uri=/search/x account=ann
+says 0 'costs 2' explain $at ip=198.51.100.1 header.x-plan=gold
+says 0 '2 rules that do not apply are left out' explain $at --applying ip=192.0.2.7 uri=/login method=POST
+silent '○'
+says 1 'refused by login, for ever: it asks for more than can pass at once' explain $at --cost 4 ip=192.0.2.7 uri=/login method=POST
+says 0 'allowed: no rule applies' explain $at
+json 0 'x["ruling"]["allowed"] and x["ruling"]["rule"] == "login" and [r["why"] for r in x["rules"]] == ["applies", "applies", "unmatched", "excepted"]' \
+    explain $at --json ip=192.0.2.7 uri=/login method=POST
+json 0 'x["rules"][0]["asked"] and not x["rules"][2]["asked"] and x["unused"] == []' explain $at --json ip=192.0.2.7 uri=/login method=POST
+
+# the day ends at midnight in Berlin: an hour and a second after, in summer two
+says 0 'all again in 1s' explain --rules rules.yaml --now 2026-11-30T23:59:59+01:00 ip=198.51.100.1 header.x-plan=gold
+says 0 'all again in 1s' explain --rules rules.yaml --now 2026-11-30T22:59:59Z ip=198.51.100.1 header.x-plan=gold
+says 0 'all again in 1s' explain --rules rules.yaml --now 1796079599 ip=198.51.100.1 header.x-plan=gold
+says 2 "'2026-13-30T22:59:59Z' is no time; write seconds since 1970, or 2026-11-30T23:59:59Z" explain --rules rules.yaml --now 2026-13-30T22:59:59Z
+says 0 'seconds since 1970' explain --help
+
+# --------------------------------------------------------------- lists ----
+
+answers 0 '● ip is on the allow list: let through, and no rule is asked
+○ per-ip                   not asked: it would apply
+○ login                    not asked: it would apply
+○ search                   does not apply: uri is /login, and it is for uri /search/...
+○ others                   does not apply: its key {header.X-Plan} needs header.x-plan, and there is none
+
+allowed: ip is on the allow list' explain $at ip=10.0.0.1 uri=/login method=POST
+says 1 '✗ account is on the deny list: refused, and no rule is asked' explain $at ip=192.0.2.7 account=mallory
+says 1 'refused: account is on the deny list' explain $at ip=10.0.0.1 account=mallory
+json 1 'x["ruling"]["list"] == "deny" and not any(r["asked"] for r in x["rules"])' explain $at --json ip=192.0.2.7 account=mallory
+{ echo 'mode: shadow' && cat rules.yaml; } >shadow.yaml
+says 0 '✗ account is on the deny list: it would be refused, but all rules are in shadow' explain --rules shadow.yaml ip=192.0.2.7 account=mallory
+says 0 '● per-ip                   key 192.0.2.7/32' explain --rules shadow.yaml ip=192.0.2.7 account=mallory
+json 0 'x["ruling"]["list"] == "deny" and x["rules"][0]["asked"]' explain --rules shadow.yaml --json ip=192.0.2.7 account=mallory
+
+# ------------------------------------------------- attributes for nothing ----
+
+says 0 'no rule looks at url; did you mean uri?' explain $at ip=192.0.2.7 url=/login
+says 0 'no rule looks at colour' explain $at ip=192.0.2.7 colour=red header.X-PLAN=gold
+silent header
+json 0 'x["unused"] == ["url"]' explain $at --json ip=192.0.2.7 url=/login
+
+# ------------------------------------------------- nothing for a terminal ----
+
+escape=$(printf '\033')
+says 0 'no rule looks at' explain $at "ip=192.0.2.7${escape}[31m" "uri=/login" method=POST "account=a${escape}]0;x$(printf '\007')" "b${escape}[2J=c"
+silent "$escape"
+silent "$(printf '\007')"
+json 0 'x["ruling"]["allowed"]' explain $at --json "ip=192.0.2.7${escape}" uri=/login method=POST "account=\"${escape}$(printf '\377')" "b${escape}=c"
+silent "$escape"
+
+# ------------------------------------------------------- a table in use ----
+
+"$spend" table rules.yaml 1000000000 3 ip=192.0.2.7 uri=/login method=POST >out
+[ "$(cat out)" = 3 ] && pass || fail "spend: $(cat out)"
+# contents -- of the table, all but the first two pages: attaching itself notes the time and takes a lock there
+contents() {
+    tail -c +8193 table | cksum
+}
+before=$(contents)
+says 1 'refused by login (limited); free in 12s' explain $at --table table ip=192.0.2.7 uri=/login method=POST
+says 1 '✗ login                    key 192.0.2.7:nobody' explain $at --table table ip=192.0.2.7 uri=/login method=POST
+says 1 '0 of 3 left, refuses, free in 12s' explain $at --table table ip=192.0.2.7 uri=/login method=POST
+says 0 'the tightest is login: 2 of 3 left' explain $at --table table ip=192.0.2.8 uri=/login method=POST
+json 1 'x["rules"][1]["refuses"] and x["rules"][1]["limits"][0]["retry"] == 12' explain $at --json --table table ip=192.0.2.7 uri=/login method=POST
+sed 's/burst 3/burst 4/' rules.yaml >other.yaml
+says 0 'the table has it as token-bucket 5/1m burst 3: another rule file is in force there' explain --rules other.yaml --now 1000000060 --table table ip=192.0.2.7 uri=/login method=POST
+sed 's/name: login/name: logon/' rules.yaml >other.yaml
+says 0 '● logon' explain --rules other.yaml --now 1000000000 --table table ip=192.0.2.7 uri=/login method=POST
+[ "$(contents)" = "$before" ] && pass || fail "explain has written to the table"
+
+# ---------------------------------------------------------------- bans ----
+
+answers 0 'nobody is banned' bans --table table --now 1000000000
+"$spend" table rules.yaml 1000000001 4 ip=192.0.2.7 uri=/login method=POST >out
+"$spend" table rules.yaml 1000000001 9 ip=192.0.2.8 uri=/login method=POST "account=a b" >out
+says 1 'banned for another 9m 59s' explain --rules rules.yaml --now 1000000002 --table table ip=192.0.2.7 uri=/login method=POST
+says 1 'refused by login (banned); free in 9m 59s' explain --rules rules.yaml --now 1000000002 --table table ip=192.0.2.7 uri=/login method=POST
+says 0 'login                    192.0.2.7:nobody                 banned 2m ago, for another 8m; strike 1' bans --table table --now 1000000121
+json 0 'sorted((b["rule"], b["strikes"], b["until_ns"] - b["since_ns"]) for b in x["bans"]) == [("login", 1, 600000000000)] * 2' bans --table table --now 1000000121 --json
+answers 0 'nobody is banned' bans --table table --now 1000000121 --rule per-ip
+answers 1 'not banned' bans --table table --now 1000000121 --lift --rule login 192.0.2.9:nobody
+answers 1 'not banned' bans --table table --now 1000000121 --lift --rule per-ip 192.0.2.7:nobody
+answers 0 lifted bans --table table --now 1000000121 --lift --rule login 192.0.2.7:nobody
+answers 1 '{"lifted":false}' bans --table table --now 1000000121 --json --lift --rule login 192.0.2.7:nobody
+json 0 'len(x["bans"]) == 1' bans --table table --now 1000000121 --json
+key=$(python3 -c 'import json; print(json.load(open("out"))["bans"][0]["key"])')
+answers 0 '{"lifted":true}' bans --table table --now 1000000121 --json --lift --rule login "$key"
+answers 0 'nobody is banned' bans --table table --now 1000000121
+says 0 'allowed; the tightest is login' explain --rules rules.yaml --now 1000000121 --table table ip=192.0.2.7 uri=/login method=POST
+
+# the refusals before it are forgotten too: it takes as many again
+"$spend" table rules.yaml 1000000121 6 ip=192.0.2.7 uri=/login method=POST >out
+answers 0 'nobody is banned' bans --table table --now 1000000121
+"$spend" table rules.yaml 1000000121 1 ip=192.0.2.7 uri=/login method=POST >out
+says 0 '192.0.2.7:nobody' bans --table table --now 1000000121
+
+says 2 '--table FILE is missing' bans
+says 2 '--lift needs --rule NAME' bans --table table --lift x
+says 2 '--lift needs one KEY' bans --table table --lift --rule login
+says 2 'a KEY is only for --lift' bans --table table x
+says 2 'not-there' bans --table not-there
+says 0 'usage: weir bans --table FILE' bans --help
+
+# --------------------------------------------------------------- table ----
+
+says 0 '  login, limit 1                token-bucket 5/1m burst 3, changed 0 times' table table
+silent '@'
+silent '#'
+silent 'by hand'
+says 0 '  login, refusals for its ban   sliding-window 4/1m, changed 0 times' table table
+says 0 '  per-ip, limit 2               sliding-log 100/5s' table table
+"$spend" table rules.yaml login shadow
+says 0 '  rule login: mode shadow by hand' table table
+json 0 '"login@" in [l["name"] for l in x["limiters"]] and any(l["name"].startswith("login#0-") for l in x["limiters"])' table --json table
+"$weir" take --table table --limit 5/1m --name a@ key >out
+says 0 '  a@ ' table table
+
+# --------------------------------------------------------- exit codes ----
+
+says 2 'which rules? usage: weir explain' explain ip=::1
+says 2 "'ip' is no attribute: write name=value, as in ip=192.0.2.7" explain $at ip
+says 2 'not-there' explain --rules not-there
+says 2 'not-there' explain $at --table not-there
+says 2 'too short to be a table' explain $at --table rules.yaml
+printf 'version: 1\nmode: of\n' >bad.yaml
+says 2 "did you mean 'off'?" explain --rules bad.yaml
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

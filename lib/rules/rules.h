@@ -18,7 +18,7 @@
 #define WEIR__KEY_MAX        64   /* bytes of a made key; longer ones are hashed */
 #define WEIR__KEY_TEXT       160  /* bytes of a key as people read it, with its NUL */
 #define WEIR__ATTRIBUTE_SIZE 64   /* of a name and its NUL */
-#define WEIR__FOUND_MAX      1024 /* rules that can match one request: those first in the file */
+#define WEIR__FOUND_MAX      256  /* rules that are found at a time */
 
 /* A request's value of one attribute; len 0: it has none, and the rest means nothing. */
 struct weir__value {

@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-#define WEIR__TEMPLATE_PARTS 8    /* attributes of one template */
+#define WEIR__TEMPLATE_PARTS 8 /* attributes of one template */
 #define WEIR__NO_PREFIX      255
 
 /* An attribute, and the literal text before it. */

@@ -288,13 +288,25 @@ run --version
 has 'version' "$out" 'weir 0.'
 run --help
 is 'help: code' "$code" 0
-for command in take peek give table limits vectors demo; do
+for command in take peek give table bans limits vectors demo; do
     has "help lists $command" "$(cat out)" "  $command "
     "$weir" "$command" --help >help
     has "$command --help" "$(cat help)" "usage: weir $command"
     has "$command --help lists itself" "$(cat help)" '--help'
 done
 answers 0 "$("$weir" take --help)" take -h
+has 'take makes a table' "$("$weir" take --help)" 'made if it is not there'
+for command in peek give; do
+    has "$command makes none" "$("$weir" "$command" --help)" 'The table file must be there'
+    complains 'No such file' "$command" --table not-there --limit 3/1m key
+    is "$command: none was made" "$(ls not-there 2>/dev/null)" ''
+done
+
+# a moment as people write it, and as a number
+"$weir" take --table moments --limit 1/1h --now 2026-11-30T23:59:59Z key >out
+answers 1 'refused, retry in 59m 59s' take --table moments --limit 1/1h --now 1796083200 key
+answers 1 'refused, retry in 59m 59s' take --table moments --limit 1/1h --now 2026-12-01T01:00:00+01:00 key
+complains "'2026-02-30' is no time; write seconds since 1970, or 2026-11-30T23:59:59Z" take --table moments --limit 1/1h --now 2026-02-30 key
 
 # ---------------------------------------------------------------- errors ----
 

@@ -17,7 +17,7 @@ static void answer(const char *line)
     char zone[40], kind[8], text[80];
     weir_time now, start;
     struct weir_limit limit;
-    struct weir_plan *plan;
+    struct weir_plan *plan = NULL;
     struct weir_error error;
     struct weir_decision d;
     int64_t state[2] = { 0, 0 };

@@ -180,23 +180,11 @@ static void test_no_two_keys_have_the_same_text(void **state)
 /* Every combination of awkward values: two requests have the same text exactly if they have the same key. */
 static void test_a_text_is_as_good_as_a_key(void **state)
 {
-    static const char *const templates[] = { "{a}:{b}",
-                                             "{a}::{b}",
-                                             "{a}2{b}",
-                                             "{a}:2{b}:{c}",
-                                             "{ip}:{a}",
-                                             "{a}:{ip}",
-                                             "{ip/24/64}/{a}",
-                                             "{ip/0/0}:{a}",
-                                             "{ip}2{a}",
-                                             "{a}:{ip}:{b}",
-                                             "{ip}:{peer.ip}",
-                                             "{ip}/{peer.ip/24}",
-                                             "{ip}1{peer.ip}:{a}",
-                                             "{a|:}:{ip|::1}",
-                                             "<{a|-}-{b|-}>",
-                                             "{a}\xc3\xa9{b}",
-                                             "{a}\xc3\xa9{ip}:{b}" };
+    static const char *const templates[] = {
+        "{a}:{b}",       "{a}::{b}",       "{a}2{b}",      "{a}:2{b}:{c}",   "{ip}:{a}",          "{a}:{ip}",           "{ip/24/64}/{a}",
+        "{ip/0/0}:{a}",  "{ip}2{a}",       "{a}:{ip}:{b}", "{ip}:{peer.ip}", "{ip}/{peer.ip/24}", "{ip}1{peer.ip}:{a}", "{a|:}:{ip|::1}",
+        "<{a|-}-{b|-}>", "{a}:\xc3\xa9{b}"
+    };
     static const char *const texts[] = { "", "a", ":", "2", "%", "%3A", "::", "a:", ":a", "25", "?", "-", "24", "\xc3\xa9", "-\xc3\xa9-" };
     static const char *const addresses[] = { "", "::1", "1::", "::", "::1:2", "10.0.0.1", "?", "::1:", "2::2", "1", "10.0.0.0/24", "none" };
     (void)state;

@@ -223,14 +223,14 @@ static const struct bad bad_limits[] = {
     { "5/months zone=UTC", 3, "did you mean 'month'?" },
     { "5/day,zone=UTC", 3, "unknown unit 'day'" },
     { "5/1month", 4,
-      "unknown unit 'month'; no two are of one length: write days, as in 365d; day, week and month are calendar windows, written without a "
+      "unknown unit 'month'; write days, as in 365d; of limits day, week and month are calendar windows, written without a "
       "number, as "
       "in 10000/month" },
     { "5/2Months", 4, "day, week and month are calendar windows" },
     { "5/1mo", 4, "day, week and month are calendar windows" },
-    { "5/year", 3, "unknown unit 'year'; no two are of one length: write days, as in 365d; day, week" },
+    { "5/year", 3, "unknown unit 'year'; write days, as in 365d; of limits day, week" },
     { "5/1y", 4, "as in 365d" },
-    { "5/monthly-or-so", 3, "unknown unit 'monthly'" },
+    { "5/monthly-or-so", 3, "unknown unit 'monthly'; write days" },
     { "5/1day", 4, "unknown unit 'day'; did you mean 'd'?" },
     { "5/7weeks", 4, "unknown unit 'weeks'; did you mean 'w'?" },
     { "token-bucket 1000/day", 19, "write 1000/1d for 24 hours, or leave out token-bucket for a calendar day" },

@@ -116,7 +116,7 @@ static void test_R1_key_without_attribute_refused(void **state)
     for (size_t i = 0; i < COUNT_OF(meant); i++) {
         snprintf(text, sizeof text, "key: \"%s\"", meant[i]);
         assert_rule_problem(
-            text, 6, "a key without an attribute counts everybody together; did you mean \"{ip}\"? for one count for all leave out key");
+            text, 7, "a key without an attribute counts everybody together; did you mean \"{ip}\"? for one count for all leave out key");
     }
     assert_rule_problem("key: \"all of them\"", 7,
                         "a key without an attribute counts everybody together; for one count for all leave out key");

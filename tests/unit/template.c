@@ -102,6 +102,7 @@ static void test_mistakes_are_told_with_their_column(void **state)
         { "{account|}", 10, "missing value" },
         { "{account|a{b}}", 11, "}" },
         { "{ip}{account}", 5, "between" },
+        { "{ip}\xc3\xa9{account}", 7, "ASCII" },
         { "{a},{b},{c},{d},{e},{f},{g},{h},{i}", 33, "at most 8" },
     };
     (void)state;

@@ -62,10 +62,9 @@ WEIR_API const char *weir_version(void); /* of the library that is running */
 /* ---------------------------------------------------------------- time ---- */
 
 /* Nanoseconds: a point or a span.  Points may lie on any axis that begins at or after 0 (a point before 0 counts as 0); all asks on one
- * table must use the same one.
- * weir_table_now() gives a good one.  An ask that is late by up to a second (threads overtake each other) is treated as of the latest
- * moment the key has seen; a clock that steps back further is followed: the
- * step itself gives nothing away and locks no key out; time that it then goes through again counts again. */
+ * table must use the same one. weir_table_now() gives a good one.  An ask that is late by up to a second (threads overtake each other) is
+ * treated as of the latest moment the key has seen; a clock that steps back further is followed: the step itself gives nothing away and
+ * locks no key out; time that it then goes through again counts again. */
 typedef int64_t weir_time;
 
 #define WEIR_NEVER   INT64_MAX /* decision.retry: this ask can never be granted */
@@ -116,11 +115,13 @@ enum weir_calendar { WEIR_NO_CALENDAR = 0, WEIR_DAY = 1, WEIR_WEEK = 2, WEIR_MON
 
 #define WEIR_NO_QUEUE ((int64_t)-1)
 
-/* The short syntax:  COUNT[r]/PERIOD [burst N] [queue N] [buckets=N] [align=first] [edge=loose] [warmup=TIME] [cold=N]
- * with an algorithm's name in front if you like.  PERIOD is a time ("5s", "1m", "500ms"), a bare number of seconds ("60") or a bare
- * unit ("s", "m", "h", "d", "w"), or a calendar window: "day", "week", "month" with [zone=NAME].    300/60    100/5s    10r/s    6r/m   
- * 1000/h burst 50    gcra 5/1m burst 3    10000/month zone=Europe/Berlin
- * On an error, error->column points at the character.  A member of *out that the text does not name is set to 0. */
+/* The short syntax, with an algorithm's name in front if you like:
+ *
+ *     COUNT[r]/PERIOD [burst N] [queue N] [buckets=N] [align=first] [edge=loose] [warmup=TIME] [cold=N] [zone=NAME]
+ *     300/60    100/5s    10r/s    6r/m    1000/h burst 50    gcra 5/1m burst 3    10000/month zone=Europe/Berlin
+ *
+ * PERIOD is a time ("5s", "1m", "500ms"), a bare number of seconds ("60"), a bare unit ("s", "m", "h", "d", "w"), or a calendar window:
+ * "day", "week", "month".  On an error, error->column points at the character.  A member of *out that the text does not name is set to 0. */
 WEIR_API int weir_limit_parse(struct weir_limit *out, const char *text, struct weir_error *error);
 
 /* Writes the limit so that weir_limit_parse gives the same one back; returns the length as snprintf does. */
@@ -198,10 +199,9 @@ WEIR_API void weir_step_change(const struct weir_plan *old_plan, const struct we
 
 /* ------------------------------------- floor 2: a table holds the states ---- */
 
-/* A region of fixed size: no malloc, no rehash, and (but for sliding-window and sliding-log) no lock on the way of a decision.  Private
- * to the process, or shared by all processes that
- * open the same path.  When it is full the idlest key goes: for nothing if it had nothing left to forget, counted in
- * stats.evicted_early if it had. */
+/* A region of fixed size: no malloc, no rehash, and (but for sliding-window and sliding-log) no lock on the way of a decision.  Private to
+ * the process, or shared by all processes that open the same path.  When it is full the idlest key goes: for nothing if it had nothing
+ * left to forget, counted in stats.evicted_early if it had. */
 struct weir_table;
 
 struct weir_table_options {
@@ -227,8 +227,7 @@ WEIR_API int weir_table_attach(struct weir_table **out, const char *path, struct
 WEIR_API void weir_table_destroy(struct weir_table *table);
 
 /* The time on the table's own axis: nanoseconds since 1970 when the host booted or the table was made, and from then on by a clock that
- * never steps.
- * The same in every process that shares the table; goes on where it was after a reboot. */
+ * never steps. The same in every process that shares the table; goes on where it was after a reboot. */
 WEIR_API weir_time weir_table_now(const struct weir_table *table);
 
 struct weir_table_stats {
@@ -253,10 +252,9 @@ WEIR_API void weir_table_stats(const struct weir_table *table, weir_time now, st
 /* A limit at work in a table.  Processes that share the table and use the same name share the states. */
 struct weir_limiter;
 
-/* Joins the limiter of that name if it has the same limit; WEIR_EXISTS if it has another (see weir_limiter_change).
- * `keys`, for sliding-window and sliding-log only: room for this many keys in the slab; 0: as many as the table is made for.  A name has
- * 1 to
- * 63 bytes; a table has as many limiters as it was made for, and they are never removed. */
+/* Joins the limiter of that name if it has the same limit; WEIR_EXISTS if it has another (see weir_limiter_change). `keys`, for
+ * sliding-window and sliding-log only: room for this many keys in the slab; 0: as many as the table is made for.  A name has 1 to 63
+ * bytes; a table has as many limiters as it was made for, and they are never removed. */
 WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name, const struct weir_limit *limit,
                                  int64_t keys, struct weir_error *error);
 WEIR_API void weir_limiter_destroy(struct weir_limiter *limiter); /* creates of one name in one process share one; it ends with the table */
@@ -294,11 +292,10 @@ struct weir_item {
 WEIR_API size_t weir_take_many(const struct weir_item *items, size_t n, struct weir_decision *decisions);
 
 /* All or nothing: every item is taken, or none is, whatever other threads and processes do meanwhile.  When refused, decision.item names
- * the first that refused and decision.retry is the longest retry of all; when allowed, decision.item is the tightest (least remaining)
- * and decision.wait the longest wait.  limit and remaining are the named item's, reset the longest.  Items on one key of one limiter
- * count as one
- * ask of their sum, with the shortest wait_max and the latest now.  The items must share one table, and there are at most WEIR_ALL_MAX of
- * them; none at all are granted. */
+ * the first that refused and decision.retry is the longest retry of all; when allowed, decision.item is the tightest (least remaining) and
+ * decision.wait the longest wait.  limit and remaining are the named item's, reset the longest.  Items on one key of one limiter count as
+ * one ask of their sum, with the shortest wait_max and the latest now.  The items must share one table, and there are at most WEIR_ALL_MAX
+ * of them; none at all are granted. */
 #define WEIR_ALL_MAX 64
 WEIR_API bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision *decision);
 
@@ -315,8 +312,7 @@ WEIR_API bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *
                            struct weir_decision *decision);
 
 /* Gives back what was not used, as far as time has not given it back already, or charges what was used beyond the estimate (work that is
- * done is charged even if the limit is spent: the key then owes).
- * False, and nothing happens, if it was settled before or has expired. */
+ * done is charged even if the limit is spent: the key then owes). False, and nothing happens, if it was settled before or has expired. */
 WEIR_API bool weir_settle(struct weir_reservation *reservation, int64_t true_cost, weir_time now);
 
 /* A clock that can be injected, so that tests jump instead of sleeping. */
@@ -371,18 +367,20 @@ struct weir;
 
 struct weir_options {
     struct weir_table *table; /* where the states live; the caller's, and must outlive the engine.  NULL: a private one */
-    int64_t keys;             /* of the private one: room for this many keys; 0: 65536 */
+    int64_t keys;             /* of the private one: room for this many keys; 0: 65536.  It sets 16 KiB of address space a key aside for
+                                 sliding windows; memory is only what is used */
 };
 
 WEIR_API int weir_create(struct weir **out, const struct weir_options *options, struct weir_error *error);
 WEIR_API void weir_destroy(struct weir *weir);
 WEIR_API struct weir_table *weir_table_of(struct weir *weir);
 
-/* Puts the rules in force for every request that begins from now on, and returns when none is being decided by the old ones any more; those
- * are destroyed.  Limits that are the same keep their states; limits that are not (same rule, same place, same algorithm) are changed as
- * weir_limiter_change does.  Lists changed by weir_list_edit begin anew as the rules have them; modes and bans stay.  On success the
- * rules are the engine's; on failure
- * they are the caller's still, and the old ones stay in force. */
+/* Puts the rules in force for every request that begins from now on, and returns when none is being decided by the old ones any more;
+ * those are destroyed.  Limits that are the same keep their states; limits that are not (same rule, same place, same algorithm) are
+ * changed as weir_limiter_change does.  The table's limiters are never removed: one for each limit, ban and rule that it has ever had, so
+ * make a table of your own with room for them (weir_table_options.limiters).  Lists changed by weir_list_edit begin anew as the rules have
+ * them; modes and bans stay.  On success the rules are the engine's; on failure they are the caller's still, and the old ones stay in
+ * force. */
 WEIR_API int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now, struct weir_error *error);
 
 /* What is known of a request: { "ip", "192.0.2.7" }.  Any names: the rules say which they look at. */
@@ -416,10 +414,9 @@ struct weir_ruling {
     bool cut;               /* more limits apply than can be asked at once: those last in the file were left out */
 };
 
-/* Decides a request by all rules that apply to it, all or nothing.  ask->key is not looked at; ask->cost is multiplied by the rules' own. A
- * request that no rule applies to is allowed.  No allocation; at most WEIR_ALL_MAX limits are asked at once: those of rules that enforce,
- * then those in
- * shadow, each first in the file. */
+/* Decides a request by all rules that apply to it, all or nothing.  ask->key is not looked at; ask->cost is multiplied by the rules' own.
+ * A request that no rule applies to is allowed.  No allocation; at most WEIR_ALL_MAX limits are asked at once: those of rules that
+ * enforce, then those in shadow, each first in the file. */
 WEIR_API bool weir_check(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
                          struct weir_ruling *ruling);
 

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "command.h"
 #include "options.h"
@@ -26,9 +25,7 @@ struct colours {
 
 static struct colours choose_colours(void)
 {
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-
-    if (!isatty(STDOUT_FILENO) || (no && *no) || (term && strcmp(term, "dumb") == 0))
+    if (!weir__wants_colours())
         return (struct colours){ "", "", "", "", "", "" };
     return (struct colours){ "\033[36m", "\033[32m", "\033[33m", "\033[31m", "\033[2m", "\033[0m" };
 }

@@ -51,7 +51,7 @@ struct show {
 
 static struct colours choose_colours(void)
 {
-    if (!isatty(STDOUT_FILENO) || getenv("NO_COLOR"))
+    if (!weir__wants_colours())
         return (struct colours){ "", "", "", "", "", "" };
     return (struct colours){ "\033[32m", "\033[31m", "\033[33m", "\033[2m", "\033[1m", "\033[0m" };
 }

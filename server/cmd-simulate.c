@@ -251,12 +251,6 @@ static size_t find_width(void)
     return columns && atoi(columns) > 0 ? (size_t)atoi(columns) : 100;
 }
 
-static bool wants_colours(void)
-{
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
-}
-
 struct outputs {
     FILE *html, *svg, *differ;
 };
@@ -268,7 +262,7 @@ static void write_reports(const struct run *run, const struct outputs *out)
                                    .n_logs = (size_t)run->n_logs,
                                    .top = run->sim->options.listed,
                                    .width = find_width(),
-                                   .colours = wants_colours() };
+                                   .colours = weir__wants_colours() };
 
     if (out->html)
         weir__report_html(out->html, &report);

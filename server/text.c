@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
+#include <stdlib.h>
 #include <string.h>
 
 void weir__complain(const char *command, const char *format, ...)
@@ -82,6 +84,12 @@ struct unit {
     weir_time size;
     const char *name;
 };
+
+bool weir__wants_colours(void)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
+}
 
 static int64_t round_up(int64_t n, int64_t step)
 {

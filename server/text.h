@@ -2,6 +2,7 @@
 #ifndef WEIR_SERVER_TEXT_H
 #define WEIR_SERVER_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,9 @@ void weir__complain_at(const char *command, const char *option, const char *valu
 
 /* The name of a NULL-ended list that `word` was most likely meant to be, or NULL if none is near. */
 const char *weir__text_nearest(const char *const *names, const char *word, size_t len);
+
+/* Whether stdout is a terminal that shows colours, and nobody has asked for none (NO_COLOR). */
+bool weir__wants_colours(void);
 
 /* "5.2s", "498ms", "2h 5m": three digits at most, rounded up, so that who waits that long has waited enough. */
 void weir__text_time(char *out, size_t size, weir_time time);

@@ -70,8 +70,7 @@ struct weir__match {
 /* ----------------------------------------------------------- entries ---- */
 
 /* Quick and no more: what it finds is compared, and only rules put anything in, so that whoever chooses values gains nothing by
- * collisions.  A
- * value is hashed once for all nodes; a node moves the hash by an amount of its own. */
+ * collisions.  A value is hashed once for all nodes; a node moves the hash by an amount of its own. */
 static uint64_t hash_bytes(const void *bytes, size_t len, uint64_t seed)
 {
     const unsigned char *p = bytes;

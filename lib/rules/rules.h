@@ -104,8 +104,7 @@ struct weir_rules {
 };
 
 /* facts.c -- the attributes that the set looks at, as it looks at them: the path as a server sees it, addresses as numbers.  Of an
- * attribute given
- * twice the first counts. */
+ * attribute given twice the first counts. */
 void weir__facts_gather(const struct weir__attributes *known, const struct weir__lists *lists, const struct weir_attr *attrs, size_t n,
                         struct weir__facts *facts);
 int weir__attribute_find(const struct weir__attributes *known, const char *name, size_t len); /* its number, or -1 */
@@ -114,8 +113,7 @@ int weir__attribute_add(struct weir__attributes *known, const char *name,
 bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause, const struct weir__facts *facts);
 
 /* key.c -- the rule's key of these facts.  False if an attribute that it is made of is missing: then the rule does not apply.  `made` is
- * where
- * it is put if it has to be put somewhere; `secrets` the table's. */
+ * where it is put if it has to be put somewhere; `secrets` the table's. */
 bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule, const struct weir__facts *facts,
                          unsigned char made[WEIR__KEY_MAX], struct weir_key *key);
 
@@ -140,8 +138,7 @@ size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rul
 size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole, char out[WEIR__KEY_TEXT]); /* not in place */
 
 /* match.c -- the rules that match, in the order of the file, from the rule `from` on; returns how many.  If it is WEIR__FOUND_MAX there
- * may be more:
- * ask again, from behind the last. */
+ * may be more: ask again, from behind the last. */
 int weir__match_create(struct weir__match **out, const struct weir_rules *set, struct weir_error *error);
 void weir__match_destroy(struct weir__match *match);
 size_t weir__match_find(const struct weir_rules *set, struct weir__facts *facts, uint32_t from, uint32_t found[WEIR__FOUND_MAX]);

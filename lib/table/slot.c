@@ -217,8 +217,7 @@ static void *find_victim(struct weir_table *table, struct weir__home home, weir_
 }
 
 /* The new key is fresh, but its state is not zeros: it was paid off a little before now (narrow), or last seen a little after the
- * beginning of
- * time.  So a thread that read the zeros of a key that was evicted before its first charge cannot take this one for it. */
+ * beginning of time.  So a thread that read the zeros of a key that was evicted before its first charge cannot take this one for it. */
 static uint64_t fresh_state(const struct weir_table *table, weir_time now)
 {
     const struct weir__header *h = table->header;

@@ -66,8 +66,7 @@ static inline struct weir__narrow *weir__narrow_find(const struct weir_table *ta
 }
 
 /* Writes a pinned slot, which lifts the pin.  The time goes first: killed in between, what is left is what was owed before as of the new
- * time,
- * which gives nothing away. */
+ * time, which gives nothing away. */
 static inline void weir__wide_write(struct weir__wide *slot, const uint64_t state[2])
 {
     __atomic_store_n(&slot->state[0], state[0] | WEIR__PIN, __ATOMIC_RELEASE);

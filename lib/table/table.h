@@ -150,8 +150,7 @@ int64_t weir__large_live(struct weir_limiter *limiter, weir_time now);
 void weir__slot_wait(struct weir_table *table, uint64_t group, uint64_t *word);
 
 /* For the holder of the desk: pins a small slot and copies its state, under the present limit, whose era it returns; writes it and lifts
- * the
- * pin; only lifts it. */
+ * the pin; only lifts it. */
 const struct weir__era *weir__slot_open_locked(struct weir_limiter *limiter, void *slot, weir_time now, uint64_t state[2]);
 void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot, const uint64_t state[2]);
 void weir__slot_unpin_locked(struct weir_table *table, void *slot);

@@ -1,5 +1,6 @@
 #!/bin/sh
 # test.sh [--long] -- all tests, three times: as built for use, under ASan + UBSan, and under TSan.  Ends with "N passed, M failed".
+# With --long those that take more seeds, rounds or kills, and the fuzzers.
 set -eu
 cd "$(dirname "$0")/.."
 long=false
@@ -27,13 +28,16 @@ run() {
 }
 
 suites=
+$long && suites='--suite property --suite thread --suite crash --suite e2e'
 run plain
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 suites='--no-suite tree --no-suite packaging'
+$long && suites='--suite property --suite thread --suite crash'
 run asan -Db_sanitize=address,undefined -Db_lundef=false
 # A killed process says nothing to the sanitizer, and what it runs was run above.
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 suites='--suite thread --suite examples --suite unit'
+$long && suites='--suite thread'
 run tsan -Db_sanitize=thread -Db_lundef=false
 $long && scripts/fuzz.sh 10
 echo "$passed passed, $failed failed"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "file.h"
 #include "options.h"
 #include "rules-diff.h"
 #include "rules/draft.h"
@@ -33,43 +34,7 @@ static const char *name_of(const char *path)
     return strcmp(path, "-") == 0 ? "stdin" : path;
 }
 
-static bool grow(char **text, size_t *room)
-{
-    size_t more = *room ? *room * 2 : 1 << 16;
-    char *grown = more <= 4 * WEIR__RULES_TEXT_MAX ? realloc(*text, more) : NULL;
-
-    if (grown == NULL)
-        return false;
-    *text = grown;
-    *room = more;
-    return true;
-}
-
-/* The whole of a file, a pipe, or "-"; NULL, with errno. */
-static char *read_file(const char *path, size_t *len)
-{
-    char *text = NULL;
-    size_t room = 0;
-
-    errno = 0;
-    *len = 0;
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    while (file && !ferror(file) && !feof(file)) {
-        if (*len == room && !grow(&text, &room)) {
-            errno = EFBIG;
-            break;
-        }
-        *len += fread(text + *len, 1, room - *len, file);
-    }
-    int code = file && feof(file) ? 0 : errno ? errno : EIO;
-    if (file && file != stdin)
-        fclose(file);
-    if (code == 0 && text)
-        return text;
-    free(text);
-    errno = code;
-    return NULL;
-}
+#define BYTES_READ_MAX ((size_t)4 * WEIR__RULES_TEXT_MAX) /* the reader says what is too much; this only bounds the memory */
 
 /* A file that was read, and what is wrong with it. */
 struct reading {
@@ -164,7 +129,7 @@ static int check_file(const struct weir__command *self, const char *path, bool j
     struct reading r = { .name = name_of(path), .json = json };
     int code = WEIR__EXIT_OK;
 
-    r.text = read_file(path, &r.len);
+    r.text = weir__file_read(path, BYTES_READ_MAX, &r.len);
     if (r.text == NULL) {
         const char *why = strerror(errno);
         weir__complain(self->name, "%s: %s", r.name, why);
@@ -291,7 +256,7 @@ static bool read_side(const struct weir__command *self, struct reading *r, const
     struct weir_error error = { 0 };
 
     *r = (struct reading){ .name = name_of(path) };
-    r->text = read_file(path, &r->len);
+    r->text = weir__file_read(path, BYTES_READ_MAX, &r->len);
     if (r->text == NULL)
         weir__complain(self->name, "%s: %s", r->name, strerror(errno));
     else if (weir__draft_read(&r->draft, r->text, r->len, &options, &error) != WEIR_OK && r->problems == 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "file.h"
 #include "options.h"
 #include "replay.h"
 #include "text.h"
@@ -36,34 +37,6 @@ static void print_mismatch(void *context, int line, const char *text)
            t->name_door ? ")" : "");
 }
 
-/* The whole of a file or a pipe, or NULL with errno. */
-static char *read_file(const char *path, size_t *len)
-{
-    FILE *file = fopen(path, "rb");
-    char *text = NULL;
-    size_t room = 0;
-
-    *len = 0;
-    while (file && !ferror(file) && !feof(file)) {
-        if (*len == room) {
-            room = room ? room * 2 : 1 << 16;
-            char *grown = realloc(text, room);
-            if (!grown)
-                break;
-            text = grown;
-        }
-        *len += fread(text + *len, 1, room - *len, file);
-    }
-    if (file && feof(file) && fclose(file) == 0)
-        return text;
-    int code = errno;
-    if (file && !feof(file))
-        fclose(file);
-    free(text);
-    errno = code;
-    return NULL;
-}
-
 static void replay_all(struct tally *t, const struct weir__vectors *vectors)
 {
     for (size_t i = 0; i < vectors->case_count; i++) {
@@ -79,7 +52,7 @@ static void check_file(struct tally *t, const char *door)
     struct weir_error error = { 0 };
     size_t len;
     int line = 0;
-    char *text = read_file(t->file, &len);
+    char *text = weir__file_read(t->file, SIZE_MAX / 2, &len);
 
     if (!text) {
         weir__complain(t->command, "%s: %s", t->file, strerror(errno));

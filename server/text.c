@@ -3,9 +3,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <unistd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
 
 void weir__complain(const char *command, const char *format, ...)
 {
@@ -31,43 +33,16 @@ void weir__complain_at(const char *command, const char *option, const char *valu
 
 /* ---------------------------------------------------------- suggestions ---- */
 
-enum { WORD_MAX = 32 };
-
-static size_t least(size_t a, size_t b, size_t c)
-{
-    size_t ab = a < b ? a : b;
-    return ab < c ? ab : c;
-}
-
-/* How many letters must be put in, left out or replaced to make one word of the other (Levenshtein). */
-static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-    size_t row[WORD_MAX + 1];
-
-    for (size_t j = 0; j <= b_len; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a_len; i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_len; j++) {
-            size_t up = row[j];
-            row[j] = least(up + 1, row[j - 1] + 1, corner + (a[i - 1] != b[j - 1]));
-            corner = up;
-        }
-    }
-    return row[b_len];
-}
-
 const char *weir__text_nearest(const char *const *names, const char *word, size_t len)
 {
     const char *nearest = NULL;
     size_t best = len / 3 + 2; /* further off is no likeness: "q" is not "take" */
 
-    for (; *names && len <= WORD_MAX; names++) {
+    for (; *names && len <= WEIR__EDITS_MAX; names++) {
         size_t name_len = strlen(*names);
-        if (name_len > WORD_MAX)
+        if (name_len > WEIR__EDITS_MAX)
             continue;
-        size_t d = distance(word, len, *names, name_len);
+        size_t d = weir__edits(word, len, *names, name_len);
         if (len >= 2 && len < name_len && memcmp(word, *names, len) == 0)
             d = 1; /* the beginning of a name */
         if (d < best && d < name_len) {

@@ -15,7 +15,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "algo/algo.h"
+#include "algo/window.h"
 #include "base/zone.h"
 
 #define USED_MAX    ((int64_t)1 << 61)
@@ -128,12 +128,6 @@ weir_time weir__calendar_window(const struct weir_plan *plan, weir_time now, wei
     return window_start(plan, window + 1) - *start;
 }
 
-/* Whole windows that so many units fill. */
-static int64_t windows_in(const struct weir_plan *plan, int64_t units)
-{
-    return (int64_t)weir__divide((uint64_t)units, &plan->by_count);
-}
-
 /* ---------------------------------------------------------------- steps ---- */
 
 /* Makes the state that of the window `now` lies in.  True if the clock has stepped back: then what was used counts in this window. */
@@ -154,33 +148,18 @@ static bool roll(const struct weir_plan *plan, struct state *s, weir_time now)
         return false;
     }
     int64_t present = window_at(plan, now), passed = present - window_at(plan, s->end) + 1;
-    s->used =
-        windows_in(plan, s->used + count - 1) <= passed ? 0 : s->used - passed * count; /* what is promised to this window and later */
+    s->used = weir__windows_in(plan, s->used + count - 1) <= passed
+                  ? 0
+                  : s->used - passed * count; /* what is promised to this window and later */
     s->end = window_start(plan, present + 1);
     return false;
-}
-
-/* Where an ask goes: the first window, counted from the present one, that holds it whole; and what is used up before it there. */
-static int64_t find_window(const struct weir_plan *plan, int64_t used, int64_t cost, int64_t *before)
-{
-    int64_t count = plan->limit.count;
-    *before = used;
-    if (used <= count - cost)
-        return 0;
-    int64_t full = windows_in(plan, used);
-    if (cost == 0) /* fits in the very last of what is promised */
-        return windows_in(plan, used - 1);
-    if (used - full * count <= count - cost)
-        return full;
-    *before = (full + 1) * count;
-    return full + 1;
 }
 
 static weir_time fresh_at(const struct weir_plan *plan, const struct state *s)
 {
     if (s->used <= plan->limit.count)
         return s->used <= 0 ? 0 : s->end;
-    return end_after(plan, s->end, windows_in(plan, s->used - 1));
+    return end_after(plan, s->end, weir__windows_in(plan, s->used - 1));
 }
 
 static void describe(const struct weir_plan *plan, const struct state *s, weir_time now, struct weir_decision *d)
@@ -199,7 +178,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
         describe(plan, &s, ask->now, d);
         return weir__refuse(d, WEIR_NEVER);
     }
-    int64_t before, ahead = find_window(plan, s.used, ask->cost, &before);
+    int64_t before, ahead = weir__window_find(plan, s.used, ask->cost, &before);
     weir_time wait = ahead > 0 ? end_after(plan, s.end, ahead - 1) - ask->now : 0;
     if (wait > ask->wait_max || before > USED_MAX - ask->cost) {
         describe(plan, &s, ask->now, d);

@@ -10,7 +10,7 @@
  * An ask that can wait is promised the first later window that holds it whole; nobody overtakes a promise, and what it skipped of a window
  * stays skipped even if it is given back.
  */
-#include "algo/algo.h"
+#include "algo/window.h"
 
 #define USED_MAX ((int64_t)1 << 61)
 
@@ -28,12 +28,6 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     plan->by_count = weir__divisor_make((uint64_t)plan->limit.count);
     plan->packs = false;
     return WEIR_OK;
-}
-
-/* Whole windows that so many units fill. */
-static int64_t windows_in(const struct weir_plan *plan, int64_t units)
-{
-    return (int64_t)weir__divide((uint64_t)units, &plan->by_count);
 }
 
 static weir_time add_time(weir_time a, weir__u128 b)
@@ -61,7 +55,7 @@ static bool roll(const struct weir_plan *plan, struct state *s, weir_time now)
         return true;
     }
     int64_t passed = (int64_t)weir__divide((uint64_t)(now - s->end), &plan->by_period) + 1;
-    if (s->used <= count || windows_in(plan, s->used + count - 1) <= passed) { /* nothing is promised to the window of now */
+    if (s->used <= count || weir__windows_in(plan, s->used + count - 1) <= passed) { /* nothing is promised to the window of now */
         s->used = 0;
         s->end = window_end(plan, now);
     } else {
@@ -71,27 +65,11 @@ static bool roll(const struct weir_plan *plan, struct state *s, weir_time now)
     return false;
 }
 
-/* Where an ask goes: the first window, counted from the present one, that holds it whole; and what is used up before it there. */
-static int64_t find_window(const struct weir_plan *plan, int64_t used, int64_t cost, int64_t *before)
-{
-    int64_t count = plan->limit.count;
-    *before = used;
-    if (used <= count - cost)
-        return 0;
-    int64_t full = windows_in(plan, used);
-    if (cost == 0) /* fits in the very last of what is promised */
-        return windows_in(plan, used - 1);
-    if (used - full * count <= count - cost)
-        return full;
-    *before = (full + 1) * count;
-    return full + 1;
-}
-
 static weir_time fresh_at(const struct weir_plan *plan, const struct state *s)
 {
     if (s->used <= plan->limit.count)
         return s->used <= 0 ? 0 : s->end;
-    return add_time(s->end, (weir__u128)(uint64_t)windows_in(plan, s->used - 1) * (uint64_t)plan->limit.period);
+    return add_time(s->end, (weir__u128)(uint64_t)weir__windows_in(plan, s->used - 1) * (uint64_t)plan->limit.period);
 }
 
 static void describe(const struct weir_plan *plan, const struct state *s, weir_time now, struct weir_decision *d)
@@ -110,7 +88,7 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
         describe(plan, &s, ask->now, d);
         return weir__refuse(d, WEIR_NEVER);
     }
-    int64_t before, ahead = find_window(plan, s.used, ask->cost, &before);
+    int64_t before, ahead = weir__window_find(plan, s.used, ask->cost, &before);
     weir_time wait = 0;
     if (ahead > 0)
         wait = add_time(s.end - ask->now, (weir__u128)(uint64_t)(ahead - 1) * (uint64_t)plan->limit.period);

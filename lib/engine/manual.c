@@ -1,0 +1,151 @@
+/* manual.c -- what people change while an engine works: switches, lists, bans.  One at a time, under the engine's mutex. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/engine.h"
+
+static const struct weir__post *find_post(const struct weir__force *force, const char *rule)
+{
+    for (size_t i = 0; force != NULL && i < force->rules->n_rules; i++)
+        if (strcmp(force->posts[i].name, rule) == 0)
+            return &force->posts[i];
+    return NULL;
+}
+
+static int no_rule(const char *rule, struct weir_error *error)
+{
+    return weir__fail(error, WEIR_INVALID, "there is no rule '%s'", rule);
+}
+
+int weir_mode_set(struct weir *weir, const char *rule, enum weir_mode mode, struct weir_error *error)
+{
+    int code = WEIR_OK;
+    if ((unsigned)mode > WEIR_OFF)
+        return weir__fail(error, WEIR_INVALID, "a mode is as-written, enforce, shadow or off");
+    if (rule == NULL) {
+        weir__table_set_mode(weir->table, mode);
+        return WEIR_OK;
+    }
+    pthread_mutex_lock(&weir->mutex);
+    const struct weir__post *post = find_post(weir->force, rule);
+    if (post != NULL)
+        weir__limiter_set_mode(post->lever, mode);
+    else
+        code = no_rule(rule, error);
+    pthread_mutex_unlock(&weir->mutex);
+    return code;
+}
+
+const char *weir_mode_name(enum weir_mode mode)
+{
+    static const char *const names[] = { "as-written", "enforce", "shadow", "off" };
+    return (unsigned)mode <= WEIR_OFF ? names[mode] : "unknown";
+}
+
+int weir_list_edit(struct weir *weir, const char *list, const char *attribute, const char *const *add, size_t adds,
+                   const char *const *remove, size_t removes, struct weir_error *error)
+{
+    struct weir__lists *lists = NULL;
+    struct weir__force *force = NULL;
+    pthread_mutex_lock(&weir->mutex);
+    int code = weir->force ? WEIR_OK : weir__fail(error, WEIR_INVALID, "there are no rules in force yet");
+    if (code == WEIR_OK)
+        code = weir__lists_edit(&lists, weir->force->lists, list, attribute, add, adds, remove, removes, error);
+    if (code == WEIR_OK)
+        code = weir__force_edited(&force, weir->force, lists, error);
+    if (code == WEIR_OK)
+        weir__engine_swap(weir, force);
+    else
+        weir__lists_destroy(lists);
+    pthread_mutex_unlock(&weir->mutex);
+    return code;
+}
+
+static bool is_address_key(const struct weir__rule *rule)
+{
+    return rule->key.n == 1 && rule->parts[0].address && *rule->key.parts[0].before == '\0' && *rule->key.parts[1].before == '\0';
+}
+
+/* An address or network as the rule makes its key of it, however it was written: 192.0.2.7 is 192.0.2.0/24 to a rule of {ip/24}. */
+static int address_key(const struct weir__rule *rule, const char *key, char text[WEIR__KEY_TEXT], struct weir_error *error)
+{
+    struct weir__cidr cidr;
+    const struct weir__key_part *part = rule->parts;
+    int code = weir__cidr_parse(key, strlen(key), &cidr, error);
+    if (code != WEIR_OK)
+        return code;
+    uint8_t prefix = cidr.address.bits == 32 ? part->prefix4 : part->prefix6, bits = prefix == WEIR__NO_PREFIX ? cidr.address.bits : prefix;
+    if (cidr.prefix != cidr.address.bits && cidr.prefix != bits)
+        return weir__fail(error, WEIR_INVALID, "a key of rule '%s' is a network of /%u, and %s is one of /%u", rule->draft->name, bits, key,
+                          cidr.prefix);
+    weir__address_mask(&cidr.address, bits);
+    int len = weir__address_print(text, WEIR__KEY_TEXT, &cidr.address);
+    if (prefix != WEIR__NO_PREFIX)
+        snprintf(text + len, (size_t)(WEIR__KEY_TEXT - len), "/%u", prefix);
+    return WEIR_OK;
+}
+
+/* The text that a key is known by, if somebody writes it out. */
+static int ban_key(const struct weir *weir, const char *rule, const char *key, char text[WEIR__KEY_TEXT], struct weir_key *out,
+                   struct weir_error *error)
+{
+    const struct weir__post *post = find_post(weir->force, rule);
+    int code = post ? WEIR_OK : no_rule(rule, error);
+    if (code != WEIR_OK)
+        return code;
+    const struct weir__rule *r = &weir->force->rules->rules[post - weir->force->posts];
+    bool listed = *key == '?'; /* as listings show what is no address */
+    size_t len = 0;
+    if (is_address_key(r) && !listed) {
+        code = address_key(r, key, text, error);
+        len = code ? 0 : strlen(text);
+    } else {
+        len = weir__key_text_shorten(weir->table->secrets, key, text);
+    }
+    if (code == WEIR_OK)
+        *out = (struct weir_key){ text, len };
+    return code;
+}
+
+int weir_ban_set(struct weir *weir, const char *rule, const char *key, weir_time now, weir_time until, struct weir_error *error)
+{
+    char text[WEIR__KEY_TEXT];
+    struct weir_key known;
+    if (until <= now)
+        return weir__fail(error, WEIR_INVALID, "a ban ends after it begins");
+    pthread_mutex_lock(&weir->mutex);
+    int code = ban_key(weir, rule, key, text, &known, error);
+    if (code == WEIR_OK)
+        weir__ban_put(weir->table, weir__ban_tag(weir->table, rule, known), rule, known, now, until);
+    pthread_mutex_unlock(&weir->mutex);
+    return code;
+}
+
+/* What was counted towards the next ban is forgotten too, or one more refusal would ban the key again. */
+static bool lift(struct weir *weir, const char *rule, struct weir_key key, weir_time now)
+{
+    const struct weir__post *post = find_post(weir->force, rule);
+    if (post != NULL && post->refusals != NULL)
+        weir_give(post->refusals, &(struct weir_ask){ .key = key, .cost = INT64_MAX, .now = now });
+    return weir__ban_lift(weir->table, weir__ban_tag(weir->table, rule, key), now);
+}
+
+/* Also as it is listed, letter by letter: the rule may have had another key when the ban was made, or be gone. */
+bool weir_ban_lift(struct weir *weir, const char *rule, const char *key, weir_time now)
+{
+    char text[WEIR__KEY_TEXT];
+    struct weir_key known;
+    pthread_mutex_lock(&weir->mutex);
+    bool lifted = ban_key(weir, rule, key, text, &known, NULL) == WEIR_OK && lift(weir, rule, known, now);
+    lifted = lift(weir, rule, (struct weir_key){ key, strlen(key) }, now) || lifted;
+    pthread_mutex_unlock(&weir->mutex);
+    return lifted;
+}
+
+void weir_ban_list(struct weir *weir, weir_time now, bool (*each)(void *context, const struct weir_ban *ban), void *context)
+{
+    struct weir_ban ban;
+    for (size_t i = 0; i < weir->table->ban_places; i++)
+        if (weir__ban_get(weir->table, i, now, &ban) && !each(context, &ban))
+            return;
+}

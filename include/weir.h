@@ -406,7 +406,7 @@ struct weir_ruling {
     const char *shadow;            /* a rule in shadow that would have refused; NULL: none */
     int64_t count;                 /* as written in that limit: `count` in `window` (a calendar window: its present length) */
     weir_time window;
-    weir_time banned_until; /* a point; 0: no ban */
+    weir_time banned_until; /* a point; 0: no ban.  With WEIR_BANNED it was there before; with another reason this very check has made it */
     uint16_t limit_index;   /* which of the rule's limits, from 0 */
     uint16_t applied;       /* how many rules apply, those in shadow among them */
     uint8_t mode;           /* enum weir_mode, of all rules: enforce, or shadow if the whole set is */
@@ -428,6 +428,22 @@ struct weir_request {
 
 /* Each for itself, in their order.  Returns how many were allowed. */
 WEIR_API size_t weir_check_many(struct weir *weir, const struct weir_request *requests, size_t n, struct weir_ruling *rulings);
+
+/* What requests have come to in this process since weir_create; each was allowed or refused. */
+struct weir_totals {
+    int64_t checked, allowed, refused;
+    int64_t denied;         /* refused, by a deny list */
+    int64_t allow_listed;   /* allowed, by an allow list */
+    int64_t unmatched;      /* allowed, because no rule applies or all are off */
+    int64_t shadow_refused; /* allowed, but a rule in shadow would have refused it; or a deny list, while all are in shadow */
+};
+WEIR_API void weir_totals_get(struct weir *weir, struct weir_totals *out);
+
+/* The key of such a request is as good as fresh to every rule that applies to it, or to the one named: what it has used is forgotten in all
+ * limits, and so are counted refusals, a ban and its strikes.  Lists and modes do not matter: rules that are off forget too.  Returns how
+ * many rules have had such a key, or a negative code: WEIR_INVALID if there is no such rule. */
+WEIR_API int64_t weir_reset(struct weir *weir, const char *rule, const struct weir_attr *attrs, size_t n, weir_time now,
+                            struct weir_error *error);
 
 /* The switch by hand, in every process that shares the table, at once: for one rule, or (NULL) for all of them. */
 WEIR_API int weir_mode_set(struct weir *weir, const char *rule, enum weir_mode mode, struct weir_error *error);

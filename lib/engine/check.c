@@ -1,32 +1,46 @@
 /* check.c -- deciding a request by all rules that apply to it.
  *
  *     1. Its attributes become facts.  A deny list refuses, an allow list lets through: nothing else is looked at.
- *     2. The rules that apply are found; each makes its key.  A key that is banned is refused.
- *     3. All limits of the rules that enforce are asked together, all or nothing.
- *     4. If they grant it, each rule in shadow is asked for itself: it sees the traffic that it would see, and takes nothing from the
- * others.
- *     5. A refusal counts towards the ban of the rule that refused.
+ *     2. The rules that apply are found; each makes its key, which tells where in the table its states are.  Those lines are asked for.
+ *     3. A key that is banned is refused.
+ *     4. All limits of the rules that enforce are asked together, all or nothing.
+ *     5. If they grant it, each rule in shadow is asked for itself: it sees the traffic that it would see, and takes nothing from the
+ *        others.
+ *     6. A refusal counts towards the ban of the rule that refused.
  *
- * No allocation, no lock but what weir_take_all needs.
+ * 1 and 2 prepare a request, and change nothing; the rest decides it.  Of many requests a few are prepared before the first is decided, so
+ * that the memory fetches their lines side by side; they are decided one after another, as if each had come alone.
+ *
+ * No allocation, no lock but what weir__all_take needs.
  */
 #include <string.h>
 
 #include "engine/engine.h"
+#include "table/all.h"
 
-struct inquiry {
+/* What is the same for all requests of a call. */
+struct checker {
     struct weir *weir;
-    const struct weir__force *force;
-    const struct weir_ask *ask;
-    struct weir_ruling *ruling;
+    const struct weir__force *force; /* NULL: no rules yet */
+    struct weir__stripe *stripe;
     struct weir__tally *tally; /* this stripe's, by rule */
     bool look;                 /* nothing is taken, counted or written */
-    weir_time now;             /* the ask's; before 0 counts as 0 */
-    struct weir__facts facts;
-    size_t n_rules, n_enforced, n_items;  /* rules that apply; items of those that enforce; of all */
-    struct weir_item items[WEIR_ALL_MAX]; /* first those of rules that enforce, then those in shadow; a rule's lie side by side */
-    uint32_t item_rule[WEIR_ALL_MAX];     /* whose they are */
-    unsigned char keys[WEIR_ALL_MAX + 1][WEIR__KEY_MAX]; /* one more: of a rule that there is no room for, but may have a ban */
 };
+
+/* A request on its way. */
+struct inquiry {
+    struct weir_ask ask; /* without the key; a time before 0 is 0 */
+    struct weir_ruling *ruling;
+    struct weir__item *items; /* first those of rules that enforce, then those in shadow; a rule's lie side by side.  `whose`: the rule;
+                                 `which`: of its limits */
+    size_t n_rules, n_enforced, n_items; /* rules that apply; items of those that enforce; of all */
+    bool open;                           /* nothing has decided it yet */
+    bool cut;                            /* there was no room for all items */
+    struct weir__facts facts;
+};
+
+#define ALWAYS static inline __attribute__((always_inline)) /* what is compiled for one request and for many, or for each mode */
+#define RARELY static __attribute__((noinline))
 
 enum weir_mode weir__force_mode(const struct weir *weir, const struct weir__force *force)
 {
@@ -34,31 +48,31 @@ enum weir_mode weir__force_mode(const struct weir *weir, const struct weir__forc
     return by_hand == WEIR_AS_WRITTEN ? force->mode : by_hand;
 }
 
-static inline void count(const struct inquiry *q, int64_t *counter)
+static inline void count(const struct checker *c, int64_t *counter)
 {
-    if (!q->look)
+    if (!c->look)
         __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED); /* the stripe is ours alone */
 }
 
-static bool ask_all(const struct inquiry *q, const struct weir_item *items, size_t n, struct weir_decision *d)
+ALWAYS bool ask_all(const struct checker *c, const struct inquiry *q, size_t first, size_t n, struct weir_decision *d)
 {
-    return q->look ? weir__peek_all(items, n, d) : weir_take_all(items, n, d);
+    return c->look ? weir__all_peek(q->items + first, n, &q->ask, d) : weir__all_take(q->items + first, n, &q->ask, d);
 }
 
 /* -------------------------------------------------------------- lists ---- */
 
-static bool listed(const struct inquiry *q, int attribute, int list)
+static bool listed(const struct checker *c, const struct inquiry *q, int attribute, int list)
 {
     const struct weir__value *v = &q->facts.values[attribute];
-    return v->len != 0 && weir__list_has(&q->force->lists->lists[list], v->text, v->len, &v->address);
+    return v->len != 0 && weir__list_has(&c->force->lists->lists[list], v->text, v->len, &v->address);
 }
 
 /* Whether a list has decided. */
-static bool decide_by_list(struct inquiry *q)
+RARELY bool search_lists(const struct checker *c, struct inquiry *q)
 {
-    const struct weir__force *f = q->force;
+    const struct weir__force *f = c->force;
     for (size_t i = 0; i < f->denies; i++) {
-        if (listed(q, f->deny[i].attribute, f->deny[i].list)) {
+        if (listed(c, q, f->deny[i].attribute, f->deny[i].list)) {
             q->ruling->list = "deny";
             if (q->ruling->mode == WEIR_SHADOW)
                 return false; /* it would have been refused; the rules, in shadow too, are asked */
@@ -68,12 +82,17 @@ static bool decide_by_list(struct inquiry *q)
         }
     }
     for (size_t i = 0; i < f->allows; i++) {
-        if (listed(q, f->allow[i].attribute, f->allow[i].list)) {
+        if (listed(c, q, f->allow[i].attribute, f->allow[i].list)) {
             q->ruling->list = "allow";
             return true;
         }
     }
     return false;
+}
+
+ALWAYS bool decide_by_list(const struct checker *c, struct inquiry *q)
+{
+    return c->force->denies + c->force->allows > 0 && search_lists(c, q);
 }
 
 /* --------------------------------------------------------------- costs ---- */
@@ -104,55 +123,67 @@ int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__f
 
 /* ---------------------------------------------------------------- bans ---- */
 
-static struct weir_key key_text(const struct inquiry *q, uint32_t rule, char text[WEIR__KEY_TEXT])
+static struct weir_key key_text(const struct checker *c, const struct inquiry *q, uint32_t rule, char text[WEIR__KEY_TEXT])
 {
-    const struct weir__rule *r = &q->force->rules->rules[rule];
-    return (struct weir_key){ text, weir__rule_key_text(q->weir->table->secrets, r, &q->facts, text) };
+    const struct weir__rule *r = &c->force->rules->rules[rule];
+    return (struct weir_key){ text, weir__rule_key_text(c->weir->table->secrets, r, &q->facts, text) };
 }
 
-static weir_time banned_until(const struct inquiry *q, uint32_t rule)
+static weir_time banned_until(const struct checker *c, const struct inquiry *q, uint32_t rule)
 {
     char text[WEIR__KEY_TEXT];
-    uint64_t tag = weir__ban_tag_salted(q->weir->table, q->force->posts[rule].ban_salt, key_text(q, rule, text));
-    return q->look ? weir__ban_peek(q->weir->table, tag, q->now) : weir__ban_until(q->weir->table, tag, q->now);
+    uint64_t tag = weir__ban_tag_salted(c->weir->table, c->force->posts[rule].ban_salt, key_text(c, q, rule, text));
+    return c->look ? weir__ban_peek(c->weir->table, tag, q->ask.now) : weir__ban_until(c->weir->table, tag, q->ask.now);
 }
 
 /* A rule in shadow would have refused. */
-static void note_shadow(struct inquiry *q, uint32_t rule)
+static void note_shadow(const struct checker *c, struct inquiry *q, uint32_t rule)
 {
-    count(q, &q->tally[rule].shadow_refused);
+    count(c, &c->tally[rule].shadow_refused);
     if (q->ruling->shadow == NULL)
-        q->ruling->shadow = q->force->posts[rule].name;
+        q->ruling->shadow = c->force->posts[rule].name;
 }
 
-static void refuse_banned(struct inquiry *q, uint32_t rule, weir_time until)
+RARELY void refuse_banned(const struct checker *c, struct inquiry *q, uint32_t rule, weir_time until, char *told)
 {
-    count(q, &q->tally[rule].banned);
-    q->ruling->rule = q->force->posts[rule].name;
+    weir_time left = until - q->ask.now;
+    count(c, &c->tally[rule].banned);
+    q->ruling->rule = c->force->posts[rule].name;
     q->ruling->banned_until = until;
-    q->ruling->decision = (struct weir_decision){ .reason = WEIR_BANNED, .retry = until - q->now, .reset = until - q->now };
+    q->ruling->decision = (struct weir_decision){ .reason = WEIR_BANNED, .retry = left, .reset = left };
     q->ruling->level = 3;
+    if (told != NULL)
+        key_text(c, q, rule, told);
 }
 
 /* One refusal more.  The one that makes the number full bans the key, and the count begins anew. */
-static void count_refusal(struct inquiry *q, uint32_t rule)
+static void count_refusal(const struct checker *c, struct inquiry *q, const struct weir__post *post, struct weir_key key)
 {
-    const struct weir__post *post = &q->force->posts[rule];
-    char text[WEIR__KEY_TEXT];
     struct weir_decision d;
-    if (post->refusals == NULL || q->ask->cost <= 0 || q->look)
-        return;
-    struct weir_key key = key_text(q, rule, text);
-    struct weir_ask one = { .key = key, .cost = 1, .now = q->now };
+    struct weir_ask one = { .key = key, .cost = 1, .now = q->ask.now };
     if (weir_take(post->refusals, &one, &d) && d.remaining > 0)
         return;
     one.cost = INT64_MAX;
     weir_give(post->refusals, &one);
-    weir_time until =
-        weir__ban_strike(q->weir->table, weir__ban_tag_salted(q->weir->table, post->ban_salt, key), post->name, key, &post->terms, q->now);
+    weir_time until = weir__ban_strike(c->weir->table, weir__ban_tag_salted(c->weir->table, post->ban_salt, key), post->name, key,
+                                       &post->terms, q->ask.now);
     q->ruling->banned_until = until;
-    if (until - q->now > q->ruling->decision.retry)
-        q->ruling->decision.retry = until - q->now;
+    if (until - q->ask.now > q->ruling->decision.retry)
+        q->ruling->decision.retry = until - q->ask.now;
+}
+
+/* What a refusal by this rule brings with it. */
+RARELY void note_refusal(const struct checker *c, struct inquiry *q, uint32_t rule, char *told)
+{
+    const struct weir__post *post = &c->force->posts[rule];
+    char own[WEIR__KEY_TEXT];
+    bool counts = post->refusals != NULL && q->ask.cost > 0 && !c->look, tells = told != NULL && q->ask.cost >= 0;
+    count(c, &c->tally[rule].refused);
+    if (!counts && !tells)
+        return;
+    struct weir_key key = key_text(c, q, rule, tells ? told : own);
+    if (counts)
+        count_refusal(c, q, post, key);
 }
 
 /* ------------------------------------------------------------- applying ---- */
@@ -164,84 +195,129 @@ struct used {
 };
 
 /* The rule's limits among the items. */
-static inline void add_items(struct inquiry *q, struct used *u, uint32_t i, const struct weir__rule *rule, struct weir_key key)
+ALWAYS void add_items(const struct checker *c, struct inquiry *q, struct used *u, uint32_t i, const struct weir__rule *rule,
+                      struct weir_key key)
 {
-    struct weir_limiter *const *limiters = q->force->limiters + rule->first_limit;
-    int64_t cost = weir__rule_cost(rule, &q->facts, q->ask->cost);
-    for (size_t k = 0; k < rule->n_limits; k++, u->items++) {
-        struct weir_item *item = &q->items[u->items];
-        item->limiter = limiters[k];
-        item->ask.key = key;
-        item->ask.cost = cost;
-        item->ask.wait_max = q->ask->wait_max;
-        item->ask.now = q->now;
-        q->item_rule[u->items] = i;
+    struct weir_limiter *const *limiters = c->force->limiters + rule->first_limit;
+    int64_t cost = weir__rule_cost(rule, &q->facts, q->ask.cost);
+    uint32_t n = rule->n_limits;
+    struct weir__item *item = q->items + u->items;
+    for (uint32_t k = 0; k < n; k++, item++) {
+        item->cost = cost;
+        item->whose = i;
+        item->which = k;
+        weir__item_aim(item, limiters[k], key);
+        __builtin_prefetch(item->line, 1);
     }
+    u->items += n;
     u->rules++;
 }
 
 /* What became of a rule that matches. */
 enum outcome { LEFT_OUT, APPLIED, BANNED };
 
-static inline __attribute__((always_inline)) enum outcome apply_rule(struct inquiry *q, struct used *u, uint32_t i, enum weir_mode wanted,
-                                                                     bool bans)
+/* Bans are looked at only if asked for: see pass_bans. */
+ALWAYS enum outcome apply_rule(const struct checker *c, struct inquiry *q, struct used *u, uint32_t i, enum weir_mode wanted, bool bans,
+                               char *told)
 {
-    const struct weir__rule *rule = &q->force->rules->rules[i];
-    const struct weir__post *post = &q->force->posts[i];
+    const struct weir__rule *rule = &c->force->rules->rules[i];
+    unsigned char made[WEIR__KEY_MAX];
     struct weir_key key;
     weir_time until;
-    if (weir__post_mode(post, q->ruling->mode) != wanted ||
-        !weir__rule_key(q->weir->table->secrets, rule, &q->facts, q->keys[u->rules], &key))
+    if (weir__post_mode(&c->force->posts[i], q->ruling->mode) != wanted ||
+        !weir__rule_key(c->weir->table->secrets, rule, &q->facts, made, &key))
         return LEFT_OUT;
-    if (__builtin_expect(bans, 0) && (until = banned_until(q, i)) != 0) {
+    if (bans && (until = banned_until(c, q, i)) != 0) {
         if (wanted == WEIR_ENFORCE)
-            refuse_banned(q, i, until);
+            refuse_banned(c, q, i, until, told);
         else
-            note_shadow(q, i);
+            note_shadow(c, q, i);
         return BANNED;
     }
-    u->full = u->full || u->items + rule->n_limits > WEIR_ALL_MAX;
-    if (!u->full)
-        add_items(q, u, i, rule, key);
+    if (__builtin_expect(u->items + rule->n_limits > WEIR_ALL_MAX, 0))
+        u->full = true;
+    if (__builtin_expect(!u->full, 1))
+        add_items(c, q, u, i, rule, key);
     return APPLIED;
 }
 
 /* The rules of this mode that match; counts the others.  False: a key is banned. */
-static inline __attribute__((always_inline)) bool apply_mode(struct inquiry *q, struct used *u, enum weir_mode wanted, bool bans,
-                                                             size_t *others)
+ALWAYS bool apply_mode(const struct checker *c, struct inquiry *q, struct used *u, enum weir_mode wanted, bool bans, size_t *others,
+                       char *told)
 {
     uint32_t found[WEIR__FOUND_MAX], from = 0;
     size_t n;
     do {
-        n = weir__match_find(q->force->rules, &q->facts, from, found);
+        n = weir__match_find(c->force->rules, &q->facts, from, found);
         for (size_t i = 0; i < n; i++) {
-            enum outcome o = apply_rule(q, u, found[i], wanted, bans);
+            enum outcome o = apply_rule(c, q, u, found[i], wanted, bans, told);
             *others += o == LEFT_OUT;
             if (o == BANNED && wanted == WEIR_ENFORCE)
                 return false;
         }
         from = n > 0 ? found[n - 1] + 1 : 0;
-    } while (n == WEIR__FOUND_MAX);
+    } while (__builtin_expect(n == WEIR__FOUND_MAX, 0));
     return true;
+}
+
+RARELY void apply_shadows(const struct checker *c, struct inquiry *q, struct used *u, bool bans)
+{
+    size_t others = 0;
+    u->full = false;
+    apply_mode(c, q, u, WEIR_SHADOW, bans, &others, NULL);
+    q->cut = q->cut || u->full;
+    q->n_items = u->items;
+    q->n_rules = u->rules;
 }
 
 /* First the rules that enforce, then, in the room that they have left, those in shadow.  False: the request is refused, because a key is
  * banned. */
-static bool apply_rules(struct inquiry *q)
+ALWAYS bool apply_rules(const struct checker *c, struct inquiry *q, bool bans, char *told)
 {
     struct used used = { 0, 0, false };
     size_t others = 0;
-    bool bans = weir__bans_any(q->weir->table, q->now);
-    if (!apply_mode(q, &used, WEIR_ENFORCE, bans, &others))
+    if (!apply_mode(c, q, &used, WEIR_ENFORCE, bans, &others, told))
         return false;
-    q->n_enforced = used.items;
-    q->ruling->cut = used.full;
-    used.full = false;
-    if (others > 0)
-        apply_mode(q, &used, WEIR_SHADOW, bans, &others);
-    q->ruling->cut = q->ruling->cut || used.full;
-    q->n_items = used.items;
+    q->n_enforced = q->n_items = used.items;
     q->n_rules = used.rules;
+    q->cut = used.full;
+    if (__builtin_expect(others > 0, 0)) {
+        struct used more = used;
+        apply_shadows(c, q, &more, bans);
+    }
+    return true;
+}
+
+/* Rules that were left out for want of room may have bans too, and a banned rule in shadow makes room: all over again. */
+RARELY bool apply_rules_anew(const struct checker *c, struct inquiry *q, char *told)
+{
+    return apply_rules(c, q, true, told);
+}
+
+/* While any ban is in force, and when the request's turn has come: a ban may be of this very moment.  A rule in shadow whose key is banned
+ * would have refused, and is not asked.  False: the request is refused. */
+RARELY bool pass_bans(const struct checker *c, struct inquiry *q, char *told)
+{
+    size_t kept = 0;
+    if (q->cut)
+        return apply_rules_anew(c, q, told);
+    for (size_t i = 0, n; i < q->n_items; i += n) {
+        uint32_t rule = q->items[i].whose;
+        weir_time until = banned_until(c, q, rule);
+        n = c->force->rules->rules[rule].n_limits;
+        if (until != 0 && i < q->n_enforced) {
+            refuse_banned(c, q, rule, until, told);
+            return false;
+        }
+        if (until != 0) {
+            note_shadow(c, q, rule);
+            q->n_rules--;
+            continue;
+        }
+        memmove(q->items + kept, q->items + i, n * sizeof *q->items);
+        kept += n;
+    }
+    q->n_items = kept;
     return true;
 }
 
@@ -249,114 +325,211 @@ static bool apply_rules(struct inquiry *q)
 
 uint8_t weir__level_of(const struct weir_decision *d)
 {
-    int64_t eighth = d->limit / 8 + (d->limit % 8 != 0), half = d->limit / 2 + d->limit % 2;
+    uint64_t limit = (uint64_t)d->limit;
+    int64_t eighth = (int64_t)((limit + 7) / 8), half = (int64_t)((limit + 1) / 2);
     return !d->allowed ? 3 : d->remaining < eighth ? 2 : d->remaining < half ? 1 : 0;
 }
 
 /* The rule and its limit that have decided, as they were written. */
-static void name_limit(struct inquiry *q, size_t item)
+ALWAYS void name_limit(const struct checker *c, struct inquiry *q, size_t item)
 {
-    uint32_t i = q->item_rule[item];
-    const struct weir__rule *rule = &q->force->rules->rules[i];
-    size_t index = 0;
-    while (index < item && q->item_rule[item - index - 1] == i)
-        index++;
-    const struct weir_limit *limit = &rule->draft->limits[index];
-    q->ruling->rule = q->force->posts[i].name;
+    uint32_t i = q->items[item].whose, index = q->items[item].which;
+    const struct weir_limit *limit = &c->force->rules->rules[i].draft->limits[index];
+    q->ruling->rule = c->force->posts[i].name;
     q->ruling->limit_index = (uint16_t)index;
     q->ruling->count = limit->count;
     q->ruling->window = limit->period;
-    if (limit->calendar != WEIR_NO_CALENDAR) {
+    if (__builtin_expect(limit->calendar != WEIR_NO_CALENDAR, 0)) {
         weir_time start;
-        q->ruling->window = weir__calendar_window(&weir__limiter_era(q->items[item].limiter)->plan, q->now, &start);
+        q->ruling->window = weir__calendar_window(&weir__limiter_era(q->items[item].limiter)->plan, q->ask.now, &start);
     }
 }
 
-static bool decide_enforced(struct inquiry *q)
+ALWAYS bool decide_enforced(const struct checker *c, struct inquiry *q, char *told)
 {
     struct weir_decision *d = &q->ruling->decision;
     if (q->n_enforced == 0)
         return true;
-    ask_all(q, q->items, q->n_enforced, d);
-    name_limit(q, d->item);
+    ask_all(c, q, 0, q->n_enforced, d);
+    name_limit(c, q, d->item);
     q->ruling->level = weir__level_of(d);
-    if (!d->allowed) {
-        count(q, &q->tally[q->item_rule[d->item]].refused);
-        count_refusal(q, q->item_rule[d->item]);
-    }
+    if (!d->allowed)
+        note_refusal(c, q, q->items[d->item].whose, told);
     return d->allowed;
 }
 
-static void decide_shadows(struct inquiry *q)
+RARELY void decide_shadows(const struct checker *c, struct inquiry *q)
 {
     for (size_t i = q->n_enforced, n; i < q->n_items; i += n) {
-        uint32_t rule = q->item_rule[i];
+        uint32_t rule = q->items[i].whose;
         struct weir_decision d;
-        n = q->force->rules->rules[rule].n_limits;
-        if (ask_all(q, q->items + i, n, &d))
-            count(q, &q->tally[rule].allowed);
+        n = c->force->rules->rules[rule].n_limits;
+        if (ask_all(c, q, i, n, &d))
+            count(c, &c->tally[rule].allowed);
         else
-            note_shadow(q, rule);
+            note_shadow(c, q, rule);
     }
 }
 
-static void decide_by_rules(struct inquiry *q)
+/* By every rule that enforces. */
+ALWAYS void count_allowed(const struct checker *c, const struct inquiry *q)
 {
-    if (!apply_rules(q))
+    const struct weir__item *item = q->items, *end = item + q->n_enforced;
+    struct weir__tally *tally = c->tally;
+    for (; item < end; item++)
+        if (item->which == 0)
+            count(c, &tally[item->whose].allowed);
+}
+
+ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q, char *told)
+{
+    if (__builtin_expect(weir__bans_any(c->weir->table, q->ask.now), 0) && !pass_bans(c, q, told))
         return;
     q->ruling->applied = (uint16_t)q->n_rules;
-    if (!decide_enforced(q)) {
+    q->ruling->cut = q->cut;
+    if (!decide_enforced(c, q, told)) {
         q->ruling->shadow = NULL; /* what would have been does not matter */
         return;
     }
-    decide_shadows(q);
-    for (size_t i = 0; i < q->n_enforced; i++)
-        if (i == 0 || q->item_rule[i] != q->item_rule[i - 1])
-            count(q, &q->tally[q->item_rule[i]].allowed);
+    if (__builtin_expect(q->n_enforced < q->n_items, 0))
+        decide_shadows(c, q);
+    count_allowed(c, q);
 }
 
-static bool check(struct weir *weir, size_t stripe, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, bool look,
-                  struct weir_ruling *ruling)
+/* What the request adds to the totals: one number, for most. */
+ALWAYS void count_total(const struct checker *c, const struct weir_ruling *r)
+{
+    struct weir__stripe *s = c->stripe;
+    if (!r->decision.allowed) {
+        count(c, &s->refused);
+        if (r->list != NULL && r->decision.reason == WEIR_DENIED)
+            count(c, &s->denied);
+        return;
+    }
+    count(c, &s->allowed);
+    if (__builtin_expect(r->applied != 0 && r->list == NULL && r->shadow == NULL, 1))
+        return;
+    if (r->shadow != NULL || (r->list != NULL && *r->list == 'd'))
+        count(c, &s->shadow_refused);
+    else
+        count(c, r->list != NULL ? &s->allow_listed : &s->unmatched);
+}
+
+/* ------------------------------------------------------------- the parts ---- */
+
+/* Everything that changes nothing.  `items` has room for WEIR_ALL_MAX. */
+ALWAYS void prepare(const struct checker *c, struct inquiry *q, struct weir__item *items, const struct weir_attr *attrs, size_t n,
+                    const struct weir_ask *ask, struct weir_ruling *ruling)
 {
     static const struct weir_ruling free_way = { .decision = { .allowed = true }, .mode = WEIR_ENFORCE };
-    struct inquiry q;
     *ruling = free_way;
-    q.force = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
-    if (q.force == NULL || (ruling->mode = (uint8_t)weir__force_mode(weir, q.force)) == WEIR_OFF)
-        return true;
-    q.weir = weir;
-    q.ask = ask;
-    q.now = ask->now < 0 ? 0 : ask->now;
-    q.look = look;
-    q.ruling = ruling;
-    q.tally = q.force->tally + stripe * q.force->rules->n_rules;
-    weir__facts_gather(&q.force->attributes, q.force->lists, attrs, n, &q.facts);
-    if (!decide_by_list(&q))
-        decide_by_rules(&q);
-    return ruling->decision.allowed;
+    q->ruling = ruling;
+    q->n_items = 0;
+    q->open = false;
+    if (c->force == NULL || (ruling->mode = (uint8_t)weir__force_mode(c->weir, c->force)) == WEIR_OFF)
+        return;
+    q->items = items;
+    q->ask.cost = ask->cost;
+    q->ask.wait_max = ask->wait_max;
+    q->ask.now = ask->now < 0 ? 0 : ask->now;
+    weir__facts_gather(&c->force->attributes, c->force->lists, attrs, n, &q->facts);
+    q->open = !decide_by_list(c, q);
+    if (q->open)
+        apply_rules(c, q, false, NULL);
+}
+
+ALWAYS bool decide(const struct checker *c, struct inquiry *q, char *told)
+{
+    if (told != NULL)
+        *told = '\0';
+    if (q->open)
+        decide_by_rules(c, q, told);
+    count_total(c, q->ruling);
+    return q->ruling->decision.allowed;
+}
+
+static inline struct checker begin(struct weir *weir, size_t stripe, bool look)
+{
+    const struct weir__force *force = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
+    return (struct checker){ weir, force, &weir->stripes[stripe], force ? force->tally + stripe * force->rules->n_rules : NULL, look };
+}
+
+static bool check(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, bool look,
+                  struct weir_ruling *ruling, char *told)
+{
+    struct weir__item items[WEIR_ALL_MAX];
+    struct inquiry q;
+    size_t stripe = weir__engine_enter(weir);
+    struct checker c = begin(weir, stripe, look);
+    prepare(&c, &q, items, attrs, n, ask, ruling);
+    bool allowed = decide(&c, &q, told);
+    weir__engine_leave(weir, stripe);
+    return allowed;
 }
 
 bool weir_check(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling)
 {
-    size_t stripe = weir__engine_enter(weir);
-    bool allowed = check(weir, stripe, attrs, n, ask, false, ruling);
+    return check(weir, attrs, n, ask, false, ruling, NULL);
+}
+
+bool weir__check_told(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling,
+                      char told[WEIR__KEY_TEXT])
+{
+    return check(weir, attrs, n, ask, false, ruling, told);
+}
+
+bool weir__check_look(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling)
+{
+    return check(weir, attrs, n, ask, true, ruling, NULL);
+}
+
+/* ---------------------------------------------------------------- many ---- */
+
+#define GROUP 8                  /* requests under way: their lines, two or three each, fill the memory's queue */
+#define ROOM  (2 * WEIR_ALL_MAX) /* items of a group; each request must find room for the most */
+
+/* Keys that are not in the line where their search begins: the lines behind those. */
+static void fetch_next_lines(const struct inquiry *inquiries, size_t n)
+{
+    for (const struct inquiry *q = inquiries; q < inquiries + n; q++)
+        for (size_t i = 0; i < q->n_items; i++) {
+            const struct weir__item *item = &q->items[i];
+            if (weir__item_is_further(item))
+                __builtin_prefetch((const char *)item->line + WEIR__LINE, 1);
+        }
+}
+
+/* The first of the requests, as many as fit; returns how many those were. */
+static size_t check_group(const struct checker *c, const struct weir_request *requests, size_t n, struct weir_ruling *rulings,
+                          char (*told)[WEIR__KEY_TEXT], size_t *allowed)
+{
+    struct inquiry inquiries[GROUP];
+    struct weir__item items[ROOM];
+    size_t count = 0, used = 0;
+    while (count < n && count < GROUP && used + WEIR_ALL_MAX <= ROOM) {
+        struct inquiry *q = &inquiries[count];
+        prepare(c, q, items + used, requests[count].attrs, requests[count].n, &requests[count].ask, &rulings[count]);
+        used += q->n_items;
+        count++;
+    }
+    fetch_next_lines(inquiries, count);
+    for (size_t i = 0; i < count; i++)
+        *allowed += decide(c, &inquiries[i], told ? told[i] : NULL);
+    return count;
+}
+
+size_t weir__check_many_told(struct weir *weir, const struct weir_request *requests, size_t n, struct weir_ruling *rulings,
+                             char (*told)[WEIR__KEY_TEXT])
+{
+    size_t allowed = 0, stripe = weir__engine_enter(weir);
+    struct checker c = begin(weir, stripe, false);
+    for (size_t i = 0; i < n;)
+        i += check_group(&c, requests + i, n - i, rulings + i, told ? told + i : NULL, &allowed);
     weir__engine_leave(weir, stripe);
     return allowed;
 }
 
 size_t weir_check_many(struct weir *weir, const struct weir_request *requests, size_t n, struct weir_ruling *rulings)
 {
-    size_t allowed = 0, stripe = weir__engine_enter(weir);
-    for (size_t i = 0; i < n; i++)
-        allowed += check(weir, stripe, requests[i].attrs, requests[i].n, &requests[i].ask, false, &rulings[i]);
-    weir__engine_leave(weir, stripe);
-    return allowed;
-}
-
-bool weir__check_look(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling)
-{
-    size_t stripe = weir__engine_enter(weir);
-    bool allowed = check(weir, stripe, attrs, n, ask, true, ruling);
-    weir__engine_leave(weir, stripe);
-    return allowed;
+    return weir__check_many_told(weir, requests, n, rulings, NULL);
 }

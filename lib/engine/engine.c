@@ -156,6 +156,22 @@ bool weir_rule_get(struct weir *weir, size_t i, struct weir_rule_info *out)
     return is;
 }
 
+void weir_totals_get(struct weir *weir, struct weir_totals *out)
+{
+    struct weir_totals t = { 0 };
+    for (size_t i = 0; i < WEIR__STRIPES; i++) {
+        const struct weir__stripe *s = &weir->stripes[i];
+        t.allowed += __atomic_load_n(&s->allowed, __ATOMIC_RELAXED);
+        t.refused += __atomic_load_n(&s->refused, __ATOMIC_RELAXED);
+        t.denied += __atomic_load_n(&s->denied, __ATOMIC_RELAXED);
+        t.allow_listed += __atomic_load_n(&s->allow_listed, __ATOMIC_RELAXED);
+        t.unmatched += __atomic_load_n(&s->unmatched, __ATOMIC_RELAXED);
+        t.shadow_refused += __atomic_load_n(&s->shadow_refused, __ATOMIC_RELAXED);
+    }
+    t.checked = t.allowed + t.refused;
+    *out = t;
+}
+
 /* ------------------------------------------------------------ creation ---- */
 
 /* Where even address space is scarce, less room for sliding windows will do. */

@@ -4,13 +4,11 @@
  *
  *     weir->force    the rule set in force, with its limiters.  Swapped whole; never changed
  *     a stripe       the thread that has made its `turn` odd.  A check holds one from beginning to end, so whoever swaps `force` waits
- * until every
- *                    stripe was seen at rest or at a later turn, and then nobody can be looking at the old one
+ *                    until every stripe was seen at rest or at a later turn, and then nobody can be looking at the old one
  *     weir->mutex    whoever changes something by hand: one at a time
  *
  * A thread finds a free stripe near where its stack's address points it, so that each thread nearly always has one of its own: no
- * waiting, and
- * no cache line that two threads write.
+ * waiting, and no cache line that two threads write.
  */
 #ifndef WEIR_ENGINE_H
 #define WEIR_ENGINE_H
@@ -27,9 +25,14 @@ struct weir__tally {
     int64_t allowed, refused, banned, shadow_refused;
 };
 
+/* A line of its own.  The totals are of requests, each counted as allowed or refused and, beside that, as one of the others at most. */
 struct weir__stripe {
     _Alignas(WEIR__LINE) uint64_t turn; /* odd: a check is going on */
+    int64_t allowed, refused;
+    int64_t denied, allow_listed, unmatched, shadow_refused; /* see struct weir_totals */
 };
+
+_Static_assert(sizeof(struct weir__stripe) == WEIR__LINE, "what a check counts lies beside its turn");
 
 /* What a rule needs while deciding. */
 struct weir__post {
@@ -110,6 +113,12 @@ struct weir__applying {
     int64_t cost;
 };
 size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, size_t n, struct weir__applying *out, size_t max);
+
+/* As weir_check and weir_check_many.  When refused as limited, too big or banned, `told` is the text of the key under ruling->rule, else "". */
+bool weir__check_told(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling,
+                      char told[WEIR__KEY_TEXT]);
+size_t weir__check_many_told(struct weir *weir, const struct weir_request *requests, size_t n, struct weir_ruling *rulings,
+                             char (*told)[WEIR__KEY_TEXT]);
 
 /* As weir_check, but nothing is taken, counted or written. */
 bool weir__check_look(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling);

@@ -1,4 +1,4 @@
-/* manual.c -- what people change while an engine works: switches, lists, bans.  One at a time, under the engine's mutex. */
+/* manual.c -- what people change while an engine works: switches, lists, bans, keys to be forgotten.  One at a time, under the engine's mutex. */
 #include <stdio.h>
 #include <string.h>
 
@@ -148,4 +148,57 @@ void weir_ban_list(struct weir *weir, weir_time now, bool (*each)(void *context,
     for (size_t i = 0; i < weir->table->ban_places; i++)
         if (weir__ban_get(weir->table, i, now, &ban) && !each(context, &ban))
             return;
+}
+
+/* --------------------------------------------------------------- reset ---- */
+
+/* Whether the rule has a key of these facts, which is fresh then. */
+static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *facts, weir_time now)
+{
+    const struct weir__rule *rule = &weir->force->rules->rules[i];
+    const struct weir__post *post = &weir->force->posts[i];
+    unsigned char made[WEIR__KEY_MAX];
+    char text[WEIR__KEY_TEXT];
+    struct weir_key key;
+    if (!weir__rule_key(weir->table->secrets, rule, facts, made, &key))
+        return false;
+    for (size_t k = 0; k < rule->n_limits; k++)
+        weir__forget(post->limiters[k], key, now);
+    struct weir_key shown = { text, weir__rule_key_text(weir->table->secrets, rule, facts, text) };
+    if (post->refusals != NULL)
+        weir__forget(post->refusals, shown, now);
+    weir__ban_lift(weir->table, weir__ban_tag_salted(weir->table, post->ban_salt, shown), now);
+    return true;
+}
+
+/* Of every rule that matches, or of the one. */
+static int64_t reset_keys(struct weir *weir, const struct weir__post *only, const struct weir_attr *attrs, size_t n, weir_time now)
+{
+    const struct weir__force *f = weir->force;
+    struct weir__facts facts;
+    uint32_t found[WEIR__FOUND_MAX], from = 0;
+    size_t found_n;
+    int64_t count = 0;
+    weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
+    do {
+        found_n = weir__match_find(f->rules, &facts, from, found);
+        for (size_t i = 0; i < found_n; i++)
+            if (only == NULL || only == &f->posts[found[i]])
+                count += reset_key(weir, found[i], &facts, now);
+        from = found_n > 0 ? found[found_n - 1] + 1 : 0;
+    } while (found_n == WEIR__FOUND_MAX);
+    return count;
+}
+
+int64_t weir_reset(struct weir *weir, const char *rule, const struct weir_attr *attrs, size_t n, weir_time now, struct weir_error *error)
+{
+    int64_t result = 0;
+    pthread_mutex_lock(&weir->mutex);
+    const struct weir__post *only = rule ? find_post(weir->force, rule) : NULL;
+    if (rule != NULL && only == NULL)
+        result = no_rule(rule, error);
+    else if (weir->force != NULL)
+        result = reset_keys(weir, only, attrs, n, now < 0 ? 0 : now);
+    pthread_mutex_unlock(&weir->mutex);
+    return result;
 }

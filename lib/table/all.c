@@ -6,8 +6,7 @@
  *     4. Write the copies, which lifts the pins.
  *
  * That is the quick way, with a hand (desk.c).  When something is in its way (a large state, a key that is new to a full group, a state
- * under an older limit, a slot
- * that somebody else has changed or pinned) it is left as if nothing had been, and the thorough one is taken:
+ * under an older limit, a slot that somebody else has changed or pinned) it is left as if nothing had been, and the thorough one is taken:
  *
  *     3. Take the desks of all groups involved, in ascending order, so that two such calls cannot wait for each other.
  *     4. Find each key's slot, and pin it.
@@ -18,52 +17,54 @@
  */
 #include <assert.h>
 
-#include "table/slot.h"
+#include "table/all.h"
 
-/* What is asked of one key of one limiter. */
+/* An item on its way. */
 struct part {
-    struct weir_limiter *limiter;
+    const struct weir__item *of;
+    const struct weir_ask *ask; /* the caller's, or `own` if that has another cost; its key is not looked at */
     const struct weir__era *era;
-    struct weir__home home;
-    const struct weir_ask *ask; /* the item's, or `own` */
-    size_t item;                /* the first that asks it */
-    void *slot;                 /* NULL: costs nothing, so that there is nothing to write */
-    uint64_t before[2];         /* the quick way: the slot's words as they were looked at */
+    void *slot;         /* NULL: costs nothing, so that there is nothing to write */
+    uint64_t before[2]; /* the quick way: the slot's words as they were looked at */
     uint64_t state[2];
-    struct weir_decision decision;
-    struct weir_ask own; /* if it had to be changed */
+    size_t item; /* the first that asks it */
+    struct weir_ask own;
+    struct weir_decision decision; /* the thorough way's */
 };
 
-/* The answer to all: the first that refused, or the tightest; the longest times. */
-static bool answer(const struct part *parts, size_t n, struct weir_decision *all)
+/* The answer to all: the first that refused, or the tightest; the longest times.  It begins as the first part's, and each of the others is
+ * weighed against what it is so far. */
+static inline void weigh(struct weir_decision *all, const struct weir_decision *d, size_t item)
 {
-    const struct part *named = &parts[0];
-    weir_time wait = 0, retry = 0, reset = 0;
-    for (size_t i = 0; i < n; i++) {
-        const struct weir_decision *d = &parts[i].decision;
-        if (named->decision.allowed && (!d->allowed || d->remaining < named->decision.remaining))
-            named = &parts[i];
-        wait = d->wait > wait ? d->wait : wait;
-        retry = d->retry > retry ? d->retry : retry;
-        reset = d->reset > reset ? d->reset : reset;
+    if (all->allowed && (!d->allowed || d->remaining < all->remaining)) {
+        all->allowed = d->allowed;
+        all->reason = d->reason;
+        all->item = (uint16_t)item;
+        all->limit = d->limit;
+        all->remaining = d->remaining;
     }
-    *all = named->decision;
-    all->item = (uint16_t)named->item;
-    all->wait = all->allowed ? wait : 0;
-    all->retry = retry;
-    all->reset = reset;
-    if (retry == WEIR_NEVER && all->reason == WEIR_LIMITED)
-        all->reason = WEIR_TOO_BIG;
-    return all->allowed;
+    all->wait = d->wait > all->wait ? d->wait : all->wait;
+    all->retry = d->retry > all->retry ? d->retry : all->retry;
+    all->reset = d->reset > all->reset ? d->reset : all->reset;
 }
 
-/* The part's ask, to be changed. */
-static struct weir_ask *own_ask(struct part *p)
+static inline bool conclude(struct weir_decision *all)
 {
-    if (p->ask != &p->own)
-        p->own = *p->ask;
-    p->ask = &p->own;
-    return &p->own;
+    if (all->allowed)
+        return true;
+    all->wait = 0;
+    if (all->retry == WEIR_NEVER && all->reason == WEIR_LIMITED)
+        all->reason = WEIR_TOO_BIG;
+    return false;
+}
+
+static bool answer(const struct part *parts, size_t n, struct weir_decision *all)
+{
+    *all = parts[0].decision;
+    all->item = (uint16_t)parts[0].item;
+    for (size_t i = 1; i < n; i++)
+        weigh(all, &parts[i].decision, parts[i].item);
+    return conclude(all);
 }
 
 /* One more item for a key that is asked already: the costs add up, the least patient decides how long, the latest moment counts. */
@@ -77,37 +78,51 @@ static void add_item(struct weir_ask *together, const struct weir_ask *more)
     together->now = more->now > together->now ? more->now : together->now;
 }
 
-/* The items as parts; returns how many.  Member by member: to zero the rest would cost more than all else here. */
-static size_t join(const struct weir_item *items, size_t n, struct part *parts)
+/* The items as parts; returns how many.  `own` is room for what they are of. */
+static size_t join(const struct weir_item *items, size_t n, struct weir__item *own, struct part *parts)
 {
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
-        struct weir__home home = weir__home_of(items[i].limiter, items[i].ask.key);
         size_t p = 0;
-        while (p < count && (parts[p].limiter != items[i].limiter || parts[p].home.tag != home.tag))
+        weir__item_aim(&own[count], items[i].limiter, items[i].ask.key);
+        while (own[p].limiter != own[count].limiter || own[p].hash.tag != own[count].hash.tag)
             p++;
         if (p < count) {
-            add_item(own_ask(&parts[p]), &items[i].ask);
+            add_item(&parts[p].own, &items[i].ask);
             continue;
         }
-        parts[count].limiter = items[i].limiter;
-        parts[count].home = home;
-        parts[count].ask = &items[i].ask;
-        parts[count].item = i;
-        parts[count++].slot = NULL;
+        parts[p].of = &own[p];
+        parts[p].own = items[i].ask;
+        parts[p].ask = &parts[p].own;
+        parts[p].item = i;
+        count++;
     }
     return count;
+}
+
+/* Member by member: to zero the rest would cost more than all else here. */
+static inline void begin_part(struct part *p, const struct weir__item *item, const struct weir_ask *ask, size_t i)
+{
+    p->of = item;
+    p->ask = ask;
+    p->item = i;
+    if (__builtin_expect(item->cost == ask->cost, 1))
+        return;
+    p->own = *ask;
+    p->own.cost = item->cost;
+    p->ask = &p->own;
 }
 
 static bool look(struct part *parts, size_t n, struct weir_decision *all)
 {
     for (size_t i = 0; i < n; i++) {
         struct part *p = &parts[i];
-        if (weir__decide(p->limiter, p->home, p->ask, false, &p->decision))
+        if (weir__decide(p->of->limiter, weir__item_home(p->of), p->ask, false, &p->decision))
             continue;
         struct weir_ask nothing = { .now = p->ask->now };
         struct weir_decision d;
-        weir__decide(p->limiter, p->home, &nothing, true, &d); /* a clock that has stepped back is written down even by a refusal */
+        weir__decide(p->of->limiter, weir__item_home(p->of), &nothing, true,
+                     &d); /* a clock that has stepped back is written down even by a refusal */
     }
     return answer(parts, n, all);
 }
@@ -118,7 +133,7 @@ static uint64_t desks_of(const struct part *parts, size_t n)
 {
     uint64_t set = 0;
     for (size_t i = 0; i < n; i++)
-        set |= (uint64_t)1 << weir__desk_of(parts[i].home.group);
+        set |= (uint64_t)1 << weir__desk_of(weir__item_home(parts[i].of).group);
     return set;
 }
 
@@ -146,14 +161,16 @@ static void gather(struct part *parts, size_t n)
     void *mine[WEIR_ALL_MAX];
     for (size_t i = 0; i < n; i++) {
         struct part *p = &parts[i];
-        bool large = p->limiter->kind == WEIR__LARGE;
+        struct weir_limiter *limiter = p->of->limiter;
+        struct weir__home home = weir__item_home(p->of);
+        bool large = limiter->kind == WEIR__LARGE;
         mine[i] = NULL;
         p->slot = NULL;
         if (p->ask->cost == 0)
             continue;
-        mine[i] = p->slot = large ? (void *)weir__large_claim_locked(p->limiter, p->home, p->ask->now, mine, i)
-                                  : weir__slot_claim_locked(p->limiter, p->home, p->ask->now, mine, i);
-        p->era = large ? weir__limiter_era(p->limiter) : weir__slot_open_locked(p->limiter, p->slot, p->ask->now, p->state);
+        mine[i] = p->slot = large ? (void *)weir__large_claim_locked(limiter, home, p->ask->now, mine, i)
+                                  : weir__slot_claim_locked(limiter, home, p->ask->now, mine, i);
+        p->era = large ? weir__limiter_era(limiter) : weir__slot_open_locked(limiter, p->slot, p->ask->now, p->state);
     }
 }
 
@@ -164,16 +181,26 @@ static void release(struct part *parts, size_t n, bool granted)
 {
     for (size_t i = 0; i < n; i++) {
         struct part *p = &parts[i];
-        if (p->slot == NULL || p->limiter->kind == WEIR__LARGE)
+        struct weir_limiter *limiter = p->of->limiter;
+        if (p->slot == NULL || limiter->kind == WEIR__LARGE)
             continue;
         if (granted)
-            weir__slot_close_locked(p->limiter, p->era, p->slot, p->state);
+            weir__slot_close_locked(limiter, p->era, p->slot, p->state);
         else
-            weir__slot_unpin_locked(p->limiter->table, p->slot);
+            weir__slot_unpin_locked(limiter->table, p->slot);
     }
 }
 
 /* ------------------------------------------------------------- steps ---- */
+
+/* The part's ask, to be changed. */
+static struct weir_ask *own_ask(struct part *p)
+{
+    if (p->ask != &p->own)
+        p->own = *p->ask;
+    p->ask = &p->own;
+    return &p->own;
+}
 
 /* Small states are copies, and written only if all grant.  Large ones have no copy: they are looked at here, and taken from when all have
  * granted. */
@@ -181,8 +208,8 @@ static bool run_steps(struct part *parts, size_t n, struct weir_decision *all)
 {
     for (size_t i = 0; i < n; i++) {
         struct part *p = &parts[i];
-        bool large = p->limiter->kind == WEIR__LARGE;
-        if (p->limiter->kind == WEIR__NARROW && p->ask->wait_max > WEIR__PACKED_WAIT_MAX)
+        bool large = p->of->limiter->kind == WEIR__LARGE;
+        if (p->of->limiter->kind == WEIR__NARROW && p->ask->wait_max > WEIR__PACKED_WAIT_MAX)
             own_ask(p)->wait_max = WEIR__PACKED_WAIT_MAX;
         if (p->slot != NULL)
             weir__step(&p->era->plan, large ? ((struct weir__large *)p->slot)->state : p->state, p->ask, !large, &p->decision);
@@ -190,137 +217,179 @@ static bool run_steps(struct part *parts, size_t n, struct weir_decision *all)
     bool granted = answer(parts, n, all);
     struct weir_decision d;
     for (size_t i = 0; granted && i < n; i++)
-        if (parts[i].slot != NULL && parts[i].limiter->kind == WEIR__LARGE)
+        if (parts[i].slot != NULL && parts[i].of->limiter->kind == WEIR__LARGE)
             weir__step(&parts[i].era->plan, ((struct weir__large *)parts[i].slot)->state, parts[i].ask, true, &d);
     return granted;
 }
 
 /* --------------------------------------------------------- the quick way ---- */
 
+/* All small slots of a table are of one kind, so all of this is compiled once for each. */
+#define EITHER static inline __attribute__((always_inline))
+
 enum quick { REFUSED, GRANTED, IN_THE_WAY };
 
-/* Copies the key's state from its slot, unless it is another key's, pinned, or kept under an older limit. */
-static bool read_slot(struct part *p)
+/* Whether the quick way can have anything to do with such a part at all: first of its times, then of the rest. */
+static inline bool is_timely(const struct weir_table *table, const struct weir_ask *ask)
 {
-    p->era = weir__limiter_era(p->limiter);
-    p->slot = p->limiter->kind == WEIR__NARROW ? (void *)weir__narrow_find(p->limiter->table, p->home)
-                                               : (void *)weir__wide_find(p->limiter, p->home);
+    return (ask->now | ask->wait_max) >= 0 && (!table->narrow || ask->wait_max <= WEIR__PACKED_WAIT_MAX);
+}
+
+static inline bool is_plain(const struct weir_limiter *limiter, int64_t cost)
+{
+    return limiter->kind != WEIR__LARGE && cost > 0;
+}
+
+static bool are_plain(const struct weir_table *table, const struct part *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!is_timely(table, parts[i].ask) || !is_plain(parts[i].of->limiter, parts[i].ask->cost))
+            return false;
+    return true;
+}
+
+static inline bool read_narrow(struct part *p)
+{
+    struct weir__narrow *s = p->slot;
+    bool stepped;
+    p->before[0] = weir__load(&s->word);
+    if (p->before[0] & WEIR__PIN || weir__load(&s->tag) != p->of->hash.tag)
+        return false;
+    p->state[0] = (uint64_t)p->ask->now;
+    p->state[1] = (uint64_t)weir__unpack(&p->era->plan, p->before[0], p->ask->now, &stepped);
+    return !stepped;
+}
+
+static inline bool read_wide(struct part *p)
+{
+    struct weir__wide *s = p->slot;
+    uint64_t before[2];
+    weir__load_pair(s->state, before);
+    p->before[0] = p->state[0] = before[0];
+    p->before[1] = p->state[1] = before[1];
+    return (before[0] & WEIR__PIN) == 0 && weir__load(&s->tag) == p->of->hash.tag && weir__load(&s->owner) == p->era->owner;
+}
+
+/* Copies the key's state from its slot, unless it is another key's, pinned, or kept under an older limit. */
+static __attribute__((noinline)) bool search_slot(struct part *p)
+{
+    struct weir_table *table = p->of->limiter->table;
+    struct weir__home home = weir__item_home(p->of);
+    p->slot = table->narrow ? (void *)weir__narrow_find(table, home) : (void *)weir__wide_find(table, p->of->limiter->id, home);
     if (p->slot == NULL) {
         p->before[0] = p->before[1] = p->state[0] = p->state[1] = 0;
         return true;
     }
-    if (p->limiter->kind == WEIR__NARROW) {
-        struct weir__narrow *s = p->slot;
-        bool stepped;
-        p->before[0] = weir__load(&s->word);
-        if (p->before[0] & WEIR__PIN || weir__load(&s->tag) != p->home.tag)
-            return false;
-        p->state[0] = (uint64_t)p->ask->now;
-        p->state[1] = (uint64_t)weir__unpack(&p->era->plan, p->before[0], p->ask->now, &stepped);
-        return !stepped;
-    }
-    struct weir__wide *s = p->slot;
-    weir__load_pair(s->state, p->before);
-    p->state[0] = p->before[0];
-    p->state[1] = p->before[1];
-    return (p->before[0] & WEIR__PIN) == 0 && weir__load(&s->tag) == p->home.tag && weir__load(&s->owner) == p->era->owner;
+    return table->narrow ? read_narrow(p) : read_wide(p);
 }
 
-/* Whether the quick way can have anything to do with such an ask at all. */
-static bool is_plain(const struct part *p)
+/* The slot is nearly always the first of its line. */
+EITHER bool read_slot(struct part *p, bool narrow)
 {
-    return p->limiter->kind != WEIR__LARGE && p->ask->cost > 0 && (p->ask->now | p->ask->wait_max) >= 0 &&
-           (p->limiter->kind == WEIR__WIDE || p->ask->wait_max <= WEIR__PACKED_WAIT_MAX);
+    p->era = weir__limiter_era(p->of->limiter);
+    p->slot = p->of->line;
+    return (narrow ? read_narrow(p) : read_wide(p)) || search_slot(p);
 }
 
 /* The steps, on copies.  A refusal that would change its state has seen the clock step back, which has to be written down. */
-static enum quick look_quickly(struct part *parts, size_t n, struct weir_decision *all)
+EITHER enum quick look_quickly(struct part *parts, size_t n, bool narrow, struct weir_decision *all)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct part *p = &parts[i];
-        if (!is_plain(p) || !read_slot(p))
+    for (struct part *p = parts; p < parts + n; p++) {
+        struct weir_decision own, *d = p == parts ? all : &own; /* the first part's is what the answer begins as: its item is 0 */
+        if (__builtin_expect(!read_slot(p, narrow), 0))
             return IN_THE_WAY;
         uint64_t first = p->state[0], second = p->state[1];
-        if (!weir__step(&p->era->plan, p->state, p->ask, true, &p->decision) && (p->state[0] != first || p->state[1] != second))
+        if (!weir__step(&p->era->plan, p->state, p->ask, true, d) && (p->state[0] != first || p->state[1] != second))
             return IN_THE_WAY;
+        if (p != parts)
+            weigh(all, d, p->item);
     }
-    return answer(parts, n, all) ? GRANTED : REFUSED;
+    return conclude(all) ? GRANTED : REFUSED;
 }
 
 /* Slots for keys that have none.  True if there were such: look again. */
-static bool claim_slots(struct part *parts, size_t n)
+static inline bool claim_slots(struct part *parts, size_t n)
 {
     bool claimed = false;
-    for (size_t i = 0; i < n; i++)
-        if (parts[i].slot == NULL) {
-            weir__slot_claim(parts[i].limiter, parts[i].home, parts[i].ask->now);
+    for (struct part *p = parts; p < parts + n; p++) {
+        if (__builtin_expect(p->slot == NULL, 0)) {
+            weir__slot_claim(p->of->limiter, weir__item_home(p->of), p->ask->now);
             claimed = true;
         }
+    }
     return claimed;
 }
 
-static bool pin_slot(struct part *p)
+EITHER bool pin_slot(struct part *p, bool narrow)
 {
     uint64_t pinned[2] = { p->before[0] | WEIR__PIN, p->before[1] };
-    bool narrow = p->limiter->kind == WEIR__NARROW;
     struct weir__wide *s = p->slot; /* the tag is the first word of either kind */
     if (narrow ? !weir__swap(&((struct weir__narrow *)p->slot)->word, p->before[0], pinned[0])
                : !weir__swap_pair(s->state, p->before, pinned))
         return false;
-    if (weir__load(&s->tag) == p->home.tag && (narrow || weir__load(&s->owner) == p->era->owner))
+    if (weir__load(&s->tag) == p->of->hash.tag && (narrow || weir__load(&s->owner) == p->era->owner))
         return true;
-    weir__slot_unpin_locked(p->limiter->table, p->slot);
+    weir__slot_unpin_locked(p->of->limiter->table, p->slot);
     return false;
 }
 
 /* Writes the copy, which lifts the pin.  The slot's owner stays: states under an older limit do not come this way. */
-static inline void write_slot(const struct part *p)
+EITHER void write_slot(const struct part *p, bool narrow)
 {
-    struct weir__wide *s = p->slot;
-    if (p->limiter->kind == WEIR__NARROW) {
-        weir__slot_close_locked(p->limiter, p->era, p->slot, p->state);
-        return;
-    }
-    weir__wide_write(s, p->state);
+    if (narrow)
+        weir__slot_close_locked(p->of->limiter, p->era, p->slot, p->state);
+    else
+        weir__wide_write(p->slot, p->state);
 }
 
 /* Pins all and writes all, or neither.  A private table needs no hand: its only process does not die and leave it. */
-static bool commit(struct weir_table *table, struct part *parts, size_t n)
+EITHER bool commit(struct weir_table *table, struct part *parts, size_t n, bool narrow)
 {
     bool private = table->fd < 0;
     uint64_t hand = private ? 0 : weir__hand_take(table);
-    size_t pinned = 0;
-    while (pinned < n && pin_slot(&parts[pinned]))
-        pinned++;
-    if (pinned == n)
-        for (size_t i = 0; i < n; i++)
-            write_slot(&parts[i]);
+    struct part *p = parts, *end = parts + n;
+    while (p < end && pin_slot(p, narrow))
+        p++;
+    bool pinned = p == end;
+    if (__builtin_expect(pinned, 1))
+        for (p = parts; p < end; p++)
+            write_slot(p, narrow);
     else
-        release(parts, pinned, false);
+        release(parts, (size_t)(p - parts), false);
     if (!private)
         weir__hand_give(table, hand);
-    return pinned == n;
+    return pinned;
 }
 
 #define TRIES 3
 
-static enum quick take_quickly(struct weir_table *table, struct part *parts, size_t n, struct weir_decision *all)
+EITHER enum quick take_quickly(struct weir_table *table, struct part *parts, size_t n, bool narrow, struct weir_decision *all)
 {
     for (int i = 0; i < TRIES; i++) {
-        enum quick way = look_quickly(parts, n, all);
+        enum quick way = look_quickly(parts, n, narrow, all);
         if (way != GRANTED)
             return way;
-        if (!claim_slots(parts, n) && commit(table, parts, n))
+        if (!claim_slots(parts, n) && commit(table, parts, n, narrow))
             return GRANTED;
     }
     return IN_THE_WAY;
 }
 
-static bool take_parts(struct weir_table *table, struct part *parts, size_t n, struct weir_decision *decision)
+static __attribute__((noinline)) enum quick take_narrow(struct weir_table *table, struct part *parts, size_t n, struct weir_decision *all)
 {
-    enum quick way = take_quickly(table, parts, n, decision);
-    if (way != IN_THE_WAY)
-        return way == GRANTED;
+    return take_quickly(table, parts, n, true, all);
+}
+
+static __attribute__((noinline)) enum quick take_wide(struct weir_table *table, struct part *parts, size_t n, struct weir_decision *all)
+{
+    return take_quickly(table, parts, n, false, all);
+}
+
+/* -------------------------------------------------------------- either ---- */
+
+static __attribute__((noinline)) bool take_thoroughly(struct weir_table *table, struct part *parts, size_t n,
+                                                      struct weir_decision *decision)
+{
     if (!look(parts, n, decision))
         return false;
     uint64_t desks = desks_of(parts, n);
@@ -332,9 +401,18 @@ static bool take_parts(struct weir_table *table, struct part *parts, size_t n, s
     return granted;
 }
 
+static inline bool take_parts(struct weir_table *table, struct part *parts, size_t n, bool plain, struct weir_decision *decision)
+{
+    enum quick way = IN_THE_WAY;
+    if (__builtin_expect(plain, 1))
+        way = table->narrow ? take_narrow(table, parts, n, decision) : take_wide(table, parts, n, decision);
+    return __builtin_expect(way == IN_THE_WAY, 0) ? take_thoroughly(table, parts, n, decision) : way == GRANTED;
+}
+
 bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision *decision)
 {
     struct part parts[WEIR_ALL_MAX];
+    struct weir__item own[WEIR_ALL_MAX];
     assert(n <= WEIR_ALL_MAX);
     if (n == 0) {
         *decision = (struct weir_decision){ .allowed = true };
@@ -345,16 +423,44 @@ bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision
     struct weir_table *table = items[0].limiter->table;
     for (size_t i = 0; i < n; i++)
         assert(items[i].limiter->table == table);
-    size_t count = join(items, n, parts);
-    return take_parts(table, parts, count, decision);
+    size_t count = join(items, n, own, parts);
+    return take_parts(table, parts, count, are_plain(table, parts, count), decision);
 }
 
-bool weir__peek_all(const struct weir_item *items, size_t n, struct weir_decision *decision)
+/* A single one needs no pin.  If it is not the first of its line or anything is in its way, take.c has the rest. */
+static bool take_one(const struct weir__item *item, const struct weir_ask *ask, struct weir_decision *d)
+{
+    struct weir_ask own = { .cost = item->cost, .wait_max = ask->wait_max, .now = ask->now };
+    if (item->limiter->kind == WEIR__WIDE) {
+        const struct weir__era *era = weir__limiter_era(item->limiter);
+        if (weir__wide_try(item->line, item->hash.tag, era->owner, weir__step, &era->plan, &own, true, d) == WEIR__TRIED_DONE)
+            return d->allowed;
+    }
+    return weir__decide(item->limiter, weir__item_home(item), &own, true, d);
+}
+
+bool weir__all_take(const struct weir__item *items, size_t n, const struct weir_ask *ask, struct weir_decision *decision)
 {
     struct part parts[WEIR_ALL_MAX];
     assert(n > 0 && n <= WEIR_ALL_MAX);
-    size_t count = join(items, n, parts);
-    for (size_t i = 0; i < count; i++)
-        weir__decide(parts[i].limiter, parts[i].home, parts[i].ask, false, &parts[i].decision);
-    return answer(parts, count, decision);
+    if (n == 1)
+        return take_one(items, ask, decision);
+    struct weir_table *table = items->limiter->table;
+    bool plain = is_timely(table, ask);
+    for (size_t i = 0; i < n; i++) {
+        begin_part(&parts[i], &items[i], ask, i);
+        plain = plain && is_plain(items[i].limiter, items[i].cost);
+    }
+    return take_parts(table, parts, n, plain, decision);
+}
+
+bool weir__all_peek(const struct weir__item *items, size_t n, const struct weir_ask *ask, struct weir_decision *decision)
+{
+    struct part parts[WEIR_ALL_MAX];
+    assert(n > 0 && n <= WEIR_ALL_MAX);
+    for (size_t i = 0; i < n; i++) {
+        begin_part(&parts[i], &items[i], ask, i);
+        weir__decide(items[i].limiter, weir__item_home(&items[i]), parts[i].ask, false, &parts[i].decision);
+    }
+    return answer(parts, n, decision);
 }

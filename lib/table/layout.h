@@ -124,7 +124,8 @@ struct weir__narrow {
     uint64_t word; /* weir__pack */
 };
 
-/* Wide slot: two to a cache line.  `owner` is the limiter's id and the version of the limit that the state is kept under. */
+/* Wide slot: two to a cache line.  `owner` is the limiter's id and the version of the limit that the state is kept under, or
+ * for limits that come with the ask WEIR__LOOSE_ID and their scale (loose.h). */
 struct weir__wide {
     _Alignas(16) uint64_t tag;
     uint64_t owner;

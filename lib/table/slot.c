@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "table/loose.h"
 #include "table/slot.h"
 
 static struct weir__large *large_at(const struct weir_limiter *limiter, uint64_t group, uint64_t i)
@@ -94,8 +95,7 @@ static uint64_t *pin_word(const struct weir_table *table, void *slot)
     return table->narrow ? &((struct weir__narrow *)slot)->word : &((struct weir__wide *)slot)->state[0];
 }
 
-/* For the holder of the desk. */
-static void pin(struct weir_table *table, void *slot)
+void weir__slot_pin_locked(struct weir_table *table, void *slot)
 {
     uint64_t *word = pin_word(table, slot);
     while (__atomic_fetch_or(word, WEIR__PIN, __ATOMIC_ACQ_REL) & WEIR__PIN)
@@ -112,7 +112,7 @@ const struct weir__era *weir__slot_open_locked(struct weir_limiter *limiter, voi
     struct weir_table *table = limiter->table;
     struct weir__wide *s = slot;
     now = now < 0 ? 0 : now;
-    pin(table, slot);
+    weir__slot_pin_locked(table, slot);
     uint64_t first = weir__load(pin_word(table, slot)) & ~WEIR__PIN, owner = table->narrow ? 0 : weir__load(&s->owner);
     const struct weir__era *era = weir__limiter_era(limiter); /* after the owner was read: never older than what the slot is kept under */
     if (table->narrow) {
@@ -155,23 +155,22 @@ static bool fill_slot(const struct weir_table *table, void *slot, struct weir__h
 }
 
 /* Whether the slot is the key's already: another thread may just have put it there. */
-static bool is_at(const struct weir_limiter *limiter, const void *slot, struct weir__home home)
+static bool is_at(const struct weir_table *table, const void *slot, struct weir__home home, uint64_t owner)
 {
     const struct weir__wide *s = slot; /* the tag is the first word of either kind */
-    return weir__load(&s->tag) == home.tag && (limiter->table->narrow || weir__load(&s->owner) >> 32 == limiter->id);
+    return weir__load(&s->tag) == home.tag && (table->narrow || weir__load(&s->owner) >> 32 == owner >> 32);
 }
 
 /* Puts the key in the first empty slot of its window.  NULL if there is none. */
-static void *fill_empty(struct weir_limiter *limiter, struct weir__home home, uint64_t owner)
+static void *fill_empty(struct weir_table *table, struct weir__home home, uint64_t owner)
 {
-    struct weir_table *table = limiter->table;
     for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n++) {
         void *slot = weir__small_at(table, home.group, home.first + n);
         if (fill_slot(table, slot, home, owner)) {
             weir__count(&table->header->keys, 1);
             return slot;
         }
-        if (is_at(limiter, slot, home))
+        if (is_at(table, slot, home, owner))
             return slot;
     }
     return NULL;
@@ -188,6 +187,8 @@ static weir_time idle_at(struct weir_table *table, void *slot)
     uint64_t state[2], owner = weir__load(&s->owner);
     weir__load_pair(s->state, state);
     state[0] &= ~WEIR__PIN;
+    if (owner >> 32 == WEIR__LOOSE_ID)
+        return weir__loose_idle_at(owner, state);
     struct weir_limiter *other = weir__limiter_by_id(table, (uint32_t)(owner >> 32));
     return other == NULL || other->kind == WEIR__LARGE ? 0
                                                        : weir_step_idle_at(&__atomic_load_n(&other->era, __ATOMIC_ACQUIRE)->plan, state);
@@ -230,7 +231,7 @@ static uint64_t fresh_state(const struct weir_table *table, weir_time now)
 static bool replace(struct weir_table *table, void *slot, struct weir__home home, uint64_t owner, weir_time now, bool early)
 {
     uint64_t fresh = fresh_state(table, now), *word = pin_word(table, slot);
-    pin(table, slot);
+    weir__slot_pin_locked(table, slot);
     if (!early && idle_at(table, slot) > now) {
         weir__slot_unpin_locked(table, slot);
         return false;
@@ -250,20 +251,23 @@ static bool replace(struct weir_table *table, void *slot, struct weir__home home
     return true;
 }
 
-void *weir__slot_find(const struct weir_limiter *limiter, struct weir__home home)
+static void *find_small(const struct weir_table *table, uint32_t id, struct weir__home home)
 {
-    return limiter->table->narrow ? (void *)weir__narrow_find(limiter->table, home) : (void *)weir__wide_find(limiter, home);
+    return table->narrow ? (void *)weir__narrow_find(table, home) : (void *)weir__wide_find(table, id, home);
 }
 
-void *weir__slot_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine, size_t n)
+void *weir__slot_find(const struct weir_limiter *limiter, struct weir__home home)
+{
+    return find_small(limiter->table, limiter->id, home);
+}
+
+static void *claim_locked(struct weir_table *table, struct weir__home home, uint64_t owner, weir_time now, void *const *mine, size_t n)
 {
     now = now < 0 ? 0 : now;
-    struct weir_table *table = limiter->table;
-    uint64_t owner = weir__limiter_era(limiter)->owner;
     bool early;
-    void *slot = weir__slot_find(limiter, home);
+    void *slot = find_small(table, (uint32_t)(owner >> 32), home);
     if (slot == NULL)
-        slot = fill_empty(limiter, home, owner);
+        slot = fill_empty(table, home, owner);
     if (slot != NULL)
         return slot;
     do
@@ -274,15 +278,25 @@ void *weir__slot_claim_locked(struct weir_limiter *limiter, struct weir__home ho
     return slot;
 }
 
-void *weir__slot_claim(struct weir_limiter *limiter, struct weir__home home, weir_time now)
+void *weir__slot_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine, size_t n)
 {
-    void *slot = fill_empty(limiter, home, weir__limiter_era(limiter)->owner);
+    return claim_locked(limiter->table, home, weir__limiter_era(limiter)->owner, now, mine, n);
+}
+
+void *weir__slot_claim_as(struct weir_table *table, struct weir__home home, uint64_t owner, weir_time now)
+{
+    void *slot = fill_empty(table, home, owner);
     if (slot != NULL)
         return slot;
-    weir__desk_lock(limiter->table, weir__desk_of(home.group));
-    slot = weir__slot_claim_locked(limiter, home, now, NULL, 0);
-    weir__desk_unlock(limiter->table, weir__desk_of(home.group));
+    weir__desk_lock(table, weir__desk_of(home.group));
+    slot = claim_locked(table, home, owner, now, NULL, 0);
+    weir__desk_unlock(table, weir__desk_of(home.group));
     return slot;
+}
+
+void *weir__slot_claim(struct weir_limiter *limiter, struct weir__home home, weir_time now)
+{
+    return weir__slot_claim_as(limiter->table, home, weir__limiter_era(limiter)->owner, now);
 }
 
 /* -------------------------------------------------- large slots ---- */

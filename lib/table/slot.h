@@ -7,17 +7,22 @@
 #define WEIR__NARROW_STEP (WEIR__LINE / sizeof(struct weir__narrow))
 #define WEIR__WIDE_STEP   (WEIR__LINE / sizeof(struct weir__wide))
 
+static inline __attribute__((always_inline)) struct weir__home weir__home_from(struct weir__hash h, uint64_t groups, uint64_t step)
+{
+    return (struct weir__home){
+        .tag = h.tag | (h.tag == 0),
+        .group = (uint64_t)((weir__u128)h.place * groups >> 64),
+        .first = h.place % WEIR__GROUP_SLOTS & ~(step - 1),
+    };
+}
+
 static inline __attribute__((always_inline)) struct weir__home weir__home_of(const struct weir_limiter *limiter, struct weir_key key)
 {
     const struct weir_table *table = limiter->table;
     struct weir__hash h = weir__hash_key(table->secrets, limiter->salt, key);
     uint64_t groups = limiter->kind == WEIR__LARGE ? limiter->record->large_groups : table->groups;
     uint64_t step = limiter->kind == WEIR__NARROW ? WEIR__NARROW_STEP : WEIR__WIDE_STEP;
-    return (struct weir__home){
-        .tag = h.tag | (h.tag == 0),
-        .group = (uint64_t)((weir__u128)h.place * groups >> 64),
-        .first = h.place % WEIR__GROUP_SLOTS & ~(step - 1),
-    };
+    return weir__home_from(h, groups, step);
 }
 
 static inline struct weir__narrow *weir__narrow_at(const struct weir_table *table, uint64_t group, uint64_t i)
@@ -74,17 +79,53 @@ static inline void weir__wide_write(struct weir__wide *slot, const uint64_t stat
     __atomic_store_n(&slot->state[0], state[0], __ATOMIC_RELEASE);
 }
 
-static inline struct weir__wide *weir__wide_find(const struct weir_limiter *limiter, struct weir__home home)
+static inline struct weir__wide *weir__wide_find(const struct weir_table *table, uint32_t id, struct weir__home home)
 {
     for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n++) {
-        struct weir__wide *slot = weir__wide_at(limiter->table, home.group, home.first + n);
+        struct weir__wide *slot = weir__wide_at(table, home.group, home.first + n);
         uint64_t tag = weir__load(&slot->tag);
-        if (tag == home.tag && weir__load(&slot->owner) >> 32 == limiter->id)
+        if (tag == home.tag && weir__load(&slot->owner) >> 32 == id)
             return slot;
         if (tag == 0)
             return NULL;
     }
     return NULL;
+}
+
+/* One try of an ask on a wide slot: the step on a copy, and the copy swapped in. */
+enum weir__tried {
+    WEIR__TRIED_DONE,
+    WEIR__TRIED_AGAIN,  /* somebody else was quicker: look for the slot again */
+    WEIR__TRIED_PINNED, /* weir__slot_wait, and look again */
+    WEIR__TRIED_OTHER,  /* the state is kept under another owner */
+};
+
+typedef bool weir__stepper(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d);
+
+static inline __attribute__((always_inline)) enum weir__tried weir__wide_try(struct weir__wide *slot, uint64_t tag, uint64_t owner,
+                                                                             weir__stepper *step, const struct weir_plan *plan,
+                                                                             const struct weir_ask *ask, bool take, struct weir_decision *d)
+{
+    uint64_t before[2], after[2];
+    weir__load_pair(slot->state, before);
+    if (__builtin_expect((before[0] & WEIR__PIN) != 0, 0))
+        return WEIR__TRIED_PINNED;
+    if (__builtin_expect(weir__load(&slot->tag) != tag, 0)) /* the state may be another key's */
+        return WEIR__TRIED_AGAIN;
+    if (__builtin_expect(weir__load(&slot->owner) != owner, 0)) /* or be kept under another limit */
+        return WEIR__TRIED_OTHER;
+    after[0] = before[0];
+    after[1] = before[1];
+    step(plan, after, ask, take, d);
+    bool same = after[0] == before[0] && after[1] == before[1];
+    /* What a swap sees by itself, a refusal has to look at: the state may have been under another limit when it was read. */
+    if (__builtin_expect(same ? weir__load(&slot->state[1]) != before[1] : !weir__swap_pair(slot->state, before, after), 0))
+        return WEIR__TRIED_AGAIN;
+    if (__builtin_expect(weir__load(&slot->tag) == tag, 1))
+        return WEIR__TRIED_DONE;
+    if (!same)
+        (void)weir__swap_pair(slot->state, after, before);
+    return WEIR__TRIED_AGAIN;
 }
 
 #endif

@@ -138,6 +138,8 @@ struct weir__large *weir__large_fresh(const struct weir_limiter *limiter); /* ze
 /* The key's slot, made if it is not there: in an empty one, or where the idlest was.  The _locked one is for the holder of the desk; slots
  * listed in `mine` are its own and stay. */
 void *weir__slot_claim(struct weir_limiter *limiter, struct weir__home home, weir_time now);
+void *weir__slot_claim_as(struct weir_table *table, struct weir__home home, uint64_t owner,
+                          weir_time now); /* whatever a wide slot's owner is */
 void *weir__slot_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine, size_t n);
 struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine,
                                              size_t n);
@@ -153,10 +155,11 @@ void weir__slot_wait(struct weir_table *table, uint64_t group, uint64_t *word);
  * the pin; only lifts it. */
 const struct weir__era *weir__slot_open_locked(struct weir_limiter *limiter, void *slot, weir_time now, uint64_t state[2]);
 void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot, const uint64_t state[2]);
+void weir__slot_pin_locked(struct weir_table *table, void *slot);
 void weir__slot_unpin_locked(struct weir_table *table, void *slot);
 
-/* all.c -- as weir_take_all, but nothing is taken; the items may be of several tables. */
-bool weir__peek_all(const struct weir_item *items, size_t n, struct weir_decision *decision);
+/* forget.c -- the key is fresh again. */
+void weir__forget(struct weir_limiter *limiter, struct weir_key key, weir_time now);
 
 /* take.c */
 bool weir__decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask, bool take, struct weir_decision *d);

@@ -114,42 +114,30 @@ static void convert_slot(struct weir_limiter *limiter, struct weir__home home, s
     weir__desk_unlock(limiter->table, weir__desk_of(home.group));
 }
 
+/* What was in the way of a try is waited for, or put right. */
+static __attribute__((noinline, cold)) bool clear_the_way(struct weir_limiter *limiter, struct weir__home home, struct weir__wide *slot,
+                                                          enum weir__tried tried)
+{
+    if (tried == WEIR__TRIED_PINNED)
+        weir__slot_wait(limiter->table, home.group, &slot->state[0]);
+    if (tried == WEIR__TRIED_OTHER)
+        convert_slot(limiter, home, slot);
+    return false;
+}
+
 static inline bool try_wide(struct weir_limiter *limiter, struct weir__home home, struct weir__wide *slot, const struct weir_ask *ask,
                             bool take, struct weir_decision *d)
 {
     const struct weir__era *era = weir__limiter_era(limiter);
-    for (;;) {
-        uint64_t before[2], after[2];
-        weir__load_pair(slot->state, before);
-        if (__builtin_expect((before[0] & WEIR__PIN) != 0, 0)) {
-            weir__slot_wait(limiter->table, home.group, &slot->state[0]);
-            return false;
-        }
-        if (__builtin_expect(weir__load(&slot->tag) != home.tag, 0)) /* the state may be another key's */
-            return false;
-        if (__builtin_expect(weir__load(&slot->owner) != era->owner, 0)) { /* or be kept under another limit */
-            convert_slot(limiter, home, slot);
-            return false;
-        }
-        after[0] = before[0];
-        after[1] = before[1];
-        weir__step(&era->plan, after, ask, take, d);
-        bool same = after[0] == before[0] && after[1] == before[1];
-        if (!same && !weir__swap_pair(slot->state, before, after))
-            continue;
-        if (__builtin_expect(weir__load(&slot->tag) == home.tag, 1))
-            return true;
-        if (!same)
-            (void)weir__swap_pair(slot->state, after, before);
-        return false;
-    }
+    enum weir__tried tried = weir__wide_try(slot, home.tag, era->owner, weir__step, &era->plan, ask, take, d);
+    return __builtin_expect(tried == WEIR__TRIED_DONE, 1) || clear_the_way(limiter, home, slot, tried);
 }
 
 static inline __attribute__((always_inline)) bool decide_wide(struct weir_limiter *limiter, struct weir__home home,
                                                               const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
     for (;;) {
-        struct weir__wide *slot = weir__wide_find(limiter, home);
+        struct weir__wide *slot = weir__wide_find(limiter->table, limiter->id, home);
         if (slot == NULL) {
             uint64_t fresh[2] = { 0, 0 };
             if (!weir__step(&weir__limiter_era(limiter)->plan, fresh, ask, take, d) || !take || ask->cost == 0)

@@ -777,6 +777,56 @@ static void plain_look(struct request *q)
     q->ask.now = q->ask.now < 0 ? 0 : q->ask.now;
 }
 
+/* The request's key is as good as fresh to the rules that match, or to the one; returns how many. */
+static int plain_reset(struct set *set, const struct request *given, const struct rule *only)
+{
+    static struct request q;
+    static struct key key;
+    int n = 0;
+    q = *given;
+    plain_look(&q);
+    for (int i = 0; i < set->n; i++) {
+        struct rule *r = &set->rules[i];
+        if ((only != NULL && r != only) || !plain_matches(set, r, &q) || !plain_key(r, &q, &key))
+            continue;
+        for (int k = 0; k < r->limits; k++)
+            memset(plain_cell(r->limiter[k], key.id)->state, 0, weir_plan_state_size(r->limiter[k]->plan));
+        if (r->bans)
+            memset(plain_cell(r->counts, key.text)->state, 0, weir_plan_state_size(r->counts->plan));
+        struct ban *b = plain_ban(r, &key, &q);
+        b->since = b->until = b->forget_at = b->strikes = 0;
+        n++;
+    }
+    return n;
+}
+
+/* The text of the key that was refused; "" if none was. */
+static void plain_told(const struct set *set, const struct request *given, const struct weir_ruling *ruling, struct key *key)
+{
+    static struct request q;
+    int reason = ruling->decision.reason;
+    key->text[0] = '\0';
+    if (reason != WEIR_LIMITED && reason != WEIR_TOO_BIG && reason != WEIR_BANNED)
+        return;
+    q = *given;
+    plain_look(&q);
+    for (int i = 0; i < set->n; i++)
+        if (strcmp(set->rules[i].name, ruling->rule) == 0)
+            plain_key(&set->rules[i], &q, key);
+}
+
+static void plain_total(struct weir_totals *t, const struct weir_ruling *r)
+{
+    bool deny = r->list != NULL && strcmp(r->list, "deny") == 0, shadow = r->decision.allowed && (deny || r->shadow != NULL);
+    t->checked++;
+    t->allowed += r->decision.allowed;
+    t->refused += !r->decision.allowed;
+    t->denied += !r->decision.allowed && deny;
+    t->allow_listed += r->list != NULL && !deny;
+    t->shadow_refused += shadow;
+    t->unmatched += r->decision.allowed && r->list == NULL && r->applied == 0 && !shadow;
+}
+
 static void plain_check(struct set *set, const struct request *given, struct weir_ruling *out)
 {
     static struct applying a;

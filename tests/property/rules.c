@@ -3,9 +3,10 @@
  *     property-rules SEED ROUNDS [trace]    prints the seed, the rules, the request and both answers on a mismatch; with trace, every request
  *
  * Each round makes a rule set, plays a few hundred requests on virtual time, and compares every member of every ruling; what
- * weir__engine_explain foretold of it and of every rule; what a twin engine says to the same requests by weir_check_many; and in the end
- * tallies and bans.  In between the rules are put in force again, as they were or with other numbers, keys or algorithms, with a rule more or
- * less, or in a way that must fail; lists are edited, modes switched, bans lifted and set by hand.
+ * weir__engine_explain foretold of it and of every rule; which key was told of a refusal; what a twin engine says to the same requests by
+ * weir_check_many; and in the end tallies, totals and bans.  In between the rules are put in force again, as they were or with other numbers,
+ * keys or algorithms, with a rule more or less, or in a way that must fail; lists are edited, modes switched, bans lifted and set by hand,
+ * keys reset.
  *
  *     even seeds    rules ban
  *     not fourth    the clock steps back now and then, even before 0
@@ -161,18 +162,31 @@ static struct weir_ruling expected[BATCH];
 static int batched;
 static int64_t requests_played, refused_in_all, banned_in_all, shadowed_in_all, applied_in_all, listed_in_all, cut_in_all;
 
+static struct weir_totals totals;
+
+/* The key of a refusal, as it is listed. */
+static void compare_told(const char *told, const struct weir_ruling *plain, const struct request *q)
+{
+    static struct key key;
+    plain_told(&set, q, plain, &key);
+    if (!is_listed_as(key.text, told))
+        stop("told of key '%s', expected '%s'\n%s", told, key.text, yaml);
+}
+
 /* The twin hears of the same requests a few at a time. */
 static void flush_batch(void)
 {
     static struct weir_attr attrs[BATCH][3 * ATTRIBUTES];
     struct weir_request requests[BATCH];
     struct weir_ruling rulings[BATCH];
+    static char told[BATCH][WEIR__KEY_TEXT];
     size_t allowed = 0;
     for (int i = 0; i < batched; i++)
         requests[i] = (struct weir_request){ attrs[i], as_attrs(engines[1], &batch[i], attrs[i]), batch[i].ask };
-    size_t got = weir_check_many(engines[1], requests, (size_t)batched, rulings);
+    size_t got = weir__check_many_told(engines[1], requests, (size_t)batched, rulings, told);
     for (int i = 0; i < batched; i++) {
         compare("weir_check_many", &rulings[i], &expected[i], &batch[i]);
+        compare_told(told[i], &expected[i], &batch[i]);
         allowed += expected[i].decision.allowed;
     }
     if (got != allowed)
@@ -262,8 +276,14 @@ static void play_request(weir_time now)
     weir__engine_explain(engines[0], attrs, n, &q->ask, &foretold, heard, &hearing);
     if (hearing.n != set.n)
         stop("explain tells of %d rules, expected %d", hearing.n, set.n);
-    bool allowed = weir_check(engines[0], attrs, n, &q->ask, &ruling);
+    char told[WEIR__KEY_TEXT];
+    bool tells = one_in(2);
+    bool allowed =
+        tells ? weir__check_told(engines[0], attrs, n, &q->ask, &ruling, told) : weir_check(engines[0], attrs, n, &q->ask, &ruling);
     plain_check(&set, q, plain);
+    plain_total(&totals, plain);
+    if (tells)
+        compare_told(told, plain, q);
     if (trace)
         trace_request(q, &ruling);
     compare("weir_check", &ruling, plain, q);
@@ -520,10 +540,26 @@ static void set_ban(weir_time now)
     b->forget_at = b->forget_at > until ? b->forget_at : until;
 }
 
+static void reset_keys(weir_time now)
+{
+    static struct request q;
+    struct weir_attr attrs[3 * ATTRIBUTES];
+    struct weir_error e;
+    random_request(&q, now);
+    struct rule *only = one_in(3) ? any_rule() : NULL;
+    int wanted = plain_reset(&set, &q, only);
+    for (int i = 0; i < TWINS; i++) {
+        size_t n = as_attrs(engines[i], &q, attrs);
+        int64_t got = weir_reset(engines[i], only ? only->name : NULL, attrs, n, now, &e);
+        if (got != wanted)
+            stop("weir_reset of %s: %" PRId64 ", expected %d\n%s", only ? only->name : "all", got, wanted, yaml);
+    }
+}
+
 static void something_else(weir_time now)
 {
     flush_batch();
-    int what = between(0, 12);
+    int what = between(0, 14);
     if (trace)
         printf("==== %d at %" PRId64 "\n", what, now);
     switch (what) {
@@ -557,6 +593,11 @@ static void something_else(weir_time now)
         change_rule();
         break;
     case 11:
+    case 12:
+        for (int i = 0; i < 4; i++)
+            reset_keys(now);
+        return;
+    case 13:
         fail_to_use(now);
         return;
     default:
@@ -611,6 +652,11 @@ static void judge(weir_time now)
             stop("a rule too many");
         for (int i = 0; i < n_bans; i++)
             bans[i].listed = false;
+        struct weir_totals got;
+        weir_totals_get(engines[k], &got);
+        if (memcmp(&got, &totals, sizeof got) != 0)
+            stop("totals: %" PRId64 " checked, expected %" PRId64 "; unmatched %" PRId64 " %" PRId64 ", shadow %" PRId64 " %" PRId64,
+                 got.checked, totals.checked, got.unmatched, totals.unmatched, got.shadow_refused, totals.shadow_refused);
         weir_ban_list(engines[k], now, find_listed, &listed);
         if (listed != in_force)
             stop("%d bans are listed, expected %d", listed, in_force);
@@ -643,6 +689,7 @@ static void play_round(uint64_t seed)
     weir_time now = (weir_time)1700000000 * WEIR_SECOND + (weir_time)(random64() % (20 * 31557600)) * WEIR_SECOND;
     weir_time latest = now;
     names_used = in_attic = 0;
+    memset(&totals, 0, sizeof totals);
     narrow = seed % 5 == 0;
     random_set();
     create_engines();

@@ -1,4 +1,4 @@
-/* engine.c -- an engine is made, and the modes of its rules. */
+/* engine.c -- an engine is made, the modes of its rules, and what requests have come to. */
 #include "requests.h"
 
 static int edit_list(struct weir *weir, const char *list, const char *attribute, const char *add, const char *remove)
@@ -263,6 +263,75 @@ static void test_names_of_modes(void **state)
     assert_non_null(weir_mode_name((enum weir_mode)99));
 }
 
+/* ----------------------------------------------------------- S5: totals ---- */
+
+static void assert_totals(struct weir *weir, struct weir_totals wanted)
+{
+    struct weir_totals t;
+    memset(&t, 0xa5, sizeof t);
+    weir_totals_get(weir, &t);
+    assert_int_equal(t.checked, wanted.allowed + wanted.refused);
+    assert_int_equal(t.allowed, wanted.allowed);
+    assert_int_equal(t.refused, wanted.refused);
+    assert_int_equal(t.denied, wanted.denied);
+    assert_int_equal(t.allow_listed, wanted.allow_listed);
+    assert_int_equal(t.unmatched, wanted.unmatched);
+    assert_int_equal(t.shadow_refused, wanted.shadow_refused);
+}
+
+static void test_S5_totals(void **state)
+{
+    struct weir_totals t = { 0 };
+    (void)state;
+    struct weir *weir = engine_on(NULL);
+    assert_totals(weir, t);
+    assert_true(passes(weir, "ip=::1", NOW)); /* no rules yet */
+    t.allowed = t.unmatched = 1;
+    assert_totals(weir, t);
+    use(weir,
+        "version: 1\nlists: { deny: { ip: [10.0.0.0/8] }, allow: { ip: [192.0.2.0/24] } }\nrules:\n"
+        "- { name: r, match: { uri: /a }, key: \"{ip}\", limit: 2/60, ban: { refusals: 2/60s, for: 10m } }\n"
+        "- { name: s, match: { uri: /b }, key: \"{ip}\", limit: 1/60, mode: shadow }\n",
+        NOW);
+    assert_int_equal(pass_of(weir, 3, "ip=10.0.0.1 uri=/a", NOW), 0);
+    t.refused += 3, t.denied += 3;
+    assert_int_equal(pass_of(weir, 2, "ip=192.0.2.1 uri=/a", NOW), 2);
+    t.allowed += 2, t.allow_listed += 2;
+    assert_int_equal(pass_of(weir, 7, "ip=::1 uri=/a", NOW), 2); /* two are limited, and three banned */
+    t.allowed += 2, t.refused += 5;
+    assert_int_equal(pass_of(weir, 3, "ip=::1 uri=/b", NOW), 3);
+    t.allowed += 3, t.shadow_refused += 2;
+    assert_int_equal(pass_of(weir, 4, "ip=::1 uri=/c", NOW), 4);
+    t.allowed += 4, t.unmatched += 4;
+    assert_totals(weir, t);
+    set_mode(weir, NULL, WEIR_SHADOW);
+    assert_int_equal(pass_of(weir, 2, "ip=10.0.0.1 uri=/c", NOW), 2); /* the deny list would have */
+    t.allowed += 2, t.shadow_refused += 2;
+    set_mode(weir, NULL, WEIR_OFF);
+    assert_true(passes(weir, "ip=10.0.0.1 uri=/a", NOW));
+    t.allowed++, t.unmatched++;
+    assert_totals(weir, t);
+    explained(weir, "r", "ip=::7 uri=/a", NOW); /* who only looks is not counted */
+    use(weir, "version: 1\nrules: []\n", NOW);  /* and all goes on with other rules */
+    assert_totals(weir, t);
+    weir_destroy(weir);
+}
+
+static void test_S5_totals_of_many(void **state)
+{
+    enum { N = 50 };
+    struct weir_attr who = ATTR("account", "ann");
+    static struct weir_request requests[N];
+    static struct weir_ruling rulings[N];
+    (void)state;
+    struct weir *weir = engine_of(RULES("- { name: r, key: \"{account}\", limit: 20/60 }\n"));
+    for (int i = 0; i < N; i++)
+        requests[i] = (struct weir_request){ i < 40 ? &who : NULL, i < 40, { .cost = 1, .now = NOW } };
+    assert_int_equal(weir_check_many(weir, requests, N, rulings), 30);
+    assert_totals(weir, (struct weir_totals){ .allowed = 30, .refused = 20, .unmatched = 10 });
+    weir_destroy(weir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +347,8 @@ int main(void)
         cmocka_unit_test(test_R5_a_ban_in_shadow_is_told_and_not_enforced),
         cmocka_unit_test(test_R5_at_once_in_every_engine_on_the_table),
         cmocka_unit_test(test_names_of_modes),
+        cmocka_unit_test(test_S5_totals),
+        cmocka_unit_test(test_S5_totals_of_many),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

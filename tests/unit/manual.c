@@ -523,6 +523,124 @@ static void test_R4_everybody_banned_at_once(void **state)
     weir_destroy(weir);
 }
 
+/* ------------------------------------------------------------- S6: reset ---- */
+
+static int64_t reset(struct weir *weir, const char *rule, const char *request, weir_time now)
+{
+    struct request r = request_of(request);
+    struct weir_error error = { 0 };
+    int64_t n = weir_reset(weir, rule, r.attrs, r.n, now, &error);
+    assert_true(n >= 0 || error.text[0] != '\0');
+    return n;
+}
+
+static const char two_rules[] = RULES("- { name: per-ip, key: \"{ip}\", limit: [3/60, 5/1h] }\n"
+                                      "- { name: login, match: { uri: /login }, key: \"{ip}\", limit: 3/60 }\n"
+                                      "- { name: per-account, key: \"{account}\", limit: 3/60 }\n");
+
+static void test_S6_reset_of_every_rule_that_applies(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(two_rules);
+    pass_of(weir, 3, "ip=::1 uri=/login", NOW);
+    pass_of(weir, 3, "ip=::2 uri=/login", NOW);
+    assert_false(passes(weir, "ip=::1", NOW));
+    assert_int_equal(reset(weir, NULL, "ip=::1 uri=/login", NOW), 2); /* the account is not known */
+    assert_int_equal(rule_left(weir, "per-ip", "ip=::1", NOW), 3);
+    assert_int_equal(explained(weir, "per-ip", "ip=::1", NOW).limits[1].decision.remaining, 5);
+    assert_int_equal(pass_of(weir, 5, "ip=::1 uri=/login", NOW), 3);
+    assert_false(passes(weir, "ip=::2", NOW)); /* another key stays as it was */
+    weir_destroy(weir);
+}
+
+static void test_S6_reset_of_one_rule(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(two_rules);
+    pass_of(weir, 3, "ip=::1 uri=/login account=ann", NOW);
+    assert_int_equal(reset(weir, "login", "ip=::1 uri=/login account=ann", NOW), 1);
+    assert_int_equal(rule_left(weir, "login", "ip=::1 uri=/login", NOW), 3);
+    assert_int_equal(rule_left(weir, "per-ip", "ip=::1", NOW), 0);
+    assert_int_equal(rule_left(weir, "per-account", "account=ann", NOW), 0);
+    assert_int_equal(reset(weir, "login", "ip=::1 uri=/", NOW), 0); /* does not apply */
+    assert_int_equal(reset(weir, "per-account", "ip=::1", NOW), 0); /* has no key */
+    weir_destroy(weir);
+}
+
+static void test_S6_reset_where_there_is_no_such_rule(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_on(NULL);
+    assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 0); /* no rules at all */
+    assert_int_equal(reset(weir, "r", "ip=::1", NOW), WEIR_INVALID);
+    use(weir, two_rules, NOW);
+    assert_int_equal(weir_reset(weir, NULL, NULL, 0, NOW, NULL), 0);
+    struct weir_error error = { 0 };
+    assert_int_equal(weir_reset(weir, "nobody", NULL, 0, NOW, &error), WEIR_INVALID);
+    assert_string_equal(error.text, "there is no rule 'nobody'");
+    weir_destroy(weir);
+}
+
+static void test_S6_reset_forgets_refusals_bans_and_strikes(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(", escalate: 2"));
+    refuse_until_banned(weir, "ip=::1", NOW);
+    assert_int_equal(bans_of(weir, NOW).n, 1);
+    assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 2);
+    assert_int_equal(bans_of(weir, NOW).n, 0);
+    assert_int_equal(refuse_until_banned(weir, "ip=::1", NOW), TEN_MINUTES); /* not twice as long: the first was forgotten */
+    weir_destroy(weir);
+}
+
+static void test_S6_reset_forgets_counted_refusals(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(RULES("- { name: r, key: \"{account}\", limit: 1/60, ban: { refusals: 3/60s, for: 10m } }\n"));
+    assert_int_equal(pass_of(weir, 3, "account=ann", NOW), 1); /* and two refusals */
+    assert_int_equal(reset(weir, "r", "account=ann", NOW), 1);
+    assert_int_equal(pass_of(weir, 3, "account=ann", NOW), 1);
+    assert_int_equal(bans_of(weir, NOW).n, 0);
+    assert_false(passes(weir, "account=ann", NOW));
+    assert_int_equal(bans_of(weir, NOW).n, 1);
+    weir_destroy(weir);
+}
+
+static void test_S6_reset_whatever_the_mode_and_the_lists(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of("version: 1\nlists: { deny: { ip: [\"::1\"] } }\nrules:\n"
+                                  "- { name: off, key: \"{ip}\", limit: 1/60 }\n"
+                                  "- { name: shadow, key: \"{ip}\", limit: 1/60 }\n");
+    assert_int_equal(edit_list(weir, "deny", "ip", NULL, "::1"), WEIR_OK);
+    assert_true(passes(weir, "ip=::1", NOW));
+    assert_int_equal(edit_list(weir, "deny", "ip", "::1", NULL), WEIR_OK);
+    assert_int_equal(weir_mode_set(weir, "off", WEIR_OFF, NULL), WEIR_OK);
+    assert_int_equal(weir_mode_set(weir, "shadow", WEIR_SHADOW, NULL), WEIR_OK);
+    assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 2);
+    assert_int_equal(weir_mode_set(weir, NULL, WEIR_ENFORCE, NULL), WEIR_OK);
+    assert_int_equal(weir_mode_set(weir, "off", WEIR_ENFORCE, NULL), WEIR_OK);
+    assert_int_equal(rule_left(weir, "off", "ip=::1", NOW), 1);
+    assert_int_equal(rule_left(weir, "shadow", "ip=::1", NOW), 1);
+    weir_destroy(weir);
+}
+
+/* More of them apply than one check can ask. */
+static void test_S6_reset_of_hundreds_of_rules(void **state)
+{
+    char *yaml = malloc(1 << 16);
+    (void)state;
+    size_t len = (size_t)sprintf(yaml, "version: 1\nrules:\n");
+    for (int i = 0; i < 300; i++)
+        len += (size_t)sprintf(yaml + len, "- { name: r%d, key: \"{ip}\", limit: 1/60 }\n", i);
+    struct weir *weir = engine_of(yaml);
+    assert_true(passes(weir, "ip=::1", NOW));
+    assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 300);
+    assert_true(passes(weir, "ip=::1", NOW));
+    weir_destroy(weir);
+    free(yaml);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -549,6 +667,13 @@ int main(void)
         cmocka_unit_test(test_R4_hostile_keys),
         cmocka_unit_test(test_R4_a_ban_survives_a_restart),
         cmocka_unit_test(test_R4_everybody_banned_at_once),
+        cmocka_unit_test(test_S6_reset_of_every_rule_that_applies),
+        cmocka_unit_test(test_S6_reset_of_one_rule),
+        cmocka_unit_test(test_S6_reset_where_there_is_no_such_rule),
+        cmocka_unit_test(test_S6_reset_forgets_refusals_bans_and_strikes),
+        cmocka_unit_test(test_S6_reset_forgets_counted_refusals),
+        cmocka_unit_test(test_S6_reset_whatever_the_mode_and_the_lists),
+        cmocka_unit_test(test_S6_reset_of_hundreds_of_rules),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -92,14 +92,16 @@ static bool checked_ask(void *run, enum weir__vector_verb verb, const struct wei
     return allowed;
 }
 
-static int checked_open(void **run, const struct weir__vectors *v, const struct weir__vector_case *first, struct weir_error *error)
+static int checked_open(const struct weir__door *self, void **run, const struct weir__vectors *v, const struct weir__vector_case *first,
+                        struct weir_error *error)
 {
     struct checked *c = calloc(1, sizeof(*c));
 
+    (void)self;
     LAW(c);
     c->door = weir__door_find("step");
     c->forward = true;
-    LAW(c->door->open(&c->run, v, first, error) == WEIR_OK);
+    LAW(c->door->open(c->door, &c->run, v, first, error) == WEIR_OK);
     *run = c;
     return WEIR_OK;
 }

@@ -1,13 +1,15 @@
 # Weir.  Users type make; Meson does the work (meson.build).
 #
 #   make              build/weir, build/libweir.so, build/libweir.a
-#   make run          build, and show every algorithm over one burst of traffic
+#   make run          build, and start the server with examples/rules.yaml: 127.0.0.1:7379 for Redis clients, 7380 for HTTP
+#   make demo         build, and show every algorithm over one burst of traffic
 #   make test         build, and run all tests, again under ASan + UBSan and under TSan
 #   make check        what takes longer: more seeds, more kills, the fuzzers for a while
 #   make bench        the figures, peers beside us: some minutes, 4 GB of memory, 2 GB of disk (bench/run.sh measures parts of it too)
 #   make fuzz         every fuzzer for FUZZ_SECONDS (60) each
 #   make mutants      flip comparisons and constants in lib/algo and see that a test notices
 #   make pictures     draw docs/picture-*.svg from the real code
+#   make reference    write docs/serve-reference.md from the running server
 #   make figures      write docs/figures.md from the last make bench
 #   make amalgamation build/amalgamation/weir.c and weir.h
 #   make install      to PREFIX (/usr/local), under DESTDIR if set
@@ -17,7 +19,7 @@ PREFIX = /usr/local
 FUZZ_SECONDS = 60
 SETUP  = meson setup '--prefix=$(PREFIX)'
 
-.PHONY: all run test check bench fuzz mutants pictures figures amalgamation install clean
+.PHONY: all run demo test check bench fuzz mutants pictures reference figures amalgamation install clean
 .DEFAULT_GOAL = all
 
 all: $(BUILD)/build.ninja
@@ -28,6 +30,10 @@ $(BUILD)/build.ninja:
 	@$(SETUP) $(BUILD) >/dev/null
 
 run: all
+	@mkdir -p $(BUILD)/run
+	@exec $(BUILD)/weir serve --rules examples/rules.yaml --table $(BUILD)/run/weir.table
+
+demo: all
 	@$(BUILD)/weir demo
 
 test:
@@ -52,6 +58,9 @@ mutants:
 
 pictures: all
 	@scripts/pictures.py $(BUILD)
+
+reference: all
+	@scripts/reference.py $(BUILD)
 
 figures:
 	@scripts/figures.py $(BUILD)/bench-out/figures.tsv

@@ -1,31 +1,38 @@
-/* cmd-bans.c -- `weir bans`: the keys that rules keep out, as a table file has them; and the lifting of one.
+/* cmd-bans.c -- `weir bans`: the keys that rules keep out, as a running server or a table file has them; one more, and the lifting of one.
  *
- * The rules themselves are not needed: a ban is known by its rule's name and its key's text, and both are in the table.
+ * With a table file the rules themselves are not needed: a ban is known by its rule's name and its key's text, and both are in the table.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "command.h"
+#include "log.h"
 #include "options.h"
+#include "remote.h"
 #include "rules-words.h"
 #include "table/bans.h"
 #include "text.h"
 
 struct options {
-    const char *table, *rule;
+    struct weir__remote_options remote;
+    const char *table, *rule, *length;
     weir_time now; /* < 0: ask the table's clock */
-    bool json, lift;
+    bool lift, add;
 };
 
 const struct weir__option weir__cmd_bans_options[] = {
-    { "table", 't', WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE", "the table; it must be there" },
+    { "table", 't', WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE",
+      "the table, which must be there; default: ask a server" },
+    { "add", 0, WEIR__OPTION_SWITCH, offsetof(struct options, add), 0, NULL, "keep KEY out; a server only" },
+    { "for", 0, WEIR__OPTION_TEXT, offsetof(struct options, length), 0, "TIME", "with --add: how long" },
     { "lift", 0, WEIR__OPTION_SWITCH, offsetof(struct options, lift), 0, NULL, "end the ban of KEY, and forget those before it" },
-    { "rule", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rule), 0, "NAME", "with --lift: whose ban; else list those of this rule" },
+    { "rule", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rule), 0, "NAME",
+      "with --add and --lift: whose ban; else list those of this rule" },
     { "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME",
-      "at this time: seconds since 1970, or 2026-11-30T23:59:59Z" },
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, "as one JSON object" },
-    { 0 },
+      "with --table: at this time: seconds since 1970, or 2026-11-30T23:59:59Z" },
+    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL, "as one JSON object" },
+    WEIR__REMOTE_ROWS(struct options){ 0 },
 };
 
 /* -------------------------------------------------------------- listing ---- */
@@ -71,19 +78,19 @@ static int list(const struct options *o, struct weir_table *table, weir_time now
     struct weir_ban ban;
     size_t n = 0;
 
-    if (o->json)
+    if (o->remote.json)
         printf("{\"now_ns\":%" PRId64 ",\"bans\":[", now);
     for (size_t i = 0; i < table->ban_places; i++) {
         if (!weir__ban_get(table, i, now, &ban) || (o->rule && strcmp(ban.rule, o->rule) != 0))
             continue;
-        if (o->json)
+        if (o->remote.json)
             print_json(&ban, n == 0);
         else
             print_ban(&ban, now);
         n++;
     }
-    if (o->json || n == 0)
-        puts(o->json ? "]}" : "nobody is banned");
+    if (o->remote.json || n == 0)
+        puts(o->remote.json ? "]}" : "nobody is banned");
     return WEIR__EXIT_OK;
 }
 
@@ -111,21 +118,119 @@ static int lift(const struct options *o, struct weir_table *table, const char *t
 
     if (lifted)
         forget_refusals(table, o->rule, key, now);
-    if (o->json)
+    if (o->remote.json)
         printf("{\"lifted\":%s}\n", lifted ? "true" : "false");
     else
         puts(lifted ? "lifted" : "not banned");
     return lifted ? WEIR__EXIT_OK : WEIR__EXIT_NO;
 }
 
+/* ----------------------------------------------------- a running server ---- */
+
+static weir_time moment(const struct weir__document *d, const char *path)
+{
+    const struct weir__scalar *text = weir__document_find(d, "%s", path);
+    weir_time t = 0;
+
+    if (text)
+        weir__log_time(text->text, text->len, &t);
+    return t;
+}
+
+/* The ban whose members are `at`... */
+static void show_ban(const struct weir__document *d, const char *at, weir_time now)
+{
+    struct weir_ban ban = { .strikes = (int32_t)weir__document_number(d, 0, "%sstrikes", at) };
+    const char *rule = weir__document_text(d, "%srule", at), *key = weir__document_text(d, "%skey", at);
+    char path[48];
+
+    snprintf(path, sizeof path, "%ssince", at);
+    ban.since = moment(d, path);
+    ban.until = now + weir__document_number(d, 0, "%sleft_ms", at) * WEIR_MILLISECOND;
+    snprintf(ban.rule, sizeof ban.rule, "%s", rule ? rule : "");
+    snprintf(ban.key, sizeof ban.key, "%s", key ? key : "");
+    print_ban(&ban, now);
+}
+
+static void show_bans(struct weir__remote *r, const struct options *o)
+{
+    const struct weir__document *d = &r->document;
+    const char *rule;
+    int shown = 0;
+
+    for (int i = 0; (rule = weir__document_text(d, "bans.%d.rule", i)) != NULL; i++) {
+        char at[32];
+        if (o->rule && strcmp(o->rule, rule) != 0)
+            continue;
+        snprintf(at, sizeof at, "bans.%d.", i);
+        show_ban(d, at, moment(d, "now"));
+        shown++;
+    }
+    if (shown == 0)
+        puts("nobody is banned");
+}
+
+/* A key that is not banned cannot be let in: that is no, and not wrong use. */
+static int ask_server(struct weir__remote *r, const struct options *o, const char *key)
+{
+    struct weir__buffer body = { 0 };
+    const char *method = o->add ? "POST" : o->lift ? "DELETE" : "GET";
+
+    weir__buffer_text(&body, "{");
+    if (o->rule && key)
+        weir__buffer_member(&body, "rule", o->rule);
+    if (key)
+        weir__buffer_member(&body, "key", key);
+    if (o->add)
+        weir__buffer_member(&body, "for", o->length);
+    weir__buffer_text(&body, "}");
+    bool answered = weir__remote_call(r, method, "/v1/bans", key ? &body : NULL);
+    weir__buffer_free(&body);
+    if (!answered)
+        return WEIR__EXIT_WRONG;
+    if (r->status / 100 != 2) {
+        weir__remote_complain(r);
+        return o->lift && r->status == 404 ? WEIR__EXIT_NO : WEIR__EXIT_WRONG;
+    }
+    if (o->remote.json)
+        weir__remote_print(r);
+    else if (o->add)
+        show_ban(&r->document, "", moment(&r->document, "since"));
+    else if (o->lift)
+        puts("lifted");
+    else
+        show_bans(r, o);
+    return WEIR__EXIT_OK;
+}
+
+static int run_remote(const struct weir__command *self, const struct options *o, const char *key)
+{
+    struct weir__remote r;
+
+    if (!weir__remote_open(&r, self, &o->remote))
+        return WEIR__EXIT_WRONG;
+    int code = ask_server(&r, o, key);
+    weir__remote_close(&r);
+    return code;
+}
+
 /* -------------------------------------------------------------- command ---- */
 
 static const char *find_mistake(const struct options *o, int words)
 {
-    return !o->table                         ? "--table FILE is missing"
+    bool one = o->lift || o->add;
+
+    return o->table && o->remote.server      ? "--table or --server, not both"
+           : o->table && o->add              ? "--add asks a server: without --table"
+           : !o->table && o->now >= 0        ? "--now needs --table: a server has its own clock"
+           : o->lift && o->add               ? "--add or --lift, not both"
+           : o->add && !o->length            ? "--add needs --for TIME, as in --for 10m"
+           : !o->add && o->length            ? "--for is only for --add"
            : o->lift && !o->rule             ? "--lift needs --rule NAME: bans are a rule's"
+           : o->add && !o->rule              ? "--add needs --rule NAME: bans are a rule's"
            : o->lift && words != 1           ? "--lift needs one KEY, as the list shows it"
-           : !o->lift && words > 0           ? "a KEY is only for --lift"
+           : o->add && words != 1            ? "--add needs one KEY, as refusals name it"
+           : !one && words > 0               ? "a KEY is only for --add and --lift"
            : o->rule && strlen(o->rule) > 63 ? "a rule's name is no longer than 40 bytes"
                                              : NULL;
 }
@@ -144,6 +249,8 @@ int weir__cmd_bans(const struct weir__command *self, int argc, char **argv)
         weir__complain(self->name, "%s; usage: weir %s %s", mistake, self->name, self->arguments);
         return WEIR__EXIT_WRONG;
     }
+    if (!o.table)
+        return run_remote(self, &o, words ? argv[0] : NULL);
     if (weir_table_attach(&table, o.table, &error) != WEIR_OK) {
         weir__complain(self->name, "--table: %s", error.text);
         return WEIR__EXIT_WRONG;

@@ -1,7 +1,7 @@
 /* cmd-explain.c -- `weir explain`: what the rules say to one request, and why.
  *
- * Nothing is taken and nothing is written: with --table the states that are there are looked at, and a limit that the table does not have yet is shown
- * as fresh.
+ * Of a running server, or of a rule file.  Nothing is taken and nothing is written: with --table the states that are there are looked at, and a
+ * limit that the table does not have yet is shown as fresh.  Either way the explanation is one JSON object first, and the words are made of it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,9 @@
 
 #include "command.h"
 #include "engine/engine.h"
+#include "explain-json.h"
 #include "options.h"
+#include "remote.h"
 #include "rules-file.h"
 #include "rules-words.h"
 #include "text.h"
@@ -19,21 +21,23 @@
 #define BAR_WIDTH 20
 
 struct options {
+    struct weir__remote_options remote;
     const char *rules, *table;
-    int64_t cost;
+    int64_t cost; /* < 0: not given */
     weir_time now;
-    bool json, applying;
+    bool applying;
 };
 
 const struct weir__option weir__cmd_explain_options[] = {
-    { "rules", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rules), 0, "FILE", "the rules" },
-    { "table", 't', WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE", "where the states are; without it every key is fresh" },
-    { "cost", 'c', WEIR__OPTION_COUNT, offsetof(struct options, cost), 0, "N", "what the request asks for; default 1" },
+    { "rules", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rules), 0, "FILE", "the rules; default: ask a server" },
+    { "table", 't', WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE",
+      "with --rules: where the states are; without it every key is fresh" },
+    { "cost", 'c', WEIR__OPTION_COUNT, offsetof(struct options, cost), 0, "N", "with --rules: what the request asks for; default 1" },
     { "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME",
-      "at this time: seconds since 1970, or 2026-11-30T23:59:59Z" },
+      "with --rules: at this time: seconds since 1970, or 2026-11-30T23:59:59Z" },
     { "applying", 'a', WEIR__OPTION_SWITCH, offsetof(struct options, applying), 0, NULL, "leave out the rules that do not apply" },
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, "as one JSON object" },
-    { 0 },
+    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL, "as one JSON object" },
+    WEIR__REMOTE_ROWS(struct options){ 0 },
 };
 
 struct colours {
@@ -42,11 +46,11 @@ struct colours {
 
 struct show {
     struct colours c;
-    const struct weir__explanation *x; /* its list and mode are known before the first rule is shown */
-    bool json, applying, begun;
+    const struct weir__document *d;
+    const char *list, *list_attribute, *mode; /* of the whole set */
+    bool applying;
     int width; /* of the limits' texts */
-    size_t shown, hidden;
-    weir_time now;
+    size_t hidden;
 };
 
 static struct colours choose_colours(void)
@@ -56,59 +60,24 @@ static struct colours choose_colours(void)
     return (struct colours){ "\033[32m", "\033[31m", "\033[33m", "\033[2m", "\033[1m", "\033[0m" };
 }
 
-/* ------------------------------------------------------------- words ---- */
-
-static void print_value(const struct weir__explained *e)
+static bool is(const char *text, const char *word)
 {
-    if (e->value == NULL) {
-        printf("there is no %s", e->attribute);
-        return;
-    }
-    printf("%s is ", e->attribute);
-    weir__words_value(stdout, e->value, e->value_len);
+    return text != NULL && strcmp(text, word) == 0;
 }
 
-static void print_why(const struct weir__explained *e)
+/* The decision whose members are `at`... */
+static struct weir_decision read_decision(const struct weir__document *d, const char *at)
 {
-    switch (e->why) {
-    case WEIR__UNMATCHED:
-        print_value(e);
-        printf(", and it is for ");
-        weir__words_condition(stdout, e->condition, 3);
-        break;
-    case WEIR__EXCEPTED:
-        print_value(e);
-        printf(", and it is not for ");
-        weir__words_condition(stdout, e->condition, 3);
-        break;
-    case WEIR__NO_KEY:
-        printf("its key ");
-        weir__words_value(stdout, e->rule->key, strlen(e->rule->key));
-        printf(" needs %s, and there is none", e->attribute);
-        break;
-    case WEIR__SWITCHED_OFF:
-        printf("it would apply, but it is switched off");
-        break;
-    case WEIR__APPLIES:
-        break;
-    }
+    return (struct weir_decision){
+        .allowed = weir__document_true(d, "%sallowed", at),
+        .limit = weir__document_number(d, 0, "%slimit", at),
+        .remaining = weir__document_number(d, 0, "%sremaining", at),
+        .retry = weir__document_time(d, "%sretry", at),
+        .reset = weir__document_time(d, "%sreset", at),
+    };
 }
 
-/* -------------------------------------------------------------- text ---- */
-
-static bool refuses(const struct weir__explained *e)
-{
-    bool all = e->banned_until == 0;
-    for (size_t i = 0; i < e->n_limits; i++)
-        all = all && e->limits[i].decision.allowed;
-    return !all;
-}
-
-/* A list decides before any rule is asked; but in shadow the deny list does not. */
-static bool is_asked(const struct show *s)
-{
-    return s->x->list == NULL || s->x->mode == WEIR_OFF || (s->x->mode == WEIR_SHADOW && strcmp(s->x->list, "deny") == 0);
-}
+/* ------------------------------------------------------------- a rule ---- */
 
 static void print_bar(const struct show *s, const struct weir_decision *d)
 {
@@ -129,272 +98,199 @@ static void print_bar(const struct show *s, const struct weir_decision *d)
     printf("%s", s->c.off);
 }
 
-static void print_limit(const struct show *s, const struct weir__explained_limit *l)
+/* A limit's text is plain, and has its place before the bar. */
+static void print_padded(const char *text, int width)
 {
-    const struct weir_decision *d = &l->decision;
-    char limit[192], wait[32];
-    weir_limit_print(limit, sizeof limit, l->limit);
-    printf("    %-*s ", s->width, limit);
-    print_bar(s, d);
-    printf(" %lld of %lld left", (long long)d->remaining, (long long)d->limit);
-    weir__text_time(wait, sizeof wait, d->allowed ? d->reset : d->retry);
-    if (!d->allowed)
-        printf(d->retry == WEIR_NEVER ? ", %srefuses: it can never pass at once%s" : ", %srefuses, free in %s%s", s->c.bad,
-               d->retry == WEIR_NEVER ? s->c.off : wait, s->c.off);
-    else if (d->reset > 0)
+    int len = (int)strlen(text);
+
+    weir__print_safely(stdout, text);
+    printf("%*s", len < width ? width - len : 0, "");
+}
+
+static void print_limit(const struct show *s, const char *at)
+{
+    struct weir_decision d = read_decision(s->d, at);
+    const char *written = weir__document_text(s->d, "%swritten", at), *present = weir__document_text(s->d, "%sin_table", at);
+    char wait[32];
+
+    printf("    ");
+    print_padded(written ? written : "?", s->width);
+    putchar(' ');
+    print_bar(s, &d);
+    printf(" %lld of %lld left", (long long)d.remaining, (long long)d.limit);
+    weir__text_time(wait, sizeof wait, d.allowed ? d.reset : d.retry);
+    if (!d.allowed)
+        printf(d.retry == WEIR_NEVER ? ", %srefuses: it can never pass at once%s" : ", %srefuses, free in %s%s", s->c.bad,
+               d.retry == WEIR_NEVER ? s->c.off : wait, s->c.off);
+    else if (d.reset > 0)
         printf(", all again in %s", wait);
     putchar('\n');
-    if (l->present.count != 0) {
-        weir_limit_print(limit, sizeof limit, &l->present);
-        printf("    %s(the table has it as %s: another rule file is in force there)%s\n", s->c.dim, limit, s->c.off);
+    if (present != NULL) {
+        printf("    %s(the table has it as ", s->c.dim);
+        weir__print_safely(stdout, present);
+        printf(": another rule file is in force there)%s\n", s->c.off);
     }
 }
+
+static void print_limits(const struct show *s, int rule)
+{
+    char at[64];
+    weir_time banned = weir__document_find(s->d, "rules.%d.banned_for", rule) ? weir__document_time(s->d, "rules.%d.banned_for", rule) : 0;
+
+    if (banned != 0) {
+        char wait[32];
+        weir__text_time(wait, sizeof wait, banned);
+        printf("    %sbanned for another %s%s\n", s->c.bad, wait, s->c.off);
+    }
+    for (int i = 0; weir__document_find(s->d, "rules.%d.limits.%d.limit", rule, i); i++) {
+        snprintf(at, sizeof at, "rules.%d.limits.%d.", rule, i);
+        print_limit(s, at);
+    }
+}
+
+/* The line about a rule that has no say here, and why. */
+static void print_idle(const struct show *s, const char *name, const char *what, const char *why)
+{
+    printf("%s○ ", s->c.dim);
+    print_padded(name, 24);
+    printf(" %s", what);
+    weir__print_safely(stdout, why);
+    printf("%s\n", s->c.off);
+}
+
+static void print_asked(const struct show *s, int i, const char *name)
+{
+    bool no = weir__document_true(s->d, "rules.%d.refuses", i), shadow = is(weir__document_text(s->d, "rules.%d.mode", i), "shadow");
+    const char *key = weir__document_text(s->d, "rules.%d.key", i), *colour = no && shadow ? s->c.mild : no ? s->c.bad : s->c.good;
+    int64_t cost = weir__document_number(s->d, 1, "rules.%d.cost", i);
+
+    printf("%s%s%s %s", colour, no ? "✗" : "●", s->c.off, s->c.bold);
+    print_padded(name, 24);
+    printf("%s", s->c.off);
+    if (key != NULL && *key) {
+        printf(" key ");
+        weir__words_value(stdout, key, strlen(key));
+    }
+    if (shadow)
+        printf("  %sin shadow: %s%s", s->c.mild, no ? "would refuse, but lets through" : "counts only", s->c.off);
+    if (cost != 1)
+        printf("  costs %lld", (long long)cost);
+    putchar('\n');
+    print_limits(s, i);
+}
+
+static void print_rule(struct show *s, int i, const char *name)
+{
+    const char *because = weir__document_text(s->d, "rules.%d.because", i);
+    bool applies = is(weir__document_text(s->d, "rules.%d.why", i), "applies");
+
+    if (s->applying && !applies)
+        s->hidden++;
+    else if (!applies)
+        print_idle(s, name, "does not apply: ", because ? because : "");
+    else if (!weir__document_true(s->d, "rules.%d.asked", i))
+        print_idle(s, name, "not asked: it would apply", "");
+    else
+        print_asked(s, i, name);
+}
+
+/* ---------------------------------------------------------- the whole ---- */
 
 static void print_list(const struct show *s)
 {
-    const struct weir__explanation *x = s->x;
-    bool deny = strcmp(x->list, "deny") == 0;
+    bool deny = is(s->list, "deny"), shadow = deny && is(s->mode, "shadow");
 
-    printf("%s%s%s %s is on the %s list: ", deny ? s->c.bad : s->c.good, deny ? "✗" : "●", s->c.off, x->list_attribute, x->list);
-    printf("%s\n", is_asked(s) ? "it would be refused, but all rules are in shadow"
-                   : deny      ? "refused, and no rule is asked"
-                               : "let through, and no rule is asked");
+    printf("%s%s%s ", deny ? s->c.bad : s->c.good, deny ? "✗" : "●", s->c.off);
+    weir__print_safely(stdout, s->list_attribute);
+    printf(" is on the %s list: %s\n", s->list,
+           shadow ? "it would be refused, but all rules are in shadow"
+           : deny ? "refused, and no rule is asked"
+                  : "let through, and no rule is asked");
 }
 
-static void print_rule(const struct show *s, const struct weir__explained *e)
+static void print_verdict(const struct show *s, const struct weir_decision *d)
 {
-    bool no = e->why == WEIR__APPLIES && refuses(e);
+    const char *rule = weir__document_text(s->d, "ruling.rule"), *reason = weir__document_text(s->d, "ruling.reason");
     char wait[32];
-    if (e->why != WEIR__APPLIES) {
-        printf("%s○ %-24s does not apply: ", s->c.dim, e->rule->name);
-        print_why(e);
-        printf("%s\n", s->c.off);
-        return;
-    }
-    if (!is_asked(s)) {
-        printf("%s○ %-24s not asked: it would apply%s\n", s->c.dim, e->rule->name, s->c.off);
-        return;
-    }
-    printf("%s%s%s %s%-24s%s",
-           no && e->mode == WEIR_ENFORCE ? s->c.bad
-           : no                          ? s->c.mild
-                                         : s->c.good,
-           no ? "✗" : "●", s->c.off, s->c.bold, e->rule->name, s->c.off);
-    if (e->rule->key[0] != '\0') {
-        printf(" key ");
-        weir__words_value(stdout, e->key, strlen(e->key));
-    }
-    if (e->mode == WEIR_SHADOW)
-        printf("  %sin shadow: %s%s", s->c.mild, no ? "would refuse, but lets through" : "counts only", s->c.off);
-    if (e->cost != 1)
-        printf("  costs %lld", (long long)e->cost);
-    putchar('\n');
-    if (e->banned_until != 0) {
-        weir__text_time(wait, sizeof wait, e->banned_until - s->now);
-        printf("    %sbanned for another %s%s\n", s->c.bad, wait, s->c.off);
-    }
-    for (size_t i = 0; i < e->n_limits; i++)
-        print_limit(s, &e->limits[i]);
-}
 
-static void print_ruling(const struct show *s, const struct weir__explanation *x)
-{
-    const struct weir_ruling *r = &x->ruling;
-    char wait[32];
-    weir__text_time(wait, sizeof wait, r->decision.retry);
-    printf("\n%s%s%s", s->c.bold, r->decision.allowed ? s->c.good : s->c.bad, r->decision.allowed ? "allowed" : "refused");
-    printf("%s", s->c.off);
-    if (x->mode == WEIR_OFF)
+    weir__text_time(wait, sizeof wait, d->retry);
+    if (is(s->mode, "off"))
         printf(": all rules are switched off");
-    else if (x->list != NULL)
-        printf(": %s is on the %s list%s", x->list_attribute, x->list, x->mode == WEIR_SHADOW ? " (all rules are in shadow)" : "");
-    else if (!r->decision.allowed && r->decision.retry == WEIR_NEVER)
-        printf(" by %s, for ever: it asks for more than can pass at once", r->rule);
-    else if (!r->decision.allowed)
-        printf(" by %s (%s); free in %s", r->rule, weir_reason_name(r->decision.reason), wait);
-    else if (r->rule != NULL)
-        printf("; the tightest is %s: %lld of %lld left", r->rule, (long long)r->decision.remaining, (long long)r->decision.limit);
+    else if (s->list != NULL)
+        printf(": %s is on the %s list%s", s->list_attribute, s->list, is(s->mode, "shadow") ? " (all rules are in shadow)" : "");
+    else if (!d->allowed && d->retry == WEIR_NEVER)
+        printf(" by %s, for ever: it asks for more than can pass at once", rule);
+    else if (!d->allowed)
+        printf(" by %s (%s); free in %s", rule, reason, wait);
+    else if (rule != NULL)
+        printf("; the tightest is %s: %lld of %lld left", rule, (long long)d->remaining, (long long)d->limit);
     else
-        printf(": %s", r->applied > 0 ? "no rule that applies enforces" : "no rule applies");
-    if (r->shadow != NULL)
-        printf("; %s, in shadow, would refuse", r->shadow);
+        printf(": %s", weir__document_number(s->d, 0, "ruling.applied") > 0 ? "no rule that applies enforces" : "no rule applies");
+}
+
+static void print_ruling(const struct show *s)
+{
+    struct weir_decision d = read_decision(s->d, "ruling.");
+    const char *shadow = weir__document_text(s->d, "ruling.shadow");
+
+    printf("\n%s%s%s%s", s->c.bold, d.allowed ? s->c.good : s->c.bad, d.allowed ? "allowed" : "refused", s->c.off);
+    print_verdict(s, &d);
+    if (shadow != NULL)
+        printf("; %s, in shadow, would refuse", shadow);
     putchar('\n');
     if (s->hidden > 0)
         printf("%s%zu rules that do not apply are left out%s\n", s->c.dim, s->hidden, s->c.off);
 }
 
-/* -------------------------------------------------------------- JSON ---- */
-
-static void json_member(const char *name, const char *value)
-{
-    printf(",\"%s\":", name);
-    if (value != NULL)
-        weir__json_string(value);
-    else
-        printf("null");
-}
-
-static void json_time(const char *name, weir_time t)
-{
-    if (t == WEIR_NEVER)
-        printf(",\"%s\":null", name);
-    else
-        printf(",\"%s\":%lld.%09lld", name, (long long)(t / WEIR_SECOND), (long long)(t % WEIR_SECOND));
-}
-
-static void json_decision(const struct weir_decision *d)
-{
-    printf("\"allowed\":%s,\"reason\":\"%s\",\"limit\":%lld,\"remaining\":%lld", d->allowed ? "true" : "false", weir_reason_name(d->reason),
-           (long long)d->limit, (long long)d->remaining);
-    json_time("retry", d->retry);
-    json_time("reset", d->reset);
-}
-
-static const char *why_name(enum weir__why why)
-{
-    static const char *const names[] = { "applies", "off", "unmatched", "excepted", "no-key" };
-    return names[why];
-}
-
-static void json_limits(const struct weir__explained *e)
-{
-    printf(",\"limits\":[");
-    for (size_t i = 0; i < e->n_limits; i++) {
-        char text[192];
-        weir_limit_print(text, sizeof text, e->limits[i].limit);
-        printf("%s{", i ? "," : "");
-        json_decision(&e->limits[i].decision);
-        json_member("written", text);
-        if (e->limits[i].present.count != 0) {
-            weir_limit_print(text, sizeof text, &e->limits[i].present);
-            json_member("in_table", text);
-        }
-        putchar('}');
-    }
-    putchar(']');
-}
-
-static void json_rule(const struct show *s, const struct weir__explained *e)
-{
-    printf("%s{\"rule\":", s->shown ? "," : "");
-    weir__json_string(e->rule->name);
-    printf(",\"why\":\"%s\",\"mode\":\"%s\",\"asked\":%s", why_name(e->why), weir_mode_name(e->mode),
-           e->why == WEIR__APPLIES && is_asked(s) ? "true" : "false");
-    if (e->why == WEIR__APPLIES || e->why == WEIR__SWITCHED_OFF) {
-        json_member("key", e->key);
-        printf(",\"cost\":%lld,\"refuses\":%s", (long long)e->cost, refuses(e) ? "true" : "false");
-        if (e->banned_until != 0)
-            json_time("banned_for", e->banned_until - s->now);
-        json_limits(e);
-    } else {
-        json_member("attribute", e->attribute);
-    }
-    putchar('}');
-}
-
-static void json_ruling(const struct weir__explanation *x)
-{
-    const struct weir_ruling *r = &x->ruling;
-    printf("],\"ruling\":{");
-    json_decision(&r->decision);
-    json_member("rule", r->rule);
-    json_member("list", x->list);
-    json_member("shadow", r->shadow);
-    printf(",\"mode\":\"%s\",\"applied\":%d,\"level\":%d}", weir_mode_name(x->mode), r->applied, r->level);
-}
-
-/* -------------------------------------------- attributes for nothing ---- */
-
-/* Whether a rule or a list looks at it; names of headers have no case. */
-static bool is_looked_at(const struct weir__attributes *known, const char *name)
-{
-    char *small = strlen(name) < WEIR__ATTRIBUTE_SIZE ? weir__attribute_small(name) : NULL;
-    bool found = small != NULL && weir__attribute_find(known, small, strlen(small)) >= 0;
-
-    free(small);
-    return found;
-}
-
-static const char *nearest_attribute(const struct weir__attributes *known, const char *name)
-{
-    const char *names[WEIR__ATTRIBUTES_MAX + 1];
-    size_t n = 0;
-
-    for (; n < known->n; n++)
-        names[n] = known->names[n];
-    names[n] = NULL;
-    return weir__text_nearest(names, name, strlen(name));
-}
-
 /* The slip that is hardest to see: what is given under another name matches nothing. */
-static void print_unused(const struct show *s, const struct weir__attributes *known, const struct weir_attr *attrs, size_t n)
+static void print_unused(const struct show *s)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (is_looked_at(known, attrs[i].name))
-            continue;
-        const char *near = nearest_attribute(known, attrs[i].name);
+    const char *name, *near;
+
+    for (int i = 0; (name = weir__document_text(s->d, "unused.%d", i)) != NULL; i++) {
         printf("%sno rule looks at ", s->c.mild);
-        weir__words_value(stdout, attrs[i].name, strlen(attrs[i].name));
+        weir__words_value(stdout, name, strlen(name));
+        near = weir__document_text(s->d, "meant.%d", i);
         if (near)
             printf("; did you mean %s?", near);
         printf("%s\n", s->c.off);
     }
 }
 
-static void json_unused(const struct weir__attributes *known, const struct weir_attr *attrs, size_t n)
-{
-    bool first = true;
-
-    printf(",\"unused\":[");
-    for (size_t i = 0; i < n; i++) {
-        if (is_looked_at(known, attrs[i].name))
-            continue;
-        printf("%s", first ? "" : ",");
-        weir__json_string(attrs[i].name);
-        first = false;
-    }
-    printf("]}\n");
-}
-
-/* ----------------------------------------------------------- command ---- */
-
 /* So that the bars of all rules stand below each other, unless a text is very long. */
-static int width_of_limits(const struct weir_rules *rules)
+static int width_of_limits(const struct weir__document *d)
 {
     int width = 28;
 
-    for (size_t i = 0; i < rules->n_rules; i++) {
-        const struct weir__rule_draft *rule = rules->rules[i].draft;
-        for (size_t k = 0; k < rule->n_limits; k++) {
-            int len = weir_limit_print(NULL, 0, &rule->limits[k]);
+    for (int i = 0; weir__document_find(d, "rules.%d.rule", i); i++) {
+        const char *text;
+        for (int k = 0; (text = weir__document_text(d, "rules.%d.limits.%d.written", i, k)) != NULL; k++) {
+            int len = (int)strlen(text);
             width = len > width && len <= 64 ? len : width;
         }
     }
     return width;
 }
 
-/* Before the first rule, or at the end if there is none. */
-static void begin(struct show *s)
+static int explain_to_people(const struct options *o, const struct weir__document *d)
 {
-    if (!s->begun && !s->json && s->x->list != NULL && s->x->mode != WEIR_OFF)
-        print_list(s);
-    s->begun = true;
+    struct show s = { .c = choose_colours(), .d = d, .applying = o->applying, .width = width_of_limits(d) };
+    const char *name;
+
+    s.list = weir__document_text(d, "ruling.list");
+    s.list_attribute = weir__document_text(d, "ruling.list_attribute");
+    s.list_attribute = s.list_attribute ? s.list_attribute : "an attribute";
+    s.mode = weir__document_text(d, "ruling.mode");
+    if (s.list != NULL && !is(s.mode, "off"))
+        print_list(&s);
+    for (int i = 0; (name = weir__document_text(d, "rules.%d.rule", i)) != NULL; i++)
+        print_rule(&s, i, name);
+    print_ruling(&s);
+    print_unused(&s);
+    return weir__document_true(d, "ruling.allowed") ? WEIR__EXIT_OK : WEIR__EXIT_NO;
 }
 
-static void show_rule(void *context, const struct weir__explained *e)
-{
-    struct show *s = context;
-    begin(s);
-    if (s->applying && e->why != WEIR__APPLIES) {
-        s->hidden++;
-        return;
-    }
-    if (s->json)
-        json_rule(s, e);
-    else
-        print_rule(s, e);
-    s->shown++;
-}
+/* ------------------------------------------------------- by a rule file ---- */
 
 /* name=value; the name is cut off in place. */
 static bool read_attrs(const struct weir__command *self, char **words, int n, struct weir_attr *attrs)
@@ -415,12 +311,30 @@ static bool read_attrs(const struct weir__command *self, char **words, int n, st
     return true;
 }
 
+static int print_explanation(const struct weir__command *self, const struct options *o, const struct weir__buffer *json, bool allowed)
+{
+    struct weir__document d = { 0 };
+    struct weir_error error = { 0 };
+
+    if (json->failed || (!o->remote.json && weir__document_read(&d, json->bytes, json->len, &error) != WEIR_OK)) {
+        weir__complain(self->name, "%s", json->failed ? "out of memory" : error.text);
+        return WEIR__EXIT_WRONG;
+    }
+    if (!o->remote.json) {
+        int code = explain_to_people(o, &d);
+        weir__document_free(&d);
+        return code;
+    }
+    fwrite(json->bytes, 1, json->len, stdout);
+    putchar('\n');
+    return allowed ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+}
+
 static int explain(const struct weir__command *self, const struct options *o, struct weir *weir, const struct weir_attr *attrs, size_t n)
 {
-    struct weir__explanation x;
-    struct show s = { .c = choose_colours(), .x = &x, .json = o->json, .applying = o->applying };
     struct weir_rules *rules = weir__rules_file_read(self->name, o->rules);
     struct weir_error error;
+
     if (rules == NULL)
         return WEIR__EXIT_WRONG;
     if (weir_use(weir, rules, 0, &error) != WEIR_OK) {
@@ -428,22 +342,12 @@ static int explain(const struct weir__command *self, const struct options *o, st
         weir_rules_destroy(rules);
         return WEIR__EXIT_WRONG;
     }
-    s.width = width_of_limits(rules);
-    s.now = o->now >= 0 ? o->now : weir_table_now(weir_table_of(weir));
-    if (o->json)
-        printf("{\"rules\":[");
-    const struct weir__attributes *known = &weir->force->attributes;
-    struct weir_ask ask = { .cost = o->cost, .now = s.now };
-    weir__engine_explain(weir, attrs, n, &ask, &x, show_rule, &s);
-    begin(&s);
-    if (o->json) {
-        json_ruling(&x);
-        json_unused(known, attrs, n);
-    } else {
-        print_ruling(&s, &x);
-        print_unused(&s, known, attrs, n);
-    }
-    return x.ruling.decision.allowed ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+    struct weir_ask ask = { .cost = o->cost >= 0 ? o->cost : 1, .now = o->now >= 0 ? o->now : weir_table_now(weir_table_of(weir)) };
+    struct weir__buffer json = { 0 };
+    bool allowed = weir__explain_json(weir, attrs, n, &ask, o->applying && o->remote.json, &json);
+    int code = print_explanation(self, o, &json, allowed);
+    weir__buffer_free(&json);
+    return code;
 }
 
 static int open_engine(const struct weir__command *self, const struct options *o, struct weir_table **table, struct weir **weir)
@@ -464,25 +368,69 @@ static int open_engine(const struct weir__command *self, const struct options *o
     return WEIR__GO_ON;
 }
 
-int weir__cmd_explain(const struct weir__command *self, int argc, char **argv)
+static int explain_locally(const struct weir__command *self, const struct options *o, char **words, int n)
 {
-    struct options o = { .cost = 1, .now = -1 };
     struct weir_attr attrs[ATTRS_MAX];
     struct weir_table *table = NULL;
     struct weir *weir = NULL;
-    int n, code = weir__options_parse(self, argc, argv, &o, &n);
-    if (code != WEIR__GO_ON)
-        return code;
-    if (o.rules == NULL) {
-        weir__complain(self->name, "which rules? usage: weir %s %s", self->name, self->arguments);
+
+    if (!read_attrs(self, words, n, attrs))
         return WEIR__EXIT_WRONG;
-    }
-    if (!read_attrs(self, argv, n, attrs))
-        return WEIR__EXIT_WRONG;
-    code = open_engine(self, &o, &table, &weir);
+    int code = open_engine(self, o, &table, &weir);
     if (code == WEIR__GO_ON)
-        code = explain(self, &o, weir, attrs, (size_t)n);
+        code = explain(self, o, weir, attrs, (size_t)n);
     weir_destroy(weir);
     weir_table_destroy(table);
     return code;
+}
+
+/* -------------------------------------------------------- by a server ---- */
+
+static int explain_remotely(const struct weir__command *self, const struct options *o, char **words, int n)
+{
+    struct weir__buffer body = { 0 };
+    struct weir__remote r;
+    int code = WEIR__EXIT_WRONG;
+
+    weir__buffer_text(&body, "{");
+    if (weir__remote_attributes(self->name, &body, words, n) && weir__remote_open(&r, self, &o->remote)) {
+        weir__buffer_text(&body, "}");
+        if (weir__remote_ask(&r, "POST", "/v1/explain", &body) && o->remote.json) {
+            weir__remote_print(&r);
+            code = weir__document_true(&r.document, "ruling.allowed") ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+        } else if (r.status / 100 == 2) {
+            code = explain_to_people(o, &r.document);
+        }
+        weir__remote_close(&r);
+    }
+    weir__buffer_free(&body);
+    return code;
+}
+
+/* ----------------------------------------------------------- command ---- */
+
+static const char *find_mistake(const struct options *o)
+{
+    if (o->rules)
+        return o->remote.server ? "--rules or --server, not both" : NULL;
+    return o->table                        ? "--table needs --rules FILE: a server has its own table"
+           : o->cost >= 0                  ? "--cost needs --rules FILE: a server is asked about a request that costs 1"
+           : o->now >= 0                   ? "--now needs --rules FILE: a server has its own clock"
+           : o->applying && o->remote.json ? "--applying with --json needs --rules FILE: a server's JSON is printed as it is"
+                                           : NULL;
+}
+
+int weir__cmd_explain(const struct weir__command *self, int argc, char **argv)
+{
+    struct options o = { .cost = -1, .now = -1 };
+    int n, code = weir__options_parse(self, argc, argv, &o, &n);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    const char *mistake = find_mistake(&o);
+    if (mistake) {
+        weir__complain(self->name, "%s; usage: weir %s %s", mistake, self->name, self->arguments);
+        return WEIR__EXIT_WRONG;
+    }
+    return o.rules ? explain_locally(self, &o, argv, n) : explain_remotely(self, &o, argv, n);
 }

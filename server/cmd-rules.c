@@ -1,4 +1,4 @@
-/* cmd-rules.c -- `weir rules check`, `weir rules diff`, `weir rules schema`. */
+/* cmd-rules.c -- `weir rules check`, `weir rules diff`, `weir rules schema`; and of a running server: `weir rules get`, `set`, `reload`. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +7,10 @@
 #include "command.h"
 #include "file.h"
 #include "options.h"
+#include "remote.h"
 #include "rules-diff.h"
 #include "rules/draft.h"
+#include "rules/problem.h"
 #include "text.h"
 
 struct options {
@@ -300,4 +302,144 @@ int weir__cmd_rules_schema(const struct weir__command *self, int argc, char **ar
     }
     fputs(weir_rules_schema(), stdout);
     return WEIR__EXIT_OK;
+}
+
+/* -------------------------------------------------------- a running server ---- */
+
+struct remote_options {
+    struct weir__remote_options remote;
+};
+
+#define REMOTE_OPTIONS                                                                    \
+    {                                                                                     \
+        WEIR__REMOTE_JSON(struct remote_options) WEIR__REMOTE_ROWS(struct remote_options) \
+        {                                                                                 \
+            0                                                                             \
+        }                                                                                 \
+    }
+
+const struct weir__option weir__cmd_rules_get_options[] = REMOTE_OPTIONS;
+const struct weir__option weir__cmd_rules_set_options[] = REMOTE_OPTIONS;
+const struct weir__option weir__cmd_rules_reload_options[] = REMOTE_OPTIONS;
+
+/* Options and connection of all three; WEIR__GO_ON, or the code to end with. */
+static int open_remote(const struct weir__command *self, int argc, char **argv, int words, struct weir__remote *r)
+{
+    struct remote_options o = { 0 };
+    int n, code = weir__options_parse(self, argc, argv, &o, &n);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    if (n != words) {
+        weir__complain(self->name, "%s; usage: weir %s %s", words ? "one file is needed" : "takes no words", self->name, self->arguments);
+        return WEIR__EXIT_WRONG;
+    }
+    return weir__remote_open(r, self, &o.remote) ? WEIR__GO_ON : WEIR__EXIT_WRONG;
+}
+
+int weir__cmd_rules_get(const struct weir__command *self, int argc, char **argv)
+{
+    struct weir__remote r;
+    int code = open_remote(self, argc, argv, 0, &r);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    code = weir__remote_ask(&r, "GET", "/v1/rules", NULL) ? WEIR__EXIT_OK : WEIR__EXIT_WRONG;
+    if (code == WEIR__EXIT_OK && r.options.json) {
+        weir__remote_print(&r);
+    } else if (code == WEIR__EXIT_OK) {
+        const struct weir__scalar *text = weir__document_find(&r.document, "text");
+        if (text)
+            fwrite(text->text, 1, text->len, stdout);
+    }
+    weir__remote_close(&r);
+    return code;
+}
+
+/* The server tells where each problem is; the line itself is taken from the text that it was sent. */
+static void print_problems(const struct weir__document *d, struct reading *reading)
+{
+    struct weir__report *report = malloc(sizeof *report);
+    struct weir_rules_options tell = { .name = reading->name, .problem = print_problem, .context = reading };
+    const char *text;
+
+    if (!report || weir__report_open(report, reading->text, reading->len, NULL) != WEIR_OK) {
+        free(report);
+        return;
+    }
+    for (int i = 0; (text = weir__document_text(d, "problems.%d.text", i)) != NULL; i++) {
+        int line = (int)weir__document_number(d, 0, "problems.%d.line", i),
+            column = (int)weir__document_number(d, 0, "problems.%d.column", i);
+        weir__report_add(report, line > 0 ? weir__report_place(report, line, column) : WEIR__NOWHERE, "%s", text);
+    }
+    weir__report_tell(report, &tell, NULL);
+    weir__report_close(report);
+    free(report);
+}
+
+static void print_in_force(const struct weir__document *d)
+{
+    const char *hash = weir__document_text(d, "hash"), *source = weir__document_text(d, "source");
+
+    printf("%lld rules, %lld limits, %lld list entries are in force; ", (long long)weir__document_number(d, 0, "rules"),
+           (long long)weir__document_number(d, 0, "limits"), (long long)weir__document_number(d, 0, "entries"));
+    weir__print_safely(stdout, hash ? hash : "no rules");
+    if (source) {
+        printf(", from ");
+        weir__print_safely(stdout, source);
+    }
+    putchar('\n');
+}
+
+/* What was put in force, or why it was not: `reading` is the text that was sent, or NULL. */
+static int tell_outcome(struct weir__remote *r, struct reading *reading)
+{
+    bool refused = r->status == 422 && weir__document_find(&r->document, "problems.0.text");
+
+    if (r->status / 100 != 2 && !refused) {
+        weir__remote_complain(r);
+        return WEIR__EXIT_WRONG;
+    }
+    if (r->options.json)
+        weir__remote_print(r);
+    else if (!refused)
+        print_in_force(&r->document);
+    else if (reading)
+        print_problems(&r->document, reading);
+    else
+        weir__remote_complain(r);
+    if (refused && !r->options.json)
+        weir__complain(r->command, "nothing was changed");
+    return refused ? WEIR__EXIT_NO : WEIR__EXIT_OK;
+}
+
+int weir__cmd_rules_set(const struct weir__command *self, int argc, char **argv)
+{
+    struct weir__remote r;
+    int code = open_remote(self, argc, argv, 1, &r);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    struct reading reading = { .name = name_of(argv[0]) };
+    reading.text = weir__file_read(argv[0], BYTES_READ_MAX, &reading.len);
+    code = WEIR__EXIT_WRONG;
+    if (!reading.text)
+        weir__complain(self->name, "%s: %s", reading.name, strerror(errno));
+    else if (weir__remote_call(&r, "PUT", "/v1/rules", &(struct weir__buffer){ .bytes = reading.text, .len = reading.len }))
+        code = tell_outcome(&r, &reading);
+    end_reading(&reading);
+    weir__remote_close(&r);
+    return code;
+}
+
+int weir__cmd_rules_reload(const struct weir__command *self, int argc, char **argv)
+{
+    struct weir__remote r;
+    int code = open_remote(self, argc, argv, 0, &r);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    code = weir__remote_call(&r, "POST", "/v1/rules/reload", NULL) ? tell_outcome(&r, NULL) : WEIR__EXIT_WRONG;
+    weir__remote_close(&r);
+    return code;
 }

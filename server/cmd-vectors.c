@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "door-net.h"
 #include "file.h"
 #include "options.h"
 #include "replay.h"
@@ -12,19 +13,21 @@
 #include "vectors.h"
 
 struct options {
-    const char *door;
+    const char *door, *server;
 };
 
 const struct weir__option weir__cmd_vectors_options[] = {
     { "door", 0, WEIR__OPTION_TEXT, offsetof(struct options, door), 0, "NAME",
-      "step (the bare algorithm; default), table, shm, or all of them" },
+      "step (the bare algorithm; default), table, shm, or all of them; resp or http of a server" },
+    { "server", 's', WEIR__OPTION_TEXT, offsetof(struct options, server), 0, "ADDRESS",
+      "with resp and http: a server that has --test-clock; default: start one" },
     { 0 },
 };
 
 struct tally {
     const char *command, *file;
     const struct weir__door *door;
-    bool name_door; /* more than one is tried: say which */
+    const struct weir__door *only; /* NULL: all of them */
     long passed, failed;
     bool unreadable;
 };
@@ -33,8 +36,7 @@ static void print_mismatch(void *context, int line, const char *text)
 {
     struct tally *t = context;
 
-    printf("%s:%d: %s%s%s%s\n", t->file, line, text, t->name_door ? " (door " : "", t->name_door ? t->door->name : "",
-           t->name_door ? ")" : "");
+    printf("%s:%d: %s%s%s%s\n", t->file, line, text, !t->only ? " (door " : "", !t->only ? t->door->name : "", !t->only ? ")" : "");
 }
 
 static void replay_all(struct tally *t, const struct weir__vectors *vectors)
@@ -46,7 +48,20 @@ static void replay_all(struct tally *t, const struct weir__vectors *vectors)
     }
 }
 
-static void check_file(struct tally *t, const char *door)
+static void replay_at_doors(struct tally *t, const struct weir__vectors *vectors)
+{
+    t->door = t->only;
+    if (t->only) {
+        replay_all(t, vectors);
+        return;
+    }
+    for (const struct weir__door *const *d = weir__doors(); *d; d++) {
+        t->door = *d;
+        replay_all(t, vectors);
+    }
+}
+
+static void check_file(struct tally *t)
 {
     struct weir__vectors vectors;
     struct weir_error error = { 0 };
@@ -65,37 +80,57 @@ static void check_file(struct tally *t, const char *door)
         free(text);
         return;
     }
-    for (const struct weir__door *const *d = weir__doors(); *d; d++) {
-        t->door = *d;
-        if (t->name_door || strcmp((*d)->name, door) == 0)
-            replay_all(t, &vectors);
-    }
+    replay_at_doors(t, &vectors);
     weir__vectors_clear(&vectors);
     free(text);
+}
+
+/* Which door; NULL: all that need no server, or none (*wrong, and it was said). */
+static const struct weir__door *choose_door(const struct weir__command *self, const struct options *o, struct weir__door **net, bool *wrong)
+{
+    struct weir_error error = { 0 };
+    const struct weir__door *door = strcmp(o->door, "all") == 0 ? NULL : weir__door_find(o->door);
+
+    *wrong = true;
+    if (weir__door_net_is(o->door)) {
+        if (weir__door_net_open(net, o->door, o->server, &error) == WEIR_OK)
+            *wrong = false;
+        else
+            weir__complain(self->name, "%s", error.text);
+        return *net;
+    }
+    if (!door && strcmp(o->door, "all") != 0)
+        weir__complain(self->name, "there is no door '%s'; the doors are step, table, shm, and all for each of them; resp, http", o->door);
+    else if (o->server)
+        weir__complain(self->name, "--server is for the doors resp and http");
+    else
+        *wrong = false;
+    return door;
 }
 
 int weir__cmd_vectors(const struct weir__command *self, int argc, char **argv)
 {
     struct options o = { .door = "step" };
     struct tally t = { .command = self->name };
+    struct weir__door *net = NULL;
+    bool wrong;
     int files;
     int code = weir__options_parse(self, argc, argv, &o, &files);
 
     if (code != WEIR__GO_ON)
         return code;
-    t.name_door = strcmp(o.door, "all") == 0;
-    if (!t.name_door && !weir__door_find(o.door)) {
-        weir__complain(self->name, "there is no door '%s'; the doors are step, table, shm, and all for each of them", o.door);
-        return WEIR__EXIT_WRONG;
-    }
     if (files == 0) {
         weir__complain(self->name, "which files? usage: weir %s %s", self->name, self->arguments);
         return WEIR__EXIT_WRONG;
     }
-    for (int i = 0; i < files; i++) {
+    t.only = choose_door(self, &o, &net, &wrong);
+    for (int i = 0; i < files && !wrong; i++) {
         t.file = argv[i];
-        check_file(&t, o.door);
+        check_file(&t);
     }
-    printf("%ld passed, %ld failed\n", t.passed, t.failed);
-    return t.unreadable ? WEIR__EXIT_WRONG : t.failed ? WEIR__EXIT_NO : WEIR__EXIT_OK;
+    if (net)
+        weir__door_net_close(net);
+    if (!wrong)
+        printf("%ld passed, %ld failed\n", t.passed, t.failed);
+    return wrong || t.unreadable ? WEIR__EXIT_WRONG : t.failed ? WEIR__EXIT_NO : WEIR__EXIT_OK;
 }

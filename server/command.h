@@ -62,6 +62,9 @@ int weir__cmd_limits(const struct weir__command *self, int argc, char **argv);
 extern const struct weir__option weir__cmd_bans_options[];
 int weir__cmd_bans(const struct weir__command *self, int argc, char **argv);
 
+extern const struct weir__option weir__cmd_serve_options[];
+int weir__cmd_serve(const struct weir__command *self, int argc, char **argv);
+
 extern const struct weir__option weir__cmd_explain_options[];
 extern const struct weir__option weir__cmd_simulate_options[];
 int weir__cmd_explain(const struct weir__command *self, int argc, char **argv);
@@ -69,5 +72,23 @@ int weir__cmd_simulate(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_rules_check(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_rules_diff(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_rules_schema(const struct weir__command *self, int argc, char **argv);
+
+extern const struct weir__option weir__cmd_check_options[], weir__cmd_mode_options[], weir__cmd_reset_options[], weir__cmd_lists_options[],
+    weir__cmd_status_options[], weir__cmd_events_options[], weir__cmd_top_options[], weir__cmd_completion_options[];
+extern const struct weir__option weir__cmd_rules_get_options[], weir__cmd_rules_set_options[], weir__cmd_rules_reload_options[];
+int weir__cmd_check(const struct weir__command *self, int argc, char **argv);
+int weir__cmd_mode(const struct weir__command *self, int argc, char **argv);
+int weir__cmd_reset(const struct weir__command *self, int argc, char **argv);
+int weir__cmd_lists(const struct weir__command *self, int argc, char **argv);
+int weir__cmd_status(const struct weir__command *self, int argc, char **argv);
+int weir__cmd_events(const struct weir__command *self, int argc, char **argv);
+int weir__cmd_top(const struct weir__command *self, int argc, char **argv);
+int weir__cmd_completion(const struct weir__command *self, int argc, char **argv);
+int weir__cmd_rules_get(const struct weir__command *self, int argc, char **argv);
+int weir__cmd_rules_set(const struct weir__command *self, int argc, char **argv);
+int weir__cmd_rules_reload(const struct weir__command *self, int argc, char **argv);
+
+/* main.c -- the i-th row; NULL: there are no more. */
+const struct weir__command *weir__command_row(size_t i);
 
 #endif

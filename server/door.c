@@ -43,11 +43,13 @@ static int step_make(struct step_run *s, const struct weir_limit *limit, struct 
     return weir__fail(error, WEIR_NO_MEMORY, "no memory for a state of that size");
 }
 
-static int step_open(void **run, const struct weir__vectors *vectors, const struct weir__vector_case *c, struct weir_error *error)
+static int step_open(const struct weir__door *self, void **run, const struct weir__vectors *vectors, const struct weir__vector_case *c,
+                     struct weir_error *error)
 {
     struct step_run *s = calloc(1, sizeof(*s));
     int code = s ? step_make(s, &c->limit, error) : weir__fail(error, WEIR_NO_MEMORY, "no memory");
 
+    (void)self;
     (void)vectors;
     if (code == WEIR_OK)
         *run = s;
@@ -212,13 +214,17 @@ static int tables_open(void **run, bool shared, const struct weir__vectors *vect
     return code;
 }
 
-static int table_open(void **run, const struct weir__vectors *vectors, const struct weir__vector_case *c, struct weir_error *error)
+static int table_open(const struct weir__door *self, void **run, const struct weir__vectors *vectors, const struct weir__vector_case *c,
+                      struct weir_error *error)
 {
+    (void)self;
     return tables_open(run, false, vectors, c, error);
 }
 
-static int shm_open_both(void **run, const struct weir__vectors *vectors, const struct weir__vector_case *c, struct weir_error *error)
+static int shm_open_both(const struct weir__door *self, void **run, const struct weir__vectors *vectors, const struct weir__vector_case *c,
+                         struct weir_error *error)
 {
+    (void)self;
     return tables_open(run, true, vectors, c, error);
 }
 

@@ -4,6 +4,7 @@
 
 #include "command.h"
 #include "options.h"
+#include "remote.h"
 #include "text.h"
 
 #define WAY_TO_WRITE "A limit: 300/60, 100/5s, 10r/s, 1000/h burst 50, gcra 5/1m burst 3.  The algorithms: weir limits"
@@ -21,9 +22,11 @@ static const char give_notes[] =
     "Exit code: 0 given back, 2 wrong use.  The table file must be there: weir take makes one.  No key gets more than its limit has.\n"
     "A limiter that is there under --name needs no --limit; only weir take changes a limit.\n" WAY_TO_WRITE;
 
-static const char bans_notes[] = "The keys that rules keep out at present: since when, for how long yet, and how often.  With --lift "
-                                 "--rule NAME KEY one of them may come back\n"
-                                 "at once; NAME and KEY as listed.  Exit code: 0 listed or lifted, 1 that key is not banned, 2 wrong use.";
+static const char bans_notes[] =
+    "The keys that rules keep out at present, of a running server or of a table file: since when, for how long yet, and how often.\n"
+    "weir bans --lift --rule login 192.0.2.7 lets one in at once; names and keys as listed.  weir bans --add --rule login --for 10m "
+    "192.0.2.7\n"
+    "keeps one out.  Exit code: 0 done, 1 that key is not banned, 2 wrong use or no server.";
 
 static const char vectors_notes[] =
     "A .vec file says what an algorithm does, line by line.  Each mismatch is one line, file:line: expected ... got ...; the last line\n"
@@ -44,19 +47,60 @@ static const char simulate_notes[] =
     "weir simulate --rules rules.yaml --html report.html access.log.1.gz access.log";
 
 static const char explain_notes[] =
-    "weir explain --rules rules.yaml ip=192.0.2.7 uri=/login method=POST: which rules apply and why the others do not, which would "
-    "refuse,\n"
-    "what is left of each limit and when it frees.  Nothing is taken.  Exit code: 0 it would be allowed, 1 refused, 2 wrong use.";
+    "weir explain ip=192.0.2.7 uri=/login method=POST: which rules apply and why the others do not, which would refuse, what is left of "
+    "each\n"
+    "limit and when it frees.  Nothing is taken.  Asks a running server, or reads a rule file: --rules rules.yaml.\n"
+    "Exit code: 0 it would be allowed, 1 refused, 2 wrong use or no server.";
+
+static const char check_notes[] =
+    "weir check ip=192.0.2.7 uri=/login method=POST: asks a running server, which charges the request.  Exit code: 0 allowed, 1 refused,\n"
+    "2 wrong use or no server.  weir explain says why, and charges nothing.\n" WEIR__REMOTE_NOTE;
+
+static const char mode_notes[] =
+    "Without a word: what every rule is told to do, and has done.  enforce refuses, shadow only counts what it would refuse, off does "
+    "nothing,\n"
+    "as-written gives the switch back to the rule file.  At once, and on every process that shares the table.\n" WEIR__REMOTE_NOTE;
+
+static const char reset_notes[] =
+    "weir reset ip=192.0.2.7 uri=/login: what the keys of this request have used is forgotten.\n" WEIR__REMOTE_NOTE;
+
+static const char lists_notes[] = "weir lists --add deny ip 203.0.113.0/24 198.51.100.7; weir lists --remove deny ip 198.51.100.7.  Kept "
+                                  "with the table file.\n" WEIR__REMOTE_NOTE;
+
+static const char events_notes[] = "Limiting that begins and ends, bans, switches, reloads: those that the server still has, oldest first. "
+                                   " With --follow also those that\n"
+                                   "happen; if the connection is lost it is made again, and none is missed.\n" WEIR__REMOTE_NOTE;
+
+static const char rules_set_notes[] =
+    "Puts another rule file in force, and the server keeps it.  If anything is wrong with it nothing changes, and each mistake is named as "
+    "by\n"
+    "weir rules check.  - is stdin.  Exit code: 0 in force, 1 the rules are wrong, 2 wrong use or no server.\n" WEIR__REMOTE_NOTE;
+
+static const char rules_reload_notes[] = "The server reads its rule file again.  Exit code: 0 in force, 1 the rules are wrong and nothing "
+                                         "changed, 2 wrong use or no server.\n" WEIR__REMOTE_NOTE;
 
 #define ASK_USAGE "--table FILE --limit TEXT [options] KEY"
 
 static const struct weir__command commands[] = {
+    { "serve", "answer Redis clients, HTTP clients and proxies", "[settings]", NULL, weir__cmd_serve_options, weir__cmd_serve },
+    { "check", "ask a server whether a request may pass", "[options] NAME=VALUE...", check_notes, weir__cmd_check_options,
+      weir__cmd_check },
     { "take", "take units from a key, if its limit lets them", ASK_USAGE, take_notes, weir__cmd_take_options, weir__cmd_take },
     { "peek", "say what take would answer, and take nothing", ASK_USAGE, peek_notes, weir__cmd_peek_options, weir__cmd_peek },
     { "give", "give back units taken before", ASK_USAGE, give_notes, weir__cmd_give_options, weir__cmd_give },
     { "table", "show what a table file holds", "[options] FILE", NULL, weir__cmd_table_options, weir__cmd_table },
-    { "bans", "list the keys that rules keep out, or let one in again", "--table FILE [options] [--lift --rule NAME KEY]", bans_notes,
-      weir__cmd_bans_options, weir__cmd_bans },
+    { "bans", "list the keys that rules keep out; ban one, or let one in again",
+      "[--server ADDRESS | --table FILE] [--rule NAME] [--add --for TIME KEY | --lift KEY]", bans_notes, weir__cmd_bans_options,
+      weir__cmd_bans },
+    { "lists", "show the lists that rules look at, or change them", "[options] [--add|--remove LIST ATTRIBUTE ENTRY...]", lists_notes,
+      weir__cmd_lists_options, weir__cmd_lists },
+    { "mode", "show what rules are told to do, or switch them", "[enforce|shadow|off|as-written] [--rule NAME] [options]", mode_notes,
+      weir__cmd_mode_options, weir__cmd_mode },
+    { "reset", "forget what a request's keys have used", "[--rule NAME] [options] NAME=VALUE...", reset_notes, weir__cmd_reset_options,
+      weir__cmd_reset },
+    { "status", "say how a server is doing", "[options]", WEIR__REMOTE_NOTE, weir__cmd_status_options, weir__cmd_status },
+    { "events", "show what has happened at a server, or follow it", "[--follow] [options]", events_notes, weir__cmd_events_options,
+      weir__cmd_events },
     { "limits", "list the algorithms", "", NULL, weir__cmd_limits_options, weir__cmd_limits },
     { "vectors", "check the algorithms against example files", "[options] FILE...", vectors_notes, weir__cmd_vectors_options,
       weir__cmd_vectors },
@@ -66,14 +110,25 @@ static const struct weir__command commands[] = {
       weir__cmd_rules_diff },
     { "rules schema", "print the JSON Schema of rule files, for editors", "", NULL, weir__cmd_rules_schema_options,
       weir__cmd_rules_schema },
-    { "explain", "say what the rules make of a request, and why", "--rules FILE [options] NAME=VALUE...", explain_notes,
-      weir__cmd_explain_options, weir__cmd_explain },
+    { "rules get", "print the rules that a server has in force", "[options]", WEIR__REMOTE_NOTE, weir__cmd_rules_get_options,
+      weir__cmd_rules_get },
+    { "rules set", "put other rules in force at a server", "[options] FILE", rules_set_notes, weir__cmd_rules_set_options,
+      weir__cmd_rules_set },
+    { "rules reload", "let a server read its rule file again", "[options]", rules_reload_notes, weir__cmd_rules_reload_options,
+      weir__cmd_rules_reload },
+    { "explain", "say what the rules make of a request, and why", "[--server ADDRESS | --rules FILE] [options] NAME=VALUE...",
+      explain_notes, weir__cmd_explain_options, weir__cmd_explain },
     { "simulate", "say what rules would have done to the requests of an access log", "--rules FILE [options] ACCESS.LOG...", simulate_notes,
       weir__cmd_simulate_options, weir__cmd_simulate },
     { "demo", "show every algorithm over the same burst of traffic", "[options]", NULL, weir__cmd_demo_options, weir__cmd_demo },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+const struct weir__command *weir__command_row(size_t i)
+{
+    return i < COMMANDS ? &commands[i] : NULL;
+}
 
 static int help(void)
 {

@@ -135,7 +135,7 @@ bool weir__replay(const struct weir__door *door, const struct weir__vectors *vec
     struct weir_error error = { 0 };
     bool passed = true;
 
-    if (door->open(&run, vectors, c, &error) != WEIR_OK) {
+    if (door->open(door, &run, vectors, c, &error) != WEIR_OK) {
         struct text t = { .len = 0 };
         add(&t, "expected a limit that works got an error: %s", error.text);
         mismatch(context, c->line, t.bytes);

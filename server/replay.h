@@ -7,7 +7,9 @@
 /* A way in to the algorithms.  `open` makes one fresh key under the case's limit; the rest act on it. */
 struct weir__door {
     const char *name;
-    int (*open)(void **run, const struct weir__vectors *vectors, const struct weir__vector_case *c, struct weir_error *error);
+    void *context; /* the door's own */
+    int (*open)(const struct weir__door *self, void **run, const struct weir__vectors *vectors, const struct weir__vector_case *c,
+                struct weir_error *error);
     bool (*ask)(void *run, enum weir__vector_verb verb, const struct weir_ask *ask, struct weir_decision *decision); /* take or peek */
     void (*give)(void *run, const struct weir_ask *ask);
     int (*change)(void *run, const struct weir_limit *limit, weir_time now, struct weir_error *error);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "serve/buffer.h"
 
 void weir__complain(const char *command, const char *format, ...)
 {
@@ -127,39 +128,17 @@ void weir__text_bytes(char *out, size_t size, int64_t bytes)
 
 /* ------------------------------------------------------------------ JSON ---- */
 
-/* Length of the UTF-8 sequence at c, or 0 if it is none (overlong forms, surrogates and beyond U+10FFFF are none). */
-static size_t sequence(const unsigned char *c)
-{
-    if (c[0] < 0x80)
-        return 1;
-    size_t len = c[0] >= 0xF0 ? 4 : c[0] >= 0xE0 ? 3 : 2;
-    if (c[0] < 0xC2 || c[0] > 0xF4)
-        return 0;
-    for (size_t i = 1; i < len; i++) {
-        if ((c[i] & 0xC0) != 0x80)
-            return 0;
-    }
-    if ((c[0] == 0xE0 && c[1] < 0xA0) || (c[0] == 0xED && c[1] > 0x9F) || (c[0] == 0xF0 && c[1] < 0x90) || (c[0] == 0xF4 && c[1] > 0x8F))
-        return 0;
-    return len;
-}
-
 void weir__json_string(const char *text)
 {
-    const unsigned char *c = (const unsigned char *)text;
+    char escape[8];
 
     putchar('"');
-    while (*c) {
-        size_t len = sequence(c);
-        if (len == 0)
-            fputs("\\ufffd", stdout);
-        else if (*c < ' ' || *c == 0x7F)
-            printf("\\u%04x", *c);
-        else if (*c == '"' || *c == '\\')
-            printf("\\%c", *c);
+    for (size_t n, len = strlen(text); len > 0; text += n, len -= n) {
+        n = weir__json_piece(text, len, escape);
+        if (escape[0])
+            fputs(escape, stdout);
         else
-            fwrite(c, 1, len, stdout);
-        c += len ? len : 1;
+            fwrite(text, 1, n, stdout);
     }
     putchar('"');
 }

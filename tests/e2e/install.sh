@@ -1,5 +1,6 @@
 #!/bin/sh
-# install.sh SOURCE_ROOT BUILD -- what make install leaves behind is enough to build against: header, pkg-config file, both libraries, command.
+# install.sh SOURCE_ROOT BUILD -- what make install leaves behind is enough to build against: header, pkg-config file, both libraries, command;
+# and to run it: units, and rules to begin with.
 set -eu
 
 root=$(cd "$1" && pwd)
@@ -56,6 +57,9 @@ needs() { # needs PROGRAM -- the Weir libraries that it loads
 
 check "version" test "$(config --modversion)" = "$version"
 check "command" test "$("$prefix/bin/weir" --version)" = "weir $version"
+check "unit" grep -qx "ExecStart=${prefix#"$dir/root"}/bin/weir serve --config /etc/weir/weir.conf" "$prefix/lib/systemd/system/weir.service"
+check "sockets" test -f "$prefix/lib/systemd/system/weir.socket" -a -f "$prefix/lib/systemd/system/weir-http.socket"
+check "rules to begin with" cmp "$root/examples/rules.yaml" "$prefix/share/doc/weir/rules.yaml"
 check "header" cmp "$root/include/weir.h" "$prefix/include/weir.h"
 
 echo '#include <weir.h>' >"$dir/only.c"

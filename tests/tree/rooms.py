@@ -123,6 +123,7 @@ def check_includes(path, text, files):
         name, line = m.group(2), line_of(code, m.start(1))
         near = os.path.normpath(os.path.join(os.path.dirname(path), name))
         places = ([near] if m.group(1) == '"' else []) + ["include/" + name, "lib/" + name, os.path.normpath(name)]
+        places += ["server/" + name] if room == "server" else []
         target = next((p for p in places if p in files), None)
         if target is None and m.group(1) == '"' and room not in ("nginx", "bindings"):
             violations.append((path, line, '"%s" is not in the tree' % name))

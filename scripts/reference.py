@@ -1,0 +1,566 @@
+#!/usr/bin/env python3
+"""reference.py BUILD [--check] -- docs/serve-reference.md, from the server itself.
+
+Starts BUILD/weir serve on ports of its own with a clock that stands still, asks it what it has (WEIR.HELP, COMMAND, /openapi.json, /metrics,
+--help, --print-settings) and what it answers, and writes the page.  What a member means is written here, below; a member, a code or an event
+without such words is an error, so nothing new stays unsaid.  With --check the page is compared with the one in the tree: a difference is
+printed, and the exit code is 1.
+"""
+import difflib
+import http.client
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+PAGE = os.path.join(TOP, "docs", "serve-reference.md")
+CHECK_TOKEN, ADMIN_TOKEN = "reference-check-token", "reference-admin-token"
+
+RULES = """\
+version: 1
+rules:
+  - name: login
+    match: { uri: /login }
+    key: "{ip/32}"
+    limit: 2/1m
+lists:
+  deny: { ip: [203.0.113.0/24] }
+"""
+
+# ------------------------------------------------------------------------------------------------------------ what is said by hand
+
+HEAD = """\
+# weir serve: reference
+
+Everything there is, in tables. [The guide](serve.md) says what it is for. This page is written by `make reference` from the running server; a
+test compares the two, so it is true of the tree it lies in.
+
+[Settings](#settings) · [Signals](#signals) · [Files](#files) · [RESP commands](#resp-commands) · [RESP replies](#resp-replies) ·
+[HTTP routes](#http-routes) · [HTTP answers](#http-answers) · [Events](#events) · [Metrics](#metrics)
+"""
+
+SETTINGS = """\
+A setting is `--NAME` on the command line, `WEIR_NAME` in the environment (capitals, `_` for `-`), or a line `NAME: VALUE` in the file that
+`--config` names. The first of these that has it counts, then the default. A switch that is on by default is turned off by `--no-NAME`. Times are
+`10s`, `5m`, `1h`; sizes `64k`, `1m`. `weir serve --print-settings` prints all of them with the place each comes from, as such a file.
+"""
+
+SIGNALS = """\
+| signal | what happens |
+|---|---|
+| SIGTERM, SIGINT | drain: no new connections, requests under way are answered within `drain`, then the end. A second one ends at once |
+| SIGHUP | read the rule file and the certificates again, open the event log anew. What is wrong is said, and what was stays |
+| SIGUSR2 | start the program again; it takes the sockets over, and this one drains as soon as that one is ready |
+
+Exit code 0 after a drain, 2 if it could not start, which is said on stderr. With `NOTIFY_SOCKET` set (systemd, `Type=notify`) it tells when it is
+ready and when it drains. Sockets that it is given by `LISTEN_FDS` are used instead of those it would open; `LISTEN_FDNAMES` says `resp` or
+`http` of each.
+"""
+
+FILES = """\
+| file | what |
+|---|---|
+| the rule file (`rules`) | read at the start, on SIGHUP, and within two seconds of a change (`watch`). Rules set by API are written to it |
+| TABLE (`table`) | what keys have used, bans, modes set by hand. Sparse: `ls` shows more than `du` |
+| TABLE.rules | rules set by API, if the server was given no rule file |
+| TABLE.lists | list entries added and removed by API |
+| .NAME.weir-DIGITS | beside one of these: a text that was being written when the server was killed. Removed at the next start |
+
+Each of the texts is replaced whole: after a crash at any moment it is the old one or the new one. With `memory` there is no table, and what has no
+file lasts as long as the server.
+"""
+
+ROLES = """\
+There are two roles, `check` and `admin`; admin may all that check may. A token gives one: `AUTH TOKEN` (any user name before it will do), or over HTTP
+`Authorization: Bearer TOKEN` or Basic with the token as password. Who shows none:
+
+| set | on loopback and unix sockets | from other hosts |
+|---|---|---|
+| no token | admin | the server does not start |
+| admin-token | check | nothing |
+| check-token, or both | nothing | nothing |
+
+"Nothing" leaves what is marked `-`.
+"""
+
+ERRORS = """\
+| error begins with | when |
+|---|---|
+| `NOAUTH` | a token is needed, and was not shown |
+| `WRONGPASS` | this token is not known |
+| `NOPERM` | the admin token is needed |
+| `NOPROTO` | HELLO with a version other than 2 and 3 |
+| `EXECABORT` | EXEC after a command that could not be kept |
+| `Cell error:` | CL.THROTTLE with arguments that make no limit, in redis-cell's words |
+| `ERR` | everything else; the text says what is wrong and what would be right |
+
+A refusal is never an error: it is an answer whose `allowed` is 0.
+"""
+
+# What the members of an answer mean, over both protocols.
+MEMBERS = {
+    "allowed": "1 yes, 0 no",
+    "rule": "that refused, or the tightest that applies; null: none applies",
+    "limit": "the most that can pass at one instant after a rest",
+    "remaining": "what could be taken right now, after this ask",
+    "retry_ms": "refused: the same ask passes after so long if nobody else asks. -1: allowed, or it can never pass",
+    "reset_ms": "until all that was used is free again, in every limit that was asked",
+    "wait_ms": "allowed: use it after so long; 0 unless the ask said that it can wait",
+    "level": "0 free, 1 less than half is left, 2 less than an eighth, 3 refusing",
+    "reason": "granted, limited, too-big (can never pass), bad-ask, banned, denied",
+    "shadow": "a rule in shadow that would have refused; null: none",
+    "reservation": "id for WEIR.SETTLE; null if refused",
+}
+
+EVENT_MEMBERS = {
+    "id": "numbers from 1, since the server started",
+    "time": "UTC, with milliseconds",
+    "event": "which of those above",
+    "rule": "whose limit, ban or mode it is; (takes): limits that clients bring along; (deny): the deny list",
+    "key": "who, as listings show it",
+    "until": "the end of the ban",
+    "mode": "that was set",
+    "list": "that was changed",
+    "attribute": "of the list's entries",
+    "hash": "of the rules that are in force now",
+    "source": "where they come from: a file, or api",
+    "text": "what else there is to say; of a reload its cause: file, signal, api",
+    "refused": "how many were refused",
+    "count": "how many rules, entries, keys, or events that were lost",
+}
+
+# Of members that /openapi.json says nothing about.
+WORDS = {"allowed": "", "reason": "", "cost": "Units; 1 unless named.", "limit": "As in the answer to a check.", "remaining": "Likewise."}
+
+THROTTLE = [
+    ("limited", "0 yes, 1 no"),
+    ("limit", "max_burst + 1"),
+    ("remaining", "what could be taken right now"),
+    ("retry after", "seconds; -1: allowed, or it can never pass"),
+    ("reset after", "seconds until the key is as good as fresh"),
+]
+
+CODES = {
+    "weir-limited": (429, "a limit refused"),
+    "weir-banned": (429, "the key is banned; retry_ms is until the end of the ban"),
+    "weir-denied": (403, "on a deny list; no Retry-After, since time does not help"),
+    "bad-request": (400, "no JSON, a member that is not known or of the wrong kind, a parameter that makes no sense, an ask id used for another request"),
+    "unauthorized": (401, "a token is needed, or this one is not known"),
+    "forbidden": (403, "the admin token is needed; or, without a token, a foreign Host or Origin"),
+    "not-found": (404, "no such route, rule, list or ban"),
+    "method-not-allowed": (405, "Allow says which are"),
+    "timeout": (408, "not sent at present: a request that is not whole in time is not answered, its connection is closed"),
+    "conflict": (409, "somebody else was quicker: the ban was lifted meanwhile, the limit of that name was just made"),
+    "no-length": (411, "not sent at present: a request without a length has no body"),
+    "too-large": (413, "more than request-max; 414 a URI, 431 a head"),
+    "expectation": (417, "an Expect other than 100-continue"),
+    "unprocessable": (422, "rules or a limit that are wrong; `problems` has line, column and text of each"),
+    "not-implemented": (501, "a transfer coding other than chunked"),
+    "not-ready": (503, "it drains, or there is no memory"),
+    "version": (505, "neither HTTP/1.1 nor 1.0"),
+    "internal": (500, "a file could not be written, or the like; the detail says"),
+}
+
+CELL = """\
+Whole seconds, as redis-cell has them: what is below a second counts as one if it holds a whole millisecond. Weir's own commands answer in milliseconds, rounded up, so that who waits that long has waited
+enough; with `NS` in nanoseconds, where the members are called `retry_ns`, `reset_ns` and `wait_ns`.
+"""
+
+RESP3 = """\
+RESP2 has an array in this order. RESP3 has a map with these names, in this order.
+"""
+
+ROUTES = """\
+`GET /v1` lists them, `GET /openapi.json` describes every member (OpenAPI 3.1). GET answers HEAD too. What can be left out is in brackets. Parameters
+may be in the query or members of a JSON body. A member that is not known is an error. What is marked `-` needs no role.
+"""
+
+PROBLEMS = """\
+`application/problem+json` (RFC 9457) with `type`, `title`, `status`, `code` and `detail`; a refusal has all members of an answer beside them. The
+first three codes are refusals, and no other error has them. Which status a refusal has at `/v1/auth` can be chosen: `?refuse=403`.
+"""
+
+METRICS = """\
+`GET /metrics`, in Prometheus's text format. Labels never hold what a client sends: `rule` has at most 1000 values, and `(others)`. Who is limited is
+said by WEIR.TOP and `GET /v1/top`.
+"""
+
+OTHERS = """\
+| command | reply |
+|---|---|
+| WEIR.GIVE | `OK` |
+| WEIR.SETTLE | 1; 0 if there is no such reservation: it was settled, has expired, or is of before a restart |
+| WEIR.FORGET | 1; 0 if the key had used nothing |
+| DEL, UNLINK | how many of the keys had used something |
+| SUBSCRIBE, PSUBSCRIBE | as Redis; messages are events, one JSON object each, on `weir.events` (all) and `weir.events.KIND` |
+| every admin command | one bulk string: the JSON of the HTTP route, without its headers |
+"""
+
+
+# ------------------------------------------------------------------------------------------------------------------------ a server
+
+
+class Server:
+    """weir serve, for as long as a `with` lasts."""
+
+    def __init__(self, weir, *options, **tokens):
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("WEIR_", "LISTEN_", "NOTIFY_"))}
+        command = [weir, "serve", "--memory", "--keys", "1000", "--threads", "1", "--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+        self.process = subprocess.Popen(command + list(options), env=dict(env, **tokens), stdout=subprocess.PIPE, text=True)
+        self.ports = {}
+        for line in self.process.stdout:
+            found = re.match(r"  (resp|http) .*:(\d+)", line)
+            if found:
+                self.ports[found.group(1)] = int(found.group(2))
+            if line.startswith("  table"):
+                return
+        sys.exit("reference.py: the server did not start")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def resp(self, *first):
+        return Resp(self.ports["resp"], first)
+
+    def http(self, method, path, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports["http"], timeout=30)
+        connection.request(method, path, body=body)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer, text
+
+
+class Error(str):
+    pass
+
+
+class Resp:
+    """The smallest client: words in, Python values out; a map is a list of pairs, whose order counts here."""
+
+    def __init__(self, port, first):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.file = self.socket.makefile("rb")
+        if first:
+            self(*first)
+
+    def __call__(self, *words):
+        data = [str(word).encode() for word in words]
+        self.socket.sendall(b"*%d\r\n" % len(data) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in data))
+        return self.read()
+
+    def read(self):
+        line = self.file.readline().decode().rstrip("\r\n")
+        kind, rest = line[:1], line[1:]
+        if kind == "$":
+            return None if rest == "-1" else self.file.read(int(rest) + 2)[:-2].decode()
+        if kind in "*~>" and kind:
+            return [self.read() for _ in range(int(rest))]
+        if kind == "%":
+            return [(self.read(), self.read()) for _ in range(int(rest))]
+        return int(rest) if kind == ":" else None if kind == "_" else Error(rest) if kind == "-" else rest
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+# ------------------------------------------------------------------------------------------------------------------------ tables
+
+
+def cell(text):
+    return str(text).replace("|", "\\|").replace("\n", " ").strip()
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(cell(c) for c in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def code(text):
+    return "`%s`" % text if text else ""
+
+
+def sentence(text):
+    return re.sub(r"(?<!\.)\.$", "", re.sub(r"\s+", " ", text).strip())
+
+
+# ---------------------------------------------------------------------------------------------------------------------- settings
+
+
+def run(weir, *words):
+    env = {"PATH": os.environ.get("PATH", ""), "HOME": "/nowhere"}
+    env.update({name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")})
+    return subprocess.run([weir, "serve", *words], env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def read_help(weir):
+    """{name: (how it is written, help)} of every setting."""
+    found = {}
+    for line in run(weir, "--help").splitlines():
+        parts = re.match(r"      (?:--(no-)?([\w-]+)|(WEIR_\w+))( [A-Z]+)? {2,}(.*?)( \[[^\[\]]*\])?$", line)
+        if not parts:
+            continue
+        no, flag, secret, value, text, _ = parts.groups()
+        name = flag or secret[5:].lower().replace("_", "-")
+        shown = secret if secret else "--%s%s%s" % (no or "", name, value or "")
+        found[name] = (shown, text.replace("do not ", "") if no else text)
+    return found
+
+
+def settings(weir):
+    help_of = read_help(weir)
+    out, rows, section = [], [], None
+    for line in run(weir, "--print-settings").splitlines() + ["# "]:
+        row = re.match(r"(?:# )?([\w-]+): (.*?) +# default$", line)
+        if row:
+            name, value = row.groups()
+            shown, text = help_of.pop(name)
+            rows.append((code(name), code(shown), "" if name == "table" else code(value.strip()), text))
+        elif line.startswith("# "):
+            if rows:
+                out += ["### " + section.capitalize() + "\n", table(("name", "written", "default", "what"), rows)]
+            section, rows = line[2:], []
+    help_of.pop("print-settings")
+    assert not help_of, "settings that are in --help and not in --print-settings: %s" % help_of
+    return "\n".join(["## Settings\n", SETTINGS] + out)
+
+
+# ----------------------------------------------------------------------------------------------------------------- RESP commands
+
+
+def roles(weir):
+    """{command: role}, by trying each without a token and with the check token."""
+    found = {}
+    with Server(weir, WEIR_CHECK_TOKEN=CHECK_TOKEN, WEIR_ADMIN_TOKEN=ADMIN_TOKEN) as server:
+        client = server.resp("AUTH", CHECK_TOKEN)
+        rows = client("COMMAND")
+        client.close()
+        for name, arity, *_ in rows:
+            words = [name] + ["9"] * max(abs(arity) - 1, name == "HELLO")
+            found[name.upper()] = "-"
+            for first, error, role in ((), "NOAUTH", "check"), (("AUTH", CHECK_TOKEN), "NOPERM", "admin"):
+                client = server.resp(*first)
+                answer = client(*words)
+                client.close()
+                if isinstance(answer, Error) and answer.startswith(error):
+                    found[name.upper()] = role
+    return found
+
+
+def commands(weir, server):
+    role_of = roles(weir)
+    groups = {"Deciding": [], "Operating": [], "What clients expect": []}
+    client = server.resp()
+    for line in sorted(client("WEIR.HELP"), key=lambda line: line.split(" ")[0]):
+        use, summary = line.split(" -- ", 1)
+        name, _, arguments = use.partition(" ")
+        role = role_of[name]
+        ours = name.startswith(("WEIR.", "CL.")) and name != "WEIR.HELP" or name in ("DEL", "UNLINK")
+        group = "Operating" if role == "admin" else "Deciding" if ours else "What clients expect"
+        summary = sentence(summary.replace(" (admin)", ""))
+        groups[group].append((code(name), code(arguments.strip()), role, summary[0].lower() + summary[1:] if summary[1:2].islower() else summary))
+    client.close()
+    out = ["## RESP commands\n", ROLES]
+    for group, rows in groups.items():
+        out += ["### " + group + "\n", table(("command", "arguments", "role", "what"), rows)]
+    return "\n".join(out)
+
+
+# ------------------------------------------------------------------------------------------------------------------ RESP replies
+
+
+def layout(client, *words):
+    """The members of an answer in their order, from the answer itself; by the name in RESP3."""
+    answer = client(*words)
+    assert isinstance(answer, list), answer
+    return [(i, code(name), MEMBERS[name]) for i, (name, _) in enumerate(answer)]
+
+
+def show(value):
+    if isinstance(value, list):
+        return "\n".join("%d) %s" % (i + 1, show(v)) for i, v in enumerate(value))
+    return "(nil)" if value is None else "(integer) %d" % value if isinstance(value, int) else '"%s"' % value
+
+
+def transcript(client, *words):
+    text = " ".join('"%s"' % w if " " in w else w for w in words)
+    return "> %s\n%s" % (text, re.sub(r'"[0-9a-f]{32}"', '"(32 hexadecimal digits)"', show(client(*words))))
+
+
+def replies(server):
+    three, two = server.resp("HELLO", 3), server.resp()
+    head = ("", "name", "what")
+    out = ["## RESP replies\n", RESP3, "### CL.THROTTLE\n", table(head, [(i, n, w) for i, (n, w) in enumerate(THROTTLE)]), CELL]
+    out += ["### WEIR.CHECK\n", table(head, layout(three, "WEIR.CHECK", "ip", "192.0.2.1"))]
+    out += ["### WEIR.TAKE, WEIR.PEEK, WEIR.RESERVE\n", table(head, layout(three, "WEIR.RESERVE", "a", "10/1m"))]
+    out += ["`reservation` is of WEIR.RESERVE only. `retry_ms` and `reset_ms` are -1 for never.\n", "### Others\n", OTHERS, "### Replies as they look\n"]
+    asks = [("CL.THROTTLE", "ann", "15", "30", "60"), ("WEIR.CHECK", "ip", "192.0.2.7", "uri", "/login"),
+            ("WEIR.TAKE", "bob", "sliding-window 3/10s", "COST", "2"), ("WEIR.TAKE", "bob", "sliding-window 3/10s", "COST", "2"),
+            ("WEIR.RESERVE", "cat", "1000/1h", "COST", "100", "NAME", "tokens")]
+    out += ["```\n" + "\n".join(transcript(two, *ask) for ask in asks) + "\n```\n", "### Errors\n", ERRORS]
+    three.close()
+    two.close()
+    return "\n".join(out)
+
+
+# -------------------------------------------------------------------------------------------------------------------------- HTTP
+
+
+def routes(api):
+    out = ["## HTTP routes\n", ROUTES]
+    for tag in api["tags"]:
+        rows = []
+        for path, methods in api["paths"].items():
+            for method, what in methods.items():
+                if tag["name"] in what["tags"]:
+                    rows.append((code(method.upper() + " " + path), what["x-weir-role"].replace("none", "-"), takes(api, what), sentence(what["summary"]),
+                                 " ".join(sorted(what["responses"]))))
+        out += ["### " + tag["name"].capitalize() + "\n", table(("route", "role", "takes", "what", "answers"), rows)]
+    return "\n".join(out)
+
+
+def resolve(api, schema):
+    while "$ref" in schema:
+        where = api
+        for part in schema["$ref"].split("/")[1:]:
+            where = where[part]
+        schema = where
+    return schema
+
+
+def takes(api, what):
+    """The parameters and the members of the body; those that can be left out in brackets."""
+    words = ["%s" % p["name"] if p.get("required") else "[%s]" % p["name"] for p in what.get("parameters", [])]
+    for kind, content in what.get("requestBody", {}).get("content", {}).items():
+        schema = resolve(api, content["schema"])
+        needed = schema.get("required", [])
+        words += [name if name in needed else "[%s]" % name for name in schema.get("properties", {})] or ["a rule file"]
+    return " ".join(words)
+
+
+def kind_of(api, schema):
+    schema = resolve(api, schema)
+    if "enum" in schema:
+        return " ".join("null" if e is None else str(e) for e in schema["enum"])
+    kinds = schema.get("type", "object")
+    return kinds if isinstance(kinds, str) else " or ".join(kinds)
+
+
+def members(api, name, words={}):
+    schema = resolve(api, api["components"]["schemas"][name])
+    parts = [resolve(api, part) for part in schema.get("allOf", [schema])]
+    rows = []
+    for part in parts:
+        for member, what in part.get("properties", {}).items():
+            shown = member if member in part.get("required", []) else "[%s]" % member
+            rows.append((code(shown), kind_of(api, what), resolve(api, what).get("description") or words[member]))
+    return table(("member", "kind", "what"), rows)
+
+
+def http_transcript(server, body):
+    answer, text = server.http("POST", "/v1/check", body)
+    head = ["HTTP/1.1 %d %s" % (answer.status, answer.reason)] + ["%s: %s" % h for h in answer.getheaders() if h[0] not in ("Date", "Content-Length")]
+    return "```\n> POST /v1/check\n> %s\n%s\n\n%s\n```\n" % (body, "\n".join(head), text)
+
+
+def answers(server, api):
+    schemas = api["components"]["schemas"]
+    known = schemas["Problem"]["properties"]["code"]["enum"] + resolve(api, schemas["Refusal"]["allOf"][0])["properties"]["code"]["enum"]
+    assert set(known) == set(CODES), "codes: %s" % (set(known) ^ set(CODES))
+    out = ["## HTTP answers\n", "Members in brackets may be left out, or are not always there.\n"]
+    for name, title in (("Check", "A check"), ("Ruling", "The answer to a check"), ("Reserve", "A take, peek, give or reserve"), ("Decision", "The answer to it")):
+        out += ["### " + title + "\n", members(api, name, WORDS)]
+    out += ["`lifetime_ms` and `lifetime_ns` are of reserve only.\n", "### Headers\n"]
+    out += [table(("header", "what"), [(code(n), sentence(h["description"])) for n, h in api["components"]["headers"].items()])]
+    out += ["### Refusals and problems\n", PROBLEMS]
+    out += [table(("code", "status", "when"), [(code(c), status, when) for c, (status, when) in CODES.items()]), "### Checks as they look\n"]
+    login = '{"attributes":{"ip":"192.0.2.8","uri":"/login"}}'
+    out += [http_transcript(server, body) for body in (login, login, login, '{"attributes":{"ip":"203.0.113.9"}}')]
+    out += ["### What the others answer\n", table(("schema", "members"), others(api))]
+    return "\n".join(out)
+
+
+def others(api):
+    """Answers of the operator's routes, by name: which members they have."""
+    rows = []
+    for name, schema in api["components"]["schemas"].items():
+        shown = [m for part in [schema] + schema.get("allOf", []) for m in resolve(api, part).get("properties", {})]
+        if shown and name not in ("Check", "Ruling", "Reserve", "Take", "Decision", "Refusal", "TakeRefusal", "Problem"):
+            rows.append((name, " ".join(code(m) for m in shown)))
+    return rows
+
+
+# ------------------------------------------------------------------------------------------------------------ events and metrics
+
+
+def events(api, metrics):
+    source = open(os.path.join(TOP, "server", "serve", "events.c")).read()
+    found = re.findall(r'\[WEIR__EVENT_\w+\] = \{\s*"([\w-]+)",\s*"((?:[^"\\]|\\.)*)"', source)
+    counted = set(re.findall(r'weir_events_total\{event="([\w-]+)"\}', metrics))
+    assert counted == {name for name, _ in found} - {"lost"}, "events: %s" % found
+    out = ["## Events\n", "One JSON object each. The last 1024 are kept for `GET /v1/events/recent`, WEIR.EVENTS and listeners that come back.\n"]
+    out += [table(("event", "what"), [(code(name), what) for name, what in found]), "### Members\n", members(api, "Event", EVENT_MEMBERS)]
+    return "\n".join(out)
+
+
+def metric_rows(metrics):
+    rows = {}
+    for line in metrics.splitlines():
+        if line.startswith("# HELP "):
+            name, text = line[7:].split(" ", 1)
+            rows[name] = [name, "", set(), text]
+        elif line.startswith("# TYPE "):
+            name, kind = line[7:].split(" ")
+            rows[name][1] = kind
+        else:
+            sample = re.match(r"(\w+)(?:\{(.*)\})? ", line)
+            name = sample.group(1)
+            name = name if name in rows else re.sub(r"_(bucket|sum|count)$", "", name)
+            rows[name][2] |= set(re.findall(r'(\w+)="', sample.group(2) or ""))
+    return [(code(name), kind, " ".join(sorted(labels)), sentence(text)) for name, kind, labels, text in rows.values()]
+
+
+def metrics_page(metrics):
+    return "\n".join(["## Metrics\n", METRICS, table(("metric", "type", "labels", "what"), metric_rows(metrics))])
+
+
+def page(weir):
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as rules:
+        rules.write(RULES)
+        rules.flush()
+        with Server(weir, "--test-clock", "--rules", rules.name) as server:
+            api = json.loads(server.http("GET", "/openapi.json")[1])
+            parts = [HEAD, settings(weir), "## Signals\n\n" + SIGNALS, "## Files\n\n" + FILES, commands(weir, server), replies(server), routes(api),
+                     answers(server, api)]
+            metrics = server.http("GET", "/metrics")[1]
+            parts += [events(api, metrics), metrics_page(metrics)]
+    return "\n".join(parts)
+
+
+def main():
+    arguments = [a for a in sys.argv[1:] if a != "--check"]
+    if len(arguments) != 1:
+        sys.exit(__doc__)
+    new = page(os.path.join(arguments[0], "weir") if os.path.isdir(arguments[0]) else arguments[0])
+    if "--check" not in sys.argv:
+        open(PAGE, "w").write(new)
+        return
+    old = open(PAGE).read() if os.path.exists(PAGE) else ""
+    difference = list(difflib.unified_diff(old.splitlines(True), new.splitlines(True), "docs/serve-reference.md", "as the server says", n=1))
+    sys.stdout.writelines(difference)
+    print("1 passed, 0 failed" if not difference else "the page is not up to date: make reference writes it\n0 passed, 1 failed")
+    sys.exit(bool(difference))
+
+
+main()

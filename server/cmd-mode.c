@@ -1,0 +1,131 @@
+/* cmd-mode.c -- `weir mode`: the switch by hand, of a running server: what each rule is told to do, and has done. */
+#include <stdio.h>
+#include <string.h>
+
+#include "options.h"
+#include "remote.h"
+#include "text.h"
+
+struct options {
+    struct weir__remote_options remote;
+    const char *rule;
+};
+
+const struct weir__option weir__cmd_mode_options[] = {
+    { "rule", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rule), 0, "NAME", "this rule; default all of them" },
+    WEIR__REMOTE_JSON(struct options) WEIR__REMOTE_ROWS(struct options){ 0 },
+};
+
+/* ---------------------------------------------------------------- showing ---- */
+
+/* "shadow (by hand; written: enforce)" */
+static void print_mode(const struct weir__document *d, const char *at)
+{
+    const char *now = weir__document_text(d, "%sin_force", at), *by_hand = weir__document_text(d, "%sby_hand", at),
+               *written = weir__document_text(d, "%sas_written", at);
+    char words[96];
+
+    if (by_hand)
+        snprintf(words, sizeof words, "%s (by hand; written: %s)", now ? now : "?", written ? written : "?");
+    else if (now && written && strcmp(now, written) != 0)
+        snprintf(words, sizeof words, "%s (as all are; written: %s)", now, written);
+    else
+        snprintf(words, sizeof words, "%s", now ? now : "?");
+    printf("%-40s", words);
+}
+
+static void print_rule(const struct weir__document *d, int i)
+{
+    static const char *const counts[][2] = {
+        { "allowed", "allowed" }, { "refused", "refused" }, { "banned", "by bans" }, { "shadow_refused", "refused in shadow" }
+    };
+    const char *name = weir__document_text(d, "rules.%d.rule", i), *separator = "";
+    char at[32];
+
+    snprintf(at, sizeof at, "rules.%d.", i);
+    weir__print_safely(stdout, name);
+    printf("%*s ", (int)(strlen(name) < 24 ? 24 - strlen(name) : 0), "");
+    print_mode(d, at);
+    for (size_t k = 0; k < 4; k++) {
+        int64_t n = weir__document_number(d, 0, "%s%s", at, counts[k][0]);
+        if (n == 0 && k > 1)
+            continue;
+        printf("%s%lld %s", separator, (long long)n, counts[k][1]);
+        separator = ", ";
+    }
+    putchar('\n');
+}
+
+static int show(struct weir__remote *r)
+{
+    if (!weir__remote_ask(r, "GET", "/v1/modes", NULL))
+        return WEIR__EXIT_WRONG;
+    if (r->options.json) {
+        weir__remote_print(r);
+        return WEIR__EXIT_OK;
+    }
+    printf("%-24s ", "all rules");
+    print_mode(&r->document, "");
+    putchar('\n');
+    for (int i = 0; weir__document_find(&r->document, "rules.%d.rule", i); i++)
+        print_rule(&r->document, i);
+    return WEIR__EXIT_OK;
+}
+
+/* -------------------------------------------------------------- switching ---- */
+
+static int switch_to(struct weir__remote *r, const struct options *o, const char *mode)
+{
+    struct weir__buffer body = { 0 };
+
+    weir__buffer_text(&body, "{");
+    weir__buffer_member(&body, "mode", mode);
+    if (o->rule)
+        weir__buffer_member(&body, "rule", o->rule);
+    weir__buffer_text(&body, "}");
+    bool done = weir__remote_ask(r, "PUT", "/v1/modes", &body);
+    weir__buffer_free(&body);
+    if (!done)
+        return WEIR__EXIT_WRONG;
+    if (r->options.json) {
+        weir__remote_print(r);
+        return WEIR__EXIT_OK;
+    }
+    const char *now = weir__document_text(&r->document, "in_force");
+    weir__print_safely(stdout, o->rule ? o->rule : "all rules");
+    printf(": %s\n", now ? now : mode);
+    return WEIR__EXIT_OK;
+}
+
+static bool is_mode(const char *word)
+{
+    static const char *const modes[] = { "enforce", "shadow", "off", "as-written", NULL };
+
+    for (const char *const *m = modes; *m; m++) {
+        if (strcmp(*m, word) == 0)
+            return true;
+    }
+    const char *near = weir__text_nearest(modes, word, strlen(word));
+    weir__complain("mode", "there is no mode '%s'; %s%s%s", word,
+                   near ? "did you mean " : "the modes are enforce, shadow, off and as-written", near ? near : "", near ? "?" : "");
+    return false;
+}
+
+int weir__cmd_mode(const struct weir__command *self, int argc, char **argv)
+{
+    struct options o = { 0 };
+    struct weir__remote r;
+    int n, code = weir__options_parse(self, argc, argv, &o, &n);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    if (n > 1 || (n == 0 && o.rule)) {
+        weir__complain(self->name, "%s; usage: weir %s %s", n > 1 ? "one mode at a time" : "which mode", self->name, self->arguments);
+        return WEIR__EXIT_WRONG;
+    }
+    if ((n == 1 && !is_mode(argv[0])) || !weir__remote_open(&r, self, &o.remote))
+        return WEIR__EXIT_WRONG;
+    code = n == 1 ? switch_to(&r, &o, argv[0]) : show(&r);
+    weir__remote_close(&r);
+    return code;
+}

@@ -1,0 +1,120 @@
+/* cmd-status.c -- `weir status`: how a running server is doing. */
+#include <stdio.h>
+#include <string.h>
+
+#include "options.h"
+#include "remote.h"
+#include "text.h"
+
+struct options {
+    struct weir__remote_options remote;
+};
+
+const struct weir__option weir__cmd_status_options[] = {
+    WEIR__REMOTE_JSON(struct options) WEIR__REMOTE_ROWS(struct options){ 0 },
+};
+
+static long long number(const struct weir__document *d, const char *path)
+{
+    return (long long)weir__document_number(d, 0, "%s", path);
+}
+
+static void print_text(const struct weir__document *d, const char *path, const char *otherwise)
+{
+    const char *text = weir__document_text(d, "%s", path);
+
+    weir__print_safely(stdout, text ? text : otherwise);
+}
+
+static void print_addresses(const struct weir__document *d)
+{
+    static const char *const doors[] = { "resp", "http" };
+    const char *text, *separator = "";
+
+    printf("listens     ");
+    for (size_t door = 0; door < 2; door++) {
+        for (int i = 0; (text = weir__document_text(d, "addresses.%s.%d", doors[door], i)) != NULL; i++) {
+            printf("%s%s ", separator, doors[door]);
+            weir__print_safely(stdout, text);
+            separator = ", ";
+        }
+    }
+    printf("%s\n", weir__document_true(d, "tls") ? " (TLS)" : "");
+}
+
+static void print_rules(const struct weir__document *d)
+{
+    printf("rules       ");
+    if (!weir__document_find(d, "rules.hash")) {
+        puts("none");
+    } else {
+        printf("%lld rules, %lld limits, %lld list entries; ", number(d, "rules.rules"), number(d, "rules.limits"),
+               number(d, "rules.entries"));
+        print_text(d, "rules.hash", "?");
+        printf(" from ");
+        print_text(d, "rules.source", "?");
+        printf(" since ");
+        print_text(d, "rules.since", "?");
+        putchar('\n');
+    }
+    if (weir__document_find(d, "rules.problem")) {
+        printf("            the last reload was refused: ");
+        print_text(d, "rules.problem", "?");
+        putchar('\n');
+    }
+}
+
+static void print_table(const struct weir__document *d)
+{
+    int64_t slots = number(d, "table.slots"), keys = number(d, "table.keys");
+    char bytes[32];
+
+    weir__text_bytes(bytes, sizeof bytes, number(d, "table.bytes"));
+    printf("table       ");
+    print_text(d, "table.file", "in memory");
+    printf(": %lld of %lld slots used", (long long)keys, (long long)slots);
+    if (slots > 0)
+        printf(" (%.1f%%)", 100.0 * (double)keys / (double)slots);
+    printf(", %s\n", bytes);
+    if (number(d, "table.evicted_early") > 0)
+        printf("            %lld keys had to make room before their time\n", number(d, "table.evicted_early"));
+}
+
+static void print_status(const struct weir__document *d, const char *server)
+{
+    printf("server      weir ");
+    print_text(d, "version", "?");
+    printf(" at ");
+    weir__print_safely(stdout, server);
+    printf(", pid %lld, up %s, threads: %lld, connections: %lld%s\n", number(d, "pid"),
+           weir__remote_ms(weir__document_number(d, 0, "uptime_ms")).text, number(d, "threads"), number(d, "connections"),
+           weir__document_true(d, "draining") ? ", draining" : "");
+    print_addresses(d);
+    print_rules(d);
+    print_table(d);
+    printf("checks      %lld allowed, %lld refused\n", number(d, "totals.check_allowed"), number(d, "totals.check_refused"));
+    printf("takes       %lld allowed, %lld refused\n", number(d, "totals.take_allowed"), number(d, "totals.take_refused"));
+}
+
+int weir__cmd_status(const struct weir__command *self, int argc, char **argv)
+{
+    struct options o = { 0 };
+    struct weir__remote r;
+    int n, code = weir__options_parse(self, argc, argv, &o, &n);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    if (n > 0) {
+        weir__complain(self->name, "takes no words; found '%s'", argv[0]);
+        return WEIR__EXIT_WRONG;
+    }
+    if (!weir__remote_open(&r, self, &o.remote))
+        return WEIR__EXIT_WRONG;
+    code = weir__remote_ask(&r, "GET", "/v1/status", NULL) ? WEIR__EXIT_OK : WEIR__EXIT_WRONG;
+    if (code == WEIR__EXIT_OK && o.remote.json)
+        weir__remote_print(&r);
+    else if (code == WEIR__EXIT_OK)
+        print_status(&r.document, r.options.server);
+    weir__remote_close(&r);
+    return code;
+}

@@ -1,0 +1,225 @@
+/* remote.c -- what the commands that ask a running server share. */
+#include "remote.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "file.h"
+#include "rules/problem.h"
+#include "serve/settings.h"
+#include "text.h"
+
+/* What came from a server may be in it. */
+__attribute__((format(printf, 2, 3))) static void say(struct weir__remote *r, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(r->said, sizeof r->said, format, args);
+    va_end(args);
+    if (r->silent)
+        return;
+    fprintf(stderr, "weir %s: ", r->command);
+    weir__print_safely(stderr, r->said);
+    fputc('\n', stderr);
+}
+
+/* ----------------------------------------------------------------- the token ---- */
+
+/* A header that it is put into must not end early. */
+static bool is_token(const char *text)
+{
+    size_t len = strlen(text);
+
+    for (const char *c = text; *c; c++) {
+        if (*c <= ' ' || *c > '~')
+            return false;
+    }
+    return len > 0 && len <= WEIR__TOKEN_MAX;
+}
+
+static char *read_token_file(const char *command, const char *path)
+{
+    size_t len;
+    char *text = weir__file_read(path, 65536, &len);
+
+    if (!text) {
+        weir__complain(command, "--token-file: %s: %s", path, strerror(errno));
+        return NULL;
+    }
+    char *token = strndup(text, len);
+    free(text);
+    if (token)
+        token[strcspn(token, "\r\n")] = '\0';
+    if (token && is_token(token))
+        return token;
+    weir__complain(command, "--token-file: the first line of %s is no token: 1 to %d letters, digits and signs, no spaces", path,
+                   WEIR__TOKEN_MAX);
+    free(token);
+    return NULL;
+}
+
+/* True with *token NULL: there is none. */
+static bool find_token(const char *command, const char *file, char **token)
+{
+    const char *given = getenv("WEIR_TOKEN");
+
+    *token = NULL;
+    if (file) {
+        *token = read_token_file(command, file);
+        return *token != NULL;
+    }
+    if (!given || !*given)
+        return true;
+    if (!is_token(given)) {
+        weir__complain(command, "$WEIR_TOKEN is no token: 1 to %d letters, digits and signs, no spaces", WEIR__TOKEN_MAX);
+        return false;
+    }
+    *token = strdup(given);
+    return *token != NULL;
+}
+
+/* -------------------------------------------------------------- open, close ---- */
+
+bool weir__remote_open(struct weir__remote *out, const struct weir__command *self, const struct weir__remote_options *options)
+{
+    struct weir__remote r = { .command = self->name, .options = *options };
+    const char *usual = getenv("WEIR_SERVER");
+    struct weir_error error = { 0 };
+    char *token;
+
+    if (!r.options.server)
+        r.options.server = usual && *usual ? usual : WEIR__CLIENT_SERVER;
+    if (!find_token(r.command, options->token_file, &token))
+        return false;
+    struct weir__client_options how = { .server = r.options.server, .token = token, .ca = options->ca };
+    int code = weir__client_open(&r.client, &how, &error);
+    if (token)
+        explicit_bzero(token, strlen(token));
+    free(token);
+    if (code != WEIR_OK) {
+        weir__complain(r.command, "%s", error.text);
+        return false;
+    }
+    *out = r;
+    return true;
+}
+
+void weir__remote_close(struct weir__remote *remote)
+{
+    weir__client_close(remote->client);
+    weir__buffer_free(&remote->answer);
+    weir__document_free(&remote->document);
+}
+
+/* ------------------------------------------------------------------- asking ---- */
+
+static bool is_json(const struct weir__buffer *answer)
+{
+    size_t at = 0;
+
+    while (at < answer->len && strchr(" \t\r\n", answer->bytes[at]))
+        at++;
+    return at < answer->len && (answer->bytes[at] == '{' || answer->bytes[at] == '[');
+}
+
+bool weir__remote_call(struct weir__remote *r, const char *method, const char *path, const struct weir__buffer *body)
+{
+    struct weir_error error = { 0 };
+
+    r->status = weir__client_ask(r->client, method, path, body, &r->answer, &error);
+    weir__document_free(&r->document);
+    if (r->status > 0 && is_json(&r->answer) && weir__document_read(&r->document, r->answer.bytes, r->answer.len, &error) != WEIR_OK)
+        r->status = -1;
+    if (r->status <= 0)
+        say(r, "%s", error.text);
+    return r->status > 0;
+}
+
+/* Which token would have been the right one. */
+static void say_unknown(struct weir__remote *r, const char *detail)
+{
+    const char *usual = getenv("WEIR_TOKEN"), *given = r->options.token_file ? "--token-file" : usual && *usual ? "$WEIR_TOKEN" : NULL;
+
+    if (given)
+        say(r, "the server at %s does not know the token of %s", r->options.server, given);
+    else
+        say(r, "the server at %s wants %s token: set WEIR_TOKEN to it, or name a file with --token-file", r->options.server,
+            detail && strstr(detail, "admin") ? "its admin" : "a");
+}
+
+void weir__remote_complain(struct weir__remote *r)
+{
+    const char *detail = weir__document_text(&r->document, "detail");
+
+    if (r->status == 401)
+        say_unknown(r, detail);
+    else if (r->status == 403 && detail && strstr(detail, "admin token"))
+        say(r, "this token may only ask: the server at %s wants its admin token for this", r->options.server);
+    else if (detail)
+        say(r, "%s", detail);
+    else
+        say(r, "the server at %s answers %d: is it a Weir server?", r->options.server, r->status);
+}
+
+bool weir__remote_ask(struct weir__remote *r, const char *method, const char *path, const struct weir__buffer *body)
+{
+    if (!weir__remote_call(r, method, path, body))
+        return false;
+    if (r->status / 100 == 2)
+        return true;
+    weir__remote_complain(r);
+    return false;
+}
+
+void weir__remote_print(const struct weir__remote *r)
+{
+    fwrite(r->answer.bytes, 1, r->answer.len, stdout);
+    putchar('\n');
+}
+
+/* -------------------------------------------------------------- words in, out ---- */
+
+bool weir__remote_attributes(const char *command, struct weir__buffer *body, char **words, int n)
+{
+    weir__buffer_text(body, body->len > 1 ? ",\"attributes\":{" : "\"attributes\":{");
+    for (int i = 0; i < n; i++) {
+        const char *equals = strchr(words[i], '=');
+        if (!equals || equals == words[i]) {
+            weir__complain(command, "'%s' is no attribute: write name=value, as in ip=192.0.2.7", words[i]);
+            return false;
+        }
+        weir__buffer_text(body, i ? "," : "");
+        weir__buffer_json(body, words[i], (size_t)(equals - words[i]));
+        weir__buffer_text(body, ":");
+        weir__buffer_json(body, equals + 1, strlen(equals + 1));
+    }
+    weir__buffer_text(body, "}");
+    return true;
+}
+
+void weir__print_safely(FILE *to, const char *text)
+{
+    const char *end = text + strlen(text);
+
+    for (size_t len; text < end; text += len) {
+        len = weir__utf8_length(text, end);
+        bool harmless =
+            len > 1 ? !((unsigned char)text[0] == 0xC2 && (unsigned char)text[1] < 0xA0) : len == 1 && *text >= ' ' && *text != 0x7F;
+        if (harmless)
+            fwrite(text, 1, len, to);
+        else
+            fputc('?', to);
+        len = len ? len : 1;
+    }
+}
+
+struct weir__words_of_time weir__remote_ms(int64_t ms)
+{
+    struct weir__words_of_time words;
+
+    weir__text_time(words.text, sizeof words.text, ms > INT64_MAX / WEIR_MILLISECOND ? INT64_MAX : ms * WEIR_MILLISECOND);
+    return words;
+}

@@ -1,0 +1,132 @@
+/* admin-modes.c -- the switch by hand: what every rule is told to do, and what it has done. */
+#include <string.h>
+
+#include "engine/engine.h"
+#include "rules/problem.h"
+#include "serve/admin-parts.h"
+#include "text.h"
+
+struct modes {
+    enum weir_mode written, by_hand, in_force;
+};
+
+static void add_modes(struct weir__buffer *out, const struct modes *m)
+{
+    weir__buffer_member(out, "as_written", weir_mode_name(m->written));
+    weir__admin_member_or_null(out, "by_hand", m->by_hand == WEIR_AS_WRITTEN ? NULL : weir_mode_name(m->by_hand));
+    weir__buffer_member(out, "in_force", weir_mode_name(m->in_force));
+}
+
+static struct modes modes_of_all(struct weir *weir)
+{
+    struct modes m = { WEIR_ENFORCE, weir__table_mode(weir->table), WEIR_ENFORCE };
+    size_t stripe = weir__engine_enter(weir);
+    const struct weir__force *force = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
+
+    if (force != NULL)
+        m.written = force->mode;
+    m.in_force = m.by_hand == WEIR_AS_WRITTEN ? m.written : m.by_hand;
+    weir__engine_leave(weir, stripe);
+    return m;
+}
+
+/* The i-th rule's, unless others have come since `info` was made: then as it is in force. */
+static struct modes modes_of(struct weir *weir, size_t i, const struct weir_rule_info *info)
+{
+    struct modes m = { info->mode, info->switched, info->mode };
+    size_t stripe = weir__engine_enter(weir);
+    const struct weir__force *force = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
+
+    if (force != NULL && i < force->rules->n_rules && strcmp(force->posts[i].name, info->name) == 0)
+        m.written = force->posts[i].mode;
+    weir__engine_leave(weir, stripe);
+    return m;
+}
+
+static void add_rule(struct weir__admin_call *call, size_t i, const struct weir_rule_info *info)
+{
+    struct modes m = modes_of(call->server->engine, i, info);
+
+    weir__buffer_text(call->out, "{");
+    weir__buffer_member(call->out, "rule", info->name);
+    add_modes(call->out, &m);
+    weir__buffer_member_number(call->out, "allowed", info->allowed);
+    weir__buffer_member_number(call->out, "refused", info->refused);
+    weir__buffer_member_number(call->out, "banned", info->banned);
+    weir__buffer_member_number(call->out, "shadow_refused", info->shadow_refused);
+    weir__buffer_text(call->out, "}");
+}
+
+void weir__admin_modes(struct weir__admin_call *call)
+{
+    struct modes all = modes_of_all(call->server->engine);
+    struct weir_rule_info info;
+
+    weir__buffer_text(call->out, "{");
+    add_modes(call->out, &all);
+    weir__buffer_text(call->out, ",\"rules\":[");
+    for (size_t i = 0; weir_rule_get(call->server->engine, i, &info); i++) {
+        weir__buffer_text(call->out, i ? "," : "");
+        add_rule(call, i, &info);
+    }
+    weir__buffer_text(call->out, "]}");
+}
+
+/* ------------------------------------------------------------- switching ---- */
+
+static bool read_mode(struct weir__admin_call *call, enum weir_mode *out)
+{
+    static const char *const names[] = { "as-written", "enforce", "shadow", "off", NULL };
+    struct weir__span value = call->values[0];
+
+    if (value.bytes == NULL) {
+        weir__admin_fail(call, 400, "mode is missing: as-written, enforce, shadow or off");
+        return false;
+    }
+    for (int i = 0; names[i]; i++) {
+        if (strlen(names[i]) != value.len || memcmp(names[i], value.bytes, value.len) != 0)
+            continue;
+        *out = (enum weir_mode)i;
+        return true;
+    }
+    const char *near = weir__text_nearest(names, value.bytes, value.len);
+    weir__admin_fail(call, 400, "%s is no mode: as-written, enforce, shadow or off%s%s%s", WEIR__SHOWN(value),
+                     near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    return false;
+}
+
+/* What is now so. */
+static void answer(struct weir__admin_call *call, const char *rule)
+{
+    struct modes m = modes_of_all(call->server->engine);
+    struct weir_rule_info info;
+
+    for (size_t i = 0; rule != NULL && weir_rule_get(call->server->engine, i, &info); i++) {
+        if (strcmp(info.name, rule) != 0)
+            continue;
+        add_rule(call, i, &info);
+        return;
+    }
+    weir__buffer_text(call->out, "{");
+    weir__admin_member_or_null(call->out, "rule", rule);
+    add_modes(call->out, &m);
+    weir__buffer_text(call->out, "}");
+}
+
+void weir__admin_mode(struct weir__admin_call *call)
+{
+    enum weir_mode mode;
+    struct weir_error error;
+    const char *rule = NULL;
+
+    if (!read_mode(call, &mode) || (weir__admin_given(call, 1) && (rule = weir__admin_rule(call, call->values[1])) == NULL))
+        return;
+    int code = weir_mode_set(call->server->engine, rule, mode, &error);
+    if (code != WEIR_OK) {
+        weir__admin_fail_code(call, code, &error);
+        return;
+    }
+    answer(call, rule);
+    weir__events_emit(call->server->events, WEIR__EVENT_MODE, call->now,
+                      &(struct weir__event_facts){ .rule = rule, .mode = weir_mode_name(mode), .source = "api" });
+}

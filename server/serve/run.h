@@ -1,0 +1,14 @@
+/* run.h -- the server as `weir serve` starts it. */
+#ifndef WEIR_SERVE_RUN_H
+#define WEIR_SERVE_RUN_H
+
+#include "serve/settings.h"
+
+/* Serves until it is told to end; returns the code to exit with.  The settings become the server's.  `argv` is the whole command line, for a
+ * successor. */
+int weir__serve(struct weir__settings *settings, char **argv);
+
+/* Tells a supervisor that understands sd_notify(3). */
+void weir__tell_supervisor(const char *text);
+
+#endif

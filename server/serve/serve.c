@@ -1,0 +1,523 @@
+/* serve.c -- the server from its beginning to its end: the parts are made, threads serve, the main thread looks after signals, the rule
+ * file, events and the tick of every second; then it drains.
+ *
+ *     SIGTERM, SIGINT   drain: no new connections, requests under way are answered, then end.  A second one ends at once
+ *     SIGHUP            read the rule file and the certificates again, open the event log anew
+ *     SIGUSR2           start a successor, which takes the sockets; this one drains when that one is ready
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "serve/adhoc.h"
+#include "serve/ask-ids.h"
+#include "serve/listen.h"
+#include "serve/loop.h"
+#include "serve/reservations.h"
+#include "serve/run.h"
+#include "serve/sinks.h"
+#include "serve/tls.h"
+#include "serve/top.h"
+#include "serve/watch.h"
+#include "text.h"
+
+#define TICK_MS      1000
+#define BANS         65536
+#define SLAB_PER_KEY 4096 /* address space, and of the file only what is used */
+#define PREDECESSOR  "WEIR_PREDECESSOR"
+
+struct life {
+    struct weir__server server;
+    struct weir__settings settings;
+    struct weir__listen listen;
+    struct weir__sinks *sinks;
+    weir_time test_clock;
+    char **argv;  /* for a successor */
+    int problems; /* with the rules, said already */
+    uv_loop_t uv;
+    uv_timer_t ticker, deadline;
+    uv_signal_t terminate, interrupt, hang_up, user2;
+    uv_process_t successor;
+    bool has_successor;
+    bool handed_over;
+    bool deaf; /* atomic: events have nowhere to go any more */
+};
+
+/* ------------------------------------------------------------- the parts ---- */
+
+static int make_table(struct life *life, struct weir_error *error)
+{
+    const struct weir__settings *s = &life->settings;
+    struct weir_table_options options = {
+        .path = s->memory ? NULL : s->table, .keys = s->keys, .limiters = s->limiters, .slab = s->keys * SLAB_PER_KEY, .bans = BANS
+    };
+    return weir_table_create(&life->server.table, &options, error);
+}
+
+static int make_tls(struct life *life, struct weir_error *error)
+{
+    const struct weir__settings *s = &life->settings;
+    struct weir__tls_options options = { s->tls_certificate, s->tls_key, s->tls_client_ca };
+    return *s->tls_certificate ? weir__tls_context_create(&life->server.tls, &options, error) : WEIR_OK;
+}
+
+/* All that is wrong with the rules; start says the first once more, if there is no such place. */
+static void say_problem(void *context, const char *name, const struct weir_problem *problem)
+{
+    struct life *life = context;
+    char text[1024];
+    weir_problem_print(text, sizeof(text), name, problem);
+    fprintf(stderr, "%s\n", text);
+    life->problems++;
+}
+
+static int make_live(struct life *life, struct weir_error *error)
+{
+    struct weir__live_options options = { .engine = life->server.engine,
+                                          .events = life->server.events,
+                                          .rules = life->settings.rules,
+                                          .beside = life->settings.memory ? NULL : life->settings.table,
+                                          .problem = say_problem,
+                                          .context = life };
+    return weir__live_create(&life->server.live, &options, life->server.started, error);
+}
+
+static int make_parts(struct life *life, struct weir_error *error)
+{
+    struct weir__server *server = &life->server;
+    const struct weir__settings *s = &life->settings;
+    size_t loops = weir__settings_threads(s);
+    int code = make_table(life, error);
+    if (code != WEIR_OK)
+        return code;
+    server->test_clock = s->test_clock ? &life->test_clock : NULL;
+    server->started = weir__server_now(server);
+    code = weir_create(&server->engine, &(struct weir_options){ .table = server->table }, error);
+    server->events = weir__events_create();
+    server->watch = server->events ? weir__watch_create(server->events) : NULL;
+    server->ask_ids = weir__ask_ids_create(s->ask_ids, s->ask_id_lifetime);
+    server->reservations = weir__reservations_create();
+    if (code == WEIR_OK && (!server->watch || !server->ask_ids || !server->reservations))
+        code = weir__fail(error, WEIR_NO_MEMORY, "no memory");
+    if (code == WEIR_OK)
+        code = weir__adhoc_create(&server->adhoc, server->table, s->adhoc_limits, error);
+    if (code == WEIR_OK)
+        code = weir__top_create(&server->top, loops, s->top, error);
+    if (code == WEIR_OK)
+        code = make_tls(life, error);
+    if (code == WEIR_OK)
+        code = make_live(life, error);
+    return code;
+}
+
+/* Every loop gets those of the sockets that are its own. */
+static int give_sockets(struct life *life, struct weir__loop *loop, struct weir_error *error)
+{
+    int code = WEIR_OK;
+    loop->listeners = calloc(life->listen.n_sockets, sizeof(*loop->listeners));
+    if (!loop->listeners)
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory");
+    for (size_t i = 0; code == WEIR_OK && i < life->listen.n_sockets; i++) {
+        struct weir__listen_socket *s = &life->listen.sockets[i];
+        const struct weir__listen_address *a = &life->listen.addresses[s->address];
+        if (s->loop != loop->index)
+            continue;
+        struct weir__listener *listener = &loop->listeners[loop->n_listeners++];
+        *listener = (struct weir__listener){ .protocol = a->door == WEIR__DOOR_RESP ? &weir__resp : &weir__http,
+                                             .role = a->role,
+                                             .fd = s->fd,
+                                             .unix_socket = a->is_unix,
+                                             .loopback = a->loopback };
+        code = weir__loop_listen(loop, listener, error);
+        s->taken = true;
+    }
+    return code;
+}
+
+static int make_loops(struct life *life, struct weir_error *error)
+{
+    struct weir__server *server = &life->server;
+    size_t n = weir__settings_threads(&life->settings);
+    int code = weir__listen_open(&life->listen, &life->settings, n, error);
+    if (code != WEIR_OK)
+        return code;
+    server->loops = aligned_alloc(64, n * sizeof(*server->loops));
+    if (!server->loops)
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory");
+    memset(server->loops, 0, n * sizeof(*server->loops));
+    for (size_t i = 0; code == WEIR_OK && i < n; i++) {
+        code = weir__loop_create(&server->loops[i], server, i, error);
+        if (code != WEIR_OK)
+            break;
+        server->n_loops++;
+        code = give_sockets(life, &server->loops[i], error);
+    }
+    return code;
+}
+
+static void free_parts(struct life *life)
+{
+    struct weir__server *server = &life->server;
+    for (size_t i = 0; i < server->n_loops; i++)
+        weir__loop_destroy(&server->loops[i]);
+    free(server->loops);
+    weir__listen_close(&life->listen, !life->handed_over);
+    weir__live_destroy(server->live);
+    weir__adhoc_destroy(server->adhoc);
+    weir__reservations_destroy(server->reservations);
+    weir__ask_ids_destroy(server->ask_ids);
+    weir__top_destroy(server->top);
+    weir__watch_destroy(server->watch);
+    weir__events_destroy(server->events);
+    weir__tls_context_destroy(server->tls);
+    if (server->engine)
+        weir_destroy(server->engine);
+    if (server->table)
+        weir_table_destroy(server->table);
+    weir__settings_free(&life->settings);
+}
+
+/* --------------------------------------------------------- the main thread ---- */
+
+static void wake_all(void *context)
+{
+    struct life *life = context;
+    if (!__atomic_load_n(&life->deaf, __ATOMIC_ACQUIRE))
+        weir__sinks_wake(life->sinks);
+    for (size_t i = 0; i < life->server.n_loops; i++)
+        weir__loop_wake(&life->server.loops[i]);
+}
+
+static void tick(struct weir__server *server, weir_time now)
+{
+    weir__watch_tick(server->watch, server, now);
+    weir__top_tick(server->top, now);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct life *life = timer->data;
+    weir_time now = weir__server_now(&life->server);
+    if (life->settings.watch)
+        weir__live_look(life->server.live, now);
+    if (!life->server.test_clock) /* tests tick by setting it */
+        tick(&life->server, now);
+}
+
+static void close_handle(void *handle)
+{
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+    struct life *life = timer->data;
+    __atomic_store_n(&life->server.draining, 2, __ATOMIC_RELEASE);
+    wake_all(life);
+}
+
+/* A thread that waits for the others, so that the main one can go on telling events meanwhile. */
+static void wait_for_loops(uv_work_t *work)
+{
+    struct life *life = work->data;
+    for (size_t i = 0; i < life->server.n_loops; i++)
+        weir__loop_join(&life->server.loops[i]);
+}
+
+static void on_all_told(void *context)
+{
+    struct life *life = context;
+    close_handle(&life->ticker);
+    close_handle(&life->deadline);
+    close_handle(&life->terminate);
+    close_handle(&life->interrupt);
+    close_handle(&life->hang_up);
+    close_handle(&life->user2);
+}
+
+static void on_loops_ended(uv_work_t *work, int status)
+{
+    struct life *life = work->data;
+    (void)status;
+    __atomic_store_n(&life->deaf, true, __ATOMIC_RELEASE);
+    weir__sinks_stop(life->sinks, life->settings.drain, on_all_told, life);
+    free(work);
+}
+
+static void drain(struct life *life)
+{
+    weir_time now = weir__server_now(&life->server);
+    if (__atomic_exchange_n(&life->server.draining, 1, __ATOMIC_ACQ_REL) != 0) { /* asked twice: at once */
+        on_deadline(&life->deadline);
+        return;
+    }
+    weir__tell_supervisor("STOPPING=1");
+    weir__events_emit(life->server.events, WEIR__EVENT_STOP, now, &(struct weir__event_facts){ 0 });
+    uv_timer_start(&life->deadline, on_deadline, (uint64_t)(life->settings.drain / WEIR_MILLISECOND), 0);
+    uv_work_t *work = calloc(1, sizeof(*work));
+    if (!work)
+        abort(); /* nothing is lost by it: the table is whole at every moment */
+    work->data = life;
+    uv_queue_work(&life->uv, work, wait_for_loops, on_loops_ended);
+    wake_all(life);
+}
+
+static void on_terminate(uv_signal_t *signal, int number)
+{
+    (void)number;
+    drain(signal->data);
+}
+
+static void on_hang_up(uv_signal_t *signal, int number)
+{
+    struct life *life = signal->data;
+    struct weir_error error;
+    (void)number;
+    if (weir__live_reload(life->server.live, "signal", weir__server_now(&life->server), &error) != WEIR_OK)
+        weir__complain("serve", "the rules stay as they are: %s", error.text);
+    if (life->server.tls && weir__tls_context_renew(life->server.tls, &error) != WEIR_OK)
+        weir__complain("serve", "the certificate stays as it is: %s", error.text);
+    weir__sinks_reopen(life->sinks);
+}
+
+/* ----------------------------------------------------------- the successor ---- */
+
+static void on_successor_exit(uv_process_t *process, int64_t status, int signal)
+{
+    struct life *life = process->data;
+    life->has_successor = false;
+    if (__atomic_load_n(&life->server.draining, __ATOMIC_ACQUIRE) == 0) {
+        life->handed_over = false;
+        weir__complain("serve", "the successor ended (status %" PRId64 ", signal %d); this server goes on", status, signal);
+    }
+    uv_close((uv_handle_t *)process, NULL);
+}
+
+static char **successor_environment(size_t sockets, const char *names, char lines[3][4096])
+{
+    extern char **environ;
+    size_t n = 0, kept = 0;
+    while (environ[n])
+        n++;
+    char **env = calloc(n + 4, sizeof(*env));
+    for (size_t i = 0; env && i < n; i++)
+        if (strncmp(environ[i], "LISTEN_", 7) != 0 && strncmp(environ[i], PREDECESSOR "=", sizeof(PREDECESSOR)) != 0)
+            env[kept++] = environ[i];
+    snprintf(lines[0], sizeof(lines[0]), "LISTEN_FDS=%zu", sockets);
+    snprintf(lines[1], sizeof(lines[1]), "LISTEN_FDNAMES=%s", names);
+    snprintf(lines[2], sizeof(lines[2]), PREDECESSOR "=%d", (int)getpid());
+    for (size_t i = 0; env && i < 3; i++)
+        env[kept++] = lines[i];
+    return env;
+}
+
+static int spawn(struct life *life, const int *fds, size_t n, const char *names)
+{
+    static char lines[3][4096];
+    char path[4096];
+    size_t len = sizeof(path);
+    uv_stdio_container_t *stdio = calloc(3 + n, sizeof(*stdio));
+    char **env = successor_environment(n, names, lines);
+    int code = stdio && env ? uv_exepath(path, &len) : UV_ENOMEM;
+    for (size_t i = 0; stdio && i < 3 + n; i++) {
+        stdio[i].flags = UV_INHERIT_FD;
+        stdio[i].data.fd = i < 3 ? (int)i : fds[i - 3];
+    }
+    char *gone = code == 0 ? strstr(path, " (deleted)") : NULL; /* a new binary has taken its place */
+    if (gone)
+        *gone = 0;
+    uv_process_options_t options = {
+        .file = path, .args = life->argv, .env = env, .stdio = stdio, .stdio_count = (int)(3 + n), .exit_cb = on_successor_exit
+    };
+    life->successor.data = life;
+    if (code == 0)
+        code = uv_spawn(&life->uv, &life->successor, &options);
+    if (code == 0)
+        uv_unref((uv_handle_t *)&life->successor); /* it will outlive this process */
+    free(stdio);
+    free(env);
+    return code;
+}
+
+static void on_user2(uv_signal_t *signal, int number)
+{
+    struct life *life = signal->data;
+    struct weir__buffer names = { 0 };
+    size_t n;
+    (void)number;
+    if (life->has_successor || life->server.draining)
+        return;
+    int *fds = weir__listen_fds(&life->listen, &n, &names);
+    weir__buffer_add(&names, "", 1);
+    int code = fds && !names.failed ? spawn(life, fds, n, names.bytes) : UV_ENOMEM;
+    life->has_successor = life->handed_over = code == 0;
+    if (code != 0)
+        weir__complain("serve", "no successor could be started: %s", uv_strerror(code));
+    free(fds);
+    weir__buffer_free(&names);
+}
+
+/* ------------------------------------------------------------------ ready ---- */
+
+/* systemd's protocol: a datagram to the socket that NOTIFY_SOCKET names. */
+void weir__tell_supervisor(const char *text)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    if (!path || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof(address.sun_path))
+        return;
+    memcpy(address.sun_path, path, strlen(path));
+    if (path[0] == '@')
+        address.sun_path[0] = 0;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+    if (sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&address, len) < 0)
+        weir__complain("serve", "the supervisor could not be told: %s", strerror(errno));
+    close(fd);
+}
+
+/* Whose sockets these were has nothing more to do. */
+static void relieve_predecessor(void)
+{
+    const char *text = getenv(PREDECESSOR);
+    pid_t pid = text ? (pid_t)atoi(text) : 0;
+    char main_pid[64];
+    unsetenv(PREDECESSOR);
+    if (pid <= 1 || pid != getppid())
+        return;
+    snprintf(main_pid, sizeof(main_pid), "MAINPID=%d\nREADY=1", (int)getpid());
+    weir__tell_supervisor(main_pid);
+    kill(pid, SIGTERM);
+}
+
+static void print_ready(const struct life *life)
+{
+    const struct weir__settings *s = &life->settings;
+    const struct weir__listen_address *http = NULL, *resp = NULL;
+    struct weir__live_info info;
+    weir__live_info(life->server.live, &info);
+    printf("weir %s serves, with %zu thread%s\n", weir_version(), life->server.n_loops, life->server.n_loops == 1 ? "" : "s");
+    for (size_t i = 0; i < life->listen.n_addresses; i++) {
+        const struct weir__listen_address *a = &life->listen.addresses[i];
+        printf("  %-6s %s%s\n", weir__door_names[a->door], a->text, life->server.tls && !a->is_unix ? " (TLS)" : "");
+        resp = a->door == WEIR__DOOR_RESP && !resp && !a->is_unix ? a : resp;
+        http = a->door == WEIR__DOOR_HTTP && !http && !a->is_unix ? a : http;
+    }
+    printf("  rules  %s", info.hash[0] ? info.source : "none");
+    if (info.hash[0])
+        printf(" (%zu rules, %zu limits, %s)", info.rules, info.limits, info.hash);
+    printf("\n  table  %s\n", s->memory ? "in memory: gone when the server ends" : s->table);
+    if (resp && http && !life->server.tls && !*s->check_token)
+        printf("try\n  redis-cli -p %d CL.THROTTLE ann 15 30 60\n"
+               "  curl -i http://%s/v1/check -d '{\"attributes\":{\"ip\":\"192.0.2.7\",\"uri\":\"/login\",\"method\":\"POST\"}}'\n"
+               "  weir top --server %s\n",
+               resp->port, http->text, http->text);
+    fflush(stdout);
+}
+
+static int init_handles(struct life *life)
+{
+    uv_loop_t *uv = &life->uv;
+    int code = uv_loop_init(uv);
+    code = code ? code : uv_timer_init(uv, &life->ticker);
+    code = code ? code : uv_timer_init(uv, &life->deadline);
+    code = code ? code : uv_signal_init(uv, &life->terminate);
+    code = code ? code : uv_signal_init(uv, &life->interrupt);
+    code = code ? code : uv_signal_init(uv, &life->hang_up);
+    code = code ? code : uv_signal_init(uv, &life->user2);
+    life->ticker.data = life->deadline.data = life;
+    life->terminate.data = life->interrupt.data = life->hang_up.data = life->user2.data = life;
+    code = code ? code : uv_signal_start(&life->terminate, on_terminate, SIGTERM);
+    code = code ? code : uv_signal_start(&life->interrupt, on_terminate, SIGINT);
+    code = code ? code : uv_signal_start(&life->hang_up, on_hang_up, SIGHUP);
+    code = code ? code : uv_signal_start(&life->user2, on_user2, SIGUSR2);
+    return code ? code : uv_timer_start(&life->ticker, on_tick, TICK_MS, TICK_MS);
+}
+
+static weir_time read_now(void *context)
+{
+    return weir__server_now(context);
+}
+
+static int make_sinks(struct life *life, struct weir_error *error)
+{
+    const struct weir__settings *s = &life->settings;
+    struct weir__sinks_options options = { .loop = &life->uv,
+                                           .events = life->server.events,
+                                           .log = s->events_log,
+                                           .webhook = s->webhook,
+                                           .token = s->webhook_token,
+                                           .now = read_now,
+                                           .context = &life->server };
+    return weir__sinks_create(&life->sinks, &options, error);
+}
+
+static int start(struct life *life, struct weir_error *error)
+{
+    struct weir__server *server = &life->server;
+    server->tick = tick;
+    server->settings = &life->settings;
+    int code = make_parts(life, error);
+    if (code == WEIR_OK && init_handles(life) != 0)
+        code = weir__fail(error, WEIR_SYSTEM, "cannot make the main loop");
+    if (code == WEIR_OK)
+        code = make_sinks(life, error);
+    if (code == WEIR_OK)
+        code = make_loops(life, error);
+    if (code != WEIR_OK)
+        return code;
+    server->sinks = life->sinks;
+    server->listen = &life->listen;
+    weir__events_on_emit(server->events, wake_all, life);
+    for (size_t i = 0; code == WEIR_OK && i < server->n_loops; i++)
+        code = weir__loop_start(&server->loops[i], error);
+    return code;
+}
+
+/* As many files as the system lets us have: each connection is one. */
+static void raise_files(const struct weir__settings *settings)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur < (rlim_t)settings->connections_max + 64)
+        weir__complain("serve", "only %llu files may be open: connections-max of %" PRId64 " cannot be reached (ulimit -n)",
+                       (unsigned long long)limit.rlim_cur, settings->connections_max);
+}
+
+int weir__serve(struct weir__settings *settings, char **argv)
+{
+    static struct life life; /* large, and there is one */
+    struct weir_error error = { 0 };
+    life.settings = *settings;
+    life.argv = argv;
+    signal(SIGPIPE, SIG_IGN);
+    raise_files(&life.settings);
+    int code = start(&life, &error);
+    if (code != WEIR_OK) {
+        weir__complain("serve", "%s", life.problems ? "the rules are wrong: nothing is served" : error.text);
+        return 2; /* the process ends here: what was made goes with it */
+    }
+    print_ready(&life);
+    weir__events_emit(life.server.events, WEIR__EVENT_START, life.server.started, &(struct weir__event_facts){ .text = weir_version() });
+    weir__tell_supervisor("READY=1");
+    relieve_predecessor();
+    uv_run(&life.uv, UV_RUN_DEFAULT);
+    uv_loop_close(&life.uv);
+    weir__sinks_destroy(life.sinks);
+    free_parts(&life);
+    return 0;
+}

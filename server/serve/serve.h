@@ -1,0 +1,183 @@
+/* serve.h -- the server: what its files share, and who may touch what.
+ *
+ *     struct weir__server   made before the threads, never changed after; what it points to looks after itself
+ *     struct weir__loop     its own thread; but `counters`, which anybody may read, and `waker`, which anybody may wake
+ *     struct weir__conn     the thread of its loop
+ *
+ * One loop per thread, each with its own listening sockets (SO_REUSEPORT); the main thread has a loop too, which serves nobody: signals, the
+ * rule file, events' sinks, the tick of every second.  All share the table and the engine.
+ *
+ * Bytes come in (conn.c), a protocol makes requests of them (resp.c, http.c), decisions are made (ask.c), answers are gathered in loop->out
+ * and leave in one write.
+ */
+#ifndef WEIR_SERVE_H
+#define WEIR_SERVE_H
+
+#include <uv.h>
+
+#include "serve/buffer.h"
+#include "serve/events.h"
+#include "serve/live.h"
+#include "serve/metrics.h"
+#include "serve/settings.h"
+#include "weir.h"
+
+struct weir__span {
+    const char *bytes; /* no NUL behind them */
+    size_t len;
+};
+
+enum weir__role { WEIR__ROLE_NONE, WEIR__ROLE_CHECK, WEIR__ROLE_ADMIN };
+
+struct weir__conn;
+struct weir__loop;
+struct weir__listener;
+struct weir__listen;
+struct weir__adhoc;
+struct weir__ask_ids;
+struct weir__reservations;
+struct weir__top;
+struct weir__watch;
+struct weir__cidr_set;
+struct weir__sinks;
+struct weir__tls_context;
+struct weir__tls;
+struct weir__job;
+
+/* What makes requests of bytes. */
+struct weir__protocol {
+    const char *name; /* "resp", "http" */
+    /* Deals with the whole requests at the beginning of the bytes, answers into loop->out, and returns how many bytes that was; what is left
+     * comes again with more behind it.  May stop early if weir__conn_is_full. */
+    size_t (*feed)(struct weir__conn *conn, const char *bytes, size_t len);
+    void (*wake)(struct weir__conn *conn);  /* there are events, and the connection has subscribed */
+    void (*close)(struct weir__conn *conn); /* frees what the session has */
+};
+
+extern const struct weir__protocol weir__resp, weir__http;
+
+struct weir__server {
+    const struct weir__settings *settings;
+    struct weir_table *table;
+    struct weir *engine;
+    struct weir__live *live;
+    struct weir__events *events;
+    struct weir__adhoc *adhoc;
+    struct weir__ask_ids *ask_ids;
+    struct weir__reservations *reservations;
+    struct weir__top *top;
+    struct weir__watch *watch;
+    struct weir__sinks *sinks;         /* of the main thread; others may read what it counts */
+    struct weir__tls_context *tls;     /* NULL: no TLS */
+    struct weir__cidr_set *proxies;    /* whose forwarding headers are believed: weir__proxies_parse; NULL: nobody's */
+    const struct weir__listen *listen; /* NULL: what the settings say is shown as the addresses */
+    struct weir__loop *loops;
+    size_t n_loops;
+    weir_time started;       /* on the table's axis */
+    weir_time *test_clock;   /* NULL: the table's own; atomic */
+    int64_t connections;     /* atomic */
+    uint64_t connection_ids; /* given so far; atomic */
+    int draining;            /* atomic.  1: no new connections, and those that are there end after the request under way; 2: all end now */
+    void (*tick)(struct weir__server *server, weir_time now); /* what happens every second, on the main thread; WEIR.CLOCK calls it too */
+};
+
+/* The time now, on the table's axis: a clock read. */
+weir_time weir__server_now(const struct weir__server *server);
+/* For tests, if server->test_clock: the time is this from now on, and what a second's tick would do is done. */
+void weir__server_set_clock(struct weir__server *server, weir_time now);
+
+struct weir__loop {
+    struct weir__server *server;
+    size_t index;
+    uv_loop_t uv;
+    uv_thread_t thread;
+    bool started;
+    uv_async_t waker;   /* events, or draining */
+    uv_timer_t sweeper; /* once a second: who is idle or slow */
+    uv_prepare_t turn;  /* before the loop waits: what `now` is will be old */
+    weir_time now;      /* on the table's axis; use weir__loop_now */
+    bool now_is_old;
+    struct weir__listener *listeners;
+    size_t n_listeners;
+    struct weir__conn *conns; /* all of them */
+    struct weir__buffer out;  /* answers of the connection being fed */
+    char *in;                 /* what was read last */
+    struct weir__counters counters;
+    void *scratch;       /* resp.c: room for a batch of commands */
+    int64_t date_second; /* http-answer.c: of when the text is */
+    char date[32];       /* "Sun, 06 Nov 1994 08:49:37 GMT"; "": none yet */
+};
+
+/* The time of this turn of the loop. */
+static inline weir_time weir__loop_now(struct weir__loop *loop)
+{
+    if (loop->now_is_old) {
+        loop->now = weir__server_now(loop->server);
+        loop->now_is_old = false;
+    }
+    return loop->now;
+}
+
+struct weir__conn {
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } uv;
+    struct weir__loop *loop;
+    struct weir__conn *next, **link;
+    const struct weir__protocol *protocol;
+    void *session;               /* the protocol's, or NULL until it needs one */
+    struct weir__tls *tls;       /* NULL: plain */
+    struct weir__buffer in;      /* the beginning of a request */
+    struct weir__buffer pending; /* output that the client has not read yet */
+    struct weir__buffer sending; /* output that the kernel has been given */
+    uv_write_t write;
+    size_t queued;                    /* what the kernel had not taken yet, ... */
+    uint64_t moved;                   /* ... and the uv time when that last changed */
+    struct weir__job *job;            /* what is done for it elsewhere, or NULL */
+    uint64_t last;                    /* uv time (ms) when it last said something */
+    uint64_t since;                   /* uv time when the request under way began; 0: none */
+    uint64_t heard;                   /* the number of the last event it was told */
+    uint64_t id;                      /* of its own, since the server started */
+    enum weir__role role, first_role; /* now; before AUTH */
+    bool authenticated;               /* it has shown a secret; otherwise `role` is what its listener grants to all */
+    bool subscribed;                  /* to events */
+    bool held;                        /* an answer is being made elsewhere: nothing is fed until weir__conn_resume */
+    bool writing;
+    bool reading;
+    bool heard_all;     /* the client has closed its side */
+    bool ending;        /* closes when all output is out */
+    bool closed;        /* uv_close was called */
+    uint8_t resp;       /* 2 or 3: which RESP it speaks */
+    bool from_loopback; /* or a unix socket */
+    char peer[48];      /* its address, "" for a unix socket */
+};
+
+/* conn.c */
+static inline bool weir__conn_is_full(const struct weir__conn *conn)
+{
+    return conn->loop->out.len > 256 * 1024;
+}
+void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len); /* outside of feed */
+void weir__conn_send_out(struct weir__conn *conn);                            /* outside of feed: what is in loop->out */
+void weir__conn_end(struct weir__conn *conn);                                 /* after what is to be sent was sent */
+void weir__conn_hold(struct weir__conn *conn);                                /* in feed: the answer will come by weir__conn_send */
+void weir__conn_resume(struct weir__conn *conn);                              /* the held answer was sent */
+
+/* Runs `work` on a thread of the pool and then `done` on the loop's thread, with the connection held meanwhile; it may have been closed:
+ * then `done` is called with conn NULL. */
+int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context), void (*done)(struct weir__conn *conn, void *context),
+                       void *context);
+
+/* auth.c -- which role a secret gives; compared in constant time. */
+enum weir__role weir__auth_role(const struct weir__settings *settings, const char *secret, size_t len);
+
+/* http-auth.c -- the setting trusted-proxies: networks and addresses, separated by commas; NULL if there are none. */
+int weir__proxies_parse(struct weir__cidr_set **out, const char *text, struct weir_error *error);
+
+/* resp.c */
+void weir__resp_scratch_free(struct weir__loop *loop);
+
+#endif

@@ -1,0 +1,99 @@
+"""world.py -- what a client library finds when it is tested: three servers, and a page that says what to do and what must come.
+
+    plain    no token, time stands still until WEIR.CLOCK
+    guarded  two tokens: WEIR_CHECK_TOKEN and WEIR_ADMIN_TOKEN
+    tls      the same over TLS, with a certificate made for the test
+
+The page (WEIR_WORLD, JSON) is the same for every language, and so is what a program does with it: it goes through the steps that its client
+can do, prints a line "NAME VERSION: step step ..." and ends with 0.  Anything else it prints, on either stream, is a complaint of the client
+about the server, and fails the test.
+"""
+import json
+import os
+import re
+import subprocess
+import tempfile
+
+from serving import Server
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CHECK_TOKEN, ADMIN_TOKEN = "may-ask", "may-do-all"
+TOKENS = {"WEIR_CHECK_TOKEN": CHECK_TOKEN, "WEIR_ADMIN_TOKEN": ADMIN_TOKEN}
+
+RULES = """version: 1
+rules:
+  - name: per-ip
+    key: "{ip}"
+    limit: 5/10s
+"""
+
+# t in ms, quantity, reply: redis-cell's own test (max_burst 4, 1 per second)
+GOLDEN = [
+    (0, 6, [1, 5, 5, -1, 0]), (0, 1, [0, 5, 4, -1, 1]), (0, 1, [0, 5, 3, -1, 2]), (0, 1, [0, 5, 2, -1, 3]), (0, 1, [0, 5, 1, -1, 4]),
+    (0, 1, [0, 5, 0, -1, 5]), (0, 1, [1, 5, 0, 1, 5]), (3000, 1, [0, 5, 2, -1, 3]), (3100, 1, [0, 5, 1, -1, 4]), (4000, 1, [0, 5, 1, -1, 4]),
+    (8000, 1, [0, 5, 4, -1, 1]), (9500, 1, [0, 5, 4, -1, 1]), (9500, 0, [0, 5, 4, -1, 1]), (9500, 2, [0, 5, 2, -1, 3]), (9500, 5, [1, 5, 2, 3, 3]),
+    (15000, 6, [1, 5, 5, -1, 0]),
+]
+
+# In this order; a client that cannot do one leaves it out, and its test says so.
+STEPS = ["connect", "throttle", "check", "errors", "pipeline", "multi", "resp3", "events", "auth", "tls"]
+
+
+def make_certificate(folder):
+    """A key and a certificate for 127.0.0.1, signed by itself: what a client must be told to trust."""
+    key, certificate = os.path.join(folder, "key.pem"), os.path.join(folder, "certificate.pem")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", certificate],
+        check=True, capture_output=True)
+    return certificate, key
+
+
+class World:
+    """The servers, and the page."""
+
+    def __init__(self, weir):
+        self.weir = weir
+        self.certificates = tempfile.TemporaryDirectory(prefix="weir-test-")
+        self.certificate, self.key = make_certificate(self.certificates.name)
+        self.servers = {}
+
+    def __enter__(self):
+        try:
+            self.servers["plain"] = Server(self.weir, rules=RULES)
+            self.servers["guarded"] = Server(self.weir, rules=RULES, env=TOKENS)
+            tls = ("--tls-certificate", self.certificate, "--tls-key", self.key)
+            self.servers["tls"] = Server(self.weir, *tls, rules=RULES, env=TOKENS)
+        except BaseException:
+            self.__exit__(RuntimeError, None, None)
+            raise
+        return self
+
+    def __exit__(self, kind, value, trace):
+        for server in self.servers.values():
+            server.__exit__(kind, value, trace)
+        self.certificates.cleanup()
+
+    def port(self, name):
+        return self.servers[name].ports["resp"]
+
+    def page(self):
+        golden = [{"now_ns": str(10**18 + ms * 10**6), "quantity": quantity, "reply": reply} for ms, quantity, reply in GOLDEN]
+        return {"host": "127.0.0.1", "ports": {name: self.port(name) for name in self.servers}, "certificate": self.certificate,
+                "check_token": CHECK_TOKEN, "admin_token": ADMIN_TOKEN, "golden": golden}
+
+
+def run_client(weir, command, steps=STEPS, env=None, cwd=None):
+    """Runs a program in a world of its own; returns "NAME VERSION"."""
+    with World(weir) as world:
+        page = os.path.join(world.certificates.name, "world.json")
+        with open(page, "w") as file:
+            json.dump(world.page(), file)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=cwd, env=dict(os.environ, WEIR_WORLD=page, **(env or {})))
+        said = done.stdout + done.stderr
+        assert done.returncode == 0, "%s ended with %d:\n%s" % (command[0], done.returncode, said)
+        line = re.fullmatch(r"([^\n:]+): ([^\n]*)\n", said)
+        assert line, "it said more, or other, than its one line:\n" + said
+        assert line.group(2).split() == list(steps), "%s instead of %s" % (line.group(2), " ".join(steps))
+        print("  " + said, end="", flush=True)
+        return line.group(1)

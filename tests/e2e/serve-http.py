@@ -1,0 +1,465 @@
+#!/usr/bin/python3
+"""serve-http.py WEIR [TEST...] -- the HTTP door of `weir serve`: every route against its description, curl, nginx's auth_request, events."""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+
+import jsonschema
+
+from serving import SECOND, Http, Server, run_tests, until, write
+
+RULES = """version: 1
+rules:
+  - name: per-ip
+    key: "{ip}"
+    limit: 5/10s
+  - name: login
+    match: { uri: /login, method: POST }
+    key: "{account|nobody}"
+    limit: 2/60s
+    ban: { refusals: 2/60s, for: 10m }
+  - name: crawlers
+    match: { header.user-agent: "*bot*" }
+    key: "{ip}"
+    limit: 1/60s
+    mode: shadow
+lists:
+  deny: { account: [mallory] }
+  allow: { ip: [203.0.113.0/24] }
+"""
+
+
+# ------------------------------------------------------------------ the description
+
+
+class Description:
+    """openapi.json as the server gives it, and how well answers keep to it."""
+
+    def __init__(self, server):
+        self.document = server.http()("GET", "/openapi.json").json()
+        self.seen = set()
+        self.client = server.http()
+
+    def resolve(self, node):
+        while isinstance(node, dict) and "$ref" in node:
+            at = self.document
+            for part in node["$ref"][2:].split("/"):
+                at = at[part.replace("~1", "/")]
+            node = at
+        return node
+
+    def schema(self, node):
+        return {**node, "components": self.document["components"]}
+
+    def __call__(self, method, path, body=None, status=200, headers=None):
+        """Asks, and checks the answer against what the description says of that status."""
+        answer = self.client(method, path, body, headers)
+        assert answer.status == status, (method, path, answer.status, answer.body)
+        operation = self.document["paths"][path.split("?")[0]][method.lower()]
+        self.seen.add((method.lower(), path.split("?")[0], status))
+        response = self.resolve(operation["responses"][str(status)])
+        kind = answer.headers.get("content-type", "").split(";")[0]
+        if "content" not in response:
+            assert answer.body == b"", (method, path, answer.body)
+        else:
+            assert kind in response["content"], (method, path, kind)
+            if kind.endswith("json"):
+                jsonschema.Draft202012Validator(self.schema(response["content"][kind]["schema"])).validate(answer.json())
+        if isinstance(body, (dict, list)) and status < 400 and "requestBody" in operation:
+            wanted = operation["requestBody"]["content"]["application/json"]["schema"]
+            jsonschema.Draft202012Validator(self.schema(wanted)).validate(body)
+        for name in answer.headers:
+            if name.startswith("ratelimit") or name in ("retry-after", "weir-level"):
+                assert name in {h.lower() for h in response.get("headers", {})}, (method, path, status, name)
+        return answer
+
+
+def ask_every_route(ask, server):
+    ann = {"uri": "/login", "method": "POST", "account": "ann"}
+    ask("POST", "/v1/check", {"attributes": {"ip": "192.0.2.7"}, "cost": 1, "wait_ms": 0, "id": "a"})
+    ask("POST", "/v1/check", {"attributes": {}})
+    ask("POST", "/v1/check", {"attributes": {"ip": "192.0.2.7"}, "cost": 9}, 429)
+    for status in (200, 200, 429, 429, 429):
+        ask("POST", "/v1/check", {"attributes": ann}, status)
+    ask("POST", "/v1/check", {"attributes": {"account": "mallory"}}, 403)
+    ask("POST", "/v1/check", {"attribute": {"ip": "192.0.2.7"}}, 400)
+    ask("POST", "/v1/check", None, 413, {"Content-Length": "999999999"})
+    ask("POST", "/v1/check/batch", {"checks": [{"attributes": ann}, {}, {"id": "b"}, {"id": "b", "cost": 2}]})
+    ask("POST", "/v1/check/batch", {"checks": []}, 400)
+    ask("GET", "/v1/auth?account=ann")
+    ask("POST", "/v1/auth?account=mallory", None, 403)
+    for status in (200, 200, 200, 200, 200, 429):
+        ask("GET", "/v1/auth", None, status, {"X-Forwarded-For": "192.0.2.99"})
+    ask("GET", "/v1/auth?refuse=503", None, 503, {"X-Forwarded-For": "192.0.2.99"})
+    ask("GET", "/v1/auth?refuse=1", None, 400)
+    take = {"key": "k", "limit": "2/10"}
+    ask("POST", "/v1/take", take)
+    ask("POST", "/v1/take", dict(take, cost=3), 429)
+    ask("POST", "/v1/take", dict(take, unit="ns", wait_ns=20 * SECOND))
+    ask("POST", "/v1/take", dict(take, limit="nonsense"), 422)
+    ask("POST", "/v1/peek", take, 429)
+    ask("POST", "/v1/peek", dict(take, key="other"))
+    ask("POST", "/v1/give", take)
+    reserved = ask("POST", "/v1/reserve", dict(take, key="r", lifetime_ms=1000)).json()
+    ask("POST", "/v1/settle", {"reservation": reserved["reservation"], "cost": 0})
+    ask("POST", "/v1/settle", {"reservation": "x"}, 400)
+    ask("POST", "/v1/clock", {"now_ns": 5000 * SECOND})
+    ask("GET", "/v1/events/recent")
+    ask("GET", "/v1/events/recent?after=x", None, 400)
+    ask("GET", "/v1/events?after=x", None, 400)
+    ask("GET", "/v1/status")
+    ask("GET", "/v1/settings")
+    ask("GET", "/v1/rules")
+    ask("PUT", "/v1/rules", RULES.replace("5/10s", "6/10s"))
+    ask("PUT", "/v1/rules", "version: 1\nrules:\n  - nme: x\n", 422)
+    ask("POST", "/v1/rules/check", RULES)
+    ask("POST", "/v1/rules/check", "version: 2", 422)
+    ask("POST", "/v1/rules/reload")
+    ask("POST", "/v1/bans", {"rule": "login", "key": "eve", "for": "10m"})
+    ask("GET", "/v1/bans")
+    ask("GET", "/v1/bans?rule=nonsense", None, 404)
+    ask("DELETE", "/v1/bans?rule=login&key=eve")
+    ask("DELETE", "/v1/bans?rule=login&key=eve", None, 404)
+    ask("POST", "/v1/bans", {"rule": "login"}, 400)
+    ask("POST", "/v1/lists", {"list": "deny", "attribute": "ip", "entries": ["198.51.100.0/24"]})
+    ask("GET", "/v1/lists")
+    ask("DELETE", "/v1/lists", {"list": "deny", "attribute": "ip", "entries": ["198.51.100.0/24"]})
+    ask("POST", "/v1/lists", {"list": "dney", "attribute": "ip", "entries": ["198.51.100.0/24"]}, 404)
+    ask("PUT", "/v1/modes", {"mode": "shadow", "rule": "login"})
+    ask("PUT", "/v1/modes", {"mode": "as-written"})
+    ask("GET", "/v1/modes")
+    ask("POST", "/v1/reset", {"rule": "*", "attributes": {"ip": "192.0.2.7"}})
+    ask("POST", "/v1/explain", {"attributes": {"ip": "192.0.2.7", "x": 1}})
+    ask("GET", "/v1/top")
+    for path in ("/metrics", "/healthz", "/readyz", "/openapi.json", "/v1", "/"):
+        ask("GET", path)
+
+
+def test_S2_every_route_keeps_to_the_description(weir):
+    with Server(weir, rules=RULES) as server:
+        server.clock(1000)
+        ask = Description(server)
+        ask_every_route(ask, server)
+        missing = [
+            (method, path)
+            for path, operations in ask.document["paths"].items()
+            for method in operations
+            if (method, path, 200) not in ask.seen and path != "/v1/events"
+        ]
+        assert not missing, "never asked: %r" % missing
+
+
+def test_S2_description_is_openapi(weir):
+    """Every reference leads somewhere, every name is used once, and schemas are schemas."""
+    with Server(weir) as server:
+        document = server.http()("GET", "/openapi.json").json()
+
+    def walk(node):
+        if isinstance(node, dict):
+            if "$ref" in node:
+                at = document
+                for part in node["$ref"][2:].split("/"):
+                    at = at[part]
+            for value in node.values():
+                walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                walk(value)
+
+    walk(document)
+    names = [o["operationId"] for p in document["paths"].values() for o in p.values()]
+    assert len(names) == len(set(names))
+    for schema in document["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+# ------------------------------------------------------------------------ clients
+
+
+def curl(*arguments):
+    return subprocess.run(["curl", "-sS", *arguments], capture_output=True, check=True).stdout.decode()
+
+
+def test_S2_curl(weir):
+    with Server(weir, rules=RULES) as server:
+        at = "http://127.0.0.1:%d" % server.ports["http"]
+        body = json.dumps({"attributes": {"ip": "192.0.2.7"}})
+        answers = [curl("-i", at + "/v1/check", "-d", body) for _ in range(6)]
+        assert answers[0].startswith("HTTP/1.1 200 OK\r\n") and '\r\nRateLimit: "per-ip";r=4;t=2\r\n' in answers[0]
+        assert answers[5].startswith("HTTP/1.1 429 Too Many Requests\r\n") and "\r\nRetry-After: 2\r\n" in answers[5]
+        assert curl("-i", "-H", "Transfer-Encoding: chunked", at + "/v1/check", "-d", body).startswith("HTTP/1.1 429")
+        large = json.dumps({"attributes": {"ip": "192.0.2.8", "x": "y" * 5000}})
+        answer = curl("-i", "-H", "Expect: 100-continue", at + "/v1/check", "-d", large)
+        assert answer.startswith("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"), answer[:200]
+        assert curl("-I", at + "/healthz").startswith("HTTP/1.1 200 OK\r\n")
+        assert curl("--http1.0", at + "/healthz") == "ok\n"
+
+
+def receive(client, n=None):
+    """All there is until the server closes, or n bytes."""
+    data = b""
+    while n is None or len(data) < n:
+        more = client.recv(65536)
+        if not more:
+            break
+        data += more
+    return data
+
+
+def connect(server):
+    client = socket.create_connection(("127.0.0.1", server.ports["http"]), timeout=30)
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return client
+
+
+def test_S2_pipelined_requests_are_answered_in_order(weir):
+    """Also those that are made elsewhere: the ones behind them wait."""
+    with Server(weir, rules=RULES) as server, connect(server) as client:
+        one = b"GET /v1/bans HTTP/1.1\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        last = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        client.sendall(one * 50 + last)
+        answers = receive(client).split(b"HTTP/1.1 200 OK\r\n")[1:]
+        assert len(answers) == 101
+        for i in range(0, 100, 2):
+            assert b'"bans":[' in answers[i] and answers[i + 1].endswith(b"\r\n\r\nok\n"), i
+        assert answers[100].endswith(b"ready\n")
+
+
+def test_S2_many_pipelined_checks(weir):
+    """More answers than the buffers hold at once."""
+    with Server(weir, rules=RULES) as server, connect(server) as client:
+        body = b'{"attributes":{"account":"a"}}'
+        one = b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+        n = 20000
+        pid = os.fork()
+        if pid == 0:
+            client.sendall(one * n)
+            os._exit(0)
+        got = 0
+        tail = b""
+        while got < n:
+            tail = tail[-20:] + client.recv(1 << 20)
+            got += tail.count(b'"list":null}')
+            tail = tail[tail.rfind(b'"list":null}') + 12 :] if b'"list":null}' in tail else tail
+        os.waitpid(pid, 0)
+        assert got == n
+
+
+def test_S2_half_closed(weir):
+    with Server(weir, rules=RULES) as server, connect(server) as client:
+        client.sendall(b"GET /v1/bans HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        client.shutdown(socket.SHUT_WR)
+        assert receive(client).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_S2_bytes_one_by_one(weir):
+    with Server(weir, rules=RULES) as server, connect(server) as client:
+        text = b'POST /v1/check HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{"\r\n'
+        text += b'1d\r\nattributes":{"account":"ann"}\r\n1\r\n}\r\n0\r\n\r\n'
+        for byte in text:
+            client.sendall(bytes([byte]))
+        assert receive(client).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_S2_errors_reach_the_client(weir):
+    """Although there is more to read, which nobody will."""
+    with Server(weir, "--request-max", "65536") as server:
+        with connect(server) as client:
+            client.sendall(b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 70000\r\n\r\n" + b" " * 70000)
+            assert receive(client).startswith(b"HTTP/1.1 413 ")
+        with connect(server) as client:
+            client.sendall(b"nonsense\r\n\r\n" * 1000)
+            assert receive(client).startswith(b"HTTP/1.1 400 ")
+
+
+def test_S2_tokens(weir):
+    tokens = {"WEIR_CHECK_TOKEN": "a-token-to-check", "WEIR_ADMIN_TOKEN": "a-token-to-do-all"}
+    with Server(weir, rules=RULES, env=tokens) as server:
+        http = server.http()
+
+        def status(method, path, token=None):
+            return http(method, path, headers={"Authorization": "Bearer " + token} if token else {}).status
+
+        assert status("GET", "/healthz") == 200
+        assert status("GET", "/v1/bans", "a-token-to-check") == 403
+        assert status("GET", "/v1/bans", "a-token-to-do-all") == 200
+        assert status("GET", "/metrics", "a-token-to-check") == 200
+        assert status("GET", "/metrics", "a-token-to-chec") == 401
+        assert "a-token" not in http("GET", "/v1/settings", headers={"Authorization": "Bearer a-token-to-do-all"}).body.decode()
+
+
+def test_S2_web_pages_may_not_ask(weir):
+    with Server(weir, rules=RULES) as server:
+        http = server.http()
+        for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):
+            answer = http("GET", "/v1/bans", headers=headers)
+            assert answer.status == 403 and answer.json()["code"] == "forbidden", answer.body
+        assert http("GET", "/v1/bans").status == 200
+
+
+# ------------------------------------------------------------------------- events
+
+
+def read_until(client, piece):
+    data = b""
+    while piece not in data:
+        more = client.recv(65536)
+        assert more, "the stream ended: %r" % data
+        data += more
+    return data
+
+
+def listen(server, headers=b""):
+    client = connect(server)
+    client.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n")
+    return client
+
+
+def test_S4_server_sent_events(weir):
+    with Server(weir, rules=RULES) as server:
+        with listen(server) as client, listen(server) as other:
+            head = read_until(client, b"retry: ")
+            read_until(other, b"retry: ")
+            assert b"Content-Type: text/event-stream\r\n" in head
+            server.http()("PUT", "/v1/modes", {"mode": "shadow", "rule": "login"})
+            server.http()("POST", "/v1/bans", {"rule": "login", "key": "eve", "for": "10m"})
+            for each in (client, other):
+                told = read_until(each, b'"key":"eve"')
+                assert b"event: mode\ndata: {" in told and b"event: ban\ndata: {" in told
+        last = max(event["id"] for event in server.http()("GET", "/v1/events/recent").json())
+        with listen(server, b"Last-Event-ID: %d\r\n" % (last - 1)) as client:
+            told = read_until(client, b'"key":"eve"')
+            assert b"event: mode" not in told and b"id: %d\nevent: ban\n" % last in told
+
+
+def test_S4_events_end_when_the_server_drains(weir):
+    with Server(weir, rules=RULES) as server, listen(server) as client:
+        read_until(client, b"retry: ")
+        server.process.send_signal(signal.SIGTERM)
+        receive(client)
+
+
+def test_S2_drains(weir):
+    with Server(weir, rules=RULES) as server:
+        idle, busy = connect(server), connect(server)
+        busy.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
+        idle.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        read_until(idle, b"ready\n")
+        server.http()("GET", "/healthz")
+        server.process.send_signal(signal.SIGTERM)
+        assert receive(idle) == b""
+        busy.sendall(b"\r\n")
+        answer = receive(busy)
+        assert answer.startswith(b"HTTP/1.1 200 OK\r\n") and b"\r\nConnection: close\r\n" in answer
+
+
+# -------------------------------------------------------------------------- nginx
+
+NGINX = """
+daemon off;
+worker_processes 1;
+error_log stderr crit;
+pid %(folder)s/pid;
+events { worker_connections 256; }
+http {
+    access_log off;
+    client_body_temp_path %(folder)s/body;
+    proxy_temp_path %(folder)s/proxy;
+    fastcgi_temp_path %(folder)s/fastcgi;
+    uwsgi_temp_path %(folder)s/uwsgi;
+    scgi_temp_path %(folder)s/scgi;
+    upstream weir { server 127.0.0.1:%(weir)d; keepalive 8; }
+    server {
+        listen 127.0.0.1:%(port)d;
+        location / {
+            auth_request /weir;
+            auth_request_set $retry $upstream_http_retry_after;
+            auth_request_set $level $upstream_http_weir_level;
+            auth_request_set $limits $upstream_http_ratelimit;
+            error_page 403 = @limited;
+            add_header Weir-Level $level;
+            add_header RateLimit $limits;
+            return_page;
+        }
+        location @limited { add_header Retry-After $retry always; return 429 "limited"; }
+        location = /weir {
+            internal;
+            proxy_pass http://weir/v1/auth?refuse=403;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_pass_request_body off;
+            proxy_set_header Content-Length "";
+            proxy_set_header X-Forwarded-For $remote_addr;
+            proxy_set_header X-Original-URI $request_uri;
+            proxy_set_header X-Original-Method $request_method;
+        }
+    }
+}
+"""
+
+
+class Nginx:
+    def __init__(self, server):
+        self.folder = tempfile.mkdtemp(prefix="weir-nginx-")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        write(os.path.join(self.folder, "page"), "the page\n")
+        os.chmod(self.folder, 0o755)
+        page = "root %s; try_files /page =404;" % self.folder
+        text = NGINX % {"folder": self.folder, "weir": server.ports["http"], "port": self.port}
+        write(os.path.join(self.folder, "conf"), text.replace("return_page;", page))
+        self.process = subprocess.Popen(["nginx", "-p", self.folder, "-c", os.path.join(self.folder, "conf")], stderr=subprocess.DEVNULL)
+        until("nginx listens", self.listens)
+
+    def listens(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port)).close()
+            return True
+        except OSError:
+            return False
+
+    def __enter__(self):
+        return Http(self.port)
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def test_S2_nginx_auth_request(weir):
+    with Server(weir, rules=RULES) as server, Nginx(server) as site:
+        for i in range(5):
+            answer = site("GET", "/", headers={"X-Forwarded-For": "198.51.100.%d" % i, "X-Real-IP": "198.51.100.%d" % i})
+            assert (answer.status, answer.body) == (200, b"the page\n"), (i, answer.status, answer.body)
+            assert answer.headers["ratelimit"].startswith('"per-ip";r=%d' % (4 - i)), answer.headers
+        assert answer.headers["weir-level"] == "2"
+        answer = site("GET", "/", headers={"X-Forwarded-For": "198.51.100.77"})
+        assert (answer.status, answer.body, answer.headers["retry-after"]) == (429, b"limited", "2")
+
+
+def test_S2_nginx_tells_uri_method_and_headers(weir):
+    rules = """version: 1
+rules:
+  - name: login
+    match: { uri: /login, method: POST }
+    key: "{header.x-app|none}"
+    limit: 1/60s
+"""
+    with Server(weir, rules=rules) as server, Nginx(server) as site:
+
+        def status(method, path, app):
+            return site(method, path, "x" if method == "POST" else None, {"X-App": app, "Origin": "https://shop.example", "Authorization": "Bearer theirs"}).status
+
+        assert [status("GET", "/login", "a") for _ in range(3)] == [200] * 3
+        assert [status("POST", "/%6cogin?x=1", "a") for _ in range(3)] == [405, 429, 429]  # 405: the page takes no POST
+        assert [status("POST", "//login", "b") for _ in range(2)] == [405, 429]
+
+
+if __name__ == "__main__":
+    run_tests(globals())

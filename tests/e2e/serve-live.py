@@ -1,0 +1,437 @@
+#!/usr/bin/python3
+"""serve-live.py WEIR [TEST...] -- what changes while `weir serve` runs: rules, modes, the process itself.
+
+What the server does by itself in real time (a look at the rule file every second, draining) is waited for; everything else is asked for."""
+import ctypes
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from serving import Error, Http, Resp, Server, encode, is_closed, run_tests, until, write
+
+RULES = """version: 1
+rules:
+  - name: per-ip
+    key: "{ip}"
+    limit: 5/10s
+  - name: per-account
+    key: "{account}"
+    limit: %d/10s
+"""
+BAD = "version: 1\nrules:\n  - name: per-ip\n    key: '{ip}'\n    limit: 5/10s\n  - name: wrong\n    key: '{ip}'\n    limit: many/10s\n"
+
+PR_SET_CHILD_SUBREAPER = 36
+ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # successors become our children when their parent ends: their exit code is seen
+
+
+def check(client, **attributes):
+    return client("WEIR.CHECK", *[word for pair in attributes.items() for word in pair])
+
+
+def rules_of(client):
+    return client.json("WEIR.STATUS")["rules"]
+
+
+# ------------------------------------------------------------------ reloads
+
+
+def check_reload(weir, reload, cause):
+    """Another file comes into force; a bad one does not, whole, and the old one stays; unchanged limits keep what was used."""
+    with Server(weir, rules=RULES % 5) as server, server.resp() as client:
+        first = rules_of(client)
+        for _ in range(3):
+            assert check(client, ip="192.0.2.7", account="ann")[0] == 1
+        write(server.rules, BAD)
+        reload(server, client)
+        now = until("the bad file is seen", lambda: rules_of(client)["problem"] and rules_of(client))
+        assert now["hash"] == first["hash"] and now["version"] == 1 and "many" in now["problem"] and "8" in now["problem"], now
+        assert check(client, ip="192.0.2.7", account="ann")[2:4] == [5, 1]  # both rules, as before
+        write(server.rules, RULES % 3)
+        reload(server, client)
+        now = until("the new file is in force", lambda: rules_of(client)["version"] == 2 and rules_of(client))
+        assert now["cause"] == cause and now["problem"] is None and now["hash"] != first["hash"], now
+        assert check(client, ip="192.0.2.7", account="bob")[1:4] == ["per-ip", 5, 0]  # four were used before
+        assert check(client, ip="192.0.2.8", account="bob")[1:4] == ["per-account", 3, 1]  # the changed one has its new limit
+        events = [event["event"] for event in client.json("WEIR.EVENTS")["events"]]
+        assert "reload-failed" in events and "reload" in events, events
+
+
+def test_R6_reload_by_signal(weir):
+    check_reload(weir, lambda server, client: server.process.send_signal(signal.SIGHUP), "signal")
+
+
+def test_R6_reload_when_the_file_changes(weir):
+    check_reload(weir, lambda server, client: None, "file")
+
+
+def test_R6_reload_by_api(weir):
+    def reload(server, client):
+        text = open(server.rules).read()
+        assert isinstance(client("WEIR.RULES.RELOAD"), Error) == ("many" in text)
+
+    check_reload(weir, reload, "api")
+
+
+def test_R6_reload_by_http(weir):
+    def reload(server, client):
+        answer = server.http()("POST", "/v1/rules/reload")
+        assert answer.status == (400 if "many" in open(server.rules).read() else 200), answer.body
+
+    check_reload(weir, reload, "api")
+
+
+def test_R6_states_of_unchanged_limits_survive_reloads_under_load(weir):
+    """Reloads by the dozen while everybody asks, at a standing clock: the count is exact all the same."""
+    limit, threads, each = 500, 4, 400
+    rules = "version: 1\nrules:\n  - name: same\n    key: '{ip}'\n    limit: sliding-window %d/1d\n  - name: other\n    key: '{ip}'\n    limit: %%d/1d\n" % limit
+    granted = []
+
+    def ask(server):
+        with server.resp() as client:
+            client.raw(encode(["WEIR.CHECK", "ip", "192.0.2.7"]) * each)
+            granted.append(sum(client.read()[0] for _ in range(each)))
+
+    with Server(weir, "--no-watch", rules=rules % 1000000) as server, server.resp() as client:
+        askers = [threading.Thread(target=ask, args=(server,)) for _ in range(threads)]
+        for asker in askers:
+            asker.start()
+        for i in range(24):
+            write(server.rules, rules % (1000000 + i))
+            client.json("WEIR.RULES.RELOAD")
+        for asker in askers:
+            asker.join()
+        assert sum(granted) == limit, granted
+        assert rules_of(client)["version"] == 25
+
+
+def test_R6_a_file_that_is_gone_changes_nothing(weir):
+    with Server(weir, rules=RULES % 5) as server, server.resp() as client:
+        os.unlink(server.rules)
+        assert isinstance(client("WEIR.RULES.RELOAD"), Error)
+        assert check(client, ip="192.0.2.7")[1] == "per-ip"
+        assert rules_of(client)["problem"]
+        write(server.rules, RULES % 5)  # and back: the same text is no change, but the problem is over
+        client.json("WEIR.RULES.RELOAD")
+        assert rules_of(client)["problem"] is None
+
+
+def test_R6_a_bad_file_at_the_start_is_refused(weir):
+    folder = tempfile.mkdtemp(prefix="weir-live-")
+    rules = os.path.join(folder, "rules.yaml")
+    write(rules, BAD)
+    done = subprocess.run([weir, "serve", "--resp", "127.0.0.1:0", "--http", "", "--memory", "--rules", rules], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and "rules.yaml:8" in done.stderr and "many" in done.stderr, done
+    shutil.rmtree(folder)
+
+
+# -------------------------------------------------------------------- modes
+
+
+def connections_on_all_threads(server, n):
+    """The kernel spreads connections over the threads by chance: with so many of them each has some."""
+    return [server.resp() for _ in range(n)]
+
+
+def test_R5_modes_at_once_on_all_threads(weir):
+    with Server(weir, rules=RULES % 5, threads=4) as server, server.resp() as admin:
+        clients = connections_on_all_threads(server, 40)
+        for client in clients:
+            check(client, ip="192.0.2.7")
+        for rule in ([], ["per-ip"]):
+            for mode, allowed in (("enforce", 0), ("off", 1), ("enforce", 0), ("shadow", 1), ("as-written", 0)) * 5:
+                admin.json("WEIR.MODE", mode, *rule)
+                for client in clients:  # whoever asks after the switch was answered sees it
+                    assert check(client, ip="192.0.2.7")[0] == allowed, (mode, rule)
+        for client in clients:
+            client.close()
+
+
+def test_R5_modes_survive_a_reload(weir):
+    with Server(weir, rules=RULES % 5) as server, server.resp() as client:
+        client.json("WEIR.MODE", "off", "per-ip")
+        write(server.rules, RULES % 3)
+        client.json("WEIR.RULES.RELOAD")
+        assert client.json("WEIR.MODES")["rules"][0]["in_force"] == "off"
+        for _ in range(10):
+            assert check(client, ip="192.0.2.7")[0] == 1
+
+
+# ------------------------------------------------------------------ the end
+
+
+def refuses(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=30).close()
+        return False
+    except ConnectionRefusedError:
+        return True
+
+
+def test_sigterm_drains(weir):
+    """A request that has begun is answered when its rest comes; who says nothing is closed; nobody new gets in; the end is a good one."""
+    with Server(weir, "--drain", "30s") as server:
+        half, idle, sse = server.resp(), server.resp(), socket.create_connection(("127.0.0.1", server.ports["http"]), timeout=30)
+        half_http = socket.create_connection(("127.0.0.1", server.ports["http"]), timeout=30)
+        assert idle("PING") == "PONG"
+        sse.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert sse.recv(1000).startswith(b"HTTP/1.1 200")
+        command = encode(["CL.THROTTLE", "k", 4, 1, 1])
+        half.raw(encode(["PING"]) + command[:20])
+        half_http.sendall(b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 33\r\n\r\n{")
+        assert half.read() == "PONG"
+        server.process.send_signal(signal.SIGTERM)
+        assert is_closed(idle.socket) and is_closed(sse)
+        until("nobody new gets in", lambda: refuses(server.ports["resp"]) and refuses(server.ports["http"]))
+        assert server.process.poll() is None
+        half.raw(command[20:])
+        assert half.read() == [0, 5, 4, -1, 1]
+        half_http.sendall(b'"attributes":{"ip":"192.0.2.7"}}\n')
+        answer = half_http.recv(1000)
+        assert answer.startswith(b"HTTP/1.1 200") and b"Connection: close" in answer, answer
+        assert is_closed(half.socket) and is_closed(half_http)
+        assert server.process.wait(timeout=60) == 0
+        for client in (half, idle, sse, half_http):
+            client.close()
+
+
+def test_sigterm_waits_no_longer_than_drain(weir):
+    with Server(weir, "--drain", "200ms") as server:
+        with server.resp() as half:
+            half.raw(encode(["PING"]) + b"*1\r\n$4\r\nPI")
+            assert half.read() == "PONG"
+            server.process.send_signal(signal.SIGTERM)
+            assert is_closed(half.socket)
+            assert server.process.wait(timeout=60) == 0
+
+
+def test_a_second_sigterm_ends_at_once(weir):
+    with Server(weir, "--drain", "1h") as server:
+        with server.resp() as half:
+            half.raw(encode(["PING"]) + b"*1\r\n$4\r\nPI")
+            assert half.read() == "PONG"
+            server.process.send_signal(signal.SIGTERM)
+            until("it drains", lambda: refuses(server.ports["resp"]))
+            server.process.send_signal(signal.SIGTERM)
+            assert is_closed(half.socket)
+            assert server.process.wait(timeout=60) == 0
+
+
+# ------------------------------------------------------------- the handover
+
+
+class Caller(threading.Thread):
+    """A connection for every ask, or one that is kept as long as the server lets it; no attempt to connect may fail, and of the asks only
+    those on a kept connection that was closed meanwhile."""
+
+    def __init__(self, address, keep, door="resp"):
+        super().__init__()
+        self.address, self.keep, self.door, self.over = address, keep, door, False
+        self.client = None
+        self.allowed = self.asked = self.answered = self.closed = 0
+        self.problem = None
+
+    def run(self):
+        try:
+            while not self.over:
+                self.once()
+        except Exception as problem:
+            self.problem = problem
+        if self.client:
+            self.client.close()
+
+    def once(self):
+        fresh = self.client is None
+        if fresh:
+            self.client = Resp(self.address)  # may not fail
+        try:
+            self.asked += 1
+            answer = self.client("WEIR.CHECK", "ip", "192.0.2.7")
+        except (EOFError, ConnectionError):
+            if fresh:
+                raise
+            self.closed += 1
+            answer = None
+        if answer:
+            self.answered += 1
+            self.allowed += answer[0]
+        if not answer or not self.keep:
+            self.client.close()
+            self.client = None
+
+
+def process_of(address):
+    with Resp(address) as client:
+        return client.json("WEIR.STATUS")["pid"]
+
+
+def hand_over(server, address):
+    """Returns the successor's process id, when the old one is gone."""
+    server.process.send_signal(signal.SIGUSR2)
+    for line in server.process.stdout:  # the successor inherits it
+        if line.startswith("  table"):
+            break
+    assert server.process.wait(timeout=60) == 0, server.complaints()
+    new = process_of(address)
+    assert new != server.pid
+    return new
+
+
+def end(pid):
+    os.kill(pid, signal.SIGTERM)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def check_handover(weir, where):
+    """Twice in a row, since a successor must be able to have one too.  The clock stands still at 0 in all of them."""
+    limit = 10**7
+    folder = tempfile.mkdtemp(prefix="weir-live-")
+    rules = "version: 1\nrules:\n  - name: all\n    key: '{ip}'\n    limit: %d/1000d burst %d\n" % (limit, limit)
+    options = {"resp": os.path.join(folder, "resp.sock")} if where == "unix" else {}
+    server = Server(weir, table=os.path.join(folder, "table"), rules=rules, **options)
+    address = options.get("resp") or ("127.0.0.1", server.ports["resp"])
+    callers = [Caller(address, keep) for keep in (True, True, False, False, False)]
+    try:
+        for caller in callers:
+            caller.start()
+        until("they ask", lambda: all(c.answered > 20 for c in callers))
+        first = server.pid
+        second = hand_over(server, address)
+        until("they go on", lambda: all(c.answered > 20 for c in callers))
+        os.kill(second, signal.SIGUSR2)
+        assert os.waitpid(second, 0)[1] == 0
+        third = process_of(address)
+        assert len({first, second, third}) == 3
+        seen = [c.answered for c in callers]
+        until("they go on", lambda: all(c.answered > n + 20 for c, n in zip(callers, seen)))
+    finally:
+        for caller in callers:
+            caller.over = True
+        for caller in callers:
+            caller.join()
+    for caller in callers:
+        assert caller.problem is None, repr(caller.problem)
+    with Resp(address) as client:
+        left = client("WEIR.CHECK", "COST", 0, "ip", "192.0.2.7")[3]
+    allowed, lost = sum(c.allowed for c in callers), sum(c.asked - c.answered for c in callers)
+    assert limit - allowed - lost <= left <= limit - allowed, (left, allowed, lost)
+    print("%s: two handovers, %d asks, %d on connections that were closed" % (where, sum(c.asked for c in callers), sum(c.closed for c in callers)))
+    end(third)
+    assert where != "unix" or not os.path.exists(address), "the socket's file is left"
+    server.process.stdout.close()
+    server.errors.close()
+    shutil.rmtree(folder)
+    shutil.rmtree(server.folder)
+
+
+def test_handover_loses_nobody(weir):
+    check_handover(weir, "tcp")
+
+
+def test_handover_of_unix_sockets(weir):
+    check_handover(weir, "unix")
+
+
+def test_handover_to_a_successor_that_fails(weir):
+    """The rules are wrong by now: the successor refuses to start, and the old one goes on as if nothing had happened."""
+    with Server(weir, "--no-watch", rules=RULES % 5) as server, server.resp() as client:
+        write(server.rules, BAD)
+        server.process.send_signal(signal.SIGUSR2)
+        until("it is told", lambda: "successor" in server.complaints())
+        assert client("PING") == "PONG" and check(client, ip="192.0.2.7")[1] == "per-ip"
+        with server.resp() as other:
+            assert other("PING") == "PONG"
+        write(server.rules, RULES % 5)
+        new = hand_over(server, ("127.0.0.1", server.ports["resp"]))  # and when they are right again it works
+        end(new)
+        server.process.returncode = 0
+
+
+# ------------------------------------------------------------------ systemd
+
+
+def listening(path=None):
+    sock = socket.socket(socket.AF_UNIX if path else socket.AF_INET)
+    sock.bind(path or ("127.0.0.1", 0))
+    sock.listen(128)
+    return sock
+
+
+def activate(weir, sockets, names, env, *options):
+    """As systemd does: the sockets are 3, 4, ...; LISTEN_PID is the process itself."""
+    def place():
+        spare = [os.dup2(sock.fileno(), 100 + i) for i, sock in enumerate(sockets)]
+        for i, fd in enumerate(spare):
+            os.dup2(fd, 3 + i)
+            os.set_inheritable(3 + i, True)
+        os.environ.update(env, LISTEN_FDS=str(len(sockets)), LISTEN_FDNAMES=names, LISTEN_PID=str(os.getpid()))
+        os.execv(weir, [weir, "serve", "--memory", "--test-clock", "--threads", "2", *options])
+
+    return subprocess.Popen(["never"], executable="never", preexec_fn=place, close_fds=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_systemd_socket_activation_and_notify(weir):
+    folder = tempfile.mkdtemp(prefix="weir-live-")
+    notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    notify.bind(os.path.join(folder, "notify"))
+    notify.settimeout(60)
+    path = os.path.join(folder, "resp.sock")
+    tcp, unix = listening(), listening(path)
+    early = socket.create_connection(tcp.getsockname(), timeout=60)  # before there is a server: it waits
+    early.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    process = activate(weir, [tcp, unix], "http:resp", {"NOTIFY_SOCKET": os.path.join(folder, "notify")})
+    assert notify.recv(1000) == b"READY=1"
+    assert early.recv(1000).startswith(b"HTTP/1.1 200")
+    with Resp(path) as client:
+        addresses = client.json("WEIR.STATUS")["addresses"]
+        assert addresses == {"resp": [path], "http": ["127.0.0.1:%d" % tcp.getsockname()[1]]}, addresses
+    process.send_signal(signal.SIGTERM)
+    assert notify.recv(1000) == b"STOPPING=1"
+    assert process.wait(timeout=60) == 0
+    assert os.path.exists(path), "systemd's socket was removed"
+    late = socket.create_connection(tcp.getsockname(), timeout=60)  # systemd holds it still: nobody is refused
+    for sock in (early, late, tcp, unix, notify, process.stdout):
+        sock.close()
+    shutil.rmtree(folder)
+
+
+def test_systemd_a_socket_of_another_name_is_refused(weir):
+    tcp = listening()
+    process = activate(weir, [tcp], "ssh", {})
+    said = process.communicate(timeout=60)[0]
+    assert process.returncode == 2 and "'ssh'" in said and "resp or http" in said, said
+    tcp.close()
+
+
+def test_handover_tells_the_supervisor(weir):
+    """The successor says that it is the main process now; that the old one ends is no news for the supervisor."""
+    folder = tempfile.mkdtemp(prefix="weir-live-")
+    notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    notify.bind(os.path.join(folder, "notify"))
+    notify.settimeout(60)
+    server = Server(weir, env={"NOTIFY_SOCKET": os.path.join(folder, "notify")})
+    assert notify.recv(1000) == b"READY=1"
+    new = hand_over(server, ("127.0.0.1", server.ports["resp"]))
+    end(new)
+    notify.setblocking(False)
+    said = []
+    try:
+        while True:
+            said.append(notify.recv(1000).decode())
+    except BlockingIOError:
+        pass
+    assert said == ["READY=1", "MAINPID=%d\nREADY=1" % new, "STOPPING=1"], said
+    notify.close()
+    server.process.stdout.close()
+    server.errors.close()
+    shutil.rmtree(folder)
+    shutil.rmtree(server.folder)
+
+
+if __name__ == "__main__":
+    run_tests(globals())

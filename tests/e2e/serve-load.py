@@ -1,0 +1,391 @@
+#!/usr/bin/python3
+"""serve-load.py WEIR [TEST...] -- many clients, and bad ones: idle, busy, slow, half closed, reading nothing, talking nonsense.
+
+Whatever one of them does, the others are served, and the server's memory stays where it was.  What the server does by its own clock (patience)
+is waited for, with a patience of one second."""
+import resource
+import select
+import socket
+import threading
+
+from serving import Error, Resp, Server, encode, is_closed, memory_of, run_tests, until
+
+IDLE, BUSY = 10000, 1000
+MIB = 1 << 20
+RULES = """version: 1
+rules:
+  - name: per-ip
+    key: "{ip}"
+    limit: 5/10s
+"""
+
+
+def room_for_files(n):
+    """As many as can be had, up to n."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < n + 300:
+        print("only %d files may be open: fewer connections are tried" % hard)
+        n = hard - 300
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, n + 300), hard))
+    return n
+
+
+def connect(server, door="resp"):
+    client = socket.create_connection(("127.0.0.1", server.ports[door]), timeout=60)
+    return client
+
+
+def serves(server):
+    """A stranger is served: by both doors."""
+    with server.resp() as client:
+        assert client("PING") == "PONG"
+        assert client("CL.THROTTLE", "stranger", 1000000, 1000, 1)[0] == 0
+    http = server.http()
+    assert http("GET", "/healthz").status == 200
+    http.close()
+
+
+def status_of(server):
+    with server.resp() as client:
+        return client.json("WEIR.STATUS")
+
+
+def read_all(client):
+    parts = []
+    while True:
+        data = client.recv(MIB)
+        if not data:
+            return b"".join(parts)
+        parts.append(data)
+
+
+# ------------------------------------------------------------- many of them
+
+
+def test_ten_thousand_idle(weir):
+    n = room_for_files(IDLE)
+    with Server(weir) as server:
+        before = memory_of(server.pid)
+        idle = [connect(server, "http" if i % 4 == 0 else "resp") for i in range(n)]
+        for client in idle[1::1000]:
+            client.sendall(b"PING\r\n")
+            assert client.recv(100) == b"+PONG\r\n"
+        until("all are there", lambda: status_of(server)["connections"] == n + 1)
+        serves(server)
+        print("%d idle connections: %d bytes each" % (n, (memory_of(server.pid) - before) // n))
+        with server.resp() as client:
+            for _ in range(1000):
+                assert client("CL.THROTTLE", "k", 100000, 1, 1)[0] == 0
+        # and after they have been busy once: what that took was given back
+        for client in idle:
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" if client.getpeername()[1] == server.ports["http"] else b"PING\r\n")
+        for client in idle:
+            assert client.recv(1000)
+        print("after a request each: %d bytes each" % ((memory_of(server.pid) - before) // n))
+        for client in idle:
+            client.close()
+        until("all are gone", lambda: status_of(server)["connections"] == 1)
+
+
+def test_a_thousand_busy_count_exactly(weir):
+    """All ask for one key at one instant, over four threads: as many get through as the limit says, not one more."""
+    n, each, limit = room_for_files(BUSY), 40, 12345
+    with Server(weir, threads=4) as server:
+        clients = [connect(server) for _ in range(n)]
+        data = encode(["CL.THROTTLE", "one", limit - 1, 1, 3600]) * each
+        for client in clients:
+            client.sendall(data)
+        granted = refused = 0
+        for client in clients:
+            got = b""
+            while got.count(b"*5\r\n") < each or got[-2:] != b"\r\n" or got[got.rindex(b"*5") :].count(b"\r\n") < 6:
+                more = client.recv(65536)
+                assert more
+                got += more
+            granted += got.count(b"*5\r\n:0\r\n")
+            refused += got.count(b"*5\r\n:1\r\n")
+            client.close()
+        assert (granted, refused) == (limit, n * each - limit), (granted, refused)
+
+
+def test_too_many_connections_are_told(weir):
+    with Server(weir, "--connections-max", "20") as server:
+        clients = [connect(server, "http" if i % 2 else "resp") for i in range(20)]
+        for i, client in enumerate(clients):  # all are really there, not on their way
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" if i % 2 else b"PING\r\n")
+            assert client.recv(1000)
+        for door, words in (("resp", b"-ERR max number of clients"), ("http", b"HTTP/1.1 503 ")):
+            with connect(server, door) as late:
+                assert read_all(late).startswith(words)
+        clients.pop(0).close()
+        until("there is room again", lambda: ping(server))
+        for client in clients:
+            client.close()
+        until("all are gone", lambda: status_of(server)["connections"] == 1)
+        assert status_of(server)["totals"]["connections_refused"] >= 2
+
+
+def ping(server):
+    with connect(server) as client:
+        client.sendall(b"PING\r\n")
+        try:
+            return client.recv(100) == b"+PONG\r\n"
+        except ConnectionError:
+            return False
+
+
+# --------------------------------------------------------------------- slow
+
+
+def trickle(server, door, data):
+    """A byte whenever the server is ready for one, and never the end; returns when the server has had enough."""
+    client = connect(server, door)
+    at = 0
+    client.setblocking(False)
+    try:
+        while True:
+            readable, _, _ = select.select([client], [], [], 0.05)
+            if readable:
+                if not client.recv(1000):
+                    return at
+            client.send(data[at : at + 1])
+            at += 1
+            if at == len(data):
+                data += b"x" * 1000
+    except ConnectionError:
+        return at
+    finally:
+        client.close()
+
+
+def test_slowloris(weir):
+    """Requests that begin and never end, byte by byte: closed after `patience`, though something always comes."""
+    beginnings = [
+        ("resp", b"*3\r\n$11\r\nCL.THROTTLE\r\n$100000\r\n"),
+        ("resp", b"CL.THROTTLE k 1 1 "),
+        ("http", b"GET / HTTP/1.1\r\nHost: localhost\r\nX-A: "),
+        ("http", b"GET /"),
+        ("http", b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{"),
+        ("http", b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{    \r\n3000\r\n"),
+    ]
+    with Server(weir, "--patience", "1s") as server:
+        ends = []
+        threads = [threading.Thread(target=lambda b=b: ends.append(trickle(server, *b))) for b in beginnings]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            serves(server)
+            threads[0].join(0.1)
+            for thread in threads[1:]:
+                thread.join(0.01)
+        assert len(ends) == len(beginnings)
+        assert status_of(server)["totals"]["timed_out"] == len(beginnings)
+
+
+def test_idle_are_closed_and_others_are_not(weir):
+    with Server(weir, "--idle", "1s") as server:
+        quiet, listener = connect(server), server.resp()
+        assert listener("SUBSCRIBE", "weir.events")[0] == "subscribe"
+        assert is_closed(quiet)
+        assert listener("PING") == ["pong", ""]  # who waits for events has nothing to say
+        listener.close()
+
+
+def test_half_closed(weir):
+    """A client that has said everything and closes its side still gets all answers, and then the end."""
+    with Server(weir) as server:
+        for n in (1, 1000, 100000):
+            with connect(server) as client:
+                thread = threading.Thread(target=lambda: (client.sendall(b"PING\r\n" * n), client.shutdown(socket.SHUT_WR)))
+                thread.start()
+                assert read_all(client) == b"+PONG\r\n" * n
+                thread.join()
+        with connect(server) as client:
+            client.sendall(b"PING\r\n*2\r\n$4\r\nECHO\r\n$5\r\nhal")  # the rest will never come
+            client.shutdown(socket.SHUT_WR)
+            assert read_all(client) == b"+PONG\r\n"
+        with connect(server, "http") as client:
+            request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            client.sendall(request * 1000)
+            client.shutdown(socket.SHUT_WR)
+            assert read_all(client).count(b"HTTP/1.1 200 OK") == 1000
+        with connect(server) as client:  # an answer that is made elsewhere
+            client.sendall(b"WEIR.STATUS\r\nPING\r\n")
+            client.shutdown(socket.SHUT_WR)
+            got = read_all(client)
+            assert got.startswith(b"$") and got.endswith(b"+PONG\r\n")
+        until("all are gone", lambda: status_of(server)["connections"] == 1)
+
+
+# --------------------------------------------------------- that do not read
+
+
+def pour(client, data, total):
+    """Sends as much as is taken, without ever reading; returns how much it was."""
+    client.setblocking(False)
+    sent = 0
+    try:
+        while sent < total:
+            if not select.select([], [client], [], 0.3)[1]:
+                break
+            sent += client.send(data)
+    except ConnectionError:
+        pass
+    return sent
+
+
+def check_not_reading(weir, door, data, *options):
+    with Server(weir, "--patience", "1s", *options) as server:
+        serves(server)
+        before = memory_of(server.pid)
+        client = connect(server, door)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        sent = pour(client, data, 100 * MIB)
+        grown = memory_of(server.pid) - before
+        serves(server)
+        print("%s: took %.1f MiB of 100 from a client that does not read, and holds %.1f MiB more" % (door, sent / MIB, grown / MIB))
+        assert sent < 50 * MIB, "it went on taking"
+        assert grown < 16 * MIB, grown
+        until("it is closed", lambda: status_of(server)["totals"]["not_reading"] == 1)
+        until("it is gone", lambda: status_of(server)["connections"] == 1)
+        serves(server)
+        client.close()
+
+
+def test_a_reader_that_never_reads(weir):
+    check_not_reading(weir, "resp", encode(["CL.THROTTLE", "k", 10000000, 1, 1]) * 1000)
+    check_not_reading(weir, "resp", b"COMMAND\r\n" * 1000)  # short asks, long answers
+    check_not_reading(weir, "http", b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000)
+    check_not_reading(weir, "resp", b"WEIR.STATUS\r\n" * 1000)
+
+
+def switch_modes(server, client, n):
+    for i in range(n):
+        assert client.json("WEIR.MODE", ("shadow", "enforce")[i % 2], "per-ip")
+
+
+def check_deaf(weir, listen):
+    """Somebody wants to be told of events and never reads: dropped when more than output-max waits for him."""
+    with Server(weir, "--output-max", "64k", "--patience", "1h", rules=RULES) as server, server.resp() as client:
+        deaf = listen(server)
+        before = memory_of(server.pid)
+        most = 0
+        while status_of(server)["totals"]["not_reading"] == 0:
+            switch_modes(server, client, 1000)
+            most = max(most, memory_of(server.pid) - before)
+        assert most < 16 * MIB, most
+        until("it is gone", lambda: status_of(server)["connections"] == 2)
+        assert is_closed(deaf)
+        serves(server)
+        deaf.close()
+
+
+def small_buffers(server, door):
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.settimeout(60)
+    client.connect(("127.0.0.1", server.ports[door]))
+    return client
+
+
+def test_S4_a_subscriber_that_never_reads(weir):
+    def listen(server):
+        client = small_buffers(server, "resp")
+        client.sendall(b"PSUBSCRIBE " + b" ".join(b"weir.events.%s" % (b"*" * i) for i in range(1, 60)) + b"\r\n")
+        client.recv(100)
+        return client
+
+    check_deaf(weir, listen)
+
+
+def test_S4_an_sse_client_that_never_reads(weir):
+    def listen(server):
+        client = small_buffers(server, "http")
+        client.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 200 ")
+        return client
+
+    check_deaf(weir, listen)
+
+
+# ----------------------------------------------------------------- nonsense
+
+
+class Nonsense(threading.Thread):
+    """One client at full rate: connections that say what is no request, and such as say what cannot be answered."""
+
+    KINDS = [("resp", b"*1\r\n$-7\r\n" * 100), ("resp", b"\x16\x03\x01\x02\x00\r\n" * 100), ("resp", b"NOTHING OF THE KIND\r\n" * 1000),
+             ("resp", b"*2\r\n$11\r\nCL.THROTTLE\r\n$1\r\nk\r\n" * 1000), ("resp", b"\x00" * 70000), ("http", b"GARBAGE\r\n\r\n" * 100),
+             ("http", b"GET / HTTP/9.9\r\n\r\n"), ("http", b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n{]}" * 1000),
+             ("http", b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n")]
+
+    def __init__(self, server):
+        super().__init__()
+        self.server, self.over, self.rounds = server, threading.Event(), 0
+
+    def run(self):
+        while not self.over.is_set():
+            for door, data in self.KINDS:
+                with connect(self.server, door) as client:
+                    try:
+                        client.sendall(data)
+                        client.recv(65536)
+                    except ConnectionError:
+                        pass
+            self.rounds += 1
+
+
+def test_nonsense_at_full_rate(weir):
+    with Server(weir, rules=RULES) as server, server.resp() as client:
+        http = server.http()
+        before = memory_of(server.pid)
+        fool = Nonsense(server)
+        fool.start()
+        while fool.rounds < 20:
+            assert fool.is_alive()
+            for i in range(50):
+                assert client("CL.THROTTLE", "good", 10000000, 1, 1)[0] == 0
+            assert http.check(account="x").status == 200
+        fool.over.set()
+        fool.join()
+        http.close()
+        until("all are gone", lambda: status_of(server)["connections"] <= 2)
+        totals = status_of(server)["totals"]
+        assert totals["bad_input"] >= 6 * fool.rounds, totals
+        assert memory_of(server.pid) - before < 16 * MIB
+
+
+# ------------------------------------------------------------------ bounds
+
+
+def say(server, door, data):
+    """What is answered until the connection is closed."""
+    with connect(server, door) as client:
+        try:
+            client.sendall(data)
+        except ConnectionError:
+            pass
+        return read_all(client)
+
+
+def test_requests_have_bounds(weir):
+    head = b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\n"
+    with Server(weir, "--request-max", "64k") as server:
+        assert b"-ERR Protocol error" in say(server, "resp", b"*1025\r\n" + b"$1\r\nx\r\n" * 1025)  # too many words
+        assert b"-ERR Protocol error" in say(server, "resp", b"*2\r\n$4\r\nECHO\r\n$70000\r\n" + b"x" * 70000 + b"\r\n")
+        assert b"-ERR Protocol error" in say(server, "resp", b"x" * 200000)  # a line without an end
+        assert b" 413 " in say(server, "http", head + b"Content-Length: 70000\r\n\r\n" + b"x" * 70000)
+        assert b" 413 " in say(server, "http", head + b"Transfer-Encoding: chunked\r\n\r\n" + b"400\r\n%s\r\n" % (b"x" * 1024) * 80 + b"0\r\n\r\n")
+        assert b" 431 " in say(server, "http", head + b"".join(b"X-%d: y\r\n" % i for i in range(1000)) + b"\r\n")  # too many headers
+        answer = say(server, "http", head + b"X: " + b"y" * 100000 + b"\r\n\r\n")  # too large ones
+        assert b" 431 " in answer or b" 413 " in answer, answer
+        answer = say(server, "http", b"GET /" + b"y" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b" 414 " in answer or b" 413 " in answer or b" 431 " in answer, answer
+        with server.resp() as client:  # what is within them is served
+            assert client("ECHO", "x" * 60000) == "x" * 60000
+            assert isinstance(client(*["x"] * 1024), Error)
+            assert client("PING") == "PONG"
+
+
+if __name__ == "__main__":
+    run_tests(globals())

@@ -1,0 +1,287 @@
+"""serving.py -- what the tests of `weir serve` share: a server on ports of its own, stopped by its own pid, and the smallest clients.
+
+A server is started with --test-clock unless told otherwise: time stands still until a test moves it.  Nothing sleeps."""
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+SECOND = 1_000_000_000
+
+
+class Server:
+    """weir serve, ready when the constructor returns."""
+
+    def __init__(self, weir, *options, rules=None, clock=True, table=None, env=None, resp="127.0.0.1:0", http="127.0.0.1:0", threads=2):
+        self.folder = tempfile.mkdtemp(prefix="weir-test-")
+        self.weir = weir
+        command = [weir, "serve", "--resp", resp, "--http", http, "--threads", str(threads)]
+        command += ["--table", table] if table else ["--memory"]
+        if clock:
+            command.append("--test-clock")
+        if rules is not None:
+            self.rules = os.path.join(self.folder, "rules.yaml")
+            write(self.rules, rules)
+            command += ["--rules", self.rules]
+        self.command = command + list(options)
+        self.env = dict(os.environ, **(env or {}))
+        self.start()
+
+    def start(self):
+        self.errors = open(os.path.join(self.folder, "stderr"), "ab")
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=self.errors, env=self.env, text=True)
+        self.said = []
+        self.ports = {}
+        self.addresses = {}
+        for line in self.process.stdout:
+            self.said.append(line)
+            found = re.match(r"  (resp|http) +(\S+)", line)
+            if found:
+                self.addresses[found.group(1)] = found.group(2)
+                port = re.search(r":(\d+)$", found.group(2))
+                if port:
+                    self.ports.setdefault(found.group(1), int(port.group(1)))
+            if line.startswith("  table"):
+                return
+        raise RuntimeError("the server did not start: " + self.complaints())
+
+    def complaints(self):
+        return open(os.path.join(self.folder, "stderr")).read()
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def resp(self, version=2):
+        client = Resp(("127.0.0.1", self.ports["resp"]))
+        if version == 3:
+            client("HELLO", 3)
+        return client
+
+    def http(self):
+        return Http(self.ports["http"])
+
+    def clock(self, seconds):
+        with self.resp() as client:
+            assert client("WEIR.CLOCK", int(seconds * SECOND)) == "OK"
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.errors.close()
+
+    def stop(self, expect=0):
+        """SIGTERM: it drains, and must end well."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError("the server did not end after SIGTERM")
+        self.process.stdout.close()
+        self.errors.close()
+        said = self.complaints()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        assert code == expect, "the server ended with %d: %s" % (code, said)
+        assert "ERROR: AddressSanitizer" not in said and "runtime error" not in said and "LeakSanitizer" not in said, said
+        return said
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is None:
+            self.stop()
+        else:
+            self.process.kill()
+            self.process.wait()
+            sys.stderr.write(self.complaints())
+
+
+class Error(str):
+    """An error that was answered."""
+
+
+class Push(list):
+    """An out-of-band message of RESP3."""
+
+
+class Resp:
+    """The smallest client of RESP2 and 3: arguments in, Python values out."""
+
+    def __init__(self, address):
+        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+        self.socket = socket.socket(family)
+        self.socket.settimeout(30)
+        self.socket.connect(address)
+        self.bytes = b""
+
+    def send(self, *words):
+        self.socket.sendall(encode(words))
+
+    def raw(self, data):
+        self.socket.sendall(data)
+
+    def __call__(self, *words):
+        self.send(*words)
+        return self.read()
+
+    def more(self):
+        data = self.socket.recv(65536)
+        if not data:
+            raise EOFError("the server has closed the connection")
+        self.bytes += data
+
+    def line(self):
+        while b"\r\n" not in self.bytes:
+            self.more()
+        line, self.bytes = self.bytes.split(b"\r\n", 1)
+        return line
+
+    def read(self):
+        line = self.line()
+        kind, rest = line[:1], line[1:]
+        if kind == b"+":
+            return rest.decode()
+        if kind == b"-":
+            return Error(rest.decode("utf-8", "replace"))
+        if kind == b":":
+            return int(rest)
+        if kind == b"_":
+            return None
+        if kind == b"#":
+            return rest == b"t"
+        if kind in b"$=":
+            return self.bulk(int(rest))
+        if kind in b"*~>":
+            if rest == b"-1":
+                return None
+            values = [self.read() for _ in range(int(rest))]
+            return Push(values) if kind == b">" else values
+        if kind == b"%":
+            return {self.read(): self.read() for _ in range(int(rest))}
+        raise ValueError("no RESP: %r" % line)
+
+    def bulk(self, n):
+        if n < 0:
+            return None
+        while len(self.bytes) < n + 2:
+            self.more()
+        data, self.bytes = self.bytes[:n], self.bytes[n + 2 :]
+        return data.decode("utf-8", "replace")
+
+    def json(self, *words):
+        answer = self(*words)
+        assert not isinstance(answer, Error), answer
+        return json.loads(answer)
+
+    def close(self):
+        self.socket.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def encode(words):
+    out = [b"*%d\r\n" % len(words)]
+    for word in words:
+        data = word if isinstance(word, bytes) else str(word).encode()
+        out.append(b"$%d\r\n%s\r\n" % (len(data), data))
+    return b"".join(out)
+
+
+class Answer:
+    def __init__(self, response):
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.getheaders()}
+        self.body = response.read()
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Http:
+    """Keep-alive HTTP."""
+
+    def __init__(self, port):
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+
+    def __call__(self, method, path, body=None, headers=None):
+        data = json.dumps(body) if isinstance(body, (dict, list)) else body
+        self.connection.request(method, path, body=data, headers=headers or {})
+        return Answer(self.connection.getresponse())
+
+    def check(self, **attributes):
+        return self("POST", "/v1/check", {"attributes": attributes})
+
+    def close(self):
+        self.connection.close()
+
+
+def write(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def until(what, condition, seconds=60):
+    """Looks until the condition holds, and returns what it gave; for what happens by itself in real time, and only for that."""
+    end = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < end, "not within %d s: %s" % (seconds, what)
+        time.sleep(0.01)
+
+
+def memory_of(pid):
+    """Bytes that a process holds of its own: without the table, whose pages are shared."""
+    with open("/proc/%d/status" % pid) as file:
+        return int(re.search(r"RssAnon:\s+(\d+) kB", file.read()).group(1)) * 1024
+
+
+def is_closed(client, seconds=60):
+    """The server has closed the connection, whatever it said before."""
+    try:
+        client.settimeout(seconds)
+        while client.recv(65536):
+            pass
+    except ConnectionError:
+        pass
+    except TimeoutError:
+        return False
+    return True
+
+
+def run_tests(names):
+    """Runs every function called test_* in the order written; the arguments of the program are weir and perhaps names of tests."""
+    weir = sys.argv[1]
+    wanted = sys.argv[2:]
+    passed = failed = 0
+    for name, function in list(names.items()):
+        if not name.startswith("test_") or (wanted and name not in wanted):
+            continue
+        try:
+            function(weir)
+            passed += 1
+        except Exception as problem:
+            failed += 1
+            import traceback
+
+            traceback.print_exc()
+            print("FAILED %s: %s" % (name, problem))
+    print("%d passed, %d failed" % (passed, failed))
+    sys.exit(failed > 0)

@@ -6,6 +6,8 @@
  *     check.varied.N           as check.rules.N, but 4,096 requests in turn, each of another address, path and account
  *     check.lists.N            3 rules that apply, allow and deny lists of N networks and N accounts in all
  *     check.over_takes         3 rules that apply, less 3 bare takes on the same keys: what matching and all-or-nothing cost
+ *     check.many               check.varied.3 by weir_check_many, 16 at a time
+ *     check.cold, .many        a million addresses and accounts, in a table that no cache holds; one by one, and 16 at a time
  *     check.refused            the same request when its limit is spent
  *     check.denied, .allowed   by a list of 100,000 networks
  *
@@ -87,12 +89,14 @@ static void add_lists(int n)
     }
 }
 
-static struct weir *make_engine(void)
+static struct weir *make_engine(int64_t keys)
 {
+    struct weir_options options = { .keys = keys };
     struct weir_rules *rules;
     struct weir *weir;
     struct weir_error error;
-    if (weir_rules_parse(&rules, text, text_len, NULL, &error) || weir_create(&weir, NULL, &error) || weir_use(weir, rules, 0, &error)) {
+    if (weir_rules_parse(&rules, text, text_len, NULL, &error) || weir_create(&weir, &options, &error) ||
+        weir_use(weir, rules, 0, &error)) {
         fprintf(stderr, "bench-check: %s\n", error.text);
         exit(2);
     }
@@ -167,7 +171,7 @@ static void ask_varied(void)
     for (int n = 3; n <= 10000; n = n == 3 ? 100 : n * 100) {
         char name[64];
         add_rules(n, FREE);
-        struct weir *weir = make_engine();
+        struct weir *weir = make_engine(0);
         vary_requests(weir);
         double ns = measure(varied_checks, weir, RUNS);
         weir_destroy(weir);
@@ -180,11 +184,88 @@ static void ask_varied(void)
     }
 }
 
+/* ---- many at a time, and keys that are in no cache ---- */
+
+#define AT_A_TIME 16
+#define COLD      1000000
+
+struct cold {
+    struct weir_attr attrs[5];
+    char ip[16], uri[24], account[16];
+};
+
+static struct cold *cold;
+
+static const struct weir_attr *varied_request(int64_t i)
+{
+    return cold ? cold[i % COLD].attrs : varied[i % VARIED];
+}
+
+static void many_checks(void *context, int64_t n)
+{
+    static weir_time now = WEIR_SECOND;
+    struct weir_request requests[AT_A_TIME];
+    struct weir_ruling rulings[AT_A_TIME];
+    for (int64_t i = 0; i + AT_A_TIME <= n; i += AT_A_TIME) {
+        for (int k = 0; k < AT_A_TIME; k++)
+            requests[k] = (struct weir_request){ varied_request(i + k), 5, { .cost = 1, .now = now += 1000 } };
+        keep(weir_check_many(context, requests, AT_A_TIME, rulings));
+    }
+}
+
+static void cold_checks(void *context, int64_t n)
+{
+    static weir_time now = WEIR_SECOND;
+    struct weir_ruling ruling;
+    for (int64_t i = 0; i < n; i++) {
+        struct weir_ask ask = { .cost = 1, .now = now += 1000 };
+        keep(weir_check(context, varied_request(i), 5, &ask, &ruling));
+    }
+}
+
+static void make_cold(struct weir *weir)
+{
+    cold = malloc(COLD * sizeof *cold);
+    for (uint64_t i = 0; cold != NULL && i < COLD; i++) {
+        struct cold *c = &cold[i];
+        unsigned who = (unsigned)(mix(i) % COLD), account = (unsigned)(mix(~i) % COLD);
+        snprintf(c->ip, sizeof c->ip, "%u.%u.%u.7", 10 + (who >> 16), who >> 8 & 255, who & 255);
+        snprintf(c->uri, sizeof c->uri, "/api/v1/items/%u", who % 1000);
+        snprintf(c->account, sizeof c->account, "user-%u", account);
+        memcpy(c->attrs, request, sizeof request);
+        c->attrs[0].value = c->ip;
+        c->attrs[1].value = c->uri;
+        c->attrs[3].value = c->account;
+        for (int k = 0; k < 5; k++) {
+            c->attrs[k].id = weir_attribute(weir, c->attrs[k].name);
+            c->attrs[k].value_len = strlen(c->attrs[k].value);
+        }
+    }
+}
+
+static void ask_many(void)
+{
+    add_rules(3, FREE);
+    struct weir *weir = make_engine(0);
+    vary_requests(weir);
+    figure("check.many", measure(many_checks, weir, RUNS), "ns");
+    weir_destroy(weir);
+    weir = make_engine(2 * COLD);
+    make_cold(weir);
+    if (cold == NULL)
+        exit(2);
+    figure("check.cold", measure(cold_checks, weir, COLD), "ns");
+    figure("check.cold.many", measure(many_checks, weir, COLD), "ns");
+    weir_destroy(weir);
+    free(cold);
+    cold = NULL;
+}
+
 static bool by_name;
 
 static double measure_check(int applied, bool allowed)
 {
-    struct weir *weir = make_engine();
+    struct weir *weir = make_engine(0);
     struct weir_ruling ruling;
     number_attributes(weir, !by_name);
     checks(weir, 100);
@@ -286,6 +367,7 @@ int main(void)
 {
     ask_rules();
     ask_varied();
+    ask_many();
     add_rules(3, "1/1d");
     figure("check.refused", measure_check(3, false), "ns");
     ask_lists();

@@ -435,18 +435,20 @@ static void draw_frame(struct weir__remote *r, const struct look *before, const 
 }
 
 /* A server that goes away is waited for. */
-static void watch(struct weir__remote *r, const struct options *o, bool keys)
+static void watch(struct weir__remote *r, const struct options *o, struct look *first, bool keys)
 {
-    struct look before = { 0 }, now = { 0 };
+    struct look before = { 0 }, now = *first;
     int ms = every_ms(o);
 
+    *first = before;
     r->silent = true;
-    do {
+    draw_frame(r, &before, &now);
+    while (!wait_for_end(ms > 0 ? ms : 1000, keys) && !ferror(stdout)) {
         free_look(&before);
         before = now;
         take_look(r, &now);
         draw_frame(r, &before, &now);
-    } while (!wait_for_end(ms > 0 ? ms : 1000, keys) && !ferror(stdout));
+    }
     free_look(&before);
     free_look(&now);
 }
@@ -455,6 +457,9 @@ static int run_live(struct weir__remote *r, const struct options *o)
 {
     struct sigaction action = { .sa_handler = on_signal };
     struct termios before, raw;
+    struct look first;
+    if (!take_look(r, &first)) /* before the screen is ours: who may not look is told so */
+        return WEIR__EXIT_WRONG;
     bool keys = isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &before) == 0;
 
     sigaction(SIGINT, &action, NULL);
@@ -464,9 +469,9 @@ static int run_live(struct weir__remote *r, const struct options *o)
         raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
         tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     }
-    fputs("\033[?1049h\033[?25l\033[2J", stdout);
-    watch(r, o, keys);
-    fputs("\033[?25h\033[?1049l", stdout);
+    fputs("\033[?1049h\033[?25l\033[?7l\033[2J", stdout); /* a screen of its own, no cursor, and what is too long for a line is cut */
+    watch(r, o, &first, keys);
+    fputs("\033[?7h\033[?25h\033[?1049l", stdout);
     fflush(stdout);
     if (keys)
         tcsetattr(STDIN_FILENO, TCSANOW, &before);

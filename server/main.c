@@ -71,6 +71,13 @@ static const char events_notes[] = "Limiting that begins and ends, bans, switche
                                    " With --follow also those that\n"
                                    "happen; if the connection is lost it is made again, and none is missed.\n" WEIR__REMOTE_NOTE;
 
+static const char top_notes[] = "Decisions a second, rule by rule, the keys that are refused most, bans, the table: drawn anew every "
+                                "second until q or Ctrl-C.\n" WEIR__REMOTE_NOTE;
+
+static const char completion_notes[] = "bash: source <(weir completion bash)\n"
+                                       "zsh:  weir completion zsh >DIRECTORY-OF-FPATH/_weir\n"
+                                       "fish: weir completion fish >~/.config/fish/completions/weir.fish";
+
 static const char rules_set_notes[] =
     "Puts another rule file in force, and the server keeps it.  If anything is wrong with it nothing changes, and each mistake is named as "
     "by\n"
@@ -101,6 +108,7 @@ static const struct weir__command commands[] = {
     { "status", "say how a server is doing", "[options]", WEIR__REMOTE_NOTE, weir__cmd_status_options, weir__cmd_status },
     { "events", "show what has happened at a server, or follow it", "[--follow] [options]", events_notes, weir__cmd_events_options,
       weir__cmd_events },
+    { "top", "show a server at work, live", "[options]", top_notes, weir__cmd_top_options, weir__cmd_top },
     { "limits", "list the algorithms", "", NULL, weir__cmd_limits_options, weir__cmd_limits },
     { "vectors", "check the algorithms against example files", "[options] FILE...", vectors_notes, weir__cmd_vectors_options,
       weir__cmd_vectors },
@@ -121,6 +129,8 @@ static const struct weir__command commands[] = {
     { "simulate", "say what rules would have done to the requests of an access log", "--rules FILE [options] ACCESS.LOG...", simulate_notes,
       weir__cmd_simulate_options, weir__cmd_simulate },
     { "demo", "show every algorithm over the same burst of traffic", "[options]", NULL, weir__cmd_demo_options, weir__cmd_demo },
+    { "completion", "print what a shell needs to complete these words", "bash|zsh|fish", completion_notes, weir__cmd_completion_options,
+      weir__cmd_completion },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

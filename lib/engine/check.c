@@ -129,10 +129,28 @@ static struct weir_key key_text(const struct checker *c, const struct inquiry *q
     return (struct weir_key){ text, weir__rule_key_text(c->weir->table->secrets, r, &q->facts, text) };
 }
 
+/* Whether the text of the rule's key is the value itself: nothing around it, nothing in it that is written otherwise. */
+static bool is_own_text(const struct weir__post *post, const struct weir__rule *rule, const struct weir__value *v)
+{
+    if (!post->bare || v->len == 0 || v->len >= WEIR__KEY_TEXT)
+        return false;
+    if (rule->key_kind == WEIR__KEY_ADDRESS) /* four numbers with dots are always written alike */
+        return v->address.bits == 32 && v->len <= sizeof "255.255.255.255" - 1 && memchr(v->text, ':', v->len) == NULL;
+    for (size_t i = 0; i < v->len; i++)
+        if (v->text[i] < 0x20 || v->text[i] > 0x7e || v->text[i] == '%')
+            return false;
+    return true;
+}
+
+/* While any ban is in force every key is looked for, so its text is not printed if it is there already. */
 static weir_time banned_until(const struct checker *c, const struct inquiry *q, uint32_t rule)
 {
+    const struct weir__rule *r = &c->force->rules->rules[rule];
+    const struct weir__post *post = &c->force->posts[rule];
+    const struct weir__value *v = &q->facts.values[r->parts[0].attribute];
     char text[WEIR__KEY_TEXT];
-    uint64_t tag = weir__ban_tag_salted(c->weir->table, c->force->posts[rule].ban_salt, key_text(c, q, rule, text));
+    struct weir_key key = is_own_text(post, r, v) ? (struct weir_key){ v->text, v->len } : key_text(c, q, rule, text);
+    uint64_t tag = weir__ban_tag_salted(c->weir->table, post->ban_salt, key);
     return c->look ? weir__ban_peek(c->weir->table, tag, q->ask.now) : weir__ban_until(c->weir->table, tag, q->ask.now);
 }
 

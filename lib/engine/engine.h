@@ -44,6 +44,7 @@ struct weir__post {
     struct weir_limiter *lever; /* whose record keeps the mode by hand, ... */
     const uint32_t *switched;   /* ... in this word */
     uint8_t mode;               /* as written */
+    bool bare;                  /* its key is a whole value of one attribute, and its text has nothing around that */
 };
 
 struct weir__force {

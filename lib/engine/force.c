@@ -202,6 +202,8 @@ static int make_post(struct maker *m, struct weir__post *post, const struct weir
     post->name = weir__engine_name(m->weir, d->name);
     post->limiters = m->force->limiters + rule->first_limit;
     post->mode = (uint8_t)d->mode;
+    post->bare = (rule->key_kind == WEIR__KEY_VALUE || rule->key_kind == WEIR__KEY_ADDRESS) && *rule->key.parts[0].before == '\0' &&
+                 *rule->key.parts[1].before == '\0';
     if (post->name == NULL)
         return no_memory(m->error);
     for (size_t i = 0; code == WEIR_OK && i < d->n_limits; i++) {

@@ -8,11 +8,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include "serve/tls.h"
 
 #define PENDING_HIGH (64 * 1024)   /* more output than this waits: stop reading */
 #define OUT_KEEP     (1024 * 1024) /* a larger buffer is not kept for the next connection */
+#define FRESH_MS     1000          /* who has just come will say something soon */
 
 struct weir__job {
     uv_work_t uv;
@@ -42,6 +45,8 @@ static void on_closed(uv_handle_t *handle)
         conn->next->link = conn->link;
     weir__counter_add(&loop->counters, WEIR__COUNT_CONNECTIONS_CLOSED, 1);
     __atomic_fetch_sub(&loop->server->connections, 1, __ATOMIC_RELAXED);
+    if (!loop->conns && __atomic_load_n(&loop->server->draining, __ATOMIC_ACQUIRE))
+        uv_async_send(&loop->waker); /* it was the last one */
     free(conn);
     if (!loop->conns && __atomic_load_n(&loop->server->draining, __ATOMIC_ACQUIRE) && !uv_is_closing((uv_handle_t *)&loop->waker))
         uv_async_send(&loop->waker); /* that was the last one */
@@ -57,6 +62,8 @@ void weir__conn_close(struct weir__conn *conn)
     uv_close(&conn->uv.handle, on_closed);
 }
 
+static void set_reading(struct weir__conn *conn);
+
 static bool is_quiet(const struct weir__conn *conn)
 {
     return !conn->writing && conn->pending.len == 0 && !conn->held;
@@ -67,9 +74,33 @@ void weir__conn_end(struct weir__conn *conn)
     conn->ending = true;
 }
 
+void weir__conn_end_early(struct weir__conn *conn)
+{
+    conn->ending = conn->lingers = true;
+}
+
+/* A socket that is closed with input unread resets the connection, and the client never sees why.  So only our side is closed, and what
+ * still comes is thrown away until the client has closed its own, or patience is at its end. */
+static void linger(struct weir__conn *conn)
+{
+    uv_os_fd_t fd;
+    if (conn->heard_all || uv_fileno(&conn->uv.handle, &fd) != 0 || shutdown(fd, SHUT_WR) != 0) {
+        weir__conn_close(conn);
+        return;
+    }
+    weir__buffer_free(&conn->in);
+    conn->lingering = true;
+    conn->since = uv_now(&conn->loop->uv);
+    set_reading(conn);
+}
+
 static void close_if_ended(struct weir__conn *conn)
 {
-    if (conn->ending && is_quiet(conn))
+    if (!conn->ending || conn->lingering || !is_quiet(conn))
+        return;
+    if (conn->lingers)
+        linger(conn);
+    else
         weir__conn_close(conn);
 }
 
@@ -257,7 +288,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 /* Reads go on while what was read is dealt with at once. */
 static void set_reading(struct weir__conn *conn)
 {
-    bool wanted = may_feed(conn) && !conn->heard_all;
+    bool wanted = conn->lingering || (may_feed(conn) && !conn->heard_all);
     if (conn->closed || wanted == conn->reading)
         return;
     conn->reading = wanted;
@@ -299,10 +330,13 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     struct weir__conn *conn = stream->data;
     if (n == 0 || conn->closed)
         return;
-    if (n < 0 && n != UV_EOF) {
+    if (n < 0 && (n != UV_EOF || conn->lingering)) {
         weir__conn_close(conn);
         return;
     }
+    if (conn->lingering)
+        return;
+    conn->spoke = true;
     conn->last = uv_now(&conn->loop->uv);
     if (n == UV_EOF) { /* it may be half closed only: answers under way are still sent */
         conn->heard_all = true;
@@ -405,14 +439,29 @@ void weir__conn_sweep(struct weir__conn *conn, uint64_t now)
     bool unready = conn->tls && !weir__tls_is_ready(conn->tls) && now - conn->last > patience;
     bool quiet = idle != 0 && !conn->subscribed && !conn->held && now - conn->last > idle;
     if (slow || unready || quiet) {
-        weir__counter_add(&conn->loop->counters, WEIR__COUNT_TIMED_OUT, 1);
+        if (!conn->lingering) /* that was counted as something else */
+            weir__counter_add(&conn->loop->counters, WEIR__COUNT_TIMED_OUT, 1);
         weir__conn_close(conn);
     }
+}
+
+/* Something is about to come, as far as can be known: it lies in the kernel already, or the connection has just been made and has not said
+ * anything yet.  The next sweep looks again. */
+static bool is_expected(struct weir__conn *conn)
+{
+    uv_os_fd_t fd;
+    int waiting = 0;
+    bool fresh = !conn->spoke && uv_now(&conn->loop->uv) - conn->last < FRESH_MS;
+    return fresh || (uv_fileno(&conn->uv.handle, &fd) == 0 && ioctl(fd, FIONREAD, &waiting) == 0 && waiting > 0);
 }
 
 /* The server drains: a connection between two requests is done; one within has its time. */
 void weir__conn_drain(struct weir__conn *conn)
 {
-    conn->ending = conn->in.len == 0 || conn->subscribed;
+    if (conn->lingering || conn->closed) {
+        weir__conn_close(conn);
+        return;
+    }
+    conn->ending |= conn->subscribed || (conn->in.len == 0 && !is_expected(conn));
     close_if_ended(conn);
 }

@@ -220,12 +220,11 @@ static struct weir__span client_of(const struct forwarded *f, struct weir__span 
 /* http://host/path is /path. */
 static struct weir__span path_of(struct weir__span uri)
 {
-    const char *scheme = uri.bytes && uri.len ? memmem(uri.bytes, uri.len, "://", 3) : NULL;
-    const char *slash = uri.bytes && uri.len ? memchr(uri.bytes, '/', uri.len) : NULL;
+    const char *end = uri.bytes + uri.len, *slash = uri.bytes && uri.len ? memchr(uri.bytes, '/', uri.len) : NULL;
 
-    if (scheme == NULL || slash != scheme + 1)
+    if (slash == NULL || slash == uri.bytes || slash[-1] != ':' || end - slash < 2 || slash[1] != '/')
         return uri;
-    const char *host = scheme + 3, *end = uri.bytes + uri.len;
+    const char *host = slash + 2;
     slash = memchr(host, '/', (size_t)(end - host));
     return slash ? (struct weir__span){ slash, (size_t)(end - slash) } : (struct weir__span){ "/", 1 };
 }

@@ -401,7 +401,7 @@ static size_t give_up(struct weir__conn *conn, int status, const char *detail, s
 
     weir__counter_add(&conn->loop->counters, WEIR__COUNT_BAD_INPUT, 1);
     weir__http_problem(&manner, status, NULL, "%s", detail);
-    weir__conn_end(conn);
+    weir__conn_end_early(conn);
     return len;
 }
 

@@ -16,6 +16,8 @@
 #define CHECKS    16
 #define ATTRS     256 /* of all checks of a batch */
 #define PLANS     64
+#define NAMES     64
+#define NAME      32 /* bytes of an attribute's name that is remembered */
 
 #define RAW 64
 
@@ -36,6 +38,11 @@ struct batch {
     struct weir_ruling rulings[CHECKS];
     struct plan plans[PLANS];
     struct plan *latest;
+    struct name {
+        char text[NAME];
+        uint8_t len; /* 0: none */
+        uint32_t id;
+    } names[NAMES]; /* of attributes, and the engine's numbers for them: saves it looking them up */
 };
 
 static struct batch *batch_of(struct weir__loop *loop)
@@ -215,35 +222,44 @@ void weir__resp_throttle(struct weir__resp_call *call)
 
 /* ----------------------------------------------------------- WEIR.CHECK ---- */
 
-static void reply_member(struct weir__conn *conn, const char *name)
+#define RULING_ROOM 512 /* bytes of a reply, but for the names of rules */
+
+static char *put_text(char *to, const char *text, int version)
 {
-    if (conn->resp == 3)
-        weir__reply_text(conn, name);
+    return text ? weir__resp_put_bulk(to, text, strlen(text)) : weir__resp_put_null(to, version);
 }
 
-static void reply_number(struct weir__conn *conn, const char *name, int64_t n)
+/* RESP3 has maps: each value with its name. */
+static char *put_name(char *to, const char *name, int version)
 {
-    reply_member(conn, name);
-    weir__reply_integer(conn, n);
+    return version == 3 ? weir__resp_put_bulk(to, name, strlen(name)) : to;
+}
+
+static char *put_named(char *to, const char *name, int64_t n, int version)
+{
+    return put(put_name(to, name, version), n);
 }
 
 static void reply_ruling(struct weir__conn *conn, const struct weir_ruling *r)
 {
     const struct weir_decision *d = &r->decision;
-    weir__reply_header(conn, conn->resp == 3 ? '%' : '*', 10);
-    reply_number(conn, "allowed", d->allowed);
-    reply_member(conn, "rule");
-    weir__reply_text(conn, r->rule);
-    reply_number(conn, "limit", d->limit);
-    reply_number(conn, "remaining", d->remaining);
-    reply_number(conn, "retry_ms", weir__ask_retry_ms(d));
-    reply_number(conn, "reset_ms", weir__ask_ms(d->reset));
-    reply_number(conn, "wait_ms", weir__ask_ms(d->wait));
-    reply_number(conn, "level", r->level);
-    reply_member(conn, "reason");
-    weir__reply_text(conn, weir_reason_name((enum weir_reason)d->reason));
-    reply_member(conn, "shadow");
-    weir__reply_text(conn, r->shadow);
+    int v = conn->resp;
+    size_t names = (r->rule ? strlen(r->rule) : 0) + (r->shadow ? strlen(r->shadow) : 0);
+    char *to = weir__buffer_room(&conn->loop->out, RULING_ROOM + names), *begin = to;
+    if (!to)
+        return;
+    memcpy(to, v == 3 ? "%10\r\n" : "*10\r\n", 5);
+    to = put_named(to + 5, "allowed", d->allowed, v);
+    to = put_text(put_name(to, "rule", v), r->rule, v);
+    to = put_named(to, "limit", d->limit, v);
+    to = put_named(to, "remaining", d->remaining, v);
+    to = put_named(to, "retry_ms", weir__ask_retry_ms(d), v);
+    to = put_named(to, "reset_ms", weir__ask_ms(d->reset), v);
+    to = put_named(to, "wait_ms", weir__ask_ms(d->wait), v);
+    to = put_named(to, "level", r->level, v);
+    to = put_text(put_name(to, "reason", v), weir_reason_name((enum weir_reason)d->reason), v);
+    to = put_text(put_name(to, "shadow", v), r->shadow, v);
+    conn->loop->out.len += (size_t)(to - begin);
 }
 
 static void flush_checks(struct weir__loop *loop, struct weir__conn *conn, struct batch *b)
@@ -277,7 +293,9 @@ static const char *read_options(const struct weir__resp_call *call, struct optio
 {
     size_t i = 1;
     for (; i + 1 < call->n; i += 2) {
-        if (weir__resp_is(call->args[i], "COST")) {
+        if (call->args[i].len != 4 && call->args[i].len != 2) {
+            break;
+        } else if (weir__resp_is(call->args[i], "COST")) {
             if (!weir__resp_int(call->args[i + 1], &o->cost) || o->cost < 0)
                 return "COST must be a whole number from 0 up";
         } else if (weir__resp_is(call->args[i], "WAIT")) {
@@ -297,19 +315,37 @@ static const char *read_options(const struct weir__resp_call *call, struct optio
     return (call->n - i) / 2 > WEIR__CHECK_ATTRS ? "at most 64 attributes" : NULL;
 }
 
-static struct weir_attr attribute(const struct weir__resp_arg *pair)
+/* The engine's number for a name; 0: it has none.  Each place of the cache is filled once: names that nobody uses cannot use up the numbers. */
+static uint32_t number_of(struct weir__loop *loop, struct batch *b, struct weir__resp_arg name)
+{
+    if (name.len >= NAME)
+        return 0;
+    struct name *n = &b->names[(name.len * 7 + (unsigned char)name.bytes[0] + (unsigned char)name.bytes[name.len - 1] * 3u) % NAMES];
+    if (n->len == name.len && memcmp(n->text, name.bytes, name.len) == 0)
+        return n->id;
+    if (n->len != 0 || memchr(name.bytes, 0, name.len))
+        return 0;
+    memcpy(n->text, name.bytes, name.len);
+    n->len = (uint8_t)name.len;
+    n->id = weir_attribute(loop->server->engine, n->text);
+    return n->id;
+}
+
+static struct weir_attr attribute(struct weir__loop *loop, struct batch *b, const struct weir__resp_arg *pair)
 {
     const char *value = pair[1].len ? pair[1].bytes : ""; /* a length of 0 means up to the NUL */
-    return (struct weir_attr){ .name = pair[0].bytes, .value = value, .name_len = pair[0].len, .value_len = pair[1].len };
+    return (struct weir_attr){
+        .name = pair[0].bytes, .value = value, .name_len = pair[0].len, .value_len = pair[1].len, .id = number_of(loop, b, pair[0])
+    };
 }
 
 /* An ask with an id is looked up first, and so goes alone. */
-static void check_alone(struct weir__resp_call *call, const struct options *o)
+static void check_alone(struct weir__resp_call *call, struct batch *b, const struct options *o)
 {
     struct weir__check check = { .cost = o->cost, .wait_max = o->wait_ms * WEIR_MILLISECOND, .id = { o->id.bytes, o->id.len } };
     struct weir_ruling ruling;
     for (size_t i = o->first; i < call->n; i += 2)
-        check.attrs[check.n++] = attribute(&call->args[i]);
+        check.attrs[check.n++] = attribute(call->conn->loop, b, &call->args[i]);
     const char *wrong = weir__ask_check(call->conn->loop, &check, &ruling);
     if (wrong)
         weir__reply_error(call->conn, "ERR %s", wrong);
@@ -335,7 +371,7 @@ void weir__resp_check(struct weir__resp_call *call)
         return;
     }
     if (o.id.len) {
-        check_alone(call, &o);
+        check_alone(call, b, &o);
         return;
     }
     struct weir_request *r = &b->requests[b->checks++];
@@ -343,5 +379,5 @@ void weir__resp_check(struct weir__resp_call *call)
                                 .n = n,
                                 .ask = { .cost = o.cost, .wait_max = o.wait_ms * WEIR_MILLISECOND, .now = weir__loop_now(loop) } };
     for (size_t i = o.first; i < call->n; i += 2)
-        b->all_attrs[b->attrs++] = attribute(&call->args[i]);
+        b->all_attrs[b->attrs++] = attribute(loop, b, &call->args[i]);
 }

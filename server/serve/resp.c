@@ -185,7 +185,8 @@ static bool is_queueing(const struct weir__resp_call *call)
 /* A browser that was talked into sending a form here: its words would be commands. */
 static bool is_http(const struct weir__resp_call *call)
 {
-    return weir__resp_is(call->args[0], "POST") || weir__resp_is(call->args[0], "Host:");
+    size_t len = call->args[0].len;
+    return (len == 4 && weir__resp_is(call->args[0], "POST")) || (len == 5 && weir__resp_is(call->args[0], "Host:"));
 }
 
 /* What nearly every command of a busy connection is. */
@@ -204,7 +205,7 @@ static void run_one(struct weir__resp_call *call, const char *bytes, size_t len)
         weir__resp_flush(conn->loop, conn);
         weir__counter_add(&conn->loop->counters, WEIR__COUNT_BAD_INPUT, 1);
         weir__reply_error(conn, "ERR this port speaks RESP, not HTTP");
-        weir__conn_end(conn);
+        weir__conn_end_early(conn);
     } else if (is_queueing(call)) {
         queue(call, bytes, len);
     } else {
@@ -216,7 +217,7 @@ static void say_bad(struct weir__conn *conn, const char *what)
 {
     weir__counter_add(&conn->loop->counters, WEIR__COUNT_BAD_INPUT, 1);
     weir__reply_error(conn, "ERR Protocol error: %s", what);
-    weir__conn_end(conn);
+    weir__conn_end_early(conn);
 }
 
 static size_t feed(struct weir__conn *conn, const char *bytes, size_t len)

@@ -17,8 +17,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "rules/address.h"
 #include "serve/adhoc.h"
 #include "serve/ask-ids.h"
+#include "serve/http.h"
 #include "serve/listen.h"
 #include "serve/loop.h"
 #include "serve/reservations.h"
@@ -112,6 +114,10 @@ static int make_parts(struct life *life, struct weir_error *error)
     if (code == WEIR_OK)
         code = weir__top_create(&server->top, loops, s->top, error);
     if (code == WEIR_OK)
+        code = weir__proxies_parse(&server->proxies, s->trusted_proxies, error);
+    if (code == WEIR_OK)
+        code = weir__proxies_parse(&server->proxies, s->trusted_proxies, error);
+    if (code == WEIR_OK)
         code = make_tls(life, error);
     if (code == WEIR_OK)
         code = make_live(life, error);
@@ -178,6 +184,7 @@ static void free_parts(struct life *life)
     weir__watch_destroy(server->watch);
     weir__events_destroy(server->events);
     weir__tls_context_destroy(server->tls);
+    weir__cidr_set_destroy(server->proxies);
     if (server->engine)
         weir_destroy(server->engine);
     if (server->table)
@@ -242,6 +249,8 @@ static void on_all_told(void *context)
     close_handle(&life->interrupt);
     close_handle(&life->hang_up);
     close_handle(&life->user2);
+    if (life->has_successor) /* it lives on */
+        close_handle(&life->successor);
 }
 
 static void on_loops_ended(uv_work_t *work, int status)
@@ -260,7 +269,8 @@ static void drain(struct life *life)
         on_deadline(&life->deadline);
         return;
     }
-    weir__tell_supervisor("STOPPING=1");
+    if (!life->handed_over) /* otherwise the service does not stop */
+        weir__tell_supervisor("STOPPING=1");
     weir__events_emit(life->server.events, WEIR__EVENT_STOP, now, &(struct weir__event_facts){ 0 });
     uv_timer_start(&life->deadline, on_deadline, (uint64_t)(life->settings.drain / WEIR_MILLISECOND), 0);
     uv_work_t *work = calloc(1, sizeof(*work));

@@ -149,6 +149,9 @@ struct weir__conn {
     bool reading;
     bool heard_all;     /* the client has closed its side */
     bool ending;        /* closes when all output is out */
+    bool lingers;       /* then what the client still sends is thrown away for a while, ... */
+    bool lingering;     /* ... and that is now */
+    bool spoke;         /* the client has sent something */
     bool closed;        /* uv_close was called */
     uint8_t resp;       /* 2 or 3: which RESP it speaks */
     bool from_loopback; /* or a unix socket */
@@ -163,6 +166,7 @@ static inline bool weir__conn_is_full(const struct weir__conn *conn)
 void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len); /* outside of feed */
 void weir__conn_send_out(struct weir__conn *conn);                            /* outside of feed: what is in loop->out */
 void weir__conn_end(struct weir__conn *conn);                                 /* after what is to be sent was sent */
+void weir__conn_end_early(struct weir__conn *conn);                           /* likewise, though the client has not said all it wants to */
 void weir__conn_hold(struct weir__conn *conn);                                /* in feed: the answer will come by weir__conn_send */
 void weir__conn_resume(struct weir__conn *conn);                              /* the held answer was sent */
 

@@ -91,6 +91,7 @@ def ask_every_route(ask, server):
     ask("POST", "/v1/check/batch", {"checks": [{"attributes": ann}, {}, {"id": "b"}, {"id": "b", "cost": 2}]})
     ask("POST", "/v1/check/batch", {"checks": []}, 400)
     ask("GET", "/v1/auth?account=ann")
+    ask("POST", "/v1/auth?account=ann")
     ask("POST", "/v1/auth?account=mallory", None, 403)
     for status in (200, 200, 200, 200, 200, 429):
         ask("GET", "/v1/auth", None, status, {"X-Forwarded-For": "192.0.2.99"})

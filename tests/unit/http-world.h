@@ -73,6 +73,11 @@ void weir__conn_end(struct weir__conn *conn)
     conn->ending = true;
 }
 
+void weir__conn_end_early(struct weir__conn *conn)
+{
+    conn->ending = true;
+}
+
 int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context), void (*done)(struct weir__conn *conn, void *context),
                        void *context)
 {

@@ -1,0 +1,359 @@
+#!/usr/bin/python3
+"""serve-cli.py WEIR [TEST...] -- the command line against a running `weir serve`: every command that asks one, as people and scripts meet it."""
+import json
+import os
+import subprocess
+import tempfile
+
+from serving import Resp, Server, run_tests, write
+
+RULES = """version: 1
+rules:
+  - name: per-ip
+    key: "{ip}"
+    limit: 5/10s
+  - name: login
+    match: { uri: /login }
+    key: "{ip}"
+    limit: 2/60s
+    ban: { refusals: 3/60s, for: 10m }
+  - name: crawlers
+    match: { header.user-agent: "*bot*" }
+    key: "{ip}"
+    limit: 1/60s
+    mode: shadow
+lists:
+  deny: { ip: [203.0.113.0/24] }
+  allow: { account: [root] }
+"""
+VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors")
+
+
+class Cli:
+    """Runs weir with a server as its usual one."""
+
+    def __init__(self, weir, server, token=None):
+        self.weir = weir
+        self.env = {name: value for name, value in os.environ.items() if not name.startswith("WEIR_")}
+        self.env["WEIR_SERVER"] = server if isinstance(server, str) else "127.0.0.1:%d" % server.ports["http"]
+        self.env["NO_COLOR"] = "1"
+        if token:
+            self.env["WEIR_TOKEN"] = token
+
+    def run(self, *words, stdin=None):
+        return subprocess.run([self.weir, *words], env=self.env, input=stdin, capture_output=True, text=True, timeout=60)
+
+    def __call__(self, code, *words, stdin=None):
+        """What it prints; it must end with that code."""
+        done = self.run(*words, stdin=stdin)
+        assert done.returncode == code, (words, done)
+        assert code == 2 or not done.stderr or "rules set" in done.stderr or "bans" in done.stderr or "reload" in done.stderr, done
+        return done.stdout
+
+    def fails(self, part, *words):
+        """Wrong use, or no server: nothing on stdout, one line that says so."""
+        done = self.run(*words)
+        assert done.returncode == 2 and done.stdout == "" and part in done.stderr, (words, part, done)
+
+    def json(self, code, *words):
+        return json.loads(self(code, *words, "--json"))
+
+
+def test_S6_check(weir):
+    with Server(weir, rules=RULES) as server:
+        cli = Cli(weir, server)
+        assert cli(0, "check", "ip=192.0.2.7") == "allowed; the tightest is per-ip: 4 of 5 left\n"
+        assert cli(0, "check", "ip=192.0.2.7", "uri=/login") == "allowed; the tightest is login: 1 of 2 left\n"
+        assert cli(0, "check", "ip=192.0.2.7", "uri=/login", "--id", "a") == "allowed; the tightest is login: 0 of 2 left\n"
+        assert cli(0, "check", "ip=192.0.2.7", "uri=/login", "--id", "a") == "allowed; the tightest is login: 0 of 2 left\n"  # charged once
+        assert cli(1, "check", "ip=192.0.2.7", "uri=/login") == "refused by login (limited); free in 30s\n"
+        assert cli(1, "check", "ip=192.0.2.8", "--cost", "6") == "refused by per-ip, for ever: it asks for more than can pass at once\n"
+        assert cli(1, "check", "ip=203.0.113.9") == "refused: on the list deny\n"
+        assert cli(0, "check", "account=root") == "allowed: on the list allow\n"
+        assert cli(0, "check", "tenant=x") == "allowed: no rule applies\n"
+        assert cli(0, "check", "ip=192.0.2.9", "header.user-agent=a bot") == "allowed; the tightest is per-ip: 4 of 5 left\n"
+        assert cli(0, "check", "ip=192.0.2.9", "header.User-Agent=a bot").endswith("; crawlers, in shadow, would refuse\n")
+        assert cli(1, "check", "-q", "ip=203.0.113.9") == ""
+        assert cli.json(1, "check", "ip=203.0.113.9")["code"] == "weir-denied"
+        assert cli.json(0, "check", "ip=192.0.2.10")["remaining"] == 4
+        cli.fails("'ip' is no attribute: write name=value", "check", "ip")
+        cli.fails("which request?", "check")
+        cli.fails("there is no option --coste; did you mean --cost?", "check", "--coste", "1", "ip=192.0.2.7")
+
+
+def test_S6_explain_is_the_same_as_by_the_rule_file(weir):
+    with Server(weir, rules=RULES) as server:
+        cli = Cli(weir, server)
+        for words in [["ip=192.0.2.7", "uri=/login"], ["ip=203.0.113.9", "url=/login"], ["account=root"], ["ip=192.0.2.7", "header.User-Agent=bot"], ["uri=/"]]:
+            here = cli.run("explain", "--rules", server.rules, "--now", "0", *words)
+            there = cli.run("explain", *words)
+            assert here.stdout == there.stdout and here.returncode == there.returncode, (words, here, there)
+            assert cli.run("explain", "-a", "--rules", server.rules, "--now", "0", *words).stdout == cli.run("explain", "-a", *words).stdout
+        for _ in range(2):
+            cli(0, "check", "ip=192.0.2.7", "uri=/login")
+        assert "0 of 2 left, refuses, free in 30s" in cli(1, "explain", "ip=192.0.2.7", "uri=/login")
+        assert "no rule looks at url; did you mean uri?" in cli(0, "explain", "ip=192.0.2.7", "url=/login")
+        answer = cli.json(1, "explain", "ip=192.0.2.7", "uri=/login")
+        assert answer["ruling"]["rule"] == "login" and answer["rules"][2]["because"].startswith("there is no header.user-agent")
+        cli.fails("--cost needs --rules FILE", "explain", "--cost", "2", "ip=192.0.2.7")
+        cli.fails("--table needs --rules FILE", "explain", "--table", "x", "ip=192.0.2.7")
+        cli.fails("--rules or --server, not both", "explain", "--rules", "x", "--server", "y", "ip=192.0.2.7")
+
+
+def test_R4_bans(weir):
+    with Server(weir, rules=RULES) as server:
+        cli = Cli(weir, server)
+        assert cli(0, "bans") == "nobody is banned\n"
+        assert cli(0, "bans", "--add", "--rule", "login", "192.0.2.9", "--for", "10m").endswith("banned 0s ago, for another 10m; strike 1\n")
+        for _ in range(6):
+            cli.run("check", "ip=192.0.2.7", "uri=/login")
+        server.clock(60)
+        lines = sorted(cli(0, "bans").splitlines())
+        assert [line.split()[1] for line in lines] == ["192.0.2.7", "192.0.2.9"] and all("banned 1m ago, for another 9m" in line for line in lines), lines
+        assert cli(1, "check", "ip=192.0.2.9", "uri=/login") == "refused by login (banned); free in 9m\n"
+        assert cli(0, "bans", "--rule", "per-ip") == "nobody is banned\n"
+        assert len(cli.json(0, "bans")["bans"]) == 2
+        assert cli(0, "bans", "--lift", "--rule", "login", "192.0.2.9") == "lifted\n"
+        assert cli(1, "bans", "--lift", "--rule", "login", "192.0.2.9") == ""
+        assert cli(0, "check", "ip=192.0.2.9", "uri=/login").startswith("allowed")
+        cli.fails("--add needs --for TIME", "bans", "--add", "--rule", "login", "192.0.2.9")
+        cli.fails("there is no rule 'logn'; did you mean 'login'?", "bans", "--add", "--rule", "logn", "--for", "1m", "192.0.2.9")
+        cli.fails("--now needs --table", "bans", "--now", "3")
+
+
+def test_R3_lists(weir):
+    with Server(weir, rules=RULES) as server:
+        cli = Cli(weir, server)
+        assert cli(0, "lists").splitlines() == ["deny             ip               1 entry", "allow            account          1 entry"]
+        assert cli(0, "lists", "--add", "deny", "ip", "198.51.100.7", "10.0.0.0/8") == "2 added; deny ip has 3 now\n"
+        assert cli(1, "check", "ip=10.1.2.3") == "refused: on the list deny\n"
+        assert "added    deny             ip               10.0.0.0/8" in cli(0, "lists")
+        assert cli(0, "lists", "--remove", "deny", "ip", "10.0.0.0/8") == "1 removed; deny ip has 2 now\n"
+        assert cli(0, "check", "ip=10.1.2.3").startswith("allowed")
+        assert {entry["list"] for entry in cli.json(0, "lists")["lists"]} == {"deny", "allow"}
+        cli.fails("there is no list 'dny'; did you mean 'deny'?", "lists", "--add", "dny", "ip", "10.0.0.1")
+        cli.fails("a list, an attribute and entries are needed", "lists", "--add", "deny", "ip")
+        cli.fails("--add or --remove, not both", "lists", "--add", "--remove", "deny", "ip", "10.0.0.1")
+
+
+def test_R5_mode(weir):
+    with Server(weir, rules=RULES) as server:
+        cli = Cli(weir, server)
+        for _ in range(3):
+            cli.run("check", "ip=192.0.2.7", "uri=/login")
+        lines = cli(0, "mode").splitlines()
+        assert lines[0].split() == ["all", "rules", "enforce"] and lines[2].split() == ["login", "enforce", "2", "allowed,", "1", "refused"], lines
+        assert cli(0, "mode", "shadow", "--rule", "login") == "login: shadow\n"
+        assert cli(0, "check", "ip=192.0.2.7", "uri=/login").endswith("login, in shadow, would refuse\n")
+        assert "shadow (by hand; written: enforce)" in cli(0, "mode")
+        assert cli(0, "mode", "off") == "all rules: off\n"
+        assert cli(0, "check", "ip=203.0.113.9").startswith("allowed")
+        assert cli(0, "mode", "as-written") == "all rules: enforce\n"
+        assert cli(0, "mode", "as-written", "--rule", "login") == "login: enforce\n"
+        assert cli(1, "check", "ip=203.0.113.9")
+        assert cli.json(0, "mode")["in_force"] == "enforce"
+        cli.fails("there is no mode 'shado'; did you mean shadow?", "mode", "shado")
+        cli.fails("there is no rule 'logn'; did you mean 'login'?", "mode", "off", "--rule", "logn")
+
+
+def test_R6_rules(weir):
+    with Server(weir, rules=RULES) as server:
+        cli = Cli(weir, server)
+        assert cli(0, "rules", "get") == RULES
+        other = os.path.join(server.folder, "other.yaml")
+        write(other, RULES.replace("limit: 2/60s", "limt: 2/60s").replace("5/10s", "5/10x"))
+        done = cli.run("rules", "set", other)
+        assert done.returncode == 1 and done.stdout == cli.run("rules", "check", other).stdout and "nothing was changed" in done.stderr, done
+        assert cli(0, "rules", "get") == RULES
+        assert len(cli.json(1, "rules", "set", other)["problems"]) == 2
+        new = RULES.replace("2/60s", "3/60s")
+        assert cli(0, "rules", "set", "-", stdin=new).startswith("3 rules, 3 limits, 2 list entries are in force; ")
+        assert cli(0, "rules", "get") == new and open(server.rules).read() == new
+        write(server.rules, RULES)
+        assert cli.json(0, "rules", "reload")["rules"] == 3
+        assert cli(0, "rules", "get") == RULES
+        write(server.rules, "version: 1\nrulez: []\n")
+        done = cli.run("rules", "reload")
+        assert done.returncode == 1 and "rulez" in done.stderr and "nothing was changed" in done.stderr, done
+        assert cli(0, "rules", "get") == RULES
+        assert "the last reload was refused" in cli(0, "status")
+        cli.fails("No such file", "rules", "set", os.path.join(server.folder, "none"))
+        cli.fails("one file is needed", "rules", "set")
+
+
+def test_S6_reset(weir):
+    with Server(weir, rules=RULES) as server:
+        cli = Cli(weir, server)
+        for _ in range(2):
+            cli(0, "check", "ip=192.0.2.7", "uri=/login")
+        cli(1, "check", "ip=192.0.2.7", "uri=/login")
+        assert cli(0, "reset", "--rule", "login", "ip=192.0.2.7", "uri=/login") == "1 limit of this request is fresh again\n"
+        assert cli(0, "check", "ip=192.0.2.7", "uri=/login") == "allowed; the tightest is login: 1 of 2 left\n"
+        assert cli(0, "reset", "ip=192.0.2.7", "uri=/login") == "2 limits of this request are fresh again\n"
+        assert cli.json(0, "reset", "ip=192.0.2.7")["rule"] is None
+        cli.fails("there is no rule 'x'", "reset", "--rule", "x", "ip=192.0.2.7")
+        cli.fails("which request?", "reset")
+
+
+def test_S6_status(weir):
+    with Server(weir, rules=RULES) as server:
+        cli = Cli(weir, server)
+        cli(0, "check", "ip=192.0.2.7")
+        cli(1, "check", "ip=203.0.113.9")
+        out = cli(0, "status")
+        assert "pid %d" % server.pid in out and "http 127.0.0.1:%d" % server.ports["http"] in out and "1 allowed, 1 refused" in out, out
+        assert cli.json(0, "status")["pid"] == server.pid
+        cli.fails("takes no words", "status", "now")
+
+
+def test_S4_events(weir):
+    with Server(weir, rules=RULES) as server:
+        cli = Cli(weir, server)
+        cli(0, "mode", "shadow")
+        cli(0, "bans", "--add", "--rule", "login", "--for", "1m", "192.0.2.9")
+        lines = cli(0, "events").splitlines()
+        assert [line.split()[1] for line in lines] == ["start", "mode", "ban"] and "rule login  key 192.0.2.9" in lines[2], lines
+        events = [json.loads(line) for line in cli(0, "events", "--json").splitlines()]
+        assert [event["id"] for event in events] == [1, 2, 3], events
+        assert cli(0, "events", "--last", "1").splitlines() == lines[2:]
+        assert cli(0, "events", "--after", "1").splitlines() == lines[1:]
+        assert cli(0, "events", "--follow", "--count", "2").splitlines() == lines[:2]
+        assert cli(0, "events", "--after", "3") == ""
+        cli.fails("must be a whole number", "events", "--count", "0")
+
+
+def follow(cli, *words):
+    return subprocess.Popen([cli.weir, "events", "--follow", "--json", *words], env=cli.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_S4_events_follow(weir):
+    """Those that happen come at once; the server dies and another takes its place: it goes on."""
+    folder = tempfile.mkdtemp(prefix="weir-test-")
+    path = os.path.join(folder, "http")
+    server = Server(weir, rules=RULES, http=path)
+    try:
+        cli = Cli(weir, path)
+        process = follow(cli, "--count", "4")
+        assert json.loads(process.stdout.readline())["event"] == "start"
+        for mode in ["shadow", "off"]:
+            cli(0, "mode", mode)
+            assert json.loads(process.stdout.readline())["mode"] == mode
+        server.kill()
+        assert "trying again" in process.stderr.readline()
+        server.start()
+        assert json.loads(process.stdout.readline())["event"] == "start"
+        assert process.wait(timeout=60) == 0 and process.stdout.read() == ""
+        process.stdout.close()
+        process.stderr.close()
+        server.stop()
+    finally:
+        if server.process.poll() is None:
+            server.kill()
+        if os.path.exists(path):
+            os.unlink(path)
+        os.rmdir(folder)
+
+
+def test_S6_top(weir):
+    with Server(weir, rules=RULES) as server:
+        cli = Cli(weir, server)
+        for _ in range(4):
+            cli.run("check", "ip=192.0.2.7", "uri=/login")
+        out = cli(0, "top", "--every", "0")  # no terminal: once
+        assert "in all 2 and 2" in out and "\033" not in out, out
+        lines = [line.split() for line in out.splitlines()]
+        assert ["login", "enforce", "-", "-", "2", "2", "0", "0"] in lines and ["192.0.2.7", "login", "2"] in lines, out
+        answer = cli.json(0, "top", "--every", "1ms")
+        assert answer["status"]["pid"] == server.pid and answer["rates"]["allowed"] is None and answer["top"]["top"][0]["refused"] == 2, answer
+        assert {rule["rule"] for rule in answer["rates"]["rules"]} == {"per-ip", "login", "crawlers"}
+    with Server(weir, rules=RULES, clock=False) as server:  # a clock that goes: rates are known
+        cli = Cli(weir, server)
+        rates = cli.json(0, "top", "--every", "50ms")["rates"]
+        assert rates["interval_ms"] > 0 and rates["allowed"] == 0 and rates["refused"] == 0, rates
+
+
+def test_S6_no_server(weir):
+    cli = Cli(weir, "127.0.0.1:1")
+    for words in [("status",), ("check", "ip=192.0.2.7"), ("bans",), ("mode",), ("events", "--follow"), ("top",), ("rules", "get"), ("explain", "ip=192.0.2.7")]:
+        cli.fails("no server at 127.0.0.1:1; start one: weir serve; or say where: --server", *words)
+    cli.fails("no server at ./none; start one", "status", "--server", "./none")
+    cli.fails("'ftp:x:y' is no server: write HOST:PORT", "status", "--server", "ftp:x:y")
+    cli.env.pop("WEIR_SERVER")
+    with Server(weir) as server:  # RESP is no HTTP
+        cli.fails("no HTTP server", "status", "--server", "127.0.0.1:%d" % server.ports["resp"])
+        assert "pid %d" % server.pid in cli(0, "status", "--server", "http://127.0.0.1:%d/" % server.ports["http"])
+        assert "pid %d" % server.pid in cli(0, "status", "--server", "localhost:%d" % server.ports["http"])
+
+
+def test_S6_tokens(weir):
+    tokens = {"WEIR_ADMIN_TOKEN": "an-admin-token-of-good-length-1", "WEIR_CHECK_TOKEN": "a-check-token-of-good-length-22"}
+    with Server(weir, rules=RULES, env=tokens) as server:
+        cli = Cli(weir, server)
+        cli.fails("wants its admin token: set WEIR_TOKEN to it, or name a file with --token-file", "status")
+        cli.fails("wants a token: set WEIR_TOKEN", "check", "ip=192.0.2.7")
+        cli = Cli(weir, server, tokens["WEIR_CHECK_TOKEN"])
+        assert cli(0, "check", "ip=192.0.2.7").startswith("allowed")
+        cli.fails("this token may only ask: the server at 127.0.0.1:%d wants its admin token" % server.ports["http"], "mode", "off")
+        cli = Cli(weir, server, "not-a-token")
+        cli.fails("does not know the token of $WEIR_TOKEN", "check", "ip=192.0.2.7")
+        file = os.path.join(server.folder, "token")
+        write(file, tokens["WEIR_ADMIN_TOKEN"] + "\n")
+        assert cli(0, "mode", "--token-file", file)
+        write(file, "two words\n")
+        cli.fails("is no token", "mode", "--token-file", file)
+        cli.fails("there is no option --token", "mode", "--token", "x")  # everybody can read the command line
+
+
+def test_S6_tls_and_unix_sockets(weir):
+    folder = tempfile.mkdtemp(prefix="weir-test-")
+    key, certificate, path = (os.path.join(folder, name) for name in ("key", "certificate", "http"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", certificate,
+                    "-days", "2", "-subj", "/CN=weir", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    with Server(weir, "--tls-certificate", certificate, "--tls-key", key, rules=RULES, http="127.0.0.1:0," + path) as server:
+        cli = Cli(weir, path)
+        assert "pid %d" % server.pid in cli(0, "status")  # no TLS on a unix socket
+        https = "https://127.0.0.1:%d" % server.ports["http"]
+        assert cli(0, "check", "--server", https, "--ca", certificate, "ip=192.0.2.7").startswith("allowed")
+        assert len(cli(0, "events", "--server", https, "--ca", certificate, "-f", "-c", "1").splitlines()) == 1
+        cli.fails("--ca FILE names whom to trust", "status", "--server", https)
+        cli.fails("no TLS with https://localhost", "status", "--server", https.replace("127.0.0.1", "localhost"), "--ca", certificate)
+        cli.fails("has no certificates", "status", "--server", https, "--ca", key)
+        cli.fails("https://", "status", "--server", "127.0.0.1:%d" % server.ports["http"])
+    for name in (key, certificate):
+        os.unlink(name)
+    os.rmdir(folder)
+
+
+def test_S6_completion(weir):
+    cli = Cli(weir, "none:1")
+    script = """source <("$0" completion bash) && complete -p weir
+        try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _weir; echo "${COMPREPLY[*]}"; }
+        try weir ser; try weir rules s; try weir mode ''; try weir serve --tls-c; try weir check --tok; try weir completion f; try weir mode --rule x"""
+    done = subprocess.run(["bash", "-c", script, weir], env=cli.env, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == ["complete -o filenames -F _weir weir", "serve", "schema set", "enforce shadow off as-written", "--tls-certificate --tls-client-ca",
+                                        "--token-file", "fish", ""], done
+    for shell in ["zsh", "fish"]:
+        out = cli(0, "completion", shell)
+        assert "tls-certificate" in out and "enforce shadow off as-written" in out, out
+    cli.fails("which shell? usage: weir completion bash|zsh|fish", "completion", "csh")
+
+
+def test_S1_S2_vectors_at_a_running_server(weir):
+    file = os.path.join(VECTORS, "gcra.vec")
+    with Server(weir) as server:
+        cli = Cli(weir, "none:1")
+        for door in ["resp", "http"]:
+            for _ in range(2):  # names of its own: what was used before does not matter
+                assert cli(0, "vectors", "--door", door, "--server", "127.0.0.1:%d" % server.ports[door], file).endswith(" passed, 0 failed\n")
+        bad = os.path.join(server.folder, "bad.vec")
+        write(bad, "case a\nlimit gcra 5/1m\nat 0s take 1 -> no\n")
+        done = cli.run("vectors", "--door", "http", "--server", "127.0.0.1:%d" % server.ports["http"], bad)
+        assert done.returncode == 1 and "bad.vec:3: expected no got ok" in done.stdout, done
+    with Server(weir, clock=False) as server:
+        cli.fails("--test-clock", "vectors", "--door", "resp", "--server", "127.0.0.1:%d" % server.ports["resp"], file)
+    cli.fails("--server is for the doors resp and http", "vectors", "--server", "x:1", file)
+    cli.fails("there is no door 'grpc'", "vectors", "--door", "grpc", file)
+
+
+if __name__ == "__main__":
+    run_tests(globals())

@@ -1,7 +1,7 @@
 # Weir.  Users type make; Meson does the work (meson.build).
 #
 #   make              build/weir, build/libweir.so, build/libweir.a
-#   make run          build, and start the server with examples/rules.yaml: 127.0.0.1:7379 for Redis clients, 7380 for HTTP
+#   make run          build, and start the server with a copy of examples/rules.yaml: 127.0.0.1:7379 for Redis clients, 7380 for HTTP
 #   make demo         build, and show every algorithm over one burst of traffic
 #   make test         build, and run all tests, again under ASan + UBSan and under TSan
 #   make check        what takes longer: more seeds, more kills, the fuzzers for a while
@@ -31,7 +31,8 @@ $(BUILD)/build.ninja:
 
 run: all
 	@mkdir -p $(BUILD)/run
-	@exec $(BUILD)/weir serve --rules examples/rules.yaml --table $(BUILD)/run/weir.table
+	@cp -n examples/rules.yaml $(BUILD)/run/rules.yaml
+	@exec $(BUILD)/weir serve --rules $(BUILD)/run/rules.yaml --table $(BUILD)/run/weir.table
 
 demo: all
 	@$(BUILD)/weir demo

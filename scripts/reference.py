@@ -175,8 +175,8 @@ RESP2 has an array in this order. RESP3 has a map with these names, in this orde
 """
 
 ROUTES = """\
-`GET /v1` lists them, `GET /openapi.json` describes every member (OpenAPI 3.1). GET answers HEAD too. What can be left out is in brackets. Parameters
-may be in the query or members of a JSON body. A member that is not known is an error. What is marked `-` needs no role.
+`GET /v1` lists them, `GET /openapi.json` describes every member (OpenAPI 3.1). GET answers HEAD too. What can be left out is in brackets. What
+operators ask takes its parameters from the query or from a JSON body. A member that is not known is an error. What is marked `-` needs no role.
 """
 
 PROBLEMS = """\

@@ -2,6 +2,7 @@
  *
  * With a table file the rules themselves are not needed: a ban is known by its rule's name and its key's text, and both are in the table.
  */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -152,22 +153,27 @@ static void show_ban(const struct weir__document *d, const char *at, weir_time n
     print_ban(&ban, now);
 }
 
-static void show_bans(struct weir__remote *r, const struct options *o)
+static void show_bans(const struct weir__document *d)
 {
-    const struct weir__document *d = &r->document;
-    const char *rule;
-    int shown = 0;
+    char at[32];
+    int i = 0;
 
-    for (int i = 0; (rule = weir__document_text(d, "bans.%d.rule", i)) != NULL; i++) {
-        char at[32];
-        if (o->rule && strcmp(o->rule, rule) != 0)
-            continue;
+    for (; weir__document_find(d, "bans.%d.rule", i); i++) {
         snprintf(at, sizeof at, "bans.%d.", i);
         show_ban(d, at, moment(d, "now"));
-        shown++;
     }
-    if (shown == 0)
+    if (i == 0)
         puts("nobody is banned");
+}
+
+/* All of them, or a rule's; names have few bytes that a query may not have. */
+static void write_path(const char *rule, char *out, size_t size)
+{
+    size_t n = (size_t)snprintf(out, size, "/v1/bans%s", rule ? "?rule=" : "");
+
+    for (; rule && *rule && n + 4 < size; rule++)
+        n += (size_t)snprintf(out + n, size - n, isalnum((unsigned char)*rule) || strchr("-._", *rule) ? "%c" : "%%%02X",
+                              (unsigned char)*rule);
 }
 
 /* A key that is not banned cannot be let in: that is no, and not wrong use. */
@@ -175,6 +181,7 @@ static int ask_server(struct weir__remote *r, const struct options *o, const cha
 {
     struct weir__buffer body = { 0 };
     const char *method = o->add ? "POST" : o->lift ? "DELETE" : "GET";
+    char path[256];
 
     weir__buffer_text(&body, "{");
     if (o->rule && key)
@@ -184,7 +191,8 @@ static int ask_server(struct weir__remote *r, const struct options *o, const cha
     if (o->add)
         weir__buffer_member(&body, "for", o->length);
     weir__buffer_text(&body, "}");
-    bool answered = weir__remote_call(r, method, "/v1/bans", key ? &body : NULL);
+    write_path(key ? NULL : o->rule, path, sizeof path);
+    bool answered = weir__remote_call(r, method, path, key ? &body : NULL);
     weir__buffer_free(&body);
     if (!answered)
         return WEIR__EXIT_WRONG;
@@ -199,7 +207,7 @@ static int ask_server(struct weir__remote *r, const struct options *o, const cha
     else if (o->lift)
         puts("lifted");
     else
-        show_bans(r, o);
+        show_bans(&r->document);
     return WEIR__EXIT_OK;
 }
 

@@ -1,4 +1,5 @@
 /* cmd-serve.c -- `weir serve`: the settings, then the server. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ static char **whole_line(const struct weir__command *self, int argc, char **argv
     char **line = calloc((size_t)argc + 3, sizeof(*line));
     if (!line)
         return NULL;
-    line[0] = strdup("weir");
+    line[0] = strdup(program_invocation_name);
     line[1] = strdup(self->name);
     for (int i = 0; i < argc; i++)
         line[i + 2] = strdup(argv[i]);

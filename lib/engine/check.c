@@ -443,7 +443,7 @@ ALWAYS void prepare(const struct checker *c, struct inquiry *q, struct weir__ite
     *ruling = free_way;
     q->ruling = ruling;
     q->n_items = 0;
-    q->open = false;
+    q->open = q->cut = false;
     if (c->force == NULL || (ruling->mode = (uint8_t)weir__force_mode(c->weir, c->force)) == WEIR_OFF)
         return;
     q->items = items;
@@ -527,7 +527,7 @@ static size_t check_group(const struct checker *c, const struct weir_request *re
     while (count < n && count < GROUP && used + WEIR_ALL_MAX <= ROOM) {
         struct inquiry *q = &inquiries[count];
         prepare(c, q, items + used, requests[count].attrs, requests[count].n, &requests[count].ask, &rulings[count]);
-        used += q->n_items;
+        used += q->cut ? WEIR_ALL_MAX : q->n_items; /* who was cut may need more when bans are looked at */
         count++;
     }
     fetch_next_lines(inquiries, count);

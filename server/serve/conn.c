@@ -308,6 +308,9 @@ static void read_secret(struct weir__conn *conn, const char *bytes, size_t len)
         feed_fresh(conn, plain.bytes, plain.len);
     if (code < 0 || plain.failed || network.failed)
         weir__conn_close(conn);
+    conn->heard_all |= code > 0;
+    if (conn->in.len == 0) /* a record that is not whole is a request that is not */
+        conn->since = !weir__tls_is_within(conn->tls) ? 0 : conn->since ? conn->since : uv_now(&conn->loop->uv);
     weir__buffer_free(&plain);
     weir__buffer_free(&network);
 }
@@ -408,6 +411,7 @@ void weir__conn_begin(struct weir__conn *conn)
     struct weir__loop *loop = conn->loop;
     conn->uv.handle.data = conn;
     conn->last = uv_now(&loop->uv);
+    conn->since = conn->tls ? conn->last : 0; /* the handshake must come */
     conn->resp = 2;
     conn->next = loop->conns;
     if (conn->next)
@@ -436,9 +440,8 @@ void weir__conn_sweep(struct weir__conn *conn, uint64_t now)
         return;
     }
     bool slow = conn->since != 0 && !conn->held && now - conn->since > patience;
-    bool unready = conn->tls && !weir__tls_is_ready(conn->tls) && now - conn->last > patience;
     bool quiet = idle != 0 && !conn->subscribed && !conn->held && now - conn->last > idle;
-    if (slow || unready || quiet) {
+    if (slow || quiet) {
         if (!conn->lingering) /* that was counted as something else */
             weir__counter_add(&conn->loop->counters, WEIR__COUNT_TIMED_OUT, 1);
         weir__conn_close(conn);

@@ -368,12 +368,12 @@ static const struct weir__resp_row rows[] = {
     { "INFO", -1, CHECK, "[section ...]", "figures, as Redis prints them", info },
     { "MULTI", 1, CHECK, "", "keep the commands that follow until EXEC", multi },
     { "PING", -1, CHECK, "[text]", "is somebody there?", ping },
-    { "PSUBSCRIBE", -2, CHECK, "pattern ...", "be told of events: weir.events.*", weir__resp_subscribe },
+    { "PSUBSCRIBE", -2, WEIR__ROLE_ADMIN, "pattern ...", "be told of events: weir.events.*", weir__resp_subscribe },
     { "PUNSUBSCRIBE", -1, CHECK, "[pattern ...]", "no more", weir__resp_unsubscribe },
     { "QUIT", -1, NONE, "", "close the connection", quit },
     { "RESET", 1, NONE, "", "make the connection as new", reset },
     { "SELECT", 2, CHECK, "0", "for clients that ask; there is only 0", select_database },
-    { "SUBSCRIBE", -2, CHECK, "channel ...", "be told of events: weir.events, weir.events.ban ...", weir__resp_subscribe },
+    { "SUBSCRIBE", -2, WEIR__ROLE_ADMIN, "channel ...", "be told of events: weir.events, weir.events.ban ...", weir__resp_subscribe },
     { "TIME", 1, CHECK, "", "the time that decisions are made at", tell_time },
     { "UNLINK", -2, CHECK, "key ...", "as DEL", weir__resp_del },
     { "UNSUBSCRIBE", -1, CHECK, "[channel ...]", "no more", weir__resp_unsubscribe },
@@ -466,11 +466,11 @@ static void print_arguments(const struct weir__admin *a, char *out, size_t size)
     size_t n = 0;
     out[0] = 0;
     for (const struct weir__param *p = a->params; p->name && n < size; p++)
-        n += (size_t)snprintf(out + n, size - n, p->optional ? "[%s] " : "%s ", p->name);
+        n += (size_t)snprintf(out + n, size - n, p->optional ? "%s[%s]" : "%s%s", n ? " " : "", p->name);
     if (a->rest == WEIR__REST_ATTRIBUTES && n < size)
-        snprintf(out + n, size - n, "attribute value [attribute value ...]");
+        snprintf(out + n, size - n, "%sattribute value [attribute value ...]", n ? " " : "");
     if (a->rest == WEIR__REST_ENTRIES && n < size)
-        snprintf(out + n, size - n, "entry [entry ...]");
+        snprintf(out + n, size - n, "%sentry [entry ...]", n ? " " : "");
 }
 
 static struct told tell_admin(const struct weir__admin *a)
@@ -518,15 +518,22 @@ static void reply_command(struct weir__conn *conn, const struct told *t)
 static void reply_docs(struct weir__conn *conn, const struct told *t)
 {
     weir__reply_text(conn, t->name);
-    weir__reply_map(conn, 4);
+    weir__reply_map(conn, t->arguments[0] ? 4 : 3);
     weir__reply_text(conn, "summary");
     weir__reply_text(conn, t->summary);
     weir__reply_text(conn, "since");
     weir__reply_text(conn, "0.1.0");
     weir__reply_text(conn, "group");
     weir__reply_text(conn, "generic");
-    weir__reply_text(conn, "complexity");
+    if (t->arguments[0] == '\0')
+        return;
+    weir__reply_text(conn, "arguments"); /* all as one: redis-cli shows its name, and takes words off it as they are typed */
+    weir__reply_header(conn, '*', 1);
+    weir__reply_map(conn, 2);
+    weir__reply_text(conn, "name");
     weir__reply_text(conn, t->arguments);
+    weir__reply_text(conn, "type");
+    weir__reply_text(conn, "string");
 }
 
 static bool is_wanted(const struct weir__resp_call *call, const struct told *t)
@@ -610,8 +617,8 @@ static void help(struct weir__resp_call *call)
             if (call->n > 1 && !is_named(&t, call->args[1]))
                 continue;
             n += pass == 0;
-            int len =
-                snprintf(line, sizeof(line), "%s %s -- %s%s", t.name, t.arguments, t.summary, t.role == WEIR__ROLE_ADMIN ? " (admin)" : "");
+            int len = snprintf(line, sizeof(line), "%s%s%s -- %s%s", t.name, t.arguments[0] ? " " : "", t.arguments, t.summary,
+                               t.role == WEIR__ROLE_ADMIN ? " (admin)" : "");
             if (pass == 1)
                 weir__reply_bulk(call->conn, line, len < 0 ? 0 : (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1);
         }

@@ -116,8 +116,6 @@ static int make_parts(struct life *life, struct weir_error *error)
     if (code == WEIR_OK)
         code = weir__proxies_parse(&server->proxies, s->trusted_proxies, error);
     if (code == WEIR_OK)
-        code = weir__proxies_parse(&server->proxies, s->trusted_proxies, error);
-    if (code == WEIR_OK)
         code = make_tls(life, error);
     if (code == WEIR_OK)
         code = make_live(life, error);
@@ -431,8 +429,8 @@ static void print_ready(const struct life *life)
     if (resp && http && !life->server.tls && !*s->check_token)
         printf("try\n  redis-cli -p %d CL.THROTTLE ann 15 30 60\n"
                "  curl -i http://%s/v1/check -d '{\"attributes\":{\"ip\":\"192.0.2.7\",\"uri\":\"/login\",\"method\":\"POST\"}}'\n"
-               "  weir top --server %s\n",
-               resp->port, http->text, http->text);
+               "  %s top --server %s\n",
+               resp->port, http->text, program_invocation_name, http->text);
     fflush(stdout);
 }
 

@@ -142,6 +142,11 @@ bool weir__tls_is_ready(const struct weir__tls *tls)
     return SSL_is_init_finished(tls->ssl);
 }
 
+bool weir__tls_is_within(const struct weir__tls *tls)
+{
+    return !SSL_is_init_finished(tls->ssl) || BIO_pending(tls->in) > 0 || SSL_has_pending(tls->ssl);
+}
+
 /* What OpenSSL wants sent. */
 static void collect(struct weir__tls *tls, struct weir__buffer *network)
 {
@@ -152,12 +157,12 @@ static void collect(struct weir__tls *tls, struct weir__buffer *network)
     (void)BIO_reset(tls->out);
 }
 
-/* Whether the last call failed for good, rather than for want of bytes. */
-static bool is_over(const struct weir__tls *tls, int n)
+/* Why the last read gave nothing: 0 for want of bytes, 1 if the other side has said all, -1 if it failed for good. */
+static int why_none(const struct weir__tls *tls, int n)
 {
     int why = SSL_get_error(tls->ssl, n);
     ERR_clear_error();
-    return why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE;
+    return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? 0 : why == SSL_ERROR_ZERO_RETURN ? 1 : -1;
 }
 
 int weir__tls_input(struct weir__tls *tls, const char *bytes, size_t len, struct weir__buffer *plain, struct weir__buffer *network)
@@ -172,8 +177,8 @@ int weir__tls_input(struct weir__tls *tls, const char *bytes, size_t len, struct
             return -1;
         if (n > 0)
             plain->len += (size_t)n;
-        else if (is_over(tls, n))
-            code = -1;
+        else
+            code = why_none(tls, n);
     }
     collect(tls, network);
     return code;

@@ -26,7 +26,10 @@ struct weir__tls *weir__tls_accept(struct weir__tls_context *context); /* NULL: 
 void weir__tls_destroy(struct weir__tls *tls);                         /* may be NULL */
 bool weir__tls_is_ready(const struct weir__tls *tls);                  /* the handshake is over */
 
-/* Bytes from the network: what they say is appended to `plain`, what must be answered to `network`.  < 0: no TLS, or over. */
+bool weir__tls_is_within(const struct weir__tls *tls);                 /* a handshake or a record has begun, and its rest has not come */
+
+/* Bytes from the network: what they say is appended to `plain`, what must be answered to `network`.  0; 1: and that was all the other side
+ * has to say; < 0: it is no TLS, or has failed. */
 int weir__tls_input(struct weir__tls *tls, const char *bytes, size_t len, struct weir__buffer *plain, struct weir__buffer *network);
 int weir__tls_output(struct weir__tls *tls, const char *plain, size_t len, struct weir__buffer *network);
 

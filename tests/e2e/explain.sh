@@ -103,10 +103,10 @@ at="--rules rules.yaml --now 1000000000"
 # --------------------------------------------------------------- fresh ----
 
 answers 0 '● per-ip                   key 192.0.2.7/32
-    sliding-window 300/1m             ███████████████████▉ 299 of 300 left, all again in 1m 2s
-    sliding-log 100/5s                ███████████████████▊ 99 of 100 left, all again in 5s
+    sliding-window 300/1m        ███████████████████▉ 299 of 300 left, all again in 1m 2s
+    sliding-log 100/5s           ███████████████████▊ 99 of 100 left, all again in 5s
 ● login                    key 192.0.2.7:nobody
-    5/1m burst 3                      █████████████▎······ 2 of 3 left, all again in 12s
+    5/1m burst 3                 █████████████▎······ 2 of 3 left, all again in 12s
 ○ search                   does not apply: uri is /login, and it is for uri /search/...
 ○ others                   does not apply: ip is 192.0.2.7, and it is not for ip on the list office
 
@@ -210,12 +210,12 @@ answers 0 'nobody is banned' bans --table table --now 1000000121
 "$spend" table rules.yaml 1000000121 1 ip=192.0.2.7 uri=/login method=POST >out
 says 0 '192.0.2.7:nobody' bans --table table --now 1000000121
 
-says 2 '--table FILE is missing' bans
+says 2 'no server at 127.0.0.1:1; start one: weir serve; or say where: --server' bans --server 127.0.0.1:1
 says 2 '--lift needs --rule NAME' bans --table table --lift x
 says 2 '--lift needs one KEY' bans --table table --lift --rule login
-says 2 'a KEY is only for --lift' bans --table table x
+says 2 'a KEY is only for --add and --lift' bans --table table x
 says 2 'not-there' bans --table not-there
-says 0 'usage: weir bans --table FILE' bans --help
+says 0 'usage: weir bans [--server ADDRESS | --table FILE]' bans --help
 
 # --------------------------------------------------------------- table ----
 
@@ -233,7 +233,7 @@ says 0 '  a@ ' table table
 
 # --------------------------------------------------------- exit codes ----
 
-says 2 'which rules? usage: weir explain' explain ip=::1
+says 2 'no server at 127.0.0.1:1; start one: weir serve; or say where: --server' explain --server 127.0.0.1:1 ip=::1
 says 2 "'ip' is no attribute: write name=value, as in ip=192.0.2.7" explain $at ip
 says 2 'not-there' explain --rules not-there
 says 2 'not-there' explain $at --table not-there

@@ -2,6 +2,7 @@
 """serve-cli.py WEIR [TEST...] -- the command line against a running `weir serve`: every command that asks one, as people and scripts meet it."""
 import json
 import os
+import pty
 import subprocess
 import tempfile
 
@@ -112,7 +113,8 @@ def test_R4_bans(weir):
         assert [line.split()[1] for line in lines] == ["192.0.2.7", "192.0.2.9"] and all("banned 1m ago, for another 9m" in line for line in lines), lines
         assert cli(1, "check", "ip=192.0.2.9", "uri=/login") == "refused by login (banned); free in 9m\n"
         assert cli(0, "bans", "--rule", "per-ip") == "nobody is banned\n"
-        assert len(cli.json(0, "bans")["bans"]) == 2
+        assert len(cli.json(0, "bans")["bans"]) == 2 and cli.json(0, "bans", "--rule", "per-ip")["bans"] == []
+        cli.fails("there is no rule 'a b%'", "bans", "--rule", "a b%")
         assert cli(0, "bans", "--lift", "--rule", "login", "192.0.2.9") == "lifted\n"
         assert cli(1, "bans", "--lift", "--rule", "login", "192.0.2.9") == ""
         assert cli(0, "check", "ip=192.0.2.9", "uri=/login").startswith("allowed")
@@ -270,6 +272,25 @@ def test_S6_top(weir):
         cli = Cli(weir, server)
         rates = cli.json(0, "top", "--every", "50ms")["rates"]
         assert rates["interval_ms"] > 0 and rates["allowed"] == 0 and rates["refused"] == 0, rates
+
+
+def test_S6_top_live(weir):
+    """On a terminal: a screen of its own, drawn again and again, and put right when q is pressed."""
+    with Server(weir, rules=RULES) as server:
+        cli = Cli(weir, server)
+        cli.env["TERM"] = "xterm"
+        terminal, inner = pty.openpty()
+        process = subprocess.Popen([weir, "top", "--every", "10ms"], env=cli.env, stdin=inner, stdout=inner, stderr=inner)
+        os.close(inner)
+        seen = b""
+        while seen.count(b"q ends") < 3:
+            seen += os.read(terminal, 65536)
+        os.write(terminal, b"q")
+        while not seen.endswith(b"\033[?1049l"):
+            seen += os.read(terminal, 65536)
+        assert process.wait(timeout=60) == 0
+        os.close(terminal)
+        assert seen.startswith(b"\033[?1049h") and b"login" in seen and b"\033[31m" not in seen, seen[:500]  # NO_COLOR
 
 
 def test_S6_no_server(weir):

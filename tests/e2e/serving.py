@@ -90,7 +90,7 @@ class Server:
             raise AssertionError("the server did not end after SIGTERM")
         self.process.stdout.close()
         self.errors.close()
-        said = self.complaints()
+        said = self.stop_said = self.complaints()
         shutil.rmtree(self.folder, ignore_errors=True)
         assert code == expect, "the server ended with %d: %s" % (code, said)
         assert "ERROR: AddressSanitizer" not in said and "runtime error" not in said and "LeakSanitizer" not in said, said

@@ -643,6 +643,45 @@ static void test_R2_many_of_many_limits(void **state)
     }
 }
 
+/* A banned rule in shadow makes room for one that had none; not in the next request's. */
+static void test_R4_many_and_room_made_by_a_ban(void **state)
+{
+    enum { N = 4 };
+    struct weir_attr who[N] = { ATTR("ip", "::1"), ATTR("account", "ann"), ATTR("ip", "::2"), ATTR("ip", "::3") };
+    struct weir_request requests[N];
+    struct weir_ruling rulings[N];
+    char *yaml = malloc(BIG);
+    (void)state;
+    size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
+    for (int i = 0; i < 30; i++)
+        len += (size_t)snprintf(yaml + len, BIG - len, "- { name: r%d, key: \"{ip}\", limit: [5/60, 9/60] }\n", i);
+    snprintf(yaml + len, BIG - len,
+             "- { name: account, key: \"{account}\", limit: 5/60 }\n"
+             "- { name: two, key: \"{ip}\", limit: [5/60, 9/60], mode: shadow }\n"
+             "- { name: three, key: \"{ip}\", limit: [6/60, 7/60, 8/60], mode: shadow }\n");
+    struct weir *weir = engine_of(yaml);
+    assert_int_equal(weir_ban_set(weir, "two", "::1", NOW, NOW + S, NULL), WEIR_OK);
+    for (int i = 0; i < N; i++)
+        requests[i] = (struct weir_request){ &who[i], 1, { .cost = 1, .now = NOW } };
+    assert_int_equal(weir_check_many(weir, requests, N, rulings), N);
+    assert_rule(&rulings[1], "account");
+    assert_int_equal(rulings[1].applied, 1);
+    assert_int_equal(rule_left(weir, "account", "account=ann", NOW), 4);
+    for (int i = 0; i < N; i++) {
+        char request[16];
+        if (i == 1)
+            continue;
+        snprintf(request, sizeof request, "ip=%s", who[i].value);
+        assert_int_equal(rulings[i].applied, 31);
+        assert_int_equal(rulings[i].cut, i > 0);
+        assert_int_equal(rule_left(weir, "r0", request, NOW), 4);
+        assert_int_equal(rule_left(weir, "two", request, NOW), i > 0 ? 4 : 5);
+        assert_int_equal(rule_left(weir, "three", request, NOW), i > 0 ? 6 : 5);
+    }
+    weir_destroy(weir);
+    free(yaml);
+}
+
 /* ------------------------------------------------------------- S5: told ---- */
 
 static const char telling[] = "version: 1\n"
@@ -941,6 +980,7 @@ int main(void)
         cmocka_unit_test(test_R4_many_and_a_ban_among_them),
         cmocka_unit_test(test_R4_a_banned_shadow_among_others),
         cmocka_unit_test(test_R2_many_of_many_limits),
+        cmocka_unit_test(test_R4_many_and_room_made_by_a_ban),
         cmocka_unit_test(test_S5_the_key_of_a_refusal_is_told),
         cmocka_unit_test(test_S5_the_keys_of_many_are_told),
         cmocka_unit_test(test_cost_by_rule_and_by_attribute),

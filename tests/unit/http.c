@@ -365,8 +365,8 @@ static void test_S4_events(void **state)
     emit(w, "one");
     emit(w, "two");
     const char *told = wake(w);
-    assert_has(told, "id: 2\nevent: ban\ndata: {\"id\":2,");
-    assert_has(told, "\"rule\":\"one\"}\n\nid: 3\nevent: ban\n");
+    assert_has(told, "id: 3\nevent: ban\ndata: {\"id\":3,");
+    assert_has(told, "\"rule\":\"one\"}\n\nid: 4\nevent: ban\n");
     assert_string_equal(wake(w), "");
     assert_string_equal(ask_text(w, "GET /healthz HTTP/1.1\r\n"), "");
 }
@@ -377,17 +377,17 @@ static void test_S4_events_from_the_last_that_was_seen(void **state)
 
     for (int i = 0; i < 3; i++)
         emit(w, "x");
-    assert_int_equal(count(request(w, "GET /v1/events", "Last-Event-ID: 1\r\n", NULL), "event: ban"), 2);
+    assert_int_equal(count(request(w, "GET /v1/events", "Last-Event-ID: 2\r\n", NULL), "event: ban"), 2);
     reconnect(w);
-    assert_int_equal(count(request(w, "GET /v1/events?after=2", "", NULL), "event: ban"), 1);
+    assert_int_equal(count(request(w, "GET /v1/events?after=3", "", NULL), "event: ban"), 1);
     reconnect(w);
-    assert_int_equal(count(request(w, "GET /v1/events?after=0", "Last-Event-ID: 2\r\n", NULL), "event: ban"), 1);
+    assert_int_equal(count(request(w, "GET /v1/events?after=0", "Last-Event-ID: 3\r\n", NULL), "event: ban"), 1);
     reconnect(w);
     assert_int_equal(count(request(w, "GET /v1/events", "Last-Event-ID: 99\r\n", NULL), "event: ban"), 3);
     reconnect(w);
     for (int i = 0; i < WEIR__EVENTS_KEPT; i++)
         emit(w, "x");
-    const char *told = request(w, "GET /v1/events?after=1", "", NULL);
+    const char *told = request(w, "GET /v1/events?after=2", "", NULL);
     assert_int_equal(count(told, "event: ban"), WEIR__EVENTS_KEPT);
     assert_has(told, "event: lost\ndata: {\"event\":\"lost\",\"count\":2}\n\n");
 }

@@ -5,6 +5,7 @@ Each is fetched and built in FOLDER/NAME, a copy of the folder of that name here
 or where the registry does not answer, it is skipped, and said so: tests must pass on a machine without a network.  A checksum that differs
 is no such case."""
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,7 @@ CLIENTS = {
     "ioredis": (NPM, None, ["node", "ioredis.js"], {}),
     "node-redis": (NPM, None, ["node", "node-redis.js"], {}),
     "go-redis": (["go", "mod", "download"], ["go", "build", "-o", "go-redis", "."], ["./go-redis"], {}),
-    "jedis": (MAVEN, MAVEN[:-1] + ["--offline", "compile"], ["java", "-cp", "target/classes:target/dependency/*", "JedisTest"], {}),
+    "jedis": (MAVEN, ["javac", "-cp", "target/dependency/*", "-d", "target", "JedisTest.java"], ["java", "-cp", "target:target/dependency/*", "JedisTest"], {}),
     "redis-py": (PIP, None, ["python3", "-X", "dev", "redis-py.py"], {"PYTHONPATH": "packages"}),
 }
 
@@ -33,9 +34,11 @@ class Skipped(Exception):
     pass
 
 
-def last_words(output):
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return lines[-1] if lines else "it did not say why"
+def why(output):
+    """The first line that says error, or the last one."""
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).strip() for line in output.splitlines()]
+    lines = [line for line in lines if line]
+    return next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "it did not say why")
 
 
 def run(command, folder):
@@ -51,7 +54,7 @@ def fetch(command, folder):
     if done.returncode and any(word in output.lower() for word in ("checksum mismatch", "eintegrity", "do not match the hashes")):
         raise AssertionError("what came is not what was pinned:\n" + output)
     if done.returncode:
-        raise Skipped("%s: %s" % (command[0], last_words(output)))
+        raise Skipped("%s: %s" % (command[0], why(output)))
 
 
 def build(command, folder):
@@ -61,7 +64,7 @@ def build(command, folder):
 
 def try_client(weir, name, folder):
     fetching, building, running, env = CLIENTS[name]
-    for tool in {fetching[0], running[0]}:
+    for tool in [command[0] for command in (fetching, building, running) if command]:
         if "/" not in tool and not shutil.which(tool):
             raise Skipped("there is no " + tool)
     shutil.copytree(os.path.join(HERE, name), folder, dirs_exist_ok=True)
@@ -77,8 +80,8 @@ def main(weir, folder, *names):
         try:
             try_client(os.path.abspath(weir), name, os.path.join(os.path.abspath(folder), name))
             passed += 1
-        except Skipped as why:
-            print("skipped: %s: %s" % (name, why), flush=True)
+        except Skipped as reason:
+            print("skipped: %s: %s" % (name, reason), flush=True)
         except Exception as problem:
             failed += 1
             traceback.print_exc()

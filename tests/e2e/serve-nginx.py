@@ -1,0 +1,302 @@
+#!/usr/bin/python3
+"""serve-nginx.py WEIR [TEST...] -- nginx in front, its auth_request asking /v1/auth: the configuration of docs/clients.md, at work.
+
+nginx runs from a folder of its own, on a loopback port of its own, and is stopped by its own pid.  Clients come from several addresses of
+the loopback; so Weir is told that only 127.0.0.1 is a proxy."""
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+
+from serving import Answer, Server, run_tests, write
+
+RULES = """version: 1
+rules:
+  - name: login
+    match: { uri: /login, method: POST }
+    key: "{ip}"
+    limit: 2/60s
+  - name: per-ip
+    key: "{ip}"
+    limit: 5/10s
+  - name: agents
+    match: { header.user-agent: "*bot*" }
+    key: "{ip}"
+    limit: 1/60s
+lists:
+  deny: { ip: [127.0.0.66] }
+"""
+
+CONFIGURATION = """daemon off;
+worker_processes 1;
+pid {folder}/pid;
+error_log {folder}/error.log;
+events {{ worker_connections 128; }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+
+    upstream weir {{
+        server {weir};
+        keepalive 16;
+    }}
+    upstream backend {{ server unix:{folder}/backend; }}
+
+    server {{ # the service behind: it says what it was told
+        listen unix:{folder}/backend;
+        location = /forbidden {{ return 403 "its own\\n"; }}
+        location / {{ return 200 "$request_method $request_uri level=$http_weir_level\\n"; }}
+    }}
+
+    server {{
+        listen 127.0.0.1:{port};
+
+        auth_request          /weir;
+        auth_request_set      $weir_retry  $upstream_http_retry_after;
+        auth_request_set      $weir_limit  $upstream_http_ratelimit;
+        auth_request_set      $weir_policy $upstream_http_ratelimit_policy;
+        auth_request_set      $weir_level  $upstream_http_weir_level;
+        error_page            403 = @refused;
+
+        location / {{
+            add_header       RateLimit        $weir_limit;
+            add_header       RateLimit-Policy $weir_policy;
+            proxy_set_header Weir-Level       $weir_level;
+            proxy_pass       http://backend;
+        }}
+
+        location = /weir {{
+            internal;
+            auth_request               off;
+            proxy_pass                 http://weir/v1/auth?refuse=403;
+            proxy_http_version         1.1;
+            proxy_set_header           Connection        "";
+            proxy_pass_request_body    off;
+            proxy_pass_request_headers off;
+            proxy_set_header           Content-Length    "";
+            proxy_set_header           X-Original-Method $request_method;
+            proxy_set_header           X-Original-URI    $request_uri;
+            proxy_set_header           X-Forwarded-For   $remote_addr;
+            proxy_set_header           User-Agent        $http_user_agent;
+            error_page                 502 504 = @weir_is_down;
+        }}
+
+        location @weir_is_down {{ # let all through: take this out and nginx answers 500
+            auth_request off;
+            return 204;
+        }}
+
+        location @refused {{
+            auth_request off;
+            default_type application/problem+json;
+            add_header   Retry-After      $weir_retry  always;
+            add_header   RateLimit        $weir_limit  always;
+            add_header   RateLimit-Policy $weir_policy always;
+            if ($weir_retry = "") {{ return 403 '{{"status":403,"title":"Denied"}}'; }}
+            return 429 '{{"status":429,"title":"Limit reached"}}';
+        }}
+    }}
+{more}}}
+"""
+
+# As above, but the client's own headers go to Weir too, those taken out that nginx does not write itself.
+ALL_HEADERS = """    server {{
+        listen unix:{folder}/all-headers;
+        set_real_ip_from unix:;
+        real_ip_header   X-Test-Address;
+        location / {{
+            auth_request /weir;
+            error_page   403 =429 @refused;
+            proxy_pass   http://backend;
+        }}
+        location = /weir {{
+            internal;
+            proxy_pass              http://weir/v1/auth?refuse=403&door=front;
+            proxy_pass_request_body off;
+            proxy_set_header        Content-Length     "";
+            proxy_set_header        X-Original-Method  $request_method;
+            proxy_set_header        X-Original-URI     $request_uri;
+            proxy_set_header        X-Original-URL     "";
+            proxy_set_header        X-Forwarded-Method "";
+            proxy_set_header        X-Forwarded-Uri    "";
+            proxy_set_header        X-Forwarded-For    $proxy_add_x_forwarded_for;
+        }}
+        location @refused {{ return 429; }}
+    }}
+"""
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Nginx:
+    """nginx in front of a server, ready when the constructor returns."""
+
+    def __init__(self, server, weir=None):
+        self.home = tempfile.TemporaryDirectory(prefix="weir-test-")
+        os.chmod(self.home.name, 0o755)  # its worker may be another user
+        for _ in range(20):  # another program may take the port first
+            self.port = free_port()
+            names = {"folder": self.home.name, "port": self.port, "weir": weir or "127.0.0.1:%d" % server.ports["http"]}
+            write(self.path("conf"), CONFIGURATION.format(more=ALL_HEADERS.format(**names), **names))
+            if self.start():
+                return
+        raise RuntimeError("nginx did not start: " + self.complaints())
+
+    def path(self, name):
+        return os.path.join(self.home.name, name)
+
+    def start(self):
+        """It writes its pid when it listens."""
+        open(self.path("error.log"), "w").close()
+        self.process = subprocess.Popen(["nginx", "-p", self.home.name, "-e", self.path("error.log"), "-c", self.path("conf")],
+                                        stderr=subprocess.DEVNULL, env=dict(os.environ, PATH=os.environ["PATH"] + ":/usr/sbin"))
+        while self.process.poll() is None:
+            if os.path.exists(self.path("pid")) and open(self.path("pid")).read().strip() == str(self.process.pid):
+                return True
+        if "Address already in use" in self.complaints():
+            return False
+        raise RuntimeError("nginx did not start: " + self.complaints())
+
+    def complaints(self):
+        return open(self.path("error.log")).read()
+
+    def __call__(self, path, method="GET", client="127.0.0.2", headers=None, body=None, chunked=False):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30, source_address=(client, 0))
+        try:
+            connection.request(method, path, body=body, headers=headers or {}, encode_chunked=chunked)
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=60)
+        self.home.cleanup()
+
+
+class OverSocket(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=30)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(30)
+        self.sock.connect(self.path)
+
+
+def behind_nginx(weir, *options, **how):
+    return Server(weir, "--trusted-proxies", "127.0.0.1", *options, rules=RULES, **how)
+
+
+def test_S2_nginx_refuses_with_429(weir):
+    with behind_nginx(weir) as server, Nginx(server) as nginx:
+        for left in (4, 3, 2, 1, 0):
+            answer = nginx("/")
+            assert answer.status == 200 and answer.headers["ratelimit"].startswith('"per-ip";r=%d' % left), answer.headers
+        refused = nginx("/")
+        assert refused.status == 429 and refused.headers["retry-after"] == "2", (refused.status, refused.headers)
+        assert refused.headers["ratelimit"] == '"per-ip";r=0;t=2' and refused.headers["ratelimit-policy"] == '"per-ip";q=5;w=10', refused.headers
+        assert refused.headers["content-type"] == "application/problem+json" and refused.json()["status"] == 429
+        assert nginx("/", client="127.0.0.3").status == 200  # somebody else
+        server.clock(2)
+        assert nginx("/").status == 200 and nginx("/").status == 429  # Retry-After was true
+
+
+def test_S2_nginx_denied_is_403(weir):
+    with behind_nginx(weir) as server, Nginx(server) as nginx:
+        denied = nginx("/", client="127.0.0.66")
+        assert denied.status == 403 and "retry-after" not in denied.headers and denied.json()["title"] == "Denied", denied.headers
+        own = nginx("/forbidden")
+        assert own.status == 403 and own.body == b"its own\n", own.body  # what the backend forbids stays as it is
+
+
+def test_S2_nginx_limits_per_path(weir):
+    with behind_nginx(weir) as server, Nginx(server) as nginx:
+        assert [nginx("/login", "POST", body=b"x" * 100_000).status for _ in range(3)] == [200, 200, 429]
+        assert nginx("/login?again=1", "POST").status == 429  # the query is no way around it
+        assert nginx("/a/../login", "POST").status == 429  # nor dots, nor escapes
+        assert nginx("/%6cogin", "POST").status == 429
+        assert nginx("/login").status == 200 and nginx("/").status == 200  # another method, another path
+        assert nginx("/login", "POST", client="127.0.0.3", body=iter([b"a", b"b"]), chunked=True, headers={"Transfer-Encoding": "chunked"}).status == 200
+        assert nginx("/", "HEAD", client="127.0.0.3").status == 200
+        assert [nginx("/", client="127.0.0.4", headers={"User-Agent": "a bot"}).status for _ in range(2)] == [200, 429]
+
+
+def test_S2_nginx_forged_headers_are_ignored(weir):
+    """However a client names itself, it is the one that nginx sees."""
+    with behind_nginx(weir) as server, Nginx(server) as nginx:
+        forged = {"X-Forwarded-For": "198.51.100.%d", "X-Real-IP": "198.51.100.%d", "Forwarded": "for=198.51.100.%d", "X-Original-URI": "/free/%d",
+                  "X-Forwarded-Uri": "/free/%d", "X-Original-URL": "/free/%d", "X-Original-Method": "M%d", "X-Forwarded-Method": "M%d",
+                  "Weir-Level": "%d", "Authorization": "Bearer %d", "Host": "host-%d.example", "Origin": "https://host-%d.example"}
+        answers = [nginx("/", headers={name: value % i for name, value in forged.items()}) for i in range(8)]
+        assert [answer.status for answer in answers] == [200] * 5 + [429] * 3
+        assert answers[0].body == b"GET / level=0\n", answers[0].body
+
+
+def test_S2_nginx_passing_all_headers(weir):
+    """With $proxy_add_x_forwarded_for what the client wrote comes first, and what nginx saw last: the last counts."""
+    with behind_nginx(weir) as server, Nginx(server) as nginx:
+        for i in range(7):
+            connection = OverSocket(nginx.path("all-headers"))
+            forged = {"X-Forwarded-For": "198.51.100.%d, 127.0.0.1" % i, "X-Forwarded-Uri": "/free", "X-Original-URL": "/free", "Authorization": "Basic eDp5"}
+            connection.request("GET", "/", headers=dict(forged, **{"X-Test-Address": "192.0.2.1"}))
+            answer = connection.getresponse()
+            assert answer.status == (200 if i < 5 else 429), (i, answer.status, answer.read())
+            connection.close()
+
+
+def test_S2_nginx_keeps_connections(weir):
+    with behind_nginx(weir) as server, Nginx(server) as nginx, server.resp() as client:
+        before = client.json("WEIR.STATUS")["totals"]["connections"]
+        for i in range(50):
+            nginx("/", client="127.0.1.%d" % (i + 1))
+        totals = client.json("WEIR.STATUS")["totals"]
+        assert totals["connections"] == before + 1 and totals["http_requests"] == 50, totals
+
+
+def test_S2_nginx_over_a_unix_socket(weir):
+    """A unix socket is as near as the loopback, and 127.0.0.1 is a proxy."""
+    with tempfile.TemporaryDirectory(prefix="weir-test-") as folder:
+        path = os.path.join(folder, "http.sock")
+        with behind_nginx(weir, "--socket-mode", "0666", http=path) as server:
+            os.chmod(folder, 0o755)
+            with Nginx(server, "unix:" + path) as nginx:
+                assert [nginx("/").status for _ in range(6)] == [200] * 5 + [429]
+                assert nginx("/", client="127.0.0.3").status == 200
+
+
+def test_S2_nginx_goes_on_without_weir(weir):
+    server = behind_nginx(weir)
+    with Nginx(server) as nginx:
+        assert nginx("/").status == 200
+        server.stop()
+        for _ in range(10):
+            answer = nginx("/")
+            assert answer.status == 200 and answer.body == b"GET / level=\n", (answer.status, answer.body)
+
+
+def test_S3_level_header_to_the_backend(weir):
+    with behind_nginx(weir) as server, Nginx(server) as nginx:
+        levels = [nginx("/page").body.decode() for _ in range(5)]
+        assert levels[0] == "GET /page level=0\n", levels
+        assert [int(text[-2]) for text in levels] == sorted(int(text[-2]) for text in levels) and levels[-1] == "GET /page level=2\n", levels
+        assert nginx("/page").status == 429  # level 3 does not get there
+        assert nginx("/page", client="127.0.0.3", headers={"Weir-Level": "3"}).body == b"GET /page level=0\n"  # and nobody can pretend
+
+
+if __name__ == "__main__":
+    run_tests(globals())

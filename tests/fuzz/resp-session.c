@@ -1,0 +1,99 @@
+/* resp-session.c -- any bytes as a session of RESP with a whole server behind it: no crash, and answers that a client can read.
+ *
+ *   session.h says how the input is cut, and who comes;
+ *   all that is answered is RESP, and there is one reply to each command, whatever came before it; what is no RESP is answered once, and ends it;
+ *   (the commands that subscribe answer once for each name;)
+ *   what the operator's commands answer is JSON;
+ *   all that subscribers are told is RESP too.
+ */
+#include "serve/admin.h"
+#include "serve/resp.h"
+#include "session.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct replies {
+    const char *at, *end;
+};
+
+/* A whole value, with all that is in it; *out is its head. */
+static void next_reply(struct replies *r, struct weir__resp_value *out)
+{
+    struct weir__resp_value inner, *value = out;
+    const char *what;
+
+    for (int64_t left = 1; left > 0; left--) {
+        ptrdiff_t took = weir__resp_value(r->at, (size_t)(r->end - r->at), value, &what);
+        check(took > 0);
+        r->at += took;
+        if (strchr("*%~>", value->kind) && value->integer > 0)
+            left += value->kind == '%' ? 2 * value->integer : value->integer;
+        value = &inner;
+    }
+}
+
+static size_t count_replies(struct replies *r)
+{
+    struct weir__resp_value value;
+    size_t n = 0;
+
+    for (; r->at < r->end; n++)
+        next_reply(r, &value);
+    return n;
+}
+
+static bool answers_often(struct weir__resp_arg name)
+{
+    return weir__resp_is(name, "SUBSCRIBE") || weir__resp_is(name, "PSUBSCRIBE") || weir__resp_is(name, "UNSUBSCRIBE") ||
+           weir__resp_is(name, "PUNSUBSCRIBE");
+}
+
+static void check_reply(struct replies *r, struct weir__resp_arg name)
+{
+    struct weir__resp_value value;
+
+    next_reply(r, &value);
+    if (weir__admin_by_command(name.bytes, name.len) && value.kind == '$')
+        check_json(value.bytes, value.len);
+}
+
+/* The commands once more, each with its reply. */
+static void check_replies(const char *bytes, size_t len, struct replies r)
+{
+    static struct weir__resp_arg args[WEIR__RESP_ARGS];
+    const struct weir__resp_limits limits = { WEIR__RESP_ARGS, REQUEST_MAX };
+    const char *what;
+    size_t n, commands = 0;
+    ptrdiff_t took = 1;
+    bool often = false;
+
+    for (size_t at = 0; at < len && took > 0; at += (size_t)took) {
+        took = weir__resp_command(bytes + at, len - at, &limits, args, &n, &what);
+        check(took != 0);
+        if (took > 0 && n == 0)
+            continue;
+        often = often || (took > 0 && answers_often(args[0]));
+        if (often)
+            commands++;
+        else
+            check_reply(&r, took > 0 ? args[0] : (struct weir__resp_arg){ "", 0 });
+    }
+    check(often ? count_replies(&r) >= commands : r.at == r.end);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct weir__buffer told = { 0 };
+
+    if (size == 0 || size > INPUT_MAX)
+        return 0;
+    struct world *w = begin_session(&weir__resp, data[0]);
+    char *bytes = copy_of((const char *)data + 1, size - 1);
+    size_t used = feed_session(w, bytes, size - 1, data[0], &told);
+    check_replies(bytes, used, (struct replies){ w->answer.bytes, w->answer.bytes + w->answer.len });
+    count_replies(&(struct replies){ told.bytes, told.bytes + told.len });
+    weir__buffer_free(&told);
+    free(bytes);
+    end_world(w);
+    return 0;
+}

@@ -1,0 +1,279 @@
+/* world.h -- a server without sockets: rules, a table, a clock that stands still, and one connection whose answers are gathered.
+ *
+ * What conn.c, loop.c and serve.c do is played here: what is sent is kept, work for other threads is done as soon as the protocol has let go
+ * of the connection, and the tick of a second comes when the clock is set.  For unit tests and fuzzers: what must not be ends the program.
+ */
+#ifndef WEIR_TESTS_WORLD_H
+#define WEIR_TESTS_WORLD_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "rules/address.h"
+#include "serve/adhoc.h"
+#include "serve/ask-ids.h"
+#include "serve/reservations.h"
+#include "serve/serve.h"
+#include "serve/sinks.h"
+#include "serve/top.h"
+#include "serve/watch.h"
+
+#define START (1700000000 * WEIR_SECOND) /* Tue, 14 Nov 2023 22:13:20 GMT */
+
+static const char world_rules[] = "version: 1\n"
+                                  "rules:\n"
+                                  "  - name: per-ip\n"
+                                  "    key: \"{ip}\"\n"
+                                  "    limit: 2/10\n"
+                                  "  - name: app\n"
+                                  "    match: { header.x-app: \"*\" }\n"
+                                  "    key: \"{header.x-app}\"\n"
+                                  "    limit: 1/60\n"
+                                  "  - name: login\n"
+                                  "    match: { uri: /login, method: POST }\n"
+                                  "    key: \"{account}\"\n"
+                                  "    limit: 1/60\n"
+                                  "    ban: { refusals: 1/60s, for: 10m }\n"
+                                  "lists:\n"
+                                  "  allow: { ip: [203.0.113.0/24] }\n"
+                                  "  deny: { account: [mallory] }\n";
+
+struct world {
+    struct weir__server server;
+    struct weir__settings settings;
+    struct weir__loop loop;
+    struct weir__conn conn;
+    struct weir__buffer sent;   /* outside of feed */
+    struct weir__buffer answer; /* everything, with a NUL behind it */
+    weir_time clock;
+    void (*work)(void *context); /* for another thread; NULL: nothing is under way */
+    void (*done)(struct weir__conn *conn, void *context);
+    void *context;
+};
+
+static inline void world_must(bool law, const char *what)
+{
+    if (law)
+        return;
+    fprintf(stderr, "the world: %s\n", what);
+    abort();
+}
+
+/* ------------------------------------------------ what other files would do ---- */
+
+static inline struct world *world_of(struct weir__conn *conn)
+{
+    return (struct world *)((char *)conn - offsetof(struct world, conn));
+}
+
+void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len)
+{
+    weir__buffer_add(&world_of(conn)->sent, bytes, len);
+}
+
+void weir__conn_send_out(struct weir__conn *conn)
+{
+    weir__conn_send(conn, conn->loop->out.bytes, conn->loop->out.len);
+    conn->loop->out.len = 0;
+}
+
+void weir__conn_end(struct weir__conn *conn)
+{
+    conn->ending = true;
+}
+
+void weir__conn_end_early(struct weir__conn *conn)
+{
+    conn->ending = conn->lingers = true;
+}
+
+int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context), void (*done)(struct weir__conn *conn, void *context),
+                       void *context)
+{
+    struct world *w = world_of(conn);
+
+    world_must(w->work == NULL && !conn->held, "one thing at a time is done elsewhere for a connection");
+    w->work = work;
+    w->done = done;
+    w->context = context;
+    conn->held = true;
+    return WEIR_OK;
+}
+
+weir_time weir__server_now(const struct weir__server *server)
+{
+    return *server->test_clock;
+}
+
+void weir__server_set_clock(struct weir__server *server, weir_time now)
+{
+    *server->test_clock = now;
+    server->tick(server, now);
+}
+
+/* There are none. */
+void weir__sinks_counts(const struct weir__sinks *sinks, struct weir__sinks_counts *out)
+{
+    (void)sinks;
+    (void)out;
+}
+
+static inline void world_tick(struct weir__server *server, weir_time now)
+{
+    weir__watch_tick(server->watch, server, now);
+    weir__top_tick(server->top, now);
+}
+
+/* ---------------------------------------------------------------- the world ---- */
+
+static inline void world_make_rules(struct weir__server *s)
+{
+    struct weir_error error = { 0 };
+    const struct weir__live_options options = { .engine = s->engine, .events = s->events };
+
+    world_must(weir__live_create(&s->live, &options, START, &error) == WEIR_OK, error.text);
+    world_must(weir__live_set(s->live, world_rules, sizeof world_rules - 1, START, NULL, &error) == WEIR_OK, error.text);
+}
+
+static inline void world_make_server(struct weir__server *s, int64_t keys)
+{
+    struct weir_error error = { 0 };
+
+    world_must(weir_table_create(&s->table, &(struct weir_table_options){ .keys = keys }, &error) == WEIR_OK, error.text);
+    world_must(weir_create(&s->engine, &(struct weir_options){ .table = s->table }, &error) == WEIR_OK, error.text);
+    s->events = weir__events_create();
+    s->watch = weir__watch_create(s->events);
+    s->ask_ids = weir__ask_ids_create(64, 60 * WEIR_SECOND);
+    s->reservations = weir__reservations_create();
+    world_must(s->events && s->watch && s->ask_ids && s->reservations, "no memory");
+    world_must(weir__adhoc_create(&s->adhoc, s->table, 64, &error) == WEIR_OK, error.text);
+    world_must(weir__top_create(&s->top, 1, 64, &error) == WEIR_OK, error.text);
+    world_must(weir__proxies_parse(&s->proxies, "127.0.0.0/8, 10.0.0.0/8,::1", &error) == WEIR_OK, error.text);
+    s->tick = world_tick;
+    world_make_rules(s);
+}
+
+/* Whose connection is the admin's, from this host. */
+static inline struct world *make_world_of(const struct weir__protocol *protocol, int64_t keys)
+{
+    static const struct weir__settings none = { .config = "",
+                                                .resp = "",
+                                                .http = "",
+                                                .rules = "",
+                                                .table = "",
+                                                .memory = true,
+                                                .tls_certificate = "",
+                                                .tls_key = "",
+                                                .tls_client_ca = "",
+                                                .check_token = "",
+                                                .admin_token = "",
+                                                .check_token_file = "",
+                                                .admin_token_file = "",
+                                                .webhook_token_file = "",
+                                                .trusted_proxies = "",
+                                                .events_log = "",
+                                                .webhook = "",
+                                                .webhook_token = "",
+                                                .request_max = 8192 };
+    struct world *w = calloc(1, sizeof *w);
+
+    world_must(w != NULL, "no memory");
+    w->settings = none;
+    w->clock = START;
+    w->server = (struct weir__server){
+        .settings = &w->settings, .test_clock = &w->clock, .loops = &w->loop, .n_loops = 1, .started = START, .connections = 1
+    };
+    world_make_server(&w->server, keys);
+    w->loop.server = &w->server;
+    w->loop.now_is_old = true;
+    w->conn.loop = &w->loop;
+    w->conn.protocol = protocol;
+    w->conn.role = w->conn.first_role = WEIR__ROLE_ADMIN;
+    w->conn.resp = 2;
+    w->conn.from_loopback = true;
+    snprintf(w->conn.peer, sizeof w->conn.peer, "127.0.0.1");
+    uv_loop_init(&w->loop.uv);
+    return w;
+}
+
+static inline void end_world(struct world *w)
+{
+    struct weir__server *s = &w->server;
+
+    w->conn.protocol->close(&w->conn);
+    uv_run(&w->loop.uv, UV_RUN_DEFAULT);
+    world_must(uv_loop_close(&w->loop.uv) == 0, "something is left in the loop");
+    weir__live_destroy(s->live);
+    weir__cidr_set_destroy(s->proxies);
+    weir__top_destroy(s->top);
+    weir__adhoc_destroy(s->adhoc);
+    weir__reservations_destroy(s->reservations);
+    weir__ask_ids_destroy(s->ask_ids);
+    weir__watch_destroy(s->watch);
+    weir__events_destroy(s->events);
+    weir_destroy(s->engine);
+    weir_table_destroy(s->table);
+    free(w->loop.scratch);
+    weir__buffer_free(&w->loop.out);
+    weir__buffer_free(&w->sent);
+    weir__buffer_free(&w->answer);
+    free(w);
+}
+
+/* A connection as it was in the beginning. */
+static inline void reconnect(struct world *w)
+{
+    w->conn.protocol->close(&w->conn);
+    w->conn.ending = w->conn.lingers = w->conn.subscribed = false;
+    w->answer.len = 0;
+}
+
+/* ----------------------------------------------------------------- feeding ---- */
+
+static inline void world_gather(struct world *w)
+{
+    world_must(!w->loop.out.failed && !w->sent.failed, "no memory");
+    weir__buffer_add(&w->answer, w->loop.out.bytes, w->loop.out.len);
+    w->loop.out.len = 0;
+    weir__buffer_add(&w->answer, w->sent.bytes, w->sent.len);
+    w->sent.len = 0;
+}
+
+static inline void world_work(struct world *w)
+{
+    void (*work)(void *context) = w->work;
+
+    if (work == NULL)
+        return;
+    w->work = NULL;
+    work(w->context);
+    w->done(&w->conn, w->context);
+    w->conn.held = false;
+    world_gather(w);
+}
+
+/* Feeds bytes that lie in memory of exactly their size, as conn.c does, and gathers what comes.  Returns how many were used. */
+static inline size_t feed_bytes(struct world *w, char *bytes, size_t len)
+{
+    size_t used = 0;
+
+    while (used < len && !w->conn.ending) {
+        size_t n = w->conn.protocol->feed(&w->conn, bytes + used, len - used);
+        world_must(n <= len - used, "more was used than was there");
+        world_gather(w);
+        world_work(w);
+        if (n == 0)
+            break;
+        used += n;
+    }
+    weir__buffer_add(&w->answer, "", 1);
+    w->answer.len--;
+    world_must(!w->answer.failed, "no memory");
+    return used;
+}
+
+#endif

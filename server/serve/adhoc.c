@@ -24,7 +24,7 @@
 #define TEXT_LEN_MAX 255
 #define NAME_LEN_MAX (WEIR__NAME_SIZE - 2)
 #define SPELLINGS    4  /* of each limit that are remembered, on average */
-#define SLAB_PARTS   16 /* a limit with large states gets this part of the slab */
+#define SLAB_PARTS   16 /* a limit with large states gets this part of what is left of the slab */
 #define SALT         0x6164686f63u
 #define ANY          UINT64_MAX /* version: whatever is in force will do */
 #define NOT_NOW      (UINT64_MAX - 1)
@@ -150,7 +150,9 @@ static int name_unnamed(char out[WEIR__NAME_SIZE], const struct weir_plan *plan,
 static int64_t slab_keys(const struct weir_table *table, const struct weir_plan *plan)
 {
     uint64_t a_key = (plan->state_size + 32) * WEIR__LARGE_GROUP / WEIR__LARGE_KEYS_PER_GROUP;
-    uint64_t share = table->header->slab_bytes / SLAB_PARTS / a_key, most = table->groups * WEIR__KEYS_PER_GROUP;
+    uint64_t used = __atomic_load_n(&table->header->slab_used, __ATOMIC_ACQUIRE), all = table->header->slab_bytes;
+    uint64_t left = used < all ? all - used : 0;
+    uint64_t share = left / SLAB_PARTS / a_key, most = table->groups * WEIR__KEYS_PER_GROUP;
 
     return (int64_t)(share > most ? most : share < WEIR__LARGE_KEYS_PER_GROUP ? WEIR__LARGE_KEYS_PER_GROUP : share);
 }

@@ -3,6 +3,7 @@
 
 Whatever one of them does, the others are served, and the server's memory stays where it was.  What the server does by its own clock (patience)
 is waited for, with a patience of one second."""
+import os
 import resource
 import select
 import socket
@@ -11,6 +12,8 @@ import threading
 from serving import Error, Resp, Server, encode, is_closed, memory_of, run_tests, until
 
 IDLE, BUSY = 10000, 1000
+# AddressSanitizer, if the server was built with it, would keep what was freed.
+LEAN = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"}
 MIB = 1 << 20
 RULES = """version: 1
 rules:
@@ -64,7 +67,7 @@ def read_all(client):
 
 def test_ten_thousand_idle(weir):
     n = room_for_files(IDLE)
-    with Server(weir) as server:
+    with Server(weir, env=LEAN) as server:
         before = memory_of(server.pid)
         idle = [connect(server, "http" if i % 4 == 0 else "resp") for i in range(n)]
         for client in idle[1::1000]:
@@ -234,8 +237,8 @@ def pour(client, data, total):
     return sent
 
 
-def check_not_reading(weir, door, data, *options):
-    with Server(weir, "--patience", "1s", *options) as server:
+def check_not_reading(weir, door, data):
+    with Server(weir, "--patience", "1s", env=LEAN) as server:
         serves(server)
         before = memory_of(server.pid)
         client = connect(server, door)
@@ -266,7 +269,7 @@ def switch_modes(server, client, n):
 
 def check_deaf(weir, listen):
     """Somebody wants to be told of events and never reads: dropped when more than output-max waits for him."""
-    with Server(weir, "--output-max", "64k", "--patience", "1h", rules=RULES) as server, server.resp() as client:
+    with Server(weir, "--output-max", "64k", "--patience", "1h", rules=RULES, env=LEAN) as server, server.resp() as client:
         deaf = listen(server)
         before = memory_of(server.pid)
         most = 0
@@ -336,7 +339,7 @@ class Nonsense(threading.Thread):
 
 
 def test_nonsense_at_full_rate(weir):
-    with Server(weir, rules=RULES) as server, server.resp() as client:
+    with Server(weir, rules=RULES, env=LEAN) as server, server.resp() as client:
         http = server.http()
         before = memory_of(server.pid)
         fool = Nonsense(server)

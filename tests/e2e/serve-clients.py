@@ -8,7 +8,7 @@ import re
 import subprocess
 import tempfile
 
-from clients.world import ADMIN_TOKEN, CHECK_TOKEN, GOLDEN, HERE, RULES, STEPS, World, run_client
+from clients.world import ADMIN_TOKEN, CHECK_TOKEN, GOLDEN, HERE, RULES, STEPS, World, run_client, run_snippet
 from serving import Server, run_tests
 
 RESP2 = [step for step in STEPS if step != "resp3"]
@@ -98,6 +98,13 @@ def test_S1_redis_benchmark(weir):
             assert done.returncode == 0 and done.stderr == "" and "rror" not in done.stdout, done.stdout + done.stderr
         counts = server.http()("GET", "/v1/status").json()
         assert counts["totals"]["take_allowed"] + counts["totals"]["take_refused"] == 4000, counts["totals"]
+
+
+def test_docs_clients(weir):
+    with tempfile.TemporaryDirectory(prefix="weir-test-") as folder:
+        path = os.path.join(folder, "snippet")
+        for heading, language, command in [("redis-cli", "sh", "sh"), ("curl", "sh", "sh"), ("PHP", "php", "php"), ("Ruby", "ruby", "ruby")]:
+            run_snippet(weir, heading, language, path, [command, path])
 
 
 # ----------------------------------------------------------------- curl ----
@@ -220,6 +227,19 @@ def test_S2_curl_tokens_and_tls(weir):
         assert done.returncode == 60, done  # nobody has told it to trust this one
         for version in ("--tls-max", "1.2"), ("--tlsv1.3",):
             assert curl(tls, "/healthz", *trust, *version, base=base)[0] == 200
+
+
+def test_S2_as_traefik_asks(weir):
+    """With the headers of its documentation; the answer is given to the client as it is."""
+    with Server(weir, rules=RULES) as server:
+        told = {"X-Forwarded-Method": "POST", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "shop.example", "X-Forwarded-Uri": "/cart?id=1",
+                "X-Forwarded-For": "192.0.2.7", "X-Forwarded-Server": "traefik", "User-Agent": "a browser"}
+        options = [word for name, value in told.items() for word in ("-H", "%s: %s" % (name, value))]
+        assert [curl(server, "/v1/auth", *options)[0] for _ in range(6)] == [200] * 5 + [429]
+        status, headers, body = curl(server, "/v1/auth", *options)
+        assert headers["retry-after"] == "2" and json.loads(body)["code"] == "weir-limited", headers
+        status, headers, body = curl(server, "/v1/auth", *options, "-H", "X-Forwarded-For: 192.0.2.8")
+        assert status == 200 and headers["weir-level"] == "0" and body == b"", (status, headers, body)
 
 
 if __name__ == "__main__":

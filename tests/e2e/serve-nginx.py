@@ -5,11 +5,13 @@ nginx runs from a folder of its own, on a loopback port of its own, and is stopp
 the loopback; so Weir is told that only 127.0.0.1 is a proxy."""
 import http.client
 import os
+import re
 import signal
 import socket
 import subprocess
 import tempfile
 
+from clients.world import snippet
 from serving import Answer, Server, run_tests, write
 
 RULES = """version: 1
@@ -29,6 +31,7 @@ lists:
   deny: { ip: [127.0.0.66] }
 """
 
+# Around the piece in docs/clients.md.
 CONFIGURATION = """daemon off;
 worker_processes 1;
 pid {folder}/pid;
@@ -42,70 +45,15 @@ http {{
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
 
-    upstream weir {{
-        server {weir};
-        keepalive 16;
-    }}
     upstream backend {{ server unix:{folder}/backend; }}
-
     server {{ # the service behind: it says what it was told
         listen unix:{folder}/backend;
         location = /forbidden {{ return 403 "its own\\n"; }}
         location / {{ return 200 "$request_method $request_uri level=$http_weir_level\\n"; }}
     }}
-
-    server {{
-        listen 127.0.0.1:{port};
-
-        auth_request          /weir;
-        auth_request_set      $weir_retry  $upstream_http_retry_after;
-        auth_request_set      $weir_limit  $upstream_http_ratelimit;
-        auth_request_set      $weir_policy $upstream_http_ratelimit_policy;
-        auth_request_set      $weir_level  $upstream_http_weir_level;
-        error_page            403 = @refused;
-
-        location / {{
-            add_header       RateLimit        $weir_limit;
-            add_header       RateLimit-Policy $weir_policy;
-            proxy_set_header Weir-Level       $weir_level;
-            proxy_pass       http://backend;
-        }}
-
-        location = /weir {{
-            internal;
-            auth_request               off;
-            proxy_pass                 http://weir/v1/auth?refuse=403;
-            proxy_http_version         1.1;
-            proxy_set_header           Connection        "";
-            proxy_pass_request_body    off;
-            proxy_pass_request_headers off;
-            proxy_set_header           Content-Length    "";
-            proxy_set_header           X-Original-Method $request_method;
-            proxy_set_header           X-Original-URI    $request_uri;
-            proxy_set_header           X-Forwarded-For   $remote_addr;
-            proxy_set_header           User-Agent        $http_user_agent;
-            error_page                 502 504 = @weir_is_down;
-        }}
-
-        location @weir_is_down {{ # let all through: take this out and nginx answers 500
-            auth_request off;
-            return 204;
-        }}
-
-        location @refused {{
-            auth_request off;
-            default_type application/problem+json;
-            add_header   Retry-After      $weir_retry  always;
-            add_header   RateLimit        $weir_limit  always;
-            add_header   RateLimit-Policy $weir_policy always;
-            if ($weir_retry = "") {{ return 403 '{{"status":403,"title":"Denied"}}'; }}
-            return 429 '{{"status":429,"title":"Limit reached"}}';
-        }}
-    }}
-{more}}}
 """
 
-# As above, but the client's own headers go to Weir too, those taken out that nginx does not write itself.
+# A second server, where the client's own headers go to Weir too, but for those that nginx does not write itself.
 ALL_HEADERS = """    server {{
         listen unix:{folder}/all-headers;
         set_real_ip_from unix:;
@@ -138,16 +86,27 @@ def free_port():
         return s.getsockname()[1]
 
 
+def of_clients_md(folder, front, weir):
+    shown = snippet("nginx", "nginx").replace("127.0.0.1:8080", front).replace("127.0.0.1:7380", weir)
+    return CONFIGURATION.format(folder=folder) + shown + ALL_HEADERS.format(folder=folder) + "}\n"
+
+
+def of_serve_md(folder, front, weir):
+    shown = snippet("Forward auth", "nginx", "serve.md").replace("127.0.0.1:8088", front).replace("127.0.0.1:7380", weir)
+    inside = re.fullmatch(r"http {\n(.*)}\n", shown, re.S).group(1)
+    return CONFIGURATION.format(folder=folder) + inside.replace("http://127.0.0.1:8089", "http://backend") + "}\n"
+
+
 class Nginx:
     """nginx in front of a server, ready when the constructor returns."""
 
-    def __init__(self, server, weir=None):
+    def __init__(self, server, weir=None, configuration=of_clients_md):
         self.home = tempfile.TemporaryDirectory(prefix="weir-test-")
         os.chmod(self.home.name, 0o755)  # its worker may be another user
         for _ in range(20):  # another program may take the port first
             self.port = free_port()
-            names = {"folder": self.home.name, "port": self.port, "weir": weir or "127.0.0.1:%d" % server.ports["http"]}
-            write(self.path("conf"), CONFIGURATION.format(more=ALL_HEADERS.format(**names), **names))
+            weir = weir or "127.0.0.1:%d" % server.ports["http"]
+            write(self.path("conf"), configuration(self.home.name, "127.0.0.1:%d" % self.port, weir))
             if self.start():
                 return
         raise RuntimeError("nginx did not start: " + self.complaints())
@@ -287,6 +246,17 @@ def test_S2_nginx_goes_on_without_weir(weir):
         for _ in range(10):
             answer = nginx("/")
             assert answer.status == 200 and answer.body == b"GET / level=\n", (answer.status, answer.body)
+
+
+def test_S2_nginx_as_serve_md_has_it(weir):
+    server = behind_nginx(weir)
+    with Nginx(server, configuration=of_serve_md) as nginx:
+        assert nginx("/page").body == b"GET /page level=0\n"
+        forged = {"X-Forwarded-For": "198.51.100.1", "X-Forwarded-Uri": "/free", "X-Original-URL": "/free", "X-Forwarded-Method": "PUT"}
+        assert [nginx("/", headers=forged).status for _ in range(5)] == [200] * 4 + [429]
+        assert nginx("/").headers["retry-after"] == "2"
+        server.stop()
+        assert nginx("/").status == 200
 
 
 def test_S3_level_header_to_the_backend(weir):

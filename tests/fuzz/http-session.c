@@ -91,7 +91,9 @@ static size_t request_length(char *bytes, size_t len, bool *head_only)
     if (head <= 0 || head > REQUEST_MAX)
         return 0;
     size_t rest = len - (size_t)head, max = REQUEST_MAX - (size_t)head;
-    size_t body = request.chunked ? chunks_length(bytes + head, rest, max) : request.content_length > 0 ? (size_t)request.content_length : 0;
+    size_t body = request.chunked              ? chunks_length(bytes + head, rest, max)
+                  : request.content_length > 0 ? (size_t)request.content_length
+                                               : 0;
     *head_only = weir__http_is(request.method, "HEAD", 4);
     return body > rest || body > max || (request.chunked && body == 0) ? 0 : (size_t)head + body;
 }

@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from clients.world import snippet  # noqa: E402
 from serving import Answer, Server, run_tests, write  # noqa: E402
 
 RULES = """version: 1
@@ -24,19 +25,9 @@ rules:
     limit: 5/10s
 """
 
-CONFIGURATION = """{{
-    admin off
-    auto_https off
-}}
-http://127.0.0.1:{port} {{
-    forward_auth 127.0.0.1:{weir} {{
-        uri /v1/auth
-        copy_headers Weir-Level
-        header_up -X-Original-*
-    }}
-    respond "{{method}} {{uri}} level={{header.Weir-Level}}"
-}}
-"""
+# Before the piece in docs/clients.md, and what stands for the service behind: it says what it was told.
+OPTIONS = "{\n    admin off\n    auto_https off\n}\n"
+BACKEND = 'respond "{method} {uri} level={header.Weir-Level}"'
 
 
 def free_port():
@@ -51,7 +42,9 @@ class Caddy:
     def __init__(self, server):
         self.home = tempfile.TemporaryDirectory(prefix="weir-test-")
         self.port = free_port()
-        write(os.path.join(self.home.name, "Caddyfile"), CONFIGURATION.format(port=self.port, weir=server.ports["http"]))
+        shown = snippet("Caddy", "caddy").replace("127.0.0.1:8080", "127.0.0.1:%d" % self.port)
+        shown = shown.replace("127.0.0.1:7380", "127.0.0.1:%d" % server.ports["http"]).replace("reverse_proxy 127.0.0.1:8081", BACKEND)
+        write(os.path.join(self.home.name, "Caddyfile"), OPTIONS + shown)
         home = {"HOME": self.home.name, "XDG_DATA_HOME": self.home.name, "XDG_CONFIG_HOME": self.home.name}
         command = ["caddy", "run", "--adapter", "caddyfile", "--config", os.path.join(self.home.name, "Caddyfile")]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=dict(os.environ, **home))

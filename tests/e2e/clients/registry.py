@@ -13,20 +13,31 @@ import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
-from clients.world import run_client  # noqa: E402
+from clients.world import run_client, run_snippet  # noqa: E402
 
 NPM = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=60000"]
 PIP = ["python3", "-m", "pip", "install", "--quiet", "--retries", "1", "--only-binary", ":all:", "--require-hashes", "--requirement",
        "requirements.txt", "--upgrade", "--target", "packages"]
 MAVEN = ["mvn", "--quiet", "--batch-mode", "--no-transfer-progress", "dependency:copy-dependencies"]
 
+CLASSES = "target:target/dependency/*"
+
 # NAME: what fetches it, what builds it, what runs it, and what the last needs in its environment.
 CLIENTS = {
     "ioredis": (NPM, None, ["node", "ioredis.js"], {}),
     "node-redis": (NPM, None, ["node", "node-redis.js"], {}),
     "go-redis": (["go", "mod", "download"], ["go", "build", "-o", "go-redis", "."], ["./go-redis"], {}),
-    "jedis": (MAVEN, ["javac", "-cp", "target/dependency/*", "-d", "target", "JedisTest.java"], ["java", "-cp", "target:target/dependency/*", "JedisTest"], {}),
+    "jedis": (MAVEN, ["javac", "-cp", CLASSES, "-d", "target", "JedisTest.java"], ["java", "-cp", CLASSES, "JedisTest"], {}),
     "redis-py": (PIP, None, ["python3", "-X", "dev", "redis-py.py"], {"PYTHONPATH": "packages"}),
+}
+
+# NAME: of docs/clients.md the heading, the language, where to put it and how to run it.
+SNIPPETS = {
+    "ioredis": ("ioredis", "javascript", "snippet.mjs", ["node", "snippet.mjs"]),
+    "node-redis": ("node-redis", "javascript", "snippet.mjs", ["node", "snippet.mjs"]),
+    "go-redis": ("go-redis", "go", "snippet/main.go", ["go", "run", "./snippet"]),
+    "jedis": ("Jedis", "java", "Ask.java", ["java", "-cp", CLASSES, "Ask.java"]),
+    "redis-py": ("redis-py", "python", "snippet.py", ["python3", "snippet.py"]),
 }
 
 
@@ -72,6 +83,10 @@ def try_client(weir, name, folder):
     if building:
         build(building, folder)
     run_client(weir, running, env=env, cwd=folder)
+    heading, language, file, command = SNIPPETS[name]
+    path = os.path.join(folder, file)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    run_snippet(weir, heading, language, path, command, env=env, cwd=folder)
 
 
 def main(weir, folder, *names):

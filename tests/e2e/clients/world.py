@@ -14,9 +14,10 @@ import re
 import subprocess
 import tempfile
 
-from serving import Server
+from serving import Server, write
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 CHECK_TOKEN, ADMIN_TOKEN = "may-ask", "may-do-all"
 TOKENS = {"WEIR_CHECK_TOKEN": CHECK_TOKEN, "WEIR_ADMIN_TOKEN": ADMIN_TOKEN}
 
@@ -97,3 +98,24 @@ def run_client(weir, command, steps=STEPS, env=None, cwd=None):
         assert line.group(2).split() == list(steps), "%s instead of %s" % (line.group(2), " ".join(steps))
         print("  " + said, end="", flush=True)
         return line.group(1)
+
+
+def snippet(heading, language, document="clients.md"):
+    """The piece of code below a heading of a document in docs/."""
+    with open(os.path.join(ROOT, "docs", document)) as file:
+        section = re.search(r"^## %s$(.*?)(?=^## |\Z)" % re.escape(heading), file.read(), re.M | re.S).group(1)
+    found = re.search(r"^```%s\n(.*?)^```$" % language, section, re.M | re.S)
+    return found.group(1) if found else None
+
+
+def run_snippet(weir, heading, language, path, command, env=None, cwd=None):
+    """What docs/clients.md shows is true."""
+    expected = snippet(heading, "text") or "0 15\n1 login 4\n"
+    with open(os.path.join(ROOT, "examples/rules.yaml")) as file:
+        rules = file.read()
+    with Server(weir, rules=rules) as server:
+        text = snippet(heading, language).replace("7379", str(server.ports["resp"])).replace("7380", str(server.ports["http"]))
+        write(path, text)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=cwd, env=dict(os.environ, **(env or {})))
+        said = done.stdout + done.stderr
+        assert done.returncode == 0 and said == expected, "docs/clients.md, %s:\n%s" % (heading, said)

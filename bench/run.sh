@@ -1,19 +1,19 @@
 #!/bin/sh
 # run.sh [BUILD [PART...]] -- all figures, one a line: name<TAB>value<TAB>unit.  The peers are measured in the same run.
 #
-# Parts: decisions (with the peers), keys, rules, logs, simulate; without any, all.
+# Parts: decisions (with the peers), keys, rules, logs, simulate, serve; without any, all.
 # WEIR_BENCH_KEYS=N stops at N keys (default 100000000, which takes 4 GB and some minutes); SIMULATE_LINES=N is the length of simulate's log.
 set -eu
 here=$(dirname "$0")
 build=${1:-build}
 [ $# = 0 ] || shift
-parts=${*:-decisions keys rules logs simulate}
+parts=${*:-decisions keys rules logs simulate serve}
 most=${WEIR_BENCH_KEYS:-100000000}
 for part in $parts; do
     case $part in
-    decisions | keys | rules | logs | simulate) ;;
+    decisions | keys | rules | logs | simulate | serve) ;;
     *)
-        echo "run.sh: there is no part '$part'; there are decisions, keys, rules, logs and simulate" >&2
+        echo "run.sh: there is no part '$part'; there are decisions, keys, rules, logs, simulate and serve" >&2
         exit 2
         ;;
     esac
@@ -87,6 +87,10 @@ logs() {
 
 simulate() {
     ask "$here/simulate.sh" "$build"
+}
+
+serve() {
+    ask "$here/serve/run.py" "$build"
 }
 
 for part in $parts; do

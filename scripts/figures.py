@@ -200,6 +200,35 @@ def simulate(f):
     return out
 
 
+def serve(f):
+    """CL.THROTTLE beside redis-server, rules beside CL.THROTTLE, HTTP beside nginx."""
+    out = ["The server has one core, the load generator (redis-benchmark, wrk) the other, 50 connections; a million random keys, or one hot key.  Ratios are of",
+           "the server's CPU per request, ours over theirs, by turns in one run.", "",
+           "| | pipeline 1 | 16 | 64 |", "|---|---|---|---|"]
+    seen = []
+    for name in f:
+        found = re.fullmatch(r"serve\.(.+)\.p(\d+)\.cpu", name)
+        if found and found.group(1) not in seen:
+            seen.append(found.group(1))
+    for what in seen:
+        cell = lambda p, k: number(f[f"serve.{what}.p{p}.{k}"][0]) if f"serve.{what}.p{p}.{k}" in f else "-"
+        out.append(f"| {what} | " + " | ".join(f"{cell(p, 'cpu')} s/million, {cell(p, 'rate')}/s" for p in (1, 16, 64)) + " |")
+    ratios = [("CL.THROTTLE against INCR, random keys, P=1", "throttle-incr.random.p1", "≤ 0.85"), ("… P=16", "throttle-incr.random.p16", "≤ 0.42"),
+              ("… P=64", "throttle-incr.random.p64", "≤ 0.2"), ("… one hot key, P=64", "throttle-incr.hot.p64", ""),
+              ("CL.THROTTLE against EVALSHA token bucket, P=1", "throttle-token-bucket.random.p1", "≤ 0.357"), ("… P=16", "throttle-token-bucket.random.p16", "≤ 0.0588"),
+              ("… P=64", "throttle-token-bucket.random.p64", "≤ 0.0222"), ("CL.THROTTLE against throttlecrab, P=1", "throttle-throttlecrab.random.p1", ""),
+              ("… P=16", "throttle-throttlecrab.random.p16", ""), ("… P=64", "throttle-throttlecrab.random.p64", ""),
+              ("WEIR.CHECK, 1,000 rules of which 3 apply, against CL.THROTTLE, P=64", "check-throttle.random.p64", "≤ 2"),
+              ("HTTP check against nginx's return 200", "http-check-nginx", "≤ 1")]
+    out += [""] + GOALS + [row(f, text, "serve.ratio." + name, goal) for text, name, goal in ratios]
+    return out + [
+        row(f, "instructions of a pipelined CL.THROTTLE, all of user space", "serve.instructions.throttle", "≤ 1000"),
+        row(f, "instructions of a pipelined WEIR.CHECK, 1,000 rules", "serve.instructions.check"),
+        row(f, "p99 with 8 connections, unpipelined: Weir", "serve.latency.weir.p99"),
+        row(f, "… redis INCR", "serve.latency.redis.p99"),
+    ]
+
+
 def peers(f):
     return ["| peer | measured |", "|---|---|"] + [
         f"| {name[5:]} | {number(value)} {unit} |" for name, (value, unit) in f.items() if name.startswith("peer.")]
@@ -213,6 +242,7 @@ SECTIONS = [  # title, what the names of its figures begin with, its lines
     ("Lists", ("lists.",), lists),
     ("Reading logs", ("log.",), logs),
     ("Simulating", ("simulate.",), simulate),
+    ("The server", ("serve.",), serve),
     ("Goals not met", (), None),
     ("The peers", ("peer.",), peers),
 ]

@@ -23,6 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 QUICK = 10 if os.environ.get("WEIR_BENCH_QUICK") else 1
 RUNS = 1 if QUICK > 1 else 3
 KEYS = 1000000
+CHECK = ["WEIR.CHECK", "ip", "10.__rand_int__", "uri", "/api/things", "method", "POST", "account", "a__rand_int__"]
 TICKS = os.sysconf("SC_CLK_TCK")
 build = os.path.abspath(sys.argv[1])
 weir = os.path.join(build, "weir")
@@ -161,10 +162,9 @@ def checks():
     rules = os.path.join(folder, "rules.yaml")
     write_rules(rules, 1000)
     ours = start_weir(rules=rules)
-    check = ["WEIR.CHECK", "ip", "10.__rand_int__", "uri", "/api/things", "method", "POST", "account", "a__rand_int__"]
     throttle = ["CL.THROTTLE", "key:__rand_int__", "99", "100", "60"]
     for pipeline, requests in ((1, 300000), (16, 1000000), (64, 2000000)):
-        measure([("weir.check-1000-rules.random", ours, check), ("weir.throttle-beside.random", ours, throttle)], pipeline, requests // QUICK)
+        measure([("weir.check-1000-rules.random", ours, CHECK), ("weir.throttle-beside.random", ours, throttle)], pipeline, requests // QUICK)
         ratio("check-throttle.random.p%d" % pipeline, "serve.weir.check-1000-rules.random.p%d.cpu" % pipeline, "serve.weir.throttle-beside.random.p%d.cpu" % pipeline)
     ours.stop()
 
@@ -237,26 +237,32 @@ def latency():
     theirs.stop()
 
 
-def instructions():
-    if not shutil.which("valgrind"):
-        note("instructions: no valgrind here")
-        return
-    port = free_port()
-    out = os.path.join(folder, "callgrind.out")
+def count(rules, words):
+    """Instructions of one command: the difference of a longer run and a shorter one."""
+    port, counts = free_port(), []
     log = os.path.join(folder, "callgrind.log")
-    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=" + out, "--log-file=" + log, weir, "serve", "--resp", "127.0.0.1:%d" % port, "--http", "", "--memory",
-               "--threads", "1", "--keys", "100000"]
-    counts = {}
+    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--log-file=" + log, weir, "serve", "--resp", "127.0.0.1:%d" % port, "--http", "", "--memory",
+               "--threads", "1", "--keys", "100000", "--rules", rules]
     for n in (20000, 60000):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         for line in process.stdout:
             if line.startswith("  table"):
                 break
-        subprocess.run(["redis-benchmark", "-p", str(port), "-c", "4", "-n", str(n), "-P", "64", "-r", "10000", "-q", "CL.THROTTLE", "key:__rand_int__", "99", "100", "60"], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(["redis-benchmark", "-p", str(port), "-c", "4", "-n", str(n), "-P", "64", "-r", "10000", "--csv"] + words, stdout=subprocess.DEVNULL, check=True)
         process.send_signal(signal.SIGTERM)
         process.wait()
-        counts[n] = int(re.search(r"Collected : (\d+)", open(log).read()).group(1))
-    say("serve.instructions.throttle", (counts[60000] - counts[20000]) / 40000, "instructions")
+        counts.append(int(re.search(r"Collected : (\d+)", open(log).read()).group(1)))
+    return (counts[1] - counts[0]) / 40000
+
+
+def instructions():
+    if not shutil.which("valgrind"):
+        note("instructions: no valgrind here")
+        return
+    rules = os.path.join(folder, "rules.yaml")
+    write_rules(rules, 1000)
+    say("serve.instructions.throttle", count("", ["CL.THROTTLE", "key:__rand_int__", "99", "100", "60"]), "instructions")
+    say("serve.instructions.check", count(rules, CHECK), "instructions")
 
 
 def throttlecrab():

@@ -399,6 +399,8 @@ static int compare(struct weir__resp_arg word, const char *name)
 {
     for (size_t i = 0; i < word.len; i++) {
         int c = word.bytes[i] >= 'a' && word.bytes[i] <= 'z' ? word.bytes[i] - 32 : (unsigned char)word.bytes[i];
+        if (!name[i]) /* also a word that goes on behind a NUL */
+            return 1;
         if (c != (unsigned char)name[i])
             return c - (unsigned char)name[i];
     }

@@ -26,7 +26,7 @@ struct weir__tls *weir__tls_accept(struct weir__tls_context *context); /* NULL: 
 void weir__tls_destroy(struct weir__tls *tls);                         /* may be NULL */
 bool weir__tls_is_ready(const struct weir__tls *tls);                  /* the handshake is over */
 
-bool weir__tls_is_within(const struct weir__tls *tls);                 /* a handshake or a record has begun, and its rest has not come */
+bool weir__tls_is_within(const struct weir__tls *tls); /* a handshake or a record has begun, and its rest has not come */
 
 /* Bytes from the network: what they say is appended to `plain`, what must be answered to `network`.  0; 1: and that was all the other side
  * has to say; < 0: it is no TLS, or has failed. */

@@ -316,17 +316,24 @@ static inline char *put_line_end(char *to)
     return to + 2;
 }
 
+/* Two digits at a time, from the last on. */
 RARE static char *put_number(char *to, int64_t n)
 {
+    static const char pairs[] = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+                                "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
     uint64_t rest = n < 0 ? -(uint64_t)n : (uint64_t)n;
-    size_t digits = 1;
+    char digits[20];
+    size_t at = sizeof(digits);
     if (n < 0)
         *to++ = '-';
-    for (uint64_t power = 10; digits < 19 && rest >= power; power *= 10) /* no int64 has more than 19 */
-        digits++;
-    for (size_t i = digits; i-- > 0; rest /= 10)
-        to[i] = (char)('0' + rest % 10);
-    return to + digits;
+    for (; rest >= 100; rest /= 100)
+        memcpy(digits + (at -= 2), pairs + rest % 100 * 2, 2);
+    if (rest >= 10)
+        memcpy(digits + (at -= 2), pairs + rest * 2, 2);
+    else
+        digits[--at] = (char)('0' + rest);
+    memcpy(to, digits + at, sizeof(digits) - at);
+    return to + (sizeof(digits) - at);
 }
 
 char *weir__resp_put_header(char *to, char kind, int64_t n)

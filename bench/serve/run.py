@@ -76,7 +76,7 @@ def free_port():
 
 def start_weir(threads=1, rules=None, pin=True):
     port, http = free_port(), free_port()
-    command = [weir, "serve", "--resp", "127.0.0.1:%d" % port, "--http", "127.0.0.1:%d" % http, "--memory", "--threads", str(threads), "--keys", "2000000"]
+    command = [weir, "serve", "--resp", "127.0.0.1:%d" % port, "--http", "127.0.0.1:%d" % http, "--memory", "--threads", str(threads), "--keys", "4000000"]
     peer = Peer("weir", command + (["--rules", rules] if rules else []), port, pin=pin, ready=r"^  table")
     peer.http = http
     return peer
@@ -242,7 +242,7 @@ def count(rules, words):
     port, counts = free_port(), []
     log = os.path.join(folder, "callgrind.log")
     command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", "--log-file=" + log, weir, "serve", "--resp", "127.0.0.1:%d" % port, "--http", "", "--memory",
-               "--threads", "1", "--keys", "100000", "--rules", rules]
+               "--threads", "1", "--keys", "100000", "--test-clock", "--rules", rules]
     for n in (20000, 60000):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         for line in process.stdout:

@@ -263,6 +263,7 @@ static void feed_kept(struct weir__conn *conn)
 
 static void feed_fresh(struct weir__conn *conn, const char *bytes, size_t len)
 {
+    conn->spoke = true;
     if (conn->in.len) {
         weir__buffer_add(&conn->in, bytes, len);
         feed_kept(conn);
@@ -339,7 +340,6 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     }
     if (conn->lingering)
         return;
-    conn->spoke = true;
     conn->last = uv_now(&conn->loop->uv);
     if (n == UV_EOF) { /* it may be half closed only: answers under way are still sent */
         conn->heard_all = true;

@@ -69,6 +69,10 @@ static int64_t seconds(weir_time t)
 /* As weir__resp_put_integer; nearly all of these numbers have one digit or two. */
 static inline char *put(char *to, int64_t n)
 {
+    if (n == -1) {
+        memcpy(to, ":-1\r\n", 5);
+        return to + 5;
+    }
     if ((uint64_t)n >= 100)
         return weir__resp_put_integer(to, n);
     *to++ = ':';
@@ -83,12 +87,7 @@ static char *put_throttled(char *to, const struct weir_decision *d)
 {
     memcpy(to, d->allowed ? "*5\r\n:0\r\n" : "*5\r\n:1\r\n", 8);
     to = put(put(to + 8, d->limit), d->remaining);
-    if (d->allowed || d->retry == WEIR_NEVER) {
-        memcpy(to, ":-1\r\n", 5);
-        to += 5;
-    } else {
-        to = put(to, seconds(d->retry));
-    }
+    to = put(to, d->allowed || d->retry == WEIR_NEVER ? -1 : seconds(d->retry));
     return put(to, seconds(d->reset));
 }
 
@@ -235,9 +234,9 @@ static char *put_name(char *to, const char *name, int version)
     return version == 3 ? weir__resp_put_bulk(to, name, strlen(name)) : to;
 }
 
-static char *put_named(char *to, const char *name, int64_t n, int version)
+static inline char *put_named(char *to, const char *name, int64_t n, int version)
 {
-    return put(put_name(to, name, version), n);
+    return put(version == 3 ? put_name(to, name, version) : to, n);
 }
 
 static void reply_ruling(struct weir__conn *conn, const struct weir_ruling *r)
@@ -293,21 +292,20 @@ static const char *read_options(const struct weir__resp_call *call, struct optio
 {
     size_t i = 1;
     for (; i + 1 < call->n; i += 2) {
-        if (call->args[i].len != 4 && call->args[i].len != 2) {
-            break;
-        } else if (weir__resp_is(call->args[i], "COST")) {
+        size_t len = call->args[i].len;
+        if (len == 4 && weir__resp_is(call->args[i], "COST")) {
             if (!weir__resp_int(call->args[i + 1], &o->cost) || o->cost < 0)
                 return "COST must be a whole number from 0 up";
-        } else if (weir__resp_is(call->args[i], "WAIT")) {
+        } else if (len == 4 && weir__resp_is(call->args[i], "WAIT")) {
             if (!weir__resp_int(call->args[i + 1], &o->wait_ms) || o->wait_ms < 0 || o->wait_ms > INT64_MAX / WEIR_MILLISECOND)
                 return "WAIT must be a whole number of milliseconds from 0 up";
-        } else if (weir__resp_is(call->args[i], "ID")) {
+        } else if (len == 2 && weir__resp_is(call->args[i], "ID")) {
             o->id = call->args[i + 1];
         } else {
             break;
         }
     }
-    if (i < call->n && weir__resp_is(call->args[i], "ATTRIBUTES"))
+    if (i < call->n && call->args[i].len == 10 && weir__resp_is(call->args[i], "ATTRIBUTES"))
         i++;
     o->first = i;
     if ((call->n - i) % 2 != 0)

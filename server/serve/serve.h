@@ -151,7 +151,7 @@ struct weir__conn {
     bool ending;        /* closes when all output is out */
     bool lingers;       /* then what the client still sends is thrown away for a while, ... */
     bool lingering;     /* ... and that is now */
-    bool spoke;         /* the client has sent something */
+    bool spoke;         /* the client has asked something; a handshake is not enough */
     bool closed;        /* uv_close was called */
     uint8_t resp;       /* 2 or 3: which RESP it speaks */
     bool from_loopback; /* or a unix socket */

@@ -9,6 +9,7 @@ The clock stands still, so a key never gets anything back: what was let in over 
 
 Some limits are used up on the way and some are not, so that all three say something.  Meanwhile somebody bans keys, switches modes, edits
 lists and sets rules: what was answered is there after the kill, and of the one change under way all of it or nothing."""
+import http.client
 import json
 import os
 import random
@@ -19,7 +20,7 @@ import tempfile
 import threading
 import time
 
-from serving import Error, Http, Resp, Server, encode, until
+from serving import Error, Server, encode
 
 NOW = 10**18
 LARGE, SMALL = 100000, 150
@@ -130,8 +131,6 @@ class HttpAsker(Asker):
             self.http.close()
 
     def ask(self):
-        import http.client
-
         key = self.random.choice(self.keys)
         with self.life.lock:
             key.asked += 1

@@ -2,8 +2,8 @@
 """serve-live.py WEIR [TEST...] -- what changes while `weir serve` runs: rules, modes, the process itself.
 
 What the server does by itself in real time (a look at the rule file every second, draining) is waited for; everything else is asked for."""
+import atexit
 import ctypes
-import http.client
 import os
 import shutil
 import signal
@@ -11,9 +11,8 @@ import socket
 import subprocess
 import tempfile
 import threading
-import time
 
-from serving import Error, Http, Resp, Server, encode, is_closed, run_tests, until, write
+from serving import Error, Resp, Server, encode, is_closed, run_tests, until, write
 
 RULES = """version: 1
 rules:
@@ -279,12 +278,24 @@ def hand_over(server, address):
     assert server.process.wait(timeout=60) == 0, server.complaints()
     new = process_of(address)
     assert new != server.pid
+    successors.append(new)
     return new
+
+
+successors = []
 
 
 def end(pid):
     os.kill(pid, signal.SIGTERM)
     assert os.waitpid(pid, 0)[1] == 0
+    successors.remove(pid)
+
+
+@atexit.register
+def end_the_rest():
+    """After a failure: nobody is left behind."""
+    for pid in successors:
+        os.kill(pid, signal.SIGKILL)
 
 
 def check_handover(weir, where):
@@ -305,7 +316,9 @@ def check_handover(weir, where):
         until("they go on", lambda: all(c.answered > 20 for c in callers))
         os.kill(second, signal.SIGUSR2)
         assert os.waitpid(second, 0)[1] == 0
+        successors.remove(second)
         third = process_of(address)
+        successors.append(third)
         assert len({first, second, third}) == 3
         seen = [c.answered for c in callers]
         until("they go on", lambda: all(c.answered > n + 20 for c, n in zip(callers, seen)))
@@ -349,6 +362,24 @@ def test_handover_to_a_successor_that_fails(weir):
         new = hand_over(server, ("127.0.0.1", server.ports["resp"]))  # and when they are right again it works
         end(new)
         server.process.returncode = 0
+
+
+def test_a_unix_socket_that_a_kill_left_behind(weir):
+    """Its file is there, and nobody listens: the next server takes the place.  One that listens is not driven out."""
+    folder = tempfile.mkdtemp(prefix="weir-live-")
+    path = os.path.join(folder, "resp.sock")
+    with Server(weir, resp=path) as server:
+        server.kill()
+        assert os.path.exists(path)
+        server.start()
+        with Resp(path) as client:
+            assert client("PING") == "PONG"
+        second = subprocess.run([weir, "serve", "--memory", "--resp", path, "--http", ""], capture_output=True, text=True, timeout=60)
+        assert second.returncode == 2 and "in use" in second.stderr, second
+        with Resp(path) as client:
+            assert client("PING") == "PONG"
+    assert not os.path.exists(path)
+    shutil.rmtree(folder)
 
 
 # ------------------------------------------------------------------ systemd

@@ -9,7 +9,7 @@ import select
 import socket
 import threading
 
-from serving import Error, Resp, Server, encode, is_closed, memory_of, run_tests, until
+from serving import Error, Server, encode, is_closed, memory_of, run_tests, until
 
 IDLE, BUSY = 10000, 1000
 # AddressSanitizer, if the server was built with it, would keep what was freed.

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import warnings
 
-from serving import Answer, Error, Resp, Server, encode, is_closed, run_tests, until, write
+from serving import Answer, Error, Server, encode, is_closed, run_tests, until, write
 
 ADMIN, CHECK = "admin-secret-0123456789", "check-secret-0123456789"
 BOTH = {"WEIR_ADMIN_TOKEN": ADMIN, "WEIR_CHECK_TOKEN": CHECK}

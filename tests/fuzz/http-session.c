@@ -137,7 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     weir__buffer_add(&w->answer, told.bytes, told.len);
     check_answers(w, bytes, used, (struct bytes){ w->answer.bytes, w->answer.bytes + w->answer.len });
     weir__buffer_free(&told);
+    end_session(w, (const char *)data, size);
     free(bytes);
-    end_world(w);
     return 0;
 }

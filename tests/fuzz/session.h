@@ -5,6 +5,8 @@
 #ifndef WEIR_TESTS_SESSION_H
 #define WEIR_TESTS_SESSION_H
 
+#include <strings.h>
+
 #include "../unit/world.h"
 #include "wire/json.h"
 
@@ -57,6 +59,28 @@ static struct world *begin_session(const struct weir__protocol *protocol, unsign
     if (how & 0x40) /* through a unix socket */
         w->conn.peer[0] = '\0';
     return w;
+}
+
+/* Whether something may have been reserved. */
+static bool has_reserve(const char *bytes, size_t len)
+{
+    static const char word[] = "reserve";
+    const size_t n = sizeof word - 1;
+
+    for (size_t i = 0; i + n <= len; i++) {
+        if (strncasecmp(bytes + i, word, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void end_session(struct world *w, const char *bytes, size_t len)
+{
+    if (!has_reserve(bytes, len)) {
+        world_spare = w->server.reservations;
+        w->server.reservations = NULL;
+    }
+    end_world(w);
 }
 
 static size_t next_piece(uint32_t *dice, unsigned how, size_t left)

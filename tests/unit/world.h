@@ -139,6 +139,17 @@ static inline void world_make_rules(struct weir__server *s)
     world_must(weir__live_set(s->live, world_rules, sizeof world_rules - 1, START, NULL, &error) == WEIR_OK, error.text);
 }
 
+/* One that nobody has used, to be taken before another is made: it is by far the largest part. */
+static struct weir__reservations *world_spare;
+
+static inline struct weir__reservations *world_reservations(void)
+{
+    struct weir__reservations *r = world_spare ? world_spare : weir__reservations_create();
+
+    world_spare = NULL;
+    return r;
+}
+
 static inline void world_make_server(struct weir__server *s, int64_t keys)
 {
     struct weir_error error = { 0 };
@@ -148,7 +159,7 @@ static inline void world_make_server(struct weir__server *s, int64_t keys)
     s->events = weir__events_create();
     s->watch = weir__watch_create(s->events);
     s->ask_ids = weir__ask_ids_create(64, 60 * WEIR_SECOND);
-    s->reservations = weir__reservations_create();
+    s->reservations = world_reservations();
     world_must(s->events && s->watch && s->ask_ids && s->reservations, "no memory");
     world_must(weir__adhoc_create(&s->adhoc, s->table, 64, &error) == WEIR_OK, error.text);
     world_must(weir__top_create(&s->top, 1, 64, &error) == WEIR_OK, error.text);

@@ -29,7 +29,10 @@ $(BUILD)/build.ninja:
 	@scripts/packages.sh build
 	@$(SETUP) $(BUILD) >/dev/null
 
-run: all
+# Only the command: tests and fuzzers can wait.
+run: $(BUILD)/build.ninja
+	@echo 'weir: building'
+	@ninja -C $(BUILD) --quiet weir >$(BUILD)/ninja.log || { cat $(BUILD)/ninja.log; false; }
 	@mkdir -p $(BUILD)/run
 	@cp -n examples/rules.yaml $(BUILD)/run/rules.yaml
 	@exec $(BUILD)/weir serve --rules $(BUILD)/run/rules.yaml --table $(BUILD)/run/weir.table

@@ -344,8 +344,9 @@ struct weir_problem {
 };
 
 struct weir_rules_options {
-    const char *name;                                                   /* of the text, for the problems; NULL: "rules" */
-    bool files;                                                         /* lists may name files; looked for beside the file `name` */
+    const char *name; /* of the text, for the problems; NULL: "rules" */
+    bool files;       /* lists may name files; looked for beside the file `name` */
+    bool near;        /* ... and only below its folder: for a text that is not to be trusted */
     void (*problem)(void *context, const struct weir_problem *problem); /* told of everything that is wrong; may be NULL */
     void *context;
 };
@@ -468,8 +469,9 @@ WEIR_API void weir_ban_list(struct weir *weir, weir_time now, bool (*each)(void 
 /* What a rule has done in this process since it came. */
 struct weir_rule_info {
     char name[64];
-    enum weir_mode mode;     /* in force */
+    enum weir_mode written;  /* as the rules have it */
     enum weir_mode switched; /* by hand, or WEIR_AS_WRITTEN */
+    enum weir_mode mode;     /* in force */
     int64_t allowed, refused, banned;
     int64_t shadow_refused; /* would have been, but for the rule's mode */
 };

@@ -116,6 +116,10 @@ MEMBERS = {
     "reservation": "id for WEIR.SETTLE; null if refused",
 }
 
+# Which of them RESP has at which place.
+CHECKED = ["allowed", "rule", "limit", "remaining", "retry_ms", "reset_ms", "wait_ms", "level", "reason", "shadow"]
+TAKEN = ["allowed", "limit", "remaining", "retry_ms", "reset_ms", "wait_ms", "reservation"]
+
 EVENT_MEMBERS = {
     "id": "numbers from 1, since the server started",
     "time": "UTC, with milliseconds",
@@ -153,9 +157,7 @@ CODES = {
     "forbidden": (403, "the admin token is needed; or, without a token, a foreign Host or Origin"),
     "not-found": (404, "no such route, rule, list or ban"),
     "method-not-allowed": (405, "Allow says which are"),
-    "timeout": (408, "not sent at present: a request that is not whole in time is not answered, its connection is closed"),
     "conflict": (409, "somebody else was quicker: the ban was lifted meanwhile, the limit of that name was just made"),
-    "no-length": (411, "not sent at present: a request without a length has no body"),
     "too-large": (413, "more than request-max; 414 a URI, 431 a head"),
     "expectation": (417, "an Expect other than 100-continue"),
     "unprocessable": (422, "rules or a limit that are wrong; `problems` has line, column and text of each"),
@@ -167,11 +169,12 @@ CODES = {
 
 CELL = """\
 Whole seconds, as redis-cell has them: what is below a second counts as one if it holds a whole millisecond. Weir's own commands answer in milliseconds, rounded up, so that who waits that long has waited
-enough; with `NS` in nanoseconds, where the members are called `retry_ns`, `reset_ns` and `wait_ns`.
+enough; with `NS` all three times are in nanoseconds.
 """
 
-RESP3 = """\
-RESP2 has an array in this order. RESP3 has a map with these names, in this order.
+LISTS = """\
+Lists, the same in RESP2 and RESP3: a client's library may choose the version, and what is at place 0 must not change with it. Over HTTP the members of
+Weir's own answers have these names.
 """
 
 ROUTES = """\
@@ -245,7 +248,7 @@ class Error(str):
 
 
 class Resp:
-    """The smallest client: words in, Python values out; a map is a list of pairs, whose order counts here."""
+    """The smallest client, of RESP2: words in, Python values out."""
 
     def __init__(self, port, first):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
@@ -263,11 +266,9 @@ class Resp:
         kind, rest = line[:1], line[1:]
         if kind == "$":
             return None if rest == "-1" else self.file.read(int(rest) + 2)[:-2].decode()
-        if kind in "*~>" and kind:
+        if kind == "*":
             return [self.read() for _ in range(int(rest))]
-        if kind == "%":
-            return [(self.read(), self.read()) for _ in range(int(rest))]
-        return int(rest) if kind == ":" else None if kind == "_" else Error(rest) if kind == "-" else rest
+        return int(rest) if kind == ":" else Error(rest) if kind == "-" else rest
 
     def close(self):
         self.file.close()
@@ -322,7 +323,7 @@ def settings(weir):
     help_of = read_help(weir)
     out, rows, section = [], [], None
     for line in run(weir, "--print-settings").splitlines() + ["# "]:
-        row = re.match(r"(?:# )?([\w-]+): (.*?) +# default$", line)
+        row = re.match(r"# ([\w-]+): (.*?) +\(default\)$", line)
         if row:
             name, value = row.groups()
             shown, text = help_of.pop(name)
@@ -380,11 +381,11 @@ def commands(weir, server):
 # ------------------------------------------------------------------------------------------------------------------ RESP replies
 
 
-def layout(client, *words):
-    """The members of an answer in their order, from the answer itself; by the name in RESP3."""
-    answer = client(*words)
-    assert isinstance(answer, list), answer
-    return [(i, code(name), MEMBERS[name]) for i, (name, _) in enumerate(answer)]
+def layout(server, client, names, words, path, body):
+    """The members of an answer in their order, compared with HTTP, which says their names.  A refusal takes nothing, so both say the same."""
+    answer, named = client(*words), json.loads(server.http("POST", path, json.dumps(body))[1])
+    assert answer[0] == 0 and answer == [named.get(name) for name in names], (answer, named)
+    return [(i, code(name), MEMBERS[name]) for i, name in enumerate(names)]
 
 
 def show(value):
@@ -399,18 +400,22 @@ def transcript(client, *words):
 
 
 def replies(server):
-    three, two = server.resp("HELLO", 3), server.resp()
+    client = server.resp()
     head = ("", "name", "what")
-    out = ["## RESP replies\n", RESP3, "### CL.THROTTLE\n", table(head, [(i, n, w) for i, (n, w) in enumerate(THROTTLE)]), CELL]
-    out += ["### WEIR.CHECK\n", table(head, layout(three, "WEIR.CHECK", "ip", "192.0.2.1"))]
-    out += ["### WEIR.TAKE, WEIR.PEEK, WEIR.RESERVE\n", table(head, layout(three, "WEIR.RESERVE", "a", "10/1m"))]
+    out = ["## RESP replies\n", LISTS, "### CL.THROTTLE\n", table(head, [(i, n, w) for i, (n, w) in enumerate(THROTTLE)]), CELL]
+    client("WEIR.CHECK", "COST", 2, "ip", "192.0.2.1", "uri", "/login")
+    ask = ("WEIR.CHECK", "ip", "192.0.2.1", "uri", "/login")
+    rows = layout(server, client, CHECKED, ask, "/v1/check", {"attributes": {"ip": "192.0.2.1", "uri": "/login"}})
+    out += ["### WEIR.CHECK\n", table(head, rows)]
+    client("WEIR.TAKE", "a", "10/1m", "COST", 10)
+    rows = layout(server, client, TAKEN, ("WEIR.RESERVE", "a", "10/1m"), "/v1/reserve", {"key": "a", "limit": "10/1m"})
+    out += ["### WEIR.TAKE, WEIR.PEEK, WEIR.RESERVE\n", table(head, rows)]
     out += ["`reservation` is of WEIR.RESERVE only. `retry_ms` and `reset_ms` are -1 for never.\n", "### Others\n", OTHERS, "### Replies as they look\n"]
     asks = [("CL.THROTTLE", "ann", "15", "30", "60"), ("WEIR.CHECK", "ip", "192.0.2.7", "uri", "/login"),
             ("WEIR.TAKE", "bob", "sliding-window 3/10s", "COST", "2"), ("WEIR.TAKE", "bob", "sliding-window 3/10s", "COST", "2"),
             ("WEIR.RESERVE", "cat", "1000/1h", "COST", "100", "NAME", "tokens")]
-    out += ["```\n" + "\n".join(transcript(two, *ask) for ask in asks) + "\n```\n", "### Errors\n", ERRORS]
-    three.close()
-    two.close()
+    out += ["```\n" + "\n".join(transcript(client, *ask) for ask in asks) + "\n```\n", "### Errors\n", ERRORS]
+    client.close()
     return "\n".join(out)
 
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "host.h"
 #include "wire/http1.h"
 #include "wire/resp.h"
 
@@ -31,8 +32,8 @@ enum scheme { PLAIN, TLS, UNIX };
 
 struct weir__client {
     enum scheme scheme;
-    char host[256], port[32]; /* a unix socket: its path, and nothing */
-    char *address;            /* as it was given */
+    struct weir__host host; /* a unix socket: its path, and no port */
+    char *address;          /* as it was given */
     char *token;
     bool resp;
     int fd; /* -1: not connected */
@@ -43,46 +44,30 @@ struct weir__client {
 
 /* --------------------------------------------------------------- addresses ---- */
 
-static int bad_address(const char *text, struct weir_error *error)
-{
-    return weir__fail(error, WEIR_INVALID,
-                      "'%.80s' is no server: write HOST:PORT, http://HOST:PORT, https://HOST:PORT or a unix socket's path", text);
-}
-
-static bool copy_part(char *to, size_t size, const char *from, size_t len)
-{
-    if (len == 0 || len >= size)
-        return false;
-    memcpy(to, from, len);
-    to[len] = '\0';
-    return true;
-}
-
-/* HOST, HOST:PORT, [HOST6] or [HOST6]:PORT; a '/' may end it. */
-static bool read_host(struct weir__client *c, const char *text)
+/* A '/' may end it; nothing but the root is there. */
+static int read_host(struct weir__client *c, const char *text, struct weir_error *error)
 {
     size_t len = strcspn(text, "/");
-    bool bracketed = *text == '[';
-    const char *end = text + len, *colon = NULL;
+    const char *wrong = text[len] && text[len + 1] ? "has a path" : weir__host_read(&c->host, text, len);
 
-    if (strlen(text) > len + 1)
-        return false; /* nothing but the root is there */
-    if (bracketed) {
-        const char *close = memchr(text, ']', len);
-        if (!close || (close + 1 < end && close[1] != ':'))
-            return false;
-        colon = close + 1 < end ? close + 1 : NULL;
-        if (!copy_part(c->host, sizeof c->host, text + 1, (size_t)(close - text) - 1))
-            return false;
-    } else {
-        colon = memrchr(text, ':', len);
-        if (!copy_part(c->host, sizeof c->host, text, (size_t)((colon ? colon : end) - text)))
-            return false;
-    }
-    if (colon)
-        return copy_part(c->port, sizeof c->port, colon + 1, (size_t)(end - colon) - 1) && c->port[strspn(c->port, "0123456789")] == '\0';
-    strcpy(c->port, c->resp ? WEIR__CLIENT_RESP_PORT : WEIR__CLIENT_HTTP_PORT);
-    return true;
+    if (wrong)
+        return weir__fail(error, WEIR_INVALID,
+                          "'%.80s' is no server: write HOST:PORT, http://HOST:PORT, https://HOST:PORT or a unix socket's path (it %s)",
+                          c->address, wrong);
+    if (!c->host.port[0])
+        strcpy(c->host.port, c->resp ? WEIR__CLIENT_RESP_PORT : WEIR__CLIENT_HTTP_PORT);
+    return WEIR_OK;
+}
+
+/* In place of a host's name. */
+static int read_path(struct weir__client *c, const char *text, struct weir_error *error)
+{
+    size_t len = strlen(text);
+
+    if (len >= sizeof((struct sockaddr_un){ 0 }).sun_path)
+        return weir__fail(error, WEIR_INVALID, "'%.80s...' is too long for a unix socket's path", text);
+    memcpy(c->host.name, text, len + 1);
+    return WEIR_OK;
 }
 
 static int read_address(struct weir__client *c, const char *text, struct weir_error *error)
@@ -90,16 +75,12 @@ static int read_address(struct weir__client *c, const char *text, struct weir_er
     bool plain = strncmp(text, "http://", 7) == 0, tls = strncmp(text, "https://", 8) == 0;
 
     c->scheme = tls ? TLS : PLAIN;
-    if ((plain || tls) && !c->resp)
-        return read_host(c, text + (tls ? 8 : 7)) ? WEIR_OK : bad_address(text, error);
-    if (plain || tls)
+    if ((plain || tls) && c->resp)
         return weir__fail(error, WEIR_INVALID, "'%.80s': for RESP write HOST:PORT or a unix socket's path", text);
-    if (strchr(text, '/') == NULL)
-        return read_host(c, text) ? WEIR_OK : bad_address(text, error);
+    if (plain || tls || strchr(text, '/') == NULL)
+        return read_host(c, text + (tls ? 8 : plain ? 7 : 0), error);
     c->scheme = UNIX;
-    if (strlen(text) >= sizeof((struct sockaddr_un){ 0 }).sun_path || !copy_part(c->host, sizeof c->host, text, strlen(text)))
-        return weir__fail(error, WEIR_INVALID, "'%.80s...' is too long for a unix socket's path", text);
-    return WEIR_OK;
+    return read_path(c, text, error);
 }
 
 /* -------------------------------------------------------------- connecting ---- */
@@ -141,7 +122,7 @@ static int connect_unix(struct weir__client *c, struct weir_error *error)
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     int why = 0;
 
-    memcpy(address.sun_path, c->host, strlen(c->host) + 1);
+    memcpy(address.sun_path, c->host.name, strlen(c->host.name) + 1);
     c->fd = connect_to((const struct sockaddr *)&address, sizeof address, &why);
     return c->fd >= 0 ? WEIR_OK : cannot_reach(c, why, error);
 }
@@ -149,10 +130,10 @@ static int connect_unix(struct weir__client *c, struct weir_error *error)
 static int connect_tcp(struct weir__client *c, struct weir_error *error)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
-    int why = 0, code = getaddrinfo(c->host, c->port, &hints, &found);
+    int why = 0, code = getaddrinfo(c->host.name, c->host.port, &hints, &found);
 
     if (code != 0)
-        return weir__fail(error, WEIR_SYSTEM, "cannot find %.100s: %s", c->host, gai_strerror(code));
+        return weir__fail(error, WEIR_SYSTEM, "cannot find %.100s: %s", c->host.name, gai_strerror(code));
     for (const struct addrinfo *a = found; a && c->fd < 0; a = a->ai_next)
         c->fd = connect_to(a->ai_addr, a->ai_addrlen, &why);
     freeaddrinfo(found);
@@ -200,13 +181,13 @@ static int make_context(struct weir__client *c, const char *ca, struct weir_erro
 static int shake_hands(struct weir__client *c, struct weir_error *error)
 {
     unsigned char address[16];
-    bool numeric = inet_pton(AF_INET, c->host, address) == 1 || inet_pton(AF_INET6, c->host, address) == 1;
+    bool numeric = inet_pton(AF_INET, c->host.name, address) == 1 || inet_pton(AF_INET6, c->host.name, address) == 1;
 
     c->ssl = SSL_new(c->context);
     if (!c->ssl || SSL_set_fd(c->ssl, c->fd) != 1)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for TLS");
-    if (numeric ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(c->ssl), c->host) != 1
-                : SSL_set1_host(c->ssl, c->host) != 1 || SSL_set_tlsext_host_name(c->ssl, c->host) != 1)
+    if (numeric ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(c->ssl), c->host.name) != 1
+                : SSL_set1_host(c->ssl, c->host.name) != 1 || SSL_set_tlsext_host_name(c->ssl, c->host.name) != 1)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for TLS");
     if (SSL_connect(c->ssl) == 1)
         return WEIR_OK;
@@ -276,10 +257,10 @@ static int closed_early(const struct weir__client *c, struct weir_error *error)
 static void write_request(const struct weir__client *c, const char *method, const char *path, const struct weir__buffer *body,
                           struct weir__buffer *out)
 {
-    bool six = c->scheme != UNIX && strchr(c->host, ':');
+    bool six = c->scheme != UNIX && strchr(c->host.name, ':');
 
     weir__buffer_format(out, "%s %s HTTP/1.1\r\nHost: %s%s%s\r\nUser-Agent: weir/%s\r\n", method, path, six ? "[" : "",
-                        c->scheme == UNIX ? "localhost" : c->host, six ? "]" : "", weir_version());
+                        c->scheme == UNIX ? "localhost" : c->host.name, six ? "]" : "", weir_version());
     if (c->token)
         weir__buffer_format(out, "Authorization: Bearer %s\r\n", c->token);
     if (body)

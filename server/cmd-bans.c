@@ -12,6 +12,7 @@
 #include "options.h"
 #include "remote.h"
 #include "rules-words.h"
+#include "rules/draft.h"
 #include "table/bans.h"
 #include "text.h"
 
@@ -147,7 +148,9 @@ static void show_ban(const struct weir__document *d, const char *at, weir_time n
 
     snprintf(path, sizeof path, "%ssince", at);
     ban.since = moment(d, path);
-    ban.until = now + weir__document_number(d, 0, "%sleft_ms", at) * WEIR_MILLISECOND;
+    weir_time left = weir__document_number(d, 0, "%sleft_ms", at);
+    if (__builtin_mul_overflow(left, WEIR_MILLISECOND, &left) || __builtin_add_overflow(now, left, &ban.until))
+        ban.until = WEIR_NEVER;
     snprintf(ban.rule, sizeof ban.rule, "%s", rule ? rule : "");
     snprintf(ban.key, sizeof ban.key, "%s", key ? key : "");
     print_ban(&ban, now);
@@ -228,19 +231,18 @@ static const char *find_mistake(const struct options *o, int words)
 {
     bool one = o->lift || o->add;
 
-    return o->table && o->remote.server      ? "--table or --server, not both"
-           : o->table && o->add              ? "--add asks a server: without --table"
-           : !o->table && o->now >= 0        ? "--now needs --table: a server has its own clock"
-           : o->lift && o->add               ? "--add or --lift, not both"
-           : o->add && !o->length            ? "--add needs --for TIME, as in --for 10m"
-           : !o->add && o->length            ? "--for is only for --add"
-           : o->lift && !o->rule             ? "--lift needs --rule NAME: bans are a rule's"
-           : o->add && !o->rule              ? "--add needs --rule NAME: bans are a rule's"
-           : o->lift && words != 1           ? "--lift needs one KEY, as the list shows it"
-           : o->add && words != 1            ? "--add needs one KEY, as refusals name it"
-           : !one && words > 0               ? "a KEY is only for --add and --lift"
-           : o->rule && strlen(o->rule) > 63 ? "a rule's name is no longer than 40 bytes"
-                                             : NULL;
+    return o->table && o->remote.server ? "--table or --server, not both"
+           : o->table && o->add         ? "--add asks a server: without --table"
+           : !o->table && o->now >= 0   ? "--now needs --table: a server has its own clock"
+           : o->lift && o->add          ? "--add or --lift, not both"
+           : o->add && !o->length       ? "--add needs --for TIME, as in --for 10m"
+           : !o->add && o->length       ? "--for is only for --add"
+           : o->lift && !o->rule        ? "--lift needs --rule NAME: bans are a rule's"
+           : o->add && !o->rule         ? "--add needs --rule NAME: bans are a rule's"
+           : o->lift && words != 1      ? "--lift needs one KEY, as the list shows it"
+           : o->add && words != 1       ? "--add needs one KEY, as refusals name it"
+           : !one && words > 0          ? "a KEY is only for --add and --lift"
+                                        : NULL;
 }
 
 int weir__cmd_bans(const struct weir__command *self, int argc, char **argv)
@@ -255,6 +257,10 @@ int weir__cmd_bans(const struct weir__command *self, int argc, char **argv)
     const char *mistake = find_mistake(&o, words);
     if (mistake) {
         weir__complain(self->name, "%s; usage: weir %s %s", mistake, self->name, self->arguments);
+        return WEIR__EXIT_WRONG;
+    }
+    if (o.rule && strlen(o.rule) > WEIR__RULE_NAME_MAX) {
+        weir__complain(self->name, "--rule: a rule's name has at most %d bytes, and this has %zu", WEIR__RULE_NAME_MAX, strlen(o.rule));
         return WEIR__EXIT_WRONG;
     }
     if (!o.table)

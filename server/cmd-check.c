@@ -56,6 +56,13 @@ static void print_allowed(const struct weir__document *d)
     }
 }
 
+static void print_until_free(const char *reason, int64_t retry_ms)
+{
+    printf(" (");
+    weir__print_safely(stdout, reason ? reason : "limited");
+    printf("); free in %s", weir__remote_ms(retry_ms).text);
+}
+
 static void print_refused(const struct weir__document *d)
 {
     const char *reason = weir__document_text(d, "reason");
@@ -72,7 +79,7 @@ static void print_refused(const struct weir__document *d)
     if (retry < 0)
         printf(", for ever: it asks for more than can pass at once");
     else
-        printf(" (%s); free in %s", reason ? reason : "limited", weir__remote_ms(retry).text);
+        print_until_free(reason, retry);
 }
 
 static void print_ruling(const struct weir__document *d, bool allowed)

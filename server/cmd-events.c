@@ -45,7 +45,9 @@ struct following {
 /* "rule login" */
 static void print_fact(const struct weir__scalar *s)
 {
-    printf("  %s ", s->path);
+    printf("  ");
+    weir__print_safely(stdout, s->path);
+    putchar(' ');
     weir__print_safely(stdout, s->text);
 }
 
@@ -60,7 +62,9 @@ static void print_words(const struct weir__document *d)
     static const char *const first[] = { "rule", "key", "mode", "list", "attribute", "until" };
     const struct weir__scalar *time = known(d, "time"), *event = known(d, "event");
 
-    printf("%-24s %-14s", time ? time->text : "", event ? event->text : "?");
+    weir__print_padded(time ? time->text : "", 24);
+    putchar(' ');
+    weir__print_padded(event ? event->text : NULL, 14);
     for (size_t i = 0; i < sizeof first / sizeof first[0]; i++) {
         if (known(d, first[i]))
             print_fact(known(d, first[i]));
@@ -134,7 +138,7 @@ static bool print_kept(struct following *f)
     snprintf(path, sizeof path, "/v1/events/recent?after=%lld", (long long)f->o->after);
     if (!weir__remote_ask(r, "GET", path, NULL))
         return false;
-    const char *at = r->answer.bytes, *end = at + r->answer.len;
+    const char *at = r->answer.len ? r->answer.bytes : "", *end = at + r->answer.len;
     for (const char *c = at; next_element(&c, end, &event);)
         n++;
     int64_t wanted = f->o->last >= 0 ? f->o->last : f->o->follow ? 10 : n;

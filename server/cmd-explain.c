@@ -72,8 +72,8 @@ static struct weir_decision read_decision(const struct weir__document *d, const 
         .allowed = weir__document_true(d, "%sallowed", at),
         .limit = weir__document_number(d, 0, "%slimit", at),
         .remaining = weir__document_number(d, 0, "%sremaining", at),
-        .retry = weir__document_time(d, "%sretry", at),
-        .reset = weir__document_time(d, "%sreset", at),
+        .retry = weir__document_ms(d, "%sretry_ms", at),
+        .reset = weir__document_ms(d, "%sreset_ms", at),
     };
 }
 
@@ -98,15 +98,6 @@ static void print_bar(const struct show *s, const struct weir_decision *d)
     printf("%s", s->c.off);
 }
 
-/* A limit's text is plain, and has its place before the bar. */
-static void print_padded(const char *text, int width)
-{
-    int len = (int)strlen(text);
-
-    weir__print_safely(stdout, text);
-    printf("%*s", len < width ? width - len : 0, "");
-}
-
 static void print_limit(const struct show *s, const char *at)
 {
     struct weir_decision d = read_decision(s->d, at);
@@ -114,7 +105,7 @@ static void print_limit(const struct show *s, const char *at)
     char wait[32];
 
     printf("    ");
-    print_padded(written ? written : "?", s->width);
+    weir__print_padded(written, s->width);
     putchar(' ');
     print_bar(s, &d);
     printf(" %lld of %lld left", (long long)d.remaining, (long long)d.limit);
@@ -135,7 +126,7 @@ static void print_limit(const struct show *s, const char *at)
 static void print_limits(const struct show *s, int rule)
 {
     char at[64];
-    weir_time banned = weir__document_find(s->d, "rules.%d.banned_for", rule) ? weir__document_time(s->d, "rules.%d.banned_for", rule) : 0;
+    weir_time banned = weir__document_find(s->d, "rules.%d.banned_for_ms", rule) ? weir__document_ms(s->d, "rules.%d.banned_for_ms", rule) : 0;
 
     if (banned != 0) {
         char wait[32];
@@ -152,7 +143,7 @@ static void print_limits(const struct show *s, int rule)
 static void print_idle(const struct show *s, const char *name, const char *what, const char *why)
 {
     printf("%s○ ", s->c.dim);
-    print_padded(name, 24);
+    weir__print_padded(name, 24);
     printf(" %s", what);
     weir__print_safely(stdout, why);
     printf("%s\n", s->c.off);
@@ -165,7 +156,7 @@ static void print_asked(const struct show *s, int i, const char *name)
     int64_t cost = weir__document_number(s->d, 1, "rules.%d.cost", i);
 
     printf("%s%s%s %s", colour, no ? "✗" : "●", s->c.off, s->c.bold);
-    print_padded(name, 24);
+    weir__print_padded(name, 24);
     printf("%s", s->c.off);
     if (key != NULL && *key) {
         printf(" key ");
@@ -196,36 +187,62 @@ static void print_rule(struct show *s, int i, const char *name)
 
 /* ---------------------------------------------------------- the whole ---- */
 
+/* "ip is on the deny list" */
+static void print_listed(const struct show *s)
+{
+    weir__print_safely(stdout, s->list_attribute);
+    printf(" is on the ");
+    weir__print_safely(stdout, s->list);
+    printf(" list");
+}
+
 static void print_list(const struct show *s)
 {
     bool deny = is(s->list, "deny"), shadow = deny && is(s->mode, "shadow");
 
     printf("%s%s%s ", deny ? s->c.bad : s->c.good, deny ? "✗" : "●", s->c.off);
-    weir__print_safely(stdout, s->list_attribute);
-    printf(" is on the %s list: %s\n", s->list,
-           shadow ? "it would be refused, but all rules are in shadow"
-           : deny ? "refused, and no rule is asked"
-                  : "let through, and no rule is asked");
+    print_listed(s);
+    printf(": %s\n", shadow ? "it would be refused, but all rules are in shadow"
+                     : deny ? "refused, and no rule is asked"
+                            : "let through, and no rule is asked");
+}
+
+/* Which rule, and when it lets in again. */
+static void print_refusal(const struct show *s, const struct weir_decision *d)
+{
+    char wait[32];
+
+    printf(" by ");
+    weir__print_safely(stdout, weir__document_text(s->d, "ruling.rule"));
+    if (d->retry == WEIR_NEVER) {
+        printf(", for ever: it asks for more than can pass at once");
+        return;
+    }
+    weir__text_time(wait, sizeof wait, d->retry);
+    printf(" (");
+    weir__print_safely(stdout, weir__document_text(s->d, "ruling.reason"));
+    printf("); free in %s", wait);
 }
 
 static void print_verdict(const struct show *s, const struct weir_decision *d)
 {
-    const char *rule = weir__document_text(s->d, "ruling.rule"), *reason = weir__document_text(s->d, "ruling.reason");
-    char wait[32];
+    const char *rule = weir__document_text(s->d, "ruling.rule");
 
-    weir__text_time(wait, sizeof wait, d->retry);
-    if (is(s->mode, "off"))
+    if (is(s->mode, "off")) {
         printf(": all rules are switched off");
-    else if (s->list != NULL)
-        printf(": %s is on the %s list%s", s->list_attribute, s->list, is(s->mode, "shadow") ? " (all rules are in shadow)" : "");
-    else if (!d->allowed && d->retry == WEIR_NEVER)
-        printf(" by %s, for ever: it asks for more than can pass at once", rule);
-    else if (!d->allowed)
-        printf(" by %s (%s); free in %s", rule, reason, wait);
-    else if (rule != NULL)
-        printf("; the tightest is %s: %lld of %lld left", rule, (long long)d->remaining, (long long)d->limit);
-    else
+    } else if (s->list != NULL) {
+        printf(": ");
+        print_listed(s);
+        printf("%s", is(s->mode, "shadow") ? " (all rules are in shadow)" : "");
+    } else if (!d->allowed) {
+        print_refusal(s, d);
+    } else if (rule != NULL) {
+        printf("; the tightest is ");
+        weir__print_safely(stdout, rule);
+        printf(": %lld of %lld left", (long long)d->remaining, (long long)d->limit);
+    } else {
         printf(": %s", weir__document_number(s->d, 0, "ruling.applied") > 0 ? "no rule that applies enforces" : "no rule applies");
+    }
 }
 
 static void print_ruling(const struct show *s)
@@ -235,8 +252,11 @@ static void print_ruling(const struct show *s)
 
     printf("\n%s%s%s%s", s->c.bold, d.allowed ? s->c.good : s->c.bad, d.allowed ? "allowed" : "refused", s->c.off);
     print_verdict(s, &d);
-    if (shadow != NULL)
-        printf("; %s, in shadow, would refuse", shadow);
+    if (shadow != NULL) {
+        printf("; ");
+        weir__print_safely(stdout, shadow);
+        printf(", in shadow, would refuse");
+    }
     putchar('\n');
     if (s->hidden > 0)
         printf("%s%zu rules that do not apply are left out%s\n", s->c.dim, s->hidden, s->c.off);
@@ -251,8 +271,11 @@ static void print_unused(const struct show *s)
         printf("%sno rule looks at ", s->c.mild);
         weir__words_value(stdout, name, strlen(name));
         near = weir__document_text(s->d, "meant.%d", i);
-        if (near)
-            printf("; did you mean %s?", near);
+        if (near) {
+            printf("; did you mean ");
+            weir__print_safely(stdout, near);
+            putchar('?');
+        }
         printf("%s\n", s->c.off);
     }
 }

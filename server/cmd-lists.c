@@ -17,12 +17,10 @@ const struct weir__option weir__cmd_lists_options[] = {
     WEIR__REMOTE_JSON(struct options) WEIR__REMOTE_ROWS(struct options){ 0 },
 };
 
-static void print_padded(const char *text, size_t width)
+static void print_column(const char *text)
 {
-    size_t len = strlen(text);
-
-    weir__print_safely(stdout, text);
-    printf("%*s ", (int)(len < width ? width - len : 0), "");
+    weir__print_padded(text, 16);
+    putchar(' ');
 }
 
 static int show(struct weir__remote *r)
@@ -38,8 +36,8 @@ static int show(struct weir__remote *r)
         return WEIR__EXIT_OK;
     }
     for (; (text = weir__document_text(d, "lists.%d.list", n)) != NULL; n++) {
-        print_padded(text, 16);
-        print_padded(weir__document_text(d, "lists.%d.attribute", n), 16);
+        print_column(text);
+        print_column(weir__document_text(d, "lists.%d.attribute", n));
         int64_t entries = weir__document_number(d, 0, "lists.%d.entries", n);
         printf("%lld %s\n", (long long)entries, entries == 1 ? "entry" : "entries");
     }
@@ -49,9 +47,10 @@ static int show(struct weir__remote *r)
         if (i == 0)
             puts("\nchanged by hand:");
         const char *change = weir__document_text(d, "changes.%d.change", i);
-        printf("%-8s ", change ? change : "changed");
-        print_padded(text, 16);
-        print_padded(weir__document_text(d, "changes.%d.attribute", i), 16);
+        weir__print_padded(change ? change : "changed", 8);
+        putchar(' ');
+        print_column(text);
+        print_column(weir__document_text(d, "changes.%d.attribute", i));
         weir__print_safely(stdout, weir__document_text(d, "changes.%d.entry", i));
         putchar('\n');
     }

@@ -31,7 +31,7 @@ static void print_mode(const struct weir__document *d, const char *at)
         snprintf(words, sizeof words, "%s (as all are; written: %s)", now, written);
     else
         snprintf(words, sizeof words, "%s", now ? now : "?");
-    printf("%-40s", words);
+    weir__print_padded(words, 40);
 }
 
 static void print_rule(const struct weir__document *d, int i)
@@ -43,8 +43,8 @@ static void print_rule(const struct weir__document *d, int i)
     char at[32];
 
     snprintf(at, sizeof at, "rules.%d.", i);
-    weir__print_safely(stdout, name);
-    printf("%*s ", (int)(strlen(name) < 24 ? 24 - strlen(name) : 0), "");
+    weir__print_padded(name, 24);
+    putchar(' ');
     print_mode(d, at);
     for (size_t k = 0; k < 4; k++) {
         int64_t n = weir__document_number(d, 0, "%s%s", at, counts[k][0]);
@@ -93,21 +93,27 @@ static int switch_to(struct weir__remote *r, const struct options *o, const char
     }
     const char *now = weir__document_text(&r->document, "in_force");
     weir__print_safely(stdout, o->rule ? o->rule : "all rules");
-    printf(": %s\n", now ? now : mode);
+    printf(": ");
+    weir__print_safely(stdout, now ? now : mode);
+    putchar('\n');
     return WEIR__EXIT_OK;
 }
 
 static bool is_mode(const char *word)
 {
-    static const char *const modes[] = { "enforce", "shadow", "off", "as-written", NULL };
+    const char *modes[WEIR_OFF + 2] = { 0 };
+    char all[128];
+    size_t n = 0;
 
-    for (const char *const *m = modes; *m; m++) {
-        if (strcmp(*m, word) == 0)
+    for (int m = 0; m <= WEIR_OFF; m++) {
+        modes[m] = weir_mode_name((enum weir_mode)m);
+        if (strcmp(modes[m], word) == 0)
             return true;
+        n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", m ? ", " : "", modes[m]);
     }
     const char *near = weir__text_nearest(modes, word, strlen(word));
-    weir__complain("mode", "there is no mode '%s'; %s%s%s", word,
-                   near ? "did you mean " : "the modes are enforce, shadow, off and as-written", near ? near : "", near ? "?" : "");
+    weir__complain("mode", "there is no mode '%s'; %s%s%s", word, near ? "did you mean " : "the modes are ", near ? near : all,
+                   near ? "?" : "");
     return false;
 }
 

@@ -23,9 +23,9 @@ static int reset(struct weir__remote *r, const struct weir__buffer *body)
     if (r->options.json)
         weir__remote_print(r);
     else if (n == 0)
-        puts("nothing to forget: no rule that applies has a limit");
+        puts("nothing to forget: no rule that applies has a key for this request");
     else
-        printf("%lld limit%s of this request %s fresh again\n", (long long)n, n == 1 ? "" : "s", n == 1 ? "is" : "are");
+        printf("%lld rule%s forgotten what this request has used\n", (long long)n, n == 1 ? " has" : "s have");
     return WEIR__EXIT_OK;
 }
 

@@ -90,24 +90,30 @@ struct rates {
     double allowed, refused;
 };
 
+/* What is beyond this is no count. */
+static int64_t count(int64_t n)
+{
+    return n < 0 || n > INT64_MAX / 2 ? 0 : n;
+}
+
 static int64_t total(const struct look *look, const char *outcome)
 {
     const struct weir__document *d = &look->parts[STATUS];
 
-    return weir__document_number(d, 0, "totals.check_%s", outcome) + weir__document_number(d, 0, "totals.take_%s", outcome);
+    return count(weir__document_number(d, 0, "totals.check_%s", outcome)) + count(weir__document_number(d, 0, "totals.take_%s", outcome));
 }
 
 /* A counter that has gone back is another server's. */
 static double rate(double seconds, int64_t before, int64_t after)
 {
-    return seconds > 0 && after >= before ? (double)(after - before) / seconds : UNKNOWN;
+    return seconds > 0 && after >= before ? ((double)after - (double)before) / seconds : UNKNOWN;
 }
 
 static struct rates rates_of(const struct look *before, const struct look *now)
 {
     int64_t from = weir__document_number(&before->parts[STATUS], 0, "uptime_ms"),
             to = weir__document_number(&now->parts[STATUS], 0, "uptime_ms");
-    struct rates rates = { .seconds = before->taken && to > from ? (double)(to - from) / 1000 : 0 };
+    struct rates rates = { .seconds = before->taken && to > from ? ((double)to - (double)from) / 1000 : 0 };
 
     rates.allowed = rate(rates.seconds, total(before, "allowed"), total(now, "allowed"));
     rates.refused = rate(rates.seconds, total(before, "refused"), total(now, "refused"));
@@ -221,7 +227,9 @@ static void draw_head(struct screen *s, const struct look *now, const char *serv
     const struct weir__document *d = &now->parts[STATUS];
     const char *version = weir__document_text(d, "version"), *hash = weir__document_text(d, "rules.hash");
 
-    printf("%sweir %s%s  ", s->bold, version ? version : "", s->off);
+    printf("%sweir ", s->bold);
+    weir__print_safely(stdout, version);
+    printf("%s  ", s->off);
     weir__print_safely(stdout, server);
     printf("  up %s  connections %lld  rules ", weir__remote_ms(weir__document_number(d, 0, "uptime_ms")).text,
            (long long)weir__document_number(d, 0, "connections"));

@@ -129,27 +129,17 @@ int64_t weir__document_number(const struct weir__document *document, int64_t oth
     return *end ? otherwise : n;
 }
 
-/* 12.000000005: exact, which a double would not be. */
-static weir_time read_seconds(const char *text)
-{
-    char *end = NULL;
-    int64_t ns, whole = strtoll(text, &end, 10), part = 0, unit = WEIR_SECOND / 10;
-
-    for (end += *end == '.'; *end >= '0' && *end <= '9'; end++, unit /= 10)
-        part += (*end - '0') * unit;
-    if (__builtin_mul_overflow(whole, WEIR_SECOND, &ns) || __builtin_add_overflow(ns, part, &ns))
-        return WEIR_NEVER;
-    return ns;
-}
-
-weir_time weir__document_time(const struct weir__document *document, const char *format, ...)
+weir_time weir__document_ms(const struct weir__document *document, const char *format, ...)
 {
     va_list args;
+    char *end = NULL;
+    weir_time time;
 
     va_start(args, format);
     const struct weir__scalar *found = find(document, format, args);
     va_end(args);
-    return found && found->kind == WEIR__JSON_NUMBER ? read_seconds(found->text) : WEIR_NEVER;
+    int64_t ms = found && found->kind == WEIR__JSON_NUMBER ? strtoll(found->text, &end, 10) : -1;
+    return ms < 0 || *end || __builtin_mul_overflow(ms, WEIR_MILLISECOND, &time) ? WEIR_NEVER : time;
 }
 
 bool weir__document_true(const struct weir__document *document, const char *format, ...)

@@ -36,8 +36,8 @@ const struct weir__scalar *weir__document_find(const struct weir__document *docu
 const char *weir__document_text(const struct weir__document *document, const char *format, ...) WEIR__PATH_FORMAT(2, 3);
 /* `otherwise` if there is none, or it is no whole number. */
 int64_t weir__document_number(const struct weir__document *document, int64_t otherwise, const char *format, ...) WEIR__PATH_FORMAT(3, 4);
-/* Seconds with up to nine decimals; WEIR_NEVER if it is null or there is none. */
-weir_time weir__document_time(const struct weir__document *document, const char *format, ...) WEIR__PATH_FORMAT(2, 3);
+/* Milliseconds; WEIR_NEVER if it is null, there is none, or it is no whole number from 0. */
+weir_time weir__document_ms(const struct weir__document *document, const char *format, ...) WEIR__PATH_FORMAT(2, 3);
 /* Whether it is there and true. */
 bool weir__document_true(const struct weir__document *document, const char *format, ...) WEIR__PATH_FORMAT(2, 3);
 

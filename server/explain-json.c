@@ -1,7 +1,4 @@
-/* explain-json.c -- what the rules say to one request, and why, as one JSON object.
- *
- * Times are seconds, null for never: as `weir explain --json` has had them from the beginning.
- */
+/* explain-json.c -- what the rules say to one request, and why, as one JSON object. */
 #include "explain-json.h"
 
 #include <stdio.h>
@@ -35,46 +32,14 @@ static bool asks_rules(const struct weir__explanation *x)
     return x->list == NULL || x->mode == WEIR_OFF || (x->mode == WEIR_SHADOW && strcmp(x->list, "deny") == 0);
 }
 
-/* Whether a rule or a list looks at an attribute of this name; names of headers have no case. */
-static bool is_used(const struct weir__attributes *known, const struct weir_attr *attr)
-{
-    size_t len = attr->name_len ? attr->name_len : strlen(attr->name);
-    char *name = len < WEIR__ATTRIBUTE_SIZE ? strndup(attr->name, len) : NULL;
-    char *small = name ? weir__attribute_small(name) : NULL;
-    bool found = small != NULL && weir__attribute_find(known, small, strlen(small)) >= 0;
-
-    free(small);
-    free(name);
-    return found;
-}
-
-static const char *yes_or_no(bool is)
-{
-    return is ? "true" : "false";
-}
-
-static void add_member(struct weir__buffer *out, const char *name, const char *value)
-{
-    if (value != NULL)
-        weir__buffer_member(out, name, value);
-    else
-        weir__buffer_format(out, ",\"%s\":null", name);
-}
-
-static void add_time(struct weir__buffer *out, const char *name, weir_time t)
-{
-    if (t == WEIR_NEVER)
-        weir__buffer_format(out, ",\"%s\":null", name);
-    else
-        weir__buffer_format(out, ",\"%s\":%lld.%09lld", name, (long long)(t / WEIR_SECOND), (long long)(t % WEIR_SECOND));
-}
-
 static void add_decision(struct weir__buffer *out, const struct weir_decision *d)
 {
-    weir__buffer_format(out, "\"allowed\":%s,\"reason\":\"%s\",\"limit\":%lld,\"remaining\":%lld", yes_or_no(d->allowed),
-                        weir_reason_name(d->reason), (long long)d->limit, (long long)d->remaining);
-    add_time(out, "retry", d->retry);
-    add_time(out, "reset", d->reset);
+    weir__buffer_member_bool(out, "allowed", d->allowed);
+    weir__buffer_member(out, "reason", weir_reason_name(d->reason));
+    weir__buffer_member_number(out, "limit", d->limit);
+    weir__buffer_member_number(out, "remaining", d->remaining);
+    weir__buffer_member_ms(out, "retry_ms", d->allowed ? WEIR_NEVER : d->retry);
+    weir__buffer_member_ms(out, "reset_ms", d->reset);
 }
 
 static void add_limits(struct weir__buffer *out, const struct weir__explained *e)
@@ -85,10 +50,10 @@ static void add_limits(struct weir__buffer *out, const struct weir__explained *e
         weir_limit_print(text, sizeof text, e->limits[i].limit);
         weir__buffer_text(out, i ? ",{" : "{");
         add_decision(out, &e->limits[i].decision);
-        add_member(out, "written", text);
+        weir__buffer_member(out, "written", text);
         if (e->limits[i].present.count != 0) {
             weir_limit_print(text, sizeof text, &e->limits[i].present);
-            add_member(out, "in_table", text);
+            weir__buffer_member(out, "in_table", text);
         }
         weir__buffer_text(out, "}");
     }
@@ -153,7 +118,7 @@ static void add_because(struct weir__buffer *out, const struct weir__explained *
     if (text == NULL)
         out->failed = true;
     else
-        add_member(out, "because", text);
+        weir__buffer_member(out, "because", text);
     free(text);
 }
 
@@ -167,16 +132,18 @@ static void add_rule(void *context, const struct weir__explained *e)
         return;
     weir__buffer_text(s->out, s->shown++ ? ",{" : "{");
     weir__buffer_member(s->out, "rule", e->rule->name);
-    weir__buffer_format(s->out, ",\"why\":\"%s\",\"mode\":\"%s\",\"asked\":%s", why_name(e->why), weir_mode_name(e->mode),
-                        yes_or_no(e->why == WEIR__APPLIES && asks_rules(s->x)));
+    weir__buffer_member(s->out, "why", why_name(e->why));
+    weir__buffer_member(s->out, "mode", weir_mode_name(e->mode));
+    weir__buffer_member_bool(s->out, "asked", e->why == WEIR__APPLIES && asks_rules(s->x));
     if (e->why == WEIR__APPLIES || e->why == WEIR__SWITCHED_OFF) {
-        add_member(s->out, "key", e->key);
-        weir__buffer_format(s->out, ",\"cost\":%lld,\"refuses\":%s", (long long)e->cost, yes_or_no(refuses(e)));
+        weir__buffer_member(s->out, "key", e->key);
+        weir__buffer_member_number(s->out, "cost", e->cost);
+        weir__buffer_member_bool(s->out, "refuses", refuses(e));
         if (e->banned_until != 0)
-            add_time(s->out, "banned_for", e->banned_until - s->now);
+            weir__buffer_member_ms(s->out, "banned_for_ms", e->banned_until == WEIR_NEVER ? WEIR_NEVER : e->banned_until - s->now);
         add_limits(s->out, e);
     } else {
-        add_member(s->out, "attribute", e->attribute);
+        weir__buffer_member_or_null(s->out, "attribute", e->attribute);
     }
     if (e->why != WEIR__APPLIES)
         add_because(s->out, e);
@@ -189,24 +156,45 @@ static void add_ruling(struct weir__buffer *out, const struct weir__explanation 
 
     weir__buffer_text(out, "\"ruling\":{");
     add_decision(out, &r->decision);
-    add_member(out, "rule", r->rule);
-    add_member(out, "list", x->list);
-    add_member(out, "list_attribute", x->list != NULL ? x->list_attribute : NULL);
-    add_member(out, "shadow", r->shadow);
-    weir__buffer_format(out, ",\"mode\":\"%s\",\"applied\":%d,\"level\":%d}", weir_mode_name(x->mode), r->applied, r->level);
+    weir__buffer_member_or_null(out, "rule", r->rule);
+    weir__buffer_member_or_null(out, "list", x->list);
+    weir__buffer_member_or_null(out, "list_attribute", x->list != NULL ? x->list_attribute : NULL);
+    weir__buffer_member_or_null(out, "shadow", r->shadow);
+    weir__buffer_member(out, "mode", weir_mode_name(x->mode));
+    weir__buffer_member_number(out, "applied", r->applied);
+    weir__buffer_member_number(out, "level", r->level);
+    weir__buffer_text(out, "}");
 }
 
 /* ------------------------------------------------ attributes for nothing ---- */
 
-static const char *nearest_attribute(const struct weir__attributes *known, const struct weir_attr *attr)
-{
+/* The names that rules and lists look at, ended by NULL. */
+struct known {
+    char texts[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE];
     const char *names[WEIR__ATTRIBUTES_MAX + 1];
-    size_t n = 0;
+};
 
-    for (; n < known->n; n++)
-        names[n] = known->names[n];
-    names[n] = NULL;
-    return weir__text_nearest(names, attr->name, attr->name_len ? attr->name_len : strlen(attr->name));
+static void list_known(struct known *known, struct weir *weir)
+{
+    size_t n = weir__engine_attributes(weir, known->texts);
+
+    known->names[n] = NULL;
+    while (n-- > 0)
+        known->names[n] = known->texts[n];
+}
+
+/* Names of headers have no case. */
+static bool is_used(const struct known *known, const struct weir_attr *attr, size_t len)
+{
+    char *name = len < WEIR__ATTRIBUTE_SIZE ? strndup(attr->name, len) : NULL;
+    char *small = name ? weir__attribute_small(name) : NULL;
+    bool found = false;
+
+    for (const char *const *at = known->names; small != NULL && *at && !found; at++)
+        found = strcmp(*at, small) == 0;
+    free(small);
+    free(name);
+    return found;
 }
 
 static void add_name(struct weir__buffer *out, bool first, const char *name, size_t len)
@@ -221,16 +209,18 @@ static void add_name(struct weir__buffer *out, bool first, const char *name, siz
 /* What is given under another name matches nothing: the slip that is hardest to see. */
 static void add_unused(struct weir *weir, struct weir__buffer *out, const struct weir_attr *attrs, size_t n)
 {
-    size_t stripe = weir__engine_enter(weir), shown = 0;
-    const struct weir__force *force = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
     struct weir__buffer meant = { 0 };
+    struct known known;
+    size_t shown = 0;
 
+    list_known(&known, weir);
     weir__buffer_text(out, "\"unused\":[");
     for (size_t i = 0; i < n; i++) {
-        if (force != NULL && is_used(&force->attributes, &attrs[i]))
+        size_t len = attrs[i].name_len ? attrs[i].name_len : strlen(attrs[i].name);
+        if (is_used(&known, &attrs[i], len))
             continue;
-        const char *near = force != NULL ? nearest_attribute(&force->attributes, &attrs[i]) : NULL;
-        add_name(out, shown == 0, attrs[i].name, attrs[i].name_len ? attrs[i].name_len : strlen(attrs[i].name));
+        const char *near = weir__text_nearest(known.names, attrs[i].name, len);
+        add_name(out, shown == 0, attrs[i].name, len);
         add_name(&meant, shown++ == 0, near, near != NULL ? strlen(near) : 0);
     }
     weir__buffer_text(out, "],\"meant\":[");
@@ -238,7 +228,6 @@ static void add_unused(struct weir *weir, struct weir__buffer *out, const struct
     weir__buffer_text(out, "]");
     out->failed = out->failed || meant.failed;
     weir__buffer_free(&meant);
-    weir__engine_leave(weir, stripe);
 }
 
 bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, bool applying,

@@ -1,15 +1,13 @@
 /* remote.c -- what the commands that ask a running server share. */
 #include "remote.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
 #include "rules/problem.h"
-#include "serve/settings.h"
 #include "text.h"
+#include "token.h"
 
 /* What came from a server may be in it. */
 __attribute__((format(printf, 2, 3))) static void say(struct weir__remote *r, const char *format, ...)
@@ -28,57 +26,27 @@ __attribute__((format(printf, 2, 3))) static void say(struct weir__remote *r, co
 
 /* ----------------------------------------------------------------- the token ---- */
 
-/* A header that it is put into must not end early. */
-static bool is_token(const char *text)
-{
-    size_t len = strlen(text);
-
-    for (const char *c = text; *c; c++) {
-        if (*c <= ' ' || *c > '~')
-            return false;
-    }
-    return len > 0 && len <= WEIR__TOKEN_MAX;
-}
-
-static char *read_token_file(const char *command, const char *path)
-{
-    size_t len;
-    char *text = weir__file_read(path, 65536, &len);
-
-    if (!text) {
-        weir__complain(command, "--token-file: %s: %s", path, strerror(errno));
-        return NULL;
-    }
-    char *token = strndup(text, len);
-    free(text);
-    if (token)
-        token[strcspn(token, "\r\n")] = '\0';
-    if (token && is_token(token))
-        return token;
-    weir__complain(command, "--token-file: the first line of %s is no token: 1 to %d letters, digits and signs, no spaces", path,
-                   WEIR__TOKEN_MAX);
-    free(token);
-    return NULL;
-}
-
 /* True with *token NULL: there is none. */
 static bool find_token(const char *command, const char *file, char **token)
 {
-    const char *given = getenv("WEIR_TOKEN");
+    const char *given = getenv("WEIR_TOKEN"), *wrong = given ? weir__token_wrong(given) : NULL;
+    struct weir_error error = { 0 };
 
     *token = NULL;
-    if (file) {
-        *token = read_token_file(command, file);
-        return *token != NULL;
+    if (file && weir__token_read(token, file, &error) != WEIR_OK) {
+        weir__complain(command, "--token-file: %s", error.text);
+        return false;
     }
-    if (!given || !*given)
+    if (file || !given || !*given)
         return true;
-    if (!is_token(given)) {
-        weir__complain(command, "$WEIR_TOKEN is no token: 1 to %d letters, digits and signs, no spaces", WEIR__TOKEN_MAX);
+    if (wrong) {
+        weir__complain(command, "$WEIR_TOKEN %s", wrong);
         return false;
     }
     *token = strdup(given);
-    return *token != NULL;
+    if (!*token)
+        weir__complain(command, "no memory");
+    return *token;
 }
 
 /* -------------------------------------------------------------- open, close ---- */
@@ -202,6 +170,7 @@ bool weir__remote_attributes(const char *command, struct weir__buffer *body, cha
 
 void weir__print_safely(FILE *to, const char *text)
 {
+    text = text ? text : "?";
     const char *end = text + strlen(text);
 
     for (size_t len; text < end; text += len) {
@@ -216,10 +185,21 @@ void weir__print_safely(FILE *to, const char *text)
     }
 }
 
+void weir__print_padded(const char *text, int width)
+{
+    size_t len = strnlen(text ? text : "?", (size_t)width);
+
+    weir__print_safely(stdout, text);
+    printf("%*s", width - (int)len, "");
+}
+
 struct weir__words_of_time weir__remote_ms(int64_t ms)
 {
     struct weir__words_of_time words;
+    weir_time time;
 
-    weir__text_time(words.text, sizeof words.text, ms > INT64_MAX / WEIR_MILLISECOND ? INT64_MAX : ms * WEIR_MILLISECOND);
+    if (ms <= 0 || __builtin_mul_overflow(ms, WEIR_MILLISECOND, &time))
+        time = ms <= 0 ? 0 : INT64_MAX;
+    weir__text_time(words.text, sizeof words.text, time);
     return words;
 }

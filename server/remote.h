@@ -65,8 +65,10 @@ void weir__remote_print(const struct weir__remote *remote);
 /* Adds ,"attributes":{...} of words NAME=VALUE to the body, an object that is not closed yet.  False: one is none, and that was said. */
 bool weir__remote_attributes(const char *command, struct weir__buffer *body, char **words, int n);
 
-/* What a server has said may have anything in it: nothing that a terminal obeys is printed. */
+/* What a server has said may have anything in it: nothing that a terminal obeys is printed; and ? for what it should have said (NULL). */
 void weir__print_safely(FILE *to, const char *text);
+/* The same to stdout, and spaces up to that many bytes. */
+void weir__print_padded(const char *text, int width);
 
 /* A document's time in ms in words, "2h 5m"; "0s" if there is none. */
 struct weir__words_of_time {

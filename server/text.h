@@ -23,6 +23,12 @@ bool weir__wants_colours(void);
 /* "5.2s", "498ms", "2h 5m": three digits at most, rounded up, so that who waits that long has waited enough. */
 void weir__text_time(char *out, size_t size, weir_time time);
 
+/* In whole units, rounded up for the same reason; -1: never. */
+static inline int64_t weir__in_unit(weir_time time, weir_time unit)
+{
+    return time == WEIR_NEVER ? -1 : time / unit + (time % unit > 0);
+}
+
 /* "2.5 MiB" */
 void weir__text_bytes(char *out, size_t size, int64_t bytes);
 

@@ -258,8 +258,16 @@ static size_t decode(const struct string *s, char *text, size_t room)
 
 static bool call(struct walk *w, enum weir__json_kind kind, const char *text, size_t len)
 {
-    struct weir__json_value value = { kind, w->path, w->path_len, text, len };
-    return w->path_len == PATH_OVER || w->each(w->context, &value);
+    const struct level *in = w->depth > 0 ? &w->levels[w->depth - 1] : NULL;
+    struct weir__json_value value = { .kind = kind, .path = w->path, .path_len = w->path_len, .depth = w->depth, .text = text, .len = len };
+
+    if (w->path_len == PATH_OVER)
+        return true;
+    if (in != NULL) {
+        value.name_len = w->path_len - in->path_len - (w->depth > 1);
+        value.element = !in->object;
+    }
+    return w->each(w->context, &value);
 }
 
 static bool string_value(struct walk *w)

@@ -18,6 +18,9 @@ struct weir__json_value {
     enum weir__json_kind kind;
     const char *path; /* members joined by dots, array elements by their index; "" at the top.  Good during the call, no NUL behind it */
     size_t path_len;
+    size_t name_len;  /* of the last part of the path: a name may itself have dots in it */
+    size_t depth;     /* how many objects and arrays it is in */
+    bool element;     /* of an array */
     const char *text; /* string: decoded; number and the rest: as written.  In the text or in scratch, no NUL behind it */
     size_t len;
 };

@@ -1,6 +1,7 @@
 /* engine.c -- rules at work on a table: making one, and putting rules in force while requests are being decided.  engine.h says who may
  * touch what. */
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,6 +137,8 @@ int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now, struct 
     return code;
 }
 
+/* ------------------------------------------------------------- in force ---- */
+
 bool weir_rule_get(struct weir *weir, size_t i, struct weir_rule_info *out)
 {
     pthread_mutex_lock(&weir->mutex);
@@ -144,8 +147,9 @@ bool weir_rule_get(struct weir *weir, size_t i, struct weir_rule_info *out)
     if (is) {
         const struct weir__post *post = &force->posts[i];
         struct weir__tally t = sum(force, i);
-        *out = (struct weir_rule_info){ .mode = weir__post_mode(post, weir__force_mode(weir, force)),
+        *out = (struct weir_rule_info){ .written = post->mode,
                                         .switched = weir__limiter_mode(post->lever),
+                                        .mode = weir__post_mode(post, weir__force_mode(weir, force)),
                                         .allowed = t.allowed,
                                         .refused = t.refused,
                                         .banned = t.banned,
@@ -154,6 +158,57 @@ bool weir_rule_get(struct weir *weir, size_t i, struct weir_rule_info *out)
     }
     pthread_mutex_unlock(&weir->mutex);
     return is;
+}
+
+/* To be left again; *force is NULL if there are no rules. */
+static size_t enter(struct weir *weir, const struct weir__force **force)
+{
+    size_t stripe = weir__engine_enter(weir);
+    *force = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
+    return stripe;
+}
+
+const char *weir__engine_rule_name(struct weir *weir, size_t i)
+{
+    const struct weir__force *force;
+    size_t stripe = enter(weir, &force);
+    const char *name = force != NULL && i < force->rules->n_rules ? force->posts[i].name : NULL;
+    weir__engine_leave(weir, stripe);
+    return name;
+}
+
+void weir__engine_modes(struct weir *weir, struct weir__modes *out)
+{
+    const struct weir__force *force;
+    size_t stripe = enter(weir, &force);
+    enum weir_mode written = force != NULL ? force->mode : WEIR_ENFORCE, by_hand = weir__table_mode(weir->table);
+    *out = (struct weir__modes){ written, by_hand, by_hand == WEIR_AS_WRITTEN ? written : by_hand };
+    weir__engine_leave(weir, stripe);
+}
+
+bool weir__engine_list(struct weir *weir, size_t i, struct weir__list_info *out)
+{
+    const struct weir__force *force;
+    size_t stripe = enter(weir, &force);
+    bool is = force != NULL && i < force->lists->n;
+    if (is) {
+        const struct weir__list *l = &force->lists->lists[i];
+        snprintf(out->name, sizeof out->name, "%s", l->name);
+        snprintf(out->attribute, sizeof out->attribute, "%s", l->attribute);
+        out->entries = l->n;
+    }
+    weir__engine_leave(weir, stripe);
+    return is;
+}
+
+size_t weir__engine_attributes(struct weir *weir, char names[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE])
+{
+    const struct weir__force *force;
+    size_t stripe = enter(weir, &force), n = force != NULL ? force->attributes.n : 0;
+    if (n > 0)
+        memcpy(names, force->attributes.names, n * sizeof *names);
+    weir__engine_leave(weir, stripe);
+    return n;
 }
 
 void weir_totals_get(struct weir *weir, struct weir_totals *out)

@@ -85,6 +85,25 @@ static inline void weir__engine_leave(struct weir *weir, size_t stripe)
 /* Puts another force in its place and destroys the old one when nobody can be looking at it.  With the mutex held. */
 void weir__engine_swap(struct weir *weir, struct weir__force *force);
 
+/* engine.c -- what is in force, one by one, for those who list it.  Other rules may come between two calls. */
+const char *weir__engine_rule_name(struct weir *weir, size_t i); /* lives as long as the engine; NULL: there are no more */
+
+struct weir__modes {
+    enum weir_mode written, by_hand, in_force; /* by_hand: or WEIR_AS_WRITTEN */
+};
+void weir__engine_modes(struct weir *weir, struct weir__modes *out); /* of the whole set */
+
+struct weir__list_info {
+    char name[64], attribute[WEIR__ATTRIBUTE_SIZE];
+    size_t entries;
+};
+bool weir__engine_list(struct weir *weir, size_t i, struct weir__list_info *out); /* false: there are no more */
+/* What the rules and lists look at; returns how many names. */
+size_t weir__engine_attributes(struct weir *weir, char names[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE]);
+
+/* manual.c -- a key that somebody wrote out, as the rule makes it and listings of bans show it. */
+int weir__engine_ban_key(struct weir *weir, const char *rule, const char *key, char text[WEIR__KEY_TEXT], struct weir_error *error);
+
 /* force.c -- limiters for all limits of a rule set; changes those that are there with other limits. */
 int weir__force_create(struct weir__force **out, struct weir *weir, struct weir_rules *rules, weir_time now, struct weir_error *error);
 int weir__force_edited(struct weir__force **out, const struct weir__force *from, struct weir__lists *lists, struct weir_error *error);

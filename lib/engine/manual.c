@@ -107,6 +107,18 @@ static int ban_key(const struct weir *weir, const char *rule, const char *key, c
     return code;
 }
 
+int weir__engine_ban_key(struct weir *weir, const char *rule, const char *key, char text[WEIR__KEY_TEXT], struct weir_error *error)
+{
+    char made[WEIR__KEY_TEXT];
+    struct weir_key known;
+    pthread_mutex_lock(&weir->mutex);
+    int code = ban_key(weir, rule, key, made, &known, error);
+    pthread_mutex_unlock(&weir->mutex);
+    if (code == WEIR_OK)
+        memcpy(text, made, known.len + 1);
+    return code;
+}
+
 int weir_ban_set(struct weir *weir, const char *rule, const char *key, weir_time now, weir_time until, struct weir_error *error)
 {
     char text[WEIR__KEY_TEXT];

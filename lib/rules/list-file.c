@@ -152,6 +152,14 @@ static void read_lines(struct weir__reader *r, const struct weir__node *node, st
         weir__say(r, node, "the file has %zu entries; the most is %d", list->n, ENTRIES_MAX);
 }
 
+static bool is_near(const char *name)
+{
+    for (const char *part = name; part; part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL)
+        if (strcmp(part, "..") == 0 || strncmp(part, "../", 3) == 0)
+            return false;
+    return *name != '/';
+}
+
 void weir__read_list_file(struct weir__reader *r, const struct weir__node *node, struct weir__list_draft *list)
 {
     const char *name = weir__read_text(r, node, "file", "the name of a file"), *why = "";
@@ -161,6 +169,10 @@ void weir__read_list_file(struct weir__reader *r, const struct weir__node *node,
         return;
     if (!r->options->files) {
         weir__say(r, node, "these rules may not name files; write the entries here, as in [a, b]");
+        return;
+    }
+    if (r->options->near && !is_near(name)) {
+        weir__say(r, node, "the file must lie beside the rule file or below: no name that begins with / or has .. in it");
         return;
     }
     char *path = find_path(r->options->name, name);

@@ -7,20 +7,28 @@
 
 #include "table/slot.h"
 
-void weir__forget(struct weir_limiter *limiter, struct weir_key key, weir_time now)
+bool weir__forget(struct weir_limiter *limiter, struct weir_key key, weir_time now)
 {
     struct weir__home home = weir__home_of(limiter, key);
     static const uint64_t fresh[2] = { 0, 0 };
+    bool was = false;
     weir__desk_lock(limiter->table, weir__desk_of(home.group));
     if (limiter->kind == WEIR__LARGE) {
         struct weir__large *slot = weir__large_find_locked(limiter, home);
-        if (slot != NULL)
-            memset(slot->state, 0, weir__limiter_era(limiter)->plan.state_size);
+        const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
+        if (slot != NULL) {
+            was = weir_step_idle_at(plan, slot->state) > now;
+            memset(slot->state, 0, plan->state_size);
+        }
     } else {
         void *slot = weir__slot_find(limiter, home);
         uint64_t state[2];
-        if (slot != NULL)
-            weir__slot_close_locked(limiter, weir__slot_open_locked(limiter, slot, now, state), slot, fresh);
+        if (slot != NULL) {
+            const struct weir__era *era = weir__slot_open_locked(limiter, slot, now, state);
+            was = weir_step_idle_at(&era->plan, state) > now;
+            weir__slot_close_locked(limiter, era, slot, fresh);
+        }
     }
     weir__desk_unlock(limiter->table, weir__desk_of(home.group));
+    return was;
 }

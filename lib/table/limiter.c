@@ -277,10 +277,10 @@ struct weir_limiter *weir__limiter_by_name(struct weir_table *table, const char 
 static int carve(struct weir_table *table, const struct weir_plan *plan, uint64_t groups, uint64_t *at, struct weir_error *error)
 {
     struct weir__header *h = table->header;
-    uint64_t stride = stride_for(plan), left = h->slab_bytes - h->slab_used;
+    uint64_t stride = stride_for(plan), used = __atomic_load_n(&h->slab_used, __ATOMIC_ACQUIRE), left = h->slab_bytes - used;
     uint64_t most = groups_in(left, stride);
     if (groups > most) {
-        weir__u128 needed = ((weir__u128)groups * WEIR__LARGE_GROUP + 1) * stride + h->slab_used;
+        weir__u128 needed = ((weir__u128)groups * WEIR__LARGE_GROUP + 1) * stride + used;
         return weir__fail(error, WEIR_NO_MEMORY,
                           "%" PRIu64 " keys of this limit need a slab of %" PRIu64 " bytes, and the table was made with %" PRIu64
                           ", which has room for %" PRIu64 " more",
@@ -288,10 +288,10 @@ static int carve(struct weir_table *table, const struct weir_plan *plan, uint64_
                           most * WEIR__LARGE_KEYS_PER_GROUP);
     }
     uint64_t bytes = (groups * WEIR__LARGE_GROUP + 1) * stride;
-    *at = h->slab_at + h->slab_used;
+    *at = h->slab_at + used;
     int code = weir__table_commit(table, *at, bytes, error);
     if (code == WEIR_OK)
-        h->slab_used += (bytes + WEIR__LINE - 1) & ~(uint64_t)(WEIR__LINE - 1);
+        __atomic_store_n(&h->slab_used, used + ((bytes + WEIR__LINE - 1) & ~(uint64_t)(WEIR__LINE - 1)), __ATOMIC_RELEASE);
     return code;
 }
 

@@ -1,7 +1,8 @@
-/* loose.h -- limits that come with the ask, as CL.THROTTLE's do: no limiter is made of them.
+/* loose.h -- the limits of CL.THROTTLE: no limiter is made of them, so there may be any number, another one with every ask.
  *
  * A key keeps the time that it owes, whatever the limit that made it owe, so one key may be asked under another limit at any time.  What it
  * owes is kept exactly, in parts of 1/scale ns (algo.h); a slot's owner says in which parts, so that the next limit can bring it over.
+ * (WEIR.TAKE's limits are limiters, which stay in the table for ever, with states of their own for each key.)
  */
 #ifndef WEIR_TABLE_LOOSE_H
 #define WEIR_TABLE_LOOSE_H

@@ -151,7 +151,7 @@ static int64_t slab_keys(const struct weir_table *table, const struct weir_plan 
 {
     uint64_t a_key = (plan->state_size + 32) * WEIR__LARGE_GROUP / WEIR__LARGE_KEYS_PER_GROUP;
     uint64_t used = __atomic_load_n(&table->header->slab_used, __ATOMIC_ACQUIRE), all = table->header->slab_bytes;
-    uint64_t left = used < all ? all - used : 0;
+    uint64_t left = used < all / 2 ? all / 2 - used : 0; /* the other half is the rules' */
     uint64_t share = left / SLAB_PARTS / a_key, most = table->groups * WEIR__KEYS_PER_GROUP;
 
     return (int64_t)(share > most ? most : share < WEIR__LARGE_KEYS_PER_GROUP ? WEIR__LARGE_KEYS_PER_GROUP : share);

@@ -13,7 +13,7 @@ static void add_ban(struct weir__buffer *out, const struct weir_ban *ban, weir_t
     weir__buffer_member(out, "key", ban->key);
     weir__buffer_member_moment(out, "since", ban->since);
     weir__buffer_member_moment(out, "until", ban->until);
-    weir__buffer_member_number(out, "left_ms", weir__admin_ms(ban->until - now));
+    weir__buffer_member_ms(out, "left_ms", ban->until > now ? ban->until - now : 0);
     weir__buffer_member_number(out, "strikes", ban->strikes);
     weir__buffer_text(out, "}");
 }
@@ -72,52 +72,43 @@ static bool read_length(struct weir__admin_call *call, weir_time *out)
     return call->status == 200;
 }
 
+/* The ban of this key, as listings show it. */
 struct search {
     const char *rule, *key;
-    char shortened[WEIR__KEY_TEXT]; /* the key, as it is listed if it is long */
-    struct weir_ban found;          /* rule "": none */
+    struct weir_ban found; /* rule "": none */
 };
 
-/* 192.0.2.7 is 192.0.2.0/24 to a rule of {ip/24}, and an address is listed in its usual form, however it was written. */
-static bool is_address_of(const char *key, const char *listed)
-{
-    struct weir__cidr own, net;
-
-    if (weir__cidr_parse(key, strlen(key), &own, NULL) != WEIR_OK || weir__cidr_parse(listed, strlen(listed), &net, NULL) != WEIR_OK)
-        return false;
-    if (own.address.bits != net.address.bits)
-        return false;
-    weir__address_mask(&own.address, net.prefix);
-    return memcmp(own.address.bytes, net.address.bytes, net.address.bits / 8u) == 0;
-}
-
-/* The same text is certain; else the same address will do. */
-static bool find_ban(void *context, const struct weir_ban *ban)
+static bool look_at_ban(void *context, const struct weir_ban *ban)
 {
     struct search *s = context;
+    bool found = strcmp(ban->rule, s->rule) == 0 && strcmp(ban->key, s->key) == 0;
 
-    if (strcmp(ban->rule, s->rule) != 0)
-        return true;
-    bool exact = strcmp(ban->key, s->shortened) == 0;
-    if (exact || is_address_of(s->key, ban->key))
+    if (found)
         s->found = *ban;
-    return !exact;
+    return !found;
+}
+
+static bool find_ban(const struct weir__admin_call *call, struct search *s)
+{
+    weir_ban_list(call->server->engine, call->now, look_at_ban, s);
+    return s->found.rule[0] != '\0';
 }
 
 static void set_ban(struct weir__admin_call *call, const char *rule, const char *key, weir_time length)
 {
     struct weir *weir = call->server->engine;
-    struct search s = { .rule = rule, .key = key };
     struct weir_error error;
-    int code = weir_ban_set(weir, rule, key, call->now, call->now + length, &error);
+    char text[WEIR__KEY_TEXT];
+    struct search s = { .rule = rule, .key = text };
+    int code = weir__engine_ban_key(weir, rule, key, text, &error);
 
+    if (code == WEIR_OK)
+        code = weir_ban_set(weir, rule, key, call->now, call->now + length, &error);
     if (code != WEIR_OK) {
         weir__admin_fail_code(call, code, &error);
         return;
     }
-    weir__key_text_shorten(weir->table->secrets, key, s.shortened);
-    weir_ban_list(weir, call->now, find_ban, &s);
-    if (s.found.rule[0] == '\0') { /* somebody has lifted it already, or there was no room for it */
+    if (!find_ban(call, &s)) { /* somebody has lifted it already, or there was no room for it */
         weir__admin_fail(call, 409, "the ban is not there any more: it was lifted, or had to make room for another");
         return;
     }
@@ -139,8 +130,13 @@ void weir__admin_ban(struct weir__admin_call *call)
 
 /* --------------------------------------------------------------- lifting ---- */
 
+/* The key is told as the ban had it: as the rule makes it, or, if the rule has another key by now or is gone, as it was written. */
 static void lift_ban(struct weir__admin_call *call, const char *rule, const char *key)
 {
+    char text[WEIR__KEY_TEXT];
+    struct search s = { .rule = rule, .key = text };
+    bool made = weir__engine_ban_key(call->server->engine, rule, key, text, NULL) == WEIR_OK && find_ban(call, &s);
+
     if (!weir_ban_lift(call->server->engine, rule, key, call->now)) {
         if (weir__admin_rule(call, call->values[0]))
             weir__admin_fail(call, 404, "rule '%s' has not banned %s", rule, WEIR__SHOWN(call->values[1]));
@@ -148,11 +144,11 @@ static void lift_ban(struct weir__admin_call *call, const char *rule, const char
     }
     weir__buffer_text(call->out, "{");
     weir__buffer_member(call->out, "rule", rule);
-    weir__buffer_member(call->out, "key", key);
-    weir__admin_member_bool(call->out, "banned", false);
+    weir__buffer_member(call->out, "key", made ? text : key);
+    weir__buffer_member_bool(call->out, "banned", false);
     weir__buffer_text(call->out, "}");
     weir__events_emit(call->server->events, WEIR__EVENT_UNBAN, call->now,
-                      &(struct weir__event_facts){ .rule = rule, .key = key, .source = "api" });
+                      &(struct weir__event_facts){ .rule = rule, .key = made ? text : key, .source = "api" });
 }
 
 /* The rule may be gone: its bans are still there. */

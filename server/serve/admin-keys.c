@@ -34,7 +34,7 @@ void weir__admin_reset(struct weir__admin_call *call)
         return;
     }
     weir__buffer_text(call->out, "{");
-    weir__admin_member_or_null(call->out, "rule", rule);
+    weir__buffer_member_or_null(call->out, "rule", rule);
     weir__buffer_member_number(call->out, "reset", reset);
     weir__buffer_text(call->out, "}");
     if (reset > 0)

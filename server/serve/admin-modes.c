@@ -6,50 +6,18 @@
 #include "serve/admin-parts.h"
 #include "text.h"
 
-struct modes {
-    enum weir_mode written, by_hand, in_force;
-};
-
-static void add_modes(struct weir__buffer *out, const struct modes *m)
+static void add_modes(struct weir__buffer *out, const struct weir__modes *m)
 {
     weir__buffer_member(out, "as_written", weir_mode_name(m->written));
-    weir__admin_member_or_null(out, "by_hand", m->by_hand == WEIR_AS_WRITTEN ? NULL : weir_mode_name(m->by_hand));
+    weir__buffer_member_or_null(out, "by_hand", m->by_hand == WEIR_AS_WRITTEN ? NULL : weir_mode_name(m->by_hand));
     weir__buffer_member(out, "in_force", weir_mode_name(m->in_force));
 }
 
-static struct modes modes_of_all(struct weir *weir)
+static void add_rule(struct weir__admin_call *call, const struct weir_rule_info *info)
 {
-    struct modes m = { WEIR_ENFORCE, weir__table_mode(weir->table), WEIR_ENFORCE };
-    size_t stripe = weir__engine_enter(weir);
-    const struct weir__force *force = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
-
-    if (force != NULL)
-        m.written = force->mode;
-    m.in_force = m.by_hand == WEIR_AS_WRITTEN ? m.written : m.by_hand;
-    weir__engine_leave(weir, stripe);
-    return m;
-}
-
-/* The i-th rule's, unless others have come since `info` was made: then as it is in force. */
-static struct modes modes_of(struct weir *weir, size_t i, const struct weir_rule_info *info)
-{
-    struct modes m = { info->mode, info->switched, info->mode };
-    size_t stripe = weir__engine_enter(weir);
-    const struct weir__force *force = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
-
-    if (force != NULL && i < force->rules->n_rules && strcmp(force->posts[i].name, info->name) == 0)
-        m.written = force->posts[i].mode;
-    weir__engine_leave(weir, stripe);
-    return m;
-}
-
-static void add_rule(struct weir__admin_call *call, size_t i, const struct weir_rule_info *info)
-{
-    struct modes m = modes_of(call->server->engine, i, info);
-
     weir__buffer_text(call->out, "{");
     weir__buffer_member(call->out, "rule", info->name);
-    add_modes(call->out, &m);
+    add_modes(call->out, &(struct weir__modes){ info->written, info->switched, info->mode });
     weir__buffer_member_number(call->out, "allowed", info->allowed);
     weir__buffer_member_number(call->out, "refused", info->refused);
     weir__buffer_member_number(call->out, "banned", info->banned);
@@ -59,15 +27,16 @@ static void add_rule(struct weir__admin_call *call, size_t i, const struct weir_
 
 void weir__admin_modes(struct weir__admin_call *call)
 {
-    struct modes all = modes_of_all(call->server->engine);
+    struct weir__modes all;
     struct weir_rule_info info;
 
+    weir__engine_modes(call->server->engine, &all);
     weir__buffer_text(call->out, "{");
     add_modes(call->out, &all);
     weir__buffer_text(call->out, ",\"rules\":[");
     for (size_t i = 0; weir_rule_get(call->server->engine, i, &info); i++) {
         weir__buffer_text(call->out, i ? "," : "");
-        add_rule(call, i, &info);
+        add_rule(call, &info);
     }
     weir__buffer_text(call->out, "]}");
 }
@@ -98,18 +67,19 @@ static bool read_mode(struct weir__admin_call *call, enum weir_mode *out)
 /* What is now so. */
 static void answer(struct weir__admin_call *call, const char *rule)
 {
-    struct modes m = modes_of_all(call->server->engine);
+    struct weir__modes all;
     struct weir_rule_info info;
 
     for (size_t i = 0; rule != NULL && weir_rule_get(call->server->engine, i, &info); i++) {
         if (strcmp(info.name, rule) != 0)
             continue;
-        add_rule(call, i, &info);
+        add_rule(call, &info);
         return;
     }
+    weir__engine_modes(call->server->engine, &all);
     weir__buffer_text(call->out, "{");
-    weir__admin_member_or_null(call->out, "rule", rule);
-    add_modes(call->out, &m);
+    weir__buffer_member_or_null(call->out, "rule", rule);
+    add_modes(call->out, &all);
     weir__buffer_text(call->out, "}");
 }
 

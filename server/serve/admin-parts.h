@@ -36,13 +36,6 @@ void weir__admin_fail_code(struct weir__admin_call *call, int code, const struct
 
 /* --------------------------------------------------------------- answers ---- */
 
-void weir__admin_member(struct weir__buffer *out, const char *name); /* "name":, with a comma in front if there has to be one */
-void weir__admin_member_bool(struct weir__buffer *out, const char *name, bool is);
-void weir__admin_member_or_null(struct weir__buffer *out, const char *name, const char *text);
-static inline int64_t weir__admin_ms(weir_time span) /* rounded up; below 0 is 0 */
-{
-    return span <= 0 ? 0 : (span - 1) / WEIR_MILLISECOND + 1;
-}
 /* admin-rules.c: what is known of the rules in force; the members, without braces. */
 void weir__admin_rules_info(const struct weir__server *server, struct weir__buffer *out);
 

@@ -1,5 +1,4 @@
 /* admin-rules.c -- the rules in force: shown, and others put in their place. */
-#include <stdio.h>
 #include <string.h>
 
 #include "serve/admin-parts.h"
@@ -12,9 +11,9 @@ void weir__admin_rules_info(const struct weir__server *server, struct weir__buff
 
     weir__live_info(server->live, &info);
     bool any = info.hash[0] != '\0';
-    weir__admin_member_or_null(out, "hash", any ? info.hash : NULL);
-    weir__admin_member_or_null(out, "source", any ? info.source : NULL);
-    weir__admin_member_or_null(out, "cause", any ? info.cause : NULL);
+    weir__buffer_member_or_null(out, "hash", any ? info.hash : NULL);
+    weir__buffer_member_or_null(out, "source", any ? info.source : NULL);
+    weir__buffer_member_or_null(out, "cause", any ? info.cause : NULL);
     weir__buffer_member_moment(out, "since", any ? info.since : WEIR_NEVER);
     weir__buffer_member_number(out, "version", info.version);
     weir__buffer_member_number(out, "rules", (int64_t)info.rules);
@@ -22,7 +21,7 @@ void weir__admin_rules_info(const struct weir__server *server, struct weir__buff
     weir__buffer_member_number(out, "entries", (int64_t)info.entries);
     weir__buffer_member_number(out, "changes_by_hand", (int64_t)info.by_hand);
     weir__buffer_member_number(out, "changes_skipped", (int64_t)info.skipped);
-    weir__admin_member_or_null(out, "problem", info.problem[0] ? info.problem : NULL);
+    weir__buffer_member_or_null(out, "problem", info.problem[0] ? info.problem : NULL);
     weir__buffer_member_moment(out, "problem_at", info.problem[0] ? info.problem_at : WEIR_NEVER);
 }
 
@@ -33,7 +32,7 @@ void weir__admin_rules(struct weir__admin_call *call)
     weir__live_text(call->server->live, &text);
     weir__buffer_text(call->out, "{");
     weir__admin_rules_info(call->server, call->out);
-    weir__admin_member(call->out, "text");
+    weir__buffer_member_name(call->out, "text");
     weir__buffer_json(call->out, text.len ? text.bytes : "", text.len);
     weir__buffer_text(call->out, "}");
     if (text.failed)
@@ -50,18 +49,13 @@ static void answer_info(struct weir__admin_call *call)
 
 /* ---------------------------------------------------------------- others ---- */
 
-/* name:line:column: text, as errors of rules are; the name may have colons in it. */
-static void add_first_problem(struct weir__buffer *out, const char *text)
+/* Of no line: the text is right, or there is none. */
+static void add_problem(struct weir__buffer *out, const char *text)
 {
-    int line = 0, column = 0, len = 0;
-    const char *at = text;
-
-    while ((at = strchr(at, ':')) != NULL && (sscanf(at, ":%d:%d: %n", &line, &column, &len) != 2 || len == 0))
-        at++;
     weir__buffer_text(out, "[{");
-    weir__buffer_member_number(out, "line", at ? line : 0);
-    weir__buffer_member_number(out, "column", at ? column : 0);
-    weir__buffer_member(out, "text", at ? at + len : text);
+    weir__buffer_member_number(out, "line", 0);
+    weir__buffer_member_number(out, "column", 0);
+    weir__buffer_member(out, "text", text);
     weir__buffer_text(out, "}]");
 }
 
@@ -76,7 +70,7 @@ static void refuse(struct weir__admin_call *call, int code, const struct weir_er
     if (problems->len > strlen("[]"))
         weir__buffer_add(call->out, problems->bytes, problems->len);
     else
-        add_first_problem(call->out, error->text);
+        add_problem(call->out, error->text);
     weir__buffer_text(call->out, "}");
 }
 
@@ -120,11 +114,13 @@ void weir__admin_rules_check(struct weir__admin_call *call)
 
 void weir__admin_rules_reload(struct weir__admin_call *call)
 {
+    struct weir__buffer problems = { 0 };
     struct weir_error error;
-    int code = weir__live_reload(call->server->live, "api", call->now, &error);
+    int code = weir__live_reload(call->server->live, "api", call->now, &problems, &error);
 
     if (code == WEIR_OK)
         answer_info(call);
     else
-        refuse(call, code, &error, &(const struct weir__buffer){ 0 });
+        refuse(call, code, &error, &problems);
+    weir__buffer_free(&problems);
 }

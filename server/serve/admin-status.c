@@ -57,7 +57,7 @@ static void add_table(const struct weir__server *server, struct weir__buffer *ou
     struct weir_table_stats stats;
 
     weir_table_stats(server->table, -1, &stats); /* counting live keys would read all of it */
-    weir__admin_member_or_null(out, "file", server->settings->memory ? NULL : server->settings->table);
+    weir__buffer_member_or_null(out, "file", server->settings->memory ? NULL : server->settings->table);
     weir__buffer_member_number(out, "slots", stats.slots);
     weir__buffer_member_number(out, "keys", stats.keys);
     weir__buffer_member_number(out, "large_slots", stats.large_slots);
@@ -104,7 +104,7 @@ static void add_addresses(const struct weir__server *server, struct weir__buffer
     static const char *const names[WEIR__DOORS] = { [WEIR__DOOR_RESP] = "resp", [WEIR__DOOR_HTTP] = "http" };
 
     for (int door = 0; door < WEIR__DOORS; door++) {
-        weir__admin_member(out, names[door]);
+        weir__buffer_member_name(out, names[door]);
         weir__buffer_text(out, "[");
         if (server->listen)
             add_listening(out, server->listen, (enum weir__door)door);
@@ -117,7 +117,7 @@ static void add_addresses(const struct weir__server *server, struct weir__buffer
 static void add_object(const struct weir__server *server, struct weir__buffer *out, const char *name,
                        void (*add)(const struct weir__server *server, struct weir__buffer *out))
 {
-    weir__admin_member(out, name);
+    weir__buffer_member_name(out, name);
     weir__buffer_text(out, "{");
     add(server, out);
     weir__buffer_text(out, "}");
@@ -133,12 +133,12 @@ void weir__admin_status(struct weir__admin_call *call)
     weir__buffer_member_number(out, "pid", getpid());
     weir__buffer_member_moment(out, "now", call->now);
     weir__buffer_member_moment(out, "started", server->started);
-    weir__buffer_member_number(out, "uptime_ms", weir__admin_ms(call->now - server->started));
+    weir__buffer_member_ms(out, "uptime_ms", call->now > server->started ? call->now - server->started : 0);
     weir__buffer_member_number(out, "threads", (int64_t)server->n_loops);
     weir__buffer_member_number(out, "connections", __atomic_load_n(&server->connections, __ATOMIC_RELAXED));
-    weir__admin_member_bool(out, "draining", __atomic_load_n(&server->draining, __ATOMIC_RELAXED) != 0);
-    weir__admin_member_bool(out, "memory", server->settings->memory);
-    weir__admin_member_bool(out, "tls", server->tls != NULL);
+    weir__buffer_member_bool(out, "draining", __atomic_load_n(&server->draining, __ATOMIC_RELAXED) != 0);
+    weir__buffer_member_bool(out, "memory", server->settings->memory);
+    weir__buffer_member_bool(out, "tls", server->tls != NULL);
     add_object(server, out, "addresses", add_addresses);
     add_object(server, out, "rules", weir__admin_rules_info);
     add_object(server, out, "table", add_table);

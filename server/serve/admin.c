@@ -1,7 +1,7 @@
 /* admin.c -- what an operator can ask of the server: the rows, how one is found, and what their functions share.
  *
- * The functions are in admin-*.c, by subject.  Whatever may wait for somebody who changes the rules is slow: a reload holds the engine's
- * mutex, and a loop's thread must not wait for it.
+ * The functions are in admin-*.c, by subject.  None of them runs on a loop's thread: they read and write files, or may wait for somebody who
+ * changes the rules and holds the engine's mutex meanwhile.
  */
 #include "serve/admin.h"
 
@@ -22,63 +22,63 @@
 #define ATTRIBUTE "attribute", "what the entries are: ip, account, header.x-app"
 #define TEXT      "text", "the rules, as a rule file has them"
 
-enum { QUICK = false, SLOW = true, ARGUMENTS = false, RAW_BODY = true, NEEDED = false, OPTIONAL = true };
+enum { ARGUMENTS = false, RAW_BODY = true, NEEDED = false, OPTIONAL = true };
 
 /* clang-format off */
 const struct weir__admin weir__admin_rows[] = {
-    { "WEIR.STATUS", "GET", "/v1/status", WEIR__ROLE_ADMIN, SLOW, ARGUMENTS, WEIR__REST_NONE, weir__admin_status,
+    { "WEIR.STATUS", "GET", "/v1/status", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_NONE, weir__admin_status,
       "How the server is doing: version, uptime, connections, rules in force, table, totals.",
       { { 0 } } },
-    { "WEIR.SETTINGS", "GET", "/v1/settings", WEIR__ROLE_ADMIN, QUICK, ARGUMENTS, WEIR__REST_NONE, weir__admin_settings,
+    { "WEIR.SETTINGS", "GET", "/v1/settings", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_NONE, weir__admin_settings,
       "The settings in force; secrets are not shown.",
       { { 0 } } },
-    { "WEIR.RULES", "GET", "/v1/rules", WEIR__ROLE_ADMIN, SLOW, ARGUMENTS, WEIR__REST_NONE, weir__admin_rules,
+    { "WEIR.RULES", "GET", "/v1/rules", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_NONE, weir__admin_rules,
       "The rules in force: their text, and which they are (hash, source, since when).",
       { { 0 } } },
-    { "WEIR.RULES.SET", "PUT", "/v1/rules", WEIR__ROLE_ADMIN, SLOW, RAW_BODY, WEIR__REST_NONE, weir__admin_rules_set,
+    { "WEIR.RULES.SET", "PUT", "/v1/rules", WEIR__ROLE_ADMIN, RAW_BODY, WEIR__REST_NONE, weir__admin_rules_set,
       "Puts other rules in force, and keeps them.  If anything is wrong with them, nothing changes.",
       { { TEXT, NEEDED } } },
-    { "WEIR.RULES.CHECK", "POST", "/v1/rules/check", WEIR__ROLE_ADMIN, SLOW, RAW_BODY, WEIR__REST_NONE, weir__admin_rules_check,
+    { "WEIR.RULES.CHECK", "POST", "/v1/rules/check", WEIR__ROLE_ADMIN, RAW_BODY, WEIR__REST_NONE, weir__admin_rules_check,
       "Says whether a text would do as rules, and everything that is wrong with it.",
       { { TEXT, NEEDED } } },
-    { "WEIR.RULES.RELOAD", "POST", "/v1/rules/reload", WEIR__ROLE_ADMIN, SLOW, ARGUMENTS, WEIR__REST_NONE, weir__admin_rules_reload,
+    { "WEIR.RULES.RELOAD", "POST", "/v1/rules/reload", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_NONE, weir__admin_rules_reload,
       "Reads the rule file again.  If anything is wrong with it, nothing changes.",
       { { 0 } } },
-    { "WEIR.BANS", "GET", "/v1/bans", WEIR__ROLE_ADMIN, SLOW, ARGUMENTS, WEIR__REST_NONE, weir__admin_bans,
+    { "WEIR.BANS", "GET", "/v1/bans", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_NONE, weir__admin_bans,
       "The bans in force, of all rules or of one.",
       { { RULE, OPTIONAL } } },
-    { "WEIR.BAN", "POST", "/v1/bans", WEIR__ROLE_ADMIN, SLOW, ARGUMENTS, WEIR__REST_NONE, weir__admin_ban,
+    { "WEIR.BAN", "POST", "/v1/bans", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_NONE, weir__admin_ban,
       "Keeps a key of a rule out for a time; of one that is out already, the end changes.",
       { { RULE, NEEDED }, { KEY, NEEDED }, { "for", "how long: 10m, 1h, 90s", NEEDED } } },
-    { "WEIR.UNBAN", "DELETE", "/v1/bans", WEIR__ROLE_ADMIN, SLOW, ARGUMENTS, WEIR__REST_NONE, weir__admin_unban,
+    { "WEIR.UNBAN", "DELETE", "/v1/bans", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_NONE, weir__admin_unban,
       "Lifts a ban, and forgets those before it.",
       { { RULE, NEEDED }, { KEY, NEEDED } } },
-    { "WEIR.LISTS", "GET", "/v1/lists", WEIR__ROLE_ADMIN, SLOW, ARGUMENTS, WEIR__REST_NONE, weir__admin_lists,
+    { "WEIR.LISTS", "GET", "/v1/lists", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_NONE, weir__admin_lists,
       "The lists that rules look at, and what was changed in them by hand.",
       { { 0 } } },
-    { "WEIR.LIST.ADD", "POST", "/v1/lists", WEIR__ROLE_ADMIN, SLOW, ARGUMENTS, WEIR__REST_ENTRIES, weir__admin_list_add,
+    { "WEIR.LIST.ADD", "POST", "/v1/lists", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_ENTRIES, weir__admin_list_add,
       "Adds entries to a list: addresses and networks, or whole values.",
       { { LIST, NEEDED }, { ATTRIBUTE, NEEDED } } },
-    { "WEIR.LIST.REMOVE", "DELETE", "/v1/lists", WEIR__ROLE_ADMIN, SLOW, ARGUMENTS, WEIR__REST_ENTRIES, weir__admin_list_remove,
+    { "WEIR.LIST.REMOVE", "DELETE", "/v1/lists", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_ENTRIES, weir__admin_list_remove,
       "Removes entries from a list.",
       { { LIST, NEEDED }, { ATTRIBUTE, NEEDED } } },
-    { "WEIR.MODES", "GET", "/v1/modes", WEIR__ROLE_ADMIN, SLOW, ARGUMENTS, WEIR__REST_NONE, weir__admin_modes,
+    { "WEIR.MODES", "GET", "/v1/modes", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_NONE, weir__admin_modes,
       "The mode of the whole set and of every rule: as written, by hand, in force; and what each rule has done.",
       { { 0 } } },
-    { "WEIR.MODE", "PUT", "/v1/modes", WEIR__ROLE_ADMIN, SLOW, ARGUMENTS, WEIR__REST_NONE, weir__admin_mode,
+    { "WEIR.MODE", "PUT", "/v1/modes", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_NONE, weir__admin_mode,
       "Switches a rule, or all of them, by hand.",
       { { "mode", "enforce, shadow (decide and count, but let through), off, or as-written", NEEDED },
         { "rule", "name of a rule; without it, all of them", OPTIONAL } } },
-    { "WEIR.RESET", "POST", "/v1/reset", WEIR__ROLE_ADMIN, SLOW, ARGUMENTS, WEIR__REST_ATTRIBUTES, weir__admin_reset,
+    { "WEIR.RESET", "POST", "/v1/reset", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_ATTRIBUTES, weir__admin_reset,
       "Forgets what the request's keys have used, and lifts their bans; answers how many rules have such a key.",
       { { "rule", "name of a rule; * for every rule that applies to the request", NEEDED } } },
-    { "WEIR.EXPLAIN", "POST", "/v1/explain", WEIR__ROLE_ADMIN, SLOW, ARGUMENTS, WEIR__REST_ATTRIBUTES, weir__admin_explain,
+    { "WEIR.EXPLAIN", "POST", "/v1/explain", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_ATTRIBUTES, weir__admin_explain,
       "What every rule says to a request, and why.  Nothing is taken.",
       { { 0 } } },
-    { "WEIR.TOP", "GET", "/v1/top", WEIR__ROLE_ADMIN, SLOW, ARGUMENTS, WEIR__REST_NONE, weir__admin_top,
+    { "WEIR.TOP", "GET", "/v1/top", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_NONE, weir__admin_top,
       "The keys that were refused most in the last ten to twenty minutes.",
       { { "n", "how many at the most; default 20", OPTIONAL } } },
-    { "WEIR.EVENTS", "GET", "/v1/events/recent", WEIR__ROLE_ADMIN, SLOW, ARGUMENTS, WEIR__REST_NONE, weir__admin_events,
+    { "WEIR.EVENTS", "GET", "/v1/events/recent", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_NONE, weir__admin_events,
       "The events that are kept, oldest first.",
       { { "after", "number of the last event that is known already; default 0", OPTIONAL } } },
     { 0 },
@@ -246,14 +246,13 @@ void weir__admin_free(char **texts, size_t n)
 /* Of all rules in force, ended by NULL; NULL: no memory.  The names themselves stay as long as the engine. */
 static const char **rule_names(struct weir *weir)
 {
-    size_t stripe = weir__engine_enter(weir);
-    const struct weir__force *force = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
-    size_t n = force ? force->rules->n_rules : 0;
-    const char **names = calloc(n + 1, sizeof *names);
+    size_t n = 0;
 
+    while (weir__engine_rule_name(weir, n))
+        n++;
+    const char **names = calloc(n + 1, sizeof *names);
     for (size_t i = 0; names != NULL && i < n; i++)
-        names[i] = force->posts[i].name;
-    weir__engine_leave(weir, stripe);
+        names[i] = weir__engine_rule_name(weir, i); /* NULL: there are fewer by now */
     return names;
 }
 
@@ -284,29 +283,4 @@ const char *weir__admin_rule(struct weir__admin_call *call, struct weir__span va
         found = find_rule(call, names, value);
     free(names);
     return found;
-}
-
-/* --------------------------------------------------------------- answers ---- */
-
-void weir__admin_member(struct weir__buffer *out, const char *name)
-{
-    if (out->len > 0 && out->bytes[out->len - 1] != '{')
-        weir__buffer_text(out, ",");
-    weir__buffer_format(out, "\"%s\":", name);
-}
-
-void weir__admin_member_bool(struct weir__buffer *out, const char *name, bool is)
-{
-    weir__admin_member(out, name);
-    weir__buffer_text(out, is ? "true" : "false");
-}
-
-void weir__admin_member_or_null(struct weir__buffer *out, const char *name, const char *text)
-{
-    if (text != NULL) {
-        weir__buffer_member(out, name, text);
-        return;
-    }
-    weir__admin_member(out, name);
-    weir__buffer_text(out, "null");
 }

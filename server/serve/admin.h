@@ -1,8 +1,8 @@
 /* admin.h -- what an operator can ask of the server: one row each, the same over RESP and HTTP.
  *
  * A row names its command, its HTTP method and path, who may, and its parameters in order.  Over RESP the parameters are the arguments; over
- * HTTP they are members of the JSON body, or of the query.  The answer is one JSON text: an HTTP body, or a bulk string.  COMMAND DOCS,
- * WEIR.HELP and the OpenAPI description are printed from the same rows.
+ * HTTP they are members of the JSON body, or of the query.  The answer is one JSON text: an HTTP body, or a bulk string.  COMMAND DOCS and
+ * WEIR.HELP are printed from the same rows; openapi.json is written by hand, and a test compares it with them.
  */
 #ifndef WEIR_SERVE_ADMIN_H
 #define WEIR_SERVE_ADMIN_H
@@ -38,10 +38,11 @@ struct weir__admin {
     const char *command;       /* "WEIR.BANS" */
     const char *method, *path; /* "GET", "/v1/bans" */
     enum weir__role role;
-    bool slow;     /* reads or writes files, takes long, or may wait for somebody who does: not on a loop's thread */
     bool raw_body; /* over HTTP the body is the first parameter, as it is (a rule file) */
     enum weir__rest rest;
-    void (*run)(struct weir__admin_call *call); /* looks at its parameters itself: what is missing or wrong is 400 */
+    /* Looks at its parameters itself: what is missing or wrong is 400.  Takes long, or may wait for somebody who does: never on a loop's thread,
+     * so a call is first made an errand (admin-errand.h). */
+    void (*run)(struct weir__admin_call *call);
     const char *summary;
     struct weir__param params[WEIR__PARAMS_MAX + 1];
 };

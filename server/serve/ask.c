@@ -64,7 +64,8 @@ static bool decide(struct weir__loop *loop, const struct weir__check *check, str
 static uint64_t fingerprint(const struct weir__loop *loop, const struct weir__check *check)
 {
     const uint64_t *secrets = loop->server->table->secrets;
-    uint64_t print = (uint64_t)check->cost * 31 + (uint64_t)check->wait_max;
+    const int64_t numbers[2] = { check->cost, check->wait_max };
+    uint64_t print = weir__hash_key(secrets, 0, (struct weir_key){ numbers, sizeof(numbers) }).tag;
     for (size_t i = 0; i < check->n; i++) {
         const struct weir_attr *a = &check->attrs[i];
         print = weir__hash_key(secrets, print, (struct weir_key){ a->name, a->name_len }).tag;
@@ -168,7 +169,6 @@ int weir__ask_forget(struct weir__loop *loop, struct weir__span key, struct weir
     struct weir_key k = { key.bytes, key.len };
     weir_time now = weir__loop_now(loop);
     struct weir_limiter *limiter;
-    struct weir_decision d;
     if (limit.len == 0 && name.len == 0) {
         *found = weir__loose_forget(loop->server->table, k, now);
         return WEIR_OK;
@@ -176,8 +176,6 @@ int weir__ask_forget(struct weir__loop *loop, struct weir__span key, struct weir
     int code = weir__adhoc_find(loop->server->adhoc, limit.bytes, limit.len, name.bytes, name.len, now, &limiter, error);
     if (code != WEIR_OK)
         return code;
-    weir_peek(limiter, &(struct weir_ask){ .key = k, .now = now }, &d);
-    *found = d.reset > 0;
-    weir_give(limiter, &(struct weir_ask){ .key = k, .cost = INT64_MAX, .now = now });
+    *found = weir__forget(limiter, k, now);
     return WEIR_OK;
 }

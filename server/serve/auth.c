@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "serve/serve.h"
+#include "token.h"
 
-/* How `text` is copied depends on its own length only; of what was shown its sender knows it, of the token it is the same every time. */
+/* How long copying takes depends on what is copied alone: of what was shown its sender knows the length, and the token's is always the same. */
 static bool same(const char *token, const char *shown, size_t len)
 {
     unsigned char a[WEIR__TOKEN_MAX] = { 0 }, b[WEIR__TOKEN_MAX] = { 0 };
@@ -19,6 +20,7 @@ static bool same(const char *token, const char *shown, size_t len)
     for (size_t i = 0; i < sizeof(a); i++)
         differ |= a[i] ^ b[i];
     explicit_bzero(a, sizeof(a));
+    explicit_bzero(b, sizeof(b));
     return differ == 0;
 }
 

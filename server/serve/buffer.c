@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "text.h"
 #include "weir.h"
 
 enum { ROOM_LEAST = 256 };
@@ -162,7 +163,7 @@ void weir__buffer_json(struct weir__buffer *b, const char *text, size_t len)
     weir__buffer_add(b, "\"", 1);
 }
 
-static void member(struct weir__buffer *b, const char *name)
+void weir__buffer_member_name(struct weir__buffer *b, const char *name)
 {
     if (b->len > 0 && b->bytes[b->len - 1] != '{')
         weir__buffer_add(b, ",", 1);
@@ -172,14 +173,38 @@ static void member(struct weir__buffer *b, const char *name)
 
 void weir__buffer_member(struct weir__buffer *b, const char *name, const char *text)
 {
-    member(b, name);
+    weir__buffer_member_name(b, name);
     weir__buffer_json(b, text, strlen(text));
+}
+
+void weir__buffer_member_or_null(struct weir__buffer *b, const char *name, const char *text)
+{
+    weir__buffer_member_name(b, name);
+    if (text)
+        weir__buffer_json(b, text, strlen(text));
+    else
+        weir__buffer_text(b, "null");
+}
+
+void weir__buffer_member_bool(struct weir__buffer *b, const char *name, bool is)
+{
+    weir__buffer_member_name(b, name);
+    weir__buffer_text(b, is ? "true" : "false");
 }
 
 void weir__buffer_member_number(struct weir__buffer *b, const char *name, int64_t n)
 {
-    member(b, name);
+    weir__buffer_member_name(b, name);
     weir__buffer_number(b, n);
+}
+
+void weir__buffer_member_ms(struct weir__buffer *b, const char *name, int64_t span)
+{
+    weir__buffer_member_name(b, name);
+    if (span < 0 || span == WEIR_NEVER)
+        weir__buffer_text(b, "null");
+    else
+        weir__buffer_number(b, weir__in_unit(span, WEIR_MILLISECOND));
 }
 
 void weir__buffer_member_moment(struct weir__buffer *b, const char *name, int64_t moment)
@@ -189,7 +214,7 @@ void weir__buffer_member_moment(struct weir__buffer *b, const char *name, int64_
     struct tm tm;
     char text[40];
 
-    member(b, name);
+    weir__buffer_member_name(b, name);
     if (moment == WEIR_NEVER) {
         weir__buffer_text(b, "null");
         return;

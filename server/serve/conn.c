@@ -13,12 +13,14 @@
 
 #include "serve/tls.h"
 
+#define JOBS_MAX     16            /* of one loop, done elsewhere at a time; more are refused */
 #define PENDING_HIGH (64 * 1024)   /* more output than this waits: stop reading */
 #define OUT_KEEP     (1024 * 1024) /* a larger buffer is not kept for the next connection */
 #define FRESH_MS     1000          /* who has just come will say something soon */
 
 struct weir__job {
     uv_work_t uv;
+    struct weir__loop *loop;
     struct weir__conn *conn; /* NULL: closed meanwhile */
     void (*work)(void *context);
     void (*done)(struct weir__conn *conn, void *context);
@@ -45,8 +47,6 @@ static void on_closed(uv_handle_t *handle)
         conn->next->link = conn->link;
     weir__counter_add(&loop->counters, WEIR__COUNT_CONNECTIONS_CLOSED, 1);
     __atomic_fetch_sub(&loop->server->connections, 1, __ATOMIC_RELAXED);
-    if (!loop->conns && __atomic_load_n(&loop->server->draining, __ATOMIC_ACQUIRE))
-        uv_async_send(&loop->waker); /* it was the last one */
     free(conn);
     if (!loop->conns && __atomic_load_n(&loop->server->draining, __ATOMIC_ACQUIRE) && !uv_is_closing((uv_handle_t *)&loop->waker))
         uv_async_send(&loop->waker); /* that was the last one */
@@ -57,8 +57,10 @@ void weir__conn_close(struct weir__conn *conn)
     if (conn->closed)
         return;
     conn->closed = true;
-    if (conn->job)
+    if (conn->job) {
         conn->job->conn = NULL;
+        uv_cancel((uv_req_t *)&conn->job->uv); /* nobody wants it any more, if it has not begun */
+    }
     uv_close(&conn->uv.handle, on_closed);
 }
 
@@ -90,7 +92,7 @@ static void linger(struct weir__conn *conn)
     }
     weir__buffer_free(&conn->in);
     conn->lingering = true;
-    conn->since = uv_now(&conn->loop->uv);
+    conn->since_ms = uv_now(&conn->loop->uv);
     set_reading(conn);
 }
 
@@ -117,7 +119,7 @@ static void on_written(uv_write_t *write, int status)
         weir__conn_close(conn);
         return;
     }
-    conn->last = uv_now(&conn->loop->uv);
+    conn->last_ms = uv_now(&conn->loop->uv);
     if (conn->pending.len) {
         write_pending(conn);
         return;
@@ -142,7 +144,7 @@ static void write_pending(struct weir__conn *conn)
     conn->write.data = conn;
     conn->writing = true;
     conn->queued = conn->sending.len;
-    conn->moved = uv_now(&conn->loop->uv);
+    conn->moved_ms = uv_now(&conn->loop->uv);
     if (uv_write(&conn->write, &conn->uv.stream, &buf, 1, on_written) != 0) {
         conn->writing = false;
         weir__conn_close(conn);
@@ -172,7 +174,7 @@ static void send_raw(struct weir__conn *conn, const char *bytes, size_t len)
         write_pending(conn);
 }
 
-static void send_bytes(struct weir__conn *conn, const char *bytes, size_t len)
+static void send_bytes(struct weir__conn *conn, const void *bytes, size_t len)
 {
     if (conn->closed || len == 0)
         return;
@@ -199,27 +201,22 @@ void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len)
     send_bytes(conn, bytes, len);
 }
 
-void weir__conn_send_out(struct weir__conn *conn)
+/* Sends what the protocol has put into the loop's buffer.  Whatever becomes of it, the next connection finds the buffer empty and sound. */
+static void flush(struct weir__conn *conn, void (*send)(struct weir__conn *conn, const void *bytes, size_t len))
 {
     struct weir__buffer *out = &conn->loop->out;
     if (out->failed)
         weir__conn_close(conn);
     else
-        weir__conn_send(conn, out->bytes, out->len);
-    out->len = 0;
-}
-
-/* Sends what the protocol has put into the loop's buffer. */
-static void flush(struct weir__conn *conn)
-{
-    struct weir__buffer *out = &conn->loop->out;
-    if (out->failed)
-        weir__conn_close(conn);
-    else
-        send_bytes(conn, out->bytes, out->len);
+        send(conn, out->bytes, out->len);
     out->len = 0;
     if (out->failed || out->room > OUT_KEEP)
         weir__buffer_free(out);
+}
+
+void weir__conn_send_out(struct weir__conn *conn)
+{
+    flush(conn, weir__conn_send);
 }
 
 /* -------------------------------------------------------------- reading ---- */
@@ -235,7 +232,7 @@ static size_t feed(struct weir__conn *conn, const char *bytes, size_t len)
     size_t used = 0;
     while (used < len && may_feed(conn)) {
         size_t n = conn->protocol->feed(conn, bytes + used, len - used);
-        flush(conn);
+        flush(conn, send_bytes);
         if (n == 0)
             break;
         used += n;
@@ -246,9 +243,9 @@ static size_t feed(struct weir__conn *conn, const char *bytes, size_t len)
 static void note_rest(struct weir__conn *conn, size_t used, size_t rest)
 {
     if (rest == 0)
-        conn->since = 0;
-    else if (used > 0 || conn->since == 0)
-        conn->since = uv_now(&conn->loop->uv);
+        conn->since_ms = 0;
+    else if (used > 0 || conn->since_ms == 0)
+        conn->since_ms = uv_now(&conn->loop->uv);
 }
 
 /* Feeds what is kept of earlier reads. */
@@ -311,7 +308,7 @@ static void read_secret(struct weir__conn *conn, const char *bytes, size_t len)
         weir__conn_close(conn);
     conn->heard_all |= code > 0;
     if (conn->in.len == 0) /* a record that is not whole is a request that is not */
-        conn->since = !weir__tls_is_within(conn->tls) ? 0 : conn->since ? conn->since : uv_now(&conn->loop->uv);
+        conn->since_ms = !weir__tls_is_within(conn->tls) ? 0 : conn->since_ms ? conn->since_ms : uv_now(&conn->loop->uv);
     weir__buffer_free(&plain);
     weir__buffer_free(&network);
 }
@@ -340,7 +337,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     }
     if (conn->lingering)
         return;
-    conn->last = uv_now(&conn->loop->uv);
+    conn->last_ms = uv_now(&conn->loop->uv);
     if (n == UV_EOF) { /* it may be half closed only: answers under way are still sent */
         conn->heard_all = true;
     } else {
@@ -355,11 +352,6 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 }
 
 /* ------------------------------------------------------------- offload ---- */
-
-void weir__conn_hold(struct weir__conn *conn)
-{
-    conn->held = true;
-}
 
 void weir__conn_resume(struct weir__conn *conn)
 {
@@ -379,6 +371,7 @@ static void job_done(uv_work_t *uv, int status)
     struct weir__job *job = uv->data;
     struct weir__conn *conn = job->conn;
     (void)status;
+    job->loop->jobs--;
     if (conn)
         conn->job = NULL;
     job->done(conn, job->context);
@@ -390,17 +383,18 @@ static void job_done(uv_work_t *uv, int status)
 int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context), void (*done)(struct weir__conn *conn, void *context),
                        void *context)
 {
-    struct weir__job *job = calloc(1, sizeof(*job));
+    struct weir__job *job = conn->loop->jobs < JOBS_MAX ? calloc(1, sizeof(*job)) : NULL;
     if (!job)
         return WEIR_NO_MEMORY;
-    *job = (struct weir__job){ .conn = conn, .work = work, .done = done, .context = context };
+    *job = (struct weir__job){ .loop = conn->loop, .conn = conn, .work = work, .done = done, .context = context };
     job->uv.data = job;
     if (uv_queue_work(&conn->loop->uv, &job->uv, job_work, job_done) != 0) {
         free(job);
         return WEIR_NO_MEMORY;
     }
     conn->job = job;
-    weir__conn_hold(conn);
+    conn->loop->jobs++;
+    conn->held = true;
     return WEIR_OK;
 }
 
@@ -410,8 +404,9 @@ void weir__conn_begin(struct weir__conn *conn)
 {
     struct weir__loop *loop = conn->loop;
     conn->uv.handle.data = conn;
-    conn->last = uv_now(&loop->uv);
-    conn->since = conn->tls ? conn->last : 0; /* the handshake must come */
+    conn->last_ms = conn->came_ms = uv_now(&loop->uv);
+    conn->proven = conn->role != WEIR__ROLE_NONE;
+    conn->since_ms = conn->tls ? conn->last_ms : 0; /* the handshake must come */
     conn->resp = 2;
     conn->next = loop->conns;
     if (conn->next)
@@ -432,16 +427,17 @@ void weir__conn_sweep(struct weir__conn *conn, uint64_t now)
         size_t left = uv_stream_get_write_queue_size(&conn->uv.stream);
         if (left != conn->queued) {
             conn->queued = left;
-            conn->moved = now;
-        } else if (now - conn->moved > patience) {
+            conn->moved_ms = now;
+        } else if (now - conn->moved_ms > patience) {
             weir__counter_add(&conn->loop->counters, WEIR__COUNT_NOT_READING, 1);
             weir__conn_close(conn);
         }
         return;
     }
-    bool slow = conn->since != 0 && !conn->held && now - conn->since > patience;
-    bool quiet = idle != 0 && !conn->subscribed && !conn->held && now - conn->last > idle;
-    if (slow || quiet) {
+    bool stranger = !conn->proven && now - conn->came_ms > patience;
+    bool slow = conn->since_ms != 0 && !conn->held && now - conn->since_ms > patience;
+    bool quiet = idle != 0 && !conn->subscribed && !conn->held && now - conn->last_ms > idle;
+    if (slow || quiet || stranger) {
         if (!conn->lingering) /* that was counted as something else */
             weir__counter_add(&conn->loop->counters, WEIR__COUNT_TIMED_OUT, 1);
         weir__conn_close(conn);
@@ -454,7 +450,7 @@ static bool is_expected(struct weir__conn *conn)
 {
     uv_os_fd_t fd;
     int waiting = 0;
-    bool fresh = !conn->spoke && uv_now(&conn->loop->uv) - conn->last < FRESH_MS;
+    bool fresh = !conn->spoke && uv_now(&conn->loop->uv) - conn->last_ms < FRESH_MS;
     return fresh || (uv_fileno(&conn->uv.handle, &fd) == 0 && ioctl(fd, FIONREAD, &waiting) == 0 && waiting > 0);
 }
 

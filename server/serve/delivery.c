@@ -7,12 +7,9 @@
  */
 #include "serve/delivery.h"
 
-#include <ctype.h>
 #include <netdb.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/base.h"
 #include "serve/buffer.h"
@@ -37,67 +34,6 @@ struct weir__delivery {
     struct weir__buffer request, answer;
     char in[4096];
 };
-
-/* ------------------------------------------------------------------ URL ---- */
-
-static int bad_url(struct weir_error *error, const char *what)
-{
-    return weir__fail(error, WEIR_INVALID, "%s; a webhook is http://HOST[:PORT]/PATH or https://...", what);
-}
-
-/* Reads [HOST6], HOST, and :PORT up to `end`. */
-static int parse_authority(struct weir__url *url, const char *text, const char *end, struct weir_error *error)
-{
-    bool six = *text == '[';
-    const char *host = text + six, *host_end = host;
-
-    while (host_end < end && (six ? *host_end != ']' : *host_end != ':'))
-        host_end++;
-    size_t len = (size_t)(host_end - host);
-    if (len == 0 || len >= sizeof url->host || (six && host_end == end))
-        return bad_url(error, "the URL has no host, or one that is too long");
-    snprintf(url->host, sizeof url->host, "%.*s", (int)len, host);
-    const char *port = host_end + six;
-    snprintf(url->port, sizeof url->port, "%s", url->tls ? "443" : "80");
-    if (port < end) {
-        char *stop;
-        long number = *port == ':' && isdigit((unsigned char)port[1]) ? strtol(port + 1, &stop, 10) : 0;
-        if (number < 1 || number > 65535 || stop != end)
-            return bad_url(error, "the URL's port is none (1 to 65535)");
-        snprintf(url->port, sizeof url->port, "%ld", number);
-    }
-    snprintf(url->authority, sizeof url->authority, "%.*s", (int)(end - text), text);
-    return WEIR_OK;
-}
-
-static bool has_odd_bytes(const char *text)
-{
-    for (; *text; text++) {
-        if ((unsigned char)*text <= ' ' || (unsigned char)*text >= 0x7f)
-            return true;
-    }
-    return false;
-}
-
-int weir__url_parse(struct weir__url *out, const char *text, struct weir_error *error)
-{
-    struct weir__url url = { .tls = strncasecmp(text, "https://", 8) == 0 };
-
-    if (!url.tls && strncasecmp(text, "http://", 7) != 0)
-        return bad_url(error, "the URL begins with neither http:// nor https://");
-    if (has_odd_bytes(text))
-        return bad_url(error, "the URL has a space, a control character or one beyond ASCII (write it as %XX)");
-    const char *authority = text + (url.tls ? 8 : 7), *end = authority + strcspn(authority, "/?#");
-    if (memchr(authority, '@', (size_t)(end - authority)) != NULL)
-        return bad_url(error, "the URL has a user or password in it (the webhook's token is a setting of its own)");
-    if (parse_authority(&url, authority, end, error) != WEIR_OK)
-        return WEIR_INVALID;
-    int len = snprintf(url.path, sizeof url.path, "%s%.*s", *end == '/' ? "" : "/", (int)strcspn(end, "#"), end);
-    if (len >= (int)sizeof url.path)
-        return bad_url(error, "the URL's path is longer than 1023 bytes");
-    *out = url;
-    return WEIR_OK;
-}
 
 /* ------------------------------------------------------------------ end ---- */
 
@@ -285,7 +221,7 @@ static void on_connect(uv_connect_t *connect, int code)
         finish(d, 0, uv_strerror(code));
     else if (!d->o.url->tls)
         send_request(d);
-    else if ((d->tls = weir__tls_connect(d->o.tls, d->o.url->host)) == NULL)
+    else if ((d->tls = weir__tls_connect(d->o.tls, d->o.url->host.name)) == NULL)
         finish(d, 0, "out of memory");
     else
         take_tls(d, "", 0);
@@ -392,7 +328,7 @@ struct weir__delivery *weir__delivery_start(const struct weir__delivery_options 
     d->deadline.data = d->patience.data = d->lookup.data = d;
     d->handles = 2;
     uv_timer_start(&d->deadline, on_deadline, options->timeout_ms, 0);
-    int code = uv_getaddrinfo(options->loop, &d->lookup, on_lookup, options->url->host, options->url->port, &hints);
+    int code = uv_getaddrinfo(options->loop, &d->lookup, on_lookup, options->url->host.name, options->url->host.port, &hints);
     d->looking_up = code == 0;
     if (code < 0)
         finish(d, 0, uv_strerror(code));

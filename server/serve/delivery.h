@@ -8,17 +8,8 @@
 #include <uv.h>
 
 #include "serve/tls.h"
+#include "serve/url.h"
 #include "weir.h"
-
-struct weir__url {
-    bool tls;            /* https */
-    char host[256];      /* without brackets */
-    char port[8];        /* "80" and "443" unless named */
-    char authority[272]; /* as Host has it */
-    char path[1024];     /* with the query */
-};
-
-int weir__url_parse(struct weir__url *out, const char *text, struct weir_error *error);
 
 struct weir__delivery_options {
     uv_loop_t *loop;

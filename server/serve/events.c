@@ -14,7 +14,8 @@
 #include "sketch.h"
 
 static const struct {
-    const char *name, *summary;
+    const char *name;
+    const char *summary; /* read here by scripts/reference.py, for docs/serve-reference.md */
 } kinds[WEIR__EVENT_KINDS] = {
     [WEIR__EVENT_START] = { "start", "the server is ready" },
     [WEIR__EVENT_STOP] = { "stop", "the server takes no more connections and ends the requests under way" },
@@ -59,11 +60,6 @@ struct weir__events {
 const char *weir__event_name(enum weir__event_kind kind)
 {
     return kinds[kind].name;
-}
-
-const char *weir__event_summary(enum weir__event_kind kind)
-{
-    return kinds[kind].summary;
 }
 
 struct weir__events *weir__events_create(void)

@@ -30,8 +30,7 @@ enum weir__event_kind {
     WEIR__EVENT_KINDS
 };
 
-const char *weir__event_name(enum weir__event_kind kind);    /* "limiting", "limiting-end", ... */
-const char *weir__event_summary(enum weir__event_kind kind); /* for the reference page */
+const char *weir__event_name(enum weir__event_kind kind); /* "limiting", "limiting-end", ... */
 
 /* What is known of one; NULL or 0 is left out. */
 struct weir__event_facts {

@@ -1,194 +1,251 @@
-/* http-admin.c -- the rows of admin.h over HTTP: parameters from the query and the JSON body, and the answer.
+/* http-admin.c -- answers that are made on another thread: those of the rows of admin.h, and /metrics.
  *
- * What a row is given is copied first, so that a slow one can run on another thread while the connection's input is used for something else.
+ * Both may wait for somebody who changes the rules, or read files: a loop's thread must not.  A row's parameters come from the query and the
+ * JSON body, and are copied, so that the connection's input can be used for something else meanwhile.
  */
 #include "serve/http.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A call under way. */
-struct task {
-    const struct weir__admin *row;
-    struct weir__admin_call call;
+#include "serve/admin-errand.h"
+
+/* ------------------------------------------------------------------- away ---- */
+
+/* An answer under way: the first member of what knows more of it. */
+struct away {
     struct weir__http_manner manner;
-    struct weir__member rows[WEIR__PARAMS_MAX + 1];
-    struct weir__members members;
-    struct weir__span *rest;
-    size_t n_rest, rest_room;
-    struct weir__buffer out;
-    char *bytes; /* the body, and room for the query's values and for names of attributes */
-    char *name;  /* where the next one of those goes */
+    void (*work)(struct away *away);   /* elsewhere */
+    void (*answer)(struct away *away); /* on the loop's thread, by the manner */
+    void (*destroy)(struct away *away);
 };
 
-static void free_task(struct task *task)
+static void work(void *context)
 {
-    weir__members_free(&task->members);
-    weir__buffer_free(&task->out);
-    free(task->rest);
-    free(task->bytes);
-    free(task);
-}
+    struct away *away = context;
 
-/* ---------------------------------------------------------- what is given ---- */
-
-static bool add_rest(struct weir__members *members, struct weir__span value)
-{
-    struct task *task = members->target;
-
-    if (task->n_rest == task->rest_room) {
-        size_t room = task->rest_room ? task->rest_room * 2 : 64;
-        struct weir__span *rest = realloc(task->rest, room * sizeof *rest);
-        if (rest == NULL)
-            return weir__members_wrong(members, "out of memory");
-        task->rest = rest;
-        task->rest_room = room;
-    }
-    task->rest[task->n_rest++] = value;
-    return true;
-}
-
-static bool add_inner(struct weir__members *members, struct weir__span name, const struct weir__json_value *value)
-{
-    struct task *task = members->target;
-    struct weir__span text = { value->len ? value->text : "", value->len };
-
-    if (value->kind == WEIR__JSON_NULL)
-        return true;
-    if (task->row->rest == WEIR__REST_ENTRIES)
-        return add_rest(members, text);
-    memcpy(task->name, name.bytes, name.len);
-    weir__attribute_lower(task->name, name.len);
-    name.bytes = task->name;
-    task->name += name.len;
-    return add_rest(members, name) && add_rest(members, text);
-}
-
-/* The row's parameters as members; all are optional here, for they may come in two ways. */
-static void list_members(struct task *task)
-{
-    struct weir__members *m = &task->members;
-    const struct weir__param *params = task->row->params;
-
-    for (m->n = 0; m->n < WEIR__PARAMS_MAX && params[m->n].name; m->n++)
-        task->rows[m->n] = (struct weir__member){ params[m->n].name, WEIR__MEMBER_ANY, !params[m->n].optional,
-                                                  offsetof(struct task, call.values) + m->n * sizeof(struct weir__span) };
-    if (task->row->rest == WEIR__REST_ATTRIBUTES)
-        task->rows[m->n++] = (struct weir__member){ .name = "attributes", .kind = WEIR__MEMBER_OBJECT };
-    else if (task->row->rest == WEIR__REST_ENTRIES)
-        task->rows[m->n++] = (struct weir__member){ .name = "entries", .kind = WEIR__MEMBER_ARRAY };
-    m->rows = task->rows;
-    m->target = task;
-    m->inner = add_inner;
-}
-
-static bool read_query(struct task *task, struct weir__http_text query, char *scratch)
-{
-    struct weir__http_text name, value;
-    bool bad = false;
-
-    while (weir__http_query_next(&query, &scratch, &name, &value, &bad))
-        if (!weir__members_set(&task->members, weir__span_of(name), weir__span_of(value)))
-            return false;
-    return !bad || weir__members_wrong(&task->members, "the query has a broken escape: %% and two hexadecimal digits");
-}
-
-static bool read_given(struct task *task, struct weir__http_text query, struct weir__span body)
-{
-    bool raw = task->row->raw_body;
-
-    if (raw && body.len)
-        weir__members_set(&task->members, (struct weir__span){ task->rows[0].name, strlen(task->rows[0].name) }, body);
-    if (!read_query(task, query, task->bytes + body.len))
-        return false;
-    if (!raw && body.len && !weir__members_read(&task->members, body))
-        return false;
-    return weir__members_whole(&task->members);
-}
-
-/* NULL: no memory. */
-static struct task *make_task(struct weir__http_call *call, const struct weir__admin *row)
-{
-    struct weir__server *server = call->conn->loop->server;
-    struct task *task = calloc(1, sizeof *task);
-    char *bytes = malloc(call->body.len + call->request->query.len + call->body.len + 1);
-
-    if (task == NULL || bytes == NULL) {
-        free(task);
-        free(bytes);
-        return NULL;
-    }
-    memcpy(bytes, call->body.bytes, call->body.len);
-    task->row = row;
-    task->manner = call->manner;
-    task->bytes = bytes;
-    task->name = bytes + call->body.len + call->request->query.len;
-    task->call = (struct weir__admin_call){ .server = server, .now = weir__loop_now(call->conn->loop), .status = 200, .out = &task->out };
-    list_members(task);
-    return task;
-}
-
-/* -------------------------------------------------------------- answering ---- */
-
-static void run(void *context)
-{
-    struct task *task = context;
-
-    task->call.rest = task->rest;
-    task->call.n_rest = task->n_rest;
-    task->row->run(&task->call);
-}
-
-/* What a failed call has written is an object: the problems of a rule file. */
-static void answer(struct task *task)
-{
-    const struct weir__admin_call *call = &task->call;
-
-    if (task->out.failed)
-        weir__http_problem(&task->manner, 503, NULL, "out of memory");
-    else if (call->status < 200 || call->status > 299)
-        weir__http_problem_with(&task->manner, call->status, NULL, call->message, &task->out);
-    else
-        weir__http_answer(&task->manner, call->status, WEIR__HTTP_JSON, (struct weir__span){ 0 },
-                          (struct weir__span){ task->out.bytes, task->out.len });
+    away->work(away);
 }
 
 static void done(struct weir__conn *conn, void *context)
 {
-    struct task *task = context;
+    struct away *away = context;
     struct weir__buffer out = { 0 };
 
     if (conn) {
-        task->manner.out = &out;
-        task->manner.close |= conn->ending; /* the server drains meanwhile */
-        answer(task);
+        away->manner.out = &out;
+        away->manner.close |= conn->ending; /* the server drains meanwhile */
+        away->answer(away);
         if (!out.failed)
             weir__conn_send(conn, out.bytes, out.len);
-        if (out.failed || task->manner.close)
+        if (out.failed || away->manner.close)
             weir__conn_end(conn);
     }
     weir__buffer_free(&out);
-    free_task(task);
+    away->destroy(away);
+}
+
+static void no_memory(const struct weir__http_manner *manner)
+{
+    weir__http_problem(manner, 503, NULL, "out of memory");
+}
+
+/* It looks after itself from here on. */
+static void send_away(struct weir__http_call *call, struct away *away)
+{
+    away->manner = call->manner;
+    if (weir__conn_offload(call->conn, work, done, away) == WEIR_OK) {
+        call->manner.close = false; /* `done` sees to it */
+        return;
+    }
+    no_memory(&call->manner);
+    away->destroy(away);
+}
+
+/* ---------------------------------------------------------------- metrics ---- */
+
+struct metrics {
+    struct away away;
+    struct weir__server *server;
+    weir_time now;
+    struct weir__buffer out;
+};
+
+static void print_metrics(struct away *away)
+{
+    struct metrics *m = (struct metrics *)away;
+
+    weir__metrics_print(m->server, m->now, &m->out);
+}
+
+static void answer_metrics(struct away *away)
+{
+    const struct metrics *m = (struct metrics *)away;
+
+    if (m->out.failed)
+        no_memory(&away->manner);
+    else
+        weir__http_answer(&away->manner, 200, "text/plain; version=0.0.4; charset=utf-8", (struct weir__span){ 0 },
+                          (struct weir__span){ m->out.bytes, m->out.len });
+}
+
+static void free_metrics(struct away *away)
+{
+    struct metrics *m = (struct metrics *)away;
+
+    weir__buffer_free(&m->out);
+    free(m);
+}
+
+void weir__http_metrics(struct weir__http_call *call)
+{
+    struct weir__loop *loop = call->conn->loop;
+    struct metrics *m = calloc(1, sizeof *m);
+
+    if (m == NULL) {
+        no_memory(&call->manner);
+        return;
+    }
+    m->away = (struct away){ .work = print_metrics, .answer = answer_metrics, .destroy = free_metrics };
+    m->server = loop->server;
+    m->now = weir__loop_now(loop);
+    send_away(call, &m->away);
+}
+
+/* -------------------------------------------------- what a row is given ---- */
+
+/* The row's parameters as members; what they point to is the request's, or goes with it. */
+struct reading {
+    struct weir__admin_errand *errand;
+    struct weir__member rows[WEIR__PARAMS_MAX + 1];
+    struct weir__span values[WEIR__PARAMS_MAX];
+    struct weir__members members;
+};
+
+static bool add_inner(struct weir__members *members, struct weir__span name, const struct weir__json_value *value)
+{
+    struct reading *r = members->target;
+    struct weir__span text = { value->text, value->len };
+    bool attribute = r->errand->row->rest == WEIR__REST_ATTRIBUTES;
+
+    if (value->kind == WEIR__JSON_NULL)
+        return true;
+    char *copy = attribute ? weir__admin_errand_rest(r->errand, name) : NULL;
+    if (copy)
+        weir__attribute_lower(copy, name.len);
+    if ((attribute && !copy) || !weir__admin_errand_rest(r->errand, text))
+        return weir__members_wrong(members, "out of memory");
+    return true;
+}
+
+/* All are optional here, for they may come in two ways. */
+static void list_members(struct reading *r)
+{
+    struct weir__members *m = &r->members;
+    const struct weir__admin *row = r->errand->row;
+
+    for (m->n = 0; m->n < WEIR__PARAMS_MAX && row->params[m->n].name; m->n++)
+        r->rows[m->n] = (struct weir__member){ row->params[m->n].name, WEIR__MEMBER_ANY, !row->params[m->n].optional,
+                                               offsetof(struct reading, values) + m->n * sizeof(struct weir__span) };
+    if (row->rest == WEIR__REST_ATTRIBUTES)
+        r->rows[m->n++] = (struct weir__member){ .name = "attributes", .kind = WEIR__MEMBER_OBJECT };
+    else if (row->rest == WEIR__REST_ENTRIES)
+        r->rows[m->n++] = (struct weir__member){ .name = "entries", .kind = WEIR__MEMBER_ARRAY };
+    m->rows = r->rows;
+    m->target = r;
+    m->inner = add_inner;
+}
+
+/* `scratch` has room for the whole query. */
+static bool read_query(struct reading *r, struct weir__http_text query, char *scratch)
+{
+    struct weir__http_text name, value;
+    bool bad = false;
+
+    if (scratch == NULL)
+        return weir__members_wrong(&r->members, "out of memory");
+    while (weir__http_query_next(&query, &scratch, &name, &value, &bad))
+        if (!weir__members_set(&r->members, weir__span_of(name), weir__span_of(value)))
+            return false;
+    return !bad || weir__members_wrong(&r->members, "the query has a broken escape: %% and two hexadecimal digits");
+}
+
+static bool copy_values(struct reading *r)
+{
+    for (size_t i = 0; i < WEIR__PARAMS_MAX; i++)
+        if (r->values[i].bytes && !weir__admin_errand_value(r->errand, i, r->values[i]))
+            return weir__members_wrong(&r->members, "out of memory");
+    return true;
+}
+
+static bool read_given(struct reading *r, const struct weir__http_call *call)
+{
+    struct weir__span body = call->body;
+    struct weir__http_text query = call->request->query;
+    bool raw = r->errand->row->raw_body;
+    char *scratch = malloc(query.len + 1);
+
+    if (raw && body.len)
+        weir__members_set(&r->members, (struct weir__span){ r->rows[0].name, strlen(r->rows[0].name) }, body);
+    bool good = read_query(r, query, scratch) && (raw || body.len == 0 || weir__members_read(&r->members, body)) &&
+                weir__members_whole(&r->members) && copy_values(r);
+    free(scratch);
+    weir__members_free(&r->members);
+    return good;
+}
+
+/* ------------------------------------------------------------------- rows ---- */
+
+struct task {
+    struct away away;
+    struct weir__admin_errand *errand;
+};
+
+static void run_task(struct away *away)
+{
+    weir__admin_errand_run(((struct task *)away)->errand);
+}
+
+/* What a failed call has written is an object: the problems of a rule file. */
+static void answer_task(struct away *away)
+{
+    const struct weir__admin_errand *e = ((struct task *)away)->errand;
+
+    if (e->out.failed)
+        no_memory(&away->manner);
+    else if (e->call.status < 200 || e->call.status > 299)
+        weir__http_problem_with(&away->manner, e->call.status, NULL, e->call.message, &e->out);
+    else
+        weir__http_answer(&away->manner, e->call.status, WEIR__HTTP_JSON, (struct weir__span){ 0 },
+                          (struct weir__span){ e->out.bytes, e->out.len });
+}
+
+static void free_task(struct away *away)
+{
+    struct task *task = (struct task *)away;
+
+    weir__admin_errand_destroy(task->errand);
+    free(task);
 }
 
 void weir__http_admin(struct weir__http_call *call, const struct weir__admin *row)
 {
-    struct task *task = make_task(call, row);
+    struct weir__loop *loop = call->conn->loop;
+    struct reading r = { .errand = weir__admin_errand_create(row, loop->server, weir__loop_now(loop)) };
+    struct task *task = calloc(1, sizeof *task);
 
-    if (task == NULL) {
-        weir__http_problem(&call->manner, 503, NULL, "out of memory");
+    if (r.errand == NULL || task == NULL) {
+        weir__admin_errand_destroy(r.errand);
+        free(task);
+        no_memory(&call->manner);
         return;
     }
-    if (!read_given(task, call->request->query, (struct weir__span){ task->bytes, call->body.len })) {
-        weir__http_problem(&call->manner, 400, NULL, "%s", task->members.problem);
-    } else if (!row->slow) {
-        run(task);
-        answer(task);
-    } else if (weir__conn_offload(call->conn, run, done, task) == WEIR_OK) {
-        call->manner.close = false; /* `done` sees to it */
+    *task = (struct task){ { .work = run_task, .answer = answer_task, .destroy = free_task }, r.errand };
+    list_members(&r);
+    if (read_given(&r, call)) {
+        send_away(call, &task->away);
         return;
-    } else {
-        weir__http_problem(&call->manner, 503, NULL, "out of memory");
     }
-    free_task(task);
+    weir__http_problem(&call->manner, 400, NULL, "%s", r.members.problem);
+    free_task(&task->away);
 }

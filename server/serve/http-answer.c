@@ -157,10 +157,9 @@ static const char *code_of(int status)
         int status;
         const char *code;
     } codes[] = {
-        { 400, "bad-request" },        { 401, "unauthorized" },    { 403, "forbidden" },   { 404, "not-found" },
-        { 405, "method-not-allowed" }, { 408, "timeout" },         { 409, "conflict" },    { 411, "no-length" },
-        { 413, "too-large" },          { 414, "too-large" },       { 417, "expectation" }, { 422, "unprocessable" },
-        { 431, "too-large" },          { 501, "not-implemented" }, { 503, "not-ready" },   { 505, "version" },
+        { 400, "bad-request" }, { 401, "unauthorized" },    { 403, "forbidden" }, { 404, "not-found" },   { 405, "method-not-allowed" },
+        { 409, "conflict" },    { 413, "too-large" },       { 414, "too-large" }, { 417, "expectation" }, { 422, "unprocessable" },
+        { 431, "too-large" },   { 501, "not-implemented" }, { 503, "not-ready" }, { 505, "version" },
     };
 
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
@@ -415,7 +414,7 @@ static void put_time(struct pen *pen, const char *name, bool ns, weir_time t)
         PUT(pen, "_ns\":");
     else
         PUT(pen, "_ms\":");
-    put_number_or_null(pen, t < 0 || t == WEIR_NEVER ? -1 : ns ? t : weir__ask_ms(t));
+    put_number_or_null(pen, t < 0 ? -1 : weir__in_unit(t, ns ? 1 : WEIR_MILLISECOND));
 }
 
 static void put_decision(struct pen *pen, const struct weir_decision *d, bool ns)

@@ -12,7 +12,6 @@
  */
 #include "serve/http.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -25,38 +24,6 @@
 #define ATTRS_MAX  (WEIR__HTTP_HEADERS + PARAMS_MAX + 8) /* every header can be one: none is pushed out by others */
 
 /* ------------------------------------------------------- trusted proxies ---- */
-
-static struct weir__span next_entry(const char **text)
-{
-    struct weir__span entry = { *text, strcspn(*text, ",") };
-
-    *text += entry.len + ((*text)[entry.len] == ',');
-    while (entry.len && (*entry.bytes == ' ' || *entry.bytes == '\t'))
-        entry.bytes++, entry.len--;
-    while (entry.len && (entry.bytes[entry.len - 1] == ' ' || entry.bytes[entry.len - 1] == '\t'))
-        entry.len--;
-    return entry;
-}
-
-int weir__proxies_parse(struct weir__cidr_set **out, const char *text, struct weir_error *error)
-{
-    struct weir__cidr *networks = malloc((strlen(text) / 2 + 1) * sizeof *networks);
-    struct weir__cidr_set *set = NULL;
-    size_t n = 0;
-    int code = networks ? WEIR_OK : weir__fail(error, WEIR_NO_MEMORY, "trusted-proxies: out of memory");
-
-    while (code == WEIR_OK && *text) {
-        struct weir__span entry = next_entry(&text);
-        if (entry.len)
-            code = weir__cidr_parse(entry.bytes, entry.len, &networks[n++], error);
-    }
-    if (code == WEIR_OK && n > 0)
-        code = weir__cidr_set_create(&set, networks, n, error);
-    free(networks);
-    if (code == WEIR_OK)
-        *out = set;
-    return code;
-}
 
 static bool is_proxy(const struct weir__server *server, const struct weir__address *address)
 {
@@ -167,7 +134,7 @@ static void add_header(struct forwarded *f, const struct weir__http_header *head
 {
     size_t len = 7 + header->name.len;
 
-    if (len >= WEIR__ATTRIBUTE_SIZE)
+    if (len >= WEIR__ATTRIBUTE_SIZE || len > (size_t)(f->names + sizeof f->names - f->name))
         return;
     memcpy(f->name, "header.", 7);
     memcpy(f->name + 7, header->name.bytes, header->name.len);

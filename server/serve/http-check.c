@@ -78,7 +78,8 @@ void weir__http_check(struct weir__http_call *call)
     struct weir__members members;
     struct weir_ruling ruling;
     char names[WEIR__CHECK_ATTRS * WEIR__ATTRIBUTE_SIZE + WEIR__ATTRIBUTE_SIZE];
-    struct incoming incoming = { .in = { .attrs = check.attrs, .max = WEIR__CHECK_ATTRS, .names = names } };
+    struct incoming incoming = { .in = {
+                                     .attrs = check.attrs, .max = WEIR__CHECK_ATTRS, .names = names, .names_end = names + sizeof names } };
     const char *problem = members.problem;
 
     begin_members(&members, check_rows, COUNT_OF(check_rows), &incoming);
@@ -111,7 +112,7 @@ struct batch {
     size_t n_attrs, room;
     struct item *items;
     size_t n;
-    char *names;                    /* of attributes; as much room as the text is long, which is enough */
+    char *names, *names_end;        /* of attributes: where the next one goes; each is in the text, so as much room as that has will do */
     char *strings;                  /* those with escapes, each where it is in the text */
     bool ids;                       /* one of them has an id */
     const char *begin, *text, *end; /* the body, and what is read next */
@@ -182,7 +183,7 @@ static bool make_room(struct batch *b)
 }
 
 /* One more check; the attributes come behind those that are there. */
-static bool read_item(struct batch *b, char **names)
+static bool read_item(struct batch *b)
 {
     struct weir__members members;
     skip_space(b);
@@ -191,14 +192,16 @@ static bool read_item(struct batch *b, char **names)
 
     if (!make_room(b))
         return false;
-    struct incoming incoming = { .in = { .attrs = b->attrs + b->n_attrs, .max = WEIR__CHECK_ATTRS, .names = *names } };
+    struct incoming incoming = {
+        .in = { .attrs = b->attrs + b->n_attrs, .max = WEIR__CHECK_ATTRS, .names = b->names, .names_end = b->names_end }
+    };
     begin_members(&members, check_rows, COUNT_OF(check_rows), &incoming);
     members.scratch = b->strings + at;
     if (!read_check(&members, &incoming, text)) {
         snprintf(b->problem, sizeof b->problem, "check %zu: %s", b->n, members.problem);
         return false;
     }
-    *names = incoming.in.names;
+    b->names = incoming.in.names;
     b->items[b->n++] = (struct item){ b->n_attrs, incoming.in.n, incoming.cost, incoming.wait_ms * WEIR_MILLISECOND, incoming.id };
     b->n_attrs += incoming.in.n;
     b->ids |= incoming.id.len > 0;
@@ -207,8 +210,6 @@ static bool read_item(struct batch *b, char **names)
 
 static bool read_items(struct batch *b)
 {
-    char *names = b->names;
-
     if (!expect(b, "{") || !expect(b, "\"checks\"") || !expect(b, ":") || !expect(b, "["))
         return false;
     do {
@@ -216,7 +217,7 @@ static bool read_items(struct batch *b)
             snprintf(b->problem, sizeof b->problem, "more than %d checks: ask in several batches", BATCH_MAX);
             return false;
         }
-        if (!read_item(b, &names))
+        if (!read_item(b))
             return false;
     } while (b->text < b->end && *b->text == ',' && b->text++);
     if (!expect(b, "]") || !expect(b, "}"))
@@ -298,16 +299,17 @@ void weir__http_batch(struct weir__http_call *call)
     struct batch b = { .begin = body.bytes, .text = body.bytes, .end = body.bytes + body.len };
 
     b.items = malloc(BATCH_MAX * sizeof *b.items);
-    b.names = malloc(body.len + WEIR__ATTRIBUTE_SIZE);
     b.strings = malloc(body.len + 1);
-    if (b.items == NULL || b.names == NULL || b.strings == NULL)
+    char *names = b.names = malloc(body.len + 1);
+    b.names_end = names ? names + body.len : NULL;
+    if (b.items == NULL || names == NULL || b.strings == NULL)
         weir__http_problem(&call->manner, 503, NULL, "out of memory");
     else if (!read_items(&b))
         bad(call, b.problem);
     else
         decide_batch(call, &b);
     free(b.items);
-    free(b.names);
+    free(names);
     free(b.strings);
     free(b.attrs);
 }

@@ -33,17 +33,18 @@ static bool unknown(struct weir__members *members, struct weir__span name)
                                weir__hint(name.bytes, name.len, names, members->n).text);
 }
 
+static const char *const kind_names[] = {
+    [WEIR__MEMBER_TEXT] = "a string",
+    [WEIR__MEMBER_COUNT] = "a whole number from 0 to 9223372036854775807",
+    [WEIR__MEMBER_ANY] = "a string or a number",
+    [WEIR__MEMBER_OBJECT] = "an object",
+    [WEIR__MEMBER_ARRAY] = "an array",
+};
+
 static bool wrong_kind(struct weir__members *members, const struct weir__member *row, const struct weir__json_value *value)
 {
-    static const char *const kinds[] = {
-        [WEIR__MEMBER_TEXT] = "a string",
-        [WEIR__MEMBER_COUNT] = "a whole number from 0 to 9223372036854775807",
-        [WEIR__MEMBER_ANY] = "a string or a number",
-        [WEIR__MEMBER_OBJECT] = "an object",
-        [WEIR__MEMBER_ARRAY] = "an array",
-    };
-
-    return weir__members_wrong(members, "'%s' is %s, and not %s", row->name, kinds[row->kind], weir__quote(value->text, value->len).text);
+    return weir__members_wrong(members, "'%s' is %s, and not %s", row->name, kind_names[row->kind],
+                               weir__quote(value->text, value->len).text);
 }
 
 static bool read_count(const char *text, size_t len, int64_t *out)
@@ -80,45 +81,54 @@ static bool store(struct weir__members *members, const struct weir__member *row,
     return true;
 }
 
-static bool is_path_of(const struct weir__member *row, const char *path, size_t len)
+/* NULL: there is none of that name. */
+static const struct weir__member *find(const struct weir__members *members, struct weir__span name)
 {
-    size_t n = strlen(row->name);
-
-    return n <= len && memcmp(row->name, path, n) == 0 && (n == len || path[n] == '.');
+    for (size_t i = 0; i < members->n; i++)
+        if (strlen(members->rows[i].name) == name.len && memcmp(members->rows[i].name, name.bytes, name.len) == 0)
+            return &members->rows[i];
+    return NULL;
 }
 
-/* Whose path it is; *len is how much of it is the name.  NULL: nobody's. */
-static const struct weir__member *find(const struct weir__members *members, const char *path, size_t *len)
+/* The name of the body's member that the value is, or is in.  Names may have dots in them, so what joins them in the path cannot be told from
+ * those; where that matters not the path but the depth says where a name ends. */
+static struct weir__span member_of(const struct weir__json_value *value)
 {
-    for (size_t i = 0; i < members->n; i++) {
-        const struct weir__member *row = &members->rows[i];
-        if (is_path_of(row, path, *len)) {
-            *len = strlen(row->name);
-            return row;
-        }
-    }
-    const char *dot = memchr(path, '.', *len);
-    *len = dot ? (size_t)(dot - path) : *len;
-    return NULL;
+    const char *dot = value->depth > 2 ? memchr(value->path, '.', value->path_len) : NULL;
+    size_t len = value->depth == 2 ? value->path_len - value->name_len - 1 : dot ? (size_t)(dot - value->path) : value->path_len;
+
+    return (struct weir__span){ value->path, len };
+}
+
+/* A value in an object or array of the body. */
+static bool each_inner(struct weir__members *members, const struct weir__member *row, const struct weir__json_value *value)
+{
+    if (value->depth > 2)
+        return weir__members_wrong(members, "'%s' is %s of strings, numbers, true and false, with no objects or arrays in it", row->name,
+                                   kind_names[row->kind]);
+    if (value->element != (row->kind == WEIR__MEMBER_ARRAY))
+        return wrong_kind(members, row, &(struct weir__json_value){ .text = value->element ? "[...]" : "{...}", .len = 5 });
+    return members->inner(members, (struct weir__span){ value->path + value->path_len - value->name_len, value->name_len }, value);
 }
 
 static bool each(void *context, const struct weir__json_value *value)
 {
     struct weir__members *members = context;
-    size_t len = value->path_len;
-    const struct weir__member *row = find(members, value->path, &len);
-    bool deep = len < value->path_len;
+    struct weir__span name = member_of(value);
+    const struct weir__member *row = find(members, name);
 
-    if (row == NULL && value->path_len == 0)
+    if (value->depth == 0)
         return weir__members_wrong(members, "the body is a JSON object, and not %s", weir__quote(value->text, value->len).text);
     if (row == NULL)
-        return unknown(members, (struct weir__span){ value->path, len });
+        return unknown(members, name);
+    if (row->kind < WEIR__MEMBER_OBJECT && value->depth > 1)
+        return wrong_kind(members, row, &(struct weir__json_value){ .text = value->element ? "[...]" : "{...}", .len = 5 });
     if (row->kind < WEIR__MEMBER_OBJECT)
-        return deep ? wrong_kind(members, row, &(struct weir__json_value){ .text = "{...}", .len = 5 }) : store(members, row, value);
+        return store(members, row, value);
     members->given |= 1u << (row - members->rows);
-    if (!deep)
+    if (value->depth == 1)
         return value->kind == WEIR__JSON_NULL || wrong_kind(members, row, value);
-    return members->inner(members, (struct weir__span){ value->path + len + 1, value->path_len - len - 1 }, value);
+    return each_inner(members, row, value);
 }
 
 /* Where strings with escapes go.  False: no memory. */
@@ -156,11 +166,10 @@ bool weir__members_read(struct weir__members *members, struct weir__span text)
 
 bool weir__members_set(struct weir__members *members, struct weir__span name, struct weir__span value)
 {
-    size_t len = name.len;
-    const struct weir__member *row = find(members, name.bytes, &len);
+    const struct weir__member *row = find(members, name);
     struct weir__json_value v = { .kind = WEIR__JSON_STRING, .text = value.bytes, .len = value.len };
 
-    if (row == NULL || len < name.len)
+    if (row == NULL)
         return unknown(members, name);
     if (row->kind == WEIR__MEMBER_COUNT)
         v.kind = WEIR__JSON_NUMBER;
@@ -200,26 +209,18 @@ static bool is_there(const struct weir__attributes_in *in, const char *name, siz
     return false;
 }
 
-/* 0, or 0.name: of an array. */
-static bool is_element(struct weir__span name)
-{
-    size_t i = 0;
-
-    while (i < name.len && name.bytes[i] >= '0' && name.bytes[i] <= '9')
-        i++;
-    return i > 0 && (i == name.len || name.bytes[i] == '.');
-}
-
 /* An empty value is a missing one.  Names that are longer than a rule's can be are nobody's. */
 bool weir__attribute_in(struct weir__members *members, struct weir__attributes_in *in, struct weir__span name,
                         const struct weir__json_value *value)
 {
-    if (name.len == 0 || is_element(name))
+    if (name.len == 0)
         return weir__members_wrong(members, "'attributes' is an object of names and values, such as {\"ip\":\"192.0.2.7\"}");
     if (memchr(name.bytes, 0, name.len))
         return weir__members_wrong(members, "the attribute %s has a NUL byte in its name", weir__quote(name.bytes, name.len).text);
     if (value->kind == WEIR__JSON_NULL || value->len == 0 || name.len >= WEIR__ATTRIBUTE_SIZE)
         return true;
+    if (name.len > (size_t)(in->names_end - in->names))
+        return weir__members_wrong(members, "the names of the attributes are too long");
     memcpy(in->names, name.bytes, name.len);
     weir__attribute_lower(in->names, name.len);
     if (is_there(in, in->names, name.len))

@@ -36,7 +36,6 @@ static void index_page(struct weir__http_call *call);
 static void root(struct weir__http_call *call);
 static void healthz(struct weir__http_call *call);
 static void readyz(struct weir__http_call *call);
-static void metrics(struct weir__http_call *call);
 static void openapi(struct weir__http_call *call);
 
 #define PATH(text) text, sizeof(text) - 1
@@ -51,7 +50,7 @@ static const struct route routes[] = {
     { "POST", PATH("/v1/reserve"), WEIR__ROLE_CHECK, false, weir__http_reserve, "Takes an estimate." },
     { "POST", PATH("/v1/settle"), WEIR__ROLE_CHECK, false, weir__http_settle, "Says what a reservation has really cost." },
     { "GET", PATH("/v1/events"), WEIR__ROLE_ADMIN, false, weir__http_events, "Events as they happen: server-sent events." },
-    { "GET", PATH("/metrics"), WEIR__ROLE_CHECK, false, metrics, "What is counted, for Prometheus." },
+    { "GET", PATH("/metrics"), WEIR__ROLE_CHECK, false, weir__http_metrics, "What is counted, for Prometheus." },
     { "GET", PATH("/healthz"), WEIR__ROLE_NONE, false, healthz, "200 while the server runs." },
     { "GET", PATH("/readyz"), WEIR__ROLE_NONE, false, readyz, "200 while it takes new connections, 503 when it drains." },
     { "GET", PATH("/openapi.json"), WEIR__ROLE_NONE, false, openapi, "All of this as OpenAPI 3.1." },
@@ -89,15 +88,6 @@ static void add_route(struct weir__buffer *out, const char *method, const char *
     weir__buffer_text(out, "}");
 }
 
-static void answer_with(struct weir__http_call *call, struct weir__buffer *body, const char *type)
-{
-    if (body->failed)
-        weir__http_problem(&call->manner, 503, NULL, "out of memory");
-    else
-        body_of(call, type, body->bytes, body->len);
-    weir__buffer_free(body);
-}
-
 static void index_page(struct weir__http_call *call)
 {
     struct weir__buffer out = { 0 };
@@ -110,7 +100,11 @@ static void index_page(struct weir__http_call *call)
     for (const struct weir__admin *row = weir__admin_rows; row->command; row++)
         add_route(&out, row->method, row->path, row->summary);
     weir__buffer_text(&out, "]}");
-    answer_with(call, &out, WEIR__HTTP_JSON);
+    if (out.failed)
+        weir__http_problem(&call->manner, 503, NULL, "out of memory");
+    else
+        body_of(call, WEIR__HTTP_JSON, out.bytes, out.len);
+    weir__buffer_free(&out);
 }
 
 static void healthz(struct weir__http_call *call)
@@ -124,14 +118,6 @@ static void readyz(struct weir__http_call *call)
         weir__http_problem(&call->manner, 503, NULL, "the server drains: ask another one");
     else
         body_of(call, "text/plain; charset=utf-8", "ready\n", 6);
-}
-
-static void metrics(struct weir__http_call *call)
-{
-    struct weir__buffer out = { 0 };
-
-    weir__metrics_print(call->conn->loop->server, weir__loop_now(call->conn->loop), &out);
-    answer_with(call, &out, "text/plain; version=0.0.4; charset=utf-8");
 }
 
 static void openapi(struct weir__http_call *call)
@@ -280,6 +266,7 @@ static bool admit(struct weir__http_call *call, enum weir__role needed, bool for
     const char *why = NULL;
 
     call->own_token = shown != WEIR__ROLE_NONE;
+    call->conn->proven |= call->own_token;
     call->role = shown > call->conn->role ? shown : call->conn->role;
     if (asker.authorization.len && !call->own_token && has_tokens(settings) && (!foreign || call->role < needed)) {
         weir__counter_add(&call->conn->loop->counters, WEIR__COUNT_AUTH_FAILED, 1);
@@ -405,18 +392,37 @@ static size_t give_up(struct weir__conn *conn, int status, const char *detail, s
     return len;
 }
 
+#define STRANGERS_MAX \
+    ((size_t)40 * 1024) /* bytes of a request of somebody who has shown no token where one is needed: a head, and little more */
+
+static size_t most_of(const struct weir__conn *conn)
+{
+    size_t max = (size_t)conn->loop->server->settings->request_max;
+
+    return conn->proven || max < STRANGERS_MAX ? max : STRANGERS_MAX;
+}
+
+/* A token in a head that is whole: then its body may be as long as any. */
+static void look_for_token(struct weir__conn *conn, const struct weir__http_request *request)
+{
+    struct weir__http_text shown = weir__http_header(request->headers, request->n_headers, "authorization");
+
+    if (!conn->proven && shown.len)
+        conn->proven = role_of(conn->loop->server->settings, shown) != WEIR__ROLE_NONE;
+}
+
 static size_t too_large(struct weir__conn *conn, size_t len)
 {
     char detail[96];
 
-    snprintf(detail, sizeof detail, "a request has at most %lld bytes, head and body together",
-             (long long)conn->loop->server->settings->request_max);
+    snprintf(detail, sizeof detail, "a request%s has at most %zu bytes, head and body together", conn->proven ? "" : " without a token",
+             most_of(conn));
     return give_up(conn, 413, detail, len);
 }
 
 static bool is_over(const struct weir__conn *conn, size_t len)
 {
-    return len > (size_t)conn->loop->server->settings->request_max;
+    return len > most_of(conn);
 }
 
 /* Nothing is done with what has come; returns 0, or all of it if that is too much already. */
@@ -473,7 +479,7 @@ static void answer(struct weir__conn *conn, const struct weir__http_request *req
 /* A body of known length. */
 static size_t with_length(struct weir__conn *conn, const struct weir__http_request *request, const char *bytes, size_t head, size_t len)
 {
-    size_t max = (size_t)conn->loop->server->settings->request_max;
+    size_t max = most_of(conn);
     uint64_t body = request->content_length > 0 ? (uint64_t)request->content_length : 0;
 
     if (head > max || body > max - head)
@@ -535,6 +541,7 @@ static size_t feed_head(struct weir__conn *conn, char *bytes, size_t len, struct
         return give_up(conn, status, what, len);
     if (head == 0)
         return wait_for_more(conn, len, 0, len);
+    look_for_token(conn, request);
     if (request->chunked)
         return begin_chunks(conn, request, (size_t)head, len);
     return with_length(conn, request, bytes, (size_t)head, len);

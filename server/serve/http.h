@@ -4,7 +4,7 @@
  *     http-json.c     the body's members, by a table of those that are known
  *     http-check.c    deciding: check, batch, take, peek, give, reserve, settle
  *     http-auth.c     deciding for a proxy, about the request that it describes
- *     http-admin.c    the rows of admin.h
+ *     http-admin.c    the rows of admin.h, and metrics: on another thread
  *     http-events.c   server-sent events
  *     http-answer.c   heads and bodies
  */
@@ -67,7 +67,7 @@ enum weir__member_kind {
     WEIR__MEMBER_COUNT,  /* a whole number from 0, to an int64_t */
     WEIR__MEMBER_ANY,    /* a string, a number, true or false, as written, to a struct weir__span */
     WEIR__MEMBER_OBJECT, /* goes to `inner` */
-    WEIR__MEMBER_ARRAY,  /* likewise, with numbers for names */
+    WEIR__MEMBER_ARRAY,  /* likewise, with its place for a name */
 };
 
 struct weir__member {
@@ -83,7 +83,7 @@ struct weir__members {
     const struct weir__member *rows;
     size_t n;
     void *target;
-    /* A value within the object or array.  False: it is wrong, and `problem` says how. */
+    /* A value directly in the object or array, no object or array itself.  False: it is wrong, and `problem` says how. */
     bool (*inner)(struct weir__members *members, struct weir__span name, const struct weir__json_value *value);
     uint32_t given;    /* a bit for each row */
     char problem[320]; /* one line */
@@ -106,7 +106,7 @@ __attribute__((format(printf, 2, 3))) bool weir__members_wrong(struct weir__memb
 struct weir__attributes_in {
     struct weir_attr *attrs;
     size_t n, max;
-    char *names; /* room for them, where the next one goes; as much as the text is long, or 64 bytes for each */
+    char *names, *names_end; /* room for them: where the next one goes, and where it ends */
 };
 /* As weir__members.inner wants it. */
 bool weir__attribute_in(struct weir__members *members, struct weir__attributes_in *in, struct weir__span name,
@@ -155,6 +155,7 @@ void weir__http_settle(struct weir__http_call *call);
 void weir__http_clock(struct weir__http_call *call);
 void weir__http_auth(struct weir__http_call *call);
 void weir__http_admin(struct weir__http_call *call, const struct weir__admin *row);
+void weir__http_metrics(struct weir__http_call *call);
 void weir__http_events(struct weir__http_call *call);
 
 void weir__http_events_wake(struct weir__conn *conn);

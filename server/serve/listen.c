@@ -23,8 +23,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "host.h"
 
-enum { FIRST_FD = 3, BACKLOG = 1024, TOKEN_LEAST = 16, INHERITED_MAX = 4096 };
+#define OWNED "-own" /* behind a door's name in LISTEN_FDNAMES: the unix socket's file is the successor's to remove */
+enum { FIRST_FD = 3, BACKLOG = 1024, TOKEN_LEAST = 16, INHERITED_MAX = 4096, NAME_SIZE = sizeof("resp" OWNED) };
 
 const char *const weir__door_names[WEIR__DOORS] = { "resp", "http" };
 
@@ -38,8 +40,7 @@ union address {
 
 /* One of the addresses that a setting names. */
 struct place {
-    char host[256]; /* or path */
-    char port[8];
+    struct weir__host host; /* or a path, without a port */
     bool is_path;
 };
 
@@ -60,24 +61,6 @@ static int fail_place(struct weir_error *error, int column, const char *text, si
     return weir__fail_at(error, column, "'%.*s' %s", len > 100 ? 100 : (int)len, text, what);
 }
 
-static bool is_port(const char *text, size_t len)
-{
-    unsigned port = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] < '0' || text[i] > '9' || i > 4)
-            return false;
-        port = port * 10 + (unsigned)(text[i] - '0');
-    }
-    return len > 0 && port <= 65535;
-}
-
-static void copy(char *to, const char *text, size_t len)
-{
-    memcpy(to, text, len);
-    to[len] = 0;
-}
-
 static int read_path(struct place *out, const char *text, size_t len, int column, struct weir_error *error)
 {
     struct sockaddr_un un;
@@ -87,32 +70,20 @@ static int read_path(struct place *out, const char *text, size_t len, int column
                              sizeof(un.sun_path) - 1, len);
     if (text[len - 1] == '/')
         return fail_place(error, column, text, len, "is a directory; a unix socket's path is wanted, such as /run/weir/resp.sock");
-    copy(out->host, text, len);
+    memcpy(out->host.name, text, len);
     out->is_path = true;
     return WEIR_OK;
 }
 
 static int read_place(struct place *out, const char *text, size_t len, int column, struct weir_error *error)
 {
-    static const char form[] = "is no address; write HOST:PORT, such as 127.0.0.1:7379, or the path of a unix socket";
-
     memset(out, 0, sizeof(*out));
     if (memchr(text, '/', len))
         return read_path(out, text, len, column, error);
-    const char *colon = memrchr(text, ':', len);
-    if (!colon || !is_port(colon + 1, (size_t)(text + len - colon - 1)))
-        return fail_place(error, column, text, len, colon ? "needs a port from 0 to 65535 behind the colon" : form);
-    size_t host_len = (size_t)(colon - text);
-    bool bracketed = host_len > 2 && text[0] == '[' && colon[-1] == ']';
-    if (host_len == 0)
-        return fail_place(error, column, text, len, "names no host; 127.0.0.1 is this host only, * all its addresses");
-    if (!bracketed && memchr(text, ':', host_len))
-        return fail_place(error, column, text, len, "has too many colons; IPv6 addresses are written [::1]:7379");
-    if (host_len >= sizeof(out->host))
-        return fail_place(error, column, text, len, form);
-    copy(out->host, text + bracketed, host_len - 2 * bracketed);
-    copy(out->port, colon + 1, (size_t)(text + len - colon - 1));
-    return WEIR_OK;
+    const char *wrong = weir__host_read(&out->host, text, len);
+    if (wrong == NULL && out->host.port[0] == 0)
+        wrong = "is no address; write HOST:PORT, such as 127.0.0.1:7379, or the path of a unix socket";
+    return wrong ? fail_place(error, column, text, len, wrong) : WEIR_OK;
 }
 
 /* The next of the addresses; *text moves on, to NULL behind the last. */
@@ -371,10 +342,10 @@ static int open_host(struct opening *o, const struct place *place)
     struct addrinfo *found = NULL;
     int code = WEIR_OK;
 
-    int gai = getaddrinfo(strcmp(place->host, "*") == 0 ? NULL : place->host, place->port, &hints, &found);
+    int gai = getaddrinfo(strcmp(place->host.name, "*") == 0 ? NULL : place->host.name, place->host.port, &hints, &found);
     if (gai != 0)
         return weir__fail(o->error, WEIR_INVALID, "--%s: '%.80s' is no address, and no name that is known: %s", weir__door_names[o->door],
-                          place->host, gai_strerror(gai));
+                          place->host.name, gai_strerror(gai));
     size_t before = o->listen.n_addresses;
     for (const struct addrinfo *at = found; at; at = at->ai_next) {
         code = open_tcp(o, at->ai_addr, at->ai_addrlen);
@@ -449,15 +420,16 @@ static int open_unix(struct opening *o, const struct place *place)
     union address a = { .path = { .sun_family = AF_UNIX } };
     size_t index = o->listen.n_addresses;
 
-    copy(a.path.sun_path, place->host, strlen(place->host));
+    memcpy(a.path.sun_path, place->host.name, strlen(place->host.name));
     int fd = open_path(&a, (mode_t)o->settings->socket_mode);
     if (fd < 0)
-        return fail_path(o, place->host, errno);
+        return fail_path(o, place->host.name, errno);
     struct weir__listen_address address = describe(o, &a, sizeof(a.path));
+    address.owned = true;
     int code = add_address(o, &address);
     if (code != WEIR_OK) {
         close(fd);
-        unlink(place->host);
+        unlink(place->host.name);
         return code;
     }
     code = add_socket(o, &(struct weir__listen_socket){ .fd = fd, .address = index });
@@ -485,10 +457,14 @@ static int count_inherited(char *names, size_t size, struct weir_error *error)
 }
 
 /* Sorts a socket by its name; false, and it was said, if the name is no door's. */
-static bool find_door(struct opening *o, const char *name, int fd)
+static bool find_door(struct opening *o, const char *name, int fd, bool *owned)
 {
+    size_t len = name ? strlen(name) : 0, suffix = sizeof(OWNED) - 1;
+
+    *owned = len > suffix && strcmp(name + len - suffix, OWNED) == 0;
+    len -= *owned ? suffix : 0;
     for (int door = 0; door < WEIR__DOORS; door++) {
-        if (name && strcmp(name, weir__door_names[door]) == 0) {
+        if (len == strlen(weir__door_names[door]) && memcmp(name, weir__door_names[door], len) == 0) {
             o->door = (enum weir__door)door;
             return true;
         }
@@ -510,7 +486,7 @@ static bool prepare_inherited(int fd)
     return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
-static int inherit(struct opening *o, int fd)
+static int inherit(struct opening *o, int fd, bool owned)
 {
     union address a = { .room = { 0 } };
     socklen_t len = sizeof(a);
@@ -521,6 +497,7 @@ static int inherit(struct opening *o, int fd)
     int code = weir__listen_allowed(&address, o->settings, o->error);
     if (code == WEIR_OK && !same) {
         address.inherited = true;
+        address.owned = owned && address.is_unix;
         code = add_address(o, &address);
         same = &o->listen.addresses[o->listen.n_addresses - 1];
     }
@@ -534,19 +511,20 @@ static int inherit(struct opening *o, int fd)
 
 static int inherit_all(struct opening *o)
 {
-    char names[INHERITED_MAX * 5 + 1], *save = NULL;
+    char names[INHERITED_MAX * NAME_SIZE + 1], *save = NULL;
     int n = count_inherited(names, sizeof(names), o->error), code = n < 0 ? WEIR_INVALID : WEIR_OK;
 
     for (int i = 0; code == WEIR_OK && i < n; i++) {
         const char *name = strtok_r(i == 0 ? names : NULL, ":", &save);
-        if (!find_door(o, name, FIRST_FD + i))
+        bool owned = false;
+        if (!find_door(o, name, FIRST_FD + i, &owned))
             return WEIR_INVALID;
         if (*(o->door == WEIR__DOOR_RESP ? o->settings->resp : o->settings->http) == 0) {
             close(FIRST_FD + i); /* this door is closed */
             continue;
         }
         o->inherited[o->door] = true;
-        code = inherit(o, FIRST_FD + i);
+        code = inherit(o, FIRST_FD + i, owned);
     }
     for (size_t a = 0; code == WEIR_OK && a < o->listen.n_addresses; a++) {
         size_t own = 0;
@@ -574,6 +552,14 @@ static int open_door(struct opening *o, enum weir__door door)
     return code;
 }
 
+/* What was inherited is still served by whom it comes from. */
+static void give_up(struct weir__listen *listen)
+{
+    for (size_t i = 0; i < listen->n_addresses; i++)
+        listen->addresses[i].owned &= !listen->addresses[i].inherited;
+    weir__listen_close(listen, true);
+}
+
 int weir__listen_open(struct weir__listen *out, const struct weir__settings *settings, size_t loops, struct weir_error *error)
 {
     struct opening o = { .settings = settings, .loops = loops, .error = error };
@@ -588,7 +574,7 @@ int weir__listen_open(struct weir__listen *out, const struct weir__settings *set
     if (code == WEIR_OK)
         *out = o.listen;
     else
-        weir__listen_close(&o.listen, true);
+        give_up(&o.listen);
     return code;
 }
 
@@ -599,7 +585,7 @@ void weir__listen_close(struct weir__listen *listen, bool remove)
             close(listen->sockets[i].fd);
     }
     for (size_t i = 0; remove && i < listen->n_addresses; i++) {
-        if (listen->addresses[i].is_unix && !listen->addresses[i].inherited)
+        if (listen->addresses[i].owned)
             unlink(listen->addresses[i].text);
     }
     free(listen->sockets);
@@ -617,25 +603,12 @@ int *weir__listen_fds(const struct weir__listen *listen, size_t *n, struct weir_
         const struct weir__listen_socket *socket = &listen->sockets[i];
         if (socket->duplicate)
             continue;
-        weir__buffer_format(names, "%s%s", *n ? ":" : "", weir__door_names[listen->addresses[socket->address].door]);
+        const struct weir__listen_address *address = &listen->addresses[socket->address];
+        weir__buffer_format(names, "%s%s%s", *n ? ":" : "", weir__door_names[address->door], address->owned ? OWNED : "");
         fds[(*n)++] = socket->fd;
     }
     if (!names->failed)
         return fds;
     free(fds);
     return NULL;
-}
-
-/* Two steps: one of them may lie where another is to go. */
-bool weir__listen_place(int *fds, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if ((fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FIRST_FD + (int)n)) < 0)
-            return false;
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (dup2(fds[i], FIRST_FD + (int)i) < 0)
-            return false;
-    }
-    return true;
 }

@@ -273,9 +273,10 @@ static int load(struct weir__live *live, struct attempt *a, const char *cause, w
 }
 
 /* `code` is what attempt_file said, with its error. */
-static int reload(struct weir__live *live, struct attempt *a, int code, const char *cause, weir_time now, struct weir_error *error)
+static int reload(struct weir__live *live, struct attempt *a, int code, const char *cause, weir_time now, struct weir__buffer *problems,
+                  struct weir_error *error)
 {
-    struct said said = { 0 };
+    struct said said = { .json = problems };
     char text[sizeof error->text + 40];
     if (code == WEIR_OK)
         code = load(live, a, cause, now, &said, error);
@@ -292,13 +293,13 @@ static int reload(struct weir__live *live, struct attempt *a, int code, const ch
     return code;
 }
 
-int weir__live_reload(struct weir__live *live, const char *cause, weir_time now, struct weir_error *error)
+int weir__live_reload(struct weir__live *live, const char *cause, weir_time now, struct weir__buffer *problems, struct weir_error *error)
 {
     struct attempt a = { 0 };
     struct weir_error why = { 0 };
     pthread_mutex_lock(&live->turn);
     int code = attempt_file(live, &a, &why);
-    code = reload(live, &a, code, cause, now, &why);
+    code = reload(live, &a, code, cause, now, problems, &why);
     pthread_mutex_unlock(&live->turn);
     forget(&a);
     if (code != WEIR_OK && error != NULL)
@@ -328,7 +329,7 @@ static bool look(struct weir__live *live, weir_time now)
     int code = attempt_file(live, &a, &why);
     bool tried = a.contents != live->tried;
     if (tried)
-        (void)reload(live, &a, code, "file", now, &why);
+        (void)reload(live, &a, code, "file", now, NULL, &why);
     forget(&a);
     return tried;
 }
@@ -464,8 +465,31 @@ static void swap_lists(struct weir__live *live, struct weir__force *force, struc
     weir__overlay_destroy(old);
 }
 
+static const struct weir__list *list_of(const struct weir__force *force, const char *list, const char *attribute)
+{
+    static const struct weir__list none;
+    char *small = weir__attribute_small(attribute);
+    int at = small ? weir__lists_find(force->lists, list, small) : -1;
+    free(small);
+    return at < 0 ? &none : &force->lists->lists[at];
+}
+
+/* Both are sorted. */
+static struct weir__live_edited compare_lists(const struct weir__list *before, const struct weir__list *after)
+{
+    struct weir__live_edited edited = { .entries = after->n };
+    for (size_t i = 0, k = 0; i < before->n || k < after->n;) {
+        int order = i == before->n ? 1 : k == after->n ? -1 : strcmp(before->entries[i], after->entries[k]);
+        edited.removed += order < 0;
+        edited.added += order > 0;
+        i += order <= 0;
+        k += order >= 0;
+    }
+    return edited;
+}
+
 static int edit(struct weir__live *live, const char *list, const char *attribute, const char *const *add, size_t adds,
-                const char *const *remove, size_t removes, struct weir_error *error)
+                const char *const *remove, size_t removes, struct weir__live_edited *edited, struct weir_error *error)
 {
     struct weir__force *force = NULL;
     struct weir__overlay *overlay = NULL;
@@ -475,6 +499,7 @@ static int edit(struct weir__live *live, const char *list, const char *attribute
     if (code == WEIR_OK)
         code = keep_overlay(live, overlay, error);
     if (code == WEIR_OK) {
+        *edited = compare_lists(list_of(force_of(live), list, attribute), list_of(force, list, attribute));
         swap_lists(live, force, overlay);
     } else {
         drop_force(force);
@@ -484,19 +509,23 @@ static int edit(struct weir__live *live, const char *list, const char *attribute
 }
 
 int weir__live_list_edit(struct weir__live *live, const char *list, const char *attribute, const char *const *add, size_t adds,
-                         const char *const *remove, size_t removes, weir_time now, struct weir_error *error)
+                         const char *const *remove, size_t removes, weir_time now, struct weir__live_edited *edited,
+                         struct weir_error *error)
 {
+    struct weir__live_edited done;
     char text[64];
     if (adds + removes == 0)
         return weir__fail(error, WEIR_INVALID, "name at least one entry to add or to remove");
     pthread_mutex_lock(&live->turn);
-    int code = edit(live, list, attribute, add, adds, remove, removes, error);
+    int code = edit(live, list, attribute, add, adds, remove, removes, &done, error);
     pthread_mutex_unlock(&live->turn);
     if (code != WEIR_OK)
         return code;
-    snprintf(text, sizeof text, "%zu added, %zu removed", adds, removes);
+    snprintf(text, sizeof text, "%zu added, %zu removed", done.added, done.removed);
     tell(live, WEIR__EVENT_LIST, now,
-         &(struct weir__event_facts){ .list = list, .attribute = attribute, .text = text, .count = (int64_t)(adds + removes) });
+         &(struct weir__event_facts){ .list = list, .attribute = attribute, .text = text, .count = (int64_t)(done.added + done.removed) });
+    if (edited != NULL)
+        *edited = done;
     return WEIR_OK;
 }
 

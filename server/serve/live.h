@@ -44,13 +44,13 @@ struct weir__live_info {
 int weir__live_create(struct weir__live **out, const struct weir__live_options *options, weir_time now, struct weir_error *error);
 void weir__live_destroy(struct weir__live *live); /* before the engine and the events */
 
-/* Reads the file again, and tells how it went by an event.  `cause`: "signal", "api". */
-int weir__live_reload(struct weir__live *live, const char *cause, weir_time now, struct weir_error *error);
+/* Reads the file again, and tells how it went by an event.  `cause`: "signal", "api".  All problems with the text are appended to `problems`
+ * (may be NULL), a JSON array of {line, column, text}; it is empty, or not even there, if the text was not the problem. */
+int weir__live_reload(struct weir__live *live, const char *cause, weir_time now, struct weir__buffer *problems, struct weir_error *error);
 /* Reloads if the files (the rule file, and those that its lists name) have something else in them than when they were tried last, and have
  * not been touched since the look before this one: so nobody's half written file is read.  True if it tried. */
 bool weir__live_look(struct weir__live *live, weir_time now);
-/* Another text takes the place of the rules, and is kept.  All problems are appended to `problems` (may be NULL), a JSON array of
- * {line, column, text}; it is empty if the text is right, even if it could not be kept. */
+/* Another text takes the place of the rules, and is kept. */
 int weir__live_set(struct weir__live *live, const char *text, size_t len, weir_time now, struct weir__buffer *problems,
                    struct weir_error *error);
 /* Only says whether it would do. */
@@ -59,9 +59,15 @@ int weir__live_check(struct weir__live *live, const char *text, size_t len, stru
 void weir__live_info(struct weir__live *live, struct weir__live_info *out);
 void weir__live_text(struct weir__live *live, struct weir__buffer *out); /* as it was read or set; nothing if there are no rules */
 
-/* Lists by hand. */
+/* What became of a list: entries that were not there before or are no longer, and how many there are. */
+struct weir__live_edited {
+    size_t added, removed, entries;
+};
+
+/* Lists by hand.  `edited` may be NULL. */
 int weir__live_list_edit(struct weir__live *live, const char *list, const char *attribute, const char *const *add, size_t adds,
-                         const char *const *remove, size_t removes, weir_time now, struct weir_error *error);
+                         const char *const *remove, size_t removes, weir_time now, struct weir__live_edited *edited,
+                         struct weir_error *error);
 /* Every change by hand: [{"list":..,"attribute":..,"entry":..,"change":"added"|"removed"}] */
 void weir__live_lists(struct weir__live *live, struct weir__buffer *json);
 

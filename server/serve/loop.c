@@ -31,14 +31,6 @@ void weir__server_set_clock(struct weir__server *server, weir_time now)
 
 /* ------------------------------------------------------------ accepting ---- */
 
-static bool is_loopback(const struct sockaddr *address)
-{
-    if (address->sa_family == AF_INET)
-        return ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 == 127;
-    const struct in6_addr *six = &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
-    return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
-}
-
 static void find_peer(struct weir__conn *conn)
 {
     struct sockaddr_storage storage;
@@ -47,7 +39,6 @@ static void find_peer(struct weir__conn *conn)
     memset(&storage, 0, sizeof(storage));
     if (uv_tcp_getpeername(&conn->uv.tcp, address, &len) != 0)
         return;
-    conn->from_loopback = is_loopback(address);
     if (address->sa_family == AF_INET)
         uv_ip4_name((const struct sockaddr_in *)(const void *)address, conn->peer, sizeof(conn->peer));
     else
@@ -84,14 +75,17 @@ static void on_connection(uv_stream_t *stream, int status)
     struct weir__loop *loop = listener->loop;
     struct weir__server *server = loop->server;
     struct weir__conn *conn = status < 0 ? NULL : calloc(1, sizeof(*conn));
-    if (!conn)
+    if (!conn) {
+        listener->missed = status == 0;
         return;
+    }
     conn->loop = loop;
     conn->protocol = listener->protocol;
     conn->role = conn->first_role = listener->role;
     conn->id = __atomic_add_fetch(&server->connection_ids, 1, __ATOMIC_RELAXED);
     if (init_stream(conn, listener) != 0) {
         free(conn);
+        listener->missed = true;
         return;
     }
     if (uv_accept(stream, &conn->uv.stream) != 0) {
@@ -106,7 +100,6 @@ static void on_connection(uv_stream_t *stream, int status)
         return;
     }
     __atomic_fetch_add(&server->connections, 1, __ATOMIC_RELAXED);
-    conn->from_loopback = listener->unix_socket;
     if (!listener->unix_socket) {
         uv_tcp_nodelay(&conn->uv.tcp, 1);
         uv_tcp_keepalive(&conn->uv.tcp, 1, 60);
@@ -188,11 +181,24 @@ static void on_wake(uv_async_t *waker)
         drain(loop, draining > 1);
 }
 
+/* libuv waits for a connection to be accepted before it looks for others: one that there was no memory for must be asked about again. */
+static void retry_missed(struct weir__loop *loop)
+{
+    for (size_t i = 0; i < loop->n_listeners; i++) {
+        struct weir__listener *listener = &loop->listeners[i];
+        if (!listener->missed || listener->closed)
+            continue;
+        listener->missed = false;
+        on_connection(&listener->uv.stream, 0);
+    }
+}
+
 static void on_sweep(uv_timer_t *sweeper)
 {
     struct weir__loop *loop = sweeper->data;
     struct weir__conn *next;
     uint64_t now = uv_now(&loop->uv);
+    retry_missed(loop);
     for (struct weir__conn *conn = loop->conns; conn; conn = next) {
         next = conn->next;
         if (conn->subscribed && conn->protocol->wake)

@@ -17,7 +17,7 @@ struct weir__listener {
     enum weir__role role; /* of clients that have shown no secret */
     int fd;               /* the loop closes it */
     bool unix_socket;
-    bool loopback;
+    bool missed; /* a connection waits to be accepted: there was no memory for it */
     bool closed;
 };
 

@@ -339,7 +339,9 @@ static int parse_line(struct weir__overlay *o, char *line, size_t number, const 
         return damaged(error, name, number, "expected: added|removed LIST ATTRIBUTE ENTRY");
     if (o->n == WEIR__OVERLAY_MAX)
         return damaged(error, name, number, "it has more than 100000 entries");
-    int code = add_entry(o, list, attribute, rest, added, &why);
+    char *small = weir__attribute_small(attribute); /* somebody may have written it by hand */
+    int code = small ? add_entry(o, list, small, rest, added, &why) : WEIR_NO_MEMORY;
+    free(small);
     return code == WEIR_INVALID ? damaged(error, name, number, why.text) : code == WEIR_OK ? code : no_memory(error);
 }
 

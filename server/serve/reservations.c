@@ -11,9 +11,10 @@
 
 #include "base/base.h"
 
-#define ROOM   WEIR__RESERVATIONS_MAX
-#define NONE   UINT32_MAX
-#define DIGITS (WEIR__RESERVATION_ID - 1)
+#define LIFETIME_MAX (3600 * WEIR_SECOND) /* what nobody settles makes room some day */
+#define ROOM         WEIR__RESERVATIONS_MAX
+#define NONE         UINT32_MAX
+#define DIGITS       (WEIR__RESERVATION_ID - 1)
 
 struct id {
     uint64_t words[2]; /* random, so the first is its own hash */
@@ -164,6 +165,7 @@ int weir__reservations_reserve(struct weir__reservations *r, struct weir_limiter
                                char id[WEIR__RESERVATION_ID], struct weir_decision *decision, struct weir_error *error)
 {
     struct id number;
+    lifetime = lifetime < LIFETIME_MAX ? lifetime : LIFETIME_MAX;
 
     if (ask->key.len > WEIR__RESERVATION_KEY_MAX)
         return weir__fail(error, WEIR_INVALID, "the key of a reservation has at most %d bytes, and this has %zu", WEIR__RESERVATION_KEY_MAX,
@@ -181,6 +183,7 @@ int weir__reservations_reserve(struct weir__reservations *r, struct weir_limiter
         memcpy(p->key, ask->key.bytes, ask->key.len);
     p->reservation.key.bytes = p->key;
     pthread_mutex_lock(&r->mutex);
+    granted = granted && ask->cost > 0; /* nothing was taken: nothing to settle, and no place to keep */
     if (granted)
         open_locked(r, place);
     else

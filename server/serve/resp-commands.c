@@ -43,11 +43,11 @@ static bool authenticate(struct weir__conn *conn, struct weir__resp_arg secret)
     enum weir__role role = weir__auth_role(conn->loop->server->settings, secret.bytes, secret.len);
     if (role == WEIR__ROLE_NONE) {
         weir__counter_add(&conn->loop->counters, WEIR__COUNT_AUTH_FAILED, 1);
-        weir__reply_error(conn, "WRONGPASS invalid username-password pair or user is disabled.");
+        weir__reply_error(conn, "WRONGPASS this token is not known");
         return false;
     }
     conn->role = role;
-    conn->authenticated = true;
+    conn->proven = true;
     return true;
 }
 
@@ -99,7 +99,7 @@ static void hello(struct weir__resp_call *call)
     struct weir__conn *conn = call->conn;
     int64_t version = conn->resp;
     if (call->n > 1 && (!weir__resp_int(call->args[1], &version) || version < 2 || version > 3)) {
-        weir__reply_error(conn, "NOPROTO unsupported protocol version: 2 and 3 are");
+        weir__reply_error(conn, "NOPROTO the version is 2 or 3");
         return;
     }
     for (size_t i = 2; i < call->n;) {
@@ -111,14 +111,12 @@ static void hello(struct weir__resp_call *call)
             set_name(conn, call->args[i + 1]);
             i += 2;
         } else {
-            weir__reply_error(conn, "ERR Syntax error in HELLO: [version [AUTH user token] [SETNAME name]]");
+            weir__reply_error(conn, "ERR this HELLO cannot be read: HELLO [version [AUTH user token] [SETNAME name]]");
             return;
         }
     }
     if (conn->role == WEIR__ROLE_NONE) {
-        weir__reply_error(conn,
-                          "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> "
-                          "<pass> option can be used to authenticate the client and select the RESP protocol version at the same time");
+        weir__reply_error(conn, "NOAUTH a token is needed: HELLO version AUTH user token, or AUTH token before HELLO");
         return;
     }
     conn->resp = (uint8_t)version;
@@ -139,7 +137,6 @@ static void reset(struct weir__resp_call *call)
     conn->subscribed = false;
     conn->resp = 2;
     conn->role = conn->first_role;
-    conn->authenticated = false;
     weir__reply_simple(conn, "RESET");
 }
 
@@ -149,7 +146,7 @@ static void select_database(struct weir__resp_call *call)
     if (weir__resp_int(call->args[1], &n) && n == 0)
         weir__reply_simple(call->conn, "OK");
     else
-        weir__reply_error(call->conn, "ERR DB index is out of range: there is only 0");
+        weir__reply_error(call->conn, "ERR there is one database, 0");
 }
 
 static void client_info(struct weir__conn *conn)
@@ -157,7 +154,10 @@ static void client_info(struct weir__conn *conn)
     const struct weir__resp_session *s = conn->session;
     char text[512];
     int n = snprintf(text, sizeof(text), "id=%" PRIu64 " addr=%s name=%s lib-name=%s resp=%d role=%s\n", conn->id, conn->peer,
-                     s ? s->name : "", s ? s->library : "", conn->resp, conn->role == WEIR__ROLE_ADMIN ? "admin" : "check");
+                     s ? s->name : "", s ? s->library : "", conn->resp,
+                     conn->role == WEIR__ROLE_ADMIN   ? "admin"
+                     : conn->role == WEIR__ROLE_CHECK ? "check"
+                                                      : "none");
     weir__reply_bulk(conn, text, n < 0 ? 0 : (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
 }
 
@@ -267,7 +267,7 @@ static void multi(struct weir__resp_call *call)
 {
     struct weir__resp_session *s = weir__resp_session(call->conn);
     if (!s || s->multi) {
-        weir__reply_error(call->conn, "ERR MULTI calls can not be nested");
+        weir__reply_error(call->conn, "ERR this MULTI is inside another, which EXEC or DISCARD would end");
         return;
     }
     s->multi = true;
@@ -287,11 +287,17 @@ static void discard(struct weir__resp_call *call)
 {
     struct weir__resp_session *s = call->conn->session;
     if (!s || !s->multi) {
-        weir__reply_error(call->conn, "ERR DISCARD without MULTI");
+        weir__reply_error(call->conn, "ERR there is nothing to DISCARD: no MULTI was said");
         return;
     }
     end_multi(s);
     weir__reply_simple(call->conn, "OK");
+}
+
+/* All answers go out in one piece, which a few bytes of COMMAND could make very large. */
+static bool is_too_much(const struct weir__conn *conn, size_t begin)
+{
+    return conn->loop->out.len - begin > (size_t)conn->loop->server->settings->output_max;
 }
 
 /* Answers all that was kept.  They are decided one after the other; clients on other threads may come between. */
@@ -300,10 +306,10 @@ static void run_queue(struct weir__conn *conn, const struct weir__buffer *queue,
     struct weir__resp_arg args[WEIR__RESP_ARGS];
     const struct weir__resp_limits limits = { WEIR__RESP_ARGS, queue->len };
     struct weir__resp_call call = { conn, args, 0 };
-    size_t at = 0;
+    size_t at = 0, begin = conn->loop->out.len;
     const char *what;
     weir__reply_header(conn, '*', (int64_t)n);
-    while (at < queue->len) {
+    while (at < queue->len && !is_too_much(conn, begin)) {
         ptrdiff_t used = weir__resp_command(queue->bytes + at, queue->len - at, &limits, args, &call.n, &what);
         if (used <= 0)
             break;
@@ -312,27 +318,29 @@ static void run_queue(struct weir__conn *conn, const struct weir__buffer *queue,
             weir__resp_run(&call);
     }
     weir__resp_flush(conn->loop, conn);
+    if (is_too_much(conn, begin)) {
+        conn->loop->out.len = begin;
+        weir__reply_error(conn, "ERR the answers are larger than output-max; of the transaction only the beginning was run");
+    }
 }
 
 static void exec(struct weir__resp_call *call)
 {
     struct weir__resp_session *s = call->conn->session;
     if (!s || !s->multi) {
-        weir__reply_error(call->conn, "ERR EXEC without MULTI");
+        weir__reply_error(call->conn, "ERR there is nothing to EXEC: no MULTI was said");
         return;
     }
     if (s->multi_failed || s->queue.failed) {
         end_multi(s);
-        weir__reply_error(call->conn, "EXECABORT Transaction discarded because of previous errors.");
+        weir__reply_error(call->conn, "EXECABORT nothing was run: a command since MULTI was refused");
         return;
     }
     struct weir__buffer queue = s->queue;
     size_t n = s->queued;
     s->queue = (struct weir__buffer){ 0 };
     end_multi(s);
-    s->exec = true;
     run_queue(call->conn, &queue, n);
-    s->exec = false;
     weir__buffer_free(&queue);
 }
 
@@ -407,7 +415,7 @@ static int compare(struct weir__resp_arg word, const char *name)
     return name[word.len] ? -1 : 0;
 }
 
-/* A row that stands for those of admin.h: only one exists at a time on a thread, and only while its command runs. */
+/* What stands for the rows of admin.h, one for each role; the command itself is found again by its name. */
 static const struct weir__resp_row *admin_row(struct weir__resp_arg word)
 {
     static const struct weir__resp_row any[] = {

@@ -132,7 +132,8 @@ void weir__resp_wake(struct weir__conn *conn)
     struct weir__buffer json = { 0 };
     enum weir__event_kind kind;
     uint64_t lost;
-    while (conn->subscribed && !conn->closed && weir__events_next(conn->loop->server->events, &conn->heard, &kind, &json, &lost)) {
+    while (conn->subscribed && conn->role == WEIR__ROLE_ADMIN && !conn->closed &&
+           weir__events_next(conn->loop->server->events, &conn->heard, &kind, &json, &lost)) {
         if (!json.failed)
             publish(conn, kind, &json);
         json.len = 0;

@@ -59,26 +59,17 @@ static int64_t in_unit(weir_time t, weir_time unit)
     return t == WEIR_NEVER ? -1 : t / unit + (t % unit != 0);
 }
 
-static void reply_number(struct weir__conn *conn, const char *name, const char *name_ns, weir_time unit, int64_t n)
-{
-    if (conn->resp == 3)
-        weir__reply_text(conn, unit == 1 ? name_ns : name);
-    weir__reply_integer(conn, n);
-}
-
 static void reply_answer(struct weir__conn *conn, const struct asked *a, const struct weir__adhoc_answer *answer)
 {
     const struct weir_decision *d = &answer->decision;
     bool reserved = a->ask.verb == WEIR__RESERVE;
-    weir__reply_header(conn, conn->resp == 3 ? '%' : '*', reserved ? 7 : 6);
-    reply_number(conn, "allowed", "allowed", a->unit, d->allowed);
-    reply_number(conn, "limit", "limit", a->unit, d->limit);
-    reply_number(conn, "remaining", "remaining", a->unit, d->remaining);
-    reply_number(conn, "retry_ms", "retry_ns", a->unit, d->allowed ? -1 : in_unit(d->retry, a->unit));
-    reply_number(conn, "reset_ms", "reset_ns", a->unit, in_unit(d->reset, a->unit));
-    reply_number(conn, "wait_ms", "wait_ns", a->unit, in_unit(d->wait, a->unit));
-    if (reserved && conn->resp == 3)
-        weir__reply_text(conn, "reservation");
+    weir__reply_header(conn, '*', reserved ? 7 : 6);
+    weir__reply_integer(conn, d->allowed);
+    weir__reply_integer(conn, d->limit);
+    weir__reply_integer(conn, d->remaining);
+    weir__reply_integer(conn, d->allowed ? -1 : in_unit(d->retry, a->unit));
+    weir__reply_integer(conn, in_unit(d->reset, a->unit));
+    weir__reply_integer(conn, in_unit(d->wait, a->unit));
     if (reserved)
         weir__reply_text(conn, d->allowed ? answer->reservation : NULL);
 }
@@ -269,7 +260,7 @@ static void send_away(struct weir__resp_call *call, struct errand *e)
 {
     if (keep(e, call) && weir__conn_offload(call->conn, errand_work, errand_done, e) == WEIR_OK)
         return;
-    weir__reply_error(call->conn, "ERR no memory");
+    weir__reply_error(call->conn, "ERR too many commands of this kind are under way; try again in a moment");
     errand_done(NULL, e);
 }
 
@@ -290,11 +281,7 @@ void weir__resp_admin(struct weir__resp_call *call)
         weir__reply_error(call->conn, "ERR wrong number of arguments for '%s' command: it wants %s; see WEIR.HELP %s", row->command,
                           missing, row->command);
         errand_done(NULL, e);
-    } else if (row->slow && !weir__resp_is_exec(call->conn)) {
-        send_away(call, e);
     } else {
-        row->run(&e->call);
-        reply_document(call->conn, &e->call);
-        errand_done(NULL, e);
+        send_away(call, e);
     }
 }

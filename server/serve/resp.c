@@ -136,11 +136,11 @@ static const struct weir__resp_row *find_allowed(struct weir__resp_call *call)
     weir__resp_flush(conn->loop, conn);
     bool right = row && (row->arity >= 0 ? call->n == (size_t)row->arity : call->n >= (size_t)-row->arity);
     if (!row && conn->role == WEIR__ROLE_NONE)
-        weir__reply_error(conn, "NOAUTH Authentication required.");
+        weir__reply_error(conn, "NOAUTH a token is needed: AUTH token");
     else if (!row)
         say_unknown(call);
     else if (conn->role < row->role && conn->role == WEIR__ROLE_NONE)
-        weir__reply_error(conn, "NOAUTH Authentication required.");
+        weir__reply_error(conn, "NOAUTH a token is needed: AUTH token");
     else if (conn->role < row->role)
         weir__reply_error(conn, "NOPERM this command needs the admin role: AUTH with the admin token");
     else if (!right)
@@ -157,17 +157,34 @@ void weir__resp_run(struct weir__resp_call *call)
         row->run(call);
 }
 
+/* It answers once for each name: within an array of one answer to each command no client could tell them apart. */
+static bool answers_often(const struct weir__resp_row *row)
+{
+    return row->run == weir__resp_subscribe || row->run == weir__resp_unsubscribe;
+}
+
+#define QUEUE_MAX (64 * 1024)
+
 /* Between MULTI and EXEC a command is only kept. */
 static void queue(struct weir__resp_call *call, const char *bytes, size_t len)
 {
     struct weir__conn *conn = call->conn;
     struct weir__resp_session *s = conn->session;
-    if (!find_allowed(call)) {
+    const struct weir__resp_row *row = find_allowed(call);
+    if (row && row->run == weir__resp_admin) { /* it may take long, and EXEC answers all at once */
+        weir__reply_error(conn, "ERR commands of the operator cannot be run between MULTI and EXEC");
+        row = NULL;
+    }
+    if (row && answers_often(row)) {
+        weir__reply_error(conn, "ERR subscriptions cannot be changed between MULTI and EXEC");
+        row = NULL;
+    }
+    if (!row) {
         s->multi_failed = true;
         return;
     }
-    if (s->queue.len + len > (size_t)conn->loop->server->settings->request_max) {
-        weir__reply_error(conn, "ERR the transaction is larger than request-max");
+    if (s->queue.len + len > QUEUE_MAX) {
+        weir__reply_error(conn, "ERR there is room for 64 KiB of commands between MULTI and EXEC");
         s->multi_failed = true;
         return;
     }
@@ -220,17 +237,21 @@ static void say_bad(struct weir__conn *conn, const char *what)
     weir__conn_end_early(conn);
 }
 
+/* Who has not shown a token yet has little to say: AUTH, HELLO. */
+static const struct weir__resp_limits strangers = { 16, 4096 };
+
 static size_t feed(struct weir__conn *conn, const char *bytes, size_t len)
 {
     struct weir__loop *loop = conn->loop;
     struct weir__resp_arg args[WEIR__RESP_ARGS];
-    const struct weir__resp_limits limits = { WEIR__RESP_ARGS, (size_t)loop->server->settings->request_max };
+    const struct weir__resp_limits all = { WEIR__RESP_ARGS, (size_t)loop->server->settings->request_max };
     struct weir__resp_call call = { conn, args, 0 };
     size_t at = 0;
     int64_t commands = 0;
     while (at < len && !conn->ending && !conn->held && !weir__conn_is_full(conn)) {
         const char *what;
-        ptrdiff_t n = weir__resp_command(bytes + at, len - at, &limits, args, &call.n, &what);
+        const struct weir__resp_limits *limits = conn->role == WEIR__ROLE_NONE ? &strangers : &all;
+        ptrdiff_t n = weir__resp_command(bytes + at, len - at, limits, args, &call.n, &what);
         if (n == 0)
             break;
         if (n < 0) {

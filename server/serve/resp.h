@@ -35,7 +35,6 @@ struct weir__resp_session {
     } channels[WEIR__CHANNELS_MAX];
     size_t n_channels;
     bool multi, multi_failed;
-    bool exec; /* those that EXEC runs are being run: all must be answered at once */
     size_t queued;
     struct weir__buffer queue; /* commands between MULTI and EXEC, as they came */
 };
@@ -60,12 +59,6 @@ void weir__resp_reserve(struct weir__resp_call *call);
 void weir__resp_settle(struct weir__resp_call *call);
 void weir__resp_forget(struct weir__resp_call *call);
 void weir__resp_del(struct weir__resp_call *call);
-static inline bool weir__resp_is_exec(const struct weir__conn *conn)
-{
-    const struct weir__resp_session *s = conn->session;
-    return s && s->exec;
-}
-
 void weir__resp_clock(struct weir__resp_call *call);
 void weir__resp_admin(struct weir__resp_call *call); /* any row of admin.h */
 

@@ -26,15 +26,16 @@
 #include "serve/reservations.h"
 #include "serve/run.h"
 #include "serve/sinks.h"
+#include "serve/successor.h"
 #include "serve/tls.h"
 #include "serve/top.h"
 #include "serve/watch.h"
+#include "table/table.h"
 #include "text.h"
 
 #define TICK_MS      1000
 #define BANS         65536
 #define SLAB_PER_KEY 4096 /* address space, and of the file only what is used */
-#define PREDECESSOR  "WEIR_PREDECESSOR"
 
 struct life {
     struct weir__server server;
@@ -46,9 +47,10 @@ struct life {
     int problems; /* with the rules, said already */
     uv_loop_t uv;
     uv_timer_t ticker, deadline;
+    uv_async_t ended; /* all loops have */
+    uv_thread_t joiner;
     uv_signal_t terminate, interrupt, hang_up, user2;
-    uv_process_t successor;
-    bool has_successor;
+    struct weir__successor successor;
     bool handed_over;
     bool deaf; /* atomic: events have nowhere to go any more */
 };
@@ -61,7 +63,14 @@ static int make_table(struct life *life, struct weir_error *error)
     struct weir_table_options options = {
         .path = s->memory ? NULL : s->table, .keys = s->keys, .limiters = s->limiters, .slab = s->keys * SLAB_PER_KEY, .bans = BANS
     };
-    return weir_table_create(&life->server.table, &options, error);
+    struct weir_table_stats stats;
+    int code = weir_table_create(&life->server.table, &options, error);
+    if (code != WEIR_OK)
+        return code;
+    weir_table_stats(life->server.table, -1, &stats);
+    return !stats.narrow ? WEIR_OK
+                         : weir__fail(error, WEIR_INVALID,
+                                      "the table %s has narrow slots; the server needs wide ones: choose another --table", s->table);
 }
 
 static int make_tls(struct life *life, struct weir_error *error)
@@ -135,11 +144,9 @@ static int give_sockets(struct life *life, struct weir__loop *loop, struct weir_
         if (s->loop != loop->index)
             continue;
         struct weir__listener *listener = &loop->listeners[loop->n_listeners++];
-        *listener = (struct weir__listener){ .protocol = a->door == WEIR__DOOR_RESP ? &weir__resp : &weir__http,
-                                             .role = a->role,
-                                             .fd = s->fd,
-                                             .unix_socket = a->is_unix,
-                                             .loopback = a->loopback };
+        *listener = (struct weir__listener){
+            .protocol = a->door == WEIR__DOOR_RESP ? &weir__resp : &weir__http, .role = a->role, .fd = s->fd, .unix_socket = a->is_unix
+        };
         code = weir__loop_listen(loop, listener, error);
         s->taken = true;
     }
@@ -150,9 +157,7 @@ static int make_loops(struct life *life, struct weir_error *error)
 {
     struct weir__server *server = &life->server;
     size_t n = weir__settings_threads(&life->settings);
-    int code = weir__listen_open(&life->listen, &life->settings, n, error);
-    if (code != WEIR_OK)
-        return code;
+    int code = WEIR_OK;
     server->loops = aligned_alloc(64, n * sizeof(*server->loops));
     if (!server->loops)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory");
@@ -207,12 +212,23 @@ static void tick(struct weir__server *server, weir_time now)
     weir__top_tick(server->top, now);
 }
 
+/* The rule file has changed: whoever looks at this terminal, or at the journal, wants to know what came of it. */
+static void say_reload(struct weir__live *live)
+{
+    struct weir__live_info info;
+    weir__live_info(live, &info);
+    if (info.problem[0])
+        weir__complain("serve", "the rules stay as they are: %s", info.problem);
+    else
+        weir__complain("serve", "%s is in force: %zu rules, %zu limits, %s", info.source, info.rules, info.limits, info.hash);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct life *life = timer->data;
     weir_time now = weir__server_now(&life->server);
-    if (life->settings.watch)
-        weir__live_look(life->server.live, now);
+    if (life->settings.watch && weir__live_look(life->server.live, now))
+        say_reload(life->server.live);
     if (!life->server.test_clock) /* tests tick by setting it */
         tick(&life->server, now);
 }
@@ -230,12 +246,14 @@ static void on_deadline(uv_timer_t *timer)
     wake_all(life);
 }
 
-/* A thread that waits for the others, so that the main one can go on telling events meanwhile. */
-static void wait_for_loops(uv_work_t *work)
+/* A thread of its own waits for the others, so that the main one can go on telling events meanwhile.  Not one of libuv's pool: those may be
+ * waiting to be told that the work of a connection is over. */
+static void wait_for_loops(void *context)
 {
-    struct life *life = work->data;
+    struct life *life = context;
     for (size_t i = 0; i < life->server.n_loops; i++)
         weir__loop_join(&life->server.loops[i]);
+    uv_async_send(&life->ended);
 }
 
 static void on_all_told(void *context)
@@ -243,21 +261,19 @@ static void on_all_told(void *context)
     struct life *life = context;
     close_handle(&life->ticker);
     close_handle(&life->deadline);
-    close_handle(&life->terminate);
-    close_handle(&life->interrupt);
-    close_handle(&life->hang_up);
-    close_handle(&life->user2);
-    if (life->has_successor) /* it lives on */
-        close_handle(&life->successor);
+    close_handle(&life->ended);
+    uv_signal_t *const heard[] = { &life->terminate, &life->interrupt, &life->hang_up, &life->user2 };
+    for (size_t i = 0; i < sizeof(heard) / sizeof(heard[0]); i++)
+        uv_unref((uv_handle_t *)heard[i]); /* not closed: a signal that comes now would end the process before its time */
+    weir__successor_leave(&life->successor);
 }
 
-static void on_loops_ended(uv_work_t *work, int status)
+static void on_loops_ended(uv_async_t *ended)
 {
-    struct life *life = work->data;
-    (void)status;
+    struct life *life = ended->data;
+    uv_thread_join(&life->joiner);
     __atomic_store_n(&life->deaf, true, __ATOMIC_RELEASE);
     weir__sinks_stop(life->sinks, life->settings.drain, on_all_told, life);
-    free(work);
 }
 
 static void drain(struct life *life)
@@ -271,11 +287,8 @@ static void drain(struct life *life)
         weir__tell_supervisor("STOPPING=1");
     weir__events_emit(life->server.events, WEIR__EVENT_STOP, now, &(struct weir__event_facts){ 0 });
     uv_timer_start(&life->deadline, on_deadline, (uint64_t)(life->settings.drain / WEIR_MILLISECOND), 0);
-    uv_work_t *work = calloc(1, sizeof(*work));
-    if (!work)
-        abort(); /* nothing is lost by it: the table is whole at every moment */
-    work->data = life;
-    uv_queue_work(&life->uv, work, wait_for_loops, on_loops_ended);
+    if (uv_thread_create(&life->joiner, wait_for_loops, life) != 0)
+        _exit(1); /* nothing is lost by it: the table is whole at every moment */
     wake_all(life);
 }
 
@@ -290,88 +303,33 @@ static void on_hang_up(uv_signal_t *signal, int number)
     struct life *life = signal->data;
     struct weir_error error;
     (void)number;
-    if (weir__live_reload(life->server.live, "signal", weir__server_now(&life->server), &error) != WEIR_OK)
-        weir__complain("serve", "the rules stay as they are: %s", error.text);
+    weir__live_reload(life->server.live, "signal", weir__server_now(&life->server), NULL, &error);
+    say_reload(life->server.live);
     if (life->server.tls && weir__tls_context_renew(life->server.tls, &error) != WEIR_OK)
         weir__complain("serve", "the certificate stays as it is: %s", error.text);
     weir__sinks_reopen(life->sinks);
 }
 
-/* ----------------------------------------------------------- the successor ---- */
-
-static void on_successor_exit(uv_process_t *process, int64_t status, int signal)
+static void on_successor_ended(void *context, int64_t status, int signal)
 {
-    struct life *life = process->data;
-    life->has_successor = false;
-    if (__atomic_load_n(&life->server.draining, __ATOMIC_ACQUIRE) == 0) {
-        life->handed_over = false;
-        weir__complain("serve", "the successor ended (status %" PRId64 ", signal %d); this server goes on", status, signal);
-    }
-    uv_close((uv_handle_t *)process, NULL);
-}
-
-static char **successor_environment(size_t sockets, const char *names, char lines[3][4096])
-{
-    extern char **environ;
-    size_t n = 0, kept = 0;
-    while (environ[n])
-        n++;
-    char **env = calloc(n + 4, sizeof(*env));
-    for (size_t i = 0; env && i < n; i++)
-        if (strncmp(environ[i], "LISTEN_", 7) != 0 && strncmp(environ[i], PREDECESSOR "=", sizeof(PREDECESSOR)) != 0)
-            env[kept++] = environ[i];
-    snprintf(lines[0], sizeof(lines[0]), "LISTEN_FDS=%zu", sockets);
-    snprintf(lines[1], sizeof(lines[1]), "LISTEN_FDNAMES=%s", names);
-    snprintf(lines[2], sizeof(lines[2]), PREDECESSOR "=%d", (int)getpid());
-    for (size_t i = 0; env && i < 3; i++)
-        env[kept++] = lines[i];
-    return env;
-}
-
-static int spawn(struct life *life, const int *fds, size_t n, const char *names)
-{
-    static char lines[3][4096];
-    char path[4096];
-    size_t len = sizeof(path);
-    uv_stdio_container_t *stdio = calloc(3 + n, sizeof(*stdio));
-    char **env = successor_environment(n, names, lines);
-    int code = stdio && env ? uv_exepath(path, &len) : UV_ENOMEM;
-    for (size_t i = 0; stdio && i < 3 + n; i++) {
-        stdio[i].flags = UV_INHERIT_FD;
-        stdio[i].data.fd = i < 3 ? (int)i : fds[i - 3];
-    }
-    char *gone = code == 0 ? strstr(path, " (deleted)") : NULL; /* a new binary has taken its place */
-    if (gone)
-        *gone = 0;
-    uv_process_options_t options = {
-        .file = path, .args = life->argv, .env = env, .stdio = stdio, .stdio_count = (int)(3 + n), .exit_cb = on_successor_exit
-    };
-    life->successor.data = life;
-    if (code == 0)
-        code = uv_spawn(&life->uv, &life->successor, &options);
-    if (code == 0)
-        uv_unref((uv_handle_t *)&life->successor); /* it will outlive this process */
-    free(stdio);
-    free(env);
-    return code;
+    struct life *life = context;
+    if (__atomic_load_n(&life->server.draining, __ATOMIC_ACQUIRE) != 0)
+        return;
+    life->handed_over = false;
+    weir__complain("serve", "the successor ended (status %" PRId64 ", signal %d); this server goes on", status, signal);
 }
 
 static void on_user2(uv_signal_t *signal, int number)
 {
     struct life *life = signal->data;
-    struct weir__buffer names = { 0 };
-    size_t n;
+    struct weir_error error;
     (void)number;
-    if (life->has_successor || life->server.draining)
+    if (life->successor.is_there || life->server.draining)
         return;
-    int *fds = weir__listen_fds(&life->listen, &n, &names);
-    weir__buffer_add(&names, "", 1);
-    int code = fds && !names.failed ? spawn(life, fds, n, names.bytes) : UV_ENOMEM;
-    life->has_successor = life->handed_over = code == 0;
-    if (code != 0)
-        weir__complain("serve", "no successor could be started: %s", uv_strerror(code));
-    free(fds);
-    weir__buffer_free(&names);
+    if (weir__successor_start(&life->successor, &life->uv, &life->listen, life->argv, &error) == WEIR_OK)
+        life->handed_over = true;
+    else
+        weir__complain("serve", "%s", error.text);
 }
 
 /* ------------------------------------------------------------------ ready ---- */
@@ -395,18 +353,16 @@ void weir__tell_supervisor(const char *text)
     close(fd);
 }
 
-/* Whose sockets these were has nothing more to do. */
-static void relieve_predecessor(void)
+/* Switches by hand outlive the server: who starts it must not think that rules are enforced which are not. */
+static void print_switches(const struct life *life)
 {
-    const char *text = getenv(PREDECESSOR);
-    pid_t pid = text ? (pid_t)atoi(text) : 0;
-    char main_pid[64];
-    unsetenv(PREDECESSOR);
-    if (pid <= 1 || pid != getppid())
-        return;
-    snprintf(main_pid, sizeof(main_pid), "MAINPID=%d\nREADY=1", (int)getpid());
-    weir__tell_supervisor(main_pid);
-    kill(pid, SIGTERM);
+    enum weir_mode all = weir__table_mode(life->server.table);
+    struct weir_rule_info rule;
+    if (all != WEIR_AS_WRITTEN)
+        printf("  mode   %s for all rules, by hand\n", weir_mode_name(all));
+    for (size_t i = 0; weir_rule_get(life->server.engine, i, &rule); i++)
+        if (rule.switched != WEIR_AS_WRITTEN)
+            printf("  mode   %s for %s, by hand\n", weir_mode_name(rule.switched), rule.name);
 }
 
 static void print_ready(const struct life *life)
@@ -425,7 +381,9 @@ static void print_ready(const struct life *life)
     printf("  rules  %s", info.hash[0] ? info.source : "none");
     if (info.hash[0])
         printf(" (%zu rules, %zu limits, %s)", info.rules, info.limits, info.hash);
-    printf("\n  table  %s\n", s->memory ? "in memory: gone when the server ends" : s->table);
+    printf("\n");
+    print_switches(life);
+    printf("  table  %s\n", s->memory ? "in memory: gone when the server ends" : s->table);
     if (resp && http && !life->server.tls && !*s->check_token)
         printf("try\n  redis-cli -p %d CL.THROTTLE ann 15 30 60\n"
                "  curl -i http://%s/v1/check -d '{\"attributes\":{\"ip\":\"192.0.2.7\",\"uri\":\"/login\",\"method\":\"POST\"}}'\n"
@@ -438,13 +396,14 @@ static int init_handles(struct life *life)
 {
     uv_loop_t *uv = &life->uv;
     int code = uv_loop_init(uv);
+    code = code ? code : uv_async_init(uv, &life->ended, on_loops_ended);
     code = code ? code : uv_timer_init(uv, &life->ticker);
     code = code ? code : uv_timer_init(uv, &life->deadline);
     code = code ? code : uv_signal_init(uv, &life->terminate);
     code = code ? code : uv_signal_init(uv, &life->interrupt);
     code = code ? code : uv_signal_init(uv, &life->hang_up);
     code = code ? code : uv_signal_init(uv, &life->user2);
-    life->ticker.data = life->deadline.data = life;
+    life->ended.data = life->ticker.data = life->deadline.data = life;
     life->terminate.data = life->interrupt.data = life->hang_up.data = life->user2.data = life;
     code = code ? code : uv_signal_start(&life->terminate, on_terminate, SIGTERM);
     code = code ? code : uv_signal_start(&life->interrupt, on_terminate, SIGINT);
@@ -475,8 +434,13 @@ static int start(struct life *life, struct weir_error *error)
 {
     struct weir__server *server = &life->server;
     server->tick = tick;
+    life->successor.ended = on_successor_ended;
+    life->successor.context = life;
     server->settings = &life->settings;
-    int code = make_parts(life, error);
+    int code =
+        weir__listen_open(&life->listen, &life->settings, weir__settings_threads(&life->settings), error); /* before anything is made */
+    if (code == WEIR_OK)
+        code = make_parts(life, error);
     if (code == WEIR_OK && init_handles(life) != 0)
         code = weir__fail(error, WEIR_SYSTEM, "cannot make the main loop");
     if (code == WEIR_OK)
@@ -513,6 +477,8 @@ int weir__serve(struct weir__settings *settings, char **argv)
     life.settings = *settings;
     life.argv = argv;
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);  /* until there is something to reload, */
+    signal(SIGUSR2, SIG_IGN); /* and something to hand over */
     raise_files(&life.settings);
     int code = start(&life, &error);
     if (code != WEIR_OK) {
@@ -522,9 +488,8 @@ int weir__serve(struct weir__settings *settings, char **argv)
     print_ready(&life);
     weir__events_emit(life.server.events, WEIR__EVENT_START, life.server.started, &(struct weir__event_facts){ .text = weir_version() });
     weir__tell_supervisor("READY=1");
-    relieve_predecessor();
+    weir__successor_relieve();
     uv_run(&life.uv, UV_RUN_DEFAULT);
-    uv_loop_close(&life.uv);
     weir__sinks_destroy(life.sinks);
     free_parts(&life);
     return 0;

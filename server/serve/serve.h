@@ -1,6 +1,6 @@
 /* serve.h -- the server: what its files share, and who may touch what.
  *
- *     struct weir__server   made before the threads, never changed after; what it points to looks after itself
+ *     struct weir__server   made before the threads, never changed after, but for what is marked atomic; what it points to looks after itself
  *     struct weir__loop     its own thread; but `counters`, which anybody may read, and `waker`, which anybody may wake
  *     struct weir__conn     the thread of its loop
  *
@@ -100,6 +100,7 @@ struct weir__loop {
     struct weir__listener *listeners;
     size_t n_listeners;
     struct weir__conn *conns; /* all of them */
+    size_t jobs;              /* that are done elsewhere for its connections */
     struct weir__buffer out;  /* answers of the connection being fed */
     char *in;                 /* what was read last */
     struct weir__counters counters;
@@ -135,27 +136,27 @@ struct weir__conn {
     struct weir__buffer sending; /* output that the kernel has been given */
     uv_write_t write;
     size_t queued;                    /* what the kernel had not taken yet, ... */
-    uint64_t moved;                   /* ... and the uv time when that last changed */
+    uint64_t moved_ms;                /* ... and the uv time when that last changed */
     struct weir__job *job;            /* what is done for it elsewhere, or NULL */
-    uint64_t last;                    /* uv time (ms) when it last said something */
-    uint64_t since;                   /* uv time when the request under way began; 0: none */
+    uint64_t came_ms;                 /* uv time (ms) when it was accepted */
+    uint64_t last_ms;                 /* uv time (ms) when it last said something */
+    uint64_t since_ms;                /* uv time when the request under way began; 0: none */
     uint64_t heard;                   /* the number of the last event it was told */
     uint64_t id;                      /* of its own, since the server started */
     enum weir__role role, first_role; /* now; before AUTH */
-    bool authenticated;               /* it has shown a secret; otherwise `role` is what its listener grants to all */
-    bool subscribed;                  /* to events */
-    bool held;                        /* an answer is being made elsewhere: nothing is fed until weir__conn_resume */
+    bool proven;     /* it may ask: its listener lets everybody, or it has shown a token; others have little time for that */
+    bool subscribed; /* to events */
+    bool held;       /* an answer is being made elsewhere: nothing is fed until weir__conn_resume */
     bool writing;
     bool reading;
-    bool heard_all;     /* the client has closed its side */
-    bool ending;        /* closes when all output is out */
-    bool lingers;       /* then what the client still sends is thrown away for a while, ... */
-    bool lingering;     /* ... and that is now */
-    bool spoke;         /* the client has asked something; a handshake is not enough */
-    bool closed;        /* uv_close was called */
-    uint8_t resp;       /* 2 or 3: which RESP it speaks */
-    bool from_loopback; /* or a unix socket */
-    char peer[48];      /* its address, "" for a unix socket */
+    bool heard_all; /* the client has closed its side */
+    bool ending;    /* closes when all output is out */
+    bool lingers;   /* then what the client still sends is thrown away for a while, ... */
+    bool lingering; /* ... and that is now */
+    bool spoke;     /* the client has asked something; a handshake is not enough */
+    bool closed;    /* uv_close was called */
+    uint8_t resp;   /* 2 or 3: which RESP it speaks */
+    char peer[48];  /* its address, "" for a unix socket */
 };
 
 /* conn.c */
@@ -167,7 +168,6 @@ void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len); /*
 void weir__conn_send_out(struct weir__conn *conn);                            /* outside of feed: what is in loop->out */
 void weir__conn_end(struct weir__conn *conn);                                 /* after what is to be sent was sent */
 void weir__conn_end_early(struct weir__conn *conn);                           /* likewise, though the client has not said all it wants to */
-void weir__conn_hold(struct weir__conn *conn);                                /* in feed: the answer will come by weir__conn_send */
 void weir__conn_resume(struct weir__conn *conn);                              /* the held answer was sent */
 
 /* Runs `work` on a thread of the pool and then `done` on the loop's thread, with the connection held meanwhile; it may have been closed:

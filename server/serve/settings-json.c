@@ -9,30 +9,11 @@ static const void *member_of(const struct weir__settings *settings, const struct
     return (const char *)settings + row->offset;
 }
 
-/* Of http://user:password@host/ the password is a secret too. */
-static void add_url(struct weir__buffer *out, const char *url)
-{
-    const char *host = strstr(url, "://"), *end = host ? host + 3 + strcspn(host + 3, "/?#") : NULL;
-    const char *at = host ? memrchr(host + 3, '@', (size_t)(end - host - 3)) : NULL;
-    struct weir__buffer shown = { 0 };
-
-    weir__buffer_add(&shown, url, at ? (size_t)(host + 3 - url) : strlen(url));
-    if (at) {
-        weir__buffer_text(&shown, "(hidden)");
-        weir__buffer_text(&shown, at);
-    }
-    out->failed = out->failed || shown.failed;
-    weir__buffer_json(out, shown.len ? shown.bytes : "", shown.len);
-    weir__buffer_free(&shown);
-}
-
 static void add_text(struct weir__buffer *out, const struct weir__setting *row, const char *text)
 {
     text = text ? text : "";
     if (row->kind == WEIR__KIND_SECRET)
         weir__buffer_text(out, *text ? "true" : "false");
-    else if (row->kind == WEIR__KIND_URL)
-        add_url(out, text);
     else
         weir__buffer_json(out, text, strlen(text));
 }

@@ -6,11 +6,13 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "file.h"
 #include "rules/address.h"
 #include "serve/listen.h"
+#include "serve/proxies.h"
 #include "serve/settings-parts.h"
+#include "serve/url.h"
 #include "text.h"
+#include "token.h"
 
 /* ---------------------------------------------------------------- values ---- */
 
@@ -83,43 +85,32 @@ static bool read_switch(struct weir__reading *r, const struct weir__setting *row
     return false;
 }
 
-static int check_networks(const char *text, struct weir_error *error)
-{
-    struct weir__cidr cidr;
-    int code = WEIR_OK;
-
-    for (const char *at = text; code == WEIR_OK && *at; at += *at == ',') {
-        size_t len = strcspn(at, ",");
-        code = weir__cidr_parse(at, len, &cidr, error);
-        if (code != WEIR_OK)
-            error->column = (int)(at - text) + 1;
-        at += len;
-    }
-    return code;
-}
-
-static const char *wrong_secret(const char *text)
-{
-    for (const char *c = text; *c; c++) {
-        if (*c < '!' || *c > '~')
-            return "has a byte that is no visible ASCII; a secret has letters, digits and signs, and no space";
-    }
-    if (strlen(text) > WEIR__TOKEN_MAX)
-        return "is longer than 256 bytes";
-    return strcmp(text, "(set)") == 0 ? "is how --print-settings hides a secret; write the secret itself" : NULL;
-}
-
-static const char *wrong_text(const struct weir__setting *row, const char *text)
+static const char *wrong_bytes(const struct weir__setting *row, const char *text)
 {
     if (row->kind == WEIR__KIND_SECRET)
-        return wrong_secret(text);
+        return weir__token_wrong(text);
     for (const char *c = text; *c; c++) {
         if ((unsigned char)*c < ' ' || *c == 0x7F)
             return "has a control character in it";
     }
-    if (row->kind == WEIR__KIND_URL && *text && strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0)
-        return "must begin with http:// or https://";
     return NULL;
+}
+
+/* Read as whoever uses it will read it. */
+static int check_text(const struct weir__setting *row, const char *text, struct weir_error *error)
+{
+    struct weir__cidr_set *networks = NULL;
+    struct weir__url url;
+
+    if (row->kind == WEIR__KIND_ADDRESSES)
+        return weir__listen_check(text, error);
+    if (row->kind == WEIR__KIND_URL && *text)
+        return weir__url_parse(&url, text, error);
+    if (row->kind != WEIR__KIND_NETWORKS)
+        return WEIR_OK;
+    int code = weir__proxies_parse(&networks, text, error);
+    weir__cidr_set_destroy(networks);
+    return code;
 }
 
 static bool keep_text(struct weir__reading *r, const struct weir__setting *row, const char *text)
@@ -136,14 +127,13 @@ static bool keep_text(struct weir__reading *r, const struct weir__setting *row, 
 static bool read_text(struct weir__reading *r, const struct weir__setting *row, const char *text)
 {
     struct weir_error error = { 0 };
-    const char *wrong = wrong_text(row, text);
+    const char *wrong = wrong_bytes(row, text);
 
     if (wrong) {
         weir__complain("serve", "%s %s", weir__settings_place(r, row).text, wrong);
         return false;
     }
-    if ((row->kind == WEIR__KIND_ADDRESSES && weir__listen_check(text, &error) != WEIR_OK) ||
-        (row->kind == WEIR__KIND_NETWORKS && check_networks(text, &error) != WEIR_OK))
+    if (check_text(row, text, &error) != WEIR_OK)
         return refuse_text(r, row, text, &error);
     return keep_text(r, row, text);
 }
@@ -179,31 +169,17 @@ static void warn_if_open(const char *path)
 static bool read_secret_file(struct weir__reading *r, const struct weir__setting *secret, const struct weir__setting *file)
 {
     const char *path = *(const char **)weir__settings_member(r, file);
-    size_t len = 0;
+    char **member = weir__settings_member(r, secret), *token = NULL;
+    struct weir_error error = { 0 };
 
-    char *text = weir__file_read(path, 4096, &len);
-    if (!text) {
-        weir__complain("serve", "%s: cannot read %s: %s", weir__settings_place(r, file).text, path, strerror(errno));
-        return false;
-    }
-    const char *newline = memchr(text, '\n', len);
-    len = newline ? (size_t)(newline - text) : len;
-    len -= len > 0 && text[len - 1] == '\r';
-    char line[WEIR__TOKEN_MAX + 2];
-    snprintf(line, sizeof(line), "%.*s", (int)len, text);
-    explicit_bzero(text, len);
-    free(text);
-    const char *wrong = *line ? wrong_secret(line) : "has no secret in its first line";
-    if (wrong) {
-        weir__complain("serve", "%s: what is in %s %s", weir__settings_place(r, file).text, path, wrong);
+    if (weir__token_read(&token, path, &error) != WEIR_OK) {
+        weir__complain("serve", "%s: %s", weir__settings_place(r, file).text, error.text);
         return false;
     }
     warn_if_open(path);
-    free(*(char **)weir__settings_member(r, secret));
-    *(char **)weir__settings_member(r, secret) = NULL;
-    bool kept = keep_text(r, secret, line);
-    explicit_bzero(line, sizeof(line));
-    return kept;
+    free(*member);
+    *member = token;
+    return true;
 }
 
 static bool read_secrets(struct weir__reading *r)

@@ -57,7 +57,7 @@ const struct weir__setting weir__settings_rows[WEIR__SETTINGS] = {
 
     { "bounds", "connections-max", COUNT, AT(connections_max), "16000", 1, 1000000, "N", "connections at a time" },
     { NULL, "request-max", SIZE, AT(request_max), "1m", 1024, 64 * MIB, "SIZE", "bytes of one request" },
-    { NULL, "output-max", SIZE, AT(output_max), "1m", 65536, 1024 * MIB, "SIZE", "bytes that wait for a client that does not read" },
+    { NULL, "output-max", SIZE, AT(output_max), "1m", 65536, 1024 * MIB, "SIZE", "bytes that wait for a subscriber that does not read" },
     { NULL, "idle", SPAN, AT(idle), "1h", 0, 365 * 86400 * WEIR_SECOND, "TIME",
       "a connection that says nothing for so long is closed; 0: never" },
     { NULL, "patience", SPAN, AT(patience), "10s", 100 * WEIR_MILLISECOND, 3600 * WEIR_SECOND, "TIME",
@@ -78,7 +78,7 @@ const struct weir__setting weir__settings_rows[WEIR__SETTINGS] = {
     { NULL, "test-clock", SWITCH, AT(test_clock), "false", 0, 0, NULL, "time stands still until WEIR.CLOCK sets it: for tests" },
 };
 
-static const char print_help[] = "show what is in force and where it comes from, as a file of settings";
+static const char print_help[] = "show what is in force and where it comes from, as a file of settings; defaults as comments";
 
 void *weir__settings_member(const struct weir__reading *r, const struct weir__setting *row)
 {
@@ -200,26 +200,42 @@ static void print_text(const struct weir__setting *row, const char *text)
         printf("%s%s%s", quote, text, quote);
 }
 
+static void print_member(const struct weir__reading *r, const struct weir__setting *row)
+{
+    const void *member = weir__settings_member(r, row);
+    char number[40];
+
+    if (weir__setting_is_text(row)) {
+        print_text(row, *(const char *const *)member);
+    } else if (row->kind == SWITCH) {
+        printf("%s", *(const bool *)member ? "true" : "false");
+    } else {
+        weir__settings_print_value(number, sizeof(number), row, *(const int64_t *)member);
+        printf("%s", number);
+    }
+}
+
+/* Comments are: defaults, because some depend on who asks and on which host (table), and elsewhere the file must not hold on to them; secrets
+ * that come from a file; and config, which cannot stand in one. */
+static void print_setting(const struct weir__reading *r, const struct weir__setting *row)
+{
+    const struct weir__found *value = &r->values[row - weir__settings_rows];
+    bool from_file = row->kind == SECRET && !value->text && value[1].text;
+
+    printf("%s%s: ", !value->text || strcmp(row->name, "config") == 0 ? "# " : "", row->name);
+    print_member(r, row);
+    if (value->text || from_file)
+        printf("  # %s\n", weir__settings_place(r, row + from_file).text);
+    else
+        puts("  (default)");
+}
+
 static void print_settings(const struct weir__reading *r)
 {
-    for (size_t i = 0; i < WEIR__SETTINGS; i++) {
-        const struct weir__setting *row = &weir__settings_rows[i];
-        struct weir__place place = { "default" };
-        char number[40];
+    for (const struct weir__setting *row = weir__settings_rows; row < weir__settings_rows + WEIR__SETTINGS; row++) {
         if (row->section)
-            printf("%s# %s\n", i ? "\n" : "", row->section);
-        if (r->values[i].text)
-            place = weir__settings_place(r, row);
-        if (strcmp(row->name, "config") == 0)
-            printf("# "); /* it cannot stand in a file */
-        printf("%s: ", row->name);
-        if (weir__setting_is_text(row)) {
-            print_text(row, *(const char **)weir__settings_member(r, row));
-        } else {
-            weir__settings_print_value(number, sizeof(number), row, row->kind == SWITCH ? 0 : *(int64_t *)weir__settings_member(r, row));
-            printf("%s", row->kind != SWITCH ? number : *(bool *)weir__settings_member(r, row) ? "true" : "false");
-        }
-        printf("  # %s\n", place.text);
+            printf("%s# %s\n", row > weir__settings_rows ? "\n" : "", row->section);
+        print_setting(r, row);
     }
 }
 

@@ -33,7 +33,7 @@ struct weir__settings {
     const char *trusted_proxies; /* CIDR, separated by commas: whose forwarding headers are believed */
     int64_t connections_max;
     int64_t request_max; /* bytes of one request */
-    int64_t output_max;  /* bytes that wait for a client that does not read */
+    int64_t output_max;  /* bytes that wait for a subscriber that does not read */
     weir_time idle;      /* a connection that says nothing for so long is closed; 0: never */
     weir_time patience;  /* a request that has begun must be whole after so long */
     weir_time drain;     /* after SIGTERM requests under way have so long */
@@ -49,7 +49,6 @@ struct weir__settings {
 };
 
 #define WEIR__THREADS_MAX 64
-#define WEIR__TOKEN_MAX   256 /* bytes of a secret */
 
 /* Reads them all.  `argv` holds what follows "serve".  WEIR__GO_ON, or a code to exit with (help was shown, or something was wrong and said);
  * then *out is untouched. */

@@ -5,11 +5,13 @@
  */
 #include "serve/tls.h"
 
+#include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 
@@ -26,28 +28,28 @@ struct weir__tls {
     BIO *in, *out; /* the SSL's */
 };
 
-static int fail(struct weir_error *error, const char *what, const char *path)
+/* OpenSSL's own words say little of a file: whether it can be read is found out first. */
+static int fail(struct weir_error *error, const char *setting, const char *path, const char *wanted)
 {
-    unsigned long code = ERR_peek_last_error();
-    const char *reason = code ? ERR_reason_error_string(code) : NULL;
-    weir__fail(error, WEIR_INVALID, "%s %s: %s", what, path, reason ? reason : "cannot be read");
     ERR_clear_error();
-    return WEIR_INVALID;
+    if (access(path, R_OK) != 0)
+        return weir__fail(error, WEIR_INVALID, "%s %s: %s", setting, path, strerror(errno));
+    return weir__fail(error, WEIR_INVALID, "%s %s: this is no %s", setting, path, wanted);
 }
 
 static int load(SSL_CTX *ssl, const struct weir__tls_context *c, struct weir_error *error)
 {
     if (SSL_CTX_use_certificate_chain_file(ssl, c->certificate) != 1)
-        return fail(error, "tls-certificate", c->certificate);
+        return fail(error, "tls-certificate", c->certificate, "certificate in PEM format");
     if (SSL_CTX_use_PrivateKey_file(ssl, c->key, SSL_FILETYPE_PEM) != 1)
-        return fail(error, "tls-key", c->key);
+        return fail(error, "tls-key", c->key, "private key in PEM format without a password, or not the certificate's");
     if (SSL_CTX_check_private_key(ssl) != 1)
-        return fail(error, "tls-key does not belong to the certificate:", c->key);
+        return fail(error, "tls-key", c->key, "key of the certificate");
     if (*c->client_ca) {
         STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(c->client_ca);
         if (!names || SSL_CTX_load_verify_locations(ssl, c->client_ca, NULL) != 1) {
             sk_X509_NAME_pop_free(names, X509_NAME_free);
-            return fail(error, "tls-client-ca", c->client_ca);
+            return fail(error, "tls-client-ca", c->client_ca, "certificate in PEM format");
         }
         SSL_CTX_set_client_CA_list(ssl, names);
         SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
@@ -214,7 +216,7 @@ int weir__tls_client_create(struct weir__tls_context **out, struct weir_error *e
     SSL_CTX_set_verify(c->ssl, SSL_VERIFY_PEER, NULL);
     if (SSL_CTX_set_default_verify_paths(c->ssl) != 1) {
         weir__tls_context_destroy(c);
-        return fail(error, "the host's certificate authorities", "");
+        return weir__fail(error, WEIR_SYSTEM, "the host's certificate authorities cannot be read");
     }
     *out = c;
     return WEIR_OK;

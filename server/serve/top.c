@@ -246,7 +246,7 @@ void weir__top_figures(struct weir__top *top, size_t n, struct weir__top_figures
 {
     struct gathered g;
 
-    *out = (struct weir__top_figures){ .followed = (int64_t)top->keys };
+    *out = (struct weir__top_figures){ 0 };
     if (!gather(top, n, &g))
         return;
     out->keys = (int64_t)g.n;

@@ -29,11 +29,10 @@ void weir__top_tick(struct weir__top *top, weir_time now);
 void weir__top_list(struct weir__top *top, size_t n, struct weir__buffer *json);
 
 struct weir__top_figures {
-    int64_t keys;     /* among the n that were refused most */
-    int64_t refused;  /* of these, at least */
-    int64_t total;    /* refusals in all of both periods */
-    int64_t missed;   /* of these, not looked at because somebody was reading */
-    int64_t followed; /* keys for which there is room, in each loop */
+    int64_t keys;    /* among the n that were refused most */
+    int64_t refused; /* of these, at least */
+    int64_t total;   /* refusals in all of both periods */
+    int64_t missed;  /* of these, not looked at because somebody was reading */
 };
 void weir__top_figures(struct weir__top *top, size_t n, struct weir__top_figures *out);
 

@@ -16,9 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "serve/ask.h"
+#include "serve/digest.h"
 #include "serve/serve.h"
 
 enum { FULL_PERCENT = 90, ROOM_PERCENT = 85 };
+#define OVER          "over"             /* the text of an unban that nobody has asked for */
 #define TABLE_QUIET   (60 * WEIR_SECOND) /* after the last key that had to go early */
 #define TABLE_RECOUNT (30 * WEIR_SECOND) /* between two readings of all slots */
 
@@ -56,12 +59,15 @@ struct weir__watch {
     uint64_t ban_hashes[WEIR__WATCH_BANS]; /* of rule and key, apart from the rest: looked through at every ban */
 };
 
-/* FNV-1a: only to compare quickly, names are compared as well. */
-static uint64_t hash_of(uint64_t hash, const char *text)
+/* Only to compare quickly, texts are compared as well. */
+static uint64_t hash_of(const char *name)
 {
-    for (hash ^= 0xcbf29ce484222325u; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    return hash;
+    return weir__digest(WEIR__DIGEST_START, name, strlen(name));
+}
+
+static uint64_t hash_of_ban(const char *rule, const char *key)
+{
+    return weir__digest(hash_of(rule), key, strlen(key));
 }
 
 /* ---------------------------------------------------------------- rules ---- */
@@ -81,7 +87,7 @@ static struct watched *find(struct weir__watch *watch, const char *name, uint64_
 /* NULL: no memory; then it is tried again at the next tick. */
 static struct watched *claim(struct weir__watch *watch, const char *name)
 {
-    uint64_t hash = hash_of(0, name);
+    uint64_t hash = hash_of(name);
     struct watched *w = find(watch, name, hash);
 
     if (w != NULL)
@@ -165,8 +171,8 @@ static void look_at_rules(struct weir__watch *watch, const struct weir__server *
     for (size_t i = 0; weir_rule_get(server->engine, i, &info); i++)
         look_at_rule(watch, info.name, info.refused + info.banned, now);
     weir_totals_get(server->engine, &totals);
-    look_at_rule(watch, "(deny)", totals.denied, now);
-    look_at_rule(watch, "(takes)", count_takes_refused(server), now);
+    look_at_rule(watch, WEIR__TOP_DENY, totals.denied, now);
+    look_at_rule(watch, WEIR__TOP_TAKES, count_takes_refused(server), now);
     forget_gone(watch, now);
 }
 
@@ -256,7 +262,7 @@ static bool has_room(struct weir__watch *watch)
 /* False: there is no room for it. */
 static bool remember_ban(struct weir__watch *watch, const char *rule, const char *key, weir_time until)
 {
-    uint64_t hash = hash_of(hash_of(0, rule), key);
+    uint64_t hash = hash_of_ban(rule, key);
 
     pthread_mutex_lock(&watch->bans_lock);
     struct ban *b = find_ban(watch, rule, key, hash);
@@ -272,30 +278,25 @@ static bool remember_ban(struct weir__watch *watch, const char *rule, const char
     return b != NULL;
 }
 
-void weir__watch_ban(struct weir__watch *watch, const char *rule, const char *key, weir_time until)
-{
-    remember_ban(watch, rule, key, until);
-}
-
 static void forget_lifted(struct weir__watch *watch, const char *rule, const char *key)
 {
     pthread_mutex_lock(&watch->bans_lock);
-    struct ban *b = find_ban(watch, rule, key, hash_of(hash_of(0, rule), key));
+    struct ban *b = find_ban(watch, rule, key, hash_of_ban(rule, key));
     if (b != NULL)
         forget_ban(watch, b);
     pthread_mutex_unlock(&watch->bans_lock);
 }
 
-static const char over[] = "over";
-
-/* Bans that somebody tells of.  Not those of end_bans, which are forgotten there. */
+/* Bans that somebody tells of, and their lifting.  That a ban is over comes from here (end_bans), with the lock held: it is forgotten there. */
 static void see(void *context, enum weir__event_kind kind, const struct weir__event_facts *facts)
 {
-    if (facts->rule == NULL || facts->key == NULL || facts->text == over)
+    bool over = facts->text != NULL && strcmp(facts->text, OVER) == 0;
+
+    if (facts->rule == NULL || facts->key == NULL)
         return;
     if (kind == WEIR__EVENT_BAN)
         remember_ban(context, facts->rule, facts->key, facts->until);
-    else if (kind == WEIR__EVENT_UNBAN)
+    else if (kind == WEIR__EVENT_UNBAN && !over)
         forget_lifted(context, facts->rule, facts->key);
 }
 
@@ -309,7 +310,7 @@ static void end_bans(struct weir__watch *watch, weir_time now)
             continue;
         }
         weir__events_emit(watch->events, WEIR__EVENT_UNBAN, now,
-                          &(struct weir__event_facts){ .rule = b->rule, .key = b->key, .text = over });
+                          &(struct weir__event_facts){ .rule = b->rule, .key = b->key, .text = OVER });
         forget_ban(watch, b);
     }
     pthread_mutex_unlock(&watch->bans_lock);

@@ -11,13 +11,11 @@
 struct weir__server;
 struct weir__watch;
 
+/* It sees the events of bans and of their lifting, and so knows when to tell of an end. */
 struct weir__watch *weir__watch_create(struct weir__events *events); /* before there are threads; NULL: no memory */
 void weir__watch_destroy(struct weir__watch *watch);                 /* before the events */
 
-/* Once a second.  From any thread, one at a time. */
+/* Once a second, from any thread; a second one waits for the first. */
 void weir__watch_tick(struct weir__watch *watch, struct weir__server *server, weir_time now);
-
-/* A key was banned: its end will be told.  From any thread.  Who emits an event of a ban, or of one lifted, need not: the watch sees it. */
-void weir__watch_ban(struct weir__watch *watch, const char *rule, const char *key, weir_time until);
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/base.h"
 #include "serve/delivery.h"
 #include "text.h"
+#include "token.h"
 
 enum { PAUSE_MS = 1000, PAUSE_TIMES_MOST = 60, TIMEOUT_MS = 10000 };
 
@@ -224,12 +225,11 @@ int weir__webhook_create(struct weir__webhook **out, const struct weir__webhook_
 {
     struct weir__url url;
     struct weir__tls_context *tls = NULL;
+    const char *wrong = weir__token_wrong(options->token);
     int code = weir__url_parse(&url, options->url, error);
 
-    for (const char *c = options->token; code == WEIR_OK && *c; c++) {
-        if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f)
-            code = weir__fail(error, WEIR_INVALID, "the webhook's token has a space, a control character or one beyond ASCII");
-    }
+    if (code == WEIR_OK && wrong)
+        code = weir__fail(error, WEIR_INVALID, "the webhook's token %s", wrong);
     if (code == WEIR_OK && url.tls)
         code = weir__tls_client_create(&tls, error);
     if (code != WEIR_OK)

@@ -177,7 +177,7 @@ says 1 'refused by login (limited); free in 12s' explain $at --table table ip=19
 says 1 '✗ login                    key 192.0.2.7:nobody' explain $at --table table ip=192.0.2.7 uri=/login method=POST
 says 1 '0 of 3 left, refuses, free in 12s' explain $at --table table ip=192.0.2.7 uri=/login method=POST
 says 0 'the tightest is login: 2 of 3 left' explain $at --table table ip=192.0.2.8 uri=/login method=POST
-json 1 'x["rules"][1]["refuses"] and x["rules"][1]["limits"][0]["retry"] == 12' explain $at --json --table table ip=192.0.2.7 uri=/login method=POST
+json 1 'x["rules"][1]["refuses"] and x["rules"][1]["limits"][0]["retry_ms"] == 12000' explain $at --json --table table ip=192.0.2.7 uri=/login method=POST
 sed 's/burst 3/burst 4/' rules.yaml >other.yaml
 says 0 'the table has it as token-bucket 5/1m burst 3: another rule file is in force there' explain --rules other.yaml --now 1000000060 --table table ip=192.0.2.7 uri=/login method=POST
 sed 's/name: login/name: logon/' rules.yaml >other.yaml

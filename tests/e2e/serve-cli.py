@@ -189,9 +189,9 @@ def test_S6_reset(weir):
         for _ in range(2):
             cli(0, "check", "ip=192.0.2.7", "uri=/login")
         cli(1, "check", "ip=192.0.2.7", "uri=/login")
-        assert cli(0, "reset", "--rule", "login", "ip=192.0.2.7", "uri=/login") == "1 limit of this request is fresh again\n"
+        assert cli(0, "reset", "--rule", "login", "ip=192.0.2.7", "uri=/login") == "1 rule has forgotten what this request has used\n"
         assert cli(0, "check", "ip=192.0.2.7", "uri=/login") == "allowed; the tightest is login: 1 of 2 left\n"
-        assert cli(0, "reset", "ip=192.0.2.7", "uri=/login") == "2 limits of this request are fresh again\n"
+        assert cli(0, "reset", "ip=192.0.2.7", "uri=/login") == "2 rules have forgotten what this request has used\n"
         assert cli.json(0, "reset", "ip=192.0.2.7")["rule"] is None
         cli.fails("there is no rule 'x'", "reset", "--rule", "x", "ip=192.0.2.7")
         cli.fails("which request?", "reset")
@@ -321,7 +321,7 @@ def test_S6_tokens(weir):
         write(file, tokens["WEIR_ADMIN_TOKEN"] + "\n")
         assert cli(0, "mode", "--token-file", file)
         write(file, "two words\n")
-        cli.fails("is no token", "mode", "--token-file", file)
+        cli.fails("has a byte that is no visible ASCII", "mode", "--token-file", file)
         cli.fails("there is no option --token", "mode", "--token", "x")  # everybody can read the command line
 
 

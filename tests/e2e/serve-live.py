@@ -335,6 +335,7 @@ def check_handover(weir, where):
     assert limit - allowed - lost <= left <= limit - allowed, (left, allowed, lost)
     print("%s: two handovers, %d asks, %d on connections that were closed" % (where, sum(c.asked for c in callers), sum(c.closed for c in callers)))
     end(third)
+    assert where == "tcp" or not os.path.exists(address), "the last one removes what the first one made"
     server.process.stdout.close()
     server.errors.close()
     shutil.rmtree(folder)
@@ -461,6 +462,39 @@ def test_handover_tells_the_supervisor(weir):
     server.errors.close()
     shutil.rmtree(folder)
     shutil.rmtree(server.folder)
+
+
+def test_S1_drains_with_a_single_worker(weir):
+    """What waits for the threads to end must not wait where their own work is done."""
+    with Server(weir, env={"UV_THREADPOOL_SIZE": "1"}) as server, server.resp() as client:
+        client.raw(encode(["PING"]) + encode(["WEIR.STATUS"])[:-3])  # under way when the server is told to end
+        assert client.read() == "PONG"
+        server.process.send_signal(signal.SIGTERM)
+        client.raw(encode(["WEIR.STATUS"])[-3:])
+        assert "version" in client.read()
+
+
+def make_narrow_table(library, path):
+    """As a program does that uses the library: the command line makes none."""
+
+    class Options(ctypes.Structure):
+        _fields_ = [("path", ctypes.c_char_p), ("keys", ctypes.c_int64), ("slab", ctypes.c_int64), ("limiters", ctypes.c_int64),
+                    ("bans", ctypes.c_int64), ("narrow", ctypes.c_bool), ("mode", ctypes.c_uint)]
+
+    made = ctypes.c_void_p()
+    assert ctypes.CDLL(library).weir_table_create(ctypes.byref(made), ctypes.byref(Options(path=path.encode(), keys=100, narrow=True)), None) == 0
+
+
+def test_S1_a_narrow_table_is_refused(weir):
+    with tempfile.TemporaryDirectory() as folder:
+        table = os.path.join(folder, "narrow")
+        try:
+            make_narrow_table(os.path.join(os.path.dirname(weir), "libweir.so"), table)
+        except OSError as problem:  # a library with a sanitizer in it cannot be loaded into Python
+            print("skipped: %s" % problem)
+            return
+        done = subprocess.run([weir, "serve", "--table", table, "--resp", "127.0.0.1:0", "--http", ""], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and "narrow" in done.stderr, done
 
 
 if __name__ == "__main__":

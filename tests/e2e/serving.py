@@ -106,6 +106,7 @@ class Server:
             self.process.kill()
             self.process.wait()
             sys.stderr.write(self.complaints())
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Error(str):

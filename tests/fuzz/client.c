@@ -3,7 +3,7 @@
  *   the first byte chooses the command; the second how many bytes come at a time, and whether the rest is
  *       what comes over the connection, or
  *       the bodies of answers, a line each: they get heads that are right, and begin again when there are no more;
- *   when a connection has no more to say it is closed; the next one has an event to tell, so that whoever follows them comes to an end.
+ *   when there is no more to say the connection is closed, and the next one has an event to tell: who follows them comes to an end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "client.h"
 #include "command.h"
 
-enum { INPUT_MAX = 8192, WORDS_MAX = 8 };
+enum { INPUT_MAX = 8192, WORDS_MAX = 8, BODIES_MAX = 16 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,6 +34,7 @@ static struct {
     size_t len;              /* of that */
     const char *first;       /* the first of the bodies; NULL: they are no bodies */
     size_t first_len;        /* of all of them */
+    int bodies;              /* said so far */
     size_t piece;            /* bytes at a time */
     struct weir__buffer out; /* what is being said */
     size_t said;             /* of it */
@@ -42,6 +43,13 @@ static struct {
 static void say(const char *bytes, size_t len)
 {
     weir__buffer_add(&server.out, bytes, len);
+}
+
+static void say_event(void)
+{
+    static const char event[] = "HTTP/1.1 200 OK\r\n\r\ndata: {\"event\":\"stop\"}\n\n";
+
+    say(event, sizeof event - 1);
 }
 
 /* The next line of the input, as an answer. */
@@ -69,8 +77,6 @@ int socket(int domain, int type, int protocol)
 
 int connect(int fd, const struct sockaddr *address, socklen_t len)
 {
-    static const char event[] = "HTTP/1.1 200 OK\r\n\r\ndata: {\"event\":\"stop\"}\n\n";
-
     (void)fd;
     (void)address;
     (void)len;
@@ -80,7 +86,7 @@ int connect(int fd, const struct sockaddr *address, socklen_t len)
     if (server.input)
         say(server.input, server.len);
     else
-        say(event, sizeof event - 1);
+        say_event();
     server.input = NULL;
     return 0;
 }
@@ -90,8 +96,10 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
     (void)fd;
     (void)bytes;
     (void)flags;
-    if (server.first)
+    if (server.first && server.bodies++ < BODIES_MAX)
         say_body();
+    else if (server.first)
+        say_event();
     return (ssize_t)len;
 }
 
@@ -219,6 +227,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(copy, data + 2, size - 2);
     server.input = copy;
     server.len = server.first_len = size - 2;
+    server.bodies = 0;
     server.first = data[1] % 2 ? copy : NULL;
     server.piece = data[1] / 2 == 0 ? SIZE_MAX : data[1] / 2;
     run(data[0] % n_rows);

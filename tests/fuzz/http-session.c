@@ -129,7 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct weir__buffer told = { 0 };
 
-    if (size == 0 || size > INPUT_MAX)
+    if (size < 2 || size > INPUT_MAX)
         return 0;
     struct world *w = begin_session(&weir__http, data[0]);
     char *bytes = copy_of((const char *)data + 1, size - 1);

@@ -2,7 +2,7 @@
  *
  *   session.h says how the input is cut, and who comes;
  *   all that is answered is RESP, and there is one reply to each command, whatever came before it; what is no RESP is answered once, and ends it;
- *   (the commands that subscribe answer once for each name;)
+ *   (the commands that subscribe answer once for each name, outside of transactions;)
  *   what the operator's commands answer is JSON;
  *   all that subscribers are told is RESP too.
  */
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct weir__buffer told = { 0 };
 
-    if (size == 0 || size > INPUT_MAX)
+    if (size < 2 || size > INPUT_MAX)
         return 0;
     struct world *w = begin_session(&weir__resp, data[0]);
     char *bytes = copy_of((const char *)data + 1, size - 1);

@@ -488,6 +488,8 @@ static void test_S6_rules_reload(void **state)
     assert_int_equal(run("WEIR.RULES.RELOAD"), 422);
     assert_contains(last.message, "rules");
     answers("problems.0.line", "2");
+    assert_string_not_equal(value_in(answered.bytes, answered.len, "problems.0.column"), "0");
+    assert_null(strstr(value_in(answered.bytes, answered.len, "problems.0.text"), rules_path));
     assert_non_null(event_of(WEIR__EVENT_RELOAD_FAILED, "text"));
     good("WEIR.RULES");
     answers("text", one_rule);
@@ -543,6 +545,8 @@ static void test_R4_ban_of_a_network(void **state)
     answers("key", "2001:db8::7");
     good("WEIR.BAN login _ 1h"); /* an empty account is a key like any other */
     good("WEIR.UNBAN nets 198.51.100.200");
+    answers("key", "198.51.100.0/24");
+    told(WEIR__EVENT_UNBAN, "key", "198.51.100.0/24");
     assert_true(passes(server.engine, "ip=198.51.100.99 uri=/net", NOW));
 }
 
@@ -587,6 +591,7 @@ static void test_R4_bans_outlive_their_rule(void **state)
     good("WEIR.BANS login");
     answers("bans.0.key", "ann");
     good("WEIR.UNBAN login ann");
+    told(WEIR__EVENT_UNBAN, "key", "ann");
     bad("WEIR.BANS login", 404, "no rule 'login'");
 }
 
@@ -609,8 +614,10 @@ static void test_R3_list_changes_by_admin(void **state)
     answers("changed", "2");
     told(WEIR__EVENT_LIST, "list", "deny");
     assert_false(passes(server.engine, "ip=203.0.113.5", NOW));
+    told(WEIR__EVENT_LIST, "text", "2 added, 0 removed");
     good("WEIR.LIST.ADD deny ip 203.0.113.0/24");
     answers("changed", "0");
+    told(WEIR__EVENT_LIST, "text", "0 added, 0 removed");
     good("WEIR.LISTS");
     answers("changes.0.list", "deny");
     answers("changes.0.change", "added");

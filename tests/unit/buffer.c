@@ -167,9 +167,22 @@ static void test_members(void **state)
     weir__buffer_member_moment(&b, "z", -1);
     weir__buffer_text(&b, "},{");
     weir__buffer_member_number(&b, "n", 1);
+    weir__buffer_text(&b, "},{");
+    weir__buffer_member_bool(&b, "y", true);
+    weir__buffer_member_bool(&b, "n", false);
+    weir__buffer_member_or_null(&b, "t", "x");
+    weir__buffer_member_or_null(&b, "u", NULL);
+    weir__buffer_member_name(&b, "m");
+    weir__buffer_text(&b, "[]");
+    weir__buffer_text(&b, "},{");
+    weir__buffer_member_ms(&b, "a", 0);
+    weir__buffer_member_ms(&b, "b", 1);
+    weir__buffer_member_ms(&b, "c", 2 * WEIR_MILLISECOND);
+    weir__buffer_member_ms(&b, "d", WEIR_NEVER);
+    weir__buffer_member_ms(&b, "e", -1);
     weir__buffer_text(&b, "}]");
-    expect(&b,
-           "[{\"a\":\"x\\\"\",\"n\":-5,\"t\":\"2026-09-10T00:26:40.070Z\",\"never\":null,\"z\":\"1970-01-01T00:00:00.000Z\"},{\"n\":1}]");
+    expect(&b, "[{\"a\":\"x\\\"\",\"n\":-5,\"t\":\"2026-09-10T00:26:40.070Z\",\"never\":null,\"z\":\"1970-01-01T00:00:00.000Z\"},{\"n\":1},"
+               "{\"y\":true,\"n\":false,\"t\":\"x\",\"u\":null,\"m\":[]},{\"a\":0,\"b\":1,\"c\":2,\"d\":null,\"e\":null}]");
 }
 
 int main(void)

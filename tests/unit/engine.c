@@ -71,6 +71,42 @@ static void test_without_rules_there_is_nothing_to_change(void **state)
     weir_destroy(weir);
 }
 
+/* ------------------------------------------------------- what is in force ---- */
+
+static void test_S6_what_is_in_force_can_be_listed(void **state)
+{
+    char names[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE];
+    struct weir__list_info list;
+    struct weir__modes modes;
+    struct weir_error error;
+    (void)state;
+    struct weir *weir = engine_on(NULL);
+    assert_null(weir__engine_rule_name(weir, 0));
+    assert_false(weir__engine_list(weir, 0, &list));
+    assert_int_equal(weir__engine_attributes(weir, names), 0);
+    weir__engine_modes(weir, &modes);
+    assert_int_equal(modes.written, WEIR_ENFORCE);
+    weir_destroy(weir);
+    weir = engine_of("version: 1\nmode: shadow\nlists: { deny: { account: [ann, bob] } }\n"
+                     "rules:\n- { name: a, key: \"{ip}\", limit: 1/60, mode: \"off\" }\n- { name: b, limit: 1/60 }\n");
+    assert_string_equal(weir__engine_rule_name(weir, 0), "a");
+    assert_string_equal(weir__engine_rule_name(weir, 1), "b");
+    assert_null(weir__engine_rule_name(weir, 2));
+    assert_true(weir__engine_list(weir, 0, &list));
+    assert_string_equal(list.name, "deny");
+    assert_string_equal(list.attribute, "account");
+    assert_int_equal(list.entries, 2);
+    assert_false(weir__engine_list(weir, 1, &list));
+    assert_int_equal(weir__engine_attributes(weir, names), 2);
+    assert_int_equal(weir_mode_set(weir, NULL, WEIR_ENFORCE, &error), WEIR_OK);
+    assert_int_equal(weir_mode_set(weir, "a", WEIR_ENFORCE, &error), WEIR_OK);
+    weir__engine_modes(weir, &modes);
+    assert_true(modes.written == WEIR_SHADOW && modes.by_hand == WEIR_ENFORCE && modes.in_force == WEIR_ENFORCE);
+    struct weir_rule_info info = info_of(weir, "a");
+    assert_true(info.written == WEIR_OFF && info.switched == WEIR_ENFORCE && info.mode == WEIR_ENFORCE);
+    weir_destroy(weir);
+}
+
 /* ------------------------------------------------------------- R5: modes ---- */
 
 #define SWITCHED(all, one) "version: 1\n" all RULES_OF_TWO(one)
@@ -338,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_an_engine_has_a_table),
         cmocka_unit_test(test_more_keys_than_any_machine_has_room_for),
         cmocka_unit_test(test_without_rules_there_is_nothing_to_change),
+        cmocka_unit_test(test_S6_what_is_in_force_can_be_listed),
         cmocka_unit_test(test_R5_shadow_decides_and_counts_but_lets_through),
         cmocka_unit_test(test_R5_a_refused_request_takes_nothing_in_shadow),
         cmocka_unit_test(test_R5_a_refusal_says_nothing_of_shadows),

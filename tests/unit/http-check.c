@@ -231,6 +231,18 @@ static void test_S2_batch_that_is_wrong(void **state)
     assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"}}"), 200, "\"remaining\":1");
 }
 
+/* Names of what is nested would be longer together than the text. */
+static void test_S2_batch_of_nested_attributes(void **state)
+{
+    struct world *w = *state;
+    char body[2000] = "{\"checks\":[{\"attributes\":{\"pppppppppppppppppppppppppppppppppppppppppppppppppppppppp\":{";
+
+    for (int i = 0; i < 60; i++)
+        sprintf(body + strlen(body), "%s\"%02d\":1", i ? "," : "", i);
+    strcat(body, "}}}]}");
+    assert_answer(batch(w, body), 400, "check 0: 'attributes' is an object of strings, numbers, true and false, with no objects or arrays");
+}
+
 /* ---------------------------------------------------------- limits of one's own ---- */
 
 static void test_L13_take_peek_give(void **state)
@@ -331,6 +343,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_S2_batch_with_ids, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_batch_of_a_thousand, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_batch_that_is_wrong, begin, end),
+        cmocka_unit_test_setup_teardown(test_S2_batch_of_nested_attributes, begin, end),
         cmocka_unit_test_setup_teardown(test_L13_take_peek_give, begin, end),
         cmocka_unit_test_setup_teardown(test_L13_reserve_settle, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_take_that_is_wrong, begin, end),

@@ -33,7 +33,7 @@ static bool inner(struct weir__members *members, struct weir__span name, const s
 static bool read_into(struct weir__members *m, struct target *t, const char *text)
 {
     *t = (struct target){ 0 };
-    t->in = (struct weir__attributes_in){ .attrs = t->attrs, .max = 3, .names = t->names };
+    t->in = (struct weir__attributes_in){ .attrs = t->attrs, .max = 3, .names = t->names, .names_end = t->names + sizeof t->names };
     memset(m, 0, sizeof *m);
     m->rows = rows;
     m->n = sizeof rows / sizeof rows[0];
@@ -113,8 +113,13 @@ static void test_what_is_wrong(void **state)
     check_wrong("{\"count\":1e3}", "'count' is a whole number");
     check_wrong("{\"count\":9223372036854775808}", "to 9223372036854775807");
     check_wrong("{\"attributes\":5}", "'attributes' is an object, and not '5'");
-    check_wrong("{\"attributes\":[\"a\"]}", "'attributes' is an object of names and values");
-    check_wrong("{\"attributes\":[{\"a\":1}]}", "'attributes' is an object of names and values");
+    check_wrong("{\"attributes\":[\"a\"]}", "'attributes' is an object, and not '[...]'");
+    check_wrong("{\"attributes\":[{\"a\":1}]}",
+                "'attributes' is an object of strings, numbers, true and false, with no objects or arrays in it");
+    check_wrong("{\"attributes.ip\":\"a\"}", "unknown member 'attributes.ip'");
+    check_wrong("{\"attributes.ip\":{\"a\":1}}", "unknown member 'attributes.ip'");
+    check_wrong("{\"text\":[1]}", "'text' is a string, and not '[...]'");
+    check_wrong("{\"text\":{\"a\":{\"b\":1}}}", "'text' is a string, and not '{...}'");
     check_wrong("{\"attributes\":{\"\":\"a\"}}", "'attributes' is an object of names and values");
 }
 
@@ -132,9 +137,41 @@ static void test_attributes(void **state)
     assert_true(is((struct weir__span){ t.attrs[2].value, t.attrs[2].value_len }, "false"));
     weir__members_free(&m);
     check_wrong("{\"attributes\":{\"a\":\"1\",\"a\":\"2\"}}", "the attribute 'a' is there twice");
-    check_wrong("{\"attributes\":{\"header.a\":\"1\",\"header\":{\"A\":\"2\"}}}", "is there twice");
+    check_wrong("{\"attributes\":{\"header.a\":\"1\",\"header.A\":\"2\"}}", "is there twice");
+    check_wrong("{\"attributes\":{\"header\":{\"a\":\"2\"}}}", "with no objects or arrays in it");
+    check_wrong("{\"attributes\":{\"a\":[\"2\"]}}", "with no objects or arrays in it");
     check_wrong("{\"attributes\":{\"a\":1,\"b\":2,\"c\":3,\"d\":4}}", "more than 3 attributes");
     check_wrong("{\"attributes\":{\"a\\u0000b\":1}}", "NUL byte");
+}
+
+/* Dots belong to a name, and digits are one. */
+static void test_attribute_names_with_dots(void **state)
+{
+    struct weir__members m;
+    struct target t;
+
+    (void)state;
+    assert_true(read_into(&m, &t, "{\"text\":\"\",\"attributes\":{\"0\":1,\"a.b.c\":2,\".\":3}}"));
+    assert_int_equal(t.in.n, 3);
+    assert_true(is((struct weir__span){ t.attrs[0].name, t.attrs[0].name_len }, "0"));
+    assert_true(is((struct weir__span){ t.attrs[1].name, t.attrs[1].name_len }, "a.b.c"));
+    assert_true(is((struct weir__span){ t.attrs[2].name, t.attrs[2].name_len }, "."));
+    weir__members_free(&m);
+}
+
+static void test_attribute_names_stay_in_their_room(void **state)
+{
+    struct weir__members m = { .n = 0 };
+    struct target t = { .count = 0 };
+    const struct weir__json_value value = { .kind = WEIR__JSON_STRING, .text = "x", .len = 1 };
+
+    (void)state;
+    t.in = (struct weir__attributes_in){ .attrs = t.attrs, .max = 3, .names = t.names, .names_end = t.names + 5 };
+    assert_true(weir__attribute_in(&m, &t.in, (struct weir__span){ "abc", 3 }, &value));
+    assert_false(weir__attribute_in(&m, &t.in, (struct weir__span){ "def", 3 }, &value));
+    assert_string_equal(m.problem, "the names of the attributes are too long");
+    assert_true(weir__attribute_in(&m, &t.in, (struct weir__span){ "de", 2 }, &value));
+    assert_memory_equal(t.names, "abcde\0", 6);
 }
 
 /* No rule can look at it, so it is no mistake to send it. */
@@ -176,6 +213,8 @@ int main(void)
         cmocka_unit_test(test_members_of_a_long_text_with_escapes),
         cmocka_unit_test(test_what_is_wrong),
         cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_attribute_names_with_dots),
+        cmocka_unit_test(test_attribute_names_stay_in_their_room),
         cmocka_unit_test(test_attribute_with_a_long_name),
         cmocka_unit_test(test_members_of_a_query),
     };

@@ -238,6 +238,43 @@ static void test_S2_pages(void **state)
     assert_string_equal(body_of(head), "");
 }
 
+/* Made on another thread: what follows waits, and all is as it was asked for. */
+static void test_S5_metrics(void **state)
+{
+    struct world *w = *state;
+    const char *page = ask_text(w, "GET /metrics HTTP/1.1\r\n" HOST "\r\nGET /healthz HTTP/1.1\r\n" HOST "\r\n");
+
+    assert_answer(page, 200, "weir_requests_total{door=\"http\"} 1\n");
+    size_t len = strtoul(header_of(page, "Content-Length"), NULL, 10);
+    assert_answer(body_of(page) + len, 200, "\r\n\r\nok\n");
+    const char *head = request(w, "HEAD /metrics", "", NULL);
+    assert_true(strtoul(header_of(head, "Content-Length"), NULL, 10) > 1000);
+    assert_string_equal(body_of(head), "");
+    assert_null(header_of(head, "Connection"));
+    page = ask_text(w, "GET /metrics HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    assert_string_equal(header_of(page, "Connection"), "keep-alive");
+    assert_false(w->conn.ending);
+    assert_answer(request(w, "GET /metrics", "Connection: close\r\n", NULL), 200, "Connection: close\r\n");
+    assert_true(w->conn.ending);
+}
+
+static void test_S6_admin_of_nested_attributes(void **state)
+{
+    struct world *w = *state;
+    char body[3000] = "{\"rule\":\"*\",\"attributes\":{\"";
+
+    memset(body + strlen(body), 'p', 200);
+    strcat(body, "\":{");
+    for (int i = 0; i < 100; i++)
+        sprintf(body + strlen(body), "%s\"%02d\":1", i ? "," : "", i);
+    strcat(body, "}}}");
+    assert_answer(request(w, "POST /v1/reset", "", body), 400, "with no objects or arrays in it");
+    assert_answer(request(w, "POST /v1/lists", "", "{\"list\":\"deny\",\"attribute\":\"ip\",\"entries\":{\"a\":\"192.0.2.7\"}}"), 400,
+                  "'entries' is an array, and not '{...}'");
+    assert_answer(request(w, "POST /v1/lists", "", "{\"list\":\"deny\",\"attribute\":\"ip\",\"entries\":[[\"192.0.2.7\"]]}"), 400,
+                  "'entries' is an array of strings");
+}
+
 static void test_S6_admin(void **state)
 {
     struct world *w = *state;
@@ -513,7 +550,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_S2_largest_request, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_unknown_path_and_method, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_pages, begin, end),
+        cmocka_unit_test_setup_teardown(test_S5_metrics, begin, end),
         cmocka_unit_test_setup_teardown(test_S6_admin, begin, end),
+        cmocka_unit_test_setup_teardown(test_S6_admin_of_nested_attributes, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_roles, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_web_pages_may_not_ask, begin, end),
         cmocka_unit_test_setup_teardown(test_S4_events, begin, end),

@@ -125,6 +125,31 @@ static bool keep_value(void *context, const struct weir__json_value *v)
     return true;
 }
 
+/* Of the last value: its name, how deep it is, whether it is an element. */
+static void check_place(const char *text, const char *name, size_t depth, bool element)
+{
+    struct weir__json_value v;
+    const char *what;
+
+    assert_int_equal(weir__json_walk(text, strlen(text), NULL, keep_value, &v, &what), -1);
+    assert_int_equal(v.name_len, strlen(name));
+    assert_memory_equal(v.path + v.path_len - v.name_len, name, v.name_len);
+    assert_int_equal(v.depth, depth);
+    assert_int_equal(v.element, element);
+}
+
+static void test_place_of_a_value(void **state)
+{
+    (void)state;
+    check_place("1", "", 0, false);
+    check_place("{\"a.b\":1}", "a.b", 1, false);
+    check_place("[7,8]", "1", 1, true);
+    check_place("{\"a.b\":{\"c.d\":1}}", "c.d", 2, false);
+    check_place("{\"a\":[{}, [], 5]}", "2", 2, true);
+    check_place("{\"a\":{\"b\":{\"c\":1},\"\":2}}", "", 2, false);
+    check_place("[[[1]],{\"x\":2}]", "x", 2, false);
+}
+
 static void test_nul_is_a_character_if_escaped(void **state)
 {
     struct weir__json_value v;
@@ -355,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_scalars),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_escapes),
+        cmocka_unit_test(test_place_of_a_value),
         cmocka_unit_test(test_nul_is_a_character_if_escaped),
         cmocka_unit_test(test_decoded_strings_stay),
         cmocka_unit_test(test_without_scratch_strings_come_as_written),

@@ -332,6 +332,20 @@ static void test_unix_stale(void **state)
 
 /* --------------------------------------------------------------- inherited ---- */
 
+/* Puts them at 3, 4, ...: in two steps, because one of them may lie where another is to go. */
+static bool place(int *fds, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if ((fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3 + (int)n)) < 0)
+            return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (dup2(fds[i], 3 + (int)i) < 0)
+            return false;
+    }
+    return true;
+}
+
 /* In a child, whose descriptors from 3 on are these sockets: runs `then`, which may fail as a test does. */
 static void in_successor(const struct weir__listen *from, const char *pid, const char *names, int (*then)(const char *address))
 {
@@ -350,7 +364,7 @@ static void in_successor(const struct weir__listen *from, const char *pid, const
         setenv("LISTEN_FDNAMES", names ? names : list.bytes, 1);
         if (pid)
             setenv("LISTEN_PID", pid, 1);
-        _exit(weir__listen_place(fds, n) ? then(from->addresses[0].text) : 100);
+        _exit(place(fds, n) ? then(from->addresses[0].text) : 100);
     }
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -418,7 +432,43 @@ static int one_for_two(const char *address)
     return look_at(address, 2, 2, 1);
 }
 
-/* The file stays: it is the successor's, and its successor's. */
+/* What it tells its own successor is what it was told. */
+static int hands_on(const char *wanted)
+{
+    struct weir__settings s = resp_at("127.0.0.1:0");
+    struct weir__listen listen;
+    struct weir__buffer names = { 0 };
+    struct weir_error error = { 0 };
+    size_t n;
+
+    if (weir__listen_open(&listen, &s, 2, &error) != WEIR_OK || !weir__listen_fds(&listen, &n, &names))
+        return 1;
+    return n != 1 || names.len != strlen(wanted) || memcmp(names.bytes, wanted, names.len) != 0;
+}
+
+static int hands_on_systemds(const char *address)
+{
+    (void)address;
+    return hands_on("resp");
+}
+
+static int hands_on_ours(const char *address)
+{
+    (void)address;
+    return hands_on("resp-own");
+}
+
+/* It cannot go on: another door is named that is none. */
+static int fails(const char *address)
+{
+    struct weir__settings s = resp_at(address);
+    struct weir__listen listen;
+    struct weir_error error = { 0 };
+    s.http = "./no-such-folder/x.sock";
+    return weir__listen_open(&listen, &s, 2, &error) == WEIR_OK;
+}
+
+/* The file is the last one's to remove: not systemd's, and not while the one before goes on because its successor failed. */
 static void test_inherited_unix(void **state)
 {
     const char *path = new_path();
@@ -426,9 +476,15 @@ static void test_inherited_unix(void **state)
     (void)state;
 
     struct weir__listen listen = opened(&s, 2);
-    in_successor(&listen, NULL, NULL, one_for_two);
+    in_successor(&listen, NULL, "resp", one_for_two);
+    in_successor(&listen, NULL, "resp", hands_on_systemds);
+    in_successor(&listen, NULL, NULL, hands_on_ours);
     assert_true(is_there(path));
-    weir__listen_close(&listen, true);
+    in_successor(&listen, NULL, NULL, fails);
+    assert_true(is_there(path));
+    in_successor(&listen, NULL, NULL, one_for_two);
+    assert_false(is_there(path));
+    weir__listen_close(&listen, false);
 }
 
 /* 0 if it is refused with this. */
@@ -494,8 +550,8 @@ static void test_handover_list(void **state)
     struct weir__listen listen = opened(&s, 2);
     int *fds = weir__listen_fds(&listen, &n, &names);
     assert_int_equal(n, 3);
-    assert_int_equal(names.len, strlen("resp:resp:http"));
-    assert_memory_equal(names.bytes, "resp:resp:http", names.len);
+    assert_int_equal(names.len, strlen("resp:resp:http-own"));
+    assert_memory_equal(names.bytes, "resp:resp:http-own", names.len);
     assert_int_equal(fds[0], listen.sockets[0].fd);
     assert_int_equal(fds[2], listen.sockets[2].fd);
     weir__buffer_free(&names);

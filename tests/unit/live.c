@@ -169,7 +169,7 @@ static void edit(struct host *h, const char *list, const char *attribute, const 
                  size_t removes)
 {
     struct weir_error error = { 0 };
-    if (weir__live_list_edit(h->live, list, attribute, add, adds, remove, removes, NOW, &error) != WEIR_OK)
+    if (weir__live_list_edit(h->live, list, attribute, add, adds, remove, removes, NOW, NULL, &error) != WEIR_OK)
         fail_msg("%s", error.text);
 }
 
@@ -220,7 +220,7 @@ static void test_start_without_rules(void **state)
     edit(&h, "deny", "ip", TEXTS("192.0.2.7"), NONE); /* lists work all the same */
     assert_true(is_denied(&h, "192.0.2.7"));
     assert_false(weir__live_look(h.live, NOW));
-    assert_int_equal(weir__live_reload(h.live, "signal", NOW, &error), WEIR_INVALID);
+    assert_int_equal(weir__live_reload(h.live, "signal", NOW, NULL, &error), WEIR_INVALID);
     assert_contains(error.text, "no rule file");
     stop(&h);
 }
@@ -266,7 +266,7 @@ static void test_R6_reload(void **state)
     start(&h, h.rules, NULL);
     snprintf(before, sizeof before, "%s", info_of(&h).hash);
     write_text(h.rules, SEVEN);
-    assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, NULL), WEIR_OK);
+    assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, NULL, NULL), WEIR_OK);
     assert_int_equal(limit_in_force(&h), 7);
     assert_string_equal(heard(&h, json), "reload");
     assert_contains(json, info_of(&h).hash);
@@ -274,7 +274,7 @@ static void test_R6_reload(void **state)
     assert_string_equal(info_of(&h).cause, "signal");
     assert_int_equal(info_of(&h).version, 2);
     assert_int_equal(info_of(&h).since, NOW + S);
-    assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, NULL), WEIR_OK); /* the same once more: somebody wants it */
+    assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, NULL, NULL), WEIR_OK); /* the same once more: somebody wants it */
     assert_string_equal(heard(&h, NULL), "reload");
     stop(&h);
 }
@@ -289,8 +289,13 @@ static void test_R6_a_bad_reload_changes_nothing(void **state)
     write_text(h.rules, FIVE);
     start(&h, h.rules, NULL);
     write_text(h.rules, WRONG);
-    assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, &error), WEIR_INVALID);
+    struct weir__buffer problems = { 0 };
+    assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, &problems, &error), WEIR_INVALID);
     assert_contains(error.text, ":4:");
+    weir__buffer_add(&problems, "", 1);
+    assert_contains(problems.bytes, "[{\"line\":4,");
+    assert_contains(problems.bytes, ",{\"line\":5,");
+    weir__buffer_free(&problems);
     assert_int_equal(limit_in_force(&h), 5);
     assert_text(&h, FIVE);
     assert_int_equal(info_of(&h).version, 1);
@@ -300,7 +305,7 @@ static void test_R6_a_bad_reload_changes_nothing(void **state)
     assert_string_equal(heard(&h, json), "reload-failed");
     assert_contains(json, ":4:");
     write_text(h.rules, FIVE);
-    assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, &error), WEIR_OK);
+    assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, NULL, &error), WEIR_OK);
     assert_string_equal(info_of(&h).problem, "");
     stop(&h);
 }
@@ -324,7 +329,7 @@ static void test_R6_rules_that_do_not_fit_change_nothing(void **state)
     assert_int_equal(limit_in_force(&h), 5);
     assert_file(h.rules, FIVE);
     write_text(h.rules, text);
-    assert_int_equal(weir__live_reload(h.live, "signal", NOW, &error), WEIR_NO_MEMORY);
+    assert_int_equal(weir__live_reload(h.live, "signal", NOW, NULL, &error), WEIR_NO_MEMORY);
     assert_int_equal(limit_in_force(&h), 5);
     weir__buffer_free(&problems);
     stop(&h);
@@ -576,7 +581,7 @@ static void test_R3_lists_by_hand_survive(void **state)
         assert_int_equal(info_of(&h).entries, 1);
         assert_int_equal(info_of(&h).by_hand, 2);
         if (i == 0)
-            assert_int_equal(weir__live_reload(h.live, "signal", NOW, NULL), WEIR_OK);
+            assert_int_equal(weir__live_reload(h.live, "signal", NOW, NULL, NULL), WEIR_OK);
         if (i == 1)
             set(&h, VIPS "# more\n");
         if (i == 2) {
@@ -614,6 +619,25 @@ static void test_R3_lists_that_are_gone_are_skipped_and_come_back(void **state)
     stop(&h);
 }
 
+static void test_R3_what_an_edit_has_changed(void **state)
+{
+    struct host h;
+    struct weir__live_edited e = { 0 };
+    (void)state;
+    name_files(&h);
+    write_text(h.rules, VIPS);
+    start(&h, h.rules, NULL);
+    assert_int_equal(weir__live_list_edit(h.live, "vip", "account", TEXTS("ann", "bob", "bob"), NONE, NOW, &e, NULL), WEIR_OK);
+    assert_true(e.added == 1 && e.removed == 0 && e.entries == 2);
+    assert_int_equal(weir__live_list_edit(h.live, "vip", "account", TEXTS("cat"), TEXTS("ann", "dan"), NOW, &e, NULL), WEIR_OK);
+    assert_true(e.added == 1 && e.removed == 1 && e.entries == 2);
+    assert_int_equal(weir__live_list_edit(h.live, "deny", "header.X-App", TEXTS("a"), NONE, NOW, &e, NULL), WEIR_OK);
+    assert_true(e.added == 1 && e.removed == 0 && e.entries == 1);
+    assert_int_equal(weir__live_list_edit(h.live, "deny", "ip", NONE, TEXTS("192.0.2.7"), NOW, &e, NULL), WEIR_OK);
+    assert_true(e.added == 0 && e.removed == 0 && e.entries == 0);
+    stop(&h);
+}
+
 static void test_R3_wrong_edits_change_nothing(void **state)
 {
     struct host h;
@@ -624,13 +648,13 @@ static void test_R3_wrong_edits_change_nothing(void **state)
     snprintf(kept, sizeof kept, "%s.lists", h.table_path);
     write_text(h.rules, VIPS);
     start(&h, h.rules, h.table_path);
-    assert_int_equal(weir__live_list_edit(h.live, "vipp", "account", TEXTS("x"), NONE, NOW, &error), WEIR_INVALID);
+    assert_int_equal(weir__live_list_edit(h.live, "vipp", "account", TEXTS("x"), NONE, NOW, NULL, &error), WEIR_INVALID);
     assert_contains(error.text, "no list 'vipp'");
-    assert_int_equal(weir__live_list_edit(h.live, "deny", "ip", TEXTS("192.0.2.1", "x"), NONE, NOW, &error), WEIR_INVALID);
-    assert_int_equal(weir__live_list_edit(h.live, "deny", "", TEXTS("x"), NONE, NOW, &error), WEIR_INVALID);
-    assert_int_equal(weir__live_list_edit(h.live, "deny", "ip", NONE, NONE, NOW, &error), WEIR_INVALID);
+    assert_int_equal(weir__live_list_edit(h.live, "deny", "ip", TEXTS("192.0.2.1", "x"), NONE, NOW, NULL, &error), WEIR_INVALID);
+    assert_int_equal(weir__live_list_edit(h.live, "deny", "", TEXTS("x"), NONE, NOW, NULL, &error), WEIR_INVALID);
+    assert_int_equal(weir__live_list_edit(h.live, "deny", "ip", NONE, NONE, NOW, NULL, &error), WEIR_INVALID);
     assert_int_equal(mkdir(kept, 0700), 0); /* it cannot be kept */
-    assert_int_equal(weir__live_list_edit(h.live, "deny", "ip", TEXTS("192.0.2.1"), NONE, NOW, &error), WEIR_SYSTEM);
+    assert_int_equal(weir__live_list_edit(h.live, "deny", "ip", TEXTS("192.0.2.1"), NONE, NOW, NULL, &error), WEIR_SYSTEM);
     assert_contains(error.text, kept);
     assert_false(is_denied(&h, "192.0.2.1"));
     assert_lists(&h, "[]");
@@ -736,6 +760,7 @@ int main(void)
         cmocka_unit_test(test_set_that_cannot_be_kept_is_no_set),
         cmocka_unit_test(test_R3_lists_by_hand_survive),
         cmocka_unit_test(test_R3_lists_that_are_gone_are_skipped_and_come_back),
+        cmocka_unit_test(test_R3_what_an_edit_has_changed),
         cmocka_unit_test(test_R3_wrong_edits_change_nothing),
         cmocka_unit_test(test_damaged_lists_do_not_start),
         cmocka_unit_test(test_leftovers_of_a_crash_are_removed),

@@ -189,7 +189,8 @@ static inline struct world *make_world_of(const struct weir__protocol *protocol,
                                                 .events_log = "",
                                                 .webhook = "",
                                                 .webhook_token = "",
-                                                .request_max = 8192 };
+                                                .request_max = 8192,
+                                                .output_max = 1024 * 1024 };
     struct world *w = calloc(1, sizeof *w);
 
     world_must(w != NULL, "no memory");
@@ -204,8 +205,8 @@ static inline struct world *make_world_of(const struct weir__protocol *protocol,
     w->conn.loop = &w->loop;
     w->conn.protocol = protocol;
     w->conn.role = w->conn.first_role = WEIR__ROLE_ADMIN;
+    w->conn.proven = true;
     w->conn.resp = 2;
-    w->conn.from_loopback = true;
     snprintf(w->conn.peer, sizeof w->conn.peer, "127.0.0.1");
     uv_loop_init(&w->loop.uv);
     return w;

@@ -36,7 +36,7 @@ GOLDEN = [
     (15000, 6, [1, 5, 5, -1, 0]),
 ]
 
-# In this order; a client that cannot do one leaves it out, and its test says so.
+# In this order; a client that cannot do one leaves it out, and its test says so.  resp3: the same list as with RESP2.
 STEPS = ["connect", "throttle", "check", "errors", "pipeline", "multi", "resp3", "events", "auth", "tls"]
 
 
@@ -100,9 +100,9 @@ def run_client(weir, command, steps=STEPS, env=None, cwd=None):
         return line.group(1)
 
 
-def snippet(heading, language, document="clients.md"):
-    """The piece of code below a heading of a document in docs/."""
-    with open(os.path.join(ROOT, "docs", document)) as file:
+def snippet(heading, language):
+    """The piece of code below a heading of docs/clients.md."""
+    with open(os.path.join(ROOT, "docs/clients.md")) as file:
         section = re.search(r"^## %s$(.*?)(?=^## |\Z)" % re.escape(heading), file.read(), re.M | re.S).group(1)
     found = re.search(r"^```%s\n(.*?)^```$" % language, section, re.M | re.S)
     return found.group(1) if found else None

@@ -107,8 +107,8 @@ $steps = [
         ask(client(), 'WEIR.MODE', 'enforce', 'per-ip');
     },
     'auth' => function () use ($world) {
-        refused('uthentication required', fn () => client('guarded')->ping());
-        refused('invalid username-password', fn () => client('guarded')->auth('wrong'));
+        refused('NOAUTH', fn () => client('guarded')->ping());
+        refused('token is not known', fn () => client('guarded')->auth('wrong'));
         $r = client('guarded');
         same($r->auth($world['check_token']), true);
         same(ask($r, 'WEIR.CHECK', 'ip', '192.0.2.7')[0], 1);

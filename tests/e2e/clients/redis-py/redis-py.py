@@ -44,14 +44,9 @@ def throttle():
 def check():
     with client() as r:
         for left in (4, 3, 2, 1, 0):
-            assert values(r.execute_command("WEIR.CHECK", "ip", "192.0.2.7", "uri", "/"))[:4] == [1, "per-ip", 5, left]
-        answer = values(r.execute_command("WEIR.CHECK", "ip", "192.0.2.7", "uri", "/"))
+            assert r.execute_command("WEIR.CHECK", "ip", "192.0.2.7", "uri", "/")[:4] == [1, "per-ip", 5, left]
+        answer = r.execute_command("WEIR.CHECK", "ip", "192.0.2.7", "uri", "/")
         assert answer[:2] == [0, "per-ip"] and answer[4] == 2000 and answer[8] == "limited", answer
-
-
-def values(reply):
-    """A newer client asks for RESP3, where the reply is a map."""
-    return list(reply.values()) if isinstance(reply, dict) else reply
 
 
 def errors():
@@ -83,11 +78,10 @@ def multi():
 
 
 def resp3():
-    with client(protocol=3) as r:
-        answer = r.execute_command("WEIR.CHECK", "ip", "192.0.2.8")
-        assert answer["allowed"] == 1 and answer["rule"] == "per-ip", answer
-    with client(protocol=2) as r:
-        assert isinstance(r.execute_command("WEIR.CHECK", "ip", "192.0.2.8"), list)
+    for version, left in (3, 4), (2, 3):
+        with client(protocol=version) as r:
+            assert r.execute_command("WEIR.CHECK", "ip", "192.0.2.8")[:4] == [1, "per-ip", 5, left]
+            assert r.execute_command("WEIR.TAKE", "resp3", "5/10s")[:3] == [1, 5, left]
 
 
 def events():
@@ -106,9 +100,9 @@ def auth():
     with client("guarded") as r:
         assert "AuthenticationError" in refused(r.ping)
     with client("guarded", password="wrong") as r:
-        assert "invalid username-password" in refused(r.ping)
+        assert "token is not known" in refused(r.ping)
     with client("guarded", password=WORLD["check_token"]) as r:
-        assert values(r.execute_command("WEIR.CHECK", "ip", "192.0.2.7"))[0] == 1
+        assert r.execute_command("WEIR.CHECK", "ip", "192.0.2.7")[0] == 1
         assert "needs the admin role" in refused(r.execute_command, "WEIR.MODE", "off", "per-ip")
     with client("guarded", username="default", password=WORLD["admin_token"]) as r:
         assert json.loads(r.execute_command("WEIR.MODE", "off", "per-ip"))

@@ -77,8 +77,8 @@ def events
 end
 
 def auth
-  refused('uthentication required') { client('guarded').ping }
-  refused('invalid username-password') { client('guarded', password: 'wrong').ping }
+  refused('NOAUTH') { client('guarded').ping }
+  refused('token is not known') { client('guarded', password: 'wrong').ping }
   r = client('guarded', password: WORLD['check_token'])
   same r.call('WEIR.CHECK', 'ip', '192.0.2.7').first, 1
   refused('needs the admin role') { r.call('WEIR.MODE', 'off', 'per-ip') }

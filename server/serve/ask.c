@@ -11,10 +11,11 @@
 #include "serve/reservations.h"
 #include "serve/top.h"
 #include "table/loose.h"
+#include "text.h"
 
 int64_t weir__ask_ms(weir_time t)
 {
-    return t == WEIR_NEVER ? -1 : t / WEIR_MILLISECOND + (t % WEIR_MILLISECOND != 0);
+    return weir__in_unit(t, WEIR_MILLISECOND);
 }
 
 int64_t weir__ask_retry_ms(const struct weir_decision *d)
@@ -28,7 +29,7 @@ int64_t weir__ask_retry_ms(const struct weir_decision *d)
 static void note_refused(struct weir__loop *loop, const struct weir_ruling *r, const char *key, weir_time now)
 {
     struct weir__server *server = loop->server;
-    const char *rule = r->rule ? r->rule : r->list ? "(deny)" : "";
+    const char *rule = r->rule ? r->rule : r->list ? WEIR__TOP_DENY : "";
     size_t len = strlen(key);
     if (len)
         weir__top_add(server->top, loop->index, rule, key, len);

@@ -1,12 +1,9 @@
 /* resp-weir.c -- Weir's own commands over RESP: asks by a limit of one's own, the operator's commands, the clock of tests. */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "serve/admin.h"
+#include "serve/admin-errand.h"
 #include "serve/ask.h"
 #include "serve/resp.h"
-#include "table/loose.h"
+#include "text.h"
 
 static struct weir__span span(struct weir__resp_arg arg)
 {
@@ -53,12 +50,6 @@ static const char *read_words(const struct weir__resp_call *call, struct asked *
     return NULL;
 }
 
-/* Rounded up, so that who waits that long has waited enough; -1: never. */
-static int64_t in_unit(weir_time t, weir_time unit)
-{
-    return t == WEIR_NEVER ? -1 : t / unit + (t % unit != 0);
-}
-
 static void reply_answer(struct weir__conn *conn, const struct asked *a, const struct weir__adhoc_answer *answer)
 {
     const struct weir_decision *d = &answer->decision;
@@ -67,9 +58,9 @@ static void reply_answer(struct weir__conn *conn, const struct asked *a, const s
     weir__reply_integer(conn, d->allowed);
     weir__reply_integer(conn, d->limit);
     weir__reply_integer(conn, d->remaining);
-    weir__reply_integer(conn, d->allowed ? -1 : in_unit(d->retry, a->unit));
-    weir__reply_integer(conn, in_unit(d->reset, a->unit));
-    weir__reply_integer(conn, in_unit(d->wait, a->unit));
+    weir__reply_integer(conn, d->allowed ? -1 : weir__in_unit(d->retry, a->unit));
+    weir__reply_integer(conn, weir__in_unit(d->reset, a->unit));
+    weir__reply_integer(conn, weir__in_unit(d->wait, a->unit));
     if (reserved)
         weir__reply_text(conn, d->allowed ? answer->reservation : NULL);
 }
@@ -171,34 +162,24 @@ void weir__resp_clock(struct weir__resp_call *call)
 
 /* ------------------------------------------------ the operator's commands ---- */
 
-/* A call that is made elsewhere; its arguments are copied behind it. */
-struct errand {
-    const struct weir__admin *row;
-    struct weir__admin_call call;
-    struct weir__buffer out;
-    struct weir__span *rest;
-    char *bytes;
-};
-
-/* NULL, or what is wrong with the number of arguments. */
-static const char *place(const struct weir__admin *row, const struct weir__resp_call *call, struct weir__admin_call *into,
-                         struct weir__span *rest)
+/* Copies the arguments to where the row wants them.  NULL, or what is wrong with their number. */
+static const char *place(struct weir__admin_errand *e, const struct weir__resp_call *call, bool *kept)
 {
+    const struct weir__admin *row = e->row;
     size_t at = 1;
+    *kept = true;
     for (size_t i = 0; row->params[i].name; i++) {
         if (at < call->n)
-            into->values[i] = span(call->args[at++]);
+            *kept &= weir__admin_errand_value(e, i, span(call->args[at++])) != NULL;
         else if (!row->params[i].optional)
             return row->params[i].name;
     }
-    into->rest = rest;
-    for (; at < call->n; at++) {
-        if (row->rest == WEIR__REST_NONE)
-            return "no more arguments";
-        rest[into->n_rest++] = span(call->args[at]);
-    }
-    if (row->rest == WEIR__REST_ATTRIBUTES && into->n_rest % 2)
+    if (row->rest == WEIR__REST_NONE && at < call->n)
+        return "no more arguments";
+    if (row->rest == WEIR__REST_ATTRIBUTES && (call->n - at) % 2)
         return "attributes in pairs: name value [name value ...]";
+    for (; at < call->n; at++)
+        *kept &= weir__admin_errand_rest(e, span(call->args[at])) != NULL;
     return NULL;
 }
 
@@ -212,76 +193,34 @@ static void reply_document(struct weir__conn *conn, const struct weir__admin_cal
         weir__reply_bulk(conn, call->out->bytes ? call->out->bytes : "", call->out->len);
 }
 
-static void errand_work(void *context)
+static void work(void *context)
 {
-    struct errand *e = context;
-    e->row->run(&e->call);
+    weir__admin_errand_run(context);
 }
 
-static void errand_done(struct weir__conn *conn, void *context)
+static void done(struct weir__conn *conn, void *context)
 {
-    struct errand *e = context;
+    struct weir__admin_errand *e = context;
     if (conn) {
         reply_document(conn, &e->call);
         weir__conn_send_out(conn);
     }
-    weir__buffer_free(&e->out);
-    free(e->rest);
-    free(e->bytes);
-    free(e);
-}
-
-/* Copies what the arguments point to. */
-static bool keep(struct errand *e, const struct weir__resp_call *call)
-{
-    size_t total = 1;
-    for (size_t i = 1; i < call->n; i++)
-        total += call->args[i].len + 1;
-    char *to = e->bytes = malloc(total);
-    if (!to)
-        return false;
-    struct weir__span *all[WEIR__PARAMS_MAX + WEIR__RESP_ARGS];
-    size_t n = 0;
-    for (size_t i = 0; i < WEIR__PARAMS_MAX; i++)
-        if (e->call.values[i].bytes)
-            all[n++] = &e->call.values[i];
-    for (size_t i = 0; i < e->call.n_rest; i++)
-        all[n++] = &e->rest[i];
-    for (size_t i = 0; i < n; i++) {
-        memcpy(to, all[i]->bytes, all[i]->len);
-        all[i]->bytes = to;
-        to += all[i]->len;
-        *to++ = 0;
-    }
-    return true;
-}
-
-static void send_away(struct weir__resp_call *call, struct errand *e)
-{
-    if (keep(e, call) && weir__conn_offload(call->conn, errand_work, errand_done, e) == WEIR_OK)
-        return;
-    weir__reply_error(call->conn, "ERR too many commands of this kind are under way; try again in a moment");
-    errand_done(NULL, e);
+    weir__admin_errand_destroy(e);
 }
 
 void weir__resp_admin(struct weir__resp_call *call)
 {
     struct weir__loop *loop = call->conn->loop;
     const struct weir__admin *row = weir__admin_by_command(call->args[0].bytes, call->args[0].len);
-    struct errand *e = calloc(1, sizeof(*e));
-    if (!e || !(e->rest = calloc(call->n, sizeof(*e->rest)))) {
-        free(e);
-        weir__reply_error(call->conn, "ERR no memory");
+    struct weir__admin_errand *e = weir__admin_errand_create(row, loop->server, weir__loop_now(loop));
+    bool kept = false;
+    const char *missing = e ? place(e, call, &kept) : NULL;
+    if (!missing && kept && weir__conn_offload(call->conn, work, done, e) == WEIR_OK)
         return;
-    }
-    e->row = row;
-    e->call = (struct weir__admin_call){ .server = loop->server, .now = weir__loop_now(loop), .out = &e->out, .status = 200 };
-    const char *missing = place(row, call, &e->call, e->rest);
-    if (missing) {
+    if (missing)
         weir__reply_error(call->conn, "ERR wrong number of arguments for '%s' command: it wants %s; see WEIR.HELP %s", row->command,
                           missing, row->command);
-        errand_done(NULL, e);
-    } else {
-        send_away(call, e);
-    }
+    else
+        weir__reply_error(call->conn, "ERR too many commands of this kind are under way; try again in a moment");
+    weir__admin_errand_destroy(e);
 }

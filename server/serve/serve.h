@@ -178,9 +178,6 @@ int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context), voi
 /* auth.c -- which role a secret gives; compared in constant time. */
 enum weir__role weir__auth_role(const struct weir__settings *settings, const char *secret, size_t len);
 
-/* http-auth.c -- the setting trusted-proxies: networks and addresses, separated by commas; NULL if there are none. */
-int weir__proxies_parse(struct weir__cidr_set **out, const char *text, struct weir_error *error);
-
 /* resp.c */
 void weir__resp_scratch_free(struct weir__loop *loop);
 

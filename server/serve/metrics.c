@@ -6,6 +6,7 @@
  * The number of samples is bounded: by the rules, of which those beyond RULES_MAX are one sample, and by nothing that a client can choose.
  * Limited keys are therefore no labels: how many there are and what share of the refusals they make is told, who they are says WEIR.TOP.
  */
+#include "serve/ask-ids.h"
 #include "serve/metrics.h"
 
 #include <dirent.h>
@@ -54,6 +55,7 @@ struct figures {
     struct weir__sinks_counts sinks;
     struct weir__top_figures top;
     int64_t top_share; /* in millionths */
+    int64_t ask_ids_replaced;
     int64_t cpu, memory, fds, fds_max, started;
     struct weir__live_info live;
 };
@@ -141,6 +143,8 @@ static void gather(struct figures *f, struct weir__server *server, weir_time now
     weir__events_counts(server->events, f->events);
     if (server->sinks != NULL)
         weir__sinks_counts(server->sinks, &f->sinks);
+    if (server->ask_ids != NULL)
+        f->ask_ids_replaced = weir__ask_ids_replaced(server->ask_ids);
     if (server->top != NULL)
         weir__top_figures(server->top, TOP_KEYS, &f->top);
     f->top_share = f->top.total > 0 ? f->top.refused * 1000000 / f->top.total : 0;
@@ -208,7 +212,8 @@ static const struct row rows[] = {
     { "weir_rules_list_entries", "gauge", "Entries of the lists in force.", NULL, AT(entries), ONE },
     { "weir_rules_version", "gauge", "Rule sets that were in force since the start, the present one among them.", NULL, AT(version), ONE },
     { "weir_rules_age_seconds", "gauge", "Time since the rules in force came.", NULL, AT(age), SECONDS },
-    { "weir_rules_reload_good", "gauge", "1, or 0 if the rule file was refused since the rules in force came.", NULL, AT(reload_good), ONE },
+    { "weir_rules_reload_good", "gauge", "1, or 0 if the rule file was refused since the rules in force came.", NULL, AT(reload_good),
+      ONE },
     { "weir_rules_reload_failures_total", "counter", "Times that the rule file was read again and refused.", NULL,
       AT(events) + WEIR__EVENT_RELOAD_FAILED * sizeof(int64_t), ONE },
     { "weir_event_log_lines_total", "counter", "Events written to the log.", NULL, AT(sinks.log_written), ONE },
@@ -219,6 +224,8 @@ static const struct row rows[] = {
     { "weir_webhook_events_total", NULL, NULL, "outcome=\"lost\"", AT(sinks.webhook.lost), ONE },
     { "weir_webhook_posts_total", "counter", "Posts to the webhook.", NULL, AT(sinks.webhook.tries), ONE },
     { "weir_webhook_failures_total", "counter", "Posts that were not taken.", NULL, AT(sinks.webhook.failures), ONE },
+    { "weir_ask_ids_replaced_total", "counter", "Ask ids that made room before their time: ask-ids is too small.", NULL,
+      AT(ask_ids_replaced), ONE },
     { "weir_top_keys", "gauge", "Keys among the ten that were refused most in the last ten to twenty minutes.", NULL, AT(top.keys), ONE },
     { "weir_top_refused_ratio", "gauge", "Their share of all refusals in that time.", NULL, AT(top_share), MILLIONTHS },
     { "process_cpu_seconds_total", "counter", "CPU time used.", NULL, AT(cpu), SECONDS },

@@ -57,28 +57,29 @@ static void check_reply(struct replies *r, struct weir__resp_arg name)
         check_json(value.bytes, value.len);
 }
 
-/* The commands once more, each with its reply. */
-static void check_replies(const char *bytes, size_t len, struct replies r)
+/* The commands once more, each with its reply; what ended the connection is answered by an error, the last one. */
+static void check_replies(const struct world *w, const char *bytes, size_t len, struct replies r)
 {
     static struct weir__resp_arg args[WEIR__RESP_ARGS];
     const struct weir__resp_limits limits = { WEIR__RESP_ARGS, REQUEST_MAX };
     const char *what;
-    size_t n, commands = 0;
-    ptrdiff_t took = 1;
+    size_t n, last = w->conn.lingers ? 1 : 0, left = count_replies(&(struct replies){ r.at, r.end });
+    ptrdiff_t took;
     bool often = false;
 
-    for (size_t at = 0; at < len && took > 0; at += (size_t)took) {
+    for (size_t at = 0; at < len && !(last && (often || left == last)); at += (size_t)took) {
         took = weir__resp_command(bytes + at, len - at, &limits, args, &n, &what);
-        check(took != 0);
-        if (took > 0 && n == 0)
+        check(took > 0);
+        if (n == 0)
             continue;
-        often = often || (took > 0 && answers_often(args[0]));
-        if (often)
-            commands++;
-        else
-            check_reply(&r, took > 0 ? args[0] : (struct weir__resp_arg){ "", 0 });
+        check(left-- > 0);
+        often = often || answers_often(args[0]);
+        if (!often)
+            check_reply(&r, args[0]);
     }
-    check(often ? count_replies(&r) >= commands : r.at == r.end);
+    check(often || left == last);
+    if (!often && last)
+        check(*r.at == '-');
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -90,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct world *w = begin_session(&weir__resp, data[0]);
     char *bytes = copy_of((const char *)data + 1, size - 1);
     size_t used = feed_session(w, bytes, size - 1, data[0], &told);
-    check_replies(bytes, used, (struct replies){ w->answer.bytes, w->answer.bytes + w->answer.len });
+    check_replies(w, bytes, used, (struct replies){ w->answer.bytes, w->answer.bytes + w->answer.len });
     if (told.len > 0)
         count_replies(&(struct replies){ told.bytes, told.bytes + told.len });
     weir__buffer_free(&told);

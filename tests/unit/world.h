@@ -16,6 +16,7 @@
 #include "rules/address.h"
 #include "serve/adhoc.h"
 #include "serve/ask-ids.h"
+#include "serve/proxies.h"
 #include "serve/reservations.h"
 #include "serve/serve.h"
 #include "serve/sinks.h"

@@ -203,6 +203,8 @@ static int ask_server(struct weir__remote *r, const struct options *o, const cha
         weir__remote_complain(r);
         return o->lift && r->status == 404 ? WEIR__EXIT_NO : WEIR__EXIT_WRONG;
     }
+    if (!weir__remote_expect(r, o->add ? "until" : o->lift ? "banned" : "bans"))
+        return WEIR__EXIT_WRONG;
     if (o->remote.json)
         weir__remote_print(r);
     else if (o->add)

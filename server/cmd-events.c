@@ -136,7 +136,7 @@ static bool print_kept(struct following *f)
     int64_t n = 0, skip;
 
     snprintf(path, sizeof path, "/v1/events/recent?after=%lld", (long long)f->o->after);
-    if (!weir__remote_ask(r, "GET", path, NULL))
+    if (!weir__remote_ask_for(r, "GET", path, NULL, NULL))
         return false;
     const char *at = r->answer.len ? r->answer.bytes : "", *end = at + r->answer.len;
     for (const char *c = at; next_element(&c, end, &event);)

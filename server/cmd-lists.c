@@ -29,7 +29,7 @@ static int show(struct weir__remote *r)
     const char *text;
     int n = 0;
 
-    if (!weir__remote_ask(r, "GET", "/v1/lists", NULL))
+    if (!weir__remote_ask_for(r, "GET", "/v1/lists", NULL, "lists"))
         return WEIR__EXIT_WRONG;
     if (r->options.json) {
         weir__remote_print(r);
@@ -70,7 +70,7 @@ static int edit(struct weir__remote *r, bool add, char **words, int n)
         weir__buffer_json(&body, words[i], strlen(words[i]));
     }
     weir__buffer_text(&body, "]}");
-    bool done = weir__remote_ask(r, add ? "POST" : "DELETE", "/v1/lists", &body);
+    bool done = weir__remote_ask_for(r, add ? "POST" : "DELETE", "/v1/lists", &body, "changed");
     weir__buffer_free(&body);
     if (!done)
         return WEIR__EXIT_WRONG;

@@ -58,7 +58,7 @@ static void print_rule(const struct weir__document *d, int i)
 
 static int show(struct weir__remote *r)
 {
-    if (!weir__remote_ask(r, "GET", "/v1/modes", NULL))
+    if (!weir__remote_ask_for(r, "GET", "/v1/modes", NULL, "in_force"))
         return WEIR__EXIT_WRONG;
     if (r->options.json) {
         weir__remote_print(r);
@@ -74,6 +74,31 @@ static int show(struct weir__remote *r)
 
 /* -------------------------------------------------------------- switching ---- */
 
+/* as-written ends the switch for all, and a rule's own is another: that those stay is told. */
+static void print_still_switched(struct weir__remote *r)
+{
+    const struct weir__document *d = &r->document;
+    const char *rule, *mode;
+    int n = 0;
+
+    if (!weir__remote_ask_for(r, "GET", "/v1/modes", NULL, "in_force"))
+        return;
+    for (int i = 0; weir__document_find(d, "rules.%d.rule", i); i++)
+        n += weir__document_find(d, "rules.%d.by_hand", i) != NULL;
+    if (n == 0)
+        return;
+    printf("%d %s still switched by hand: ", n, n == 1 ? "rule is" : "rules are");
+    for (int i = 0; (rule = weir__document_text(d, "rules.%d.rule", i)) != NULL; i++) {
+        if ((mode = weir__document_text(d, "rules.%d.by_hand", i)) == NULL)
+            continue;
+        weir__print_safely(stdout, rule);
+        printf(" (");
+        weir__print_safely(stdout, mode);
+        printf(")%s", --n ? ", " : "");
+    }
+    puts("; --rule NAME as-written puts one back");
+}
+
 static int switch_to(struct weir__remote *r, const struct options *o, const char *mode)
 {
     struct weir__buffer body = { 0 };
@@ -83,7 +108,7 @@ static int switch_to(struct weir__remote *r, const struct options *o, const char
     if (o->rule)
         weir__buffer_member(&body, "rule", o->rule);
     weir__buffer_text(&body, "}");
-    bool done = weir__remote_ask(r, "PUT", "/v1/modes", &body);
+    bool done = weir__remote_ask_for(r, "PUT", "/v1/modes", &body, "in_force");
     weir__buffer_free(&body);
     if (!done)
         return WEIR__EXIT_WRONG;
@@ -96,6 +121,8 @@ static int switch_to(struct weir__remote *r, const struct options *o, const char
     printf(": ");
     weir__print_safely(stdout, now ? now : mode);
     putchar('\n');
+    if (!o->rule && strcmp(mode, weir_mode_name(WEIR_AS_WRITTEN)) == 0)
+        print_still_switched(r);
     return WEIR__EXIT_OK;
 }
 

@@ -17,7 +17,7 @@ const struct weir__option weir__cmd_reset_options[] = {
 
 static int reset(struct weir__remote *r, const struct weir__buffer *body)
 {
-    if (!weir__remote_ask(r, "POST", "/v1/reset", body))
+    if (!weir__remote_ask_for(r, "POST", "/v1/reset", body, "reset"))
         return WEIR__EXIT_WRONG;
     int64_t n = weir__document_number(&r->document, 0, "reset");
     if (r->options.json)

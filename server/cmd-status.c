@@ -29,6 +29,7 @@ static void print_text(const struct weir__document *d, const char *path, const c
 static void print_addresses(const struct weir__document *d)
 {
     static const char *const doors[] = { "resp", "http" };
+    bool tls = weir__document_true(d, "tls");
     const char *text, *separator = "";
 
     printf("listens     ");
@@ -36,10 +37,26 @@ static void print_addresses(const struct weir__document *d)
         for (int i = 0; (text = weir__document_text(d, "addresses.%s.%d", doors[door], i)) != NULL; i++) {
             printf("%s%s ", separator, doors[door]);
             weir__print_safely(stdout, text);
+            printf("%s", tls && !strchr(text, '/') ? " (TLS)" : ""); /* unix sockets have none */
             separator = ", ";
         }
     }
-    printf("%s\n", weir__document_true(d, "tls") ? " (TLS)" : "");
+    putchar('\n');
+}
+
+/* Nothing if nothing is switched by hand: who has forgotten it is to see it. */
+static void print_modes(const struct weir__document *d)
+{
+    long long n = number(d, "modes.rules_by_hand");
+    bool all = weir__document_find(d, "modes.by_hand");
+
+    if (all) {
+        printf("MODE        ");
+        print_text(d, "modes.by_hand", "?");
+        puts(" for all rules, by hand");
+    }
+    if (n > 0)
+        printf("%-12s%lld %s switched by hand: weir mode\n", all ? "" : "MODE", n, n == 1 ? "rule is" : "rules are");
 }
 
 static void print_rules(const struct weir__document *d)
@@ -90,6 +107,7 @@ static void print_status(const struct weir__document *d, const char *server)
            weir__remote_ms(weir__document_number(d, 0, "uptime_ms")).text, number(d, "threads"), number(d, "connections"),
            weir__document_true(d, "draining") ? ", draining" : "");
     print_addresses(d);
+    print_modes(d);
     print_rules(d);
     print_table(d);
     printf("checks      %lld allowed, %lld refused\n", number(d, "totals.check_allowed"), number(d, "totals.check_refused"));
@@ -110,7 +128,7 @@ int weir__cmd_status(const struct weir__command *self, int argc, char **argv)
     }
     if (!weir__remote_open(&r, self, &o.remote))
         return WEIR__EXIT_WRONG;
-    code = weir__remote_ask(&r, "GET", "/v1/status", NULL) ? WEIR__EXIT_OK : WEIR__EXIT_WRONG;
+    code = weir__remote_ask_for(&r, "GET", "/v1/status", NULL, "version") ? WEIR__EXIT_OK : WEIR__EXIT_WRONG;
     if (code == WEIR__EXIT_OK && o.remote.json)
         weir__remote_print(&r);
     else if (code == WEIR__EXIT_OK)

@@ -57,10 +57,11 @@ static void free_look(struct look *look)
 static bool take_look(struct weir__remote *r, struct look *out)
 {
     static const char *const paths[PARTS] = { "/v1/status", "/v1/modes", "/v1/top?n=20", "/v1/bans" };
+    static const char *const members[PARTS] = { "version", "in_force", "top", "bans" };
 
     *out = (struct look){ .taken = true };
     for (int i = 0; i < PARTS; i++) {
-        if (!weir__remote_ask(r, "GET", paths[i], NULL)) {
+        if (!weir__remote_ask_for(r, "GET", paths[i], NULL, members[i])) {
             free_look(out);
             return false;
         }

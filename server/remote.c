@@ -84,13 +84,14 @@ void weir__remote_close(struct weir__remote *remote)
 
 /* ------------------------------------------------------------------- asking ---- */
 
-static bool is_json(const struct weir__buffer *answer)
+/* { or [, or 0: it is no JSON of ours. */
+static char opening(const struct weir__buffer *answer)
 {
     size_t at = 0;
 
     while (at < answer->len && strchr(" \t\r\n", answer->bytes[at]))
         at++;
-    return at < answer->len && (answer->bytes[at] == '{' || answer->bytes[at] == '[');
+    return at < answer->len && strchr("{[", answer->bytes[at]) ? answer->bytes[at] : '\0';
 }
 
 bool weir__remote_call(struct weir__remote *r, const char *method, const char *path, const struct weir__buffer *body)
@@ -99,7 +100,7 @@ bool weir__remote_call(struct weir__remote *r, const char *method, const char *p
 
     r->status = weir__client_ask(r->client, method, path, body, &r->answer, &error);
     weir__document_free(&r->document);
-    if (r->status > 0 && is_json(&r->answer) && weir__document_read(&r->document, r->answer.bytes, r->answer.len, &error) != WEIR_OK)
+    if (r->status > 0 && opening(&r->answer) && weir__document_read(&r->document, r->answer.bytes, r->answer.len, &error) != WEIR_OK)
         r->status = -1;
     if (r->status <= 0)
         say(r, "%s", error.text);
@@ -140,6 +141,23 @@ bool weir__remote_ask(struct weir__remote *r, const char *method, const char *pa
         return true;
     weir__remote_complain(r);
     return false;
+}
+
+/* In the text, since a document has no members that are empty arrays. */
+bool weir__remote_expect(struct weir__remote *r, const char *member)
+{
+    char name[64];
+    size_t len = (size_t)snprintf(name, sizeof name, "\"%s\":", member ? member : "");
+
+    if (member ? opening(&r->answer) == '{' && memmem(r->answer.bytes, r->answer.len, name, len) : opening(&r->answer) == '[')
+        return true;
+    say(r, "the server at %s answers %d, but not as a Weir server would: is it a Weir server?", r->options.server, r->status);
+    return false;
+}
+
+bool weir__remote_ask_for(struct weir__remote *r, const char *method, const char *path, const struct weir__buffer *body, const char *member)
+{
+    return weir__remote_ask(r, method, path, body) && weir__remote_expect(r, member);
 }
 
 void weir__remote_print(const struct weir__remote *r)

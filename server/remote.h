@@ -57,6 +57,11 @@ void weir__remote_close(struct weir__remote *remote);
 bool weir__remote_call(struct weir__remote *remote, const char *method, const char *path, const struct weir__buffer *body);
 /* The same, but an answer that is no success is false as well, and was said. */
 bool weir__remote_ask(struct weir__remote *remote, const char *method, const char *path, const struct weir__buffer *body);
+/* The same, but what another server answers is false as well, and was said: the answer is a JSON object with this member; NULL: an array. */
+bool weir__remote_ask_for(struct weir__remote *remote, const char *method, const char *path, const struct weir__buffer *body,
+                          const char *member);
+/* Is the answer that is there such a one?  False: that was said. */
+bool weir__remote_expect(struct weir__remote *remote, const char *member);
 /* Says what is wrong, by the answer that is there. */
 void weir__remote_complain(struct weir__remote *remote);
 /* The answer to stdout, and a newline. */

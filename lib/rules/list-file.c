@@ -68,9 +68,9 @@ static char *read_open(int fd, size_t *len, const char **why)
 }
 
 /* Not waiting: it might be a pipe. */
-static char *read_path(const char *path, size_t *len, const char **why)
+static char *read_path(const char *path, bool near, size_t *len, const char **why)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (near ? O_NOFOLLOW : 0));
 
     if (fd < 0) {
         *why = strerror(errno);
@@ -129,7 +129,11 @@ static bool read_line(struct weir__reader *r, const struct weir__node *node, str
         list->entries[list->n++] = copy;
         return true;
     }
-    if (!r->arena->failed)
+    if (r->arena->failed)
+        return false;
+    if (r->options->near) /* who sent the rules need not be one who may read the file */
+        weir__say(r, node, "line %zu of the file is no entry of such a list", line);
+    else
         weir__say(r, node, "line %zu of the file, %s: %s", line, weir__quote(begin, (size_t)(end - begin)).text, error.text);
     return false;
 }
@@ -176,7 +180,7 @@ void weir__read_list_file(struct weir__reader *r, const struct weir__node *node,
         return;
     }
     char *path = find_path(r->options->name, name);
-    char *text = path ? read_path(path, &len, &why) : NULL;
+    char *text = path ? read_path(path, r->options->near, &len, &why) : NULL;
     if (text)
         read_lines(r, node, list, text, len);
     else

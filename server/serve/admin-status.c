@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/engine.h"
 #include "serve/admin-parts.h"
 #include "serve/listen.h"
 #include "serve/top.h"
@@ -68,6 +69,20 @@ static void add_table(const struct weir__server *server, struct weir__buffer *ou
     weir__buffer_member_number(out, "evicted_early", stats.evicted_early);
     weir__buffer_member_number(out, "recovered", stats.recovered);
     weir__buffer_member_number(out, "bans_lost", stats.bans_lost);
+}
+
+/* What is switched by hand: an emergency switch that was forgotten must be seen. */
+static void add_modes(const struct weir__server *server, struct weir__buffer *out)
+{
+    struct weir__modes all;
+    struct weir_rule_info info;
+    int64_t n = 0;
+
+    weir__engine_modes(server->engine, &all);
+    for (size_t i = 0; weir_rule_get(server->engine, i, &info); i++)
+        n += info.switched != WEIR_AS_WRITTEN;
+    weir__buffer_member_or_null(out, "by_hand", all.by_hand == WEIR_AS_WRITTEN ? NULL : weir_mode_name(all.by_hand));
+    weir__buffer_member_number(out, "rules_by_hand", n);
 }
 
 /* As the setting has them, separated by commas. */
@@ -141,6 +156,7 @@ void weir__admin_status(struct weir__admin_call *call)
     weir__buffer_member_bool(out, "tls", server->tls != NULL);
     add_object(server, out, "addresses", add_addresses);
     add_object(server, out, "rules", weir__admin_rules_info);
+    add_object(server, out, "modes", add_modes);
     add_object(server, out, "table", add_table);
     add_object(server, out, "checks", add_checks);
     add_object(server, out, "totals", add_totals);

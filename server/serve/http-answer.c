@@ -3,7 +3,7 @@
  * A body is written before its head, which has to tell its length: decisions on the stack, where there is room for the longest, and all else in
  * a buffer.  Head and body are then copied behind each other into the answers that leave in one write.
  *
- *     RateLimit: "per-ip";r=9;t=6            what is left, and after how many seconds there is more
+ *     RateLimit: "per-ip";r=9;t=6            what is left, and after how many seconds all of it is there again, or the same ask passes
  *     RateLimit-Policy: "per-ip";q=10;w=60   the limit, as written
  *     Weir-Level: 0                          for the service behind: 0 free ... 3 refusing
  */
@@ -281,10 +281,11 @@ static void put_sf_integer(struct pen *pen, int64_t n)
     put_number(pen, n < 0 ? 0 : n > SF_INTEGER_MAX ? SF_INTEGER_MAX : n);
 }
 
-/* r is what is left.  t: allowed, until all is there again; refused, what Retry-After says. */
-static void put_left(struct pen *pen, const struct weir_decision *d)
+/* r is what is left.  t: allowed, until all is there again; refused, what Retry-After says.  The reset is that of the slowest limit that was
+ * asked, and what is told is of one limit: so t is no more than its window. */
+static void put_left(struct pen *pen, const struct weir_decision *d, weir_time window)
 {
-    weir_time t = d->allowed ? d->reset : d->retry;
+    weir_time reset = window > 0 && d->reset > window ? window : d->reset, t = d->allowed ? reset : d->retry;
 
     PUT(pen, ";r=");
     put_sf_integer(pen, d->remaining);
@@ -309,7 +310,7 @@ static void put_ruling_headers(struct pen *pen, const struct weir_ruling *r)
     if (r->rule) {
         PUT(pen, "RateLimit: ");
         put_name(pen, r->rule);
-        put_left(pen, &r->decision);
+        put_left(pen, &r->decision, r->count > 0 ? r->window : 0);
     }
     if (r->rule && r->count > 0) {
         PUT(pen, "RateLimit-Policy: ");
@@ -326,6 +327,19 @@ static void put_ruling_headers(struct pen *pen, const struct weir_ruling *r)
     PUT(pen, "\r\n");
 }
 
+/* "login: banned for 9m".  Why is not known: the rule may have done it, or somebody by hand. */
+static void put_banned(struct pen *pen, weir_time left)
+{
+    char span[32];
+
+    PUT(pen, ": banned");
+    if (left == WEIR_NEVER)
+        return;
+    weir__text_time(span, sizeof span, left);
+    PUT(pen, " for ");
+    put_text(pen, span);
+}
+
 /* "per-ip allows 10 in 1m; try again in 5.2s" */
 static void put_detail(struct pen *pen, const struct weir_ruling *r)
 {
@@ -337,15 +351,15 @@ static void put_detail(struct pen *pen, const struct weir_ruling *r)
     }
     if (r->rule)
         put(pen, r->rule, strnlen(r->rule, 63));
-    if (r->count > 0) {
-        weir__text_time(span, sizeof span, r->window);
-        PUT(pen, " allows ");
-        put_number(pen, r->count);
-        PUT(pen, " in ");
-        put_text(pen, span);
-    } else {
-        PUT(pen, ": refused too often, and banned for a while");
+    if (r->count == 0) {
+        put_banned(pen, r->decision.retry);
+        return;
     }
+    weir__text_time(span, sizeof span, r->window);
+    PUT(pen, " allows ");
+    put_number(pen, r->count);
+    PUT(pen, " in ");
+    put_text(pen, span);
     if (r->decision.retry == WEIR_NEVER) {
         PUT(pen, "; an ask as big as this one never passes");
         return;
@@ -460,7 +474,7 @@ static void put_decision_headers(struct pen *pen, const struct weir_decision *d,
 
     PUT(pen, "RateLimit: ");
     if (put_sf_string(pen, policy)) {
-        put_left(pen, d);
+        put_left(pen, d, 0);
         PUT(pen, "RateLimit-Policy: ");
         put_sf_string(pen, policy);
         PUT(pen, ";q=");

@@ -8,7 +8,9 @@
  *     uri      X-Original-URI, X-Original-URL or X-Forwarded-Uri.  A proxy sets the one that it knows and passes the others on as the client
  *     method   sent them, so two that differ are refused: one of them is forged, and nobody can tell which
  *
- * Every parameter of the query is an attribute too, and comes first: the query is written in the proxy's configuration.
+ * Every parameter of the query is an attribute too: the query is written in the proxy's configuration.  But where a variable is written there
+ * a client may fill it with & and parameters of its own (nginx escapes nothing).  So none of them describes the request, which headers do, and
+ * none comes twice: what a client adds never takes the place of what the proxy says.
  */
 #include "serve/http.h"
 
@@ -100,6 +102,8 @@ struct forwarded {
     struct weir__span host;
     struct weir_attr attrs[ATTRS_MAX];
     size_t n;
+    struct weir__span params[PARAMS_MAX]; /* the names of the query's */
+    size_t n_params;
     int refuse;
     char *name; /* where the next one goes */
     char names[WEIR__HTTP_HEADERS * WEIR__ATTRIBUTE_SIZE];
@@ -271,6 +275,29 @@ static bool read_refuse(struct forwarded *f, struct weir__http_text value)
     return false;
 }
 
+static bool refuse_param(struct forwarded *f, const char *what, struct weir__span name)
+{
+    weir__http_problem(&f->call->manner, 400, NULL, "the query %s %s; what a client has a say in goes into headers", what,
+                       weir__quote(name.bytes, name.len).text);
+    return false;
+}
+
+/* False, and answered: it may not be there, or not again. */
+static bool may_come(struct forwarded *f, struct weir__span name)
+{
+    if (weir__attribute_describes(name))
+        return refuse_param(f, "has the parameter", name);
+    for (size_t i = 0; i < f->n_params; i++)
+        if (f->params[i].len == name.len && memcmp(f->params[i].bytes, name.bytes, name.len) == 0)
+            return refuse_param(f, "has twice the parameter", name);
+    if (f->n_params == PARAMS_MAX) {
+        weir__http_problem(&f->call->manner, 400, NULL, "the query has more than %d parameters", PARAMS_MAX);
+        return false;
+    }
+    f->params[f->n_params++] = name;
+    return true;
+}
+
 static bool read_query(struct forwarded *f)
 {
     struct weir__http_text query = f->call->request->query, name, value;
@@ -282,15 +309,12 @@ static bool read_query(struct forwarded *f)
         return false;
     }
     while (weir__http_query_next(&query, &scratch, &name, &value, &bad)) {
-        if (weir__http_is(name, "refuse", 6)) {
-            if (!read_refuse(f, value))
-                return false;
-        } else if (f->n == PARAMS_MAX) {
-            weir__http_problem(&f->call->manner, 400, NULL, "the query has more than %d parameters", PARAMS_MAX);
+        if (!may_come(f, weir__span_of(name)))
             return false;
-        } else {
+        if (!weir__http_is(name, "refuse", 6))
             add(f, name.bytes, name.len, weir__span_of(value));
-        }
+        else if (!read_refuse(f, value))
+            return false;
     }
     if (bad)
         weir__http_problem(&f->call->manner, 400, NULL, "the query has a broken escape: %% and two hexadecimal digits");
@@ -304,7 +328,7 @@ void weir__http_auth(struct weir__http_call *call)
     struct weir_ruling ruling;
 
     f.call = call;
-    f.n = 0;
+    f.n = f.n_params = 0;
     f.refuse = 0;
     f.name = f.names;
     f.host = (struct weir__span){ 0 };

@@ -52,6 +52,7 @@ static void begin_members(struct weir__members *members, const struct weir__memb
     members->n = n;
     members->target = target;
     members->inner = take_attribute;
+    members->attributes = rows == check_rows;
     members->given = 0;
     members->scratch = members->heap = NULL;
     members->problem[0] = '\0';

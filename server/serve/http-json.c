@@ -23,10 +23,35 @@ bool weir__members_wrong(struct weir__members *members, const char *format, ...)
     return false;
 }
 
+/* As it can stand in an example. */
+static bool is_plain(struct weir__span name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if ((unsigned char)name.bytes[i] <= ' ' || (unsigned char)name.bytes[i] > '~' || strchr("\"\\", name.bytes[i]))
+            return false;
+    return name.len > 0 && name.len < WEIR__ATTRIBUTE_SIZE;
+}
+
+/* An attribute in the wrong place is the likeliest mistake.  Whoever writes "ip" must not be told to write "id", nor "cost" for "host": the
+ * one would make all requests of a client one ask, the other let the client choose its price. */
+static bool stray(struct weir__members *members, struct weir__span name)
+{
+    static const char *const names[] = { "attributes", "cost", "wait_ms" };
+    const char *near = weir__attribute_describes(name) ? NULL : weir__nearest(name.bytes, name.len, names, 3);
+    struct weir__span shown = is_plain(name) ? name : (struct weir__span){ "name", 4 };
+
+    if (near)
+        return weir__members_wrong(members, "unknown member %s; did you mean '%s'?", weir__quote(name.bytes, name.len).text, near);
+    return weir__members_wrong(members, "unknown member %s; attributes go into \"attributes\": {\"attributes\":{\"%.*s\":...}}",
+                               weir__quote(name.bytes, name.len).text, (int)shown.len, shown.bytes);
+}
+
 static bool unknown(struct weir__members *members, struct weir__span name)
 {
     const char *names[WEIR__MEMBERS_MAX];
 
+    if (members->attributes)
+        return stray(members, name);
     for (size_t i = 0; i < members->n; i++)
         names[i] = members->rows[i].name;
     return weir__members_wrong(members, "unknown member %s; %s", weir__quote(name.bytes, name.len).text,
@@ -41,8 +66,11 @@ static const char *const kind_names[] = {
     [WEIR__MEMBER_ARRAY] = "an array",
 };
 
+/* "5" is shown as what it is: '5' would be told to be no number. */
 static bool wrong_kind(struct weir__members *members, const struct weir__member *row, const struct weir__json_value *value)
 {
+    if (value->kind == WEIR__JSON_STRING && value->path)
+        return weir__members_wrong(members, "'%s' is %s, and not a string", row->name, kind_names[row->kind]);
     return weir__members_wrong(members, "'%s' is %s, and not %s", row->name, kind_names[row->kind],
                                weir__quote(value->text, value->len).text);
 }
@@ -199,6 +227,16 @@ void weir__attribute_lower(char *name, size_t len)
     for (size_t i = 7; i < len; i++)
         if (name[i] >= 'A' && name[i] <= 'Z')
             name[i] = (char)(name[i] + 'a' - 'A');
+}
+
+bool weir__attribute_describes(struct weir__span name)
+{
+    static const char *const names[] = { "ip", "uri", "method", "host", "scheme" };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strlen(names[i]) == name.len && memcmp(names[i], name.bytes, name.len) == 0)
+            return true;
+    return name.len >= 7 && memcmp(name.bytes, "header.", 7) == 0;
 }
 
 static bool is_there(const struct weir__attributes_in *in, const char *name, size_t len)

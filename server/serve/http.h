@@ -85,6 +85,7 @@ struct weir__members {
     void *target;
     /* A value directly in the object or array, no object or array itself.  False: it is wrong, and `problem` says how. */
     bool (*inner)(struct weir__members *members, struct weir__span name, const struct weir__json_value *value);
+    bool attributes;   /* of a request: a member that is not known may be one that belongs among them */
     uint32_t given;    /* a bit for each row */
     char problem[320]; /* one line */
     char *scratch;     /* where strings with escapes go, as long as the text is; NULL: ... */
@@ -113,6 +114,8 @@ bool weir__attribute_in(struct weir__members *members, struct weir__attributes_i
                         const struct weir__json_value *value);
 /* header.X-Plan is header.x-plan. */
 void weir__attribute_lower(char *name, size_t len);
+/* ip, uri, method, host, scheme, header.*: what a request is described by, whoever describes it. */
+bool weir__attribute_describes(struct weir__span name);
 
 /* ----------------------------------------------------- http-answer.c ---- */
 

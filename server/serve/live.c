@@ -1,10 +1,5 @@
 /* live.c -- the rules in force, and how others take their place.
  *
- * Who may touch what:
- *
- *     live->turn    whoever changes something: one at a time, from reading a file to writing it.  What has no other owner below is theirs
- *     live->mutex   what readers see (info, text, overlay): held for a copy, so that nobody waits for a disk
- *
  * Other rules come into force in an order that a crash or a failure cannot harm:
  *
  *     1. parse         all that is wrong with the text is found
@@ -12,44 +7,22 @@
  *     3. weir_use      all that can fail for want of room in the table fails; the old rules stay in force
  *     4. rename        cannot half happen; if it does not happen at all, the old rules are put in force again
  *
- * Lists as they were changed by hand are made before step 3, not after it: there is no moment at which somebody who was shut out by hand
- * gets in.
+ * Lists as they were changed by hand (live-lists.c) are made before step 3, not after it: there is no moment at which somebody who was shut
+ * out by hand gets in.
  */
-#include "serve/live.h"
+#include "serve/live-parts.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/engine.h"
 #include "serve/digest.h"
-#include "serve/overlay.h"
-#include "serve/rule-files.h"
 #include "serve/store.h"
 
 static const char no_rules[] = "version: 1\nrules: []\n"; /* in force until there are some */
-
-struct weir__live {
-    pthread_mutex_t turn, mutex;
-    struct weir *engine;
-    struct weir__events *events;
-    char *path;                    /* the rule file, which may not be there yet; NULL: rules are kept nowhere */
-    char *lists_path;              /* NULL: lists are kept nowhere */
-    struct weir__lists *written;   /* the lists as the rules have them; NULL: the rules in force have them so */
-    struct weir__rule_files files; /* that were tried last, beside `path` */
-    uint64_t tried;                /* the contents of all of them then */
-    uint64_t seen;                 /* their stamp at the last look */
-    bool settled;                  /* they have been read since that stamp was there */
-    /* With the mutex: */
-    struct weir__live_info info;
-    struct weir__overlay *overlay;
-    char *text; /* in force; NULL: no rules */
-    size_t len;
-};
 
 /* A text on its way. */
 struct attempt {
@@ -60,12 +33,11 @@ struct attempt {
     struct weir_rules *rules; /* NULL: not parsed, or the engine's by now */
 };
 
-static int no_memory(struct weir_error *error)
-{
-    return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules");
-}
-
 /* ------------------------------------------------------------ problems ---- */
+
+/* Whoever writes the rule file may read what the server reads.  Whoever sends a text by API may not: problems quote lines of the files that
+ * it names, so it names none but those below the rule file's folder. */
+enum origin { READ, SENT };
 
 struct said {
     const char *name;
@@ -90,12 +62,14 @@ static void say(void *context, const struct weir_problem *p)
 }
 
 /* Every refusal is a problem, also those that are of no line. */
-static int parse(const struct weir__live *live, const char *text, size_t len, struct said *said, struct weir_rules **out,
-                 struct weir_error *error)
+static int parse(const struct weir__live *live, const char *text, size_t len, enum origin origin, struct said *said,
+                 struct weir_rules **out, struct weir_error *error)
 {
     struct weir_error first = { 0 };
     said->name = live->path ? live->path : "rules";
-    struct weir_rules_options options = { .name = said->name, .files = live->path != NULL, .problem = say, .context = said };
+    struct weir_rules_options options = {
+        .name = said->name, .files = live->path != NULL, .near = origin == SENT, .problem = say, .context = said
+    };
     if (said->json != NULL)
         weir__buffer_text(said->json, "[");
     int code = weir_rules_parse(out, text, len, &options, &first);
@@ -143,14 +117,13 @@ static int attempt_file(const struct weir__live *live, struct attempt *a, struct
     return code;
 }
 
-static int attempt_text(const struct weir__live *live, struct attempt *a, const char *text, size_t len, struct weir_error *error)
+static int attempt_text(struct attempt *a, const char *text, size_t len, struct weir_error *error)
 {
     a->text = malloc(len + 1);
     if (a->text == NULL)
-        return no_memory(error);
+        return weir__live_no_memory(error);
     memcpy(a->text, text, len);
     a->len = len;
-    look_around(live, a);
     return WEIR_OK;
 }
 
@@ -165,25 +138,6 @@ static void adopt_files(struct weir__live *live, struct attempt *a)
 }
 
 /* --------------------------------------------------------------- force ---- */
-
-/* With the turn nobody else changes it. */
-static const struct weir__force *force_of(const struct weir__live *live)
-{
-    return __atomic_load_n(&live->engine->force, __ATOMIC_ACQUIRE);
-}
-
-static const struct weir__lists *written_lists(const struct weir__live *live)
-{
-    return live->written ? live->written : force_of(live)->rules->lists;
-}
-
-static size_t count_entries(const struct weir__lists *lists)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < lists->n; i++)
-        n += lists->lists[i].n;
-    return n;
-}
 
 /* Puts *rules in force, with their lists as they were changed by hand.  They are the engine's then, and *rules NULL. */
 static int use(struct weir__live *live, struct weir_rules **rules, weir_time now, struct weir_error *error)
@@ -214,7 +168,7 @@ static int use(struct weir__live *live, struct weir_rules **rules, weir_time now
 /* What readers see from now on. */
 static void publish(struct weir__live *live, struct attempt *a, const char *cause, const char *source, weir_time now)
 {
-    const struct weir__force *force = force_of(live);
+    const struct weir__force *force = weir__live_force(live);
     struct weir__live_info *info = &live->info;
     adopt_files(live, a);
     pthread_mutex_lock(&live->mutex);
@@ -229,7 +183,7 @@ static void publish(struct weir__live *live, struct attempt *a, const char *caus
     info->version++;
     info->rules = force->rules->n_rules;
     info->limits = force->rules->n_limits;
-    info->entries = count_entries(force->lists);
+    info->entries = weir__live_count(force->lists);
     info->problem[0] = '\0';
     info->problem_at = 0;
     pthread_mutex_unlock(&live->mutex);
@@ -237,26 +191,22 @@ static void publish(struct weir__live *live, struct attempt *a, const char *caus
 
 /* -------------------------------------------------------------- events ---- */
 
-static void tell(struct weir__live *live, enum weir__event_kind kind, weir_time now, const struct weir__event_facts *facts)
-{
-    if (live->events != NULL)
-        weir__events_emit(live->events, kind, now, facts);
-}
-
 static void tell_reload(struct weir__live *live, weir_time now)
 {
     const struct weir__live_info *info = &live->info;
-    tell(live, WEIR__EVENT_RELOAD, now,
-         &(struct weir__event_facts){ .source = info->source, .hash = info->hash, .text = info->cause, .count = (int64_t)info->rules });
+    weir__live_tell(
+        live, WEIR__EVENT_RELOAD, now,
+        &(struct weir__event_facts){ .source = info->source, .hash = info->hash, .text = info->cause, .count = (int64_t)info->rules });
 }
 
-static void tell_failure(struct weir__live *live, const char *text, weir_time now)
+void weir__live_tell_failure(struct weir__live *live, const char *source, const char *text, weir_time now)
 {
-    tell(live, WEIR__EVENT_RELOAD_FAILED, now, &(struct weir__event_facts){ .source = live->path, .text = text });
+    weir__live_tell(live, WEIR__EVENT_RELOAD_FAILED, now, &(struct weir__event_facts){ .source = source, .text = text });
     pthread_mutex_lock(&live->mutex);
     snprintf(live->info.problem, sizeof live->info.problem, "%s", text);
     live->info.problem_at = now;
     pthread_mutex_unlock(&live->mutex);
+    live->lists_told = false;
 }
 
 /* ------------------------------------------------------------- reloads ---- */
@@ -264,7 +214,7 @@ static void tell_failure(struct weir__live *live, const char *text, weir_time no
 /* Parses what was read, and puts it in force. */
 static int load(struct weir__live *live, struct attempt *a, const char *cause, weir_time now, struct said *said, struct weir_error *error)
 {
-    int code = parse(live, a->text, a->len, said, &a->rules, error);
+    int code = parse(live, a->text, a->len, READ, said, &a->rules, error);
     if (code == WEIR_OK)
         code = use(live, &a->rules, now, error);
     if (code == WEIR_OK)
@@ -289,7 +239,7 @@ static int reload(struct weir__live *live, struct attempt *a, int code, const ch
         snprintf(text, sizeof text, "%s (and %zu more)", error->text, said.n - 1);
     else
         snprintf(text, sizeof text, "%s", error->text);
-    tell_failure(live, text, now);
+    weir__live_tell_failure(live, live->path, text, now);
     return code;
 }
 
@@ -337,9 +287,17 @@ static bool look(struct weir__live *live, weir_time now)
 bool weir__live_look(struct weir__live *live, weir_time now)
 {
     pthread_mutex_lock(&live->turn);
-    bool tried = look(live, now);
+    bool tried = look(live, now), wrong = weir__live_lists_look(live, now);
     pthread_mutex_unlock(&live->turn);
-    return tried;
+    return tried || wrong;
+}
+
+bool weir__live_look_lists(struct weir__live *live, weir_time now)
+{
+    pthread_mutex_lock(&live->turn);
+    bool wrong = weir__live_lists_look(live, now);
+    pthread_mutex_unlock(&live->turn);
+    return wrong;
 }
 
 /* -------------------------------------------------------------- by API ---- */
@@ -350,7 +308,7 @@ static struct weir_rules *parse_again(const struct weir__live *live)
     struct weir_rules *rules = NULL;
     struct said nobody = { 0 };
     const char *text = live->text ? live->text : no_rules;
-    (void)parse(live, text, live->text ? live->len : strlen(text), &nobody, &rules, NULL);
+    (void)parse(live, text, live->text ? live->len : strlen(text), READ, &nobody, &rules, NULL);
     return rules;
 }
 
@@ -381,9 +339,10 @@ static int use_and_keep(struct weir__live *live, struct attempt *a, weir_time no
 static int set(struct weir__live *live, struct attempt *a, weir_time now, struct weir__buffer *problems, struct weir_error *error)
 {
     struct said said = { .json = problems };
-    int code = parse(live, a->text, a->len, &said, &a->rules, error);
+    int code = parse(live, a->text, a->len, SENT, &said, &a->rules, error);
     if (code != WEIR_OK)
         return code;
+    look_around(live, a); /* not before: what it names must be allowed */
     code = live->path ? use_and_keep(live, a, now, error) : use(live, &a->rules, now, error);
     if (code == WEIR_OK) {
         publish(live, a, "api", live->path ? live->path : "api", now);
@@ -398,7 +357,7 @@ int weir__live_set(struct weir__live *live, const char *text, size_t len, weir_t
     struct attempt a = { 0 };
     struct weir_error why = { 0 };
     pthread_mutex_lock(&live->turn);
-    int code = attempt_text(live, &a, text, len, &why);
+    int code = attempt_text(&a, text, len, &why);
     if (code == WEIR_OK)
         code = set(live, &a, now, problems, &why);
     pthread_mutex_unlock(&live->turn);
@@ -412,121 +371,9 @@ int weir__live_check(struct weir__live *live, const char *text, size_t len, stru
 {
     struct weir_rules *rules = NULL;
     struct said said = { .json = problems };
-    int code = parse(live, text, len, &said, &rules, error);
+    int code = parse(live, text, len, SENT, &said, &rules, error);
     weir_rules_destroy(rules);
     return code;
-}
-
-/* --------------------------------------------------------------- lists ---- */
-
-/* What the engine gets if the edit can be kept; nothing has happened yet. */
-static int prepare_force(struct weir__live *live, struct weir__force **out, const char *list, const char *attribute, const char *const *add,
-                         size_t adds, const char *const *remove, size_t removes, struct weir_error *error)
-{
-    struct weir__lists *lists = NULL;
-    int code = weir__lists_edit(&lists, force_of(live)->lists, list, attribute, add, adds, remove, removes, error);
-    if (code == WEIR_OK)
-        code = weir__force_edited(out, force_of(live), lists, error);
-    if (code != WEIR_OK)
-        weir__lists_destroy(lists);
-    return code;
-}
-
-static void drop_force(struct weir__force *force)
-{
-    if (force != NULL)
-        force->rules = NULL; /* they are in force still */
-    weir__force_destroy(force);
-}
-
-static int keep_overlay(const struct weir__live *live, const struct weir__overlay *overlay, struct weir_error *error)
-{
-    struct weir__buffer text = { 0 };
-    if (live->lists_path == NULL)
-        return WEIR_OK;
-    weir__overlay_print(overlay, &text);
-    int code = text.failed ? no_memory(error) : weir__store_replace(live->lists_path, text.bytes, text.len, error);
-    weir__buffer_free(&text);
-    return code;
-}
-
-/* Cannot fail. */
-static void swap_lists(struct weir__live *live, struct weir__force *force, struct weir__overlay *overlay)
-{
-    pthread_mutex_lock(&live->engine->mutex);
-    weir__engine_swap(live->engine, force);
-    pthread_mutex_unlock(&live->engine->mutex);
-    pthread_mutex_lock(&live->mutex);
-    struct weir__overlay *old = live->overlay;
-    live->overlay = overlay;
-    live->info.by_hand = overlay->n;
-    live->info.entries = count_entries(force->lists);
-    pthread_mutex_unlock(&live->mutex);
-    weir__overlay_destroy(old);
-}
-
-static const struct weir__list *list_of(const struct weir__force *force, const char *list, const char *attribute)
-{
-    static const struct weir__list none;
-    char *small = weir__attribute_small(attribute);
-    int at = small ? weir__lists_find(force->lists, list, small) : -1;
-    free(small);
-    return at < 0 ? &none : &force->lists->lists[at];
-}
-
-/* Both are sorted. */
-static struct weir__live_edited compare_lists(const struct weir__list *before, const struct weir__list *after)
-{
-    struct weir__live_edited edited = { .entries = after->n };
-    for (size_t i = 0, k = 0; i < before->n || k < after->n;) {
-        int order = i == before->n ? 1 : k == after->n ? -1 : strcmp(before->entries[i], after->entries[k]);
-        edited.removed += order < 0;
-        edited.added += order > 0;
-        i += order <= 0;
-        k += order >= 0;
-    }
-    return edited;
-}
-
-static int edit(struct weir__live *live, const char *list, const char *attribute, const char *const *add, size_t adds,
-                const char *const *remove, size_t removes, struct weir__live_edited *edited, struct weir_error *error)
-{
-    struct weir__force *force = NULL;
-    struct weir__overlay *overlay = NULL;
-    int code = prepare_force(live, &force, list, attribute, add, adds, remove, removes, error);
-    if (code == WEIR_OK)
-        code = weir__overlay_edit(&overlay, live->overlay, written_lists(live), list, attribute, add, adds, remove, removes, error);
-    if (code == WEIR_OK)
-        code = keep_overlay(live, overlay, error);
-    if (code == WEIR_OK) {
-        *edited = compare_lists(list_of(force_of(live), list, attribute), list_of(force, list, attribute));
-        swap_lists(live, force, overlay);
-    } else {
-        drop_force(force);
-        weir__overlay_destroy(overlay);
-    }
-    return code;
-}
-
-int weir__live_list_edit(struct weir__live *live, const char *list, const char *attribute, const char *const *add, size_t adds,
-                         const char *const *remove, size_t removes, weir_time now, struct weir__live_edited *edited,
-                         struct weir_error *error)
-{
-    struct weir__live_edited done;
-    char text[64];
-    if (adds + removes == 0)
-        return weir__fail(error, WEIR_INVALID, "name at least one entry to add or to remove");
-    pthread_mutex_lock(&live->turn);
-    int code = edit(live, list, attribute, add, adds, remove, removes, &done, error);
-    pthread_mutex_unlock(&live->turn);
-    if (code != WEIR_OK)
-        return code;
-    snprintf(text, sizeof text, "%zu added, %zu removed", done.added, done.removed);
-    tell(live, WEIR__EVENT_LIST, now,
-         &(struct weir__event_facts){ .list = list, .attribute = attribute, .text = text, .count = (int64_t)(done.added + done.removed) });
-    if (edited != NULL)
-        *edited = done;
-    return WEIR_OK;
 }
 
 /* ------------------------------------------------------------- readers ---- */
@@ -546,13 +393,6 @@ void weir__live_text(struct weir__live *live, struct weir__buffer *out)
     pthread_mutex_unlock(&live->mutex);
 }
 
-void weir__live_lists(struct weir__live *live, struct weir__buffer *json)
-{
-    pthread_mutex_lock(&live->mutex);
-    weir__overlay_json(live->overlay, json);
-    pthread_mutex_unlock(&live->mutex);
-}
-
 /* ------------------------------------------------------------ creation ---- */
 
 /* Where rules and lists are kept, if anywhere. */
@@ -560,30 +400,18 @@ static int find_paths(struct weir__live *live, const struct weir__live_options *
 {
     bool given = options->rules != NULL && *options->rules != '\0';
     if (given && (live->path = strdup(options->rules)) == NULL)
-        return no_memory(error);
+        return weir__live_no_memory(error);
     if (options->beside == NULL)
         return WEIR_OK;
     if (asprintf(&live->lists_path, "%s.lists", options->beside) < 0) {
         live->lists_path = NULL;
-        return no_memory(error);
+        return weir__live_no_memory(error);
     }
     if (!given && asprintf(&live->path, "%s.rules", options->beside) < 0) {
         live->path = NULL;
-        return no_memory(error);
+        return weir__live_no_memory(error);
     }
     return WEIR_OK;
-}
-
-static int read_overlay(struct weir__live *live, struct weir_error *error)
-{
-    int code = WEIR_OK;
-    if (live->lists_path != NULL)
-        code = weir__overlay_read(&live->overlay, live->lists_path, error);
-    else if ((live->overlay = weir__overlay_create()) == NULL)
-        code = no_memory(error);
-    if (code == WEIR_OK)
-        live->info.by_hand = live->overlay->n;
-    return code;
 }
 
 static int start_without(struct weir__live *live, weir_time now, struct weir_error *error)
@@ -594,7 +422,7 @@ static int start_without(struct weir__live *live, weir_time now, struct weir_err
         code = use(live, &none, now, error);
     weir_rules_destroy(none);
     if (code == WEIR_OK)
-        live->info.entries = count_entries(force_of(live)->lists);
+        live->info.entries = weir__live_count(weir__live_force(live)->lists);
     return code;
 }
 
@@ -620,7 +448,7 @@ int weir__live_create(struct weir__live **out, const struct weir__live_options *
 {
     struct weir__live *live = calloc(1, sizeof *live);
     if (live == NULL)
-        return no_memory(error);
+        return weir__live_no_memory(error);
     pthread_mutex_init(&live->turn, NULL);
     pthread_mutex_init(&live->mutex, NULL);
     live->engine = options->engine;
@@ -628,10 +456,8 @@ int weir__live_create(struct weir__live **out, const struct weir__live_options *
     int code = find_paths(live, options, error);
     if (code == WEIR_OK && live->path != NULL)
         weir__store_clean(live->path);
-    if (code == WEIR_OK && live->lists_path != NULL)
-        weir__store_clean(live->lists_path);
     if (code == WEIR_OK)
-        code = read_overlay(live, error);
+        code = weir__live_lists_start(live, error);
     if (code == WEIR_OK)
         code = start(live, options, now, error);
     if (code == WEIR_OK)

@@ -5,6 +5,10 @@
  * Lists changed by API are kept beside the table file, as TABLE.lists, and made again with every change of the rules; with neither file they
  * last as long as the server.
  *
+ * Two servers may share a table: whenever one makes way for its successor they do.  So an edit is made to what TABLE.lists has in it by then,
+ * with a lock on TABLE.lists.lock, and what the other one has written comes into force with the next look.  Nothing that was acknowledged
+ * gets lost.  A TABLE.lists that is gone is no change: what is in force stays, and the next edit writes all of it.
+ *
  * Once there is a live, nobody else may call weir_use or weir_list_edit on its engine.  All functions may be called from any thread; those
  * that read or write files take as long as that takes (reload, look, set, check, list_edit), the others are quick.
  */
@@ -48,9 +52,12 @@ void weir__live_destroy(struct weir__live *live); /* before the engine and the e
  * (may be NULL), a JSON array of {line, column, text}; it is empty, or not even there, if the text was not the problem. */
 int weir__live_reload(struct weir__live *live, const char *cause, weir_time now, struct weir__buffer *problems, struct weir_error *error);
 /* Reloads if the files (the rule file, and those that its lists name) have something else in them than when they were tried last, and have
- * not been touched since the look before this one: so nobody's half written file is read.  True if it tried. */
+ * not been touched since the look before this one: so nobody's half written file is read.  True if it tried.  Looks at the lists too. */
 bool weir__live_look(struct weir__live *live, weir_time now);
-/* Another text takes the place of the rules, and is kept. */
+/* Only at TABLE.lists: what another server has written there comes into force.  True if it is wrong (found so by two looks, told once); what
+ * is in force stays then. */
+bool weir__live_look_lists(struct weir__live *live, weir_time now);
+/* Another text takes the place of the rules, and is kept.  Its lists may name files below the rule file's folder only. */
 int weir__live_set(struct weir__live *live, const char *text, size_t len, weir_time now, struct weir__buffer *problems,
                    struct weir_error *error);
 /* Only says whether it would do. */

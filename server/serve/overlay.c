@@ -2,16 +2,20 @@
 #include "serve/overlay.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "file.h"
 #include "rules/template.h"
 #include "serve/digest.h"
 
 #define VERSION_LINE "weir lists 1"
+#define HEAD_SIZE    (sizeof VERSION_LINE + sizeof "checksum" + 17) /* both lines above the entries */
 #define FILE_MAX     ((size_t)WEIR__OVERLAY_MAX * (3 * WEIR__OVERLAY_ENTRY_MAX + 128))
 
 static int no_memory(struct weir_error *error)
@@ -361,7 +365,7 @@ static int parse_lines(struct weir__overlay *o, char *copy, const char *name, st
 
 static int check_head(const char *text, size_t len, const char *name, size_t *body, struct weir_error *error)
 {
-    static const size_t version = sizeof VERSION_LINE, whole = sizeof VERSION_LINE + sizeof "checksum" + 17;
+    static const size_t version = sizeof VERSION_LINE, whole = HEAD_SIZE;
     char right[17], why[96];
     if (len < version || memcmp(text, VERSION_LINE "\n", version) != 0)
         return damaged(error, name, 1, "expected '" VERSION_LINE "'");
@@ -395,9 +399,13 @@ int weir__overlay_parse(struct weir__overlay **out, const char *text, size_t len
     return code;
 }
 
+/* What is no file is not opened: a pipe would keep the reader waiting. */
 int weir__overlay_read(struct weir__overlay **out, const char *path, struct weir_error *error)
 {
     size_t len;
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return weir__fail(error, WEIR_SYSTEM, "cannot read '%s': it is not a regular file", path);
     char *text = weir__file_read(path, FILE_MAX, &len);
     if (text == NULL && errno == ENOENT) {
         struct weir__overlay *empty = weir__overlay_create();
@@ -409,4 +417,20 @@ int weir__overlay_read(struct weir__overlay **out, const char *path, struct weir
     int code = weir__overlay_parse(out, text, len, path, error);
     free(text);
     return code;
+}
+
+uint64_t weir__overlay_stamp(const char *path)
+{
+    struct stat st;
+    char head[HEAD_SIZE];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int failed = fd < 0 || fstat(fd, &st) != 0 ? errno : 0;
+    ssize_t len = failed ? 0 : pread(fd, head, sizeof head, 0);
+    if (fd >= 0)
+        close(fd);
+    if (failed) /* the reason is what there is to know of it */
+        return failed == ENOENT ? 0 : weir__digest(WEIR__DIGEST_START, &failed, sizeof failed);
+    int64_t known[] = { (int64_t)st.st_dev, (int64_t)st.st_ino, (int64_t)st.st_size, (int64_t)st.st_mtim.tv_sec,
+                        (int64_t)st.st_mtim.tv_nsec };
+    return weir__digest(weir__digest(WEIR__DIGEST_START, known, sizeof known), head, len > 0 ? (size_t)len : 0);
 }

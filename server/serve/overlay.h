@@ -48,6 +48,9 @@ void weir__overlay_print(const struct weir__overlay *overlay, struct weir__buffe
 /* `name` is the file's, for the error. */
 int weir__overlay_parse(struct weir__overlay **out, const char *text, size_t len, const char *name, struct weir_error *error);
 int weir__overlay_read(struct weir__overlay **out, const char *path, struct weir_error *error); /* no file: an empty one */
+/* Another number when there is something else in the file: of its inode, size, time and first two lines (the checksum tells two apart that
+ * were written in one tick of the clock).  0: there is none. */
+uint64_t weir__overlay_stamp(const char *path);
 
 /* [{"list":..,"attribute":..,"entry":..,"change":"added"|"removed"}] */
 void weir__overlay_json(const struct weir__overlay *overlay, struct weir__buffer *out);

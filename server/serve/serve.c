@@ -227,8 +227,9 @@ static void on_tick(uv_timer_t *timer)
 {
     struct life *life = timer->data;
     weir_time now = weir__server_now(&life->server);
-    if (life->settings.watch && weir__live_look(life->server.live, now))
-        say_reload(life->server.live);
+    struct weir__live *live = life->server.live;
+    if (life->settings.watch ? weir__live_look(live, now) : weir__live_look_lists(live, now))
+        say_reload(live);
     if (!life->server.test_clock) /* tests tick by setting it */
         tick(&life->server, now);
 }

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -170,6 +171,44 @@ int weir__store_replace(const char *path, const void *bytes, size_t len, struct 
     struct weir__store s;
     int code = weir__store_begin(&s, path, bytes, len, error);
     return code == WEIR_OK ? weir__store_commit(&s, error) : code;
+}
+
+/* -------------------------------------------------------------- turns ---- */
+
+static int take_lock(int fd, bool wait)
+{
+    int failed;
+    do {
+        failed = flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB));
+    } while (failed != 0 && errno == EINTR);
+    return failed;
+}
+
+int weir__store_lock(const char *path, bool make, bool wait)
+{
+    char *name = NULL;
+    if (asprintf(&name, "%s.lock", path) < 0) {
+        errno = ENOMEM;
+        return -1;
+    }
+    int fd = open(name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | (make ? O_CREAT : 0), 0600);
+    int number = fd < 0 || take_lock(fd, wait) != 0 ? errno : 0;
+    free(name);
+    if (number == 0)
+        return fd;
+    if (fd >= 0)
+        (void)close(fd);
+    errno = number;
+    return -1;
+}
+
+/* Not by closing alone: a process that was forked just now has it open too, until it runs its own program. */
+void weir__store_unlock(int lock)
+{
+    if (lock < 0)
+        return;
+    (void)flock(lock, LOCK_UN);
+    (void)close(lock);
 }
 
 /* ------------------------------------------------------------ cleaning ---- */

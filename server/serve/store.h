@@ -35,6 +35,12 @@ void weir__store_drop(struct weir__store *store);
 /* Both. */
 int weir__store_replace(const char *path, const void *bytes, size_t len, struct weir_error *error);
 
+/* Several processes that replace one file, each going by what it finds there, take turns by a lock on PATH.lock.  Returns a descriptor for
+ * unlock; -1, with errno: ENOENT if nobody has ever locked it (and not `make`), EWOULDBLOCK if somebody has it (and not `wait`).  The file of
+ * the lock stays: whoever removed it would let in two at once. */
+int weir__store_lock(const char *path, bool make, bool wait);
+void weir__store_unlock(int lock); /* -1: nothing */
+
 /* Removes what writers of this file that were killed have left; returns how many. */
 size_t weir__store_clean(const char *path);
 

@@ -134,7 +134,7 @@ int __wrap_fchown(int fd, uid_t owner, gid_t group)
 
 /* ------------------------------------------------------------ a server ---- */
 
-static char rules_path[600], table_path[600], kept_path[640], lists_path[640];
+static char rules_path[600], table_path[600], kept_path[640], lists_path[640], lock_path[680];
 static char seven[100000]; /* a limit of 7, and more text than goes into one page */
 
 struct host {
@@ -229,6 +229,7 @@ static void prepare(const struct change *c)
     struct weir_error error = { 0 };
     unlink(kept_path);
     unlink(lists_path);
+    unlink(lock_path);
     FILE *file = fopen(rules_path, "w");
     must(file && fputs(FIVE, file) >= 0 && fclose(file) == 0, "rules");
     if (!c->list)
@@ -264,6 +265,7 @@ static bool restart(const struct change *c, struct force *found, const char *fol
     size_t wanted = 3, there = files_in(folder); /* the rules, . and .. */
     wanted += access(kept_path, F_OK) == 0;
     wanted += access(lists_path, F_OK) == 0;
+    wanted += access(lock_path, F_OK) == 0;
     if (!started)
         snprintf(text, size, "the server does not start: %s", error.text);
     else if (there != wanted)
@@ -342,6 +344,7 @@ int main(int argc, char **argv)
     snprintf(table_path, sizeof table_path, "%s/table", folder);
     snprintf(kept_path, sizeof kept_path, "%s.rules", table_path);
     snprintf(lists_path, sizeof lists_path, "%s.lists", table_path);
+    snprintf(lock_path, sizeof lock_path, "%s.lock", lists_path);
     int len = snprintf(seven, sizeof seven, "version: 1\nrules:\n  - name: all\n    limit: 7/60\n# ");
     memset(seven + len, 'x', sizeof seven - (size_t)len - 1);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
@@ -358,6 +361,7 @@ int main(int argc, char **argv)
     unlink(rules_path);
     unlink(kept_path);
     unlink(lists_path);
+    unlink(lock_path);
     failed += rmdir(folder) != 0;
     printf("%ld passed, %ld failed\n", passed, failed);
     return failed > 0 || passed < 40;

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 """serve-cli.py WEIR [TEST...] -- the command line against a running `weir serve`: every command that asks one, as people and scripts meet it."""
+import http.server
 import json
 import os
 import pty
 import subprocess
 import tempfile
+import threading
 
 from serving import Resp, Server, run_tests, write
 
@@ -148,10 +150,17 @@ def test_R5_mode(weir):
         assert cli(0, "mode", "shadow", "--rule", "login") == "login: shadow\n"
         assert cli(0, "check", "ip=192.0.2.7", "uri=/login").endswith("login, in shadow, would refuse\n")
         assert "shadow (by hand; written: enforce)" in cli(0, "mode")
+        assert "\nMODE        1 rule is switched by hand: weir mode\n" in cli(0, "status")
         assert cli(0, "mode", "off") == "all rules: off\n"
+        assert "\nMODE        off for all rules, by hand\n            1 rule is switched by hand: weir mode\n" in cli(0, "status")
+        assert cli.json(0, "status")["modes"] == {"by_hand": "off", "rules_by_hand": 1}
         assert cli(0, "check", "ip=203.0.113.9").startswith("allowed")
-        assert cli(0, "mode", "as-written") == "all rules: enforce\n"
+        cli(0, "mode", "off", "--rule", "per-ip")
+        still = "2 rules are still switched by hand: per-ip (off), login (shadow); --rule NAME as-written puts one back\n"
+        assert cli(0, "mode", "as-written") == "all rules: enforce\n" + still
+        assert cli(0, "mode", "as-written", "--rule", "per-ip") == "per-ip: enforce\n"
         assert cli(0, "mode", "as-written", "--rule", "login") == "login: enforce\n"
+        assert cli(0, "mode", "as-written") == "all rules: enforce\n" and "MODE" not in cli(0, "status")
         assert cli(1, "check", "ip=203.0.113.9")
         assert cli.json(0, "mode")["in_force"] == "enforce"
         cli.fails("there is no mode 'shado'; did you mean shadow?", "mode", "shado")
@@ -306,6 +315,38 @@ def test_S6_no_server(weir):
         assert "pid %d" % server.pid in cli(0, "status", "--server", "localhost:%d" % server.ports["http"])
 
 
+class Other(http.server.BaseHTTPRequestHandler):
+    """A server that is no Weir, and is content with everything."""
+    body = b""
+
+    def answer(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    do_GET = do_POST = do_PUT = do_DELETE = answer
+
+    def log_message(self, *_):
+        pass
+
+
+def test_S6_another_server(weir):
+    asks = [("status",), ("bans",), ("bans", "--add", "--rule", "r", "--for", "1m", "k"), ("bans", "--lift", "--rule", "r", "k"), ("top", "--once"),
+            ("lists",), ("lists", "--add", "deny", "ip", "192.0.2.7"), ("events",), ("events", "--follow"), ("mode",), ("mode", "off"),
+            ("check", "ip=192.0.2.7"), ("reset", "ip=192.0.2.7")]
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Other) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        cli = Cli(weir, "127.0.0.1:%d" % other.server_address[1])
+        for Other.body in (b"<html>hello</html>", b"{}", b'{"ok":true}', b""):
+            for words in asks:
+                cli.fails("is it a Weir server?", *words)
+                if "events" not in words:
+                    cli.fails("is it a Weir server?", *words, "--json")
+        other.shutdown()
+
+
 def test_S6_tokens(weir):
     tokens = {"WEIR_ADMIN_TOKEN": "an-admin-token-of-good-length-1", "WEIR_CHECK_TOKEN": "a-check-token-of-good-length-22"}
     with Server(weir, rules=RULES, env=tokens) as server:
@@ -332,7 +373,9 @@ def test_S6_tls_and_unix_sockets(weir):
                     "-days", "2", "-subj", "/CN=weir", "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
     with Server(weir, "--tls-certificate", certificate, "--tls-key", key, rules=RULES, http="127.0.0.1:0," + path) as server:
         cli = Cli(weir, path)
-        assert "pid %d" % server.pid in cli(0, "status")  # no TLS on a unix socket
+        out = cli(0, "status")  # no TLS on a unix socket
+        assert "pid %d" % server.pid in out and "http 127.0.0.1:%d (TLS), http %s\n" % (server.ports["http"], path) in out, out
+        assert "resp 127.0.0.1:%d (TLS), " % server.ports["resp"] in out, out
         https = "https://127.0.0.1:%d" % server.ports["http"]
         assert cli(0, "check", "--server", https, "--ca", certificate, "ip=192.0.2.7").startswith("allowed")
         assert len(cli(0, "events", "--server", https, "--ca", certificate, "-f", "-c", "1").splitlines()) == 1

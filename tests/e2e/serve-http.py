@@ -97,6 +97,7 @@ def ask_every_route(ask, server):
         ask("GET", "/v1/auth", None, status, {"X-Forwarded-For": "192.0.2.99"})
     ask("GET", "/v1/auth?refuse=503", None, 503, {"X-Forwarded-For": "192.0.2.99"})
     ask("GET", "/v1/auth?refuse=1", None, 400)
+    ask("GET", "/v1/auth?account=ann&ip=9.9.9.9", None, 400)
     take = {"key": "k", "limit": "2/10"}
     ask("POST", "/v1/take", take)
     ask("POST", "/v1/take", dict(take, cost=3), 429)

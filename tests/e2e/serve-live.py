@@ -350,6 +350,70 @@ def test_handover_of_unix_sockets(weir):
     check_handover(weir, "unix")
 
 
+class Editor(threading.Thread):
+    """Shuts out one address after another, and remembers those that it was told are shut out.  On one connection as long
+    as that lasts: so the old server is asked while the new one is there already."""
+
+    def __init__(self, address, number):
+        super().__init__()
+        self.address, self.number, self.over, self.denied, self.problem = address, number, False, [], None
+
+    def run(self):
+        client = None
+        try:
+            for i in range(1, 60000):
+                if self.over:
+                    break
+                entry = "10.%d.%d.%d" % (self.number, i // 250, i % 250)
+                try:
+                    client = client or Resp(self.address)
+                    assert not isinstance(client("WEIR.LIST.ADD", "deny", "ip", entry), Error)
+                    self.denied.append(entry)
+                except (EOFError, ConnectionError):
+                    client.close()
+                    client = None
+        except Exception as problem:
+            self.problem = problem
+        if client:
+            client.close()
+
+
+def test_handover_loses_no_edit_of_lists(weir):
+    """Whoever was shut out stays out, whichever of the two servers was told so, and is in the file at the end."""
+    folder = tempfile.mkdtemp(prefix="weir-live-")
+    server = Server(weir, table=os.path.join(folder, "table"), rules=RULES % 5)
+    address = ("127.0.0.1", server.ports["resp"])
+    editors = [Editor(address, number) for number in range(3)]
+    try:
+        for editor in editors:
+            editor.start()
+        until("they edit", lambda: all(len(e.denied) > 5 for e in editors))
+        successor = hand_over(server, address)
+        seen = [len(e.denied) for e in editors]
+        until("they go on", lambda: all(len(e.denied) > n + 5 for e, n in zip(editors, seen)))
+    finally:
+        for editor in editors:
+            editor.over = True
+        for editor in editors:
+            editor.join()
+    for editor in editors:
+        assert editor.problem is None, repr(editor.problem)
+    denied = {entry for editor in editors for entry in editor.denied}
+    with Resp(address) as client:
+        there = {change["entry"] for change in client.json("WEIR.LISTS")["changes"]}
+        assert not denied - there, "%d of %d are lost: %s" % (len(denied - there), len(denied), sorted(denied - there)[:5])
+        for entry in denied:
+            assert check(client, ip=entry)[0] == 0, entry
+    end(successor)
+    kept = open(os.path.join(folder, "table.lists")).read()
+    assert all("ip %s\n" % entry in kept for entry in denied)
+    print("%d edits, none lost" % len(denied))
+    server.process.stdout.close()
+    server.errors.close()
+    shutil.rmtree(folder)
+    shutil.rmtree(server.folder)
+
+
 def test_handover_to_a_successor_that_fails(weir):
     """The rules are wrong by now: the successor refuses to start, and the old one goes on as if nothing had happened."""
     with Server(weir, "--no-watch", rules=RULES % 5) as server, server.resp() as client:

@@ -344,6 +344,8 @@ static void test_S6_status(void **state)
     answers("rules.limits", "4");
     answers("rules.source", rules_path);
     answers("rules.problem", "null");
+    answers("modes.by_hand", "null");
+    answers("modes.rules_by_hand", "0");
     answers("table.file", "null");
     answers("table.keys", "0");
     answers("totals.check_allowed", "42");

@@ -120,6 +120,24 @@ static void test_S2_refused(void **state)
     assert_string_equal(header_of(answer, "Retry-After"), "6");
 }
 
+/* What is left and the window are those of the tightest limit, and the reset is of all: t is within the window that is told. */
+static void test_S2_t_is_within_the_window(void **state)
+{
+    struct world *w = *state;
+    struct weir__http_manner m = manner_of(w);
+    struct weir_ruling r = limited();
+
+    r.decision = (struct weir_decision){ .allowed = true, .limit = 10, .remaining = 9, .reset = 3600 * WEIR_SECOND };
+    weir__http_ruling(&m, &r, 0, false);
+    const char *answer = answer_of(w);
+    assert_string_equal(header_of(answer, "RateLimit"), "\"per-ip\";r=9;t=60");
+    assert_string_equal(header_of(answer, "RateLimit-Policy"), "\"per-ip\";q=10;w=60");
+    assert_has(answer, "\"reset_ms\":3600000,");
+    r.decision = (struct weir_decision){ .reason = WEIR_LIMITED, .limit = 10, .retry = 3600 * WEIR_SECOND };
+    weir__http_ruling(&m, &r, 0, false);
+    assert_string_equal(header_of(answer_of(w), "RateLimit"), "\"per-ip\";r=0;t=3600");
+}
+
 /* At least a second, whole seconds up, and none if it never passes. */
 static void test_S2_retry_after(void **state)
 {
@@ -183,6 +201,10 @@ static void test_R4_banned(void **state)
     assert_null(header_of(answer, "RateLimit-Policy"));
     assert_has(answer, "#abnormal-usage-detected\",\"title\":\"Banned\",\"status\":429,\"code\":\"weir-banned\"");
     assert_has(answer, "\"violated-policies\":[\"login\"],\"allowed\":false,\"rule\":\"login\",\"limit\":null,\"remaining\":null,");
+    assert_has(answer, "\"detail\":\"login: banned for 10m\",");
+    r.decision.retry = WEIR_NEVER;
+    weir__http_ruling(&m, &r, 0, false);
+    assert_has(answer_of(w), "\"detail\":\"login: banned\",");
 }
 
 static void test_R3_denied(void **state)
@@ -285,6 +307,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_S2_codes_of_problems_are_no_refusals, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_allowed, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_refused, begin, end),
+        cmocka_unit_test_setup_teardown(test_S2_t_is_within_the_window, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_retry_after, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_structured_fields_stay_within_their_bounds, begin, end),
         cmocka_unit_test_setup_teardown(test_R4_banned, begin, end),

@@ -98,10 +98,37 @@ static void test_S2_check_that_is_wrong(void **state)
     assert_answer(check(w, "{\"attribtues\":{\"ip\":\"192.0.2.7\"}}"), 400, "unknown member 'attribtues'; did you mean 'attributes'?");
     assert_answer(check(w, ""), 400, "the body is empty");
     assert_answer(check(w, "{\"cost\":-1}"), 400, "'cost' is a whole number");
+    assert_answer(check(w, "{\"cost\":\"5\"}"), 400, "to 9223372036854775807, and not a string");
     assert_answer(check(w, "{\"wait_ms\":9223372036855}"), 400, "'wait_ms' is at most 9223372036854");
     memset(body + 7, 'x', 129);
     strcat(body, "\"}");
     assert_answer(check(w, body), 400, "'id' has at most 128 bytes");
+}
+
+/* Never "did you mean 'id'": all asks of a client would be one. */
+static void test_S2_check_with_attributes_at_the_top(void **state)
+{
+    struct world *w = *state;
+    static const char *const names[] = { "ip", "i", "uid", "host", "account", "header.x-app", "ID" };
+    static const char *const near[][2] = { { "atributes", "attributes" }, { "costs", "cost" }, { "wait", "wait_ms" } };
+    char body[200], says[200];
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(body, sizeof body, "{\"%s\":\"192.0.2.7\"}", names[i]);
+        snprintf(says, sizeof says,
+                 "\"detail\":\"unknown member '%s'; attributes go into \\\"attributes\\\": {\\\"attributes\\\":{\\\"%s\\\":...}}\"",
+                 names[i], names[i]);
+        assert_answer(check(w, body), 400, says);
+        snprintf(body, sizeof body, "{\"checks\":[{\"%s\":1}]}", names[i]);
+        assert_answer(request(w, "POST /v1/check/batch", "", body), 400, "check 0: unknown member");
+        assert_null(strstr(w->answer.bytes, "did you mean"));
+    }
+    for (size_t i = 0; i < sizeof near / sizeof near[0]; i++) {
+        snprintf(body, sizeof body, "{\"%s\":1}", near[i][0]);
+        snprintf(says, sizeof says, "unknown member '%s'; did you mean '%s'?", near[i][0], near[i][1]);
+        assert_answer(check(w, body), 400, says);
+    }
+    assert_answer(check(w, "{\"a\\\"b\":1}"), 400, "{\\\"attributes\\\":{\\\"name\\\":...}}");
 }
 
 static void test_S2_check_with_escapes(void **state)
@@ -338,6 +365,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_S2_check_cost_and_wait, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_ask_id, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_check_that_is_wrong, begin, end),
+        cmocka_unit_test_setup_teardown(test_S2_check_with_attributes_at_the_top, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_check_with_escapes, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_batch, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_batch_with_ids, begin, end),

@@ -107,7 +107,7 @@ static void test_what_is_wrong(void **state)
     check_wrong("{\"text\":1}", "'text' is a string, and not '1'");
     check_wrong("{\"text\":{\"a\":1}}", "'text' is a string, and not '{...}'");
     check_wrong("{\"text\":\"a\",\"text\":\"b\"}", "'text' is there twice");
-    check_wrong("{\"count\":\"1\"}", "'count' is a whole number");
+    check_wrong("{\"count\":\"1\"}", "'count' is a whole number from 0 to 9223372036854775807, and not a string");
     check_wrong("{\"count\":-1}", "'count' is a whole number from 0");
     check_wrong("{\"count\":1.5}", "'count' is a whole number");
     check_wrong("{\"count\":1e3}", "'count' is a whole number");

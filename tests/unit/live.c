@@ -538,6 +538,51 @@ static void test_R6_wrong_texts_are_refused_with_all_problems(void **state)
     stop(&h);
 }
 
+static void assert_refused(struct host *h, const char *file)
+{
+    char text[800];
+    struct weir_error error = { 0 };
+    struct weir__buffer problems = { 0 };
+    snprintf(text, sizeof text, "version: 1\nlists:\n  deny: { ip: { file: %s } }\n", file);
+    assert_int_equal(weir__live_check(h->live, text, strlen(text), &problems, &error), WEIR_INVALID);
+    assert_int_equal(weir__live_set(h->live, text, strlen(text), NOW, &problems, &error), WEIR_INVALID);
+    assert_contains(error.text, ":3:");
+    assert_contains(error.text, "below");
+    weir__buffer_add(&problems, "", 1);
+    assert_null(strstr(problems.bytes, "root:"));
+    weir__buffer_free(&problems);
+}
+
+/* Problems quote the lines of a list's file: whoever may send rules is not thereby given all that the server can read. */
+static void test_R6_lists_of_a_text_that_was_sent_are_near(void **state)
+{
+    struct host h;
+    char text[800], far[800], list[400];
+    (void)state;
+    name_files(&h);
+    snprintf(list, sizeof list, "%s.txt", h.rules);
+    write_text(list, "192.0.2.1\n");
+    snprintf(far, sizeof far, FIVE "lists:\n  deny: { ip: { file: %s } }\n", list);
+    snprintf(text, sizeof text, SEVEN "lists:\n  deny: { ip: { file: %s } }\n", strrchr(list, '/') + 1);
+    write_text(h.rules, far); /* in the rule file it may be anywhere */
+    start(&h, h.rules, NULL);
+    assert_true(is_denied(&h, "192.0.2.1"));
+    assert_refused(&h, "/etc/passwd");
+    assert_refused(&h, "../x");
+    assert_refused(&h, list);
+    assert_file(h.rules, far);
+    assert_int_equal(limit_in_force(&h), 5);
+    set(&h, text);
+    assert_int_equal(limit_in_force(&h), 7);
+    assert_true(is_denied(&h, "192.0.2.1"));
+    write_text(list, "192.0.2.2\n"); /* watched as any other */
+    assert_true(look_twice(&h));
+    assert_true(is_denied(&h, "192.0.2.2"));
+    write_text(h.rules, far);
+    assert_int_equal(weir__live_reload(h.live, "signal", NOW, NULL, NULL), WEIR_OK);
+    stop(&h);
+}
+
 static void test_set_that_cannot_be_kept_is_no_set(void **state)
 {
     struct host h;
@@ -662,6 +707,133 @@ static void test_R3_wrong_edits_change_nothing(void **state)
     stop(&h);
 }
 
+/* Two servers, one table: the one that makes way for the other edits too until it is gone. */
+static void start_two(struct host h[2], const char *first)
+{
+    name_files(&h[0]);
+    name_files(&h[1]);
+    write_text(h[0].rules, VIPS);
+    start(&h[0], h[0].rules, h[0].table_path);
+    if (first != NULL)
+        edit(&h[0], "deny", "ip", &first, 1, NONE);
+    start(&h[1], h[0].rules, h[0].table_path);
+    heard(&h[0], NULL);
+}
+
+static void test_R3_two_servers_keep_each_others_edits(void **state)
+{
+    struct host h[2];
+    char json[WEIR__EVENT_MAX + 1];
+    (void)state;
+    start_two(h, NULL);
+    edit(&h[0], "deny", "ip", TEXTS("192.0.2.1"), NONE);
+    assert_false(is_denied(&h[1], "192.0.2.1"));
+    edit(&h[1], "deny", "ip", TEXTS("192.0.2.2"), NONE); /* goes by what is there by now */
+    assert_true(is_denied(&h[1], "192.0.2.1"));
+    assert_string_equal(heard(&h[1], NULL), "list list");
+    edit(&h[0], "vip", "account", TEXTS("bob"), TEXTS("ann"));
+    assert_false(weir__live_look(h[1].live, NOW)); /* one look is enough */
+    assert_string_equal(heard(&h[1], json), "list");
+    assert_contains(json, "4 changes by hand");
+    for (int i = 0; i < 2; i++) {
+        assert_false(look_twice(&h[i]));
+        assert_true(is_denied(&h[i], "192.0.2.1") && is_denied(&h[i], "192.0.2.2"));
+        assert_int_equal(limit_in_force(&h[i]), 0);
+        assert_int_equal(info_of(&h[i]).by_hand, 4);
+        assert_int_equal(info_of(&h[i]).entries, 3);
+    }
+    heard(&h[0], NULL);
+    edit(&h[0], "deny", "ip", NONE, TEXTS("192.0.2.1", "192.0.2.2"));
+    edit(&h[0], "vip", "account", TEXTS("ann"), TEXTS("bob"));
+    assert_false(weir__live_look_lists(h[1].live, NOW));
+    assert_false(is_denied(&h[1], "192.0.2.1"));
+    assert_int_equal(limit_in_force(&h[1]), 5);
+    assert_string_equal(heard(&h[0], NULL), "list list"); /* its own writing is no news */
+    for (int i = 0; i < 2; i++)
+        stop(&h[i]);
+}
+
+static void *edit_many(void *context)
+{
+    struct host *h = context;
+    char entry[32];
+    const char *add = entry;
+    for (int i = 0; i < 40; i++) {
+        snprintf(entry, sizeof entry, "%.20s-%d", h->told, i);
+        edit(h, "deny", "account", &add, 1, NONE);
+    }
+    return NULL;
+}
+
+static void test_R3_two_servers_edit_at_once(void **state)
+{
+    struct host h[2];
+    pthread_t threads[2];
+    (void)state;
+    start_two(h, "192.0.2.1");
+    for (int i = 0; i < 2; i++) {
+        snprintf(h[i].told, sizeof h[i].told, "server%d", i);
+        assert_int_equal(pthread_create(&threads[i], NULL, edit_many, &h[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_false(weir__live_look(h[i].live, NOW));
+        assert_int_equal(info_of(&h[i]).by_hand, 81);
+        assert_int_equal(check(&h[i], "account", "server0-0").decision.reason, WEIR_DENIED);
+        assert_int_equal(check(&h[i], "account", "server1-39").decision.reason, WEIR_DENIED);
+        stop(&h[i]);
+    }
+}
+
+/* A file that was emptied of everything is one that says so; one that is gone says nothing. */
+static void test_lists_that_are_gone_stay_in_force(void **state)
+{
+    struct host h[2];
+    char kept[400];
+    (void)state;
+    start_two(h, "192.0.2.1");
+    snprintf(kept, sizeof kept, "%s.lists", h[0].table_path);
+    assert_int_equal(unlink(kept), 0);
+    assert_false(look_twice(&h[0]));
+    assert_true(is_denied(&h[0], "192.0.2.1"));
+    edit(&h[0], "deny", "ip", TEXTS("192.0.2.2"), NONE);
+    assert_false(look_twice(&h[1]));
+    assert_true(is_denied(&h[1], "192.0.2.1") && is_denied(&h[1], "192.0.2.2"));
+    for (int i = 0; i < 2; i++)
+        stop(&h[i]);
+}
+
+static void test_damaged_lists_are_told_once_and_change_nothing(void **state)
+{
+    struct host h[2];
+    char kept[400], json[WEIR__EVENT_MAX + 1];
+    struct weir_error error = { 0 };
+    (void)state;
+    start_two(h, "192.0.2.1");
+    snprintf(kept, sizeof kept, "%s.lists", h[0].table_path);
+    write_text(kept, "weir lists 1\nchecksum 0123456789abcdef\nadded deny ip 192.0.2.9\n");
+    assert_false(weir__live_look(h[1].live, NOW)); /* somebody may still be writing */
+    assert_true(weir__live_look(h[1].live, NOW));
+    assert_string_equal(heard(&h[1], json), "reload-failed");
+    assert_contains(json, kept);
+    assert_contains(info_of(&h[1]).problem, "checksum");
+    assert_false(look_twice(&h[1]));
+    assert_string_equal(heard(&h[1], NULL), "");
+    assert_true(is_denied(&h[1], "192.0.2.1"));
+    assert_false(is_denied(&h[1], "192.0.2.9"));
+    assert_int_equal(weir__live_list_edit(h[1].live, "deny", "ip", TEXTS("192.0.2.2"), NONE, NOW, NULL, &error), WEIR_CORRUPT);
+    assert_contains(error.text, kept);
+    assert_false(is_denied(&h[1], "192.0.2.2"));
+    unlink(kept);
+    edit(&h[0], "deny", "ip", TEXTS("192.0.2.3"), NONE);
+    assert_false(look_twice(&h[1]));
+    assert_true(is_denied(&h[1], "192.0.2.3"));
+    assert_string_equal(info_of(&h[1]).problem, "");
+    for (int i = 0; i < 2; i++)
+        stop(&h[i]);
+}
+
 static void test_damaged_lists_do_not_start(void **state)
 {
     struct host h;
@@ -757,11 +929,16 @@ int main(void)
         cmocka_unit_test(test_R6_set_without_a_file_is_kept_beside_the_table),
         cmocka_unit_test(test_set_in_memory),
         cmocka_unit_test(test_R6_wrong_texts_are_refused_with_all_problems),
+        cmocka_unit_test(test_R6_lists_of_a_text_that_was_sent_are_near),
         cmocka_unit_test(test_set_that_cannot_be_kept_is_no_set),
         cmocka_unit_test(test_R3_lists_by_hand_survive),
         cmocka_unit_test(test_R3_lists_that_are_gone_are_skipped_and_come_back),
         cmocka_unit_test(test_R3_what_an_edit_has_changed),
         cmocka_unit_test(test_R3_wrong_edits_change_nothing),
+        cmocka_unit_test(test_R3_two_servers_keep_each_others_edits),
+        cmocka_unit_test(test_R3_two_servers_edit_at_once),
+        cmocka_unit_test(test_lists_that_are_gone_stay_in_force),
+        cmocka_unit_test(test_damaged_lists_are_told_once_and_change_nothing),
         cmocka_unit_test(test_damaged_lists_do_not_start),
         cmocka_unit_test(test_leftovers_of_a_crash_are_removed),
         cmocka_unit_test(test_R3_nobody_slips_in_during_a_reload),

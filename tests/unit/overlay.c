@@ -250,6 +250,38 @@ static void test_read(void **state)
     weir__buffer_free(&text);
 }
 
+static void put(const char *path, const struct timespec times[2], const char *text)
+{
+    assert_int_equal(truncate(path, 0), 0);
+    write_at(path, 0, text, strlen(text));
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void test_stamp(void **state)
+{
+    static const struct timespec one[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } }, two[2] = { { .tv_sec = 1000 }, { 1000, 1 } };
+    const char *path = new_path();
+    (void)state;
+    assert_int_equal(weir__overlay_stamp(path), 0);
+    write_at(path, 0, "x", 1);
+    put(path, one, "weir lists 1\nchecksum 0123456789abcdef\nadded deny ip 192.0.2.1\n");
+    uint64_t first = weir__overlay_stamp(path);
+    assert_int_not_equal(first, 0);
+    assert_int_equal(weir__overlay_stamp(path), first);
+    put(path, one, "weir lists 1\nchecksum 0123456789abcdee\nadded deny ip 192.0.2.2\n"); /* in the same tick, as long, in its place */
+    assert_int_not_equal(weir__overlay_stamp(path), first);
+    put(path, two, "weir lists 1\nchecksum 0123456789abcdef\nadded deny ip 192.0.2.1\n");
+    assert_int_not_equal(weir__overlay_stamp(path), first);
+    put(path, one, "weir lists 1\nchecksum 0123456789abcdef\nadded deny ip 192.0.2.1\n");
+    assert_int_equal(weir__overlay_stamp(path), first);
+    assert_int_not_equal(weir__overlay_stamp(folder), 0);
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0); /* nobody waits for who might write it */
+    struct weir__overlay *out = NULL;
+    assert_int_not_equal(weir__overlay_stamp(path), 0);
+    assert_int_equal(weir__overlay_read(&out, path, NULL), WEIR_SYSTEM);
+}
+
 /* ------------------------------------------------------------- effect ---- */
 
 static bool has(const struct weir__lists *lists, const char *list, const char *attribute, const char *value)
@@ -306,11 +338,17 @@ static void test_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edits),           cmocka_unit_test(test_removing_what_was_added_leaves_nothing),
-        cmocka_unit_test(test_wrong_entries),   cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_print_and_parse), cmocka_unit_test(test_damage_is_seen),
-        cmocka_unit_test(test_wrong_lines),     cmocka_unit_test(test_read),
-        cmocka_unit_test(test_R3_apply),        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_edits),
+        cmocka_unit_test(test_removing_what_was_added_leaves_nothing),
+        cmocka_unit_test(test_wrong_entries),
+        cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_print_and_parse),
+        cmocka_unit_test(test_damage_is_seen),
+        cmocka_unit_test(test_wrong_lines),
+        cmocka_unit_test(test_read),
+        cmocka_unit_test(test_stamp),
+        cmocka_unit_test(test_R3_apply),
+        cmocka_unit_test(test_json),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

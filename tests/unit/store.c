@@ -1,6 +1,8 @@
 /* store.c -- a file replaced whole: what stays of the old one, what is left when it fails.  tests/crash/store.c kills it on the way. */
 #include "fixture.h"
 
+#include <errno.h>
+
 #include "serve/store.h"
 
 static void assert_text(const char *path, const char *wanted)
@@ -172,6 +174,39 @@ static void test_a_name_without_a_folder(void **state)
     close(here);
 }
 
+/* ---------------------------------------------------------------- turns ---- */
+
+static void test_lock(void **state)
+{
+    const char *path = new_path();
+    char name[400];
+    struct stat st;
+    (void)state;
+    snprintf(name, sizeof name, "%s.lock", path);
+    assert_int_equal(weir__store_lock(path, false, true), -1); /* nobody ever had one */
+    assert_int_equal(errno, ENOENT);
+    assert_false(is_there(name));
+    int lock = weir__store_lock(path, true, true);
+    assert_true(lock >= 0);
+    assert_int_equal(stat(name, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_true(fcntl(lock, F_GETFD) & FD_CLOEXEC);
+    assert_int_equal(weir__store_lock(path, true, false), -1);
+    assert_int_equal(errno, EWOULDBLOCK);
+    int copy = dup(lock); /* as a child has that was forked meanwhile */
+    weir__store_unlock(lock);
+    lock = weir__store_lock(path, false, false);
+    assert_true(lock >= 0);
+    weir__store_unlock(lock);
+    weir__store_unlock(-1);
+    close(copy);
+    assert_int_equal(weir__store_lock("/no/such/folder/r.yaml", true, true), -1);
+    assert_int_equal(unlink(name), 0);
+    assert_int_equal(symlink(path, name), 0); /* nobody is led elsewhere */
+    assert_int_equal(weir__store_lock(path, true, true), -1);
+    assert_false(is_there(path));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_commit_can_fail),
         cmocka_unit_test(test_leftovers_are_removed_and_nothing_else),
         cmocka_unit_test(test_a_name_without_a_folder),
+        cmocka_unit_test(test_lock),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -74,9 +74,9 @@ def free_port():
         return s.getsockname()[1]
 
 
-def start_weir(threads=1, rules=None, pin=True):
+def start_weir(threads=1, rules=None, pin=True, keys=1250000):
     port, http = free_port(), free_port()
-    command = [weir, "serve", "--resp", "127.0.0.1:%d" % port, "--http", "127.0.0.1:%d" % http, "--memory", "--threads", str(threads), "--keys", "4000000"]
+    command = [weir, "serve", "--resp", "127.0.0.1:%d" % port, "--http", "127.0.0.1:%d" % http, "--memory", "--threads", str(threads), "--keys", str(keys)]
     peer = Peer("weir", command + (["--rules", rules] if rules else []), port, pin=pin, ready=r"^  table")
     peer.http = http
     return peer
@@ -161,7 +161,7 @@ def write_rules(path, n):
 def checks():
     rules = os.path.join(folder, "rules.yaml")
     write_rules(rules, 1000)
-    ours = start_weir(rules=rules)
+    ours = start_weir(rules=rules, keys=4000000)  # three keys a request
     throttle = ["CL.THROTTLE", "key:__rand_int__", "99", "100", "60"]
     for pipeline, requests in ((1, 300000), (16, 1000000), (64, 2000000)):
         measure([("weir.check-1000-rules.random", ours, CHECK), ("weir.throttle-beside.random", ours, throttle)], pipeline, requests // QUICK)

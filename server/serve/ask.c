@@ -32,7 +32,7 @@ static void note_refused(struct weir__loop *loop, const struct weir_ruling *r, c
     const char *rule = r->rule ? r->rule : r->list ? WEIR__TOP_DENY : "";
     size_t len = strlen(key);
     if (len)
-        weir__top_add(server->top, loop->index, rule, key, len);
+        weir__top_add(server->top, loop->index, rule, key, len, 1);
     if (r->decision.reason != WEIR_BANNED && r->banned_until > now) { /* this very refusal was one too many */
         struct weir__event_facts facts = { .rule = r->rule, .key = key, .until = r->banned_until };
         weir__events_emit(server->events, WEIR__EVENT_BAN, now, &facts);
@@ -137,7 +137,7 @@ static void count_take(struct weir__loop *loop, const struct weir__adhoc_ask *a,
         return;
     weir__counter_add(&loop->counters, allowed ? WEIR__COUNT_TAKE_ALLOWED : WEIR__COUNT_TAKE_REFUSED, 1);
     if (!allowed)
-        weir__top_add(loop->server->top, loop->index, WEIR__TOP_TAKES, a->key.bytes, a->key.len);
+        weir__top_add(loop->server->top, loop->index, WEIR__TOP_TAKES, a->key.bytes, a->key.len, 1);
 }
 
 int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *a, struct weir__adhoc_answer *answer, struct weir_error *error)

@@ -227,7 +227,7 @@ static bool may_feed(const struct weir__conn *conn)
 }
 
 /* Feeds as long as whole requests come out; returns how many bytes are done with. */
-static size_t feed(struct weir__conn *conn, const char *bytes, size_t len)
+static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
 {
     size_t used = 0;
     while (used < len && may_feed(conn)) {
@@ -258,7 +258,7 @@ static void feed_kept(struct weir__conn *conn)
     note_rest(conn, used, conn->in.len);
 }
 
-static void feed_fresh(struct weir__conn *conn, const char *bytes, size_t len)
+static void feed_fresh(struct weir__conn *conn, char *bytes, size_t len)
 {
     conn->spoke = true;
     if (conn->in.len) {

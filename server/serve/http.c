@@ -580,20 +580,19 @@ static size_t feed_one(struct weir__conn *conn, char *bytes, size_t len)
     return n;
 }
 
-/* The bytes are the loop's or the connection's own, and may be written to: chunks are put together there. */
-static size_t feed(struct weir__conn *conn, const char *bytes, size_t len)
+/* Chunks are put together where they lie. */
+static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
 {
-    char *from = (char *)(uintptr_t)bytes;
     size_t used = 0;
 
     if (conn->subscribed) /* nothing that it may say now means anything */
         return len;
     while (used < len && !conn->held && !conn->ending && !conn->subscribed && !weir__conn_is_full(conn)) {
-        if (len - used >= 2 && from[used] == '\r' && from[used + 1] == '\n') { /* RFC 9112, 2.2: empty lines before a request */
+        if (len - used >= 2 && bytes[used] == '\r' && bytes[used + 1] == '\n') { /* RFC 9112, 2.2: empty lines before a request */
             used += 2;
             continue;
         }
-        size_t n = feed_one(conn, from + used, len - used);
+        size_t n = feed_one(conn, bytes + used, len - used);
         if (n == 0)
             break;
         used += n;

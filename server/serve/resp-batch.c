@@ -91,6 +91,24 @@ static char *put_throttled(char *to, const struct weir_decision *d)
     return put(to, seconds(d->reset));
 }
 
+static bool is_same_key(struct weir_key a, struct weir_key b)
+{
+    return a.len == b.len && memcmp(a.bytes, b.bytes, a.len) == 0;
+}
+
+/* Who floods asks for one key over and over: that is followed at once, or following it would cost more than refusing it. */
+static void note_refused(struct weir__loop *loop, const struct batch *b, size_t n)
+{
+    for (size_t i = 0, next; i < n; i = next) {
+        struct weir_key key = b->items[i].ask.key;
+        int64_t times = !b->decisions[i].allowed;
+        for (next = i + 1; next < n && is_same_key(b->items[next].ask.key, key); next++)
+            times += !b->decisions[next].allowed;
+        if (times)
+            weir__top_add(loop->server->top, loop->index, WEIR__TOP_TAKES, key.bytes, key.len, times);
+    }
+}
+
 static void flush_throttles(struct weir__loop *loop, struct batch *b)
 {
     size_t n = b->throttles, granted;
@@ -110,9 +128,7 @@ static void flush_throttles(struct weir__loop *loop, struct batch *b)
     if (granted == n)
         return;
     weir__counter_add(&loop->counters, WEIR__COUNT_TAKE_REFUSED, (int64_t)(n - granted));
-    for (size_t i = 0; i < n; i++)
-        if (!b->decisions[i].allowed)
-            weir__top_add(loop->server->top, loop->index, WEIR__TOP_TAKES, b->items[i].ask.key.bytes, b->items[i].ask.key.len);
+    note_refused(loop, b, n);
 }
 
 static void cell_error(struct weir__resp_call *call, const char *what, struct weir__resp_arg arg)

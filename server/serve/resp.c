@@ -240,7 +240,7 @@ static void say_bad(struct weir__conn *conn, const char *what)
 /* Who has not shown a token yet has little to say: AUTH, HELLO. */
 static const struct weir__resp_limits strangers = { 16, 4096 };
 
-static size_t feed(struct weir__conn *conn, const char *bytes, size_t len)
+static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
 {
     struct weir__loop *loop = conn->loop;
     struct weir__resp_arg args[WEIR__RESP_ARGS];

@@ -486,8 +486,8 @@ int weir__serve(struct weir__settings *settings, char **argv)
         weir__complain("serve", "%s", life.problems ? "the rules are wrong: nothing is served" : error.text);
         return 2; /* the process ends here: what was made goes with it */
     }
-    print_ready(&life);
     weir__events_emit(life.server.events, WEIR__EVENT_START, life.server.started, &(struct weir__event_facts){ .text = weir_version() });
+    print_ready(&life);
     weir__tell_supervisor("READY=1");
     weir__successor_relieve();
     uv_run(&life.uv, UV_RUN_DEFAULT);

@@ -48,8 +48,8 @@ struct weir__job;
 struct weir__protocol {
     const char *name; /* "resp", "http" */
     /* Deals with the whole requests at the beginning of the bytes, answers into loop->out, and returns how many bytes that was; what is left
-     * comes again with more behind it.  May stop early if weir__conn_is_full. */
-    size_t (*feed)(struct weir__conn *conn, const char *bytes, size_t len);
+     * comes again with more behind it.  May stop early if weir__conn_is_full.  It may write to them. */
+    size_t (*feed)(struct weir__conn *conn, char *bytes, size_t len);
     void (*wake)(struct weir__conn *conn);  /* there are events, and the connection has subscribed */
     void (*close)(struct weir__conn *conn); /* frees what the session has */
 };

@@ -98,7 +98,7 @@ static size_t compose(char out[WEIR__HITTER_TEXT + 1], const char *rule, size_t 
     return rule_len + 1 + key_len;
 }
 
-void weir__top_add(struct weir__top *top, size_t loop, const char *rule, const char *key, size_t key_len)
+void weir__top_add(struct weir__top *top, size_t loop, const char *rule, const char *key, size_t key_len, int64_t times)
 {
     struct share *share = &top->shares[loop];
     size_t rule_len = strlen(rule);
@@ -107,10 +107,10 @@ void weir__top_add(struct weir__top *top, size_t loop, const char *rule, const c
     uint64_t hash = weir__sketch_hash(&top->secrets, rule, rule_len) * 0x9e3779b97f4a7c15u + weir__sketch_hash(&top->secrets, key, key_len);
     size_t len = compose(text, rule, rule_len, key, key_len);
     if (pthread_mutex_trylock(&share->lock) != 0) {
-        __atomic_fetch_add(&share->missed, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&share->missed, times, __ATOMIC_RELAXED);
         return;
     }
-    weir__hitters_add(share->now, hash, text, len, 1);
+    weir__hitters_add(share->now, hash, text, len, times);
     pthread_mutex_unlock(&share->lock);
 }
 

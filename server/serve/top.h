@@ -17,8 +17,8 @@ struct weir__top;
 int weir__top_create(struct weir__top **out, size_t loops, int64_t keys, struct weir_error *error);
 void weir__top_destroy(struct weir__top *top);
 
-/* A refusal, from the loop's own thread.  Never waits: while somebody reads that loop's, it is only counted as missed. */
-void weir__top_add(struct weir__top *top, size_t loop, const char *rule, const char *key, size_t key_len);
+/* So many refusals, from the loop's own thread.  Never waits: while somebody reads that loop's, they are only counted as missed. */
+void weir__top_add(struct weir__top *top, size_t loop, const char *rule, const char *key, size_t key_len, int64_t times);
 
 /* Now and then, from any thread: begins a new period when it is time to. */
 void weir__top_tick(struct weir__top *top, weir_time now);

@@ -373,8 +373,8 @@ static void test_S6_top(void **state)
     good("WEIR.TOP");
     answers_not("top.0.key");
     for (int i = 0; i < 5; i++)
-        weir__top_add(server.top, 0, "per-ip", "192.0.2.7", 9);
-    weir__top_add(server.top, 1, "per-ip", "192.0.2.8", 9);
+        weir__top_add(server.top, 0, "per-ip", "192.0.2.7", 9, 1);
+    weir__top_add(server.top, 1, "per-ip", "192.0.2.8", 9, 1);
     good("WEIR.TOP 1");
     answers("top.0.rule", "per-ip");
     answers("top.0.key", "192.0.2.7");

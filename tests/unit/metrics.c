@@ -375,7 +375,7 @@ static void test_S5_rules_bans_events_sinks_and_top(void **state)
     weir__events_emit(server.events, WEIR__EVENT_BAN, NOW, NULL);
     sinks = (struct weir__sinks_counts){ 1, 2, { .delivered = 3, .dropped = 4, .lost = 5, .tries = 6, .failures = 7 } };
     for (int i = 0; i < 30; i++)
-        weir__top_add(server.top, (size_t)i % 2, "login", "192.0.2.1", 9);
+        weir__top_add(server.top, (size_t)i % 2, "login", "192.0.2.1", 9, 1);
     snprintf(live.problem, sizeof live.problem, "line 3: no");
     print_and_read(NOW + 2500 * WEIR_MILLISECOND);
     assert_value("weir_bans", 1);

@@ -17,7 +17,7 @@ static struct weir__top *make_top(size_t loops, int64_t keys)
 static void add(struct weir__top *top, size_t loop, const char *rule, const char *key, int times)
 {
     while (times-- > 0)
-        weir__top_add(top, loop, rule, key, strlen(key));
+        weir__top_add(top, loop, rule, key, strlen(key), 1);
 }
 
 static void check_list(struct weir__top *top, size_t n, const char *wanted)
@@ -56,7 +56,7 @@ static void test_rule_and_key_are_told_apart(void **state)
     add(top, 0, "ab", "c", 2);
     add(top, 0, "bc", "a", 3);
     add(top, 0, "", "\"", 4);
-    weir__top_add(top, 0, "empty", NULL, 0);
+    weir__top_add(top, 0, "empty", NULL, 0, 1);
     check_list(top, 10,
                "[{\"rule\":\"\",\"key\":\"\\\"\",\"refused\":4,\"error\":0},{\"rule\":\"bc\",\"key\":\"a\",\"refused\":3,\"error\":0},"
                "{\"rule\":\"ab\",\"key\":\"c\",\"refused\":2,\"error\":0},{\"rule\":\"a\",\"key\":\"bc\",\"refused\":1,\"error\":0},"

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-60}
 dir=build/fuzz
 [ -f $dir/build.ninja ] || CC=clang meson setup $dir -Dfuzzers=true -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
-ninja -C $dir --quiet
+ninja -C $dir --quiet fuzzers
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 passed=0
 for corpus in tests/fuzz/corpus/*; do

@@ -484,7 +484,8 @@ int weir__serve(struct weir__settings *settings, char **argv)
     int code = start(&life, &error);
     if (code != WEIR_OK) {
         weir__complain("serve", "%s", life.problems ? "the rules are wrong: nothing is served" : error.text);
-        return 2; /* the process ends here: what was made goes with it */
+        weir__listen_close(&life.listen, true);
+        return 2; /* the process ends here: all else that was made goes with it */
     }
     weir__events_emit(life.server.events, WEIR__EVENT_START, life.server.started, &(struct weir__event_facts){ .text = weir_version() });
     print_ready(&life);

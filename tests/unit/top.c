@@ -72,9 +72,9 @@ static void test_long_keys_are_cut_and_still_two(void **state)
     struct weir__buffer json = { 0 };
     (void)state;
     memset(key, 'k', sizeof key);
-    weir__top_add(top, 0, "r", key, sizeof key);
-    weir__top_add(top, 0, "r", key, sizeof key - 1);
-    weir__top_add(top, 0, "r", key, sizeof key - 1);
+    weir__top_add(top, 0, "r", key, sizeof key, 1);
+    weir__top_add(top, 0, "r", key, sizeof key - 1, 1);
+    weir__top_add(top, 0, "r", key, sizeof key - 1, 1);
     weir__top_list(top, 10, &json);
     weir__buffer_add(&json, "", 1);
     assert_contains(json.bytes, "kkk...\",\"refused\":2,\"error\":0}");

@@ -169,7 +169,7 @@ def refuses(port):
     try:
         socket.create_connection(("127.0.0.1", port), timeout=30).close()
         return False
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, ConnectionResetError):  # reset: it stood in the queue when that was closed
         return True
 
 

@@ -28,7 +28,7 @@ run() {
 }
 
 suites=
-$long && suites='--suite property --suite thread --suite crash --suite e2e'
+$long && suites='--suite long'
 run plain
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 suites='--no-suite tree --no-suite packaging'
@@ -39,6 +39,6 @@ export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
 suites='--suite thread --suite examples --suite unit'
 $long && suites='--suite thread'
 run tsan -Db_sanitize=thread -Db_lundef=false
-$long && scripts/fuzz.sh 10
+$long && scripts/fuzz.sh 4
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

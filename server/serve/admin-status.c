@@ -31,12 +31,8 @@ _Static_assert(sizeof counter_names / sizeof *counter_names == WEIR__COUNTERS, "
 
 static void add_totals(const struct weir__server *server, struct weir__buffer *out)
 {
-    for (int which = 0; which < WEIR__COUNTERS; which++) {
-        int64_t sum = 0;
-        for (size_t i = 0; i < server->n_loops; i++)
-            sum += __atomic_load_n(&server->loops[i].counters.counts[which], __ATOMIC_RELAXED);
-        weir__buffer_member_number(out, counter_names[which], sum);
-    }
+    for (int which = 0; which < WEIR__COUNTERS; which++)
+        weir__buffer_member_number(out, counter_names[which], weir__server_count(server, (enum weir__counter)which));
 }
 
 static void add_checks(const struct weir__server *server, struct weir__buffer *out)

@@ -62,10 +62,10 @@ struct figures {
 
 static void gather_loops(struct figures *f, const struct weir__server *server)
 {
+    for (int k = 0; k < WEIR__COUNTERS; k++)
+        f->counts[k] = weir__server_count(server, (enum weir__counter)k);
     for (size_t i = 0; i < server->n_loops; i++) {
         const struct weir__counters *c = &server->loops[i].counters;
-        for (size_t k = 0; k < WEIR__COUNTERS; k++)
-            f->counts[k] += __atomic_load_n(&c->counts[k], __ATOMIC_RELAXED);
         for (size_t k = 0; k < WEIR__TIME_BUCKETS; k++)
             f->times[k] += __atomic_load_n(&c->times[k], __ATOMIC_RELAXED);
         f->times_sum += __atomic_load_n(&c->times_sum, __ATOMIC_RELAXED);

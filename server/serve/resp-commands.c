@@ -212,10 +212,6 @@ static void info(struct weir__resp_call *call)
     struct weir__live_info live;
     struct weir_table_stats stats;
     weir_time now = weir__loop_now(call->conn->loop);
-    int64_t counts[WEIR__COUNTERS] = { 0 };
-    for (size_t i = 0; i < server->n_loops; i++)
-        for (size_t c = 0; c < WEIR__COUNTERS; c++)
-            counts[c] += __atomic_load_n(&server->loops[i].counters.counts[c], __ATOMIC_RELAXED);
     weir__live_info(server->live, &live);
     weir_table_stats(server->table, -1, &stats);
     weir__buffer_format(
@@ -228,9 +224,10 @@ static void info(struct weir__resp_call *call)
                         "# Stats\r\ntotal_connections_received:%" PRId64 "\r\ntotal_commands_processed:%" PRId64
                         "\r\ntotal_http_requests:%" PRId64 "\r\nchecks_allowed:%" PRId64 "\r\nchecks_refused:%" PRId64
                         "\r\ntakes_allowed:%" PRId64 "\r\ntakes_refused:%" PRId64 "\r\n",
-                        counts[WEIR__COUNT_CONNECTIONS], counts[WEIR__COUNT_RESP_COMMANDS], counts[WEIR__COUNT_HTTP_REQUESTS],
-                        counts[WEIR__COUNT_CHECK_ALLOWED], counts[WEIR__COUNT_CHECK_REFUSED], counts[WEIR__COUNT_TAKE_ALLOWED],
-                        counts[WEIR__COUNT_TAKE_REFUSED]);
+                        weir__server_count(server, WEIR__COUNT_CONNECTIONS), weir__server_count(server, WEIR__COUNT_RESP_COMMANDS),
+                        weir__server_count(server, WEIR__COUNT_HTTP_REQUESTS), weir__server_count(server, WEIR__COUNT_CHECK_ALLOWED),
+                        weir__server_count(server, WEIR__COUNT_CHECK_REFUSED), weir__server_count(server, WEIR__COUNT_TAKE_ALLOWED),
+                        weir__server_count(server, WEIR__COUNT_TAKE_REFUSED));
     weir__buffer_format(&text, "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n# Cluster\r\ncluster_enabled:0\r\n");
     weir__buffer_format(&text,
                         "# Weir\r\nrules_hash:%s\r\nrules_source:%s\r\nrules_version:%" PRId64 "\r\nrules:%zu\r\nkeys:%" PRId64
@@ -444,12 +441,6 @@ const struct weir__resp_row *weir__resp_find(struct weir__resp_arg word)
             low = middle + 1;
     }
     return admin_row(word);
-}
-
-size_t weir__resp_rows(const struct weir__resp_row **out)
-{
-    *out = rows;
-    return ROWS;
 }
 
 /* ---------------------------------------------------- telling the table ---- */

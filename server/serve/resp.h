@@ -23,7 +23,6 @@ struct weir__resp_row {
 
 /* resp-commands.c -- whatever the case of the name; NULL: there is none. */
 const struct weir__resp_row *weir__resp_find(struct weir__resp_arg name);
-size_t weir__resp_rows(const struct weir__resp_row **rows); /* in order of their names */
 
 /* What a connection has beyond what all have; made when it is first needed. */
 #define WEIR__CHANNELS_MAX 64

@@ -109,6 +109,15 @@ struct weir__loop {
     char date[32];       /* "Sun, 06 Nov 1994 08:49:37 GMT"; "": none yet */
 };
 
+/* What all loops have counted of one kind. */
+static inline int64_t weir__server_count(const struct weir__server *server, enum weir__counter which)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < server->n_loops; i++)
+        n += __atomic_load_n(&server->loops[i].counters.counts[which], __ATOMIC_RELAXED);
+    return n;
+}
+
 /* The time of this turn of the loop. */
 static inline weir_time weir__loop_now(struct weir__loop *loop)
 {

@@ -153,15 +153,6 @@ static void forget_gone(struct weir__watch *watch, weir_time now)
     watch->n = n;
 }
 
-static int64_t count_takes_refused(const struct weir__server *server)
-{
-    int64_t n = 0;
-
-    for (size_t i = 0; i < server->n_loops; i++)
-        n += __atomic_load_n(&server->loops[i].counters.counts[WEIR__COUNT_TAKE_REFUSED], __ATOMIC_RELAXED);
-    return n;
-}
-
 static void look_at_rules(struct weir__watch *watch, const struct weir__server *server, weir_time now)
 {
     struct weir_rule_info info;
@@ -172,7 +163,7 @@ static void look_at_rules(struct weir__watch *watch, const struct weir__server *
         look_at_rule(watch, info.name, info.refused + info.banned, now);
     weir_totals_get(server->engine, &totals);
     look_at_rule(watch, WEIR__TOP_DENY, totals.denied, now);
-    look_at_rule(watch, WEIR__TOP_TAKES, count_takes_refused(server), now);
+    look_at_rule(watch, WEIR__TOP_TAKES, weir__server_count(server, WEIR__COUNT_TAKE_REFUSED), now);
     forget_gone(watch, now);
 }
 

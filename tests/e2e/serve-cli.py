@@ -8,27 +8,8 @@ import subprocess
 import tempfile
 import threading
 
-from serving import Resp, Server, run_tests, write
+from serving import RULES, Resp, Server, run_tests, write
 
-RULES = """version: 1
-rules:
-  - name: per-ip
-    key: "{ip}"
-    limit: 5/10s
-  - name: login
-    match: { uri: /login }
-    key: "{ip}"
-    limit: 2/60s
-    ban: { refusals: 3/60s, for: 10m }
-  - name: crawlers
-    match: { header.user-agent: "*bot*" }
-    key: "{ip}"
-    limit: 1/60s
-    mode: shadow
-lists:
-  deny: { ip: [203.0.113.0/24] }
-  allow: { account: [root] }
-"""
 VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors")
 
 

@@ -1,26 +1,6 @@
 #!/usr/bin/python3
 """serve-resp.py WEIR [TEST...] -- the RESP door of `weir serve`, command by command."""
-from serving import Error, Push, Server, encode, run_tests
-
-RULES = """version: 1
-rules:
-  - name: per-ip
-    key: "{ip}"
-    limit: 5/10s
-  - name: login
-    match: { uri: /login }
-    key: "{ip}"
-    limit: 2/60s
-    ban: { refusals: 3/60s, for: 10m }
-  - name: crawlers
-    match: { header.user-agent: "*bot*" }
-    key: "{ip}"
-    limit: 1/60s
-    mode: shadow
-lists:
-  deny: { ip: [203.0.113.0/24] }
-  allow: { account: [root] }
-"""
+from serving import RULES, Error, Push, Server, encode, run_tests
 
 # t in ms, quantity, reply: shared by redis-cell and throttled as their own test (max_burst 4, 1 per second)
 GOLDEN = [

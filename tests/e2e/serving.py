@@ -15,6 +15,27 @@ import time
 
 SECOND = 1_000_000_000
 
+# One of everything: a plain limit, one that bans, one in shadow, lists.
+RULES = """version: 1
+rules:
+  - name: per-ip
+    key: "{ip}"
+    limit: 5/10s
+  - name: login
+    match: { uri: /login }
+    key: "{ip}"
+    limit: 2/60s
+    ban: { refusals: 3/60s, for: 10m }
+  - name: crawlers
+    match: { header.user-agent: "*bot*" }
+    key: "{ip}"
+    limit: 1/60s
+    mode: shadow
+lists:
+  deny: { ip: [203.0.113.0/24] }
+  allow: { account: [root] }
+"""
+
 
 class Server:
     """weir serve, ready when the constructor returns."""

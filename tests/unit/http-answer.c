@@ -287,18 +287,6 @@ static void test_L13_decision(void **state)
                        "\"remaining\":5,\"retry_ms\":null,\"reset_ms\":0,\"wait_ms\":0,\"reason\":\"too-big\"}");
 }
 
-static int begin(void **state)
-{
-    *state = make_world();
-    return 0;
-}
-
-static int end(void **state)
-{
-    end_world(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -212,18 +212,6 @@ static void test_S2_authorization_of_the_client(void **state)
     assert_int_equal(status_of(request(w, "GET /v1/auth", "Authorization: Bearer secret\r\nX-Forwarded-For: 192.0.2.1\r\n", NULL)), 200);
 }
 
-static int begin(void **state)
-{
-    *state = make_world();
-    return 0;
-}
-
-static int end(void **state)
-{
-    end_world(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

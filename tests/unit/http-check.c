@@ -342,18 +342,6 @@ static void test_clock(void **state)
     assert_answer(request(w, "POST /v1/clock", "", "{}"), 400, "'now_ns' is missing");
 }
 
-static int begin(void **state)
-{
-    *state = make_world();
-    return 0;
-}
-
-static int end(void **state)
-{
-    end_world(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

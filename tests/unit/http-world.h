@@ -89,4 +89,17 @@ static inline const char *header_of(const char *answer, const char *name)
         assert_has(whole, piece);                    \
     } while (0)
 
+/* A world for each test. */
+static inline int begin(void **state)
+{
+    *state = make_world();
+    return 0;
+}
+
+static inline int end(void **state)
+{
+    end_world(*state);
+    return 0;
+}
+
 #endif

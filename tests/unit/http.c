@@ -525,18 +525,6 @@ static void test_S2_openapi_has_nothing_else(void **state)
     }
 }
 
-static int begin(void **state)
-{
-    *state = make_world();
-    return 0;
-}
-
-static int end(void **state)
-{
-    end_world(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -173,4 +173,24 @@ static inline struct weir_rule_info info_of(struct weir *weir, const char *rule)
     return info;
 }
 
+#define BIG (1 << 18)
+
+/* The lines of `n` rules, r0 on, each as the format says, which has room for its number. */
+__attribute__((format(printf, 2, 0))) static inline struct weir *engine_of_many(int n, const char *format)
+{
+    char *yaml = malloc(BIG);
+    size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
+    for (int i = 0; i < n; i++)
+        len += (size_t)snprintf(yaml + len, BIG - len, format, i);
+    assert_true(len < BIG - 1);
+    struct weir *weir = engine_of(yaml);
+    free(yaml);
+    return weir;
+}
+
+/* Three that apply to one request. */
+__attribute__((unused)) static const char three[] = RULES("- { name: per-ip, key: \"{ip}\", limit: 5/60 }\n"
+                                                          "- { name: per-account, key: \"{account}\", limit: 3/60 }\n"
+                                                          "- { name: all, limit: 100/60 }\n");
+
 #endif

@@ -1,19 +1,19 @@
 #!/bin/sh
 # run.sh [BUILD [PART...]] -- all figures, one a line: name<TAB>value<TAB>unit.  The peers are measured in the same run.
 #
-# Parts: decisions (with the peers), keys, rules, logs, simulate, serve; without any, all.
+# Parts: decisions (with the peers), keys, rules, logs, simulate, serve, guard (with its peers, and docs/guards-figures.md); without any, all.
 # WEIR_BENCH_KEYS=N stops at N keys (default 100000000, which takes 4 GB and some minutes); SIMULATE_LINES=N is the length of simulate's log.
 set -eu
 here=$(dirname "$0")
 build=${1:-build}
 [ $# = 0 ] || shift
-parts=${*:-decisions keys rules logs simulate serve}
+parts=${*:-decisions keys rules logs simulate serve guard}
 most=${WEIR_BENCH_KEYS:-100000000}
 for part in $parts; do
     case $part in
-    decisions | keys | rules | logs | simulate | serve) ;;
+    decisions | keys | rules | logs | simulate | serve | guard) ;;
     *)
-        echo "run.sh: there is no part '$part'; there are decisions, keys, rules, logs, simulate and serve" >&2
+        echo "run.sh: there is no part '$part'; there are decisions, keys, rules, logs, simulate, serve and guard" >&2
         exit 2
         ;;
     esac
@@ -40,6 +40,27 @@ ratio() {
     fi
 }
 
+# instructions NAME N FUNCTIONS COMMAND... -- what the functions execute for one of N turns of COMMAND N: the difference of N turns and twice as many
+instructions() {
+    name=$1 n=$2 functions=$3
+    shift 3
+    command -v valgrind >/dev/null || {
+        echo "skipped: $name: no valgrind here" >&2
+        return
+    }
+    toggles=
+    for function in $functions; do
+        toggles="$toggles --toggle-collect=$function"
+    done
+    count() {
+        # shellcheck disable=SC2086 # several words
+        valgrind --tool=callgrind --callgrind-out-file=/dev/null $toggles "$@" 2>&1 | sed -n 's/.*Collected : *//p'
+    }
+    a=$(count "$@" "$n")
+    b=$(count "$@" $((2 * n)))
+    awk -v m="$name" -v a="$a" -v b="$b" -v n="$n" 'BEGIN { printf "%s\t%.4g\tinstructions\n", m, (b - a) / n }' | tee -a "$figures"
+}
+
 decisions() {
     ask "$build/bench/bench-step"
     ask "$build/bench/bench-take" hot
@@ -52,18 +73,7 @@ decisions() {
     done
     ratio take.hot.cheaper-than-governor-keyed take.hot.narrow peer.governor.keyed-hot
 
-    if command -v valgrind >/dev/null; then
-        n=2000
-        count() {
-            valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect=weir_take "$build/bench/bench-take" hot-loop "$1" 2>&1 |
-                sed -n 's/.*Collected : *//p'
-        }
-        a=$(count $n)
-        b=$(count $((2 * n)))
-        awk -v a="$a" -v b="$b" -v n=$n 'BEGIN { printf "take.hot.narrow.instructions\t%.4g\tinstructions\n", (b - a) / n }' | tee -a "$figures"
-    else
-        echo "skipped: instructions: no valgrind here" >&2
-    fi
+    instructions take.hot.narrow.instructions 2000 weir_take "$build/bench/bench-take" hot-loop
 }
 
 keys() {
@@ -91,6 +101,23 @@ simulate() {
 
 serve() {
     ask "$here/serve/run.py" "$build"
+}
+
+guard() {
+    ask "$build/bench/bench-guard" one
+    ask "$build/bench/bench-guard" threads
+    ask "$here/peers/run.sh" "$out/peers" sentinel resilience4j
+    ratio guard.cheaper-than-sentinel guard.everything guard.sentinel.enter-exit
+    ratio guard.cheaper-than-resilience4j guard.everything guard.resilience4j.enter-exit
+    ratio guard.breaker.cheaper-than-resilience4j guard.breaker guard.resilience4j.enter-exit
+    ratio guard.clock.cheaper-than-resilience4j guard.everything.clock guard.resilience4j.clock
+    for what in busy open; do
+        ratio "guard.refused.$what.cheaper-than-sentinel" "guard.refused.$what" "guard.sentinel.$what"
+        ratio "guard.refused.$what.cheaper-than-resilience4j" "guard.refused.$what" "guard.resilience4j.$what"
+    done
+    instructions guard.everything.instructions 20000 "weir_enter weir_exit" "$build/bench/bench-guard" loop
+    ask "$here/guard/run.py" "$build"
+    ask "$here/guard/scenarios.py" "$build"
 }
 
 for part in $parts; do

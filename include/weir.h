@@ -6,6 +6,8 @@
  *   floor 2   a table holds one     weir_table_create, weir_limiter_create, weir_take
  *   floor 3   rules choose          weir_create, weir_rules_read, weir_use, weir_check
  *
+ * and beside them guards, which bound work in progress: weir_guard_create, weir_enter, weir_exit.
+ *
  * The words, the same everywhere:
  *
  *   limit     what somebody writes: "300 per 60 s"
@@ -17,6 +19,8 @@
  *   decision  the answer
  *   rule      which limits apply to which requests
  *   ruling    the decision of all rules that apply to a request, and which of them made it
+ *   guard     bounds work in progress: enter ... exit
+ *   permit    what enter gives and exit takes back
  *
  * Four promises:
  *
@@ -147,6 +151,8 @@ struct weir_ask {
     int64_t cost;        /* units; 0 asks without taking */
     weir_time wait_max;  /* how long the caller can wait; if the wait is no longer, it is granted and decision.wait says how long */
     weir_time now;       /* the time of the ask */
+    int8_t priority;     /* guards: -8 to 7; the highest goes first, and is shed last */
+    uint8_t user_class;  /* guards: which of the guard's classes, 0 to 7 */
 };
 
 enum weir_reason {
@@ -156,9 +162,17 @@ enum weir_reason {
     WEIR_BAD_ASK = 3, /* a negative cost: a mistake, refused for ever; use weir_give to give back */
     WEIR_BANNED = 4,  /* weir_check: the key was refused too often; decision.retry says until when */
     WEIR_DENIED = 5,  /* weir_check: an attribute is on the deny list */
+    /* of guards */
+    WEIR_OPEN = 6,       /* the breaker is open; decision.retry says until it is tried again */
+    WEIR_BUSY = 7,       /* all permits are out; decision.retry is an estimate */
+    WEIR_SHED = 8,       /* too much traffic, or the host is overloaded, and others are more important; decision.retry is an estimate */
+    WEIR_DEGRADED = 9,   /* switched off by the level of degradation */
+    WEIR_FULL = 10,      /* the queue is full */
+    WEIR_LATE = 11,      /* waited in the queue for too long, or would have to */
+    WEIR_CANCELLED = 12, /* taken out of the queue */
 };
 
-WEIR_API const char *weir_reason_name(enum weir_reason reason); /* "granted", "limited", "too-big", "bad-ask", "banned", "denied" */
+WEIR_API const char *weir_reason_name(enum weir_reason reason); /* "granted", "limited", "too-big", "bad-ask", "banned", "denied", ... */
 
 struct weir_decision {
     bool allowed;
@@ -211,6 +225,7 @@ struct weir_table_options {
                          0: 256 a key, enough for one sliding window and changes of its limit.  Only what is used takes memory */
     int64_t limiters; /* room for this many limiters, at most 65536; 0: 256.  Only those that are there take memory */
     int64_t bans;     /* room for this many bans, at most 1048576; 0: 4096 */
+    int64_t guards;   /* room for this many guards, at most 4096; 0: 64.  Only those that are there take memory */
     bool narrow;      /* 16-byte slots: half the memory, for gcra, token-bucket and leaky-bucket without a queue, at rates whose
                          period/count is a whole number of ns; nobody waits longer than a minute there, and a change of the limit
                          keeps the time that a key owes (docs/shm.md) */
@@ -330,6 +345,306 @@ WEIR_API struct weir_clock weir_table_clock(struct weir_table *table);
 WEIR_API bool weir_wait(struct weir_limiter *limiter, const struct weir_ask *ask, const struct weir_clock *clock,
                         struct weir_decision *decision);
 
+/* The switch of a rule, of all rules, of a guard. */
+enum weir_mode { WEIR_AS_WRITTEN = 0, WEIR_ENFORCE = 1, WEIR_SHADOW = 2, WEIR_OFF = 3 };
+
+WEIR_API const char *weir_mode_name(enum weir_mode mode); /* "as-written", "enforce", "shadow", "off" */
+
+/* ------------------------------------------- guards: work in progress ---- */
+
+/* A guard stands before something that can be overrun: a service, a dependency, a pool of workers.  Work enters, is done, and exits:
+ *
+ *     struct weir_permit permit;
+ *     if (!weir_enter(search, &(struct weir_ask){ .cost = 1, .now = now }, &permit, &d))
+ *         return fall_back(d.reason);
+ *     int code = do_the_work();
+ *     weir_exit(search, &permit, code == 0 ? WEIR_SUCCEEDED : WEIR_FAILED, weir_table_now(table));
+ *
+ * Enter asks, in this order: the level of degradation, the breaker, shedding (of the least important first), the number of permits, fixed or
+ * found by itself.  "No" changes nothing anywhere.  Exit tells what became of the work, and only from that does a guard learn.
+ *
+ * A permit is a lease: one that is not given back within the guard's `lease` is taken back, and one of a process that has died (on the same
+ * host, in the same pid namespace) within WEIR_SWEEP of the next ask.  An exit that comes later than that changes nothing.
+ *
+ * Guards live in a table, under a name: processes that share the table share the guard, its permits and what it has learnt. */
+struct weir_guard;
+
+#define WEIR_SWEEP      (WEIR_SECOND / 4)
+#define WEIR_CLASSES    8 /* of users, at most */
+#define WEIR_CLASS_NAME 16
+
+enum weir_outcome {
+    WEIR_SUCCEEDED = 0,
+    WEIR_FAILED = 1, /* an error: counts for the breaker; how long it took teaches nothing */
+    WEIR_TIMED_OUT =
+        2, /* no answer in time: counts for the breaker as an error and as slow, and tells an adaptive limit that it is too high */
+    WEIR_DROPPED =
+        3, /* refused further on for want of capacity: an error for the breaker, and tells an adaptive limit that it is too high */
+    WEIR_IGNORED = 4, /* the work was never begun, or says nothing: as if it had not entered */
+};
+
+WEIR_API const char *weir_outcome_name(enum weir_outcome outcome); /* "ok", "error", "timeout", "dropped", "ignored" */
+
+/* There is a breaker if one of `errors`, `error_percent` and `slow` is set; with several, each of them opens it. It opens when, of the
+ * calls in the window, at least `min_calls` of them, the share of errors is error_percent or more, of slow calls slow_percent or more, or
+ * there are `errors` errors or more.  A call is slow if it takes longer than `slow`.  From open_for on after it has opened, `probes` calls
+ * are let through (half-open); when what they came to is certain it closes, or opens again for longer. */
+struct weir_breaker_options {
+    int32_t error_percent; /* 1 to 100 */
+    int32_t errors;        /* a number of them */
+    weir_time slow;        /* longer than this is slow */
+    int32_t slow_percent;  /* 0: 50 */
+    weir_time window;      /* the calls of the last so long, in steps of a 16th ... */
+    int32_t calls;         /* ... or the last so many calls, at most 1024; neither: 10 s */
+    int32_t min_calls;     /* 0: 20; never more than `calls` */
+    weir_time open_for;    /* 0: 5 s */
+    weir_time
+        open_max; /* each time that probes fail it stays open twice as long, at most this; 0: 12 times open_for; open_for: always the same */
+    int32_t jitter_percent; /* open times vary by so much, up and down; 0: 10; -1: not at all */
+    int32_t probes;         /* 0: 3 */
+    bool above;             /* opens only above the thresholds, not at them */
+};
+
+/* A limit that finds itself.  controller is a name from weir_controllers(); NULL: no adaptive limit. */
+struct weir_adaptive_options {
+    const char *controller;
+    int64_t initial, min, max; /* permits (or per second); 0: the controller's own */
+    weir_time target;   /* percentile: what the time must not exceed (needed); weir: never admit so many that it does; others: not used */
+    int32_t percentile; /* percentile: 90 or 99, in 1 to 99; 0: 99 */
+    weir_time window;   /* percentile: over the last so long; 0: 10 s.  Others: between two looks; 0: the controller's own */
+    bool rate;          /* percentile: bounds how many enter in a second, not how many are at work */
+};
+
+#define WEIR_ADAPTIVE "weir" /* Weir's own controller: nothing needs to be chosen */
+
+WEIR_API const char *const *weir_controllers(void);             /* their names, ended by NULL */
+WEIR_API const char *weir_controller_summary(const char *name); /* one line on what each is for */
+
+/* When the host is overloaded a guard sheds, the least important first.  All zeros: it does not look. */
+struct weir_system_options {
+    int32_t cpu_percent;      /* of what this process may use: its cgroup's quota, or all processors */
+    int32_t pressure_percent; /* of the time somebody waits for a processor (PSI, "some", 10 s) */
+    int32_t memory_percent;   /* the same for memory */
+    int32_t run_queue;        /* tasks that are running or ready, per processor */
+    weir_time mean_time;      /* of the guard's work, over the last second */
+};
+
+struct weir_guard_options {
+    int64_t max;     /* permits, at most 16384; 0: 1024.  The most that an adaptive limit can come to */
+    weir_time lease; /* 0: 60 s; at most an hour */
+    struct weir_breaker_options breaker;
+    struct weir_adaptive_options adaptive;
+    struct weir_system_options system;
+    bool shed; /* when there is too much, refuse the least important (ask.priority), the same users (ask.key) consistently, by classes */
+    struct weir_class { /* of users: when there is too much, each class gets its part, and what others leave.  None: all are one */
+        char name[WEIR_CLASS_NAME];
+        int32_t weight; /* 1 to 1000 */
+    } classes[WEIR_CLASSES];
+    int32_t degrade;     /* from this level of degradation on (1 to 9) it refuses everybody; 0: never */
+    int32_t raises;      /* while its breaker is open or its host overloaded the level is at least this; 0: it does not matter */
+    enum weir_mode mode; /* enforce; shadow: decide and count, but let through (decision.reason says why not); off: not even that */
+};
+
+/* Joins the guard of that name if it has the same options; WEIR_EXISTS if it has others (see weir_guard_change). */
+WEIR_API int weir_guard_create(struct weir_guard **out, struct weir_table *table, const char *name,
+                               const struct weir_guard_options *options, struct weir_error *error);
+WEIR_API void weir_guard_destroy(struct weir_guard *guard); /* creates of one name in one process share one; it ends with the table */
+
+/* The options change for all processes.  Permits that are out stay out; what the breaker and the controller have learnt is kept if they are
+ * the same ones. */
+WEIR_API int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options *options, struct weir_error *error);
+
+/* What enter gives.  All zeros: none.  It may be copied, and be given back by another thread or process that has the guard. */
+struct weir_permit {
+    uint64_t word; /* what its slot says */
+    uint32_t slot; /* which */
+    uint32_t flags;
+    weir_time since; /* when it entered */
+};
+
+/* ask->cost permits (0 counts as 1) or none.  ask->key is the user, for shedding. Never waits: see weir_enter_wait. */
+WEIR_API bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask, struct weir_permit *permit, struct weir_decision *decision);
+
+/* Gives the permit back, and sets it to zeros.  False: it was none, or its lease was over. */
+WEIR_API bool weir_exit(struct weir_guard *guard, struct weir_permit *permit, enum weir_outcome outcome, weir_time now);
+/* The same, of work that took another time than from enter to exit. */
+WEIR_API bool weir_exit_after(struct weir_guard *guard, struct weir_permit *permit, enum weir_outcome outcome, weir_time took,
+                              weir_time now);
+
+/* The lease begins anew.  False: it is over. */
+WEIR_API bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, weir_time now);
+
+enum weir_breaker_state { WEIR_CLOSED = 0, WEIR_OPENED = 1, WEIR_HALF_OPEN = 2 };
+WEIR_API const char *weir_breaker_state_name(enum weir_breaker_state state); /* "closed", "open", "half-open" */
+
+/* By hand, for all processes at once. */
+enum weir_force { WEIR_UNFORCED = 0, WEIR_FORCE_OPEN = 1, WEIR_FORCE_CLOSED = 2 };
+WEIR_API void weir_guard_force(struct weir_guard *guard, enum weir_force force, weir_time now);
+
+/* The level of degradation of everything on a table, 0 (none) to 9: what is less important is switched off level by level.  Set by hand it
+ * stays; WEIR_LEVEL_AUTO: it follows the guards' system protection and breakers. */
+#define WEIR_LEVEL_AUTO (-1)
+WEIR_API void weir_level_set(struct weir_table *table, int level, weir_time now);
+WEIR_API int weir_level_get(const struct weir_table *table, bool *by_hand); /* by_hand may be NULL */
+
+/* What became of a guard, or of the level; the last 32 are kept in the table. */
+enum weir_change_kind {
+    WEIR_CHANGE_BREAKER = 1,   /* from, to: enum weir_breaker_state */
+    WEIR_CHANGE_FORCE = 2,     /* from, to: enum weir_force */
+    WEIR_CHANGE_SHEDDING = 3,  /* to: 1 it has begun to shed, 0 it has ended */
+    WEIR_CHANGE_SYSTEM = 4,    /* to: 1 the host is overloaded, 0 it is well again */
+    WEIR_CHANGE_RECLAIMED = 5, /* to: so many permits were taken back from holders that died or were too late */
+};
+struct weir_change {
+    uint64_t number; /* from 1, one more for each */
+    weir_time at;
+    int32_t kind, from, to;
+};
+
+struct weir_guard_info {
+    char name[64];
+    struct weir_guard_options options; /* adaptive.controller points to a name that stays */
+    int64_t in_flight, limit;          /* limit: permits there are now; or, of an adaptive rate, so many per second */
+    enum weir_breaker_state breaker;
+    enum weir_force force;
+    weir_time retry_at;                                                /* open: when it will be tried again */
+    int64_t calls, errors, slow;                                       /* in the breaker's window */
+    weir_time p50, p90, p99;                                           /* of what has succeeded in the last 10 s */
+    weir_time mean;                                                    /* of the last second or so */
+    int64_t entered, succeeded, failed, timed_out, dropped, reclaimed; /* since the guard was made */
+    int64_t refused_open, refused_busy, refused_shed, refused_degraded, shadow_refused;
+    int32_t admitted_percent;       /* of what comes, while it is shedding; else 100 */
+    int32_t pressure_percent;       /* what the host's overload lets through is 100 minus this */
+    struct weir_change changes[32]; /* the latest first; number 0: no more */
+};
+WEIR_API void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_info *out);
+/* The i-th guard of a table, in the order they were made; NULL when there is none.  destroy it as if created. */
+WEIR_API struct weir_guard *weir_table_guard(struct weir_table *table, int64_t i);
+
+/* Runs the work under the guard, in this thread; or the fallback, if it is refused or (fallback_on_error) its outcome is neither
+ * WEIR_SUCCEEDED nor WEIR_IGNORED.  True: the work was done, whatever became of it.  clock: NULL: the table's; ask->now is ignored. */
+struct weir_call {
+    enum weir_outcome (*work)(void *context);
+    void (*fallback)(void *context, const struct weir_decision *decision); /* may be NULL */
+    void *context;
+    bool fallback_on_error;
+};
+WEIR_API bool weir_call(struct weir_guard *guard, const struct weir_ask *ask, const struct weir_clock *clock, const struct weir_call *call,
+                        struct weir_decision *decision);
+
+/* --------------------------------------------------- queues and pools ---- */
+
+/* Those who wait for their turn, in one process.  A bounded queue of waiters that the caller owns. */
+struct weir_queue;
+
+enum weir_order {
+    WEIR_FIFO = 0,
+    WEIR_PRIORITY = 1, /* the highest priority first; among equals the first who came */
+    WEIR_WEIGHTED = 2, /* classes in turn by their weights; in a class the first who came */
+};
+
+/* A queue is overloaded while, for a whole `interval`, it was never empty and whenever a turn was given the first in line had waited for
+ * longer than `target`.  Then who has waited for longer than twice the target is dropped when its turn comes, but for the last one. */
+struct weir_queue_options {
+    int64_t max; /* who may wait, at most 1048576; 0: 1024 */
+    enum weir_order order;
+    int32_t weights[WEIR_CLASSES]; /* weighted: of each class, 1 to 1000; 0: 1 */
+    bool newest_first_when_late;   /* while the queue is overloaded the newest goes first: the oldest have given up anyway */
+    weir_time target;              /* 0: it is never overloaded */
+    weir_time interval;            /* 0: 100 ms */
+};
+
+/* Set it to zeros before its first use. */
+struct weir_waiter {
+    /* the caller's */
+    weir_time deadline; /* a point: its turn may come then, but no later; 0: none */
+    int8_t priority;    /* -8 to 7, the highest first */
+    uint8_t user_class; /* 0 to 7 */
+    void (*turn)(struct weir_waiter *waiter,
+                 enum weir_reason reason); /* guards and pools: its turn has come (WEIR_GRANTED), or it has left */
+    void *context;
+    /* the queue's */
+    weir_time since;
+    struct weir_waiter *next, *previous;
+    struct weir_queue *queue; /* NULL: it does not wait */
+    uint32_t place;           /* among those with a deadline, from 1 */
+    uint8_t reason;           /* enum weir_reason: why it does not wait any more */
+    /* weir_enter_later's */
+    struct weir_ask ask;
+    struct weir_permit *permit;
+};
+
+WEIR_API int weir_queue_create(struct weir_queue **out, const struct weir_queue_options *options, struct weir_error *error);
+WEIR_API void weir_queue_destroy(struct weir_queue *queue); /* must be empty, or its waiters are forgotten */
+/* False: there is no room (WEIR_FULL), or at the present pace its turn would come after its deadline (WEIR_LATE); decision->retry is an
+ * estimate.  True: it waits, and decision->wait is an estimate of how long. */
+WEIR_API bool weir_queue_put(struct weir_queue *queue, struct weir_waiter *waiter, weir_time now, struct weir_decision *decision);
+/* Who is next; NULL: nobody.  Those who are too late by now leave: they are linked by `next` in *left. */
+WEIR_API struct weir_waiter *weir_queue_next(struct weir_queue *queue, weir_time now, struct weir_waiter **left);
+/* Those whose deadline is over, linked by `next`: for when nobody asks who is next. */
+WEIR_API struct weir_waiter *weir_queue_late(struct weir_queue *queue, weir_time now);
+WEIR_API bool weir_queue_cancel(struct weir_queue *queue, struct weir_waiter *waiter); /* false: it did not wait (any more) */
+WEIR_API weir_time weir_queue_estimate(struct weir_queue *queue, int8_t priority, uint8_t user_class,
+                                       weir_time now); /* of a wait from now */
+WEIR_API int64_t weir_queue_length(const struct weir_queue *queue);
+
+/* Enter, or wait for it in the queue: the thread sleeps, for at most ask->wait_max; with a wait_max of 0 it is refused at once.  Nobody
+ * overtakes: who comes while others wait that are before it waits, too.  A permit that comes free goes to who is next; one that comes free
+ * in another process, or by weir_exit, is found within 5 ms.  Only WEIR_BUSY is waited for: every other refusal is one at once, and sends
+ * away who waits when its turn comes.  clock: NULL: the table's.  ask->now is ignored: the clock is asked.  Everybody in a process who waits
+ * for a guard must use one queue, and the queue is for that guard only. */
+WEIR_API bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue, const struct weir_ask *ask,
+                              const struct weir_clock *clock, struct weir_permit *permit, struct weir_decision *decision);
+
+/* The same for event loops, which must not wait.  True: it has entered (decision->allowed), or it waits (decision->reason is WEIR_BUSY, and
+ * decision->wait an estimate) and waiter->turn will be called, from weir_enter_poll, weir_exit_next or weir_enter_wait in whatever thread
+ * calls those, with the permit filled in if the reason is WEIR_GRANTED.  Until then waiter, permit and the bytes of ask->key must stay;
+ * after weir_queue_cancel it is not called.  The waiter's deadline, priority and class are set from the ask. */
+WEIR_API bool weir_enter_later(struct weir_guard *guard, struct weir_queue *queue, const struct weir_ask *ask, struct weir_waiter *waiter,
+                               struct weir_permit *permit, struct weir_decision *decision);
+/* As weir_exit, and lets in who is next. */
+WEIR_API bool weir_exit_next(struct weir_guard *guard, struct weir_queue *queue, struct weir_permit *permit, enum weir_outcome outcome,
+                             weir_time now);
+/* Lets in whoever can be (permits may come free in another process), and sends away who is too late; call it now and then. Returns how many
+ * still wait. */
+WEIR_API int64_t weir_enter_poll(struct weir_guard *guard, struct weir_queue *queue, weir_time now);
+
+/* A bulkhead with threads of its own: at most max_threads work, at most max_queue tasks wait; a thread is started before anything waits
+ * (as Tomcat's maxThreads and acceptCount).  A task runs or is refused, never both and never neither. */
+struct weir_pool;
+
+struct weir_pool_options {
+    const char *name;                /* of its threads; NULL: "weir" */
+    int32_t max_threads;             /* 0: 200 */
+    int32_t min_threads;             /* stay when idle; 0: 10, but no more than max_threads */
+    weir_time idle;                  /* threads beyond min_threads end when idle for so long; 0: 60 s.  With a clock: at the next submit or get */
+    int64_t max_queue;               /* 0: 100; WEIR_NO_QUEUE: nobody waits */
+    struct weir_queue_options queue; /* its order and target; max is max_queue */
+    const struct weir_clock *clock;  /* only `now` is asked; NULL: the host's */
+};
+
+struct weir_task {
+    void (*run)(struct weir_task *task);
+    /* It has waited in vain: it is too late, or the pool ends (WEIR_CANCELLED).  In a thread of the pool, or of who submits, gets or
+     * destroys. */
+    void (*refused)(struct weir_task *task, enum weir_reason reason);
+    struct weir_waiter waiter; /* deadline, priority, class: the caller's; the rest the pool's */
+};
+
+WEIR_API int weir_pool_create(struct weir_pool **out, const struct weir_pool_options *options, struct weir_error *error);
+/* False: it is refused at once, and neither function is called.  decision->reason: WEIR_FULL; WEIR_LATE; WEIR_BUSY, there is no thread and
+ * none can be started; WEIR_CANCELLED, the pool ends. */
+WEIR_API bool weir_pool_submit(struct weir_pool *pool, struct weir_task *task, struct weir_decision *decision);
+/* True: it does not wait any more, and neither function is called.  False: it runs, has run, or was refused. */
+WEIR_API bool weir_pool_cancel(struct weir_pool *pool, struct weir_task *task);
+/* No new tasks; those that wait are run (drain) or refused; returns when all threads have ended. */
+WEIR_API void weir_pool_destroy(struct weir_pool *pool, bool drain);
+struct weir_pool_info {
+    int32_t threads, working;
+    int64_t waiting, run, refused; /* refused: at once or later */
+};
+WEIR_API void weir_pool_get(struct weir_pool *pool, struct weir_pool_info *out);
+
 /* --------------------------------------------- floor 3: rules choose ---- */
 
 /* Rules say which limits apply to which requests: docs/rules.md.  A rule set is read from YAML and never changes; an engine puts it to work
@@ -396,15 +711,12 @@ struct weir_attr {
  * 0 if there are 255 already, or no memory: then the name will do. */
 WEIR_API uint32_t weir_attribute(struct weir *weir, const char *name);
 
-enum weir_mode { WEIR_AS_WRITTEN = 0, WEIR_ENFORCE = 1, WEIR_SHADOW = 2, WEIR_OFF = 3 };
-
-WEIR_API const char *weir_mode_name(enum weir_mode mode); /* "as-written", "enforce", "shadow", "off" */
-
 struct weir_ruling {
     struct weir_decision decision; /* of the limit that refused first, or is the tightest; all zeros but allowed if none applies */
     const char *rule;              /* its rule, or the one that has banned the key; NULL: none.  Good until weir_destroy */
     const char *list;              /* "allow" or "deny" if a list has decided; else NULL */
     const char *shadow;            /* a rule in shadow that would have refused; NULL: none */
+    const char *guard;             /* weir_check_enter: the guard that has refused; NULL: none.  Good until weir_destroy */
     int64_t count;                 /* as written in that limit: `count` in `window` (a calendar window: its present length) */
     weir_time window;
     weir_time banned_until; /* a point; 0: no ban.  With WEIR_BANNED it was there before; with another reason this very check has made it */
@@ -420,6 +732,29 @@ struct weir_ruling {
  * enforce, then those in shadow, each first in the file. */
 WEIR_API bool weir_check(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
                          struct weir_ruling *ruling);
+
+/* As weir_check, and enters the guards of the rules' `guards:` that apply to the request: all or nothing.  A refusal by a guard names it in
+ * ruling->guard.  The user, class and priority are those that the guard takes from the attributes, or ask's. */
+#define WEIR_ENTRY_MAX 8 /* guards on one request; more are left out, and ruling->cut says so */
+struct weir_entry {
+    uint32_t n;
+    struct {
+        struct weir_guard *guard;
+        struct weir_permit permit;
+    } entered[WEIR_ENTRY_MAX];
+};
+WEIR_API bool weir_check_enter(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
+                               struct weir_entry *entry, struct weir_ruling *ruling);
+WEIR_API void weir_check_exit(struct weir *weir, struct weir_entry *entry, enum weir_outcome outcome, weir_time now);
+
+/* What the rules say to answer for a guard when it refuses; false: nothing.  The body stays until weir_destroy. */
+struct weir_fallback {
+    int32_t status;
+    const char *body;
+    size_t len;
+    const char *type; /* of the body, such as application/json */
+};
+WEIR_API bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallback *out);
 
 struct weir_request {
     const struct weir_attr *attrs;

@@ -229,6 +229,58 @@ def serve(f):
     ]
 
 
+def guards(f):
+    """Enter and exit, beside Sentinel and Resilience4j; a real server at ten times its capacity."""
+    out = ["`weir_enter` and `weir_exit`, one thread, the time supplied and running as at 10,000 calls a second; `everything` is a number of permits, a breaker",
+           "over a time window and the adaptive limit `weir`.  Sentinel has a rule by thread count and one by slow-call ratio, Resilience4j a semaphore",
+           "bulkhead and a breaker over a time window.", ""] + GOALS + [
+        row(f, "enter + exit, permits", "guard.permits"),
+        row(f, "enter + exit, permits and breaker", "guard.breaker"),
+        row(f, "enter + exit, everything", "guard.everything", "≤ 100 ns"),
+        row(f, "… instructions", "guard.everything.instructions"),
+        row(f, "… in shared memory", "guard.shared"),
+        row(f, "… and the table's clock read twice", "guard.everything.clock"),
+        row(f, "… cheaper than Sentinel's entry + exit", "guard.cheaper-than-sentinel", "≥ 5 times"),
+        row(f, "… cheaper than Resilience4j's bulkhead + breaker", "guard.cheaper-than-resilience4j", "≥ 1 times"),
+        row(f, "… the clock read twice on both sides, cheaper than Resilience4j's", "guard.clock.cheaper-than-resilience4j"),
+        row(f, "permits and breaker, cheaper than Resilience4j's bulkhead + breaker", "guard.breaker.cheaper-than-resilience4j"),
+        row(f, "refused, all permits out", "guard.refused.busy"),
+        row(f, "… cheaper than Sentinel", "guard.refused.busy.cheaper-than-sentinel"),
+        row(f, "… cheaper than Resilience4j", "guard.refused.busy.cheaper-than-resilience4j"),
+        row(f, "refused, breaker open", "guard.refused.open"),
+        row(f, "… cheaper than Sentinel", "guard.refused.open.cheaper-than-sentinel"),
+        row(f, "… cheaper than Resilience4j", "guard.refused.open.cheaper-than-resilience4j"),
+        row(f, "two threads, a guard each, speed-up", "guard.threads.two-guards.speed-up"),
+        row(f, "two threads, one guard, all together", "guard.threads.one-guard"),
+        "", "| peer | measured |", "|---|---|"]
+    out += [f"| {name[6:]} | {number(value)} {unit} |" for name, (value, unit) in f.items() if name.startswith(("guard.sentinel.", "guard.resilience4j."))]
+    return out + guarded_server(f) + simulated(f)
+
+
+def guarded_server(f):
+    """The table of bench/guard/run.py."""
+    if "guard.http.capacity" not in f:
+        return []
+    get = lambda who, what: number(f[f"guard.http.{who}.{what}"][0]) if f"guard.http.{who}.{what}" in f else "-"
+    out = ["", "A real server (`bench/guard/backend.c`): four workers, 20 ms each, %s requests a second when nobody waits (p99 %s ms).  2,000 clients ask once a"
+           % (number(f["guard.http.capacity"][0]), number(f["guard.http.unloaded.p99"][0])),
+           "second each, ten times that; in the last row whoever is refused asks again at once.  Goodput is answers within a second.", "",
+           "| | goodput, of capacity | p50 | p99 | answered | refused | limit found |", "|---|---|---|---|---|---|---|"]
+    for text, who in (("without a guard", "plain"), ("with a guard", "guard"), ("… the refused ask at once", "storm")):
+        out.append(f"| {text} | {get(who, 'goodput')} % | {get(who, 'p50')} ms | {get(who, 'p99')} ms | {get(who, 'answered')}/s | {get(who, 'refused')}/s | {get(who, 'limit')} |")
+    return out + [""] + GOALS + [row(f, "goodput at ten times the capacity, guarded", "guard.http.guard.goodput", "≥ 95 % of capacity")]
+
+
+def simulated(f):
+    """What bench/guard/scenarios.py has a goal for."""
+    return ["", "On virtual time (`weir sim overload-10x`; the other scenarios are in [guards-figures.md](guards-figures.md)):", ""] + GOALS + [
+        row(f, "overload 10×, without control, goodput", "guard.sim.overload-10x.none.goodput"),
+        row(f, "overload 10×, the default controller, goodput", "guard.sim.overload-10x.weir.goodput", "≥ 95 %"),
+        row(f, "… p99 of the admitted over that of the work alone", "guard.sim.overload-10x.weir.p99", "≤ 2 times"),
+        row(f, "the most it is behind the best published one in any scenario, goodput", "guard.sim.behind-best", "≤ 0 points"),
+    ]
+
+
 def peers(f):
     return ["| peer | measured |", "|---|---|"] + [
         f"| {name[5:]} | {number(value)} {unit} |" for name, (value, unit) in f.items() if name.startswith("peer.")]
@@ -243,6 +295,7 @@ SECTIONS = [  # title, what the names of its figures begin with, its lines
     ("Reading logs", ("log.",), logs),
     ("Simulating", ("simulate.",), simulate),
     ("The server", ("serve.",), serve),
+    ("Guards", ("guard.",), guards),
     ("Goals not met", (), None),
     ("The peers", ("peer.",), peers),
 ]

@@ -27,6 +27,10 @@ rules:
     match: { uri: /login }
     key: "{ip/32}"
     limit: 2/1m
+guards:
+  - name: search
+    concurrency: { max: 2 }
+    match: { uri: /search }
 lists:
   deny: { ip: [203.0.113.0/24] }
 """
@@ -111,13 +115,17 @@ MEMBERS = {
     "reset_ms": "until all that was used is free again, in every limit that was asked",
     "wait_ms": "allowed: use it after so long; 0 unless the ask said that it can wait",
     "level": "0 free, 1 less than half is left, 2 less than an eighth, 3 refusing",
-    "reason": "granted, limited, too-big (can never pass), bad-ask, banned, denied",
+    "reason": "granted, limited, too-big (can never pass), bad-ask, banned, denied; of guards: open, busy, shed, degraded, full, late",
     "shadow": "a rule in shadow that would have refused; null: none",
     "reservation": "id for WEIR.SETTLE; null if refused",
+    "guard": "that refused, or that was named; null: none",
+    "permit": "for WEIR.EXIT; null: refused, or there is nothing to give back",
+    "lease_ms": "a permit that is not given back within it is taken back; -1: there is none",
 }
 
 # Which of them RESP has at which place.
 CHECKED = ["allowed", "rule", "limit", "remaining", "retry_ms", "reset_ms", "wait_ms", "level", "reason", "shadow"]
+ENTERED = CHECKED + ["guard", "permit", "lease_ms"]
 TAKEN = ["allowed", "limit", "remaining", "retry_ms", "reset_ms", "wait_ms", "reservation"]
 
 EVENT_MEMBERS = {
@@ -125,16 +133,18 @@ EVENT_MEMBERS = {
     "time": "UTC, with milliseconds",
     "event": "which of those above",
     "rule": "whose limit, ban or mode it is; (takes): limits that clients bring along; (deny): the deny list",
+    "guard": "whose breaker, shedding or permits it is",
     "key": "who, as listings show it",
-    "until": "the end of the ban",
+    "until": "the end of the ban; when a breaker is tried again",
     "mode": "that was set",
+    "state": "that a guard was forced to; the level of degradation",
     "list": "that was changed",
     "attribute": "of the list's entries",
     "hash": "of the rules that are in force now",
     "source": "where they come from: a file, or api",
     "text": "what else there is to say; of a reload its cause: file, signal, api",
     "refused": "how many were refused",
-    "count": "how many rules, entries, keys, or events that were lost",
+    "count": "how many rules, entries, keys, permits, or events that were lost",
 }
 
 # Of members that /openapi.json says nothing about.
@@ -152,6 +162,12 @@ CODES = {
     "weir-limited": (429, "a limit refused"),
     "weir-banned": (429, "the key is banned; retry_ms is until the end of the ban"),
     "weir-denied": (403, "on a deny list; no Retry-After, since time does not help"),
+    "weir-open": (503, "a guard's breaker is open; Retry-After is when it will be tried"),
+    "weir-busy": (503, "all permits of a guard are out; Retry-After is an estimate"),
+    "weir-shed": (503, "a guard has too much to do, and others come first"),
+    "weir-degraded": (503, "a guard is switched off by the level of degradation"),
+    "weir-full": (503, "a guard's queue is full"),
+    "weir-late": (503, "in a guard's queue the turn did not come in time, or would not"),
     "bad-request": (400, "no JSON, a member that is not known or of the wrong kind, a parameter that makes no sense, an ask id used for another request"),
     "unauthorized": (401, "a token is needed, or this one is not known"),
     "forbidden": (403, "the admin token is needed; or, without a token, a foreign Host or Origin"),
@@ -184,11 +200,11 @@ operators ask takes its parameters from the query or from a JSON body. A member 
 
 PROBLEMS = """\
 `application/problem+json` (RFC 9457) with `type`, `title`, `status`, `code` and `detail`; a refusal has all members of an answer beside them. The
-first three codes are refusals, and no other error has them. Which status a refusal has at `/v1/auth` can be chosen: `?refuse=403`.
+codes that begin with weir- are refusals, and no other error has them. Which status a refusal has at `/v1/auth` can be chosen: `?refuse=403`.
 """
 
 METRICS = """\
-`GET /metrics`, in Prometheus's text format. Labels never hold what a client sends: `rule` has at most 1000 values, and `(others)`. Who is limited is
+`GET /metrics`, in Prometheus's text format. Labels never hold what a client sends: `rule` has at most 1000 values, and `(others)`; `guard` has at most 256. Who is limited is
 said by WEIR.TOP and `GET /v1/top`.
 """
 
@@ -197,6 +213,8 @@ OTHERS = """\
 |---|---|
 | WEIR.GIVE | `OK` |
 | WEIR.SETTLE | 1; 0 if there is no such reservation: it was settled, has expired, or is of before a restart |
+| WEIR.EXIT | 1; 0 if the permit was given back before, or its lease was over |
+| WEIR.RENEW | a list: the permit to be given back from now on, and its lease in ms; null if the lease was over |
 | WEIR.FORGET | 1; 0 if the key had used nothing |
 | DEL, UNLINK | how many of the keys had used something |
 | SUBSCRIBE, PSUBSCRIBE | as Redis; messages are events, one JSON object each, on `weir.events` (all) and `weir.events.KIND` |
@@ -384,7 +402,8 @@ def commands(weir, server):
 def layout(server, client, names, words, path, body):
     """The members of an answer in their order, compared with HTTP, which says their names.  A refusal takes nothing, so both say the same."""
     answer, named = client(*words), json.loads(server.http("POST", path, json.dumps(body))[1])
-    assert answer[0] == 0 and answer == [named.get(name) for name in names], (answer, named)
+    wanted = [-1 if named.get(name) is None and name.endswith("_ms") else named.get(name) for name in names]
+    assert answer[0] == 0 and answer == wanted, (answer, named)
     return [(i, code(name), MEMBERS[name]) for i, name in enumerate(names)]
 
 
@@ -407,6 +426,9 @@ def replies(server):
     ask = ("WEIR.CHECK", "ip", "192.0.2.1", "uri", "/login")
     rows = layout(server, client, CHECKED, ask, "/v1/check", {"attributes": {"ip": "192.0.2.1", "uri": "/login"}})
     out += ["### WEIR.CHECK\n", table(head, rows)]
+    client("WEIR.ENTER", "GUARD", "search", "COST", 2)
+    rows = layout(server, client, ENTERED, ("WEIR.ENTER", "GUARD", "search"), "/v1/enter", {"guard": "search"})
+    out += ["### WEIR.ENTER\n", table(head, rows)]
     client("WEIR.TAKE", "a", "10/1m", "COST", 10)
     rows = layout(server, client, TAKEN, ("WEIR.RESERVE", "a", "10/1m"), "/v1/reserve", {"key": "a", "limit": "10/1m"})
     out += ["### WEIR.TAKE, WEIR.PEEK, WEIR.RESERVE\n", table(head, rows)]
@@ -481,10 +503,13 @@ def http_transcript(server, body):
 
 def answers(server, api):
     schemas = api["components"]["schemas"]
-    known = schemas["Problem"]["properties"]["code"]["enum"] + resolve(api, schemas["Refusal"]["allOf"][0])["properties"]["code"]["enum"]
+    known = list(schemas["Problem"]["properties"]["code"]["enum"])
+    for name in "Refusal", "GuardRefusal":
+        known += resolve(api, schemas[name]["allOf"][0])["properties"]["code"]["enum"]
     assert set(known) == set(CODES), "codes: %s" % (set(known) ^ set(CODES))
     out = ["## HTTP answers\n", "Members in brackets may be left out, or are not always there.\n"]
-    for name, title in (("Check", "A check"), ("Ruling", "The answer to a check"), ("Reserve", "A take, peek, give or reserve"), ("Decision", "The answer to it")):
+    for name, title in (("Check", "A check"), ("Ruling", "The answer to a check"), ("Reserve", "A take, peek, give or reserve"), ("Decision", "The answer to it"), ("Enter", "Entering guards"),
+                        ("Entered", "What they answer"), ("Exit", "Leaving them")):
         out += ["### " + title + "\n", members(api, name, WORDS)]
     out += ["`lifetime_ms` and `lifetime_ns` are of reserve only.\n", "### Headers\n"]
     out += [table(("header", "what"), [(code(n), sentence(h["description"])) for n, h in api["components"]["headers"].items()])]
@@ -501,7 +526,8 @@ def others(api):
     rows = []
     for name, schema in api["components"]["schemas"].items():
         shown = [m for part in [schema] + schema.get("allOf", []) for m in resolve(api, part).get("properties", {})]
-        if shown and name not in ("Check", "Ruling", "Reserve", "Take", "Decision", "Refusal", "TakeRefusal", "Problem"):
+        if shown and name not in ("Check", "Ruling", "Reserve", "Take", "Decision", "Refusal", "TakeRefusal", "GuardRefusal", "Problem", "Enter",
+                                   "Entered", "Exit"):
             rows.append((name, " ".join(code(m) for m in shown)))
     return rows
 

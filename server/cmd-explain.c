@@ -126,7 +126,8 @@ static void print_limit(const struct show *s, const char *at)
 static void print_limits(const struct show *s, int rule)
 {
     char at[64];
-    weir_time banned = weir__document_find(s->d, "rules.%d.banned_for_ms", rule) ? weir__document_ms(s->d, "rules.%d.banned_for_ms", rule) : 0;
+    weir_time banned =
+        weir__document_find(s->d, "rules.%d.banned_for_ms", rule) ? weir__document_ms(s->d, "rules.%d.banned_for_ms", rule) : 0;
 
     if (banned != 0) {
         char wait[32];
@@ -183,6 +184,61 @@ static void print_rule(struct show *s, int i, const char *name)
         print_idle(s, name, "not asked: it would apply", "");
     else
         print_asked(s, i, name);
+}
+
+/* ------------------------------------------------------------ a guard ---- */
+
+static const char *guard_text(const struct show *s, int i, const char *member)
+{
+    const char *text = weir__document_text(s->d, "guards.%d.%s", i, member);
+
+    return text ? text : "";
+}
+
+static void print_seen(const struct show *s, int i)
+{
+    int64_t priority = weir__document_number(s->d, 0, "guards.%d.priority", i);
+    const char *user = guard_text(s, i, "user"), *class = guard_text(s, i, "class");
+
+    if (*user) {
+        printf(", user ");
+        weir__words_value(stdout, user, strlen(user));
+    }
+    if (*class) {
+        printf(", class ");
+        weir__print_safely(stdout, class);
+    }
+    if (priority != 0)
+        printf(", priority %lld", (long long)priority);
+}
+
+static void print_entered(const struct show *s, int i, const char *name)
+{
+    bool no = weir__document_true(s->d, "guards.%d.refuses", i), shadow = is(guard_text(s, i, "mode"), "shadow");
+    int64_t admitted = weir__document_number(s->d, 100, "guards.%d.admitted_percent", i);
+
+    printf("%s%s%s %s", no && shadow ? s->c.mild : no ? s->c.bad : s->c.good, no ? "✗" : "●", s->c.off, s->c.bold);
+    weir__print_padded(name, 24);
+    printf("%s guard: %lld of %lld at work", s->c.off, (long long)weir__document_number(s->d, 0, "guards.%d.in_flight", i),
+           (long long)weir__document_number(s->d, 0, "guards.%d.limit", i));
+    if (!is(guard_text(s, i, "breaker"), "closed"))
+        printf(", breaker %s", guard_text(s, i, "breaker"));
+    if (admitted < 100)
+        printf(", lets in %lld%%", (long long)admitted);
+    print_seen(s, i);
+    if (shadow)
+        printf("  %sin shadow: %s%s", s->c.mild, no ? "would refuse, but lets through" : "counts only", s->c.off);
+    putchar('\n');
+}
+
+static void print_guard(struct show *s, int i, const char *name)
+{
+    if (is(guard_text(s, i, "why"), "applies"))
+        print_entered(s, i, name);
+    else if (s->applying)
+        s->hidden++;
+    else
+        print_idle(s, name, "guard, does not apply: ", guard_text(s, i, "because"));
 }
 
 /* ---------------------------------------------------------- the whole ---- */
@@ -308,6 +364,8 @@ static int explain_to_people(const struct options *o, const struct weir__documen
         print_list(&s);
     for (int i = 0; (name = weir__document_text(d, "rules.%d.rule", i)) != NULL; i++)
         print_rule(&s, i, name);
+    for (int i = 0; (name = weir__document_text(d, "guards.%d.guard", i)) != NULL; i++)
+        print_guard(&s, i, name);
     print_ruling(&s);
     print_unused(&s);
     return weir__document_true(d, "ruling.allowed") ? WEIR__EXIT_OK : WEIR__EXIT_NO;

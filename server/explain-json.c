@@ -150,6 +150,39 @@ static void add_rule(void *context, const struct weir__explained *e)
     weir__buffer_text(s->out, "}");
 }
 
+/* ----------------------------------------------------------------- guards ---- */
+
+static void add_state(struct weir__buffer *out, const struct weir__explained_guard *g)
+{
+    weir__buffer_member(out, "user", g->as_rule.key);
+    weir__buffer_member_number(out, "priority", g->priority);
+    weir__buffer_member_or_null(out, "class", g->user_class < g->guard->n_classes ? g->guard->options.classes[g->user_class].name : NULL);
+    weir__buffer_member_bool(out, "refuses", g->refuses);
+    weir__buffer_member(out, "reason", weir_reason_name(g->reason));
+    weir__buffer_member_number(out, "in_flight", g->info.in_flight);
+    weir__buffer_member_number(out, "limit", g->info.limit);
+    weir__buffer_member(out, "breaker", weir_breaker_state_name(g->info.breaker));
+    weir__buffer_member_number(out, "admitted_percent", g->info.admitted_percent);
+}
+
+static void add_guard(void *context, const struct weir__explained_guard *g)
+{
+    struct show *s = context;
+    const struct weir__explained *e = &g->as_rule;
+
+    if (s->applying && e->why != WEIR__APPLIES)
+        return;
+    weir__buffer_text(s->out, s->shown++ ? ",{" : "{");
+    weir__buffer_member(s->out, "guard", e->rule->name);
+    weir__buffer_member(s->out, "why", why_name(e->why));
+    weir__buffer_member(s->out, "mode", weir_mode_name(e->mode));
+    if (e->why == WEIR__APPLIES)
+        add_state(s->out, g);
+    else
+        add_because(s->out, e);
+    weir__buffer_text(s->out, "}");
+}
+
 static void add_ruling(struct weir__buffer *out, const struct weir__explanation *x)
 {
     const struct weir_ruling *r = &x->ruling;
@@ -238,6 +271,9 @@ bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t
 
     weir__buffer_text(out, "{\"rules\":[");
     weir__engine_explain(weir, attrs, n, ask, &x, add_rule, &s);
+    weir__buffer_text(out, "],\"guards\":[");
+    s.shown = 0;
+    weir__engine_explain_guards(weir, attrs, n, ask, add_guard, &s);
     weir__buffer_text(out, "],");
     add_ruling(out, &x);
     weir__buffer_text(out, ",");

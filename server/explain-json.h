@@ -5,8 +5,8 @@
 #include "engine/engine.h"
 #include "serve/buffer.h"
 
-/* {"rules":[...],"ruling":{...},"unused":[...],"meant":[...]}, the last two in the same order; `applying`: without the rules that do not
- * apply.  Returns whether the request is allowed.  Nothing is taken. */
+/* {"rules":[...],"guards":[...],"ruling":{...},"unused":[...],"meant":[...]}, the last two in the same order; `applying`: without the rules
+ * and guards that do not apply.  The ruling is weir_check's, which does not ask guards.  Returns whether the request is allowed.  Nothing is taken. */
 bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, bool applying,
                         struct weir__buffer *out);
 

@@ -46,6 +46,11 @@ static const char simulate_notes[] =
     "reports what would have been refused: by rule, to whom, when.  Exit code: 0 done, 2 wrong use or a log that cannot be read.\n"
     "weir simulate --rules rules.yaml --html report.html access.log.1.gz access.log";
 
+static const char sim_notes[] =
+    "Clients, a guard and a backend on virtual time: how much useful work is done at many times the load, with each controller of guards.\n"
+    "The guard is the real one, the rest a scenario (docs/sim.md).  Without a word it lists the scenarios it has; weir sim overload-10x runs\n"
+    "one, weir sim my.yaml your own.  The same seed gives the same output.  Exit code: 0 done, 2 wrong use or a wrong scenario.";
+
 static const char explain_notes[] =
     "weir explain ip=192.0.2.7 uri=/login method=POST: which rules apply and why the others do not, which would refuse, what is left of "
     "each\n"
@@ -60,6 +65,15 @@ static const char mode_notes[] =
     "Without a word: what every rule is told to do, and has done.  enforce refuses, shadow only counts what it would refuse, off does "
     "nothing,\n"
     "as-written gives the switch back to the rule file.  At once, and on every process that shares the table.\n" WEIR__REMOTE_NOTE;
+
+static const char guards_notes[] =
+    "Without a NAME all of them; with one also what has changed lately.  --force open refuses everybody, closed lets everybody through "
+    "the\n"
+    "breaker, none gives it back: it begins anew, closed.  At once, and on every process that shares the table.\n" WEIR__REMOTE_NOTE;
+
+static const char level_notes[] = "From its level on, a guard with `degrade` refuses everybody: what is less important is switched off "
+                                  "level by level.  0 is none, 9 the\n"
+                                  "highest; auto follows the guards' breakers and system protection.\n" WEIR__REMOTE_NOTE;
 
 static const char reset_notes[] =
     "weir reset ip=192.0.2.7 uri=/login: what the keys of this request have used is forgotten.\n" WEIR__REMOTE_NOTE;
@@ -103,6 +117,9 @@ static const struct weir__command commands[] = {
       weir__cmd_lists_options, weir__cmd_lists },
     { "mode", "show what rules are told to do, or switch them", "[enforce|shadow|off|as-written] [--rule NAME] [options]", mode_notes,
       weir__cmd_mode_options, weir__cmd_mode },
+    { "guards", "show what bounds work in progress, or force a breaker", "[NAME] [--force open|closed|none] [options]", guards_notes,
+      weir__cmd_guards_options, weir__cmd_guards },
+    { "level", "show the level of degradation, or set it", "[0..9|auto] [options]", level_notes, weir__cmd_level_options, weir__cmd_level },
     { "reset", "forget what a request's keys have used", "[--rule NAME] [options] NAME=VALUE...", reset_notes, weir__cmd_reset_options,
       weir__cmd_reset },
     { "status", "say how a server is doing", "[options]", WEIR__REMOTE_NOTE, weir__cmd_status_options, weir__cmd_status },
@@ -128,6 +145,8 @@ static const struct weir__command commands[] = {
       explain_notes, weir__cmd_explain_options, weir__cmd_explain },
     { "simulate", "say what rules would have done to the requests of an access log", "--rules FILE [options] ACCESS.LOG...", simulate_notes,
       weir__cmd_simulate_options, weir__cmd_simulate },
+    { "sim", "try a guard's controllers against overload, on virtual time", "[options] [SCENARIO|FILE...]", sim_notes, weir__cmd_sim_options,
+      weir__cmd_sim },
     { "demo", "show every algorithm over the same burst of traffic", "[options]", NULL, weir__cmd_demo_options, weir__cmd_demo },
     { "completion", "print what a shell needs to complete these words", "bash|zsh|fish", completion_notes, weir__cmd_completion_options,
       weir__cmd_completion },

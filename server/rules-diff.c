@@ -261,7 +261,9 @@ static void diff_conditions(struct diff *d, const char *what, const struct weir_
                             const struct weir__condition *new, size_t news)
 {
     bool match = strcmp(what, "match") == 0;
-    static const char wider[] = "the rule is for more requests", narrower[] = "the rule is for fewer requests";
+    bool guard = strcmp(d->of, "guard") == 0;
+    const char *wider = guard ? "the guard is for more requests" : "the rule is for more requests";
+    const char *narrower = guard ? "the guard is for fewer requests" : "the rule is for fewer requests";
 
     for (size_t i = 0; i < olds; i++) {
         const struct weir__condition *now = find_condition(new, news, old[i].attribute);
@@ -472,6 +474,88 @@ static void diff_rules(struct diff *d, const struct weir__draft *old, const stru
     free(stays);
 }
 
+/* ---------------------------------------------------------------- guards ---- */
+
+static char *print_part(struct diff *d, const struct weir__guard_part *part, const struct weir__guard_draft *guard)
+{
+    struct page page;
+
+    if (!page_open(d, &page))
+        return NULL;
+    part->print(page.to, guard);
+    return page_close(d, &page);
+}
+
+static void diff_part(struct diff *d, const struct weir__guard_part *part, const struct weir__guard_draft *old,
+                      const struct weir__guard_draft *new)
+{
+    char *before = print_part(d, part, old), *after = print_part(d, part, new);
+
+    if (before && after && strcmp(before, after) != 0)
+        say(d, part->name, part->effect, "%s %s -> %s", part->name, *before ? before : "none", *after ? after : "none");
+    free(before);
+    free(after);
+}
+
+/* A body may change though all that is said of it stays. */
+static void diff_body(struct diff *d, const struct weir__fallback_draft *old, const struct weir__fallback_draft *new)
+{
+    if (old->status && new->status && old->len == new->len && old->len > 0 && memcmp(old->body, new->body, old->len) != 0 &&
+        same_text(old->file, new->file) && old->file)
+        say(d, "fallback", "", "fallback: another body in the file");
+}
+
+static void diff_guard(struct diff *d, const struct weir__guard_draft *old, const struct weir__guard_draft *new)
+{
+    diff_mode(d, old->rule.mode, new->rule.mode);
+    diff_conditions(d, "match", old->rule.match, old->rule.matches, new->rule.match, new->rule.matches);
+    diff_conditions(d, "not", old->rule.except, old->rule.excepts, new->rule.except, new->rule.excepts);
+    for (const struct weir__guard_part *part = weir__guard_parts; part->name; part++)
+        diff_part(d, part, old, new);
+    diff_body(d, &old->fallback, &new->fallback);
+    if (!same_text(old->rule.about, new->rule.about))
+        say(d, "about", "for people only", "about is written anew");
+}
+
+static void tell_guard(struct diff *d, const struct weir__guard_draft *guard, const char *what)
+{
+    struct page page;
+
+    begin(d, "guard", guard->rule.name, &guard->rule);
+    if (!page_open(d, &page))
+        return;
+    fprintf(page.to, "%s: ", what);
+    weir__words_guard(page.to, guard);
+    if (guard->rule.mode != WEIR_ENFORCE)
+        fprintf(page.to, ", mode %s", weir_mode_name(guard->rule.mode));
+    tell_page(d, &page, what, "");
+}
+
+static const struct weir__guard_draft *find_guard(const struct weir__draft *draft, const char *name)
+{
+    for (size_t i = 0; i < draft->n_guards; i++) {
+        if (strcmp(draft->guards[i].rule.name, name) == 0)
+            return &draft->guards[i];
+    }
+    return NULL;
+}
+
+static void diff_guards(struct diff *d, const struct weir__draft *old, const struct weir__draft *new)
+{
+    for (size_t i = 0; i < new->n_guards; i++) {
+        const struct weir__guard_draft *now = &new->guards[i], *was = find_guard(old, now->rule.name);
+        begin(d, "guard", now->rule.name, &now->rule);
+        if (was)
+            diff_guard(d, was, now);
+        else
+            tell_guard(d, now, "added");
+    }
+    for (size_t i = 0; i < old->n_guards; i++) {
+        if (!find_guard(new, old->guards[i].rule.name))
+            tell_guard(d, &old->guards[i], "removed");
+    }
+}
+
 /* ----------------------------------------------------------------- lists ---- */
 
 static const struct weir__list_draft *find_list(const struct weir__draft *draft, const struct weir__list_draft *like)
@@ -566,6 +650,7 @@ long weir__rules_diff(const struct weir__draft *old, const struct weir__draft *n
     begin(&d, "file", "", NULL);
     diff_mode(&d, old->mode, new->mode);
     diff_rules(&d, old, new);
+    diff_guards(&d, old, new);
     diff_lists(&d, old, new);
     free(d.who);
     return d.failed ? -1 : d.changes;

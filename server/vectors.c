@@ -1,6 +1,7 @@
 /* vectors.c -- reads .vec files.
  *
- * One pass, line by line.  A line's first word chooses its reader, the verb of an `at` line chooses how it goes on, and fields are rows.
+ * One pass, line by line.  A line's first word chooses its reader, the verb of an `at` line chooses how it goes on, and fields are rows;
+ * in a case of another kind than a limit, the kind's own reader goes on after the time.
  * Numbers, times and limits are read by the library's own cursor (algo/limit.h), so that a vector can say all that a user can, and every
  * error has a column.
  */
@@ -21,16 +22,25 @@ struct reader {
     int number;
     struct weir__vectors out;
     size_t case_room, line_room;
-    bool has_limit;          /* the open case */
+    bool has_limit;          /* the open case; or what its kind has instead */
     struct weir_limit limit; /* the open case's, as it is at this line */
 };
 
 #define fail_here(r, ...) weir__fail_at((r)->cursor.error, weir__cursor_column(&(r)->cursor), __VA_ARGS__)
 #define fail_line(r, ...) weir__fail_at((r)->cursor.error, 1, __VA_ARGS__)
 
+static const struct weir__vector_kind *const kinds[] = { &weir__vector_breaker, &weir__vector_controller };
+
+int weir__vector_end(struct weir__cursor *cursor)
+{
+    if (weir__cursor_end(cursor))
+        return WEIR_OK;
+    return weir__fail_at(cursor->error, weir__cursor_column(cursor), "unexpected '%.20s': the line should end here", cursor->at);
+}
+
 static int read_end(struct reader *r)
 {
-    return weir__cursor_end(&r->cursor) ? WEIR_OK : fail_here(r, "unexpected '%.20s': the line should end here", r->cursor.at);
+    return weir__vector_end(&r->cursor);
 }
 
 /* A cost may be negative: that a library refuses one is worth a vector. */
@@ -45,11 +55,18 @@ static int read_number(struct reader *r, const char *what, int64_t *out)
 }
 
 /* Elsewhere a bare number is seconds; here 0 and 0s side by side would only be a riddle. */
+int weir__vector_time(struct weir__cursor *cursor, const char *what, weir_time *out)
+{
+    int code = weir__cursor_time(cursor, what, out);
+    char last = code == WEIR_OK ? cursor->at[-1] : 's';
+    if (last < '0' || last > '9')
+        return code;
+    return weir__fail_at(cursor->error, weir__cursor_column(cursor), "%s needs a unit: ns, us, ms, s, m, h, d or w", what);
+}
+
 static int read_time(struct reader *r, const char *what, weir_time *out)
 {
-    int code = weir__cursor_time(&r->cursor, what, out);
-    char last = code == WEIR_OK ? r->cursor.at[-1] : 's';
-    return last >= '0' && last <= '9' ? fail_here(r, "%s needs a unit: ns, us, ms, s, m, h, d or w", what) : code;
+    return weir__vector_time(&r->cursor, what, out);
 }
 
 /* ---------------------------------------------------------------- growth ---- */
@@ -129,7 +146,8 @@ static int read_limit(struct reader *r)
     if (!open_case(r))
         return fail_line(r, "a limit needs a case before it: case NAME");
     if (r->has_limit)
-        return fail_line(r, "this case has a limit already; to change it: at TIME change COUNT/PERIOD");
+        return open_case(r)->kind ? fail_line(r, "this case is about a %s already: a limit is another case", open_case(r)->kind->name)
+                                  : fail_line(r, "this case has a limit already; to change it: at TIME change COUNT/PERIOD");
     int code = read_limit_text(r, true);
     open_case(r)->limit = r->limit;
     r->has_limit = true;
@@ -252,6 +270,39 @@ static int read_verb(struct reader *r, struct weir__vector_line *l)
     return fail_here(r, "expected take, peek, give or change");
 }
 
+/* ------------------------------------------------------ kinds of cases ---- */
+
+static int read_subject(struct reader *r, const struct weir__vector_kind *kind)
+{
+    struct weir__vector_case *c = open_case(r);
+
+    if (!c)
+        return fail_line(r, "a %s needs a case before it: case NAME", kind->name);
+    if (r->has_limit)
+        return fail_line(r, "this case is about a %s already: another one is another case", c->kind ? c->kind->name : "limit");
+    c->subject = calloc(1, kind->subject_size);
+    if (!c->subject)
+        return weir__fail(r->cursor.error, WEIR_NO_MEMORY, "no memory left for a %s", kind->name);
+    c->kind = kind;
+    r->has_limit = true;
+    return kind->read_subject(&r->cursor, c->subject);
+}
+
+static int read_body(struct reader *r, struct weir__vector_line *l)
+{
+    const struct weir__vector_case *c = open_case(r);
+    void *body = calloc(1, c->kind->line_size);
+    int code = body ? c->kind->read_line(&r->cursor, c->subject, body)
+                    : weir__fail(r->cursor.error, WEIR_NO_MEMORY, "no memory left for so many lines");
+
+    l->body = body;
+    if (code == WEIR_OK)
+        code = add_line(r, l);
+    if (code != WEIR_OK)
+        free(body);
+    return code;
+}
+
 static int read_at(struct reader *r)
 {
     struct weir__vector_line l = { .line = r->number };
@@ -259,6 +310,8 @@ static int read_at(struct reader *r)
     if (!r->has_limit)
         return fail_line(r, "an ask needs a case and its limit before it: case NAME, limit ALGORITHM COUNT/PERIOD");
     int code = read_time(r, "the time", &l.at);
+    if (code == WEIR_OK && open_case(r)->kind)
+        return read_body(r, &l);
     if (code == WEIR_OK)
         code = read_verb(r, &l);
     return code == WEIR_OK ? add_line(r, &l) : code;
@@ -304,7 +357,11 @@ static int read_line(struct reader *r)
         return read_case(r);
     if (weir__cursor_accept(&r->cursor, "limit"))
         return read_limit(r);
-    return fail_here(r, "'%.20s' begins no line; lines begin with case, limit, at or #", r->cursor.at);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (weir__cursor_accept(&r->cursor, kinds[i]->name))
+            return read_subject(r, kinds[i]);
+    }
+    return fail_here(r, "'%.20s' begins no line; lines begin with case, limit, breaker, controller, at or #", r->cursor.at);
 }
 
 /* Copies one line, without the return of a DOS file, so that the cursor finds a zero at its end. */
@@ -355,6 +412,10 @@ int weir__vectors_parse(struct weir__vectors *out, const char *text, size_t len,
 
 void weir__vectors_clear(struct weir__vectors *vectors)
 {
+    for (size_t i = 0; i < vectors->case_count; i++)
+        free(vectors->cases[i].subject);
+    for (size_t i = 0; i < vectors->line_count; i++)
+        free(vectors->lines[i].body);
     free(vectors->cases);
     free(vectors->lines);
     *vectors = (struct weir__vectors){ 0 };

@@ -11,6 +11,9 @@
  * A case is one limit and one fresh key.  Times have a unit; ~T is checked to within 10 us.  Only what a line names is checked, and that
  * an `ok` that names no wait has none.  What a change does not name stays; a burst that was never named follows the count.
  *
+ * A case whose second line begins with another word than `limit` is of another kind: `breaker` (vectors-breaker.c), `controller`
+ * (vectors-controller.c).  A kind reads what is its own and runs it; it has no doors.
+ *
  * Text in, structs out: nothing here opens a file or decides anything.  replay.h runs what was read.
  */
 #ifndef WEIR_SERVER_VECTORS_H
@@ -20,7 +23,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "algo/limit.h"
 #include "weir.h"
+
+/* A kind of case that is not about a limit.  What its readers fill is zeroed before, and forgotten without a word. */
+struct weir__vector_kind {
+    const char *name;                                                              /* the first word of the case's second line */
+    size_t subject_size, line_size;                                                /* of what the two readers fill */
+    int (*read_subject)(struct weir__cursor *cursor, void *out);                   /* the rest of the line after the name, to its end */
+    int (*read_line)(struct weir__cursor *cursor, const void *subject, void *out); /* the rest of the line after `at TIME`, to its end */
+    void *(*open)(const void *subject);                                            /* a fresh one; NULL: no memory */
+    /* One line; false if it went otherwise than expected, and then `text` is "expected ... got ...". */
+    bool (*run)(void *run, weir_time at, const void *line, char *text, size_t size);
+    void (*close)(void *run);
+};
+
+extern const struct weir__vector_kind weir__vector_breaker, weir__vector_controller;
 
 enum weir__vector_verb { WEIR__VECTOR_TAKE, WEIR__VECTOR_PEEK, WEIR__VECTOR_GIVE, WEIR__VECTOR_CHANGE };
 
@@ -49,6 +67,7 @@ struct weir__vector_line {
     bool allowed; /* expected: ok or no */
     struct weir__expectation fields[WEIR__VECTOR_FIELDS];
     struct weir_limit limit; /* change: the whole limit from here on, what the line does not name filled in */
+    void *body;              /* of another kind of case: what its reader has filled */
 };
 
 struct weir__vector_case {
@@ -56,7 +75,9 @@ struct weir__vector_case {
     int name_len;
     int line;
     struct weir_limit limit;
-    size_t first, count; /* of its lines */
+    const struct weir__vector_kind *kind; /* NULL: it is about a limit */
+    void *subject;                        /* of another kind */
+    size_t first, count;                  /* of its lines */
 };
 
 struct weir__vectors {
@@ -68,6 +89,10 @@ struct weir__vectors {
 
 /* "limit", "remaining", ... */
 const char *weir__vector_field_name(enum weir__vector_field field);
+
+/* For readers of kinds: a time with its unit; and that the line ends here. */
+int weir__vector_time(struct weir__cursor *cursor, const char *what, weir_time *out);
+int weir__vector_end(struct weir__cursor *cursor);
 
 /* Reads a whole file's text, which must outlive *out (the names point into it).  Every limit is checked by making a plan of it.
  * On an error, *line and error->column (both from 1) say where, and *out is untouched. */

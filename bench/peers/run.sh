@@ -1,7 +1,8 @@
 #!/bin/sh
-# run.sh -- builds and runs every peer, and prints what they measure: NAME<TAB>VALUE<TAB>UNIT, one figure a line.
+# run.sh -- builds and runs the peers, and prints what they measure: NAME<TAB>VALUE<TAB>UNIT, one figure a line.
 #
-#   bench/peers/run.sh OUTDIR
+#   bench/peers/run.sh OUTDIR [PEER...]     without names: the peers of a decision (mutex xrate governor guava); those of guards are
+#                                           sentinel and resilience4j
 #
 # The sources are copied to OUTDIR (made if missing), and what is fetched and built stays there; only cargo keeps its downloads in its own
 # home, where a user's choice of registry lives.  A peer whose tools or packages cannot be had is named on stderr (skipped: WHO: WHY) and
@@ -11,9 +12,11 @@ set -u
 BUILD_SECONDS=180
 RUN_SECONDS=60
 
-[ $# -eq 1 ] || { echo "usage: $0 OUTDIR" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: $0 OUTDIR [PEER...]" >&2; exit 2; }
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd) || exit 1
 mkdir -p -- "$1" && out=$(CDPATH='' cd -- "$1" && pwd) || exit 1
+shift
+peers=${*:-mutex xrate governor guava}
 
 # skip WHO WHY
 skip() { echo "skipped: $1: $2" >&2; }
@@ -73,15 +76,25 @@ peer_governor() {
         run governor target/release/governor-peer
 }
 
-peer_guava() {
-    need guava mvn javac java && copy guava || return
-    build guava mvn -q -B -Dmaven.repo.local="$out/m2" dependency:copy-dependencies &&
-        build guava javac -cp 'jars/*' -d . GuavaPeer.java &&
-        run guava java -cp '.:jars/*' GuavaPeer
+# java_peer WHO CLASS [OPTION...]: Maven fetches the jars that its pom names, javac compiles its one source
+java_peer() {
+    who=$1 class=$2
+    shift 2
+    need "$who" mvn javac java && copy "$who" || return
+    build "$who" mvn -q -B -Dmaven.repo.local="$out/m2" dependency:copy-dependencies &&
+        build "$who" javac -cp 'jars/*' -d . "$class.java" &&
+        run "$who" java "$@" -cp '.:jars/*' "$class"
 }
 
+peer_guava() { java_peer guava GuavaPeer; }
+
+# Sentinel writes its logs to the home directory unless it is told where.
+peer_sentinel() { java_peer sentinel SentinelPeer -Dcsp.sentinel.log.dir=log -Dproject.name=weir-bench; }
+
+peer_resilience4j() { java_peer resilience4j Resilience4jPeer; }
+
 command -v timeout >/dev/null 2>&1 || { skip "all peers" "no timeout here"; exit 0; }
-for peer in mutex xrate governor guava; do
+for peer in $peers; do
     rm -f "$out/$peer.log"
     "peer_$peer"
 done

@@ -16,6 +16,9 @@ int weir__fail_errno(struct weir_error *error, const char *what, const char *pat
 weir_time weir__clock_monotonic(void); /* never steps; begins anew at boot */
 weir_time weir__clock_real(void);      /* since 1970; may step */
 void weir__clock_sleep(weir_time span);
+/* Sleeps while *word is `value`, for at most `span` (WEIR_FOREVER: no end); may wake for no reason.  The word is the process's own. */
+void weir__clock_wait_word(uint32_t *word, uint32_t value, weir_time span);
+void weir__clock_wake_word(uint32_t *word); /* one who sleeps on it; the word itself may be gone by now */
 
 #define WEIR__BOOT_ID_SIZE 16
 void weir__clock_boot_id(unsigned char id[WEIR__BOOT_ID_SIZE]); /* another after each boot; zeros if the host does not tell */

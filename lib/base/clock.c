@@ -1,9 +1,12 @@
 /* clock.c -- the only file that reads a clock.  Everything else gets the time as an argument. */
 #include <ctype.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/base.h"
 
@@ -30,6 +33,18 @@ void weir__clock_sleep(weir_time span)
     struct timespec t = { .tv_sec = (time_t)(until / WEIR_SECOND), .tv_nsec = (long)(until % WEIR_SECOND) };
     while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &t, NULL) == EINTR)
         ;
+}
+
+void weir__clock_wait_word(uint32_t *word, uint32_t value, weir_time span)
+{
+    struct timespec t = { .tv_sec = (time_t)(span / WEIR_SECOND), .tv_nsec = (long)(span % WEIR_SECOND) };
+    if (span > 0)
+        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, span == WEIR_FOREVER ? NULL : &t, NULL, 0);
+}
+
+void weir__clock_wake_word(uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 void weir__clock_boot_id(unsigned char id[WEIR__BOOT_ID_SIZE])

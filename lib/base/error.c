@@ -40,7 +40,8 @@ int weir__fail_errno(struct weir_error *error, const char *what, const char *pat
 
 const char *weir_reason_name(enum weir_reason reason)
 {
-    static const char *const names[] = { "granted", "limited", "too-big", "bad-ask", "banned", "denied" };
+    static const char *const names[] = { "granted", "limited", "too-big",  "bad-ask", "banned", "denied",   "open",
+                                         "busy",    "shed",    "degraded", "full",    "late",   "cancelled" };
     return (unsigned)reason < sizeof names / sizeof *names ? names[reason] : "unknown";
 }
 

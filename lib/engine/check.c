@@ -2,7 +2,7 @@
  *
  *     1. Its attributes become facts.  A deny list refuses, an allow list lets through: nothing else is looked at.
  *     2. The rules that apply are found; each makes its key, which tells where in the table its states are.  Those lines are asked for.
- *     3. A key that is banned is refused.
+ *     3. A key that is banned is refused.  Who enters (enter.c) passes the guards now, and gives that back if it is refused after all.
  *     4. All limits of the rules that enforce are asked together, all or nothing.
  *     5. If they grant it, each rule in shadow is asked for itself: it sees the traffic that it would see, and takes nothing from the
  *        others.
@@ -399,14 +399,21 @@ ALWAYS void count_allowed(const struct checker *c, const struct inquiry *q)
             count(c, &tally[item->whose].allowed);
 }
 
-ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q, char *told)
+ALWAYS bool pass_gate(const struct checker *c, struct inquiry *q, struct weir__gate *gate)
+{
+    return gate == NULL || gate->n == 0 || weir__gate_pass(gate, c->force, c->weir->table->secrets, &q->facts, q->ruling);
+}
+
+ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q, char *told, struct weir__gate *gate)
 {
     if (__builtin_expect(weir__bans_any(c->weir->table, q->ask.now), 0) && !pass_bans(c, q, told))
         return;
     q->ruling->applied = (uint16_t)q->n_rules;
     q->ruling->cut = q->cut;
-    if (!decide_enforced(c, q, told)) {
+    if (!pass_gate(c, q, gate) || !decide_enforced(c, q, told)) {
         q->ruling->shadow = NULL; /* what would have been does not matter */
+        if (gate != NULL)
+            weir__gate_undo(gate);
         return;
     }
     if (__builtin_expect(q->n_enforced < q->n_items, 0))
@@ -437,7 +444,7 @@ ALWAYS void count_total(const struct checker *c, const struct weir_ruling *r)
 
 /* Everything that changes nothing.  `items` has room for WEIR_ALL_MAX. */
 ALWAYS void prepare(const struct checker *c, struct inquiry *q, struct weir__item *items, const struct weir_attr *attrs, size_t n,
-                    const struct weir_ask *ask, struct weir_ruling *ruling)
+                    const struct weir_ask *ask, struct weir_ruling *ruling, struct weir__gate *gate)
 {
     static const struct weir_ruling free_way = { .decision = { .allowed = true }, .mode = WEIR_ENFORCE };
     *ruling = free_way;
@@ -454,14 +461,18 @@ ALWAYS void prepare(const struct checker *c, struct inquiry *q, struct weir__ite
     q->open = !decide_by_list(c, q);
     if (q->open)
         apply_rules(c, q, false, NULL);
+    if (gate != NULL && ruling->decision.allowed)
+        weir__gate_find(gate, c->force, &q->facts, ruling);
 }
 
-ALWAYS bool decide(const struct checker *c, struct inquiry *q, char *told)
+ALWAYS bool decide(const struct checker *c, struct inquiry *q, char *told, struct weir__gate *gate)
 {
     if (told != NULL)
         *told = '\0';
     if (q->open)
-        decide_by_rules(c, q, told);
+        decide_by_rules(c, q, told, gate);
+    else
+        pass_gate(c, q, gate);
     count_total(c, q->ruling);
     return q->ruling->decision.allowed;
 }
@@ -472,17 +483,29 @@ static inline struct checker begin(struct weir *weir, size_t stripe, bool look)
     return (struct checker){ weir, force, &weir->stripes[stripe], force ? force->tally + stripe * force->rules->n_rules : NULL, look };
 }
 
-static bool check(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, bool look,
-                  struct weir_ruling *ruling, char *told)
+ALWAYS bool check_by(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, bool look,
+                     struct weir__gate *gate, struct weir_ruling *ruling, char *told)
 {
     struct weir__item items[WEIR_ALL_MAX];
     struct inquiry q;
     size_t stripe = weir__engine_enter(weir);
     struct checker c = begin(weir, stripe, look);
-    prepare(&c, &q, items, attrs, n, ask, ruling);
-    bool allowed = decide(&c, &q, told);
+    prepare(&c, &q, items, attrs, n, ask, ruling, gate);
+    bool allowed = decide(&c, &q, told, gate);
     weir__engine_leave(weir, stripe);
     return allowed;
+}
+
+static bool check(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, bool look,
+                  struct weir_ruling *ruling, char *told)
+{
+    return check_by(weir, attrs, n, ask, look, NULL, ruling, told);
+}
+
+bool weir__check_gated(struct weir *weir, const struct weir_attr *attrs, size_t n, struct weir__gate *gate, struct weir_ruling *ruling,
+                       char *told)
+{
+    return check_by(weir, attrs, n, gate->ask, false, gate, ruling, told);
 }
 
 bool weir_check(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling)
@@ -526,13 +549,13 @@ static size_t check_group(const struct checker *c, const struct weir_request *re
     size_t count = 0, used = 0;
     while (count < n && count < GROUP && used + WEIR_ALL_MAX <= ROOM) {
         struct inquiry *q = &inquiries[count];
-        prepare(c, q, items + used, requests[count].attrs, requests[count].n, &requests[count].ask, &rulings[count]);
+        prepare(c, q, items + used, requests[count].attrs, requests[count].n, &requests[count].ask, &rulings[count], NULL);
         used += q->cut ? WEIR_ALL_MAX : q->n_items; /* who was cut may need more when bans are looked at */
         count++;
     }
     fetch_next_lines(inquiries, count);
     for (size_t i = 0; i < count; i++)
-        *allowed += decide(c, &inquiries[i], told ? told[i] : NULL);
+        *allowed += decide(c, &inquiries[i], told ? told[i] : NULL, NULL);
     return count;
 }
 

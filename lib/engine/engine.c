@@ -10,6 +10,7 @@
 #define PRIVATE_LIMITERS   65536
 #define PRIVATE_SLAB_A_KEY 16384 /* room for some forty sliding windows of all keys; only what is used takes memory */
 #define PRIVATE_KEYS       65536
+#define PRIVATE_GUARDS     1024
 
 /* ------------------------------------------------------------- stripes ---- */
 
@@ -232,7 +233,7 @@ void weir_totals_get(struct weir *weir, struct weir_totals *out)
 /* Where even address space is scarce, less room for sliding windows will do. */
 static int make_table(struct weir *weir, int64_t keys, struct weir_error *error)
 {
-    struct weir_table_options options = { .keys = keys ? keys : PRIVATE_KEYS, .limiters = PRIVATE_LIMITERS };
+    struct weir_table_options options = { .keys = keys ? keys : PRIVATE_KEYS, .limiters = PRIVATE_LIMITERS, .guards = PRIVATE_GUARDS };
     int code = WEIR_NO_MEMORY;
     if (options.keys > INT64_MAX / PRIVATE_SLAB_A_KEY)
         return weir__fail(error, WEIR_INVALID, "%lld keys are more than any machine has room for", (long long)keys);
@@ -268,9 +269,7 @@ void weir_destroy(struct weir *weir)
     weir_table_destroy(weir->aside);
     if (weir->own_table)
         weir_table_destroy(weir->table);
-    for (size_t i = 0; i < weir->n_names; i++)
-        free(weir->names[i]);
-    free(weir->names);
+    weir__engine_forget(weir);
     for (size_t i = 1; i <= weir->n_attributes; i++)
         free(weir->attributes[i]);
     pthread_mutex_destroy(&weir->mutex);
@@ -279,7 +278,7 @@ void weir_destroy(struct weir *weir)
 
 int weir__engine_look(struct weir *weir, struct weir_error *error)
 {
-    struct weir_table_options small = { .keys = 1024, .limiters = PRIVATE_LIMITERS, .slab = (int64_t)1 << 30 };
+    struct weir_table_options small = { .keys = 1024, .limiters = PRIVATE_LIMITERS, .guards = PRIVATE_GUARDS, .slab = (int64_t)1 << 30 };
     return weir_table_create(&weir->aside, &small, error);
 }
 

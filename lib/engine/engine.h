@@ -15,6 +15,7 @@
 
 #include <pthread.h>
 
+#include "guard/guard.h"
 #include "rules/rules.h"
 #include "table/bans.h"
 #include "table/table.h"
@@ -34,7 +35,7 @@ struct weir__stripe {
 
 _Static_assert(sizeof(struct weir__stripe) == WEIR__LINE, "what a check counts lies beside its turn");
 
-/* What a rule needs while deciding. */
+/* What a rule needs while deciding; of a guard only its name and its modes. */
 struct weir__post {
     const char *name;               /* lives as long as the engine */
     struct weir_limiter **limiters; /* as many as the rule has limits */
@@ -47,13 +48,20 @@ struct weir__post {
     bool bare;                  /* its key is a whole value of one attribute, and its text has nothing around that */
 };
 
+/* A guard of the rules at work. */
+struct weir__station {
+    struct weir_guard *guard;
+    struct weir_fallback fallback; /* status 0: none.  Its texts live as long as the engine */
+};
+
 struct weir__force {
     struct weir_rules *rules;
     struct weir__lists *lists; /* the rules' own, or an edited copy */
     bool edited;
     struct weir__attributes attributes; /* the rules' own, and those of edited lists */
-    struct weir__post *posts;
-    struct weir_limiter **limiters; /* of all rules */
+    struct weir__post *posts;           /* of the rules, then of the guards */
+    struct weir_limiter **limiters;     /* of all rules */
+    struct weir__station *stations;     /* of the guards */
     struct {
         int attribute, list;
     } deny[WEIR__ATTRIBUTES_MAX], allow[WEIR__ATTRIBUTES_MAX];
@@ -70,7 +78,8 @@ struct weir {
     pthread_mutex_t mutex;
     char **names; /* of rules, each once, kept until the end */
     size_t n_names;
-    char *attributes[256]; /* what weir_attribute gave numbers to, from 1 */
+    struct weir__kept *kept; /* bodies of fallbacks, each once, kept until the end */
+    char *attributes[256];   /* what weir_attribute gave numbers to, from 1 */
     size_t n_attributes;
     struct weir__stripe stripes[WEIR__STRIPES];
 };
@@ -109,6 +118,7 @@ int weir__force_create(struct weir__force **out, struct weir *weir, struct weir_
 int weir__force_edited(struct weir__force **out, const struct weir__force *from, struct weir__lists *lists, struct weir_error *error);
 void weir__force_destroy(struct weir__force *force);                /* and its rules, if it still has them */
 const char *weir__engine_name(struct weir *weir, const char *name); /* a copy that stays; NULL: no memory */
+void weir__engine_forget(struct weir *weir);                        /* all copies that have stayed */
 
 /* check.c -- the mode of the whole set, by hand or as written; and a rule's own under it. */
 enum weir_mode weir__force_mode(const struct weir *weir, const struct weir__force *force);
@@ -139,6 +149,45 @@ bool weir__check_told(struct weir *weir, const struct weir_attr *attrs, size_t n
                       char told[WEIR__KEY_TEXT]);
 size_t weir__check_many_told(struct weir *weir, const struct weir_request *requests, size_t n, struct weir_ruling *rulings,
                              char (*told)[WEIR__KEY_TEXT]);
+
+/* enter.c -- the guards of a request, on the way between the bans and the limits. */
+struct weir__gate {
+    /* the caller's */
+    const struct weir_ask *ask;
+    struct weir_entry *entry; /* what was entered; nothing, if the request is refused */
+    bool leased;              /* the permits belong to no process: only time takes them back */
+    bool again;               /* it waits, and was counted when it first asked */
+    /* its own */
+    bool favoured, cut;
+    size_t n;
+    uint32_t guards[WEIR_ENTRY_MAX]; /* that apply, by their numbers */
+    /* told: how the guard that was asked last, so the one that refused, saw the request */
+    struct weir_guard *guard;
+    int8_t priority;
+    uint8_t user_class;
+};
+/* Which guards apply. */
+void weir__gate_find(struct weir__gate *gate, const struct weir__force *force, struct weir__facts *facts, const struct weir_ruling *ruling);
+bool weir__gate_pass(struct weir__gate *gate, const struct weir__force *force, const uint64_t *secrets, const struct weir__facts *facts,
+                     struct weir_ruling *ruling);
+void weir__gate_undo(struct weir__gate *gate); /* as if nothing had been entered */
+
+/* check.c -- as weir_check_enter; `told` as above, or NULL. */
+bool weir__check_gated(struct weir *weir, const struct weir_attr *attrs, size_t n, struct weir__gate *gate, struct weir_ruling *ruling,
+                       char *told);
+
+/* enter.c -- the i-th guard of the rules, in the order of the file, for those who list them or let requests wait. */
+struct weir__guard_view {
+    const char *name; /* lives as long as the engine */
+    struct weir_guard *guard;
+    struct weir__modes modes;        /* of the guard; in_force: with that of the whole set */
+    bool waits;                      /* there is a queue: ... */
+    struct weir_queue_options queue; /* ... so many may wait, in this order, ... */
+    weir_time wait;                  /* ... at most so long */
+    struct weir_fallback fallback;   /* status 0: none */
+};
+bool weir__engine_guard(struct weir *weir, size_t i, struct weir__guard_view *out);              /* false: there are no more */
+bool weir__engine_guard_find(struct weir *weir, const char *name, struct weir__guard_view *out); /* false: there is none of this name */
 
 /* As weir_check, but nothing is taken, counted or written. */
 bool weir__check_look(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling);
@@ -180,6 +229,22 @@ struct weir__explanation {
     enum weir_mode mode;               /* of the whole set */
     struct weir_ruling ruling;         /* what weir_check would say */
 };
+
+/* What a guard makes of a request. */
+struct weir__explained_guard {
+    const struct weir__guard_draft *guard;
+    struct weir__explained as_rule; /* why, mode, attribute, value, condition; its key is the user, "": unknown */
+    int8_t priority;
+    uint8_t user_class;
+    bool refuses;            /* it would, if nothing changes: not for being shed, which nobody knows before */
+    enum weir_reason reason; /* why */
+    struct weir_guard_info info;
+};
+void weir__engine_explain_guards(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
+                                 void (*each)(void *context, const struct weir__explained_guard *guard), void *context);
+/* enter.c -- priority, class and user, as the guard takes them from the facts or the ask. */
+void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint64_t *secrets, const struct weir__facts *facts,
+                     const struct weir_ask *from, unsigned char made[WEIR__KEY_MAX], struct weir_ask *out);
 
 /* Calls `each` for every rule in the order of the file. */
 void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,

@@ -57,7 +57,7 @@ static void peek_limits(struct weir__explained *e, const struct weir__force *f, 
 {
     e->n_limits = rule->n_limits;
     for (size_t i = 0; i < e->n_limits; i++) {
-        struct weir_ask own = { key, e->cost, ask->wait_max, ask->now };
+        struct weir_ask own = { .key = key, .cost = e->cost, .wait_max = ask->wait_max, .now = ask->now };
         e->limits[i] = (struct weir__explained_limit){ .limit = &rule->draft->limits[i] };
         peek_limit(&e->limits[i], f->limiters[rule->first_limit + i], &own);
     }
@@ -117,6 +117,60 @@ void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size
     }
     weir__engine_leave(weir, stripe);
 }
+
+/* ---------------------------------------------------------------- guards ---- */
+
+/* What it would say to anybody, by what is known of it. */
+static enum weir_reason reason_of(const struct weir__guard_draft *g, const struct weir_guard_info *info, const struct weir_table *table)
+{
+    if (g->options.degrade > 0 && weir_level_get(table, NULL) >= g->options.degrade)
+        return WEIR_DEGRADED;
+    if (info->breaker == WEIR_OPENED)
+        return WEIR_OPEN;
+    return info->in_flight >= info->limit && info->in_flight > 0 && !g->options.adaptive.rate ? WEIR_BUSY : WEIR_GRANTED;
+}
+
+static void explain_guard(struct weir__explained_guard *e, struct weir *weir, const struct weir__force *f, uint32_t i,
+                          const struct weir__facts *facts, const struct weir_ask *ask)
+{
+    const struct weir__rule *rule = &f->rules->rules[f->rules->n_rules + i];
+    unsigned char made[WEIR__KEY_MAX];
+    struct weir_ask own;
+    struct weir_key user;
+    *e = (struct weir__explained_guard){ .guard = f->rules->guards[i].draft };
+    e->as_rule = (struct weir__explained){ .rule = rule->draft };
+    e->as_rule.mode = weir__post_mode(&f->posts[f->rules->n_rules + i], weir__force_mode(weir, f));
+    e->as_rule.why = try_clauses(&e->as_rule, f, rule, facts);
+    if (e->as_rule.why == WEIR__APPLIES && e->as_rule.mode == WEIR_OFF)
+        e->as_rule.why = WEIR__SWITCHED_OFF;
+    if (rule->key_kind != WEIR__KEY_NONE && weir__rule_key(weir->table->secrets, rule, facts, made, &user))
+        weir__rule_key_text(weir->table->secrets, rule, facts, e->as_rule.key);
+    weir__guard_ask(f->rules, i, weir->table->secrets, facts, ask, made, &own);
+    e->priority = own.priority;
+    e->user_class = own.user_class;
+    weir_guard_get(f->stations[i].guard, own.now, &e->info);
+    e->reason = reason_of(e->guard, &e->info, weir->table);
+    e->refuses = e->reason != WEIR_GRANTED;
+}
+
+void weir__engine_explain_guards(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
+                                 void (*each)(void *context, const struct weir__explained_guard *guard), void *context)
+{
+    struct weir__facts facts;
+    struct weir__explained_guard e;
+    size_t stripe = weir__engine_enter(weir);
+    const struct weir__force *f = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
+    if (f != NULL) {
+        weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
+        for (uint32_t i = 0; i < f->rules->n_guards; i++) {
+            explain_guard(&e, weir, f, i, &facts, ask);
+            each(context, &e);
+        }
+    }
+    weir__engine_leave(weir, stripe);
+}
+
+/* -------------------------------------------------------------- applying ---- */
 
 /* The rule's limits; returns how many there are now. */
 static size_t add_applying(const struct weir *weir, const struct weir__force *f, uint32_t i, const struct weir__facts *facts,

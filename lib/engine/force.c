@@ -1,11 +1,14 @@
-/* force.c -- a rule set and the limiters that it needs.
+/* force.c -- a rule set and the limiters and guards that it needs.
  *
  * A limit is known by its rule's name, its place in the rule, its algorithm and the rule's key: a limiter of the table with a name made
  * of those.
  * So a reload finds the limits that are the same again, with their states; one whose numbers have changed is changed; one whose key or
  * algorithm has changed begins fresh.  Limiters of rules that are gone stay in the table, and their keys are forgotten as they become idle.
  *
- * All that can fail is done first: limiters are made before any is changed, and if a change fails those before it are changed back.
+ * A guard is known by its name; one whose options have changed is changed.
+ *
+ * All that can fail is done first: limiters and guards are made before any is changed, and if a change fails those before it are changed
+ * back.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,6 +30,13 @@ struct change {
     struct weir_limit from;
 };
 
+/* A guard that is there with other options. */
+struct guard_change {
+    struct weir_guard *guard;
+    const struct weir__guard_draft *to;
+    struct weir_guard_options from;
+};
+
 struct maker {
     struct weir *weir;
     struct weir__force *force;
@@ -35,6 +45,8 @@ struct maker {
     uint64_t large_keys; /* room for how many keys, where the rule does not say */
     struct change *changes;
     size_t n_changes;
+    struct guard_change *guards;
+    size_t n_guards;
 };
 
 /* -------------------------------------------------------------- names ---- */
@@ -63,6 +75,40 @@ const char *weir__engine_name(struct weir *weir, const char *name)
     more[low] = copy;
     weir->n_names++;
     return copy;
+}
+
+/* Bytes that stay, whatever the rules become. */
+struct weir__kept {
+    struct weir__kept *next;
+    size_t len;
+    char bytes[];
+};
+
+static const char *keep_bytes(struct weir *weir, const char *bytes, size_t len)
+{
+    struct weir__kept *k = weir->kept;
+    while (k != NULL && (k->len != len || memcmp(k->bytes, bytes, len) != 0))
+        k = k->next;
+    if (k != NULL || (k = malloc(sizeof *k + len + 1)) == NULL)
+        return k ? k->bytes : NULL;
+    k->next = weir->kept;
+    k->len = len;
+    memcpy(k->bytes, bytes, len);
+    k->bytes[len] = '\0';
+    weir->kept = k;
+    return k->bytes;
+}
+
+void weir__engine_forget(struct weir *weir)
+{
+    for (size_t i = 0; i < weir->n_names; i++)
+        free(weir->names[i]);
+    free(weir->names);
+    while (weir->kept != NULL) {
+        struct weir__kept *k = weir->kept;
+        weir->kept = k->next;
+        free(k);
+    }
 }
 
 /* FNV-1a: enough to tell a rule's templates apart, and the same in every process. */
@@ -233,9 +279,9 @@ static int check_room(struct maker *m)
     return WEIR_OK;
 }
 
-static int make_changes(struct maker *m)
+static int make_limiter_changes(struct maker *m)
 {
-    int code = check_room(m);
+    int code = WEIR_OK;
     for (size_t i = 0; code == WEIR_OK && i < m->n_changes; i++) {
         struct weir_error why;
         code = weir_limiter_change(m->changes[i].limiter, &m->changes[i].to.limit, m->now, &why);
@@ -246,6 +292,101 @@ static int make_changes(struct maker *m)
             (void)weir_limiter_change(m->changes[i].limiter, &m->changes[i].from, m->now, NULL);
         break;
     }
+    return code;
+}
+
+/* ------------------------------------------------------------- guards ---- */
+
+/* The table's guard of this name, or NULL. */
+static struct weir_guard *guard_by_name(struct weir_table *table, const char *name)
+{
+    uint32_t n = __atomic_load_n(&table->header->guards, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < n && i < table->guards_max; i++) {
+        struct weir_guard *guard = weir_table_guard(table, i);
+        if (guard != NULL && strncmp(guard->record->name, name, sizeof guard->record->name) == 0)
+            return guard;
+    }
+    return NULL;
+}
+
+static int note_guard_change(struct maker *m, struct weir_guard *guard, const struct weir__guard_draft *d)
+{
+    struct guard_change *more = realloc(m->guards, (m->n_guards + 1) * sizeof *more);
+    if (more == NULL)
+        return no_memory(m->error);
+    m->guards = more;
+    more[m->n_guards++] = (struct guard_change){ guard, d, weir__guard_plan_of(guard)->options };
+    return WEIR_OK;
+}
+
+/* What is only looked at and not there is made beside the table; what is there is looked at as it is. */
+static int add_guard(struct maker *m, struct weir_guard **out, const struct weir__guard_draft *d)
+{
+    struct weir_error why = { 0 };
+    struct weir_table *aside = m->weir->aside;
+    *out = aside ? guard_by_name(m->weir->table, d->rule.name) : NULL;
+    if (*out != NULL)
+        return WEIR_OK;
+    int code = weir_guard_create(out, aside ? aside : m->weir->table, d->rule.name, &d->options, &why);
+    if (code == WEIR_EXISTS) {
+        *out = guard_by_name(aside ? aside : m->weir->table, d->rule.name);
+        code = *out ? note_guard_change(m, *out, d) : code;
+    }
+    return code ? weir__fail(m->error, code, "guard '%s': %s", d->rule.name, why.text) : WEIR_OK;
+}
+
+static int add_fallback(struct maker *m, struct weir_fallback *out, const struct weir__fallback_draft *d)
+{
+    if (d->status == 0)
+        return WEIR_OK;
+    *out = (struct weir_fallback){ d->status, keep_bytes(m->weir, d->body, d->len), d->len, weir__engine_name(m->weir, d->type) };
+    return out->body && out->type ? WEIR_OK : no_memory(m->error);
+}
+
+/* A guard's mode by hand is kept as a rule's is. */
+static int make_station(struct maker *m, size_t i)
+{
+    const struct weir_rules *rules = m->force->rules;
+    const struct weir__guard_draft *d = rules->guards[i].draft;
+    struct weir__post *post = &m->force->posts[rules->n_rules + i];
+    post->name = weir__engine_name(m->weir, d->rule.name);
+    post->mode = (uint8_t)d->rule.mode;
+    if (post->name == NULL)
+        return no_memory(m->error);
+    int code = add_lever(m, post, &rules->rules[rules->n_rules + i]);
+    if (code == WEIR_OK)
+        code = add_fallback(m, &m->force->stations[i].fallback, &d->fallback);
+    return code ? code : add_guard(m, &m->force->stations[i].guard, d);
+}
+
+static void undo_guards(struct maker *m, size_t n)
+{
+    while (n-- > 0)
+        (void)weir_guard_change(m->guards[n].guard, &m->guards[n].from, NULL);
+}
+
+static int make_guard_changes(struct maker *m)
+{
+    for (size_t i = 0; i < m->n_guards; i++) {
+        struct weir_error why;
+        int code = weir_guard_change(m->guards[i].guard, &m->guards[i].to->options, &why);
+        if (code == WEIR_OK)
+            continue;
+        undo_guards(m, i);
+        return weir__fail(m->error, code, "guard '%s': %s", m->guards[i].to->rule.name, why.text);
+    }
+    return WEIR_OK;
+}
+
+/* Guards first: they can be changed back without loss. */
+static int make_changes(struct maker *m)
+{
+    int code = check_room(m);
+    if (code || (code = make_guard_changes(m)))
+        return code;
+    code = make_limiter_changes(m);
+    if (code != WEIR_OK)
+        undo_guards(m, m->n_guards);
     return code;
 }
 
@@ -280,14 +421,30 @@ static struct weir__force *make_room(struct weir_rules *rules)
     f->lists = rules->lists;
     f->attributes = rules->attributes;
     f->mode = (uint8_t)rules->draft->mode;
-    f->posts = calloc(rules->n_rules + 1, sizeof *f->posts);
+    f->posts = calloc(rules->n_rules + rules->n_guards + 1, sizeof *f->posts);
+    f->stations = calloc(rules->n_guards + 1, sizeof *f->stations);
     f->limiters = calloc(rules->n_limits + 1, sizeof *f->limiters);
     f->tally = calloc((WEIR__STRIPES + 1) * rules->n_rules + 1, sizeof *f->tally);
-    if (f->posts && f->limiters && f->tally)
+    if (f->posts && f->stations && f->limiters && f->tally)
         return f;
     f->rules = NULL;
     weir__force_destroy(f);
     return NULL;
+}
+
+/* As of limiters: none is made unless there is room for all. */
+static int check_guard_places(const struct weir *weir, const struct weir_rules *rules, struct weir_error *error)
+{
+    const struct weir_table *table = weir->aside ? weir->aside : weir->table;
+    uint32_t present = __atomic_load_n(&table->header->guards, __ATOMIC_ACQUIRE);
+    int64_t missing = 0, left = table->guards_max > present ? table->guards_max - present : 0;
+    for (size_t i = 0; i < rules->n_guards; i++)
+        missing += guard_by_name(weir->table, rules->guards[i].draft->rule.name) == NULL;
+    if (missing <= left)
+        return WEIR_OK;
+    return weir__fail(error, WEIR_NO_MEMORY,
+                      "the rules need %lld more guards, and the table, made for %u, has room for %lld; make it anew with more",
+                      (long long)missing, table->guards_max, (long long)left);
 }
 
 /* Limiters are never removed, so none is made unless there is room for all. */
@@ -305,14 +462,16 @@ static int check_places(const struct weir *weir, const struct weir_rules *rules,
         }
         limiter_name(name, rule, '!', 0, &d->ban.refusals);
         missing += d->ban.set && weir__limiter_by_name(weir->table, name) == NULL;
-        lever_name(name, rule);
+    }
+    for (size_t i = 0; i < rules->n_rules + rules->n_guards; i++) {
+        lever_name(name, &rules->rules[i]);
         missing += weir__limiter_by_name(weir->table, name) == NULL;
     }
     if (missing <= left)
-        return WEIR_OK;
+        return check_guard_places(weir, rules, error);
     return weir__fail(
         error, WEIR_NO_MEMORY,
-        "the rules need %lld more limiters (one for each limit, ban and rule), and the table, made for %lld, has room for %lld; "
+        "the rules need %lld more limiters (one for each limit, ban, rule and guard), and the table, made for %lld, has room for %lld; "
         "make it anew with more",
         (long long)missing, (long long)table->header->limiters_max, (long long)left);
 }
@@ -320,15 +479,18 @@ static int check_places(const struct weir *weir, const struct weir_rules *rules,
 int weir__force_create(struct weir__force **out, struct weir *weir, struct weir_rules *rules, weir_time now, struct weir_error *error)
 {
     struct weir__force *force = make_room(rules);
-    struct maker m = { weir, force, error, now, share_keys(weir->aside ? weir->aside : weir->table, rules), NULL, 0 };
+    struct maker m = { weir, force, error, now, share_keys(weir->aside ? weir->aside : weir->table, rules), NULL, 0, NULL, 0 };
     int code = force ? find_lists(force, error) : no_memory(error);
     if (code == WEIR_OK)
         code = check_places(weir, rules, error);
     for (size_t i = 0; code == WEIR_OK && i < rules->n_rules; i++)
         code = make_post(&m, &force->posts[i], &rules->rules[i]);
+    for (size_t i = 0; code == WEIR_OK && i < rules->n_guards; i++)
+        code = make_station(&m, i);
     if (code == WEIR_OK)
         code = make_changes(&m);
     free(m.changes);
+    free(m.guards);
     if (code == WEIR_OK) {
         *out = force;
     } else if (force != NULL) {
@@ -344,7 +506,8 @@ int weir__force_edited(struct weir__force **out, const struct weir__force *from,
     if (f == NULL)
         return no_memory(error);
     memcpy(f->limiters, from->limiters, from->rules->n_limits * sizeof *f->limiters);
-    memcpy(f->posts, from->posts, from->rules->n_rules * sizeof *f->posts);
+    memcpy(f->posts, from->posts, (from->rules->n_rules + from->rules->n_guards) * sizeof *f->posts);
+    memcpy(f->stations, from->stations, from->rules->n_guards * sizeof *f->stations);
     for (size_t i = 0; i < from->rules->n_rules; i++)
         f->posts[i].limiters = f->limiters + from->rules->rules[i].first_limit;
     f->lists = lists;
@@ -367,6 +530,7 @@ void weir__force_destroy(struct weir__force *force)
         weir__lists_destroy(force->lists);
     weir_rules_destroy(force->rules);
     free(force->posts);
+    free(force->stations);
     free(force->limiters);
     free(force->tally);
     free(force);

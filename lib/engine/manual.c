@@ -4,12 +4,23 @@
 
 #include "engine/engine.h"
 
-static const struct weir__post *find_post(const struct weir__force *force, const char *rule)
+static const struct weir__post *find_named(const struct weir__force *force, size_t n, const char *name)
 {
-    for (size_t i = 0; force != NULL && i < force->rules->n_rules; i++)
-        if (strcmp(force->posts[i].name, rule) == 0)
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(force->posts[i].name, name) == 0)
             return &force->posts[i];
     return NULL;
+}
+
+static const struct weir__post *find_post(const struct weir__force *force, const char *rule)
+{
+    return force ? find_named(force, force->rules->n_rules, rule) : NULL;
+}
+
+/* Of a rule or a guard. */
+static const struct weir__post *find_switch(const struct weir__force *force, const char *name)
+{
+    return force ? find_named(force, force->rules->n_rules + force->rules->n_guards, name) : NULL;
 }
 
 static int no_rule(const char *rule, struct weir_error *error)
@@ -27,11 +38,11 @@ int weir_mode_set(struct weir *weir, const char *rule, enum weir_mode mode, stru
         return WEIR_OK;
     }
     pthread_mutex_lock(&weir->mutex);
-    const struct weir__post *post = find_post(weir->force, rule);
+    const struct weir__post *post = find_switch(weir->force, rule);
     if (post != NULL)
         weir__limiter_set_mode(post->lever, mode);
     else
-        code = no_rule(rule, error);
+        code = weir__fail(error, WEIR_INVALID, "there is no rule or guard '%s'", rule);
     pthread_mutex_unlock(&weir->mutex);
     return code;
 }

@@ -12,6 +12,8 @@
 #define WEIR__RULE_LIMITS    16    /* limits of one rule */
 #define WEIR__RULES_MAX      32768 /* each needs two limiters or more, and a table has 65536 */
 #define WEIR__ATTRIBUTES_MAX 64    /* that one rule set may look at */
+#define WEIR__PRIORITY_WORDS 16    /* of one guard */
+#define WEIR__FALLBACK_MAX   65536 /* bytes of a body */
 
 struct weir__mark {
     int line, column; /* from 1 */
@@ -69,6 +71,37 @@ struct weir__rule_draft {
     struct weir__mark mark, key_mark;
 };
 
+/* What a guard takes from a request: "{plan|free}", or a word that is always the same. */
+struct weir__pick_draft {
+    char *attribute; /* NULL: none is asked */
+    char *fallback;  /* what stands for a missing value; or the word; NULL: none */
+};
+
+struct weir__priority_word {
+    char *name;
+    int8_t priority;
+};
+
+struct weir__fallback_draft {
+    int32_t status; /* 0: none is written */
+    char *body;     /* ends in NUL, but may have others before */
+    size_t len;
+    char *type;
+    char *file; /* where the body is from, as written; NULL: it stands in the rules */
+};
+
+struct weir__guard_draft {
+    struct weir__rule_draft rule;      /* name, about, match, not, mode; its key is the user's template; it has no limits */
+    struct weir_guard_options options; /* with the mode; the controller's name is the library's */
+    int64_t queue;                     /* so many may wait; 0: nobody */
+    weir_time wait;                    /* at most so long */
+    enum weir_order order;
+    struct weir__pick_draft priority, user_class;
+    struct weir__priority_word words[WEIR__PRIORITY_WORDS]; /* what `priority` may be beside numbers */
+    size_t n_words, n_classes;
+    struct weir__fallback_draft fallback;
+};
+
 /* One attribute's part of a list. */
 struct weir__list_draft {
     char *name; /* "allow", "deny", or one to be named in `match` */
@@ -82,6 +115,8 @@ struct weir__draft {
     enum weir_mode mode; /* of the whole set; WEIR_ENFORCE unless written */
     struct weir__rule_draft *rules;
     size_t n_rules;
+    struct weir__guard_draft *guards;
+    size_t n_guards;
     struct weir__list_draft *lists;
     size_t n_lists;
     struct weir__arena arena; /* where all of it is */
@@ -94,7 +129,12 @@ void weir__draft_destroy(struct weir__draft *draft);
 
 #define WEIR__RULES_TEXT_MAX ((size_t)256 << 20) /* bytes of a rule file */
 
-/* draft.c -- whether values of this attribute are addresses: ip, and names that end in ".ip".  Whether they are paths, where * stops at a
+/* draft.c -- a number from -8 to 7, or one of the words; false: neither.  A number beyond is brought between them. */
+bool weir__priority_read(const struct weir__priority_word *words, size_t n, const char *text, size_t len, int8_t *out);
+/* Which of the options' classes has this name; -1: none. */
+int weir__class_find(const struct weir_guard_options *options, const char *name, size_t len);
+
+/* Whether values of this attribute are addresses: ip, and names that end in ".ip".  Whether they are paths, where * stops at a
  * slash: uri. */
 bool weir__attribute_is_address(const char *name);
 bool weir__attribute_is_path(const char *name);

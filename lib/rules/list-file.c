@@ -1,4 +1,5 @@
-/* list-file.c -- a list's entries from a file: one a line, # begins a comment at the start of a line or behind a space. */
+/* list-file.c -- the files that rules name; first of all a list's entries: one a line, # begins a comment at the start of a line or behind
+ * a space. */
 #include "rules/read.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ static int read_all(int fd, char *text, size_t size, size_t *len)
 }
 
 /* The whole file; NULL, and *why says why. */
-static char *read_open(int fd, size_t *len, const char **why)
+static char *read_open(int fd, size_t most, size_t *len, const char **why)
 {
     struct stat st;
 
@@ -53,8 +54,8 @@ static char *read_open(int fd, size_t *len, const char **why)
         *why = "it is not a regular file";
         return NULL;
     }
-    if ((uint64_t)st.st_size > BYTES_MAX) {
-        *why = "it is too large; the most is 64 MiB";
+    if ((uint64_t)st.st_size > most) {
+        *why = most == BYTES_MAX ? "it is too large; the most is 64 MiB" : "it is too large; the most is 64 KiB";
         return NULL;
     }
     char *text = malloc((size_t)st.st_size + 1);
@@ -68,7 +69,7 @@ static char *read_open(int fd, size_t *len, const char **why)
 }
 
 /* Not waiting: it might be a pipe. */
-static char *read_path(const char *path, bool near, size_t *len, const char **why)
+static char *read_path(const char *path, bool near, size_t most, size_t *len, const char **why)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (near ? O_NOFOLLOW : 0));
 
@@ -76,7 +77,7 @@ static char *read_path(const char *path, bool near, size_t *len, const char **wh
         *why = strerror(errno);
         return NULL;
     }
-    char *text = read_open(fd, len, why);
+    char *text = read_open(fd, most, len, why);
     close(fd);
     return text;
 }
@@ -164,27 +165,34 @@ static bool is_near(const char *name)
     return *name != '/';
 }
 
-void weir__read_list_file(struct weir__reader *r, const struct weir__node *node, struct weir__list_draft *list)
+char *weir__read_file(struct weir__reader *r, const struct weir__node *node, size_t most, const char *instead, size_t *len)
 {
     const char *name = weir__read_text(r, node, "file", "the name of a file"), *why = "";
-    size_t len = 0;
 
     if (name == NULL)
-        return;
+        return NULL;
     if (!r->options->files) {
-        weir__say(r, node, "these rules may not name files; write the entries here, as in [a, b]");
-        return;
+        weir__say(r, node, "these rules may not name files; write %s", instead);
+        return NULL;
     }
     if (r->options->near && !is_near(name)) {
         weir__say(r, node, "the file must lie beside the rule file or below: no name that begins with / or has .. in it");
-        return;
+        return NULL;
     }
     char *path = find_path(r->options->name, name);
-    char *text = path ? read_path(path, r->options->near, &len, &why) : NULL;
+    char *text = path ? read_path(path, r->options->near, most, len, &why) : NULL;
+    if (text == NULL)
+        weir__say(r, node, "cannot read the file %s: %s", weir__quote(name, node->n).text, path ? why : "no memory");
+    free(path);
+    return text;
+}
+
+void weir__read_list_file(struct weir__reader *r, const struct weir__node *node, struct weir__list_draft *list)
+{
+    size_t len = 0;
+    char *text = weir__read_file(r, node, BYTES_MAX, "the entries here, as in [a, b]", &len);
+
     if (text)
         read_lines(r, node, list, text, len);
-    else
-        weir__say(r, node, "cannot read the file %s: %s", weir__quote(name, node->n).text, path ? why : "no memory");
     free(text);
-    free(path);
 }

@@ -268,6 +268,13 @@ size_t weir__match_find(const struct weir_rules *set, struct weir__facts *facts,
     return s.n;
 }
 
+size_t weir__match_find_guards(const struct weir_rules *set, struct weir__facts *facts, uint32_t from, uint32_t found[WEIR__FOUND_MAX])
+{
+    struct search s = { set, set->guard_match, facts, from, found, 0 };
+    search_node(&s, 0);
+    return s.n;
+}
+
 /* ------------------------------------------------------------- making ---- */
 
 struct maker {
@@ -554,21 +561,22 @@ static uint64_t all_bits(unsigned n)
     return n >= 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
 }
 
-static int make_root(struct maker *m)
+static int make_root(struct maker *m, size_t first, size_t n)
 {
-    const struct weir_rules *set = m->set;
-    struct leaf *rules = malloc((set->n_rules + 1) * sizeof *rules);
+    struct leaf *rules = malloc((n + 1) * sizeof *rules);
     uint32_t root;
     int code = rules ? add_node(m, &root) : no_memory(m);
-    for (uint32_t i = 0; rules && i < set->n_rules; i++)
-        rules[i] = (struct leaf){ i, set->rules[i].clauses_first, set->rules[i].excepts > 0, all_bits(set->rules[i].matches) };
+    for (size_t i = 0; rules && i < n; i++) {
+        const struct weir__rule *rule = &m->set->rules[first + i];
+        rules[i] = (struct leaf){ (uint32_t)(first + i), rule->clauses_first, rule->excepts > 0, all_bits(rule->matches) };
+    }
     if (code == WEIR_OK)
-        code = make_node(m, root, rules, set->n_rules);
+        code = make_node(m, root, rules, n);
     free(rules);
     return code;
 }
 
-int weir__match_create(struct weir__match **out, const struct weir_rules *set, struct weir_error *error)
+int weir__match_create(struct weir__match **out, const struct weir_rules *set, size_t first, size_t n, struct weir_error *error)
 {
     struct weir__match *match = calloc(1, sizeof *match);
     struct maker m = { match, set, error, 0, WORK_LEAST + WORK_SHARE * set->n_tests };
@@ -577,7 +585,7 @@ int weir__match_create(struct weir__match **out, const struct weir_rules *set, s
         return no_memory(&m);
     }
     match->entry_mask = 15;
-    int code = make_root(&m);
+    int code = make_root(&m, first, n);
     if (code == WEIR_OK)
         *out = match;
     else

@@ -43,8 +43,7 @@ static const struct weir__member members[MEMBERS] = {
 
 /* ------------------------------------------------------------ templates ---- */
 
-/* Unquoted braces are a mapping to YAML: the mistake that everybody makes once. */
-static const char *read_braces(struct weir__reader *r, const struct weir__node *node, const char *what, const char *like)
+const char *weir__read_braces(struct weir__reader *r, const struct weir__node *node, const char *what, const char *like)
 {
     if (node->kind == WEIR__NODE_MAPPING && node->n > 0)
         weir__say(r, node, "%s must be in quotes, because braces mean a mapping to YAML: %s: \"{%s}\"", what, what,
@@ -70,7 +69,7 @@ static void read_key(struct weir__reader *r, const struct weir__node *node, stru
 {
     struct weir__template t;
     struct weir_error error = { 0 };
-    const char *text = read_braces(r, node, "key", "text such as \"{ip}\"");
+    const char *text = weir__read_braces(r, node, "key", "text such as \"{ip}\"");
 
     if (text == NULL)
         return;
@@ -94,7 +93,7 @@ static void read_key(struct weir__reader *r, const struct weir__node *node, stru
 /* A number, or "{attribute}". */
 static void read_cost(struct weir__reader *r, const struct weir__node *node, struct weir__rule_draft *rule)
 {
-    const char *text = read_braces(r, node, "cost", "a number, or an attribute such as \"{bytes}\"");
+    const char *text = weir__read_braces(r, node, "cost", "a number, or an attribute such as \"{bytes}\"");
 
     if (text == NULL)
         return;

@@ -1,7 +1,7 @@
 /* read.c -- a rule file, from its text to a draft; every mistake is named with its place.
  *
- * The text becomes nodes (yaml.c), the nodes become a draft: read-rule.c, read-match.c, read-limit.c and read-lists.c each read what their
- * name says.  A reader that meets a mistake says so and goes on with the next thing, so that one run tells them all; in the end a draft
+ * The text becomes nodes (yaml.c), the nodes become a draft: read-rule.c, read-guard.c, read-match.c, read-limit.c and read-lists.c each
+ * read what their name says.  A reader that meets a mistake says so and goes on with the next thing, so that one run tells them all; in the end a draft
  * with a mistake is thrown away whole.
  */
 #include "rules/read.h"
@@ -246,7 +246,7 @@ static void read_root(struct weir__reader *r, const struct weir__node *root)
 {
     struct weir__member m[MEMBERS] = {
         [VERSION] = { .name = "version" }, [MODE] = { .name = "mode" },   [ZONE] = { .name = "zone" },
-        [RULES] = { .name = "rules" },     [LISTS] = { .name = "lists" }, [GUARDS] = { .name = "guards", .later = true },
+        [RULES] = { .name = "rules" },     [LISTS] = { .name = "lists" }, [GUARDS] = { .name = "guards" },
     };
 
     if (!weir__read_members(r, root, "a rule file", m, MEMBERS))
@@ -260,6 +260,8 @@ static void read_root(struct weir__reader *r, const struct weir__node *root)
         weir__read_lists(r, m[LISTS].value);
     if (m[RULES].value)
         weir__read_rules(r, m[RULES].value);
+    if (m[GUARDS].value)
+        weir__read_guards(r, m[GUARDS].value);
     if (m[LISTS].value)
         weir__check_unused_lists(r, m[LISTS].value);
 }

@@ -68,6 +68,30 @@ const char *weir__read_algorithm(struct weir__reader *r, const struct weir__node
 /* read-rule.c -- all rules. */
 void weir__read_rules(struct weir__reader *r, const struct weir__node *node);
 
+/* Text with attributes in braces; NULL, and it is said: unquoted braces are a mapping to YAML, the mistake that everybody makes once. */
+const char *weir__read_braces(struct weir__reader *r, const struct weir__node *node, const char *what, const char *like);
+
+/* read-guard.c -- all guards, after the rules. */
+void weir__read_guards(struct weir__reader *r, const struct weir__node *node);
+
+/* read-bounds.c -- what a guard bounds work by; the concurrency before the adaptive limit, which may not be more. */
+void weir__read_concurrency(struct weir__reader *r, const struct weir__node *node, struct weir__guard_draft *g);
+void weir__read_adaptive(struct weir__reader *r, const struct weir__node *node, struct weir__guard_draft *g);
+void weir__read_breaker(struct weir__reader *r, const struct weir__node *node, struct weir__guard_draft *g);
+void weir__read_system(struct weir__reader *r, const struct weir__node *node, struct weir_system_options *s);
+
+/* read-value.c -- each reads a member if it is there; false: it is not, or is wrong, and that is said. */
+bool weir__read_span(struct weir__reader *r, const struct weir__member *m, weir_time *out); /* of more than 0, at most an hour */
+bool weir__read_whole(struct weir__reader *r, const struct weir__member *m, int64_t max, int64_t *out); /* from 1 */
+bool weir__read_small(struct weir__reader *r, const struct weir__member *m, int32_t max, int32_t *out);
+bool weir__read_percent(struct weir__reader *r, const struct weir__member *m, int32_t least, int32_t *out); /* 50% */
+void weir__read_flag(struct weir__reader *r, const struct weir__member *m, bool *out);
+/* One of n words; -1: it is not there, or another. */
+int weir__read_word(struct weir__reader *r, const struct weir__member *m, const char *like, const char *const *words, size_t n);
+/* Whether the key can be the name of a class or priority, of so many bytes at most; if not, that is said. */
+bool weir__read_word_name(struct weir__reader *r, const struct weir__node *key, const char *what, size_t most);
+size_t weir__problems(const struct weir__reader *r); /* so far */
+
 /* read-lists.c -- all lists; and whether a list that a rule names is there: if not, that is said. */
 void weir__read_lists(struct weir__reader *r, const struct weir__node *node);
 void weir__check_list(struct weir__reader *r, const struct weir__node *node, const char *attribute);
@@ -75,6 +99,9 @@ void weir__check_unused_lists(struct weir__reader *r, const struct weir__node *n
 
 /* list-file.c -- a list's entries from a file, one a line. */
 void weir__read_list_file(struct weir__reader *r, const struct weir__node *node, struct weir__list_draft *list);
+
+/* The contents of the file that is named, to be freed; NULL, and it is said.  `instead` is what may be written if no file may be named. */
+char *weir__read_file(struct weir__reader *r, const struct weir__node *node, size_t most, const char *instead, size_t *len);
 
 /* An entry, if it is one: a copy of the draft's; NULL, and error->text says why. */
 char *weir__read_entry(struct weir__reader *r, const char *attribute, const char *text, size_t len, struct weir_error *error);

@@ -97,12 +97,17 @@ static int make_key(struct weir_rules *set, struct weir__rule *rule, struct weir
 
 /* --------------------------------------------------------------- whole ---- */
 
-/* Room for the tests and clauses of all rules. */
+static const struct weir__rule_draft *draft_of(const struct weir_rules *set, size_t i)
+{
+    return i < set->n_rules ? &set->draft->rules[i] : &set->draft->guards[i - set->n_rules].rule;
+}
+
+/* Room for the tests and clauses of all rules and guards. */
 static int make_room(struct weir_rules *set, struct weir_error *error)
 {
-    size_t tests = 1, clauses = 1;
-    for (size_t i = 0; i < set->n_rules; i++) {
-        const struct weir__rule_draft *d = &set->draft->rules[i];
+    size_t tests = 1, clauses = 1, n = set->n_rules + set->n_guards;
+    for (size_t i = 0; i < n; i++) {
+        const struct weir__rule_draft *d = draft_of(set, i);
         clauses += d->matches + d->excepts;
         for (size_t k = 0; k < d->matches; k++)
             tests += d->match[k].n;
@@ -112,23 +117,44 @@ static int make_room(struct weir_rules *set, struct weir_error *error)
     set->n_tests = tests;
     set->tests = calloc(tests, sizeof *set->tests);
     set->clauses = calloc(clauses, sizeof *set->clauses);
-    set->rules = calloc(set->n_rules + 1, sizeof *set->rules);
-    return set->tests && set->clauses && set->rules ? WEIR_OK : no_memory(error);
+    set->rules = calloc(n + 1, sizeof *set->rules);
+    set->guards = calloc(set->n_guards + 1, sizeof *set->guards);
+    return set->tests && set->clauses && set->rules && set->guards ? WEIR_OK : no_memory(error);
 }
 
 static int make_rules(struct weir_rules *set, struct weir_error *error)
 {
     size_t tests = 0, clauses = 0;
     int code = WEIR_OK;
-    for (size_t i = 0; code == WEIR_OK && i < set->n_rules; i++) {
+    for (size_t i = 0; code == WEIR_OK && i < set->n_rules + set->n_guards; i++) {
         struct weir__rule *rule = &set->rules[i];
-        rule->draft = &set->draft->rules[i];
+        rule->draft = draft_of(set, i);
         rule->first_limit = (uint32_t)set->n_limits;
         rule->n_limits = (uint8_t)rule->draft->n_limits;
         rule->cost = rule->draft->cost;
         set->n_limits += rule->draft->n_limits;
         if ((code = make_clauses(set, rule, &tests, &clauses, error)) == WEIR_OK)
             code = make_key(set, rule, error);
+    }
+    return code;
+}
+
+static int make_pick(struct weir_rules *set, struct weir__pick *pick, const struct weir__pick_draft *d, struct weir_error *error)
+{
+    *pick = (struct weir__pick){ -1, d->fallback };
+    if (d->attribute != NULL)
+        pick->attribute = weir__attribute_add(&set->attributes, d->attribute, error);
+    return d->attribute != NULL && pick->attribute < 0 ? pick->attribute : WEIR_OK;
+}
+
+static int make_guards(struct weir_rules *set, struct weir_error *error)
+{
+    int code = WEIR_OK;
+    for (size_t i = 0; code == WEIR_OK && i < set->n_guards; i++) {
+        struct weir__guard *guard = &set->guards[i];
+        guard->draft = &set->draft->guards[i];
+        if ((code = make_pick(set, &guard->priority, &guard->draft->priority, error)) == WEIR_OK)
+            code = make_pick(set, &guard->user_class, &guard->draft->user_class, error);
     }
     return code;
 }
@@ -149,10 +175,14 @@ static int compile(struct weir_rules *set, struct weir_error *error)
     int code;
     set->attributes.uri = -1;
     set->n_rules = set->draft->n_rules;
+    set->n_guards = set->draft->n_guards;
     if ((code = weir__lists_create(&set->lists, set->draft->lists, set->draft->n_lists, error)) || (code = make_room(set, error)) ||
-        (code = make_rules(set, error)) || (code = find_lists(set, error)))
+        (code = make_rules(set, error)) || (code = make_guards(set, error)) || (code = find_lists(set, error)))
         return code;
-    return weir__match_create(&set->match, set, error);
+    code = weir__match_create(&set->match, set, 0, set->n_rules, error);
+    if (code == WEIR_OK && set->n_guards > 0)
+        code = weir__match_create(&set->guard_match, set, set->n_rules, set->n_guards, error);
+    return code;
 }
 
 /* What only shows when all is put together is a problem of the whole text. */
@@ -189,10 +219,12 @@ void weir_rules_destroy(struct weir_rules *rules)
     if (rules == NULL)
         return;
     weir__match_destroy(rules->match);
+    weir__match_destroy(rules->guard_match);
     weir__lists_destroy(rules->lists);
-    for (size_t i = 0; rules->rules != NULL && i < rules->n_rules; i++)
+    for (size_t i = 0; rules->rules != NULL && i < rules->n_rules + rules->n_guards; i++)
         weir__template_free(&rules->rules[i].key);
     free(rules->rules);
+    free(rules->guards);
     free(rules->clauses);
     free(rules->tests);
     weir__draft_destroy(rules->draft);

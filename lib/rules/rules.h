@@ -2,7 +2,7 @@
  *
  *     attributes   the names that the set looks at have numbers; a request becomes `facts`: a value for each number
  *     tests        every pattern, compiled
- *     rules        which tests must hold, how the key is made, the limits
+ *     rules        which tests must hold, how the key is made, the limits; behind them the guards, which are found in the same way
  *     match        the index that finds the rules that may apply, however many there are
  *
  * Never changes once made, so any number of threads may read it.
@@ -79,6 +79,18 @@ struct weir__rule {
     struct weir__template key;
 };
 
+/* What a guard takes from a request. */
+struct weir__pick {
+    int attribute;    /* or -1 */
+    const char *text; /* what stands for a missing value; NULL: nothing */
+};
+
+/* The i-th guard's is set->rules[set->n_rules + i]: whom it is for, and its user as a key. */
+struct weir__guard {
+    const struct weir__guard_draft *draft;
+    struct weir__pick priority, user_class;
+};
+
 struct weir__match;
 
 /* The names that are looked at, by their numbers. */
@@ -98,9 +110,10 @@ struct weir_rules {
     struct weir__lists *lists;    /* as written */
     struct weir__test *tests;     /* of all rules */
     struct weir__clause *clauses; /* of all rules */
-    struct weir__rule *rules;
-    size_t n_rules, n_limits, n_tests;
-    struct weir__match *match;
+    struct weir__rule *rules;     /* n_rules of limits, then n_guards of guards */
+    struct weir__guard *guards;
+    size_t n_rules, n_guards, n_limits, n_tests;
+    struct weir__match *match, *guard_match; /* two, so that who only checks does not meet the guards; NULL: there are none */
 };
 
 /* facts.c -- the attributes that the set looks at, as it looks at them: the path as a server sees it, addresses as numbers.  Of an
@@ -137,10 +150,14 @@ size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rul
                            char out[WEIR__KEY_TEXT]);
 size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole, char out[WEIR__KEY_TEXT]); /* not in place */
 
-/* match.c -- the rules that match, in the order of the file, from the rule `from` on; returns how many.  If it is WEIR__FOUND_MAX there
- * may be more: ask again, from behind the last. */
-int weir__match_create(struct weir__match **out, const struct weir_rules *set, struct weir_error *error);
+/* match.c -- an index of n rules from the first on. */
+int weir__match_create(struct weir__match **out, const struct weir_rules *set, size_t first, size_t n, struct weir_error *error);
 void weir__match_destroy(struct weir__match *match);
+
+/* The rules that match, in the order of the file, from the rule `from` on; returns how many.  If it is WEIR__FOUND_MAX there may be more:
+ * ask again, from behind the last. */
 size_t weir__match_find(const struct weir_rules *set, struct weir__facts *facts, uint32_t from, uint32_t found[WEIR__FOUND_MAX]);
+/* The same for guards: their places among set->rules. */
+size_t weir__match_find_guards(const struct weir_rules *set, struct weir__facts *facts, uint32_t from, uint32_t found[WEIR__FOUND_MAX]);
 
 #endif

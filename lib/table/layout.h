@@ -4,6 +4,7 @@
  *     desks           one page: locks for what is rare, 32 of 64 bytes and 32 hands
  *     limiters        records, as many as the table was made for
  *     bans            marks of 16 bytes, then as many records of 256
+ *     guards          who is attached, for permits that a dead process leaves; then a record for each guard (lib/guard/guard.h)
  *     slots           groups of 256 slots
  *     slab            arrays of large slots, one for each limiter that needs them
  *
@@ -18,7 +19,7 @@
 #include "base/hash.h"
 
 #define WEIR__MAGIC  "WEIRTABL"
-#define WEIR__FORMAT 2
+#define WEIR__FORMAT 3
 #define WEIR__ENDIAN 0x01020304u
 #define WEIR__PAGE   4096
 #define WEIR__LINE   64
@@ -34,6 +35,10 @@
 #define WEIR__BAN_PAGE   16  /* places for bans come in pages of records */
 #define WEIR__BAN_WINDOW 64  /* a ban lies at most this far from its home */
 #define WEIR__BAN_KEY    160 /* bytes of a key that are kept, to be shown */
+
+#define WEIR__GUARDS_MAX  4096
+#define WEIR__GUARD_BYTES ((uint64_t)320 << 10) /* of a guard's record; only what its permits need is used */
+#define WEIR__HOLDERS     1024                  /* processes that can hold permits; the first place stays empty */
 
 #define WEIR__GROUP_SLOTS    256
 #define WEIR__WINDOW_SLOTS   128 /* a key lies at most this far from its home */
@@ -55,6 +60,7 @@ struct weir__header {
     uint32_t header_size; /* sizeof(struct weir__header), so that a build with other types is noticed */
     uint64_t limiters_max;
     uint64_t ban_places;
+    uint64_t guards_max;
     uint64_t secrets[WEIR__HASH_SECRETS];
     uint64_t check; /* of all the above */
 
@@ -66,6 +72,12 @@ struct weir__header {
     uint64_t limiters;   /* records in use */
     int64_t bans_latest; /* no ban ends later: from then on nobody need look */
     uint32_t mode;       /* of all limiters: enum weir_mode, by hand */
+    uint32_t guards;     /* records in use */
+
+    _Alignas(WEIR__LINE) uint32_t level; /* of degradation, in force */
+    uint32_t level_by_hand;              /* 0: none is; else the level + 1 */
+    int64_t holders_at;                  /* when it was last looked which holders are alive */
+    uint64_t holders_lost;               /* that died with the table attached */
 
     _Alignas(WEIR__LINE) int64_t keys; /* slots in use */
     int64_t evicted_idle, evicted_early, recovered;
@@ -111,6 +123,14 @@ struct weir__ban_record {
     uint32_t key_len; /* of the whole key */
     char rule[WEIR__NAME_SIZE];
     char key[WEIR__BAN_KEY];
+};
+
+/* A process that may hold permits: written at the registry's desk, pid last. */
+struct weir__holder {
+    uint32_t pid; /* 0: the place is free */
+    uint32_t unused;
+    uint64_t start; /* when the process began, in the kernel's ticks: pids are used again */
+    uint64_t space; /* the pid namespace: in another one it cannot be told who is alive */
 };
 
 _Static_assert(sizeof(struct weir__header) <= WEIR__PAGE, "the header fits its page");
@@ -162,9 +182,19 @@ static inline uint64_t weir__ban_records_at(uint64_t limiters_max, uint64_t ban_
     return weir__bans_at(limiters_max) + weir__page_up(ban_places * sizeof(struct weir__ban_mark));
 }
 
-static inline uint64_t weir__slots_at(uint64_t limiters_max, uint64_t ban_places)
+static inline uint64_t weir__guards_at(uint64_t limiters_max, uint64_t ban_places)
 {
     return weir__ban_records_at(limiters_max, ban_places) + weir__page_up(ban_places * sizeof(struct weir__ban_record));
+}
+
+static inline uint64_t weir__guard_records_at(uint64_t limiters_max, uint64_t ban_places)
+{
+    return weir__guards_at(limiters_max, ban_places) + weir__page_up(WEIR__HOLDERS * sizeof(struct weir__holder));
+}
+
+static inline uint64_t weir__slots_at(uint64_t limiters_max, uint64_t ban_places, uint64_t guards_max)
+{
+    return weir__guard_records_at(limiters_max, ban_places) + guards_max * WEIR__GUARD_BYTES;
 }
 
 #endif

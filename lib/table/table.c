@@ -21,6 +21,7 @@
 #define SLAB_LEAST       ((int64_t)16 << 20)
 #define LIMITERS_DEFAULT 256
 #define BANS_DEFAULT     4096
+#define GUARDS_DEFAULT   64
 #define SLAB_PER_KEY     256 /* a sliding window of 10 buckets, twice, so that its limit can change */
 #define MAGIC_SIZE       8
 #define MAKING           "WEIRMAKE" /* where the magic will be, while a table is being made */
@@ -29,7 +30,7 @@
 /* ------------------------------------------------------------- sizes ---- */
 
 struct sizes {
-    uint64_t limiters_max, ban_places, slots_at, groups, slot_size, slab_at, slab_bytes, bytes;
+    uint64_t limiters_max, ban_places, guards_max, slots_at, groups, slot_size, slab_at, slab_bytes, bytes;
 };
 
 /* Of the parts that do not grow with the keys.  Bans get a quarter more places than asked for, so that few have to make room by bad luck.
@@ -37,13 +38,17 @@ struct sizes {
 static int choose_fixed_sizes(const struct weir_table_options *o, struct sizes *out, struct weir_error *error)
 {
     int64_t limiters = o->limiters ? o->limiters : LIMITERS_DEFAULT, bans = o->bans ? o->bans : BANS_DEFAULT;
+    int64_t guards = o->guards ? o->guards : GUARDS_DEFAULT;
     if (limiters < 1 || limiters > WEIR__LIMITERS_MAX)
         return weir__fail(error, WEIR_INVALID, "limiters must be from 1 to %d, and is %" PRId64, WEIR__LIMITERS_MAX, limiters);
     if (bans < 1 || bans > WEIR__BANS_MAX)
         return weir__fail(error, WEIR_INVALID, "bans must be from 1 to %" PRId64 ", and is %" PRId64, WEIR__BANS_MAX, bans);
+    if (guards < 1 || guards > WEIR__GUARDS_MAX)
+        return weir__fail(error, WEIR_INVALID, "guards must be from 1 to %d, and is %" PRId64, WEIR__GUARDS_MAX, guards);
     out->limiters_max = (uint64_t)limiters;
+    out->guards_max = (uint64_t)guards;
     out->ban_places = ((uint64_t)bans * 5 / 4 + WEIR__BAN_PAGE - 1) / WEIR__BAN_PAGE * WEIR__BAN_PAGE;
-    out->slots_at = weir__slots_at(out->limiters_max, out->ban_places);
+    out->slots_at = weir__slots_at(out->limiters_max, out->ban_places, out->guards_max);
     return WEIR_OK;
 }
 
@@ -87,6 +92,7 @@ static int write_header(struct weir__header *h, const struct sizes *s, struct we
     h->bytes = s->bytes;
     h->limiters_max = s->limiters_max;
     h->ban_places = s->ban_places;
+    h->guards_max = s->guards_max;
     h->slots_at = s->slots_at;
     h->groups = s->groups;
     h->slab_at = s->slab_at;
@@ -106,7 +112,8 @@ static bool sizes_fit(const struct weir__header *h, uint64_t file_bytes)
 {
     uint64_t places_max = (uint64_t)WEIR__BANS_MAX * 5 / 4;
     if (h->limiters_max == 0 || h->limiters_max > WEIR__LIMITERS_MAX || h->ban_places == 0 || h->ban_places > places_max ||
-        h->ban_places % WEIR__BAN_PAGE != 0 || h->slots_at != weir__slots_at(h->limiters_max, h->ban_places))
+        h->ban_places % WEIR__BAN_PAGE != 0 || h->guards_max == 0 || h->guards_max > WEIR__GUARDS_MAX ||
+        h->slots_at != weir__slots_at(h->limiters_max, h->ban_places, h->guards_max))
         return false;
     if (h->slot_size != sizeof(struct weir__narrow) && h->slot_size != sizeof(struct weir__wide))
         return false;
@@ -127,7 +134,7 @@ static int check_header(const struct weir__header *h, uint64_t file_bytes, const
         return weir__fail(error, WEIR_CORRUPT, "'%s' has format %" PRIu32 "; this library reads format %d", path, h->format, WEIR__FORMAT);
     if (h->header_size != sizeof *h || h->check != header_check(h))
         return weir__fail(error, WEIR_CORRUPT, "the header of '%s' is damaged", path);
-    if (!sizes_fit(h, file_bytes) || h->limiters > h->limiters_max || h->slab_used > h->slab_bytes)
+    if (!sizes_fit(h, file_bytes) || h->limiters > h->limiters_max || h->guards > h->guards_max || h->slab_used > h->slab_bytes)
         return weir__fail(error, WEIR_CORRUPT, "the sizes in '%s' do not fit together: was the file cut?", path);
     return WEIR_OK;
 }
@@ -217,6 +224,9 @@ static int settle_in(struct weir_table *table, struct weir_error *error)
     table->ban_marks = (struct weir__ban_mark *)(void *)(base + weir__bans_at(h->limiters_max));
     table->ban_records = (struct weir__ban_record *)(void *)(base + weir__ban_records_at(h->limiters_max, h->ban_places));
     table->ban_places = h->ban_places;
+    table->holders = (struct weir__holder *)(void *)(base + weir__guards_at(h->limiters_max, h->ban_places));
+    table->guards = base + weir__guard_records_at(h->limiters_max, h->ban_places);
+    table->guards_max = (uint32_t)h->guards_max;
     table->slots = base + h->slots_at;
     table->groups = h->groups;
     table->narrow = h->slot_size == sizeof(struct weir__narrow);
@@ -235,9 +245,10 @@ static int lay_out(struct weir_table *table, const struct weir_table_options *op
     if (table->fd >= 0 && (ftruncate(table->fd, 0) != 0 || pwrite(table->fd, MAKING, MAGIC_SIZE, 0) != MAGIC_SIZE ||
                            ftruncate(table->fd, (off_t)s.bytes) != 0))
         return weir__fail_errno(error, "cannot set the size of", options->path);
-    uint64_t bans_at = weir__bans_at(s.limiters_max);
+    uint64_t bans_at = weir__bans_at(s.limiters_max), guards_at = weir__guard_records_at(s.limiters_max, s.ban_places);
     if ((code = weir__table_commit(table, 0, WEIR__LIMITERS_AT, error)) ||
-        (code = weir__table_commit(table, bans_at, s.slab_at - bans_at, error)) || (code = map_region(table, s.bytes, error)))
+        (code = weir__table_commit(table, bans_at, guards_at - bans_at, error)) ||
+        (code = weir__table_commit(table, s.slots_at, s.slab_at - s.slots_at, error)) || (code = map_region(table, s.bytes, error)))
         return code;
     make_desks(table->header);
     set_clock(table->header);
@@ -254,6 +265,7 @@ static int open_existing(struct weir_table *table, const char *path, uint64_t by
         return code;
     if (alone) {
         make_desks(table->header);
+        memset(table->holders, 0, WEIR__HOLDERS * sizeof *table->holders); /* nobody else is there: permits that have a holder are lost */
         set_clock(table->header);
         weir__bans_settle(table);
     }
@@ -353,6 +365,8 @@ static int open_file(struct weir_table *table, const char *path, const struct we
 
 static void dispose(struct weir_table *table)
 {
+    if (table->guarding_end != NULL)
+        table->guarding_end(table);
     for (uint32_t i = 0; table->limiters != NULL && i < table->limiters_max; i++)
         weir__limiter_free(table->limiters[i]);
     free(table->limiters);

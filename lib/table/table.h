@@ -10,6 +10,7 @@
  *     a mode                     anybody, by an atomic store
  *     a ban's mark               the holder of the registry's desk writes; anybody reads, by atomic operations
  *     a ban's record             the holder of the registry's desk
+ *     a guard's record           lib/guard/guard.h
  *
  * Several desks are taken in ascending order, hands after desks.  A pin seen by a desk's holder that is not its own is a hand's; if it is
  * still
@@ -30,7 +31,12 @@ struct weir_table {
     struct weir__ban_mark *ban_marks;
     struct weir__ban_record *ban_records;
     bool narrow;
-    int fd; /* -1: private */
+    int fd;                /* -1: private */
+    unsigned char *guards; /* the first record */
+    struct weir__holder *holders;
+    uint32_t guards_max;
+    void *guarding; /* what the guards' room has in this process, and how it ends */
+    void (*guarding_end)(struct weir_table *table);
     uint64_t secrets[WEIR__HASH_SECRETS];
     uint32_t limiters_max;
     uint32_t named;                 /* limiters that `names` has */

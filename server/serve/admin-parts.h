@@ -67,6 +67,12 @@ void weir__admin_list_remove(struct weir__admin_call *call);
 void weir__admin_modes(struct weir__admin_call *call);
 void weir__admin_mode(struct weir__admin_call *call);
 
+/* admin-guards.c */
+void weir__admin_guards(struct weir__admin_call *call);
+void weir__admin_guard_force(struct weir__admin_call *call);
+void weir__admin_level(struct weir__admin_call *call);
+void weir__admin_level_set(struct weir__admin_call *call);
+
 /* admin-keys.c */
 void weir__admin_reset(struct weir__admin_call *call);
 void weir__admin_explain(struct weir__admin_call *call);

@@ -25,8 +25,7 @@ int64_t weir__ask_retry_ms(const struct weir_decision *d)
 
 /* ---------------------------------------------------------------- rules ---- */
 
-/* What is to be remembered of a refusal. */
-static void note_refused(struct weir__loop *loop, const struct weir_ruling *r, const char *key, weir_time now)
+void weir__ask_note_refused(struct weir__loop *loop, const struct weir_ruling *r, const char *key, weir_time now)
 {
     struct weir__server *server = loop->server;
     const char *rule = r->rule ? r->rule : r->list ? WEIR__TOP_DENY : "";
@@ -57,7 +56,7 @@ static bool decide(struct weir__loop *loop, const struct weir__check *check, str
         weir__counters_time(&loop->counters, 1, weir__clock_monotonic() - began);
     count_checks(loop, 1, allowed);
     if (!allowed)
-        note_refused(loop, ruling, key, ask.now);
+        weir__ask_note_refused(loop, ruling, key, ask.now);
     return allowed;
 }
 
@@ -112,7 +111,7 @@ void weir__ask_check_many(struct weir__loop *loop, const struct weir_request *re
         count_checks(loop, part, allowed);
         for (size_t i = 0; allowed < part && i < part; i++)
             if (!rulings[i].decision.allowed)
-                note_refused(loop, &rulings[i], keys[i], requests[i].ask.now);
+                weir__ask_note_refused(loop, &rulings[i], keys[i], requests[i].ask.now);
         requests += part;
         rulings += part;
         n -= part;

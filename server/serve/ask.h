@@ -24,6 +24,9 @@ const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *c
 /* The same for several without an id, prefetched. */
 void weir__ask_check_many(struct weir__loop *loop, const struct weir_request *requests, size_t n, struct weir_ruling *rulings);
 
+/* What is to be remembered of a refusal: who is refused most, and a ban that it has made.  `key`: as weir__check_told tells it. */
+void weir__ask_note_refused(struct weir__loop *loop, const struct weir_ruling *ruling, const char *key, weir_time now);
+
 enum weir__ask_verb { WEIR__TAKE, WEIR__PEEK, WEIR__GIVE, WEIR__RESERVE };
 
 struct weir__adhoc_ask {

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "serve/tls.h"
+#include "serve/waiting.h"
 
 #define JOBS_MAX     16            /* of one loop, done elsewhere at a time; more are refused */
 #define PENDING_HIGH (64 * 1024)   /* more output than this waits: stop reading */
@@ -61,6 +62,8 @@ void weir__conn_close(struct weir__conn *conn)
         conn->job->conn = NULL;
         uv_cancel((uv_req_t *)&conn->job->uv); /* nobody wants it any more, if it has not begun */
     }
+    if (conn->wait)
+        weir__wait_abandon(conn);
     uv_close(&conn->uv.handle, on_closed);
 }
 

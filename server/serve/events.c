@@ -31,6 +31,17 @@ static const struct {
     [WEIR__EVENT_RESET] = { "reset", "what a key has used was forgotten by hand" },
     [WEIR__EVENT_TABLE_FULL] = { "table-full", "the table has hardly any room: keys make room for others before their time, or soon will" },
     [WEIR__EVENT_TABLE_ROOM] = { "table-room", "the table has room again" },
+    [WEIR__EVENT_BREAKER_OPENED] = { "breaker-opened",
+                                     "a guard's breaker has opened: nobody is let in until it is tried again, at `until`" },
+    [WEIR__EVENT_BREAKER_HALF_OPEN] = { "breaker-half-open", "a guard's breaker lets a few through, to see whether all is well again" },
+    [WEIR__EVENT_BREAKER_CLOSED] = { "breaker-closed", "a guard's breaker has closed: everybody is let in" },
+    [WEIR__EVENT_GUARD_FORCED] = { "guard-forced", "a guard's breaker was forced by hand: `state` is open, closed or none" },
+    [WEIR__EVENT_SHEDDING_BEGAN] = { "shedding-began", "a guard has too much to do, and refuses the least important" },
+    [WEIR__EVENT_SHEDDING_ENDED] = { "shedding-ended", "a guard lets everybody in again" },
+    [WEIR__EVENT_OVERLOAD_BEGAN] = { "overload-began", "the host is overloaded, as a guard's `system` has it" },
+    [WEIR__EVENT_OVERLOAD_ENDED] = { "overload-ended", "the host is well again" },
+    [WEIR__EVENT_PERMITS_RECLAIMED] = { "permits-reclaimed", "`count` permits were not given back in time, or their holder has died" },
+    [WEIR__EVENT_LEVEL_CHANGED] = { "level-changed", "the level of degradation is `state`; `text` says by what" },
     [WEIR__EVENT_LOST] = { "lost", "whoever reads this was too slow: `count` events before this one were not told" },
 };
 
@@ -125,10 +136,12 @@ static void add_number(struct weir__buffer *b, const char *name, int64_t n)
 static void add_facts(struct weir__buffer *b, size_t start, const struct weir__event_facts *f)
 {
     add_text(b, start, "rule", f->rule);
+    add_text(b, start, "guard", f->guard);
     add_text(b, start, "key", f->key);
     if (f->until != 0)
         weir__buffer_member_moment(b, "until", f->until);
     add_text(b, start, "mode", f->mode);
+    add_text(b, start, "state", f->state);
     add_text(b, start, "list", f->list);
     add_text(b, start, "attribute", f->attribute);
     add_text(b, start, "hash", f->hash);

@@ -26,7 +26,17 @@ enum weir__event_kind {
     WEIR__EVENT_RESET,
     WEIR__EVENT_TABLE_FULL, /* nearly: keys will soon make room for others before their time, or do so already */
     WEIR__EVENT_TABLE_ROOM, /* no more */
-    WEIR__EVENT_LOST,       /* a sink was too slow: some were not told to it */
+    WEIR__EVENT_BREAKER_OPENED,
+    WEIR__EVENT_BREAKER_HALF_OPEN,
+    WEIR__EVENT_BREAKER_CLOSED,
+    WEIR__EVENT_GUARD_FORCED, /* by hand */
+    WEIR__EVENT_SHEDDING_BEGAN,
+    WEIR__EVENT_SHEDDING_ENDED,
+    WEIR__EVENT_OVERLOAD_BEGAN,
+    WEIR__EVENT_OVERLOAD_ENDED,
+    WEIR__EVENT_PERMITS_RECLAIMED, /* from clients that died, or were too late */
+    WEIR__EVENT_LEVEL_CHANGED,
+    WEIR__EVENT_LOST, /* a sink was too slow: some were not told to it */
     WEIR__EVENT_KINDS
 };
 
@@ -34,7 +44,7 @@ const char *weir__event_name(enum weir__event_kind kind); /* "limiting", "limiti
 
 /* What is known of one; NULL or 0 is left out. */
 struct weir__event_facts {
-    const char *rule, *key, *mode, *list, *attribute, *source, *hash, *text;
+    const char *rule, *guard, *key, *mode, *state, *list, *attribute, *source, *hash, *text;
     weir_time until;
     int64_t refused, count;
 };

@@ -209,7 +209,7 @@ void weir__http_problem(const struct weir__http_manner *manner, int status, cons
 static void put_ruling(struct pen *pen, const struct weir_ruling *r)
 {
     const struct weir_decision *d = &r->decision;
-    bool known = r->rule != NULL && r->count > 0;
+    bool known = (r->rule != NULL && r->count > 0) || r->guard != NULL;
 
     if (d->allowed)
         PUT(pen, "\"allowed\":true,\"rule\":");
@@ -254,6 +254,17 @@ struct refusal {
     int status;
 };
 
+#define REDUCED "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+
+/* From WEIR_OPEN on. */
+static const struct refusal by_guards[] = {
+    { REDUCED, "Breaker open", "weir-open", 503 }, { REDUCED, "Busy", "weir-busy", 503 },
+    { REDUCED, "Overloaded", "weir-shed", 503 },   { REDUCED, "Switched off", "weir-degraded", 503 },
+    { REDUCED, "Queue full", "weir-full", 503 },   { REDUCED, "Waited too long", "weir-late", 503 },
+};
+
+_Static_assert(sizeof by_guards / sizeof by_guards[0] == WEIR_LATE - WEIR_OPEN + 1, "every reason of guards has its row");
+
 static const struct refusal *refusal_of(const struct weir_decision *d)
 {
     static const struct refusal limited = { "https://iana.org/assignments/http-problem-types#quota-exceeded", "Limit reached",
@@ -262,6 +273,8 @@ static const struct refusal *refusal_of(const struct weir_decision *d)
                                            "weir-banned", 429 },
                                 denied = { "about:blank", "Denied", "weir-denied", 403 };
 
+    if (d->reason >= WEIR_OPEN && d->reason <= WEIR_LATE)
+        return &by_guards[d->reason - WEIR_OPEN];
     return d->reason == WEIR_DENIED ? &denied : d->reason == WEIR_BANNED ? &banned : &limited;
 }
 
@@ -296,12 +309,17 @@ static void put_left(struct pen *pen, const struct weir_decision *d, weir_time w
     PUT(pen, "\r\n");
 }
 
+int64_t weir__http_retry_seconds(weir_time retry)
+{
+    return at_least(seconds_of(retry), 1);
+}
+
 static void put_retry_after(struct pen *pen, const struct weir_decision *d)
 {
     if (d->allowed || d->retry == WEIR_NEVER)
         return;
     PUT(pen, "Retry-After: ");
-    put_number(pen, at_least(seconds_of(d->retry), 1));
+    put_number(pen, weir__http_retry_seconds(d->retry));
     PUT(pen, "\r\n");
 }
 
@@ -414,6 +432,90 @@ void weir__http_ruling(const struct weir__http_manner *manner, const struct weir
                       refusal ? PROBLEM
                       : bare  ? NULL
                               : WEIR__HTTP_JSON,
+                      (struct weir__span){ headers, (size_t)(head.at - headers) }, (struct weir__span){ body, (size_t)(pen.at - body) });
+}
+
+/* --------------------------------------------------------------- guards ---- */
+
+static const char *why_refused(enum weir_reason reason)
+{
+    switch (reason) {
+    case WEIR_LIMITED:
+        return "it lets fewer in than this";
+    case WEIR_TOO_BIG:
+        return "it never has so many permits";
+    case WEIR_OPEN:
+        return "its breaker is open";
+    case WEIR_BUSY:
+        return "all of its permits are out";
+    case WEIR_SHED:
+        return "there is too much to do, and others come first";
+    case WEIR_DEGRADED:
+        return "switched off by the level of degradation";
+    case WEIR_FULL:
+        return "its queue is full";
+    case WEIR_LATE:
+        return "the turn did not come in time";
+    default:
+        return "refused";
+    }
+}
+
+/* "search: its breaker is open; try again in 5s" */
+static void put_guard_detail(struct pen *pen, const struct weir_ruling *r)
+{
+    char span[32];
+
+    put(pen, r->guard, strnlen(r->guard, 63));
+    PUT(pen, ": ");
+    put_text(pen, why_refused((enum weir_reason)r->decision.reason));
+    if (r->decision.retry == WEIR_NEVER || r->decision.retry <= 0)
+        return;
+    weir__text_time(span, sizeof span, r->decision.retry);
+    PUT(pen, "; try again in ");
+    put_text(pen, span);
+}
+
+static void put_entered(struct pen *pen, const struct weir__entered *e, const char *token)
+{
+    put_ruling(pen, &e->ruling);
+    PUT(pen, ",\"guard\":");
+    put_name(pen, e->ruling.guard);
+    PUT(pen, ",\"permit\":");
+    if (token[0]) {
+        PUT(pen, "\"");
+        put_text(pen, token);
+        PUT(pen, "\",\"lease_ms\":");
+        put_number(pen, weir__ask_ms(e->lease));
+    } else {
+        PUT(pen, "null,\"lease_ms\":null");
+    }
+    PUT(pen, "}");
+}
+
+void weir__http_entered(const struct weir__http_manner *manner, const struct weir__entered *entered)
+{
+    const struct weir_ruling *r = &entered->ruling;
+    char headers[512], body[2 * WEIR__HTTP_RULING_MAX + WEIR__PERMIT_TOKEN_MAX], token[WEIR__PERMIT_TOKEN_MAX];
+    struct pen head = { headers }, pen = { body };
+    bool refused = !r->decision.allowed;
+
+    if (refused && r->guard == NULL) {
+        weir__http_ruling(manner, r, 0, false); /* by a limit, a ban, a list */
+        return;
+    }
+    const struct refusal *refusal = refused ? refusal_of(&r->decision) : NULL;
+    weir__ask_token(manner->loop, &entered->permits, token);
+    put_ruling_headers(&head, r);
+    if (refused) {
+        put_refusal(&pen, refusal, refusal->status);
+        put_guard_detail(&pen, r);
+        PUT(&pen, "\",");
+    } else {
+        PUT(&pen, "{");
+    }
+    put_entered(&pen, entered, token);
+    weir__http_answer(manner, refused ? refusal->status : 200, refused ? PROBLEM : WEIR__HTTP_JSON,
                       (struct weir__span){ headers, (size_t)(head.at - headers) }, (struct weir__span){ body, (size_t)(pen.at - body) });
 }
 

@@ -3,6 +3,7 @@
  *     http.c          bytes to requests; who may; which function answers
  *     http-json.c     the body's members, by a table of those that are known
  *     http-check.c    deciding: check, batch, take, peek, give, reserve, settle
+ *     http-guards.c   work in progress: enter, exit, renew
  *     http-auth.c     deciding for a proxy, about the request that it describes
  *     http-admin.c    the rows of admin.h, and metrics: on another thread
  *     http-events.c   server-sent events
@@ -13,6 +14,7 @@
 
 #include "serve/admin.h"
 #include "serve/ask.h"
+#include "serve/enter.h"
 #include "serve/serve.h"
 #include "wire/http1.h"
 #include "wire/json.h"
@@ -144,6 +146,9 @@ struct weir__http_taken {
     struct weir__span policy; /* what the headers call it */
     bool ns;                  /* times in nanoseconds */
 };
+/* The answer to enter. */
+void weir__http_entered(const struct weir__http_manner *manner, const struct weir__entered *entered);
+int64_t weir__http_retry_seconds(weir_time retry); /* as Retry-After has it: rounded up, at least 1 */
 void weir__http_decision(const struct weir__http_manner *manner, const struct weir__http_taken *taken);
 
 /* ----------------------------------------------------------- the routes ---- */
@@ -155,6 +160,9 @@ void weir__http_peek(struct weir__http_call *call);
 void weir__http_give(struct weir__http_call *call);
 void weir__http_reserve(struct weir__http_call *call);
 void weir__http_settle(struct weir__http_call *call);
+void weir__http_enter(struct weir__http_call *call);
+void weir__http_exit(struct weir__http_call *call);
+void weir__http_renew(struct weir__http_call *call);
 void weir__http_clock(struct weir__http_call *call);
 void weir__http_auth(struct weir__http_call *call);
 void weir__http_admin(struct weir__http_call *call, const struct weir__admin *row);

@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "serve/conn.h"
 #include "serve/tls.h"
+#include "serve/waiting.h"
 
 #define BACKLOG  1024
 #define SWEEP_MS 1000
@@ -146,8 +147,9 @@ static void close_listeners(struct weir__loop *loop)
 /* When nobody is left the loop's own handles go too, and its thread ends. */
 static void end_if_empty(struct weir__loop *loop)
 {
-    if (loop->conns)
+    if (loop->conns || weir__waiting_count(loop))
         return;
+    weir__waiting_close(loop);
     close_handle((uv_handle_t *)&loop->waker);
     close_handle((uv_handle_t *)&loop->sweeper);
     close_handle((uv_handle_t *)&loop->turn);
@@ -260,6 +262,7 @@ void weir__loop_destroy(struct weir__loop *loop)
     drain(loop, true);
     uv_run(&loop->uv, UV_RUN_DEFAULT); /* what is being closed */
     uv_loop_close(&loop->uv);
+    weir__waiting_free(loop);
     weir__buffer_free(&loop->out);
     weir__resp_scratch_free(loop);
     free(loop->in);

@@ -23,7 +23,7 @@
 #include "serve/top.h"
 #include "table/bans.h"
 
-enum { RULES_MAX = 1000, TOP_KEYS = 10, TRIES = 3 };
+enum { RULES_MAX = 1000, GUARDS_MAX = 256, TOP_KEYS = 10, TRIES = 3 };
 
 /* ------------------------------------------------------- decision times ---- */
 
@@ -191,6 +191,8 @@ static const struct row rows[] = {
     { "weir_takes_total", "counter", "Asks with a limit of their own: CL.THROTTLE and WEIR.TAKE.", "outcome=\"allowed\"",
       COUNT(TAKE_ALLOWED), ONE },
     { "weir_takes_total", NULL, NULL, "outcome=\"refused\"", COUNT(TAKE_REFUSED), ONE },
+    { "weir_enters_total", "counter", "Asks to enter guards.", "outcome=\"allowed\"", COUNT(ENTER_ALLOWED), ONE },
+    { "weir_enters_total", NULL, NULL, "outcome=\"refused\"", COUNT(ENTER_REFUSED), ONE },
     { "weir_ask_ids_repeated_total", "counter", "Checks that were repeated with their ask id, and not charged again.", NULL,
       COUNT(ASK_ID_REPEATED), ONE },
     { "weir_table_slots", "gauge", "Places for keys; large ones are for sliding windows and logs.", "kind=\"small\"", AT(table.slots),
@@ -406,6 +408,108 @@ static void print_rules(struct weir__buffer *out, const struct weir__server *ser
     free(list.rules);
 }
 
+/* ---------------------------------------------------------------- guards ---- */
+
+struct guard_list {
+    struct weir_guard_info *guards;
+    size_t n;
+};
+
+static void list_guards(struct guard_list *list, const struct weir__server *server, weir_time now)
+{
+    struct weir_guard *guard;
+
+    while (list->n < GUARDS_MAX && (guard = weir_table_guard(server->table, (int64_t)list->n)) != NULL) {
+        struct weir_guard_info *more = realloc(list->guards, (list->n + 1) * sizeof *more);
+        if (more == NULL)
+            return; /* there may be enough memory for the rest */
+        list->guards = more;
+        weir_guard_get(guard, now, &list->guards[list->n++]);
+        weir_guard_destroy(guard);
+    }
+}
+
+/* What each has one sample of, by name; or, with a second label, several. */
+static const struct guard_row {
+    const char *name, *type, *help; /* help NULL: one more sample of the row before */
+    const char *label;              /* of its own, or NULL */
+    size_t at;                      /* in struct weir_guard_info */
+    enum unit unit;
+} guard_rows[] = {
+#define OF(member) offsetof(struct weir_guard_info, member)
+    { "weir_guard_in_flight", "gauge", "Permits that are out.", NULL, OF(in_flight), ONE },
+    { "weir_guard_limit", "gauge", "Permits there are now; of an adaptive rate, so many per second.", NULL, OF(limit), ONE },
+    { "weir_guard_entered_total", "counter", "How many have entered.", NULL, OF(entered), ONE },
+    { "weir_guard_refused_total", "counter", "How many were refused, and why.", "reason=\"open\"", OF(refused_open), ONE },
+    { "weir_guard_refused_total", NULL, NULL, "reason=\"busy\"", OF(refused_busy), ONE },
+    { "weir_guard_refused_total", NULL, NULL, "reason=\"shed\"", OF(refused_shed), ONE },
+    { "weir_guard_refused_total", NULL, NULL, "reason=\"degraded\"", OF(refused_degraded), ONE },
+    { "weir_guard_shadow_refused_total", "counter", "How many were let in but would have been refused, but for the mode shadow.", NULL,
+      OF(shadow_refused), ONE },
+    { "weir_guard_exits_total", "counter", "How many came back, and what became of them.", "outcome=\"ok\"", OF(succeeded), ONE },
+    { "weir_guard_exits_total", NULL, NULL, "outcome=\"error\"", OF(failed), ONE },
+    { "weir_guard_exits_total", NULL, NULL, "outcome=\"timeout\"", OF(timed_out), ONE },
+    { "weir_guard_exits_total", NULL, NULL, "outcome=\"dropped\"", OF(dropped), ONE },
+    { "weir_guard_reclaimed_total", "counter", "Permits that were not given back in time, or whose holder has died.", NULL, OF(reclaimed),
+      ONE },
+    { "weir_guard_seconds", "gauge", "How long what succeeded in the last 10 s has taken.", "quantile=\"0.5\"", OF(p50), SECONDS },
+    { "weir_guard_seconds", NULL, NULL, "quantile=\"0.9\"", OF(p90), SECONDS },
+    { "weir_guard_seconds", NULL, NULL, "quantile=\"0.99\"", OF(p99), SECONDS },
+#undef OF
+};
+
+static void print_guard_row(struct weir__buffer *out, const struct guard_row *row, const struct weir_guard_info *g)
+{
+    int64_t n;
+
+    memcpy(&n, (const char *)g + row->at, sizeof n);
+    weir__buffer_format(out, "%s{", row->name);
+    print_label(out, "guard", g->name);
+    weir__buffer_format(out, "%s%s}", row->label ? "," : "", row->label ? row->label : "");
+    print_value(out, n < 0 ? 0 : n, row->unit);
+}
+
+/* All samples of one name come together. */
+static void print_guard_rows(struct weir__buffer *out, const struct guard_list *list)
+{
+    const size_t n = sizeof guard_rows / sizeof *guard_rows;
+
+    for (size_t first = 0, next; first < n; first = next) {
+        print_head(out, guard_rows[first].name, guard_rows[first].type, guard_rows[first].help);
+        for (next = first + 1; next < n && guard_rows[next].help == NULL;)
+            next++;
+        for (size_t g = 0; g < list->n; g++)
+            for (size_t i = first; i < next; i++)
+                print_guard_row(out, &guard_rows[i], &list->guards[g]);
+    }
+}
+
+static void print_guards(struct weir__buffer *out, const struct weir__server *server, weir_time now)
+{
+    struct guard_list list = { 0 };
+    bool by_hand = false;
+    int level = weir_level_get(server->table, &by_hand);
+
+    list_guards(&list, server, now);
+    print_guard_rows(out, &list);
+    print_head(out, "weir_guard_breaker", "gauge", "1 for the state that each breaker is in.");
+    for (size_t i = 0; i < list.n; i++) {
+        weir__buffer_text(out, "weir_guard_breaker{");
+        print_label(out, "guard", list.guards[i].name);
+        weir__buffer_format(out, ",state=\"%s\"} 1\n", weir_breaker_state_name(list.guards[i].breaker));
+    }
+    print_head(out, "weir_guard_admitted_ratio", "gauge", "Of what comes, so much is let in; 1 unless it is shedding.");
+    for (size_t i = 0; i < list.n; i++) {
+        weir__buffer_text(out, "weir_guard_admitted_ratio{");
+        print_label(out, "guard", list.guards[i].name);
+        weir__buffer_text(out, "}");
+        print_value(out, (int64_t)list.guards[i].admitted_percent * 10000, MILLIONTHS);
+    }
+    print_head(out, "weir_level", "gauge", "The level of degradation, 0 (none) to 9.");
+    weir__buffer_format(out, "weir_level{by_hand=\"%s\"} %d\n", by_hand ? "yes" : "no", level);
+    free(list.guards);
+}
+
 void weir__metrics_print(struct weir__server *server, weir_time now, struct weir__buffer *out)
 {
     struct figures f;
@@ -416,4 +520,5 @@ void weir__metrics_print(struct weir__server *server, weir_time now, struct weir
     print_events(out, &f);
     print_times(out, &f);
     print_rules(out, server);
+    print_guards(out, server, now);
 }

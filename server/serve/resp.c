@@ -107,6 +107,7 @@ static void close_session(struct weir__conn *conn)
         return;
     for (size_t i = 0; i < s->n_channels; i++)
         free(s->channels[i].text);
+    weir__resp_unbind(conn, s);
     weir__buffer_free(&s->queue);
     free(s);
     conn->session = NULL;
@@ -173,6 +174,10 @@ static void queue(struct weir__resp_call *call, const char *bytes, size_t len)
     const struct weir__resp_row *row = find_allowed(call);
     if (row && row->run == weir__resp_admin) { /* it may take long, and EXEC answers all at once */
         weir__reply_error(conn, "ERR commands of the operator cannot be run between MULTI and EXEC");
+        row = NULL;
+    }
+    if (row && row->run == weir__resp_enter) { /* it may wait */
+        weir__reply_error(conn, "ERR WEIR.ENTER cannot be run between MULTI and EXEC");
         row = NULL;
     }
     if (row && answers_often(row)) {

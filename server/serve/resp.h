@@ -36,6 +36,7 @@ struct weir__resp_session {
     bool multi, multi_failed;
     size_t queued;
     struct weir__buffer queue; /* commands between MULTI and EXEC, as they came */
+    struct weir__bound *bound; /* resp-guards.c: permits that end with the connection; NULL: none */
 };
 struct weir__resp_session *weir__resp_session(struct weir__conn *conn); /* NULL: no memory, and the connection ends */
 
@@ -60,6 +61,12 @@ void weir__resp_forget(struct weir__resp_call *call);
 void weir__resp_del(struct weir__resp_call *call);
 void weir__resp_clock(struct weir__resp_call *call);
 void weir__resp_admin(struct weir__resp_call *call); /* any row of admin.h */
+
+/* resp-guards.c */
+void weir__resp_enter(struct weir__resp_call *call);
+void weir__resp_exit(struct weir__resp_call *call);
+void weir__resp_renew(struct weir__resp_call *call);
+void weir__resp_unbind(struct weir__conn *conn, struct weir__resp_session *session); /* gives back what is bound to the connection */
 
 void weir__resp_subscribe(struct weir__resp_call *call);
 void weir__resp_unsubscribe(struct weir__resp_call *call);

@@ -29,6 +29,7 @@
 #include "serve/successor.h"
 #include "serve/tls.h"
 #include "serve/top.h"
+#include "serve/waiting.h"
 #include "serve/watch.h"
 #include "table/table.h"
 #include "text.h"
@@ -116,7 +117,9 @@ static int make_parts(struct life *life, struct weir_error *error)
     server->watch = server->events ? weir__watch_create(server->events) : NULL;
     server->ask_ids = weir__ask_ids_create(s->ask_ids, s->ask_id_lifetime);
     server->reservations = weir__reservations_create();
-    if (code == WEIR_OK && (!server->watch || !server->ask_ids || !server->reservations))
+    server->guards = weir__guards_create(server->table);
+    server->lines = weir__lines_create(server);
+    if (code == WEIR_OK && (!server->watch || !server->ask_ids || !server->reservations || !server->guards || !server->lines))
         code = weir__fail(error, WEIR_NO_MEMORY, "no memory");
     if (code == WEIR_OK)
         code = weir__adhoc_create(&server->adhoc, server->table, s->adhoc_limits, error);
@@ -182,6 +185,8 @@ static void free_parts(struct life *life)
     weir__live_destroy(server->live);
     weir__adhoc_destroy(server->adhoc);
     weir__reservations_destroy(server->reservations);
+    weir__lines_destroy(server->lines);
+    weir__guards_destroy(server->guards);
     weir__ask_ids_destroy(server->ask_ids);
     weir__top_destroy(server->top);
     weir__watch_destroy(server->watch);

@@ -36,6 +36,10 @@ struct weir__listen;
 struct weir__adhoc;
 struct weir__ask_ids;
 struct weir__reservations;
+struct weir__guards;
+struct weir__lines;
+struct weir__waiting;
+struct weir__wait;
 struct weir__top;
 struct weir__watch;
 struct weir__cidr_set;
@@ -65,6 +69,8 @@ struct weir__server {
     struct weir__adhoc *adhoc;
     struct weir__ask_ids *ask_ids;
     struct weir__reservations *reservations;
+    struct weir__guards *guards;
+    struct weir__lines *lines; /* where asks wait for a guard */
     struct weir__top *top;
     struct weir__watch *watch;
     struct weir__sinks *sinks;         /* of the main thread; others may read what it counts */
@@ -104,9 +110,10 @@ struct weir__loop {
     struct weir__buffer out;  /* answers of the connection being fed */
     char *in;                 /* what was read last */
     struct weir__counters counters;
-    void *scratch;       /* resp.c: room for a batch of commands */
-    int64_t date_second; /* http-answer.c: of when the text is */
-    char date[32];       /* "Sun, 06 Nov 1994 08:49:37 GMT"; "": none yet */
+    struct weir__waiting *waiting; /* asks of its connections in guards' queues; NULL: nobody has ever waited */
+    void *scratch;                 /* resp.c: room for a batch of commands */
+    int64_t date_second;           /* http-answer.c: of when the text is */
+    char date[32];                 /* "Sun, 06 Nov 1994 08:49:37 GMT"; "": none yet */
 };
 
 /* What all loops have counted of one kind. */
@@ -147,6 +154,7 @@ struct weir__conn {
     size_t queued;                    /* what the kernel had not taken yet, ... */
     uint64_t moved_ms;                /* ... and the uv time when that last changed */
     struct weir__job *job;            /* what is done for it elsewhere, or NULL */
+    struct weir__wait *wait;          /* its ask is in a guard's queue, or NULL */
     uint64_t came_ms;                 /* uv time (ms) when it was accepted */
     uint64_t last_ms;                 /* uv time (ms) when it last said something */
     uint64_t since_ms;                /* uv time when the request under way began; 0: none */

@@ -1,10 +1,13 @@
-/* watch.c -- makes events of what is only counted: when a rule begins to refuse and when it ends, bans that are over, a table that is full.
+/* watch.c -- makes events of what is only counted: when a rule begins to refuse and when it ends, bans that are over, a table that is full, what
+ * became of guards.
  *
  *     rules    how many each has refused is compared with the last tick.  More: it is limiting, and that is told once.  None for
  *              WEIR__WATCH_QUIET: it ends, with how many it was.  Known by name, because a reload moves their places.
  *     (takes)  limits that clients bring along, and (deny), the deny list, are watched as if they were rules.
  *     table    Keys that were idle long ago fill a healthy table too, and make room for nothing: so what counts is keys that are not idle.
  *              To count them every slot is read, which is done only when hardly any slot is free, and then now and then.
+ *     guards   keep their last changes in the table, numbered: those with a number that was not told yet are.  Changes of before the server
+ *              started were its predecessor's to tell.
  *     bans     nobody is there when a ban ends: they are remembered from the event of their beginning, or from the table when the server starts.
  *
  * Two locks: a ban comes from a thread that decides, which must not wait while thousands of rules are looked at.
@@ -18,6 +21,7 @@
 
 #include "serve/ask.h"
 #include "serve/digest.h"
+#include "serve/guards.h"
 #include "serve/serve.h"
 
 enum { FULL_PERCENT = 90, ROOM_PERCENT = 85 };
@@ -52,6 +56,9 @@ struct weir__watch {
     weir_time early_at;    /* when that last grew; 0: never */
     weir_time counted_at;  /* when all slots were read; 0: never */
     int percent;           /* what that gave */
+    uint64_t *told;        /* by guard: the number of the last change that was told */
+    size_t guards;         /* that were met so far */
+    int level;             /* of degradation */
 
     pthread_mutex_t bans_lock;
     struct ban *bans;
@@ -217,6 +224,77 @@ static void look_at_table(struct weir__watch *watch, const struct weir_table *ta
     }
 }
 
+/* --------------------------------------------------------------- guards ---- */
+
+static void tell_change(struct weir__watch *watch, const struct weir_guard_info *g, const struct weir_change *c, bool latest)
+{
+    enum weir__event_kind kind = weir__change_event(c);
+    struct weir__event_facts facts = { .guard = g->name };
+
+    if (kind == WEIR__EVENT_GUARD_FORCED)
+        facts.state = weir__force_name((enum weir_force)c->to);
+    else if (kind == WEIR__EVENT_PERMITS_RECLAIMED)
+        facts.count = c->to;
+    else if (kind == WEIR__EVENT_BREAKER_OPENED && latest && g->breaker == WEIR_OPENED)
+        facts.until = g->retry_at;
+    if (kind < WEIR__EVENT_KINDS)
+        weir__events_emit(watch->events, kind, c->at, &facts);
+}
+
+/* The latest change comes first in the listing, and last here. */
+static void look_at_guard(struct weir__watch *watch, const struct weir__server *server, const struct weir_guard_info *g, uint64_t *told)
+{
+    for (size_t i = sizeof g->changes / sizeof g->changes[0]; i-- > 0;) {
+        const struct weir_change *c = &g->changes[i];
+        if (c->number <= *told)
+            continue;
+        *told = c->number;
+        if (c->at >= server->started)
+            tell_change(watch, g, c, i == 0);
+    }
+}
+
+static bool meet_guard(struct weir__watch *watch, size_t i)
+{
+    if (i < watch->guards)
+        return true;
+    uint64_t *told = realloc(watch->told, (i + 1) * sizeof *told);
+    if (told == NULL) /* it is tried again at the next tick */
+        return false;
+    watch->told = told;
+    watch->told[i] = 0;
+    watch->guards = i + 1;
+    return true;
+}
+
+static void look_at_level(struct weir__watch *watch, const struct weir_table *table, weir_time now)
+{
+    bool by_hand = false;
+    int level = weir_level_get(table, &by_hand);
+    char state[16];
+
+    if (level == watch->level && watch->tick > 1)
+        return;
+    snprintf(state, sizeof state, "%d", level);
+    if (watch->tick > 1)
+        weir__events_emit(watch->events, WEIR__EVENT_LEVEL_CHANGED, now,
+                          &(struct weir__event_facts){ .state = state, .text = by_hand ? "by hand" : "by itself" });
+    watch->level = level;
+}
+
+static void look_at_guards(struct weir__watch *watch, const struct weir__server *server, weir_time now)
+{
+    struct weir_guard_info info;
+    struct weir_guard *guard;
+
+    for (size_t i = 0; (guard = weir_table_guard(server->table, (int64_t)i)) != NULL && meet_guard(watch, i); i++) {
+        weir_guard_get(guard, now, &info);
+        look_at_guard(watch, server, &info, &watch->told[i]);
+        weir_guard_destroy(guard);
+    }
+    look_at_level(watch, server->table, now);
+}
+
 /* ----------------------------------------------------------------- bans ---- */
 
 static struct ban *find_ban(struct weir__watch *watch, const char *rule, const char *key, uint64_t hash)
@@ -321,6 +399,7 @@ void weir__watch_tick(struct weir__watch *watch, struct weir__server *server, we
         weir_ban_list(server->engine, now, remember, watch);
     look_at_rules(watch, server, now);
     look_at_table(watch, server->table, now);
+    look_at_guards(watch, server, now);
     pthread_mutex_unlock(&watch->lock);
     end_bans(watch, now);
 }
@@ -347,5 +426,6 @@ void weir__watch_destroy(struct weir__watch *watch)
     pthread_mutex_destroy(&watch->bans_lock);
     free(watch->rules);
     free(watch->bans);
+    free(watch->told);
     free(watch);
 }

@@ -231,6 +231,31 @@ json 0 '"login@" in [l["name"] for l in x["limiters"]] and any(l["name"].startsw
 "$weir" take --table table --limit 5/1m --name a@ key >out
 says 0 '  a@ ' table table
 
+# -------------------------------------------------------------- guards ----
+
+cat >guards.yaml <<'END'
+version: 1
+rules:
+  - { name: per-ip, key: "{ip}", limit: 100/s }
+guards:
+  - { name: search, match: { uri: "/search/**" }, concurrency: { max: 5, weights: { gold: 2, free: 1 } }, user: "{account}", class: "{plan}", priority: 3 }
+  - { name: extras, match: { uri: /extras }, degrade: 1 }
+  - { name: watched, concurrency: 7, mode: shadow }
+END
+answers 0 '● per-ip                   key 192.0.2.7
+    100/1s                       ███████████████████▊ 99 of 100 left, all again in 10ms
+● search                   guard: 0 of 5 at work, user ann, class gold, priority 3
+○ extras                   guard, does not apply: uri is /search/x, and it is for uri /extras
+● watched                  guard: 0 of 7 at work  in shadow: counts only
+
+allowed; the tightest is per-ip: 99 of 100 left' explain --rules guards.yaml --now 1000000000 ip=192.0.2.7 uri=/search/x account=ann plan=gold
+says 0 '1 rules that do not apply are left out' explain --rules guards.yaml --applying ip=192.0.2.7 uri=/search/x
+json 0 '[(g["guard"], g["why"]) for g in x["guards"]] == [("search", "unmatched"), ("extras", "applies"), ("watched", "applies")]' explain --json --rules guards.yaml uri=/extras
+json 0 'x["guards"][0]["class"] == "free" and x["guards"][0]["priority"] == 3 and not x["guards"][0]["refuses"] and x["guards"][0]["limit"] == 5' explain --json --rules guards.yaml uri=/search/a
+says 0 'guard: 0 of 7 at work' explain --rules guards.yaml --table table uri=/x
+"$weir" table --json table >out
+if grep -q 'watched' out; then fail 'explain has made something in the table'; else pass; fi
+
 # --------------------------------------------------------- exit codes ----
 
 says 2 'no server at 127.0.0.1:1; start one: weir serve; or say where: --server' explain --server 127.0.0.1:1 ip=::1

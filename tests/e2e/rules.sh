@@ -155,6 +155,38 @@ answers 0 '{"changes":[],"same":true}' rules diff --json old.yaml old.yaml
 answers 0 'no difference' rules diff "$rules/good/everything.yaml" "$rules/good/everything.yaml"
 says 1 '"what":"key","text":"key {ip} -> {ip/24}","effect":"all keys begin fresh"' rules diff --json old.yaml new.yaml
 if "$weir" rules diff --json old.yaml new.yaml | python3 -c 'import json, sys; sys.exit(json.load(sys.stdin)["same"])'; then pass; else fail "diff --json is not JSON"; fi
+cat >old-guards.yaml <<'END'
+version: 1
+guards:
+  - { name: search, match: { uri: /search }, concurrency: 64, breaker: { errors: 50% } }
+  - { name: gone, concurrency: { max: 5, queue: 10 }, mode: shadow }
+  - { name: same, adaptive: weir, fallback: { body: sorry } }
+END
+cat >new-guards.yaml <<'END'
+version: 1
+guards:
+  - name: search
+    match: { uri: [/search, /find] }
+    concurrency: { max: 128, weights: { gold: 3, free: 1 } }
+    breaker: { errors: 10, slow: 500ms, calls: 100, min_calls: 20 }
+    class: "{plan|free}"
+    lease: 30s
+    mode: off
+  - { name: same, adaptive: weir, fallback: { body: sorry } }
+  - { name: new, adaptive: { p99: 250ms }, system: { cpu: 85%, mean_time: 1s }, user: "{account}", shed: true }
+END
+answers 1 'guard search (requests with uri /search or /find)
+    mode enforce -> off: is not looked at any more
+    match uri also /find: the guard is for more requests
+    concurrency at most 64 -> at most 128; gold 3, free 1: permits that are out stay out
+    breaker 50% errors -> 10 errors or 50% slower than 500ms, in the last 100 calls, from 20 calls on
+    lease none -> 30s
+    class none -> {plan|free}
+guard new (every request)
+    added: adaptive percentile p99 250ms; shed true; system cpu 85%, mean time 1s; user {account}
+guard gone (every request)
+    removed: concurrency at most 5, 10 may wait 1s, mode shadow' rules diff old-guards.yaml new-guards.yaml
+answers 0 'no difference' rules diff "$rules/good/guards.yaml" "$rules/good/guards.yaml"
 says 2 'version' rules diff old.yaml "$rules/shape/version.yaml"
 says 2 'not-there.yaml: No such file' rules diff old.yaml not-there.yaml
 says 2 'which two files?' rules diff old.yaml

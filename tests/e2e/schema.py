@@ -28,11 +28,17 @@ except ImportError as missing:
 SENSE = re.compile(
     r"there is no list|has no entries of|two rules are named|is here twice|one attribute too many|^limit: |^refusals: |^key: |^for: |^longest: |"
     r"^forget: |must be (more than 0|at least as long as for)|is not an IP address|is not a prefix|bits set behind its prefix|time zone|"
-    r"a path begins with /|no path is like this|uri is the path alone|a key without an attribute|can ever pass at once|no rule names the list|cannot read the file|the most is"
+    r"a path begins with /|no path is like this|uri is the path alone|a key without an attribute|can ever pass at once|no rule names the list|cannot read the file|the most is|"
+    r"two guards are named|a rule and a guard are named|^(wait|slow|window|open_for|open_max|lease|target|mean_time|p\d\d|user|priority|class|adaptive|breaker): |"
+    r"must be from \d+%? to|must be at least as long as open_for|needs (weights|the classes there are|a breaker or system|a time to keep to)|only one of p50|"
+    r"is for the controller percentile|the controller percentile has no target|lease must be 10ms|there are never so many calls|a user without an attribute|"
+    r"must be one attribute in braces|unknown (priority|class) |'type' is the type of a body|type must be a media type"
 )
-OTHERS = [None, True, 7, -3, 2.5, "", "text", "a b", "{ip}", "*", [], ["text"], [7, 7], [[]], {}, {"text": 1}, {"list": "vips"}, {"exact": "x"}, {"file": "bad.txt"}]
+OTHERS = [None, True, 7, -3, 2.5, "", "text", "a b", "{ip}", "*", [], ["text"], [7, 7], [[]], {}, {"text": 1}, {"list": "vips"}, {"exact": "x"}, {"file": "bad.txt"}, "50%", "200ms", "weir", "-3"]
 NAMES = ["version", "mode", "rules", "lists", "name", "limit", "match", "not", "key", "ban", "for", "refusals", "zone", "keys", "cost", "uri", "ip", "x.ip", "a b",
-         "", "nonsense", "guards", "across", "list", "exact", "glob", "prefix", "file", "about", "algorithm", "longest", "escalate", "forget"]
+         "", "nonsense", "guards", "across", "list", "exact", "glob", "prefix", "file", "about", "algorithm", "longest", "escalate", "forget",
+         "concurrency", "max", "queue", "wait", "order", "weights", "adaptive", "controller", "p99", "rate", "breaker", "errors", "slow", "ratio", "window", "calls",
+         "shed", "system", "cpu", "user", "priority", "priorities", "class", "degrade", "raises", "lease", "fallback", "status", "body", "body_file", "type"]
 
 
 class Loader(yaml.SafeLoader):
@@ -146,7 +152,8 @@ def main():
 
     tally = {}
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(os.path.join(rules, "good", "bad.txt"), folder)
+        for name in ("bad.txt", "fallback.json"):
+            shutil.copy(os.path.join(rules, "good", name), folder)
         for _ in range(0, mutants, 250):
             batch = [mutate(random_, random_.choice(documents)) for _ in range(250)]
             for document, answer in zip(batch, ask_reader(weir, folder, batch)):

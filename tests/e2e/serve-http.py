@@ -27,6 +27,10 @@ rules:
     key: "{ip}"
     limit: 1/60s
     mode: shadow
+guards:
+  - name: search
+    match: { uri: /search }
+    concurrency: { max: 2 }
 lists:
   deny: { account: [mallory] }
   allow: { ip: [203.0.113.0/24] }
@@ -109,6 +113,18 @@ def ask_every_route(ask, server):
     reserved = ask("POST", "/v1/reserve", dict(take, key="r", lifetime_ms=1000)).json()
     ask("POST", "/v1/settle", {"reservation": reserved["reservation"], "cost": 0})
     ask("POST", "/v1/settle", {"reservation": "x"}, 400)
+    entered = ask("POST", "/v1/enter", {"guard": "search", "priority": -1, "user": "ann"}).json()
+    ask("POST", "/v1/enter", {"attributes": {"uri": "/search"}, "wait_ms": 5})
+    ask("POST", "/v1/enter", {"attributes": {"uri": "/search"}}, 503)
+    ask("POST", "/v1/enter", {"attributes": {"ip": "192.0.2.7"}, "cost": 9}, 429)
+    ask("POST", "/v1/enter", {"attributes": {"account": "mallory"}}, 403)
+    ask("POST", "/v1/enter", {"guard": "serch"}, 404)
+    ask("POST", "/v1/enter", {"gaurd": "search"}, 400)
+    renewed = ask("POST", "/v1/renew", {"permit": entered["permit"]}).json()
+    ask("POST", "/v1/renew", {"permit": "x"}, 400)
+    ask("POST", "/v1/exit", {"permit": renewed["permit"], "outcome": "ok", "took_ms": 3})
+    ask("POST", "/v1/exit", {"permit": renewed["permit"], "outcome": "ok"})
+    ask("POST", "/v1/exit", {"permit": renewed["permit"]}, 400)
     ask("POST", "/v1/clock", {"now_ns": 5000 * SECOND})
     ask("GET", "/v1/events/recent")
     ask("GET", "/v1/events/recent?after=x", None, 400)
@@ -134,6 +150,17 @@ def ask_every_route(ask, server):
     ask("PUT", "/v1/modes", {"mode": "shadow", "rule": "login"})
     ask("PUT", "/v1/modes", {"mode": "as-written"})
     ask("GET", "/v1/modes")
+    ask("PUT", "/v1/guards", {"guard": "search", "force": "open"})
+    ask("PUT", "/v1/guards", {"guard": "search", "force": "none"})
+    ask("PUT", "/v1/guards", {"guard": "search", "force": "half"}, 400)
+    ask("PUT", "/v1/guards", {"guard": "nonsense", "force": "none"}, 404)
+    ask("GET", "/v1/guards")
+    ask("GET", "/v1/guards?guard=search")
+    ask("GET", "/v1/guards?guard=nonsense", None, 404)
+    ask("PUT", "/v1/level", {"level": 2})
+    ask("PUT", "/v1/level", {"level": "auto"})
+    ask("PUT", "/v1/level", {"level": "full"}, 400)
+    ask("GET", "/v1/level")
     ask("POST", "/v1/reset", {"rule": "*", "attributes": {"ip": "192.0.2.7"}})
     ask("POST", "/v1/explain", {"attributes": {"ip": "192.0.2.7", "x": 1}})
     ask("GET", "/v1/top")

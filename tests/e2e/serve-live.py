@@ -542,7 +542,7 @@ def test_S1_drains_with_a_single_worker(weir):
 NARROW = """import ctypes, sys
 class Options(ctypes.Structure):
     _fields_ = [("path", ctypes.c_char_p), ("keys", ctypes.c_int64), ("slab", ctypes.c_int64), ("limiters", ctypes.c_int64),
-                ("bans", ctypes.c_int64), ("narrow", ctypes.c_bool), ("mode", ctypes.c_uint)]
+                ("bans", ctypes.c_int64), ("guards", ctypes.c_int64), ("narrow", ctypes.c_bool), ("mode", ctypes.c_uint)]
 made = ctypes.c_void_p()
 sys.exit(ctypes.CDLL(sys.argv[1]).weir_table_create(ctypes.byref(made), ctypes.byref(Options(path=sys.argv[2].encode(), keys=100, narrow=True)), None))
 """

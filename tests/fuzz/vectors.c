@@ -38,6 +38,8 @@ static bool fits(const struct weir_limit *limit)
 
 static bool all_fit(const struct weir__vectors *v, const struct weir__vector_case *c)
 {
+    if (c->kind)
+        return true;
     bool all = fits(&c->limit);
 
     for (size_t i = c->first; i < c->first + c->count; i++)

@@ -176,7 +176,6 @@ static void test_R6_duplicates_name_the_first(void **state)
 static void test_R6_words_of_later_versions(void **state)
 {
     (void)state;
-    assert_problem("version: 1\nguards: []\n", 2, 1, "'guards' is not in this version");
     assert_rule_problem("across: cluster", 1, "not in this version");
     assert_rule_problem("when_alone: share", 1, "not in this version");
 }

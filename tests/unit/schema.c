@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "rules/draft.h"
+#include "table/layout.h"
 
 static void assert_has(const char *word)
 {
@@ -32,11 +33,22 @@ static void test_R6_schema_has_every_mode(void **state)
         assert_has(weir_mode_name(mode));
 }
 
+static void test_L12_schema_has_every_controller(void **state)
+{
+    (void)state;
+    for (const char *const *name = weir_controllers(); *name; name++)
+        assert_has(*name);
+}
+
 static void test_R6_schema_has_the_readers_bounds(void **state)
 {
     char bound[64];
     (void)state;
     snprintf(bound, sizeof bound, "\"maxItems\": %d", WEIR__RULES_MAX);
+    assert_non_null(strstr(weir_rules_schema(), bound));
+    snprintf(bound, sizeof bound, "\"maxItems\": %d", WEIR__GUARDS_MAX);
+    assert_non_null(strstr(weir_rules_schema(), bound));
+    snprintf(bound, sizeof bound, "\"maxProperties\": %d", WEIR__PRIORITY_WORDS);
     assert_non_null(strstr(weir_rules_schema(), bound));
     snprintf(bound, sizeof bound, "\"maxItems\": %d", WEIR__RULE_LIMITS);
     assert_non_null(strstr(weir_rules_schema(), bound));
@@ -49,6 +61,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_R6_schema_has_every_algorithm),
         cmocka_unit_test(test_R6_schema_has_every_mode),
+        cmocka_unit_test(test_L12_schema_has_every_controller),
         cmocka_unit_test(test_R6_schema_has_the_readers_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -270,7 +270,7 @@ static void test_a_damaged_header_is_refused_each_for_its_reason(void **state)
         const char *words;
     } rows[] = {
         { offsetof(struct weir__header, magic), 0x58585858, "not a Weir table" },
-        { offsetof(struct weir__header, format), WEIR__FORMAT + 1, "format 3" },
+        { offsetof(struct weir__header, format), WEIR__FORMAT + 1, "format 4" },
         { offsetof(struct weir__header, format), 0, "format 0" },
         { offsetof(struct weir__header, format), 1, "format 1" },
         { offsetof(struct weir__header, endian), 0x04030201, "byte order" },
@@ -281,6 +281,7 @@ static void test_a_damaged_header_is_refused_each_for_its_reason(void **state)
         { offsetof(struct weir__header, header_size), 8, "damaged" },
         { offsetof(struct weir__header, limiters_max), 1, "damaged" },
         { offsetof(struct weir__header, ban_places), 32, "damaged" },
+        { offsetof(struct weir__header, guards_max), 1, "damaged" },
         { offsetof(struct weir__header, secrets), 1, "damaged" },
         { offsetof(struct weir__header, check), 1, "damaged" },
     };
@@ -320,7 +321,7 @@ static void write_header(const char *path, struct weir__header *h)
 static void test_sizes_that_lie_are_refused(void **state)
 {
     (void)state;
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 23; i++) {
         const char *path = make_file(1000);
         struct weir__header h;
         read_at(path, 0, &h, sizeof h);
@@ -381,11 +382,22 @@ static void test_sizes_that_lie_are_refused(void **state)
             break;
         case 18:
             h.limiters_max = WEIR__LIMITERS_MAX + 1;
-            h.slots_at = weir__slots_at(h.limiters_max, h.ban_places);
+            h.slots_at = weir__slots_at(h.limiters_max, h.ban_places, h.guards_max);
+            break;
+        case 20:
+            h.guards_max = 0;
+            h.slots_at = weir__slots_at(h.limiters_max, h.ban_places, h.guards_max);
+            break;
+        case 21:
+            h.guards_max = WEIR__GUARDS_MAX + 1;
+            h.slots_at = weir__slots_at(h.limiters_max, h.ban_places, h.guards_max);
+            break;
+        case 22:
+            h.guards = (uint32_t)h.guards_max + 1;
             break;
         case 19: /* fits in itself, but not in the file */
             h.limiters_max = WEIR__LIMITERS_MAX;
-            h.slots_at = weir__slots_at(h.limiters_max, h.ban_places);
+            h.slots_at = weir__slots_at(h.limiters_max, h.ban_places, h.guards_max);
             break;
         }
         write_header(path, &h);
@@ -523,7 +535,7 @@ static void test_the_promised_keys_fit_in_the_promised_bytes(void **state)
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table =
-            table_with(&(struct weir_table_options){ .keys = KEYS, .slab = SLAB, .limiters = 1, .bans = 1, .narrow = narrow });
+            table_with(&(struct weir_table_options){ .keys = KEYS, .slab = SLAB, .limiters = 1, .bans = 1, .guards = 1, .narrow = narrow });
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1h burst 3");
         int64_t most = narrow ? 20 : 40;
         if (stats_of(table, -1).bytes - SLAB > most * KEYS)

@@ -21,6 +21,7 @@
 #include "serve/serve.h"
 #include "serve/sinks.h"
 #include "serve/top.h"
+#include "serve/waiting.h"
 #include "serve/watch.h"
 
 #define START (1700000000 * WEIR_SECOND) /* Tue, 14 Nov 2023 22:13:20 GMT */
@@ -92,6 +93,11 @@ void weir__conn_end_early(struct weir__conn *conn)
     conn->ending = conn->lingers = true;
 }
 
+void weir__conn_resume(struct weir__conn *conn)
+{
+    conn->held = false;
+}
+
 int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context), void (*done)(struct weir__conn *conn, void *context),
                        void *context)
 {
@@ -161,6 +167,9 @@ static inline void world_make_server(struct weir__server *s, int64_t keys)
     s->watch = weir__watch_create(s->events);
     s->ask_ids = weir__ask_ids_create(64, 60 * WEIR_SECOND);
     s->reservations = world_reservations();
+    s->guards = weir__guards_create(s->table);
+    s->lines = weir__lines_create(s);
+    world_must(s->guards && s->lines, "no memory");
     world_must(s->events && s->watch && s->ask_ids && s->reservations, "no memory");
     world_must(weir__adhoc_create(&s->adhoc, s->table, 64, &error) == WEIR_OK, error.text);
     world_must(weir__top_create(&s->top, 1, 64, &error) == WEIR_OK, error.text);
@@ -217,9 +226,15 @@ static inline void end_world(struct world *w)
 {
     struct weir__server *s = &w->server;
 
+    if (w->conn.wait)
+        weir__wait_abandon(&w->conn);
     w->conn.protocol->close(&w->conn);
+    weir__waiting_close(&w->loop);
     uv_run(&w->loop.uv, UV_RUN_DEFAULT);
     world_must(uv_loop_close(&w->loop.uv) == 0, "something is left in the loop");
+    weir__waiting_free(&w->loop);
+    weir__lines_destroy(s->lines);
+    weir__guards_destroy(s->guards);
     weir__live_destroy(s->live);
     weir__cidr_set_destroy(s->proxies);
     weir__top_destroy(s->top);
@@ -269,6 +284,18 @@ static inline void world_work(struct world *w)
     world_gather(w);
 }
 
+/* Who waits for a guard waits in vain: time goes on until it is told so. */
+static inline void world_wait(struct world *w)
+{
+    for (int i = 0; w->conn.wait && i < 100; i++) {
+        w->clock += WEIR_SECOND << (i < 20 ? i : 20);
+        w->loop.now_is_old = true;
+        weir__waiting_poll(&w->loop);
+    }
+    world_must(w->conn.wait == NULL, "nobody waits for ever");
+    world_gather(w);
+}
+
 /* Feeds bytes that lie in memory of exactly their size, as conn.c does, and gathers what comes.  Returns how many were used. */
 static inline size_t feed_bytes(struct world *w, char *bytes, size_t len)
 {
@@ -279,6 +306,7 @@ static inline size_t feed_bytes(struct world *w, char *bytes, size_t len)
         world_must(n <= len - used, "more was used than was there");
         world_gather(w);
         world_work(w);
+        world_wait(w);
         if (n == 0)
             break;
         used += n;

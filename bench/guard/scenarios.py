@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""scenarios.py BUILD [DOCS] -- every scenario of `weir sim` with every controller: docs/guards-figures.md and docs/figures-overload-10x.svg.
+
+The trials are on virtual time and seeded: the page is the same on every machine.  What has a goal is also printed, name<TAB>value<TAB>unit:
+
+    guard.sim.overload-10x.none.goodput    in % of what was possible; nobody is refused
+    guard.sim.overload-10x.weir.goodput    with Weir's own controller
+    guard.sim.overload-10x.weir.p99        of the admitted, over the p99 of the work alone
+    guard.sim.behind-best                  the most that Weir's own is behind the best published controller in any scenario, in points of goodput
+"""
+import json
+import os
+import subprocess
+import sys
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+OWN = "weir"
+PUBLISHED = ("aimd", "vegas", "gradient2", "bbr")
+DRAWN = "overload-10x"
+
+HEAD = """# Guards: scenarios and controllers
+
+Made by `make bench` (`bench/guard/scenarios.py`) from `weir sim --all --json`: the real guard on virtual time, before a backend that does not exist;
+the same seed gives the same page on every machine.  `weir sim NAME` shows one scenario in full, `weir sim NAME --svg FILE` draws it.  `none` lets
+everybody in; `fixed` is a limit of twice the workers that there are at the beginning, chosen by somebody who knows them.
+"""
+
+
+def sim(build, *words):
+    return subprocess.run([os.path.join(build, "weir"), "sim", *words], stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+class Trials:
+    def __init__(self, trials):
+        self.by = {(t["scenario"], t["controller"]): t for t in trials}
+        self.scenarios = list(dict.fromkeys(t["scenario"] for t in trials))
+        self.controllers = list(dict.fromkeys(t["controller"] for t in trials))
+
+    def get(self, scenario, controller, what):
+        return self.by.get((scenario, controller), {}).get(what)
+
+    def best(self, scenario, what, controllers, choose=max):
+        values = [v for v in (self.get(scenario, c, what) for c in controllers) if v is not None]
+        return choose(values) if values else None
+
+
+def cell(value, form, marked):
+    text = "-" if value is None else form % value
+    return "**%s**" % text if marked else text
+
+
+def table(trials, what, form, best=None, scenarios=None):
+    """Scenarios by controllers; what is best is bold."""
+    out = ["| scenario | " + " | ".join(trials.controllers) + " |", "|---|" + "---|" * len(trials.controllers)]
+    for scenario in scenarios or trials.scenarios:
+        top = trials.best(scenario, what, trials.controllers, best) if best else None
+        values = [trials.get(scenario, c, what) for c in trials.controllers]
+        out.append("| %s | " % scenario + " | ".join(cell(v, form, v is not None and top is not None and form % v == form % top) for v in values) + " |")
+    return out
+
+
+def behind(trials, scenario):
+    """Points of goodput that Weir's own is behind the best published one; below 0: ahead."""
+    return trials.best(scenario, "goodput_percent", PUBLISHED) - trials.get(scenario, OWN, "goodput_percent")
+
+
+def against(trials):
+    """Weir's own beside the best of the published ones, and beside nothing."""
+    out = ["| scenario | without control | best published | weir | ahead by | p99, weir | p99 of the work alone |", "|---|---|---|---|---|---|---|"]
+    for s in trials.scenarios:
+        best = trials.best(s, "goodput_percent", PUBLISHED)
+        who = [c for c in PUBLISHED if trials.get(s, c, "goodput_percent") == best]
+        out.append("| %s | %s | %.1f %% (%s) | %.1f %% | %+.1f | %s | %s |" % (
+            s, cell(trials.get(s, "none", "goodput_percent"), "%.1f %%", False), best, ", ".join(who), trials.get(s, OWN, "goodput_percent"), -behind(trials, s),
+            cell(trials.get(s, OWN, "p99_ms"), "%.0f ms", False), cell(trials.get(s, OWN, "work_p99_ms"), "%.0f ms", False)))
+    return out
+
+
+def about(trials):
+    return ["* **%s**: %s" % (s, trials.get(s, trials.controllers[0], "about")) for s in trials.scenarios]
+
+
+def page(trials):
+    fair = [s for s in trials.scenarios if trials.best(s, "unfairness", trials.controllers) is not None]
+    sections = [
+        ("The scenarios", about(trials)),
+        ("Weir's own and the best of the others", against(trials)),
+        ("Goodput", ["Answers in time, in % of what the backend could have given of what came.", ""] + table(trials, "goodput_percent", "%.1f", max)),
+        ("p99", ["Of admitted requests, in ms, as their clients see it.", ""] + table(trials, "p99_ms", "%.0f")),
+        ("Work in vain", ["Of the workers' time, in %: for clients that had given up, or for nothing.", ""] + table(trials, "wasted_percent", "%.1f", min)),
+    ]
+    if fair:
+        sections.append(("Unfairness", ["Between classes of users; 1 is fair.", ""] + table(trials, "unfairness", "%.2f", None, fair)))
+    sections.append(("Ten times too much, over time", ["![overload-10x without control and with it](figures-overload-10x.svg)"]))
+    return HEAD + "".join("\n## %s\n\n%s\n" % (title, "\n".join(lines)) for title, lines in sections)
+
+
+def say(name, value, unit):
+    if value is not None:
+        print("guard.sim.%s\t%.4g\t%s" % (name, value, unit))
+
+
+def tell(trials):
+    say(DRAWN + ".none.goodput", trials.get(DRAWN, "none", "goodput_percent"), "%")
+    say(DRAWN + ".weir.goodput", trials.get(DRAWN, OWN, "goodput_percent"), "%")
+    p99, work = trials.get(DRAWN, OWN, "p99_ms"), trials.get(DRAWN, OWN, "work_p99_ms")
+    if p99 and work:
+        say(DRAWN + ".weir.p99", p99 / work, "times")
+    say("behind-best", max(behind(trials, s) for s in trials.scenarios), "points")
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        sys.exit("usage: scenarios.py BUILD [DOCS]")
+    build, docs = sys.argv[1], sys.argv[2] if len(sys.argv) == 3 else os.path.join(TOP, "docs")
+    try:
+        trials = Trials(json.loads(sim(build, "--all", "--json")))
+    except subprocess.CalledProcessError:
+        print("skipped: the scenarios of guards: weir sim has failed", file=sys.stderr)
+        return
+    with open(os.path.join(docs, "guards-figures.md"), "w") as file:
+        file.write(page(trials))
+    sim(build, DRAWN, "--controller", "none," + OWN, "--svg", os.path.join(docs, "figures-overload-10x.svg"))
+    tell(trials)
+
+
+main()

@@ -1,0 +1,187 @@
+/* controller.c -- the list of the controllers, from options to a plan, and one step. */
+#include "guard/controller.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A new controller: its file, a line here, cases in tests/vectors/guards, a section in docs.  The order is part of the table's format
+ * (docs/shm.md): add at the end. */
+static const struct weir__controller *const controllers[] = {
+    &weir__controller_weir,  &weir__controller_percentile, &weir__controller_aimd,
+    &weir__controller_vegas, &weir__controller_gradient2,  &weir__controller_bbr,
+};
+
+#define CONTROLLERS ((int)(sizeof controllers / sizeof *controllers))
+
+const char *const *weir_controllers(void)
+{
+    static const char *const names[] = { "weir", "percentile", "aimd", "vegas", "gradient2", "bbr", NULL };
+    _Static_assert(sizeof names / sizeof *names == sizeof controllers / sizeof *controllers + 1, "a name for each, in the same order");
+    return names;
+}
+
+const struct weir__controller *weir__controller_at(int index)
+{
+    return index >= 0 && index < CONTROLLERS ? controllers[index] : NULL;
+}
+
+int weir__controller_index(const struct weir__controller *row)
+{
+    int i = 0;
+    while (i < CONTROLLERS && controllers[i] != row)
+        i++;
+    return i < CONTROLLERS ? i : -1;
+}
+
+const struct weir__controller *weir__controller_find(const char *name)
+{
+    for (int i = 0; i < CONTROLLERS; i++)
+        if (strcmp(controllers[i]->name, name) == 0)
+            return controllers[i];
+    return NULL;
+}
+
+const char *weir_controller_summary(const char *name)
+{
+    const struct weir__controller *row = weir__controller_find(name);
+    return row ? row->summary : NULL;
+}
+
+/* ---------------------------------------------------------------- the plan ---- */
+
+#define RATE_MAX   1000000000 /* per second */
+#define WINDOW_MIN (10 * WEIR_MILLISECOND)
+#define WINDOW_MAX (3600 * WEIR_SECOND)
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int check_options(const struct weir_adaptive_options *o, struct weir_error *error)
+{
+    if (o->initial < 0 || o->min < 0 || o->max < 0)
+        return weir__fail(error, WEIR_INVALID, "%s must be at least 1", o->initial < 0 ? "initial" : o->min < 0 ? "min" : "max");
+    if (o->target < 0)
+        return weir__fail(error, WEIR_INVALID, "target must be longer than 0");
+    if (o->percentile < 0 || o->percentile > 99)
+        return weir__fail(error, WEIR_INVALID, "percentile must be 1 to 99");
+    if (o->window != 0 && (o->window < WINDOW_MIN || o->window > WINDOW_MAX))
+        return weir__fail(error, WEIR_INVALID, "window must be 10ms to 1h");
+    return WEIR_OK;
+}
+
+/* What is not named gives way to what is. */
+static int set_bounds(struct weir__controller_plan *plan, const struct weir_adaptive_options *o, int64_t ceiling, struct weir_error *error)
+{
+    const struct weir__controller_plan *d = &plan->row->defaults;
+    int64_t named = most(o->min, o->initial);
+
+    plan->max = o->max ? o->max : plan->rate ? ceiling : least(most(d->max, named), ceiling);
+    plan->min = o->min ? o->min : most(1, least(d->min, o->initial ? least(o->initial, plan->max) : plan->max));
+    plan->initial = o->initial ? o->initial : least(most(d->initial, plan->min), plan->max);
+    if (plan->max > ceiling)
+        return weir__fail(error, WEIR_INVALID, "max must be at most %lld, %s", (long long)ceiling,
+                          plan->rate ? "a billion per second" : "the permits that there are");
+    if (plan->min > plan->max)
+        return weir__fail(error, WEIR_INVALID, "min must be at most max: %lld", (long long)plan->max);
+    if (plan->initial < plan->min || plan->initial > plan->max)
+        return weir__fail(error, WEIR_INVALID, "initial must be from min to max: %lld to %lld", (long long)plan->min, (long long)plan->max);
+    return WEIR_OK;
+}
+
+/* To the percentile controller a window is what it looks back over; it looks ten times in it.  To the others it is what they look at. */
+static void set_times(struct weir__controller_plan *plan, const struct weir_adaptive_options *o)
+{
+    const struct weir__controller_plan *d = &plan->row->defaults;
+    bool slides = plan->row == &weir__controller_percentile;
+
+    plan->window = slides && o->window ? o->window : d->window ? d->window : 10 * WEIR_SECOND;
+    plan->look = slides ? plan->window / WEIR__RECENT_PARTS : o->window ? o->window : d->look;
+    plan->target = o->target ? o->target : d->target;
+    plan->percentile = o->percentile ? o->percentile : d->percentile;
+}
+
+int weir__controller_plan_make(struct weir__controller_plan *out, const struct weir_adaptive_options *options, int64_t permits_max,
+                               struct weir_error *error)
+{
+    struct weir__controller_plan plan = { 0 };
+    int code;
+
+    if (options->controller == NULL) {
+        *out = plan;
+        return WEIR_OK;
+    }
+    const struct weir__controller *row = weir__controller_find(options->controller);
+    if (row == NULL)
+        return weir__fail(error, WEIR_INVALID, "unknown controller '%.40s'; there are weir, percentile, aimd, vegas, gradient2 and bbr",
+                          options->controller);
+    if (options->rate && row != &weir__controller_percentile)
+        return weir__fail(error, WEIR_INVALID, "%s has no 'rate'; it is for percentile", row->name);
+    plan = row->defaults;
+    plan.row = row;
+    plan.rate = options->rate;
+    if ((code = check_options(options, error)) || (code = set_bounds(&plan, options, plan.rate ? RATE_MAX : permits_max, error)))
+        return code;
+    set_times(&plan, options);
+    if (row->check && (code = row->check(&plan, error)))
+        return code;
+    *out = plan;
+    return WEIR_OK;
+}
+
+/* ---------------------------------------------------------------- the step ---- */
+
+#define WORDS (WEIR__CONTROLLER_STATE / 8)
+
+_Static_assert(WEIR__CONTROLLER_STATE % 8 == 0 && WEIR__CONTROLLER_OWN == 8 * (WORDS - 1), "words, the last of which is the check");
+
+/* Depends on the controller too: what another one has left is no state of this one. */
+static uint64_t check_of(const uint64_t words[WORDS], int index)
+{
+    uint64_t sum = 0x9e3779b97f4a7c15u * (uint64_t)(index + 1);
+    for (size_t i = 0; i < WORDS - 1; i++) {
+        sum = (sum ^ words[i]) * 0xff51afd7ed558ccdu;
+        sum ^= sum >> 32;
+    }
+    return sum;
+}
+
+static bool is_zero(const uint64_t words[WORDS])
+{
+    uint64_t any = 0;
+    for (size_t i = 0; i < WORDS; i++)
+        any |= words[i];
+    return any == 0;
+}
+
+static int64_t within(const struct weir__controller_plan *plan, double limit)
+{
+    if (!(limit >= (double)plan->min))
+        return plan->min;
+    return limit >= (double)plan->max ? plan->max : (int64_t)limit;
+}
+
+/* On a copy, so that a process that is killed here leaves the old state, the new one, or one whose check is wrong. */
+int64_t weir__controller_step(const struct weir__controller_plan *plan, void *state, const struct weir__sample *sample)
+{
+    uint64_t words[WORDS];
+    int index = weir__controller_index(plan->row);
+
+    memcpy(words, state, sizeof words);
+    if (!is_zero(words) && words[WORDS - 1] != check_of(words, index))
+        memset(words, 0, sizeof words);
+    double limit = plan->row->step(plan, words, sample);
+    if (!isfinite(limit)) {
+        memset(words, 0, sizeof words);
+        limit = plan->row->step(plan, words, sample);
+    }
+    words[WORDS - 1] = check_of(words, index);
+    memcpy(state, words, sizeof words);
+    return isfinite(limit) ? within(plan, limit) : plan->initial;
+}

@@ -1,0 +1,340 @@
+/* guard.c -- making a guard in a table, joining it, changing it; what is known of it.
+ *
+ * The terms are in the record; every process compiles them to a plan of its own, anew when their version has changed.  Plans are kept
+ * until the table is left, because threads may be reading them.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "guard/guard.h"
+
+static int no_memory(struct weir_error *error)
+{
+    return weir__fail(error, WEIR_NO_MEMORY, "no memory for a guard");
+}
+
+/* ---------------------------------------------------- in this process ---- */
+
+static void free_guard(struct weir_guard *guard)
+{
+    struct weir__guard_plan *plan = guard ? guard->plan : NULL;
+    while (plan != NULL) {
+        struct weir__guard_plan *older = plan->older;
+        free(plan);
+        plan = older;
+    }
+    free(guard);
+}
+
+static void free_guarding(struct weir_table *table, struct weir__guarding *g)
+{
+    for (uint32_t i = 0; g->guards != NULL && i < table->guards_max; i++)
+        free_guard(g->guards[i]);
+    if (g->me != NULL)
+        munmap(g->me, WEIR__PAGE);
+    weir__system_destroy(g->system);
+    free(g->guards);
+    free(g);
+}
+
+static void end_guarding(struct weir_table *table)
+{
+    weir__holder_leave(table);
+    free_guarding(table, table->guarding);
+}
+
+/* Without such a page a child would go on with its parent's place: then its permits end with their lease alone. */
+static uint64_t *make_me(void)
+{
+    void *page = mmap(NULL, WEIR__PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return NULL;
+    if (madvise(page, WEIR__PAGE, MADV_WIPEONFORK) == 0)
+        return page;
+    munmap(page, WEIR__PAGE);
+    return NULL;
+}
+
+static struct weir__guarding *make_guarding(struct weir_table *table)
+{
+    struct weir__guarding *g = calloc(1, sizeof *g);
+    if (g == NULL)
+        return NULL;
+    g->guards = calloc(table->guards_max, sizeof *g->guards);
+    if (table->fd >= 0)
+        g->me = make_me();
+    if (g->guards == NULL) {
+        free_guarding(table, g);
+        return NULL;
+    }
+    table->guarding_end = end_guarding;
+    table->guarding = g;
+    return g;
+}
+
+struct weir__guarding *weir__guarding_of(struct weir_table *table)
+{
+    pthread_mutex_lock(&table->mutex);
+    struct weir__guarding *g = table->guarding ? table->guarding : make_guarding(table);
+    pthread_mutex_unlock(&table->mutex);
+    return g;
+}
+
+/* --------------------------------------------------------------- plans ---- */
+
+static struct weir__guard_record *record_at(const struct weir_table *table, uint32_t id)
+{
+    return (struct weir__guard_record *)(void *)(table->guards + id * WEIR__GUARD_BYTES);
+}
+
+/* The terms as they were at one moment; 0: they are being written, or nonsense. */
+static uint32_t read_terms(const struct weir__guard_record *r, struct weir_guard_options *out)
+{
+    struct weir__guard_terms terms;
+    uint32_t version = __atomic_load_n(&r->version, __ATOMIC_ACQUIRE);
+    const uint64_t *from = (const uint64_t *)(const void *)&r->terms;
+    uint64_t *to = (uint64_t *)(void *)&terms;
+    for (size_t i = 0; i < sizeof terms / 8; i++)
+        to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE); /* so that the version is read again behind them */
+    if (version % 2 != 0 || __atomic_load_n(&r->version, __ATOMIC_RELAXED) != version)
+        return 0;
+    weir__guard_terms_read(&terms, out);
+    return version;
+}
+
+_Static_assert(sizeof(struct weir__guard_terms) % 8 == 0, "terms are read word by word");
+
+/* At the registry's desk. */
+static void write_terms_locked(struct weir__guard_record *r, const struct weir__guard_plan *plan)
+{
+    struct weir__guard_terms terms;
+    uint32_t version = __atomic_load_n(&r->version, __ATOMIC_RELAXED) | 1;
+    uint64_t *to = (uint64_t *)(void *)&r->terms;
+    const uint64_t *from = (const uint64_t *)(const void *)&terms;
+    weir__guard_terms_write(&terms, &plan->options);
+    __atomic_store_n(&r->version, version, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < sizeof terms / 8; i++)
+        __atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE); /* not before the version is odd */
+    if (plan->slot_mask + 1 > r->slots)
+        __atomic_store_n(&r->slots, plan->slot_mask + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&r->version, version + 1 ? version + 1 : 2, __ATOMIC_RELEASE);
+}
+
+static struct weir__guard_plan *compile(struct weir__guard_record *r, struct weir_error *error)
+{
+    struct weir_guard_options options;
+    struct weir__guard_plan *plan = calloc(1, sizeof *plan);
+    uint32_t version = read_terms(r, &options);
+    int code = plan == NULL ? no_memory(error) : weir__guard_plan_make(plan, &options, r->salt, error);
+    if (code == WEIR_OK && version != 0 && plan->slot_mask < r->slots) {
+        plan->version = version;
+        return plan;
+    }
+    if (code == WEIR_OK)
+        weir__fail(error, WEIR_CORRUPT, "the options of guard '%.63s' are damaged", r->name);
+    free(plan);
+    return NULL;
+}
+
+/* Out of memory, or the terms are being written: the old plan will do for now. */
+struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard)
+{
+    pthread_mutex_lock(&guard->table->mutex);
+    struct weir__guard_plan *plan = guard->plan;
+    if (__atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE) != plan->version) {
+        struct weir__guard_plan *fresh = compile(guard->record, NULL);
+        if (fresh != NULL) {
+            fresh->older = plan;
+            plan = fresh;
+            __atomic_store_n(&guard->plan, plan, __ATOMIC_RELEASE);
+        }
+    }
+    pthread_mutex_unlock(&guard->table->mutex);
+    return plan;
+}
+
+/* ---------------------------------------------------------------- making ---- */
+
+static int check_name(const char *name, struct weir_error *error)
+{
+    size_t len = strnlen(name, WEIR__NAME_SIZE);
+    if (len == 0 || len >= WEIR__NAME_SIZE)
+        return weir__fail(error, WEIR_INVALID, "a guard's name has 1 to %d bytes", WEIR__NAME_SIZE - 1);
+    return WEIR_OK;
+}
+
+static uint32_t guards_in(const struct weir_table *table)
+{
+    uint32_t n = __atomic_load_n(&table->header->guards, __ATOMIC_ACQUIRE);
+    return n < table->guards_max ? n : table->guards_max;
+}
+
+static uint32_t find_locked(const struct weir_table *table, const char *name)
+{
+    uint32_t n = guards_in(table), i = 0;
+    while (i < n && strncmp(record_at(table, i)->name, name, WEIR__NAME_SIZE) != 0)
+        i++;
+    return i;
+}
+
+/* Disk space for what this plan uses of a record. */
+static int commit(struct weir_table *table, uint32_t id, const struct weir__guard_plan *plan, struct weir_error *error)
+{
+    uint64_t at = (uint64_t)(table->guards - (unsigned char *)table->header) + id * WEIR__GUARD_BYTES;
+    return weir__table_commit(table, at, WEIR__SLOTS_OFFSET + (plan->slot_mask + 1) * sizeof(uint64_t), error);
+}
+
+static int make_locked(struct weir_table *table, uint32_t id, const char *name, const struct weir__guard_plan *plan,
+                       struct weir_error *error)
+{
+    struct weir__guard_record *r = record_at(table, id);
+    if (id >= table->guards_max)
+        return weir__fail(error, WEIR_NO_MEMORY, "the table has its %u guards already; make one for more", table->guards_max);
+    int code = commit(table, id, plan, error);
+    if (code)
+        return code;
+    memset(r, 0, sizeof *r); /* what a process that died while making one may have left */
+    strncpy(r->name, name, sizeof r->name - 1);
+    r->salt = plan->breaker.seed;
+    write_terms_locked(r, plan);
+    __atomic_store_n(&table->header->guards, id + 1, __ATOMIC_RELEASE);
+    return WEIR_OK;
+}
+
+static bool same_options(const struct weir_guard_options *a, const struct weir_guard_options *b)
+{
+    struct weir__guard_terms x, y;
+    weir__guard_terms_write(&x, a);
+    weir__guard_terms_write(&y, b);
+    return memcmp(&x, &y, sizeof x) == 0;
+}
+
+/* It is there: with the same options, or with damaged ones, which are written anew. */
+static int join_locked(struct weir_table *table, uint32_t id, const struct weir__guard_plan *plan, struct weir_error *error)
+{
+    struct weir__guard_record *r = record_at(table, id);
+    struct weir_guard_options present;
+    if (read_terms(r, &present) == 0) {
+        int code = commit(table, id, plan, error);
+        if (code == WEIR_OK)
+            write_terms_locked(r, plan);
+        return code;
+    }
+    return same_options(&present, &plan->options)
+               ? WEIR_OK
+               : weir__fail(error, WEIR_EXISTS, "there is a guard '%.63s' with other options; weir_guard_change changes it", r->name);
+}
+
+/* The guard of this place as this process has it; made when first met.  With the table's mutex. */
+static struct weir_guard *meet(struct weir_table *table, uint32_t id, struct weir_error *error)
+{
+    struct weir__guarding *g = table->guarding;
+    if (g->guards[id] != NULL)
+        return g->guards[id];
+    struct weir_guard *guard = calloc(1, sizeof *guard);
+    if (guard == NULL) {
+        no_memory(error);
+        return NULL;
+    }
+    guard->table = table;
+    guard->id = id;
+    guard->record = record_at(table, id);
+    guard->slots = (uint64_t *)(void *)((unsigned char *)guard->record + WEIR__SLOTS_OFFSET);
+    guard->plan = compile(guard->record, error);
+    if (guard->plan == NULL) {
+        free(guard);
+        return NULL;
+    }
+    return g->guards[id] = guard;
+}
+
+static struct weir_guard *meet_safely(struct weir_table *table, uint32_t id, struct weir_error *error)
+{
+    pthread_mutex_lock(&table->mutex);
+    struct weir_guard *guard = meet(table, id, error);
+    pthread_mutex_unlock(&table->mutex);
+    return guard;
+}
+
+int weir_guard_create(struct weir_guard **out, struct weir_table *table, const char *name, const struct weir_guard_options *options,
+                      struct weir_error *error)
+{
+    static const struct weir_guard_options defaults;
+    struct weir__guard_plan plan;
+    uint64_t salt;
+    int code = check_name(name, error);
+    if (code)
+        return code;
+    if (weir__random_fill(&salt, sizeof salt) != 0)
+        return weir__fail_errno(error, "cannot get random bytes for", "a guard");
+    if ((code = weir__guard_plan_make(&plan, options ? options : &defaults, salt, error)))
+        return code;
+    if (weir__guarding_of(table) == NULL)
+        return no_memory(error);
+    plan.breaker.seed = salt;
+    weir__desk_lock(table, WEIR__REGISTRY_DESK);
+    uint32_t id = find_locked(table, name);
+    code = id < guards_in(table) ? join_locked(table, id, &plan, error) : make_locked(table, id, name, &plan, error);
+    weir__desk_unlock(table, WEIR__REGISTRY_DESK);
+    struct weir_guard *guard = code ? NULL : meet_safely(table, id, error);
+    if (code == WEIR_OK && guard == NULL)
+        return WEIR_NO_MEMORY;
+    if (code == WEIR_OK)
+        *out = guard;
+    return code;
+}
+
+/* It stays with the table: other creates of the name have the same one. */
+void weir_guard_destroy(struct weir_guard *guard)
+{
+    (void)guard;
+}
+
+int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options *options, struct weir_error *error)
+{
+    struct weir__guard_plan plan;
+    int code = weir__guard_plan_make(&plan, options, guard->record->salt, error);
+    if (code)
+        return code;
+    weir__desk_lock(guard->table, WEIR__REGISTRY_DESK);
+    if ((code = commit(guard->table, guard->id, &plan, error)) == WEIR_OK)
+        write_terms_locked(guard->record, &plan);
+    weir__desk_unlock(guard->table, WEIR__REGISTRY_DESK);
+    if (code == WEIR_OK)
+        weir__guard_plan_of(guard);
+    return code;
+}
+
+struct weir_guard *weir_table_guard(struct weir_table *table, int64_t i)
+{
+    if (i < 0 || i >= (int64_t)guards_in(table) || weir__guarding_of(table) == NULL)
+        return NULL;
+    return meet_safely(table, (uint32_t)i, NULL);
+}
+
+/* --------------------------------------------------------------- by hand ---- */
+
+void weir_guard_force(struct weir_guard *guard, enum weir_force force, weir_time now)
+{
+    struct weir__breaker_view view;
+    now = weir__guard_time(now);
+    weir__breaker_look(&weir__guard_plan_of(guard)->breaker, &guard->record->breaker, now, &view);
+    if (view.force == force)
+        return;
+    weir__breaker_force(&guard->record->breaker, force, now);
+    weir__guard_note(guard->record, WEIR_CHANGE_FORCE, (int32_t)view.force, (int32_t)force, now);
+}
+
+const char *weir_outcome_name(enum weir_outcome outcome)
+{
+    static const char *const names[] = { "ok", "error", "timeout", "dropped", "ignored" };
+    return outcome <= WEIR_IGNORED ? names[outcome] : "unknown";
+}
+
+const char *weir_breaker_state_name(enum weir_breaker_state state)
+{
+    static const char *const names[] = { "closed", "open", "half-open" };
+    return state <= WEIR_HALF_OPEN ? names[state] : "unknown";
+}

@@ -1,0 +1,216 @@
+/* guard.h -- a guard's record in the table, and a guard as one process sees it.
+ *
+ * Who may touch what:
+ *
+ *     name, terms          the holder of the registry's desk writes; `version` is odd meanwhile, and readers check it
+ *     in_flight            anybody, by atomic operations: the gate.  Never more than the limit come in through it
+ *     a slot               whoever swaps a 0 for a permit's word has it until the word is swapped for 0 again, once: by exit, or by a sweep
+ *     breaker, shed        anybody: see their headers
+ *     window               anybody adds, by atomic operations; the one who ticks empties it
+ *     learnt               the one who ticks: whoever has swapped itself into `ticker`
+ *     what is read         limit, mean, admitted, pressure, raising: one stores, all load
+ *
+ * in_flight and the slots say the same thing twice: the gate is one number, so that it is exact and a refusal reads one line; the slots
+ * say who has what, so that a lease can end.  A process that is killed between the two leaves them apart; a sweep that finds the same
+ * difference again and again for two seconds puts that right.
+ *
+ * A permit's word:   63..38 when it entered, in 2^22 ns (4.2 ms), modulo 3.3 days     37..23 how many permits     22..13 who
+ *                    12..7 the probe's episode, 0: no probe     6..0 a few bits of the time, so that two are seldom the same
+ */
+#ifndef WEIR_GUARD_H
+#define WEIR_GUARD_H
+
+#include "guard/breaker.h"
+#include "guard/controller.h"
+#include "guard/shed.h"
+#include "guard/system.h"
+#include "table/table.h"
+
+#define WEIR__PERMITS_MAX  16384
+#define WEIR__GUARD_SLOTS  (2 * WEIR__PERMITS_MAX) /* twice as many as there can be permits, so that a free one is found at once */
+#define WEIR__SLOTS_OFFSET ((uint64_t)64 << 10)    /* in the record */
+#define WEIR__CHANGES      32
+#define WEIR__LEVEL_MAX    9
+
+/* The options in fixed-width numbers, defaults not filled in. */
+struct weir__guard_terms {
+    int64_t max, lease, shed, degrade, raises, mode;
+    struct {
+        int64_t error_percent, errors, slow, slow_percent, window, calls, min_calls, open_for, open_max, jitter_percent, probes, above;
+    } breaker;
+    struct {
+        int64_t controller; /* its place in weir_controllers(), from 1; 0: none */
+        int64_t initial, min, max, target, percentile, window, rate;
+    } adaptive;
+    int64_t system[5]; /* as in struct weir_system_options */
+    struct {
+        char name[WEIR_CLASS_NAME];
+        int64_t weight;
+    } classes[WEIR_CLASSES];
+};
+
+/* What came back since it was last emptied. */
+struct weir__window {
+    _Alignas(WEIR__LINE) int64_t sum; /* ns, of those that succeeded */
+    int64_t other_sum;                /* of the others */
+    int64_t results[WEIR_IGNORED];    /* by outcome; those that succeeded are counted by `times` alone */
+    int64_t min;                      /* ns + 1; 0: none */
+    _Alignas(WEIR__LINE) int64_t in_flight_max;
+    int64_t busy; /* refused for want of permits, though not shed; never emptied */
+    struct weir__histogram times;
+};
+
+/* Of the one who ticks. */
+struct weir__learnt {
+    int64_t looked;                           /* when the window was last emptied; 0: never */
+    int64_t in_flight, busy, resultless;      /* then */
+    int64_t shed_at, shed_entered, shed_busy; /* at the last look of shedding: when, entered so far, refused so far */
+    int64_t drift, drift_times;               /* what in_flight has too much, and for how many sweeps in a row */
+    struct weir__pressure pressure;
+    _Alignas(WEIR__LINE) unsigned char controller[WEIR__CONTROLLER_STATE];
+    struct weir__recent recent;
+};
+
+struct weir__guard_totals {
+    int64_t results[WEIR_IGNORED]; /* by outcome, but for what the window still has */
+    int64_t ignored, reclaimed;
+    int64_t open, busy, shed, degraded, shadow; /* refused */
+};
+
+struct weir__guard_record {
+    _Alignas(WEIR__LINE) char name[WEIR__NAME_SIZE];
+    uint32_t version; /* of the terms: odd while they are being written */
+    uint32_t slots;   /* as many as it ever had: the most permits come and go */
+    uint64_t salt;    /* of users' cohorts and the breaker's jitter */
+    struct weir__guard_terms terms;
+
+    _Alignas(WEIR__LINE) int64_t in_flight; /* the gate */
+
+    _Alignas(WEIR__LINE) int64_t limit; /* that the controller has found; 0: none yet */
+    int64_t tick_at;                    /* when somebody should tick */
+    int64_t mean;                       /* ns, of the last second or so; 0: not known */
+    int32_t admitted;                   /* permille of what comes; 0: as 1000 */
+    int32_t pressure;                   /* permille */
+    int32_t raising;                    /* the level of degradation that it asks for ... */
+    int32_t shedding;                   /* 1: a change has told so */
+    int64_t raising_until;              /* ... until then */
+    int64_t controller;                 /* whose state `learnt` has: terms.adaptive.controller, and whether it is a rate */
+
+    _Alignas(WEIR__LINE) int64_t rate_at; /* adaptive rate: everything granted so far is paid for then */
+
+    _Alignas(WEIR__LINE) struct weir__guard_totals totals;
+    uint64_t changes; /* so far */
+    struct weir_change changed[WEIR__CHANGES];
+
+    struct weir__breaker breaker;
+    struct weir__window window;
+    _Alignas(WEIR__LINE) uint64_t ticker; /* who ticks; 0: nobody */
+    int64_t sweep_at;
+    struct weir__learnt learnt;
+    struct weir__shed shed;
+};
+
+_Static_assert(sizeof(struct weir__guard_record) <= WEIR__SLOTS_OFFSET, "a guard's slots are behind the rest of its record");
+_Static_assert(WEIR__SLOTS_OFFSET + WEIR__GUARD_SLOTS * sizeof(uint64_t) <= WEIR__GUARD_BYTES, "a guard's record has room for its slots");
+
+/* The terms, checked and compiled.  Never changes, and lives as long as the table: deciding threads read it unlocked. */
+struct weir__guard_plan {
+    uint32_t version;
+    uint32_t slot_mask;
+    int64_t max;
+    weir_time lease, tick;
+    int64_t degrade;
+    int32_t raises;
+    enum weir_mode mode;
+    bool levels; /* somebody may be shed */
+    struct weir__breaker_plan breaker;
+    struct weir__controller_plan controller;
+    struct weir__shed_plan shed;
+    struct weir__pressure_plan pressure;
+    struct weir_guard_options options;
+    struct weir__guard_plan *older;
+};
+
+struct weir_guard {
+    struct weir_table *table;
+    struct weir__guard_record *record;
+    uint64_t *slots;
+    struct weir__guard_plan *plan; /* atomic */
+    uint32_t id;
+};
+
+/* What the guards' room has in this process. */
+struct weir__guarding {
+    struct weir_guard **guards; /* guards_max of them, NULL until first met; with the table's mutex */
+    uint64_t *me;               /* a page that is zeros again after fork: place among the holders, or 0; private tables: NULL */
+    struct weir__system *system;
+    int system_failed; /* atomic: there is none */
+};
+
+/* terms.c */
+int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_options *options, uint64_t salt, struct weir_error *error);
+void weir__guard_terms_write(struct weir__guard_terms *out, const struct weir_guard_options *options);
+void weir__guard_terms_read(const struct weir__guard_terms *terms, struct weir_guard_options *out);
+
+/* guard.c -- the plan in force; compiled if another process has changed the terms. */
+struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard);
+static inline const struct weir__guard_plan *weir__guard_plan_of(struct weir_guard *guard)
+{
+    struct weir__guard_plan *plan = __atomic_load_n(&guard->plan, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(__atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE) != plan->version, 0))
+        plan = weir__guard_renew(guard);
+    return plan;
+}
+struct weir__guarding *weir__guarding_of(struct weir_table *table); /* NULL: no memory */
+
+/* gate.c -- enter, in more detail. */
+struct weir__enter_how {
+    enum weir_mode mode; /* WEIR_AS_WRITTEN: as the guard's options say */
+    bool leased;         /* it belongs to no process: only time takes it back */
+    bool favoured;       /* never shed */
+    bool again;          /* of one who waits and was counted when it first asked: a refusal for want of permits is not counted */
+};
+bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__enter_how *how, struct weir_permit *permit,
+                       struct weir_decision *d);
+/* As if it had never entered. */
+void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit, weir_time now);
+
+/* permits.c -- slots and holders. */
+static inline uint32_t weir__permit_weight(uint64_t word)
+{
+    return (uint32_t)(word >> 23) & 0x7fff;
+}
+static inline uint32_t weir__permit_holder(uint64_t word)
+{
+    return (uint32_t)(word >> 13) & 0x3ff;
+}
+static inline uint32_t weir__permit_probe(uint64_t word)
+{
+    return (uint32_t)(word >> 7) & 0x3f;
+}
+uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint32_t probe);
+uint32_t weir__holder_me(struct weir_table *table); /* this process's place; 0: it has none */
+void weir__holder_leave(struct weir_table *table);
+/* Frees the places of those who have died; at most every WEIR_SWEEP, in one process. */
+void weir__holders_bury(struct weir_table *table, weir_time now);
+bool weir__slot_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
+                    uint32_t *slot); /* false: all are taken */
+/* Takes back what is over, and puts in_flight right. */
+void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now);
+
+/* Points from 0 to 146 years, so that spans can be added to them. */
+static inline weir_time weir__guard_time(weir_time now)
+{
+    return now < 0 ? 0 : now > INT64_MAX / 2 ? INT64_MAX / 2 : now;
+}
+
+/* tick.c -- looks at what came back, and sets the limit, the cuts and the level. */
+void weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now);
+static inline bool weir__guard_is_due(const struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now)
+{
+    int64_t left = __atomic_load_n(&guard->record->tick_at, __ATOMIC_RELAXED) - now;
+    return __builtin_expect((uint64_t)left - 1 >= (uint64_t)plan->tick, 0); /* over, or further off than it can be: the clock has stepped */
+}
+void weir__guard_note(struct weir__guard_record *r, enum weir_change_kind kind, int32_t from, int32_t to, weir_time now);
+
+#endif

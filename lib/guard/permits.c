@@ -1,0 +1,218 @@
+/* permits.c -- who holds which permits: slots, holders, and the sweep that takes back what is over.
+ *
+ * A holder is a process: its pid, when it began and in which pid namespace, in a place of the table.  Whether it is alive is asked of the
+ * kernel, at most every WEIR_SWEEP.  Of a holder in another namespace nothing can be known; its permits end with their lease.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "guard/guard.h"
+
+#define GRAIN        22               /* a permit's time is kept in 2^22 ns */
+#define TIME_MASK    ((1u << 26) - 1) /* ... modulo this */
+#define DRIFT_SWEEPS 8                /* so often the same difference, and it is none that is just passing */
+
+/* ------------------------------------------------------------- holders ---- */
+
+/* The 22nd field of /proc/PID/stat; the name before it may have spaces and brackets in it.  0: not there. */
+static uint64_t start_of(uint32_t pid)
+{
+    char path[32], text[512];
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    const char *p = strrchr(text, ')');
+    for (int field = 2; p != NULL && field < 22; field++)
+        p = strchr(p + 1, ' ');
+    return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+static uint64_t own_space(void)
+{
+    struct stat st;
+    return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+/* kill tells of another user's process that it may not be touched: then it is there. */
+static bool is_alive(const struct weir__holder *h, uint64_t space)
+{
+    if (h->space != space || space == 0)
+        return true;
+    if (kill((pid_t)h->pid, 0) != 0 && errno == ESRCH)
+        return false;
+    uint64_t start = start_of(h->pid);
+    return start == 0 || start == h->start;
+}
+
+void weir__holders_bury(struct weir_table *table, weir_time now)
+{
+    struct weir__header *h = table->header;
+    int64_t last = __atomic_load_n(&h->holders_at, __ATOMIC_RELAXED);
+    if ((now >= last && now - last < WEIR_SWEEP) ||
+        !__atomic_compare_exchange_n(&h->holders_at, &last, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return;
+    uint64_t space = own_space();
+    for (uint32_t i = 1; i < WEIR__HOLDERS; i++) {
+        struct weir__holder holder = table->holders[i];
+        holder.pid = __atomic_load_n(&table->holders[i].pid, __ATOMIC_ACQUIRE);
+        uint32_t pid = holder.pid;
+        if (pid != 0 && !is_alive(&holder, space) &&
+            __atomic_compare_exchange_n(&table->holders[i].pid, &pid, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            weir__count((int64_t *)&h->holders_lost, 1);
+    }
+}
+
+/* A free place, far from the last one: permits of who had it before are swept by then. */
+static uint32_t claim_place_locked(struct weir_table *table, const struct weir__holder *self)
+{
+    uint32_t first = (self->pid * 2654435761u >> 8) % (WEIR__HOLDERS - 1);
+    for (uint32_t i = 0; i < WEIR__HOLDERS - 1; i++) {
+        uint32_t place = 1 + (first + i) % (WEIR__HOLDERS - 1);
+        struct weir__holder *h = &table->holders[place];
+        if (__atomic_load_n(&h->pid, __ATOMIC_ACQUIRE) != 0)
+            continue;
+        h->start = self->start;
+        h->space = self->space;
+        __atomic_store_n(&h->pid, self->pid, __ATOMIC_RELEASE);
+        return place;
+    }
+    return 0;
+}
+
+static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, uint64_t *me)
+{
+    struct weir__holder self = { .pid = (uint32_t)getpid(), .space = own_space() };
+    self.start = start_of(self.pid);
+    weir__desk_lock(table, WEIR__REGISTRY_DESK);
+    uint64_t place = __atomic_load_n(me, __ATOMIC_ACQUIRE);
+    if (place == 0) {
+        place = claim_place_locked(table, &self);
+        __atomic_store_n(me, place ? place : WEIR__HOLDERS, __ATOMIC_RELEASE); /* none is free: it will not be asked for again */
+    }
+    weir__desk_unlock(table, WEIR__REGISTRY_DESK);
+    return (uint32_t)place % WEIR__HOLDERS;
+}
+
+uint32_t weir__holder_me(struct weir_table *table)
+{
+    uint64_t *me = ((struct weir__guarding *)table->guarding)->me;
+    if (me == NULL)
+        return 0;
+    uint64_t place = __atomic_load_n(me, __ATOMIC_ACQUIRE);
+    return __builtin_expect(place != 0, 1) ? (uint32_t)place % WEIR__HOLDERS : register_me(table, me);
+}
+
+void weir__holder_leave(struct weir_table *table)
+{
+    uint64_t *me = ((struct weir__guarding *)table->guarding)->me;
+    uint32_t place = me ? (uint32_t)*me % WEIR__HOLDERS : 0, pid = (uint32_t)getpid();
+    if (place != 0)
+        __atomic_compare_exchange_n(&table->holders[place].pid, &pid, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+/* --------------------------------------------------------------- slots ---- */
+
+uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint32_t probe)
+{
+    uint64_t grains = (uint64_t)now >> GRAIN & TIME_MASK;
+    return grains << 38 | (uint64_t)weight << 23 | (uint64_t)holder << 13 | (uint64_t)probe << 7 | ((uint64_t)now >> 3 & 0x7f);
+}
+
+static bool put_at(uint64_t *slot, uint64_t word)
+{
+    uint64_t none = 0;
+    return __atomic_load_n(slot, __ATOMIC_RELAXED) == 0 &&
+           __atomic_compare_exchange_n(slot, &none, word, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* A thread that enters and exits finds the same slot again; where many are out, at most half of all are, and a random one will do. */
+bool weir__slot_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word, uint32_t *slot)
+{
+    uint32_t mask = plan->slot_mask, at = (uint32_t)(weir__thread_hint(12) * 8) & mask;
+    if (__builtin_expect(put_at(&guard->slots[at], word), 1)) {
+        *slot = at;
+        return true;
+    }
+    at += (uint32_t)((word ^ word >> 32) * 0x9e3779b97f4a7c15u >> 40);
+    for (uint32_t i = 0; i <= mask; i++) {
+        uint32_t k = (at + i) & mask;
+        if (put_at(&guard->slots[k], word)) {
+            *slot = k;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --------------------------------------------------------------- sweep ---- */
+
+static bool is_over(const struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word, weir_time now)
+{
+    uint32_t holder = weir__permit_holder(word);
+    uint32_t age = ((uint32_t)((uint64_t)now >> GRAIN) - (uint32_t)(word >> 38)) & TIME_MASK;
+    if (age > TIME_MASK / 2)
+        age = 0; /* it lies ahead: the clock has stepped back */
+    if (age > (uint32_t)(plan->lease >> GRAIN) + 1)
+        return true;
+    return holder != 0 && __atomic_load_n(&guard->table->holders[holder].pid, __ATOMIC_RELAXED) == 0;
+}
+
+/* in_flight says more, or less, than the slots do; if it is so every time, a process was killed between the two. */
+static void settle_drift(struct weir__guard_record *r, int64_t drift)
+{
+    struct weir__learnt *l = &r->learnt;
+    if (drift == 0 || (drift > 0) != (l->drift > 0))
+        l->drift_times = 0, l->drift = drift;
+    else if (l->drift_times == 0 || (drift > 0) == (drift < l->drift))
+        l->drift = drift; /* the least of them */
+    if (drift == 0 || ++l->drift_times < DRIFT_SWEEPS)
+        return;
+    __atomic_fetch_sub(&r->in_flight, l->drift, __ATOMIC_RELAXED);
+    l->drift_times = 0;
+}
+
+static int64_t reclaim(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t *slot, uint64_t word)
+{
+    struct weir__guard_record *r = guard->record;
+    if (!weir__swap(slot, word, 0))
+        return 0;
+    __atomic_fetch_sub(&r->in_flight, weir__permit_weight(word), __ATOMIC_RELEASE);
+    if (weir__permit_probe(word) != 0)
+        weir__breaker_give(&plan->breaker, &r->breaker, weir__permit_probe(word));
+    return 1;
+}
+
+void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now)
+{
+    struct weir__guard_record *r = guard->record;
+    uint32_t n = __atomic_load_n(&r->slots, __ATOMIC_RELAXED);
+    int64_t reclaimed = 0, held = 0;
+    if (guard->table->fd >= 0)
+        weir__holders_bury(guard->table, now);
+    for (uint32_t i = 0; i < n && i < WEIR__GUARD_SLOTS; i++) {
+        uint64_t word = weir__load(&guard->slots[i]);
+        if (word == 0)
+            continue;
+        if (is_over(guard, plan, word, now))
+            reclaimed += reclaim(guard, plan, &guard->slots[i], word);
+        else
+            held += weir__permit_weight(word);
+    }
+    settle_drift(r, __atomic_load_n(&r->in_flight, __ATOMIC_ACQUIRE) - held);
+    if (reclaimed > 0) {
+        weir__count(&r->totals.reclaimed, reclaimed);
+        weir__guard_note(r, WEIR_CHANGE_RECLAIMED, 0, (int32_t)reclaimed, now);
+    }
+}

@@ -1,0 +1,123 @@
+/* pressure.c -- how much must stay out, so that the host is just not overloaded.
+ *
+ * Each signal that has a threshold is seen as a multiple of it, and the greatest counts.  Work and load are taken to be proportional: if of
+ * what came a part x was let in and the load was e times the threshold, x / e would have been right.  It goes there by and by, because the
+ * load is seen late, and the slower the later a signal is (pressure is the mean of 10 s):
+ *
+ *     at 1 or above        grows towards it.  Begins only after two looks in a row, which one burst does not make
+ *     0.94 to 1            stays: so that noise does not move it
+ *     below                shrinks towards it, never faster than a tenth per second; ends at 0, and only that ends the overload
+ *
+ * Why not refuse while the load is above and let in while it is below: what is refused lowers the load at once, so that the next second lets
+ * everybody in, and so on, second by second (that is what became of the CPU rule of Sentinel, #1206).
+ */
+
+#include "guard/number.h"
+#include "guard/system.h"
+
+#define LOOK       (WEIR_SECOND / 4)
+#define AIM        0.97
+#define STAY       0.94
+#define SHED_MAX   0.95
+#define GROW       1.6 /* seconds: towards what is right */
+#define GROW_PSI   20.0
+#define SHRINK     4.0
+#define SHRINK_PSI 20.0
+#define FASTEST    0.1 /* per second */
+#define STALE      (10 * WEIR_SECOND)
+
+struct load {
+    double times; /* the threshold */
+    bool slow;    /* it is a mean of the last 10 s that says so */
+};
+
+static void note(struct load *load, double value, double threshold, bool slow)
+{
+    if (threshold > 0 && value >= 0 && value / threshold > load->times)
+        *load = (struct load){ value / threshold, slow };
+}
+
+static struct load measure(const struct weir_system_options *o, const struct weir__reading *r, weir_time mean)
+{
+    struct load load = { 0 };
+    note(&load, r->cpu, o->cpu_percent * 10.0, false);
+    note(&load, r->run_queue, o->run_queue * 1000.0, false);
+    note(&load, mean > 0 ? (double)mean : -1, (double)o->mean_time, false);
+    note(&load, r->psi_cpu, o->pressure_percent * 10.0, true);
+    note(&load, r->psi_memory, o->memory_percent * 10.0, true);
+    return load;
+}
+
+static void grow(struct weir__pressure *p, const struct load *load, double right, double seconds)
+{
+    double share = weir__share(weir__least(seconds, 1), (load->slow ? GROW_PSI : GROW));
+    p->shed = weir__least(p->shed + share * weir__most(right - p->shed, 0), SHED_MAX);
+}
+
+static void shrink(struct weir__pressure *p, const struct load *load, double right, double seconds)
+{
+    double down = weir__least((p->shed - weir__most(right, -0.1)) / (load->slow ? SHRINK_PSI : SHRINK), FASTEST);
+    p->shed = weir__most(p->shed - weir__most(down, 0) * seconds, 0);
+    if (p->shed < 0.001)
+        p->shed = p->over = 0;
+}
+
+/* Levels begin at more than they end at. */
+static int32_t level_for(const struct weir__pressure *p, weir_time now)
+{
+    weir_time lasted = now - p->over_since;
+    if (!p->over)
+        return 0;
+    if (p->shed >= (p->level >= 3 ? 0.35 : 0.5) && lasted >= 10 * WEIR_SECOND)
+        return 3;
+    if (p->shed >= (p->level >= 2 ? 0.15 : 0.25) && lasted >= 3 * WEIR_SECOND)
+        return 2;
+    return 1;
+}
+
+/* The clock has stepped back: as if the last look were now. */
+static void step_back(struct weir__pressure *p, weir_time now)
+{
+    p->looked = now;
+    p->over_since = now < p->over_since ? now : p->over_since;
+}
+
+static void step(struct weir__pressure *p, const struct load *load, weir_time now)
+{
+    double seconds = p->looked != 0 ? (double)(now - p->looked) / (double)WEIR_SECOND : 0.25;
+    double right = load->times > 0 ? 1 - (1 - p->shed) * AIM / load->times : -1;
+
+    p->looks = load->times < 1 ? 0 : p->looks < 2 ? p->looks + 1 : 2;
+    if (!p->over && p->looks == 2) {
+        p->over = 1;
+        p->over_since = now;
+    }
+    if (p->over && load->times >= 1)
+        grow(p, load, right, seconds);
+    else if (p->over && load->times < STAY)
+        shrink(p, load, right, seconds);
+    p->level = level_for(p, now);
+    p->looked = now;
+}
+
+int32_t weir__pressure_step(const struct weir__pressure_plan *plan, struct weir__pressure *p, const struct weir__reading *reading,
+                            weir_time mean, weir_time now)
+{
+    if (!plan->on || !(p->shed >= 0 && p->shed <= SHED_MAX)) { /* also what is no number: memory is shared */
+        *p = (struct weir__pressure){ 0 };
+    }
+    if (!plan->on)
+        return 0;
+    if (now < p->looked) {
+        step_back(p, now);
+    } else if (p->looked == 0 || now - p->looked >= LOOK) {
+        struct load load = measure(&plan->options, reading, mean);
+        step(p, &load, now);
+    }
+    return (int32_t)(p->shed * 1000 + 0.5);
+}
+
+int weir__pressure_level(const struct weir__pressure *p, weir_time now)
+{
+    return now - p->looked > STALE ? 0 : p->level;
+}

@@ -1,0 +1,339 @@
+/* shed.c -- when there is too much: who is let in.
+ *
+ * What can be done in a second follows from Little's law: the permits there are, divided by how long one is held, which is the mean of
+ * permits out divided by the mean of permits given back.  It is right from the first tick of an overload on, when a backend has become
+ * slower or faster, and while permits stand idle; so it opens as quickly as it closes.  Room is that times `gain`, which makes up for the
+ * rest: work that comes at random leaves permits idle although as much comes as can be done, and needs to come more often; but each time
+ * that one is let in and finds no permit, it was chance that refused, not its level.  So gain grows while permits are idle, until too many
+ * are refused by chance, and shrinks while permits are full.  With n permits chance refuses about 1/sqrt(n) when as much comes as can be
+ * done (Erlang's loss formula), and that is the measure of "too many".
+ *
+ * From the room follow the cuts: classes are filled up like basins by weight (max-min fair), and in each class levels are let in from the
+ * highest down until its part is used.
+ *
+ *     arrivals   a histogram that fades: each tick takes a part of every count away, with the same atomics that those who come use, so one
+ *                array is enough; 16 for each arrival, so that the fading of small counts is not lost in rounding
+ *     offered    how many come; the histogram only tells how they are divided.  A mean, but never further from the last tick than chance
+ *                explains, so that the beginning and the end of a flood are seen at once
+ *
+ * The idea of levels of priority times hashed users, and of setting the cut by a histogram, is DAGOR's (Zhou et al., Overload Control for
+ * Scaling WeChat Microservices, 2018).  It differs: the cut divides a level, so however much comes on one level it is shed gradually; room
+ * follows from permits and not from +1 % and -5 %; classes have shares; users are hashed anew each at a moment of its own in the hour, so
+ * that there is no moment at which everybody's luck changes; and permits are spared for the more important (weir__shed_spare).
+ */
+
+#include "base/hash.h"
+#include "guard/number.h"
+#include "guard/shed.h"
+
+#define HOUR     (3600 * WEIR_SECOND)
+#define ONE      16   /* in arrivals */
+#define FADE     4000 /* the histogram is of about so many asks, but of no more than STEADY, and no less than a tenth of a second */
+#define STEADY   2.0  /* seconds: means of what is smoothed as long as it changes no more than by chance */
+#define MEAN     0.5  /* seconds: the means, at least; twice as long as work takes, so that its ups and downs are in them */
+#define MEAN_MAX 5.0
+#define CALM     0.5   /* seconds without need until it ends */
+#define FILL     0.5   /* seconds in which idle permits are filled, at least */
+#define FULL     0.98  /* of the permits: aim at so many at work */
+#define BLIND    0.005 /* refused by chance: so few do not matter */
+#define ROOM_MIN 10.0  /* per second: enough to see that things are better */
+#define ROOM_MAX 1e12
+#define NOBODY   ((uint64_t)WEIR__LEVELS << 32)
+
+/* ------------------------------------------------------------ asks ---- */
+
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static uint64_t secret_of(uint64_t salt, unsigned i)
+{
+    return mix(salt + (i + 1) * 0x9e3779b97f4a7c15u);
+}
+
+/* Nobody who does not know the salt can choose a name that is let in.  Short names, the most, are one pair of the hash: see hash.h. */
+static uint64_t hash_user(struct weir_key user, uint64_t salt)
+{
+    uint64_t secrets[WEIR__HASH_SECRETS], a, b;
+    if (__builtin_expect(user.len <= 16, 1)) {
+        weir__hash_tail(user.bytes, user.len, &a, &b);
+        return weir__hash_finish((weir__u128)(a + secret_of(salt, 0)) * (b + secret_of(salt, 1)), user.len, salt);
+    }
+    for (unsigned i = 0; i < WEIR__HASH_SECRETS; i++)
+        secrets[i] = secret_of(salt, i);
+    return weir__hash_key(secrets, salt, user).tag;
+}
+
+uint32_t weir__shed_level(struct weir_key user, int8_t priority, weir_time now, uint64_t salt)
+{
+    uint64_t hash = mix(hash_user(user, salt));
+    uint64_t hour = ((uint64_t)now + hash % (uint64_t)HOUR) / (uint64_t)HOUR;
+    uint32_t cohort = (uint32_t)(mix(hash + hour * 0x9e3779b97f4a7c15u) % WEIR__COHORTS);
+    int rank = priority < -8 ? 0 : priority > 7 ? WEIR__PRIORITIES - 1 : priority + 8;
+    return (uint32_t)rank * WEIR__COHORTS + cohort;
+}
+
+static uint32_t level_of(uint64_t cut)
+{
+    return (uint32_t)(cut >> 32) & 0xffff;
+}
+
+static uint32_t in_range(uint32_t number, uint32_t count)
+{
+    return number < count ? number : count - 1;
+}
+
+bool weir__shed_pass(struct weir__shed *shed, uint32_t user_class, uint32_t level)
+{
+    user_class = in_range(user_class, WEIR_CLASSES);
+    level = in_range(level, WEIR__LEVELS);
+    __atomic_fetch_add(&shed->arrivals[user_class][level], ONE, __ATOMIC_RELAXED);
+    uint64_t cut = __atomic_load_n(&shed->cuts[user_class], __ATOMIC_RELAXED);
+    if (cut == 0 || level > level_of(cut))
+        return true;
+    if (level < level_of(cut))
+        return false;
+    uint32_t part = (uint32_t)cut;
+    return (uint32_t)(__atomic_fetch_add(&shed->turns[user_class], part, __ATOMIC_RELAXED) + part) < part;
+}
+
+int64_t weir__shed_spare(const struct weir__shed *shed, uint32_t user_class, uint32_t level)
+{
+    uint64_t cut = __atomic_load_n(&shed->cuts[in_range(user_class, WEIR_CLASSES)], __ATOMIC_RELAXED);
+    return level / WEIR__COHORTS > level_of(cut) / WEIR__COHORTS ? 0 : (int64_t)(cut >> 48);
+}
+
+/* ----------------------------------------------------------- means ---- */
+
+static void blend(double *mean, double value, double share)
+{
+    *mean = weir__between(0, *mean + share * (value - *mean), ROOM_MAX);
+}
+
+/* How long a permit is held, in seconds. */
+static double hold_of(const struct weir__shed *s)
+{
+    return s->at_work <= 0 ? 0 : s->done <= 0 ? ROOM_MAX : s->at_work / s->done;
+}
+
+static void blend_work(struct weir__shed *s, const struct weir__shed_sample *sample, double seconds)
+{
+    double done = weir__most((double)sample->entered - (double)(sample->in_flight - s->in_flight), 0);
+    double hold = weir__least(hold_of(s), done > 0 ? (double)sample->in_flight * seconds / done : ROOM_MAX);
+    double share =
+        s->warm >= 2 ? weir__share(seconds, weir__between(MEAN, 2 * hold, MEAN_MAX)) : 1; /* before the second nothing is known */
+
+    blend(&s->entered, (double)sample->entered / seconds, share);
+    blend(&s->busy, (double)sample->refused_busy / seconds, share);
+    blend(&s->done, done / seconds, share);
+    blend(&s->at_work, (double)sample->in_flight, share);
+    s->in_flight = sample->in_flight;
+}
+
+static double sum(const uint32_t *arrivals)
+{
+    uint64_t all = 0;
+    for (int i = 0; i < WEIR__LEVELS; i++)
+        all += __atomic_load_n(&arrivals[i], __ATOMIC_RELAXED);
+    return (double)all;
+}
+
+/* Returns what it adds up to afterwards, but for what has come meanwhile. */
+static double fade(uint32_t *arrivals, double share)
+{
+    uint64_t kept = 0;
+    for (int i = 0; i < WEIR__LEVELS; i++) {
+        uint32_t count = __atomic_load_n(&arrivals[i], __ATOMIC_RELAXED);
+        if (count == 0)
+            continue;
+        uint32_t gone = (uint32_t)weir__between(1, count * share + 0.999, count);
+        __atomic_fetch_sub(&arrivals[i], gone, __ATOMIC_RELAXED);
+        kept += count - gone;
+    }
+    return (double)kept;
+}
+
+/* How many come per second: the mean, unless that cannot be.  Then it is another traffic, and the histogram of the old one must go. */
+static double blend_offered(struct weir__shed *s, int c, double seconds)
+{
+    double kept = s->kept[c], lasts = weir__between(0.1, FADE / weir__most(s->offered[c], 1), STEADY);
+    double came = weir__most((sum(s->arrivals[c]) - kept) / ONE, 0), doubt = 3 * weir__root(came) + 3;
+
+    blend(&s->offered[c], came / seconds, s->warm ? weir__share(seconds, STEADY) : 1);
+    double mean = s->offered[c];
+    s->offered[c] = weir__between((came - doubt) / seconds, mean, (came + doubt) / seconds);
+    s->kept[c] = fade(s->arrivals[c], s->offered[c] == mean ? weir__share(seconds, lasts) : 0.8);
+    return s->offered[c];
+}
+
+/* ------------------------------------------------------------ room ---- */
+
+/* What is known of how the permits do. */
+struct use {
+    double full;      /* of the permits at work */
+    double blind;     /* of those who were let in, so many found no permit */
+    double blind_max; /* so many at most */
+    double can;       /* per second */
+};
+
+static struct use judge(const struct weir__shed *s, const struct weir__shed_sample *sample)
+{
+    double limit = (double)sample->limit, asked = s->entered + s->busy, hold = hold_of(s);
+    struct use u = { .blind = asked > 0 ? s->busy / asked : 0 };
+    if (sample->limit <= 0) { /* a rate: what has entered is what can be done if some were refused, and more can be if not */
+        u.blind_max = 4 * BLIND;
+        u.full = u.blind > BLIND ? 1 : 0.95;
+        u.can = s->entered;
+        return u;
+    }
+    u.full = s->at_work / limit;
+    u.blind_max = weir__between(0.02, (s->spare > 0 ? 3 : 2) / weir__root(limit), 0.5);
+    /* Idle permits can be filled, whatever the means say. */
+    u.can = weir__most(hold > 0 ? limit / hold : ROOM_MAX, weir__most((limit - (double)sample->in_flight) / FILL, ROOM_MIN));
+    return u;
+}
+
+/* More was refused than chance does when less comes than can be done. */
+static bool is_overrun(const struct use *u, int64_t limit)
+{
+    double chance = limit > 0 ? weir__between(0.01, 0.7 / weir__root((double)limit), 0.5) : 0.01;
+    return u->blind > chance || (u->blind > 2 * BLIND && u->full > 0.97);
+}
+
+static double adapt_gain(double gain, const struct use *u, double aim, double seconds)
+{
+    if (u->blind > u->blind_max)
+        gain -= seconds * (u->blind - u->blind_max);
+    else if (u->full < aim && u->blind < 0.8 * u->blind_max)
+        gain += seconds * 2 * (aim - u->full);
+    else if (u->full > aim && u->blind > BLIND)
+        gain -= seconds * weir__least(1, (u->full - aim) / 0.01) * (u->blind - BLIND);
+    return weir__between(0.9, gain, 1 / (1 - u->blind_max));
+}
+
+/* Begins to shed, goes on, or ends. */
+static void set_room(struct weir__shed *s, const struct weir__shed_sample *sample, double offered, double seconds)
+{
+    struct use u = judge(s, sample);
+    bool overrun = is_overrun(&u, sample->limit);
+
+    if (s->room <= 0 && !overrun)
+        return;
+    if (s->room <= 0) {
+        s->gain = 1;
+        s->busy = 0; /* from now on it is another traffic */
+    } else if (s->room < offered) {
+        s->gain = adapt_gain(s->gain, &u, FULL, weir__least(seconds, 1));
+    }
+    double room = weir__between(ROOM_MIN, s->gain * u.can, ROOM_MAX);
+    if (room > 0.8 * s->room && room < 1.2 * s->room)
+        blend(&s->room, room, weir__share(seconds, STEADY)); /* the fewer users whose luck changes the better */
+    else
+        s->room = room;
+    s->calm = s->room < offered || overrun ? 0 : s->calm + seconds;
+    if (s->calm >= CALM)
+        s->room = s->calm = 0;
+}
+
+/* ------------------------------------------------------------ cuts ---- */
+
+/* What each class gets of the room: nobody more than it offers, and who gets less than that no less by weight than any other. */
+static void fill(double got[WEIR_CLASSES], const double offered[WEIR_CLASSES], const struct weir__shed_plan *plan, double room)
+{
+    bool done[WEIR_CLASSES] = { false };
+    for (bool again = true; again;) {
+        double weights = 0, left = room;
+        for (int c = 0; c < plan->classes; c++)
+            if (done[c])
+                left -= got[c];
+            else
+                weights += plan->weights[c];
+        again = false;
+        for (int c = 0; c < plan->classes; c++) {
+            if (done[c])
+                continue;
+            got[c] = weights > 0 ? weir__most(left, 0) * plan->weights[c] / weights : 0;
+            if (got[c] >= offered[c]) {
+                got[c] = offered[c];
+                done[c] = again = true;
+            }
+        }
+    }
+}
+
+/* The cut that lets in this share of what came; *above: the share of those whose priority is higher than that of the cut. */
+static uint64_t cut_at(const uint32_t *arrivals, double share, double *above)
+{
+    double all = sum(arrivals), in = 0, higher = 0;
+    for (int i = WEIR__LEVELS - 1; i >= 0; i--) {
+        double count = __atomic_load_n(&arrivals[i], __ATOMIC_RELAXED), left = share * all - in;
+        if (i % WEIR__COHORTS == WEIR__COHORTS - 1)
+            higher = in;
+        if (count > left) {
+            *above = all > 0 ? higher / all : 0;
+            uint64_t cut = (uint64_t)i << 32 | (uint64_t)weir__between(0, left / count * 4294967296.0, 4294967295.0);
+            return cut != 0 ? cut : 1;
+        }
+        in += count;
+    }
+    *above = 0; /* nothing is known of who comes */
+    return share > 0 ? 1 : NOBODY;
+}
+
+/* Permits that those at a cut leave for the others.  Of work whose part of the room is q about q^n need a permit more when n are left; so
+ * as many that 1 in 100 do, but few, as idle ones are a loss; none if there is hardly anybody to leave them for. */
+static int64_t spare_of(int64_t limit, double important, double room)
+{
+    double q = important / room, left = 1;
+    int64_t spare = 0, most = limit < 30 ? 1 : (limit + 10) / 20;
+    if (limit < 8 || q < 0.02)
+        return 0;
+    for (; left > 0.01 && spare < most; left *= q)
+        spare++;
+    return spare;
+}
+
+static void set_cuts(const struct weir__shed_plan *plan, struct weir__shed *s, const double offered[WEIR_CLASSES], double room,
+                     int64_t limit)
+{
+    double got[WEIR_CLASSES] = { 0 }, important = 0;
+    uint64_t cuts[WEIR_CLASSES] = { 0 };
+
+    fill(got, offered, plan, room);
+    for (int c = 0; c < plan->classes; c++) {
+        double above = 1;
+        if (got[c] < offered[c])
+            cuts[c] = cut_at(s->arrivals[c], got[c] / offered[c], &above);
+        important += weir__least(above * offered[c], got[c]);
+    }
+    s->spare = s->room > 0 ? spare_of(limit, important, room) : 0;
+    for (int c = 0; c < WEIR_CLASSES; c++)
+        __atomic_store_n(&s->cuts[c], cuts[c] != 0 ? (uint64_t)s->spare << 48 | cuts[c] : 0, __ATOMIC_RELAXED);
+}
+
+/* ------------------------------------------------------------ tick ---- */
+
+int32_t weir__shed_tick(const struct weir__shed_plan *plan, struct weir__shed *shed, const struct weir__shed_sample *sample)
+{
+    double seconds = (double)sample->span / (double)WEIR_SECOND, offered[WEIR_CLASSES] = { 0 }, all = 0, room = ROOM_MAX;
+
+    if (sample->span <= 0)
+        return 1000 - shed->out;
+    blend_work(shed, sample, seconds);
+    for (int c = 0; c < plan->classes; c++)
+        all += offered[c] = blend_offered(shed, c, seconds);
+    shed->warm = shed->warm < 2 ? shed->warm + 1 : 2;
+    if (plan->on)
+        set_room(shed, sample, all, seconds);
+    else
+        shed->room = 0;
+    if (shed->room > 0)
+        room = shed->room;
+    room = weir__least(room, all * (1 - weir__between(0, sample->pressure, 1000) / 1000));
+    set_cuts(plan, shed, offered, room, sample->limit);
+    shed->out = room < all ? (int32_t)weir__between(1, 1000 * (1 - room / all) + 0.5, 1000) : 0;
+    return 1000 - shed->out;
+}

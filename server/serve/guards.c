@@ -1,0 +1,124 @@
+/* guards.c -- the guards of the table, as the server has met them; and what is said of them. */
+#include "serve/guards.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guard/guard.h"
+#include "rules/problem.h"
+#include "serve/digest.h"
+
+#define GUARDS_MAX 4096
+#define NAMES      256
+#define LIKELY     64 /* of so many names the likeliest is looked for */
+
+struct weir__guards {
+    struct weir_table *table;
+    struct weir__permit_key key;
+    struct weir_guard *known[GUARDS_MAX]; /* by id; NULL: not met yet; atomic */
+    uint32_t names[NAMES];                /* id + 1 of the one that was found last of all names of that hash; 0: none; atomic */
+};
+
+struct weir__guards *weir__guards_create(struct weir_table *table)
+{
+    struct weir__guards *g = calloc(1, sizeof *g);
+
+    if (g == NULL)
+        return NULL;
+    g->table = table;
+    weir__permit_key_make(&g->key, table->secrets);
+    return g;
+}
+
+void weir__guards_destroy(struct weir__guards *g)
+{
+    free(g);
+}
+
+const struct weir__permit_key *weir__guards_key(const struct weir__guards *g)
+{
+    return &g->key;
+}
+
+/* All threads that meet one are given the same. */
+struct weir_guard *weir__guards_get(struct weir__guards *g, uint32_t id)
+{
+    struct weir_guard *guard = id < GUARDS_MAX ? __atomic_load_n(&g->known[id], __ATOMIC_ACQUIRE) : NULL;
+
+    if (guard != NULL || id >= GUARDS_MAX)
+        return guard;
+    guard = weir_table_guard(g->table, id);
+    __atomic_store_n(&g->known[id], guard, __ATOMIC_RELEASE);
+    return guard;
+}
+
+static bool is_named(const struct weir_guard *guard, const char *name, size_t len)
+{
+    return guard != NULL && len < WEIR__NAME_SIZE && memcmp(guard->record->name, name, len) == 0 && guard->record->name[len] == '\0';
+}
+
+struct weir_guard *weir__guards_find(struct weir__guards *g, const char *name, size_t len)
+{
+    uint32_t *hint = &g->names[weir__digest(WEIR__DIGEST_START, name, len) % NAMES];
+    uint32_t id = __atomic_load_n(hint, __ATOMIC_RELAXED);
+    struct weir_guard *guard = id ? weir__guards_get(g, id - 1) : NULL;
+
+    if (is_named(guard, name, len))
+        return guard;
+    for (id = 0; (guard = weir__guards_get(g, id)) != NULL; id++) {
+        if (!is_named(guard, name, len))
+            continue;
+        __atomic_store_n(hint, id + 1, __ATOMIC_RELAXED);
+        return guard;
+    }
+    return NULL;
+}
+
+int weir__guards_unknown(struct weir__guards *g, const char *name, size_t len, struct weir_error *error)
+{
+    const char *names[LIKELY], *near;
+    size_t n = 0;
+
+    for (struct weir_guard *guard; n < LIKELY && (guard = weir__guards_get(g, (uint32_t)n)) != NULL; n++)
+        names[n] = guard->record->name;
+    near = weir__nearest(name, len, names, n);
+    if (near)
+        snprintf(error->text, sizeof error->text, "there is no guard %s; did you mean '%s'?", weir__quote(name, len).text, near);
+    else
+        snprintf(error->text, sizeof error->text, "there is no guard %s; %s", weir__quote(name, len).text,
+                 n ? "WEIR.GUARDS lists them" : "the rules have none (guards:)");
+    return 404;
+}
+
+/* ------------------------------------------------------------ what is said ---- */
+
+bool weir__guard_has_breaker(const struct weir_breaker_options *o)
+{
+    return o->error_percent > 0 || o->errors > 0 || o->slow > 0;
+}
+
+const char *weir__force_name(enum weir_force force)
+{
+    return force == WEIR_FORCE_OPEN ? "open" : force == WEIR_FORCE_CLOSED ? "closed" : "none";
+}
+
+enum weir__event_kind weir__change_event(const struct weir_change *c)
+{
+    switch (c->kind) {
+    case WEIR_CHANGE_BREAKER:
+        return c->to == WEIR_OPENED      ? WEIR__EVENT_BREAKER_OPENED
+               : c->to == WEIR_HALF_OPEN ? WEIR__EVENT_BREAKER_HALF_OPEN
+                                         : WEIR__EVENT_BREAKER_CLOSED;
+    case WEIR_CHANGE_FORCE:
+        return WEIR__EVENT_GUARD_FORCED;
+    case WEIR_CHANGE_SHEDDING:
+        return c->to ? WEIR__EVENT_SHEDDING_BEGAN : WEIR__EVENT_SHEDDING_ENDED;
+    case WEIR_CHANGE_SYSTEM:
+        return c->to ? WEIR__EVENT_OVERLOAD_BEGAN : WEIR__EVENT_OVERLOAD_ENDED;
+    case WEIR_CHANGE_RECLAIMED:
+        return WEIR__EVENT_PERMITS_RECLAIMED;
+    default:
+        return WEIR__EVENT_KINDS; /* a damaged table */
+    }
+}

@@ -1,0 +1,330 @@
+/* sim.h -- trials: clients, a guard and a backend that does not exist, on virtual time.
+ *
+ *     clients  ->  guard  ->  backend
+ *     arrive       the       works, queues, slows down,
+ *     give up      real      fails, scales, falls silent
+ *     try again    one
+ *
+ * A plan is a scenario file as it was read (sim-read.c).  A trial runs a plan with one controller and one seed (sim.c), event by event; what
+ * comes out is an outcome: counts, times and series (sim-sum.c), which the reports print (sim-report.c, sim-json.c, sim-svg.c).
+ *
+ * The same plan, controller and seed give the same outcome to the last bit: no clock is read, random numbers are our own, and everything
+ * between the clients and the backend is reckoned in whole numbers.  What is drawn for a client (when it comes, how much work it brings) does
+ * not depend on the controller, so that controllers are compared on the same traffic.
+ */
+#ifndef WEIR_SERVER_SIM_H
+#define WEIR_SERVER_SIM_H
+
+#include <stdio.h>
+
+#include "weir.h"
+
+#define WEIR__TRIAL_GROUPS   16
+#define WEIR__TRIAL_POINTS   32 /* of a group's rate */
+#define WEIR__TRIAL_CHANGES  32 /* of the backend */
+#define WEIR__TRIAL_NAME     40
+#define WEIR__TRIAL_BUCKETS  240 /* of the series, at most */
+#define WEIR__TRIAL_LONGEST  (600 * WEIR_SECOND)
+#define WEIR__TRIAL_ATTEMPTS 4000000
+#define WEIR__TRIAL_START    (1000 * WEIR_SECOND) /* the guard's time when a trial begins */
+#define WEIR__TRIAL_TEXT     (256 * 1024)         /* bytes of a scenario file, at most */
+#define WEIR__ONE            ((int64_t)1000000)   /* factors and shares are in millionths */
+
+/* ------------------------------------------------------------------- the plan ---- */
+
+enum weir__work_shape { WEIR__WORK_EXPONENTIAL, WEIR__WORK_CONSTANT, WEIR__WORK_LOGNORMAL, WEIR__WORK_BIMODAL };
+
+struct weir__work {
+    enum weir__work_shape shape;
+    weir_time mean;     /* over all */
+    weir_time floor;    /* exponential, lognormal: never less than this */
+    int64_t spread;     /* lognormal: the standard deviation of the logarithm, in millionths */
+    weir_time slow;     /* bimodal: what the slow ones take ... */
+    int64_t slow_share; /* ... and how many they are; the others take what is left of the mean */
+};
+
+enum weir__change_kind {
+    WEIR__CHANGE_SLOWER,  /* work takes `factor` times as long */
+    WEIR__CHANGE_DRIFT,   /* the same, but it rises from 1 to the middle and falls to the end */
+    WEIR__CHANGE_ERRORS,  /* `factor` of the results are errors */
+    WEIR__CHANGE_SILENT,  /* requests are taken and never answered */
+    WEIR__CHANGE_WORKERS, /* there are `workers` */
+};
+
+struct weir__change {
+    enum weir__change_kind kind;
+    weir_time from, to;
+    int64_t factor;
+    int64_t workers;
+    weir_time after; /* errors come after so long; 0: after the work */
+};
+
+struct weir__backend_plan {
+    int64_t workers;
+    int64_t queue; /* who may wait for a worker; -1: no bound */
+    struct weir__work work;
+    int64_t contention; /* each one inside beyond the workers makes work so much slower, in millionths ... */
+    int64_t slowest;    /* ... at most by this factor */
+    bool cancels;       /* a request in the queue whose client has given up is taken out */
+    int64_t cold;       /* work takes so many times as long when nothing is cached yet ... */
+    int64_t warm_after; /* ... and after so many results as long as it should; 0: it is warm from the beginning */
+    struct weir__change changes[WEIR__TRIAL_CHANGES];
+    size_t n_changes;
+};
+
+struct weir__rate_point {
+    weir_time at, over; /* gets there in a straight line in this time; 0: at once */
+    int64_t rate;       /* per 1000 s */
+};
+
+enum weir__retry_on { WEIR__RETRY_REFUSED = 1, WEIR__RETRY_TIMEOUT = 2, WEIR__RETRY_ERROR = 4 };
+
+struct weir__group_plan {
+    char name[WEIR__TRIAL_NAME];
+    struct weir__rate_point points[WEIR__TRIAL_POINTS];
+    size_t n_points;
+    weir_time burst_every, burst_for; /* for so long of every so long the rate is burst_rate; 0: never */
+    int64_t burst_rate;
+    bool even;               /* evenly spaced; else Poisson */
+    int64_t loop;            /* this many clients, each waiting for its answer before it asks again; 0: not a loop */
+    weir_time think;         /* ... after this long, on average */
+    int64_t users;           /* keys */
+    int32_t priority;        /* -8 to 7 */
+    uint32_t class;          /* number of its class; its name is in the guard's options */
+    weir_time timeout;       /* the client gives up; 0: never */
+    int64_t retries;         /* how often it tries again ... */
+    unsigned retry_on;       /* ... after what ... */
+    weir_time back_off;      /* ... and how long after the first time; */
+    int64_t back_off_factor; /* so many times longer each time, in millionths */
+    bool jitter;             /* the back-off varies from half to one and a half */
+};
+
+struct weir__trial_plan {
+    char name[WEIR__TRIAL_NAME];
+    char about[200];
+    weir_time length, warmup; /* what is measured is from warmup to length */
+    int64_t seed;
+    struct weir__backend_plan backend;
+    struct weir__group_plan groups[WEIR__TRIAL_GROUPS];
+    size_t n_groups;
+    struct weir_guard_options guard; /* but for its controller */
+    size_t n_classes;                /* of the guard */
+    weir_time work_p99;              /* of the work alone: what a client sees of an idle backend */
+};
+
+/* sim-read.c -- as weir_rules_parse, of a scenario file. */
+int weir__trial_plan_parse(struct weir__trial_plan *out, const char *text, size_t len, const struct weir_rules_options *options,
+                           struct weir_error *error);
+
+/* sim-plan.c -- at a moment after the beginning. */
+int64_t weir__plan_workers(const struct weir__backend_plan *backend, weir_time at);
+int64_t weir__plan_slowness(const struct weir__backend_plan *backend, weir_time at); /* of slower and drift together */
+const struct weir__change *weir__plan_find(const struct weir__backend_plan *backend, enum weir__change_kind kind, weir_time at);
+int64_t weir__plan_coldness(const struct weir__backend_plan *backend, int64_t results);
+int64_t weir__plan_rate(const struct weir__group_plan *group, weir_time at);
+int64_t weir__plan_rate_max(const struct weir__group_plan *group);
+weir_time weir__plan_rate_next(const struct weir__group_plan *group, weir_time at); /* when it may change; WEIR_NEVER */
+int64_t weir__plan_capacity(const struct weir__backend_plan *backend);              /* at the beginning, warm: per 1000 s */
+/* The results that could have been had in the measured span: of what came, no more than the backend can give.  Adds what could have been
+ * had in each bucket of that width. */
+struct weir__bucket;
+double weir__plan_possible(const struct weir__trial_plan *plan, weir_time width, struct weir__bucket *buckets, size_t n);
+
+/* ------------------------------------------------------------- random numbers ---- */
+
+struct weir__dice {
+    uint64_t state;
+};
+
+/* sim-random.c */
+void weir__dice_seed(struct weir__dice *dice, uint64_t seed, uint64_t stream);
+uint64_t weir__dice_roll(struct weir__dice *dice);
+int64_t weir__dice_below(struct weir__dice *dice, int64_t n); /* 0 to n - 1 */
+weir_time weir__dice_exponential(struct weir__dice *dice, weir_time mean);
+weir_time weir__dice_work(struct weir__dice *dice, const struct weir__work *work);
+weir_time weir__work_quantile(const struct weir__work *work, int permille); /* of 20,000 rolls, always the same; 0: no memory */
+
+/* -------------------------------------------------------------------- events ---- */
+
+struct weir__agenda_item {
+    weir_time at;
+    uint64_t order; /* those at one moment happen as they were made */
+    uint32_t kind, who;
+    uint64_t birth; /* of the attempt it is about: it may have ended since */
+};
+
+struct weir__agenda {
+    struct weir__agenda_item *heap;
+    size_t n, room;
+    uint64_t made;
+    bool failed; /* there was no memory; stays set */
+};
+
+/* sim-agenda.c */
+void weir__agenda_add(struct weir__agenda *agenda, struct weir__agenda_item item);
+bool weir__agenda_next(struct weir__agenda *agenda, struct weir__agenda_item *out); /* the earliest; false: there is none */
+void weir__agenda_clear(struct weir__agenda *agenda);
+
+/* --------------------------------------------------------------- the outcome ---- */
+
+/* Of attempts: each has exactly one fate.  A request is an attempt and those that are made because it came to nothing. */
+struct weir__fates {
+    int64_t requests, retries; /* attempts are both together */
+    int64_t ok;                /* answered in time */
+    int64_t failed, timed_out, dropped;
+    int64_t busy, shed, open; /* refused by the guard; open: by its breaker */
+    int64_t lost;             /* requests that came to nothing in the end */
+};
+
+struct weir__group_outcome {
+    struct weir__fates all;      /* of the whole trial, up to the last answer */
+    struct weir__fates measured; /* in the measured span; each where it happened */
+    weir_time p50, p99;
+};
+
+struct weir__bucket {
+    int64_t offered, ok, refused, bad; /* offered: retries among them; bad: failed, timed out, dropped */
+    weir_time p50, p99;                /* of the answered; -1: none */
+    double in_flight;                  /* mean, of the guard (none: of clients that wait) */
+    double inside;                     /* mean, of the backend: also work that nobody waits for any more */
+    int64_t limit;                     /* at its end; -1: there is none */
+    double possible;                   /* results that could have been had */
+};
+
+struct weir__outcome {
+    const struct weir__trial_plan *plan;
+    char controller[32];
+    uint64_t seed;
+    struct weir__group_outcome groups[WEIR__TRIAL_GROUPS];
+    struct weir__fates all, measured;
+    double possible;      /* results, in the measured span */
+    double goodput;       /* per cent of these */
+    double wasted;        /* per cent of the workers' time spent on what nobody waited for, or failed */
+    double unfairness;    /* see docs/sim.md; 1: fair; -1: one class only, or nobody was served */
+    weir_time p50, p99;   /* admitted requests, as their clients see it: answered, or timed out */
+    int64_t permits_left; /* out at the end: 0 unless something is wrong */
+    int64_t events;
+    struct weir__bucket buckets[WEIR__TRIAL_BUCKETS];
+    size_t n_buckets;
+    weir_time bucket;
+};
+
+struct weir__trial_options {
+    const char *controller; /* "none", "fixed:N", "fixed" (twice the workers at the beginning), or a name from weir_controllers() */
+    uint64_t seed;          /* 0: the plan's */
+};
+
+/* sim.c -- *out refers to the plan. */
+int weir__trial_run(struct weir__outcome *out, const struct weir__trial_plan *plan, const struct weir__trial_options *options,
+                    struct weir_error *error);
+bool weir__trial_knows(const char *controller, struct weir_error *error); /* false: there is none of that name, and what there is */
+
+/* ------------------------------------------------- inside a trial: who has what ---- */
+
+/* One attempt.  It is over when neither its client waits nor the backend has it. */
+struct weir__attempt {
+    uint64_t birth;       /* from 1; 0: not in use */
+    uint32_t group, next; /* next: in the backend's queue, or among those not in use */
+    int64_t user;
+    uint64_t work;        /* the dice for how much work it brings */
+    weir_time sent, busy; /* busy: how long a worker has it; 0: in the queue */
+    int64_t tries;        /* before this one */
+    struct weir_permit permit;
+    bool waiting; /* its client */
+    bool inside;  /* the backend */
+    bool error;
+};
+
+#define WEIR__NOBODY UINT32_MAX
+
+struct weir__backend {
+    int64_t busy, queued, results;
+    uint32_t first, last; /* of the queue */
+    double spent, wasted; /* workers' time in the measured span */
+    struct weir__dice dice;
+};
+
+/* How long an attempt took, and where that belongs. */
+struct weir__time_taken {
+    weir_time took;
+    uint32_t group, bucket;
+    bool measured, answered;
+};
+
+struct weir__trial {
+    const struct weir__trial_plan *plan;
+    struct weir__outcome *out;
+    weir_time now; /* since the beginning */
+    struct weir__agenda agenda;
+    struct weir__attempt *attempts;
+    size_t n_attempts, room;
+    uint32_t unused;
+    uint64_t births;
+    int64_t waiting; /* clients, for an answer */
+    int64_t open;    /* requests that have not come to an end */
+    struct weir__backend backend;
+    struct weir__dice arrivals[WEIR__TRIAL_GROUPS], retries;
+    struct weir_table *table;
+    struct weir_guard *guard; /* NULL: none */
+    weir_time area_at;        /* up to where the buckets' areas are reckoned */
+    struct weir__time_taken *times;
+    size_t n_times, times_room;
+    struct weir__bucket after; /* what happens after the end is in none of the buckets */
+    bool failed;               /* no memory */
+};
+
+enum weir__event_kind {
+    WEIR__EVENT_ARRIVE, /* who: group */
+    WEIR__EVENT_LOOP,   /* who: group; one of its clients asks */
+    WEIR__EVENT_RETRY,  /* who: an attempt that was over, and is made again */
+    WEIR__EVENT_TIMEOUT,
+    WEIR__EVENT_DONE,
+    WEIR__EVENT_WORKERS, /* their number changes */
+    WEIR__EVENT_BUCKET,  /* a bucket of the series ends */
+};
+
+/* sim-backend.c */
+bool weir__backend_put(struct weir__trial *t, uint32_t who); /* false: dropped, its queue is full */
+void weir__backend_done(struct weir__trial *t, uint32_t who);
+void weir__backend_pull(struct weir__trial *t);                 /* free workers take what waits */
+void weir__backend_forget(struct weir__trial *t, uint32_t who); /* its client has given up */
+
+/* sim-clients.c */
+void weir__clients_begin(struct weir__trial *t);
+void weir__clients_arrive(struct weir__trial *t, uint32_t group);
+void weir__clients_loop(struct weir__trial *t, uint32_t group);
+void weir__clients_retry(struct weir__trial *t, uint32_t who);
+void weir__clients_answer(struct weir__trial *t, uint32_t who, enum weir_outcome outcome);
+
+/* sim.c */
+uint32_t weir__attempt_create(struct weir__trial *t);           /* WEIR__NOBODY: no memory */
+void weir__attempt_settle(struct weir__trial *t, uint32_t who); /* if it is over, its place is free */
+void weir__trial_post(struct weir__trial *t, weir_time at, enum weir__event_kind kind, uint32_t who);
+bool weir__trial_measures(const struct weir__trial *t);
+
+/* sim-sum.c */
+struct weir__bucket *weir__sum_bucket(struct weir__trial *t);               /* that it is now */
+void weir__sum_count(struct weir__trial *t, uint32_t group, size_t member); /* one more: offsetof(struct weir__fates, ...) */
+void weir__sum_time(struct weir__trial *t, const struct weir__attempt *a, bool answered);
+void weir__sum_areas(struct weir__trial *t); /* before anything changes */
+void weir__sum_finish(struct weir__trial *t);
+
+/* ------------------------------------------------------------------- reports ---- */
+
+/* sim-report.c */
+void weir__trial_table(FILE *out, const struct weir__outcome *const *outcomes, size_t n);
+void weir__trial_groups(FILE *out, const struct weir__outcome *const *outcomes, size_t n);
+void weir__trial_tsv(FILE *out, const struct weir__outcome *outcome);
+/* sim-json.c */
+void weir__trial_json(FILE *out, const struct weir__outcome *outcome);
+/* sim-svg.c -- the trials of one plan beside each other. */
+void weir__trial_svg(FILE *out, const struct weir__outcome *const *outcomes, size_t n);
+
+/* The scenarios that are in the program; the last has no name.  Made from examples/sim by scripts/embed-list.py. */
+struct weir__embedded {
+    const char *name, *text;
+    size_t len;
+};
+extern const struct weir__embedded weir__sim_files[];
+
+#endif

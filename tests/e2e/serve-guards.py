@@ -1,0 +1,524 @@
+#!/usr/bin/python3
+"""serve-guards.py WEIR [TEST...] -- guards at the doors of `weir serve`: enter, exit and renew over RESP and HTTP, leases, queues, breakers, the
+level of degradation, what is told of them, and the command line.  Time stands still but where it is moved."""
+import json
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import threading
+
+from serving import Error, Server, run_tests, until
+
+RULES = """version: 1
+rules:
+  - name: per-ip
+    match: { ip: "*" }
+    key: "{ip}"
+    limit: 3/10s
+    ban: { refusals: 3/60s, for: 10m }
+guards:
+  - name: search
+    match: { uri: /search }
+    concurrency: { max: 2 }
+    lease: 30s
+    fallback: { status: 200, body: "[]", type: application/json }
+  - name: shop
+    match: { uri: /shop }
+    concurrency: { max: 1, queue: 2, wait: 60s, order: weighted, weights: { gold: 3, free: 1 } }
+    class: "{plan|free}"
+  - name: db
+    match: { uri: [/search, /db] }
+    concurrency: { max: 3 }
+    breaker: { errors: 50%, min_calls: 4, open_for: 5s, jitter: 0% }
+  - name: extras
+    match: { uri: /extras }
+    concurrency: { max: 5 }
+    degrade: 2
+"""
+
+NAMES = ["allowed", "rule", "limit", "remaining", "retry_ms", "reset_ms", "wait_ms", "level", "reason", "shadow", "guard", "permit", "lease_ms"]
+
+
+class Doors:
+    """A server with the rules, asked by RESP and by HTTP in the same words; answers as HTTP has them."""
+
+    def __init__(self, weir, rules=RULES, **options):
+        self.server = Server(weir, rules=rules, **options)
+        if options.get("clock", True):
+            self.server.clock(1000)
+        self.resp = self.server.resp()
+        self.web = self.server.http()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.resp.close()
+        self.web.close()
+        self.server.__exit__(*error)
+
+    def enter(self, *words, client=None):
+        answer = (client or self.resp)("WEIR.ENTER", *words)
+        return answer if isinstance(answer, Error) else dict(zip(NAMES, answer))
+
+    def exit(self, permit, outcome="ok", *more):
+        return self.resp("WEIR.EXIT", permit, outcome, *more)
+
+    def guard(self, name):
+        return self.resp.json("WEIR.GUARDS", name)["guards"][0]
+
+    def events(self, *kinds):
+        return [e for e in self.resp.json("WEIR.EVENTS") if e["event"] in kinds]
+
+
+def test_L1_one_guard(weir):
+    with Doors(weir) as d:
+        first = d.enter("GUARD", "search")
+        assert first["allowed"] == 1 and first["guard"] == "search" and first["reason"] == "granted" and first["lease_ms"] == 30000, first
+        assert (first["limit"], first["remaining"]) == (2, 1) and len(first["permit"]) == 59, first
+        second = d.enter("GUARD", "search")
+        third = d.enter("GUARD", "search")
+        assert second["allowed"] == 1 and (third["allowed"], third["reason"], third["permit"], third["lease_ms"]) == (0, "busy", None, -1), third
+        assert d.guard("search")["in_flight"] == 2
+        assert d.exit(first["permit"]) == 1 and d.exit(first["permit"]) == 0
+        assert d.guard("search")["in_flight"] == 1
+        assert d.enter("GUARD", "search", "COST", 2)["allowed"] == 0
+        assert d.enter("GUARD", "search", "COST", 3)["reason"] == "too-big"
+        assert d.exit(second["permit"], "IGNORED", "TOOK", 5) == 1
+        both = d.enter("GUARD", "search", "COST", 2)
+        assert both["allowed"] == 1 and d.guard("search")["in_flight"] == 2 and d.exit(both["permit"]) == 1
+        assert d.guard("search")["in_flight"] == 0
+
+
+def test_G1_by_rules_all_or_nothing(weir):
+    with Doors(weir) as d:
+        permits = [d.enter("ip", "192.0.2.1", "uri", "/search") for _ in range(2)]
+        assert all(p["allowed"] == 1 and p["permit"] and p["rule"] == "per-ip" and p["guard"] is None for p in permits), permits
+        assert d.guard("search")["in_flight"] == 2 and d.guard("db")["in_flight"] == 2
+        refused = d.enter("ip", "192.0.2.1", "uri", "/search")
+        assert (refused["allowed"], refused["guard"], refused["reason"], refused["level"]) == (0, "search", "busy", 3), refused
+        assert d.guard("db")["in_flight"] == 2, "a refusal by one guard has left something in another"
+        assert d.enter("ip", "192.0.2.1")["remaining"] == 0, "a refusal by a guard has charged the limit"
+        assert d.exit(permits[0]["permit"]) == 1
+        limited = d.enter("ip", "192.0.2.1", "uri", "/search")
+        assert (limited["allowed"], limited["rule"], limited["reason"], limited["guard"]) == (0, "per-ip", "limited", None), limited
+        assert d.guard("search")["in_flight"] == 1 and d.guard("db")["in_flight"] == 1, "a limit's refusal has kept permits"
+        none = d.enter("account", "ann")
+        assert none["allowed"] == 1 and none["permit"] is None and none["lease_ms"] == -1, none
+        assert d.exit(permits[1]["permit"]) == 1 and d.guard("db")["in_flight"] == 0
+
+
+def test_G1_a_ban_that_enter_makes_is_told(weir):
+    with Doors(weir) as d:
+        for _ in range(7):
+            d.enter("ip", "192.0.2.9")
+        assert [e["key"] for e in d.events("ban")] == ["192.0.2.9"]
+        assert d.enter("ip", "192.0.2.9")["reason"] == "banned"
+        assert d.resp.json("WEIR.TOP")["top"][0]["key"] == "192.0.2.9"
+
+
+def test_S1_the_same_over_http(weir):
+    with Doors(weir) as d:
+        ask = {"guard": "search", "priority": -3, "user": "ann", "cost": 1}
+        first = d.web("POST", "/v1/enter", ask)
+        assert first.status == 200 and first.headers["weir-level"] == "0", first.body
+        told = first.json()
+        assert told["allowed"] and told["guard"] == "search" and told["lease_ms"] == 30000 and told["limit"] == 2, told
+        d.web("POST", "/v1/enter", {"attributes": {"uri": "/search"}})
+        fallback = d.web("POST", "/v1/enter", {"attributes": {"uri": "/search"}})
+        assert (fallback.status, fallback.body, fallback.headers["weir-fallback"]) == (200, b"[]", "search")
+        assert fallback.headers["content-type"] == "application/json" and int(fallback.headers["retry-after"]) >= 1
+        for _ in range(2):
+            busy = d.web("POST", "/v1/enter", {"guard": "db", "cost": 3})
+        problem = busy.json()
+        assert busy.status == 503 and busy.headers["content-type"] == "application/problem+json" and int(busy.headers["retry-after"]) >= 1
+        assert (problem["code"], problem["guard"], problem["reason"], problem["permit"]) == ("weir-busy", "db", "busy", None), problem
+        renewed = d.web("POST", "/v1/renew", {"permit": told["permit"]}).json()
+        assert renewed["lease_ms"] == 30000
+        assert d.web("POST", "/v1/exit", {"permit": renewed["permit"], "outcome": "ok", "took_ms": 12}).json() == {"exited": True}
+        assert d.web("POST", "/v1/exit", {"permit": told["permit"], "outcome": "ok"}).json() == {"exited": False}
+        assert d.web("POST", "/v1/renew", {"permit": told["permit"]}).json() == {"permit": None, "lease_ms": None}
+        limited = d.web("POST", "/v1/enter", {"attributes": {"ip": "192.0.2.5"}, "cost": 4})
+        assert limited.status == 429 and limited.json()["code"] == "weir-limited"
+
+
+def test_S1_wrong_asks(weir):
+    with Doors(weir) as d:
+        for words, text in (
+            (("GUARD", "serch"), "did you mean 'search'"),
+            (("GUARD", ""), "GUARD needs"),
+            (("GUARD", "shop", "CLASS", "golf"), "did you mean 'gold'"),
+            (("CLASS", "gold"), "name the guard too"),
+            (("PRIORITY", "8"), "-8 to 7"),
+            (("PRIORITY", "x"), "-8 to 7"),
+            (("COST", "-1"), "COST"),
+            (("WAIT", "soon"), "WAIT"),
+            (("uri",), "pairs"),
+        ):
+            answer = d.enter(*words)
+            assert isinstance(answer, Error) and text in answer, (words, answer)
+        for words, text in (
+            (("x", "ok"), "no permit"),
+            (("A" * 59, "ok"), "no permit"),
+            (("x", "okay"), "ok, error, timeout, dropped or ignored"),
+            (("x", "ok", "TOOK", "-1"), "TOOK"),
+            (("x", "ok", "TOOK"), "wrong number"),
+        ):
+            answer = d.resp("WEIR.EXIT", *words)
+            assert isinstance(answer, Error) and text in answer, (words, answer)
+        for body, status in (
+            ({"guard": "serch"}, 404), ({"guard": "shop", "class": "golf"}, 400), ({"class": "gold"}, 400), ({"priority": 9}, 400),
+            ({"priority": "high"}, 400), ({"gaurd": "shop"}, 400), ({"guard": ""}, 400), ({"cost": -1}, 400), ([], 400),
+        ):
+            assert d.web("POST", "/v1/enter", body).status == status, body
+        for path, body in (("/v1/exit", {"permit": "x", "outcome": "ok"}), ("/v1/exit", {"permit": "x"}), ("/v1/renew", {"permit": "x"}),
+                           ("/v1/renew", {})):
+            assert d.web("POST", path, body).status == 400, (path, body)
+        assert d.resp("MULTI") == "OK" and "MULTI" in d.resp("WEIR.ENTER", "GUARD", "search")
+        assert d.resp("EXEC").startswith("EXECABORT")
+
+
+def test_S1_a_token_is_not_to_be_made_up(weir):
+    with Doors(weir) as d, Doors(weir) as other:
+        permit = d.enter("GUARD", "search")["permit"]
+        assert "not of this server" in other.exit(permit)
+        for i in (0, 10, 30, len(permit) - 2):
+            forged = permit[:i] + ("A" if permit[i] != "A" else "B") + permit[i + 1 :]
+            assert isinstance(d.exit(forged), Error), forged
+        assert d.guard("search")["in_flight"] == 1 and d.exit(permit) == 1
+
+
+def test_L1_a_lease_ends_by_time(weir):
+    with Doors(weir) as d:
+        late, renewed = d.enter("GUARD", "search")["permit"], d.enter("GUARD", "search")["permit"]
+        d.server.clock(1020)
+        renewed, lease = d.resp("WEIR.RENEW", renewed)
+        assert lease == 30000
+        d.server.clock(1035)
+        assert d.guard("search")["in_flight"] == 1 and d.exit(late) == 0 and d.resp("WEIR.RENEW", late) is None
+        d.server.clock(1036)
+        assert [(e["guard"], e["count"]) for e in d.events("permits-reclaimed")] == [("search", 1)]
+        assert d.exit(renewed) == 1 and d.guard("search")["in_flight"] == 0
+
+
+def test_S1_permits_outlive_the_server(weir):
+    """A restart on the same table, and even kill -9: what clients hold stays theirs."""
+    folder = tempfile.mkdtemp(prefix="weir-guards-")
+    table = os.path.join(folder, "table")
+    with Doors(weir, table=table) as d:
+        permit = d.enter("GUARD", "search")["permit"]
+        d.enter("GUARD", "search")
+        d.server.kill()
+        d.server.start()
+        d.resp = d.server.resp()
+        d.server.clock(1001)
+        assert d.guard("search")["in_flight"] == 2, "the permits of clients went with the server"
+        assert d.exit(permit) == 1 and d.guard("search")["in_flight"] == 1
+        d.server.clock(1002)
+        assert d.events("permits-reclaimed") == []
+
+
+def test_L1_bound_to_the_connection(weir):
+    with Doors(weir) as d:
+        free, bound = d.server.resp(), d.server.resp()
+        d.enter("GUARD", "search", client=free)
+        permit = d.enter("GUARD", "search", "BOUND", client=bound)["permit"]
+        assert d.guard("search")["in_flight"] == 2
+        free.close()
+        bound.close()
+        until("the bound one is given back", lambda: d.guard("search")["in_flight"] == 1)
+        assert d.exit(permit) == 0 and d.guard("search")["outcomes"] == {"ok": 0, "error": 0, "timeout": 0, "dropped": 0}
+        bound = d.server.resp()
+        permit = d.enter("GUARD", "search", "BOUND", client=bound)["permit"]
+        permit, _ = bound("WEIR.RENEW", permit)
+        assert bound("WEIR.EXIT", permit, "ok") == 1
+        bound("RESET")
+        assert d.guard("search")["in_flight"] == 1 and d.guard("search")["outcomes"]["ok"] == 1
+        bound.close()
+
+
+# ------------------------------------------------------------------- queues
+
+
+class Waiter:
+    """A connection whose ask waits; something that needs no waiting is sent behind it."""
+
+    def __init__(self, doors, *words):
+        self.before = doors.guard("shop")["waiting"]
+        self.client = doors.server.resp()
+        self.client.send("WEIR.ENTER", *words)
+        self.client.send("ECHO", "behind it")
+        until("it waits", lambda: doors.guard("shop")["waiting"] == self.before + 1)
+
+    def answer(self):
+        entered = dict(zip(NAMES, self.client.read()))
+        assert self.client.read() == "behind it"
+        self.client.close()
+        return entered
+
+
+def test_L11_waits_for_a_permit(weir):
+    """The answer comes when somebody else gives a permit back, and what was sent behind it is answered behind it."""
+    with Doors(weir) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        first, second = Waiter(d, "GUARD", "shop", "WAIT", 60000), Waiter(d, "GUARD", "shop", "WAIT", 60000)
+        full = d.enter("GUARD", "shop", "WAIT", 1000)
+        assert (full["allowed"], full["reason"], full["guard"]) == (0, "full", "shop"), full
+        assert d.enter("GUARD", "shop")["reason"] == "busy", "who does not wait is not put into the queue"
+        for waiter in (first, second):
+            assert d.exit(permit) == 1
+            entered = waiter.answer()
+            assert entered["allowed"] == 1 and entered["guard"] == "shop" and entered["lease_ms"] == 60000, entered
+            assert d.guard("shop")["in_flight"] == 1
+            permit = entered["permit"]
+        assert d.exit(permit) == 1 and d.guard("shop")["in_flight"] == 0 and d.guard("shop")["waiting"] == 0
+
+
+def test_L11_weights(weir):
+    """Three of gold for one of free, though the free ones came first."""
+    rules = RULES.replace("queue: 2", "queue: 20")
+    with Doors(weir, rules=rules) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        waiters = [(name, Waiter(d, "GUARD", "shop", "CLASS", name, "WAIT", 60000)) for name in ["free"] * 4 + ["gold"] * 4]
+        order = []
+        for _ in range(8):
+            assert d.exit(permit) == 1
+            name, waiter = until("a turn", lambda: next((w for w in waiters if readable(w[1].client)), None))
+            waiters.remove((name, waiter))
+            order.append(name)
+            permit = waiter.answer()["permit"]
+        assert order[:4].count("gold") == 3 and order.count("free") == 4, order
+
+
+def readable(client):
+    return bool(select.select([client.socket], [], [], 0)[0])
+
+
+def test_L11_by_rules(weir):
+    with Doors(weir) as d:
+        permit = d.enter("uri", "/shop")["permit"]
+        waiter = Waiter(d, "WAIT", 60000, "uri", "/shop", "ip", "192.0.2.1", "plan", "gold")
+        assert d.exit(permit) == 1
+        entered = waiter.answer()
+        assert entered["allowed"] == 1 and entered["permit"] and entered["rule"] == "per-ip", entered
+        assert d.exit(entered["permit"]) == 1 and d.guard("shop")["in_flight"] == 0
+
+
+def test_L11_too_late(weir):
+    with Doors(weir) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        waiter = Waiter(d, "GUARD", "shop", "WAIT", 5000)
+        d.server.clock(1004)
+        assert d.guard("shop")["waiting"] == 1
+        d.server.clock(1006)
+        late = waiter.answer()
+        assert (late["allowed"], late["reason"], late["permit"]) == (0, "late", None), late
+        assert d.exit(permit) == 1 and d.guard("shop")["in_flight"] == 0
+
+
+def test_L11_who_leaves_is_not_waited_for(weir):
+    """A connection that ends while it waits: when it is seen, by an answer or at the end, nothing is kept."""
+    with Doors(weir) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        client = d.server.resp()
+        client.send("WEIR.ENTER", "GUARD", "shop", "BOUND", "WAIT", 60000)
+        until("it waits", lambda: d.guard("shop")["waiting"] == 1)
+        client.close()
+        assert d.exit(permit) == 1
+        until("it is given back", lambda: d.guard("shop")["in_flight"] == 0)
+
+
+def test_L11_over_http(weir):
+    with Doors(weir) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(d.web("POST", "/v1/enter", {"guard": "shop", "wait_ms": 60000})))
+        thread.start()
+        until("it waits", lambda: d.guard("shop")["waiting"] == 1)
+        assert d.exit(permit) == 1
+        thread.join()
+        assert answers[0].status == 200 and answers[0].json()["permit"], answers[0].body
+        assert d.web("POST", "/v1/exit", {"permit": answers[0].json()["permit"], "outcome": "ok"}).json() == {"exited": True}
+
+
+def test_L11_the_server_can_end_while_somebody_waits(weir):
+    with Doors(weir, threads=2) as d:
+        d.enter("GUARD", "shop")
+        Waiter(d, "GUARD", "shop", "WAIT", 60000)
+        d.server.process.send_signal(signal.SIGTERM)
+        d.server.process.send_signal(signal.SIGTERM)
+
+
+def test_L11_many_at_once(weir):
+    """On all threads, with permits given back from other connections: as many come in as are let in, and nobody is forgotten."""
+    rules = RULES.replace("max: 1, queue: 2", "max: 4, queue: 500")
+    with Doors(weir, rules=rules, clock=False, threads=2) as d:
+        done = []
+
+        def work():
+            with d.server.resp() as client:
+                for _ in range(25):
+                    entered = dict(zip(NAMES, client("WEIR.ENTER", "GUARD", "shop", "WAIT", 60000)))
+                    assert entered["allowed"] == 1, entered
+                    assert client("WEIR.EXIT", entered["permit"], "ok") == 1
+                    done.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(16)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert len(done) == 400
+        guard = d.guard("shop")
+        assert (guard["in_flight"], guard["waiting"], guard["outcomes"]["ok"]) == (0, 0, 400), guard
+
+
+# ------------------------------------------------------- breaker, level, events
+
+
+def open_breaker(d):
+    for _ in range(4):
+        assert d.exit(d.enter("GUARD", "db")["permit"], "error") == 1
+
+
+def test_G4_breaker_at_the_door(weir):
+    with Doors(weir) as d:
+        open_breaker(d)
+        refused = d.enter("GUARD", "db")
+        assert (refused["allowed"], refused["reason"], refused["guard"]) == (0, "open", "db") and 0 < refused["retry_ms"] <= 5000, refused
+        web = d.web("POST", "/v1/enter", {"attributes": {"uri": "/db"}})
+        assert web.status == 503 and web.json()["code"] == "weir-open" and web.headers["retry-after"] == "5", (web.headers, web.body)
+        assert d.guard("db")["breaker"] == "open" and d.guard("search")["in_flight"] == 0
+        d.server.clock(1006)
+        for _ in range(3):
+            assert d.exit(d.enter("GUARD", "db")["permit"], "ok", "TOOK", 3) == 1
+        assert d.guard("db")["breaker"] == "closed"
+        d.server.clock(1007)
+        told = [(e["event"], e["guard"]) for e in d.events("breaker-opened", "breaker-half-open", "breaker-closed")]
+        assert told == [("breaker-opened", "db"), ("breaker-half-open", "db"), ("breaker-closed", "db")], told
+        d.server.clock(1008)
+        assert len(d.events("breaker-opened")) == 1, "a change is told once"
+
+
+def test_G4_told_once_over_a_restart(weir):
+    folder = tempfile.mkdtemp(prefix="weir-guards-")
+    with Doors(weir, table=os.path.join(folder, "table"), clock=False) as d:
+        open_breaker(d)
+        until("it is told", lambda: d.events("breaker-opened"))
+        d.server.kill()
+        d.server.start()
+        d.resp = d.server.resp()
+        assert d.guard("db")["breaker"] in ("open", "half-open")
+        d.resp("WEIR.GUARD.FORCE", "db", "closed")
+        until("what is new is told", lambda: d.events("guard-forced"))
+        assert d.events("breaker-opened") == [], "what was told before the restart is told again"
+
+
+def test_G4_forced_by_hand(weir):
+    with Doors(weir) as d:
+        forced = d.resp.json("WEIR.GUARD.FORCE", "db", "open")
+        assert forced["guard"] == "db" and forced["force"] == "open"
+        assert d.enter("GUARD", "db")["reason"] == "open"
+        answer = d.web("PUT", "/v1/guards", {"guard": "db", "force": "closed"})
+        assert answer.status == 200 and answer.json()["force"] == "closed"
+        open_breaker(d)
+        assert d.enter("GUARD", "db")["allowed"] == 1
+        assert d.resp.json("WEIR.GUARD.FORCE", "db", "none")["force"] == "none"
+        d.server.clock(1001)
+        assert [e["state"] for e in d.events("guard-forced")] == ["open", "closed", "none"]
+        assert d.web("PUT", "/v1/guards", {"guard": "db", "force": "ajar"}).status == 400
+        assert d.web("PUT", "/v1/guards", {"guard": "bd", "force": "open"}).status == 404
+        assert d.web("GET", "/v1/guards?guard=bd").status == 404
+
+
+def test_G5_level(weir):
+    with Doors(weir) as d:
+        assert d.resp.json("WEIR.LEVEL") == {"level": 0, "by_hand": False}
+        assert d.enter("GUARD", "extras")["allowed"] == 1
+        assert d.resp.json("WEIR.LEVEL.SET", "3") == {"level": 3, "by_hand": True}
+        assert d.enter("uri", "/extras")["reason"] == "degraded" and d.enter("GUARD", "search")["allowed"] == 1
+        d.server.clock(1001)
+        assert d.web("PUT", "/v1/level", {"level": 1}).json()["level"] == 1
+        assert d.enter("GUARD", "extras")["allowed"] == 1
+        assert d.web("PUT", "/v1/level", {"level": "auto"}).json()["by_hand"] is False
+        for wrong in ("10", "-1", "full"):
+            assert d.web("PUT", "/v1/level", {"level": wrong}).status == 400, wrong
+        d.server.clock(1010)
+        told = [(e["state"], e["text"]) for e in d.events("level-changed")]
+        assert told[0] == ("3", "by hand") and told[-1][0] == "0", told
+
+
+def test_S6_metrics(weir):
+    with Doors(weir) as d:
+        open_breaker(d)
+        d.enter("GUARD", "db")
+        d.enter("GUARD", "search")
+        d.resp("WEIR.LEVEL.SET", "2")
+        page = d.web("GET", "/metrics").body.decode()
+        for line in (
+            'weir_guard_in_flight{guard="search"} 1', 'weir_guard_limit{guard="search"} 2', 'weir_guard_breaker{guard="db",state="open"} 1',
+            'weir_guard_entered_total{guard="db"} 4', 'weir_guard_refused_total{guard="db",reason="open"} 1',
+            'weir_guard_exits_total{guard="db",outcome="error"} 4', 'weir_guard_admitted_ratio{guard="db"} 1.000000',
+            'weir_level{by_hand="yes"} 2', 'weir_enters_total{outcome="allowed"} 5', 'weir_enters_total{outcome="refused"} 1',
+        ):
+            assert line in page.splitlines(), line
+        names = [line.split(" ")[2] for line in page.splitlines() if line.startswith("# TYPE")]
+        assert len(names) == len(set(names))
+
+
+def test_R5_the_switch_by_hand_holds_for_guards(weir):
+    with Doors(weir) as d:
+        d.resp("WEIR.MODE", "off")
+        assert all(d.enter("GUARD", "search")["allowed"] == 1 for _ in range(5)) and d.guard("search")["in_flight"] == 0
+        d.resp("WEIR.MODE", "as-written")
+        assert [d.enter("GUARD", "search")["allowed"] for _ in range(3)] == [1, 1, 0]
+
+
+def test_S5_roles(weir):
+    env = {"WEIR_CHECK_TOKEN": "check-token-of-test", "WEIR_ADMIN_TOKEN": "admin-token-of-test"}
+    with Server(weir, rules=RULES, env=env) as server:
+        with server.resp() as client:
+            for words in (("WEIR.ENTER", "GUARD", "search"), ("WEIR.EXIT", "x", "ok"), ("WEIR.RENEW", "x"), ("WEIR.GUARDS",), ("WEIR.LEVEL",)):
+                assert client(*words).startswith("NOAUTH"), words
+            client("AUTH", "check-token-of-test")
+            assert client("WEIR.ENTER", "GUARD", "search")[0] == 1
+            for words in (("WEIR.GUARDS",), ("WEIR.GUARD.FORCE", "db", "open"), ("WEIR.LEVEL",), ("WEIR.LEVEL.SET", "1")):
+                assert client(*words).startswith("NOPERM"), words
+            client("AUTH", "admin-token-of-test")
+            assert len(client.json("WEIR.GUARDS")["guards"]) == 4
+
+
+# ------------------------------------------------------------ the command line
+
+
+def test_S6_command_line(weir):
+    with Doors(weir) as d:
+        env = dict(os.environ, WEIR_SERVER="127.0.0.1:%d" % d.server.ports["http"])
+
+        def run(code, *words):
+            done = subprocess.run([weir, *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            assert done.returncode == code, (words, done)
+            return done.stdout + done.stderr
+
+        open_breaker(d)
+        d.enter("GUARD", "search")
+        listed = run(0, "guards")
+        assert "search" in listed and "1/2" in listed and "open, again in" in listed, listed
+        assert "breaker-opened" in run(0, "guards", "db")
+        assert json.loads(run(0, "guards", "--json", "db"))["guards"][0]["guard"] == "db"
+        assert "forced open" in run(0, "guards", "search", "--force", "open")
+        assert d.enter("GUARD", "search")["reason"] == "open"
+        run(0, "guards", "search", "--force", "none")
+        assert "did you mean" in run(2, "guards", "serch")
+        assert "open, closed or none" in run(2, "guards", "search", "--force", "ajar")
+        assert "which guard" in run(2, "guards", "--force", "open")
+        assert run(0, "level") == "0 (auto)\n" and run(0, "level", "4") == "4 (by hand)\n" and run(0, "level") == "4 (by hand)\n"
+        assert run(0, "level", "auto").endswith("(auto)\n")
+        assert "0 (none) to 9" in run(2, "level", "11")
+        assert "guards" in run(0, "completion", "bash") and "level" in run(0, "--help")
+
+
+if __name__ == "__main__":
+    run_tests(globals())

@@ -1,0 +1,76 @@
+/* shedding.c -- when there is too much, who gets what: priorities and classes. */
+#include "trial.h"
+
+static double served(size_t group)
+{
+    return share(outcome.groups[group].measured.ok, outcome.groups[group].measured.requests);
+}
+
+static double kept_out(size_t group)
+{
+    const struct weir__fates *f = &outcome.groups[group].measured;
+
+    return share(f->busy + f->shed, f->requests);
+}
+
+static void test_G7_the_lowest_priority_is_shed_first(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        run_scenario("three-priorities", "fixed:8", seed);
+        assert_at_least(kept_out(2), kept_out(1));
+        assert_at_least(kept_out(1) + 2, kept_out(0));
+        assert_int_equal(outcome.groups[0].measured.shed, 0);
+    }
+}
+
+/* The important ones alone are half of what can be done: they hardly notice. */
+static void test_G7_the_important_are_served(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        run_scenario("three-priorities", "fixed:8", seed);
+        assert_at_least(served(0), 90);
+        assert_at_least(outcome.goodput, 90);
+    }
+}
+
+static void test_G7_a_flood_does_not_drown_the_other_tenant(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        run_scenario("two-tenants", "fixed:8", seed);
+        assert_at_least(served(0), 90);
+        assert_at_most(outcome.unfairness, 1.2);
+        assert_at_least(outcome.goodput, 90);
+    }
+}
+
+static const char weighted[] = "length: 60s\n"
+                               "warmup: 20s\n"
+                               "backend: { workers: 8, work: 20ms }\n"
+                               "clients:\n"
+                               "  - { name: gold, class: gold, rate: 3x, timeout: 1s }\n"
+                               "  - { name: silver, class: silver, rate: 3x, timeout: 1s }\n"
+                               "  - { name: free, class: free, rate: 3x, timeout: 1s }\n"
+                               "guard: { shed: true, concurrency: { weights: { gold: 3, silver: 2, free: 1 } } }\n";
+
+static void test_G7_classes_get_their_parts_by_weight(void **state)
+{
+    (void)state;
+    read_text("weighted", weighted, strlen(weighted));
+    run_plan("fixed:16", 1);
+    assert_at_most(outcome.unfairness, 1.15);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_G7_the_lowest_priority_is_shed_first),
+        cmocka_unit_test(test_G7_the_important_are_served),
+        cmocka_unit_test(test_G7_a_flood_does_not_drown_the_other_tenant),
+        cmocka_unit_test(test_G7_classes_get_their_parts_by_weight),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

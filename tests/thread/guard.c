@@ -1,0 +1,205 @@
+/* guard.c -- many threads, or many processes, on one guard.
+ *
+ *     guard [ROUNDS]
+ *
+ *     hold     at a frozen instant all ask and nobody gives back: exactly as many as there are permits come in
+ *     churn    all enter and exit as fast as they can, with different costs: what is held never adds up to more than there are permits, and in
+ *              the end nothing is out
+ *     lease    while they churn, time goes on and leases end under their hands: still never too many, and every permit comes back once
+ */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "guard/guard.h"
+
+#define WORKERS 4
+#define PERMITS 7
+#define NOW     (1000 * WEIR_SECOND)
+
+/* ThreadSanitizer makes a 16-byte swap, which breakers use, with a lock of its own, which other processes do not see. */
+#if defined(__SANITIZE_THREAD__)
+#define BREAKER 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define BREAKER 0
+#endif
+#endif
+#ifndef BREAKER
+#define BREAKER 90
+#endif
+
+static int passed, failed;
+
+static void expect(bool ok, const char *what, int64_t got, int64_t wanted)
+{
+    passed += ok;
+    failed += !ok;
+    if (!ok && failed <= 10)
+        fprintf(stderr, "guard: %s: got %" PRId64 ", expected %" PRId64 "\n", what, got, wanted);
+}
+
+struct shared {
+    int64_t ready, granted, held, most, entered, returned, late;
+    int64_t clock; /* goes on in steps, by whoever gets to it */
+};
+
+struct worker {
+    struct weir_guard *guard;
+    struct shared *shared;
+    int kind, rounds, number;
+};
+
+enum { HOLD, CHURN, LEASE, KINDS };
+static const char *const kinds[] = { "hold", "churn", "lease" };
+
+static void begin_together(struct shared *s)
+{
+    __atomic_add_fetch(&s->ready, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&s->ready, __ATOMIC_SEQ_CST) < WORKERS)
+        ;
+}
+
+static void hold(struct worker *w)
+{
+    struct weir_permit p;
+    struct weir_decision d;
+    for (int i = 0; i < 3 * PERMITS; i++)
+        if (weir_enter(w->guard, &(struct weir_ask){ .cost = 1, .now = NOW }, &p, &d))
+            __atomic_add_fetch(&w->shared->granted, 1, __ATOMIC_RELAXED);
+}
+
+static void note_most(struct shared *s, int64_t held)
+{
+    int64_t most = __atomic_load_n(&s->most, __ATOMIC_RELAXED);
+    while (held > most && !__atomic_compare_exchange_n(&s->most, &most, held, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+/* What is held is counted after it was got and before it is given back, so it can only be less than what is out. */
+static void churn(struct worker *w)
+{
+    struct shared *s = w->shared;
+    for (int i = 0; i < w->rounds; i++) {
+        struct weir_permit p;
+        struct weir_decision d;
+        int64_t cost = 1 + (i + w->number) % 3;
+        if (!weir_enter(w->guard, &(struct weir_ask){ .cost = cost, .now = NOW }, &p, &d))
+            continue;
+        note_most(s, __atomic_add_fetch(&s->held, cost, __ATOMIC_SEQ_CST));
+        __atomic_add_fetch(&s->entered, 1, __ATOMIC_RELAXED);
+        __atomic_sub_fetch(&s->held, cost, __ATOMIC_SEQ_CST);
+        if (weir_exit(w->guard, &p, (enum weir_outcome)(i % 9 == 0), NOW + 1000))
+            __atomic_add_fetch(&s->returned, 1, __ATOMIC_RELAXED);
+    }
+}
+
+static void lease(struct worker *w)
+{
+    struct shared *s = w->shared;
+    struct weir_permit kept[4] = { { 0 } };
+    for (int i = 0; i < w->rounds; i++) {
+        weir_time now = __atomic_add_fetch(&s->clock, 3 * WEIR_MILLISECOND, __ATOMIC_RELAXED);
+        struct weir_permit *p = &kept[i % 4];
+        struct weir_decision d;
+        if (p->word != 0) {
+            bool back = weir_exit(w->guard, p, WEIR_SUCCEEDED, now);
+            __atomic_add_fetch(back ? &s->returned : &s->late, 1, __ATOMIC_RELAXED);
+        }
+        if (i + 4 < w->rounds && weir_enter(w->guard, &(struct weir_ask){ .cost = 1, .now = now }, p, &d))
+            __atomic_add_fetch(&s->entered, 1, __ATOMIC_RELAXED);
+    }
+}
+
+static void *run(void *context)
+{
+    struct worker *w = context;
+    begin_together(w->shared);
+    (w->kind == HOLD ? hold : w->kind == CHURN ? churn : lease)(w);
+    return NULL;
+}
+
+static void run_threads(struct worker *workers)
+{
+    pthread_t threads[WORKERS];
+    for (int i = 0; i < WORKERS; i++)
+        pthread_create(&threads[i], NULL, run, &workers[i]);
+    for (int i = 0; i < WORKERS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void run_processes(struct worker *workers)
+{
+    pid_t pids[WORKERS];
+    for (int i = 0; i < WORKERS; i++)
+        if ((pids[i] = fork()) == 0) {
+            run(&workers[i]);
+            _exit(0);
+        }
+    for (int i = 0; i < WORKERS; i++)
+        waitpid(pids[i], NULL, 0);
+}
+
+static void check(struct weir_guard *guard, const struct shared *s, int kind, bool processes)
+{
+    char what[64];
+    snprintf(what, sizeof what, "%s, %s", kinds[kind], processes ? "processes" : "threads");
+    if (kind == HOLD) {
+        expect(s->granted == PERMITS, what, s->granted, PERMITS);
+        return;
+    }
+    struct weir_guard_info info;
+    weir_time now = kind == CHURN ? NOW : s->clock;
+    for (int i = 0; i < 40; i++)
+        weir_guard_get(guard, now += WEIR_SECOND, &info);
+    expect(s->entered > 0, what, s->entered, 1);
+    expect(s->most <= PERMITS, what, s->most, PERMITS);
+    expect(info.in_flight == 0, what, info.in_flight, 0);
+    expect(s->entered == s->returned + s->late, what, s->returned + s->late, s->entered);
+    expect(kind == LEASE || s->late == 0, what, s->late, 0);
+    expect(info.reclaimed == s->late, what, info.reclaimed, s->late);
+    expect(info.succeeded + info.failed == s->returned, what, info.succeeded + info.failed, s->returned);
+}
+
+static void test(int kind, bool processes, int rounds)
+{
+    static int number;
+    char path[64];
+    struct weir_error e;
+    struct weir_table *table = NULL;
+    struct weir_guard *guard = NULL;
+    struct weir_guard_options o = { .max = PERMITS, .lease = kind == LEASE ? 20 * WEIR_MILLISECOND : 0 };
+    o.breaker.error_percent = processes ? BREAKER : 90;
+    snprintf(path, sizeof path, "/dev/shm/weir-thread-guard-%d-%d", (int)getpid(), number++);
+    struct shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    s->clock = NOW;
+    if (weir_table_create(&table, &(struct weir_table_options){ .path = processes ? path : NULL, .keys = 16, .mode = 0600 }, &e) ||
+        weir_guard_create(&guard, table, "g", &o, &e)) {
+        fprintf(stderr, "guard: %s\n", e.text);
+        exit(1);
+    }
+    struct worker workers[WORKERS];
+    for (int i = 0; i < WORKERS; i++)
+        workers[i] = (struct worker){ guard, s, kind, rounds, i };
+    (processes ? run_processes : run_threads)(workers);
+    check(guard, s, kind, processes);
+    weir_table_destroy(table);
+    munmap(s, sizeof *s);
+    unlink(path);
+}
+
+int main(int argc, char **argv)
+{
+    int times = argc > 1 ? atoi(argv[1]) : 1;
+    for (int i = 0; i < times; i++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            test(kind, false, 20000);
+            test(kind, true, 20000);
+        }
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}

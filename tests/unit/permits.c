@@ -1,0 +1,203 @@
+/* Leases: what becomes of permits whose holder is late or dead (G1). */
+#include "guarding.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+static void test_a_permit_word_says_what_was_put_in(void **state)
+{
+    (void)state;
+    uint64_t seed = 1;
+    for (int i = 0; i < 10000; i++) {
+        uint32_t weight = 1 + (uint32_t)(random64(&seed) % 16384), holder = (uint32_t)(random64(&seed) % 1024);
+        uint32_t probe = (uint32_t)(random64(&seed) % 64);
+        uint64_t word = weir__permit_word((weir_time)(random64(&seed) >> 1), weight, holder, probe);
+        assert_int_equal(weir__permit_weight(word), weight);
+        assert_int_equal(weir__permit_holder(word), holder);
+        assert_int_equal(weir__permit_probe(word), probe);
+        assert_int_not_equal(word, 0);
+    }
+}
+
+static void test_G1_a_lease_ends_and_a_late_exit_changes_nothing(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 2, .lease = 30 * S });
+    struct weir_permit a, b, c;
+    assert_true(enter_at(g, NOW, &a));
+    assert_true(enter_at(g, NOW + 20 * S, &b));
+    assert_int_equal(why_not(g, NOW + 29 * S), WEIR_BUSY);
+    assert_int_equal(why_not(g, NOW + 31 * S), WEIR_GRANTED); /* a is over */
+    struct weir_guard_info info = info_of(g, NOW + 31 * S);
+    assert_int_equal(info.in_flight, 1);
+    assert_int_equal(info.reclaimed, 1);
+    assert_int_equal(info.changes[0].kind, WEIR_CHANGE_RECLAIMED);
+    assert_int_equal(info.changes[0].to, 1);
+    assert_true(enter_at(g, NOW + 31 * S, &c));
+    assert_false(weir_exit(g, &a, WEIR_SUCCEEDED, NOW + 32 * S));
+    assert_int_equal(info_of(g, NOW + 32 * S).in_flight, 2);
+    assert_true(weir_exit(g, &b, WEIR_SUCCEEDED, NOW + 32 * S));
+    assert_true(weir_exit(g, &c, WEIR_SUCCEEDED, NOW + 32 * S));
+    weir_table_destroy(table);
+}
+
+static void test_G1_a_lease_that_is_renewed_goes_on(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 1, .lease = 10 * S });
+    struct weir_permit p, old;
+    assert_true(enter_at(g, NOW, &p));
+    for (int i = 1; i <= 10; i++) {
+        old = p;
+        assert_true(weir_permit_renew(g, &p, NOW + i * 8 * S));
+        assert_false(weir_permit_renew(g, &old, NOW + i * 8 * S)); /* there is one of it */
+        assert_int_equal(why_not(g, NOW + i * 8 * S + 7 * S), WEIR_BUSY);
+    }
+    assert_int_equal(why_not(g, NOW + 91 * S), WEIR_GRANTED);
+    assert_false(weir_permit_renew(g, &p, NOW + 91 * S));
+    assert_false(weir_exit(g, &p, WEIR_SUCCEEDED, NOW + 91 * S));
+    weir_table_destroy(table);
+}
+
+static void test_G4_a_probe_that_is_lost_comes_back_with_its_lease(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard_options o = { .lease = 10 * S,
+                                    .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 1, .jitter_percent = -1 } };
+    struct weir_guard *g = guard_of(table, "g", &o);
+    struct weir_permit lost;
+    work(g, NOW, MS, WEIR_FAILED);
+    assert_true(enter_at(g, NOW + 2 * S, &lost));
+    assert_int_equal(why_not(g, NOW + 11 * S), WEIR_OPEN);
+    assert_true(work(g, NOW + 13 * S, MS, WEIR_SUCCEEDED)); /* stuck half-open for ever elsewhere: resilience4j #903 */
+    assert_int_equal(info_of(g, NOW + 14 * S).breaker, WEIR_CLOSED);
+    assert_false(weir_exit(g, &lost, WEIR_FAILED, NOW + 14 * S));
+    assert_int_equal(info_of(g, NOW + 14 * S).breaker, WEIR_CLOSED);
+    weir_table_destroy(table);
+}
+
+/* A child that enters and dies without a word. */
+static void die_with_permits(const char *path, const struct weir_guard_options *o, int n, bool leased)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct weir_table *table = attach(path);
+        struct weir_guard *g = guard_of(table, "g", o);
+        struct weir_permit p;
+        struct weir_decision d;
+        for (int i = 0; i < n; i++)
+            if (!weir__guard_enter(g, &(struct weir_ask){ .cost = 1, .now = NOW }, &(struct weir__enter_how){ .leased = leased }, &p, &d))
+                _exit(1);
+        kill(getpid(), SIGKILL);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+}
+
+static void test_G1_permits_of_a_process_that_died_come_back_within_a_sweep(void **state)
+{
+    (void)state;
+    const struct weir_guard_options o = { .max = 5, .lease = 600 * S };
+    const char *path = new_path();
+    struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
+    struct weir_guard *g = guard_of(table, "g", &o);
+    struct weir_permit mine;
+    assert_true(enter_at(g, NOW, &mine));
+    die_with_permits(path, &o, 4, false);
+    assert_int_equal(why_not(g, NOW), WEIR_BUSY);
+    assert_int_equal(why_not(g, NOW + WEIR_SWEEP + 200 * MS), WEIR_GRANTED);
+    assert_int_equal(info_of(g, NOW + S).in_flight, 1); /* mine is still out */
+    assert_int_equal(info_of(g, NOW + S).reclaimed, 4);
+    assert_true(weir_exit(g, &mine, WEIR_SUCCEEDED, NOW + S));
+    weir_table_destroy(table);
+}
+
+static void test_G1_permits_that_are_leased_outlive_the_process(void **state)
+{
+    (void)state;
+    const struct weir_guard_options o = { .max = 5, .lease = 20 * S };
+    const char *path = new_path();
+    struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
+    struct weir_guard *g = guard_of(table, "g", &o);
+    die_with_permits(path, &o, 5, true);
+    assert_int_equal(why_not(g, NOW + 19 * S), WEIR_BUSY);
+    assert_int_equal(why_not(g, NOW + 21 * S), WEIR_GRANTED);
+    weir_table_destroy(table);
+}
+
+static void test_a_child_has_a_place_of_its_own(void **state)
+{
+    (void)state;
+    struct weir_table *table = table_with(&(struct weir_table_options){ .path = new_path(), .keys = 16 });
+    guard_of(table, "g", NULL);
+    uint32_t mine = weir__holder_me(table);
+    assert_int_not_equal(mine, 0);
+    assert_int_equal(weir__holder_me(table), mine);
+    assert_int_equal(table->holders[mine].pid, (uint32_t)getpid());
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(weir__holder_me(table) != mine && table->holders[weir__holder_me(table)].pid == (uint32_t)getpid() ? 0 : 1);
+    int status;
+    waitpid(pid, &status, 0);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    weir_table_destroy(table);
+}
+
+/* A process that was killed between the gate and the slot. */
+static void test_a_gate_that_says_more_or_less_than_the_slots_is_put_right(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 10, .lease = 3600 * S });
+    struct weir_permit p;
+    weir_time now = NOW;
+    assert_true(enter_at(g, now, &p));
+    for (int off = -1; off <= 3; off += 4) {
+        g->record->in_flight += off;
+        for (int i = 0; i < 12; i++)
+            info_of(g, now += 300 * MS);
+        assert_int_equal(g->record->in_flight, 1);
+    }
+    weir_exit(g, &p, WEIR_SUCCEEDED, now);
+    g->record->in_flight += 2; /* and with nothing out at all */
+    for (int i = 0; i < 12; i++)
+        info_of(g, now += 300 * MS);
+    assert_int_equal(g->record->in_flight, 0);
+    weir_table_destroy(table);
+}
+
+static void test_slots_are_found_until_the_last(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 16384 });
+    struct weir_permit *p = calloc(16384, sizeof *p);
+    for (int i = 0; i < 16384; i++)
+        assert_true(enter_at(g, NOW + i, &p[i]));
+    assert_int_equal(why_not(g, NOW), WEIR_BUSY);
+    for (int i = 16384; i-- > 0;)
+        assert_true(weir_exit(g, &p[i], WEIR_SUCCEEDED, NOW + S));
+    assert_int_equal(info_of(g, NOW + S).in_flight, 0);
+    free(p);
+    weir_table_destroy(table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_permit_word_says_what_was_put_in),
+        cmocka_unit_test(test_G1_a_lease_ends_and_a_late_exit_changes_nothing),
+        cmocka_unit_test(test_G1_a_lease_that_is_renewed_goes_on),
+        cmocka_unit_test(test_G4_a_probe_that_is_lost_comes_back_with_its_lease),
+        cmocka_unit_test(test_G1_permits_of_a_process_that_died_come_back_within_a_sweep),
+        cmocka_unit_test(test_G1_permits_that_are_leased_outlive_the_process),
+        cmocka_unit_test(test_a_child_has_a_place_of_its_own),
+        cmocka_unit_test(test_a_gate_that_says_more_or_less_than_the_slots_is_put_right),
+        cmocka_unit_test(test_slots_are_found_until_the_last),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

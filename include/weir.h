@@ -781,7 +781,7 @@ WEIR_API void weir_totals_get(struct weir *weir, struct weir_totals *out);
 WEIR_API int64_t weir_reset(struct weir *weir, const char *rule, const struct weir_attr *attrs, size_t n, weir_time now,
                             struct weir_error *error);
 
-/* The switch by hand, in every process that shares the table, at once: for one rule, or (NULL) for all of them. */
+/* The switch by hand, in every process that shares the table, at once: for one rule or guard, or (NULL) for all of them. */
 WEIR_API int weir_mode_set(struct weir *weir, const char *rule, enum weir_mode mode, struct weir_error *error);
 
 /* Adds entries to a list ("allow", "deny" or a name from the rules) or removes them; in this process, until the next weir_use. */

@@ -96,12 +96,12 @@ static void end_reading(struct reading *r)
 /* ----------------------------------------------------------------- check ---- */
 
 struct counts {
-    size_t rules, limits, entries;
+    size_t rules, limits, guards, entries;
 };
 
 static struct counts count(const struct weir__draft *draft)
 {
-    struct counts c = { .rules = draft->n_rules };
+    struct counts c = { .rules = draft->n_rules, .guards = draft->n_guards };
 
     for (size_t i = 0; i < draft->n_rules; i++)
         c.limits += draft->rules[i].n_limits;
@@ -120,10 +120,11 @@ static void print_counts(const struct reading *r)
     struct counts c = count(r->draft);
 
     if (r->json)
-        printf("],\"ok\":true,\"rules\":%zu,\"limits\":%zu,\"entries\":%zu}", c.rules, c.limits, c.entries);
+        printf("],\"ok\":true,\"rules\":%zu,\"limits\":%zu,\"guards\":%zu,\"entries\":%zu}", c.rules, c.limits, c.guards, c.entries);
     else
-        printf("%s: %zu %s, %zu %s, %zu list %s\n", r->name, c.rules, plural(c.rules, "rule", "rules"), c.limits,
-               plural(c.limits, "limit", "limits"), c.entries, plural(c.entries, "entry", "entries"));
+        printf("%s: %zu %s, %zu %s, %zu %s, %zu list %s\n", r->name, c.rules, plural(c.rules, "rule", "rules"), c.limits,
+               plural(c.limits, "limit", "limits"), c.guards, plural(c.guards, "guard", "guards"), c.entries,
+               plural(c.entries, "entry", "entries"));
 }
 
 static int check_file(const struct weir__command *self, const char *path, bool json, bool first)

@@ -81,6 +81,24 @@ static void print_rules(const struct weir__document *d)
     }
 }
 
+/* "guards      4: 12 at work, 1 breaker not closed; level 2, by hand" */
+static void print_guards(const struct weir__document *d)
+{
+    long long n = number(d, "guards.guards"), open = number(d, "guards.open"), forced = number(d, "guards.forced"),
+              level = number(d, "guards.level");
+
+    if (n == 0 && level == 0)
+        return;
+    printf("guards      %lld: %lld at work", n, number(d, "guards.in_flight"));
+    if (open > 0)
+        printf(", %lld %s not closed", open, open == 1 ? "breaker" : "breakers");
+    if (forced > 0)
+        printf(", %lld forced by hand", forced);
+    if (level > 0)
+        printf("; level of degradation %lld%s", level, weir__document_true(d, "guards.level_by_hand") ? ", by hand" : "");
+    putchar('\n');
+}
+
 static void print_table(const struct weir__document *d)
 {
     int64_t slots = number(d, "table.slots"), keys = number(d, "table.keys");
@@ -109,6 +127,7 @@ static void print_status(const struct weir__document *d, const char *server)
     print_addresses(d);
     print_modes(d);
     print_rules(d);
+    print_guards(d);
     print_table(d);
     printf("checks      %lld allowed, %lld refused\n", number(d, "totals.check_allowed"), number(d, "totals.check_refused"));
     printf("takes       %lld allowed, %lld refused\n", number(d, "totals.take_allowed"), number(d, "totals.take_refused"));

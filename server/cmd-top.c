@@ -240,6 +240,22 @@ static void draw_head(struct screen *s, const struct look *now, const char *serv
     end_line(s);
 }
 
+/* One line, and none if there are no guards: weir guards says more. */
+static void draw_guards(struct screen *s, const struct weir__document *d)
+{
+    long long open = (long long)weir__document_number(d, 0, "guards.open"), level = (long long)weir__document_number(d, 0, "guards.level");
+
+    if (weir__document_number(d, 0, "guards.guards") == 0 && level == 0)
+        return;
+    printf("guards    %lld at work in %lld", (long long)weir__document_number(d, 0, "guards.in_flight"),
+           (long long)weir__document_number(d, 0, "guards.guards"));
+    if (open > 0)
+        printf("   %s%lld not closed%s", s->bad, open, s->off);
+    if (level > 0)
+        printf("   %slevel of degradation %lld%s", s->bad, level, s->off);
+    end_line(s);
+}
+
 static void draw_totals(struct screen *s, const struct look *now, const struct rates *rates)
 {
     const struct weir__document *d = &now->parts[STATUS];
@@ -258,6 +274,7 @@ static void draw_totals(struct screen *s, const struct look *now, const struct r
                s->off);
     printf("   bans %d", count_bans(now));
     end_line(s);
+    draw_guards(s, d);
 }
 
 static void draw_rule(struct screen *s, const struct rule *rule)

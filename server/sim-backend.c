@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-static weir_time times(weir_time time, int64_t factor)
+static weir_time scaled(weir_time time, int64_t factor)
 {
     weir__i128 product = (weir__i128)time * factor / WEIR__ONE;
 
@@ -31,8 +31,8 @@ static weir_time work_of(const struct weir__trial *t, const struct weir__attempt
     struct weir__dice dice = { a->work };
     weir_time work = weir__dice_work(&dice, &plan->work);
 
-    work = times(times(work, weir__plan_slowness(plan, t->now)), weir__plan_coldness(plan, t->backend.results));
-    return times(work, contention_of(t));
+    work = scaled(scaled(work, weir__plan_slowness(plan, t->now)), weir__plan_coldness(plan, t->backend.results));
+    return scaled(work, contention_of(t));
 }
 
 static void start(struct weir__trial *t, uint32_t who)

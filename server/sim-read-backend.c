@@ -43,7 +43,7 @@ static void read_work(struct weir__reader *r, const struct weir__node *node, str
         [SHAPE] = { .name = "shape" },   [MEAN] = { .name = "mean" }, [FLOOR] = { .name = "floor" },
         [SPREAD] = { .name = "spread" }, [SLOW] = { .name = "slow" }, [SLOW_SHARE] = { .name = "slow_share" },
     };
-    size_t shape = 0;
+    size_t shape = 0, before = weir__problems(r);
 
     if (node->kind == WEIR__NODE_TEXT) {
         struct weir__member mean = { .name = "work", .value = (struct weir__node *)node };
@@ -52,14 +52,14 @@ static void read_work(struct weir__reader *r, const struct weir__node *node, str
     }
     if (!weir__read_members(r, node, "work", m, WORK_MEMBERS))
         return;
-    bool good = weir__take_word(r, &m[SHAPE], shapes, 4, &shape) &
-                weir__take_time(r, &m[MEAN], WEIR_MICROSECOND, WEIR_SECOND * 10, &w->mean) &
-                weir__take_time(r, &m[FLOOR], 0, WEIR_SECOND * 10, &w->floor) &
-                weir__take_number(r, &m[SPREAD], 0, 10000, 2 * WEIR__ONE, &w->spread) &
-                weir__take_time(r, &m[SLOW], 0, WEIR_SECOND * 100, &w->slow) &
-                weir__take_number(r, &m[SLOW_SHARE], '%', 1, WEIR__ONE - 1, &w->slow_share);
+    weir__take_word(r, &m[SHAPE], shapes, 4, &shape);
+    weir__take_time(r, &m[MEAN], WEIR_MICROSECOND, WEIR_SECOND * 10, &w->mean);
+    weir__take_time(r, &m[FLOOR], 0, WEIR_SECOND * 10, &w->floor);
+    weir__take_number(r, &m[SPREAD], 0, 10000, 2 * WEIR__ONE, &w->spread);
+    weir__take_time(r, &m[SLOW], 0, WEIR_SECOND * 100, &w->slow);
+    weir__take_number(r, &m[SLOW_SHARE], '%', 1, WEIR__ONE - 1, &w->slow_share);
     w->shape = (enum weir__work_shape)shape;
-    if (good)
+    if (weir__problems(r) == before)
         check_work(r, node, w);
 }
 
@@ -98,19 +98,24 @@ static void read_change(struct weir__reader *r, const struct weir__node *node, s
         [ERRORS] = { .name = "errors" }, [AFTER] = { .name = "after" }, [SILENT] = { .name = "silent" }, [WORKERS] = { .name = "workers" },
     };
     struct weir__change c = { .to = plan->length };
+    size_t before = weir__problems(r);
     bool silent = true; /* unless it is written that it is not */
 
     if (!weir__read_members(r, node, "a change", m, CHANGE_MEMBERS) || !read_kind(r, node, m, &c))
         return;
-    bool good = weir__take_time(r, &m[FROM], 0, plan->length, &c.from) & weir__take_time(r, &m[TO], 1, plan->length, &c.to) &
-                weir__take_number(r, &m[SLOWER], 'x', WEIR__ONE / 100, FACTOR_MAX, &c.factor) &
-                weir__take_number(r, &m[DRIFT], 'x', WEIR__ONE / 100, FACTOR_MAX, &c.factor) &
-                weir__take_number(r, &m[ERRORS], '%', 1, WEIR__ONE, &c.factor) &
-                weir__take_time(r, &m[AFTER], 0, 10 * WEIR_SECOND, &c.after) & weir__take_count(r, &m[WORKERS], 1, WORKERS_MAX, &c.workers);
+    weir__take_time(r, &m[FROM], 0, plan->length, &c.from);
+    weir__take_time(r, &m[TO], 1, plan->length, &c.to);
+    weir__take_number(r, &m[SLOWER], 'x', WEIR__ONE / 100, FACTOR_MAX, &c.factor);
+    weir__take_number(r, &m[DRIFT], 'x', WEIR__ONE / 100, FACTOR_MAX, &c.factor);
+    weir__take_number(r, &m[ERRORS], '%', 1, WEIR__ONE, &c.factor);
+    weir__take_time(r, &m[AFTER], 0, 10 * WEIR_SECOND, &c.after);
+    weir__take_count(r, &m[WORKERS], 1, WORKERS_MAX, &c.workers);
     weir__read_flag(r, &m[SILENT], &silent);
-    if (good && c.to <= c.from)
+    if (weir__problems(r) > before)
+        return;
+    if (c.to <= c.from)
         weir__say(r, node, "a change must end after it begins");
-    else if (good && silent)
+    else if (silent)
         plan->backend.changes[plan->backend.n_changes++] = c;
 }
 

@@ -44,20 +44,19 @@ static bool parse_rate(const char *text, int64_t capacity, int64_t *out)
     return rate <= (double)RATE_MAX;
 }
 
-static bool take_rate(struct weir__reader *r, const struct weir__node *node, const struct weir__trial_plan *plan, int64_t *out)
+static void take_rate(struct weir__reader *r, const struct weir__node *node, const struct weir__trial_plan *plan, int64_t *out)
 {
     const char *text = weir__read_text(r, node, "rate", "such as 2x or 300/s");
     int64_t rate = 0;
 
     if (text == NULL)
-        return false;
+        return;
     if (!parse_rate(text, weir__plan_capacity(&plan->backend), &rate)) {
         weir__say(r, node, "a rate is times the backend's capacity, such as 2x, or absolute, such as 300/s, up to 1000000/s; found %s",
                   weir__quote(text, node->n).text);
-        return false;
+        return;
     }
     *out = rate;
-    return true;
 }
 
 static void read_point(struct weir__reader *r, const struct weir__node *node, const struct weir__trial_plan *plan,
@@ -75,8 +74,11 @@ static void read_point(struct weir__reader *r, const struct weir__node *node, co
         weir__say(r, node, "a point needs a rate, such as { at: 20s, rate: 2x }");
         return;
     }
-    if (!(take_rate(r, m[0].value, plan, &p.rate) & weir__take_time(r, &m[1], 0, plan->length, &p.at) &
-          weir__take_time(r, &m[2], 0, plan->length, &p.over)))
+    size_t before = weir__problems(r);
+    take_rate(r, m[0].value, plan, &p.rate);
+    weir__take_time(r, &m[1], 0, plan->length, &p.at);
+    weir__take_time(r, &m[2], 0, plan->length, &p.over);
+    if (weir__problems(r) > before)
         return;
     if (p.at < last)
         weir__say(r, node, "the points of a rate must be in the order of time");
@@ -109,9 +111,9 @@ static void read_burst(struct weir__reader *r, const struct weir__node *node, co
         weir__say(r, node, "a burst needs a rate, such as { every: 10s, for: 1s, rate: 10x }");
         return;
     }
-    if (!(take_rate(r, m[0].value, plan, &g->burst_rate) & weir__take_time(r, &m[1], WEIR_MILLISECOND, plan->length, &every) &
-          weir__take_time(r, &m[2], WEIR_MILLISECOND, plan->length, &length)))
-        return;
+    take_rate(r, m[0].value, plan, &g->burst_rate);
+    weir__take_time(r, &m[1], WEIR_MILLISECOND, plan->length, &every);
+    weir__take_time(r, &m[2], WEIR_MILLISECOND, plan->length, &length);
     if (length >= every)
         weir__say(r, node, "a burst must be shorter than the time from one to the next");
     g->burst_every = every;

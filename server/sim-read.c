@@ -16,33 +16,33 @@
 
 /* --------------------------------------------------------------------- values ---- */
 
-bool weir__take_time(struct weir__reader *r, const struct weir__member *m, weir_time min, weir_time max, weir_time *out)
+void weir__take_time(struct weir__reader *r, const struct weir__member *m, weir_time min, weir_time max, weir_time *out)
 {
     struct weir_error error = { 0 };
     char least[32], most[32];
     weir_time time;
 
     if (m->value == NULL)
-        return true;
+        return;
     if (!weir__read_text(r, m->value, m->name, "a time such as 20ms"))
-        return false;
+        return;
     if (weir_time_parse(&time, m->value->text, &error) != WEIR_OK) {
         weir__say_error(r, m->value, m->name, &error);
-        return false;
+        return;
     }
     if (time < min || time > max) {
         weir_time_print(least, sizeof least, min);
         weir_time_print(most, sizeof most, max);
         weir__say(r, m->value, "%s must be from %s to %s", m->name, least, most);
-        return false;
+        return;
     }
     *out = time;
-    return true;
 }
 
-bool weir__take_count(struct weir__reader *r, const struct weir__member *m, int64_t min, int64_t max, int64_t *out)
+void weir__take_count(struct weir__reader *r, const struct weir__member *m, int64_t min, int64_t max, int64_t *out)
 {
-    return m->value == NULL || weir__read_count(r, m->value, m->name, min, max, out);
+    if (m->value)
+        weir__read_count(r, m->value, m->name, min, max, out);
 }
 
 bool weir__number_parse(const char *text, char unit, int64_t *out)
@@ -66,23 +66,22 @@ bool weir__number_parse(const char *text, char unit, int64_t *out)
     return true;
 }
 
-bool weir__take_number(struct weir__reader *r, const struct weir__member *m, char unit, int64_t min, int64_t max, int64_t *out)
+void weir__take_number(struct weir__reader *r, const struct weir__member *m, char unit, int64_t min, int64_t max, int64_t *out)
 {
     double scale = unit == '%' ? 1e4 : 1e6;
     const char *mark = unit == '%' ? "%" : unit == 'x' ? "x" : "";
     int64_t value;
 
     if (m->value == NULL)
-        return true;
+        return;
     if (!weir__read_text(r, m->value, m->name, "a number"))
-        return false;
+        return;
     if (!weir__number_parse(m->value->text, unit, &value) || value < min || value > max) {
         weir__say(r, m->value, "%s must be a number from %g%s to %g%s; found %s", m->name, (double)min / scale, mark, (double)max / scale,
                   mark, weir__quote(m->value->text, m->value->n).text);
-        return false;
+        return;
     }
     *out = value;
-    return true;
 }
 
 bool weir__take_word(struct weir__reader *r, const struct weir__member *m, const char *const *words, size_t n, size_t *out)

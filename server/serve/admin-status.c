@@ -83,6 +83,32 @@ static void add_modes(const struct weir__server *server, struct weir__buffer *ou
     weir__buffer_member_number(out, "rules_by_hand", n);
 }
 
+/* What is wrong at a glance; WEIR.GUARDS says more. */
+static void add_guards(const struct weir__server *server, struct weir__buffer *out, weir_time now)
+{
+    struct weir_guard_info info;
+    struct weir_guard *guard;
+    int64_t n = 0, open = 0, forced = 0, in_flight = 0;
+    bool by_hand = false;
+
+    for (; (guard = weir_table_guard(server->table, n)) != NULL; n++) {
+        weir_guard_get(guard, now, &info);
+        open += info.breaker != WEIR_CLOSED;
+        forced += info.force != WEIR_UNFORCED;
+        in_flight += info.in_flight;
+        weir_guard_destroy(guard);
+    }
+    weir__buffer_member_name(out, "guards");
+    weir__buffer_text(out, "{");
+    weir__buffer_member_number(out, "guards", n);
+    weir__buffer_member_number(out, "in_flight", in_flight);
+    weir__buffer_member_number(out, "open", open);
+    weir__buffer_member_number(out, "forced", forced);
+    weir__buffer_member_number(out, "level", weir_level_get(server->table, &by_hand));
+    weir__buffer_member_bool(out, "level_by_hand", by_hand);
+    weir__buffer_text(out, "}");
+}
+
 /* As the setting has them, separated by commas. */
 static void add_written(struct weir__buffer *out, const char *text)
 {
@@ -155,6 +181,7 @@ void weir__admin_status(struct weir__admin_call *call)
     add_object(server, out, "addresses", add_addresses);
     add_object(server, out, "rules", weir__admin_rules_info);
     add_object(server, out, "modes", add_modes);
+    add_guards(server, out, call->now);
     add_object(server, out, "table", add_table);
     add_object(server, out, "checks", add_checks);
     add_object(server, out, "totals", add_totals);

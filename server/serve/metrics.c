@@ -484,6 +484,23 @@ static void print_guard_rows(struct weir__buffer *out, const struct guard_list *
     }
 }
 
+static void print_guard_states(struct weir__buffer *out, const struct guard_list *list)
+{
+    print_head(out, "weir_guard_breaker", "gauge", "1 for the state that each breaker is in.");
+    for (size_t i = 0; i < list->n; i++) {
+        weir__buffer_text(out, "weir_guard_breaker{");
+        print_label(out, "guard", list->guards[i].name);
+        weir__buffer_format(out, ",state=\"%s\"} 1\n", weir_breaker_state_name(list->guards[i].breaker));
+    }
+    print_head(out, "weir_guard_admitted_ratio", "gauge", "Of what comes, so much is let in; 1 unless it is shedding.");
+    for (size_t i = 0; i < list->n; i++) {
+        weir__buffer_text(out, "weir_guard_admitted_ratio{");
+        print_label(out, "guard", list->guards[i].name);
+        weir__buffer_text(out, "}");
+        print_value(out, (int64_t)list->guards[i].admitted_percent * 10000, MILLIONTHS);
+    }
+}
+
 static void print_guards(struct weir__buffer *out, const struct weir__server *server, weir_time now)
 {
     struct guard_list list = { 0 };
@@ -491,19 +508,9 @@ static void print_guards(struct weir__buffer *out, const struct weir__server *se
     int level = weir_level_get(server->table, &by_hand);
 
     list_guards(&list, server, now);
-    print_guard_rows(out, &list);
-    print_head(out, "weir_guard_breaker", "gauge", "1 for the state that each breaker is in.");
-    for (size_t i = 0; i < list.n; i++) {
-        weir__buffer_text(out, "weir_guard_breaker{");
-        print_label(out, "guard", list.guards[i].name);
-        weir__buffer_format(out, ",state=\"%s\"} 1\n", weir_breaker_state_name(list.guards[i].breaker));
-    }
-    print_head(out, "weir_guard_admitted_ratio", "gauge", "Of what comes, so much is let in; 1 unless it is shedding.");
-    for (size_t i = 0; i < list.n; i++) {
-        weir__buffer_text(out, "weir_guard_admitted_ratio{");
-        print_label(out, "guard", list.guards[i].name);
-        weir__buffer_text(out, "}");
-        print_value(out, (int64_t)list.guards[i].admitted_percent * 10000, MILLIONTHS);
+    if (list.n > 0) {
+        print_guard_rows(out, &list);
+        print_guard_states(out, &list);
     }
     print_head(out, "weir_level", "gauge", "The level of degradation, 0 (none) to 9.");
     weir__buffer_format(out, "weir_level{by_hand=\"%s\"} %d\n", by_hand ? "yes" : "no", level);

@@ -81,9 +81,9 @@ static void add_file(struct weir__rule_files *files, const char *path, const cha
 {
     const char *slash = *name == '/' ? NULL : strrchr(path, '/');
     size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
-    char **more = realloc(files->lists, (files->n + 1) * sizeof *more), *whole = malloc(folder + strlen(name) + 1);
+    char **more = realloc(files->named, (files->n + 1) * sizeof *more), *whole = malloc(folder + strlen(name) + 1);
     if (more != NULL)
-        files->lists = more;
+        files->named = more;
     if (more == NULL || whole == NULL) {
         free(whole);
         return;
@@ -106,13 +106,25 @@ static void add_lists(struct weir__rule_files *files, const char *path, const st
     }
 }
 
+/* guards: [ { fallback: { body_file: PATH } } ] */
+static void add_fallbacks(struct weir__rule_files *files, const char *path, const struct weir__node *guards)
+{
+    for (size_t i = 0; guards != NULL && guards->kind == WEIR__NODE_LIST && i < guards->n; i++) {
+        const struct weir__node *file = member(member(guards->items[i], "fallback"), "body_file");
+        if (file != NULL && file->kind == WEIR__NODE_TEXT)
+            add_file(files, path, file->text);
+    }
+}
+
 void weir__rule_files_find(struct weir__rule_files *out, const char *path, const char *text, size_t len)
 {
     struct weir__report *report = calloc(1, sizeof *report);
     struct weir__arena nodes = { 0 };
     *out = (struct weir__rule_files){ 0 };
     if (report != NULL && weir__report_open(report, text, len, NULL) == WEIR_OK) {
-        add_lists(out, path, member(weir__yaml_read(&nodes, report), "lists"));
+        const struct weir__node *root = weir__yaml_read(&nodes, report);
+        add_lists(out, path, member(root, "lists"));
+        add_fallbacks(out, path, member(root, "guards"));
         weir__arena_clear(&nodes);
         weir__report_close(report);
     }
@@ -122,8 +134,8 @@ void weir__rule_files_find(struct weir__rule_files *out, const char *path, const
 void weir__rule_files_free(struct weir__rule_files *files)
 {
     for (size_t i = 0; i < files->n; i++)
-        free(files->lists[i]);
-    free(files->lists);
+        free(files->named[i]);
+    free(files->named);
     *files = (struct weir__rule_files){ 0 };
 }
 
@@ -144,7 +156,7 @@ uint64_t weir__rule_files_stamp(const struct weir__rule_files *files, const char
 {
     uint64_t h = stamp(WEIR__DIGEST_START, path);
     for (size_t i = 0; i < files->n; i++)
-        h = stamp(h, files->lists[i]);
+        h = stamp(h, files->named[i]);
     return h;
 }
 
@@ -155,7 +167,7 @@ uint64_t weir__rule_files_contents(const struct weir__rule_files *files, const c
         struct weir_error error = { 0 };
         char *list = NULL;
         size_t size = 0;
-        if (weir__rule_files_read(files->lists[i], &list, &size, &error) == WEIR_OK)
+        if (weir__rule_files_read(files->named[i], &list, &size, &error) == WEIR_OK)
             h = weir__digest(weir__digest(h, &size, sizeof size), list, size);
         else
             h = weir__digest(h, error.text, strlen(error.text));

@@ -1,4 +1,4 @@
-/* rule-files.h -- the files that a rule set is read from: the rule file, and those that its lists name.
+/* rule-files.h -- the files that a rule set is read from: the rule file, and those that its lists and its guards' fallbacks name.
  *
  * Two numbers stand for them.  The stamp changes when a file is written, replaced or a link to it turned (inode, size, times): cheap, for a
  * look every second.  The contents tell whether there is really something else in them.
@@ -12,14 +12,14 @@
 #include "weir.h"
 
 struct weir__rule_files {
-    char **lists; /* paths */
+    char **named; /* paths */
     size_t n;
 };
 
 /* The whole file, which must be a regular one; the caller frees it. */
 int weir__rule_files_read(const char *path, char **text, size_t *len, struct weir_error *error);
 
-/* The files that the lists of this text name, which lies at `path`.  None if it is no YAML or there is no memory: then a change of theirs is
+/* The files that this text names, which lies at `path`.  None if it is no YAML or there is no memory: then a change of theirs is
  * not seen. */
 void weir__rule_files_find(struct weir__rule_files *out, const char *path, const char *text, size_t len);
 void weir__rule_files_free(struct weir__rule_files *files);

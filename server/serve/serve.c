@@ -36,6 +36,7 @@
 
 #define TICK_MS      1000
 #define BANS         65536
+#define GUARDS       256
 #define SLAB_PER_KEY 4096 /* address space, and of the file only what is used */
 
 struct life {
@@ -61,9 +62,12 @@ struct life {
 static int make_table(struct life *life, struct weir_error *error)
 {
     const struct weir__settings *s = &life->settings;
-    struct weir_table_options options = {
-        .path = s->memory ? NULL : s->table, .keys = s->keys, .limiters = s->limiters, .slab = s->keys * SLAB_PER_KEY, .bans = BANS
-    };
+    struct weir_table_options options = { .path = s->memory ? NULL : s->table,
+                                          .keys = s->keys,
+                                          .limiters = s->limiters,
+                                          .slab = s->keys * SLAB_PER_KEY,
+                                          .bans = BANS,
+                                          .guards = GUARDS };
     struct weir_table_stats stats;
     int code = weir_table_create(&life->server.table, &options, error);
     if (code != WEIR_OK)

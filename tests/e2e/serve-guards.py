@@ -517,6 +517,9 @@ def test_S6_command_line(weir):
         assert run(0, "level") == "0 (auto)\n" and run(0, "level", "4") == "4 (by hand)\n" and run(0, "level") == "4 (by hand)\n"
         assert run(0, "level", "auto").endswith("(auto)\n")
         assert "0 (none) to 9" in run(2, "level", "11")
+        run(0, "level", "2")
+        assert "4: 1 at work, 1 breaker not closed; level of degradation 2, by hand" in run(0, "status"), run(0, "status")
+        assert "1 at work in 4" in run(0, "top", "--once", "--every", "0")
         assert "guards" in run(0, "completion", "bash") and "level" in run(0, "--help")
 
 

@@ -24,14 +24,16 @@ static void test_G7_the_lowest_priority_is_shed_first(void **state)
     }
 }
 
-/* The important ones alone are half of what can be done: they hardly notice. */
+/* With 16 permits before 4 workers, chance alone finds all of them out for 7 % of those who come at the rate that can be served: those who are not
+ * shed should hardly see more. */
 static void test_G7_the_important_are_served(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        run_scenario("three-priorities", "fixed:8", seed);
-        assert_at_least(served(0), 90);
-        assert_at_least(outcome.goodput, 90);
+        run_scenario("three-priorities", "fixed:16", seed);
+        assert_at_least(served(0), 85);
+        assert_at_least(served(1), 80);
+        assert_at_least(outcome.goodput, 85);
     }
 }
 
@@ -39,10 +41,10 @@ static void test_G7_a_flood_does_not_drown_the_other_tenant(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        run_scenario("two-tenants", "fixed:8", seed);
-        assert_at_least(served(0), 90);
+        run_scenario("two-tenants", "fixed:16", seed);
+        assert_at_least(served(0), 88);
         assert_at_most(outcome.unfairness, 1.2);
-        assert_at_least(outcome.goodput, 90);
+        assert_at_least(outcome.goodput, 85);
     }
 }
 

@@ -5,7 +5,7 @@
                examples, nginx and bindings see only weir.h
     clock      is read in lib/base/clock.c and nowhere else
     numbers    no floating point in lib/algo and lib/table
-    length     no source of more than 700 lines
+    length     no source of more than 700 lines; weir.h, which is the manual, 900
     vectors    every algorithm has tests/vectors/NAME.vec
     symbols    all begin with weir_ or weir__; the shared library exports what weir.h declares, and nothing else
     paths      no file names a place that only one machine has
@@ -18,6 +18,7 @@ import subprocess
 import sys
 
 LINES_MAX = 700
+MANUAL, MANUAL_LINES_MAX = "include/weir.h", 900
 LIB_ROOMS = ["base", "algo", "table", "guard", "rules", "engine"]
 CLOCK_FILE = "lib/base/clock.c"
 
@@ -140,7 +141,8 @@ def check_clock(path, text):
 
 def check_length(path, text):
     lines = text.count("\n")
-    return [(path, lines, "%d lines, of at most %d" % (lines, LINES_MAX))] if lines > LINES_MAX else []
+    most = MANUAL_LINES_MAX if path == MANUAL else LINES_MAX
+    return [(path, lines, "%d lines, of at most %d" % (lines, most))] if lines > most else []
 
 
 def check_vectors(path, text, files):

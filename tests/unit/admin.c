@@ -3,6 +3,7 @@
 
 #include "serve/admin.h"
 #include "serve/top.h"
+#include "serve/waiting.h"
 #include "wire/json.h"
 
 static const char rules_text[] = "version: 1\n"
@@ -54,7 +55,9 @@ static int start(void **state)
     server.started = NOW - 90 * S;
     server.engine = engine_on(server.table);
     server.events = weir__events_create();
-    assert_non_null(server.events);
+    server.guards = weir__guards_create(server.table);
+    server.lines = weir__lines_create(&server);
+    assert_true(server.events && server.guards && server.lines);
     struct weir__live_options options = { .engine = server.engine, .events = server.events, .rules = rules_path };
     if (weir__live_create(&server.live, &options, NOW, &error) != WEIR_OK || weir__top_create(&server.top, 2, 100, &error) != WEIR_OK)
         fail_msg("%s", error.text);
@@ -66,6 +69,8 @@ static int stop(void **state)
     (void)state;
     weir__top_destroy(server.top);
     weir__live_destroy(server.live);
+    weir__lines_destroy(server.lines);
+    weir__guards_destroy(server.guards);
     weir__events_destroy(server.events);
     weir_destroy(server.engine);
     weir_table_destroy(server.table);
@@ -654,6 +659,81 @@ static void test_R3_wrong_list_changes(void **state)
     assert_true(passes(server.engine, "ip=192.0.2.1", NOW)); /* all or nothing */
 }
 
+/* ----------------------------------------------------------------- guards ---- */
+
+static struct weir_guard *make_guard(const char *name, const struct weir_guard_options *options)
+{
+    struct weir_guard *guard = NULL;
+    struct weir_error error = { 0 };
+    if (weir_guard_create(&guard, server.table, name, options, &error) != WEIR_OK)
+        fail_msg("%s", error.text);
+    return guard;
+}
+
+static void test_G1_guards_are_listed(void **state)
+{
+    struct weir_permit permit;
+    struct weir_decision d;
+    (void)state;
+    good("WEIR.GUARDS");
+    answers("level", "0");
+    assert_null(value_in(answered.bytes, answered.len, "guards.0.guard"));
+    struct weir_guard *db = make_guard("db", &(struct weir_guard_options){ .max = 3, .breaker = { .error_percent = 50 } });
+    make_guard("pool", &(struct weir_guard_options){ .max = 9, .classes = { { "gold", 3 }, { "free", 1 } } });
+    assert_true(weir_enter(db, &(struct weir_ask){ .now = NOW }, &permit, &d));
+    good("WEIR.GUARDS");
+    answers("guards.0.guard", "db");
+    answers("guards.0.in_flight", "1");
+    answers("guards.0.limit", "3");
+    answers("guards.0.breaker", "closed");
+    answers("guards.0.options.breaker.error_percent", "50");
+    answers("guards.1.breaker", "null");
+    answers("guards.1.options.classes.1.class", "free");
+    assert_null(value_in(answered.bytes, answered.len, "guards.0.changes.0.number"));
+    assert_true(weir_exit(db, &permit, WEIR_FAILED, NOW));
+    good("WEIR.GUARDS db");
+    answers("guards.0.outcomes.error", "1");
+    assert_null(value_in(answered.bytes, answered.len, "guards.1.guard"));
+    bad("WEIR.GUARDS dn", 404, "did you mean 'db'");
+    bad("WEIR.GUARDS quite-another", 404, "WEIR.GUARDS lists them");
+}
+
+static void test_G4_a_guard_is_forced(void **state)
+{
+    struct weir_permit permit;
+    struct weir_decision d;
+    (void)state;
+    struct weir_guard *db = make_guard("db", &(struct weir_guard_options){ .max = 3, .breaker = { .error_percent = 50 } });
+    good("WEIR.GUARD.FORCE db open");
+    answers("force", "open");
+    assert_false(weir_enter(db, &(struct weir_ask){ .now = NOW }, &permit, &d));
+    good("WEIR.GUARDS db");
+    answers("guards.0.changes.0.event", "guard-forced");
+    answers("guards.0.changes.0.to", "1");
+    good("WEIR.GUARD.FORCE db none");
+    assert_true(weir_enter(db, &(struct weir_ask){ .now = NOW }, &permit, &d));
+    bad("WEIR.GUARD.FORCE db shut", 400, "open, closed or none");
+    bad("WEIR.GUARD.FORCE", 400, "guard is missing");
+    bad("WEIR.GUARD.FORCE db", 400, "force is missing");
+    bad("WEIR.GUARD.FORCE bd open", 404, "did you mean 'db'");
+}
+
+static void test_G5_level_by_hand(void **state)
+{
+    (void)state;
+    good("WEIR.LEVEL");
+    answers("level", "0");
+    answers("by_hand", "false");
+    good("WEIR.LEVEL.SET 7");
+    answers("level", "7");
+    answers("by_hand", "true");
+    bad("WEIR.LEVEL.SET 10", 400, "0 (none) to 9, or auto");
+    bad("WEIR.LEVEL.SET -1", 400, "0 (none) to 9, or auto");
+    bad("WEIR.LEVEL.SET", 400, "level is missing");
+    good("WEIR.LEVEL.SET auto");
+    answers("by_hand", "false");
+}
+
 /* ------------------------------------------------------------------ modes ---- */
 
 static void test_R5_switch(void **state)
@@ -783,6 +863,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_R3_list_changes_by_admin, start, stop),
         cmocka_unit_test_setup_teardown(test_R3_wrong_list_changes, start, stop),
         cmocka_unit_test_setup_teardown(test_R5_switch, start, stop),
+        cmocka_unit_test_setup_teardown(test_G1_guards_are_listed, start, stop),
+        cmocka_unit_test_setup_teardown(test_G4_a_guard_is_forced, start, stop),
+        cmocka_unit_test_setup_teardown(test_G5_level_by_hand, start, stop),
         cmocka_unit_test_setup_teardown(test_R5_wrong_switch, start, stop),
         cmocka_unit_test_setup_teardown(test_S6_reset, start, stop),
         cmocka_unit_test_setup_teardown(test_S6_explain, start, stop),

@@ -231,8 +231,10 @@ static int free_server(void **state)
 
 static void test_S5_every_family_has_samples_of_its_own(void **state)
 {
+    struct weir_guard *guard;
     (void)state;
     use(server.engine, RULES(RULE_AND_NAME("login")), NOW);
+    assert_int_equal(weir_guard_create(&guard, server.table, "search", NULL, NULL), WEIR_OK);
     print_and_read(NOW);
     for (size_t i = 0; i < n_families; i++) {
         if (families[i].samples == 0)
@@ -240,6 +242,29 @@ static void test_S5_every_family_has_samples_of_its_own(void **state)
     }
     assert_true(n_families > 40);
     assert_value("weir_info{version=\"" WEIR_VERSION "\"}", 1);
+}
+
+static void test_S5_guards(void **state)
+{
+    struct weir_guard *guard;
+    struct weir_permit permit, late;
+    struct weir_decision d;
+    struct weir_ask ask = { .now = NOW };
+    (void)state;
+    assert_int_equal(weir_guard_create(&guard, server.table, "search", &(struct weir_guard_options){ .max = 2 }, NULL), WEIR_OK);
+    assert_true(weir_enter(guard, &ask, &permit, &d) && weir_enter(guard, &ask, &late, &d));
+    assert_false(weir_enter(guard, &ask, &(struct weir_permit){ 0 }, &d));
+    assert_true(weir_exit(guard, &permit, WEIR_FAILED, NOW + S));
+    weir_level_set(server.table, 4, NOW);
+    print_and_read(NOW + S);
+    assert_value("weir_guard_in_flight{guard=\"search\"}", 1);
+    assert_value("weir_guard_limit{guard=\"search\"}", 2);
+    assert_value("weir_guard_entered_total{guard=\"search\"}", 2);
+    assert_value("weir_guard_refused_total{guard=\"search\",reason=\"busy\"}", 1);
+    assert_value("weir_guard_exits_total{guard=\"search\",outcome=\"error\"}", 1);
+    assert_value("weir_guard_breaker{guard=\"search\",state=\"closed\"}", 1);
+    assert_value("weir_guard_admitted_ratio{guard=\"search\"}", 1);
+    assert_value("weir_level{by_hand=\"yes\"}", 4);
 }
 
 static void test_a_server_that_has_nothing_yet(void **state)
@@ -414,6 +439,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_S5_every_family_has_samples_of_its_own, make_server, free_server),
+        cmocka_unit_test_setup_teardown(test_S5_guards, make_server, free_server),
         cmocka_unit_test_setup_teardown(test_a_server_that_has_nothing_yet, make_server, free_server),
         cmocka_unit_test_setup_teardown(test_S5_counters_of_all_loops_are_added_up, make_server, free_server),
         cmocka_unit_test_setup_teardown(test_S5_decisions_by_rule_and_outcome, make_server, free_server),

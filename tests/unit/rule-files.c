@@ -74,7 +74,7 @@ static struct weir__rule_files found_in(const char *path, const char *text)
     return files;
 }
 
-static void test_R3_finds_the_files_of_lists(void **state)
+static void test_R3_G5_finds_the_files_of_lists_and_fallbacks(void **state)
 {
     static const char text[] = "version: 1\n"
                                "lists:\n"
@@ -82,18 +82,22 @@ static void test_R3_finds_the_files_of_lists(void **state)
                                "  vip: { account: { file: /etc/vip }, host: { file: [no, text] } }\n"
                                "  odd: [x]\n"
                                "rules:\n"
-                               "  - { name: r, limit: 1/s, file: no-list }\n";
+                               "  - { name: r, limit: 1/s, file: no-list }\n"
+                               "guards:\n"
+                               "  - { name: g, fallback: { body_file: sorry.json } }\n"
+                               "  - { name: h, fallback: { body: no file } }\n";
     (void)state;
 
     struct weir__rule_files files = found_in("/etc/weir/rules.yaml", text);
-    assert_int_equal(files.n, 2);
-    assert_string_equal(files.lists[0], "/etc/weir/bad/ips"); /* beside the rule file */
-    assert_string_equal(files.lists[1], "/etc/vip");
+    assert_int_equal(files.n, 3);
+    assert_string_equal(files.named[2], "/etc/weir/sorry.json");
+    assert_string_equal(files.named[0], "/etc/weir/bad/ips"); /* beside the rule file */
+    assert_string_equal(files.named[1], "/etc/vip");
     weir__rule_files_free(&files);
     assert_int_equal(files.n, 0);
-    assert_null(files.lists);
+    assert_null(files.named);
     files = found_in("rules.yaml", text);
-    assert_string_equal(files.lists[0], "bad/ips");
+    assert_string_equal(files.named[0], "bad/ips");
     weir__rule_files_free(&files);
 }
 
@@ -221,7 +225,7 @@ int main(void)
         cmocka_unit_test(test_reads_regular_files),
         cmocka_unit_test(test_waits_for_no_pipe),
         cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_R3_finds_the_files_of_lists),
+        cmocka_unit_test(test_R3_G5_finds_the_files_of_lists_and_fallbacks),
         cmocka_unit_test(test_finds_none_in_what_is_no_rule_file),
         cmocka_unit_test(test_R3_numbers_change_with_what_is_in_a_list),
         cmocka_unit_test(test_touched_is_not_changed),

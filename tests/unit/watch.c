@@ -298,9 +298,112 @@ static void test_evictions_of_before_the_start_are_no_news(void **state)
     end();
 }
 
+/* --------------------------------------------------------------- guards ---- */
+
+static struct weir_guard *guard_on(const char *name)
+{
+    struct weir_guard *guard = NULL;
+    struct weir_guard_options options = { .max = 4, .lease = 10 * S, .degrade = 1 };
+    options.breaker = (struct weir_breaker_options){ .errors = 2, .min_calls = 2, .open_for = 5 * S, .jitter_percent = -1, .probes = 1 };
+    assert_int_equal(weir_guard_create(&guard, server.table, name, &options, NULL), WEIR_OK);
+    return guard;
+}
+
+static void work(struct weir_guard *guard, enum weir_outcome outcome, weir_time now)
+{
+    struct weir_permit permit;
+    struct weir_decision d;
+    assert_true(weir_enter(guard, &(struct weir_ask){ .now = now }, &permit, &d));
+    assert_true(weir_exit(guard, &permit, outcome, now));
+}
+
+static void test_G4_changes_of_a_breaker_are_told_once(void **state)
+{
+    (void)state;
+    begin(ONE_RULE);
+    server.started = NOW;
+    struct weir_guard *db = guard_on("db");
+    assert_string_equal(tick(NOW), "");
+    work(db, WEIR_FAILED, NOW + S);
+    work(db, WEIR_FAILED, NOW + S);
+    assert_contains(tick(NOW + 2 * S), "\"breaker-opened\",\"guard\":\"db\",\"until\":\"");
+    assert_string_equal(tick(NOW + 3 * S), "");
+    work(db, WEIR_SUCCEEDED, NOW + 7 * S);
+    assert_string_equal(tick(NOW + 7 * S), "\"breaker-half-open\",\"guard\":\"db\"}\"breaker-closed\",\"guard\":\"db\"}");
+    weir_guard_force(db, WEIR_FORCE_OPEN, NOW + 8 * S);
+    assert_string_equal(tick(NOW + 8 * S), "\"guard-forced\",\"guard\":\"db\",\"state\":\"open\"}");
+    assert_string_equal(tick(NOW + 9 * S), "");
+    end();
+}
+
+/* As many as the table keeps, of several guards, in their order. */
+static void test_G4_no_change_is_lost_up_to_32_a_second(void **state)
+{
+    const char *at;
+    int n = 0;
+    (void)state;
+    begin(ONE_RULE);
+    server.started = NOW;
+    struct weir_guard *guards[] = { guard_on("a"), guard_on("b") };
+    tick(NOW);
+    for (int i = 0; i < 32; i++)
+        for (int g = 0; g < 2; g++)
+            weir_guard_force(guards[g], i % 2 ? WEIR_UNFORCED : WEIR_FORCE_OPEN, NOW + S);
+    at = tick(NOW + 2 * S);
+    for (; (at = strstr(at, "\"guard-forced\"")) != NULL; at++, n++)
+        assert_non_null(strstr(at, n % 2 ? "\"state\":\"none\"" : "\"state\":\"open\""));
+    assert_int_equal(n, 64);
+    end();
+}
+
+static void test_G4_what_was_before_the_start_is_not_told_again(void **state)
+{
+    (void)state;
+    begin(ONE_RULE);
+    struct weir_guard *db = guard_on("db");
+    weir_guard_force(db, WEIR_FORCE_OPEN, NOW - S);
+    server.started = NOW;
+    weir_guard_force(db, WEIR_UNFORCED, NOW);
+    assert_string_equal(tick(NOW + S), "\"guard-forced\",\"guard\":\"db\",\"state\":\"none\"}");
+    end();
+}
+
+static void test_G1_permits_that_nobody_gave_back(void **state)
+{
+    struct weir_permit permit;
+    struct weir_decision d;
+    (void)state;
+    begin(ONE_RULE);
+    server.started = NOW;
+    struct weir_guard *db = guard_on("db");
+    assert_true(weir_enter(db, &(struct weir_ask){ .cost = 3, .now = NOW }, &permit, &d));
+    assert_string_equal(tick(NOW + 5 * S), "");
+    assert_contains(tick(NOW + 20 * S), "\"permits-reclaimed\",\"guard\":\"db\",\"count\":");
+    end();
+}
+
+static void test_G5_the_level(void **state)
+{
+    (void)state;
+    begin(ONE_RULE);
+    weir_level_set(server.table, 2, NOW);
+    assert_string_equal(tick(NOW), ""); /* it was so before */
+    weir_level_set(server.table, 3, NOW);
+    assert_string_equal(tick(NOW + S), "\"level-changed\",\"state\":\"3\",\"text\":\"by hand\"}");
+    assert_string_equal(tick(NOW + 2 * S), "");
+    weir_level_set(server.table, 0, NOW);
+    assert_string_equal(tick(NOW + 3 * S), "\"level-changed\",\"state\":\"0\",\"text\":\"by hand\"}");
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_G4_changes_of_a_breaker_are_told_once),
+        cmocka_unit_test(test_G4_no_change_is_lost_up_to_32_a_second),
+        cmocka_unit_test(test_G4_what_was_before_the_start_is_not_told_again),
+        cmocka_unit_test(test_G1_permits_that_nobody_gave_back),
+        cmocka_unit_test(test_G5_the_level),
         cmocka_unit_test(test_S4_limiting_begins_once_and_ends_after_a_quiet_while),
         cmocka_unit_test(test_a_rule_in_shadow_limits_nobody),
         cmocka_unit_test(test_rules_are_known_by_name_across_reloads),

@@ -1,7 +1,7 @@
 /* sim-backend.c -- what stands behind the guard: workers, a queue before them, and everything that can go wrong with both.
  *
- * How long a piece of work takes is settled when a worker begins it: what the request brought, times how slow the backend is at that moment.
- * A client that gives up does not stop the work: that is how overload turns into collapse.
+ * How long a piece of work takes is settled when a worker begins it: what the request brought, times how slow the backend is at that
+ * moment. A client that gives up does not stop the work: that is how overload turns into collapse.
  */
 #include "sim.h"
 

@@ -1,8 +1,8 @@
 /* sim-clients.c -- those who ask: when they come, how long they wait, and whether they try again.
  *
- * A group's own dice decide when its requests come and how much work they bring, so these are the same whatever the controller does.  A rate
- * that changes with time is Poisson by thinning: candidates come at the highest rate, and each is one with the share that the rate of its
- * moment has of it.
+ * A group's own dice decide when its requests come and how much work they bring, so these are the same whatever the controller does.  A
+ * rate that changes with time is Poisson by thinning: candidates come at the highest rate, and each is one with the share that the rate of
+ * its moment has of it.
  */
 #include "sim.h"
 
@@ -62,11 +62,11 @@ static void end(struct weir__trial *t, uint32_t group, bool ok)
 
 static weir_time back_off(struct weir__trial *t, const struct weir__group_plan *g, int64_t tries)
 {
-    double time = (double)g->back_off;
+    weir_time span = g->back_off;
 
-    for (int64_t i = 0; i < tries && time < (double)WEIR__TRIAL_LONGEST; i++)
-        time *= (double)g->back_off_factor / 1e6;
-    weir_time span = time < (double)WEIR__TRIAL_LONGEST ? (weir_time)time : WEIR__TRIAL_LONGEST;
+    for (int64_t i = 0; i < tries && span < WEIR__TRIAL_LONGEST; i++)
+        span = span / WEIR_MICROSECOND * g->back_off_factor / (WEIR__ONE / WEIR_MICROSECOND); /* 60 s and ten times: it fits */
+    span = span < WEIR__TRIAL_LONGEST ? span : WEIR__TRIAL_LONGEST;
     return g->jitter ? span / 2 + weir__dice_below(&t->retries, span + 1) : span;
 }
 

@@ -1,6 +1,8 @@
 /* sim-plan.c -- what a scenario says of a moment: how many workers, how slow, how many come; and what could be had of it. */
 #include "sim.h"
 
+#include "base/base.h"
+
 /* -------------------------------------------------------------------- backend ---- */
 
 const struct weir__change *weir__plan_find(const struct weir__backend_plan *b, enum weir__change_kind kind, weir_time at)
@@ -28,7 +30,7 @@ static int64_t drift_of(const struct weir__change *c, weir_time at)
     weir_time half = (c->to - c->from) / 2, gone = at - c->from;
     weir_time part = gone < half ? gone : c->to - at;
 
-    return WEIR__ONE + (int64_t)((double)(c->factor - WEIR__ONE) * (double)part / (double)(half ? half : 1));
+    return WEIR__ONE + (int64_t)((weir__i128)(c->factor - WEIR__ONE) * part / (half ? half : 1));
 }
 
 int64_t weir__plan_slowness(const struct weir__backend_plan *b, weir_time at)
@@ -63,7 +65,7 @@ static int64_t rate_of_points(const struct weir__group_plan *g, weir_time at)
         if (at - p->at >= p->over)
             rate = p->rate;
         else
-            rate += (int64_t)((double)(p->rate - rate) * (double)(at - p->at) / (double)p->over);
+            rate += (int64_t)((weir__i128)(p->rate - rate) * (at - p->at) / p->over);
     }
     return rate;
 }

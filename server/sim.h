@@ -5,12 +5,12 @@
  *     give up      real      fails, scales, falls silent
  *     try again    one
  *
- * A plan is a scenario file as it was read (sim-read.c).  A trial runs a plan with one controller and one seed (sim.c), event by event; what
- * comes out is an outcome: counts, times and series (sim-sum.c), which the reports print (sim-report.c, sim-json.c, sim-svg.c).
+ * A plan is a scenario file as it was read (sim-read.c).  A trial runs a plan with one controller and one seed (sim.c), event by event;
+ * what comes out is an outcome: counts, times and series (sim-sum.c), which the reports print (sim-report.c, sim-json.c, sim-svg.c).
  *
  * The same plan, controller and seed give the same outcome to the last bit: no clock is read, random numbers are our own, and everything
- * between the clients and the backend is reckoned in whole numbers.  What is drawn for a client (when it comes, how much work it brings) does
- * not depend on the controller, so that controllers are compared on the same traffic.
+ * between the clients and the backend is reckoned in whole numbers.  What is drawn for a client (when it comes, how much work it brings)
+ * does not depend on the controller, so that controllers are compared on the same traffic.
  */
 #ifndef WEIR_SERVER_SIM_H
 #define WEIR_SERVER_SIM_H

@@ -102,8 +102,8 @@ bool weir__shed_pass(struct weir__shed *shed, uint32_t user_class, uint32_t leve
 
 int64_t weir__shed_spare(const struct weir__shed *shed, uint32_t user_class, uint32_t level)
 {
-    uint64_t cut = __atomic_load_n(&shed->cuts[in_range(user_class, WEIR_CLASSES)], __ATOMIC_RELAXED);
-    return level / WEIR__COHORTS > level_of(cut) / WEIR__COHORTS ? 0 : (int64_t)(cut >> 48);
+    uint32_t rank = in_range(level, WEIR__LEVELS) / WEIR__COHORTS;
+    return __atomic_load_n(&shed->spares[in_range(user_class, WEIR_CLASSES)][rank], __ATOMIC_RELAXED);
 }
 
 /* ----------------------------------------------------------- means ---- */
@@ -190,7 +190,7 @@ static struct use judge(const struct weir__shed *s, const struct weir__shed_samp
         return u;
     }
     u.full = s->at_work / limit;
-    u.blind_max = weir__between(0.02, (s->spare > 0 ? 3 : 2) / weir__root(limit), 0.5);
+    u.blind_max = weir__between(0.02, 2 / weir__root(limit), 0.5);
     /* Idle permits can be filled, whatever the means say. */
     u.can = weir__most(hold > 0 ? limit / hold : ROOM_MAX, weir__most((limit - (double)sample->in_flight) / FILL, ROOM_MIN));
     return u;
@@ -264,54 +264,76 @@ static void fill(double got[WEIR_CLASSES], const double offered[WEIR_CLASSES], c
     }
 }
 
-/* The cut that lets in this share of what came; *above: the share of those whose priority is higher than that of the cut. */
-static uint64_t cut_at(const uint32_t *arrivals, double share, double *above)
+/* The cut that lets in this share of what came. */
+static uint64_t cut_at(const uint32_t *arrivals, double share)
 {
-    double all = sum(arrivals), in = 0, higher = 0;
+    double all = sum(arrivals), in = 0;
     for (int i = WEIR__LEVELS - 1; i >= 0; i--) {
         double count = __atomic_load_n(&arrivals[i], __ATOMIC_RELAXED), left = share * all - in;
-        if (i % WEIR__COHORTS == WEIR__COHORTS - 1)
-            higher = in;
         if (count > left) {
-            *above = all > 0 ? higher / all : 0;
             uint64_t cut = (uint64_t)i << 32 | (uint64_t)weir__between(0, left / count * 4294967296.0, 4294967295.0);
             return cut != 0 ? cut : 1;
         }
         in += count;
     }
-    *above = 0; /* nothing is known of who comes */
-    return share > 0 ? 1 : NOBODY;
+    return share > 0 ? 1 : NOBODY; /* nothing is known of who comes */
 }
 
-/* Permits that those at a cut leave for the others.  Of work whose part of the room is q about q^n need a permit more when n are left; so
- * as many that 1 in 100 do, but few, as idle ones are a loss; none if there is hardly anybody to leave them for. */
-static int64_t spare_of(int64_t limit, double important, double room)
+/* ---------------------------------------------------------- spares ---- */
+
+/* Permits that somebody leaves for who goes before it and brings the part q of what can be done.  While s are left they go to those alone, who find
+ * all taken for a part q^s (1 - q) / (1 - q^(s+1)) of the time: as many that this is 3 in 100.  But no more than `most`, as idle permits are
+ * a loss; none if there is hardly anybody to leave them for. */
+static int64_t spare_of(double q, int64_t most)
 {
-    double q = important / room, left = 1;
-    int64_t spare = 0, most = limit < 30 ? 1 : (limit + 10) / 20;
-    if (limit < 8 || q < 0.02)
+    double left = 1;
+    int64_t spare = 0;
+    if (q < 0.02)
         return 0;
-    for (; left > 0.01 && spare < most; left *= q)
+    q = weir__least(q, 0.99);
+    while (spare < most && left * (1 - q) > 0.03 * (1 - left * q)) {
+        left *= q;
         spare++;
+    }
     return spare;
+}
+
+static int64_t set_spare(struct weir__shed *s, int c, int rank, double q, int64_t most)
+{
+    int64_t spare = spare_of(q, most);
+    __atomic_store_n(&s->spares[c][rank], (uint16_t)spare, __ATOMIC_RELAXED);
+    return spare;
+}
+
+/* A class that is cut leaves permits, at its cut and below, for the classes that are not; and each of its priorities for those above. */
+static void set_spares(struct weir__shed *s, int c, double offered, double uncut, double can, int64_t limit)
+{
+    uint64_t cut = __atomic_load_n(&s->cuts[c], __ATOMIC_RELAXED);
+    double all = sum(s->arrivals[c]), above = 0;
+    for (int rank = WEIR__PRIORITIES - 1; rank >= 0; rank--) {
+        bool low = cut != 0 && rank <= (int)(level_of(cut) / WEIR__COHORTS);
+        double before = (all > 0 ? offered * above / all : 0) + (low ? uncut : 0);
+        int64_t spare = set_spare(s, c, rank, cut == 0 || can <= 0 ? 0 : before / can, low ? limit / 4 : limit / 8);
+        s->spare = spare > s->spare ? spare : s->spare;
+        for (int i = 0; i < WEIR__COHORTS; i++)
+            above += __atomic_load_n(&s->arrivals[c][rank * WEIR__COHORTS + i], __ATOMIC_RELAXED);
+    }
 }
 
 static void set_cuts(const struct weir__shed_plan *plan, struct weir__shed *s, const double offered[WEIR_CLASSES], double room,
                      int64_t limit)
 {
-    double got[WEIR_CLASSES] = { 0 }, important = 0;
-    uint64_t cuts[WEIR_CLASSES] = { 0 };
+    double got[WEIR_CLASSES] = { 0 }, uncut = 0, hold = hold_of(s), can = hold > 0 ? (double)limit / hold : 0;
 
     fill(got, offered, plan, room);
-    for (int c = 0; c < plan->classes; c++) {
-        double above = 1;
-        if (got[c] < offered[c])
-            cuts[c] = cut_at(s->arrivals[c], got[c] / offered[c], &above);
-        important += weir__least(above * offered[c], got[c]);
+    for (int c = 0; c < WEIR_CLASSES; c++) {
+        bool cut = c < plan->classes && got[c] < offered[c];
+        __atomic_store_n(&s->cuts[c], cut ? cut_at(s->arrivals[c], got[c] / offered[c]) : 0, __ATOMIC_RELAXED);
+        uncut += cut ? 0 : offered[c];
     }
-    s->spare = s->room > 0 ? spare_of(limit, important, room) : 0;
-    for (int c = 0; c < WEIR_CLASSES; c++)
-        __atomic_store_n(&s->cuts[c], cuts[c] != 0 ? (uint64_t)s->spare << 48 | cuts[c] : 0, __ATOMIC_RELAXED);
+    s->spare = 0;
+    for (int c = 0; c < plan->classes; c++)
+        set_spares(s, c, offered[c], uncut, s->room > 0 ? can : 0, limit);
 }
 
 /* ------------------------------------------------------------ tick ---- */

@@ -22,9 +22,9 @@ struct weir__shed_plan {
 
 /* Shared by threads and processes; all zeros: nobody is shed. */
 struct weir__shed {
-    /* spare << 48 | level << 32 | part of 2^32 that is let in at that level; 0: everybody is let in */
-    uint64_t cuts[WEIR_CLASSES];
-    uint32_t turns[WEIR_CLASSES]; /* parts of those at the cut, summed: each time it runs over one is let in */
+    uint64_t cuts[WEIR_CLASSES];                     /* level << 32 | part of 2^32 that is let in at that level; 0: everybody is let in */
+    uint16_t spares[WEIR_CLASSES][WEIR__PRIORITIES]; /* permits that they leave: weir__shed_spare */
+    uint32_t turns[WEIR_CLASSES];                    /* parts of those at the cut, summed: each time it runs over one is let in */
     /* for the one who ticks; the means are of the last half second or so, per second */
     double room;                                   /* how many can be let in per second; 0: nobody is shed for want of permits */
     double gain;                                   /* room is so many times what can be done */
@@ -34,7 +34,7 @@ struct weir__shed {
     double offered[WEIR_CLASSES];                  /* means of how many came */
     double kept[WEIR_CLASSES];                     /* what the arrivals of a class added up to after the last tick */
     int64_t in_flight;                             /* at the last tick */
-    int64_t spare;                                 /* as in the cuts, if there are any */
+    int64_t spare;                                 /* the most of the spares */
     int32_t out;                                   /* permille that were kept out from the last tick on */
     uint32_t warm;                                 /* ticks, up to 2: there are means */
     uint32_t arrivals[WEIR_CLASSES][WEIR__LEVELS]; /* those of the last second or so, 16 for one: atomic */

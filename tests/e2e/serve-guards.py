@@ -4,6 +4,7 @@ level of degradation, what is told of them, and the command line.  Time stands s
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -205,9 +206,7 @@ def test_L1_a_lease_ends_by_time(weir):
 
 def test_S1_permits_outlive_the_server(weir):
     """A restart on the same table, and even kill -9: what clients hold stays theirs."""
-    folder = tempfile.mkdtemp(prefix="weir-guards-")
-    table = os.path.join(folder, "table")
-    with Doors(weir, table=table) as d:
+    with tempfile.TemporaryDirectory(prefix="weir-guards-") as folder, Doors(weir, table=os.path.join(folder, "table")) as d:
         permit = d.enter("GUARD", "search")["permit"]
         d.enter("GUARD", "search")
         d.server.kill()
@@ -218,6 +217,36 @@ def test_S1_permits_outlive_the_server(weir):
         assert d.exit(permit) == 1 and d.guard("search")["in_flight"] == 1
         d.server.clock(1002)
         assert d.events("permits-reclaimed") == []
+
+
+def test_S1_permits_outlive_a_handover(weir):
+    """The old server ends, and with it its process; what clients hold is not its own."""
+    with tempfile.TemporaryDirectory(prefix="weir-guards-") as folder:
+        d = Doors(weir, table=os.path.join(folder, "table"), clock=False)
+        permit = d.enter("GUARD", "search")["permit"]
+        d.server.process.send_signal(signal.SIGUSR2)
+        d.server.process.wait(timeout=60)
+        d.resp.close()
+        d.resp = until("the successor answers", lambda: connect(d.server))
+        successor = d.resp.json("WEIR.STATUS")["pid"]
+        try:
+            assert successor != d.server.pid
+            assert d.guard("search")["in_flight"] == 1 and d.exit(permit) == 1 and d.guard("search")["in_flight"] == 0
+        finally:
+            os.kill(successor, signal.SIGTERM)
+            d.resp.close()
+            d.web.close()
+            until("the successor ends", lambda: connect(d.server) is None)
+            d.server.process.stdout.close()
+            d.server.errors.close()
+            shutil.rmtree(d.server.folder, ignore_errors=True)
+
+
+def connect(server):
+    try:
+        return server.resp()
+    except OSError:
+        return None
 
 
 def test_L1_bound_to_the_connection(weir):
@@ -403,8 +432,7 @@ def test_G4_breaker_at_the_door(weir):
 
 
 def test_G4_told_once_over_a_restart(weir):
-    folder = tempfile.mkdtemp(prefix="weir-guards-")
-    with Doors(weir, table=os.path.join(folder, "table"), clock=False) as d:
+    with tempfile.TemporaryDirectory(prefix="weir-guards-") as folder, Doors(weir, table=os.path.join(folder, "table"), clock=False) as d:
         open_breaker(d)
         until("it is told", lambda: d.events("breaker-opened"))
         d.server.kill()

@@ -84,7 +84,7 @@ def test_unix_sockets_are_for_their_owner(weir):
 
 OPEN = {"AUTH", "CLIENT", "HELLO", "QUIT", "RESET"}  # RESP commands that need no role: what clients say first
 CHECKING = {"POST /v1/check", "* /v1/auth", "POST /v1/check/batch", "POST /v1/take", "POST /v1/peek", "POST /v1/give", "POST /v1/reserve",
-            "POST /v1/settle", "GET /metrics"}
+            "POST /v1/settle", "POST /v1/enter", "POST /v1/exit", "POST /v1/renew", "GET /metrics"}
 PUBLIC = {"GET /healthz", "GET /readyz", "GET /openapi.json", "GET /v1", "GET /"}
 
 

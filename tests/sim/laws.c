@@ -1,4 +1,4 @@
-/* laws.c -- what holds in every trial, whatever the scenario and the controller: nothing is lost, nothing is left, and it is the same again. */
+/* laws.c -- what holds in every trial, whatever the scenario and the controller: nothing is lost, nothing is left, and it is repeatable. */
 #include "trial.h"
 
 static int64_t fates(const struct weir__fates *f)

@@ -24,16 +24,15 @@ static void test_G7_the_lowest_priority_is_shed_first(void **state)
     }
 }
 
-/* With 16 permits before 4 workers, chance alone finds all of them out for 7 % of those who come at the rate that can be served: those who are not
- * shed should hardly see more. */
+/* Permits are left for them; but few of 16, so those in the middle find all out now and then, though far less often than the lowest. */
 static void test_G7_the_important_are_served(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
         run_scenario("three-priorities", "fixed:16", seed);
-        assert_at_least(served(0), 85);
-        assert_at_least(served(1), 80);
-        assert_at_least(outcome.goodput, 85);
+        assert_at_least(served(0), 94);
+        assert_at_least(served(1), 4 * served(2));
+        assert_at_least(outcome.goodput, 88);
     }
 }
 
@@ -42,9 +41,9 @@ static void test_G7_a_flood_does_not_drown_the_other_tenant(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
         run_scenario("two-tenants", "fixed:16", seed);
-        assert_at_least(served(0), 88);
-        assert_at_most(outcome.unfairness, 1.2);
-        assert_at_least(outcome.goodput, 85);
+        assert_at_least(served(0), 96);
+        assert_at_most(outcome.unfairness, 1.1);
+        assert_at_least(outcome.goodput, 88);
     }
 }
 

@@ -346,7 +346,7 @@ static struct plant *flooded(int64_t limit)
     return p;
 }
 
-/* What is spared for the important is the only loss. */
+/* What is spared for the important is the only loss; of few permits it is a larger part. */
 static void test_G7_lowest_first_and_permits_stay_full(void **state)
 {
     (void)state;
@@ -355,7 +355,7 @@ static void test_G7_lowest_first_and_permits_stay_full(void **state)
         run(p, 3 * S);
         run(p, 10 * S);
         assert_true(part(&p->flows[0]) >= 0.99);
-        assert_in_range(p->total_entered, limit < 256 ? 9100 : 9700, 10100);
+        assert_in_range(p->total_entered, limit < 64 ? 7400 : limit < 256 ? 8800 : 9600, 10100);
         assert_true(p->flows[1].entered >= p->total_entered - 5010);
         assert_int_equal(p->flows[2].passed, 0);
         free(p);
@@ -372,7 +372,7 @@ static void test_G7_permits_stay_full_with_one_priority(void **state)
         run(p, 3 * S);
         run(p, 10 * S);
         assert_in_range(p->total_entered, 9500, 10100);
-        assert_int_equal(weir__shed_spare(&p->shed, 0, 0), 0);
+        assert_int_equal(weir__shed_spare(&p->shed, 0, 8 * WEIR__COHORTS), 0);
         assert_true((double)p->total_busy < (limit < 100 ? 0.5 : 0.05) * (double)p->total_entered);
         free(p);
     }
@@ -413,7 +413,7 @@ static void test_G7_traffic_at_random(void **state)
     static const struct {
         int64_t limit;
         double top, entered;
-    } rows[] = { { 32, 0.88, 0.88 }, { 64, 0.94, 0.92 }, { 128, 0.98, 0.93 }, { 256, 0.99, 0.94 }, { 1024, 0.99, 0.955 } };
+    } rows[] = { { 32, 0.96, 0.82 }, { 64, 0.97, 0.88 }, { 128, 0.97, 0.92 }, { 256, 0.98, 0.94 }, { 1024, 0.98, 0.955 } };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct plant *p = flooded(rows[i].limit);
@@ -454,7 +454,7 @@ static void test_G7_follows_the_capacity(void **state)
     p->hold /= 4;
     run(p, 2 * S);
     run(p, 5 * S);
-    assert_in_range(p->total_entered, 18800, 20200);
+    assert_in_range(p->total_entered, 18000, 20200);
     p->hold *= 8;
     run(p, 3 * S);
     run(p, 5 * S);

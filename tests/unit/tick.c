@@ -89,8 +89,8 @@ static void test_G7_when_permits_run_out_the_least_important_go_first(void **sta
             in[important] += entered;
         }
     }
-    assert_true(in[1] * 100 >= asked[1] * 95);                /* nearly all of the important ones */
-    assert_true(in[0] + in[1] >= 15000 * 90 / 100);           /* and the permits are in use */
+    assert_true(in[1] * 100 >= asked[1] * 96);      /* nearly all of the important ones */
+    assert_true(in[0] + in[1] >= 15000 * 85 / 100); /* and most permits are in use: some are left for them */
     struct weir_guard_info info = info_of(g, NOW + 20 * S);
     assert_true(info.admitted_percent < 30);
     assert_true(info.refused_shed > info.refused_busy);
@@ -104,7 +104,8 @@ static void test_G5_a_level_that_is_asked_for_ends_though_nobody_comes_any_more(
     (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard_options o = { .raises = 3, .breaker = { .errors = 1, .min_calls = 1, .open_for = S } };
-    struct weir_guard *broken = guard_of(table, "broken", &o), *other = guard_of(table, "other", &(struct weir_guard_options){ .degrade = 1 });
+    struct weir_guard *broken = guard_of(table, "broken", &o),
+                      *other = guard_of(table, "other", &(struct weir_guard_options){ .degrade = 1 });
     work(broken, NOW, MS, WEIR_FAILED);
     why_not(broken, NOW + 200 * MS);
     assert_int_equal(weir_level_get(table, NULL), 3);

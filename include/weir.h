@@ -364,13 +364,13 @@ WEIR_API const char *weir_mode_name(enum weir_mode mode); /* "as-written", "enfo
  * found by itself.  "No" changes nothing anywhere.  Exit tells what became of the work, and only from that does a guard learn.
  *
  * A permit is a lease: one that is not given back within the guard's `lease` is taken back, and one of a process that has died (on the same
- * host, in the same pid namespace) within WEIR_SWEEP of the next ask.  An exit that comes later than that changes nothing.
+ * host, in the same pid namespace) within a second, if anybody asks.  An exit that comes later than that changes nothing.
  *
  * Guards live in a table, under a name: processes that share the table share the guard, its permits and what it has learnt. */
 struct weir_guard;
 
-#define WEIR_SWEEP      (WEIR_SECOND / 4)
-#define WEIR_CLASSES    8 /* of users, at most */
+#define WEIR_SWEEP      (WEIR_SECOND / 4) /* so often it is looked which are over */
+#define WEIR_CLASSES    8                 /* of users, at most */
 #define WEIR_CLASS_NAME 16
 
 enum weir_outcome {
@@ -380,7 +380,7 @@ enum weir_outcome {
         2, /* no answer in time: counts for the breaker as an error and as slow, and tells an adaptive limit that it is too high */
     WEIR_DROPPED =
         3, /* refused further on for want of capacity: an error for the breaker, and tells an adaptive limit that it is too high */
-    WEIR_IGNORED = 4, /* the work was never begun, or says nothing: as if it had not entered */
+    WEIR_IGNORED = 4, /* the work was never begun, or says nothing: as if it had not entered, but for `entered` in the figures */
 };
 
 WEIR_API const char *weir_outcome_name(enum weir_outcome outcome); /* "ok", "error", "timeout", "dropped", "ignored" */
@@ -440,8 +440,8 @@ struct weir_guard_options {
         char name[WEIR_CLASS_NAME];
         int32_t weight; /* 1 to 1000 */
     } classes[WEIR_CLASSES];
-    int32_t degrade;     /* from this level of degradation on (1 to 9) it refuses everybody; 0: never */
-    int32_t raises;      /* while its breaker is open or its host overloaded the level is at least this; 0: it does not matter */
+    int32_t degrade; /* from this level of degradation on (1 to 9) it refuses everybody; 0: never */
+    int32_t raises;  /* while its breaker is not closed or its host overloaded the level is at least this; 0: a breaker does not matter */
     enum weir_mode mode; /* enforce; shadow: decide and count, but let through (decision.reason says why not); off: not even that */
 };
 
@@ -487,7 +487,7 @@ WEIR_API void weir_guard_force(struct weir_guard *guard, enum weir_force force, 
 WEIR_API void weir_level_set(struct weir_table *table, int level, weir_time now);
 WEIR_API int weir_level_get(const struct weir_table *table, bool *by_hand); /* by_hand may be NULL */
 
-/* What became of a guard, or of the level; the last 32 are kept in the table. */
+/* What became of a guard; the last 32 are kept in the table. */
 enum weir_change_kind {
     WEIR_CHANGE_BREAKER = 1,   /* from, to: enum weir_breaker_state */
     WEIR_CHANGE_FORCE = 2,     /* from, to: enum weir_force */
@@ -507,10 +507,10 @@ struct weir_guard_info {
     int64_t in_flight, limit;          /* limit: permits there are now; or, of an adaptive rate, so many per second */
     enum weir_breaker_state breaker;
     enum weir_force force;
-    weir_time retry_at;                                                /* open: when it will be tried again */
-    int64_t calls, errors, slow;                                       /* in the breaker's window */
-    weir_time p50, p90, p99;                                           /* of what has succeeded in the last 10 s */
-    weir_time mean;                                                    /* of the last second or so */
+    weir_time retry_at;          /* open: when it will be tried again */
+    int64_t calls, errors, slow; /* in the breaker's window */
+    weir_time p50, p90, p99;     /* of what has succeeded in the last 10 s, or in the window of `percentile` */
+    weir_time mean;              /* of the last second or so */
     int64_t entered, succeeded, failed, timed_out, dropped, reclaimed; /* since the guard was made */
     int64_t refused_open, refused_busy, refused_shed, refused_degraded, shadow_refused;
     int32_t admitted_percent;       /* of what comes, while it is shedding; else 100 */
@@ -614,11 +614,11 @@ WEIR_API int64_t weir_enter_poll(struct weir_guard *guard, struct weir_queue *qu
 struct weir_pool;
 
 struct weir_pool_options {
-    const char *name;                /* of its threads; NULL: "weir" */
-    int32_t max_threads;             /* 0: 200 */
-    int32_t min_threads;             /* stay when idle; 0: 10, but no more than max_threads */
-    weir_time idle;                  /* threads beyond min_threads end when idle for so long; 0: 60 s.  With a clock: at the next submit or get */
-    int64_t max_queue;               /* 0: 100; WEIR_NO_QUEUE: nobody waits */
+    const char *name;    /* of its threads; NULL: "weir" */
+    int32_t max_threads; /* 0: 200 */
+    int32_t min_threads; /* stay when idle; 0: 10, but no more than max_threads */
+    weir_time idle;      /* threads beyond min_threads end when idle for so long; 0: 60 s.  With a clock: at the next submit or get */
+    int64_t max_queue;   /* 0: 100; WEIR_NO_QUEUE: nobody waits */
     struct weir_queue_options queue; /* its order and target; max is max_queue */
     const struct weir_clock *clock;  /* only `now` is asked; NULL: the host's */
 };

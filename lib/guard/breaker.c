@@ -476,16 +476,25 @@ static weir_time probes_wait(const struct weir__breaker_plan *plan)
     return guess < WEIR_MILLISECOND ? WEIR_MILLISECOND : guess;
 }
 
-/* The gate with one more probe out; 0: there is no room. Probes may have become fewer than are back already: then they begin anew. */
-static uint64_t gate_probe(const struct weir__breaker_plan *plan, uint64_t gate)
+/* Probes out of which nobody has come back for longer than they may be out: who had them was killed before it could say so. */
+static bool are_lost(const struct weir__breaker_plan *plan, const uint64_t seen[2], weir_time now)
 {
-    unsigned out = byte_of(gate, OUT), back = byte_of(gate, BACK);
+    weir_time since = (weir_time)seen[1];
+    return plan->patience > 0 && (now > since ? now - since : since - now) > plan->patience;
+}
+
+/* The gate with one more probe out; 0: there is no room. Probes may have become fewer than are back already: then they begin anew.  So they
+ * do if they are lost, in another episode: should one come back after all, it does not count. */
+static uint64_t gate_probe(const struct weir__breaker_plan *plan, const uint64_t seen[2], weir_time now)
+{
+    unsigned out = byte_of(seen[0], OUT), back = byte_of(seen[0], BACK);
+    bool lost = out > 0 && are_lost(plan, seen, now);
 
     if ((int32_t)(out + back) < plan->probes)
-        return gate + ((uint64_t)1 << OUT);
-    if (out > 0)
+        return seen[0] + ((uint64_t)1 << OUT);
+    if (out > 0 && !lost)
         return 0;
-    return gate_make(WEIR_HALF_OPEN, WEIR_UNFORCED, gate >> BACK_OFF & 0x3F, episode_of(gate)) | (uint64_t)1 << OUT;
+    return gate_make(WEIR_HALF_OPEN, WEIR_UNFORCED, seen[0] >> BACK_OFF & 0x3F, episode_of(seen[0]) + lost) | (uint64_t)1 << OUT;
 }
 
 /* What an ask at `now` makes of the gate; 0: it is refused, and *retry says for how long. */
@@ -499,7 +508,7 @@ static uint64_t gate_ask(const struct weir__breaker_plan *plan, const uint64_t s
     }
     if (state_of(seen[0]) == WEIR_HALF_OPEN) {
         *retry = probes_wait(plan);
-        return gate_probe(plan, seen[0]);
+        return gate_probe(plan, seen, now);
     }
     *retry = wait;
     if (wait > 0 && !is_too_far(plan, wait))
@@ -511,7 +520,6 @@ static SELDOM bool ask_slowly(const struct weir__breaker_plan *plan, struct weir
                               weir_time *retry, struct weir__breaker_move *move)
 {
     uint64_t seen[2], gate;
-    weir_time at;
 
     now = now < 0 ? 0 : now;
     do {
@@ -523,9 +531,8 @@ static SELDOM bool ask_slowly(const struct weir__breaker_plan *plan, struct weir
         gate = gate_ask(plan, seen, now, retry);
         if (gate == 0)
             return false;
-        at = state == WEIR_OPENED ? now : (weir_time)seen[1];
         move->to = WEIR_HALF_OPEN;
-    } while (!gate_swap(b, seen, gate, at));
+    } while (!gate_swap(b, seen, gate, now));
     *probe = probe_of(gate);
     *retry = 0;
     return true;

@@ -23,7 +23,8 @@ struct weir__breaker_plan {
     int32_t calls;                               /* of a count window */
     int32_t min_calls, probes, jitter_percent;
     weir_time open_for, open_max;
-    uint64_t seed; /* of the jitter */
+    weir_time patience; /* half-open: so long after the last probe went out those that are still out count as lost; 0: never */
+    uint64_t seed;      /* of the jitter */
 };
 
 /* Calls of one part of the window: changed in one swap, so nothing is lost when it is used anew. */
@@ -39,7 +40,7 @@ struct weir__breaker_part {
 
 struct weir__breaker {
     _Alignas(64) uint64_t gate; /* state, force, episode, back-off, probes out, back, bad and slow; swapped together with `at` */
-    int64_t at;                 /* open: when it will be tried; else when it got into this state */
+    int64_t at;                 /* open: when it will be tried; half-open: when the last probe went out; else when it got into this state */
     uint64_t latest;            /* time window: the newest part that there was a call in */
     uint64_t skew;              /* time window: parts to add to the clock's, which has stepped back by so much */
     uint64_t watch;             /* time window: ~when of the part in which a success can open it, because only calls are wanting */

@@ -297,13 +297,14 @@ bool weir_exit_after(struct weir_guard *guard, struct weir_permit *permit, enum 
 {
     const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
     struct weir__guard_record *r = guard->record;
-    uint32_t probe = weir__permit_probe(permit->word);
+    uint32_t probe = weir__permit_probe(permit->word), weight = weir__permit_weight(permit->word);
     if (!take_back(guard, permit))
         return false;
     if (__builtin_expect((unsigned)outcome >= WEIR_IGNORED, 0)) {
+        struct passage p = { guard, plan, r, weight, now, 0, probe };
         weir__count(&r->totals.ignored, 1);
-        if (probe != 0)
-            weir__breaker_give(&plan->breaker, &r->breaker, probe);
+        give_probe(&p);
+        give_pace(&p);
         return true;
     }
     took = took < 0 ? 0 : took;

@@ -122,20 +122,20 @@ static void write_terms_locked(struct weir__guard_record *r, const struct weir__
     __atomic_store_n(&r->version, version + 1 ? version + 1 : 2, __ATOMIC_RELEASE);
 }
 
-static struct weir__guard_plan *compile(struct weir__guard_record *r, struct weir_error *error)
+static int compile(struct weir__guard_plan **out, struct weir__guard_record *r, struct weir_error *error)
 {
     struct weir_guard_options options;
     struct weir__guard_plan *plan = calloc(1, sizeof *plan);
+    if (plan == NULL)
+        return no_memory(error);
     uint32_t version = read_terms(r, &options);
-    int code = plan == NULL ? no_memory(error) : weir__guard_plan_make(plan, &options, r->salt, error);
-    if (code == WEIR_OK && version != 0 && plan->slot_mask < r->slots) {
-        plan->version = version;
-        return plan;
+    if (version == 0 || weir__guard_plan_make(plan, &options, r->salt, NULL) != WEIR_OK || plan->slot_mask >= r->slots) {
+        free(plan);
+        return weir__fail(error, WEIR_CORRUPT, "the options of guard '%.63s' are damaged", r->name);
     }
-    if (code == WEIR_OK)
-        weir__fail(error, WEIR_CORRUPT, "the options of guard '%.63s' are damaged", r->name);
-    free(plan);
-    return NULL;
+    plan->version = version;
+    *out = plan;
+    return WEIR_OK;
 }
 
 /* Out of memory, or the terms are being written: the old plan will do for now. */
@@ -144,8 +144,8 @@ struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard)
     pthread_mutex_lock(&guard->table->mutex);
     struct weir__guard_plan *plan = guard->plan;
     if (__atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE) != plan->version) {
-        struct weir__guard_plan *fresh = compile(guard->record, NULL);
-        if (fresh != NULL) {
+        struct weir__guard_plan *fresh;
+        if (compile(&fresh, guard->record, NULL) == WEIR_OK) {
             fresh->older = plan;
             plan = fresh;
             __atomic_store_n(&guard->plan, plan, __ATOMIC_RELEASE);
@@ -228,34 +228,34 @@ static int join_locked(struct weir_table *table, uint32_t id, const struct weir_
 }
 
 /* The guard of this place as this process has it; made when first met.  With the table's mutex. */
-static struct weir_guard *meet(struct weir_table *table, uint32_t id, struct weir_error *error)
+static int meet(struct weir_guard **out, struct weir_table *table, uint32_t id, struct weir_error *error)
 {
     struct weir__guarding *g = table->guarding;
-    if (g->guards[id] != NULL)
-        return g->guards[id];
-    struct weir_guard *guard = calloc(1, sizeof *guard);
+    struct weir_guard *guard = g->guards[id];
     if (guard == NULL) {
-        no_memory(error);
-        return NULL;
+        if ((guard = calloc(1, sizeof *guard)) == NULL)
+            return no_memory(error);
+        guard->table = table;
+        guard->id = id;
+        guard->record = record_at(table, id);
+        guard->slots = (uint64_t *)(void *)((unsigned char *)guard->record + WEIR__SLOTS_OFFSET);
+        int code = compile(&guard->plan, guard->record, error);
+        if (code) {
+            free(guard);
+            return code;
+        }
+        g->guards[id] = guard;
     }
-    guard->table = table;
-    guard->id = id;
-    guard->record = record_at(table, id);
-    guard->slots = (uint64_t *)(void *)((unsigned char *)guard->record + WEIR__SLOTS_OFFSET);
-    guard->plan = compile(guard->record, error);
-    if (guard->plan == NULL) {
-        free(guard);
-        return NULL;
-    }
-    return g->guards[id] = guard;
+    *out = guard;
+    return WEIR_OK;
 }
 
-static struct weir_guard *meet_safely(struct weir_table *table, uint32_t id, struct weir_error *error)
+static int meet_safely(struct weir_guard **out, struct weir_table *table, uint32_t id, struct weir_error *error)
 {
     pthread_mutex_lock(&table->mutex);
-    struct weir_guard *guard = meet(table, id, error);
+    int code = meet(out, table, id, error);
     pthread_mutex_unlock(&table->mutex);
-    return guard;
+    return code;
 }
 
 int weir_guard_create(struct weir_guard **out, struct weir_table *table, const char *name, const struct weir_guard_options *options,
@@ -278,12 +278,7 @@ int weir_guard_create(struct weir_guard **out, struct weir_table *table, const c
     uint32_t id = find_locked(table, name);
     code = id < guards_in(table) ? join_locked(table, id, &plan, error) : make_locked(table, id, name, &plan, error);
     weir__desk_unlock(table, WEIR__REGISTRY_DESK);
-    struct weir_guard *guard = code ? NULL : meet_safely(table, id, error);
-    if (code == WEIR_OK && guard == NULL)
-        return WEIR_NO_MEMORY;
-    if (code == WEIR_OK)
-        *out = guard;
-    return code;
+    return code ? code : meet_safely(out, table, id, error);
 }
 
 /* It stays with the table: other creates of the name have the same one. */
@@ -309,9 +304,10 @@ int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options 
 
 struct weir_guard *weir_table_guard(struct weir_table *table, int64_t i)
 {
-    if (i < 0 || i >= (int64_t)guards_in(table) || weir__guarding_of(table) == NULL)
-        return NULL;
-    return meet_safely(table, (uint32_t)i, NULL);
+    struct weir_guard *guard = NULL;
+    if (i >= 0 && i < (int64_t)guards_in(table) && weir__guarding_of(table) != NULL)
+        meet_safely(&guard, table, (uint32_t)i, NULL);
+    return guard;
 }
 
 /* --------------------------------------------------------------- by hand ---- */

@@ -10,9 +10,9 @@
  *     learnt               the one who ticks: whoever has swapped itself into `ticker`
  *     what is read         limit, mean, admitted, pressure, raising: one stores, all load
  *
- * in_flight and the slots say the same thing twice: the gate is one number, so that it is exact and a refusal reads one line; the slots
- * say who has what, so that a lease can end.  A process that is killed between the two leaves them apart; a sweep that finds the same
- * difference again and again for two seconds puts that right.
+ * in_flight and the slots say the same thing twice: the gate is one number, so that it is exact and cheap to ask; the slots say who has
+ * what, so that a lease can end.  A process that is killed between the two leaves them apart; sweeps after its death that find the same
+ * difference again and again for two seconds put that right.
  *
  * A permit's word:   63..38 when it entered, in 2^22 ns (4.2 ms), modulo 3.3 days     37..23 how many permits     22..13 who
  *                    12..7 the probe's episode, 0: no probe     6..0 a few bits of the time, so that two are seldom the same
@@ -66,6 +66,8 @@ struct weir__learnt {
     int64_t in_flight, busy, resultless;      /* then */
     int64_t shed_at, shed_entered, shed_busy; /* at the last look of shedding: when, entered so far, refused so far */
     int64_t drift, drift_times;               /* what in_flight has too much, and for how many sweeps in a row */
+    int64_t watching;                         /* for so many sweeps more */
+    uint64_t holders_lost;                    /* of the table, when it was last looked */
     struct weir__pressure pressure;
     _Alignas(WEIR__LINE) unsigned char controller[WEIR__CONTROLLER_STATE];
     struct weir__recent recent;

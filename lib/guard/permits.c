@@ -18,11 +18,13 @@
 #define GRAIN        22               /* a permit's time is kept in 2^22 ns */
 #define TIME_MASK    ((1u << 26) - 1) /* ... modulo this */
 #define DRIFT_SWEEPS 8                /* so often the same difference, and it is none that is just passing */
+#define DRIFT_READS  8
 
 /* ------------------------------------------------------------- holders ---- */
 
-/* The 22nd field of /proc/PID/stat; the name before it may have spaces and brackets in it.  0: not there. */
-static uint64_t start_of(uint32_t pid)
+/* The 22nd field of /proc/PID/stat; the name before it may have spaces and brackets in it.  0: not there.  The third field is what it
+ * does: a zombie holds nothing any more. */
+static uint64_t start_of(uint32_t pid, bool *gone)
 {
     char path[32], text[512];
     snprintf(path, sizeof path, "/proc/%u/stat", pid);
@@ -34,6 +36,7 @@ static uint64_t start_of(uint32_t pid)
         return 0;
     text[n] = '\0';
     const char *p = strrchr(text, ')');
+    *gone = p != NULL && p[1] == ' ' && (p[2] == 'Z' || p[2] == 'X');
     for (int field = 2; p != NULL && field < 22; field++)
         p = strchr(p + 1, ' ');
     return p ? strtoull(p + 1, NULL, 10) : 0;
@@ -52,8 +55,9 @@ static bool is_alive(const struct weir__holder *h, uint64_t space)
         return true;
     if (kill((pid_t)h->pid, 0) != 0 && errno == ESRCH)
         return false;
-    uint64_t start = start_of(h->pid);
-    return start == 0 || start == h->start;
+    bool gone = false;
+    uint64_t start = start_of(h->pid, &gone);
+    return !gone && (start == 0 || start == h->start);
 }
 
 void weir__holders_bury(struct weir_table *table, weir_time now)
@@ -94,7 +98,8 @@ static uint32_t claim_place_locked(struct weir_table *table, const struct weir__
 static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, uint64_t *me)
 {
     struct weir__holder self = { .pid = (uint32_t)getpid(), .space = own_space() };
-    self.start = start_of(self.pid);
+    bool gone;
+    self.start = start_of(self.pid, &gone);
     weir__desk_lock(table, WEIR__REGISTRY_DESK);
     uint64_t place = __atomic_load_n(me, __ATOMIC_ACQUIRE);
     if (place == 0) {
@@ -169,18 +174,47 @@ static bool is_over(const struct weir_guard *guard, const struct weir__guard_pla
     return holder != 0 && __atomic_load_n(&guard->table->holders[holder].pid, __ATOMIC_RELAXED) == 0;
 }
 
-/* in_flight says more, or less, than the slots do; if it is so every time, a process was killed between the two. */
-static void settle_drift(struct weir__guard_record *r, int64_t drift)
+static int64_t held_by(const struct weir_guard *guard, uint32_t n)
 {
-    struct weir__learnt *l = &r->learnt;
-    if (drift == 0 || (drift > 0) != (l->drift > 0))
-        l->drift_times = 0, l->drift = drift;
-    else if (l->drift_times == 0 || (drift > 0) == (drift < l->drift))
-        l->drift = drift; /* the least of them */
-    if (drift == 0 || ++l->drift_times < DRIFT_SWEEPS)
+    int64_t held = 0;
+    for (uint32_t i = 0; i < n; i++)
+        held += weir__permit_weight(weir__load(&guard->slots[i]));
+    return held;
+}
+
+/* What in_flight says beyond the slots, or less.  Those who are just entering and leaving make it one time more and one time less, so it is
+ * read often, and what is nearest to 0 counts; 0 if it was both. */
+static int64_t read_drift(const struct weir_guard *guard, uint32_t n)
+{
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    for (int i = 0; i < DRIFT_READS && (least > 0 || most < 0); i++) {
+        int64_t drift = __atomic_load_n(&guard->record->in_flight, __ATOMIC_ACQUIRE) - held_by(guard, n);
+        least = drift < least ? drift : least;
+        most = drift > most ? drift : most;
+    }
+    return least > 0 ? least : most < 0 ? most : 0;
+}
+
+/* A process that is killed between the gate and its slot leaves them apart.  So it is looked at for a while after a death, or if there is
+ * less than nothing in flight, and put right if it was so every time. */
+static void settle_drift(struct weir_guard *guard, uint32_t n)
+{
+    struct weir__learnt *l = &guard->record->learnt;
+    uint64_t lost = __atomic_load_n(&guard->table->header->holders_lost, __ATOMIC_RELAXED);
+    if (lost != l->holders_lost || __atomic_load_n(&guard->record->in_flight, __ATOMIC_RELAXED) < 0) {
+        l->holders_lost = lost;
+        l->watching = 3 * DRIFT_SWEEPS;
+    }
+    if (l->watching == 0)
         return;
-    __atomic_fetch_sub(&r->in_flight, l->drift, __ATOMIC_RELAXED);
-    l->drift_times = 0;
+    int64_t drift = read_drift(guard, n);
+    l->watching--;
+    l->drift_times = drift != 0 && drift == l->drift ? l->drift_times + 1 : drift != 0;
+    l->drift = drift;
+    if (l->drift_times >= DRIFT_SWEEPS) {
+        __atomic_fetch_sub(&guard->record->in_flight, drift, __ATOMIC_RELAXED);
+        l->drift_times = 0;
+    }
 }
 
 static int64_t reclaim(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t *slot, uint64_t word)
@@ -197,20 +231,16 @@ static int64_t reclaim(struct weir_guard *guard, const struct weir__guard_plan *
 void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now)
 {
     struct weir__guard_record *r = guard->record;
-    uint32_t n = __atomic_load_n(&r->slots, __ATOMIC_RELAXED);
-    int64_t reclaimed = 0, held = 0;
+    uint32_t slots = __atomic_load_n(&r->slots, __ATOMIC_RELAXED), n = slots < WEIR__GUARD_SLOTS ? slots : WEIR__GUARD_SLOTS;
+    int64_t reclaimed = 0;
     if (guard->table->fd >= 0)
         weir__holders_bury(guard->table, now);
-    for (uint32_t i = 0; i < n && i < WEIR__GUARD_SLOTS; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         uint64_t word = weir__load(&guard->slots[i]);
-        if (word == 0)
-            continue;
-        if (is_over(guard, plan, word, now))
+        if (word != 0 && is_over(guard, plan, word, now))
             reclaimed += reclaim(guard, plan, &guard->slots[i], word);
-        else
-            held += weir__permit_weight(word);
     }
-    settle_drift(r, __atomic_load_n(&r->in_flight, __ATOMIC_ACQUIRE) - held);
+    settle_drift(guard, n);
     if (reclaimed > 0) {
         weir__count(&r->totals.reclaimed, reclaimed);
         weir__guard_note(r, WEIR_CHANGE_RECLAIMED, 0, (int32_t)reclaimed, now);

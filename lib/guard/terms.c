@@ -143,6 +143,7 @@ int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_
         (code = weir__controller_plan_make(&p.controller, &o->adaptive, p.max, error)) || (code = make_classes(&p.shed, o, error)))
         return code;
     p.slot_mask = slots_for(p.max) - 1;
+    p.breaker.patience = p.lease + WEIR_SECOND; /* by then a sweep has given back those that have a slot */
     p.degrade = o->degrade;
     p.raises = o->raises;
     p.mode = o->mode == WEIR_AS_WRITTEN ? WEIR_ENFORCE : o->mode;

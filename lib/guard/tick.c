@@ -24,7 +24,7 @@ void weir__guard_note(struct weir__guard_record *r, enum weir_change_kind kind, 
     struct weir_change *c = &r->changed[number % WEIR__CHANGES];
     __atomic_store_n(&c->number, 0, __ATOMIC_RELAXED); /* not to be read now */
     __atomic_store_n(&c->at, now, __ATOMIC_RELEASE);
-    __atomic_store_n(&c->kind, kind, __ATOMIC_RELEASE);
+    __atomic_store_n(&c->kind, (int32_t)kind, __ATOMIC_RELEASE);
     __atomic_store_n(&c->from, from, __ATOMIC_RELEASE);
     __atomic_store_n(&c->to, to, __ATOMIC_RELEASE);
     __atomic_store_n(&c->number, number, __ATOMIC_RELEASE);

@@ -91,7 +91,8 @@ static void test_G4_the_breaker_refuses_and_its_probe_comes_back_if_a_later_chec
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_guard_options o = { .max = 2, .breaker = { .errors = 2, .min_calls = 2, .open_for = S, .probes = 1, .jitter_percent = -1 } };
+    struct weir_guard_options o = { .max = 2,
+                                    .breaker = { .errors = 2, .min_calls = 2, .open_for = S, .probes = 1, .jitter_percent = -1 } };
     struct weir_guard *g = guard_of(table, "g", &o);
     struct weir_permit slow[2], p;
     struct weir_decision d;
@@ -189,7 +190,8 @@ static void test_G5_an_open_breaker_raises_the_level_and_a_closed_one_lowers_it(
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_guard_options o = { .raises = 2, .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 1, .jitter_percent = -1 } };
+    struct weir_guard_options o = { .raises = 2,
+                                    .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 1, .jitter_percent = -1 } };
     struct weir_guard *payments = guard_of(table, "payments", &o);
     struct weir_guard *extra = guard_of(table, "extra", &(struct weir_guard_options){ .degrade = 2 });
     weir_time now = NOW;
@@ -214,9 +216,10 @@ static void test_L12_an_adaptive_rate_bounds_how_many_enter(void **state)
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .adaptive = a });
     int entered = 0;
     for (weir_time t = 0; t < 90 * MS; t += MS / 2)
-        entered += work(g, NOW + t, 0, WEIR_IGNORED);
-    assert_in_range(entered, 15, 20); /* 100 per second for 0.09 s, and a tenth of a second at once */
-    work(g, NOW + 90 * MS, 0, WEIR_IGNORED);
+        entered += work(g, NOW + t, 0, WEIR_SUCCEEDED);
+    assert_in_range(entered, 15, 20);        /* 100 per second for 0.09 s, and a tenth of a second at once */
+    work(g, NOW + 90 * MS, 0, WEIR_IGNORED); /* what was never begun gives its turn back */
+    assert_true(work(g, NOW + 90 * MS, 0, WEIR_SUCCEEDED));
     assert_int_equal(why_not(g, NOW + 90 * MS), WEIR_LIMITED);
     weir_table_destroy(table);
 }

@@ -157,16 +157,70 @@ static void test_a_gate_that_says_more_or_less_than_the_slots_is_put_right(void 
     weir_time now = NOW;
     assert_true(enter_at(g, now, &p));
     for (int off = -1; off <= 3; off += 4) {
+        table->header->holders_lost++;
         g->record->in_flight += off;
         for (int i = 0; i < 12; i++)
             info_of(g, now += 300 * MS);
         assert_int_equal(g->record->in_flight, 1);
     }
     weir_exit(g, &p, WEIR_SUCCEEDED, now);
+    table->header->holders_lost++;
     g->record->in_flight += 2; /* and with nothing out at all */
     for (int i = 0; i < 12; i++)
         info_of(g, now += 300 * MS);
     assert_int_equal(g->record->in_flight, 0);
+    g->record->in_flight = -1; /* that cannot be, whether somebody died or not */
+    for (int i = 0; i < 12; i++)
+        info_of(g, now += 300 * MS);
+    assert_int_equal(g->record->in_flight, 0);
+    for (int i = 0; i < 30; i++) /* nobody has died lately */
+        info_of(g, now += 300 * MS);
+    g->record->in_flight = 1; /* that can be: somebody is just entering, and is held up */
+    for (int i = 0; i < 12; i++)
+        info_of(g, now += 300 * MS);
+    assert_int_equal(g->record->in_flight, 1);
+    weir_table_destroy(table);
+}
+
+/* Killed between the breaker and the slot: no lease can end. */
+static void test_G4_a_probe_that_was_lost_before_it_had_a_slot_does_not_keep_it_half_open(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard_options o = { .lease = 10 * S,
+                                    .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 2, .jitter_percent = -1 } };
+    struct weir_guard *g = guard_of(table, "g", &o);
+    struct weir__breaker_move move;
+    uint32_t probe;
+    weir_time retry;
+    work(g, NOW, MS, WEIR_FAILED);
+    assert_true(weir__breaker_ask(&g->plan->breaker, &g->record->breaker, NOW + 2 * S, &probe, &retry, &move));
+    assert_true(work(g, NOW + 3 * S, MS, WEIR_SUCCEEDED));
+    assert_int_equal(why_not(g, NOW + 13 * S), WEIR_OPEN);
+    assert_true(work(g, NOW + 15 * S, MS, WEIR_SUCCEEDED)); /* two probes, anew */
+    assert_true(work(g, NOW + 15 * S, MS, WEIR_SUCCEEDED));
+    assert_int_equal(info_of(g, NOW + 15 * S).breaker, WEIR_CLOSED);
+    weir_table_destroy(table);
+}
+
+static void test_G1_a_zombie_holds_nothing(void **state)
+{
+    (void)state;
+    const struct weir_guard_options o = { .max = 1, .lease = 600 * S };
+    const char *path = new_path();
+    struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
+    struct weir_guard *g = guard_of(table, "g", &o);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct weir_permit p;
+        _exit(enter_at(guard_of(attach(path), "g", &o), NOW, &p) ? 0 : 1);
+    }
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0); /* it has ended, and is not yet reaped */
+    assert_int_equal(info.si_status, 0);
+    assert_int_equal(why_not(g, NOW), WEIR_BUSY);
+    assert_int_equal(why_not(g, NOW + S), WEIR_GRANTED);
+    waitpid(pid, NULL, 0);
     weir_table_destroy(table);
 }
 
@@ -197,6 +251,8 @@ int main(void)
         cmocka_unit_test(test_G1_permits_that_are_leased_outlive_the_process),
         cmocka_unit_test(test_a_child_has_a_place_of_its_own),
         cmocka_unit_test(test_a_gate_that_says_more_or_less_than_the_slots_is_put_right),
+        cmocka_unit_test(test_G4_a_probe_that_was_lost_before_it_had_a_slot_does_not_keep_it_half_open),
+        cmocka_unit_test(test_G1_a_zombie_holds_nothing),
         cmocka_unit_test(test_slots_are_found_until_the_last),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

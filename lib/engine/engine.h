@@ -156,7 +156,7 @@ struct weir__gate {
     const struct weir_ask *ask;
     struct weir_entry *entry; /* what was entered; nothing, if the request is refused */
     bool leased;              /* the permits belong to no process: only time takes them back */
-    bool again;               /* it waits, and was counted when it first asked */
+    bool waits;               /* if there is no permit it waits: see struct weir__enter_how */
     /* its own */
     bool favoured, cut;
     size_t n;

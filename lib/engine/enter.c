@@ -107,7 +107,7 @@ static bool pass_guard(struct weir__gate *gate, const struct weir__force *f, uin
                        struct weir_ruling *ruling)
 {
     const struct weir__post *post = &f->posts[f->rules->n_rules + i];
-    struct weir__enter_how how = { .leased = gate->leased, .favoured = gate->favoured, .again = gate->again };
+    struct weir__enter_how how = { .leased = gate->leased, .favoured = gate->favoured, .waits = gate->waits };
     struct weir_permit permit;
     struct weir_decision d;
     how.mode = weir__post_mode(post, ruling->mode);

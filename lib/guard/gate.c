@@ -140,7 +140,7 @@ static inline enum weir_reason judge(struct passage *p, const struct weir_ask *a
         return WEIR_GRANTED;
     give_pace(p);
     p->retry = free_in(p, limit);
-    if (!how->again)
+    if (!how->waits)
         weir__count(&p->record->window.busy, 1);
     return WEIR_BUSY;
 }
@@ -180,11 +180,11 @@ static RARELY bool refuse_ask(struct weir_permit *permit, struct weir_decision *
     return false;
 }
 
-static bool refuse(struct passage *p, enum weir_reason reason, bool again, int64_t limit, struct weir_permit *permit,
+static bool refuse(struct passage *p, enum weir_reason reason, bool waits, int64_t limit, struct weir_permit *permit,
                    struct weir_decision *d)
 {
     give_probe(p);
-    if (!again || reason != WEIR_BUSY)
+    if (!waits || reason != WEIR_BUSY)
         count_refusal(p->record, reason);
     *permit = (struct weir_permit){ 0 };
     *d = (struct weir_decision){ .reason = (uint8_t)reason, .limit = limit, .retry = p->retry };
@@ -224,7 +224,7 @@ static inline __attribute__((always_inline)) bool enter(struct weir_guard *guard
     enum weir_reason reason = judge(&p, ask, how, limit, &in_flight);
     if (__builtin_expect(reason != WEIR_GRANTED, 0)) {
         if (mode == WEIR_ENFORCE)
-            return refuse(&p, reason, how->again, limit, permit, d);
+            return refuse(&p, reason, how->waits, limit, permit, d);
         let_through(&p, &in_flight);
     }
     fill_permit(&p, how->leased, permit);

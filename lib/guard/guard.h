@@ -170,7 +170,7 @@ struct weir__enter_how {
     enum weir_mode mode; /* WEIR_AS_WRITTEN: as the guard's options say */
     bool leased;         /* it belongs to no process: only time takes it back */
     bool favoured;       /* never shed */
-    bool again;          /* of one who waits and was counted when it first asked: a refusal for want of permits is not counted */
+    bool waits;          /* if there is no permit it waits: no refusal to count, and no reason to shed */
 };
 bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__enter_how *how, struct weir_permit *permit,
                        struct weir_decision *d);

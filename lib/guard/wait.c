@@ -35,7 +35,7 @@ struct sleeper {
 struct turns {
     struct weir_guard *guard;
     weir_time now;
-    bool favoured;                  /* they have passed shedding, and were counted, when they came */
+    bool favoured;                  /* they have passed shedding when they came */
     struct weir_decision *decision; /* of who comes; NULL: each has its own */
 };
 
@@ -51,7 +51,7 @@ static void wake(struct weir_waiter *waiter, enum weir_reason reason)
 static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
 {
     const struct turns *t = context;
-    struct weir__enter_how how = { .favoured = t->favoured, .again = t->favoured };
+    struct weir__enter_how how = { .favoured = t->favoured, .waits = waiter->ask.wait_max > 0 };
     struct weir_decision d;
     waiter->ask.now = t->now;
     weir__guard_enter(t->guard, &waiter->ask, &how, waiter->permit, &d);

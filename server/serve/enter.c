@@ -74,7 +74,7 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
     int status = read_class(guard, e->user_class, &ask->user_class, error);
     if (status != 200)
         return status;
-    struct weir__enter_how how = { .mode = mode_of(server, guard), .leased = true, .favoured = again };
+    struct weir__enter_how how = { .mode = mode_of(server, guard), .leased = true, .favoured = again, .waits = e->wait_max > 0 };
     *r = (struct weir_ruling){ .guard = guard->record->name, .mode = WEIR_ENFORCE };
     if (weir__guard_enter(guard, ask, &how, &permit, &r->decision))
         keep(out, guard, &permit);
@@ -87,7 +87,7 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
 static void enter_by_rules(struct weir__server *server, const struct weir__enter *e, const struct weir_ask *ask, struct weir__entered *out)
 {
     struct weir_entry entry = { 0 };
-    struct weir__gate gate = { .ask = ask, .entry = &entry, .leased = true };
+    struct weir__gate gate = { .ask = ask, .entry = &entry, .leased = true, .waits = e->wait_max > 0 };
 
     if (weir__check_gated(server->engine, e->attrs, e->n, &gate, &out->ruling, out->key))
         for (uint32_t i = 0; i < entry.n; i++)

@@ -2,11 +2,14 @@
 #ifndef WEIR_BENCH_H
 #define WEIR_BENCH_H
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/hash.h"
 #include "weir.h"
 
 #define ROUNDS 5
@@ -65,11 +68,16 @@ static inline double measure(work_function work, void *context, int64_t n)
     return median(rounds, ROUNDS);
 }
 
-static inline uint64_t mix(uint64_t z)
+/* Threads begin together.  Each on a core of its own, or two may share one and look fast by never meeting. */
+static inline void wait_for_all(int *gate, int wanted, int number)
 {
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)number, &set);
+    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    __atomic_fetch_add(gate, 1, __ATOMIC_ACQ_REL);
+    while (__atomic_load_n(gate, __ATOMIC_ACQUIRE) < wanted)
+        ;
 }
 
 static inline void die(const char *what, const struct weir_error *e)

@@ -228,7 +228,7 @@ static void make_cold(struct weir *weir)
     cold = malloc(COLD * sizeof *cold);
     for (uint64_t i = 0; cold != NULL && i < COLD; i++) {
         struct cold *c = &cold[i];
-        unsigned who = (unsigned)(mix(i) % COLD), account = (unsigned)(mix(~i) % COLD);
+        unsigned who = (unsigned)(weir__mix64(i) % COLD), account = (unsigned)(weir__mix64(~i) % COLD);
         snprintf(c->ip, sizeof c->ip, "%u.%u.%u.7", 10 + (who >> 16), who >> 8 & 255, who & 255);
         snprintf(c->uri, sizeof c->uri, "/api/v1/items/%u", who % 1000);
         snprintf(c->account, sizeof c->account, "user-%u", account);

@@ -11,7 +11,6 @@
  * new part of the breaker's window) is in the figures as often as it would be there.
  */
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -185,23 +184,11 @@ struct runner {
     double begin, end;
 };
 
-/* Each on a core of its own, or two threads may share one and look fast by never meeting. */
-static void wait_for_all(struct runner *r)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET((size_t)r->number, &set);
-    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-    __atomic_fetch_add(r->gate, 1, __ATOMIC_ACQ_REL);
-    while (__atomic_load_n(r->gate, __ATOMIC_ACQUIRE) < r->wanted)
-        ;
-}
-
 static void *run_pairs(void *argument)
 {
     struct runner *r = argument;
     int64_t entered = 0;
-    wait_for_all(r);
+    wait_for_all(r->gate, r->wanted, r->number);
     r->begin = wall_ns();
     for (int64_t i = 0; i < THREAD_PAIRS; i++) {
         struct weir_ask ask = { .cost = 1, .now = 1000 * WEIR_SECOND + i * THREAD_INTERVAL };

@@ -34,7 +34,7 @@ static struct weir__address addresses[TEXTS];
 
 static void random_address(struct weir__address *a, unsigned bits, uint64_t number)
 {
-    uint64_t half[2] = { mix(number), mix(number + 1) };
+    uint64_t half[2] = { weir__mix64(number), weir__mix64(number + 1) };
     memset(a, 0, sizeof *a);
     memcpy(a->bytes, half, bits / 8);
     a->bits = (uint8_t)bits;
@@ -46,7 +46,7 @@ static void random_address(struct weir__address *a, unsigned bits, uint64_t numb
 static void make_networks(size_t n, unsigned bits)
 {
     for (size_t i = 0; i < n; i++) {
-        unsigned r = (unsigned)(mix(3 * i) >> 40), length = bits == 32 ? 16 + r % 17 : r % 4 == 0 ? 128 : 32 + r % 33;
+        unsigned r = (unsigned)(weir__mix64(3 * i) >> 40), length = bits == 32 ? 16 + r % 17 : r % 4 == 0 ? 128 : 32 + r % 33;
         random_address(&networks[i].address, bits, 1000000 + 2 * i);
         weir__address_mask(&networks[i].address, length);
         networks[i].prefix = (uint8_t)length;
@@ -59,7 +59,7 @@ static void make_addresses(size_t n, unsigned bits)
     for (size_t i = 0; i < TEXTS; i++) {
         random_address(&addresses[i], bits, 77000000 + 2 * i);
         if (n > 0 && i % 2 == 0)
-            addresses[i] = networks[mix(i) % n].address;
+            addresses[i] = networks[weir__mix64(i) % n].address;
         lengths[i] = (size_t)weir__address_print(texts[i], sizeof texts[i], &addresses[i]);
     }
 }
@@ -67,10 +67,11 @@ static void make_addresses(size_t n, unsigned bits)
 static void make_words(size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        snprintf(words[i], sizeof words[i], "key-%016llx", (unsigned long long)mix(i));
+        snprintf(words[i], sizeof words[i], "key-%016llx", (unsigned long long)weir__mix64(i));
     for (size_t i = 0; i < TEXTS; i++)
-        lengths[i] = (size_t)snprintf(texts[i], sizeof texts[i], "key-%016llx",
-                                      (unsigned long long)(n > 0 && i % 2 == 0 ? mix(mix(i) % n) : mix(90000000 + i)));
+        lengths[i] =
+            (size_t)snprintf(texts[i], sizeof texts[i], "key-%016llx",
+                             (unsigned long long)(n > 0 && i % 2 == 0 ? weir__mix64(weir__mix64(i) % n) : weir__mix64(90000000 + i)));
 }
 
 /* ----------------------------------------------------------------- work ---- */

@@ -10,7 +10,6 @@
  */
 #include <inttypes.h>
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -152,7 +151,7 @@ static void take_random(void *context, int64_t n)
     struct name name;
     struct weir_decision d;
     for (int64_t i = 0; i < n; i++) {
-        struct weir_ask a = { .key = key_of(&name, mix(s->seed++) % (uint64_t)s->keys), .cost = 1, .now = s->now };
+        struct weir_ask a = { .key = key_of(&name, weir__mix64(s->seed++) % (uint64_t)s->keys), .cost = 1, .now = s->now };
         weir_take(s->limiter, &a, &d);
         keep((uint64_t)d.remaining);
         s->now += 100;
@@ -167,8 +166,9 @@ static void take_batches(void *context, int64_t n)
     struct weir_decision d[BATCH];
     for (int64_t i = 0; i < n; i += BATCH) {
         for (int j = 0; j < BATCH; j++)
-            items[j] = (struct weir_item){ s->limiter,
-                                           { .key = key_of(&names[j], mix(s->seed++) % (uint64_t)s->keys), .cost = 1, .now = s->now } };
+            items[j] =
+                (struct weir_item){ s->limiter,
+                                    { .key = key_of(&names[j], weir__mix64(s->seed++) % (uint64_t)s->keys), .cost = 1, .now = s->now } };
         weir_take_many(items, BATCH, d);
         keep((uint64_t)d[BATCH - 1].remaining);
         s->now += 100 * BATCH;
@@ -181,7 +181,7 @@ static void load_dependent(void *context, int64_t n)
     struct subject *s = context;
     uint64_t lines = s->bytes / 64, at = 0;
     for (int64_t i = 0; i < n; i++)
-        at = *(volatile uint64_t *)(void *)(s->region + (mix(s->seed++ + at) % lines) * 64);
+        at = *(volatile uint64_t *)(void *)(s->region + (weir__mix64(s->seed++ + at) % lines) * 64);
     keep(at);
 }
 
@@ -191,7 +191,7 @@ static void load_and_swap(void *context, int64_t n)
     uint64_t lines = s->bytes / 64, *at[BATCH];
     for (int64_t i = 0; i < n; i += BATCH) {
         for (int j = 0; j < BATCH; j++) {
-            at[j] = (uint64_t *)(void *)(s->region + (mix(s->seed++) % lines) * 64);
+            at[j] = (uint64_t *)(void *)(s->region + (weir__mix64(s->seed++) % lines) * 64);
             __builtin_prefetch(at[j], 1);
         }
         for (int j = 0; j < BATCH; j++) {
@@ -275,25 +275,13 @@ struct runner {
     double *bucket;
 };
 
-/* Each on a core of its own, or two threads may share one and look fast by never meeting. */
-static void wait_for_all(struct runner *r)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET((size_t)r->number, &set);
-    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-    __atomic_fetch_add(r->gate, 1, __ATOMIC_ACQ_REL);
-    while (__atomic_load_n(r->gate, __ATOMIC_ACQUIRE) < r->wanted)
-        ;
-}
-
 static void *take_in_thread(void *argument)
 {
     struct runner *r = argument;
     struct name name;
     struct weir_key key = key_of(&name, r->key);
     struct weir_decision d;
-    wait_for_all(r);
+    wait_for_all(r->gate, r->wanted, r->number);
     r->begin = wall_ns();
     for (int64_t i = 0; i < THREAD_TAKES; i++) {
         struct weir_ask a = { .key = key, .cost = 1, .now = 1000 * WEIR_SECOND + i * 1000 * WEIR_MILLISECOND };
@@ -307,7 +295,7 @@ static void *take_in_thread(void *argument)
 static void *take_under_mutex(void *argument)
 {
     struct runner *r = argument;
-    wait_for_all(r);
+    wait_for_all(r->gate, r->wanted, r->number);
     r->begin = wall_ns();
     for (int64_t i = 0; i < THREAD_TAKES; i++) {
         double now = 1000 + (double)i;

@@ -146,12 +146,15 @@ struct weir_key {
     size_t len;
 };
 
+#define WEIR_PRIORITY_MIN (-8)
+#define WEIR_PRIORITY_MAX 7
+
 struct weir_ask {
     struct weir_key key; /* floor 1 does not look at it */
     int64_t cost;        /* units; 0 asks without taking */
     weir_time wait_max;  /* how long the caller can wait; if the wait is no longer, it is granted and decision.wait says how long */
     weir_time now;       /* the time of the ask */
-    int8_t priority;     /* guards: -8 to 7; the highest goes first, and is shed last */
+    int8_t priority;     /* guards: WEIR_PRIORITY_MIN to _MAX; the highest goes first, and is shed last */
     uint8_t user_class;  /* guards: which of the guard's classes, 0 to 7 */
 };
 
@@ -252,7 +255,7 @@ struct weir_table_stats {
     int64_t large_keys;
     int64_t live;  /* of these, keys that are not as good as fresh; -1 unless asked for */
     int64_t bytes; /* of the whole region */
-    int64_t limiters;
+    int64_t limiters, guards;
     int64_t evicted_idle;  /* keys that made room and had nothing to forget */
     int64_t evicted_early; /* keys that made room before their time: the table is too small */
     int64_t recovered;     /* decisions that a killed process left half done, and another put right */
@@ -360,8 +363,8 @@ WEIR_API const char *weir_mode_name(enum weir_mode mode); /* "as-written", "enfo
  *     int code = do_the_work();
  *     weir_exit(search, &permit, code == 0 ? WEIR_SUCCEEDED : WEIR_FAILED, weir_table_now(table));
  *
- * Enter asks, in this order: the level of degradation, the breaker, shedding (of the least important first), the number of permits, fixed or
- * found by itself.  "No" changes nothing anywhere.  Exit tells what became of the work, and only from that does a guard learn.
+ * Enter asks, in this order: the level of degradation, the breaker, shedding (of the least important first), an adaptive rate if it has one
+ * (WEIR_LIMITED), the number of permits, fixed or found by itself.  "No" changes nothing anywhere.  Exit tells what became of the work, and only from that does a guard learn.
  *
  * A permit is a lease: one that is not given back within the guard's `lease` is taken back, and one of a process that has died (on the same
  * host, in the same pid namespace) within a second, if anybody asks.  An exit that comes later than that changes nothing.
@@ -369,8 +372,7 @@ WEIR_API const char *weir_mode_name(enum weir_mode mode); /* "as-written", "enfo
  * Guards live in a table, under a name: processes that share the table share the guard, its permits and what it has learnt. */
 struct weir_guard;
 
-#define WEIR_SWEEP      (WEIR_SECOND / 4) /* so often it is looked which are over */
-#define WEIR_CLASSES    8                 /* of users, at most */
+#define WEIR_CLASSES    8 /* of users, at most */
 #define WEIR_CLASS_NAME 16
 
 enum weir_outcome {
@@ -426,7 +428,7 @@ struct weir_system_options {
     int32_t pressure_percent; /* of the time somebody waits for a processor (PSI, "some", 10 s) */
     int32_t memory_percent;   /* the same for memory */
     int32_t run_queue;        /* tasks that are running or ready, per processor */
-    weir_time mean_time;      /* of the guard's work, over the last second */
+    weir_time mean_time;      /* of the guard's work: see weir_guard_info.mean */
 };
 
 struct weir_guard_options {
@@ -436,7 +438,8 @@ struct weir_guard_options {
     struct weir_adaptive_options adaptive;
     struct weir_system_options system;
     bool shed; /* when there is too much, refuse the least important (ask.priority), the same users (ask.key) consistently, by classes */
-    struct weir_class { /* of users: when there is too much, each class gets its part, and what others leave.  None: all are one */
+    struct
+        weir_class { /* of users: when there is too much, each class gets its part, and what others leave: two or more switch shedding on */
         char name[WEIR_CLASS_NAME];
         int32_t weight; /* 1 to 1000 */
     } classes[WEIR_CLASSES];
@@ -445,7 +448,7 @@ struct weir_guard_options {
     enum weir_mode mode; /* enforce; shadow: decide and count, but let through (decision.reason says why not); off: not even that */
 };
 
-/* Joins the guard of that name if it has the same options; WEIR_EXISTS if it has others (see weir_guard_change). */
+/* Joins the guard of that name if it has the same options (NULL: all defaults); WEIR_EXISTS if it has others (see weir_guard_change). */
 WEIR_API int weir_guard_create(struct weir_guard **out, struct weir_table *table, const char *name,
                                const struct weir_guard_options *options, struct weir_error *error);
 WEIR_API void weir_guard_destroy(struct weir_guard *guard); /* creates of one name in one process share one; it ends with the table */
@@ -474,7 +477,7 @@ WEIR_API bool weir_exit_after(struct weir_guard *guard, struct weir_permit *perm
 /* The lease begins anew.  False: it is over. */
 WEIR_API bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, weir_time now);
 
-enum weir_breaker_state { WEIR_CLOSED = 0, WEIR_OPENED = 1, WEIR_HALF_OPEN = 2 };
+enum weir_breaker_state { WEIR_BREAKER_CLOSED = 0, WEIR_BREAKER_OPEN = 1, WEIR_BREAKER_HALF_OPEN = 2 };
 WEIR_API const char *weir_breaker_state_name(enum weir_breaker_state state); /* "closed", "open", "half-open" */
 
 /* By hand, for all processes at once. */
@@ -493,7 +496,7 @@ enum weir_change_kind {
     WEIR_CHANGE_FORCE = 2,     /* from, to: enum weir_force */
     WEIR_CHANGE_SHEDDING = 3,  /* to: 1 it has begun to shed, 0 it has ended */
     WEIR_CHANGE_SYSTEM = 4,    /* to: 1 the host is overloaded, 0 it is well again */
-    WEIR_CHANGE_RECLAIMED = 5, /* to: so many permits were taken back from holders that died or were too late */
+    WEIR_CHANGE_RECLAIMED = 5, /* to: of so many that died or were too late the permits were taken back */
 };
 struct weir_change {
     uint64_t number; /* from 1, one more for each */
@@ -503,22 +506,24 @@ struct weir_change {
 
 struct weir_guard_info {
     char name[64];
-    struct weir_guard_options options; /* adaptive.controller points to a name that stays */
+    struct weir_guard_options options; /* defaults filled in; adaptive.controller is a name that stays */
     int64_t in_flight, limit;          /* limit: permits there are now; or, of an adaptive rate, so many per second */
     enum weir_breaker_state breaker;
     enum weir_force force;
     weir_time retry_at;          /* open: when it will be tried again */
     int64_t calls, errors, slow; /* in the breaker's window */
-    weir_time p50, p90, p99;     /* of what has succeeded in the last 10 s, or in the window of `percentile` */
-    weir_time mean;              /* of the last second or so */
+    weir_time p50, p90, p99;     /* of what has succeeded in the last 10 s, or in the window of `percentile`; 0: not known */
+    weir_time mean;              /* of the last look that had results, a second or so; 0: not known */
     int64_t entered, succeeded, failed, timed_out, dropped, reclaimed; /* since the guard was made */
-    int64_t refused_open, refused_busy, refused_shed, refused_degraded, shadow_refused;
-    int32_t admitted_percent;       /* of what comes, while it is shedding; else 100 */
-    int32_t pressure_percent;       /* what the host's overload lets through is 100 minus this */
-    struct weir_change changes[32]; /* the latest first; number 0: no more */
+    int64_t refused_open, refused_busy, refused_limited, refused_shed, refused_degraded, shadow_refused;
+    int64_t refused_full, refused_late; /* by a queue, or after waiting in one */
+    int32_t admitted_percent;           /* of what comes, while it is shedding; else 100 */
+    int32_t pressure_percent;           /* what the host's overload lets through is 100 minus this */
+    struct weir_change changes[32];     /* the latest first; number 0: no more */
 };
+/* Also does what is due at `now`, as enter and exit do: permits whose lease is over then are taken back. */
 WEIR_API void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_info *out);
-/* The i-th guard of a table, in the order they were made; NULL when there is none.  destroy it as if created. */
+/* The i-th guard of a table, in the order they were made; NULL when there is none, or its record makes no sense. */
 WEIR_API struct weir_guard *weir_table_guard(struct weir_table *table, int64_t i);
 
 /* Runs the work under the guard, in this thread; or the fallback, if it is refused or (fallback_on_error) its outcome is neither
@@ -745,16 +750,17 @@ struct weir_entry {
 };
 WEIR_API bool weir_check_enter(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
                                struct weir_entry *entry, struct weir_ruling *ruling);
-WEIR_API void weir_check_exit(struct weir *weir, struct weir_entry *entry, enum weir_outcome outcome, weir_time now);
+/* False: a lease was over. */
+WEIR_API bool weir_check_exit(struct weir *weir, struct weir_entry *entry, enum weir_outcome outcome, weir_time now);
+WEIR_API bool weir_check_renew(struct weir *weir, struct weir_entry *entry, weir_time now);
 
-/* What the rules say to answer for a guard when it refuses; false: nothing.  The body stays until weir_destroy. */
+/* What the rules say to answer for a guard when it refuses; false: nothing.  As much of its body as there is room for is copied to `body`. */
 struct weir_fallback {
     int32_t status;
-    const char *body;
-    size_t len;
-    const char *type; /* of the body, such as application/json */
+    size_t len;       /* of the whole body, at most 65536 */
+    const char *type; /* of the body, such as application/json.  Good until weir_destroy */
 };
-WEIR_API bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallback *out);
+WEIR_API bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallback *out, char *body, size_t size);
 
 struct weir_request {
     const struct weir_attr *attrs;
@@ -781,8 +787,9 @@ WEIR_API void weir_totals_get(struct weir *weir, struct weir_totals *out);
 WEIR_API int64_t weir_reset(struct weir *weir, const char *rule, const struct weir_attr *attrs, size_t n, weir_time now,
                             struct weir_error *error);
 
-/* The switch by hand, in every process that shares the table, at once: for one rule or guard, or (NULL) for all of them. */
-WEIR_API int weir_mode_set(struct weir *weir, const char *rule, enum weir_mode mode, struct weir_error *error);
+/* The switch by hand, in every process that shares the table, at once: for one rule, or one guard of the rules (as weir_check_enter enters
+ * it; weir_enter goes by the guard's own options), or (NULL) for all of them. */
+WEIR_API int weir_mode_set(struct weir *weir, const char *name, enum weir_mode mode, struct weir_error *error);
 
 /* Adds entries to a list ("allow", "deny" or a name from the rules) or removes them; in this process, until the next weir_use. */
 WEIR_API int weir_list_edit(struct weir *weir, const char *list, const char *attribute, const char *const *add, size_t adds,

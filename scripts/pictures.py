@@ -2,7 +2,8 @@
 """pictures.py BUILD -- what each algorithm lets through under the same burst of traffic, drawn from the real code.
 
 Runs BUILD/weir demo --csv (server/scenario.c: one key, one limit, virtual time) and writes docs/picture-<algorithm>.svg, one for each, and
-docs/picture-all.svg with all of them beside each other.  Plain SVG with colours that can be read on white and on dark, no fonts but the viewer's own.
+docs/picture-all.svg with all of them beside each other.  Beside them docs/picture-sim.svg, overload without a guard and with one, which
+BUILD/weir sim draws itself.  Plain SVG with colours that can be read on white and on dark, no fonts but the viewer's own.
 """
 import csv
 import os
@@ -160,6 +161,11 @@ def draw_all(all_series, most, path):
     d.write(path)
 
 
+def draw_sim(build, path):
+    command = [os.path.join(build, "weir"), "sim", "overload-10x", "--controller", "none,weir", "--svg", path]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
 def read_series(build):
     out = subprocess.run([os.path.join(build, "weir"), "demo", "--csv"], check=True, stdout=subprocess.PIPE, text=True).stdout
     found = {}
@@ -178,7 +184,8 @@ def main():
     for series in all_series:
         draw_one(series, most, most_in_period, os.path.join(docs, "picture-%s.svg" % series.name))
     draw_all(all_series, most, os.path.join(docs, "picture-all.svg"))
-    print("%d pictures in docs/" % (len(all_series) + 1))
+    draw_sim(sys.argv[1], os.path.join(docs, "picture-sim.svg"))
+    print("%d pictures in docs/" % (len(all_series) + 2))
 
 
 if __name__ == "__main__":

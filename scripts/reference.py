@@ -562,6 +562,16 @@ def metric_rows(metrics):
     return [(code(name), kind, " ".join(sorted(labels)), sentence(text)) for name, kind, labels, text in rows.values()]
 
 
+def work(server):
+    """Some work that succeeds, over some seconds: else there are no times to be told."""
+    resp = server.resp()
+    for second in range(2 * 10**9, 2 * 10**9 + 5):
+        resp("WEIR.CLOCK", second * 10**9)
+        permit = resp("WEIR.ENTER", "GUARD", "search")[11]
+        resp("WEIR.CLOCK", second * 10**9 + 10**6)
+        resp("WEIR.EXIT", permit, "ok")
+
+
 def metrics_page(metrics):
     return "\n".join(["## Metrics\n", METRICS, table(("metric", "type", "labels", "what"), metric_rows(metrics))])
 
@@ -574,6 +584,7 @@ def page(weir):
             api = json.loads(server.http("GET", "/openapi.json")[1])
             parts = [HEAD, settings(weir), "## Signals\n\n" + SIGNALS, "## Files\n\n" + FILES, commands(weir, server), replies(server), routes(api),
                      answers(server, api)]
+            work(server)
             metrics = server.http("GET", "/metrics")[1]
             parts += [events(api, metrics), metrics_page(metrics)]
     return "\n".join(parts)

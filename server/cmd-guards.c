@@ -55,7 +55,8 @@ static void print_breaker(const struct weir__document *d, const char *at)
 static void print_guard(const struct weir__document *d, const char *at)
 {
     long long refused = 0, good = number(d, at, "outcomes.ok");
-    static const char *const reasons[] = { "refused.open", "refused.busy", "refused.shed", "refused.degraded" };
+    static const char *const reasons[] = { "refused.open",     "refused.busy", "refused.limited", "refused.shed",
+                                           "refused.degraded", "refused.full", "refused.late" };
     static const char *const others[] = { "outcomes.error", "outcomes.timeout", "outcomes.dropped" };
     long long bad = 0;
     char busy[48];

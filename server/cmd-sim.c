@@ -8,6 +8,7 @@
 #include "command.h"
 #include "file.h"
 #include "options.h"
+#include "rules-file.h"
 #include "sim.h"
 #include "text.h"
 
@@ -37,21 +38,6 @@ const struct weir__option weir__cmd_sim_options[] = {
 
 /* ------------------------------------------------------------------ scenarios ---- */
 
-struct said {
-    const char *path;
-    int problems;
-};
-
-static void say(void *context, const struct weir_problem *problem)
-{
-    struct said *said = context;
-    char text[1024];
-
-    weir_problem_print(text, sizeof text, said->path, problem);
-    fprintf(stderr, "%s\n", text);
-    said->problems++;
-}
-
 static const struct weir__embedded *find_built_in(const char *name)
 {
     for (const struct weir__embedded *e = weir__sim_files; e->name; e++) {
@@ -62,7 +48,7 @@ static const struct weir__embedded *find_built_in(const char *name)
 }
 
 /* A file's name without its folders and what is after its last dot. */
-static void name_plan(struct weir__trial_plan *plan, const char *path)
+static void name_plan(struct weir__sim_plan *plan, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     const char *dot = strrchr(name, '.');
@@ -70,17 +56,17 @@ static void name_plan(struct weir__trial_plan *plan, const char *path)
     snprintf(plan->name, sizeof plan->name, "%.*s", (int)(dot && dot > name ? dot - name : (long)strlen(name)), name);
 }
 
-static bool parse(const struct weir__command *self, const char *path, const char *text, size_t len, struct weir__trial_plan *out)
+static bool parse(const struct weir__command *self, const char *path, const char *text, size_t len, struct weir__sim_plan *out)
 {
-    struct said said = { path, 0 };
-    struct weir_rules_options options = { .name = path, .problem = say, .context = &said };
+    struct weir__file_problems problems = { path, 0 };
+    struct weir_rules_options options = { .name = path, .problem = weir__file_problem_say, .context = &problems };
     struct weir_error error = { 0 };
 
-    if (weir__trial_plan_parse(out, text, len, &options, &error) == WEIR_OK) {
+    if (weir__sim_plan_parse(out, text, len, &options, &error) == WEIR_OK) {
         name_plan(out, path);
         return true;
     }
-    if (said.problems == 0)
+    if (problems.said == 0)
         weir__complain(self->name, "%s: %s", path, error.text);
     return false;
 }
@@ -98,21 +84,21 @@ static bool complain_of_file(const struct weir__command *self, const char *path)
     else if (errno == ENOENT)
         weir__complain(self->name, "there is no scenario '%s', nor a file of that name; weir sim lists the scenarios", path);
     else if (errno == EFBIG)
-        weir__complain(self->name, "%s has more than %d bytes", path, WEIR__TRIAL_TEXT);
+        weir__complain(self->name, "%s has more than %d bytes", path, WEIR__SIM_TEXT);
     else
         weir__complain(self->name, "%s cannot be read: %s", path, strerror(errno));
     return false;
 }
 
 /* One that is in the program, or a file. */
-static bool read_plan(const struct weir__command *self, const char *path, struct weir__trial_plan *out)
+static bool read_plan(const struct weir__command *self, const char *path, struct weir__sim_plan *out)
 {
     const struct weir__embedded *built_in = find_built_in(path);
     size_t len;
 
     if (built_in)
         return parse(self, path, built_in->text, built_in->len, out);
-    char *text = weir__file_read(path, WEIR__TRIAL_TEXT, &len);
+    char *text = weir__file_read(path, WEIR__SIM_TEXT, &len);
     if (text == NULL)
         return complain_of_file(self, path);
     bool good = parse(self, path, text, len, out);
@@ -122,7 +108,7 @@ static bool read_plan(const struct weir__command *self, const char *path, struct
 
 static int list_scenarios(const struct weir__command *self)
 {
-    struct weir__trial_plan *plan = calloc(1, sizeof *plan);
+    struct weir__sim_plan *plan = calloc(1, sizeof *plan);
 
     for (const struct weir__embedded *e = weir__sim_files; plan && e->name; e++) {
         if (!parse(self, e->name, e->text, e->len, plan)) {
@@ -153,7 +139,7 @@ static bool add(const struct weir__command *self, struct controllers *c, const c
         return false;
     }
     snprintf(copy, sizeof copy, "%.*s", (int)len, name);
-    if (!weir__trial_knows(copy, &error)) {
+    if (!weir__sim_knows(copy, &error)) {
         weir__complain(self->name, "%s", error.text);
         return false;
     }
@@ -195,26 +181,26 @@ struct job {
     const struct weir__command *self;
     const struct options *options;
     struct controllers controllers;
-    struct weir__outcome *outcomes[CONTROLLERS_MAX];
+    struct weir__sim_outcome *outcomes[CONTROLLERS_MAX];
     FILE *svg;
     bool first; /* nothing was printed yet */
 };
 
-static void tell(const struct weir__trial_plan *plan, const char *controller)
+static void tell(const struct weir__sim_plan *plan, const char *controller)
 {
     if (isatty(STDERR_FILENO))
         fprintf(stderr, "\r\x1b[K%s%s%s", plan ? plan->name : "", plan ? ", " : "", plan ? controller : "");
 }
 
-static bool run_all(struct job *job, const struct weir__trial_plan *plan)
+static bool run_all(struct job *job, const struct weir__sim_plan *plan)
 {
     struct weir_error error = { 0 };
     bool good = true;
 
     for (size_t i = 0; good && i < job->controllers.n; i++) {
-        struct weir__trial_options options = { .controller = job->controllers.names[i], .seed = (uint64_t)job->options->seed };
+        struct weir__sim_options options = { .controller = job->controllers.names[i], .seed = (uint64_t)job->options->seed };
         tell(plan, options.controller);
-        good = weir__trial_run(job->outcomes[i], plan, &options, &error) == WEIR_OK;
+        good = weir__sim_run(job->outcomes[i], plan, &options, &error) == WEIR_OK;
         if (!good) {
             tell(NULL, NULL);
             weir__complain(job->self->name, "%s, %s: %s", plan->name, options.controller, error.text);
@@ -226,28 +212,28 @@ static bool run_all(struct job *job, const struct weir__trial_plan *plan)
 
 static void print(struct job *job)
 {
-    const struct weir__outcome *const *outcomes = (const struct weir__outcome *const *)job->outcomes;
+    const struct weir__sim_outcome *const *outcomes = (const struct weir__sim_outcome *const *)job->outcomes;
     size_t n = job->controllers.n;
 
     for (size_t i = 0; job->options->json && i < n; i++) {
         fputs(job->first && i == 0 ? "[" : ",\n", stdout);
-        weir__trial_json(stdout, outcomes[i]);
+        weir__sim_json(stdout, outcomes[i]);
     }
     for (size_t i = 0; job->options->tsv && i < n; i++)
-        weir__trial_tsv(stdout, outcomes[i]);
+        weir__sim_tsv(stdout, outcomes[i]);
     if (!job->options->json && !job->options->tsv) {
-        weir__trial_table(stdout, outcomes, n);
+        weir__sim_table(stdout, outcomes, n);
         if (job->options->groups || outcomes[0]->plan->n_groups > 1)
-            weir__trial_groups(stdout, outcomes, n);
+            weir__sim_groups(stdout, outcomes, n);
     }
     if (job->svg)
-        weir__trial_svg(job->svg, outcomes, n);
+        weir__sim_svg(job->svg, outcomes, n);
     job->first = false;
 }
 
 static bool run_one(struct job *job, const char *path)
 {
-    struct weir__trial_plan *plan = calloc(1, sizeof *plan);
+    struct weir__sim_plan *plan = calloc(1, sizeof *plan);
     bool good = plan && read_plan(job->self, path, plan) && run_all(job, plan);
 
     if (good)

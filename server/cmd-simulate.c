@@ -95,14 +95,14 @@ static const char *find_mistake(const struct options *o, int logs)
 }
 
 /* Fills what the simulation needs; false, and it was said, if a value makes no sense. */
-static bool read_options(const struct weir__command *self, const struct options *o, struct weir__sim_options *out)
+static bool read_options(const struct weir__command *self, const struct options *o, struct weir__simulate_options *out)
 {
-    *out = (struct weir__sim_options){ .keys = o->keys,
-                                       .wait_max = o->wait_max,
-                                       .enforce = o->enforce,
-                                       .client = o->client,
-                                       .listed = (size_t)(o->top < 10000 ? o->top : 10000),
-                                       .propose = -1 };
+    *out = (struct weir__simulate_options){ .keys = o->keys,
+                                            .wait_max = o->wait_max,
+                                            .enforce = o->enforce,
+                                            .client = o->client,
+                                            .listed = (size_t)(o->top < 10000 ? o->top : 10000),
+                                            .propose = -1 };
     if (o->propose && !parse_share(o->propose, &out->propose)) {
         weir__complain(self->name, "--propose must be a share from 0 to less than 100%%, such as 1%% or 0.01, not '%s'", o->propose);
         return false;
@@ -167,11 +167,11 @@ static void name_reading(struct run *run, int log)
 /* One reading of all logs. */
 static int read_logs(struct run *run)
 {
-    struct weir__sim_reading reading = { .format = run->options->format ? run->options->format : "auto",
-                                         .map = run->options->map,
-                                         .stop = &stopped,
-                                         .tell = tell,
-                                         .context = run };
+    struct weir__simulate_reading reading = { .format = run->options->format ? run->options->format : "auto",
+                                              .map = run->options->map,
+                                              .stop = &stopped,
+                                              .tell = tell,
+                                              .context = run };
     struct weir_error error = { 0 };
     int code = WEIR_OK;
 
@@ -277,22 +277,22 @@ static void write_reports(const struct run *run, const struct outputs *out)
 /* --------------------------------------------------------------- the command ---- */
 
 /* All that is wrong with both files is said at once. */
-static bool read_rules(struct run *run, struct weir__sim_options *options)
+static bool read_rules(struct run *run, struct weir__simulate_options *options)
 {
-    const char *paths[WEIR__SIM_SIDES] = { run->options->rules, run->options->compare };
+    const char *paths[WEIR__SIMULATE_SIDES] = { run->options->rules, run->options->compare };
     bool all = true;
 
-    for (size_t i = 0; i < WEIR__SIM_SIDES && paths[i]; i++) {
+    for (size_t i = 0; i < WEIR__SIMULATE_SIDES && paths[i]; i++) {
         options->names[i] = paths[i];
         options->rules[i] = weir__rules_file_read(run->self->name, paths[i]);
         all &= options->rules[i] != NULL;
     }
-    for (size_t i = 0; i < WEIR__SIM_SIDES && !all; i++)
+    for (size_t i = 0; i < WEIR__SIMULATE_SIDES && !all; i++)
         weir_rules_destroy(options->rules[i]);
     return all;
 }
 
-static int run_all(struct run *run, struct weir__sim_options *options, const struct outputs *out)
+static int run_all(struct run *run, struct weir__simulate_options *options, const struct outputs *out)
 {
     struct weir_error error = { 0 };
 
@@ -315,7 +315,7 @@ static int run_all(struct run *run, struct weir__sim_options *options, const str
 int weir__cmd_simulate(const struct weir__command *self, int argc, char **argv)
 {
     struct options o = { .top = 10 };
-    struct weir__sim_options options;
+    struct weir__simulate_options options;
     struct outputs out = { 0 };
     int rest;
     int code = weir__options_parse(self, argc, argv, &o, &rest);

@@ -168,7 +168,7 @@ static void put_cards(const struct page *p)
 
 static void put_total(const struct page *p, const char *name, int64_t here, int64_t there)
 {
-    int64_t parts[WEIR__SIM_SIDES] = { here, there };
+    int64_t parts[WEIR__SIMULATE_SIDES] = { here, there };
 
     fprintf(p->out, "<tr><td>%s</td>", name);
     for (size_t i = 0; i < p->sim->n_sides; i++) {
@@ -205,7 +205,7 @@ static void put_totals(const struct page *p)
 
 /* ---------------------------------------------------------------------- rules ---- */
 
-static void put_rule(const struct page *p, const struct weir__sim_rule *rule)
+static void put_rule(const struct page *p, const struct weir__simulate_rule *rule)
 {
     int64_t refused = rule->refused + rule->would;
     char keys[WEIR__WORDS] = "0";
@@ -230,7 +230,7 @@ static void put_rule(const struct page *p, const struct weir__sim_rule *rule)
 static void put_rules(const struct page *p, const struct weir__side *side, const char *where)
 {
     enum { MOST = 1000 };
-    const struct weir__sim_rule **rules = weir__report_rules(side);
+    const struct weir__simulate_rule **rules = weir__report_rules(side);
 
     fprintf(p->out,
             "<section><h2>Rules%s</h2>\n<table class=\"sort\"><thead><tr><th>rule</th><th>mode</th><th class=\"n\">applied</th>"
@@ -269,7 +269,7 @@ static void put_hitters(const struct page *p, const char *what, const struct wei
 
 static void put_keys(const struct page *p, const struct weir__side *side, const char *where)
 {
-    const struct weir__sim_rule **rules = weir__report_rules(side);
+    const struct weir__simulate_rule **rules = weir__report_rules(side);
 
     if (side->refused + side->would == 0) {
         free(rules);
@@ -303,12 +303,12 @@ static void put_keys(const struct page *p, const struct weir__side *side, const 
 
 static void put_refuser(const struct page *p, size_t side, int32_t rule)
 {
-    fprintf(p->out, "<td class=\"%s\">", rule == WEIR__SIM_PASSED ? "good" : "bad");
+    fprintf(p->out, "<td class=\"%s\">", rule == WEIR__SIMULATE_PASSED ? "good" : "bad");
     put(p, weir__side_rule_name(&p->sim->sides[side], rule));
     fputs("</td>", p->out);
 }
 
-static void put_difference(const struct page *p, const struct weir__sim_difference *d)
+static void put_difference(const struct page *p, const struct weir__simulate_difference *d)
 {
     char time[WEIR__WORDS];
 

@@ -64,7 +64,7 @@ static void put_hitters(FILE *out, const char *name, const char *what, const str
     free(top);
 }
 
-static void put_trace(FILE *out, const struct weir__report *report, const struct weir__sim_trace *trace)
+static void put_trace(FILE *out, const struct weir__report *report, const struct weir__simulate_trace *trace)
 {
     put_distinct(out, "keys", trace->keys);
     fputs(", ", out);
@@ -75,7 +75,7 @@ static void put_trace(FILE *out, const struct weir__report *report, const struct
 
 /* --------------------------------------------------------------------- sides ---- */
 
-static void put_rule(FILE *out, const struct weir__report *report, const struct weir__sim_rule *rule)
+static void put_rule(FILE *out, const struct weir__report *report, const struct weir__simulate_rule *rule)
 {
     fputs("      { ", out);
     put_name(out, "name", rule->name);
@@ -95,7 +95,7 @@ static void put_rule(FILE *out, const struct weir__report *report, const struct 
 static void put_reasons(FILE *out, const struct weir__side *side)
 {
     fputs("\"reasons\": { ", out);
-    for (int i = WEIR_LIMITED; i < WEIR__SIM_REASONS; i++)
+    for (int i = WEIR_LIMITED; i < WEIR__SIMULATE_REASONS; i++)
         fprintf(out, "%s\"%s\": %lld", i > WEIR_LIMITED ? ", " : "", weir_reason_name((enum weir_reason)i), (long long)side->reasons[i]);
     fputs(" }", out);
 }
@@ -159,13 +159,13 @@ static void put_side(FILE *out, const struct weir__report *report, const struct 
 /* null: passed */
 static void put_refuser(FILE *out, const char *name, const struct weir__side *side, int32_t rule)
 {
-    if (rule == WEIR__SIM_PASSED)
+    if (rule == WEIR__SIMULATE_PASSED)
         fprintf(out, "\"%s\": null", name);
     else
         put_name(out, name, weir__side_rule_name(side, rule));
 }
 
-static void put_refusers(FILE *out, const struct weir__simulation *sim, const int32_t rule[WEIR__SIM_SIDES])
+static void put_refusers(FILE *out, const struct weir__simulation *sim, const int32_t rule[WEIR__SIMULATE_SIDES])
 {
     put_refuser(out, "refused_here_by", &sim->sides[0], rule[0]);
     fputs(", ", out);
@@ -173,7 +173,7 @@ static void put_refusers(FILE *out, const struct weir__simulation *sim, const in
 }
 
 void weir__report_difference(FILE *out, const struct weir__simulation *sim, const struct weir__log_entry *entry, struct weir_key client,
-                             struct weir_key method, struct weir_key uri, const int32_t rule[WEIR__SIM_SIDES])
+                             struct weir_key method, struct weir_key uri, const int32_t rule[WEIR__SIMULATE_SIDES])
 {
     fputs("{ ", out);
     put_time(out, "time", entry->at);
@@ -202,7 +202,7 @@ static void put_compare(FILE *out, const struct weir__simulation *sim)
     }
     fputs("],\n    \"first\": [", out);
     for (size_t i = 0; i < sim->n_differences; i++) {
-        const struct weir__sim_difference *d = &sim->differences[i];
+        const struct weir__simulate_difference *d = &sim->differences[i];
         fputs(i ? ",\n      { " : "\n      { ", out);
         put_time(out, "time", d->at);
         fputs(", ", out);

@@ -152,7 +152,7 @@ static double share_of(int64_t part, int64_t whole)
 static void draw_stack(FILE *out, const struct frame *f, const struct weir__simulation *sim, const struct weir__series *series, size_t n,
                        bool shares)
 {
-    double low[WEIR__SIM_BUCKETS] = { 0 }, high[WEIR__SIM_BUCKETS] = { 0 };
+    double low[WEIR__SIMULATE_BUCKETS] = { 0 }, high[WEIR__SIMULATE_BUCKETS] = { 0 };
     char style[24];
 
     for (size_t s = 0; s < n; s++) {
@@ -166,7 +166,7 @@ static void draw_stack(FILE *out, const struct frame *f, const struct weir__simu
 
 static void draw_requests(FILE *out, const struct frame *f, const struct weir__simulation *sim)
 {
-    double zero[WEIR__SIM_BUCKETS] = { 0 }, all[WEIR__SIM_BUCKETS] = { 0 };
+    double zero[WEIR__SIMULATE_BUCKETS] = { 0 }, all[WEIR__SIMULATE_BUCKETS] = { 0 };
 
     for (size_t i = 0; i < f->n; i++)
         all[i] = (double)sim->at[i];
@@ -175,7 +175,7 @@ static void draw_requests(FILE *out, const struct frame *f, const struct weir__s
 
 static void draw_would(FILE *out, const struct frame *f, const struct weir__simulation *sim, const struct weir__side *side)
 {
-    double shares[WEIR__SIM_BUCKETS] = { 0 };
+    double shares[WEIR__SIMULATE_BUCKETS] = { 0 };
 
     for (size_t i = 0; i < f->n; i++)
         shares[i] = share_of(side->would_at[i], sim->at[i]);

@@ -180,7 +180,7 @@ static void put_head(const struct page *p)
 
 struct total {
     const char *name;
-    int64_t part[WEIR__SIM_SIDES], whole;
+    int64_t part[WEIR__SIMULATE_SIDES], whole;
     bool about, bad, always;
 };
 
@@ -239,7 +239,7 @@ static void put_totals(const struct page *p)
 
 /* ---------------------------------------------------------------------- rules ---- */
 
-static void put_rule(const struct page *p, const struct weir__sim_rule *rule, size_t name_width)
+static void put_rule(const struct page *p, const struct weir__simulate_rule *rule, size_t name_width)
 {
     int64_t refused = rule->refused + rule->would;
     char a[WEIR__WORDS], b[WEIR__WORDS], c[WEIR__WORDS], d[WEIR__WORDS] = "";
@@ -265,7 +265,7 @@ static void put_rule(const struct page *p, const struct weir__sim_rule *rule, si
 static void put_rules(const struct page *p, const struct weir__side *side)
 {
     enum { MOST = 40 };
-    const struct weir__sim_rule **rules = weir__report_rules(side);
+    const struct weir__simulate_rule **rules = weir__report_rules(side);
     size_t name_width = 12;
 
     if (rules == NULL)
@@ -311,7 +311,7 @@ static void put_hitters(const struct page *p, const char *title, const struct we
 
 static void put_keys(const struct page *p, const struct weir__side *side)
 {
-    const struct weir__sim_rule **rules = weir__report_rules(side);
+    const struct weir__simulate_rule **rules = weir__report_rules(side);
     const char *where = p->sim->n_sides == 1 ? "" : side == p->sim->sides ? " here" : " there";
     char title[288];
 
@@ -334,7 +334,7 @@ static void put_keys(const struct page *p, const struct weir__side *side)
 
 static int by_requests(const void *a, const void *b)
 {
-    const struct weir__sim_pair *x = a, *y = b;
+    const struct weir__simulate_pair *x = a, *y = b;
 
     if (x->requests != y->requests)
         return x->requests < y->requests ? 1 : -1;
@@ -344,7 +344,7 @@ static int by_requests(const void *a, const void *b)
 
 static void put_pairs(const struct page *p)
 {
-    struct weir__sim_pair pairs[WEIR__SIM_PAIRS];
+    struct weir__simulate_pair pairs[WEIR__SIMULATE_PAIRS];
     char count[WEIR__WORDS];
 
     memcpy(pairs, p->sim->pairs, sizeof pairs);
@@ -353,7 +353,7 @@ static void put_pairs(const struct page *p)
     for (size_t i = 0; i < p->sim->n_pairs && i < 20; i++) {
         fputs("  ", p->out);
         for (size_t s = 0; s < 2; s++) {
-            bool passed = pairs[i].rule[s] == WEIR__SIM_PASSED;
+            bool passed = pairs[i].rule[s] == WEIR__SIMULATE_PASSED;
             fputs(passed ? p->good : p->bad, p->out);
             put_field(p, weir__side_rule_name(&p->sim->sides[s], pairs[i].rule[s]), 26);
             fprintf(p->out, "%s ", p->off);
@@ -362,10 +362,10 @@ static void put_pairs(const struct page *p)
     }
 }
 
-static void put_difference(const struct page *p, const struct weir__sim_difference *d)
+static void put_difference(const struct page *p, const struct weir__simulate_difference *d)
 {
     char time[WEIR__WORDS];
-    size_t here = d->rule[0] != WEIR__SIM_PASSED ? 0 : 1;
+    size_t here = d->rule[0] != WEIR__SIMULATE_PASSED ? 0 : 1;
 
     fprintf(p->out, "  %s ", weir__words_time(time, d->at, true) + 11);
     put_field(p, d->client, 16);

@@ -200,7 +200,7 @@ const char *weir__report_proposal_rule(const struct weir__report *report, const 
 
 struct rank {
     const char *name;
-    const struct weir__sim_trace *trace;
+    const struct weir__simulate_trace *trace;
     int64_t total;
 };
 
@@ -214,14 +214,14 @@ static int by_total(const void *a, const void *b)
 }
 
 /* Everything that refused and was followed, most first. */
-static size_t rank_traces(const struct weir__side *side, struct rank ranks[WEIR__SIM_TRACES + 1])
+static size_t rank_traces(const struct weir__side *side, struct rank ranks[WEIR__SIMULATE_TRACES + 1])
 {
     size_t n = 0;
 
     if (side->denied && side->reasons[WEIR_DENIED] > 0)
-        ranks[n++] = (struct rank){ weir__side_rule_name(side, WEIR__SIM_LIST), side->denied, side->reasons[WEIR_DENIED] };
-    for (size_t i = 0; i < side->n_rules && n <= WEIR__SIM_TRACES; i++) {
-        const struct weir__sim_rule *rule = &side->rules[i];
+        ranks[n++] = (struct rank){ weir__side_rule_name(side, WEIR__SIMULATE_LIST), side->denied, side->reasons[WEIR_DENIED] };
+    for (size_t i = 0; i < side->n_rules && n <= WEIR__SIMULATE_TRACES; i++) {
+        const struct weir__simulate_rule *rule = &side->rules[i];
         if (rule->trace && rule->refused > 0)
             ranks[n++] = (struct rank){ rule->name, rule->trace, rule->refused };
     }
@@ -241,14 +241,14 @@ static void fill_others(const struct weir__side *side, struct weir__series *out,
     memcpy(others->at, side->refused_at, sizeof others->at);
     for (size_t i = 0; i < n; i++) {
         others->total -= out[i].total;
-        for (size_t b = 0; b < WEIR__SIM_BUCKETS; b++)
+        for (size_t b = 0; b < WEIR__SIMULATE_BUCKETS; b++)
             others->at[b] -= out[i].at[b];
     }
 }
 
 static size_t fill_series(const struct weir__side *side, struct weir__series out[WEIR__SERIES])
 {
-    struct rank ranks[WEIR__SIM_TRACES + 1];
+    struct rank ranks[WEIR__SIMULATE_TRACES + 1];
     size_t all = rank_traces(side, ranks), n = all < WEIR__SERIES ? all : WEIR__SERIES - 1;
     int64_t left = side->refused;
 
@@ -307,7 +307,7 @@ size_t weir__report_series(const struct weir__simulation *sim, size_t side, stru
 
 static int by_deeds(const void *a, const void *b)
 {
-    const struct weir__sim_rule *x = *(const struct weir__sim_rule *const *)a, *y = *(const struct weir__sim_rule *const *)b;
+    const struct weir__simulate_rule *x = *(const struct weir__simulate_rule *const *)a, *y = *(const struct weir__simulate_rule *const *)b;
     int64_t first = x->refused + x->would, second = y->refused + y->would;
 
     if (first != second)
@@ -317,9 +317,9 @@ static int by_deeds(const void *a, const void *b)
     return x < y ? -1 : x > y; /* as in the file */
 }
 
-const struct weir__sim_rule **weir__report_rules(const struct weir__side *side)
+const struct weir__simulate_rule **weir__report_rules(const struct weir__side *side)
 {
-    const struct weir__sim_rule **rules = malloc((side->n_rules + 1) * sizeof *rules);
+    const struct weir__simulate_rule **rules = malloc((side->n_rules + 1) * sizeof *rules);
 
     for (size_t i = 0; rules && i < side->n_rules; i++)
         rules[i] = &side->rules[i];
@@ -373,7 +373,7 @@ static void note_log(const struct notes *n, const struct weir__simulation *sim)
 static void note_side(const struct notes *n, const struct weir__simulation *sim, const struct weir__side *side)
 {
     char a[WEIR__WORDS], b[WEIR__WORDS];
-    int64_t keys = sim->options.keys ? sim->options.keys : WEIR__SIM_KEYS;
+    int64_t keys = sim->options.keys ? sim->options.keys : WEIR__SIMULATE_KEYS;
 
     if (side->evicted_early)
         note(n,
@@ -383,7 +383,7 @@ static void note_side(const struct notes *n, const struct weir__simulation *sim,
     if (side->bans_lost)
         note(n, "%s: %s made room for others before their end.  Not exact.", side->path, weir__words_counted(a, side->bans_lost, "ban"));
     if (side->untraced)
-        note(n, "%s: more than %d rules refused; of the rest, %s, the keys were not followed.", side->path, WEIR__SIM_TRACES,
+        note(n, "%s: more than %d rules refused; of the rest, %s, the keys were not followed.", side->path, WEIR__SIMULATE_TRACES,
              weir__words_counted(a, side->untraced, "refusal"));
 }
 

@@ -31,7 +31,7 @@ void weir__report_json(FILE *out, const struct weir__report *report);
 
 /* A request that two rule sets decide differently, as one line of JSON. */
 void weir__report_difference(FILE *out, const struct weir__simulation *sim, const struct weir__log_entry *entry, struct weir_key client,
-                             struct weir_key method, struct weir_key uri, const int32_t rule[WEIR__SIM_SIDES]);
+                             struct weir_key method, struct weir_key uri, const int32_t rule[WEIR__SIMULATE_SIDES]);
 
 /* ------------------------------------------------------------------ report.c ---- */
 
@@ -66,13 +66,13 @@ struct weir__series {
     const char *name;
     int64_t total;
     int colour; /* 0 to WEIR__SERIES - 1; a rule has the same on both sides */
-    int64_t at[WEIR__SIM_BUCKETS];
+    int64_t at[WEIR__SIMULATE_BUCKETS];
 };
 
 size_t weir__report_series(const struct weir__simulation *sim, size_t side, struct weir__series out[WEIR__SERIES]);
 
 /* Rules in the order of a table: those that did most first.  The caller frees it; NULL: no memory. */
-const struct weir__sim_rule **weir__report_rules(const struct weir__side *side);
+const struct weir__simulate_rule **weir__report_rules(const struct weir__side *side);
 
 /* Proposals that are worth less than they look: from fewer than 20 keys; less than a quarter of what is written. */
 bool weir__proposal_has_few_keys(const struct weir__proposal *proposal);

@@ -16,7 +16,7 @@
 #define TABLE_BANS     65536
 
 /* A rule's number by its name. */
-struct weir__sim_name {
+struct weir__simulate_name {
     const char *name;
     int32_t rule;
 };
@@ -25,14 +25,14 @@ struct weir__sim_name {
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const struct weir__sim_name *)a)->name, ((const struct weir__sim_name *)b)->name);
+    return strcmp(((const struct weir__simulate_name *)a)->name, ((const struct weir__simulate_name *)b)->name);
 }
 
 static int32_t find_rule(const struct weir__side *side, const char *name)
 {
-    struct weir__sim_name wanted = { name, 0 }, *hit = bsearch(&wanted, side->by_name, side->n_rules, sizeof wanted, by_name);
+    struct weir__simulate_name wanted = { name, 0 }, *hit = bsearch(&wanted, side->by_name, side->n_rules, sizeof wanted, by_name);
 
-    return hit ? hit->rule : WEIR__SIM_PASSED;
+    return hit ? hit->rule : WEIR__SIMULATE_PASSED;
 }
 
 /* "300/60s, 100/5s" */
@@ -60,13 +60,13 @@ static int list_rules(struct weir__side *side, struct weir_error *error)
     if (side->rules == NULL || side->by_name == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for the accounts of %zu rules", side->n_rules);
     for (size_t i = 0; i < side->n_rules; i++) {
-        struct weir__sim_rule *rule = &side->rules[i];
+        struct weir__simulate_rule *rule = &side->rules[i];
         weir_rule_get(side->weir, i, &info);
         memcpy(rule->name, info.name, sizeof rule->name);
         print_limits(rule->limits, sizeof rule->limits, &rules->draft->rules[i]);
         rule->mode = info.mode;
         rule->can_ban = rules->draft->rules[i].ban.set;
-        side->by_name[i] = (struct weir__sim_name){ rule->name, (int32_t)i };
+        side->by_name[i] = (struct weir__simulate_name){ rule->name, (int32_t)i };
     }
     qsort(side->by_name, side->n_rules, sizeof *side->by_name, by_name);
     side->unseen = side->weir->force->attributes.n;
@@ -92,7 +92,7 @@ static int create_sketches(struct weir__side *side, struct weir_error *error)
 {
     side->clients = weir__distinct_create();
     side->clients_would = weir__distinct_create();
-    side->uris = weir__hitters_create(WEIR__SIM_URIS);
+    side->uris = weir__hitters_create(WEIR__SIMULATE_URIS);
     if (side->clients && side->clients_would && side->uris)
         return WEIR_OK;
     return weir__fail(error, WEIR_NO_MEMORY, "no memory for the accounts");
@@ -136,10 +136,10 @@ static int create_engine(struct weir__side *side, const struct weir_rules *rules
     return code == WEIR_OK ? weir_create(&side->weir, &(struct weir_options){ .table = side->table }, error) : code;
 }
 
-int weir__side_create(struct weir__side *side, const struct weir__sim_options *options, size_t which, struct weir_error *error)
+int weir__side_create(struct weir__side *side, const struct weir__simulate_options *options, size_t which, struct weir_error *error)
 {
     side->path = options->names[which];
-    int code = create_engine(side, options->rules[which], options->keys ? options->keys : WEIR__SIM_KEYS, error);
+    int code = create_engine(side, options->rules[which], options->keys ? options->keys : WEIR__SIMULATE_KEYS, error);
     if (code == WEIR_OK)
         code = weir_use(side->weir, options->rules[which], 0, error);
     if (code != WEIR_OK) {
@@ -152,7 +152,7 @@ int weir__side_create(struct weir__side *side, const struct weir__sim_options *o
     return code == WEIR_OK ? create_sketches(side, error) : code;
 }
 
-static void destroy_trace(struct weir__sim_trace *trace)
+static void destroy_trace(struct weir__simulate_trace *trace)
 {
     if (trace == NULL)
         return;
@@ -178,14 +178,14 @@ void weir__side_clear(struct weir__side *side)
 
 /* ----------------------------------------------------------------- traces ---- */
 
-static struct weir__sim_trace *create_trace(void)
+static struct weir__simulate_trace *create_trace(void)
 {
-    struct weir__sim_trace *trace = calloc(1, sizeof *trace);
+    struct weir__simulate_trace *trace = calloc(1, sizeof *trace);
 
     if (trace == NULL)
         return NULL;
     trace->keys = weir__distinct_create();
-    trace->top = weir__hitters_create(WEIR__SIM_HITTERS);
+    trace->top = weir__hitters_create(WEIR__SIMULATE_HITTERS);
     if (trace->keys && trace->top)
         return trace;
     destroy_trace(trace);
@@ -193,9 +193,9 @@ static struct weir__sim_trace *create_trace(void)
 }
 
 /* Whom it was refused to, and when.  Without memory for a trace it is only counted that there was none. */
-static void trace_refusal(struct weir__side *side, struct weir__sim_trace **trace, uint64_t hash, struct weir_key text, size_t bucket)
+static void trace_refusal(struct weir__side *side, struct weir__simulate_trace **trace, uint64_t hash, struct weir_key text, size_t bucket)
 {
-    if (*trace == NULL && side->traces < WEIR__SIM_TRACES) {
+    if (*trace == NULL && side->traces < WEIR__SIMULATE_TRACES) {
         *trace = create_trace();
         side->traces += *trace != NULL;
     }
@@ -225,7 +225,7 @@ static bool is_first_of_rule(const struct weir__applying *a, size_t i)
 }
 
 /* The engine counts a rule that lets a request pass; one beside the rule that refused it is counted here. */
-static void account_refused(struct weir__simulation *sim, struct weir__side *side, const struct weir__sim_request *r,
+static void account_refused(struct weir__simulation *sim, struct weir__side *side, const struct weir__simulate_request *r,
                             const struct weir_ruling *ruling, int32_t refused)
 {
     size_t n = weir__engine_applying(side->weir, r->attrs, r->n, sim->applying, WEIR_ALL_MAX);
@@ -238,7 +238,7 @@ static void account_refused(struct weir__simulation *sim, struct weir__side *sid
         if (a->rule == (size_t)refused)
             trace_rule(sim, side, a, r->bucket);
     }
-    struct weir__sim_rule *rule = &side->rules[refused];
+    struct weir__simulate_rule *rule = &side->rules[refused];
     rule->refused++;
     rule->banned += ruling->decision.reason == WEIR_BANNED;
     rule->bans += ruling->decision.reason != WEIR_BANNED && ruling->banned_until != 0;
@@ -255,7 +255,7 @@ static bool would_have(struct weir__side *side, size_t rule)
     return info.shadow_refused > before;
 }
 
-static void account_shadow(struct weir__simulation *sim, struct weir__side *side, const struct weir__sim_request *r)
+static void account_shadow(struct weir__simulation *sim, struct weir__side *side, const struct weir__simulate_request *r)
 {
     size_t n = weir__engine_applying(side->weir, r->attrs, r->n, sim->applying, WEIR_ALL_MAX);
 
@@ -271,13 +271,13 @@ static void account_shadow(struct weir__simulation *sim, struct weir__side *side
 }
 
 /* The whole set is in shadow and so is its deny list; the rules were asked too, as if it were not there. */
-static void account_denied_in_shadow(struct weir__side *side, const struct weir__sim_request *r)
+static void account_denied_in_shadow(struct weir__side *side, const struct weir__simulate_request *r)
 {
     side->would_deny++;
     trace_refusal(side, &side->denied, r->client_hash, r->client.len ? r->client : (struct weir_key){ "(nobody)", 8 }, r->bucket);
 }
 
-static void account_allowed(struct weir__simulation *sim, struct weir__side *side, const struct weir__sim_request *r,
+static void account_allowed(struct weir__simulation *sim, struct weir__side *side, const struct weir__simulate_request *r,
                             const struct weir_ruling *ruling)
 {
     weir_time wait = ruling->decision.wait;
@@ -298,7 +298,7 @@ static void account_allowed(struct weir__simulation *sim, struct weir__side *sid
 /* ------------------------------------------------------- what the log has not ---- */
 
 /* Headers are named without regard to case, as by the engine. */
-static bool has_attribute(const struct weir__sim_request *r, const char *name, size_t len)
+static bool has_attribute(const struct weir__simulate_request *r, const char *name, size_t len)
 {
     bool header = strncmp(name, "header.", 7) == 0;
 
@@ -314,7 +314,7 @@ static bool has_attribute(const struct weir__sim_request *r, const char *name, s
 }
 
 /* Nearly always the first requests have all there is, and this costs nothing any more. */
-static void mark_seen(struct weir__side *side, const struct weir__sim_request *r)
+static void mark_seen(struct weir__side *side, const struct weir__simulate_request *r)
 {
     const struct weir__attributes *known = &side->weir->force->attributes;
 
@@ -393,7 +393,7 @@ bool weir__side_missing(const struct weir__side *side, size_t *at, const char **
 
 /* ---------------------------------------------------------------- deciding ---- */
 
-int32_t weir__side_decide(struct weir__simulation *sim, struct weir__side *side, const struct weir__sim_request *r)
+int32_t weir__side_decide(struct weir__simulation *sim, struct weir__side *side, const struct weir__simulate_request *r)
 {
     struct weir_ask ask = { .cost = 1, .now = r->now, .wait_max = sim->options.wait_max };
     struct weir_ruling ruling;
@@ -403,10 +403,10 @@ int32_t weir__side_decide(struct weir__simulation *sim, struct weir__side *side,
         mark_seen(side, r);
     side->by_list = ruling.list != NULL;
     side->levels[ruling.level & 3]++;
-    side->reasons[ruling.decision.reason % WEIR__SIM_REASONS]++;
+    side->reasons[ruling.decision.reason % WEIR__SIMULATE_REASONS]++;
     if (allowed) {
         account_allowed(sim, side, r, &ruling);
-        return WEIR__SIM_PASSED;
+        return WEIR__SIMULATE_PASSED;
     }
     side->refused++;
     side->refused_at[r->bucket]++;
@@ -414,22 +414,22 @@ int32_t weir__side_decide(struct weir__simulation *sim, struct weir__side *side,
         weir__distinct_add(side->clients, r->client_hash);
     if (r->uri.len)
         weir__hitters_add(side->uris, weir__sketch_hash(&sim->secrets, r->uri.bytes, r->uri.len), r->uri.bytes, r->uri.len, 1);
-    int32_t rule = ruling.rule ? find_rule(side, ruling.rule) : WEIR__SIM_PASSED;
+    int32_t rule = ruling.rule ? find_rule(side, ruling.rule) : WEIR__SIMULATE_PASSED;
     if (rule >= 0) {
         account_refused(sim, side, r, &ruling, rule);
         return rule;
     }
     trace_refusal(side, &side->denied, r->client_hash, r->client.len ? r->client : (struct weir_key){ "(nobody)", 8 }, r->bucket);
-    return WEIR__SIM_LIST;
+    return WEIR__SIMULATE_LIST;
 }
 
 /* -------------------------------------------------------------------- time ---- */
 
-void weir__sim_widen(int64_t at[WEIR__SIM_BUCKETS], size_t shift, size_t factor)
+void weir__simulate_widen(int64_t at[WEIR__SIMULATE_BUCKETS], size_t shift, size_t factor)
 {
-    int64_t wide[WEIR__SIM_BUCKETS] = { 0 };
+    int64_t wide[WEIR__SIMULATE_BUCKETS] = { 0 };
 
-    for (size_t i = 0; i < WEIR__SIM_BUCKETS; i++) {
+    for (size_t i = 0; i < WEIR__SIMULATE_BUCKETS; i++) {
         if (at[i] != 0)
             wide[(i + shift) / factor] += at[i];
     }
@@ -438,13 +438,13 @@ void weir__sim_widen(int64_t at[WEIR__SIM_BUCKETS], size_t shift, size_t factor)
 
 void weir__side_widen(struct weir__side *side, size_t shift, size_t factor)
 {
-    weir__sim_widen(side->refused_at, shift, factor);
-    weir__sim_widen(side->would_at, shift, factor);
+    weir__simulate_widen(side->refused_at, shift, factor);
+    weir__simulate_widen(side->would_at, shift, factor);
     if (side->denied)
-        weir__sim_widen(side->denied->at, shift, factor);
+        weir__simulate_widen(side->denied->at, shift, factor);
     for (size_t i = 0; i < side->n_rules; i++) {
         if (side->rules[i].trace)
-            weir__sim_widen(side->rules[i].trace->at, shift, factor);
+            weir__simulate_widen(side->rules[i].trace->at, shift, factor);
     }
 }
 
@@ -464,5 +464,5 @@ void weir__side_end(struct weir__side *side)
 
 const char *weir__side_rule_name(const struct weir__side *side, int32_t rule)
 {
-    return rule == WEIR__SIM_PASSED ? "passed" : rule == WEIR__SIM_LIST ? "deny list" : side->rules[rule].name;
+    return rule == WEIR__SIMULATE_PASSED ? "passed" : rule == WEIR__SIMULATE_LIST ? "deny list" : side->rules[rule].name;
 }

@@ -3,17 +3,17 @@
 
 #include <stdlib.h>
 
-static bool before(const struct weir__agenda_item *a, const struct weir__agenda_item *b)
+static bool before(const struct weir__sim_agenda_item *a, const struct weir__sim_agenda_item *b)
 {
     return a->at != b->at ? a->at < b->at : a->order < b->order;
 }
 
-static bool grow(struct weir__agenda *e)
+static bool grow(struct weir__sim_agenda *e)
 {
     if (e->n < e->room)
         return true;
     size_t room = e->room ? 2 * e->room : 1024;
-    struct weir__agenda_item *heap = realloc(e->heap, room * sizeof *heap);
+    struct weir__sim_agenda_item *heap = realloc(e->heap, room * sizeof *heap);
     if (heap == NULL) {
         e->failed = true;
         return false;
@@ -23,7 +23,7 @@ static bool grow(struct weir__agenda *e)
     return true;
 }
 
-void weir__agenda_add(struct weir__agenda *e, struct weir__agenda_item item)
+void weir__sim_agenda_add(struct weir__sim_agenda *e, struct weir__sim_agenda_item item)
 {
     if (!grow(e))
         return;
@@ -34,12 +34,12 @@ void weir__agenda_add(struct weir__agenda *e, struct weir__agenda_item item)
     e->heap[i] = item;
 }
 
-bool weir__agenda_next(struct weir__agenda *e, struct weir__agenda_item *out)
+bool weir__sim_agenda_next(struct weir__sim_agenda *e, struct weir__sim_agenda_item *out)
 {
     if (e->n == 0)
         return false;
     *out = e->heap[0];
-    struct weir__agenda_item last = e->heap[--e->n];
+    struct weir__sim_agenda_item last = e->heap[--e->n];
     size_t i = 0;
     for (size_t child; (child = 2 * i + 1) < e->n; i = child) {
         child += child + 1 < e->n && before(&e->heap[child + 1], &e->heap[child]);
@@ -51,8 +51,8 @@ bool weir__agenda_next(struct weir__agenda *e, struct weir__agenda_item *out)
     return true;
 }
 
-void weir__agenda_clear(struct weir__agenda *e)
+void weir__sim_agenda_clear(struct weir__sim_agenda *e)
 {
     free(e->heap);
-    *e = (struct weir__agenda){ 0 };
+    *e = (struct weir__sim_agenda){ 0 };
 }

@@ -9,51 +9,51 @@
 
 static weir_time scaled(weir_time time, int64_t factor)
 {
-    weir__i128 product = (weir__i128)time * factor / WEIR__ONE;
+    weir__i128 product = (weir__i128)time * factor / WEIR__SIM_ONE;
 
-    return product > WEIR__TRIAL_LONGEST ? WEIR__TRIAL_LONGEST : (weir_time)product;
+    return product > WEIR__SIM_LONGEST ? WEIR__SIM_LONGEST : (weir_time)product;
 }
 
 /* Those inside beyond the workers fight for what there is. */
-static int64_t contention_of(const struct weir__trial *t)
+static int64_t contention_of(const struct weir__sim_trial *t)
 {
-    const struct weir__backend_plan *plan = &t->plan->backend;
-    int64_t extra = t->backend.busy + t->backend.queued - weir__plan_workers(plan, t->now);
-    int64_t factor = WEIR__ONE + (extra > 0 ? extra * plan->contention : 0);
+    const struct weir__sim_backend_plan *plan = &t->plan->backend;
+    int64_t extra = t->backend.busy + t->backend.queued - weir__sim_plan_workers(plan, t->now);
+    int64_t factor = WEIR__SIM_ONE + (extra > 0 ? extra * plan->contention : 0);
 
     return factor < plan->slowest ? factor : plan->slowest;
 }
 
 /* What the request brought, as slow as the backend is. */
-static weir_time work_of(const struct weir__trial *t, const struct weir__attempt *a)
+static weir_time work_of(const struct weir__sim_trial *t, const struct weir__sim_attempt *a)
 {
-    const struct weir__backend_plan *plan = &t->plan->backend;
-    struct weir__dice dice = { a->work };
-    weir_time work = weir__dice_work(&dice, &plan->work);
+    const struct weir__sim_backend_plan *plan = &t->plan->backend;
+    struct weir__sim_dice dice = { a->work };
+    weir_time work = weir__sim_dice_work(&dice, &plan->work);
 
-    work = scaled(scaled(work, weir__plan_slowness(plan, t->now)), weir__plan_coldness(plan, t->backend.results));
+    work = scaled(scaled(work, weir__sim_plan_slowness(plan, t->now)), weir__sim_plan_coldness(plan, t->backend.results));
     return scaled(work, contention_of(t));
 }
 
-static void start(struct weir__trial *t, uint32_t who)
+static void start(struct weir__sim_trial *t, uint32_t who)
 {
-    const struct weir__backend_plan *plan = &t->plan->backend;
-    const struct weir__change *errors = weir__plan_find(plan, WEIR__CHANGE_ERRORS, t->now);
-    struct weir__attempt *a = &t->attempts[who];
+    const struct weir__sim_backend_plan *plan = &t->plan->backend;
+    const struct weir__sim_change *errors = weir__sim_plan_find(plan, WEIR__SIM_CHANGE_ERRORS, t->now);
+    struct weir__sim_attempt *a = &t->attempts[who];
 
     t->backend.busy++;
-    a->error = errors && weir__dice_below(&t->backend.dice, WEIR__ONE) < errors->factor;
+    a->error = errors && weir__sim_dice_below(&t->backend.dice, WEIR__SIM_ONE) < errors->factor;
     a->busy = a->error && errors->after ? errors->after : work_of(t, a);
     a->busy += a->busy == 0; /* 0 is: in the queue */
-    weir__trial_post(t, t->now + a->busy, WEIR__EVENT_DONE, who);
+    weir__sim_post(t, t->now + a->busy, WEIR__SIM_EVENT_DONE, who);
 }
 
-static void enqueue(struct weir__trial *t, uint32_t who)
+static void enqueue(struct weir__sim_trial *t, uint32_t who)
 {
-    struct weir__backend *b = &t->backend;
+    struct weir__sim_backend *b = &t->backend;
 
-    t->attempts[who].next = WEIR__NOBODY;
-    if (b->first == WEIR__NOBODY)
+    t->attempts[who].next = WEIR__SIM_NOBODY;
+    if (b->first == WEIR__SIM_NOBODY)
         b->first = who;
     else
         t->attempts[b->last].next = who;
@@ -61,13 +61,13 @@ static void enqueue(struct weir__trial *t, uint32_t who)
     b->queued++;
 }
 
-bool weir__backend_put(struct weir__trial *t, uint32_t who)
+bool weir__sim_backend_put(struct weir__sim_trial *t, uint32_t who)
 {
-    const struct weir__backend_plan *plan = &t->plan->backend;
+    const struct weir__sim_backend_plan *plan = &t->plan->backend;
 
-    if (weir__plan_find(plan, WEIR__CHANGE_SILENT, t->now))
+    if (weir__sim_plan_find(plan, WEIR__SIM_CHANGE_SILENT, t->now))
         return true; /* and nothing is ever heard of it */
-    bool free = t->backend.busy < weir__plan_workers(plan, t->now);
+    bool free = t->backend.busy < weir__sim_plan_workers(plan, t->now);
     if (!free && plan->queue >= 0 && t->backend.queued >= plan->queue)
         return false;
     t->attempts[who].inside = true;
@@ -79,25 +79,25 @@ bool weir__backend_put(struct weir__trial *t, uint32_t who)
     return true;
 }
 
-void weir__backend_pull(struct weir__trial *t)
+void weir__sim_backend_pull(struct weir__sim_trial *t)
 {
-    struct weir__backend *b = &t->backend;
+    struct weir__sim_backend *b = &t->backend;
 
-    while (b->first != WEIR__NOBODY && b->busy < weir__plan_workers(&t->plan->backend, t->now)) {
+    while (b->first != WEIR__SIM_NOBODY && b->busy < weir__sim_plan_workers(&t->plan->backend, t->now)) {
         uint32_t who = b->first;
         b->first = t->attempts[who].next;
         if (t->attempts[who].inside) {
             b->queued--;
             start(t, who);
         } else {
-            weir__attempt_settle(t, who); /* it was taken out while it waited */
+            weir__sim_attempt_settle(t, who); /* it was taken out while it waited */
         }
     }
 }
 
-void weir__backend_forget(struct weir__trial *t, uint32_t who)
+void weir__sim_backend_forget(struct weir__sim_trial *t, uint32_t who)
 {
-    struct weir__attempt *a = &t->attempts[who];
+    struct weir__sim_attempt *a = &t->attempts[who];
 
     if (!t->plan->backend.cancels || !a->inside || a->busy)
         return;
@@ -105,20 +105,20 @@ void weir__backend_forget(struct weir__trial *t, uint32_t who)
     t->backend.queued--;
 }
 
-void weir__backend_done(struct weir__trial *t, uint32_t who)
+void weir__sim_backend_done(struct weir__sim_trial *t, uint32_t who)
 {
-    struct weir__attempt *a = &t->attempts[who];
-    bool silent = weir__plan_find(&t->plan->backend, WEIR__CHANGE_SILENT, t->now) != NULL;
+    struct weir__sim_attempt *a = &t->attempts[who];
+    bool silent = weir__sim_plan_find(&t->plan->backend, WEIR__SIM_CHANGE_SILENT, t->now) != NULL;
 
     t->backend.busy--;
     t->backend.results++;
     a->inside = false;
-    if (weir__trial_measures(t)) {
+    if (weir__sim_measures(t)) {
         t->backend.spent += (double)a->busy;
         t->backend.wasted += !a->waiting || a->error || silent ? (double)a->busy : 0;
     }
     if (a->waiting && !silent)
-        weir__clients_answer(t, who, a->error ? WEIR_FAILED : WEIR_SUCCEEDED);
-    weir__attempt_settle(t, who);
-    weir__backend_pull(t);
+        weir__sim_clients_answer(t, who, a->error ? WEIR_FAILED : WEIR_SUCCEEDED);
+    weir__sim_attempt_settle(t, who);
+    weir__sim_backend_pull(t);
 }

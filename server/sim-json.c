@@ -11,7 +11,7 @@ static void print_time(FILE *out, const char *name, weir_time time)
         fprintf(out, "\"%s\":%.3f", name, (double)time / 1e6);
 }
 
-static void print_fates(FILE *out, const char *name, const struct weir__fates *f)
+static void print_fates(FILE *out, const char *name, const struct weir__sim_fates *f)
 {
     fprintf(out,
             "\"%s\":{\"requests\":%lld,\"retries\":%lld,\"ok\":%lld,\"failed\":%lld,\"timed_out\":%lld,\"dropped\":%lld,\"busy\":%lld,"
@@ -27,9 +27,9 @@ static void print_text(FILE *out, const char *name, const char *text)
     fputs("\",", out);
 }
 
-static void print_group(FILE *out, const struct weir__outcome *o, size_t i)
+static void print_group(FILE *out, const struct weir__sim_outcome *o, size_t i)
 {
-    const struct weir__group_plan *plan = &o->plan->groups[i];
+    const struct weir__sim_group_plan *plan = &o->plan->groups[i];
 
     fputs(i ? ",{" : "{", out);
     print_text(out, "name", plan->name);
@@ -46,9 +46,9 @@ static void print_group(FILE *out, const struct weir__outcome *o, size_t i)
     fputc('}', out);
 }
 
-static void print_bucket(FILE *out, const struct weir__outcome *o, size_t i)
+static void print_bucket(FILE *out, const struct weir__sim_outcome *o, size_t i)
 {
-    const struct weir__bucket *b = &o->buckets[i];
+    const struct weir__sim_bucket *b = &o->buckets[i];
 
     fprintf(out, "%s{\"at_ms\":%lld,\"offered\":%lld,\"ok\":%lld,\"refused\":%lld,\"bad\":%lld,\"possible\":%.1f,", i ? "," : "",
             (long long)((weir_time)i * o->bucket / WEIR_MILLISECOND), (long long)b->offered, (long long)b->ok, (long long)b->refused,
@@ -56,17 +56,19 @@ static void print_bucket(FILE *out, const struct weir__outcome *o, size_t i)
     print_time(out, "p50_ms", b->p50);
     fputc(',', out);
     print_time(out, "p99_ms", b->p99);
-    fprintf(out, ",\"in_flight\":%.2f,\"inside\":%.2f,\"limit\":", b->in_flight, b->inside);
+    fprintf(out, ",\"in_flight\":%.2f,\"in_flight_max\":%lld,\"inside\":%.2f,\"limit\":", b->in_flight, (long long)b->in_flight_max,
+            b->inside);
     fprintf(out, b->limit < 0 ? "null}" : "%lld}", (long long)b->limit);
 }
 
-static void print_summary(FILE *out, const struct weir__outcome *o)
+static void print_summary(FILE *out, const struct weir__sim_outcome *o)
 {
     print_text(out, "scenario", o->plan->name);
     print_text(out, "about", o->plan->about);
     print_text(out, "controller", o->controller);
+    print_text(out, "at_the_end", o->told);
     fprintf(out, "\"seed\":%llu,\"capacity\":%.3f,\"possible\":%.1f,\"goodput_percent\":%.2f,\"wasted_percent\":%.2f,\"unfairness\":",
-            (unsigned long long)o->seed, (double)weir__plan_capacity(&o->plan->backend) / 1000, o->possible, o->goodput, o->wasted);
+            (unsigned long long)o->seed, (double)weir__sim_plan_capacity(&o->plan->backend) / 1000, o->possible, o->goodput, o->wasted);
     fprintf(out, o->unfairness < 0 ? "null," : "%.3f,", o->unfairness);
     print_time(out, "p50_ms", o->p50);
     fputc(',', out);
@@ -76,7 +78,7 @@ static void print_summary(FILE *out, const struct weir__outcome *o)
     fprintf(out, ",\"permits_left\":%lld,\"events\":%lld,", (long long)o->permits_left, (long long)o->events);
 }
 
-void weir__trial_json(FILE *out, const struct weir__outcome *o)
+void weir__sim_json(FILE *out, const struct weir__sim_outcome *o)
 {
     fputc('{', out);
     print_summary(out, o);

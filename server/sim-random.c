@@ -5,33 +5,26 @@
  */
 #include "sim.h"
 
-#include "base/base.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 
 #define LN_2   UINT64_C(2977044472) /* ln 2 and 1 / ln 2, times 2^32 */
 #define LOG2_E UINT64_C(6196328019)
 
-static uint64_t mix(uint64_t z)
+uint64_t weir__sim_dice_roll(struct weir__sim_dice *dice)
 {
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
+    return weir__mix64(dice->state += WEIR__GOLDEN);
 }
 
-uint64_t weir__dice_roll(struct weir__dice *dice)
+void weir__sim_dice_seed(struct weir__sim_dice *dice, uint64_t seed, uint64_t stream)
 {
-    return mix(dice->state += UINT64_C(0x9e3779b97f4a7c15));
+    dice->state = weir__mix64(seed) ^ weir__mix64(~stream);
 }
 
-void weir__dice_seed(struct weir__dice *dice, uint64_t seed, uint64_t stream)
+int64_t weir__sim_dice_below(struct weir__sim_dice *dice, int64_t n)
 {
-    dice->state = mix(seed) ^ mix(~stream);
-}
-
-int64_t weir__dice_below(struct weir__dice *dice, int64_t n)
-{
-    return (int64_t)((weir__u128)weir__dice_roll(dice) * (uint64_t)n >> 64);
+    return (int64_t)((weir__u128)weir__sim_dice_roll(dice) * (uint64_t)n >> 64);
 }
 
 /* -ln(u / 2^64), times 2^32.  The logarithm to base 2, a bit at a time: squaring doubles it.  24 bits will do. */
@@ -50,9 +43,9 @@ static uint64_t minus_log(uint64_t u)
     return (uint64_t)((weir__u128)(((uint64_t)(zeros + 1) << 32) - (bits << 8)) * LN_2 >> 32);
 }
 
-weir_time weir__dice_exponential(struct weir__dice *dice, weir_time mean)
+weir_time weir__sim_dice_exponential(struct weir__sim_dice *dice, weir_time mean)
 {
-    return (weir_time)((weir__u128)(uint64_t)mean * minus_log(weir__dice_roll(dice)) >> 32);
+    return (weir_time)((weir__u128)(uint64_t)mean * minus_log(weir__sim_dice_roll(dice)) >> 32);
 }
 
 /* value * e^x, x times 2^32: e^x = 2^whole * e^rest, the rest by its series. */
@@ -74,44 +67,44 @@ static weir_time times_exp(weir_time value, int64_t x)
 }
 
 /* About normal, times 2^32: twelve numbers from 0 to 1 added, less 6.  Never beyond 6 deviations. */
-static int64_t roll_normal(struct weir__dice *dice)
+static int64_t roll_normal(struct weir__sim_dice *dice)
 {
     int64_t sum = 0;
 
     for (int i = 0; i < 6; i++) {
-        uint64_t roll = weir__dice_roll(dice);
+        uint64_t roll = weir__sim_dice_roll(dice);
         sum += (int64_t)(roll >> 32) + (int64_t)(roll & UINT32_MAX);
     }
     return sum - ((int64_t)6 << 32);
 }
 
 /* The mean of e^(s n) is e^(s s / 2), which is taken off. */
-static weir_time roll_lognormal(struct weir__dice *dice, weir_time mean, int64_t spread)
+static weir_time roll_lognormal(struct weir__sim_dice *dice, weir_time mean, int64_t spread)
 {
-    int64_t half = (int64_t)(((weir__i128)spread * spread << 31) / (WEIR__ONE * WEIR__ONE));
-    int64_t x = (int64_t)((weir__i128)roll_normal(dice) * spread / WEIR__ONE) - half;
+    int64_t half = (int64_t)(((weir__i128)spread * spread << 31) / (WEIR__SIM_ONE * WEIR__SIM_ONE));
+    int64_t x = (int64_t)((weir__i128)roll_normal(dice) * spread / WEIR__SIM_ONE) - half;
 
     return times_exp(mean, x);
 }
 
-static weir_time roll_bimodal(struct weir__dice *dice, const struct weir__work *w)
+static weir_time roll_bimodal(struct weir__sim_dice *dice, const struct weir__sim_work *w)
 {
-    if (weir__dice_below(dice, WEIR__ONE) < w->slow_share)
+    if (weir__sim_dice_below(dice, WEIR__SIM_ONE) < w->slow_share)
         return w->slow;
-    weir__i128 rest = (weir__i128)w->mean * WEIR__ONE - (weir__i128)w->slow * w->slow_share;
-    return (weir_time)(rest / (WEIR__ONE - w->slow_share));
+    weir__i128 rest = (weir__i128)w->mean * WEIR__SIM_ONE - (weir__i128)w->slow * w->slow_share;
+    return (weir_time)(rest / (WEIR__SIM_ONE - w->slow_share));
 }
 
-weir_time weir__dice_work(struct weir__dice *dice, const struct weir__work *w)
+weir_time weir__sim_dice_work(struct weir__sim_dice *dice, const struct weir__sim_work *w)
 {
     switch (w->shape) {
-    case WEIR__WORK_CONSTANT:
+    case WEIR__SIM_WORK_CONSTANT:
         return w->mean;
-    case WEIR__WORK_EXPONENTIAL:
-        return w->floor + weir__dice_exponential(dice, w->mean - w->floor);
-    case WEIR__WORK_LOGNORMAL:
+    case WEIR__SIM_WORK_EXPONENTIAL:
+        return w->floor + weir__sim_dice_exponential(dice, w->mean - w->floor);
+    case WEIR__SIM_WORK_LOGNORMAL:
         return w->floor + roll_lognormal(dice, w->mean - w->floor, w->spread);
-    case WEIR__WORK_BIMODAL:
+    case WEIR__SIM_WORK_BIMODAL:
         return roll_bimodal(dice, w);
     }
     return w->mean;
@@ -124,17 +117,17 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-weir_time weir__work_quantile(const struct weir__work *work, int permille)
+weir_time weir__sim_work_quantile(const struct weir__sim_work *work, int permille)
 {
     enum { ROLLS = 20000 };
     weir_time *rolls = malloc(ROLLS * sizeof *rolls);
-    struct weir__dice dice;
+    struct weir__sim_dice dice;
 
     if (rolls == NULL)
         return 0;
-    weir__dice_seed(&dice, 1, 1);
+    weir__sim_dice_seed(&dice, 1, 1);
     for (int i = 0; i < ROLLS; i++)
-        rolls[i] = weir__dice_work(&dice, work);
+        rolls[i] = weir__sim_dice_work(&dice, work);
     qsort(rolls, ROLLS, sizeof *rolls, compare);
     weir_time found = rolls[(int64_t)(ROLLS - 1) * permille / 1000];
     free(rolls);

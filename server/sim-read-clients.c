@@ -32,7 +32,7 @@ static bool parse_rate(const char *text, int64_t capacity, int64_t *out)
         *out = 0;
         return true;
     }
-    if (weir__number_parse(text, 'x', &times)) {
+    if (weir__sim_number_parse(text, 'x', &times)) {
         double rate = (double)times / 1e6 * (double)capacity;
         *out = rate <= (double)RATE_MAX ? (int64_t)rate : RATE_MAX + 1;
         return *out <= RATE_MAX;
@@ -44,14 +44,14 @@ static bool parse_rate(const char *text, int64_t capacity, int64_t *out)
     return rate <= (double)RATE_MAX;
 }
 
-static void take_rate(struct weir__reader *r, const struct weir__node *node, const struct weir__trial_plan *plan, int64_t *out)
+static void take_rate(struct weir__reader *r, const struct weir__node *node, const struct weir__sim_plan *plan, int64_t *out)
 {
     const char *text = weir__read_text(r, node, "rate", "such as 2x or 300/s");
     int64_t rate = 0;
 
     if (text == NULL)
         return;
-    if (!parse_rate(text, weir__plan_capacity(&plan->backend), &rate)) {
+    if (!parse_rate(text, weir__sim_plan_capacity(&plan->backend), &rate)) {
         weir__say(r, node, "a rate is times the backend's capacity, such as 2x, or absolute, such as 300/s, up to 1000000/s; found %s",
                   weir__quote(text, node->n).text);
         return;
@@ -59,11 +59,11 @@ static void take_rate(struct weir__reader *r, const struct weir__node *node, con
     *out = rate;
 }
 
-static void read_point(struct weir__reader *r, const struct weir__node *node, const struct weir__trial_plan *plan,
-                       struct weir__group_plan *g)
+static void read_point(struct weir__reader *r, const struct weir__node *node, const struct weir__sim_plan *plan,
+                       struct weir__sim_group_plan *g)
 {
     struct weir__member m[] = { { .name = "rate" }, { .name = "at" }, { .name = "over" } };
-    struct weir__rate_point p = { 0 };
+    struct weir__sim_rate_point p = { 0 };
     weir_time last = g->n_points ? g->points[g->n_points - 1].at : 0;
 
     if (node->kind == WEIR__NODE_TEXT)
@@ -76,8 +76,8 @@ static void read_point(struct weir__reader *r, const struct weir__node *node, co
     }
     size_t before = weir__problems(r);
     take_rate(r, m[0].value, plan, &p.rate);
-    weir__take_time(r, &m[1], 0, plan->length, &p.at);
-    weir__take_time(r, &m[2], 0, plan->length, &p.over);
+    weir__sim_take_time(r, &m[1], 0, plan->length, &p.at);
+    weir__sim_take_time(r, &m[2], 0, plan->length, &p.over);
     if (weir__problems(r) > before)
         return;
     if (p.at < last)
@@ -86,21 +86,21 @@ static void read_point(struct weir__reader *r, const struct weir__node *node, co
         g->points[g->n_points++] = p;
 }
 
-static void read_rate(struct weir__reader *r, const struct weir__node *node, const struct weir__trial_plan *plan,
-                      struct weir__group_plan *g)
+static void read_rate(struct weir__reader *r, const struct weir__node *node, const struct weir__sim_plan *plan,
+                      struct weir__sim_group_plan *g)
 {
     if (node->kind != WEIR__NODE_LIST) {
         read_point(r, node, plan, g);
         return;
     }
-    if (node->n == 0 || node->n > WEIR__TRIAL_POINTS)
-        weir__say(r, node, "a rate has 1 to %d points", WEIR__TRIAL_POINTS);
-    for (size_t i = 0; i < node->n && i < WEIR__TRIAL_POINTS; i++)
+    if (node->n == 0 || node->n > WEIR__SIM_POINTS)
+        weir__say(r, node, "a rate has 1 to %d points", WEIR__SIM_POINTS);
+    for (size_t i = 0; i < node->n && i < WEIR__SIM_POINTS; i++)
         read_point(r, node->items[i], plan, g);
 }
 
-static void read_burst(struct weir__reader *r, const struct weir__node *node, const struct weir__trial_plan *plan,
-                       struct weir__group_plan *g)
+static void read_burst(struct weir__reader *r, const struct weir__node *node, const struct weir__sim_plan *plan,
+                       struct weir__sim_group_plan *g)
 {
     struct weir__member m[] = { { .name = "rate" }, { .name = "every" }, { .name = "for" } };
     weir_time every = 10 * WEIR_SECOND, length = WEIR_SECOND;
@@ -112,8 +112,8 @@ static void read_burst(struct weir__reader *r, const struct weir__node *node, co
         return;
     }
     take_rate(r, m[0].value, plan, &g->burst_rate);
-    weir__take_time(r, &m[1], WEIR_MILLISECOND, plan->length, &every);
-    weir__take_time(r, &m[2], WEIR_MILLISECOND, plan->length, &length);
+    weir__sim_take_time(r, &m[1], WEIR_MILLISECOND, plan->length, &every);
+    weir__sim_take_time(r, &m[2], WEIR_MILLISECOND, plan->length, &length);
     if (length >= every)
         weir__say(r, node, "a burst must be shorter than the time from one to the next");
     g->burst_every = every;
@@ -122,7 +122,7 @@ static void read_burst(struct weir__reader *r, const struct weir__node *node, co
 
 /* ------------------------------------------------------------------- behaviour ---- */
 
-static void read_loop(struct weir__reader *r, const struct weir__node *node, struct weir__group_plan *g)
+static void read_loop(struct weir__reader *r, const struct weir__node *node, struct weir__sim_group_plan *g)
 {
     struct weir__member m[] = { { .name = "clients" }, { .name = "think" } };
 
@@ -130,11 +130,11 @@ static void read_loop(struct weir__reader *r, const struct weir__node *node, str
     g->think = WEIR_SECOND;
     if (!weir__read_members(r, node, "a loop", m, 2))
         return;
-    weir__take_count(r, &m[0], 1, 100000, &g->loop);
-    weir__take_time(r, &m[1], WEIR_MILLISECOND, WEIR__TRIAL_LONGEST, &g->think); /* less, and refused clients would spin */
+    weir__sim_take_count(r, &m[0], 1, 100000, &g->loop);
+    weir__sim_take_time(r, &m[1], WEIR_MILLISECOND, WEIR__SIM_LONGEST, &g->think); /* less, and refused clients would spin */
 }
 
-static void read_reasons(struct weir__reader *r, const struct weir__node *node, struct weir__group_plan *g)
+static void read_reasons(struct weir__reader *r, const struct weir__node *node, struct weir__sim_group_plan *g)
 {
     static const char *const words[] = { "refused", "timeout", "error" };
 
@@ -147,29 +147,29 @@ static void read_reasons(struct weir__reader *r, const struct weir__node *node, 
         struct weir__member m = { .name = "on" };
         size_t which = 0;
         m.value = node->kind == WEIR__NODE_LIST ? node->items[i] : (struct weir__node *)node;
-        if (weir__take_word(r, &m, words, 3, &which))
+        if (weir__sim_take_word(r, &m, words, 3, &which))
             g->retry_on |= 1u << which;
     }
 }
 
-static void read_retry(struct weir__reader *r, const struct weir__node *node, struct weir__group_plan *g)
+static void read_retry(struct weir__reader *r, const struct weir__node *node, struct weir__sim_group_plan *g)
 {
     struct weir__member m[] = { { .name = "times" }, { .name = "after" }, { .name = "factor" }, { .name = "jitter" }, { .name = "on" } };
 
     g->retries = 3;
-    g->retry_on = WEIR__RETRY_REFUSED | WEIR__RETRY_TIMEOUT | WEIR__RETRY_ERROR;
+    g->retry_on = WEIR__SIM_RETRY_REFUSED | WEIR__SIM_RETRY_TIMEOUT | WEIR__SIM_RETRY_ERROR;
     g->back_off = 100 * WEIR_MILLISECOND;
     if (!weir__read_members(r, node, "a retry", m, 5))
         return;
-    weir__take_count(r, &m[0], 0, 20, &g->retries);
-    weir__take_time(r, &m[1], 0, 60 * WEIR_SECOND, &g->back_off);
-    weir__take_number(r, &m[2], 'x', WEIR__ONE, 10 * WEIR__ONE, &g->back_off_factor);
+    weir__sim_take_count(r, &m[0], 0, 20, &g->retries);
+    weir__sim_take_time(r, &m[1], 0, 60 * WEIR_SECOND, &g->back_off);
+    weir__sim_take_number(r, &m[2], 'x', WEIR__SIM_ONE, 10 * WEIR__SIM_ONE, &g->back_off_factor);
     weir__read_flag(r, &m[3], &g->jitter);
     if (m[4].value)
         read_reasons(r, m[4].value, g);
 }
 
-static void read_priority(struct weir__reader *r, const struct weir__node *node, struct weir__group_plan *g)
+static void read_priority(struct weir__reader *r, const struct weir__node *node, struct weir__sim_group_plan *g)
 {
     const char *text = weir__read_text(r, node, "priority", "a number from -8 to 7");
     char *end = NULL;
@@ -183,8 +183,8 @@ static void read_priority(struct weir__reader *r, const struct weir__node *node,
         g->priority = (int32_t)value;
 }
 
-static void read_class(struct weir__reader *r, const struct weir__node *node, const struct weir__trial_plan *plan,
-                       struct weir__group_plan *g)
+static void read_class(struct weir__reader *r, const struct weir__node *node, const struct weir__sim_plan *plan,
+                       struct weir__sim_group_plan *g)
 {
     const char *names[WEIR_CLASSES] = { NULL };
     struct weir__member m = { .name = "class" };
@@ -195,14 +195,14 @@ static void read_class(struct weir__reader *r, const struct weir__node *node, co
         names[i] = plan->guard.classes[i].name;
     if (plan->n_classes == 0)
         weir__say(r, node, "the guard has no classes; give it some, such as concurrency: { weights: { gold: 3, free: 1 } }");
-    else if (weir__take_word(r, &m, names, plan->n_classes, &which))
+    else if (weir__sim_take_word(r, &m, names, plan->n_classes, &which))
         g->class = (uint32_t)which;
 }
 
 /* ---------------------------------------------------------------------- whole ---- */
 
-static void read_group_name(struct weir__reader *r, const struct weir__node *node, const struct weir__trial_plan *plan,
-                            struct weir__group_plan *g)
+static void read_group_name(struct weir__reader *r, const struct weir__node *node, const struct weir__sim_plan *plan,
+                            struct weir__sim_group_plan *g)
 {
     const char *text = weir__read_text(r, node, "name", "text");
 
@@ -222,15 +222,15 @@ static void read_group_name(struct weir__reader *r, const struct weir__node *nod
 
 enum { NAME, RATE, BURST, ARRIVAL, LOOP, USERS, PRIORITY, CLASS, TIMEOUT, RETRY, MEMBERS };
 
-static void read_rest(struct weir__reader *r, struct weir__member *m, const struct weir__trial_plan *plan, struct weir__group_plan *g)
+static void read_rest(struct weir__reader *r, struct weir__member *m, const struct weir__sim_plan *plan, struct weir__sim_group_plan *g)
 {
     static const char *const arrivals[] = { "poisson", "even" };
     size_t even = 0;
 
-    weir__take_word(r, &m[ARRIVAL], arrivals, 2, &even);
+    weir__sim_take_word(r, &m[ARRIVAL], arrivals, 2, &even);
     g->even = even;
-    weir__take_count(r, &m[USERS], 1, 10000000, &g->users);
-    weir__take_time(r, &m[TIMEOUT], WEIR_MILLISECOND, 60 * WEIR_SECOND, &g->timeout);
+    weir__sim_take_count(r, &m[USERS], 1, 10000000, &g->users);
+    weir__sim_take_time(r, &m[TIMEOUT], WEIR_MILLISECOND, 60 * WEIR_SECOND, &g->timeout);
     if (m[NAME].value)
         read_group_name(r, m[NAME].value, plan, g);
     if (m[PRIORITY].value)
@@ -241,7 +241,7 @@ static void read_rest(struct weir__reader *r, struct weir__member *m, const stru
         read_retry(r, m[RETRY].value, g);
 }
 
-static void read_group(struct weir__reader *r, const struct weir__node *node, struct weir__trial_plan *plan)
+static void read_group(struct weir__reader *r, const struct weir__node *node, struct weir__sim_plan *plan)
 {
     struct weir__member m[MEMBERS] = {
         [NAME] = { .name = "name" },         [RATE] = { .name = "rate" },   [BURST] = { .name = "burst" },
@@ -249,9 +249,9 @@ static void read_group(struct weir__reader *r, const struct weir__node *node, st
         [PRIORITY] = { .name = "priority" }, [CLASS] = { .name = "class" }, [TIMEOUT] = { .name = "timeout" },
         [RETRY] = { .name = "retry" },
     };
-    struct weir__group_plan *g = &plan->groups[plan->n_groups];
+    struct weir__sim_group_plan *g = &plan->groups[plan->n_groups];
 
-    *g = (struct weir__group_plan){ .users = 1000, .back_off_factor = 2 * WEIR__ONE };
+    *g = (struct weir__sim_group_plan){ .users = 1000, .back_off_factor = 2 * WEIR__SIM_ONE };
     snprintf(g->name, sizeof g->name, "clients-%zu", plan->n_groups + 1);
     if (!weir__read_members(r, node, "a group of clients", m, MEMBERS))
         return;
@@ -267,14 +267,14 @@ static void read_group(struct weir__reader *r, const struct weir__node *node, st
     plan->n_groups++;
 }
 
-void weir__read_clients(struct weir__reader *r, const struct weir__node *node, struct weir__trial_plan *plan)
+void weir__sim_read_clients(struct weir__reader *r, const struct weir__node *node, struct weir__sim_plan *plan)
 {
     if (node->kind != WEIR__NODE_LIST || node->n == 0) {
         weir__say(r, node, "clients must be a list of groups, such as [{ rate: 2x, timeout: 1s }]; found %s", weir__node_word(node));
         return;
     }
-    if (node->n > WEIR__TRIAL_GROUPS)
-        weir__say(r, node, "there are %zu groups of clients; the most is %d", node->n, WEIR__TRIAL_GROUPS);
-    for (size_t i = 0; i < node->n && i < WEIR__TRIAL_GROUPS; i++)
+    if (node->n > WEIR__SIM_GROUPS)
+        weir__say(r, node, "there are %zu groups of clients; the most is %d", node->n, WEIR__SIM_GROUPS);
+    for (size_t i = 0; i < node->n && i < WEIR__SIM_GROUPS; i++)
         read_group(r, node->items[i], plan);
 }

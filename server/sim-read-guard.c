@@ -19,7 +19,7 @@ static void read_concurrency(struct weir__reader *r, const struct weir__node *no
         weir__say(r, node, "the guard of a scenario has no queue; leave out queue, wait and order");
 }
 
-void weir__read_trial_guard(struct weir__reader *r, const struct weir__node *node, struct weir__trial_plan *plan)
+void weir__sim_read_guard(struct weir__reader *r, const struct weir__node *node, struct weir__sim_plan *plan)
 {
     struct weir__guard_draft draft = { 0 };
     struct weir__member m[MEMBERS] = {
@@ -29,9 +29,9 @@ void weir__read_trial_guard(struct weir__reader *r, const struct weir__node *nod
 
     if (!weir__read_members(r, node, "a guard", m, MEMBERS))
         return;
-    weir__take_time(r, &m[TARGET], WEIR_MICROSECOND, 60 * WEIR_SECOND, &draft.options.adaptive.target);
+    weir__sim_take_time(r, &m[TARGET], WEIR_MICROSECOND, 60 * WEIR_SECOND, &draft.options.adaptive.target);
     weir__read_small(r, &m[PERCENTILE], 99, &draft.options.adaptive.percentile);
-    weir__take_time(r, &m[LEASE], 10 * WEIR_MILLISECOND, 3600 * WEIR_SECOND, &draft.options.lease);
+    weir__sim_take_time(r, &m[LEASE], 10 * WEIR_MILLISECOND, 3600 * WEIR_SECOND, &draft.options.lease);
     weir__read_flag(r, &m[SHED], &draft.options.shed);
     if (m[CONCURRENCY].value)
         read_concurrency(r, m[CONCURRENCY].value, &draft);

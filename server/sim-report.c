@@ -19,19 +19,19 @@ static double share(int64_t part, int64_t whole)
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static int64_t refused(const struct weir__fates *f)
+static int64_t refused(const struct weir__sim_fates *f)
 {
     return f->busy + f->shed + f->open;
 }
 
 /* Attempts that came to an end in the span. */
-static int64_t ended(const struct weir__fates *f)
+static int64_t ended(const struct weir__sim_fates *f)
 {
     return f->ok + f->failed + f->timed_out + f->dropped + refused(f);
 }
 
 /* The lowest and the highest limit of the measured span. */
-static void limit_text(char *out, size_t size, const struct weir__outcome *o)
+static void limit_text(char *out, size_t size, const struct weir__sim_outcome *o)
 {
     int64_t low = INT64_MAX, high = -1;
 
@@ -50,9 +50,9 @@ static void limit_text(char *out, size_t size, const struct weir__outcome *o)
         snprintf(out, size, "%lld-%lld", (long long)low, (long long)high);
 }
 
-static void print_head(FILE *out, const struct weir__outcome *o)
+static void print_head(FILE *out, const struct weir__sim_outcome *o)
 {
-    const struct weir__trial_plan *plan = o->plan;
+    const struct weir__sim_plan *plan = o->plan;
     char length[32], warmup[32], p99[32];
 
     weir_time_print(length, sizeof length, plan->length);
@@ -60,23 +60,23 @@ static void print_head(FILE *out, const struct weir__outcome *o)
     time_text(p99, sizeof p99, o->plan->work_p99);
     fprintf(out, "%s: %s\n", plan->name, plan->about);
     fprintf(out, "  %s, measured from %s on; seed %llu; at the beginning %.0f/s are possible, and the work alone takes %s at p99\n\n",
-            length, warmup, (unsigned long long)o->seed, (double)weir__plan_capacity(&plan->backend) / 1000, p99);
+            length, warmup, (unsigned long long)o->seed, (double)weir__sim_plan_capacity(&plan->backend) / 1000, p99);
 }
 
-static void print_row(FILE *out, const struct weir__outcome *o, bool best)
+static void print_row(FILE *out, const struct weir__sim_outcome *o, bool best)
 {
-    const struct weir__fates *f = &o->measured;
+    const struct weir__sim_fates *f = &o->measured;
     char p50[32], p99[32], limit[48], unfair[16] = "-";
 
     if (o->unfairness >= 0)
         snprintf(unfair, sizeof unfair, "%.2f", o->unfairness);
     limit_text(limit, sizeof limit, o);
-    fprintf(out, "  %-12s %6.1f%%%s %7s %7s %8.1f%% %8.1f%% %7.1f%% %7.1f%% %7s  %s\n", o->controller, o->goodput, best ? "*" : " ",
+    fprintf(out, "  %-12s %6.1f%%%s %7s %7s %8.1f%% %8.1f%% %7.1f%% %7.1f%% %7s  %-9s %s\n", o->controller, o->goodput, best ? "*" : " ",
             time_text(p50, sizeof p50, o->p50), time_text(p99, sizeof p99, o->p99), share(refused(f), ended(f)),
-            share(f->timed_out, ended(f)), share(f->failed + f->dropped, ended(f)), o->wasted, unfair, limit);
+            share(f->timed_out, ended(f)), share(f->failed + f->dropped, ended(f)), o->wasted, unfair, limit, o->told);
 }
 
-void weir__trial_table(FILE *out, const struct weir__outcome *const *outcomes, size_t n)
+void weir__sim_table(FILE *out, const struct weir__sim_outcome *const *outcomes, size_t n)
 {
     double most = 0;
 
@@ -85,19 +85,19 @@ void weir__trial_table(FILE *out, const struct weir__outcome *const *outcomes, s
     for (size_t i = 0; i < n; i++)
         most = outcomes[i]->goodput > most ? outcomes[i]->goodput : most;
     print_head(out, outcomes[0]);
-    fprintf(out, "  %-12s %7s  %7s %7s %9s %9s %8s %8s %7s  %s\n", "controller", "goodput", "p50", "p99", "refused", "timeouts", "failed",
-            "wasted", "unfair", "limit");
+    fprintf(out, "  %-12s %7s  %7s %7s %9s %9s %8s %8s %7s  %-9s %s\n", "controller", "goodput", "p50", "p99", "refused", "timeouts",
+            "failed", "wasted", "unfair", "limit", "at the end");
     for (size_t i = 0; i < n; i++)
         print_row(out, outcomes[i], n > 1 && outcomes[i]->goodput == most);
     fputc('\n', out);
 }
 
-static void print_group(FILE *out, const struct weir__outcome *o, size_t i)
+static void print_group(FILE *out, const struct weir__sim_outcome *o, size_t i)
 {
-    const struct weir__group_outcome *g = &o->groups[i];
-    const struct weir__group_plan *plan = &o->plan->groups[i];
+    const struct weir__sim_group_outcome *g = &o->groups[i];
+    const struct weir__sim_group_plan *plan = &o->plan->groups[i];
     const char *class = o->plan->n_classes ? o->plan->guard.classes[plan->class].name : "-";
-    const struct weir__fates *f = &g->measured;
+    const struct weir__sim_fates *f = &g->measured;
     char p50[32], p99[32];
 
     fprintf(out, "  %-12s %-14s %-8s %8d %9lld %6.1f%% %7s %7s %6.1f%% %6.1f%% %6.1f%% %8.1f%% %7.1f%%\n", o->controller, plan->name, class,
@@ -106,7 +106,7 @@ static void print_group(FILE *out, const struct weir__outcome *o, size_t i)
             share(f->timed_out, ended(f)), share(f->failed + f->dropped, ended(f)));
 }
 
-void weir__trial_groups(FILE *out, const struct weir__outcome *const *outcomes, size_t n)
+void weir__sim_groups(FILE *out, const struct weir__sim_outcome *const *outcomes, size_t n)
 {
     fprintf(out, "  %-12s %-14s %-8s %8s %9s %7s %7s %7s %7s %7s %7s %9s %8s\n", "controller", "clients", "class", "priority", "requests",
             "served", "p50", "p99", "busy", "shed", "open", "timeouts", "failed");
@@ -118,7 +118,7 @@ void weir__trial_groups(FILE *out, const struct weir__outcome *const *outcomes, 
 }
 
 /* name, value, unit: what the benchmarks' tables are made of. */
-void weir__trial_tsv(FILE *out, const struct weir__outcome *o)
+void weir__sim_tsv(FILE *out, const struct weir__sim_outcome *o)
 {
     const char *name = o->plan->name;
 

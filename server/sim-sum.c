@@ -7,35 +7,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t bucket_at(const struct weir__trial *t, weir_time at)
+#include "base/hash.h"
+
+static size_t bucket_at(const struct weir__sim_trial *t, weir_time at)
 {
     size_t i = (size_t)(at / t->out->bucket);
 
     return i < t->out->n_buckets ? i : t->out->n_buckets - 1;
 }
 
-struct weir__bucket *weir__sum_bucket(struct weir__trial *t)
+struct weir__sim_bucket *weir__sim_sum_bucket(struct weir__sim_trial *t)
 {
     return t->now < t->plan->length ? &t->out->buckets[bucket_at(t, t->now)] : &t->after;
 }
 
-static void add_one(struct weir__fates *fates, size_t member)
+static void add_one(struct weir__sim_fates *fates, size_t member)
 {
     *(int64_t *)(void *)((char *)fates + member) += 1;
 }
 
-void weir__sum_count(struct weir__trial *t, uint32_t group, size_t member)
+void weir__sim_sum_count(struct weir__sim_trial *t, uint32_t group, size_t member)
 {
     add_one(&t->out->all, member);
     add_one(&t->out->groups[group].all, member);
-    if (!weir__trial_measures(t))
+    if (!weir__sim_measures(t))
         return;
     add_one(&t->out->measured, member);
     add_one(&t->out->groups[group].measured, member);
 }
 
+static void raise(int64_t *most, int64_t n)
+{
+    *most = n > *most ? n : *most;
+}
+
+void weir__sim_sum_most(struct weir__sim_trial *t)
+{
+    raise(&weir__sim_sum_bucket(t)->in_flight_max, t->waiting);
+}
+
 /* In-flight times ns since the last event, where it belongs. */
-void weir__sum_areas(struct weir__trial *t)
+void weir__sim_sum_areas(struct weir__sim_trial *t)
 {
     weir_time to = t->now < t->plan->length ? t->now : t->plan->length;
 
@@ -43,21 +55,29 @@ void weir__sum_areas(struct weir__trial *t)
         size_t i = bucket_at(t, t->area_at);
         weir_time end = (weir_time)(i + 1) * t->out->bucket;
         weir_time span = (end < to ? end : to) - t->area_at;
+        raise(&t->out->buckets[i].in_flight_max, t->waiting);
         t->out->buckets[i].in_flight += (double)t->waiting * (double)span;
         t->out->buckets[i].inside += (double)(t->backend.busy + t->backend.queued) * (double)span;
         t->area_at += span;
     }
 }
 
+void weir__sim_sum_arrival(struct weir__sim_trial *t, const struct weir__sim_attempt *a)
+{
+    uint64_t *hash = &t->out->groups[a->group].arrivals;
+
+    *hash = weir__mix64(weir__mix64(*hash + (uint64_t)t->now) + (uint64_t)a->user) + a->work;
+}
+
 /* ---------------------------------------------------------------------- times ---- */
 
-void weir__sum_time(struct weir__trial *t, const struct weir__attempt *a, bool answered)
+void weir__sim_sum_time(struct weir__sim_trial *t, const struct weir__sim_attempt *a, bool answered)
 {
     if (t->now >= t->plan->length)
         return;
     if (t->n_times == t->times_room) {
         size_t room = t->times_room ? 2 * t->times_room : 4096;
-        struct weir__time_taken *times = realloc(t->times, room * sizeof *times);
+        struct weir__sim_time_taken *times = realloc(t->times, room * sizeof *times);
         if (times == NULL) {
             t->failed = true;
             return;
@@ -65,16 +85,16 @@ void weir__sum_time(struct weir__trial *t, const struct weir__attempt *a, bool a
         t->times = times;
         t->times_room = room;
     }
-    t->times[t->n_times++] = (struct weir__time_taken){ .took = t->now - a->sent,
-                                                        .group = a->group,
-                                                        .bucket = (uint32_t)bucket_at(t, t->now),
-                                                        .measured = weir__trial_measures(t),
-                                                        .answered = answered };
+    t->times[t->n_times++] = (struct weir__sim_time_taken){ .took = t->now - a->sent,
+                                                            .group = a->group,
+                                                            .bucket = (uint32_t)bucket_at(t, t->now),
+                                                            .measured = weir__sim_measures(t),
+                                                            .answered = answered };
 }
 
 static int compare(const void *left, const void *right)
 {
-    const struct weir__time_taken *a = left, *b = right;
+    const struct weir__sim_time_taken *a = left, *b = right;
 
     return (a->took > b->took) - (a->took < b->took);
 }
@@ -95,14 +115,14 @@ static void meet(struct tally *t, weir_time took)
 }
 
 struct tallies {
-    struct tally whole, groups[WEIR__TRIAL_GROUPS], buckets[WEIR__TRIAL_BUCKETS];
+    struct tally whole, groups[WEIR__SIM_GROUPS], buckets[WEIR__SIM_BUCKETS];
 };
 
-static void prepare(struct tallies *s, struct weir__outcome *o)
+static void prepare(struct tallies *s, struct weir__sim_outcome *o)
 {
     s->whole = (struct tally){ .p50 = &o->p50, .p99 = &o->p99 };
     o->p50 = o->p99 = -1;
-    for (size_t i = 0; i < WEIR__TRIAL_GROUPS; i++) {
+    for (size_t i = 0; i < WEIR__SIM_GROUPS; i++) {
         s->groups[i] = (struct tally){ .p50 = &o->groups[i].p50, .p99 = &o->groups[i].p99 };
         o->groups[i].p50 = o->groups[i].p99 = -1;
     }
@@ -112,19 +132,19 @@ static void prepare(struct tallies *s, struct weir__outcome *o)
     }
 }
 
-static void find_quantiles(struct weir__trial *t, struct tallies *s)
+static void find_quantiles(struct weir__sim_trial *t, struct tallies *s)
 {
     prepare(s, t->out);
     if (t->n_times > 0)
         qsort(t->times, t->n_times, sizeof *t->times, compare);
     for (size_t i = 0; i < t->n_times; i++) {
-        const struct weir__time_taken *x = &t->times[i];
+        const struct weir__sim_time_taken *x = &t->times[i];
         s->whole.n += x->measured;
         s->groups[x->group].n += x->measured;
         s->buckets[x->bucket].n++;
     }
     for (size_t i = 0; i < t->n_times; i++) {
-        const struct weir__time_taken *x = &t->times[i];
+        const struct weir__sim_time_taken *x = &t->times[i];
         meet(&s->buckets[x->bucket], x->took);
         if (x->measured) {
             meet(&s->whole, x->took);
@@ -140,7 +160,8 @@ struct share {
     bool full; /* gets all it wants */
 };
 
-/* Divides `all` by weight; nobody gets more than it wants, and what one leaves the others get. */
+/* Divides `all` by weight; nobody gets more than it wants, and what one leaves the others get.  Shedding (lib/guard/shed.c) aims at the same
+ * division; here it is reckoned once more, on its own, because a judge that shared the code would share its mistakes. */
 static void divide(struct share *s, size_t n, double all)
 {
     for (bool again = true; again;) {
@@ -163,9 +184,9 @@ static void divide(struct share *s, size_t n, double all)
 }
 
 /* How much better off the best is than the worst, each compared with its fair share of what all got together. */
-static double unfairness_of(const struct weir__outcome *o)
+static double unfairness_of(const struct weir__sim_outcome *o)
 {
-    const struct weir__trial_plan *plan = o->plan;
+    const struct weir__sim_plan *plan = o->plan;
     struct share s[WEIR_CLASSES] = { 0 };
     double all = 0, most = 0, least = 1e9;
 
@@ -186,9 +207,9 @@ static double unfairness_of(const struct weir__outcome *o)
     return least > 0 && most / least < 999 ? most / least : 999;
 }
 
-void weir__sum_finish(struct weir__trial *t)
+void weir__sim_sum_finish(struct weir__sim_trial *t)
 {
-    struct weir__outcome *o = t->out;
+    struct weir__sim_outcome *o = t->out;
     struct tallies *s = calloc(1, sizeof *s);
 
     if (s == NULL || t->failed) {
@@ -202,7 +223,7 @@ void weir__sum_finish(struct weir__trial *t)
         o->buckets[i].in_flight /= (double)o->bucket;
         o->buckets[i].inside /= (double)o->bucket;
     }
-    o->possible = weir__plan_possible(t->plan, o->bucket, o->buckets, o->n_buckets);
+    o->possible = weir__sim_plan_possible(t->plan, o->bucket, o->buckets, o->n_buckets);
     o->goodput = o->possible > 0 ? 100.0 * (double)o->measured.ok / o->possible : 0;
     o->wasted = t->backend.spent > 0 ? 100.0 * t->backend.wasted / t->backend.spent : 0;
     o->unfairness = t->plan->n_classes > 1 && o->measured.ok > 0 ? unfairness_of(o) : -1;

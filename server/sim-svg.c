@@ -150,15 +150,15 @@ static void widen(double *most, double value)
 }
 
 /* Without a guard there may be a hundred thousand inside: that is not what the scale is for, unless there is nothing else. */
-static struct scales find_scales(const struct weir__outcome *const *outcomes, size_t n)
+static struct scales find_scales(const struct weir__sim_outcome *const *outcomes, size_t n)
 {
     struct scales s = { .rate = 1, .time_low = 1e18, .time_high = 2e6, .permits = 16 };
 
     for (size_t k = 0; k < n; k++) {
-        const struct weir__outcome *o = outcomes[k];
+        const struct weir__sim_outcome *o = outcomes[k];
         double seconds = (double)o->bucket / 1e9;
         for (size_t i = 0; i < o->n_buckets; i++) {
-            const struct weir__bucket *b = &o->buckets[i];
+            const struct weir__sim_bucket *b = &o->buckets[i];
             widen(&s.rate, 1.4 * b->possible / seconds);
             widen(&s.time_high, 1.1 * (double)b->p99);
             widen(&s.permits, 1.2 * (double)b->limit);
@@ -174,9 +174,9 @@ static struct scales find_scales(const struct weir__outcome *const *outcomes, si
 
 /* ----------------------------------------------------------------------- rows ---- */
 
-static void draw_rates(FILE *out, const struct panel *p, const struct weir__outcome *o)
+static void draw_rates(FILE *out, const struct panel *p, const struct weir__sim_outcome *o)
 {
-    double offered[WEIR__TRIAL_BUCKETS], ok[WEIR__TRIAL_BUCKETS], possible[WEIR__TRIAL_BUCKETS];
+    double offered[WEIR__SIM_BUCKETS], ok[WEIR__SIM_BUCKETS], possible[WEIR__SIM_BUCKETS];
 
     for (size_t i = 0; i < p->n; i++) {
         weir_time from = (weir_time)i * o->bucket, to = from + o->bucket < p->length ? from + o->bucket : p->length;
@@ -191,9 +191,9 @@ static void draw_rates(FILE *out, const struct panel *p, const struct weir__outc
     draw_line(out, p, "would", possible);
 }
 
-static void draw_latency(FILE *out, const struct panel *p, const struct weir__outcome *o)
+static void draw_latency(FILE *out, const struct panel *p, const struct weir__sim_outcome *o)
 {
-    double p50[WEIR__TRIAL_BUCKETS], p99[WEIR__TRIAL_BUCKETS];
+    double p50[WEIR__SIM_BUCKETS], p99[WEIR__SIM_BUCKETS];
     weir_time target = o->plan->guard.adaptive.target;
 
     for (size_t i = 0; i < p->n; i++) {
@@ -208,9 +208,9 @@ static void draw_latency(FILE *out, const struct panel *p, const struct weir__ou
     draw_line(out, p, "p50", p50);
 }
 
-static void draw_permits(FILE *out, const struct panel *p, const struct weir__outcome *o)
+static void draw_permits(FILE *out, const struct panel *p, const struct weir__sim_outcome *o)
 {
-    double in_flight[WEIR__TRIAL_BUCKETS], limit[WEIR__TRIAL_BUCKETS];
+    double in_flight[WEIR__SIM_BUCKETS], limit[WEIR__SIM_BUCKETS];
 
     for (size_t i = 0; i < p->n; i++) {
         in_flight[i] = o->buckets[i].in_flight;
@@ -221,7 +221,7 @@ static void draw_permits(FILE *out, const struct panel *p, const struct weir__ou
     draw_line(out, p, "limit", limit);
 }
 
-static void draw_row(FILE *out, const struct weir__outcome *o, const struct scales *s, double y, bool words)
+static void draw_row(FILE *out, const struct weir__sim_outcome *o, const struct scales *s, double y, bool words)
 {
     struct panel p = { .y = y, .n = o->n_buckets, .bucket = o->bucket, .length = o->plan->length };
 
@@ -250,7 +250,7 @@ static void draw_key(FILE *out, double x, const char *style, bool line, const ch
     fprintf(out, "<text x=\"%.1f\" y=\"48\">%s</text>\n", x + (line ? 19 : 16), text);
 }
 
-static void draw_head(FILE *out, const struct weir__trial_plan *plan)
+static void draw_head(FILE *out, const struct weir__sim_plan *plan)
 {
     fprintf(out, "<text class=\"title\" x=\"%.0f\" y=\"20\">", lefts[0]);
     weir__safe_text(out, WEIR__SAFE_MARKUP, plan->name);
@@ -267,7 +267,7 @@ static void draw_head(FILE *out, const struct weir__trial_plan *plan)
     draw_key(out, lefts[2] + 78, "limit", true, "limit");
 }
 
-void weir__trial_svg(FILE *out, const struct weir__outcome *const *outcomes, size_t n)
+void weir__sim_svg(FILE *out, const struct weir__sim_outcome *const *outcomes, size_t n)
 {
     struct scales scales = find_scales(outcomes, n);
     double height = TOP + ROW * (double)n;

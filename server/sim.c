@@ -13,10 +13,10 @@
 
 /* ------------------------------------------------------------------- attempts ---- */
 
-static bool grow(struct weir__trial *t)
+static bool grow(struct weir__sim_trial *t)
 {
     size_t room = t->room ? 2 * t->room : 1024;
-    struct weir__attempt *attempts = room < WEIR__NOBODY ? realloc(t->attempts, room * sizeof *attempts) : NULL;
+    struct weir__sim_attempt *attempts = room < WEIR__SIM_NOBODY ? realloc(t->attempts, room * sizeof *attempts) : NULL;
 
     if (attempts == NULL) {
         t->failed = true;
@@ -27,24 +27,24 @@ static bool grow(struct weir__trial *t)
     return true;
 }
 
-uint32_t weir__attempt_create(struct weir__trial *t)
+uint32_t weir__sim_attempt_create(struct weir__sim_trial *t)
 {
     uint32_t who = t->unused;
 
-    if (who != WEIR__NOBODY) {
+    if (who != WEIR__SIM_NOBODY) {
         t->unused = t->attempts[who].next;
     } else {
         if (t->n_attempts == t->room && !grow(t))
-            return WEIR__NOBODY;
+            return WEIR__SIM_NOBODY;
         who = (uint32_t)t->n_attempts++;
     }
-    t->attempts[who] = (struct weir__attempt){ .birth = ++t->births, .next = WEIR__NOBODY };
+    t->attempts[who] = (struct weir__sim_attempt){ .birth = ++t->births, .next = WEIR__SIM_NOBODY };
     return who;
 }
 
-void weir__attempt_settle(struct weir__trial *t, uint32_t who)
+void weir__sim_attempt_settle(struct weir__sim_trial *t, uint32_t who)
 {
-    struct weir__attempt *a = &t->attempts[who];
+    struct weir__sim_attempt *a = &t->attempts[who];
 
     if (a->waiting || a->inside || a->birth == 0)
         return;
@@ -55,66 +55,67 @@ void weir__attempt_settle(struct weir__trial *t, uint32_t who)
 
 /* --------------------------------------------------------------------- events ---- */
 
-void weir__trial_post(struct weir__trial *t, weir_time at, enum weir__event_kind kind, uint32_t who)
+void weir__sim_post(struct weir__sim_trial *t, weir_time at, enum weir__sim_event_kind kind, uint32_t who)
 {
-    bool of_attempt = kind == WEIR__EVENT_RETRY || kind == WEIR__EVENT_TIMEOUT || kind == WEIR__EVENT_DONE;
+    bool of_attempt = kind == WEIR__SIM_EVENT_RETRY || kind == WEIR__SIM_EVENT_TIMEOUT || kind == WEIR__SIM_EVENT_DONE;
 
-    weir__agenda_add(&t->agenda,
-                     (struct weir__agenda_item){ .at = at, .kind = kind, .who = who, .birth = of_attempt ? t->attempts[who].birth : 0 });
+    weir__sim_agenda_add(
+        &t->agenda, (struct weir__sim_agenda_item){ .at = at, .kind = kind, .who = who, .birth = of_attempt ? t->attempts[who].birth : 0 });
 }
 
-bool weir__trial_measures(const struct weir__trial *t)
+bool weir__sim_measures(const struct weir__sim_trial *t)
 {
     return t->now >= t->plan->warmup && t->now < t->plan->length;
 }
 
-static void give_up(struct weir__trial *t, uint32_t who)
+static void give_up(struct weir__sim_trial *t, uint32_t who)
 {
     if (!t->attempts[who].waiting)
         return;
-    weir__clients_answer(t, who, WEIR_TIMED_OUT);
+    weir__sim_clients_answer(t, who, WEIR_TIMED_OUT);
     bool queued = t->attempts[who].inside && t->attempts[who].busy == 0;
-    weir__backend_forget(t, who);
+    weir__sim_backend_forget(t, who);
     if (!queued) /* else it is still linked there, and settled when its turn would have come */
-        weir__attempt_settle(t, who);
+        weir__sim_attempt_settle(t, who);
 }
 
-static void end_bucket(struct weir__trial *t, uint32_t i)
+static void end_bucket(struct weir__sim_trial *t, uint32_t i)
 {
     struct weir_guard_info info;
 
     if (t->guard) {
-        weir_guard_get(t->guard, WEIR__TRIAL_START + t->now, &info);
+        weir_guard_get(t->guard, WEIR__SIM_START + t->now, &info);
         t->out->buckets[i].limit = info.limit;
+        weir__guard_tell(t->guard, t->out->told, sizeof t->out->told);
     }
     if (i + 1 < t->out->n_buckets)
-        weir__trial_post(t, (weir_time)(i + 2) * t->out->bucket, WEIR__EVENT_BUCKET, i + 1);
+        weir__sim_post(t, (weir_time)(i + 2) * t->out->bucket, WEIR__SIM_EVENT_BUCKET, i + 1);
 }
 
-static void happen(struct weir__trial *t, const struct weir__agenda_item *e)
+static void happen(struct weir__sim_trial *t, const struct weir__sim_agenda_item *e)
 {
     if (e->birth && t->attempts[e->who].birth != e->birth)
         return; /* it is over */
-    switch ((enum weir__event_kind)e->kind) {
-    case WEIR__EVENT_ARRIVE:
-        weir__clients_arrive(t, e->who);
+    switch ((enum weir__sim_event_kind)e->kind) {
+    case WEIR__SIM_EVENT_ARRIVE:
+        weir__sim_clients_arrive(t, e->who);
         break;
-    case WEIR__EVENT_LOOP:
-        weir__clients_loop(t, e->who);
+    case WEIR__SIM_EVENT_LOOP:
+        weir__sim_clients_loop(t, e->who);
         break;
-    case WEIR__EVENT_RETRY:
-        weir__clients_retry(t, e->who);
+    case WEIR__SIM_EVENT_RETRY:
+        weir__sim_clients_retry(t, e->who);
         break;
-    case WEIR__EVENT_TIMEOUT:
+    case WEIR__SIM_EVENT_TIMEOUT:
         give_up(t, e->who);
         break;
-    case WEIR__EVENT_DONE:
-        weir__backend_done(t, e->who);
+    case WEIR__SIM_EVENT_DONE:
+        weir__sim_backend_done(t, e->who);
         break;
-    case WEIR__EVENT_WORKERS:
-        weir__backend_pull(t);
+    case WEIR__SIM_EVENT_WORKERS:
+        weir__sim_backend_pull(t);
         break;
-    case WEIR__EVENT_BUCKET:
+    case WEIR__SIM_EVENT_BUCKET:
         end_bucket(t, e->who);
         break;
     }
@@ -123,7 +124,7 @@ static void happen(struct weir__trial *t, const struct weir__agenda_item *e)
 /* ---------------------------------------------------------------------- guard ---- */
 
 /* "fixed" and "fixed:12": the number of permits; 0: it is not of that kind; -1: it is wrong. */
-static int64_t fixed_of(const char *controller, const struct weir__trial_plan *plan)
+static int64_t fixed_of(const char *controller, const struct weir__sim_plan *plan)
 {
     if (strcmp(controller, "fixed") == 0)
         return plan ? 2 * plan->backend.workers : 1;
@@ -134,7 +135,7 @@ static int64_t fixed_of(const char *controller, const struct weir__trial_plan *p
     return controller[6] >= '0' && controller[6] <= '9' && *end == '\0' && n >= 1 && n <= 16384 ? n : -1;
 }
 
-bool weir__trial_knows(const char *controller, struct weir_error *error)
+bool weir__sim_knows(const char *controller, struct weir_error *error)
 {
     const char *const *names = weir_controllers();
     int64_t fixed = fixed_of(controller, NULL);
@@ -155,12 +156,12 @@ bool weir__trial_knows(const char *controller, struct weir_error *error)
     return false;
 }
 
-static int make_guard(struct weir__trial *t, const char *controller, struct weir_error *error)
+static int make_guard(struct weir__sim_trial *t, const char *controller, struct weir_error *error)
 {
     struct weir_guard_options options = t->plan->guard;
     int64_t fixed = fixed_of(controller, t->plan);
 
-    if (!weir__trial_knows(controller, error))
+    if (!weir__sim_knows(controller, error))
         return WEIR_INVALID;
     if (strcmp(controller, "none") == 0)
         return WEIR_OK;
@@ -180,39 +181,39 @@ static int make_guard(struct weir__trial *t, const char *controller, struct weir
 
 /* ---------------------------------------------------------------------- whole ---- */
 
-static void begin(struct weir__trial *t)
+static void begin(struct weir__sim_trial *t)
 {
     for (uint32_t i = 0; i < t->plan->n_groups; i++)
-        weir__dice_seed(&t->arrivals[i], t->out->seed, 10 + i);
-    weir__dice_seed(&t->retries, t->out->seed, 2);
-    weir__dice_seed(&t->backend.dice, t->out->seed, 3);
-    t->unused = t->backend.first = WEIR__NOBODY;
-    weir__clients_begin(t);
+        weir__sim_dice_seed(&t->arrivals[i], t->out->seed, 10 + i);
+    weir__sim_dice_seed(&t->retries, t->out->seed, 2);
+    weir__sim_dice_seed(&t->backend.dice, t->out->seed, 3);
+    t->unused = t->backend.first = WEIR__SIM_NOBODY;
+    weir__sim_clients_begin(t);
     for (size_t i = 0; i < t->plan->backend.n_changes; i++) {
-        const struct weir__change *c = &t->plan->backend.changes[i];
-        if (c->kind == WEIR__CHANGE_WORKERS && c->from > 0)
-            weir__trial_post(t, c->from, WEIR__EVENT_WORKERS, 0);
-        if (c->kind == WEIR__CHANGE_WORKERS && c->to < WEIR_NEVER)
-            weir__trial_post(t, c->to, WEIR__EVENT_WORKERS, 0);
+        const struct weir__sim_change *c = &t->plan->backend.changes[i];
+        if (c->kind == WEIR__SIM_CHANGE_WORKERS && c->from > 0)
+            weir__sim_post(t, c->from, WEIR__SIM_EVENT_WORKERS, 0);
+        if (c->kind == WEIR__SIM_CHANGE_WORKERS && c->to < WEIR_NEVER)
+            weir__sim_post(t, c->to, WEIR__SIM_EVENT_WORKERS, 0);
     }
-    weir__trial_post(t, t->out->bucket, WEIR__EVENT_BUCKET, 0);
+    weir__sim_post(t, t->out->bucket, WEIR__SIM_EVENT_BUCKET, 0);
 }
 
-static bool is_over(const struct weir__trial *t)
+static bool is_over(const struct weir__sim_trial *t)
 {
     return (t->now >= t->plan->length && t->open == 0) || t->failed || t->agenda.failed;
 }
 
-static void run(struct weir__trial *t)
+static void run(struct weir__sim_trial *t)
 {
-    struct weir__agenda_item e;
+    struct weir__sim_agenda_item e;
 
     begin(t);
-    while (weir__agenda_next(&t->agenda, &e)) {
-        if (e.at >= t->plan->length && t->open == 0 && e.kind != WEIR__EVENT_BUCKET)
+    while (weir__sim_agenda_next(&t->agenda, &e)) {
+        if (e.at >= t->plan->length && t->open == 0 && e.kind != WEIR__SIM_EVENT_BUCKET)
             break;
         t->now = e.at;
-        weir__sum_areas(t);
+        weir__sim_sum_areas(t);
         happen(t, &e);
         t->out->events++;
         if (is_over(t))
@@ -221,18 +222,18 @@ static void run(struct weir__trial *t)
     t->failed |= t->agenda.failed;
 }
 
-static void end(struct weir__trial *t)
+static void end(struct weir__sim_trial *t)
 {
     struct weir_guard_info info;
 
     if (t->guard) {
-        weir_guard_get(t->guard, WEIR__TRIAL_START + t->now, &info);
+        weir_guard_get(t->guard, WEIR__SIM_START + t->now, &info);
         t->out->permits_left = info.in_flight;
         weir_guard_destroy(t->guard);
     }
     if (t->table)
         weir_table_destroy(t->table);
-    weir__agenda_clear(&t->agenda);
+    weir__sim_agenda_clear(&t->agenda);
     free(t->attempts);
     free(t->times);
 }
@@ -242,16 +243,16 @@ static weir_time choose_bucket(weir_time length)
 {
     weir_time bucket = 250 * WEIR_MILLISECOND;
 
-    while ((length + bucket - 1) / bucket > WEIR__TRIAL_BUCKETS)
+    while ((length + bucket - 1) / bucket > WEIR__SIM_BUCKETS)
         bucket *= 2;
     return bucket;
 }
 
-int weir__trial_run(struct weir__outcome *out, const struct weir__trial_plan *plan, const struct weir__trial_options *options,
-                    struct weir_error *error)
+int weir__sim_run(struct weir__sim_outcome *out, const struct weir__sim_plan *plan, const struct weir__sim_options *options,
+                  struct weir_error *error)
 {
-    struct weir__outcome *made = calloc(1, sizeof *made);
-    struct weir__trial t = { .plan = plan, .out = made };
+    struct weir__sim_outcome *made = calloc(1, sizeof *made);
+    struct weir__sim_trial t = { .plan = plan, .out = made };
 
     if (made)
         made->seed = options->seed ? options->seed : (uint64_t)plan->seed;
@@ -264,7 +265,7 @@ int weir__trial_run(struct weir__outcome *out, const struct weir__trial_plan *pl
         for (size_t i = 0; i < made->n_buckets; i++)
             made->buckets[i].limit = -1;
         run(&t);
-        weir__sum_finish(&t);
+        weir__sim_sum_finish(&t);
         code = t.failed ? WEIR_NO_MEMORY : WEIR_OK;
     }
     if (made)

@@ -19,23 +19,23 @@
 
 #include "weir.h"
 
-#define WEIR__TRIAL_GROUPS   16
-#define WEIR__TRIAL_POINTS   32 /* of a group's rate */
-#define WEIR__TRIAL_CHANGES  32 /* of the backend */
-#define WEIR__TRIAL_NAME     40
-#define WEIR__TRIAL_BUCKETS  240 /* of the series, at most */
-#define WEIR__TRIAL_LONGEST  (600 * WEIR_SECOND)
-#define WEIR__TRIAL_ATTEMPTS 4000000
-#define WEIR__TRIAL_START    (1000 * WEIR_SECOND) /* the guard's time when a trial begins */
-#define WEIR__TRIAL_TEXT     (256 * 1024)         /* bytes of a scenario file, at most */
-#define WEIR__ONE            ((int64_t)1000000)   /* factors and shares are in millionths */
+#define WEIR__SIM_GROUPS   16
+#define WEIR__SIM_POINTS   32 /* of a group's rate */
+#define WEIR__SIM_CHANGES  32 /* of the backend */
+#define WEIR__SIM_NAME     40
+#define WEIR__SIM_BUCKETS  240 /* of the series, at most */
+#define WEIR__SIM_LONGEST  (600 * WEIR_SECOND)
+#define WEIR__SIM_ATTEMPTS 4000000
+#define WEIR__SIM_START    (1000 * WEIR_SECOND) /* the guard's time when a trial begins */
+#define WEIR__SIM_TEXT     (256 * 1024)         /* bytes of a scenario file, at most */
+#define WEIR__SIM_ONE      ((int64_t)1000000)   /* factors and shares are in millionths */
 
 /* ------------------------------------------------------------------- the plan ---- */
 
-enum weir__work_shape { WEIR__WORK_EXPONENTIAL, WEIR__WORK_CONSTANT, WEIR__WORK_LOGNORMAL, WEIR__WORK_BIMODAL };
+enum weir__sim_work_shape { WEIR__SIM_WORK_EXPONENTIAL, WEIR__SIM_WORK_CONSTANT, WEIR__SIM_WORK_LOGNORMAL, WEIR__SIM_WORK_BIMODAL };
 
-struct weir__work {
-    enum weir__work_shape shape;
+struct weir__sim_work {
+    enum weir__sim_work_shape shape;
     weir_time mean;     /* over all */
     weir_time floor;    /* exponential, lognormal: never less than this */
     int64_t spread;     /* lognormal: the standard deviation of the logarithm, in millionths */
@@ -43,45 +43,45 @@ struct weir__work {
     int64_t slow_share; /* ... and how many they are; the others take what is left of the mean */
 };
 
-enum weir__change_kind {
-    WEIR__CHANGE_SLOWER,  /* work takes `factor` times as long */
-    WEIR__CHANGE_DRIFT,   /* the same, but it rises from 1 to the middle and falls to the end */
-    WEIR__CHANGE_ERRORS,  /* `factor` of the results are errors */
-    WEIR__CHANGE_SILENT,  /* requests are taken and never answered */
-    WEIR__CHANGE_WORKERS, /* there are `workers` */
+enum weir__sim_change_kind {
+    WEIR__SIM_CHANGE_SLOWER,  /* work takes `factor` times as long */
+    WEIR__SIM_CHANGE_DRIFT,   /* the same, but it rises from 1 to the middle and falls to the end */
+    WEIR__SIM_CHANGE_ERRORS,  /* `factor` of the results are errors */
+    WEIR__SIM_CHANGE_SILENT,  /* requests are taken and never answered */
+    WEIR__SIM_CHANGE_WORKERS, /* there are `workers` */
 };
 
-struct weir__change {
-    enum weir__change_kind kind;
+struct weir__sim_change {
+    enum weir__sim_change_kind kind;
     weir_time from, to;
     int64_t factor;
     int64_t workers;
     weir_time after; /* errors come after so long; 0: after the work */
 };
 
-struct weir__backend_plan {
+struct weir__sim_backend_plan {
     int64_t workers;
     int64_t queue; /* who may wait for a worker; -1: no bound */
-    struct weir__work work;
+    struct weir__sim_work work;
     int64_t contention; /* each one inside beyond the workers makes work so much slower, in millionths ... */
     int64_t slowest;    /* ... at most by this factor */
     bool cancels;       /* a request in the queue whose client has given up is taken out */
     int64_t cold;       /* work takes so many times as long when nothing is cached yet ... */
     int64_t warm_after; /* ... and after so many results as long as it should; 0: it is warm from the beginning */
-    struct weir__change changes[WEIR__TRIAL_CHANGES];
+    struct weir__sim_change changes[WEIR__SIM_CHANGES];
     size_t n_changes;
 };
 
-struct weir__rate_point {
+struct weir__sim_rate_point {
     weir_time at, over; /* gets there in a straight line in this time; 0: at once */
     int64_t rate;       /* per 1000 s */
 };
 
-enum weir__retry_on { WEIR__RETRY_REFUSED = 1, WEIR__RETRY_TIMEOUT = 2, WEIR__RETRY_ERROR = 4 };
+enum weir__sim_retry_on { WEIR__SIM_RETRY_REFUSED = 1, WEIR__SIM_RETRY_TIMEOUT = 2, WEIR__SIM_RETRY_ERROR = 4 };
 
-struct weir__group_plan {
-    char name[WEIR__TRIAL_NAME];
-    struct weir__rate_point points[WEIR__TRIAL_POINTS];
+struct weir__sim_group_plan {
+    char name[WEIR__SIM_NAME];
+    struct weir__sim_rate_point points[WEIR__SIM_POINTS];
     size_t n_points;
     weir_time burst_every, burst_for; /* for so long of every so long the rate is burst_rate; 0: never */
     int64_t burst_rate;
@@ -99,13 +99,13 @@ struct weir__group_plan {
     bool jitter;             /* the back-off varies from half to one and a half */
 };
 
-struct weir__trial_plan {
-    char name[WEIR__TRIAL_NAME];
+struct weir__sim_plan {
+    char name[WEIR__SIM_NAME];
     char about[200];
     weir_time length, warmup; /* what is measured is from warmup to length */
     int64_t seed;
-    struct weir__backend_plan backend;
-    struct weir__group_plan groups[WEIR__TRIAL_GROUPS];
+    struct weir__sim_backend_plan backend;
+    struct weir__sim_group_plan groups[WEIR__SIM_GROUPS];
     size_t n_groups;
     struct weir_guard_options guard; /* but for its controller */
     size_t n_classes;                /* of the guard */
@@ -113,62 +113,63 @@ struct weir__trial_plan {
 };
 
 /* sim-read.c -- as weir_rules_parse, of a scenario file. */
-int weir__trial_plan_parse(struct weir__trial_plan *out, const char *text, size_t len, const struct weir_rules_options *options,
-                           struct weir_error *error);
+int weir__sim_plan_parse(struct weir__sim_plan *out, const char *text, size_t len, const struct weir_rules_options *options,
+                         struct weir_error *error);
 
 /* sim-plan.c -- at a moment after the beginning. */
-int64_t weir__plan_workers(const struct weir__backend_plan *backend, weir_time at);
-int64_t weir__plan_slowness(const struct weir__backend_plan *backend, weir_time at); /* of slower and drift together */
-const struct weir__change *weir__plan_find(const struct weir__backend_plan *backend, enum weir__change_kind kind, weir_time at);
-int64_t weir__plan_coldness(const struct weir__backend_plan *backend, int64_t results);
-int64_t weir__plan_rate(const struct weir__group_plan *group, weir_time at);
-int64_t weir__plan_rate_max(const struct weir__group_plan *group);
-weir_time weir__plan_rate_next(const struct weir__group_plan *group, weir_time at); /* when it may change; WEIR_NEVER */
-int64_t weir__plan_capacity(const struct weir__backend_plan *backend);              /* at the beginning, warm: per 1000 s */
+int64_t weir__sim_plan_workers(const struct weir__sim_backend_plan *backend, weir_time at);
+int64_t weir__sim_plan_slowness(const struct weir__sim_backend_plan *backend, weir_time at); /* of slower and drift together */
+const struct weir__sim_change *weir__sim_plan_find(const struct weir__sim_backend_plan *backend, enum weir__sim_change_kind kind,
+                                                   weir_time at);
+int64_t weir__sim_plan_coldness(const struct weir__sim_backend_plan *backend, int64_t results);
+int64_t weir__sim_plan_rate(const struct weir__sim_group_plan *group, weir_time at);
+int64_t weir__sim_plan_rate_max(const struct weir__sim_group_plan *group);
+weir_time weir__sim_plan_rate_next(const struct weir__sim_group_plan *group, weir_time at); /* when it may change; WEIR_NEVER */
+int64_t weir__sim_plan_capacity(const struct weir__sim_backend_plan *backend);              /* at the beginning, warm: per 1000 s */
 /* The results that could have been had in the measured span: of what came, no more than the backend can give.  Adds what could have been
  * had in each bucket of that width. */
-struct weir__bucket;
-double weir__plan_possible(const struct weir__trial_plan *plan, weir_time width, struct weir__bucket *buckets, size_t n);
+struct weir__sim_bucket;
+double weir__sim_plan_possible(const struct weir__sim_plan *plan, weir_time width, struct weir__sim_bucket *buckets, size_t n);
 
 /* ------------------------------------------------------------- random numbers ---- */
 
-struct weir__dice {
+struct weir__sim_dice {
     uint64_t state;
 };
 
 /* sim-random.c */
-void weir__dice_seed(struct weir__dice *dice, uint64_t seed, uint64_t stream);
-uint64_t weir__dice_roll(struct weir__dice *dice);
-int64_t weir__dice_below(struct weir__dice *dice, int64_t n); /* 0 to n - 1 */
-weir_time weir__dice_exponential(struct weir__dice *dice, weir_time mean);
-weir_time weir__dice_work(struct weir__dice *dice, const struct weir__work *work);
-weir_time weir__work_quantile(const struct weir__work *work, int permille); /* of 20,000 rolls, always the same; 0: no memory */
+void weir__sim_dice_seed(struct weir__sim_dice *dice, uint64_t seed, uint64_t stream);
+uint64_t weir__sim_dice_roll(struct weir__sim_dice *dice);
+int64_t weir__sim_dice_below(struct weir__sim_dice *dice, int64_t n); /* 0 to n - 1 */
+weir_time weir__sim_dice_exponential(struct weir__sim_dice *dice, weir_time mean);
+weir_time weir__sim_dice_work(struct weir__sim_dice *dice, const struct weir__sim_work *work);
+weir_time weir__sim_work_quantile(const struct weir__sim_work *work, int permille); /* of 20,000 rolls, always the same; 0: no memory */
 
 /* -------------------------------------------------------------------- events ---- */
 
-struct weir__agenda_item {
+struct weir__sim_agenda_item {
     weir_time at;
     uint64_t order; /* those at one moment happen as they were made */
     uint32_t kind, who;
     uint64_t birth; /* of the attempt it is about: it may have ended since */
 };
 
-struct weir__agenda {
-    struct weir__agenda_item *heap;
+struct weir__sim_agenda {
+    struct weir__sim_agenda_item *heap;
     size_t n, room;
     uint64_t made;
     bool failed; /* there was no memory; stays set */
 };
 
 /* sim-agenda.c */
-void weir__agenda_add(struct weir__agenda *agenda, struct weir__agenda_item item);
-bool weir__agenda_next(struct weir__agenda *agenda, struct weir__agenda_item *out); /* the earliest; false: there is none */
-void weir__agenda_clear(struct weir__agenda *agenda);
+void weir__sim_agenda_add(struct weir__sim_agenda *agenda, struct weir__sim_agenda_item item);
+bool weir__sim_agenda_next(struct weir__sim_agenda *agenda, struct weir__sim_agenda_item *out); /* the earliest; false: there is none */
+void weir__sim_agenda_clear(struct weir__sim_agenda *agenda);
 
 /* --------------------------------------------------------------- the outcome ---- */
 
 /* Of attempts: each has exactly one fate.  A request is an attempt and those that are made because it came to nothing. */
-struct weir__fates {
+struct weir__sim_fates {
     int64_t requests, retries; /* attempts are both together */
     int64_t ok;                /* answered in time */
     int64_t failed, timed_out, dropped;
@@ -176,53 +177,56 @@ struct weir__fates {
     int64_t lost;             /* requests that came to nothing in the end */
 };
 
-struct weir__group_outcome {
-    struct weir__fates all;      /* of the whole trial, up to the last answer */
-    struct weir__fates measured; /* in the measured span; each where it happened */
+struct weir__sim_group_outcome {
+    struct weir__sim_fates all;      /* of the whole trial, up to the last answer */
+    struct weir__sim_fates measured; /* in the measured span; each where it happened */
     weir_time p50, p99;
+    uint64_t arrivals; /* a hash of when requests came, of whom, and with how much work: retries are none */
 };
 
-struct weir__bucket {
+struct weir__sim_bucket {
     int64_t offered, ok, refused, bad; /* offered: retries among them; bad: failed, timed out, dropped */
     weir_time p50, p99;                /* of the answered; -1: none */
     double in_flight;                  /* mean, of the guard (none: of clients that wait) */
-    double inside;                     /* mean, of the backend: also work that nobody waits for any more */
-    int64_t limit;                     /* at its end; -1: there is none */
-    double possible;                   /* results that could have been had */
+    int64_t in_flight_max;
+    double inside;   /* mean, of the backend: also work that nobody waits for any more */
+    int64_t limit;   /* at its end; -1: there is none */
+    double possible; /* results that could have been had */
 };
 
-struct weir__outcome {
-    const struct weir__trial_plan *plan;
+struct weir__sim_outcome {
+    const struct weir__sim_plan *plan;
     char controller[32];
     uint64_t seed;
-    struct weir__group_outcome groups[WEIR__TRIAL_GROUPS];
-    struct weir__fates all, measured;
+    struct weir__sim_group_outcome groups[WEIR__SIM_GROUPS];
+    struct weir__sim_fates all, measured;
     double possible;      /* results, in the measured span */
     double goodput;       /* per cent of these */
     double wasted;        /* per cent of the workers' time spent on what nobody waited for, or failed */
     double unfairness;    /* see docs/sim.md; 1: fair; -1: one class only, or nobody was served */
     weir_time p50, p99;   /* admitted requests, as their clients see it: answered, or timed out */
     int64_t permits_left; /* out at the end: 0 unless something is wrong */
+    char told[64];        /* what the controller says of itself when the last requests come; "": nothing */
     int64_t events;
-    struct weir__bucket buckets[WEIR__TRIAL_BUCKETS];
+    struct weir__sim_bucket buckets[WEIR__SIM_BUCKETS];
     size_t n_buckets;
     weir_time bucket;
 };
 
-struct weir__trial_options {
+struct weir__sim_options {
     const char *controller; /* "none", "fixed:N", "fixed" (twice the workers at the beginning), or a name from weir_controllers() */
     uint64_t seed;          /* 0: the plan's */
 };
 
 /* sim.c -- *out refers to the plan. */
-int weir__trial_run(struct weir__outcome *out, const struct weir__trial_plan *plan, const struct weir__trial_options *options,
-                    struct weir_error *error);
-bool weir__trial_knows(const char *controller, struct weir_error *error); /* false: there is none of that name, and what there is */
+int weir__sim_run(struct weir__sim_outcome *out, const struct weir__sim_plan *plan, const struct weir__sim_options *options,
+                  struct weir_error *error);
+bool weir__sim_knows(const char *controller, struct weir_error *error); /* false: there is none of that name, and what there is */
 
 /* ------------------------------------------------- inside a trial: who has what ---- */
 
 /* One attempt.  It is over when neither its client waits nor the backend has it. */
-struct weir__attempt {
+struct weir__sim_attempt {
     uint64_t birth;       /* from 1; 0: not in use */
     uint32_t group, next; /* next: in the backend's queue, or among those not in use */
     int64_t user;
@@ -235,90 +239,92 @@ struct weir__attempt {
     bool error;
 };
 
-#define WEIR__NOBODY UINT32_MAX
+#define WEIR__SIM_NOBODY UINT32_MAX
 
-struct weir__backend {
+struct weir__sim_backend {
     int64_t busy, queued, results;
     uint32_t first, last; /* of the queue */
     double spent, wasted; /* workers' time in the measured span */
-    struct weir__dice dice;
+    struct weir__sim_dice dice;
 };
 
 /* How long an attempt took, and where that belongs. */
-struct weir__time_taken {
+struct weir__sim_time_taken {
     weir_time took;
     uint32_t group, bucket;
     bool measured, answered;
 };
 
-struct weir__trial {
-    const struct weir__trial_plan *plan;
-    struct weir__outcome *out;
+struct weir__sim_trial {
+    const struct weir__sim_plan *plan;
+    struct weir__sim_outcome *out;
     weir_time now; /* since the beginning */
-    struct weir__agenda agenda;
-    struct weir__attempt *attempts;
+    struct weir__sim_agenda agenda;
+    struct weir__sim_attempt *attempts;
     size_t n_attempts, room;
     uint32_t unused;
     uint64_t births;
     int64_t waiting; /* clients, for an answer */
     int64_t open;    /* requests that have not come to an end */
-    struct weir__backend backend;
-    struct weir__dice arrivals[WEIR__TRIAL_GROUPS], retries;
+    struct weir__sim_backend backend;
+    struct weir__sim_dice arrivals[WEIR__SIM_GROUPS], retries;
     struct weir_table *table;
     struct weir_guard *guard; /* NULL: none */
     weir_time area_at;        /* up to where the buckets' areas are reckoned */
-    struct weir__time_taken *times;
+    struct weir__sim_time_taken *times;
     size_t n_times, times_room;
-    struct weir__bucket after; /* what happens after the end is in none of the buckets */
-    bool failed;               /* no memory */
+    struct weir__sim_bucket after; /* what happens after the end is in none of the buckets */
+    bool failed;                   /* no memory */
 };
 
-enum weir__event_kind {
-    WEIR__EVENT_ARRIVE, /* who: group */
-    WEIR__EVENT_LOOP,   /* who: group; one of its clients asks */
-    WEIR__EVENT_RETRY,  /* who: an attempt that was over, and is made again */
-    WEIR__EVENT_TIMEOUT,
-    WEIR__EVENT_DONE,
-    WEIR__EVENT_WORKERS, /* their number changes */
-    WEIR__EVENT_BUCKET,  /* a bucket of the series ends */
+enum weir__sim_event_kind {
+    WEIR__SIM_EVENT_ARRIVE, /* who: group */
+    WEIR__SIM_EVENT_LOOP,   /* who: group; one of its clients asks */
+    WEIR__SIM_EVENT_RETRY,  /* who: an attempt that was over, and is made again */
+    WEIR__SIM_EVENT_TIMEOUT,
+    WEIR__SIM_EVENT_DONE,
+    WEIR__SIM_EVENT_WORKERS, /* their number changes */
+    WEIR__SIM_EVENT_BUCKET,  /* a bucket of the series ends */
 };
 
 /* sim-backend.c */
-bool weir__backend_put(struct weir__trial *t, uint32_t who); /* false: dropped, its queue is full */
-void weir__backend_done(struct weir__trial *t, uint32_t who);
-void weir__backend_pull(struct weir__trial *t);                 /* free workers take what waits */
-void weir__backend_forget(struct weir__trial *t, uint32_t who); /* its client has given up */
+bool weir__sim_backend_put(struct weir__sim_trial *t, uint32_t who); /* false: dropped, its queue is full */
+void weir__sim_backend_done(struct weir__sim_trial *t, uint32_t who);
+void weir__sim_backend_pull(struct weir__sim_trial *t);                 /* free workers take what waits */
+void weir__sim_backend_forget(struct weir__sim_trial *t, uint32_t who); /* its client has given up */
 
 /* sim-clients.c */
-void weir__clients_begin(struct weir__trial *t);
-void weir__clients_arrive(struct weir__trial *t, uint32_t group);
-void weir__clients_loop(struct weir__trial *t, uint32_t group);
-void weir__clients_retry(struct weir__trial *t, uint32_t who);
-void weir__clients_answer(struct weir__trial *t, uint32_t who, enum weir_outcome outcome);
+void weir__sim_clients_begin(struct weir__sim_trial *t);
+void weir__sim_clients_arrive(struct weir__sim_trial *t, uint32_t group);
+void weir__sim_clients_loop(struct weir__sim_trial *t, uint32_t group);
+void weir__sim_clients_retry(struct weir__sim_trial *t, uint32_t who);
+void weir__sim_clients_answer(struct weir__sim_trial *t, uint32_t who, enum weir_outcome outcome);
 
 /* sim.c */
-uint32_t weir__attempt_create(struct weir__trial *t);           /* WEIR__NOBODY: no memory */
-void weir__attempt_settle(struct weir__trial *t, uint32_t who); /* if it is over, its place is free */
-void weir__trial_post(struct weir__trial *t, weir_time at, enum weir__event_kind kind, uint32_t who);
-bool weir__trial_measures(const struct weir__trial *t);
+uint32_t weir__sim_attempt_create(struct weir__sim_trial *t);           /* WEIR__SIM_NOBODY: no memory */
+void weir__sim_attempt_settle(struct weir__sim_trial *t, uint32_t who); /* if it is over, its place is free */
+void weir__sim_post(struct weir__sim_trial *t, weir_time at, enum weir__sim_event_kind kind, uint32_t who);
+bool weir__sim_measures(const struct weir__sim_trial *t);
 
 /* sim-sum.c */
-struct weir__bucket *weir__sum_bucket(struct weir__trial *t);               /* that it is now */
-void weir__sum_count(struct weir__trial *t, uint32_t group, size_t member); /* one more: offsetof(struct weir__fates, ...) */
-void weir__sum_time(struct weir__trial *t, const struct weir__attempt *a, bool answered);
-void weir__sum_areas(struct weir__trial *t); /* before anything changes */
-void weir__sum_finish(struct weir__trial *t);
+struct weir__sim_bucket *weir__sim_sum_bucket(struct weir__sim_trial *t);           /* that it is now */
+void weir__sim_sum_count(struct weir__sim_trial *t, uint32_t group, size_t member); /* one more: offsetof(struct weir__sim_fates, ...) */
+void weir__sim_sum_time(struct weir__sim_trial *t, const struct weir__sim_attempt *a, bool answered);
+void weir__sim_sum_areas(struct weir__sim_trial *t); /* before anything changes */
+void weir__sim_sum_most(struct weir__sim_trial *t);  /* one more is at work */
+void weir__sim_sum_arrival(struct weir__sim_trial *t, const struct weir__sim_attempt *a);
+void weir__sim_sum_finish(struct weir__sim_trial *t);
 
 /* ------------------------------------------------------------------- reports ---- */
 
 /* sim-report.c */
-void weir__trial_table(FILE *out, const struct weir__outcome *const *outcomes, size_t n);
-void weir__trial_groups(FILE *out, const struct weir__outcome *const *outcomes, size_t n);
-void weir__trial_tsv(FILE *out, const struct weir__outcome *outcome);
+void weir__sim_table(FILE *out, const struct weir__sim_outcome *const *outcomes, size_t n);
+void weir__sim_groups(FILE *out, const struct weir__sim_outcome *const *outcomes, size_t n);
+void weir__sim_tsv(FILE *out, const struct weir__sim_outcome *outcome);
 /* sim-json.c */
-void weir__trial_json(FILE *out, const struct weir__outcome *outcome);
+void weir__sim_json(FILE *out, const struct weir__sim_outcome *outcome);
 /* sim-svg.c -- the trials of one plan beside each other. */
-void weir__trial_svg(FILE *out, const struct weir__outcome *const *outcomes, size_t n);
+void weir__sim_svg(FILE *out, const struct weir__sim_outcome *const *outcomes, size_t n);
 
 /* The scenarios that are in the program; the last has no name.  Made from examples/sim by scripts/embed-list.py. */
 struct weir__embedded {

@@ -15,7 +15,7 @@
 
 static int create_parts(struct weir__simulation *sim, struct weir_error *error)
 {
-    const struct weir__sim_options *o = &sim->options;
+    const struct weir__simulate_options *o = &sim->options;
 
     sim->clients = weir__distinct_create();
     sim->applying = calloc(WEIR_ALL_MAX, sizeof *sim->applying);
@@ -28,7 +28,7 @@ static int create_parts(struct weir__simulation *sim, struct weir_error *error)
     return weir__propose_create(&sim->propose, &propose, error);
 }
 
-int weir__simulation_create(struct weir__simulation **out, const struct weir__sim_options *options, struct weir_error *error)
+int weir__simulation_create(struct weir__simulation **out, const struct weir__simulate_options *options, struct weir_error *error)
 {
     struct weir__simulation *sim = calloc(1, sizeof *sim);
     int code = sim ? WEIR_OK : weir__fail(error, WEIR_NO_MEMORY, "no memory for a simulation");
@@ -38,7 +38,7 @@ int weir__simulation_create(struct weir__simulation **out, const struct weir__si
         sim->options.client = options->client ? options->client : "ip";
         code = create_parts(sim, error);
     }
-    for (size_t i = 0; i < WEIR__SIM_SIDES && options->rules[i]; i++) {
+    for (size_t i = 0; i < WEIR__SIMULATE_SIDES && options->rules[i]; i++) {
         if (code == WEIR_OK)
             code = weir__side_create(&sim->sides[sim->n_sides++], &sim->options, i, error);
         else
@@ -83,7 +83,7 @@ static void widen(struct weir__simulation *sim)
     weir_time width = next_width(sim->width), from = sim->from - sim->from % width;
     size_t shift = (size_t)((sim->from - from) / sim->width), factor = (size_t)(width / sim->width);
 
-    weir__sim_widen(sim->at, shift, factor);
+    weir__simulate_widen(sim->at, shift, factor);
     for (size_t i = 0; i < sim->n_sides; i++)
         weir__side_widen(&sim->sides[i], shift, factor);
     sim->buckets = (sim->buckets - 1 + shift) / factor + 1;
@@ -98,7 +98,7 @@ static size_t find_bucket(struct weir__simulation *sim, weir_time now)
         sim->from = now - now % WEIR_SECOND;
         sim->buckets = 1;
     }
-    while ((now - sim->from) / sim->width >= WEIR__SIM_BUCKETS)
+    while ((now - sim->from) / sim->width >= WEIR__SIMULATE_BUCKETS)
         widen(sim);
     size_t bucket = (size_t)((now - sim->from) / sim->width);
     if (bucket >= sim->buckets)
@@ -128,7 +128,7 @@ static weir_time tell_time(struct weir__simulation *sim, weir_time at)
 
     if (behind <= 0) {
         sim->now = at < 0 ? 0 : at;
-    } else if (behind > WEIR__SIM_LATE && sim->passes == 0) {
+    } else if (behind > WEIR__SIMULATE_LATE && sim->passes == 0) {
         sim->late++;
         if (behind > sim->late_most)
             sim->late_most = behind;
@@ -138,25 +138,25 @@ static weir_time tell_time(struct weir__simulation *sim, weir_time at)
 
 /* ------------------------------------------------------- where two sets differ ---- */
 
-static void count_pair(struct weir__simulation *sim, const int32_t rule[WEIR__SIM_SIDES])
+static void count_pair(struct weir__simulation *sim, const int32_t rule[WEIR__SIMULATE_SIDES])
 {
     size_t i = 0;
 
     while (i < sim->n_pairs && (sim->pairs[i].rule[0] != rule[0] || sim->pairs[i].rule[1] != rule[1]))
         i++;
-    if (i == WEIR__SIM_PAIRS) {
+    if (i == WEIR__SIMULATE_PAIRS) {
         sim->pairs_lost++;
         return;
     }
     if (i == sim->n_pairs)
-        sim->pairs[sim->n_pairs++] = (struct weir__sim_pair){ { rule[0], rule[1] }, 0 };
+        sim->pairs[sim->n_pairs++] = (struct weir__simulate_pair){ { rule[0], rule[1] }, 0 };
     sim->pairs[i].requests++;
 }
 
-static void keep_difference(struct weir__simulation *sim, const struct weir__sim_request *r, weir_time at, struct weir_key method,
-                            struct weir_key uri, const int32_t rule[WEIR__SIM_SIDES])
+static void keep_difference(struct weir__simulation *sim, const struct weir__simulate_request *r, weir_time at, struct weir_key method,
+                            struct weir_key uri, const int32_t rule[WEIR__SIMULATE_SIDES])
 {
-    struct weir__sim_difference d = { .at = at, .rule = { rule[0], rule[1] } };
+    struct weir__simulate_difference d = { .at = at, .rule = { rule[0], rule[1] } };
 
     weir__text_cut(d.client, sizeof d.client, r->client.bytes, r->client.len);
     weir__text_cut(d.method, sizeof d.method, method.bytes, method.len);
@@ -164,10 +164,10 @@ static void keep_difference(struct weir__simulation *sim, const struct weir__sim
     sim->differences[sim->n_differences++] = d;
 }
 
-static void compare(struct weir__simulation *sim, const struct weir__log_entry *entry, const struct weir__sim_request *r,
-                    const int32_t rule[WEIR__SIM_SIDES])
+static void compare(struct weir__simulation *sim, const struct weir__log_entry *entry, const struct weir__simulate_request *r,
+                    const int32_t rule[WEIR__SIMULATE_SIDES])
 {
-    bool refused[WEIR__SIM_SIDES] = { rule[0] != WEIR__SIM_PASSED, rule[1] != WEIR__SIM_PASSED };
+    bool refused[WEIR__SIMULATE_SIDES] = { rule[0] != WEIR__SIMULATE_PASSED, rule[1] != WEIR__SIMULATE_PASSED };
 
     if (refused[0] == refused[1]) {
         sim->other_rule +=
@@ -187,7 +187,7 @@ static void compare(struct weir__simulation *sim, const struct weir__log_entry *
 /* ------------------------------------------------------------------ replay ---- */
 
 /* In a pass for proposals only, the first side is asked again, for nothing but whether a list decides. */
-static bool is_by_list(struct weir__simulation *sim, const struct weir__sim_request *r)
+static bool is_by_list(struct weir__simulation *sim, const struct weir__simulate_request *r)
 {
     const struct weir__force *force = sim->sides[0].weir->force;
     struct weir_ruling ruling;
@@ -200,7 +200,7 @@ static bool is_by_list(struct weir__simulation *sim, const struct weir__sim_requ
     return ruling.list != NULL;
 }
 
-static void propose(struct weir__simulation *sim, const struct weir__sim_request *r)
+static void propose(struct weir__simulation *sim, const struct weir__simulate_request *r)
 {
     if (is_by_list(sim, r))
         return;
@@ -220,7 +220,7 @@ static void make_secrets(struct weir__simulation *sim, const struct weir__log_en
     weir__sketch_secrets_make(&sim->secrets, entry->text ? entry->text : "", entry->text ? entry->text_len : 0);
 }
 
-static void count_request(struct weir__simulation *sim, const struct weir__log_entry *entry, const struct weir__sim_request *r)
+static void count_request(struct weir__simulation *sim, const struct weir__log_entry *entry, const struct weir__simulate_request *r)
 {
     if (sim->requests == 0 || entry->at < sim->first)
         sim->first = entry->at;
@@ -236,8 +236,8 @@ static void count_request(struct weir__simulation *sim, const struct weir__log_e
 
 void weir__simulate_entry(struct weir__simulation *sim, const struct weir__log_entry *entry)
 {
-    struct weir__sim_request r = { .attrs = entry->attrs, .n = entry->n, .now = tell_time(sim, entry->at) };
-    int32_t rule[WEIR__SIM_SIDES];
+    struct weir__simulate_request r = { .attrs = entry->attrs, .n = entry->n, .now = tell_time(sim, entry->at) };
+    int32_t rule[WEIR__SIMULATE_SIDES];
 
     if (sim->passes == 0) {
         if (sim->requests == 0)
@@ -270,12 +270,13 @@ static void add_figures(struct weir__simulation *sim, const char *path, const st
     memcpy(sim->first_bad_why, f->first_bad_why, sizeof sim->first_bad_why);
 }
 
-static bool is_stopped(const struct weir__sim_reading *reading)
+static bool is_stopped(const struct weir__simulate_reading *reading)
 {
     return reading->stop && *reading->stop;
 }
 
-int weir__simulate_log(struct weir__simulation *sim, const char *path, const struct weir__sim_reading *reading, struct weir_error *error)
+int weir__simulate_log(struct weir__simulation *sim, const char *path, const struct weir__simulate_reading *reading,
+                       struct weir_error *error)
 {
     struct weir__log *log;
     struct weir__log_entry entry;

@@ -16,31 +16,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The finish of splitmix64. */
-static uint64_t stir(uint64_t z)
-{
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 /* The splitmix64 generator, from a hash of the text. */
 void weir__sketch_secrets_make(struct weir__sketch_secrets *out, const char *text, size_t len)
 {
     struct weir__sketch_secrets fixed;
-    uint64_t step = 0x9e3779b97f4a7c15u;
 
     for (size_t i = 0; i < WEIR__HASH_SECRETS; i++)
-        fixed.words[i] = stir((i + 1) * step);
+        fixed.words[i] = weir__mix64((i + 1) * WEIR__GOLDEN);
     uint64_t seed = weir__sketch_hash(&fixed, text, len);
     for (size_t i = 0; i < WEIR__HASH_SECRETS; i++)
-        out->words[i] = stir(seed += step);
+        out->words[i] = weir__mix64(seed += WEIR__GOLDEN);
 }
 
 /* The keyed hash tells things apart; HyperLogLog wants every bit alike too, so it is stirred once more. */
 uint64_t weir__sketch_hash(const struct weir__sketch_secrets *secrets, const void *bytes, size_t len)
 {
-    return stir(weir__hash_key(secrets->words, 0, (struct weir_key){ bytes, len }).tag);
+    return weir__mix64(weir__hash_key(secrets->words, 0, (struct weir_key){ bytes, len }).tag);
 }
 
 /* ------------------------------------------------------- how many there are ---- */

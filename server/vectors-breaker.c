@@ -1,6 +1,6 @@
 /* vectors-breaker.c -- cases of .vec files that are about a circuit breaker (docs: tests/vectors/README.md).
  *
- *     breaker [errors=P%] [errors=N] [slow=T] [ratio=P%] [window=T|calls=N] [min=N] [open=T] [open-max=T] [jitter=P%] [probes=N] [above]
+ *     breaker [errors=P%] [errors=N] [slow=T] [ratio=P%] [window=T|calls=N] [min_calls=N] [open_for=T] [open_max=T] [jitter=P%] [probes=N] [above]
  *     at TIME ask -> ok|no [retry T|never] [state S]                 a call begins; asks are numbered from 1
  *     at TIME end N OUTCOME [took T] [-> state S]                    the call of ask N ends
  *     at TIME call OUTCOME [took T] [xN] -> ok|no [state S]          a call begins and ends at once; so many of them
@@ -40,20 +40,7 @@ struct line {
     struct expected expected;
 };
 
-#define fail_here(c, ...) weir__fail_at((c)->error, weir__cursor_column(c), __VA_ARGS__)
-
 /* ------------------------------------------------------------- the breaker ---- */
-
-/* Takes `name=` if the next word begins so. */
-static bool accept_key(struct weir__cursor *c, const char *name)
-{
-    size_t len = strlen(name);
-
-    if (weir__cursor_end(c) || strncmp(c->at, name, len) != 0 || c->at[len] != '=' || strchr(" \t", c->at[len + 1]))
-        return false;
-    c->at += len + 1;
-    return true;
-}
 
 /* A number up to what fits, and whether a % follows it. */
 static int read_small(struct weir__cursor *c, const char *what, int32_t *out, bool *percent)
@@ -65,7 +52,7 @@ static int read_small(struct weir__cursor *c, const char *what, int32_t *out, bo
         n = n * 10 + (*at++ - '0');
     *percent = at > c->at && *at == '%';
     if (at == c->at || !strchr(" \t", at[*percent]) || n > INT32_MAX || n == 0)
-        return fail_here(c, "%s: '%.20s' is no number from 1 on", what, c->at);
+        return weir__vector_fail(c, "%s: '%.20s' is no number from 1 on", what, c->at);
     c->at = at + *percent;
     *out = (int32_t)n;
     return WEIR_OK;
@@ -80,7 +67,7 @@ static int read_count(struct weir__cursor *c, const char *what, int32_t *out)
     if (code != WEIR_OK || !percent)
         return code;
     c->at = start;
-    return fail_here(c, "%s is a number, not a share: '%.20s'", what, start);
+    return weir__vector_fail(c, "%s is a number, not a share: '%.20s'", what, start);
 }
 
 static int read_percent(struct weir__cursor *c, const char *what, int32_t *out)
@@ -92,7 +79,7 @@ static int read_percent(struct weir__cursor *c, const char *what, int32_t *out)
     if (code != WEIR_OK || percent)
         return code;
     c->at = start;
-    return fail_here(c, "%s is a share, as in 50%%: '%.20s'", what, start);
+    return weir__vector_fail(c, "%s is a share, as in 50%%: '%.20s'", what, start);
 }
 
 static int read_errors(struct weir__cursor *c, struct weir_breaker_options *o)
@@ -114,25 +101,30 @@ static int read_option(struct weir__cursor *c, struct weir_breaker_options *o)
         int32_t *number;
         weir_time *time;
     } rows[] = {
-        { "slow", NULL, NULL, &o->slow },           { "ratio", read_percent, &o->slow_percent, NULL },
-        { "window", NULL, NULL, &o->window },       { "calls", read_count, &o->calls, NULL },
-        { "min", read_count, &o->min_calls, NULL }, { "open", NULL, NULL, &o->open_for },
-        { "open-max", NULL, NULL, &o->open_max },   { "jitter", read_percent, &o->jitter_percent, NULL },
+        { "slow", NULL, NULL, &o->slow },
+        { "ratio", read_percent, &o->slow_percent, NULL },
+        { "window", NULL, NULL, &o->window },
+        { "calls", read_count, &o->calls, NULL },
+        { "min_calls", read_count, &o->min_calls, NULL },
+        { "open_for", NULL, NULL, &o->open_for },
+        { "open_max", NULL, NULL, &o->open_max },
+        { "jitter", read_percent, &o->jitter_percent, NULL },
         { "probes", read_count, &o->probes, NULL },
     };
 
-    if (accept_key(c, "errors"))
+    if (weir__vector_accept_key(c, "errors"))
         return read_errors(c, o);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (accept_key(c, rows[i].name))
+        if (weir__vector_accept_key(c, rows[i].name))
             return rows[i].time ? weir__vector_time(c, rows[i].name, rows[i].time) : rows[i].read(c, rows[i].name, rows[i].number);
     }
     o->above = weir__cursor_accept(c, "above");
     return o->above ? WEIR_OK
-                    : fail_here(c,
-                                "'%.20s' is nothing of a breaker; it has errors=, slow=, ratio=, window=, calls=, min=, open=, open-max=, "
-                                "jitter=, probes= and above",
-                                c->at);
+                    : weir__vector_fail(
+                          c,
+                          "'%.20s' is nothing of a breaker; it has errors=, slow=, ratio=, window=, calls=, min=, open=, open-max=, "
+                          "jitter=, probes= and above",
+                          c->at);
 }
 
 /* Without jitter, unless the line says so: a vector names the nanosecond. */
@@ -157,7 +149,9 @@ static int read_subject(struct weir__cursor *c, void *out)
 
 static int read_state(struct weir__cursor *c, struct expected *e)
 {
-    static const char *const names[] = { [WEIR_CLOSED] = "closed", [WEIR_OPENED] = "open", [WEIR_HALF_OPEN] = "half-open" };
+    static const char *const names[] = {
+        [WEIR_BREAKER_CLOSED] = "closed", [WEIR_BREAKER_OPEN] = "open", [WEIR_BREAKER_HALF_OPEN] = "half-open"
+    };
 
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (weir__cursor_accept(c, names[i])) {
@@ -166,7 +160,7 @@ static int read_state(struct weir__cursor *c, struct expected *e)
             return WEIR_OK;
         }
     }
-    return fail_here(c, "expected a state: closed, open or half-open");
+    return weir__vector_fail(c, "expected a state: closed, open or half-open");
 }
 
 static int read_retry(struct weir__cursor *c, struct expected *e)
@@ -197,10 +191,10 @@ static int read_fields(struct weir__cursor *c, bool retry, bool counts, struct e
         } else if (retry && weir__cursor_accept(c, "retry")) {
             code = read_retry(c, e);
         } else {
-            code = fail_here(c, "'%.20s' is nothing to expect here; it can be %s", c->at,
-                             counts  ? "calls, errors and slow"
-                             : retry ? "retry and state"
-                                     : "state");
+            code = weir__vector_fail(c, "'%.20s' is nothing to expect here; it can be %s", c->at,
+                                     counts  ? "calls, errors and slow"
+                                     : retry ? "retry and state"
+                                             : "state");
         }
     }
     return code;
@@ -209,11 +203,11 @@ static int read_fields(struct weir__cursor *c, bool retry, bool counts, struct e
 static int read_answer(struct weir__cursor *c, bool retry, struct expected *e)
 {
     if (!weir__cursor_accept(c, "->"))
-        return fail_here(c, "expected -> and what must come back: -> ok, or -> no");
+        return weir__vector_fail(c, "expected -> and what must come back: -> ok, or -> no");
     e->has_passed = true;
     e->passed = weir__cursor_accept(c, "ok");
     if (!e->passed && !weir__cursor_accept(c, "no"))
-        return fail_here(c, "expected ok or no after ->");
+        return weir__vector_fail(c, "expected ok or no after ->");
     return read_fields(c, retry, false, e);
 }
 
@@ -229,7 +223,7 @@ static int read_outcome(struct weir__cursor *c, struct line *l)
     while (i < sizeof(names) / sizeof(names[0]) && !weir__cursor_accept(c, names[i]))
         i++;
     if (i == sizeof(names) / sizeof(names[0]))
-        return fail_here(c, "expected an outcome: ok, error, timeout, dropped or ignored");
+        return weir__vector_fail(c, "expected an outcome: ok, error, timeout, dropped or ignored");
     l->outcome = (enum weir_outcome)i;
     l->has_took = weir__cursor_accept(c, "took");
     return l->has_took ? weir__vector_time(c, "took", &l->took) : WEIR_OK;
@@ -245,7 +239,7 @@ static int read_end(struct weir__cursor *c, struct line *l)
     int code = weir__cursor_count(c, "the number of the ask", 1, &l->number);
 
     if (code == WEIR_OK && l->number > ASKS_MAX)
-        return fail_here(c, "asks are numbered 1 to %d", ASKS_MAX);
+        return weir__vector_fail(c, "asks are numbered 1 to %d", ASKS_MAX);
     if (code == WEIR_OK)
         code = read_outcome(c, l);
     if (code != WEIR_OK || !weir__cursor_accept(c, "->"))
@@ -262,7 +256,7 @@ static int read_call(struct weir__cursor *c, struct line *l)
         c->at++;
         code = weir__cursor_count(c, "how many times", 1, &l->times);
         if (code == WEIR_OK && l->times > TIMES_MAX)
-            return fail_here(c, "a call can be made 1 to %d times", TIMES_MAX);
+            return weir__vector_fail(c, "a call can be made 1 to %d times", TIMES_MAX);
     }
     return code == WEIR_OK ? read_answer(c, false, &l->expected) : code;
 }
@@ -270,7 +264,7 @@ static int read_call(struct weir__cursor *c, struct line *l)
 static int read_look(struct weir__cursor *c, struct line *l)
 {
     if (!weir__cursor_accept(c, "->"))
-        return fail_here(c, "expected -> and the state");
+        return weir__vector_fail(c, "expected -> and the state");
     int code = read_state(c, &l->expected);
     return code == WEIR_OK ? read_fields(c, false, true, &l->expected) : code;
 }
@@ -282,7 +276,7 @@ static int read_force(struct weir__cursor *c, struct line *l)
     else if (weir__cursor_accept(c, "closed"))
         l->force = WEIR_FORCE_CLOSED;
     else if (!weir__cursor_accept(c, "none"))
-        return fail_here(c, "expected open, closed or none");
+        return weir__vector_fail(c, "expected open, closed or none");
     return weir__vector_end(c);
 }
 
@@ -305,7 +299,7 @@ static int read_line(struct weir__cursor *c, const void *subject, void *out)
             return verbs[i].read(c, l);
         }
     }
-    return fail_here(c, "expected ask, end, call, state or force");
+    return weir__vector_fail(c, "expected ask, end, call, state or force");
 }
 
 /* --------------------------------------------------------------- running ---- */

@@ -32,8 +32,6 @@ struct line {
     int64_t limit; /* expected */
 };
 
-#define fail_here(c, ...) weir__fail_at((c)->error, weir__cursor_column(c), __VA_ARGS__)
-
 static int read_number(struct weir__cursor *c, const char *what, int64_t least, int64_t most, int64_t *out)
 {
     weir__cursor_end(c);
@@ -43,21 +41,10 @@ static int read_number(struct weir__cursor *c, const char *what, int64_t least, 
     if (code != WEIR_OK || *out <= most)
         return code;
     c->at = start;
-    return fail_here(c, "%s must be at most %" PRId64, what, most);
+    return weir__vector_fail(c, "%s must be at most %" PRId64, what, most);
 }
 
 /* ---------------------------------------------------------- the controller ---- */
-
-/* Takes `name=` if the next word begins so. */
-static bool accept_key(struct weir__cursor *c, const char *name)
-{
-    size_t len = strlen(name);
-
-    if (weir__cursor_end(c) || strncmp(c->at, name, len) != 0 || c->at[len] != '=' || strchr(" \t", c->at[len + 1]))
-        return false;
-    c->at += len + 1;
-    return true;
-}
 
 static int read_percentile(struct weir__cursor *c, struct weir_adaptive_options *o)
 {
@@ -80,16 +67,17 @@ static int read_option(struct weir__cursor *c, struct weir_adaptive_options *o)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (accept_key(c, rows[i].name))
+        if (weir__vector_accept_key(c, rows[i].name))
             return rows[i].time ? weir__vector_time(c, rows[i].name, rows[i].time)
                                 : read_number(c, rows[i].name, 1, NUMBER_MAX, rows[i].number);
     }
-    if (accept_key(c, "percentile"))
+    if (weir__vector_accept_key(c, "percentile"))
         return read_percentile(c, o);
     o->rate = weir__cursor_accept(c, "rate");
-    return o->rate ? WEIR_OK
-                   : fail_here(c, "'%.20s' is nothing of a controller; it has initial=, min=, max=, target=, percentile=, window= and rate",
-                               c->at);
+    return o->rate
+               ? WEIR_OK
+               : weir__vector_fail(
+                     c, "'%.20s' is nothing of a controller; it has initial=, min=, max=, target=, percentile=, window= and rate", c->at);
 }
 
 static int read_subject(struct weir__cursor *c, void *out)
@@ -99,7 +87,7 @@ static int read_subject(struct weir__cursor *c, void *out)
     char name[32];
 
     if (weir__cursor_end(c))
-        return fail_here(c, "the name is missing: controller NAME");
+        return weir__vector_fail(c, "the name is missing: controller NAME");
     int column = weir__cursor_column(c), len = (int)strcspn(c->at, " \t");
     snprintf(name, sizeof(name), "%.*s", len, c->at);
     o.controller = name;
@@ -119,10 +107,10 @@ static int read_subject(struct weir__cursor *c, void *out)
 static int read_rtt(struct weir__cursor *c, struct line *l)
 {
     if (l->rtt_count == RTTS_MAX)
-        return fail_here(c, "a sample has at most %d different rtts", RTTS_MAX);
+        return weir__vector_fail(c, "a sample has at most %d different rtts", RTTS_MAX);
     int i = l->rtt_count++, code = weir__vector_time(c, "rtt", &l->rtts[i].rtt);
     if (code == WEIR_OK && l->rtts[i].rtt < 1)
-        return fail_here(c, "rtt must be longer than 0");
+        return weir__vector_fail(c, "rtt must be longer than 0");
     l->rtts[i].calls = 1;
     if (code != WEIR_OK || weir__cursor_end(c) || *c->at != 'x')
         return code;
@@ -153,8 +141,8 @@ static int read_field(struct weir__cursor *c, struct line *l)
     l->has_entered = weir__cursor_accept(c, "entered");
     return l->has_entered
                ? read_number(c, "entered", 0, NUMBER_MAX, &l->entered)
-               : fail_here(c, "'%.20s' is nothing of a sample; it has rtt, in-flight, dropped, timeouts, entered, refused and repeat",
-                           c->at);
+               : weir__vector_fail(
+                     c, "'%.20s' is nothing of a sample; it has rtt, in-flight, dropped, timeouts, entered, refused and repeat", c->at);
 }
 
 static int read_line(struct weir__cursor *c, const void *subject, void *out)
@@ -164,7 +152,7 @@ static int read_line(struct weir__cursor *c, const void *subject, void *out)
 
     (void)subject;
     if (!weir__cursor_accept(c, "sample"))
-        return fail_here(c, "expected sample");
+        return weir__vector_fail(c, "expected sample");
     l->repeat = 1;
     while (code == WEIR_OK && !weir__cursor_end(c) && !l->has_limit) {
         l->has_limit = weir__cursor_accept(c, "->");
@@ -173,7 +161,7 @@ static int read_line(struct weir__cursor *c, const void *subject, void *out)
     if (code != WEIR_OK || !l->has_limit)
         return code;
     if (!weir__cursor_accept(c, "limit"))
-        return fail_here(c, "expected what the limit must be: -> limit N");
+        return weir__vector_fail(c, "expected what the limit must be: -> limit N");
     code = read_number(c, "the limit", 0, NUMBER_MAX, &l->limit);
     return code == WEIR_OK ? weir__vector_end(c) : code;
 }

@@ -26,7 +26,7 @@ struct reader {
     struct weir_limit limit; /* the open case's, as it is at this line */
 };
 
-#define fail_here(r, ...) weir__fail_at((r)->cursor.error, weir__cursor_column(&(r)->cursor), __VA_ARGS__)
+#define fail_here(r, ...) weir__vector_fail(&(r)->cursor, __VA_ARGS__)
 #define fail_line(r, ...) weir__fail_at((r)->cursor.error, 1, __VA_ARGS__)
 
 static const struct weir__vector_kind *const kinds[] = { &weir__vector_breaker, &weir__vector_controller };
@@ -36,6 +36,16 @@ int weir__vector_end(struct weir__cursor *cursor)
     if (weir__cursor_end(cursor))
         return WEIR_OK;
     return weir__fail_at(cursor->error, weir__cursor_column(cursor), "unexpected '%.20s': the line should end here", cursor->at);
+}
+
+bool weir__vector_accept_key(struct weir__cursor *c, const char *name)
+{
+    size_t len = strlen(name);
+
+    if (weir__cursor_end(c) || strncmp(c->at, name, len) != 0 || c->at[len] != '=' || strchr(" \t", c->at[len + 1]))
+        return false;
+    c->at += len + 1;
+    return true;
 }
 
 static int read_end(struct reader *r)

@@ -90,7 +90,10 @@ struct weir__vectors {
 /* "limit", "remaining", ... */
 const char *weir__vector_field_name(enum weir__vector_field field);
 
-/* For readers of kinds: a time with its unit; and that the line ends here. */
+/* For readers of kinds: that something is wrong here; `name=`, taken if the next word begins so; a time with its unit; and that the line
+ * ends here. */
+#define weir__vector_fail(cursor, ...) weir__fail_at((cursor)->error, weir__cursor_column(cursor), __VA_ARGS__)
+bool weir__vector_accept_key(struct weir__cursor *cursor, const char *name);
 int weir__vector_time(struct weir__cursor *cursor, const char *what, weir_time *out);
 int weir__vector_end(struct weir__cursor *cursor);
 

@@ -410,9 +410,10 @@ ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q, char *to
         return;
     q->ruling->applied = (uint16_t)q->n_rules;
     q->ruling->cut = q->cut;
-    if (!pass_gate(c, q, gate) || !decide_enforced(c, q, told)) {
+    bool passed = pass_gate(c, q, gate);
+    if (!passed || !decide_enforced(c, q, told)) {
         q->ruling->shadow = NULL; /* what would have been does not matter */
-        if (gate != NULL)
+        if (passed && gate != NULL)
             weir__gate_undo(gate);
         return;
     }
@@ -421,11 +422,20 @@ ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q, char *to
     count_allowed(c, q);
 }
 
+/* It will wait, or waits already: what it comes to is not known yet. */
+static bool is_waiting(const struct weir_ruling *r, const struct weir__gate *gate)
+{
+    return gate != NULL && gate->queued && r->guard != NULL && r->decision.reason == WEIR_BUSY;
+}
+
 /* What the request adds to the totals: one number, for most. */
-ALWAYS void count_total(const struct checker *c, const struct weir_ruling *r)
+ALWAYS void count_total(const struct checker *c, const struct inquiry *q, const struct weir__gate *gate)
 {
     struct weir__stripe *s = c->stripe;
+    const struct weir_ruling *r = q->ruling;
     if (!r->decision.allowed) {
+        if (is_waiting(r, gate))
+            return;
         count(c, &s->refused);
         if (r->list != NULL && r->decision.reason == WEIR_DENIED)
             count(c, &s->denied);
@@ -434,7 +444,7 @@ ALWAYS void count_total(const struct checker *c, const struct weir_ruling *r)
     count(c, &s->allowed);
     if (__builtin_expect(r->applied != 0 && r->list == NULL && r->shadow == NULL, 1))
         return;
-    if (r->shadow != NULL || (r->list != NULL && *r->list == 'd'))
+    if (r->shadow != NULL || (r->list != NULL && q->open)) /* a list that has not decided: deny, in shadow */
         count(c, &s->shadow_refused);
     else
         count(c, r->list != NULL ? &s->allow_listed : &s->unmatched);
@@ -462,7 +472,7 @@ ALWAYS void prepare(const struct checker *c, struct inquiry *q, struct weir__ite
     if (q->open)
         apply_rules(c, q, false, NULL);
     if (gate != NULL && ruling->decision.allowed)
-        weir__gate_find(gate, c->force, &q->facts, ruling);
+        weir__gate_find(gate, c->force, &q->facts, ruling, !q->open);
 }
 
 ALWAYS bool decide(const struct checker *c, struct inquiry *q, char *told, struct weir__gate *gate)
@@ -473,7 +483,7 @@ ALWAYS bool decide(const struct checker *c, struct inquiry *q, char *told, struc
         decide_by_rules(c, q, told, gate);
     else
         pass_gate(c, q, gate);
-    count_total(c, q->ruling);
+    count_total(c, q, gate);
     return q->ruling->decision.allowed;
 }
 

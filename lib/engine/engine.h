@@ -51,7 +51,7 @@ struct weir__post {
 /* A guard of the rules at work. */
 struct weir__station {
     struct weir_guard *guard;
-    struct weir_fallback fallback; /* status 0: none.  Its texts live as long as the engine */
+    struct weir_fallback fallback; /* status 0: none */
 };
 
 struct weir__force {
@@ -76,10 +76,9 @@ struct weir {
     struct weir_table *aside;  /* of `weir explain`, which only looks: limiters that the table has not are made here; none is changed */
     struct weir__force *force; /* atomic; NULL: no rules yet */
     pthread_mutex_t mutex;
-    char **names; /* of rules, each once, kept until the end */
+    char **names; /* of rules, guards and types of fallbacks: each once, kept until the end */
     size_t n_names;
-    struct weir__kept *kept; /* bodies of fallbacks, each once, kept until the end */
-    char *attributes[256];   /* what weir_attribute gave numbers to, from 1 */
+    char *attributes[256]; /* what weir_attribute gave numbers to, from 1 */
     size_t n_attributes;
     struct weir__stripe stripes[WEIR__STRIPES];
 };
@@ -156,18 +155,23 @@ struct weir__gate {
     const struct weir_ask *ask;
     struct weir_entry *entry; /* what was entered; nothing, if the request is refused */
     bool leased;              /* the permits belong to no process: only time takes them back */
-    bool waits;               /* if there is no permit it waits: see struct weir__enter_how */
+    bool favoured;            /* never shed: it has waited, and passed shedding when it came */
+    bool waits;               /* if there is no permit it waits, where the guard has a queue: see struct weir__enter_how */
     /* its own */
-    bool favoured, cut;
+    bool listed; /* by an allow list: never shed, and of the highest priority */
+    bool cut;
     size_t n;
     uint32_t guards[WEIR_ENTRY_MAX]; /* that apply, by their numbers */
     /* told: how the guard that was asked last, so the one that refused, saw the request */
     struct weir_guard *guard;
     int8_t priority;
     uint8_t user_class;
+    bool queued; /* it has a queue, and the request waits: that there was no permit was not counted */
 };
 /* Which guards apply. */
-void weir__gate_find(struct weir__gate *gate, const struct weir__force *force, struct weir__facts *facts, const struct weir_ruling *ruling);
+void weir__gate_find(struct weir__gate *gate, const struct weir__force *force, struct weir__facts *facts, const struct weir_ruling *ruling,
+                     bool listed);
+/* Enters them, all or nothing. */
 bool weir__gate_pass(struct weir__gate *gate, const struct weir__force *force, const uint64_t *secrets, const struct weir__facts *facts,
                      struct weir_ruling *ruling);
 void weir__gate_undo(struct weir__gate *gate); /* as if nothing had been entered */
@@ -188,6 +192,10 @@ struct weir__guard_view {
 };
 bool weir__engine_guard(struct weir *weir, size_t i, struct weir__guard_view *out);              /* false: there are no more */
 bool weir__engine_guard_find(struct weir *weir, const char *name, struct weir__guard_view *out); /* false: there is none of this name */
+
+/* What the rules say to answer for a guard, and its body, while `tell` runs: which must not put other rules in force.  False: nothing. */
+bool weir__engine_fallback(struct weir *weir, const char *guard,
+                           void (*tell)(void *context, const struct weir_fallback *fallback, const char *body), void *context);
 
 /* As weir_check, but nothing is taken, counted or written. */
 bool weir__check_look(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling);

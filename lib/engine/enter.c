@@ -11,38 +11,7 @@
 
 #include "engine/engine.h"
 
-#define PRIORITY_MOST 7
-
 /* ------------------------------------------------------- what a guard sees ---- */
-
-/* The attribute's value, or what stands for it; len 0: neither. */
-static struct weir_key pick(const struct weir__pick *p, const struct weir__facts *facts)
-{
-    const struct weir__value *v = p->attribute >= 0 ? &facts->values[p->attribute] : NULL;
-    if (v != NULL && v->len != 0)
-        return (struct weir_key){ v->text, v->len };
-    return p->text ? (struct weir_key){ p->text, strlen(p->text) } : (struct weir_key){ "", 0 };
-}
-
-/* A word that means nothing counts as none. */
-static int8_t priority_of(const struct weir__guard *g, const struct weir__facts *facts, int8_t asked)
-{
-    struct weir_key word = pick(&g->priority, facts);
-    int8_t found = asked;
-    if (word.len == 0 || !weir__priority_read(g->draft->words, g->draft->n_words, word.bytes, word.len, &found))
-        found = asked;
-    return found < -8 ? -8 : found > PRIORITY_MOST ? PRIORITY_MOST : found;
-}
-
-/* Who has no class that is known is of the last one. */
-static uint8_t class_of(const struct weir__guard *g, const struct weir__facts *facts, uint8_t asked)
-{
-    if (g->user_class.attribute < 0 && g->user_class.text == NULL)
-        return asked;
-    struct weir_key word = pick(&g->user_class, facts);
-    int found = weir__class_find(&g->draft->options, word.bytes, word.len);
-    return (uint8_t)(found < 0 ? (int)g->draft->n_classes - 1 : found);
-}
 
 /* A request is one piece of work, whatever it costs. */
 void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint64_t *secrets, const struct weir__facts *facts,
@@ -51,8 +20,8 @@ void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint6
     const struct weir__guard *g = &rules->guards[guard];
     const struct weir__rule *rule = &rules->rules[rules->n_rules + guard];
     *out = (struct weir_ask){ .key = from->key, .cost = 1, .now = from->now < 0 ? 0 : from->now };
-    out->priority = priority_of(g, facts, from->priority);
-    out->user_class = class_of(g, facts, from->user_class);
+    out->priority = weir__pick_priority(g, facts, from->priority);
+    out->user_class = weir__pick_class(g, facts, from->user_class);
     struct weir_key user;
     if (rule->key_kind != WEIR__KEY_NONE && weir__rule_key(secrets, rule, facts, made, &user))
         out->key = user;
@@ -71,11 +40,12 @@ static void note(struct weir__gate *gate, const struct weir__force *f, uint32_t 
         gate->cut = true;
 }
 
-void weir__gate_find(struct weir__gate *gate, const struct weir__force *force, struct weir__facts *facts, const struct weir_ruling *ruling)
+void weir__gate_find(struct weir__gate *gate, const struct weir__force *force, struct weir__facts *facts, const struct weir_ruling *ruling,
+                     bool listed)
 {
     uint32_t found[WEIR__FOUND_MAX], from = 0;
     size_t n;
-    gate->favoured = ruling->list != NULL && *ruling->list == 'a';
+    gate->listed = listed;
     do {
         n = force->rules->n_guards ? weir__match_find_guards(force->rules, facts, from, found) : 0;
         for (size_t i = 0; i < n; i++)
@@ -89,7 +59,7 @@ void weir__gate_undo(struct weir__gate *gate)
     struct weir_entry *entry = gate->entry;
     while (entry->n > 0) {
         entry->n--;
-        weir__guard_undo(entry->entered[entry->n].guard, &entry->entered[entry->n].permit, gate->ask->now < 0 ? 0 : gate->ask->now);
+        weir__guard_undo(entry->entered[entry->n].guard, &entry->entered[entry->n].permit);
     }
 }
 
@@ -107,9 +77,10 @@ static bool pass_guard(struct weir__gate *gate, const struct weir__force *f, uin
                        struct weir_ruling *ruling)
 {
     const struct weir__post *post = &f->posts[f->rules->n_rules + i];
-    struct weir__enter_how how = { .leased = gate->leased, .favoured = gate->favoured, .waits = gate->waits };
+    struct weir__enter_how how = { .leased = gate->leased, .favoured = gate->favoured || gate->listed };
     struct weir_permit permit;
     struct weir_decision d;
+    how.waits = gate->queued = gate->waits && f->rules->guards[i].draft->queue > 0;
     how.mode = weir__post_mode(post, ruling->mode);
     gate->guard = f->stations[i].guard;
     gate->priority = ask->priority;
@@ -134,8 +105,8 @@ bool weir__gate_pass(struct weir__gate *gate, const struct weir__force *force, c
     ruling->cut = ruling->cut || gate->cut;
     for (size_t i = 0; i < gate->n; i++) {
         weir__guard_ask(force->rules, gate->guards[i], secrets, facts, gate->ask, made, &ask);
-        if (gate->favoured)
-            ask.priority = PRIORITY_MOST;
+        if (gate->listed)
+            ask.priority = WEIR_PRIORITY_MAX;
         if (!pass_guard(gate, force, gate->guards[i], &ask, ruling)) {
             weir__gate_undo(gate);
             return false;
@@ -154,12 +125,23 @@ bool weir_check_enter(struct weir *weir, const struct weir_attr *attrs, size_t n
     return weir__check_gated(weir, attrs, n, &gate, ruling, NULL);
 }
 
-void weir_check_exit(struct weir *weir, struct weir_entry *entry, enum weir_outcome outcome, weir_time now)
+bool weir_check_exit(struct weir *weir, struct weir_entry *entry, enum weir_outcome outcome, weir_time now)
 {
+    bool all = true;
     (void)weir; /* the guards know their table; rules may have changed since */
     for (uint32_t i = 0; i < entry->n; i++)
-        weir_exit(entry->entered[i].guard, &entry->entered[i].permit, outcome, now);
+        all = weir_exit(entry->entered[i].guard, &entry->entered[i].permit, outcome, now) && all;
     entry->n = 0;
+    return all;
+}
+
+bool weir_check_renew(struct weir *weir, struct weir_entry *entry, weir_time now)
+{
+    bool all = true;
+    (void)weir;
+    for (uint32_t i = 0; i < entry->n; i++)
+        all = weir_permit_renew(entry->entered[i].guard, &entry->entered[i].permit, now) && all;
+    return all;
 }
 
 /* --------------------------------------------------------------- listing ---- */
@@ -220,11 +202,35 @@ bool weir__engine_guard_find(struct weir *weir, const char *name, struct weir__g
     return look(weir, name, 0, out);
 }
 
-bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallback *out)
+bool weir__engine_fallback(struct weir *weir, const char *guard,
+                           void (*tell)(void *context, const struct weir_fallback *fallback, const char *body), void *context)
 {
-    struct weir__guard_view v;
-    if (!look(weir, guard, 0, &v) || v.fallback.status == 0)
-        return false;
-    *out = v.fallback;
-    return true;
+    size_t stripe = weir__engine_enter(weir);
+    const struct weir__force *f = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
+    size_t i = f != NULL ? find(f, guard) : 0;
+    bool is = f != NULL && i < f->rules->n_guards && f->stations[i].fallback.status != 0;
+    if (is)
+        tell(context, &f->stations[i].fallback, f->rules->guards[i].draft->fallback.body);
+    weir__engine_leave(weir, stripe);
+    return is;
+}
+
+struct copy {
+    struct weir_fallback *out;
+    char *body;
+    size_t size;
+};
+
+static void copy_fallback(void *context, const struct weir_fallback *fallback, const char *body)
+{
+    const struct copy *copy = context;
+    *copy->out = *fallback;
+    if (copy->size > 0)
+        memcpy(copy->body, body, fallback->len < copy->size ? fallback->len : copy->size);
+}
+
+bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallback *out, char *body, size_t size)
+{
+    struct copy copy = { out, body, size };
+    return weir__engine_fallback(weir, guard, copy_fallback, &copy);
 }

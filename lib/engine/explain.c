@@ -125,7 +125,7 @@ static enum weir_reason reason_of(const struct weir__guard_draft *g, const struc
 {
     if (g->options.degrade > 0 && weir_level_get(table, NULL) >= g->options.degrade)
         return WEIR_DEGRADED;
-    if (info->breaker == WEIR_OPENED)
+    if (info->breaker == WEIR_BREAKER_OPEN)
         return WEIR_OPEN;
     return info->in_flight >= info->limit && info->in_flight > 0 && !g->options.adaptive.rate ? WEIR_BUSY : WEIR_GRANTED;
 }
@@ -148,7 +148,7 @@ static void explain_guard(struct weir__explained_guard *e, struct weir *weir, co
     weir__guard_ask(f->rules, i, weir->table->secrets, facts, ask, made, &own);
     e->priority = own.priority;
     e->user_class = own.user_class;
-    weir_guard_get(f->stations[i].guard, own.now, &e->info);
+    weir__guard_look(f->stations[i].guard, own.now, &e->info);
     e->reason = reason_of(e->guard, &e->info, weir->table);
     e->refuses = e->reason != WEIR_GRANTED;
 }

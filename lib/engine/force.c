@@ -77,38 +77,11 @@ const char *weir__engine_name(struct weir *weir, const char *name)
     return copy;
 }
 
-/* Bytes that stay, whatever the rules become. */
-struct weir__kept {
-    struct weir__kept *next;
-    size_t len;
-    char bytes[];
-};
-
-static const char *keep_bytes(struct weir *weir, const char *bytes, size_t len)
-{
-    struct weir__kept *k = weir->kept;
-    while (k != NULL && (k->len != len || memcmp(k->bytes, bytes, len) != 0))
-        k = k->next;
-    if (k != NULL || (k = malloc(sizeof *k + len + 1)) == NULL)
-        return k ? k->bytes : NULL;
-    k->next = weir->kept;
-    k->len = len;
-    memcpy(k->bytes, bytes, len);
-    k->bytes[len] = '\0';
-    weir->kept = k;
-    return k->bytes;
-}
-
 void weir__engine_forget(struct weir *weir)
 {
     for (size_t i = 0; i < weir->n_names; i++)
         free(weir->names[i]);
     free(weir->names);
-    while (weir->kept != NULL) {
-        struct weir__kept *k = weir->kept;
-        weir->kept = k->next;
-        free(k);
-    }
 }
 
 /* FNV-1a: enough to tell a rule's templates apart, and the same in every process. */
@@ -297,18 +270,6 @@ static int make_limiter_changes(struct maker *m)
 
 /* ------------------------------------------------------------- guards ---- */
 
-/* The table's guard of this name, or NULL. */
-static struct weir_guard *guard_by_name(struct weir_table *table, const char *name)
-{
-    uint32_t n = __atomic_load_n(&table->header->guards, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < n && i < table->guards_max; i++) {
-        struct weir_guard *guard = weir_table_guard(table, i);
-        if (guard != NULL && strncmp(guard->record->name, name, sizeof guard->record->name) == 0)
-            return guard;
-    }
-    return NULL;
-}
-
 static int note_guard_change(struct maker *m, struct weir_guard *guard, const struct weir__guard_draft *d)
 {
     struct guard_change *more = realloc(m->guards, (m->n_guards + 1) * sizeof *more);
@@ -324,12 +285,12 @@ static int add_guard(struct maker *m, struct weir_guard **out, const struct weir
 {
     struct weir_error why = { 0 };
     struct weir_table *aside = m->weir->aside;
-    *out = aside ? guard_by_name(m->weir->table, d->rule.name) : NULL;
+    *out = aside ? weir__guard_by_name(m->weir->table, d->rule.name) : NULL;
     if (*out != NULL)
         return WEIR_OK;
     int code = weir_guard_create(out, aside ? aside : m->weir->table, d->rule.name, &d->options, &why);
     if (code == WEIR_EXISTS) {
-        *out = guard_by_name(aside ? aside : m->weir->table, d->rule.name);
+        *out = weir__guard_by_name(aside ? aside : m->weir->table, d->rule.name);
         code = *out ? note_guard_change(m, *out, d) : code;
     }
     return code ? weir__fail(m->error, code, "guard '%s': %s", d->rule.name, why.text) : WEIR_OK;
@@ -339,8 +300,8 @@ static int add_fallback(struct maker *m, struct weir_fallback *out, const struct
 {
     if (d->status == 0)
         return WEIR_OK;
-    *out = (struct weir_fallback){ d->status, keep_bytes(m->weir, d->body, d->len), d->len, weir__engine_name(m->weir, d->type) };
-    return out->body && out->type ? WEIR_OK : no_memory(m->error);
+    *out = (struct weir_fallback){ d->status, d->len, weir__engine_name(m->weir, d->type) };
+    return out->type ? WEIR_OK : no_memory(m->error);
 }
 
 /* A guard's mode by hand is kept as a rule's is. */
@@ -436,10 +397,9 @@ static struct weir__force *make_room(struct weir_rules *rules)
 static int check_guard_places(const struct weir *weir, const struct weir_rules *rules, struct weir_error *error)
 {
     const struct weir_table *table = weir->aside ? weir->aside : weir->table;
-    uint32_t present = __atomic_load_n(&table->header->guards, __ATOMIC_ACQUIRE);
-    int64_t missing = 0, left = table->guards_max > present ? table->guards_max - present : 0;
+    int64_t missing = 0, left = (int64_t)table->guards_max - weir__guards_in(table);
     for (size_t i = 0; i < rules->n_guards; i++)
-        missing += guard_by_name(weir->table, rules->guards[i].draft->rule.name) == NULL;
+        missing += weir__guard_by_name(weir->table, rules->guards[i].draft->rule.name) == NULL;
     if (missing <= left)
         return WEIR_OK;
     return weir__fail(error, WEIR_NO_MEMORY,

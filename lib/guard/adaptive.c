@@ -1,363 +1,319 @@
-/* adaptive.c -- Weir's own controller: finds the knee by breathing.
+/* adaptive.c -- Weir's own controller: it asks how many workers there are behind the guard, and believes what explains best what it sees.
+ *
+ * With N at work, w workers and work that takes S, a backend finishes
+ *
+ *     X = min(N, w) / S
+ *
+ * in a second.  There is a guess for w every 23 % from 1 to over 16384, and each has its own S, which follows what is seen if the guess is
+ * right.  The limit breathes: of four phases one is a little lower and one a little higher.  Each phase gives an N and an X; guesses whose S had
+ * to change for that lose belief, those whose S stayed gain (Bayes; tails as Student's t, so that one strange phase settles nothing).  A little
+ * belief always leaks to what is near, because backends change.  Then
+ *
+ *     limit = w + headroom        w: 70 % of the belief is on no more than this
+ *
+ * The headroom is what keeps workers busy between an exit and the next who comes: whoever finds it full is one of `busy` of all; with goes =
+ * 1 - busy, the chance of h free places at once is about goes^h, so it is 2.5 / -ln(goes), from 2 to 2 + 1.5 sqrt(w).
+ *
+ * What follows from it:
+ *   no base time is stored that could be wrong or drift: S only counts as it changes with N.  Slower work changes the S of all guesses alike,
+ *     and moves nothing; a phase that surprises all of them begins with new S
+ *   more workers are seen as X that grows with N: up by half in each phase; fewer as X that does not fall with N
+ *   at light load (nobody is refused) S is seen as it is, and nothing grows
+ *   how varied the work is is learnt (noise), and sets how long a phase is and how deep the limit breathes: 3 to 20 %, at least 1
+ *   a phase is at least 100 ms, two times as long as the work, and does not count what was admitted before it
+ *
+ * Losses (drops, time-outs; over 5 % of a phase): `kept` of the limit, at least halved when all is lost, not below a fifth; what was believed
+ * stays, so that it is back three phases after an outage; but if losses come with results, or come back with the limit, guesses above are
+ * disbelieved.  Losses never raise it.
+ * Target: never more than X * target at work (the mean is then below it), and as long as too many are over it (1 % unless percentile says
+ * otherwise) the headroom shrinks, down to 40 %.  Neither goes below what the workers need by belief: work that takes too long by itself is no reason.
+ *
+ * Why not a lowest time and a highest throughput (Vegas, BBR): with varied work the lowest is luck, and when the work becomes slower both are of
+ * a backend that is no more.  Why not an average as the base (Gradient): it learns its own queue.
  */
 #include "guard/controller.h"
 
-#include <math.h>
 #include <stdio.h>
 
-#define DEEP      0.6  /* a breath out while nothing is known: to so much of what is at work */
-#define SHALLOW   0.9  /* ... and to so much of the knee when it is only made sure of */
-#define WIDE      1.5  /* a breath in */
-#define CHANGED   0.10 /* ln: the pace is another, if chance does not explain it */
-#define SIGMAS    3.0
-#define SAME      2.5  /* sigmas: two measures of one thing */
-#define WAIT_COST 0.08 /* one who waits costs as much as so much of an idle worker */
-#define RESULTS   60.0 /* of a phase, times the spread */
-#define FEW       30.0
-#define POOLED    600.0
-#define CAP       4.0
-#define REST_MIN  2.0 /* seconds; at least so many times what work takes: */
-#define REST_BREATH 15.0
-#define REST_MAX  8.0 /* times the least */
+#include "guard/number.h"
 
-enum phase { CRUISE, OUT, IN };
+#define GUESSES 48
+#define RATIO   1.23
+#define EDGE    1.109 /* its square root */
 
-struct sum {
-    double n, time, span, bad, refused, most;
-    double square;            /* of the times */
-    double clip, clip_square; /* the same of times of at most `cap` */
-    double free, looks;       /* permits not in use */
-};
+#define BELIEVED  0.7                      /* see above */
+#define LEAK      0.03                     /* of the belief, in a phase; to 6 guesses on either side of the middle */
+#define GAIN      0.2                      /* how fast the times follow */
+#define SURPRISE  12.0                     /* squares of deviations: begin with new times */
+#define CYCLE     4                        /* phases; one is lower, one higher */
+#define RESULTS   60.0                     /* in a phase, times the noise */
+#define SHORTEST  (100 * WEIR_MILLISECOND) /* phase */
+#define LONGEST   (4 * WEIR_SECOND)        /* phase, few as the results may be */
+#define SETTLE    (5 * WEIR_SECOND)        /* at most */
+#define MUCH_LOST 0.05
 
 struct state {
-    double limit;    /* while it cruises; 0: fresh */
-    double in_force; /* with the breath */
-    double knee, knee_var;
-    double pace, pace_n;
-    double work, work_n;
-    double tail, tail_n, here, here_n, here_limit;
-    double cap;
-    double spread, spread_clip;
-    double last, last_n;
-    double gap;
-    double took, breath, depth;
-    double rest, rested;
-    double from_pace, from_took, from_limit, from_n;
-    double good, bad, lost;
-    double settle;
-    double ceiling; /* 0: none */
-    int32_t phase, doubt, steps, idle, phases, inhaled;
-    struct sum sum;
+    float belief[GUESSES];                     /* their sum is 1 */
+    float base[GUESSES];                       /* ln of the time that the work takes, if that guess is right */
+    double centre;                             /* around which the limit breathes; 0: fresh */
+    int64_t settled;                           /* what was admitted under the limit before has ended by then */
+    int64_t span;                              /* the phase so far ... */
+    double area;                               /* in-flight times ns */
+    float ended, lost, over, entered, refused; /* ... over: the target */
+    float limit;                               /* in force */
+    float used;                                /* of the limit, on average, while somebody is refused */
+    float busy;                                /* share of those who ask that is refused */
+    float noise;                               /* square of how much single times deviate */
+    float kept;                                /* of the limit, because of losses */
+    float queue;                               /* of the headroom, because of the target */
+    uint16_t phases, turn;                     /* phases: since the times are learnt, as far as that matters */
+    uint16_t healing;                          /* the limit is rising again after losses */
 };
 
 _Static_assert(sizeof(struct state) <= WEIR__CONTROLLER_OWN, "fits");
 
-static double clamp(double x, double lo, double hi)
+/* What a phase was like. */
+struct phase {
+    double n, in_flight, rate, took; /* results, mean at work, per ns, mean time */
+    double refused, lost;            /* shares */
+    bool binds;                      /* the limit */
+};
+
+/* -------------------------------------------------------------- arithmetic ---- */
+
+/* Natural logarithm, of 1e-18 to 1e18. */
+static double ln(double x)
 {
-    return x < lo ? lo : x > hi ? hi : x;
+    double n = 0;
+    x = weir__between(1e-18, x, 1e18);
+    for (; x > 1.4142135623730951; x /= 2)
+        n++;
+    for (; x < 0.7071067811865476; x *= 2)
+        n--;
+    double z = (x - 1) / (x + 1), q = z * z;
+    return n * 0.6931471805599453 + 2 * z * (1 + q * (1.0 / 3 + q * (1.0 / 5 + q * (1.0 / 7 + q / 9))));
 }
 
-static void add(struct sum *u, const struct weir__sample *s, const struct state *st)
+/* How well an error fits: Student's t with four degrees of freedom. */
+static double fit(double error, double variance)
 {
-    u->n += (double)s->succeeded;
-    u->bad += (double)(s->timed_out + s->dropped);
-    u->time += (double)s->mean * (double)s->succeeded;
-    u->span += (double)s->span;
-    u->refused += (double)s->refused;
-    u->most = fmax(u->most, (double)s->in_flight_max);
-    for (unsigned i = 0; i < WEIR__BINS; i++)
-        if (s->times->counts[i] > 0) {
-            double c = s->times->counts[i], t = (double)weir__bin_middle(i), clip = st->cap > 0 ? fmin(t, st->cap) : t;
-            u->square += c * t * t;
-            u->clip += c * clip;
-            u->clip_square += c * clip * clip;
-        }
-    double exits = (double)s->succeeded, asks = (double)(s->entered + s->refused);
-    double seen = st->in_force - (double)s->in_flight - exits / fmax(exits + asks, 1);
-    u->free += clamp(seen, -1, st->in_force);
-    u->looks += 1;
+    double y = 1 + error * error / (4 * variance);
+    return 1 / (y * y * weir__root(y));
 }
 
-static double head_room(const struct state *s, double knee)
+/* ------------------------------------------------------------------ belief ---- */
+
+static int guess_near(double w)
 {
-    double g = clamp(s->gap, 0.05, 20), r = g / (1 + g), cost = WAIT_COST / (g * -log(r));
-    return clamp(cost < 1 ? log(cost) / log(r) : 0, 1, 1 + 2.5 * sqrt(knee));
+    int i = 0;
+    for (double edge = EDGE; i < GUESSES - 1 && edge < w; edge *= RATIO)
+        i++;
+    return i;
 }
 
-static double rest_min(const struct state *s)
+/* So that so much of the belief is on less. */
+static double believed(const struct state *s, double share)
 {
-    return fmax(REST_MIN, REST_BREATH * s->breath / 1e9);
+    double sum = 0, low = 1 / EDGE;
+    int i = 0;
+    for (; i < GUESSES - 1 && sum + s->belief[i] < share; low *= RATIO)
+        sum += s->belief[i++];
+    return low * (1 + (RATIO - 1) * weir__between(0, (share - sum) / weir__most(s->belief[i], 1e-9), 1));
 }
 
-static void go(struct state *s, const struct weir__controller_plan *plan, enum phase phase, double limit)
+static void normalize(struct state *s)
 {
-    double before = s->in_force;
-    s->in_force = clamp(floor(limit + 0.5), (double)plan->min, (double)plan->max);
-    s->phase = phase;
-    s->settle = s->in_force == before ? 0 : s->took;
-    s->sum = (struct sum){ 0 };
+    double sum = 0;
+    for (int i = 0; i < GUESSES; i++)
+        sum += s->belief[i] = (float)weir__between(1e-6, s->belief[i], 1e6);
+    for (int i = 0; i < GUESSES; i++)
+        s->belief[i] = (float)(s->belief[i] / sum);
 }
 
-static void cruise(struct state *s, const struct weir__controller_plan *plan, double limit)
+static void leak(struct state *s, double share, double middle, int below, int above)
 {
-    s->limit = clamp(limit, (double)plan->min, (double)plan->max);
-    if (s->ceiling > 0)
-        s->limit = fmin(s->limit, s->ceiling);
-    go(s, plan, CRUISE, s->limit);
+    int near = guess_near(middle), from = near > below ? near - below : 0, to = near + above < GUESSES ? near + above : GUESSES - 1;
+    for (int i = 0; i < GUESSES; i++)
+        s->belief[i] = (float)(s->belief[i] * (1 - share) + (i >= from && i <= to ? share / (to - from + 1) : 0));
 }
 
-static void pool(double *mean, double *n, double x, double xn, double most)
+/* The times each guess concludes, and how far the nearest that is believed, and the most believed, are off. */
+static void conclude(const struct state *s, double in_flight, double rate, double times[GUESSES], double *nearest, double *best)
 {
-    *mean = *n > 0 ? (*mean * *n + x * xn) / (*n + xn) : x;
-    *n = fmin(*n + xn, most);
-}
-
-/* --- cruise */
-
-static void learn_spread(struct state *s, const struct sum *u, double x, double r, double m)
-{
-    double rate = fmax(0.05, 1.0 / ++s->phases);
-    if (s->last_n > 0) {
-        double d = log(x / s->last), v = d * d / (1 / u->n + 1 / s->last_n);
-        s->spread = clamp(s->spread + rate * (fmin(v, 6 * s->spread) - s->spread), 0.1, 10);
+    double w = 1, top = 0, seen = ln(in_flight / rate), n = ln(in_flight), ln_w = 0, ln_ratio = ln(RATIO);
+    *nearest = 1e9, *best = 0;
+    for (int i = 0; i < GUESSES; i++, w *= RATIO, ln_w += ln_ratio) {
+        times[i] = seen - (in_flight > w ? n - ln_w : 0);
+        double error = times[i] > s->base[i] ? times[i] - s->base[i] : s->base[i] - times[i];
+        if (s->belief[i] > 0.005)
+            *nearest = weir__least(*nearest, error);
+        if (s->belief[i] > top)
+            top = s->belief[i], *best = error;
     }
-    s->spread = fmax(s->spread, fmin(u->square / u->n / (r * r) - 1, 10));
-    s->spread_clip += fmax(0.1, rate) * (clamp(u->clip_square / u->n / (m * m) - 1, 0.05, 10) - s->spread_clip);
-    s->last = x;
-    s->last_n = u->n;
 }
 
-static void breathe_out(struct state *s, const struct weir__controller_plan *plan, double from, double depth)
+static void learn(struct state *s, const struct phase *p, double in_flight)
 {
-    s->depth = depth;
-    go(s, plan, OUT, fmax(1, fmin(from * depth, s->in_force - 1)));
-}
-
-/* Where the knee is by how much shorter it takes when fewer are in. */
-static double knee_seen(const struct state *s, const struct sum *u, double *error)
-{
-    double m = u->clip / u->n;
-    *error = s->pace * m * sqrt(s->spread_clip / u->n + s->spread / s->pace_n);
-    return s->pace * (s->tail + m);
-}
-
-/* Nobody is gone from the queue only: the knee is at most here. */
-static double still_full(const struct state *s)
-{
-    return s->in_force * (1 + 1 / s->depth) / 2;
-}
-
-static void breathe_in(struct state *s, const struct weir__controller_plan *plan, double x, double r, double n)
-{
-    s->from_pace = x;
-    s->from_took = r;
-    s->from_limit = s->in_force;
-    s->from_n = n;
-    s->steps++;
-    go(s, plan, IN, fmax(s->in_force * WIDE, s->in_force + 1));
-}
-
-static void end_cruise(struct state *s, const struct weir__controller_plan *plan)
-{
-    struct sum u = s->sum;
-    double x = u.n / u.span, r = u.time / u.n, m = u.clip / u.n;
-    bool binds = u.refused > 0 && u.most >= s->in_force;
-
-    s->rested += u.span / 1e9;
-    if (s->work_n > 0 && log(s->work / m) > fmax(0.05, SIGMAS * sqrt(s->spread_clip / u.n + s->spread_clip / s->work_n))) {
-        s->work = m; /* shorter than when nobody waited */
-        s->work_n = u.n;
-        s->doubt = 1;
+    double times[GUESSES], nearest, best, variance = s->noise / p->n * (p->binds ? 1 : 4) + 0.0004;
+    double gain = weir__most(GAIN, 1.0 / (s->phases + 1));
+    conclude(s, in_flight, p->rate, times, &nearest, &best);
+    bool anew = s->phases == 0 || nearest * nearest > SURPRISE * variance;
+    for (int i = 0; i < GUESSES; i++) {
+        double error = times[i] - s->base[i];
+        s->belief[i] *= anew ? 1 : (float)fit(error, variance * (1 + gain));
+        s->base[i] = (float)(anew ? times[i] : s->base[i] + gain * error);
     }
-    if (!binds) {
-        s->pace_n = s->last_n = s->here_n = 0;
-        cruise(s, plan, s->limit);
+    s->phases = anew ? 1 : (uint16_t)(s->phases < 1000 ? s->phases + 1 : 1000);
+    if (anew)
         return;
-    }
-    learn_spread(s, &u, x, r, m);
-    s->gap += u.looks / (u.looks + 50) * (u.free / u.looks - s->gap);
-    double off = s->pace_n > 0 ? log(x / s->pace) : 0;
-    if (fabs(off) > CHANGED && fabs(off) > SIGMAS * sqrt(s->spread / u.n + s->spread / s->pace_n))
-        s->doubt = off > 0 ? 2 : 1, s->pace_n = s->tail_n = s->here_n = 0;
-    pool(&s->pace, &s->pace_n, x, u.n, POOLED * s->spread);
-    if (s->here_limit != s->in_force)
-        s->here_n = 0;
-    s->here_limit = s->in_force;
-    pool(&s->tail, &s->tail_n, r - m, u.n, 2 * POOLED * s->spread);
-    pool(&s->here, &s->here_n, m, u.n, fmax(POOLED * s->spread_clip, 4 * u.n));
-    double room = head_room(s, s->knee > 0 ? s->knee : s->in_force), waiting = room, error = 0;
-    if (s->knee > 0 && s->work_n > 0 && s->in_force < (double)plan->max && u.bad < 0.05 * u.n) {
-        waiting = s->pace * (s->here - s->work);
-        error = s->pace * m * sqrt(s->spread_clip / s->here_n + s->spread_clip / s->work_n);
-    }
-    if (s->cap <= 0 || fabs(log(CAP * m / s->cap)) > 0.6) {
-        s->cap = CAP * m;
-        s->tail_n = s->here_n = s->work_n = 0;
-        cruise(s, plan, s->limit);
-        return;
-    }
-    bool due = s->doubt || s->rested > s->rest, idle = waiting < 0.3 * room, faster = s->doubt == 2 && s->knee > 0;
-    s->idle = !idle ? 0 : s->idle + (waiting < 0.3 * room - error ? 2 : 1);
-    if (idle)
-        s->knee = fmax(s->knee, s->pace * (s->tail + s->work));
-    bool unclear = due && !s->doubt && !s->inhaled && s->work_n > 0 && waiting < 0.5 * room + error && s->in_force < (double)plan->max;
-    if (faster || s->idle >= 3 || unclear) {
-        s->doubt = s->doubt == 2 ? 1 : s->doubt;
-        s->idle = 0;
-        breathe_in(s, plan, x, r, u.n);
-    } else if (due) {
-        breathe_out(s, plan, s->doubt ? fmin(x * r, s->in_force) : s->knee, s->doubt ? DEEP : SHALLOW);
-    } else {
-        cruise(s, plan, s->knee + room);
-    }
+    if (p->binds)
+        s->noise += (float)(0.05 * (weir__least(best * best * p->n, 6 * s->noise) - s->noise));
+    s->noise = (float)weir__between(0.1, s->noise, 10);
+    normalize(s);
+    if (p->binds)
+        leak(s, LEAK, believed(s, 0.5), 6, 6); /* otherwise nothing would reject what is too much */
 }
 
-static void settle_knee(struct state *s, double knee, double var)
+/* ------------------------------------------------------------------ phases ---- */
+
+static void begin(struct state *s, weir_time now, double settle)
 {
-    bool same = s->knee_var > 0 && fabs(log(knee / s->knee)) < SAME * sqrt(var + s->knee_var);
-    double w = 1 / var, known = same ? 1 / s->knee_var : 0;
-    s->knee = same ? exp((log(s->knee) * known + log(knee) * w) / (known + w)) : knee;
-    s->knee_var = fmax(1 / (w + known), var / 8);
-    s->rest = same && !s->doubt && s->knee * sqrt(s->knee_var) < 0.6 * head_room(s, s->knee) ? s->rest * 1.7 : 0;
-    s->rest = clamp(s->rest, rest_min(s), REST_MAX * rest_min(s));
-    s->rested = 0;
+    s->settled = now + (weir_time)weir__between(0, settle, SETTLE);
+    s->span = 0;
+    s->area = s->ended = s->lost = s->over = s->entered = s->refused = 0;
 }
 
-static void end_out(struct state *s, const struct weir__controller_plan *plan)
+static void add(struct state *s, const struct weir__controller_plan *plan, const struct weir__sample *sample)
 {
-    struct sum u = s->sum;
-    double m = u.clip / u.n, error, knee = knee_seen(s, &u, &error);
-    bool as_ever = s->work_n > 0 && fabs(log(m / s->work)) < 0.15;
-    bool full = knee < still_full(s) && !(s->doubt && as_ever);
-
-    if (full && s->in_force > fmax(1, (double)plan->min)) {
-        breathe_out(s, plan, s->in_force, s->doubt ? DEEP : 0.75);
-        return;
-    }
-    s->breath = u.span + s->took;
-    knee = fmax(knee, 0.9 * s->in_force);
-    settle_knee(s, knee, error * error / knee / knee);
-    bool same = s->work_n > 0 && fabs(log(m / s->work)) < SAME * sqrt(s->spread_clip / u.n + s->spread_clip / s->work_n);
-    if (!same)
-        s->work_n = 0;
-    pool(&s->work, &s->work_n, m, u.n, 4 * u.n);
-    s->doubt = s->inhaled = 0;
-    s->pace_n = fmin(s->pace_n, RESULTS * s->spread);
-    cruise(s, plan, s->knee + head_room(s, s->knee));
+    s->span += sample->span;
+    s->area += sample->area > 0 ? sample->area : (double)sample->mean * (double)sample->succeeded;
+    s->ended += (float)(sample->succeeded + sample->failed);
+    s->lost += (float)(sample->timed_out + sample->dropped);
+    s->entered += (float)sample->entered;
+    s->refused += (float)sample->refused;
+    for (unsigned i = plan->target > 0 ? weir__bin_of(plan->target) + 1 : WEIR__BINS; i < WEIR__BINS; i++)
+        s->over += (float)sample->times->counts[i];
 }
 
-static void end_in(struct state *s, const struct weir__controller_plan *plan)
+static struct phase sum_up(const struct state *s)
 {
-    struct sum u = s->sum;
-    double x = u.n / u.span, r = u.time / u.n;
-
-    s->rested += u.span / 1e9;
-    s->pace = x;
-    s->pace_n = u.n;
-    s->here_n = 0;
-    if (log(x / s->from_pace) > 0.5 * log(s->in_force / s->from_limit) && s->in_force < (double)plan->max && u.bad < 0.05 * u.n) {
-        s->knee = fmax(s->knee, s->from_limit);
-        breathe_in(s, plan, x, r, u.n);
-        return;
-    }
-    if (s->steps > 1) {
-        s->knee = fmax(x * s->from_took, 0.9 * s->from_limit);
-        s->knee_var = 0;
-    } else {
-        double knee = x * s->from_took, error = sqrt(s->spread / u.n + s->spread / s->from_n);
-        if (knee > s->knee * (1 + 1.5 * error))
-            s->knee = knee, s->knee_var = 0;
-    }
-    s->inhaled = 1;
-    s->steps = 0;
-    s->rested = 1e9;
-    cruise(s, plan, s->knee + head_room(s, s->knee));
+    double n = (double)s->ended + (double)s->lost, asked = (double)s->entered + (double)s->refused, span = weir__most((double)s->span, 1);
+    struct phase p = { .n = n, .in_flight = s->area / span, .rate = s->ended / span };
+    p.took = n > 0 ? s->area / n : 0;
+    p.lost = n > 0 ? s->lost / n : 0;
+    p.refused = asked > 0 ? s->refused / asked : 0;
+    p.binds = p.refused > 0.01;
+    return p;
 }
 
-/* --- */
-
-static double results_needed(const struct state *s)
+static bool is_over(const struct state *s, const struct phase *p)
 {
-    double rel = s->knee > 0 ? s->knee / head_room(s, s->knee) : 1, exact = s->spread_clip * clamp(1.5 * rel * rel, 15, 2000);
-    if (s->phase == IN || s->doubt)
-        return FEW * s->spread;
-    return s->phase == OUT ? exact : fmax(RESULTS * s->spread, exact);
-}
-
-static bool is_over(const struct state *s)
-{
-    const struct sum *u = &s->sum;
-    double r = u->n > 0 ? u->time / u->n : 0;
-    if (u->n < 3)
-        return u->span > 5e9 && u->n > 0;
-    if (u->span < fmax(2 * r, 50e6))
-        return false;
-    if (u->span > 2e9 + 4 * r)
+    double span = (double)s->span;
+    if (s->span >= LONGEST || (s->lost >= 3 && s->lost > s->ended))
         return true;
-    if (s->phase == OUT && s->doubt) {
-        double error, knee = knee_seen(s, u, &error);
-        return u->n >= RESULTS * s->spread_clip || (u->n >= FEW / 2 * s->spread_clip && knee + 2 * error < still_full(s));
-    }
-    return u->n >= results_needed(s);
+    if (s->kept < 1 && p->n >= 10 && span >= p->took)
+        return true;
+    bool enough = p->n >= RESULTS * weir__between(0.5, s->noise, 5) && s->span >= SHORTEST;
+    return span >= 2 * p->took && (enough || (p->n >= 20 && s->span >= WEIR_SECOND));
 }
 
-static bool incident(struct state *s, const struct weir__controller_plan *plan, const struct weir__sample *sample)
+/* ------------------------------------------------------------------- limit ---- */
+
+static void mind_losses(struct state *s, const struct phase *p)
 {
-    double bad = (double)(sample->timed_out + sample->dropped), good = (double)sample->succeeded, fade = exp(-(double)sample->span / 500e6);
-    s->bad = s->bad * fade + bad;
-    s->good = s->good * fade + good;
-    if (s->lost > 0 && good > 0 && s->good > s->bad) {
-        s->limit = s->lost;
-        s->lost = 0;
-        s->pace_n = s->tail_n = s->here_n = 0;
-        cruise(s, plan, s->limit);
-        return true;
+    if (p->lost > MUCH_LOST) {
+        if (s->ended > 0 || s->healing)
+            for (int i = guess_near(0.7 * s->limit) + 1; i < GUESSES; i++)
+                s->belief[i] *= 0.3f;
+        normalize(s);
+        s->kept = (float)weir__between(0.2, s->kept * (1 - weir__least(p->lost, 0.5)), 1);
+        s->healing = 0;
+    } else if (s->ended > 0) {
+        s->healing = s->kept < 1;
+        s->kept = (float)weir__least(s->kept * 3, 1);
     }
-    if (bad > 0 && s->bad > 2 * s->good && s->bad >= 3) {
-        if (s->lost <= 0)
-            s->lost = s->limit;
-        cruise(s, plan, fmax(s->limit / 2, 2));
-        s->bad /= 2;
-        return true;
-    }
-    return s->lost > 0;
+}
+
+static void mind_target(const struct weir__controller_plan *plan, struct state *s, const struct phase *p)
+{
+    double may = p->n * (100 - weir__between(1, plan->percentile, 99)) / 100;
+    bool over = s->over >= 2 && s->over > may + 2 * weir__root(may);
+    s->queue = (float)weir__between(0.4, s->queue * (over ? 0.8 : 1.05), 1);
+}
+
+static double headroom(const struct state *s, double w)
+{
+    double goes = weir__between(0.05, 1 - s->busy, 0.99), varied = weir__between(1, (1 + s->noise) / 2, 2);
+    return weir__between(2, 2.5 * varied / -ln(goes), 2 + 1.5 * weir__root(w));
+}
+
+static double breath(struct state *s, const struct phase *p)
+{
+    double deep = weir__between(0.03, 0.8 * weir__root(s->noise / weir__most(p->n, 20)), 0.2);
+    s->turn = (uint16_t)((s->turn + 1) % CYCLE);
+    return (s->turn == 0 ? -1 : s->turn == CYCLE / 2 ? 1 : 0) * weir__most(1, deep * s->centre);
+}
+
+static double choose(const struct weir__controller_plan *plan, struct state *s, const struct phase *p)
+{
+    double w = believed(s, BELIEVED), want = w + headroom(s, w), least = believed(s, 0.3);
+    if (p->binds || want < s->centre)
+        s->centre = weir__between(s->centre / 1.3, want, p->binds ? s->centre * 1.5 : s->centre);
+    s->centre = weir__between((double)plan->min, s->centre, (double)plan->max);
+    double limit = s->centre > w ? w + (s->centre - w) * s->queue : s->centre;
+    if (plan->target > 0 && limit > least)
+        limit = weir__between(least, p->rate * (double)plan->target, limit);
+    limit = (limit + breath(s, p)) * s->kept + 0.5;
+    return (double)(int64_t)weir__between((double)plan->min, limit, (double)plan->max);
+}
+
+static void start(const struct weir__controller_plan *plan, struct state *s, weir_time now)
+{
+    s->centre = (double)plan->initial;
+    s->limit = (float)plan->initial;
+    s->used = s->noise = s->kept = s->queue = 1;
+    s->busy = 0.5f;
+    leak(s, 1, s->centre, 8, 2);
+    begin(s, now, 0);
 }
 
 static double step(const struct weir__controller_plan *plan, void *state, const struct weir__sample *sample)
 {
     struct state *s = state;
-
-    if (!(s->limit > 0)) {
-        s->gap = 1;
-        s->spread = s->spread_clip = 1;
-        s->doubt = 1;
-        cruise(s, plan, (double)plan->initial);
-        s->settle = (double)sample->mean;
+    if (!(s->centre > 0))
+        start(plan, s, sample->now - sample->span);
+    if (sample->span <= 0 || s->settled > sample->now + SETTLE)
+        begin(s, sample->now, 0); /* the clock has stepped */
+    if (sample->span <= 0 || sample->now - sample->span / 2 < s->settled)
+        return s->limit;
+    add(s, plan, sample);
+    struct phase p = sum_up(s);
+    if (!is_over(s, &p))
+        return s->limit;
+    s->busy += (float)(0.3 * (p.refused - s->busy));
+    mind_losses(s, &p);
+    mind_target(plan, s, &p);
+    if (s->ended >= 5 && p.lost <= MUCH_LOST) {
+        if (p.binds)
+            s->used += (float)(0.2 * (weir__between(0.05, p.in_flight / s->limit, 1.2) - s->used));
+        learn(s, &p, p.binds && s->phases > 0 ? (double)s->limit * s->used : p.in_flight);
     }
-    if (incident(s, plan, sample))
-        return s->in_force;
-    if (s->settle > 0) {
-        s->settle -= (double)sample->span;
-        return s->in_force;
-    }
-    add(&s->sum, sample, s);
-    if (!is_over(s))
-        return s->in_force;
-    s->took = s->sum.time / s->sum.n;
-    (s->phase == OUT ? end_out : s->phase == IN ? end_in : end_cruise)(s, plan);
-    return s->in_force;
+    s->limit = (float)choose(plan, s, &p);
+    begin(s, sample->now, p.took);
+    return s->limit;
 }
 
 static void tell(const void *state, char *out, size_t size)
 {
     const struct state *s = state;
-    snprintf(out, size, "knee %.0f", s->knee);
+    double w = weir__between(1, believed(s, 0.5), 99999);
+    snprintf(out, size, "%s, %.*f workers", s->kept < 1 ? "losses" : s->queue < 1 ? "over target" : "breathing", w < 10, w);
 }
 
 const struct weir__controller weir__controller_weir = {
     .name = "weir",
-    .summary = "Weir's own: nothing needs to be chosen",
-    .defaults = { .initial = 20, .min = 1, .max = 16384, .look = 20 * WEIR_MILLISECOND, .look_samples = 1 },
+    .summary = "Weir's own: finds how many the backend works on at once; nothing needs to be chosen",
+    .defaults = { .initial = 20, .min = 1, .max = 16384, .look = 20 * WEIR_MILLISECOND, .look_samples = 1, .percentile = 99 },
     .step = step,
     .tell = tell,
 };

@@ -9,6 +9,7 @@
  * Known, and kept: it only sees drops, so a backend that queues instead of refusing is filled up to max, or until 5 s.
  */
 #include "guard/controller.h"
+#include "guard/number.h"
 
 #define RATIO   0.9
 #define TIMEOUT (5 * WEIR_SECOND)
@@ -26,7 +27,7 @@ static double step(const struct weir__controller_plan *plan, void *state, const 
         limit = (int64_t)((double)limit * RATIO);
     else if (sample->succeeded > 0 && sample->in_flight_max * 2 >= limit)
         limit++;
-    s->limit = limit < plan->min ? plan->min : limit > plan->max ? plan->max : limit;
+    s->limit = weir__int_between(plan->min, limit, plan->max);
     return (double)s->limit;
 }
 

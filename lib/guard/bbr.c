@@ -19,6 +19,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "guard/number.h"
+
 #define PARTS      100
 #define PART       (100 * WEIR_MILLISECOND)
 #define PER_SECOND 10
@@ -42,7 +44,7 @@ _Static_assert(sizeof(struct state) <= WEIR__CONTROLLER_OWN, "fits");
 
 static int64_t round_up(double n)
 {
-    int64_t whole = n < 65535 ? (int64_t)n : 65535;
+    int64_t whole = (int64_t)weir__least(n, 65535);
     return whole + (whole < 65535 && (double)whole < n);
 }
 
@@ -50,7 +52,7 @@ static int64_t most_passed(const struct state *s)
 {
     int64_t most = 0;
     for (int i = 0; i < PARTS; i++)
-        most = s->parts[i].passed > most ? s->parts[i].passed : most;
+        most = weir__int_most(s->parts[i].passed, most);
     return most;
 }
 
@@ -67,7 +69,7 @@ static int64_t least_rtt(const struct state *s)
 static void turn(struct state *s, int64_t number)
 {
     bool known = s->number > 0 && number > s->number && number - s->number < PARTS;
-    int64_t most = most_passed(s), passed = s->passed < 65535 ? (int64_t)s->passed : 65535;
+    int64_t most = most_passed(s), passed = (int64_t)weir__least(s->passed, 65535);
     struct part full = { .passed = (uint16_t)passed, .rtt_ms = s->rtt_count > 0 ? (uint16_t)round_up(s->rtt_sum / s->rtt_count) : 0 };
 
     if (!known)
@@ -87,10 +89,9 @@ static void fill(struct state *s, const struct weir__sample *sample)
 {
     int64_t number = sample->now > 0 ? (sample->now - 1) / PART + 1 : 1;
     int64_t parts = sample->span > PART ? sample->span / PART : 1;
-    int64_t first = number - (parts < PARTS ? parts : PARTS) + 1;
+    int64_t first = weir__int_most(number - weir__int_least(parts, PARTS) + 1, 1);
     int64_t rtt_ms = sample->mean > 0 ? (sample->mean - 1) / WEIR_MILLISECOND + 1 : 0;
 
-    first = first < 1 ? 1 : first;
     if (s->number > 0 && first < s->number && number >= s->number)
         first = s->number;
     for (int64_t i = number < s->number && s->number - number < PARTS ? s->number : first; i <= number || i == s->number; i++) {

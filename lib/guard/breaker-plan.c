@@ -7,12 +7,10 @@ enum {
     PROBES_DEFAULT = 3,
     JITTER_DEFAULT = 10,
     OPEN_MAX_TIMES = 12,
-    NUMBER_MAX = 1000000,
 };
 
 #define WINDOW_DEFAULT (10 * WEIR_SECOND)
 #define WINDOW_MIN     WEIR_MILLISECOND
-#define OPEN_DEFAULT   (5 * WEIR_SECOND)
 #define SPAN_MAX       (366 * 86400 * WEIR_SECOND)
 
 static int check_numbers(const struct weir_breaker_options *o, struct weir_error *error)
@@ -21,9 +19,12 @@ static int check_numbers(const struct weir_breaker_options *o, struct weir_error
         const char *name;
         int32_t value, min, max;
     } rows[] = {
-        { "error_percent", o->error_percent, 0, 100 },    { "errors", o->errors, 0, NUMBER_MAX },
-        { "slow_percent", o->slow_percent, 0, 100 },      { "calls", o->calls, 0, WEIR__BREAKER_CALLS_MAX },
-        { "min_calls", o->min_calls, 0, NUMBER_MAX },     { "jitter_percent", o->jitter_percent, -1, 100 },
+        { "error_percent", o->error_percent, 0, 100 },
+        { "errors", o->errors, 0, WEIR__BREAKER_NUMBER },
+        { "slow_percent", o->slow_percent, 0, 100 },
+        { "calls", o->calls, 0, WEIR__BREAKER_CALLS_MAX },
+        { "min_calls", o->min_calls, 0, WEIR__BREAKER_NUMBER },
+        { "jitter_percent", o->jitter_percent, -1, 100 },
         { "probes", o->probes, 0, WEIR__BREAKER_PROBES },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -51,7 +52,7 @@ static int check_times(const struct weir_breaker_options *o, struct weir_error *
 
 static int check_together(const struct weir_breaker_options *o, struct weir_error *error)
 {
-    weir_time open_for = o->open_for != 0 ? o->open_for : OPEN_DEFAULT;
+    weir_time open_for = o->open_for != 0 ? o->open_for : WEIR__BREAKER_OPEN_FOR;
 
     if (o->window != 0 && o->calls != 0)
         return weir__fail(error, WEIR_INVALID, "a breaker has a window of time or of calls, not both");
@@ -88,7 +89,7 @@ static struct weir__breaker_plan plan_of(const struct weir_breaker_options *o, u
         .min_calls = or_else(o->min_calls, MIN_CALLS_DEFAULT),
         .probes = or_else(o->probes, PROBES_DEFAULT),
         .jitter_percent = o->jitter_percent < 0 ? 0 : or_else(o->jitter_percent, JITTER_DEFAULT),
-        .open_for = o->open_for != 0 ? o->open_for : OPEN_DEFAULT,
+        .open_for = o->open_for != 0 ? o->open_for : WEIR__BREAKER_OPEN_FOR,
         .seed = seed,
     };
     if (p.calls != 0 && p.min_calls > p.calls)

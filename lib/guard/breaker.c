@@ -30,6 +30,7 @@
  * Not the obvious alternatives: one counter that is set to zero every so often opens at what two windows had together, or forgets just before
  * it would (Sentinel #3130); a probe that is only a counter taken and never given leaves it half-open for ever (resilience4j #903).
  */
+#include "base/hash.h"
 #include "guard/breaker.h"
 
 #include "table/table.h"
@@ -117,14 +118,6 @@ static bool is_slow(const struct weir__breaker_plan *plan, weir_time took)
 
 /* ------------------------------------------------------------ how long ---- */
 
-static uint64_t mix(uint64_t z)
-{
-    z += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 static weir_time add_times(weir_time a, weir_time b)
 {
     weir_time sum;
@@ -138,14 +131,15 @@ static weir_time open_span(const struct weir__breaker_plan *plan, unsigned back_
     for (unsigned i = 0; i < back_off && span < plan->open_max; i++)
         span = span > plan->open_max / 2 ? plan->open_max : span * 2;
     weir_time most = span / 100 * plan->jitter_percent + span % 100 * plan->jitter_percent / 100;
-    weir__u128 share = (weir__u128)mix(plan->seed ^ mix(episode)) * (weir__u128)(2 * most + 1);
+    weir__u128 share =
+        (weir__u128)weir__mix64((plan->seed ^ weir__mix64(episode + WEIR__GOLDEN)) + WEIR__GOLDEN) * (weir__u128)(2 * most + 1);
     span += (weir_time)(share >> 64) - most;
     return span < 1 ? 1 : span;
 }
 
 static uint64_t gate_open(unsigned back_off, uint64_t gate)
 {
-    return gate_make(WEIR_OPENED, WEIR_UNFORCED, back_off, episode_of(gate) + 1);
+    return gate_make(WEIR_BREAKER_OPEN, WEIR_UNFORCED, back_off, episode_of(gate) + 1);
 }
 
 static weir_time open_until(const struct weir__breaker_plan *plan, uint64_t opened, weir_time now)
@@ -369,9 +363,9 @@ static SELDOM struct weir__breaker_move open_it(const struct weir__breaker_plan 
     do {
         weir__load_pair(&b->gate, seen);
         if (seen[0] != gate || force_of(gate) != WEIR_UNFORCED)
-            return (struct weir__breaker_move){ WEIR_CLOSED, WEIR_CLOSED };
+            return (struct weir__breaker_move){ WEIR_BREAKER_CLOSED, WEIR_BREAKER_CLOSED };
     } while (!gate_swap(b, seen, opened, open_until(plan, opened, now)));
-    return (struct weir__breaker_move){ WEIR_CLOSED, WEIR_OPENED };
+    return (struct weir__breaker_move){ WEIR_BREAKER_CLOSED, WEIR_BREAKER_OPEN };
 }
 
 /* What the probes say, as far as they are back: the rest may be as good or as bad as can be. */
@@ -383,13 +377,13 @@ static enum weir_breaker_state probes_decide(const struct weir__breaker_plan *pl
     int64_t any_bad = plan->errors != 0; /* with a number of errors, one is too many */
 
     if (is_bad(plan, &best) || any_bad * bad > 0)
-        return WEIR_OPENED;
-    return is_bad(plan, &worst) || any_bad * worst.errors > 0 ? WEIR_HALF_OPEN : WEIR_CLOSED;
+        return WEIR_BREAKER_OPEN;
+    return is_bad(plan, &worst) || any_bad * worst.errors > 0 ? WEIR_BREAKER_HALF_OPEN : WEIR_BREAKER_CLOSED;
 }
 
 static bool is_out(uint64_t gate, uint32_t probe)
 {
-    return (gate & WEIR__BREAKER_EVENTFUL) == WEIR_HALF_OPEN && probe_of(gate) == probe && byte_of(gate, OUT) > 0;
+    return (gate & WEIR__BREAKER_EVENTFUL) == WEIR_BREAKER_HALF_OPEN && probe_of(gate) == probe && byte_of(gate, OUT) > 0;
 }
 
 static struct weir__breaker_move tell_probe(const struct weir__breaker_plan *plan, struct weir__breaker *b, uint32_t probe, bool bad,
@@ -403,16 +397,16 @@ static struct weir__breaker_move tell_probe(const struct weir__breaker_plan *pla
         gate = seen[0] - ((uint64_t)1 << OUT) + ((uint64_t)1 << BACK) + ((uint64_t)bad << BAD) + ((uint64_t)slow << SLOW);
         weir_time at = (weir_time)seen[1];
         enum weir_breaker_state to = probes_decide(plan, gate);
-        if (to == WEIR_OPENED) {
+        if (to == WEIR_BREAKER_OPEN) {
             unsigned back_off = seen[0] >> BACK_OFF & 0x3F;
             gate = gate_open(back_off < 0x3F ? back_off + 1 : back_off, seen[0]);
             at = open_until(plan, gate, now);
-        } else if (to == WEIR_CLOSED) {
-            gate = gate_make(WEIR_CLOSED, WEIR_UNFORCED, 0, episode_of(gate));
+        } else if (to == WEIR_BREAKER_CLOSED) {
+            gate = gate_make(WEIR_BREAKER_CLOSED, WEIR_UNFORCED, 0, episode_of(gate));
             at = now;
         }
         if (gate_swap(b, seen, gate, at))
-            return (struct weir__breaker_move){ WEIR_HALF_OPEN, (uint8_t)to };
+            return (struct weir__breaker_move){ WEIR_BREAKER_HALF_OPEN, (uint8_t)to };
     }
 }
 
@@ -423,7 +417,7 @@ static SELDOM struct weir__breaker_move tell_fully(const struct weir__breaker_pl
 
     if (probe != 0)
         return tell_probe(plan, b, probe, bad, slow, now);
-    if (state_of(gate) != WEIR_CLOSED || force_of(gate) == WEIR_FORCE_OPEN || !plan->on)
+    if (state_of(gate) != WEIR_BREAKER_CLOSED || force_of(gate) == WEIR_FORCE_OPEN || !plan->on)
         return (struct weir__breaker_move){ 0 };
     bool reached = plan->part != 0 ? time_tell(plan, b, episode, bad, slow, now) : count_tell(plan, b, episode, bad, slow);
     return reached ? open_it(plan, b, gate, now) : (struct weir__breaker_move){ 0 };
@@ -494,7 +488,7 @@ static uint64_t gate_probe(const struct weir__breaker_plan *plan, const uint64_t
         return seen[0] + ((uint64_t)1 << OUT);
     if (out > 0 && !lost)
         return 0;
-    return gate_make(WEIR_HALF_OPEN, WEIR_UNFORCED, seen[0] >> BACK_OFF & 0x3F, episode_of(seen[0]) + lost) | (uint64_t)1 << OUT;
+    return gate_make(WEIR_BREAKER_HALF_OPEN, WEIR_UNFORCED, seen[0] >> BACK_OFF & 0x3F, episode_of(seen[0]) + lost) | (uint64_t)1 << OUT;
 }
 
 /* What an ask at `now` makes of the gate; 0: it is refused, and *retry says for how long. */
@@ -506,14 +500,14 @@ static uint64_t gate_ask(const struct weir__breaker_plan *plan, const uint64_t s
         *retry = WEIR_NEVER;
         return 0;
     }
-    if (state_of(seen[0]) == WEIR_HALF_OPEN) {
+    if (state_of(seen[0]) == WEIR_BREAKER_HALF_OPEN) {
         *retry = probes_wait(plan);
         return gate_probe(plan, seen, now);
     }
     *retry = wait;
     if (wait > 0 && !is_too_far(plan, wait))
         return 0;
-    return gate_make(WEIR_HALF_OPEN, WEIR_UNFORCED, seen[0] >> BACK_OFF & 0x3F, episode_of(seen[0])) | (uint64_t)1 << OUT;
+    return gate_make(WEIR_BREAKER_HALF_OPEN, WEIR_UNFORCED, seen[0] >> BACK_OFF & 0x3F, episode_of(seen[0])) | (uint64_t)1 << OUT;
 }
 
 static SELDOM bool ask_slowly(const struct weir__breaker_plan *plan, struct weir__breaker *b, weir_time now, uint32_t *probe,
@@ -526,12 +520,12 @@ static SELDOM bool ask_slowly(const struct weir__breaker_plan *plan, struct weir
         weir__load_pair(&b->gate, seen);
         unsigned state = state_of(seen[0]);
         *move = (struct weir__breaker_move){ (uint8_t)state, (uint8_t)state };
-        if (force_of(seen[0]) == WEIR_FORCE_CLOSED || (state == WEIR_CLOSED && force_of(seen[0]) == WEIR_UNFORCED))
+        if (force_of(seen[0]) == WEIR_FORCE_CLOSED || (force_of(seen[0]) == WEIR_UNFORCED && (state == WEIR_BREAKER_CLOSED || !plan->on)))
             return true;
         gate = gate_ask(plan, seen, now, retry);
         if (gate == 0)
             return false;
-        move->to = WEIR_HALF_OPEN;
+        move->to = WEIR_BREAKER_HALF_OPEN;
     } while (!gate_swap(b, seen, gate, now));
     *probe = probe_of(gate);
     *retry = 0;
@@ -549,6 +543,17 @@ bool weir__breaker_ask(const struct weir__breaker_plan *plan, struct weir__break
     return ask_slowly(plan, b, now, probe, retry, move);
 }
 
+void weir__breaker_renew(struct weir__breaker *b, uint32_t probe, weir_time now)
+{
+    uint64_t seen[2];
+
+    do {
+        weir__load_pair(&b->gate, seen);
+        if (!is_out(seen[0], probe))
+            return;
+    } while (!gate_swap(b, seen, seen[0], now));
+}
+
 /* --------------------------------------------------------- by hand, looks ---- */
 
 void weir__breaker_force(struct weir__breaker *b, enum weir_force force, weir_time now)
@@ -557,14 +562,14 @@ void weir__breaker_force(struct weir__breaker *b, enum weir_force force, weir_ti
 
     do
         weir__load_pair(&b->gate, seen);
-    while (!gate_swap(b, seen, gate_make(WEIR_CLOSED, force, 0, episode_of(seen[0]) + 1), now));
+    while (!gate_swap(b, seen, gate_make(WEIR_BREAKER_CLOSED, force, 0, episode_of(seen[0]) + 1), now));
 }
 
 static struct counts look_counts(const struct weir__breaker_plan *plan, const struct weir__breaker *b, uint64_t gate, weir_time now)
 {
-    uint64_t episode = (episode_of(gate) - (state_of(gate) == WEIR_OPENED)) % EPISODES;
+    uint64_t episode = (episode_of(gate) - (state_of(gate) == WEIR_BREAKER_OPEN)) % EPISODES;
 
-    if (state_of(gate) == WEIR_HALF_OPEN)
+    if (state_of(gate) == WEIR_BREAKER_HALF_OPEN)
         return (struct counts){ byte_of(gate, BACK), byte_of(gate, BAD), byte_of(gate, SLOW) };
     if (plan->part == 0)
         return ring_sum(plan, b, episode);
@@ -580,8 +585,10 @@ void weir__breaker_look(const struct weir__breaker_plan *plan, const struct weir
     weir__load_pair(&b->gate, seen); /* what is forced is so without thresholds too */
     struct counts c = plan->on ? look_counts(plan, b, seen[0], now) : (struct counts){ 0 };
     out->force = (enum weir_force)force_of(seen[0]);
-    out->state = out->force == WEIR_FORCE_OPEN ? WEIR_OPENED : (enum weir_breaker_state)state_of(seen[0]);
-    out->retry_at = out->force == WEIR_FORCE_OPEN ? WEIR_NEVER : out->state == WEIR_OPENED ? (weir_time)seen[1] : 0;
+    out->state = out->force == WEIR_FORCE_OPEN ? WEIR_BREAKER_OPEN
+                 : plan->on                    ? (enum weir_breaker_state)state_of(seen[0])
+                                               : WEIR_BREAKER_CLOSED;
+    out->retry_at = out->force == WEIR_FORCE_OPEN ? WEIR_NEVER : out->state == WEIR_BREAKER_OPEN ? (weir_time)seen[1] : 0;
     out->calls = c.calls;
     out->errors = c.errors;
     out->slow = c.slow;

@@ -8,10 +8,12 @@
 
 #include "base/base.h"
 
-#define WEIR__BREAKER_PARTS     16   /* of a time window */
-#define WEIR__BREAKER_CALLS_MAX 1024 /* of a count window */
-#define WEIR__BREAKER_PROBES    255  /* at most */
-#define WEIR__PROBE_MAX         63
+#define WEIR__BREAKER_PARTS     16                /* of a time window */
+#define WEIR__BREAKER_CALLS_MAX 1024              /* of a count window */
+#define WEIR__BREAKER_PROBES    255               /* at most */
+#define WEIR__BREAKER_NUMBER    1000000           /* of errors and min_calls, at most */
+#define WEIR__BREAKER_OPEN_FOR  (5 * WEIR_SECOND) /* unless it is said */
+#define WEIR__PROBE_MAX         63                /* the number of a probe's episode: how many probes there are is WEIR__BREAKER_PROBES */
 
 /* All defaults are filled in; every number fits. */
 struct weir__breaker_plan {
@@ -71,6 +73,9 @@ bool weir__breaker_ask(const struct weir__breaker_plan *plan, struct weir__break
 
 /* The probe was not used, or its lease is over: somebody else may try.  A probe of an earlier try changes nothing. */
 void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__breaker *b, uint32_t probe);
+
+/* Who has the probe is still at it: it is not lost. */
+void weir__breaker_renew(struct weir__breaker *b, uint32_t probe, weir_time now);
 
 /* What became of it. `bad`: an error; `took`: how long.  Work that began before the breaker opened does not count as a probe.  The probes
  * have decided when the rest of them could not change it. */

@@ -1,8 +1,10 @@
 /* controller.c -- the list of the controllers, from options to a plan, and one step. */
 #include "guard/controller.h"
 
-#include <math.h>
 #include <string.h>
+
+#include "guard/guard.h"
+#include "guard/number.h"
 
 /* A new controller: its file, a line here, cases in tests/vectors/guards, a section in docs.  The order is part of the table's format
  * (docs/shm.md): add at the end. */
@@ -49,19 +51,8 @@ const char *weir_controller_summary(const char *name)
 
 /* ---------------------------------------------------------------- the plan ---- */
 
-#define RATE_MAX   1000000000 /* per second */
 #define WINDOW_MIN (10 * WEIR_MILLISECOND)
 #define WINDOW_MAX (3600 * WEIR_SECOND)
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 static int check_options(const struct weir_adaptive_options *o, struct weir_error *error)
 {
@@ -80,11 +71,12 @@ static int check_options(const struct weir_adaptive_options *o, struct weir_erro
 static int set_bounds(struct weir__controller_plan *plan, const struct weir_adaptive_options *o, int64_t ceiling, struct weir_error *error)
 {
     const struct weir__controller_plan *d = &plan->row->defaults;
-    int64_t named = most(o->min, o->initial);
+    int64_t named = weir__int_most(o->min, o->initial);
 
-    plan->max = o->max ? o->max : plan->rate ? ceiling : least(most(d->max, named), ceiling);
-    plan->min = o->min ? o->min : most(1, least(d->min, o->initial ? least(o->initial, plan->max) : plan->max));
-    plan->initial = o->initial ? o->initial : least(most(d->initial, plan->min), plan->max);
+    plan->max = o->max ? o->max : plan->rate ? ceiling : weir__int_least(weir__int_most(d->max, named), ceiling);
+    plan->min =
+        o->min ? o->min : weir__int_most(1, weir__int_least(d->min, o->initial ? weir__int_least(o->initial, plan->max) : plan->max));
+    plan->initial = o->initial ? o->initial : weir__int_least(weir__int_most(d->initial, plan->min), plan->max);
     if (plan->max > ceiling)
         return weir__fail(error, WEIR_INVALID, "max must be at most %lld, %s", (long long)ceiling,
                           plan->rate ? "a billion per second" : "the permits that there are");
@@ -126,7 +118,7 @@ int weir__controller_plan_make(struct weir__controller_plan *out, const struct w
     plan = row->defaults;
     plan.row = row;
     plan.rate = options->rate;
-    if ((code = check_options(options, error)) || (code = set_bounds(&plan, options, plan.rate ? RATE_MAX : permits_max, error)))
+    if ((code = check_options(options, error)) || (code = set_bounds(&plan, options, plan.rate ? WEIR__RATE_MAX : permits_max, error)))
         return code;
     set_times(&plan, options);
     if (row->check && (code = row->check(&plan, error)))
@@ -160,11 +152,11 @@ static bool is_zero(const uint64_t words[WORDS])
     return any == 0;
 }
 
-static int64_t within(const struct weir__controller_plan *plan, double limit)
+/* Word by word, because others look at a state while it is stepped: see weir__controller_tell. */
+static void load(uint64_t words[WORDS], const void *state)
 {
-    if (!(limit >= (double)plan->min))
-        return plan->min;
-    return limit >= (double)plan->max ? plan->max : (int64_t)limit;
+    for (size_t i = 0; i < WORDS; i++)
+        words[i] = __atomic_load_n((const uint64_t *)state + i, __ATOMIC_RELAXED);
 }
 
 /* On a copy, so that a process that is killed here leaves the old state, the new one, or one whose check is wrong. */
@@ -173,15 +165,39 @@ int64_t weir__controller_step(const struct weir__controller_plan *plan, void *st
     uint64_t words[WORDS];
     int index = weir__controller_index(plan->row);
 
-    memcpy(words, state, sizeof words);
+    load(words, state);
     if (!is_zero(words) && words[WORDS - 1] != check_of(words, index))
         memset(words, 0, sizeof words);
     double limit = plan->row->step(plan, words, sample);
-    if (!isfinite(limit)) {
+    if (!weir__is_finite(limit)) {
         memset(words, 0, sizeof words);
         limit = plan->row->step(plan, words, sample);
     }
     words[WORDS - 1] = check_of(words, index);
-    memcpy(state, words, sizeof words);
-    return isfinite(limit) ? within(plan, limit) : plan->initial;
+    for (size_t i = 0; i < WORDS; i++)
+        __atomic_store_n((uint64_t *)state + i, words[i], __ATOMIC_RELAXED);
+    return weir__is_finite(limit) ? (int64_t)weir__between((double)plan->min, limit, (double)plan->max) : plan->initial;
+}
+
+void weir__controller_forget(void *state)
+{
+    for (size_t i = 0; i < WORDS; i++)
+        __atomic_store_n((uint64_t *)state + i, 0, __ATOMIC_RELAXED);
+}
+
+/* --------------------------------------------------------------- in words ---- */
+
+void weir__controller_tell(const struct weir__controller_plan *plan, const void *state, char *out, size_t size)
+{
+    uint64_t words[WORDS];
+
+    load(words, state);
+    *out = 0;
+    if (plan->row && plan->row->tell && words[WORDS - 1] == check_of(words, weir__controller_index(plan->row)))
+        plan->row->tell(words, out, size);
+}
+
+void weir__guard_tell(struct weir_guard *guard, char *out, size_t size)
+{
+    weir__controller_tell(&weir__guard_plan_of(guard)->controller, guard->record->learnt.controller, out, size);
 }

@@ -10,6 +10,7 @@
 
 #include "guard/histogram.h"
 
+#define WEIR__RATE_MAX         1000000000 /* an adaptive rate, per second */
 #define WEIR__CONTROLLER_STATE 512
 #define WEIR__CONTROLLER_OWN   (WEIR__CONTROLLER_STATE - 8) /* the last 8 bytes are the step's own: a check of the others */
 
@@ -48,7 +49,7 @@ struct weir__controller {
     int (*check)(const struct weir__controller_plan *plan, struct weir_error *error);
     /* The limit from now on: any number; it is brought between min and max by the caller. */
     double (*step)(const struct weir__controller_plan *plan, void *state, const struct weir__sample *sample);
-    /* For listings and drawings: a few words of what it is doing ("probing", "base 12ms"); NULL: nothing to say. */
+    /* For listings and drawings: a few words of what it is doing ("rising, at 12ms", "base 12ms"); NULL: nothing to say. */
     void (*tell)(const void *state, char *out, size_t size);
 };
 
@@ -63,5 +64,10 @@ int weir__controller_index(const struct weir__controller *row); /* its place in 
 const struct weir__controller *weir__controller_at(int index);  /* NULL: there is none */
 /* One step: the limit within its bounds, a whole number.  A state that makes no sense (a process died while writing it) begins anew. */
 int64_t weir__controller_step(const struct weir__controller_plan *plan, void *state, const struct weir__sample *sample);
+void weir__controller_forget(void *state); /* fresh again; who looks meanwhile sees nothing */
+/* Its row's `tell`, of a state that somebody may be stepping just now; "": nothing to say, or not just now. */
+void weir__controller_tell(const struct weir__controller_plan *plan, const void *state, char *out, size_t size);
+/* The same of a guard; what has no controller says nothing. */
+void weir__guard_tell(struct weir_guard *guard, char *out, size_t size);
 
 #endif

@@ -9,7 +9,10 @@
  */
 #include "guard/guard.h"
 
-#define RARELY __attribute__((noinline, cold))
+#define RARELY        __attribute__((noinline, cold))
+#define TOOK_MAX      (86400 * WEIR_SECOND) /* so that times can be summed up */
+#define HOUR          (3600 * WEIR_SECOND)
+#define UNKNOWN_RETRY (WEIR_SECOND / 10) /* while nothing is known of how long the work takes */
 
 /* What an ask has come to. */
 struct passage {
@@ -36,6 +39,8 @@ static inline int64_t limit_of(const struct passage *p)
 static weir_time free_in(const struct passage *p, int64_t limit)
 {
     weir_time mean = __atomic_load_n(&p->record->mean, __ATOMIC_RELAXED), each = mean / (limit > 0 ? limit : 1);
+    if (mean == 0)
+        return UNKNOWN_RETRY;
     return each < WEIR_MILLISECOND ? WEIR_MILLISECOND : each;
 }
 
@@ -53,16 +58,21 @@ static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts
 
 /* ------------------------------------------------------------------ pace ---- */
 
-/* An adaptive rate: GCRA with a burst of a tenth of a second, at least one. */
-static bool pass_pace(struct passage *p)
+/* What an ask costs at the present rate; at most an hour, so that a debt is told from a clock that has stepped back. */
+static weir_time price_of(const struct passage *p)
 {
     int64_t rate = __atomic_load_n(&p->record->limit, __ATOMIC_RELAXED);
-    if (rate <= 0)
-        rate = p->plan->controller.initial;
-    weir_time price = p->cost * (WEIR_SECOND / rate), room = WEIR_SECOND / 10;
+    weir_time price = p->cost * (WEIR_SECOND / (rate > 0 ? rate : p->plan->controller.initial));
+    return price < HOUR ? price : HOUR;
+}
+
+/* An adaptive rate: GCRA with a burst of a tenth of a second, at least one ask. */
+static bool pass_pace(struct passage *p)
+{
+    weir_time price = price_of(p), room = WEIR_SECOND / 10;
     int64_t at = __atomic_load_n(&p->record->rate_at, __ATOMIC_RELAXED), from;
     do {
-        from = at > p->now && at - p->now <= WEIR_SECOND * 3600 ? at : p->now;
+        from = at > p->now && at - p->now <= 2 * HOUR ? at : p->now;
         if (from > p->now && from + price - p->now > room) {
             p->retry = from + price - p->now - room;
             return false;
@@ -73,10 +83,8 @@ static bool pass_pace(struct passage *p)
 
 static void give_pace(const struct passage *p)
 {
-    int64_t rate = __atomic_load_n(&p->record->limit, __ATOMIC_RELAXED);
     if (p->plan->controller.rate)
-        __atomic_fetch_sub(&p->record->rate_at, p->cost * (WEIR_SECOND / (rate > 0 ? rate : p->plan->controller.initial)),
-                           __ATOMIC_RELAXED);
+        __atomic_fetch_sub(&p->record->rate_at, price_of(p), __ATOMIC_RELAXED);
 }
 
 /* --------------------------------------------------------------- breaker ---- */
@@ -119,6 +127,13 @@ static bool is_shed(const struct passage *p, const struct weir_ask *ask, int64_t
     return !weir__shed_pass(&p->record->shed, user_class, level);
 }
 
+/* It was let in, but there was no room. */
+static void count_wanting(const struct passage *p, const struct weir__enter_how *how)
+{
+    if (!how->waits)
+        weir__count(&p->record->window.busy, 1);
+}
+
 /* The reason not to let it in, or WEIR_GRANTED: then it is in, and what it took is taken. */
 static inline enum weir_reason judge(struct passage *p, const struct weir_ask *ask, const struct weir__enter_how *how, int64_t limit,
                                      int64_t *in_flight)
@@ -134,21 +149,42 @@ static inline enum weir_reason judge(struct passage *p, const struct weir_ask *a
         p->retry = WEIR_SECOND;
         return WEIR_SHED;
     }
-    if (p->plan->controller.rate && !pass_pace(p))
+    if (p->plan->controller.rate && !pass_pace(p)) {
+        count_wanting(p, how);
         return WEIR_LIMITED;
+    }
     if (pass_gate(p, limit - spare, false, in_flight))
         return WEIR_GRANTED;
     give_pace(p);
     p->retry = free_in(p, limit);
-    if (!how->waits)
-        weir__count(&p->record->window.busy, 1);
+    count_wanting(p, how);
     return WEIR_BUSY;
 }
 
-static void count_refusal(struct weir__guard_record *r, enum weir_reason reason)
+static int64_t *counter_of(struct weir__guard_totals *t, enum weir_reason reason)
 {
-    struct weir__guard_totals *t = &r->totals;
-    weir__count(reason == WEIR_OPEN ? &t->open : reason == WEIR_SHED ? &t->shed : reason == WEIR_DEGRADED ? &t->degraded : &t->busy, 1);
+    switch (reason) {
+    case WEIR_OPEN:
+        return &t->open;
+    case WEIR_SHED:
+        return &t->shed;
+    case WEIR_DEGRADED:
+        return &t->degraded;
+    case WEIR_LIMITED:
+        return &t->limited;
+    case WEIR_FULL:
+        return &t->full;
+    case WEIR_LATE:
+        return &t->late;
+    default:
+        return &t->busy;
+    }
+}
+
+void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason)
+{
+    if (reason != WEIR_CANCELLED)
+        weir__count(counter_of(&guard->record->totals, reason), 1);
 }
 
 /* A slot for what has passed the gate. */
@@ -158,11 +194,11 @@ static inline void fill_permit(const struct passage *p, bool leased, struct weir
     uint64_t word = weir__permit_word(p->now, p->cost, holder, p->probe);
     permit->since = p->now;
     permit->flags = 0;
-    if (__builtin_expect(weir__slot_put(p->guard, p->plan, word, &permit->slot), 1)) {
-        permit->word = word;
+    if (__builtin_expect(p->cost > 1, 0))
+        weir__count(&p->record->extra, p->cost - 1);
+    if (__builtin_expect(weir__slot_put(p->guard, p->plan, word, permit), 1))
         return;
-    }
-    __atomic_fetch_sub(&p->record->in_flight, p->cost, __ATOMIC_RELEASE); /* in shadow, more than there are slots: not counted */
+    weir__gate_lower(p->record, (uint32_t)p->cost); /* in shadow, more than there are slots: not counted */
     give_probe(p);
     permit->word = 0;
 }
@@ -185,7 +221,7 @@ static bool refuse(struct passage *p, enum weir_reason reason, bool waits, int64
 {
     give_probe(p);
     if (!waits || reason != WEIR_BUSY)
-        count_refusal(p->record, reason);
+        weir__guard_count_refused(p->guard, reason);
     *permit = (struct weir_permit){ 0 };
     *d = (struct weir_decision){ .reason = (uint8_t)reason, .limit = limit, .retry = p->retry };
     return false;
@@ -249,17 +285,22 @@ bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask, struct wei
 
 /* ------------------------------------------------------------------ exit ---- */
 
+/* A permit may come from anywhere. */
+static inline bool is_permit(const struct weir_guard *guard, const struct weir_permit *permit)
+{
+    return permit->slot < WEIR__GUARD_SLOTS && permit->slot < __atomic_load_n(&guard->record->slots, __ATOMIC_RELAXED) &&
+           weir__permit_weight(permit->word) != 0;
+}
+
 /* The permit is no more, if it was one: its lease may be over, and somebody else may have the slot. */
 static inline bool take_back(struct weir_guard *guard, struct weir_permit *permit)
 {
     uint64_t word = permit->word;
-    uint32_t slot = permit->slot;
+    bool good = is_permit(guard, permit);
     permit->word = 0;
-    if (__builtin_expect(word == 0 || slot >= WEIR__GUARD_SLOTS || slot >= __atomic_load_n(&guard->record->slots, __ATOMIC_RELAXED), 0))
+    if (__builtin_expect(!good || !weir__swap(&guard->slots[permit->slot], word, weir__permit_freed(word)), 0))
         return false;
-    if (__builtin_expect(!weir__swap(&guard->slots[slot], word, 0), 0))
-        return false;
-    __atomic_fetch_sub(&guard->record->in_flight, weir__permit_weight(word), __ATOMIC_RELEASE);
+    weir__gate_lower(guard->record, weir__permit_weight(word));
     return true;
 }
 
@@ -293,24 +334,30 @@ static inline void tell_breaker(const struct weir__guard_plan *plan, struct weir
         note_move(r, move, now);
 }
 
+/* It says nothing: what it took is given back, whoever comes next. */
+static void give_all(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word)
+{
+    struct passage p = { guard, plan, guard->record, weir__permit_weight(word), 0, 0, weir__permit_probe(word) };
+    weir__count(&guard->record->totals.ignored, 1);
+    give_probe(&p);
+    give_pace(&p);
+}
+
 bool weir_exit_after(struct weir_guard *guard, struct weir_permit *permit, enum weir_outcome outcome, weir_time took, weir_time now)
 {
     const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
     struct weir__guard_record *r = guard->record;
-    uint32_t probe = weir__permit_probe(permit->word), weight = weir__permit_weight(permit->word);
+    uint64_t word = permit->word;
     if (!take_back(guard, permit))
         return false;
+    took = took < 0 ? 0 : took > TOOK_MAX ? TOOK_MAX : took;
+    now = weir__guard_time(now);
     if (__builtin_expect((unsigned)outcome >= WEIR_IGNORED, 0)) {
-        struct passage p = { guard, plan, r, weight, now, 0, probe };
-        weir__count(&r->totals.ignored, 1);
-        give_probe(&p);
-        give_pace(&p);
+        give_all(guard, plan, word);
         return true;
     }
-    took = took < 0 ? 0 : took;
-    now = weir__guard_time(now);
     if (plan->breaker.on)
-        tell_breaker(plan, r, probe, outcome, took, now);
+        tell_breaker(plan, r, weir__permit_probe(word), outcome, took, now);
     add_result(&r->window, outcome, took);
     if (weir__guard_is_due(guard, plan, now))
         weir__guard_tick(guard, plan, now);
@@ -322,25 +369,25 @@ bool weir_exit(struct weir_guard *guard, struct weir_permit *permit, enum weir_o
     return weir_exit_after(guard, permit, outcome, weir__guard_time(now) - weir__guard_time(permit->since), now);
 }
 
-void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
+void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit)
 {
-    const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
-    struct passage p = { guard, plan, guard->record, weir__permit_weight(permit->word), now, 0, weir__permit_probe(permit->word) };
-    if (!take_back(guard, permit))
-        return;
-    give_probe(&p);
-    give_pace(&p);
+    uint64_t word = permit->word;
+    if (take_back(guard, permit))
+        give_all(guard, weir__guard_plan_of(guard), word);
 }
 
 bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
 {
     uint64_t word = permit->word;
-    if (word == 0 || permit->slot >= WEIR__GUARD_SLOTS || permit->slot >= __atomic_load_n(&guard->record->slots, __ATOMIC_RELAXED))
+    if (!is_permit(guard, permit))
         return false;
     uint64_t renewed =
         weir__permit_word(weir__guard_time(now), weir__permit_weight(word), weir__permit_holder(word), weir__permit_probe(word));
+    renewed |= weir__permit_freed(word + 1); /* of a renewed one there are no copies */
     if (!weir__swap(&guard->slots[permit->slot], word, renewed))
         return false;
     permit->word = renewed;
+    if (weir__permit_probe(word) != 0)
+        weir__breaker_renew(&guard->record->breaker, weir__permit_probe(word), weir__guard_time(now));
     return true;
 }

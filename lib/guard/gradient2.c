@@ -17,6 +17,8 @@
 
 #include <stdio.h>
 
+#include "guard/number.h"
+
 #define SMOOTHING 0.2
 #define TOLERANCE 1.5
 #define QUEUE     4.0
@@ -44,7 +46,7 @@ static double average(struct state *s, double rtt)
 static double step(const struct weir__controller_plan *plan, void *state, const struct weir__sample *sample)
 {
     struct state *s = state;
-    double rtt = (double)sample->mean, min = (double)plan->min, max = (double)plan->max;
+    double rtt = (double)sample->mean;
 
     if (!(s->limit > 0))
         s->limit = (double)plan->initial;
@@ -55,10 +57,9 @@ static double step(const struct weir__controller_plan *plan, void *state, const 
         s->longer *= 0.95;
     if ((double)sample->in_flight_max < s->limit / 2)
         return s->limit;
-    double gradient = TOLERANCE * ratio;
-    gradient = gradient < 0.5 ? 0.5 : gradient > 1 ? 1 : gradient;
+    double gradient = weir__between(0.5, TOLERANCE * ratio, 1);
     double limit = s->limit * (1 - SMOOTHING) + (s->limit * gradient + QUEUE) * SMOOTHING;
-    s->limit = limit < min ? min : limit > max ? max : limit;
+    s->limit = weir__between((double)plan->min, limit, (double)plan->max);
     return s->limit;
 }
 
@@ -66,7 +67,7 @@ static void tell(const void *state, char *out, size_t size)
 {
     const struct state *s = state;
     char base[32];
-    weir_time_print(base, sizeof base, s->longer > 0 && s->longer < 1e15 ? (weir_time)(s->longer / 1e3) * WEIR_MICROSECOND : 0);
+    weir_time_print(base, sizeof base, weir__three_digits((weir_time)weir__between(0, s->longer, 1e15)));
     snprintf(out, size, "long %s", base);
 }
 

@@ -10,6 +10,8 @@
 
 #include "guard/guard.h"
 
+static const struct weir_guard_options defaults;
+
 static int no_memory(struct weir_error *error)
 {
     return weir__fail(error, WEIR_NO_MEMORY, "no memory for a guard");
@@ -84,11 +86,6 @@ struct weir__guarding *weir__guarding_of(struct weir_table *table)
 
 /* --------------------------------------------------------------- plans ---- */
 
-static struct weir__guard_record *record_at(const struct weir_table *table, uint32_t id)
-{
-    return (struct weir__guard_record *)(void *)(table->guards + id * WEIR__GUARD_BYTES);
-}
-
 /* The terms as they were at one moment; 0: they are being written, or nonsense. */
 static uint32_t read_terms(const struct weir__guard_record *r, struct weir_guard_options *out)
 {
@@ -138,14 +135,19 @@ static int compile(struct weir__guard_plan **out, struct weir__guard_record *r, 
     return WEIR_OK;
 }
 
-/* Out of memory, or the terms are being written: the old plan will do for now. */
+/* Out of memory, or the terms are being written, or make no sense: the old plan will do. */
 struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard)
 {
+    uint32_t version = __atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE);
+    if (version % 2 != 0 || version == __atomic_load_n(&guard->bad_version, __ATOMIC_RELAXED))
+        return __atomic_load_n(&guard->plan, __ATOMIC_ACQUIRE);
     pthread_mutex_lock(&guard->table->mutex);
-    struct weir__guard_plan *plan = guard->plan;
+    struct weir__guard_plan *plan = guard->plan, *fresh;
     if (__atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE) != plan->version) {
-        struct weir__guard_plan *fresh;
-        if (compile(&fresh, guard->record, NULL) == WEIR_OK) {
+        int code = compile(&fresh, guard->record, NULL);
+        if (code == WEIR_CORRUPT && __atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE) == version)
+            __atomic_store_n(&guard->bad_version, version, __ATOMIC_RELAXED);
+        if (code == WEIR_OK) {
             fresh->older = plan;
             plan = fresh;
             __atomic_store_n(&guard->plan, plan, __ATOMIC_RELEASE);
@@ -165,16 +167,16 @@ static int check_name(const char *name, struct weir_error *error)
     return WEIR_OK;
 }
 
-static uint32_t guards_in(const struct weir_table *table)
+uint32_t weir__guards_in(const struct weir_table *table)
 {
     uint32_t n = __atomic_load_n(&table->header->guards, __ATOMIC_ACQUIRE);
     return n < table->guards_max ? n : table->guards_max;
 }
 
-static uint32_t find_locked(const struct weir_table *table, const char *name)
+static uint32_t find_place(const struct weir_table *table, const char *name)
 {
-    uint32_t n = guards_in(table), i = 0;
-    while (i < n && strncmp(record_at(table, i)->name, name, WEIR__NAME_SIZE) != 0)
+    uint32_t n = weir__guards_in(table), i = 0;
+    while (i < n && strncmp(weir__guard_record_at(table, i)->name, name, WEIR__NAME_SIZE) != 0)
         i++;
     return i;
 }
@@ -186,10 +188,10 @@ static int commit(struct weir_table *table, uint32_t id, const struct weir__guar
     return weir__table_commit(table, at, WEIR__SLOTS_OFFSET + (plan->slot_mask + 1) * sizeof(uint64_t), error);
 }
 
-static int make_locked(struct weir_table *table, uint32_t id, const char *name, const struct weir__guard_plan *plan,
+static int make_locked(struct weir_table *table, uint32_t id, const char *name, uint64_t salt, const struct weir__guard_plan *plan,
                        struct weir_error *error)
 {
-    struct weir__guard_record *r = record_at(table, id);
+    struct weir__guard_record *r = weir__guard_record_at(table, id);
     if (id >= table->guards_max)
         return weir__fail(error, WEIR_NO_MEMORY, "the table has its %u guards already; make one for more", table->guards_max);
     int code = commit(table, id, plan, error);
@@ -197,24 +199,30 @@ static int make_locked(struct weir_table *table, uint32_t id, const char *name, 
         return code;
     memset(r, 0, sizeof *r); /* what a process that died while making one may have left */
     strncpy(r->name, name, sizeof r->name - 1);
-    r->salt = plan->breaker.seed;
+    r->salt = salt;
     write_terms_locked(r, plan);
     __atomic_store_n(&table->header->guards, id + 1, __ATOMIC_RELEASE);
     return WEIR_OK;
 }
 
-static bool same_options(const struct weir_guard_options *a, const struct weir_guard_options *b)
+/* Which part of them is another; NULL: none. */
+static const char *difference(const struct weir_guard_options *a, const struct weir_guard_options *b)
 {
     struct weir__guard_terms x, y;
     weir__guard_terms_write(&x, a);
     weir__guard_terms_write(&y, b);
-    return memcmp(&x, &y, sizeof x) == 0;
+    return x.max != y.max                                             ? "number of permits"
+           : x.lease != y.lease                                       ? "lease"
+           : memcmp(&x.breaker, &y.breaker, sizeof x.breaker) != 0    ? "breaker"
+           : memcmp(&x.adaptive, &y.adaptive, sizeof x.adaptive) != 0 ? "adaptive limit"
+           : memcmp(&x, &y, sizeof x) != 0                            ? "system, shed, classes, degrade, raises or mode"
+                                                                      : NULL;
 }
 
 /* It is there: with the same options, or with damaged ones, which are written anew. */
 static int join_locked(struct weir_table *table, uint32_t id, const struct weir__guard_plan *plan, struct weir_error *error)
 {
-    struct weir__guard_record *r = record_at(table, id);
+    struct weir__guard_record *r = weir__guard_record_at(table, id);
     struct weir_guard_options present;
     if (read_terms(r, &present) == 0) {
         int code = commit(table, id, plan, error);
@@ -222,9 +230,10 @@ static int join_locked(struct weir_table *table, uint32_t id, const struct weir_
             write_terms_locked(r, plan);
         return code;
     }
-    return same_options(&present, &plan->options)
-               ? WEIR_OK
-               : weir__fail(error, WEIR_EXISTS, "there is a guard '%.63s' with other options; weir_guard_change changes it", r->name);
+    const char *other = difference(&present, &plan->options);
+    return other == NULL ? WEIR_OK
+                         : weir__fail(error, WEIR_EXISTS, "there is a guard '%.63s' with other options (%s); weir_guard_change changes it",
+                                      r->name, other);
 }
 
 /* The guard of this place as this process has it; made when first met.  With the table's mutex. */
@@ -237,20 +246,23 @@ static int meet(struct weir_guard **out, struct weir_table *table, uint32_t id, 
             return no_memory(error);
         guard->table = table;
         guard->id = id;
-        guard->record = record_at(table, id);
+        guard->record = weir__guard_record_at(table, id);
+        memcpy(guard->name, guard->record->name, sizeof guard->name - 1);
+        weir__text_clean(guard->name);
         guard->slots = (uint64_t *)(void *)((unsigned char *)guard->record + WEIR__SLOTS_OFFSET);
         int code = compile(&guard->plan, guard->record, error);
         if (code) {
             free(guard);
             return code;
         }
-        g->guards[id] = guard;
+        __atomic_store_n(&g->guards[id], guard, __ATOMIC_RELEASE);
     }
     *out = guard;
     return WEIR_OK;
 }
 
-static int meet_safely(struct weir_guard **out, struct weir_table *table, uint32_t id, struct weir_error *error)
+/* At the registry's desk: nobody is changing its terms. */
+static int meet_locked(struct weir_guard **out, struct weir_table *table, uint32_t id, struct weir_error *error)
 {
     pthread_mutex_lock(&table->mutex);
     int code = meet(out, table, id, error);
@@ -261,7 +273,6 @@ static int meet_safely(struct weir_guard **out, struct weir_table *table, uint32
 int weir_guard_create(struct weir_guard **out, struct weir_table *table, const char *name, const struct weir_guard_options *options,
                       struct weir_error *error)
 {
-    static const struct weir_guard_options defaults;
     struct weir__guard_plan plan;
     uint64_t salt;
     int code = check_name(name, error);
@@ -273,12 +284,13 @@ int weir_guard_create(struct weir_guard **out, struct weir_table *table, const c
         return code;
     if (weir__guarding_of(table) == NULL)
         return no_memory(error);
-    plan.breaker.seed = salt;
     weir__desk_lock(table, WEIR__REGISTRY_DESK);
-    uint32_t id = find_locked(table, name);
-    code = id < guards_in(table) ? join_locked(table, id, &plan, error) : make_locked(table, id, name, &plan, error);
+    uint32_t id = find_place(table, name);
+    code = id < weir__guards_in(table) ? join_locked(table, id, &plan, error) : make_locked(table, id, name, salt, &plan, error);
+    if (code == WEIR_OK)
+        code = meet_locked(out, table, id, error);
     weir__desk_unlock(table, WEIR__REGISTRY_DESK);
-    return code ? code : meet_safely(out, table, id, error);
+    return code;
 }
 
 /* It stays with the table: other creates of the name have the same one. */
@@ -290,7 +302,7 @@ void weir_guard_destroy(struct weir_guard *guard)
 int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options *options, struct weir_error *error)
 {
     struct weir__guard_plan plan;
-    int code = weir__guard_plan_make(&plan, options, guard->record->salt, error);
+    int code = weir__guard_plan_make(&plan, options ? options : &defaults, guard->record->salt, error);
     if (code)
         return code;
     weir__desk_lock(guard->table, WEIR__REGISTRY_DESK);
@@ -302,12 +314,28 @@ int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options 
     return code;
 }
 
+/* Those that this process has met already are found without the desk. */
+static struct weir_guard *guard_at(struct weir_table *table, uint32_t id)
+{
+    struct weir__guarding *g = weir__guarding_of(table);
+    struct weir_guard *guard = g ? __atomic_load_n(&g->guards[id], __ATOMIC_ACQUIRE) : NULL;
+    if (guard != NULL || g == NULL)
+        return guard;
+    weir__desk_lock(table, WEIR__REGISTRY_DESK);
+    meet_locked(&guard, table, id, NULL);
+    weir__desk_unlock(table, WEIR__REGISTRY_DESK);
+    return guard;
+}
+
 struct weir_guard *weir_table_guard(struct weir_table *table, int64_t i)
 {
-    struct weir_guard *guard = NULL;
-    if (i >= 0 && i < (int64_t)guards_in(table) && weir__guarding_of(table) != NULL)
-        meet_safely(&guard, table, (uint32_t)i, NULL);
-    return guard;
+    return i >= 0 && i < (int64_t)weir__guards_in(table) ? guard_at(table, (uint32_t)i) : NULL;
+}
+
+struct weir_guard *weir__guard_by_name(struct weir_table *table, const char *name)
+{
+    uint32_t id = find_place(table, name);
+    return id < weir__guards_in(table) ? guard_at(table, id) : NULL;
 }
 
 /* --------------------------------------------------------------- by hand ---- */
@@ -332,5 +360,5 @@ const char *weir_outcome_name(enum weir_outcome outcome)
 const char *weir_breaker_state_name(enum weir_breaker_state state)
 {
     static const char *const names[] = { "closed", "open", "half-open" };
-    return state <= WEIR_HALF_OPEN ? names[state] : "unknown";
+    return state <= WEIR_BREAKER_HALF_OPEN ? names[state] : "unknown";
 }

@@ -3,8 +3,9 @@
  * Who may touch what:
  *
  *     name, terms          the holder of the registry's desk writes; `version` is odd meanwhile, and readers check it
- *     in_flight            anybody, by atomic operations: the gate.  Never more than the limit come in through it
- *     a slot               whoever swaps a 0 for a permit's word has it until the word is swapped for 0 again, once: by exit, or by a sweep
+ *     in_flight            anybody, by atomic operations: the gate.  Never more than the limit come in through it; but who asks for more
+ *                          than an adaptive limit has left comes in when nothing else is at work
+ *     a slot               whoever swaps a permit's word into a free one has it until it is freed, once: by exit, or by a sweep
  *     breaker, shed        anybody: see their headers
  *     window               anybody adds, by atomic operations; the one who ticks empties it
  *     learnt               the one who ticks: whoever has swapped itself into `ticker`
@@ -14,8 +15,10 @@
  * what, so that a lease can end.  A process that is killed between the two leaves them apart; sweeps after its death that find the same
  * difference again and again for two seconds put that right.
  *
- * A permit's word:   63..38 when it entered, in 2^22 ns (4.2 ms), modulo 3.3 days     37..23 how many permits     22..13 who
- *                    12..7 the probe's episode, 0: no probe     6..0 a few bits of the time, so that two are seldom the same
+ * A permit's word:   63..43 when it entered, in 2^22 ns (4.2 ms), modulo 2.4 hours     42..28 how many permits, at least 1     27..18 who
+ *                    17..12 the probe's episode, 0: no probe     11..0 how often the slot was used
+ *
+ * A free slot has only the last: so a permit that was given back is not mistaken for the next one in its slot.
  */
 #ifndef WEIR_GUARD_H
 #define WEIR_GUARD_H
@@ -27,12 +30,16 @@
 #include "table/table.h"
 
 #define WEIR__PERMITS_MAX  16384
+#define WEIR__PERMITS      1024 /* unless it is said */
+#define WEIR__LEASE_MIN    (10 * WEIR_MILLISECOND)
 #define WEIR__GUARD_SLOTS  (2 * WEIR__PERMITS_MAX) /* twice as many as there can be permits, so that a free one is found at once */
 #define WEIR__SLOTS_OFFSET ((uint64_t)64 << 10)    /* in the record */
 #define WEIR__CHANGES      32
+#define WEIR__SKEW         (10 * WEIR_SECOND) /* callers' clocks may be so far apart */
+#define WEIR__SWEEP        (WEIR_SECOND / 4)  /* so often it is looked which permits are over */
 #define WEIR__LEVEL_MAX    9
 
-/* The options in fixed-width numbers, defaults not filled in. */
+/* The options in fixed-width numbers, defaults filled in. */
 struct weir__guard_terms {
     int64_t max, lease, shed, degrade, raises, mode;
     struct {
@@ -63,7 +70,8 @@ struct weir__window {
 /* Of the one who ticks. */
 struct weir__learnt {
     int64_t looked;                           /* when the window was last emptied; 0: never */
-    int64_t in_flight, busy, resultless;      /* then */
+    int64_t resulted;                         /* when a look last had results */
+    int64_t calls, busy, resultless;          /* then */
     int64_t shed_at, shed_entered, shed_busy; /* at the last look of shedding: when, entered so far, refused so far */
     int64_t drift, drift_times;               /* what in_flight has too much, and for how many sweeps in a row */
     int64_t watching;                         /* for so many sweeps more */
@@ -76,7 +84,7 @@ struct weir__learnt {
 struct weir__guard_totals {
     int64_t results[WEIR_IGNORED]; /* by outcome, but for what the window still has */
     int64_t ignored, reclaimed;
-    int64_t open, busy, shed, degraded, shadow; /* refused */
+    int64_t open, busy, limited, shed, degraded, full, late, shadow; /* refused */
 };
 
 struct weir__guard_record {
@@ -86,11 +94,13 @@ struct weir__guard_record {
     uint64_t salt;    /* of users' cohorts and the breaker's jitter */
     struct weir__guard_terms terms;
 
-    _Alignas(WEIR__LINE) int64_t in_flight; /* the gate */
+    _Alignas(WEIR__LINE) int64_t in_flight; /* the gate: permits */
+    int64_t extra;                          /* what those in flight have beyond one permit each */
 
     _Alignas(WEIR__LINE) int64_t limit; /* that the controller has found; 0: none yet */
     int64_t tick_at;                    /* when somebody should tick */
-    int64_t mean;                       /* ns, of the last second or so; 0: not known */
+    int64_t mean;                       /* ns, of the last look that had results; 0: not known */
+    int64_t p50, p90, p99;              /* of the controller's window, or 10 s; as of the last look; 0: not known */
     int32_t admitted;                   /* permille of what comes; 0: as 1000 */
     int32_t pressure;                   /* permille */
     int32_t raising;                    /* the level of degradation that it asks for ... */
@@ -135,9 +145,11 @@ struct weir__guard_plan {
 
 struct weir_guard {
     struct weir_table *table;
+    char name[WEIR__NAME_SIZE]; /* the record's, with nothing in it that a terminal would obey */
     struct weir__guard_record *record;
     uint64_t *slots;
     struct weir__guard_plan *plan; /* atomic */
+    uint32_t bad_version;          /* of terms that make no sense: they are not tried again */
     uint32_t id;
 };
 
@@ -165,6 +177,16 @@ static inline const struct weir__guard_plan *weir__guard_plan_of(struct weir_gua
 }
 struct weir__guarding *weir__guarding_of(struct weir_table *table); /* NULL: no memory */
 
+/* Of this name; NULL: there is none, or its record makes no sense. */
+struct weir_guard *weir__guard_by_name(struct weir_table *table, const char *name);
+uint32_t weir__guards_in(const struct weir_table *table); /* places for weir_table_guard; one that is damaged is NULL there */
+static inline struct weir__guard_record *weir__guard_record_at(const struct weir_table *table, uint32_t i)
+{
+    return (struct weir__guard_record *)(void *)(table->guards + i * WEIR__GUARD_BYTES);
+}
+/* As weir_guard_get, but nothing that is due is done. */
+void weir__guard_look(struct weir_guard *guard, weir_time now, struct weir_guard_info *out);
+
 /* gate.c -- enter, in more detail. */
 struct weir__enter_how {
     enum weir_mode mode; /* WEIR_AS_WRITTEN: as the guard's options say */
@@ -174,29 +196,35 @@ struct weir__enter_how {
 };
 bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__enter_how *how, struct weir_permit *permit,
                        struct weir_decision *d);
-/* As if it had never entered. */
-void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit, weir_time now);
+/* One who waited was refused in the end. */
+void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason);
+/* As if it had never entered, but for the figures. */
+void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit);
 
 /* permits.c -- slots and holders. */
-static inline uint32_t weir__permit_weight(uint64_t word)
+static inline uint32_t weir__permit_weight(uint64_t word) /* 0: a free slot */
 {
-    return (uint32_t)(word >> 23) & 0x7fff;
+    return (uint32_t)(word >> 28) & 0x7fff;
 }
 static inline uint32_t weir__permit_holder(uint64_t word)
 {
-    return (uint32_t)(word >> 13) & 0x3ff;
+    return (uint32_t)(word >> 18) & 0x3ff;
 }
 static inline uint32_t weir__permit_probe(uint64_t word)
 {
-    return (uint32_t)(word >> 7) & 0x3f;
+    return (uint32_t)(word >> 12) & 0x3f;
 }
-uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint32_t probe);
-uint32_t weir__holder_me(struct weir_table *table); /* this process's place; 0: it has none */
+static inline uint64_t weir__permit_freed(uint64_t word) /* what its slot says afterwards */
+{
+    return word & 0xfff;
+}
+uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint32_t probe); /* without how often */
+uint32_t weir__holder_me(struct weir_table *table);                                         /* this process's place; 0: it has none */
 void weir__holder_leave(struct weir_table *table);
-/* Frees the places of those who have died; at most every WEIR_SWEEP, in one process. */
+/* Frees the places of those who have died; at most every WEIR__SWEEP, in one process. */
 void weir__holders_bury(struct weir_table *table, weir_time now);
-bool weir__slot_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
-                    uint32_t *slot); /* false: all are taken */
+/* Fills in word and slot; false: all are taken. */
+bool weir__slot_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word, struct weir_permit *permit);
 /* Takes back what is over, and puts in_flight right. */
 void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now);
 
@@ -206,12 +234,27 @@ static inline weir_time weir__guard_time(weir_time now)
     return now < 0 ? 0 : now > INT64_MAX / 2 ? INT64_MAX / 2 : now;
 }
 
+/* So many permits are back. */
+static inline void weir__gate_lower(struct weir__guard_record *r, uint32_t permits)
+{
+    if (__builtin_expect(permits > 1, 0))
+        __atomic_fetch_sub(&r->extra, permits - 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&r->in_flight, permits, __ATOMIC_RELEASE);
+}
+
+/* How many are at work, whatever permits they have. */
+static inline int64_t weir__guard_calls(const struct weir__guard_record *r)
+{
+    return __atomic_load_n(&r->in_flight, __ATOMIC_RELAXED) - __atomic_load_n(&r->extra, __ATOMIC_RELAXED);
+}
+
 /* tick.c -- looks at what came back, and sets the limit, the cuts and the level. */
 void weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now);
 static inline bool weir__guard_is_due(const struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now)
 {
     int64_t left = __atomic_load_n(&guard->record->tick_at, __ATOMIC_RELAXED) - now;
-    return __builtin_expect((uint64_t)left - 1 >= (uint64_t)plan->tick, 0); /* over, or further off than it can be: the clock has stepped */
+    /* Over; or much further off than it can be: the clock has stepped.  Callers may be seconds apart. */
+    return __builtin_expect((uint64_t)left - 1 >= (uint64_t)(plan->tick + WEIR__SKEW), 0);
 }
 void weir__guard_note(struct weir__guard_record *r, enum weir_change_kind kind, int32_t from, int32_t to, weir_time now);
 

@@ -72,11 +72,6 @@ static weir_time quantile(const struct stretch *s, int permille)
     return -1;
 }
 
-weir_time weir__histogram_quantile(const struct weir__histogram *h, int permille)
-{
-    return quantile(&(struct stretch){ .parts = h }, permille);
-}
-
 /* ----------------------------------------------------------------- recent ---- */
 
 static weir_time part_length(weir_time window)
@@ -146,9 +141,4 @@ int64_t weir__recent_count_since(const struct weir__recent *recent, weir_time wi
 weir_time weir__recent_quantile(const struct weir__recent *recent, weir_time window, weir_time now, int permille)
 {
     return weir__recent_quantile_since(recent, window, now, 0, permille);
-}
-
-int64_t weir__recent_count(const struct weir__recent *recent, weir_time window, weir_time now)
-{
-    return weir__recent_count_since(recent, window, now, 0);
 }

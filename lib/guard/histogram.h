@@ -24,14 +24,10 @@ struct weir__recent {
 unsigned weir__bin_of(weir_time took);    /* 0 to WEIR__BINS - 1 */
 weir_time weir__bin_middle(unsigned bin); /* what stands for it */
 
-/* permille: 500 is the median.  -1 if there are no samples. */
-weir_time weir__histogram_quantile(const struct weir__histogram *h, int permille);
-
 /* Adds a histogram of what ended just before `now`; `window` is the length of all parts together.  A quantile is of the last nine parts and
  * the one that is being filled: of 0.9 to 1 of the window. */
 void weir__recent_add(struct weir__recent *recent, const struct weir__histogram *h, weir_time window, weir_time now);
 weir_time weir__recent_quantile(const struct weir__recent *recent, weir_time window, weir_time now, int permille);
-int64_t weir__recent_count(const struct weir__recent *recent, weir_time window, weir_time now);
 
 /* The same of those parts only that began at or after `since`. */
 weir_time weir__recent_quantile_since(const struct weir__recent *recent, weir_time window, weir_time now, weir_time since, int permille);

@@ -1,9 +1,12 @@
-/* number.h -- the little arithmetic that controllers need.
+/* number.h -- the little arithmetic that controllers and shedding need.
  *
  * Why not math.h: whoever links the library would have to link libm too, for a square root.
  */
 #ifndef WEIR_GUARD_NUMBER_H
 #define WEIR_GUARD_NUMBER_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 static inline double weir__least(double a, double b)
 {
@@ -19,6 +22,27 @@ static inline double weir__most(double a, double b)
 static inline double weir__between(double low, double x, double high)
 {
     return !(x > low) ? low : weir__least(x, high);
+}
+
+static inline int64_t weir__int_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t weir__int_most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline int64_t weir__int_between(int64_t low, int64_t x, int64_t high)
+{
+    return x < low ? low : weir__int_least(x, high);
+}
+
+/* Neither infinite nor what is no number. */
+static inline bool weir__is_finite(double x)
+{
+    return x - x == 0;
 }
 
 /* The square root, by Newton's method from a power of two that is not far; 0 of what is not above 0. */
@@ -40,6 +64,15 @@ static inline double weir__root(double x)
 static inline double weir__share(double seconds, double lasts)
 {
     return seconds / (seconds + lasts);
+}
+
+/* A time to be read: three digits of it. */
+static inline int64_t weir__three_digits(int64_t time)
+{
+    int64_t unit = 1;
+    while (time / unit >= 1000)
+        unit *= 10;
+    return time / unit * unit;
 }
 
 #endif

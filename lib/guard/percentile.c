@@ -25,6 +25,8 @@
 
 #include <stdio.h>
 
+#include "guard/number.h"
+
 #define CUT_MAX 5 /* 1/32 */
 
 enum phase { FRESH, RISING, HOLDING, CUT };
@@ -126,18 +128,12 @@ static bool is_needed(const struct weir__controller_plan *plan, const struct sta
     return sample->refused > 0 || in_use(plan, sample) >= s->limit * 0.75;
 }
 
-static double within(const struct weir__controller_plan *plan, double limit)
-{
-    double min = (double)plan->min, max = (double)plan->max;
-    return limit < min ? min : limit > max ? max : limit;
-}
-
 /* Another limit: what is at work now, and takes as long as was seen, is still of the old one. */
 static void move(const struct weir__controller_plan *plan, struct state *s, const struct weir__sample *sample, double limit,
                  enum phase phase)
 {
     weir_time rest = s->seen < plan->window / 2 ? s->seen : plan->window / 2;
-    s->limit = within(plan, limit);
+    s->limit = weir__between((double)plan->min, limit, (double)plan->max);
     s->phase = phase;
     s->settled = sample->now < WEIR_NEVER - rest ? sample->now + rest : WEIR_NEVER;
     s->sees = 0;
@@ -153,8 +149,7 @@ static void cut(const struct weir__controller_plan *plan, struct state *s, const
     else
         s->cut = s->cut > 2 ? s->cut - 2 : 1;
     s->broke = used >= 1 && used < s->limit ? used : s->limit;
-    double limit = s->broke - s->broke / (double)(1u << s->cut);
-    limit = limit > s->broke - 1 ? s->broke - 1 : limit;
+    double limit = s->broke - weir__most(s->broke / (double)(1u << s->cut), 1);
     s->rise = (s->broke - limit) / 4;
     s->rose = 0;
     s->patience = 1u << (s->cut - 1);
@@ -164,7 +159,7 @@ static void cut(const struct weir__controller_plan *plan, struct state *s, const
 /* Up to where it broke, and from there on beyond: each step twice as much. */
 static void rise(const struct weir__controller_plan *plan, struct state *s, const struct weir__sample *sample)
 {
-    double step = s->rise < 1 ? 1 : s->rise > s->limit ? s->limit : s->rise, limit = s->limit + step;
+    double step = weir__between(1, s->rise, weir__most(s->limit, 1)), limit = s->limit + step;
     if (s->broke > 0 && s->limit >= s->broke) {
         s->broke = 0; /* it holds there now */
         s->cut -= s->cut > 1;
@@ -183,7 +178,7 @@ static double step(const struct weir__controller_plan *plan, void *state, const 
         s->limit = s->rise = (double)plan->initial;
         s->phase = RISING;
     }
-    s->limit = within(plan, s->limit); /* the bounds may be others now */
+    s->limit = weir__between((double)plan->min, s->limit, (double)plan->max); /* the bounds may be others now */
     note_lost(plan, s, sample);
     enum verdict verdict = judge(plan, s, sample);
     if (verdict == BAD)
@@ -210,7 +205,7 @@ static void tell(const void *state, char *out, size_t size)
     const struct state *s = state;
     char seen[32] = "lost";
     if (s->seen != WEIR_NEVER)
-        weir_time_print(seen, sizeof seen, s->seen > 0 ? s->seen / WEIR_MICROSECOND * WEIR_MICROSECOND : 0);
+        weir_time_print(seen, sizeof seen, weir__three_digits(weir__int_most(s->seen, 0)));
     snprintf(out, size, "%s, at %s", phases[s->phase & 3], seen);
 }
 

@@ -1,7 +1,7 @@
 /* permits.c -- who holds which permits: slots, holders, and the sweep that takes back what is over.
  *
  * A holder is a process: its pid, when it began and in which pid namespace, in a place of the table.  Whether it is alive is asked of the
- * kernel, at most every WEIR_SWEEP.  Of a holder in another namespace nothing can be known; its permits end with their lease.
+ * kernel, at most every WEIR__SWEEP.  Of a holder in another namespace nothing can be known; its permits end with their lease.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +16,14 @@
 #include "guard/guard.h"
 
 #define GRAIN        22               /* a permit's time is kept in 2^22 ns */
-#define TIME_MASK    ((1u << 26) - 1) /* ... modulo this */
+#define TIME_MASK    ((1u << 21) - 1) /* ... modulo this */
 #define DRIFT_SWEEPS 8                /* so often the same difference, and it is none that is just passing */
 #define DRIFT_READS  8
 
 /* ------------------------------------------------------------- holders ---- */
 
 /* The 22nd field of /proc/PID/stat; the name before it may have spaces and brackets in it.  0: not there.  The third field is what it
- * does: a zombie holds nothing any more. */
+ * does: a zombie holds nothing any more, unless only its first thread is one, and others (the 20th field) go on. */
 static uint64_t start_of(uint32_t pid, bool *gone)
 {
     char path[32], text[512];
@@ -36,9 +36,12 @@ static uint64_t start_of(uint32_t pid, bool *gone)
         return 0;
     text[n] = '\0';
     const char *p = strrchr(text, ')');
-    *gone = p != NULL && p[1] == ' ' && (p[2] == 'Z' || p[2] == 'X');
-    for (int field = 2; p != NULL && field < 22; field++)
+    bool dead = p != NULL && p[1] == ' ' && (p[2] == 'Z' || p[2] == 'X');
+    for (int field = 2; p != NULL && field < 22; field++) {
+        if (field == 20)
+            *gone = dead && strtol(p + 1, NULL, 10) <= 1;
         p = strchr(p + 1, ' ');
+    }
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
@@ -60,39 +63,53 @@ static bool is_alive(const struct weir__holder *h, uint64_t space)
     return !gone && (start == 0 || start == h->start);
 }
 
+/* False: the place is free, or just changes hands. */
+static bool read_holder(const struct weir__holder *h, struct weir__holder *out)
+{
+    out->pid = __atomic_load_n(&h->pid, __ATOMIC_ACQUIRE);
+    out->start = __atomic_load_n(&h->start, __ATOMIC_ACQUIRE);
+    out->space = __atomic_load_n(&h->space, __ATOMIC_ACQUIRE);
+    return out->pid != 0 && __atomic_load_n(&h->pid, __ATOMIC_RELAXED) == out->pid;
+}
+
 void weir__holders_bury(struct weir_table *table, weir_time now)
 {
     struct weir__header *h = table->header;
     int64_t last = __atomic_load_n(&h->holders_at, __ATOMIC_RELAXED);
-    if ((now >= last && now - last < WEIR_SWEEP) ||
+    if ((now >= last && now - last < WEIR__SWEEP) ||
         !__atomic_compare_exchange_n(&h->holders_at, &last, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return;
     uint64_t space = own_space();
     for (uint32_t i = 1; i < WEIR__HOLDERS; i++) {
-        struct weir__holder holder = table->holders[i];
-        holder.pid = __atomic_load_n(&table->holders[i].pid, __ATOMIC_ACQUIRE);
-        uint32_t pid = holder.pid;
-        if (pid != 0 && !is_alive(&holder, space) &&
-            __atomic_compare_exchange_n(&table->holders[i].pid, &pid, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        struct weir__holder holder;
+        if (read_holder(&table->holders[i], &holder) && !is_alive(&holder, space) &&
+            __atomic_compare_exchange_n(&table->holders[i].pid, &holder.pid, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             weir__count((int64_t *)&h->holders_lost, 1);
     }
 }
 
-/* A free place, far from the last one: permits of who had it before are swept by then. */
+/* The free place that was left longest ago, so that permits of who had it before are swept by now. */
 static uint32_t claim_place_locked(struct weir_table *table, const struct weir__holder *self)
 {
-    uint32_t first = (self->pid * 2654435761u >> 8) % (WEIR__HOLDERS - 1);
     for (uint32_t i = 0; i < WEIR__HOLDERS - 1; i++) {
-        uint32_t place = 1 + (first + i) % (WEIR__HOLDERS - 1);
+        uint32_t place = 1 + (table->header->holders_next + i) % (WEIR__HOLDERS - 1);
         struct weir__holder *h = &table->holders[place];
         if (__atomic_load_n(&h->pid, __ATOMIC_ACQUIRE) != 0)
             continue;
-        h->start = self->start;
-        h->space = self->space;
+        __atomic_store_n(&h->start, self->start, __ATOMIC_RELAXED);
+        __atomic_store_n(&h->space, self->space, __ATOMIC_RELAXED);
         __atomic_store_n(&h->pid, self->pid, __ATOMIC_RELEASE);
+        table->header->holders_next = place % (WEIR__HOLDERS - 1);
         return place;
     }
     return 0;
+}
+
+/* me[0] is the place, or WEIR__HOLDERS if none was free; me[1] the pid that is there. */
+static bool has_place(const struct weir_table *table, const uint64_t *me, uint64_t *place)
+{
+    *place = __atomic_load_n(&me[0], __ATOMIC_ACQUIRE);
+    return *place >= WEIR__HOLDERS || (*place != 0 && __atomic_load_n(&table->holders[*place].pid, __ATOMIC_RELAXED) == me[1]);
 }
 
 static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, uint64_t *me)
@@ -100,23 +117,24 @@ static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, 
     struct weir__holder self = { .pid = (uint32_t)getpid(), .space = own_space() };
     bool gone;
     self.start = start_of(self.pid, &gone);
+    uint64_t place;
     weir__desk_lock(table, WEIR__REGISTRY_DESK);
-    uint64_t place = __atomic_load_n(me, __ATOMIC_ACQUIRE);
-    if (place == 0) {
+    if (!has_place(table, me, &place)) {
         place = claim_place_locked(table, &self);
-        __atomic_store_n(me, place ? place : WEIR__HOLDERS, __ATOMIC_RELEASE); /* none is free: it will not be asked for again */
+        __atomic_store_n(&me[1], self.pid, __ATOMIC_RELAXED);
+        __atomic_store_n(&me[0], place ? place : WEIR__HOLDERS, __ATOMIC_RELEASE);
     }
     weir__desk_unlock(table, WEIR__REGISTRY_DESK);
     return (uint32_t)place % WEIR__HOLDERS;
 }
 
+/* Somebody may have taken it for dead: then it has another one. */
 uint32_t weir__holder_me(struct weir_table *table)
 {
-    uint64_t *me = ((struct weir__guarding *)table->guarding)->me;
+    uint64_t *me = ((struct weir__guarding *)table->guarding)->me, place;
     if (me == NULL)
         return 0;
-    uint64_t place = __atomic_load_n(me, __ATOMIC_ACQUIRE);
-    return __builtin_expect(place != 0, 1) ? (uint32_t)place % WEIR__HOLDERS : register_me(table, me);
+    return __builtin_expect(has_place(table, me, &place), 1) ? (uint32_t)place % WEIR__HOLDERS : register_me(table, me);
 }
 
 void weir__holder_leave(struct weir_table *table)
@@ -132,31 +150,30 @@ void weir__holder_leave(struct weir_table *table)
 uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint32_t probe)
 {
     uint64_t grains = (uint64_t)now >> GRAIN & TIME_MASK;
-    return grains << 38 | (uint64_t)weight << 23 | (uint64_t)holder << 13 | (uint64_t)probe << 7 | ((uint64_t)now >> 3 & 0x7f);
+    return grains << 43 | (uint64_t)weight << 28 | (uint64_t)holder << 18 | (uint64_t)probe << 12;
 }
 
-static bool put_at(uint64_t *slot, uint64_t word)
+static inline bool put_at(uint64_t *slot, uint64_t word, struct weir_permit *permit)
 {
-    uint64_t none = 0;
-    return __atomic_load_n(slot, __ATOMIC_RELAXED) == 0 &&
-           __atomic_compare_exchange_n(slot, &none, word, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    uint64_t free = __atomic_load_n(slot, __ATOMIC_RELAXED);
+    if (weir__permit_weight(free) != 0)
+        return false;
+    permit->word = word | weir__permit_freed(free + 1);
+    return __atomic_compare_exchange_n(slot, &free, permit->word, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 /* A thread that enters and exits finds the same slot again; where many are out, at most half of all are, and a random one will do. */
-bool weir__slot_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word, uint32_t *slot)
+bool weir__slot_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word, struct weir_permit *permit)
 {
     uint32_t mask = plan->slot_mask, at = (uint32_t)(weir__thread_hint(12) * 8) & mask;
-    if (__builtin_expect(put_at(&guard->slots[at], word), 1)) {
-        *slot = at;
+    permit->slot = at;
+    if (__builtin_expect(put_at(&guard->slots[at], word, permit), 1))
         return true;
-    }
-    at += (uint32_t)((word ^ word >> 32) * 0x9e3779b97f4a7c15u >> 40);
+    at += (uint32_t)((word ^ (uint64_t)permit->since) * 0x9e3779b97f4a7c15u >> 40);
     for (uint32_t i = 0; i <= mask; i++) {
-        uint32_t k = (at + i) & mask;
-        if (put_at(&guard->slots[k], word)) {
-            *slot = k;
+        permit->slot = (at + i) & mask;
+        if (put_at(&guard->slots[permit->slot], word, permit))
             return true;
-        }
     }
     return false;
 }
@@ -166,10 +183,8 @@ bool weir__slot_put(struct weir_guard *guard, const struct weir__guard_plan *pla
 static bool is_over(const struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word, weir_time now)
 {
     uint32_t holder = weir__permit_holder(word);
-    uint32_t age = ((uint32_t)((uint64_t)now >> GRAIN) - (uint32_t)(word >> 38)) & TIME_MASK;
-    if (age > TIME_MASK / 2)
-        age = 0; /* it lies ahead: the clock has stepped back */
-    if (age > (uint32_t)(plan->lease >> GRAIN) + 1)
+    uint32_t age = ((uint32_t)((uint64_t)now >> GRAIN) - (uint32_t)(word >> 43)) & TIME_MASK, lease = (uint32_t)(plan->lease >> GRAIN) + 1;
+    if (age > lease && age < TIME_MASK - lease) /* up to a lease ahead: the clock has stepped back */
         return true;
     return holder != 0 && __atomic_load_n(&guard->table->holders[holder].pid, __ATOMIC_RELAXED) == 0;
 }
@@ -220,9 +235,9 @@ static void settle_drift(struct weir_guard *guard, uint32_t n)
 static int64_t reclaim(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t *slot, uint64_t word)
 {
     struct weir__guard_record *r = guard->record;
-    if (!weir__swap(slot, word, 0))
+    if (!weir__swap(slot, word, weir__permit_freed(word)))
         return 0;
-    __atomic_fetch_sub(&r->in_flight, weir__permit_weight(word), __ATOMIC_RELEASE);
+    weir__gate_lower(r, weir__permit_weight(word));
     if (weir__permit_probe(word) != 0)
         weir__breaker_give(&plan->breaker, &r->breaker, weir__permit_probe(word));
     return 1;
@@ -237,7 +252,7 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
         weir__holders_bury(guard->table, now);
     for (uint32_t i = 0; i < n; i++) {
         uint64_t word = weir__load(&guard->slots[i]);
-        if (word != 0 && is_over(guard, plan, word, now))
+        if (weir__permit_weight(word) != 0 && is_over(guard, plan, word, now))
             reclaimed += reclaim(guard, plan, &guard->slots[i], word);
     }
     settle_drift(guard, n);

@@ -303,7 +303,7 @@ static void fill_in(struct weir_pool *pool, const struct weir_pool_options *o, i
 {
     pool->max = max;
     pool->min = o->min_threads > 0 ? o->min_threads : 10;
-    pool->idle = o->idle > 0 ? o->idle : 60 * WEIR_SECOND;
+    pool->idle = o->idle == 0 ? 60 * WEIR_SECOND : o->idle > WEIR_MILLISECOND ? o->idle : WEIR_MILLISECOND;
     pool->clock = o->clock;
     snprintf(pool->name, sizeof pool->name, "%s", o->name != NULL ? o->name : "weir");
     for (int32_t i = 2 * max; i-- > 0;) {
@@ -315,7 +315,9 @@ static void fill_in(struct weir_pool *pool, const struct weir_pool_options *o, i
 
 int weir_pool_create(struct weir_pool **out, const struct weir_pool_options *options, struct weir_error *error)
 {
-    assert(out != NULL && options != NULL);
+    static const struct weir_pool_options defaults;
+    assert(out != NULL);
+    options = options ? options : &defaults;
     struct weir_queue *queue = NULL;
     struct weir_queue_options o = options->queue;
     int code = check(options, error);

@@ -29,9 +29,6 @@
 
 #include "guard/queue.h"
 
-#define MAX_MAX    1048576
-#define WEIGHT_MAX 1000
-
 /* One turn of weight 1 in virtual time: weights up to 16 divide it exactly, and tags go round only after 2^24 such turns. */
 #define TURN ((uint64_t)720720 << 20)
 
@@ -108,7 +105,9 @@ static void heap_remove(struct weir_queue *q, struct weir_waiter *w)
 static int lane_of(const struct weir_queue *q, int8_t priority, uint8_t user_class)
 {
     if (q->options.order == WEIR_PRIORITY)
-        return 7 - (priority < -8 ? -8 : priority > 7 ? 7 : priority);
+        return WEIR_PRIORITY_MAX - (priority < WEIR_PRIORITY_MIN   ? WEIR_PRIORITY_MIN
+                                    : priority > WEIR_PRIORITY_MAX ? WEIR_PRIORITY_MAX
+                                                                   : priority);
     if (q->options.order == WEIR_WEIGHTED)
         return user_class < WEIR_CLASSES ? user_class : WEIR_CLASSES - 1;
     return 0;
@@ -317,13 +316,13 @@ static bool put_locked(struct weir_queue *q, struct weir_waiter *w, weir_time no
 
 static int check(const struct weir_queue_options *o, struct weir_error *error)
 {
-    if (o->max < 0 || o->max > MAX_MAX)
-        return weir__fail(error, WEIR_INVALID, "a queue of %lld: 1 to %d may wait", (long long)o->max, MAX_MAX);
+    if (o->max < 0 || o->max > WEIR__QUEUE_MAX)
+        return weir__fail(error, WEIR_INVALID, "a queue of %lld: 1 to %d may wait", (long long)o->max, WEIR__QUEUE_MAX);
     if ((unsigned)o->order > WEIR_WEIGHTED)
         return weir__fail(error, WEIR_INVALID, "order %d of a queue: it is FIFO (0), by priority (1) or weighted (2)", (int)o->order);
     for (int i = 0; i < WEIR_CLASSES; i++)
-        if (o->weights[i] < 0 || o->weights[i] > WEIGHT_MAX)
-            return weir__fail(error, WEIR_INVALID, "weight %d of class %d: it is 1 to %d", (int)o->weights[i], i, WEIGHT_MAX);
+        if (o->weights[i] < 0 || o->weights[i] > WEIR__WEIGHT_MAX)
+            return weir__fail(error, WEIR_INVALID, "weight %d of class %d: it is 1 to %d", (int)o->weights[i], i, WEIR__WEIGHT_MAX);
     if (o->target < 0 || o->interval < 0)
         return weir__fail(error, WEIR_INVALID, "a queue's %s is a time from now on, not one before", o->target < 0 ? "target" : "interval");
     if (o->newest_first_when_late && o->target == 0)
@@ -333,7 +332,9 @@ static int check(const struct weir_queue_options *o, struct weir_error *error)
 
 int weir_queue_create(struct weir_queue **out, const struct weir_queue_options *options, struct weir_error *error)
 {
-    assert(out != NULL && options != NULL);
+    static const struct weir_queue_options defaults;
+    assert(out != NULL);
+    options = options ? options : &defaults;
     int code = check(options, error);
     if (code != WEIR_OK)
         return code;

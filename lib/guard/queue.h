@@ -6,7 +6,10 @@
 
 #include "base/base.h"
 
-#define WEIR__LANES 16 /* one for each priority; of these weighted queues use WEIR_CLASSES, and FIFO one */
+#define WEIR__QUEUE_MAX  1048576 /* who may wait */
+#define WEIR__WEIGHT_MAX 1000
+#define WEIR__LANES \
+    (WEIR_PRIORITY_MAX - WEIR_PRIORITY_MIN + 1) /* one for each priority; of these weighted queues use WEIR_CLASSES, and FIFO one */
 
 struct weir__lane {
     struct weir_waiter *first, *last;
@@ -27,6 +30,8 @@ struct weir_queue {
     bool above;            /* since above_since every first in line had waited for longer than the target */
     weir_time above_since;
     uint32_t polled;           /* atomic; wait.c: a thread that waits is looking for permits now and then */
+    uint32_t serving;          /* atomic; wait.c: somebody offers turns */
+    weir_time served_at;       /* atomic; ... as of then */
     int64_t timed;             /* waiters with a deadline ... */
     struct weir_waiter **heap; /* ... the earliest first, from 1 */
 };

@@ -42,16 +42,9 @@
 
 /* ------------------------------------------------------------ asks ---- */
 
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 static uint64_t secret_of(uint64_t salt, unsigned i)
 {
-    return mix(salt + (i + 1) * 0x9e3779b97f4a7c15u);
+    return weir__mix64(salt + (i + 1) * WEIR__GOLDEN);
 }
 
 /* Nobody who does not know the salt can choose a name that is let in.  Short names, the most, are one pair of the hash: see hash.h. */
@@ -69,10 +62,10 @@ static uint64_t hash_user(struct weir_key user, uint64_t salt)
 
 uint32_t weir__shed_level(struct weir_key user, int8_t priority, weir_time now, uint64_t salt)
 {
-    uint64_t hash = mix(hash_user(user, salt));
+    uint64_t hash = weir__mix64(hash_user(user, salt));
     uint64_t hour = ((uint64_t)now + hash % (uint64_t)HOUR) / (uint64_t)HOUR;
-    uint32_t cohort = (uint32_t)(mix(hash + hour * 0x9e3779b97f4a7c15u) % WEIR__COHORTS);
-    int rank = priority < -8 ? 0 : priority > 7 ? WEIR__PRIORITIES - 1 : priority + 8;
+    uint32_t cohort = (uint32_t)(weir__mix64(hash + hour * WEIR__GOLDEN) % WEIR__COHORTS);
+    int rank = priority < WEIR_PRIORITY_MIN ? 0 : priority > WEIR_PRIORITY_MAX ? WEIR__PRIORITIES - 1 : priority - WEIR_PRIORITY_MIN;
     return (uint32_t)rank * WEIR__COHORTS + cohort;
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/base.h"
 
-#define WEIR__PRIORITIES 16
+#define WEIR__PRIORITIES (WEIR_PRIORITY_MAX - WEIR_PRIORITY_MIN + 1)
 #define WEIR__COHORTS    64
 #define WEIR__LEVELS     (WEIR__PRIORITIES * WEIR__COHORTS)
 

@@ -6,7 +6,6 @@
 
 #define LEASE_DEFAULT (60 * WEIR_SECOND)
 #define LEASE_MAX     (3600 * WEIR_SECOND)
-#define MAX_DEFAULT   1024
 #define TICK          (WEIR_SECOND / 10)
 
 /* ------------------------------------------------------------- numbers ---- */
@@ -121,9 +120,27 @@ static int check_numbers(const struct weir_guard_options *o, struct weir_error *
         (code = check_range(error, "the level of degradation", o->degrade, 0, WEIR__LEVEL_MAX)) ||
         (code = check_range(error, "the level that is raised", o->raises, 0, WEIR__LEVEL_MAX)) || (code = check_system(&o->system, error)))
         return code;
-    if (o->lease > 0 && o->lease < 10 * WEIR_MILLISECOND)
+    if (o->lease > 0 && o->lease < WEIR__LEASE_MIN)
         return weir__fail(error, WEIR_INVALID, "the lease must be 10ms or more: what takes longer than that loses its permit");
     return o->mode <= WEIR_OFF ? WEIR_OK : weir__fail(error, WEIR_INVALID, "there is no mode %d", (int)o->mode);
+}
+
+/* What was left out, as it is in force: for who looks, and so that the same guard written with and without it is the same. */
+static void fill_in(struct weir_guard_options *o, const struct weir__guard_plan *p)
+{
+    struct weir_breaker_options *b = &o->breaker;
+    struct weir_adaptive_options *a = &o->adaptive;
+    o->max = p->max, o->lease = p->lease, o->mode = p->mode;
+    if (p->breaker.on) {
+        b->slow_percent = p->breaker.slow_percent, b->min_calls = p->breaker.min_calls, b->probes = p->breaker.probes;
+        b->open_for = p->breaker.open_for, b->open_max = p->breaker.open_max;
+        b->window = p->breaker.part == 0 ? 0 : b->window != 0 ? b->window : p->breaker.part * WEIR__BREAKER_PARTS;
+        b->jitter_percent = p->breaker.jitter_percent == 0 ? -1 : p->breaker.jitter_percent;
+    }
+    if (p->controller.row != NULL)
+        a->initial = p->controller.initial, a->min = p->controller.min, a->max = p->controller.max;
+    if (p->controller.row == &weir__controller_percentile)
+        a->percentile = p->controller.percentile, a->window = p->controller.window;
 }
 
 static uint32_t slots_for(int64_t max)
@@ -136,7 +153,7 @@ static uint32_t slots_for(int64_t max)
 
 int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_options *o, uint64_t salt, struct weir_error *error)
 {
-    struct weir__guard_plan p = { .max = o->max ? o->max : MAX_DEFAULT, .lease = o->lease ? o->lease : LEASE_DEFAULT, .tick = TICK };
+    struct weir__guard_plan p = { .max = o->max ? o->max : WEIR__PERMITS, .lease = o->lease ? o->lease : LEASE_DEFAULT, .tick = TICK };
     const struct weir_system_options *s = &o->system;
     int code = check_numbers(o, error);
     if (code || (code = weir__breaker_plan_make(&p.breaker, &o->breaker, salt, error)) ||
@@ -156,6 +173,7 @@ int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_
     struct weir__guard_terms terms;
     weir__guard_terms_write(&terms, o);
     weir__guard_terms_read(&terms, &p.options); /* its controller's name is ours then */
+    fill_in(&p.options, &p);
     *out = p;
     return WEIR_OK;
 }

@@ -16,7 +16,8 @@
 #define TICKER_LATE  60                 /* of 2^30 ns */
 #define LOOK_LONGEST WEIR_SECOND        /* a look comes then, few as the results may be, if `look` allows it */
 #define RAISE_LASTS  (10 * WEIR_SECOND) /* a level that is asked for by a guard where nobody comes any more */
-#define MEAN_WINDOW  (10 * WEIR_SECOND)
+#define MEAN_LASTS   (10 * WEIR_SECOND)
+#define TIMES_WINDOW (10 * WEIR_SECOND)
 
 void weir__guard_note(struct weir__guard_record *r, enum weir_change_kind kind, int32_t from, int32_t to, weir_time now)
 {
@@ -46,7 +47,7 @@ static bool is_gone(struct weir_guard *guard, uint64_t ticker, weir_time now)
         return false;
     weir__holders_bury(guard->table, now);
     bool dead = place != 0 && __atomic_load_n(&guard->table->holders[place].pid, __ATOMIC_RELAXED) == 0;
-    return dead || at - began > TICKER_LATE; /* from the future: the clock has stepped */
+    return dead || (at > began ? at - began : began - at) > TICKER_LATE;
 }
 
 static bool begin(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now, uint64_t *mine)
@@ -141,22 +142,41 @@ static void run_controller(struct weir__guard_record *r, const struct weir__guar
     __atomic_store_n(&r->limit, weir__controller_step(c, r->learnt.controller, s), __ATOMIC_RELAXED);
 }
 
+/* How long work takes, for whoever looks.  Where nothing succeeds, how long it took to fail; where nothing comes back any more, nobody
+ * knows. */
+static void show_times(struct weir__guard_record *r, const struct weir__sample *s, weir_time window)
+{
+    struct weir__learnt *l = &r->learnt;
+    int64_t results = s->succeeded + s->failed + s->timed_out + s->dropped;
+    double mean = s->succeeded > 0 ? (double)s->mean : results > 0 ? s->area / (double)results : 0;
+    if (results > 0)
+        l->resulted = s->now;
+    if (results > 0 || s->now - l->resulted > MEAN_LASTS)
+        __atomic_store_n(&r->mean, (int64_t)mean, __ATOMIC_RELAXED);
+    int64_t *shown[] = { &r->p50, &r->p90, &r->p99 };
+    static const int permilles[] = { 500, 900, 990 };
+    for (int i = 0; i < 3; i++) {
+        weir_time q = weir__recent_quantile(&l->recent, window, s->now, permilles[i]);
+        __atomic_store_n(shown[i], q < 0 ? 0 : q, __ATOMIC_RELAXED);
+    }
+}
+
 static void look(struct weir__guard_record *r, const struct weir__guard_plan *plan, weir_time now)
 {
     struct weir__learnt *l = &r->learnt;
     struct weir__histogram times;
     struct weir__sample s = { .now = now, .span = now - l->looked, .times = &times, .recent = &l->recent };
-    weir_time window = plan->controller.row && plan->controller.window > 0 ? plan->controller.window : MEAN_WINDOW;
+    weir_time window = plan->controller.row && plan->controller.window > 0 ? plan->controller.window : TIMES_WINDOW;
     empty_window(r, &times, &s);
     add_totals(r, &s);
-    s.entered = s.succeeded + s.failed + s.timed_out + s.dropped + s.in_flight - l->in_flight + resultless_of(r) - l->resultless;
+    int64_t calls = weir__guard_calls(r);
+    s.entered = s.succeeded + s.failed + s.timed_out + s.dropped + calls - l->calls + resultless_of(r) - l->resultless;
     weir__recent_add(&l->recent, &times, window, now);
-    if (s.succeeded > 0)
-        __atomic_store_n(&r->mean, s.mean > 0 ? s.mean : 1, __ATOMIC_RELAXED);
+    show_times(r, &s, window);
     if (plan->controller.row != NULL)
         run_controller(r, plan, &s);
     l->looked = now;
-    l->in_flight = s.in_flight;
+    l->calls = calls;
     l->busy += s.refused;
     l->resultless = resultless_of(r);
 }
@@ -172,26 +192,36 @@ static bool is_time_to_look(const struct weir__guard_record *r, const struct wei
 
 /* --------------------------------------------------- pressure and shedding ---- */
 
+/* How loaded the host is, as this process sees it; made when first needed.  NULL: that cannot be. */
+static struct weir__system *system_of(struct weir_table *table)
+{
+    struct weir__guarding *g = weir__guarding_of(table);
+    struct weir__system *system = g ? __atomic_load_n(&g->system, __ATOMIC_ACQUIRE) : NULL;
+    if (system != NULL || g == NULL || __atomic_load_n(&g->system_failed, __ATOMIC_RELAXED))
+        return system;
+    pthread_mutex_lock(&table->mutex);
+    system = g->system;
+    if (system == NULL && weir__system_create(&system, "", NULL) == WEIR_OK)
+        __atomic_store_n(&g->system, system, __ATOMIC_RELEASE);
+    __atomic_store_n(&g->system_failed, system == NULL, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&table->mutex);
+    return system;
+}
+
+/* Also once more when it is not looked at any more: then it ends. */
 static void press(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now)
 {
-    struct weir__guarding *g = weir__guarding_of(guard->table);
     struct weir__guard_record *r = guard->record;
     struct weir__reading reading = { -1, -1, -1, -1, 1 };
     const struct weir_system_options *o = &plan->pressure.options;
-    if (o->cpu_percent || o->pressure_percent || o->memory_percent || o->run_queue) {
-        if (g->system == NULL && !g->system_failed) {
-            struct weir__system *system;
-            pthread_mutex_lock(&guard->table->mutex);
-            if (g->system == NULL && weir__system_create(&system, "", NULL) == WEIR_OK)
-                __atomic_store_n(&g->system, system, __ATOMIC_RELEASE);
-            g->system_failed = g->system == NULL;
-            pthread_mutex_unlock(&guard->table->mutex);
-        }
-        if (__atomic_load_n(&g->system, __ATOMIC_ACQUIRE) != NULL)
-            weir__system_read(g->system, now, &reading);
-    }
+    struct weir__system *system = NULL;
+    if (o->cpu_percent || o->pressure_percent || o->memory_percent || o->run_queue)
+        system = system_of(guard->table);
+    if (system != NULL)
+        weir__system_read(system, now, &reading);
     uint32_t before = r->learnt.pressure.over;
-    int32_t pressure = weir__pressure_step(&plan->pressure, &r->learnt.pressure, &reading, r->mean, now);
+    int32_t pressure =
+        weir__pressure_step(&plan->pressure, &r->learnt.pressure, &reading, __atomic_load_n(&r->mean, __ATOMIC_RELAXED), now);
     __atomic_store_n(&r->pressure, pressure, __ATOMIC_RELAXED);
     if (before != r->learnt.pressure.over)
         weir__guard_note(r, WEIR_CHANGE_SYSTEM, (int32_t)before, (int32_t)r->learnt.pressure.over, now);
@@ -204,10 +234,10 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
     int64_t busy = __atomic_load_n(&r->window.busy, __ATOMIC_RELAXED), in_flight = __atomic_load_n(&r->in_flight, __ATOMIC_RELAXED);
     int64_t limit = plan->controller.rate ? 0 : plan->controller.row && r->limit > 0 ? r->limit : plan->max;
     struct weir__shed_sample s = { .now = now, .span = now - l->shed_at, .in_flight = in_flight, .limit = limit, .pressure = r->pressure };
-    s.entered = returned + in_flight - l->shed_entered;
+    s.entered = returned + weir__guard_calls(r) - l->shed_entered;
     s.refused_busy = busy - l->shed_busy;
     l->shed_at = now;
-    l->shed_entered = returned + in_flight;
+    l->shed_entered += s.entered;
     l->shed_busy = busy;
     if (s.span <= 0 || s.span == now)
         return; /* the first look, or the clock has stepped */
@@ -221,19 +251,14 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
 
 /* ----------------------------------------------------------------- level ---- */
 
-static const struct weir__guard_record *record_at(const struct weir_table *table, uint32_t i)
-{
-    return (const struct weir__guard_record *)(const void *)(table->guards + i * WEIR__GUARD_BYTES);
-}
-
 /* By hand, or the highest that a guard asks for. */
 static void set_level(struct weir_table *table, weir_time now)
 {
     struct weir__header *h = table->header;
-    uint32_t by_hand = __atomic_load_n(&h->level_by_hand, __ATOMIC_RELAXED), n = __atomic_load_n(&h->guards, __ATOMIC_ACQUIRE);
+    uint32_t by_hand = __atomic_load_n(&h->level_by_hand, __ATOMIC_RELAXED), n = weir__guards_in(table);
     int32_t level = by_hand > 0 ? (int32_t)by_hand - 1 : 0;
-    for (uint32_t i = 0; by_hand == 0 && i < n && i < table->guards_max; i++) {
-        const struct weir__guard_record *r = record_at(table, i);
+    for (uint32_t i = 0; by_hand == 0 && i < n; i++) {
+        const struct weir__guard_record *r = weir__guard_record_at(table, i);
         int32_t raising = __atomic_load_n(&r->raising, __ATOMIC_RELAXED);
         if (raising > level && __atomic_load_n(&r->raising_until, __ATOMIC_RELAXED) > now)
             level = raising;
@@ -250,7 +275,7 @@ static void raise_level(struct weir_guard *guard, const struct weir__guard_plan 
     if (plan->raises > 0) {
         struct weir__breaker_view view;
         weir__breaker_look(&plan->breaker, &r->breaker, now, &view);
-        if (view.state != WEIR_CLOSED || view.force == WEIR_FORCE_OPEN || r->learnt.pressure.over)
+        if (view.state != WEIR_BREAKER_CLOSED || view.force == WEIR_FORCE_OPEN || r->learnt.pressure.over)
             raising = plan->raises;
     }
     if (plan->pressure.on) {
@@ -277,6 +302,17 @@ int weir_level_get(const struct weir_table *table, bool *by_hand)
     return level > WEIR__LEVEL_MAX ? WEIR__LEVEL_MAX : (int)level;
 }
 
+/* A breaker that is no longer in the options is closed, if it was not. */
+static void close_unwanted(struct weir__guard_record *r, const struct weir__guard_plan *plan, weir_time now)
+{
+    uint64_t gate = weir__load(&r->breaker.gate);
+    uint32_t state = gate & 3;
+    if (plan->breaker.on || state == WEIR_BREAKER_CLOSED || (gate & WEIR__BREAKER_EVENTFUL) != state)
+        return;
+    weir__breaker_force(&r->breaker, WEIR_UNFORCED, now);
+    weir__guard_note(r, WEIR_CHANGE_BREAKER, (int32_t)state, WEIR_BREAKER_CLOSED, now);
+}
+
 /* ------------------------------------------------------------------ tick ---- */
 
 void __attribute__((noinline, cold)) weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now)
@@ -285,8 +321,8 @@ void __attribute__((noinline, cold)) weir__guard_tick(struct weir_guard *guard, 
     uint64_t mine;
     if (!begin(guard, plan, now, &mine))
         return;
-    if (now >= r->sweep_at || r->sweep_at - now > WEIR_SWEEP) {
-        r->sweep_at = now + WEIR_SWEEP;
+    if (now >= r->sweep_at || r->sweep_at - now > WEIR__SWEEP + WEIR__SKEW) {
+        r->sweep_at = now + WEIR__SWEEP;
         weir__permits_sweep(guard, plan, now);
     }
     int64_t succeeded = succeeded_in(&r->window), returned = returned_of(r, succeeded), others = 0;
@@ -296,10 +332,11 @@ void __attribute__((noinline, cold)) weir__guard_tick(struct weir_guard *guard, 
         r->learnt.looked = now; /* the first tick: nothing to look at yet */
     else if (is_time_to_look(r, plan, succeeded + others, now))
         look(r, plan, now);
-    if (plan->pressure.on)
+    if (plan->pressure.on || r->learnt.pressure.over || r->pressure != 0)
         press(guard, plan, now);
-    if (plan->levels)
+    if (plan->levels || r->shedding)
         shed(guard, plan, returned, now);
+    close_unwanted(r, plan, now);
     raise_level(guard, plan, now);
     end(r, mine);
 }
@@ -335,40 +372,50 @@ static void read_counts(const struct weir__guard_record *r, struct weir_guard_in
     out->reclaimed = __atomic_load_n(&t->reclaimed, __ATOMIC_RELAXED);
     out->refused_open = __atomic_load_n(&t->open, __ATOMIC_RELAXED);
     out->refused_busy = __atomic_load_n(&t->busy, __ATOMIC_RELAXED);
+    out->refused_limited = __atomic_load_n(&t->limited, __ATOMIC_RELAXED);
     out->refused_shed = __atomic_load_n(&t->shed, __ATOMIC_RELAXED);
+    out->refused_full = __atomic_load_n(&t->full, __ATOMIC_RELAXED);
+    out->refused_late = __atomic_load_n(&t->late, __ATOMIC_RELAXED);
     out->refused_degraded = __atomic_load_n(&t->degraded, __ATOMIC_RELAXED);
     out->shadow_refused = __atomic_load_n(&t->shadow, __ATOMIC_RELAXED);
+}
+
+static int32_t percent_of(const int32_t *permille)
+{
+    return __atomic_load_n(permille, __ATOMIC_RELAXED) / 10;
+}
+
+void weir__guard_look(struct weir_guard *guard, weir_time now, struct weir_guard_info *out)
+{
+    const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
+    const struct weir__guard_record *r = guard->record;
+    struct weir__breaker_view view;
+    memset(out, 0, sizeof *out);
+    memcpy(out->name, guard->name, sizeof out->name);
+    out->options = plan->options;
+    out->in_flight = __atomic_load_n(&r->in_flight, __ATOMIC_RELAXED);
+    out->limit = plan->controller.row ? __atomic_load_n(&r->limit, __ATOMIC_RELAXED) : plan->max;
+    if (out->limit <= 0)
+        out->limit = plan->controller.initial;
+    weir__breaker_look(&plan->breaker, &r->breaker, weir__guard_time(now), &view);
+    out->breaker = view.state, out->force = view.force, out->retry_at = view.retry_at;
+    out->calls = view.calls, out->errors = view.errors, out->slow = view.slow;
+    out->p50 = __atomic_load_n(&r->p50, __ATOMIC_RELAXED);
+    out->p90 = __atomic_load_n(&r->p90, __ATOMIC_RELAXED);
+    out->p99 = __atomic_load_n(&r->p99, __ATOMIC_RELAXED);
+    out->mean = __atomic_load_n(&r->mean, __ATOMIC_RELAXED);
+    read_counts(r, out);
+    out->entered = out->succeeded + out->failed + out->timed_out + out->dropped + resultless_of(r) + weir__guard_calls(r);
+    out->admitted_percent = __atomic_load_n(&r->admitted, __ATOMIC_RELAXED) == 0 ? 100 : percent_of(&r->admitted);
+    out->pressure_percent = percent_of(&r->pressure);
+    read_changes(r, out->changes);
 }
 
 void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_info *out)
 {
     const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
-    struct weir__guard_record *r = guard->record;
-    struct weir__breaker_view view;
-    weir_time window = plan->controller.row && plan->controller.window > 0 ? plan->controller.window : MEAN_WINDOW;
-    memset(out, 0, sizeof *out);
     now = weir__guard_time(now);
     if (weir__guard_is_due(guard, plan, now))
         weir__guard_tick(guard, plan, now); /* nobody may have come for a while */
-    memcpy(out->name, r->name, sizeof out->name - 1);
-    weir__text_clean(out->name);
-    out->options = plan->options;
-    out->in_flight = __atomic_load_n(&r->in_flight, __ATOMIC_RELAXED);
-    out->limit = __atomic_load_n(&r->limit, __ATOMIC_RELAXED);
-    if (plan->controller.row == NULL || out->limit <= 0)
-        out->limit = plan->controller.row ? plan->controller.initial : plan->max;
-    weir__breaker_look(&plan->breaker, &r->breaker, now, &view);
-    out->breaker = view.state, out->force = view.force, out->retry_at = view.retry_at;
-    out->calls = view.calls, out->errors = view.errors, out->slow = view.slow;
-    out->p50 = weir__recent_quantile(&r->learnt.recent, window, now, 500);
-    out->p90 = weir__recent_quantile(&r->learnt.recent, window, now, 900);
-    out->p99 = weir__recent_quantile(&r->learnt.recent, window, now, 990);
-    out->mean = __atomic_load_n(&r->mean, __ATOMIC_RELAXED);
-    read_counts(r, out);
-    out->entered = out->succeeded + out->failed + out->timed_out + out->dropped + out->reclaimed + out->in_flight +
-                   __atomic_load_n(&r->totals.ignored, __ATOMIC_RELAXED);
-    int32_t admitted = __atomic_load_n(&r->admitted, __ATOMIC_RELAXED);
-    out->admitted_percent = admitted == 0 ? 100 : admitted / 10;
-    out->pressure_percent = __atomic_load_n(&r->pressure, __ATOMIC_RELAXED) / 10;
-    read_changes(r, out->changes);
+    weir__guard_look(guard, now, out);
 }

@@ -18,6 +18,8 @@
 
 #include <stdio.h>
 
+#include "guard/number.h"
+
 #define PROBE 30
 
 struct state {
@@ -75,7 +77,6 @@ static double step(const struct weir__controller_plan *plan, void *state, const 
     struct state *s = state;
     weir_time rtt = sample->mean;
     bool dropped = sample->dropped > 0 || sample->timed_out > 0;
-    double min = (double)plan->min, max = (double)plan->max;
 
     if (!(s->limit > 0))
         s->limit = (double)plan->initial;
@@ -89,7 +90,7 @@ static double step(const struct weir__controller_plan *plan, void *state, const 
         s->limit -= (double)digits(s->limit);
     else if (!((double)sample->in_flight_max * 2 < s->limit))
         s->limit += change(s, queue_of(s, rtt));
-    s->limit = s->limit < min ? min : s->limit > max ? max : s->limit;
+    s->limit = weir__between((double)plan->min, s->limit, (double)plan->max);
     return s->limit;
 }
 
@@ -97,7 +98,7 @@ static void tell(const void *state, char *out, size_t size)
 {
     const struct state *s = state;
     char base[32];
-    weir_time_print(base, sizeof base, s->base > 0 ? s->base / WEIR_MICROSECOND * WEIR_MICROSECOND : 0);
+    weir_time_print(base, sizeof base, weir__three_digits(weir__int_most(s->base, 0)));
     snprintf(out, size, "base %s", base);
 }
 

@@ -59,19 +59,46 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
         *t->decision = d;
     else if (waiter->turn == wake)
         *((struct sleeper *)((char *)waiter - offsetof(struct sleeper, waiter)))->decision = d;
-    return (enum weir_reason)d.reason;
+    return d.allowed ? WEIR_GRANTED : (enum weir_reason)d.reason; /* in shadow there is a reason, and yet it is in */
+}
+
+/* Whoever refuses one of those who waited, or would have to, counts it; others were counted by the guard. */
+static bool refused_by_queue(struct weir_guard *guard, enum weir_reason reason)
+{
+    if (reason == WEIR_FULL || reason == WEIR_LATE)
+        weir__guard_count_refused(guard, reason);
+    return false;
 }
 
 /* Offers turns, and tells those who do not wait any more. */
-static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
+static void serve_once(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
 {
     struct turns t = { .guard = guard, .now = now, .favoured = true };
     struct weir_waiter *gone = weir__queue_offer(queue, now, try_to_enter, &t);
     for (struct weir_waiter *next; gone != NULL; gone = next) {
         next = gone->next;
         gone->next = NULL;
+        if (gone->turn != wake)
+            refused_by_queue(guard, (enum weir_reason)gone->reason);
         gone->turn(gone, (enum weir_reason)gone->reason);
     }
+}
+
+enum { IDLE, SERVING, ONCE_MORE };
+
+/* One at a time: who comes meanwhile, be it another thread or a turn that exits at once, leaves word that there is more, and goes.  Else a
+ * thousand who wait would be a thousand calls deep. */
+static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
+{
+    uint32_t serving;
+    __atomic_store_n(&queue->served_at, now, __ATOMIC_RELAXED);
+    if (__atomic_exchange_n(&queue->serving, ONCE_MORE, __ATOMIC_ACQ_REL) != IDLE)
+        return;
+    do {
+        __atomic_store_n(&queue->serving, SERVING, __ATOMIC_RELEASE);
+        serve_once(guard, queue, __atomic_load_n(&queue->served_at, __ATOMIC_RELAXED));
+        serving = SERVING;
+    } while (!__atomic_compare_exchange_n(&queue->serving, &serving, IDLE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 }
 
 /* -------------------------------------------------------------- joining ---- */
@@ -110,7 +137,7 @@ bool weir_enter_later(struct weir_guard *guard, struct weir_queue *queue, const 
         decision->allowed = false;
         decision->reason = WEIR_BUSY;
     }
-    return taken;
+    return taken || refused_by_queue(guard, (enum weir_reason)decision->reason);
 }
 
 bool weir_exit_next(struct weir_guard *guard, struct weir_queue *queue, struct weir_permit *permit, enum weir_outcome outcome,
@@ -218,7 +245,7 @@ static bool refuse_late(struct wait *w, const struct weir_ask *ask, struct weir_
 {
     weir_time retry = weir_queue_estimate(w->queue, ask->priority, ask->user_class, now_of(w->guard, w->clock));
     *d = (struct weir_decision){ .reason = WEIR_LATE, .limit = d->limit, .retry = retry > 0 ? retry : WEIR_MILLISECOND };
-    return false;
+    return refused_by_queue(w->guard, WEIR_LATE);
 }
 
 bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue, const struct weir_ask *ask, const struct weir_clock *clock,
@@ -232,7 +259,7 @@ bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue, const s
         taken = join(guard, queue, ask, now_of(guard, clock), &w.sleeper.waiter, permit, &waits, decision);
     }
     if (!waits)
-        return taken;
+        return taken || refused_by_queue(guard, (enum weir_reason)decision->reason);
     enum weir_reason reason = wait_for_turn(&w);
     if (reason == WEIR_LATE)
         return refuse_late(&w, ask, decision);

@@ -129,12 +129,12 @@ void weir__draft_destroy(struct weir__draft *draft);
 
 #define WEIR__RULES_TEXT_MAX ((size_t)256 << 20) /* bytes of a rule file */
 
-/* draft.c -- a number from -8 to 7, or one of the words; false: neither.  A number beyond is brought between them. */
+/* pick.c -- a priority as a number, or one of the words; false: neither.  A number beyond is brought between them. */
 bool weir__priority_read(const struct weir__priority_word *words, size_t n, const char *text, size_t len, int8_t *out);
 /* Which of the options' classes has this name; -1: none. */
 int weir__class_find(const struct weir_guard_options *options, const char *name, size_t len);
 
-/* Whether values of this attribute are addresses: ip, and names that end in ".ip".  Whether they are paths, where * stops at a
+/* draft.c -- whether values of this attribute are addresses: ip, and names that end in ".ip".  Whether they are paths, where * stops at a
  * slash: uri. */
 bool weir__attribute_is_address(const char *name);
 bool weir__attribute_is_path(const char *name);

@@ -8,10 +8,9 @@
 #include <string.h>
 
 #include "guard/guard.h"
+#include "guard/queue.h"
 
-#define QUEUE_MAX    1000000
 #define WAIT_DEFAULT WEIR_SECOND
-#define RATE_MAX     1000000000
 
 /* ----------------------------------------------------------- concurrency ---- */
 
@@ -28,7 +27,7 @@ static void read_weights(struct weir__reader *r, const struct weir__node *node, 
         struct weir_class *c = &g->options.classes[g->n_classes];
         int64_t weight = 1;
         if (!weir__read_word_name(r, node->items[2 * i], "class", WEIR_CLASS_NAME - 1) ||
-            !weir__read_count(r, node->items[2 * i + 1], "a weight", 1, 1000, &weight))
+            !weir__read_count(r, node->items[2 * i + 1], "a weight", 1, WEIR__WEIGHT_MAX, &weight))
             continue;
         memcpy(c->name, node->items[2 * i]->text, node->items[2 * i]->n);
         c->weight = (int32_t)weight;
@@ -42,7 +41,7 @@ static void read_queue(struct weir__reader *r, const struct weir__member *m, str
     static const char *const orders[] = { "fifo", "priority", "weighted" };
     int order = weir__read_word(r, &m[ORDER], "fifo, priority or weighted", orders, 3);
 
-    weir__read_whole(r, &m[QUEUE], QUEUE_MAX, &g->queue);
+    weir__read_whole(r, &m[QUEUE], WEIR__QUEUE_MAX, &g->queue);
     g->wait = m[QUEUE].key ? WAIT_DEFAULT : 0;
     weir__read_span(r, &m[WAIT], &g->wait);
     g->order = order > 0 ? (enum weir_order)order : WEIR_FIFO;
@@ -132,7 +131,7 @@ static void check_controller(struct weir__reader *r, const struct weir__node *no
 
 static void read_bounds(struct weir__reader *r, const struct weir__member *m, struct weir_adaptive_options *a)
 {
-    int64_t most = a->rate ? RATE_MAX : WEIR__PERMITS_MAX;
+    int64_t most = a->rate ? WEIR__RATE_MAX : WEIR__PERMITS_MAX;
 
     weir__read_whole(r, &m[INITIAL], most, &a->initial);
     weir__read_whole(r, &m[ADAPTIVE_MIN], most, &a->min);
@@ -179,7 +178,8 @@ void weir__read_adaptive(struct weir__reader *r, const struct weir__node *node, 
     } else if (weir__read_members(r, node, "adaptive", m, ADAPTIVE_MEMBERS)) {
         read_adaptive_members(r, node, m, a);
     }
-    if (weir__problems(r) == before && weir__controller_plan_make(&plan, a, g->options.max ? g->options.max : 1024, &error) != WEIR_OK)
+    if (weir__problems(r) == before &&
+        weir__controller_plan_make(&plan, a, g->options.max ? g->options.max : WEIR__PERMITS, &error) != WEIR_OK)
         weir__say(r, node, "adaptive: %s", error.text);
 }
 
@@ -193,7 +193,7 @@ static void read_errors(struct weir__reader *r, const struct weir__member *m, st
     if (m->value && m->value->kind == WEIR__NODE_TEXT && strchr(m->value->text, '%'))
         weir__read_percent(r, m, 1, &b->error_percent);
     else
-        weir__read_small(r, m, 1000000, &b->errors);
+        weir__read_small(r, m, WEIR__BREAKER_NUMBER, &b->errors);
 }
 
 static void read_open(struct weir__reader *r, const struct weir__member *m, struct weir_breaker_options *b)
@@ -202,11 +202,11 @@ static void read_open(struct weir__reader *r, const struct weir__member *m, stru
     int32_t jitter = 0;
 
     weir__read_span(r, &m[OPEN_FOR], &b->open_for);
-    if (weir__read_span(r, &m[OPEN_MAX], &b->open_max) && b->open_max < (b->open_for ? b->open_for : 5 * WEIR_SECOND))
+    if (weir__read_span(r, &m[OPEN_MAX], &b->open_max) && b->open_max < (b->open_for ? b->open_for : WEIR__BREAKER_OPEN_FOR))
         weir__say(r, m[OPEN_MAX].value, "open_max must be at least as long as open_for");
     if (weir__read_percent(r, &m[JITTER], 0, &jitter))
         b->jitter_percent = jitter ? jitter : -1;
-    weir__read_small(r, &m[PROBES], WEIR__PROBE_MAX, &b->probes);
+    weir__read_small(r, &m[PROBES], WEIR__BREAKER_PROBES, &b->probes);
     b->above = weir__read_word(r, &m[AT], "reached or above", words, 2) == 1;
 }
 
@@ -242,7 +242,7 @@ void weir__read_breaker(struct weir__reader *r, const struct weir__node *node, s
     weir__read_percent(r, &m[RATIO], 1, &b->slow_percent);
     weir__read_span(r, &m[WINDOW], &b->window);
     weir__read_small(r, &m[CALLS], WEIR__BREAKER_CALLS_MAX, &b->calls);
-    weir__read_small(r, &m[MIN_CALLS], 1000000, &b->min_calls);
+    weir__read_small(r, &m[MIN_CALLS], WEIR__BREAKER_NUMBER, &b->min_calls);
     read_open(r, m, b);
     check_breaker(r, node, m, b);
     if (weir__problems(r) == before && weir__breaker_plan_make(&plan, b, 0, &error) != WEIR_OK)

@@ -20,8 +20,7 @@
 #include "guard/guard.h"
 #include "rules/template.h"
 
-#define LEASE_LEAST (10 * WEIR_MILLISECOND)
-#define STATUS      503 /* of a fallback that says none */
+#define STATUS 503 /* of a fallback that says none */
 
 /* -------------------------------------------------------------- fallback ---- */
 
@@ -178,20 +177,22 @@ static void read_class(struct weir__reader *r, const struct weir__member *m, str
                   weir__hint(word, strlen(word), names, g->n_classes).text);
 }
 
-/* -8 to 7 and nothing else: a person means what they write. */
+/* One digit, and nothing beyond: a person means what they write. */
 static bool read_priority_number(const struct weir__node *node, int8_t *out)
 {
     const char *text = node->kind == WEIR__NODE_TEXT ? node->text : "";
     size_t sign = text[0] == '-';
 
-    return node->n == sign + 1 && text[sign] >= '0' && text[sign] <= (sign ? '8' : '7') && weir__priority_read(NULL, 0, text, node->n, out);
+    return node->n == sign + 1 && weir__priority_read(NULL, 0, text, node->n, out) && *out == (sign ? '0' - text[1] : text[0] - '0');
 }
+
+_Static_assert(WEIR_PRIORITY_MIN > -10 && WEIR_PRIORITY_MAX < 10, "a priority has one digit");
 
 static void read_words(struct weir__reader *r, const struct weir__node *node, struct weir__guard_draft *g)
 {
     if (node->kind != WEIR__NODE_MAPPING || node->n == 0 || node->n > WEIR__PRIORITY_WORDS) {
-        weir__say(r, node, "priorities must be a mapping from 1 to %d words to numbers from -8 to 7, such as { checkout: 5, crawl: -3 }",
-                  WEIR__PRIORITY_WORDS);
+        weir__say(r, node, "priorities must be a mapping from 1 to %d words to numbers from %d to %d, such as { checkout: 5, crawl: -3 }",
+                  WEIR__PRIORITY_WORDS, WEIR_PRIORITY_MIN, WEIR_PRIORITY_MAX);
         return;
     }
     for (size_t i = 0; i < node->n; i++) {
@@ -200,7 +201,7 @@ static void read_words(struct weir__reader *r, const struct weir__node *node, st
         if (!weir__read_word_name(r, key, "priority", WEIR__RULE_NAME_MAX))
             continue;
         if (!read_priority_number(value, &w->priority))
-            weir__say(r, value, "a priority is a number from -8 to 7; the highest goes first");
+            weir__say(r, value, "a priority is a number from %d to %d; the highest goes first", WEIR_PRIORITY_MIN, WEIR_PRIORITY_MAX);
         else if ((w->name = weir__arena_copy(r->arena, key->text, key->n)) != NULL)
             g->n_words++;
     }
@@ -220,8 +221,8 @@ static void read_priority(struct weir__reader *r, const struct weir__member *m, 
             return;
     }
     if (!read_priority_number(&node, &priority))
-        weir__say(r, m->value, "unknown priority %s; write a number from -8 to 7, or one of `priorities`%s%s",
-                  weir__quote(word, node.n).text, g->n_words ? ": " : "",
+        weir__say(r, m->value, "unknown priority %s; write a number from %d to %d, or one of `priorities`%s%s",
+                  weir__quote(word, node.n).text, WEIR_PRIORITY_MIN, WEIR_PRIORITY_MAX, g->n_words ? ": " : "",
                   g->n_words ? weir__hint(word, node.n, names, g->n_words).text : "");
 }
 
@@ -323,7 +324,7 @@ static void read_how(struct weir__reader *r, const struct weir__member *m, struc
     weir__read_small(r, &m[RAISES], WEIR__LEVEL_MAX, &g->options.raises);
     if (m[RAISES].key && m[BREAKER].key == NULL && m[SYSTEM].key == NULL)
         weir__say(r, m[RAISES].key, "'raises' needs a breaker or system: while one of them says no, the level is raised");
-    if (weir__read_span(r, &m[LEASE], &g->options.lease) && g->options.lease < LEASE_LEAST)
+    if (weir__read_span(r, &m[LEASE], &g->options.lease) && g->options.lease < WEIR__LEASE_MIN)
         weir__say(r, m[LEASE].value, "lease must be 10ms or more: work that takes longer loses its permit");
     if (m[FALLBACK].value)
         read_fallback(r, m[FALLBACK].value, &g->fallback);

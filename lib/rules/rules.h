@@ -125,6 +125,11 @@ int weir__attribute_add(struct weir__attributes *known, const char *name,
                         struct weir_error *error); /* its number; WEIR_INVALID: too many */
 bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause, const struct weir__facts *facts);
 
+/* pick.c -- as the guard takes them from the facts, or as asked.  A word that means nothing counts as none; who has no class that is known is
+ * of the last one. */
+int8_t weir__pick_priority(const struct weir__guard *guard, const struct weir__facts *facts, int8_t asked);
+uint8_t weir__pick_class(const struct weir__guard *guard, const struct weir__facts *facts, uint8_t asked);
+
 /* key.c -- the rule's key of these facts.  False if an attribute that it is made of is missing: then the rule does not apply.  `made` is
  * where it is put if it has to be put somewhere; `secrets` the table's. */
 bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule, const struct weir__facts *facts,

@@ -253,7 +253,7 @@ static const char schema[] =
     "        \"open_for\": { \"description\": \"Then some are let through to try; 5 s.\", \"$ref\": \"#/$defs/time\" },\n"
     "        \"open_max\": { \"description\": \"Twice as long each time, but no longer than this.\", \"$ref\": \"#/$defs/time\" },\n"
     "        \"jitter\": { \"description\": \"Open times vary by so much; 10%.\", \"$ref\": \"#/$defs/percent\" },\n"
-    "        \"probes\": { \"description\": \"So many are let through to try, at most 63; 3.\", \"$ref\": \"#/$defs/whole_from_1\" },\n"
+    "        \"probes\": { \"description\": \"So many are let through to try, at most 255; 3.\", \"$ref\": \"#/$defs/whole_from_1\" },\n"
     "        \"at\": { \"description\": \"Opens when a threshold is reached, or only above it.\", \"enum\": [\"reached\", \"above\"] }\n"
     "      }\n"
     "    },\n"

@@ -76,6 +76,7 @@ struct weir__header {
 
     _Alignas(WEIR__LINE) uint32_t level; /* of degradation, in force */
     uint32_t level_by_hand;              /* 0: none is; else the level + 1 */
+    uint32_t holders_next;               /* where the next place for a holder is looked for */
     int64_t holders_at;                  /* when it was last looked which holders are alive */
     uint64_t holders_lost;               /* that died with the table attached */
 

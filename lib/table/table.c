@@ -452,6 +452,7 @@ void weir_table_stats(const struct weir_table *table, weir_time now, struct weir
         .live = now < 0 ? -1 : count_live((struct weir_table *)table, now),
         .bytes = (int64_t)table->bytes,
         .limiters = (int64_t)__atomic_load_n(&h->limiters, __ATOMIC_RELAXED),
+        .guards = (int64_t)__atomic_load_n(&h->guards, __ATOMIC_RELAXED),
         .evicted_idle = __atomic_load_n(&h->evicted_idle, __ATOMIC_RELAXED),
         .evicted_early = __atomic_load_n(&h->evicted_early, __ATOMIC_RELAXED),
         .recovered = __atomic_load_n(&h->recovered, __ATOMIC_RELAXED),

@@ -127,8 +127,11 @@ static void add_counts(struct weir__buffer *out, const struct weir_guard_info *g
     begin(out, "refused");
     weir__buffer_member_number(out, "open", g->refused_open);
     weir__buffer_member_number(out, "busy", g->refused_busy);
+    weir__buffer_member_number(out, "limited", g->refused_limited);
     weir__buffer_member_number(out, "shed", g->refused_shed);
     weir__buffer_member_number(out, "degraded", g->refused_degraded);
+    weir__buffer_member_number(out, "full", g->refused_full);
+    weir__buffer_member_number(out, "late", g->refused_late);
     end(out);
     weir__buffer_member_number(out, "shadow_refused", g->shadow_refused);
     weir__buffer_member_number(out, "reclaimed", g->reclaimed);
@@ -145,7 +148,7 @@ static void add_state(struct weir__buffer *out, const struct weir_guard_info *g,
     weir__buffer_member_or_null(out, "controller", g->options.adaptive.controller);
     weir__buffer_member_or_null(out, "breaker", breaker ? weir_breaker_state_name(g->breaker) : NULL);
     weir__buffer_member(out, "force", weir__force_name(g->force));
-    weir__buffer_member_ms(out, "retry_ms", g->breaker == WEIR_OPENED && g->retry_at > now ? g->retry_at - now : -1);
+    weir__buffer_member_ms(out, "retry_ms", g->breaker == WEIR_BREAKER_OPEN && g->retry_at > now ? g->retry_at - now : -1);
     weir__buffer_member_number(out, "calls", g->calls);
     weir__buffer_member_number(out, "errors", g->errors);
     weir__buffer_member_number(out, "slow", g->slow);
@@ -217,6 +220,7 @@ static void add_level(struct weir__admin_call *call)
 void weir__admin_guards(struct weir__admin_call *call)
 {
     bool one = weir__admin_given(call, 0);
+    const char *separator = "";
     struct weir_guard *guard = one ? find(call, call->values[0]) : NULL;
 
     if (one && guard == NULL)
@@ -227,9 +231,12 @@ void weir__admin_guards(struct weir__admin_call *call)
     weir__buffer_text(call->out, ",\"guards\":[");
     if (one)
         add_guard(call, guard, true);
-    for (uint32_t i = 0; !one && (guard = weir__guards_get(call->server->guards, i)) != NULL; i++) {
-        weir__buffer_text(call->out, i ? "," : "");
+    for (uint32_t i = 0; !one && i < weir__guards_in(call->server->table); i++) {
+        if ((guard = weir__guards_get(call->server->guards, i)) == NULL) /* it is damaged */
+            continue;
+        weir__buffer_text(call->out, separator);
         add_guard(call, guard, false);
+        separator = ",";
     }
     weir__buffer_text(call->out, "]}");
 }

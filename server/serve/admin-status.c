@@ -91,9 +91,12 @@ static void add_guards(const struct weir__server *server, struct weir__buffer *o
     int64_t n = 0, open = 0, forced = 0, in_flight = 0;
     bool by_hand = false;
 
-    for (; (guard = weir_table_guard(server->table, n)) != NULL; n++) {
+    for (uint32_t i = 0; i < weir__guards_in(server->table); i++) {
+        if ((guard = weir_table_guard(server->table, i)) == NULL) /* it is damaged */
+            continue;
         weir_guard_get(guard, now, &info);
-        open += info.breaker != WEIR_CLOSED;
+        n++;
+        open += info.breaker != WEIR_BREAKER_CLOSED;
         forced += info.force != WEIR_UNFORCED;
         in_flight += info.in_flight;
         weir_guard_destroy(guard);

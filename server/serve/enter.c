@@ -10,6 +10,8 @@
 #include "rules/problem.h"
 #include "serve/waiting.h"
 
+_Static_assert(WEIR_PRIORITY_MIN == -8 && WEIR_PRIORITY_MAX == 7, "WEIR__PRIORITY says what a priority is");
+
 /* What is wrong, and the status of it. */
 __attribute__((format(printf, 3, 4))) static int wrong(struct weir_error *error, int status, const char *format, ...)
 {
@@ -38,7 +40,7 @@ static int read_class(struct weir_guard *guard, struct weir__span name, uint8_t 
         *out = (uint8_t)n;
         return 200;
     }
-    return wrong(error, 400, "guard '%.63s' has no class %s; %s", guard->record->name, weir__quote(name.bytes, name.len).text,
+    return wrong(error, 400, "guard '%s' has no class %s; %s", guard->name, weir__quote(name.bytes, name.len).text,
                  n ? weir__hint(name.bytes, name.len, names, n).text : "it has none");
 }
 
@@ -54,12 +56,15 @@ static void keep(struct weir__entered *out, struct weir_guard *guard, const stru
     out->lease = out->lease == 0 || lease < out->lease ? lease : out->lease;
 }
 
-/* As the rules have it, and whoever has switched it by hand; a guard that is in the table only: as its options have it. */
-static enum weir_mode mode_of(struct weir__server *server, const struct weir_guard *guard)
+/* As the rules have it, and whoever has switched it by hand; a guard that is in the table only: as its options have it, and without a queue. */
+static struct weir__enter_how how_to(struct weir__server *server, const struct weir_guard *guard, bool patient, bool again)
 {
     struct weir__guard_view view;
+    bool ruled = weir__engine_guard_find(server->engine, guard->name, &view);
 
-    return weir__engine_guard_find(server->engine, guard->record->name, &view) ? view.modes.in_force : WEIR_AS_WRITTEN;
+    return (struct weir__enter_how){
+        .mode = ruled ? view.modes.in_force : WEIR_AS_WRITTEN, .leased = true, .favoured = again, .waits = patient && ruled && view.waits
+    };
 }
 
 static int enter_one(struct weir__server *server, const struct weir__enter *e, struct weir_ask *ask, bool again, struct weir__entered *out,
@@ -74,26 +79,29 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
     int status = read_class(guard, e->user_class, &ask->user_class, error);
     if (status != 200)
         return status;
-    struct weir__enter_how how = { .mode = mode_of(server, guard), .leased = true, .favoured = again, .waits = e->wait_max > 0 };
-    *r = (struct weir_ruling){ .guard = guard->record->name, .mode = WEIR_ENFORCE };
+    struct weir__enter_how how = how_to(server, guard, e->wait_max > 0, again);
+    *r = (struct weir_ruling){ .guard = guard->name, .mode = WEIR_ENFORCE };
     if (weir__guard_enter(guard, ask, &how, &permit, &r->decision))
         keep(out, guard, &permit);
     r->level = r->decision.allowed ? 0 : 3;
     out->priority = ask->priority;
     out->user_class = ask->user_class;
+    out->queued = how.waits;
     return 200;
 }
 
-static void enter_by_rules(struct weir__server *server, const struct weir__enter *e, const struct weir_ask *ask, struct weir__entered *out)
+static void enter_by_rules(struct weir__server *server, const struct weir__enter *e, const struct weir_ask *ask, bool again,
+                           struct weir__entered *out)
 {
     struct weir_entry entry = { 0 };
-    struct weir__gate gate = { .ask = ask, .entry = &entry, .leased = true, .waits = e->wait_max > 0 };
+    struct weir__gate gate = { .ask = ask, .entry = &entry, .leased = true, .favoured = again, .waits = e->wait_max > 0 };
 
     if (weir__check_gated(server->engine, e->attrs, e->n, &gate, &out->ruling, out->key))
         for (uint32_t i = 0; i < entry.n; i++)
             keep(out, entry.entered[i].guard, &entry.entered[i].permit);
     out->priority = gate.priority;
     out->user_class = gate.user_class;
+    out->queued = gate.queued;
 }
 
 int weir__enter_once(struct weir__server *server, const struct weir__enter *e, weir_time now, bool again, struct weir__entered *out,
@@ -106,8 +114,19 @@ int weir__enter_once(struct weir__server *server, const struct weir__enter *e, w
     *out = (struct weir__entered){ .lease = 0 };
     if (e->guard.len)
         return enter_one(server, e, &ask, again, out, error);
-    enter_by_rules(server, e, &ask, out);
+    enter_by_rules(server, e, &ask, again, out);
     return 200;
+}
+
+/* The guard has counted what it has refused itself; not what its queue has, nor that it was busy to who was to wait. */
+static void count_turned_away(struct weir__server *server, const struct weir__entered *entered)
+{
+    const struct weir_ruling *r = &entered->ruling;
+    enum weir_reason reason = (enum weir_reason)r->decision.reason;
+    struct weir_guard *guard = weir__guards_find(server->guards, r->guard, strlen(r->guard));
+
+    if (guard != NULL && (reason == WEIR_FULL || reason == WEIR_LATE || (reason == WEIR_BUSY && entered->queued)))
+        weir__guard_count_refused(guard, reason);
 }
 
 void weir__enter_count(struct weir__loop *loop, const struct weir__entered *entered)
@@ -115,7 +134,9 @@ void weir__enter_count(struct weir__loop *loop, const struct weir__entered *ente
     bool allowed = entered->ruling.decision.allowed;
 
     weir__counter_add(&loop->counters, allowed ? WEIR__COUNT_ENTER_ALLOWED : WEIR__COUNT_ENTER_REFUSED, 1);
-    if (!allowed && entered->ruling.guard == NULL)
+    if (!allowed && entered->ruling.guard != NULL)
+        count_turned_away(loop->server, entered);
+    else if (!allowed)
         weir__ask_note_refused(loop, &entered->ruling, entered->key, weir__loop_now(loop));
 }
 
@@ -124,14 +145,16 @@ int weir__ask_enter(struct weir__conn *conn, const struct weir__enter *e, const 
 {
     struct weir__loop *loop = conn->loop;
 
-    if (e->priority < -8 || e->priority > 7)
-        return wrong(error, 400, "a priority is a whole number from -8 to 7, the highest goes first");
+    if (e->priority < WEIR_PRIORITY_MIN || e->priority > WEIR_PRIORITY_MAX)
+        return wrong(error, 400, "a priority is " WEIR__PRIORITY);
     if (e->guard.len == 0 && e->user_class.len)
         return wrong(error, 400, "a class is one of a guard's: name the guard too; rules take it from an attribute");
     int status = weir__enter_once(loop->server, e, weir__loop_now(loop), false, out, error);
     if (status != 200)
         return status;
-    if (later && e->wait_max > 0 && out->ruling.decision.reason == WEIR_BUSY && out->ruling.guard && weir__wait(conn, e, later, out))
+    const struct weir_ruling *r = &out->ruling;
+    bool busy = !r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL; /* in shadow it is in, though it is busy */
+    if (later && e->wait_max > 0 && busy && weir__wait(conn, e, later, out))
         return 202;
     weir__enter_count(loop, out);
     return 200;

@@ -16,7 +16,7 @@ struct weir__enter {
     struct weir__span user;       /* who is to be shed consistently; len 0: nobody in particular */
     struct weir__span user_class; /* with a guard: one of its classes; len 0: the first */
     int64_t cost;
-    int64_t priority; /* -8 to 7 */
+    int64_t priority; /* WEIR_PRIORITY_MIN to _MAX */
     weir_time wait_max;
 };
 
@@ -27,6 +27,7 @@ struct weir__entered {
     char key[WEIR__KEY_TEXT];     /* of the rule that has refused; "": none has */
     int8_t priority;              /* as the guard that has refused sees them */
     uint8_t user_class;
+    bool queued; /* it has a queue, and was told that the ask waits: that it is busy it has not counted */
 };
 
 /* How an ask that has to wait is answered when its turn has come, or will not come any more: on the loop's thread, with a copy of what the
@@ -53,12 +54,13 @@ weir_time weir__ask_renew(struct weir__loop *loop, struct weir__permits *permits
 
 /* "ok", "error", "timeout", "dropped", "ignored"; false: it is none of them. */
 bool weir__outcome_of(struct weir__span word, enum weir_outcome *out);
+#define WEIR__PRIORITY "a whole number from -8 to 7, the highest goes first"
 #define WEIR__OUTCOMES "ok, error, timeout, dropped or ignored"
 
-/* For waiting.c, from any thread: one try.  `again`: it has waited, and passed shedding when it came. */
+/* For waiting.c, from any thread: one try.  `again`: it has waited, and passed shedding when it came; it is not shed now. */
 int weir__enter_once(struct weir__server *server, const struct weir__enter *enter, weir_time now, bool again, struct weir__entered *out,
                      struct weir_error *error);
-/* On the loop's thread, once for each ask: counts it, and notes who was refused. */
+/* On the loop's thread, once for each ask: counts it, and notes who was refused, and by which queue. */
 void weir__enter_count(struct weir__loop *loop, const struct weir__entered *entered);
 
 #endif

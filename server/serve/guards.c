@@ -9,15 +9,14 @@
 #include "rules/problem.h"
 #include "serve/digest.h"
 
-#define GUARDS_MAX 4096
-#define NAMES      256
-#define LIKELY     64 /* of so many names the likeliest is looked for */
+#define NAMES  256
+#define LIKELY 64 /* of so many names the likeliest is looked for */
 
 struct weir__guards {
     struct weir_table *table;
     struct weir__permit_key key;
-    struct weir_guard *known[GUARDS_MAX]; /* by id; NULL: not met yet; atomic */
-    uint32_t names[NAMES];                /* id + 1 of the one that was found last of all names of that hash; 0: none; atomic */
+    struct weir_guard *known[WEIR__GUARDS_MAX]; /* by id; NULL: not met yet; atomic */
+    uint32_t names[NAMES];                      /* id + 1 of the one that was found last of all names of that hash; 0: none; atomic */
 };
 
 struct weir__guards *weir__guards_create(struct weir_table *table)
@@ -44,9 +43,9 @@ const struct weir__permit_key *weir__guards_key(const struct weir__guards *g)
 /* All threads that meet one are given the same. */
 struct weir_guard *weir__guards_get(struct weir__guards *g, uint32_t id)
 {
-    struct weir_guard *guard = id < GUARDS_MAX ? __atomic_load_n(&g->known[id], __ATOMIC_ACQUIRE) : NULL;
+    struct weir_guard *guard = id < WEIR__GUARDS_MAX ? __atomic_load_n(&g->known[id], __ATOMIC_ACQUIRE) : NULL;
 
-    if (guard != NULL || id >= GUARDS_MAX)
+    if (guard != NULL || id >= WEIR__GUARDS_MAX)
         return guard;
     guard = weir_table_guard(g->table, id);
     __atomic_store_n(&g->known[id], guard, __ATOMIC_RELEASE);
@@ -55,7 +54,7 @@ struct weir_guard *weir__guards_get(struct weir__guards *g, uint32_t id)
 
 static bool is_named(const struct weir_guard *guard, const char *name, size_t len)
 {
-    return guard != NULL && len < WEIR__NAME_SIZE && memcmp(guard->record->name, name, len) == 0 && guard->record->name[len] == '\0';
+    return guard != NULL && len < WEIR__NAME_SIZE && memcmp(guard->name, name, len) == 0 && guard->name[len] == '\0';
 }
 
 struct weir_guard *weir__guards_find(struct weir__guards *g, const char *name, size_t len)
@@ -64,15 +63,18 @@ struct weir_guard *weir__guards_find(struct weir__guards *g, const char *name, s
     uint32_t id = __atomic_load_n(hint, __ATOMIC_RELAXED);
     struct weir_guard *guard = id ? weir__guards_get(g, id - 1) : NULL;
 
+    char text[WEIR__NAME_SIZE];
+
     if (is_named(guard, name, len))
         return guard;
-    for (id = 0; (guard = weir__guards_get(g, id)) != NULL; id++) {
-        if (!is_named(guard, name, len))
-            continue;
-        __atomic_store_n(hint, id + 1, __ATOMIC_RELAXED);
-        return guard;
-    }
-    return NULL;
+    if (len >= sizeof text || memchr(name, 0, len))
+        return NULL;
+    memcpy(text, name, len);
+    text[len] = '\0';
+    guard = weir__guard_by_name(g->table, text);
+    if (guard != NULL)
+        __atomic_store_n(hint, guard->id + 1, __ATOMIC_RELAXED);
+    return guard;
 }
 
 int weir__guards_unknown(struct weir__guards *g, const char *name, size_t len, struct weir_error *error)
@@ -80,8 +82,11 @@ int weir__guards_unknown(struct weir__guards *g, const char *name, size_t len, s
     const char *names[LIKELY], *near;
     size_t n = 0;
 
-    for (struct weir_guard *guard; n < LIKELY && (guard = weir__guards_get(g, (uint32_t)n)) != NULL; n++)
-        names[n] = guard->record->name;
+    for (uint32_t i = 0; n < LIKELY && i < weir__guards_in(g->table); i++) {
+        const struct weir_guard *guard = weir__guards_get(g, i);
+        if (guard != NULL)
+            names[n++] = guard->name;
+    }
     near = weir__nearest(name, len, names, n);
     if (near)
         snprintf(error->text, sizeof error->text, "there is no guard %s; did you mean '%s'?", weir__quote(name, len).text, near);
@@ -107,9 +112,9 @@ enum weir__event_kind weir__change_event(const struct weir_change *c)
 {
     switch (c->kind) {
     case WEIR_CHANGE_BREAKER:
-        return c->to == WEIR_OPENED      ? WEIR__EVENT_BREAKER_OPENED
-               : c->to == WEIR_HALF_OPEN ? WEIR__EVENT_BREAKER_HALF_OPEN
-                                         : WEIR__EVENT_BREAKER_CLOSED;
+        return c->to == WEIR_BREAKER_OPEN        ? WEIR__EVENT_BREAKER_OPENED
+               : c->to == WEIR_BREAKER_HALF_OPEN ? WEIR__EVENT_BREAKER_HALF_OPEN
+                                                 : WEIR__EVENT_BREAKER_CLOSED;
     case WEIR_CHANGE_FORCE:
         return WEIR__EVENT_GUARD_FORCED;
     case WEIR_CHANGE_SHEDDING:

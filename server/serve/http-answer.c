@@ -203,6 +203,11 @@ void weir__http_problem(const struct weir__http_manner *manner, int status, cons
     weir__http_problem_with(manner, status, headers, detail, NULL);
 }
 
+void weir__http_bad(struct weir__http_call *call, int status, const char *problem)
+{
+    weir__http_problem_with(&call->manner, status, NULL, problem, NULL);
+}
+
 /* --------------------------------------------------------------- rulings ---- */
 
 /* The members of a decision that there are in any case.  `known`: there is a limit. */

@@ -16,16 +16,11 @@
 #define BATCH_MAX       1000
 #define GROUP           64 /* checks that are decided together */
 
-static void bad(struct weir__http_call *call, const char *problem)
-{
-    weir__http_problem(&call->manner, 400, NULL, "%s", problem);
-}
-
 /* ------------------------------------------------------------- one check ---- */
 
 /* A check as it comes in. */
 struct incoming {
-    struct weir__attributes_in in;
+    struct weir__attributes_in in; /* first, as weir__members_begin_request wants it */
     int64_t cost, wait_ms;
     struct weir__span id;
 };
@@ -40,23 +35,6 @@ static const struct weir__member check_rows[] = {
 };
 
 #undef AT
-
-static bool take_attribute(struct weir__members *members, struct weir__span name, const struct weir__json_value *value)
-{
-    return weir__attribute_in(members, &((struct incoming *)members->target)->in, name, value);
-}
-
-static void begin_members(struct weir__members *members, const struct weir__member *rows, size_t n, void *target)
-{
-    members->rows = rows;
-    members->n = n;
-    members->target = target;
-    members->inner = take_attribute;
-    members->attributes = rows == check_rows;
-    members->given = 0;
-    members->scratch = members->heap = NULL;
-    members->problem[0] = '\0';
-}
 
 /* Fills in a zeroed one but for `in`, which is the caller's. */
 static bool read_check(struct weir__members *members, struct incoming *incoming, struct weir__span text)
@@ -83,7 +61,7 @@ void weir__http_check(struct weir__http_call *call)
                                      .attrs = check.attrs, .max = WEIR__CHECK_ATTRS, .names = names, .names_end = names + sizeof names } };
     const char *problem = members.problem;
 
-    begin_members(&members, check_rows, COUNT_OF(check_rows), &incoming);
+    weir__members_begin_request(&members, check_rows, COUNT_OF(check_rows), &incoming);
     if (read_check(&members, &incoming, call->body)) {
         check.n = incoming.in.n;
         check.cost = incoming.cost;
@@ -92,7 +70,7 @@ void weir__http_check(struct weir__http_call *call)
         problem = weir__ask_check(call->conn->loop, &check, &ruling);
     }
     if (problem)
-        bad(call, problem);
+        weir__http_bad(call, 400, problem);
     else
         weir__http_ruling(&call->manner, &ruling, 0, false);
     weir__members_free(&members);
@@ -196,7 +174,7 @@ static bool read_item(struct batch *b)
     struct incoming incoming = {
         .in = { .attrs = b->attrs + b->n_attrs, .max = WEIR__CHECK_ATTRS, .names = b->names, .names_end = b->names_end }
     };
-    begin_members(&members, check_rows, COUNT_OF(check_rows), &incoming);
+    weir__members_begin_request(&members, check_rows, COUNT_OF(check_rows), &incoming);
     members.scratch = b->strings + at;
     if (!read_check(&members, &incoming, text)) {
         snprintf(b->problem, sizeof b->problem, "check %zu: %s", b->n, members.problem);
@@ -306,7 +284,7 @@ void weir__http_batch(struct weir__http_call *call)
     if (b.items == NULL || names == NULL || b.strings == NULL)
         weir__http_problem(&call->manner, 503, NULL, "out of memory");
     else if (!read_items(&b))
-        bad(call, b.problem);
+        weir__http_bad(call, 400, b.problem);
     else
         decide_batch(call, &b);
     free(b.items);
@@ -395,9 +373,9 @@ static void decide_key(struct weir__http_call *call, enum weir__ask_verb verb)
     struct weir_error error = { 0 };
     bool ns = false;
 
-    begin_members(&members, take_rows, COUNT_OF(take_rows), NULL);
+    weir__members_begin(&members, take_rows, COUNT_OF(take_rows), NULL);
     if (!read_taking(&members, &ask, call->body, &ns)) {
-        bad(call, members.problem);
+        weir__http_bad(call, 400, members.problem);
     } else {
         int code = weir__ask_adhoc(call->conn->loop, &ask, &answer, &error);
         struct weir__http_taken taken = { &answer, ask.name.len ? ask.name : ask.limit, ns };
@@ -448,9 +426,9 @@ void weir__http_settle(struct weir__http_call *call)
     struct weir__members members;
     struct settling s = { .cost = 0 };
 
-    begin_members(&members, settle_rows, COUNT_OF(settle_rows), &s);
+    weir__members_begin(&members, settle_rows, COUNT_OF(settle_rows), &s);
     if (!weir__members_read(&members, call->body) || !weir__members_whole(&members))
-        bad(call, members.problem);
+        weir__http_bad(call, 400, members.problem);
     else
         weir__http_json(&call->manner, 200,
                         weir__ask_settle(call->conn->loop, s.reservation, s.cost) ? "{\"settled\":true}" : "{\"settled\":false}");
@@ -467,9 +445,9 @@ void weir__http_clock(struct weir__http_call *call)
     int64_t now = 0;
     char text[64];
 
-    begin_members(&members, clock_rows, COUNT_OF(clock_rows), &now);
+    weir__members_begin(&members, clock_rows, COUNT_OF(clock_rows), &now);
     if (!weir__members_read(&members, call->body) || !weir__members_whole(&members)) {
-        bad(call, members.problem);
+        weir__http_bad(call, 400, members.problem);
     } else {
         weir__server_set_clock(loop->server, now);
         loop->now_is_old = true;

@@ -7,28 +7,11 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-static void bad(struct weir__http_call *call, int status, const char *problem)
-{
-    weir__http_problem(&call->manner, status, NULL, "%s", problem);
-}
-
-static void begin_members(struct weir__members *members, const struct weir__member *rows, size_t n, void *target)
-{
-    members->rows = rows;
-    members->n = n;
-    members->target = target;
-    members->inner = NULL;
-    members->attributes = false;
-    members->given = 0;
-    members->scratch = members->heap = NULL;
-    members->problem[0] = '\0';
-}
-
 /* ---------------------------------------------------------------- enter ---- */
 
 /* As it comes in. */
 struct entering {
-    struct weir__attributes_in in;
+    struct weir__attributes_in in; /* first, as weir__members_begin_request wants it */
     struct weir__span guard, user, user_class, priority;
     int64_t cost, wait_ms;
 };
@@ -46,18 +29,16 @@ enum { GUARD_ROW = 1 };
 
 #undef AT
 
-static bool take_attribute(struct weir__members *members, struct weir__span name, const struct weir__json_value *value)
-{
-    return weir__attribute_in(members, &((struct entering *)members->target)->in, name, value);
-}
-
 static bool read_priority(struct weir__members *members, struct weir__span text, int64_t *out)
 {
     bool below = text.len > 0 && text.bytes[0] == '-';
+    int n = text.len == 1u + below ? text.bytes[below] - '0' : 10;
 
-    if (text.len - below != 1 || text.bytes[below] < '0' || text.bytes[below] > (below ? '8' : '7'))
-        return text.len == 0 || weir__members_wrong(members, "'priority' is a whole number from -8 to 7, the highest goes first");
-    *out = below ? '0' - text.bytes[1] : text.bytes[0] - '0';
+    if (text.len == 0)
+        return true;
+    if (n < 0 || n > (below ? -WEIR_PRIORITY_MIN : WEIR_PRIORITY_MAX))
+        return weir__members_wrong(members, "'priority' is " WEIR__PRIORITY);
+    *out = below ? -n : n;
     return true;
 }
 
@@ -80,25 +61,31 @@ static bool read_entering(struct weir__members *members, struct entering *e, str
 }
 
 /* What the rules say to answer instead. */
-static bool answer_fallback(const struct weir__http_manner *manner, const struct weir_ruling *r)
-{
-    struct weir_fallback fallback;
-    char headers[192];
+struct instead {
+    const struct weir__http_manner *manner;
+    const struct weir_ruling *ruling;
+};
 
-    if (r->decision.allowed || r->guard == NULL || !weir_fallback_get(manner->loop->server->engine, r->guard, &fallback))
-        return false;
+static void tell_fallback(void *context, const struct weir_fallback *fallback, const char *body)
+{
+    const struct instead *instead = context;
+    const struct weir_ruling *r = instead->ruling;
+    char headers[192];
     int n = snprintf(headers, sizeof headers, "Weir-Fallback: %.63s\r\n", r->guard);
+
     if (r->decision.retry != WEIR_NEVER)
         n += snprintf(headers + n, sizeof headers - (size_t)n, "Retry-After: %lld\r\n",
                       (long long)weir__http_retry_seconds(r->decision.retry));
-    weir__http_answer(manner, fallback.status, fallback.type, (struct weir__span){ headers, (size_t)n },
-                      (struct weir__span){ fallback.body, fallback.len });
-    return true;
+    weir__http_answer(instead->manner, fallback->status, fallback->type, (struct weir__span){ headers, (size_t)n },
+                      (struct weir__span){ body, fallback->len });
 }
 
 static void answer(const struct weir__http_manner *manner, const struct weir__entered *entered)
 {
-    if (!answer_fallback(manner, &entered->ruling))
+    const struct weir_ruling *r = &entered->ruling;
+    struct instead instead = { manner, r };
+
+    if (r->decision.allowed || r->guard == NULL || !weir__engine_fallback(manner->loop->server->engine, r->guard, tell_fallback, &instead))
         weir__http_entered(manner, entered);
 }
 
@@ -131,17 +118,15 @@ void weir__http_enter(struct weir__http_call *call)
     const struct weir__later later = { answer_later, &call->manner, sizeof call->manner };
     int status = 400;
 
-    begin_members(&members, enter_rows, COUNT_OF(enter_rows), &e);
-    members.inner = take_attribute;
-    members.attributes = true;
+    weir__members_begin_request(&members, enter_rows, COUNT_OF(enter_rows), &e);
     if (!read_entering(&members, &e, call->body, &enter))
-        bad(call, 400, members.problem);
+        weir__http_bad(call, 400, members.problem);
     else if ((status = weir__ask_enter(call->conn, &enter, &later, &entered, &error)) == 200)
         answer(&call->manner, &entered);
     else if (status == 202)
         call->manner.close = false; /* answer_later sees to it */
     else
-        bad(call, status, error.text);
+        weir__http_bad(call, status, error.text);
     weir__members_free(&members);
 }
 
@@ -164,7 +149,7 @@ static bool read_permits(struct weir__http_call *call, struct weir__span token, 
     int status = weir__ask_permits(call->conn->loop, token, out, &error);
 
     if (status != 200)
-        bad(call, status, error.text);
+        weir__http_bad(call, status, error.text);
     return status == 200;
 }
 
@@ -175,13 +160,13 @@ void weir__http_exit(struct weir__http_call *call)
     struct weir__permits permits;
     enum weir_outcome outcome;
 
-    begin_members(&members, exit_rows, COUNT_OF(exit_rows), &l);
+    weir__members_begin(&members, exit_rows, COUNT_OF(exit_rows), &l);
     if (!weir__members_read(&members, call->body) || !weir__members_whole(&members)) {
-        bad(call, 400, members.problem);
+        weir__http_bad(call, 400, members.problem);
     } else if (!weir__outcome_of(l.outcome, &outcome)) {
-        bad(call, 400, "'outcome' is " WEIR__OUTCOMES);
+        weir__http_bad(call, 400, "'outcome' is " WEIR__OUTCOMES);
     } else if (l.took_ms > INT64_MAX / WEIR_MILLISECOND) {
-        bad(call, 400, "'took_ms' is too long");
+        weir__http_bad(call, 400, "'took_ms' is too long");
     } else if (read_permits(call, l.permit, &permits)) {
         weir_time took = l.took_ms < 0 ? -1 : l.took_ms * WEIR_MILLISECOND;
         weir__http_json(&call->manner, 200,
@@ -199,9 +184,9 @@ void weir__http_renew(struct weir__http_call *call)
     struct weir__permits permits;
     char fresh[WEIR__PERMIT_TOKEN_MAX], text[WEIR__PERMIT_TOKEN_MAX + 64];
 
-    begin_members(&members, renew_rows, COUNT_OF(renew_rows), &token);
+    weir__members_begin(&members, renew_rows, COUNT_OF(renew_rows), &token);
     if (!weir__members_read(&members, call->body) || !weir__members_whole(&members)) {
-        bad(call, 400, members.problem);
+        weir__http_bad(call, 400, members.problem);
     } else if (read_permits(call, token, &permits)) {
         weir_time lease = weir__ask_renew(call->conn->loop, &permits);
         weir__ask_token(call->conn->loop, &permits, fresh);

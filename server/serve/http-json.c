@@ -13,6 +13,18 @@
 #include "rules/problem.h"
 #include "rules/rules.h"
 
+void weir__members_begin(struct weir__members *members, const struct weir__member *rows, size_t n, void *target)
+{
+    members->rows = rows; /* one by one: there is room for a kilobyte in it, which nobody looks at */
+    members->n = n;
+    members->target = target;
+    members->inner = NULL;
+    members->attributes = false;
+    members->given = 0;
+    members->scratch = members->heap = NULL;
+    members->problem[0] = '\0';
+}
+
 bool weir__members_wrong(struct weir__members *members, const char *format, ...)
 {
     va_list args;
@@ -268,4 +280,16 @@ bool weir__attribute_in(struct weir__members *members, struct weir__attributes_i
     in->attrs[in->n++] = (struct weir_attr){ .name = in->names, .name_len = name.len, .value = value->text, .value_len = value->len };
     in->names += name.len;
     return true;
+}
+
+static bool take_attribute(struct weir__members *members, struct weir__span name, const struct weir__json_value *value)
+{
+    return weir__attribute_in(members, members->target, name, value);
+}
+
+void weir__members_begin_request(struct weir__members *members, const struct weir__member *rows, size_t n, void *target)
+{
+    weir__members_begin(members, rows, n, target);
+    members->inner = take_attribute;
+    members->attributes = true;
 }

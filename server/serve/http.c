@@ -15,6 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base64.h"
 #include "rules/address.h"
 #include "rules/problem.h"
 
@@ -157,39 +158,6 @@ static struct asker asker_of(const struct weir__http_request *request)
     return asker;
 }
 
-/* Bits of a character of base64, or -1. */
-static int sextet(char c)
-{
-    return c >= 'A' && c <= 'Z'   ? c - 'A'
-           : c >= 'a' && c <= 'z' ? c - 'a' + 26
-           : c >= '0' && c <= '9' ? c - '0' + 52
-           : c == '+'             ? 62
-           : c == '/'             ? 63
-                                  : -1;
-}
-
-/* The length of what was decoded; 0: it is no base64, or there is no room. */
-static size_t decode_base64(const char *text, size_t len, char *out, size_t room)
-{
-    unsigned bits = 0, held = 0;
-    size_t n = 0;
-
-    while (len && text[len - 1] == '=')
-        len--;
-    for (size_t i = 0; i < len; i++) {
-        int six = sextet(text[i]);
-        if (six < 0 || n == room)
-            return 0;
-        bits = (bits << 6 | (unsigned)six) & 0xffff;
-        held += 6;
-        if (held >= 8) {
-            held -= 8;
-            out[n++] = (char)(bits >> held & 0xff);
-        }
-    }
-    return n;
-}
-
 /* The role that the secret gives: Bearer SECRET, or Basic with any user and the secret as password. */
 static enum weir__role role_of(const struct weir__settings *settings, struct weir__http_text authorization)
 {
@@ -200,7 +168,10 @@ static enum weir__role role_of(const struct weir__settings *settings, struct wei
         return weir__auth_role(settings, text + 7, authorization.len - 7);
     if (authorization.len <= 6 || strncasecmp(text, "basic ", 6) != 0)
         return WEIR__ROLE_NONE;
-    size_t len = decode_base64(text + 6, authorization.len - 6, plain, sizeof plain);
+    size_t written = authorization.len - 6;
+    while (written && text[6 + written - 1] == '=')
+        written--;
+    size_t len = weir__base64_read(plain, sizeof plain, text + 6, written, WEIR__BASE64);
     const char *colon = len ? memchr(plain, ':', len) : NULL;
     enum weir__role role = WEIR__ROLE_NONE;
     if (colon)

@@ -95,6 +95,8 @@ struct weir__members {
     char room[1024];
 };
 
+/* To be filled: what the rows say goes to `target`. */
+void weir__members_begin(struct weir__members *members, const struct weir__member *rows, size_t n, void *target);
 /* Reads a JSON object.  What it is made of stays in the text or in `members`, until weir__members_free.  null is as good as nothing.  False:
  * `problem` says what is wrong and what would be right. */
 bool weir__members_read(struct weir__members *members, struct weir__span text);
@@ -111,9 +113,11 @@ struct weir__attributes_in {
     size_t n, max;
     char *names, *names_end; /* room for them: where the next one goes, and where it ends */
 };
-/* As weir__members.inner wants it. */
+/* As weir__members.inner wants it, but for the second. */
 bool weir__attribute_in(struct weir__members *members, struct weir__attributes_in *in, struct weir__span name,
                         const struct weir__json_value *value);
+/* The same of a request, whose attributes go to the struct weir__attributes_in that `target` begins with. */
+void weir__members_begin_request(struct weir__members *members, const struct weir__member *rows, size_t n, void *target);
 /* header.X-Plan is header.x-plan. */
 void weir__attribute_lower(char *name, size_t len);
 /* ip, uri, method, host, scheme, header.*: what a request is described by, whoever describes it. */
@@ -130,7 +134,8 @@ void weir__http_json(const struct weir__http_manner *manner, int status, const c
 /* What is not a refusal by rules: application/problem+json, with a code of the status.  `headers` may be NULL. */
 __attribute__((format(printf, 4, 5))) void weir__http_problem(const struct weir__http_manner *manner, int status, const char *headers,
                                                               const char *format, ...);
-/* The same with more members, those of a JSON object; NULL or empty: none. */
+void weir__http_bad(struct weir__http_call *call, int status, const char *problem); /* the same, of a text as it is */
+/* With more members, those of a JSON object; NULL or empty: none. */
 void weir__http_problem_with(const struct weir__http_manner *manner, int status, const char *headers, const char *detail,
                              const struct weir__buffer *object);
 

@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "guard/guard.h"
 #include "serve/serve.h"
 #include "serve/sinks.h"
 #include "serve/top.h"
@@ -415,15 +416,16 @@ struct guard_list {
     size_t n;
 };
 
+/* One that is damaged is left out. */
 static void list_guards(struct guard_list *list, const struct weir__server *server, weir_time now)
 {
-    struct weir_guard *guard;
+    uint32_t n = weir__guards_in(server->table);
 
-    while (list->n < GUARDS_MAX && (guard = weir_table_guard(server->table, (int64_t)list->n)) != NULL) {
-        struct weir_guard_info *more = realloc(list->guards, (list->n + 1) * sizeof *more);
-        if (more == NULL)
-            return; /* there may be enough memory for the rest */
-        list->guards = more;
+    list->guards = n ? calloc(n < GUARDS_MAX ? n : GUARDS_MAX, sizeof *list->guards) : NULL;
+    for (uint32_t i = 0; list->guards != NULL && i < n && list->n < GUARDS_MAX; i++) {
+        struct weir_guard *guard = weir_table_guard(server->table, i);
+        if (guard == NULL)
+            continue;
         weir_guard_get(guard, now, &list->guards[list->n++]);
         weir_guard_destroy(guard);
     }
@@ -442,8 +444,11 @@ static const struct guard_row {
     { "weir_guard_entered_total", "counter", "How many have entered.", NULL, OF(entered), ONE },
     { "weir_guard_refused_total", "counter", "How many were refused, and why.", "reason=\"open\"", OF(refused_open), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"busy\"", OF(refused_busy), ONE },
+    { "weir_guard_refused_total", NULL, NULL, "reason=\"limited\"", OF(refused_limited), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"shed\"", OF(refused_shed), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"degraded\"", OF(refused_degraded), ONE },
+    { "weir_guard_refused_total", NULL, NULL, "reason=\"full\"", OF(refused_full), ONE },
+    { "weir_guard_refused_total", NULL, NULL, "reason=\"late\"", OF(refused_late), ONE },
     { "weir_guard_shadow_refused_total", "counter", "How many were let in but would have been refused, but for the mode shadow.", NULL,
       OF(shadow_refused), ONE },
     { "weir_guard_exits_total", "counter", "How many came back, and what became of them.", "outcome=\"ok\"", OF(succeeded), ONE },
@@ -452,7 +457,8 @@ static const struct guard_row {
     { "weir_guard_exits_total", NULL, NULL, "outcome=\"dropped\"", OF(dropped), ONE },
     { "weir_guard_reclaimed_total", "counter", "Permits that were not given back in time, or whose holder has died.", NULL, OF(reclaimed),
       ONE },
-    { "weir_guard_seconds", "gauge", "How long what succeeded in the last 10 s has taken.", "quantile=\"0.5\"", OF(p50), SECONDS },
+    { "weir_guard_seconds", "gauge", "How long what succeeded has taken: in the last 10 s, or in the window of the controller percentile.",
+      "quantile=\"0.5\"", OF(p50), SECONDS },
     { "weir_guard_seconds", NULL, NULL, "quantile=\"0.9\"", OF(p90), SECONDS },
     { "weir_guard_seconds", NULL, NULL, "quantile=\"0.99\"", OF(p99), SECONDS },
 #undef OF
@@ -463,6 +469,8 @@ static void print_guard_row(struct weir__buffer *out, const struct guard_row *ro
     int64_t n;
 
     memcpy(&n, (const char *)g + row->at, sizeof n);
+    if (row->unit == SECONDS && n <= 0)
+        return; /* not known: nothing has succeeded */
     weir__buffer_format(out, "%s{", row->name);
     print_label(out, "guard", g->name);
     weir__buffer_format(out, "%s%s}", row->label ? "," : "", row->label ? row->label : "");
@@ -513,7 +521,9 @@ static void print_guards(struct weir__buffer *out, const struct weir__server *se
         print_guard_states(out, &list);
     }
     print_head(out, "weir_level", "gauge", "The level of degradation, 0 (none) to 9.");
-    weir__buffer_format(out, "weir_level{by_hand=\"%s\"} %d\n", by_hand ? "yes" : "no", level);
+    weir__buffer_format(out, "weir_level %d\n", level);
+    print_head(out, "weir_level_by_hand", "gauge", "1 if the level was set by hand, and stays; 0 if it follows the guards.");
+    weir__buffer_format(out, "weir_level_by_hand %d\n", by_hand);
     free(list.guards);
 }
 

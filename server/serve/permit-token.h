@@ -3,7 +3,7 @@
  *     byte 0          version: 1
  *     byte 1          n: how many guards were entered, 1 to WEIR_ENTRY_MAX
  *     n times 26      the guard's place in the table (2 bytes), then the permit: word (8), slot (4), flags (4), since (8); little-endian
- *     16 bytes        keyed hash of all that is before it
+ *     16 bytes        keyed hash (SipHash) of all that is before it
  *
  * written in base64 as URLs have it (RFC 4648, 5), without padding: 59 characters for one guard.  The key comes from the table's secrets: so a
  * token is good for the next server on the same table file, and for none on another.  The server keeps nothing of it.
@@ -35,8 +35,5 @@ void weir__permit_key_make(struct weir__permit_key *out, const uint64_t secrets[
 size_t weir__permits_print(char out[WEIR__PERMIT_TOKEN_MAX], const struct weir__permit_key *key, const struct weir__permits *permits);
 /* NULL, or what is wrong with the text: then *out is untouched. */
 const char *weir__permits_parse(struct weir__permits *out, const struct weir__permit_key *key, const char *text, size_t len);
-
-/* SipHash-2-4 with 128 bits of output, for its test. */
-void weir__permit_mac(const struct weir__permit_key *key, const void *bytes, size_t len, unsigned char out[16]);
 
 #endif

@@ -26,15 +26,19 @@ struct weir__bound {
     } each[BOUND_MAX];
 };
 
-/* Is it the same, but for renewals?  A slot of a guard has one permit at a time. */
 static bool is_same(const struct weir__permits *a, const struct weir__permits *b)
 {
-    return a->each[0].guard == b->each[0].guard && a->each[0].permit.slot == b->each[0].permit.slot;
+    uint32_t i = 0;
+
+    while (i < a->n && a->n == b->n && a->each[i].guard == b->each[i].guard && a->each[i].permit.slot == b->each[i].permit.slot &&
+           a->each[i].permit.word == b->each[i].permit.word)
+        i++;
+    return i == a->n && i == b->n;
 }
 
-static void drop_bound(struct weir__bound *bound, size_t i)
+static void drop_bound(struct weir__bound *bound, struct bound *b)
 {
-    bound->each[i] = bound->each[--bound->n];
+    *b = bound->each[--bound->n];
 }
 
 static struct bound *find_bound(const struct weir__conn *conn, const struct weir__permits *permits)
@@ -60,7 +64,7 @@ static const char *make_room(struct weir__conn *conn)
         return "no memory";
     for (size_t i = s->bound->n; s->bound->n == BOUND_MAX && i-- > 0;)
         if (s->bound->each[i].until <= now)
-            drop_bound(s->bound, i);
+            drop_bound(s->bound, &s->bound->each[i]);
     return s->bound->n < BOUND_MAX ? NULL : "a connection has room for 256 permits that are BOUND: exit some, or use several connections";
 }
 
@@ -112,7 +116,7 @@ static const char *read_option(struct entering *e, struct weir__resp_arg word, s
     if (weir__resp_is(word, "COST"))
         return weir__resp_int(value, &e->enter.cost) && e->enter.cost >= 0 ? NULL : "COST must be a whole number from 0 up";
     if (weir__resp_is(word, "PRIORITY"))
-        return weir__resp_int(value, &e->enter.priority) ? NULL : "PRIORITY must be a whole number from -8 to 7, the highest goes first";
+        return weir__resp_int(value, &e->enter.priority) ? NULL : "PRIORITY must be " WEIR__PRIORITY;
     if (!weir__resp_is(word, "WAIT"))
         return "";
     if (!weir__resp_int(value, &ms) || ms < 0 || ms > INT64_MAX / WEIR_MILLISECOND)
@@ -249,11 +253,11 @@ void weir__resp_exit(struct weir__resp_call *call)
     } else if (call->n == 5 && (!weir__resp_int(call->args[4], &took) || took < 0 || took > INT64_MAX / WEIR_MILLISECOND)) {
         weir__reply_error(conn, "ERR TOOK must be a whole number of milliseconds from 0 up");
     } else if (read_permits(call, &permits)) {
-        struct bound *b = find_bound(conn, &permits);
-        if (b)
-            drop_bound(((struct weir__resp_session *)conn->session)->bound,
-                       (size_t)(b - ((struct weir__resp_session *)conn->session)->bound->each));
-        weir__reply_integer(conn, weir__ask_exit(conn->loop, &permits, outcome, took < 0 ? -1 : took * WEIR_MILLISECOND));
+        struct bound *b = find_bound(conn, &permits); /* before they are given back, and are no permits any more */
+        bool exited = weir__ask_exit(conn->loop, &permits, outcome, took < 0 ? -1 : took * WEIR_MILLISECOND);
+        if (exited && b)
+            drop_bound(((struct weir__resp_session *)conn->session)->bound, b);
+        weir__reply_integer(conn, exited);
     }
 }
 

@@ -133,19 +133,6 @@ struct turns {
     bool joins; /* it has just been refused: it need not try again */
 };
 
-/* Trying is counted as a refusal each time: so not while there is plainly no room. */
-static bool has_room(struct weir_guard *guard, int64_t cost)
-{
-    const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
-    int64_t limit = plan->max;
-
-    if (plan->controller.row != NULL && !plan->controller.rate) {
-        limit = __atomic_load_n(&guard->record->limit, __ATOMIC_RELAXED);
-        limit = limit > 0 ? limit : plan->controller.initial;
-    }
-    return __atomic_load_n(&guard->record->in_flight, __ATOMIC_RELAXED) + (cost > 0 ? cost : 1) <= limit;
-}
-
 /* With the queue locked.  If now another guard is busy it does not hold up those behind it: it leaves. */
 static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
 {
@@ -154,13 +141,15 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     const struct weir_ruling *r = &w->entered.ruling;
     struct weir_error error;
 
-    if (t->joins || !has_room(w->guard, w->enter.cost))
+    if (t->joins)
         return WEIR_BUSY;
     if (weir__enter_once(w->lines->server, &w->enter, t->now, true, &w->entered, &error) != 200)
         return WEIR_BUSY; /* the guard is not in the rules any more; in the table it stays */
-    if (r->decision.reason == WEIR_BUSY && r->guard != NULL && strcmp(r->guard, w->guard->record->name) == 0)
+    if (!r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL && strcmp(r->guard, w->guard->name) == 0)
         return WEIR_BUSY;
     w->decided = true;
+    if (r->decision.allowed)
+        return WEIR_GRANTED; /* in shadow there is a reason, and yet it is in */
     return r->decision.reason == WEIR_BUSY ? WEIR_CANCELLED : (enum weir_reason)r->decision.reason;
 }
 
@@ -172,7 +161,7 @@ static void on_turn(struct weir_waiter *waiter, enum weir_reason reason)
     struct weir_ruling *r = &w->entered.ruling;
 
     if (!w->decided) {
-        r->guard = w->guard->record->name;
+        r->guard = w->guard->name;
         r->decision.allowed = false;
         r->decision.reason = (uint8_t)reason;
     }

@@ -6,8 +6,8 @@
  *     (takes)  limits that clients bring along, and (deny), the deny list, are watched as if they were rules.
  *     table    Keys that were idle long ago fill a healthy table too, and make room for nothing: so what counts is keys that are not idle.
  *              To count them every slot is read, which is done only when hardly any slot is free, and then now and then.
- *     guards   keep their last changes in the table, numbered: those with a number that was not told yet are.  Changes of before the server
- *              started were its predecessor's to tell.
+ *     guards   keep their last changes in the table, numbered: those with a number that was not told yet are, and how many between them
+ *              are not there any more.  Changes of before the server started were its predecessor's to tell.
  *     bans     nobody is there when a ban ends: they are remembered from the event of their beginning, or from the table when the server starts.
  *
  * Two locks: a ban comes from a thread that decides, which must not wait while thousands of rules are looked at.
@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "guard/guard.h"
 #include "serve/ask.h"
 #include "serve/digest.h"
 #include "serve/guards.h"
@@ -235,10 +236,17 @@ static void tell_change(struct weir__watch *watch, const struct weir_guard_info 
         facts.state = weir__force_name((enum weir_force)c->to);
     else if (kind == WEIR__EVENT_PERMITS_RECLAIMED)
         facts.count = c->to;
-    else if (kind == WEIR__EVENT_BREAKER_OPENED && latest && g->breaker == WEIR_OPENED)
+    else if (kind == WEIR__EVENT_BREAKER_OPENED && latest && g->breaker == WEIR_BREAKER_OPEN)
         facts.until = g->retry_at;
     if (kind < WEIR__EVENT_KINDS)
         weir__events_emit(watch->events, kind, c->at, &facts);
+}
+
+/* More changes than are kept came since the last tick.  At the first nobody knows whether they came before the server did. */
+static void tell_lost(struct weir__watch *watch, const struct weir_guard_info *g, uint64_t lost, weir_time at)
+{
+    if (lost > 0 && watch->tick > 1)
+        weir__events_emit(watch->events, WEIR__EVENT_LOST, at, &(struct weir__event_facts){ .guard = g->name, .count = (int64_t)lost });
 }
 
 /* The latest change comes first in the listing, and last here. */
@@ -248,6 +256,7 @@ static void look_at_guard(struct weir__watch *watch, const struct weir__server *
         const struct weir_change *c = &g->changes[i];
         if (c->number <= *told)
             continue;
+        tell_lost(watch, g, c->number - *told - 1, c->at);
         *told = c->number;
         if (c->at >= server->started)
             tell_change(watch, g, c, i == 0);
@@ -285,9 +294,12 @@ static void look_at_level(struct weir__watch *watch, const struct weir_table *ta
 static void look_at_guards(struct weir__watch *watch, const struct weir__server *server, weir_time now)
 {
     struct weir_guard_info info;
-    struct weir_guard *guard;
+    uint32_t n = weir__guards_in(server->table);
 
-    for (size_t i = 0; (guard = weir_table_guard(server->table, (int64_t)i)) != NULL && meet_guard(watch, i); i++) {
+    for (uint32_t i = 0; i < n && meet_guard(watch, i); i++) {
+        struct weir_guard *guard = weir_table_guard(server->table, i);
+        if (guard == NULL) /* it is damaged */
+            continue;
         weir_guard_get(guard, now, &info);
         look_at_guard(watch, server, &info, &watch->told[i]);
         weir_guard_destroy(guard);

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "table/table.h"
+#include "random.h"
 
 #define VICTIMS 3
 #define KEYS    32
@@ -43,16 +44,6 @@ struct book {
     int64_t witnessed, witness_wrong;
     int stop;
 };
-
-static uint64_t random_state;
-
-static uint64_t random64(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
 
 static void die(const char *what, const char *why)
 {
@@ -113,12 +104,12 @@ static void victim(const char *path, bool narrow, uint64_t seed, struct book *bo
     random_state = seed;
     for (;;) {
         struct weir_decision d;
-        int64_t key = (int64_t)(random64() % KEYS), other = (int64_t)(random64() % KEYS), fresh = (int64_t)(random64() % 100000);
+        int64_t key = (int64_t)(roll() % KEYS), other = (int64_t)(roll() % KEYS), fresh = (int64_t)(roll() % 100000);
         struct weir_ask a = ask_for(&key, NOW), b = ask_for(&other, NOW), c = ask_for(&fresh, NOW);
         struct weir_item items[] = { { l[SMALL], a }, { l[LARGE], b }, { l[OTHER], a } };
         struct weir_item small[] = { { l[SMALL], a }, { l[OTHER], b }, { l[SMALL], a } }; /* all.c's quick way */
         struct weir_item churn[] = { { l[CHURN], c }, { l[CHURN], ask_for(&other, NOW) } };
-        switch (random64() % 10) {
+        switch (roll() % 10) {
         case 0:
             if (weir_take(l[SMALL], &a, &d))
                 __atomic_fetch_add(&book->granted[SMALL][key], 1, __ATOMIC_RELAXED);
@@ -139,7 +130,7 @@ static void victim(const char *path, bool narrow, uint64_t seed, struct book *bo
         case 5:
         case 6:
         case 7:
-            if (weir_take_all(small + random64() % 2, 2, &d)) {
+            if (weir_take_all(small + roll() % 2, 2, &d)) {
                 __atomic_fetch_add(&book->granted[SMALL][key], 1, __ATOMIC_RELAXED);
                 __atomic_fetch_add(&book->granted[OTHER][other], 1, __ATOMIC_RELAXED);
             }
@@ -242,7 +233,7 @@ static void judge(const char *path, bool narrow, const struct book *book, int64_
 
 static pid_t start_victim(const char *path, bool narrow, struct book *book)
 {
-    uint64_t seed = random64();
+    uint64_t seed = roll();
     pid_t pid = fork();
     if (pid == 0)
         victim(path, narrow, seed, book);
@@ -265,7 +256,7 @@ static void run(bool narrow, int64_t kills)
         victims[i] = start_victim(path, narrow, book);
     for (int64_t i = 0; i < kills; i++) {
         int status;
-        struct timespec pause = { .tv_nsec = (long)(random64() % 1500000) };
+        struct timespec pause = { .tv_nsec = (long)(roll() % 1500000) };
         nanosleep(&pause, NULL); /* so that the moment of death is random */
         pid_t *v = &victims[i % VICTIMS];
         kill(*v, SIGKILL);

@@ -268,6 +268,19 @@ def test_L1_bound_to_the_connection(weir):
         bound.close()
 
 
+def test_L1_a_stale_permit_unbinds_no_other(weir):
+    """Its slot may be another's by now: that one is still given back when the connection closes."""
+    with Doors(weir) as d:
+        bound = d.server.resp()
+        stale = d.enter("GUARD", "search", "BOUND", client=bound)["permit"]
+        assert bound("WEIR.EXIT", stale, "ok") == 1
+        for _ in range(2):
+            assert d.enter("GUARD", "search", "BOUND", client=bound)["allowed"] == 1
+        assert bound("WEIR.EXIT", stale, "ok") == 0 and d.guard("search")["in_flight"] == 2
+        bound.close()
+        until("both are given back", lambda: d.guard("search")["in_flight"] == 0)
+
+
 # ------------------------------------------------------------------- queues
 
 
@@ -303,6 +316,9 @@ def test_L11_waits_for_a_permit(weir):
             assert d.guard("shop")["in_flight"] == 1
             permit = entered["permit"]
         assert d.exit(permit) == 1 and d.guard("shop")["in_flight"] == 0 and d.guard("shop")["waiting"] == 0
+        refused = d.guard("shop")["refused"]
+        assert refused == {"open": 0, "busy": 1, "limited": 0, "shed": 0, "degraded": 0, "full": 1, "late": 0}, refused
+        assert 'weir_guard_refused_total{guard="shop",reason="full"} 1' in d.web("GET", "/metrics").body.decode().splitlines()
 
 
 def test_L11_weights(weir):
@@ -335,6 +351,19 @@ def test_L11_by_rules(weir):
         assert d.exit(entered["permit"]) == 1 and d.guard("shop")["in_flight"] == 0
 
 
+def test_R5_in_shadow_nobody_waits(weir):
+    """Who would have to wait is in; and who waits when a guard is put in shadow comes in, once."""
+    with Doors(weir) as d:
+        d.enter("GUARD", "shop")
+        waiter = Waiter(d, "GUARD", "shop", "WAIT", 60000)
+        d.resp("WEIR.MODE", "shadow")
+        assert waiter.answer()["allowed"] == 1
+        for words in (("GUARD", "shop"), ("uri", "/shop")):
+            entered = d.enter(*words[:2], "WAIT", 60000) if words[0] == "GUARD" else d.enter("WAIT", 60000, *words)
+            assert entered["allowed"] == 1 and entered["permit"], entered
+        assert d.guard("shop")["in_flight"] == 4 and d.guard("shop")["waiting"] == 0
+
+
 def test_L11_too_late(weir):
     with Doors(weir) as d:
         permit = d.enter("GUARD", "shop")["permit"]
@@ -344,6 +373,7 @@ def test_L11_too_late(weir):
         d.server.clock(1006)
         late = waiter.answer()
         assert (late["allowed"], late["reason"], late["permit"]) == (0, "late", None), late
+        assert d.guard("shop")["refused"]["late"] == 1 and d.guard("shop")["refused"]["busy"] == 0
         assert d.exit(permit) == 1 and d.guard("shop")["in_flight"] == 0
 
 
@@ -489,7 +519,7 @@ def test_S6_metrics(weir):
             'weir_guard_in_flight{guard="search"} 1', 'weir_guard_limit{guard="search"} 2', 'weir_guard_breaker{guard="db",state="open"} 1',
             'weir_guard_entered_total{guard="db"} 4', 'weir_guard_refused_total{guard="db",reason="open"} 1',
             'weir_guard_exits_total{guard="db",outcome="error"} 4', 'weir_guard_admitted_ratio{guard="db"} 1.000000',
-            'weir_level{by_hand="yes"} 2', 'weir_enters_total{outcome="allowed"} 5', 'weir_enters_total{outcome="refused"} 1',
+            'weir_level 2', 'weir_level_by_hand 1', 'weir_enters_total{outcome="allowed"} 5', 'weir_enters_total{outcome="refused"} 1',
         ):
             assert line in page.splitlines(), line
         names = [line.split(" ")[2] for line in page.splitlines() if line.startswith("# TYPE")]

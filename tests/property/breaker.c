@@ -14,28 +14,11 @@
 #include <string.h>
 
 #include "guard/breaker.h"
+#include "random.h"
 
 /* ------------------------------------------------------------------ chance ---- */
 
-static uint64_t random_state, seed_of_round;
-
-static uint64_t random64(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-static int64_t between(int64_t low, int64_t high)
-{
-    return low + (int64_t)(random64() % (uint64_t)(high - low + 1));
-}
-
-static bool one_in(int64_t n)
-{
-    return between(1, n) == 1;
-}
+static uint64_t seed_of_round;
 
 static void broken(const char *what, int line)
 {
@@ -200,13 +183,13 @@ static weir_time model_span(const struct model *m)
 
 static void model_open(struct model *m)
 {
-    m->state = WEIR_OPENED;
+    m->state = WEIR_BREAKER_OPEN;
     m->times_opened++;
 }
 
 static void model_close(struct model *m, enum weir_force force, weir_time now)
 {
-    m->state = WEIR_CLOSED;
+    m->state = WEIR_BREAKER_CLOSED;
     m->force = force;
     m->at = now;
     m->n = m->times_opened = 0;
@@ -227,9 +210,9 @@ static int64_t model_part(struct model *m, weir_time now)
 
 static void model_tell(struct model *m, bool bad, bool slow, weir_time now)
 {
-    happened[OLD_CALL_WHILE_OPEN] += m->state == WEIR_OPENED && !m->force;
-    happened[OLD_CALL_WHILE_HALF_OPEN] += m->state == WEIR_HALF_OPEN && !m->force;
-    if (m->state != WEIR_CLOSED || m->force == WEIR_FORCE_OPEN)
+    happened[OLD_CALL_WHILE_OPEN] += m->state == WEIR_BREAKER_OPEN && !m->force;
+    happened[OLD_CALL_WHILE_HALF_OPEN] += m->state == WEIR_BREAKER_HALF_OPEN && !m->force;
+    if (m->state != WEIR_BREAKER_CLOSED || m->force == WEIR_FORCE_OPEN)
         return;
     int64_t part = m->o->calls != 0 ? 0 : model_part(m, now);
     int64_t before = m->newest;
@@ -313,7 +296,7 @@ static void walk_begin(struct walk *w)
 
     memset(w, 0, sizeof *w);
     w->o = random_options();
-    if (weir__breaker_plan_make(&w->plan, &w->o, random64(), &error) != WEIR_OK)
+    if (weir__breaker_plan_make(&w->plan, &w->o, roll(), &error) != WEIR_OK)
         broken(error.text, __LINE__);
     if (w->o.calls != 0 && w->o.min_calls > w->o.calls)
         w->o.min_calls = w->o.calls;
@@ -341,11 +324,11 @@ static void check_look(const struct walk *w)
 
     weir__breaker_look(&w->plan, &w->breaker, w->now, &v);
     SAME(v.force == m->force);
-    SAME(v.state == (m->force == WEIR_FORCE_OPEN ? WEIR_OPENED : m->state));
-    SAME(v.retry_at == (m->force == WEIR_FORCE_OPEN ? WEIR_NEVER : m->state == WEIR_OPENED ? m->at : 0));
-    if (m->state == WEIR_OPENED)
+    SAME(v.state == (m->force == WEIR_FORCE_OPEN ? WEIR_BREAKER_OPEN : m->state));
+    SAME(v.retry_at == (m->force == WEIR_FORCE_OPEN ? WEIR_NEVER : m->state == WEIR_BREAKER_OPEN ? m->at : 0));
+    if (m->state == WEIR_BREAKER_OPEN)
         return;
-    if (m->state == WEIR_HALF_OPEN)
+    if (m->state == WEIR_BREAKER_HALF_OPEN)
         t = (struct tally){ m->back, m->bad, m->slow };
     else if (m->o->calls != 0)
         t = model_count(m, 0);
@@ -363,9 +346,9 @@ static bool model_ask(struct model *m, weir_time now, weir_time *retry, int *try
         return false;
     }
     happened[PASSED_FORCED] += m->force == WEIR_FORCE_CLOSED;
-    if (m->force == WEIR_FORCE_CLOSED || m->state == WEIR_CLOSED)
+    if (m->force == WEIR_FORCE_CLOSED || m->state == WEIR_BREAKER_CLOSED)
         return true;
-    if (m->state == WEIR_OPENED) {
+    if (m->state == WEIR_BREAKER_OPEN) {
         bool far = m->at - now > 4 * m->o->open_max + WEIR_SECOND;
         *retry = m->at - now;
         happened[REFUSED_OPEN] += now < m->at && !far;
@@ -374,7 +357,7 @@ static bool model_ask(struct model *m, weir_time now, weir_time *retry, int *try
         happened[OPEN_TO_HALF_OPEN]++;
         happened[TRIED_BECAUSE_TOO_FAR] += far;
         happened[TRIED_AT_ONCE_AT] += now == m->at;
-        m->state = WEIR_HALF_OPEN;
+        m->state = WEIR_BREAKER_HALF_OPEN;
         m->try++;
         m->out = m->back = m->bad = m->slow = 0;
     } else if (m->out + m->back >= m->o->probes) {
@@ -414,7 +397,7 @@ static void model_end(struct model *m, const struct pending *p, bool bad, bool s
         model_tell(m, bad, slow, now);
         return;
     }
-    if (m->force != WEIR_UNFORCED || m->state != WEIR_HALF_OPEN || p->try != m->try) {
+    if (m->force != WEIR_UNFORCED || m->state != WEIR_BREAKER_HALF_OPEN || p->try != m->try) {
         happened[LATE_PROBE_TOLD]++;
         return;
     }
@@ -435,13 +418,13 @@ static void walk_tell(struct walk *w, const struct pending *p, int64_t bad_in_te
     model_end(&w->m, p, bad, w->o.slow != 0 && took > w->o.slow, w->now);
     SAME((move.from != move.to) == (before != w->m.state));
     SAME(move.from == move.to || (move.from == before && move.to == w->m.state));
-    if (before != w->m.state && w->m.state == WEIR_OPENED)
+    if (before != w->m.state && w->m.state == WEIR_BREAKER_OPEN)
         check_opened(w);
 }
 
 static void walk_give(struct walk *w, const struct pending *p)
 {
-    bool ours = p->try != 0 && p->try == w->m.try && w->m.state == WEIR_HALF_OPEN && w->m.force == WEIR_UNFORCED;
+    bool ours = p->try != 0 && p->try == w->m.try && w->m.state == WEIR_BREAKER_HALF_OPEN && w->m.force == WEIR_UNFORCED;
 
     weir__breaker_give(&w->plan, &w->breaker, p->probe);
     happened[PROBE_GIVEN] += ours;
@@ -482,7 +465,7 @@ static void walk_time(struct walk *w)
         now += between(0, 2 * part);
     else if (one_in(60))
         now += between(0, 40 * part);
-    else if (one_in(30) && w->m.state == WEIR_OPENED)
+    else if (one_in(30) && w->m.state == WEIR_BREAKER_OPEN)
         now = w->m.at - between(0, 1);
     else if (one_in(100))
         now -= between(0, 14 * part);

@@ -14,28 +14,11 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "random.h"
 
 enum { RULES = 3, GUARDS = 5, VISITS = 40, STEPS = 300, USERS = 3 };
 
-static uint64_t random_state, seed;
-
-static uint64_t random64(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-static int between(int low, int high)
-{
-    return low + (int)(random64() % (uint64_t)(high - low + 1));
-}
-
-static bool one_in(int n)
-{
-    return between(1, n) == 1;
-}
+static uint64_t seed;
 
 static char yaml[8192];
 
@@ -72,16 +55,16 @@ static const char *paths_of(int guard)
 
 static void add_guard(int i)
 {
-    int path = between(0, 2);
+    int path = int_between(0, 2);
     covers[i][0] = path != 1;
     covers[i][1] = path != 0;
-    most[i] = between(1, 8);
+    most[i] = int_between(1, 8);
     add("  - { name: g%d, match: { uri: %s }, concurrency: %d, lease: 1h", i, paths_of(i), (int)most[i]);
     if (one_in(2))
-        add(", breaker: { errors: %s, min_calls: %d, %s, open_for: %dms, probes: %d }", one_in(2) ? "50%" : "2", between(1, 2),
-            one_in(2) ? "calls: 5" : "window: 2s", between(100, 2000), between(1, 4));
+        add(", breaker: { errors: %s, min_calls: %d, %s, open_for: %dms, probes: %d }", one_in(2) ? "50%" : "2", int_between(1, 2),
+            one_in(2) ? "calls: 5" : "window: 2s", int_between(100, 2000), int_between(1, 4));
     if (one_in(4))
-        add(", degrade: %d", between(1, 3));
+        add(", degrade: %d", int_between(1, 3));
     add(" }\n");
 }
 
@@ -89,12 +72,12 @@ static void make_rules(void)
 {
     static const char *const algorithms[] = { "fixed-window", "sliding-window", "sliding-log", "token-bucket", "gcra" };
     yaml[0] = '\0';
-    n_rules = between(0, RULES);
-    n_guards = between(1, GUARDS);
+    n_rules = int_between(0, RULES);
+    n_guards = int_between(1, GUARDS);
     add("version: 1\nrules:%s\n", n_rules ? "" : " []");
     for (int i = 0; i < n_rules; i++)
-        add("  - { name: r%d, key: \"{account}\", limit: [%s %d/%ds, %d/10s] }\n", i, algorithms[between(0, 4)], between(1, 20),
-            between(1, 5), between(1, 50));
+        add("  - { name: r%d, key: \"{account}\", limit: [%s %d/%ds, %d/10s] }\n", i, algorithms[int_between(0, 4)], int_between(1, 20),
+            int_between(1, 5), int_between(1, 50));
     add("guards:\n");
     for (int i = 0; i < n_guards; i++)
         add_guard(i);
@@ -212,8 +195,8 @@ static void arrive(struct weir *weir, weir_time now)
     static const char *const users[USERS] = { "ann", "bob", "eve" };
     struct snapshot before = look(weir, now), after;
     struct weir_ruling ruling;
-    struct visit v = { .path = between(0, 1) };
-    bool allowed = ask(weir, v.path, users[between(0, USERS - 1)], now, &v.entry, &ruling);
+    struct visit v = { .path = int_between(0, 1) };
+    bool allowed = ask(weir, v.path, users[int_between(0, USERS - 1)], now, &v.entry, &ruling);
     bool ignored = allowed && (n_visits == VISITS || one_in(5)), rated = ruling.rule != NULL;
     if (allowed && !ignored) {
         visits[n_visits++] = v;
@@ -236,8 +219,8 @@ static void depart(struct weir *weir, weir_time now)
     static const enum weir_outcome outcomes[] = { WEIR_SUCCEEDED, WEIR_SUCCEEDED, WEIR_FAILED, WEIR_TIMED_OUT, WEIR_DROPPED, WEIR_IGNORED };
     if (n_visits == 0)
         return;
-    int i = between(0, n_visits - 1);
-    weir_check_exit(weir, &visits[i].entry, outcomes[between(0, 5)], now);
+    int i = int_between(0, n_visits - 1);
+    weir_check_exit(weir, &visits[i].entry, outcomes[int_between(0, 5)], now);
     visits[i] = visits[--n_visits];
 }
 
@@ -265,10 +248,10 @@ static void play(void)
     struct weir *weir = make_engine(&table, now);
     n_visits = 0;
     for (int i = 0; i < STEPS; i++) {
-        now += one_in(3) ? 0 : between(1, 300) * WEIR_MILLISECOND;
+        now += one_in(3) ? 0 : int_between(1, 300) * WEIR_MILLISECOND;
         if (one_in(60))
-            weir_level_set(table, between(0, 3), now);
-        if (between(1, 5) <= 3)
+            weir_level_set(table, int_between(0, 3), now);
+        if (int_between(1, 5) <= 3)
             arrive(weir, now);
         else
             depart(weir, now);

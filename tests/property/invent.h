@@ -6,26 +6,9 @@
 #include <stdarg.h>
 
 #include "property/plain.h"
+#include "random.h"
 
-static uint64_t random_state, seed_of_round;
-
-static uint64_t random64(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-static int between(int low, int high)
-{
-    return low + (int)(random64() % (uint64_t)(high - low + 1));
-}
-
-static bool one_in(int n)
-{
-    return between(1, n) == 1;
-}
+static uint64_t seed_of_round;
 
 /* ------------------------------------------------------------ material ---- */
 
@@ -208,9 +191,9 @@ static int is_one_of(const char *word, const char *const *words_of, int n)
 static struct condition random_condition(int attribute)
 {
     struct condition c = { .attribute = attribute };
-    int wanted = one_in(3) ? between(2, 6) : 1;
+    int wanted = one_in(3) ? int_between(2, 6) : 1;
     while (c.n < wanted) {
-        int i = between(0, PATTERNS - 1);
+        int i = int_between(0, PATTERNS - 1);
         if (patterns[i].attribute == attribute)
             c.patterns[c.n++] = patterns[i].pattern;
     }
@@ -223,7 +206,7 @@ static int random_conditions(struct condition *out, int n)
     for (int i = 0; i < n; i++) {
         int attribute;
         do
-            attribute = between(0, ATTRIBUTES - 1);
+            attribute = int_between(0, ATTRIBUTES - 1);
         while (used[attribute]);
         used[attribute] = true;
         out[i] = random_condition(attribute);
@@ -235,7 +218,7 @@ static int random_conditions(struct condition *out, int n)
 static const char *spell_name(int attribute)
 {
     static const char *const spellings[] = { "header.x-key", "header.X-Key", "header.X-KEY" };
-    return attribute == HEADER ? spellings[between(0, 2)] : attribute_names[attribute];
+    return attribute == HEADER ? spellings[int_between(0, 2)] : attribute_names[attribute];
 }
 
 static size_t write_literal(char *out, const char *text)
@@ -271,22 +254,22 @@ static void random_key(struct rule *r)
     static const char *const fallbacks[] = { "nobody", "bob", "10.0.0.1", ":", "100%" };
     static const int parts[] = { 0, 1, 1, 1, 1, 2, 2, 3 };
     bool used[ATTRIBUTES] = { false };
-    r->parts = parts[between(0, 7)];
+    r->parts = parts[int_between(0, 7)];
     for (int i = 0; i < r->parts; i++) {
         struct part *p = &r->key[i];
         do
-            p->attribute = between(0, ATTRIBUTES - 1);
+            p->attribute = int_between(0, ATTRIBUTES - 1);
         while (used[p->attribute]);
         used[p->attribute] = true;
-        p->before = i > 0 || one_in(6) ? separators[between(0, 7)] : "";
-        p->fallback = one_in(4) ? fallbacks[between(0, 4)] : NULL;
+        p->before = i > 0 || one_in(6) ? separators[int_between(0, 7)] : "";
+        p->fallback = one_in(4) ? fallbacks[int_between(0, 4)] : NULL;
         p->prefix4 = p->prefix6 = -1;
         if (is_address(p->attribute) && one_in(2)) {
-            p->prefix4 = between(0, 32);
-            p->prefix6 = one_in(2) ? 64 : between(0, 128);
+            p->prefix4 = int_between(0, 32);
+            p->prefix6 = one_in(2) ? 64 : int_between(0, 128);
         }
     }
-    r->after = r->parts > 0 && one_in(6) ? separators[between(0, 7)] : "";
+    r->after = r->parts > 0 && one_in(6) ? separators[int_between(0, 7)] : "";
     write_template(r);
 }
 
@@ -294,19 +277,19 @@ static struct weir_limit random_limit(const char *algorithm)
 {
     static const weir_time periods[] = { 1, 2, 5, 10, 60, 3600 };
     static const char *const zones[] = { "", "Europe/Berlin", "America/New_York", "Asia/Kolkata" };
-    struct weir_limit l = { .algorithm = algorithm, .count = one_in(6) ? between(9, 200) : between(1, 8) };
-    l.period = periods[between(0, 5)] * (one_in(4) ? WEIR_SECOND / 3 : WEIR_SECOND);
+    struct weir_limit l = { .algorithm = algorithm, .count = one_in(6) ? int_between(9, 200) : int_between(1, 8) };
+    l.period = periods[int_between(0, 5)] * (one_in(4) ? WEIR_SECOND / 3 : WEIR_SECOND);
     bool debts = strcmp(algorithm, "gcra") == 0 || strcmp(algorithm, "token-bucket") == 0;
     if (debts && one_in(2))
-        l.burst = between(1, 10);
+        l.burst = int_between(1, 10);
     if (strcmp(algorithm, "leaky-bucket") == 0 && one_in(2))
-        l.queue = between(1, 5);
+        l.queue = int_between(1, 5);
     if (strcmp(algorithm, "fixed-window") == 0)
         l.align_first = one_in(2);
     if (strcmp(algorithm, "calendar") == 0) {
         l.period = 0;
-        l.calendar = between(WEIR_DAY, WEIR_MONTH);
-        strcpy(l.zone, zones[between(0, 3)]);
+        l.calendar = int_between(WEIR_DAY, WEIR_MONTH);
+        strcpy(l.zone, zones[int_between(0, 3)]);
     }
     return l;
 }
@@ -316,8 +299,8 @@ static struct weir_limit narrow_limit(const char *algorithm)
 {
     static const int counts[] = { 1, 2, 4, 5, 8, 10, 20, 100 };
     struct weir_limit l = random_limit(algorithm);
-    l.count = counts[between(0, one_in(4) ? 7 : 4)];
-    l.period = between(1, 60) * WEIR_SECOND;
+    l.count = counts[int_between(0, one_in(4) ? 7 : 4)];
+    l.period = int_between(1, 60) * WEIR_SECOND;
     l.queue = 0;
     return l;
 }
@@ -336,11 +319,11 @@ static void stop(const char *format, ...)
 static void random_ban(struct rule *r)
 {
     r->bans = true;
-    r->refusals = (struct weir_limit){ .algorithm = "sliding-window", .count = between(1, 5), .period = between(1, 60) * WEIR_SECOND };
-    r->length = between(1, 120) * WEIR_SECOND;
-    r->factor = one_in(2) ? 1 : between(2, 4);
-    r->longest = r->factor == 1 ? r->length : r->length * between(1, 20);
-    r->forget = between(1, 1000) * WEIR_SECOND;
+    r->refusals = (struct weir_limit){ .algorithm = "sliding-window", .count = int_between(1, 5), .period = int_between(1, 60) * WEIR_SECOND };
+    r->length = int_between(1, 120) * WEIR_SECOND;
+    r->factor = one_in(2) ? 1 : int_between(2, 4);
+    r->longest = r->factor == 1 ? r->length : r->length * int_between(1, 20);
+    r->forget = int_between(1, 1000) * WEIR_SECOND;
 }
 
 static void random_algorithm(struct weir_limit *l, bool large)
@@ -352,20 +335,20 @@ static void random_algorithm(struct weir_limit *l, bool large)
         n++;
     const char *algorithm;
     do
-        algorithm = algorithms[between(0, n - 1)];
+        algorithm = algorithms[int_between(0, n - 1)];
     while ((!large && strncmp(algorithm, "sliding", 7) == 0) || (narrow && !is_one_of(algorithm, narrow_ones, 5)));
     *l = narrow && strncmp(algorithm, "sliding", 7) != 0 ? narrow_limit(algorithm) : random_limit(algorithm);
 }
 
 static void random_rule(struct rule *r, bool large)
 {
-    *r = (struct rule){ .cost = one_in(4) ? between(0, 3) : 1, .cost_attribute = one_in(5) ? BYTES : -1, .mode = WEIR_ENFORCE };
-    snprintf(r->name, sizeof r->name, "%c%d", 'a' + between(0, 25), names_used++);
+    *r = (struct rule){ .cost = one_in(4) ? int_between(0, 3) : 1, .cost_attribute = one_in(5) ? BYTES : -1, .mode = WEIR_ENFORCE };
+    snprintf(r->name, sizeof r->name, "%c%d", 'a' + int_between(0, 25), names_used++);
     r->cost = r->cost_attribute >= 0 ? 1 : r->cost;
-    r->matches = random_conditions(r->match, one_in(5) ? 0 : between(1, 4));
-    r->excepts = random_conditions(r->except, one_in(3) ? between(1, 3) : 0);
+    r->matches = random_conditions(r->match, one_in(5) ? 0 : int_between(1, 4));
+    r->excepts = random_conditions(r->except, one_in(3) ? int_between(1, 3) : 0);
     random_key(r);
-    r->limits = between(1, 3);
+    r->limits = int_between(1, 3);
     for (int i = 0; i < r->limits; i++)
         random_algorithm(&r->limit[i], large);
     if (one_in(5))
@@ -378,13 +361,13 @@ static void random_rule(struct rule *r, bool large)
 static const char *random_entry(int attribute)
 {
     static const char *const paths[] = { "/admin", "/login", "/api/v2", "/" };
-    return is_address(attribute) ? networks[between(0, 6)][between(0, 1)] : attribute == URI ? paths[between(0, 3)] : words[between(0, 7)];
+    return is_address(attribute) ? networks[int_between(0, 6)][int_between(0, 1)] : attribute == URI ? paths[int_between(0, 3)] : words[int_between(0, 7)];
 }
 
 static void random_list(const char *name, int attribute)
 {
     struct list *l = &set.list[set.lists++];
-    *l = (struct list){ .name = name, .attribute = attribute, .n = between(0, 3) };
+    *l = (struct list){ .name = name, .attribute = attribute, .n = int_between(0, 3) };
     for (int i = 0; i < l->n; i++)
         l->entries[i] = random_entry(attribute);
 }
@@ -393,7 +376,7 @@ static void random_list(const char *name, int attribute)
 static void random_crowd(void)
 {
     bool few = one_in(2), single = one_in(2);
-    int n = few ? between(66, 120) : between(1000, 1200);
+    int n = few ? int_between(66, 120) : int_between(1000, 1200);
     while (set.n < n) {
         struct rule *r = &set.rules[set.n++];
         random_rule(r, false);
@@ -413,7 +396,7 @@ static void random_set(void)
     set.n = set.lists = 0;
     set.mode = one_in(6) ? one_in(5) ? WEIR_OFF : WEIR_SHADOW : WEIR_ENFORCE;
     set.switched = WEIR_AS_WRITTEN;
-    int n = between(0, sizes[between(0, 7)]);
+    int n = int_between(0, sizes[int_between(0, 7)]);
     if (seed_of_round % 23 == 0)
         random_crowd();
     else

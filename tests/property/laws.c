@@ -23,30 +23,12 @@
 #include <string.h>
 
 #include "algo/algo.h"
+#include "random.h"
 
-static uint64_t random_state;
 static uint64_t seed_of_round;
 static const char *algorithm_of_round;
 static struct weir_limit limit_of_round;
 static weir_time span_of_round; /* its period, or the longest that a calendar window of its kind is */
-
-static uint64_t random64(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-static int64_t between(int64_t low, int64_t high)
-{
-    return low + (int64_t)(random64() % (uint64_t)(high - low + 1));
-}
-
-static bool one_in(int64_t n)
-{
-    return between(1, n) == 1;
-}
 
 static void broken(const char *law, const char *detail, int line)
 {

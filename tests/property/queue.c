@@ -15,26 +15,14 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "random.h"
 
 #define MS    WEIR_MILLISECOND
 #define CROWD 96
 #define STEPS 3000
 
-static uint64_t seed, seed_of_round;
+static uint64_t seed_of_round;
 static int step;
-
-static uint64_t random64(void)
-{
-    uint64_t z = seed += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-static int64_t pick(int64_t from, int64_t to)
-{
-    return from + (int64_t)(random64() % (uint64_t)(to - from + 1));
-}
 
 static void expect(bool ok, const char *what, int64_t got, int64_t wanted)
 {
@@ -271,15 +259,15 @@ static void check_gone(const struct weir_waiter *list, const bool wanted[CROWD],
 
 static void do_put(weir_time now)
 {
-    int who = (int)pick(0, CROWD - 1);
+    int who = (int)between(0, CROWD - 1);
     struct weir_waiter *w = &waiters[who];
     struct weir_decision d;
     weir_time wait;
     if (w->queue != NULL)
         return;
-    w->priority = (int8_t)pick(-8, 7);
-    w->user_class = (uint8_t)pick(0, WEIR_CLASSES - 1);
-    w->deadline = pick(0, 2) == 0 ? 0 : now + pick(-2, 400) * MS;
+    w->priority = (int8_t)between(-8, 7);
+    w->user_class = (uint8_t)between(0, WEIR_CLASSES - 1);
+    w->deadline = between(0, 2) == 0 ? 0 : now + between(-2, 400) * MS;
     same("estimate", weir_queue_estimate(queue, w->priority, w->user_class, now), plain_estimate(plain_before(who, now)));
     bool waits = weir_queue_put(queue, w, now, &d);
     enum weir_reason wanted = plain_put(who, now, &wait);
@@ -312,7 +300,7 @@ static void do_late(weir_time now)
 
 static void do_cancel(void)
 {
-    int who = (int)pick(0, CROWD - 1);
+    int who = (int)between(0, CROWD - 1);
     bool waits = waiters[who].queue != NULL;
     same("cancel", weir_queue_cancel(queue, &waiters[who]), waits);
     if (waits)
@@ -322,34 +310,34 @@ static void do_cancel(void)
 
 static weir_time move_clock(weir_time now)
 {
-    switch (pick(0, 99)) {
+    switch (between(0, 99)) {
     case 0:
-        return now + pick(0, 300) * MS;
+        return now + between(0, 300) * MS;
     case 1:
-        return now - pick(0, 50) * MS;
+        return now - between(0, 50) * MS;
     case 2:
-        return pick(0, 9) == 0 ? now - pick(0, 5) * WEIR_SECOND : now;
+        return between(0, 9) == 0 ? now - between(0, 5) * WEIR_SECOND : now;
     default:
-        return now + (pick(0, 1) == 0          ? 0
-                      : seed_of_round % 2 == 0 ? pick(0, 2) * MS
-                                               : pick(0, 2 * MS)); /* even seeds: whole ms, so times meet */
+        return now + (between(0, 1) == 0          ? 0
+                      : seed_of_round % 2 == 0 ? between(0, 2) * MS
+                                               : between(0, 2 * MS)); /* even seeds: whole ms, so times meet */
     }
 }
 
 static void invent_options(void)
 {
     options =
-        (struct weir_queue_options){ .max = pick(1, CROWD + 10), .order = (enum weir_order)pick(0, 2), .interval = pick(1, 100) * MS };
-    options.target = pick(0, 2) == 0 ? 0 : pick(0, 20) * MS;
-    options.newest_first_when_late = options.target > 0 && pick(0, 1) == 0;
+        (struct weir_queue_options){ .max = between(1, CROWD + 10), .order = (enum weir_order)between(0, 2), .interval = between(1, 100) * MS };
+    options.target = between(0, 2) == 0 ? 0 : between(0, 20) * MS;
+    options.newest_first_when_late = options.target > 0 && between(0, 1) == 0;
     for (int i = 0; i < WEIR_CLASSES; i++)
-        options.weights[i] = (int32_t)pick(1, 16); /* these are exact in virtual time */
+        options.weights[i] = (int32_t)between(1, 16); /* these are exact in virtual time */
 }
 
 static void walk(void)
 {
     weir_time now = 100 * WEIR_SECOND;
-    int64_t eager = pick(30, 60); /* of 100 steps so many put */
+    int64_t eager = between(30, 60); /* of 100 steps so many put */
     invent_options();
     memset(&plain, 0, sizeof plain);
     memset(waiters, 0, sizeof waiters);
@@ -358,7 +346,7 @@ static void walk(void)
     if (weir_queue_create(&queue, &options, NULL) != WEIR_OK)
         expect(false, "create", 0, 0);
     for (step = 0; step < STEPS; step++) {
-        int64_t what = pick(0, 99);
+        int64_t what = between(0, 99);
         now = move_clock(now);
         if (what < eager)
             do_put(now);
@@ -380,7 +368,7 @@ int main(int argc, char **argv)
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     int rounds = argc > 2 ? atoi(argv[2]) : 300;
     for (int i = 0; i < rounds; i++) {
-        seed = seed_of_round = first + (uint64_t)i;
+        random_state = seed_of_round = first + (uint64_t)i;
         walk();
     }
     printf("property-queue: %d walks of %d steps\n", rounds, STEPS);

@@ -89,22 +89,22 @@ static void random_request(struct request *q, weir_time now)
             n++;
         if (one_in(8))
             continue;
-        q->given[a].len = (size_t)snprintf(q->given[a].text, VALUE_MAX, "%s", values[a][between(0, one_in(3) ? n : n < 5 ? n / 2 : 4)]);
+        q->given[a].len = (size_t)snprintf(q->given[a].text, VALUE_MAX, "%s", values[a][int_between(0, one_in(3) ? n : n < 5 ? n / 2 : 4)]);
     }
-    q->ask = (struct weir_ask){ .cost = one_in(5) ? between(0, 4) : 1, .now = now };
+    q->ask = (struct weir_ask){ .cost = one_in(5) ? int_between(0, 4) : 1, .now = now };
     if (one_in(60))
-        q->ask.cost = one_in(2) ? -between(1, 9) : INT64_MAX - between(0, 2);
+        q->ask.cost = one_in(2) ? -int_between(1, 9) : INT64_MAX - int_between(0, 2);
     if (one_in(6))
-        q->ask.wait_max = one_in(4) && !narrow ? WEIR_FOREVER : between(1, 5000) * WEIR_MILLISECOND;
+        q->ask.wait_max = one_in(4) && !narrow ? WEIR_FOREVER : int_between(1, 5000) * WEIR_MILLISECOND;
     if (may_step_back() && one_in(200))
-        q->ask.now = one_in(2) ? INT64_MIN : -between(0, 5) * WEIR_SECOND;
+        q->ask.now = one_in(2) ? INT64_MIN : -int_between(0, 5) * WEIR_SECOND;
 }
 
 /* The attributes in any order, some by length, some by NUL, some by number, among others that nobody looks at. */
 static size_t as_attrs(struct weir *weir, const struct request *q, struct weir_attr *attrs)
 {
     size_t n = 0;
-    for (int i = 0, first = between(0, ATTRIBUTES - 1); i < ATTRIBUTES; i++) {
+    for (int i = 0, first = int_between(0, ATTRIBUTES - 1); i < ATTRIBUTES; i++) {
         int a = (first + i) % ATTRIBUTES;
         if (q->given[a].len == 0 && one_in(2))
             continue;
@@ -299,7 +299,7 @@ static void play_request(weir_time now)
 
 static struct rule *any_rule(void)
 {
-    return set.n > 0 ? &set.rules[between(0, set.n - 1)] : NULL;
+    return set.n > 0 ? &set.rules[int_between(0, set.n - 1)] : NULL;
 }
 
 /* Whether its state is one word in a narrow table: then a change keeps something else than a step does. */
@@ -311,16 +311,16 @@ static bool is_one_word(const struct weir_limit *l)
 static void change_limit(void)
 {
     struct rule *r = any_rule();
-    struct weir_limit *l = r ? &r->limit[between(0, r->limits - 1)] : NULL;
+    struct weir_limit *l = r ? &r->limit[int_between(0, r->limits - 1)] : NULL;
     if (l != NULL && !is_one_word(l)) {
-        l->count = between(1, 20);
+        l->count = int_between(1, 20);
         if (l->period > 0 && one_in(2))
-            l->period = between(1, 100) * WEIR_SECOND;
+            l->period = int_between(1, 100) * WEIR_SECOND;
     }
     if (r != NULL && r->bans) {
-        r->refusals.count = between(1, 5);
-        r->length = between(1, 60) * WEIR_SECOND;
-        r->longest = r->length * between(1, 20);
+        r->refusals.count = int_between(1, 5);
+        r->length = int_between(1, 60) * WEIR_SECOND;
+        r->longest = r->length * int_between(1, 20);
     }
 }
 
@@ -331,7 +331,7 @@ static void change_rule(void)
     if (r == NULL)
         return;
     struct rule before = *r;
-    int i = between(0, r->limits - 1);
+    int i = int_between(0, r->limits - 1);
     if (one_in(3))
         random_key(r);
     else if (one_in(2))
@@ -357,7 +357,7 @@ static void remove_rule(void)
 {
     if (set.n == 0)
         return;
-    int i = between(0, set.n - 1);
+    int i = int_between(0, set.n - 1);
     if (in_attic < 8) {
         attic[in_attic] = set.rules[i];
         attic[in_attic++].tally = (struct tally){ 0 };
@@ -367,7 +367,7 @@ static void remove_rule(void)
 
 static void insert_rule(void)
 {
-    int i = between(0, set.n);
+    int i = int_between(0, set.n);
     if (set.n == RULES_MAX)
         return;
     memmove(&set.rules[i + 1], &set.rules[i], (size_t)(set.n++ - i) * sizeof *set.rules);
@@ -409,7 +409,7 @@ static const char *forget_entry(struct list *l, const char *entry)
     const char *other = entry;
     for (int k = 0; k < 7 && is_address(l->attribute); k++)
         if (strcmp(entry, networks[k][0]) == 0 || strcmp(entry, networks[k][1]) == 0) {
-            other = networks[k][between(0, 1)];
+            other = networks[k][int_between(0, 1)];
             entry = networks[k][0];
         }
     for (int i = 0; i < l->n; i++) {
@@ -424,14 +424,14 @@ static const char *forget_entry(struct list *l, const char *entry)
 
 static void edit_list(void)
 {
-    struct list *l = &set.list[between(0, set.lists - 1)];
+    struct list *l = &set.list[int_between(0, set.lists - 1)];
     struct weir_error e;
     const char *add = random_entry(l->attribute), *remove = NULL;
     bool adds = l->n < 16;
     if (adds)
         l->entries[l->n++] = add;
     if (l->n > 0 && one_in(2))
-        remove = forget_entry(l, l->entries[between(0, l->n - 1)]); /* what is in both is not on it */
+        remove = forget_entry(l, l->entries[int_between(0, l->n - 1)]); /* what is in both is not on it */
     for (int i = 0; i < TWINS; i++)
         if (weir_list_edit(engines[i], l->name, spell_name(l->attribute), &add, adds, &remove, remove != NULL, &e) != WEIR_OK)
             stop("weir_list_edit: %s", e.text);
@@ -439,8 +439,8 @@ static void edit_list(void)
 
 static void switch_mode(void)
 {
-    enum weir_mode mode = (enum weir_mode)between(WEIR_AS_WRITTEN, WEIR_OFF);
-    struct rule *r = set.n > 0 && !one_in(4) ? &set.rules[between(0, set.n - 1)] : NULL;
+    enum weir_mode mode = (enum weir_mode)int_between(WEIR_AS_WRITTEN, WEIR_OFF);
+    struct rule *r = set.n > 0 && !one_in(4) ? &set.rules[int_between(0, set.n - 1)] : NULL;
     struct weir_error e;
     if (r == NULL && one_in(2))
         mode = WEIR_AS_WRITTEN;
@@ -489,7 +489,7 @@ static const char *name_key(struct listing *l, struct weir *weir, const struct b
 /* Rather one that is in force. */
 static struct ban *any_ban(weir_time now)
 {
-    struct ban *b = n_bans > 0 ? &bans[between(0, n_bans - 1)] : NULL;
+    struct ban *b = n_bans > 0 ? &bans[int_between(0, n_bans - 1)] : NULL;
     if (b != NULL && b->until <= now && !one_in(4))
         for (int i = 0; i < n_bans; i++)
             if (bans[i].until > now && one_in(3))
@@ -519,11 +519,11 @@ static void lift_ban(weir_time now)
 
 static void set_ban(weir_time now)
 {
-    struct ban *b = n_bans > 0 ? &bans[between(0, n_bans - 1)] : NULL;
+    struct ban *b = n_bans > 0 ? &bans[int_between(0, n_bans - 1)] : NULL;
     const struct rule *r = b ? find_rule(b->rule) : NULL;
     struct weir_error e;
     struct listing listing;
-    weir_time until = now + between(1, 100) * WEIR_SECOND;
+    weir_time until = now + int_between(1, 100) * WEIR_SECOND;
     if (r == NULL || strcmp(r->template, b->template) != 0 || seed_of_round % 2 == 1)
         return;
     for (int i = 0; i < TWINS; i++) {
@@ -559,7 +559,7 @@ static void reset_keys(weir_time now)
 static void something_else(weir_time now)
 {
     flush_batch();
-    int what = between(0, 14);
+    int what = int_between(0, 14);
     if (trace)
         printf("==== %d at %" PRId64 "\n", what, now);
     switch (what) {
@@ -666,27 +666,27 @@ static void judge(weir_time now)
 static weir_time random_step(void)
 {
     if (one_in(400) && may_step_back())
-        return -between(2, 5000) * WEIR_SECOND;
+        return -int_between(2, 5000) * WEIR_SECOND;
     if (one_in(20) && !narrow)
-        return -(weir_time)(random64() % WEIR_SECOND);
-    switch (between(0, 5)) {
+        return -(weir_time)(roll() % WEIR_SECOND);
+    switch (int_between(0, 5)) {
     case 0:
     case 1:
         return 0;
     case 2:
-        return between(1, 1000000);
+        return int_between(1, 1000000);
     case 3:
-        return between(1, 2000) * WEIR_MILLISECOND;
+        return int_between(1, 2000) * WEIR_MILLISECOND;
     case 4:
-        return one_in(10) ? between(1, 40 * 86400) * WEIR_SECOND : between(1, 100) * WEIR_SECOND;
+        return one_in(10) ? int_between(1, 40 * 86400) * WEIR_SECOND : int_between(1, 100) * WEIR_SECOND;
     }
-    return between(1, 100) * WEIR_MILLISECOND;
+    return int_between(1, 100) * WEIR_MILLISECOND;
 }
 
 static void play_round(uint64_t seed)
 {
     random_state = seed_of_round = seed;
-    weir_time now = (weir_time)1700000000 * WEIR_SECOND + (weir_time)(random64() % (20 * 31557600)) * WEIR_SECOND;
+    weir_time now = (weir_time)1700000000 * WEIR_SECOND + (weir_time)(roll() % (20 * 31557600)) * WEIR_SECOND;
     weir_time latest = now;
     names_used = in_attic = 0;
     memset(&totals, 0, sizeof totals);
@@ -694,7 +694,7 @@ static void play_round(uint64_t seed)
     random_set();
     create_engines();
     use_rules(now);
-    for (int i = between(20, 400); i > 0; i--) {
+    for (int i = int_between(20, 400); i > 0; i--) {
         now += random_step();
         latest = now > latest ? now : latest;
         if (!may_step_back() && now < latest - WEIR_SECOND)

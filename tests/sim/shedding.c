@@ -8,7 +8,7 @@ static double served(size_t group)
 
 static double kept_out(size_t group)
 {
-    const struct weir__fates *f = &outcome.groups[group].measured;
+    const struct weir__sim_fates *f = &outcome.groups[group].measured;
 
     return share(f->busy + f->shed, f->requests);
 }

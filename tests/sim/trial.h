@@ -18,14 +18,14 @@
 #define MS WEIR_MILLISECOND
 
 /* Too large for a stack that is watched. */
-static struct weir__trial_plan plan;
-static struct weir__outcome outcome;
+static struct weir__sim_plan plan;
+static struct weir__sim_outcome outcome;
 
 static inline void read_text(const char *name, const char *text, size_t len)
 {
     struct weir_error error = { 0 };
 
-    if (weir__trial_plan_parse(&plan, text, len, NULL, &error) != WEIR_OK)
+    if (weir__sim_plan_parse(&plan, text, len, NULL, &error) != WEIR_OK)
         fail_msg("%s: %s", name, error.text);
     snprintf(plan.name, sizeof plan.name, "%s", name);
 }
@@ -41,23 +41,23 @@ static inline void read_scenario(const char *name)
     read_text(name, e->text, e->len);
 }
 
-static inline const struct weir__outcome *run_plan(const char *controller, uint64_t seed)
+static inline const struct weir__sim_outcome *run_plan(const char *controller, uint64_t seed)
 {
     struct weir_error error = { 0 };
 
-    if (weir__trial_run(&outcome, &plan, &(struct weir__trial_options){ .controller = controller, .seed = seed }, &error) != WEIR_OK)
+    if (weir__sim_run(&outcome, &plan, &(struct weir__sim_options){ .controller = controller, .seed = seed }, &error) != WEIR_OK)
         fail_msg("%s, %s: %s", plan.name, controller, error.text);
     return &outcome;
 }
 
-static inline const struct weir__outcome *run_scenario(const char *name, const char *controller, uint64_t seed)
+static inline const struct weir__sim_outcome *run_scenario(const char *name, const char *controller, uint64_t seed)
 {
     read_scenario(name);
     return run_plan(controller, seed);
 }
 
 /* Per cent of what was possible, from one moment to another. */
-static inline double goodput_between(const struct weir__outcome *o, weir_time from, weir_time to)
+static inline double goodput_between(const struct weir__sim_outcome *o, weir_time from, weir_time to)
 {
     double ok = 0, possible = 0;
 

@@ -167,7 +167,7 @@ static void probes_told(void)
             probe_of_round = ask(NOW + WEIR_SECOND);
         run_round(i);
         expect("changes when all probes are told", it.moves, 1);
-        expect("what half of them bad makes", look(NOW + WEIR_SECOND).state, i % 2 ? WEIR_OPENED : WEIR_CLOSED);
+        expect("what half of them bad makes", look(NOW + WEIR_SECOND).state, i % 2 ? WEIR_BREAKER_OPEN : WEIR_BREAKER_CLOSED);
     }
 }
 
@@ -240,7 +240,7 @@ static void opens_once(void)
         fresh(&o);
         run_round(i);
         expect("times that it opened", it.moves, 1);
-        expect("the state", look(NOW).state, WEIR_OPENED);
+        expect("the state", look(NOW).state, WEIR_BREAKER_OPEN);
     }
 }
 
@@ -276,7 +276,7 @@ static void still_works(void)
         weir__breaker_force(&it.breaker, WEIR_UNFORCED, later);
         for (int i = 0; i < 4; i++)
             tell(0, true, later);
-        expect("it opens in the end", look(later).state, WEIR_OPENED);
+        expect("it opens in the end", look(later).state, WEIR_BREAKER_OPEN);
     }
 }
 

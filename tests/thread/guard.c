@@ -5,6 +5,7 @@
  *     hold     at a frozen instant all ask and nobody gives back: exactly as many as there are permits come in
  *     churn    all enter and exit as fast as they can, with different costs: what is held never adds up to more than there are permits, and in
  *              the end nothing is out
+ *     look     while they churn another looks at the guard all the time, and what it sees makes sense
  *     lease    while they churn, time goes on and leases end under their hands: still never too many, and every permit comes back once
  */
 #include <inttypes.h>
@@ -44,7 +45,8 @@ static void expect(bool ok, const char *what, int64_t got, int64_t wanted)
 }
 
 struct shared {
-    int64_t ready, granted, held, most, entered, returned, late;
+    int64_t done, looks, odd; /* of who looks */
+    int64_t ready, finished, granted, held, most, entered, returned, late;
     int64_t clock; /* goes on in steps, by whoever gets to it */
 };
 
@@ -57,10 +59,10 @@ struct worker {
 enum { HOLD, CHURN, LEASE, KINDS };
 static const char *const kinds[] = { "hold", "churn", "lease" };
 
-static void begin_together(struct shared *s)
+static void meet(int64_t *here)
 {
-    __atomic_add_fetch(&s->ready, 1, __ATOMIC_SEQ_CST);
-    while (__atomic_load_n(&s->ready, __ATOMIC_SEQ_CST) < WORKERS)
+    __atomic_add_fetch(here, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(here, __ATOMIC_SEQ_CST) < WORKERS)
         ;
 }
 
@@ -115,21 +117,42 @@ static void lease(struct worker *w)
     }
 }
 
+/* What is read while it changes may be a little old, but never what cannot be. */
+static void *look(void *context)
+{
+    struct worker *w = context;
+    struct weir_guard_info info;
+    char text[64];
+    while (__atomic_load_n(&w->shared->done, __ATOMIC_ACQUIRE) == 0) {
+        weir_guard_get(w->guard, w->kind == LEASE ? __atomic_load_n(&w->shared->clock, __ATOMIC_RELAXED) : NOW, &info);
+        weir__guard_tell(w->guard, text, sizeof text);
+        w->shared->looks++;
+        w->shared->odd += info.limit != PERMITS || info.in_flight > PERMITS || info.reclaimed < 0 || info.succeeded < 0 || info.p99 < 0;
+    }
+    return NULL;
+}
+
 static void *run(void *context)
 {
     struct worker *w = context;
-    begin_together(w->shared);
+    meet(&w->shared->ready);
     (w->kind == HOLD ? hold : w->kind == CHURN ? churn : lease)(w);
+    meet(&w->shared->finished); /* what is held by a process that has ended can be had again */
     return NULL;
 }
 
 static void run_threads(struct worker *workers)
 {
-    pthread_t threads[WORKERS];
+    pthread_t threads[WORKERS], looker;
+    if (workers->kind != HOLD)
+        pthread_create(&looker, NULL, look, workers);
     for (int i = 0; i < WORKERS; i++)
         pthread_create(&threads[i], NULL, run, &workers[i]);
     for (int i = 0; i < WORKERS; i++)
         pthread_join(threads[i], NULL);
+    __atomic_store_n(&workers->shared->done, 1, __ATOMIC_RELEASE);
+    if (workers->kind != HOLD)
+        pthread_join(looker, NULL);
 }
 
 static void run_processes(struct worker *workers)
@@ -157,6 +180,8 @@ static void check(struct weir_guard *guard, const struct shared *s, int kind, bo
     for (int i = 0; i < 40; i++)
         weir_guard_get(guard, now += WEIR_SECOND, &info);
     expect(s->entered > 0, what, s->entered, 1);
+    expect(processes || s->looks > 0, what, s->looks, 1);
+    expect(s->odd == 0, what, s->odd, 0);
     expect(s->most <= PERMITS, what, s->most, PERMITS);
     expect(info.in_flight == 0, what, info.in_flight, 0);
     expect(s->entered == s->returned + s->late, what, s->returned + s->late, s->entered);
@@ -173,6 +198,7 @@ static void test(int kind, bool processes, int rounds)
     struct weir_table *table = NULL;
     struct weir_guard *guard = NULL;
     struct weir_guard_options o = { .max = PERMITS, .lease = kind == LEASE ? 20 * WEIR_MILLISECOND : 0 };
+    o.adaptive = (struct weir_adaptive_options){ .controller = "vegas", .initial = PERMITS, .min = PERMITS, .max = PERMITS };
     o.breaker.error_percent = processes ? BREAKER : 90;
     snprintf(path, sizeof path, "/dev/shm/weir-thread-guard-%d-%d", (int)getpid(), number++);
     struct shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

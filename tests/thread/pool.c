@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "random.h"
 #include "weir.h"
 
 #define SUBMITTERS 4
@@ -45,14 +46,6 @@ static weir_time read_now(void *context)
 }
 
 static const struct weir_clock clock_of_pool = { .now = read_now };
-
-static uint64_t random64(uint64_t *seed)
-{
-    uint64_t z = *seed += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
 
 static void expect(int64_t got, int64_t wanted, const char *what)
 {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "algo/debt.h"
+#include "random.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define S               WEIR_SECOND
@@ -236,12 +237,8 @@ static void test_division_is_exact(void **state)
             }
     for (int i = 0; i < 3000000; i++) {
         uint64_t r[3];
-        for (size_t k = 0; k < 3; k++) { /* splitmix64 */
-            uint64_t z = seed += 0x9e3779b97f4a7c15u;
-            z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-            z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-            r[k] = z ^ z >> 31;
-        }
+        for (size_t k = 0; k < 3; k++)
+            r[k] = random64(&seed);
         uint64_t by = r[1] >> (r[2] & 63), n = r[0] >> (r[2] >> 8 & 63); /* of every length */
         by += by == 0;
         check_division(n, by);

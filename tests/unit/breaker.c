@@ -101,7 +101,7 @@ static void test_G4_no_options_are_no_breaker(void **unused)
     assert_false(w.plan.on);
     assert_int_equal(ask(&w, NOW), -1);
     assert_false(tell(&w, 0, true, NOW));
-    assert_int_equal(look(&w, NOW).state, WEIR_CLOSED);
+    assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
 }
 
 static void test_G4_options_that_make_no_sense_are_refused(void **unused)
@@ -150,7 +150,7 @@ static void test_G4_zeros_are_fresh(void **unused)
     struct world w = fresh((struct weir_breaker_options){ .error_percent = 50 });
 
     (void)unused;
-    assert_int_equal(look(&w, 0).state, WEIR_CLOSED);
+    assert_int_equal(look(&w, 0).state, WEIR_BREAKER_CLOSED);
     assert_int_equal(look(&w, 0).calls, 0);
     assert_int_equal(ask(&w, 0), -1);
     tell_often(&w, 19, true, 0);
@@ -169,7 +169,7 @@ static void test_G4_time_may_be_anything(void **unused)
     assert_int_equal(look(&w, INT64_MAX).retry_at, INT64_MAX);
     assert_true(ask(&w, INT64_MIN) > 0); /* too far ahead to be true */
     tell(&w, 3, false, INT64_MIN);
-    assert_int_equal(look(&w, INT64_MIN).state, WEIR_CLOSED);
+    assert_int_equal(look(&w, INT64_MIN).state, WEIR_BREAKER_CLOSED);
     tell(&w, 0, false, INT64_MIN);
     assert_int_equal(look(&w, INT64_MIN).calls, 1);
 }
@@ -183,9 +183,9 @@ static void at_the_threshold(struct weir_breaker_options o, int good, int bad, w
         tell_often(&w, good, false, NOW);
         for (int i = 0; i < bad; i++)
             weir__breaker_tell(&w.plan, &w.b, 0, took == 0, took, NOW);
-        assert_int_equal(look(&w, NOW).state, above ? WEIR_CLOSED : WEIR_OPENED);
+        assert_int_equal(look(&w, NOW).state, above ? WEIR_BREAKER_CLOSED : WEIR_BREAKER_OPEN);
         weir__breaker_tell(&w.plan, &w.b, 0, took == 0, took, NOW);
-        assert_int_equal(look(&w, NOW).state, WEIR_OPENED);
+        assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_OPEN);
     }
 }
 
@@ -206,7 +206,7 @@ static void test_G4_equal_all_opens_even_above(void **unused)
 
     (void)unused;
     tell_often(&w, 3, true, NOW);
-    assert_int_equal(look(&w, NOW).state, WEIR_OPENED);
+    assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_OPEN);
 }
 
 static void test_G4_slow_is_longer_than(void **unused)
@@ -230,7 +230,7 @@ static void test_G4_a_part_does_not_overflow(void **unused)
     for (int i = 0; i < n; i++)
         weir__breaker_tell(&w.plan, &w.b, 0, i % 2, i % 2 ? 6 : 0, NOW);
     struct weir__breaker_view v = look(&w, NOW);
-    assert_int_equal(v.state, WEIR_CLOSED);
+    assert_int_equal(v.state, WEIR_BREAKER_CLOSED);
     assert_in_range(v.calls, n / 2 - 1, n / 2 + 20);
     assert_in_range(v.errors, v.calls / 2 - 10, v.calls / 2 + 10);
     assert_in_range(v.slow, v.calls / 2 - 10, v.calls / 2 + 10);
@@ -297,7 +297,7 @@ static void test_G4_the_clock_steps_back_and_nothing_waits_for_ever(void **unuse
     assert_int_equal(ask(&w, NOW - WEIR_SECOND), 0); /* an ask that was overtaken is not let in */
     assert_int_equal(w.retry, 2 * WEIR_SECOND);
     assert_true(ask(&w, 5) > 0);
-    assert_int_equal(w.move.to, WEIR_HALF_OPEN);
+    assert_int_equal(w.move.to, WEIR_BREAKER_HALF_OPEN);
 }
 
 /* Options of a guard can be changed while it is at work. */
@@ -314,12 +314,12 @@ static void test_G4_fewer_probes_while_they_are_back(void **unused)
     weir__breaker_give(&w.plan, &w.b, (uint32_t)probe);
     weir__breaker_give(&w.plan, &w.b, (uint32_t)probe);
     w.plan.probes = 2;
-    assert_int_equal(look(&w, NOW).state, WEIR_HALF_OPEN);
+    assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_HALF_OPEN);
     assert_true(ask(&w, NOW + WEIR_SECOND) > 0); /* they begin anew */
     assert_false(tell(&w, probe, false, NOW + WEIR_SECOND));
     assert_true(ask(&w, NOW + WEIR_SECOND) > 0);
     assert_true(tell(&w, probe, false, NOW + WEIR_SECOND));
-    assert_int_equal(look(&w, NOW).state, WEIR_CLOSED);
+    assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
 }
 
 static void test_G4_another_window_while_at_work(void **unused)
@@ -381,7 +381,7 @@ static void test_G4_a_probe_cannot_be_given_or_told_twice(void **unused)
     for (int i = 0; i < 5; i++)
         weir__breaker_give(&w.plan, &w.b, (uint32_t)probe);
     tell_often(&w, 5, true, NOW + WEIR_SECOND);
-    assert_int_equal(look(&w, NOW).state, WEIR_HALF_OPEN);
+    assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_HALF_OPEN);
     assert_int_equal(look(&w, NOW).calls, 0);
     for (int i = 0; i < 3; i++)
         assert_true(ask(&w, NOW + WEIR_SECOND) > 0);
@@ -403,7 +403,7 @@ static void test_G4_sentinel_1638_probe_refused_elsewhere(void **unused)
         weir__breaker_give(&w.plan, &w.b, (uint32_t)probe);
     }
     assert_true(tell(&w, ask(&w, NOW + WEIR_SECOND), false, NOW + WEIR_SECOND));
-    assert_int_equal(look(&w, NOW).state, WEIR_CLOSED);
+    assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
 }
 
 /* A window that tumbles does not see what lies on both sides of its edge; wherever the edge is, there is none. */
@@ -413,10 +413,10 @@ static void test_G4_sentinel_3130_no_edge_in_the_window(void **unused)
     for (int start = 0; start < 64; start++) {
         struct world w = fresh((struct weir_breaker_options){ .errors = 10, .min_calls = 1, .window = 16 * WEIR_SECOND });
         for (int i = 0; i < 10; i++) {
-            assert_int_equal(look(&w, NOW).state, WEIR_CLOSED);
+            assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
             tell(&w, 0, true, NOW + start * WEIR_SECOND / 4 + i * WEIR_SECOND);
         }
-        assert_int_equal(look(&w, NOW).state, WEIR_OPENED);
+        assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_OPEN);
     }
 }
 
@@ -431,7 +431,7 @@ static void test_G4_resilience4j_903_stuck_below_min_calls(void **unused)
     tell_often(&w, 10, true, NOW);
     for (int i = 0; i < 8; i++, now += WEIR_SECOND) /* each in a window of its own */
         tell(&w, ask(&w, now), false, now);
-    assert_int_equal(look(&w, now).state, WEIR_CLOSED);
+    assert_int_equal(look(&w, now).state, WEIR_BREAKER_CLOSED);
 }
 
 /* Probes whose calls never return: when their leases end they are given, and others may try. */
@@ -448,7 +448,7 @@ static void test_G4_resilience4j_935_unresponsive_probes(void **unused)
         weir__breaker_give(&w.plan, &w.b, (uint32_t)probes[i]);
     for (int i = 0; i < 3; i++)
         tell(&w, ask(&w, NOW + 3600 * WEIR_SECOND), false, NOW + 3600 * WEIR_SECOND);
-    assert_int_equal(look(&w, NOW).state, WEIR_CLOSED);
+    assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
 }
 
 /* Good probes must close it; the last of them, and no more than needed. */
@@ -460,10 +460,10 @@ static void test_G4_resilience4j_994_good_probes_close_it(void **unused)
     (void)unused;
     tell_often(&w, 5, true, NOW);
     for (int i = 0; i < 5; i++) {
-        assert_int_not_equal(look(&w, NOW).state, WEIR_CLOSED);
+        assert_int_not_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
         tell(&w, ask(&w, NOW + 60 * WEIR_SECOND), false, NOW + 60 * WEIR_SECOND);
     }
-    assert_int_equal(look(&w, NOW).state, WEIR_CLOSED);
+    assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
 }
 
 /* The last probe ends with what is ignored. */
@@ -476,9 +476,9 @@ static void test_G4_resilience4j_544_last_probe_ignored(void **unused)
     tell(&w, ask(&w, now), false, now);
     for (int i = 0; i < 10; i++)
         weir__breaker_give(&w.plan, &w.b, (uint32_t)ask(&w, now));
-    assert_int_equal(look(&w, now).state, WEIR_HALF_OPEN);
+    assert_int_equal(look(&w, now).state, WEIR_BREAKER_HALF_OPEN);
     tell(&w, ask(&w, now), false, now);
-    assert_int_equal(look(&w, now).state, WEIR_CLOSED);
+    assert_int_equal(look(&w, now).state, WEIR_BREAKER_CLOSED);
 }
 
 /* To look whether it is open took a probe. */
@@ -488,10 +488,10 @@ static void test_G4_resilience4j_858_looking_takes_no_probe(void **unused)
 
     (void)unused;
     for (int i = 0; i < 100; i++)
-        assert_int_equal(look(&w, NOW + WEIR_SECOND).state, WEIR_OPENED);
+        assert_int_equal(look(&w, NOW + WEIR_SECOND).state, WEIR_BREAKER_OPEN);
     assert_true(ask(&w, NOW + WEIR_SECOND) > 0);
     for (int i = 0; i < 100; i++)
-        assert_int_equal(look(&w, NOW + WEIR_SECOND).state, WEIR_HALF_OPEN);
+        assert_int_equal(look(&w, NOW + WEIR_SECOND).state, WEIR_BREAKER_HALF_OPEN);
 }
 
 /* Permits lost or counted twice when results arrive from before the change: neither old work nor old probes are probes. */
@@ -539,7 +539,7 @@ static void test_G4_resilience4j_674_half_open_once(void **unused)
     for (int i = 0; i < 50; i++) {
         ask(&w, NOW + WEIR_SECOND);
         changes += w.move.from != w.move.to;
-        assert_true(w.move.from == w.move.to || (w.move.from == WEIR_OPENED && w.move.to == WEIR_HALF_OPEN));
+        assert_true(w.move.from == w.move.to || (w.move.from == WEIR_BREAKER_OPEN && w.move.to == WEIR_BREAKER_HALF_OPEN));
     }
     assert_int_equal(changes, 1);
 }
@@ -559,7 +559,7 @@ static void test_G4_forced(void **unused)
     assert_int_equal(ask(&w, NOW), -1);
     tell_often(&w, 100, true, NOW);
     assert_int_equal(look(&w, NOW).force, WEIR_FORCE_CLOSED);
-    assert_int_equal(look(&w, NOW).state, WEIR_CLOSED);
+    assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
     assert_int_equal(look(&w, NOW).errors, 100);
     weir__breaker_force(&w.b, WEIR_UNFORCED, NOW);
     assert_int_equal(look(&w, NOW).calls, 0);

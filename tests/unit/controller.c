@@ -250,11 +250,29 @@ static void test_L12_every_controller_stands_any_sample(void **state)
                                                             .area = (double)n[8] });
             assert_in_range(limit, s.plan.min, s.plan.max);
             char text[80] = "";
-            if (s.plan.row->tell)
-                s.plan.row->tell(s.state, text, sizeof text);
+            weir__controller_tell(&s.plan, s.state, text, sizeof text);
             assert_true(strlen(text) < 79);
         }
     }
+}
+
+static void test_L12_of_a_state_that_is_not_whole_nothing_is_told(void **state)
+{
+    struct subject s = subject_of(&(struct weir_adaptive_options){ .controller = "vegas" });
+    char text[80] = "x";
+    (void)state;
+    weir__controller_tell(&s.plan, s.state, text, sizeof text);
+    assert_string_equal(text, ""); /* fresh */
+    feed(&s, (struct weir__sample){ .span = S, .succeeded = 10, .in_flight_max = 10, .mean = 123456789 });
+    weir__controller_tell(&s.plan, s.state, text, sizeof text);
+    assert_string_equal(text, "base 123ms");
+    s.state[0] ^= 1;
+    weir__controller_tell(&s.plan, s.state, text, sizeof text);
+    assert_string_equal(text, "");
+    s.state[0] ^= 1;
+    weir__controller_forget(s.state);
+    weir__controller_tell(&s.plan, s.state, text, sizeof text);
+    assert_string_equal(text, "");
 }
 
 int main(void)
@@ -271,6 +289,7 @@ int main(void)
         cmocka_unit_test(test_L12_a_torn_state_begins_anew),
         cmocka_unit_test(test_L12_what_another_controller_left_is_no_state),
         cmocka_unit_test(test_L12_every_controller_stands_any_sample),
+        cmocka_unit_test(test_L12_of_a_state_that_is_not_whole_nothing_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* enter.c -- a request, the rules and the guards that apply to it: one decision, all or nothing. */
+#include <malloc.h>
+
 #include "requests.h"
 
 #define GUARDS(lines) "version: 1\nguards:\n" lines
@@ -215,7 +217,7 @@ static void test_G4_a_limit_that_refuses_gives_the_probe_back(void **state)
     struct visit second = enter(weir, "ip=::2", later);
     assert_refused_by_guard(second, "g", WEIR_OPEN);
     leave(weir, &v, WEIR_SUCCEEDED, later);
-    assert_int_equal(guard_info(weir, "g", later).breaker, WEIR_CLOSED);
+    assert_int_equal(guard_info(weir, "g", later).breaker, WEIR_BREAKER_CLOSED);
     weir_destroy(weir);
 }
 
@@ -550,28 +552,117 @@ static void test_G1_engines_on_one_table_share_guards(void **state)
 
 /* -------------------------------------------------------------- for the server ---- */
 
-static void test_G5_fallbacks_stay(void **state)
+static void test_G5_fallbacks(void **state)
 {
-    struct weir_fallback f = { .status = 7 }, again;
+    struct weir_fallback f = { .status = 7 };
+    char body[8] = "=======";
     (void)state;
-    struct weir *weir = engine_of(GUARDS("- { name: a, degrade: 1, fallback: { status: 200, body: \"[]\", type: application/json } }\n"
+    struct weir *weir = engine_of(GUARDS("- { name: a, degrade: 1, fallback: { status: 200, body: \"[1]\", type: application/json } }\n"
                                          "- { name: b, degrade: 1 }\n"));
-    assert_false(weir_fallback_get(weir, "b", &f));
-    assert_false(weir_fallback_get(weir, "x", &f));
+    assert_false(weir_fallback_get(weir, "b", &f, body, sizeof body));
+    assert_false(weir_fallback_get(weir, "x", &f, body, sizeof body));
     assert_int_equal(f.status, 7);
-    assert_true(weir_fallback_get(weir, "a", &f));
+    assert_true(weir_fallback_get(weir, "a", &f, body, sizeof body));
     assert_int_equal(f.status, 200);
-    assert_int_equal(f.len, 2);
-    assert_string_equal(f.body, "[]");
+    assert_int_equal(f.len, 3);
+    assert_memory_equal(body, "[1]====", 8);
     assert_string_equal(f.type, "application/json");
-    use(weir, GUARDS("- { name: a, degrade: 1, fallback: { body: other } }\n"), NOW);
-    assert_string_equal(f.body, "[]"); /* who is answering with it may go on */
-    assert_true(weir_fallback_get(weir, "a", &again));
-    assert_int_equal(again.status, 503);
-    assert_string_equal(again.body, "other");
-    use(weir, GUARDS("- { name: a, degrade: 1, fallback: { body: \"[]\" } }\n"), NOW);
-    assert_true(weir_fallback_get(weir, "a", &again));
-    assert_ptr_equal(again.body, f.body); /* the same is kept once */
+    assert_true(weir_fallback_get(weir, "a", &f, NULL, 0));
+    assert_int_equal(f.len, 3);
+    use(weir, GUARDS("- { name: a, degrade: 1, fallback: { body: another } }\n"), NOW);
+    assert_string_equal(f.type, "application/json"); /* who is answering with it may go on */
+    assert_true(weir_fallback_get(weir, "a", &f, body, 3));
+    assert_int_equal(f.status, 503);
+    assert_int_equal(f.len, 7);
+    assert_memory_equal(body, "ano====", 8); /* no more than there is room for */
+    weir_destroy(weir);
+}
+
+/* Bodies go with their rules: what a file has been a thousand times is not kept. */
+static void test_G5_fallbacks_of_old_rules_are_freed(void **state)
+{
+    static char yaml[40000];
+    (void)state;
+    struct weir *weir = engine_on(NULL);
+    size_t before = 0;
+    for (int i = 0; i < 200; i++) {
+        snprintf(yaml, sizeof yaml, GUARDS("- { name: a, degrade: 1, fallback: { body: \"%032000d\" } }\n"), i);
+        use(weir, yaml, NOW);
+        if (i == 20)
+            before = mallinfo2().uordblks;
+    }
+    assert_true(mallinfo2().uordblks < before + 1000000);
+    weir_destroy(weir);
+}
+
+/* One try of who waits: as the server makes it. */
+static bool try_again(struct weir *weir, const char *request, bool favoured, struct weir_ruling *ruling)
+{
+    struct request r = request_of(request);
+    struct weir_entry entry = { 0 };
+    struct weir__gate gate = {
+        .ask = &(struct weir_ask){ .cost = 1, .now = NOW }, .entry = &entry, .leased = true, .favoured = favoured, .waits = true
+    };
+    return weir__check_gated(weir, r.attrs, r.n, &gate, ruling, NULL);
+}
+
+static void test_G7_who_has_waited_is_not_shed(void **state)
+{
+    struct weir_ruling r;
+    (void)state;
+    struct weir *weir = engine_of(GUARDS("- { name: g, concurrency: { max: 5, queue: 1 }, shed: true }\n"));
+    guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__LEVELS << 32;
+    assert_false(try_again(weir, "ip=::1", false, &r));
+    assert_int_equal(r.decision.reason, WEIR_SHED);
+    int64_t arrived = guard_info(weir, "g", NOW).refused_shed;
+    assert_true(try_again(weir, "ip=::1", true, &r));
+    assert_int_equal(guard_info(weir, "g", NOW).refused_shed, arrived);
+    weir_destroy(weir);
+}
+
+/* However often it tries; but where there is no queue nobody waits. */
+static void test_L11_who_waits_is_not_counted_until_its_turn(void **state)
+{
+    struct weir_totals before, after;
+    struct weir_ruling r;
+    (void)state;
+    struct weir *weir = engine_of(GUARDS("- { name: q, match: { uri: /q }, concurrency: { max: 1, queue: 1 } }\n"
+                                         "- { name: g, match: { uri: /g }, concurrency: 1 }\n"));
+    struct visit q = enter(weir, "uri=/q", NOW), g = enter(weir, "uri=/g", NOW);
+    assert_entered(g, 1);
+    weir_totals_get(weir, &before);
+    for (int i = 0; i < 10; i++)
+        assert_false(try_again(weir, "uri=/q", i > 0, &r));
+    weir_totals_get(weir, &after);
+    assert_int_equal(after.refused, before.refused);
+    assert_int_equal(guard_info(weir, "q", NOW).refused_busy, 0);
+    leave(weir, &q, WEIR_SUCCEEDED, NOW);
+    assert_true(try_again(weir, "uri=/q", true, &r));
+    weir_totals_get(weir, &after);
+    assert_int_equal(after.allowed, before.allowed + 1);
+    assert_false(try_again(weir, "uri=/g", false, &r));
+    weir_totals_get(weir, &after);
+    assert_int_equal(after.refused, before.refused + 1);
+    assert_int_equal(guard_info(weir, "g", NOW).refused_busy, 1);
+    weir_destroy(weir);
+}
+
+/* Both say whether all leases were still there. */
+static void test_G1_exit_and_renew_say_whether_it_was_in_time(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(GUARDS("- { name: short, concurrency: 5, lease: 1s }\n- { name: long, concurrency: 5, lease: 60s }\n"));
+    struct visit a = enter(weir, "ip=::1", NOW), b = enter(weir, "ip=::1", NOW), none = enter(weir, "", NOW);
+    assert_entered(a, 2);
+    assert_true(weir_check_renew(weir, &a.entry, NOW + WEIR_SECOND / 2));
+    assert_int_equal(in_flight(weir, "short", NOW + WEIR_SECOND * 5 / 4), 1); /* those that nobody has renewed are over */
+    assert_true(weir_check_renew(weir, &a.entry, NOW + WEIR_SECOND * 5 / 4));
+    assert_false(weir_check_renew(weir, &b.entry, NOW + WEIR_SECOND * 5 / 4));
+    assert_false(weir_check_exit(weir, &b.entry, WEIR_SUCCEEDED, NOW + WEIR_SECOND * 5 / 4));
+    assert_true(weir_check_exit(weir, &a.entry, WEIR_SUCCEEDED, NOW + WEIR_SECOND * 5 / 4));
+    none.entry.n = 0;
+    assert_true(weir_check_exit(weir, &none.entry, WEIR_SUCCEEDED, NOW));
+    assert_true(weir_check_renew(weir, &none.entry, NOW));
     weir_destroy(weir);
 }
 
@@ -624,7 +715,11 @@ int main(void)
         cmocka_unit_test(test_R6_edited_lists_leave_guards),
         cmocka_unit_test(test_R6_rules_that_do_not_fit_change_nothing),
         cmocka_unit_test(test_G1_engines_on_one_table_share_guards),
-        cmocka_unit_test(test_G5_fallbacks_stay),
+        cmocka_unit_test(test_G5_fallbacks),
+        cmocka_unit_test(test_G5_fallbacks_of_old_rules_are_freed),
+        cmocka_unit_test(test_G7_who_has_waited_is_not_shed),
+        cmocka_unit_test(test_L11_who_waits_is_not_counted_until_its_turn),
+        cmocka_unit_test(test_G1_exit_and_renew_say_whether_it_was_in_time),
         cmocka_unit_test(test_L11_the_queue_that_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

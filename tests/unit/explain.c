@@ -225,6 +225,32 @@ static void test_the_limits_that_apply(void **state)
     weir_destroy(weir);
 }
 
+/* ---------------------------------------------------------------- guards ---- */
+
+static void note_guard(void *context, const struct weir__explained_guard *e)
+{
+    *(struct weir__explained_guard *)context = *e;
+}
+
+/* A look ten minutes ahead takes no permit back: who explains may have another clock than those who work. */
+static void test_L1_a_look_ahead_leaves_permits(void **state)
+{
+    struct weir_entry entry;
+    struct weir_ruling ruling;
+    struct weir__explained_guard e = { 0 };
+    struct weir_ask ask = { .cost = 1, .now = NOW };
+    (void)state;
+    struct weir *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 1, lease: 30s }]\n");
+    assert_true(weir_check_enter(weir, NULL, 0, &ask, &entry, &ruling));
+    ask.now = NOW + 600 * WEIR_SECOND;
+    weir__engine_explain_guards(weir, NULL, 0, &ask, note_guard, &e);
+    assert_int_equal(e.info.in_flight, 1);
+    assert_int_equal(e.info.reclaimed, 0);
+    assert_int_equal(e.reason, WEIR_BUSY);
+    assert_true(weir_check_exit(weir, &entry, WEIR_SUCCEEDED, NOW + WEIR_SECOND));
+    weir_destroy(weir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_a_ban_in_the_ruling),
         cmocka_unit_test(test_windows_and_retries_in_the_ruling),
         cmocka_unit_test(test_the_limits_that_apply),
+        cmocka_unit_test(test_L1_a_look_ahead_leaves_permits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,22 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "random.h"
 #include "table/table.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define S               WEIR_SECOND
 #define NOW             (1000 * WEIR_SECOND)
-
-/* ---------------------------------------------------------- random numbers ---- */
-
-/* splitmix64, so that a run is the same everywhere. */
-static inline uint64_t random64(uint64_t *seed)
-{
-    uint64_t z = *seed += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
 
 /* ------------------------------------------------------ tables and limiters ---- */
 

@@ -46,6 +46,40 @@ static void test_G1_a_permit_is_given_back_once(void **state)
     weir_table_destroy(table);
 }
 
+static void test_G1_a_copy_does_not_give_back_the_next_one_in_its_slot(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 2 });
+    struct weir_permit p, next, copy;
+    assert_true(enter_at(g, NOW, &p));
+    copy = p;
+    assert_true(weir_exit(g, &p, WEIR_SUCCEEDED, NOW));
+    for (int i = 0; i < 4000; i++) { /* at one and the same instant */
+        struct weir_permit again = copy;
+        assert_true(enter_at(g, NOW, &next));
+        assert_false(weir_exit(g, &again, WEIR_SUCCEEDED, NOW));
+        assert_true(weir_exit(g, &next, WEIR_SUCCEEDED, NOW));
+    }
+    weir_table_destroy(table);
+}
+
+static void test_G1_entered_counts_work_not_permits(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard *g = guard_of(table, "g", NULL);
+    struct weir_permit p;
+    struct weir_decision d;
+    assert_true(weir_enter(g, &(struct weir_ask){ .cost = 5, .now = NOW }, &p, &d));
+    assert_int_equal(info_of(g, NOW).in_flight, 5);
+    assert_int_equal(info_of(g, NOW).entered, 1);
+    weir__guard_undo(g, &p);
+    assert_int_equal(info_of(g, NOW).in_flight, 0);
+    assert_int_equal(info_of(g, NOW).entered, 1);
+    weir_table_destroy(table);
+}
+
 static void test_G2_n_permits_at_once_all_or_none(void **state)
 {
     (void)state;
@@ -106,12 +140,12 @@ static void test_G4_the_breaker_refuses_and_its_probe_comes_back_if_a_later_chec
     assert_int_equal(d.reason, WEIR_BUSY);
     assert_true(enter_at(g, NOW + 2 * S, &p)); /* so the probe is still to be had (Sentinel #1638) */
     assert_int_equal(why_not(g, NOW + 2 * S), WEIR_OPEN);
-    weir__guard_undo(g, &p, NOW + 2 * S); /* and so after a rate limit has refused */
+    weir__guard_undo(g, &p); /* and so after a rate limit has refused */
     assert_true(enter_at(g, NOW + 2 * S, &p));
     weir_exit(g, &p, WEIR_IGNORED, NOW + 2 * S);
     assert_true(enter_at(g, NOW + 2 * S, &p));
     weir_exit(g, &p, WEIR_SUCCEEDED, NOW + 2 * S + MS);
-    assert_int_equal(info_of(g, NOW + 2 * S + MS).breaker, WEIR_CLOSED);
+    assert_int_equal(info_of(g, NOW + 2 * S + MS).breaker, WEIR_BREAKER_CLOSED);
     assert_true(weir_exit(g, &slow[0], WEIR_SUCCEEDED, NOW + 3 * S));
     weir_table_destroy(table);
 }
@@ -224,6 +258,76 @@ static void test_L12_an_adaptive_rate_bounds_how_many_enter(void **state)
     weir_table_destroy(table);
 }
 
+static void test_L12_a_debt_is_not_taken_for_a_clock_that_stepped(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_adaptive_options a = { .controller = "percentile", .target = S, .initial = 1, .max = 1, .rate = true };
+    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 16384, .adaptive = a });
+    struct weir_permit p;
+    struct weir_decision d;
+    assert_true(weir_enter(g, &(struct weir_ask){ .cost = 5000, .now = NOW }, &p, &d));
+    weir_exit(g, &p, WEIR_SUCCEEDED, NOW);
+    for (int i = 0; i < 1000; i++)
+        assert_false(weir_enter(g, &(struct weir_ask){ .cost = 1, .now = NOW + i * S }, &p, &d));
+    weir_table_destroy(table);
+}
+
+static void test_G4_a_breaker_that_is_taken_away_while_open_lets_everybody_in(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .breaker = { .errors = 1, .min_calls = 1 } });
+    struct weir_error error;
+    work(g, NOW, MS, WEIR_FAILED);
+    assert_int_equal(why_not(g, NOW + MS), WEIR_OPEN);
+    assert_int_equal(weir_guard_change(g, NULL, &error), WEIR_OK);
+    for (int i = 0; i < 100; i++)
+        assert_true(work(g, NOW + MS + i * 100 * MS, MS, WEIR_SUCCEEDED));
+    struct weir_guard_info info = info_of(g, NOW + 20 * S);
+    assert_int_equal(info.breaker, WEIR_BREAKER_CLOSED);
+    assert_int_equal(info.changes[0].kind, WEIR_CHANGE_BREAKER);
+    assert_int_equal(info.changes[0].to, WEIR_BREAKER_CLOSED);
+    weir_guard_force(g, WEIR_FORCE_OPEN, NOW + 21 * S);
+    assert_int_equal(why_not(g, NOW + 21 * S), WEIR_OPEN);
+    weir_table_destroy(table);
+}
+
+static void test_G4_probes_that_are_renewed_are_not_lost(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard_options o = { .lease = 500 * MS,
+                                    .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 1, .jitter_percent = -1 } };
+    struct weir_guard *g = guard_of(table, "g", &o);
+    struct weir_permit p;
+    work(g, NOW, MS, WEIR_FAILED);
+    assert_true(enter_at(g, NOW + 2 * S, &p));
+    for (int i = 1; i <= 50; i++) {
+        assert_true(weir_permit_renew(g, &p, NOW + 2 * S + i * 100 * MS));
+        assert_int_equal(why_not(g, NOW + 2 * S + i * 100 * MS), WEIR_OPEN);
+    }
+    assert_true(weir_exit(g, &p, WEIR_SUCCEEDED, NOW + 8 * S));
+    assert_int_equal(info_of(g, NOW + 8 * S).breaker, WEIR_BREAKER_CLOSED);
+    weir_table_destroy(table);
+}
+
+/* Callers half a second apart do not make each other tick at every ask. */
+static void test_callers_whose_clocks_differ_do_not_tick_each_time(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard *g = guard_of(table, "g", NULL);
+    work(g, NOW, MS, WEIR_SUCCEEDED);
+    int64_t at = g->record->tick_at;
+    for (int i = 0; i < 100; i++)
+        work(g, NOW - 500 * MS + i, MS, WEIR_SUCCEEDED);
+    assert_int_equal(g->record->tick_at, at);
+    work(g, NOW - 100 * S, MS, WEIR_SUCCEEDED); /* that is a step */
+    assert_int_not_equal(g->record->tick_at, at);
+    weir_table_destroy(table);
+}
+
 static void test_time_before_0_and_a_clock_that_steps_back_wedge_nothing(void **state)
 {
     (void)state;
@@ -248,6 +352,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_L1_no_more_than_n_are_in_and_exit_makes_room),
         cmocka_unit_test(test_G1_a_permit_is_given_back_once),
+        cmocka_unit_test(test_G1_a_copy_does_not_give_back_the_next_one_in_its_slot),
+        cmocka_unit_test(test_G1_entered_counts_work_not_permits),
         cmocka_unit_test(test_G2_n_permits_at_once_all_or_none),
         cmocka_unit_test(test_G1_outcomes_are_counted_and_ignored_ones_teach_nothing),
         cmocka_unit_test(test_G4_the_breaker_refuses_and_its_probe_comes_back_if_a_later_check_refuses),
@@ -256,6 +362,10 @@ int main(void)
         cmocka_unit_test(test_G5_a_level_of_degradation_switches_off_level_by_level),
         cmocka_unit_test(test_G5_an_open_breaker_raises_the_level_and_a_closed_one_lowers_it),
         cmocka_unit_test(test_L12_an_adaptive_rate_bounds_how_many_enter),
+        cmocka_unit_test(test_L12_a_debt_is_not_taken_for_a_clock_that_stepped),
+        cmocka_unit_test(test_G4_a_breaker_that_is_taken_away_while_open_lets_everybody_in),
+        cmocka_unit_test(test_G4_probes_that_are_renewed_are_not_lost),
+        cmocka_unit_test(test_callers_whose_clocks_differ_do_not_tick_each_time),
         cmocka_unit_test(test_time_before_0_and_a_clock_that_steps_back_wedge_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

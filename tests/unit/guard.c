@@ -4,9 +4,24 @@
 static const struct weir_guard_options full = {
     .max = 500,
     .lease = 5 * WEIR_SECOND,
-    .breaker = { .error_percent = 50, .errors = 7, .slow = 3, .slow_percent = 9, .calls = 20, .min_calls = 5, .open_for = 11, .open_max = 12,
-                 .jitter_percent = 13, .probes = 2, .above = true },
-    .adaptive = { .controller = "percentile", .initial = 5, .min = 2, .max = 99, .target = 17, .percentile = 90, .window = 10 * WEIR_SECOND },
+    .breaker = { .error_percent = 50,
+                 .errors = 7,
+                 .slow = 3,
+                 .slow_percent = 9,
+                 .calls = 20,
+                 .min_calls = 5,
+                 .open_for = 11,
+                 .open_max = 12,
+                 .jitter_percent = 13,
+                 .probes = 2,
+                 .above = true },
+    .adaptive = { .controller = "percentile",
+                  .initial = 5,
+                  .min = 2,
+                  .max = 99,
+                  .target = 17,
+                  .percentile = 90,
+                  .window = 10 * WEIR_SECOND },
     .system = { 80, 40, 30, 4, 19 },
     .shed = true,
     .classes = { { "gold", 3 }, { "silver", 2 }, { "free", 1 } },
@@ -43,12 +58,32 @@ static void test_a_name_joins_the_guard_that_is_there(void **state)
     struct weir_error error;
     assert_ptr_equal(a, b);
     assert_int_equal(weir_guard_create(&c, table, "g", NULL, &error), WEIR_EXISTS);
-    assert_non_null(strstr(error.text, "other options"));
+    assert_non_null(strstr(error.text, "other options (number of permits)"));
     assert_ptr_equal(c, a);
     assert_ptr_equal(weir_table_guard(table, 0), a);
     assert_null(weir_table_guard(table, 1));
     assert_null(weir_table_guard(table, -1));
     weir_guard_destroy(a);
+    weir_table_destroy(table);
+}
+
+static void test_what_is_left_out_is_the_same_as_its_default_written(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard_options brief = { .breaker = { .error_percent = 50 }, .adaptive = { .controller = WEIR_ADAPTIVE } };
+    struct weir_guard *g = guard_of(table, "g", &brief);
+    struct weir_guard_options long_form = info_of(g, NOW).options;
+    assert_int_equal(long_form.max, 1024);
+    assert_int_equal(long_form.mode, WEIR_ENFORCE);
+    assert_int_equal(long_form.breaker.window, 10 * S);
+    assert_int_equal(long_form.breaker.min_calls, 20);
+    assert_true(long_form.adaptive.initial > 0);
+    assert_ptr_equal(guard_of(table, "g", &long_form), g);
+    long_form.breaker.probes++;
+    struct weir_error error;
+    assert_int_equal(weir_guard_create(&g, table, "g", &long_form, &error), WEIR_EXISTS);
+    assert_non_null(strstr(error.text, "(breaker)"));
     weir_table_destroy(table);
 }
 
@@ -195,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options_go_into_the_table_and_come_out_as_they_were),
         cmocka_unit_test(test_a_name_joins_the_guard_that_is_there),
+        cmocka_unit_test(test_what_is_left_out_is_the_same_as_its_default_written),
         cmocka_unit_test(test_bad_options_are_refused_by_name),
         cmocka_unit_test(test_a_table_has_as_many_guards_as_it_was_made_for),
         cmocka_unit_test(test_a_change_keeps_permits_and_takes_effect_at_once),

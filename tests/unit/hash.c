@@ -15,17 +15,10 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "random.h"
 
 #define LENGTH_MAX 300
 #define KEYS       1000000
-
-static uint64_t random64(uint64_t *seed)
-{
-    uint64_t z = *seed += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
 
 static void make_secrets(uint64_t secrets[WEIR__HASH_SECRETS], uint64_t seed)
 {

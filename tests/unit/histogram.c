@@ -78,6 +78,16 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static struct weir__recent recent;
+
+/* Of one histogram. */
+static weir_time quantile(const struct weir__histogram *h, int permille)
+{
+    memset(&recent, 0, sizeof recent);
+    weir__recent_add(&recent, h, S, NOW);
+    return weir__recent_quantile(&recent, S, NOW, permille);
+}
+
 /* Nearest rank, from an array: what the histogram may be 1/32 off from. */
 static weir_time exact(const weir_time *sorted, size_t n, int permille)
 {
@@ -103,7 +113,7 @@ static void test_L12_quantiles_against_sorted_samples(void **state)
         }
         qsort(times, n, sizeof *times, compare);
         for (size_t i = 0; i < COUNT_OF(permilles); i++)
-            assert_close(weir__histogram_quantile(&h, permilles[i]), exact(times, n, permilles[i]));
+            assert_close(quantile(&h, permilles[i]), exact(times, n, permilles[i]));
     }
 }
 
@@ -111,10 +121,10 @@ static void test_L12_quantile_of_nothing_and_of_one(void **state)
 {
     struct weir__histogram h = { 0 };
     (void)state;
-    assert_int_equal(weir__histogram_quantile(&h, 500), -1);
+    assert_int_equal(quantile(&h, 500), -1);
     h.counts[77] = 1;
     for (int permille = -1; permille <= 1001; permille++)
-        assert_int_equal(weir__histogram_quantile(&h, permille), weir__bin_middle(77));
+        assert_int_equal(quantile(&h, permille), weir__bin_middle(77));
 }
 
 static void test_L12_full_counts_do_not_overflow(void **state)
@@ -122,14 +132,17 @@ static void test_L12_full_counts_do_not_overflow(void **state)
     static struct weir__histogram h;
     (void)state;
     memset(&h, 0xff, sizeof h);
-    assert_int_equal(weir__histogram_quantile(&h, 1000), weir__bin_middle(WEIR__BINS - 1));
-    assert_int_equal(weir__histogram_quantile(&h, 0), weir__bin_middle(0));
-    assert_int_equal(weir__histogram_quantile(&h, 500), weir__bin_middle(WEIR__BINS / 2 - 1));
+    assert_int_equal(quantile(&h, 1000), weir__bin_middle(WEIR__BINS - 1));
+    assert_int_equal(quantile(&h, 0), weir__bin_middle(0));
+    assert_int_equal(quantile(&h, 500), weir__bin_middle(WEIR__BINS / 2 - 1));
 }
 
 /* ----------------------------------------------------------------- recent ---- */
 
-static struct weir__recent recent;
+static int64_t count(weir_time window, weir_time now)
+{
+    return weir__recent_count_since(&recent, window, now, 0);
+}
 
 static int forget(void **state)
 {
@@ -148,9 +161,9 @@ static void add(weir_time took, uint32_t n, weir_time window, weir_time now)
 static void test_L12_a_fresh_window_is_empty(void **state)
 {
     (void)state;
-    assert_int_equal(weir__recent_count(&recent, 10 * S, NOW), 0);
+    assert_int_equal(count(10 * S, NOW), 0);
     assert_int_equal(weir__recent_quantile(&recent, 10 * S, NOW, 990), -1);
-    assert_int_equal(weir__recent_count(&recent, 10 * S, 0), 0);
+    assert_int_equal(count(10 * S, 0), 0);
 }
 
 /* In ms, window 10 s: what is added at `now` is there until the parts that follow push it out, after 9 to 10 s. */
@@ -159,13 +172,13 @@ static void test_L12_samples_leave_with_their_part(void **state)
     (void)state;
     for (int i = 1; i <= 100; i++) {
         add(i * WEIR_MILLISECOND, 1, 10 * S, NOW + i * S);
-        assert_int_equal(weir__recent_count(&recent, 10 * S, NOW + i * S), i < 10 ? i : 10);
+        assert_int_equal(count(10 * S, NOW + i * S), i < 10 ? i : 10);
         int oldest = i < 10 ? 1 : i - 9;
         assert_close(weir__recent_quantile(&recent, 10 * S, NOW + i * S, 0), oldest * WEIR_MILLISECOND);
         assert_close(weir__recent_quantile(&recent, 10 * S, NOW + i * S, 1000), i * WEIR_MILLISECOND);
     }
     for (int i = 0; i <= 11; i++)
-        assert_int_equal(weir__recent_count(&recent, 10 * S, NOW + (100 + i) * S), i < 10 ? 10 - i : 0);
+        assert_int_equal(count(10 * S, NOW + (100 + i) * S), i < 10 ? 10 - i : 0);
 }
 
 static void test_L12_window_against_all_samples_that_were(void **state)
@@ -182,12 +195,12 @@ static void test_L12_window_against_all_samples_that_were(void **state)
         all[n].took = SHORTEST + (weir_time)(random64(&seed) % (uint64_t)S);
         add(all[n].took, 1, window, now);
         weir_time sorted[COUNT_OF(all)];
-        size_t count = 0;
+        size_t n_sorted = 0;
         for (int i = n; i >= 0 && (all[i].at - 1) / part > (now - 1) / part - WEIR__RECENT_PARTS; i--)
-            sorted[count++] = all[i].took;
-        qsort(sorted, count, sizeof *sorted, compare);
-        assert_int_equal(weir__recent_count(&recent, window, now), count);
-        assert_close(weir__recent_quantile(&recent, window, now, 900), exact(sorted, count, 900));
+            sorted[n_sorted++] = all[i].took;
+        qsort(sorted, n_sorted, sizeof *sorted, compare);
+        assert_int_equal(count(window, now), n_sorted);
+        assert_close(weir__recent_quantile(&recent, window, now, 900), exact(sorted, n_sorted, 900));
     }
 }
 
@@ -211,13 +224,13 @@ static void test_L12_a_late_clock_counts_as_the_latest_a_stepped_one_begins_anew
     (void)state;
     add(S, 5, 10 * S, NOW);
     add(S, 1, 10 * S, NOW - 3 * S);
-    assert_int_equal(weir__recent_count(&recent, 10 * S, NOW), 6);
-    assert_int_equal(weir__recent_count(&recent, 10 * S, NOW - 3 * S), 6);
-    assert_int_equal(weir__recent_count(&recent, 10 * S, NOW - 20 * S), 0);
+    assert_int_equal(count(10 * S, NOW), 6);
+    assert_int_equal(count(10 * S, NOW - 3 * S), 6);
+    assert_int_equal(count(10 * S, NOW - 20 * S), 0);
     add(S, 2, 10 * S, NOW - 20 * S);
-    assert_int_equal(weir__recent_count(&recent, 10 * S, NOW - 20 * S), 2);
+    assert_int_equal(count(10 * S, NOW - 20 * S), 2);
     add(S, 1, S, NOW - 20 * S); /* another window: other parts */
-    assert_int_equal(weir__recent_count(&recent, S, NOW - 20 * S), 1);
+    assert_int_equal(count(S, NOW - 20 * S), 1);
 }
 
 static void test_L12_any_bytes_and_times_are_harmless(void **state)
@@ -230,9 +243,9 @@ static void test_L12_any_bytes_and_times_are_harmless(void **state)
                 memset(&recent, 0xa5, sizeof recent);
                 recent.latest = times[l];
                 weir__recent_quantile_since(&recent, times[w], times[t], times[l], 990);
-                weir__recent_count(&recent, times[w], times[t]);
+                count(times[w], times[t]);
                 add(S, UINT32_MAX, times[w], times[t]);
-                assert_true(weir__recent_count(&recent, times[w], times[t]) > 0);
+                assert_true(count(times[w], times[t]) > 0);
             }
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "algo/limit.h"
+#include "random.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define S               WEIR_SECOND
@@ -429,20 +430,11 @@ static void test_print_into_little_room(void **state)
 
 /* ----------------------------------------------------------- round trip ---- */
 
-static uint64_t next_random(uint64_t *seed)
-{
-    uint64_t z = *seed += 0x9e3779b97f4a7c15; /* splitmix64 */
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-}
-
 /* 1 .. max, of any magnitude, and the ends more often than their share. */
 static int64_t random_count(uint64_t *seed, int64_t max)
 {
-    uint64_t kind = next_random(seed) % 10;
-    uint64_t value = next_random(seed) >> (1 + next_random(seed) % 63);
+    uint64_t kind = random64(seed) % 10;
+    uint64_t value = random64(seed) >> (1 + random64(seed) % 63);
 
     return kind == 0 ? 1 : kind == 1 ? max : (int64_t)(value % (uint64_t)max) + 1;
 }
@@ -451,20 +443,20 @@ static weir_time random_span(uint64_t *seed)
 {
     static const weir_time units[] = { 1, 1000, 1000000, S, 60 * S, 3600 * S, 86400 * S, 604800 * S };
 
-    if (next_random(seed) % 4 == 0)
+    if (random64(seed) % 4 == 0)
         return random_count(seed, INT64_MAX);
-    return units[next_random(seed) % COUNT_OF(units)] * (weir_time)(1 + next_random(seed) % 1000);
+    return units[random64(seed) % COUNT_OF(units)] * (weir_time)(1 + random64(seed) % 1000);
 }
 
 static struct weir_limit random_limit(uint64_t *seed)
 {
     size_t algorithms = 0;
-    uint64_t given = next_random(seed);
+    uint64_t given = random64(seed);
     struct weir_limit limit = { .count = random_count(seed, INT64_MAX), .period = random_span(seed) };
 
     while (weir_algorithms()[algorithms])
         algorithms++;
-    limit.algorithm = given & 1 ? weir_algorithms()[next_random(seed) % algorithms] : NULL;
+    limit.algorithm = given & 1 ? weir_algorithms()[random64(seed) % algorithms] : NULL;
     limit.burst = given & 2 ? random_count(seed, INT64_MAX) : 0;
     limit.queue = given & 4 ? random_count(seed, INT64_MAX) : given & 8 ? WEIR_NO_QUEUE : 0;
     limit.buckets = given & 16 ? (int32_t)random_count(seed, INT32_MAX) : 0;
@@ -476,8 +468,8 @@ static struct weir_limit random_limit(uint64_t *seed)
         static const char *const zones[] = { "", "UTC", "Europe/Berlin", "America/Argentina/ComodRivadavia", "Etc/GMT+12" };
 
         limit.period = 0;
-        limit.calendar = (int32_t)(WEIR_DAY + next_random(seed) % 3);
-        strcpy(limit.zone, zones[next_random(seed) % COUNT_OF(zones)]);
+        limit.calendar = (int32_t)(WEIR_DAY + random64(seed) % 3);
+        strcpy(limit.zone, zones[random64(seed) % COUNT_OF(zones)]);
     }
     return limit;
 }

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 
+#include "serve/guards.h"
 #include "serve/serve.h"
 #include "serve/sinks.h"
 #include "serve/top.h"
@@ -229,13 +230,23 @@ static int free_server(void **state)
     return 0;
 }
 
+static void work(struct weir_guard *guard, weir_time now)
+{
+    struct weir_permit permit;
+    struct weir_decision d;
+    assert_true(weir_enter(guard, &(struct weir_ask){ .now = now }, &permit, &d));
+    assert_true(weir_exit(guard, &permit, WEIR_SUCCEEDED, now + WEIR_MILLISECOND));
+}
+
 static void test_S5_every_family_has_samples_of_its_own(void **state)
 {
     struct weir_guard *guard;
     (void)state;
     use(server.engine, RULES(RULE_AND_NAME("login")), NOW);
     assert_int_equal(weir_guard_create(&guard, server.table, "search", NULL, NULL), WEIR_OK);
-    print_and_read(NOW);
+    for (int i = 0; i < 30; i++)
+        work(guard, NOW + i * S / 10);
+    print_and_read(NOW + 3 * S);
     for (size_t i = 0; i < n_families; i++) {
         if (families[i].samples == 0)
             fail_msg("%s has no samples", families[i].name);
@@ -264,7 +275,32 @@ static void test_S5_guards(void **state)
     assert_value("weir_guard_exits_total{guard=\"search\",outcome=\"error\"}", 1);
     assert_value("weir_guard_breaker{guard=\"search\",state=\"closed\"}", 1);
     assert_value("weir_guard_admitted_ratio{guard=\"search\"}", 1);
-    assert_value("weir_level{by_hand=\"yes\"}", 4);
+    assert_value("weir_level", 4);
+    assert_value("weir_level_by_hand", 1);
+    assert_false(has("weir_guard_seconds{guard=\"search\",quantile=\"0.5\"}")); /* not known is not 0 */
+}
+
+/* A guard that is damaged is left out, and those behind it are not; whom its queue has turned away is counted too. */
+static void test_S5_guards_behind_a_damaged_one(void **state)
+{
+    struct weir_guard *guard;
+    (void)state;
+    server.guards = weir__guards_create(server.table);
+    assert_non_null(server.guards);
+    assert_int_equal(weir_guard_create(&guard, server.table, "a", NULL, NULL), WEIR_OK);
+    server.table->header->guards++; /* all zeros: nobody has ever made it */
+    assert_int_equal(weir_guard_create(&guard, server.table, "c", NULL, NULL), WEIR_OK);
+    weir__guard_count_refused(guard, WEIR_FULL);
+    weir__guard_count_refused(guard, WEIR_LATE);
+    weir__guard_count_refused(guard, WEIR_LATE);
+    print_and_read(NOW);
+    assert_value("weir_guard_refused_total{guard=\"a\",reason=\"full\"}", 0);
+    assert_value("weir_guard_refused_total{guard=\"c\",reason=\"full\"}", 1);
+    assert_value("weir_guard_refused_total{guard=\"c\",reason=\"late\"}", 2);
+    assert_ptr_equal(weir__guards_find(server.guards, "c", 1), guard);
+    assert_null(weir__guards_find(server.guards, "", 0));
+    weir__guards_destroy(server.guards);
+    server.guards = NULL;
 }
 
 static void test_a_server_that_has_nothing_yet(void **state)
@@ -440,6 +476,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_S5_every_family_has_samples_of_its_own, make_server, free_server),
         cmocka_unit_test_setup_teardown(test_S5_guards, make_server, free_server),
+        cmocka_unit_test_setup_teardown(test_S5_guards_behind_a_damaged_one, make_server, free_server),
         cmocka_unit_test_setup_teardown(test_a_server_that_has_nothing_yet, make_server, free_server),
         cmocka_unit_test_setup_teardown(test_S5_counters_of_all_loops_are_added_up, make_server, free_server),
         cmocka_unit_test_setup_teardown(test_S5_decisions_by_rule_and_outcome, make_server, free_server),

@@ -15,7 +15,7 @@ static void test_a_permit_word_says_what_was_put_in(void **state)
         assert_int_equal(weir__permit_weight(word), weight);
         assert_int_equal(weir__permit_holder(word), holder);
         assert_int_equal(weir__permit_probe(word), probe);
-        assert_int_not_equal(word, 0);
+        assert_int_equal(weir__permit_freed(word), 0);
     }
 }
 
@@ -73,9 +73,9 @@ static void test_G4_a_probe_that_is_lost_comes_back_with_its_lease(void **state)
     assert_true(enter_at(g, NOW + 2 * S, &lost));
     assert_int_equal(why_not(g, NOW + 11 * S), WEIR_OPEN);
     assert_true(work(g, NOW + 13 * S, MS, WEIR_SUCCEEDED)); /* stuck half-open for ever elsewhere: resilience4j #903 */
-    assert_int_equal(info_of(g, NOW + 14 * S).breaker, WEIR_CLOSED);
+    assert_int_equal(info_of(g, NOW + 14 * S).breaker, WEIR_BREAKER_CLOSED);
     assert_false(weir_exit(g, &lost, WEIR_FAILED, NOW + 14 * S));
-    assert_int_equal(info_of(g, NOW + 14 * S).breaker, WEIR_CLOSED);
+    assert_int_equal(info_of(g, NOW + 14 * S).breaker, WEIR_BREAKER_CLOSED);
     weir_table_destroy(table);
 }
 
@@ -109,7 +109,7 @@ static void test_G1_permits_of_a_process_that_died_come_back_within_a_sweep(void
     assert_true(enter_at(g, NOW, &mine));
     die_with_permits(path, &o, 4, false);
     assert_int_equal(why_not(g, NOW), WEIR_BUSY);
-    assert_int_equal(why_not(g, NOW + WEIR_SWEEP + 200 * MS), WEIR_GRANTED);
+    assert_int_equal(why_not(g, NOW + WEIR__SWEEP + 200 * MS), WEIR_GRANTED);
     assert_int_equal(info_of(g, NOW + S).in_flight, 1); /* mine is still out */
     assert_int_equal(info_of(g, NOW + S).reclaimed, 4);
     assert_true(weir_exit(g, &mine, WEIR_SUCCEEDED, NOW + S));
@@ -199,8 +199,86 @@ static void test_G4_a_probe_that_was_lost_before_it_had_a_slot_does_not_keep_it_
     assert_int_equal(why_not(g, NOW + 13 * S), WEIR_OPEN);
     assert_true(work(g, NOW + 15 * S, MS, WEIR_SUCCEEDED)); /* two probes, anew */
     assert_true(work(g, NOW + 15 * S, MS, WEIR_SUCCEEDED));
-    assert_int_equal(info_of(g, NOW + 15 * S).breaker, WEIR_CLOSED);
+    assert_int_equal(info_of(g, NOW + 15 * S).breaker, WEIR_BREAKER_CLOSED);
     weir_table_destroy(table);
+}
+
+static void *hold_on(void *context)
+{
+    char byte;
+    _exit(read(*(int *)context, &byte, 1) < 0); /* until the other end is closed */
+}
+
+/* Its first thread has ended, and /proc says that it is a zombie. */
+static void test_G1_a_process_lives_as_long_as_any_of_its_threads(void **state)
+{
+    (void)state;
+    const struct weir_guard_options o = { .max = 1, .lease = 600 * S };
+    const char *path = new_path();
+    struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
+    struct weir_guard *g = guard_of(table, "g", &o);
+    int pipes[2], told[2];
+    assert_int_equal(pipe(pipes) | pipe(told), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct weir_permit p;
+        pthread_t thread;
+        close(pipes[1]);
+        if (!enter_at(guard_of(attach(path), "g", &o), NOW, &p) || pthread_create(&thread, NULL, hold_on, &pipes[0]) != 0)
+            _exit(1);
+        close(told[1]);
+        pthread_exit(NULL);
+    }
+    char stat_path[64], text[256], byte;
+    close(told[1]);
+    assert_int_equal(read(told[0], &byte, 1), 0);
+    snprintf(stat_path, sizeof stat_path, "/proc/%d/stat", (int)pid);
+    for (bool zombie = false; !zombie;) { /* it is about to be one */
+        int fd = open(stat_path, O_RDONLY);
+        ssize_t n = read(fd, text, sizeof text - 1);
+        assert_true(n > 0);
+        text[n] = '\0';
+        zombie = strrchr(text, ')')[2] == 'Z';
+        close(fd);
+    }
+    assert_int_equal(why_not(g, NOW + S), WEIR_BUSY);
+    assert_int_equal(why_not(g, NOW + 5 * S), WEIR_BUSY);
+    close(pipes[1]);
+    waitpid(pid, NULL, 0);
+    assert_int_equal(why_not(g, NOW + 6 * S), WEIR_GRANTED);
+    weir_table_destroy(table);
+}
+
+static void test_G1_a_process_that_left_and_came_back_has_lost_what_it_held(void **state)
+{
+    (void)state;
+    const struct weir_guard_options o = { .max = 1, .lease = 600 * S };
+    const char *path = new_path();
+    struct weir_table *stays = table_with(&(struct weir_table_options){ .path = path, .keys = 16 }), *table = attach(path);
+    struct weir_permit p;
+    assert_true(enter_at(guard_of(table, "g", &o), NOW, &p));
+    weir_table_destroy(table);
+    table = attach(path);
+    struct weir_guard *g = guard_of(table, "g", &o);
+    assert_int_equal(why_not(g, NOW + S), WEIR_GRANTED);
+    weir_table_destroy(table);
+    weir_table_destroy(stays);
+}
+
+/* A weekend without a single ask. */
+static void test_G1_a_lease_that_ended_long_ago_is_over(void **state)
+{
+    (void)state;
+    for (int hours = 1; hours <= 100; hours++) {
+        struct weir_table *table = private_table(false, 16);
+        struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 1, .lease = 60 * S });
+        struct weir_permit p;
+        assert_true(enter_at(g, NOW, &p));
+        weir_time later = NOW + hours * 3600 * S;
+        if (why_not(g, later) != WEIR_GRANTED) /* at worst as long again */
+            assert_int_equal(why_not(g, later + 121 * S), WEIR_GRANTED);
+        weir_table_destroy(table);
+    }
 }
 
 static void test_G1_a_zombie_holds_nothing(void **state)
@@ -253,6 +331,9 @@ int main(void)
         cmocka_unit_test(test_a_gate_that_says_more_or_less_than_the_slots_is_put_right),
         cmocka_unit_test(test_G4_a_probe_that_was_lost_before_it_had_a_slot_does_not_keep_it_half_open),
         cmocka_unit_test(test_G1_a_zombie_holds_nothing),
+        cmocka_unit_test(test_G1_a_process_lives_as_long_as_any_of_its_threads),
+        cmocka_unit_test(test_G1_a_process_that_left_and_came_back_has_lost_what_it_held),
+        cmocka_unit_test(test_G1_a_lease_that_ended_long_ago_is_over),
         cmocka_unit_test(test_slots_are_found_until_the_last),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -119,6 +119,7 @@ static void test_L1_concurrency(void **state)
     assert_guard_problem("concurrency: {}", 14, "the concurrency says nothing");
     assert_guard_problem("concurrency: { max: 1, wait: 1s }", 24, "'wait' needs a queue");
     assert_guard_problem("concurrency: { max: 1, order: fifo }", 24, "'order' needs a queue");
+    assert_guard_problem("concurrency: { queue: 1048577 }", 23, "the most is 1048576");
     assert_guard_problem("concurrency: { queue: 1, order: lifo }", 33, "unknown order 'lifo'; did you mean 'fifo'?");
     assert_guard_problem("concurrency: { queue: 1, order: weighted }", 33, "order: weighted needs weights");
     assert_guard_problem("concurrency: { weights: {} }", 25, "from 1 to 8 classes");
@@ -177,7 +178,7 @@ static void test_G4_breaker(void **state)
 {
     struct weir__draft *d =
         read_guard("breaker: { errors: 50%, slow: 500ms, ratio: 60%, calls: 100, min_calls: 10, open_for: 1s, open_max: 60s, "
-                   "jitter: 0%, probes: 5, at: above }");
+                   "jitter: 0%, probes: 255, at: above }");
     const struct weir_breaker_options *b = &d->guards[0].options.breaker;
     (void)state;
     assert_int_equal(b->error_percent, 50);
@@ -187,7 +188,7 @@ static void test_G4_breaker(void **state)
     assert_int_equal(b->window, 0);
     assert_int_equal(b->open_max, 60 * WEIR_SECOND);
     assert_int_equal(b->jitter_percent, -1);
-    assert_int_equal(b->probes, 5);
+    assert_int_equal(b->probes, 255);
     assert_true(b->above);
     weir__draft_destroy(d);
     d = read_guard("breaker: { errors: 10, window: 30s, at: reached }");
@@ -211,7 +212,7 @@ static void test_G4_breaker(void **state)
     assert_guard_problem("breaker: { errors: 5, calls: 4, min_calls: 3 }", 30, "calls must be at least errors");
     assert_guard_problem("breaker: { errors: 5%, calls: 10, min_calls: 30 }", 31, "calls must be at least min_calls");
     assert_guard_problem("breaker: { errors: 5, open_for: 10s, open_max: 5s }", 48, "open_max must be at least as long as open_for");
-    assert_guard_problem("breaker: { errors: 5, probes: 64 }", 31, "the most is 63");
+    assert_guard_problem("breaker: { errors: 5, probes: 256 }", 31, "the most is 255");
     assert_guard_problem("breaker: { errors: 5, at: over }", 27, "unknown at 'over'");
     assert_guard_problem("breaker: { erors: 5 }", 12, "did you mean 'errors'?");
 }

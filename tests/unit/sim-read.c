@@ -13,11 +13,11 @@
 #define S  WEIR_SECOND
 #define MS WEIR_MILLISECOND
 
-static struct weir__trial_plan plan;
+static struct weir__sim_plan plan;
 
 static int parse(const char *text, struct weir_error *error)
 {
-    return weir__trial_plan_parse(&plan, text, strlen(text), NULL, error);
+    return weir__sim_plan_parse(&plan, text, strlen(text), NULL, error);
 }
 
 static void test_everything_can_be_said(void **state)
@@ -40,19 +40,19 @@ static void test_everything_can_be_said(void **state)
     assert_int_equal(plan.length, 90 * S);
     assert_int_equal(plan.seed, 42);
     assert_int_equal(plan.backend.queue, 100);
-    assert_int_equal(plan.backend.work.shape, WEIR__WORK_LOGNORMAL);
+    assert_int_equal(plan.backend.work.shape, WEIR__SIM_WORK_LOGNORMAL);
     assert_int_equal(plan.backend.work.spread, 750000);
     assert_int_equal(plan.backend.contention, 15000);
-    assert_int_equal(plan.backend.slowest, 4 * WEIR__ONE);
+    assert_int_equal(plan.backend.slowest, 4 * WEIR__SIM_ONE);
     assert_true(plan.backend.cancels);
     assert_int_equal(plan.n_groups, 2);
-    const struct weir__group_plan *g = &plan.groups[0];
+    const struct weir__sim_group_plan *g = &plan.groups[0];
     assert_string_equal(g->name, "web");
     assert_int_equal(g->class, 1);
     assert_int_equal(g->priority, -3);
     assert_int_equal(g->points[0].rate, 2000000); /* 2.5 times 800 a second */
     assert_true(g->even && g->jitter);
-    assert_int_equal(g->retry_on, WEIR__RETRY_TIMEOUT | WEIR__RETRY_ERROR);
+    assert_int_equal(g->retry_on, WEIR__SIM_RETRY_TIMEOUT | WEIR__SIM_RETRY_ERROR);
     assert_int_equal(g->back_off_factor, 1500000);
     assert_int_equal(plan.groups[1].loop, 12);
     assert_int_equal(plan.guard.max, 99);
@@ -114,7 +114,7 @@ static void test_the_scenarios_of_the_program_are_right(void **state)
 
     for (const struct weir__embedded *e = weir__sim_files; e->name; e++, n++) {
         struct weir_error error = { 0 };
-        if (weir__trial_plan_parse(&plan, e->text, e->len, NULL, &error) != WEIR_OK)
+        if (weir__sim_plan_parse(&plan, e->text, e->len, NULL, &error) != WEIR_OK)
             fail_msg("%s: %s", e->name, error.text);
         assert_true(plan.about[0] != '\0' && plan.guard.adaptive.target > 0);
     }

@@ -14,7 +14,7 @@ static struct weir_rules *rules_of(const char *text)
     return rules;
 }
 
-static struct weir__simulation *simulation_with(struct weir__sim_options options, const char *here, const char *there)
+static struct weir__simulation *simulation_with(struct weir__simulate_options options, const char *here, const char *there)
 {
     struct weir__simulation *sim = NULL;
     struct weir_error error;
@@ -30,7 +30,7 @@ static struct weir__simulation *simulation_with(struct weir__sim_options options
 
 static struct weir__simulation *simulation_of(const char *rules)
 {
-    return simulation_with((struct weir__sim_options){ .propose = -1 }, rules, NULL);
+    return simulation_with((struct weir__simulate_options){ .propose = -1 }, rules, NULL);
 }
 
 static void request(struct weir__simulation *sim, const char *ip, const char *uri, weir_time at)
@@ -44,7 +44,7 @@ static void request(struct weir__simulation *sim, const char *ip, const char *ur
     weir__simulate_entry(sim, &entry);
 }
 
-static const struct weir__sim_rule *rule_of(const struct weir__side *side, const char *name)
+static const struct weir__simulate_rule *rule_of(const struct weir__side *side, const char *name)
 {
     for (size_t i = 0; i < side->n_rules; i++)
         if (strcmp(side->rules[i].name, name) == 0)
@@ -53,10 +53,10 @@ static const struct weir__sim_rule *rule_of(const struct weir__side *side, const
     return NULL;
 }
 
-static int64_t total(const int64_t at[WEIR__SIM_BUCKETS])
+static int64_t total(const int64_t at[WEIR__SIMULATE_BUCKETS])
 {
     int64_t sum = 0;
-    for (size_t i = 0; i < WEIR__SIM_BUCKETS; i++)
+    for (size_t i = 0; i < WEIR__SIMULATE_BUCKETS; i++)
         sum += at[i];
     return sum;
 }
@@ -170,7 +170,7 @@ static void test_R5_shadow_can_be_turned_on(void **state)
     static const char *const rules[] = { TWO_SHADOWS, "version: 1\nmode: shadow\nrules:\n" RULE("one", "limit: 2/1h") };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rules); i++) {
-        struct weir__simulation *sim = simulation_with((struct weir__sim_options){ .propose = -1, .enforce = true }, rules[i], NULL);
+        struct weir__simulation *sim = simulation_with((struct weir__simulate_options){ .propose = -1, .enforce = true }, rules[i], NULL);
         for (int k = 0; k < 10; k++)
             request(sim, "192.0.2.1", "/", START);
         weir__simulate_end(sim);
@@ -212,7 +212,7 @@ static void test_R4_bans(void **state)
     for (int i = 0; i < 8; i++)
         request(sim, "192.0.2.1", "/", START);
     weir__simulate_end(sim);
-    const struct weir__sim_rule *rule = rule_of(&sim->sides[0], "a");
+    const struct weir__simulate_rule *rule = rule_of(&sim->sides[0], "a");
     assert_int_equal(rule->bans, 1);
     assert_int_equal(rule->banned, 4);
     assert_int_equal(rule->refused, 7);
@@ -250,7 +250,7 @@ static void test_buckets_grow_wider_and_lose_nothing(void **state)
         struct weir__simulation *sim = simulation_of(RULES RULE("a", "limit: 1/1w"));
         for (int i = 0; i < 700 && START + i * step < 9000000000 * S; i++) {
             request(sim, "192.0.2.1", "/", START + i * step);
-            assert_in_range(sim->buckets, 1, WEIR__SIM_BUCKETS);
+            assert_in_range(sim->buckets, 1, WEIR__SIMULATE_BUCKETS);
             assert_true(sim->from % sim->width == 0 && sim->from <= START && sim->from > START - sim->width);
         }
         weir__simulate_end(sim);
@@ -258,7 +258,7 @@ static void test_buckets_grow_wider_and_lose_nothing(void **state)
         assert_int_equal(total(sim->sides[0].refused_at), sim->sides[0].refused);
         if (sim->sides[0].refused > 0)
             assert_int_equal(total(sim->sides[0].rules[0].trace->at), sim->sides[0].refused);
-        for (size_t i = sim->buckets; i < WEIR__SIM_BUCKETS; i++)
+        for (size_t i = sim->buckets; i < WEIR__SIMULATE_BUCKETS; i++)
             assert_int_equal(sim->at[i], 0);
         weir__simulation_destroy(sim);
     }
@@ -267,7 +267,7 @@ static void test_buckets_grow_wider_and_lose_nothing(void **state)
 static void test_who_asks_may_be_unknown(void **state)
 {
     struct weir__simulation *sim =
-        simulation_with((struct weir__sim_options){ .propose = -1, .client = "user" }, RULES RULE("a", "limit: 1/1h"), NULL);
+        simulation_with((struct weir__simulate_options){ .propose = -1, .client = "user" }, RULES RULE("a", "limit: 1/1h"), NULL);
     (void)state;
     for (int i = 0; i < 3; i++)
         request(sim, "192.0.2.1", "/", START);
@@ -280,7 +280,7 @@ static void test_who_asks_may_be_unknown(void **state)
 
 static void test_waits_are_counted(void **state)
 {
-    struct weir__simulation *sim = simulation_with((struct weir__sim_options){ .propose = -1, .wait_max = 10 * S },
+    struct weir__simulation *sim = simulation_with((struct weir__simulate_options){ .propose = -1, .wait_max = 10 * S },
                                                    RULES RULE("a", "limit: 1/1s queue 2, algorithm: leaky-bucket"), NULL);
     (void)state;
     for (int i = 0; i < 5; i++)
@@ -295,7 +295,7 @@ static void test_waits_are_counted(void **state)
 static void test_a_table_too_small_is_noticed(void **state)
 {
     struct weir__simulation *sim =
-        simulation_with((struct weir__sim_options){ .propose = -1, .keys = 100 }, RULES RULE("a", "limit: 1/1h"), NULL);
+        simulation_with((struct weir__simulate_options){ .propose = -1, .keys = 100 }, RULES RULE("a", "limit: 1/1h"), NULL);
     char ip[32];
     (void)state;
     for (int i = 0; i < 5000; i++) {
@@ -309,7 +309,7 @@ static void test_a_table_too_small_is_noticed(void **state)
 
 static void test_rules_beyond_the_traces_are_still_counted(void **state)
 {
-    enum { N = WEIR__SIM_TRACES + 6 };
+    enum { N = WEIR__SIMULATE_TRACES + 6 };
     char text[N * 80 + 64], uri[16];
     size_t len = (size_t)snprintf(text, sizeof text, RULES);
     (void)state;
@@ -339,8 +339,9 @@ static void test_rules_beyond_the_traces_are_still_counted(void **state)
 
 static void test_differences_by_hand(void **state)
 {
-    struct weir__simulation *sim = simulation_with((struct weir__sim_options){ .propose = -1, .listed = 3 }, RULES RULE("a", "limit: 2/1h"),
-                                                   RULES RULE("b", "limit: 4/1h") RULE("c", "match: { uri: /x }, limit: 1/1h"));
+    struct weir__simulation *sim =
+        simulation_with((struct weir__simulate_options){ .propose = -1, .listed = 3 }, RULES RULE("a", "limit: 2/1h"),
+                        RULES RULE("b", "limit: 4/1h") RULE("c", "match: { uri: /x }, limit: 1/1h"));
     (void)state;
     for (int i = 0; i < 6; i++)
         request(sim, "192.0.2.1", "/", START + i); /* here 2 pass, there 4 */
@@ -355,7 +356,7 @@ static void test_differences_by_hand(void **state)
     assert_int_equal(sim->other_rule, 2);
     assert_int_equal(sim->n_pairs, 2);
     assert_int_equal(sim->pairs[0].rule[0], 0);
-    assert_int_equal(sim->pairs[0].rule[1], WEIR__SIM_PASSED);
+    assert_int_equal(sim->pairs[0].rule[1], WEIR__SIMULATE_PASSED);
     assert_int_equal(sim->pairs[0].requests, 2);
     assert_int_equal(sim->pairs[1].rule[1], 1);
     assert_int_equal(sim->n_differences, 3);
@@ -369,7 +370,7 @@ static void test_differences_by_hand(void **state)
 static void test_a_rule_has_one_colour_on_both_sides(void **state)
 {
     struct weir__simulation *sim = simulation_with(
-        (struct weir__sim_options){ .propose = -1 }, RULES RULE("a", "match: { uri: /a }, limit: 1/1h") RULE("b", "limit: 2/1h"),
+        (struct weir__simulate_options){ .propose = -1 }, RULES RULE("a", "match: { uri: /a }, limit: 1/1h") RULE("b", "limit: 2/1h"),
         RULES RULE("c", "match: { uri: /c }, limit: 1/1h") RULE("b", "match: { uri: /b }, limit: 2/1h"));
     struct weir__series here[WEIR__SERIES], there[WEIR__SERIES];
     (void)state;
@@ -390,7 +391,7 @@ static void test_a_rule_has_one_colour_on_both_sides(void **state)
 static void test_proposals_by_hand(void **state)
 {
     struct weir__simulation *sim =
-        simulation_with((struct weir__sim_options){ .propose = 100000 },
+        simulation_with((struct weir__simulate_options){ .propose = 100000 },
                         RULES RULE("a", "limit: 4/1s, algorithm: fixed-window") "lists:\n  allow: { ip: [192.0.2.10] }\n", NULL);
     struct weir__proposal p;
     char ip[32];

@@ -30,7 +30,7 @@ static const struct {
     { "case a\nbreaker errors=99999999999999999999\n", 2, 16, "no number" },
     { "case a\nbreaker errors=101%\n", 2, 9, "0 to 100" },
     { "case a\nbreaker slow=1s ratio=5\n", 2, 23, "share" },
-    { "case a\nbreaker errors=1 min=5%\n", 2, 22, "not a share" },
+    { "case a\nbreaker errors=1 min_calls=5%\n", 2, 28, "not a share" },
     { "case a\nbreaker slow=5\n", 2, 15, "unit" },
     { "case a\nbreaker\n", 2, 8, "errors or slow" },
     { "case a\nbreaker errors=1 window=1s calls=5\n", 2, 9, "not both" },
@@ -107,7 +107,7 @@ static void a_mismatch_tells_what_came(void **unused)
 static void cases_of_all_kinds_are_in_one_file(void **unused)
 {
     static const char text[] = "case a\nlimit gcra 5/1s\nat 0s take 1 -> ok\n"
-                               "case b\nbreaker errors=1 min=1\nat 0s call error -> ok state open\n"
+                               "case b\nbreaker errors=1 min_calls=1\nat 0s call error -> ok state open\n"
                                "case c\nlimit gcra 1/1s\nat 0s take 2 -> no\n";
     struct weir__vectors v = { 0 };
     int line = 0;

@@ -603,10 +603,63 @@ static void test_call_by_the_table_s_clock(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up_visitors, close_guard)
 
+/* In shadow everybody comes in, also who would have to wait, and leaves nothing behind. */
+static void test_G4_in_shadow_nobody_waits(void **state)
+{
+    struct weir_permit p;
+    (void)state;
+    open_guard((struct weir_guard_options){ .max = 1, .mode = WEIR_SHADOW }, (struct weir_queue_options){ 0 });
+    hold(1);
+    struct weir_decision d = acquire(S, &p);
+    assert_true(d.allowed);
+    assert_int_equal(sleeps, 0);
+    assert_int_equal(in_flight(), 2);
+    assert_true(weir_exit(guard, &p, WEIR_SUCCEEDED, now));
+    weir_guard_force(guard, WEIR_FORCE_OPEN, now);
+    assert_true(acquire(S, &p).allowed);
+    assert_true(weir_exit(guard, &p, WEIR_SUCCEEDED, now));
+    exit_first();
+    assert_int_equal(in_flight(), 0);
+}
+
+/* A turn that is over at once, a hundred thousand times: not one inside the other. */
+static int turns_had;
+
+static void turn_and_exit(struct weir_waiter *waiter, enum weir_reason reason)
+{
+    assert_int_equal(reason, WEIR_GRANTED);
+    turns_had++;
+    struct weir_permit mine = *waiter->permit;
+    assert_true(weir_exit_next(guard, queue, &mine, WEIR_SUCCEEDED, now));
+}
+
+static void test_L11_turns_that_end_at_once_are_not_one_inside_the_other(void **state)
+{
+    enum { MANY = 100000 };
+    (void)state;
+    open_guard((struct weir_guard_options){ .max = 1 }, (struct weir_queue_options){ .max = MANY });
+    struct weir_waiter *waiters = calloc(MANY, sizeof *waiters);
+    struct weir_permit *permits = calloc(MANY, sizeof *permits);
+    hold(1);
+    for (int i = 0; i < MANY; i++) {
+        struct weir_decision d;
+        struct weir_ask ask = { .cost = 1, .wait_max = WEIR_FOREVER, .now = now };
+        waiters[i].turn = turn_and_exit;
+        assert_true(weir_enter_later(guard, queue, &ask, &waiters[i], &permits[i], &d));
+    }
+    assert_true(weir_exit_next(guard, queue, &held[0], WEIR_SUCCEEDED, now));
+    assert_int_equal(turns_had, MANY);
+    assert_int_equal(in_flight(), 0);
+    free(waiters);
+    free(permits);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_G2_fail_fast),
+        TEST(test_G4_in_shadow_nobody_waits),
+        TEST(test_L11_turns_that_end_at_once_are_not_one_inside_the_other),
         TEST(test_G2_with_a_timeout_it_waits_so_long_and_no_longer),
         TEST(test_G2_a_permit_that_comes_free_meanwhile_is_had_within_5_ms),
         TEST(test_G2_a_permit_that_comes_free_at_the_deadline_is_had),

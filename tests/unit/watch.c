@@ -356,6 +356,46 @@ static void test_G4_no_change_is_lost_up_to_32_a_second(void **state)
     end();
 }
 
+/* More than that: how many, and the last 32. */
+static void test_G4_changes_that_are_lost_are_counted(void **state)
+{
+    static const char lost[] = "\"lost\",\"guard\":\"db\",\"count\":18}";
+    const char *at;
+    int n = 0;
+    (void)state;
+    begin(ONE_RULE);
+    server.started = NOW;
+    struct weir_guard *db = guard_on("db");
+    for (int i = 0; i < 40; i++)
+        weir_guard_force(db, i % 2 ? WEIR_UNFORCED : WEIR_FORCE_OPEN, NOW - S);
+    assert_string_equal(tick(NOW), ""); /* of before the start nothing is known */
+    for (int i = 0; i < 50; i++)
+        weir_guard_force(db, i % 2 ? WEIR_UNFORCED : WEIR_FORCE_OPEN, NOW + S);
+    at = tick(NOW + 2 * S);
+    assert_memory_equal(at, lost, sizeof lost - 1);
+    for (; (at = strstr(at, "\"guard-forced\"")) != NULL; at++)
+        n++;
+    assert_int_equal(n, 32);
+    assert_string_equal(tick(NOW + 3 * S), "");
+    end();
+}
+
+/* Those behind it are watched all the same. */
+static void test_G4_a_damaged_guard_hides_no_other(void **state)
+{
+    (void)state;
+    begin(ONE_RULE);
+    server.started = NOW;
+    guard_on("a");
+    server.table->header->guards++; /* all zeros: nobody has ever made it */
+    struct weir_guard *c = guard_on("c");
+    assert_null(weir_table_guard(server.table, 1));
+    tick(NOW);
+    weir_guard_force(c, WEIR_FORCE_OPEN, NOW + S);
+    assert_string_equal(tick(NOW + S), "\"guard-forced\",\"guard\":\"c\",\"state\":\"open\"}");
+    end();
+}
+
 static void test_G4_what_was_before_the_start_is_not_told_again(void **state)
 {
     (void)state;
@@ -401,6 +441,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_G4_changes_of_a_breaker_are_told_once),
         cmocka_unit_test(test_G4_no_change_is_lost_up_to_32_a_second),
+        cmocka_unit_test(test_G4_changes_that_are_lost_are_counted),
+        cmocka_unit_test(test_G4_a_damaged_guard_hides_no_other),
         cmocka_unit_test(test_G4_what_was_before_the_start_is_not_told_again),
         cmocka_unit_test(test_G1_permits_that_nobody_gave_back),
         cmocka_unit_test(test_G5_the_level),

@@ -71,6 +71,7 @@ struct weir__window {
 struct weir__learnt {
     int64_t looked;                           /* when the window was last emptied; 0: never */
     int64_t resulted;                         /* when a look last had results */
+    int64_t shown;                            /* when the quantiles were last reckoned */
     int64_t calls, busy, resultless;          /* then */
     int64_t shed_at, shed_entered, shed_busy; /* at the last look of shedding: when, entered so far, refused so far */
     int64_t drift, drift_times;               /* what in_flight has too much, and for how many sweeps in a row */
@@ -123,6 +124,14 @@ struct weir__guard_record {
 };
 
 _Static_assert(sizeof(struct weir__guard_record) <= WEIR__SLOTS_OFFSET, "a guard's slots are behind the rest of its record");
+/* As docs/shm.md draws it; another one is another format. */
+_Static_assert(offsetof(struct weir__guard_record, terms) == 80 && offsetof(struct weir__guard_record, in_flight) == 576 &&
+                   offsetof(struct weir__guard_record, limit) == 640 && offsetof(struct weir__guard_record, totals) == 832 &&
+                   offsetof(struct weir__guard_record, breaker) == 1984 && offsetof(struct weir__guard_record, window) == 2816 &&
+                   offsetof(struct weir__guard_record, learnt) == 5056 && offsetof(struct weir__guard_record, shed) == 26304,
+               "the parts of a guard's record are where they are drawn");
+_Static_assert(sizeof(struct weir__guard_record) == 59648 && sizeof(struct weir__holder) == 24 && sizeof(struct weir_change) == 32,
+               "and as large");
 _Static_assert(WEIR__SLOTS_OFFSET + WEIR__GUARD_SLOTS * sizeof(uint64_t) <= WEIR__GUARD_BYTES, "a guard's record has room for its slots");
 
 /* The terms, checked and compiled.  Never changes, and lives as long as the table: deciding threads read it unlocked. */

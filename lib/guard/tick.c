@@ -16,6 +16,7 @@
 #define TICKER_LATE  60                 /* of 2^30 ns */
 #define LOOK_LONGEST WEIR_SECOND        /* a look comes then, few as the results may be, if `look` allows it */
 #define RAISE_LASTS  (10 * WEIR_SECOND) /* a level that is asked for by a guard where nobody comes any more */
+#define SHOW_EVERY   (WEIR_SECOND / 2)  /* thousands of counters are summed up for it */
 #define MEAN_LASTS   (10 * WEIR_SECOND)
 #define TIMES_WINDOW (10 * WEIR_SECOND)
 
@@ -142,6 +143,16 @@ static void run_controller(struct weir__guard_record *r, const struct weir__guar
     __atomic_store_n(&r->limit, weir__controller_step(c, r->learnt.controller, s), __ATOMIC_RELAXED);
 }
 
+static void show_quantiles(struct weir__guard_record *r, weir_time now, weir_time window)
+{
+    int64_t *shown[] = { &r->p50, &r->p90, &r->p99 };
+    static const int permilles[] = { 500, 900, 990 };
+    for (int i = 0; i < 3; i++) {
+        weir_time q = weir__recent_quantile(&r->learnt.recent, window, now, permilles[i]);
+        __atomic_store_n(shown[i], q < 0 ? 0 : q, __ATOMIC_RELAXED);
+    }
+}
+
 /* How long work takes, for whoever looks.  Where nothing succeeds, how long it took to fail; where nothing comes back any more, nobody
  * knows. */
 static void show_times(struct weir__guard_record *r, const struct weir__sample *s, weir_time window)
@@ -153,12 +164,10 @@ static void show_times(struct weir__guard_record *r, const struct weir__sample *
         l->resulted = s->now;
     if (results > 0 || s->now - l->resulted > MEAN_LASTS)
         __atomic_store_n(&r->mean, (int64_t)mean, __ATOMIC_RELAXED);
-    int64_t *shown[] = { &r->p50, &r->p90, &r->p99 };
-    static const int permilles[] = { 500, 900, 990 };
-    for (int i = 0; i < 3; i++) {
-        weir_time q = weir__recent_quantile(&l->recent, window, s->now, permilles[i]);
-        __atomic_store_n(shown[i], q < 0 ? 0 : q, __ATOMIC_RELAXED);
-    }
+    if (s->now >= l->shown && s->now - l->shown < SHOW_EVERY)
+        return;
+    l->shown = s->now;
+    show_quantiles(r, s->now, window);
 }
 
 static void look(struct weir__guard_record *r, const struct weir__guard_plan *plan, weir_time now)

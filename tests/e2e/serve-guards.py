@@ -352,14 +352,14 @@ def test_L11_by_rules(weir):
 
 
 def test_R5_in_shadow_nobody_waits(weir):
-    """Who would have to wait is in; and who waits when a guard is put in shadow comes in, once."""
+    """Who would have to wait is in; and who waits when all is put in shadow comes in, once."""
     with Doors(weir) as d:
         d.enter("GUARD", "shop")
         waiter = Waiter(d, "GUARD", "shop", "WAIT", 60000)
         d.resp("WEIR.MODE", "shadow")
         assert waiter.answer()["allowed"] == 1
-        for words in (("GUARD", "shop"), ("uri", "/shop")):
-            entered = d.enter(*words[:2], "WAIT", 60000) if words[0] == "GUARD" else d.enter("WAIT", 60000, *words)
+        for words in (("GUARD", "shop", "WAIT", 60000), ("WAIT", 60000, "uri", "/shop")):
+            entered = d.enter(*words)
             assert entered["allowed"] == 1 and entered["permit"], entered
         assert d.guard("shop")["in_flight"] == 4 and d.guard("shop")["waiting"] == 0
 

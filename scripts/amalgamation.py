@@ -21,7 +21,7 @@ HEAD = """\
  * To use it, put weir.c and weir.h into your project.  Nothing to configure:
  *
  *     cc -O2 -c weir.c
- *     cc -O2 your.c weir.o -lpthread -lm
+ *     cc -O2 your.c weir.o -lpthread
  *
  * Made for Linux; tried with gcc 12 and clang 14.  On x86-64 it turns the instruction cmpxchg16b on by itself: no -mcx16 is needed.
  */

@@ -68,10 +68,59 @@ static char *read_open(int fd, size_t most, size_t *len, const char **why)
     return text;
 }
 
-/* Not waiting: it might be a pipe. */
-static char *read_path(const char *path, bool near, size_t most, size_t *len, const char **why)
+#define OPENING (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) /* not waiting: it might be a pipe */
+
+/* The folder that the rule file lies in; it may be reached by links, as whoever runs the server has it. */
+static int open_folder(const char *rules)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (near ? O_NOFOLLOW : 0));
+    char *folder = find_path(rules, ".");
+    int fd = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    free(folder);
+    return fd;
+}
+
+/* Part by part from there: a link anywhere in the name would lead out. */
+static int open_near(const char *rules, const char *name)
+{
+    char part[256]; /* no name is longer */
+    int at = open_folder(rules);
+
+    while (at >= 0) {
+        size_t len = strcspn(name, "/");
+        const char *next = name + len + strspn(name + len, "/");
+        bool last = *next == '\0';
+        int inside = -1;
+        if (len < sizeof part) {
+            memcpy(part, name, len);
+            part[len] = '\0';
+            inside = openat(at, part, (last ? OPENING : O_PATH | O_DIRECTORY | O_CLOEXEC) | O_NOFOLLOW);
+        } else {
+            errno = ENAMETOOLONG;
+        }
+        int why = errno;
+        close(at);
+        errno = why;
+        at = inside;
+        name = next;
+        if (last)
+            break;
+    }
+    return at;
+}
+
+static int open_file(const char *rules, const char *name, bool near)
+{
+    char *path = near ? NULL : find_path(rules, name);
+    int fd = near ? open_near(rules, name) : path ? open(path, OPENING) : -1;
+
+    free(path);
+    return fd;
+}
+
+static char *read_named(const char *rules, const char *name, bool near, size_t most, size_t *len, const char **why)
+{
+    int fd = open_file(rules, name, near);
 
     if (fd < 0) {
         *why = strerror(errno);
@@ -179,11 +228,9 @@ char *weir__read_file(struct weir__reader *r, const struct weir__node *node, siz
         weir__say(r, node, "the file must lie beside the rule file or below: no name that begins with / or has .. in it");
         return NULL;
     }
-    char *path = find_path(r->options->name, name);
-    char *text = path ? read_path(path, r->options->near, most, len, &why) : NULL;
+    char *text = read_named(r->options->name, name, r->options->near, most, len, &why);
     if (text == NULL)
-        weir__say(r, node, "cannot read the file %s: %s", weir__quote(name, node->n).text, path ? why : "no memory");
-    free(path);
+        weir__say(r, node, "cannot read the file %s: %s", weir__quote(name, node->n).text, why);
     return text;
 }
 

@@ -62,6 +62,12 @@ static void read_body(struct weir__reader *r, const struct weir__member *m, stru
         weir__say(r, m[BODY_FILE].key, "the body is here or in a file; leave out body or body_file");
     if (text && weir__read_text(r, text, "body", "text"))
         copy_body(r, text, f, text->text, text->n);
+    if (file && r->options->near) { /* whoever is refused is shown it: it could be any file that lies there */
+        weir__say(r, m[BODY_FILE].key,
+                  "rules that are sent may not take a body from a file; write it here, as in body: \"[]\", or write "
+                  "body_file in the rule file on the server");
+        return;
+    }
     char *contents = file ? weir__read_file(r, file, WEIR__FALLBACK_MAX, "the body here, as in body: \"[]\"", &len) : NULL;
     if (contents) {
         copy_body(r, file, f, contents, len);
@@ -89,6 +95,9 @@ static void read_fallback(struct weir__reader *r, const struct weir__node *node,
     f->status = STATUS;
     if (weir__read_small(r, &m[FALLBACK_STATUS], 599, &f->status) && f->status < 200)
         weir__say(r, m[FALLBACK_STATUS].value, "status must be from 200 to 599");
+    if ((f->status == 204 || f->status == 304) && (m[BODY].key || m[BODY_FILE].key))
+        weir__say(r, m[BODY].key ? m[BODY].key : m[BODY_FILE].key,
+                  "an answer with status %d has no body; leave it out, or write status: 200", (int)f->status);
     read_body(r, m, f);
     read_type(r, &m[TYPE], f);
     if (m[TYPE].key && m[BODY].key == NULL && m[BODY_FILE].key == NULL)

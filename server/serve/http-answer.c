@@ -117,17 +117,20 @@ void weir__http_answer(const struct weir__http_manner *manner, int status, const
 {
     struct weir__buffer *out = manner->out;
     struct pen pen = { weir__buffer_room(out, HEAD_ROOM + headers.len + body.len) };
+    bool bodiless = status < 200 || status == 204 || status == 304; /* what came behind it would be taken for the next answer */
 
     if (pen.at == NULL)
         return;
     put_status(&pen, status);
     put_date(&pen, manner->loop);
-    if (type) {
+    if (type && !bodiless) {
         PUT(&pen, "\r\nContent-Type: ");
         put_text(&pen, type);
     }
-    PUT(&pen, "\r\nContent-Length: ");
-    put_number(&pen, (int64_t)body.len);
+    if (!bodiless) {
+        PUT(&pen, "\r\nContent-Length: ");
+        put_number(&pen, (int64_t)body.len);
+    }
     PUT(&pen, "\r\n");
     if (headers.len)
         put(&pen, headers.bytes, headers.len);
@@ -136,7 +139,7 @@ void weir__http_answer(const struct weir__http_manner *manner, int status, const
     else if (manner->old)
         PUT(&pen, "Connection: keep-alive\r\n");
     PUT(&pen, "\r\n");
-    if (!manner->head_only && body.len)
+    if (!manner->head_only && !bodiless && body.len)
         put(&pen, body.bytes, body.len);
     out->len = (size_t)(pen.at - out->bytes);
 }

@@ -49,9 +49,9 @@ for compiler in cc clang; do
         check "$compiler $options" "$compiler" $options -Wall -Wextra -Werror -c "$dir/a/weir.c" -o "$object"
         check "$compiler $options: exports" exports_only_the_header "$object"
         check "$compiler $options: atomics" needs_no_libatomic "$object"
-        for example in floor1 floor2 shared wait; do
+        for example in floor1 floor2 shared wait guard; do
             # shellcheck disable=SC2086
-            check "$compiler $options: $example" "$compiler" $options -std=gnu11 -I"$dir/a" "$root/examples/$example.c" "$object" -lpthread -lm -o "$dir/$example"
+            check "$compiler $options: $example" "$compiler" $options -std=gnu11 -I"$dir/a" "$root/examples/$example.c" "$object" -lpthread -o "$dir/$example"
             check "$compiler $options: $example runs" "$dir/$example"
         done
     done

@@ -46,6 +46,21 @@ static void test_S2_answer(void **state)
                              "Connection: keep-alive\r\n\r\n");
 }
 
+/* Whatever a fallback says. */
+static void test_S2_statuses_without_a_body(void **state)
+{
+    struct world *w = *state;
+    struct weir__http_manner m = manner_of(w);
+    static const int statuses[] = { 100, 204, 304 };
+
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+        weir__http_json(&m, statuses[i], "{}");
+        const char *answer = answer_of(w);
+        assert_null(strstr(answer, "Content-"));
+        assert_string_equal(body_of(answer), "");
+    }
+}
+
 static void test_S2_problem(void **state)
 {
     struct world *w = *state;
@@ -291,6 +306,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_S2_answer, begin, end),
+        cmocka_unit_test_setup_teardown(test_S2_statuses_without_a_body, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_problem, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_codes_of_problems_are_no_refusals, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_allowed, begin, end),

@@ -583,6 +583,50 @@ static void test_R6_lists_of_a_text_that_was_sent_are_near(void **state)
     stop(&h);
 }
 
+static void assert_unread(struct host *h, const char *below, const char *name)
+{
+    char text[800];
+    struct weir_error error = { 0 };
+    snprintf(text, sizeof text, "version: 1\nlists:\n  deny: { ip: { file: %s/%s } }\n", below, name);
+    assert_int_equal(weir__live_set(h->live, text, strlen(text), NOW, NULL, &error), WEIR_INVALID);
+    assert_contains(error.text, "cannot read the file");
+}
+
+/* No part of the name may lead elsewhere: neither the file nor a folder on the way to it. */
+static void test_R6_lists_of_a_text_that_was_sent_follow_no_links(void **state)
+{
+    struct host h;
+    char inner[400], deep[440], list[480], link[480], out[440], text[800];
+    (void)state;
+    name_files(&h);
+    snprintf(inner, sizeof inner, "%s.d", h.rules);
+    snprintf(deep, sizeof deep, "%s/deep", inner);
+    snprintf(list, sizeof list, "%s/list", deep);
+    snprintf(link, sizeof link, "%s/link", deep);
+    snprintf(out, sizeof out, "%s/out", inner);
+    assert_int_equal(mkdir(inner, 0700), 0);
+    assert_int_equal(mkdir(deep, 0700), 0);
+    write_text(list, "192.0.2.1\n");
+    assert_int_equal(symlink("list", link), 0);
+    assert_int_equal(symlink("deep", out), 0);
+    write_text(h.rules, FIVE);
+    start(&h, h.rules, NULL);
+    const char *below = strrchr(inner, '/') + 1;
+    assert_unread(&h, below, "deep/link");
+    assert_unread(&h, below, "out/list");
+    assert_unread(&h, below, "deep");
+    assert_int_equal(limit_in_force(&h), 5);
+    snprintf(text, sizeof text, SEVEN "lists:\n  deny: { ip: { file: .//%s/deep//list } }\n", below);
+    set(&h, text);
+    assert_true(is_denied(&h, "192.0.2.1"));
+    stop(&h);
+    unlink(out);
+    unlink(link);
+    unlink(list);
+    rmdir(deep);
+    rmdir(inner);
+}
+
 static void test_set_that_cannot_be_kept_is_no_set(void **state)
 {
     struct host h;
@@ -930,6 +974,7 @@ int main(void)
         cmocka_unit_test(test_set_in_memory),
         cmocka_unit_test(test_R6_wrong_texts_are_refused_with_all_problems),
         cmocka_unit_test(test_R6_lists_of_a_text_that_was_sent_are_near),
+        cmocka_unit_test(test_R6_lists_of_a_text_that_was_sent_follow_no_links),
         cmocka_unit_test(test_set_that_cannot_be_kept_is_no_set),
         cmocka_unit_test(test_R3_lists_by_hand_survive),
         cmocka_unit_test(test_R3_lists_that_are_gone_are_skipped_and_come_back),

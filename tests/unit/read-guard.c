@@ -337,6 +337,9 @@ static void test_G5_fallback(void **state)
     assert_guard_problem("fallback: { body: x, type: json }", 28, "type must be a media type");
     assert_guard_problem("fallback: { body: x, body_file: y }", 22, "the body is here or in a file");
     assert_guard_problem("fallback: { body: [] }", 19, "body must be text");
+    assert_guard_problem("fallback: { status: 204, body: x }", 26, "an answer with status 204 has no body");
+    assert_guard_problem("fallback: { status: 304, body: x }", 26, "an answer with status 304 has no body");
+    weir__draft_destroy(read_guard("fallback: { status: 204 }"));
     assert_guard_problem("fallback: { body_file: y }", 24, "these rules may not name files; write the body here");
 }
 
@@ -359,10 +362,10 @@ static void test_G5_fallback_from_a_file(void **state)
     write_at(path, 0, large, sizeof large);
     read_bad_bytes(text, strlen(text), rules, &error);
     assert_contains(error.text, "it is too large; the most is 64 KiB");
+    write_at(path, 0, "a", 1);
     struct weir_rules_options near = { .name = rules, .files = true, .near = true };
-    snprintf(text, sizeof text, "version: 1\nguards: [{ name: g, degrade: 1, fallback: { body_file: ../x } }]\n");
     assert_int_equal(weir__draft_read(&d, text, strlen(text), &near, &error), WEIR_INVALID);
-    assert_contains(error.text, "must lie beside the rule file");
+    assert_contains(error.text, "may not take a body from a file; write it here");
 }
 
 /* ------------------------------------------------------------------ many ---- */

@@ -412,7 +412,7 @@ struct weir_adaptive_options {
     const char *controller;
     int64_t initial, min, max; /* permits (or per second); 0: the controller's own */
     weir_time target;   /* percentile: what the time must not exceed (needed); weir: never admit so many that it does; others: not used */
-    int32_t percentile; /* percentile: 90 or 99, in 1 to 99; 0: 99 */
+    int32_t percentile; /* of the target, 1 to 99, as in 90 or 99; 0: 99.  percentile, weir */
     weir_time window;   /* percentile: over the last so long; 0: 10 s.  Others: between two looks; 0: the controller's own */
     bool rate;          /* percentile: bounds how many enter in a second, not how many are at work */
 };
@@ -448,13 +448,14 @@ struct weir_guard_options {
     enum weir_mode mode; /* enforce; shadow: decide and count, but let through (decision.reason says why not); off: not even that */
 };
 
-/* Joins the guard of that name if it has the same options (NULL: all defaults); WEIR_EXISTS if it has others (see weir_guard_change). */
+/* Joins the guard of that name if it has the same options, defaults filled in (NULL: all of them); WEIR_EXISTS if it has others, and the error
+ * names the part that differs (see weir_guard_change). */
 WEIR_API int weir_guard_create(struct weir_guard **out, struct weir_table *table, const char *name,
                                const struct weir_guard_options *options, struct weir_error *error);
 WEIR_API void weir_guard_destroy(struct weir_guard *guard); /* creates of one name in one process share one; it ends with the table */
 
 /* The options change for all processes.  Permits that are out stay out; what the breaker and the controller have learnt is kept if they are
- * the same ones. */
+ * the same ones.  Each change takes 640 bytes in each process until it leaves the table. */
 WEIR_API int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options *options, struct weir_error *error);
 
 /* What enter gives.  All zeros: none.  It may be copied, and be given back by another thread or process that has the guard. */
@@ -468,7 +469,7 @@ struct weir_permit {
 /* ask->cost permits (0 counts as 1) or none.  ask->key is the user, for shedding. Never waits: see weir_enter_wait. */
 WEIR_API bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask, struct weir_permit *permit, struct weir_decision *decision);
 
-/* Gives the permit back, and sets it to zeros.  False: it was none, or its lease was over. */
+/* Gives the permit back, and sets it to zeros.  False: it was none, or was taken back after its lease. */
 WEIR_API bool weir_exit(struct weir_guard *guard, struct weir_permit *permit, enum weir_outcome outcome, weir_time now);
 /* The same, of work that took another time than from enter to exit. */
 WEIR_API bool weir_exit_after(struct weir_guard *guard, struct weir_permit *permit, enum weir_outcome outcome, weir_time took,

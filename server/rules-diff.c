@@ -642,6 +642,16 @@ static void diff_lists(struct diff *d, const struct weir__draft *old, const stru
     }
 }
 
+static void diff_level(struct diff *d, int old, int new)
+{
+    if (old != new &&new == WEIR_LEVEL_AUTO)
+        say(d, "level", "follows by itself", "level %d -> none", old);
+    else if (old != new &&old == WEIR_LEVEL_AUTO)
+        say(d, "level", "guards whose degrade is no higher refuse everybody", "level none -> %d", new);
+    else if (old != new)
+        say(d, "level", "guards whose degrade is no higher refuse everybody", "level %d -> %d", old, new);
+}
+
 long weir__rules_diff(const struct weir__draft *old, const struct weir__draft *new,
                       void (*each)(void *context, const struct weir__change *change), void *context)
 {
@@ -649,6 +659,7 @@ long weir__rules_diff(const struct weir__draft *old, const struct weir__draft *n
 
     begin(&d, "file", "", NULL);
     diff_mode(&d, old->mode, new->mode);
+    diff_level(&d, old->level, new->level);
     diff_rules(&d, old, new);
     diff_guards(&d, old, new);
     diff_lists(&d, old, new);

@@ -127,13 +127,23 @@ void weir__engine_swap(struct weir *weir, struct weir__force *force)
     weir__force_destroy(old);
 }
 
+/* A level of degradation that the rules push comes with them and goes with them.  One that was set by hand since stays until they say
+ * another. */
+static void push_level(struct weir *weir, const struct weir_rules *rules, weir_time now)
+{
+    if (weir->aside == NULL && (weir->force == NULL || weir->force->rules->draft->level != rules->draft->level))
+        weir__level_push(weir->table, rules->draft->level, now);
+}
+
 int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now, struct weir_error *error)
 {
     struct weir__force *force = NULL;
     pthread_mutex_lock(&weir->mutex);
     int code = weir__force_create(&force, weir, rules, now, error);
-    if (code == WEIR_OK)
+    if (code == WEIR_OK) {
+        push_level(weir, rules, now);
         weir__engine_swap(weir, force);
+    }
     pthread_mutex_unlock(&weir->mutex);
     return code;
 }

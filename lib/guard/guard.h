@@ -265,6 +265,8 @@ static inline bool weir__guard_is_due(const struct weir_guard *guard, const stru
     /* Over; or much further off than it can be: the clock has stepped.  Callers may be seconds apart. */
     return __builtin_expect((uint64_t)left - 1 >= (uint64_t)(plan->tick + WEIR__SKEW), 0);
 }
+/* As weir_level_set, by rules: WEIR_LEVEL_AUTO takes back only what rules have set. */
+void weir__level_push(struct weir_table *table, int level, weir_time now);
 void weir__guard_note(struct weir__guard_record *r, enum weir_change_kind kind, int32_t from, int32_t to, weir_time now);
 
 #endif

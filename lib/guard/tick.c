@@ -16,6 +16,7 @@
 #define TICKER_LATE  60                 /* of 2^30 ns */
 #define LOOK_LONGEST WEIR_SECOND        /* a look comes then, few as the results may be, if `look` allows it */
 #define RAISE_LASTS  (10 * WEIR_SECOND) /* a level that is asked for by a guard where nobody comes any more */
+#define LEVEL_PUSHED 16                 /* added to what stands for a level by hand: rules have set it */
 #define SHOW_EVERY   (WEIR_SECOND / 2)  /* thousands of counters are summed up for it */
 #define MEAN_LASTS   (10 * WEIR_SECOND)
 #define TIMES_WINDOW (10 * WEIR_SECOND)
@@ -134,7 +135,7 @@ static void run_controller(struct weir__guard_record *r, const struct weir__guar
     const struct weir__controller_plan *c = &plan->controller;
     int64_t which = weir__controller_index(c->row) * 2 + c->rate + 1;
     if (r->controller != which) {
-        memset(r->learnt.controller, 0, sizeof r->learnt.controller);
+        weir__controller_forget(r->learnt.controller);
         __atomic_store_n(&r->limit, 0, __ATOMIC_RELAXED);
         r->controller = which;
     }
@@ -265,7 +266,7 @@ static void set_level(struct weir_table *table, weir_time now)
 {
     struct weir__header *h = table->header;
     uint32_t by_hand = __atomic_load_n(&h->level_by_hand, __ATOMIC_RELAXED), n = weir__guards_in(table);
-    int32_t level = by_hand > 0 ? (int32_t)by_hand - 1 : 0;
+    int32_t level = by_hand > 0 ? (int32_t)(by_hand - 1) % LEVEL_PUSHED : 0;
     for (uint32_t i = 0; by_hand == 0 && i < n; i++) {
         const struct weir__guard_record *r = weir__guard_record_at(table, i);
         int32_t raising = __atomic_load_n(&r->raising, __ATOMIC_RELAXED);
@@ -300,6 +301,15 @@ void weir_level_set(struct weir_table *table, int level, weir_time now)
 {
     level = level > WEIR__LEVEL_MAX ? WEIR__LEVEL_MAX : level;
     __atomic_store_n(&table->header->level_by_hand, level < 0 ? 0 : (uint32_t)level + 1, __ATOMIC_RELAXED);
+    set_level(table, weir__guard_time(now));
+}
+
+void weir__level_push(struct weir_table *table, int level, weir_time now)
+{
+    uint32_t present = __atomic_load_n(&table->header->level_by_hand, __ATOMIC_RELAXED);
+    if (level < 0 && present <= LEVEL_PUSHED)
+        return;
+    __atomic_store_n(&table->header->level_by_hand, level < 0 ? 0 : (uint32_t)level + 1 + LEVEL_PUSHED, __ATOMIC_RELAXED);
     set_level(table, weir__guard_time(now));
 }
 

@@ -14,6 +14,7 @@
 
 #include "algo/limit.h"
 #include "base/zone.h"
+#include "guard/guard.h"
 #include "rules/template.h"
 
 /* ------------------------------------------------------------- problems ---- */
@@ -229,7 +230,7 @@ char *weir__read_attribute(struct weir__reader *r, const struct weir__node *node
 
 /* ---------------------------------------------------------------- whole ---- */
 
-enum { VERSION, MODE, ZONE, RULES, LISTS, GUARDS, MEMBERS };
+enum { VERSION, MODE, ZONE, LEVEL, RULES, LISTS, GUARDS, MEMBERS };
 
 static void read_version(struct weir__reader *r, const struct weir__node *root, const struct weir__member *version)
 {
@@ -245,9 +246,10 @@ static void read_version(struct weir__reader *r, const struct weir__node *root, 
 static void read_root(struct weir__reader *r, const struct weir__node *root)
 {
     struct weir__member m[MEMBERS] = {
-        [VERSION] = { .name = "version" }, [MODE] = { .name = "mode" },   [ZONE] = { .name = "zone" },
+        [VERSION] = { .name = "version" }, [MODE] = { .name = "mode" },   [ZONE] = { .name = "zone" },     [LEVEL] = { .name = "level" },
         [RULES] = { .name = "rules" },     [LISTS] = { .name = "lists" }, [GUARDS] = { .name = "guards" },
     };
+    int64_t level;
 
     if (!weir__read_members(r, root, "a rule file", m, MEMBERS))
         return;
@@ -256,6 +258,8 @@ static void read_root(struct weir__reader *r, const struct weir__node *root)
         weir__read_mode(r, m[MODE].value, &r->draft->mode);
     if (m[ZONE].value)
         r->zone = weir__read_zone(r, m[ZONE].value);
+    if (m[LEVEL].value && weir__read_count(r, m[LEVEL].value, "level", 0, WEIR__LEVEL_MAX, &level))
+        r->draft->level = (int)level;
     if (m[LISTS].value)
         weir__read_lists(r, m[LISTS].value);
     if (m[RULES].value)
@@ -294,6 +298,7 @@ int weir__draft_read(struct weir__draft **out, const char *text, size_t len, con
         r->draft = draft;
         r->arena = &draft->arena;
         draft->mode = WEIR_ENFORCE;
+        draft->level = WEIR_LEVEL_AUTO;
         code = read_text(r, error);
         weir__report_close(&r->report);
     }

@@ -22,6 +22,7 @@ static const char schema[] =
     "    \"version\": { \"description\": \"Of this format.\", \"enum\": [1, \"1\"] },\n"
     "    \"mode\": { \"description\": \"Of all rules together.\", \"$ref\": \"#/$defs/mode\" },\n"
     "    \"zone\": { \"description\": \"Whose days, weeks and months count, unless a rule has its own.\", \"$ref\": \"#/$defs/zone\" },\n"
+    "    \"level\": { \"description\": \"Of degradation: guards that say so are switched off from their level on.  Without it it follows by itself.\", \"type\": \"integer\", \"minimum\": 0, \"maximum\": 9 },\n"
     "    \"rules\": { \"type\": \"array\", \"maxItems\": 32768, \"items\": { \"$ref\": \"#/$defs/rule\" } },\n"
     "    \"guards\": {\n"
     "      \"description\": \"What bounds work in progress: every guard that applies is entered, in this order.\",\n"

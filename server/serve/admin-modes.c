@@ -1,9 +1,10 @@
-/* admin-modes.c -- the switch by hand: what every rule is told to do, and what it has done. */
+/* admin-modes.c -- the switch by hand: what every rule and guard is told to do, and what it has done. */
 #include <string.h>
 
 #include "engine/engine.h"
 #include "rules/problem.h"
 #include "serve/admin-parts.h"
+#include "serve/guards.h"
 #include "text.h"
 
 static void add_modes(struct weir__buffer *out, const struct weir__modes *m)
@@ -25,10 +26,24 @@ static void add_rule(struct weir__admin_call *call, const struct weir_rule_info 
     weir__buffer_text(call->out, "}");
 }
 
+static void add_guard(struct weir__admin_call *call, const struct weir__guard_view *view)
+{
+    struct weir_guard_info g;
+
+    weir_guard_get(view->guard, call->now, &g);
+    weir__buffer_text(call->out, "{");
+    weir__buffer_member(call->out, "guard", view->name);
+    add_modes(call->out, &view->modes);
+    weir__buffer_member_number(call->out, "refused", weir__guard_refused(&g));
+    weir__buffer_member_number(call->out, "shadow_refused", g.shadow_refused);
+    weir__buffer_text(call->out, "}");
+}
+
 void weir__admin_modes(struct weir__admin_call *call)
 {
     struct weir__modes all;
     struct weir_rule_info info;
+    struct weir__guard_view view;
 
     weir__engine_modes(call->server->engine, &all);
     weir__buffer_text(call->out, "{");
@@ -37,6 +52,11 @@ void weir__admin_modes(struct weir__admin_call *call)
     for (size_t i = 0; weir_rule_get(call->server->engine, i, &info); i++) {
         weir__buffer_text(call->out, i ? "," : "");
         add_rule(call, &info);
+    }
+    weir__buffer_text(call->out, "],\"guards\":[");
+    for (size_t i = 0; weir__engine_guard(call->server->engine, i, &view); i++) {
+        weir__buffer_text(call->out, i ? "," : "");
+        add_guard(call, &view);
     }
     weir__buffer_text(call->out, "]}");
 }
@@ -65,10 +85,15 @@ static bool read_mode(struct weir__admin_call *call, enum weir_mode *out)
 }
 
 /* What is now so. */
-static void answer(struct weir__admin_call *call, const char *rule)
+static void answer(struct weir__admin_call *call, const char *rule, const struct weir__guard_view *guard)
 {
     struct weir__modes all;
     struct weir_rule_info info;
+
+    if (guard != NULL) {
+        add_guard(call, guard);
+        return;
+    }
 
     for (size_t i = 0; rule != NULL && weir_rule_get(call->server->engine, i, &info); i++) {
         if (strcmp(info.name, rule) != 0)
@@ -87,16 +112,19 @@ void weir__admin_mode(struct weir__admin_call *call)
 {
     enum weir_mode mode;
     struct weir_error error;
+    struct weir__guard_view view;
     const char *rule = NULL;
 
-    if (!read_mode(call, &mode) || (weir__admin_given(call, 1) && (rule = weir__admin_rule(call, call->values[1])) == NULL))
+    if (!read_mode(call, &mode) || (weir__admin_given(call, 1) && (rule = weir__admin_switch(call, call->values[1])) == NULL))
         return;
     int code = weir_mode_set(call->server->engine, rule, mode, &error);
     if (code != WEIR_OK) {
         weir__admin_fail_code(call, code, &error);
         return;
     }
-    answer(call, rule);
+    bool guard = rule != NULL && weir__engine_guard_find(call->server->engine, rule, &view); /* as it is now */
+    answer(call, rule, guard ? &view : NULL);
     weir__events_emit(call->server->events, WEIR__EVENT_MODE, call->now,
-                      &(struct weir__event_facts){ .rule = rule, .mode = weir_mode_name(mode), .source = "api" });
+                      &(struct weir__event_facts){
+                          .rule = guard ? NULL : rule, .guard = guard ? rule : NULL, .mode = weir_mode_name(mode), .source = "api" });
 }

@@ -26,6 +26,8 @@ void weir__admin_free(char **texts, size_t n);
 
 /* The name of a rule in force, good as long as the engine.  NULL: there is none, it has failed with 404, and a likely one is named. */
 const char *weir__admin_rule(struct weir__admin_call *call, struct weir__span value);
+/* The same of a rule or a guard: what has a mode. */
+const char *weir__admin_switch(struct weir__admin_call *call, struct weir__span value);
 
 void weir__admin_no_memory(struct weir__admin_call *call);
 /* Of a function that returns a weir_code. */

@@ -63,12 +63,12 @@ const struct weir__admin weir__admin_rows[] = {
       "Removes entries from a list.",
       { { LIST, NEEDED }, { ATTRIBUTE, NEEDED } } },
     { "WEIR.MODES", "GET", "/v1/modes", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_NONE, weir__admin_modes,
-      "The mode of the whole set and of every rule: as written, by hand, in force; and what each rule has done.",
+      "The mode of the whole set, of every rule and of every guard: as written, by hand, in force; and what each has done.",
       { { 0 } } },
     { "WEIR.MODE", "PUT", "/v1/modes", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_NONE, weir__admin_mode,
-      "Switches a rule, or all of them, by hand.",
+      "Switches a rule or a guard, or all of them, by hand.",
       { { "mode", "enforce, shadow (decide and count, but let through), off, or as-written", NEEDED },
-        { "rule", "name of a rule; without it, all of them", OPTIONAL } } },
+        { "rule", "name of a rule or a guard; without it, all of them", OPTIONAL } } },
     { "WEIR.GUARDS", "GET", "/v1/guards", WEIR__ROLE_ADMIN, ARGUMENTS, WEIR__REST_NONE, weir__admin_guards,
       "The guards: how they are doing, what they have done, how they are set; of one of them, what has changed lately too.",
       { { "guard", "name of a guard; without it, all of them", OPTIONAL } } },
@@ -255,44 +255,69 @@ void weir__admin_free(char **texts, size_t n)
 
 /* ----------------------------------------------------------------- rules ---- */
 
-/* Of all rules in force, ended by NULL; NULL: no memory.  The names themselves stay as long as the engine. */
-static const char **rule_names(struct weir *weir)
+/* Of all rules in force, and then perhaps of their guards; NULL: there are no more. */
+static const char *name_at(struct weir *weir, size_t rules, bool guards, size_t i)
 {
-    size_t n = 0;
+    struct weir__guard_view view;
 
-    while (weir__engine_rule_name(weir, n))
+    if (i < rules)
+        return weir__engine_rule_name(weir, i);
+    return guards && weir__engine_guard(weir, i - rules, &view) ? view.name : NULL;
+}
+
+/* Ended by NULL; NULL: no memory.  The names themselves stay as long as the engine. */
+static const char **known_names(struct weir *weir, bool guards)
+{
+    size_t rules = 0, n;
+
+    while (weir__engine_rule_name(weir, rules))
+        rules++;
+    for (n = rules; name_at(weir, rules, guards, n) != NULL;)
         n++;
     const char **names = calloc(n + 1, sizeof *names);
-    for (size_t i = 0; names != NULL && i < n; i++)
-        names[i] = weir__engine_rule_name(weir, i); /* NULL: there are fewer by now */
+    for (size_t i = 0, k = 0; names != NULL && i < n; i++) {
+        const char *name = name_at(weir, rules, guards, i); /* NULL: there are fewer by now */
+        if (name)
+            names[k++] = name;
+    }
     return names;
 }
 
-static const char *find_rule(struct weir__admin_call *call, const char *const *names, struct weir__span value)
+static const char *find_rule(struct weir__admin_call *call, const char *const *names, const char *what, struct weir__span value)
 {
     for (const char *const *name = names; *name; name++)
         if (is_text(*name, value.bytes, value.len))
             return *name;
     const char *near = weir__text_nearest(names, value.bytes, value.len);
     if (near)
-        weir__admin_fail(call, 404, "there is no rule %s; did you mean '%s'?", WEIR__SHOWN(value), near);
+        weir__admin_fail(call, 404, "there is no %s %s; did you mean '%s'?", what, WEIR__SHOWN(value), near);
     else
-        weir__admin_fail(call, 404, "there is no rule %s; %s", WEIR__SHOWN(value),
-                         *names ? "WEIR.MODES lists them" : "no rules are in force");
+        weir__admin_fail(call, 404, "there is no %s %s; %s", what, WEIR__SHOWN(value),
+                         *names ? "WEIR.MODES (weir mode, GET /v1/modes) lists them" : "no rules are in force");
     return NULL;
 }
 
-const char *weir__admin_rule(struct weir__admin_call *call, struct weir__span value)
+static const char *find_name(struct weir__admin_call *call, struct weir__span value, bool guards)
 {
     if (value.bytes == NULL) {
         weir__admin_fail(call, 400, "rule is missing");
         return NULL;
     }
-    const char **names = rule_names(call->server->engine), *found = NULL;
+    const char **names = known_names(call->server->engine, guards), *found = NULL;
     if (names == NULL)
         weir__admin_no_memory(call);
     else
-        found = find_rule(call, names, value);
+        found = find_rule(call, names, guards ? "rule or guard" : "rule", value);
     free(names);
     return found;
+}
+
+const char *weir__admin_rule(struct weir__admin_call *call, struct weir__span value)
+{
+    return find_name(call, value, false);
+}
+
+const char *weir__admin_switch(struct weir__admin_call *call, struct weir__span value)
+{
+    return find_name(call, value, true);
 }

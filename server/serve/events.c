@@ -24,7 +24,7 @@ static const struct {
     [WEIR__EVENT_LIMITING_END] = { "limiting-end", "a rule has refused nobody for ten seconds; `refused` is how many it did meanwhile" },
     [WEIR__EVENT_BAN] = { "ban", "a key is kept out until a time" },
     [WEIR__EVENT_UNBAN] = { "unban", "a ban is over, or was lifted by hand" },
-    [WEIR__EVENT_MODE] = { "mode", "a rule, or all of them, was switched by hand" },
+    [WEIR__EVENT_MODE] = { "mode", "a rule or a guard, or all of them, was switched by hand" },
     [WEIR__EVENT_RELOAD] = { "reload", "other rules are in force" },
     [WEIR__EVENT_RELOAD_FAILED] = { "reload-failed", "rules were refused, `text` says why; the old ones stay in force" },
     [WEIR__EVENT_LIST] = { "list", "entries of a list were added or removed by hand" },

@@ -92,7 +92,7 @@ int weir__guards_unknown(struct weir__guards *g, const char *name, size_t len, s
         snprintf(error->text, sizeof error->text, "there is no guard %s; did you mean '%s'?", weir__quote(name, len).text, near);
     else
         snprintf(error->text, sizeof error->text, "there is no guard %s; %s", weir__quote(name, len).text,
-                 n ? "WEIR.GUARDS lists them" : "the rules have none (guards:)");
+                 n ? "WEIR.GUARDS (weir guards, GET /v1/guards) lists them" : "the rules have none (guards:)");
     return 404;
 }
 
@@ -103,9 +103,21 @@ bool weir__guard_has_breaker(const struct weir_breaker_options *o)
     return o->error_percent > 0 || o->errors > 0 || o->slow > 0;
 }
 
+int64_t weir__guard_refused(const struct weir_guard_info *g)
+{
+    return g->refused_open + g->refused_busy + g->refused_limited + g->refused_shed + g->refused_degraded + g->refused_full + g->refused_late;
+}
+
 const char *weir__force_name(enum weir_force force)
 {
     return force == WEIR_FORCE_OPEN ? "open" : force == WEIR_FORCE_CLOSED ? "closed" : "none";
+}
+
+const char *weir__change_state(const struct weir_change *c, int32_t value)
+{
+    return c->kind == WEIR_CHANGE_BREAKER ? weir_breaker_state_name((enum weir_breaker_state)value)
+           : c->kind == WEIR_CHANGE_FORCE ? weir__force_name((enum weir_force)value)
+                                          : NULL;
 }
 
 enum weir__event_kind weir__change_event(const struct weir_change *c)

@@ -441,7 +441,6 @@ static const struct guard_row {
 #define OF(member) offsetof(struct weir_guard_info, member)
     { "weir_guard_in_flight", "gauge", "Permits that are out.", NULL, OF(in_flight), ONE },
     { "weir_guard_limit", "gauge", "Permits there are now; of an adaptive rate, so many per second.", NULL, OF(limit), ONE },
-    { "weir_guard_entered_total", "counter", "How many have entered.", NULL, OF(entered), ONE },
     { "weir_guard_refused_total", "counter", "How many were refused, and why.", "reason=\"open\"", OF(refused_open), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"busy\"", OF(refused_busy), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"limited\"", OF(refused_limited), ONE },

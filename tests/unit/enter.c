@@ -330,6 +330,27 @@ static void test_R4_a_banned_key_does_not_enter(void **state)
 
 /* --------------------------------------------------------------------- modes ---- */
 
+static void test_G5_rules_push_a_level_and_take_it_back(void **state)
+{
+    static const char with[] = "version: 1\nlevel: 2\nguards: [ { name: g, degrade: 2 } ]\n";
+    static const char without[] = "version: 1\nguards: [ { name: g, degrade: 2 } ]\n";
+    (void)state;
+    struct weir *weir = engine_of(with);
+    assert_int_equal(weir_level_get(weir_table_of(weir), NULL), 2);
+    assert_false(enter(weir, "ip=::1", NOW).ruling.decision.allowed);
+    use(weir, without, NOW);
+    assert_int_equal(weir_level_get(weir_table_of(weir), NULL), 0);
+    weir_level_set(weir_table_of(weir), 5, NOW);
+    use(weir, without, NOW); /* by hand it stays */
+    assert_int_equal(weir_level_get(weir_table_of(weir), NULL), 5);
+    use(weir, with, NOW);
+    assert_int_equal(weir_level_get(weir_table_of(weir), NULL), 2);
+    weir_level_set(weir_table_of(weir), 0, NOW); /* and by hand it can be overruled, until the rules say another */
+    use(weir, with, NOW);
+    assert_int_equal(weir_level_get(weir_table_of(weir), NULL), 0);
+    weir_destroy(weir);
+}
+
 static void test_R5_a_guard_in_shadow_lets_through(void **state)
 {
     (void)state;
@@ -706,6 +727,7 @@ int main(void)
         cmocka_unit_test(test_R3_lists_and_guards),
         cmocka_unit_test(test_G7_who_is_on_the_allow_list_is_not_shed),
         cmocka_unit_test(test_R4_a_banned_key_does_not_enter),
+        cmocka_unit_test(test_G5_rules_push_a_level_and_take_it_back),
         cmocka_unit_test(test_R5_a_guard_in_shadow_lets_through),
         cmocka_unit_test(test_R5_a_guards_mode_by_hand),
         cmocka_unit_test(test_R5_the_mode_of_the_whole_set),

@@ -460,9 +460,8 @@ WEIR_API int weir_guard_change(struct weir_guard *guard, const struct weir_guard
 
 /* What enter gives.  All zeros: none.  It may be copied, and be given back by another thread or process that has the guard. */
 struct weir_permit {
-    uint64_t word; /* what its slot says */
-    uint32_t slot; /* which */
-    uint32_t flags;
+    uint64_t word;   /* what its slot says */
+    uint32_t slot;   /* which */
     weir_time since; /* when it entered */
 };
 

@@ -1,4 +1,4 @@
-/* cmd-mode.c -- `weir mode`: the switch by hand, of a running server: what each rule is told to do, and has done. */
+/* cmd-mode.c -- `weir mode`: the switch by hand, of a running server: what each rule and guard is told to do, and has done. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ struct options {
 };
 
 const struct weir__option weir__cmd_mode_options[] = {
-    { "rule", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rule), 0, "NAME", "this rule; default all of them" },
+    { "rule", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rule), 0, "NAME", "this rule or guard; default all of them" },
     WEIR__REMOTE_JSON(struct options) WEIR__REMOTE_ROWS(struct options){ 0 },
 };
 
@@ -34,21 +34,21 @@ static void print_mode(const struct weir__document *d, const char *at)
     weir__print_padded(words, 40);
 }
 
-static void print_rule(const struct weir__document *d, int i)
+static void print_one(const struct weir__document *d, const char *all, const char *what, int i)
 {
     static const char *const counts[][2] = {
         { "allowed", "allowed" }, { "refused", "refused" }, { "banned", "by bans" }, { "shadow_refused", "refused in shadow" }
     };
-    const char *name = weir__document_text(d, "rules.%d.rule", i), *separator = "";
+    const char *name = weir__document_text(d, "%s.%d.%s", all, i, what), *separator = "";
     char at[32];
 
-    snprintf(at, sizeof at, "rules.%d.", i);
+    snprintf(at, sizeof at, "%s.%d.", all, i);
     weir__print_padded(name, 24);
     putchar(' ');
     print_mode(d, at);
     for (size_t k = 0; k < 4; k++) {
         int64_t n = weir__document_number(d, 0, "%s%s", at, counts[k][0]);
-        if (n == 0 && k > 1)
+        if (n == 0 && (k > 1 || weir__document_find(d, "%s%s", at, counts[k][0]) == NULL))
             continue;
         printf("%s%lld %s", separator, (long long)n, counts[k][1]);
         separator = ", ";
@@ -68,35 +68,40 @@ static int show(struct weir__remote *r)
     print_mode(&r->document, "");
     putchar('\n');
     for (int i = 0; weir__document_find(&r->document, "rules.%d.rule", i); i++)
-        print_rule(&r->document, i);
+        print_one(&r->document, "rules", "rule", i);
+    for (int i = 0; weir__document_find(&r->document, "guards.%d.guard", i); i++)
+        print_one(&r->document, "guards", "guard", i);
     return WEIR__EXIT_OK;
 }
 
 /* -------------------------------------------------------------- switching ---- */
 
+/* Prints those of `all` that are switched by hand; returns how many there are now. */
+static int print_switched(const struct weir__document *d, const char *all, const char *what, int n)
+{
+    const char *name, *mode;
+
+    for (int i = 0; (name = weir__document_text(d, "%s.%d.%s", all, i, what)) != NULL; i++) {
+        if ((mode = weir__document_text(d, "%s.%d.by_hand", all, i)) == NULL)
+            continue;
+        printf("%s", n++ ? ", " : "still switched by hand: ");
+        weir__print_safely(stdout, name);
+        printf(" (");
+        weir__print_safely(stdout, mode);
+        printf(")");
+    }
+    return n;
+}
+
 /* as-written ends the switch for all, and a rule's own is another: that those stay is told. */
 static void print_still_switched(struct weir__remote *r)
 {
-    const struct weir__document *d = &r->document;
-    const char *rule, *mode;
-    int n = 0;
-
     if (!weir__remote_ask_for(r, "GET", "/v1/modes", NULL, "in_force"))
         return;
-    for (int i = 0; weir__document_find(d, "rules.%d.rule", i); i++)
-        n += weir__document_find(d, "rules.%d.by_hand", i) != NULL;
-    if (n == 0)
-        return;
-    printf("%d %s still switched by hand: ", n, n == 1 ? "rule is" : "rules are");
-    for (int i = 0; (rule = weir__document_text(d, "rules.%d.rule", i)) != NULL; i++) {
-        if ((mode = weir__document_text(d, "rules.%d.by_hand", i)) == NULL)
-            continue;
-        weir__print_safely(stdout, rule);
-        printf(" (");
-        weir__print_safely(stdout, mode);
-        printf(")%s", --n ? ", " : "");
-    }
-    puts("; --rule NAME as-written puts one back");
+    int n = print_switched(&r->document, "rules", "rule", 0);
+    n = print_switched(&r->document, "guards", "guard", n);
+    if (n)
+        puts("; --rule NAME as-written puts one back");
 }
 
 static int switch_to(struct weir__remote *r, const struct options *o, const char *mode)

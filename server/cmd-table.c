@@ -81,10 +81,13 @@ static void print_text(const char *path, struct weir_table *table, const struct 
            100 * share(s->keys, s->slots), (long long)s->live);
     if (s->large_slots > 0)
         printf("large      %lld of sliding-window and sliding-log in %lld slots\n", (long long)s->large_keys, (long long)s->large_slots);
-    printf("memory     %s with all its room; %d bytes a slot, %.1f bytes a key when full\n", bytes, slot_bytes(s), key_bytes(s));
+    printf("memory     %s with all its room; %d bytes a slot, %.1f bytes a key when full; the file is sparse: what was never used takes\n"
+           "           no memory (du says how much does)\n",
+           bytes, slot_bytes(s), key_bytes(s));
     printf("evicted    %lld idle, %lld early\n", (long long)s->evicted_idle, (long long)s->evicted_early);
     printf("recovered  %lld\n", (long long)s->recovered);
     printf("bans       %lld in force, %lld lost\n", (long long)s->bans, (long long)s->bans_lost);
+    printf("guards     %lld%s\n", (long long)s->guards, s->guards ? "; weir guards --table lists them" : "");
     printf("limiters   %lld\n", (long long)s->limiters);
     for (int64_t i = 0; weir_table_limiter(table, i, &info); i++)
         print_limiter(table, &info);
@@ -117,6 +120,7 @@ static void print_json(const char *path, const struct weir_table *table, const s
     printf(",\"evicted_idle\":%lld,\"evicted_early\":%lld", (long long)s->evicted_idle, (long long)s->evicted_early);
     printf(",\"recovered\":%lld", (long long)s->recovered);
     printf(",\"bans\":%lld,\"bans_lost\":%lld", (long long)s->bans, (long long)s->bans_lost);
+    printf(",\"guards\":%lld", (long long)s->guards);
     print_limiters(table);
 }
 

@@ -62,14 +62,17 @@ static const char check_notes[] =
     "2 wrong use or no server.  weir explain says why, and charges nothing.\n" WEIR__REMOTE_NOTE;
 
 static const char mode_notes[] =
-    "Without a word: what every rule is told to do, and has done.  enforce refuses, shadow only counts what it would refuse, off does "
+    "Without a word: what every rule and guard is told to do, and has done.  enforce refuses, shadow only counts what it would refuse, off does "
     "nothing,\n"
     "as-written gives the switch back to the rule file.  At once, and on every process that shares the table.\n" WEIR__REMOTE_NOTE;
 
 static const char guards_notes[] =
     "Without a NAME all of them; with one also what has changed lately.  --force open refuses everybody, closed lets everybody through "
     "the\n"
-    "breaker, none gives it back: it begins anew, closed.  At once, and on every process that shares the table.\n" WEIR__REMOTE_NOTE;
+    "breaker, none gives it back: it begins anew, closed.  At once, and on every process that shares the table.\n"
+    "IN/LIMIT: permits that are out, of so many.  WAITING: asks in its queue, at this server.  P50, P99: the time of what succeeded.  GOOD:\n"
+    "work that succeeded; BAD: that failed, timed out or was dropped.  SHADOW: let in, but refused if the mode were enforce.  LETS: of what\n"
+    "comes while it sheds so much is let in.  weir mode --rule NAME switches a guard's mode.\n" WEIR__REMOTE_NOTE;
 
 static const char level_notes[] = "From its level on, a guard with `degrade` refuses everybody: what is less important is switched off "
                                   "level by level.  0 is none, 9 the\n"
@@ -117,7 +120,8 @@ static const struct weir__command commands[] = {
       weir__cmd_lists_options, weir__cmd_lists },
     { "mode", "show what rules are told to do, or switch them", "[enforce|shadow|off|as-written] [--rule NAME] [options]", mode_notes,
       weir__cmd_mode_options, weir__cmd_mode },
-    { "guards", "show what bounds work in progress, or force a breaker", "[NAME] [--force open|closed|none] [options]", guards_notes,
+    { "guards", "show what bounds work in progress, or force a breaker", "[NAME] [--force open|closed|none] [--server ADDRESS | --table FILE]",
+      guards_notes,
       weir__cmd_guards_options, weir__cmd_guards },
     { "level", "show the level of degradation, or set it", "[0..9|auto] [options]", level_notes, weir__cmd_level_options, weir__cmd_level },
     { "reset", "forget what a request's keys have used", "[--rule NAME] [options] NAME=VALUE...", reset_notes, weir__cmd_reset_options,

@@ -193,7 +193,6 @@ static inline void fill_permit(const struct passage *p, bool leased, struct weir
     uint32_t holder = leased ? 0 : weir__holder_me(p->guard->table);
     uint64_t word = weir__permit_word(p->now, p->cost, holder, p->probe);
     permit->since = p->now;
-    permit->flags = 0;
     if (__builtin_expect(p->cost > 1, 0))
         weir__count(&p->record->extra, p->cost - 1);
     if (__builtin_expect(weir__slot_put(p->guard, p->plan, word, permit), 1))

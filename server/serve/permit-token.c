@@ -8,7 +8,7 @@
 
 #define VERSION 1
 #define HEAD    2
-#define EACH    26
+#define EACH    22
 #define MAC     WEIR__SIPHASH_BYTES
 #define RAW_MAX (HEAD + WEIR_ENTRY_MAX * EACH + MAC)
 
@@ -53,8 +53,7 @@ size_t weir__permits_print(char out[WEIR__PERMIT_TOKEN_MAX], const struct weir__
         put_word(at, permits->each[i].guard, 2);
         put_word(at + 2, p->word, 8);
         put_word(at + 10, p->slot, 4);
-        put_word(at + 14, p->flags, 4);
-        put_word(at + 18, (uint64_t)p->since, 8);
+        put_word(at + 14, (uint64_t)p->since, 8);
     }
     weir__siphash(key->words, raw, (size_t)(at - raw), at);
     return weir__base64_write(out, raw, (size_t)(at - raw) + MAC, WEIR__BASE64_URL);
@@ -68,8 +67,7 @@ static void read_each(struct weir__permits *out, const unsigned char *raw)
         out->each[i].guard = (uint32_t)get_word(at, 2);
         out->each[i].permit = (struct weir_permit){ .word = get_word(at + 2, 8),
                                                     .slot = (uint32_t)get_word(at + 10, 4),
-                                                    .flags = (uint32_t)get_word(at + 14, 4),
-                                                    .since = (weir_time)get_word(at + 18, 8) };
+                                                    .since = (weir_time)get_word(at + 14, 8) };
     }
 }
 

@@ -2,10 +2,10 @@
  *
  *     byte 0          version: 1
  *     byte 1          n: how many guards were entered, 1 to WEIR_ENTRY_MAX
- *     n times 26      the guard's place in the table (2 bytes), then the permit: word (8), slot (4), flags (4), since (8); little-endian
+ *     n times 22      the guard's place in the table (2 bytes), then the permit: word (8), slot (4), since (8); little-endian
  *     16 bytes        keyed hash (SipHash) of all that is before it
  *
- * written in base64 as URLs have it (RFC 4648, 5), without padding: 59 characters for one guard.  The key comes from the table's secrets: so a
+ * written in base64 as URLs have it (RFC 4648, 5), without padding: 54 characters for one guard.  The key comes from the table's secrets: so a
  * token is good for the next server on the same table file, and for none on another.  The server keeps nothing of it.
  */
 #ifndef WEIR_SERVE_PERMIT_TOKEN_H
@@ -26,8 +26,8 @@ struct weir__permit_key {
     uint64_t words[2];
 };
 
-/* 2 + 8 * 26 + 16 bytes are 302 characters, and a NUL. */
-#define WEIR__PERMIT_TOKEN_MAX 304
+/* 2 + 8 * 22 + 16 bytes are 259 characters, and a NUL. */
+#define WEIR__PERMIT_TOKEN_MAX 260
 
 void weir__permit_key_make(struct weir__permit_key *out, const uint64_t secrets[WEIR__HASH_SECRETS]);
 

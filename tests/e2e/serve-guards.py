@@ -78,7 +78,7 @@ def test_L1_one_guard(weir):
     with Doors(weir) as d:
         first = d.enter("GUARD", "search")
         assert first["allowed"] == 1 and first["guard"] == "search" and first["reason"] == "granted" and first["lease_ms"] == 30000, first
-        assert (first["limit"], first["remaining"]) == (2, 1) and len(first["permit"]) == 59, first
+        assert (first["limit"], first["remaining"]) == (2, 1) and len(first["permit"]) == 54, first
         second = d.enter("GUARD", "search")
         third = d.enter("GUARD", "search")
         assert second["allowed"] == 1 and (third["allowed"], third["reason"], third["permit"], third["lease_ms"]) == (0, "busy", None, -1), third
@@ -162,7 +162,7 @@ def test_S1_wrong_asks(weir):
             assert isinstance(answer, Error) and text in answer, (words, answer)
         for words, text in (
             (("x", "ok"), "no permit"),
-            (("A" * 59, "ok"), "no permit"),
+            (("A" * 54, "ok"), "no permit"),
             (("x", "okay"), "ok, error, timeout, dropped or ignored"),
             (("x", "ok", "TOOK", "-1"), "TOOK"),
             (("x", "ok", "TOOK"), "wrong number"),

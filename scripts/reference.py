@@ -168,6 +168,7 @@ CODES = {
     "weir-degraded": (503, "a guard is switched off by the level of degradation"),
     "weir-full": (503, "a guard's queue is full"),
     "weir-late": (503, "in a guard's queue the turn did not come in time, or would not"),
+    "weir-cancelled": (503, "it waited in a guard's queue when the server began to end"),
     "bad-request": (400, "no JSON, a member that is not known or of the wrong kind, a parameter that makes no sense, an ask id used for another request"),
     "unauthorized": (401, "a token is needed, or this one is not known"),
     "forbidden": (403, "the admin token is needed; or, without a token, a foreign Host or Origin"),

@@ -301,6 +301,34 @@ static void print_verdict(const struct show *s, const struct weir_decision *d)
     }
 }
 
+static bool has_guards(const struct weir__document *d)
+{
+    const char *why;
+
+    for (int i = 0; (why = weir__document_text(d, "guards.%d.why", i)) != NULL; i++)
+        if (is(why, "applies"))
+            return true;
+    return false;
+}
+
+/* The verdict is that of a check; who begins work asks the guards too. */
+static void print_entering(const struct show *s)
+{
+    const char *guard = weir__document_text(s->d, "enter.guard");
+    bool allowed = weir__document_true(s->d, "enter.allowed");
+
+    if (!has_guards(s->d) || weir__document_find(s->d, "enter.allowed") == NULL)
+        return;
+    printf("entering: %s%s%s", allowed ? s->c.good : s->c.bad, allowed ? "allowed" : "refused", s->c.off);
+    if (!allowed) {
+        printf("%s", guard ? " by guard " : "");
+        weir__print_safely(stdout, guard ? guard : "");
+        printf(": ");
+        weir__print_safely(stdout, weir__document_text(s->d, "enter.reason"));
+    }
+    putchar('\n');
+}
+
 static void print_ruling(const struct show *s)
 {
     struct weir_decision d = read_decision(s->d, "ruling.");
@@ -314,6 +342,7 @@ static void print_ruling(const struct show *s)
         printf(", in shadow, would refuse");
     }
     putchar('\n');
+    print_entering(s);
     if (s->hidden > 0)
         printf("%s%zu rules that do not apply are left out%s\n", s->c.dim, s->hidden, s->c.off);
 }

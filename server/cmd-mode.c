@@ -76,32 +76,47 @@ static int show(struct weir__remote *r)
 
 /* -------------------------------------------------------------- switching ---- */
 
-/* Prints those of `all` that are switched by hand; returns how many there are now. */
-static int print_switched(const struct weir__document *d, const char *all, const char *what, int n)
+static int count_switched(const struct weir__document *d, const char *all, const char *what)
+{
+    int n = 0;
+
+    for (int i = 0; weir__document_find(d, "%s.%d.%s", all, i, what); i++)
+        n += weir__document_find(d, "%s.%d.by_hand", all, i) != NULL;
+    return n;
+}
+
+/* Those of `all`, of which there are n, and `more` of others. */
+static void print_switched(const struct weir__document *d, const char *all, const char *what, int n, bool more)
 {
     const char *name, *mode;
 
     for (int i = 0; (name = weir__document_text(d, "%s.%d.%s", all, i, what)) != NULL; i++) {
         if ((mode = weir__document_text(d, "%s.%d.by_hand", all, i)) == NULL)
             continue;
-        printf("%s", n++ ? ", " : "still switched by hand: ");
         weir__print_safely(stdout, name);
         printf(" (");
         weir__print_safely(stdout, mode);
-        printf(")");
+        printf(")%s", --n > 0 || more ? ", " : "");
     }
-    return n;
 }
 
 /* as-written ends the switch for all, and a rule's own is another: that those stay is told. */
 static void print_still_switched(struct weir__remote *r)
 {
+    const struct weir__document *d = &r->document;
+
     if (!weir__remote_ask_for(r, "GET", "/v1/modes", NULL, "in_force"))
         return;
-    int n = print_switched(&r->document, "rules", "rule", 0);
-    n = print_switched(&r->document, "guards", "guard", n);
-    if (n)
-        puts("; --rule NAME as-written puts one back");
+    int rules = count_switched(d, "rules", "rule"), guards = count_switched(d, "guards", "guard"), n = rules + guards;
+    if (n == 0)
+        return;
+    printf("%d %s%s%s%s still switched by hand: ", n, rules ? "rule" : "", rules && n > 1 ? "s" : "", rules && guards ? " and " : "",
+           guards == 0 ? (n > 1 ? " are" : " is")
+           : n > 1     ? "guards are"
+                       : "guard is");
+    print_switched(d, "rules", "rule", rules, guards > 0);
+    print_switched(d, "guards", "guard", guards, false);
+    puts("; --rule NAME as-written puts one back");
 }
 
 static int switch_to(struct weir__remote *r, const struct options *o, const char *mode)

@@ -382,8 +382,9 @@ static void print_in_force(const struct weir__document *d)
 {
     const char *hash = weir__document_text(d, "hash"), *source = weir__document_text(d, "source");
 
-    printf("%lld rules, %lld limits, %lld list entries are in force; ", (long long)weir__document_number(d, 0, "rules"),
-           (long long)weir__document_number(d, 0, "limits"), (long long)weir__document_number(d, 0, "entries"));
+    printf("%lld rules, %lld limits, %lld guards, %lld list entries are in force; ", (long long)weir__document_number(d, 0, "rules"),
+           (long long)weir__document_number(d, 0, "limits"), (long long)weir__document_number(d, 0, "guards"),
+           (long long)weir__document_number(d, 0, "entries"));
     weir__print_safely(stdout, hash ? hash : "no rules");
     if (source) {
         printf(", from ");

@@ -14,6 +14,8 @@ struct show {
     weir_time now;
     bool applying;
     size_t shown;
+    const char *guard; /* the first that refuses; NULL: none */
+    enum weir_reason reason;
 };
 
 /* Whether the rule, by itself, refuses. */
@@ -170,6 +172,10 @@ static void add_guard(void *context, const struct weir__explained_guard *g)
     struct show *s = context;
     const struct weir__explained *e = &g->as_rule;
 
+    if (s->guard == NULL && e->why == WEIR__APPLIES && e->mode == WEIR_ENFORCE && g->refuses) {
+        s->guard = e->rule->name;
+        s->reason = g->reason;
+    }
     if (s->applying && e->why != WEIR__APPLIES)
         return;
     weir__buffer_text(s->out, s->shown++ ? ",{" : "{");
@@ -197,6 +203,20 @@ static void add_ruling(struct weir__buffer *out, const struct weir__explanation 
     weir__buffer_member_number(out, "applied", r->applied);
     weir__buffer_member_number(out, "level", r->level);
     weir__buffer_text(out, "}");
+}
+
+/* What weir_check_enter would say: lists and bans, then the guards, then the limits. */
+static void add_enter(const struct show *s)
+{
+    const struct weir_decision *d = &s->x->ruling.decision;
+    bool first = !d->allowed && (d->reason == WEIR_DENIED || d->reason == WEIR_BANNED);
+    const char *guard = first ? NULL : s->guard;
+
+    weir__buffer_text(s->out, ",\"enter\":{");
+    weir__buffer_member_bool(s->out, "allowed", d->allowed && guard == NULL);
+    weir__buffer_member_or_null(s->out, "guard", guard);
+    weir__buffer_member(s->out, "reason", weir_reason_name(guard ? s->reason : (enum weir_reason)d->reason));
+    weir__buffer_text(s->out, "}");
 }
 
 /* ------------------------------------------------ attributes for nothing ---- */
@@ -276,6 +296,7 @@ bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t
     weir__engine_explain_guards(weir, attrs, n, ask, add_guard, &s);
     weir__buffer_text(out, "],");
     add_ruling(out, &x);
+    add_enter(&s);
     weir__buffer_text(out, ",");
     add_unused(weir, out, attrs, n);
     weir__buffer_text(out, "}");

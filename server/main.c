@@ -33,8 +33,8 @@ static const char vectors_notes[] =
     "is: N passed, M failed (cases, at each door).  Exit code: 0 all passed, 1 some failed, 2 a file could not be read.";
 
 static const char rules_check_notes[] =
-    "Each file that is right is one line: N rules, M limits, K list entries.  Each mistake is named with its place, the line itself and a\n"
-    "caret.  - is stdin.  Exit code: 0 all are right, 1 some are wrong, 2 a file cannot be read.";
+    "Each file that is right is one line: N rules, M limits, G guards, K list entries.  Each mistake is named with its place, the line\n"
+    "itself and a caret.  - is stdin.  Exit code: 0 all are right, 1 some are wrong, 2 a file cannot be read.";
 
 static const char rules_diff_notes[] =
     "What changes, and for whom, when NEW takes the place of OLD.  Exit code: 0 nothing, 1 something, 2 a file\n"
@@ -55,24 +55,24 @@ static const char explain_notes[] =
     "weir explain ip=192.0.2.7 uri=/login method=POST: which rules apply and why the others do not, which would refuse, what is left of "
     "each\n"
     "limit and when it frees.  Nothing is taken.  Asks a running server, or reads a rule file: --rules rules.yaml.\n"
-    "Exit code: 0 it would be allowed, 1 refused, 2 wrong use or no server.";
+    "The verdict is that of weir check; if guards apply, a line says what entering them would come to.\n"
+    "Exit code: 0 a check would be allowed, 1 refused, 2 wrong use or no server.";
 
 static const char check_notes[] =
     "weir check ip=192.0.2.7 uri=/login method=POST: asks a running server, which charges the request.  Exit code: 0 allowed, 1 refused,\n"
     "2 wrong use or no server.  weir explain says why, and charges nothing.\n" WEIR__REMOTE_NOTE;
 
 static const char mode_notes[] =
-    "Without a word: what every rule and guard is told to do, and has done.  enforce refuses, shadow only counts what it would refuse, off does "
-    "nothing,\n"
-    "as-written gives the switch back to the rule file.  At once, and on every process that shares the table.\n" WEIR__REMOTE_NOTE;
+    "Without a word: what every rule and guard is told to do, and has done.  enforce refuses, shadow only counts what it would refuse,\n"
+    "off does nothing, as-written gives the switch back to the rule file.  At once, and on every process that shares the table.\n" WEIR__REMOTE_NOTE;
 
 static const char guards_notes[] =
     "Without a NAME all of them; with one also what has changed lately.  --force open refuses everybody, closed lets everybody through "
     "the\n"
     "breaker, none gives it back: it begins anew, closed.  At once, and on every process that shares the table.\n"
-    "IN/LIMIT: permits that are out, of so many.  WAITING: asks in its queue, at this server.  P50, P99: the time of what succeeded.  GOOD:\n"
-    "work that succeeded; BAD: that failed, timed out or was dropped.  SHADOW: let in, but refused if the mode were enforce.  LETS: of what\n"
-    "comes while it sheds so much is let in.  weir mode --rule NAME switches a guard's mode.\n" WEIR__REMOTE_NOTE;
+    "IN/LIMIT: permits that are out, of so many.  WAITING: asks in its queue, at this server.  P50, P99: the time of what succeeded.\n"
+    "GOOD: work that succeeded; BAD: that failed, timed out or was dropped.  SHADOW: let in, but refused if the mode were enforce.\n"
+    "LETS: while it sheds, so much of what comes is let in.  weir mode --rule NAME switches a guard's mode.\n" WEIR__REMOTE_NOTE;
 
 static const char level_notes[] = "From its level on, a guard with `degrade` refuses everybody: what is less important is switched off "
                                   "level by level.  0 is none, 9 the\n"
@@ -120,9 +120,8 @@ static const struct weir__command commands[] = {
       weir__cmd_lists_options, weir__cmd_lists },
     { "mode", "show what rules are told to do, or switch them", "[enforce|shadow|off|as-written] [--rule NAME] [options]", mode_notes,
       weir__cmd_mode_options, weir__cmd_mode },
-    { "guards", "show what bounds work in progress, or force a breaker", "[NAME] [--force open|closed|none] [--server ADDRESS | --table FILE]",
-      guards_notes,
-      weir__cmd_guards_options, weir__cmd_guards },
+    { "guards", "show what bounds work in progress, or force a breaker",
+      "[NAME] [--force open|closed|none] [--server ADDRESS | --table FILE]", guards_notes, weir__cmd_guards_options, weir__cmd_guards },
     { "level", "show the level of degradation, or set it", "[0..9|auto] [options]", level_notes, weir__cmd_level_options, weir__cmd_level },
     { "reset", "forget what a request's keys have used", "[--rule NAME] [options] NAME=VALUE...", reset_notes, weir__cmd_reset_options,
       weir__cmd_reset },
@@ -149,8 +148,8 @@ static const struct weir__command commands[] = {
       explain_notes, weir__cmd_explain_options, weir__cmd_explain },
     { "simulate", "say what rules would have done to the requests of an access log", "--rules FILE [options] ACCESS.LOG...", simulate_notes,
       weir__cmd_simulate_options, weir__cmd_simulate },
-    { "sim", "try a guard's controllers against overload, on virtual time", "[options] [SCENARIO|FILE...]", sim_notes, weir__cmd_sim_options,
-      weir__cmd_sim },
+    { "sim", "try a guard's controllers against overload, on virtual time", "[options] [SCENARIO|FILE...]", sim_notes,
+      weir__cmd_sim_options, weir__cmd_sim },
     { "demo", "show every algorithm over the same burst of traffic", "[options]", NULL, weir__cmd_demo_options, weir__cmd_demo },
     { "completion", "print what a shell needs to complete these words", "bash|zsh|fish", completion_notes, weir__cmd_completion_options,
       weir__cmd_completion },

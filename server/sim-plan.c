@@ -109,16 +109,18 @@ weir_time weir__sim_plan_rate_next(const struct weir__sim_group_plan *g, weir_ti
 
 #define STEP (10 * WEIR_MILLISECOND)
 
-/* Good results per second when every worker is busy; a cold cache warms by what has been possible so far. */
+/* Good results per second when every worker is busy; what fails may keep one for another time.  A cold cache warms by what has been possible so
+ * far. */
 static double capacity_at(const struct weir__sim_backend_plan *b, weir_time at, double results)
 {
     const struct weir__sim_change *errors = weir__sim_plan_find(b, WEIR__SIM_CHANGE_ERRORS, at);
     double slow = (double)weir__sim_plan_slowness(b, at) / 1e6 * (double)weir__sim_plan_coldness(b, (int64_t)results) / 1e6;
-    double good = errors ? 1 - (double)errors->factor / 1e6 : 1;
+    double good = errors ? 1 - (double)errors->factor / 1e6 : 1, work = (double)b->work.mean * slow;
+    double fails_in = errors && errors->after ? (double)errors->after : work;
 
     if (weir__sim_plan_find(b, WEIR__SIM_CHANGE_SILENT, at))
         return 0;
-    return (double)weir__sim_plan_workers(b, at) * 1e9 / ((double)b->work.mean * slow) * good;
+    return (double)weir__sim_plan_workers(b, at) * 1e9 / (good * work + (1 - good) * fails_in) * good;
 }
 
 /* What comes per second; a loop's clients come as fast as they are served, so there is no bound. */

@@ -156,7 +156,9 @@ static void read_root(struct weir__reader *r, const struct weir__node *root, str
     read_about(r, &m[ABOUT], plan);
     weir__sim_take_time(r, &m[LENGTH], WEIR_SECOND, WEIR__SIM_LONGEST, &plan->length);
     plan->warmup = plan->length / 6;
-    weir__sim_take_time(r, &m[WARMUP], 0, plan->length - 1, &plan->warmup);
+    weir__sim_take_time(r, &m[WARMUP], 0, plan->length, &plan->warmup);
+    if (plan->warmup == plan->length && m[WARMUP].value)
+        weir__say(r, m[WARMUP].value, "warmup must be shorter than the length: what comes after it is measured");
     weir__sim_take_count(r, &m[SEED], 1, INT64_MAX, &plan->seed);
     if (m[GUARD].value)
         weir__sim_read_guard(r, m[GUARD].value, plan);

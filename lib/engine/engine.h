@@ -157,6 +157,8 @@ struct weir__gate {
     bool leased;              /* the permits belong to no process: only time takes them back */
     bool favoured;            /* never shed: it has waited, and passed shedding when it came */
     bool waits;               /* if there is no permit it waits, where the guard has a queue: see struct weir__enter_how */
+    bool (*occupied)(void *context, const struct weir_guard *guard); /* others wait there already; NULL: nobody does */
+    void *context;
     /* its own */
     bool listed; /* by an allow list: never shed, and of the highest priority */
     bool cut;

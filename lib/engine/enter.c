@@ -83,6 +83,7 @@ static bool pass_guard(struct weir__gate *gate, const struct weir__force *f, uin
     how.waits = gate->queued = gate->waits && f->rules->guards[i].draft->queue > 0;
     how.mode = weir__post_mode(post, ruling->mode);
     gate->guard = f->stations[i].guard;
+    how.behind = gate->occupied != NULL && gate->occupied(gate->context, gate->guard);
     gate->priority = ask->priority;
     gate->user_class = ask->user_class;
     if (!weir__guard_enter(gate->guard, ask, &how, &permit, &d)) {

@@ -153,7 +153,7 @@ static inline enum weir_reason judge(struct passage *p, const struct weir_ask *a
         count_wanting(p, how);
         return WEIR_LIMITED;
     }
-    if (pass_gate(p, limit - spare, false, in_flight))
+    if (__builtin_expect(!how->behind, 1) && pass_gate(p, limit - spare, false, in_flight))
         return WEIR_GRANTED;
     give_pace(p);
     p->retry = free_in(p, limit);

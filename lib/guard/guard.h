@@ -202,6 +202,7 @@ struct weir__enter_how {
     bool leased;         /* it belongs to no process: only time takes it back */
     bool favoured;       /* never shed */
     bool waits;          /* if there is no permit it waits: no refusal to count, and no reason to shed */
+    bool behind;         /* others wait before it: there is no permit for it */
 };
 bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__enter_how *how, struct weir_permit *permit,
                        struct weir_decision *d);

@@ -18,6 +18,7 @@ void weir__admin_rules_info(const struct weir__server *server, struct weir__buff
     weir__buffer_member_number(out, "version", info.version);
     weir__buffer_member_number(out, "rules", (int64_t)info.rules);
     weir__buffer_member_number(out, "limits", (int64_t)info.limits);
+    weir__buffer_member_number(out, "guards", (int64_t)info.guards);
     weir__buffer_member_number(out, "entries", (int64_t)info.entries);
     weir__buffer_member_number(out, "changes_by_hand", (int64_t)info.by_hand);
     weir__buffer_member_number(out, "changes_skipped", (int64_t)info.skipped);

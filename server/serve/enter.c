@@ -62,9 +62,11 @@ static struct weir__enter_how how_to(struct weir__server *server, const struct w
     struct weir__guard_view view;
     bool ruled = weir__engine_guard_find(server->engine, guard->name, &view);
 
-    return (struct weir__enter_how){
-        .mode = ruled ? view.modes.in_force : WEIR_AS_WRITTEN, .leased = true, .favoured = again, .waits = patient && ruled && view.waits
-    };
+    return (struct weir__enter_how){ .mode = ruled ? view.modes.in_force : WEIR_AS_WRITTEN,
+                                     .leased = true,
+                                     .favoured = again,
+                                     .waits = patient && ruled && view.waits,
+                                     .behind = !again && weir__lines_occupied(server->lines, guard->id) };
 }
 
 static int enter_one(struct weir__server *server, const struct weir__enter *e, struct weir_ask *ask, bool again, struct weir__entered *out,
@@ -90,12 +92,21 @@ static int enter_one(struct weir__server *server, const struct weir__enter *e, s
     return 200;
 }
 
+static bool is_occupied(void *lines, const struct weir_guard *guard)
+{
+    return weir__lines_occupied(lines, guard->id);
+}
+
 static void enter_by_rules(struct weir__server *server, const struct weir__enter *e, const struct weir_ask *ask, bool again,
                            struct weir__entered *out)
 {
     struct weir_entry entry = { 0 };
     struct weir__gate gate = { .ask = ask, .entry = &entry, .leased = true, .favoured = again, .waits = e->wait_max > 0 };
 
+    if (!again) { /* who has waited overtakes nobody */
+        gate.occupied = is_occupied;
+        gate.context = server->lines;
+    }
     if (weir__check_gated(server->engine, e->attrs, e->n, &gate, &out->ruling, out->key))
         for (uint32_t i = 0; i < entry.n; i++)
             keep(out, entry.entered[i].guard, &entry.entered[i].permit);

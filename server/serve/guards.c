@@ -105,7 +105,8 @@ bool weir__guard_has_breaker(const struct weir_breaker_options *o)
 
 int64_t weir__guard_refused(const struct weir_guard_info *g)
 {
-    return g->refused_open + g->refused_busy + g->refused_limited + g->refused_shed + g->refused_degraded + g->refused_full + g->refused_late;
+    return g->refused_open + g->refused_busy + g->refused_limited + g->refused_shed + g->refused_degraded + g->refused_full +
+           g->refused_late;
 }
 
 const char *weir__force_name(enum weir_force force)

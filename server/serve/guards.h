@@ -27,7 +27,7 @@ void weir__guard_json(struct weir__buffer *out, const struct weir_guard_info *in
 void weir__level_json(struct weir__buffer *out, const struct weir_table *table); /* its members, without braces */
 
 int64_t weir__guard_refused(const struct weir_guard_info *info); /* for whatever reason; not in shadow */
-const char *weir__force_name(enum weir_force force); /* "none", "open", "closed" */
+const char *weir__force_name(enum weir_force force);             /* "none", "open", "closed" */
 /* What `from` or `to` of a change stands for; NULL: for a number. */
 const char *weir__change_state(const struct weir_change *change, int32_t value);
 /* As events call it; WEIR__EVENT_KINDS: it has no name. */

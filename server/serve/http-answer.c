@@ -266,12 +266,13 @@ struct refusal {
 
 /* From WEIR_OPEN on. */
 static const struct refusal by_guards[] = {
-    { REDUCED, "Breaker open", "weir-open", 503 }, { REDUCED, "Busy", "weir-busy", 503 },
-    { REDUCED, "Overloaded", "weir-shed", 503 },   { REDUCED, "Switched off", "weir-degraded", 503 },
-    { REDUCED, "Queue full", "weir-full", 503 },   { REDUCED, "Waited too long", "weir-late", 503 },
+    { REDUCED, "Breaker open", "weir-open", 503 },   { REDUCED, "Busy", "weir-busy", 503 },
+    { REDUCED, "Overloaded", "weir-shed", 503 },     { REDUCED, "Switched off", "weir-degraded", 503 },
+    { REDUCED, "Queue full", "weir-full", 503 },     { REDUCED, "Waited too long", "weir-late", 503 },
+    { REDUCED, "Cancelled", "weir-cancelled", 503 },
 };
 
-_Static_assert(sizeof by_guards / sizeof by_guards[0] == WEIR_LATE - WEIR_OPEN + 1, "every reason of guards has its row");
+_Static_assert(sizeof by_guards / sizeof by_guards[0] == WEIR_CANCELLED - WEIR_OPEN + 1, "every reason of guards has its row");
 
 static const struct refusal *refusal_of(const struct weir_decision *d)
 {
@@ -281,7 +282,7 @@ static const struct refusal *refusal_of(const struct weir_decision *d)
                                            "weir-banned", 429 },
                                 denied = { "about:blank", "Denied", "weir-denied", 403 };
 
-    if (d->reason >= WEIR_OPEN && d->reason <= WEIR_LATE)
+    if (d->reason >= WEIR_OPEN && d->reason <= WEIR_CANCELLED)
         return &by_guards[d->reason - WEIR_OPEN];
     return d->reason == WEIR_DENIED ? &denied : d->reason == WEIR_BANNED ? &banned : &limited;
 }
@@ -464,6 +465,8 @@ static const char *why_refused(enum weir_reason reason)
         return "its queue is full";
     case WEIR_LATE:
         return "the turn did not come in time";
+    case WEIR_CANCELLED:
+        return "nobody waits any more, since this server ends";
     default:
         return "refused";
     }

@@ -183,6 +183,7 @@ static void publish(struct weir__live *live, struct attempt *a, const char *caus
     info->version++;
     info->rules = force->rules->n_rules;
     info->limits = force->rules->n_limits;
+    info->guards = force->rules->n_guards;
     info->entries = weir__live_count(force->lists);
     info->problem[0] = '\0';
     info->problem_at = 0;

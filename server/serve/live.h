@@ -37,7 +37,7 @@ struct weir__live_info {
     char cause[16];   /* "start", "signal", "file", "api" */
     weir_time since;
     int64_t version;               /* 1 is the first since the server started; 0: no rules */
-    size_t rules, limits, entries; /* entries: of lists, with what was changed by hand */
+    size_t rules, limits, guards, entries; /* entries: of lists, with what was changed by hand */
     size_t by_hand, skipped;       /* changes of lists by hand; of these, of lists that the rules do not have (any more) */
     char problem[512];             /* why the last reload was refused; "": it was not */
     weir_time problem_at;

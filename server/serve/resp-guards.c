@@ -96,6 +96,9 @@ static const char usage[] =
     "attributes come in pairs: WEIR.ENTER [GUARD name] [COST n] [PRIORITY n] [CLASS name] [USER key] [WAIT ms] [BOUND] "
     "[ATTRIBUTES] [name value ...]";
 
+static const char misplaced[] =
+    "options come before the attributes: GUARD, COST, PRIORITY, CLASS, USER, WAIT and BOUND are no names of attributes";
+
 /* One word of those in front, and its value.  NULL: done; "": it is none of them; else what is wrong. */
 static const char *read_option(struct entering *e, struct weir__resp_arg word, struct weir__resp_arg value)
 {
@@ -144,6 +147,17 @@ static size_t read_options(const struct weir__resp_call *call, struct entering *
     return i + (i < call->n && weir__resp_is(call->args[i], "ATTRIBUTES"));
 }
 
+/* An option behind the attributes would be one more of them, and do nothing. */
+static bool is_option(struct weir__resp_arg name)
+{
+    static const char *const words[] = { "GUARD", "COST", "PRIORITY", "CLASS", "USER", "WAIT", "BOUND" };
+    size_t i = 0;
+
+    while (i < sizeof words / sizeof words[0] && (strlen(words[i]) != name.len || memcmp(words[i], name.bytes, name.len) != 0))
+        i++;
+    return i < sizeof words / sizeof words[0];
+}
+
 static const char *read_entering(const struct weir__resp_call *call, struct entering *e)
 {
     const char *what;
@@ -152,13 +166,15 @@ static const char *read_entering(const struct weir__resp_call *call, struct ente
     if (what)
         return what;
     if ((call->n - at) % 2)
-        return usage;
+        return call->n > at && is_option(call->args[call->n - 1]) ? misplaced : usage;
     if ((call->n - at) / 2 > WEIR__CHECK_ATTRS)
         return "at most 64 attributes";
     for (; at < call->n; at += 2) {
         const struct weir__resp_arg *pair = &call->args[at];
         if (pair[0].len == 0 || memchr(pair[0].bytes, 0, pair[0].len))
             return "an attribute's name is empty, or has a NUL byte in it";
+        if (is_option(pair[0]))
+            return misplaced;
         e->attrs[e->enter.n++] = (struct weir_attr){
             .name = pair[0].bytes, .value = pair[1].len ? pair[1].bytes : "", .name_len = pair[0].len, .value_len = pair[1].len
         };

@@ -229,7 +229,8 @@ static void say_reload(struct weir__live *live)
     if (info.problem[0])
         weir__complain("serve", "the rules stay as they are: %s", info.problem);
     else
-        weir__complain("serve", "%s is in force: %zu rules, %zu limits, %s", info.source, info.rules, info.limits, info.hash);
+        weir__complain("serve", "%s is in force: %zu rules, %zu limits, %zu guards, %s", info.source, info.rules, info.limits, info.guards,
+                       info.hash);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -298,7 +299,8 @@ static void drain(struct life *life)
     weir__events_emit(life->server.events, WEIR__EVENT_STOP, now, &(struct weir__event_facts){ 0 });
     uv_timer_start(&life->deadline, on_deadline, (uint64_t)(life->settings.drain / WEIR_MILLISECOND), 0);
     if (uv_thread_create(&life->joiner, wait_for_loops, life) != 0)
-        _exit(1); /* nothing is lost by it: the table is whole at every moment */
+        _exit(1);                          /* nothing is lost by it: the table is whole at every moment */
+    weir__lines_close(life->server.lines); /* a turn may be longer in coming than the drain lasts */
     wake_all(life);
 }
 
@@ -390,7 +392,7 @@ static void print_ready(const struct life *life)
     }
     printf("  rules  %s", info.hash[0] ? info.source : "none");
     if (info.hash[0])
-        printf(" (%zu rules, %zu limits, %s)", info.rules, info.limits, info.hash);
+        printf(" (%zu rules, %zu limits, %zu guards, %s)", info.rules, info.limits, info.guards, info.hash);
     printf("\n");
     print_switches(life);
     printf("  table  %s\n", s->memory ? "in memory: gone when the server ends" : s->table);

@@ -13,6 +13,7 @@
 
 struct line {
     struct weir_queue *queue;
+    int64_t waiting; /* there, or on their way to the answer; atomic */
     struct weir_queue_options options;
     uint32_t guard;
     struct line *next; /* never changes: lines stay until the server ends */
@@ -21,6 +22,7 @@ struct line {
 struct weir__lines {
     struct weir__server *server;
     int64_t waiting;       /* in all of them; atomic */
+    bool closed;           /* nobody waits any more; atomic */
     struct line *first;    /* atomic */
     pthread_mutex_t mutex; /* of who makes one */
 };
@@ -30,7 +32,7 @@ struct weir__wait {
     struct weir__loop *loop;
     struct weir__conn *conn; /* NULL: gone; of the loop's thread */
     struct weir_guard *guard;
-    struct weir_queue *queue;
+    struct line *line;
     struct weir__lines *lines;
     struct weir__enter enter; /* what it points to is in `bytes` */
     struct weir__arena bytes;
@@ -52,6 +54,12 @@ struct weir__waiting {
 static struct weir__wait *wait_of(struct weir_waiter *waiter)
 {
     return (struct weir__wait *)((char *)waiter - offsetof(struct weir__wait, waiter));
+}
+
+static void count(struct weir__wait *w, int64_t n)
+{
+    __atomic_fetch_add(&w->lines->waiting, n, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&w->line->waiting, n, __ATOMIC_SEQ_CST);
 }
 
 /* ---------------------------------------------------------------- lines ---- */
@@ -165,7 +173,7 @@ static void on_turn(struct weir_waiter *waiter, enum weir_reason reason)
         r->decision.allowed = false;
         r->decision.reason = (uint8_t)reason;
     }
-    __atomic_fetch_sub(&w->lines->waiting, 1, __ATOMIC_RELAXED);
+    count(w, -1);
     pthread_mutex_lock(&waiting->mutex);
     w->next = waiting->done;
     waiting->done = w;
@@ -173,17 +181,20 @@ static void on_turn(struct weir_waiter *waiter, enum weir_reason reason)
     pthread_mutex_unlock(&waiting->mutex);
 }
 
-static void serve_line(struct line *l, weir_time now)
+static void tell_turns(struct weir_waiter *gone)
 {
-    struct turns t = { .now = now };
-    struct weir_waiter *next;
-
-    if (weir_queue_length(l->queue) == 0)
-        return;
-    for (struct weir_waiter *gone = weir__queue_offer(l->queue, now, try_to_enter, &t); gone != NULL; gone = next) {
+    for (struct weir_waiter *next; gone != NULL; gone = next) {
         next = gone->next;
         gone->turn(gone, (enum weir_reason)gone->reason);
     }
+}
+
+static void serve_line(struct line *l, weir_time now)
+{
+    struct turns t = { .now = now };
+
+    if (__atomic_load_n(&l->waiting, __ATOMIC_SEQ_CST) > 0)
+        tell_turns(weir__queue_offer(l->queue, now, try_to_enter, &t));
 }
 
 void weir__lines_serve(struct weir__lines *lines, uint32_t guard, weir_time now)
@@ -193,6 +204,27 @@ void weir__lines_serve(struct weir__lines *lines, uint32_t guard, weir_time now)
     for (struct line *l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE); l != NULL; l = l->next)
         if (l->guard == guard)
             serve_line(l, now);
+}
+
+bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard)
+{
+    struct line *l = NULL;
+
+    if (lines != NULL && __builtin_expect(__atomic_load_n(&lines->waiting, __ATOMIC_RELAXED) > 0, 0))
+        l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE);
+    while (l != NULL && (l->guard != guard || __atomic_load_n(&l->waiting, __ATOMIC_RELAXED) == 0))
+        l = l->next;
+    return l != NULL;
+}
+
+/* Who joins meanwhile sees that it is closed, or is seen here. */
+void weir__lines_close(struct weir__lines *lines)
+{
+    if (lines == NULL)
+        return;
+    __atomic_store_n(&lines->closed, true, __ATOMIC_SEQ_CST);
+    for (struct line *l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE); l != NULL; l = l->next)
+        tell_turns(weir__queue_clear(l->queue));
 }
 
 int64_t weir__lines_waiting(struct weir__lines *lines, uint32_t guard)
@@ -381,11 +413,21 @@ static bool join(struct weir__wait *w, weir_time wait_max, struct weir_decision 
     w->waiter = (struct weir_waiter){ .priority = w->entered.priority, .user_class = w->entered.user_class, .turn = on_turn };
     if (__builtin_add_overflow(now, wait_max, &w->waiter.deadline))
         w->waiter.deadline = 0;
-    __atomic_fetch_add(&w->lines->waiting, 1, __ATOMIC_RELAXED);
-    weir__queue_join(w->queue, &w->waiter, true, now, try_to_enter, &t, &waits, d);
+    count(w, 1);
+    weir__queue_join(w->line->queue, &w->waiter, true, now, try_to_enter, &t, &waits, d);
     if (!waits)
-        __atomic_fetch_sub(&w->lines->waiting, 1, __ATOMIC_RELAXED);
+        count(w, -1);
     return waits;
+}
+
+/* It waits: from now on turns are offered; at once, if it comes before others, and there is a permit. */
+static void begin_waiting(struct weir__loop *loop, struct weir__lines *lines, struct line *line)
+{
+    if (!uv_is_active((uv_handle_t *)&loop->waiting->poll)) /* not anew: many who come would put it off for ever */
+        uv_timer_start(&loop->waiting->poll, on_poll, POLL_MS, POLL_MS);
+    serve_line(line, weir__loop_now(loop));
+    if (__atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
+        weir__lines_close(lines);
 }
 
 bool weir__wait(struct weir__conn *conn, const struct weir__enter *e, const struct weir__later *later, struct weir__entered *out)
@@ -393,21 +435,23 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *e, const stru
     struct weir__loop *loop = conn->loop;
     struct weir__guard_view view;
 
-    if (!weir__engine_guard_find(loop->server->engine, out->ruling.guard, &view) || !view.waits || loop->server->lines == NULL)
+    struct weir__lines *lines = loop->server->lines;
+    if (lines == NULL || !weir__engine_guard_find(loop->server->engine, out->ruling.guard, &view) || !view.waits ||
+        __atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
         return false;
-    struct line *line = line_of(loop->server->lines, view.guard->id, &view.queue);
+    struct line *line = line_of(lines, view.guard->id, &view.queue);
     struct weir__waiting *waiting = line ? waiting_of(loop) : NULL;
     struct weir__wait *w = waiting ? make_wait(conn, e, later) : NULL;
     if (w == NULL)
         return false;
     w->guard = view.guard;
-    w->queue = line->queue;
+    w->line = line;
     w->entered = *out;
     waiting->n++;
     conn->wait = w; /* before it joins: its turn may come at once, on another thread */
     conn->held = true;
     if (join(w, e->wait_max < view.wait ? e->wait_max : view.wait, &out->ruling.decision)) {
-        uv_timer_start(&waiting->poll, on_poll, POLL_MS, POLL_MS);
+        begin_waiting(loop, lines, line);
         return true;
     }
     waiting->n--;
@@ -425,9 +469,9 @@ void weir__wait_abandon(struct weir__conn *conn)
 
     conn->wait = NULL;
     w->conn = NULL;
-    if (!weir_queue_cancel(w->queue, &w->waiter))
+    if (!weir_queue_cancel(w->line->queue, &w->waiter))
         return;
-    __atomic_fetch_sub(&w->lines->waiting, 1, __ATOMIC_RELAXED);
+    count(w, -1);
     loop->waiting->n--;
     free_wait(w);
     stop_if_nobody(loop);

@@ -25,6 +25,10 @@ void weir__wait_abandon(struct weir__conn *conn);
 void weir__lines_serve(struct weir__lines *lines, uint32_t guard, weir_time now);
 
 int64_t weir__lines_waiting(struct weir__lines *lines, uint32_t guard); /* how many wait; 0 if there are no lines */
+/* The same, but cheap if nobody waits anywhere: who comes then must not overtake. */
+bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard);
+/* The server is about to end: whoever waits is refused (WEIR_CANCELLED), and nobody waits from now on.  Any thread. */
+void weir__lines_close(struct weir__lines *lines);
 
 /* Of a loop, on its thread. */
 size_t weir__waiting_count(const struct weir__loop *loop);

@@ -248,10 +248,12 @@ answers 0 '● per-ip                   key 192.0.2.7
 ○ extras                   guard, does not apply: uri is /search/x, and it is for uri /extras
 ● watched                  guard: 0 of 7 at work  in shadow: counts only
 
-allowed; the tightest is per-ip: 99 of 100 left' explain --rules guards.yaml --now 1000000000 ip=192.0.2.7 uri=/search/x account=ann plan=gold
+allowed; the tightest is per-ip: 99 of 100 left
+entering: allowed' explain --rules guards.yaml --now 1000000000 ip=192.0.2.7 uri=/search/x account=ann plan=gold
 says 0 '1 rules that do not apply are left out' explain --rules guards.yaml --applying ip=192.0.2.7 uri=/search/x
 json 0 '[(g["guard"], g["why"]) for g in x["guards"]] == [("search", "unmatched"), ("extras", "applies"), ("watched", "applies")]' explain --json --rules guards.yaml uri=/extras
 json 0 'x["guards"][0]["class"] == "free" and x["guards"][0]["priority"] == 3 and not x["guards"][0]["refuses"] and x["guards"][0]["limit"] == 5' explain --json --rules guards.yaml uri=/search/a
+json 0 'x["enter"] == {"allowed": True, "guard": None, "reason": "granted"}' explain --json --rules guards.yaml uri=/extras
 says 0 'guard: 0 of 7 at work' explain --rules guards.yaml --table table uri=/x
 "$weir" table --json table >out
 if grep -q 'watched' out; then fail 'explain has made something in the table'; else pass; fi

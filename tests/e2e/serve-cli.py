@@ -145,7 +145,7 @@ def test_R5_mode(weir):
         assert cli(1, "check", "ip=203.0.113.9")
         assert cli.json(0, "mode")["in_force"] == "enforce"
         cli.fails("there is no mode 'shado'; did you mean shadow?", "mode", "shado")
-        cli.fails("there is no rule 'logn'; did you mean 'login'?", "mode", "off", "--rule", "logn")
+        cli.fails("there is no rule or guard 'logn'; did you mean 'login'?", "mode", "off", "--rule", "logn")
 
 
 def test_R6_rules(weir):
@@ -159,7 +159,7 @@ def test_R6_rules(weir):
         assert cli(0, "rules", "get") == RULES
         assert len(cli.json(1, "rules", "set", other)["problems"]) == 2
         new = RULES.replace("2/60s", "3/60s")
-        assert cli(0, "rules", "set", "-", stdin=new).startswith("3 rules, 3 limits, 2 list entries are in force; ")
+        assert cli(0, "rules", "set", "-", stdin=new).startswith("3 rules, 3 limits, 0 guards, 2 list entries are in force; ")
         assert cli(0, "rules", "get") == new and open(server.rules).read() == new
         write(server.rules, RULES)
         assert cli.json(0, "rules", "reload")["rules"] == 3

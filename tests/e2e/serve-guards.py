@@ -157,6 +157,9 @@ def test_S1_wrong_asks(weir):
             (("COST", "-1"), "COST"),
             (("WAIT", "soon"), "WAIT"),
             (("uri",), "pairs"),
+            (("uri", "/x", "PRIORITY", "5"), "options come before the attributes"),
+            (("uri", "/x", "BOUND"), "options come before the attributes"),
+            (("ATTRIBUTES", "uri", "/x", "WAIT", "5"), "options come before the attributes"),
         ):
             answer = d.enter(*words)
             assert isinstance(answer, Error) and text in answer, (words, answer)
@@ -321,6 +324,39 @@ def test_L11_waits_for_a_permit(weir):
         assert 'weir_guard_refused_total{guard="shop",reason="full"} 1' in d.web("GET", "/metrics").body.decode().splitlines()
 
 
+def test_L11_nobody_overtakes(weir):
+    """Who waits for two permits has one of them free before it: nobody who comes later takes it."""
+    with Doors(weir, rules=RULES.replace("{ max: 1, queue: 2", "{ max: 2, queue: 2")) as d:
+        permit = d.enter("GUARD", "shop")["permit"]
+        first = Waiter(d, "GUARD", "shop", "COST", 2, "WAIT", 60000)
+        for words in (("GUARD", "shop"), ("uri", "/shop")):
+            refused = d.enter(*words)
+            assert (refused["allowed"], refused["reason"], refused["guard"]) == (0, "busy", "shop"), (words, refused)
+        second = Waiter(d, "WAIT", 60000, "uri", "/shop")
+        assert d.guard("shop")["in_flight"] == 1 and d.exit(permit) == 1
+        both = first.answer()
+        assert both["allowed"] == 1 and d.guard("shop")["in_flight"] == 2 and d.guard("shop")["waiting"] == 1
+        assert d.exit(both["permit"]) == 1
+        last = second.answer()
+        assert last["allowed"] == 1 and d.enter("GUARD", "shop")["allowed"] == 1
+
+
+def test_S1_who_waits_is_answered_when_the_server_ends(weir):
+    with Doors(weir) as d:
+        d.enter("GUARD", "shop")
+        first, web = d.server.resp(), d.server.http()
+        first.send("WEIR.ENTER", "GUARD", "shop", "WAIT", 60000)
+        web.connection.request("POST", "/v1/enter", body=json.dumps({"guard": "shop", "wait_ms": 60000}))
+        until("both wait", lambda: d.guard("shop")["waiting"] == 2)
+        d.server.process.send_signal(signal.SIGTERM)
+        told = dict(zip(NAMES, first.read()))
+        assert (told["allowed"], told["reason"], told["guard"], told["permit"]) == (0, "cancelled", "shop", None), told
+        answer = web.connection.getresponse()
+        assert answer.status == 503 and json.loads(answer.read())["code"] == "weir-cancelled"
+        first.close()
+        web.close()
+
+
 def test_L11_weights(weir):
     """Three of gold for one of free, though the free ones came first."""
     rules = RULES.replace("queue: 2", "queue: 20")
@@ -362,6 +398,11 @@ def test_R5_in_shadow_nobody_waits(weir):
             entered = d.enter(*words)
             assert entered["allowed"] == 1 and entered["permit"], entered
         assert d.guard("shop")["in_flight"] == 4 and d.guard("shop")["waiting"] == 0
+        d.resp("WEIR.MODE", "as-written")
+        waiter = Waiter(d, "WAIT", 60000, "uri", "/shop")
+        d.resp("WEIR.MODE", "shadow", "shop")
+        assert waiter.answer()["permit"] and d.enter("GUARD", "shop", "WAIT", 60000)["permit"]
+        assert d.guard("shop")["in_flight"] == 6 and d.guard("shop")["waiting"] == 0
 
 
 def test_L11_too_late(weir):
@@ -486,6 +527,8 @@ def test_G4_forced_by_hand(weir):
         assert d.resp.json("WEIR.GUARD.FORCE", "db", "none")["force"] == "none"
         d.server.clock(1001)
         assert [e["state"] for e in d.events("guard-forced")] == ["open", "closed", "none"]
+        told = [(c["event"], c["from_state"], c["to_state"]) for c in d.guard("db")["changes"] if c["event"] == "guard-forced"]
+        assert told == [("guard-forced", "closed", "none"), ("guard-forced", "open", "closed"), ("guard-forced", "none", "open")], told
         assert d.web("PUT", "/v1/guards", {"guard": "db", "force": "ajar"}).status == 400
         assert d.web("PUT", "/v1/guards", {"guard": "bd", "force": "open"}).status == 404
         assert d.web("GET", "/v1/guards?guard=bd").status == 404
@@ -534,6 +577,45 @@ def test_R5_the_switch_by_hand_holds_for_guards(weir):
         assert [d.enter("GUARD", "search")["allowed"] for _ in range(3)] == [1, 1, 0]
 
 
+def test_R5_a_guard_is_switched_by_hand(weir):
+    """By its name, as a rule is; and it is kept in the table."""
+    with tempfile.TemporaryDirectory(prefix="weir-guards-") as folder, Doors(weir, table=os.path.join(folder, "table")) as d:
+        switched = d.resp.json("WEIR.MODE", "shadow", "search")
+        assert switched == {"guard": "search", "as_written": "enforce", "by_hand": "shadow", "in_force": "shadow", "refused": 0,
+                            "shadow_refused": 0}, switched
+        assert [d.enter("GUARD", "search")["allowed"] for _ in range(3)] == [1, 1, 1]
+        assert d.guard("search")["mode"] == "shadow" and d.guard("search")["shadow_refused"] == 1
+        d.server.kill()
+        d.server.start()
+        d.resp, d.web = d.server.resp(), d.server.http()
+        d.server.clock(1001)
+        modes = {m["guard"]: m["in_force"] for m in d.resp.json("WEIR.MODES")["guards"]}
+        assert modes == {"search": "shadow", "shop": "enforce", "db": "enforce", "extras": "enforce"}, modes
+        assert d.web("PUT", "/v1/modes", {"mode": "as-written", "rule": "search"}).json()["in_force"] == "enforce"
+        assert d.enter("GUARD", "search")["allowed"] == 0
+        assert d.events("mode")[-1]["guard"] == "search"
+        unknown = d.web("PUT", "/v1/modes", {"mode": "off", "rule": "serch"})
+        assert unknown.status == 404 and "no rule or guard 'serch'; did you mean 'search'?" in unknown.json()["detail"]
+        assert d.web("POST", "/v1/bans", {"rule": "search", "key": "x", "for": "1m"}).status == 404
+
+
+def test_S6_a_guard_that_left_the_rules(weir):
+    with Doors(weir) as d:
+        assert d.guard("extras")["in_rules"]
+        rules = RULES[: RULES.index("  - name: extras")]
+        assert d.resp.json("WEIR.RULES.SET", rules)["guards"] == 3
+        left = d.guard("extras")
+        assert not left["in_rules"] and left["mode"] == "enforce" and d.guard("db")["in_rules"]
+        assert len(d.resp.json("WEIR.MODES")["guards"]) == 3
+
+
+def test_S5_a_fallback_is_no_way_to_read_files(weir):
+    with Doors(weir) as d:
+        rules = RULES.replace('body: "[]", type: application/json', "body_file: rules.yaml")
+        refused = d.web("PUT", "/v1/rules", rules)
+        assert refused.status == 422 and "may not take a body from a file" in refused.body.decode(), refused.body
+
+
 def test_S5_roles(weir):
     env = {"WEIR_CHECK_TOKEN": "check-token-of-test", "WEIR_ADMIN_TOKEN": "admin-token-of-test"}
     with Server(weir, rules=RULES, env=env) as server:
@@ -564,9 +646,22 @@ def test_S6_command_line(weir):
         d.enter("GUARD", "search")
         listed = run(0, "guards")
         assert "search" in listed and "1/2" in listed and "open, again in" in listed, listed
-        assert "breaker-opened" in run(0, "guards", "db")
+        assert "not in the rules" not in listed and not any(line.endswith(" ") for line in listed.splitlines()), listed
+        one = run(0, "guards", "db")
+        assert "breaker-opened: closed -> open" in one, one
+        assert "entering: refused by guard db: open" in run(0, "explain", "uri=/db"), run(0, "explain", "uri=/db")
+        d.enter("GUARD", "db")
+        assert "refused: 1 open" in run(0, "guards", "db")
+        assert run(0, "mode", "shadow", "--rule", "extras") == "extras: shadow\n"
+        assert "shadow (by hand; written: enforce)" in run(0, "mode")
+        assert run(0, "mode", "as-written") == "all rules: enforce\n1 guard is still switched by hand: extras (shadow); " \
+            "--rule NAME as-written puts one back\n"
+        run(0, "mode", "as-written", "--rule", "extras")
         assert json.loads(run(0, "guards", "--json", "db"))["guards"][0]["guard"] == "db"
-        assert "forced open" in run(0, "guards", "search", "--force", "open")
+        assert "search: forced open\n" == run(0, "guards", "search", "--force", "open")
+        assert d.guard("search")["retry_ms"] is None
+        assert "weir guards search --force open" in run(2, "guards", "force", "search", "open")
+        assert "weir guards, GET /v1/guards" in run(2, "guards", "qqqqqqqqqqqqq")
         assert d.enter("GUARD", "search")["reason"] == "open"
         run(0, "guards", "search", "--force", "none")
         assert "did you mean" in run(2, "guards", "serch")
@@ -579,6 +674,31 @@ def test_S6_command_line(weir):
         assert "4: 1 at work, 1 breaker not closed; level of degradation 2, by hand" in run(0, "status"), run(0, "status")
         assert "1 at work in 4" in run(0, "top", "--once", "--every", "0")
         assert "guards" in run(0, "completion", "bash") and "level" in run(0, "--help")
+
+
+def test_S6_a_table(weir):
+    """Looked at without a server, and nothing in it is changed."""
+    with tempfile.TemporaryDirectory(prefix="weir-guards-") as folder:
+        path = os.path.join(folder, "table")
+
+        def run(code, *words):
+            done = subprocess.run([weir, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            assert done.returncode == code, (words, done)
+            return done.stdout + done.stderr
+
+        with Doors(weir, table=path) as d:
+            d.enter("GUARD", "search")
+            listed = run(0, "guards", "--table", path, "--now", "1001")
+            assert "1/2" in listed and len(listed.splitlines()) == 5 and "not in the rules" not in listed, listed
+            one = json.loads(run(0, "guards", "--table", path, "--json", "--now", "2000", "search"))["guards"]
+            assert [(g["guard"], g["in_flight"], g["in_rules"], g["changes"]) for g in one] == [("search", 1, None, [])], one
+            d.resp.close()
+            d.web.close()
+        assert "no guard 'serch'" in run(2, "guards", "--table", path, "serch")
+        assert "without --table" in run(2, "guards", "--table", path, "search", "--force", "open")
+        told = run(0, "table", path)
+        assert "guards     4; weir guards --table lists them" in told and "sparse" in told, told
+        assert json.loads(run(0, "table", "--json", path))["guards"] == 4
 
 
 if __name__ == "__main__":

@@ -94,6 +94,13 @@ MINE
 says 0 "mine: my own" mine.yaml -c fixed:4
 says 0 "100.0%" - -c fixed:4 <mine.yaml
 
+# --- without a target
+says 0 "percentile is left out" mine.yaml
+says 0 "gradient2" mine.yaml
+says 2 "percentile needs a target" mine.yaml -c percentile
+printf 'length: 1m\nwarmup: 2m\nbackend: { workers: 2, work: 20ms }\nclients: [{ rate: 2x }]\n' >wrong.yaml
+says 2 "warmup must be from 0s to 1m" wrong.yaml
+
 # --- mistakes
 says 2 "did you mean overload-10x" overload-10
 says 2 "weir sim lists" nothing-like-it

@@ -575,7 +575,7 @@ static void test_R4_wrong_bans(void **state)
     struct weir__span words[] = { { "per-ip", 6 }, { "192.0.2.7\0x", 11 }, { "10m", 3 } };
     (void)state;
     bad("WEIR.BAN per-pi 192.0.2.7 10m", 404, "there is no rule 'per-pi'; did you mean 'per-ip'?");
-    bad("WEIR.BAN quite-another 192.0.2.7 10m", 404, "WEIR.MODES lists them");
+    bad("WEIR.BAN quite-another 192.0.2.7 10m", 404, "WEIR.MODES (weir mode, GET /v1/modes) lists them");
     bad("WEIR.BANS per-pi", 404, "did you mean 'per-ip'?");
     bad("WEIR.UNBAN per-pi 192.0.2.7", 404, "did you mean 'per-ip'?");
     bad("WEIR.BAN per-ip nobody 10m", 400, "address");
@@ -683,6 +683,7 @@ static void test_G1_guards_are_listed(void **state)
     assert_true(weir_enter(db, &(struct weir_ask){ .now = NOW }, &permit, &d));
     good("WEIR.GUARDS");
     answers("guards.0.guard", "db");
+    answers("guards.0.in_rules", "false");
     answers("guards.0.in_flight", "1");
     answers("guards.0.limit", "3");
     answers("guards.0.breaker", "closed");
@@ -695,7 +696,7 @@ static void test_G1_guards_are_listed(void **state)
     answers("guards.0.outcomes.error", "1");
     assert_null(value_in(answered.bytes, answered.len, "guards.1.guard"));
     bad("WEIR.GUARDS dn", 404, "did you mean 'db'");
-    bad("WEIR.GUARDS quite-another", 404, "WEIR.GUARDS lists them");
+    bad("WEIR.GUARDS quite-another", 404, "WEIR.GUARDS (weir guards, GET /v1/guards) lists them");
 }
 
 static void test_G4_a_guard_is_forced(void **state)
@@ -783,7 +784,7 @@ static void test_R5_wrong_switch(void **state)
     bad("WEIR.MODE Off", 400, "did you mean off?");
     bad("WEIR.MODE zzzzzzzz per-ip", 400, "as-written, enforce, shadow or off");
     bad("WEIR.MODE off per_ip", 404, "did you mean 'per-ip'?");
-    bad("WEIR.MODE off _", 404, "no rule ''");
+    bad("WEIR.MODE off _", 404, "no rule or guard ''");
     good("WEIR.MODES");
     answers("by_hand", "null");
 }

@@ -24,6 +24,31 @@ static void test_L1_no_more_than_n_are_in_and_exit_makes_room(void **state)
     weir_table_destroy(table);
 }
 
+/* Though a permit is free; but what is said before that is said, and in shadow it is in. */
+static void test_L11_who_is_behind_others_gets_no_permit(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 3 });
+    struct weir__enter_how how = { .behind = true };
+    struct weir_ask ask = { .cost = 1, .now = NOW };
+    struct weir_permit p;
+    struct weir_decision d;
+    assert_false(weir__guard_enter(g, &ask, &how, &p, &d));
+    assert_int_equal(d.reason, WEIR_BUSY);
+    weir_guard_force(g, WEIR_FORCE_OPEN, NOW);
+    assert_false(weir__guard_enter(g, &ask, &how, &p, &d));
+    assert_int_equal(d.reason, WEIR_OPEN);
+    weir_guard_force(g, WEIR_UNFORCED, NOW);
+    how.mode = WEIR_SHADOW;
+    assert_true(weir__guard_enter(g, &ask, &how, &p, &d));
+    struct weir_guard_info info = info_of(g, NOW);
+    assert_int_equal(info.in_flight, 1);
+    assert_int_equal(info.refused_busy, 1);
+    assert_int_equal(info.shadow_refused, 1);
+    weir_table_destroy(table);
+}
+
 static void test_G1_a_permit_is_given_back_once(void **state)
 {
     (void)state;
@@ -351,6 +376,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_L1_no_more_than_n_are_in_and_exit_makes_room),
+        cmocka_unit_test(test_L11_who_is_behind_others_gets_no_permit),
         cmocka_unit_test(test_G1_a_permit_is_given_back_once),
         cmocka_unit_test(test_G1_a_copy_does_not_give_back_the_next_one_in_its_slot),
         cmocka_unit_test(test_G1_entered_counts_work_not_permits),

@@ -200,6 +200,7 @@ static void test_start_with_a_file(void **state)
     assert_int_equal(info.version, 1);
     assert_int_equal(info.rules, 1);
     assert_int_equal(info.limits, 1);
+    assert_int_equal(info.guards, 0);
     assert_string_equal(info.problem, "");
     assert_text(&h, FIVE);
     assert_string_equal(heard(&h, NULL), "");

@@ -90,6 +90,19 @@ static void test_what_is_possible(void **state)
     assert_near(buckets[7].possible, 500);
 }
 
+/* Half of the calls fail after 2 ms, the others take 20: in 22 ms a worker has one good result. */
+static void test_what_fails_early_leaves_time(void **state)
+{
+    static struct weir__sim_bucket buckets[8];
+    (void)state;
+    read_plan("length: 11s\nwarmup: 0s\nclients: [{ rate: 10x, timeout: 1s }]\n"
+              "backend: { workers: 1, work: 20ms, changes: [{ from: 0s, to: 11s, errors: 50%, after: 2ms }] }\n");
+    assert_near(weir__sim_plan_possible(&plan, 5 * S, buckets, 8), 500);
+    read_plan("length: 11s\nwarmup: 0s\nclients: [{ rate: 10x, timeout: 1s }]\n"
+              "backend: { workers: 1, work: 20ms, changes: [{ from: 0s, to: 11s, errors: 50% }] }\n");
+    assert_near(weir__sim_plan_possible(&plan, 5 * S, buckets, 8), 275);
+}
+
 static void test_the_earliest_happens_first_and_equals_in_their_order(void **state)
 {
     struct weir__sim_agenda agenda = { 0 };
@@ -115,6 +128,7 @@ int main(void)
         cmocka_unit_test(test_rates_in_steps_ramps_and_bursts),
         cmocka_unit_test(test_changes_of_the_backend),
         cmocka_unit_test(test_what_is_possible),
+        cmocka_unit_test(test_what_fails_early_leaves_time),
         cmocka_unit_test(test_the_earliest_happens_first_and_equals_in_their_order),
     };
 

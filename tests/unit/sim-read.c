@@ -73,7 +73,7 @@ static void test_mistakes_are_named_with_their_place(void **state)
         { C, "1:", "no backend" },
         { B C "lenght: 5s\n", "3:1:", "did you mean 'length'" },
         { B C "length: 5h\n", "3:9:", "from 1s to" },
-        { B C "length: 10s\nwarmup: 10s\n", "4:9:", "warmup must be" },
+        { B C "length: 10s\nwarmup: 10s\n", "4:9:", "warmup must be shorter than the length" },
         { "backend: { workers: 0 }\n" C, "1:21:", "workers" },
         { "backend: { work: { shape: bimodal, mean: 20ms, slow: 2s, slow_share: 5% } }\n" C, "1:", "nothing is left" },
         { "backend: { work: { shape: gauss } }\n" C, "1:27:", "shape cannot be 'gauss'" },

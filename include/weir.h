@@ -364,7 +364,8 @@ WEIR_API const char *weir_mode_name(enum weir_mode mode); /* "as-written", "enfo
  *     weir_exit(search, &permit, code == 0 ? WEIR_SUCCEEDED : WEIR_FAILED, weir_table_now(table));
  *
  * Enter asks, in this order: the level of degradation, the breaker, shedding (of the least important first), an adaptive rate if it has one
- * (WEIR_LIMITED), the number of permits, fixed or found by itself.  "No" changes nothing anywhere.  Exit tells what became of the work, and only from that does a guard learn.
+ * (WEIR_LIMITED), the number of permits, fixed or found by itself.  "No" changes nothing anywhere.  Exit tells what became of the work, and
+ * only from that does a guard learn.
  *
  * A permit is a lease: one that is not given back within the guard's `lease` is taken back, and one of a process that has died (on the same
  * host, in the same pid namespace) within a second, if anybody asks.  An exit that comes later than that changes nothing.
@@ -375,14 +376,14 @@ struct weir_guard;
 #define WEIR_CLASSES    8 /* of users, at most */
 #define WEIR_CLASS_NAME 16
 
+/* Errors of all kinds count for the breaker, and how long they took teaches nothing; a time-out counts as slow besides.  Time-outs and drops
+ * tell an adaptive limit that it is too high. */
 enum weir_outcome {
     WEIR_SUCCEEDED = 0,
-    WEIR_FAILED = 1, /* an error: counts for the breaker; how long it took teaches nothing */
-    WEIR_TIMED_OUT =
-        2, /* no answer in time: counts for the breaker as an error and as slow, and tells an adaptive limit that it is too high */
-    WEIR_DROPPED =
-        3, /* refused further on for want of capacity: an error for the breaker, and tells an adaptive limit that it is too high */
-    WEIR_IGNORED = 4, /* the work was never begun, or says nothing: as if it had not entered, but for `entered` in the figures */
+    WEIR_FAILED = 1,
+    WEIR_TIMED_OUT = 2, /* no answer in time */
+    WEIR_DROPPED = 3,   /* refused further on, for want of capacity */
+    WEIR_IGNORED = 4,   /* the work was never begun, or says nothing: as if it had not entered, but for `entered` in the figures */
 };
 
 WEIR_API const char *weir_outcome_name(enum weir_outcome outcome); /* "ok", "error", "timeout", "dropped", "ignored" */
@@ -392,16 +393,15 @@ WEIR_API const char *weir_outcome_name(enum weir_outcome outcome); /* "ok", "err
  * there are `errors` errors or more.  A call is slow if it takes longer than `slow`.  From open_for on after it has opened, `probes` calls
  * are let through (half-open); when what they came to is certain it closes, or opens again for longer. */
 struct weir_breaker_options {
-    int32_t error_percent; /* 1 to 100 */
-    int32_t errors;        /* a number of them */
-    weir_time slow;        /* longer than this is slow */
-    int32_t slow_percent;  /* 0: 50 */
-    weir_time window;      /* the calls of the last so long, in steps of a 16th ... */
-    int32_t calls;         /* ... or the last so many calls, at most 1024; neither: 10 s */
-    int32_t min_calls;     /* 0: 20; never more than `calls` */
-    weir_time open_for;    /* 0: 5 s */
-    weir_time
-        open_max; /* each time that probes fail it stays open twice as long, at most this; 0: 12 times open_for; open_for: always the same */
+    int32_t error_percent;  /* 1 to 100 */
+    int32_t errors;         /* a number of them */
+    weir_time slow;         /* longer than this is slow */
+    int32_t slow_percent;   /* 0: 50 */
+    weir_time window;       /* the calls of the last so long, in steps of a 16th ... */
+    int32_t calls;          /* ... or the last so many calls, at most 1024; neither: 10 s */
+    int32_t min_calls;      /* 0: 20; never more than `calls` */
+    weir_time open_for;     /* 0: 5 s; each time that probes fail twice as long ... */
+    weir_time open_max;     /* ... up to this; 0: 12 times open_for; as open_for: always the same */
     int32_t jitter_percent; /* open times vary by so much, up and down; 0: 10; -1: not at all */
     int32_t probes;         /* 0: 3 */
     bool above;             /* opens only above the thresholds, not at them */
@@ -438,8 +438,8 @@ struct weir_guard_options {
     struct weir_adaptive_options adaptive;
     struct weir_system_options system;
     bool shed; /* when there is too much, refuse the least important (ask.priority), the same users (ask.key) consistently, by classes */
-    struct
-        weir_class { /* of users: when there is too much, each class gets its part, and what others leave: two or more switch shedding on */
+    /* Of users: when there is too much each class gets its part, and what others leave.  Two or more switch shedding on. */
+    struct weir_class {
         char name[WEIR_CLASS_NAME];
         int32_t weight; /* 1 to 1000 */
     } classes[WEIR_CLASSES];

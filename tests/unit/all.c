@@ -3,7 +3,7 @@
 
 static struct weir_table *make_table(bool narrow)
 {
-    return table_with(&(struct weir_table_options){ .keys = 200, .slab = 8 << 20, .narrow = narrow });
+    return table_with(&(struct weir_table_options){ .keys = 200, .slab = 8 << 20, .guards = 1, .narrow = narrow });
 }
 
 static struct weir_item item_of(struct weir_limiter *limiter, const char *key, int64_t cost, weir_time now)

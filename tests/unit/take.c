@@ -33,7 +33,7 @@ static struct weir_limiter *nth_limiter(struct weir_table *table, size_t i)
 
 static struct weir_table *small_slab_table(bool narrow)
 {
-    return table_with(&(struct weir_table_options){ .keys = 1000, .slab = 4 << 20, .narrow = narrow });
+    return table_with(&(struct weir_table_options){ .keys = 1000, .slab = 4 << 20, .guards = 1, .narrow = narrow });
 }
 
 /* All of the region that decisions may change: the slots and the slab. */
@@ -61,7 +61,8 @@ static void test_peek_says_what_take_would_and_changes_nothing(void **state)
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < (narrow ? ANY_TABLE : MANY); i++) {
-            struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 1, .slab = 1 << 20, .narrow = narrow });
+            struct weir_table *table =
+                table_with(&(struct weir_table_options){ .keys = 1, .slab = 1 << 20, .guards = 1, .narrow = narrow });
             struct weir_limiter *limiter = nth_limiter(table, i);
             weir_time now = NOW;
             for (int n = 0; n < 100; n++) {
@@ -85,7 +86,8 @@ static void test_a_refusal_changes_nothing(void **state)
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < (narrow ? ANY_TABLE : MANY); i++) {
-            struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 1, .slab = 1 << 20, .narrow = narrow });
+            struct weir_table *table =
+                table_with(&(struct weir_table_options){ .keys = 1, .slab = 1 << 20, .guards = 1, .narrow = narrow });
             struct weir_limiter *limiter = nth_limiter(table, i);
             struct weir_decision d = take(limiter, "k", 7, NOW);
             size_t size;
@@ -552,7 +554,7 @@ static void test_keys_of_no_bytes_and_of_very_many(void **state)
 static void test_settling_late_mints_nothing(void **state)
 {
     static const char *const five[] = { "token-bucket 10/1s", "gcra 10/1s", "fixed-window 10/1s", "sliding-window 10/1s",
-                                          "sliding-log 10/1s" };
+                                        "sliding-log 10/1s" };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(five); i++) {
         struct weir_table *table = private_table(false, 100);

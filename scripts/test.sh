@@ -32,7 +32,7 @@ $long && suites='--suite long'
 run plain
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 suites='--no-suite tree --no-suite packaging'
-$long && suites='--suite property --suite thread --suite crash'
+$long && suites='--suite thread --suite crash' # random walks: the short ones, in the other run, will do
 run asan -Db_sanitize=address,undefined -Db_lundef=false
 # A killed process says nothing to the sanitizer, and what it runs was run above.
 export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1

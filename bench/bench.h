@@ -37,7 +37,7 @@ static inline int by_value(const void *a, const void *b)
 
 static inline double median(double *values, int n)
 {
-    qsort(values, (size_t)n, sizeof *values, by_value);
+    qsort(values, (size_t)n, sizeof(*values), by_value);
     return values[n / 2];
 }
 
@@ -68,13 +68,14 @@ static inline double measure(work_function work, void *context, int64_t n)
     return median(rounds, ROUNDS);
 }
 
-/* Threads begin together.  Each on a core of its own, or two may share one and look fast by never meeting. */
+/* Threads begin together.  Each on a core of its own, or two may share one and look fast by never
+ * meeting. */
 static inline void wait_for_all(int *gate, int wanted, int number)
 {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET((size_t)number, &set);
-    pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
     __atomic_fetch_add(gate, 1, __ATOMIC_ACQ_REL);
     while (__atomic_load_n(gate, __ATOMIC_ACQUIRE) < wanted)
         ;

@@ -1,13 +1,19 @@
-/* check.c -- what a request costs under rules: does it grow with the rules that do not apply, or with the length of lists?
+/* check.c -- what a request costs under rules: does it grow with the rules that do not apply, or
+ * with the length of lists?
  *
  *     check.rules.N            N rules, of which 3 apply (N = 1: the one), nothing else
  *     check.rules.N.ratio      ... against 3 rules
- *     check.by_name            3 rules, the attributes' names looked up every time instead of numbered once by weir_attribute
- *     check.varied.N           as check.rules.N, but 4,096 requests in turn, each of another address, path and account
- *     check.lists.N            3 rules that apply, allow and deny lists of N networks and N accounts in all
- *     check.over_takes         3 rules that apply, less 3 bare takes on the same keys: what matching and all-or-nothing cost
+ *     check.by_name            3 rules, the attributes' names looked up every time instead of
+ *                              numbered once by weir_attribute
+ *     check.varied.N           as check.rules.N, but 4,096 requests in turn, each of another
+ *                              address, path and account
+ *     check.lists.N            3 rules that apply, allow and deny lists of N networks and N
+ *                              accounts in all
+ *     check.over_takes         3 rules that apply, less 3 bare takes on the same keys: what
+ *                              matching and all-or-nothing cost
  *     check.many               check.varied.3 by weir_check_many, 16 at a time
- *     check.cold, .many        a million addresses and accounts, in a table that no cache holds; one by one, and 16 at a time
+ *     check.cold, .many        a million addresses and accounts, in a table that no cache holds;
+ *                              one by one, and 16 at a time
  *     check.refused            the same request when its limit is spent
  *     check.denied, .allowed   by a list of 100,000 networks
  *
@@ -29,7 +35,7 @@ __attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
     char line[512];
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(line, sizeof line, format, args);
+    int n = vsnprintf(line, sizeof(line), format, args);
     va_end(args);
     if (text_len + (size_t)n + 1 > text_room)
         text = realloc(text, text_room = 2 * (text_len + (size_t)n + 1));
@@ -64,7 +70,9 @@ static void add_rules(int n, const char *limit)
     add("version: 1\nrules:\n");
     add("  - name: per-ip\n    key: \"{ip}\"\n    limit: %s\n", limit);
     if (n >= 3) {
-        add("  - name: items\n    match: { uri: \"/api/v1/items/**\", method: GET }\n    key: \"{account}\"\n    limit: %s\n", limit);
+        add("  - name: items\n    match: { uri: \"/api/v1/items/**\", method: GET }\n    key: "
+            "\"{account}\"\n    limit: %s\n",
+            limit);
         add("  - name: acme\n    match: { org: acme }\n    key: \"{org}\"\n    limit: %s\n", limit);
     }
     for (int i = 3; i < n; i++)
@@ -95,8 +103,8 @@ static struct weir *make_engine(int64_t keys)
     struct weir_rules *rules;
     struct weir *weir;
     struct weir_error error;
-    if (weir_rules_parse(&rules, text, text_len, NULL, &error) || weir_create(&weir, &options, &error) ||
-        weir_use(weir, rules, 0, &error)) {
+    if (weir_rules_parse(&rules, text, text_len, NULL, &error) ||
+        weir_create(&weir, &options, &error) || weir_use(weir, rules, 0, &error)) {
         fprintf(stderr, "bench-check: %s\n", error.text);
         exit(2);
     }
@@ -114,7 +122,7 @@ static struct weir_attr request[] = {
 /* As a door would that sees the same names over and over. */
 static void number_attributes(struct weir *weir, bool by_number)
 {
-    for (size_t i = 0; i < sizeof request / sizeof *request; i++)
+    for (size_t i = 0; i < sizeof(request) / sizeof(*request); i++)
         request[i].id = by_number ? weir_attribute(weir, request[i].name) : 0;
 }
 
@@ -124,7 +132,7 @@ static void checks(void *context, int64_t n)
     struct weir_ruling ruling;
     for (int64_t i = 0; i < n; i++) {
         struct weir_ask ask = { .cost = 1, .now = now += 1000 };
-        keep(weir_check(context, request, sizeof request / sizeof *request, &ask, &ruling));
+        keep(weir_check(context, request, sizeof(request) / sizeof(*request), &ask, &ruling));
     }
 }
 
@@ -141,10 +149,11 @@ static void vary_requests(struct weir *weir)
     for (int i = 0; i < VARIED; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         unsigned r = (unsigned)(seed >> 33);
-        snprintf(texts[i][0], sizeof texts[i][0], "%u.%u.%u.%u", 100 + r % 90, r >> 8 & 255, r >> 16 & 255, r & 255);
-        snprintf(texts[i][1], sizeof texts[i][1], "/api/v1/items/%u", r % 100000);
-        snprintf(texts[i][2], sizeof texts[i][2], "user-%u", r % 50000);
-        memcpy(varied[i], request, sizeof request);
+        snprintf(texts[i][0], sizeof(texts[i][0]), "%u.%u.%u.%u", 100 + r % 90, r >> 8 & 255,
+                 r >> 16 & 255, r & 255);
+        snprintf(texts[i][1], sizeof(texts[i][1]), "/api/v1/items/%u", r % 100000);
+        snprintf(texts[i][2], sizeof(texts[i][2]), "user-%u", r % 50000);
+        memcpy(varied[i], request, sizeof(request));
         varied[i][0].value = texts[i][0];
         varied[i][1].value = texts[i][1];
         varied[i][3].value = texts[i][2];
@@ -176,9 +185,9 @@ static void ask_varied(void)
         double ns = measure(varied_checks, weir, RUNS);
         weir_destroy(weir);
         three = n == 3 ? ns : three;
-        snprintf(name, sizeof name, "check.varied.%d", n);
+        snprintf(name, sizeof(name), "check.varied.%d", n);
         figure(name, ns, "ns");
-        snprintf(name, sizeof name, "check.varied.%d.ratio", n);
+        snprintf(name, sizeof(name), "check.varied.%d.ratio", n);
         if (n > 3)
             figure(name, ns / three, "x");
     }
@@ -208,7 +217,9 @@ static void many_checks(void *context, int64_t n)
     struct weir_ruling rulings[AT_A_TIME];
     for (int64_t i = 0; i + AT_A_TIME <= n; i += AT_A_TIME) {
         for (int k = 0; k < AT_A_TIME; k++)
-            requests[k] = (struct weir_request){ varied_request(i + k), 5, { .cost = 1, .now = now += 1000 } };
+            requests[k] = (struct weir_request){ varied_request(i + k),
+                                                 5,
+                                                 { .cost = 1, .now = now += 1000 } };
         keep(weir_check_many(context, requests, AT_A_TIME, rulings));
     }
 }
@@ -225,14 +236,15 @@ static void cold_checks(void *context, int64_t n)
 
 static void make_cold(struct weir *weir)
 {
-    cold = malloc(COLD * sizeof *cold);
+    cold = malloc(COLD * sizeof(*cold));
     for (uint64_t i = 0; cold != NULL && i < COLD; i++) {
         struct cold *c = &cold[i];
-        unsigned who = (unsigned)(weir__mix64(i) % COLD), account = (unsigned)(weir__mix64(~i) % COLD);
-        snprintf(c->ip, sizeof c->ip, "%u.%u.%u.7", 10 + (who >> 16), who >> 8 & 255, who & 255);
-        snprintf(c->uri, sizeof c->uri, "/api/v1/items/%u", who % 1000);
-        snprintf(c->account, sizeof c->account, "user-%u", account);
-        memcpy(c->attrs, request, sizeof request);
+        unsigned who = (unsigned)(weir__mix64(i) % COLD),
+                 account = (unsigned)(weir__mix64(~i) % COLD);
+        snprintf(c->ip, sizeof(c->ip), "%u.%u.%u.7", 10 + (who >> 16), who >> 8 & 255, who & 255);
+        snprintf(c->uri, sizeof(c->uri), "/api/v1/items/%u", who % 1000);
+        snprintf(c->account, sizeof(c->account), "user-%u", account);
+        memcpy(c->attrs, request, sizeof(request));
         c->attrs[0].value = c->ip;
         c->attrs[1].value = c->uri;
         c->attrs[3].value = c->account;
@@ -269,7 +281,8 @@ static double measure_check(int applied, bool allowed)
     struct weir_ruling ruling;
     number_attributes(weir, !by_name);
     checks(weir, 100);
-    weir_check(weir, request, sizeof request / sizeof *request, &(struct weir_ask){ .cost = 1, .now = WEIR_SECOND * 2 }, &ruling);
+    weir_check(weir, request, sizeof(request) / sizeof(*request),
+               &(struct weir_ask){ .cost = 1, .now = WEIR_SECOND * 2 }, &ruling);
     if (ruling.applied != applied || ruling.decision.allowed != allowed) {
         fprintf(stderr, "bench-check: %d rules apply, and %d should\n", ruling.applied, applied);
         exit(2);
@@ -320,14 +333,14 @@ static void ask_rules(void)
 {
     static const int sizes[] = { 1, 3, 100, 10000 };
     double three = 0;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
         char name[64];
         add_rules(sizes[i], FREE);
         double ns = measure_check(sizes[i] < 3 ? 1 : 3, true);
         three = sizes[i] == 3 ? ns : three;
-        snprintf(name, sizeof name, "check.rules.%d", sizes[i]);
+        snprintf(name, sizeof(name), "check.rules.%d", sizes[i]);
         figure(name, ns, "ns");
-        snprintf(name, sizeof name, "check.rules.%d.ratio", sizes[i]);
+        snprintf(name, sizeof(name), "check.rules.%d.ratio", sizes[i]);
         if (sizes[i] > 3)
             figure(name, ns / three, "x");
     }
@@ -349,7 +362,7 @@ static void ask_lists(void)
         add_lists(n);
         double ns = measure_check(3, true);
         without = n == 0 ? ns : without;
-        snprintf(name, sizeof name, "check.lists.%d", n);
+        snprintf(name, sizeof(name), "check.lists.%d", n);
         figure(name, ns, "ns");
         if (n > 0)
             figure("check.lists.ratio", ns / without, "x");

@@ -2,13 +2,14 @@
  *
  *     guard [one | threads | loop N]
  *
- *     one       one thread, enter and exit in turn: with a number of permits, with a breaker besides, with the adaptive limit besides, on a
- *               table of shared memory, and refused
+ *     one       one thread, enter and exit in turn: with a number of permits, with a breaker
+ *               besides, with the adaptive limit besides, on a table of shared memory, and refused
  *     threads   two threads on one guard, and each on its own
  *     loop      N pairs with everything and nothing else: for callgrind
  *
- * The time is supplied, and runs as it would at ten thousand calls a second, so that what a guard does now and then (the controller's look, a
- * new part of the breaker's window) is in the figures as often as it would be there.
+ * The time is supplied, and runs as it would at ten thousand calls a second, so that what a guard
+ * does now and then (the controller's look, a new part of the breaker's window) is in the figures
+ * as often as it would be there.
  */
 #include <pthread.h>
 #include <string.h>
@@ -43,12 +44,15 @@ static struct weir_table *open_table(const char *path)
 {
     struct weir_table *table;
     struct weir_error e;
-    if (weir_table_create(&table, &(struct weir_table_options){ .path = path, .keys = 1000, .slab = 4096 }, &e) != WEIR_OK)
+    if (weir_table_create(&table,
+                          &(struct weir_table_options){ .path = path, .keys = 1000, .slab = 4096 },
+                          &e) != WEIR_OK)
         die("table", &e);
     return table;
 }
 
-static struct weir_guard *open_guard(struct weir_table *table, const char *name, const struct weir_guard_options *options)
+static struct weir_guard *open_guard(struct weir_table *table, const char *name,
+                                     const struct weir_guard_options *options)
 {
     struct weir_guard *guard;
     struct weir_error e;
@@ -75,7 +79,8 @@ static void check(const char *what, int64_t n, int64_t wanted)
 {
     if (n == wanted)
         return;
-    fprintf(stderr, "bench: %s: %lld entered instead of %lld\n", what, (long long)n, (long long)wanted);
+    fprintf(stderr, "bench: %s: %lld entered instead of %lld\n", what, (long long)n,
+            (long long)wanted);
     exit(1);
 }
 
@@ -115,7 +120,8 @@ static void pairs_by_clock(void *context, int64_t n)
     check("pairs by clock", entered, n);
 }
 
-static void entered_by(const char *name, const char *path, const struct weir_guard_options *options, work_function work)
+static void entered_by(const char *name, const char *path, const struct weir_guard_options *options,
+                       work_function work)
 {
     struct subject s = open_subject(path, options);
     struct weir_guard_info info;
@@ -148,7 +154,7 @@ static void refused_open(void)
 static void shared(void)
 {
     char path[60];
-    snprintf(path, sizeof path, "/dev/shm/weir-bench-guard.%d", (int)getpid());
+    snprintf(path, sizeof(path), "/dev/shm/weir-bench-guard.%d", (int)getpid());
     entered_by("guard.shared", path, &everything, pairs);
     unlink(path);
 }
@@ -174,7 +180,8 @@ static void loop(int64_t n)
 /* ------------------------------------------------------------- threads ---- */
 
 #define THREAD_PAIRS 2000000
-/* Threads do not run in step: at a closer interval one that is behind by some milliseconds of real time is not seconds behind in ours. */
+/* Threads do not run in step: at a closer interval one that is behind by some milliseconds of real
+ * time is not seconds behind in ours. */
 #define THREAD_INTERVAL WEIR_MICROSECOND
 
 struct runner {
@@ -222,15 +229,16 @@ static double run_round(struct weir_guard *const *guards, int n)
     return (end - begin) / ((double)n * THREAD_PAIRS);
 }
 
-/* ns of wall time per pair, of all threads together; the least of the rounds, since what disturbs can only add.  Guards are new in each, or
- * the time would step back. */
+/* ns of wall time per pair, of all threads together; the least of the rounds, since what disturbs
+ * can only add.  Guards are new in each, or the time would step back. */
 static double run_threads(int n, bool same)
 {
     double best = 0;
     for (int round = 0; round < ROUNDS; round++) {
         struct weir_table *table = open_table(NULL);
         struct weir_guard *guards[2] = { open_guard(table, "first", &everything),
-                                         open_guard(table, same ? "first" : "second", &everything) };
+                                         open_guard(table, same ? "first" : "second",
+                                                    &everything) };
         double each = run_round(guards, n);
         best = round == 0 || each < best ? each : best;
         weir_guard_destroy(guards[0]);
@@ -242,7 +250,8 @@ static double run_threads(int n, bool same)
 
 static void threads(void)
 {
-    double alone = run_threads(1, true), apart = run_threads(2, false), together = run_threads(2, true);
+    double alone = run_threads(1, true), apart = run_threads(2, false),
+           together = run_threads(2, true);
     figure("guard.threads.one", alone, "ns");
     figure("guard.threads.two-guards", apart, "ns");
     figure("guard.threads.two-guards.speed-up", alone / apart, "times");

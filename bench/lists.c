@@ -1,4 +1,5 @@
-/* lists.c -- what reading an address costs, and asking whether it, or a word, is on a list: of 0, 1,000 and 100,000 entries.
+/* lists.c -- what reading an address costs, and asking whether it, or a word, is on a list: of 0,
+ * 1,000 and 100,000 entries.
  *
  *     hot      one address or word again and again: everything in cache
  *     random   many of them in turn (65,536; 8,192 to parse), half on the list
@@ -35,7 +36,7 @@ static struct weir__address addresses[TEXTS];
 static void random_address(struct weir__address *a, unsigned bits, uint64_t number)
 {
     uint64_t half[2] = { weir__mix64(number), weir__mix64(number + 1) };
-    memset(a, 0, sizeof *a);
+    memset(a, 0, sizeof(*a));
     memcpy(a->bytes, half, bits / 8);
     a->bits = (uint8_t)bits;
     if (bits == 128)
@@ -46,7 +47,9 @@ static void random_address(struct weir__address *a, unsigned bits, uint64_t numb
 static void make_networks(size_t n, unsigned bits)
 {
     for (size_t i = 0; i < n; i++) {
-        unsigned r = (unsigned)(weir__mix64(3 * i) >> 40), length = bits == 32 ? 16 + r % 17 : r % 4 == 0 ? 128 : 32 + r % 33;
+        unsigned r = (unsigned)(weir__mix64(3 * i) >> 40), length = bits == 32   ? 16 + r % 17
+                                                                    : r % 4 == 0 ? 128
+                                                                                 : 32 + r % 33;
         random_address(&networks[i].address, bits, 1000000 + 2 * i);
         weir__address_mask(&networks[i].address, length);
         networks[i].prefix = (uint8_t)length;
@@ -60,18 +63,19 @@ static void make_addresses(size_t n, unsigned bits)
         random_address(&addresses[i], bits, 77000000 + 2 * i);
         if (n > 0 && i % 2 == 0)
             addresses[i] = networks[weir__mix64(i) % n].address;
-        lengths[i] = (size_t)weir__address_print(texts[i], sizeof texts[i], &addresses[i]);
+        lengths[i] = (size_t)weir__address_print(texts[i], sizeof(texts[i]), &addresses[i]);
     }
 }
 
 static void make_words(size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        snprintf(words[i], sizeof words[i], "key-%016llx", (unsigned long long)weir__mix64(i));
+        snprintf(words[i], sizeof(words[i]), "key-%016llx", (unsigned long long)weir__mix64(i));
     for (size_t i = 0; i < TEXTS; i++)
-        lengths[i] =
-            (size_t)snprintf(texts[i], sizeof texts[i], "key-%016llx",
-                             (unsigned long long)(n > 0 && i % 2 == 0 ? weir__mix64(weir__mix64(i) % n) : weir__mix64(90000000 + i)));
+        lengths[i] = (size_t)snprintf(texts[i], sizeof(texts[i]), "key-%016llx",
+                                      (unsigned long long)(n > 0 && i % 2 == 0
+                                                               ? weir__mix64(weir__mix64(i) % n)
+                                                               : weir__mix64(90000000 + i)));
 }
 
 /* ----------------------------------------------------------------- work ---- */
@@ -111,7 +115,8 @@ static void find_word(void *context, int64_t n)
     const struct subject *s = context;
     uint64_t found = 0;
     for (int64_t i = 0; i < n; i++)
-        found += weir__word_set_has(s->words, texts[(size_t)i & s->mask], lengths[(size_t)i & s->mask]);
+        found +=
+            weir__word_set_has(s->words, texts[(size_t)i & s->mask], lengths[(size_t)i & s->mask]);
     keep(found);
 }
 
@@ -138,10 +143,11 @@ static void match_glob(void *context, int64_t n)
 
 /* -------------------------------------------------------------- figures ---- */
 
-static void show(const char *what, const char *how, work_function work, struct subject *s, size_t mask)
+static void show(const char *what, const char *how, work_function work, struct subject *s,
+                 size_t mask)
 {
     char label[80];
-    snprintf(label, sizeof label, "%s.%s", what, how);
+    snprintf(label, sizeof(label), "%s.%s", what, how);
     s->mask = mask;
     figure(label, measure(work, s, LOOKUPS), "ns");
 }
@@ -162,7 +168,7 @@ static void bench_networks(size_t n, unsigned bits)
     struct weir__cidr_set *set;
     struct weir_error e;
     char name[64];
-    snprintf(name, sizeof name, "lists.networks.ipv%d.%zu", bits == 32 ? 4 : 6, n);
+    snprintf(name, sizeof(name), "lists.networks.ipv%d.%zu", bits == 32 ? 4 : 6, n);
     make_networks(n, bits);
     make_addresses(n, bits);
     double begin = cpu_ns();
@@ -185,7 +191,7 @@ static void bench_words(size_t n)
     struct weir_error e;
     static const char *list[ENTRIES];
     char name[64];
-    snprintf(name, sizeof name, "lists.words.%zu", n);
+    snprintf(name, sizeof(name), "lists.words.%zu", n);
     make_words(n);
     for (size_t i = 0; i < n; i++)
         list[i] = words[i];
@@ -200,10 +206,11 @@ static void bench_words(size_t n)
     weir__word_set_destroy(set);
 }
 
-static void bench_text(const char *name, const char *how, work_function work, const char *text, const char *pattern)
+static void bench_text(const char *name, const char *how, work_function work, const char *text,
+                       const char *pattern)
 {
     struct subject s = { .texts = texts, .lengths = lengths, .pattern = pattern };
-    lengths[0] = (size_t)snprintf(texts[0], sizeof texts[0], "%s", text);
+    lengths[0] = (size_t)snprintf(texts[0], sizeof(texts[0]), "%s", text);
     show(name, how, work, &s, 0);
 }
 
@@ -212,7 +219,7 @@ int main(void)
     static const size_t sizes[] = { 0, 1000, ENTRIES };
     bench_addresses(32);
     bench_addresses(128);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
         bench_networks(sizes[i], 32);
         bench_networks(sizes[i], 128);
         bench_words(sizes[i]);

@@ -26,7 +26,8 @@ static void run(void *context, int64_t n)
     keep(allowed);
 }
 
-/* Granted: each ask comes when the one before has drained.  Refused: the key is spent and time stands still. */
+/* Granted: each ask comes when the one before has drained.  Refused: the key is spent and time
+ * stands still. */
 static void bench(const char *text, const char *name)
 {
     struct weir_limit limit = parse_limit(text);
@@ -37,10 +38,10 @@ static void bench(const char *text, const char *name)
         die(text, &e);
     s.state = calloc(1, weir_plan_state_size(s.plan));
     s.stride = limit.period / limit.count + 1;
-    snprintf(label, sizeof label, "step.%s.granted", name);
+    snprintf(label, sizeof(label), "step.%s.granted", name);
     figure(label, measure(run, &s, STEPS), "ns");
     s.stride = 0;
-    snprintf(label, sizeof label, "step.%s.refused", name);
+    snprintf(label, sizeof(label), "step.%s.refused", name);
     figure(label, measure(run, &s, STEPS), "ns");
     free(s.state);
     weir_plan_destroy(s.plan);

@@ -5,8 +5,8 @@
  *     hot       one key in cache, against hashing the key plus the bare step
  *     hot-loop  N takes on one hot key and nothing else: for callgrind
  *     threads   one and two threads: on different keys, and on one key against a mutex
- *     keys      N random keys, one by one and in batches of 16, against one dependent load, and a prefetched load and compare-and-swap, in
- *               a region of the same size
+ *     keys      N random keys, one by one and in batches of 16, against one dependent load, and a
+ *               prefetched load and compare-and-swap, in a region of the same size
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -36,7 +36,7 @@ struct name {
 static struct weir_key key_of(struct name *name, uint64_t number)
 {
     *name = (struct name){ number, 0x7265736f75726365u };
-    return (struct weir_key){ name, sizeof *name };
+    return (struct weir_key){ name, sizeof(*name) };
 }
 
 static struct subject open_table(int64_t keys, int64_t room, bool narrow)
@@ -45,7 +45,8 @@ static struct subject open_table(int64_t keys, int64_t room, bool narrow)
     struct weir_table_options o = { .keys = room, .narrow = narrow, .slab = 4096 };
     struct weir_limit limit = parse_limit("gcra 1000/1s burst 10");
     struct weir_error e;
-    if (weir_table_create(&s.table, &o, &e) != WEIR_OK || weir_limiter_create(&s.limiter, s.table, "bench", &limit, 0, &e) != WEIR_OK)
+    if (weir_table_create(&s.table, &o, &e) != WEIR_OK ||
+        weir_limiter_create(&s.limiter, s.table, "bench", &limit, 0, &e) != WEIR_OK)
         die("table", &e);
     return s;
 }
@@ -110,16 +111,17 @@ static void hot(void)
         struct subject s = open_table(1000, 1000, narrow);
         const char *kind = narrow ? "narrow" : "wide";
         char label[80];
-        double hash = measure(hash_only, &s, 20000000), step = measure(step_only, &s, 20000000), take = measure(take_hot, &s, 20000000);
+        double hash = measure(hash_only, &s, 20000000), step = measure(step_only, &s, 20000000),
+               take = measure(take_hot, &s, 20000000);
         if (narrow) {
             figure("hash.16-bytes", hash, "ns");
             figure("step.beside-take", step, "ns");
         }
-        snprintf(label, sizeof label, "take.hot.%s", kind);
+        snprintf(label, sizeof(label), "take.hot.%s", kind);
         figure(label, take, "ns");
-        snprintf(label, sizeof label, "take.hot.%s.refused", kind);
+        snprintf(label, sizeof(label), "take.hot.%s.refused", kind);
         figure(label, measure(take_hot_refused, &s, 20000000), "ns");
-        snprintf(label, sizeof label, "take.hot.%s.over-hash-and-step", kind);
+        snprintf(label, sizeof(label), "take.hot.%s.over-hash-and-step", kind);
         figure(label, take / (hash + step), "times");
         weir_table_destroy(s.table);
     }
@@ -151,7 +153,9 @@ static void take_random(void *context, int64_t n)
     struct name name;
     struct weir_decision d;
     for (int64_t i = 0; i < n; i++) {
-        struct weir_ask a = { .key = key_of(&name, weir__mix64(s->seed++) % (uint64_t)s->keys), .cost = 1, .now = s->now };
+        struct weir_ask a = { .key = key_of(&name, weir__mix64(s->seed++) % (uint64_t)s->keys),
+                              .cost = 1,
+                              .now = s->now };
         weir_take(s->limiter, &a, &d);
         keep((uint64_t)d.remaining);
         s->now += 100;
@@ -166,9 +170,11 @@ static void take_batches(void *context, int64_t n)
     struct weir_decision d[BATCH];
     for (int64_t i = 0; i < n; i += BATCH) {
         for (int j = 0; j < BATCH; j++)
-            items[j] =
-                (struct weir_item){ s->limiter,
-                                    { .key = key_of(&names[j], weir__mix64(s->seed++) % (uint64_t)s->keys), .cost = 1, .now = s->now } };
+            items[j] = (struct weir_item){ s->limiter,
+                                           { .key = key_of(&names[j], weir__mix64(s->seed++) %
+                                                                          (uint64_t)s->keys),
+                                             .cost = 1,
+                                             .now = s->now } };
         weir_take_many(items, BATCH, d);
         keep((uint64_t)d[BATCH - 1].remaining);
         s->now += 100 * BATCH;
@@ -196,7 +202,8 @@ static void load_and_swap(void *context, int64_t n)
         }
         for (int j = 0; j < BATCH; j++) {
             uint64_t seen = __atomic_load_n(at[j], __ATOMIC_ACQUIRE);
-            __atomic_compare_exchange_n(at[j], &seen, seen, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+            __atomic_compare_exchange_n(at[j], &seen, seen, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE);
         }
     }
 }
@@ -223,12 +230,12 @@ static void compare(struct subject *s, const char *name, int64_t n)
         }
     for (int w = 0; w < 4; w++) {
         middle[w] = median(rounds[w], ROUNDS);
-        snprintf(label, sizeof label, "keys.%s.%s", name, works[w].what);
+        snprintf(label, sizeof(label), "keys.%s.%s", name, works[w].what);
         figure(label, middle[w], "ns");
     }
-    snprintf(label, sizeof label, "keys.%s.one-by-one-over-dependent-load", name);
+    snprintf(label, sizeof(label), "keys.%s.one-by-one-over-dependent-load", name);
     figure(label, middle[0] / middle[2], "times");
-    snprintf(label, sizeof label, "keys.%s.batch-over-load-and-swap", name);
+    snprintf(label, sizeof(label), "keys.%s.batch-over-load-and-swap", name);
     figure(label, middle[1] / middle[3], "times");
 }
 
@@ -237,19 +244,21 @@ static void keys(int64_t n, bool narrow, int64_t room)
     struct subject s = open_table(n, room, narrow);
     struct weir_table_stats stats;
     char name[60], label[100];
-    snprintf(name, sizeof name, "%s.%" PRId64 "%s", narrow ? "narrow" : "wide", n, room > n ? ".roomy" : "");
+    snprintf(name, sizeof(name), "%s.%" PRId64 "%s", narrow ? "narrow" : "wide", n,
+             room > n ? ".roomy" : "");
     fill(&s);
     weir_table_stats(s.table, -1, &stats);
     s.bytes = (size_t)(stats.slots * (narrow ? 16 : 32));
-    s.region = mmap(NULL, s.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    s.region = mmap(NULL, s.bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     madvise(s.region, s.bytes, MADV_HUGEPAGE);
     memset(s.region, 0, s.bytes);
     compare(&s, name, n < 1000000 ? 4000000 : 2000000);
-    snprintf(label, sizeof label, "keys.%s.bytes-per-key", name);
+    snprintf(label, sizeof(label), "keys.%s.bytes-per-key", name);
     figure(label, (double)(stats.bytes - 4096) / (double)stats.keys, "bytes");
-    snprintf(label, sizeof label, "keys.%s.filling", name);
+    snprintf(label, sizeof(label), "keys.%s.filling", name);
     figure(label, (double)stats.keys / (double)stats.slots, "share");
-    snprintf(label, sizeof label, "keys.%s.evicted-early", name);
+    snprintf(label, sizeof(label), "keys.%s.evicted-early", name);
     figure(label, (double)stats.evicted_early / (double)n, "share");
     munmap(s.region, s.bytes);
     weir_table_destroy(s.table);
@@ -284,7 +293,9 @@ static void *take_in_thread(void *argument)
     wait_for_all(r->gate, r->wanted, r->number);
     r->begin = wall_ns();
     for (int64_t i = 0; i < THREAD_TAKES; i++) {
-        struct weir_ask a = { .key = key, .cost = 1, .now = 1000 * WEIR_SECOND + i * 1000 * WEIR_MILLISECOND };
+        struct weir_ask a = { .key = key,
+                              .cost = 1,
+                              .now = 1000 * WEIR_SECOND + i * 1000 * WEIR_MILLISECOND };
         weir_take(r->s->limiter, &a, &d);
     }
     r->end = wall_ns();
@@ -312,7 +323,8 @@ static void *take_under_mutex(void *argument)
     return NULL;
 }
 
-/* ns of wall time per decision, of all threads together; the least of five, since what disturbs can only add. */
+/* ns of wall time per decision, of all threads together; the least of five, since what disturbs can
+ * only add. */
 static double run_threads(struct subject *s, int n, bool same_key, void *(*work)(void *))
 {
     double best = 0;
@@ -347,8 +359,10 @@ static double run_threads(struct subject *s, int n, bool same_key, void *(*work)
 static void threads(void)
 {
     struct subject s = open_table(100000, 100000, true);
-    double one = run_threads(&s, 1, true, take_in_thread), two = run_threads(&s, 2, false, take_in_thread);
-    double same = run_threads(&s, 2, true, take_in_thread), mutex = run_threads(&s, 2, true, take_under_mutex);
+    double one = run_threads(&s, 1, true, take_in_thread),
+           two = run_threads(&s, 2, false, take_in_thread);
+    double same = run_threads(&s, 2, true, take_in_thread),
+           mutex = run_threads(&s, 2, true, take_under_mutex);
     figure("threads.one", one, "ns");
     figure("threads.two-keys", two, "ns");
     figure("threads.two-keys.speed-up", one / two, "times");
@@ -368,7 +382,8 @@ int main(int argc, char **argv)
     else if (strcmp(what, "threads") == 0)
         threads();
     else if (strcmp(what, "keys") == 0)
-        keys_in(argc > 2 ? atoll(argv[2]) : 1000000, argc <= 3 || strcmp(argv[3], "wide") != 0, argc > 4 && strcmp(argv[4], "roomy") == 0);
+        keys_in(argc > 2 ? atoll(argv[2]) : 1000000, argc <= 3 || strcmp(argv[3], "wide") != 0,
+                argc > 4 && strcmp(argv[4], "roomy") == 0);
     else
         return 2;
     return 0;

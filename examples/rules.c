@@ -1,6 +1,8 @@
-/* rules.c -- rules choose: limits are a YAML text that an operator reads aloud, and a request's attributes go in.
+/* rules.c -- rules choose: limits are a YAML text that an operator reads aloud, and a request's
+ * attributes go in.
  *
- * Here the text is in the program; with a path as its argument it reads that file instead and decides the same requests by it.
+ * Here the text is in the program; with a path as its argument it reads that file instead and
+ * decides the same requests by it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,10 +22,11 @@ static const char first[] = "version: 1\n"
                             "lists:\n"
                             "  deny: { ip: [203.0.113.0/24] }\n";
 
-static const char second[] = "version: 1\n"
-                             "rules:\n"
-                             "- { name: login, match: { uri: /login, method: POST }, key: \"{ip}\", limit: gcra 5/60 }\n"
-                             "- { name: per-ip, key: \"{ip/24}\", limit: [300/60, 100/5] }\n";
+static const char second[] =
+    "version: 1\n"
+    "rules:\n"
+    "- { name: login, match: { uri: /login, method: POST }, key: \"{ip}\", limit: gcra 5/60 }\n"
+    "- { name: per-ip, key: \"{ip/24}\", limit: [300/60, 100/5] }\n";
 
 static void expect(bool so, const char *what)
 {
@@ -32,9 +35,12 @@ static void expect(bool so, const char *what)
         exit(1);
 }
 
-static bool ask(struct weir *weir, const char *ip, const char *method, const char *uri, weir_time now)
+static bool ask(struct weir *weir, const char *ip, const char *method, const char *uri,
+                weir_time now)
 {
-    struct weir_attr attrs[] = { { .name = "ip", .value = ip }, { .name = "method", .value = method }, { .name = "uri", .value = uri } };
+    struct weir_attr attrs[] = { { .name = "ip", .value = ip },
+                                 { .name = "method", .value = method },
+                                 { .name = "uri", .value = uri } };
     struct weir_ruling ruling;
     bool allowed = weir_check(weir, attrs, 3, &(struct weir_ask){ .cost = 1, .now = now }, &ruling);
     printf("     %-12s %-4s %-12s  %s", ip, method, uri, allowed ? "yes" : "no");
@@ -45,8 +51,8 @@ static bool ask(struct weir *weir, const char *ip, const char *method, const cha
     else if (allowed)
         printf(", %" PRId64 " more by %s\n", ruling.decision.remaining, ruling.rule);
     else
-        printf(", %s by %s; Retry-After: %" PRId64 "\n", weir_reason_name(ruling.decision.reason), ruling.rule,
-               (ruling.decision.retry + WEIR_SECOND - 1) / WEIR_SECOND);
+        printf(", %s by %s; Retry-After: %" PRId64 "\n", weir_reason_name(ruling.decision.reason),
+               ruling.rule, (ruling.decision.retry + WEIR_SECOND - 1) / WEIR_SECOND);
     return allowed;
 }
 
@@ -92,10 +98,12 @@ static void walk_through(struct weir *weir, weir_time now)
     expect(passed == 3, "three logins, however they are spelt, and not a fourth");
     expect(ask(weir, "192.0.2.7", "GET", "/", now), "all else goes on");
     expect(!ask(weir, "203.0.113.9", "GET", "/", now), "who is on the deny list does not get in");
-    expect(!reload(weir, "version: 1\nrules:\n- { name: login, limt: 9/60 }\n", now), "a text with a mistake is refused whole");
+    expect(!reload(weir, "version: 1\nrules:\n- { name: login, limt: 9/60 }\n", now),
+           "a text with a mistake is refused whole");
     expect(!ask(weir, "192.0.2.7", "POST", "/login", now), "and the old rules stay");
     expect(reload(weir, second, now), "five logins instead of three, and no deny list");
-    expect(ask(weir, "192.0.2.7", "POST", "/login", now) && ask(weir, "192.0.2.7", "POST", "/login", now) &&
+    expect(ask(weir, "192.0.2.7", "POST", "/login", now) &&
+               ask(weir, "192.0.2.7", "POST", "/login", now) &&
                !ask(weir, "192.0.2.7", "POST", "/login", now),
            "the three stay used, so two are left");
     expect(ask(weir, "203.0.113.9", "GET", "/", now), "the deny list is gone");

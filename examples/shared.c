@@ -1,4 +1,5 @@
-/* shared.c -- several processes, one limit: each attaches to the same file, and together they get exactly what the limit says.
+/* shared.c -- several processes, one limit: each attaches to the same file, and together they get
+ * exactly what the limit says.
  *
  * Use a file in /dev/shm for memory only, or on a disk to keep what was used over a restart.
  */
@@ -33,7 +34,8 @@ static int work(const char *path, weir_time now)
     check(weir_table_attach(&table, path, &error), &error);
     check(weir_limiter_create(&api, table, "api", &limit, 0, &error), &error);
     for (int i = 0; i < TRIES; i++)
-        granted += weir_take(api, &(struct weir_ask){ .key = { "everybody", 9 }, .cost = 1, .now = now }, &d);
+        granted += weir_take(
+            api, &(struct weir_ask){ .key = { "everybody", 9 }, .cost = 1, .now = now }, &d);
     weir_limiter_destroy(api);
     weir_table_destroy(table);
     return granted;
@@ -41,23 +43,27 @@ static int work(const char *path, weir_time now)
 
 int main(void)
 {
-    char folder[] = "/tmp/weir-shared-XXXXXX", path[sizeof folder + 8];
+    char folder[] = "/tmp/weir-shared-XXXXXX", path[sizeof(folder) + 8];
     struct weir_table *table;
     struct weir_error error;
     int results[2], total = 0;
     if (mkdtemp(folder) == NULL || pipe(results) != 0)
         return 1;
-    snprintf(path, sizeof path, "%s/table", folder);
-    check(weir_table_create(&table, &(struct weir_table_options){ .path = path, .keys = 1000 }, &error), &error);
-    weir_time now = weir_table_now(table); /* one moment for all, so that nothing is refilled and the count is exact */
+    snprintf(path, sizeof(path), "%s/table", folder);
+    check(weir_table_create(&table, &(struct weir_table_options){ .path = path, .keys = 1000 },
+                            &error),
+          &error);
+    weir_time now = weir_table_now(
+        table); /* one moment for all, so that nothing is refilled and the count is exact */
 
     for (int i = 0; i < PROCESSES; i++)
         if (fork() == 0) {
             int granted = work(path, now);
-            _exit(write(results[1], &granted, sizeof granted) != sizeof granted);
+            _exit(write(results[1], &granted, sizeof(granted)) != sizeof(granted));
         }
     close(results[1]);
-    for (int granted; read(results[0], &granted, sizeof granted) == sizeof granted; total += granted)
+    for (int granted; read(results[0], &granted, sizeof(granted)) == sizeof(granted);
+         total += granted)
         printf("a process got %d of its %d\n", granted, TRIES);
     while (wait(NULL) > 0)
         ;

@@ -1,7 +1,8 @@
 /* wait.c -- waiting for one's turn, on a clock of one's own.
  *
- * weir_wait takes and then sleeps until the grant may be used.  The clock it sleeps by is an argument: weir_table_clock(table) for the real
- * one, and in a test, as here, one that jumps: minutes of waiting pass at once.
+ * weir_wait takes and then sleeps until the grant may be used.  The clock it sleeps by is an
+ * argument: weir_table_clock(table) for the real one, and in a test, as here, one that jumps:
+ * minutes of waiting pass at once.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +32,9 @@ int main(void)
     struct weir_table *table;
     struct weir_limiter *mail;
     struct weir_error error;
-    struct weir_limit limit = { .count = 10, .period = 60 * WEIR_SECOND, .burst = 1 }; /* a mail every six seconds */
+    struct weir_limit limit = { .count = 10,
+                                .period = 60 * WEIR_SECOND,
+                                .burst = 1 }; /* a mail every six seconds */
     if (weir_table_create(&table, &(struct weir_table_options){ .keys = 1000 }, &error) ||
         weir_limiter_create(&mail, table, "mail", &limit, 0, &error)) {
         fprintf(stderr, "wait: %s\n", error.text);
@@ -51,9 +54,11 @@ int main(void)
     /* Whoever cannot wait so long hears it at once, instead of after a sleep in vain. */
     ask.wait_max = 2 * WEIR_SECOND;
     weir_time before = now;
-    expect(!weir_wait(mail, &ask, &clock, &d) && now == before, "two seconds are not enough, and nobody slept");
+    expect(!weir_wait(mail, &ask, &clock, &d) && now == before,
+           "two seconds are not enough, and nobody slept");
     expect(d.retry == 4 * WEIR_SECOND, "in four seconds two more will be");
-    printf("a sender with 2 s of patience: %s, try again in %" PRId64 " s\n", weir_reason_name(d.reason), d.retry / WEIR_SECOND);
+    printf("a sender with 2 s of patience: %s, try again in %" PRId64 " s\n",
+           weir_reason_name(d.reason), d.retry / WEIR_SECOND);
 
     weir_limiter_destroy(mail);
     weir_table_destroy(table);

@@ -1,6 +1,8 @@
-/* cmd-bans.c -- `weir bans`: the keys that rules keep out, as a running server or a table file has them; one more, and the lifting of one.
+/* cmd-bans.c -- `weir bans`: the keys that rules keep out, as a running server or a table file has
+ * them; one more, and the lifting of one.
  *
- * With a table file the rules themselves are not needed: a ban is known by its rule's name and its key's text, and both are in the table.
+ * With a table file the rules themselves are not needed: a ban is known by its rule's name and its
+ * key's text, and both are in the table.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -26,14 +28,18 @@ struct options {
 const struct weir__option weir__cmd_bans_options[] = {
     { "table", 't', WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE",
       "the table, which must be there; default: ask a server" },
-    { "add", 0, WEIR__OPTION_SWITCH, offsetof(struct options, add), 0, NULL, "keep KEY out; a server only" },
-    { "for", 0, WEIR__OPTION_TEXT, offsetof(struct options, length), 0, "TIME", "with --add: how long" },
-    { "lift", 0, WEIR__OPTION_SWITCH, offsetof(struct options, lift), 0, NULL, "end the ban of KEY, and forget those before it" },
+    { "add", 0, WEIR__OPTION_SWITCH, offsetof(struct options, add), 0, NULL,
+      "keep KEY out; a server only" },
+    { "for", 0, WEIR__OPTION_TEXT, offsetof(struct options, length), 0, "TIME",
+      "with --add: how long" },
+    { "lift", 0, WEIR__OPTION_SWITCH, offsetof(struct options, lift), 0, NULL,
+      "end the ban of KEY, and forget those before it" },
     { "rule", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rule), 0, "NAME",
       "with --add and --lift: whose ban; else list those of this rule" },
     { "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME",
       "with --table: at this time: seconds since 1970, or 2026-11-30T23:59:59Z" },
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL, "as one JSON object" },
+    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL,
+      "as one JSON object" },
     WEIR__REMOTE_ROWS(struct options){ 0 },
 };
 
@@ -44,7 +50,8 @@ static void print_key(const char *key)
 {
     size_t len = strlen(key), plain = 0;
 
-    while (plain < len && (unsigned char)key[plain] > ' ' && key[plain] != 0x7f && (unsigned char)key[plain] < 0x80)
+    while (plain < len && (unsigned char)key[plain] > ' ' && key[plain] != 0x7f &&
+           (unsigned char)key[plain] < 0x80)
         plain++;
     if (len > 0 && plain == len)
         printf("%-32s", key);
@@ -58,8 +65,8 @@ static void print_ban(const struct weir_ban *ban, weir_time now)
 {
     char since[32], until[32];
 
-    weir__text_time(since, sizeof since, ban->since < now ? now - ban->since : 0);
-    weir__text_time(until, sizeof until, ban->until - now);
+    weir__text_time(since, sizeof(since), ban->since < now ? now - ban->since : 0);
+    weir__text_time(until, sizeof(until), ban->until - now);
     weir__words_value(stdout, ban->rule, strlen(ban->rule));
     printf("%*s ", strlen(ban->rule) < 24 ? (int)(24 - strlen(ban->rule)) : 0, "");
     print_key(ban->key);
@@ -72,7 +79,8 @@ static void print_json(const struct weir_ban *ban, bool first)
     weir__json_string(ban->rule);
     printf(",\"key\":");
     weir__json_string(ban->key);
-    printf(",\"since_ns\":%" PRId64 ",\"until_ns\":%" PRId64 ",\"strikes\":%" PRId32 "}", ban->since, ban->until, ban->strikes);
+    printf(",\"since_ns\":%" PRId64 ",\"until_ns\":%" PRId64 ",\"strikes\":%" PRId32 "}",
+           ban->since, ban->until, ban->strikes);
 }
 
 static int list(const struct options *o, struct weir_table *table, weir_time now)
@@ -98,8 +106,10 @@ static int list(const struct options *o, struct weir_table *table, weir_time now
 
 /* -------------------------------------------------------------- lifting ---- */
 
-/* The refusals that were counted go too, as far as the table still counts them under this rule's name: else the next one bans again. */
-static void forget_refusals(struct weir_table *table, const char *rule, struct weir_key key, weir_time now)
+/* The refusals that were counted go too, as far as the table still counts them under this rule's
+ * name: else the next one bans again. */
+static void forget_refusals(struct weir_table *table, const char *rule, struct weir_key key,
+                            weir_time now)
 {
     struct weir_limiter_info info;
     size_t len = strlen(rule);
@@ -143,16 +153,18 @@ static weir_time moment(const struct weir__document *d, const char *path)
 static void show_ban(const struct weir__document *d, const char *at, weir_time now)
 {
     struct weir_ban ban = { .strikes = (int32_t)weir__document_number(d, 0, "%sstrikes", at) };
-    const char *rule = weir__document_text(d, "%srule", at), *key = weir__document_text(d, "%skey", at);
+    const char *rule = weir__document_text(d, "%srule", at),
+               *key = weir__document_text(d, "%skey", at);
     char path[48];
 
-    snprintf(path, sizeof path, "%ssince", at);
+    snprintf(path, sizeof(path), "%ssince", at);
     ban.since = moment(d, path);
     weir_time left = weir__document_number(d, 0, "%sleft_ms", at);
-    if (__builtin_mul_overflow(left, WEIR_MILLISECOND, &left) || __builtin_add_overflow(now, left, &ban.until))
+    if (__builtin_mul_overflow(left, WEIR_MILLISECOND, &left) ||
+        __builtin_add_overflow(now, left, &ban.until))
         ban.until = WEIR_NEVER;
-    snprintf(ban.rule, sizeof ban.rule, "%s", rule ? rule : "");
-    snprintf(ban.key, sizeof ban.key, "%s", key ? key : "");
+    snprintf(ban.rule, sizeof(ban.rule), "%s", rule ? rule : "");
+    snprintf(ban.key, sizeof(ban.key), "%s", key ? key : "");
     print_ban(&ban, now);
 }
 
@@ -162,7 +174,7 @@ static void show_bans(const struct weir__document *d)
     int i = 0;
 
     for (; weir__document_find(d, "bans.%d.rule", i); i++) {
-        snprintf(at, sizeof at, "bans.%d.", i);
+        snprintf(at, sizeof(at), "bans.%d.", i);
         show_ban(d, at, moment(d, "now"));
     }
     if (i == 0)
@@ -175,7 +187,9 @@ static void write_path(const char *rule, char *out, size_t size)
     size_t n = (size_t)snprintf(out, size, "/v1/bans%s", rule ? "?rule=" : "");
 
     for (; rule && *rule && n + 4 < size; rule++)
-        n += (size_t)snprintf(out + n, size - n, isalnum((unsigned char)*rule) || strchr("-._", *rule) ? "%c" : "%%%02X",
+        n += (size_t)snprintf(out + n, size - n,
+                              isalnum((unsigned char)*rule) || strchr("-._", *rule) ? "%c"
+                                                                                    : "%%%02X",
                               (unsigned char)*rule);
 }
 
@@ -194,7 +208,7 @@ static int ask_server(struct weir__remote *r, const struct options *o, const cha
     if (o->add)
         weir__buffer_member(&body, "for", o->length);
     weir__buffer_text(&body, "}");
-    write_path(key ? NULL : o->rule, path, sizeof path);
+    write_path(key ? NULL : o->rule, path, sizeof(path));
     bool answered = weir__remote_call(r, method, path, key ? &body : NULL);
     weir__buffer_free(&body);
     if (!answered)
@@ -262,7 +276,8 @@ int weir__cmd_bans(const struct weir__command *self, int argc, char **argv)
         return WEIR__EXIT_WRONG;
     }
     if (o.rule && strlen(o.rule) > WEIR__RULE_NAME_MAX) {
-        weir__complain(self->name, "--rule: a rule's name has at most %d bytes, and this has %zu", WEIR__RULE_NAME_MAX, strlen(o.rule));
+        weir__complain(self->name, "--rule: a rule's name has at most %d bytes, and this has %zu",
+                       WEIR__RULE_NAME_MAX, strlen(o.rule));
         return WEIR__EXIT_WRONG;
     }
     if (!o.table)

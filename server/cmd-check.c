@@ -1,4 +1,5 @@
-/* cmd-check.c -- `weir check`: asks a running server whether a request may pass, and takes what it costs. */
+/* cmd-check.c -- `weir check`: asks a running server whether a request may pass, and takes what it
+ * costs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,10 +16,14 @@ struct options {
 };
 
 const struct weir__option weir__cmd_check_options[] = {
-    { "cost", 'c', WEIR__OPTION_COUNT, offsetof(struct options, cost), 0, "N", "units to take; default 1; 0 only looks" },
-    { "id", 0, WEIR__OPTION_TEXT, offsetof(struct options, id), 0, "ID", "the same ask again, with the same id, is charged once" },
-    { "wait", 'w', WEIR__OPTION_TIME, offsetof(struct options, wait), 0, "TIME", "a turn within this long is good enough; default 0" },
-    { "quiet", 'q', WEIR__OPTION_SWITCH, offsetof(struct options, quiet), 0, NULL, "print nothing; the exit code says it" },
+    { "cost", 'c', WEIR__OPTION_COUNT, offsetof(struct options, cost), 0, "N",
+      "units to take; default 1; 0 only looks" },
+    { "id", 0, WEIR__OPTION_TEXT, offsetof(struct options, id), 0, "ID",
+      "the same ask again, with the same id, is charged once" },
+    { "wait", 'w', WEIR__OPTION_TIME, offsetof(struct options, wait), 0, "TIME",
+      "a turn within this long is good enough; default 0" },
+    { "quiet", 'q', WEIR__OPTION_SWITCH, offsetof(struct options, quiet), 0, NULL,
+      "print nothing; the exit code says it" },
     WEIR__REMOTE_JSON(struct options) WEIR__REMOTE_ROWS(struct options){ 0 },
 };
 
@@ -34,7 +39,8 @@ static void print_name(const struct weir__document *d, const char *member)
 static void print_left(const struct weir__document *d)
 {
     if (weir__document_find(d, "limit"))
-        printf(": %lld of %lld left", (long long)weir__document_number(d, 0, "remaining"), (long long)weir__document_number(d, 0, "limit"));
+        printf(": %lld of %lld left", (long long)weir__document_number(d, 0, "remaining"),
+               (long long)weir__document_number(d, 0, "limit"));
 }
 
 static void print_allowed(const struct weir__document *d)
@@ -52,7 +58,8 @@ static void print_allowed(const struct weir__document *d)
         print_name(d, "rule");
         print_left(d);
     } else {
-        printf(": %s", weir__document_number(d, 0, "applied") > 0 ? "no rule that applies enforces" : "no rule applies");
+        printf(": %s", weir__document_number(d, 0, "applied") > 0 ? "no rule that applies enforces"
+                                                                  : "no rule applies");
     }
 }
 
@@ -98,7 +105,8 @@ static void print_ruling(const struct weir__document *d, bool allowed)
 
 /* ---------------------------------------------------------------- command ---- */
 
-static bool write_body(const struct weir__command *self, const struct options *o, char **words, int n, struct weir__buffer *body)
+static bool write_body(const struct weir__command *self, const struct options *o, char **words,
+                       int n, struct weir__buffer *body)
 {
     weir__buffer_text(body, "{");
     if (!weir__remote_attributes(self->name, body, words, n))

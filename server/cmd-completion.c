@@ -1,8 +1,10 @@
-/* cmd-completion.c -- `weir completion`: what shells need to complete the words after `weir`, printed from the rows of commands and options.
+/* cmd-completion.c -- `weir completion`: what shells need to complete the words after `weir`,
+ * printed from the rows of commands and options.
  *
  *     source <(weir completion bash)
  *
- * A command's words are completed by what its usage says: the alternatives of [enforce|shadow|off], or files where it names some.
+ * A command's words are completed by what its usage says: the alternatives of [enforce|shadow|off],
+ * or files where it names some.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -68,7 +70,8 @@ static bool next_choice(const char **at, char *out, size_t size)
     for (const char *c = *at; *c;) {
         size_t len = strspn(c, "abcdefghijklmnopqrstuvwxyz-");
         bool alone = c == *at || !(isalnum((unsigned char)c[-1]) || c[-1] == '=');
-        if (len > 0 && alone && c[0] != '-' && len < size && (c[len] == '|' || (c > *at && c[-1] == '|'))) {
+        if (len > 0 && alone && c[0] != '-' && len < size &&
+            (c[len] == '|' || (c > *at && c[-1] == '|'))) {
             snprintf(out, size, "%.*s", (int)len, c);
             *at = c + len;
             return true;
@@ -97,7 +100,8 @@ static bool is_first_of_group(size_t i)
     const struct weir__command *row = weir__command_row(i), *other;
 
     for (size_t k = 0; k < i && (other = weir__command_row(k)) != NULL; k++) {
-        if (first_word(other) == first_word(row) && strncmp(other->name, row->name, first_word(row)) == 0)
+        if (first_word(other) == first_word(row) &&
+            strncmp(other->name, row->name, first_word(row)) == 0)
             return false;
     }
     return true;
@@ -120,7 +124,8 @@ static void print_second_words(size_t first)
     const char *separator = "";
 
     for (size_t i = first; (row = weir__command_row(i)) != NULL; i++) {
-        if (!second_word(row) || first_word(row) != first_word(head) || strncmp(row->name, head->name, first_word(head)) != 0)
+        if (!second_word(row) || first_word(row) != first_word(head) ||
+            strncmp(row->name, head->name, first_word(head)) != 0)
             continue;
         printf("%s%s", separator, second_word(row));
         separator = " ";
@@ -132,13 +137,14 @@ static void print_choices(const struct weir__command *command, const char *separ
     const char *at = command->arguments, *between = "";
     char word[32];
 
-    while (next_choice(&at, word, sizeof word)) {
+    while (next_choice(&at, word, sizeof(word))) {
         printf("%s%s", between, word);
         between = separator;
     }
 }
 
-/* In single quotes, and fit for whatever is behind `also` to be read literally by the shell's own functions. */
+/* In single quotes, and fit for whatever is behind `also` to be read literally by the shell's own
+ * functions. */
 static void print_quoted(const char *text, const char *also)
 {
     for (const char *c = text; *c; c++) {
@@ -191,7 +197,8 @@ static void print_bash(void)
 
     printf("# Completion of weir for bash.  Now: source <(weir completion bash)\n"
            "_weir() {\n"
-           "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}\n"
+           "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} "
+           "command=${COMP_WORDS[1]}\n"
            "    local options= files= values= words= any=\n"
            "    COMPREPLY=()\n"
            "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
@@ -201,10 +208,12 @@ static void print_bash(void)
     for (size_t i = 0; (row = weir__command_row(i)) != NULL; i++) {
         if (!is_first_of_group(i) || !second_word(row))
             continue;
-        printf("    %.*s)\n        if [ \"$COMP_CWORD\" -eq 2 ]; then\n            COMPREPLY=($(compgen -W '", (int)first_word(row),
-               row->name);
+        printf("    %.*s)\n        if [ \"$COMP_CWORD\" -eq 2 ]; then\n            "
+               "COMPREPLY=($(compgen -W '",
+               (int)first_word(row), row->name);
         print_second_words(i);
-        printf("' -- \"$current\"))\n            return\n        fi\n        command=\"$command ${COMP_WORDS[2]}\" ;;\n");
+        printf("' -- \"$current\"))\n            return\n        fi\n        command=\"$command "
+               "${COMP_WORDS[2]}\" ;;\n");
     }
     printf("    esac\n    case $command in\n");
     for (size_t i = 0; (row = weir__command_row(i)) != NULL; i++)
@@ -231,7 +240,7 @@ static void zsh_command(const struct weir__command *command, const char *indent)
     struct weir__option o;
     const char *at = command->arguments;
     char word[32];
-    bool choices = next_choice(&at, word, sizeof word);
+    bool choices = next_choice(&at, word, sizeof(word));
 
     printf("%s_arguments '--help[show this]'", indent);
     for (size_t i = 0; option_of(command, i, &o); i++) {
@@ -271,9 +280,11 @@ static void zsh_group(size_t first)
 
     printf("        if (( CURRENT == 2 )); then compadd ");
     print_second_words(first);
-    printf("; return; fi\n        local second=$words[2]; shift words; (( CURRENT-- ))\n        case $second in\n");
+    printf("; return; fi\n        local second=$words[2]; shift words; (( CURRENT-- ))\n        "
+           "case $second in\n");
     for (size_t i = first; (row = weir__command_row(i)) != NULL; i++) {
-        if (!second_word(row) || first_word(row) != first_word(head) || strncmp(row->name, head->name, first_word(head)) != 0)
+        if (!second_word(row) || first_word(row) != first_word(head) ||
+            strncmp(row->name, head->name, first_word(head)) != 0)
             continue;
         printf("        %s)\n", second_word(row));
         zsh_command(row, "            ");
@@ -286,7 +297,8 @@ static void print_zsh(void)
     const struct weir__command *row;
 
     printf("#compdef weir\n"
-           "# Completion of weir for zsh.  Put it into a directory of $fpath as _weir; or now: source <(weir completion zsh)\n"
+           "# Completion of weir for zsh.  Put it into a directory of $fpath as _weir; or now: "
+           "source <(weir completion zsh)\n"
            "_weir() {\n"
            "    local -a commands\n"
            "    if (( CURRENT == 2 )); then\n"
@@ -306,7 +318,8 @@ static void print_zsh(void)
         else
             zsh_command(row, "        ");
     }
-    printf("    esac\n}\nif [ \"$funcstack[1]\" = _weir ]; then _weir \"$@\"; else compdef _weir weir; fi\n");
+    printf("    esac\n}\nif [ \"$funcstack[1]\" = _weir ]; then _weir \"$@\"; else compdef _weir "
+           "weir; fi\n");
 }
 
 /* -------------------------------------------------------------------- fish ---- */
@@ -314,7 +327,8 @@ static void print_zsh(void)
 /* When the command's options and words are wanted. */
 static void fish_condition(const struct weir__command *command)
 {
-    printf("complete -c weir -n '__fish_seen_subcommand_from %.*s", (int)first_word(command), command->name);
+    printf("complete -c weir -n '__fish_seen_subcommand_from %.*s", (int)first_word(command),
+           command->name);
     if (second_word(command))
         printf("; and __fish_seen_subcommand_from %s", second_word(command));
     printf("'");
@@ -335,7 +349,7 @@ static void fish_command(const struct weir__command *command)
         print_quoted(o.help, "\\");
         printf("'\n");
     }
-    if (next_choice(&at, word, sizeof word)) {
+    if (next_choice(&at, word, sizeof(word))) {
         fish_condition(command);
         printf(" -a '");
         print_choices(command, " ");
@@ -356,13 +370,15 @@ static void print_fish(void)
            "complete -c weir -n __fish_use_subcommand -l version -d 'say which this is'\n");
     for (size_t i = 0; (row = weir__command_row(i)) != NULL; i++) {
         if (is_first_of_group(i)) {
-            printf("complete -c weir -n __fish_use_subcommand -a %.*s -d '", (int)first_word(row), row->name);
+            printf("complete -c weir -n __fish_use_subcommand -a %.*s -d '", (int)first_word(row),
+                   row->name);
             print_quoted(second_word(row) ? "more commands" : row->summary, "\\");
             printf("'\n");
         }
         if (second_word(row) && is_first_of_group(i)) {
-            printf("complete -c weir -n '__fish_seen_subcommand_from %.*s; and not __fish_seen_subcommand_from ", (int)first_word(row),
-                   row->name);
+            printf("complete -c weir -n '__fish_seen_subcommand_from %.*s; and not "
+                   "__fish_seen_subcommand_from ",
+                   (int)first_word(row), row->name);
             print_second_words(i);
             printf("' -a '");
             print_second_words(i);
@@ -386,7 +402,7 @@ int weir__cmd_completion(const struct weir__command *self, int argc, char **argv
 
     if (code != WEIR__GO_ON)
         return code;
-    for (size_t i = 0; n == 1 && i < sizeof shells / sizeof shells[0]; i++) {
+    for (size_t i = 0; n == 1 && i < sizeof(shells) / sizeof(shells[0]); i++) {
         if (strcmp(shells[i].name, argv[0]) == 0) {
             shells[i].print();
             return WEIR__EXIT_OK;

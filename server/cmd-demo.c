@@ -1,4 +1,5 @@
-/* cmd-demo.c -- `weir demo`: every algorithm over the same burst of traffic (scenario.c), drawn in the terminal. */
+/* cmd-demo.c -- `weir demo`: every algorithm over the same burst of traffic (scenario.c), drawn in
+ * the terminal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,8 @@ static void draw_axis(const struct colours *c)
 {
     printf("%-15s%s", "", c->dim);
     for (int i = 0; i < WEIR__SCENARIO_BUCKETS; i += 10)
-        printf("%-*s", i + 10 <= WEIR__SCENARIO_BUCKETS ? 10 : WEIR__SCENARIO_BUCKETS - i, (char[]){ (char)('0' + i / 10), 's', '\0' });
+        printf("%-*s", i + 10 <= WEIR__SCENARIO_BUCKETS ? 10 : WEIR__SCENARIO_BUCKETS - i,
+               (char[]){ (char)('0' + i / 10), 's', '\0' });
     printf("  yes   no wait most%s\n", c->off);
 }
 
@@ -67,29 +69,41 @@ static void draw_offered(const struct weir__scenario *s, const struct colours *c
     printf("%s%5d\n", c->off, s->offered_all);
 }
 
-static void draw_algorithm(const char *name, const struct weir__scenario *s, const struct colours *c)
+static void draw_algorithm(const char *name, const struct weir__scenario *s,
+                           const struct colours *c)
 {
     int most = largest(s);
 
     printf("%-15s", name);
     for (int i = 0; i < WEIR__SCENARIO_BUCKETS; i++) {
         if (s->admitted[i])
-            printf("%s%s%s", s->waited[i] ? c->waited : c->admitted, bar(s->admitted[i], most), c->off);
+            printf("%s%s%s", s->waited[i] ? c->waited : c->admitted, bar(s->admitted[i], most),
+                   c->off);
         else
             printf("%s%s%s", c->refused, s->refused[i] ? "×" : " ", c->off);
     }
-    printf("%5d%5d%5d%5d\n", s->admitted_all, s->offered_all - s->admitted_all, s->waited_all, s->most);
+    printf("%5d%5d%5d%5d\n", s->admitted_all, s->offered_all - s->admitted_all, s->waited_all,
+           s->most);
 }
 
 static void explain(const struct colours *c)
 {
-    printf("\nA column is 100 ms and its height how many asks passed then; %s×%s: asks came and none passed.\n", c->refused, c->off);
-    printf("yes, no: asks admitted and refused; %swait%s: admitted after a wait; most: admitted in any one second.\n\n", c->waited, c->off);
-    printf("The limit is %s everywhere.  Windows count: the fixed one starts anew at every full second, so a\n"
-           "burst across 5s gets twice the limit; the sliding ones never let more than 10 into any second.\n"
-           "Meters (token-bucket, gcra) let a rested key pass 10 at once, then one every 100 ms.  Shapers\n"
-           "(leaky-bucket with a queue, smooth, warm-up) give an ask its turn, here up to 500 ms ahead; smooth\n"
-           "hands out at once what was saved while idle, warm-up on the contrary begins slowly after a rest.\n"
+    printf("\nA column is 100 ms and its height how many asks passed then; %s×%s: asks came and "
+           "none passed.\n",
+           c->refused, c->off);
+    printf("yes, no: asks admitted and refused; %swait%s: admitted after a wait; most: admitted in "
+           "any one second.\n\n",
+           c->waited, c->off);
+    printf("The limit is %s everywhere.  Windows count: the fixed one starts anew at every full "
+           "second, so a\n"
+           "burst across 5s gets twice the limit; the sliding ones never let more than 10 into any "
+           "second.\n"
+           "Meters (token-bucket, gcra) let a rested key pass 10 at once, then one every 100 ms.  "
+           "Shapers\n"
+           "(leaky-bucket with a queue, smooth, warm-up) give an ask its turn, here up to 500 ms "
+           "ahead; smooth\n"
+           "hands out at once what was saved while idle, warm-up on the contrary begins slowly "
+           "after a rest.\n"
            "(calendar counts days, weeks and months: six seconds would not show much of it.)\n",
            WEIR__SCENARIO_LIMIT);
 }
@@ -99,8 +113,9 @@ static void explain(const struct colours *c)
 static void print_csv(const char *name, const struct weir__scenario *s)
 {
     for (int i = 0; i < WEIR__SCENARIO_BUCKETS; i++) {
-        printf("%s,%lld,%d,%d,%d\n", name, (long long)(i * WEIR__SCENARIO_BUCKET / WEIR_MILLISECOND), s->offered[i], s->admitted[i],
-               s->waited[i]);
+        printf("%s,%lld,%d,%d,%d\n", name,
+               (long long)(i * WEIR__SCENARIO_BUCKET / WEIR_MILLISECOND), s->offered[i],
+               s->admitted[i], s->waited[i]);
     }
 }
 
@@ -112,7 +127,8 @@ static int show(const struct weir__command *self, bool csv)
     for (size_t i = 0; names[i]; i++) {
         struct weir__scenario s;
         struct weir_error error = { 0 };
-        if (strcmp(names[i], "calendar") == 0) /* days, weeks and months: six seconds show nothing of it */
+        if (strcmp(names[i], "calendar") ==
+            0) /* days, weeks and months: six seconds show nothing of it */
             continue;
         if (weir__scenario_run(&s, names[i], &error) != WEIR_OK) {
             weir__complain(self->name, "%s: %s", names[i], error.text);
@@ -121,8 +137,9 @@ static int show(const struct weir__command *self, bool csv)
         if (i == 0 && csv)
             puts("algorithm,time_ms,offered,admitted,waited");
         if (i == 0 && !csv) {
-            printf("The same %d asks on one key, and what each algorithm makes of them under a limit of %s\n\n", s.offered_all,
-                   WEIR__SCENARIO_LIMIT);
+            printf("The same %d asks on one key, and what each algorithm makes of them under a "
+                   "limit of %s\n\n",
+                   s.offered_all, WEIR__SCENARIO_LIMIT);
             draw_axis(&colours);
             draw_offered(&s, &colours);
         }

@@ -1,7 +1,9 @@
-/* cmd-events.c -- `weir events`: what a running server tells of what happens, and with --follow as it happens.
+/* cmd-events.c -- `weir events`: what a running server tells of what happens, and with --follow as
+ * it happens.
  *
- * With --follow what is kept comes first, and then server-sent events (WHATWG HTML, 9.2) from the last of them on.  When the connection is
- * lost it is made again, with the number of the last event that came: none is missed that the server still has.
+ * With --follow what is kept comes first, and then server-sent events (WHATWG HTML, 9.2) from the
+ * last of them on.  When the connection is lost it is made again, with the number of the last event
+ * that came: none is missed that the server still has.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -22,22 +24,27 @@ struct options {
 };
 
 const struct weir__option weir__cmd_events_options[] = {
-    { "follow", 'f', WEIR__OPTION_SWITCH, offsetof(struct options, follow), 0, NULL, "go on with those that happen, until Ctrl-C" },
+    { "follow", 'f', WEIR__OPTION_SWITCH, offsetof(struct options, follow), 0, NULL,
+      "go on with those that happen, until Ctrl-C" },
     { "last", 'n', WEIR__OPTION_COUNT, offsetof(struct options, last), 0, "N",
       "of those that were, the last N; default all, with --follow 10" },
-    { "after", 0, WEIR__OPTION_COUNT, offsetof(struct options, after), 0, "ID", "only those after this number" },
-    { "count", 'c', WEIR__OPTION_COUNT, offsetof(struct options, count), 1, "N", "end after N events" },
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL, "one JSON object a line" },
+    { "after", 0, WEIR__OPTION_COUNT, offsetof(struct options, after), 0, "ID",
+      "only those after this number" },
+    { "count", 'c', WEIR__OPTION_COUNT, offsetof(struct options, count), 1, "N",
+      "end after N events" },
+    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL,
+      "one JSON object a line" },
     WEIR__REMOTE_ROWS(struct options){ 0 },
 };
 
 struct following {
     struct weir__remote *remote;
     const struct options *o;
-    struct weir__buffer line, data; /* of the stream: what has come of a line, and of an event's data */
-    int64_t left;                   /* events to print yet; < 0: no end */
-    int64_t seen;                   /* the number of the last one */
-    bool over;                      /* nobody wants more: enough were told, or nobody reads them */
+    struct weir__buffer line,
+        data;     /* of the stream: what has come of a line, and of an event's data */
+    int64_t left; /* events to print yet; < 0: no end */
+    int64_t seen; /* the number of the last one */
+    bool over;    /* nobody wants more: enough were told, or nobody reads them */
 };
 
 /* --------------------------------------------------------------- printing ---- */
@@ -65,14 +72,15 @@ static void print_words(const struct weir__document *d)
     weir__print_padded(time ? time->text : "", 24);
     putchar(' ');
     weir__print_padded(event ? event->text : NULL, 14);
-    for (size_t i = 0; i < sizeof first / sizeof first[0]; i++) {
+    for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++) {
         if (known(d, first[i]))
             print_fact(known(d, first[i]));
     }
     for (size_t i = 0; i < d->n; i++) {
         const struct weir__scalar *s = &d->scalars[i];
-        bool told = s == time || s == event || strcmp(s->path, "id") == 0 || s->kind == WEIR__JSON_NULL;
-        for (size_t k = 0; k < sizeof first / sizeof first[0]; k++)
+        bool told =
+            s == time || s == event || strcmp(s->path, "id") == 0 || s->kind == WEIR__JSON_NULL;
+        for (size_t k = 0; k < sizeof(first) / sizeof(first[0]); k++)
             told = told || strcmp(s->path, first[k]) == 0;
         if (!told)
             print_fact(s);
@@ -104,7 +112,8 @@ struct span {
     size_t len;
 };
 
-/* The next element of an array of objects: the JSON is right, so braces outside of strings are enough to go by. */
+/* The next element of an array of objects: the JSON is right, so braces outside of strings are
+ * enough to go by. */
 static bool next_element(const char **at, const char *end, struct span *out)
 {
     const char *begin = memchr(*at, '{', (size_t)(end - *at));
@@ -135,7 +144,7 @@ static bool print_kept(struct following *f)
     struct span event;
     int64_t n = 0, skip;
 
-    snprintf(path, sizeof path, "/v1/events/recent?after=%lld", (long long)f->o->after);
+    snprintf(path, sizeof(path), "/v1/events/recent?after=%lld", (long long)f->o->after);
     if (!weir__remote_ask_for(r, "GET", path, NULL, NULL))
         return false;
     const char *at = r->answer.len ? r->answer.bytes : "", *end = at + r->answer.len;
@@ -172,7 +181,8 @@ static bool take_bytes(void *context, const char *bytes, size_t len)
     struct following *f = context;
     const char *end = bytes + len, *newline;
 
-    for (; !f->over && (newline = memchr(bytes, '\n', (size_t)(end - bytes))) != NULL; bytes = newline + 1) {
+    for (; !f->over && (newline = memchr(bytes, '\n', (size_t)(end - bytes))) != NULL;
+         bytes = newline + 1) {
         weir__buffer_add(&f->line, bytes, (size_t)(newline - bytes));
         if (f->line.len > 0 && f->line.bytes[f->line.len - 1] == '\r')
             f->line.len--;
@@ -192,7 +202,7 @@ static bool listen_once(struct following *f, bool *told)
     char path[64];
 
     f->line.len = f->data.len = 0;
-    snprintf(path, sizeof path, "/v1/events?after=%lld", (long long)f->seen);
+    snprintf(path, sizeof(path), "/v1/events?after=%lld", (long long)f->seen);
     r->status = weir__client_stream(r->client, path, take_bytes, f, &r->answer, &error);
     if (r->status == 200) {
         *told = false;
@@ -203,7 +213,8 @@ static bool listen_once(struct following *f, bool *told)
         return false;
     }
     if (!f->over && !*told)
-        weir__complain(r->command, "%s; trying again", r->status < 0 ? error.text : "the server has ended the connection");
+        weir__complain(r->command, "%s; trying again",
+                       r->status < 0 ? error.text : "the server has ended the connection");
     *told = true;
     return true;
 }

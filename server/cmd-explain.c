@@ -1,7 +1,8 @@
 /* cmd-explain.c -- `weir explain`: what the rules say to one request, and why.
  *
- * Of a running server, or of a rule file.  Nothing is taken and nothing is written: with --table the states that are there are looked at, and a
- * limit that the table does not have yet is shown as fresh.  Either way the explanation is one JSON object first, and the words are made of it.
+ * Of a running server, or of a rule file.  Nothing is taken and nothing is written: with --table
+ * the states that are there are looked at, and a limit that the table does not have yet is shown as
+ * fresh.  Either way the explanation is one JSON object first, and the words are made of it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,14 +30,18 @@ struct options {
 };
 
 const struct weir__option weir__cmd_explain_options[] = {
-    { "rules", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rules), 0, "FILE", "the rules; default: ask a server" },
+    { "rules", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rules), 0, "FILE",
+      "the rules; default: ask a server" },
     { "table", 't', WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE",
       "with --rules: where the states are; without it every key is fresh" },
-    { "cost", 'c', WEIR__OPTION_COUNT, offsetof(struct options, cost), 0, "N", "with --rules: what the request asks for; default 1" },
+    { "cost", 'c', WEIR__OPTION_COUNT, offsetof(struct options, cost), 0, "N",
+      "with --rules: what the request asks for; default 1" },
     { "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME",
       "with --rules: at this time: seconds since 1970, or 2026-11-30T23:59:59Z" },
-    { "applying", 'a', WEIR__OPTION_SWITCH, offsetof(struct options, applying), 0, NULL, "leave out the rules that do not apply" },
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL, "as one JSON object" },
+    { "applying", 'a', WEIR__OPTION_SWITCH, offsetof(struct options, applying), 0, NULL,
+      "leave out the rules that do not apply" },
+    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL,
+      "as one JSON object" },
     WEIR__REMOTE_ROWS(struct options){ 0 },
 };
 
@@ -83,7 +88,8 @@ static void print_bar(const struct show *s, const struct weir_decision *d)
 {
     static const char *const parts[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
     int64_t left = d->remaining < 0 ? 0 : d->remaining > d->limit ? d->limit : d->remaining;
-    int eighths = d->limit > 0 ? (int)((double)left / (double)d->limit * BAR_WIDTH * 8) : 0, width = 0;
+    int eighths = d->limit > 0 ? (int)((double)left / (double)d->limit * BAR_WIDTH * 8) : 0,
+        width = 0;
     const char *colour = !d->allowed ? s->c.bad : weir__level_of(d) > 0 ? s->c.mild : s->c.good;
     printf("%s", colour);
     for (; width < eighths / 8; width++)
@@ -101,7 +107,8 @@ static void print_bar(const struct show *s, const struct weir_decision *d)
 static void print_limit(const struct show *s, const char *at)
 {
     struct weir_decision d = read_decision(s->d, at);
-    const char *written = weir__document_text(s->d, "%swritten", at), *present = weir__document_text(s->d, "%sin_table", at);
+    const char *written = weir__document_text(s->d, "%swritten", at),
+               *present = weir__document_text(s->d, "%sin_table", at);
     char wait[32];
 
     printf("    ");
@@ -109,10 +116,11 @@ static void print_limit(const struct show *s, const char *at)
     putchar(' ');
     print_bar(s, &d);
     printf(" %lld of %lld left", (long long)d.remaining, (long long)d.limit);
-    weir__text_time(wait, sizeof wait, d.allowed ? d.reset : d.retry);
+    weir__text_time(wait, sizeof(wait), d.allowed ? d.reset : d.retry);
     if (!d.allowed)
-        printf(d.retry == WEIR_NEVER ? ", %srefuses: it can never pass at once%s" : ", %srefuses, free in %s%s", s->c.bad,
-               d.retry == WEIR_NEVER ? s->c.off : wait, s->c.off);
+        printf(d.retry == WEIR_NEVER ? ", %srefuses: it can never pass at once%s"
+                                     : ", %srefuses, free in %s%s",
+               s->c.bad, d.retry == WEIR_NEVER ? s->c.off : wait, s->c.off);
     else if (d.reset > 0)
         printf(", all again in %s", wait);
     putchar('\n');
@@ -126,16 +134,17 @@ static void print_limit(const struct show *s, const char *at)
 static void print_limits(const struct show *s, int rule)
 {
     char at[64];
-    weir_time banned =
-        weir__document_find(s->d, "rules.%d.banned_for_ms", rule) ? weir__document_ms(s->d, "rules.%d.banned_for_ms", rule) : 0;
+    weir_time banned = weir__document_find(s->d, "rules.%d.banned_for_ms", rule)
+                           ? weir__document_ms(s->d, "rules.%d.banned_for_ms", rule)
+                           : 0;
 
     if (banned != 0) {
         char wait[32];
-        weir__text_time(wait, sizeof wait, banned);
+        weir__text_time(wait, sizeof(wait), banned);
         printf("    %sbanned for another %s%s\n", s->c.bad, wait, s->c.off);
     }
     for (int i = 0; weir__document_find(s->d, "rules.%d.limits.%d.limit", rule, i); i++) {
-        snprintf(at, sizeof at, "rules.%d.limits.%d.", rule, i);
+        snprintf(at, sizeof(at), "rules.%d.limits.%d.", rule, i);
         print_limit(s, at);
     }
 }
@@ -152,8 +161,12 @@ static void print_idle(const struct show *s, const char *name, const char *what,
 
 static void print_asked(const struct show *s, int i, const char *name)
 {
-    bool no = weir__document_true(s->d, "rules.%d.refuses", i), shadow = is(weir__document_text(s->d, "rules.%d.mode", i), "shadow");
-    const char *key = weir__document_text(s->d, "rules.%d.key", i), *colour = no && shadow ? s->c.mild : no ? s->c.bad : s->c.good;
+    bool no = weir__document_true(s->d, "rules.%d.refuses", i),
+         shadow = is(weir__document_text(s->d, "rules.%d.mode", i), "shadow");
+    const char *key = weir__document_text(s->d, "rules.%d.key", i), *colour = no && shadow
+                                                                                  ? s->c.mild
+                                                                              : no ? s->c.bad
+                                                                                   : s->c.good;
     int64_t cost = weir__document_number(s->d, 1, "rules.%d.cost", i);
 
     printf("%s%s%s %s", colour, no ? "✗" : "●", s->c.off, s->c.bold);
@@ -164,7 +177,8 @@ static void print_asked(const struct show *s, int i, const char *name)
         weir__words_value(stdout, key, strlen(key));
     }
     if (shadow)
-        printf("  %sin shadow: %s%s", s->c.mild, no ? "would refuse, but lets through" : "counts only", s->c.off);
+        printf("  %sin shadow: %s%s", s->c.mild,
+               no ? "would refuse, but lets through" : "counts only", s->c.off);
     if (cost != 1)
         printf("  costs %lld", (long long)cost);
     putchar('\n');
@@ -214,12 +228,18 @@ static void print_seen(const struct show *s, int i)
 
 static void print_entered(const struct show *s, int i, const char *name)
 {
-    bool no = weir__document_true(s->d, "guards.%d.refuses", i), shadow = is(guard_text(s, i, "mode"), "shadow");
+    bool no = weir__document_true(s->d, "guards.%d.refuses", i),
+         shadow = is(guard_text(s, i, "mode"), "shadow");
     int64_t admitted = weir__document_number(s->d, 100, "guards.%d.admitted_percent", i);
 
-    printf("%s%s%s %s", no && shadow ? s->c.mild : no ? s->c.bad : s->c.good, no ? "✗" : "●", s->c.off, s->c.bold);
+    printf("%s%s%s %s",
+           no && shadow ? s->c.mild
+           : no         ? s->c.bad
+                        : s->c.good,
+           no ? "✗" : "●", s->c.off, s->c.bold);
     weir__print_padded(name, 24);
-    printf("%s guard: %lld of %lld at work", s->c.off, (long long)weir__document_number(s->d, 0, "guards.%d.in_flight", i),
+    printf("%s guard: %lld of %lld at work", s->c.off,
+           (long long)weir__document_number(s->d, 0, "guards.%d.in_flight", i),
            (long long)weir__document_number(s->d, 0, "guards.%d.limit", i));
     if (!is(guard_text(s, i, "breaker"), "closed"))
         printf(", breaker %s", guard_text(s, i, "breaker"));
@@ -227,7 +247,8 @@ static void print_entered(const struct show *s, int i, const char *name)
         printf(", lets in %lld%%", (long long)admitted);
     print_seen(s, i);
     if (shadow)
-        printf("  %sin shadow: %s%s", s->c.mild, no ? "would refuse, but lets through" : "counts only", s->c.off);
+        printf("  %sin shadow: %s%s", s->c.mild,
+               no ? "would refuse, but lets through" : "counts only", s->c.off);
     putchar('\n');
 }
 
@@ -274,7 +295,7 @@ static void print_refusal(const struct show *s, const struct weir_decision *d)
         printf(", for ever: it asks for more than can pass at once");
         return;
     }
-    weir__text_time(wait, sizeof wait, d->retry);
+    weir__text_time(wait, sizeof(wait), d->retry);
     printf(" (");
     weir__print_safely(stdout, weir__document_text(s->d, "ruling.reason"));
     printf("); free in %s", wait);
@@ -297,7 +318,9 @@ static void print_verdict(const struct show *s, const struct weir_decision *d)
         weir__print_safely(stdout, rule);
         printf(": %lld of %lld left", (long long)d->remaining, (long long)d->limit);
     } else {
-        printf(": %s", weir__document_number(s->d, 0, "ruling.applied") > 0 ? "no rule that applies enforces" : "no rule applies");
+        printf(": %s", weir__document_number(s->d, 0, "ruling.applied") > 0
+                           ? "no rule that applies enforces"
+                           : "no rule applies");
     }
 }
 
@@ -319,7 +342,8 @@ static void print_entering(const struct show *s)
 
     if (!has_guards(s->d) || weir__document_find(s->d, "enter.allowed") == NULL)
         return;
-    printf("entering: %s%s%s", allowed ? s->c.good : s->c.bad, allowed ? "allowed" : "refused", s->c.off);
+    printf("entering: %s%s%s", allowed ? s->c.good : s->c.bad, allowed ? "allowed" : "refused",
+           s->c.off);
     if (!allowed) {
         printf("%s", guard ? " by guard " : "");
         weir__print_safely(stdout, guard ? guard : "");
@@ -334,7 +358,8 @@ static void print_ruling(const struct show *s)
     struct weir_decision d = read_decision(s->d, "ruling.");
     const char *shadow = weir__document_text(s->d, "ruling.shadow");
 
-    printf("\n%s%s%s%s", s->c.bold, d.allowed ? s->c.good : s->c.bad, d.allowed ? "allowed" : "refused", s->c.off);
+    printf("\n%s%s%s%s", s->c.bold, d.allowed ? s->c.good : s->c.bad,
+           d.allowed ? "allowed" : "refused", s->c.off);
     print_verdict(s, &d);
     if (shadow != NULL) {
         printf("; ");
@@ -372,7 +397,8 @@ static int width_of_limits(const struct weir__document *d)
 
     for (int i = 0; weir__document_find(d, "rules.%d.rule", i); i++) {
         const char *text;
-        for (int k = 0; (text = weir__document_text(d, "rules.%d.limits.%d.written", i, k)) != NULL; k++) {
+        for (int k = 0; (text = weir__document_text(d, "rules.%d.limits.%d.written", i, k)) != NULL;
+             k++) {
             int len = (int)strlen(text);
             width = len > width && len <= 64 ? len : width;
         }
@@ -382,7 +408,9 @@ static int width_of_limits(const struct weir__document *d)
 
 static int explain_to_people(const struct options *o, const struct weir__document *d)
 {
-    struct show s = { .c = choose_colours(), .d = d, .applying = o->applying, .width = width_of_limits(d) };
+    struct show s = {
+        .c = choose_colours(), .d = d, .applying = o->applying, .width = width_of_limits(d)
+    };
     const char *name;
 
     s.list = weir__document_text(d, "ruling.list");
@@ -403,7 +431,8 @@ static int explain_to_people(const struct options *o, const struct weir__documen
 /* ------------------------------------------------------- by a rule file ---- */
 
 /* name=value; the name is cut off in place. */
-static bool read_attrs(const struct weir__command *self, char **words, int n, struct weir_attr *attrs)
+static bool read_attrs(const struct weir__command *self, char **words, int n,
+                       struct weir_attr *attrs)
 {
     if (n > ATTRS_MAX) {
         weir__complain(self->name, "%d attributes are too many: at most %d", n, ATTRS_MAX);
@@ -412,7 +441,8 @@ static bool read_attrs(const struct weir__command *self, char **words, int n, st
     for (int i = 0; i < n; i++) {
         char *equals = strchr(words[i], '=');
         if (equals == NULL || equals == words[i]) {
-            weir__complain(self->name, "'%s' is no attribute: write name=value, as in ip=192.0.2.7", words[i]);
+            weir__complain(self->name, "'%s' is no attribute: write name=value, as in ip=192.0.2.7",
+                           words[i]);
             return false;
         }
         *equals = '\0';
@@ -421,12 +451,14 @@ static bool read_attrs(const struct weir__command *self, char **words, int n, st
     return true;
 }
 
-static int print_explanation(const struct weir__command *self, const struct options *o, const struct weir__buffer *json, bool allowed)
+static int print_explanation(const struct weir__command *self, const struct options *o,
+                             const struct weir__buffer *json, bool allowed)
 {
     struct weir__document d = { 0 };
     struct weir_error error = { 0 };
 
-    if (json->failed || (!o->remote.json && weir__document_read(&d, json->bytes, json->len, &error) != WEIR_OK)) {
+    if (json->failed ||
+        (!o->remote.json && weir__document_read(&d, json->bytes, json->len, &error) != WEIR_OK)) {
         weir__complain(self->name, "%s", json->failed ? "out of memory" : error.text);
         return WEIR__EXIT_WRONG;
     }
@@ -440,7 +472,8 @@ static int print_explanation(const struct weir__command *self, const struct opti
     return allowed ? WEIR__EXIT_OK : WEIR__EXIT_NO;
 }
 
-static int explain(const struct weir__command *self, const struct options *o, struct weir *weir, const struct weir_attr *attrs, size_t n)
+static int explain(const struct weir__command *self, const struct options *o, struct weir *weir,
+                   const struct weir_attr *attrs, size_t n)
 {
     struct weir_rules *rules = weir__rules_file_read(self->name, o->rules);
     struct weir_error error;
@@ -452,7 +485,8 @@ static int explain(const struct weir__command *self, const struct options *o, st
         weir_rules_destroy(rules);
         return WEIR__EXIT_WRONG;
     }
-    struct weir_ask ask = { .cost = o->cost >= 0 ? o->cost : 1, .now = o->now >= 0 ? o->now : weir_table_now(weir_table_of(weir)) };
+    struct weir_ask ask = { .cost = o->cost >= 0 ? o->cost : 1,
+                            .now = o->now >= 0 ? o->now : weir_table_now(weir_table_of(weir)) };
     struct weir__buffer json = { 0 };
     bool allowed = weir__explain_json(weir, attrs, n, &ask, o->applying && o->remote.json, &json);
     int code = print_explanation(self, o, &json, allowed);
@@ -460,7 +494,8 @@ static int explain(const struct weir__command *self, const struct options *o, st
     return code;
 }
 
-static int open_engine(const struct weir__command *self, const struct options *o, struct weir_table **table, struct weir **weir)
+static int open_engine(const struct weir__command *self, const struct options *o,
+                       struct weir_table **table, struct weir **weir)
 {
     struct weir_error error;
     if (o->table != NULL && weir_table_attach(table, o->table, &error) != WEIR_OK) {
@@ -478,7 +513,8 @@ static int open_engine(const struct weir__command *self, const struct options *o
     return WEIR__GO_ON;
 }
 
-static int explain_locally(const struct weir__command *self, const struct options *o, char **words, int n)
+static int explain_locally(const struct weir__command *self, const struct options *o, char **words,
+                           int n)
 {
     struct weir_attr attrs[ATTRS_MAX];
     struct weir_table *table = NULL;
@@ -496,18 +532,21 @@ static int explain_locally(const struct weir__command *self, const struct option
 
 /* -------------------------------------------------------- by a server ---- */
 
-static int explain_remotely(const struct weir__command *self, const struct options *o, char **words, int n)
+static int explain_remotely(const struct weir__command *self, const struct options *o, char **words,
+                            int n)
 {
     struct weir__buffer body = { 0 };
     struct weir__remote r;
     int code = WEIR__EXIT_WRONG;
 
     weir__buffer_text(&body, "{");
-    if (weir__remote_attributes(self->name, &body, words, n) && weir__remote_open(&r, self, &o->remote)) {
+    if (weir__remote_attributes(self->name, &body, words, n) &&
+        weir__remote_open(&r, self, &o->remote)) {
         weir__buffer_text(&body, "}");
         if (weir__remote_ask(&r, "POST", "/v1/explain", &body) && o->remote.json) {
             weir__remote_print(&r);
-            code = weir__document_true(&r.document, "ruling.allowed") ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+            code =
+                weir__document_true(&r.document, "ruling.allowed") ? WEIR__EXIT_OK : WEIR__EXIT_NO;
         } else if (r.status / 100 == 2) {
             code = explain_to_people(o, &r.document);
         }
@@ -523,11 +562,13 @@ static const char *find_mistake(const struct options *o)
 {
     if (o->rules)
         return o->remote.server ? "--rules or --server, not both" : NULL;
-    return o->table                        ? "--table needs --rules FILE: a server has its own table"
-           : o->cost >= 0                  ? "--cost needs --rules FILE: a server is asked about a request that costs 1"
-           : o->now >= 0                   ? "--now needs --rules FILE: a server has its own clock"
-           : o->applying && o->remote.json ? "--applying with --json needs --rules FILE: a server's JSON is printed as it is"
-                                           : NULL;
+    return o->table ? "--table needs --rules FILE: a server has its own table"
+           : o->cost >= 0
+               ? "--cost needs --rules FILE: a server is asked about a request that costs 1"
+           : o->now >= 0 ? "--now needs --rules FILE: a server has its own clock"
+           : o->applying && o->remote.json
+               ? "--applying with --json needs --rules FILE: a server's JSON is printed as it is"
+               : NULL;
 }
 
 int weir__cmd_explain(const struct weir__command *self, int argc, char **argv)

@@ -1,4 +1,5 @@
-/* cmd-guards.c -- `weir guards`: the guards of a running server or a table file: how they are doing; and their breakers forced by hand. */
+/* cmd-guards.c -- `weir guards`: the guards of a running server or a table file: how they are
+ * doing; and their breakers forced by hand. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,13 +34,14 @@ static long long number(const struct weir__document *d, const char *at, const ch
 }
 
 /* "1.2ms"; "-" if it is not known. */
-static struct weir__words_of_time time_of(const struct weir__document *d, const char *at, const char *name)
+static struct weir__words_of_time time_of(const struct weir__document *d, const char *at,
+                                          const char *name)
 {
     struct weir__words_of_time words = { "-" };
     int64_t us = weir__document_number(d, -1, "%s%s", at, name);
 
     if (us >= 0 && us <= INT64_MAX / WEIR_MICROSECOND)
-        weir__text_time(words.text, sizeof words.text, us * WEIR_MICROSECOND);
+        weir__text_time(words.text, sizeof(words.text), us * WEIR_MICROSECOND);
     return words;
 }
 
@@ -50,22 +52,25 @@ struct words {
 /* "open, again in 4.2s", "forced closed", "-" */
 static struct words breaker_of(const struct weir__document *d, const char *at)
 {
-    const char *state = weir__document_text(d, "%sbreaker", at), *force = weir__document_text(d, "%sforce", at);
+    const char *state = weir__document_text(d, "%sbreaker", at),
+               *force = weir__document_text(d, "%sforce", at);
     int64_t retry = weir__document_number(d, -1, "%sretry_ms", at);
     struct words w;
 
     if (force && strcmp(force, "none") != 0)
-        snprintf(w.text, sizeof w.text, "forced %s", force);
+        snprintf(w.text, sizeof(w.text), "forced %s", force);
     else if (state && retry >= 0)
-        snprintf(w.text, sizeof w.text, "%s, again in %s", state, weir__remote_ms(retry).text);
+        snprintf(w.text, sizeof(w.text), "%s, again in %s", state, weir__remote_ms(retry).text);
     else
-        snprintf(w.text, sizeof w.text, "%s", state ? state : "-");
+        snprintf(w.text, sizeof(w.text), "%s", state ? state : "-");
     return w;
 }
 
-static const char *const reasons[] = { "open", "busy", "limited", "shed", "degraded", "full", "late" };
+static const char *const reasons[] = {
+    "open", "busy", "limited", "shed", "degraded", "full", "late"
+};
 
-#define REASONS (sizeof reasons / sizeof reasons[0])
+#define REASONS (sizeof(reasons) / sizeof(reasons[0]))
 
 static long long refused_for(const struct weir__document *d, const char *at, size_t reason)
 {
@@ -74,13 +79,15 @@ static long long refused_for(const struct weir__document *d, const char *at, siz
 
 static void print_head(void)
 {
-    printf("%-20s %-7s %11s %7s %-22s %8s %8s %10s %10s %10s %10s %5s\n", "GUARD", "MODE", "IN/LIMIT", "WAITING", "BREAKER", "P50", "P99",
-           "GOOD", "BAD", "REFUSED", "SHADOW", "LETS");
+    printf("%-20s %-7s %11s %7s %-22s %8s %8s %10s %10s %10s %10s %5s\n", "GUARD", "MODE",
+           "IN/LIMIT", "WAITING", "BREAKER", "P50", "P99", "GOOD", "BAD", "REFUSED", "SHADOW",
+           "LETS");
 }
 
 static void print_guard(const struct weir__document *d, const char *at)
 {
-    static const char *const others[] = { "outcomes.error", "outcomes.timeout", "outcomes.dropped" };
+    static const char *const others[] = { "outcomes.error", "outcomes.timeout",
+                                          "outcomes.dropped" };
     const struct weir__scalar *ruled = weir__document_find(d, "%sin_rules", at);
     long long refused = 0, bad = 0;
     char busy[48];
@@ -89,14 +96,15 @@ static void print_guard(const struct weir__document *d, const char *at)
         refused += refused_for(d, at, i);
     for (size_t i = 0; i < 3; i++)
         bad += number(d, at, others[i]);
-    snprintf(busy, sizeof busy, "%lld/%lld", number(d, at, "in_flight"), number(d, at, "limit"));
+    snprintf(busy, sizeof(busy), "%lld/%lld", number(d, at, "in_flight"), number(d, at, "limit"));
     weir__print_padded(weir__document_text(d, "%sguard", at), 20);
     putchar(' ');
     weir__print_padded(weir__document_text(d, "%smode", at), 7);
     printf(" %11s %7lld ", busy, number(d, at, "waiting"));
     weir__print_padded(breaker_of(d, at).text, 22);
-    printf(" %8s %8s %10lld %10lld %10lld %10lld %4lld%%%s\n", time_of(d, at, "p50_us").text, time_of(d, at, "p99_us").text,
-           number(d, at, "outcomes.ok"), bad, refused, number(d, at, "shadow_refused"), number(d, at, "admitted_percent"),
+    printf(" %8s %8s %10lld %10lld %10lld %10lld %4lld%%%s\n", time_of(d, at, "p50_us").text,
+           time_of(d, at, "p99_us").text, number(d, at, "outcomes.ok"), bad, refused,
+           number(d, at, "shadow_refused"), number(d, at, "admitted_percent"),
            ruled && !weir__document_true(d, "%sin_rules", at) ? "  not in the rules" : "");
 }
 
@@ -147,7 +155,7 @@ static void print_guards(const struct weir__document *d, bool one)
     for (; weir__document_find(d, "guards.%d.guard", n); n++) {
         if (n == 0)
             print_head();
-        snprintf(at, sizeof at, "guards.%d.", n);
+        snprintf(at, sizeof(at), "guards.%d.", n);
         print_guard(d, at);
     }
     if (n == 0)
@@ -166,7 +174,9 @@ static void write_path(const char *name, char *out, size_t size)
     size_t n = (size_t)snprintf(out, size, "/v1/guards%s", name ? "?guard=" : "");
 
     for (; name && *name && n + 4 < size; name++)
-        n += (size_t)snprintf(out + n, size - n, isalnum((unsigned char)*name) || strchr("-._", *name) ? "%c" : "%%%02X",
+        n += (size_t)snprintf(out + n, size - n,
+                              isalnum((unsigned char)*name) || strchr("-._", *name) ? "%c"
+                                                                                    : "%%%02X",
                               (unsigned char)*name);
 }
 
@@ -174,7 +184,7 @@ static int show(struct weir__remote *r, const char *name)
 {
     char path[256];
 
-    write_path(name, path, sizeof path);
+    write_path(name, path, sizeof(path));
     if (!weir__remote_ask_for(r, "GET", path, NULL, "guards"))
         return WEIR__EXIT_WRONG;
     if (r->options.json)
@@ -186,8 +196,10 @@ static int show(struct weir__remote *r, const char *name)
 
 /* --------------------------------------------------------------- a table ---- */
 
-/* As a server would say it, but for what only a server knows: the rules, and who waits.  False: there is no guard of this name. */
-static bool tell_guards(struct weir_table *table, const char *name, weir_time now, struct weir__buffer *out)
+/* As a server would say it, but for what only a server knows: the rules, and who waits.  False:
+ * there is no guard of this name. */
+static bool tell_guards(struct weir_table *table, const char *name, weir_time now,
+                        struct weir__buffer *out)
 {
     struct weir_guard_info info;
     const char *separator = "";
@@ -202,7 +214,8 @@ static bool tell_guards(struct weir_table *table, const char *name, weir_time no
             continue;
         weir__guard_look(guard, now, &info);
         weir__buffer_text(out, separator);
-        weir__guard_json(out, &info, &(struct weir__guard_place){ .mode = info.options.mode }, now, name != NULL);
+        weir__guard_json(out, &info, &(struct weir__guard_place){ .mode = info.options.mode }, now,
+                         name != NULL);
         separator = ",";
     }
     weir__buffer_text(out, "]}");
@@ -241,7 +254,8 @@ static int show_table(const struct options *o, const char *name)
     if (told.failed)
         weir__complain("guards", "no memory");
     else if (!found)
-        weir__complain("guards", "the table has no guard '%s'; without a name all of them are listed", name);
+        weir__complain("guards",
+                       "the table has no guard '%s'; without a name all of them are listed", name);
     else
         code = print_told(&told, o->remote.json, name != NULL);
     weir__buffer_free(&told);
@@ -282,11 +296,13 @@ static bool is_right(const struct weir__command *self, const struct options *o, 
                           : n == 0 && o->force           ? "which guard"
                           : o->table && o->force         ? "--force asks a server: without --table"
                           : o->table && o->remote.server ? "--table or --server, not both"
-                          : !o->table && o->now >= 0     ? "--now needs --table: a server has its own clock"
-                                                         : NULL;
+                          : !o->table && o->now >= 0
+                              ? "--now needs --table: a server has its own clock"
+                              : NULL;
 
     if (forces)
-        weir__complain(self->name, "a breaker is forced by --force: weir guards %s --force %s", words[1], words[2]);
+        weir__complain(self->name, "a breaker is forced by --force: weir guards %s --force %s",
+                       words[1], words[2]);
     else if (mistake)
         weir__complain(self->name, "%s; usage: weir %s %s", mistake, self->name, self->arguments);
     return !forces && !mistake;

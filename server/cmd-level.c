@@ -1,4 +1,5 @@
-/* cmd-level.c -- `weir level`: the level of degradation of a running server: shown, or set by hand. */
+/* cmd-level.c -- `weir level`: the level of degradation of a running server: shown, or set by
+ * hand. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +23,8 @@ static int run(struct weir__remote *r, const char *level)
     if (level)
         weir__buffer_member(&body, "level", level);
     weir__buffer_text(&body, "}");
-    bool done = weir__remote_ask_for(r, level ? "PUT" : "GET", "/v1/level", level ? &body : NULL, "level");
+    bool done =
+        weir__remote_ask_for(r, level ? "PUT" : "GET", "/v1/level", level ? &body : NULL, "level");
     weir__buffer_free(&body);
     if (!done)
         return WEIR__EXIT_WRONG;
@@ -43,7 +45,8 @@ int weir__cmd_level(const struct weir__command *self, int argc, char **argv)
     if (code != WEIR__GO_ON)
         return code;
     if (n > 1) {
-        weir__complain(self->name, "one level at a time; usage: weir %s %s", self->name, self->arguments);
+        weir__complain(self->name, "one level at a time; usage: weir %s %s", self->name,
+                       self->arguments);
         return WEIR__EXIT_WRONG;
     }
     if (!weir__remote_open(&r, self, &o.remote))

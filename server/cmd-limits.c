@@ -10,7 +10,8 @@ struct options {
 };
 
 const struct weir__option weir__cmd_limits_options[] = {
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, "as one JSON array" },
+    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL,
+      "as one JSON array" },
     { 0 },
 };
 

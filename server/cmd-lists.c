@@ -1,4 +1,5 @@
-/* cmd-lists.c -- `weir lists`: the lists that a running server's rules look at, and what is changed in them by hand. */
+/* cmd-lists.c -- `weir lists`: the lists that a running server's rules look at, and what is changed
+ * in them by hand. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,8 +13,10 @@ struct options {
 };
 
 const struct weir__option weir__cmd_lists_options[] = {
-    { "add", 'a', WEIR__OPTION_SWITCH, offsetof(struct options, add), 0, NULL, "add entries: LIST ATTRIBUTE ENTRY..." },
-    { "remove", 'r', WEIR__OPTION_SWITCH, offsetof(struct options, remove), 0, NULL, "remove entries: LIST ATTRIBUTE ENTRY..." },
+    { "add", 'a', WEIR__OPTION_SWITCH, offsetof(struct options, add), 0, NULL,
+      "add entries: LIST ATTRIBUTE ENTRY..." },
+    { "remove", 'r', WEIR__OPTION_SWITCH, offsetof(struct options, remove), 0, NULL,
+      "remove entries: LIST ATTRIBUTE ENTRY..." },
     WEIR__REMOTE_JSON(struct options) WEIR__REMOTE_ROWS(struct options){ 0 },
 };
 
@@ -77,8 +80,10 @@ static int edit(struct weir__remote *r, bool add, char **words, int n)
     if (r->options.json)
         weir__remote_print(r);
     else
-        printf("%lld %s; %s %s has %lld now\n", (long long)weir__document_number(&r->document, 0, "changed"), add ? "added" : "removed",
-               words[0], words[1], (long long)weir__document_number(&r->document, 0, "entries"));
+        printf("%lld %s; %s %s has %lld now\n",
+               (long long)weir__document_number(&r->document, 0, "changed"),
+               add ? "added" : "removed", words[0], words[1],
+               (long long)weir__document_number(&r->document, 0, "entries"));
     return WEIR__EXIT_OK;
 }
 

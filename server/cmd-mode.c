@@ -1,4 +1,5 @@
-/* cmd-mode.c -- `weir mode`: the switch by hand, of a running server: what each rule and guard is told to do, and has done. */
+/* cmd-mode.c -- `weir mode`: the switch by hand, of a running server: what each rule and guard is
+ * told to do, and has done. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@ struct options {
 };
 
 const struct weir__option weir__cmd_mode_options[] = {
-    { "rule", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rule), 0, "NAME", "this rule or guard; default all of them" },
+    { "rule", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rule), 0, "NAME",
+      "this rule or guard; default all of them" },
     WEIR__REMOTE_JSON(struct options) WEIR__REMOTE_ROWS(struct options){ 0 },
 };
 
@@ -21,28 +23,31 @@ const struct weir__option weir__cmd_mode_options[] = {
 /* "shadow (by hand; written: enforce)" */
 static void print_mode(const struct weir__document *d, const char *at)
 {
-    const char *now = weir__document_text(d, "%sin_force", at), *by_hand = weir__document_text(d, "%sby_hand", at),
+    const char *now = weir__document_text(d, "%sin_force", at),
+               *by_hand = weir__document_text(d, "%sby_hand", at),
                *written = weir__document_text(d, "%sas_written", at);
     char words[96];
 
     if (by_hand)
-        snprintf(words, sizeof words, "%s (by hand; written: %s)", now ? now : "?", written ? written : "?");
+        snprintf(words, sizeof(words), "%s (by hand; written: %s)", now ? now : "?",
+                 written ? written : "?");
     else if (now && written && strcmp(now, written) != 0)
-        snprintf(words, sizeof words, "%s (as all are; written: %s)", now, written);
+        snprintf(words, sizeof(words), "%s (as all are; written: %s)", now, written);
     else
-        snprintf(words, sizeof words, "%s", now ? now : "?");
+        snprintf(words, sizeof(words), "%s", now ? now : "?");
     weir__print_padded(words, 40);
 }
 
 static void print_one(const struct weir__document *d, const char *all, const char *what, int i)
 {
-    static const char *const counts[][2] = {
-        { "allowed", "allowed" }, { "refused", "refused" }, { "banned", "by bans" }, { "shadow_refused", "refused in shadow" }
-    };
+    static const char *const counts[][2] = { { "allowed", "allowed" },
+                                             { "refused", "refused" },
+                                             { "banned", "by bans" },
+                                             { "shadow_refused", "refused in shadow" } };
     const char *name = weir__document_text(d, "%s.%d.%s", all, i, what), *separator = "";
     char at[32];
 
-    snprintf(at, sizeof at, "%s.%d.", all, i);
+    snprintf(at, sizeof(at), "%s.%d.", all, i);
     weir__print_padded(name, 24);
     putchar(' ');
     print_mode(d, at);
@@ -86,7 +91,8 @@ static int count_switched(const struct weir__document *d, const char *all, const
 }
 
 /* Those of `all`, of which there are n, and `more` of others. */
-static void print_switched(const struct weir__document *d, const char *all, const char *what, int n, bool more)
+static void print_switched(const struct weir__document *d, const char *all, const char *what, int n,
+                           bool more)
 {
     const char *name, *mode;
 
@@ -107,10 +113,12 @@ static void print_still_switched(struct weir__remote *r)
 
     if (!weir__remote_ask_for(r, "GET", "/v1/modes", NULL, "in_force"))
         return;
-    int rules = count_switched(d, "rules", "rule"), guards = count_switched(d, "guards", "guard"), n = rules + guards;
+    int rules = count_switched(d, "rules", "rule"), guards = count_switched(d, "guards", "guard"),
+        n = rules + guards;
     if (n == 0)
         return;
-    printf("%d %s%s%s%s still switched by hand: ", n, rules ? "rule" : "", rules && n > 1 ? "s" : "", rules && guards ? " and " : "",
+    printf("%d %s%s%s%s still switched by hand: ", n, rules ? "rule" : "",
+           rules && n > 1 ? "s" : "", rules && guards ? " and " : "",
            guards == 0 ? (n > 1 ? " are" : " is")
            : n > 1     ? "guards are"
                        : "guard is");
@@ -156,11 +164,11 @@ static bool is_mode(const char *word)
         modes[m] = weir_mode_name((enum weir_mode)m);
         if (strcmp(modes[m], word) == 0)
             return true;
-        n += (size_t)snprintf(all + n, sizeof all - n, "%s%s", m ? ", " : "", modes[m]);
+        n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", m ? ", " : "", modes[m]);
     }
     const char *near = weir__text_nearest(modes, word, strlen(word));
-    weir__complain("mode", "there is no mode '%s'; %s%s%s", word, near ? "did you mean " : "the modes are ", near ? near : all,
-                   near ? "?" : "");
+    weir__complain("mode", "there is no mode '%s'; %s%s%s", word,
+                   near ? "did you mean " : "the modes are ", near ? near : all, near ? "?" : "");
     return false;
 }
 
@@ -173,7 +181,8 @@ int weir__cmd_mode(const struct weir__command *self, int argc, char **argv)
     if (code != WEIR__GO_ON)
         return code;
     if (n > 1 || (n == 0 && o.rule)) {
-        weir__complain(self->name, "%s; usage: weir %s %s", n > 1 ? "one mode at a time" : "which mode", self->name, self->arguments);
+        weir__complain(self->name, "%s; usage: weir %s %s",
+                       n > 1 ? "one mode at a time" : "which mode", self->name, self->arguments);
         return WEIR__EXIT_WRONG;
     }
     if ((n == 1 && !is_mode(argv[0])) || !weir__remote_open(&r, self, &o.remote))

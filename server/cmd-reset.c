@@ -11,7 +11,8 @@ struct options {
 };
 
 const struct weir__option weir__cmd_reset_options[] = {
-    { "rule", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rule), 0, "NAME", "only this rule's; default every rule that applies" },
+    { "rule", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rule), 0, "NAME",
+      "only this rule's; default every rule that applies" },
     WEIR__REMOTE_JSON(struct options) WEIR__REMOTE_ROWS(struct options){ 0 },
 };
 
@@ -25,7 +26,8 @@ static int reset(struct weir__remote *r, const struct weir__buffer *body)
     else if (n == 0)
         puts("nothing to forget: no rule that applies has a key for this request");
     else
-        printf("%lld rule%s forgotten what this request has used\n", (long long)n, n == 1 ? " has" : "s have");
+        printf("%lld rule%s forgotten what this request has used\n", (long long)n,
+               n == 1 ? " has" : "s have");
     return WEIR__EXIT_OK;
 }
 
@@ -43,7 +45,8 @@ int weir__cmd_reset(const struct weir__command *self, int argc, char **argv)
     weir__buffer_member(&body, "rule", o.rule ? o.rule : "*");
     if (n == 0) {
         weir__complain(self->name, "which request? usage: weir %s %s", self->name, self->arguments);
-    } else if (weir__remote_attributes(self->name, &body, argv, n) && weir__remote_open(&r, self, &o.remote)) {
+    } else if (weir__remote_attributes(self->name, &body, argv, n) &&
+               weir__remote_open(&r, self, &o.remote)) {
         weir__buffer_text(&body, "}");
         code = reset(&r, &body);
         weir__remote_close(&r);

@@ -1,4 +1,5 @@
-/* cmd-rules.c -- `weir rules check`, `weir rules diff`, `weir rules schema`; and of a running server: `weir rules get`, `set`, `reload`. */
+/* cmd-rules.c -- `weir rules check`, `weir rules diff`, `weir rules schema`; and of a running
+ * server: `weir rules get`, `set`, `reload`. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +19,14 @@ struct options {
 };
 
 const struct weir__option weir__cmd_rules_check_options[] = {
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, "print a JSON array, an object for each file" },
+    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL,
+      "print a JSON array, an object for each file" },
     { 0 },
 };
 
 const struct weir__option weir__cmd_rules_diff_options[] = {
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, "print a JSON object" },
+    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL,
+      "print a JSON object" },
     { 0 },
 };
 
@@ -36,7 +39,9 @@ static const char *name_of(const char *path)
     return strcmp(path, "-") == 0 ? "stdin" : path;
 }
 
-#define BYTES_READ_MAX ((size_t)4 * WEIR__RULES_TEXT_MAX) /* the reader says what is too much; this only bounds the memory */
+#define BYTES_READ_MAX \
+    ((size_t)4 *       \
+     WEIR__RULES_TEXT_MAX) /* the reader says what is too much; this only bounds the memory */
 
 /* A file that was read, and what is wrong with it. */
 struct reading {
@@ -54,10 +59,11 @@ static void print_problem(void *context, const struct weir_problem *p)
     char line[1024];
 
     if (!r->json) {
-        weir_problem_print(line, sizeof line, r->name, p);
+        weir_problem_print(line, sizeof(line), r->name, p);
         puts(line);
     } else {
-        printf("%s{\"line\":%d,\"column\":%d,\"text\":", r->problems ? "," : "", p->line, p->column);
+        printf("%s{\"line\":%d,\"column\":%d,\"text\":", r->problems ? "," : "", p->line,
+               p->column);
         weir__json_string(p->text);
         fputs(",\"source\":", stdout);
         weir__json_string(p->source);
@@ -66,15 +72,19 @@ static void print_problem(void *context, const struct weir_problem *p)
     r->problems++;
 }
 
-/* What the reader finds is told with its place; what only shows when the set is made is told as it is. */
+/* What the reader finds is told with its place; what only shows when the set is made is told as it
+ * is. */
 static void check_text(struct reading *r)
 {
-    struct weir_rules_options options = { .name = r->name, .files = true, .problem = print_problem, .context = r };
+    struct weir_rules_options options = {
+        .name = r->name, .files = true, .problem = print_problem, .context = r
+    };
     struct weir_error error = { 0 };
     struct weir_rules *rules = NULL;
     struct weir_problem whole = { .caret = -1 };
 
-    if (weir__draft_read(&r->draft, r->text, r->len, &options, &error) != WEIR_OK && r->problems > 0)
+    if (weir__draft_read(&r->draft, r->text, r->len, &options, &error) != WEIR_OK &&
+        r->problems > 0)
         return;
     options.problem = NULL;
     if (r->draft && weir_rules_parse(&rules, r->text, r->len, &options, &error) == WEIR_OK) {
@@ -83,7 +93,7 @@ static void check_text(struct reading *r)
     }
     weir__draft_destroy(r->draft);
     r->draft = NULL;
-    snprintf(whole.text, sizeof whole.text, "%s", error.text);
+    snprintf(whole.text, sizeof(whole.text), "%s", error.text);
     print_problem(r, &whole);
 }
 
@@ -120,10 +130,12 @@ static void print_counts(const struct reading *r)
     struct counts c = count(r->draft);
 
     if (r->json)
-        printf("],\"ok\":true,\"rules\":%zu,\"limits\":%zu,\"guards\":%zu,\"entries\":%zu}", c.rules, c.limits, c.guards, c.entries);
+        printf("],\"ok\":true,\"rules\":%zu,\"limits\":%zu,\"guards\":%zu,\"entries\":%zu}",
+               c.rules, c.limits, c.guards, c.entries);
     else
-        printf("%s: %zu %s, %zu %s, %zu %s, %zu list %s\n", r->name, c.rules, plural(c.rules, "rule", "rules"), c.limits,
-               plural(c.limits, "limit", "limits"), c.guards, plural(c.guards, "guard", "guards"), c.entries,
+        printf("%s: %zu %s, %zu %s, %zu %s, %zu list %s\n", r->name, c.rules,
+               plural(c.rules, "rule", "rules"), c.limits, plural(c.limits, "limit", "limits"),
+               c.guards, plural(c.guards, "guard", "guards"), c.entries,
                plural(c.entries, "entry", "entries"));
 }
 
@@ -196,8 +208,9 @@ struct showing {
 
 static void show_json(struct showing *s, const struct weir__change *c)
 {
-    const char *const members[][2] = { { "of", c->of },     { "name", c->name }, { "who", c->who },
-                                       { "what", c->what }, { "text", c->text }, { "effect", c->effect } };
+    const char *const members[][2] = { { "of", c->of },     { "name", c->name },
+                                       { "who", c->who },   { "what", c->what },
+                                       { "text", c->text }, { "effect", c->effect } };
 
     fputs(s->n++ ? ",\n " : "\n ", stdout);
     for (size_t i = 0; i < 6; i++) {
@@ -210,13 +223,14 @@ static void show_json(struct showing *s, const struct weir__change *c)
 static void show_change(void *context, const struct weir__change *c)
 {
     struct showing *s = context;
-    char head[sizeof s->last];
+    char head[sizeof(s->last)];
 
     if (s->json) {
         show_json(s, c);
         return;
     }
-    snprintf(head, sizeof head, "%s%s%s", strcmp(c->of, "file") == 0 ? "the whole file" : c->of, *c->name ? " " : "", c->name);
+    snprintf(head, sizeof(head), "%s%s%s", strcmp(c->of, "file") == 0 ? "the whole file" : c->of,
+             *c->name ? " " : "", c->name);
     if (strcmp(head, s->last) != 0)
         printf("%s%s%s%s\n", head, *c->who ? " (" : "", c->who, *c->who ? ")" : "");
     strcpy(s->last, head);
@@ -224,7 +238,8 @@ static void show_change(void *context, const struct weir__change *c)
     s->n++;
 }
 
-static int show_difference(const struct weir__command *self, const struct reading *old, const struct reading *new, bool json)
+static int show_difference(const struct weir__command *self, const struct reading *old,
+                           const struct reading *new, bool json)
 {
     struct showing s = { .json = json };
 
@@ -248,21 +263,24 @@ static void complain_problem(void *context, const struct weir_problem *p)
     struct reading *r = context;
     char line[1024];
 
-    weir_problem_print(line, sizeof line, r->name, p);
+    weir_problem_print(line, sizeof(line), r->name, p);
     fprintf(stderr, "%s\n", line);
     r->problems++;
 }
 
 static bool read_side(const struct weir__command *self, struct reading *r, const char *path)
 {
-    struct weir_rules_options options = { .name = name_of(path), .files = true, .problem = complain_problem, .context = r };
+    struct weir_rules_options options = {
+        .name = name_of(path), .files = true, .problem = complain_problem, .context = r
+    };
     struct weir_error error = { 0 };
 
     *r = (struct reading){ .name = name_of(path) };
     r->text = weir__file_read(path, BYTES_READ_MAX, &r->len);
     if (r->text == NULL)
         weir__complain(self->name, "%s: %s", r->name, strerror(errno));
-    else if (weir__draft_read(&r->draft, r->text, r->len, &options, &error) != WEIR_OK && r->problems == 0)
+    else if (weir__draft_read(&r->draft, r->text, r->len, &options, &error) != WEIR_OK &&
+             r->problems == 0)
         weir__complain(self->name, "%s: %s", r->name, error.text);
     return r->draft != NULL;
 }
@@ -277,7 +295,8 @@ int weir__cmd_rules_diff(const struct weir__command *self, int argc, char **argv
     if (code != WEIR__GO_ON)
         return code;
     if (files != 2) {
-        weir__complain(self->name, "which two files? usage: weir %s %s", self->name, self->arguments);
+        weir__complain(self->name, "which two files? usage: weir %s %s", self->name,
+                       self->arguments);
         return WEIR__EXIT_WRONG;
     }
     bool good = read_side(self, &old, argv[0]);
@@ -324,7 +343,8 @@ const struct weir__option weir__cmd_rules_set_options[] = REMOTE_OPTIONS;
 const struct weir__option weir__cmd_rules_reload_options[] = REMOTE_OPTIONS;
 
 /* Options and connection of all three; WEIR__GO_ON, or the code to end with. */
-static int open_remote(const struct weir__command *self, int argc, char **argv, int words, struct weir__remote *r)
+static int open_remote(const struct weir__command *self, int argc, char **argv, int words,
+                       struct weir__remote *r)
 {
     struct remote_options o = { 0 };
     int n, code = weir__options_parse(self, argc, argv, &o, &n);
@@ -332,7 +352,9 @@ static int open_remote(const struct weir__command *self, int argc, char **argv, 
     if (code != WEIR__GO_ON)
         return code;
     if (n != words) {
-        weir__complain(self->name, "%s; usage: weir %s %s", words ? "one file is needed" : "takes no words", self->name, self->arguments);
+        weir__complain(self->name, "%s; usage: weir %s %s",
+                       words ? "one file is needed" : "takes no words", self->name,
+                       self->arguments);
         return WEIR__EXIT_WRONG;
     }
     return weir__remote_open(r, self, &o.remote) ? WEIR__GO_ON : WEIR__EXIT_WRONG;
@@ -357,11 +379,14 @@ int weir__cmd_rules_get(const struct weir__command *self, int argc, char **argv)
     return code;
 }
 
-/* The server tells where each problem is; the line itself is taken from the text that it was sent. */
+/* The server tells where each problem is; the line itself is taken from the text that it was
+ * sent. */
 static void print_problems(const struct weir__document *d, struct reading *reading)
 {
-    struct weir__report *report = malloc(sizeof *report);
-    struct weir_rules_options tell = { .name = reading->name, .problem = print_problem, .context = reading };
+    struct weir__report *report = malloc(sizeof(*report));
+    struct weir_rules_options tell = { .name = reading->name,
+                                       .problem = print_problem,
+                                       .context = reading };
     const char *text;
 
     if (!report || weir__report_open(report, reading->text, reading->len, NULL) != WEIR_OK) {
@@ -371,7 +396,9 @@ static void print_problems(const struct weir__document *d, struct reading *readi
     for (int i = 0; (text = weir__document_text(d, "problems.%d.text", i)) != NULL; i++) {
         int line = (int)weir__document_number(d, 0, "problems.%d.line", i),
             column = (int)weir__document_number(d, 0, "problems.%d.column", i);
-        weir__report_add(report, line > 0 ? weir__report_place(report, line, column) : WEIR__NOWHERE, "%s", text);
+        weir__report_add(report,
+                         line > 0 ? weir__report_place(report, line, column) : WEIR__NOWHERE, "%s",
+                         text);
     }
     weir__report_tell(report, &tell, NULL);
     weir__report_close(report);
@@ -382,8 +409,10 @@ static void print_in_force(const struct weir__document *d)
 {
     const char *hash = weir__document_text(d, "hash"), *source = weir__document_text(d, "source");
 
-    printf("%lld rules, %lld limits, %lld guards, %lld list entries are in force; ", (long long)weir__document_number(d, 0, "rules"),
-           (long long)weir__document_number(d, 0, "limits"), (long long)weir__document_number(d, 0, "guards"),
+    printf("%lld rules, %lld limits, %lld guards, %lld list entries are in force; ",
+           (long long)weir__document_number(d, 0, "rules"),
+           (long long)weir__document_number(d, 0, "limits"),
+           (long long)weir__document_number(d, 0, "guards"),
            (long long)weir__document_number(d, 0, "entries"));
     weir__print_safely(stdout, hash ? hash : "no rules");
     if (source) {
@@ -427,7 +456,8 @@ int weir__cmd_rules_set(const struct weir__command *self, int argc, char **argv)
     code = WEIR__EXIT_WRONG;
     if (!reading.text)
         weir__complain(self->name, "%s: %s", reading.name, strerror(errno));
-    else if (weir__remote_call(&r, "PUT", "/v1/rules", &(struct weir__buffer){ .bytes = reading.text, .len = reading.len }))
+    else if (weir__remote_call(&r, "PUT", "/v1/rules",
+                               &(struct weir__buffer){ .bytes = reading.text, .len = reading.len }))
         code = tell_outcome(&r, &reading);
     end_reading(&reading);
     weir__remote_close(&r);
@@ -441,7 +471,8 @@ int weir__cmd_rules_reload(const struct weir__command *self, int argc, char **ar
 
     if (code != WEIR__GO_ON)
         return code;
-    code = weir__remote_call(&r, "POST", "/v1/rules/reload", NULL) ? tell_outcome(&r, NULL) : WEIR__EXIT_WRONG;
+    code = weir__remote_call(&r, "POST", "/v1/rules/reload", NULL) ? tell_outcome(&r, NULL)
+                                                                   : WEIR__EXIT_WRONG;
     weir__remote_close(&r);
     return code;
 }

@@ -10,7 +10,8 @@
 /* serve's options are its settings, which have a table of their own. */
 const struct weir__option weir__cmd_serve_options[] = { { .name = NULL } };
 
-/* The command line as it was, for a successor: the words before argv were the program and the command's name. */
+/* The command line as it was, for a successor: the words before argv were the program and the
+ * command's name. */
 static char **whole_line(const struct weir__command *self, int argc, char **argv)
 {
     char **line = calloc((size_t)argc + 3, sizeof(*line));

@@ -1,4 +1,5 @@
-/* cmd-sim.c -- `weir sim`: how a guard's controllers bear overload, on a backend that does not exist. */
+/* cmd-sim.c -- `weir sim`: how a guard's controllers bear overload, on a backend that does not
+ * exist. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,12 +27,17 @@ struct options {
     }
 
 const struct weir__option weir__cmd_sim_options[] = {
-    OPTION("controller", 'c', WEIR__OPTION_TEXT, controllers, 0, "LIST", "of none, fixed, fixed:N and weir, aimd, ...; all unless said"),
-    OPTION("seed", 0, WEIR__OPTION_COUNT, seed, 1, "N", "of the random numbers; the scenario's unless said"),
+    OPTION("controller", 'c', WEIR__OPTION_TEXT, controllers, 0, "LIST",
+           "of none, fixed, fixed:N and weir, aimd, ...; all unless said"),
+    OPTION("seed", 0, WEIR__OPTION_COUNT, seed, 1, "N",
+           "of the random numbers; the scenario's unless said"),
     OPTION("all", 0, WEIR__OPTION_SWITCH, all, 0, NULL, "every scenario that is in the program"),
-    OPTION("clients", 0, WEIR__OPTION_SWITCH, groups, 0, NULL, "also what became of each group of clients"),
-    OPTION("json", 0, WEIR__OPTION_SWITCH, json, 0, NULL, "print everything, the series too, as JSON"),
-    OPTION("tsv", 0, WEIR__OPTION_SWITCH, tsv, 0, NULL, "print name, value and unit, as the benchmarks do"),
+    OPTION("clients", 0, WEIR__OPTION_SWITCH, groups, 0, NULL,
+           "also what became of each group of clients"),
+    OPTION("json", 0, WEIR__OPTION_SWITCH, json, 0, NULL,
+           "print everything, the series too, as JSON"),
+    OPTION("tsv", 0, WEIR__OPTION_SWITCH, tsv, 0, NULL,
+           "print name, value and unit, as the benchmarks do"),
     OPTION("svg", 0, WEIR__OPTION_TEXT, svg, 0, "FILE", "write a drawing over time"),
     { 0 },
 };
@@ -53,13 +59,17 @@ static void name_plan(struct weir__sim_plan *plan, const char *path)
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     const char *dot = strrchr(name, '.');
 
-    snprintf(plan->name, sizeof plan->name, "%.*s", (int)(dot && dot > name ? dot - name : (long)strlen(name)), name);
+    snprintf(plan->name, sizeof(plan->name), "%.*s",
+             (int)(dot && dot > name ? dot - name : (long)strlen(name)), name);
 }
 
-static bool parse(const struct weir__command *self, const char *path, const char *text, size_t len, struct weir__sim_plan *out)
+static bool parse(const struct weir__command *self, const char *path, const char *text, size_t len,
+                  struct weir__sim_plan *out)
 {
     struct weir__file_problems problems = { path, 0 };
-    struct weir_rules_options options = { .name = path, .problem = weir__file_problem_say, .context = &problems };
+    struct weir_rules_options options = { .name = path,
+                                          .problem = weir__file_problem_say,
+                                          .context = &problems };
     struct weir_error error = { 0 };
 
     if (weir__sim_plan_parse(out, text, len, &options, &error) == WEIR_OK) {
@@ -80,9 +90,14 @@ static bool complain_of_file(const struct weir__command *self, const char *path)
         names[n++] = e->name;
     const char *near = weir__text_nearest(names, path, strlen(path));
     if (errno == ENOENT && near)
-        weir__complain(self->name, "there is no scenario '%s', nor a file of that name; did you mean %s?", path, near);
+        weir__complain(self->name,
+                       "there is no scenario '%s', nor a file of that name; did you mean %s?", path,
+                       near);
     else if (errno == ENOENT)
-        weir__complain(self->name, "there is no scenario '%s', nor a file of that name; weir sim lists the scenarios", path);
+        weir__complain(
+            self->name,
+            "there is no scenario '%s', nor a file of that name; weir sim lists the scenarios",
+            path);
     else if (errno == EFBIG)
         weir__complain(self->name, "%s has more than %d bytes", path, WEIR__SIM_TEXT);
     else
@@ -91,7 +106,8 @@ static bool complain_of_file(const struct weir__command *self, const char *path)
 }
 
 /* One that is in the program, or a file. */
-static bool read_plan(const struct weir__command *self, const char *path, struct weir__sim_plan *out)
+static bool read_plan(const struct weir__command *self, const char *path,
+                      struct weir__sim_plan *out)
 {
     const struct weir__embedded *built_in = find_built_in(path);
     size_t len;
@@ -108,7 +124,7 @@ static bool read_plan(const struct weir__command *self, const char *path, struct
 
 static int list_scenarios(const struct weir__command *self)
 {
-    struct weir__sim_plan *plan = calloc(1, sizeof *plan);
+    struct weir__sim_plan *plan = calloc(1, sizeof(*plan));
 
     for (const struct weir__embedded *e = weir__sim_files; plan && e->name; e++) {
         if (!parse(self, e->name, e->text, e->len, plan)) {
@@ -129,16 +145,19 @@ struct controllers {
     size_t n;
 };
 
-static bool add(const struct weir__command *self, struct controllers *c, const char *name, size_t len)
+static bool add(const struct weir__command *self, struct controllers *c, const char *name,
+                size_t len)
 {
     struct weir_error error = { 0 };
     char copy[32];
 
-    if (len >= sizeof copy || c->n == CONTROLLERS_MAX) {
-        weir__complain(self->name, len >= sizeof copy ? "'%s' is no controller" : "%s: too many controllers", name);
+    if (len >= sizeof(copy) || c->n == CONTROLLERS_MAX) {
+        weir__complain(self->name,
+                       len >= sizeof(copy) ? "'%s' is no controller" : "%s: too many controllers",
+                       name);
         return false;
     }
-    snprintf(copy, sizeof copy, "%.*s", (int)len, name);
+    snprintf(copy, sizeof(copy), "%.*s", (int)len, name);
     if (!weir__sim_knows(copy, &error)) {
         weir__complain(self->name, "%s", error.text);
         return false;
@@ -147,7 +166,7 @@ static bool add(const struct weir__command *self, struct controllers *c, const c
         if (strcmp(c->names[i], copy) == 0)
             return true;
     }
-    memcpy(c->names[c->n++], copy, sizeof copy);
+    memcpy(c->names[c->n++], copy, sizeof(copy));
     return true;
 }
 
@@ -160,7 +179,8 @@ static bool add_all(const struct weir__command *self, struct controllers *c)
     return good;
 }
 
-static bool read_controllers(const struct weir__command *self, const char *list, struct controllers *c)
+static bool read_controllers(const struct weir__command *self, const char *list,
+                             struct controllers *c)
 {
     if (list == NULL)
         return add_all(self, c);
@@ -190,18 +210,24 @@ struct job {
 static void tell(const struct weir__sim_plan *plan, const char *controller)
 {
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\x1b[K%s%s%s", plan ? plan->name : "", plan ? ", " : "", plan ? controller : "");
+        fprintf(stderr, "\r\x1b[K%s%s%s", plan ? plan->name : "", plan ? ", " : "",
+                plan ? controller : "");
 }
 
-/* What percentile keeps to is of the scenario; without it the others can be tried, if it was not asked for by its name. */
-static bool is_left_out(const struct job *job, const struct weir__sim_plan *plan, const char *controller)
+/* What percentile keeps to is of the scenario; without it the others can be tried, if it was not
+ * asked for by its name. */
+static bool is_left_out(const struct job *job, const struct weir__sim_plan *plan,
+                        const char *controller)
 {
-    bool named = job->options->controllers != NULL && strstr(job->options->controllers, controller) != NULL;
+    bool named =
+        job->options->controllers != NULL && strstr(job->options->controllers, controller) != NULL;
 
     if (strcmp(controller, "percentile") != 0 || plan->guard.adaptive.target > 0 || named)
         return false;
     tell(NULL, NULL);
-    fprintf(stderr, "weir sim: %s: percentile is left out, since it needs a time to keep to; write one, as in guard: { target: 200ms }\n",
+    fprintf(stderr,
+            "weir sim: %s: percentile is left out, since it needs a time to keep to; write one, as "
+            "in guard: { target: 200ms }\n",
             plan->name);
     return true;
 }
@@ -213,14 +239,16 @@ static bool run_all(struct job *job, const struct weir__sim_plan *plan)
 
     job->n = 0;
     for (size_t i = 0; good && i < job->controllers.n; i++) {
-        struct weir__sim_options options = { .controller = job->controllers.names[i], .seed = (uint64_t)job->options->seed };
+        struct weir__sim_options options = { .controller = job->controllers.names[i],
+                                             .seed = (uint64_t)job->options->seed };
         if (is_left_out(job, plan, options.controller))
             continue;
         tell(plan, options.controller);
         good = weir__sim_run(job->outcomes[job->n++], plan, &options, &error) == WEIR_OK;
         if (!good) {
             tell(NULL, NULL);
-            weir__complain(job->self->name, "%s, %s: %s", plan->name, options.controller, error.text);
+            weir__complain(job->self->name, "%s, %s: %s", plan->name, options.controller,
+                           error.text);
         }
     }
     tell(NULL, NULL);
@@ -229,7 +257,8 @@ static bool run_all(struct job *job, const struct weir__sim_plan *plan)
 
 static void print(struct job *job)
 {
-    const struct weir__sim_outcome *const *outcomes = (const struct weir__sim_outcome *const *)job->outcomes;
+    const struct weir__sim_outcome *const *outcomes =
+        (const struct weir__sim_outcome *const *)job->outcomes;
     size_t n = job->n;
 
     for (size_t i = 0; job->options->json && i < n; i++) {
@@ -250,7 +279,7 @@ static void print(struct job *job)
 
 static bool run_one(struct job *job, const char *path)
 {
-    struct weir__sim_plan *plan = calloc(1, sizeof *plan);
+    struct weir__sim_plan *plan = calloc(1, sizeof(*plan));
     bool good = plan && read_plan(job->self, path, plan) && run_all(job, plan);
 
     if (good)
@@ -263,7 +292,8 @@ static bool run_paths(struct job *job, int n, char **paths)
 {
     bool good = true;
 
-    for (const struct weir__embedded *e = weir__sim_files; job->options->all && good && e->name; e++)
+    for (const struct weir__embedded *e = weir__sim_files; job->options->all && good && e->name;
+         e++)
         good = run_one(job, e->name);
     for (int i = 0; good && i < n; i++)
         good = run_one(job, paths[i]);
@@ -278,7 +308,7 @@ static int run(struct job *job, int n, char **paths)
     bool good = read_controllers(job->self, job->options->controllers, &job->controllers);
 
     for (size_t i = 0; i < job->controllers.n; i++) {
-        job->outcomes[i] = calloc(1, sizeof *job->outcomes[i]);
+        job->outcomes[i] = calloc(1, sizeof(*job->outcomes[i]));
         good = good && job->outcomes[i];
     }
     if (good && svg && (job->svg = fopen(svg, "w")) == NULL) {

@@ -1,4 +1,5 @@
-/* cmd-simulate.c -- `weir simulate`: what rules would have done to the requests of an access log. */
+/* cmd-simulate.c -- `weir simulate`: what rules would have done to the requests of an access
+ * log. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,18 +32,26 @@ struct options {
 
 const struct weir__option weir__cmd_simulate_options[] = {
     SHORT("rules", 'r', WEIR__OPTION_TEXT, rules, 0, "FILE", "the rules to try"),
-    OPTION("compare", WEIR__OPTION_TEXT, compare, 0, "FILE", "other rules beside them; what is decided differently is told"),
-    OPTION("enforce", WEIR__OPTION_SWITCH, enforce, 0, NULL, "rules in shadow enforce: what if they were turned on"),
+    OPTION("compare", WEIR__OPTION_TEXT, compare, 0, "FILE",
+           "other rules beside them; what is decided differently is told"),
+    OPTION("enforce", WEIR__OPTION_SWITCH, enforce, 0, NULL,
+           "rules in shadow enforce: what if they were turned on"),
     OPTION("propose", WEIR__OPTION_TEXT, propose, 0, "SHARE",
            "for each limit, the count that refuses no more than this share of its keys: 1%"),
-    OPTION("html", WEIR__OPTION_TEXT, html, 0, "FILE", "write a page with plots, which opens without a network"),
+    OPTION("html", WEIR__OPTION_TEXT, html, 0, "FILE",
+           "write a page with plots, which opens without a network"),
     OPTION("svg", WEIR__OPTION_TEXT, svg, 0, "FILE", "write the plot over time"),
     OPTION("json", WEIR__OPTION_SWITCH, json, 0, NULL, "print everything as JSON"),
-    OPTION("differ", WEIR__OPTION_TEXT, differ, 0, "FILE", "write every request that is decided differently, as JSON lines"),
-    OPTION("format", WEIR__OPTION_TEXT, format, 0, "NAME", "of the log: auto (the default), combined or json"),
-    OPTION("map", WEIR__OPTION_TEXT, map, 0, "MAP", "attribute=field,...: which field of the log is what: account=user.id"),
-    OPTION("client", WEIR__OPTION_TEXT, client, 0, "NAME", "the attribute that tells clients apart; ip unless said"),
-    OPTION("wait-max", WEIR__OPTION_WAIT, wait_max, 0, "TIME", "how long a request may wait for its turn; 0 unless said"),
+    OPTION("differ", WEIR__OPTION_TEXT, differ, 0, "FILE",
+           "write every request that is decided differently, as JSON lines"),
+    OPTION("format", WEIR__OPTION_TEXT, format, 0, "NAME",
+           "of the log: auto (the default), combined or json"),
+    OPTION("map", WEIR__OPTION_TEXT, map, 0, "MAP",
+           "attribute=field,...: which field of the log is what: account=user.id"),
+    OPTION("client", WEIR__OPTION_TEXT, client, 0, "NAME",
+           "the attribute that tells clients apart; ip unless said"),
+    OPTION("wait-max", WEIR__OPTION_WAIT, wait_max, 0, "TIME",
+           "how long a request may wait for its turn; 0 unless said"),
     OPTION("top", WEIR__OPTION_COUNT, top, 1, "N", "rows of each list; 10 unless said"),
     OPTION("keys", WEIR__OPTION_COUNT, keys, 1, "N", "room for so many keys; 1000000 unless said"),
     { 0 },
@@ -95,7 +104,8 @@ static const char *find_mistake(const struct options *o, int logs)
 }
 
 /* Fills what the simulation needs; false, and it was said, if a value makes no sense. */
-static bool read_options(const struct weir__command *self, const struct options *o, struct weir__simulate_options *out)
+static bool read_options(const struct weir__command *self, const struct options *o,
+                         struct weir__simulate_options *out)
 {
     *out = (struct weir__simulate_options){ .keys = o->keys,
                                             .wait_max = o->wait_max,
@@ -104,7 +114,10 @@ static bool read_options(const struct weir__command *self, const struct options 
                                             .listed = (size_t)(o->top < 10000 ? o->top : 10000),
                                             .propose = -1 };
     if (o->propose && !parse_share(o->propose, &out->propose)) {
-        weir__complain(self->name, "--propose must be a share from 0 to less than 100%%, such as 1%% or 0.01, not '%s'", o->propose);
+        weir__complain(
+            self->name,
+            "--propose must be a share from 0 to less than 100%%, such as 1%% or 0.01, not '%s'",
+            o->propose);
         return false;
     }
     return true;
@@ -149,7 +162,8 @@ static void tell(void *context, int64_t requests, const struct weir__log_figures
 
     (void)requests;
     if (run->progress.on)
-        weir__progress_tell(&run->progress, weir__clock_monotonic(), run->what, run->lines_before + figures->lines, figures->bytes_read,
+        weir__progress_tell(&run->progress, weir__clock_monotonic(), run->what,
+                            run->lines_before + figures->lines, figures->bytes_read,
                             figures->bytes_all);
 }
 
@@ -158,16 +172,19 @@ static void name_reading(struct run *run, int log)
     const char *slash = strrchr(run->logs[log], '/');
     char name[40], which[32] = "";
 
-    weir__text_cut(name, sizeof name, slash ? slash + 1 : run->logs[log], strlen(slash ? slash + 1 : run->logs[log]));
+    weir__text_cut(name, sizeof(name), slash ? slash + 1 : run->logs[log],
+                   strlen(slash ? slash + 1 : run->logs[log]));
     if (run->n_logs > 1)
-        snprintf(which, sizeof which, " (%d of %d)", log + 1, run->n_logs);
-    snprintf(run->what, sizeof run->what, "%s%s%s", name, which, run->sim->passes ? ", again for the proposals" : "");
+        snprintf(which, sizeof(which), " (%d of %d)", log + 1, run->n_logs);
+    snprintf(run->what, sizeof(run->what), "%s%s%s", name, which,
+             run->sim->passes ? ", again for the proposals" : "");
 }
 
 /* One reading of all logs. */
 static int read_logs(struct run *run)
 {
-    struct weir__simulate_reading reading = { .format = run->options->format ? run->options->format : "auto",
+    struct weir__simulate_reading reading = { .format = run->options->format ? run->options->format
+                                                                             : "auto",
                                               .map = run->options->map,
                                               .stop = &stopped,
                                               .tell = tell,
@@ -202,8 +219,9 @@ static int replay(struct run *run)
             again = weir__simulate_end(run->sim);
     }
     if (code == WEIR_OK && run->sim->requests == 0 && run->sim->bad > 0) {
-        weir__complain(run->self->name, "no line was understood; line %lld of %s: %s", (long long)run->sim->first_bad,
-                       run->sim->first_bad_file, run->sim->first_bad_why);
+        weir__complain(run->self->name, "no line was understood; line %lld of %s: %s",
+                       (long long)run->sim->first_bad, run->sim->first_bad_file,
+                       run->sim->first_bad_why);
         return WEIR_INVALID;
     }
     return code;
@@ -222,7 +240,8 @@ static bool open_output(const struct weir__command *self, const char *path, FILE
     return *out != NULL;
 }
 
-/* Says what was written, and how much; nothing of a file that stayed empty because it came to nothing. */
+/* Says what was written, and how much; nothing of a file that stayed empty because it came to
+ * nothing. */
 static bool close_output(const struct weir__command *self, const char *path, FILE *out, bool done)
 {
     struct stat st = { 0 };
@@ -235,7 +254,7 @@ static bool close_output(const struct weir__command *self, const char *path, FIL
     if (failed) {
         weir__complain(self->name, "%s could not be written", path);
     } else if (done || st.st_size > 0) {
-        weir__text_bytes(size, sizeof size, st.st_size);
+        weir__text_bytes(size, sizeof(size), st.st_size);
         fprintf(stderr, "wrote %s, %s\n", path, size);
     }
     return !failed;
@@ -292,7 +311,8 @@ static bool read_rules(struct run *run, struct weir__simulate_options *options)
     return all;
 }
 
-static int run_all(struct run *run, struct weir__simulate_options *options, const struct outputs *out)
+static int run_all(struct run *run, struct weir__simulate_options *options,
+                   const struct outputs *out)
 {
     struct weir_error error = { 0 };
 
@@ -328,8 +348,9 @@ int weir__cmd_simulate(const struct weir__command *self, int argc, char **argv)
         return WEIR__EXIT_WRONG;
     }
     code = WEIR__EXIT_WRONG;
-    if (read_options(self, &o, &options) && can_read(self, argv, rest) && open_output(self, o.html, &out.html) &&
-        open_output(self, o.svg, &out.svg) && open_output(self, o.differ, &out.differ)) {
+    if (read_options(self, &o, &options) && can_read(self, argv, rest) &&
+        open_output(self, o.html, &out.html) && open_output(self, o.svg, &out.svg) &&
+        open_output(self, o.differ, &out.differ)) {
         struct run run = { .self = self, .options = &o, .logs = argv, .n_logs = rest };
         options.differ = out.differ;
         code = run_all(&run, &options, &out);

@@ -34,7 +34,8 @@ static void print_addresses(const struct weir__document *d)
 
     printf("listens     ");
     for (size_t door = 0; door < 2; door++) {
-        for (int i = 0; (text = weir__document_text(d, "addresses.%s.%d", doors[door], i)) != NULL; i++) {
+        for (int i = 0; (text = weir__document_text(d, "addresses.%s.%d", doors[door], i)) != NULL;
+             i++) {
             printf("%s%s ", separator, doors[door]);
             weir__print_safely(stdout, text);
             printf("%s", tls && !strchr(text, '/') ? " (TLS)" : ""); /* unix sockets have none */
@@ -56,7 +57,8 @@ static void print_modes(const struct weir__document *d)
         puts(" for all rules, by hand");
     }
     if (n > 0)
-        printf("%-12s%lld %s switched by hand: weir mode\n", all ? "" : "MODE", n, n == 1 ? "rule is" : "rules are");
+        printf("%-12s%lld %s switched by hand: weir mode\n", all ? "" : "MODE", n,
+               n == 1 ? "rule is" : "rules are");
 }
 
 static void print_rules(const struct weir__document *d)
@@ -65,8 +67,8 @@ static void print_rules(const struct weir__document *d)
     if (!weir__document_find(d, "rules.hash")) {
         puts("none");
     } else {
-        printf("%lld rules, %lld limits, %lld list entries; ", number(d, "rules.rules"), number(d, "rules.limits"),
-               number(d, "rules.entries"));
+        printf("%lld rules, %lld limits, %lld list entries; ", number(d, "rules.rules"),
+               number(d, "rules.limits"), number(d, "rules.entries"));
         print_text(d, "rules.hash", "?");
         printf(" from ");
         print_text(d, "rules.source", "?");
@@ -84,8 +86,8 @@ static void print_rules(const struct weir__document *d)
 /* "guards      4: 12 at work, 1 breaker not closed; level 2, by hand" */
 static void print_guards(const struct weir__document *d)
 {
-    long long n = number(d, "guards.guards"), open = number(d, "guards.open"), forced = number(d, "guards.forced"),
-              level = number(d, "guards.level");
+    long long n = number(d, "guards.guards"), open = number(d, "guards.open"),
+              forced = number(d, "guards.forced"), level = number(d, "guards.level");
 
     if (n == 0 && level == 0)
         return;
@@ -95,7 +97,8 @@ static void print_guards(const struct weir__document *d)
     if (forced > 0)
         printf(", %lld forced by hand", forced);
     if (level > 0)
-        printf("; level of degradation %lld%s", level, weir__document_true(d, "guards.level_by_hand") ? ", by hand" : "");
+        printf("; level of degradation %lld%s", level,
+               weir__document_true(d, "guards.level_by_hand") ? ", by hand" : "");
     putchar('\n');
 }
 
@@ -104,7 +107,7 @@ static void print_table(const struct weir__document *d)
     int64_t slots = number(d, "table.slots"), keys = number(d, "table.keys");
     char bytes[32];
 
-    weir__text_bytes(bytes, sizeof bytes, number(d, "table.bytes"));
+    weir__text_bytes(bytes, sizeof(bytes), number(d, "table.bytes"));
     printf("table       ");
     print_text(d, "table.file", "in memory");
     printf(": %lld of %lld slots used", (long long)keys, (long long)slots);
@@ -112,7 +115,8 @@ static void print_table(const struct weir__document *d)
         printf(" (%.1f%%)", 100.0 * (double)keys / (double)slots);
     printf(", %s\n", bytes);
     if (number(d, "table.evicted_early") > 0)
-        printf("            %lld keys had to make room before their time\n", number(d, "table.evicted_early"));
+        printf("            %lld keys had to make room before their time\n",
+               number(d, "table.evicted_early"));
 }
 
 static void print_status(const struct weir__document *d, const char *server)
@@ -122,15 +126,17 @@ static void print_status(const struct weir__document *d, const char *server)
     printf(" at ");
     weir__print_safely(stdout, server);
     printf(", pid %lld, up %s, threads: %lld, connections: %lld%s\n", number(d, "pid"),
-           weir__remote_ms(weir__document_number(d, 0, "uptime_ms")).text, number(d, "threads"), number(d, "connections"),
-           weir__document_true(d, "draining") ? ", draining" : "");
+           weir__remote_ms(weir__document_number(d, 0, "uptime_ms")).text, number(d, "threads"),
+           number(d, "connections"), weir__document_true(d, "draining") ? ", draining" : "");
     print_addresses(d);
     print_modes(d);
     print_rules(d);
     print_guards(d);
     print_table(d);
-    printf("checks      %lld allowed, %lld refused\n", number(d, "totals.check_allowed"), number(d, "totals.check_refused"));
-    printf("takes       %lld allowed, %lld refused\n", number(d, "totals.take_allowed"), number(d, "totals.take_refused"));
+    printf("checks      %lld allowed, %lld refused\n", number(d, "totals.check_allowed"),
+           number(d, "totals.check_refused"));
+    printf("takes       %lld allowed, %lld refused\n", number(d, "totals.take_allowed"),
+           number(d, "totals.take_refused"));
 }
 
 int weir__cmd_status(const struct weir__command *self, int argc, char **argv)
@@ -147,7 +153,8 @@ int weir__cmd_status(const struct weir__command *self, int argc, char **argv)
     }
     if (!weir__remote_open(&r, self, &o.remote))
         return WEIR__EXIT_WRONG;
-    code = weir__remote_ask_for(&r, "GET", "/v1/status", NULL, "version") ? WEIR__EXIT_OK : WEIR__EXIT_WRONG;
+    code = weir__remote_ask_for(&r, "GET", "/v1/status", NULL, "version") ? WEIR__EXIT_OK
+                                                                          : WEIR__EXIT_WRONG;
     if (code == WEIR__EXIT_OK && o.remote.json)
         weir__remote_print(&r);
     else if (code == WEIR__EXIT_OK)

@@ -1,9 +1,11 @@
 /* cmd-take.c -- `weir take`, `weir peek`, `weir give`: one ask on a table file, from a shell.
  *
- * The three differ in a row of struct verb; all the rest, from the limit's text to the answer, is the same.
+ * The three differ in a row of struct verb; all the rest, from the limit's text to the answer, is
+ * the same.
  *
- * Without --name the limiter is named by its limit as the library prints it, so that two limits on one file never mix.  With --name the
- * name stays and the limit may change: the limiter of that name is joined under the limit it has, and then changed.
+ * Without --name the limiter is named by its limit as the library prints it, so that two limits on
+ * one file never mix.  With --name the name stays and the limit may change: the limiter of that
+ * name is joined under the limit it has, and then changed.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,18 +25,39 @@ struct options {
 };
 
 /* The insides of rows that more than one command has. */
-#define TABLE     "table", 0, WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE", "the table; made if it is not there"
-#define THERE     "table", 0, WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE", "the table; it must be there"
-#define LIMIT     "limit", 0, WEIR__OPTION_TEXT, offsetof(struct options, limit), 0, "TEXT", "the limit, as in 10/1m"
-#define ALGORITHM "algorithm", 0, WEIR__OPTION_TEXT, offsetof(struct options, algorithm), 0, "NAME", "one of weir limits (token-bucket)"
-#define NAME      "name", 0, WEIR__OPTION_TEXT, offsetof(struct options, name), 0, "NAME", "of the limiter (the limit's text)"
-#define KEYS      "keys", 0, WEIR__OPTION_COUNT, offsetof(struct options, keys), 1, "N", "room for this many in a new table (65536)"
-#define ROOM      "keys", 0, WEIR__OPTION_COUNT, offsetof(struct options, keys), 1, "N", "room for this many keys of a sliding window or log"
-#define NOW \
-    "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME", "ask at this time: seconds since 1970, or 2026-11-30T23:59:59Z"
-#define JSON      "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, "answer with one JSON object"
-#define QUIET     "quiet", 'q', WEIR__OPTION_SWITCH, offsetof(struct options, quiet), 0, NULL, "answer with the exit code only"
-#define MODE      "mode", 0, WEIR__OPTION_TEXT, offsetof(struct options, mode), 0, "MODE", "permissions of a new table, as in 0660 (0600)"
+#define TABLE                                                                  \
+    "table", 0, WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE", \
+        "the table; made if it is not there"
+#define THERE                                                                  \
+    "table", 0, WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE", \
+        "the table; it must be there"
+#define LIMIT                                                                  \
+    "limit", 0, WEIR__OPTION_TEXT, offsetof(struct options, limit), 0, "TEXT", \
+        "the limit, as in 10/1m"
+#define ALGORITHM                                                                      \
+    "algorithm", 0, WEIR__OPTION_TEXT, offsetof(struct options, algorithm), 0, "NAME", \
+        "one of weir limits (token-bucket)"
+#define NAME                                                                 \
+    "name", 0, WEIR__OPTION_TEXT, offsetof(struct options, name), 0, "NAME", \
+        "of the limiter (the limit's text)"
+#define KEYS                                                               \
+    "keys", 0, WEIR__OPTION_COUNT, offsetof(struct options, keys), 1, "N", \
+        "room for this many in a new table (65536)"
+#define ROOM                                                               \
+    "keys", 0, WEIR__OPTION_COUNT, offsetof(struct options, keys), 1, "N", \
+        "room for this many keys of a sliding window or log"
+#define NOW                                                                  \
+    "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME", \
+        "ask at this time: seconds since 1970, or 2026-11-30T23:59:59Z"
+#define JSON                                                                 \
+    "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, \
+        "answer with one JSON object"
+#define QUIET                                                                    \
+    "quiet", 'q', WEIR__OPTION_SWITCH, offsetof(struct options, quiet), 0, NULL, \
+        "answer with the exit code only"
+#define MODE                                                                 \
+    "mode", 0, WEIR__OPTION_TEXT, offsetof(struct options, mode), 0, "MODE", \
+        "permissions of a new table, as in 0660 (0600)"
 #define COST(min) "cost", 0, WEIR__OPTION_COUNT, offsetof(struct options, cost), min, "N"
 #define WAIT      "wait", 0, WEIR__OPTION_WAIT, offsetof(struct options, wait), 0, "TIME"
 
@@ -68,7 +91,9 @@ const struct weir__option weir__cmd_peek_options[] = {
 };
 
 const struct weir__option weir__cmd_give_options[] = {
-    { THERE }, { LIMIT }, { ALGORITHM }, { COST(1), "units to give back (1)" }, { NAME }, { ROOM }, { NOW }, { JSON }, { QUIET }, { 0 },
+    { THERE }, { LIMIT }, { ALGORITHM }, { COST(1), "units to give back (1)" },
+    { NAME },  { ROOM },  { NOW },       { JSON },
+    { QUIET }, { 0 },
 };
 
 struct verb;
@@ -103,20 +128,22 @@ static bool read_algorithm(struct call *c)
     if (!*names) {
         const char *near = weir__text_nearest(weir_algorithms(), wanted, strlen(wanted));
         weir__complain(c->command,
-                       near ? "--algorithm: there is no '%s'; did you mean %s?" : "--algorithm: there is no '%s'; see: weir limits", wanted,
-                       near);
+                       near ? "--algorithm: there is no '%s'; did you mean %s?"
+                            : "--algorithm: there is no '%s'; see: weir limits",
+                       wanted, near);
         return false;
     }
     if (c->limit.algorithm && strcmp(c->limit.algorithm, *names) != 0) {
-        weir__complain(c->command, "--limit says %s and --algorithm says %s", c->limit.algorithm, *names);
+        weir__complain(c->command, "--limit says %s and --algorithm says %s", c->limit.algorithm,
+                       *names);
         return false;
     }
     c->limit.algorithm = *names;
     return true;
 }
 
-/* Algorithms with large states get room for as many keys as fit 16 MiB, and a table made for one of them has room for others too: the
- * slab is a hole in the file until it is used. */
+/* Algorithms with large states get room for as many keys as fit 16 MiB, and a table made for one of
+ * them has room for others too: the slab is a hole in the file until it is used. */
 static void size_slab(struct call *c, size_t state_size)
 {
     const int64_t small = 16, share = (int64_t)16 << 20, least = (int64_t)64 << 20;
@@ -125,8 +152,12 @@ static void size_slab(struct call *c, size_t state_size)
     c->slab = least;
     if (size <= small)
         return;
-    c->slab_keys = c->o.keys ? c->o.keys : share / size < 1 ? 1 : share / size > 65536 ? 65536 : share / size;
-    if (c->slab_keys > (INT64_MAX / 64 - size) / size) /* more than any table can have: let the library say so */
+    c->slab_keys = c->o.keys              ? c->o.keys
+                   : share / size < 1     ? 1
+                   : share / size > 65536 ? 65536
+                                          : share / size;
+    if (c->slab_keys >
+        (INT64_MAX / 64 - size) / size) /* more than any table can have: let the library say so */
         c->slab = INT64_MAX;
     else if ((c->slab_keys + 16) * size * 4 > least)
         c->slab = (c->slab_keys + 16) * size * 4;
@@ -166,13 +197,17 @@ static bool find_limiter(const struct call *c, const char *name, struct weir_lim
     return false;
 }
 
-/* Joins the limiter of that name under the limit it has: WEIR_EXISTS if another process changes it at this very moment. */
-static int join_limiter(struct call *c, const struct weir_limiter_info *info, struct weir_error *error)
+/* Joins the limiter of that name under the limit it has: WEIR_EXISTS if another process changes it
+ * at this very moment. */
+static int join_limiter(struct call *c, const struct weir_limiter_info *info,
+                        struct weir_error *error)
 {
     struct weir_limit there;
     int code = weir_limit_parse(&there, info->limit, error);
 
-    return code == WEIR_OK ? weir_limiter_create(&c->limiter, c->table, info->name, &there, c->slab_keys, error) : code;
+    return code == WEIR_OK
+               ? weir_limiter_create(&c->limiter, c->table, info->name, &there, c->slab_keys, error)
+               : code;
 }
 
 static weir_time time_of(const struct call *c)
@@ -188,22 +223,27 @@ static int open_or_change(struct call *c, const char *name, struct weir_error *e
     if (code != WEIR_EXISTS || !find_limiter(c, name, &info))
         return code;
     if (!c->verb->takes)
-        return weir__fail(error, WEIR_INVALID, "limiter '%s' is %s; only weir take changes a limit: leave --limit out", name, info.limit);
+        return weir__fail(error, WEIR_INVALID,
+                          "limiter '%s' is %s; only weir take changes a limit: leave --limit out",
+                          name, info.limit);
     code = join_limiter(c, &info, error);
     return code == WEIR_OK ? weir_limiter_change(c->limiter, &c->limit, time_of(c), error) : code;
 }
 
 /* The limiter's name: the one given, or the limit as the library prints it. */
-static int choose_name(const struct call *c, struct weir_limiter_info *out, struct weir_error *error)
+static int choose_name(const struct call *c, struct weir_limiter_info *out,
+                       struct weir_error *error)
 {
-    int len =
-        c->o.name ? snprintf(out->name, sizeof(out->name), "%s", c->o.name) : weir_limit_print(out->name, sizeof(out->name), &c->limit);
+    int len = c->o.name ? snprintf(out->name, sizeof(out->name), "%s", c->o.name)
+                        : weir_limit_print(out->name, sizeof(out->name), &c->limit);
 
     if (len > 0 && (size_t)len < sizeof(out->name))
         return WEIR_OK;
     if (c->o.name)
-        return weir__fail(error, WEIR_INVALID, "--name: a name has 1 to %zu bytes, and this has %d", sizeof(out->name) - 1, len);
-    return weir__fail(error, WEIR_INVALID, "this limit is too long to be its own name: give it one with --name");
+        return weir__fail(error, WEIR_INVALID, "--name: a name has 1 to %zu bytes, and this has %d",
+                          sizeof(out->name) - 1, len);
+    return weir__fail(error, WEIR_INVALID,
+                      "this limit is too long to be its own name: give it one with --name");
 }
 
 /* With a limit: opens the limiter, changing it if it has another.  Without: it must be there. */
@@ -215,13 +255,16 @@ static int open_limiter(struct call *c, struct weir_error *error)
     if (code != WEIR_OK)
         return code;
     code = WEIR_EXISTS;
-    for (int tries = 0; tries < 100 && code == WEIR_EXISTS; tries++) { /* again only if another process changed it in between */
+    for (int tries = 0; tries < 100 && code == WEIR_EXISTS;
+         tries++) { /* again only if another process changed it in between */
         if (c->o.limit)
             code = open_or_change(c, wanted.name, error);
         else if (find_limiter(c, wanted.name, &there))
             code = join_limiter(c, &there, error);
         else
-            return weir__fail(error, WEIR_INVALID, "there is no limiter '%s' in that table yet: give its --limit", wanted.name);
+            return weir__fail(error, WEIR_INVALID,
+                              "there is no limiter '%s' in that table yet: give its --limit",
+                              wanted.name);
     }
     return code;
 }
@@ -232,7 +275,8 @@ static int read_mode(const struct call *c, unsigned *mode, struct weir_error *er
     unsigned long value = c->o.mode ? strtoul(c->o.mode, &end, 8) : 0;
 
     if (c->o.mode && (*c->o.mode < '0' || *c->o.mode > '7' || *end || value == 0 || value > 0777))
-        return weir__fail(error, WEIR_INVALID, "--mode: '%s' is not an octal number such as 0660", c->o.mode);
+        return weir__fail(error, WEIR_INVALID, "--mode: '%s' is not an octal number such as 0660",
+                          c->o.mode);
     *mode = (unsigned)value;
     return WEIR_OK;
 }
@@ -244,7 +288,8 @@ static int open_table(struct call *c, struct weir_error *error)
 
     if (code != WEIR_OK)
         return code;
-    return c->verb->takes && c->o.limit ? weir_table_create(&c->table, &options, error) : weir_table_attach(&c->table, c->o.table, error);
+    return c->verb->takes && c->o.limit ? weir_table_create(&c->table, &options, error)
+                                        : weir_table_attach(&c->table, c->o.table, error);
 }
 
 static bool open_all(struct call *c)
@@ -302,7 +347,8 @@ static void say_refused(const struct call *c, const struct weir_decision *d, con
     char time[32];
 
     if (d->retry == WEIR_NEVER) {
-        printf("%s for ever: %" PRId64 " is more than the %" PRId64 " that can pass at once\n", refused, c->o.cost, d->limit);
+        printf("%s for ever: %" PRId64 " is more than the %" PRId64 " that can pass at once\n",
+               refused, c->o.cost, d->limit);
         return;
     }
     weir__text_time(time, sizeof(time), d->retry);
@@ -334,8 +380,8 @@ static void say_peek(const struct call *c, const struct weir_decision *d)
         return;
     }
     weir__text_time(time, sizeof(time), d->wait);
-    printf("would be granted%s%s, leaving %" PRId64 " of %" PRId64 "\n", d->wait > 0 ? " after " : "", d->wait > 0 ? time : "",
-           d->remaining, d->limit);
+    printf("would be granted%s%s, leaving %" PRId64 " of %" PRId64 "\n",
+           d->wait > 0 ? " after " : "", d->wait > 0 ? time : "", d->remaining, d->limit);
 }
 
 static void say_give(const struct call *c, const struct weir_decision *d)
@@ -348,7 +394,8 @@ static void say_json(const struct weir_decision *d)
 {
     printf("{\"allowed\":%s,\"reason\":", d->allowed ? "true" : "false");
     weir__json_string(weir_reason_name((enum weir_reason)d->reason));
-    printf(",\"limit\":%" PRId64 ",\"remaining\":%" PRId64 ",\"wait_ns\":%" PRId64 ",\"retry_ns\":", d->limit, d->remaining, d->wait);
+    printf(",\"limit\":%" PRId64 ",\"remaining\":%" PRId64 ",\"wait_ns\":%" PRId64 ",\"retry_ns\":",
+           d->limit, d->remaining, d->wait);
     if (d->retry == WEIR_NEVER)
         printf("null");
     else
@@ -359,7 +406,9 @@ static void say_json(const struct weir_decision *d)
 static int ask_and_say(struct call *c, const char *key)
 {
     struct weir_decision d = { 0 };
-    struct weir_ask ask = { .key = { key, strlen(key) }, .cost = c->o.cost, .wait_max = c->o.wait, .now = time_of(c) };
+    struct weir_ask ask = {
+        .key = { key, strlen(key) }, .cost = c->o.cost, .wait_max = c->o.wait, .now = time_of(c)
+    };
     bool allowed = c->verb->decide(c, &ask, &d);
 
     if (c->o.quiet)
@@ -375,12 +424,17 @@ static int ask_and_say(struct call *c, const char *key)
 
 static bool check_words(const struct call *c, const struct weir__command *self, int keys)
 {
-    const char *missing = !c->o.table ? "--table FILE" : !c->o.limit && !c->o.name ? "--limit TEXT" : keys == 0 ? "KEY" : NULL;
+    const char *missing = !c->o.table                 ? "--table FILE"
+                          : !c->o.limit && !c->o.name ? "--limit TEXT"
+                          : keys == 0                 ? "KEY"
+                                                      : NULL;
 
     if (missing)
-        weir__complain(self->name, "%s is missing; usage: weir %s %s", missing, self->name, self->arguments);
+        weir__complain(self->name, "%s is missing; usage: weir %s %s", missing, self->name,
+                       self->arguments);
     else if (keys > 1)
-        weir__complain(self->name, "one KEY, please, not %d (a key with spaces needs quotes)", keys);
+        weir__complain(self->name, "one KEY, please, not %d (a key with spaces needs quotes)",
+                       keys);
     else if (c->o.algorithm && !c->o.limit)
         weir__complain(self->name, "--algorithm needs a --limit beside it");
     else

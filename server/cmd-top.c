@@ -1,7 +1,9 @@
-/* cmd-top.c -- `weir top`: a running server at work: decisions a second, rule by rule, who is refused most, bans, the table.
+/* cmd-top.c -- `weir top`: a running server at work: decisions a second, rule by rule, who is
+ * refused most, bans, the table.
  *
- * A look is four answers of the server.  Rates are the differences of two looks, over the time that the server says has passed between them.
- * On a terminal the view is drawn anew every second until q or Ctrl-C; into a pipe it is printed once.
+ * A look is four answers of the server.  Rates are the differences of two looks, over the time that
+ * the server says has passed between them. On a terminal the view is drawn anew every second until
+ * q or Ctrl-C; into a pipe it is printed once.
  */
 #include <poll.h>
 #include <signal.h>
@@ -25,10 +27,12 @@ struct options {
 };
 
 const struct weir__option weir__cmd_top_options[] = {
-    { "once", '1', WEIR__OPTION_SWITCH, offsetof(struct options, once), 0, NULL, "print one view and end; so it is into a pipe" },
+    { "once", '1', WEIR__OPTION_SWITCH, offsetof(struct options, once), 0, NULL,
+      "print one view and end; so it is into a pipe" },
     { "every", 'e', WEIR__OPTION_TIME, offsetof(struct options, every), 0, "TIME",
       "between two looks; default 1s; 0 with --once: one look, and no rates" },
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL, "as one JSON object, once" },
+    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL,
+      "as one JSON object, once" },
     WEIR__REMOTE_ROWS(struct options){ 0 },
 };
 
@@ -56,7 +60,8 @@ static void free_look(struct look *look)
 /* False: the server did not answer, and that was said; then *out is empty. */
 static bool take_look(struct weir__remote *r, struct look *out)
 {
-    static const char *const paths[PARTS] = { "/v1/status", "/v1/modes", "/v1/top?n=20", "/v1/bans" };
+    static const char *const paths[PARTS] = { "/v1/status", "/v1/modes", "/v1/top?n=20",
+                                              "/v1/bans" };
     static const char *const members[PARTS] = { "version", "in_force", "top", "bans" };
 
     *out = (struct look){ .taken = true };
@@ -101,7 +106,8 @@ static int64_t total(const struct look *look, const char *outcome)
 {
     const struct weir__document *d = &look->parts[STATUS];
 
-    return count(weir__document_number(d, 0, "totals.check_%s", outcome)) + count(weir__document_number(d, 0, "totals.take_%s", outcome));
+    return count(weir__document_number(d, 0, "totals.check_%s", outcome)) +
+           count(weir__document_number(d, 0, "totals.take_%s", outcome));
 }
 
 /* A counter that has gone back is another server's. */
@@ -114,7 +120,9 @@ static struct rates rates_of(const struct look *before, const struct look *now)
 {
     int64_t from = weir__document_number(&before->parts[STATUS], 0, "uptime_ms"),
             to = weir__document_number(&now->parts[STATUS], 0, "uptime_ms");
-    struct rates rates = { .seconds = before->taken && to > from ? ((double)to - (double)from) / 1000 : 0 };
+    struct rates rates = { .seconds = before->taken && to > from
+                                          ? ((double)to - (double)from) / 1000
+                                          : 0 };
 
     rates.allowed = rate(rates.seconds, total(before, "allowed"), total(now, "allowed"));
     rates.refused = rate(rates.seconds, total(before, "refused"), total(now, "refused"));
@@ -141,18 +149,26 @@ static int place_of(const struct weir__document *modes, const char *name, int gu
     return -1;
 }
 
-static struct rule read_rule(const struct look *before, const struct look *now, const struct rates *rates, int i)
+static struct rule read_rule(const struct look *before, const struct look *now,
+                             const struct rates *rates, int i)
 {
     const struct weir__document *d = &now->parts[MODES], *old = &before->parts[MODES];
-    struct rule rule = { .name = weir__document_text(d, "rules.%d.rule", i), .mode = weir__document_text(d, "rules.%d.in_force", i) };
+    struct rule rule = { .name = weir__document_text(d, "rules.%d.rule", i),
+                         .mode = weir__document_text(d, "rules.%d.in_force", i) };
 
     rule.allowed = weir__document_number(d, 0, "rules.%d.allowed", i);
     rule.refused = weir__document_number(d, 0, "rules.%d.refused", i);
     rule.banned = weir__document_number(d, 0, "rules.%d.banned", i);
     rule.shadow = weir__document_number(d, 0, "rules.%d.shadow_refused", i);
     int was = rates->seconds > 0 ? place_of(old, rule.name, i) : -1;
-    rule.allowed_rate = was < 0 ? UNKNOWN : rate(rates->seconds, weir__document_number(old, 0, "rules.%d.allowed", was), rule.allowed);
-    rule.refused_rate = was < 0 ? UNKNOWN : rate(rates->seconds, weir__document_number(old, 0, "rules.%d.refused", was), rule.refused);
+    rule.allowed_rate =
+        was < 0 ? UNKNOWN
+                : rate(rates->seconds, weir__document_number(old, 0, "rules.%d.allowed", was),
+                       rule.allowed);
+    rule.refused_rate =
+        was < 0 ? UNKNOWN
+                : rate(rates->seconds, weir__document_number(old, 0, "rules.%d.refused", was),
+                       rule.refused);
     return rule;
 }
 
@@ -170,18 +186,19 @@ static int compare_rules(const void *left, const void *right)
 }
 
 /* The busiest first; the caller frees them.  NULL with *n 0: there are none. */
-static struct rule *list_rules(const struct look *before, const struct look *now, const struct rates *rates, size_t *n)
+static struct rule *list_rules(const struct look *before, const struct look *now,
+                               const struct rates *rates, size_t *n)
 {
     size_t all = 0;
 
     while (weir__document_find(&now->parts[MODES], "rules.%zu.rule", all))
         all++;
-    struct rule *rules = all ? calloc(all, sizeof *rules) : NULL;
+    struct rule *rules = all ? calloc(all, sizeof(*rules)) : NULL;
     for (size_t i = 0; rules && i < all; i++)
         rules[i] = read_rule(before, now, rates, (int)i);
     *n = rules ? all : 0;
     if (rules)
-        qsort(rules, all, sizeof *rules, compare_rules);
+        qsort(rules, all, sizeof(*rules), compare_rules);
     return rules;
 }
 
@@ -209,8 +226,9 @@ static void print_cut(const char *text, int width)
     char cut[64];
     int len = (int)strlen(text);
 
-    width = width < (int)sizeof cut ? width : (int)sizeof cut - 1;
-    snprintf(cut, sizeof cut, "%.*s%s", len > width ? width - 2 : len, text, len > width ? ".." : "");
+    width = width < (int)sizeof(cut) ? width : (int)sizeof(cut) - 1;
+    snprintf(cut, sizeof(cut), "%.*s%s", len > width ? width - 2 : len, text,
+             len > width ? ".." : "");
     weir__print_safely(stdout, cut);
     printf("%*s ", len < width ? width - len : 0, "");
 }
@@ -226,13 +244,15 @@ static void print_rate(double rate, int width)
 static void draw_head(struct screen *s, const struct look *now, const char *server)
 {
     const struct weir__document *d = &now->parts[STATUS];
-    const char *version = weir__document_text(d, "version"), *hash = weir__document_text(d, "rules.hash");
+    const char *version = weir__document_text(d, "version"),
+               *hash = weir__document_text(d, "rules.hash");
 
     printf("%sweir ", s->bold);
     weir__print_safely(stdout, version);
     printf("%s  ", s->off);
     weir__print_safely(stdout, server);
-    printf("  up %s  connections %lld  rules ", weir__remote_ms(weir__document_number(d, 0, "uptime_ms")).text,
+    printf("  up %s  connections %lld  rules ",
+           weir__remote_ms(weir__document_number(d, 0, "uptime_ms")).text,
            (long long)weir__document_number(d, 0, "connections"));
     weir__print_safely(stdout, hash ? hash : "none");
     if (weir__document_find(d, "rules.problem"))
@@ -243,11 +263,13 @@ static void draw_head(struct screen *s, const struct look *now, const char *serv
 /* One line, and none if there are no guards: weir guards says more. */
 static void draw_guards(struct screen *s, const struct weir__document *d)
 {
-    long long open = (long long)weir__document_number(d, 0, "guards.open"), level = (long long)weir__document_number(d, 0, "guards.level");
+    long long open = (long long)weir__document_number(d, 0, "guards.open"),
+              level = (long long)weir__document_number(d, 0, "guards.level");
 
     if (weir__document_number(d, 0, "guards.guards") == 0 && level == 0)
         return;
-    printf("guards    %lld at work in %lld", (long long)weir__document_number(d, 0, "guards.in_flight"),
+    printf("guards    %lld at work in %lld",
+           (long long)weir__document_number(d, 0, "guards.in_flight"),
            (long long)weir__document_number(d, 0, "guards.guards"));
     if (open > 0)
         printf("   %s%lld not closed%s", s->bad, open, s->off);
@@ -259,19 +281,21 @@ static void draw_guards(struct screen *s, const struct weir__document *d)
 static void draw_totals(struct screen *s, const struct look *now, const struct rates *rates)
 {
     const struct weir__document *d = &now->parts[STATUS];
-    int64_t slots = weir__document_number(d, 0, "table.slots"), keys = weir__document_number(d, 0, "table.keys");
+    int64_t slots = weir__document_number(d, 0, "table.slots"),
+            keys = weir__document_number(d, 0, "table.keys");
 
     printf("allowed/s ");
     print_rate(rates->allowed, 10);
     printf("   refused/s %s", rates->refused > 0 ? s->bad : "");
     print_rate(rates->refused, 10);
-    printf("%s   in all %lld and %lld", s->off, (long long)total(now, "allowed"), (long long)total(now, "refused"));
+    printf("%s   in all %lld and %lld", s->off, (long long)total(now, "allowed"),
+           (long long)total(now, "refused"));
     end_line(s);
     printf("table     %lld of %lld slots (%.1f%%)", (long long)keys, (long long)slots,
            slots > 0 ? 100.0 * (double)keys / (double)slots : 0.0);
     if (weir__document_number(d, 0, "table.evicted_early") > 0)
-        printf("  %s%lld keys had to make room before their time%s", s->bad, (long long)weir__document_number(d, 0, "table.evicted_early"),
-               s->off);
+        printf("  %s%lld keys had to make room before their time%s", s->bad,
+               (long long)weir__document_number(d, 0, "table.evicted_early"), s->off);
     printf("   bans %d", count_bans(now));
     end_line(s);
     draw_guards(s, d);
@@ -285,21 +309,22 @@ static void draw_rule(struct screen *s, const struct rule *rule)
     print_rate(rule->allowed_rate, 10);
     printf(" ");
     print_rate(rule->refused_rate, 10);
-    printf(" %12lld %12lld %10lld %10lld%s", (long long)rule->allowed, (long long)rule->refused, (long long)rule->banned,
-           (long long)rule->shadow, s->off);
+    printf(" %12lld %12lld %10lld %10lld%s", (long long)rule->allowed, (long long)rule->refused,
+           (long long)rule->banned, (long long)rule->shadow, s->off);
     end_line(s);
 }
 
 /* Some lines are kept for the keys below. */
-static void draw_rules(struct screen *s, const struct look *before, const struct look *now, const struct rates *rates, int keys)
+static void draw_rules(struct screen *s, const struct look *before, const struct look *now,
+                       const struct rates *rates, int keys)
 {
     size_t n, shown = 0;
     struct rule *rules = list_rules(before, now, rates, &n);
     int reserve = keys > 0 ? (keys < KEYS_SHOWN ? keys : KEYS_SHOWN) + 2 : 0;
 
     end_line(s);
-    printf("%s%-24s %-8s %10s %10s %12s %12s %10s %10s%s", s->dim, "RULE", "MODE", "ALLOWED/S", "REFUSED/S", "ALLOWED", "REFUSED",
-           "BY BANS", "IN SHADOW", s->off);
+    printf("%s%-24s %-8s %10s %10s %12s %12s %10s %10s%s", s->dim, "RULE", "MODE", "ALLOWED/S",
+           "REFUSED/S", "ALLOWED", "REFUSED", "BY BANS", "IN SHADOW", s->off);
     end_line(s);
     for (; shown < n && (s->left > reserve + 1 || shown < 3) && has_room(s); shown++)
         draw_rule(s, &rules[shown]);
@@ -319,7 +344,9 @@ static void draw_keys(struct screen *s, const struct weir__document *top)
     end_line(s);
     printf("%s%-40s %-24s %12s%s", s->dim, "REFUSED MOST, LATELY", "RULE", "REFUSED", s->off);
     end_line(s);
-    for (int i = 0; has_room(s) && i < KEYS_SHOWN && (key = weir__document_text(top, "top.%d.key", i)) != NULL; i++) {
+    for (int i = 0;
+         has_room(s) && i < KEYS_SHOWN && (key = weir__document_text(top, "top.%d.key", i)) != NULL;
+         i++) {
         const char *rule = weir__document_text(top, "top.%d.rule", i);
         print_cut(*key ? key : "(everybody)", 40);
         print_cut(rule ? rule : "", 24);
@@ -328,7 +355,8 @@ static void draw_keys(struct screen *s, const struct weir__document *top)
     }
 }
 
-static void draw(struct screen *s, const struct look *before, const struct look *now, const char *server)
+static void draw(struct screen *s, const struct look *before, const struct look *now,
+                 const char *server)
 {
     struct rates rates = rates_of(before, now);
     int keys = 0;
@@ -420,7 +448,8 @@ static int print_once(struct weir__remote *r, const struct options *o)
 
 /* ------------------------------------------------------------------- live ---- */
 
-/* Set by a signal, which can come between any two instructions: the terminal is put right on the way out. */
+/* Set by a signal, which can come between any two instructions: the terminal is put right on the
+ * way out. */
 static volatile sig_atomic_t interrupted;
 
 static void on_signal(int number)
@@ -435,7 +464,8 @@ static bool wait_for_end(int ms, bool keys)
     struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
     char key;
 
-    if (poll(&in, keys ? 1 : 0, ms) > 0 && (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q'))
+    if (poll(&in, keys ? 1 : 0, ms) > 0 &&
+        (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q'))
         return true;
     return interrupted;
 }
@@ -495,7 +525,8 @@ static int run_live(struct weir__remote *r, const struct options *o)
         raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
         tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     }
-    fputs("\033[?1049h\033[?25l\033[?7l\033[2J", stdout); /* a screen of its own, no cursor, and what is too long for a line is cut */
+    fputs("\033[?1049h\033[?25l\033[?7l\033[2J",
+          stdout); /* a screen of its own, no cursor, and what is too long for a line is cut */
     watch(r, o, &first, keys);
     fputs("\033[?7h\033[?25h\033[?1049l", stdout);
     fflush(stdout);
@@ -508,7 +539,8 @@ static bool is_live(const struct options *o)
 {
     const char *term = getenv("TERM");
 
-    return !o->once && !o->remote.json && isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+    return !o->once && !o->remote.json && isatty(STDOUT_FILENO) && term && *term &&
+           strcmp(term, "dumb") != 0;
 }
 
 int weir__cmd_top(const struct weir__command *self, int argc, char **argv)

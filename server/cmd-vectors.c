@@ -36,7 +36,8 @@ static void print_mismatch(void *context, int line, const char *text)
 {
     struct tally *t = context;
 
-    printf("%s:%d: %s%s%s%s\n", t->file, line, text, !t->only ? " (door " : "", !t->only ? t->door->name : "", !t->only ? ")" : "");
+    printf("%s:%d: %s%s%s%s\n", t->file, line, text, !t->only ? " (door " : "",
+           !t->only ? t->door->name : "", !t->only ? ")" : "");
 }
 
 static void replay_all(struct tally *t, const struct weir__vectors *vectors)
@@ -86,7 +87,9 @@ static void check_file(struct tally *t)
 }
 
 /* Which door; NULL: all that need no server, or none (*wrong, and it was said). */
-static const struct weir__door *choose_door(const struct weir__command *self, const struct options *o, struct weir__door **net, bool *wrong)
+static const struct weir__door *choose_door(const struct weir__command *self,
+                                            const struct options *o, struct weir__door **net,
+                                            bool *wrong)
 {
     struct weir_error error = { 0 };
     const struct weir__door *door = strcmp(o->door, "all") == 0 ? NULL : weir__door_find(o->door);
@@ -100,7 +103,10 @@ static const struct weir__door *choose_door(const struct weir__command *self, co
         return *net;
     }
     if (!door && strcmp(o->door, "all") != 0)
-        weir__complain(self->name, "there is no door '%s'; the doors are step, table, shm, and all for each of them; resp, http", o->door);
+        weir__complain(self->name,
+                       "there is no door '%s'; the doors are step, table, shm, and all for each of "
+                       "them; resp, http",
+                       o->door);
     else if (o->server)
         weir__complain(self->name, "--server is for the doors resp and http");
     else

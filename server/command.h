@@ -1,7 +1,8 @@
-/* command.h -- what a command of `weir` is: a row, the options it takes, and the codes it ends with.
+/* command.h -- what a command of `weir` is: a row, the options it takes, and the codes it ends
+ * with.
  *
- * The rows are in main.c.  A new command is a file cmd-x.c (its options and its function) and one row there; the row and the options also
- * print the help, so neither can drift from the other.
+ * The rows are in main.c.  A new command is a file cmd-x.c (its options and its function) and one
+ * row there; the row and the options also print the help, so neither can drift from the other.
  */
 #ifndef WEIR_SERVER_COMMAND_H
 #define WEIR_SERVER_COMMAND_H
@@ -43,13 +44,16 @@ struct weir__command {
     const char *arguments; /* the usage, after the name */
     const char *notes;     /* more lines for --help, or NULL */
     const struct weir__option *options;
-    int (*run)(const struct weir__command *self, int argc, char **argv); /* argv[0] is the first word after the name */
+    int (*run)(const struct weir__command *self, int argc,
+               char **argv); /* argv[0] is the first word after the name */
 };
 
-extern const struct weir__option weir__cmd_take_options[], weir__cmd_peek_options[], weir__cmd_give_options[];
-extern const struct weir__option weir__cmd_table_options[], weir__cmd_vectors_options[], weir__cmd_demo_options[],
-    weir__cmd_limits_options[];
-extern const struct weir__option weir__cmd_rules_check_options[], weir__cmd_rules_diff_options[], weir__cmd_rules_schema_options[];
+extern const struct weir__option weir__cmd_take_options[], weir__cmd_peek_options[],
+    weir__cmd_give_options[];
+extern const struct weir__option weir__cmd_table_options[], weir__cmd_vectors_options[],
+    weir__cmd_demo_options[], weir__cmd_limits_options[];
+extern const struct weir__option weir__cmd_rules_check_options[], weir__cmd_rules_diff_options[],
+    weir__cmd_rules_schema_options[];
 
 int weir__cmd_take(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_peek(const struct weir__command *self, int argc, char **argv);
@@ -73,10 +77,12 @@ int weir__cmd_rules_check(const struct weir__command *self, int argc, char **arg
 int weir__cmd_rules_diff(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_rules_schema(const struct weir__command *self, int argc, char **argv);
 
-extern const struct weir__option weir__cmd_check_options[], weir__cmd_mode_options[], weir__cmd_reset_options[], weir__cmd_lists_options[],
-    weir__cmd_status_options[], weir__cmd_events_options[], weir__cmd_top_options[], weir__cmd_completion_options[];
+extern const struct weir__option weir__cmd_check_options[], weir__cmd_mode_options[],
+    weir__cmd_reset_options[], weir__cmd_lists_options[], weir__cmd_status_options[],
+    weir__cmd_events_options[], weir__cmd_top_options[], weir__cmd_completion_options[];
 extern const struct weir__option weir__cmd_guards_options[], weir__cmd_level_options[];
-extern const struct weir__option weir__cmd_rules_get_options[], weir__cmd_rules_set_options[], weir__cmd_rules_reload_options[];
+extern const struct weir__option weir__cmd_rules_get_options[], weir__cmd_rules_set_options[],
+    weir__cmd_rules_reload_options[];
 int weir__cmd_check(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_mode(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_guards(const struct weir__command *self, int argc, char **argv);

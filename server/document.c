@@ -1,7 +1,8 @@
 /* document.c -- a JSON text whose members are found by their path.
  *
- * All scalars are copied out with their paths and sorted, so that whoever shows an answer can ask for its parts in any order.  Objects and
- * arrays are not there themselves: a list has ended where the next index has no member that each element has.
+ * All scalars are copied out with their paths and sorted, so that whoever shows an answer can ask
+ * for its parts in any order.  Objects and arrays are not there themselves: a list has ended where
+ * the next index has no member that each element has.
  */
 #include "document.h"
 
@@ -38,7 +39,8 @@ static bool gather(void *context, const struct weir__json_value *value)
 
     if (g->scalars) {
         const char *path = copy(g, value->path, value->path_len);
-        g->scalars[g->n] = (struct weir__scalar){ path, copy(g, value->text, value->len), value->len, value->kind };
+        g->scalars[g->n] = (struct weir__scalar){ path, copy(g, value->text, value->len),
+                                                  value->len, value->kind };
     }
     g->n++;
     g->bytes += value->path_len + value->len + 2;
@@ -52,21 +54,24 @@ static int compare(const void *left, const void *right)
     return strcmp(a->path, b->path);
 }
 
-int weir__document_read(struct weir__document *out, const char *text, size_t len, struct weir_error *error)
+int weir__document_read(struct weir__document *out, const char *text, size_t len,
+                        struct weir_error *error)
 {
     struct gathering g = { 0 };
     const char *what = NULL;
-    long wrong = weir__json_walk(text, len, NULL, gather, &g, &what); /* as written, no string is shorter than decoded */
+    long wrong = weir__json_walk(text, len, NULL, gather, &g,
+                                 &what); /* as written, no string is shorter than decoded */
 
     if (wrong >= 0)
         return weir__fail(error, WEIR_INVALID, "no JSON: byte %ld: %s", wrong + 1, what);
-    struct weir__document d = { .scalars = calloc(g.n + 1, sizeof *d.scalars), .bytes = malloc(g.bytes + 1) };
+    struct weir__document d = { .scalars = calloc(g.n + 1, sizeof(*d.scalars)),
+                                .bytes = malloc(g.bytes + 1) };
     char *scratch = malloc(len + 1);
     if (d.scalars && d.bytes && scratch) {
         g = (struct gathering){ .scalars = d.scalars, .to = d.bytes };
         weir__json_walk(text, len, scratch, gather, &g, &what);
         d.n = g.n;
-        qsort(d.scalars, d.n, sizeof *d.scalars, compare);
+        qsort(d.scalars, d.n, sizeof(*d.scalars), compare);
         *out = d;
         d = (struct weir__document){ 0 };
     }
@@ -85,17 +90,20 @@ void weir__document_free(struct weir__document *document)
 
 /* ---------------------------------------------------------------- finding ---- */
 
-static const struct weir__scalar *find(const struct weir__document *d, const char *format, va_list args)
+static const struct weir__scalar *find(const struct weir__document *d, const char *format,
+                                       va_list args)
 {
     char path[WEIR__JSON_PATH + 1];
     struct weir__scalar wanted = { .path = path };
 
-    vsnprintf(path, sizeof path, format, args);
-    const struct weir__scalar *found = d->n ? bsearch(&wanted, d->scalars, d->n, sizeof *d->scalars, compare) : NULL;
+    vsnprintf(path, sizeof(path), format, args);
+    const struct weir__scalar *found =
+        d->n ? bsearch(&wanted, d->scalars, d->n, sizeof(*d->scalars), compare) : NULL;
     return found && found->kind != WEIR__JSON_NULL ? found : NULL;
 }
 
-const struct weir__scalar *weir__document_find(const struct weir__document *document, const char *format, ...)
+const struct weir__scalar *weir__document_find(const struct weir__document *document,
+                                               const char *format, ...)
 {
     va_list args;
 
@@ -115,7 +123,8 @@ const char *weir__document_text(const struct weir__document *document, const cha
     return found ? found->text : NULL;
 }
 
-int64_t weir__document_number(const struct weir__document *document, int64_t otherwise, const char *format, ...)
+int64_t weir__document_number(const struct weir__document *document, int64_t otherwise,
+                              const char *format, ...)
 {
     va_list args;
     char *end = NULL;
@@ -139,7 +148,8 @@ weir_time weir__document_ms(const struct weir__document *document, const char *f
     const struct weir__scalar *found = find(document, format, args);
     va_end(args);
     int64_t ms = found && found->kind == WEIR__JSON_NUMBER ? strtoll(found->text, &end, 10) : -1;
-    return ms < 0 || *end || __builtin_mul_overflow(ms, WEIR_MILLISECOND, &time) ? WEIR_NEVER : time;
+    return ms < 0 || *end || __builtin_mul_overflow(ms, WEIR_MILLISECOND, &time) ? WEIR_NEVER
+                                                                                 : time;
 }
 
 bool weir__document_true(const struct weir__document *document, const char *format, ...)

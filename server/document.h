@@ -1,4 +1,5 @@
-/* document.h -- a JSON text whose members are found by their path: what servers answer, for commands that show it.
+/* document.h -- a JSON text whose members are found by their path: what servers answer, for
+ * commands that show it.
  *
  *     weir__document_text(&d, "rules.%d.rule", i)
  */
@@ -26,19 +27,25 @@ struct weir__document {
 };
 
 /* WEIR_INVALID: it is no JSON; WEIR_NO_MEMORY. */
-int weir__document_read(struct weir__document *out, const char *text, size_t len, struct weir_error *error);
+int weir__document_read(struct weir__document *out, const char *text, size_t len,
+                        struct weir_error *error);
 void weir__document_free(struct weir__document *document);
 
 #define WEIR__PATH_FORMAT(at, from) __attribute__((format(printf, at, from)))
 
 /* NULL: there is none, or it is null. */
-const struct weir__scalar *weir__document_find(const struct weir__document *document, const char *format, ...) WEIR__PATH_FORMAT(2, 3);
-const char *weir__document_text(const struct weir__document *document, const char *format, ...) WEIR__PATH_FORMAT(2, 3);
+const struct weir__scalar *weir__document_find(const struct weir__document *document,
+                                               const char *format, ...) WEIR__PATH_FORMAT(2, 3);
+const char *weir__document_text(const struct weir__document *document, const char *format, ...)
+    WEIR__PATH_FORMAT(2, 3);
 /* `otherwise` if there is none, or it is no whole number. */
-int64_t weir__document_number(const struct weir__document *document, int64_t otherwise, const char *format, ...) WEIR__PATH_FORMAT(3, 4);
+int64_t weir__document_number(const struct weir__document *document, int64_t otherwise,
+                              const char *format, ...) WEIR__PATH_FORMAT(3, 4);
 /* Milliseconds; WEIR_NEVER if it is null, there is none, or it is no whole number from 0. */
-weir_time weir__document_ms(const struct weir__document *document, const char *format, ...) WEIR__PATH_FORMAT(2, 3);
+weir_time weir__document_ms(const struct weir__document *document, const char *format, ...)
+    WEIR__PATH_FORMAT(2, 3);
 /* Whether it is there and true. */
-bool weir__document_true(const struct weir__document *document, const char *format, ...) WEIR__PATH_FORMAT(2, 3);
+bool weir__document_true(const struct weir__document *document, const char *format, ...)
+    WEIR__PATH_FORMAT(2, 3);
 
 #endif

@@ -1,11 +1,13 @@
 /* door-net.c -- vector doors into a server: resp and http.
  *
- * Each case is a limit of its own (by a name that nobody else has), so its key is fresh.  The time of each line is set at the server's own
- * clock before it is asked; a change is the same name with another limit, put in force by an ask that takes nothing.  Times are in ns both
- * ways, so nothing is rounded on the way.
+ * Each case is a limit of its own (by a name that nobody else has), so its key is fresh.  The time
+ * of each line is set at the server's own clock before it is asked; a change is the same name with
+ * another limit, put in force by an ask that takes nothing.  Times are in ns both ways, so nothing
+ * is rounded on the way.
  *
- * Unless the caller names one, a server is started for the run, on unix sockets in a directory of its own, and ended by its pid; and another
- * in its place before there are more limits with large states than a server has room for.
+ * Unless the caller names one, a server is started for the run, on unix sockets in a directory of
+ * its own, and ended by its pid; and another in its place before there are more limits with large
+ * states than a server has room for.
  */
 #include "door-net.h"
 
@@ -35,7 +37,8 @@ struct net {
     pid_t server; /* 0: somebody else's */
     char directory[256];
     struct weir__buffer answer;
-    char said[sizeof((struct weir_error){ 0 }).text]; /* the last complaint: the same one is not repeated for every line */
+    char said[sizeof((struct weir_error){ 0 }).text]; /* the last complaint: the same one is not
+                                                         repeated for every line */
 };
 
 #define LARGE_MOST 12 /* a server gives each of them a sixteenth of the room for all */
@@ -58,8 +61,9 @@ static int resp_set_clock(struct net *n, weir_time now, struct weir_error *error
     char text[24];
     struct weir__reply reply;
 
-    snprintf(text, sizeof text, "%" PRId64, now);
-    return weir__client_command(n->client, (const char *const[]){ "WEIR.CLOCK", text, NULL }, &reply, error);
+    snprintf(text, sizeof(text), "%" PRId64, now);
+    return weir__client_command(n->client, (const char *const[]){ "WEIR.CLOCK", text, NULL },
+                                &reply, error);
 }
 
 static weir_time time_of(int64_t n)
@@ -67,16 +71,17 @@ static weir_time time_of(int64_t n)
     return n < 0 ? WEIR_NEVER : n;
 }
 
-static int resp_ask(struct run *r, enum weir__vector_verb verb, const struct weir_ask *ask, struct weir_decision *d,
-                    struct weir_error *error)
+static int resp_ask(struct run *r, enum weir__vector_verb verb, const struct weir_ask *ask,
+                    struct weir_decision *d, struct weir_error *error)
 {
     char command[16], cost[24], wait[24];
     struct weir__reply reply;
 
-    snprintf(command, sizeof command, "WEIR.%s", verb_name(verb));
-    snprintf(cost, sizeof cost, "%" PRId64, ask->cost);
-    snprintf(wait, sizeof wait, "%" PRId64, ask->wait_max);
-    const char *const words[] = { command, "key", r->limit, "COST", cost, "WAIT", wait, "NAME", r->name, "NS", NULL };
+    snprintf(command, sizeof(command), "WEIR.%s", verb_name(verb));
+    snprintf(cost, sizeof(cost), "%" PRId64, ask->cost);
+    snprintf(wait, sizeof(wait), "%" PRId64, ask->wait_max);
+    const char *const words[] = { command, "key",  r->limit, "COST", cost, "WAIT",
+                                  wait,    "NAME", r->name,  "NS",   NULL };
     int code = resp_set_clock(r->net, ask->now, error);
     if (code == WEIR_OK)
         code = weir__client_command(r->net->client, words, &reply, error);
@@ -84,7 +89,9 @@ static int resp_ask(struct run *r, enum weir__vector_verb verb, const struct wei
         return code;
     if (reply.kind != '*' || reply.n != 6)
         return weir__fail(error, WEIR_INVALID, "%s: not six numbers", command);
-    *d = (struct weir_decision){ .allowed = reply.numbers[0] == 1, .limit = reply.numbers[1], .remaining = reply.numbers[2] };
+    *d = (struct weir_decision){ .allowed = reply.numbers[0] == 1,
+                                 .limit = reply.numbers[1],
+                                 .remaining = reply.numbers[2] };
     d->retry = d->allowed ? 0 : time_of(reply.numbers[3]);
     d->reset = time_of(reply.numbers[4]);
     d->wait = time_of(reply.numbers[5]);
@@ -92,7 +99,8 @@ static int resp_ask(struct run *r, enum weir__vector_verb verb, const struct wei
 }
 
 /* A 2xx or a refusal, as a document; else what the server has said. */
-static int http_call(struct net *n, const char *path, struct weir__buffer *body, struct weir__document *d, struct weir_error *error)
+static int http_call(struct net *n, const char *path, struct weir__buffer *body,
+                     struct weir__document *d, struct weir_error *error)
 {
     int status = weir__client_ask(n->client, "POST", path, body, &n->answer, error);
 
@@ -136,8 +144,8 @@ static weir_time member_time(const struct weir__document *d, const char *name)
     return weir__document_number(d, WEIR_NEVER, "%s", name);
 }
 
-static int http_ask(struct run *r, enum weir__vector_verb verb, const struct weir_ask *ask, struct weir_decision *out,
-                    struct weir_error *error)
+static int http_ask(struct run *r, enum weir__vector_verb verb, const struct weir_ask *ask,
+                    struct weir_decision *out, struct weir_error *error)
 {
     struct weir__buffer body = { 0 };
     struct weir__document d = { 0 };
@@ -146,7 +154,7 @@ static int http_ask(struct run *r, enum weir__vector_verb verb, const struct wei
 
     if (code != WEIR_OK)
         return code;
-    snprintf(path, sizeof path, "/v1/%s", verb_name(verb));
+    snprintf(path, sizeof(path), "/v1/%s", verb_name(verb));
     write_ask(r, ask, &body);
     code = http_call(r->net, path, &body, &d, error);
     if (code != WEIR_OK)
@@ -163,17 +171,18 @@ static int http_ask(struct run *r, enum weir__vector_verb verb, const struct wei
     return WEIR_OK;
 }
 
-static int send_ask(struct run *r, enum weir__vector_verb verb, const struct weir_ask *ask, struct weir_decision *d,
-                    struct weir_error *error)
+static int send_ask(struct run *r, enum weir__vector_verb verb, const struct weir_ask *ask,
+                    struct weir_decision *d, struct weir_error *error)
 {
     bool http = strcmp(r->net->door.name, "http") == 0;
 
     return http ? http_ask(r, verb, ask, d, error) : resp_ask(r, verb, ask, d, error);
 }
 
-/* A cost below 0 is an error to a server, where the bare algorithm says never: that it is one is seen, and then what the key has left. */
-static int ask_server(struct run *r, enum weir__vector_verb verb, const struct weir_ask *ask, struct weir_decision *d,
-                      struct weir_error *error)
+/* A cost below 0 is an error to a server, where the bare algorithm says never: that it is one is
+ * seen, and then what the key has left. */
+static int ask_server(struct run *r, enum weir__vector_verb verb, const struct weir_ask *ask,
+                      struct weir_decision *d, struct weir_error *error)
 {
     int code = send_ask(r, verb, ask, d, error);
 
@@ -197,12 +206,15 @@ static void path_of(const struct net *n, const char *file, char *out, size_t siz
 static void be_server(const struct net *n, int ready)
 {
     char resp[300], http[300], none[] = "/dev/null";
-    const char *const words[] = { "weir",  "serve",          "--memory", "--test-clock", "--resp", resp,        "--http", http, "--keys",
-                                  "65536", "--adhoc-limits", "65536",    "--limiters",   "65536",  "--threads", "1",      NULL };
+    const char *const words[] = { "weir",       "serve", "--memory",       "--test-clock",
+                                  "--resp",     resp,    "--http",         http,
+                                  "--keys",     "65536", "--adhoc-limits", "65536",
+                                  "--limiters", "65536", "--threads",      "1",
+                                  NULL };
     int nothing = open(none, O_RDONLY);
 
-    path_of(n, "resp", resp, sizeof resp);
-    path_of(n, "http", http, sizeof http);
+    path_of(n, "resp", resp, sizeof(resp));
+    path_of(n, "http", http, sizeof(http));
     dup2(ready, STDOUT_FILENO);
     if (nothing >= 0)
         dup2(nothing, STDIN_FILENO);
@@ -220,8 +232,8 @@ static bool wait_until_ready(int said)
     char text[4096];
     size_t len = 0;
 
-    while (len < sizeof text - 1) {
-        ssize_t n = read(said, text + len, sizeof text - 1 - len);
+    while (len < sizeof(text) - 1) {
+        ssize_t n = read(said, text + len, sizeof(text) - 1 - len);
         if (n <= 0 && !(n < 0 && errno == EINTR))
             return false;
         len += n > 0 ? (size_t)n : 0;
@@ -236,7 +248,8 @@ static bool wait_until_ready(int said)
 static int make_directory(struct net *n, struct weir_error *error)
 {
     const char *wanted = getenv("TMPDIR");
-    int len = snprintf(n->directory, sizeof n->directory, "%s/weir-vectors-XXXXXX", wanted && *wanted ? wanted : "/tmp");
+    int len = snprintf(n->directory, sizeof(n->directory), "%s/weir-vectors-XXXXXX",
+                       wanted && *wanted ? wanted : "/tmp");
 
     if (len >= 80) { /* a unix socket's path has about a hundred bytes */
         n->directory[0] = '\0';
@@ -276,7 +289,7 @@ static void stop_server(struct net *n)
         while (waitpid(n->server, NULL, 0) < 0 && errno == EINTR)
             ;
     for (size_t i = 0; n->directory[0] && i < 2; i++) {
-        path_of(n, files[i], path, sizeof path);
+        path_of(n, files[i], path, sizeof(path));
         unlink(path);
     }
     if (n->directory[0])
@@ -291,7 +304,7 @@ static int connect_server(struct net *n, const char *server, struct weir_error *
     bool resp = strcmp(n->door.name, "resp") == 0;
     char own[300];
 
-    path_of(n, n->door.name, own, sizeof own);
+    path_of(n, n->door.name, own, sizeof(own));
     struct weir__client_options how = { .server = server ? server : own, .resp = resp };
     const char *token = getenv("WEIR_TOKEN");
     if (server && token && *token)
@@ -320,7 +333,8 @@ static int count_large(const struct weir__vectors *vectors, const struct weir__v
     int large = is_large(&c->limit);
 
     for (size_t i = c->first; i < c->first + c->count; i++)
-        large += vectors->lines[i].verb == WEIR__VECTOR_CHANGE && is_large(&vectors->lines[i].limit);
+        large +=
+            vectors->lines[i].verb == WEIR__VECTOR_CHANGE && is_large(&vectors->lines[i].limit);
     return large;
 }
 
@@ -342,19 +356,19 @@ static int make_room(struct net *n, int large, struct weir_error *error)
 }
 
 /* Nothing is asked yet: the first ask makes the limit. */
-static int net_open(const struct weir__door *self, void **run, const struct weir__vectors *vectors, const struct weir__vector_case *c,
-                    struct weir_error *error)
+static int net_open(const struct weir__door *self, void **run, const struct weir__vectors *vectors,
+                    const struct weir__vector_case *c, struct weir_error *error)
 {
     struct net *n = self->context;
     int code = make_room(n, count_large(vectors, c), error);
     if (code != WEIR_OK)
         return code;
-    struct run *r = calloc(1, sizeof *r);
+    struct run *r = calloc(1, sizeof(*r));
     if (!r)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory");
     *r = (struct run){ .net = n, .number = n->cases++ };
-    snprintf(r->name, sizeof r->name, "vector-%" PRIx64 "-%d", n->mark, r->number);
-    if (weir_limit_print(r->limit, sizeof r->limit, &c->limit) >= (int)sizeof r->limit) {
+    snprintf(r->name, sizeof(r->name), "vector-%" PRIx64 "-%d", n->mark, r->number);
+    if (weir_limit_print(r->limit, sizeof(r->limit), &c->limit) >= (int)sizeof(r->limit)) {
         free(r);
         return weir__fail(error, WEIR_INVALID, "the limit is too long to be sent");
     }
@@ -366,11 +380,13 @@ static void complain(struct net *n, const struct weir_error *error)
 {
     if (strcmp(n->said, error->text) != 0)
         weir__complain("vectors", "door %s: %s", n->door.name, error->text);
-    memcpy(n->said, error->text, sizeof n->said);
+    memcpy(n->said, error->text, sizeof(n->said));
 }
 
-/* An ask that was not answered is no decision: the two answers contradict each other, so that the line fails whatever it expects. */
-static bool net_ask(void *run, enum weir__vector_verb verb, const struct weir_ask *ask, struct weir_decision *d)
+/* An ask that was not answered is no decision: the two answers contradict each other, so that the
+ * line fails whatever it expects. */
+static bool net_ask(void *run, enum weir__vector_verb verb, const struct weir_ask *ask,
+                    struct weir_decision *d)
 {
     struct run *r = run;
     struct weir_error error = { 0 };
@@ -392,12 +408,13 @@ static void net_give(void *run, const struct weir_ask *ask)
         complain(r->net, &error);
 }
 
-static int net_change(void *run, const struct weir_limit *limit, weir_time now, struct weir_error *error)
+static int net_change(void *run, const struct weir_limit *limit, weir_time now,
+                      struct weir_error *error)
 {
     struct run *r = run;
     struct weir_decision d;
 
-    if (weir_limit_print(r->limit, sizeof r->limit, limit) >= (int)sizeof r->limit)
+    if (weir_limit_print(r->limit, sizeof(r->limit), limit) >= (int)sizeof(r->limit))
         return weir__fail(error, WEIR_INVALID, "the limit is too long to be sent");
     return ask_server(r, WEIR__VECTOR_PEEK, &(struct weir_ask){ .now = now }, &d, error);
 }
@@ -414,19 +431,21 @@ bool weir__door_net_is(const char *name)
     return strcmp(name, "resp") == 0 || strcmp(name, "http") == 0;
 }
 
-int weir__door_net_open(struct weir__door **out, const char *name, const char *server, struct weir_error *error)
+int weir__door_net_open(struct weir__door **out, const char *name, const char *server,
+                        struct weir_error *error)
 {
-    struct net *n = calloc(1, sizeof *n);
+    struct net *n = calloc(1, sizeof(*n));
 
     if (!n)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory");
-    n->door = (struct weir__door){ .name = strcmp(name, "resp") == 0 ? "resp" : "http", .context = n };
+    n->door =
+        (struct weir__door){ .name = strcmp(name, "resp") == 0 ? "resp" : "http", .context = n };
     n->door.open = net_open;
     n->door.ask = net_ask;
     n->door.give = net_give;
     n->door.change = net_change;
     n->door.close = net_close;
-    if (getrandom(&n->mark, sizeof n->mark, 0) < 0)
+    if (getrandom(&n->mark, sizeof(n->mark), 0) < 0)
         n->mark = (uint64_t)getpid();
     int code = server ? WEIR_OK : start_server(n, error);
     if (code == WEIR_OK)

@@ -1,7 +1,8 @@
-/* door.c -- the ways in that the command line can open by itself: the bare step, a private table, a table file shared by two.
+/* door.c -- the ways in that the command line can open by itself: the bare step, a private table, a
+ * table file shared by two.
  *
- * The shared one attaches the same file twice, as two processes would, and sends the asks of a case through them by turns: what one side
- * writes the other must find.
+ * The shared one attaches the same file twice, as two processes would, and sends the asks of a case
+ * through them by turns: what one side writes the other must find.
  */
 #include "replay.h"
 
@@ -43,8 +44,8 @@ static int step_make(struct step_run *s, const struct weir_limit *limit, struct 
     return weir__fail(error, WEIR_NO_MEMORY, "no memory for a state of that size");
 }
 
-static int step_open(const struct weir__door *self, void **run, const struct weir__vectors *vectors, const struct weir__vector_case *c,
-                     struct weir_error *error)
+static int step_open(const struct weir__door *self, void **run, const struct weir__vectors *vectors,
+                     const struct weir__vector_case *c, struct weir_error *error)
 {
     struct step_run *s = calloc(1, sizeof(*s));
     int code = s ? step_make(s, &c->limit, error) : weir__fail(error, WEIR_NO_MEMORY, "no memory");
@@ -58,7 +59,8 @@ static int step_open(const struct weir__door *self, void **run, const struct wei
     return code;
 }
 
-static bool step_ask(void *run, enum weir__vector_verb verb, const struct weir_ask *ask, struct weir_decision *d)
+static bool step_ask(void *run, enum weir__vector_verb verb, const struct weir_ask *ask,
+                     struct weir_decision *d)
 {
     struct step_run *s = run;
 
@@ -74,7 +76,8 @@ static void step_give(void *run, const struct weir_ask *ask)
     weir_step_give(s->plan, s->state, ask);
 }
 
-static int step_change(void *run, const struct weir_limit *limit, weir_time now, struct weir_error *error)
+static int step_change(void *run, const struct weir_limit *limit, weir_time now,
+                       struct weir_error *error)
 {
     struct step_run *s = run;
     struct step_run to;
@@ -139,8 +142,8 @@ static size_t state_size(const struct weir_limit *limit)
     return size;
 }
 
-/* Room for the large states of all the limits that the case goes through; a table keeps such states in groups of 64
- * slots, and some to spare: what is not used costs nothing. */
+/* Room for the large states of all the limits that the case goes through; a table keeps such states
+ * in groups of 64 slots, and some to spare: what is not used costs nothing. */
 static int64_t slab_for(const struct weir__vectors *vectors, const struct weir__vector_case *c)
 {
     size_t bytes = state_size(&c->limit);
@@ -177,16 +180,20 @@ static int make_directory(struct table_run *t, struct weir_error *error)
 
 static int open_side(struct table_run *t, const struct weir_limit *limit, struct weir_error *error)
 {
-    int code = weir_limiter_create(&t->limiters[t->sides], t->tables[t->sides], "case", limit, SLAB_KEYS, error);
+    int code = weir_limiter_create(&t->limiters[t->sides], t->tables[t->sides], "case", limit,
+                                   SLAB_KEYS, error);
 
     t->sides += code == WEIR_OK;
     return code;
 }
 
-static int open_sides(struct table_run *t, bool shared, int64_t slab, const struct weir_limit *limit, struct weir_error *error)
+static int open_sides(struct table_run *t, bool shared, int64_t slab,
+                      const struct weir_limit *limit, struct weir_error *error)
 {
     int code = shared ? make_directory(t, error) : WEIR_OK;
-    struct weir_table_options options = { .path = shared ? t->path : NULL, .keys = 64, .slab = slab };
+    struct weir_table_options options = { .path = shared ? t->path : NULL,
+                                          .keys = 64,
+                                          .slab = slab };
 
     if (code == WEIR_OK)
         code = weir_table_create(&t->tables[0], &options, error);
@@ -199,8 +206,8 @@ static int open_sides(struct table_run *t, bool shared, int64_t slab, const stru
     return code;
 }
 
-static int tables_open(void **run, bool shared, const struct weir__vectors *vectors, const struct weir__vector_case *c,
-                       struct weir_error *error)
+static int tables_open(void **run, bool shared, const struct weir__vectors *vectors,
+                       const struct weir__vector_case *c, struct weir_error *error)
 {
     struct table_run *t = calloc(1, sizeof(*t));
 
@@ -214,14 +221,16 @@ static int tables_open(void **run, bool shared, const struct weir__vectors *vect
     return code;
 }
 
-static int table_open(const struct weir__door *self, void **run, const struct weir__vectors *vectors, const struct weir__vector_case *c,
+static int table_open(const struct weir__door *self, void **run,
+                      const struct weir__vectors *vectors, const struct weir__vector_case *c,
                       struct weir_error *error)
 {
     (void)self;
     return tables_open(run, false, vectors, c, error);
 }
 
-static int shm_open_both(const struct weir__door *self, void **run, const struct weir__vectors *vectors, const struct weir__vector_case *c,
+static int shm_open_both(const struct weir__door *self, void **run,
+                         const struct weir__vectors *vectors, const struct weir__vector_case *c,
                          struct weir_error *error)
 {
     (void)self;
@@ -241,12 +250,14 @@ static struct weir_ask with_key(const struct weir_ask *ask)
     return keyed;
 }
 
-static bool table_ask(void *run, enum weir__vector_verb verb, const struct weir_ask *ask, struct weir_decision *d)
+static bool table_ask(void *run, enum weir__vector_verb verb, const struct weir_ask *ask,
+                      struct weir_decision *d)
 {
     struct weir_ask keyed = with_key(ask);
     struct weir_limiter *limiter = next_side(run);
 
-    return verb == WEIR__VECTOR_PEEK ? weir_peek(limiter, &keyed, d) : weir_take(limiter, &keyed, d);
+    return verb == WEIR__VECTOR_PEEK ? weir_peek(limiter, &keyed, d)
+                                     : weir_take(limiter, &keyed, d);
 }
 
 static void table_give(void *run, const struct weir_ask *ask)
@@ -256,7 +267,8 @@ static void table_give(void *run, const struct weir_ask *ask)
     weir_give(next_side(run), &keyed);
 }
 
-static int table_change(void *run, const struct weir_limit *limit, weir_time now, struct weir_error *error)
+static int table_change(void *run, const struct weir_limit *limit, weir_time now,
+                        struct weir_error *error)
 {
     return weir_limiter_change(next_side(run), limit, now, error);
 }

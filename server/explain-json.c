@@ -10,7 +10,8 @@
 
 struct show {
     struct weir__buffer *out;
-    const struct weir__explanation *x; /* its list and mode are known before the first rule is shown */
+    const struct weir__explanation
+        *x; /* its list and mode are known before the first rule is shown */
     weir_time now;
     bool applying;
     size_t shown;
@@ -28,10 +29,12 @@ static bool refuses(const struct weir__explained *rule)
     return no;
 }
 
-/* Whether rules are asked at all: a list decides before any of them is; but in shadow the deny list does not. */
+/* Whether rules are asked at all: a list decides before any of them is; but in shadow the deny list
+ * does not. */
 static bool asks_rules(const struct weir__explanation *x)
 {
-    return x->list == NULL || x->mode == WEIR_OFF || (x->mode == WEIR_SHADOW && strcmp(x->list, "deny") == 0);
+    return x->list == NULL || x->mode == WEIR_OFF ||
+           (x->mode == WEIR_SHADOW && strcmp(x->list, "deny") == 0);
 }
 
 static void add_decision(struct weir__buffer *out, const struct weir_decision *d)
@@ -49,12 +52,12 @@ static void add_limits(struct weir__buffer *out, const struct weir__explained *e
     weir__buffer_text(out, ",\"limits\":[");
     for (size_t i = 0; i < e->n_limits; i++) {
         char text[192];
-        weir_limit_print(text, sizeof text, e->limits[i].limit);
+        weir_limit_print(text, sizeof(text), e->limits[i].limit);
         weir__buffer_text(out, i ? ",{" : "{");
         add_decision(out, &e->limits[i].decision);
         weir__buffer_member(out, "written", text);
         if (e->limits[i].present.count != 0) {
-            weir_limit_print(text, sizeof text, &e->limits[i].present);
+            weir_limit_print(text, sizeof(text), &e->limits[i].present);
             weir__buffer_member(out, "in_table", text);
         }
         weir__buffer_text(out, "}");
@@ -142,7 +145,9 @@ static void add_rule(void *context, const struct weir__explained *e)
         weir__buffer_member_number(s->out, "cost", e->cost);
         weir__buffer_member_bool(s->out, "refuses", refuses(e));
         if (e->banned_until != 0)
-            weir__buffer_member_ms(s->out, "banned_for_ms", e->banned_until == WEIR_NEVER ? WEIR_NEVER : e->banned_until - s->now);
+            weir__buffer_member_ms(s->out, "banned_for_ms",
+                                   e->banned_until == WEIR_NEVER ? WEIR_NEVER
+                                                                 : e->banned_until - s->now);
         add_limits(s->out, e);
     } else {
         weir__buffer_member_or_null(s->out, "attribute", e->attribute);
@@ -158,7 +163,9 @@ static void add_state(struct weir__buffer *out, const struct weir__explained_gua
 {
     weir__buffer_member(out, "user", g->as_rule.key);
     weir__buffer_member_number(out, "priority", g->priority);
-    weir__buffer_member_or_null(out, "class", g->user_class < g->guard->n_classes ? g->guard->options.classes[g->user_class].name : NULL);
+    weir__buffer_member_or_null(
+        out, "class",
+        g->user_class < g->guard->n_classes ? g->guard->options.classes[g->user_class].name : NULL);
     weir__buffer_member_bool(out, "refuses", g->refuses);
     weir__buffer_member(out, "reason", weir_reason_name(g->reason));
     weir__buffer_member_number(out, "in_flight", g->info.in_flight);
@@ -215,7 +222,8 @@ static void add_enter(const struct show *s)
     weir__buffer_text(s->out, ",\"enter\":{");
     weir__buffer_member_bool(s->out, "allowed", d->allowed && guard == NULL);
     weir__buffer_member_or_null(s->out, "guard", guard);
-    weir__buffer_member(s->out, "reason", weir_reason_name(guard ? s->reason : (enum weir_reason)d->reason));
+    weir__buffer_member(s->out, "reason",
+                        weir_reason_name(guard ? s->reason : (enum weir_reason)d->reason));
     weir__buffer_text(s->out, "}");
 }
 
@@ -260,7 +268,8 @@ static void add_name(struct weir__buffer *out, bool first, const char *name, siz
 }
 
 /* What is given under another name matches nothing: the slip that is hardest to see. */
-static void add_unused(struct weir *weir, struct weir__buffer *out, const struct weir_attr *attrs, size_t n)
+static void add_unused(struct weir *weir, struct weir__buffer *out, const struct weir_attr *attrs,
+                       size_t n)
 {
     struct weir__buffer meant = { 0 };
     struct known known;
@@ -283,8 +292,8 @@ static void add_unused(struct weir *weir, struct weir__buffer *out, const struct
     weir__buffer_free(&meant);
 }
 
-bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, bool applying,
-                        struct weir__buffer *out)
+bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                        const struct weir_ask *ask, bool applying, struct weir__buffer *out)
 {
     struct weir__explanation x;
     struct show s = { .out = out, .x = &x, .now = ask->now, .applying = applying };

@@ -53,12 +53,12 @@ const char *weir__host_read(struct weir__host *out, const char *text, size_t len
     size_t brackets = *text == '[', name_len = (size_t)(port - text) - 2 * brackets;
     if (name_len == 0)
         return "names no host; write HOST:PORT";
-    if (!copy(host.name, sizeof host.name, text + brackets, name_len))
+    if (!copy(host.name, sizeof(host.name), text + brackets, name_len))
         return "has a host of more than 255 bytes";
     if (port < end && !is_port(port + 1, (size_t)(end - port) - 1))
         return "needs a port from 0 to 65535 behind the colon";
     if (port < end)
-        copy(host.port, sizeof host.port, port + 1, (size_t)(end - port) - 1);
+        copy(host.port, sizeof(host.port), port + 1, (size_t)(end - port) - 1);
     *out = host;
     return NULL;
 }

@@ -1,4 +1,5 @@
-/* host.h -- HOST:PORT as people write it: of addresses to listen on, of a server to ask, of a URL. */
+/* host.h -- HOST:PORT as people write it: of addresses to listen on, of a server to ask, of a
+ * URL. */
 #ifndef WEIR_SERVER_HOST_H
 #define WEIR_SERVER_HOST_H
 
@@ -9,8 +10,9 @@ struct weir__host {
     char port[8];   /* "": not named */
 };
 
-/* Reads HOST, HOST:PORT, [HOST6] or [HOST6]:PORT, with a port from 0 to 65535.  NULL, or what is wrong, as the end of a sentence about the
- * text: "has too many colons ..."; then *out is untouched. */
+/* Reads HOST, HOST:PORT, [HOST6] or [HOST6]:PORT, with a port from 0 to 65535.  NULL, or what is
+ * wrong, as the end of a sentence about the text: "has too many colons ..."; then *out is
+ * untouched. */
 const char *weir__host_read(struct weir__host *out, const char *text, size_t len);
 
 #endif

@@ -1,10 +1,12 @@
 /* log-combined.c -- a line of nginx's or Apache's common and combined log formats:
  *
- *     [HOST:PORT] ADDRESS IDENT USER [10/Oct/2000:13:55:36 -0700] "REQUEST" STATUS BYTES ["REFERER" "USER AGENT"] whatever
+ *     [HOST:PORT] ADDRESS IDENT USER [10/Oct/2000:13:55:36 -0700] "REQUEST" STATUS BYTES ["REFERER"
+ *     "USER AGENT"] whatever
  *
- * Clients choose the user's name and all that stands in quotes, so lines are read as servers defend them: the request's opening quote is the
- * first one behind "] " (in a name, quotes come escaped), the time is what stands before it, and a name may have spaces and brackets.
- * Escapes are nginx's \xXX and Apache's \" \\ \n and so on.
+ * Clients choose the user's name and all that stands in quotes, so lines are read as servers defend
+ * them: the request's opening quote is the first one behind "] " (in a name, quotes come escaped),
+ * the time is what stands before it, and a name may have spaces and brackets. Escapes are nginx's
+ * \xXX and Apache's \" \\ \n and so on.
  */
 #include <string.h>
 
@@ -22,7 +24,8 @@ struct reader {
     struct weir__log_fault *fault;
 };
 
-#define ADD(r, name, span) weir__log_add((r)->entry, name, sizeof name - 1, (span).text, (span).len)
+#define ADD(r, name, span) \
+    weir__log_add((r)->entry, name, sizeof(name) - 1, (span).text, (span).len)
 
 static bool wrong(struct reader *r, const char *at, const char *expected)
 {
@@ -47,7 +50,7 @@ static int hex_value(char c)
 static size_t decode_escape(const char *at, const char *end, char *out)
 {
     static const char names[] = "\"\\bfnrtv", bytes[] = "\"\\\b\f\n\r\t\v";
-    const char *name = end - at < 2 ? NULL : memchr(names, at[1], sizeof names - 1);
+    const char *name = end - at < 2 ? NULL : memchr(names, at[1], sizeof(names) - 1);
 
     if (name) {
         *out = bytes[name - names];
@@ -79,7 +82,8 @@ static struct span decode(struct reader *r, struct span s)
     return decoded;
 }
 
-/* What stands in quotes from `at` on, which goes behind them.  False, and it stays, if there is no closing quote. */
+/* What stands in quotes from `at` on, which goes behind them.  False, and it stays, if there is no
+ * closing quote. */
 static bool read_quoted(struct reader *r, struct span *out)
 {
     const char *begin = r->at + 1, *quote = begin;
@@ -118,11 +122,12 @@ static bool is_protocol(const char *text, size_t len)
     return len >= 6 && memcmp(text, "HTTP/", 5) == 0 && text[5] >= '0' && text[5] <= '9';
 }
 
-/* The URI may hold spaces: its end is the last one before HTTP/.  Without a protocol it is HTTP/0.9, which knows GET and nothing else: all
- * other such lines are what port scanners send. */
+/* The URI may hold spaces: its end is the last one before HTTP/.  Without a protocol it is
+ * HTTP/0.9, which knows GET and nothing else: all other such lines are what port scanners send. */
 bool weir__log_request(const char *text, size_t len, struct weir__log_request *out)
 {
-    const char *end = text + len, *space = memchr(text, ' ', len), *last = space ? memrchr(text, ' ', len) : NULL;
+    const char *end = text + len, *space = memchr(text, ' ', len),
+               *last = space ? memrchr(text, ' ', len) : NULL;
 
     if (space == NULL || !is_method(text, (size_t)(space - text)))
         return false;
@@ -130,10 +135,13 @@ bool weir__log_request(const char *text, size_t len, struct weir__log_request *o
     bool protocol = is_protocol(last + 1, (size_t)(end - last - 1));
     if (protocol)
         uri_end = last;
-    if (uri >= uri_end || (!protocol && (space - text != 3 || memcmp(text, "GET", 3) != 0 || *uri != '/')))
+    if (uri >= uri_end ||
+        (!protocol && (space - text != 3 || memcmp(text, "GET", 3) != 0 || *uri != '/')))
         return false;
-    *out =
-        (struct weir__log_request){ .method = text, .method_len = (size_t)(space - text), .uri = uri, .uri_len = (size_t)(uri_end - uri) };
+    *out = (struct weir__log_request){ .method = text,
+                                       .method_len = (size_t)(space - text),
+                                       .uri = uri,
+                                       .uri_len = (size_t)(uri_end - uri) };
     out->protocol = protocol ? last + 1 : end;
     out->protocol_len = (size_t)(end - out->protocol);
     return true;
@@ -190,7 +198,8 @@ static bool read_head(struct reader *r, const char *end)
     if (!read_word(r, end, &ip) || !read_word(r, end, &ident))
         return false;
     if (is_host(ip) && memchr(r->at, ' ', (size_t)(end - r->at)) != NULL) {
-        host = (struct span){ ip.text, (size_t)((const char *)memchr(ip.text, ':', ip.len) - ip.text) };
+        host = (struct span){ ip.text,
+                              (size_t)((const char *)memchr(ip.text, ':', ip.len) - ip.text) };
         ip = ident;
         if (!read_word(r, end, &ident))
             return false;
@@ -207,7 +216,8 @@ static bool read_head(struct reader *r, const char *end)
 
 static const char *find_request(const char *at, const char *end)
 {
-    for (const char *quote = at; (quote = memchr(quote, '"', (size_t)(end - quote))) != NULL; quote++)
+    for (const char *quote = at; (quote = memchr(quote, '"', (size_t)(end - quote))) != NULL;
+         quote++)
         if (quote - at >= WEIR__LOG_CLOCK + 4 && quote[-1] == ' ' && quote[-2] == ']')
             return quote;
     return NULL;
@@ -247,13 +257,15 @@ static bool read_numbers(struct reader *r)
     int64_t status = 0;
     struct span s;
 
-    if (!read_field(r, &s) || (is_given(s) && (!weir__log_count(s.text, s.len, &status) || s.len != 3)) || s.len == 0)
+    if (!read_field(r, &s) ||
+        (is_given(s) && (!weir__log_count(s.text, s.len, &status) || s.len != 3)) || s.len == 0)
         return wrong(r, begin, "a status of three digits");
     if (is_given(s))
         ADD(r, "status", s);
     r->entry->status = (int)status;
     begin = r->at;
-    if (!read_field(r, &s) || (is_given(s) && !weir__log_count(s.text, s.len, &r->entry->bytes)) || s.len == 0)
+    if (!read_field(r, &s) || (is_given(s) && !weir__log_count(s.text, s.len, &r->entry->bytes)) ||
+        s.len == 0)
         return wrong(r, begin, "a number of bytes");
     if (is_given(s))
         ADD(r, "bytes", s);
@@ -275,7 +287,8 @@ static void read_headers(struct reader *r)
         ADD(r, "header.user-agent", agent);
 }
 
-bool weir__log_combined(const char *line, size_t len, char *scratch, struct weir__log_entry *entry, struct weir__log_fault *fault)
+bool weir__log_combined(const char *line, size_t len, char *scratch, struct weir__log_entry *entry,
+                        struct weir__log_fault *fault)
 {
     struct reader r = { line, line, line + len, scratch, entry, fault };
 

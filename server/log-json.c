@@ -1,8 +1,10 @@
 /* log-json.c -- a line of JSON as an entry, by a map from fields to attributes.
  *
- * An attribute has a slot, and a slot the fields where it is looked for, the best first: an operator's map names one, else there are the
- * usual names of nginx, Apache, Caddy, Traefik and the Elastic schema.  All fields of all slots stand in one small hash table, so a line
- * costs one look per field.  What belongs to no slot becomes an attribute under its own path, behind the slots', while there is room.
+ * An attribute has a slot, and a slot the fields where it is looked for, the best first: an
+ * operator's map names one, else there are the usual names of nginx, Apache, Caddy, Traefik and the
+ * Elastic schema.  All fields of all slots stand in one small hash table, so a line costs one look
+ * per field.  What belongs to no slot becomes an attribute under its own path, behind the slots',
+ * while there is room.
  *
  *     time      is no attribute, and must be there
  *     request   "GET /x HTTP/1.1" gives method, uri and protocol where no field of their own does
@@ -32,27 +34,32 @@ enum {
 };
 
 _Static_assert(SLOTS_MAX <= WEIR__LOG_ATTRS, "every slot has room in an entry");
-_Static_assert(WEIR__LOG_SCRATCH(0) >= WEIR__LOG_ATTRS * WEIR__JSON_PATH, "every path has room in the scratch");
+_Static_assert(WEIR__LOG_SCRATCH(0) >= WEIR__LOG_ATTRS * WEIR__JSON_PATH,
+               "every path has room in the scratch");
 
 static const struct {
     const char *attribute, *fields;
 } usual[] = {
     [TIME] = { "time", "time|timestamp|@timestamp|ts|msec|time_iso8601|time_local|StartUTC" },
     [REQUEST] = { "request", "request|request_line" },
-    [METHOD] = { "method", "method|request_method|request.method|RequestMethod|http.request.method" },
+    [METHOD] = { "method",
+                 "method|request_method|request.method|RequestMethod|http.request.method" },
     [URI] = { "uri", "request_uri|uri|url|path|request.uri|RequestPath|url.original|http.url" },
     [PROTOCOL] = { "protocol", "protocol|server_protocol|request.proto|RequestProtocol" },
     [STATUS] = { "status", "status|status_code|DownstreamStatus|http.response.status_code" },
-    [BYTES] = { "bytes", "bytes|body_bytes_sent|bytes_sent|size|DownstreamContentSize|http.response.body.bytes" },
-    { "ip", "remote_addr|client_ip|ip|remote_ip|client|request.client_ip|request.remote_ip|ClientHost|client.ip|source.ip" },
+    [BYTES] = { "bytes", "bytes|body_bytes_sent|bytes_sent|size|DownstreamContentSize|http."
+                         "response.body.bytes" },
+    { "ip", "remote_addr|client_ip|ip|remote_ip|client|request.client_ip|request.remote_ip|"
+            "ClientHost|client.ip|source.ip" },
     { "user", "remote_user|user|user_id|ClientUsername|user.name" },
     { "host", "host|http_host|server_name|vhost|request.host|RequestHost|url.domain" },
-    { "header.user-agent",
-      "user_agent|http_user_agent|agent|header.user-agent|request.headers.User-Agent.0|request_User-Agent|user_agent.original" },
-    { "header.referer", "referer|referrer|http_referer|header.referer|request.headers.Referer.0|request_Referer|http.request.referrer" },
+    { "header.user-agent", "user_agent|http_user_agent|agent|header.user-agent|request.headers."
+                           "User-Agent.0|request_User-Agent|user_agent.original" },
+    { "header.referer", "referer|referrer|http_referer|header.referer|request.headers.Referer.0|"
+                        "request_Referer|http.request.referrer" },
 };
 
-enum { USUAL = sizeof usual / sizeof *usual };
+enum { USUAL = sizeof(usual) / sizeof(*usual) };
 
 struct field {
     const char *path;
@@ -80,14 +87,17 @@ struct weir__log_map {
 static unsigned place_of(const char *path, size_t len)
 {
     const unsigned char *p = (const unsigned char *)path;
-    return len == 0 ? 0 : (unsigned)(len * 29 + p[0] * 7u + p[len / 2] * 3u + p[len - 1]) % TABLE_SIZE;
+    return len == 0 ? 0
+                    : (unsigned)(len * 29 + p[0] * 7u + p[len / 2] * 3u + p[len - 1]) % TABLE_SIZE;
 }
 
-static void add_field(struct weir__log_map *map, size_t slot, unsigned rank, const char *path, size_t len)
+static void add_field(struct weir__log_map *map, size_t slot, unsigned rank, const char *path,
+                      size_t len)
 {
     unsigned i = place_of(path, len);
 
-    map->fields[map->n_fields++] = (struct field){ path, (uint16_t)len, (uint8_t)slot, (uint8_t)rank };
+    map->fields[map->n_fields++] =
+        (struct field){ path, (uint16_t)len, (uint8_t)slot, (uint8_t)rank };
     while (map->table[i])
         i = (i + 1) % TABLE_SIZE;
     map->table[i] = (uint8_t)map->n_fields;
@@ -112,7 +122,8 @@ static struct slot *slot_named(struct weir__log_map *map, const char *name, size
 {
     struct slot *slot = map->slots;
 
-    while (slot < map->slots + map->n_slots && (slot->len != len || memcmp(slot->name, name, len) != 0))
+    while (slot < map->slots + map->n_slots &&
+           (slot->len != len || memcmp(slot->name, name, len) != 0))
         slot++;
     if (slot == map->slots + map->n_slots) {
         *slot = (struct slot){ .name = name, .len = len };
@@ -132,7 +143,8 @@ static void trim(const char **at, size_t *len)
 }
 
 /* One ATTRIBUTE=FIELD. */
-static int add_mapping(struct weir__log_map *map, const char *at, size_t len, int column, struct weir_error *error)
+static int add_mapping(struct weir__log_map *map, const char *at, size_t len, int column,
+                       struct weir_error *error)
 {
     const char *equals = memchr(at, '=', len), *field = equals ? equals + 1 : at;
     size_t name_len = equals ? (size_t)(equals - at) : 0, field_len = (size_t)(at + len - field);
@@ -142,11 +154,12 @@ static int add_mapping(struct weir__log_map *map, const char *at, size_t len, in
     if (equals == NULL || name_len == 0 || field_len == 0)
         return weir__fail_at(error, column, "expected ATTRIBUTE=FIELD, such as account=user.id");
     if (field_len > WEIR__JSON_PATH)
-        return weir__fail_at(error, column, "the field of '%.*s' is longer than %d bytes", (int)(name_len < 60 ? name_len : 60), at,
-                             WEIR__JSON_PATH);
+        return weir__fail_at(error, column, "the field of '%.*s' is longer than %d bytes",
+                             (int)(name_len < 60 ? name_len : 60), at, WEIR__JSON_PATH);
     struct slot *slot = slot_named(map, at, name_len);
     if (slot->mapped)
-        return weir__fail_at(error, column, "'%.*s' is mapped twice", (int)(name_len < 60 ? name_len : 60), at);
+        return weir__fail_at(error, column, "'%.*s' is mapped twice",
+                             (int)(name_len < 60 ? name_len : 60), at);
     slot->mapped = true;
     add_field(map, (size_t)(slot - map->slots), 0, field, field_len);
     return WEIR_OK;
@@ -171,13 +184,14 @@ static int read_map(struct weir__log_map *map, struct weir_error *error)
 int weir__log_map_create(struct weir__log_map **out, const char *text, struct weir_error *error)
 {
     size_t size = text ? strlen(text) + 1 : 0;
-    struct weir__log_map *map = calloc(1, sizeof *map + size);
+    struct weir__log_map *map = calloc(1, sizeof(*map) + size);
     int code = WEIR_OK;
 
     if (map == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory left for a log's map");
     for (size_t i = 0; i < USUAL; i++)
-        map->slots[i] = (struct slot){ .name = usual[i].attribute, .len = strlen(usual[i].attribute) };
+        map->slots[i] =
+            (struct slot){ .name = usual[i].attribute, .len = strlen(usual[i].attribute) };
     map->n_slots = USUAL;
     if (text != NULL) {
         memcpy(map->text, text, size);
@@ -202,22 +216,27 @@ void weir__log_map_destroy(struct weir__log_map *map)
 
 const char *weir__log_map_misfit(const struct weir__log_map *map, char *out, size_t size)
 {
-    static const char *const known[] = { "ip",       "user",   "host",  "method",         "uri",
-                                         "protocol", "status", "bytes", "header.referer", "header.user-agent" };
+    static const char *const known[] = {
+        "ip",       "user",   "host",  "method",         "uri",
+        "protocol", "status", "bytes", "header.referer", "header.user-agent"
+    };
 
     for (size_t i = 0; i < map->n_mapped; i++) {
         const struct field *field = &map->fields[i];
         size_t k = 0;
-        while (k < sizeof known / sizeof known[0] && (strlen(known[k]) != field->len || memcmp(known[k], field->path, field->len) != 0))
+        while (k < sizeof(known) / sizeof(known[0]) &&
+               (strlen(known[k]) != field->len || memcmp(known[k], field->path, field->len) != 0))
             k++;
-        if (k == sizeof known / sizeof known[0]) {
+        if (k == sizeof(known) / sizeof(known[0])) {
             snprintf(out, size,
-                     "has no field '%.*s': of a combined log there are ip, user, host, method, uri, protocol, status, bytes, header.*",
+                     "has no field '%.*s': of a combined log there are ip, user, host, method, "
+                     "uri, protocol, status, bytes, header.*",
                      (int)(field->len < 18 ? field->len : 18), field->path);
             return out;
         }
         if (field->slot == TIME || field->slot == REQUEST) {
-            snprintf(out, size, "is a combined log: %s cannot be mapped", map->slots[field->slot].name);
+            snprintf(out, size, "is a combined log: %s cannot be mapped",
+                     map->slots[field->slot].name);
             return out;
         }
     }
@@ -233,13 +252,14 @@ static struct weir_attr *find_attr(struct weir_attr *attrs, size_t n, const char
     return NULL;
 }
 
-/* As of JSON: a field may be mapped to several attributes and keeps its own, and an attribute that is mapped comes from its field only. */
+/* As of JSON: a field may be mapped to several attributes and keeps its own, and an attribute that
+ * is mapped comes from its field only. */
 void weir__log_map_rename(const struct weir__log_map *map, struct weir__log_entry *entry)
 {
     struct weir_attr given[WEIR__LOG_ATTRS];
     size_t n = entry->n;
 
-    memcpy(given, entry->attrs, n * sizeof *given);
+    memcpy(given, entry->attrs, n * sizeof(*given));
     for (size_t i = 0; i < map->n_mapped; i++) {
         const struct slot *slot = &map->slots[map->fields[i].slot];
         struct weir_attr *from = find_attr(given, n, map->fields[i].path, map->fields[i].len);
@@ -275,11 +295,13 @@ struct line {
 static void keep_other(struct line *line, const struct weir__json_value *value)
 {
     for (size_t i = 0; i < line->map->n_slots; i++)
-        if (line->map->slots[i].len == value->path_len && memcmp(line->map->slots[i].name, value->path, value->path_len) == 0)
+        if (line->map->slots[i].len == value->path_len &&
+            memcmp(line->map->slots[i].name, value->path, value->path_len) == 0)
             return;
     for (size_t i = 0; i < line->n_others; i++) {
         struct weir_attr *other = &line->others[i];
-        if (other->name_len == value->path_len && memcmp(other->name, value->path, value->path_len) == 0) {
+        if (other->name_len == value->path_len &&
+            memcmp(other->name, value->path, value->path_len) == 0) {
             other->value = value->text;
             other->value_len = value->len;
             return;
@@ -288,13 +310,17 @@ static void keep_other(struct line *line, const struct weir__json_value *value)
     if (line->n_others == WEIR__LOG_ATTRS)
         return;
     memcpy(line->names, value->path, value->path_len);
-    line->others[line->n_others++] = (struct weir_attr){ line->names, value->text, value->path_len, value->len, 0 };
+    line->others[line->n_others++] =
+        (struct weir_attr){ line->names, value->text, value->path_len, value->len, 0 };
     line->names += value->path_len;
 }
 
-static void keep_found(struct line *line, const struct field *field, const struct weir__json_value *value)
+static void keep_found(struct line *line, const struct field *field,
+                       const struct weir__json_value *value)
 {
-    bool given = value->len > 1 || (value->len == 1 && *value->text != '-'); /* "-" is nginx's and Apache's word for nothing */
+    bool given =
+        value->len > 1 ||
+        (value->len == 1 && *value->text != '-'); /* "-" is nginx's and Apache's word for nothing */
 
     if (!given || field->rank > line->ranks[field->slot])
         return;
@@ -310,7 +336,8 @@ static bool each_value(void *context, const struct weir__json_value *value)
 
     if (value->kind == WEIR__JSON_NULL)
         return true;
-    for (unsigned i = place_of(value->path, value->path_len); map->table[i]; i = (i + 1) % TABLE_SIZE) {
+    for (unsigned i = place_of(value->path, value->path_len); map->table[i];
+         i = (i + 1) % TABLE_SIZE) {
         const struct field *field = &map->fields[map->table[i] - 1];
         if (field->len != value->path_len || memcmp(field->path, value->path, value->path_len) != 0)
             continue;
@@ -351,10 +378,14 @@ static void fill(struct weir__log_entry *entry, const struct line *line)
     entry->bytes = -1;
     for (size_t i = METHOD; i < line->map->n_slots; i++)
         if (line->ranks[i] != UINT8_MAX)
-            weir__log_add(entry, line->map->slots[i].name, line->map->slots[i].len, line->found[i].text, line->found[i].len);
+            weir__log_add(entry, line->map->slots[i].name, line->map->slots[i].len,
+                          line->found[i].text, line->found[i].len);
     for (size_t i = 0; i < line->n_others && entry->n < WEIR__LOG_ATTRS; i++)
-        weir__log_add(entry, line->others[i].name, line->others[i].name_len, line->others[i].value, line->others[i].value_len);
-    if (line->ranks[STATUS] != UINT8_MAX && weir__log_count(line->found[STATUS].text, line->found[STATUS].len, &status) && status <= 999)
+        weir__log_add(entry, line->others[i].name, line->others[i].name_len, line->others[i].value,
+                      line->others[i].value_len);
+    if (line->ranks[STATUS] != UINT8_MAX &&
+        weir__log_count(line->found[STATUS].text, line->found[STATUS].len, &status) &&
+        status <= 999)
         entry->status = (int)status;
     if (line->ranks[BYTES] != UINT8_MAX)
         (void)weir__log_count(line->found[BYTES].text, line->found[BYTES].len, &entry->bytes);
@@ -366,8 +397,8 @@ static bool wrong(struct weir__log_fault *fault, size_t at, const char *expected
     return false;
 }
 
-bool weir__log_json(const char *line, size_t len, char *scratch, const struct weir__log_map *map, struct weir__log_entry *entry,
-                    struct weir__log_fault *fault)
+bool weir__log_json(const char *line, size_t len, char *scratch, const struct weir__log_map *map,
+                    struct weir__log_entry *entry, struct weir__log_fault *fault)
 {
     struct line l;
     size_t blank = 0;
@@ -375,7 +406,7 @@ bool weir__log_json(const char *line, size_t len, char *scratch, const struct we
     l.map = map;
     l.names = scratch + len;
     l.n_others = 0;
-    memset(l.ranks, UINT8_MAX, sizeof l.ranks);
+    memset(l.ranks, UINT8_MAX, sizeof(l.ranks));
     while (blank < len && (line[blank] == ' ' || line[blank] == '\t'))
         blank++;
     if (blank == len || line[blank] != '{')
@@ -385,9 +416,12 @@ bool weir__log_json(const char *line, size_t len, char *scratch, const struct we
         return wrong(fault, (size_t)at, fault->expected);
     const struct found *time = &l.found[TIME];
     if (l.ranks[TIME] == UINT8_MAX)
-        return wrong(fault, blank, "a time: a field time, timestamp, ts, ..., or one mapped by time=FIELD");
+        return wrong(fault, blank,
+                     "a time: a field time, timestamp, ts, ..., or one mapped by time=FIELD");
     if (!weir__log_time(time->text, time->len, &entry->at))
-        return wrong(fault, time->text >= line && time->text < line + len ? (size_t)(time->text - line) : blank,
+        return wrong(fault,
+                     time->text >= line && time->text < line + len ? (size_t)(time->text - line)
+                                                                   : blank,
                      "a time: ISO 8601 or a number since 1970, up to 2261");
     split_request(&l);
     fill(entry, &l);

@@ -1,9 +1,11 @@
-/* log-time.c -- the times of access logs, in whole nanoseconds and without libc's calendar: that knows a time zone of this machine, and takes
- * a lock to know it.
+/* log-time.c -- the times of access logs, in whole nanoseconds and without libc's calendar: that
+ * knows a time zone of this machine, and takes a lock to know it.
  *
  *     10/Oct/2000:13:55:36 -0700       nginx and Apache
- *     2000-10-10T13:55:36.123-07:00    ISO 8601; a space for the T; Z, +hh, +hhmm, +hh:mm or nothing behind
- *     971211336.123                    since 1970: seconds, and by their size milli-, micro- or nanoseconds
+ *     2000-10-10T13:55:36.123-07:00    ISO 8601; a space for the T; Z, +hh, +hhmm, +hh:mm or
+ *                                      nothing behind
+ *     971211336.123                    since 1970: seconds, and by their size milli-, micro- or
+ *                                      nanoseconds
  *
  * A time must lie from 1970 on and before 2262, where weir_time ends.
  */
@@ -58,15 +60,17 @@ static int64_t days_since(int year, int month, int day)
 /* The second 60 of a leap second is the first of the next minute. */
 static bool is_sound(const struct moment *t)
 {
-    return t->year >= 1969 && t->year <= 2262 && t->month >= 1 && t->month <= 12 && t->day >= 1 && t->day <= days_in(t->year, t->month) &&
-           t->hour >= 0 && t->hour <= 23 && t->minute >= 0 && t->minute <= 59 && t->second >= 0 && t->second <= 60;
+    return t->year >= 1969 && t->year <= 2262 && t->month >= 1 && t->month <= 12 && t->day >= 1 &&
+           t->day <= days_in(t->year, t->month) && t->hour >= 0 && t->hour <= 23 &&
+           t->minute >= 0 && t->minute <= 59 && t->second >= 0 && t->second <= 60;
 }
 
 static bool time_of(const struct moment *t, weir_time *out)
 {
     if (!is_sound(t))
         return false;
-    int64_t seconds = days_since(t->year, t->month, t->day) * SECONDS_PER_DAY + t->hour * 3600 + (t->minute - t->offset) * 60 + t->second;
+    int64_t seconds = days_since(t->year, t->month, t->day) * SECONDS_PER_DAY + t->hour * 3600 +
+                      (t->minute - t->offset) * 60 + t->second;
     if (seconds < 0 || seconds >= SECONDS_END)
         return false;
     *out = seconds * WEIR_SECOND + t->fraction;
@@ -96,12 +100,15 @@ static int month_of(const char *name)
 
 bool weir__log_time_combined(const char text[WEIR__LOG_CLOCK], weir_time *out)
 {
-    struct moment t = { .year = digits(text + 7, 4), .month = month_of(text + 3), .day = digits(text, 2) };
+    struct moment t = { .year = digits(text + 7, 4),
+                        .month = month_of(text + 3),
+                        .day = digits(text, 2) };
 
     t.hour = digits(text + 12, 2);
     t.minute = digits(text + 15, 2);
     t.second = digits(text + 18, 2);
-    return text[2] == '/' && text[6] == '/' && text[11] == ':' && text[14] == ':' && text[17] == ':' && text[20] == ' ' &&
+    return text[2] == '/' && text[6] == '/' && text[11] == ':' && text[14] == ':' &&
+           text[17] == ':' && text[20] == ' ' &&
            read_offset(text + 21, text + 22, text + 24, &t.offset) && time_of(&t, out);
 }
 
@@ -140,7 +147,8 @@ static bool read_iso(const char *text, size_t len, weir_time *out)
 {
     struct moment t = { 0 };
 
-    if (len < 19 || text[4] != '-' || text[7] != '-' || (text[10] != ' ' && (text[10] | 0x20) != 't') || text[13] != ':' || text[16] != ':')
+    if (len < 19 || text[4] != '-' || text[7] != '-' ||
+        (text[10] != ' ' && (text[10] | 0x20) != 't') || text[13] != ':' || text[16] != ':')
         return false;
     const char *at = text + 19, *end = text + len;
     t.year = digits(text, 4);
@@ -156,7 +164,8 @@ static bool read_iso(const char *text, size_t len, weir_time *out)
 
 /* ----------------------------------------------------------------- numbers ---- */
 
-/* A decimal number, digit by digit so that nothing is rounded: 1.7e9 is 17 with its point behind ten digits. */
+/* A decimal number, digit by digit so that nothing is rounded: 1.7e9 is 17 with its point behind
+ * ten digits. */
 struct number {
     char digits[NUMBER_DIGITS];
     int n, point;
@@ -179,7 +188,8 @@ static bool read_exponent(const char *at, const char *end, int *out)
     return true;
 }
 
-/* Without zeros in front; digits beyond the room are too small to matter, and more of them before the point too large. */
+/* Without zeros in front; digits beyond the room are too small to matter, and more of them before
+ * the point too large. */
 static bool read_number(const char *text, size_t len, struct number *out)
 {
     const char *at = text, *end = text + len;
@@ -208,7 +218,8 @@ static bool read_number(const char *text, size_t len, struct number *out)
     return any;
 }
 
-/* Its whole part after moving the point, without rounding; false if that has more than 19 digits or does not fit. */
+/* Its whole part after moving the point, without rounding; false if that has more than 19 digits or
+ * does not fit. */
 static bool whole_part(const struct number *number, int shift, int64_t *out)
 {
     int64_t value = 0;
@@ -216,14 +227,15 @@ static bool whole_part(const struct number *number, int shift, int64_t *out)
     if (number->n > 0 && number->point + shift > 19)
         return false;
     for (int i = 0; i < (number->n ? number->point + shift : 0); i++)
-        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, i < number->n ? number->digits[i] - '0' : 0, &value))
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, i < number->n ? number->digits[i] - '0' : 0, &value))
             return false;
     *out = value;
     return true;
 }
 
-/* Seconds have up to 11 digits before the point, milliseconds 14, microseconds 17, nanoseconds 19: what was written from 1973 on is none of
- * the others by mistake. */
+/* Seconds have up to 11 digits before the point, milliseconds 14, microseconds 17, nanoseconds 19:
+ * what was written from 1973 on is none of the others by mistake. */
 static bool read_epoch(const char *text, size_t len, weir_time *out)
 {
     struct number number;
@@ -252,7 +264,8 @@ bool weir__log_count(const char *text, size_t len, int64_t *out)
     int64_t value = 0;
 
     for (size_t i = 0; i < len; i++)
-        if (!is_digit(text[i]) || __builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, text[i] - '0', &value))
+        if (!is_digit(text[i]) || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, text[i] - '0', &value))
             return false;
     if (len > 0)
         *out = value;

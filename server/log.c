@@ -1,10 +1,11 @@
 /* log.c -- access logs: the file behind, and its lines.
  *
- * One block of memory for the whole log.  It is filled by read or inflate, lines are found in it by memchr and parsed where they lie; what is
- * left of a line at the block's end is moved to its front before the next filling.
+ * One block of memory for the whole log.  It is filled by read or inflate, lines are found in it by
+ * memchr and parsed where they lie; what is left of a line at the block's end is moved to its front
+ * before the next filling.
  *
- * A failure in the middle (a disk, a gzip file that was cut) is kept until the whole lines before it have been given out.  The piece of a line
- * before it is not: it could read well and be wrong.
+ * A failure in the middle (a disk, a gzip file that was cut) is kept until the whole lines before
+ * it have been given out.  The piece of a line before it is not: it could read well and be wrong.
  */
 #include "log.h"
 
@@ -50,7 +51,7 @@ static void fail(struct weir__log *log, enum weir_code code, const char *what)
 {
     log->failure = code;
     log->ended = true;
-    snprintf(log->failure_text, sizeof log->failure_text, "'%.120s' %s", log->path, what);
+    snprintf(log->failure_text, sizeof(log->failure_text), "'%.120s' %s", log->path, what);
 }
 
 /* 0 at the end, and when it failed. */
@@ -63,7 +64,7 @@ static size_t read_raw(struct weir__log *log, void *out, size_t room)
         n = read(log->fd, out, room);
     while (n < 0 && errno == EINTR);
     if (n < 0) {
-        snprintf(text, sizeof text, "cannot be read: %s", strerror(errno));
+        snprintf(text, sizeof(text), "cannot be read: %s", strerror(errno));
         fail(log, WEIR_SYSTEM, text);
         return 0;
     }
@@ -92,7 +93,7 @@ static void next_member(struct weir__log *log)
 static bool more_input(struct weir__log *log)
 {
     log->z.next_in = log->input;
-    log->z.avail_in = (uInt)read_raw(log, log->input, sizeof log->input);
+    log->z.avail_in = (uInt)read_raw(log, log->input, sizeof(log->input));
     if (log->z.avail_in > 0)
         return true;
     if (log->inside && !log->failure)
@@ -116,12 +117,14 @@ static size_t read_packed(struct weir__log *log, void *out, size_t room)
         if (code == Z_STREAM_END)
             log->inside = false;
         else if (code != Z_OK && code != Z_BUF_ERROR)
-            fail(log, code == Z_MEM_ERROR ? WEIR_NO_MEMORY : WEIR_CORRUPT, "has gzip data that is damaged");
+            fail(log, code == Z_MEM_ERROR ? WEIR_NO_MEMORY : WEIR_CORRUPT,
+                 "has gzip data that is damaged");
     }
     return room - log->z.avail_out;
 }
 
-/* The first two bytes say whether it is gzip.  So much is read that it fits into the block and, if it is packed, into the input. */
+/* The first two bytes say whether it is gzip.  So much is read that it fits into the block and, if
+ * it is packed, into the input. */
 static void start(struct weir__log *log)
 {
     size_t have = 0, n = 1;
@@ -172,21 +175,25 @@ static void note_bad(struct weir__log *log, const struct weir__log_fault *fault)
     if (f->bad++ > 0)
         return;
     f->first_bad = f->lines;
-    snprintf(f->first_bad_why, sizeof f->first_bad_why, "column %zu: expected %s", fault->at + 1, fault->expected);
+    snprintf(f->first_bad_why, sizeof(f->first_bad_why), "column %zu: expected %s", fault->at + 1,
+             fault->expected);
 }
 
 static void note_long(struct weir__log *log)
 {
-    note_bad(log, &(struct weir__log_fault){ WEIR__LOG_LINE, "the end of the line: it may have 65536 bytes" });
+    note_bad(log, &(struct weir__log_fault){ WEIR__LOG_LINE,
+                                             "the end of the line: it may have 65536 bytes" });
 }
 
 _Static_assert(WEIR__LOG_LINE == 65536, "an error message says so");
 
-/* The end of the next line, or NULL: there is none any more.  What is too long is dropped piece by piece, and its newline comes as an empty line. */
+/* The end of the next line, or NULL: there is none any more.  What is too long is dropped piece by
+ * piece, and its newline comes as an empty line. */
 static char *find_end(struct weir__log *log)
 {
     for (;;) {
-        char *from = log->at + log->scanned, *newline = memchr(from, '\n', (size_t)(log->end - from));
+        char *from = log->at + log->scanned,
+             *newline = memchr(from, '\n', (size_t)(log->end - from));
         if (newline != NULL)
             return newline;
         log->scanned = (size_t)(log->end - log->at);
@@ -245,14 +252,15 @@ static bool fits_map(struct weir__log *log)
 {
     char why[120]; /* an error has room for a path and this */
 
-    if (log->format != COMBINED || weir__log_map_misfit(log->map, why, sizeof why) == NULL)
+    if (log->format != COMBINED || weir__log_map_misfit(log->map, why, sizeof(why)) == NULL)
         return true;
     fail(log, WEIR_INVALID, why);
     log->at = log->end;
     return false;
 }
 
-static bool parse(struct weir__log *log, const char *line, size_t len, struct weir__log_entry *entry)
+static bool parse(struct weir__log *log, const char *line, size_t len,
+                  struct weir__log_entry *entry)
 {
     struct weir__log_fault fault = { 0 };
 
@@ -261,8 +269,9 @@ static bool parse(struct weir__log *log, const char *line, size_t len, struct we
         if (!fits_map(log))
             return false;
     }
-    bool good = log->format == JSON ? weir__log_json(line, len, log->scratch, log->map, entry, &fault)
-                                    : weir__log_combined(line, len, log->scratch, entry, &fault);
+    bool good = log->format == JSON
+                    ? weir__log_json(line, len, log->scratch, log->map, entry, &fault)
+                    : weir__log_combined(line, len, log->scratch, entry, &fault);
     if (good && log->format == COMBINED)
         weir__log_map_rename(log->map, entry);
     if (!good)
@@ -301,7 +310,8 @@ static int open_file(struct weir__log *log, const char *path, struct weir_error 
     if (log->fd < 0 || fstat(log->fd, &st) != 0)
         return weir__fail_errno(error, "cannot open log", log->path);
     if (S_ISDIR(st.st_mode))
-        return weir__fail(error, WEIR_INVALID, "'%s' is a directory; name the logs in it", log->path);
+        return weir__fail(error, WEIR_INVALID, "'%s' is a directory; name the logs in it",
+                          log->path);
     log->figures.bytes_all = S_ISREG(st.st_mode) ? st.st_size : -1;
     return WEIR_OK;
 }
@@ -314,13 +324,15 @@ static int read_format(const char *name, enum format *out, struct weir_error *er
     while (i < 3 && strcmp(name, names[i]) != 0)
         i++;
     if (i == 3)
-        return weir__fail(error, WEIR_INVALID, "'%s' is no format of logs; there are auto, combined and json", name);
+        return weir__fail(error, WEIR_INVALID,
+                          "'%s' is no format of logs; there are auto, combined and json", name);
     *out = (enum format)i;
     return WEIR_OK;
 }
 
 /* What there is of it goes through close whatever happens. */
-static int open_log(struct weir__log *log, const char *path, const char *format, const char *map, struct weir_error *error)
+static int open_log(struct weir__log *log, const char *path, const char *format, const char *map,
+                    struct weir_error *error)
 {
     int code = read_format(format, &log->format, error);
 
@@ -328,17 +340,22 @@ static int open_log(struct weir__log *log, const char *path, const char *format,
         code = weir__log_map_create(&log->map, map, error);
     if (code == WEIR_OK)
         code = open_file(log, path, error);
-    return code == WEIR_OK && !fits_map(log) ? weir__fail(error, log->failure, "%s", log->failure_text) : code;
+    return code == WEIR_OK && !fits_map(log)
+               ? weir__fail(error, log->failure, "%s", log->failure_text)
+               : code;
 }
 
-int weir__log_open(struct weir__log **out, const char *path, const char *format, const char *map, struct weir_error *error)
+int weir__log_open(struct weir__log **out, const char *path, const char *format, const char *map,
+                   struct weir_error *error)
 {
     size_t size = strlen(path) + 1;
-    struct weir__log *log = malloc(sizeof *log + size);
+    struct weir__log *log = malloc(sizeof(*log) + size);
 
     if (log == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory left for a log");
-    memset(log, 0, offsetof(struct weir__log, input)); /* the buffers need not be touched before they are used */
+    memset(log, 0,
+           offsetof(struct weir__log,
+                    input)); /* the buffers need not be touched before they are used */
     log->fd = -1;
     log->at = log->end = log->block;
     int code = open_log(log, memcpy(log + 1, path, size), format, map, error);

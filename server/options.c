@@ -1,8 +1,9 @@
 /* options.c -- the one reader of options: --name VALUE, --name=VALUE, -q, and -- to end them.
  *
- * Options and other words may come in any order.  A row of struct weir__option says where a value goes and how to read it; nothing else
- * in the command line program looks at a dash.  Giving an option twice is refused: with --limit, say, the last one winning in silence
- * would be taken for two limits at once.
+ * Options and other words may come in any order.  A row of struct weir__option says where a value
+ * goes and how to read it; nothing else in the command line program looks at a dash.  Giving an
+ * option twice is refused: with --limit, say, the last one winning in silence would be taken for
+ * two limits at once.
  */
 #include "options.h"
 
@@ -23,10 +24,12 @@ struct reading {
     uint64_t seen; /* a bit per row */
 };
 
-static const struct weir__option *find(const struct weir__command *command, const char *name, size_t len)
+static const struct weir__option *find(const struct weir__command *command, const char *name,
+                                       size_t len)
 {
     for (const struct weir__option *o = command->options; o->name; o++) {
-        if (len == 1 ? o->letter == name[0] : strlen(o->name) == len && memcmp(o->name, name, len) == 0)
+        if (len == 1 ? o->letter == name[0]
+                     : strlen(o->name) == len && memcmp(o->name, name, len) == 0)
             return o;
     }
     return NULL;
@@ -42,9 +45,11 @@ static int unknown(const struct weir__command *command, const char *word, size_t
     size_t dashes = strspn(word, "-");
     const char *near = len > dashes ? weir__text_nearest(names, word + dashes, len - dashes) : NULL;
     if (near)
-        weir__complain(command->name, "there is no option %.*s; did you mean --%s?", (int)len, word, near);
+        weir__complain(command->name, "there is no option %.*s; did you mean --%s?", (int)len, word,
+                       near);
     else
-        weir__complain(command->name, "there is no option %.*s; see: weir %s --help", (int)len, word, command->name);
+        weir__complain(command->name, "there is no option %.*s; see: weir %s --help", (int)len,
+                       word, command->name);
     return WEIR__EXIT_WRONG;
 }
 
@@ -55,7 +60,8 @@ static bool read_count(const struct reading *r, const struct weir__option *o, co
     errno = 0;
     long long n = strtoll(value, &end, 10);
     if (end == value || *end || errno || n < o->min) {
-        weir__complain(r->command->name, "--%s must be a whole number from %lld up, not '%s'", o->name, (long long)o->min, value);
+        weir__complain(r->command->name, "--%s must be a whole number from %lld up, not '%s'",
+                       o->name, (long long)o->min, value);
         return false;
     }
     *(int64_t *)(void *)(r->into + o->offset) = n;
@@ -73,10 +79,13 @@ static bool read_time(const struct reading *r, const struct weir__option *o, con
     }
     if (weir_time_parse(to, value, &error) == WEIR_OK)
         return true;
-    if (o->kind == WEIR__OPTION_MOMENT && strchr(value, '-') != NULL) { /* no number of seconds has a dash inside */
+    if (o->kind == WEIR__OPTION_MOMENT &&
+        strchr(value, '-') != NULL) { /* no number of seconds has a dash inside */
         if (weir__log_time(value, strlen(value), to))
             return true;
-        weir__complain(r->command->name, "--%s: '%s' is no time; write seconds since 1970, or 2026-11-30T23:59:59Z", o->name, value);
+        weir__complain(r->command->name,
+                       "--%s: '%s' is no time; write seconds since 1970, or 2026-11-30T23:59:59Z",
+                       o->name, value);
         return false;
     }
     weir__complain_at(r->command->name, o->name, value, &error);
@@ -102,7 +111,8 @@ static bool read_value(const struct reading *r, const struct weir__option *o, co
     return false;
 }
 
-/* The value after '=', or the next word; NULL, and it was said, if there is none or there must be none. */
+/* The value after '=', or the next word; NULL, and it was said, if there is none or there must be
+ * none. */
 static const char *find_value(struct reading *r, const struct weir__option *o, const char *equals)
 {
     if (o->kind == WEIR__OPTION_SWITCH) {
@@ -142,7 +152,8 @@ static int read_option(struct reading *r, const char *word)
     return value && read_value(r, o, value) ? WEIR__GO_ON : WEIR__EXIT_WRONG;
 }
 
-int weir__options_parse(const struct weir__command *command, int argc, char **argv, void *into, int *rest)
+int weir__options_parse(const struct weir__command *command, int argc, char **argv, void *into,
+                        int *rest)
 {
     struct reading r = { .command = command, .argv = argv, .argc = argc, .into = into };
     bool ended = false;
@@ -165,7 +176,8 @@ int weir__options_parse(const struct weir__command *command, int argc, char **ar
 
 void weir__options_help(const struct weir__command *command)
 {
-    printf("usage: weir %s%s%s\n\n%s\n", command->name, *command->arguments ? " " : "", command->arguments, command->summary);
+    printf("usage: weir %s%s%s\n\n%s\n", command->name, *command->arguments ? " " : "",
+           command->arguments, command->summary);
     if (command->notes)
         printf("\n%s\n", command->notes);
     printf("\noptions:\n");
@@ -174,7 +186,8 @@ void weir__options_help(const struct weir__command *command)
         char letter[8] = "    ";
         if (o->letter)
             snprintf(letter, sizeof(letter), "-%c, ", o->letter);
-        snprintf(head, sizeof(head), "%s--%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
+        snprintf(head, sizeof(head), "%s--%s%s%s", letter, o->name, o->value ? " " : "",
+                 o->value ? o->value : "");
         printf("  %-24s %s\n", head, o->help);
     }
     printf("  %-24s %s\n", "-h, --help", "show this");

@@ -1,17 +1,23 @@
-/* propose.c -- the smallest count of a limit that would have refused no more than a given share of its keys, ever.
+/* propose.c -- the smallest count of a limit that would have refused no more than a given share of
+ * its keys, ever.
  *
- * What makes it cheap: a key that was never refused has had everything admitted, so if a count never refuses it, no larger one does
- * either.  For each key it is enough to know the first step of a ladder of counts that never refused it (`from`); the steps below need not be run any
- * more.  The share refused by a step is the share of keys whose `from` lies above it.
+ * What makes it cheap: a key that was never refused has had everything admitted, so if a count
+ * never refuses it, no larger one does either.  For each key it is enough to know the first step of
+ * a ladder of counts that never refused it (`from`); the steps below need not be run any more.  The
+ * share refused by a step is the share of keys whose `from` lies above it.
  *
- *     windows (fixed-window, sliding-window, sliding-log, calendar)   what they keep does not depend on the count: one state, at the step
- *             `from`; when it refuses, it is changed to the next step, as weir_step_change does, and asked again
- *     the rest (token-bucket, gcra, leaky-bucket, smooth, warm-up)    a debt drains at the count's own pace: a state for each step
+ *     windows    (fixed-window, sliding-window, sliding-log, calendar) what they keep does not
+ *                depend on the count: one state, at the step `from`; when it refuses, it is changed
+ *                to the next step, as weir_step_change does, and asked again
+ *     the rest   (token-bucket, gcra, leaky-bucket, smooth, warm-up) a debt drains at the count's
+ *                own pace: a state for each step
  *
- * The keys are a sample by hash (Gibbons' distinct sampling, 2001): followed are those whose hash has `thin` zeros at its end.  When memory runs out, thin
- * grows by one and half of them go.  Those that stay were followed from their first request on, so what is known of them is exact.
+ * The keys are a sample by hash (Gibbons' distinct sampling, 2001): followed are those whose hash
+ * has `thin` zeros at its end.  When memory runs out, thin grows by one and half of them go.  Those
+ * that stay were followed from their first request on, so what is known of them is exact.
  *
- * Why not the weir_table: it forgets keys when it is full, which is right for limiting and wrong for counting.
+ * Why not the weir_table: it forgets keys when it is full, which is right for limiting and wrong
+ * for counting.
  */
 #include "propose.h"
 
@@ -59,7 +65,8 @@ struct weir_limit weir__propose_scale(const struct weir_limit *written, int64_t 
 
     limit.count = count;
     if (written->burst > 0 && written->count > 0) {
-        weir__i128 burst = ((weir__i128)written->burst * count + written->count / 2) / written->count;
+        weir__i128 burst =
+            ((weir__i128)written->burst * count + written->count / 2) / written->count;
         limit.burst = burst < 1 ? 1 : burst > INT64_MAX ? INT64_MAX : (int64_t)burst;
     }
     return limit;
@@ -69,9 +76,10 @@ struct weir_limit weir__propose_scale(const struct weir_limit *written, int64_t 
 
 static bool climbs(const char *algorithm)
 {
-    static const char *const windows[] = { "fixed-window", "sliding-window", "sliding-log", "calendar" };
+    static const char *const windows[] = { "fixed-window", "sliding-window", "sliding-log",
+                                           "calendar" };
 
-    for (size_t i = 0; algorithm && i < sizeof windows / sizeof windows[0]; i++) {
+    for (size_t i = 0; algorithm && i < sizeof(windows) / sizeof(windows[0]); i++) {
         if (strcmp(algorithm, windows[i]) == 0)
             return true;
     }
@@ -94,7 +102,8 @@ static void build_wide(struct ladder *l, int64_t count)
 {
     for (int octave = -4; octave <= 6; octave++) {
         weir__i128 c = octave < 0 ? (weir__i128)count >> -octave : (weir__i128)count << octave;
-        weir__i128 between = octave < 0 ? ((weir__i128)count * 141421 / 100000) >> -octave : c * 141421 / 100000;
+        weir__i128 between =
+            octave < 0 ? ((weir__i128)count * 141421 / 100000) >> -octave : c * 141421 / 100000;
         if (c <= INT64_MAX)
             add_step(l, (int64_t)c);
         if (octave < 6 && between <= INT64_MAX)
@@ -105,7 +114,8 @@ static void build_wide(struct ladder *l, int64_t count)
 /* Evenly from beyond `below` to `above`, which is the last step. */
 static void build_between(struct ladder *l, int64_t below, int64_t above)
 {
-    int64_t span = above - below, most = (int64_t)l->result.steps; /* no more memory than the first pass took */
+    int64_t span = above - below,
+            most = (int64_t)l->result.steps; /* no more memory than the first pass took */
     int64_t steps = span < most ? span : most;
 
     for (int64_t i = 1; i <= steps; i++)
@@ -146,7 +156,10 @@ static struct ladder *find_ladder(struct weir__propose *p, const struct weir__pr
     }
     struct ladder *l = &p->ladders[p->n++];
     p->by_place[at] = (uint8_t)p->n;
-    *l = (struct ladder){ .rule = ask->rule, .index = ask->index, .written = *ask->limit, .climbs = climbs(ask->limit->algorithm) };
+    *l = (struct ladder){ .rule = ask->rule,
+                          .index = ask->index,
+                          .written = *ask->limit,
+                          .climbs = climbs(ask->limit->algorithm) };
     build_wide(l, ask->limit->count);
     return l;
 }
@@ -155,7 +168,8 @@ static struct ladder *find_ladder(struct weir__propose *p, const struct weir__pr
 
 static size_t block_size(const struct ladder *l, size_t step)
 {
-    return l->climbs ? weir_plan_state_size(l->plans[step]) : l->n * weir_plan_state_size(l->plans[0]);
+    return l->climbs ? weir_plan_state_size(l->plans[step])
+                     : l->n * weir_plan_state_size(l->plans[0]);
 }
 
 static void count_bytes(struct weir__propose *p, struct ladder *l, size_t more, size_t fewer)
@@ -174,7 +188,8 @@ static void drop_states(struct weir__propose *p, struct ladder *l, struct sample
 
 static struct sample *look_up(struct sample *samples, size_t slots, uint64_t hash)
 {
-    size_t at = hash >> 20 & (slots - 1); /* not the low bits: they are all zeros in a thinned sample */
+    size_t at =
+        hash >> 20 & (slots - 1); /* not the low bits: they are all zeros in a thinned sample */
 
     while (samples[at].used && samples[at].hash != hash)
         at = (at + 1) & (slots - 1);
@@ -184,7 +199,7 @@ static struct sample *look_up(struct sample *samples, size_t slots, uint64_t has
 /* A table of that size with the keys that are (still) followed. */
 static bool rebuild(struct weir__propose *p, struct ladder *l, size_t slots)
 {
-    struct sample *samples = calloc(slots, sizeof *samples);
+    struct sample *samples = calloc(slots, sizeof(*samples));
     uint64_t mask = ((uint64_t)1 << l->thin) - 1;
     size_t keys = 0;
 
@@ -200,17 +215,19 @@ static bool rebuild(struct weir__propose *p, struct ladder *l, size_t slots)
         }
     }
     free(l->samples);
-    count_bytes(p, l, slots * sizeof *samples, l->slots * sizeof *samples);
+    count_bytes(p, l, slots * sizeof(*samples), l->slots * sizeof(*samples));
     l->samples = samples;
     l->slots = slots;
     l->keys = keys;
     return true;
 }
 
-/* No ladder may have more than a quarter of the memory, and together they keep to it; but a few keys each has always. */
+/* No ladder may have more than a quarter of the memory, and together they keep to it; but a few
+ * keys each has always. */
 static bool is_too_big(const struct weir__propose *p, const struct ladder *l)
 {
-    return l->keys > SAMPLE_FIRST / 4 && l->thin < 40 && (l->bytes > p->options.bytes / 4 || p->bytes > p->options.bytes);
+    return l->keys > SAMPLE_FIRST / 4 && l->thin < 40 &&
+           (l->bytes > p->options.bytes / 4 || p->bytes > p->options.bytes);
 }
 
 static bool make_room(struct weir__propose *p, struct ladder *l)
@@ -260,7 +277,8 @@ static void ask_each(const struct ladder *l, struct sample *s, const struct weir
 }
 
 /* One state, changed to the next step for as long as it refuses. */
-static bool ask_climbing(struct weir__propose *p, struct ladder *l, struct sample *s, const struct weir_ask *ask)
+static bool ask_climbing(struct weir__propose *p, struct ladder *l, struct sample *s,
+                         const struct weir_ask *ask)
 {
     struct weir_decision d;
 
@@ -313,7 +331,7 @@ static int64_t count_refused(const struct ladder *l, int64_t refused[WEIR__PROPO
     int64_t keys = 0;
     uint64_t mask = ((uint64_t)1 << l->thin) - 1;
 
-    memset(refused, 0, WEIR__PROPOSE_STEPS * sizeof *refused);
+    memset(refused, 0, WEIR__PROPOSE_STEPS * sizeof(*refused));
     for (size_t i = 0; i < l->slots; i++) {
         const struct sample *s = &l->samples[i];
         if (!s->used || (s->hash & mask) != 0)
@@ -325,15 +343,19 @@ static int64_t count_refused(const struct ladder *l, int64_t refused[WEIR__PROPO
     return keys;
 }
 
-/* The first step that is good enough becomes the proposal; the last that is not, what lies below it. */
-static void narrow(const struct weir__propose *p, struct ladder *l, const int64_t *refused, int64_t keys)
+/* The first step that is good enough becomes the proposal; the last that is not, what lies below
+ * it. */
+static void narrow(const struct weir__propose *p, struct ladder *l, const int64_t *refused,
+                   int64_t keys)
 {
     struct weir__proposal *r = &l->result;
 
     for (size_t i = 0; i < l->n; i++) {
         if ((weir__i128)refused[i] * WEIR__PROPOSE_PPM <= (weir__i128)p->options.share * keys) {
             r->limit = weir__propose_scale(&l->written, l->counts[i]);
-            r->keys_proposed = keys == r->keys ? refused[i] : (int64_t)(((weir__i128)refused[i] * r->keys + keys - 1) / keys);
+            r->keys_proposed =
+                keys == r->keys ? refused[i]
+                                : (int64_t)(((weir__i128)refused[i] * r->keys + keys - 1) / keys);
             return;
         }
         r->below = l->counts[i];
@@ -347,13 +369,17 @@ static void read_ladder(const struct weir__propose *p, struct ladder *l)
     int64_t keys = count_refused(l, refused);
 
     if (p->passes == 0) {
-        *r = (struct weir__proposal){ .rule = l->rule, .index = l->index, .written = l->written, .limit = l->written, .keys_written = -1 };
+        *r = (struct weir__proposal){ .rule = l->rule,
+                                      .index = l->index,
+                                      .written = l->written,
+                                      .limit = l->written,
+                                      .keys_written = -1 };
         r->limit.count = 0;
         r->keys = keys;
         r->sampled = l->thin > 0;
         r->steps = l->n;
-        memcpy(r->counts, l->counts, sizeof r->counts);
-        memcpy(r->refused, refused, sizeof r->refused);
+        memcpy(r->counts, l->counts, sizeof(r->counts));
+        memcpy(r->refused, refused, sizeof(r->refused));
         for (size_t i = 0; i < l->n; i++)
             r->keys_written = l->counts[i] == l->written.count ? refused[i] : r->keys_written;
     }
@@ -365,7 +391,8 @@ static void narrow_ladder(struct weir__propose *p, struct ladder *l)
 {
     const struct weir__proposal *r = &l->result;
 
-    l->done = l->n == 0 || (r->limit.count > 0 && r->limit.count - r->below <= 1) || p->passes >= WEIR__PROPOSE_PASSES;
+    l->done = l->n == 0 || (r->limit.count > 0 && r->limit.count - r->below <= 1) ||
+              p->passes >= WEIR__PROPOSE_PASSES;
     clear_ladder(p, l);
     if (l->done)
         return;
@@ -419,9 +446,10 @@ bool weir__propose_is_whole(const struct weir__propose *p)
     return !p->failed;
 }
 
-int weir__propose_create(struct weir__propose **out, const struct weir__propose_options *options, struct weir_error *error)
+int weir__propose_create(struct weir__propose **out, const struct weir__propose_options *options,
+                         struct weir_error *error)
 {
-    struct weir__propose *p = calloc(1, sizeof *p);
+    struct weir__propose *p = calloc(1, sizeof(*p));
 
     if (p == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for proposals");

@@ -10,12 +10,13 @@
 #include "token.h"
 
 /* What came from a server may be in it. */
-__attribute__((format(printf, 2, 3))) static void say(struct weir__remote *r, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void say(struct weir__remote *r, const char *format,
+                                                      ...)
 {
     va_list args;
 
     va_start(args, format);
-    vsnprintf(r->said, sizeof r->said, format, args);
+    vsnprintf(r->said, sizeof(r->said), format, args);
     va_end(args);
     if (r->silent)
         return;
@@ -51,7 +52,8 @@ static bool find_token(const char *command, const char *file, char **token)
 
 /* -------------------------------------------------------------- open, close ---- */
 
-bool weir__remote_open(struct weir__remote *out, const struct weir__command *self, const struct weir__remote_options *options)
+bool weir__remote_open(struct weir__remote *out, const struct weir__command *self,
+                       const struct weir__remote_options *options)
 {
     struct weir__remote r = { .command = self->name, .options = *options };
     const char *usual = getenv("WEIR_SERVER");
@@ -62,7 +64,9 @@ bool weir__remote_open(struct weir__remote *out, const struct weir__command *sel
         r.options.server = usual && *usual ? usual : WEIR__CLIENT_SERVER;
     if (!find_token(r.command, options->token_file, &token))
         return false;
-    struct weir__client_options how = { .server = r.options.server, .token = token, .ca = options->ca };
+    struct weir__client_options how = { .server = r.options.server,
+                                        .token = token,
+                                        .ca = options->ca };
     int code = weir__client_open(&r.client, &how, &error);
     if (token)
         explicit_bzero(token, strlen(token));
@@ -94,13 +98,15 @@ static char opening(const struct weir__buffer *answer)
     return at < answer->len && strchr("{[", answer->bytes[at]) ? answer->bytes[at] : '\0';
 }
 
-bool weir__remote_call(struct weir__remote *r, const char *method, const char *path, const struct weir__buffer *body)
+bool weir__remote_call(struct weir__remote *r, const char *method, const char *path,
+                       const struct weir__buffer *body)
 {
     struct weir_error error = { 0 };
 
     r->status = weir__client_ask(r->client, method, path, body, &r->answer, &error);
     weir__document_free(&r->document);
-    if (r->status > 0 && opening(&r->answer) && weir__document_read(&r->document, r->answer.bytes, r->answer.len, &error) != WEIR_OK)
+    if (r->status > 0 && opening(&r->answer) &&
+        weir__document_read(&r->document, r->answer.bytes, r->answer.len, &error) != WEIR_OK)
         r->status = -1;
     if (r->status <= 0)
         say(r, "%s", error.text);
@@ -110,13 +116,17 @@ bool weir__remote_call(struct weir__remote *r, const char *method, const char *p
 /* Which token would have been the right one. */
 static void say_unknown(struct weir__remote *r, const char *detail)
 {
-    const char *usual = getenv("WEIR_TOKEN"), *given = r->options.token_file ? "--token-file" : usual && *usual ? "$WEIR_TOKEN" : NULL;
+    const char *usual = getenv("WEIR_TOKEN"), *given = r->options.token_file ? "--token-file"
+                                                       : usual && *usual     ? "$WEIR_TOKEN"
+                                                                             : NULL;
 
     if (given)
         say(r, "the server at %s does not know the token of %s", r->options.server, given);
     else
-        say(r, "the server at %s wants %s token: set WEIR_TOKEN to it, or name a file with --token-file", r->options.server,
-            detail && strstr(detail, "admin") ? "its admin" : "a");
+        say(r,
+            "the server at %s wants %s token: set WEIR_TOKEN to it, or name a file with "
+            "--token-file",
+            r->options.server, detail && strstr(detail, "admin") ? "its admin" : "a");
 }
 
 void weir__remote_complain(struct weir__remote *r)
@@ -126,14 +136,16 @@ void weir__remote_complain(struct weir__remote *r)
     if (r->status == 401)
         say_unknown(r, detail);
     else if (r->status == 403 && detail && strstr(detail, "admin token"))
-        say(r, "this token may only ask: the server at %s wants its admin token for this", r->options.server);
+        say(r, "this token may only ask: the server at %s wants its admin token for this",
+            r->options.server);
     else if (detail)
         say(r, "%s", detail);
     else
         say(r, "the server at %s answers %d: is it a Weir server?", r->options.server, r->status);
 }
 
-bool weir__remote_ask(struct weir__remote *r, const char *method, const char *path, const struct weir__buffer *body)
+bool weir__remote_ask(struct weir__remote *r, const char *method, const char *path,
+                      const struct weir__buffer *body)
 {
     if (!weir__remote_call(r, method, path, body))
         return false;
@@ -147,15 +159,18 @@ bool weir__remote_ask(struct weir__remote *r, const char *method, const char *pa
 bool weir__remote_expect(struct weir__remote *r, const char *member)
 {
     char name[64];
-    size_t len = (size_t)snprintf(name, sizeof name, "\"%s\":", member ? member : "");
+    size_t len = (size_t)snprintf(name, sizeof(name), "\"%s\":", member ? member : "");
 
-    if (member ? opening(&r->answer) == '{' && memmem(r->answer.bytes, r->answer.len, name, len) : opening(&r->answer) == '[')
+    if (member ? opening(&r->answer) == '{' && memmem(r->answer.bytes, r->answer.len, name, len)
+               : opening(&r->answer) == '[')
         return true;
-    say(r, "the server at %s answers %d, but not as a Weir server would: is it a Weir server?", r->options.server, r->status);
+    say(r, "the server at %s answers %d, but not as a Weir server would: is it a Weir server?",
+        r->options.server, r->status);
     return false;
 }
 
-bool weir__remote_ask_for(struct weir__remote *r, const char *method, const char *path, const struct weir__buffer *body, const char *member)
+bool weir__remote_ask_for(struct weir__remote *r, const char *method, const char *path,
+                          const struct weir__buffer *body, const char *member)
 {
     return weir__remote_ask(r, method, path, body) && weir__remote_expect(r, member);
 }
@@ -174,7 +189,8 @@ bool weir__remote_attributes(const char *command, struct weir__buffer *body, cha
     for (int i = 0; i < n; i++) {
         const char *equals = strchr(words[i], '=');
         if (!equals || equals == words[i]) {
-            weir__complain(command, "'%s' is no attribute: write name=value, as in ip=192.0.2.7", words[i]);
+            weir__complain(command, "'%s' is no attribute: write name=value, as in ip=192.0.2.7",
+                           words[i]);
             return false;
         }
         weir__buffer_text(body, i ? "," : "");
@@ -193,8 +209,8 @@ void weir__print_safely(FILE *to, const char *text)
 
     for (size_t len; text < end; text += len) {
         len = weir__utf8_length(text, end);
-        bool harmless =
-            len > 1 ? !((unsigned char)text[0] == 0xC2 && (unsigned char)text[1] < 0xA0) : len == 1 && *text >= ' ' && *text != 0x7F;
+        bool harmless = len > 1 ? !((unsigned char)text[0] == 0xC2 && (unsigned char)text[1] < 0xA0)
+                                : len == 1 && *text >= ' ' && *text != 0x7F;
         if (harmless)
             fwrite(text, 1, len, to);
         else
@@ -218,6 +234,6 @@ struct weir__words_of_time weir__remote_ms(int64_t ms)
 
     if (ms <= 0 || __builtin_mul_overflow(ms, WEIR_MILLISECOND, &time))
         time = ms <= 0 ? 0 : INT64_MAX;
-    weir__text_time(words.text, sizeof words.text, time);
+    weir__text_time(words.text, sizeof(words.text), time);
     return words;
 }

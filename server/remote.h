@@ -1,4 +1,5 @@
-/* remote.h -- what the commands that ask a running server share: where it is, who asks, and how its answers and errors are told. */
+/* remote.h -- what the commands that ask a running server share: where it is, who asks, and how its
+ * answers and errors are told. */
 #ifndef WEIR_SERVER_REMOTE_H
 #define WEIR_SERVER_REMOTE_H
 
@@ -15,28 +16,42 @@ struct weir__remote_options {
 };
 
 /* Their rows; the member is called `remote`. */
-#define WEIR__REMOTE_ROWS(type)                                                                             \
-    { "server",                                                                                             \
-      's',                                                                                                  \
-      WEIR__OPTION_TEXT,                                                                                    \
-      offsetof(type, remote.server),                                                                        \
-      0,                                                                                                    \
-      "ADDRESS",                                                                                            \
-      "HOST:PORT, http(s)://HOST:PORT or a unix socket; default $WEIR_SERVER, else " WEIR__CLIENT_SERVER }, \
-        { "token-file",                                                                                     \
-          0,                                                                                                \
-          WEIR__OPTION_TEXT,                                                                                \
-          offsetof(type, remote.token_file),                                                                \
-          0,                                                                                                \
-          "FILE",                                                                                           \
-          "whose first line is the token; default $WEIR_TOKEN" },                                           \
-        { "ca", 0, WEIR__OPTION_TEXT, offsetof(type, remote.ca), 0, "FILE", "PEM: who may have signed the server's certificate" },
+#define WEIR__REMOTE_ROWS(type)                                                 \
+    { "server",                                                                 \
+      's',                                                                      \
+      WEIR__OPTION_TEXT,                                                        \
+      offsetof(type, remote.server),                                            \
+      0,                                                                        \
+      "ADDRESS",                                                                \
+      "HOST:PORT, http(s)://HOST:PORT or a unix socket; default $WEIR_SERVER, " \
+      "else " WEIR__CLIENT_SERVER },                                            \
+        { "token-file",                                                         \
+          0,                                                                    \
+          WEIR__OPTION_TEXT,                                                    \
+          offsetof(type, remote.token_file),                                    \
+          0,                                                                    \
+          "FILE",                                                               \
+          "whose first line is the token; default $WEIR_TOKEN" },               \
+        { "ca",                                                                 \
+          0,                                                                    \
+          WEIR__OPTION_TEXT,                                                    \
+          offsetof(type, remote.ca),                                            \
+          0,                                                                    \
+          "FILE",                                                               \
+          "PEM: who may have signed the server's certificate" },
 
-#define WEIR__REMOTE_JSON(type) \
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(type, remote.json), 0, NULL, "print what the server answers, as it is" },
+#define WEIR__REMOTE_JSON(type)    \
+    { "json",                      \
+      0,                           \
+      WEIR__OPTION_SWITCH,         \
+      offsetof(type, remote.json), \
+      0,                           \
+      NULL,                        \
+      "print what the server answers, as it is" },
 
-#define WEIR__REMOTE_NOTE \
-    "The server's token comes from $WEIR_TOKEN or --token-file, never from the command line, which everybody can read."
+#define WEIR__REMOTE_NOTE                                                                      \
+    "The server's token comes from $WEIR_TOKEN or --token-file, never from the command line, " \
+    "which everybody can read."
 
 struct weir__remote {
     const char *command; /* for complaints */
@@ -50,16 +65,21 @@ struct weir__remote {
 };
 
 /* Connects.  False: it cannot, and that was said. */
-bool weir__remote_open(struct weir__remote *out, const struct weir__command *self, const struct weir__remote_options *options);
+bool weir__remote_open(struct weir__remote *out, const struct weir__command *self,
+                       const struct weir__remote_options *options);
 void weir__remote_close(struct weir__remote *remote);
 
-/* Asks; body NULL: none.  True: it was answered, and `status` and `document` are set.  False: it was not, and that was said. */
-bool weir__remote_call(struct weir__remote *remote, const char *method, const char *path, const struct weir__buffer *body);
+/* Asks; body NULL: none.  True: it was answered, and `status` and `document` are set.  False: it
+ * was not, and that was said. */
+bool weir__remote_call(struct weir__remote *remote, const char *method, const char *path,
+                       const struct weir__buffer *body);
 /* The same, but an answer that is no success is false as well, and was said. */
-bool weir__remote_ask(struct weir__remote *remote, const char *method, const char *path, const struct weir__buffer *body);
-/* The same, but what another server answers is false as well, and was said: the answer is a JSON object with this member; NULL: an array. */
-bool weir__remote_ask_for(struct weir__remote *remote, const char *method, const char *path, const struct weir__buffer *body,
-                          const char *member);
+bool weir__remote_ask(struct weir__remote *remote, const char *method, const char *path,
+                      const struct weir__buffer *body);
+/* The same, but what another server answers is false as well, and was said: the answer is a JSON
+ * object with this member; NULL: an array. */
+bool weir__remote_ask_for(struct weir__remote *remote, const char *method, const char *path,
+                          const struct weir__buffer *body, const char *member);
 /* Is the answer that is there such a one?  False: that was said. */
 bool weir__remote_expect(struct weir__remote *remote, const char *member);
 /* Says what is wrong, by the answer that is there. */
@@ -67,10 +87,12 @@ void weir__remote_complain(struct weir__remote *remote);
 /* The answer to stdout, and a newline. */
 void weir__remote_print(const struct weir__remote *remote);
 
-/* Adds ,"attributes":{...} of words NAME=VALUE to the body, an object that is not closed yet.  False: one is none, and that was said. */
+/* Adds ,"attributes":{...} of words NAME=VALUE to the body, an object that is not closed yet.
+ * False: one is none, and that was said. */
 bool weir__remote_attributes(const char *command, struct weir__buffer *body, char **words, int n);
 
-/* What a server has said may have anything in it: nothing that a terminal obeys is printed; and ? for what it should have said (NULL). */
+/* What a server has said may have anything in it: nothing that a terminal obeys is printed; and ?
+ * for what it should have said (NULL). */
 void weir__print_safely(FILE *to, const char *text);
 /* The same to stdout, and spaces up to that many bytes. */
 void weir__print_padded(const char *text, int width);

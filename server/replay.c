@@ -1,6 +1,7 @@
 /* replay.c -- runs the cases of a .vec file through a door and compares.
  *
- * A case goes on after a mismatch: the lines that follow show whether one answer was wrong or the key went astray.
+ * A case goes on after a mismatch: the lines that follow show whether one answer was wrong or the
+ * key went astray.
  */
 #include "replay.h"
 
@@ -80,15 +81,19 @@ static void add_field(struct text *t, enum weir__vector_field field, int64_t val
     add(t, " %s %s%s", weir__vector_field_name(field), about ? "~" : "", time);
 }
 
-/* What came is told in the fields that the line names, and the one that says most about an answer of the other kind. */
-static bool worth_telling(const struct weir__vector_line *l, const struct weir_decision *d, unsigned field)
+/* What came is told in the fields that the line names, and the one that says most about an answer
+ * of the other kind. */
+static bool worth_telling(const struct weir__vector_line *l, const struct weir_decision *d,
+                          unsigned field)
 {
     if (d->allowed == l->allowed)
         return l->fields[field].named;
-    return field == (d->allowed ? WEIR__VECTOR_WAIT : WEIR__VECTOR_RETRY) || (l->fields[field].named && field != WEIR__VECTOR_WAIT);
+    return field == (d->allowed ? WEIR__VECTOR_WAIT : WEIR__VECTOR_RETRY) ||
+           (l->fields[field].named && field != WEIR__VECTOR_WAIT);
 }
 
-static void describe(struct text *t, const struct weir__vector_line *l, const struct weir_decision *d)
+static void describe(struct text *t, const struct weir__vector_line *l,
+                     const struct weir_decision *d)
 {
     add(t, "expected %s", l->allowed ? "ok" : "no");
     for (unsigned i = 0; i < WEIR__VECTOR_FIELDS; i++) {
@@ -103,7 +108,8 @@ static void describe(struct text *t, const struct weir__vector_line *l, const st
 }
 
 /* One line; false if it went otherwise, and then `t` says how. */
-static bool replay_line(const struct weir__door *door, void *run, const struct weir__vector_line *l, struct text *t)
+static bool replay_line(const struct weir__door *door, void *run, const struct weir__vector_line *l,
+                        struct text *t)
 {
     struct weir_ask ask = { .cost = l->cost, .wait_max = l->wait_max, .now = l->at };
     struct weir_decision d = { 0 };
@@ -129,7 +135,8 @@ static bool replay_line(const struct weir__door *door, void *run, const struct w
 }
 
 /* A case of another kind than a limit is run on the thing itself, whatever the door. */
-static bool replay_kind(const struct weir__vectors *vectors, const struct weir__vector_case *c, weir__mismatch *mismatch, void *context)
+static bool replay_kind(const struct weir__vectors *vectors, const struct weir__vector_case *c,
+                        weir__mismatch *mismatch, void *context)
 {
     void *run = c->kind->open(c->subject);
     bool passed = run != NULL;
@@ -138,7 +145,8 @@ static bool replay_kind(const struct weir__vectors *vectors, const struct weir__
         mismatch(context, c->line, "expected a case that can be run got no memory");
     for (size_t i = c->first; run && i < c->first + c->count; i++) {
         struct text t = { .len = 0 };
-        if (!c->kind->run(run, vectors->lines[i].at, vectors->lines[i].body, t.bytes, sizeof(t.bytes))) {
+        if (!c->kind->run(run, vectors->lines[i].at, vectors->lines[i].body, t.bytes,
+                          sizeof(t.bytes))) {
             mismatch(context, vectors->lines[i].line, t.bytes);
             passed = false;
         }
@@ -148,8 +156,8 @@ static bool replay_kind(const struct weir__vectors *vectors, const struct weir__
     return passed;
 }
 
-bool weir__replay(const struct weir__door *door, const struct weir__vectors *vectors, const struct weir__vector_case *c,
-                  weir__mismatch *mismatch, void *context)
+bool weir__replay(const struct weir__door *door, const struct weir__vectors *vectors,
+                  const struct weir__vector_case *c, weir__mismatch *mismatch, void *context)
 {
     void *run = NULL;
     struct weir_error error = { 0 };

@@ -1,6 +1,8 @@
-/* report-json.c -- a simulation's report for programs: everything that is known, and the requests that two rule sets decide differently.
+/* report-json.c -- a simulation's report for programs: everything that is known, and the requests
+ * that two rule sets decide differently.
  *
- * Counts are integers, times are texts in UTC, spans are nanoseconds.  What may be inexact says so: {"count": 12345, "exact": false}.
+ * Counts are integers, times are texts in UTC, spans are nanoseconds.  What may be inexact says so:
+ * {"count": 12345, "exact": false}.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +39,8 @@ static void put_time(FILE *out, const char *name, weir_time at)
 
 static void put_distinct(FILE *out, const char *name, const struct weir__distinct *distinct)
 {
-    fprintf(out, "\"%s\": { \"count\": %lld, \"exact\": %s }", name, (long long)weir__distinct_count(distinct),
+    fprintf(out, "\"%s\": { \"count\": %lld, \"exact\": %s }", name,
+            (long long)weir__distinct_count(distinct),
             weir__distinct_is_exact(distinct) ? "true" : "false");
 }
 
@@ -49,22 +52,25 @@ static void put_list(FILE *out, const char *name, const int64_t *values, size_t 
     fputc(']', out);
 }
 
-static void put_hitters(FILE *out, const char *name, const char *what, const struct weir__hitters *hitters, size_t max)
+static void put_hitters(FILE *out, const char *name, const char *what,
+                        const struct weir__hitters *hitters, size_t max)
 {
-    struct weir__hitter *top = malloc((max + 1) * sizeof *top);
+    struct weir__hitter *top = malloc((max + 1) * sizeof(*top));
     size_t n = top ? weir__hitters_top(hitters, top, max) : 0;
 
     fprintf(out, "\"%s\": [", name);
     for (size_t i = 0; i < n; i++) {
         fputs(i ? ", { " : "{ ", out);
         put_name(out, what, top[i].text);
-        fprintf(out, ", \"refused\": %lld, \"error\": %lld }", (long long)top[i].count, (long long)top[i].error);
+        fprintf(out, ", \"refused\": %lld, \"error\": %lld }", (long long)top[i].count,
+                (long long)top[i].error);
     }
     fputc(']', out);
     free(top);
 }
 
-static void put_trace(FILE *out, const struct weir__report *report, const struct weir__simulate_trace *trace)
+static void put_trace(FILE *out, const struct weir__report *report,
+                      const struct weir__simulate_trace *trace)
 {
     put_distinct(out, "keys", trace->keys);
     fputs(", ", out);
@@ -75,7 +81,8 @@ static void put_trace(FILE *out, const struct weir__report *report, const struct
 
 /* --------------------------------------------------------------------- sides ---- */
 
-static void put_rule(FILE *out, const struct weir__report *report, const struct weir__simulate_rule *rule)
+static void put_rule(FILE *out, const struct weir__report *report,
+                     const struct weir__simulate_rule *rule)
 {
     fputs("      { ", out);
     put_name(out, "name", rule->name);
@@ -83,8 +90,11 @@ static void put_rule(FILE *out, const struct weir__report *report, const struct 
     put_name(out, "limits", rule->limits);
     fputs(", ", out);
     put_name(out, "mode", weir_mode_name(rule->mode));
-    fprintf(out, ", \"applied\": %lld, \"refused\": %lld, \"banned\": %lld, \"would_refuse\": %lld, \"bans\": %lld",
-            (long long)rule->applied, (long long)rule->refused, (long long)rule->banned, (long long)rule->would, (long long)rule->bans);
+    fprintf(out,
+            ", \"applied\": %lld, \"refused\": %lld, \"banned\": %lld, \"would_refuse\": %lld, "
+            "\"bans\": %lld",
+            (long long)rule->applied, (long long)rule->refused, (long long)rule->banned,
+            (long long)rule->would, (long long)rule->bans);
     if (rule->trace) {
         fputs(", ", out);
         put_trace(out, report, rule->trace);
@@ -96,11 +106,13 @@ static void put_reasons(FILE *out, const struct weir__side *side)
 {
     fputs("\"reasons\": { ", out);
     for (int i = WEIR_LIMITED; i < WEIR__SIMULATE_REASONS; i++)
-        fprintf(out, "%s\"%s\": %lld", i > WEIR_LIMITED ? ", " : "", weir_reason_name((enum weir_reason)i), (long long)side->reasons[i]);
+        fprintf(out, "%s\"%s\": %lld", i > WEIR_LIMITED ? ", " : "",
+                weir_reason_name((enum weir_reason)i), (long long)side->reasons[i]);
     fputs(" }", out);
 }
 
-static void put_side_numbers(FILE *out, const struct weir__simulation *sim, const struct weir__side *side)
+static void put_side_numbers(FILE *out, const struct weir__simulation *sim,
+                             const struct weir__side *side)
 {
     const struct {
         const char *name;
@@ -114,11 +126,12 @@ static void put_side_numbers(FILE *out, const struct weir__simulation *sim, cons
         { "would_deny", side->would_deny },
     };
 
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         put_number(out, numbers[i].name, numbers[i].n);
         fputs(", ", out);
     }
-    fprintf(out, "\"refused_share\": %.9g", sim->requests ? (double)side->refused / (double)sim->requests : 0);
+    fprintf(out, "\"refused_share\": %.9g",
+            sim->requests ? (double)side->refused / (double)sim->requests : 0);
 }
 
 static void put_side(FILE *out, const struct weir__report *report, const struct weir__side *side)
@@ -165,15 +178,18 @@ static void put_refuser(FILE *out, const char *name, const struct weir__side *si
         put_name(out, name, weir__side_rule_name(side, rule));
 }
 
-static void put_refusers(FILE *out, const struct weir__simulation *sim, const int32_t rule[WEIR__SIMULATE_SIDES])
+static void put_refusers(FILE *out, const struct weir__simulation *sim,
+                         const int32_t rule[WEIR__SIMULATE_SIDES])
 {
     put_refuser(out, "refused_here_by", &sim->sides[0], rule[0]);
     fputs(", ", out);
     put_refuser(out, "refused_there_by", &sim->sides[1], rule[1]);
 }
 
-void weir__report_difference(FILE *out, const struct weir__simulation *sim, const struct weir__log_entry *entry, struct weir_key client,
-                             struct weir_key method, struct weir_key uri, const int32_t rule[WEIR__SIMULATE_SIDES])
+void weir__report_difference(FILE *out, const struct weir__simulation *sim,
+                             const struct weir__log_entry *entry, struct weir_key client,
+                             struct weir_key method, struct weir_key uri,
+                             const int32_t rule[WEIR__SIMULATE_SIDES])
 {
     fputs("{ ", out);
     put_time(out, "time", entry->at);
@@ -190,11 +206,12 @@ void weir__report_difference(FILE *out, const struct weir__simulation *sim, cons
 
 static void put_compare(FILE *out, const struct weir__simulation *sim)
 {
-    fprintf(
-        out,
-        "  \"compare\": { \"differ\": %lld, \"refused_only_here\": %lld, \"refused_only_there\": %lld, \"refused_by_another_rule\": %lld, "
-        "\"pairs_lost\": %lld,\n    \"pairs\": [",
-        (long long)sim->differ, (long long)sim->only[0], (long long)sim->only[1], (long long)sim->other_rule, (long long)sim->pairs_lost);
+    fprintf(out,
+            "  \"compare\": { \"differ\": %lld, \"refused_only_here\": %lld, "
+            "\"refused_only_there\": %lld, \"refused_by_another_rule\": %lld, "
+            "\"pairs_lost\": %lld,\n    \"pairs\": [",
+            (long long)sim->differ, (long long)sim->only[0], (long long)sim->only[1],
+            (long long)sim->other_rule, (long long)sim->pairs_lost);
     for (size_t i = 0; i < sim->n_pairs; i++) {
         fputs(i ? ", { " : "{ ", out);
         put_refusers(out, sim, sim->pairs[i].rule);
@@ -220,23 +237,26 @@ static void put_compare(FILE *out, const struct weir__simulation *sim)
 
 /* ----------------------------------------------------------------- proposals ---- */
 
-static void put_proposal(FILE *out, const struct weir__report *report, const struct weir__proposal *p)
+static void put_proposal(FILE *out, const struct weir__report *report,
+                         const struct weir__proposal *p)
 {
     char limit[128];
 
     fputs("    { ", out);
     put_name(out, "rule", weir__report_proposal_rule(report, p));
-    weir_limit_print(limit, sizeof limit, &p->written);
+    weir_limit_print(limit, sizeof(limit), &p->written);
     fprintf(out, ", \"index\": %zu, \"written\": \"%s\", ", p->index, limit);
-    weir_limit_print(limit, sizeof limit, &p->limit);
+    weir_limit_print(limit, sizeof(limit), &p->limit);
     if (p->limit.count > 0)
         fprintf(out, "\"proposed\": \"%s\", \"count\": %lld", limit, (long long)p->limit.count);
     else
         fputs("\"proposed\": null, \"count\": null", out);
     fprintf(out, ", \"too_small\": %lld, \"exact\": %s, ", (long long)p->below,
             p->limit.count > 0 && p->limit.count - p->below <= 1 && !p->sampled ? "true" : "false");
-    fprintf(out, "\"keys\": %lld, \"sampled\": %s, ", (long long)p->keys, p->sampled ? "true" : "false");
-    fprintf(out, "\"few_keys\": %s, \"far_below\": %s, ", weir__proposal_has_few_keys(p) ? "true" : "false",
+    fprintf(out, "\"keys\": %lld, \"sampled\": %s, ", (long long)p->keys,
+            p->sampled ? "true" : "false");
+    fprintf(out, "\"few_keys\": %s, \"far_below\": %s, ",
+            weir__proposal_has_few_keys(p) ? "true" : "false",
             weir__proposal_is_far_below(p) ? "true" : "false");
     put_number(out, "keys_refused_as_written", p->keys_written);
     fputs(", ", out);
@@ -253,7 +273,8 @@ static void put_proposals(FILE *out, const struct weir__report *report)
     const struct weir__propose *propose = report->sim->propose;
     struct weir__proposal p;
 
-    fprintf(out, "  \"propose_share\": %.6f,\n  \"proposals\": [\n", (double)report->sim->options.propose / WEIR__PROPOSE_PPM);
+    fprintf(out, "  \"propose_share\": %.6f,\n  \"proposals\": [\n",
+            (double)report->sim->options.propose / WEIR__PROPOSE_PPM);
     for (size_t i = 0; i < weir__propose_limits(propose); i++) {
         weir__propose_get(propose, i, &p);
         fputs(i ? ",\n" : "", out);
@@ -286,8 +307,10 @@ static void put_log(FILE *out, const struct weir__report *report)
         fputs(i ? ", " : "", out);
         put_text(out, report->logs[i], strlen(report->logs[i]));
     }
-    fprintf(out, "],\n  \"partial\": %s, \"requests\": %lld, \"lines\": %lld, \"bad_lines\": %lld,\n", sim->partial ? "true" : "false",
-            (long long)sim->requests, (long long)sim->lines, (long long)sim->bad);
+    fprintf(out,
+            "],\n  \"partial\": %s, \"requests\": %lld, \"lines\": %lld, \"bad_lines\": %lld,\n",
+            sim->partial ? "true" : "false", (long long)sim->requests, (long long)sim->lines,
+            (long long)sim->bad);
     if (sim->first_bad) {
         fprintf(out, "  \"first_bad\": { \"line\": %lld, ", (long long)sim->first_bad);
         put_name(out, "file", sim->first_bad_file);
@@ -302,8 +325,8 @@ static void put_log(FILE *out, const struct weir__report *report)
         put_time(out, "to", sim->last);
         fputs(",\n", out);
     }
-    fprintf(out, "  \"late\": %lld, \"late_most_ns\": %lld, \"without_client\": %lld,\n  ", (long long)sim->late, (long long)sim->late_most,
-            (long long)sim->nobody);
+    fprintf(out, "  \"late\": %lld, \"late_most_ns\": %lld, \"without_client\": %lld,\n  ",
+            (long long)sim->late, (long long)sim->late_most, (long long)sim->nobody);
     put_name(out, "client_attribute", sim->options.client);
     fputs(", ", out);
     put_distinct(out, "clients", sim->clients);

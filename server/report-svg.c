@@ -1,9 +1,11 @@
-/* report-svg.c -- plots: requests and refusals over time, and what each count of a limit would refuse.
+/* report-svg.c -- plots: requests and refusals over time, and what each count of a limit would
+ * refuse.
  *
  *     above    requests in each bucket of time; in colour those refused, by rule
  *     below    the same as shares of the requests; dashed: what rules in shadow would have refused
  *
- * Colours that can be read on white and on dark, no fonts but the viewer's own, and no script: what a bucket holds is its <title>.
+ * Colours that can be read on white and on dark, no fonts but the viewer's own, and no script: what
+ * a bucket holds is its <title>.
  */
 #include <string.h>
 
@@ -39,16 +41,20 @@ static double y_of(const struct frame *f, double value)
 
 void weir__plot_style(FILE *out)
 {
-    fputs(".plot text{fill:#76808c;font:12px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif}"
-          ".plot .title{font-size:15px;font-weight:600}.plot .mid{text-anchor:middle}.plot .end{text-anchor:end}"
-          ".plot .grid{stroke:#8b949e;opacity:0.25}.plot .axis{stroke:#8b949e;opacity:0.6}"
-          ".plot .all{fill:#8b949e;opacity:0.35}.plot .refused{fill:#d1495b}.plot .good{fill:#2f9e55}"
-          ".plot .s0{fill:#d1495b}.plot .s1{fill:#3b7dd8}.plot .s2{fill:#d08a17}.plot .s3{fill:#7a5cc7}"
-          ".plot .s4{fill:#1f9e8f}.plot .s5{fill:#b0569f}.plot .s6{fill:#76808c}"
-          ".plot .would{fill:none;stroke:#76808c;stroke-width:1.5;stroke-dasharray:4 3}"
-          ".plot .mark{stroke:#76808c;stroke-dasharray:3 3}"
-          ".plot .hover{fill:#8b949e;opacity:0}.plot .hover:hover{opacity:0.25}",
-          out);
+    fputs(
+        ".plot text{fill:#76808c;font:12px system-ui,-apple-system,'Segoe "
+        "UI',Helvetica,Arial,sans-serif}"
+        ".plot .title{font-size:15px;font-weight:600}.plot .mid{text-anchor:middle}.plot "
+        ".end{text-anchor:end}"
+        ".plot .grid{stroke:#8b949e;opacity:0.25}.plot .axis{stroke:#8b949e;opacity:0.6}"
+        ".plot .all{fill:#8b949e;opacity:0.35}.plot .refused{fill:#d1495b}.plot .good{fill:#2f9e55}"
+        ".plot .s0{fill:#d1495b}.plot .s1{fill:#3b7dd8}.plot .s2{fill:#d08a17}.plot "
+        ".s3{fill:#7a5cc7}"
+        ".plot .s4{fill:#1f9e8f}.plot .s5{fill:#b0569f}.plot .s6{fill:#76808c}"
+        ".plot .would{fill:none;stroke:#76808c;stroke-width:1.5;stroke-dasharray:4 3}"
+        ".plot .mark{stroke:#76808c;stroke-dasharray:3 3}"
+        ".plot .hover{fill:#8b949e;opacity:0}.plot .hover:hover{opacity:0.25}",
+        out);
 }
 
 /* --------------------------------------------------------------------- axes ---- */
@@ -62,7 +68,10 @@ static double round_step(double most)
         step /= 10;
     while (step * 40 <= most)
         step *= 10;
-    return most <= step * 5 ? step : most <= step * 10 ? 2 * step : most <= step * 25 ? 5 * step : 10 * step;
+    return most <= step * 5    ? step
+           : most <= step * 10 ? 2 * step
+           : most <= step * 25 ? 5 * step
+                               : 10 * step;
 }
 
 static void draw_value_axis(FILE *out, const struct frame *f, const char *unit, bool whole)
@@ -77,22 +86,25 @@ static void draw_value_axis(FILE *out, const struct frame *f, const char *unit, 
         if (whole)
             weir__words_count(text, (int64_t)(i * step));
         else
-            snprintf(text, sizeof text, "%g", i * step);
-        fprintf(out, "<line class=\"%s\" x1=\"%.0f\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\"/>", i ? "grid" : "axis", LEFT, RIGHT, y, y);
-        fprintf(out, "<text class=\"end\" x=\"%.0f\" y=\"%.1f\">%s%s</text>\n", LEFT - 7, y + 4, text, unit);
+            snprintf(text, sizeof(text), "%g", i * step);
+        fprintf(out, "<line class=\"%s\" x1=\"%.0f\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\"/>",
+                i ? "grid" : "axis", LEFT, RIGHT, y, y);
+        fprintf(out, "<text class=\"end\" x=\"%.0f\" y=\"%.1f\">%s%s</text>\n", LEFT - 7, y + 4,
+                text, unit);
     }
 }
 
 /* The finest step of time that gives at most 9 marks. */
 static weir_time choose_time_step(weir_time span)
 {
-    static const int64_t steps[] = { 1,   2,    5,    10,   15,    30,    60,    120,   300,    600,
-                                     900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800 };
+    static const int64_t steps[] = { 1,     2,     5,     10,    15,     30,    60,
+                                     120,   300,   600,   900,   1800,   3600,  7200,
+                                     10800, 21600, 43200, 86400, 172800, 604800 };
     size_t i = 0;
 
-    while (i < sizeof steps / sizeof steps[0] && span / (steps[i] * WEIR_SECOND) > 8)
+    while (i < sizeof(steps) / sizeof(steps[0]) && span / (steps[i] * WEIR_SECOND) > 8)
         i++;
-    if (i < sizeof steps / sizeof steps[0])
+    if (i < sizeof(steps) / sizeof(steps[0]))
         return steps[i] * WEIR_SECOND;
     weir_time step = 604800 * WEIR_SECOND;
     while (span / step > 8)
@@ -107,18 +119,20 @@ static void draw_time_axis(FILE *out, const struct frame *f, const struct weir__
 
     for (weir_time t = (sim->from + step - 1) / step * step; t <= sim->from + span; t += step) {
         double x = LEFT + (RIGHT - LEFT) * (double)(t - sim->from) / (double)span;
-        fprintf(out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", x, x, f->shift + COUNTS_TOP,
-                f->shift + SHARES_BOTTOM + 4);
+        fprintf(out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", x, x,
+                f->shift + COUNTS_TOP, f->shift + SHARES_BOTTOM + 4);
         if (x < RIGHT - 20)
-            fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", x < LEFT + 24 ? "" : "mid", x,
-                    f->shift + SHARES_BOTTOM + 18, weir__words_clock(text, t, step));
+            fprintf(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">%s</text>\n",
+                    x < LEFT + 24 ? "" : "mid", x, f->shift + SHARES_BOTTOM + 18,
+                    weir__words_clock(text, t, step));
     }
 }
 
 /* -------------------------------------------------------------------- areas ---- */
 
 /* The steps of `low` .. `high` as one outline. */
-static void draw_area(FILE *out, const struct frame *f, const char *style, const double *low, const double *high)
+static void draw_area(FILE *out, const struct frame *f, const char *style, const double *low,
+                      const double *high)
 {
     double at = y_of(f, low[0]);
 
@@ -149,18 +163,19 @@ static double share_of(int64_t part, int64_t whole)
 }
 
 /* The series on top of each other, as they are or as shares of the requests. */
-static void draw_stack(FILE *out, const struct frame *f, const struct weir__simulation *sim, const struct weir__series *series, size_t n,
-                       bool shares)
+static void draw_stack(FILE *out, const struct frame *f, const struct weir__simulation *sim,
+                       const struct weir__series *series, size_t n, bool shares)
 {
     double low[WEIR__SIMULATE_BUCKETS] = { 0 }, high[WEIR__SIMULATE_BUCKETS] = { 0 };
     char style[24];
 
     for (size_t s = 0; s < n; s++) {
         for (size_t i = 0; i < f->n; i++)
-            high[i] = low[i] + (shares ? share_of(series[s].at[i], sim->at[i]) : (double)series[s].at[i]);
-        snprintf(style, sizeof style, "s%d", series[s].colour);
+            high[i] =
+                low[i] + (shares ? share_of(series[s].at[i], sim->at[i]) : (double)series[s].at[i]);
+        snprintf(style, sizeof(style), "s%d", series[s].colour);
         draw_area(out, f, style, low, high);
-        memcpy(low, high, sizeof low);
+        memcpy(low, high, sizeof(low));
     }
 }
 
@@ -173,7 +188,8 @@ static void draw_requests(FILE *out, const struct frame *f, const struct weir__s
     draw_area(out, f, "all", zero, all);
 }
 
-static void draw_would(FILE *out, const struct frame *f, const struct weir__simulation *sim, const struct weir__side *side)
+static void draw_would(FILE *out, const struct frame *f, const struct weir__simulation *sim,
+                       const struct weir__side *side)
 {
     double shares[WEIR__SIMULATE_BUCKETS] = { 0 };
 
@@ -185,48 +201,54 @@ static void draw_would(FILE *out, const struct frame *f, const struct weir__simu
 
 /* ------------------------------------------------------------------- legend ---- */
 
-static double draw_key(FILE *out, double x, double y, const char *style, const char *name, int64_t n)
+static double draw_key(FILE *out, double x, double y, const char *style, const char *name,
+                       int64_t n)
 {
     char cut[28], count[WEIR__WORDS];
 
-    weir__text_cut(cut, sizeof cut, name, strlen(name));
+    weir__text_cut(cut, sizeof(cut), name, strlen(name));
     weir__words_count(count, n);
     if (strcmp(style, "would") == 0)
         fprintf(out, "<path class=\"would\" d=\"M%.1f %.1fh12\"/>", x, y - 4);
     else
-        fprintf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"11\" height=\"11\"/>", style, x, y - 10);
+        fprintf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"11\" height=\"11\"/>", style,
+                x, y - 10);
     fprintf(out, "<text x=\"%.1f\" y=\"%.1f\">", x + 16, y);
     weir__safe_text(out, WEIR__SAFE_MARKUP, cut);
     fprintf(out, " %s</text>\n", count);
     return x + 34 + 6.7 * (double)(strlen(cut) + strlen(count));
 }
 
-static void draw_legend(FILE *out, const struct frame *f, const struct weir__simulation *sim, const struct weir__side *side,
-                        const struct weir__series *series, size_t n)
+static void draw_legend(FILE *out, const struct frame *f, const struct weir__simulation *sim,
+                        const struct weir__side *side, const struct weir__series *series, size_t n)
 {
     double x = LEFT, y = f->shift + 40;
     char style[24];
 
     x = draw_key(out, x, y, "all", "requests", sim->requests);
     for (size_t i = 0; i < n && x < RIGHT - 100; i++) {
-        snprintf(style, sizeof style, "s%d", series[i].colour);
+        snprintf(style, sizeof(style), "s%d", series[i].colour);
         x = draw_key(out, x, y, style, series[i].name, series[i].total);
     }
     if (side->would && x < RIGHT - 100)
         draw_key(out, x, y, "would", "in shadow", side->would);
 }
 
-static void draw_hover(FILE *out, const struct frame *f, const struct weir__simulation *sim, const struct weir__side *side,
-                       const struct weir__series *series, size_t n)
+static void draw_hover(FILE *out, const struct frame *f, const struct weir__simulation *sim,
+                       const struct weir__side *side, const struct weir__series *series, size_t n)
 {
     char a[WEIR__WORDS], b[WEIR__WORDS], c[WEIR__WORDS];
 
     for (size_t i = 0; i < f->n; i++) {
         if (sim->at[i] == 0)
             continue;
-        fprintf(out, "<rect class=\"hover\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>", x_of(f, i),
-                f->shift + COUNTS_TOP, x_of(f, i + 1) - x_of(f, i), SHARES_BOTTOM - COUNTS_TOP);
-        fprintf(out, "%s UTC: %s", weir__words_time(a, sim->from + (weir_time)i * sim->width, false),
+        fprintf(
+            out,
+            "<rect class=\"hover\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><title>",
+            x_of(f, i), f->shift + COUNTS_TOP, x_of(f, i + 1) - x_of(f, i),
+            SHARES_BOTTOM - COUNTS_TOP);
+        fprintf(out, "%s UTC: %s",
+                weir__words_time(a, sim->from + (weir_time)i * sim->width, false),
                 weir__words_counted(b, sim->at[i], "request"));
         if (side->refused_at[i])
             fprintf(out, ", %s refused (%s)", weir__words_count(a, side->refused_at[i]),
@@ -253,7 +275,8 @@ static double most_share(const struct weir__simulation *sim)
 
     for (size_t s = 0; s < sim->n_sides; s++) {
         for (size_t i = 0; i < sim->buckets; i++) {
-            double refused = share_of(sim->sides[s].refused_at[i], sim->at[i]), would = share_of(sim->sides[s].would_at[i], sim->at[i]);
+            double refused = share_of(sim->sides[s].refused_at[i], sim->at[i]),
+                   would = share_of(sim->sides[s].would_at[i], sim->at[i]);
             most = refused > most ? refused : most;
             most = would > most ? would : most;
         }
@@ -270,21 +293,25 @@ static double most_requests(const struct weir__simulation *sim)
     return (double)most;
 }
 
-static void draw_titles(FILE *out, const struct frame *f, const struct weir__simulation *sim, const struct weir__side *side)
+static void draw_titles(FILE *out, const struct frame *f, const struct weir__simulation *sim,
+                        const struct weir__side *side)
 {
     char a[WEIR__WORDS], b[WEIR__WORDS], c[WEIR__WORDS];
 
     fprintf(out, "<text class=\"title\" x=\"%.0f\" y=\"%.1f\">", LEFT, f->shift + 18);
     weir__safe_text(out, WEIR__SAFE_MARKUP, side->path);
-    fprintf(out, "</text><text class=\"end\" x=\"%.0f\" y=\"%.1f\">%s of %s refused: %s</text>\n", RIGHT, f->shift + 18,
-            weir__words_count(a, side->refused), weir__words_counted(b, sim->requests, "request"),
+    fprintf(out, "</text><text class=\"end\" x=\"%.0f\" y=\"%.1f\">%s of %s refused: %s</text>\n",
+            RIGHT, f->shift + 18, weir__words_count(a, side->refused),
+            weir__words_counted(b, sim->requests, "request"),
             weir__words_share(c, side->refused, sim->requests));
-    fprintf(out, "<text x=\"%.0f\" y=\"%.1f\">requests in each %s</text>", LEFT, f->shift + COUNTS_TOP - 6,
-            weir__words_width(a, sim->width));
-    fprintf(out, "<text x=\"%.0f\" y=\"%.1f\">refused of these</text>\n", LEFT, f->shift + SHARES_TOP - 6);
+    fprintf(out, "<text x=\"%.0f\" y=\"%.1f\">requests in each %s</text>", LEFT,
+            f->shift + COUNTS_TOP - 6, weir__words_width(a, sim->width));
+    fprintf(out, "<text x=\"%.0f\" y=\"%.1f\">refused of these</text>\n", LEFT,
+            f->shift + SHARES_TOP - 6);
 }
 
-static void draw_side(FILE *out, const struct weir__simulation *sim, size_t which, double shift, bool hover)
+static void draw_side(FILE *out, const struct weir__simulation *sim, size_t which, double shift,
+                      bool hover)
 {
     const struct weir__side *side = &sim->sides[which];
     struct weir__series series[WEIR__SERIES];
@@ -309,8 +336,10 @@ static void draw_side(FILE *out, const struct weir__simulation *sim, size_t whic
 
 void weir__plot_timeline(FILE *out, const struct weir__report *report, size_t side)
 {
-    fprintf(out, "<svg class=\"plot\" viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"requests and refusals over time\">\n", WIDTH,
-            HEIGHT);
+    fprintf(out,
+            "<svg class=\"plot\" viewBox=\"0 0 %.0f %.0f\" role=\"img\" aria-label=\"requests and "
+            "refusals over time\">\n",
+            WIDTH, HEIGHT);
     draw_side(out, report->sim, side, 0, true);
     fputs("</svg>\n", out);
 }
@@ -319,10 +348,10 @@ void weir__report_svg(FILE *out, const struct weir__report *report)
 {
     double height = HEIGHT * (double)report->sim->n_sides;
 
-    fprintf(
-        out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" role=\"img\">\n",
-        WIDTH, height, WIDTH, height);
+    fprintf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 %.0f %.0f\" "
+            "width=\"%.0f\" height=\"%.0f\" role=\"img\">\n",
+            WIDTH, height, WIDTH, height);
     fputs("<title>requests and refusals over time</title>\n<style>", out);
     weir__plot_style(out);
     fputs("</style>\n", out);
@@ -342,23 +371,28 @@ void weir__plot_proposal(FILE *out, const struct weir__proposal *p, int64_t shar
     double step = CURVE_WIDTH / (double)(p->steps ? p->steps : 1);
     char a[WEIR__WORDS], b[WEIR__WORDS];
 
-    fprintf(
-        out,
-        "<svg class=\"plot\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" role=\"img\" aria-label=\"keys refused by count\">",
-        CURVE_WIDTH, CURVE_HEIGHT, CURVE_WIDTH, CURVE_HEIGHT);
+    fprintf(out,
+            "<svg class=\"plot\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
+            "role=\"img\" aria-label=\"keys refused by count\">",
+            CURVE_WIDTH, CURVE_HEIGHT, CURVE_WIDTH, CURVE_HEIGHT);
     for (size_t i = 0; i < p->steps; i++) {
-        double part = p->keys ? (double)p->refused[i] / (double)p->keys : 0, height = part * (CURVE_HEIGHT - 4);
+        double part = p->keys ? (double)p->refused[i] / (double)p->keys : 0,
+               height = part * (CURVE_HEIGHT - 4);
         bool good = p->limit.count > 0 && p->counts[i] >= p->limit.count;
-        fprintf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>", good ? "good" : "refused",
-                (double)i * step + 1, CURVE_HEIGHT - 2 - height, step - 2, height + 2);
+        fprintf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>",
+                good ? "good" : "refused", (double)i * step + 1, CURVE_HEIGHT - 2 - height,
+                step - 2, height + 2);
         if (p->counts[i] == p->written.count)
-            fprintf(out, "<line class=\"mark\" x1=\"%.1f\" x2=\"%.1f\" y1=\"0\" y2=\"%.0f\"/>", ((double)i + .5) * step,
-                    ((double)i + .5) * step, CURVE_HEIGHT);
+            fprintf(out, "<line class=\"mark\" x1=\"%.1f\" x2=\"%.1f\" y1=\"0\" y2=\"%.0f\"/>",
+                    ((double)i + .5) * step, ((double)i + .5) * step, CURVE_HEIGHT);
         fprintf(out,
-                "<rect class=\"hover\" x=\"%.1f\" y=\"0\" width=\"%.1f\" height=\"%.0f\"><title>%s%s: %s of keys refused</title></rect>",
+                "<rect class=\"hover\" x=\"%.1f\" y=\"0\" width=\"%.1f\" "
+                "height=\"%.0f\"><title>%s%s: %s of keys refused</title></rect>",
                 (double)i * step, step, CURVE_HEIGHT, weir__words_count(a, p->counts[i]),
-                p->counts[i] == p->written.count ? " (as written)" : "", weir__words_share(b, p->refused[i], p->keys));
+                p->counts[i] == p->written.count ? " (as written)" : "",
+                weir__words_share(b, p->refused[i], p->keys));
     }
     double y = CURVE_HEIGHT - 2 - (double)share / WEIR__PROPOSE_PPM * (CURVE_HEIGHT - 4);
-    fprintf(out, "<line class=\"mark\" x1=\"0\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\"/></svg>\n", CURVE_WIDTH, y, y);
+    fprintf(out, "<line class=\"mark\" x1=\"0\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\"/></svg>\n",
+            CURVE_WIDTH, y, y);
 }

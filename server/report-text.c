@@ -1,4 +1,5 @@
-/* report-text.c -- a simulation's report for the terminal: what would have been refused, by which rule, to whom and when, at a glance. */
+/* report-text.c -- a simulation's report for the terminal: what would have been refused, by which
+ * rule, to whom and when, at a glance. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +66,8 @@ static void put_field(const struct page *p, const char *text, size_t width)
 }
 
 /* A bar of eighths of a character; what is not nothing can be seen. */
-static void put_bar(const struct page *p, const char *colour, int64_t part, int64_t whole, size_t width)
+static void put_bar(const struct page *p, const char *colour, int64_t part, int64_t whole,
+                    size_t width)
 {
     static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
     size_t n = whole > 0 ? (size_t)((double)part / (double)whole * 8 * (double)width + 0.5) : 0;
@@ -81,7 +83,8 @@ static void put_bar(const struct page *p, const char *colour, int64_t part, int6
 
 enum { ROWS = 3, COLUMNS_MAX = 120 };
 
-/* The buckets in `columns` columns: of those that share one the largest, so that no peak is lost. */
+/* The buckets in `columns` columns: of those that share one the largest, so that no peak is
+ * lost. */
 static int64_t sample(const struct page *p, const int64_t *at, int64_t *out, size_t columns)
 {
     size_t n = p->sim->buckets;
@@ -97,7 +100,8 @@ static int64_t sample(const struct page *p, const int64_t *at, int64_t *out, siz
     return most;
 }
 
-static void draw_columns(const struct page *p, const char *name, const char *colour, const int64_t *at, size_t columns)
+static void draw_columns(const struct page *p, const char *name, const char *colour,
+                         const int64_t *at, size_t columns)
 {
     static const char *const bars[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
     int64_t values[COLUMNS_MAX], most = sample(p, at, values, columns);
@@ -106,11 +110,13 @@ static void draw_columns(const struct page *p, const char *name, const char *col
     for (int row = ROWS - 1; row >= 0; row--) {
         fprintf(p->out, "  %-9s %s", row == 0 ? name : "", colour);
         for (size_t c = 0; c < columns; c++) {
-            int64_t eighths = most ? (int64_t)((double)values[c] / (double)most * 8 * ROWS + 0.999) - 8 * row : 0;
+            int64_t eighths =
+                most ? (int64_t)((double)values[c] / (double)most * 8 * ROWS + 0.999) - 8 * row : 0;
             fputs(bars[eighths < 0 ? 0 : eighths > 8 ? 8 : eighths], p->out);
         }
         if (row == ROWS - 1)
-            fprintf(p->out, "%s %s%s", p->dim, most ? "▔" : "", most ? weir__words_count(count, most) : "none");
+            fprintf(p->out, "%s %s%s", p->dim, most ? "▔" : "",
+                    most ? weir__words_count(count, most) : "none");
         fprintf(p->out, "%s\n", p->off);
     }
 }
@@ -140,12 +146,17 @@ static void draw_timeline(const struct page *p)
         return;
     if (n < columns)
         columns = columns / n * n; /* whole columns for each */
-    snprintf(title, sizeof title, "over time, in each %s (UTC)", weir__words_width(width, p->sim->width));
+    snprintf(title, sizeof(title), "over time, in each %s (UTC)",
+             weir__words_width(width, p->sim->width));
     heading(p, title);
     draw_columns(p, "requests", p->all, p->sim->at, columns);
     for (size_t i = 0; i < p->sim->n_sides; i++) {
         const struct weir__side *side = &p->sim->sides[i];
-        draw_columns(p, p->sim->n_sides == 1 ? "refused" : i == 0 ? "here" : "there", p->bad, side->refused_at, columns);
+        draw_columns(p,
+                     p->sim->n_sides == 1 ? "refused"
+                     : i == 0             ? "here"
+                                          : "there",
+                     p->bad, side->refused_at, columns);
         if (side->would)
             draw_columns(p, "in shadow", p->dim, side->would_at, columns);
     }
@@ -168,14 +179,19 @@ static void put_head(const struct page *p)
     }
     fputs(" on ", p->out);
     if (p->report->n_logs == 1)
-        weir__safe_text(p->out, WEIR__SAFE_TERMINAL, strcmp(p->report->logs[0], "-") == 0 ? "standard input" : p->report->logs[0]);
+        weir__safe_text(p->out, WEIR__SAFE_TERMINAL,
+                        strcmp(p->report->logs[0], "-") == 0 ? "standard input"
+                                                             : p->report->logs[0]);
     else
         fprintf(p->out, "%zu logs", p->report->n_logs);
-    fprintf(p->out, "\n%s of %s client%s", weir__words_counted(a, sim->requests, "request"), weir__words_distinct(b, sim->clients),
+    fprintf(p->out, "\n%s of %s client%s", weir__words_counted(a, sim->requests, "request"),
+            weir__words_distinct(b, sim->clients),
             weir__distinct_count(sim->clients) == 1 ? "" : "s");
     if (sim->requests)
-        fprintf(p->out, ", %s to %s UTC", weir__words_time(a, sim->first, false), weir__words_time(b, sim->last, false));
-    fprintf(p->out, "%s%s%s\n", p->bad, sim->partial ? "  PARTIAL: stopped before the end" : "", p->off);
+        fprintf(p->out, ", %s to %s UTC", weir__words_time(a, sim->first, false),
+                weir__words_time(b, sim->last, false));
+    fprintf(p->out, "%s%s%s\n", p->bad, sim->partial ? "  PARTIAL: stopped before the end" : "",
+            p->off);
 }
 
 struct total {
@@ -194,11 +210,12 @@ static void put_total(const struct page *p, const struct total *t)
     for (size_t i = 0; i < p->sim->n_sides; i++) {
         const char *colour = t->bad && t->part[i] ? p->bad : "";
         weir__words_count(count, t->part[i]);
-        fprintf(p->out, "%s%s%*s%s  %-9s", colour, t->about ? "~" : " ", 12, count, *colour ? p->off : "",
-                weir__words_share(share, t->part[i], t->whole));
+        fprintf(p->out, "%s%s%*s%s  %-9s", colour, t->about ? "~" : " ", 12, count,
+                *colour ? p->off : "", weir__words_share(share, t->part[i], t->whole));
     }
     if (p->sim->n_sides == 1)
-        put_bar(p, t->bad ? p->bad : p->good, t->part[0], t->whole, p->width > 74 ? p->width - 54 : 20);
+        put_bar(p, t->bad ? p->bad : p->good, t->part[0], t->whole,
+                p->width > 74 ? p->width - 54 : 20);
     fputc('\n', p->out);
 }
 
@@ -211,17 +228,52 @@ static void put_totals(const struct page *p)
     const struct total totals[] = {
         { "allowed", { a->allowed, b->allowed }, sim->requests, false, false, true },
         { "refused", { a->refused, b->refused }, sim->requests, false, true, true },
-        { "  over a limit", { a->reasons[WEIR_LIMITED], b->reasons[WEIR_LIMITED] }, sim->requests, false, true, false },
-        { "  too big for it", { a->reasons[WEIR_TOO_BIG], b->reasons[WEIR_TOO_BIG] }, sim->requests, false, true, false },
-        { "  banned", { a->reasons[WEIR_BANNED], b->reasons[WEIR_BANNED] }, sim->requests, false, true, false },
-        { "  on the deny list", { a->reasons[WEIR_DENIED], b->reasons[WEIR_DENIED] }, sim->requests, false, true, false },
+        { "  over a limit",
+          { a->reasons[WEIR_LIMITED], b->reasons[WEIR_LIMITED] },
+          sim->requests,
+          false,
+          true,
+          false },
+        { "  too big for it",
+          { a->reasons[WEIR_TOO_BIG], b->reasons[WEIR_TOO_BIG] },
+          sim->requests,
+          false,
+          true,
+          false },
+        { "  banned",
+          { a->reasons[WEIR_BANNED], b->reasons[WEIR_BANNED] },
+          sim->requests,
+          false,
+          true,
+          false },
+        { "  on the deny list",
+          { a->reasons[WEIR_DENIED], b->reasons[WEIR_DENIED] },
+          sim->requests,
+          false,
+          true,
+          false },
         { "in shadow, would refuse", { a->would, b->would }, sim->requests, false, true, false },
-        { "  on the deny list", { a->would_deny, b->would_deny }, sim->requests, false, true, false },
+        { "  on the deny list",
+          { a->would_deny, b->would_deny },
+          sim->requests,
+          false,
+          true,
+          false },
         { "allowed after a wait", { a->waited, b->waited }, sim->requests, false, false, false },
         { "on the allow list", { a->listed, b->listed }, sim->requests, false, false, false },
         { "no rule applied", { a->unmatched, b->unmatched }, sim->requests, false, false, false },
-        { "nearly spent (level 2)", { a->levels[2], b->levels[2] }, sim->requests, false, false, false },
-        { "clients refused", { weir__distinct_count(a->clients), weir__distinct_count(b->clients) }, clients, about, true, true },
+        { "nearly spent (level 2)",
+          { a->levels[2], b->levels[2] },
+          sim->requests,
+          false,
+          false,
+          false },
+        { "clients refused",
+          { weir__distinct_count(a->clients), weir__distinct_count(b->clients) },
+          clients,
+          about,
+          true,
+          true },
         { "clients, in shadow",
           { weir__distinct_count(a->clients_would), weir__distinct_count(b->clients_would) },
           clients,
@@ -233,13 +285,14 @@ static void put_totals(const struct page *p)
     fputc('\n', p->out);
     if (sim->n_sides == 2)
         fprintf(p->out, "  %-24s%s%13s%24s%s\n", "", p->dim, "here", "there", p->off);
-    for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++)
+    for (size_t i = 0; i < sizeof(totals) / sizeof(totals[0]); i++)
         put_total(p, &totals[i]);
 }
 
 /* ---------------------------------------------------------------------- rules ---- */
 
-static void put_rule(const struct page *p, const struct weir__simulate_rule *rule, size_t name_width)
+static void put_rule(const struct page *p, const struct weir__simulate_rule *rule,
+                     size_t name_width)
 {
     int64_t refused = rule->refused + rule->would;
     char a[WEIR__WORDS], b[WEIR__WORDS], c[WEIR__WORDS], d[WEIR__WORDS] = "";
@@ -249,17 +302,22 @@ static void put_rule(const struct page *p, const struct weir__simulate_rule *rul
         weir__words_distinct(d, rule->trace->keys);
     fputs("  ", p->out);
     put_field(p, rule->name, name_width);
-    fprintf(p->out, " %s%-7s%s %12s %s%12s%s %9s %8s ", rule->mode == WEIR_ENFORCE ? "" : p->dim, weir_mode_name(rule->mode),
-            rule->mode == WEIR_ENFORCE ? "" : p->off, rule->mode == WEIR_OFF ? "-" : weir__words_count(a, rule->applied),
-            refused && rule->mode == WEIR_ENFORCE ? p->bad : "", rule->mode == WEIR_OFF ? "-" : weir__words_count(b, refused),
+    fprintf(p->out, " %s%-7s%s %12s %s%12s%s %9s %8s ", rule->mode == WEIR_ENFORCE ? "" : p->dim,
+            weir_mode_name(rule->mode), rule->mode == WEIR_ENFORCE ? "" : p->off,
+            rule->mode == WEIR_OFF ? "-" : weir__words_count(a, rule->applied),
+            refused && rule->mode == WEIR_ENFORCE ? p->bad : "",
+            rule->mode == WEIR_OFF ? "-" : weir__words_count(b, refused),
             refused && rule->mode == WEIR_ENFORCE ? p->off : "",
             rule->mode == WEIR_OFF ? "-" : weir__words_share(c, refused, rule->applied), d);
     if (p->width > used + 4)
-        put_bar(p, rule->mode == WEIR_ENFORCE ? p->bad : p->dim, refused, rule->applied, p->width - used);
+        put_bar(p, rule->mode == WEIR_ENFORCE ? p->bad : p->dim, refused, rule->applied,
+                p->width - used);
     fputc('\n', p->out);
     if (rule->bans || rule->banned)
-        fprintf(p->out, "  %*s %s%s, %s refused by %s%s\n", (int)name_width, "", p->dim, weir__words_counted(a, rule->bans, "ban"),
-                weir__words_counted(b, rule->banned, "request"), rule->bans == 1 ? "it" : "them", p->off);
+        fprintf(p->out, "  %*s %s%s, %s refused by %s%s\n", (int)name_width, "", p->dim,
+                weir__words_counted(a, rule->bans, "ban"),
+                weir__words_counted(b, rule->banned, "request"), rule->bans == 1 ? "it" : "them",
+                p->off);
 }
 
 static void put_rules(const struct page *p, const struct weir__side *side)
@@ -273,9 +331,11 @@ static void put_rules(const struct page *p, const struct weir__side *side)
     for (size_t i = 0; i < side->n_rules && i < MOST; i++)
         name_width = strlen(rules[i]->name) > name_width ? strlen(rules[i]->name) : name_width;
     name_width = name_width > 24 ? 24 : name_width;
-    heading(p, p->sim->n_sides == 1 ? "rules" : side == p->sim->sides ? "rules here" : "rules there");
-    fprintf(p->out, "  %s%-*s %-7s %12s %12s %9s %8s%s\n", p->dim, (int)name_width, "", "mode", "applied", "refused", "share", "keys",
-            p->off);
+    heading(p, p->sim->n_sides == 1    ? "rules"
+               : side == p->sim->sides ? "rules here"
+                                       : "rules there");
+    fprintf(p->out, "  %s%-*s %-7s %12s %12s %9s %8s%s\n", p->dim, (int)name_width, "", "mode",
+            "applied", "refused", "share", "keys", p->off);
     for (size_t i = 0; i < side->n_rules && i < MOST; i++)
         put_rule(p, rules[i], name_width);
     if (side->n_rules > MOST)
@@ -288,9 +348,10 @@ static void put_rules(const struct page *p, const struct weir__side *side)
     free(rules);
 }
 
-static void put_hitters(const struct page *p, const char *title, const struct weir__hitters *hitters, const char *colour)
+static void put_hitters(const struct page *p, const char *title,
+                        const struct weir__hitters *hitters, const char *colour)
 {
-    struct weir__hitter *top = malloc((p->report->top + 1) * sizeof *top);
+    struct weir__hitter *top = malloc((p->report->top + 1) * sizeof(*top));
     size_t n = top ? weir__hitters_top(hitters, top, p->report->top) : 0;
     size_t name_width = p->width / 2 - 6;
     char count[WEIR__WORDS];
@@ -317,16 +378,17 @@ static void put_keys(const struct page *p, const struct weir__side *side)
 
     for (size_t i = 0; rules && i < side->n_rules && i < p->report->top; i++) {
         bool shadow = rules[i]->mode == WEIR_SHADOW;
-        snprintf(title, sizeof title, "%s (%s)%s: keys it %s most", rules[i]->name, rules[i]->limits, where,
-                 shadow ? "would have refused" : "refused");
+        snprintf(title, sizeof(title), "%s (%s)%s: keys it %s most", rules[i]->name,
+                 rules[i]->limits, where, shadow ? "would have refused" : "refused");
         if (rules[i]->trace)
             put_hitters(p, title, rules[i]->trace->top, shadow ? p->dim : p->bad);
     }
     free(rules);
-    snprintf(title, sizeof title, "deny list%s: clients it %s most", where, side->would_deny ? "would have refused" : "refused");
+    snprintf(title, sizeof(title), "deny list%s: clients it %s most", where,
+             side->would_deny ? "would have refused" : "refused");
     if (side->denied)
         put_hitters(p, title, side->denied->top, side->would_deny ? p->dim : p->bad);
-    snprintf(title, sizeof title, "URIs refused most%s", where);
+    snprintf(title, sizeof(title), "URIs refused most%s", where);
     put_hitters(p, title, side->uris, p->bad);
 }
 
@@ -347,8 +409,8 @@ static void put_pairs(const struct page *p)
     struct weir__simulate_pair pairs[WEIR__SIMULATE_PAIRS];
     char count[WEIR__WORDS];
 
-    memcpy(pairs, p->sim->pairs, sizeof pairs);
-    qsort(pairs, p->sim->n_pairs, sizeof *pairs, by_requests);
+    memcpy(pairs, p->sim->pairs, sizeof(pairs));
+    qsort(pairs, p->sim->n_pairs, sizeof(*pairs), by_requests);
     fprintf(p->out, "  %s%-26s %-26s %12s%s\n", p->dim, "here", "there", "requests", p->off);
     for (size_t i = 0; i < p->sim->n_pairs && i < 20; i++) {
         fputs("  ", p->out);
@@ -386,11 +448,12 @@ static void put_differences(const struct page *p)
     if (sim->n_sides != 2)
         return;
     heading(p, "decided differently");
-    fprintf(p->out, "  %s: %s refused only here, %s only there\n", weir__words_counted(a, sim->differ, "request"),
-            weir__words_count(b, sim->only[0]), weir__words_count(c, sim->only[1]));
+    fprintf(p->out, "  %s: %s refused only here, %s only there\n",
+            weir__words_counted(a, sim->differ, "request"), weir__words_count(b, sim->only[0]),
+            weir__words_count(c, sim->only[1]));
     if (sim->other_rule)
-        fprintf(p->out, "  %s more %s refused by both, but by rules of different names\n", weir__words_count(a, sim->other_rule),
-                sim->other_rule == 1 ? "was" : "were");
+        fprintf(p->out, "  %s more %s refused by both, but by rules of different names\n",
+                weir__words_count(a, sim->other_rule), sim->other_rule == 1 ? "was" : "were");
     if (sim->differ == 0)
         return;
     put_pairs(p);
@@ -406,20 +469,24 @@ static void put_proposal(const struct page *p, const struct weir__proposal *prop
     char limit[128], to[160], words[WEIR__WORDS], a[WEIR__WORDS], b[WEIR__WORDS], c[WEIR__WORDS];
     bool is_count = proposal->limit.count > 0 && proposal->limit.count - proposal->below <= 1;
 
-    weir_limit_print(limit, sizeof limit, &proposal->written);
+    weir_limit_print(limit, sizeof(limit), &proposal->written);
     weir__words_proposal(words, proposal);
     if (is_count)
-        weir_limit_print(to, sizeof to, &proposal->limit);
+        weir_limit_print(to, sizeof(to), &proposal->limit);
     else
-        snprintf(to, sizeof to, "count %s", words);
+        snprintf(to, sizeof(to), "count %s", words);
     fputs("  ", p->out);
     put_field(p, weir__report_proposal_rule(p->report, proposal), 16);
     fprintf(p->out, " %s → %s%s%s", limit, p->good, to, p->off);
-    fprintf(p->out, "\n  %16s %s%s%s key%s, refused as written: %s", "", p->dim, proposal->sampled ? "a sample of " : "",
-            weir__words_count(a, proposal->keys), proposal->keys == 1 ? "" : "s",
-            proposal->keys_written < 0 ? "?" : weir__words_share(b, proposal->keys_written, proposal->keys));
+    fprintf(p->out, "\n  %16s %s%s%s key%s, refused as written: %s", "", p->dim,
+            proposal->sampled ? "a sample of " : "", weir__words_count(a, proposal->keys),
+            proposal->keys == 1 ? "" : "s",
+            proposal->keys_written < 0
+                ? "?"
+                : weir__words_share(b, proposal->keys_written, proposal->keys));
     if (proposal->limit.count > 0)
-        fprintf(p->out, ", as proposed: %s", weir__words_share(c, proposal->keys_proposed, proposal->keys));
+        fprintf(p->out, ", as proposed: %s",
+                weir__words_share(c, proposal->keys_proposed, proposal->keys));
     fputs(weir__proposal_has_few_keys(proposal) ? "; few keys" : "", p->out);
     fputs(weir__proposal_is_far_below(proposal) ? "; far below what is written" : "", p->out);
     fprintf(p->out, "%s\n", p->off);
@@ -433,7 +500,9 @@ static void put_proposals(const struct page *p)
 
     if (propose == NULL)
         return;
-    snprintf(title, sizeof title, "limits that would have refused at most %s of their keys, ever: bounds from this log, no recommendation",
+    snprintf(title, sizeof(title),
+             "limits that would have refused at most %s of their keys, ever: bounds from this log, "
+             "no recommendation",
              weir__words_share(share, p->sim->options.propose, WEIR__PROPOSE_PPM));
     heading(p, title);
     for (size_t i = 0; i < weir__propose_limits(propose); i++) {

@@ -1,4 +1,5 @@
-/* report.c -- what all reports share: numbers and times in words, notes, texts made safe, which rules a plot shows. */
+/* report.c -- what all reports share: numbers and times in words, notes, texts made safe, which
+ * rules a plot shows. */
 #include "report.h"
 
 #include <stdarg.h>
@@ -14,7 +15,11 @@
 static int32_t decode(const unsigned char **at, const unsigned char *end)
 {
     const unsigned char *c = *at;
-    int32_t len = c[0] < 0x80 ? 1 : c[0] >= 0xC2 && c[0] < 0xE0 ? 2 : c[0] >= 0xE0 && c[0] < 0xF0 ? 3 : c[0] >= 0xF0 && c[0] < 0xF5 ? 4 : 0;
+    int32_t len = c[0] < 0x80                   ? 1
+                  : c[0] >= 0xC2 && c[0] < 0xE0 ? 2
+                  : c[0] >= 0xE0 && c[0] < 0xF0 ? 3
+                  : c[0] >= 0xF0 && c[0] < 0xF5 ? 4
+                                                : 0;
     int32_t code = len == 1 ? c[0] : c[0] & (0x7F >> len);
 
     *at += 1;
@@ -25,17 +30,20 @@ static int32_t decode(const unsigned char **at, const unsigned char *end)
             return -1;
         code = code << 6 | (c[i] & 0x3F);
     }
-    if ((len == 3 && code < 0x800) || (len == 4 && (code < 0x10000 || code > 0x10FFFF)) || (code >= 0xD800 && code < 0xE000))
+    if ((len == 3 && code < 0x800) || (len == 4 && (code < 0x10000 || code > 0x10FFFF)) ||
+        (code >= 0xD800 && code < 0xE000))
         return -1;
     *at = c + len;
     return code;
 }
 
-/* Control characters, marks that turn the direction of writing or cannot be seen, and what XML does not allow. */
+/* Control characters, marks that turn the direction of writing or cannot be seen, and what XML does
+ * not allow. */
 static bool is_harmful(int32_t code)
 {
-    return code < ' ' || (code >= 0x7F && code < 0xA0) || (code >= 0x200B && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
-           (code >= 0x2060 && code <= 0x206F) || code == 0xFEFF || (code & 0xFFFE) == 0xFFFE;
+    return code < ' ' || (code >= 0x7F && code < 0xA0) || (code >= 0x200B && code <= 0x200F) ||
+           (code >= 0x2028 && code <= 0x202E) || (code >= 0x2060 && code <= 0x206F) ||
+           code == 0xFEFF || (code & 0xFFFE) == 0xFFFE;
 }
 
 static const char *replace(enum weir__safe kind, int32_t code, char escape[8])
@@ -46,7 +54,12 @@ static const char *replace(enum weir__safe kind, int32_t code, char escape[8])
     case WEIR__SAFE_MARKUP:
         if (code < 0 || is_harmful(code))
             return "\xEF\xBF\xBD";
-        return code == '&' ? "&amp;" : code == '<' ? "&lt;" : code == '>' ? "&gt;" : code == '"' ? "&quot;" : code == '\'' ? "&#39;" : NULL;
+        return code == '&'    ? "&amp;"
+               : code == '<'  ? "&lt;"
+               : code == '>'  ? "&gt;"
+               : code == '"'  ? "&quot;"
+               : code == '\'' ? "&#39;"
+                              : NULL;
     case WEIR__SAFE_JSON:
         if (code < 0)
             return "\\ufffd";
@@ -83,7 +96,7 @@ void weir__safe_text(FILE *out, enum weir__safe kind, const char *text)
 const char *weir__words_count(char out[WEIR__WORDS], int64_t n)
 {
     char digits[24];
-    int len = snprintf(digits, sizeof digits, "%lld", (long long)n), at = 0;
+    int len = snprintf(digits, sizeof(digits), "%lld", (long long)n), at = 0;
 
     for (int i = 0; i < len; i++) {
         if (i > 0 && digits[i - 1] != '-' && (len - i) % 3 == 0)
@@ -170,7 +183,11 @@ const char *weir__words_width(char out[WEIR__WORDS], weir_time width)
         i++;
     int64_t n = width / (units[i].seconds * WEIR_SECOND);
     if (n == 1)
-        snprintf(out, WEIR__WORDS, "%s", i < 2 ? units[i].name : i == 2 ? "hour" : i == 3 ? "minute" : "second");
+        snprintf(out, WEIR__WORDS, "%s",
+                 i < 2    ? units[i].name
+                 : i == 2 ? "hour"
+                 : i == 3 ? "minute"
+                          : "second");
     else
         snprintf(out, WEIR__WORDS, "%lld %s%s", (long long)n, units[i].name, i < 2 ? "s" : "");
     return out;
@@ -191,7 +208,8 @@ const char *weir__words_proposal(char out[WEIR__WORDS], const struct weir__propo
     return out;
 }
 
-const char *weir__report_proposal_rule(const struct weir__report *report, const struct weir__proposal *proposal)
+const char *weir__report_proposal_rule(const struct weir__report *report,
+                                       const struct weir__proposal *proposal)
 {
     return report->sim->sides[0].rules[proposal->rule].name;
 }
@@ -214,18 +232,20 @@ static int by_total(const void *a, const void *b)
 }
 
 /* Everything that refused and was followed, most first. */
-static size_t rank_traces(const struct weir__side *side, struct rank ranks[WEIR__SIMULATE_TRACES + 1])
+static size_t rank_traces(const struct weir__side *side,
+                          struct rank ranks[WEIR__SIMULATE_TRACES + 1])
 {
     size_t n = 0;
 
     if (side->denied && side->reasons[WEIR_DENIED] > 0)
-        ranks[n++] = (struct rank){ weir__side_rule_name(side, WEIR__SIMULATE_LIST), side->denied, side->reasons[WEIR_DENIED] };
+        ranks[n++] = (struct rank){ weir__side_rule_name(side, WEIR__SIMULATE_LIST), side->denied,
+                                    side->reasons[WEIR_DENIED] };
     for (size_t i = 0; i < side->n_rules && n <= WEIR__SIMULATE_TRACES; i++) {
         const struct weir__simulate_rule *rule = &side->rules[i];
         if (rule->trace && rule->refused > 0)
             ranks[n++] = (struct rank){ rule->name, rule->trace, rule->refused };
     }
-    qsort(ranks, n, sizeof *ranks, by_total);
+    qsort(ranks, n, sizeof(*ranks), by_total);
     return n;
 }
 
@@ -238,7 +258,7 @@ static void fill_others(const struct weir__side *side, struct weir__series *out,
 
     others->name = OTHERS;
     others->total = side->refused;
-    memcpy(others->at, side->refused_at, sizeof others->at);
+    memcpy(others->at, side->refused_at, sizeof(others->at));
     for (size_t i = 0; i < n; i++) {
         others->total -= out[i].total;
         for (size_t b = 0; b < WEIR__SIMULATE_BUCKETS; b++)
@@ -255,7 +275,7 @@ static size_t fill_series(const struct weir__side *side, struct weir__series out
     for (size_t i = 0; i < n; i++) {
         out[i].name = ranks[i].name;
         out[i].total = ranks[i].total;
-        memcpy(out[i].at, ranks[i].trace->at, sizeof out[i].at);
+        memcpy(out[i].at, ranks[i].trace->at, sizeof(out[i].at));
         left -= ranks[i].total;
     }
     if (left <= 0)
@@ -264,7 +284,8 @@ static size_t fill_series(const struct weir__side *side, struct weir__series out
     return n + 1;
 }
 
-static const struct weir__series *find_series(const struct weir__series *series, size_t n, const char *name)
+static const struct weir__series *find_series(const struct weir__series *series, size_t n,
+                                              const char *name)
 {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(series[i].name, name) == 0)
@@ -274,13 +295,16 @@ static const struct weir__series *find_series(const struct weir__series *series,
 }
 
 /* Who has a colour on the first side keeps it; the others take what is free. */
-static void choose_colours(struct weir__series *series, size_t n, const struct weir__series *first, size_t n_first)
+static void choose_colours(struct weir__series *series, size_t n, const struct weir__series *first,
+                           size_t n_first)
 {
     bool taken[WEIR__SERIES + 1] = { false };
 
     for (size_t i = 0; i < n; i++) {
         const struct weir__series *same = find_series(first, n_first, series[i].name);
-        series[i].colour = strcmp(series[i].name, OTHERS) == 0 ? WEIR__SERIES - 1 : same ? same->colour : -1;
+        series[i].colour = strcmp(series[i].name, OTHERS) == 0 ? WEIR__SERIES - 1
+                           : same                              ? same->colour
+                                                               : -1;
         if (series[i].colour >= 0)
             taken[series[i].colour] = true;
     }
@@ -295,7 +319,8 @@ static void choose_colours(struct weir__series *series, size_t n, const struct w
     }
 }
 
-size_t weir__report_series(const struct weir__simulation *sim, size_t side, struct weir__series out[WEIR__SERIES])
+size_t weir__report_series(const struct weir__simulation *sim, size_t side,
+                           struct weir__series out[WEIR__SERIES])
 {
     struct weir__series first[WEIR__SERIES];
     size_t n_first = fill_series(&sim->sides[0], first), n = fill_series(&sim->sides[side], out);
@@ -307,7 +332,8 @@ size_t weir__report_series(const struct weir__simulation *sim, size_t side, stru
 
 static int by_deeds(const void *a, const void *b)
 {
-    const struct weir__simulate_rule *x = *(const struct weir__simulate_rule *const *)a, *y = *(const struct weir__simulate_rule *const *)b;
+    const struct weir__simulate_rule *x = *(const struct weir__simulate_rule *const *)a,
+                                     *y = *(const struct weir__simulate_rule *const *)b;
     int64_t first = x->refused + x->would, second = y->refused + y->would;
 
     if (first != second)
@@ -319,12 +345,12 @@ static int by_deeds(const void *a, const void *b)
 
 const struct weir__simulate_rule **weir__report_rules(const struct weir__side *side)
 {
-    const struct weir__simulate_rule **rules = malloc((side->n_rules + 1) * sizeof *rules);
+    const struct weir__simulate_rule **rules = malloc((side->n_rules + 1) * sizeof(*rules));
 
     for (size_t i = 0; rules && i < side->n_rules; i++)
         rules[i] = &side->rules[i];
     if (rules)
-        qsort(rules, side->n_rules, sizeof *rules, by_deeds);
+        qsort(rules, side->n_rules, sizeof(*rules), by_deeds);
     return rules;
 }
 
@@ -335,13 +361,14 @@ struct notes {
     void *context;
 };
 
-__attribute__((format(printf, 2, 3))) static void note(const struct notes *n, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void note(const struct notes *n, const char *format,
+                                                       ...)
 {
     char text[640];
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     n->each(n->context, text);
 }
@@ -355,48 +382,63 @@ static void note_log(const struct notes *n, const struct weir__simulation *sim)
     if (sim->requests == 0)
         note(n, "There is no request in the log.");
     if (sim->bad)
-        note(n, "%s of %s %s not understood and left out; the first is line %lld of %s: %s.", weir__words_count(a, sim->bad),
-             weir__words_counted(b, sim->lines, "line"), sim->bad == 1 ? "was" : "were", (long long)sim->first_bad, sim->first_bad_file,
+        note(n, "%s of %s %s not understood and left out; the first is line %lld of %s: %s.",
+             weir__words_count(a, sim->bad), weir__words_counted(b, sim->lines, "line"),
+             sim->bad == 1 ? "was" : "were", (long long)sim->first_bad, sim->first_bad_file,
              sim->first_bad_why);
     if (sim->late) {
-        weir__text_time(b, sizeof b, sim->late_most);
-        note(n, "%s %s more than a second behind a later one in the log (the most by %s) and %s decided at the later time.%s",
-             weir__words_counted(a, sim->late, "request"), sim->late == 1 ? "stands" : "stand", b, sim->late == 1 ? "was" : "were",
-             sim->late > sim->requests / 20 ? "  So many are a sign that files were given in the wrong order, or are not sorted by time."
+        weir__text_time(b, sizeof(b), sim->late_most);
+        note(n,
+             "%s %s more than a second behind a later one in the log (the most by %s) and %s "
+             "decided at the later time.%s",
+             weir__words_counted(a, sim->late, "request"), sim->late == 1 ? "stands" : "stand", b,
+             sim->late == 1 ? "was" : "were",
+             sim->late > sim->requests / 20 ? "  So many are a sign that files were given in the "
+                                              "wrong order, or are not sorted by time."
                                             : "");
     }
     if (sim->nobody)
-        note(n, "%s %s no attribute '%s' and %s not among the clients.", weir__words_counted(a, sim->nobody, "request"),
-             sim->nobody == 1 ? "has" : "have", sim->options.client, sim->nobody == 1 ? "is" : "are");
+        note(n, "%s %s no attribute '%s' and %s not among the clients.",
+             weir__words_counted(a, sim->nobody, "request"), sim->nobody == 1 ? "has" : "have",
+             sim->options.client, sim->nobody == 1 ? "is" : "are");
 }
 
-static void note_side(const struct notes *n, const struct weir__simulation *sim, const struct weir__side *side)
+static void note_side(const struct notes *n, const struct weir__simulation *sim,
+                      const struct weir__side *side)
 {
     char a[WEIR__WORDS], b[WEIR__WORDS];
     int64_t keys = sim->options.keys ? sim->options.keys : WEIR__SIMULATE_KEYS;
 
     if (side->evicted_early)
         note(n,
-             "%s: the table of %s was too small: %s forgotten early, so some requests passed that would not have.  Not exact; "
+             "%s: the table of %s was too small: %s forgotten early, so some requests passed that "
+             "would not have.  Not exact; "
              "--keys %lld would be nearer.",
-             side->path, weir__words_counted(a, keys, "key"), weir__words_counted(b, side->evicted_early, "key"), (long long)keys * 4);
+             side->path, weir__words_counted(a, keys, "key"),
+             weir__words_counted(b, side->evicted_early, "key"), (long long)keys * 4);
     if (side->bans_lost)
-        note(n, "%s: %s made room for others before their end.  Not exact.", side->path, weir__words_counted(a, side->bans_lost, "ban"));
+        note(n, "%s: %s made room for others before their end.  Not exact.", side->path,
+             weir__words_counted(a, side->bans_lost, "ban"));
     if (side->untraced)
-        note(n, "%s: more than %d rules refused; of the rest, %s, the keys were not followed.", side->path, WEIR__SIMULATE_TRACES,
-             weir__words_counted(a, side->untraced, "refusal"));
+        note(n, "%s: more than %d rules refused; of the rest, %s, the keys were not followed.",
+             side->path, WEIR__SIMULATE_TRACES, weir__words_counted(a, side->untraced, "refusal"));
 }
 
-/* Rules that look at what the log has not: they do not apply, and it looks as if they were harmless. */
-static void note_missing(const struct notes *n, const struct weir__simulation *sim, const struct weir__side *side)
+/* Rules that look at what the log has not: they do not apply, and it looks as if they were
+ * harmless. */
+static void note_missing(const struct notes *n, const struct weir__simulation *sim,
+                         const struct weir__side *side)
 {
-    const char *name, *path = sim->n_sides == 2 ? side->path : "", *colon = sim->n_sides == 2 ? ": n" : "N";
+    const char *name, *path = sim->n_sides == 2 ? side->path : "",
+                      *colon = sim->n_sides == 2 ? ": n" : "N";
     char who[320];
     size_t at = 0;
 
-    while (sim->requests > 0 && weir__side_missing(side, &at, &name, who, sizeof who))
-        note(n, "%s%so request in the log has '%s' (%s).  If the log has it under another name: --map %s=FIELD.", path, colon, name, who,
-             name);
+    while (sim->requests > 0 && weir__side_missing(side, &at, &name, who, sizeof(who)))
+        note(n,
+             "%s%so request in the log has '%s' (%s).  If the log has it under another name: --map "
+             "%s=FIELD.",
+             path, colon, name, who, name);
 }
 
 static void note_shadow_bans(const struct notes *n, const struct weir__simulation *sim)
@@ -408,7 +450,8 @@ static void note_shadow_bans(const struct notes *n, const struct weir__simulatio
             any |= sim->sides[s].rules[i].can_ban && sim->sides[s].rules[i].mode == WEIR_SHADOW;
     }
     if (any)
-        note(n, "Rules in shadow do not ban, and each is judged for itself; --enforce shows what they would do together.");
+        note(n, "Rules in shadow do not ban, and each is judged for itself; --enforce shows what "
+                "they would do together.");
 }
 
 /* The largest error of any count of a key or a URI. */
@@ -429,7 +472,8 @@ static bool is_about(const struct weir__simulation *sim)
 
     for (size_t s = 0; s < sim->n_sides; s++) {
         const struct weir__side *side = &sim->sides[s];
-        about |= !weir__distinct_is_exact(side->clients) || !weir__distinct_is_exact(side->clients_would);
+        about |= !weir__distinct_is_exact(side->clients) ||
+                 !weir__distinct_is_exact(side->clients_would);
         for (size_t i = 0; i < side->n_rules; i++)
             about |= side->rules[i].trace && !weir__distinct_is_exact(side->rules[i].trace->keys);
     }
@@ -447,8 +491,8 @@ bool weir__proposal_is_far_below(const struct weir__proposal *p)
 }
 
 /* One sentence for all of which `is` holds. */
-static void note_proposed(const struct notes *n, const struct weir__report *report, bool (*is)(const struct weir__proposal *p),
-                          const char *what)
+static void note_proposed(const struct notes *n, const struct weir__report *report,
+                          bool (*is)(const struct weir__proposal *p), const char *what)
 {
     enum { MOST = 6 };
     const struct weir__propose *propose = report->sim->propose;
@@ -462,7 +506,8 @@ static void note_proposed(const struct notes *n, const struct weir__report *repo
             continue;
         rule = p.rule;
         if (found++ < MOST)
-            len += (size_t)snprintf(names + len, sizeof names - len, "%s%.40s", len ? ", " : "", weir__report_proposal_rule(report, &p));
+            len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%.40s", len ? ", " : "",
+                                    weir__report_proposal_rule(report, &p));
     }
     if (found > 0)
         note(n, "Proposals for %s%s %s", names, found > MOST ? " and others" : "", what);
@@ -479,19 +524,26 @@ static void note_proposals(const struct notes *n, const struct weir__report *rep
         rough |= p.limit.count - p.below > 1;
         sampled |= p.sampled;
     }
-    note_proposed(n, report, weir__proposal_has_few_keys, "come from fewer than 20 keys: so few say little about those that will come.");
+    note_proposed(n, report, weir__proposal_has_few_keys,
+                  "come from fewer than 20 keys: so few say little about those that will come.");
     note_proposed(n, report, weir__proposal_is_far_below,
-                  "are less than a quarter of what is written: as much as was ordinary in this log, with nothing left for a busier day.");
+                  "are less than a quarter of what is written: as much as was ordinary in this "
+                  "log, with nothing left for a busier day.");
     if (rough && report->sim->passes == 1)
-        note(n, "Proposals are as near as one reading of the log can tell; from regular files they would be exact.");
+        note(n, "Proposals are as near as one reading of the log can tell; from regular files they "
+                "would be exact.");
     if (sampled)
-        note(n, "Proposals: there are more keys than memory for them; the share is that of a sample, chosen by chance.");
+        note(n, "Proposals: there are more keys than memory for them; the share is that of a "
+                "sample, chosen by chance.");
     if (propose && !weir__propose_is_whole(propose))
-        note(n, "Proposals: memory was short or there are more than %d limits; some limits are missing or not exact.",
+        note(n,
+             "Proposals: memory was short or there are more than %d limits; some limits are "
+             "missing or not exact.",
              WEIR__PROPOSE_LIMITS);
 }
 
-void weir__report_notes(const struct weir__report *report, void (*each)(void *context, const char *note), void *context)
+void weir__report_notes(const struct weir__report *report,
+                        void (*each)(void *context, const char *note), void *context)
 {
     const struct weir__simulation *sim = report->sim;
     struct notes n = { each, context };
@@ -504,10 +556,11 @@ void weir__report_notes(const struct weir__report *report, void (*each)(void *co
     for (size_t i = 0; i < sim->n_sides; i++) {
         note_side(&n, sim, &sim->sides[i]);
         if (find_error(&sim->sides[i]))
-            note(&n, "%s: in lists of who was refused most, a count may be up to %s too high.", sim->sides[i].path,
-                 weir__words_count(a, find_error(&sim->sides[i])));
+            note(&n, "%s: in lists of who was refused most, a count may be up to %s too high.",
+                 sim->sides[i].path, weir__words_count(a, find_error(&sim->sides[i])));
     }
     if (is_about(sim))
-        note(&n, "Numbers with ~ are estimates, with a standard error of " WEIR__DISTINCT_ERROR " %%.");
+        note(&n,
+             "Numbers with ~ are estimates, with a standard error of " WEIR__DISTINCT_ERROR " %%.");
     note_proposals(&n, report);
 }

@@ -1,12 +1,14 @@
 /* report.h -- what a simulation found, for people (text, HTML, SVG) and for programs (JSON).
  *
- *     report.c        what all of them share: numbers and times in words, notes, texts made safe, which rules a plot shows
+ *     report.c        what all of them share: numbers and times in words, notes, texts made safe,
+ *                     which rules a plot shows
  *     report-text.c   the terminal
  *     report-svg.c    the plot of requests and refusals over time
  *     report-html.c   one page that needs nothing from anywhere
  *     report-json.c   everything
  *
- * Whatever comes from the log was written by strangers: it goes out through weir__safe_put, and in no other way.
+ * Whatever comes from the log was written by strangers: it goes out through weir__safe_put, and in
+ * no other way.
  */
 #ifndef WEIR_SERVER_REPORT_H
 #define WEIR_SERVER_REPORT_H
@@ -30,8 +32,10 @@ void weir__report_svg(FILE *out, const struct weir__report *report);
 void weir__report_json(FILE *out, const struct weir__report *report);
 
 /* A request that two rule sets decide differently, as one line of JSON. */
-void weir__report_difference(FILE *out, const struct weir__simulation *sim, const struct weir__log_entry *entry, struct weir_key client,
-                             struct weir_key method, struct weir_key uri, const int32_t rule[WEIR__SIMULATE_SIDES]);
+void weir__report_difference(FILE *out, const struct weir__simulation *sim,
+                             const struct weir__log_entry *entry, struct weir_key client,
+                             struct weir_key method, struct weir_key uri,
+                             const int32_t rule[WEIR__SIMULATE_SIDES]);
 
 /* ------------------------------------------------------------------ report.c ---- */
 
@@ -46,20 +50,29 @@ void weir__safe_text(FILE *out, enum weir__safe kind, const char *text); /* ende
 
 #define WEIR__WORDS 48
 
-const char *weir__words_count(char out[WEIR__WORDS], int64_t n);                                /* 1,234,567 */
-const char *weir__words_counted(char out[WEIR__WORDS], int64_t n, const char *what);            /* 1 request; 2 requests */
-const char *weir__words_share(char out[WEIR__WORDS], int64_t part, int64_t whole);              /* 1.23 %; <0.01 % */
-const char *weir__words_distinct(char out[WEIR__WORDS], const struct weir__distinct *distinct); /* ~12,345 if it is not exact */
-const char *weir__words_time(char out[WEIR__WORDS], weir_time at, bool fraction);               /* 2025-11-15 08:00:00[.123], UTC */
-const char *weir__words_clock(char out[WEIR__WORDS], weir_time at, weir_time step); /* as much of it as marks that far apart need */
-const char *weir__words_width(char out[WEIR__WORDS], weir_time width);              /* 10 s */
-const char *weir__words_proposal(char out[WEIR__WORDS],
-                                 const struct weir__proposal *proposal); /* the count: 420; 400 to 420; more than 420 */
+const char *weir__words_count(char out[WEIR__WORDS], int64_t n); /* 1,234,567 */
+const char *weir__words_counted(char out[WEIR__WORDS], int64_t n,
+                                const char *what); /* 1 request; 2 requests */
+const char *weir__words_share(char out[WEIR__WORDS], int64_t part,
+                              int64_t whole); /* 1.23 %; <0.01 % */
+const char *
+weir__words_distinct(char out[WEIR__WORDS],
+                     const struct weir__distinct *distinct); /* ~12,345 if it is not exact */
+const char *weir__words_time(char out[WEIR__WORDS], weir_time at,
+                             bool fraction); /* 2025-11-15 08:00:00[.123], UTC */
+const char *weir__words_clock(char out[WEIR__WORDS], weir_time at,
+                              weir_time step); /* as much of it as marks that far apart need */
+const char *weir__words_width(char out[WEIR__WORDS], weir_time width); /* 10 s */
+const char *weir__words_proposal(
+    char out[WEIR__WORDS],
+    const struct weir__proposal *proposal); /* the count: 420; 400 to 420; more than 420 */
 
 /* Calls `each` with every sentence about what the numbers are worth. */
-void weir__report_notes(const struct weir__report *report, void (*each)(void *context, const char *note), void *context);
+void weir__report_notes(const struct weir__report *report,
+                        void (*each)(void *context, const char *note), void *context);
 
-/* The rules that refused most, for a plot: refusals of the deny list and of rules, and last what is left over as "other rules". */
+/* The rules that refused most, for a plot: refusals of the deny list and of rules, and last what is
+ * left over as "other rules". */
 #define WEIR__SERIES 7
 
 struct weir__series {
@@ -69,22 +82,27 @@ struct weir__series {
     int64_t at[WEIR__SIMULATE_BUCKETS];
 };
 
-size_t weir__report_series(const struct weir__simulation *sim, size_t side, struct weir__series out[WEIR__SERIES]);
+size_t weir__report_series(const struct weir__simulation *sim, size_t side,
+                           struct weir__series out[WEIR__SERIES]);
 
-/* Rules in the order of a table: those that did most first.  The caller frees it; NULL: no memory. */
+/* Rules in the order of a table: those that did most first.  The caller frees it; NULL: no
+ * memory. */
 const struct weir__simulate_rule **weir__report_rules(const struct weir__side *side);
 
-/* Proposals that are worth less than they look: from fewer than 20 keys; less than a quarter of what is written. */
+/* Proposals that are worth less than they look: from fewer than 20 keys; less than a quarter of
+ * what is written. */
 bool weir__proposal_has_few_keys(const struct weir__proposal *proposal);
 bool weir__proposal_is_far_below(const struct weir__proposal *proposal);
 
 /* The rule's proposal at place i has its name here. */
-const char *weir__report_proposal_rule(const struct weir__report *report, const struct weir__proposal *proposal);
+const char *weir__report_proposal_rule(const struct weir__report *report,
+                                       const struct weir__proposal *proposal);
 
 /* ------------------------------------------------------------- report-svg.c ---- */
 
-void weir__plot_style(FILE *out);                                                    /* CSS for what follows */
-void weir__plot_timeline(FILE *out, const struct weir__report *report, size_t side); /* with what each bucket holds, when pointed at */
+void weir__plot_style(FILE *out); /* CSS for what follows */
+void weir__plot_timeline(FILE *out, const struct weir__report *report,
+                         size_t side); /* with what each bucket holds, when pointed at */
 void weir__plot_proposal(FILE *out, const struct weir__proposal *proposal, int64_t share);
 
 #endif

@@ -1,7 +1,8 @@
 /* rules-diff.c -- what changes, and for whom, when one rule file takes another's place.
  *
- * Rules are the same if their names are.  What a change does to the keys that are counted now follows from what weir_use does: a limit in
- * the same place of the same rule, by the same algorithm, is changed and keeps what was used; anything else begins fresh.
+ * Rules are the same if their names are.  What a change does to the keys that are counted now
+ * follows from what weir_use does: a limit in the same place of the same rule, by the same
+ * algorithm, is changed and keeps what was used; anything else begins fresh.
  */
 #include "rules-diff.h"
 
@@ -54,7 +55,8 @@ static char *page_close(struct diff *d, struct page *page)
 static void tell(struct diff *d, const char *what, const char *text, const char *effect)
 {
     d->changes++;
-    d->each(d->context, &(struct weir__change){ d->of, d->name, d->who ? d->who : "", what, text, effect });
+    d->each(d->context,
+            &(struct weir__change){ d->of, d->name, d->who ? d->who : "", what, text, effect });
 }
 
 static void tell_page(struct diff *d, struct page *page, const char *what, const char *effect)
@@ -66,7 +68,8 @@ static void tell_page(struct diff *d, struct page *page, const char *what, const
     free(text);
 }
 
-__attribute__((format(printf, 4, 5))) static void say(struct diff *d, const char *what, const char *effect, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void say(struct diff *d, const char *what,
+                                                      const char *effect, const char *format, ...)
 {
     struct page page;
     va_list args;
@@ -80,7 +83,8 @@ __attribute__((format(printf, 4, 5))) static void say(struct diff *d, const char
 }
 
 /* From now on the changes are of this thing. */
-static void begin(struct diff *d, const char *of, const char *name, const struct weir__rule_draft *rule)
+static void begin(struct diff *d, const char *of, const char *name,
+                  const struct weir__rule_draft *rule)
 {
     struct page page;
 
@@ -112,8 +116,10 @@ static bool same_parts(const char *old, const char *new)
     if (weir__template_parse(&b, new, NULL) == WEIR_OK) {
         same = a.n == b.n;
         for (size_t i = 0; same && i < a.n; i++)
-            same = same_text(a.parts[i].attribute, b.parts[i].attribute) && same_text(a.parts[i].fallback, b.parts[i].fallback) &&
-                   a.parts[i].prefix4 == b.parts[i].prefix4 && a.parts[i].prefix6 == b.parts[i].prefix6;
+            same = same_text(a.parts[i].attribute, b.parts[i].attribute) &&
+                   same_text(a.parts[i].fallback, b.parts[i].fallback) &&
+                   a.parts[i].prefix4 == b.parts[i].prefix4 &&
+                   a.parts[i].prefix6 == b.parts[i].prefix6;
         weir__template_free(&b);
     }
     weir__template_free(&a);
@@ -148,14 +154,15 @@ static const char *algorithm_of(const struct weir_limit *limit)
     return limit->algorithm ? limit->algorithm : limit->calendar ? "calendar" : "token-bucket";
 }
 
-static void diff_limit(struct diff *d, const struct weir_limit *old, const struct weir_limit *new, bool same_key)
+static void diff_limit(struct diff *d, const struct weir_limit *old, const struct weir_limit *new,
+                       bool same_key)
 {
     char before[256] = "", after[256] = "";
 
     if (old)
-        weir_limit_print(before, sizeof before, old);
+        weir_limit_print(before, sizeof(before), old);
     if (new)
-        weir_limit_print(after, sizeof after, new);
+        weir_limit_print(after, sizeof(after), new);
     if (strcmp(before, after) == 0)
         return;
     if (!old)
@@ -164,23 +171,27 @@ static void diff_limit(struct diff *d, const struct weir_limit *old, const struc
         say(d, "limit", "", "limit %s is gone", before);
     else
         say(d, "limit",
-            !same_key                                           ? ""
-            : strcmp(algorithm_of(old), algorithm_of(new)) == 0 ? keeps
-                                                                : "another algorithm: all keys begin fresh",
+            !same_key ? ""
+            : strcmp(algorithm_of(old), algorithm_of(new)) == 0
+                ? keeps
+                : "another algorithm: all keys begin fresh",
             "limit %s -> %s", before, after);
 }
 
-static void diff_limits(struct diff *d, const struct weir__rule_draft *old, const struct weir__rule_draft *new)
+static void diff_limits(struct diff *d, const struct weir__rule_draft *old,
+                        const struct weir__rule_draft *new)
 {
     bool same_key = same_parts(old->key, new->key);
 
     for (size_t i = 0; i < old->n_limits || i < new->n_limits; i++)
-        diff_limit(d, i < old->n_limits ? &old->limits[i] : NULL, i < new->n_limits ? &new->limits[i] : NULL, same_key);
+        diff_limit(d, i < old->n_limits ? &old->limits[i] : NULL,
+                   i < new->n_limits ? &new->limits[i] : NULL, same_key);
 }
 
 /* ------------------------------------------------------------ conditions ---- */
 
-static const struct weir__condition *find_condition(const struct weir__condition *conditions, size_t n, const char *attribute)
+static const struct weir__condition *find_condition(const struct weir__condition *conditions,
+                                                    size_t n, const char *attribute)
 {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(conditions[i].attribute, attribute) == 0)
@@ -191,14 +202,15 @@ static const struct weir__condition *find_condition(const struct weir__condition
 
 static int compare_patterns(const void *left, const void *right)
 {
-    const struct weir__pattern *a = *(const struct weir__pattern *const *)left, *b = *(const struct weir__pattern *const *)right;
+    const struct weir__pattern *a = *(const struct weir__pattern *const *)left,
+                               *b = *(const struct weir__pattern *const *)right;
 
     return a->kind != b->kind ? (a->kind < b->kind ? -1 : 1) : strcmp(a->text, b->text);
 }
 
 static const struct weir__pattern **sort_patterns(struct diff *d, const struct weir__condition *c)
 {
-    const struct weir__pattern **all = malloc((c->n + 1) * sizeof *all);
+    const struct weir__pattern **all = malloc((c->n + 1) * sizeof(*all));
 
     if (all == NULL) {
         d->failed = true;
@@ -207,13 +219,14 @@ static const struct weir__pattern **sort_patterns(struct diff *d, const struct w
     for (size_t i = 0; i < c->n; i++)
         all[i] = &c->patterns[i];
     if (c->n > 1)
-        qsort(all, c->n, sizeof *all, compare_patterns);
+        qsort(all, c->n, sizeof(*all), compare_patterns);
     return all;
 }
 
 /* The patterns of `from` that `without` has not. */
-static void diff_patterns(struct diff *d, const char *what, const struct weir__condition *from, const struct weir__condition *without,
-                          const char *verb, const char *effect)
+static void diff_patterns(struct diff *d, const char *what, const struct weir__condition *from,
+                          const struct weir__condition *without, const char *verb,
+                          const char *effect)
 {
     const struct weir__pattern **known = sort_patterns(d, without);
     struct page page;
@@ -226,7 +239,7 @@ static void diff_patterns(struct diff *d, const char *what, const struct weir__c
     fprintf(page.to, "%s %s %s", what, from->attribute, verb);
     for (size_t i = 0; i < from->n; i++) {
         const struct weir__pattern *p = &from->patterns[i];
-        if (without->n && bsearch(&p, known, without->n, sizeof *known, compare_patterns))
+        if (without->n && bsearch(&p, known, without->n, sizeof(*known), compare_patterns))
             continue;
         if (n < 5) {
             fputs(n ? ", " : " ", page.to);
@@ -244,7 +257,8 @@ static void diff_patterns(struct diff *d, const char *what, const struct weir__c
     free(page_close(d, &page));
 }
 
-static void tell_condition(struct diff *d, const char *what, const struct weir__condition *c, const char *verb, const char *effect)
+static void tell_condition(struct diff *d, const char *what, const struct weir__condition *c,
+                           const char *verb, const char *effect)
 {
     struct page page;
 
@@ -257,13 +271,14 @@ static void tell_condition(struct diff *d, const char *what, const struct weir__
 }
 
 /* More conditions in `match` are fewer requests; in `not` it is the other way round. */
-static void diff_conditions(struct diff *d, const char *what, const struct weir__condition *old, size_t olds,
-                            const struct weir__condition *new, size_t news)
+static void diff_conditions(struct diff *d, const char *what, const struct weir__condition *old,
+                            size_t olds, const struct weir__condition *new, size_t news)
 {
     bool match = strcmp(what, "match") == 0;
     bool guard = strcmp(d->of, "guard") == 0;
     const char *wider = guard ? "the guard is for more requests" : "the rule is for more requests";
-    const char *narrower = guard ? "the guard is for fewer requests" : "the rule is for fewer requests";
+    const char *narrower =
+        guard ? "the guard is for fewer requests" : "the rule is for fewer requests";
 
     for (size_t i = 0; i < olds; i++) {
         const struct weir__condition *now = find_condition(new, news, old[i].attribute);
@@ -284,7 +299,9 @@ static void diff_conditions(struct diff *d, const char *what, const struct weir_
 
 static void diff_mode(struct diff *d, enum weir_mode old, enum weir_mode new)
 {
-    static const char *const effects[] = { "", "refuses from now on", "lets through what it would refuse", "is not looked at any more" };
+    static const char *const effects[] = { "", "refuses from now on",
+                                           "lets through what it would refuse",
+                                           "is not looked at any more" };
 
     if (old != new)
         say(d, "mode", effects[new], "mode %s -> %s", weir_mode_name(old), weir_mode_name(new));
@@ -298,11 +315,13 @@ static void put_cost(FILE *to, const struct weir__rule_draft *rule)
         fprintf(to, "%" PRId64, rule->cost);
 }
 
-static void diff_cost(struct diff *d, const struct weir__rule_draft *old, const struct weir__rule_draft *new)
+static void diff_cost(struct diff *d, const struct weir__rule_draft *old,
+                      const struct weir__rule_draft *new)
 {
     struct page page;
 
-    if ((old->cost == new->cost &&same_text(old->cost_attribute, new->cost_attribute)) || !page_open(d, &page))
+    if ((old->cost == new->cost &&same_text(old->cost_attribute, new->cost_attribute)) ||
+        !page_open(d, &page))
         return;
     fputs("cost ", page.to);
     put_cost(page.to, old);
@@ -317,13 +336,14 @@ static bool same_ban(const struct weir__ban_draft *a, const struct weir__ban_dra
 
     if (!a->set || !b->set)
         return a->set == b->set;
-    weir_limit_print(before, sizeof before, &a->refusals);
-    weir_limit_print(after, sizeof after, &b->refusals);
-    return strcmp(before, after) == 0 && a->length == b->length && a->factor == b->factor && a->longest == b->longest &&
-           a->forget == b->forget;
+    weir_limit_print(before, sizeof(before), &a->refusals);
+    weir_limit_print(after, sizeof(after), &b->refusals);
+    return strcmp(before, after) == 0 && a->length == b->length && a->factor == b->factor &&
+           a->longest == b->longest && a->forget == b->forget;
 }
 
-static void diff_ban(struct diff *d, const struct weir__ban_draft *old, const struct weir__ban_draft *new)
+static void diff_ban(struct diff *d, const struct weir__ban_draft *old,
+                     const struct weir__ban_draft *new)
 {
     struct page page;
 
@@ -336,7 +356,8 @@ static void diff_ban(struct diff *d, const struct weir__ban_draft *old, const st
     tell_page(d, &page, "ban", "bans in force stay");
 }
 
-static void diff_rule(struct diff *d, const struct weir__rule_draft *old, const struct weir__rule_draft *new)
+static void diff_rule(struct diff *d, const struct weir__rule_draft *old,
+                      const struct weir__rule_draft *new)
 {
     diff_mode(d, old->mode, new->mode);
     diff_conditions(d, "match", old->match, old->matches, new->match, new->matches);
@@ -346,12 +367,14 @@ static void diff_rule(struct diff *d, const struct weir__rule_draft *old, const 
     diff_cost(d, old, new);
     diff_ban(d, &old->ban, &new->ban);
     if (old->keys != new->keys)
-        say(d, "keys", "", "keys %" PRId64 " -> %" PRId64 "%s", old->keys, new->keys, new->keys ? "" : " (as the table has)");
+        say(d, "keys", "", "keys %" PRId64 " -> %" PRId64 "%s", old->keys, new->keys,
+            new->keys ? "" : " (as the table has)");
     if (!same_text(old->about, new->about))
         say(d, "about", "for people only", "about is written anew");
 }
 
-static void tell_whole(struct diff *d, const struct weir__rule_draft *rule, const char *what, const char *effect)
+static void tell_whole(struct diff *d, const struct weir__rule_draft *rule, const char *what,
+                       const char *effect)
 {
     struct page page;
 
@@ -386,12 +409,12 @@ static int compare_names(const void *left, const void *right)
 
 static struct named *sort_rules(const struct weir__draft *draft)
 {
-    struct named *all = malloc((draft->n_rules + 1) * sizeof *all);
+    struct named *all = malloc((draft->n_rules + 1) * sizeof(*all));
 
     for (size_t i = 0; all && i < draft->n_rules; i++)
         all[i] = (struct named){ &draft->rules[i], i };
     if (all && draft->n_rules > 1)
-        qsort(all, draft->n_rules, sizeof *all, compare_names);
+        qsort(all, draft->n_rules, sizeof(*all), compare_names);
     return all;
 }
 
@@ -399,14 +422,16 @@ static struct named *find_rule(struct named *all, size_t n, const struct weir__r
 {
     struct named key = { rule, 0 };
 
-    return n ? bsearch(&key, all, n, sizeof *all, compare_names) : NULL;
+    return n ? bsearch(&key, all, n, sizeof(*all), compare_names) : NULL;
 }
 
-/* Which of the places stay in order, so that the others are those that moved: a longest increasing subsequence, by patience sorting.
- * places[i] is where the i-th rule of the new file was, or SIZE_MAX; what stays is marked in stays[]. */
+/* Which of the places stay in order, so that the others are those that moved: a longest increasing
+ * subsequence, by patience sorting. places[i] is where the i-th rule of the new file was, or
+ * SIZE_MAX; what stays is marked in stays[]. */
 static bool find_order(const size_t *places, size_t n, bool *stays)
 {
-    size_t *tops = malloc((n + 1) * sizeof *tops), *before = malloc((n + 1) * sizeof *before), piles = 0;
+    size_t *tops = malloc((n + 1) * sizeof(*tops)), *before = malloc((n + 1) * sizeof(*before)),
+           piles = 0;
 
     for (size_t i = 0; tops && before && i < n; i++) {
         if (places[i] == SIZE_MAX)
@@ -431,8 +456,8 @@ static bool find_order(const size_t *places, size_t n, bool *stays)
     return good;
 }
 
-static void diff_new_rules(struct diff *d, const struct weir__draft *old, const struct weir__draft *new, const size_t *places,
-                           const bool *stays)
+static void diff_new_rules(struct diff *d, const struct weir__draft *old,
+                           const struct weir__draft *new, const size_t *places, const bool *stays)
 {
     for (size_t i = 0; i < new->n_rules; i++) {
         const struct weir__rule_draft *rule = &new->rules[i];
@@ -450,8 +475,8 @@ static void diff_new_rules(struct diff *d, const struct weir__draft *old, const 
 static void diff_rules(struct diff *d, const struct weir__draft *old, const struct weir__draft *new)
 {
     struct named *olds = sort_rules(old), *news = sort_rules(new);
-    size_t *places = calloc(new->n_rules + 1, sizeof *places);
-    bool *stays = calloc(new->n_rules + 1, sizeof *stays);
+    size_t *places = calloc(new->n_rules + 1, sizeof(*places));
+    bool *stays = calloc(new->n_rules + 1, sizeof(*stays));
 
     for (size_t i = 0; olds && places && i < new->n_rules; i++) {
         const struct named *was = find_rule(olds, old->n_rules, &new->rules[i]);
@@ -476,7 +501,8 @@ static void diff_rules(struct diff *d, const struct weir__draft *old, const stru
 
 /* ---------------------------------------------------------------- guards ---- */
 
-static char *print_part(struct diff *d, const struct weir__guard_part *part, const struct weir__guard_draft *guard)
+static char *print_part(struct diff *d, const struct weir__guard_part *part,
+                        const struct weir__guard_draft *guard)
 {
     struct page page;
 
@@ -486,30 +512,35 @@ static char *print_part(struct diff *d, const struct weir__guard_part *part, con
     return page_close(d, &page);
 }
 
-static void diff_part(struct diff *d, const struct weir__guard_part *part, const struct weir__guard_draft *old,
-                      const struct weir__guard_draft *new)
+static void diff_part(struct diff *d, const struct weir__guard_part *part,
+                      const struct weir__guard_draft *old, const struct weir__guard_draft *new)
 {
     char *before = print_part(d, part, old), *after = print_part(d, part, new);
 
     if (before && after && strcmp(before, after) != 0)
-        say(d, part->name, part->effect, "%s %s -> %s", part->name, *before ? before : "none", *after ? after : "none");
+        say(d, part->name, part->effect, "%s %s -> %s", part->name, *before ? before : "none",
+            *after ? after : "none");
     free(before);
     free(after);
 }
 
 /* A body may change though all that is said of it stays. */
-static void diff_body(struct diff *d, const struct weir__fallback_draft *old, const struct weir__fallback_draft *new)
+static void diff_body(struct diff *d, const struct weir__fallback_draft *old,
+                      const struct weir__fallback_draft *new)
 {
-    if (old->status && new->status && old->len == new->len && old->len > 0 && memcmp(old->body, new->body, old->len) != 0 &&
-        same_text(old->file, new->file) && old->file)
+    if (old->status && new->status && old->len == new->len && old->len > 0 &&
+        memcmp(old->body, new->body, old->len) != 0 && same_text(old->file, new->file) && old->file)
         say(d, "fallback", "", "fallback: another body in the file");
 }
 
-static void diff_guard(struct diff *d, const struct weir__guard_draft *old, const struct weir__guard_draft *new)
+static void diff_guard(struct diff *d, const struct weir__guard_draft *old,
+                       const struct weir__guard_draft *new)
 {
     diff_mode(d, old->rule.mode, new->rule.mode);
-    diff_conditions(d, "match", old->rule.match, old->rule.matches, new->rule.match, new->rule.matches);
-    diff_conditions(d, "not", old->rule.except, old->rule.excepts, new->rule.except, new->rule.excepts);
+    diff_conditions(d, "match", old->rule.match, old->rule.matches, new->rule.match,
+                    new->rule.matches);
+    diff_conditions(d, "not", old->rule.except, old->rule.excepts, new->rule.except,
+                    new->rule.excepts);
     for (const struct weir__guard_part *part = weir__guard_parts; part->name; part++)
         diff_part(d, part, old, new);
     diff_body(d, &old->fallback, &new->fallback);
@@ -540,10 +571,12 @@ static const struct weir__guard_draft *find_guard(const struct weir__draft *draf
     return NULL;
 }
 
-static void diff_guards(struct diff *d, const struct weir__draft *old, const struct weir__draft *new)
+static void diff_guards(struct diff *d, const struct weir__draft *old,
+                        const struct weir__draft *new)
 {
     for (size_t i = 0; i < new->n_guards; i++) {
-        const struct weir__guard_draft *now = &new->guards[i], *was = find_guard(old, now->rule.name);
+        const struct weir__guard_draft *now = &new->guards[i],
+                                       *was = find_guard(old, now->rule.name);
         begin(d, "guard", now->rule.name, &now->rule);
         if (was)
             diff_guard(d, was, now);
@@ -558,10 +591,12 @@ static void diff_guards(struct diff *d, const struct weir__draft *old, const str
 
 /* ----------------------------------------------------------------- lists ---- */
 
-static const struct weir__list_draft *find_list(const struct weir__draft *draft, const struct weir__list_draft *like)
+static const struct weir__list_draft *find_list(const struct weir__draft *draft,
+                                                const struct weir__list_draft *like)
 {
     for (size_t i = 0; i < draft->n_lists; i++) {
-        if (strcmp(draft->lists[i].name, like->name) == 0 && strcmp(draft->lists[i].attribute, like->attribute) == 0)
+        if (strcmp(draft->lists[i].name, like->name) == 0 &&
+            strcmp(draft->lists[i].attribute, like->attribute) == 0)
             return &draft->lists[i];
     }
     return NULL;
@@ -574,17 +609,18 @@ static int compare_texts(const void *left, const void *right)
 
 static const char **sort_entries(const struct weir__list_draft *list)
 {
-    const char **all = malloc(((list ? list->n : 0) + 1) * sizeof *all);
+    const char **all = malloc(((list ? list->n : 0) + 1) * sizeof(*all));
 
     if (all && list && list->n) {
-        memcpy(all, list->entries, list->n * sizeof *all);
-        qsort(all, list->n, sizeof *all, compare_texts);
+        memcpy(all, list->entries, list->n * sizeof(*all));
+        qsort(all, list->n, sizeof(*all), compare_texts);
     }
     return all;
 }
 
 /* How many of a's are not among b's, each once; the first few are named. */
-static size_t put_difference(FILE *to, const char *lead, const char **a, size_t n, const char **b, size_t m, const char *verb)
+static size_t put_difference(FILE *to, const char *lead, const char **a, size_t n, const char **b,
+                             size_t m, const char *verb)
 {
     size_t count = 0;
     struct page first = { 0 };
@@ -609,7 +645,8 @@ static size_t put_difference(FILE *to, const char *lead, const char **a, size_t 
     return count;
 }
 
-static void diff_list(struct diff *d, const struct weir__list_draft *old, const struct weir__list_draft *new)
+static void diff_list(struct diff *d, const struct weir__list_draft *old,
+                      const struct weir__list_draft *new)
 {
     const char **before = sort_entries(old), **after = sort_entries(new);
     size_t olds = old ? old->n : 0, news = new ? new->n : 0;
@@ -618,7 +655,8 @@ static void diff_list(struct diff *d, const struct weir__list_draft *old, const 
     if (before && after && page_open(d, &page)) {
         fprintf(page.to, "%s: ", new ? new->attribute : old->attribute);
         size_t added = put_difference(page.to, "", after, news, before, olds, "added");
-        size_t removed = put_difference(page.to, added ? ", " : "", before, olds, after, news, "removed");
+        size_t removed =
+            put_difference(page.to, added ? ", " : "", before, olds, after, news, "removed");
         if (added || removed)
             tell_page(d, &page, "entries", "");
         else
@@ -647,9 +685,11 @@ static void diff_level(struct diff *d, int old, int new)
     if (old != new &&new == WEIR_LEVEL_AUTO)
         say(d, "level", "follows by itself", "level %d -> none", old);
     else if (old != new &&old == WEIR_LEVEL_AUTO)
-        say(d, "level", "guards whose degrade is no higher refuse everybody", "level none -> %d", new);
+        say(d, "level", "guards whose degrade is no higher refuse everybody", "level none -> %d",
+            new);
     else if (old != new)
-        say(d, "level", "guards whose degrade is no higher refuse everybody", "level %d -> %d", old, new);
+        say(d, "level", "guards whose degrade is no higher refuse everybody", "level %d -> %d", old,
+            new);
 }
 
 long weir__rules_diff(const struct weir__draft *old, const struct weir__draft *new,

@@ -9,7 +9,7 @@ void weir__file_problem_say(void *context, const struct weir_problem *problem)
 {
     struct weir__file_problems *problems = context;
     char text[1024];
-    weir_problem_print(text, sizeof text, problems->path, problem);
+    weir_problem_print(text, sizeof(text), problems->path, problem);
     fprintf(stderr, "%s\n", text);
     problems->said++;
 }

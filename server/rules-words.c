@@ -50,7 +50,8 @@ void weir__words_condition(FILE *to, const struct weir__condition *condition, si
         fprintf(to, ", ... (%zu in all)", condition->n);
 }
 
-static void put_conditions(FILE *to, const struct weir__condition *conditions, size_t n, const char *last)
+static void put_conditions(FILE *to, const struct weir__condition *conditions, size_t n,
+                           const char *last)
 {
     for (size_t i = 0; i < n; i++) {
         fputs(i == 0 ? "" : i + 1 < n ? ", " : last, to);
@@ -71,7 +72,7 @@ void weir__words_limits(FILE *to, const struct weir__rule_draft *rule)
 {
     for (size_t i = 0; i < rule->n_limits; i++) {
         char text[256];
-        weir_limit_print(text, sizeof text, &rule->limits[i]);
+        weir_limit_print(text, sizeof(text), &rule->limits[i]);
         fprintf(to, "%s%s", i == 0 ? "" : i + 1 < rule->n_limits ? ", " : " and ", text);
     }
 }
@@ -84,10 +85,10 @@ void weir__words_ban(FILE *to, const struct weir__ban_draft *ban)
         fputs("none", to);
         return;
     }
-    weir_limit_print(refusals, sizeof refusals, &ban->refusals);
-    weir_time_print(length, sizeof length, ban->length);
-    weir_time_print(longest, sizeof longest, ban->longest);
-    weir_time_print(forget, sizeof forget, ban->forget);
+    weir_limit_print(refusals, sizeof(refusals), &ban->refusals);
+    weir_time_print(length, sizeof(length), ban->length);
+    weir_time_print(longest, sizeof(longest), ban->longest);
+    weir_time_print(forget, sizeof(forget), ban->forget);
     fprintf(to, "for %s after %s refusals", length, refusals);
     if (ban->factor > 1)
         fprintf(to, ", each %d times as long, at most %s", ban->factor, longest);
@@ -100,7 +101,7 @@ static void put_time(FILE *to, const char *before, weir_time time)
 {
     char text[32];
 
-    weir_time_print(text, sizeof text, time);
+    weir_time_print(text, sizeof(text), time);
     if (time != 0)
         fprintf(to, "%s%s", before, text);
 }
@@ -128,7 +129,11 @@ static void put_concurrency(FILE *to, const struct weir__guard_draft *g)
     put_time(to, g->queue ? " may wait " : "", g->queue ? g->wait : 0);
     fputs(g->queue ? orders[g->order] : "", to);
     for (size_t i = 0; i < g->n_classes; i++)
-        fprintf(to, "%s%s %" PRId32, i ? ", " : any ? "; " : "", g->options.classes[i].name, g->options.classes[i].weight);
+        fprintf(to, "%s%s %" PRId32,
+                i     ? ", "
+                : any ? "; "
+                      : "",
+                g->options.classes[i].name, g->options.classes[i].weight);
 }
 
 static void put_adaptive(FILE *to, const struct weir__guard_draft *g)

@@ -1,4 +1,5 @@
-/* rules-words.h -- rules in words that a person reads: "requests with uri /login and method POST". */
+/* rules-words.h -- rules in words that a person reads: "requests with uri /login and method
+ * POST". */
 #ifndef WEIR_SERVER_RULES_WORDS_H
 #define WEIR_SERVER_RULES_WORDS_H
 
@@ -24,7 +25,8 @@ void weir__words_limits(FILE *to, const struct weir__rule_draft *rule);
 /* "for 10m after 50/1m refusals, each 2 times as long, at most 1d, forgotten after 1d"; "none" */
 void weir__words_ban(FILE *to, const struct weir__ban_draft *ban);
 
-/* The parts of a guard, each in words: "at most 64 at work, 128 may wait 200ms".  A part that is not written prints nothing. */
+/* The parts of a guard, each in words: "at most 64 at work, 128 may wait 200ms".  A part that is
+ * not written prints nothing. */
 struct weir__guard_part {
     const char *name;
     void (*print)(FILE *to, const struct weir__guard_draft *guard);

@@ -3,10 +3,12 @@
  *     0.0 s   a trickle, half of what the limit allows
  *     1.5 s   a burst, eight times what it allows
  *     2.3 s   silence, long enough to be fresh again
- *     4.7 s   a burst across the full second at 5.0, where a window that is aligned to the clock ends
+ *     4.7 s   a burst across the full second at 5.0, where a window that is aligned to the clock
+ *             ends
  *     5.3 s   a trickle again
  *
- * Every ask is one unit on one key.  Algorithms whose answer is a turn to wait for may let an ask wait; the others say yes or no at once.
+ * Every ask is one unit on one key.  Algorithms whose answer is a turn to wait for may let an ask
+ * wait; the others say yes or no at once.
  */
 #include "scenario.h"
 
@@ -102,7 +104,8 @@ static int make_plan(struct run *r, const char *algorithm, struct weir_error *er
         s++;
     bool is_special = s < specials + COUNT_OF(specials);
     r->wait_max = is_special ? s->wait_max : 0;
-    snprintf(r->out->limit, sizeof(r->out->limit), "%s %s%s", algorithm, WEIR__SCENARIO_LIMIT, is_special ? s->options : "");
+    snprintf(r->out->limit, sizeof(r->out->limit), "%s %s%s", algorithm, WEIR__SCENARIO_LIMIT,
+             is_special ? s->options : "");
     int code = weir_limit_parse(&limit, r->out->limit, error);
     return code == WEIR_OK ? weir_plan_create(&r->plan, &limit, error) : code;
 }

@@ -1,4 +1,5 @@
-/* scenario.h -- one burst of traffic, and what each algorithm makes of it: what `weir demo` draws and the pictures in docs/ are made of. */
+/* scenario.h -- one burst of traffic, and what each algorithm makes of it: what `weir demo` draws
+ * and the pictures in docs/ are made of. */
 #ifndef WEIR_SERVER_SCENARIO_H
 #define WEIR_SERVER_SCENARIO_H
 

@@ -1,7 +1,8 @@
 /* side.c -- a rule set in a simulation, and the accounts of what it would have done.
  *
- * Most numbers are counted here, one request at a time.  The engine names one rule for a refusal, and one of those in shadow; for the
- * rest (whose key was it, did several in shadow agree) the rules that apply are looked up again, which only refusals pay for.
+ * Most numbers are counted here, one request at a time.  The engine names one rule for a refusal,
+ * and one of those in shadow; for the rest (whose key was it, did several in shadow agree) the
+ * rules that apply are looked up again, which only refusals pay for.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,8 +11,10 @@
 
 #include "simulate.h"
 
-#define SLAB_LEAST     65536
-#define SLAB_A_KEY     1024 /* the most that is set aside for windows and logs, unless a rule says for how many keys */
+#define SLAB_LEAST 65536
+#define SLAB_A_KEY \
+    1024 /* the most that is set aside for windows and logs, unless a rule says for how many keys \
+          */
 #define TABLE_LIMITERS 65536
 #define TABLE_BANS     65536
 
@@ -25,12 +28,15 @@ struct weir__simulate_name {
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const struct weir__simulate_name *)a)->name, ((const struct weir__simulate_name *)b)->name);
+    return strcmp(((const struct weir__simulate_name *)a)->name,
+                  ((const struct weir__simulate_name *)b)->name);
 }
 
 static int32_t find_rule(const struct weir__side *side, const char *name)
 {
-    struct weir__simulate_name wanted = { name, 0 }, *hit = bsearch(&wanted, side->by_name, side->n_rules, sizeof wanted, by_name);
+    struct weir__simulate_name wanted = { name, 0 },
+                               *hit = bsearch(&wanted, side->by_name, side->n_rules, sizeof(wanted),
+                                              by_name);
 
     return hit ? hit->rule : WEIR__SIMULATE_PASSED;
 }
@@ -43,8 +49,8 @@ static void print_limits(char *out, size_t size, const struct weir__rule_draft *
 
     for (size_t i = 0; i < rule->n_limits; i++) {
         char limit[128];
-        weir_limit_print(limit, sizeof limit, &rule->limits[i]);
-        len += (size_t)snprintf(text + len, sizeof text - len, "%s%s", i ? ", " : "", limit);
+        weir_limit_print(limit, sizeof(limit), &rule->limits[i]);
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i ? ", " : "", limit);
     }
     weir__text_cut(out, size, text, len);
 }
@@ -55,20 +61,21 @@ static int list_rules(struct weir__side *side, struct weir_error *error)
     const struct weir_rules *rules = side->weir->force->rules;
 
     side->n_rules = rules->n_rules;
-    side->rules = calloc(side->n_rules + 1, sizeof *side->rules);
-    side->by_name = calloc(side->n_rules + 1, sizeof *side->by_name);
+    side->rules = calloc(side->n_rules + 1, sizeof(*side->rules));
+    side->by_name = calloc(side->n_rules + 1, sizeof(*side->by_name));
     if (side->rules == NULL || side->by_name == NULL)
-        return weir__fail(error, WEIR_NO_MEMORY, "no memory for the accounts of %zu rules", side->n_rules);
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for the accounts of %zu rules",
+                          side->n_rules);
     for (size_t i = 0; i < side->n_rules; i++) {
         struct weir__simulate_rule *rule = &side->rules[i];
         weir_rule_get(side->weir, i, &info);
-        memcpy(rule->name, info.name, sizeof rule->name);
-        print_limits(rule->limits, sizeof rule->limits, &rules->draft->rules[i]);
+        memcpy(rule->name, info.name, sizeof(rule->name));
+        print_limits(rule->limits, sizeof(rule->limits), &rules->draft->rules[i]);
         rule->mode = info.mode;
         rule->can_ban = rules->draft->rules[i].ban.set;
         side->by_name[i] = (struct weir__simulate_name){ rule->name, (int32_t)i };
     }
-    qsort(side->by_name, side->n_rules, sizeof *side->by_name, by_name);
+    qsort(side->by_name, side->n_rules, sizeof(*side->by_name), by_name);
     side->unseen = side->weir->force->attributes.n;
     return WEIR_OK;
 }
@@ -98,7 +105,8 @@ static int create_sketches(struct weir__side *side, struct weir_error *error)
     return weir__fail(error, WEIR_NO_MEMORY, "no memory for the accounts");
 }
 
-/* What the states of a limit take in the slab for each key, with the spare room that the engine wants to see; 0 if they are small. */
+/* What the states of a limit take in the slab for each key, with the spare room that the engine
+ * wants to see; 0 if they are small. */
 static double slab_a_key(const struct weir_limit *limit)
 {
     struct weir_plan *plan;
@@ -110,7 +118,8 @@ static double slab_a_key(const struct weir_limit *limit)
     return size > 16 ? 8.0 * (double)(size + 16) : 0;
 }
 
-/* Address space for the rules' windows and logs: all that they could use, but no more than a machine gives away for nothing. */
+/* Address space for the rules' windows and logs: all that they could use, but no more than a
+ * machine gives away for nothing. */
 static int64_t choose_slab(const struct weir__draft *draft, int64_t keys)
 {
     double shared = 0, own = 0;
@@ -122,24 +131,31 @@ static int64_t choose_slab(const struct weir__draft *draft, int64_t keys)
             all += slab_a_key(&rule->limits[k]);
         *(rule->keys ? &own : &shared) += all * (double)(rule->keys ? rule->keys : keys);
     }
-    double most = (double)keys * SLAB_A_KEY, slab = SLAB_LEAST + (shared < most ? shared : most) + own;
+    double most = (double)keys * SLAB_A_KEY,
+           slab = SLAB_LEAST + (shared < most ? shared : most) + own;
     return slab < 0x1p40 ? (int64_t)slab : (int64_t)1 << 40;
 }
 
-static int create_engine(struct weir__side *side, const struct weir_rules *rules, int64_t keys, struct weir_error *error)
+static int create_engine(struct weir__side *side, const struct weir_rules *rules, int64_t keys,
+                         struct weir_error *error)
 {
-    struct weir_table_options table = {
-        .keys = keys, .limiters = TABLE_LIMITERS, .bans = TABLE_BANS, .slab = choose_slab(rules->draft, keys)
-    };
+    struct weir_table_options table = { .keys = keys,
+                                        .limiters = TABLE_LIMITERS,
+                                        .bans = TABLE_BANS,
+                                        .slab = choose_slab(rules->draft, keys) };
     int code = weir_table_create(&side->table, &table, error);
 
-    return code == WEIR_OK ? weir_create(&side->weir, &(struct weir_options){ .table = side->table }, error) : code;
+    return code == WEIR_OK
+               ? weir_create(&side->weir, &(struct weir_options){ .table = side->table }, error)
+               : code;
 }
 
-int weir__side_create(struct weir__side *side, const struct weir__simulate_options *options, size_t which, struct weir_error *error)
+int weir__side_create(struct weir__side *side, const struct weir__simulate_options *options,
+                      size_t which, struct weir_error *error)
 {
     side->path = options->names[which];
-    int code = create_engine(side, options->rules[which], options->keys ? options->keys : WEIR__SIMULATE_KEYS, error);
+    int code = create_engine(side, options->rules[which],
+                             options->keys ? options->keys : WEIR__SIMULATE_KEYS, error);
     if (code == WEIR_OK)
         code = weir_use(side->weir, options->rules[which], 0, error);
     if (code != WEIR_OK) {
@@ -180,7 +196,7 @@ void weir__side_clear(struct weir__side *side)
 
 static struct weir__simulate_trace *create_trace(void)
 {
-    struct weir__simulate_trace *trace = calloc(1, sizeof *trace);
+    struct weir__simulate_trace *trace = calloc(1, sizeof(*trace));
 
     if (trace == NULL)
         return NULL;
@@ -192,8 +208,10 @@ static struct weir__simulate_trace *create_trace(void)
     return NULL;
 }
 
-/* Whom it was refused to, and when.  Without memory for a trace it is only counted that there was none. */
-static void trace_refusal(struct weir__side *side, struct weir__simulate_trace **trace, uint64_t hash, struct weir_key text, size_t bucket)
+/* Whom it was refused to, and when.  Without memory for a trace it is only counted that there was
+ * none. */
+static void trace_refusal(struct weir__side *side, struct weir__simulate_trace **trace,
+                          uint64_t hash, struct weir_key text, size_t bucket)
 {
     if (*trace == NULL && side->traces < WEIR__SIMULATE_TRACES) {
         *trace = create_trace();
@@ -208,12 +226,14 @@ static void trace_refusal(struct weir__side *side, struct weir__simulate_trace *
     (*trace)->at[bucket]++;
 }
 
-static void trace_rule(struct weir__simulation *sim, struct weir__side *side, const struct weir__applying *a, size_t bucket)
+static void trace_rule(struct weir__simulation *sim, struct weir__side *side,
+                       const struct weir__applying *a, size_t bucket)
 {
     struct weir_key key = { a->text, strlen(a->text) };
     uint64_t hash = weir__sketch_hash(&sim->secrets, key.bytes, key.len);
 
-    trace_refusal(side, &side->rules[a->rule].trace, hash, key.len ? key : (struct weir_key){ "(everybody)", 11 }, bucket);
+    trace_refusal(side, &side->rules[a->rule].trace, hash,
+                  key.len ? key : (struct weir_key){ "(everybody)", 11 }, bucket);
 }
 
 /* --------------------------------------------------------------- accounts ---- */
@@ -224,8 +244,10 @@ static bool is_first_of_rule(const struct weir__applying *a, size_t i)
     return i == 0 || a[i].rule != a[i - 1].rule;
 }
 
-/* The engine counts a rule that lets a request pass; one beside the rule that refused it is counted here. */
-static void account_refused(struct weir__simulation *sim, struct weir__side *side, const struct weir__simulate_request *r,
+/* The engine counts a rule that lets a request pass; one beside the rule that refused it is counted
+ * here. */
+static void account_refused(struct weir__simulation *sim, struct weir__side *side,
+                            const struct weir__simulate_request *r,
                             const struct weir_ruling *ruling, int32_t refused)
 {
     size_t n = weir__engine_applying(side->weir, r->attrs, r->n, sim->applying, WEIR_ALL_MAX);
@@ -244,7 +266,8 @@ static void account_refused(struct weir__simulation *sim, struct weir__side *sid
     rule->bans += ruling->decision.reason != WEIR_BANNED && ruling->banned_until != 0;
 }
 
-/* Whether this rule in shadow would have refused the request that was just decided: the engine has counted it. */
+/* Whether this rule in shadow would have refused the request that was just decided: the engine has
+ * counted it. */
 static bool would_have(struct weir__side *side, size_t rule)
 {
     struct weir_rule_info info;
@@ -255,7 +278,8 @@ static bool would_have(struct weir__side *side, size_t rule)
     return info.shadow_refused > before;
 }
 
-static void account_shadow(struct weir__simulation *sim, struct weir__side *side, const struct weir__simulate_request *r)
+static void account_shadow(struct weir__simulation *sim, struct weir__side *side,
+                           const struct weir__simulate_request *r)
 {
     size_t n = weir__engine_applying(side->weir, r->attrs, r->n, sim->applying, WEIR_ALL_MAX);
 
@@ -265,19 +289,24 @@ static void account_shadow(struct weir__simulation *sim, struct weir__side *side
         weir__distinct_add(side->clients_would, r->client_hash);
     for (size_t i = 0; i < n; i++) {
         const struct weir__applying *a = &sim->applying[i];
-        if (is_first_of_rule(sim->applying, i) && side->rules[a->rule].mode == WEIR_SHADOW && would_have(side, a->rule))
+        if (is_first_of_rule(sim->applying, i) && side->rules[a->rule].mode == WEIR_SHADOW &&
+            would_have(side, a->rule))
             trace_rule(sim, side, a, r->bucket);
     }
 }
 
-/* The whole set is in shadow and so is its deny list; the rules were asked too, as if it were not there. */
-static void account_denied_in_shadow(struct weir__side *side, const struct weir__simulate_request *r)
+/* The whole set is in shadow and so is its deny list; the rules were asked too, as if it were not
+ * there. */
+static void account_denied_in_shadow(struct weir__side *side,
+                                     const struct weir__simulate_request *r)
 {
     side->would_deny++;
-    trace_refusal(side, &side->denied, r->client_hash, r->client.len ? r->client : (struct weir_key){ "(nobody)", 8 }, r->bucket);
+    trace_refusal(side, &side->denied, r->client_hash,
+                  r->client.len ? r->client : (struct weir_key){ "(nobody)", 8 }, r->bucket);
 }
 
-static void account_allowed(struct weir__simulation *sim, struct weir__side *side, const struct weir__simulate_request *r,
+static void account_allowed(struct weir__simulation *sim, struct weir__side *side,
+                            const struct weir__simulate_request *r,
                             const struct weir_ruling *ruling)
 {
     weir_time wait = ruling->decision.wait;
@@ -305,7 +334,8 @@ static bool has_attribute(const struct weir__simulate_request *r, const char *na
     for (size_t i = 0; i < r->n; i++) {
         const struct weir_attr *a = &r->attrs[i];
         size_t name_len = a->name_len ? a->name_len : strlen(a->name);
-        if (name_len != len || (header ? strncasecmp(a->name, name, len) : memcmp(a->name, name, len)) != 0)
+        if (name_len != len ||
+            (header ? strncasecmp(a->name, name, len) : memcmp(a->name, name, len)) != 0)
             continue;
         if (a->value_len > 0 || *a->value != '\0')
             return true;
@@ -337,7 +367,8 @@ static bool looks_at(const struct weir_rules *set, const struct weir__rule *rule
     return looks;
 }
 
-__attribute__((format(printf, 4, 5))) static void append(char *out, size_t size, size_t *len, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void append(char *out, size_t size, size_t *len,
+                                                         const char *format, ...)
 {
     va_list args;
 
@@ -358,7 +389,11 @@ static size_t name_lookers(const struct weir_rules *set, size_t attribute, char 
     for (size_t i = 0; i < set->n_rules && n < MOST; i++) {
         if (!looks_at(set, &set->rules[i], attribute))
             continue;
-        append(out, size, &len, "%s%s", n ? ", " : all == 1 ? "rule " : "rules ", set->rules[i].draft->name);
+        append(out, size, &len, "%s%s",
+               n          ? ", "
+               : all == 1 ? "rule "
+                          : "rules ",
+               set->rules[i].draft->name);
         n++;
     }
     if (all > n)
@@ -366,7 +401,8 @@ static size_t name_lookers(const struct weir_rules *set, size_t attribute, char 
     return len;
 }
 
-bool weir__side_missing(const struct weir__side *side, size_t *at, const char **name, char *who, size_t size)
+bool weir__side_missing(const struct weir__side *side, size_t *at, const char **name, char *who,
+                        size_t size)
 {
     const struct weir__force *force = side->weir->force;
 
@@ -393,7 +429,8 @@ bool weir__side_missing(const struct weir__side *side, size_t *at, const char **
 
 /* ---------------------------------------------------------------- deciding ---- */
 
-int32_t weir__side_decide(struct weir__simulation *sim, struct weir__side *side, const struct weir__simulate_request *r)
+int32_t weir__side_decide(struct weir__simulation *sim, struct weir__side *side,
+                          const struct weir__simulate_request *r)
 {
     struct weir_ask ask = { .cost = 1, .now = r->now, .wait_max = sim->options.wait_max };
     struct weir_ruling ruling;
@@ -413,13 +450,15 @@ int32_t weir__side_decide(struct weir__simulation *sim, struct weir__side *side,
     if (r->client.len)
         weir__distinct_add(side->clients, r->client_hash);
     if (r->uri.len)
-        weir__hitters_add(side->uris, weir__sketch_hash(&sim->secrets, r->uri.bytes, r->uri.len), r->uri.bytes, r->uri.len, 1);
+        weir__hitters_add(side->uris, weir__sketch_hash(&sim->secrets, r->uri.bytes, r->uri.len),
+                          r->uri.bytes, r->uri.len, 1);
     int32_t rule = ruling.rule ? find_rule(side, ruling.rule) : WEIR__SIMULATE_PASSED;
     if (rule >= 0) {
         account_refused(sim, side, r, &ruling, rule);
         return rule;
     }
-    trace_refusal(side, &side->denied, r->client_hash, r->client.len ? r->client : (struct weir_key){ "(nobody)", 8 }, r->bucket);
+    trace_refusal(side, &side->denied, r->client_hash,
+                  r->client.len ? r->client : (struct weir_key){ "(nobody)", 8 }, r->bucket);
     return WEIR__SIMULATE_LIST;
 }
 
@@ -433,7 +472,7 @@ void weir__simulate_widen(int64_t at[WEIR__SIMULATE_BUCKETS], size_t shift, size
         if (at[i] != 0)
             wide[(i + shift) / factor] += at[i];
     }
-    memcpy(at, wide, sizeof wide);
+    memcpy(at, wide, sizeof(wide));
 }
 
 void weir__side_widen(struct weir__side *side, size_t shift, size_t factor)
@@ -464,5 +503,7 @@ void weir__side_end(struct weir__side *side)
 
 const char *weir__side_rule_name(const struct weir__side *side, int32_t rule)
 {
-    return rule == WEIR__SIMULATE_PASSED ? "passed" : rule == WEIR__SIMULATE_LIST ? "deny list" : side->rules[rule].name;
+    return rule == WEIR__SIMULATE_PASSED ? "passed"
+           : rule == WEIR__SIMULATE_LIST ? "deny list"
+                                         : side->rules[rule].name;
 }

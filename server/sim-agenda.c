@@ -13,7 +13,7 @@ static bool grow(struct weir__sim_agenda *e)
     if (e->n < e->room)
         return true;
     size_t room = e->room ? 2 * e->room : 1024;
-    struct weir__sim_agenda_item *heap = realloc(e->heap, room * sizeof *heap);
+    struct weir__sim_agenda_item *heap = realloc(e->heap, room * sizeof(*heap));
     if (heap == NULL) {
         e->failed = true;
         return false;

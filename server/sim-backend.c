@@ -1,7 +1,9 @@
-/* sim-backend.c -- what stands behind the guard: workers, a queue before them, and everything that can go wrong with both.
+/* sim-backend.c -- what stands behind the guard: workers, a queue before them, and everything that
+ * can go wrong with both.
  *
- * How long a piece of work takes is settled when a worker begins it: what the request brought, times how slow the backend is at that
- * moment. A client that gives up does not stop the work: that is how overload turns into collapse.
+ * How long a piece of work takes is settled when a worker begins it: what the request brought,
+ * times how slow the backend is at that moment. A client that gives up does not stop the work: that
+ * is how overload turns into collapse.
  */
 #include "sim.h"
 
@@ -31,14 +33,16 @@ static weir_time work_of(const struct weir__sim_trial *t, const struct weir__sim
     struct weir__sim_dice dice = { a->work };
     weir_time work = weir__sim_dice_work(&dice, &plan->work);
 
-    work = scaled(scaled(work, weir__sim_plan_slowness(plan, t->now)), weir__sim_plan_coldness(plan, t->backend.results));
+    work = scaled(scaled(work, weir__sim_plan_slowness(plan, t->now)),
+                  weir__sim_plan_coldness(plan, t->backend.results));
     return scaled(work, contention_of(t));
 }
 
 static void start(struct weir__sim_trial *t, uint32_t who)
 {
     const struct weir__sim_backend_plan *plan = &t->plan->backend;
-    const struct weir__sim_change *errors = weir__sim_plan_find(plan, WEIR__SIM_CHANGE_ERRORS, t->now);
+    const struct weir__sim_change *errors =
+        weir__sim_plan_find(plan, WEIR__SIM_CHANGE_ERRORS, t->now);
     struct weir__sim_attempt *a = &t->attempts[who];
 
     t->backend.busy++;
@@ -83,7 +87,8 @@ void weir__sim_backend_pull(struct weir__sim_trial *t)
 {
     struct weir__sim_backend *b = &t->backend;
 
-    while (b->first != WEIR__SIM_NOBODY && b->busy < weir__sim_plan_workers(&t->plan->backend, t->now)) {
+    while (b->first != WEIR__SIM_NOBODY &&
+           b->busy < weir__sim_plan_workers(&t->plan->backend, t->now)) {
         uint32_t who = b->first;
         b->first = t->attempts[who].next;
         if (t->attempts[who].inside) {

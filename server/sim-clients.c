@@ -1,15 +1,17 @@
 /* sim-clients.c -- those who ask: when they come, how long they wait, and whether they try again.
  *
- * A group's own dice decide when its requests come and how much work they bring, so these are the same whatever the controller does.  A
- * rate that changes with time is Poisson by thinning: candidates come at the highest rate, and each is one with the share that the rate of
- * its moment has of it.
+ * A group's own dice decide when its requests come and how much work they bring, so these are the
+ * same whatever the controller does.  A rate that changes with time is Poisson by thinning:
+ * candidates come at the highest rate, and each is one with the share that the rate of its moment
+ * has of it.
  */
 #include "sim.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define COUNT(t, group, member) weir__sim_sum_count(t, group, offsetof(struct weir__sim_fates, member))
+#define COUNT(t, group, member) \
+    weir__sim_sum_count(t, group, offsetof(struct weir__sim_fates, member))
 
 /* ------------------------------------------------------------------- attempts ---- */
 
@@ -33,7 +35,7 @@ static bool enter(struct weir__sim_trial *t, uint32_t who)
 
     if (t->guard == NULL)
         return true;
-    int len = snprintf(user, sizeof user, "%s-%lld", g->name, (long long)a->user);
+    int len = snprintf(user, sizeof(user), "%s-%lld", g->name, (long long)a->user);
     struct weir_ask ask = { .key = { user, (size_t)len },
                             .cost = 1,
                             .now = WEIR__SIM_START + t->now,
@@ -54,18 +56,21 @@ static void end(struct weir__sim_trial *t, uint32_t group, bool ok)
     if (!ok)
         COUNT(t, group, lost);
     if (g->loop == 0)
-        return; /* and no dice are rolled: they are for when requests come, whatever becomes of them */
+        return; /* and no dice are rolled: they are for when requests come, whatever becomes of them
+                 */
     weir_time next = t->now + weir__sim_dice_exponential(&t->arrivals[group], g->think);
     if (next < t->plan->length)
         weir__sim_post(t, next, WEIR__SIM_EVENT_LOOP, group);
 }
 
-static weir_time back_off(struct weir__sim_trial *t, const struct weir__sim_group_plan *g, int64_t tries)
+static weir_time back_off(struct weir__sim_trial *t, const struct weir__sim_group_plan *g,
+                          int64_t tries)
 {
     weir_time span = g->back_off;
 
     for (int64_t i = 0; i < tries && span < WEIR__SIM_LONGEST; i++)
-        span = span / WEIR_MICROSECOND * g->back_off_factor / (WEIR__SIM_ONE / WEIR_MICROSECOND); /* 60 s and ten times: it fits */
+        span = span / WEIR_MICROSECOND * g->back_off_factor /
+               (WEIR__SIM_ONE / WEIR_MICROSECOND); /* 60 s and ten times: it fits */
     span = span < WEIR__SIM_LONGEST ? span : WEIR__SIM_LONGEST;
     return g->jitter ? span / 2 + weir__sim_dice_below(&t->retries, span + 1) : span;
 }
@@ -124,7 +129,8 @@ static void count_answer(struct weir__sim_trial *t, uint32_t group, enum weir_ou
         COUNT(t, group, timed_out);
     else
         COUNT(t, group, dropped);
-    *(outcome == WEIR_SUCCEEDED ? &weir__sim_sum_bucket(t)->ok : &weir__sim_sum_bucket(t)->bad) += 1;
+    *(outcome == WEIR_SUCCEEDED ? &weir__sim_sum_bucket(t)->ok : &weir__sim_sum_bucket(t)->bad) +=
+        1;
 }
 
 void weir__sim_clients_answer(struct weir__sim_trial *t, uint32_t who, enum weir_outcome outcome)
@@ -195,7 +201,8 @@ void weir__sim_clients_arrive(struct weir__sim_trial *t, uint32_t group)
     const struct weir__sim_group_plan *g = &t->plan->groups[group];
     int64_t rate = weir__sim_plan_rate(g, t->now);
 
-    if (g->even ? rate > 0 : weir__sim_dice_below(&t->arrivals[group], weir__sim_plan_rate_max(g)) < rate)
+    if (g->even ? rate > 0
+                : weir__sim_dice_below(&t->arrivals[group], weir__sim_plan_rate_max(g)) < rate)
         create(t, group);
     post_arrival(t, group);
 }
@@ -218,6 +225,7 @@ void weir__sim_clients_begin(struct weir__sim_trial *t)
         if (!g->loop)
             post_arrival(t, i);
         for (int64_t k = 0; k < g->loop; k++)
-            weir__sim_post(t, weir__sim_dice_exponential(&t->arrivals[i], g->think), WEIR__SIM_EVENT_LOOP, i);
+            weir__sim_post(t, weir__sim_dice_exponential(&t->arrivals[i], g->think),
+                           WEIR__SIM_EVENT_LOOP, i);
     }
 }

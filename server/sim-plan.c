@@ -1,11 +1,13 @@
-/* sim-plan.c -- what a scenario says of a moment: how many workers, how slow, how many come; and what could be had of it. */
+/* sim-plan.c -- what a scenario says of a moment: how many workers, how slow, how many come; and
+ * what could be had of it. */
 #include "sim.h"
 
 #include "base/base.h"
 
 /* -------------------------------------------------------------------- backend ---- */
 
-const struct weir__sim_change *weir__sim_plan_find(const struct weir__sim_backend_plan *b, enum weir__sim_change_kind kind, weir_time at)
+const struct weir__sim_change *weir__sim_plan_find(const struct weir__sim_backend_plan *b,
+                                                   enum weir__sim_change_kind kind, weir_time at)
 {
     const struct weir__sim_change *found = NULL;
 
@@ -30,7 +32,8 @@ static int64_t drift_of(const struct weir__sim_change *c, weir_time at)
     weir_time half = (c->to - c->from) / 2, gone = at - c->from;
     weir_time part = gone < half ? gone : c->to - at;
 
-    return WEIR__SIM_ONE + (int64_t)((weir__i128)(c->factor - WEIR__SIM_ONE) * part / (half ? half : 1));
+    return WEIR__SIM_ONE +
+           (int64_t)((weir__i128)(c->factor - WEIR__SIM_ONE) * part / (half ? half : 1));
 }
 
 int64_t weir__sim_plan_slowness(const struct weir__sim_backend_plan *b, weir_time at)
@@ -94,7 +97,8 @@ weir_time weir__sim_plan_rate_next(const struct weir__sim_group_plan *g, weir_ti
     for (size_t i = 0; i < g->n_points; i++) {
         if (g->points[i].at > at && g->points[i].at < next)
             next = g->points[i].at;
-        if (at >= g->points[i].at && at - g->points[i].at < g->points[i].over && at + WEIR_MILLISECOND < next)
+        if (at >= g->points[i].at && at - g->points[i].at < g->points[i].over &&
+            at + WEIR_MILLISECOND < next)
             next = at + WEIR_MILLISECOND;
     }
     if (g->burst_every) {
@@ -109,18 +113,20 @@ weir_time weir__sim_plan_rate_next(const struct weir__sim_group_plan *g, weir_ti
 
 #define STEP (10 * WEIR_MILLISECOND)
 
-/* Good results per second when every worker is busy; what fails may keep one for another time.  A cold cache warms by what has been possible so
- * far. */
+/* Good results per second when every worker is busy; what fails may keep one for another time.  A
+ * cold cache warms by what has been possible so far. */
 static double capacity_at(const struct weir__sim_backend_plan *b, weir_time at, double results)
 {
     const struct weir__sim_change *errors = weir__sim_plan_find(b, WEIR__SIM_CHANGE_ERRORS, at);
-    double slow = (double)weir__sim_plan_slowness(b, at) / 1e6 * (double)weir__sim_plan_coldness(b, (int64_t)results) / 1e6;
+    double slow = (double)weir__sim_plan_slowness(b, at) / 1e6 *
+                  (double)weir__sim_plan_coldness(b, (int64_t)results) / 1e6;
     double good = errors ? 1 - (double)errors->factor / 1e6 : 1, work = (double)b->work.mean * slow;
     double fails_in = errors && errors->after ? (double)errors->after : work;
 
     if (weir__sim_plan_find(b, WEIR__SIM_CHANGE_SILENT, at))
         return 0;
-    return (double)weir__sim_plan_workers(b, at) * 1e9 / (good * work + (1 - good) * fails_in) * good;
+    return (double)weir__sim_plan_workers(b, at) * 1e9 / (good * work + (1 - good) * fails_in) *
+           good;
 }
 
 /* What comes per second; a loop's clients come as fast as they are served, so there is no bound. */
@@ -136,7 +142,8 @@ static double demand_at(const struct weir__sim_plan *plan, weir_time at)
     return sum;
 }
 
-double weir__sim_plan_possible(const struct weir__sim_plan *plan, weir_time width, struct weir__sim_bucket *buckets, size_t n)
+double weir__sim_plan_possible(const struct weir__sim_plan *plan, weir_time width,
+                               struct weir__sim_bucket *buckets, size_t n)
 {
     double sum = 0, results = 0;
 

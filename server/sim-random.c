@@ -1,7 +1,7 @@
 /* sim-random.c -- random numbers of a trial: the same on every machine.
  *
- * splitmix64, and what is made of it in whole numbers: libm's log and exp may differ in the last bit from one machine to the next, and one
- * such bit would change everything that comes after it.
+ * splitmix64, and what is made of it in whole numbers: libm's log and exp may differ in the last
+ * bit from one machine to the next, and one such bit would change everything that comes after it.
  */
 #include "sim.h"
 
@@ -27,7 +27,8 @@ int64_t weir__sim_dice_below(struct weir__sim_dice *dice, int64_t n)
     return (int64_t)((weir__u128)weir__sim_dice_roll(dice) * (uint64_t)n >> 64);
 }
 
-/* -ln(u / 2^64), times 2^32.  The logarithm to base 2, a bit at a time: squaring doubles it.  24 bits will do. */
+/* -ln(u / 2^64), times 2^32.  The logarithm to base 2, a bit at a time: squaring doubles it.  24
+ * bits will do. */
 static uint64_t minus_log(uint64_t u)
 {
     unsigned zeros = (unsigned)__builtin_clzll(u | 1);
@@ -66,7 +67,8 @@ static weir_time times_exp(weir_time value, int64_t x)
     return whole < -50 ? 0 : (weir_time)(product >> (56 - whole));
 }
 
-/* About normal, times 2^32: twelve numbers from 0 to 1 added, less 6.  Never beyond 6 deviations. */
+/* About normal, times 2^32: twelve numbers from 0 to 1 added, less 6.  Never beyond 6
+ * deviations. */
 static int64_t roll_normal(struct weir__sim_dice *dice)
 {
     int64_t sum = 0;
@@ -120,7 +122,7 @@ static int compare(const void *left, const void *right)
 weir_time weir__sim_work_quantile(const struct weir__sim_work *work, int permille)
 {
     enum { ROLLS = 20000 };
-    weir_time *rolls = malloc(ROLLS * sizeof *rolls);
+    weir_time *rolls = malloc(ROLLS * sizeof(*rolls));
     struct weir__sim_dice dice;
 
     if (rolls == NULL)
@@ -128,7 +130,7 @@ weir_time weir__sim_work_quantile(const struct weir__sim_work *work, int permill
     weir__sim_dice_seed(&dice, 1, 1);
     for (int i = 0; i < ROLLS; i++)
         rolls[i] = weir__sim_dice_work(&dice, work);
-    qsort(rolls, ROLLS, sizeof *rolls, compare);
+    qsort(rolls, ROLLS, sizeof(*rolls), compare);
     weir_time found = rolls[(int64_t)(ROLLS - 1) * permille / 1000];
     free(rolls);
     return found;

@@ -6,7 +6,8 @@
  *       work: 20ms                           exponential; or a mapping:
  *       work: { shape: lognormal, mean: 20ms, floor: 2ms, spread: 0.8 }
  *       work: { shape: bimodal, mean: 20ms, slow: 200ms, slow_share: 5% }
- *       contention: 1%                       each one inside beyond the workers slows all down by so much ...
+ *       contention: 1%                       each one inside beyond the workers slows all down by
+ *                                            so much ...
  *       slowest: 8x                          ... at most by this factor
  *       cancels: true                        the queue forgets whose client has given up
  *       cold: { factor: 5x, requests: 2000 }
@@ -26,22 +27,29 @@
 
 enum { SHAPE, MEAN, FLOOR, SPREAD, SLOW, SLOW_SHARE, WORK_MEMBERS };
 
-static void check_work(struct weir__reader *r, const struct weir__node *node, const struct weir__sim_work *w)
+static void check_work(struct weir__reader *r, const struct weir__node *node,
+                       const struct weir__sim_work *w)
 {
     if (w->floor >= w->mean)
         weir__say(r, node, "floor must be less than the mean");
     else if (w->shape == WEIR__SIM_WORK_BIMODAL && (w->slow == 0 || w->slow_share == 0))
-        weir__say(r, node, "bimodal work needs slow, the time that the slow ones take, and slow_share, such as 5%%");
-    else if (w->shape == WEIR__SIM_WORK_BIMODAL && (double)w->slow * (double)w->slow_share >= (double)w->mean * 1e6)
-        weir__say(r, node, "the slow ones alone take more than the mean; nothing is left for the others");
+        weir__say(r, node,
+                  "bimodal work needs slow, the time that the slow ones take, and slow_share, such "
+                  "as 5%%");
+    else if (w->shape == WEIR__SIM_WORK_BIMODAL &&
+             (double)w->slow * (double)w->slow_share >= (double)w->mean * 1e6)
+        weir__say(r, node,
+                  "the slow ones alone take more than the mean; nothing is left for the others");
 }
 
-static void read_work(struct weir__reader *r, const struct weir__node *node, struct weir__sim_work *w)
+static void read_work(struct weir__reader *r, const struct weir__node *node,
+                      struct weir__sim_work *w)
 {
     static const char *const shapes[] = { "exponential", "constant", "lognormal", "bimodal" };
     struct weir__member m[WORK_MEMBERS] = {
-        [SHAPE] = { .name = "shape" },   [MEAN] = { .name = "mean" }, [FLOOR] = { .name = "floor" },
-        [SPREAD] = { .name = "spread" }, [SLOW] = { .name = "slow" }, [SLOW_SHARE] = { .name = "slow_share" },
+        [SHAPE] = { .name = "shape" }, [MEAN] = { .name = "mean" },
+        [FLOOR] = { .name = "floor" }, [SPREAD] = { .name = "spread" },
+        [SLOW] = { .name = "slow" },   [SLOW_SHARE] = { .name = "slow_share" },
     };
     size_t shape = 0, before = weir__problems(r);
 
@@ -68,7 +76,8 @@ static void read_work(struct weir__reader *r, const struct weir__node *node, str
 enum { FROM, TO, SLOWER, DRIFT, ERRORS, AFTER, SILENT, WORKERS, CHANGE_MEMBERS };
 
 /* Which of the kinds it is: exactly one. */
-static bool read_kind(struct weir__reader *r, const struct weir__node *node, const struct weir__member *m, struct weir__sim_change *c)
+static bool read_kind(struct weir__reader *r, const struct weir__node *node,
+                      const struct weir__member *m, struct weir__sim_change *c)
 {
     static const struct {
         int member;
@@ -80,22 +89,27 @@ static bool read_kind(struct weir__reader *r, const struct weir__node *node, con
                   { WORKERS, WEIR__SIM_CHANGE_WORKERS } };
     int n = 0;
 
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (m[kinds[i].member].key) {
             c->kind = kinds[i].kind;
             n++;
         }
     }
     if (n != 1)
-        weir__say(r, node, "a change is one of slower, drift, errors, silent and workers; this is %s", n ? "several" : "none of them");
+        weir__say(r, node,
+                  "a change is one of slower, drift, errors, silent and workers; this is %s",
+                  n ? "several" : "none of them");
     return n == 1;
 }
 
-static void read_change(struct weir__reader *r, const struct weir__node *node, struct weir__sim_plan *plan)
+static void read_change(struct weir__reader *r, const struct weir__node *node,
+                        struct weir__sim_plan *plan)
 {
     struct weir__member m[CHANGE_MEMBERS] = {
-        [FROM] = { .name = "from" },     [TO] = { .name = "to" },       [SLOWER] = { .name = "slower" }, [DRIFT] = { .name = "drift" },
-        [ERRORS] = { .name = "errors" }, [AFTER] = { .name = "after" }, [SILENT] = { .name = "silent" }, [WORKERS] = { .name = "workers" },
+        [FROM] = { .name = "from" },     [TO] = { .name = "to" },
+        [SLOWER] = { .name = "slower" }, [DRIFT] = { .name = "drift" },
+        [ERRORS] = { .name = "errors" }, [AFTER] = { .name = "after" },
+        [SILENT] = { .name = "silent" }, [WORKERS] = { .name = "workers" },
     };
     struct weir__sim_change c = { .to = plan->length };
     size_t before = weir__problems(r);
@@ -119,10 +133,13 @@ static void read_change(struct weir__reader *r, const struct weir__node *node, s
         plan->backend.changes[plan->backend.n_changes++] = c;
 }
 
-static void read_changes(struct weir__reader *r, const struct weir__node *node, struct weir__sim_plan *plan)
+static void read_changes(struct weir__reader *r, const struct weir__node *node,
+                         struct weir__sim_plan *plan)
 {
     if (node->kind != WEIR__NODE_LIST) {
-        weir__say(r, node, "changes must be a list, such as [{ from: 20s, to: 40s, slower: 5x }]; found %s", weir__node_word(node));
+        weir__say(r, node,
+                  "changes must be a list, such as [{ from: 20s, to: 40s, slower: 5x }]; found %s",
+                  weir__node_word(node));
         return;
     }
     if (node->n > WEIR__SIM_CHANGES)
@@ -133,7 +150,8 @@ static void read_changes(struct weir__reader *r, const struct weir__node *node, 
 
 /* ---------------------------------------------------------------------- whole ---- */
 
-static void read_cold(struct weir__reader *r, const struct weir__node *node, struct weir__sim_backend_plan *b)
+static void read_cold(struct weir__reader *r, const struct weir__node *node,
+                      struct weir__sim_backend_plan *b)
 {
     struct weir__member m[] = { { .name = "factor" }, { .name = "requests" } };
 
@@ -145,9 +163,20 @@ static void read_cold(struct weir__reader *r, const struct weir__node *node, str
     weir__sim_take_count(r, &m[1], 1, 1000000, &b->warm_after);
 }
 
-enum { B_WORKERS, B_QUEUE, B_WORK, B_CONTENTION, B_SLOWEST, B_CANCELS, B_COLD, B_CHANGES, B_MEMBERS };
+enum {
+    B_WORKERS,
+    B_QUEUE,
+    B_WORK,
+    B_CONTENTION,
+    B_SLOWEST,
+    B_CANCELS,
+    B_COLD,
+    B_CHANGES,
+    B_MEMBERS
+};
 
-void weir__sim_read_backend(struct weir__reader *r, const struct weir__node *node, struct weir__sim_plan *plan)
+void weir__sim_read_backend(struct weir__reader *r, const struct weir__node *node,
+                            struct weir__sim_plan *plan)
 {
     struct weir__sim_backend_plan *b = &plan->backend;
     struct weir__member m[B_MEMBERS] = {

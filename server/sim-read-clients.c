@@ -2,7 +2,8 @@
  *
  *     clients:
  *       - name: readers
- *         rate: 10x                          times the backend's capacity at the beginning; or 2000/s; or points:
+ *         rate: 10x                          times the backend's capacity at the beginning; or
+ *                                            2000/s; or points:
  *         rate: [1x, { at: 20s, rate: 10x }, { at: 40s, rate: 1x, over: 10s }]
  *         burst: { every: 10s, for: 1s, rate: 10x }
  *         arrival: even                      poisson unless written
@@ -11,7 +12,8 @@
  *         priority: 3
  *         class: gold
  *         timeout: 1s
- *         retry: { times: 3, after: 100ms, factor: 2x, jitter: true, on: [refused, timeout, error] }
+ *         retry: { times: 3, after: 100ms, factor: 2x, jitter: true, on: [refused, timeout, error]
+ *         }
  */
 #include "sim-read.h"
 
@@ -44,7 +46,8 @@ static bool parse_rate(const char *text, int64_t capacity, int64_t *out)
     return rate <= (double)RATE_MAX;
 }
 
-static void take_rate(struct weir__reader *r, const struct weir__node *node, const struct weir__sim_plan *plan, int64_t *out)
+static void take_rate(struct weir__reader *r, const struct weir__node *node,
+                      const struct weir__sim_plan *plan, int64_t *out)
 {
     const char *text = weir__read_text(r, node, "rate", "such as 2x or 300/s");
     int64_t rate = 0;
@@ -52,15 +55,17 @@ static void take_rate(struct weir__reader *r, const struct weir__node *node, con
     if (text == NULL)
         return;
     if (!parse_rate(text, weir__sim_plan_capacity(&plan->backend), &rate)) {
-        weir__say(r, node, "a rate is times the backend's capacity, such as 2x, or absolute, such as 300/s, up to 1000000/s; found %s",
+        weir__say(r, node,
+                  "a rate is times the backend's capacity, such as 2x, or absolute, such as 300/s, "
+                  "up to 1000000/s; found %s",
                   weir__quote(text, node->n).text);
         return;
     }
     *out = rate;
 }
 
-static void read_point(struct weir__reader *r, const struct weir__node *node, const struct weir__sim_plan *plan,
-                       struct weir__sim_group_plan *g)
+static void read_point(struct weir__reader *r, const struct weir__node *node,
+                       const struct weir__sim_plan *plan, struct weir__sim_group_plan *g)
 {
     struct weir__member m[] = { { .name = "rate" }, { .name = "at" }, { .name = "over" } };
     struct weir__sim_rate_point p = { 0 };
@@ -86,8 +91,8 @@ static void read_point(struct weir__reader *r, const struct weir__node *node, co
         g->points[g->n_points++] = p;
 }
 
-static void read_rate(struct weir__reader *r, const struct weir__node *node, const struct weir__sim_plan *plan,
-                      struct weir__sim_group_plan *g)
+static void read_rate(struct weir__reader *r, const struct weir__node *node,
+                      const struct weir__sim_plan *plan, struct weir__sim_group_plan *g)
 {
     if (node->kind != WEIR__NODE_LIST) {
         read_point(r, node, plan, g);
@@ -99,8 +104,8 @@ static void read_rate(struct weir__reader *r, const struct weir__node *node, con
         read_point(r, node->items[i], plan, g);
 }
 
-static void read_burst(struct weir__reader *r, const struct weir__node *node, const struct weir__sim_plan *plan,
-                       struct weir__sim_group_plan *g)
+static void read_burst(struct weir__reader *r, const struct weir__node *node,
+                       const struct weir__sim_plan *plan, struct weir__sim_group_plan *g)
 {
     struct weir__member m[] = { { .name = "rate" }, { .name = "every" }, { .name = "for" } };
     weir_time every = 10 * WEIR_SECOND, length = WEIR_SECOND;
@@ -122,7 +127,8 @@ static void read_burst(struct weir__reader *r, const struct weir__node *node, co
 
 /* ------------------------------------------------------------------- behaviour ---- */
 
-static void read_loop(struct weir__reader *r, const struct weir__node *node, struct weir__sim_group_plan *g)
+static void read_loop(struct weir__reader *r, const struct weir__node *node,
+                      struct weir__sim_group_plan *g)
 {
     struct weir__member m[] = { { .name = "clients" }, { .name = "think" } };
 
@@ -131,10 +137,12 @@ static void read_loop(struct weir__reader *r, const struct weir__node *node, str
     if (!weir__read_members(r, node, "a loop", m, 2))
         return;
     weir__sim_take_count(r, &m[0], 1, 100000, &g->loop);
-    weir__sim_take_time(r, &m[1], WEIR_MILLISECOND, WEIR__SIM_LONGEST, &g->think); /* less, and refused clients would spin */
+    weir__sim_take_time(r, &m[1], WEIR_MILLISECOND, WEIR__SIM_LONGEST,
+                        &g->think); /* less, and refused clients would spin */
 }
 
-static void read_reasons(struct weir__reader *r, const struct weir__node *node, struct weir__sim_group_plan *g)
+static void read_reasons(struct weir__reader *r, const struct weir__node *node,
+                         struct weir__sim_group_plan *g)
 {
     static const char *const words[] = { "refused", "timeout", "error" };
 
@@ -152,9 +160,14 @@ static void read_reasons(struct weir__reader *r, const struct weir__node *node, 
     }
 }
 
-static void read_retry(struct weir__reader *r, const struct weir__node *node, struct weir__sim_group_plan *g)
+static void read_retry(struct weir__reader *r, const struct weir__node *node,
+                       struct weir__sim_group_plan *g)
 {
-    struct weir__member m[] = { { .name = "times" }, { .name = "after" }, { .name = "factor" }, { .name = "jitter" }, { .name = "on" } };
+    struct weir__member m[] = { { .name = "times" },
+                                { .name = "after" },
+                                { .name = "factor" },
+                                { .name = "jitter" },
+                                { .name = "on" } };
 
     g->retries = 3;
     g->retry_on = WEIR__SIM_RETRY_REFUSED | WEIR__SIM_RETRY_TIMEOUT | WEIR__SIM_RETRY_ERROR;
@@ -169,7 +182,8 @@ static void read_retry(struct weir__reader *r, const struct weir__node *node, st
         read_reasons(r, m[4].value, g);
 }
 
-static void read_priority(struct weir__reader *r, const struct weir__node *node, struct weir__sim_group_plan *g)
+static void read_priority(struct weir__reader *r, const struct weir__node *node,
+                          struct weir__sim_group_plan *g)
 {
     const char *text = weir__read_text(r, node, "priority", "a number from -8 to 7");
     char *end = NULL;
@@ -178,13 +192,14 @@ static void read_priority(struct weir__reader *r, const struct weir__node *node,
     if (text == NULL)
         return;
     if (node->n == 0 || *end || !strchr("-0123456789", text[0]) || value < -8 || value > 7)
-        weir__say(r, node, "priority must be a whole number from -8 to 7; found %s", weir__quote(text, node->n).text);
+        weir__say(r, node, "priority must be a whole number from -8 to 7; found %s",
+                  weir__quote(text, node->n).text);
     else
         g->priority = (int32_t)value;
 }
 
-static void read_class(struct weir__reader *r, const struct weir__node *node, const struct weir__sim_plan *plan,
-                       struct weir__sim_group_plan *g)
+static void read_class(struct weir__reader *r, const struct weir__node *node,
+                       const struct weir__sim_plan *plan, struct weir__sim_group_plan *g)
 {
     const char *names[WEIR_CLASSES] = { NULL };
     struct weir__member m = { .name = "class" };
@@ -194,35 +209,40 @@ static void read_class(struct weir__reader *r, const struct weir__node *node, co
     for (size_t i = 0; i < plan->n_classes; i++)
         names[i] = plan->guard.classes[i].name;
     if (plan->n_classes == 0)
-        weir__say(r, node, "the guard has no classes; give it some, such as concurrency: { weights: { gold: 3, free: 1 } }");
+        weir__say(r, node,
+                  "the guard has no classes; give it some, such as concurrency: { weights: { gold: "
+                  "3, free: 1 } }");
     else if (weir__sim_take_word(r, &m, names, plan->n_classes, &which))
         g->class = (uint32_t)which;
 }
 
 /* ---------------------------------------------------------------------- whole ---- */
 
-static void read_group_name(struct weir__reader *r, const struct weir__node *node, const struct weir__sim_plan *plan,
-                            struct weir__sim_group_plan *g)
+static void read_group_name(struct weir__reader *r, const struct weir__node *node,
+                            const struct weir__sim_plan *plan, struct weir__sim_group_plan *g)
 {
     const char *text = weir__read_text(r, node, "name", "text");
 
     if (text == NULL)
         return;
-    if (node->n == 0 || node->n >= sizeof g->name ||
-        strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") < node->n) {
-        weir__say(r, node, "a name is 1 to %zu letters, digits and . _ -", sizeof g->name - 1);
+    if (node->n == 0 || node->n >= sizeof(g->name) ||
+        strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") <
+            node->n) {
+        weir__say(r, node, "a name is 1 to %zu letters, digits and . _ -", sizeof(g->name) - 1);
         return;
     }
     for (size_t i = 0; i < plan->n_groups; i++) {
         if (strcmp(plan->groups[i].name, text) == 0)
-            weir__say(r, node, "there are clients of the name %s already", weir__quote(text, node->n).text);
+            weir__say(r, node, "there are clients of the name %s already",
+                      weir__quote(text, node->n).text);
     }
     memcpy(g->name, text, node->n + 1);
 }
 
 enum { NAME, RATE, BURST, ARRIVAL, LOOP, USERS, PRIORITY, CLASS, TIMEOUT, RETRY, MEMBERS };
 
-static void read_rest(struct weir__reader *r, struct weir__member *m, const struct weir__sim_plan *plan, struct weir__sim_group_plan *g)
+static void read_rest(struct weir__reader *r, struct weir__member *m,
+                      const struct weir__sim_plan *plan, struct weir__sim_group_plan *g)
 {
     static const char *const arrivals[] = { "poisson", "even" };
     size_t even = 0;
@@ -241,18 +261,20 @@ static void read_rest(struct weir__reader *r, struct weir__member *m, const stru
         read_retry(r, m[RETRY].value, g);
 }
 
-static void read_group(struct weir__reader *r, const struct weir__node *node, struct weir__sim_plan *plan)
+static void read_group(struct weir__reader *r, const struct weir__node *node,
+                       struct weir__sim_plan *plan)
 {
     struct weir__member m[MEMBERS] = {
-        [NAME] = { .name = "name" },         [RATE] = { .name = "rate" },   [BURST] = { .name = "burst" },
-        [ARRIVAL] = { .name = "arrival" },   [LOOP] = { .name = "loop" },   [USERS] = { .name = "users" },
-        [PRIORITY] = { .name = "priority" }, [CLASS] = { .name = "class" }, [TIMEOUT] = { .name = "timeout" },
-        [RETRY] = { .name = "retry" },
+        [NAME] = { .name = "name" },         [RATE] = { .name = "rate" },
+        [BURST] = { .name = "burst" },       [ARRIVAL] = { .name = "arrival" },
+        [LOOP] = { .name = "loop" },         [USERS] = { .name = "users" },
+        [PRIORITY] = { .name = "priority" }, [CLASS] = { .name = "class" },
+        [TIMEOUT] = { .name = "timeout" },   [RETRY] = { .name = "retry" },
     };
     struct weir__sim_group_plan *g = &plan->groups[plan->n_groups];
 
     *g = (struct weir__sim_group_plan){ .users = 1000, .back_off_factor = 2 * WEIR__SIM_ONE };
-    snprintf(g->name, sizeof g->name, "clients-%zu", plan->n_groups + 1);
+    snprintf(g->name, sizeof(g->name), "clients-%zu", plan->n_groups + 1);
     if (!weir__read_members(r, node, "a group of clients", m, MEMBERS))
         return;
     read_rest(r, m, plan, g);
@@ -263,18 +285,24 @@ static void read_group(struct weir__reader *r, const struct weir__node *node, st
     if (m[BURST].value)
         read_burst(r, m[BURST].value, plan, g);
     if ((m[RATE].key || m[BURST].key) == (m[LOOP].key != NULL))
-        weir__say(r, node, "clients have either a rate, such as rate: 2x, or a loop, such as loop: { clients: 100, think: 1s }");
+        weir__say(r, node,
+                  "clients have either a rate, such as rate: 2x, or a loop, such as loop: { "
+                  "clients: 100, think: 1s }");
     plan->n_groups++;
 }
 
-void weir__sim_read_clients(struct weir__reader *r, const struct weir__node *node, struct weir__sim_plan *plan)
+void weir__sim_read_clients(struct weir__reader *r, const struct weir__node *node,
+                            struct weir__sim_plan *plan)
 {
     if (node->kind != WEIR__NODE_LIST || node->n == 0) {
-        weir__say(r, node, "clients must be a list of groups, such as [{ rate: 2x, timeout: 1s }]; found %s", weir__node_word(node));
+        weir__say(r, node,
+                  "clients must be a list of groups, such as [{ rate: 2x, timeout: 1s }]; found %s",
+                  weir__node_word(node));
         return;
     }
     if (node->n > WEIR__SIM_GROUPS)
-        weir__say(r, node, "there are %zu groups of clients; the most is %d", node->n, WEIR__SIM_GROUPS);
+        weir__say(r, node, "there are %zu groups of clients; the most is %d", node->n,
+                  WEIR__SIM_GROUPS);
     for (size_t i = 0; i < node->n && i < WEIR__SIM_GROUPS; i++)
         read_group(r, node->items[i], plan);
 }

@@ -1,6 +1,8 @@
-/* sim-sum.c -- the accounts of a trial: who got what, how long it took, and how that compares with what was possible.
+/* sim-sum.c -- the accounts of a trial: who got what, how long it took, and how that compares with
+ * what was possible.
  *
- * Quantiles are exact: every time is kept, sorted once, and walked through once for the whole, every group and every bucket.
+ * Quantiles are exact: every time is kept, sorted once, and walked through once for the whole,
+ * every group and every bucket.
  */
 #include "sim.h"
 
@@ -77,7 +79,7 @@ void weir__sim_sum_time(struct weir__sim_trial *t, const struct weir__sim_attemp
         return;
     if (t->n_times == t->times_room) {
         size_t room = t->times_room ? 2 * t->times_room : 4096;
-        struct weir__sim_time_taken *times = realloc(t->times, room * sizeof *times);
+        struct weir__sim_time_taken *times = realloc(t->times, room * sizeof(*times));
         if (times == NULL) {
             t->failed = true;
             return;
@@ -85,11 +87,12 @@ void weir__sim_sum_time(struct weir__sim_trial *t, const struct weir__sim_attemp
         t->times = times;
         t->times_room = room;
     }
-    t->times[t->n_times++] = (struct weir__sim_time_taken){ .took = t->now - a->sent,
-                                                            .group = a->group,
-                                                            .bucket = (uint32_t)bucket_at(t, t->now),
-                                                            .measured = weir__sim_measures(t),
-                                                            .answered = answered };
+    t->times[t->n_times++] =
+        (struct weir__sim_time_taken){ .took = t->now - a->sent,
+                                       .group = a->group,
+                                       .bucket = (uint32_t)bucket_at(t, t->now),
+                                       .measured = weir__sim_measures(t),
+                                       .answered = answered };
 }
 
 static int compare(const void *left, const void *right)
@@ -136,7 +139,7 @@ static void find_quantiles(struct weir__sim_trial *t, struct tallies *s)
 {
     prepare(s, t->out);
     if (t->n_times > 0)
-        qsort(t->times, t->n_times, sizeof *t->times, compare);
+        qsort(t->times, t->n_times, sizeof(*t->times), compare);
     for (size_t i = 0; i < t->n_times; i++) {
         const struct weir__sim_time_taken *x = &t->times[i];
         s->whole.n += x->measured;
@@ -160,8 +163,9 @@ struct share {
     bool full; /* gets all it wants */
 };
 
-/* Divides `all` by weight; nobody gets more than it wants, and what one leaves the others get.  Shedding (lib/guard/shed.c) aims at the same
- * division; here it is reckoned once more, on its own, because a judge that shared the code would share its mistakes. */
+/* Divides `all` by weight; nobody gets more than it wants, and what one leaves the others get.
+ * Shedding (lib/guard/shed.c) aims at the same division; here it is reckoned once more, on its
+ * own, because a judge that shared the code would share its mistakes. */
 static void divide(struct share *s, size_t n, double all)
 {
     for (bool again = true; again;) {
@@ -183,7 +187,8 @@ static void divide(struct share *s, size_t n, double all)
     }
 }
 
-/* How much better off the best is than the worst, each compared with its fair share of what all got together. */
+/* How much better off the best is than the worst, each compared with its fair share of what all got
+ * together. */
 static double unfairness_of(const struct weir__sim_outcome *o)
 {
     const struct weir__sim_plan *plan = o->plan;
@@ -210,7 +215,7 @@ static double unfairness_of(const struct weir__sim_outcome *o)
 void weir__sim_sum_finish(struct weir__sim_trial *t)
 {
     struct weir__sim_outcome *o = t->out;
-    struct tallies *s = calloc(1, sizeof *s);
+    struct tallies *s = calloc(1, sizeof(*s));
 
     if (s == NULL || t->failed) {
         t->failed = true;

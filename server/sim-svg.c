@@ -1,11 +1,13 @@
-/* sim-svg.c -- trials of one plan over time: a row for each controller, three panels beside each other.
+/* sim-svg.c -- trials of one plan over time: a row for each controller, three panels beside each
+ * other.
  *
  *     what comes (grey), what is served in time (green), what could be served (dashed)
  *     how long it takes: p50 and p99 of those admitted; dashed: the target
  *     how many are at work (grey), and the limit
  *
- * All rows have the same scales.  The first panel's ends a little above what could be served: ten times that would leave nothing to see.
- * Times and permits are on a scale of doublings, straight between them: no logarithm of libm, so the drawing is the same everywhere.
+ * All rows have the same scales.  The first panel's ends a little above what could be served: ten
+ * times that would leave nothing to see. Times and permits are on a scale of doublings, straight
+ * between them: no logarithm of libm, so the drawing is the same everywhere.
  */
 #include "sim.h"
 
@@ -43,7 +45,8 @@ static double doublings(double value)
 
 static double y_of(const struct panel *p, double value)
 {
-    double low = p->doublings ? doublings(p->low) : p->low, high = p->doublings ? doublings(p->high) : p->high;
+    double low = p->doublings ? doublings(p->low) : p->low,
+           high = p->doublings ? doublings(p->high) : p->high;
     double part = ((p->doublings ? doublings(value) : value) - low) / (high - low);
 
     return p->y + HEIGHT * (1 - (part < 0 ? 0 : part > 1 ? 1 : part));
@@ -88,7 +91,8 @@ static void draw_mark(FILE *out, const struct panel *p, double value, const char
 {
     double y = y_of(p, value);
 
-    fprintf(out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", p->x, p->x + PANEL_WIDTH, y, y);
+    fprintf(out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", p->x,
+            p->x + PANEL_WIDTH, y, y);
     fprintf(out, "<text class=\"end\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", p->x - 6, y + 4, text);
 }
 
@@ -100,13 +104,15 @@ static void draw_times(FILE *out, const struct panel *p, bool words)
 
     while (p->length / step > 7)
         step *= 2;
-    fprintf(out, "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", p->x, p->x + PANEL_WIDTH, p->y + HEIGHT,
-            p->y + HEIGHT);
+    fprintf(out, "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", p->x,
+            p->x + PANEL_WIDTH, p->y + HEIGHT, p->y + HEIGHT);
     for (weir_time at = 0; at <= p->length; at += step) {
         double x = x_at(p, at);
-        fprintf(out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", x, x, p->y, p->y + HEIGHT + 3);
+        fprintf(out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", x, x,
+                p->y, p->y + HEIGHT + 3);
         if (words)
-            fprintf(out, "<text class=\"mid\" x=\"%.1f\" y=\"%.1f\">%llds</text>", x, p->y + HEIGHT + 16, (long long)(at / WEIR_SECOND));
+            fprintf(out, "<text class=\"mid\" x=\"%.1f\" y=\"%.1f\">%llds</text>", x,
+                    p->y + HEIGHT + 16, (long long)(at / WEIR_SECOND));
     }
     fputc('\n', out);
 }
@@ -131,9 +137,9 @@ static void draw_tens(FILE *out, const struct panel *p, bool times)
         if (value < p->low)
             continue;
         if (times)
-            weir_time_print(text, sizeof text, (weir_time)value);
+            weir_time_print(text, sizeof(text), (weir_time)value);
         else
-            snprintf(text, sizeof text, "%.0f", value);
+            snprintf(text, sizeof(text), "%.0f", value);
         draw_mark(out, p, value, text);
     }
 }
@@ -149,7 +155,8 @@ static void widen(double *most, double value)
     *most = value > *most ? value : *most;
 }
 
-/* Without a guard there may be a hundred thousand inside: that is not what the scale is for, unless there is nothing else. */
+/* Without a guard there may be a hundred thousand inside: that is not what the scale is for, unless
+ * there is nothing else. */
 static struct scales find_scales(const struct weir__sim_outcome *const *outcomes, size_t n)
 {
     struct scales s = { .rate = 1, .time_low = 1e18, .time_high = 2e6, .permits = 16 };
@@ -179,7 +186,8 @@ static void draw_rates(FILE *out, const struct panel *p, const struct weir__sim_
     double offered[WEIR__SIM_BUCKETS], ok[WEIR__SIM_BUCKETS], possible[WEIR__SIM_BUCKETS];
 
     for (size_t i = 0; i < p->n; i++) {
-        weir_time from = (weir_time)i * o->bucket, to = from + o->bucket < p->length ? from + o->bucket : p->length;
+        weir_time from = (weir_time)i * o->bucket,
+                  to = from + o->bucket < p->length ? from + o->bucket : p->length;
         double seconds = (double)(to - from) / 1e9;
         offered[i] = (double)o->buckets[i].offered / seconds;
         ok[i] = (double)o->buckets[i].ok / seconds;
@@ -202,8 +210,8 @@ static void draw_latency(FILE *out, const struct panel *p, const struct weir__si
     }
     draw_tens(out, p, true);
     if (target)
-        fprintf(out, "<line class=\"mark\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", p->x, p->x + PANEL_WIDTH,
-                y_of(p, (double)target), y_of(p, (double)target));
+        fprintf(out, "<line class=\"mark\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
+                p->x, p->x + PANEL_WIDTH, y_of(p, (double)target), y_of(p, (double)target));
     draw_line(out, p, "p99", p99);
     draw_line(out, p, "p50", p50);
 }
@@ -221,14 +229,16 @@ static void draw_permits(FILE *out, const struct panel *p, const struct weir__si
     draw_line(out, p, "limit", limit);
 }
 
-static void draw_row(FILE *out, const struct weir__sim_outcome *o, const struct scales *s, double y, bool words)
+static void draw_row(FILE *out, const struct weir__sim_outcome *o, const struct scales *s, double y,
+                     bool words)
 {
     struct panel p = { .y = y, .n = o->n_buckets, .bucket = o->bucket, .length = o->plan->length };
 
     fprintf(out, "<text class=\"title\" x=\"%.0f\" y=\"%.1f\">", lefts[0], y - 7);
     weir__safe_text(out, WEIR__SAFE_MARKUP, o->controller);
-    fprintf(out, "</text><text class=\"end\" x=\"%.0f\" y=\"%.1f\">%.1f %% of what is possible</text>\n", lefts[0] + PANEL_WIDTH, y - 7,
-            o->goodput);
+    fprintf(out,
+            "</text><text class=\"end\" x=\"%.0f\" y=\"%.1f\">%.1f %% of what is possible</text>\n",
+            lefts[0] + PANEL_WIDTH, y - 7, o->goodput);
     for (int i = 0; i < PANELS; i++) {
         p.x = lefts[i];
         p.doublings = i > 0;
@@ -246,7 +256,8 @@ static void draw_key(FILE *out, double x, const char *style, bool line, const ch
     if (line)
         fprintf(out, "<path class=\"line %s\" d=\"M%.1f 44h14\"/>", style, x);
     else
-        fprintf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"38\" width=\"11\" height=\"11\"/>", style, x);
+        fprintf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"38\" width=\"11\" height=\"11\"/>", style,
+                x);
     fprintf(out, "<text x=\"%.1f\" y=\"48\">%s</text>\n", x + (line ? 19 : 16), text);
 }
 
@@ -272,13 +283,14 @@ void weir__sim_svg(FILE *out, const struct weir__sim_outcome *const *outcomes, s
     struct scales scales = find_scales(outcomes, n);
     double height = TOP + ROW * (double)n;
 
-    fprintf(
-        out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" role=\"img\">\n",
-        WIDTH, height, WIDTH, height);
+    fprintf(out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 %.0f %.0f\" "
+            "width=\"%.0f\" height=\"%.0f\" role=\"img\">\n",
+            WIDTH, height, WIDTH, height);
     fputs("<title>a guard's controllers over time</title>\n<style>", out);
     weir__plot_style(out);
-    fputs(".plot .line{fill:none;stroke-width:1.4;stroke-linejoin:round}.plot .served{fill:#2f9e55;opacity:0.75}.plot .p99{stroke:#d1495b}"
+    fputs(".plot .line{fill:none;stroke-width:1.4;stroke-linejoin:round}.plot "
+          ".served{fill:#2f9e55;opacity:0.75}.plot .p99{stroke:#d1495b}"
           ".plot .p50{stroke:#3b7dd8}.plot .limit{stroke:#7a5cc7;stroke-width:1.8}</style>\n",
           out);
     draw_head(out, outcomes[0]->plan);

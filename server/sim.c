@@ -1,7 +1,8 @@
 /* sim.c -- a trial: one plan, one controller, one seed, from the first request to the last answer.
  *
- * Nothing here waits: the clock jumps from event to event.  After the plan's length nobody new comes, and the trial goes on until every
- * request has come to an end, so that all permits are back.
+ * Nothing here waits: the clock jumps from event to event.  After the plan's length nobody new
+ * comes, and the trial goes on until every request has come to an end, so that all permits are
+ * back.
  */
 #include "sim.h"
 
@@ -16,7 +17,8 @@
 static bool grow(struct weir__sim_trial *t)
 {
     size_t room = t->room ? 2 * t->room : 1024;
-    struct weir__sim_attempt *attempts = room < WEIR__SIM_NOBODY ? realloc(t->attempts, room * sizeof *attempts) : NULL;
+    struct weir__sim_attempt *attempts =
+        room < WEIR__SIM_NOBODY ? realloc(t->attempts, room * sizeof(*attempts)) : NULL;
 
     if (attempts == NULL) {
         t->failed = true;
@@ -55,12 +57,16 @@ void weir__sim_attempt_settle(struct weir__sim_trial *t, uint32_t who)
 
 /* --------------------------------------------------------------------- events ---- */
 
-void weir__sim_post(struct weir__sim_trial *t, weir_time at, enum weir__sim_event_kind kind, uint32_t who)
+void weir__sim_post(struct weir__sim_trial *t, weir_time at, enum weir__sim_event_kind kind,
+                    uint32_t who)
 {
-    bool of_attempt = kind == WEIR__SIM_EVENT_RETRY || kind == WEIR__SIM_EVENT_TIMEOUT || kind == WEIR__SIM_EVENT_DONE;
+    bool of_attempt = kind == WEIR__SIM_EVENT_RETRY || kind == WEIR__SIM_EVENT_TIMEOUT ||
+                      kind == WEIR__SIM_EVENT_DONE;
 
     weir__sim_agenda_add(
-        &t->agenda, (struct weir__sim_agenda_item){ .at = at, .kind = kind, .who = who, .birth = of_attempt ? t->attempts[who].birth : 0 });
+        &t->agenda,
+        (struct weir__sim_agenda_item){
+            .at = at, .kind = kind, .who = who, .birth = of_attempt ? t->attempts[who].birth : 0 });
 }
 
 bool weir__sim_measures(const struct weir__sim_trial *t)
@@ -86,7 +92,7 @@ static void end_bucket(struct weir__sim_trial *t, uint32_t i)
     if (t->guard) {
         weir_guard_get(t->guard, WEIR__SIM_START + t->now, &info);
         t->out->buckets[i].limit = info.limit;
-        weir__guard_tell(t->guard, t->out->told, sizeof t->out->told);
+        weir__guard_tell(t->guard, t->out->told, sizeof(t->out->told));
     }
     if (i + 1 < t->out->n_buckets)
         weir__sim_post(t, (weir_time)(i + 2) * t->out->bucket, WEIR__SIM_EVENT_BUCKET, i + 1);
@@ -132,7 +138,9 @@ static int64_t fixed_of(const char *controller, const struct weir__sim_plan *pla
         return 0;
     char *end;
     long n = strtol(controller + 6, &end, 10);
-    return controller[6] >= '0' && controller[6] <= '9' && *end == '\0' && n >= 1 && n <= 16384 ? n : -1;
+    return controller[6] >= '0' && controller[6] <= '9' && *end == '\0' && n >= 1 && n <= 16384
+               ? n
+               : -1;
 }
 
 bool weir__sim_knows(const char *controller, struct weir_error *error)
@@ -146,13 +154,15 @@ bool weir__sim_knows(const char *controller, struct weir_error *error)
     for (size_t i = 0; names[i]; i++) {
         if (strcmp(controller, names[i]) == 0)
             return true;
-        strncat(all, ", ", sizeof all - strlen(all) - 1);
-        strncat(all, names[i], sizeof all - strlen(all) - 1);
+        strncat(all, ", ", sizeof(all) - strlen(all) - 1);
+        strncat(all, names[i], sizeof(all) - strlen(all) - 1);
     }
     if (fixed < 0)
-        weir__fail(error, WEIR_INVALID, "fixed:N is a number of permits from 1 to 16384, not '%.20s'", controller + 6);
+        weir__fail(error, WEIR_INVALID,
+                   "fixed:N is a number of permits from 1 to 16384, not '%.20s'", controller + 6);
     else
-        weir__fail(error, WEIR_INVALID, "there is no controller '%.32s'; there are none, fixed:N%s", controller, all);
+        weir__fail(error, WEIR_INVALID, "there is no controller '%.32s'; there are none, fixed:N%s",
+                   controller, all);
     return false;
 }
 
@@ -171,11 +181,13 @@ static int make_guard(struct weir__sim_trial *t, const char *controller, struct 
     } else {
         options.adaptive.controller = controller;
     }
-    int code = weir_table_create(&t->table, &(struct weir_table_options){ .keys = 64, .guards = 1 }, error);
+    int code = weir_table_create(&t->table, &(struct weir_table_options){ .keys = 64, .guards = 1 },
+                                 error);
     if (code == WEIR_OK)
         code = weir_guard_create(&t->guard, t->table, "backend", &options, error);
     if (code == WEIR_OK)
-        t->guard->record->salt = t->guard->plan->breaker.seed = t->out->seed; /* a real one is from the kernel, so that nobody knows it */
+        t->guard->record->salt = t->guard->plan->breaker.seed =
+            t->out->seed; /* a real one is from the kernel, so that nobody knows it */
     return code;
 }
 
@@ -248,10 +260,10 @@ static weir_time choose_bucket(weir_time length)
     return bucket;
 }
 
-int weir__sim_run(struct weir__sim_outcome *out, const struct weir__sim_plan *plan, const struct weir__sim_options *options,
-                  struct weir_error *error)
+int weir__sim_run(struct weir__sim_outcome *out, const struct weir__sim_plan *plan,
+                  const struct weir__sim_options *options, struct weir_error *error)
 {
-    struct weir__sim_outcome *made = calloc(1, sizeof *made);
+    struct weir__sim_outcome *made = calloc(1, sizeof(*made));
     struct weir__sim_trial t = { .plan = plan, .out = made };
 
     if (made)
@@ -259,7 +271,7 @@ int weir__sim_run(struct weir__sim_outcome *out, const struct weir__sim_plan *pl
     int code = made ? make_guard(&t, options->controller, error) : WEIR_NO_MEMORY;
     if (code == WEIR_OK) {
         made->plan = plan;
-        strncat(made->controller, options->controller, sizeof made->controller - 1);
+        strncat(made->controller, options->controller, sizeof(made->controller) - 1);
         made->bucket = choose_bucket(plan->length);
         made->n_buckets = (size_t)((plan->length + made->bucket - 1) / made->bucket);
         for (size_t i = 0; i < made->n_buckets; i++)

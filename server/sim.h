@@ -5,12 +5,14 @@
  *     give up      real      fails, scales, falls silent
  *     try again    one
  *
- * A plan is a scenario file as it was read (sim-read.c).  A trial runs a plan with one controller and one seed (sim.c), event by event;
- * what comes out is an outcome: counts, times and series (sim-sum.c), which the reports print (sim-report.c, sim-json.c, sim-svg.c).
+ * A plan is a scenario file as it was read (sim-read.c).  A trial runs a plan with one controller
+ * and one seed (sim.c), event by event; what comes out is an outcome: counts, times and series
+ * (sim-sum.c), which the reports print (sim-report.c, sim-json.c, sim-svg.c).
  *
- * The same plan, controller and seed give the same outcome to the last bit: no clock is read, random numbers are our own, and everything
- * between the clients and the backend is reckoned in whole numbers.  What is drawn for a client (when it comes, how much work it brings)
- * does not depend on the controller, so that controllers are compared on the same traffic.
+ * The same plan, controller and seed give the same outcome to the last bit: no clock is read,
+ * random numbers are our own, and everything between the clients and the backend is reckoned in
+ * whole numbers.  What is drawn for a client (when it comes, how much work it brings) does not
+ * depend on the controller, so that controllers are compared on the same traffic.
  */
 #ifndef WEIR_SERVER_SIM_H
 #define WEIR_SERVER_SIM_H
@@ -32,7 +34,12 @@
 
 /* ------------------------------------------------------------------- the plan ---- */
 
-enum weir__sim_work_shape { WEIR__SIM_WORK_EXPONENTIAL, WEIR__SIM_WORK_CONSTANT, WEIR__SIM_WORK_LOGNORMAL, WEIR__SIM_WORK_BIMODAL };
+enum weir__sim_work_shape {
+    WEIR__SIM_WORK_EXPONENTIAL,
+    WEIR__SIM_WORK_CONSTANT,
+    WEIR__SIM_WORK_LOGNORMAL,
+    WEIR__SIM_WORK_BIMODAL
+};
 
 struct weir__sim_work {
     enum weir__sim_work_shape shape;
@@ -63,11 +70,13 @@ struct weir__sim_backend_plan {
     int64_t workers;
     int64_t queue; /* who may wait for a worker; -1: no bound */
     struct weir__sim_work work;
-    int64_t contention; /* each one inside beyond the workers makes work so much slower, in millionths ... */
+    int64_t contention; /* each one inside beyond the workers makes work so much slower, in
+                           millionths ... */
     int64_t slowest;    /* ... at most by this factor */
     bool cancels;       /* a request in the queue whose client has given up is taken out */
     int64_t cold;       /* work takes so many times as long when nothing is cached yet ... */
-    int64_t warm_after; /* ... and after so many results as long as it should; 0: it is warm from the beginning */
+    int64_t warm_after; /* ... and after so many results as long as it should; 0: it is warm from
+                           the beginning */
     struct weir__sim_change changes[WEIR__SIM_CHANGES];
     size_t n_changes;
 };
@@ -77,16 +86,22 @@ struct weir__sim_rate_point {
     int64_t rate;       /* per 1000 s */
 };
 
-enum weir__sim_retry_on { WEIR__SIM_RETRY_REFUSED = 1, WEIR__SIM_RETRY_TIMEOUT = 2, WEIR__SIM_RETRY_ERROR = 4 };
+enum weir__sim_retry_on {
+    WEIR__SIM_RETRY_REFUSED = 1,
+    WEIR__SIM_RETRY_TIMEOUT = 2,
+    WEIR__SIM_RETRY_ERROR = 4
+};
 
 struct weir__sim_group_plan {
     char name[WEIR__SIM_NAME];
     struct weir__sim_rate_point points[WEIR__SIM_POINTS];
     size_t n_points;
-    weir_time burst_every, burst_for; /* for so long of every so long the rate is burst_rate; 0: never */
+    weir_time burst_every,
+        burst_for; /* for so long of every so long the rate is burst_rate; 0: never */
     int64_t burst_rate;
-    bool even;               /* evenly spaced; else Poisson */
-    int64_t loop;            /* this many clients, each waiting for its answer before it asks again; 0: not a loop */
+    bool even;    /* evenly spaced; else Poisson */
+    int64_t loop; /* this many clients, each waiting for its answer before it asks again; 0: not a
+                     loop */
     weir_time think;         /* ... after this long, on average */
     int64_t users;           /* keys */
     int32_t priority;        /* -8 to 7 */
@@ -113,23 +128,27 @@ struct weir__sim_plan {
 };
 
 /* sim-read.c -- as weir_rules_parse, of a scenario file. */
-int weir__sim_plan_parse(struct weir__sim_plan *out, const char *text, size_t len, const struct weir_rules_options *options,
-                         struct weir_error *error);
+int weir__sim_plan_parse(struct weir__sim_plan *out, const char *text, size_t len,
+                         const struct weir_rules_options *options, struct weir_error *error);
 
 /* sim-plan.c -- at a moment after the beginning. */
 int64_t weir__sim_plan_workers(const struct weir__sim_backend_plan *backend, weir_time at);
-int64_t weir__sim_plan_slowness(const struct weir__sim_backend_plan *backend, weir_time at); /* of slower and drift together */
-const struct weir__sim_change *weir__sim_plan_find(const struct weir__sim_backend_plan *backend, enum weir__sim_change_kind kind,
-                                                   weir_time at);
+int64_t weir__sim_plan_slowness(const struct weir__sim_backend_plan *backend,
+                                weir_time at); /* of slower and drift together */
+const struct weir__sim_change *weir__sim_plan_find(const struct weir__sim_backend_plan *backend,
+                                                   enum weir__sim_change_kind kind, weir_time at);
 int64_t weir__sim_plan_coldness(const struct weir__sim_backend_plan *backend, int64_t results);
 int64_t weir__sim_plan_rate(const struct weir__sim_group_plan *group, weir_time at);
 int64_t weir__sim_plan_rate_max(const struct weir__sim_group_plan *group);
-weir_time weir__sim_plan_rate_next(const struct weir__sim_group_plan *group, weir_time at); /* when it may change; WEIR_NEVER */
-int64_t weir__sim_plan_capacity(const struct weir__sim_backend_plan *backend);              /* at the beginning, warm: per 1000 s */
-/* The results that could have been had in the measured span: of what came, no more than the backend can give.  Adds what could have been
- * had in each bucket of that width. */
+weir_time weir__sim_plan_rate_next(const struct weir__sim_group_plan *group,
+                                   weir_time at); /* when it may change; WEIR_NEVER */
+int64_t weir__sim_plan_capacity(
+    const struct weir__sim_backend_plan *backend); /* at the beginning, warm: per 1000 s */
+/* The results that could have been had in the measured span: of what came, no more than the backend
+ * can give.  Adds what could have been had in each bucket of that width. */
 struct weir__sim_bucket;
-double weir__sim_plan_possible(const struct weir__sim_plan *plan, weir_time width, struct weir__sim_bucket *buckets, size_t n);
+double weir__sim_plan_possible(const struct weir__sim_plan *plan, weir_time width,
+                               struct weir__sim_bucket *buckets, size_t n);
 
 /* ------------------------------------------------------------- random numbers ---- */
 
@@ -143,7 +162,9 @@ uint64_t weir__sim_dice_roll(struct weir__sim_dice *dice);
 int64_t weir__sim_dice_below(struct weir__sim_dice *dice, int64_t n); /* 0 to n - 1 */
 weir_time weir__sim_dice_exponential(struct weir__sim_dice *dice, weir_time mean);
 weir_time weir__sim_dice_work(struct weir__sim_dice *dice, const struct weir__sim_work *work);
-weir_time weir__sim_work_quantile(const struct weir__sim_work *work, int permille); /* of 20,000 rolls, always the same; 0: no memory */
+weir_time
+weir__sim_work_quantile(const struct weir__sim_work *work,
+                        int permille); /* of 20,000 rolls, always the same; 0: no memory */
 
 /* -------------------------------------------------------------------- events ---- */
 
@@ -163,12 +184,15 @@ struct weir__sim_agenda {
 
 /* sim-agenda.c */
 void weir__sim_agenda_add(struct weir__sim_agenda *agenda, struct weir__sim_agenda_item item);
-bool weir__sim_agenda_next(struct weir__sim_agenda *agenda, struct weir__sim_agenda_item *out); /* the earliest; false: there is none */
+bool weir__sim_agenda_next(
+    struct weir__sim_agenda *agenda,
+    struct weir__sim_agenda_item *out); /* the earliest; false: there is none */
 void weir__sim_agenda_clear(struct weir__sim_agenda *agenda);
 
 /* --------------------------------------------------------------- the outcome ---- */
 
-/* Of attempts: each has exactly one fate.  A request is an attempt and those that are made because it came to nothing. */
+/* Of attempts: each has exactly one fate.  A request is an attempt and those that are made because
+ * it came to nothing. */
 struct weir__sim_fates {
     int64_t requests, retries; /* attempts are both together */
     int64_t ok;                /* answered in time */
@@ -181,13 +205,15 @@ struct weir__sim_group_outcome {
     struct weir__sim_fates all;      /* of the whole trial, up to the last answer */
     struct weir__sim_fates measured; /* in the measured span; each where it happened */
     weir_time p50, p99;
-    uint64_t arrivals; /* a hash of when requests came, of whom, and with how much work: retries are none */
+    uint64_t arrivals; /* a hash of when requests came, of whom, and with how much work: retries are
+                          none */
 };
 
 struct weir__sim_bucket {
-    int64_t offered, ok, refused, bad; /* offered: retries among them; bad: failed, timed out, dropped */
-    weir_time p50, p99;                /* of the answered; -1: none */
-    double in_flight;                  /* mean, of the guard (none: of clients that wait) */
+    int64_t offered, ok, refused,
+        bad;            /* offered: retries among them; bad: failed, timed out, dropped */
+    weir_time p50, p99; /* of the answered; -1: none */
+    double in_flight;   /* mean, of the guard (none: of clients that wait) */
     int64_t in_flight_max;
     double inside;   /* mean, of the backend: also work that nobody waits for any more */
     int64_t limit;   /* at its end; -1: there is none */
@@ -200,13 +226,13 @@ struct weir__sim_outcome {
     uint64_t seed;
     struct weir__sim_group_outcome groups[WEIR__SIM_GROUPS];
     struct weir__sim_fates all, measured;
-    double possible;      /* results, in the measured span */
-    double goodput;       /* per cent of these */
-    double wasted;        /* per cent of the workers' time spent on what nobody waited for, or failed */
+    double possible; /* results, in the measured span */
+    double goodput;  /* per cent of these */
+    double wasted;   /* per cent of the workers' time spent on what nobody waited for, or failed */
     double unfairness;    /* see docs/sim.md; 1: fair; -1: one class only, or nobody was served */
     weir_time p50, p99;   /* admitted requests, as their clients see it: answered, or timed out */
     int64_t permits_left; /* out at the end: 0 unless something is wrong */
-    char told[64];        /* what the controller says of itself when the last requests come; "": nothing */
+    char told[64]; /* what the controller says of itself when the last requests come; "": nothing */
     int64_t events;
     struct weir__sim_bucket buckets[WEIR__SIM_BUCKETS];
     size_t n_buckets;
@@ -214,14 +240,17 @@ struct weir__sim_outcome {
 };
 
 struct weir__sim_options {
-    const char *controller; /* "none", "fixed:N", "fixed" (twice the workers at the beginning), or a name from weir_controllers() */
+    const char *controller; /* "none", "fixed:N", "fixed" (twice the workers at the beginning), or a
+                               name from weir_controllers() */
     uint64_t seed;          /* 0: the plan's */
 };
 
 /* sim.c -- *out refers to the plan. */
-int weir__sim_run(struct weir__sim_outcome *out, const struct weir__sim_plan *plan, const struct weir__sim_options *options,
-                  struct weir_error *error);
-bool weir__sim_knows(const char *controller, struct weir_error *error); /* false: there is none of that name, and what there is */
+int weir__sim_run(struct weir__sim_outcome *out, const struct weir__sim_plan *plan,
+                  const struct weir__sim_options *options, struct weir_error *error);
+bool weir__sim_knows(
+    const char *controller,
+    struct weir_error *error); /* false: there is none of that name, and what there is */
 
 /* ------------------------------------------------- inside a trial: who has what ---- */
 
@@ -288,10 +317,12 @@ enum weir__sim_event_kind {
 };
 
 /* sim-backend.c */
-bool weir__sim_backend_put(struct weir__sim_trial *t, uint32_t who); /* false: dropped, its queue is full */
+bool weir__sim_backend_put(struct weir__sim_trial *t,
+                           uint32_t who); /* false: dropped, its queue is full */
 void weir__sim_backend_done(struct weir__sim_trial *t, uint32_t who);
-void weir__sim_backend_pull(struct weir__sim_trial *t);                 /* free workers take what waits */
-void weir__sim_backend_forget(struct weir__sim_trial *t, uint32_t who); /* its client has given up */
+void weir__sim_backend_pull(struct weir__sim_trial *t); /* free workers take what waits */
+void weir__sim_backend_forget(struct weir__sim_trial *t,
+                              uint32_t who); /* its client has given up */
 
 /* sim-clients.c */
 void weir__sim_clients_begin(struct weir__sim_trial *t);
@@ -301,15 +332,19 @@ void weir__sim_clients_retry(struct weir__sim_trial *t, uint32_t who);
 void weir__sim_clients_answer(struct weir__sim_trial *t, uint32_t who, enum weir_outcome outcome);
 
 /* sim.c */
-uint32_t weir__sim_attempt_create(struct weir__sim_trial *t);           /* WEIR__SIM_NOBODY: no memory */
-void weir__sim_attempt_settle(struct weir__sim_trial *t, uint32_t who); /* if it is over, its place is free */
-void weir__sim_post(struct weir__sim_trial *t, weir_time at, enum weir__sim_event_kind kind, uint32_t who);
+uint32_t weir__sim_attempt_create(struct weir__sim_trial *t); /* WEIR__SIM_NOBODY: no memory */
+void weir__sim_attempt_settle(struct weir__sim_trial *t,
+                              uint32_t who); /* if it is over, its place is free */
+void weir__sim_post(struct weir__sim_trial *t, weir_time at, enum weir__sim_event_kind kind,
+                    uint32_t who);
 bool weir__sim_measures(const struct weir__sim_trial *t);
 
 /* sim-sum.c */
-struct weir__sim_bucket *weir__sim_sum_bucket(struct weir__sim_trial *t);           /* that it is now */
-void weir__sim_sum_count(struct weir__sim_trial *t, uint32_t group, size_t member); /* one more: offsetof(struct weir__sim_fates, ...) */
-void weir__sim_sum_time(struct weir__sim_trial *t, const struct weir__sim_attempt *a, bool answered);
+struct weir__sim_bucket *weir__sim_sum_bucket(struct weir__sim_trial *t); /* that it is now */
+void weir__sim_sum_count(struct weir__sim_trial *t, uint32_t group,
+                         size_t member); /* one more: offsetof(struct weir__sim_fates, ...) */
+void weir__sim_sum_time(struct weir__sim_trial *t, const struct weir__sim_attempt *a,
+                        bool answered);
 void weir__sim_sum_areas(struct weir__sim_trial *t); /* before anything changes */
 void weir__sim_sum_most(struct weir__sim_trial *t);  /* one more is at work */
 void weir__sim_sum_arrival(struct weir__sim_trial *t, const struct weir__sim_attempt *a);
@@ -326,7 +361,8 @@ void weir__sim_json(FILE *out, const struct weir__sim_outcome *outcome);
 /* sim-svg.c -- the trials of one plan beside each other. */
 void weir__sim_svg(FILE *out, const struct weir__sim_outcome *const *outcomes, size_t n);
 
-/* The scenarios that are in the program; the last has no name.  Made from examples/sim by scripts/embed-list.py. */
+/* The scenarios that are in the program; the last has no name.  Made from examples/sim by
+ * scripts/embed-list.py. */
 struct weir__embedded {
     const char *name, *text;
     size_t len;

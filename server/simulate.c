@@ -1,7 +1,9 @@
-/* simulate.c -- an access log through rule sets on virtual time: reading, the clock, the buckets of time, and where two sets differ.
+/* simulate.c -- an access log through rule sets on virtual time: reading, the clock, the buckets of
+ * time, and where two sets differ.
  *
- * Why the clock never goes back: a server writes a line when a request ends, so a slow one comes after quick ones that began later.  The engine
- * would take small steps back as lateness and large ones as a clock that was set; neither is what happened.
+ * Why the clock never goes back: a server writes a line when a request ends, so a slow one comes
+ * after quick ones that began later.  The engine would take small steps back as lateness and large
+ * ones as a clock that was set; neither is what happened.
  */
 #include "simulate.h"
 
@@ -18,19 +20,22 @@ static int create_parts(struct weir__simulation *sim, struct weir_error *error)
     const struct weir__simulate_options *o = &sim->options;
 
     sim->clients = weir__distinct_create();
-    sim->applying = calloc(WEIR_ALL_MAX, sizeof *sim->applying);
-    sim->differences = calloc(o->listed + 1, sizeof *sim->differences);
+    sim->applying = calloc(WEIR_ALL_MAX, sizeof(*sim->applying));
+    sim->differences = calloc(o->listed + 1, sizeof(*sim->differences));
     if (!sim->clients || !sim->applying || !sim->differences)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for the accounts");
     if (o->propose < 0)
         return WEIR_OK;
-    struct weir__propose_options propose = { .share = o->propose, .wait_max = o->wait_max, .secrets = &sim->secrets };
+    struct weir__propose_options propose = { .share = o->propose,
+                                             .wait_max = o->wait_max,
+                                             .secrets = &sim->secrets };
     return weir__propose_create(&sim->propose, &propose, error);
 }
 
-int weir__simulation_create(struct weir__simulation **out, const struct weir__simulate_options *options, struct weir_error *error)
+int weir__simulation_create(struct weir__simulation **out,
+                            const struct weir__simulate_options *options, struct weir_error *error)
 {
-    struct weir__simulation *sim = calloc(1, sizeof *sim);
+    struct weir__simulation *sim = calloc(1, sizeof(*sim));
     int code = sim ? WEIR_OK : weir__fail(error, WEIR_NO_MEMORY, "no memory for a simulation");
 
     if (sim) {
@@ -69,9 +74,10 @@ void weir__simulation_destroy(struct weir__simulation *sim)
 /* Widths that people think in; each is a multiple of the one before.  Beyond a week they double. */
 static weir_time next_width(weir_time width)
 {
-    static const int64_t widths[] = { 1, 2, 10, 30, 60, 300, 600, 1800, 3600, 10800, 21600, 43200, 86400, 604800 };
+    static const int64_t widths[] = { 1,    2,    10,    30,    60,    300,   600,
+                                      1800, 3600, 10800, 21600, 43200, 86400, 604800 };
 
-    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
         if (widths[i] * WEIR_SECOND > width)
             return widths[i] * WEIR_SECOND;
     }
@@ -142,7 +148,8 @@ static void count_pair(struct weir__simulation *sim, const int32_t rule[WEIR__SI
 {
     size_t i = 0;
 
-    while (i < sim->n_pairs && (sim->pairs[i].rule[0] != rule[0] || sim->pairs[i].rule[1] != rule[1]))
+    while (i < sim->n_pairs &&
+           (sim->pairs[i].rule[0] != rule[0] || sim->pairs[i].rule[1] != rule[1]))
         i++;
     if (i == WEIR__SIMULATE_PAIRS) {
         sim->pairs_lost++;
@@ -153,25 +160,28 @@ static void count_pair(struct weir__simulation *sim, const int32_t rule[WEIR__SI
     sim->pairs[i].requests++;
 }
 
-static void keep_difference(struct weir__simulation *sim, const struct weir__simulate_request *r, weir_time at, struct weir_key method,
-                            struct weir_key uri, const int32_t rule[WEIR__SIMULATE_SIDES])
+static void keep_difference(struct weir__simulation *sim, const struct weir__simulate_request *r,
+                            weir_time at, struct weir_key method, struct weir_key uri,
+                            const int32_t rule[WEIR__SIMULATE_SIDES])
 {
     struct weir__simulate_difference d = { .at = at, .rule = { rule[0], rule[1] } };
 
-    weir__text_cut(d.client, sizeof d.client, r->client.bytes, r->client.len);
-    weir__text_cut(d.method, sizeof d.method, method.bytes, method.len);
-    weir__text_cut(d.uri, sizeof d.uri, uri.bytes, uri.len);
+    weir__text_cut(d.client, sizeof(d.client), r->client.bytes, r->client.len);
+    weir__text_cut(d.method, sizeof(d.method), method.bytes, method.len);
+    weir__text_cut(d.uri, sizeof(d.uri), uri.bytes, uri.len);
     sim->differences[sim->n_differences++] = d;
 }
 
-static void compare(struct weir__simulation *sim, const struct weir__log_entry *entry, const struct weir__simulate_request *r,
+static void compare(struct weir__simulation *sim, const struct weir__log_entry *entry,
+                    const struct weir__simulate_request *r,
                     const int32_t rule[WEIR__SIMULATE_SIDES])
 {
-    bool refused[WEIR__SIMULATE_SIDES] = { rule[0] != WEIR__SIMULATE_PASSED, rule[1] != WEIR__SIMULATE_PASSED };
+    bool refused[WEIR__SIMULATE_SIDES] = { rule[0] != WEIR__SIMULATE_PASSED,
+                                           rule[1] != WEIR__SIMULATE_PASSED };
 
     if (refused[0] == refused[1]) {
-        sim->other_rule +=
-            refused[0] && strcmp(weir__side_rule_name(&sim->sides[0], rule[0]), weir__side_rule_name(&sim->sides[1], rule[1]));
+        sim->other_rule += refused[0] && strcmp(weir__side_rule_name(&sim->sides[0], rule[0]),
+                                                weir__side_rule_name(&sim->sides[1], rule[1]));
         return;
     }
     sim->differ++;
@@ -186,7 +196,8 @@ static void compare(struct weir__simulation *sim, const struct weir__log_entry *
 
 /* ------------------------------------------------------------------ replay ---- */
 
-/* In a pass for proposals only, the first side is asked again, for nothing but whether a list decides. */
+/* In a pass for proposals only, the first side is asked again, for nothing but whether a list
+ * decides. */
 static bool is_by_list(struct weir__simulation *sim, const struct weir__simulate_request *r)
 {
     const struct weir__force *force = sim->sides[0].weir->force;
@@ -204,23 +215,28 @@ static void propose(struct weir__simulation *sim, const struct weir__simulate_re
 {
     if (is_by_list(sim, r))
         return;
-    size_t n = weir__engine_applying(sim->sides[0].weir, r->attrs, r->n, sim->applying, WEIR_ALL_MAX);
+    size_t n =
+        weir__engine_applying(sim->sides[0].weir, r->attrs, r->n, sim->applying, WEIR_ALL_MAX);
     for (size_t i = 0; i < n; i++) {
         const struct weir__applying *a = &sim->applying[i];
         struct weir_key key = { a->text, strlen(a->text) };
-        weir__propose_add(sim->propose, &(struct weir__propose_ask){ a->rule, a->index, a->limit, key, a->cost, r->now });
+        weir__propose_add(sim->propose, &(struct weir__propose_ask){ a->rule, a->index, a->limit,
+                                                                     key, a->cost, r->now });
     }
 }
 
-/* The sketches' hashes depend on the log's first line alone: estimates are the same in every run on a log, whatever the rules and its name are, and
- * who sends requests would have to know which line becomes the first to make keys that spoil them.  They could not touch a decision: the engine's
+/* The sketches' hashes depend on the log's first line alone: estimates are the same in every run on
+ * a log, whatever the rules and its name are, and who sends requests would have to know which line
+ * becomes the first to make keys that spoil them.  They could not touch a decision: the engine's
  * table has secrets of its own. */
 static void make_secrets(struct weir__simulation *sim, const struct weir__log_entry *entry)
 {
-    weir__sketch_secrets_make(&sim->secrets, entry->text ? entry->text : "", entry->text ? entry->text_len : 0);
+    weir__sketch_secrets_make(&sim->secrets, entry->text ? entry->text : "",
+                              entry->text ? entry->text_len : 0);
 }
 
-static void count_request(struct weir__simulation *sim, const struct weir__log_entry *entry, const struct weir__simulate_request *r)
+static void count_request(struct weir__simulation *sim, const struct weir__log_entry *entry,
+                          const struct weir__simulate_request *r)
 {
     if (sim->requests == 0 || entry->at < sim->first)
         sim->first = entry->at;
@@ -236,7 +252,9 @@ static void count_request(struct weir__simulation *sim, const struct weir__log_e
 
 void weir__simulate_entry(struct weir__simulation *sim, const struct weir__log_entry *entry)
 {
-    struct weir__simulate_request r = { .attrs = entry->attrs, .n = entry->n, .now = tell_time(sim, entry->at) };
+    struct weir__simulate_request r = { .attrs = entry->attrs,
+                                        .n = entry->n,
+                                        .now = tell_time(sim, entry->at) };
     int32_t rule[WEIR__SIMULATE_SIDES];
 
     if (sim->passes == 0) {
@@ -259,15 +277,16 @@ void weir__simulate_entry(struct weir__simulation *sim, const struct weir__log_e
         propose(sim, &r);
 }
 
-static void add_figures(struct weir__simulation *sim, const char *path, const struct weir__log_figures *f)
+static void add_figures(struct weir__simulation *sim, const char *path,
+                        const struct weir__log_figures *f)
 {
     sim->lines += f->lines;
     sim->bad += f->bad;
     if (f->bad == 0 || sim->first_bad != 0)
         return;
     sim->first_bad = f->first_bad;
-    weir__text_cut(sim->first_bad_file, sizeof sim->first_bad_file, path, strlen(path));
-    memcpy(sim->first_bad_why, f->first_bad_why, sizeof sim->first_bad_why);
+    weir__text_cut(sim->first_bad_file, sizeof(sim->first_bad_file), path, strlen(path));
+    memcpy(sim->first_bad_why, f->first_bad_why, sizeof(sim->first_bad_why));
 }
 
 static bool is_stopped(const struct weir__simulate_reading *reading)
@@ -275,8 +294,8 @@ static bool is_stopped(const struct weir__simulate_reading *reading)
     return reading->stop && *reading->stop;
 }
 
-int weir__simulate_log(struct weir__simulation *sim, const char *path, const struct weir__simulate_reading *reading,
-                       struct weir_error *error)
+int weir__simulate_log(struct weir__simulation *sim, const char *path,
+                       const struct weir__simulate_reading *reading, struct weir_error *error)
 {
     struct weir__log *log;
     struct weir__log_entry entry;

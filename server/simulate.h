@@ -1,12 +1,15 @@
-/* simulate.h -- an access log through one rule set, or two side by side, on virtual time; and the accounts of what came of it.
+/* simulate.h -- an access log through one rule set, or two side by side, on virtual time; and the
+ * accounts of what came of it.
  *
  *     weir__simulation   the traffic: how much, of whom, when
  *     weir__side         a rule set and what it would have done
  *     weir__simulate_rule     one of its rules; `trace`: whom it refused, and when
- *     weir__simulate_pair     requests that the two sides decide differently, by the rules that refused
+ *     weir__simulate_pair     requests that the two sides decide differently, by the rules that
+ *                             refused
  *
- * The time is the log's.  It never goes back: an entry that is earlier than one before it is decided at the later time.  Memory does not grow with the log:
- * states are in a table of fixed size, keys and clients in sketches, and the buckets of time grow wider instead of more.
+ * The time is the log's.  It never goes back: an entry that is earlier than one before it is
+ * decided at the later time.  Memory does not grow with the log: states are in a table of fixed
+ * size, keys and clients in sketches, and the buckets of time grow wider instead of more.
  */
 #ifndef WEIR_SERVER_SIMULATE_H
 #define WEIR_SERVER_SIMULATE_H
@@ -21,27 +24,31 @@
 
 #define WEIR__SIMULATE_KEYS    1000000
 #define WEIR__SIMULATE_SIDES   2
-#define WEIR__SIMULATE_BUCKETS 600  /* of time, at most */
-#define WEIR__SIMULATE_TRACES  64   /* rules of a side whose refusals are followed; of the rest only the numbers are known */
+#define WEIR__SIMULATE_BUCKETS 600 /* of time, at most */
+#define WEIR__SIMULATE_TRACES \
+    64 /* rules of a side whose refusals are followed; of the rest only the numbers are known */
 #define WEIR__SIMULATE_HITTERS 512  /* counters for the keys refused most, of each rule */
 #define WEIR__SIMULATE_URIS    4096 /* the same for URIs */
 #define WEIR__SIMULATE_PAIRS   256
-#define WEIR__SIMULATE_LATE    WEIR_SECOND /* logs are written when a request ends, so they are out of order by a little */
+#define WEIR__SIMULATE_LATE \
+    WEIR_SECOND /* logs are written when a request ends, so they are out of order by a little */
 #define WEIR__SIMULATE_REASONS (WEIR_DENIED + 1)
 
 #define WEIR__SIMULATE_PASSED (-1) /* in place of a rule's number */
 #define WEIR__SIMULATE_LIST   (-2) /* the deny list */
 
 struct weir__simulate_options {
-    struct weir_rules *rules[WEIR__SIMULATE_SIDES]; /* become the simulation's, also if it fails; the second may be NULL */
+    struct weir_rules *rules[WEIR__SIMULATE_SIDES]; /* become the simulation's, also if it fails;
+                                                       the second may be NULL */
     const char *names[WEIR__SIMULATE_SIDES];        /* of the rule sets: their files */
-    int64_t keys;                                   /* room in each side's table; 0: WEIR__SIMULATE_KEYS */
-    weir_time wait_max;                             /* that a request may wait for its turn */
-    bool enforce;                                   /* rules in shadow enforce */
-    const char *client;                             /* the attribute that tells clients apart; NULL: ip */
-    size_t listed;                                  /* keep the first so many requests that are decided differently */
-    FILE *differ;                                   /* and write all of them here, or NULL */
-    int64_t propose; /* the share of keys that may be refused, in millionths; negative: nothing is proposed */
+    int64_t keys;       /* room in each side's table; 0: WEIR__SIMULATE_KEYS */
+    weir_time wait_max; /* that a request may wait for its turn */
+    bool enforce;       /* rules in shadow enforce */
+    const char *client; /* the attribute that tells clients apart; NULL: ip */
+    size_t listed;      /* keep the first so many requests that are decided differently */
+    FILE *differ;       /* and write all of them here, or NULL */
+    int64_t propose; /* the share of keys that may be refused, in millionths; negative: nothing is
+                        proposed */
 };
 
 struct weir__simulate_trace {
@@ -55,12 +62,13 @@ struct weir__simulate_rule {
     char limits[160];    /* as written; longer ones end in "..." */
     enum weir_mode mode; /* in force here */
     int64_t applied;
-    int64_t refused;                    /* banned among them */
-    int64_t banned;                     /* because of a ban that was made before */
-    int64_t would;                      /* a rule in shadow: would have refused */
-    int64_t bans;                       /* made */
-    bool can_ban;                       /* has a ban, which in shadow it does not make */
-    struct weir__simulate_trace *trace; /* NULL: it refused nothing, or came too late to be followed */
+    int64_t refused; /* banned among them */
+    int64_t banned;  /* because of a ban that was made before */
+    int64_t would;   /* a rule in shadow: would have refused */
+    int64_t bans;    /* made */
+    bool can_ban;    /* has a ban, which in shadow it does not make */
+    struct weir__simulate_trace
+        *trace; /* NULL: it refused nothing, or came too late to be followed */
 };
 
 struct weir__side {
@@ -70,7 +78,8 @@ struct weir__side {
     size_t n_rules;
     struct weir__simulate_rule *rules;
     int64_t allowed, refused;
-    int64_t would;      /* allowed, but a rule in shadow, or the deny list of a set in shadow, would have refused */
+    int64_t would; /* allowed, but a rule in shadow, or the deny list of a set in shadow, would have
+                      refused */
     int64_t would_deny; /* of these, on the deny list */
     int64_t unmatched;  /* no rule applied, and no list */
     int64_t listed;     /* let through by the allow list */
@@ -79,22 +88,25 @@ struct weir__side {
     int64_t levels[4];
     int64_t waited; /* allowed after a wait */
     weir_time wait_most;
-    struct weir__distinct *clients, *clients_would; /* refused; would have been, by a rule in shadow */
-    struct weir__hitters *uris;                     /* refused */
-    struct weir__simulate_trace *denied;            /* by the deny list, or would have been; its keys are clients.  NULL: none */
+    struct weir__distinct *clients,
+        *clients_would;         /* refused; would have been, by a rule in shadow */
+    struct weir__hitters *uris; /* refused */
+    struct weir__simulate_trace
+        *denied; /* by the deny list, or would have been; its keys are clients.  NULL: none */
     size_t traces;
     int64_t untraced; /* refusals whose keys and times were not followed */
     int64_t refused_at[WEIR__SIMULATE_BUCKETS], would_at[WEIR__SIMULATE_BUCKETS];
     int64_t evicted_early, bans_lost;    /* at the end */
     struct weir__simulate_name *by_name; /* side.c's own: sorted */
-    bool seen[WEIR__ATTRIBUTES_MAX];     /* of the attributes that the set looks at: a request had it */
-    size_t unseen;                       /* how many are not seen yet */
+    bool seen[WEIR__ATTRIBUTES_MAX]; /* of the attributes that the set looks at: a request had it */
+    size_t unseen;                   /* how many are not seen yet */
 };
 
 struct weir__simulate_difference {
     weir_time at;
     char client[64], method[16], uri[160];
-    int32_t rule[WEIR__SIMULATE_SIDES]; /* that refused; or WEIR__SIMULATE_PASSED, WEIR__SIMULATE_LIST */
+    int32_t rule[WEIR__SIMULATE_SIDES]; /* that refused; or WEIR__SIMULATE_PASSED,
+                                           WEIR__SIMULATE_LIST */
 };
 
 struct weir__simulate_pair {
@@ -148,19 +160,23 @@ struct weir__simulate_request {
     struct weir_key uri; /* its path */
 };
 
-int weir__side_create(struct weir__side *side, const struct weir__simulate_options *options, size_t which, struct weir_error *error);
+int weir__side_create(struct weir__side *side, const struct weir__simulate_options *options,
+                      size_t which, struct weir_error *error);
 void weir__side_clear(struct weir__side *side);
 /* The rule that refused it, or WEIR__SIMULATE_PASSED, WEIR__SIMULATE_LIST. */
-int32_t weir__side_decide(struct weir__simulation *sim, struct weir__side *side, const struct weir__simulate_request *request);
-void weir__side_widen(struct weir__side *side, size_t shift, size_t factor); /* the buckets of time */
-void weir__side_end(struct weir__side *side);                                /* reads what the engine has counted */
+int32_t weir__side_decide(struct weir__simulation *sim, struct weir__side *side,
+                          const struct weir__simulate_request *request);
+void weir__side_widen(struct weir__side *side, size_t shift,
+                      size_t factor);         /* the buckets of time */
+void weir__side_end(struct weir__side *side); /* reads what the engine has counted */
 
 /* Each bucket is added to the one at (its place + shift) / factor. */
 void weir__simulate_widen(int64_t at[WEIR__SIMULATE_BUCKETS], size_t shift, size_t factor);
 
 /* ------------------------------------------------------------------------- */
 
-int weir__simulation_create(struct weir__simulation **out, const struct weir__simulate_options *options, struct weir_error *error);
+int weir__simulation_create(struct weir__simulation **out,
+                            const struct weir__simulate_options *options, struct weir_error *error);
 void weir__simulation_destroy(struct weir__simulation *sim);
 
 /* One request; for the tests, or traffic from elsewhere. */
@@ -170,21 +186,23 @@ void weir__simulate_entry(struct weir__simulation *sim, const struct weir__log_e
 struct weir__simulate_reading {
     const char *format, *map;
     const volatile sig_atomic_t *stop; /* set: end here, as if the log did; may be NULL */
-    void (*tell)(void *context, int64_t requests, const struct weir__log_figures *figures); /* now and then; may be NULL */
+    void (*tell)(void *context, int64_t requests,
+                 const struct weir__log_figures *figures); /* now and then; may be NULL */
     void *context;
 };
 
 /* A whole log.  Fails if it cannot be opened or read; what was read before counts. */
-int weir__simulate_log(struct weir__simulation *sim, const char *path, const struct weir__simulate_reading *reading,
-                       struct weir_error *error);
+int weir__simulate_log(struct weir__simulation *sim, const char *path,
+                       const struct weir__simulate_reading *reading, struct weir_error *error);
 
-/* All logs have been read.  True if reading them again would narrow the proposals: then weir__simulate_log takes them again, for that alone, and
- * this is called again. */
+/* All logs have been read.  True if reading them again would narrow the proposals: then
+ * weir__simulate_log takes them again, for that alone, and this is called again. */
 bool weir__simulate_end(struct weir__simulation *sim);
 
-/* The attributes that the set looks at and no request had: the next from place *at on, with its name and who looks at it ("rules login, month").  False:
- * there is none any more. */
-bool weir__side_missing(const struct weir__side *side, size_t *at, const char **name, char *who, size_t size);
+/* The attributes that the set looks at and no request had: the next from place *at on, with its
+ * name and who looks at it ("rules login, month").  False: there is none any more. */
+bool weir__side_missing(const struct weir__side *side, size_t *at, const char **name, char *who,
+                        size_t size);
 
 /* "login", "deny list" or "passed". */
 const char *weir__side_rule_name(const struct weir__side *side, int32_t rule);

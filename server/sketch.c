@@ -1,13 +1,16 @@
 /* sketch.c -- who comes most often, and how many there are, in memory that does not grow with them.
  *
- * distinct   A set of hashes while there are few, so that small answers are exact.  Beside it, from the first one on, HyperLogLog (Flajolet,
- *            Fusy, Gandouet, Meunier 2007): of 2^14 registers a hash chooses one by its first bits, and the register keeps the longest run of zeros
- *            that the rest began with.  The estimate is Ertl's (2017), which needs neither a table of corrections nor a second method for
- *            small numbers.  Standard error 1.04 / sqrt(2^14) = 0.8 %.
+ * distinct   A set of hashes while there are few, so that small answers are exact.  Beside it, from
+ *            the first one on, HyperLogLog (Flajolet, Fusy, Gandouet, Meunier 2007): of 2^14
+ *            registers a hash chooses one by its first bits, and the register keeps the longest run
+ *            of zeros that the rest began with.  The estimate is Ertl's (2017), which needs neither
+ *            a table of corrections nor a second method for small numbers.  Standard error 1.04 /
+ *            sqrt(2^14) = 0.8 %.
  *
- * hitters    Space-Saving (Metwally, Agrawal, El Abbadi 2005): a fixed number of counters.  Who has none takes the smallest one over, with its
- *            count, and remembers that count as its possible error.  Found by hash in an open table of twice the size, the smallest one
- *            by a heap.
+ * hitters    Space-Saving (Metwally, Agrawal, El Abbadi 2005): a fixed number of counters.  Who has
+ *            none takes the smallest one over, with its count, and remembers that count as its
+ *            possible error.  Found by hash in an open table of twice the size, the smallest one by
+ *            a heap.
  */
 #include "sketch.h"
 
@@ -28,15 +31,22 @@ void weir__sketch_secrets_make(struct weir__sketch_secrets *out, const char *tex
         out->words[i] = weir__mix64(seed += WEIR__GOLDEN);
 }
 
-/* The keyed hash tells things apart; HyperLogLog wants every bit alike too, so it is stirred once more. */
-uint64_t weir__sketch_hash(const struct weir__sketch_secrets *secrets, const void *bytes, size_t len)
+/* The keyed hash tells things apart; HyperLogLog wants every bit alike too, so it is stirred once
+ * more. */
+uint64_t weir__sketch_hash(const struct weir__sketch_secrets *secrets, const void *bytes,
+                           size_t len)
 {
     return weir__mix64(weir__hash_key(secrets->words, 0, (struct weir_key){ bytes, len }).tag);
 }
 
 /* ------------------------------------------------------- how many there are ---- */
 
-enum { EXACT_SLOTS = 2 * WEIR__DISTINCT_EXACT, REGISTER_BITS = 14, REGISTERS = 1 << REGISTER_BITS, RANKS = 64 - REGISTER_BITS };
+enum {
+    EXACT_SLOTS = 2 * WEIR__DISTINCT_EXACT,
+    REGISTER_BITS = 14,
+    REGISTERS = 1 << REGISTER_BITS,
+    RANKS = 64 - REGISTER_BITS
+};
 
 struct weir__distinct {
     int64_t n;                    /* in `seen`; more than WEIR__DISTINCT_EXACT: it was left */
@@ -84,7 +94,8 @@ bool weir__distinct_is_exact(const struct weir__distinct *d)
     return d->n <= WEIR__DISTINCT_EXACT;
 }
 
-/* Ertl, New cardinality estimation algorithms for HyperLogLog sketches, section 2.4: what the share x < 1 of registers at 0 tells. */
+/* Ertl, New cardinality estimation algorithms for HyperLogLog sketches, section 2.4: what the share
+ * x < 1 of registers at 0 tells. */
 static double sigma(double x)
 {
     double y = 1, z = x, last;
@@ -98,7 +109,8 @@ static double sigma(double x)
     return z;
 }
 
-/* His term for registers that are full is left out: with 64 bits there are none before some 2^60 things. */
+/* His term for registers that are full is left out: with 64 bits there are none before some 2^60
+ * things. */
 static double estimate(const struct weir__distinct *d)
 {
     const double m = REGISTERS, log_2 = 0.69314718055994531;
@@ -142,7 +154,7 @@ void weir__hitters_destroy(struct weir__hitters *h)
 
 struct weir__hitters *weir__hitters_create(size_t capacity)
 {
-    struct weir__hitters *h = calloc(1, sizeof *h);
+    struct weir__hitters *h = calloc(1, sizeof(*h));
 
     assert(capacity > 0 && capacity < UINT32_MAX / 4);
     if (h == NULL)
@@ -150,10 +162,10 @@ struct weir__hitters *weir__hitters_create(size_t capacity)
     h->capacity = capacity;
     for (h->slots = 2; h->slots < 2 * capacity;)
         h->slots *= 2;
-    h->items = calloc(capacity, sizeof *h->items);
-    h->heap = calloc(capacity, sizeof *h->heap);
-    h->place = calloc(capacity, sizeof *h->place);
-    h->index = calloc(h->slots, sizeof *h->index);
+    h->items = calloc(capacity, sizeof(*h->items));
+    h->heap = calloc(capacity, sizeof(*h->heap));
+    h->place = calloc(capacity, sizeof(*h->place));
+    h->index = calloc(h->slots, sizeof(*h->index));
     if (h->items && h->heap && h->place && h->index)
         return h;
     weir__hitters_destroy(h);
@@ -215,7 +227,8 @@ static void rise(struct weir__hitters *h, size_t place)
 {
     uint32_t item = h->heap[place];
 
-    for (; place > 0 && count_at(h, (place - 1) / 2) > h->items[item].count; place = (place - 1) / 2)
+    for (; place > 0 && count_at(h, (place - 1) / 2) > h->items[item].count;
+         place = (place - 1) / 2)
         put(h, place, h->heap[(place - 1) / 2]);
     put(h, place, item);
 }
@@ -233,7 +246,8 @@ static uint32_t claim(struct weir__hitters *h)
     return item;
 }
 
-void weir__hitters_add(struct weir__hitters *h, uint64_t hash, const char *text, size_t len, int64_t times)
+void weir__hitters_add(struct weir__hitters *h, uint64_t hash, const char *text, size_t len,
+                       int64_t times)
 {
     size_t at = look_up(h, hash);
 
@@ -249,8 +263,9 @@ void weir__hitters_add(struct weir__hitters *h, uint64_t hash, const char *text,
     struct weir__hitter *i = &h->items[item];
     i->hash = hash;
     i->count += times;
-    weir__text_cut(i->text, sizeof i->text, text, len);
-    h->index[look_up(h, hash)] = item + 1; /* looked up anew: taking a counter over may have moved places */
+    weir__text_cut(i->text, sizeof(i->text), text, len);
+    h->index[look_up(h, hash)] =
+        item + 1; /* looked up anew: taking a counter over may have moved places */
     rise(h, h->place[item]);
     sink(h, h->place[item]);
 }
@@ -268,12 +283,12 @@ static int by_count(const void *a, const void *b)
 size_t weir__hitters_top(const struct weir__hitters *h, struct weir__hitter *out, size_t max)
 {
     size_t n = 0;
-    struct weir__hitter *sorted = malloc(h->capacity * sizeof *sorted);
+    struct weir__hitter *sorted = malloc(h->capacity * sizeof(*sorted));
 
     if (sorted == NULL)
         return 0;
-    memcpy(sorted, h->items, h->n * sizeof *sorted);
-    qsort(sorted, h->n, sizeof *sorted, by_count);
+    memcpy(sorted, h->items, h->n * sizeof(*sorted));
+    qsort(sorted, h->n, sizeof(*sorted), by_count);
     for (size_t i = 0; i < h->n && n < max; i++) {
         if (sorted[i].error <= sorted[i].count / 2)
             out[n++] = sorted[i];
@@ -287,7 +302,8 @@ int64_t weir__hitters_total(const struct weir__hitters *h)
     return h->total;
 }
 
-/* A counter that was taken over had at most its share of all, total / capacity; the largest error there is says it better. */
+/* A counter that was taken over had at most its share of all, total / capacity; the largest error
+ * there is says it better. */
 int64_t weir__hitters_error(const struct weir__hitters *h)
 {
     int64_t most = 0;

@@ -1,6 +1,7 @@
 /* sketch.h -- who comes most often, and how many there are, in memory that does not grow with them.
  *
- * Both know a thing by 64 bits of a keyed hash, so that who writes a log cannot make two things look like one.
+ * Both know a thing by 64 bits of a keyed hash, so that who writes a log cannot make two things
+ * look like one.
  */
 #ifndef WEIR_SERVER_SKETCH_H
 #define WEIR_SERVER_SKETCH_H
@@ -13,7 +14,8 @@ struct weir__sketch_secrets {
 
 /* From a text: the same text gives the same, and who does not know it cannot tell them. */
 void weir__sketch_secrets_make(struct weir__sketch_secrets *out, const char *text, size_t len);
-uint64_t weir__sketch_hash(const struct weir__sketch_secrets *secrets, const void *bytes, size_t len);
+uint64_t weir__sketch_hash(const struct weir__sketch_secrets *secrets, const void *bytes,
+                           size_t len);
 
 /* ------------------------------------------------------- how many there are ---- */
 
@@ -41,19 +43,24 @@ struct weir__hitter {
 
 struct weir__hitters;
 
-/* Whatever makes up more than 1/capacity of all is among them, and no count is wrong by more than that. */
+/* Whatever makes up more than 1/capacity of all is among them, and no count is wrong by more than
+ * that. */
 struct weir__hitters *weir__hitters_create(size_t capacity); /* NULL: no memory */
 void weir__hitters_destroy(struct weir__hitters *hitters);
-void weir__hitters_add(struct weir__hitters *hitters, uint64_t hash, const char *text, size_t len, int64_t times);
+void weir__hitters_add(struct weir__hitters *hitters, uint64_t hash, const char *text, size_t len,
+                       int64_t times);
 
-/* Copies the up to `max` most frequent, most frequent first; returns how many.  Left out are those of whose count more than half may be wrong:
- * where all come about equally often, there is nobody to name. */
+/* Copies the up to `max` most frequent, most frequent first; returns how many.  Left out are those
+ * of whose count more than half may be wrong: where all come about equally often, there is nobody
+ * to name. */
 size_t weir__hitters_top(const struct weir__hitters *hitters, struct weir__hitter *out, size_t max);
 
 int64_t weir__hitters_total(const struct weir__hitters *hitters); /* of all that was added */
-int64_t weir__hitters_error(const struct weir__hitters *hitters); /* no count is wrong by more than this; 0: all are exact */
+int64_t weir__hitters_error(const struct weir__hitters *hitters); /* no count is wrong by more than
+                                                                     this; 0: all are exact */
 
-/* Copies text to out, a longer one cut between two characters and ended by "..."; always ended by NUL. */
+/* Copies text to out, a longer one cut between two characters and ended by "..."; always ended by
+ * NUL. */
 void weir__text_cut(char *out, size_t size, const char *text, size_t len);
 
 #endif

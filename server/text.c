@@ -1,4 +1,5 @@
-/* text.c -- how `weir` speaks to people: complaints, suggestions, times and sizes in words, and JSON strings. */
+/* text.c -- how `weir` speaks to people: complaints, suggestions, times and sizes in words, and
+ * JSON strings. */
 #include "text.h"
 
 #include <stdarg.h>
@@ -21,7 +22,8 @@ void weir__complain(const char *command, const char *format, ...)
     fputc('\n', stderr);
 }
 
-void weir__complain_at(const char *command, const char *option, const char *value, const struct weir_error *error)
+void weir__complain_at(const char *command, const char *option, const char *value,
+                       const struct weir_error *error)
 {
     weir__complain(command, "--%s: %s", option, error->text);
     if (error->column < 1)
@@ -75,7 +77,9 @@ static int64_t round_up(int64_t n, int64_t step)
 /* 5.2s, 52.1ms, 521us: below a minute one unit is enough. */
 static void print_short(char *out, size_t size, weir_time time)
 {
-    static const struct unit units[] = { { WEIR_SECOND, "s" }, { WEIR_MILLISECOND, "ms" }, { WEIR_MICROSECOND, "us" }, { 1, "ns" } };
+    static const struct unit units[] = {
+        { WEIR_SECOND, "s" }, { WEIR_MILLISECOND, "ms" }, { WEIR_MICROSECOND, "us" }, { 1, "ns" }
+    };
     const struct unit *u = units;
 
     while (u->size > 1 && time <= 999 * u[1].size)
@@ -84,7 +88,8 @@ static void print_short(char *out, size_t size, weir_time time)
     if (tenths % 10 == 0 || tenths >= 1000)
         snprintf(out, size, "%lld%s", (long long)round_up(tenths, 10), u->name);
     else
-        snprintf(out, size, "%lld.%lld%s", (long long)(tenths / 10), (long long)(tenths % 10), u->name);
+        snprintf(out, size, "%lld.%lld%s", (long long)(tenths / 10), (long long)(tenths % 10),
+                 u->name);
 }
 
 void weir__text_time(char *out, size_t size, weir_time time)

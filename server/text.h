@@ -1,4 +1,5 @@
-/* text.h -- how `weir` speaks to people: complaints, suggestions, times and sizes in words, and JSON strings. */
+/* text.h -- how `weir` speaks to people: complaints, suggestions, times and sizes in words, and
+ * JSON strings. */
 #ifndef WEIR_SERVER_TEXT_H
 #define WEIR_SERVER_TEXT_H
 
@@ -9,18 +10,23 @@
 #include "weir.h"
 
 /* One line to stderr: "weir COMMAND: ..."; a NULL command is the program itself. */
-__attribute__((format(printf, 2, 3))) void weir__complain(const char *command, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void weir__complain(const char *command, const char *format,
+                                                          ...);
 
-/* The same for the value of an option that could not be read, with the value below it and a caret under the column. */
-void weir__complain_at(const char *command, const char *option, const char *value, const struct weir_error *error);
+/* The same for the value of an option that could not be read, with the value below it and a caret
+ * under the column. */
+void weir__complain_at(const char *command, const char *option, const char *value,
+                       const struct weir_error *error);
 
-/* The name of a NULL-ended list that `word` was most likely meant to be, or NULL if none is near. */
+/* The name of a NULL-ended list that `word` was most likely meant to be, or NULL if none is
+ * near. */
 const char *weir__text_nearest(const char *const *names, const char *word, size_t len);
 
 /* Whether stdout is a terminal that shows colours, and nobody has asked for none (NO_COLOR). */
 bool weir__wants_colours(void);
 
-/* "5.2s", "498ms", "2h 5m": three digits at most, rounded up, so that who waits that long has waited enough. */
+/* "5.2s", "498ms", "2h 5m": three digits at most, rounded up, so that who waits that long has
+ * waited enough. */
 void weir__text_time(char *out, size_t size, weir_time time);
 
 /* In whole units, rounded up for the same reason; -1: never. */

@@ -1,6 +1,7 @@
 /* token.c -- secrets that clients show.
  *
- * Visible ASCII without spaces: a token goes into a header, a RESP command and a line of a file, and must end in none of them before its time.
+ * Visible ASCII without spaces: a token goes into a header, a RESP command and a line of a file,
+ * and must end in none of them before its time.
  */
 #include "token.h"
 
@@ -20,11 +21,14 @@ const char *weir__token_wrong(const char *text)
 {
     for (const char *c = text; *c; c++) {
         if (*c < '!' || *c > '~')
-            return "has a byte that is no visible ASCII; a secret has letters, digits and signs, and no space";
+            return "has a byte that is no visible ASCII; a secret has letters, digits and signs, "
+                   "and no space";
     }
     if (strlen(text) > WEIR__TOKEN_MAX)
         return "is longer than " DIGITS_OF(WEIR__TOKEN_MAX) " bytes";
-    return strcmp(text, "(set)") == 0 ? "is how --print-settings hides a secret; write the secret itself" : NULL;
+    return strcmp(text, "(set)") == 0
+               ? "is how --print-settings hides a secret; write the secret itself"
+               : NULL;
 }
 
 /* Without the end of the line. */

@@ -1,4 +1,5 @@
-/* token.h -- secrets that clients show: what one may be made of, and one in the first line of a file. */
+/* token.h -- secrets that clients show: what one may be made of, and one in the first line of a
+ * file. */
 #ifndef WEIR_SERVER_TOKEN_H
 #define WEIR_SERVER_TOKEN_H
 
@@ -6,7 +7,8 @@
 
 #define WEIR__TOKEN_MAX 256 /* bytes */
 
-/* NULL, or what is wrong with it, as the end of a sentence: "is longer than 256 bytes".  "" is no token, and nothing is wrong with it. */
+/* NULL, or what is wrong with it, as the end of a sentence: "is longer than 256 bytes".  "" is no
+ * token, and nothing is wrong with it. */
 const char *weir__token_wrong(const char *text);
 
 /* The first line of the file, which must be one; the caller wipes and frees it. */

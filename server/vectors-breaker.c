@@ -1,11 +1,12 @@
-/* vectors-breaker.c -- cases of .vec files that are about a circuit breaker (docs: tests/vectors/README.md).
+/* vectors-breaker.c -- cases of .vec files that are about a circuit breaker (docs:
+ * tests/vectors/README.md).
  *
- *     breaker [errors=P%] [errors=N] [slow=T] [ratio=P%] [window=T|calls=N] [min_calls=N] [open_for=T] [open_max=T] [jitter=P%] [probes=N] [above]
- *     at TIME ask -> ok|no [retry T|never] [state S]                 a call begins; asks are numbered from 1
- *     at TIME end N OUTCOME [took T] [-> state S]                    the call of ask N ends
- *     at TIME call OUTCOME [took T] [xN] -> ok|no [state S]          a call begins and ends at once; so many of them
- *     at TIME state -> S [calls N] [errors N] [slow N]
- *     at TIME force open|closed|none
+ *     breaker [errors=P%] [errors=N] [slow=T] [ratio=P%] [window=T|calls=N] [min_calls=N]
+ *     [open_for=T] [open_max=T] [jitter=P%] [probes=N] [above] at TIME ask -> ok|no [retry T|never]
+ *     [state S]                 a call begins; asks are numbered from 1 at TIME end N OUTCOME [took
+ *     T] [-> state S]                    the call of ask N ends at TIME call OUTCOME [took T] [xN]
+ *     -> ok|no [state S]          a call begins and ends at once; so many of them at TIME state ->
+ *     S [calls N] [errors N] [slow N] at TIME force open|closed|none
  *
  * They are run on the bare state machine.
  */
@@ -116,15 +117,16 @@ static int read_option(struct weir__cursor *c, struct weir_breaker_options *o)
         return read_errors(c, o);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (weir__vector_accept_key(c, rows[i].name))
-            return rows[i].time ? weir__vector_time(c, rows[i].name, rows[i].time) : rows[i].read(c, rows[i].name, rows[i].number);
+            return rows[i].time ? weir__vector_time(c, rows[i].name, rows[i].time)
+                                : rows[i].read(c, rows[i].name, rows[i].number);
     }
     o->above = weir__cursor_accept(c, "above");
     return o->above ? WEIR_OK
-                    : weir__vector_fail(
-                          c,
-                          "'%.20s' is nothing of a breaker; it has errors=, slow=, ratio=, window=, calls=, min=, open=, open-max=, "
-                          "jitter=, probes= and above",
-                          c->at);
+                    : weir__vector_fail(c,
+                                        "'%.20s' is nothing of a breaker; it has errors=, slow=, "
+                                        "ratio=, window=, calls=, min=, open=, open-max=, "
+                                        "jitter=, probes= and above",
+                                        c->at);
 }
 
 /* Without jitter, unless the line says so: a vector names the nanosecond. */
@@ -149,9 +151,9 @@ static int read_subject(struct weir__cursor *c, void *out)
 
 static int read_state(struct weir__cursor *c, struct expected *e)
 {
-    static const char *const names[] = {
-        [WEIR_BREAKER_CLOSED] = "closed", [WEIR_BREAKER_OPEN] = "open", [WEIR_BREAKER_HALF_OPEN] = "half-open"
-    };
+    static const char *const names[] = { [WEIR_BREAKER_CLOSED] = "closed",
+                                         [WEIR_BREAKER_OPEN] = "open",
+                                         [WEIR_BREAKER_HALF_OPEN] = "half-open" };
 
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (weir__cursor_accept(c, names[i])) {
@@ -395,7 +397,8 @@ static bool act(struct run *r, weir_time at, const struct line *l, struct expect
 
 static bool meets(const struct expected *e, const struct expected *got)
 {
-    bool good = (!e->has_passed || e->passed == got->passed) && (!e->has_state || e->state == got->state) &&
+    bool good = (!e->has_passed || e->passed == got->passed) &&
+                (!e->has_state || e->state == got->state) &&
                 (!e->has_retry || e->retry == got->retry);
 
     for (int i = 0; i < 3; i++)
@@ -404,7 +407,8 @@ static bool meets(const struct expected *e, const struct expected *got)
 }
 
 /* `of`, in the fields that `named` names. */
-static void describe(const char *word, const struct expected *named, const struct expected *of, char *text, size_t size)
+static void describe(const char *word, const struct expected *named, const struct expected *of,
+                     char *text, size_t size)
 {
     static const char *const states[] = { "closed", "open", "half-open" };
     char time[64];
@@ -433,7 +437,9 @@ static bool run_line(void *run, weir_time at, const void *line, char *text, size
 
     text[0] = '\0';
     if (!act(run, at, l, &got)) {
-        snprintf(text, size, l->verb == ASK ? "expected no more than %lld asks got another" : "expected ask %lld to be under way got none",
+        snprintf(text, size,
+                 l->verb == ASK ? "expected no more than %lld asks got another"
+                                : "expected ask %lld to be under way got none",
                  (long long)(l->verb == ASK ? ASKS_MAX : l->number));
         return false;
     }

@@ -1,11 +1,15 @@
-/* vectors-controller.c -- cases of .vec files that are about a controller of an adaptive limit (docs: tests/vectors/README.md).
+/* vectors-controller.c -- cases of .vec files that are about a controller of an adaptive limit
+ * (docs: tests/vectors/README.md).
  *
  *     controller NAME [initial=N] [min=N] [max=N] [target=T] [percentile=N] [window=T] [rate]
- *     at TIME sample [rtt T [xN] ...] [in-flight N|limit] [dropped N] [timeouts N] [entered N] [refused N] [repeat N] [-> limit N]
+ *     at TIME sample [rtt T [xN] ...] [in-flight N|limit] [dropped N] [timeouts N] [entered N]
+ *     [refused N] [repeat N] [-> limit N]
  *
- * A sample lasts from the one before it to TIME; the first one as long as the controller looks at least.  Each `rtt` is of one call that
- * succeeded, or of N.  `in-flight limit`: as many as there may be.  Entered are, if it is not said, all that ended.  `repeat`: N such samples,
- * each as long as the controller looks at least, the first of which ends at TIME; the limit is what comes after the last.
+ * A sample lasts from the one before it to TIME; the first one as long as the controller looks at
+ * least.  Each `rtt` is of one call that succeeded, or of N.  `in-flight limit`: as many as there
+ * may be.  Entered are, if it is not said, all that ended.  `repeat`: N such samples, each as long
+ * as the controller looks at least, the first of which ends at TIME; the limit is what comes after
+ * the last.
  *
  * They are run on the bare step.
  */
@@ -32,7 +36,8 @@ struct line {
     int64_t limit; /* expected */
 };
 
-static int read_number(struct weir__cursor *c, const char *what, int64_t least, int64_t most, int64_t *out)
+static int read_number(struct weir__cursor *c, const char *what, int64_t least, int64_t most,
+                       int64_t *out)
 {
     weir__cursor_end(c);
     const char *start = c->at;
@@ -74,10 +79,11 @@ static int read_option(struct weir__cursor *c, struct weir_adaptive_options *o)
     if (weir__vector_accept_key(c, "percentile"))
         return read_percentile(c, o);
     o->rate = weir__cursor_accept(c, "rate");
-    return o->rate
-               ? WEIR_OK
-               : weir__vector_fail(
-                     c, "'%.20s' is nothing of a controller; it has initial=, min=, max=, target=, percentile=, window= and rate", c->at);
+    return o->rate ? WEIR_OK
+                   : weir__vector_fail(c,
+                                       "'%.20s' is nothing of a controller; it has initial=, min=, "
+                                       "max=, target=, percentile=, window= and rate",
+                                       c->at);
 }
 
 static int read_subject(struct weir__cursor *c, void *out)
@@ -121,7 +127,8 @@ static int read_rtt(struct weir__cursor *c, struct line *l)
 static int read_in_flight(struct weir__cursor *c, struct line *l)
 {
     l->in_flight_is_limit = weir__cursor_accept(c, "limit");
-    return l->in_flight_is_limit ? WEIR_OK : read_number(c, "in-flight", 0, NUMBER_MAX, &l->in_flight);
+    return l->in_flight_is_limit ? WEIR_OK
+                                 : read_number(c, "in-flight", 0, NUMBER_MAX, &l->in_flight);
 }
 
 static int read_field(struct weir__cursor *c, struct line *l)
@@ -141,8 +148,10 @@ static int read_field(struct weir__cursor *c, struct line *l)
     l->has_entered = weir__cursor_accept(c, "entered");
     return l->has_entered
                ? read_number(c, "entered", 0, NUMBER_MAX, &l->entered)
-               : weir__vector_fail(
-                     c, "'%.20s' is nothing of a sample; it has rtt, in-flight, dropped, timeouts, entered, refused and repeat", c->at);
+               : weir__vector_fail(c,
+                                   "'%.20s' is nothing of a sample; it has rtt, in-flight, "
+                                   "dropped, timeouts, entered, refused and repeat",
+                                   c->at);
 }
 
 static int read_line(struct weir__cursor *c, const void *subject, void *out)

@@ -1,9 +1,10 @@
 /* vectors.c -- reads .vec files.
  *
- * One pass, line by line.  A line's first word chooses its reader, the verb of an `at` line chooses how it goes on, and fields are rows;
- * in a case of another kind than a limit, the kind's own reader goes on after the time.
- * Numbers, times and limits are read by the library's own cursor (algo/limit.h), so that a vector can say all that a user can, and every
- * error has a column.
+ * One pass, line by line.  A line's first word chooses its reader, the verb of an `at` line chooses
+ * how it goes on, and fields are rows; in a case of another kind than a limit, the kind's own
+ * reader goes on after the time.
+ * Numbers, times and limits are read by the library's own cursor (algo/limit.h), so that a vector
+ * can say all that a user can, and every error has a column.
  */
 #include "vectors.h"
 
@@ -29,20 +30,23 @@ struct reader {
 #define fail_here(r, ...) weir__vector_fail(&(r)->cursor, __VA_ARGS__)
 #define fail_line(r, ...) weir__fail_at((r)->cursor.error, 1, __VA_ARGS__)
 
-static const struct weir__vector_kind *const kinds[] = { &weir__vector_breaker, &weir__vector_controller };
+static const struct weir__vector_kind *const kinds[] = { &weir__vector_breaker,
+                                                         &weir__vector_controller };
 
 int weir__vector_end(struct weir__cursor *cursor)
 {
     if (weir__cursor_end(cursor))
         return WEIR_OK;
-    return weir__fail_at(cursor->error, weir__cursor_column(cursor), "unexpected '%.20s': the line should end here", cursor->at);
+    return weir__fail_at(cursor->error, weir__cursor_column(cursor),
+                         "unexpected '%.20s': the line should end here", cursor->at);
 }
 
 bool weir__vector_accept_key(struct weir__cursor *c, const char *name)
 {
     size_t len = strlen(name);
 
-    if (weir__cursor_end(c) || strncmp(c->at, name, len) != 0 || c->at[len] != '=' || strchr(" \t", c->at[len + 1]))
+    if (weir__cursor_end(c) || strncmp(c->at, name, len) != 0 || c->at[len] != '=' ||
+        strchr(" \t", c->at[len + 1]))
         return false;
     c->at += len + 1;
     return true;
@@ -56,7 +60,8 @@ static int read_end(struct reader *r)
 /* A cost may be negative: that a library refuses one is worth a vector. */
 static int read_number(struct reader *r, const char *what, int64_t *out)
 {
-    bool minus = !weir__cursor_end(&r->cursor) && *r->cursor.at == '-' && r->cursor.at[1] >= '0' && r->cursor.at[1] <= '9';
+    bool minus = !weir__cursor_end(&r->cursor) && *r->cursor.at == '-' && r->cursor.at[1] >= '0' &&
+                 r->cursor.at[1] <= '9';
     r->cursor.at += minus;
     int code = weir__cursor_count(&r->cursor, what, 0, out);
     if (code == WEIR_OK && minus)
@@ -71,7 +76,8 @@ int weir__vector_time(struct weir__cursor *cursor, const char *what, weir_time *
     char last = code == WEIR_OK ? cursor->at[-1] : 's';
     if (last < '0' || last > '9')
         return code;
-    return weir__fail_at(cursor->error, weir__cursor_column(cursor), "%s needs a unit: ns, us, ms, s, m, h, d or w", what);
+    return weir__fail_at(cursor->error, weir__cursor_column(cursor),
+                         "%s needs a unit: ns, us, ms, s, m, h, d or w", what);
 }
 
 static int read_time(struct reader *r, const char *what, weir_time *out)
@@ -138,9 +144,11 @@ static int read_limit_text(struct reader *r, bool with_algorithm)
     if (code != WEIR_OK)
         return code;
     if (with_algorithm && !(named & WEIR__NAMED_ALGORITHM))
-        return weir__fail_at(r->cursor.error, column, "a limit begins with its algorithm here, as in gcra 5/1m");
+        return weir__fail_at(r->cursor.error, column,
+                             "a limit begins with its algorithm here, as in gcra 5/1m");
     if (!with_algorithm && (named & WEIR__NAMED_ALGORITHM))
-        return weir__fail_at(r->cursor.error, column, "a change does not name the algorithm: it stays");
+        return weir__fail_at(r->cursor.error, column,
+                             "a change does not name the algorithm: it stays");
     code = weir_plan_create(&plan, &limit, r->cursor.error);
     if (code != WEIR_OK) {
         r->cursor.error->column = column;
@@ -156,8 +164,11 @@ static int read_limit(struct reader *r)
     if (!open_case(r))
         return fail_line(r, "a limit needs a case before it: case NAME");
     if (r->has_limit)
-        return open_case(r)->kind ? fail_line(r, "this case is about a %s already: a limit is another case", open_case(r)->kind->name)
-                                  : fail_line(r, "this case has a limit already; to change it: at TIME change COUNT/PERIOD");
+        return open_case(r)->kind
+                   ? fail_line(r, "this case is about a %s already: a limit is another case",
+                               open_case(r)->kind->name)
+                   : fail_line(r, "this case has a limit already; to change it: at TIME change "
+                                  "COUNT/PERIOD");
     int code = read_limit_text(r, true);
     open_case(r)->limit = r->limit;
     r->has_limit = true;
@@ -200,7 +211,8 @@ static int read_value(struct reader *r, const struct field *f, struct weir__expe
         e->value = WEIR_NEVER;
         return WEIR_OK;
     }
-    e->about = !weir__cursor_end(&r->cursor) && *r->cursor.at == '~' && r->cursor.at[1] >= '0' && r->cursor.at[1] <= '9';
+    e->about = !weir__cursor_end(&r->cursor) && *r->cursor.at == '~' && r->cursor.at[1] >= '0' &&
+               r->cursor.at[1] <= '9';
     r->cursor.at += e->about;
     return read_time(r, f->name, &e->value);
 }
@@ -213,7 +225,8 @@ static int read_field(struct reader *r, struct weir__vector_line *l)
     while (i < WEIR__VECTOR_FIELDS && !weir__cursor_accept(&r->cursor, fields[i].name))
         i++;
     if (i == WEIR__VECTOR_FIELDS)
-        return fail_here(r, "'%.20s' is no field; they are limit, remaining, wait, retry and reset", r->cursor.at);
+        return fail_here(r, "'%.20s' is no field; they are limit, remaining, wait, retry and reset",
+                         r->cursor.at);
     if (l->fields[i].named) {
         r->cursor.at = start;
         return fail_here(r, "%s is named twice", fields[i].name);
@@ -233,7 +246,8 @@ static int read_expectations(struct reader *r, struct weir__vector_line *l)
     while (code == WEIR_OK && !weir__cursor_end(&r->cursor))
         code = read_field(r, l);
     if (l->allowed)
-        l->fields[WEIR__VECTOR_WAIT].named = true; /* granted means at once (0), unless the line says otherwise */
+        l->fields[WEIR__VECTOR_WAIT].named =
+            true; /* granted means at once (0), unless the line says otherwise */
     return code;
 }
 
@@ -289,7 +303,8 @@ static int read_subject(struct reader *r, const struct weir__vector_kind *kind)
     if (!c)
         return fail_line(r, "a %s needs a case before it: case NAME", kind->name);
     if (r->has_limit)
-        return fail_line(r, "this case is about a %s already: another one is another case", c->kind ? c->kind->name : "limit");
+        return fail_line(r, "this case is about a %s already: another one is another case",
+                         c->kind ? c->kind->name : "limit");
     c->subject = calloc(1, kind->subject_size);
     if (!c->subject)
         return weir__fail(r->cursor.error, WEIR_NO_MEMORY, "no memory left for a %s", kind->name);
@@ -302,8 +317,9 @@ static int read_body(struct reader *r, struct weir__vector_line *l)
 {
     const struct weir__vector_case *c = open_case(r);
     void *body = calloc(1, c->kind->line_size);
-    int code = body ? c->kind->read_line(&r->cursor, c->subject, body)
-                    : weir__fail(r->cursor.error, WEIR_NO_MEMORY, "no memory left for so many lines");
+    int code =
+        body ? c->kind->read_line(&r->cursor, c->subject, body)
+             : weir__fail(r->cursor.error, WEIR_NO_MEMORY, "no memory left for so many lines");
 
     l->body = body;
     if (code == WEIR_OK)
@@ -318,7 +334,9 @@ static int read_at(struct reader *r)
     struct weir__vector_line l = { .line = r->number };
 
     if (!r->has_limit)
-        return fail_line(r, "an ask needs a case and its limit before it: case NAME, limit ALGORITHM COUNT/PERIOD");
+        return fail_line(
+            r,
+            "an ask needs a case and its limit before it: case NAME, limit ALGORITHM COUNT/PERIOD");
     int code = read_time(r, "the time", &l.at);
     if (code == WEIR_OK && open_case(r)->kind)
         return read_body(r, &l);
@@ -336,7 +354,8 @@ static int close_case(struct reader *r)
 
     if (!c || r->has_limit)
         return WEIR_OK;
-    return fail_line(r, "case %.*s on line %d has no limit", c->name_len > 40 ? 40 : c->name_len, c->name, c->line);
+    return fail_line(r, "case %.*s on line %d has no limit", c->name_len > 40 ? 40 : c->name_len,
+                     c->name, c->line);
 }
 
 static int read_case(struct reader *r)
@@ -349,7 +368,9 @@ static int read_case(struct reader *r)
         return fail_here(r, "the name is missing: case NAME");
     const char *name = r->cursor.at;
     r->cursor.at += strcspn(name, " \t");
-    struct weir__vector_case c = { .name = r->source + (name - r->line), .name_len = (int)(r->cursor.at - name), .line = r->number };
+    struct weir__vector_case c = { .name = r->source + (name - r->line),
+                                   .name_len = (int)(r->cursor.at - name),
+                                   .line = r->number };
     c.first = r->out.line_count;
     r->has_limit = false;
     r->limit = (struct weir_limit){ 0 };
@@ -371,7 +392,9 @@ static int read_line(struct reader *r)
         if (weir__cursor_accept(&r->cursor, kinds[i]->name))
             return read_subject(r, kinds[i]);
     }
-    return fail_here(r, "'%.20s' begins no line; lines begin with case, limit, breaker, controller, at or #", r->cursor.at);
+    return fail_here(
+        r, "'%.20s' begins no line; lines begin with case, limit, breaker, controller, at or #",
+        r->cursor.at);
 }
 
 /* Copies one line, without the return of a DOS file, so that the cursor finds a zero at its end. */
@@ -382,12 +405,14 @@ static int load_line(struct reader *r, const char *text, size_t len)
     r->source = text;
     r->cursor.text = r->cursor.at = r->line;
     if (len > LINE_MAX_LENGTH)
-        return weir__fail_at(r->cursor.error, LINE_MAX_LENGTH + 1, "the line is longer than %d characters", LINE_MAX_LENGTH);
+        return weir__fail_at(r->cursor.error, LINE_MAX_LENGTH + 1,
+                             "the line is longer than %d characters", LINE_MAX_LENGTH);
     memcpy(r->line, text, len);
     r->line[len] = '\0';
     for (size_t i = 0; i < len; i++) {
         if (((unsigned char)text[i] < ' ' && text[i] != '\t') || text[i] == 0x7F)
-            return weir__fail_at(r->cursor.error, (int)i + 1, "a control character (0x%02x) has no place here", text[i]);
+            return weir__fail_at(r->cursor.error, (int)i + 1,
+                                 "a control character (0x%02x) has no place here", text[i]);
     }
     return WEIR_OK;
 }
@@ -406,7 +431,8 @@ static int read_lines(struct reader *r, const char *text, const char *end)
     return open_case(r) ? close_case(r) : fail_line(r, "there is no case in this file");
 }
 
-int weir__vectors_parse(struct weir__vectors *out, const char *text, size_t len, int *line, struct weir_error *error)
+int weir__vectors_parse(struct weir__vectors *out, const char *text, size_t len, int *line,
+                        struct weir_error *error)
 {
     struct reader r = { .cursor = { .error = error } };
     int code = read_lines(&r, text, text + len);

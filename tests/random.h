@@ -1,4 +1,5 @@
-/* random.h -- random numbers for tests: splitmix64, so that a run is the same everywhere, and its seed brings it back.
+/* random.h -- random numbers for tests: splitmix64, so that a run is the same everywhere, and its
+ * seed brings it back.
  *
  *     random64(&seed)            for who keeps its own seed, as each thread does
  *     roll, between, one_in      from the one of the program

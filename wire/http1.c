@@ -1,13 +1,17 @@
 /* http1.c -- HTTP/1.1 and 1.0 (RFC 9110, 9112).
  *
- * A head is read in one pass.  `at` moves on, or stays at the byte that is wrong or at the end of what has come; each reader answers true for
- * "read", and false for both others, which `status` tells apart (0: more is needed).  So more bytes never change an answer that was given.
- * What the receiver must act upon itself (lengths, Connection, Host, Expect) is taken note of as it goes by.
+ * A head is read in one pass.  `at` moves on, or stays at the byte that is wrong or at the end of
+ * what has come; each reader answers true for "read", and false for both others, which `status`
+ * tells apart (0: more is needed).  So more bytes never change an answer that was given. What the
+ * receiver must act upon itself (lengths, Connection, Host, Expect) is taken note of as it goes by.
  *
- *     strict     Two readers of one stream that disagree where a request ends can be made to see different requests.  So whatever other
- *                servers have been seen to read in two ways is refused, even where RFC 9112 allows a guess: a bare LF or CR, a fold, a space
- *                before the colon, more than one length, a length and chunks, an encoding that is not exactly "chunked"
- *     lenient    one empty line before a request (RFC 9112, 2.2), and bytes beyond ASCII in a target, which browsers and curl send
+ *     strict     Two readers of one stream that disagree where a request ends can be made to see
+ *                different requests.  So whatever other servers have been seen to read in two ways
+ *                is refused, even where RFC 9112 allows a guess: a bare LF or CR, a fold, a space
+ *                before the colon, more than one length, a length and chunks, an encoding that is
+ *                not exactly "chunked"
+ *     lenient    one empty line before a request (RFC 9112, 2.2), and bytes beyond ASCII in a
+ *                target, which browsers and curl send
  */
 #include "http1.h"
 
@@ -47,8 +51,9 @@ static bool wrong(struct head *h, int status, const char *what)
 static bool is_token(char c)
 {
     static const unsigned char marks[256] = {
-        ['!'] = 1, ['#'] = 1, ['$'] = 1, ['%'] = 1, ['&'] = 1, ['\''] = 1, ['*'] = 1,         ['+'] = 1,         ['-'] = 1,
-        ['.'] = 1, ['^'] = 1, ['_'] = 1, ['`'] = 1, ['|'] = 1, ['~'] = 1,  ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1
+        ['!'] = 1, ['#'] = 1, ['$'] = 1, ['%'] = 1,         ['&'] = 1,         ['\''] = 1,
+        ['*'] = 1, ['+'] = 1, ['-'] = 1, ['.'] = 1,         ['^'] = 1,         ['_'] = 1,
+        ['`'] = 1, ['|'] = 1, ['~'] = 1, ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1
     };
     return marks[(unsigned char)c];
 }
@@ -72,8 +77,8 @@ static bool is_word(struct weir__http_text text, const char *word)
     return word[text.len] == '\0';
 }
 
-/* The high bit of each of eight bytes that is less than `least`, or DEL.  A borrow can set that of a byte behind a true one only, so the
- * lowest is always true. */
+/* The high bit of each of eight bytes that is less than `least`, or DEL.  A borrow can set that of
+ * a byte behind a true one only, so the lowest is always true. */
 static uint64_t special(uint64_t v, unsigned char least)
 {
     const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
@@ -86,7 +91,7 @@ static const char *find_special(const char *at, const char *end, unsigned char l
 {
     for (; end - at >= 8; at += 8) {
         uint64_t v;
-        memcpy(&v, at, sizeof v);
+        memcpy(&v, at, sizeof(v));
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
         v = __builtin_bswap64(v);
 #endif
@@ -105,7 +110,8 @@ static const char *find_special(const char *at, const char *end, unsigned char l
 static bool read_line_end(struct head *h)
 {
     if (h->at < h->end && *h->at != '\r')
-        return wrong(h, 400, *h->at == '\n' ? "a line ends with LF alone: expected CRLF" : "expected CRLF");
+        return wrong(h, 400,
+                     *h->at == '\n' ? "a line ends with LF alone: expected CRLF" : "expected CRLF");
     if (h->end - h->at > 1 && h->at[1] != '\n')
         return wrong(h, 400, "expected LF behind CR");
     if (h->end - h->at < 2)
@@ -202,7 +208,8 @@ static bool note_host(struct head *h, struct weir__http_text value)
     if (h->hosts++ > 0)
         return wrong(h, 400, "more than one Host");
     for (size_t i = 0; i < value.len; i++)
-        if (is_blank(value.bytes[i]) || value.bytes[i] == '/' || value.bytes[i] == '@' || value.bytes[i] == ',')
+        if (is_blank(value.bytes[i]) || value.bytes[i] == '/' || value.bytes[i] == '@' ||
+            value.bytes[i] == ',')
             return wrong(h, 400, "Host: expected a name or an address, and perhaps a port");
     return true;
 }
@@ -244,7 +251,9 @@ static bool read_name(struct head *h, struct weir__http_text *name)
         return false;
     if (*h->at != ':' || h->at == from) {
         if (is_blank(*h->at))
-            return wrong(h, 400, h->at == from ? "a header line begins with a space" : "a space in or behind the name of a header");
+            return wrong(h, 400,
+                         h->at == from ? "a header line begins with a space"
+                                       : "a space in or behind the name of a header");
         return wrong(h, 400, "expected the name of a header, and ':'");
     }
     *name = (struct weir__http_text){ from, (size_t)(h->at++ - from) };
@@ -323,7 +332,9 @@ static bool read_method(struct head *h, struct weir__http_text *method)
     if (h->at == h->end)
         return false;
     if (h->at == from || *h->at != ' ')
-        return wrong(h, 400, *from == 0x16 ? "this is TLS, and the port is not" : "expected a method and a space");
+        return wrong(h, 400,
+                     *from == 0x16 ? "this is TLS, and the port is not"
+                                   : "expected a method and a space");
     *method = (struct weir__http_text){ from, (size_t)(h->at++ - from) };
     return true;
 }
@@ -348,7 +359,8 @@ static const char *skip_authority(struct weir__http_text target)
     const char *end = target.bytes + target.len, *at = target.bytes;
     bool secure = target.len > 4 && lower(at[4]) == 's';
     size_t len = secure ? 8 : 7;
-    if (target.len <= len || !is_word((struct weir__http_text){ at, len }, secure ? "https://" : "http://"))
+    if (target.len <= len ||
+        !is_word((struct weir__http_text){ at, len }, secure ? "https://" : "http://"))
         return NULL;
     const char *authority = at += len;
     while (at < end && *at != '/' && *at != '?')
@@ -359,14 +371,16 @@ static const char *skip_authority(struct weir__http_text target)
 
 static bool is_method(const struct weir__http_request *request, const char *name)
 {
-    return request->method.len == strlen(name) && memcmp(request->method.bytes, name, request->method.len) == 0;
+    return request->method.len == strlen(name) &&
+           memcmp(request->method.bytes, name, request->method.len) == 0;
 }
 
 /* RFC 9112, 3.2: the four forms of a target. */
 static bool split_target(struct head *h, struct weir__http_request *out)
 {
     const char *at = out->target.bytes, *end = at + out->target.len;
-    bool whole = (*at == '*' && out->target.len == 1 && is_method(out, "OPTIONS")) || is_method(out, "CONNECT");
+    bool whole = (*at == '*' && out->target.len == 1 && is_method(out, "OPTIONS")) ||
+                 is_method(out, "CONNECT");
     out->path = (struct weir__http_text){ at, whole ? out->target.len : 0 };
     out->query = (struct weir__http_text){ end, 0 };
     if (memchr(at, '#', out->target.len))
@@ -394,15 +408,19 @@ static bool skip_empty_line(struct head *h)
 
 static bool read_request(struct head *h, struct weir__http_request *out)
 {
-    return skip_empty_line(h) && read_method(h, &out->method) && read_target(h, &out->target) && read_version(h, &out->minor) &&
-           split_target(h, out) && read_line_end(h) && read_headers(h) && check_headers(h, out->minor);
+    return skip_empty_line(h) && read_method(h, &out->method) && read_target(h, &out->target) &&
+           read_version(h, &out->minor) && split_target(h, out) && read_line_end(h) &&
+           read_headers(h) && check_headers(h, out->minor);
 }
 
-ptrdiff_t weir__http_request(const char *bytes, size_t len, struct weir__http_request *out, int *status, const char **what)
+ptrdiff_t weir__http_request(const char *bytes, size_t len, struct weir__http_request *out,
+                             int *status, const char **what)
 {
-    struct head h = {
-        .at = bytes, .end = bytes + (len < HEAD_MAX ? len : HEAD_MAX), .headers = out->headers, .content_length = -1, .request = true
-    };
+    struct head h = { .at = bytes,
+                      .end = bytes + (len < HEAD_MAX ? len : HEAD_MAX),
+                      .headers = out->headers,
+                      .content_length = -1,
+                      .request = true };
     if (!read_request(&h, out))
         return not_read(&h, len, status, what);
     out->keep_alive = keeps_alive(&h, out->minor);
@@ -447,13 +465,17 @@ static bool read_reason(struct head *h)
 
 static bool read_response(struct head *h, struct weir__http_response *out)
 {
-    return read_version(h, &out->minor) && read_status(h, &out->status) && read_reason(h) && read_headers(h) &&
-           check_headers(h, out->minor);
+    return read_version(h, &out->minor) && read_status(h, &out->status) && read_reason(h) &&
+           read_headers(h) && check_headers(h, out->minor);
 }
 
-ptrdiff_t weir__http_response(const char *bytes, size_t len, struct weir__http_response *out, const char **what)
+ptrdiff_t weir__http_response(const char *bytes, size_t len, struct weir__http_response *out,
+                              const char **what)
 {
-    struct head h = { .at = bytes, .end = bytes + (len < HEAD_MAX ? len : HEAD_MAX), .headers = out->headers, .content_length = -1 };
+    struct head h = { .at = bytes,
+                      .end = bytes + (len < HEAD_MAX ? len : HEAD_MAX),
+                      .headers = out->headers,
+                      .content_length = -1 };
     int status;
     if (!read_response(&h, out))
         return not_read(&h, len, &status, what);
@@ -464,7 +486,8 @@ ptrdiff_t weir__http_response(const char *bytes, size_t len, struct weir__http_r
     return h.at - bytes;
 }
 
-struct weir__http_text weir__http_header(const struct weir__http_header *headers, size_t n, const char *name)
+struct weir__http_text weir__http_header(const struct weir__http_header *headers, size_t n,
+                                         const char *name)
 {
     size_t len = strlen(name);
     for (size_t i = 0; i < n; i++) {
@@ -481,7 +504,18 @@ struct weir__http_text weir__http_header(const struct weir__http_header *headers
 /* ----------------------------------------------------------------- chunks ---- */
 
 /* What the next byte is part of.  The first is zero, the start. */
-enum { SIZE, EXTENSION, SIZE_LF, DATA, DATA_CR, DATA_LF, TRAILER_START, TRAILER, TRAILER_LF, LAST_LF };
+enum {
+    SIZE,
+    EXTENSION,
+    SIZE_LF,
+    DATA,
+    DATA_CR,
+    DATA_LF,
+    TRAILER_START,
+    TRAILER,
+    TRAILER_LF,
+    LAST_LF
+};
 
 static int hex(char c)
 {
@@ -506,7 +540,8 @@ static const char *step_size(struct weir__http_chunks *chunks, char c)
     } else {
         chunks->state = c == ';' ? EXTENSION : SIZE_LF;
     }
-    return ++chunks->line > CHUNK_LINE_MAX ? "the line of a chunk's size has more than 256 bytes" : NULL;
+    return ++chunks->line > CHUNK_LINE_MAX ? "the line of a chunk's size has more than 256 bytes"
+                                           : NULL;
 }
 
 static const char *step_extension(struct weir__http_chunks *chunks, char c)
@@ -515,7 +550,8 @@ static const char *step_extension(struct weir__http_chunks *chunks, char c)
         chunks->state = SIZE_LF;
     else if (!is_text(c))
         return "a control character in a chunk's extension";
-    return ++chunks->line > CHUNK_LINE_MAX ? "the line of a chunk's size has more than 256 bytes" : NULL;
+    return ++chunks->line > CHUNK_LINE_MAX ? "the line of a chunk's size has more than 256 bytes"
+                                           : NULL;
 }
 
 static const char *step_trailer(struct weir__http_chunks *chunks, char c)
@@ -534,7 +570,8 @@ static const char *step_trailer(struct weir__http_chunks *chunks, char c)
 static const char *step_line_end(struct weir__http_chunks *chunks, char c)
 {
     if (c != (chunks->state == DATA_CR ? '\r' : '\n'))
-        return chunks->state == DATA_CR ? "expected CRLF behind the data of a chunk" : "expected LF behind CR";
+        return chunks->state == DATA_CR ? "expected CRLF behind the data of a chunk"
+                                        : "expected LF behind CR";
     switch (chunks->state) {
     case SIZE_LF:
         chunks->state = chunks->left > 0 ? DATA : TRAILER_START;
@@ -571,7 +608,8 @@ static const char *step(struct weir__http_chunks *chunks, char c)
     }
 }
 
-ptrdiff_t weir__http_chunked(struct weir__http_chunks *chunks, char *bytes, size_t len, size_t *data_len, const char **what)
+ptrdiff_t weir__http_chunked(struct weir__http_chunks *chunks, char *bytes, size_t len,
+                             size_t *data_len, const char **what)
 {
     size_t at = 0, data = 0;
     while (at < len && !chunks->ended) {
@@ -605,7 +643,8 @@ static bool decode(struct weir__http_text in, char **scratch, struct weir__http_
     for (size_t i = 0; i < in.len; i++) {
         char c = in.bytes[i];
         if (c == '%') {
-            int high = in.len - i > 2 ? hex(in.bytes[i + 1]) : -1, low = in.len - i > 2 ? hex(in.bytes[i + 2]) : -1;
+            int high = in.len - i > 2 ? hex(in.bytes[i + 1]) : -1,
+                low = in.len - i > 2 ? hex(in.bytes[i + 2]) : -1;
             if (high < 0 || low < 0)
                 return false;
             c = (char)(high << 4 | low);
@@ -620,8 +659,8 @@ static bool decode(struct weir__http_text in, char **scratch, struct weir__http_
     return true;
 }
 
-bool weir__http_query_next(struct weir__http_text *query, char **scratch, struct weir__http_text *name, struct weir__http_text *value,
-                           bool *bad)
+bool weir__http_query_next(struct weir__http_text *query, char **scratch,
+                           struct weir__http_text *name, struct weir__http_text *value, bool *bad)
 {
     *bad = false;
     if (query->len == 0)
@@ -632,9 +671,11 @@ bool weir__http_query_next(struct weir__http_text *query, char **scratch, struct
     if (at == end)
         return false;
     const char *amp = memchr(at, '&', (size_t)(end - at)), *stop = amp ? amp : end;
-    const char *equal = memchr(at, '=', (size_t)(stop - at)), *name_end = equal ? equal : stop, *value_start = equal ? equal + 1 : stop;
+    const char *equal = memchr(at, '=', (size_t)(stop - at)), *name_end = equal ? equal : stop,
+               *value_start = equal ? equal + 1 : stop;
     *bad = !decode((struct weir__http_text){ at, (size_t)(name_end - at) }, scratch, name) ||
-           !decode((struct weir__http_text){ value_start, (size_t)(stop - value_start) }, scratch, value);
+           !decode((struct weir__http_text){ value_start, (size_t)(stop - value_start) }, scratch,
+                   value);
     *query = (struct weir__http_text){ stop, (size_t)(end - stop) };
     return !*bad;
 }
@@ -673,6 +714,7 @@ const char *weir__http_status_text(int status)
         [504] = "Gateway Timeout",
         [505] = "HTTP Version Not Supported",
     };
-    const char *text = status >= 0 && (size_t)status < sizeof texts / sizeof texts[0] ? texts[status] : NULL;
+    const char *text =
+        status >= 0 && (size_t)status < sizeof(texts) / sizeof(texts[0]) ? texts[status] : NULL;
     return text != NULL ? text : "Unknown";
 }

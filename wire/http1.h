@@ -1,7 +1,8 @@
 /* http1.h -- HTTP/1.1 and 1.0: bytes to a request or a response, and chunks to a body.
  *
- * Nothing here allocates or copies: everything points into the caller's bytes.  Strict where leniency has been used for smuggling: no bare CR
- * or LF, no space before the colon, no line folding, no two lengths even if equal, no length beside chunked, no control characters.
+ * Nothing here allocates or copies: everything points into the caller's bytes.  Strict where
+ * leniency has been used for smuggling: no bare CR or LF, no space before the colon, no line
+ * folding, no two lengths even if equal, no length beside chunked, no control characters.
  */
 #ifndef WEIR_WIRE_HTTP1_H
 #define WEIR_WIRE_HTTP1_H
@@ -23,7 +24,8 @@ struct weir__http_header {
 
 struct weir__http_request {
     struct weir__http_text method, target;
-    struct weir__http_text path;  /* never empty; of http://host/path what is behind the host; "*" and CONNECT's: the target */
+    struct weir__http_text path;  /* never empty; of http://host/path what is behind the host; "*"
+                                     and CONNECT's: the target */
     struct weir__http_text query; /* after the ?, or empty */
     int minor;                    /* HTTP/1.minor */
     bool keep_alive;              /* as version and Connection say */
@@ -35,10 +37,12 @@ struct weir__http_request {
 };
 
 /* Reads the head: request line, headers, empty line; 32 KiB at most.  Any method will do.
- *     > 0 so many bytes, 0 not whole yet (nothing in it is wrong so far), < 0 wrong: *status is what to answer (400, 414, 417, 431, 501, 505),
- *     *what says why; where the next request would begin is not known.
+ *     > 0 so many bytes, 0 not whole yet (nothing in it is wrong so far), < 0 wrong: *status is
+ *     what to answer (400, 414, 417, 431, 501, 505), *what says why; where the next request would
+ *     begin is not known.
  * *out means something if the head was whole only. */
-ptrdiff_t weir__http_request(const char *bytes, size_t len, struct weir__http_request *out, int *status, const char **what);
+ptrdiff_t weir__http_request(const char *bytes, size_t len, struct weir__http_request *out,
+                             int *status, const char **what);
 
 struct weir__http_response {
     int status, minor;
@@ -48,17 +52,21 @@ struct weir__http_response {
     size_t n_headers;
 };
 
-/* As above.  A head says nothing about the body of an answer to HEAD, or of 1xx, 204 and 304: they have none.  Neither length nor chunked: the
- * body ends with the connection. */
-ptrdiff_t weir__http_response(const char *bytes, size_t len, struct weir__http_response *out, const char **what);
+/* As above.  A head says nothing about the body of an answer to HEAD, or of 1xx, 204 and 304: they
+ * have none.  Neither length nor chunked: the body ends with the connection. */
+ptrdiff_t weir__http_response(const char *bytes, size_t len, struct weir__http_response *out,
+                              const char **what);
 
-/* The value of a header, whatever the case of its name; the first if there are several.  NULL bytes: there is none. */
-struct weir__http_text weir__http_header(const struct weir__http_header *headers, size_t n, const char *name);
+/* The value of a header, whatever the case of its name; the first if there are several.  NULL
+ * bytes: there is none. */
+struct weir__http_text weir__http_header(const struct weir__http_header *headers, size_t n,
+                                         const char *name);
 
-/* A chunked body at the beginning of the bytes, as far as it has come.  Moves the data together at `bytes` itself (so they must be writable),
- * and is called again with what has come since:
- *     weir__http_chunks zeroed is the start.  Returns how many bytes were read, which are all unless the body has ended; *data_len of them are
- *     data now, at the front; < 0: wrong, *what says why (400).
+/* A chunked body at the beginning of the bytes, as far as it has come.  Moves the data together at
+ * `bytes` itself (so they must be writable), and is called again with what has come since:
+ *     weir__http_chunks zeroed is the start.  Returns how many bytes were read, which are all
+ *     unless the body has ended; *data_len of them are data now, at the front; < 0: wrong, *what
+ *     says why (400).
  * Extensions and trailers are bounded, and passed over. */
 struct weir__http_chunks {
     int state;
@@ -66,12 +74,13 @@ struct weir__http_chunks {
     unsigned line; /* bytes of the present size or trailer line */
     bool ended;
 };
-ptrdiff_t weir__http_chunked(struct weir__http_chunks *chunks, char *bytes, size_t len, size_t *data_len, const char **what);
+ptrdiff_t weir__http_chunked(struct weir__http_chunks *chunks, char *bytes, size_t len,
+                             size_t *data_len, const char **what);
 
-/* The next name=value of a query, percent and + decoded into `scratch` (as long as the query is enough for all).  A name alone has an empty
- * value.  False: no more, or (*bad) a broken escape. */
-bool weir__http_query_next(struct weir__http_text *query, char **scratch, struct weir__http_text *name, struct weir__http_text *value,
-                           bool *bad);
+/* The next name=value of a query, percent and + decoded into `scratch` (as long as the query is
+ * enough for all).  A name alone has an empty value.  False: no more, or (*bad) a broken escape. */
+bool weir__http_query_next(struct weir__http_text *query, char **scratch,
+                           struct weir__http_text *name, struct weir__http_text *value, bool *bad);
 
 /* The text of a status: "Too Many Requests"; "Unknown" if it is not known. */
 const char *weir__http_status_text(int status);

@@ -1,11 +1,13 @@
 /* json.c -- JSON, read in place.
  *
- * A loop and a stack of WEIR__JSON_DEPTH levels, no recursion: hostile input costs no more stack than any other.  A string is read twice at
- * most: once to find its end, which checks escapes and UTF-8, and again to decode it if it has escapes, which most have not.  Eight bytes are
- * looked at together until one of them is special.
+ * A loop and a stack of WEIR__JSON_DEPTH levels, no recursion: hostile input costs no more stack
+ * than any other.  A string is read twice at most: once to find its end, which checks escapes and
+ * UTF-8, and again to decode it if it has escapes, which most have not.  Eight bytes are looked at
+ * together until one of them is special.
  *
  *     path     grows with each level; a level knows how long it was when it began
- *     error    `at` stays at the byte that is wrong: of a bad UTF-8 sequence its first, of half a surrogate pair its backslash
+ *     error    `at` stays at the byte that is wrong: of a bad UTF-8 sequence its first, of half a
+ *              surrogate pair its backslash
  */
 #include "json.h"
 
@@ -64,8 +66,9 @@ static bool is_digit(const struct walk *w)
 
 /* --------------------------------------------------------------- strings ---- */
 
-/* Of eight bytes, those that a string cannot just go on over: quote, backslash, control characters, all beyond ASCII.  The high bit of each
- * is set; a borrow can set that of a byte behind a true one only, so the lowest is always true. */
+/* Of eight bytes, those that a string cannot just go on over: quote, backslash, control characters,
+ * all beyond ASCII.  The high bit of each is set; a borrow can set that of a byte behind a true one
+ * only, so the lowest is always true. */
 static uint64_t special(uint64_t v)
 {
     const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
@@ -76,7 +79,7 @@ static uint64_t special(uint64_t v)
 static uint64_t load(const char *at)
 {
     uint64_t v;
-    memcpy(&v, at, sizeof v);
+    memcpy(&v, at, sizeof(v));
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     v = __builtin_bswap64(v);
 #endif
@@ -90,17 +93,22 @@ static const char *skip_plain(const char *at, const char *end)
         if (found)
             return at + __builtin_ctzll(found) / 8;
     }
-    while (at < end && (unsigned char)*at >= 0x20 && (unsigned char)*at < 0x80 && *at != '"' && *at != '\\')
+    while (at < end && (unsigned char)*at >= 0x20 && (unsigned char)*at < 0x80 && *at != '"' &&
+           *at != '\\')
         at++;
     return at;
 }
 
-/* The length of the UTF-8 sequence (Unicode 15, table 3-7: none too long, no surrogates, none beyond U+10FFFF), or 0. */
+/* The length of the UTF-8 sequence (Unicode 15, table 3-7: none too long, no surrogates, none
+ * beyond U+10FFFF), or 0. */
 static size_t utf8_length(const unsigned char *s, size_t room)
 {
     unsigned low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
     unsigned high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
-    size_t n = s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
+    size_t n = s[0] >= 0xc2 && s[0] <= 0xdf   ? 2
+               : (s[0] & 0xf0) == 0xe0        ? 3
+               : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
+                                              : 0;
 
     if (n == 0 || n > room || s[1] < low || s[1] > high)
         return 0;
@@ -164,7 +172,8 @@ static bool skip_escape(struct walk *w)
     w->at += 2;
     if (!skip_hex4(w, &second))
         return false;
-    return (second >= 0xdc00 && second <= 0xdfff) || wrong(w, begin, "both halves of a surrogate pair");
+    return (second >= 0xdc00 && second <= 0xdfff) ||
+           wrong(w, begin, "both halves of a surrogate pair");
 }
 
 /* From the opening quote to behind the closing one. */
@@ -259,7 +268,12 @@ static size_t decode(const struct string *s, char *text, size_t room)
 static bool call(struct walk *w, enum weir__json_kind kind, const char *text, size_t len)
 {
     const struct level *in = w->depth > 0 ? &w->levels[w->depth - 1] : NULL;
-    struct weir__json_value value = { .kind = kind, .path = w->path, .path_len = w->path_len, .depth = w->depth, .text = text, .len = len };
+    struct weir__json_value value = { .kind = kind,
+                                      .path = w->path,
+                                      .path_len = w->path_len,
+                                      .depth = w->depth,
+                                      .text = text,
+                                      .len = len };
 
     if (w->path_len == PATH_OVER)
         return true;
@@ -333,7 +347,8 @@ static struct level *top(struct walk *w)
     return &w->levels[w->depth - 1];
 }
 
-/* The path of the container and, behind a dot, room for a name of `len` bytes; NULL if there is none. */
+/* The path of the container and, behind a dot, room for a name of `len` bytes; NULL if there is
+ * none. */
 static char *extend_path(struct walk *w, size_t len)
 {
     size_t base = top(w)->path_len, dot = w->depth > 1;
@@ -359,14 +374,14 @@ static void name_member(struct walk *w, const struct string *key)
 static void name_element(struct walk *w)
 {
     char digits[24];
-    size_t n = sizeof digits, index = top(w)->index++;
+    size_t n = sizeof(digits), index = top(w)->index++;
 
     do
         digits[--n] = (char)('0' + index % 10);
     while (index /= 10);
-    char *name = extend_path(w, sizeof digits - n);
+    char *name = extend_path(w, sizeof(digits) - n);
     if (name != NULL)
-        memcpy(name, digits + n, sizeof digits - n);
+        memcpy(name, digits + n, sizeof(digits) - n);
 }
 
 /* Before the value of a member or an element. */
@@ -458,7 +473,8 @@ static bool end_value(struct walk *w, bool *more)
 
 _Static_assert(WEIR__JSON_DEPTH == 32, "an error message says so");
 
-long weir__json_walk(const char *text, size_t len, char *scratch, bool (*each)(void *context, const struct weir__json_value *value),
+long weir__json_walk(const char *text, size_t len, char *scratch,
+                     bool (*each)(void *context, const struct weir__json_value *value),
                      void *context, const char **what)
 {
     struct walk w; /* not all of it set to zeros: that would cost more than many a text */

@@ -1,7 +1,8 @@
 /* json.h -- JSON, read in place: no malloc, no tree, no recursion.
  *
- * weir__json_walk goes through a text and calls back for every scalar with the path to it ("request.headers.host").  Strict: RFC 8259 and
- * UTF-8, at most WEIR__JSON_DEPTH levels.  A duplicate key calls back twice; an empty object or array not at all.
+ * weir__json_walk goes through a text and calls back for every scalar with the path to it
+ * ("request.headers.host").  Strict: RFC 8259 and UTF-8, at most WEIR__JSON_DEPTH levels.  A
+ * duplicate key calls back twice; an empty object or array not at all.
  */
 #ifndef WEIR_WIRE_JSON_H
 #define WEIR_WIRE_JSON_H
@@ -10,26 +11,37 @@
 #include <stddef.h>
 
 #define WEIR__JSON_DEPTH 32
-#define WEIR__JSON_PATH  256 /* bytes; a value whose path is longer is checked, but not called back */
+#define WEIR__JSON_PATH \
+    256 /* bytes; a value whose path is longer is checked, but not called back */
 
-enum weir__json_kind { WEIR__JSON_STRING, WEIR__JSON_NUMBER, WEIR__JSON_TRUE, WEIR__JSON_FALSE, WEIR__JSON_NULL };
+enum weir__json_kind {
+    WEIR__JSON_STRING,
+    WEIR__JSON_NUMBER,
+    WEIR__JSON_TRUE,
+    WEIR__JSON_FALSE,
+    WEIR__JSON_NULL
+};
 
 struct weir__json_value {
     enum weir__json_kind kind;
-    const char *path; /* members joined by dots, array elements by their index; "" at the top.  Good during the call, no NUL behind it */
+    const char *path; /* members joined by dots, array elements by their index; "" at the top.  Good
+                         during the call, no NUL behind it */
     size_t path_len;
     size_t name_len;  /* of the last part of the path: a name may itself have dots in it */
     size_t depth;     /* how many objects and arrays it is in */
     bool element;     /* of an array */
-    const char *text; /* string: decoded; number and the rest: as written.  In the text or in scratch, no NUL behind it */
+    const char *text; /* string: decoded; number and the rest: as written.  In the text or in
+                         scratch, no NUL behind it */
     size_t len;
 };
 
-/* Strings with escapes are decoded into `scratch`, one behind the other, and stay there: as many bytes as the text has are enough.  With NULL
- * they are checked as well, but come as they were written.
- * Returns -1, or the place (from 0) of the byte that is wrong; *what says what was expected there.  `each` may end it by returning false:
- * that is no error, and what follows is not looked at. */
-long weir__json_walk(const char *text, size_t len, char *scratch, bool (*each)(void *context, const struct weir__json_value *value),
+/* Strings with escapes are decoded into `scratch`, one behind the other, and stay there: as many
+ * bytes as the text has are enough.  With NULL they are checked as well, but come as they were
+ * written.
+ * Returns -1, or the place (from 0) of the byte that is wrong; *what says what was expected there.
+ * `each` may end it by returning false: that is no error, and what follows is not looked at. */
+long weir__json_walk(const char *text, size_t len, char *scratch,
+                     bool (*each)(void *context, const struct weir__json_value *value),
                      void *context, const char **what);
 
 #endif

@@ -1,25 +1,30 @@
 /* resp.c -- RESP, the protocol of Redis.
  *
- * Nearly every command has at most nine arguments of less than a hundred bytes, and has come whole: read_plain knows only those, and needs a
- * handful of comparisons for each argument.  Whatever it does not know (longer, cut, beyond a limit, wrong) is read again by read_array, which
- * goes byte by byte and knows everything.
+ * Nearly every command has at most nine arguments of less than a hundred bytes, and has come whole:
+ * read_plain knows only those, and needs a handful of comparisons for each argument.  Whatever it
+ * does not know (longer, cut, beyond a limit, wrong) is read again by read_array, which goes byte
+ * by byte and knows everything.
  *
- * All readers are such that more bytes never change an answer that was given: what is wrong is so whatever follows, and what was whole stays it.
- * A limit is enforced where it is announced, not where it is reached.  Numbers are read as Redis writes them: no needless zeros.
+ * All readers are such that more bytes never change an answer that was given: what is wrong is so
+ * whatever follows, and what was whole stays it. A limit is enforced where it is announced, not
+ * where it is reached.  Numbers are read as Redis writes them: no needless zeros.
  */
 #include "resp.h"
 
 #include <string.h>
 
 enum {
-    LINE_MAX_BYTES = 64 * 1024,         /* an inline command; in a reply: a simple string, error or big number */
-    NUMBER_LINE_MAX = 32,               /* in a reply: integers, lengths, counts, booleans, null */
-    DOUBLE_LINE_MAX = 512,              /* printed without an exponent, the largest has 309 digits */
+    LINE_MAX_BYTES =
+        64 * 1024,         /* an inline command; in a reply: a simple string, error or big number */
+    NUMBER_LINE_MAX = 32,  /* in a reply: integers, lengths, counts, booleans, null */
+    DOUBLE_LINE_MAX = 512, /* printed without an exponent, the largest has 309 digits */
     REPLY_BULK_MAX = 512 * 1024 * 1024, /* as Redis has it unless told otherwise */
     REPLY_COUNT_MAX = INT32_MAX,
 };
 
-#define RARE __attribute__((noinline)) /* kept out of the way of the usual, which then saves no registers */
+#define RARE \
+    __attribute__((noinline)) /* kept out of the way of the usual, which then saves no registers \
+                               */
 
 static ptrdiff_t wrong(const char **what, const char *why)
 {
@@ -50,7 +55,8 @@ static ptrdiff_t read_line_end(const char *at, const char *end, const char **wha
 /* -------------------------------------------------------------- commands ---- */
 
 /* Digits and CRLF. */
-static ptrdiff_t read_count(const char *from, const char *end, size_t max, size_t *out, const char **what, const char *too_much)
+static ptrdiff_t read_count(const char *from, const char *end, size_t max, size_t *out,
+                            const char **what, const char *too_much)
 {
     const char *at = from;
     size_t count = 0;
@@ -72,7 +78,8 @@ static ptrdiff_t read_count(const char *from, const char *end, size_t max, size_
 }
 
 /* Any argument.  `before`: how many bytes of the command lie before it. */
-static ptrdiff_t read_arg(const char *at, const char *end, size_t before, size_t bytes_max, struct weir__resp_arg *arg, const char **what)
+static ptrdiff_t read_arg(const char *at, const char *end, size_t before, size_t bytes_max,
+                          struct weir__resp_arg *arg, const char **what)
 {
     static const char too_long[] = "the command is longer than is allowed";
     size_t len;
@@ -110,27 +117,31 @@ static ptrdiff_t read_null(const char *at, const char *end, size_t *count, const
     return took > 0 ? 2 + took : took;
 }
 
-static ptrdiff_t read_array_head(const char *bytes, const char *end, const struct weir__resp_limits *limits, size_t *count,
+static ptrdiff_t read_array_head(const char *bytes, const char *end,
+                                 const struct weir__resp_limits *limits, size_t *count,
                                  const char **what)
 {
     const char *at = bytes + 1;
     ptrdiff_t took = at < end && *at == '-'
                          ? read_null(at, end, count, what)
-                         : read_count(at, end, limits->args, count, what, "the command has more arguments than are allowed");
+                         : read_count(at, end, limits->args, count, what,
+                                      "the command has more arguments than are allowed");
     if (took > 0 && (size_t)took + 1 > limits->bytes)
         return wrong(what, "the command is longer than is allowed");
     return took > 0 ? took + 1 : took;
 }
 
-RARE static ptrdiff_t read_array(const char *bytes, size_t len, const struct weir__resp_limits *limits, struct weir__resp_arg *args,
-                                 size_t *n, const char **what)
+RARE static ptrdiff_t read_array(const char *bytes, size_t len,
+                                 const struct weir__resp_limits *limits,
+                                 struct weir__resp_arg *args, size_t *n, const char **what)
 {
     size_t count;
     ptrdiff_t at = read_array_head(bytes, bytes + len, limits, &count, what);
     if (at <= 0)
         return at;
     for (size_t i = 0; i < count; i++) {
-        ptrdiff_t took = read_arg(bytes + at, bytes + len, (size_t)at, limits->bytes, &args[i], what);
+        ptrdiff_t took =
+            read_arg(bytes + at, bytes + len, (size_t)at, limits->bytes, &args[i], what);
         if (took <= 0)
             return took;
         at += took;
@@ -139,10 +150,12 @@ RARE static ptrdiff_t read_array(const char *bytes, size_t len, const struct wei
     return at;
 }
 
-/* How many bytes the argument at `at` takes, of which `left` are there, if its length has one or two digits and it is whole; otherwise 0. */
+/* How many bytes the argument at `at` takes, of which `left` are there, if its length has one or
+ * two digits and it is whole; otherwise 0. */
 static inline size_t read_plain_arg(const char *at, size_t left, struct weir__resp_arg *arg)
 {
-    if (left < 6 || at[0] != '$') /* 6: the shortest there is, and all that is looked at of the head */
+    if (left < 6 ||
+        at[0] != '$') /* 6: the shortest there is, and all that is looked at of the head */
         return 0;
     size_t len = (unsigned char)(at[1] - '0'), head = 4;
     if (len > 9)
@@ -161,8 +174,9 @@ static inline size_t read_plain_arg(const char *at, size_t left, struct weir__re
 }
 
 /* The array of a plain command, or 0. */
-static inline ptrdiff_t read_plain(const char *bytes, size_t len, const struct weir__resp_limits *limits, struct weir__resp_arg *args,
-                                   size_t *n)
+static inline ptrdiff_t read_plain(const char *bytes, size_t len,
+                                   const struct weir__resp_limits *limits,
+                                   struct weir__resp_arg *args, size_t *n)
 {
     size_t left = len < limits->bytes ? len : limits->bytes;
     if (left < 4 || !is_line_end(bytes + 2))
@@ -184,14 +198,18 @@ static inline ptrdiff_t read_plain(const char *bytes, size_t len, const struct w
 }
 
 /* The word at `at`, which is no blank: what is behind it, or NULL if it is wrong. */
-static const char *read_word(const char *at, const char *end, struct weir__resp_arg *arg, const char **what)
+static const char *read_word(const char *at, const char *end, struct weir__resp_arg *arg,
+                             const char **what)
 {
     char quote = *at == '"' || *at == '\'' ? *at : '\0';
     const char *from = quote ? ++at : at;
     for (; at < end && (quote ? *at != quote : *at != ' ' && *at != '\t'); at++) {
-        bool escape = quote == '"' ? *at == '\\' : quote == '\'' ? *at == '\\' && at + 1 < end && at[1] == '\'' : *at == '"' || *at == '\'';
+        bool escape = quote == '"'    ? *at == '\\'
+                      : quote == '\'' ? *at == '\\' && at + 1 < end && at[1] == '\''
+                                      : *at == '"' || *at == '\'';
         if (escape) {
-            *what = "an inline command has no escapes, nor quotes within a word: send it as an array";
+            *what =
+                "an inline command has no escapes, nor quotes within a word: send it as an array";
             return NULL;
         }
     }
@@ -204,7 +222,8 @@ static const char *read_word(const char *at, const char *end, struct weir__resp_
     return at;
 }
 
-static ptrdiff_t read_words(const char *at, const char *end, size_t args_max, struct weir__resp_arg *args, size_t *n, const char **what)
+static ptrdiff_t read_words(const char *at, const char *end, size_t args_max,
+                            struct weir__resp_arg *args, size_t *n, const char **what)
 {
     size_t count = 0;
     for (;;) {
@@ -222,10 +241,11 @@ static ptrdiff_t read_words(const char *at, const char *end, size_t args_max, st
     return 1;
 }
 
-/* A line of words.  Its end is looked for first: what is in it is judged when it is whole, but for control characters, which no text has and
- * other protocols have early. */
-RARE static ptrdiff_t read_inline(const char *bytes, size_t len, const struct weir__resp_limits *limits, struct weir__resp_arg *args,
-                                  size_t *n, const char **what)
+/* A line of words.  Its end is looked for first: what is in it is judged when it is whole, but for
+ * control characters, which no text has and other protocols have early. */
+RARE static ptrdiff_t read_inline(const char *bytes, size_t len,
+                                  const struct weir__resp_limits *limits,
+                                  struct weir__resp_arg *args, size_t *n, const char **what)
 {
     size_t max = limits->bytes < LINE_MAX_BYTES ? limits->bytes : LINE_MAX_BYTES;
     const char *end = bytes + (len < max ? len : max), *at = bytes;
@@ -235,16 +255,18 @@ RARE static ptrdiff_t read_inline(const char *bytes, size_t len, const struct we
     if (at < end && *at == '\r')
         at++;
     if (at == end)
-        return len < max ? 0 : wrong(what, "the line of an inline command is longer than is allowed");
+        return len < max ? 0
+                         : wrong(what, "the line of an inline command is longer than is allowed");
     if (*at != '\n')
-        return wrong(what, bytes[0] == 0x16 ? "this is TLS, and the port is not"
-                                            : "expected an array ('*'), or a line without control characters");
+        return wrong(what, bytes[0] == 0x16
+                               ? "this is TLS, and the port is not"
+                               : "expected an array ('*'), or a line without control characters");
     ptrdiff_t read = read_words(bytes, line_end, limits->args, args, n, what);
     return read < 0 ? read : at + 1 - bytes;
 }
 
-ptrdiff_t weir__resp_command(const char *bytes, size_t len, const struct weir__resp_limits *limits, struct weir__resp_arg *args, size_t *n,
-                             const char **what)
+ptrdiff_t weir__resp_command(const char *bytes, size_t len, const struct weir__resp_limits *limits,
+                             struct weir__resp_arg *args, size_t *n, const char **what)
 {
     if (len == 0)
         return 0;
@@ -302,7 +324,8 @@ bool weir__resp_is(struct weir__resp_arg arg, const char *word)
 {
     for (size_t i = 0; i < arg.len; i++) {
         unsigned char a = (unsigned char)arg.bytes[i], b = (unsigned char)word[i];
-        if (b == '\0' || (a != b && ((a ^ b) != 0x20 || (unsigned char)((a | 0x20) - 'a') > 'z' - 'a')))
+        if (b == '\0' ||
+            (a != b && ((a ^ b) != 0x20 || (unsigned char)((a | 0x20) - 'a') > 'z' - 'a')))
             return false;
     }
     return word[arg.len] == '\0';
@@ -319,8 +342,10 @@ static inline char *put_line_end(char *to)
 /* Two digits at a time, from the last on. */
 RARE static char *put_number(char *to, int64_t n)
 {
-    static const char pairs[] = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
-                                "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+    static const char pairs[] = "000102030405060708091011121314151617181920212223242526272829303132"
+                                "3334353637383940414243444546474849"
+                                "505152535455565758596061626364656667686970717273747576777879808182"
+                                "8384858687888990919293949596979899";
     uint64_t rest = n < 0 ? -(uint64_t)n : (uint64_t)n;
     char digits[20];
     size_t at = sizeof(digits);
@@ -386,7 +411,8 @@ char *weir__resp_put_null(char *to, int version)
 /* --------------------------------------------------------------- replies ---- */
 
 /* The rest of a line of at most `max` bytes, its end included: text->len of them are text. */
-static ptrdiff_t read_line(const char *from, const char *end, size_t max, struct weir__resp_arg *text, const char **what)
+static ptrdiff_t read_line(const char *from, const char *end, size_t max,
+                           struct weir__resp_arg *text, const char **what)
 {
     size_t room = (size_t)(end - from);
     const char *stop = from + (room < max ? room : max), *at = from;
@@ -443,11 +469,16 @@ static bool is_double(struct weir__resp_arg text)
 }
 
 /* $ ! = : a length, so many bytes, CRLF.  The length's line is in v->bytes, and took `took`. */
-static ptrdiff_t read_bulk(const char *end, struct weir__resp_value *v, ptrdiff_t took, const char **what)
+static ptrdiff_t read_bulk(const char *end, struct weir__resp_value *v, ptrdiff_t took,
+                           const char **what)
 {
     struct weir__resp_arg text = { v->bytes, v->len };
     int64_t len;
-    if (!weir__resp_int(text, &len) || len < (v->kind == '$' ? -1 : v->kind == '=' ? 4 : 0) || len > REPLY_BULK_MAX)
+    if (!weir__resp_int(text, &len) ||
+        len < (v->kind == '$'   ? -1
+               : v->kind == '=' ? 4
+                                : 0) ||
+        len > REPLY_BULK_MAX)
         return wrong(what, "expected the length of a string, of 512 MiB at most");
     v->bytes = NULL;
     v->len = 0;
@@ -472,7 +503,8 @@ static ptrdiff_t read_aggregate(struct weir__resp_value *v, ptrdiff_t took, cons
     struct weir__resp_arg text = { v->bytes, v->len };
     v->bytes = NULL;
     v->len = 0;
-    if (!weir__resp_int(text, &v->integer) || v->integer < (v->kind == '*' ? -1 : 0) || v->integer > REPLY_COUNT_MAX)
+    if (!weir__resp_int(text, &v->integer) || v->integer < (v->kind == '*' ? -1 : 0) ||
+        v->integer > REPLY_COUNT_MAX)
         return wrong(what, "expected how many values follow, 2^31-1 at most");
     return took;
 }
@@ -487,10 +519,13 @@ static ptrdiff_t read_scalar(struct weir__resp_value *v, ptrdiff_t took, const c
     }
     switch (v->kind) {
     case ':':
-        return weir__resp_int(text, &v->integer) ? took : wrong(what, "expected an integer of 64 bits");
+        return weir__resp_int(text, &v->integer) ? took
+                                                 : wrong(what, "expected an integer of 64 bits");
     case '#':
         v->integer = text.len == 1 && text.bytes[0] == 't';
-        return text.len == 1 && (text.bytes[0] == 't' || text.bytes[0] == 'f') ? took : wrong(what, "expected t or f");
+        return text.len == 1 && (text.bytes[0] == 't' || text.bytes[0] == 'f')
+                   ? took
+                   : wrong(what, "expected t or f");
     case '_':
         return text.len == 0 ? took : wrong(what, "expected nothing behind '_'");
     case ',':
@@ -501,7 +536,8 @@ static ptrdiff_t read_scalar(struct weir__resp_value *v, ptrdiff_t took, const c
 }
 
 /* One value or header of any kind, attributes too. */
-static ptrdiff_t read_one(const char *bytes, const char *end, struct weir__resp_value *v, const char **what)
+static ptrdiff_t read_one(const char *bytes, const char *end, struct weir__resp_value *v,
+                          const char **what)
 {
     struct weir__resp_arg text;
     if (bytes == end)
@@ -509,7 +545,9 @@ static ptrdiff_t read_one(const char *bytes, const char *end, struct weir__resp_
     if (*bytes == '\0' || strchr("+-:$*_#,(!=%~>|", *bytes) == NULL)
         return wrong(what, "expected one of + - : $ * _ # , ( ! = % ~ > |");
     *v = (struct weir__resp_value){ .kind = *bytes };
-    size_t max = strchr("+-(", v->kind) ? LINE_MAX_BYTES : v->kind == ',' ? DOUBLE_LINE_MAX : NUMBER_LINE_MAX;
+    size_t max = strchr("+-(", v->kind) ? LINE_MAX_BYTES
+                 : v->kind == ','       ? DOUBLE_LINE_MAX
+                                        : NUMBER_LINE_MAX;
     ptrdiff_t took = read_line(bytes + 1, end, max, &text, what);
     if (took <= 0)
         return took;
@@ -523,17 +561,20 @@ static ptrdiff_t read_one(const char *bytes, const char *end, struct weir__resp_
     return strchr("*%~>|", v->kind) ? read_aggregate(v, took, what) : read_scalar(v, took, what);
 }
 
-ptrdiff_t weir__resp_value(const char *bytes, size_t len, struct weir__resp_value *out, const char **what)
+ptrdiff_t weir__resp_value(const char *bytes, size_t len, struct weir__resp_value *out,
+                           const char **what)
 {
     const char *at = bytes, *end = bytes + len;
     struct weir__resp_value v;
-    int64_t pass_over = 0; /* values that belong to attributes; all the way down, without recursion */
+    int64_t pass_over =
+        0; /* values that belong to attributes; all the way down, without recursion */
     for (;;) {
         ptrdiff_t took = read_one(at, end, &v, what);
         if (took <= 0)
             return took;
         at += took;
-        bool pairs = v.kind == '|' || v.kind == '%', holds = pairs || v.kind == '*' || v.kind == '~' || v.kind == '>';
+        bool pairs = v.kind == '|' || v.kind == '%',
+             holds = pairs || v.kind == '*' || v.kind == '~' || v.kind == '>';
         if (v.kind != '|' && pass_over == 0)
             break;
         pass_over += (holds && v.integer > 0 ? v.integer * (pairs ? 2 : 1) : 0) - (v.kind != '|');

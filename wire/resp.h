@@ -1,4 +1,5 @@
-/* resp.h -- RESP, the protocol of Redis, versions 2 and 3: bytes to commands, values to bytes, and replies back to values.
+/* resp.h -- RESP, the protocol of Redis, versions 2 and 3: bytes to commands, values to bytes, and
+ * replies back to values.
  *
  * Nothing here allocates or copies: arguments point into the caller's bytes.
  */
@@ -21,41 +22,47 @@ struct weir__resp_limits {
     size_t bytes; /* of one command, its frame included */
 };
 
-/* Reads the command at the beginning of the bytes: an array of bulk strings, or a line of words ("inline": quotes as in redis-cli, as long as
- * nothing need be unescaped; 64 KiB at most).
+/* Reads the command at the beginning of the bytes: an array of bulk strings, or a line of words
+ * ("inline": quotes as in redis-cli, as long as nothing need be unescaped; 64 KiB at most).
  *     > 0   so many bytes it took; *n arguments (0: an empty line or array, to be passed over)
  *     0     it is not whole yet
- *     < 0   it is no RESP, or beyond the limits: *what says why, and what follows makes no sense either.  An announced count or length that
- *           is too much is refused before it comes
+ *     < 0   it is no RESP, or beyond the limits: *what says why, and what follows makes no sense
+ *           either.  An announced count or length that is too much is refused before it comes
  * `args` has room for limits->args. */
-ptrdiff_t weir__resp_command(const char *bytes, size_t len, const struct weir__resp_limits *limits, struct weir__resp_arg *args, size_t *n,
-                             const char **what);
+ptrdiff_t weir__resp_command(const char *bytes, size_t len, const struct weir__resp_limits *limits,
+                             struct weir__resp_arg *args, size_t *n, const char **what);
 
-/* A whole decimal number with an optional sign, all of the argument.  False: it is none, or beyond int64. */
+/* A whole decimal number with an optional sign, all of the argument.  False: it is none, or beyond
+ * int64. */
 bool weir__resp_int(struct weir__resp_arg arg, int64_t *out);
 bool weir__resp_is(struct weir__resp_arg arg, const char *word); /* whatever the case */
 
 /* -------------------------------------------------------------- replies ---- */
 
-/* Each writes at `to`, which must have the room, and returns the end.  Room for a text: its length and WEIR__RESP_NUMBER_MAX. */
+/* Each writes at `to`, which must have the room, and returns the end.  Room for a text: its length
+ * and WEIR__RESP_NUMBER_MAX. */
 #define WEIR__RESP_NUMBER_MAX 24 /* bytes that a header or number takes at most */
 
 char *weir__resp_put_integer(char *to, int64_t n);           /* :n */
 char *weir__resp_put_header(char *to, char kind, int64_t n); /* *n, %n, ~n, >n, $n */
 char *weir__resp_put_bulk(char *to, const char *bytes, size_t len);
-char *weir__resp_put_simple(char *to, const char *text, size_t len); /* +text; line ends in it become spaces */
-char *weir__resp_put_error(char *to, const char *text, size_t len);  /* -text; likewise */
-char *weir__resp_put_null(char *to, int version);                    /* $-1, or _ */
+char *weir__resp_put_simple(char *to, const char *text,
+                            size_t len); /* +text; line ends in it become spaces */
+char *weir__resp_put_error(char *to, const char *text, size_t len); /* -text; likewise */
+char *weir__resp_put_null(char *to, int version);                   /* $-1, or _ */
 
-/* For clients: one value at the beginning of the bytes.  Aggregates are told by their header alone: `count` values follow (a map: twice as
- * many).  Attributes (|) are passed over, whatever is in them.  Streamed values ($?, *?) are refused: Redis sends none.
+/* For clients: one value at the beginning of the bytes.  Aggregates are told by their header alone:
+ * `count` values follow (a map: twice as many).  Attributes (|) are passed over, whatever is in
+ * them.  Streamed values ($?, *?) are refused: Redis sends none.
  *     > 0 so many bytes, 0 not whole yet, < 0 no RESP: *what says why */
 struct weir__resp_value {
     char kind;         /* + - : $ * _ # , ( ! = % ~ > */
     int64_t integer;   /* of : and #; * % ~ >: count, -1 for a null array */
-    const char *bytes; /* of + - $ , ( ! =, which comes without its "txt:"; NULL: a null bulk, or another kind */
+    const char *bytes; /* of + - $ , ( ! =, which comes without its "txt:"; NULL: a null bulk, or
+                          another kind */
     size_t len;
 };
-ptrdiff_t weir__resp_value(const char *bytes, size_t len, struct weir__resp_value *out, const char **what);
+ptrdiff_t weir__resp_value(const char *bytes, size_t len, struct weir__resp_value *out,
+                           const char **what);
 
 #endif

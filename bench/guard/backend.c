@@ -1,15 +1,20 @@
-/* backend.c -- a small HTTP server that can be overrun: four workers, 20 ms of work each, so 200 requests a second; with or without a guard.
+/* backend.c -- a small HTTP server that can be overrun: four workers, 20 ms of work each, so 200
+ * requests a second; with or without a guard.
  *
  *     backend plain|guard
  *
- * It listens on a free port of the loopback address and prints it.  A request is answered 200 by a worker after 20 ms, and until one is free it
- * waits in a queue that has no end, as in most servers.  With `guard`, weir_enter is asked before the queue, with the adaptive limit and nothing
- * else: no number is chosen; whoever is refused hears 503 at once.  On SIGTERM it ends, and prints the limit that was found.
+ * It listens on a free port of the loopback address and prints it.  A request is answered 200 by a
+ * worker after 20 ms, and until one is free it waits in a queue that has no end, as in most
+ * servers.  With `guard`, weir_enter is asked before the queue, with the adaptive limit and nothing
+ * else: no number is chosen; whoever is refused hears 503 at once.  On SIGTERM it ends, and prints
+ * the limit that was found.
  *
- * The work is a sleep that holds its worker, not a loop that burns a processor: on a small machine, which the load generator shares, four
- * busy workers would measure the scheduler.  What overload does to a server whose workers wait for a database is the same.
+ * The work is a sleep that holds its worker, not a loop that burns a processor: on a small machine,
+ * which the load generator shares, four busy workers would measure the scheduler.  What overload
+ * does to a server whose workers wait for a database is the same.
  *
- * One thread reads (epoll) and refuses; workers answer by themselves.  A connection has one request at a time (no pipelining).
+ * One thread reads (epoll) and refuses; workers answer by themselves.  A connection has one request
+ * at a time (no pipelining).
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -53,7 +58,9 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t more;
     struct client *first, **last;
-} queue = { .lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER, .last = &queue.first };
+} queue = { .lock = PTHREAD_MUTEX_INITIALIZER,
+            .more = PTHREAD_COND_INITIALIZER,
+            .last = &queue.first };
 
 static void fail(const char *what)
 {
@@ -61,12 +68,13 @@ static void fail(const char *what)
     exit(1);
 }
 
-/* The client gets its path back in a header, so that it knows which request this answers.  Small enough for any socket's buffer; a client
- * that has gone is no error. */
+/* The client gets its path back in a header, so that it knows which request this answers.  Small
+ * enough for any socket's buffer; a client that has gone is no error. */
 static void answer(struct client *c, const char *status)
 {
     char text[200];
-    int n = snprintf(text, sizeof text, "HTTP/1.1 %s\r\nContent-Length: 0\r\nX-Sent: %s\r\n\r\n", status, c->stamp);
+    int n = snprintf(text, sizeof(text), "HTTP/1.1 %s\r\nContent-Length: 0\r\nX-Sent: %s\r\n\r\n",
+                     status, c->stamp);
     (void)!send(c->fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -126,7 +134,8 @@ static void enqueue(struct client *c)
 static void request(struct client *c)
 {
     struct weir_decision d;
-    if (guard && !weir_enter(guard, &(struct weir_ask){ .cost = 1, .now = weir_table_now(table) }, &c->permit, &d))
+    if (guard && !weir_enter(guard, &(struct weir_ask){ .cost = 1, .now = weir_table_now(table) },
+                             &c->permit, &d))
         answer(c, "503 Service Unavailable");
     else
         enqueue(c);
@@ -136,7 +145,7 @@ static void keep_stamp(struct client *c)
 {
     const char *begin = strchr(c->text, '/');
     size_t n = begin ? strcspn(begin, " \r\n") : 0;
-    snprintf(c->stamp, sizeof c->stamp, "%.*s", (int)n, begin ? begin : "");
+    snprintf(c->stamp, sizeof(c->stamp), "%.*s", (int)n, begin ? begin : "");
 }
 
 static bool is_at_work(struct client *c)
@@ -178,23 +187,26 @@ static void hear(struct client *c)
 static void welcome(int listener)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    struct client *c = fd >= 0 ? calloc(1, sizeof *c) : NULL;
+    struct client *c = fd >= 0 ? calloc(1, sizeof(*c)) : NULL;
     if (!c) {
         if (fd >= 0)
             close(fd);
         return;
     }
     c->fd = fd;
-    if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &(struct epoll_event){ .events = EPOLLIN, .data.ptr = c }))
+    if (epoll_ctl(poller, EPOLL_CTL_ADD, fd,
+                  &(struct epoll_event){ .events = EPOLLIN, .data.ptr = c }))
         free_client(c);
 }
 
 static int listen_here(void)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t size = sizeof address;
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) || listen(fd, 4096) || getsockname(fd, (struct sockaddr *)&address, &size))
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof(address);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) || listen(fd, 4096) ||
+        getsockname(fd, (struct sockaddr *)&address, &size))
         fail("backend: listen");
     printf("port %d\n", ntohs(address.sin_port));
     fflush(stdout);
@@ -254,7 +266,8 @@ int main(int argc, char **argv)
     }
     poller = epoll_create1(EPOLL_CLOEXEC);
     int listener = listen_here();
-    if (poller < 0 || epoll_ctl(poller, EPOLL_CTL_ADD, listener, &(struct epoll_event){ .events = EPOLLIN }))
+    if (poller < 0 ||
+        epoll_ctl(poller, EPOLL_CTL_ADD, listener, &(struct epoll_event){ .events = EPOLLIN }))
         fail("backend: epoll");
     serve(listener);
     if (guard)

@@ -1,12 +1,16 @@
-/* mutex.c -- what most people write first: a token bucket under a pthread mutex, measured as a peer of Weir.
+/* mutex.c -- what most people write first: a token bucket under a pthread mutex, measured as a peer
+ * of Weir.
  *
- * Tokens are a double and the time is an argument, so this is the arithmetic of every hand-made limiter without its clock.
+ * Tokens are a double and the time is an argument, so this is the arithmetic of every hand-made
+ * limiter without its clock.
  *
  *     peer.mutex.granted, .refused       CPU time of an ask, one thread asking
- *     peer.mutex.two-threads-total-ns    two threads on two cores and one bucket, granted: wall time over the asks of both
+ *     peer.mutex.two-threads-total-ns    two threads on two cores and one bucket, granted: wall
+ *                                        time over the asks of both
  *     peer.mutex.two-threads-total-rate  the same as asks a second
- *     peer.mutex.two-threads-cores       how much of two cores they had: well below 2, something else ran on one, they met less often
- *                                        and the two figures above flatter the mutex
+ *     peer.mutex.two-threads-cores       how much of two cores they had: well below 2, something
+ *                                        else ran on one, they met less often and the two figures
+ *                                        above flatter the mutex
  *
  * Each figure is the median of ROUNDS rounds.  The asks of one thread are TICK apart.
  */
@@ -61,7 +65,8 @@ static void die(const char *why)
     exit(1);
 }
 
-/* The count proves that the path meant was the path measured, and keeps the work from being optimised away. */
+/* The count proves that the path meant was the path measured, and keeps the work from being
+ * optimised away. */
 static double one_thread(struct bucket bucket, int granted_expected)
 {
     int granted = 0;
@@ -75,8 +80,8 @@ static double one_thread(struct bucket bucket, int granted_expected)
     return (double)spent / ASKS;
 }
 
-/* Two threads, each on a core of its own: on one core they would take turns and never meet.  The first to have asked ASKS times ends it
- * for both, so that none is measured alone. */
+/* Two threads, each on a core of its own: on one core they would take turns and never meet.  The
+ * first to have asked ASKS times ends it for both, so that none is measured alone. */
 struct contest {
     struct bucket bucket;
     pthread_barrier_t start;
@@ -98,7 +103,7 @@ static void *runner_run(void *arg)
 
     CPU_ZERO(&cpus);
     CPU_SET((size_t)r->cpu, &cpus);
-    if (pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus) != 0)
+    if (pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus) != 0)
         die("cannot choose a core");
     pthread_barrier_wait(&c->start);
     r->start = clock_ns(CLOCK_MONOTONIC);
@@ -139,7 +144,7 @@ static bool two_cpus(int cpus[2])
     cpu_set_t allowed;
     int found = 0;
 
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
         return false;
     for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
         if (CPU_ISSET((size_t)cpu, &allowed))
@@ -155,12 +160,13 @@ static int by_value(const void *a, const void *b)
 
 static double median(double *values)
 {
-    qsort(values, ROUNDS, sizeof *values, by_value);
+    qsort(values, ROUNDS, sizeof(*values), by_value);
     return values[ROUNDS / 2];
 }
 
-/* glibc's mutex leaves out its atomic instructions while a process has one thread, and a process that needs a mutex has more.  So a
- * second thread exists, asleep on a lock that main holds.  (On the machine this was written on both ways cost the same.) */
+/* glibc's mutex leaves out its atomic instructions while a process has one thread, and a process
+ * that needs a mutex has more.  So a second thread exists, asleep on a lock that main holds.  (On
+ * the machine this was written on both ways cost the same.) */
 static pthread_mutex_t parked = PTHREAD_MUTEX_INITIALIZER;
 
 static void *park(void *arg)
@@ -173,8 +179,12 @@ static void *park(void *arg)
 int main(void)
 {
     /* The burst covers two threads whose times overtake each other, which then earn nothing. */
-    const struct bucket generous = { .lock = PTHREAD_MUTEX_INITIALIZER, .tokens = 1e9, .burst = 1e9, .per_ns = 1 };
-    const struct bucket mean = { .lock = PTHREAD_MUTEX_INITIALIZER, .tokens = 0, .burst = 1, .per_ns = 1e-15 };
+    const struct bucket generous = {
+        .lock = PTHREAD_MUTEX_INITIALIZER, .tokens = 1e9, .burst = 1e9, .per_ns = 1
+    };
+    const struct bucket mean = {
+        .lock = PTHREAD_MUTEX_INITIALIZER, .tokens = 0, .burst = 1, .per_ns = 1e-15
+    };
     double granted[ROUNDS], refused[ROUNDS], both[ROUNDS], cores[ROUNDS];
     int cpus[2];
     bool contested = two_cpus(cpus);

@@ -5,22 +5,25 @@
 
 #include "algo/algo.h"
 
-/* A new algorithm: its file, a line here, tests/vectors/NAME.vec, a section in docs/algorithms.md.  The order is part of the table's
- * format (docs/shm.md): add at the end. */
+/* A new algorithm: its file, a line here, tests/vectors/NAME.vec, a section in docs/algorithms.md.
+ * The order is part of the table's format (docs/shm.md): add at the end. */
 static const struct weir__algo *const algorithms[] = {
-    &weir__fixed_window, &weir__sliding_window, &weir__sliding_log, &weir__leaky_bucket, &weir__token_bucket,
-    &weir__gcra,         &weir__smooth,         &weir__warm_up,     &weir__calendar,
+    &weir__fixed_window, &weir__sliding_window, &weir__sliding_log,
+    &weir__leaky_bucket, &weir__token_bucket,   &weir__gcra,
+    &weir__smooth,       &weir__warm_up,        &weir__calendar,
 };
 
-#define ALGORITHMS        (sizeof algorithms / sizeof *algorithms)
+#define ALGORITHMS        (sizeof(algorithms) / sizeof(*algorithms))
 #define DEFAULT_ALGORITHM "token-bucket"
 
 const char *const *weir_algorithms(void)
 {
     static const char *const names[] = {
-        "fixed-window", "sliding-window", "sliding-log", "leaky-bucket", "token-bucket", "gcra", "smooth", "warm-up", "calendar", NULL,
+        "fixed-window", "sliding-window", "sliding-log", "leaky-bucket", "token-bucket",
+        "gcra",         "smooth",         "warm-up",     "calendar",     NULL,
     };
-    _Static_assert(sizeof names / sizeof *names == ALGORITHMS + 1, "a name for each algorithm, in the same order");
+    _Static_assert(sizeof(names) / sizeof(*names) == ALGORITHMS + 1,
+                   "a name for each algorithm, in the same order");
     return names;
 }
 
@@ -38,16 +41,20 @@ const char *weir_algorithm_summary(const char *name)
     return i < 0 ? NULL : algorithms[i]->summary;
 }
 
-/* Which members an algorithm does not look at: naming one there is a mistake that should be told, not ignored. */
-static int refuse_strangers(const struct weir__algo *algo, const struct weir_limit *l, struct weir_error *error)
+/* Which members an algorithm does not look at: naming one there is a mistake that should be told,
+ * not ignored. */
+static int refuse_strangers(const struct weir__algo *algo, const struct weir_limit *l,
+                            struct weir_error *error)
 {
-    bool window = algo == &weir__fixed_window || algo == &weir__sliding_window || algo == &weir__sliding_log || algo == &weir__calendar;
+    bool window = algo == &weir__fixed_window || algo == &weir__sliding_window ||
+                  algo == &weir__sliding_log || algo == &weir__calendar;
     const struct {
         bool named;
         bool known;
         const char *word, *whose;
     } members[] = {
-        { l->burst != 0 && l->burst != l->count, !window, "burst", "bucket algorithms: a window passes its count at once" },
+        { l->burst != 0 && l->burst != l->count, !window, "burst",
+          "bucket algorithms: a window passes its count at once" },
         { l->queue != 0, algo == &weir__leaky_bucket, "queue", "leaky-bucket" },
         { l->buckets != 0, algo == &weir__sliding_window, "buckets", "sliding-window" },
         { l->loose, algo == &weir__sliding_window, "edge=loose", "sliding-window" },
@@ -55,13 +62,15 @@ static int refuse_strangers(const struct weir__algo *algo, const struct weir_lim
         { l->warmup != 0, algo == &weir__warm_up, "warmup", "warm-up" },
         { l->cold != 0, algo == &weir__warm_up, "cold", "warm-up" },
     };
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+    for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
         if (members[i].named && !members[i].known)
-            return weir__fail(error, WEIR_INVALID, "%s has no '%s'; it is for %s", algo->name, members[i].word, members[i].whose);
+            return weir__fail(error, WEIR_INVALID, "%s has no '%s'; it is for %s", algo->name,
+                              members[i].word, members[i].whose);
     return WEIR_OK;
 }
 
-static int check_numbers(const struct weir__algo *algo, const struct weir_limit *l, struct weir_error *error)
+static int check_numbers(const struct weir__algo *algo, const struct weir_limit *l,
+                         struct weir_error *error)
 {
     if (l->count < 1)
         return weir__fail(error, WEIR_INVALID, "count must be at least 1");
@@ -72,7 +81,10 @@ static int check_numbers(const struct weir__algo *algo, const struct weir_limit 
     if (l->queue < 0 && l->queue != WEIR_NO_QUEUE)
         return weir__fail(error, WEIR_INVALID, "queue must not be negative");
     if (l->buckets < 0 || l->warmup < 0 || l->cold < 0)
-        return weir__fail(error, WEIR_INVALID, "%s must not be negative", l->buckets < 0 ? "buckets" : l->warmup < 0 ? "warmup" : "cold");
+        return weir__fail(error, WEIR_INVALID, "%s must not be negative",
+                          l->buckets < 0  ? "buckets"
+                          : l->warmup < 0 ? "warmup"
+                                          : "cold");
     return WEIR_OK;
 }
 
@@ -103,12 +115,17 @@ static int64_t default_burst(const struct weir_limit *l)
 
 int weir__plan_make(struct weir_plan *out, const struct weir_limit *limit, struct weir_error *error)
 {
-    const char *name = limit->algorithm ? limit->algorithm : limit->calendar != WEIR_NO_CALENDAR ? weir__calendar.name : DEFAULT_ALGORITHM;
+    const char *name = limit->algorithm                      ? limit->algorithm
+                       : limit->calendar != WEIR_NO_CALENDAR ? weir__calendar.name
+                                                             : DEFAULT_ALGORITHM;
     int index = weir__algo_index(name), code;
     if (index < 0)
         return weir__fail(error, WEIR_INVALID, "unknown algorithm '%s'", name);
-    struct weir_plan plan = { .algo = algorithms[index], .limit = *limit, .state_size = WEIR__STATE_SMALL };
-    if ((code = check_numbers(plan.algo, limit, error)) || (code = weir__calendar_check(limit, name, error)) ||
+    struct weir_plan plan = { .algo = algorithms[index],
+                              .limit = *limit,
+                              .state_size = WEIR__STATE_SMALL };
+    if ((code = check_numbers(plan.algo, limit, error)) ||
+        (code = weir__calendar_check(limit, name, error)) ||
         (code = refuse_strangers(plan.algo, limit, error)))
         return code;
     plan.limit.algorithm = plan.algo->name;
@@ -124,9 +141,11 @@ int weir__plan_make(struct weir_plan *out, const struct weir_limit *limit, struc
 
 bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b)
 {
-    return strcmp(a->algorithm, b->algorithm) == 0 && a->count == b->count && a->period == b->period && a->burst == b->burst &&
-           a->queue == b->queue && a->buckets == b->buckets && a->align_first == b->align_first && a->loose == b->loose &&
-           a->warmup == b->warmup && a->cold == b->cold && a->calendar == b->calendar && strcmp(a->zone, b->zone) == 0;
+    return strcmp(a->algorithm, b->algorithm) == 0 && a->count == b->count &&
+           a->period == b->period && a->burst == b->burst && a->queue == b->queue &&
+           a->buckets == b->buckets && a->align_first == b->align_first && a->loose == b->loose &&
+           a->warmup == b->warmup && a->cold == b->cold && a->calendar == b->calendar &&
+           strcmp(a->zone, b->zone) == 0;
 }
 
 struct weir_limit weir__plan_limit_named(const struct weir_plan *plan)
@@ -139,13 +158,14 @@ struct weir_limit weir__plan_limit_named(const struct weir_plan *plan)
     return l;
 }
 
-int weir_plan_create(struct weir_plan **out, const struct weir_limit *limit, struct weir_error *error)
+int weir_plan_create(struct weir_plan **out, const struct weir_limit *limit,
+                     struct weir_error *error)
 {
     struct weir_plan plan;
     int code = weir__plan_make(&plan, limit, error);
     if (code)
         return code;
-    struct weir_plan *copy = malloc(sizeof *copy);
+    struct weir_plan *copy = malloc(sizeof(*copy));
     if (copy == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a plan");
     *copy = plan;
@@ -163,7 +183,8 @@ size_t weir_plan_state_size(const struct weir_plan *plan)
     return plan->state_size;
 }
 
-bool weir__step_mended(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+bool weir__step_mended(const struct weir_plan *plan, void *state, const struct weir_ask *ask,
+                       bool take, struct weir_decision *d)
 {
     bool bad = ask->cost < 0;
     struct weir_ask mended = *ask;
@@ -179,12 +200,14 @@ bool weir__step_mended(const struct weir_plan *plan, void *state, const struct w
     return d->allowed;
 }
 
-bool weir_step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, struct weir_decision *decision)
+bool weir_step(const struct weir_plan *plan, void *state, const struct weir_ask *ask,
+               struct weir_decision *decision)
 {
     return weir__step(plan, state, ask, true, decision);
 }
 
-bool weir_step_peek(const struct weir_plan *plan, const void *state, const struct weir_ask *ask, struct weir_decision *decision)
+bool weir_step_peek(const struct weir_plan *plan, const void *state, const struct weir_ask *ask,
+                    struct weir_decision *decision)
 {
     return weir__step(plan, (void *)state, ask, false, decision);
 }
@@ -200,7 +223,8 @@ weir_time weir_step_idle_at(const struct weir_plan *plan, const void *state)
     return plan->algo->idle_at(plan, state);
 }
 
-void weir_step_change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now)
+void weir_step_change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
+                      const void *from, void *to, weir_time now)
 {
     assert(old_plan->algo == new_plan->algo);
     memset(to, 0, new_plan->state_size);

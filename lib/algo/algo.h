@@ -1,7 +1,8 @@
 /* algo.h -- what an algorithm is: a row of five functions over a plan and a state.
  *
- * A state is plain bytes, and all zeros is a fresh one.  Its first eight bytes are a time, never negative: a table keeps the top bit for
- * itself.  The functions must do something sane with any bytes at all, because a state may come from a damaged file.
+ * A state is plain bytes, and all zeros is a fresh one.  Its first eight bytes are a time, never
+ * negative: a table keeps the top bit for itself.  The functions must do something sane with any
+ * bytes at all, because a state may come from a damaged file.
  */
 #ifndef WEIR_ALGO_H
 #define WEIR_ALGO_H
@@ -13,21 +14,26 @@
 /* An ask up to this late is one that was overtaken; later than this, the clock has stepped back. */
 #define WEIR__LATE_MAX WEIR_SECOND
 
-/* Division by a number known when the plan is made: a multiplication and a correction instead of the slowest instruction there is. */
+/* Division by a number known when the plan is made: a multiplication and a correction instead of
+ * the slowest instruction there is. */
 struct weir__divisor {
     uint64_t by;
-    uint64_t reciprocal; /* floor(2^64 / by), so the product's upper half is the quotient or one less */
+    uint64_t
+        reciprocal; /* floor(2^64 / by), so the product's upper half is the quotient or one less */
 };
 
 static inline struct weir__divisor weir__divisor_make(uint64_t by)
 {
     bool exact = UINT64_MAX % by == by - 1;
-    return (struct weir__divisor){ .by = by, .reciprocal = by == 1 ? UINT64_MAX : UINT64_MAX / by + exact };
+    return (struct weir__divisor){ .by = by,
+                                   .reciprocal = by == 1 ? UINT64_MAX : UINT64_MAX / by + exact };
 }
 
 static inline uint64_t weir__divide(uint64_t n, const struct weir__divisor *d)
 {
-    __asm__("" : "+r"(n)); /* a number that gcc 12 knows to be positive it would multiply with five instructions instead of one */
+    __asm__(""
+            : "+r"(n)); /* a number that gcc 12 knows to be positive it would multiply with five
+                           instructions instead of one */
     uint64_t q = (uint64_t)((weir__u128)n * d->reciprocal >> 64);
     return q + (n - q * d->by >= d->by);
 }
@@ -41,26 +47,29 @@ static inline uint64_t weir__divide_up(uint64_t n, const struct weir__divisor *d
 struct weir__algo;
 struct weir__zone;
 
-/* Rates are exact: a unit costs period/count ns, kept as the fraction price/scale in lowest terms.  What a key owes is counted in parts of
- * 1/scale ns, so that one unit is `price` parts, one ns is `scale` parts, and nothing is ever rounded. */
+/* Rates are exact: a unit costs period/count ns, kept as the fraction price/scale in lowest terms.
+ * What a key owes is counted in parts of 1/scale ns, so that one unit is `price` parts, one ns is
+ * `scale` parts, and nothing is ever rounded. */
 struct weir_plan {
     const struct weir__algo *algo;
     struct weir_limit limit; /* as written, defaults filled in */
-    int64_t most;            /* the most units that can pass at one instant after a rest: decision.limit */
-    int64_t price;           /* parts a unit costs */
-    int64_t capacity;        /* parts a key may owe: most * price */
+    int64_t most;     /* the most units that can pass at one instant after a rest: decision.limit */
+    int64_t price;    /* parts a unit costs */
+    int64_t capacity; /* parts a key may owe: most * price */
     struct weir__divisor by_price, by_scale;
     size_t state_size;
     bool packs; /* a meter whose state can be kept in one word, see weir__pack */
 
     /* of one algorithm each; a few words more do not matter, a plan is made once */
-    int64_t credit_free;                      /* leaky-bucket: parts that may be owed before an ask has to wait its turn */
+    int64_t
+        credit_free; /* leaky-bucket: parts that may be owed before an ask has to wait its turn */
     struct weir__divisor by_period, by_count; /* fixed-window; calendar has the second */
     struct weir__divisor by_bucket, by_ring;  /* sliding-window */
     int64_t ring;                             /* sliding-window: counters kept */
     int stamp_size;                           /* sliding-log: bytes of a time stamp */
-    weir_time heat_warm, heat_range;          /* warm-up: the flat part and the sloping part of its trapezoid, as spans */
-    const struct weir__zone *zone;            /* calendar: whose days; lives as long as the process */
+    weir_time heat_warm,
+        heat_range; /* warm-up: the flat part and the sloping part of its trapezoid, as spans */
+    const struct weir__zone *zone; /* calendar: whose days; lives as long as the process */
 };
 
 struct weir__algo {
@@ -68,31 +77,39 @@ struct weir__algo {
     const char *summary;
     /* Checks the limit and fills in what is its own; the common part is there already. */
     int (*prepare)(struct weir_plan *plan, struct weir_error *error);
-    /* Fills in the decision; changes the state only if `take`, and then only if granted (or the clock has stepped back). cost >= 0, now >= 0. */
-    bool (*step)(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d);
+    /* Fills in the decision; changes the state only if `take`, and then only if granted (or the
+     * clock has stepped back). cost >= 0, now >= 0. */
+    bool (*step)(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,
+                 struct weir_decision *d);
     /* Gives back `units`, or charges them without asking if negative. */
     void (*give)(const struct weir_plan *plan, void *state, int64_t units, weir_time now);
     /* `from` under the old plan becomes `to` under the new one; `to` is zeroed. */
-    void (*change)(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now);
+    void (*change)(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
+                   const void *from, void *to, weir_time now);
     weir_time (*idle_at)(const struct weir_plan *plan, const void *state);
 };
 
-extern const struct weir__algo weir__fixed_window, weir__sliding_window, weir__sliding_log, weir__leaky_bucket, weir__token_bucket,
-    weir__gcra, weir__smooth, weir__warm_up, weir__calendar;
+extern const struct weir__algo weir__fixed_window, weir__sliding_window, weir__sliding_log,
+    weir__leaky_bucket, weir__token_bucket, weir__gcra, weir__smooth, weir__warm_up, weir__calendar;
 
-int weir__plan_make(struct weir_plan *plan, const struct weir_limit *limit, struct weir_error *error); /* in the caller's memory */
-struct weir_limit weir__plan_limit_named(const struct weir_plan *plan); /* without what is the default anyway: for people */
+int weir__plan_make(struct weir_plan *plan, const struct weir_limit *limit,
+                    struct weir_error *error); /* in the caller's memory */
+struct weir_limit weir__plan_limit_named(
+    const struct weir_plan *plan); /* without what is the default anyway: for people */
 bool weir__limit_equal(const struct weir_limit *a, const struct weir_limit *b);
 int weir__algo_index(const char *name); /* its place in weir_algorithms(), or -1 */
 
-/* calendar.c -- the length of the calendar window that `now` lies in, and where it starts (the first ones before 1970, and so before 0). */
+/* calendar.c -- the length of the calendar window that `now` lies in, and where it starts (the
+ * first ones before 1970, and so before 0). */
 weir_time weir__calendar_window(const struct weir_plan *plan, weir_time now, weir_time *start);
 const char *weir__calendar_word(int32_t calendar); /* "day", "week" or "month"; else NULL */
 /* Whether algorithm, period, calendar and zone go together. */
-int weir__calendar_check(const struct weir_limit *limit, const char *algorithm, struct weir_error *error);
+int weir__calendar_check(const struct weir_limit *limit, const char *algorithm,
+                         struct weir_error *error);
 
 /* Part of an ask or all of it makes no sense: algo.c sees to it that the answer does. */
-bool weir__step_mended(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d);
+bool weir__step_mended(const struct weir_plan *plan, void *state, const struct weir_ask *ask,
+                       bool take, struct weir_decision *d);
 
 /* What every decision begins with; then the algorithm fills in the rest. */
 static inline void weir__decision_begin(const struct weir_plan *plan, struct weir_decision *d)
@@ -103,7 +120,8 @@ static inline void weir__decision_begin(const struct weir_plan *plan, struct wei
 }
 
 /* The step behind weir_step and the table. */
-static inline bool weir__step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static inline bool weir__step(const struct weir_plan *plan, void *state, const struct weir_ask *ask,
+                              bool take, struct weir_decision *d)
 {
     if (__builtin_expect((ask->cost | ask->now | ask->wait_max) < 0, 0))
         return weir__step_mended(plan, state, ask, take, d);

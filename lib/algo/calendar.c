@@ -1,16 +1,18 @@
 /* calendar.c -- so many per calendar day, week or month in a time zone: quotas.
  *
- * Windows begin where days of the zone begin (base/zone.h), weeks on Monday, months on the first; so a day may have 23 or 25 hours, and a
- * month 28 to 31 days.
+ * Windows begin where days of the zone begin (base/zone.h), weeks on Monday, months on the first;
+ * so a day may have 23 or 25 hours, and a month 28 to 31 days.
  *
  *     0  int64  end    of the window that `used` is about
- *     8  int64  used   units taken in it; more than count: the rest is promised to the windows that follow
+ *     8  int64  used   units taken in it; more than count: the rest is promised to the windows that
+ *                      follow
  *     bound     count in a window, and so up to 2 * count in a short time that lies across an edge
  *
- * It is fixed-window with edges from the calendar, and answers alike: an ask that can wait is promised the first later window that holds it
- * whole; nobody overtakes a promise, and what it skipped of a window stays skipped even if it is given back.  While a window lasts the zone
- * is not looked at.  Windows are numbered, without days that a zone has left out: what is promised to the n-th window from here is found
- * without walking there.
+ * It is fixed-window with edges from the calendar, and answers alike: an ask that can wait is
+ * promised the first later window that holds it whole; nobody overtakes a promise, and what it
+ * skipped of a window stays skipped even if it is given back.  While a window lasts the zone is not
+ * looked at.  Windows are numbered, without days that a zone has left out: what is promised to the
+ * n-th window from here is found without walking there.
  */
 #include <assert.h>
 #include <string.h>
@@ -42,23 +44,31 @@ const char *weir__calendar_word(int32_t calendar)
     return calendar >= WEIR_DAY && calendar <= WEIR_MONTH ? kinds[calendar].name : NULL;
 }
 
-int weir__calendar_check(const struct weir_limit *l, const char *algorithm, struct weir_error *error)
+int weir__calendar_check(const struct weir_limit *l, const char *algorithm,
+                         struct weir_error *error)
 {
     const char *word = weir__calendar_word(l->calendar);
     algorithm = algorithm ? algorithm : "a limit by time";
     if (l->calendar != WEIR_NO_CALENDAR && word == NULL)
-        return weir__fail(error, WEIR_INVALID, "calendar must be WEIR_DAY, WEIR_WEEK or WEIR_MONTH");
+        return weir__fail(error, WEIR_INVALID,
+                          "calendar must be WEIR_DAY, WEIR_WEEK or WEIR_MONTH");
     if (strcmp(algorithm, weir__calendar.name) == 0) {
         if (word != NULL && l->period == 0)
             return WEIR_OK;
-        return weir__fail(error, WEIR_INVALID, "calendar counts by day, week or month, as in %lld/day; for a time write fixed-window",
-                          (long long)l->count);
+        return weir__fail(
+            error, WEIR_INVALID,
+            "calendar counts by day, week or month, as in %lld/day; for a time write fixed-window",
+            (long long)l->count);
     }
     if (word != NULL)
-        return weir__fail(error, WEIR_INVALID, "%s has no calendar %s: write %lld/%s for %s, or leave out %s for a calendar %s", algorithm,
-                          word, (long long)l->count, kinds[l->calendar].span, kinds[l->calendar].in_words, algorithm, word);
+        return weir__fail(
+            error, WEIR_INVALID,
+            "%s has no calendar %s: write %lld/%s for %s, or leave out %s for a calendar %s",
+            algorithm, word, (long long)l->count, kinds[l->calendar].span,
+            kinds[l->calendar].in_words, algorithm, word);
     if (l->zone[0] != '\0')
-        return weir__fail(error, WEIR_INVALID, "%s has no 'zone'; it is for calendar windows, as in %lld/day", algorithm,
+        return weir__fail(error, WEIR_INVALID,
+                          "%s has no 'zone'; it is for calendar windows, as in %lld/day", algorithm,
                           (long long)l->count);
     return WEIR_OK;
 }
@@ -67,11 +77,12 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
 {
     struct weir_limit *l = &plan->limit;
     if (l->count > USED_MAX)
-        return weir__fail(error, WEIR_INVALID, "a window cannot count that far: count must be at most 2^61");
+        return weir__fail(error, WEIR_INVALID,
+                          "a window cannot count that far: count must be at most 2^61");
     int code = weir__zone_find(&plan->zone, l->zone, error);
     if (code != WEIR_OK)
         return code;
-    memset(l->zone, 0, sizeof l->zone); /* UTC has one name here, and no bytes follow it */
+    memset(l->zone, 0, sizeof(l->zone)); /* UTC has one name here, and no bytes follow it */
     memcpy(l->zone, plan->zone->name, strlen(plan->zone->name));
     plan->most = l->count;
     plan->by_count = weir__divisor_make((uint64_t)l->count);
@@ -130,13 +141,17 @@ weir_time weir__calendar_window(const struct weir_plan *plan, weir_time now, wei
 
 /* ---------------------------------------------------------------- steps ---- */
 
-/* Makes the state that of the window `now` lies in.  True if the clock has stepped back: then what was used counts in this window. */
+/* Makes the state that of the window `now` lies in.  True if the clock has stepped back: then what
+ * was used counts in this window. */
 static bool roll(const struct weir_plan *plan, struct state *s, weir_time now)
 {
     int64_t count = plan->limit.count;
-    s->used = s->used < 0 ? 0 : s->used > USED_MAX ? USED_MAX : s->used; /* a damaged state may hold anything */
+    s->used = s->used < 0          ? 0
+              : s->used > USED_MAX ? USED_MAX
+                                   : s->used; /* a damaged state may hold anything */
     s->end &= INT64_MAX;
-    if (now < s->end) { /* this window, or asks that are late; further back than the window before it, the clock has stepped back */
+    if (now < s->end) { /* this window, or asks that are late; further back than the window before
+                           it, the clock has stepped back */
         if (s->end - now <= 2 * kinds[plan->limit.calendar].longest + WEIR__LATE_MAX)
             return false;
         s->end = window_end(plan, now);
@@ -162,14 +177,16 @@ static weir_time fresh_at(const struct weir_plan *plan, const struct state *s)
     return end_after(plan, s->end, weir__windows_in(plan, s->used - 1));
 }
 
-static void describe(const struct weir_plan *plan, const struct state *s, weir_time now, struct weir_decision *d)
+static void describe(const struct weir_plan *plan, const struct state *s, weir_time now,
+                     struct weir_decision *d)
 {
     weir_time fresh = fresh_at(plan, s);
     d->remaining = s->used >= plan->limit.count ? 0 : plan->limit.count - s->used;
     d->reset = fresh > now ? fresh - now : 0;
 }
 
-static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,
+                 struct weir_decision *d)
 {
     struct state s = *(struct state *)state;
     if (roll(plan, &s, ask->now) && take)
@@ -199,8 +216,10 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     s->used = used < 0 ? 0 : used > USED_MAX ? USED_MAX : (int64_t)used;
 }
 
-/* The units used in this window stay used, in the window of the new plan, as far as it counts; so do those promised to each of the next. */
-static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now)
+/* The units used in this window stay used, in the window of the new plan, as far as it counts; so
+ * do those promised to each of the next. */
+static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
+                   const void *from, void *to, weir_time now)
 {
     struct state *s = to;
     *s = *(const struct state *)from;
@@ -208,7 +227,8 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
     weir_time begun = s->end > 0 ? window_start(old_plan, window_at(old_plan, s->end - 1)) : 0;
     now = now > begun ? now : begun; /* a change does not move a key back in time */
     roll(old_plan, s, now);
-    int64_t full = s->used > old_plan->limit.count ? (s->used - 1) / old_plan->limit.count : 0; /* windows before the last that holds any */
+    int64_t full = s->used > old_plan->limit.count ? (s->used - 1) / old_plan->limit.count
+                                                   : 0; /* windows before the last that holds any */
     int64_t rest = s->used - full * old_plan->limit.count, count = new_plan->limit.count;
     s->used = full > USED_MAX / count - 1 ? USED_MAX : full * count + (rest < count ? rest : count);
     if (new_plan->limit.calendar != old_plan->limit.calendar || new_plan->zone != old_plan->zone)

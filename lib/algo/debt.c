@@ -6,15 +6,19 @@
 int weir__debt_prepare(struct weir_plan *plan, int64_t most, struct weir_error *error)
 {
     if (plan->price > WEIR__CAPACITY_MAX / most)
-        return weir__fail(error, WEIR_INVALID, "%" PRId64 " units at once is too many at this rate: exact arithmetic reaches to %" PRId64,
-                          most, WEIR__CAPACITY_MAX / plan->price);
+        return weir__fail(
+            error, WEIR_INVALID,
+            "%" PRId64
+            " units at once is too many at this rate: exact arithmetic reaches to %" PRId64,
+            most, WEIR__CAPACITY_MAX / plan->price);
     plan->most = most;
     plan->capacity = most * plan->price;
     plan->packs = plan->by_scale.by == 1;
     return WEIR_OK;
 }
 
-bool weir__debt_meter(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask, struct weir_decision *d, int64_t *after)
+bool weir__debt_meter(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask,
+                      struct weir_decision *d, int64_t *after)
 {
     *after = owed;
     d->remaining = weir__parts_units(plan, plan->capacity - owed);
@@ -22,7 +26,8 @@ bool weir__debt_meter(const struct weir_plan *plan, int64_t owed, const struct w
     if (ask->cost > plan->most)
         return weir__refuse(d, WEIR_NEVER);
     int64_t then = owed + ask->cost * plan->price;
-    weir_time wait = weir__parts_time(plan, then - plan->capacity), over = weir__parts_time(plan, then - WEIR__OWED_MAX);
+    weir_time wait = weir__parts_time(plan, then - plan->capacity),
+              over = weir__parts_time(plan, then - WEIR__OWED_MAX);
     if (wait > ask->wait_max || over > 0)
         return weir__refuse(d, wait - ask->wait_max > over ? wait - ask->wait_max : over);
     *after = then;
@@ -31,12 +36,13 @@ bool weir__debt_meter(const struct weir_plan *plan, int64_t owed, const struct w
     return weir__grant(d, wait);
 }
 
-bool weir__debt_step_slow(const struct weir_plan *plan, struct weir__debt *state, const struct weir_ask *ask, bool take,
-                          struct weir_decision *d)
+bool weir__debt_step_slow(const struct weir_plan *plan, struct weir__debt *state,
+                          const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
     struct weir__debt s = *state;
     int64_t after;
-    bool stepped = weir__debt_reckon(plan, &s, ask->now, 0), granted = weir__debt_meter(plan, s.owed, ask, d, &after);
+    bool stepped = weir__debt_reckon(plan, &s, ask->now, 0),
+         granted = weir__debt_meter(plan, s.owed, ask, d, &after);
     if (take && (after != s.owed || stepped))
         *state = (struct weir__debt){ s.at, after };
     return granted;
@@ -46,7 +52,9 @@ bool weir__debt_step_slow(const struct weir_plan *plan, struct weir__debt *state
 static int64_t units_parts(const struct weir_plan *plan, int64_t units)
 {
     weir__i128 parts = (weir__i128)units * plan->price;
-    return parts > WEIR__OWED_MAX ? WEIR__OWED_MAX : parts < -WEIR__OWED_MAX ? -WEIR__OWED_MAX : (int64_t)parts;
+    return parts > WEIR__OWED_MAX    ? WEIR__OWED_MAX
+           : parts < -WEIR__OWED_MAX ? -WEIR__OWED_MAX
+                                     : (int64_t)parts;
 }
 
 void weir__debt_give(const struct weir_plan *plan, void *state, int64_t units, weir_time now)

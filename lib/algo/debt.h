@@ -1,16 +1,19 @@
-/* debt.h -- the arithmetic of algorithms in which a key owes time: gcra, token-bucket, leaky-bucket and smooth.
+/* debt.h -- the arithmetic of algorithms in which a key owes time: gcra, token-bucket, leaky-bucket
+ * and smooth.
  *
- * Each unit taken adds plan->price parts of debt, each nanosecond pays off plan->scale parts (algo.h says what a part is).  The state is
- * the debt and the moment it was reckoned at:
+ * Each unit taken adds plan->price parts of debt, each nanosecond pays off plan->scale parts
+ * (algo.h says what a part is).  The state is the debt and the moment it was reckoned at:
  *
  *     0  int64  at      the latest moment this key has seen
  *     8  int64  owed    parts owed at that moment; below zero: saved up (smooth only)
  *
- * Why not one time, "paid off at", as GCRA is usually told?  Because an ask from a thread that was overtaken would look like more debt,
- * and after the clock is set back a key would be locked out until it catches up.  A table with narrow slots does keep only that one time
- * (weir__pack), and pays this price.
+ * Why not one time, "paid off at", as GCRA is usually told?  Because an ask from a thread that was
+ * overtaken would look like more debt, and after the clock is set back a key would be locked out
+ * until it catches up.  A table with narrow slots does keep only that one time (weir__pack), and
+ * pays this price.
  *
- * No overflow: a plan's capacity is at most 2^60 parts (weir__debt_prepare sees to it), debt is cut at 2^61.
+ * No overflow: a plan's capacity is at most 2^60 parts (weir__debt_prepare sees to it), debt is cut
+ * at 2^61.
  */
 #ifndef WEIR_ALGO_DEBT_H
 #define WEIR_ALGO_DEBT_H
@@ -27,9 +30,11 @@ struct weir__debt {
 
 int weir__debt_prepare(struct weir_plan *plan, int64_t most, struct weir_error *error);
 
-/* What is owed at `now`, `floor` at the least.  *at, the moment the debt was reckoned at, moves on to now; or back, if the clock has
- * stepped back, and then the debt stays what it was.  A damaged state may hold anything: whatever it is comes out within bounds. */
-static inline int64_t weir__debt_at(const struct weir_plan *plan, weir_time *at, int64_t owed, weir_time now, int64_t floor)
+/* What is owed at `now`, `floor` at the least.  *at, the moment the debt was reckoned at, moves on
+ * to now; or back, if the clock has stepped back, and then the debt stays what it was.  A damaged
+ * state may hold anything: whatever it is comes out within bounds. */
+static inline int64_t weir__debt_at(const struct weir_plan *plan, weir_time *at, int64_t owed,
+                                    weir_time now, int64_t floor)
 {
     weir_time passed = now - (*at & INT64_MAX);
     int64_t paid;
@@ -45,7 +50,8 @@ static inline int64_t weir__debt_at(const struct weir_plan *plan, weir_time *at,
 }
 
 /* The same on a state.  True if the clock has stepped back. */
-static inline bool weir__debt_reckon(const struct weir_plan *plan, struct weir__debt *s, weir_time now, int64_t floor)
+static inline bool weir__debt_reckon(const struct weir_plan *plan, struct weir__debt *s,
+                                     weir_time now, int64_t floor)
 {
     weir_time was = s->at & INT64_MAX;
     s->owed = weir__debt_at(plan, &s->at, s->owed, now, floor);
@@ -55,7 +61,9 @@ static inline bool weir__debt_reckon(const struct weir_plan *plan, struct weir__
 /* Parts as a span, rounded up. */
 static inline weir_time weir__parts_time(const struct weir_plan *plan, int64_t parts)
 {
-    return parts <= 0 ? 0 : plan->by_scale.by == 1 ? parts : (weir_time)weir__divide_up((uint64_t)parts, &plan->by_scale);
+    return parts <= 0               ? 0
+           : plan->by_scale.by == 1 ? parts
+                                    : (weir_time)weir__divide_up((uint64_t)parts, &plan->by_scale);
 }
 
 static inline int64_t weir__parts_units(const struct weir_plan *plan, int64_t parts)
@@ -63,14 +71,17 @@ static inline int64_t weir__parts_units(const struct weir_plan *plan, int64_t pa
     return parts < plan->price ? 0 : (int64_t)weir__divide((uint64_t)parts, &plan->by_price);
 }
 
-/* The meter: an ask passes once the debt it would leave is within the capacity.  gcra, token-bucket, and leaky-bucket without a queue.
+/* The meter: an ask passes once the debt it would leave is within the capacity.  gcra,
+ * token-bucket, and leaky-bucket without a queue.
  *
- * weir__debt_meter is the whole of it; weir__debt_quick the part that nearly every ask needs, and nothing else, since it is what a decision
- * costs: an ask that passes at once, or is refused because it does not and would not wait. */
+ * weir__debt_meter is the whole of it; weir__debt_quick the part that nearly every ask needs, and
+ * nothing else, since it is what a decision costs: an ask that passes at once, or is refused
+ * because it does not and would not wait. */
 enum weir__quick { WEIR__QUICK_NO, WEIR__QUICK_YES, WEIR__NOT_QUICK };
 
-static inline enum weir__quick weir__debt_quick(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask,
-                                                struct weir_decision *d, int64_t *after)
+static inline enum weir__quick weir__debt_quick(const struct weir_plan *plan, int64_t owed,
+                                                const struct weir_ask *ask, struct weir_decision *d,
+                                                int64_t *after)
 {
     int64_t room = plan->capacity - owed, price;
     if (__builtin_expect(__builtin_mul_overflow(ask->cost, plan->price, &price), 0))
@@ -91,20 +102,23 @@ static inline enum weir__quick weir__debt_quick(const struct weir_plan *plan, in
     return WEIR__QUICK_NO;
 }
 
-bool weir__debt_meter(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask, struct weir_decision *d, int64_t *after);
+bool weir__debt_meter(const struct weir_plan *plan, int64_t owed, const struct weir_ask *ask,
+                      struct weir_decision *d, int64_t *after);
 
 /* The same on a state. */
-bool weir__debt_step_slow(const struct weir_plan *plan, struct weir__debt *state, const struct weir_ask *ask, bool take,
-                          struct weir_decision *d);
+bool weir__debt_step_slow(const struct weir_plan *plan, struct weir__debt *state,
+                          const struct weir_ask *ask, bool take, struct weir_decision *d);
 
-static inline bool weir__debt_step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,
-                                   struct weir_decision *d)
+static inline bool weir__debt_step(const struct weir_plan *plan, void *state,
+                                   const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
     struct weir__debt *s = state;
     weir_time now = ask->now;
     int64_t owed = s->owed, paid, after;
-    bool odd = (uint64_t)s->at > (uint64_t)now || (uint64_t)owed > (uint64_t)WEIR__OWED_MAX; /* late, stepped back, or damaged */
-    if (__builtin_expect(odd || __builtin_mul_overflow(now - s->at, (int64_t)plan->by_scale.by, &paid), 0))
+    bool odd = (uint64_t)s->at > (uint64_t)now ||
+               (uint64_t)owed > (uint64_t)WEIR__OWED_MAX; /* late, stepped back, or damaged */
+    if (__builtin_expect(
+            odd || __builtin_mul_overflow(now - s->at, (int64_t)plan->by_scale.by, &paid), 0))
         return weir__debt_step_slow(plan, state, ask, take, d);
     owed = paid < owed ? owed - paid : 0;
     enum weir__quick quick = weir__debt_quick(plan, owed, ask, d, &after);
@@ -129,9 +143,10 @@ static inline int64_t weir__scale_up(int64_t a, int64_t b, int64_t c)
     return q > WEIR__OWED_MAX ? WEIR__OWED_MAX : q < -WEIR__OWED_MAX ? -WEIR__OWED_MAX : (int64_t)q;
 }
 
-/* One word for a narrow slot: the moment the debt is paid off.  Only where a part is a nanosecond (scale 1), and only for meters, which save
- * nothing up.  Unpacking gives the debt at `now`; more than could have been granted means that the clock has stepped back, and is cut to
- * that of a spent key. */
+/* One word for a narrow slot: the moment the debt is paid off.  Only where a part is a nanosecond
+ * (scale 1), and only for meters, which save nothing up.  Unpacking gives the debt at `now`; more
+ * than could have been granted means that the clock has stepped back, and is cut to that of a spent
+ * key. */
 #define WEIR__PACKED_WAIT_MAX (60 * WEIR_SECOND)
 
 static inline uint64_t weir__pack(weir_time now, int64_t owed)
@@ -140,7 +155,8 @@ static inline uint64_t weir__pack(weir_time now, int64_t owed)
     return paid_off > INT64_MAX ? INT64_MAX : paid_off;
 }
 
-static inline int64_t weir__unpack(const struct weir_plan *plan, uint64_t word, weir_time now, bool *stepped)
+static inline int64_t weir__unpack(const struct weir_plan *plan, uint64_t word, weir_time now,
+                                   bool *stepped)
 {
     int64_t owed = (int64_t)(word & INT64_MAX) - now;
     *stepped = owed > plan->capacity + WEIR__PACKED_WAIT_MAX + WEIR__LATE_MAX;

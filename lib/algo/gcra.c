@@ -1,13 +1,15 @@
 /* gcra.c -- Generic Cell Rate Algorithm.
  *
- * Each key owes time.  A unit costs period/count of debt, debt drains one nanosecond per nanosecond, and an ask is let in while the debt
- * it would leave is no more than burst units' worth.  Limit, remaining, retry and reset are what redis-cell's CL.THROTTLE answers.
+ * Each key owes time.  A unit costs period/count of debt, debt drains one nanosecond per
+ * nanosecond, and an ask is let in while the debt it would leave is no more than burst units'
+ * worth.  Limit, remaining, retry and reset are what redis-cell's CL.THROTTLE answers.
  *
  *     state   struct weir__debt (debt.h)
  *     bound   burst + rate * T in any interval of length T
  *
- * From ITU-T I.371 (the virtual scheduling algorithm).  Where it deviates: the price of a unit is kept exactly, not rounded to a clock
- * tick; and the state is the debt and its time rather than the theoretical arrival time (debt.h says why).
+ * From ITU-T I.371 (the virtual scheduling algorithm).  Where it deviates: the price of a unit is
+ * kept exactly, not rounded to a clock tick; and the state is the debt and its time rather than the
+ * theoretical arrival time (debt.h says why).
  */
 #include "algo/debt.h"
 
@@ -16,13 +18,15 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     return weir__debt_prepare(plan, plan->limit.burst, error);
 }
 
-static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,
+                 struct weir_decision *d)
 {
     return weir__debt_step(plan, state, ask, take, d);
 }
 
 /* The units a key has used stay used, at the new price. */
-static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now)
+static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
+                   const void *from, void *to, weir_time now)
 {
     struct weir__debt *s = to;
     *s = *(const struct weir__debt *)from;

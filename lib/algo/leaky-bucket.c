@@ -1,12 +1,14 @@
 /* leaky-bucket.c -- a bucket that leaks at the rate: as a meter, and with a queue as a shaper.
  *
- * The meter pours the ask's units in, and refuses what would overflow: the same decisions as gcra.c.  The shaper is a queue with constant
- * outflow: an ask is told its turn, which comes when everything granted before it has drained, and is refused if more than `queue` units
- * would have to wait.  With a burst b, the first b units go at once (nginx: delay=b-1); without one, each waits for the one before.
+ * The meter pours the ask's units in, and refuses what would overflow: the same decisions as
+ * gcra.c.  The shaper is a queue with constant outflow: an ask is told its turn, which comes when
+ * everything granted before it has drained, and is refused if more than `queue` units would have to
+ * wait.  With a burst b, the first b units go at once (nginx: delay=b-1); without one, each waits
+ * for the one before.
  *
  *     state   struct weir__debt (debt.h): owed = what is in the bucket
- *     bound   burst + rate * T, and as a shaper the one ask more that goes when the bucket is empty, in any interval of length T, counted
- *             at the turns
+ *     bound   burst + rate * T, and as a shaper the one ask more that goes when the bucket is
+ *             empty, in any interval of length T, counted at the turns
  */
 #include <inttypes.h>
 
@@ -27,7 +29,8 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     return code;
 }
 
-static bool shape(const struct weir_plan *plan, struct weir__debt *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static bool shape(const struct weir_plan *plan, struct weir__debt *state,
+                  const struct weir_ask *ask, bool take, struct weir_decision *d)
 {
     struct weir__debt s = *state;
     if (weir__debt_reckon(plan, &s, ask->now, 0) && take)
@@ -50,13 +53,16 @@ static bool shape(const struct weir_plan *plan, struct weir__debt *state, const 
     return weir__grant(d, turn);
 }
 
-static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,
+                 struct weir_decision *d)
 {
-    return plan->limit.queue == 0 ? weir__debt_step(plan, state, ask, take, d) : shape(plan, state, ask, take, d);
+    return plan->limit.queue == 0 ? weir__debt_step(plan, state, ask, take, d)
+                                  : shape(plan, state, ask, take, d);
 }
 
 /* What is in the bucket stays in, and drains at the new rate. */
-static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now)
+static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
+                   const void *from, void *to, weir_time now)
 {
     weir__gcra.change(old_plan, new_plan, from, to, now);
 }

@@ -1,16 +1,20 @@
 /* limit.c -- limits and times as people write them: "gcra 5/1m burst 3", "1.5s".
  *
- *     limit    [ALGORITHM] COUNT[r]/PERIOD [OPTION ...]       options in any order, each at most once
+ *     limit    [ALGORITHM] COUNT[r]/PERIOD [OPTION ...]       options in any order, each at most
+ *                                                             once
  *     PERIOD   TIME, or a unit alone: 6r/m; or a calendar window: day, week, month
  *     TIME     digits[.digits][unit]                          no unit: seconds
  *     unit     ns us ms s m h d w
- *     OPTION   a row of `options` below; a new one is a new row, and it is parsed, printed and suggested
+ *     OPTION   a row of `options` below; a new one is a new row, and it is parsed, printed and
+ *              suggested
  *
- * Everything is exact.  Numbers are int64 with overflow checks; a decimal time is computed in integers, and one that is not a whole number
- * of nanoseconds is an error, not a rounding.  Not by strtol and strtod: these skip signs and spaces, stop silently and ask the locale.
+ * Everything is exact.  Numbers are int64 with overflow checks; a decimal time is computed in
+ * integers, and one that is not a whole number of nanoseconds is an error, not a rounding.  Not by
+ * strtol and strtod: these skip signs and spaces, stop silently and ask the locale.
  *
- * A struct cannot remember a spelling, so there is one canonical form: the largest unit that divides the time, the number always written
- * ("10r/s" comes back as "10/1s"), the options in the order of the table, defaults left out.  Parsing it gives the same struct.
+ * A struct cannot remember a spelling, so there is one canonical form: the largest unit that
+ * divides the time, the number always written ("10r/s" comes back as "10/1s"), the options in the
+ * order of the table, defaults left out.  Parsing it gives the same struct.
  *
  * Whether a member fits the algorithm (buckets= on gcra) is the plan's to say.
  */
@@ -34,15 +38,21 @@ static const struct unit {
     const char *long_name; /* never accepted, only recognised: "5sec; did you mean 's'?" */
     weir_time span;
 } units[] = {
-    { "w", "weeks", 604800 * WEIR_SECOND },     { "d", "days", 86400 * WEIR_SECOND }, { "h", "hours", 3600 * WEIR_SECOND },
-    { "m", "minutes", 60 * WEIR_SECOND },       { "s", "seconds", WEIR_SECOND },      { "ms", "milliseconds", WEIR_MILLISECOND },
-    { "us", "microseconds", WEIR_MICROSECOND }, { "ns", "nanoseconds", 1 },
+    { "w", "weeks", 604800 * WEIR_SECOND },
+    { "d", "days", 86400 * WEIR_SECOND },
+    { "h", "hours", 3600 * WEIR_SECOND },
+    { "m", "minutes", 60 * WEIR_SECOND },
+    { "s", "seconds", WEIR_SECOND },
+    { "ms", "milliseconds", WEIR_MILLISECOND },
+    { "us", "microseconds", WEIR_MICROSECOND },
+    { "ns", "nanoseconds", 1 },
 };
 
 enum kind {
     COUNT64,
     COUNT32,
-    QUEUE, /* a count64 whose written 0 is WEIR_NO_QUEUE, because 0 in the struct means "not a shaper" */
+    QUEUE, /* a count64 whose written 0 is WEIR_NO_QUEUE, because 0 in the struct means "not a
+              shaper" */
     TIME,
     CHOICE, /* a bool, by two words */
     ZONE,   /* the name of a time zone */
@@ -57,13 +67,55 @@ static const struct option {
     bool spaced;          /* "burst 5" as well as "burst=5", and printed so */
     const char *words[2]; /* CHOICE: for false and for true */
 } options[] = {
-    { "burst", WEIR__NAMED_BURST, COUNT64, offsetof(struct weir_limit, burst), 1, true, { NULL, NULL } },
-    { "queue", WEIR__NAMED_QUEUE, QUEUE, offsetof(struct weir_limit, queue), 0, true, { NULL, NULL } },
-    { "buckets", WEIR__NAMED_BUCKETS, COUNT32, offsetof(struct weir_limit, buckets), 1, false, { NULL, NULL } },
-    { "align", WEIR__NAMED_ALIGN, CHOICE, offsetof(struct weir_limit, align_first), 0, false, { "clock", "first" } },
-    { "edge", WEIR__NAMED_EDGE, CHOICE, offsetof(struct weir_limit, loose), 0, false, { "strict", "loose" } },
-    { "warmup", WEIR__NAMED_WARMUP, TIME, offsetof(struct weir_limit, warmup), 1, false, { NULL, NULL } },
-    { "cold", WEIR__NAMED_COLD, COUNT32, offsetof(struct weir_limit, cold), 1, false, { NULL, NULL } },
+    { "burst",
+      WEIR__NAMED_BURST,
+      COUNT64,
+      offsetof(struct weir_limit, burst),
+      1,
+      true,
+      { NULL, NULL } },
+    { "queue",
+      WEIR__NAMED_QUEUE,
+      QUEUE,
+      offsetof(struct weir_limit, queue),
+      0,
+      true,
+      { NULL, NULL } },
+    { "buckets",
+      WEIR__NAMED_BUCKETS,
+      COUNT32,
+      offsetof(struct weir_limit, buckets),
+      1,
+      false,
+      { NULL, NULL } },
+    { "align",
+      WEIR__NAMED_ALIGN,
+      CHOICE,
+      offsetof(struct weir_limit, align_first),
+      0,
+      false,
+      { "clock", "first" } },
+    { "edge",
+      WEIR__NAMED_EDGE,
+      CHOICE,
+      offsetof(struct weir_limit, loose),
+      0,
+      false,
+      { "strict", "loose" } },
+    { "warmup",
+      WEIR__NAMED_WARMUP,
+      TIME,
+      offsetof(struct weir_limit, warmup),
+      1,
+      false,
+      { NULL, NULL } },
+    { "cold",
+      WEIR__NAMED_COLD,
+      COUNT32,
+      offsetof(struct weir_limit, cold),
+      1,
+      false,
+      { NULL, NULL } },
     { "zone", WEIR__NAMED_ZONE, ZONE, offsetof(struct weir_limit, zone), 0, false, { NULL, NULL } },
 };
 
@@ -120,7 +172,8 @@ struct quoted {
     char text[4 * WORD_MAX + 8];
 };
 
-/* What stands there, in quotes, fit for one line of a log: control characters and bytes beyond ASCII are written as \xNN. */
+/* What stands there, in quotes, fit for one line of a log: control characters and bytes beyond
+ * ASCII are written as \xNN. */
 static struct quoted quote(const char *at, size_t length)
 {
     struct quoted q = { "the end" };
@@ -131,9 +184,10 @@ static struct quoted quote(const char *at, size_t length)
     q.text[n++] = '\'';
     for (size_t i = 0; i < length && i < WORD_MAX; i++) {
         bool plain = at[i] >= ' ' && at[i] <= '~';
-        n += (size_t)snprintf(q.text + n, sizeof q.text - n, plain ? "%c" : "\\x%02x", plain ? at[i] : (unsigned char)at[i]);
+        n += (size_t)snprintf(q.text + n, sizeof(q.text) - n, plain ? "%c" : "\\x%02x",
+                              plain ? at[i] : (unsigned char)at[i]);
     }
-    snprintf(q.text + n, sizeof q.text - n, length > WORD_MAX ? "...'" : "'");
+    snprintf(q.text + n, sizeof(q.text) - n, length > WORD_MAX ? "...'" : "'");
     return q;
 }
 
@@ -165,7 +219,8 @@ static const char *algorithm_name(size_t i)
     return weir_algorithms()[i];
 }
 
-/* The index of the name that the word was probably meant to be, or -1.  The beginning of a name ("token") is as near as one slip. */
+/* The index of the name that the word was probably meant to be, or -1.  The beginning of a name
+ * ("token") is as near as one slip. */
 static int nearest(const char *word, size_t length, names *name)
 {
     unsigned best = 2 + (unsigned)length / 4; /* one slip in a short word, a few in a long one */
@@ -175,9 +230,13 @@ static int nearest(const char *word, size_t length, names *name)
         size_t n = strlen(name(i));
         if (n > WORD_MAX)
             continue;
-        unsigned d = length < n && weir__edits(word, length, name(i), length) == 0 ? 1 : weir__edits(word, length, name(i), n);
+        unsigned d = length < n && weir__edits(word, length, name(i), length) == 0
+                         ? 1
+                         : weir__edits(word, length, name(i), n);
 
-        if (d < best && d < (length > n ? length : n)) { /* the second: "x" is one edit from "s", yet nothing like it */
+        if (d < best &&
+            d < (length > n ? length
+                            : n)) { /* the second: "x" is one edit from "s", yet nothing like it */
             best = d;
             found = (int)i;
         }
@@ -185,18 +244,21 @@ static int nearest(const char *word, size_t length, names *name)
     return found;
 }
 
-/* Says that the word is not one of the names, and which it may have been: the guess, or, if that is -1, all of them. */
-static int fail_unknown(struct weir__cursor *c, size_t length, const char *sort, names *name, int guess)
+/* Says that the word is not one of the names, and which it may have been: the guess, or, if that is
+ * -1, all of them. */
+static int fail_unknown(struct weir__cursor *c, size_t length, const char *sort, names *name,
+                        int guess)
 {
     char list[160] = "";
     size_t n = 0;
 
     if (guess >= 0)
-        return weir__fail_at(c->error, column(c, c->at), "unknown %s %s; did you mean '%s'?", sort, quote(c->at, length).text,
-                             name((size_t)guess));
-    for (size_t i = 0; name(i) && n < sizeof list; i++)
-        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", name(i));
-    return weir__fail_at(c->error, column(c, c->at), "unknown %s %s; known are %s", sort, quote(c->at, length).text, list);
+        return weir__fail_at(c->error, column(c, c->at), "unknown %s %s; did you mean '%s'?", sort,
+                             quote(c->at, length).text, name((size_t)guess));
+    for (size_t i = 0; name(i) && n < sizeof(list); i++)
+        n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", i ? ", " : "", name(i));
+    return weir__fail_at(c->error, column(c, c->at), "unknown %s %s; known are %s", sort,
+                         quote(c->at, length).text, list);
 }
 
 /* --------------------------------------------------- numbers and times ---- */
@@ -205,22 +267,27 @@ static int expect_word_end(struct weir__cursor *c, const char *what)
 {
     if (is_word_end(*c->at))
         return WEIR_OK;
-    return weir__fail_at(c->error, column(c, c->at), "unexpected %s after %s", quote(c->at, 1).text, what);
+    return weir__fail_at(c->error, column(c, c->at), "unexpected %s after %s", quote(c->at, 1).text,
+                         what);
 }
 
 /* Digits, at least one; the cursor stays on a number that is too large or too small. */
-static int read_digits(struct weir__cursor *c, const char *what, int64_t min, int64_t max, int64_t *out)
+static int read_digits(struct weir__cursor *c, const char *what, int64_t min, int64_t max,
+                       int64_t *out)
 {
     const char *at = c->at;
     int64_t value = 0;
     bool fits = true;
 
     if (!is_digit(*at))
-        return weir__fail_at(c->error, column(c, at), "%s must be a number such as 60; found %s", what, quote(at, 1).text);
+        return weir__fail_at(c->error, column(c, at), "%s must be a number such as 60; found %s",
+                             what, quote(at, 1).text);
     for (; is_digit(*at); at++)
-        fits = fits && !__builtin_mul_overflow(value, 10, &value) && !__builtin_add_overflow(value, *at - '0', &value);
+        fits = fits && !__builtin_mul_overflow(value, 10, &value) &&
+               !__builtin_add_overflow(value, *at - '0', &value);
     if (!fits || value > max)
-        return weir__fail_at(c->error, column(c, c->at), "%s is too large; the most is %" PRId64, what, max);
+        return weir__fail_at(c->error, column(c, c->at), "%s is too large; the most is %" PRId64,
+                             what, max);
     if (value < min)
         return weir__fail_at(c->error, column(c, c->at), "%s must be at least %" PRId64, what, min);
     c->at = at;
@@ -228,7 +295,8 @@ static int read_digits(struct weir__cursor *c, const char *what, int64_t min, in
     return WEIR_OK;
 }
 
-static int read_count(struct weir__cursor *c, const char *what, int64_t min, int64_t max, int64_t *out)
+static int read_count(struct weir__cursor *c, const char *what, int64_t min, int64_t max,
+                      int64_t *out)
 {
     int code = read_digits(c, what, min, max, out);
 
@@ -253,13 +321,16 @@ static int read_unit(struct weir__cursor *c, weir_time *out)
             return WEIR_OK;
         }
     }
-    if (lower(*c->at) == 'y' || (length > 1 && lower(*c->at) == 'm' && lower(c->at[1]) == 'o')) /* months and years have no one length */
-        return weir__fail_at(c->error, column(c, c->at),
-                             "unknown unit %s; write days, as in 365d; of limits day, week and month are calendar "
-                             "windows, written without a number, as in 10000/month",
-                             quote(c->at, length).text);
+    if (lower(*c->at) == 'y' || (length > 1 && lower(*c->at) == 'm' &&
+                                 lower(c->at[1]) == 'o')) /* months and years have no one length */
+        return weir__fail_at(
+            c->error, column(c, c->at),
+            "unknown unit %s; write days, as in 365d; of limits day, week and month are calendar "
+            "windows, written without a number, as in 10000/month",
+            quote(c->at, length).text);
     int guess = nearest(c->at, length, unit_long_name);
-    return fail_unknown(c, length, "unit", unit_name, guess >= 0 ? guess : nearest(c->at, length, unit_name));
+    return fail_unknown(c, length, "unit", unit_name,
+                        guess >= 0 ? guess : nearest(c->at, length, unit_name));
 }
 
 /* .digits: leaves where they begin and how many there are, none if there is no point. */
@@ -273,13 +344,16 @@ static int read_fraction(struct weir__cursor *c, const char **digits, size_t *co
         c->at++;
     *count = (size_t)(c->at - *digits);
     if (*count == 0)
-        return weir__fail_at(c->error, column(c, c->at), "expected a digit after the point; found %s", quote(c->at, 1).text);
+        return weir__fail_at(c->error, column(c, c->at),
+                             "expected a digit after the point; found %s", quote(c->at, 1).text);
     return WEIR_OK;
 }
 
-/* The fraction in nanoseconds.  From the last digit to the first: (rest + digit * unit) / 10 must come out even at every step, or the
- * whole does not; so 0.00000000005m is 3ns, and no number of digits can overflow. */
-static int scale_fraction(struct weir__cursor *c, const char *digits, size_t count, weir_time unit, weir_time *out)
+/* The fraction in nanoseconds.  From the last digit to the first: (rest + digit * unit) / 10 must
+ * come out even at every step, or the whole does not; so 0.00000000005m is 3ns, and no number of
+ * digits can overflow. */
+static int scale_fraction(struct weir__cursor *c, const char *digits, size_t count, weir_time unit,
+                          weir_time *out)
 {
     weir_time rest = 0;
 
@@ -288,7 +362,8 @@ static int scale_fraction(struct weir__cursor *c, const char *digits, size_t cou
     for (size_t i = count; i-- > 0;) {
         rest += (digits[i] - '0') * unit;
         if (rest % 10 != 0)
-            return weir__fail_at(c->error, column(c, digits + count - 1), "finer than a nanosecond; write fewer digits");
+            return weir__fail_at(c->error, column(c, digits + count - 1),
+                                 "finer than a nanosecond; write fewer digits");
         rest /= 10;
     }
     *out = rest;
@@ -314,12 +389,15 @@ static int read_time(struct weir__cursor *c, const char *what, weir_time *out)
     if (code != WEIR_OK)
         return code;
     if (__builtin_mul_overflow(whole, unit, &whole) || __builtin_add_overflow(whole, part, &whole))
-        return weir__fail_at(c->error, column(c, start), "%s is too large; the most is %" PRId64 "ns, some 292 years", what, INT64_MAX);
+        return weir__fail_at(c->error, column(c, start),
+                             "%s is too large; the most is %" PRId64 "ns, some 292 years", what,
+                             INT64_MAX);
     *out = whole;
     return WEIR_OK;
 }
 
-/* A time that must not be 0: nothing can happen "per 0 s", and in the struct 0 stands for the default. */
+/* A time that must not be 0: nothing can happen "per 0 s", and in the struct 0 stands for the
+ * default. */
 static int read_span(struct weir__cursor *c, const char *what, weir_time *out)
 {
     const char *start = c->at;
@@ -332,7 +410,8 @@ static int read_span(struct weir__cursor *c, const char *what, weir_time *out)
 
 /* -------------------------------------------------------------- limits ---- */
 
-/* A first word that begins with a letter and has no '/' is a name; "r/s" is a rate that lost its count. */
+/* A first word that begins with a letter and has no '/' is a name; "r/s" is a rate that lost its
+ * count. */
 static int read_algorithm(struct weir__cursor *c, struct weir_limit *limit, unsigned *named)
 {
     const char *const *name = weir_algorithms();
@@ -344,7 +423,8 @@ static int read_algorithm(struct weir__cursor *c, struct weir_limit *limit, unsi
     while (*name && !equals(c->at, length, *name))
         name++;
     if (!*name)
-        return fail_unknown(c, length, "algorithm", algorithm_name, nearest(c->at, length, algorithm_name));
+        return fail_unknown(c, length, "algorithm", algorithm_name,
+                            nearest(c->at, length, algorithm_name));
     limit->algorithm = *name;
     *named |= WEIR__NAMED_ALGORITHM;
     c->at += length;
@@ -352,7 +432,8 @@ static int read_algorithm(struct weir__cursor *c, struct weir_limit *limit, unsi
     return WEIR_OK;
 }
 
-/* "day", "week" or "month" as a whole word: a calendar window, and so (unless another is named) the algorithm of that name. */
+/* "day", "week" or "month" as a whole word: a calendar window, and so (unless another is named) the
+ * algorithm of that name. */
 static bool read_calendar(struct weir__cursor *c, struct weir_limit *limit)
 {
     size_t length = word_length(c->at);
@@ -360,7 +441,8 @@ static bool read_calendar(struct weir__cursor *c, struct weir_limit *limit)
     for (int32_t calendar = WEIR_DAY; weir__calendar_word(calendar) != NULL; calendar++) {
         if (equals(c->at, length, weir__calendar_word(calendar))) {
             limit->calendar = calendar;
-            limit->algorithm = limit->algorithm ? limit->algorithm : weir_algorithms()[weir__algo_index("calendar")];
+            limit->algorithm = limit->algorithm ? limit->algorithm
+                                                : weir_algorithms()[weir__algo_index("calendar")];
             c->at += length;
             return true;
         }
@@ -377,8 +459,11 @@ static int read_period(struct weir__cursor *c, struct weir_limit *limit)
     if (is_digit(*c->at))
         return read_span(c, "the period", &limit->period);
     if (!is_letter(*c->at))
-        return weir__fail_at(c->error, column(c, c->at), "expected a period such as 60, 5s or m; found %s", quote(c->at, 1).text);
-    int code = read_unit(c, &limit->period), guess = nearest(c->at, word_length(c->at), calendar_name);
+        return weir__fail_at(c->error, column(c, c->at),
+                             "expected a period such as 60, 5s or m; found %s",
+                             quote(c->at, 1).text);
+    int code = read_unit(c, &limit->period),
+        guess = nearest(c->at, word_length(c->at), calendar_name);
 
     if (code != WEIR_OK && guess >= 0) /* 5/days; but 5/1day goes to read_span, and is a span */
         return fail_unknown(c, word_length(c->at), "period", calendar_name, guess);
@@ -389,17 +474,22 @@ static int read_period(struct weir__cursor *c, struct weir_limit *limit)
 static int read_rate(struct weir__cursor *c, struct weir_limit *limit, const char **period)
 {
     if (!is_digit(*c->at))
-        return weir__fail_at(c->error, column(c, c->at), "expected a limit such as 300/60 or 10r/s; found %s", quote(c->at, 1).text);
+        return weir__fail_at(c->error, column(c, c->at),
+                             "expected a limit such as 300/60 or 10r/s; found %s",
+                             quote(c->at, 1).text);
     int code = read_digits(c, "the count", 1, INT64_MAX, &limit->count);
 
     if (code != WEIR_OK)
         return code;
     if (*c->at == '.')
-        return weir__fail_at(c->error, column(c, c->at), "the count must be a whole number; for 1.5 in 1s write 3/2s");
+        return weir__fail_at(c->error, column(c, c->at),
+                             "the count must be a whole number; for 1.5 in 1s write 3/2s");
     if (*c->at == 'r')
         c->at++;
     if (*c->at != '/')
-        return weir__fail_at(c->error, column(c, c->at), "expected '/' and a period, as in 300/60; found %s", quote(c->at, 1).text);
+        return weir__fail_at(c->error, column(c, c->at),
+                             "expected '/' and a period, as in 300/60; found %s",
+                             quote(c->at, 1).text);
     *period = ++c->at;
     return read_period(c, limit);
 }
@@ -414,8 +504,8 @@ static int read_choice(struct weir__cursor *c, const struct option *o, int64_t *
             return WEIR_OK;
         }
     }
-    return weir__fail_at(c->error, column(c, c->at), "%s must be %s or %s; found %s", o->name, o->words[1], o->words[0],
-                         quote(c->at, length ? length : 1).text);
+    return weir__fail_at(c->error, column(c, c->at), "%s must be %s or %s; found %s", o->name,
+                         o->words[1], o->words[0], quote(c->at, length ? length : 1).text);
 }
 
 /* An error of somebody who knows the words but not their place. */
@@ -430,17 +520,21 @@ static int read_zone(struct weir__cursor *c, struct weir_limit *limit)
 {
     const struct weir__zone *zone;
     size_t length = word_length(c->at);
-    char name[sizeof limit->zone] = "";
+    char name[sizeof(limit->zone)] = "";
 
     if (length == 0)
-        return weir__fail_at(c->error, column(c, c->at), "zone must be a time zone such as Europe/Berlin; found %s", quote(c->at, 1).text);
-    if (length >= sizeof name)
-        return weir__fail_at(c->error, column(c, c->at), "unknown time zone %s: its name is too long", quote(c->at, length).text);
+        return weir__fail_at(c->error, column(c, c->at),
+                             "zone must be a time zone such as Europe/Berlin; found %s",
+                             quote(c->at, 1).text);
+    if (length >= sizeof(name))
+        return weir__fail_at(c->error, column(c, c->at),
+                             "unknown time zone %s: its name is too long",
+                             quote(c->at, length).text);
     memcpy(name, c->at, length);
     int code = place_error(c, c->at, weir__zone_find(&zone, name, c->error));
 
     if (code == WEIR_OK)
-        memcpy(limit->zone, name, sizeof name);
+        memcpy(limit->zone, name, sizeof(name));
     c->at += length;
     return code;
 }
@@ -502,16 +596,20 @@ static int read_name(struct weir__cursor *c, const struct option **out, unsigned
     while (o < end && !equals(c->at, length, o->name))
         o++;
     if (o == end)
-        return fail_unknown(c, length ? length : 1, "option", option_name, length ? nearest(c->at, length, option_name) : -1);
+        return fail_unknown(c, length ? length : 1, "option", option_name,
+                            length ? nearest(c->at, length, option_name) : -1);
     if (named & o->bit)
-        return weir__fail_at(c->error, column(c, c->at), "%s is written twice; once is enough", o->name);
+        return weir__fail_at(c->error, column(c, c->at), "%s is written twice; once is enough",
+                             o->name);
     c->at += length;
     if (*c->at == '=')
         c->at++;
     else if (o->spaced)
         weir__cursor_end(c);
     else
-        return weir__fail_at(c->error, column(c, c->at), "expected '=' and a value after %s; found %s", o->name, quote(c->at, 1).text);
+        return weir__fail_at(c->error, column(c, c->at),
+                             "expected '=' and a value after %s; found %s", o->name,
+                             quote(c->at, 1).text);
     *out = o;
     return WEIR_OK;
 }
@@ -570,7 +668,7 @@ static void append_option(struct printer *p, const struct option *o, const struc
     if (o->kind == TIME)
         append_time(p, value);
     else if (o->kind == ZONE)
-        append(p, "%.*s", (int)sizeof limit->zone - 1, limit->zone);
+        append(p, "%.*s", (int)sizeof(limit->zone) - 1, limit->zone);
     else if (o->kind == CHOICE)
         append(p, "%s", o->words[1]);
     else
@@ -631,7 +729,8 @@ int weir__limit_read(struct weir__cursor *cursor, struct weir_limit *limit, unsi
     while (code == WEIR_OK && !weir__cursor_end(cursor))
         code = read_option(cursor, &read, &seen);
     if (code == WEIR_OK)
-        code = place_error(cursor, period, weir__calendar_check(&read, read.algorithm, cursor->error));
+        code =
+            place_error(cursor, period, weir__calendar_check(&read, read.algorithm, cursor->error));
     if (code != WEIR_OK)
         return code;
     *limit = read;
@@ -679,7 +778,8 @@ int weir_time_parse(weir_time *out, const char *text, struct weir_error *error)
     int code = weir__cursor_time(&cursor, "the time", &time);
 
     if (code == WEIR_OK && !weir__cursor_end(&cursor))
-        return weir__fail_at(error, column(&cursor, cursor.at), "unexpected %s after the time", quote(cursor.at, 1).text);
+        return weir__fail_at(error, column(&cursor, cursor.at), "unexpected %s after the time",
+                             quote(cursor.at, 1).text);
     if (code == WEIR_OK)
         *out = time;
     return code;

@@ -1,7 +1,9 @@
-/* limit.h -- what the other readers of the project (the vector files' first of all) share with the parser of limits.
+/* limit.h -- what the other readers of the project (the vector files' first of all) share with the
+ * parser of limits.
  *
- * A cursor walks over one line.  Each reader skips spaces and tabs, takes what it knows and leaves the cursor behind it; when it fails it
- * has said why in the cursor's error, with a column that counts from the start of the whole line.
+ * A cursor walks over one line.  Each reader skips spaces and tabs, takes what it knows and leaves
+ * the cursor behind it; when it fails it has said why in the cursor's error, with a column that
+ * counts from the start of the whole line.
  */
 #ifndef WEIR_ALGO_LIMIT_H
 #define WEIR_ALGO_LIMIT_H
@@ -23,7 +25,8 @@ bool weir__cursor_end(struct weir__cursor *cursor);
 /* Takes `word` if it is the next whole word; else false, and nothing but spaces is skipped. */
 bool weir__cursor_accept(struct weir__cursor *cursor, const char *word);
 
-/* A whole number of at least `min`, and a time; both must fill their word.  `what` names the thing in an error: "the cost". */
+/* A whole number of at least `min`, and a time; both must fill their word.  `what` names the thing
+ * in an error: "the cost". */
 int weir__cursor_count(struct weir__cursor *cursor, const char *what, int64_t min, int64_t *out);
 int weir__cursor_time(struct weir__cursor *cursor, const char *what, weir_time *out);
 
@@ -40,9 +43,10 @@ enum weir__limit_named {
     WEIR__NAMED_ZONE = 1 << 8,
 };
 
-/* Reads a limit up to the end of the line over `*limit`: what the text does not name stays as it was, so begin with zeros for a new limit
- * and with the old one for a change (a burst that was never named is 0 there, and so follows the new count).  `named` may be NULL.
- * On an error both are untouched. */
+/* Reads a limit up to the end of the line over `*limit`: what the text does not name stays as it
+ * was, so begin with zeros for a new limit and with the old one for a change (a burst that was
+ * never named is 0 there, and so follows the new count).  `named` may be NULL. On an error both are
+ * untouched. */
 int weir__limit_read(struct weir__cursor *cursor, struct weir_limit *limit, unsigned *named);
 
 #endif

@@ -1,16 +1,19 @@
 /* sliding-log.c -- so many in the last period, exactly: every admitted instant is kept.
  *
- * A ring of time stamps, one for each unit of the limit, so memory is bounded by it.  All stamps lie within one period, so each is kept in as
- * few bytes as the period needs (5 for a minute, 6 for a day), as the low bytes of its instant, and read back from the newest one.
+ * A ring of time stamps, one for each unit of the limit, so memory is bounded by it.  All stamps
+ * lie within one period, so each is kept in as few bytes as the period needs (5 for a minute, 6 for
+ * a day), as the low bytes of its instant, and read back from the newest one.
  *
  *     0  int64   seen     the latest moment this key has seen
- *     8  int64   newest   the newest stamp in full; ahead of `seen` if asks were promised a later turn
+ *     8  int64   newest   the newest stamp in full; ahead of `seen` if asks were promised a later
+ *                         turn
  *    16  uint32  first    where in the ring the oldest stamp is
  *    20  uint32  used     how many stamps there are
  *    24  stamps  count * 1 .. 8 bytes, little-endian, in ascending order
  *     bound      count in any interval of one period; nothing is ever refused that this allows
  *
- * A refusal writes nothing: expired stamps are found by halving, and only dropped when a new one is written.
+ * A refusal writes nothing: expired stamps are found by halving, and only dropped when a new one is
+ * written.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -33,11 +36,13 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
         size++;
     if (l->count > (STATE_MAX - (int64_t)sizeof(struct state)) / size)
         return weir__fail(error, WEIR_INVALID,
-                          "a log of %" PRId64 " instants is too long: at most %" PRId64 "; sliding-window has no such bound", l->count,
-                          (STATE_MAX - (int64_t)sizeof(struct state)) / size);
+                          "a log of %" PRId64 " instants is too long: at most %" PRId64
+                          "; sliding-window has no such bound",
+                          l->count, (STATE_MAX - (int64_t)sizeof(struct state)) / size);
     plan->most = l->count;
     plan->stamp_size = size;
-    plan->state_size = (sizeof(struct state) + (size_t)(l->count * size) + 15) & ~(size_t)7; /* eight bytes can be read at every stamp */
+    plan->state_size = (sizeof(struct state) + (size_t)(l->count * size) + 15) &
+                       ~(size_t)7; /* eight bytes can be read at every stamp */
     plan->packs = false;
     return WEIR_OK;
 }
@@ -51,7 +56,8 @@ struct ring {
 static struct ring open_state(const struct weir_plan *plan, const struct state *s)
 {
     int64_t count = plan->limit.count;
-    return (struct ring){ s->seen & INT64_MAX, s->newest & INT64_MAX, s->first < count ? s->first : 0, s->used > count ? count : s->used };
+    return (struct ring){ s->seen & INT64_MAX, s->newest & INT64_MAX,
+                          s->first < count ? s->first : 0, s->used > count ? count : s->used };
 }
 
 static void close_state(const struct ring *r, struct state *s)
@@ -69,14 +75,16 @@ static size_t offset_of(const struct weir_plan *plan, const struct ring *r, int6
 }
 
 /* The i-th instant, 0 the oldest. */
-static weir_time stamp(const struct weir_plan *plan, const struct state *s, const struct ring *r, int64_t i)
+static weir_time stamp(const struct weir_plan *plan, const struct state *s, const struct ring *r,
+                       int64_t i)
 {
     uint64_t low, mask = UINT64_MAX >> (64 - 8 * plan->stamp_size);
-    memcpy(&low, s->stamps + offset_of(plan, r, i), sizeof low);
+    memcpy(&low, s->stamps + offset_of(plan, r, i), sizeof(low));
     return r->newest - (weir_time)((((uint64_t)r->newest - low) & mask) & INT64_MAX);
 }
 
-static void set_stamp(const struct weir_plan *plan, struct state *s, const struct ring *r, int64_t i, weir_time t)
+static void set_stamp(const struct weir_plan *plan, struct state *s, const struct ring *r,
+                      int64_t i, weir_time t)
 {
     unsigned char *p = s->stamps + offset_of(plan, r, i);
     for (int byte = 0; byte < plan->stamp_size; byte++)
@@ -84,7 +92,8 @@ static void set_stamp(const struct weir_plan *plan, struct state *s, const struc
 }
 
 /* How many stamps have left the period at t. */
-static int64_t expired(const struct weir_plan *plan, const struct state *s, const struct ring *r, weir_time t)
+static int64_t expired(const struct weir_plan *plan, const struct state *s, const struct ring *r,
+                       weir_time t)
 {
     weir_time edge = t - plan->limit.period;
     int64_t low = 0, high = r->used;
@@ -105,8 +114,10 @@ static weir_time gone_at(const struct weir_plan *plan, weir_time instant)
     return instant > INT64_MAX - plan->limit.period ? INT64_MAX : instant + plan->limit.period;
 }
 
-/* Drops what has expired at t and appends `units` stamps of t; the oldest make room if there are too many. */
-static void append(const struct weir_plan *plan, struct state *s, struct ring *r, weir_time t, int64_t units)
+/* Drops what has expired at t and appends `units` stamps of t; the oldest make room if there are
+ * too many. */
+static void append(const struct weir_plan *plan, struct state *s, struct ring *r, weir_time t,
+                   int64_t units)
 {
     int64_t count = plan->limit.count, drop = expired(plan, s, r, t);
     if (r->used - drop + units > count)
@@ -120,14 +131,16 @@ static void append(const struct weir_plan *plan, struct state *s, struct ring *r
     close_state(r, s);
 }
 
-/* Somebody was promised a later turn.  Then what expires until that turn was dropped, so how much counts before it is no longer known: as
- * much as the limit, since there was no room.  Nobody overtakes, and a promise given back frees its units at its turn, not before. */
+/* Somebody was promised a later turn.  Then what expires until that turn was dropped, so how much
+ * counts before it is no longer known: as much as the limit, since there was no room.  Nobody
+ * overtakes, and a promise given back frees its units at its turn, not before. */
 static bool is_promised(const struct ring *r, weir_time now)
 {
     return r->newest > now;
 }
 
-static int64_t live_at(const struct weir_plan *plan, const struct state *s, const struct ring *r, weir_time now)
+static int64_t live_at(const struct weir_plan *plan, const struct state *s, const struct ring *r,
+                       weir_time now)
 {
     return is_promised(r, now) ? plan->limit.count : r->used - expired(plan, s, r, now);
 }
@@ -147,7 +160,8 @@ static void step_back(const struct weir_plan *plan, struct state *s, struct ring
     append(plan, s, r, now, live);
 }
 
-static void describe(const struct weir_plan *plan, const struct state *s, const struct ring *r, weir_time now, struct weir_decision *d)
+static void describe(const struct weir_plan *plan, const struct state *s, const struct ring *r,
+                     weir_time now, struct weir_decision *d)
 {
     weir_time fresh = fresh_at(plan, s, r);
     d->remaining = plan->limit.count - live_at(plan, s, r, now);
@@ -155,7 +169,8 @@ static void describe(const struct weir_plan *plan, const struct state *s, const 
 }
 
 /* The earliest moment from `from` on at which `cost` more fit. */
-static weir_time find_turn(const struct weir_plan *plan, const struct state *s, const struct ring *r, weir_time from, int64_t cost)
+static weir_time find_turn(const struct weir_plan *plan, const struct state *s,
+                           const struct ring *r, weir_time from, int64_t cost)
 {
     int64_t must_go = r->used + cost - plan->limit.count;
     if (must_go <= expired(plan, s, r, from))
@@ -168,22 +183,26 @@ static weir_time later(weir_time a, weir_time b)
     return a > b ? a : b;
 }
 
-/* A look at a key whose clock has stepped back, without moving anything: all that counts would leave together. */
-static bool peek_stepped(const struct weir_plan *plan, const struct state *s, const struct ring *r, const struct weir_ask *ask,
-                         struct weir_decision *d)
+/* A look at a key whose clock has stepped back, without moving anything: all that counts would
+ * leave together. */
+static bool peek_stepped(const struct weir_plan *plan, const struct state *s, const struct ring *r,
+                         const struct weir_ask *ask, struct weir_decision *d)
 {
     int64_t count = plan->limit.count, live = live_at(plan, s, r, r->seen), cost = ask->cost;
     weir_time leave = gone_at(plan, ask->now) - ask->now, wait = live <= count - cost ? 0 : leave;
     bool granted = cost <= count && wait <= ask->wait_max;
     int64_t after = granted ? live + cost : live;
     d->remaining = after >= count ? 0 : count - after;
-    d->reset = after == 0 ? 0 : granted && wait > 0 && cost > 0 ? gone_at(plan, ask->now + wait) - ask->now : leave;
+    d->reset = after == 0                        ? 0
+               : granted && wait > 0 && cost > 0 ? gone_at(plan, ask->now + wait) - ask->now
+                                                 : leave;
     if (granted)
         return weir__grant(d, wait);
     return weir__refuse(d, cost > count ? WEIR_NEVER : wait - ask->wait_max);
 }
 
-static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,
+                 struct weir_decision *d)
 {
     struct state *s = state;
     struct ring r = open_state(plan, s);
@@ -224,18 +243,22 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
         step_back(plan, s, &r, now);
     if (units < 0) {
         r.seen = later(now, r.seen);
-        append(plan, s, &r, later(r.seen, r.newest), units < -plan->limit.count ? plan->limit.count : -units);
+        append(plan, s, &r, later(r.seen, r.newest),
+               units < -plan->limit.count ? plan->limit.count : -units);
         return;
     }
     int64_t left = units > r.used ? 0 : r.used - units;
-    weir_time newest = is_promised(&r, r.seen) ? r.newest : left > 0 ? stamp(plan, s, &r, left - 1) : 0;
+    weir_time newest = is_promised(&r, r.seen) ? r.newest
+                       : left > 0              ? stamp(plan, s, &r, left - 1)
+                                               : 0;
     r.used = left;
     r.newest = newest;
     close_state(&r, s);
 }
 
 /* Every instant stays; if the new limit is smaller, the newest that fit. */
-static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now)
+static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
+                   const void *from, void *to, weir_time now)
 {
     const struct state *old = from;
     struct state *s = to;
@@ -245,7 +268,8 @@ static void change(const struct weir_plan *old_plan, const struct weir_plan *new
     for (; i < before.used && stamp(old_plan, old, &before, i) <= seen; i++)
         append(new_plan, s, &after, later(stamp(old_plan, old, &before, i), 0), 1);
     if (is_promised(&before, seen)) {
-        int64_t most = old_plan->limit.count < new_plan->limit.count ? old_plan->limit.count : new_plan->limit.count;
+        int64_t most = old_plan->limit.count < new_plan->limit.count ? old_plan->limit.count
+                                                                     : new_plan->limit.count;
         if (after.used < most)
             append(new_plan, s, &after, seen, most - after.used);
         for (; i < before.used; i++)

@@ -1,16 +1,19 @@
 /* sliding-window.c -- so many in the last period, counted in buckets.
  *
- * A ring of counters, one for each part of the period.  By default the bucket that has partly left the period counts in full, so no
- * interval of one period, wherever it begins, admits more than the limit; what is lost is at most one bucket's width of time before capacity returns.
- * With edge=loose that bucket is forgotten at once: Sentinel's LeapArray, which holds the limit only over period * (1 - 1/buckets) and
- * admits up to twice the limit in a period.
+ * A ring of counters, one for each part of the period.  By default the bucket that has partly left
+ * the period counts in full, so no interval of one period, wherever it begins, admits more than the
+ * limit; what is lost is at most one bucket's width of time before capacity returns. With
+ * edge=loose that bucket is forgotten at once: Sentinel's LeapArray, which holds the limit only
+ * over period * (1 - 1/buckets) and admits up to twice the limit in a period.
  *
  *     0  int64   seen     the latest moment this key has seen
- *     8  int64   head     index of the newest bucket: its time / width; ahead of `seen` if asks were promised a later turn
+ *     8  int64   head     index of the newest bucket: its time / width; ahead of `seen` if asks
+ *                         were promised a later turn
  *    16  uint32  counts[buckets + 1], the bucket of index i at i modulo their number
  *     bound      count in any interval of one period (loose: 2 * count)
  *
- * Where it deviates from Sentinel: check and count are one step; a late ask is counted, not lost; an ask larger than the limit is "never".
+ * Where it deviates from Sentinel: check and count are one step; a late ask is counted, not lost;
+ * an ask larger than the limit is "never".
  */
 #include <string.h>
 
@@ -34,16 +37,22 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     struct weir_limit *l = &plan->limit;
     l->buckets = l->buckets ? l->buckets : 10;
     if (l->buckets < 1 || l->buckets > BUCKETS_MAX || l->buckets > l->period)
-        return weir__fail(error, WEIR_INVALID, "buckets must be from 1 to %d, and no more than the period has nanoseconds", BUCKETS_MAX);
+        return weir__fail(
+            error, WEIR_INVALID,
+            "buckets must be from 1 to %d, and no more than the period has nanoseconds",
+            BUCKETS_MAX);
     if (l->count > UINT32_MAX)
-        return weir__fail(error, WEIR_INVALID, "a sliding window counts to 4294967295; take a shorter period or another algorithm");
+        return weir__fail(
+            error, WEIR_INVALID,
+            "a sliding window counts to 4294967295; take a shorter period or another algorithm");
     if (l->period > INT64_MAX / 4)
         return weir__fail(error, WEIR_INVALID, "the period is too long");
     plan->most = l->count;
     plan->by_bucket = weir__divisor_make((uint64_t)((l->period + l->buckets - 1) / l->buckets));
     plan->ring = (int64_t)l->buckets + 1;
     plan->by_ring = weir__divisor_make((uint64_t)plan->ring);
-    plan->state_size = (sizeof(struct state) + (size_t)plan->ring * sizeof(uint32_t) + 7) & ~(size_t)7;
+    plan->state_size =
+        (sizeof(struct state) + (size_t)plan->ring * sizeof(uint32_t) + 7) & ~(size_t)7;
     plan->packs = false;
     return WEIR_OK;
 }
@@ -110,7 +119,7 @@ static void advance(const struct weir_plan *plan, struct state *s, int64_t bucke
 {
     int64_t head = head_of(plan, s);
     if (bucket - head >= plan->ring)
-        memset(s->counts, 0, (size_t)plan->ring * sizeof s->counts[0]);
+        memset(s->counts, 0, (size_t)plan->ring * sizeof(s->counts[0]));
     else
         for (int64_t b = head + 1; b <= bucket; b++)
             *counter(plan, s, b) = 0;
@@ -123,8 +132,9 @@ static void add(uint32_t *count, int64_t units)
     *count = (uint32_t)sum;
 }
 
-/* Somebody was promised a later turn.  Then the ring has moved on to it, so how much counts before it is no longer known: as much as the
- * limit, since there was no room.  Nobody overtakes, and a promise given back frees its units at its turn, not before. */
+/* Somebody was promised a later turn.  Then the ring has moved on to it, so how much counts before
+ * it is no longer known: as much as the limit, since there was no room.  Nobody overtakes, and a
+ * promise given back frees its units at its turn, not before. */
 static bool is_promised(const struct weir_plan *plan, const struct state *s, weir_time now)
 {
     return head_of(plan, s) * width(plan) > now;
@@ -148,14 +158,15 @@ static weir_time fresh_at(const struct weir_plan *plan, const struct state *s)
 static void step_back(const struct weir_plan *plan, struct state *s, weir_time now)
 {
     int64_t total = live_at(plan, s, s->seen);
-    memset(s->counts, 0, (size_t)plan->ring * sizeof s->counts[0]);
+    memset(s->counts, 0, (size_t)plan->ring * sizeof(s->counts[0]));
     s->head = bucket_of(plan, now);
     s->seen = now;
     add(counter(plan, s, s->head), total);
 }
 
 /* The earliest moment from `from` on at which `cost` more units fit. */
-static weir_time find_turn(const struct weir_plan *plan, const struct state *s, weir_time from, int64_t cost)
+static weir_time find_turn(const struct weir_plan *plan, const struct state *s, weir_time from,
+                           int64_t cost)
 {
     int64_t tail = tail_at(plan, from), sum = sum_from(plan, s, tail);
     weir_time turn = from;
@@ -168,7 +179,8 @@ static weir_time find_turn(const struct weir_plan *plan, const struct state *s, 
     return turn;
 }
 
-static void describe(const struct weir_plan *plan, const struct state *s, weir_time now, struct weir_decision *d)
+static void describe(const struct weir_plan *plan, const struct state *s, weir_time now,
+                     struct weir_decision *d)
 {
     int64_t live = live_at(plan, s, now);
     weir_time fresh = fresh_at(plan, s);
@@ -188,21 +200,28 @@ static weir_time later(weir_time a, weir_time b)
     return a > b ? a : b;
 }
 
-/* A look at a key whose clock has stepped back, without moving anything: all that counts would leave together. */
-static bool peek_stepped(const struct weir_plan *plan, const struct state *s, const struct weir_ask *ask, struct weir_decision *d)
+/* A look at a key whose clock has stepped back, without moving anything: all that counts would
+ * leave together. */
+static bool peek_stepped(const struct weir_plan *plan, const struct state *s,
+                         const struct weir_ask *ask, struct weir_decision *d)
 {
-    int64_t count = plan->limit.count, sum = live_at(plan, s, s->seen & INT64_MAX), cost = ask->cost;
-    weir_time leave = gone_at(plan, bucket_of(plan, ask->now)), wait = sum <= count - cost ? 0 : leave - ask->now;
+    int64_t count = plan->limit.count, sum = live_at(plan, s, s->seen & INT64_MAX),
+            cost = ask->cost;
+    weir_time leave = gone_at(plan, bucket_of(plan, ask->now)),
+              wait = sum <= count - cost ? 0 : leave - ask->now;
     bool granted = cost <= count && wait <= ask->wait_max;
     int64_t after = granted ? sum + cost : sum;
     d->remaining = after >= count ? 0 : count - after;
-    d->reset = after == 0 ? 0 : granted && wait > 0 && cost > 0 ? gone_at(plan, bucket_of(plan, leave)) - ask->now : leave - ask->now;
+    d->reset = after == 0                        ? 0
+               : granted && wait > 0 && cost > 0 ? gone_at(plan, bucket_of(plan, leave)) - ask->now
+                                                 : leave - ask->now;
     if (granted)
         return weir__grant(d, wait);
     return weir__refuse(d, cost > count ? WEIR_NEVER : wait - ask->wait_max);
 }
 
-static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,
+                 struct weir_decision *d)
 {
     struct state *s = state;
     if ((s->seen & INT64_MAX) - ask->now > WEIR__LATE_MAX) {
@@ -264,12 +283,14 @@ static void add_at(const struct weir_plan *plan, struct state *s, weir_time t, i
 }
 
 /* Each bucket's units go to the new bucket in which the old one ended. */
-static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now)
+static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
+                   const void *from, void *to, weir_time now)
 {
     const struct state *old = from;
     struct state *s = to;
     weir_time seen = later(old->seen & INT64_MAX, now);
-    int64_t head = head_of(old_plan, old), tail = tail_at(old_plan, seen), oldest = head - old_plan->ring + 1, past = 0;
+    int64_t head = head_of(old_plan, old), tail = tail_at(old_plan, seen),
+            oldest = head - old_plan->ring + 1, past = 0;
     for (int64_t b = tail > oldest ? tail : oldest; b <= head; b++) {
         weir_time started = b * width(old_plan), ended = started + width(old_plan) - 1;
         int64_t units = b < 0 ? 0 : *counter(old_plan, old, b);

@@ -1,14 +1,18 @@
-/* smooth.c -- the pre-borrowing bucket: an ask waits for the debt of those before it, and leaves its own cost to the next.
+/* smooth.c -- the pre-borrowing bucket: an ask waits for the debt of those before it, and leaves
+ * its own cost to the next.
  *
- * So even a very large ask is let in at once by a key that owes nothing, and it is the following ones that wait.  Time that passes unused is
- * saved up, to at most burst units' worth, and pays for later asks.
+ * So even a very large ask is let in at once by a key that owes nothing, and it is the following
+ * ones that wait.  Time that passes unused is saved up, to at most burst units' worth, and pays for
+ * later asks.
  *
  *     state   struct weir__debt (debt.h): owed > 0 is debt, owed < 0 is saved up
- *     bound   counted at the moments of use, burst + rate * T plus the one ask that borrows, in any interval of length T
+ *     bound   counted at the moments of use, burst + rate * T plus the one ask that borrows, in any
+ *             interval of length T
  *
- * Guava's RateLimiter ("SmoothBursty").  A state of zeros is one that owed nothing and had nothing saved at time 0, as a RateLimiter
- * created then; so on any clock that has run for a while a fresh key has its burst saved up, as has one that was idle for long.
- * Deviations: nothing is rounded to microseconds; the burst is a member of the limit, not one second's worth.
+ * Guava's RateLimiter ("SmoothBursty").  A state of zeros is one that owed nothing and had nothing
+ * saved at time 0, as a RateLimiter created then; so on any clock that has run for a while a fresh
+ * key has its burst saved up, as has one that was idle for long. Deviations: nothing is rounded to
+ * microseconds; the burst is a member of the limit, not one second's worth.
  */
 #include "algo/debt.h"
 
@@ -19,7 +23,8 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     return code;
 }
 
-static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,
+                 struct weir_decision *d)
 {
     struct weir__debt s = *(struct weir__debt *)state;
     if (weir__debt_reckon(plan, &s, ask->now, -plan->capacity) && take)
@@ -35,7 +40,8 @@ static bool step(const struct weir_plan *plan, void *state, const struct weir_as
     if (price > WEIR__OWED_MAX)
         return weir__refuse(d, WEIR_NEVER);
     if (!granted)
-        return weir__refuse(d, over <= 0 ? wait - ask->wait_max : weir__parts_time(plan, (int64_t)over));
+        return weir__refuse(d, over <= 0 ? wait - ask->wait_max
+                                         : weir__parts_time(plan, (int64_t)over));
     if (take && ask->cost > 0)
         *(struct weir__debt *)state = s;
     return weir__grant(d, wait);
@@ -46,17 +52,21 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     struct weir__debt *s = state;
     weir__debt_reckon(plan, s, now, -plan->capacity);
     weir__i128 owed = (weir__i128)s->owed - (weir__i128)units * plan->price;
-    s->owed = owed < -plan->capacity ? -plan->capacity : owed > WEIR__OWED_MAX ? WEIR__OWED_MAX : (int64_t)owed;
+    s->owed = owed < -plan->capacity  ? -plan->capacity
+              : owed > WEIR__OWED_MAX ? WEIR__OWED_MAX
+                                      : (int64_t)owed;
 }
 
 /* As Guava: what was saved stays the same share of the most; debt stays the same time. */
-static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now)
+static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
+                   const void *from, void *to, weir_time now)
 {
     struct weir__debt *s = to;
     *s = *(const struct weir__debt *)from;
     weir__debt_reckon(old_plan, s, now > s->at ? now : s->at, -old_plan->capacity);
     s->owed = s->owed < 0 ? weir__scale_up(s->owed, new_plan->capacity, old_plan->capacity)
-                          : weir__scale_up(s->owed, (int64_t)new_plan->by_scale.by, (int64_t)old_plan->by_scale.by);
+                          : weir__scale_up(s->owed, (int64_t)new_plan->by_scale.by,
+                                           (int64_t)old_plan->by_scale.by);
 }
 
 static weir_time idle_at(const struct weir_plan *plan, const void *state)
@@ -70,7 +80,8 @@ static weir_time idle_at(const struct weir_plan *plan, const void *state)
 
 const struct weir__algo weir__smooth = {
     .name = "smooth",
-    .summary = "pre-borrowing, as Guava's RateLimiter: an ask waits for the debt of those before it",
+    .summary =
+        "pre-borrowing, as Guava's RateLimiter: an ask waits for the debt of those before it",
     .prepare = prepare,
     .step = step,
     .give = give,

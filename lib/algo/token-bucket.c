@@ -1,12 +1,15 @@
-/* token-bucket.c -- a bucket of burst tokens, refilled at the rate; an ask takes its cost or is refused.
+/* token-bucket.c -- a bucket of burst tokens, refilled at the rate; an ask takes its cost or is
+ * refused.
  *
- * Seen from the other side it is a debt: what is missing from the bucket.  So there is no timer, no refill to forget, and a full bucket
- * is a state of zeros.  Decisions are those of gcra.c; what differs is what a change of the limit keeps.
+ * Seen from the other side it is a debt: what is missing from the bucket.  So there is no timer, no
+ * refill to forget, and a full bucket is a state of zeros.  Decisions are those of gcra.c; what
+ * differs is what a change of the limit keeps.
  *
  *     state   struct weir__debt (debt.h): owed = (burst - tokens) * price
  *     bound   burst + rate * T in any interval of length T
  *
- * Where it deviates from Go's x/time/rate: a clock that runs back and forth does not mint tokens (golang/go#71360).
+ * Where it deviates from Go's x/time/rate: a clock that runs back and forth does not mint tokens
+ * (golang/go#71360).
  */
 #include "algo/debt.h"
 
@@ -15,14 +18,16 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     return weir__debt_prepare(plan, plan->limit.burst, error);
 }
 
-static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,
+                 struct weir_decision *d)
 {
     return weir__debt_step(plan, state, ask, take, d);
 }
 
-/* The tokens in the bucket stay, as far as the new one holds them; each is worth the new price.  A key that was never used has no bucket
- * yet and will get a full new one. */
-static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now)
+/* The tokens in the bucket stay, as far as the new one holds them; each is worth the new price.  A
+ * key that was never used has no bucket yet and will get a full new one. */
+static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
+                   const void *from, void *to, weir_time now)
 {
     struct weir__debt *s = to;
     *s = *(const struct weir__debt *)from;

@@ -1,7 +1,9 @@
-/* warm-up.c -- a key that was idle starts slowly: cold times slower at first, at full rate after the warm-up time.
+/* warm-up.c -- a key that was idle starts slowly: cold times slower at first, at full rate after
+ * the warm-up time.
  *
- * As smooth.c, an ask waits for the debt of those before it and leaves its own cost to the next.  But what idle time saves up here is not
- * credit, it is cold: it makes units dearer.  Guava draws it as a trapezoid; with saved-up units measured as the time they take at full rate:
+ * As smooth.c, an ask waits for the debt of those before it and leaves its own cost to the next.
+ * But what idle time saves up here is not credit, it is cold: it makes units dearer.  Guava draws
+ * it as a trapezoid; with saved-up units measured as the time they take at full rate:
  *
  *     price of a unit
  *     cold * p |               .
@@ -11,23 +13,27 @@
  *              +------+--------+--> cold saved up, as time
  *              0     flat    flat + slope
  *
- * Using it up costs the area under the curve, so going from cold to warm takes just the warm-up time.  Idle time saves at the rate that goes from
- * warm to cold in the warm-up time, too.
+ * Using it up costs the area under the curve, so going from cold to warm takes just the warm-up
+ * time.  Idle time saves at the rate that goes from warm to cold in the warm-up time, too.
  *
  *     0  int64   next   when the debt is paid (whole ns)
- *     8  uint64  used   (cold used up, in ns; 0 is entirely cold) * scale + (parts of a ns that `next` lacks); in the top 6 bits the
- *                       length, in bits, of the debt when it was last reckoned: tells a long debt from a clock that has stepped back
- *     bound      rate * T, plus the one ask that borrows, in any interval of length T; 1/cold of that from a cold start
+ *     8  uint64  used   (cold used up, in ns; 0 is entirely cold) * scale + (parts of a ns that
+ *                       `next` lacks); in the top 6 bits the length, in bits, of the debt when it
+ *                       was last reckoned: tells a long debt from a clock that has stepped back
+ *     bound      rate * T, plus the one ask that borrows, in any interval of length T; 1/cold of
+ *                that from a cold start
  *
- * Guava's SmoothWarmingUp.  The area is taken as the difference of one integral function at two points, each rounded once, so that the
- * rounding cancels from ask to ask: nothing drifts.  Deviations: ns instead of separately truncated us.  Unlike Sentinel's, a key that
- * stops exactly at the corner of the curve cools down like any other. 
+ * Guava's SmoothWarmingUp.  The area is taken as the difference of one integral function at two
+ * points, each rounded once, so that the rounding cancels from ask to ask: nothing drifts.
+ * Deviations: ns instead of separately truncated us.  Unlike Sentinel's, a key that stops exactly
+ * at the corner of the curve cools down like any other.
  */
 #include <inttypes.h>
 
 #include "algo/algo.h"
 
-#define WARMUP_MAX   ((weir_time)1 << 50) /* 13 days; the square of it times cold stays within 128 bits */
+#define WARMUP_MAX \
+    ((weir_time)1 << 50) /* 13 days; the square of it times cold stays within 128 bits */
 #define COLD_MAX     1000
 #define LENGTH_SHIFT 58
 #define USED_MASK    (((uint64_t)1 << LENGTH_SHIFT) - 1)
@@ -57,12 +63,14 @@ static int prepare(struct weir_plan *plan, struct weir_error *error)
     if (l->warmup < 2 || l->warmup > WARMUP_MAX)
         return weir__fail(error, WEIR_INVALID, "warmup must be from 2ns to 13 days");
     if (l->cold < 2 || l->cold > COLD_MAX)
-        return weir__fail(error, WEIR_INVALID, "cold must be from 2 to %d, and is %" PRId32, COLD_MAX, l->cold);
+        return weir__fail(error, WEIR_INVALID, "cold must be from 2 to %d, and is %" PRId32,
+                          COLD_MAX, l->cold);
     plan->heat_warm = l->warmup / 2;
     plan->heat_range = 2 * l->warmup / (1 + l->cold);
     if (plan->heat_range == 0 || plan->by_scale.by > USED_MASK / (uint64_t)(saved_max(plan) + 1))
         return weir__fail(error, WEIR_INVALID,
-                          "%" PRId64 " per period and this warmup cannot be kept exactly; take a shorter warmup or a rounder count",
+                          "%" PRId64 " per period and this warmup cannot be kept exactly; take a "
+                          "shorter warmup or a rounder count",
                           l->count);
     plan->most = l->burst;
     plan->packs = false;
@@ -77,16 +85,19 @@ static struct heat open_state(const struct weir_plan *plan, const struct state *
     return h;
 }
 
-static void close_state(const struct weir_plan *plan, const struct heat *h, weir_time now, struct state *s)
+static void close_state(const struct weir_plan *plan, const struct heat *h, weir_time now,
+                        struct state *s)
 {
     weir_time debt = h->next > now ? h->next - now : 0;
     uint64_t length = debt == 0 ? 0 : 64 - (uint64_t)__builtin_clzll((uint64_t)debt);
     s->next = h->next;
-    s->used = ((uint64_t)(saved_max(plan) - h->saved) * plan->by_scale.by + h->parts) | length << LENGTH_SHIFT;
+    s->used = ((uint64_t)(saved_max(plan) - h->saved) * plan->by_scale.by + h->parts) |
+              length << LENGTH_SHIFT;
 }
 
-/* The debt was not longer than this when it was last reckoned.  If it looks longer now by more than an ask can be late, the clock has stepped
- * back, and it goes on from here: nothing is given away, and nobody waits for the clock to catch up. */
+/* The debt was not longer than this when it was last reckoned.  If it looks longer now by more than
+ * an ask can be late, the clock has stepped back, and it goes on from here: nothing is given away,
+ * and nobody waits for the clock to catch up. */
 static bool follow_clock(const struct state *s, struct heat *h, weir_time now)
 {
     weir_time longest = (weir_time)(((uint64_t)1 << (s->used >> LENGTH_SHIFT)) - 1);
@@ -102,8 +113,11 @@ static void cool(const struct weir_plan *plan, struct heat *h, weir_time now)
     if (now <= h->next)
         return;
     weir_time max = saved_max(plan), passed = now - h->next;
-    weir__u128 gained = ((weir__u128)(uint64_t)passed * (uint64_t)max + (uint64_t)plan->limit.warmup - 1) / (uint64_t)plan->limit.warmup;
-    h->saved = gained >= (weir__u128)(uint64_t)(max - h->saved) ? max : h->saved + (weir_time)gained;
+    weir__u128 gained =
+        ((weir__u128)(uint64_t)passed * (uint64_t)max + (uint64_t)plan->limit.warmup - 1) /
+        (uint64_t)plan->limit.warmup;
+    h->saved =
+        gained >= (weir__u128)(uint64_t)(max - h->saved) ? max : h->saved + (weir_time)gained;
     h->next = now;
     h->parts = 0;
 }
@@ -113,7 +127,8 @@ static weir__u128 area(const struct weir_plan *plan, weir_time saved)
 {
     if (saved <= plan->heat_warm)
         return 0;
-    weir__u128 x = (uint64_t)(saved - plan->heat_warm), rise = (uint64_t)plan->limit.cold - 1, run = (uint64_t)plan->heat_range;
+    weir__u128 x = (uint64_t)(saved - plan->heat_warm), rise = (uint64_t)plan->limit.cold - 1,
+               run = (uint64_t)plan->heat_range;
     return x * x * rise / (2 * run);
 }
 
@@ -122,7 +137,8 @@ static void pay(const struct weir_plan *plan, struct heat *h, int64_t cost)
     weir__u128 parts = (weir__u128)(uint64_t)cost * (uint64_t)plan->price + h->parts;
     weir__u128 span = parts / plan->by_scale.by;
     weir_time warmer = span >= (weir__u128)(uint64_t)h->saved ? 0 : h->saved - (weir_time)span;
-    weir__u128 next = (weir__u128)(uint64_t)h->next + span + (area(plan, h->saved) - area(plan, warmer));
+    weir__u128 next =
+        (weir__u128)(uint64_t)h->next + span + (area(plan, h->saved) - area(plan, warmer));
     h->parts = (uint64_t)(parts - span * plan->by_scale.by);
     h->saved = warmer;
     h->next = next > INT64_MAX ? INT64_MAX : (weir_time)next;
@@ -141,11 +157,13 @@ static weir_time next_up(const struct heat *h)
 static weir_time cold_at(const struct weir_plan *plan, const struct heat *h)
 {
     weir__u128 max = (weir__u128)(uint64_t)saved_max(plan), used = max - (uint64_t)h->saved;
-    weir__u128 at = (weir__u128)(uint64_t)next_up(h) + (used * (uint64_t)plan->limit.warmup + max - 1) / max;
+    weir__u128 at =
+        (weir__u128)(uint64_t)next_up(h) + (used * (uint64_t)plan->limit.warmup + max - 1) / max;
     return at > INT64_MAX ? INT64_MAX : (weir_time)at;
 }
 
-static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d)
+static bool step(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take,
+                 struct weir_decision *d)
 {
     struct heat h = open_state(plan, state);
     if (follow_clock(state, &h, ask->now) && take)
@@ -170,7 +188,8 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
     struct heat h = open_state(plan, state);
     follow_clock(state, &h, now);
     cool(plan, &h, now);
-    weir__i128 parts = (weir__i128)h.next * (weir__i128)plan->by_scale.by + h.parts - (weir__i128)units * plan->price;
+    weir__i128 parts = (weir__i128)h.next * (weir__i128)plan->by_scale.by + h.parts -
+                       (weir__i128)units * plan->price;
     weir__i128 paid = (weir__i128)now * (weir__i128)plan->by_scale.by;
     if (parts < paid)
         parts = paid;
@@ -181,11 +200,13 @@ static void give(const struct weir_plan *plan, void *state, int64_t units, weir_
 }
 
 /* As Guava: what was saved stays the same share of the most; debt stays the same time. */
-static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan, const void *from, void *to, weir_time now)
+static void change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
+                   const void *from, void *to, weir_time now)
 {
     struct heat h = open_state(old_plan, from);
     cool(old_plan, &h, now);
-    h.saved = (weir_time)((weir__u128)(uint64_t)h.saved * (uint64_t)saved_max(new_plan) / (uint64_t)saved_max(old_plan));
+    h.saved = (weir_time)((weir__u128)(uint64_t)h.saved * (uint64_t)saved_max(new_plan) /
+                          (uint64_t)saved_max(old_plan));
     h.parts = (uint64_t)((weir__u128)h.parts * new_plan->by_scale.by / old_plan->by_scale.by);
     close_state(new_plan, &h, now, to);
 }
@@ -199,7 +220,8 @@ static weir_time idle_at(const struct weir_plan *plan, const void *state)
 
 const struct weir__algo weir__warm_up = {
     .name = "warm-up",
-    .summary = "as smooth, but a key that was idle starts slowly: for caches and pools that must fill first",
+    .summary = "as smooth, but a key that was idle starts slowly: for caches and pools that must "
+               "fill first",
     .prepare = prepare,
     .step = step,
     .give = give,

@@ -7,26 +7,34 @@
 __extension__ typedef unsigned __int128 weir__u128;
 __extension__ typedef __int128 weir__i128;
 
-/* error.c -- fills *error (which may be NULL) and returns the code, so that a caller can `return weir__fail(...)`. */
-int weir__fail(struct weir_error *error, enum weir_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-int weir__fail_at(struct weir_error *error, int column, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-int weir__fail_errno(struct weir_error *error, const char *what, const char *path); /* WEIR_SYSTEM, with strerror */
+/* error.c -- fills *error (which may be NULL) and returns the code, so that a caller can `return
+ * weir__fail(...)`. */
+int weir__fail(struct weir_error *error, enum weir_code code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+int weir__fail_at(struct weir_error *error, int column, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+int weir__fail_errno(struct weir_error *error, const char *what,
+                     const char *path); /* WEIR_SYSTEM, with strerror */
 
 /* clock.c -- the only file that reads a clock or waits for one. */
 weir_time weir__clock_monotonic(void); /* never steps; begins anew at boot */
 weir_time weir__clock_real(void);      /* since 1970; may step */
 void weir__clock_sleep(weir_time span);
-/* Sleeps while *word is `value`, for at most `span` (WEIR_FOREVER: no end); may wake for no reason.  The word is the process's own. */
+/* Sleeps while *word is `value`, for at most `span` (WEIR_FOREVER: no end); may wake for no reason.
+ * The word is the process's own. */
 void weir__clock_wait_word(uint32_t *word, uint32_t value, weir_time span);
-void weir__clock_wake_word(uint32_t *word); /* one who sleeps on it; the word itself may be gone by now */
+void weir__clock_wake_word(
+    uint32_t *word); /* one who sleeps on it; the word itself may be gone by now */
 
 #define WEIR__BOOT_ID_SIZE 16
-void weir__clock_boot_id(unsigned char id[WEIR__BOOT_ID_SIZE]); /* another after each boot; zeros if the host does not tell */
+void weir__clock_boot_id(unsigned char id[WEIR__BOOT_ID_SIZE]); /* another after each boot; zeros if
+                                                                   the host does not tell */
 
 /* hash.c; the hash itself is in hash.h */
 int weir__random_fill(void *out, size_t size); /* from the kernel; 0, or -1 with errno */
 
-/* spell.c -- edits from word to name, a swap of neighbours being one ("gcar"); case is ignored.  Neither may be longer than this. */
+/* spell.c -- edits from word to name, a swap of neighbours being one ("gcar"); case is ignored.
+ * Neither may be longer than this. */
 #define WEIR__EDITS_MAX 40
 unsigned weir__edits(const char *word, size_t n, const char *name, size_t m);
 

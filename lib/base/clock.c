@@ -19,7 +19,8 @@ static weir_time read_clock(clockid_t id)
 
 weir_time weir__clock_monotonic(void)
 {
-    return read_clock(CLOCK_BOOTTIME); /* goes on while the host is suspended, as a limit's period does */
+    return read_clock(
+        CLOCK_BOOTTIME); /* goes on while the host is suspended, as a limit's period does */
 }
 
 weir_time weir__clock_real(void)
@@ -29,17 +30,21 @@ weir_time weir__clock_real(void)
 
 void weir__clock_sleep(weir_time span)
 {
-    weir_time now = weir__clock_monotonic(), until = span > INT64_MAX - now ? INT64_MAX : now + span;
-    struct timespec t = { .tv_sec = (time_t)(until / WEIR_SECOND), .tv_nsec = (long)(until % WEIR_SECOND) };
+    weir_time now = weir__clock_monotonic(),
+              until = span > INT64_MAX - now ? INT64_MAX : now + span;
+    struct timespec t = { .tv_sec = (time_t)(until / WEIR_SECOND),
+                          .tv_nsec = (long)(until % WEIR_SECOND) };
     while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &t, NULL) == EINTR)
         ;
 }
 
 void weir__clock_wait_word(uint32_t *word, uint32_t value, weir_time span)
 {
-    struct timespec t = { .tv_sec = (time_t)(span / WEIR_SECOND), .tv_nsec = (long)(span % WEIR_SECOND) };
+    struct timespec t = { .tv_sec = (time_t)(span / WEIR_SECOND),
+                          .tv_nsec = (long)(span % WEIR_SECOND) };
     if (span > 0)
-        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, span == WEIR_FOREVER ? NULL : &t, NULL, 0);
+        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, span == WEIR_FOREVER ? NULL : &t, NULL,
+                0);
 }
 
 void weir__clock_wake_word(uint32_t *word)

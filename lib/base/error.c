@@ -11,7 +11,7 @@ static void write_text(struct weir_error *error, int column, const char *fmt, va
     if (error == NULL)
         return;
     error->column = column;
-    vsnprintf(error->text, sizeof error->text, fmt, args);
+    vsnprintf(error->text, sizeof(error->text), fmt, args);
 }
 
 int weir__fail(struct weir_error *error, enum weir_code code, const char *fmt, ...)
@@ -40,9 +40,10 @@ int weir__fail_errno(struct weir_error *error, const char *what, const char *pat
 
 const char *weir_reason_name(enum weir_reason reason)
 {
-    static const char *const names[] = { "granted", "limited", "too-big",  "bad-ask", "banned", "denied",   "open",
-                                         "busy",    "shed",    "degraded", "full",    "late",   "cancelled" };
-    return (unsigned)reason < sizeof names / sizeof *names ? names[reason] : "unknown";
+    static const char *const names[] = { "granted", "limited", "too-big",  "bad-ask", "banned",
+                                         "denied",  "open",    "busy",     "shed",    "degraded",
+                                         "full",    "late",    "cancelled" };
+    return (unsigned)reason < sizeof(names) / sizeof(*names) ? names[reason] : "unknown";
 }
 
 const char *weir_version(void)

@@ -12,7 +12,8 @@ struct weir__sums weir__hash_long(const uint64_t *secrets, const unsigned char *
         s = (struct weir__sums){ 0, 0 };
         weir__hash_pair(&s, secrets, (uint64_t)chain.tag ^ (uint64_t)(chain.place >> 64),
                         (uint64_t)(chain.tag >> 64) ^ (uint64_t)chain.place);
-        for (size_t pair = 1; pair < WEIR__HASH_PAIRS - 1 && *len > 16; pair++, *p += 16, *len -= 16)
+        for (size_t pair = 1; pair < WEIR__HASH_PAIRS - 1 && *len > 16;
+             pair++, *p += 16, *len -= 16)
             weir__hash_pair(&s, secrets + 2 * pair, weir__hash_word(*p), weir__hash_word(*p + 8));
     }
     return s;

@@ -1,21 +1,24 @@
 /* hash.h -- a keyed hash of 128 bits: 64 to know a key by, 64 to find its line.
  *
- * Whoever chooses the keys (a client chooses its API key, its URI, in IPv6 its address) must not be able to choose two that collide, so
- * the hash is a universal family: for any two different keys of up to 128 bytes, chosen by somebody who does not know the secrets, the
- * tags are equal with a chance of about 2^-64, and so, independently, are the places.
+ * Whoever chooses the keys (a client chooses its API key, its URI, in IPv6 its address) must not be
+ * able to choose two that collide, so the hash is a universal family: for any two different keys of
+ * up to 128 bytes, chosen by somebody who does not know the secrets, the tags are equal with a
+ * chance of about 2^-64, and so, independently, are the places.
  *
  *     NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, 1999)
  *     sum over pairs of 64-bit words (a, b) of   (a + secret) * (b + secret')   in 128 bits
  *
- * run twice, the second time with the secrets moved on by one pair (the paper's Toeplitz trick: the two sums are as good as independent).
- * A short key is one pair, so a hash is two multiplications and two more to finish.  Keys of more than 128 bytes are chained in blocks of 112, each
- * block beginning with the sums of the one before.
+ * run twice, the second time with the secrets moved on by one pair (the paper's Toeplitz trick: the
+ * two sums are as good as independent). A short key is one pair, so a hash is two multiplications
+ * and two more to finish.  Keys of more than 128 bytes are chained in blocks of 112, each block
+ * beginning with the sums of the one before.
  *
- * The length is mixed in, so a key and the same key with zero bytes behind it differ.  The salt (a limiter's own) keeps one user's states
- * under two limits apart.
+ * The length is mixed in, so a key and the same key with zero bytes behind it differ.  The salt (a
+ * limiter's own) keeps one user's states under two limits apart.
  *
- * Why not SipHash: three times slower on short keys, and its greater strength (nobody can predict an output even after seeing others) buys
- * nothing here, because outputs are never shown.  Why not XXH3: fast too, but collisions for it can be computed.
+ * Why not SipHash: three times slower on short keys, and its greater strength (nobody can predict
+ * an output even after seeing others) buys nothing here, because outputs are never shown.  Why not
+ * XXH3: fast too, but collisions for it can be computed.
  */
 #ifndef WEIR_BASE_HASH_H
 #define WEIR_BASE_HASH_H
@@ -33,13 +36,15 @@ struct weir__hash {
 
 #define WEIR__HASH_PAIRS 9 /* one pair for the chain, eight of the key; see WEIR__HASH_SECRETS */
 
-_Static_assert(WEIR__HASH_SECRETS == 2 * (WEIR__HASH_PAIRS + 1), "one pair of secrets more than pairs in a block, for the second sum");
+_Static_assert(WEIR__HASH_SECRETS == 2 * (WEIR__HASH_PAIRS + 1),
+               "one pair of secrets more than pairs in a block, for the second sum");
 
 struct weir__sums {
     weir__u128 tag, place;
 };
 
-static inline void weir__hash_pair(struct weir__sums *s, const uint64_t *secret, uint64_t a, uint64_t b)
+static inline void weir__hash_pair(struct weir__sums *s, const uint64_t *secret, uint64_t a,
+                                   uint64_t b)
 {
     s->tag += (weir__u128)(a + secret[0]) * (b + secret[1]);
     s->place += (weir__u128)(a + secret[2]) * (b + secret[3]);
@@ -48,11 +53,12 @@ static inline void weir__hash_pair(struct weir__sums *s, const uint64_t *secret,
 static inline uint64_t weir__hash_word(const unsigned char *p)
 {
     uint64_t w;
-    memcpy(&w, p, sizeof w);
+    memcpy(&w, p, sizeof(w));
     return w;
 }
 
-/* Up to 16 bytes as two words.  Overlapping loads cover every length; the length itself is mixed in by weir__hash_finish(). */
+/* Up to 16 bytes as two words.  Overlapping loads cover every length; the length itself is mixed in
+ * by weir__hash_finish(). */
 static inline void weir__hash_tail(const unsigned char *p, size_t len, uint64_t *a, uint64_t *b)
 {
     if (len >= 8) {
@@ -75,8 +81,9 @@ static inline void weir__hash_tail(const unsigned char *p, size_t len, uint64_t 
 /* Steps that spread: 2^64 divided by the golden ratio. */
 #define WEIR__GOLDEN 0x9e3779b97f4a7c15u
 
-/* Moves every bit by every other (the finish of splitmix64: Steele, Lea, Flood 2014).  Of n WEIR__GOLDEN, n from 1 on, it is a sequence of
- * random numbers.  Not keyed: whoever knows the number knows what comes out. */
+/* Moves every bit by every other (the finish of splitmix64: Steele, Lea, Flood 2014).  Of n
+ * WEIR__GOLDEN, n from 1 on, it is a sequence of random numbers.  Not keyed: whoever knows the
+ * number knows what comes out. */
 static inline uint64_t weir__mix64(uint64_t z)
 {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -84,8 +91,8 @@ static inline uint64_t weir__mix64(uint64_t z)
     return z ^ z >> 31;
 }
 
-/* A number of so many bits that tends to be another for each thread, because their stacks lie far apart: where to look for a place first, so that
- * threads do not meet.  Nothing depends on it. */
+/* A number of so many bits that tends to be another for each thread, because their stacks lie far
+ * apart: where to look for a place first, so that threads do not meet.  Nothing depends on it. */
 static inline __attribute__((always_inline)) uint64_t weir__thread_hint(unsigned bits)
 {
     uint64_t stack = (uint64_t)(uintptr_t)__builtin_frame_address(0) >> 16;
@@ -103,7 +110,8 @@ static inline bool weir__same_bytes(const void *x, const void *y, size_t len)
     return a == c && b == d;
 }
 
-/* 128 bits to 64: every bit of the sum moves half of the result.  The length tells a key from the same key with zeros behind it. */
+/* 128 bits to 64: every bit of the sum moves half of the result.  The length tells a key from the
+ * same key with zeros behind it. */
 static inline uint64_t weir__hash_finish(weir__u128 sum, uint64_t length, uint64_t salt)
 {
     weir__u128 m = (weir__u128)((uint64_t)sum ^ salt) * ((uint64_t)(sum >> 64) ^ length);
@@ -113,8 +121,8 @@ static inline uint64_t weir__hash_finish(weir__u128 sum, uint64_t length, uint64
 /* hash.c -- all but the last 16 bytes of a longer key. */
 struct weir__sums weir__hash_long(const uint64_t *secrets, const unsigned char **p, size_t *len);
 
-static inline __attribute__((always_inline)) struct weir__hash weir__hash_key(const uint64_t secrets[WEIR__HASH_SECRETS], uint64_t salt,
-                                                                              struct weir_key key)
+static inline __attribute__((always_inline)) struct weir__hash
+weir__hash_key(const uint64_t secrets[WEIR__HASH_SECRETS], uint64_t salt, struct weir_key key)
 {
     const unsigned char *p = key.bytes;
     size_t left = key.len;
@@ -124,7 +132,8 @@ static inline __attribute__((always_inline)) struct weir__hash weir__hash_key(co
         s = weir__hash_long(secrets, &p, &left);
     weir__hash_tail(p, left, &a, &b);
     weir__hash_pair(&s, secrets + 2 * (WEIR__HASH_PAIRS - 1), a, b);
-    return (struct weir__hash){ .tag = weir__hash_finish(s.tag, key.len, salt), .place = weir__hash_finish(s.place, key.len, salt) };
+    return (struct weir__hash){ .tag = weir__hash_finish(s.tag, key.len, salt),
+                                .place = weir__hash_finish(s.place, key.len, salt) };
 }
 
 #endif

@@ -28,7 +28,8 @@ unsigned weir__edits(const char *word, size_t n, const char *name, size_t m)
                 continue;
             }
             bool same = lower(word[i - 1]) == lower(name[j - 1]);
-            bool swapped = i > 1 && j > 1 && lower(word[i - 1]) == lower(name[j - 2]) && lower(word[i - 2]) == lower(name[j - 1]);
+            bool swapped = i > 1 && j > 1 && lower(word[i - 1]) == lower(name[j - 2]) &&
+                           lower(word[i - 2]) == lower(name[j - 1]);
 
             d[i][j] = min3(d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + !same);
             if (swapped && d[i - 2][j - 2] + 1 < d[i][j])

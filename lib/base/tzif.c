@@ -1,27 +1,33 @@
 /* tzif.c -- the files of the time zone database (TZif, RFC 8536) into lists of changes.
  *
- *     file     header, block; in versions 2 and up a second header and block with times of eight bytes, and a last line
- *     block    times of changes, then for each the index of its type; then the types: offset from UTC and more
+ *     file     header, block; in versions 2 and up a second header and block with times of eight
+ *              bytes, and a last line
+ *     block    times of changes, then for each the index of its type; then the types: offset from
+ *              UTC and more
  *     line     the rule from the last change on, as POSIX writes it: CET-1CEST,M3.5.0,M10.5.0/3
  *
- * The last line's changes are written out up to the year 2263, beyond which no weir_time reaches: two a year, some nine kilobytes a zone.
- * So there is one way to look a time up, and the rule is read once.  Nothing in a file is believed: a zone that does not hold to the
- * format, or is odder than any place on earth, is refused.
+ * The last line's changes are written out up to the year 2263, beyond which no weir_time reaches:
+ * two a year, some nine kilobytes a zone. So there is one way to look a time up, and the rule is
+ * read once.  Nothing in a file is believed: a zone that does not hold to the format, or is odder
+ * than any place on earth, is refused.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/zone.h"
 
-#define FIRST_YEAR 1967 /* of what a rule is written out for: a while before 1970, because the first windows begin there */
-#define LAST_YEAR  2263
-#define AT_MAX     ((int64_t)1 << 40) /* a change further off than this is none */
-#define DAY        WEIR__SECONDS_IN_A_DAY
+#define FIRST_YEAR \
+    1967 /* of what a rule is written out for: a while before 1970, because the first windows \
+            begin there */
+#define LAST_YEAR 2263
+#define AT_MAX    ((int64_t)1 << 40) /* a change further off than this is none */
+#define DAY       WEIR__SECONDS_IN_A_DAY
 
 /* -------------------------------------------------------- the last line ---- */
 
 struct rule {
-    char kind;            /* 'M': the week-th weekday of a month; 'J': day of the year from 1, without leap days; 'n': from 0, with */
+    char kind; /* 'M': the week-th weekday of a month; 'J': day of the year from 1, without leap
+                  days; 'n': from 0, with */
     int64_t a, week, day; /* a: the month, or the day of the year */
     int64_t time;         /* after midnight by the clocks before the change */
 };
@@ -68,7 +74,8 @@ static bool skip_name(const char **at)
 {
     bool quoted = accept(at, '<');
     size_t length = 0;
-    while (is_alpha((*at)[length]) || (quoted && (is_digit((*at)[length]) || (*at)[length] == '+' || (*at)[length] == '-')))
+    while (is_alpha((*at)[length]) ||
+           (quoted && (is_digit((*at)[length]) || (*at)[length] == '+' || (*at)[length] == '-')))
         length++;
     *at += length;
     return length >= 3 && (!quoted || accept(at, '>'));
@@ -82,7 +89,8 @@ static bool read_clock(const char **at, int64_t hours_max, int64_t *out)
         accept(at, '+');
     if (!read_number(at, 0, hours_max, &hours))
         return false;
-    if (accept(at, ':') && (!read_number(at, 0, 59, &minutes) || (accept(at, ':') && !read_number(at, 0, 59, &seconds))))
+    if (accept(at, ':') && (!read_number(at, 0, 59, &minutes) ||
+                            (accept(at, ':') && !read_number(at, 0, 59, &seconds))))
         return false;
     *out = sign * (hours * 3600 + minutes * 60 + seconds);
     return true;
@@ -95,8 +103,8 @@ static bool read_rule(const char **at, struct rule *r)
     r->kind = **at == 'M' || **at == 'J' ? *(*at)++ : 'n';
     r->time = 7200;
     if (r->kind == 'M')
-        good = good && read_number(at, 1, 12, &r->a) && accept(at, '.') && read_number(at, 1, 5, &r->week) && accept(at, '.') &&
-               read_number(at, 0, 6, &r->day);
+        good = good && read_number(at, 1, 12, &r->a) && accept(at, '.') &&
+               read_number(at, 1, 5, &r->week) && accept(at, '.') && read_number(at, 0, 6, &r->day);
     else
         good = good && read_number(at, r->kind == 'J', 365, &r->a);
     return good && (!accept(at, '/') || read_clock(at, 167, &r->time));
@@ -129,7 +137,8 @@ static int64_t rule_time(const struct rule *r, int64_t year)
     if (r->kind == 'J')
         day += (leap && r->a >= 60) - 1;
     if (r->kind == 'M') {
-        int64_t first = weir__month_start(january + r->a - 1), weekday = (first + 4) - weir__floor_divide(first + 4, 7) * 7;
+        int64_t first = weir__month_start(january + r->a - 1),
+                weekday = (first + 4) - weir__floor_divide(first + 4, 7) * 7;
         day = first + (r->day - weekday + 7) % 7 + (r->week - 1) * 7;
         if (day >= weir__month_start(january + r->a)) /* the fifth is the last */
             day -= 7;
@@ -152,7 +161,8 @@ static void write_out(struct weir__zone *z, const struct tail *t)
     if (z->changes == 0)
         z->offset = (int32_t)t->standard;
     for (int64_t year = FIRST_YEAR; t->changes && year <= LAST_YEAR; year++) {
-        int64_t start = rule_time(&t->start, year) - t->standard, end = rule_time(&t->end, year) - t->summer;
+        int64_t start = rule_time(&t->start, year) - t->standard,
+                end = rule_time(&t->end, year) - t->summer;
         if (start > last)
             insert_change(z, start, t->summer);
         if (end > last)
@@ -211,7 +221,8 @@ static int read_head(struct reader *r, struct head *h)
 
 static uint64_t block_size(const struct head *h, uint64_t width)
 {
-    return (width + 1) * h->times + 6 * (uint64_t)h->types + h->chars + (width + 4) * h->leap + h->isstd + h->isut;
+    return (width + 1) * h->times + 6 * (uint64_t)h->types + h->chars + (width + 4) * h->leap +
+           h->isstd + h->isut;
 }
 
 static int skip_block(struct reader *r, const struct head *h, uint64_t width)
@@ -230,7 +241,8 @@ static int check_block(const struct reader *r, const struct head *h, uint64_t wi
     if (h->types == 0)
         return bad(r, "has no types");
     if (h->leap != 0)
-        return bad(r, "counts leap seconds, which the clock does not; take the zone without 'right/'");
+        return bad(r,
+                   "counts leap seconds, which the clock does not; take the zone without 'right/'");
     const unsigned char *types = r->at + (width + 1) * h->times;
     for (uint32_t i = 0; i < h->types; i++) {
         int64_t offset = signed_number(types + 6 * i, 4);
@@ -243,7 +255,8 @@ static int check_block(const struct reader *r, const struct head *h, uint64_t wi
 /* Into a zone that has room for all of them. */
 static int read_block(struct reader *r, const struct head *h, size_t width, struct weir__zone *z)
 {
-    const unsigned char *times = r->at, *indexes = times + width * h->times, *types = indexes + h->times;
+    const unsigned char *times = r->at, *indexes = times + width * h->times,
+                        *types = indexes + h->times;
     z->offset = (int32_t)signed_number(types, 4);
     for (uint32_t i = 0; i < h->times; i++) {
         int64_t at = signed_number(times + width * i, width);
@@ -270,7 +283,7 @@ static int read_line(struct reader *r, struct weir__zone *z)
         return bad(r, "has no last line");
     if (length == 0)
         return WEIR_OK;
-    if (length >= sizeof line || memchr(r->at + 1, '\0', length) != NULL)
+    if (length >= sizeof(line) || memchr(r->at + 1, '\0', length) != NULL)
         return bad(r, "has a last line that makes no sense");
     memcpy(line, r->at + 1, length);
     line[length] = '\0';
@@ -280,23 +293,27 @@ static int read_line(struct reader *r, struct weir__zone *z)
     return WEIR_OK;
 }
 
-/* Drops changes that change nothing (another name for the same time), and those overtaken at the same moment. */
+/* Drops changes that change nothing (another name for the same time), and those overtaken at the
+ * same moment. */
 static void compact(struct weir__zone *z)
 {
     size_t kept = 0;
     for (size_t i = 0; i < z->changes; i++) {
         bool overtaken = i + 1 < z->changes && z->change[i + 1].at == z->change[i].at;
-        if (!overtaken && z->change[i].offset != (kept == 0 ? z->offset : z->change[kept - 1].offset))
+        if (!overtaken &&
+            z->change[i].offset != (kept == 0 ? z->offset : z->change[kept - 1].offset))
             z->change[kept++] = z->change[i];
     }
     z->changes = kept;
 }
 
-/* Days that begin together with the next one: of those that begin with a change, all but the last. */
+/* Days that begin together with the next one: of those that begin with a change, all but the
+ * last. */
 static int find_skipped(const struct reader *r, struct weir__zone *z)
 {
     for (size_t i = 0; i < z->changes; i++) {
-        int64_t at = z->change[i].at, last = weir__floor_divide(at + z->change[i].offset, DAY), day = last;
+        int64_t at = z->change[i].at, last = weir__floor_divide(at + z->change[i].offset, DAY),
+                day = last;
         while (weir__zone_day_start(z, day) == at && weir__zone_day_start(z, day - 1) == at)
             day--;
         for (; day < last; day++) {
@@ -315,7 +332,7 @@ static int read_zone(struct reader *r, struct head *h, struct weir__zone **out)
     if (code != WEIR_OK)
         return code;
     size_t room = (size_t)h->times + 2 * (LAST_YEAR - FIRST_YEAR + 1);
-    struct weir__zone *z = calloc(1, sizeof *z + room * sizeof z->change[0]);
+    struct weir__zone *z = calloc(1, sizeof(*z) + room * sizeof(z->change[0]));
     if (z == NULL)
         return weir__fail(r->error, WEIR_NO_MEMORY, "no memory for a time zone");
     code = read_block(r, h, width, z);
@@ -332,7 +349,8 @@ static int read_zone(struct reader *r, struct head *h, struct weir__zone **out)
     return code;
 }
 
-int weir__zone_parse(struct weir__zone **out, const unsigned char *bytes, size_t size, struct weir_error *error)
+int weir__zone_parse(struct weir__zone **out, const unsigned char *bytes, size_t size,
+                     struct weir_error *error)
 {
     struct reader r = { bytes, size, error };
     struct head h = { 0 };

@@ -1,7 +1,8 @@
 /* zone.c -- what day it is where, and the zones that were read.
  *
- * Zones that were read stay in a list for the life of the process.  It is the library's only variable that is nobody's: plans are plain
- * memory that is copied and freed without ceremony, and a zone that one of them points to must not go.  There are a few hundred names.
+ * Zones that were read stay in a list for the life of the process.  It is the library's only
+ * variable that is nobody's: plans are plain memory that is copied and freed without ceremony, and
+ * a zone that one of them points to must not go.  There are a few hundred names.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,14 +29,16 @@ static bool is_leap(int64_t year)
 /* Leap years from year 1 to this one. */
 static int64_t leaps(int64_t year)
 {
-    return weir__floor_divide(year, 4) - weir__floor_divide(year, 100) + weir__floor_divide(year, 400);
+    return weir__floor_divide(year, 4) - weir__floor_divide(year, 100) +
+           weir__floor_divide(year, 400);
 }
 
 int64_t weir__month_start(int64_t month)
 {
     static const int16_t before[] = { 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334 };
     int64_t year = 1970 + weir__floor_divide(month, 12), in_year = month - (year - 1970) * 12;
-    return (year - 1970) * 365 + leaps(year - 1) - leaps(1969) + before[in_year] + (in_year >= 2 && is_leap(year));
+    return (year - 1970) * 365 + leaps(year - 1) - leaps(1969) + before[in_year] +
+           (in_year >= 2 && is_leap(year));
 }
 
 /* 4800 months have 146097 days: a guess that is off by one month at most. */
@@ -70,7 +73,8 @@ static int64_t offset_after(const struct weir__zone *z, size_t changes)
     return changes == 0 ? z->offset : z->change[changes - 1].offset;
 }
 
-/* Goes from stretch to stretch of equal offset, beginning where it cannot be that day yet, to the first in which it becomes it. */
+/* Goes from stretch to stretch of equal offset, beginning where it cannot be that day yet, to the
+ * first in which it becomes it. */
 int64_t weir__zone_day_start(const struct weir__zone *z, int64_t day)
 {
     int64_t midnight = day * DAY;
@@ -86,7 +90,8 @@ int64_t weir__zone_day_start(const struct weir__zone *z, int64_t day)
 int64_t weir__zone_day_at(const struct weir__zone *z, int64_t time)
 {
     int64_t day = weir__floor_divide(time + offset_after(z, changes_by(z, time)), DAY);
-    while (weir__zone_day_start(z, day + 1) <= time) /* the clocks went back over midnight, at most two days ago */
+    while (weir__zone_day_start(z, day + 1) <=
+           time) /* the clocks went back over midnight, at most two days ago */
         day++;
     return day;
 }
@@ -111,7 +116,8 @@ int64_t weir__zone_day_of_rank(const struct weir__zone *z, int64_t rank)
 
 static bool is_name_letter(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '+' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '+' || c == '-';
 }
 
 /* No dots: so no name leads out of the database, and none of its tables is taken for a zone. */
@@ -155,7 +161,8 @@ static void compare_name(struct likeness *l, const char *name)
     }
 }
 
-/* A name in a folder: false if it is none of a zone.  They begin with a capital (posix and right have the same zones again). */
+/* A name in a folder: false if it is none of a zone.  They begin with a capital (posix and right
+ * have the same zones again). */
 static bool join_name(char out[WEIR__ZONE_NAME_SIZE], const char *folder, const char *entry)
 {
     int length = snprintf(out, WEIR__ZONE_NAME_SIZE, "%s%s%s", folder, *folder ? "/" : "", entry);
@@ -166,11 +173,14 @@ static void compare_all(struct likeness *l, const char *root, const char *folder
 {
     char path[512], name[WEIR__ZONE_NAME_SIZE];
     struct stat st;
-    DIR *dir = snprintf(path, sizeof path, "%s/%s", root, folder) < (int)sizeof path - WEIR__ZONE_NAME_SIZE ? opendir(path) : NULL;
+    DIR *dir = snprintf(path, sizeof(path), "%s/%s", root, folder) <
+                       (int)sizeof(path) - WEIR__ZONE_NAME_SIZE
+                   ? opendir(path)
+                   : NULL;
     for (struct dirent *e; dir && l->left > 0 && (e = readdir(dir)) != NULL; l->left--) {
         if (!join_name(name, folder, e->d_name))
             continue;
-        snprintf(path, sizeof path, "%s/%s", root, name);
+        snprintf(path, sizeof(path), "%s/%s", root, name);
         if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
             compare_name(l, name);
         else if (depth > 0)
@@ -187,12 +197,17 @@ static int fail_unknown(const char *name, struct weir_error *error)
     if (error == NULL)
         return WEIR_INVALID;
     if (stat(directory(), &st) != 0)
-        return weir__fail(error, WEIR_INVALID, "unknown time zone '%s': there is no %.80s; install tzdata, set TZDIR, or use UTC", name,
-                          directory());
+        return weir__fail(
+            error, WEIR_INVALID,
+            "unknown time zone '%s': there is no %.80s; install tzdata, set TZDIR, or use UTC",
+            name, directory());
     compare_all(&l, directory(), "", 2);
     if (l.best[0])
-        return weir__fail(error, WEIR_INVALID, "unknown time zone '%s'; did you mean '%s'?", name, l.best);
-    return weir__fail(error, WEIR_INVALID, "unknown time zone '%s'; names are as in Europe/Berlin, see %.80s", name, directory());
+        return weir__fail(error, WEIR_INVALID, "unknown time zone '%s'; did you mean '%s'?", name,
+                          l.best);
+    return weir__fail(error, WEIR_INVALID,
+                      "unknown time zone '%s'; names are as in Europe/Berlin, see %.80s", name,
+                      directory());
 }
 
 /* ------------------------------------------------------------- the list ---- */
@@ -212,11 +227,13 @@ static int read_file(const char *name, unsigned char *bytes, size_t *size, struc
 {
     char path[512];
     struct stat st;
-    if (snprintf(path, sizeof path, "%s/%s", directory(), name) >= (int)sizeof path)
+    if (snprintf(path, sizeof(path), "%s/%s", directory(), name) >= (int)sizeof(path))
         return weir__fail(error, WEIR_INVALID, "TZDIR is too long");
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code = WEIR_OK; /* it may be a pipe: do not wait for it */
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK),
+        code = WEIR_OK; /* it may be a pipe: do not wait for it */
     if (file < 0)
-        return errno == ENOENT || errno == ENOTDIR ? fail_unknown(name, error) : weir__fail_errno(error, "cannot open", path);
+        return errno == ENOENT || errno == ENOTDIR ? fail_unknown(name, error)
+                                                   : weir__fail_errno(error, "cannot open", path);
     if (fstat(file, &st) != 0 || !S_ISREG(st.st_mode)) /* Europe, say */
         code = fail_unknown(name, error);
     else if (read_bytes(file, bytes, size) != 0)
@@ -280,7 +297,8 @@ int weir__zone_find(const struct weir__zone **out, const char *name, struct weir
     }
     if (!is_name(name))
         return weir__fail(error, WEIR_INVALID,
-                          "a time zone has a name as in Europe/Berlin: up to %d letters, digits, _, + and -, and / between",
+                          "a time zone has a name as in Europe/Berlin: up to %d letters, digits, "
+                          "_, + and -, and / between",
                           WEIR__ZONE_NAME_SIZE - 1);
     pthread_mutex_lock(&zones_mutex);
     int code = find_or_load(out, name, error);

@@ -1,15 +1,18 @@
 /* zone.h -- time zones: when each day of a place begins.
  *
- * A zone is the list of the moments at which its distance from UTC changes, up to the end of what a weir_time can say.  It never changes
- * once it is made.  Times are seconds since 1970 in UTC, days are numbered from 1970-01-01.
+ * A zone is the list of the moments at which its distance from UTC changes, up to the end of what a
+ * weir_time can say.  It never changes once it is made.  Times are seconds since 1970 in UTC, days
+ * are numbered from 1970-01-01.
  *
  * Days follow each other without gaps and without overlap whatever the clocks of the place do:
  *
- *     a day begins at the first moment at which the clocks there show its date, or a later one, for the first time
+ *     a day begins at the first moment at which the clocks there show its date, or a later one, for
+ *     the first time
  *
- * So a day with a change has 23 or 25 hours; one whose midnight is left out begins at the first moment after the gap; where clocks go back
- * over midnight the day that has begun goes on; and a day that is left out whole (Apia's 2011-12-30) begins and ends in one moment, the
- * next day's: it is said to be skipped.
+ * So a day with a change has 23 or 25 hours; one whose midnight is left out begins at the first
+ * moment after the gap; where clocks go back over midnight the day that has begun goes on; and a
+ * day that is left out whole (Apia's 2011-12-30) begins and ends in one moment, the next day's: it
+ * is said to be skipped.
  */
 #ifndef WEIR_BASE_ZONE_H
 #define WEIR_BASE_ZONE_H
@@ -20,7 +23,8 @@
 #define WEIR__ZONE_SKIPPED_MAX 8
 #define WEIR__ZONE_BYTES_MAX   65536 /* of a file; the largest there is has a few thousand */
 #define WEIR__SECONDS_IN_A_DAY ((int64_t)86400)
-#define WEIR__ZONE_OFFSET_MAX  ((int64_t)93599) /* less than 26 hours either way, as RFC 8536 has it */
+#define WEIR__ZONE_OFFSET_MAX \
+    ((int64_t)93599) /* less than 26 hours either way, as RFC 8536 has it */
 
 struct weir__zone {
     struct weir__zone *next; /* in the list of those that were read */
@@ -35,24 +39,28 @@ struct weir__zone {
     } change[];
 };
 
-/* The zone of this name, from the time zone database in $TZDIR or /usr/share/zoneinfo; "" and "UTC" are there without one.  It is read
- * once and stays for the life of the process: nobody has to free it. */
+/* The zone of this name, from the time zone database in $TZDIR or /usr/share/zoneinfo; "" and "UTC"
+ * are there without one.  It is read once and stays for the life of the process: nobody has to free
+ * it. */
 int weir__zone_find(const struct weir__zone **out, const char *name, struct weir_error *error);
 
 /* Whether it is UTC by another name. */
 bool weir__zone_is_utc(const char *name);
 
 /* From the bytes of a file (TZif, RFC 8536), whatever they are; to be freed with free(). */
-int weir__zone_parse(struct weir__zone **out, const unsigned char *bytes, size_t size, struct weir_error *error);
+int weir__zone_parse(struct weir__zone **out, const unsigned char *bytes, size_t size,
+                     struct weir_error *error);
 
 int64_t weir__zone_day_start(const struct weir__zone *zone, int64_t day);
-int64_t weir__zone_day_at(const struct weir__zone *zone, int64_t time); /* the day that began last; never a skipped one */
+int64_t weir__zone_day_at(const struct weir__zone *zone,
+                          int64_t time); /* the day that began last; never a skipped one */
 
 /* Days numbered without those that were skipped, and back. */
 int64_t weir__zone_rank(const struct weir__zone *zone, int64_t day);
 int64_t weir__zone_day_of_rank(const struct weir__zone *zone, int64_t rank);
 
-/* The Gregorian calendar: the first day of a month, and the month of a day.  Months are numbered from January 1970. */
+/* The Gregorian calendar: the first day of a month, and the month of a day.  Months are numbered
+ * from January 1970. */
 int64_t weir__month_start(int64_t month);
 int64_t weir__month_of(int64_t day);
 

@@ -1,15 +1,18 @@
 /* check.c -- deciding a request by all rules that apply to it.
  *
- *     1. Its attributes become facts.  A deny list refuses, an allow list lets through: nothing else is looked at.
- *     2. The rules that apply are found; each makes its key, which tells where in the table its states are.  Those lines are asked for.
- *     3. A key that is banned is refused.  Who enters (enter.c) passes the guards now, and gives that back if it is refused after all.
- *     4. All limits of the rules that enforce are asked together, all or nothing.
- *     5. If they grant it, each rule in shadow is asked for itself: it sees the traffic that it would see, and takes nothing from the
+ *     1. Its attributes become facts.  A deny list refuses, an allow list lets through: nothing
+ *     else is looked at. 2. The rules that apply are found; each makes its key, which tells where
+ *     in the table its states are.  Those lines are asked for. 3. A key that is banned is refused.
+ *     Who enters (enter.c) passes the guards now, and gives that back if it is refused after all.
+ *     4. All limits of the rules that enforce are asked together, all or nothing. 5. If they grant
+ *     it, each rule in shadow is asked for itself: it sees the traffic that it would see, and takes
+ *     nothing from the
  *        others.
  *     6. A refusal counts towards the ban of the rule that refused.
  *
- * 1 and 2 prepare a request, and change nothing; the rest decides it.  Of many requests a few are prepared before the first is decided, so
- * that the memory fetches their lines side by side; they are decided one after another, as if each had come alone.
+ * 1 and 2 prepare a request, and change nothing; the rest decides it.  Of many requests a few are
+ * prepared before the first is decided, so that the memory fetches their lines side by side; they
+ * are decided one after another, as if each had come alone.
  *
  * No allocation, no lock but what weir__all_take needs.
  */
@@ -31,15 +34,17 @@ struct checker {
 struct inquiry {
     struct weir_ask ask; /* without the key; a time before 0 is 0 */
     struct weir_ruling *ruling;
-    struct weir__item *items; /* first those of rules that enforce, then those in shadow; a rule's lie side by side.  `whose`: the rule;
-                                 `which`: of its limits */
+    struct weir__item *items; /* first those of rules that enforce, then those in shadow; a rule's
+                                 lie side by side.  `whose`: the rule; `which`: of its limits */
     size_t n_rules, n_enforced, n_items; /* rules that apply; items of those that enforce; of all */
     bool open;                           /* nothing has decided it yet */
     bool cut;                            /* there was no room for all items */
     struct weir__facts facts;
 };
 
-#define ALWAYS static inline __attribute__((always_inline)) /* what is compiled for one request and for many, or for each mode */
+#define ALWAYS                    \
+    static inline __attribute__(( \
+        always_inline)) /* what is compiled for one request and for many, or for each mode */
 #define RARELY static __attribute__((noinline))
 
 enum weir_mode weir__force_mode(const struct weir *weir, const struct weir__force *force)
@@ -51,12 +56,15 @@ enum weir_mode weir__force_mode(const struct weir *weir, const struct weir__forc
 static inline void count(const struct checker *c, int64_t *counter)
 {
     if (!c->look)
-        __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED); /* the stripe is ours alone */
+        __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + 1,
+                         __ATOMIC_RELAXED); /* the stripe is ours alone */
 }
 
-ALWAYS bool ask_all(const struct checker *c, const struct inquiry *q, size_t first, size_t n, struct weir_decision *d)
+ALWAYS bool ask_all(const struct checker *c, const struct inquiry *q, size_t first, size_t n,
+                    struct weir_decision *d)
 {
-    return c->look ? weir__all_peek(q->items + first, n, &q->ask, d) : weir__all_take(q->items + first, n, &q->ask, d);
+    return c->look ? weir__all_peek(q->items + first, n, &q->ask, d)
+                   : weir__all_take(q->items + first, n, &q->ask, d);
 }
 
 /* -------------------------------------------------------------- lists ---- */
@@ -64,7 +72,8 @@ ALWAYS bool ask_all(const struct checker *c, const struct inquiry *q, size_t fir
 static bool listed(const struct checker *c, const struct inquiry *q, int attribute, int list)
 {
     const struct weir__value *v = &q->facts.values[attribute];
-    return v->len != 0 && weir__list_has(&c->force->lists->lists[list], v->text, v->len, &v->address);
+    return v->len != 0 &&
+           weir__list_has(&c->force->lists->lists[list], v->text, v->len, &v->address);
 }
 
 /* Whether a list has decided. */
@@ -76,7 +85,8 @@ RARELY bool search_lists(const struct checker *c, struct inquiry *q)
             q->ruling->list = "deny";
             if (q->ruling->mode == WEIR_SHADOW)
                 return false; /* it would have been refused; the rules, in shadow too, are asked */
-            q->ruling->decision = (struct weir_decision){ .reason = WEIR_DENIED, .retry = WEIR_NEVER };
+            q->ruling->decision =
+                (struct weir_decision){ .reason = WEIR_DENIED, .retry = WEIR_NEVER };
             q->ruling->level = 3;
             return true;
         }
@@ -110,7 +120,8 @@ static int64_t number(const struct weir__value *v)
     return v->len ? n : 1;
 }
 
-int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__facts *facts, int64_t asked)
+int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__facts *facts,
+                             int64_t asked)
 {
     int64_t cost = rule->cost;
     if (asked < 0)
@@ -123,35 +134,43 @@ int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__f
 
 /* ---------------------------------------------------------------- bans ---- */
 
-static struct weir_key key_text(const struct checker *c, const struct inquiry *q, uint32_t rule, char text[WEIR__KEY_TEXT])
+static struct weir_key key_text(const struct checker *c, const struct inquiry *q, uint32_t rule,
+                                char text[WEIR__KEY_TEXT])
 {
     const struct weir__rule *r = &c->force->rules->rules[rule];
-    return (struct weir_key){ text, weir__rule_key_text(c->weir->table->secrets, r, &q->facts, text) };
+    return (struct weir_key){ text,
+                              weir__rule_key_text(c->weir->table->secrets, r, &q->facts, text) };
 }
 
-/* Whether the text of the rule's key is the value itself: nothing around it, nothing in it that is written otherwise. */
-static bool is_own_text(const struct weir__post *post, const struct weir__rule *rule, const struct weir__value *v)
+/* Whether the text of the rule's key is the value itself: nothing around it, nothing in it that is
+ * written otherwise. */
+static bool is_own_text(const struct weir__post *post, const struct weir__rule *rule,
+                        const struct weir__value *v)
 {
     if (!post->bare || v->len == 0 || v->len >= WEIR__KEY_TEXT)
         return false;
     if (rule->key_kind == WEIR__KEY_ADDRESS) /* four numbers with dots are always written alike */
-        return v->address.bits == 32 && v->len <= sizeof "255.255.255.255" - 1 && memchr(v->text, ':', v->len) == NULL;
+        return v->address.bits == 32 && v->len <= sizeof("255.255.255.255") - 1 &&
+               memchr(v->text, ':', v->len) == NULL;
     for (size_t i = 0; i < v->len; i++)
         if (v->text[i] < 0x20 || v->text[i] > 0x7e || v->text[i] == '%')
             return false;
     return true;
 }
 
-/* While any ban is in force every key is looked for, so its text is not printed if it is there already. */
+/* While any ban is in force every key is looked for, so its text is not printed if it is there
+ * already. */
 static weir_time banned_until(const struct checker *c, const struct inquiry *q, uint32_t rule)
 {
     const struct weir__rule *r = &c->force->rules->rules[rule];
     const struct weir__post *post = &c->force->posts[rule];
     const struct weir__value *v = &q->facts.values[r->parts[0].attribute];
     char text[WEIR__KEY_TEXT];
-    struct weir_key key = is_own_text(post, r, v) ? (struct weir_key){ v->text, v->len } : key_text(c, q, rule, text);
+    struct weir_key key =
+        is_own_text(post, r, v) ? (struct weir_key){ v->text, v->len } : key_text(c, q, rule, text);
     uint64_t tag = weir__ban_tag_salted(c->weir->table, post->ban_salt, key);
-    return c->look ? weir__ban_peek(c->weir->table, tag, q->ask.now) : weir__ban_until(c->weir->table, tag, q->ask.now);
+    return c->look ? weir__ban_peek(c->weir->table, tag, q->ask.now)
+                   : weir__ban_until(c->weir->table, tag, q->ask.now);
 }
 
 /* A rule in shadow would have refused. */
@@ -162,20 +181,23 @@ static void note_shadow(const struct checker *c, struct inquiry *q, uint32_t rul
         q->ruling->shadow = c->force->posts[rule].name;
 }
 
-RARELY void refuse_banned(const struct checker *c, struct inquiry *q, uint32_t rule, weir_time until, char *told)
+RARELY void refuse_banned(const struct checker *c, struct inquiry *q, uint32_t rule,
+                          weir_time until, char *told)
 {
     weir_time left = until - q->ask.now;
     count(c, &c->tally[rule].banned);
     q->ruling->rule = c->force->posts[rule].name;
     q->ruling->banned_until = until;
-    q->ruling->decision = (struct weir_decision){ .reason = WEIR_BANNED, .retry = left, .reset = left };
+    q->ruling->decision =
+        (struct weir_decision){ .reason = WEIR_BANNED, .retry = left, .reset = left };
     q->ruling->level = 3;
     if (told != NULL)
         key_text(c, q, rule, told);
 }
 
 /* One refusal more.  The one that makes the number full bans the key, and the count begins anew. */
-static void count_refusal(const struct checker *c, struct inquiry *q, const struct weir__post *post, struct weir_key key)
+static void count_refusal(const struct checker *c, struct inquiry *q, const struct weir__post *post,
+                          struct weir_key key)
 {
     struct weir_decision d;
     struct weir_ask one = { .key = key, .cost = 1, .now = q->ask.now };
@@ -183,8 +205,9 @@ static void count_refusal(const struct checker *c, struct inquiry *q, const stru
         return;
     one.cost = INT64_MAX;
     weir_give(post->refusals, &one);
-    weir_time until = weir__ban_strike(c->weir->table, weir__ban_tag_salted(c->weir->table, post->ban_salt, key), post->name, key,
-                                       &post->terms, q->ask.now);
+    weir_time until =
+        weir__ban_strike(c->weir->table, weir__ban_tag_salted(c->weir->table, post->ban_salt, key),
+                         post->name, key, &post->terms, q->ask.now);
     q->ruling->banned_until = until;
     if (until - q->ask.now > q->ruling->decision.retry)
         q->ruling->decision.retry = until - q->ask.now;
@@ -195,7 +218,8 @@ RARELY void note_refusal(const struct checker *c, struct inquiry *q, uint32_t ru
 {
     const struct weir__post *post = &c->force->posts[rule];
     char own[WEIR__KEY_TEXT];
-    bool counts = post->refusals != NULL && q->ask.cost > 0 && !c->look, tells = told != NULL && q->ask.cost >= 0;
+    bool counts = post->refusals != NULL && q->ask.cost > 0 && !c->look,
+         tells = told != NULL && q->ask.cost >= 0;
     count(c, &c->tally[rule].refused);
     if (!counts && !tells)
         return;
@@ -213,8 +237,8 @@ struct used {
 };
 
 /* The rule's limits among the items. */
-ALWAYS void add_items(const struct checker *c, struct inquiry *q, struct used *u, uint32_t i, const struct weir__rule *rule,
-                      struct weir_key key)
+ALWAYS void add_items(const struct checker *c, struct inquiry *q, struct used *u, uint32_t i,
+                      const struct weir__rule *rule, struct weir_key key)
 {
     struct weir_limiter *const *limiters = c->force->limiters + rule->first_limit;
     int64_t cost = weir__rule_cost(rule, &q->facts, q->ask.cost);
@@ -235,8 +259,8 @@ ALWAYS void add_items(const struct checker *c, struct inquiry *q, struct used *u
 enum outcome { LEFT_OUT, APPLIED, BANNED };
 
 /* Bans are looked at only if asked for: see pass_bans. */
-ALWAYS enum outcome apply_rule(const struct checker *c, struct inquiry *q, struct used *u, uint32_t i, enum weir_mode wanted, bool bans,
-                               char *told)
+ALWAYS enum outcome apply_rule(const struct checker *c, struct inquiry *q, struct used *u,
+                               uint32_t i, enum weir_mode wanted, bool bans, char *told)
 {
     const struct weir__rule *rule = &c->force->rules->rules[i];
     unsigned char made[WEIR__KEY_MAX];
@@ -260,8 +284,8 @@ ALWAYS enum outcome apply_rule(const struct checker *c, struct inquiry *q, struc
 }
 
 /* The rules of this mode that match; counts the others.  False: a key is banned. */
-ALWAYS bool apply_mode(const struct checker *c, struct inquiry *q, struct used *u, enum weir_mode wanted, bool bans, size_t *others,
-                       char *told)
+ALWAYS bool apply_mode(const struct checker *c, struct inquiry *q, struct used *u,
+                       enum weir_mode wanted, bool bans, size_t *others, char *told)
 {
     uint32_t found[WEIR__FOUND_MAX], from = 0;
     size_t n;
@@ -288,8 +312,8 @@ RARELY void apply_shadows(const struct checker *c, struct inquiry *q, struct use
     q->n_rules = u->rules;
 }
 
-/* First the rules that enforce, then, in the room that they have left, those in shadow.  False: the request is refused, because a key is
- * banned. */
+/* First the rules that enforce, then, in the room that they have left, those in shadow.  False: the
+ * request is refused, because a key is banned. */
 ALWAYS bool apply_rules(const struct checker *c, struct inquiry *q, bool bans, char *told)
 {
     struct used used = { 0, 0, false };
@@ -306,14 +330,16 @@ ALWAYS bool apply_rules(const struct checker *c, struct inquiry *q, bool bans, c
     return true;
 }
 
-/* Rules that were left out for want of room may have bans too, and a banned rule in shadow makes room: all over again. */
+/* Rules that were left out for want of room may have bans too, and a banned rule in shadow makes
+ * room: all over again. */
 RARELY bool apply_rules_anew(const struct checker *c, struct inquiry *q, char *told)
 {
     return apply_rules(c, q, true, told);
 }
 
-/* While any ban is in force, and when the request's turn has come: a ban may be of this very moment.  A rule in shadow whose key is banned
- * would have refused, and is not asked.  False: the request is refused. */
+/* While any ban is in force, and when the request's turn has come: a ban may be of this very
+ * moment.  A rule in shadow whose key is banned would have refused, and is not asked.  False: the
+ * request is refused. */
 RARELY bool pass_bans(const struct checker *c, struct inquiry *q, char *told)
 {
     size_t kept = 0;
@@ -332,7 +358,7 @@ RARELY bool pass_bans(const struct checker *c, struct inquiry *q, char *told)
             q->n_rules--;
             continue;
         }
-        memmove(q->items + kept, q->items + i, n * sizeof *q->items);
+        memmove(q->items + kept, q->items + i, n * sizeof(*q->items));
         kept += n;
     }
     q->n_items = kept;
@@ -359,7 +385,8 @@ ALWAYS void name_limit(const struct checker *c, struct inquiry *q, size_t item)
     q->ruling->window = limit->period;
     if (__builtin_expect(limit->calendar != WEIR_NO_CALENDAR, 0)) {
         weir_time start;
-        q->ruling->window = weir__calendar_window(&weir__limiter_era(q->items[item].limiter)->plan, q->ask.now, &start);
+        q->ruling->window = weir__calendar_window(&weir__limiter_era(q->items[item].limiter)->plan,
+                                                  q->ask.now, &start);
     }
 }
 
@@ -401,10 +428,12 @@ ALWAYS void count_allowed(const struct checker *c, const struct inquiry *q)
 
 ALWAYS bool pass_gate(const struct checker *c, struct inquiry *q, struct weir__gate *gate)
 {
-    return gate == NULL || gate->n == 0 || weir__gate_pass(gate, c->force, c->weir->table->secrets, &q->facts, q->ruling);
+    return gate == NULL || gate->n == 0 ||
+           weir__gate_pass(gate, c->force, c->weir->table->secrets, &q->facts, q->ruling);
 }
 
-ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q, char *told, struct weir__gate *gate)
+ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q, char *told,
+                            struct weir__gate *gate)
 {
     if (__builtin_expect(weir__bans_any(c->weir->table, q->ask.now), 0) && !pass_bans(c, q, told))
         return;
@@ -429,7 +458,8 @@ static bool is_waiting(const struct weir_ruling *r, const struct weir__gate *gat
 }
 
 /* What the request adds to the totals: one number, for most. */
-ALWAYS void count_total(const struct checker *c, const struct inquiry *q, const struct weir__gate *gate)
+ALWAYS void count_total(const struct checker *c, const struct inquiry *q,
+                        const struct weir__gate *gate)
 {
     struct weir__stripe *s = c->stripe;
     const struct weir_ruling *r = q->ruling;
@@ -444,7 +474,8 @@ ALWAYS void count_total(const struct checker *c, const struct inquiry *q, const 
     count(c, &s->allowed);
     if (__builtin_expect(r->applied != 0 && r->list == NULL && r->shadow == NULL, 1))
         return;
-    if (r->shadow != NULL || (r->list != NULL && q->open)) /* a list that has not decided: deny, in shadow */
+    if (r->shadow != NULL ||
+        (r->list != NULL && q->open)) /* a list that has not decided: deny, in shadow */
         count(c, &s->shadow_refused);
     else
         count(c, r->list != NULL ? &s->allow_listed : &s->unmatched);
@@ -453,15 +484,18 @@ ALWAYS void count_total(const struct checker *c, const struct inquiry *q, const 
 /* ------------------------------------------------------------- the parts ---- */
 
 /* Everything that changes nothing.  `items` has room for WEIR_ALL_MAX. */
-ALWAYS void prepare(const struct checker *c, struct inquiry *q, struct weir__item *items, const struct weir_attr *attrs, size_t n,
-                    const struct weir_ask *ask, struct weir_ruling *ruling, struct weir__gate *gate)
+ALWAYS void prepare(const struct checker *c, struct inquiry *q, struct weir__item *items,
+                    const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
+                    struct weir_ruling *ruling, struct weir__gate *gate)
 {
-    static const struct weir_ruling free_way = { .decision = { .allowed = true }, .mode = WEIR_ENFORCE };
+    static const struct weir_ruling free_way = { .decision = { .allowed = true },
+                                                 .mode = WEIR_ENFORCE };
     *ruling = free_way;
     q->ruling = ruling;
     q->n_items = 0;
     q->open = q->cut = false;
-    if (c->force == NULL || (ruling->mode = (uint8_t)weir__force_mode(c->weir, c->force)) == WEIR_OFF)
+    if (c->force == NULL ||
+        (ruling->mode = (uint8_t)weir__force_mode(c->weir, c->force)) == WEIR_OFF)
         return;
     q->items = items;
     q->ask.cost = ask->cost;
@@ -490,11 +524,13 @@ ALWAYS bool decide(const struct checker *c, struct inquiry *q, char *told, struc
 static inline struct checker begin(struct weir *weir, size_t stripe, bool look)
 {
     const struct weir__force *force = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
-    return (struct checker){ weir, force, &weir->stripes[stripe], force ? force->tally + stripe * force->rules->n_rules : NULL, look };
+    return (struct checker){ weir, force, &weir->stripes[stripe],
+                             force ? force->tally + stripe * force->rules->n_rules : NULL, look };
 }
 
-ALWAYS bool check_by(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, bool look,
-                     struct weir__gate *gate, struct weir_ruling *ruling, char *told)
+ALWAYS bool check_by(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                     const struct weir_ask *ask, bool look, struct weir__gate *gate,
+                     struct weir_ruling *ruling, char *told)
 {
     struct weir__item items[WEIR_ALL_MAX];
     struct inquiry q;
@@ -506,37 +542,40 @@ ALWAYS bool check_by(struct weir *weir, const struct weir_attr *attrs, size_t n,
     return allowed;
 }
 
-static bool check(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, bool look,
-                  struct weir_ruling *ruling, char *told)
+static bool check(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                  const struct weir_ask *ask, bool look, struct weir_ruling *ruling, char *told)
 {
     return check_by(weir, attrs, n, ask, look, NULL, ruling, told);
 }
 
-bool weir__check_gated(struct weir *weir, const struct weir_attr *attrs, size_t n, struct weir__gate *gate, struct weir_ruling *ruling,
-                       char *told)
+bool weir__check_gated(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                       struct weir__gate *gate, struct weir_ruling *ruling, char *told)
 {
     return check_by(weir, attrs, n, gate->ask, false, gate, ruling, told);
 }
 
-bool weir_check(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling)
+bool weir_check(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                const struct weir_ask *ask, struct weir_ruling *ruling)
 {
     return check(weir, attrs, n, ask, false, ruling, NULL);
 }
 
-bool weir__check_told(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling,
+bool weir__check_told(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                      const struct weir_ask *ask, struct weir_ruling *ruling,
                       char told[WEIR__KEY_TEXT])
 {
     return check(weir, attrs, n, ask, false, ruling, told);
 }
 
-bool weir__check_look(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling)
+bool weir__check_look(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                      const struct weir_ask *ask, struct weir_ruling *ruling)
 {
     return check(weir, attrs, n, ask, true, ruling, NULL);
 }
 
 /* ---------------------------------------------------------------- many ---- */
 
-#define GROUP 8                  /* requests under way: their lines, two or three each, fill the memory's queue */
+#define GROUP 8 /* requests under way: their lines, two or three each, fill the memory's queue */
 #define ROOM  (2 * WEIR_ALL_MAX) /* items of a group; each request must find room for the most */
 
 /* Keys that are not in the line where their search begins: the lines behind those. */
@@ -551,16 +590,19 @@ static void fetch_next_lines(const struct inquiry *inquiries, size_t n)
 }
 
 /* The first of the requests, as many as fit; returns how many those were. */
-static size_t check_group(const struct checker *c, const struct weir_request *requests, size_t n, struct weir_ruling *rulings,
-                          char (*told)[WEIR__KEY_TEXT], size_t *allowed)
+static size_t check_group(const struct checker *c, const struct weir_request *requests, size_t n,
+                          struct weir_ruling *rulings, char (*told)[WEIR__KEY_TEXT],
+                          size_t *allowed)
 {
     struct inquiry inquiries[GROUP];
     struct weir__item items[ROOM];
     size_t count = 0, used = 0;
     while (count < n && count < GROUP && used + WEIR_ALL_MAX <= ROOM) {
         struct inquiry *q = &inquiries[count];
-        prepare(c, q, items + used, requests[count].attrs, requests[count].n, &requests[count].ask, &rulings[count], NULL);
-        used += q->cut ? WEIR_ALL_MAX : q->n_items; /* who was cut may need more when bans are looked at */
+        prepare(c, q, items + used, requests[count].attrs, requests[count].n, &requests[count].ask,
+                &rulings[count], NULL);
+        used += q->cut ? WEIR_ALL_MAX
+                       : q->n_items; /* who was cut may need more when bans are looked at */
         count++;
     }
     fetch_next_lines(inquiries, count);
@@ -569,8 +611,8 @@ static size_t check_group(const struct checker *c, const struct weir_request *re
     return count;
 }
 
-size_t weir__check_many_told(struct weir *weir, const struct weir_request *requests, size_t n, struct weir_ruling *rulings,
-                             char (*told)[WEIR__KEY_TEXT])
+size_t weir__check_many_told(struct weir *weir, const struct weir_request *requests, size_t n,
+                             struct weir_ruling *rulings, char (*told)[WEIR__KEY_TEXT])
 {
     size_t allowed = 0, stripe = weir__engine_enter(weir);
     struct checker c = begin(weir, stripe, false);
@@ -580,7 +622,8 @@ size_t weir__check_many_told(struct weir *weir, const struct weir_request *reque
     return allowed;
 }
 
-size_t weir_check_many(struct weir *weir, const struct weir_request *requests, size_t n, struct weir_ruling *rulings)
+size_t weir_check_many(struct weir *weir, const struct weir_request *requests, size_t n,
+                       struct weir_ruling *rulings)
 {
     return weir__check_many_told(weir, requests, n, rulings, NULL);
 }

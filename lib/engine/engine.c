@@ -1,5 +1,5 @@
-/* engine.c -- rules at work on a table: making one, and putting rules in force while requests are being decided.  engine.h says who may
- * touch what. */
+/* engine.c -- rules at work on a table: making one, and putting rules in force while requests are
+ * being decided.  engine.h says who may touch what. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +7,11 @@
 
 #include "engine/engine.h"
 
-#define PRIVATE_LIMITERS   65536
-#define PRIVATE_SLAB_A_KEY 16384 /* room for some forty sliding windows of all keys; only what is used takes memory */
-#define PRIVATE_KEYS       65536
-#define PRIVATE_GUARDS     1024
+#define PRIVATE_LIMITERS 65536
+#define PRIVATE_SLAB_A_KEY \
+    16384 /* room for some forty sliding windows of all keys; only what is used takes memory */
+#define PRIVATE_KEYS   65536
+#define PRIVATE_GUARDS 1024
 
 /* ------------------------------------------------------------- stripes ---- */
 
@@ -21,8 +22,10 @@ size_t weir__engine_enter(struct weir *weir)
     size_t first = weir__thread_hint(6);
     for (size_t i = 0;; i++) {
         size_t stripe = (first + i) % WEIR__STRIPES;
-        uint64_t *turn = &weir->stripes[stripe].turn, rest = __atomic_load_n(turn, __ATOMIC_RELAXED);
-        if (rest % 2 == 0 && __atomic_compare_exchange_n(turn, &rest, rest + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        uint64_t *turn = &weir->stripes[stripe].turn,
+                 rest = __atomic_load_n(turn, __ATOMIC_RELAXED);
+        if (rest % 2 == 0 && __atomic_compare_exchange_n(turn, &rest, rest + 1, false,
+                                                         __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
             return stripe;
         if (i % WEIR__STRIPES == WEIR__STRIPES - 1)
             sched_yield(); /* more threads than stripes */
@@ -56,24 +59,27 @@ static struct weir__tally sum(const struct weir__force *force, size_t rule)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const struct weir__post *)*(const void *const *)a)->name, ((const struct weir__post *)*(const void *const *)b)->name);
+    return strcmp(((const struct weir__post *)*(const void *const *)a)->name,
+                  ((const struct weir__post *)*(const void *const *)b)->name);
 }
 
-/* What rules of the same name have counted goes on.  Without the memory to sort them, it begins anew. */
+/* What rules of the same name have counted goes on.  Without the memory to sort them, it begins
+ * anew. */
 static void carry_tallies(struct weir__force *to, const struct weir__force *from)
 {
     size_t n = from->rules->n_rules;
-    const struct weir__post **sorted = malloc((n + 1) * sizeof *sorted);
+    const struct weir__post **sorted = malloc((n + 1) * sizeof(*sorted));
     if (sorted == NULL)
         return;
     for (size_t i = 0; i < n; i++)
         sorted[i] = &from->posts[i];
-    qsort(sorted, n, sizeof *sorted, by_name);
+    qsort(sorted, n, sizeof(*sorted), by_name);
     for (size_t i = 0; i < to->rules->n_rules; i++) {
         const struct weir__post *wanted = &to->posts[i];
-        const struct weir__post **hit = bsearch(&wanted, sorted, n, sizeof *sorted, by_name);
+        const struct weir__post **hit = bsearch(&wanted, sorted, n, sizeof(*sorted), by_name);
         if (hit != NULL)
-            to->tally[WEIR__STRIPES * to->rules->n_rules + i] = sum(from, (size_t)(*hit - from->posts));
+            to->tally[WEIR__STRIPES * to->rules->n_rules + i] =
+                sum(from, (size_t)(*hit - from->posts));
     }
     free(sorted);
 }
@@ -82,7 +88,8 @@ static void carry_tallies(struct weir__force *to, const struct weir__force *from
 static void number_attributes(const struct weir *weir, struct weir__force *force)
 {
     for (size_t i = 1; i <= weir->n_attributes; i++) {
-        int at = weir__attribute_find(&force->attributes, weir->attributes[i], strlen(weir->attributes[i]));
+        int at = weir__attribute_find(&force->attributes, weir->attributes[i],
+                                      strlen(weir->attributes[i]));
         __atomic_store_n(&force->attributes.by_id[i], (uint8_t)(at + 1), __ATOMIC_RELAXED);
     }
 }
@@ -93,7 +100,7 @@ static size_t number_of(struct weir *weir, char *copy)
     size_t i = 1;
     while (i <= weir->n_attributes && strcmp(weir->attributes[i], copy) != 0)
         i++;
-    if (i <= weir->n_attributes || i == sizeof weir->attributes / sizeof *weir->attributes) {
+    if (i <= weir->n_attributes || i == sizeof(weir->attributes) / sizeof(*weir->attributes)) {
         free(copy);
         return i <= weir->n_attributes ? i : 0;
     }
@@ -127,11 +134,12 @@ void weir__engine_swap(struct weir *weir, struct weir__force *force)
     weir__force_destroy(old);
 }
 
-/* A level of degradation that the rules push comes with them and goes with them.  One that was set by hand since stays until they say
- * another. */
+/* A level of degradation that the rules push comes with them and goes with them.  One that was set
+ * by hand since stays until they say another. */
 static void push_level(struct weir *weir, const struct weir_rules *rules, weir_time now)
 {
-    if (weir->aside == NULL && (weir->force == NULL || weir->force->rules->draft->level != rules->draft->level))
+    if (weir->aside == NULL &&
+        (weir->force == NULL || weir->force->rules->draft->level != rules->draft->level))
         weir__level_push(weir->table, rules->draft->level, now);
 }
 
@@ -158,13 +166,14 @@ bool weir_rule_get(struct weir *weir, size_t i, struct weir_rule_info *out)
     if (is) {
         const struct weir__post *post = &force->posts[i];
         struct weir__tally t = sum(force, i);
-        *out = (struct weir_rule_info){ .written = post->mode,
-                                        .switched = weir__limiter_mode(post->lever),
-                                        .mode = weir__post_mode(post, weir__force_mode(weir, force)),
-                                        .allowed = t.allowed,
-                                        .refused = t.refused,
-                                        .banned = t.banned,
-                                        .shadow_refused = t.shadow_refused };
+        *out =
+            (struct weir_rule_info){ .written = post->mode,
+                                     .switched = weir__limiter_mode(post->lever),
+                                     .mode = weir__post_mode(post, weir__force_mode(weir, force)),
+                                     .allowed = t.allowed,
+                                     .refused = t.refused,
+                                     .banned = t.banned,
+                                     .shadow_refused = t.shadow_refused };
         memcpy(out->name, post->name, strlen(post->name));
     }
     pthread_mutex_unlock(&weir->mutex);
@@ -192,7 +201,8 @@ void weir__engine_modes(struct weir *weir, struct weir__modes *out)
 {
     const struct weir__force *force;
     size_t stripe = enter(weir, &force);
-    enum weir_mode written = force != NULL ? force->mode : WEIR_ENFORCE, by_hand = weir__table_mode(weir->table);
+    enum weir_mode written = force != NULL ? force->mode : WEIR_ENFORCE,
+                   by_hand = weir__table_mode(weir->table);
     *out = (struct weir__modes){ written, by_hand, by_hand == WEIR_AS_WRITTEN ? written : by_hand };
     weir__engine_leave(weir, stripe);
 }
@@ -204,20 +214,21 @@ bool weir__engine_list(struct weir *weir, size_t i, struct weir__list_info *out)
     bool is = force != NULL && i < force->lists->n;
     if (is) {
         const struct weir__list *l = &force->lists->lists[i];
-        snprintf(out->name, sizeof out->name, "%s", l->name);
-        snprintf(out->attribute, sizeof out->attribute, "%s", l->attribute);
+        snprintf(out->name, sizeof(out->name), "%s", l->name);
+        snprintf(out->attribute, sizeof(out->attribute), "%s", l->attribute);
         out->entries = l->n;
     }
     weir__engine_leave(weir, stripe);
     return is;
 }
 
-size_t weir__engine_attributes(struct weir *weir, char names[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE])
+size_t weir__engine_attributes(struct weir *weir,
+                               char names[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE])
 {
     const struct weir__force *force;
     size_t stripe = enter(weir, &force), n = force != NULL ? force->attributes.n : 0;
     if (n > 0)
-        memcpy(names, force->attributes.names, n * sizeof *names);
+        memcpy(names, force->attributes.names, n * sizeof(*names));
     weir__engine_leave(weir, stripe);
     return n;
 }
@@ -243,10 +254,13 @@ void weir_totals_get(struct weir *weir, struct weir_totals *out)
 /* Where even address space is scarce, less room for sliding windows will do. */
 static int make_table(struct weir *weir, int64_t keys, struct weir_error *error)
 {
-    struct weir_table_options options = { .keys = keys ? keys : PRIVATE_KEYS, .limiters = PRIVATE_LIMITERS, .guards = PRIVATE_GUARDS };
+    struct weir_table_options options = { .keys = keys ? keys : PRIVATE_KEYS,
+                                          .limiters = PRIVATE_LIMITERS,
+                                          .guards = PRIVATE_GUARDS };
     int code = WEIR_NO_MEMORY;
     if (options.keys > INT64_MAX / PRIVATE_SLAB_A_KEY)
-        return weir__fail(error, WEIR_INVALID, "%lld keys are more than any machine has room for", (long long)keys);
+        return weir__fail(error, WEIR_INVALID, "%lld keys are more than any machine has room for",
+                          (long long)keys);
     for (int64_t a_key = PRIVATE_SLAB_A_KEY; code == WEIR_NO_MEMORY && a_key >= 256; a_key /= 4) {
         options.slab = options.keys * a_key;
         code = weir_table_create(&weir->table, &options, error);
@@ -257,10 +271,10 @@ static int make_table(struct weir *weir, int64_t keys, struct weir_error *error)
 
 int weir_create(struct weir **out, const struct weir_options *options, struct weir_error *error)
 {
-    struct weir *weir = aligned_alloc(_Alignof(struct weir), sizeof *weir);
+    struct weir *weir = aligned_alloc(_Alignof(struct weir), sizeof(*weir));
     if (weir == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "out of memory for an engine");
-    memset(weir, 0, sizeof *weir);
+    memset(weir, 0, sizeof(*weir));
     pthread_mutex_init(&weir->mutex, NULL);
     weir->table = options ? options->table : NULL;
     int code = weir->table ? WEIR_OK : make_table(weir, options ? options->keys : 0, error);
@@ -288,7 +302,10 @@ void weir_destroy(struct weir *weir)
 
 int weir__engine_look(struct weir *weir, struct weir_error *error)
 {
-    struct weir_table_options small = { .keys = 1024, .limiters = PRIVATE_LIMITERS, .guards = PRIVATE_GUARDS, .slab = (int64_t)1 << 30 };
+    struct weir_table_options small = { .keys = 1024,
+                                        .limiters = PRIVATE_LIMITERS,
+                                        .guards = PRIVATE_GUARDS,
+                                        .slab = (int64_t)1 << 30 };
     return weir_table_create(&weir->aside, &small, error);
 }
 

@@ -3,12 +3,13 @@
  * Who may touch what:
  *
  *     weir->force    the rule set in force, with its limiters.  Swapped whole; never changed
- *     a stripe       the thread that has made its `turn` odd.  A check holds one from beginning to end, so whoever swaps `force` waits
- *                    until every stripe was seen at rest or at a later turn, and then nobody can be looking at the old one
+ *     a stripe       the thread that has made its `turn` odd.  A check holds one from beginning to
+ *                    end, so whoever swaps `force` waits until every stripe was seen at rest or at
+ *                    a later turn, and then nobody can be looking at the old one
  *     weir->mutex    whoever changes something by hand: one at a time
  *
- * A thread finds a free stripe near where its stack's address points it, so that each thread nearly always has one of its own: no
- * waiting, and no cache line that two threads write.
+ * A thread finds a free stripe near where its stack's address points it, so that each thread nearly
+ * always has one of its own: no waiting, and no cache line that two threads write.
  */
 #ifndef WEIR_ENGINE_H
 #define WEIR_ENGINE_H
@@ -26,14 +27,16 @@ struct weir__tally {
     int64_t allowed, refused, banned, shadow_refused;
 };
 
-/* A line of its own.  The totals are of requests, each counted as allowed or refused and, beside that, as one of the others at most. */
+/* A line of its own.  The totals are of requests, each counted as allowed or refused and, beside
+ * that, as one of the others at most. */
 struct weir__stripe {
     _Alignas(WEIR__LINE) uint64_t turn; /* odd: a check is going on */
     int64_t allowed, refused;
     int64_t denied, allow_listed, unmatched, shadow_refused; /* see struct weir_totals */
 };
 
-_Static_assert(sizeof(struct weir__stripe) == WEIR__LINE, "what a check counts lies beside its turn");
+_Static_assert(sizeof(struct weir__stripe) == WEIR__LINE,
+               "what a check counts lies beside its turn");
 
 /* What a rule needs while deciding; of a guard only its name and its modes. */
 struct weir__post {
@@ -45,7 +48,7 @@ struct weir__post {
     struct weir_limiter *lever; /* whose record keeps the mode by hand, ... */
     const uint32_t *switched;   /* ... in this word */
     uint8_t mode;               /* as written */
-    bool bare;                  /* its key is a whole value of one attribute, and its text has nothing around that */
+    bool bare; /* its key is a whole value of one attribute, and its text has nothing around that */
 };
 
 /* A guard of the rules at work. */
@@ -66,14 +69,16 @@ struct weir__force {
         int attribute, list;
     } deny[WEIR__ATTRIBUTES_MAX], allow[WEIR__ATTRIBUTES_MAX];
     size_t denies, allows;
-    uint8_t mode;              /* of the whole set, as written */
-    struct weir__tally *tally; /* of every stripe, and one more for what was before: [WEIR__STRIPES + 1][rules] */
+    uint8_t mode; /* of the whole set, as written */
+    struct weir__tally
+        *tally; /* of every stripe, and one more for what was before: [WEIR__STRIPES + 1][rules] */
 };
 
 struct weir {
     struct weir_table *table;
     bool own_table;
-    struct weir_table *aside;  /* of `weir explain`, which only looks: limiters that the table has not are made here; none is changed */
+    struct weir_table *aside;  /* of `weir explain`, which only looks: limiters that the table has
+                                  not are made here; none is changed */
     struct weir__force *force; /* atomic; NULL: no rules yet */
     pthread_mutex_t mutex;
     char **names; /* of rules, guards and types of fallbacks: each once, kept until the end */
@@ -90,11 +95,15 @@ static inline void weir__engine_leave(struct weir *weir, size_t stripe)
     uint64_t *turn = &weir->stripes[stripe].turn;
     __atomic_store_n(turn, __atomic_load_n(turn, __ATOMIC_RELAXED) + 1, __ATOMIC_RELEASE);
 }
-/* Puts another force in its place and destroys the old one when nobody can be looking at it.  With the mutex held. */
+/* Puts another force in its place and destroys the old one when nobody can be looking at it.  With
+ * the mutex held. */
 void weir__engine_swap(struct weir *weir, struct weir__force *force);
 
-/* engine.c -- what is in force, one by one, for those who list it.  Other rules may come between two calls. */
-const char *weir__engine_rule_name(struct weir *weir, size_t i); /* lives as long as the engine; NULL: there are no more */
+/* engine.c -- what is in force, one by one, for those who list it.  Other rules may come between
+ * two calls. */
+const char *
+weir__engine_rule_name(struct weir *weir,
+                       size_t i); /* lives as long as the engine; NULL: there are no more */
 
 struct weir__modes {
     enum weir_mode written, by_hand, in_force; /* by_hand: or WEIR_AS_WRITTEN */
@@ -105,33 +114,44 @@ struct weir__list_info {
     char name[64], attribute[WEIR__ATTRIBUTE_SIZE];
     size_t entries;
 };
-bool weir__engine_list(struct weir *weir, size_t i, struct weir__list_info *out); /* false: there are no more */
+bool weir__engine_list(struct weir *weir, size_t i,
+                       struct weir__list_info *out); /* false: there are no more */
 /* What the rules and lists look at; returns how many names. */
-size_t weir__engine_attributes(struct weir *weir, char names[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE]);
+size_t weir__engine_attributes(struct weir *weir,
+                               char names[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE]);
 
 /* manual.c -- a key that somebody wrote out, as the rule makes it and listings of bans show it. */
-int weir__engine_ban_key(struct weir *weir, const char *rule, const char *key, char text[WEIR__KEY_TEXT], struct weir_error *error);
+int weir__engine_ban_key(struct weir *weir, const char *rule, const char *key,
+                         char text[WEIR__KEY_TEXT], struct weir_error *error);
 
-/* force.c -- limiters for all limits of a rule set; changes those that are there with other limits. */
-int weir__force_create(struct weir__force **out, struct weir *weir, struct weir_rules *rules, weir_time now, struct weir_error *error);
-int weir__force_edited(struct weir__force **out, const struct weir__force *from, struct weir__lists *lists, struct weir_error *error);
-void weir__force_destroy(struct weir__force *force);                /* and its rules, if it still has them */
-const char *weir__engine_name(struct weir *weir, const char *name); /* a copy that stays; NULL: no memory */
-void weir__engine_forget(struct weir *weir);                        /* all copies that have stayed */
+/* force.c -- limiters for all limits of a rule set; changes those that are there with other
+ * limits. */
+int weir__force_create(struct weir__force **out, struct weir *weir, struct weir_rules *rules,
+                       weir_time now, struct weir_error *error);
+int weir__force_edited(struct weir__force **out, const struct weir__force *from,
+                       struct weir__lists *lists, struct weir_error *error);
+void weir__force_destroy(struct weir__force *force); /* and its rules, if it still has them */
+const char *weir__engine_name(struct weir *weir,
+                              const char *name); /* a copy that stays; NULL: no memory */
+void weir__engine_forget(struct weir *weir);     /* all copies that have stayed */
 
 /* check.c -- the mode of the whole set, by hand or as written; and a rule's own under it. */
 enum weir_mode weir__force_mode(const struct weir *weir, const struct weir__force *force);
 static inline enum weir_mode weir__post_mode(const struct weir__post *post, enum weir_mode all)
 {
-    enum weir_mode by_hand = weir__mode_load(post->switched), own = by_hand == WEIR_AS_WRITTEN ? post->mode : by_hand;
+    enum weir_mode by_hand = weir__mode_load(post->switched),
+                   own = by_hand == WEIR_AS_WRITTEN ? post->mode : by_hand;
     return own > all ? own : all; /* enforce, shadow, off: whichever is milder */
 }
 
 uint8_t weir__level_of(const struct weir_decision *d);
-int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__facts *facts, int64_t asked);
-static inline int64_t weir__rule_cost(const struct weir__rule *rule, const struct weir__facts *facts, int64_t asked)
+int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__facts *facts,
+                             int64_t asked);
+static inline int64_t weir__rule_cost(const struct weir__rule *rule,
+                                      const struct weir__facts *facts, int64_t asked)
 {
-    return rule->cost == 1 && rule->cost_attribute < 0 ? asked : weir__rule_cost_made(rule, facts, asked);
+    return rule->cost == 1 && rule->cost_attribute < 0 ? asked
+                                                       : weir__rule_cost_made(rule, facts, asked);
 }
 
 /* For `weir simulate`: every limit that applies to a request. */
@@ -141,13 +161,16 @@ struct weir__applying {
     char text[WEIR__KEY_TEXT]; /* of the key: what stands for it outside the engine */
     int64_t cost;
 };
-size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, size_t n, struct weir__applying *out, size_t max);
+size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                             struct weir__applying *out, size_t max);
 
-/* As weir_check and weir_check_many.  When refused as limited, too big or banned, `told` is the text of the key under ruling->rule, else "". */
-bool weir__check_told(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling,
+/* As weir_check and weir_check_many.  When refused as limited, too big or banned, `told` is the
+ * text of the key under ruling->rule, else "". */
+bool weir__check_told(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                      const struct weir_ask *ask, struct weir_ruling *ruling,
                       char told[WEIR__KEY_TEXT]);
-size_t weir__check_many_told(struct weir *weir, const struct weir_request *requests, size_t n, struct weir_ruling *rulings,
-                             char (*told)[WEIR__KEY_TEXT]);
+size_t weir__check_many_told(struct weir *weir, const struct weir_request *requests, size_t n,
+                             struct weir_ruling *rulings, char (*told)[WEIR__KEY_TEXT]);
 
 /* enter.c -- the guards of a request, on the way between the bans and the limits. */
 struct weir__gate {
@@ -156,8 +179,11 @@ struct weir__gate {
     struct weir_entry *entry; /* what was entered; nothing, if the request is refused */
     bool leased;              /* the permits belong to no process: only time takes them back */
     bool favoured;            /* never shed: it has waited, and passed shedding when it came */
-    bool waits;               /* if there is no permit it waits, where the guard has a queue: see struct weir__enter_how */
-    bool (*occupied)(void *context, const struct weir_guard *guard); /* others wait there already; NULL: nobody does */
+    bool waits; /* if there is no permit it waits, where the guard has a queue: see struct
+                   weir__enter_how */
+    bool (*occupied)(
+        void *context,
+        const struct weir_guard *guard); /* others wait there already; NULL: nobody does */
     void *context;
     /* its own */
     bool listed; /* by an allow list: never shed, and of the highest priority */
@@ -168,21 +194,24 @@ struct weir__gate {
     struct weir_guard *guard;
     int8_t priority;
     uint8_t user_class;
-    bool queued; /* it has a queue, and the request waits: that there was no permit was not counted */
+    bool queued; /* it has a queue, and the request waits: that there was no permit was not counted
+                  */
 };
 /* Which guards apply. */
-void weir__gate_find(struct weir__gate *gate, const struct weir__force *force, struct weir__facts *facts, const struct weir_ruling *ruling,
-                     bool listed);
+void weir__gate_find(struct weir__gate *gate, const struct weir__force *force,
+                     struct weir__facts *facts, const struct weir_ruling *ruling, bool listed);
 /* Enters them, all or nothing. */
-bool weir__gate_pass(struct weir__gate *gate, const struct weir__force *force, const uint64_t *secrets, const struct weir__facts *facts,
+bool weir__gate_pass(struct weir__gate *gate, const struct weir__force *force,
+                     const uint64_t *secrets, const struct weir__facts *facts,
                      struct weir_ruling *ruling);
 void weir__gate_undo(struct weir__gate *gate); /* as if nothing had been entered */
 
 /* check.c -- as weir_check_enter; `told` as above, or NULL. */
-bool weir__check_gated(struct weir *weir, const struct weir_attr *attrs, size_t n, struct weir__gate *gate, struct weir_ruling *ruling,
-                       char *told);
+bool weir__check_gated(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                       struct weir__gate *gate, struct weir_ruling *ruling, char *told);
 
-/* enter.c -- the i-th guard of the rules, in the order of the file, for those who list them or let requests wait. */
+/* enter.c -- the i-th guard of the rules, in the order of the file, for those who list them or let
+ * requests wait. */
 struct weir__guard_view {
     const char *name; /* lives as long as the engine */
     struct weir_guard *guard;
@@ -192,15 +221,21 @@ struct weir__guard_view {
     weir_time wait;                  /* ... at most so long */
     struct weir_fallback fallback;   /* status 0: none */
 };
-bool weir__engine_guard(struct weir *weir, size_t i, struct weir__guard_view *out);              /* false: there are no more */
-bool weir__engine_guard_find(struct weir *weir, const char *name, struct weir__guard_view *out); /* false: there is none of this name */
+bool weir__engine_guard(struct weir *weir, size_t i,
+                        struct weir__guard_view *out); /* false: there are no more */
+bool weir__engine_guard_find(struct weir *weir, const char *name,
+                             struct weir__guard_view *out); /* false: there is none of this name */
 
-/* What the rules say to answer for a guard, and its body, while `tell` runs: which must not put other rules in force.  False: nothing. */
+/* What the rules say to answer for a guard, and its body, while `tell` runs: which must not put
+ * other rules in force.  False: nothing. */
 bool weir__engine_fallback(struct weir *weir, const char *guard,
-                           void (*tell)(void *context, const struct weir_fallback *fallback, const char *body), void *context);
+                           void (*tell)(void *context, const struct weir_fallback *fallback,
+                                        const char *body),
+                           void *context);
 
 /* As weir_check, but nothing is taken, counted or written. */
-bool weir__check_look(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_ruling *ruling);
+bool weir__check_look(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                      const struct weir_ask *ask, struct weir_ruling *ruling);
 /* An engine that only looks at its table. */
 int weir__engine_look(struct weir *weir, struct weir_error *error);
 
@@ -243,21 +278,26 @@ struct weir__explanation {
 /* What a guard makes of a request. */
 struct weir__explained_guard {
     const struct weir__guard_draft *guard;
-    struct weir__explained as_rule; /* why, mode, attribute, value, condition; its key is the user, "": unknown */
+    struct weir__explained
+        as_rule; /* why, mode, attribute, value, condition; its key is the user, "": unknown */
     int8_t priority;
     uint8_t user_class;
-    bool refuses;            /* it would, if nothing changes: not for being shed, which nobody knows before */
+    bool refuses; /* it would, if nothing changes: not for being shed, which nobody knows before */
     enum weir_reason reason; /* why */
     struct weir_guard_info info;
 };
-void weir__engine_explain_guards(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
-                                 void (*each)(void *context, const struct weir__explained_guard *guard), void *context);
+void weir__engine_explain_guards(
+    struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
+    void (*each)(void *context, const struct weir__explained_guard *guard), void *context);
 /* enter.c -- priority, class and user, as the guard takes them from the facts or the ask. */
-void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint64_t *secrets, const struct weir__facts *facts,
-                     const struct weir_ask *from, unsigned char made[WEIR__KEY_MAX], struct weir_ask *out);
+void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint64_t *secrets,
+                     const struct weir__facts *facts, const struct weir_ask *from,
+                     unsigned char made[WEIR__KEY_MAX], struct weir_ask *out);
 
 /* Calls `each` for every rule in the order of the file. */
-void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
-                          struct weir__explanation *out, void (*each)(void *context, const struct weir__explained *rule), void *context);
+void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                          const struct weir_ask *ask, struct weir__explanation *out,
+                          void (*each)(void *context, const struct weir__explained *rule),
+                          void *context);
 
 #endif

@@ -1,11 +1,12 @@
 /* enter.c -- the guards of a request: weir_check, and work that begins.
  *
- * check.c gathers the facts, decides lists and bans, lets the request pass the guards here, and asks the limits last: what a limit has
- * granted cannot be given back without a trace, what a guard has can.  A refusal anywhere undoes what was entered, so that nothing has
- * changed.
+ * check.c gathers the facts, decides lists and bans, lets the request pass the guards here, and
+ * asks the limits last: what a limit has granted cannot be given back without a trace, what a guard
+ * has can.  A refusal anywhere undoes what was entered, so that nothing has changed.
  *
- * An allow list lets a request past limits and shedding.  It is work in progress all the same: it enters, with the highest priority, and a
- * guard refuses it when its breaker is open, it is switched off by the level of degradation, or all permits are out.
+ * An allow list lets a request past limits and shedding.  It is work in progress all the same: it
+ * enters, with the highest priority, and a guard refuses it when its breaker is open, it is
+ * switched off by the level of degradation, or all permits are out.
  */
 #include <string.h>
 
@@ -14,8 +15,9 @@
 /* ------------------------------------------------------- what a guard sees ---- */
 
 /* A request is one piece of work, whatever it costs. */
-void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint64_t *secrets, const struct weir__facts *facts,
-                     const struct weir_ask *from, unsigned char made[WEIR__KEY_MAX], struct weir_ask *out)
+void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint64_t *secrets,
+                     const struct weir__facts *facts, const struct weir_ask *from,
+                     unsigned char made[WEIR__KEY_MAX], struct weir_ask *out)
 {
     const struct weir__guard *g = &rules->guards[guard];
     const struct weir__rule *rule = &rules->rules[rules->n_rules + guard];
@@ -30,7 +32,8 @@ void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint6
 /* ------------------------------------------------------------------ gate ---- */
 
 /* Those that are off do not count. */
-static void note(struct weir__gate *gate, const struct weir__force *f, uint32_t place, const struct weir_ruling *ruling)
+static void note(struct weir__gate *gate, const struct weir__force *f, uint32_t place,
+                 const struct weir_ruling *ruling)
 {
     if (weir__post_mode(&f->posts[place], ruling->mode) == WEIR_OFF)
         return;
@@ -40,8 +43,8 @@ static void note(struct weir__gate *gate, const struct weir__force *f, uint32_t 
         gate->cut = true;
 }
 
-void weir__gate_find(struct weir__gate *gate, const struct weir__force *force, struct weir__facts *facts, const struct weir_ruling *ruling,
-                     bool listed)
+void weir__gate_find(struct weir__gate *gate, const struct weir__force *force,
+                     struct weir__facts *facts, const struct weir_ruling *ruling, bool listed)
 {
     uint32_t found[WEIR__FOUND_MAX], from = 0;
     size_t n;
@@ -64,7 +67,8 @@ void weir__gate_undo(struct weir__gate *gate)
 }
 
 /* What the permit is of; none is kept of a guard that does not count it. */
-static void keep(struct weir__gate *gate, struct weir_guard *guard, const struct weir_permit *permit)
+static void keep(struct weir__gate *gate, struct weir_guard *guard,
+                 const struct weir_permit *permit)
 {
     struct weir_entry *entry = gate->entry;
     if (permit->word == 0)
@@ -73,11 +77,12 @@ static void keep(struct weir__gate *gate, struct weir_guard *guard, const struct
     entry->entered[entry->n++].permit = *permit;
 }
 
-static bool pass_guard(struct weir__gate *gate, const struct weir__force *f, uint32_t i, const struct weir_ask *ask,
-                       struct weir_ruling *ruling)
+static bool pass_guard(struct weir__gate *gate, const struct weir__force *f, uint32_t i,
+                       const struct weir_ask *ask, struct weir_ruling *ruling)
 {
     const struct weir__post *post = &f->posts[f->rules->n_rules + i];
-    struct weir__enter_how how = { .leased = gate->leased, .favoured = gate->favoured || gate->listed };
+    struct weir__enter_how how = { .leased = gate->leased,
+                                   .favoured = gate->favoured || gate->listed };
     struct weir_permit permit;
     struct weir_decision d;
     how.waits = gate->queued = gate->waits && f->rules->guards[i].draft->queue > 0;
@@ -98,7 +103,8 @@ static bool pass_guard(struct weir__gate *gate, const struct weir__force *f, uin
     return true;
 }
 
-bool weir__gate_pass(struct weir__gate *gate, const struct weir__force *force, const uint64_t *secrets, const struct weir__facts *facts,
+bool weir__gate_pass(struct weir__gate *gate, const struct weir__force *force,
+                     const uint64_t *secrets, const struct weir__facts *facts,
                      struct weir_ruling *ruling)
 {
     unsigned char made[WEIR__KEY_MAX];
@@ -118,7 +124,8 @@ bool weir__gate_pass(struct weir__gate *gate, const struct weir__force *force, c
 
 /* ---------------------------------------------------------------- public ---- */
 
-bool weir_check_enter(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask, struct weir_entry *entry,
+bool weir_check_enter(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                      const struct weir_ask *ask, struct weir_entry *entry,
                       struct weir_ruling *ruling)
 {
     struct weir__gate gate = { .ask = ask, .entry = entry };
@@ -126,7 +133,8 @@ bool weir_check_enter(struct weir *weir, const struct weir_attr *attrs, size_t n
     return weir__check_gated(weir, attrs, n, &gate, ruling, NULL);
 }
 
-bool weir_check_exit(struct weir *weir, struct weir_entry *entry, enum weir_outcome outcome, weir_time now)
+bool weir_check_exit(struct weir *weir, struct weir_entry *entry, enum weir_outcome outcome,
+                     weir_time now)
 {
     bool all = true;
     (void)weir; /* the guards know their table; rules may have changed since */
@@ -155,14 +163,16 @@ static struct weir_queue_options queue_of(const struct weir__guard_draft *d)
     return q;
 }
 
-static void view(const struct weir *weir, const struct weir__force *f, size_t i, struct weir__guard_view *out)
+static void view(const struct weir *weir, const struct weir__force *f, size_t i,
+                 struct weir__guard_view *out)
 {
     const struct weir__post *post = &f->posts[f->rules->n_rules + i];
     const struct weir__guard_draft *d = f->rules->guards[i].draft;
     *out = (struct weir__guard_view){
         .name = post->name,
         .guard = f->stations[i].guard,
-        .modes = { post->mode, weir__mode_load(post->switched), weir__post_mode(post, weir__force_mode(weir, f)) },
+        .modes = { post->mode, weir__mode_load(post->switched),
+                   weir__post_mode(post, weir__force_mode(weir, f)) },
         .waits = d->queue > 0,
         .queue = queue_of(d),
         .wait = d->wait,
@@ -204,7 +214,9 @@ bool weir__engine_guard_find(struct weir *weir, const char *name, struct weir__g
 }
 
 bool weir__engine_fallback(struct weir *weir, const char *guard,
-                           void (*tell)(void *context, const struct weir_fallback *fallback, const char *body), void *context)
+                           void (*tell)(void *context, const struct weir_fallback *fallback,
+                                        const char *body),
+                           void *context)
 {
     size_t stripe = weir__engine_enter(weir);
     const struct weir__force *f = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
@@ -230,7 +242,8 @@ static void copy_fallback(void *context, const struct weir_fallback *fallback, c
         memcpy(copy->body, body, fallback->len < copy->size ? fallback->len : copy->size);
 }
 
-bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallback *out, char *body, size_t size)
+bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallback *out, char *body,
+                       size_t size)
 {
     struct copy copy = { out, body, size };
     return weir__engine_fallback(weir, guard, copy_fallback, &copy);

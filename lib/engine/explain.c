@@ -1,14 +1,14 @@
 /* explain.c -- what every rule says to a request, and why; nothing is taken.
  *
- * Slow and thorough where check.c is quick: every rule's conditions are tried one by one, not through the index, so that what is told
- * here is
- * also a second opinion on it.
+ * Slow and thorough where check.c is quick: every rule's conditions are tried one by one, not
+ * through the index, so that what is told here is also a second opinion on it.
  */
 #include <string.h>
 
 #include "engine/engine.h"
 
-static void tell_attribute(struct weir__explained *e, const struct weir__force *f, const struct weir__facts *facts, uint16_t attribute)
+static void tell_attribute(struct weir__explained *e, const struct weir__force *f,
+                           const struct weir__facts *facts, uint16_t attribute)
 {
     const struct weir__value *v = &facts->values[attribute];
     e->attribute = f->attributes.names[attribute];
@@ -16,8 +16,8 @@ static void tell_attribute(struct weir__explained *e, const struct weir__force *
     e->value_len = v->len;
 }
 
-static enum weir__why try_clauses(struct weir__explained *e, const struct weir__force *f, const struct weir__rule *rule,
-                                  const struct weir__facts *facts)
+static enum weir__why try_clauses(struct weir__explained *e, const struct weir__force *f,
+                                  const struct weir__rule *rule, const struct weir__facts *facts)
 {
     const struct weir__clause *clauses = f->rules->clauses + rule->clauses_first;
     for (uint32_t i = 0; i < (uint32_t)rule->matches + rule->excepts; i++) {
@@ -31,8 +31,8 @@ static enum weir__why try_clauses(struct weir__explained *e, const struct weir__
     return WEIR__APPLIES;
 }
 
-static enum weir__why missing_part(struct weir__explained *e, const struct weir__force *f, const struct weir__rule *rule,
-                                   const struct weir__facts *facts)
+static enum weir__why missing_part(struct weir__explained *e, const struct weir__force *f,
+                                   const struct weir__rule *rule, const struct weir__facts *facts)
 {
     for (size_t i = 0; i < rule->key.n; i++) {
         if (facts->values[rule->parts[i].attribute].len != 0 || rule->parts[i].fallback != NULL)
@@ -43,52 +43,63 @@ static enum weir__why missing_part(struct weir__explained *e, const struct weir_
     return WEIR__NO_KEY;
 }
 
-static void peek_limit(struct weir__explained_limit *l, struct weir_limiter *limiter, const struct weir_ask *ask)
+static void peek_limit(struct weir__explained_limit *l, struct weir_limiter *limiter,
+                       const struct weir_ask *ask)
 {
     struct weir_plan plan;
     const struct weir_plan *present = &weir__limiter_era(limiter)->plan;
     weir_peek(limiter, ask, &l->decision);
-    if (weir__plan_make(&plan, l->limit, NULL) == WEIR_OK && !weir__limit_equal(&plan.limit, &present->limit))
+    if (weir__plan_make(&plan, l->limit, NULL) == WEIR_OK &&
+        !weir__limit_equal(&plan.limit, &present->limit))
         l->present = weir__plan_limit_named(present);
 }
 
-static void peek_limits(struct weir__explained *e, const struct weir__force *f, const struct weir__rule *rule, struct weir_key key,
+static void peek_limits(struct weir__explained *e, const struct weir__force *f,
+                        const struct weir__rule *rule, struct weir_key key,
                         const struct weir_ask *ask)
 {
     e->n_limits = rule->n_limits;
     for (size_t i = 0; i < e->n_limits; i++) {
-        struct weir_ask own = { .key = key, .cost = e->cost, .wait_max = ask->wait_max, .now = ask->now };
+        struct weir_ask own = {
+            .key = key, .cost = e->cost, .wait_max = ask->wait_max, .now = ask->now
+        };
         e->limits[i] = (struct weir__explained_limit){ .limit = &rule->draft->limits[i] };
         peek_limit(&e->limits[i], f->limiters[rule->first_limit + i], &own);
     }
 }
 
-static void explain_rule(struct weir__explained *e, struct weir *weir, const struct weir__force *f, size_t i,
-                         const struct weir__facts *facts, const struct weir_ask *ask)
+static void explain_rule(struct weir__explained *e, struct weir *weir, const struct weir__force *f,
+                         size_t i, const struct weir__facts *facts, const struct weir_ask *ask)
 {
     const struct weir__rule *rule = &f->rules->rules[i];
     unsigned char made[WEIR__KEY_MAX];
     struct weir_key key;
-    *e = (struct weir__explained){ .rule = rule->draft, .mode = weir__post_mode(&f->posts[i], weir__force_mode(weir, f)) };
+    *e = (struct weir__explained){ .rule = rule->draft,
+                                   .mode =
+                                       weir__post_mode(&f->posts[i], weir__force_mode(weir, f)) };
     e->why = try_clauses(e, f, rule, facts);
     if (e->why == WEIR__APPLIES && !weir__rule_key(weir->table->secrets, rule, facts, made, &key))
         e->why = missing_part(e, f, rule, facts);
     if (e->why != WEIR__APPLIES)
         return;
-    struct weir_key text = { e->key, weir__rule_key_text(weir->table->secrets, rule, facts, e->key) };
-    e->banned_until = weir__ban_peek(weir->table, weir__ban_tag_salted(weir->table, f->posts[i].ban_salt, text), ask->now);
+    struct weir_key text = { e->key,
+                             weir__rule_key_text(weir->table->secrets, rule, facts, e->key) };
+    e->banned_until = weir__ban_peek(
+        weir->table, weir__ban_tag_salted(weir->table, f->posts[i].ban_salt, text), ask->now);
     e->cost = weir__rule_cost(rule, facts, ask->cost);
     peek_limits(e, f, rule, key, ask);
     if (e->mode == WEIR_OFF)
         e->why = WEIR__SWITCHED_OFF;
 }
 
-static void tell_list(struct weir__explanation *out, const struct weir__force *f, const struct weir__facts *facts)
+static void tell_list(struct weir__explanation *out, const struct weir__force *f,
+                      const struct weir__facts *facts)
 {
     for (size_t i = 0; i < f->denies + f->allows && out->list == NULL; i++) {
         bool deny = i < f->denies;
         int attribute = deny ? f->deny[i].attribute : f->allow[i - f->denies].attribute;
-        const struct weir__list *l = &f->lists->lists[deny ? f->deny[i].list : f->allow[i - f->denies].list];
+        const struct weir__list *l =
+            &f->lists->lists[deny ? f->deny[i].list : f->allow[i - f->denies].list];
         const struct weir__value *v = &facts->values[attribute];
         if (v->len == 0 || !weir__list_has(l, v->text, v->len, &v->address))
             continue;
@@ -97,8 +108,10 @@ static void tell_list(struct weir__explanation *out, const struct weir__force *f
     }
 }
 
-void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
-                          struct weir__explanation *out, void (*each)(void *context, const struct weir__explained *rule), void *context)
+void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                          const struct weir_ask *ask, struct weir__explanation *out,
+                          void (*each)(void *context, const struct weir__explained *rule),
+                          void *context)
 {
     struct weir__facts facts;
     struct weir__explained e;
@@ -121,17 +134,22 @@ void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size
 /* ---------------------------------------------------------------- guards ---- */
 
 /* What it would say to anybody, by what is known of it. */
-static enum weir_reason reason_of(const struct weir__guard_draft *g, const struct weir_guard_info *info, const struct weir_table *table)
+static enum weir_reason reason_of(const struct weir__guard_draft *g,
+                                  const struct weir_guard_info *info,
+                                  const struct weir_table *table)
 {
     if (g->options.degrade > 0 && weir_level_get(table, NULL) >= g->options.degrade)
         return WEIR_DEGRADED;
     if (info->breaker == WEIR_BREAKER_OPEN)
         return WEIR_OPEN;
-    return info->in_flight >= info->limit && info->in_flight > 0 && !g->options.adaptive.rate ? WEIR_BUSY : WEIR_GRANTED;
+    return info->in_flight >= info->limit && info->in_flight > 0 && !g->options.adaptive.rate
+               ? WEIR_BUSY
+               : WEIR_GRANTED;
 }
 
-static void explain_guard(struct weir__explained_guard *e, struct weir *weir, const struct weir__force *f, uint32_t i,
-                          const struct weir__facts *facts, const struct weir_ask *ask)
+static void explain_guard(struct weir__explained_guard *e, struct weir *weir,
+                          const struct weir__force *f, uint32_t i, const struct weir__facts *facts,
+                          const struct weir_ask *ask)
 {
     const struct weir__rule *rule = &f->rules->rules[f->rules->n_rules + i];
     unsigned char made[WEIR__KEY_MAX];
@@ -143,7 +161,8 @@ static void explain_guard(struct weir__explained_guard *e, struct weir *weir, co
     e->as_rule.why = try_clauses(&e->as_rule, f, rule, facts);
     if (e->as_rule.why == WEIR__APPLIES && e->as_rule.mode == WEIR_OFF)
         e->as_rule.why = WEIR__SWITCHED_OFF;
-    if (rule->key_kind != WEIR__KEY_NONE && weir__rule_key(weir->table->secrets, rule, facts, made, &user))
+    if (rule->key_kind != WEIR__KEY_NONE &&
+        weir__rule_key(weir->table->secrets, rule, facts, made, &user))
         weir__rule_key_text(weir->table->secrets, rule, facts, e->as_rule.key);
     weir__guard_ask(f->rules, i, weir->table->secrets, facts, ask, made, &own);
     e->priority = own.priority;
@@ -153,8 +172,9 @@ static void explain_guard(struct weir__explained_guard *e, struct weir *weir, co
     e->refuses = e->reason != WEIR_GRANTED;
 }
 
-void weir__engine_explain_guards(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
-                                 void (*each)(void *context, const struct weir__explained_guard *guard), void *context)
+void weir__engine_explain_guards(
+    struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
+    void (*each)(void *context, const struct weir__explained_guard *guard), void *context)
 {
     struct weir__facts facts;
     struct weir__explained_guard e;
@@ -173,8 +193,9 @@ void weir__engine_explain_guards(struct weir *weir, const struct weir_attr *attr
 /* -------------------------------------------------------------- applying ---- */
 
 /* The rule's limits; returns how many there are now. */
-static size_t add_applying(const struct weir *weir, const struct weir__force *f, uint32_t i, const struct weir__facts *facts,
-                           struct weir__applying *out, size_t count, size_t max)
+static size_t add_applying(const struct weir *weir, const struct weir__force *f, uint32_t i,
+                           const struct weir__facts *facts, struct weir__applying *out,
+                           size_t count, size_t max)
 {
     const struct weir__rule *rule = &f->rules->rules[i];
     unsigned char made[WEIR__KEY_MAX];
@@ -192,7 +213,8 @@ static size_t add_applying(const struct weir *weir, const struct weir__force *f,
     return count;
 }
 
-size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, size_t n, struct weir__applying *out, size_t max)
+size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                             struct weir__applying *out, size_t max)
 {
     size_t stripe = weir__engine_enter(weir), count = 0, found_n = 0;
     const struct weir__force *f = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);

@@ -1,14 +1,15 @@
 /* force.c -- a rule set and the limiters and guards that it needs.
  *
- * A limit is known by its rule's name, its place in the rule, its algorithm and the rule's key: a limiter of the table with a name made
- * of those.
- * So a reload finds the limits that are the same again, with their states; one whose numbers have changed is changed; one whose key or
- * algorithm has changed begins fresh.  Limiters of rules that are gone stay in the table, and their keys are forgotten as they become idle.
+ * A limit is known by its rule's name, its place in the rule, its algorithm and the rule's key: a
+ * limiter of the table with a name made of those.
+ * So a reload finds the limits that are the same again, with their states; one whose numbers have
+ * changed is changed; one whose key or algorithm has changed begins fresh.  Limiters of rules that
+ * are gone stay in the table, and their keys are forgotten as they become idle.
  *
  * A guard is known by its name; one whose options have changed is changed.
  *
- * All that can fail is done first: limiters and guards are made before any is changed, and if a change fails those before it are changed
- * back.
+ * All that can fail is done first: limiters and guards are made before any is changed, and if a
+ * change fails those before it are changed back.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,14 +65,14 @@ const char *weir__engine_name(struct weir *weir, const char *name)
         else
             high = middle;
     }
-    char *copy = strdup(name), **more = realloc(weir->names, (weir->n_names + 1) * sizeof *more);
+    char *copy = strdup(name), **more = realloc(weir->names, (weir->n_names + 1) * sizeof(*more));
     if (more != NULL)
         weir->names = more;
     if (copy == NULL || more == NULL) {
         free(copy);
         return NULL;
     }
-    memmove(more + low + 1, more + low, (weir->n_names - low) * sizeof *more);
+    memmove(more + low + 1, more + low, (weir->n_names - low) * sizeof(*more));
     more[low] = copy;
     weir->n_names++;
     return copy;
@@ -97,12 +98,14 @@ static const char *algorithm_of(const struct weir_limit *limit)
     return limit->algorithm ? limit->algorithm : "token-bucket";
 }
 
-/* What a key is made of.  The text between attributes is for people, and another makes no other keys. */
+/* What a key is made of.  The text between attributes is for people, and another makes no other
+ * keys. */
 static uint32_t digest_key(uint32_t h, const struct weir__template *key)
 {
     for (size_t i = 0; i < key->n; i++) {
         char prefixes[16];
-        snprintf(prefixes, sizeof prefixes, "/%d/%d|", key->parts[i].prefix4, key->parts[i].prefix6);
+        snprintf(prefixes, sizeof(prefixes), "/%d/%d|", key->parts[i].prefix4,
+                 key->parts[i].prefix6);
         h = digest(digest(h, key->parts[i].attribute), prefixes);
         h = digest(h, key->parts[i].fallback ? key->parts[i].fallback : "");
     }
@@ -110,7 +113,8 @@ static uint32_t digest_key(uint32_t h, const struct weir__template *key)
 }
 
 /* sort: '#' for a limit, '!' for the refusals that a ban counts. */
-static void limiter_name(char out[WEIR__NAME_SIZE], const struct weir__rule *rule, char sort, size_t index, const struct weir_limit *l)
+static void limiter_name(char out[WEIR__NAME_SIZE], const struct weir__rule *rule, char sort,
+                         size_t index, const struct weir_limit *l)
 {
     uint32_t h = digest_key(digest(2166136261u, algorithm_of(l)), &rule->key);
     snprintf(out, WEIR__NAME_SIZE, "%s%c%zu-%08" PRIx32, rule->draft->name, sort, index, h);
@@ -121,11 +125,13 @@ static void lever_name(char out[WEIR__NAME_SIZE], const struct weir__rule *rule)
     snprintf(out, WEIR__NAME_SIZE, "%s@", rule->draft->name);
 }
 
-_Static_assert(WEIR__RULE_NAME_MAX + 12 < WEIR__NAME_SIZE, "a limiter's name has room for the rule's");
+_Static_assert(WEIR__RULE_NAME_MAX + 12 < WEIR__NAME_SIZE,
+               "a limiter's name has room for the rule's");
 
 /* ----------------------------------------------------------- limiters ---- */
 
-/* Bytes of a key's state under this limit, with its share of empty slots; 0 if it is a small one. */
+/* Bytes of a key's state under this limit, with its share of empty slots; 0 if it is a small
+ * one. */
 static uint64_t large_bytes(const struct weir_limit *limit)
 {
     struct weir_plan plan;
@@ -136,7 +142,8 @@ static uint64_t large_bytes(const struct weir_limit *limit)
 
 #define LARGE_KEYS_LEAST 1024
 
-/* Room for the keys of each limiter with large states: as many as the table has, or so many that half of the slab is left for changes. */
+/* Room for the keys of each limiter with large states: as many as the table has, or so many that
+ * half of the slab is left for changes. */
 static uint64_t share_keys(const struct weir_table *table, const struct weir_rules *rules)
 {
     uint64_t a_key = 0, keys = table->groups * WEIR__KEYS_PER_GROUP, share;
@@ -152,33 +159,38 @@ static uint64_t share_keys(const struct weir_table *table, const struct weir_rul
     return share > keys ? keys : share < LARGE_KEYS_LEAST ? LARGE_KEYS_LEAST : share;
 }
 
-static int note_change(struct maker *m, struct weir_limiter *limiter, const char *rule, const struct weir_plan *to)
+static int note_change(struct maker *m, struct weir_limiter *limiter, const char *rule,
+                       const struct weir_plan *to)
 {
-    struct change *more = realloc(m->changes, (m->n_changes + 1) * sizeof *more);
+    struct change *more = realloc(m->changes, (m->n_changes + 1) * sizeof(*more));
     if (more == NULL)
         return no_memory(m->error);
     m->changes = more;
-    more[m->n_changes++] = (struct change){ limiter, rule, *to, weir__limiter_era(limiter)->plan.limit };
+    more[m->n_changes++] =
+        (struct change){ limiter, rule, *to, weir__limiter_era(limiter)->plan.limit };
     return WEIR_OK;
 }
 
-static int create_limiter(struct maker *m, struct weir_limiter **out, struct weir_table *table, const char *name,
-                          const struct weir__rule_draft *d, const struct weir_limit *limit)
+static int create_limiter(struct maker *m, struct weir_limiter **out, struct weir_table *table,
+                          const char *name, const struct weir__rule_draft *d,
+                          const struct weir_limit *limit)
 {
     struct weir_error why;
-    int code = weir_limiter_create(out, table, name, limit, d->keys ? d->keys : (int64_t)m->large_keys, &why);
+    int code = weir_limiter_create(out, table, name, limit,
+                                   d->keys ? d->keys : (int64_t)m->large_keys, &why);
     return code ? weir__fail(m->error, code, "rule '%s': %s", d->name, why.text) : WEIR_OK;
 }
 
 /* What is only looked at and not there is made beside the table. */
-static int add_limiter(struct maker *m, struct weir_limiter **out, const char *name, const struct weir__rule_draft *d,
-                       const struct weir_limit *limit)
+static int add_limiter(struct maker *m, struct weir_limiter **out, const char *name,
+                       const struct weir__rule_draft *d, const struct weir_limit *limit)
 {
     struct weir_plan plan;
     int code = WEIR_OK;
     *out = weir__limiter_by_name(m->weir->table, name);
     if (*out == NULL)
-        code = create_limiter(m, out, m->weir->aside ? m->weir->aside : m->weir->table, name, d, limit);
+        code = create_limiter(m, out, m->weir->aside ? m->weir->aside : m->weir->table, name, d,
+                              limit);
     if (code == WEIR_EXISTS) /* another process has just made it, with another limit */
         *out = weir__limiter_by_name(m->weir->table, name);
     if ((code != WEIR_OK && (code != WEIR_EXISTS || *out == NULL)) || m->weir->aside != NULL)
@@ -189,11 +201,13 @@ static int add_limiter(struct maker *m, struct weir_limiter **out, const char *n
     return code;
 }
 
-/* A rule's mode by hand is kept under its name alone, so that it stays whatever the rule becomes: in the record of a limiter that has no
- * keys. */
+/* A rule's mode by hand is kept under its name alone, so that it stays whatever the rule becomes:
+ * in the record of a limiter that has no keys. */
 static int add_lever(struct maker *m, struct weir__post *post, const struct weir__rule *rule)
 {
-    static const struct weir_limit none = { .algorithm = "gcra", .count = 1, .period = WEIR_SECOND };
+    static const struct weir_limit none = { .algorithm = "gcra",
+                                            .count = 1,
+                                            .period = WEIR_SECOND };
     char name[WEIR__NAME_SIZE];
     lever_name(name, rule);
     int code = add_limiter(m, &post->lever, name, rule->draft, &none);
@@ -209,7 +223,8 @@ static int add_ban(struct maker *m, struct weir__post *post, const struct weir__
     post->ban_salt = weir__ban_salt(m->weir->table, d->name); /* there may be bans by hand */
     if (!d->ban.set)
         return WEIR_OK;
-    post->terms = (struct weir__ban_terms){ d->ban.length, d->ban.factor, d->ban.longest, d->ban.forget };
+    post->terms =
+        (struct weir__ban_terms){ d->ban.length, d->ban.factor, d->ban.longest, d->ban.forget };
     limiter_name(name, rule, '!', 0, &d->ban.refusals);
     return add_limiter(m, &post->refusals, name, d, &d->ban.refusals);
 }
@@ -221,8 +236,8 @@ static int make_post(struct maker *m, struct weir__post *post, const struct weir
     post->name = weir__engine_name(m->weir, d->name);
     post->limiters = m->force->limiters + rule->first_limit;
     post->mode = (uint8_t)d->mode;
-    post->bare = (rule->key_kind == WEIR__KEY_VALUE || rule->key_kind == WEIR__KEY_ADDRESS) && *rule->key.parts[0].before == '\0' &&
-                 *rule->key.parts[1].before == '\0';
+    post->bare = (rule->key_kind == WEIR__KEY_VALUE || rule->key_kind == WEIR__KEY_ADDRESS) &&
+                 *rule->key.parts[0].before == '\0' && *rule->key.parts[1].before == '\0';
     if (post->name == NULL)
         return no_memory(m->error);
     for (size_t i = 0; code == WEIR_OK && i < d->n_limits; i++) {
@@ -235,7 +250,8 @@ static int make_post(struct maker *m, struct weir__post *post, const struct weir
     return code ? code : add_ban(m, post, rule);
 }
 
-/* Changes of large states need room in the slab.  There and back is not nothing, so that is seen to before any is made. */
+/* Changes of large states need room in the slab.  There and back is not nothing, so that is seen to
+ * before any is made. */
 static int check_room(struct maker *m)
 {
     const struct weir__header *h = m->weir->table->header;
@@ -244,9 +260,11 @@ static int check_room(struct maker *m)
         uint64_t needed = weir__limiter_change_bytes(m->changes[i].limiter, &m->changes[i].to);
         if (needed > left)
             return weir__fail(m->error, WEIR_NO_MEMORY,
-                              "rule '%s': the changed limit needs %llu bytes in the table's slab, and %llu are left; make the table anew "
+                              "rule '%s': the changed limit needs %llu bytes in the table's slab, "
+                              "and %llu are left; make the table anew "
                               "with a larger slab, or say keys: in the rule",
-                              m->changes[i].rule, (unsigned long long)needed, (unsigned long long)left);
+                              m->changes[i].rule, (unsigned long long)needed,
+                              (unsigned long long)left);
         left -= needed;
     }
     return WEIR_OK;
@@ -270,9 +288,10 @@ static int make_limiter_changes(struct maker *m)
 
 /* ------------------------------------------------------------- guards ---- */
 
-static int note_guard_change(struct maker *m, struct weir_guard *guard, const struct weir__guard_draft *d)
+static int note_guard_change(struct maker *m, struct weir_guard *guard,
+                             const struct weir__guard_draft *d)
 {
-    struct guard_change *more = realloc(m->guards, (m->n_guards + 1) * sizeof *more);
+    struct guard_change *more = realloc(m->guards, (m->n_guards + 1) * sizeof(*more));
     if (more == NULL)
         return no_memory(m->error);
     m->guards = more;
@@ -280,7 +299,8 @@ static int note_guard_change(struct maker *m, struct weir_guard *guard, const st
     return WEIR_OK;
 }
 
-/* What is only looked at and not there is made beside the table; what is there is looked at as it is. */
+/* What is only looked at and not there is made beside the table; what is there is looked at as it
+ * is. */
 static int add_guard(struct maker *m, struct weir_guard **out, const struct weir__guard_draft *d)
 {
     struct weir_error why = { 0 };
@@ -288,7 +308,8 @@ static int add_guard(struct maker *m, struct weir_guard **out, const struct weir
     *out = aside ? weir__guard_by_name(m->weir->table, d->rule.name) : NULL;
     if (*out != NULL)
         return WEIR_OK;
-    int code = weir_guard_create(out, aside ? aside : m->weir->table, d->rule.name, &d->options, &why);
+    int code =
+        weir_guard_create(out, aside ? aside : m->weir->table, d->rule.name, &d->options, &why);
     if (code == WEIR_EXISTS) {
         *out = weir__guard_by_name(aside ? aside : m->weir->table, d->rule.name);
         code = *out ? note_guard_change(m, *out, d) : code;
@@ -296,7 +317,8 @@ static int add_guard(struct maker *m, struct weir_guard **out, const struct weir
     return code ? weir__fail(m->error, code, "guard '%s': %s", d->rule.name, why.text) : WEIR_OK;
 }
 
-static int add_fallback(struct maker *m, struct weir_fallback *out, const struct weir__fallback_draft *d)
+static int add_fallback(struct maker *m, struct weir_fallback *out,
+                        const struct weir__fallback_draft *d)
 {
     if (d->status == 0)
         return WEIR_OK;
@@ -375,17 +397,17 @@ static int find_lists(struct weir__force *f, struct weir_error *error)
 
 static struct weir__force *make_room(struct weir_rules *rules)
 {
-    struct weir__force *f = calloc(1, sizeof *f);
+    struct weir__force *f = calloc(1, sizeof(*f));
     if (f == NULL)
         return NULL;
     f->rules = rules;
     f->lists = rules->lists;
     f->attributes = rules->attributes;
     f->mode = (uint8_t)rules->draft->mode;
-    f->posts = calloc(rules->n_rules + rules->n_guards + 1, sizeof *f->posts);
-    f->stations = calloc(rules->n_guards + 1, sizeof *f->stations);
-    f->limiters = calloc(rules->n_limits + 1, sizeof *f->limiters);
-    f->tally = calloc((WEIR__STRIPES + 1) * rules->n_rules + 1, sizeof *f->tally);
+    f->posts = calloc(rules->n_rules + rules->n_guards + 1, sizeof(*f->posts));
+    f->stations = calloc(rules->n_guards + 1, sizeof(*f->stations));
+    f->limiters = calloc(rules->n_limits + 1, sizeof(*f->limiters));
+    f->tally = calloc((WEIR__STRIPES + 1) * rules->n_rules + 1, sizeof(*f->tally));
     if (f->posts && f->stations && f->limiters && f->tally)
         return f;
     f->rules = NULL;
@@ -394,7 +416,8 @@ static struct weir__force *make_room(struct weir_rules *rules)
 }
 
 /* As of limiters: none is made unless there is room for all. */
-static int check_guard_places(const struct weir *weir, const struct weir_rules *rules, struct weir_error *error)
+static int check_guard_places(const struct weir *weir, const struct weir_rules *rules,
+                              struct weir_error *error)
 {
     const struct weir_table *table = weir->aside ? weir->aside : weir->table;
     int64_t missing = 0, left = (int64_t)table->guards_max - weir__guards_in(table);
@@ -403,12 +426,14 @@ static int check_guard_places(const struct weir *weir, const struct weir_rules *
     if (missing <= left)
         return WEIR_OK;
     return weir__fail(error, WEIR_NO_MEMORY,
-                      "the rules need %lld more guards, and the table, made for %u, has room for %lld; make it anew with more",
+                      "the rules need %lld more guards, and the table, made for %u, has room for "
+                      "%lld; make it anew with more",
                       (long long)missing, table->guards_max, (long long)left);
 }
 
 /* Limiters are never removed, so none is made unless there is room for all. */
-static int check_places(const struct weir *weir, const struct weir_rules *rules, struct weir_error *error)
+static int check_places(const struct weir *weir, const struct weir_rules *rules,
+                        struct weir_error *error)
 {
     const struct weir_table *table = weir->aside ? weir->aside : weir->table;
     int64_t missing = 0, left = (int64_t)table->header->limiters_max - weir__limiters_in(table);
@@ -429,17 +454,21 @@ static int check_places(const struct weir *weir, const struct weir_rules *rules,
     }
     if (missing <= left)
         return check_guard_places(weir, rules, error);
-    return weir__fail(
-        error, WEIR_NO_MEMORY,
-        "the rules need %lld more limiters (one for each limit, ban, rule and guard), and the table, made for %lld, has room for %lld; "
-        "make it anew with more",
-        (long long)missing, (long long)table->header->limiters_max, (long long)left);
+    return weir__fail(error, WEIR_NO_MEMORY,
+                      "the rules need %lld more limiters (one for each limit, ban, rule and "
+                      "guard), and the table, made for %lld, has room for %lld; "
+                      "make it anew with more",
+                      (long long)missing, (long long)table->header->limiters_max, (long long)left);
 }
 
-int weir__force_create(struct weir__force **out, struct weir *weir, struct weir_rules *rules, weir_time now, struct weir_error *error)
+int weir__force_create(struct weir__force **out, struct weir *weir, struct weir_rules *rules,
+                       weir_time now, struct weir_error *error)
 {
     struct weir__force *force = make_room(rules);
-    struct maker m = { weir, force, error, now, share_keys(weir->aside ? weir->aside : weir->table, rules), NULL, 0, NULL, 0 };
+    struct maker m = {
+        weir, force, error, now, share_keys(weir->aside ? weir->aside : weir->table, rules),
+        NULL, 0,     NULL,  0
+    };
     int code = force ? find_lists(force, error) : no_memory(error);
     if (code == WEIR_OK)
         code = check_places(weir, rules, error);
@@ -460,14 +489,16 @@ int weir__force_create(struct weir__force **out, struct weir *weir, struct weir_
     return code;
 }
 
-int weir__force_edited(struct weir__force **out, const struct weir__force *from, struct weir__lists *lists, struct weir_error *error)
+int weir__force_edited(struct weir__force **out, const struct weir__force *from,
+                       struct weir__lists *lists, struct weir_error *error)
 {
     struct weir__force *f = make_room(from->rules);
     if (f == NULL)
         return no_memory(error);
-    memcpy(f->limiters, from->limiters, from->rules->n_limits * sizeof *f->limiters);
-    memcpy(f->posts, from->posts, (from->rules->n_rules + from->rules->n_guards) * sizeof *f->posts);
-    memcpy(f->stations, from->stations, from->rules->n_guards * sizeof *f->stations);
+    memcpy(f->limiters, from->limiters, from->rules->n_limits * sizeof(*f->limiters));
+    memcpy(f->posts, from->posts,
+           (from->rules->n_rules + from->rules->n_guards) * sizeof(*f->posts));
+    memcpy(f->stations, from->stations, from->rules->n_guards * sizeof(*f->stations));
     for (size_t i = 0; i < from->rules->n_rules; i++)
         f->posts[i].limiters = f->limiters + from->rules->rules[i].first_limit;
     f->lists = lists;

@@ -1,10 +1,12 @@
-/* manual.c -- what people change while an engine works: switches, lists, bans, keys to be forgotten.  One at a time, under the engine's mutex. */
+/* manual.c -- what people change while an engine works: switches, lists, bans, keys to be
+ * forgotten.  One at a time, under the engine's mutex. */
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/engine.h"
 
-static const struct weir__post *find_named(const struct weir__force *force, size_t n, const char *name)
+static const struct weir__post *find_named(const struct weir__force *force, size_t n,
+                                           const char *name)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(force->posts[i].name, name) == 0)
@@ -28,7 +30,8 @@ static int no_rule(const char *rule, struct weir_error *error)
     return weir__fail(error, WEIR_INVALID, "there is no rule '%s'", rule);
 }
 
-int weir_mode_set(struct weir *weir, const char *rule, enum weir_mode mode, struct weir_error *error)
+int weir_mode_set(struct weir *weir, const char *rule, enum weir_mode mode,
+                  struct weir_error *error)
 {
     int code = WEIR_OK;
     if ((unsigned)mode > WEIR_OFF)
@@ -53,15 +56,18 @@ const char *weir_mode_name(enum weir_mode mode)
     return (unsigned)mode <= WEIR_OFF ? names[mode] : "unknown";
 }
 
-int weir_list_edit(struct weir *weir, const char *list, const char *attribute, const char *const *add, size_t adds,
-                   const char *const *remove, size_t removes, struct weir_error *error)
+int weir_list_edit(struct weir *weir, const char *list, const char *attribute,
+                   const char *const *add, size_t adds, const char *const *remove, size_t removes,
+                   struct weir_error *error)
 {
     struct weir__lists *lists = NULL;
     struct weir__force *force = NULL;
     pthread_mutex_lock(&weir->mutex);
-    int code = weir->force ? WEIR_OK : weir__fail(error, WEIR_INVALID, "there are no rules in force yet");
+    int code =
+        weir->force ? WEIR_OK : weir__fail(error, WEIR_INVALID, "there are no rules in force yet");
     if (code == WEIR_OK)
-        code = weir__lists_edit(&lists, weir->force->lists, list, attribute, add, adds, remove, removes, error);
+        code = weir__lists_edit(&lists, weir->force->lists, list, attribute, add, adds, remove,
+                                removes, error);
     if (code == WEIR_OK)
         code = weir__force_edited(&force, weir->force, lists, error);
     if (code == WEIR_OK)
@@ -74,21 +80,26 @@ int weir_list_edit(struct weir *weir, const char *list, const char *attribute, c
 
 static bool is_address_key(const struct weir__rule *rule)
 {
-    return rule->key.n == 1 && rule->parts[0].address && *rule->key.parts[0].before == '\0' && *rule->key.parts[1].before == '\0';
+    return rule->key.n == 1 && rule->parts[0].address && *rule->key.parts[0].before == '\0' &&
+           *rule->key.parts[1].before == '\0';
 }
 
-/* An address or network as the rule makes its key of it, however it was written: 192.0.2.7 is 192.0.2.0/24 to a rule of {ip/24}. */
-static int address_key(const struct weir__rule *rule, const char *key, char text[WEIR__KEY_TEXT], struct weir_error *error)
+/* An address or network as the rule makes its key of it, however it was written: 192.0.2.7 is
+ * 192.0.2.0/24 to a rule of {ip/24}. */
+static int address_key(const struct weir__rule *rule, const char *key, char text[WEIR__KEY_TEXT],
+                       struct weir_error *error)
 {
     struct weir__cidr cidr;
     const struct weir__key_part *part = rule->parts;
     int code = weir__cidr_parse(key, strlen(key), &cidr, error);
     if (code != WEIR_OK)
         return code;
-    uint8_t prefix = cidr.address.bits == 32 ? part->prefix4 : part->prefix6, bits = prefix == WEIR__NO_PREFIX ? cidr.address.bits : prefix;
+    uint8_t prefix = cidr.address.bits == 32 ? part->prefix4 : part->prefix6,
+            bits = prefix == WEIR__NO_PREFIX ? cidr.address.bits : prefix;
     if (cidr.prefix != cidr.address.bits && cidr.prefix != bits)
-        return weir__fail(error, WEIR_INVALID, "a key of rule '%s' is a network of /%u, and %s is one of /%u", rule->draft->name, bits, key,
-                          cidr.prefix);
+        return weir__fail(error, WEIR_INVALID,
+                          "a key of rule '%s' is a network of /%u, and %s is one of /%u",
+                          rule->draft->name, bits, key, cidr.prefix);
     weir__address_mask(&cidr.address, bits);
     int len = weir__address_print(text, WEIR__KEY_TEXT, &cidr.address);
     if (prefix != WEIR__NO_PREFIX)
@@ -97,8 +108,8 @@ static int address_key(const struct weir__rule *rule, const char *key, char text
 }
 
 /* The text that a key is known by, if somebody writes it out. */
-static int ban_key(const struct weir *weir, const char *rule, const char *key, char text[WEIR__KEY_TEXT], struct weir_key *out,
-                   struct weir_error *error)
+static int ban_key(const struct weir *weir, const char *rule, const char *key,
+                   char text[WEIR__KEY_TEXT], struct weir_key *out, struct weir_error *error)
 {
     const struct weir__post *post = find_post(weir->force, rule);
     int code = post ? WEIR_OK : no_rule(rule, error);
@@ -118,7 +129,8 @@ static int ban_key(const struct weir *weir, const char *rule, const char *key, c
     return code;
 }
 
-int weir__engine_ban_key(struct weir *weir, const char *rule, const char *key, char text[WEIR__KEY_TEXT], struct weir_error *error)
+int weir__engine_ban_key(struct weir *weir, const char *rule, const char *key,
+                         char text[WEIR__KEY_TEXT], struct weir_error *error)
 {
     char made[WEIR__KEY_TEXT];
     struct weir_key known;
@@ -130,7 +142,8 @@ int weir__engine_ban_key(struct weir *weir, const char *rule, const char *key, c
     return code;
 }
 
-int weir_ban_set(struct weir *weir, const char *rule, const char *key, weir_time now, weir_time until, struct weir_error *error)
+int weir_ban_set(struct weir *weir, const char *rule, const char *key, weir_time now,
+                 weir_time until, struct weir_error *error)
 {
     char text[WEIR__KEY_TEXT];
     struct weir_key known;
@@ -139,12 +152,14 @@ int weir_ban_set(struct weir *weir, const char *rule, const char *key, weir_time
     pthread_mutex_lock(&weir->mutex);
     int code = ban_key(weir, rule, key, text, &known, error);
     if (code == WEIR_OK)
-        weir__ban_put(weir->table, weir__ban_tag(weir->table, rule, known), rule, known, now, until);
+        weir__ban_put(weir->table, weir__ban_tag(weir->table, rule, known), rule, known, now,
+                      until);
     pthread_mutex_unlock(&weir->mutex);
     return code;
 }
 
-/* What was counted towards the next ban is forgotten too, or one more refusal would ban the key again. */
+/* What was counted towards the next ban is forgotten too, or one more refusal would ban the key
+ * again. */
 static bool lift(struct weir *weir, const char *rule, struct weir_key key, weir_time now)
 {
     const struct weir__post *post = find_post(weir->force, rule);
@@ -153,19 +168,22 @@ static bool lift(struct weir *weir, const char *rule, struct weir_key key, weir_
     return weir__ban_lift(weir->table, weir__ban_tag(weir->table, rule, key), now);
 }
 
-/* Also as it is listed, letter by letter: the rule may have had another key when the ban was made, or be gone. */
+/* Also as it is listed, letter by letter: the rule may have had another key when the ban was made,
+ * or be gone. */
 bool weir_ban_lift(struct weir *weir, const char *rule, const char *key, weir_time now)
 {
     char text[WEIR__KEY_TEXT];
     struct weir_key known;
     pthread_mutex_lock(&weir->mutex);
-    bool lifted = ban_key(weir, rule, key, text, &known, NULL) == WEIR_OK && lift(weir, rule, known, now);
+    bool lifted =
+        ban_key(weir, rule, key, text, &known, NULL) == WEIR_OK && lift(weir, rule, known, now);
     lifted = lift(weir, rule, (struct weir_key){ key, strlen(key) }, now) || lifted;
     pthread_mutex_unlock(&weir->mutex);
     return lifted;
 }
 
-void weir_ban_list(struct weir *weir, weir_time now, bool (*each)(void *context, const struct weir_ban *ban), void *context)
+void weir_ban_list(struct weir *weir, weir_time now,
+                   bool (*each)(void *context, const struct weir_ban *ban), void *context)
 {
     struct weir_ban ban;
     for (size_t i = 0; i < weir->table->ban_places; i++)
@@ -195,7 +213,8 @@ static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *f
 }
 
 /* Of every rule that matches, or of the one. */
-static int64_t reset_keys(struct weir *weir, const struct weir__post *only, const struct weir_attr *attrs, size_t n, weir_time now)
+static int64_t reset_keys(struct weir *weir, const struct weir__post *only,
+                          const struct weir_attr *attrs, size_t n, weir_time now)
 {
     const struct weir__force *f = weir->force;
     struct weir__facts facts;
@@ -213,7 +232,8 @@ static int64_t reset_keys(struct weir *weir, const struct weir__post *only, cons
     return count;
 }
 
-int64_t weir_reset(struct weir *weir, const char *rule, const struct weir_attr *attrs, size_t n, weir_time now, struct weir_error *error)
+int64_t weir_reset(struct weir *weir, const char *rule, const struct weir_attr *attrs, size_t n,
+                   weir_time now, struct weir_error *error)
 {
     int64_t result = 0;
     pthread_mutex_lock(&weir->mutex);

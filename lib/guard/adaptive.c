@@ -1,35 +1,44 @@
-/* adaptive.c -- Weir's own controller: it asks how many workers there are behind the guard, and believes what explains best what it sees.
+/* adaptive.c -- Weir's own controller: it asks how many workers there are behind the guard, and
+ * believes what explains best what it sees.
  *
  * With N at work, w workers and work that takes S, a backend finishes
  *
  *     X = min(N, w) / S
  *
- * in a second.  There is a guess for w every 23 % from 1 to over 16384, and each has its own S, which follows what is seen if the guess is
- * right.  The limit breathes: of four phases one is a little lower and one a little higher.  Each phase gives an N and an X; guesses whose S had
- * to change for that lose belief, those whose S stayed gain (Bayes; tails as Student's t, so that one strange phase settles nothing).  A little
- * belief always leaks to what is near, because backends change.  Then
+ * in a second.  There is a guess for w every 23 % from 1 to over 16384, and each has its own S,
+ * which follows what is seen if the guess is right.  The limit breathes: of four phases one is a
+ * little lower and one a little higher.  Each phase gives an N and an X; guesses whose S had to
+ * change for that lose belief, those whose S stayed gain (Bayes; tails as Student's t, so that one
+ * strange phase settles nothing).  A little belief always leaks to what is near, because backends
+ * change.  Then
  *
  *     limit = w + headroom        w: 70 % of the belief is on no more than this
  *
- * The headroom is what keeps workers busy between an exit and the next who comes: whoever finds it full is one of `busy` of all; with goes =
- * 1 - busy, the chance of h free places at once is about goes^h, so it is 2.5 / -ln(goes), from 2 to 2 + 1.5 sqrt(w).
+ * The headroom is what keeps workers busy between an exit and the next who comes: whoever finds it
+ * full is one of `busy` of all; with goes = 1 - busy, the chance of h free places at once is about
+ * goes^h, so it is 2.5 / -ln(goes), from 2 to 2 + 1.5 sqrt(w).
  *
  * What follows from it:
- *   no base time is stored that could be wrong or drift: S only counts as it changes with N.  Slower work changes the S of all guesses alike,
+ *   no base time is stored that could be wrong or drift: S only counts as it changes with N.
+ *   Slower work changes the S of all guesses alike,
  *     and moves nothing; a phase that surprises all of them begins with new S
- *   more workers are seen as X that grows with N: up by half in each phase; fewer as X that does not fall with N
- *   at light load (nobody is refused) S is seen as it is, and nothing grows
- *   how varied the work is is learnt (noise), and sets how long a phase is and how deep the limit breathes: 3 to 20 %, at least 1
- *   a phase is at least 100 ms, two times as long as the work, and does not count what was admitted before it
+ *   more workers are seen as X that grows with N: up by half in each phase; fewer as X that does
+ *   not fall with N at light load (nobody is refused) S is seen as it is, and nothing grows how
+ *   varied the work is is learnt (noise), and sets how long a phase is and how deep the limit
+ *   breathes: 3 to 20 %, at least 1 a phase is at least 100 ms, two times as long as the work, and
+ *   does not count what was admitted before it
  *
- * Losses (drops, time-outs; over 5 % of a phase): `kept` of the limit, at least halved when all is lost, not below a fifth; what was believed
- * stays, so that it is back three phases after an outage; but if losses come with results, or come back with the limit, guesses above are
+ * Losses (drops, time-outs; over 5 % of a phase): `kept` of the limit, at least halved when all is
+ * lost, not below a fifth; what was believed stays, so that it is back three phases after an
+ * outage; but if losses come with results, or come back with the limit, guesses above are
  * disbelieved.  Losses never raise it.
- * Target: never more than X * target at work (the mean is then below it), and as long as too many are over it (1 % unless percentile says
- * otherwise) the headroom shrinks, down to 40 %.  Neither goes below what the workers need by belief: work that takes too long by itself is no reason.
+ * Target: never more than X * target at work (the mean is then below it), and as long as too many
+ * are over it (1 % unless percentile says otherwise) the headroom shrinks, down to 40 %.  Neither
+ * goes below what the workers need by belief: work that takes too long by itself is no reason.
  *
- * Why not a lowest time and a highest throughput (Vegas, BBR): with varied work the lowest is luck, and when the work becomes slower both are of
- * a backend that is no more.  Why not an average as the base (Gradient): it learns its own queue.
+ * Why not a lowest time and a highest throughput (Vegas, BBR): with varied work the lowest is luck,
+ * and when the work becomes slower both are of a backend that is no more.  Why not an average as
+ * the base (Gradient): it learns its own queue.
  */
 #include "guard/controller.h"
 
@@ -41,33 +50,33 @@
 #define RATIO   1.23
 #define EDGE    1.109 /* its square root */
 
-#define BELIEVED  0.7                      /* see above */
-#define LEAK      0.03                     /* of the belief, in a phase; to 6 guesses on either side of the middle */
-#define GAIN      0.2                      /* how fast the times follow */
-#define SURPRISE  12.0                     /* squares of deviations: begin with new times */
-#define CYCLE     4                        /* phases; one is lower, one higher */
-#define RESULTS   60.0                     /* in a phase, times the noise */
+#define BELIEVED  0.7  /* see above */
+#define LEAK      0.03 /* of the belief, in a phase; to 6 guesses on either side of the middle */
+#define GAIN      0.2  /* how fast the times follow */
+#define SURPRISE  12.0 /* squares of deviations: begin with new times */
+#define CYCLE     4    /* phases; one is lower, one higher */
+#define RESULTS   60.0 /* in a phase, times the noise */
 #define SHORTEST  (100 * WEIR_MILLISECOND) /* phase */
 #define LONGEST   (4 * WEIR_SECOND)        /* phase, few as the results may be */
 #define SETTLE    (5 * WEIR_SECOND)        /* at most */
 #define MUCH_LOST 0.05
 
 struct state {
-    float belief[GUESSES];                     /* their sum is 1 */
-    float base[GUESSES];                       /* ln of the time that the work takes, if that guess is right */
-    double centre;                             /* around which the limit breathes; 0: fresh */
-    int64_t settled;                           /* what was admitted under the limit before has ended by then */
-    int64_t span;                              /* the phase so far ... */
-    double area;                               /* in-flight times ns */
+    float belief[GUESSES]; /* their sum is 1 */
+    float base[GUESSES];   /* ln of the time that the work takes, if that guess is right */
+    double centre;         /* around which the limit breathes; 0: fresh */
+    int64_t settled;       /* what was admitted under the limit before has ended by then */
+    int64_t span;          /* the phase so far ... */
+    double area;           /* in-flight times ns */
     float ended, lost, over, entered, refused; /* ... over: the target */
     float limit;                               /* in force */
-    float used;                                /* of the limit, on average, while somebody is refused */
-    float busy;                                /* share of those who ask that is refused */
-    float noise;                               /* square of how much single times deviate */
-    float kept;                                /* of the limit, because of losses */
-    float queue;                               /* of the headroom, because of the target */
-    uint16_t phases, turn;                     /* phases: since the times are learnt, as far as that matters */
-    uint16_t healing;                          /* the limit is rising again after losses */
+    float used;            /* of the limit, on average, while somebody is refused */
+    float busy;            /* share of those who ask that is refused */
+    float noise;           /* square of how much single times deviate */
+    float kept;            /* of the limit, because of losses */
+    float queue;           /* of the headroom, because of the target */
+    uint16_t phases, turn; /* phases: since the times are learnt, as far as that matters */
+    uint16_t healing;      /* the limit is rising again after losses */
 };
 
 _Static_assert(sizeof(struct state) <= WEIR__CONTROLLER_OWN, "fits");
@@ -91,7 +100,8 @@ static double ln(double x)
     for (; x < 0.7071067811865476; x *= 2)
         n--;
     double z = (x - 1) / (x + 1), q = z * z;
-    return n * 0.6931471805599453 + 2 * z * (1 + q * (1.0 / 3 + q * (1.0 / 5 + q * (1.0 / 7 + q / 9))));
+    return n * 0.6931471805599453 +
+           2 * z * (1 + q * (1.0 / 3 + q * (1.0 / 5 + q * (1.0 / 7 + q / 9))));
 }
 
 /* How well an error fits: Student's t with four degrees of freedom. */
@@ -118,7 +128,8 @@ static double believed(const struct state *s, double share)
     int i = 0;
     for (; i < GUESSES - 1 && sum + s->belief[i] < share; low *= RATIO)
         sum += s->belief[i++];
-    return low * (1 + (RATIO - 1) * weir__between(0, (share - sum) / weir__most(s->belief[i], 1e-9), 1));
+    return low *
+           (1 + (RATIO - 1) * weir__between(0, (share - sum) / weir__most(s->belief[i], 1e-9), 1));
 }
 
 static void normalize(struct state *s)
@@ -132,15 +143,20 @@ static void normalize(struct state *s)
 
 static void leak(struct state *s, double share, double middle, int below, int above)
 {
-    int near = guess_near(middle), from = near > below ? near - below : 0, to = near + above < GUESSES ? near + above : GUESSES - 1;
+    int near = guess_near(middle), from = near > below ? near - below : 0,
+        to = near + above < GUESSES ? near + above : GUESSES - 1;
     for (int i = 0; i < GUESSES; i++)
-        s->belief[i] = (float)(s->belief[i] * (1 - share) + (i >= from && i <= to ? share / (to - from + 1) : 0));
+        s->belief[i] = (float)(s->belief[i] * (1 - share) +
+                               (i >= from && i <= to ? share / (to - from + 1) : 0));
 }
 
-/* The times each guess concludes, and how far the nearest that is believed, and the most believed, are off. */
-static void conclude(const struct state *s, double in_flight, double rate, double times[GUESSES], double *nearest, double *best)
+/* The times each guess concludes, and how far the nearest that is believed, and the most believed,
+ * are off. */
+static void conclude(const struct state *s, double in_flight, double rate, double times[GUESSES],
+                     double *nearest, double *best)
 {
-    double w = 1, top = 0, seen = ln(in_flight / rate), n = ln(in_flight), ln_w = 0, ln_ratio = ln(RATIO);
+    double w = 1, top = 0, seen = ln(in_flight / rate), n = ln(in_flight), ln_w = 0,
+           ln_ratio = ln(RATIO);
     *nearest = 1e9, *best = 0;
     for (int i = 0; i < GUESSES; i++, w *= RATIO, ln_w += ln_ratio) {
         times[i] = seen - (in_flight > w ? n - ln_w : 0);
@@ -183,7 +199,8 @@ static void begin(struct state *s, weir_time now, double settle)
     s->area = s->ended = s->lost = s->over = s->entered = s->refused = 0;
 }
 
-static void add(struct state *s, const struct weir__controller_plan *plan, const struct weir__sample *sample)
+static void add(struct state *s, const struct weir__controller_plan *plan,
+                const struct weir__sample *sample)
 {
     s->span += sample->span;
     s->area += sample->area > 0 ? sample->area : (double)sample->mean * (double)sample->succeeded;
@@ -191,13 +208,15 @@ static void add(struct state *s, const struct weir__controller_plan *plan, const
     s->lost += (float)(sample->timed_out + sample->dropped);
     s->entered += (float)sample->entered;
     s->refused += (float)sample->refused;
-    for (unsigned i = plan->target > 0 ? weir__bin_of(plan->target) + 1 : WEIR__BINS; i < WEIR__BINS; i++)
+    for (unsigned i = plan->target > 0 ? weir__bin_of(plan->target) + 1 : WEIR__BINS;
+         i < WEIR__BINS; i++)
         s->over += (float)sample->times->counts[i];
 }
 
 static struct phase sum_up(const struct state *s)
 {
-    double n = (double)s->ended + (double)s->lost, asked = (double)s->entered + (double)s->refused, span = weir__most((double)s->span, 1);
+    double n = (double)s->ended + (double)s->lost, asked = (double)s->entered + (double)s->refused,
+           span = weir__most((double)s->span, 1);
     struct phase p = { .n = n, .in_flight = s->area / span, .rate = s->ended / span };
     p.took = n > 0 ? s->area / n : 0;
     p.lost = n > 0 ? s->lost / n : 0;
@@ -234,7 +253,8 @@ static void mind_losses(struct state *s, const struct phase *p)
     }
 }
 
-static void mind_target(const struct weir__controller_plan *plan, struct state *s, const struct phase *p)
+static void mind_target(const struct weir__controller_plan *plan, struct state *s,
+                        const struct phase *p)
 {
     double may = p->n * (100 - weir__between(1, plan->percentile, 99)) / 100;
     bool over = s->over >= 2 && s->over > may + 2 * weir__root(may);
@@ -243,7 +263,8 @@ static void mind_target(const struct weir__controller_plan *plan, struct state *
 
 static double headroom(const struct state *s, double w)
 {
-    double goes = weir__between(0.05, 1 - s->busy, 0.99), varied = weir__between(1, (1 + s->noise) / 2, 2);
+    double goes = weir__between(0.05, 1 - s->busy, 0.99),
+           varied = weir__between(1, (1 + s->noise) / 2, 2);
     return weir__between(2, 2.5 * varied / -ln(goes), 2 + 1.5 * weir__root(w));
 }
 
@@ -254,7 +275,8 @@ static double breath(struct state *s, const struct phase *p)
     return (s->turn == 0 ? -1 : s->turn == CYCLE / 2 ? 1 : 0) * weir__most(1, deep * s->centre);
 }
 
-static double choose(const struct weir__controller_plan *plan, struct state *s, const struct phase *p)
+static double choose(const struct weir__controller_plan *plan, struct state *s,
+                     const struct phase *p)
 {
     double w = believed(s, BELIEVED), want = w + headroom(s, w), least = believed(s, 0.3);
     if (p->binds || want < s->centre)
@@ -277,7 +299,8 @@ static void start(const struct weir__controller_plan *plan, struct state *s, wei
     begin(s, now, 0);
 }
 
-static double step(const struct weir__controller_plan *plan, void *state, const struct weir__sample *sample)
+static double step(const struct weir__controller_plan *plan, void *state,
+                   const struct weir__sample *sample)
 {
     struct state *s = state;
     if (!(s->centre > 0))
@@ -307,13 +330,23 @@ static void tell(const void *state, char *out, size_t size)
 {
     const struct state *s = state;
     double w = weir__between(1, believed(s, 0.5), 99999);
-    snprintf(out, size, "%s, %.*f workers", s->kept < 1 ? "losses" : s->queue < 1 ? "over target" : "breathing", w < 10, w);
+    snprintf(out, size, "%s, %.*f workers",
+             s->kept < 1    ? "losses"
+             : s->queue < 1 ? "over target"
+                            : "breathing",
+             w < 10, w);
 }
 
 const struct weir__controller weir__controller_weir = {
     .name = "weir",
-    .summary = "Weir's own: finds how many the backend works on at once; nothing needs to be chosen",
-    .defaults = { .initial = 20, .min = 1, .max = 16384, .look = 20 * WEIR_MILLISECOND, .look_samples = 1, .percentile = 99 },
+    .summary =
+        "Weir's own: finds how many the backend works on at once; nothing needs to be chosen",
+    .defaults = { .initial = 20,
+                  .min = 1,
+                  .max = 16384,
+                  .look = 20 * WEIR_MILLISECOND,
+                  .look_samples = 1,
+                  .percentile = 99 },
     .step = step,
     .tell = tell,
 };

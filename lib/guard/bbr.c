@@ -2,17 +2,21 @@
  *
  *     limit = floor(most finished in a part * least mean time of a part * parts in a second)
  *
- * over the last 10 s in 100 parts, of which the one that is being filled does not count.  Times are whole milliseconds, rounded up.
+ * over the last 10 s in 100 parts, of which the one that is being filled does not count.  Times are
+ * whole milliseconds, rounded up.
  *
- * As Kratos' limiter (go-kratos/aegis, ratelimit/bbr; Sentinel's is much the same), which asks it only while the processor is hot and for a
- * second after, and otherwise lets everybody in.
+ * As Kratos' limiter (go-kratos/aegis, ratelimit/bbr; Sentinel's is much the same), which asks it
+ * only while the processor is hot and for a second after, and otherwise lets everybody in.
  *
- * Deviations: a guard has no such hot and cold (see system.h for that), so the limit is always in force.  Then what is finished is what was
- * let in, and nothing would ever find that there is more; so while somebody is refused, one part in eight is let 1.25 times that (at least
- * one more), as TCP BBR probes; and 2.89 times while what is finished still grows by a quarter from part to part, as it starts up.  Before
- * anything is known: the initial limit.  A sample longer than a part counts as so many equal ones.  Counts end at 65535 a part, times at 65 s.
- * Known, and kept: work of less than a millisecond counts as one, so it is let far too many of those; drops and time-outs are not looked at;
- * the shortest time is that of a part where nobody waited, so a queue is always forgotten in 10 s.
+ * Deviations: a guard has no such hot and cold (see system.h for that), so the limit is always in
+ * force.  Then what is finished is what was let in, and nothing would ever find that there is more;
+ * so while somebody is refused, one part in eight is let 1.25 times that (at least one more), as
+ * TCP BBR probes; and 2.89 times while what is finished still grows by a quarter from part to part,
+ * as it starts up.  Before anything is known: the initial limit.  A sample longer than a part
+ * counts as so many equal ones.  Counts end at 65535 a part, times at 65 s. Known, and kept: work
+ * of less than a millisecond counts as one, so it is let far too many of those; drops and time-outs
+ * are not looked at; the shortest time is that of a part where nobody waited, so a queue is always
+ * forgotten in 10 s.
  */
 #include "guard/controller.h"
 
@@ -36,7 +40,7 @@ struct part {
 struct state {
     int64_t number;                    /* of the part that is being filled, from 1; 0: fresh */
     double passed, rtt_sum, rtt_count; /* of it */
-    int64_t grew;                      /* the last part that finished a quarter more than any before it */
+    int64_t grew; /* the last part that finished a quarter more than any before it */
     struct part parts[PARTS];
 };
 
@@ -70,10 +74,12 @@ static void turn(struct state *s, int64_t number)
 {
     bool known = s->number > 0 && number > s->number && number - s->number < PARTS;
     int64_t most = most_passed(s), passed = (int64_t)weir__least(s->passed, 65535);
-    struct part full = { .passed = (uint16_t)passed, .rtt_ms = s->rtt_count > 0 ? (uint16_t)round_up(s->rtt_sum / s->rtt_count) : 0 };
+    struct part full = { .passed = (uint16_t)passed,
+                         .rtt_ms =
+                             s->rtt_count > 0 ? (uint16_t)round_up(s->rtt_sum / s->rtt_count) : 0 };
 
     if (!known)
-        memset(s, 0, sizeof *s);
+        memset(s, 0, sizeof(*s));
     for (int64_t i = s->number + 1; known && i <= number; i++)
         s->parts[i % PARTS] = (struct part){ 0 };
     if (known)
@@ -94,7 +100,8 @@ static void fill(struct state *s, const struct weir__sample *sample)
 
     if (s->number > 0 && first < s->number && number >= s->number)
         first = s->number;
-    for (int64_t i = number < s->number && s->number - number < PARTS ? s->number : first; i <= number || i == s->number; i++) {
+    for (int64_t i = number < s->number && s->number - number < PARTS ? s->number : first;
+         i <= number || i == s->number; i++) {
         if (i != s->number)
             turn(s, i);
         s->passed += (double)sample->succeeded / (double)parts;
@@ -114,7 +121,8 @@ static double gain(const struct state *s, const struct weir__sample *sample)
     return s->number % CYCLE == 0 ? PROBE : 1;
 }
 
-static double step(const struct weir__controller_plan *plan, void *state, const struct weir__sample *sample)
+static double step(const struct weir__controller_plan *plan, void *state,
+                   const struct weir__sample *sample)
 {
     struct state *s = state;
 
@@ -131,7 +139,8 @@ static double step(const struct weir__controller_plan *plan, void *state, const 
 static void tell(const void *state, char *out, size_t size)
 {
     const struct state *s = state;
-    snprintf(out, size, "%lld/s, %lldms", (long long)(most_passed(s) * PER_SECOND), (long long)least_rtt(s));
+    snprintf(out, size, "%lld/s, %lldms", (long long)(most_passed(s) * PER_SECOND),
+             (long long)least_rtt(s));
 }
 
 const struct weir__controller weir__controller_bbr = {

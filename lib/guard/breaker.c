@@ -2,33 +2,43 @@
  *
  *     closed      every result is counted in a window; when the window is too bad it opens
  *     open        nothing passes until `at`
- *     half-open   `probes` calls pass; when enough of them are back to decide, it closes, or opens for twice as long
+ *     half-open   `probes` calls pass; when enough of them are back to decide, it closes, or opens
+ *                 for twice as long
  *
  * All that decides is in one pair of words, changed in one 16-byte swap: the gate and `at`.
  *
- *     gate    state 2 | force 2 | back-off 6 | probes out 8 | back 8 | bad 8 | slow 8 | - 2 | episode 20
+ *     gate    state 2 | force 2 | back-off 6 | probes out 8 | back 8 | bad 8 | slow 8 | - 2 |
+ *             episode 20
  *
- * An episode begins with each opening (and when it is forced or let go).  Whatever is counted says under which episode, so a window need not be
- * emptied when the breaker closes again: what is of another episode is not there.  A probe's number is its episode's, so what comes back late
- * from an earlier try changes nothing.  The jitter comes from the seed and the episode.
+ * An episode begins with each opening (and when it is forced or let go).  Whatever is counted says
+ * under which episode, so a window need not be emptied when the breaker closes again: what is of
+ * another episode is not there.  A probe's number is its episode's, so what comes back late from an
+ * earlier try changes nothing.  The jitter comes from the seed and the episode.
  *
- * A time window is 16 parts.  Those that count are the present one and the 15 before it: nothing older than the window, and always the newest
- * 15/16 of it.  A call told with a time before the newest counts in the part of its time.  When the clock has stepped back by a window or more,
- * the parts that were in the future would stay for as long as that; so the breaker's own count of parts goes on from where it was (skew).
- * A part holds 2 million calls; beyond, all of its counts are halved, which leaves the ratios.
+ * A time window is 16 parts.  Those that count are the present one and the 15 before it: nothing
+ * older than the window, and always the newest 15/16 of it.  A call told with a time before the
+ * newest counts in the part of its time.  When the clock has stepped back by a window or more, the
+ * parts that were in the future would stay for as long as that; so the breaker's own count of parts
+ * goes on from where it was (skew). A part holds 2 million calls; beyond, all of its counts are
+ * halved, which leaves the ratios.
  *
- * A count window is a ring of outcomes.  There are no totals that could drift: the ring is summed up when that can matter.
+ * A count window is a ring of outcomes.  There are no totals that could drift: the ring is summed
+ * up when that can matter.
  *
  * When can it matter?  An error or a slow call: always.  A success only
- *     if it makes min_calls full: in a count window that is known by its number; in a time window somebody who found all but the calls has
- *         left a mark for this part (watch), and then looked again, so that one of the two sees the other;
+ *     if it makes min_calls full: in a count window that is known by its number; in a time window
+ *     somebody who found all but the calls has
+ *         left a mark for this part (watch), and then looked again, so that one of the two sees the
+ *         other;
  *     or if others have left the time window: the first call of a part is looked at.
  * Else it makes a ratio smaller, and a breaker that was not open before will not be.
  *
- * A process may be killed at any instruction: then an outcome is missing, or one of a lap before stays for one more, and nothing else.
+ * A process may be killed at any instruction: then an outcome is missing, or one of a lap before
+ * stays for one more, and nothing else.
  *
- * Not the obvious alternatives: one counter that is set to zero every so often opens at what two windows had together, or forgets just before
- * it would (Sentinel #3130); a probe that is only a counter taken and never given leaves it half-open for ever (resilience4j #903).
+ * Not the obvious alternatives: one counter that is set to zero every so often opens at what two
+ * windows had together, or forgets just before it would (Sentinel #3130); a probe that is only a
+ * counter taken and never given leaves it half-open for ever (resilience4j #903).
  */
 #include "base/hash.h"
 #include "guard/breaker.h"
@@ -39,7 +49,15 @@
 
 /* -------------------------------------------------------------- the gate ---- */
 
-enum { FORCE = 2, BACK_OFF = 4, OUT = 10, BACK = 18, BAD = 26, SLOW = 34, EPISODE = 44 }; /* where its fields begin */
+enum {
+    FORCE = 2,
+    BACK_OFF = 4,
+    OUT = 10,
+    BACK = 18,
+    BAD = 26,
+    SLOW = 34,
+    EPISODE = 44
+}; /* where its fields begin */
 
 #define EPISODES ((uint64_t)1 << 20)
 
@@ -68,9 +86,11 @@ static uint32_t probe_of(uint64_t gate)
     return 1 + (uint32_t)(episode_of(gate) % WEIR__PROBE_MAX);
 }
 
-static uint64_t gate_make(enum weir_breaker_state state, enum weir_force force, unsigned back_off, uint64_t episode)
+static uint64_t gate_make(enum weir_breaker_state state, enum weir_force force, unsigned back_off,
+                          uint64_t episode)
 {
-    return (uint64_t)state | (uint64_t)force << FORCE | (uint64_t)back_off << BACK_OFF | episode % EPISODES << EPISODE;
+    return (uint64_t)state | (uint64_t)force << FORCE | (uint64_t)back_off << BACK_OFF |
+           episode % EPISODES << EPISODE;
 }
 
 static bool gate_swap(struct weir__breaker *b, const uint64_t seen[2], uint64_t gate, weir_time at)
@@ -78,8 +98,8 @@ static bool gate_swap(struct weir__breaker *b, const uint64_t seen[2], uint64_t 
     return weir__swap_pair(&b->gate, seen, (const uint64_t[2]){ gate, (uint64_t)at });
 }
 
-/* Asked after something of another episode was seen where this one's result belongs, and before it is swapped: so nothing that is new is ever
- * overwritten by what is old. */
+/* Asked after something of another episode was seen where this one's result belongs, and before it
+ * is swapped: so nothing that is new is ever overwritten by what is old. */
 static bool is_over(const struct weir__breaker *b, uint64_t episode)
 {
     return episode_of(weir__load(&b->gate)) != episode;
@@ -92,7 +112,8 @@ struct counts {
 };
 
 /* Above 100 % there is nothing, so that `at` is meant. */
-static bool ratio_reached(const struct weir__breaker_plan *plan, int64_t n, int64_t of, int32_t percent)
+static bool ratio_reached(const struct weir__breaker_plan *plan, int64_t n, int64_t of,
+                          int32_t percent)
 {
     if (percent == 0 || of == 0)
         return false;
@@ -107,7 +128,8 @@ static bool count_reached(const struct weir__breaker_plan *plan, int64_t errors)
 /* Whether so many calls would open it, if they are enough. */
 static bool is_bad(const struct weir__breaker_plan *plan, const struct counts *c)
 {
-    return ratio_reached(plan, c->errors, c->calls, plan->error_percent) || ratio_reached(plan, c->slow, c->calls, plan->slow_percent) ||
+    return ratio_reached(plan, c->errors, c->calls, plan->error_percent) ||
+           ratio_reached(plan, c->slow, c->calls, plan->slow_percent) ||
            count_reached(plan, c->errors);
 }
 
@@ -125,14 +147,16 @@ static weir_time add_times(weir_time a, weir_time b)
 }
 
 /* Doubled back_off times, no longer than open_max; and then up to jitter_percent more or less. */
-static weir_time open_span(const struct weir__breaker_plan *plan, unsigned back_off, uint64_t episode)
+static weir_time open_span(const struct weir__breaker_plan *plan, unsigned back_off,
+                           uint64_t episode)
 {
     weir_time span = plan->open_for;
     for (unsigned i = 0; i < back_off && span < plan->open_max; i++)
         span = span > plan->open_max / 2 ? plan->open_max : span * 2;
     weir_time most = span / 100 * plan->jitter_percent + span % 100 * plan->jitter_percent / 100;
     weir__u128 share =
-        (weir__u128)weir__mix64((plan->seed ^ weir__mix64(episode + WEIR__GOLDEN)) + WEIR__GOLDEN) * (weir__u128)(2 * most + 1);
+        (weir__u128)weir__mix64((plan->seed ^ weir__mix64(episode + WEIR__GOLDEN)) + WEIR__GOLDEN) *
+        (weir__u128)(2 * most + 1);
     span += (weir_time)(share >> 64) - most;
     return span < 1 ? 1 : span;
 }
@@ -147,7 +171,8 @@ static weir_time open_until(const struct weir__breaker_plan *plan, uint64_t open
     return add_times(now, open_span(plan, opened >> BACK_OFF & 0x3F, episode_of(opened)));
 }
 
-/* No opening is so long: the clock has stepped back, and whoever waits for `at` may wait for ever. */
+/* No opening is so long: the clock has stepped back, and whoever waits for `at` may wait for
+ * ever. */
 static bool is_too_far(const struct weir__breaker_plan *plan, weir_time wait)
 {
     return wait > 4 * plan->open_max + WEIR_SECOND;
@@ -172,9 +197,11 @@ static int64_t parts_between(uint64_t a, uint64_t b)
     return (int64_t)((b - a) << 20) >> 20;
 }
 
-static uint64_t part_of(const struct weir__breaker_plan *plan, const struct weir__breaker *b, weir_time now)
+static uint64_t part_of(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
+                        weir_time now)
 {
-    return (uint64_t)(now < 0 ? 0 : now) / (uint64_t)plan->part + __atomic_load_n(&b->skew, __ATOMIC_RELAXED);
+    return (uint64_t)(now < 0 ? 0 : now) / (uint64_t)plan->part +
+           __atomic_load_n(&b->skew, __ATOMIC_RELAXED);
 }
 
 static struct counts time_sum(const struct weir__breaker *b, uint64_t part, uint64_t episode)
@@ -196,11 +223,12 @@ static struct counts time_sum(const struct weir__breaker *b, uint64_t part, uint
 
 static uint64_t halved(uint64_t counts)
 {
-    return (counts & COUNT_MASK) / 2 | (counts / ERROR_ONE & COUNT_MASK) / 2 * ERROR_ONE | counts / SLOW_ONE / 2 * SLOW_ONE;
+    return (counts & COUNT_MASK) / 2 | (counts / ERROR_ONE & COUNT_MASK) / 2 * ERROR_ONE |
+           counts / SLOW_ONE / 2 * SLOW_ONE;
 }
 
-/* Adds to the part.  What is there under the same episode and is not older is added to; anything else gives way, unless this tell itself is
- * of an episode that is over. */
+/* Adds to the part.  What is there under the same episode and is not older is added to; anything
+ * else gives way, unless this tell itself is of an episode that is over. */
 static void part_add(struct weir__breaker *b, uint64_t part, uint64_t episode, uint64_t one)
 {
     struct weir__breaker_part *p = &b->parts[part % PARTS];
@@ -208,16 +236,22 @@ static void part_add(struct weir__breaker *b, uint64_t part, uint64_t episode, u
 
     do {
         weir__load_pair(&p->when, seen);
-        bool same = seen[0] % EPISODES == episode, stays = same && parts_between(part, seen[0] >> 20) >= 0;
+        bool same = seen[0] % EPISODES == episode,
+             stays = same && parts_between(part, seen[0] >> 20) >= 0;
         if (!same && is_over(b, episode))
             return;
         next[0] = stays ? seen[0] : when;
-        next[1] = (!stays ? 0 : (seen[1] & COUNT_MASK) == COUNT_MASK ? halved(seen[1]) : seen[1]) + one;
+        next[1] = (!stays                                 ? 0
+                   : (seen[1] & COUNT_MASK) == COUNT_MASK ? halved(seen[1])
+                                                          : seen[1]) +
+                  one;
     } while (!weir__swap_pair(&p->when, seen, next));
 }
 
-/* Returns the part to count in: that of `now`, unless the clock has stepped back by a window: then the newest one. */
-static uint64_t part_settle(const struct weir__breaker_plan *plan, struct weir__breaker *b, weir_time now)
+/* Returns the part to count in: that of `now`, unless the clock has stepped back by a window: then
+ * the newest one. */
+static uint64_t part_settle(const struct weir__breaker_plan *plan, struct weir__breaker *b,
+                            weir_time now)
 {
     for (;;) {
         uint64_t skew = __atomic_load_n(&b->skew, __ATOMIC_RELAXED), part = part_of(plan, b, now);
@@ -225,7 +259,8 @@ static uint64_t part_settle(const struct weir__breaker_plan *plan, struct weir__
         int64_t late = parts_between(part, latest);
         if (late < (int64_t)PARTS)
             return part;
-        __atomic_compare_exchange_n(&b->skew, &skew, skew + (uint64_t)late, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        __atomic_compare_exchange_n(&b->skew, &skew, skew + (uint64_t)late, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
     }
 }
 
@@ -234,13 +269,16 @@ static uint64_t latest_raise(struct weir__breaker *b, uint64_t part)
 {
     uint64_t latest = __atomic_load_n(&b->latest, __ATOMIC_SEQ_CST);
     while (parts_between(latest, part) > 0 &&
-           !__atomic_compare_exchange_n(&b->latest, &latest, part, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+           !__atomic_compare_exchange_n(&b->latest, &latest, part, false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST))
         ;
     return parts_between(latest, part) > 0 ? part : latest;
 }
 
-/* The mark is made first and the sum taken again: a success that comes between is in the sum, or sees the mark. */
-static bool time_reached(const struct weir__breaker_plan *plan, struct weir__breaker *b, uint64_t part, uint64_t episode)
+/* The mark is made first and the sum taken again: a success that comes between is in the sum, or
+ * sees the mark. */
+static bool time_reached(const struct weir__breaker_plan *plan, struct weir__breaker *b,
+                         uint64_t part, uint64_t episode)
 {
     uint64_t mark = ~when_make(part, episode);
     struct counts c = time_sum(b, part, episode);
@@ -251,29 +289,37 @@ static bool time_reached(const struct weir__breaker_plan *plan, struct weir__bre
     }
     if (c.calls < plan->min_calls)
         return false;
-    if (__atomic_load_n(&b->watch, __ATOMIC_RELAXED) == mark) /* full: from here on a success is only good */
+    if (__atomic_load_n(&b->watch, __ATOMIC_RELAXED) ==
+        mark) /* full: from here on a success is only good */
         __atomic_compare_exchange_n(&b->watch, &mark, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return is_bad(plan, &c);
 }
 
-/* Counts, and says whether it must open.  `latest` is raised before the sum is taken: an error told at the same time as of an older part is in
- * the sum, or its teller finds the newer part and looks at that. */
-static bool time_tell(const struct weir__breaker_plan *plan, struct weir__breaker *b, uint64_t episode, bool bad, bool slow, weir_time now)
+/* Counts, and says whether it must open.  `latest` is raised before the sum is taken: an error told
+ * at the same time as of an older part is in the sum, or its teller finds the newer part and looks
+ * at that. */
+static bool time_tell(const struct weir__breaker_plan *plan, struct weir__breaker *b,
+                      uint64_t episode, bool bad, bool slow, weir_time now)
 {
-    uint64_t part = part_settle(plan, b, now), one = 1 + (bad ? ERROR_ONE : 0) + (slow ? SLOW_ONE : 0);
+    uint64_t part = part_settle(plan, b, now),
+             one = 1 + (bad ? ERROR_ONE : 0) + (slow ? SLOW_ONE : 0);
 
     part_add(b, part, episode, one);
     return time_reached(plan, b, latest_raise(b, part), episode);
 }
 
-/* The usual success, another one of the newest part: then that is all there is to do.  False: it is not counted. */
+/* The usual success, another one of the newest part: then that is all there is to do.  False: it is
+ * not counted. */
 static inline bool time_add(struct weir__breaker *b, uint64_t part, uint64_t when)
 {
     struct weir__breaker_part *p = &b->parts[part % PARTS];
-    uint64_t seen[2] = { when, __atomic_load_n(&p->counts, __ATOMIC_ACQUIRE) }, next[2] = { when, seen[1] + 1 };
+    uint64_t seen[2] = { when, __atomic_load_n(&p->counts, __ATOMIC_ACQUIRE) },
+             next[2] = { when, seen[1] + 1 };
 
-    return ((part ^ __atomic_load_n(&b->latest, __ATOMIC_RELAXED)) & PART_MASK) == 0 && (seen[1] & COUNT_MASK) != COUNT_MASK &&
-           __atomic_load_n(&p->when, __ATOMIC_ACQUIRE) == when && weir__swap_pair(&p->when, seen, next);
+    return ((part ^ __atomic_load_n(&b->latest, __ATOMIC_RELAXED)) & PART_MASK) == 0 &&
+           (seen[1] & COUNT_MASK) != COUNT_MASK &&
+           __atomic_load_n(&p->when, __ATOMIC_ACQUIRE) == when &&
+           weir__swap_pair(&p->when, seen, next);
 }
 
 /* --------------------------------------------------------- count window ---- */
@@ -288,9 +334,10 @@ static int64_t told_of(const struct weir__breaker *b, uint64_t episode)
     return told >> TOLD == episode ? (int64_t)(told & TOLD_MASK) : 0;
 }
 
-/* The number of this call, from 0; -1: it is of an episode that is over.  Once the ring is full only the place in it matters, so the number stays
- * below twice its size. */
-static int64_t count_next(const struct weir__breaker_plan *plan, struct weir__breaker *b, uint64_t episode)
+/* The number of this call, from 0; -1: it is of an episode that is over.  Once the ring is full
+ * only the place in it matters, so the number stays below twice its size. */
+static int64_t count_next(const struct weir__breaker_plan *plan, struct weir__breaker *b,
+                          uint64_t episode)
 {
     uint64_t told = __atomic_load_n(&b->told, __ATOMIC_ACQUIRE);
     int64_t n, next;
@@ -303,7 +350,8 @@ static int64_t count_next(const struct weir__breaker_plan *plan, struct weir__br
         if (n >= 2 * plan->calls) /* the window was made smaller */
             n = plan->calls + n % plan->calls;
         next = n + 1 == 2 * plan->calls ? plan->calls : n + 1;
-    } while (!__atomic_compare_exchange_n(&b->told, &told, episode << TOLD | (uint64_t)next, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE));
+    } while (!__atomic_compare_exchange_n(&b->told, &told, episode << TOLD | (uint64_t)next, false,
+                                          __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE));
     return n;
 }
 
@@ -319,17 +367,20 @@ static void ring_put(struct weir__breaker *b, int64_t place, uint64_t episode, b
             return;
         next = same ? seen & ~(error_bit | slow_bit) : episode << 32;
         next |= (bad ? error_bit : 0) | (slow ? slow_bit : 0);
-    } while (next != seen && !__atomic_compare_exchange_n(word, &seen, next, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE));
+    } while (next != seen && !__atomic_compare_exchange_n(word, &seen, next, false,
+                                                          __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE));
 }
 
-static struct counts ring_sum(const struct weir__breaker_plan *plan, const struct weir__breaker *b, uint64_t episode)
+static struct counts ring_sum(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
+                              uint64_t episode)
 {
     int64_t told = told_of(b, episode);
     struct counts c = { .calls = told < plan->calls ? told : plan->calls };
 
     for (int64_t i = 0; i * OUTCOMES < c.calls; i++) {
         int64_t left = c.calls - i * OUTCOMES;
-        uint64_t word = weir__load(&b->ring[i]), mask = left >= OUTCOMES ? 0xFFFF : ((uint64_t)1 << left) - 1;
+        uint64_t word = weir__load(&b->ring[i]),
+                 mask = left >= OUTCOMES ? 0xFFFF : ((uint64_t)1 << left) - 1;
         if (word >> 32 != episode)
             continue;
         c.errors += __builtin_popcountll(word & mask);
@@ -339,7 +390,8 @@ static struct counts ring_sum(const struct weir__breaker_plan *plan, const struc
 }
 
 /* Counts, and says whether it must open. */
-static bool count_tell(const struct weir__breaker_plan *plan, struct weir__breaker *b, uint64_t episode, bool bad, bool slow)
+static bool count_tell(const struct weir__breaker_plan *plan, struct weir__breaker *b,
+                       uint64_t episode, bool bad, bool slow)
 {
     int64_t n = count_next(plan, b, episode);
 
@@ -355,7 +407,8 @@ static bool count_tell(const struct weir__breaker_plan *plan, struct weir__break
 /* --------------------------------------------------------------- telling ---- */
 
 /* Unless somebody else has done it, or it is forced. */
-static SELDOM struct weir__breaker_move open_it(const struct weir__breaker_plan *plan, struct weir__breaker *b, uint64_t gate,
+static SELDOM struct weir__breaker_move open_it(const struct weir__breaker_plan *plan,
+                                                struct weir__breaker *b, uint64_t gate,
                                                 weir_time now)
 {
     uint64_t seen[2], opened = gate_open(0, gate);
@@ -378,15 +431,18 @@ static enum weir_breaker_state probes_decide(const struct weir__breaker_plan *pl
 
     if (is_bad(plan, &best) || any_bad * bad > 0)
         return WEIR_BREAKER_OPEN;
-    return is_bad(plan, &worst) || any_bad * worst.errors > 0 ? WEIR_BREAKER_HALF_OPEN : WEIR_BREAKER_CLOSED;
+    return is_bad(plan, &worst) || any_bad * worst.errors > 0 ? WEIR_BREAKER_HALF_OPEN
+                                                              : WEIR_BREAKER_CLOSED;
 }
 
 static bool is_out(uint64_t gate, uint32_t probe)
 {
-    return (gate & WEIR__BREAKER_EVENTFUL) == WEIR_BREAKER_HALF_OPEN && probe_of(gate) == probe && byte_of(gate, OUT) > 0;
+    return (gate & WEIR__BREAKER_EVENTFUL) == WEIR_BREAKER_HALF_OPEN && probe_of(gate) == probe &&
+           byte_of(gate, OUT) > 0;
 }
 
-static struct weir__breaker_move tell_probe(const struct weir__breaker_plan *plan, struct weir__breaker *b, uint32_t probe, bool bad,
+static struct weir__breaker_move tell_probe(const struct weir__breaker_plan *plan,
+                                            struct weir__breaker *b, uint32_t probe, bool bad,
                                             bool slow, weir_time now)
 {
     for (;;) {
@@ -394,7 +450,8 @@ static struct weir__breaker_move tell_probe(const struct weir__breaker_plan *pla
         weir__load_pair(&b->gate, seen);
         if (!is_out(seen[0], probe) || byte_of(seen[0], BACK) == WEIR__BREAKER_PROBES)
             return (struct weir__breaker_move){ 0 };
-        gate = seen[0] - ((uint64_t)1 << OUT) + ((uint64_t)1 << BACK) + ((uint64_t)bad << BAD) + ((uint64_t)slow << SLOW);
+        gate = seen[0] - ((uint64_t)1 << OUT) + ((uint64_t)1 << BACK) + ((uint64_t)bad << BAD) +
+               ((uint64_t)slow << SLOW);
         weir_time at = (weir_time)seen[1];
         enum weir_breaker_state to = probes_decide(plan, gate);
         if (to == WEIR_BREAKER_OPEN) {
@@ -410,8 +467,9 @@ static struct weir__breaker_move tell_probe(const struct weir__breaker_plan *pla
     }
 }
 
-static SELDOM struct weir__breaker_move tell_fully(const struct weir__breaker_plan *plan, struct weir__breaker *b, uint32_t probe, bool bad,
-                                                   bool slow, weir_time now)
+static SELDOM struct weir__breaker_move tell_fully(const struct weir__breaker_plan *plan,
+                                                   struct weir__breaker *b, uint32_t probe,
+                                                   bool bad, bool slow, weir_time now)
 {
     uint64_t gate = weir__load(&b->gate), episode = episode_of(gate);
 
@@ -419,25 +477,30 @@ static SELDOM struct weir__breaker_move tell_fully(const struct weir__breaker_pl
         return tell_probe(plan, b, probe, bad, slow, now);
     if (state_of(gate) != WEIR_BREAKER_CLOSED || force_of(gate) == WEIR_FORCE_OPEN || !plan->on)
         return (struct weir__breaker_move){ 0 };
-    bool reached = plan->part != 0 ? time_tell(plan, b, episode, bad, slow, now) : count_tell(plan, b, episode, bad, slow);
+    bool reached = plan->part != 0 ? time_tell(plan, b, episode, bad, slow, now)
+                                   : count_tell(plan, b, episode, bad, slow);
     return reached ? open_it(plan, b, gate, now) : (struct weir__breaker_move){ 0 };
 }
 
 /* It was counted, and somebody has left a mark. */
-static SELDOM struct weir__breaker_move tell_watched(const struct weir__breaker_plan *plan, struct weir__breaker *b, uint64_t gate,
+static SELDOM struct weir__breaker_move tell_watched(const struct weir__breaker_plan *plan,
+                                                     struct weir__breaker *b, uint64_t gate,
                                                      uint64_t part, weir_time now)
 {
     bool reached = time_reached(plan, b, part, episode_of(gate));
     return reached ? open_it(plan, b, gate, now) : (struct weir__breaker_move){ 0 };
 }
 
-struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *plan, struct weir__breaker *b, uint32_t probe, bool bad,
+struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *plan,
+                                             struct weir__breaker *b, uint32_t probe, bool bad,
                                              weir_time took, weir_time now)
 {
     uint64_t gate = weir__load(&b->gate);
     bool slow = is_slow(plan, took);
 
-    if (__builtin_expect(probe != 0 || bad || slow || plan->part == 0 || (gate & WEIR__BREAKER_EVENTFUL) != 0, 0))
+    if (__builtin_expect(probe != 0 || bad || slow || plan->part == 0 ||
+                             (gate & WEIR__BREAKER_EVENTFUL) != 0,
+                         0))
         return tell_fully(plan, b, probe, bad, slow, now);
     uint64_t part = part_of(plan, b, now), when = when_make(part, episode_of(gate));
     if (__builtin_expect(!time_add(b, part, when), 0))
@@ -447,7 +510,8 @@ struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *pl
     return (struct weir__breaker_move){ 0 };
 }
 
-void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__breaker *b, uint32_t probe)
+void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__breaker *b,
+                        uint32_t probe)
 {
     uint64_t seen[2];
 
@@ -461,7 +525,8 @@ void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__brea
 
 /* ---------------------------------------------------------------- asking ---- */
 
-/* A fraction of how long it stays open, or what is just not slow: nobody knows when probes come back. */
+/* A fraction of how long it stays open, or what is just not slow: nobody knows when probes come
+ * back. */
 static weir_time probes_wait(const struct weir__breaker_plan *plan)
 {
     weir_time guess = plan->open_for / 16;
@@ -470,16 +535,19 @@ static weir_time probes_wait(const struct weir__breaker_plan *plan)
     return guess < WEIR_MILLISECOND ? WEIR_MILLISECOND : guess;
 }
 
-/* Probes out of which nobody has come back for longer than they may be out: who had them was killed before it could say so. */
+/* Probes out of which nobody has come back for longer than they may be out: who had them was killed
+ * before it could say so. */
 static bool are_lost(const struct weir__breaker_plan *plan, const uint64_t seen[2], weir_time now)
 {
     weir_time since = (weir_time)seen[1];
     return plan->patience > 0 && (now > since ? now - since : since - now) > plan->patience;
 }
 
-/* The gate with one more probe out; 0: there is no room. Probes may have become fewer than are back already: then they begin anew.  So they
- * do if they are lost, in another episode: should one come back after all, it does not count. */
-static uint64_t gate_probe(const struct weir__breaker_plan *plan, const uint64_t seen[2], weir_time now)
+/* The gate with one more probe out; 0: there is no room. Probes may have become fewer than are back
+ * already: then they begin anew.  So they do if they are lost, in another episode: should one come
+ * back after all, it does not count. */
+static uint64_t gate_probe(const struct weir__breaker_plan *plan, const uint64_t seen[2],
+                           weir_time now)
 {
     unsigned out = byte_of(seen[0], OUT), back = byte_of(seen[0], BACK);
     bool lost = out > 0 && are_lost(plan, seen, now);
@@ -488,11 +556,14 @@ static uint64_t gate_probe(const struct weir__breaker_plan *plan, const uint64_t
         return seen[0] + ((uint64_t)1 << OUT);
     if (out > 0 && !lost)
         return 0;
-    return gate_make(WEIR_BREAKER_HALF_OPEN, WEIR_UNFORCED, seen[0] >> BACK_OFF & 0x3F, episode_of(seen[0]) + lost) | (uint64_t)1 << OUT;
+    return gate_make(WEIR_BREAKER_HALF_OPEN, WEIR_UNFORCED, seen[0] >> BACK_OFF & 0x3F,
+                     episode_of(seen[0]) + lost) |
+           (uint64_t)1 << OUT;
 }
 
 /* What an ask at `now` makes of the gate; 0: it is refused, and *retry says for how long. */
-static uint64_t gate_ask(const struct weir__breaker_plan *plan, const uint64_t seen[2], weir_time now, weir_time *retry)
+static uint64_t gate_ask(const struct weir__breaker_plan *plan, const uint64_t seen[2],
+                         weir_time now, weir_time *retry)
 {
     weir_time wait = (weir_time)seen[1] > now ? (weir_time)seen[1] - now : 0;
 
@@ -507,11 +578,14 @@ static uint64_t gate_ask(const struct weir__breaker_plan *plan, const uint64_t s
     *retry = wait;
     if (wait > 0 && !is_too_far(plan, wait))
         return 0;
-    return gate_make(WEIR_BREAKER_HALF_OPEN, WEIR_UNFORCED, seen[0] >> BACK_OFF & 0x3F, episode_of(seen[0])) | (uint64_t)1 << OUT;
+    return gate_make(WEIR_BREAKER_HALF_OPEN, WEIR_UNFORCED, seen[0] >> BACK_OFF & 0x3F,
+                     episode_of(seen[0])) |
+           (uint64_t)1 << OUT;
 }
 
-static SELDOM bool ask_slowly(const struct weir__breaker_plan *plan, struct weir__breaker *b, weir_time now, uint32_t *probe,
-                              weir_time *retry, struct weir__breaker_move *move)
+static SELDOM bool ask_slowly(const struct weir__breaker_plan *plan, struct weir__breaker *b,
+                              weir_time now, uint32_t *probe, weir_time *retry,
+                              struct weir__breaker_move *move)
 {
     uint64_t seen[2], gate;
 
@@ -520,7 +594,8 @@ static SELDOM bool ask_slowly(const struct weir__breaker_plan *plan, struct weir
         weir__load_pair(&b->gate, seen);
         unsigned state = state_of(seen[0]);
         *move = (struct weir__breaker_move){ (uint8_t)state, (uint8_t)state };
-        if (force_of(seen[0]) == WEIR_FORCE_CLOSED || (force_of(seen[0]) == WEIR_UNFORCED && (state == WEIR_BREAKER_CLOSED || !plan->on)))
+        if (force_of(seen[0]) == WEIR_FORCE_CLOSED ||
+            (force_of(seen[0]) == WEIR_UNFORCED && (state == WEIR_BREAKER_CLOSED || !plan->on)))
             return true;
         gate = gate_ask(plan, seen, now, retry);
         if (gate == 0)
@@ -532,7 +607,8 @@ static SELDOM bool ask_slowly(const struct weir__breaker_plan *plan, struct weir
     return true;
 }
 
-bool weir__breaker_ask(const struct weir__breaker_plan *plan, struct weir__breaker *b, weir_time now, uint32_t *probe, weir_time *retry,
+bool weir__breaker_ask(const struct weir__breaker_plan *plan, struct weir__breaker *b,
+                       weir_time now, uint32_t *probe, weir_time *retry,
                        struct weir__breaker_move *move)
 {
     *probe = 0;
@@ -562,10 +638,12 @@ void weir__breaker_force(struct weir__breaker *b, enum weir_force force, weir_ti
 
     do
         weir__load_pair(&b->gate, seen);
-    while (!gate_swap(b, seen, gate_make(WEIR_BREAKER_CLOSED, force, 0, episode_of(seen[0]) + 1), now));
+    while (!gate_swap(b, seen, gate_make(WEIR_BREAKER_CLOSED, force, 0, episode_of(seen[0]) + 1),
+                      now));
 }
 
-static struct counts look_counts(const struct weir__breaker_plan *plan, const struct weir__breaker *b, uint64_t gate, weir_time now)
+static struct counts look_counts(const struct weir__breaker_plan *plan,
+                                 const struct weir__breaker *b, uint64_t gate, weir_time now)
 {
     uint64_t episode = (episode_of(gate) - (state_of(gate) == WEIR_BREAKER_OPEN)) % EPISODES;
 
@@ -577,7 +655,8 @@ static struct counts look_counts(const struct weir__breaker_plan *plan, const st
     return time_sum(b, parts_between(latest, part) > 0 ? part : latest, episode);
 }
 
-void weir__breaker_look(const struct weir__breaker_plan *plan, const struct weir__breaker *b, weir_time now, struct weir__breaker_view *out)
+void weir__breaker_look(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
+                        weir_time now, struct weir__breaker_view *out)
 {
     uint64_t seen[2];
 
@@ -588,7 +667,9 @@ void weir__breaker_look(const struct weir__breaker_plan *plan, const struct weir
     out->state = out->force == WEIR_FORCE_OPEN ? WEIR_BREAKER_OPEN
                  : plan->on                    ? (enum weir_breaker_state)state_of(seen[0])
                                                : WEIR_BREAKER_CLOSED;
-    out->retry_at = out->force == WEIR_FORCE_OPEN ? WEIR_NEVER : out->state == WEIR_BREAKER_OPEN ? (weir_time)seen[1] : 0;
+    out->retry_at = out->force == WEIR_FORCE_OPEN     ? WEIR_NEVER
+                    : out->state == WEIR_BREAKER_OPEN ? (weir_time)seen[1]
+                                                      : 0;
     out->calls = c.calls;
     out->errors = c.errors;
     out->slow = c.slow;

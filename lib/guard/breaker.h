@@ -1,7 +1,7 @@
 /* breaker.h -- a circuit breaker: closed, open, half-open.
  *
- * The plan is the options, checked; the state is shared by threads and processes, changed only by atomic operations, and all zeros is a
- * fresh one.  No lock, no clock, no allocation.
+ * The plan is the options, checked; the state is shared by threads and processes, changed only by
+ * atomic operations, and all zeros is a fresh one.  No lock, no clock, no allocation.
  */
 #ifndef WEIR_GUARD_BREAKER_H
 #define WEIR_GUARD_BREAKER_H
@@ -13,7 +13,8 @@
 #define WEIR__BREAKER_PROBES    255               /* at most */
 #define WEIR__BREAKER_NUMBER    1000000           /* of errors and min_calls, at most */
 #define WEIR__BREAKER_OPEN_FOR  (5 * WEIR_SECOND) /* unless it is said */
-#define WEIR__PROBE_MAX         63                /* the number of a probe's episode: how many probes there are is WEIR__BREAKER_PROBES */
+#define WEIR__PROBE_MAX \
+    63 /* the number of a probe's episode: how many probes there are is WEIR__BREAKER_PROBES */
 
 /* All defaults are filled in; every number fits. */
 struct weir__breaker_plan {
@@ -25,7 +26,8 @@ struct weir__breaker_plan {
     int32_t calls;                               /* of a count window */
     int32_t min_calls, probes, jitter_percent;
     weir_time open_for, open_max;
-    weir_time patience; /* half-open: so long after the last probe went out those that are still out count as lost; 0: never */
+    weir_time patience; /* half-open: so long after the last probe went out those that are still out
+                           count as lost; 0: never */
     uint64_t seed;      /* of the jitter */
 };
 
@@ -35,18 +37,25 @@ struct weir__breaker_part {
     uint64_t counts;            /* calls, errors, slow: 21 bits each */
 };
 
-/* Sixteen outcomes of a count window in a word: an error's bit each, a slow one's bit each, and the episode that they are of. */
+/* Sixteen outcomes of a count window in a word: an error's bit each, a slow one's bit each, and the
+ * episode that they are of. */
 #define WEIR__BREAKER_WORDS (WEIR__BREAKER_CALLS_MAX / 16)
 
-#define WEIR__BREAKER_EVENTFUL ((uint64_t)0xF) /* bits of the gate: all zero while it is closed and not forced, and everybody may pass */
+#define WEIR__BREAKER_EVENTFUL \
+    ((uint64_t)0xF) /* bits of the gate: all zero while it is closed and not forced, and everybody \
+                       may pass */
 
 struct weir__breaker {
-    _Alignas(64) uint64_t gate; /* state, force, episode, back-off, probes out, back, bad and slow; swapped together with `at` */
-    int64_t at;                 /* open: when it will be tried; half-open: when the last probe went out; else when it got into this state */
-    uint64_t latest;            /* time window: the newest part that there was a call in */
-    uint64_t skew;              /* time window: parts to add to the clock's, which has stepped back by so much */
-    uint64_t watch;             /* time window: ~when of the part in which a success can open it, because only calls are wanting */
-    uint64_t told;              /* count window: calls so far, while fewer than twice the window, under which episode */
+    _Alignas(64) uint64_t gate; /* state, force, episode, back-off, probes out, back, bad and slow;
+                                   swapped together with `at` */
+    int64_t at; /* open: when it will be tried; half-open: when the last probe went out; else when
+                   it got into this state */
+    uint64_t latest; /* time window: the newest part that there was a call in */
+    uint64_t skew; /* time window: parts to add to the clock's, which has stepped back by so much */
+    uint64_t watch; /* time window: ~when of the part in which a success can open it, because only
+                       calls are wanting */
+    uint64_t told;  /* count window: calls so far, while fewer than twice the window, under which
+                       episode */
     _Alignas(64) struct weir__breaker_part parts[WEIR__BREAKER_PARTS];
     uint64_t ring[WEIR__BREAKER_WORDS];
 };
@@ -57,35 +66,44 @@ struct weir__breaker_move {
 };
 
 struct weir__breaker_view {
-    enum weir_breaker_state state; /* what an ask at this moment would find: open until it is tried */
+    enum weir_breaker_state
+        state; /* what an ask at this moment would find: open until it is tried */
     enum weir_force force;
     weir_time retry_at;
-    int64_t calls, errors, slow; /* in the window; open: in the one that opened it; half-open: of the probes that are back */
+    int64_t calls, errors, slow; /* in the window; open: in the one that opened it; half-open: of
+                                    the probes that are back */
 };
 
-int weir__breaker_plan_make(struct weir__breaker_plan *out, const struct weir_breaker_options *options, uint64_t seed,
+int weir__breaker_plan_make(struct weir__breaker_plan *out,
+                            const struct weir_breaker_options *options, uint64_t seed,
                             struct weir_error *error);
 
-/* May work begin?  If so, *probe is 0, or 1 to WEIR__PROBE_MAX: then it is a probe, and that number must come back by tell or by give.  If
- * not, *retry is how long until it is worth asking again (forced open: WEIR_NEVER; probes are out: until they may be back, an estimate). */
-bool weir__breaker_ask(const struct weir__breaker_plan *plan, struct weir__breaker *b, weir_time now, uint32_t *probe, weir_time *retry,
+/* May work begin?  If so, *probe is 0, or 1 to WEIR__PROBE_MAX: then it is a probe, and that number
+ * must come back by tell or by give.  If not, *retry is how long until it is worth asking again
+ * (forced open: WEIR_NEVER; probes are out: until they may be back, an estimate). */
+bool weir__breaker_ask(const struct weir__breaker_plan *plan, struct weir__breaker *b,
+                       weir_time now, uint32_t *probe, weir_time *retry,
                        struct weir__breaker_move *move);
 
-/* The probe was not used, or its lease is over: somebody else may try.  A probe of an earlier try changes nothing. */
-void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__breaker *b, uint32_t probe);
+/* The probe was not used, or its lease is over: somebody else may try.  A probe of an earlier try
+ * changes nothing. */
+void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__breaker *b,
+                        uint32_t probe);
 
 /* Who has the probe is still at it: it is not lost. */
 void weir__breaker_renew(struct weir__breaker *b, uint32_t probe, weir_time now);
 
-/* What became of it. `bad`: an error; `took`: how long.  Work that began before the breaker opened does not count as a probe.  The probes
- * have decided when the rest of them could not change it. */
-struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *plan, struct weir__breaker *b, uint32_t probe, bool bad,
+/* What became of it. `bad`: an error; `took`: how long.  Work that began before the breaker opened
+ * does not count as a probe.  The probes have decided when the rest of them could not change it. */
+struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *plan,
+                                             struct weir__breaker *b, uint32_t probe, bool bad,
                                              weir_time took, weir_time now);
 
-/* By hand; each time its window begins anew.  Forced closed it counts, but does not open; unforced it is closed. */
+/* By hand; each time its window begins anew.  Forced closed it counts, but does not open; unforced
+ * it is closed. */
 void weir__breaker_force(struct weir__breaker *b, enum weir_force force, weir_time now);
 
-void weir__breaker_look(const struct weir__breaker_plan *plan, const struct weir__breaker *b, weir_time now,
-                        struct weir__breaker_view *out);
+void weir__breaker_look(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
+                        weir_time now, struct weir__breaker_view *out);
 
 #endif

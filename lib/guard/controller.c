@@ -6,19 +6,21 @@
 #include "guard/guard.h"
 #include "guard/number.h"
 
-/* A new controller: its file, a line here, cases in tests/vectors/guards, a section in docs.  The order is part of the table's format
- * (docs/shm.md): add at the end. */
+/* A new controller: its file, a line here, cases in tests/vectors/guards, a section in docs.  The
+ * order is part of the table's format (docs/shm.md): add at the end. */
 static const struct weir__controller *const controllers[] = {
     &weir__controller_weir,  &weir__controller_percentile, &weir__controller_aimd,
     &weir__controller_vegas, &weir__controller_gradient2,  &weir__controller_bbr,
 };
 
-#define CONTROLLERS ((int)(sizeof controllers / sizeof *controllers))
+#define CONTROLLERS ((int)(sizeof(controllers) / sizeof(*controllers)))
 
 const char *const *weir_controllers(void)
 {
-    static const char *const names[] = { "weir", "percentile", "aimd", "vegas", "gradient2", "bbr", NULL };
-    _Static_assert(sizeof names / sizeof *names == sizeof controllers / sizeof *controllers + 1, "a name for each, in the same order");
+    static const char *const names[] = { "weir",      "percentile", "aimd", "vegas",
+                                         "gradient2", "bbr",        NULL };
+    _Static_assert(sizeof(names) / sizeof(*names) == sizeof(controllers) / sizeof(*controllers) + 1,
+                   "a name for each, in the same order");
     return names;
 }
 
@@ -57,7 +59,10 @@ const char *weir_controller_summary(const char *name)
 static int check_options(const struct weir_adaptive_options *o, struct weir_error *error)
 {
     if (o->initial < 0 || o->min < 0 || o->max < 0)
-        return weir__fail(error, WEIR_INVALID, "%s must be at least 1", o->initial < 0 ? "initial" : o->min < 0 ? "min" : "max");
+        return weir__fail(error, WEIR_INVALID, "%s must be at least 1",
+                          o->initial < 0 ? "initial"
+                          : o->min < 0   ? "min"
+                                         : "max");
     if (o->target < 0)
         return weir__fail(error, WEIR_INVALID, "target must be longer than 0");
     if (o->percentile < 0 || o->percentile > 99)
@@ -68,26 +73,36 @@ static int check_options(const struct weir_adaptive_options *o, struct weir_erro
 }
 
 /* What is not named gives way to what is. */
-static int set_bounds(struct weir__controller_plan *plan, const struct weir_adaptive_options *o, int64_t ceiling, struct weir_error *error)
+static int set_bounds(struct weir__controller_plan *plan, const struct weir_adaptive_options *o,
+                      int64_t ceiling, struct weir_error *error)
 {
     const struct weir__controller_plan *d = &plan->row->defaults;
     int64_t named = weir__int_most(o->min, o->initial);
 
-    plan->max = o->max ? o->max : plan->rate ? ceiling : weir__int_least(weir__int_most(d->max, named), ceiling);
+    plan->max = o->max       ? o->max
+                : plan->rate ? ceiling
+                             : weir__int_least(weir__int_most(d->max, named), ceiling);
     plan->min =
-        o->min ? o->min : weir__int_most(1, weir__int_least(d->min, o->initial ? weir__int_least(o->initial, plan->max) : plan->max));
-    plan->initial = o->initial ? o->initial : weir__int_least(weir__int_most(d->initial, plan->min), plan->max);
+        o->min ? o->min
+               : weir__int_most(
+                     1, weir__int_least(d->min, o->initial ? weir__int_least(o->initial, plan->max)
+                                                           : plan->max));
+    plan->initial =
+        o->initial ? o->initial : weir__int_least(weir__int_most(d->initial, plan->min), plan->max);
     if (plan->max > ceiling)
         return weir__fail(error, WEIR_INVALID, "max must be at most %lld, %s", (long long)ceiling,
                           plan->rate ? "a billion per second" : "the permits that there are");
     if (plan->min > plan->max)
-        return weir__fail(error, WEIR_INVALID, "min must be at most max: %lld", (long long)plan->max);
+        return weir__fail(error, WEIR_INVALID, "min must be at most max: %lld",
+                          (long long)plan->max);
     if (plan->initial < plan->min || plan->initial > plan->max)
-        return weir__fail(error, WEIR_INVALID, "initial must be from min to max: %lld to %lld", (long long)plan->min, (long long)plan->max);
+        return weir__fail(error, WEIR_INVALID, "initial must be from min to max: %lld to %lld",
+                          (long long)plan->min, (long long)plan->max);
     return WEIR_OK;
 }
 
-/* To the percentile controller a window is what it looks back over; it looks ten times in it.  To the others it is what they look at. */
+/* To the percentile controller a window is what it looks back over; it looks ten times in it.  To
+ * the others it is what they look at. */
 static void set_times(struct weir__controller_plan *plan, const struct weir_adaptive_options *o)
 {
     const struct weir__controller_plan *d = &plan->row->defaults;
@@ -99,7 +114,8 @@ static void set_times(struct weir__controller_plan *plan, const struct weir_adap
     plan->percentile = o->percentile ? o->percentile : d->percentile;
 }
 
-int weir__controller_plan_make(struct weir__controller_plan *out, const struct weir_adaptive_options *options, int64_t permits_max,
+int weir__controller_plan_make(struct weir__controller_plan *out,
+                               const struct weir_adaptive_options *options, int64_t permits_max,
                                struct weir_error *error)
 {
     struct weir__controller_plan plan = { 0 };
@@ -111,14 +127,17 @@ int weir__controller_plan_make(struct weir__controller_plan *out, const struct w
     }
     const struct weir__controller *row = weir__controller_find(options->controller);
     if (row == NULL)
-        return weir__fail(error, WEIR_INVALID, "unknown controller '%.40s'; there are weir, percentile, aimd, vegas, gradient2 and bbr",
+        return weir__fail(error, WEIR_INVALID,
+                          "unknown controller '%.40s'; there are weir, percentile, aimd, vegas, "
+                          "gradient2 and bbr",
                           options->controller);
     if (options->rate && row != &weir__controller_percentile)
         return weir__fail(error, WEIR_INVALID, "%s has no 'rate'; it is for percentile", row->name);
     plan = row->defaults;
     plan.row = row;
     plan.rate = options->rate;
-    if ((code = check_options(options, error)) || (code = set_bounds(&plan, options, plan.rate ? WEIR__RATE_MAX : permits_max, error)))
+    if ((code = check_options(options, error)) ||
+        (code = set_bounds(&plan, options, plan.rate ? WEIR__RATE_MAX : permits_max, error)))
         return code;
     set_times(&plan, options);
     if (row->check && (code = row->check(&plan, error)))
@@ -131,7 +150,8 @@ int weir__controller_plan_make(struct weir__controller_plan *out, const struct w
 
 #define WORDS (WEIR__CONTROLLER_STATE / 8)
 
-_Static_assert(WEIR__CONTROLLER_STATE % 8 == 0 && WEIR__CONTROLLER_OWN == 8 * (WORDS - 1), "words, the last of which is the check");
+_Static_assert(WEIR__CONTROLLER_STATE % 8 == 0 && WEIR__CONTROLLER_OWN == 8 * (WORDS - 1),
+               "words, the last of which is the check");
 
 /* Depends on the controller too: what another one has left is no state of this one. */
 static uint64_t check_of(const uint64_t words[WORDS], int index)
@@ -159,24 +179,28 @@ static void load(uint64_t words[WORDS], const void *state)
         words[i] = __atomic_load_n((const uint64_t *)state + i, __ATOMIC_RELAXED);
 }
 
-/* On a copy, so that a process that is killed here leaves the old state, the new one, or one whose check is wrong. */
-int64_t weir__controller_step(const struct weir__controller_plan *plan, void *state, const struct weir__sample *sample)
+/* On a copy, so that a process that is killed here leaves the old state, the new one, or one whose
+ * check is wrong. */
+int64_t weir__controller_step(const struct weir__controller_plan *plan, void *state,
+                              const struct weir__sample *sample)
 {
     uint64_t words[WORDS];
     int index = weir__controller_index(plan->row);
 
     load(words, state);
     if (!is_zero(words) && words[WORDS - 1] != check_of(words, index))
-        memset(words, 0, sizeof words);
+        memset(words, 0, sizeof(words));
     double limit = plan->row->step(plan, words, sample);
     if (!weir__is_finite(limit)) {
-        memset(words, 0, sizeof words);
+        memset(words, 0, sizeof(words));
         limit = plan->row->step(plan, words, sample);
     }
     words[WORDS - 1] = check_of(words, index);
     for (size_t i = 0; i < WORDS; i++)
         __atomic_store_n((uint64_t *)state + i, words[i], __ATOMIC_RELAXED);
-    return weir__is_finite(limit) ? (int64_t)weir__between((double)plan->min, limit, (double)plan->max) : plan->initial;
+    return weir__is_finite(limit)
+               ? (int64_t)weir__between((double)plan->min, limit, (double)plan->max)
+               : plan->initial;
 }
 
 void weir__controller_forget(void *state)
@@ -187,17 +211,20 @@ void weir__controller_forget(void *state)
 
 /* --------------------------------------------------------------- in words ---- */
 
-void weir__controller_tell(const struct weir__controller_plan *plan, const void *state, char *out, size_t size)
+void weir__controller_tell(const struct weir__controller_plan *plan, const void *state, char *out,
+                           size_t size)
 {
     uint64_t words[WORDS];
 
     load(words, state);
     *out = 0;
-    if (plan->row && plan->row->tell && words[WORDS - 1] == check_of(words, weir__controller_index(plan->row)))
+    if (plan->row && plan->row->tell &&
+        words[WORDS - 1] == check_of(words, weir__controller_index(plan->row)))
         plan->row->tell(words, out, size);
 }
 
 void weir__guard_tell(struct weir_guard *guard, char *out, size_t size)
 {
-    weir__controller_tell(&weir__guard_plan_of(guard)->controller, guard->record->learnt.controller, out, size);
+    weir__controller_tell(&weir__guard_plan_of(guard)->controller, guard->record->learnt.controller,
+                          out, size);
 }

@@ -1,7 +1,9 @@
-/* controller.h -- what finds a limit: from what a window of work was like to how much may be at work.
+/* controller.h -- what finds a limit: from what a window of work was like to how much may be at
+ * work.
  *
- * A controller is a pure step: (plan, state, sample) -> limit.  It reads no clock and takes no lock; its state is at most
- * WEIR__CONTROLLER_OWN bytes, and all zeros is a fresh one.  One file each, ending in its row; controller.c has the list.
+ * A controller is a pure step: (plan, state, sample) -> limit.  It reads no clock and takes no
+ * lock; its state is at most WEIR__CONTROLLER_OWN bytes, and all zeros is a fresh one.  One file
+ * each, ending in its row; controller.c has the list.
  *
  * Floating point is fine here: what is decided by is the whole number that comes out.
  */
@@ -12,7 +14,8 @@
 
 #define WEIR__RATE_MAX         1000000000 /* an adaptive rate, per second */
 #define WEIR__CONTROLLER_STATE 512
-#define WEIR__CONTROLLER_OWN   (WEIR__CONTROLLER_STATE - 8) /* the last 8 bytes are the step's own: a check of the others */
+#define WEIR__CONTROLLER_OWN \
+    (WEIR__CONTROLLER_STATE - 8) /* the last 8 bytes are the step's own: a check of the others */
 
 struct weir__controller;
 
@@ -22,22 +25,23 @@ struct weir__controller_plan {
     int64_t initial, min, max;
     weir_time target, window; /* see struct weir_adaptive_options */
     weir_time look;           /* a sample is at least this long ... */
-    int64_t look_samples;     /* ... and has at least so many results, or is a second long and ten times `look` */
+    int64_t look_samples; /* ... and has at least so many results, or is a second long and ten times
+                             `look` */
     int32_t percentile;
     bool rate;
 };
 
 /* What happened in a stretch of time. */
 struct weir__sample {
-    weir_time now, span;                 /* when it ended, and how long it was */
-    int64_t succeeded, failed;           /* results */
-    int64_t timed_out, dropped;          /* results that say: too much */
-    int64_t entered, refused;            /* how many came in; how many did not for want of permits */
-    int64_t in_flight_max;               /* the most that were at work */
-    int64_t in_flight;                   /* at its end */
-    int64_t limit;                       /* in force */
-    weir_time min, mean;                 /* of how long the succeeded ones took; 0 if there are none */
-    double area;                         /* in-flight times ns, over the stretch: area / span is the mean in-flight */
+    weir_time now, span;        /* when it ended, and how long it was */
+    int64_t succeeded, failed;  /* results */
+    int64_t timed_out, dropped; /* results that say: too much */
+    int64_t entered, refused;   /* how many came in; how many did not for want of permits */
+    int64_t in_flight_max;      /* the most that were at work */
+    int64_t in_flight;          /* at its end */
+    int64_t limit;              /* in force */
+    weir_time min, mean;        /* of how long the succeeded ones took; 0 if there are none */
+    double area; /* in-flight times ns, over the stretch: area / span is the mean in-flight */
     const struct weir__histogram *times; /* of the succeeded ones */
     const struct weir__recent *recent;   /* of the last plan->window, this sample among it */
 };
@@ -48,25 +52,33 @@ struct weir__controller {
     /* Checks what is special to it; NULL: nothing is. */
     int (*check)(const struct weir__controller_plan *plan, struct weir_error *error);
     /* The limit from now on: any number; it is brought between min and max by the caller. */
-    double (*step)(const struct weir__controller_plan *plan, void *state, const struct weir__sample *sample);
-    /* For listings and drawings: a few words of what it is doing ("rising, at 12ms", "base 12ms"); NULL: nothing to say. */
+    double (*step)(const struct weir__controller_plan *plan, void *state,
+                   const struct weir__sample *sample);
+    /* For listings and drawings: a few words of what it is doing ("rising, at 12ms", "base 12ms");
+     * NULL: nothing to say. */
     void (*tell)(const void *state, char *out, size_t size);
 };
 
-extern const struct weir__controller weir__controller_weir, weir__controller_percentile, weir__controller_aimd, weir__controller_vegas,
-    weir__controller_gradient2, weir__controller_bbr;
+extern const struct weir__controller weir__controller_weir, weir__controller_percentile,
+    weir__controller_aimd, weir__controller_vegas, weir__controller_gradient2, weir__controller_bbr;
 
 /* controller.c */
-int weir__controller_plan_make(struct weir__controller_plan *out, const struct weir_adaptive_options *options, int64_t permits_max,
+int weir__controller_plan_make(struct weir__controller_plan *out,
+                               const struct weir_adaptive_options *options, int64_t permits_max,
                                struct weir_error *error);
 const struct weir__controller *weir__controller_find(const char *name);
-int weir__controller_index(const struct weir__controller *row); /* its place in the list; the same in every process */
-const struct weir__controller *weir__controller_at(int index);  /* NULL: there is none */
-/* One step: the limit within its bounds, a whole number.  A state that makes no sense (a process died while writing it) begins anew. */
-int64_t weir__controller_step(const struct weir__controller_plan *plan, void *state, const struct weir__sample *sample);
+int weir__controller_index(
+    const struct weir__controller *row); /* its place in the list; the same in every process */
+const struct weir__controller *weir__controller_at(int index); /* NULL: there is none */
+/* One step: the limit within its bounds, a whole number.  A state that makes no sense (a process
+ * died while writing it) begins anew. */
+int64_t weir__controller_step(const struct weir__controller_plan *plan, void *state,
+                              const struct weir__sample *sample);
 void weir__controller_forget(void *state); /* fresh again; who looks meanwhile sees nothing */
-/* Its row's `tell`, of a state that somebody may be stepping just now; "": nothing to say, or not just now. */
-void weir__controller_tell(const struct weir__controller_plan *plan, const void *state, char *out, size_t size);
+/* Its row's `tell`, of a state that somebody may be stepping just now; "": nothing to say, or not
+ * just now. */
+void weir__controller_tell(const struct weir__controller_plan *plan, const void *state, char *out,
+                           size_t size);
 /* The same of a guard; what has no controller says nothing. */
 void weir__guard_tell(struct weir_guard *guard, char *out, size_t size);
 

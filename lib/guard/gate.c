@@ -1,11 +1,13 @@
 /* gate.c -- enter and exit.
  *
- * Enter asks the level of degradation, the breaker, shedding, the pace (an adaptive rate), and last the gate: one compare-and-swap of the
- * number in flight, which is what bounds it exactly.  Then the permit's word goes into a slot.  A refusal after the breaker has let a probe
- * through gives that back, so "no" changes nothing.
+ * Enter asks the level of degradation, the breaker, shedding, the pace (an adaptive rate), and last
+ * the gate: one compare-and-swap of the number in flight, which is what bounds it exactly.  Then
+ * the permit's word goes into a slot.  A refusal after the breaker has let a probe through gives
+ * that back, so "no" changes nothing.
  *
- * Exit takes the word out of its slot (whoever does that has the right to the rest: exit, or a sweep, never both), lowers the gate, and
- * tells the breaker and the window what became of the work.
+ * Exit takes the word out of its slot (whoever does that has the right to the rest: exit, or a
+ * sweep, never both), lowers the gate, and tells the breaker and the window what became of the
+ * work.
  */
 #include "guard/guard.h"
 
@@ -38,27 +40,32 @@ static inline int64_t limit_of(const struct passage *p)
 /* About when a permit comes free: they come at the pace of the work. */
 static weir_time free_in(const struct passage *p, int64_t limit)
 {
-    weir_time mean = __atomic_load_n(&p->record->mean, __ATOMIC_RELAXED), each = mean / (limit > 0 ? limit : 1);
+    weir_time mean = __atomic_load_n(&p->record->mean, __ATOMIC_RELAXED),
+              each = mean / (limit > 0 ? limit : 1);
     if (mean == 0)
         return UNKNOWN_RETRY;
     return each < WEIR_MILLISECOND ? WEIR_MILLISECOND : each;
 }
 
-/* Who asks for more than the controller leaves may have it when nothing else is at work: else never. */
-static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts_only, int64_t *in_flight)
+/* Who asks for more than the controller leaves may have it when nothing else is at work: else
+ * never. */
+static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts_only,
+                             int64_t *in_flight)
 {
     int64_t n = __atomic_load_n(&p->record->in_flight, __ATOMIC_RELAXED);
     do {
         *in_flight = n;
         if (n + p->cost > limit && n > 0 && !counts_only)
             return false;
-    } while (!__atomic_compare_exchange_n(&p->record->in_flight, &n, n + p->cost, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+    } while (!__atomic_compare_exchange_n(&p->record->in_flight, &n, n + p->cost, true,
+                                          __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
     return true;
 }
 
 /* ------------------------------------------------------------------ pace ---- */
 
-/* What an ask costs at the present rate; at most an hour, so that a debt is told from a clock that has stepped back. */
+/* What an ask costs at the present rate; at most an hour, so that a debt is told from a clock that
+ * has stepped back. */
 static weir_time price_of(const struct passage *p)
 {
     int64_t rate = __atomic_load_n(&p->record->limit, __ATOMIC_RELAXED);
@@ -77,7 +84,8 @@ static bool pass_pace(struct passage *p)
             p->retry = from + price - p->now - room;
             return false;
         }
-    } while (!__atomic_compare_exchange_n(&p->record->rate_at, &at, from + price, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    } while (!__atomic_compare_exchange_n(&p->record->rate_at, &at, from + price, true,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     return true;
 }
 
@@ -89,7 +97,8 @@ static void give_pace(const struct passage *p)
 
 /* --------------------------------------------------------------- breaker ---- */
 
-static RARELY void note_move(struct weir__guard_record *r, struct weir__breaker_move move, weir_time now)
+static RARELY void note_move(struct weir__guard_record *r, struct weir__breaker_move move,
+                             weir_time now)
 {
     weir__guard_note(r, WEIR_CHANGE_BREAKER, move.from, move.to, now);
     __atomic_store_n(&r->tick_at, now, __ATOMIC_RELAXED); /* the level may have to follow */
@@ -100,7 +109,8 @@ static inline bool pass_breaker(struct passage *p)
     struct weir__breaker_move move = { 0, 0 };
     if (__builtin_expect((weir__load(&p->record->breaker.gate) & WEIR__BREAKER_EVENTFUL) == 0, 1))
         return true; /* closed, and not forced */
-    bool pass = weir__breaker_ask(&p->plan->breaker, &p->record->breaker, p->now, &p->probe, &p->retry, &move);
+    bool pass = weir__breaker_ask(&p->plan->breaker, &p->record->breaker, p->now, &p->probe,
+                                  &p->retry, &move);
     if (move.from != move.to)
         note_move(p->record, move, p->now);
     return pass;
@@ -116,12 +126,15 @@ static void give_probe(const struct passage *p)
 
 static bool is_degraded(const struct passage *p)
 {
-    return p->plan->degrade > 0 && __atomic_load_n(&p->guard->table->header->level, __ATOMIC_RELAXED) >= (uint64_t)p->plan->degrade;
+    return p->plan->degrade > 0 && __atomic_load_n(&p->guard->table->header->level,
+                                                   __ATOMIC_RELAXED) >= (uint64_t)p->plan->degrade;
 }
 
 static bool is_shed(const struct passage *p, const struct weir_ask *ask, int64_t *spare)
 {
-    uint32_t user_class = ask->user_class < p->plan->shed.classes ? ask->user_class : (uint32_t)p->plan->shed.classes - 1;
+    uint32_t user_class = ask->user_class < p->plan->shed.classes
+                              ? ask->user_class
+                              : (uint32_t)p->plan->shed.classes - 1;
     uint32_t level = weir__shed_level(ask->key, ask->priority, p->now, p->record->salt);
     *spare = weir__shed_spare(&p->record->shed, user_class, level);
     return !weir__shed_pass(&p->record->shed, user_class, level);
@@ -135,7 +148,8 @@ static void count_wanting(const struct passage *p, const struct weir__enter_how 
 }
 
 /* The reason not to let it in, or WEIR_GRANTED: then it is in, and what it took is taken. */
-static inline enum weir_reason judge(struct passage *p, const struct weir_ask *ask, const struct weir__enter_how *how, int64_t limit,
+static inline enum weir_reason judge(struct passage *p, const struct weir_ask *ask,
+                                     const struct weir__enter_how *how, int64_t limit,
                                      int64_t *in_flight)
 {
     int64_t spare = 0; /* permits that are left to who is more important */
@@ -197,7 +211,8 @@ static inline void fill_permit(const struct passage *p, bool leased, struct weir
         weir__count(&p->record->extra, p->cost - 1);
     if (__builtin_expect(weir__slot_put(p->guard, p->plan, word, permit), 1))
         return;
-    weir__gate_lower(p->record, (uint32_t)p->cost); /* in shadow, more than there are slots: not counted */
+    weir__gate_lower(p->record,
+                     (uint32_t)p->cost); /* in shadow, more than there are slots: not counted */
     give_probe(p);
     permit->word = 0;
 }
@@ -208,15 +223,16 @@ static inline void note_most(struct weir__window *w, int64_t in_flight)
         __atomic_store_n(&w->in_flight_max, in_flight, __ATOMIC_RELAXED);
 }
 
-static RARELY bool refuse_ask(struct weir_permit *permit, struct weir_decision *d, enum weir_reason reason, int64_t limit)
+static RARELY bool refuse_ask(struct weir_permit *permit, struct weir_decision *d,
+                              enum weir_reason reason, int64_t limit)
 {
     *permit = (struct weir_permit){ 0 };
     *d = (struct weir_decision){ .reason = (uint8_t)reason, .limit = limit, .retry = WEIR_NEVER };
     return false;
 }
 
-static bool refuse(struct passage *p, enum weir_reason reason, bool waits, int64_t limit, struct weir_permit *permit,
-                   struct weir_decision *d)
+static bool refuse(struct passage *p, enum weir_reason reason, bool waits, int64_t limit,
+                   struct weir_permit *permit, struct weir_decision *d)
 {
     give_probe(p);
     if (!waits || reason != WEIR_BUSY)
@@ -242,13 +258,15 @@ static RARELY bool pass_off(struct weir_permit *permit, struct weir_decision *d)
     return true;
 }
 
-static inline __attribute__((always_inline)) bool enter(struct weir_guard *guard, const struct weir_ask *ask,
-                                                        const struct weir__enter_how *how, struct weir_permit *permit,
-                                                        struct weir_decision *d)
+static inline __attribute__((always_inline)) bool
+enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__enter_how *how,
+      struct weir_permit *permit, struct weir_decision *d)
 {
     const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
     enum weir_mode mode = how->mode == WEIR_AS_WRITTEN ? plan->mode : how->mode;
-    struct passage p = { guard, plan, guard->record, ask->cost == 0 ? 1 : ask->cost, weir__guard_time(ask->now), 0, 0 };
+    struct passage p = {
+        guard, plan, guard->record, ask->cost == 0 ? 1 : ask->cost, weir__guard_time(ask->now), 0, 0
+    };
     int64_t limit = limit_of(&p), in_flight = 0;
     if (__builtin_expect(mode == WEIR_OFF, 0))
         return pass_off(permit, d);
@@ -270,13 +288,15 @@ static inline __attribute__((always_inline)) bool enter(struct weir_guard *guard
     return true;
 }
 
-bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__enter_how *how, struct weir_permit *permit,
+bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask,
+                       const struct weir__enter_how *how, struct weir_permit *permit,
                        struct weir_decision *d)
 {
     return enter(guard, ask, how, permit, d);
 }
 
-bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask, struct weir_permit *permit, struct weir_decision *d)
+bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask, struct weir_permit *permit,
+                struct weir_decision *d)
 {
     static const struct weir__enter_how plain;
     return enter(guard, ask, &plain, permit, d);
@@ -287,17 +307,20 @@ bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask, struct wei
 /* A permit may come from anywhere. */
 static inline bool is_permit(const struct weir_guard *guard, const struct weir_permit *permit)
 {
-    return permit->slot < WEIR__GUARD_SLOTS && permit->slot < __atomic_load_n(&guard->record->slots, __ATOMIC_RELAXED) &&
+    return permit->slot < WEIR__GUARD_SLOTS &&
+           permit->slot < __atomic_load_n(&guard->record->slots, __ATOMIC_RELAXED) &&
            weir__permit_weight(permit->word) != 0;
 }
 
-/* The permit is no more, if it was one: its lease may be over, and somebody else may have the slot. */
+/* The permit is no more, if it was one: its lease may be over, and somebody else may have the
+ * slot. */
 static inline bool take_back(struct weir_guard *guard, struct weir_permit *permit)
 {
     uint64_t word = permit->word;
     bool good = is_permit(guard, permit);
     permit->word = 0;
-    if (__builtin_expect(!good || !weir__swap(&guard->slots[permit->slot], word, weir__permit_freed(word)), 0))
+    if (__builtin_expect(
+            !good || !weir__swap(&guard->slots[permit->slot], word, weir__permit_freed(word)), 0))
         return false;
     weir__gate_lower(guard->record, weir__permit_weight(word));
     return true;
@@ -307,7 +330,8 @@ static inline void note_least(struct weir__window *w, weir_time took)
 {
     int64_t least = __atomic_load_n(&w->min, __ATOMIC_RELAXED);
     while (__builtin_expect(least == 0 || took + 1 < least, 0) &&
-           !__atomic_compare_exchange_n(&w->min, &least, took + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+           !__atomic_compare_exchange_n(&w->min, &least, took + 1, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
         ;
 }
 
@@ -324,11 +348,13 @@ static inline void add_result(struct weir__window *w, enum weir_outcome outcome,
 }
 
 /* A call without an answer counts as one that took for ever. */
-static inline void tell_breaker(const struct weir__guard_plan *plan, struct weir__guard_record *r, uint32_t probe,
-                                enum weir_outcome outcome, weir_time took, weir_time now)
+static inline void tell_breaker(const struct weir__guard_plan *plan, struct weir__guard_record *r,
+                                uint32_t probe, enum weir_outcome outcome, weir_time took,
+                                weir_time now)
 {
-    struct weir__breaker_move move = weir__breaker_tell(&plan->breaker, &r->breaker, probe, outcome != WEIR_SUCCEEDED,
-                                                        outcome == WEIR_TIMED_OUT ? INT64_MAX : took, now);
+    struct weir__breaker_move move =
+        weir__breaker_tell(&plan->breaker, &r->breaker, probe, outcome != WEIR_SUCCEEDED,
+                           outcome == WEIR_TIMED_OUT ? INT64_MAX : took, now);
     if (__builtin_expect(move.from != move.to, 0))
         note_move(r, move, now);
 }
@@ -336,13 +362,15 @@ static inline void tell_breaker(const struct weir__guard_plan *plan, struct weir
 /* It says nothing: what it took is given back, whoever comes next. */
 static void give_all(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word)
 {
-    struct passage p = { guard, plan, guard->record, weir__permit_weight(word), 0, 0, weir__permit_probe(word) };
+    struct passage p = { guard, plan, guard->record,           weir__permit_weight(word),
+                         0,     0,    weir__permit_probe(word) };
     weir__count(&guard->record->totals.ignored, 1);
     give_probe(&p);
     give_pace(&p);
 }
 
-bool weir_exit_after(struct weir_guard *guard, struct weir_permit *permit, enum weir_outcome outcome, weir_time took, weir_time now)
+bool weir_exit_after(struct weir_guard *guard, struct weir_permit *permit,
+                     enum weir_outcome outcome, weir_time took, weir_time now)
 {
     const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
     struct weir__guard_record *r = guard->record;
@@ -363,9 +391,11 @@ bool weir_exit_after(struct weir_guard *guard, struct weir_permit *permit, enum 
     return true;
 }
 
-bool weir_exit(struct weir_guard *guard, struct weir_permit *permit, enum weir_outcome outcome, weir_time now)
+bool weir_exit(struct weir_guard *guard, struct weir_permit *permit, enum weir_outcome outcome,
+               weir_time now)
 {
-    return weir_exit_after(guard, permit, outcome, weir__guard_time(now) - weir__guard_time(permit->since), now);
+    return weir_exit_after(guard, permit, outcome,
+                           weir__guard_time(now) - weir__guard_time(permit->since), now);
 }
 
 void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit)
@@ -380,13 +410,14 @@ bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, wei
     uint64_t word = permit->word;
     if (!is_permit(guard, permit))
         return false;
-    uint64_t renewed =
-        weir__permit_word(weir__guard_time(now), weir__permit_weight(word), weir__permit_holder(word), weir__permit_probe(word));
+    uint64_t renewed = weir__permit_word(weir__guard_time(now), weir__permit_weight(word),
+                                         weir__permit_holder(word), weir__permit_probe(word));
     renewed |= weir__permit_freed(word + 1); /* of a renewed one there are no copies */
     if (!weir__swap(&guard->slots[permit->slot], word, renewed))
         return false;
     permit->word = renewed;
     if (weir__permit_probe(word) != 0)
-        weir__breaker_renew(&guard->record->breaker, weir__permit_probe(word), weir__guard_time(now));
+        weir__breaker_renew(&guard->record->breaker, weir__permit_probe(word),
+                            weir__guard_time(now));
     return true;
 }

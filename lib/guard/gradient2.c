@@ -1,17 +1,20 @@
-/* gradient2.c -- follows the gradient: how long it takes now against how long it takes on the long run.
+/* gradient2.c -- follows the gradient: how long it takes now against how long it takes on the long
+ * run.
  *
  *     gradient = 1.5 * long / short, from 0.5 to 1
  *     limit    = 0.8 * limit + 0.2 * (limit * gradient + 4)
  *
- * The long time is an exponential average over 600 samples, the plain one over the first 10.  While it is more than twice the short one (load
- * has gone) it shrinks by 5 % a sample.  Nothing changes while less than half of the limit is in use.
+ * The long time is an exponential average over 600 samples, the plain one over the first 10.  While
+ * it is more than twice the short one (load has gone) it shrinks by 5 % a sample.  Nothing changes
+ * while less than half of the limit is in use.
  *
- * As Netflix's Gradient2Limit (concurrency-limits 0.5): initial and min 20, max 200, and windows as its WindowedLimit makes them (1 s, at
- * least 10 results, their mean).
+ * As Netflix's Gradient2Limit (concurrency-limits 0.5): initial and min 20, max 200, and windows as
+ * its WindowedLimit makes them (1 s, at least 10 results, their mean).
  *
  * Deviations: a sample with no rtt at all changes nothing.
- * Known, and kept: drops are ignored; a time that is constantly bad is a gradient of 1, so it climbs for ever (concurrency-limits#137: 20 to
- * 52 in 40 windows); below 1 it comes to rest at 4 / (1 - gradient) whatever the backend could do.
+ * Known, and kept: drops are ignored; a time that is constantly bad is a gradient of 1, so it
+ * climbs for ever (concurrency-limits#137: 20 to 52 in 40 windows); below 1 it comes to rest at 4 /
+ * (1 - gradient) whatever the backend could do.
  */
 #include "guard/controller.h"
 
@@ -43,7 +46,8 @@ static double average(struct state *s, double rtt)
     return s->longer;
 }
 
-static double step(const struct weir__controller_plan *plan, void *state, const struct weir__sample *sample)
+static double step(const struct weir__controller_plan *plan, void *state,
+                   const struct weir__sample *sample)
 {
     struct state *s = state;
     double rtt = (double)sample->mean;
@@ -67,7 +71,8 @@ static void tell(const void *state, char *out, size_t size)
 {
     const struct state *s = state;
     char base[32];
-    weir_time_print(base, sizeof base, weir__three_digits((weir_time)weir__between(0, s->longer, 1e15)));
+    weir_time_print(base, sizeof(base),
+                    weir__three_digits((weir_time)weir__between(0, s->longer, 1e15)));
     snprintf(out, size, "long %s", base);
 }
 

@@ -1,7 +1,8 @@
 /* guard.c -- making a guard in a table, joining it, changing it; what is known of it.
  *
- * The terms are in the record; every process compiles them to a plan of its own, anew when their version has changed.  Plans are kept
- * until the table is left, because threads may be reading them.
+ * The terms are in the record; every process compiles them to a plan of its own, anew when their
+ * version has changed.  Plans are kept until the table is left, because threads may be reading
+ * them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,8 @@ static void end_guarding(struct weir_table *table)
     free_guarding(table, table->guarding);
 }
 
-/* Without such a page a child would go on with its parent's place: then its permits end with their lease alone. */
+/* Without such a page a child would go on with its parent's place: then its permits end with their
+ * lease alone. */
 static uint64_t *make_me(void)
 {
     void *page = mmap(NULL, WEIR__PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -61,10 +63,10 @@ static uint64_t *make_me(void)
 
 static struct weir__guarding *make_guarding(struct weir_table *table)
 {
-    struct weir__guarding *g = calloc(1, sizeof *g);
+    struct weir__guarding *g = calloc(1, sizeof(*g));
     if (g == NULL)
         return NULL;
-    g->guards = calloc(table->guards_max, sizeof *g->guards);
+    g->guards = calloc(table->guards_max, sizeof(*g->guards));
     if (table->fd >= 0)
         g->me = make_me();
     if (g->guards == NULL) {
@@ -93,8 +95,9 @@ static uint32_t read_terms(const struct weir__guard_record *r, struct weir_guard
     uint32_t version = __atomic_load_n(&r->version, __ATOMIC_ACQUIRE);
     const uint64_t *from = (const uint64_t *)(const void *)&r->terms;
     uint64_t *to = (uint64_t *)(void *)&terms;
-    for (size_t i = 0; i < sizeof terms / 8; i++)
-        to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE); /* so that the version is read again behind them */
+    for (size_t i = 0; i < sizeof(terms) / 8; i++)
+        to[i] = __atomic_load_n(
+            &from[i], __ATOMIC_ACQUIRE); /* so that the version is read again behind them */
     if (version % 2 != 0 || __atomic_load_n(&r->version, __ATOMIC_RELAXED) != version)
         return 0;
     weir__guard_terms_read(&terms, out);
@@ -112,21 +115,23 @@ static void write_terms_locked(struct weir__guard_record *r, const struct weir__
     const uint64_t *from = (const uint64_t *)(const void *)&terms;
     weir__guard_terms_write(&terms, &plan->options);
     __atomic_store_n(&r->version, version, __ATOMIC_RELAXED);
-    for (size_t i = 0; i < sizeof terms / 8; i++)
+    for (size_t i = 0; i < sizeof(terms) / 8; i++)
         __atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE); /* not before the version is odd */
     if (plan->slot_mask + 1 > r->slots)
         __atomic_store_n(&r->slots, plan->slot_mask + 1, __ATOMIC_RELAXED);
     __atomic_store_n(&r->version, version + 1 ? version + 1 : 2, __ATOMIC_RELEASE);
 }
 
-static int compile(struct weir__guard_plan **out, struct weir__guard_record *r, struct weir_error *error)
+static int compile(struct weir__guard_plan **out, struct weir__guard_record *r,
+                   struct weir_error *error)
 {
     struct weir_guard_options options;
-    struct weir__guard_plan *plan = calloc(1, sizeof *plan);
+    struct weir__guard_plan *plan = calloc(1, sizeof(*plan));
     if (plan == NULL)
         return no_memory(error);
     uint32_t version = read_terms(r, &options);
-    if (version == 0 || weir__guard_plan_make(plan, &options, r->salt, NULL) != WEIR_OK || plan->slot_mask >= r->slots) {
+    if (version == 0 || weir__guard_plan_make(plan, &options, r->salt, NULL) != WEIR_OK ||
+        plan->slot_mask >= r->slots) {
         free(plan);
         return weir__fail(error, WEIR_CORRUPT, "the options of guard '%.63s' are damaged", r->name);
     }
@@ -145,7 +150,8 @@ struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard)
     struct weir__guard_plan *plan = guard->plan, *fresh;
     if (__atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE) != plan->version) {
         int code = compile(&fresh, guard->record, NULL);
-        if (code == WEIR_CORRUPT && __atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE) == version)
+        if (code == WEIR_CORRUPT &&
+            __atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE) == version)
             __atomic_store_n(&guard->bad_version, version, __ATOMIC_RELAXED);
         if (code == WEIR_OK) {
             fresh->older = plan;
@@ -163,7 +169,8 @@ static int check_name(const char *name, struct weir_error *error)
 {
     size_t len = strnlen(name, WEIR__NAME_SIZE);
     if (len == 0 || len >= WEIR__NAME_SIZE)
-        return weir__fail(error, WEIR_INVALID, "a guard's name has 1 to %d bytes", WEIR__NAME_SIZE - 1);
+        return weir__fail(error, WEIR_INVALID, "a guard's name has 1 to %d bytes",
+                          WEIR__NAME_SIZE - 1);
     return WEIR_OK;
 }
 
@@ -182,23 +189,28 @@ static uint32_t find_place(const struct weir_table *table, const char *name)
 }
 
 /* Disk space for what this plan uses of a record. */
-static int commit(struct weir_table *table, uint32_t id, const struct weir__guard_plan *plan, struct weir_error *error)
+static int commit(struct weir_table *table, uint32_t id, const struct weir__guard_plan *plan,
+                  struct weir_error *error)
 {
-    uint64_t at = (uint64_t)(table->guards - (unsigned char *)table->header) + id * WEIR__GUARD_BYTES;
-    return weir__table_commit(table, at, WEIR__SLOTS_OFFSET + (plan->slot_mask + 1) * sizeof(uint64_t), error);
+    uint64_t at =
+        (uint64_t)(table->guards - (unsigned char *)table->header) + id * WEIR__GUARD_BYTES;
+    return weir__table_commit(table, at,
+                              WEIR__SLOTS_OFFSET + (plan->slot_mask + 1) * sizeof(uint64_t), error);
 }
 
-static int make_locked(struct weir_table *table, uint32_t id, const char *name, uint64_t salt, const struct weir__guard_plan *plan,
-                       struct weir_error *error)
+static int make_locked(struct weir_table *table, uint32_t id, const char *name, uint64_t salt,
+                       const struct weir__guard_plan *plan, struct weir_error *error)
 {
     struct weir__guard_record *r = weir__guard_record_at(table, id);
     if (id >= table->guards_max)
-        return weir__fail(error, WEIR_NO_MEMORY, "the table has its %u guards already; make one for more", table->guards_max);
+        return weir__fail(error, WEIR_NO_MEMORY,
+                          "the table has its %u guards already; make one for more",
+                          table->guards_max);
     int code = commit(table, id, plan, error);
     if (code)
         return code;
-    memset(r, 0, sizeof *r); /* what a process that died while making one may have left */
-    strncpy(r->name, name, sizeof r->name - 1);
+    memset(r, 0, sizeof(*r)); /* what a process that died while making one may have left */
+    strncpy(r->name, name, sizeof(r->name) - 1);
     r->salt = salt;
     write_terms_locked(r, plan);
     __atomic_store_n(&table->header->guards, id + 1, __ATOMIC_RELEASE);
@@ -206,21 +218,23 @@ static int make_locked(struct weir_table *table, uint32_t id, const char *name, 
 }
 
 /* Which part of them is another; NULL: none. */
-static const char *difference(const struct weir_guard_options *a, const struct weir_guard_options *b)
+static const char *difference(const struct weir_guard_options *a,
+                              const struct weir_guard_options *b)
 {
     struct weir__guard_terms x, y;
     weir__guard_terms_write(&x, a);
     weir__guard_terms_write(&y, b);
-    return x.max != y.max                                             ? "number of permits"
-           : x.lease != y.lease                                       ? "lease"
-           : memcmp(&x.breaker, &y.breaker, sizeof x.breaker) != 0    ? "breaker"
-           : memcmp(&x.adaptive, &y.adaptive, sizeof x.adaptive) != 0 ? "adaptive limit"
-           : memcmp(&x, &y, sizeof x) != 0                            ? "system, shed, classes, degrade, raises or mode"
-                                                                      : NULL;
+    return x.max != y.max                                              ? "number of permits"
+           : x.lease != y.lease                                        ? "lease"
+           : memcmp(&x.breaker, &y.breaker, sizeof(x.breaker)) != 0    ? "breaker"
+           : memcmp(&x.adaptive, &y.adaptive, sizeof(x.adaptive)) != 0 ? "adaptive limit"
+           : memcmp(&x, &y, sizeof(x)) != 0 ? "system, shed, classes, degrade, raises or mode"
+                                            : NULL;
 }
 
 /* It is there: with the same options, or with damaged ones, which are written anew. */
-static int join_locked(struct weir_table *table, uint32_t id, const struct weir__guard_plan *plan, struct weir_error *error)
+static int join_locked(struct weir_table *table, uint32_t id, const struct weir__guard_plan *plan,
+                       struct weir_error *error)
 {
     struct weir__guard_record *r = weir__guard_record_at(table, id);
     struct weir_guard_options present;
@@ -232,22 +246,25 @@ static int join_locked(struct weir_table *table, uint32_t id, const struct weir_
     }
     const char *other = difference(&present, &plan->options);
     return other == NULL ? WEIR_OK
-                         : weir__fail(error, WEIR_EXISTS, "there is a guard '%.63s' with other options (%s); weir_guard_change changes it",
+                         : weir__fail(error, WEIR_EXISTS,
+                                      "there is a guard '%.63s' with other options (%s); "
+                                      "weir_guard_change changes it",
                                       r->name, other);
 }
 
 /* The guard of this place as this process has it; made when first met.  With the table's mutex. */
-static int meet(struct weir_guard **out, struct weir_table *table, uint32_t id, struct weir_error *error)
+static int meet(struct weir_guard **out, struct weir_table *table, uint32_t id,
+                struct weir_error *error)
 {
     struct weir__guarding *g = table->guarding;
     struct weir_guard *guard = g->guards[id];
     if (guard == NULL) {
-        if ((guard = calloc(1, sizeof *guard)) == NULL)
+        if ((guard = calloc(1, sizeof(*guard))) == NULL)
             return no_memory(error);
         guard->table = table;
         guard->id = id;
         guard->record = weir__guard_record_at(table, id);
-        memcpy(guard->name, guard->record->name, sizeof guard->name - 1);
+        memcpy(guard->name, guard->record->name, sizeof(guard->name) - 1);
         weir__text_clean(guard->name);
         guard->slots = (uint64_t *)(void *)((unsigned char *)guard->record + WEIR__SLOTS_OFFSET);
         int code = compile(&guard->plan, guard->record, error);
@@ -262,7 +279,8 @@ static int meet(struct weir_guard **out, struct weir_table *table, uint32_t id, 
 }
 
 /* At the registry's desk: nobody is changing its terms. */
-static int meet_locked(struct weir_guard **out, struct weir_table *table, uint32_t id, struct weir_error *error)
+static int meet_locked(struct weir_guard **out, struct weir_table *table, uint32_t id,
+                       struct weir_error *error)
 {
     pthread_mutex_lock(&table->mutex);
     int code = meet(out, table, id, error);
@@ -270,15 +288,15 @@ static int meet_locked(struct weir_guard **out, struct weir_table *table, uint32
     return code;
 }
 
-int weir_guard_create(struct weir_guard **out, struct weir_table *table, const char *name, const struct weir_guard_options *options,
-                      struct weir_error *error)
+int weir_guard_create(struct weir_guard **out, struct weir_table *table, const char *name,
+                      const struct weir_guard_options *options, struct weir_error *error)
 {
     struct weir__guard_plan plan;
     uint64_t salt;
     int code = check_name(name, error);
     if (code)
         return code;
-    if (weir__random_fill(&salt, sizeof salt) != 0)
+    if (weir__random_fill(&salt, sizeof(salt)) != 0)
         return weir__fail_errno(error, "cannot get random bytes for", "a guard");
     if ((code = weir__guard_plan_make(&plan, options ? options : &defaults, salt, error)))
         return code;
@@ -286,7 +304,8 @@ int weir_guard_create(struct weir_guard **out, struct weir_table *table, const c
         return no_memory(error);
     weir__desk_lock(table, WEIR__REGISTRY_DESK);
     uint32_t id = find_place(table, name);
-    code = id < weir__guards_in(table) ? join_locked(table, id, &plan, error) : make_locked(table, id, name, salt, &plan, error);
+    code = id < weir__guards_in(table) ? join_locked(table, id, &plan, error)
+                                       : make_locked(table, id, name, salt, &plan, error);
     if (code == WEIR_OK)
         code = meet_locked(out, table, id, error);
     weir__desk_unlock(table, WEIR__REGISTRY_DESK);
@@ -299,10 +318,12 @@ void weir_guard_destroy(struct weir_guard *guard)
     (void)guard;
 }
 
-int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options *options, struct weir_error *error)
+int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options *options,
+                      struct weir_error *error)
 {
     struct weir__guard_plan plan;
-    int code = weir__guard_plan_make(&plan, options ? options : &defaults, guard->record->salt, error);
+    int code =
+        weir__guard_plan_make(&plan, options ? options : &defaults, guard->record->salt, error);
     if (code)
         return code;
     weir__desk_lock(guard->table, WEIR__REGISTRY_DESK);

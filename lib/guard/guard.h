@@ -2,23 +2,33 @@
  *
  * Who may touch what:
  *
- *     name, terms          the holder of the registry's desk writes; `version` is odd meanwhile, and readers check it
- *     in_flight            anybody, by atomic operations: the gate.  Never more than the limit come in through it; but who asks for more
- *                          than an adaptive limit has left comes in when nothing else is at work
- *     a slot               whoever swaps a permit's word into a free one has it until it is freed, once: by exit, or by a sweep
+ *     name, terms          the holder of the registry's desk writes; `version` is odd meanwhile,
+ *                          and readers check it
+ *     in_flight            anybody, by atomic operations: the gate.  Never more than the limit come
+ *                          in through it; but who asks for more than an adaptive limit has left
+ *                          comes in when nothing else is at work
+ *     a slot               whoever swaps a permit's word into a free one has it until it is freed,
+ *                          once: by exit, or by a sweep
  *     breaker, shed        anybody: see their headers
  *     window               anybody adds, by atomic operations; the one who ticks empties it
  *     learnt               the one who ticks: whoever has swapped itself into `ticker`
  *     what is read         limit, mean, admitted, pressure, raising: one stores, all load
  *
- * in_flight and the slots say the same thing twice: the gate is one number, so that it is exact and cheap to ask; the slots say who has
- * what, so that a lease can end.  A process that is killed between the two leaves them apart; sweeps after its death that find the same
- * difference again and again for two seconds put that right.
+ * in_flight and the slots say the same thing twice: the gate is one number, so that it is exact and
+ * cheap to ask; the slots say who has what, so that a lease can end.  A process that is killed
+ * between the two leaves them apart; sweeps after its death that find the same difference again and
+ * again for two seconds put that right.
  *
- * A permit's word:   63..43 when it entered, in 2^22 ns (4.2 ms), modulo 2.4 hours     42..28 how many permits, at least 1     27..18 who
- *                    17..12 the probe's episode, 0: no probe     11..0 how often the slot was used
+ * A permit's word:
  *
- * A free slot has only the last: so a permit that was given back is not mistaken for the next one in its slot.
+ *     63..43   when it entered, in 2^22 ns (4.2 ms), modulo 2.4 hours
+ *     42..28   how many permits, at least 1
+ *     27..18   who has it
+ *     17..12   the probe's episode, 0: no probe
+ *     11..0    how often the slot was used
+ *
+ * A free slot has only the last: so a permit that was given back is not mistaken for the next one
+ * in its slot.
  */
 #ifndef WEIR_GUARD_H
 #define WEIR_GUARD_H
@@ -29,11 +39,14 @@
 #include "guard/system.h"
 #include "table/table.h"
 
-#define WEIR__PERMITS_MAX  16384
-#define WEIR__PERMITS      1024 /* unless it is said */
-#define WEIR__LEASE_MIN    (10 * WEIR_MILLISECOND)
-#define WEIR__GUARD_SLOTS  (2 * WEIR__PERMITS_MAX) /* twice as many as there can be permits, so that a free one is found at once */
-#define WEIR__SLOTS_OFFSET ((uint64_t)64 << 10)    /* in the record */
+#define WEIR__PERMITS_MAX 16384
+#define WEIR__PERMITS     1024 /* unless it is said */
+#define WEIR__LEASE_MIN   (10 * WEIR_MILLISECOND)
+#define WEIR__GUARD_SLOTS \
+    (2 *                  \
+     WEIR__PERMITS_MAX) /* twice as many as there can be permits, so that a free one is found \
+                               at once */
+#define WEIR__SLOTS_OFFSET ((uint64_t)64 << 10) /* in the record */
 #define WEIR__CHANGES      32
 #define WEIR__SKEW         (10 * WEIR_SECOND) /* callers' clocks may be so far apart */
 #define WEIR__SWEEP        (WEIR_SECOND / 4)  /* so often it is looked which permits are over */
@@ -43,7 +56,8 @@
 struct weir__guard_terms {
     int64_t max, lease, shed, degrade, raises, mode;
     struct {
-        int64_t error_percent, errors, slow, slow_percent, window, calls, min_calls, open_for, open_max, jitter_percent, probes, above;
+        int64_t error_percent, errors, slow, slow_percent, window, calls, min_calls, open_for,
+            open_max, jitter_percent, probes, above;
     } breaker;
     struct {
         int64_t controller; /* its place in weir_controllers(), from 1; 0: none */
@@ -60,8 +74,9 @@ struct weir__guard_terms {
 struct weir__window {
     _Alignas(WEIR__LINE) int64_t sum; /* ns, of those that succeeded */
     int64_t other_sum;                /* of the others */
-    int64_t results[WEIR_IGNORED];    /* by outcome; those that succeeded are counted by `times` alone */
-    int64_t min;                      /* ns + 1; 0: none */
+    int64_t
+        results[WEIR_IGNORED]; /* by outcome; those that succeeded are counted by `times` alone */
+    int64_t min;               /* ns + 1; 0: none */
     _Alignas(WEIR__LINE) int64_t in_flight_max;
     int64_t busy; /* refused for want of permits, though not shed; never emptied */
     struct weir__histogram times;
@@ -69,14 +84,15 @@ struct weir__window {
 
 /* Of the one who ticks. */
 struct weir__learnt {
-    int64_t looked;                           /* when the window was last emptied; 0: never */
-    int64_t resulted;                         /* when a look last had results */
-    int64_t shown;                            /* when the quantiles were last reckoned */
-    int64_t calls, busy, resultless;          /* then */
-    int64_t shed_at, shed_entered, shed_busy; /* at the last look of shedding: when, entered so far, refused so far */
-    int64_t drift, drift_times;               /* what in_flight has too much, and for how many sweeps in a row */
-    int64_t watching;                         /* for so many sweeps more */
-    uint64_t holders_lost;                    /* of the table, when it was last looked */
+    int64_t looked;                  /* when the window was last emptied; 0: never */
+    int64_t resulted;                /* when a look last had results */
+    int64_t shown;                   /* when the quantiles were last reckoned */
+    int64_t calls, busy, resultless; /* then */
+    int64_t shed_at, shed_entered,
+        shed_busy; /* at the last look of shedding: when, entered so far, refused so far */
+    int64_t drift, drift_times; /* what in_flight has too much, and for how many sweeps in a row */
+    int64_t watching;           /* for so many sweeps more */
+    uint64_t holders_lost;      /* of the table, when it was last looked */
     struct weir__pressure pressure;
     _Alignas(WEIR__LINE) unsigned char controller[WEIR__CONTROLLER_STATE];
     struct weir__recent recent;
@@ -101,15 +117,18 @@ struct weir__guard_record {
     _Alignas(WEIR__LINE) int64_t limit; /* that the controller has found; 0: none yet */
     int64_t tick_at;                    /* when somebody should tick */
     int64_t mean;                       /* ns, of the last look that had results; 0: not known */
-    int64_t p50, p90, p99;              /* of the controller's window, or 10 s; as of the last look; 0: not known */
-    int32_t admitted;                   /* permille of what comes; 0: as 1000 */
-    int32_t pressure;                   /* permille */
-    int32_t raising;                    /* the level of degradation that it asks for ... */
-    int32_t shedding;                   /* 1: a change has told so */
-    int64_t raising_until;              /* ... until then */
-    int64_t controller;                 /* whose state `learnt` has: terms.adaptive.controller, and whether it is a rate */
+    int64_t p50, p90,
+        p99;          /* of the controller's window, or 10 s; as of the last look; 0: not known */
+    int32_t admitted; /* permille of what comes; 0: as 1000 */
+    int32_t pressure; /* permille */
+    int32_t raising;  /* the level of degradation that it asks for ... */
+    int32_t shedding; /* 1: a change has told so */
+    int64_t raising_until; /* ... until then */
+    int64_t controller; /* whose state `learnt` has: terms.adaptive.controller, and whether it is a
+                           rate */
 
-    _Alignas(WEIR__LINE) int64_t rate_at; /* adaptive rate: everything granted so far is paid for then */
+    _Alignas(
+        WEIR__LINE) int64_t rate_at; /* adaptive rate: everything granted so far is paid for then */
 
     _Alignas(WEIR__LINE) struct weir__guard_totals totals;
     uint64_t changes; /* so far */
@@ -123,18 +142,26 @@ struct weir__guard_record {
     struct weir__shed shed;
 };
 
-_Static_assert(sizeof(struct weir__guard_record) <= WEIR__SLOTS_OFFSET, "a guard's slots are behind the rest of its record");
+_Static_assert(sizeof(struct weir__guard_record) <= WEIR__SLOTS_OFFSET,
+               "a guard's slots are behind the rest of its record");
 /* As docs/shm.md draws it; another one is another format. */
-_Static_assert(offsetof(struct weir__guard_record, terms) == 80 && offsetof(struct weir__guard_record, in_flight) == 576 &&
-                   offsetof(struct weir__guard_record, limit) == 640 && offsetof(struct weir__guard_record, totals) == 832 &&
-                   offsetof(struct weir__guard_record, breaker) == 1984 && offsetof(struct weir__guard_record, window) == 2816 &&
-                   offsetof(struct weir__guard_record, learnt) == 5056 && offsetof(struct weir__guard_record, shed) == 26304,
+_Static_assert(offsetof(struct weir__guard_record, terms) == 80 &&
+                   offsetof(struct weir__guard_record, in_flight) == 576 &&
+                   offsetof(struct weir__guard_record, limit) == 640 &&
+                   offsetof(struct weir__guard_record, totals) == 832 &&
+                   offsetof(struct weir__guard_record, breaker) == 1984 &&
+                   offsetof(struct weir__guard_record, window) == 2816 &&
+                   offsetof(struct weir__guard_record, learnt) == 5056 &&
+                   offsetof(struct weir__guard_record, shed) == 26304,
                "the parts of a guard's record are where they are drawn");
-_Static_assert(sizeof(struct weir__guard_record) == 59648 && sizeof(struct weir__holder) == 24 && sizeof(struct weir_change) == 32,
+_Static_assert(sizeof(struct weir__guard_record) == 59648 && sizeof(struct weir__holder) == 24 &&
+                   sizeof(struct weir_change) == 32,
                "and as large");
-_Static_assert(WEIR__SLOTS_OFFSET + WEIR__GUARD_SLOTS * sizeof(uint64_t) <= WEIR__GUARD_BYTES, "a guard's record has room for its slots");
+_Static_assert(WEIR__SLOTS_OFFSET + WEIR__GUARD_SLOTS * sizeof(uint64_t) <= WEIR__GUARD_BYTES,
+               "a guard's record has room for its slots");
 
-/* The terms, checked and compiled.  Never changes, and lives as long as the table: deciding threads read it unlocked. */
+/* The terms, checked and compiled.  Never changes, and lives as long as the table: deciding threads
+ * read it unlocked. */
 struct weir__guard_plan {
     uint32_t version;
     uint32_t slot_mask;
@@ -164,15 +191,19 @@ struct weir_guard {
 
 /* What the guards' room has in this process. */
 struct weir__guarding {
-    struct weir_guard **guards; /* guards_max of them, NULL until first met; with the table's mutex */
-    uint64_t *me;               /* a page that is zeros again after fork: place among the holders, or 0; private tables: NULL */
+    struct weir_guard *
+        *guards;  /* guards_max of them, NULL until first met; with the table's mutex */
+    uint64_t *me; /* a page that is zeros again after fork: place among the holders, or 0; private
+                     tables: NULL */
     struct weir__system *system;
     int system_failed; /* atomic: there is none */
 };
 
 /* terms.c */
-int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_options *options, uint64_t salt, struct weir_error *error);
-void weir__guard_terms_write(struct weir__guard_terms *out, const struct weir_guard_options *options);
+int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_options *options,
+                          uint64_t salt, struct weir_error *error);
+void weir__guard_terms_write(struct weir__guard_terms *out,
+                             const struct weir_guard_options *options);
 void weir__guard_terms_read(const struct weir__guard_terms *terms, struct weir_guard_options *out);
 
 /* guard.c -- the plan in force; compiled if another process has changed the terms. */
@@ -180,7 +211,8 @@ struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard);
 static inline const struct weir__guard_plan *weir__guard_plan_of(struct weir_guard *guard)
 {
     struct weir__guard_plan *plan = __atomic_load_n(&guard->plan, __ATOMIC_ACQUIRE);
-    if (__builtin_expect(__atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE) != plan->version, 0))
+    if (__builtin_expect(
+            __atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE) != plan->version, 0))
         plan = weir__guard_renew(guard);
     return plan;
 }
@@ -188,8 +220,10 @@ struct weir__guarding *weir__guarding_of(struct weir_table *table); /* NULL: no 
 
 /* Of this name; NULL: there is none, or its record makes no sense. */
 struct weir_guard *weir__guard_by_name(struct weir_table *table, const char *name);
-uint32_t weir__guards_in(const struct weir_table *table); /* places for weir_table_guard; one that is damaged is NULL there */
-static inline struct weir__guard_record *weir__guard_record_at(const struct weir_table *table, uint32_t i)
+uint32_t weir__guards_in(const struct weir_table *table); /* places for weir_table_guard; one that
+                                                             is damaged is NULL there */
+static inline struct weir__guard_record *weir__guard_record_at(const struct weir_table *table,
+                                                               uint32_t i)
 {
     return (struct weir__guard_record *)(void *)(table->guards + i * WEIR__GUARD_BYTES);
 }
@@ -201,10 +235,11 @@ struct weir__enter_how {
     enum weir_mode mode; /* WEIR_AS_WRITTEN: as the guard's options say */
     bool leased;         /* it belongs to no process: only time takes it back */
     bool favoured;       /* never shed */
-    bool waits;          /* if there is no permit it waits: no refusal to count, and no reason to shed */
-    bool behind;         /* others wait before it: there is no permit for it */
+    bool waits;  /* if there is no permit it waits: no refusal to count, and no reason to shed */
+    bool behind; /* others wait before it: there is no permit for it */
 };
-bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__enter_how *how, struct weir_permit *permit,
+bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask,
+                       const struct weir__enter_how *how, struct weir_permit *permit,
                        struct weir_decision *d);
 /* One who waited was refused in the end. */
 void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason);
@@ -228,15 +263,18 @@ static inline uint64_t weir__permit_freed(uint64_t word) /* what its slot says a
 {
     return word & 0xfff;
 }
-uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint32_t probe); /* without how often */
-uint32_t weir__holder_me(struct weir_table *table);                                         /* this process's place; 0: it has none */
+uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder,
+                           uint32_t probe);         /* without how often */
+uint32_t weir__holder_me(struct weir_table *table); /* this process's place; 0: it has none */
 void weir__holder_leave(struct weir_table *table);
 /* Frees the places of those who have died; at most every WEIR__SWEEP, in one process. */
 void weir__holders_bury(struct weir_table *table, weir_time now);
 /* Fills in word and slot; false: all are taken. */
-bool weir__slot_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word, struct weir_permit *permit);
+bool weir__slot_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
+                    struct weir_permit *permit);
 /* Takes back what is over, and puts in_flight right. */
-void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now);
+void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan,
+                         weir_time now);
 
 /* Points from 0 to 146 years, so that spans can be added to them. */
 static inline weir_time weir__guard_time(weir_time now)
@@ -255,19 +293,23 @@ static inline void weir__gate_lower(struct weir__guard_record *r, uint32_t permi
 /* How many are at work, whatever permits they have. */
 static inline int64_t weir__guard_calls(const struct weir__guard_record *r)
 {
-    return __atomic_load_n(&r->in_flight, __ATOMIC_RELAXED) - __atomic_load_n(&r->extra, __ATOMIC_RELAXED);
+    return __atomic_load_n(&r->in_flight, __ATOMIC_RELAXED) -
+           __atomic_load_n(&r->extra, __ATOMIC_RELAXED);
 }
 
 /* tick.c -- looks at what came back, and sets the limit, the cuts and the level. */
 void weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now);
-static inline bool weir__guard_is_due(const struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now)
+static inline bool weir__guard_is_due(const struct weir_guard *guard,
+                                      const struct weir__guard_plan *plan, weir_time now)
 {
     int64_t left = __atomic_load_n(&guard->record->tick_at, __ATOMIC_RELAXED) - now;
-    /* Over; or much further off than it can be: the clock has stepped.  Callers may be seconds apart. */
+    /* Over; or much further off than it can be: the clock has stepped.  Callers may be seconds
+     * apart. */
     return __builtin_expect((uint64_t)left - 1 >= (uint64_t)(plan->tick + WEIR__SKEW), 0);
 }
 /* As weir_level_set, by rules: WEIR_LEVEL_AUTO takes back only what rules have set. */
 void weir__level_push(struct weir_table *table, int level, weir_time now);
-void weir__guard_note(struct weir__guard_record *r, enum weir_change_kind kind, int32_t from, int32_t to, weir_time now);
+void weir__guard_note(struct weir__guard_record *r, enum weir_change_kind kind, int32_t from,
+                      int32_t to, weir_time now);
 
 #endif

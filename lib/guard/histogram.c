@@ -1,11 +1,14 @@
 /* histogram.c -- how long things took, in 512 counts.
  *
- * A time is measured in sixteenths of a microsecond (62.5 ns).  From 16 of them on, a number's highest bit says which doubling it is in, the
- * four bits below that which sixteenth of the doubling; the two together are the bin.  A bin from a to b stands for its middle, so what is
- * said is at most (b - a) / 2 off, and b - a is at most a / 16: at most 1/32 of the true time, whatever it is.
+ * A time is measured in sixteenths of a microsecond (62.5 ns).  From 16 of them on, a number's
+ * highest bit says which doubling it is in, the four bits below that which sixteenth of the
+ * doubling; the two together are the bin.  A bin from a to b stands for its middle, so what is said
+ * is at most (b - a) / 2 off, and b - a is at most a / 16: at most 1/32 of the true time, whatever
+ * it is.
  *
- * Why not a digest (t-digest, KLL): better in the same memory for samples of any kind, but two of them merge only roughly and every one is
- * another program's state machine.  Bins add up exactly, in any order, from any process, and the bound holds always.
+ * Why not a digest (t-digest, KLL): better in the same memory for samples of any kind, but two of
+ * them merge only roughly and every one is another program's state machine.  Bins add up exactly,
+ * in any order, from any process, and the bound holds always.
  */
 #include "guard/histogram.h"
 
@@ -20,7 +23,7 @@ unsigned weir__bin_of(weir_time took)
     if (took < WEIR_MICROSECOND)
         return 0;
     int64_t n = took < SIXTEENTHS_MAX / 2 * 125 ? took * 2 / 125 : SIXTEENTHS_MAX; /* of 62.5 ns */
-    unsigned doubling = 59 - (unsigned)__builtin_clzll((uint64_t)n);               /* 16 to 31: the first */
+    unsigned doubling = 59 - (unsigned)__builtin_clzll((uint64_t)n); /* 16 to 31: the first */
     return doubling * 16 + (unsigned)(n >> doubling) - 16;
 }
 
@@ -32,7 +35,8 @@ weir_time weir__bin_middle(unsigned bin)
 
 /* -------------------------------------------------------------- quantiles ---- */
 
-/* Of `total` samples in order, the one that so many per mille are no greater than (nearest rank, from 1). */
+/* Of `total` samples in order, the one that so many per mille are no greater than (nearest rank,
+ * from 1). */
 static uint64_t rank_of(uint64_t total, int permille)
 {
     uint64_t part = permille < 0 ? 0 : permille > 1000 ? 1000 : (uint64_t)permille;
@@ -84,14 +88,20 @@ int64_t weir__recent_part(weir_time window, weir_time at)
     return at > 0 ? (at - 1) / part_length(window) : 0;
 }
 
-/* What is left of the old parts when part `number` begins.  The parts are emptied first and `latest` is set last: who dies in between has
- * lost old samples, not made up new ones. */
+/* What is left of the old parts when part `number` begins.  The parts are emptied first and
+ * `latest` is set last: who dies in between has lost old samples, not made up new ones. */
 static void turn(struct weir__recent *r, int64_t number)
 {
-    bool other = r->latest < 0 || r->latest > number; /* the clock stepped back by a whole window, or the window is another one now */
-    int64_t gone = other || number - r->latest >= WEIR__RECENT_PARTS ? WEIR__RECENT_PARTS : number - r->latest;
+    bool other =
+        r->latest < 0 ||
+        r->latest >
+            number; /* the clock stepped back by a whole window, or the window is another one now */
+    int64_t gone =
+        other || number - r->latest >= WEIR__RECENT_PARTS ? WEIR__RECENT_PARTS : number - r->latest;
     for (int64_t i = 0; i < gone; i++)
-        memset(&r->parts[(number % WEIR__RECENT_PARTS + WEIR__RECENT_PARTS - i) % WEIR__RECENT_PARTS], 0, sizeof r->parts[0]);
+        memset(
+            &r->parts[(number % WEIR__RECENT_PARTS + WEIR__RECENT_PARTS - i) % WEIR__RECENT_PARTS],
+            0, sizeof(r->parts[0]));
     r->latest = number;
 }
 
@@ -101,18 +111,22 @@ static bool is_late(const struct weir__recent *r, int64_t number)
     return number <= r->latest && r->latest - number < WEIR__RECENT_PARTS;
 }
 
-void weir__recent_add(struct weir__recent *recent, const struct weir__histogram *h, weir_time window, weir_time now)
+void weir__recent_add(struct weir__recent *recent, const struct weir__histogram *h,
+                      weir_time window, weir_time now)
 {
     int64_t number = weir__recent_part(window, now);
     if (!is_late(recent, number))
         turn(recent, number);
     struct weir__histogram *part = &recent->parts[recent->latest % WEIR__RECENT_PARTS];
     for (unsigned bin = 0; bin < WEIR__BINS; bin++)
-        part->counts[bin] = h->counts[bin] > UINT32_MAX - part->counts[bin] ? UINT32_MAX : part->counts[bin] + h->counts[bin];
+        part->counts[bin] = h->counts[bin] > UINT32_MAX - part->counts[bin]
+                                ? UINT32_MAX
+                                : part->counts[bin] + h->counts[bin];
 }
 
 /* The parts that are within the window now and began at or after `since`. */
-static struct stretch stretch_of(const struct weir__recent *r, weir_time window, weir_time now, weir_time since)
+static struct stretch stretch_of(const struct weir__recent *r, weir_time window, weir_time now,
+                                 weir_time since)
 {
     int64_t number = weir__recent_part(window, now), length = part_length(window);
     struct stretch s = { .parts = r->parts, .last = r->latest };
@@ -126,19 +140,22 @@ static struct stretch stretch_of(const struct weir__recent *r, weir_time window,
     return s;
 }
 
-weir_time weir__recent_quantile_since(const struct weir__recent *recent, weir_time window, weir_time now, weir_time since, int permille)
+weir_time weir__recent_quantile_since(const struct weir__recent *recent, weir_time window,
+                                      weir_time now, weir_time since, int permille)
 {
     struct stretch s = stretch_of(recent, window, now, since);
     return quantile(&s, permille);
 }
 
-int64_t weir__recent_count_since(const struct weir__recent *recent, weir_time window, weir_time now, weir_time since)
+int64_t weir__recent_count_since(const struct weir__recent *recent, weir_time window, weir_time now,
+                                 weir_time since)
 {
     struct stretch s = stretch_of(recent, window, now, since);
     return (int64_t)count_all(&s);
 }
 
-weir_time weir__recent_quantile(const struct weir__recent *recent, weir_time window, weir_time now, int permille)
+weir_time weir__recent_quantile(const struct weir__recent *recent, weir_time window, weir_time now,
+                                int permille)
 {
     return weir__recent_quantile_since(recent, window, now, 0, permille);
 }

@@ -45,7 +45,8 @@ static inline bool weir__is_finite(double x)
     return x - x == 0;
 }
 
-/* The square root, by Newton's method from a power of two that is not far; 0 of what is not above 0. */
+/* The square root, by Newton's method from a power of two that is not far; 0 of what is not above
+ * 0. */
 static inline double weir__root(double x)
 {
     double root = 1;
@@ -60,7 +61,8 @@ static inline double weir__root(double x)
     return root;
 }
 
-/* How much of a mean that is to last so long goes in this time: between 0 and 1 whatever the times are. */
+/* How much of a mean that is to last so long goes in this time: between 0 and 1 whatever the times
+ * are. */
 static inline double weir__share(double seconds, double lasts)
 {
     return seconds / (seconds + lasts);

@@ -1,25 +1,32 @@
 /* percentile.c -- keeps a percentile of the time below a target: halve, slow start, settle.
  *
- * The percentile is that of the last `window` (10 s), or of the part of it since the limit was changed: what was before says nothing of the
- * limit that is in force.  Dropped and timed out work is slower than anything.
+ * The percentile is that of the last `window` (10 s), or of the part of it since the limit was
+ * changed: what was before says nothing of the limit that is in force.  Dropped and timed out work
+ * is slower than anything.
  *
- *     above the target     it has broken: note where, and take a half off; the next time a quarter, then an eighth, ... at least 1/32
+ *     above the target     it has broken: note where, and take a half off; the next time a quarter,
+ *                          then an eighth, ... at least 1/32
  *     above it once more   although it went down: the cut was too small; from 1/32 to 1/8 to 1/2
- *     clearly below it     slow start: up by a quarter of what was cut, then twice that, ... and stop where it broke
- *     still below there    the backend has become faster: on, each time by twice as much, up to doubling, until it breaks again
+ *     clearly below it     slow start: up by a quarter of what was cut, then twice that, ... and
+ *                          stop where it broke
+ *     still below there    the backend has become faster: on, each time by twice as much, up to
+ *                          doubling, until it breaks again
  *     in between           hold: from 7/8 of the target to the target is as close as it should get
  *
- * So if every way up ends at the same place the swings become smaller and, because it waits 1, 2, 4, ... 16 looks before it goes up again,
- * rarer: it settles.  It goes up only while the limit is in use, so it does not drift away from what is needed, and down from what is in
- * use: a limit of 1000 with 10 at work becomes 5, not 500.
+ * So if every way up ends at the same place the swings become smaller and, because it waits 1, 2,
+ * 4, ... 16 looks before it goes up again, rarer: it settles.  It goes up only while the limit is
+ * in use, so it does not drift away from what is needed, and down from what is in use: a limit of
+ * 1000 with 10 at work becomes 5, not 500.
  *
  * All of that is the same for a concurrency limit and for a rate, which is only counted otherwise.
  *
- *     state   the limit, where it broke, the next step up, the last cut (as a power of two), and how many were lost in each part of the
- *             window (the histogram has only those that succeeded)
+ *     state   the limit, where it broke, the next step up, the last cut (as a power of two), and
+ *             how many were lost in each part of the window (the histogram has only those that
+ *             succeeded)
  *
- * Comes from the SPEC's L12 (TCP Reno's slow start and threshold, with a cut that is damped).  Why not a proportional step: how the time
- * depends on the limit is not known, and is a cliff as often as a slope; a search by halves ends close to either.
+ * Comes from the SPEC's L12 (TCP Reno's slow start and threshold, with a cut that is damped).  Why
+ * not a proportional step: how the time depends on the limit is not known, and is a cliff as often
+ * as a slope; a search by halves ends close to either.
  */
 #include "guard/controller.h"
 
@@ -51,18 +58,23 @@ _Static_assert(sizeof(struct state) <= WEIR__CONTROLLER_OWN, "fits");
 
 /* ------------------------------------------------------------------- lost ---- */
 
-/* Work that will not end counts as lost as well: nothing came or went for longer than the target, and yet there is some. */
+/* Work that will not end counts as lost as well: nothing came or went for longer than the target,
+ * and yet there is some. */
 static int64_t lost_in(const struct weir__controller_plan *plan, const struct weir__sample *sample)
 {
     int64_t ended = sample->succeeded + sample->failed + sample->timed_out + sample->dropped;
-    bool stuck = ended == 0 && sample->entered == 0 && sample->in_flight > 0 && sample->span > plan->target;
+    bool stuck =
+        ended == 0 && sample->entered == 0 && sample->in_flight > 0 && sample->span > plan->target;
     return stuck ? sample->in_flight : sample->timed_out + sample->dropped;
 }
 
-static void note_lost(const struct weir__controller_plan *plan, struct state *s, const struct weir__sample *sample)
+static void note_lost(const struct weir__controller_plan *plan, struct state *s,
+                      const struct weir__sample *sample)
 {
     int64_t part = weir__recent_part(plan->window, sample->now), lost = lost_in(plan, sample);
-    int64_t gone = part < s->lost_part || part - s->lost_part > WEIR__RECENT_PARTS ? WEIR__RECENT_PARTS : part - s->lost_part;
+    int64_t gone = part < s->lost_part || part - s->lost_part > WEIR__RECENT_PARTS
+                       ? WEIR__RECENT_PARTS
+                       : part - s->lost_part;
 
     for (int64_t i = 0; i < gone; i++)
         s->lost[(part % WEIR__RECENT_PARTS + WEIR__RECENT_PARTS - i) % WEIR__RECENT_PARTS] = 0;
@@ -85,23 +97,27 @@ static int64_t count_lost(const struct weir__controller_plan *plan, const struct
 enum verdict { UNKNOWN, BAD, CLOSE, GOOD };
 
 /* The percentile of all that ended, the lost ones being the slowest. */
-static weir_time look(const struct weir__controller_plan *plan, const struct state *s, const struct weir__sample *sample, int64_t ended,
-                      int64_t lost)
+static weir_time look(const struct weir__controller_plan *plan, const struct state *s,
+                      const struct weir__sample *sample, int64_t ended, int64_t lost)
 {
     int64_t all = ended + lost, rank = (all * plan->percentile + 99) / 100; /* from 1 */
     if (rank > ended)
         return WEIR_NEVER;
     int64_t permille = (rank * 1000 + ended / 2) / ended;
-    return weir__recent_quantile_since(sample->recent, plan->window, sample->now, s->since, (int)permille);
+    return weir__recent_quantile_since(sample->recent, plan->window, sample->now, s->since,
+                                       (int)permille);
 }
 
-/* A percentile of a handful says little: twice as many as one of which is expected above it, or all that come in a window. */
-static bool is_enough(const struct weir__controller_plan *plan, const struct state *s, const struct weir__sample *sample, int64_t n)
+/* A percentile of a handful says little: twice as many as one of which is expected above it, or all
+ * that come in a window. */
+static bool is_enough(const struct weir__controller_plan *plan, const struct state *s,
+                      const struct weir__sample *sample, int64_t n)
 {
     return n >= 200 / (100 - plan->percentile) || (n > 0 && sample->now - s->since >= plan->window);
 }
 
-static enum verdict judge(const struct weir__controller_plan *plan, struct state *s, const struct weir__sample *sample)
+static enum verdict judge(const struct weir__controller_plan *plan, struct state *s,
+                          const struct weir__sample *sample)
 {
     weir_time begun = sample->now - sample->span;
     if (!s->sees && begun < s->settled && s->settled - begun <= plan->window)
@@ -109,7 +125,8 @@ static enum verdict judge(const struct weir__controller_plan *plan, struct state
     if (!s->sees || s->since > sample->now)
         s->since = begun > 0 ? begun : 0;
     s->sees = 1;
-    int64_t ended = weir__recent_count_since(sample->recent, plan->window, sample->now, s->since), lost = count_lost(plan, s);
+    int64_t ended = weir__recent_count_since(sample->recent, plan->window, sample->now, s->since),
+            lost = count_lost(plan, s);
     if (!is_enough(plan, s, sample, ended + lost))
         return UNKNOWN;
     s->seen = look(plan, s, sample, ended, lost);
@@ -120,17 +137,20 @@ static enum verdict judge(const struct weir__controller_plan *plan, struct state
 
 static double in_use(const struct weir__controller_plan *plan, const struct weir__sample *sample)
 {
-    return !plan->rate ? (double)sample->in_flight_max : sample->span > 0 ? (double)sample->entered * 1e9 / (double)sample->span : 0;
+    return !plan->rate        ? (double)sample->in_flight_max
+           : sample->span > 0 ? (double)sample->entered * 1e9 / (double)sample->span
+                              : 0;
 }
 
-static bool is_needed(const struct weir__controller_plan *plan, const struct state *s, const struct weir__sample *sample)
+static bool is_needed(const struct weir__controller_plan *plan, const struct state *s,
+                      const struct weir__sample *sample)
 {
     return sample->refused > 0 || in_use(plan, sample) >= s->limit * 0.75;
 }
 
 /* Another limit: what is at work now, and takes as long as was seen, is still of the old one. */
-static void move(const struct weir__controller_plan *plan, struct state *s, const struct weir__sample *sample, double limit,
-                 enum phase phase)
+static void move(const struct weir__controller_plan *plan, struct state *s,
+                 const struct weir__sample *sample, double limit, enum phase phase)
 {
     weir_time rest = s->seen < plan->window / 2 ? s->seen : plan->window / 2;
     s->limit = weir__between((double)plan->min, limit, (double)plan->max);
@@ -139,7 +159,8 @@ static void move(const struct weir__controller_plan *plan, struct state *s, cons
     s->sees = 0;
 }
 
-static void cut(const struct weir__controller_plan *plan, struct state *s, const struct weir__sample *sample)
+static void cut(const struct weir__controller_plan *plan, struct state *s,
+                const struct weir__sample *sample)
 {
     double used = in_use(plan, sample);
     if (s->cut == 0)
@@ -157,7 +178,8 @@ static void cut(const struct weir__controller_plan *plan, struct state *s, const
 }
 
 /* Up to where it broke, and from there on beyond: each step twice as much. */
-static void rise(const struct weir__controller_plan *plan, struct state *s, const struct weir__sample *sample)
+static void rise(const struct weir__controller_plan *plan, struct state *s,
+                 const struct weir__sample *sample)
 {
     double step = weir__between(1, s->rise, weir__most(s->limit, 1)), limit = s->limit + step;
     if (s->broke > 0 && s->limit >= s->broke) {
@@ -170,7 +192,8 @@ static void rise(const struct weir__controller_plan *plan, struct state *s, cons
     move(plan, s, sample, limit, RISING);
 }
 
-static double step(const struct weir__controller_plan *plan, void *state, const struct weir__sample *sample)
+static double step(const struct weir__controller_plan *plan, void *state,
+                   const struct weir__sample *sample)
 {
     struct state *s = state;
 
@@ -178,7 +201,8 @@ static double step(const struct weir__controller_plan *plan, void *state, const 
         s->limit = s->rise = (double)plan->initial;
         s->phase = RISING;
     }
-    s->limit = weir__between((double)plan->min, s->limit, (double)plan->max); /* the bounds may be others now */
+    s->limit = weir__between((double)plan->min, s->limit,
+                             (double)plan->max); /* the bounds may be others now */
     note_lost(plan, s, sample);
     enum verdict verdict = judge(plan, s, sample);
     if (verdict == BAD)
@@ -195,7 +219,9 @@ static double step(const struct weir__controller_plan *plan, void *state, const 
 static int check(const struct weir__controller_plan *plan, struct weir_error *error)
 {
     if (plan->target == 0)
-        return weir__fail(error, WEIR_INVALID, "percentile needs a target: the time that must not be exceeded, such as 200ms");
+        return weir__fail(
+            error, WEIR_INVALID,
+            "percentile needs a target: the time that must not be exceeded, such as 200ms");
     return WEIR_OK;
 }
 
@@ -205,14 +231,20 @@ static void tell(const void *state, char *out, size_t size)
     const struct state *s = state;
     char seen[32] = "lost";
     if (s->seen != WEIR_NEVER)
-        weir_time_print(seen, sizeof seen, weir__three_digits(weir__int_most(s->seen, 0)));
+        weir_time_print(seen, sizeof(seen), weir__three_digits(weir__int_most(s->seen, 0)));
     snprintf(out, size, "%s, at %s", phases[s->phase & 3], seen);
 }
 
 const struct weir__controller weir__controller_percentile = {
     .name = "percentile",
-    .summary = "keeps the 99th (or another) percentile of the time below a target: halve, slow start, settle",
-    .defaults = { .initial = 20, .min = 1, .max = 16384, .window = 10 * WEIR_SECOND, .look_samples = 1, .percentile = 99 },
+    .summary = "keeps the 99th (or another) percentile of the time below a target: halve, slow "
+               "start, settle",
+    .defaults = { .initial = 20,
+                  .min = 1,
+                  .max = 16384,
+                  .window = 10 * WEIR_SECOND,
+                  .look_samples = 1,
+                  .percentile = 99 },
     .check = check,
     .step = step,
     .tell = tell,

@@ -1,7 +1,8 @@
 /* permits.c -- who holds which permits: slots, holders, and the sweep that takes back what is over.
  *
- * A holder is a process: its pid, when it began and in which pid namespace, in a place of the table.  Whether it is alive is asked of the
- * kernel, at most every WEIR__SWEEP.  Of a holder in another namespace nothing can be known; its permits end with their lease.
+ * A holder is a process: its pid, when it began and in which pid namespace, in a place of the
+ * table.  Whether it is alive is asked of the kernel, at most every WEIR__SWEEP.  Of a holder in
+ * another namespace nothing can be known; its permits end with their lease.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,19 +18,20 @@
 
 #define GRAIN        22               /* a permit's time is kept in 2^22 ns */
 #define TIME_MASK    ((1u << 21) - 1) /* ... modulo this */
-#define DRIFT_SWEEPS 8                /* so often the same difference, and it is none that is just passing */
+#define DRIFT_SWEEPS 8 /* so often the same difference, and it is none that is just passing */
 #define DRIFT_READS  8
 
 /* ------------------------------------------------------------- holders ---- */
 
-/* The 22nd field of /proc/PID/stat; the name before it may have spaces and brackets in it.  0: not there.  The third field is what it
- * does: a zombie holds nothing any more, unless only its first thread is one, and others (the 20th field) go on. */
+/* The 22nd field of /proc/PID/stat; the name before it may have spaces and brackets in it.  0: not
+ * there.  The third field is what it does: a zombie holds nothing any more, unless only its first
+ * thread is one, and others (the 20th field) go on. */
 static uint64_t start_of(uint32_t pid, bool *gone)
 {
     char path[32], text[512];
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    snprintf(path, sizeof(path), "/proc/%u/stat", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
     if (fd >= 0)
         close(fd);
     if (n <= 0)
@@ -77,18 +79,21 @@ void weir__holders_bury(struct weir_table *table, weir_time now)
     struct weir__header *h = table->header;
     int64_t last = __atomic_load_n(&h->holders_at, __ATOMIC_RELAXED);
     if ((now >= last && now - last < WEIR__SWEEP) ||
-        !__atomic_compare_exchange_n(&h->holders_at, &last, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        !__atomic_compare_exchange_n(&h->holders_at, &last, now, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED))
         return;
     uint64_t space = own_space();
     for (uint32_t i = 1; i < WEIR__HOLDERS; i++) {
         struct weir__holder holder;
         if (read_holder(&table->holders[i], &holder) && !is_alive(&holder, space) &&
-            __atomic_compare_exchange_n(&table->holders[i].pid, &holder.pid, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            __atomic_compare_exchange_n(&table->holders[i].pid, &holder.pid, 0, false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             weir__count((int64_t *)&h->holders_lost, 1);
     }
 }
 
-/* The free place that was left longest ago, so that permits of who had it before are swept by now. */
+/* The free place that was left longest ago, so that permits of who had it before are swept by
+ * now. */
 static uint32_t claim_place_locked(struct weir_table *table, const struct weir__holder *self)
 {
     for (uint32_t i = 0; i < WEIR__HOLDERS - 1; i++) {
@@ -109,7 +114,8 @@ static uint32_t claim_place_locked(struct weir_table *table, const struct weir__
 static bool has_place(const struct weir_table *table, const uint64_t *me, uint64_t *place)
 {
     *place = __atomic_load_n(&me[0], __ATOMIC_ACQUIRE);
-    return *place >= WEIR__HOLDERS || (*place != 0 && __atomic_load_n(&table->holders[*place].pid, __ATOMIC_RELAXED) == me[1]);
+    return *place >= WEIR__HOLDERS ||
+           (*place != 0 && __atomic_load_n(&table->holders[*place].pid, __ATOMIC_RELAXED) == me[1]);
 }
 
 static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, uint64_t *me)
@@ -134,7 +140,8 @@ uint32_t weir__holder_me(struct weir_table *table)
     uint64_t *me = ((struct weir__guarding *)table->guarding)->me, place;
     if (me == NULL)
         return 0;
-    return __builtin_expect(has_place(table, me, &place), 1) ? (uint32_t)place % WEIR__HOLDERS : register_me(table, me);
+    return __builtin_expect(has_place(table, me, &place), 1) ? (uint32_t)place % WEIR__HOLDERS
+                                                             : register_me(table, me);
 }
 
 void weir__holder_leave(struct weir_table *table)
@@ -142,7 +149,8 @@ void weir__holder_leave(struct weir_table *table)
     uint64_t *me = ((struct weir__guarding *)table->guarding)->me;
     uint32_t place = me ? (uint32_t)*me % WEIR__HOLDERS : 0, pid = (uint32_t)getpid();
     if (place != 0)
-        __atomic_compare_exchange_n(&table->holders[place].pid, &pid, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        __atomic_compare_exchange_n(&table->holders[place].pid, &pid, 0, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
 }
 
 /* --------------------------------------------------------------- slots ---- */
@@ -159,11 +167,14 @@ static inline bool put_at(uint64_t *slot, uint64_t word, struct weir_permit *per
     if (weir__permit_weight(free) != 0)
         return false;
     permit->word = word | weir__permit_freed(free + 1);
-    return __atomic_compare_exchange_n(slot, &free, permit->word, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(slot, &free, permit->word, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
 }
 
-/* A thread that enters and exits finds the same slot again; where many are out, at most half of all are, and a random one will do. */
-bool weir__slot_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word, struct weir_permit *permit)
+/* A thread that enters and exits finds the same slot again; where many are out, at most half of all
+ * are, and a random one will do. */
+bool weir__slot_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
+                    struct weir_permit *permit)
 {
     uint32_t mask = plan->slot_mask, at = (uint32_t)(weir__thread_hint(12) * 8) & mask;
     permit->slot = at;
@@ -180,13 +191,17 @@ bool weir__slot_put(struct weir_guard *guard, const struct weir__guard_plan *pla
 
 /* --------------------------------------------------------------- sweep ---- */
 
-static bool is_over(const struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word, weir_time now)
+static bool is_over(const struct weir_guard *guard, const struct weir__guard_plan *plan,
+                    uint64_t word, weir_time now)
 {
     uint32_t holder = weir__permit_holder(word);
-    uint32_t age = ((uint32_t)((uint64_t)now >> GRAIN) - (uint32_t)(word >> 43)) & TIME_MASK, lease = (uint32_t)(plan->lease >> GRAIN) + 1;
-    if (age > lease && age < TIME_MASK - lease) /* up to a lease ahead: the clock has stepped back */
+    uint32_t age = ((uint32_t)((uint64_t)now >> GRAIN) - (uint32_t)(word >> 43)) & TIME_MASK,
+             lease = (uint32_t)(plan->lease >> GRAIN) + 1;
+    if (age > lease &&
+        age < TIME_MASK - lease) /* up to a lease ahead: the clock has stepped back */
         return true;
-    return holder != 0 && __atomic_load_n(&guard->table->holders[holder].pid, __ATOMIC_RELAXED) == 0;
+    return holder != 0 &&
+           __atomic_load_n(&guard->table->holders[holder].pid, __ATOMIC_RELAXED) == 0;
 }
 
 static int64_t held_by(const struct weir_guard *guard, uint32_t n)
@@ -197,26 +212,30 @@ static int64_t held_by(const struct weir_guard *guard, uint32_t n)
     return held;
 }
 
-/* What in_flight says beyond the slots, or less.  Those who are just entering and leaving make it one time more and one time less, so it is
- * read often, and what is nearest to 0 counts; 0 if it was both. */
+/* What in_flight says beyond the slots, or less.  Those who are just entering and leaving make it
+ * one time more and one time less, so it is read often, and what is nearest to 0 counts; 0 if it
+ * was both. */
 static int64_t read_drift(const struct weir_guard *guard, uint32_t n)
 {
     int64_t least = INT64_MAX, most = INT64_MIN;
     for (int i = 0; i < DRIFT_READS && (least > 0 || most < 0); i++) {
-        int64_t drift = __atomic_load_n(&guard->record->in_flight, __ATOMIC_ACQUIRE) - held_by(guard, n);
+        int64_t drift =
+            __atomic_load_n(&guard->record->in_flight, __ATOMIC_ACQUIRE) - held_by(guard, n);
         least = drift < least ? drift : least;
         most = drift > most ? drift : most;
     }
     return least > 0 ? least : most < 0 ? most : 0;
 }
 
-/* A process that is killed between the gate and its slot leaves them apart.  So it is looked at for a while after a death, or if there is
- * less than nothing in flight, and put right if it was so every time. */
+/* A process that is killed between the gate and its slot leaves them apart.  So it is looked at for
+ * a while after a death, or if there is less than nothing in flight, and put right if it was so
+ * every time. */
 static void settle_drift(struct weir_guard *guard, uint32_t n)
 {
     struct weir__learnt *l = &guard->record->learnt;
     uint64_t lost = __atomic_load_n(&guard->table->header->holders_lost, __ATOMIC_RELAXED);
-    if (lost != l->holders_lost || __atomic_load_n(&guard->record->in_flight, __ATOMIC_RELAXED) < 0) {
+    if (lost != l->holders_lost ||
+        __atomic_load_n(&guard->record->in_flight, __ATOMIC_RELAXED) < 0) {
         l->holders_lost = lost;
         l->watching = 3 * DRIFT_SWEEPS;
     }
@@ -232,7 +251,8 @@ static void settle_drift(struct weir_guard *guard, uint32_t n)
     }
 }
 
-static int64_t reclaim(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t *slot, uint64_t word)
+static int64_t reclaim(struct weir_guard *guard, const struct weir__guard_plan *plan,
+                       uint64_t *slot, uint64_t word)
 {
     struct weir__guard_record *r = guard->record;
     if (!weir__swap(slot, word, weir__permit_freed(word)))
@@ -243,10 +263,12 @@ static int64_t reclaim(struct weir_guard *guard, const struct weir__guard_plan *
     return 1;
 }
 
-void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now)
+void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan,
+                         weir_time now)
 {
     struct weir__guard_record *r = guard->record;
-    uint32_t slots = __atomic_load_n(&r->slots, __ATOMIC_RELAXED), n = slots < WEIR__GUARD_SLOTS ? slots : WEIR__GUARD_SLOTS;
+    uint32_t slots = __atomic_load_n(&r->slots, __ATOMIC_RELAXED),
+             n = slots < WEIR__GUARD_SLOTS ? slots : WEIR__GUARD_SLOTS;
     int64_t reclaimed = 0;
     if (guard->table->fd >= 0)
         weir__holders_bury(guard->table, now);

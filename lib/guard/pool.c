@@ -1,17 +1,21 @@
-/* pool.c -- a bulkhead with threads of its own: so many work, so many tasks wait, the rest is refused.
+/* pool.c -- a bulkhead with threads of its own: so many work, so many tasks wait, the rest is
+ * refused.
  *
- * A task that comes is given to an idle thread; if there is none, to a new thread; only when all max_threads work does it wait.  (The order
- * of Tomcat's executor.  The other order, queue first, is the classic surprise: with a queue the pool never grows.)  Whoever came last to
- * rest is woken first, so that those beyond what is needed rest long enough to end.
+ * A task that comes is given to an idle thread; if there is none, to a new thread; only when all
+ * max_threads work does it wait.  (The order of Tomcat's executor.  The other order, queue first,
+ * is the classic surprise: with a queue the pool never grows.)  Whoever came last to rest is woken
+ * first, so that those beyond what is needed rest long enough to end.
  *
- * One lock for everything, so the bounds are exact.  A thread that rests sleeps on a word of its own and is handed its task there: nobody
- * races it for the task.  Tasks are run and refused without the lock.
+ * One lock for everything, so the bounds are exact.  A thread that rests sleeps on a word of its
+ * own and is handed its task there: nobody races it for the task.  Tasks are run and refused
+ * without the lock.
  *
  *     lock order    the pool's, then its queue's
- *     invariants    something waits only while every thread works, and there is at least one: so what waits is taken sometime
- *                   a thread ends only when it rests
+ *     invariants    something waits only while every thread works, and there is at least one: so
+ *                   what waits is taken sometime a thread ends only when it rests
  *
- * Threads that have ended must be joined: each joins the one that ended before it, and destroy the last; so at most one stack is kept.
+ * Threads that have ended must be joined: each joins the one that ended before it, and destroy the
+ * last; so at most one stack is kept.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -30,7 +34,8 @@ struct worker {
     uint32_t word;          /* atomic: RESTS only while it rests, or is about to */
     struct weir_task *task; /* handed over */
     weir_time resting_since;
-    struct worker *above, *below; /* in the stack of those that rest; below: among the unused, too */
+    struct worker *above,
+        *below; /* in the stack of those that rest; below: among the unused, too */
 };
 
 struct weir_pool {
@@ -111,7 +116,8 @@ static void rouse_locked(struct weir_pool *pool, struct worker *w, uint32_t word
 /* Those who have rested for long enough end, but for so many as stay. */
 static void thin_out_locked(struct weir_pool *pool, weir_time now)
 {
-    for (struct worker *w; pool->threads > pool->min && (w = pool->bottom) != NULL && now - w->resting_since >= pool->idle;) {
+    for (struct worker *w; pool->threads > pool->min && (w = pool->bottom) != NULL &&
+                           now - w->resting_since >= pool->idle;) {
         rouse_locked(pool, w, ENDS);
         pool->threads--;
     }
@@ -136,7 +142,8 @@ static void end_thread(struct weir_pool *pool, struct worker *w)
         pthread_join(dead, NULL);
 }
 
-/* With an injected clock somebody who looks must tell it to end: there is no way to wait for that clock. */
+/* With an injected clock somebody who looks must tell it to end: there is no way to wait for that
+ * clock. */
 static void sleep_on(struct weir_pool *pool, struct worker *w)
 {
     weir_time span = pool->clock == NULL ? pool->idle : WEIR_FOREVER;
@@ -216,12 +223,15 @@ static bool start_thread_locked(struct weir_pool *pool, struct weir_task *task)
 static bool refuse(struct weir_pool *pool, enum weir_reason reason, struct weir_decision *d)
 {
     pool->refused++;
-    *d = (struct weir_decision){ .reason = (uint8_t)reason, .limit = pool->max, .retry = WEIR_MILLISECOND };
+    *d = (struct weir_decision){ .reason = (uint8_t)reason,
+                                 .limit = pool->max,
+                                 .retry = WEIR_MILLISECOND };
     return false;
 }
 
 /* Whether it is taken; nobody rests and no thread could be started. */
-static bool wait_locked(struct weir_pool *pool, struct weir_task *task, weir_time now, struct weir_decision *d)
+static bool wait_locked(struct weir_pool *pool, struct weir_task *task, weir_time now,
+                        struct weir_decision *d)
 {
     if (pool->threads == 0)
         return refuse(pool, WEIR_BUSY, d);
@@ -232,7 +242,8 @@ static bool wait_locked(struct weir_pool *pool, struct weir_task *task, weir_tim
     return waits;
 }
 
-static bool submit_locked(struct weir_pool *pool, struct weir_task *task, weir_time now, struct weir_decision *d)
+static bool submit_locked(struct weir_pool *pool, struct weir_task *task, weir_time now,
+                          struct weir_decision *d)
 {
     if (pool->ending)
         return refuse(pool, WEIR_CANCELLED, d);
@@ -244,11 +255,14 @@ static bool submit_locked(struct weir_pool *pool, struct weir_task *task, weir_t
     } else if (pool->threads == pool->max || !start_thread_locked(pool, task)) {
         return wait_locked(pool, task, now, d);
     }
-    *d = (struct weir_decision){ .allowed = true, .limit = pool->max, .remaining = pool->max - pool->threads + pool->resting };
+    *d = (struct weir_decision){ .allowed = true,
+                                 .limit = pool->max,
+                                 .remaining = pool->max - pool->threads + pool->resting };
     return true;
 }
 
-bool weir_pool_submit(struct weir_pool *pool, struct weir_task *task, struct weir_decision *decision)
+bool weir_pool_submit(struct weir_pool *pool, struct weir_task *task,
+                      struct weir_decision *decision)
 {
     assert(task->run != NULL && task->refused != NULL && task->waiter.queue == NULL);
     pthread_mutex_lock(&pool->lock);
@@ -288,13 +302,17 @@ void weir_pool_get(struct weir_pool *pool, struct weir_pool_info *out)
 static int check(const struct weir_pool_options *o, struct weir_error *error)
 {
     if (o->max_threads < 0 || o->max_threads > THREADS_MAX)
-        return weir__fail(error, WEIR_INVALID, "a pool of %d threads: it has 1 to %d", (int)o->max_threads, THREADS_MAX);
+        return weir__fail(error, WEIR_INVALID, "a pool of %d threads: it has 1 to %d",
+                          (int)o->max_threads, THREADS_MAX);
     if (o->min_threads < 0)
-        return weir__fail(error, WEIR_INVALID, "%d threads of a pool stay: none or more can", (int)o->min_threads);
+        return weir__fail(error, WEIR_INVALID, "%d threads of a pool stay: none or more can",
+                          (int)o->min_threads);
     if (o->idle < 0)
-        return weir__fail(error, WEIR_INVALID, "a pool's idle is a time from now on, not one before");
+        return weir__fail(error, WEIR_INVALID,
+                          "a pool's idle is a time from now on, not one before");
     if (o->max_queue < WEIR_NO_QUEUE)
-        return weir__fail(error, WEIR_INVALID, "a pool's queue of %lld: 1 or more may wait, or nobody (WEIR_NO_QUEUE)",
+        return weir__fail(error, WEIR_INVALID,
+                          "a pool's queue of %lld: 1 or more may wait, or nobody (WEIR_NO_QUEUE)",
                           (long long)o->max_queue);
     return WEIR_OK;
 }
@@ -303,9 +321,11 @@ static void fill_in(struct weir_pool *pool, const struct weir_pool_options *o, i
 {
     pool->max = max;
     pool->min = o->min_threads > 0 ? o->min_threads : 10;
-    pool->idle = o->idle == 0 ? 60 * WEIR_SECOND : o->idle > WEIR_MILLISECOND ? o->idle : WEIR_MILLISECOND;
+    pool->idle = o->idle == 0                 ? 60 * WEIR_SECOND
+                 : o->idle > WEIR_MILLISECOND ? o->idle
+                                              : WEIR_MILLISECOND;
     pool->clock = o->clock;
-    snprintf(pool->name, sizeof pool->name, "%s", o->name != NULL ? o->name : "weir");
+    snprintf(pool->name, sizeof(pool->name), "%s", o->name != NULL ? o->name : "weir");
     for (int32_t i = 2 * max; i-- > 0;) {
         pool->workers[i].pool = pool;
         pool->workers[i].below = pool->unused;
@@ -313,7 +333,8 @@ static void fill_in(struct weir_pool *pool, const struct weir_pool_options *o, i
     }
 }
 
-int weir_pool_create(struct weir_pool **out, const struct weir_pool_options *options, struct weir_error *error)
+int weir_pool_create(struct weir_pool **out, const struct weir_pool_options *options,
+                     struct weir_error *error)
 {
     static const struct weir_pool_options defaults;
     assert(out != NULL);
@@ -327,8 +348,9 @@ int weir_pool_create(struct weir_pool **out, const struct weir_pool_options *opt
     if (code != WEIR_OK)
         return code;
     int32_t max = options->max_threads > 0 ? options->max_threads : 200;
-    struct weir_pool *pool = calloc(1, sizeof *pool + 2 * (size_t)max * sizeof pool->workers[0]);
-    if (pool == NULL || pthread_mutex_init(&pool->lock, NULL) != 0) { /* a condition variable of its own needs nothing */
+    struct weir_pool *pool = calloc(1, sizeof(*pool) + 2 * (size_t)max * sizeof(pool->workers[0]));
+    if (pool == NULL || pthread_mutex_init(&pool->lock, NULL) !=
+                            0) { /* a condition variable of its own needs nothing */
         weir_queue_destroy(queue);
         free(pool);
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a pool of %d threads", (int)max);

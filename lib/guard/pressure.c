@@ -1,15 +1,19 @@
 /* pressure.c -- how much must stay out, so that the host is just not overloaded.
  *
- * Each signal that has a threshold is seen as a multiple of it, and the greatest counts.  Work and load are taken to be proportional: if of
- * what came a part x was let in and the load was e times the threshold, x / e would have been right.  It goes there by and by, because the
- * load is seen late, and the slower the later a signal is (pressure is the mean of 10 s):
+ * Each signal that has a threshold is seen as a multiple of it, and the greatest counts.  Work and
+ * load are taken to be proportional: if of what came a part x was let in and the load was e times
+ * the threshold, x / e would have been right.  It goes there by and by, because the load is seen
+ * late, and the slower the later a signal is (pressure is the mean of 10 s):
  *
- *     at 1 or above        grows towards it.  Begins only after two looks in a row, which one burst does not make
+ *     at 1 or above        grows towards it.  Begins only after two looks in a row, which one burst
+ *                          does not make
  *     0.94 to 1            stays: so that noise does not move it
- *     below                shrinks towards it, never faster than a tenth per second; ends at 0, and only that ends the overload
+ *     below                shrinks towards it, never faster than a tenth per second; ends at 0, and
+ *                          only that ends the overload
  *
- * Why not refuse while the load is above and let in while it is below: what is refused lowers the load at once, so that the next second lets
- * everybody in, and so on, second by second (that is what became of the CPU rule of Sentinel, #1206).
+ * Why not refuse while the load is above and let in while it is below: what is refused lowers the
+ * load at once, so that the next second lets everybody in, and so on, second by second (that is
+ * what became of the CPU rule of Sentinel, #1206).
  */
 
 #include "guard/number.h"
@@ -37,7 +41,8 @@ static void note(struct load *load, double value, double threshold, bool slow)
         *load = (struct load){ value / threshold, slow };
 }
 
-static struct load measure(const struct weir_system_options *o, const struct weir__reading *r, weir_time mean)
+static struct load measure(const struct weir_system_options *o, const struct weir__reading *r,
+                           weir_time mean)
 {
     struct load load = { 0 };
     note(&load, r->cpu, o->cpu_percent * 10.0, false);
@@ -56,7 +61,8 @@ static void grow(struct weir__pressure *p, const struct load *load, double right
 
 static void shrink(struct weir__pressure *p, const struct load *load, double right, double seconds)
 {
-    double down = weir__least((p->shed - weir__most(right, -0.1)) / (load->slow ? SHRINK_PSI : SHRINK), FASTEST);
+    double down = weir__least(
+        (p->shed - weir__most(right, -0.1)) / (load->slow ? SHRINK_PSI : SHRINK), FASTEST);
     p->shed = weir__most(p->shed - weir__most(down, 0) * seconds, 0);
     if (p->shed < 0.001)
         p->shed = p->over = 0;
@@ -100,10 +106,11 @@ static void step(struct weir__pressure *p, const struct load *load, weir_time no
     p->looked = now;
 }
 
-int32_t weir__pressure_step(const struct weir__pressure_plan *plan, struct weir__pressure *p, const struct weir__reading *reading,
-                            weir_time mean, weir_time now)
+int32_t weir__pressure_step(const struct weir__pressure_plan *plan, struct weir__pressure *p,
+                            const struct weir__reading *reading, weir_time mean, weir_time now)
 {
-    if (!plan->on || !(p->shed >= 0 && p->shed <= SHED_MAX)) { /* also what is no number: memory is shared */
+    if (!plan->on ||
+        !(p->shed >= 0 && p->shed <= SHED_MAX)) { /* also what is no number: memory is shared */
         *p = (struct weir__pressure){ 0 };
     }
     if (!plan->on)

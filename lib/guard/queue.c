@@ -1,27 +1,35 @@
-/* queue.c -- those who wait: FIFO, by priority, by weighted classes; with deadlines, and an end to queues that never get shorter.
+/* queue.c -- those who wait: FIFO, by priority, by weighted classes; with deadlines, and an end to
+ * queues that never get shorter.
  *
- * A queue is a few lanes, each a list of waiters in the order they came: one lane (FIFO), one for each priority, or one for each class.
- * The waiters are the caller's and carry the links, so nothing is allocated after create, and leaving is a matter of a few pointers.
+ * A queue is a few lanes, each a list of waiters in the order they came: one lane (FIFO), one for
+ * each priority, or one for each class. The waiters are the caller's and carry the links, so
+ * nothing is allocated after create, and leaving is a matter of a few pointers.
  *
- * Weighted.  Every class has a tag in virtual time, and the least tag goes first; a turn moves the tag on by 1/weight.  So of weights
- * 3:2:1 any six turns in a row are 3, 2 and 1, well mixed, and nobody starves.  A class that comes back after it was empty begins at the
- * present virtual time: it has saved nothing up.  When the queue runs empty all is forgotten: turns that nobody else wanted cost nothing.
- * (Start-time fair queueing, Goyal, Vin and Cheng 1996, with turns as packets.)  Why not a round of three, two and one in blocks: with
- * weights of hundreds a class would wait for hundreds of turns.
+ * Weighted.  Every class has a tag in virtual time, and the least tag goes first; a turn moves the
+ * tag on by 1/weight.  So of weights 3:2:1 any six turns in a row are 3, 2 and 1, well mixed, and
+ * nobody starves.  A class that comes back after it was empty begins at the present virtual time:
+ * it has saved nothing up.  When the queue runs empty all is forgotten: turns that nobody else
+ * wanted cost nothing. (Start-time fair queueing, Goyal, Vin and Cheng 1996, with turns as
+ * packets.)  Why not a round of three, two and one in blocks: with weights of hundreds a class
+ * would wait for hundreds of turns.
  *
- * Overload, after CoDel (RFC 8289): a queue that is short now and then does its work, one that stands only makes everybody wait.  If the
- * first in line had waited for longer than the target at every turn of a whole interval, those who waited twice the target are dropped when
- * they come to the front; that ends when somebody comes to the front within the target, or the queue is empty.  Deviations: no control law
- * that drops ever more often, which is for senders that slow down one by one; the band between once and twice the target, as folly's for
- * services, keeps it from going on and off; the last one is never dropped, because then the turn would be nobody's.
+ * Overload, after CoDel (RFC 8289): a queue that is short now and then does its work, one that
+ * stands only makes everybody wait.  If the first in line had waited for longer than the target at
+ * every turn of a whole interval, those who waited twice the target are dropped when they come to
+ * the front; that ends when somebody comes to the front within the target, or the queue is empty.
+ * Deviations: no control law that drops ever more often, which is for senders that slow down one
+ * by one; the band between once and twice the target, as folly's for services, keeps it from going
+ * on and off; the last one is never dropped, because then the turn would be nobody's.
  *
- * Deadlines lie in a heap, so whoever is too late is found without looking at the others.  That makes put, next and cancel O(log n) for
- * waiters with a deadline, and O(lanes) for others.
+ * Deadlines lie in a heap, so whoever is too late is found without looking at the others.  That
+ * makes put, next and cancel O(log n) for waiters with a deadline, and O(lanes) for others.
  *
- * The pace is the mean time from turn to turn while somebody waits; the estimate of a wait is that for each who is before it.  Time in which
- * nobody waited is not counted.  Who has nobody before it is never refused by an estimate, so a pace that is wrong is found out.
+ * The pace is the mean time from turn to turn while somebody waits; the estimate of a wait is that
+ * for each who is before it.  Time in which nobody waited is not counted.  Who has nobody before it
+ * is never refused by an estimate, so a pace that is wrong is found out.
  *
- * The clock may step back: then a wait counts as 0, a deadline is as far off as it says, and nothing else happens.
+ * The clock may step back: then a wait counts as 0, a deadline is as far off as it says, and
+ * nothing else happens.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -29,7 +37,8 @@
 
 #include "guard/queue.h"
 
-/* One turn of weight 1 in virtual time: weights up to 16 divide it exactly, and tags go round only after 2^24 such turns. */
+/* One turn of weight 1 in virtual time: weights up to 16 divide it exactly, and tags go round only
+ * after 2^24 such turns. */
 #define TURN ((uint64_t)720720 << 20)
 
 #define PACES_KNOWN 8  /* from so many measurements on the pace is known ... */
@@ -168,7 +177,8 @@ struct gone {
     struct weir_waiter *first, *last;
 };
 
-static void leave(struct weir_queue *q, struct weir_waiter *w, enum weir_reason reason, struct gone *gone)
+static void leave(struct weir_queue *q, struct weir_waiter *w, enum weir_reason reason,
+                  struct gone *gone)
 {
     take_out(q, w, reason);
     *(gone->last != NULL ? &gone->last->next : &gone->first) = w;
@@ -265,7 +275,8 @@ static int64_t count_before(const struct weir_queue *q, int own, weir_time now)
         const struct weir__lane *other = &q->lanes[i];
         if (i == own || other->length == 0)
             continue;
-        if (q->options.order == WEIR_WEIGHTED) { /* while it has its turns, they have theirs: rounded up */
+        if (q->options.order ==
+            WEIR_WEIGHTED) { /* while it has its turns, they have theirs: rounded up */
             int64_t theirs = q->options.weights[i], weight = q->options.weights[own];
             int64_t turns = (mine * theirs + weight - 1) / weight;
             before += turns < other->length ? turns : other->length;
@@ -288,18 +299,23 @@ static weir_time estimate(const struct weir_queue *q, int64_t turns)
 }
 
 /* No; what it could not have now, somebody who asks after `retry` may. */
-static bool refuse(const struct weir_queue *q, enum weir_reason reason, weir_time retry, struct weir_decision *d)
+static bool refuse(const struct weir_queue *q, enum weir_reason reason, weir_time retry,
+                   struct weir_decision *d)
 {
-    *d = (struct weir_decision){ .reason = (uint8_t)reason, .limit = q->options.max, .remaining = q->options.max - q->length };
+    *d = (struct weir_decision){ .reason = (uint8_t)reason,
+                                 .limit = q->options.max,
+                                 .remaining = q->options.max - q->length };
     d->retry = retry > 0 ? retry : is_known(q) ? 1 : WEIR_MILLISECOND;
     d->reset = estimate(q, q->length);
     return false;
 }
 
-static bool put_locked(struct weir_queue *q, struct weir_waiter *w, weir_time now, struct weir_decision *d)
+static bool put_locked(struct weir_queue *q, struct weir_waiter *w, weir_time now,
+                       struct weir_decision *d)
 {
     int64_t before = count_before(q, lane_of(q, w->priority, w->user_class), now);
-    weir_time wait = estimate(q, before), patience = is_timed(w) ? span_of(now, w->deadline) : WEIR_FOREVER;
+    weir_time wait = estimate(q, before),
+              patience = is_timed(w) ? span_of(now, w->deadline) : WEIR_FOREVER;
     if (is_over(w, now))
         return refuse(q, WEIR_LATE, wait, d);
     if (q->length >= q->options.max)
@@ -307,7 +323,10 @@ static bool put_locked(struct weir_queue *q, struct weir_waiter *w, weir_time no
     if (wait > patience)
         return refuse(q, WEIR_LATE, wait - patience, d);
     link_last(q, w, now);
-    *d = (struct weir_decision){ .allowed = true, .limit = q->options.max, .remaining = q->options.max - q->length, .wait = wait };
+    *d = (struct weir_decision){ .allowed = true,
+                                 .limit = q->options.max,
+                                 .remaining = q->options.max - q->length,
+                                 .wait = wait };
     d->reset = estimate(q, q->length);
     return true;
 }
@@ -317,20 +336,27 @@ static bool put_locked(struct weir_queue *q, struct weir_waiter *w, weir_time no
 static int check(const struct weir_queue_options *o, struct weir_error *error)
 {
     if (o->max < 0 || o->max > WEIR__QUEUE_MAX)
-        return weir__fail(error, WEIR_INVALID, "a queue of %lld: 1 to %d may wait", (long long)o->max, WEIR__QUEUE_MAX);
+        return weir__fail(error, WEIR_INVALID, "a queue of %lld: 1 to %d may wait",
+                          (long long)o->max, WEIR__QUEUE_MAX);
     if ((unsigned)o->order > WEIR_WEIGHTED)
-        return weir__fail(error, WEIR_INVALID, "order %d of a queue: it is FIFO (0), by priority (1) or weighted (2)", (int)o->order);
+        return weir__fail(error, WEIR_INVALID,
+                          "order %d of a queue: it is FIFO (0), by priority (1) or weighted (2)",
+                          (int)o->order);
     for (int i = 0; i < WEIR_CLASSES; i++)
         if (o->weights[i] < 0 || o->weights[i] > WEIR__WEIGHT_MAX)
-            return weir__fail(error, WEIR_INVALID, "weight %d of class %d: it is 1 to %d", (int)o->weights[i], i, WEIR__WEIGHT_MAX);
+            return weir__fail(error, WEIR_INVALID, "weight %d of class %d: it is 1 to %d",
+                              (int)o->weights[i], i, WEIR__WEIGHT_MAX);
     if (o->target < 0 || o->interval < 0)
-        return weir__fail(error, WEIR_INVALID, "a queue's %s is a time from now on, not one before", o->target < 0 ? "target" : "interval");
+        return weir__fail(error, WEIR_INVALID, "a queue's %s is a time from now on, not one before",
+                          o->target < 0 ? "target" : "interval");
     if (o->newest_first_when_late && o->target == 0)
-        return weir__fail(error, WEIR_INVALID, "newest first when late needs a target: what is late?");
+        return weir__fail(error, WEIR_INVALID,
+                          "newest first when late needs a target: what is late?");
     return WEIR_OK;
 }
 
-int weir_queue_create(struct weir_queue **out, const struct weir_queue_options *options, struct weir_error *error)
+int weir_queue_create(struct weir_queue **out, const struct weir_queue_options *options,
+                      struct weir_error *error)
 {
     static const struct weir_queue_options defaults;
     assert(out != NULL);
@@ -339,8 +365,8 @@ int weir_queue_create(struct weir_queue **out, const struct weir_queue_options *
     if (code != WEIR_OK)
         return code;
     size_t max = options->max > 0 ? (size_t)options->max : 1024;
-    struct weir_queue *q = calloc(1, sizeof *q);
-    struct weir_waiter **heap = calloc(max + 1, sizeof *heap);
+    struct weir_queue *q = calloc(1, sizeof(*q));
+    struct weir_waiter **heap = calloc(max + 1, sizeof(*heap));
     if (q == NULL || heap == NULL || pthread_mutex_init(&q->lock, NULL) != 0) {
         free(heap);
         free(q);
@@ -369,7 +395,8 @@ void weir_queue_destroy(struct weir_queue *queue)
 
 /* ------------------------------------------------------------------- in use ---- */
 
-bool weir_queue_put(struct weir_queue *queue, struct weir_waiter *waiter, weir_time now, struct weir_decision *decision)
+bool weir_queue_put(struct weir_queue *queue, struct weir_waiter *waiter, weir_time now,
+                    struct weir_decision *decision)
 {
     assert(waiter->queue == NULL);
     pthread_mutex_lock(&queue->lock);
@@ -378,7 +405,8 @@ bool weir_queue_put(struct weir_queue *queue, struct weir_waiter *waiter, weir_t
     return waits;
 }
 
-struct weir_waiter *weir_queue_next(struct weir_queue *queue, weir_time now, struct weir_waiter **left)
+struct weir_waiter *weir_queue_next(struct weir_queue *queue, weir_time now,
+                                    struct weir_waiter **left)
 {
     struct gone late = { 0 }, next = { 0 };
     pthread_mutex_lock(&queue->lock);
@@ -421,10 +449,12 @@ bool weir_queue_cancel(struct weir_queue *queue, struct weir_waiter *waiter)
     return waits;
 }
 
-weir_time weir_queue_estimate(struct weir_queue *queue, int8_t priority, uint8_t user_class, weir_time now)
+weir_time weir_queue_estimate(struct weir_queue *queue, int8_t priority, uint8_t user_class,
+                              weir_time now)
 {
     pthread_mutex_lock(&queue->lock);
-    weir_time wait = estimate(queue, count_before(queue, lane_of(queue, priority, user_class), now));
+    weir_time wait =
+        estimate(queue, count_before(queue, lane_of(queue, priority, user_class), now));
     pthread_mutex_unlock(&queue->lock);
     return wait;
 }
@@ -440,7 +470,8 @@ int64_t weir_queue_length(const struct weir_queue *queue)
 
 /* ------------------------------------------------------------ turns on offer ---- */
 
-struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, weir__offer *offer, void *context)
+struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, weir__offer *offer,
+                                      void *context)
 {
     struct gone gone = { 0 };
     pthread_mutex_lock(&queue->lock);
@@ -458,8 +489,10 @@ struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, w
     return gone.first;
 }
 
-/* It has its turn without having waited: that is no measure of the pace, but of whether anybody waits less than the target it is. */
-static enum weir_reason offer_first(struct weir_queue *q, struct weir_waiter *w, weir_time now, weir__offer *offer, void *context)
+/* It has its turn without having waited: that is no measure of the pace, but of whether anybody
+ * waits less than the target it is. */
+static enum weir_reason offer_first(struct weir_queue *q, struct weir_waiter *w, weir_time now,
+                                    weir__offer *offer, void *context)
 {
     enum weir_reason reason = offer(context, w);
     struct weir__lane *lane = lane_with(q, w);
@@ -468,14 +501,16 @@ static enum weir_reason offer_first(struct weir_queue *q, struct weir_waiter *w,
     return reason;
 }
 
-enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir_waiter *waiter, bool patient, weir_time now, weir__offer *offer,
-                                  void *context, bool *waits, struct weir_decision *d)
+enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir_waiter *waiter,
+                                  bool patient, weir_time now, weir__offer *offer, void *context,
+                                  bool *waits, struct weir_decision *d)
 {
     assert(waiter->queue == NULL);
     *waits = false;
     pthread_mutex_lock(&queue->lock);
     int64_t before = count_before(queue, lane_of(queue, waiter->priority, waiter->user_class), now);
-    enum weir_reason reason = before == 0 ? offer_first(queue, waiter, now, offer, context) : WEIR_BUSY;
+    enum weir_reason reason =
+        before == 0 ? offer_first(queue, waiter, now, offer, context) : WEIR_BUSY;
     if (reason == WEIR_BUSY && patient) {
         *waits = put_locked(queue, waiter, now, d);
         reason = *waits ? WEIR_BUSY : (enum weir_reason)d->reason;
@@ -491,5 +526,6 @@ struct weir_waiter *weir__queue_front_locked(struct weir_queue *queue, weir_time
     struct weir__lane *lane = lane_next(queue);
     if (lane == NULL)
         return NULL;
-    return queue->options.newest_first_when_late && is_overloaded(queue, now) ? lane->last : lane->first;
+    return queue->options.newest_first_when_late && is_overloaded(queue, now) ? lane->last
+                                                                              : lane->first;
 }

@@ -1,4 +1,5 @@
-/* queue.h -- what wait.c needs of a queue beside weir.h: turns that are offered, and may be declined. */
+/* queue.h -- what wait.c needs of a queue beside weir.h: turns that are offered, and may be
+ * declined. */
 #ifndef WEIR_GUARD_QUEUE_H
 #define WEIR_GUARD_QUEUE_H
 
@@ -8,8 +9,9 @@
 
 #define WEIR__QUEUE_MAX  1048576 /* who may wait */
 #define WEIR__WEIGHT_MAX 1000
-#define WEIR__LANES \
-    (WEIR_PRIORITY_MAX - WEIR_PRIORITY_MIN + 1) /* one for each priority; of these weighted queues use WEIR_CLASSES, and FIFO one */
+#define WEIR__LANES                          \
+    (WEIR_PRIORITY_MAX - WEIR_PRIORITY_MIN + \
+     1) /* one for each priority; of these weighted queues use WEIR_CLASSES, and FIFO one */
 
 struct weir__lane {
     struct weir_waiter *first, *last;
@@ -27,26 +29,30 @@ struct weir_queue {
     weir_time front_since; /* since when the first in line is the first */
     double pace;           /* ns from turn to turn while somebody waits */
     int32_t paces;         /* how often that was measured, up to a number */
-    bool above;            /* since above_since every first in line had waited for longer than the target */
+    bool above; /* since above_since every first in line had waited for longer than the target */
     weir_time above_since;
-    uint32_t polled;           /* atomic; wait.c: a thread that waits is looking for permits now and then */
-    uint32_t serving;          /* atomic; wait.c: somebody offers turns */
+    uint32_t polled;  /* atomic; wait.c: a thread that waits is looking for permits now and then */
+    uint32_t serving; /* atomic; wait.c: somebody offers turns */
     weir_time served_at;       /* atomic; ... as of then */
     int64_t timed;             /* waiters with a deadline ... */
     struct weir_waiter **heap; /* ... the earliest first, from 1 */
 };
 
-/* Offers a waiter its turn, with the queue locked: WEIR_GRANTED takes it, WEIR_BUSY stays in the queue, everything else leaves it. */
+/* Offers a waiter its turn, with the queue locked: WEIR_GRANTED takes it, WEIR_BUSY stays in the
+ * queue, everything else leaves it. */
 typedef enum weir_reason weir__offer(void *context, struct weir_waiter *waiter);
 
-/* Offers turns to who is next until one stays or nobody waits.  Returns those who do not wait any more, linked by `next`, each with its
- * reason. */
-struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, weir__offer *offer, void *context);
+/* Offers turns to who is next until one stays or nobody waits.  Returns those who do not wait any
+ * more, linked by `next`, each with its reason. */
+struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, weir__offer *offer,
+                                      void *context);
 
-/* If nobody is before it the waiter is offered a turn at once; if it does not get one, it waits (patient) or is refused.  WEIR_GRANTED: it
- * has its turn; WEIR_BUSY and true in *waits: it waits; else it is refused.  *d is filled in when it waits, or was refused by the queue. */
-enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir_waiter *waiter, bool patient, weir_time now, weir__offer *offer,
-                                  void *context, bool *waits, struct weir_decision *d);
+/* If nobody is before it the waiter is offered a turn at once; if it does not get one, it waits
+ * (patient) or is refused.  WEIR_GRANTED: it has its turn; WEIR_BUSY and true in *waits: it waits;
+ * else it is refused.  *d is filled in when it waits, or was refused by the queue. */
+enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir_waiter *waiter,
+                                  bool patient, weir_time now, weir__offer *offer, void *context,
+                                  bool *waits, struct weir_decision *d);
 
 /* Everybody leaves (WEIR_CANCELLED), linked by `next`. */
 struct weir_waiter *weir__queue_clear(struct weir_queue *queue);

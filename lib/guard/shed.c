@@ -1,36 +1,48 @@
 /* shed.c -- when there is too much: who is let in.
  *
- * What can be done in a second follows from Little's law: the permits there are, divided by how long one is held, which is the mean of
- * permits out divided by the mean of permits given back.  It is right from the first tick of an overload on, when a backend has become
- * slower or faster, and while permits stand idle; so it opens as quickly as it closes.  Room is that times `gain`, which makes up for the
- * rest: work that comes at random leaves permits idle although as much comes as can be done, and needs to come more often; but each time
- * that one is let in and finds no permit, it was chance that refused, not its level.  So gain grows while permits are idle, until too many
- * are refused by chance, and shrinks while permits are full.  With n permits chance refuses about 1/sqrt(n) when as much comes as can be
- * done (Erlang's loss formula), and that is the measure of "too many".
+ * What can be done in a second follows from Little's law: the permits there are, divided by how
+ * long one is held, which is the mean of permits out divided by the mean of permits given back.  It
+ * is right from the first tick of an overload on, when a backend has become slower or faster, and
+ * while permits stand idle; so it opens as quickly as it closes.  Room is that times `gain`, which
+ * makes up for the rest: work that comes at random leaves permits idle although as much comes as
+ * can be done, and needs to come more often; but each time that one is let in and finds no permit,
+ * it was chance that refused, not its level.  So gain grows while permits are idle, until too many
+ * are refused by chance, and shrinks while permits are full.  With n permits chance refuses about
+ * 1/sqrt(n) when as much comes as can be done (Erlang's loss formula), and that is the measure of
+ * "too many".
  *
- * From the room follow the cuts: classes are filled up like basins by weight (max-min fair), and in each class levels are let in from the
- * highest down until its part is used.
+ * From the room follow the cuts: classes are filled up like basins by weight (max-min fair), and in
+ * each class levels are let in from the highest down until its part is used.
  *
- *     arrivals   a histogram that fades: each tick takes a part of every count away, with the same atomics that those who come use, so one
- *                array is enough; 16 for each arrival, so that the fading of small counts is not lost in rounding
- *     offered    how many come; the histogram only tells how they are divided.  A mean, but never further from the last tick than chance
- *                explains, so that the beginning and the end of a flood are seen at once
+ *     arrivals   a histogram that fades: each tick takes a part of every count away, with the same
+ *                atomics that those who come use, so one array is enough; 16 for each arrival, so
+ *                that the fading of small counts is not lost in rounding
+ *     offered    how many come; the histogram only tells how they are divided.  A mean, but never
+ *                further from the last tick than chance explains, so that the beginning and the end
+ *                of a flood are seen at once
  *
- * The idea of levels of priority times hashed users, and of setting the cut by a histogram, is DAGOR's (Zhou et al., Overload Control for
- * Scaling WeChat Microservices, 2018).  It differs: the cut divides a level, so however much comes on one level it is shed gradually; room
- * follows from permits and not from +1 % and -5 %; classes have shares; users are hashed anew each at a moment of its own in the hour, so
- * that there is no moment at which everybody's luck changes; and permits are spared for the more important (weir__shed_spare).
+ * The idea of levels of priority times hashed users, and of setting the cut by a histogram, is
+ * DAGOR's (Zhou et al., Overload Control for Scaling WeChat Microservices, 2018).  It differs: the
+ * cut divides a level, so however much comes on one level it is shed gradually; room follows from
+ * permits and not from +1 % and -5 %; classes have shares; users are hashed anew each at a moment
+ * of its own in the hour, so that there is no moment at which everybody's luck changes; and permits
+ * are spared for the more important (weir__shed_spare).
  */
 
 #include "base/hash.h"
 #include "guard/number.h"
 #include "guard/shed.h"
 
-#define HOUR     (3600 * WEIR_SECOND)
-#define ONE      16   /* in arrivals */
-#define FADE     4000 /* the histogram is of about so many asks, but of no more than STEADY, and no less than a tenth of a second */
-#define STEADY   2.0  /* seconds: means of what is smoothed as long as it changes no more than by chance */
-#define MEAN     0.5  /* seconds: the means, at least; twice as long as work takes, so that its ups and downs are in them */
+#define HOUR (3600 * WEIR_SECOND)
+#define ONE  16 /* in arrivals */
+#define FADE \
+    4000 /* the histogram is of about so many asks, but of no more than STEADY, and no less than a \
+            tenth of a second */
+#define STEADY \
+    2.0 /* seconds: means of what is smoothed as long as it changes no more than by chance */
+#define MEAN \
+    0.5 /* seconds: the means, at least; twice as long as work takes, so that its ups and downs \
+           are in them */
 #define MEAN_MAX 5.0
 #define CALM     0.5   /* seconds without need until it ends */
 #define FILL     0.5   /* seconds in which idle permits are filled, at least */
@@ -47,13 +59,15 @@ static uint64_t secret_of(uint64_t salt, unsigned i)
     return weir__mix64(salt + (i + 1) * WEIR__GOLDEN);
 }
 
-/* Nobody who does not know the salt can choose a name that is let in.  Short names, the most, are one pair of the hash: see hash.h. */
+/* Nobody who does not know the salt can choose a name that is let in.  Short names, the most, are
+ * one pair of the hash: see hash.h. */
 static uint64_t hash_user(struct weir_key user, uint64_t salt)
 {
     uint64_t secrets[WEIR__HASH_SECRETS], a, b;
     if (__builtin_expect(user.len <= 16, 1)) {
         weir__hash_tail(user.bytes, user.len, &a, &b);
-        return weir__hash_finish((weir__u128)(a + secret_of(salt, 0)) * (b + secret_of(salt, 1)), user.len, salt);
+        return weir__hash_finish((weir__u128)(a + secret_of(salt, 0)) * (b + secret_of(salt, 1)),
+                                 user.len, salt);
     }
     for (unsigned i = 0; i < WEIR__HASH_SECRETS; i++)
         secrets[i] = secret_of(salt, i);
@@ -65,7 +79,9 @@ uint32_t weir__shed_level(struct weir_key user, int8_t priority, weir_time now, 
     uint64_t hash = weir__mix64(hash_user(user, salt));
     uint64_t hour = ((uint64_t)now + hash % (uint64_t)HOUR) / (uint64_t)HOUR;
     uint32_t cohort = (uint32_t)(weir__mix64(hash + hour * WEIR__GOLDEN) % WEIR__COHORTS);
-    int rank = priority < WEIR_PRIORITY_MIN ? 0 : priority > WEIR_PRIORITY_MAX ? WEIR__PRIORITIES - 1 : priority - WEIR_PRIORITY_MIN;
+    int rank = priority < WEIR_PRIORITY_MIN   ? 0
+               : priority > WEIR_PRIORITY_MAX ? WEIR__PRIORITIES - 1
+                                              : priority - WEIR_PRIORITY_MIN;
     return (uint32_t)rank * WEIR__COHORTS + cohort;
 }
 
@@ -90,13 +106,15 @@ bool weir__shed_pass(struct weir__shed *shed, uint32_t user_class, uint32_t leve
     if (level < level_of(cut))
         return false;
     uint32_t part = (uint32_t)cut;
-    return (uint32_t)(__atomic_fetch_add(&shed->turns[user_class], part, __ATOMIC_RELAXED) + part) < part;
+    return (uint32_t)(__atomic_fetch_add(&shed->turns[user_class], part, __ATOMIC_RELAXED) + part) <
+           part;
 }
 
 int64_t weir__shed_spare(const struct weir__shed *shed, uint32_t user_class, uint32_t level)
 {
     uint32_t rank = in_range(level, WEIR__LEVELS) / WEIR__COHORTS;
-    return __atomic_load_n(&shed->spares[in_range(user_class, WEIR_CLASSES)][rank], __ATOMIC_RELAXED);
+    return __atomic_load_n(&shed->spares[in_range(user_class, WEIR_CLASSES)][rank],
+                           __ATOMIC_RELAXED);
 }
 
 /* ----------------------------------------------------------- means ---- */
@@ -114,10 +132,12 @@ static double hold_of(const struct weir__shed *s)
 
 static void blend_work(struct weir__shed *s, const struct weir__shed_sample *sample, double seconds)
 {
-    double done = weir__most((double)sample->entered - (double)(sample->in_flight - s->in_flight), 0);
-    double hold = weir__least(hold_of(s), done > 0 ? (double)sample->in_flight * seconds / done : ROOM_MAX);
-    double share =
-        s->warm >= 2 ? weir__share(seconds, weir__between(MEAN, 2 * hold, MEAN_MAX)) : 1; /* before the second nothing is known */
+    double done =
+        weir__most((double)sample->entered - (double)(sample->in_flight - s->in_flight), 0);
+    double hold =
+        weir__least(hold_of(s), done > 0 ? (double)sample->in_flight * seconds / done : ROOM_MAX);
+    double share = s->warm >= 2 ? weir__share(seconds, weir__between(MEAN, 2 * hold, MEAN_MAX))
+                                : 1; /* before the second nothing is known */
 
     blend(&s->entered, (double)sample->entered / seconds, share);
     blend(&s->busy, (double)sample->refused_busy / seconds, share);
@@ -149,11 +169,14 @@ static double fade(uint32_t *arrivals, double share)
     return (double)kept;
 }
 
-/* How many come per second: the mean, unless that cannot be.  Then it is another traffic, and the histogram of the old one must go. */
+/* How many come per second: the mean, unless that cannot be.  Then it is another traffic, and the
+ * histogram of the old one must go. */
 static double blend_offered(struct weir__shed *s, int c, double seconds)
 {
-    double kept = s->kept[c], lasts = weir__between(0.1, FADE / weir__most(s->offered[c], 1), STEADY);
-    double came = weir__most((sum(s->arrivals[c]) - kept) / ONE, 0), doubt = 3 * weir__root(came) + 3;
+    double kept = s->kept[c],
+           lasts = weir__between(0.1, FADE / weir__most(s->offered[c], 1), STEADY);
+    double came = weir__most((sum(s->arrivals[c]) - kept) / ONE, 0),
+           doubt = 3 * weir__root(came) + 3;
 
     blend(&s->offered[c], came / seconds, s->warm ? weir__share(seconds, STEADY) : 1);
     double mean = s->offered[c];
@@ -176,7 +199,8 @@ static struct use judge(const struct weir__shed *s, const struct weir__shed_samp
 {
     double limit = (double)sample->limit, asked = s->entered + s->busy, hold = hold_of(s);
     struct use u = { .blind = asked > 0 ? s->busy / asked : 0 };
-    if (sample->limit <= 0) { /* a rate: what has entered is what can be done if some were refused, and more can be if not */
+    if (sample->limit <= 0) { /* a rate: what has entered is what can be done if some were refused,
+                                 and more can be if not */
         u.blind_max = 4 * BLIND;
         u.full = u.blind > BLIND ? 1 : 0.95;
         u.can = s->entered;
@@ -185,7 +209,8 @@ static struct use judge(const struct weir__shed *s, const struct weir__shed_samp
     u.full = s->at_work / limit;
     u.blind_max = weir__between(0.02, 2 / weir__root(limit), 0.5);
     /* Idle permits can be filled, whatever the means say. */
-    u.can = weir__most(hold > 0 ? limit / hold : ROOM_MAX, weir__most((limit - (double)sample->in_flight) / FILL, ROOM_MIN));
+    u.can = weir__most(hold > 0 ? limit / hold : ROOM_MAX,
+                       weir__most((limit - (double)sample->in_flight) / FILL, ROOM_MIN));
     return u;
 }
 
@@ -208,7 +233,8 @@ static double adapt_gain(double gain, const struct use *u, double aim, double se
 }
 
 /* Begins to shed, goes on, or ends. */
-static void set_room(struct weir__shed *s, const struct weir__shed_sample *sample, double offered, double seconds)
+static void set_room(struct weir__shed *s, const struct weir__shed_sample *sample, double offered,
+                     double seconds)
 {
     struct use u = judge(s, sample);
     bool overrun = is_overrun(&u, sample->limit);
@@ -223,7 +249,8 @@ static void set_room(struct weir__shed *s, const struct weir__shed_sample *sampl
     }
     double room = weir__between(ROOM_MIN, s->gain * u.can, ROOM_MAX);
     if (room > 0.8 * s->room && room < 1.2 * s->room)
-        blend(&s->room, room, weir__share(seconds, STEADY)); /* the fewer users whose luck changes the better */
+        blend(&s->room, room,
+              weir__share(seconds, STEADY)); /* the fewer users whose luck changes the better */
     else
         s->room = room;
     s->calm = s->room < offered || overrun ? 0 : s->calm + seconds;
@@ -233,8 +260,10 @@ static void set_room(struct weir__shed *s, const struct weir__shed_sample *sampl
 
 /* ------------------------------------------------------------ cuts ---- */
 
-/* What each class gets of the room: nobody more than it offers, and who gets less than that no less by weight than any other. */
-static void fill(double got[WEIR_CLASSES], const double offered[WEIR_CLASSES], const struct weir__shed_plan *plan, double room)
+/* What each class gets of the room: nobody more than it offers, and who gets less than that no less
+ * by weight than any other. */
+static void fill(double got[WEIR_CLASSES], const double offered[WEIR_CLASSES],
+                 const struct weir__shed_plan *plan, double room)
 {
     bool done[WEIR_CLASSES] = { false };
     for (bool again = true; again;) {
@@ -264,7 +293,8 @@ static uint64_t cut_at(const uint32_t *arrivals, double share)
     for (int i = WEIR__LEVELS - 1; i >= 0; i--) {
         double count = __atomic_load_n(&arrivals[i], __ATOMIC_RELAXED), left = share * all - in;
         if (count > left) {
-            uint64_t cut = (uint64_t)i << 32 | (uint64_t)weir__between(0, left / count * 4294967296.0, 4294967295.0);
+            uint64_t cut = (uint64_t)i << 32 |
+                           (uint64_t)weir__between(0, left / count * 4294967296.0, 4294967295.0);
             return cut != 0 ? cut : 1;
         }
         in += count;
@@ -274,9 +304,10 @@ static uint64_t cut_at(const uint32_t *arrivals, double share)
 
 /* ---------------------------------------------------------- spares ---- */
 
-/* Permits that somebody leaves for who goes before it and brings the part q of what can be done.  While s are left they go to those alone, who find
- * all taken for a part q^s (1 - q) / (1 - q^(s+1)) of the time: as many that this is 3 in 100.  But no more than `most`, as idle permits are
- * a loss; none if there is hardly anybody to leave them for. */
+/* Permits that somebody leaves for who goes before it and brings the part q of what can be done.
+ * While s are left they go to those alone, who find all taken for a part q^s (1 - q) / (1 -
+ * q^(s+1)) of the time: as many that this is 3 in 100.  But no more than `most`, as idle permits
+ * are a loss; none if there is hardly anybody to leave them for. */
 static int64_t spare_of(double q, int64_t most)
 {
     double left = 1;
@@ -298,30 +329,35 @@ static int64_t set_spare(struct weir__shed *s, int c, int rank, double q, int64_
     return spare;
 }
 
-/* A class that is cut leaves permits, at its cut and below, for the classes that are not; and each of its priorities for those above. */
-static void set_spares(struct weir__shed *s, int c, double offered, double uncut, double can, int64_t limit)
+/* A class that is cut leaves permits, at its cut and below, for the classes that are not; and each
+ * of its priorities for those above. */
+static void set_spares(struct weir__shed *s, int c, double offered, double uncut, double can,
+                       int64_t limit)
 {
     uint64_t cut = __atomic_load_n(&s->cuts[c], __ATOMIC_RELAXED);
     double all = sum(s->arrivals[c]), above = 0;
     for (int rank = WEIR__PRIORITIES - 1; rank >= 0; rank--) {
         bool low = cut != 0 && rank <= (int)(level_of(cut) / WEIR__COHORTS);
         double before = (all > 0 ? offered * above / all : 0) + (low ? uncut : 0);
-        int64_t spare = set_spare(s, c, rank, cut == 0 || can <= 0 ? 0 : before / can, low ? limit / 4 : limit / 8);
+        int64_t spare = set_spare(s, c, rank, cut == 0 || can <= 0 ? 0 : before / can,
+                                  low ? limit / 4 : limit / 8);
         s->spare = spare > s->spare ? spare : s->spare;
         for (int i = 0; i < WEIR__COHORTS; i++)
             above += __atomic_load_n(&s->arrivals[c][rank * WEIR__COHORTS + i], __ATOMIC_RELAXED);
     }
 }
 
-static void set_cuts(const struct weir__shed_plan *plan, struct weir__shed *s, const double offered[WEIR_CLASSES], double room,
-                     int64_t limit)
+static void set_cuts(const struct weir__shed_plan *plan, struct weir__shed *s,
+                     const double offered[WEIR_CLASSES], double room, int64_t limit)
 {
-    double got[WEIR_CLASSES] = { 0 }, uncut = 0, hold = hold_of(s), can = hold > 0 ? (double)limit / hold : 0;
+    double got[WEIR_CLASSES] = { 0 }, uncut = 0, hold = hold_of(s),
+           can = hold > 0 ? (double)limit / hold : 0;
 
     fill(got, offered, plan, room);
     for (int c = 0; c < WEIR_CLASSES; c++) {
         bool cut = c < plan->classes && got[c] < offered[c];
-        __atomic_store_n(&s->cuts[c], cut ? cut_at(s->arrivals[c], got[c] / offered[c]) : 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&s->cuts[c], cut ? cut_at(s->arrivals[c], got[c] / offered[c]) : 0,
+                         __ATOMIC_RELAXED);
         uncut += cut ? 0 : offered[c];
     }
     s->spare = 0;
@@ -331,9 +367,11 @@ static void set_cuts(const struct weir__shed_plan *plan, struct weir__shed *s, c
 
 /* ------------------------------------------------------------ tick ---- */
 
-int32_t weir__shed_tick(const struct weir__shed_plan *plan, struct weir__shed *shed, const struct weir__shed_sample *sample)
+int32_t weir__shed_tick(const struct weir__shed_plan *plan, struct weir__shed *shed,
+                        const struct weir__shed_sample *sample)
 {
-    double seconds = (double)sample->span / (double)WEIR_SECOND, offered[WEIR_CLASSES] = { 0 }, all = 0, room = ROOM_MAX;
+    double seconds = (double)sample->span / (double)WEIR_SECOND, offered[WEIR_CLASSES] = { 0 },
+           all = 0, room = ROOM_MAX;
 
     if (sample->span <= 0)
         return 1000 - shed->out;

@@ -1,18 +1,23 @@
 /* system.c -- how loaded the host is, read from the kernel.
  *
- * What counts is what this process may use.  In a container that is often less than the host has: a quota (cpu.max of its cgroup, or of one
- * above it), or some of the processors.  A host that is half idle says nothing to a process whose quota is used up, and a busy one nothing
- * to a process that has its own processors.  So:
+ * What counts is what this process may use.  In a container that is often less than the host has: a
+ * quota (cpu.max of its cgroup, or of one above it), or some of the processors.  A host that is
+ * half idle says nothing to a process whose quota is used up, and a busy one nothing to a process
+ * that has its own processors.  So:
  *
- *     cpu          with a quota: the time that the cgroup has used, of what its quota gives; where several above each other have one, the one
- *                  nearest to its quota.  Without: the busy ticks of the processors that the process may run on
+ *     cpu          with a quota: the time that the cgroup has used, of what its quota gives; where
+ *                  several above each other have one, the one nearest to its quota.  Without: the
+ *                  busy ticks of the processors that the process may run on
  *     pressure     of the process' own cgroup; the host's if there is none
- *     run queue    the host's tasks, running or ready, per processor of the host: there is no telling whose they are
+ *     run queue    the host's tasks, running or ready, per processor of the host: there is no
+ *                  telling whose they are
  *
- * Only version 2 of cgroups is read (also where both are mounted); with version 1 the host is what there is.  Inside a container the path
- * that /proc/self/cgroup tells may be one of the host's that is not to be seen from within; then the cgroup is the root of what is mounted.
+ * Only version 2 of cgroups is read (also where both are mounted); with version 1 the host is what
+ * there is.  Inside a container the path that /proc/self/cgroup tells may be one of the host's that
+ * is not to be seen from within; then the cgroup is the root of what is mounted.
  *
- * Files are opened once and read anew each time: a quota may change.  What is not there or makes no sense is not known (-1); nothing fails.
+ * Files are opened once and read anew each time: a quota may change.  What is not there or makes no
+ * sense is not known (-1); nothing fails.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -122,7 +127,8 @@ bool weir__parse_cpus_allowed(const char *status, struct weir__cpus *out)
     return true;
 }
 
-/* user nice system idle iowait irq softirq steal; guests are in user already.  What the hypervisor took cannot be used: it is busy. */
+/* user nice system idle iowait irq softirq steal; guests are in user already.  What the hypervisor
+ * took cannot be used: it is busy. */
 static bool read_ticks(const char *s, uint64_t *busy, uint64_t *total)
 {
     uint64_t sum = 0, idle = 0;
@@ -144,7 +150,8 @@ static bool read_ticks(const char *s, uint64_t *busy, uint64_t *total)
     return true;
 }
 
-bool weir__parse_proc_stat(const char *text, const struct weir__cpus *cpus, struct weir__proc_stat *out)
+bool weir__parse_proc_stat(const char *text, const struct weir__cpus *cpus,
+                           struct weir__proc_stat *out)
 {
     struct weir__proc_stat all = { .running = -1 }, mine = { .running = -1 };
     const char *s = find_line(text, "procs_running ");
@@ -204,7 +211,8 @@ bool weir__parse_cpu_max(const char *text, double *processors)
         *processors = 0;
         return true;
     }
-    if (!read_number(&text, &quota) || *text++ != ' ' || !read_number(&text, &period) || quota == 0 || period == 0)
+    if (!read_number(&text, &quota) || *text++ != ' ' || !read_number(&text, &period) ||
+        quota == 0 || period == 0)
         return false;
     *processors = (double)quota / (double)period;
     return true;
@@ -238,8 +246,9 @@ bool weir__parse_psi(const char *text, int32_t *permille)
 static int open_file(const char *root, const char *folder, const char *name)
 {
     char path[PATH_MAX];
-    int len = snprintf(path, sizeof path, "%s%s%s", root, folder, name);
-    return len < 0 || (size_t)len >= sizeof path ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int len = snprintf(path, sizeof(path), "%s%s%s", root, folder, name);
+    return len < 0 || (size_t)len >= sizeof(path) ? -1
+                                                  : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
 static void close_file(int fd)
@@ -274,7 +283,8 @@ static bool find_group(const char *root, const char *path, char *mount, size_t s
         for (int i = 0; i < 2; i++) {
             snprintf(mount, size, "%s", mounts[i]);
             snprintf(folder, PATH_MAX, "%s%s", mounts[i], deep ? path : "");
-            int fd = open_file(root, folder, "/cgroup.procs"), stat = open_file(root, folder, "/cpu.stat");
+            int fd = open_file(root, folder, "/cgroup.procs"),
+                stat = open_file(root, folder, "/cpu.stat");
             close_file(fd);
             close_file(stat);
             if (fd >= 0 || stat >= 0)
@@ -286,12 +296,13 @@ static bool find_group(const char *root, const char *path, char *mount, size_t s
 static void open_groups(struct weir__system *s, const char *root, const char *path)
 {
     char mount[64], folder[PATH_MAX];
-    if (!find_group(root, path, mount, sizeof mount, folder))
+    if (!find_group(root, path, mount, sizeof(mount), folder))
         return;
     s->group_psi[0] = open_file(root, folder, "/cpu.pressure");
     s->group_psi[1] = open_file(root, folder, "/memory.pressure");
     while (s->group_count < GROUPS) {
-        struct group g = { .max = open_file(root, folder, "/cpu.max"), .stat = open_file(root, folder, "/cpu.stat") };
+        struct group g = { .max = open_file(root, folder, "/cpu.max"),
+                           .stat = open_file(root, folder, "/cpu.stat") };
         if (g.max >= 0 && g.stat >= 0) {
             s->groups[s->group_count++] = g;
         } else {
@@ -304,7 +315,8 @@ static void open_groups(struct weir__system *s, const char *root, const char *pa
     }
 }
 
-/* The permille of its quota that a cgroup has used in this time; -1: not known, or it has no quota.  *out: the quota. */
+/* The permille of its quota that a cgroup has used in this time; -1: not known, or it has no quota.
+ * *out: the quota. */
 static double use_of(struct group *g, double seconds, double *out)
 {
     char text[GROUP_TEXT];
@@ -312,10 +324,10 @@ static double use_of(struct group *g, double seconds, double *out)
     double quota, use = -1;
     bool known = g->known;
 
-    g->known = read_file(g->stat, text, sizeof text) && weir__parse_cpu_usage(text, &used);
+    g->known = read_file(g->stat, text, sizeof(text)) && weir__parse_cpu_usage(text, &used);
     if (g->known)
         g->used = used;
-    if (!read_file(g->max, text, sizeof text) || !weir__parse_cpu_max(text, &quota) || quota <= 0)
+    if (!read_file(g->max, text, sizeof(text)) || !weir__parse_cpu_max(text, &quota) || quota <= 0)
         return -1;
     *out = quota;
     if (known && g->known && used >= before && seconds > 0)
@@ -330,16 +342,20 @@ static double look_at_host(struct weir__system *s, int32_t *run_queue)
 {
     struct weir__proc_stat stat = { .running = -1 };
     double use = -1;
-    bool known = read_file(s->stat, s->text, sizeof s->text) && weir__parse_proc_stat(s->text, &s->cpus, &stat);
+    bool known = read_file(s->stat, s->text, sizeof(s->text)) &&
+                 weir__parse_proc_stat(s->text, &s->cpus, &stat);
 
-    if (known && s->ticks_known && stat.total > s->total && stat.busy >= s->busy && stat.busy - s->busy <= stat.total - s->total)
+    if (known && s->ticks_known && stat.total > s->total && stat.busy >= s->busy &&
+        stat.busy - s->busy <= stat.total - s->total)
         use = (double)(stat.busy - s->busy) * 1000 / (double)(stat.total - s->total);
     s->busy = stat.busy;
     s->total = stat.total;
     s->ticks_known = known;
     if (known && stat.cpus > 0)
         s->there = (double)stat.cpus;
-    double queue = stat.running < 0 ? -1 : (double)stat.running * 1000 / (stat.all_cpus > 0 ? (double)stat.all_cpus : s->there);
+    double queue = stat.running < 0 ? -1
+                                    : (double)stat.running * 1000 /
+                                          (stat.all_cpus > 0 ? (double)stat.all_cpus : s->there);
     *run_queue = queue < INT32_MAX ? (int32_t)queue : INT32_MAX;
     return use;
 }
@@ -347,9 +363,11 @@ static double look_at_host(struct weir__system *s, int32_t *run_queue)
 static int32_t look_at_psi(struct weir__system *s, int i)
 {
     int32_t permille;
-    if (read_file(s->group_psi[i], s->text, sizeof s->text) && weir__parse_psi(s->text, &permille))
+    if (read_file(s->group_psi[i], s->text, sizeof(s->text)) && weir__parse_psi(s->text, &permille))
         return permille;
-    return read_file(s->psi[i], s->text, sizeof s->text) && weir__parse_psi(s->text, &permille) ? permille : -1;
+    return read_file(s->psi[i], s->text, sizeof(s->text)) && weir__parse_psi(s->text, &permille)
+               ? permille
+               : -1;
 }
 
 static int32_t smooth(struct weir__system *s, double use, double seconds)
@@ -375,14 +393,16 @@ static void look(struct weir__system *s, double seconds)
             tightest = weir__most(tightest, use);
         }
     }
-    __atomic_store_n(&s->cpu, smooth(s, processors < s->there ? tightest : host, seconds), __ATOMIC_RELAXED);
+    __atomic_store_n(&s->cpu, smooth(s, processors < s->there ? tightest : host, seconds),
+                     __ATOMIC_RELAXED);
     __atomic_store_n(&s->run_queue, run_queue, __ATOMIC_RELAXED);
     __atomic_store_n(&s->psi_cpu, look_at_psi(s, 0), __ATOMIC_RELAXED);
     __atomic_store_n(&s->psi_memory, look_at_psi(s, 1), __ATOMIC_RELAXED);
     __atomic_store_n(&s->milli_processors, (int64_t)(processors * 1000 + 0.5), __ATOMIC_RELAXED);
 }
 
-/* One looks.  If the clock has stepped back there is no saying how long it was: counted from here. */
+/* One looks.  If the clock has stepped back there is no saying how long it was: counted from
+ * here. */
 static void look_if_due(struct weir__system *s, weir_time now)
 {
     weir_time span = now - __atomic_load_n(&s->looked, __ATOMIC_RELAXED);
@@ -402,11 +422,13 @@ static void look_if_due(struct weir__system *s, weir_time now)
 void weir__system_read(struct weir__system *system, weir_time now, struct weir__reading *out)
 {
     look_if_due(system, now);
-    *out = (struct weir__reading){ .cpu = __atomic_load_n(&system->cpu, __ATOMIC_RELAXED),
-                                   .psi_cpu = __atomic_load_n(&system->psi_cpu, __ATOMIC_RELAXED),
-                                   .psi_memory = __atomic_load_n(&system->psi_memory, __ATOMIC_RELAXED),
-                                   .run_queue = __atomic_load_n(&system->run_queue, __ATOMIC_RELAXED),
-                                   .processors = (double)__atomic_load_n(&system->milli_processors, __ATOMIC_RELAXED) / 1000 };
+    *out = (struct weir__reading){
+        .cpu = __atomic_load_n(&system->cpu, __ATOMIC_RELAXED),
+        .psi_cpu = __atomic_load_n(&system->psi_cpu, __ATOMIC_RELAXED),
+        .psi_memory = __atomic_load_n(&system->psi_memory, __ATOMIC_RELAXED),
+        .run_queue = __atomic_load_n(&system->run_queue, __ATOMIC_RELAXED),
+        .processors = (double)__atomic_load_n(&system->milli_processors, __ATOMIC_RELAXED) / 1000
+    };
 }
 
 /* --------------------------------------------------------- create, destroy ---- */
@@ -414,8 +436,8 @@ void weir__system_read(struct weir__system *system, weir_time now, struct weir__
 static void find_cpus(struct weir__system *s, const char *root)
 {
     int fd = open_file(root, "/proc/self", "/status"), count = 0;
-    if (!read_file(fd, s->text, sizeof s->text) || !weir__parse_cpus_allowed(s->text, &s->cpus))
-        memset(&s->cpus, 0xff, sizeof s->cpus); /* then /proc/stat says */
+    if (!read_file(fd, s->text, sizeof(s->text)) || !weir__parse_cpus_allowed(s->text, &s->cpus))
+        memset(&s->cpus, 0xff, sizeof(s->cpus)); /* then /proc/stat says */
     else
         for (int i = 0; i < WEIR__CPUS / 64; i++)
             count += __builtin_popcountll(s->cpus.bits[i]);
@@ -426,7 +448,7 @@ static void find_cpus(struct weir__system *s, const char *root)
 
 int weir__system_create(struct weir__system **out, const char *root, struct weir_error *error)
 {
-    struct weir__system *s = calloc(1, sizeof *s);
+    struct weir__system *s = calloc(1, sizeof(*s));
     char path[PATH_MAX / 2];
     if (s == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory to look at the host's load");
@@ -438,7 +460,7 @@ int weir__system_create(struct weir__system **out, const char *root, struct weir
     s->psi[0] = open_file(root, "/proc", "/pressure/cpu");
     s->psi[1] = open_file(root, "/proc", "/pressure/memory");
     int fd = open_file(root, "/proc/self", "/cgroup");
-    if (read_file(fd, s->text, sizeof s->text) && weir__parse_cgroup(s->text, path, sizeof path))
+    if (read_file(fd, s->text, sizeof(s->text)) && weir__parse_cgroup(s->text, path, sizeof(path)))
         open_groups(s, root, path);
     close_file(fd);
     *out = s;

@@ -6,22 +6,26 @@
  *     shedding     who is let in
  *     level        of degradation, as far as it follows by itself
  *
- * One does it at a time: whoever has put itself into `ticker`.  If its process has died, or it has been there for a minute, the next one
- * takes its place.  What the dead one has left half done is a limit or a cut that is a little off, never more: nothing here admits anybody.
+ * One does it at a time: whoever has put itself into `ticker`.  If its process has died, or it has
+ * been there for a minute, the next one takes its place.  What the dead one has left half done is a
+ * limit or a cut that is a little off, never more: nothing here admits anybody.
  */
 #include <string.h>
 
 #include "guard/guard.h"
 
-#define TICKER_LATE  60                 /* of 2^30 ns */
-#define LOOK_LONGEST WEIR_SECOND        /* a look comes then, few as the results may be, if `look` allows it */
-#define RAISE_LASTS  (10 * WEIR_SECOND) /* a level that is asked for by a guard where nobody comes any more */
-#define LEVEL_PUSHED 16                 /* added to what stands for a level by hand: rules have set it */
-#define SHOW_EVERY   (WEIR_SECOND / 2)  /* thousands of counters are summed up for it */
+#define TICKER_LATE 60 /* of 2^30 ns */
+#define LOOK_LONGEST \
+    WEIR_SECOND /* a look comes then, few as the results may be, if `look` allows it */
+#define RAISE_LASTS \
+    (10 * WEIR_SECOND)  /* a level that is asked for by a guard where nobody comes any more */
+#define LEVEL_PUSHED 16 /* added to what stands for a level by hand: rules have set it */
+#define SHOW_EVERY   (WEIR_SECOND / 2) /* thousands of counters are summed up for it */
 #define MEAN_LASTS   (10 * WEIR_SECOND)
 #define TIMES_WINDOW (10 * WEIR_SECOND)
 
-void weir__guard_note(struct weir__guard_record *r, enum weir_change_kind kind, int32_t from, int32_t to, weir_time now)
+void weir__guard_note(struct weir__guard_record *r, enum weir_change_kind kind, int32_t from,
+                      int32_t to, weir_time now)
 {
     uint64_t number = __atomic_add_fetch(&r->changes, 1, __ATOMIC_RELAXED);
     struct weir_change *c = &r->changed[number % WEIR__CHANGES];
@@ -35,7 +39,8 @@ void weir__guard_note(struct weir__guard_record *r, enum weir_change_kind kind, 
 
 /* ------------------------------------------------------------- one ticks ---- */
 
-/* Who ticks: its place among the holders, and when it began in 2^30 ns, 1 more than that so that it is never 0. */
+/* Who ticks: its place among the holders, and when it began in 2^30 ns, 1 more than that so that it
+ * is never 0. */
 static uint64_t ticker_of(struct weir_guard *guard, weir_time now)
 {
     return ((uint64_t)(now >> 30) + 1) << 10 | weir__holder_me(guard->table);
@@ -48,20 +53,24 @@ static bool is_gone(struct weir_guard *guard, uint64_t ticker, weir_time now)
     if (guard->table->fd < 0)
         return false;
     weir__holders_bury(guard->table, now);
-    bool dead = place != 0 && __atomic_load_n(&guard->table->holders[place].pid, __ATOMIC_RELAXED) == 0;
+    bool dead =
+        place != 0 && __atomic_load_n(&guard->table->holders[place].pid, __ATOMIC_RELAXED) == 0;
     return dead || (at > began ? at - began : began - at) > TICKER_LATE;
 }
 
-static bool begin(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now, uint64_t *mine)
+static bool begin(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now,
+                  uint64_t *mine)
 {
     struct weir__guard_record *r = guard->record;
     int64_t at = __atomic_load_n(&r->tick_at, __ATOMIC_RELAXED);
     uint64_t ticker = __atomic_load_n(&r->ticker, __ATOMIC_RELAXED);
-    if (!__atomic_compare_exchange_n(&r->tick_at, &at, now + plan->tick, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+    if (!__atomic_compare_exchange_n(&r->tick_at, &at, now + plan->tick, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED) ||
         (ticker != 0 && !is_gone(guard, ticker, now)))
         return false;
     *mine = ticker_of(guard, now);
-    return __atomic_compare_exchange_n(&r->ticker, &ticker, *mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&r->ticker, &ticker, *mine, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
 }
 
 static void end(struct weir__guard_record *r, uint64_t mine)
@@ -82,7 +91,8 @@ static int64_t succeeded_in(const struct weir__window *w)
 /* Permits that came back without a result. */
 static int64_t resultless_of(const struct weir__guard_record *r)
 {
-    return __atomic_load_n(&r->totals.ignored, __ATOMIC_RELAXED) + __atomic_load_n(&r->totals.reclaimed, __ATOMIC_RELAXED);
+    return __atomic_load_n(&r->totals.ignored, __ATOMIC_RELAXED) +
+           __atomic_load_n(&r->totals.reclaimed, __ATOMIC_RELAXED);
 }
 
 /* All that ever came back, for shedding. */
@@ -90,22 +100,28 @@ static int64_t returned_of(const struct weir__guard_record *r, int64_t succeeded
 {
     int64_t n = succeeded + resultless_of(r);
     for (int i = 0; i < WEIR_IGNORED; i++)
-        n += __atomic_load_n(&r->totals.results[i], __ATOMIC_RELAXED) + __atomic_load_n(&r->window.results[i], __ATOMIC_RELAXED);
+        n += __atomic_load_n(&r->totals.results[i], __ATOMIC_RELAXED) +
+             __atomic_load_n(&r->window.results[i], __ATOMIC_RELAXED);
     return n;
 }
 
 static int64_t empty(int64_t *counter)
 {
-    return __atomic_load_n(counter, __ATOMIC_RELAXED) == 0 ? 0 : __atomic_exchange_n(counter, 0, __ATOMIC_RELAXED);
+    return __atomic_load_n(counter, __ATOMIC_RELAXED) == 0
+               ? 0
+               : __atomic_exchange_n(counter, 0, __ATOMIC_RELAXED);
 }
 
 /* Empties the window into a histogram and a sample. */
-static void empty_window(struct weir__guard_record *r, struct weir__histogram *times, struct weir__sample *s)
+static void empty_window(struct weir__guard_record *r, struct weir__histogram *times,
+                         struct weir__sample *s)
 {
     struct weir__window *w = &r->window;
     for (int i = 0; i < WEIR__BINS; i++) {
         uint32_t *bin = &w->times.counts[i];
-        times->counts[i] = __atomic_load_n(bin, __ATOMIC_RELAXED) == 0 ? 0 : __atomic_exchange_n(bin, 0, __ATOMIC_RELAXED);
+        times->counts[i] = __atomic_load_n(bin, __ATOMIC_RELAXED) == 0
+                               ? 0
+                               : __atomic_exchange_n(bin, 0, __ATOMIC_RELAXED);
         s->succeeded += times->counts[i];
     }
     s->failed = empty(&w->results[WEIR_FAILED]);
@@ -130,7 +146,8 @@ static void add_totals(struct weir__guard_record *r, const struct weir__sample *
 }
 
 /* Another controller than the one that has learnt begins anew. */
-static void run_controller(struct weir__guard_record *r, const struct weir__guard_plan *plan, struct weir__sample *s)
+static void run_controller(struct weir__guard_record *r, const struct weir__guard_plan *plan,
+                           struct weir__sample *s)
 {
     const struct weir__controller_plan *c = &plan->controller;
     int64_t which = weir__controller_index(c->row) * 2 + c->rate + 1;
@@ -141,7 +158,8 @@ static void run_controller(struct weir__guard_record *r, const struct weir__guar
     }
     int64_t limit = __atomic_load_n(&r->limit, __ATOMIC_RELAXED);
     s->limit = limit > 0 ? limit : c->initial;
-    __atomic_store_n(&r->limit, weir__controller_step(c, r->learnt.controller, s), __ATOMIC_RELAXED);
+    __atomic_store_n(&r->limit, weir__controller_step(c, r->learnt.controller, s),
+                     __ATOMIC_RELAXED);
 }
 
 static void show_quantiles(struct weir__guard_record *r, weir_time now, weir_time window)
@@ -154,8 +172,8 @@ static void show_quantiles(struct weir__guard_record *r, weir_time now, weir_tim
     }
 }
 
-/* How long work takes, for whoever looks.  Where nothing succeeds, how long it took to fail; where nothing comes back any more, nobody
- * knows. */
+/* How long work takes, for whoever looks.  Where nothing succeeds, how long it took to fail; where
+ * nothing comes back any more, nobody knows. */
 static void show_times(struct weir__guard_record *r, const struct weir__sample *s, weir_time window)
 {
     struct weir__learnt *l = &r->learnt;
@@ -175,12 +193,16 @@ static void look(struct weir__guard_record *r, const struct weir__guard_plan *pl
 {
     struct weir__learnt *l = &r->learnt;
     struct weir__histogram times;
-    struct weir__sample s = { .now = now, .span = now - l->looked, .times = &times, .recent = &l->recent };
-    weir_time window = plan->controller.row && plan->controller.window > 0 ? plan->controller.window : TIMES_WINDOW;
+    struct weir__sample s = {
+        .now = now, .span = now - l->looked, .times = &times, .recent = &l->recent
+    };
+    weir_time window = plan->controller.row && plan->controller.window > 0 ? plan->controller.window
+                                                                           : TIMES_WINDOW;
     empty_window(r, &times, &s);
     add_totals(r, &s);
     int64_t calls = weir__guard_calls(r);
-    s.entered = s.succeeded + s.failed + s.timed_out + s.dropped + calls - l->calls + resultless_of(r) - l->resultless;
+    s.entered = s.succeeded + s.failed + s.timed_out + s.dropped + calls - l->calls +
+                resultless_of(r) - l->resultless;
     weir__recent_add(&l->recent, &times, window, now);
     show_times(r, &s, window);
     if (plan->controller.row != NULL)
@@ -191,18 +213,22 @@ static void look(struct weir__guard_record *r, const struct weir__guard_plan *pl
     l->resultless = resultless_of(r);
 }
 
-static bool is_time_to_look(const struct weir__guard_record *r, const struct weir__guard_plan *plan, int64_t results, weir_time now)
+static bool is_time_to_look(const struct weir__guard_record *r, const struct weir__guard_plan *plan,
+                            int64_t results, weir_time now)
 {
     const struct weir__controller_plan *c = &plan->controller;
-    weir_time span = now - r->learnt.looked, least = c->row ? c->look : WEIR_SECOND, longest = 10 * least;
+    weir_time span = now - r->learnt.looked, least = c->row ? c->look : WEIR_SECOND,
+              longest = 10 * least;
     if (span < 0)
         return true; /* the clock has stepped */
-    return span >= least && (c->row == NULL || results >= c->look_samples || span >= (longest > LOOK_LONGEST ? longest : LOOK_LONGEST));
+    return span >= least && (c->row == NULL || results >= c->look_samples ||
+                             span >= (longest > LOOK_LONGEST ? longest : LOOK_LONGEST));
 }
 
 /* --------------------------------------------------- pressure and shedding ---- */
 
-/* How loaded the host is, as this process sees it; made when first needed.  NULL: that cannot be. */
+/* How loaded the host is, as this process sees it; made when first needed.  NULL: that cannot
+ * be. */
 static struct weir__system *system_of(struct weir_table *table)
 {
     struct weir__guarding *g = weir__guarding_of(table);
@@ -230,20 +256,29 @@ static void press(struct weir_guard *guard, const struct weir__guard_plan *plan,
     if (system != NULL)
         weir__system_read(system, now, &reading);
     uint32_t before = r->learnt.pressure.over;
-    int32_t pressure =
-        weir__pressure_step(&plan->pressure, &r->learnt.pressure, &reading, __atomic_load_n(&r->mean, __ATOMIC_RELAXED), now);
+    int32_t pressure = weir__pressure_step(&plan->pressure, &r->learnt.pressure, &reading,
+                                           __atomic_load_n(&r->mean, __ATOMIC_RELAXED), now);
     __atomic_store_n(&r->pressure, pressure, __ATOMIC_RELAXED);
     if (before != r->learnt.pressure.over)
-        weir__guard_note(r, WEIR_CHANGE_SYSTEM, (int32_t)before, (int32_t)r->learnt.pressure.over, now);
+        weir__guard_note(r, WEIR_CHANGE_SYSTEM, (int32_t)before, (int32_t)r->learnt.pressure.over,
+                         now);
 }
 
-static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, int64_t returned, weir_time now)
+static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, int64_t returned,
+                 weir_time now)
 {
     struct weir__guard_record *r = guard->record;
     struct weir__learnt *l = &r->learnt;
-    int64_t busy = __atomic_load_n(&r->window.busy, __ATOMIC_RELAXED), in_flight = __atomic_load_n(&r->in_flight, __ATOMIC_RELAXED);
-    int64_t limit = plan->controller.rate ? 0 : plan->controller.row && r->limit > 0 ? r->limit : plan->max;
-    struct weir__shed_sample s = { .now = now, .span = now - l->shed_at, .in_flight = in_flight, .limit = limit, .pressure = r->pressure };
+    int64_t busy = __atomic_load_n(&r->window.busy, __ATOMIC_RELAXED),
+            in_flight = __atomic_load_n(&r->in_flight, __ATOMIC_RELAXED);
+    int64_t limit = plan->controller.rate                  ? 0
+                    : plan->controller.row && r->limit > 0 ? r->limit
+                                                           : plan->max;
+    struct weir__shed_sample s = { .now = now,
+                                   .span = now - l->shed_at,
+                                   .in_flight = in_flight,
+                                   .limit = limit,
+                                   .pressure = r->pressure };
     s.entered = returned + weir__guard_calls(r) - l->shed_entered;
     s.refused_busy = busy - l->shed_busy;
     l->shed_at = now;
@@ -251,7 +286,8 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
     l->shed_busy = busy;
     if (s.span <= 0 || s.span == now)
         return; /* the first look, or the clock has stepped */
-    int32_t admitted = weir__shed_tick(&plan->shed, &r->shed, &s), shedding = r->shed.room > 0 || s.pressure > 0;
+    int32_t admitted = weir__shed_tick(&plan->shed, &r->shed, &s),
+            shedding = r->shed.room > 0 || s.pressure > 0;
     __atomic_store_n(&r->admitted, admitted, __ATOMIC_RELAXED);
     if (shedding != r->shedding) {
         r->shedding = shedding;
@@ -265,7 +301,8 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
 static void set_level(struct weir_table *table, weir_time now)
 {
     struct weir__header *h = table->header;
-    uint32_t by_hand = __atomic_load_n(&h->level_by_hand, __ATOMIC_RELAXED), n = weir__guards_in(table);
+    uint32_t by_hand = __atomic_load_n(&h->level_by_hand, __ATOMIC_RELAXED),
+             n = weir__guards_in(table);
     int32_t level = by_hand > 0 ? (int32_t)(by_hand - 1) % LEVEL_PUSHED : 0;
     for (uint32_t i = 0; by_hand == 0 && i < n; i++) {
         const struct weir__guard_record *r = weir__guard_record_at(table, i);
@@ -278,14 +315,16 @@ static void set_level(struct weir_table *table, weir_time now)
         __atomic_store_n(&h->level, (uint32_t)level, __ATOMIC_RELAXED);
 }
 
-static void raise_level(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now)
+static void raise_level(struct weir_guard *guard, const struct weir__guard_plan *plan,
+                        weir_time now)
 {
     struct weir__guard_record *r = guard->record;
     int32_t raising = 0;
     if (plan->raises > 0) {
         struct weir__breaker_view view;
         weir__breaker_look(&plan->breaker, &r->breaker, now, &view);
-        if (view.state != WEIR_BREAKER_CLOSED || view.force == WEIR_FORCE_OPEN || r->learnt.pressure.over)
+        if (view.state != WEIR_BREAKER_CLOSED || view.force == WEIR_FORCE_OPEN ||
+            r->learnt.pressure.over)
             raising = plan->raises;
     }
     if (plan->pressure.on) {
@@ -300,7 +339,8 @@ static void raise_level(struct weir_guard *guard, const struct weir__guard_plan 
 void weir_level_set(struct weir_table *table, int level, weir_time now)
 {
     level = level > WEIR__LEVEL_MAX ? WEIR__LEVEL_MAX : level;
-    __atomic_store_n(&table->header->level_by_hand, level < 0 ? 0 : (uint32_t)level + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&table->header->level_by_hand, level < 0 ? 0 : (uint32_t)level + 1,
+                     __ATOMIC_RELAXED);
     set_level(table, weir__guard_time(now));
 }
 
@@ -309,7 +349,8 @@ void weir__level_push(struct weir_table *table, int level, weir_time now)
     uint32_t present = __atomic_load_n(&table->header->level_by_hand, __ATOMIC_RELAXED);
     if (level < 0 && present <= LEVEL_PUSHED)
         return;
-    __atomic_store_n(&table->header->level_by_hand, level < 0 ? 0 : (uint32_t)level + 1 + LEVEL_PUSHED, __ATOMIC_RELAXED);
+    __atomic_store_n(&table->header->level_by_hand,
+                     level < 0 ? 0 : (uint32_t)level + 1 + LEVEL_PUSHED, __ATOMIC_RELAXED);
     set_level(table, weir__guard_time(now));
 }
 
@@ -322,11 +363,13 @@ int weir_level_get(const struct weir_table *table, bool *by_hand)
 }
 
 /* A breaker that is no longer in the options is closed, if it was not. */
-static void close_unwanted(struct weir__guard_record *r, const struct weir__guard_plan *plan, weir_time now)
+static void close_unwanted(struct weir__guard_record *r, const struct weir__guard_plan *plan,
+                           weir_time now)
 {
     uint64_t gate = weir__load(&r->breaker.gate);
     uint32_t state = gate & 3;
-    if (plan->breaker.on || state == WEIR_BREAKER_CLOSED || (gate & WEIR__BREAKER_EVENTFUL) != state)
+    if (plan->breaker.on || state == WEIR_BREAKER_CLOSED ||
+        (gate & WEIR__BREAKER_EVENTFUL) != state)
         return;
     weir__breaker_force(&r->breaker, WEIR_UNFORCED, now);
     weir__guard_note(r, WEIR_CHANGE_BREAKER, (int32_t)state, WEIR_BREAKER_CLOSED, now);
@@ -334,7 +377,8 @@ static void close_unwanted(struct weir__guard_record *r, const struct weir__guar
 
 /* ------------------------------------------------------------------ tick ---- */
 
-void __attribute__((noinline, cold)) weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now)
+void __attribute__((noinline, cold))
+weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now)
 {
     struct weir__guard_record *r = guard->record;
     uint64_t mine;
@@ -383,7 +427,8 @@ static void read_counts(const struct weir__guard_record *r, struct weir_guard_in
     const struct weir__window *w = &r->window;
     int64_t n[WEIR_IGNORED];
     for (int i = 0; i < WEIR_IGNORED; i++)
-        n[i] = __atomic_load_n(&t->results[i], __ATOMIC_RELAXED) + __atomic_load_n(&w->results[i], __ATOMIC_RELAXED);
+        n[i] = __atomic_load_n(&t->results[i], __ATOMIC_RELAXED) +
+               __atomic_load_n(&w->results[i], __ATOMIC_RELAXED);
     out->succeeded = n[WEIR_SUCCEEDED] + succeeded_in(w);
     out->failed = n[WEIR_FAILED];
     out->timed_out = n[WEIR_TIMED_OUT];
@@ -409,8 +454,8 @@ void weir__guard_look(struct weir_guard *guard, weir_time now, struct weir_guard
     const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
     const struct weir__guard_record *r = guard->record;
     struct weir__breaker_view view;
-    memset(out, 0, sizeof *out);
-    memcpy(out->name, guard->name, sizeof out->name);
+    memset(out, 0, sizeof(*out));
+    memcpy(out->name, guard->name, sizeof(out->name));
     out->options = plan->options;
     out->in_flight = __atomic_load_n(&r->in_flight, __ATOMIC_RELAXED);
     out->limit = plan->controller.row ? __atomic_load_n(&r->limit, __ATOMIC_RELAXED) : plan->max;
@@ -424,8 +469,10 @@ void weir__guard_look(struct weir_guard *guard, weir_time now, struct weir_guard
     out->p99 = __atomic_load_n(&r->p99, __ATOMIC_RELAXED);
     out->mean = __atomic_load_n(&r->mean, __ATOMIC_RELAXED);
     read_counts(r, out);
-    out->entered = out->succeeded + out->failed + out->timed_out + out->dropped + resultless_of(r) + weir__guard_calls(r);
-    out->admitted_percent = __atomic_load_n(&r->admitted, __ATOMIC_RELAXED) == 0 ? 100 : percent_of(&r->admitted);
+    out->entered = out->succeeded + out->failed + out->timed_out + out->dropped + resultless_of(r) +
+                   weir__guard_calls(r);
+    out->admitted_percent =
+        __atomic_load_n(&r->admitted, __ATOMIC_RELAXED) == 0 ? 100 : percent_of(&r->admitted);
     out->pressure_percent = percent_of(&r->pressure);
     read_changes(r, out->changes);
 }

@@ -1,18 +1,22 @@
-/* vegas.c -- as TCP Vegas: how many wait is seen from how much longer it takes than when nobody waits.
+/* vegas.c -- as TCP Vegas: how many wait is seen from how much longer it takes than when nobody
+ * waits.
  *
  *     queue = ceil(limit * (1 - base / rtt))
  *
- * With log = the digits of the limit after the first, at least 1: a queue of at most log is nobody (6 log more); less than 3 log is short (log
- * more); more than 6 log is long (log less); something dropped is too (log less).  Nothing changes while less than half of the limit is in use.
- * The base is the shortest rtt seen; every 15 to 30 times the limit of samples it is whatever comes next, or it could never rise.
+ * With log = the digits of the limit after the first, at least 1: a queue of at most log is nobody
+ * (6 log more); less than 3 log is short (log more); more than 6 log is long (log less); something
+ * dropped is too (log less).  Nothing changes while less than half of the limit is in use. The base
+ * is the shortest rtt seen; every 15 to 30 times the limit of samples it is whatever comes next, or
+ * it could never rise.
  *
- * As Netflix's VegasLimit (concurrency-limits 0.5): initial 20, max 1000, no smoothing, and windows as its WindowedLimit makes them (1 s, at
- * least 10 results, their mean).
+ * As Netflix's VegasLimit (concurrency-limits 0.5): initial 20, max 1000, no smoothing, and windows
+ * as its WindowedLimit makes them (1 s, at least 10 results, their mean).
  *
- * Deviations: the jitter of the probe comes from a fixed sequence, so that a run can be repeated; a sample with no rtt at all (everything was
- * dropped) lowers the limit; a time-out counts as dropped.
- * Known, and kept: the base that is taken under load is too long, and the limit drifts up (concurrency-limits#165); what sets the base is
- * not looked at otherwise, even if it was a drop.
+ * Deviations: the jitter of the probe comes from a fixed sequence, so that a run can be repeated; a
+ * sample with no rtt at all (everything was dropped) lowers the limit; a time-out counts as
+ * dropped.
+ * Known, and kept: the base that is taken under load is too long, and the limit drifts up
+ * (concurrency-limits#165); what sets the base is not looked at otherwise, even if it was a drop.
  */
 #include "guard/controller.h"
 
@@ -72,7 +76,8 @@ static double change(const struct state *s, int64_t queue)
     return queue > 6 * log ? (double)-log : 0;
 }
 
-static double step(const struct weir__controller_plan *plan, void *state, const struct weir__sample *sample)
+static double step(const struct weir__controller_plan *plan, void *state,
+                   const struct weir__sample *sample)
 {
     struct state *s = state;
     weir_time rtt = sample->mean;
@@ -98,7 +103,7 @@ static void tell(const void *state, char *out, size_t size)
 {
     const struct state *s = state;
     char base[32];
-    weir_time_print(base, sizeof base, weir__three_digits(weir__int_most(s->base, 0)));
+    weir_time_print(base, sizeof(base), weir__three_digits(weir__int_most(s->base, 0)));
     snprintf(out, size, "base %s", base);
 }
 

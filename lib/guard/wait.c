@@ -1,17 +1,22 @@
-/* wait.c -- waiting for a guard's permit: threads that sleep, event loops that are called, and work that runs under a guard.
+/* wait.c -- waiting for a guard's permit: threads that sleep, event loops that are called, and work
+ * that runs under a guard.
  *
- * Whoever finds no permit joins a queue; turns are offered to who is next, under the queue's lock: it tries to enter, and stays if there is
- * still no permit.  So a permit that comes free cannot be snatched from those who wait, in this process; another process that shares the
- * guard takes what it finds.  What a turn calls is called without the lock, and may do anything.
+ * Whoever finds no permit joins a queue; turns are offered to who is next, under the queue's lock:
+ * it tries to enter, and stays if there is still no permit.  So a permit that comes free cannot be
+ * snatched from those who wait, in this process; another process that shares the guard takes what
+ * it finds.  What a turn calls is called without the lock, and may do anything.
  *
- * Turns are offered by weir_exit_next, at once, and by polling: permits also come free in other processes, by weir_exit, and when a lease
- * ends.  Of the threads that wait one polls, every POLL; the others look every LOOK whether somebody does.  When the one that polls goes, it
- * pokes who is next.  So a thousand that wait cost as much as one.
+ * Turns are offered by weir_exit_next, at once, and by polling: permits also come free in other
+ * processes, by weir_exit, and when a lease ends.  Of the threads that wait one polls, every POLL;
+ * the others look every LOOK whether somebody does.  When the one that polls goes, it pokes who is
+ * next.  So a thousand that wait cost as much as one.
  *
- * A thread sleeps on a word in its own frame.  Whoever has taken it out of the queue is about to set that word to DONE: so one whose
- * deadline is over, but who cannot be cancelled any more, waits for that, and its frame stays as long as anybody looks at it.
+ * A thread sleeps on a word in its own frame.  Whoever has taken it out of the queue is about to
+ * set that word to DONE: so one whose deadline is over, but who cannot be cancelled any more, waits
+ * for that, and its frame stays as long as anybody looks at it.
  *
- * With an injected clock there is no word to sleep on: everybody polls, and sleeps by that clock in between.
+ * With an injected clock there is no word to sleep on: everybody polls, and sleeps by that clock in
+ * between.
  */
 #include <assert.h>
 #include <string.h>
@@ -59,10 +64,13 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
         *t->decision = d;
     else if (waiter->turn == wake)
         *((struct sleeper *)((char *)waiter - offsetof(struct sleeper, waiter)))->decision = d;
-    return d.allowed ? WEIR_GRANTED : (enum weir_reason)d.reason; /* in shadow there is a reason, and yet it is in */
+    return d.allowed
+               ? WEIR_GRANTED
+               : (enum weir_reason)d.reason; /* in shadow there is a reason, and yet it is in */
 }
 
-/* Whoever refuses one of those who waited, or would have to, counts it; others were counted by the guard. */
+/* Whoever refuses one of those who waited, or would have to, counts it; others were counted by the
+ * guard. */
 static bool refused_by_queue(struct weir_guard *guard, enum weir_reason reason)
 {
     if (reason == WEIR_FULL || reason == WEIR_LATE)
@@ -86,8 +94,8 @@ static void serve_once(struct weir_guard *guard, struct weir_queue *queue, weir_
 
 enum { IDLE, SERVING, ONCE_MORE };
 
-/* One at a time: who comes meanwhile, be it another thread or a turn that exits at once, leaves word that there is more, and goes.  Else a
- * thousand who wait would be a thousand calls deep. */
+/* One at a time: who comes meanwhile, be it another thread or a turn that exits at once, leaves
+ * word that there is more, and goes.  Else a thousand who wait would be a thousand calls deep. */
 static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
 {
     uint32_t serving;
@@ -98,7 +106,8 @@ static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time 
         __atomic_store_n(&queue->serving, SERVING, __ATOMIC_RELEASE);
         serve_once(guard, queue, __atomic_load_n(&queue->served_at, __ATOMIC_RELAXED));
         serving = SERVING;
-    } while (!__atomic_compare_exchange_n(&queue->serving, &serving, IDLE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+    } while (!__atomic_compare_exchange_n(&queue->serving, &serving, IDLE, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED));
 }
 
 /* -------------------------------------------------------------- joining ---- */
@@ -112,8 +121,9 @@ static weir_time deadline_of(weir_time now, weir_time wait_max)
 }
 
 /* True: it has entered, or *waits. */
-static bool join(struct weir_guard *guard, struct weir_queue *queue, const struct weir_ask *ask, weir_time now, struct weir_waiter *waiter,
-                 struct weir_permit *permit, bool *waits, struct weir_decision *d)
+static bool join(struct weir_guard *guard, struct weir_queue *queue, const struct weir_ask *ask,
+                 weir_time now, struct weir_waiter *waiter, struct weir_permit *permit, bool *waits,
+                 struct weir_decision *d)
 {
     struct turns t = { .guard = guard, .now = now, .decision = d };
     bool patient = ask->wait_max > 0;
@@ -123,11 +133,13 @@ static bool join(struct weir_guard *guard, struct weir_queue *queue, const struc
     waiter->ask = *ask;
     waiter->permit = permit;
     *permit = (struct weir_permit){ 0 };
-    enum weir_reason reason = weir__queue_join(queue, waiter, patient, now, try_to_enter, &t, waits, d);
+    enum weir_reason reason =
+        weir__queue_join(queue, waiter, patient, now, try_to_enter, &t, waits, d);
     return *waits || reason == WEIR_GRANTED;
 }
 
-bool weir_enter_later(struct weir_guard *guard, struct weir_queue *queue, const struct weir_ask *ask, struct weir_waiter *waiter,
+bool weir_enter_later(struct weir_guard *guard, struct weir_queue *queue,
+                      const struct weir_ask *ask, struct weir_waiter *waiter,
                       struct weir_permit *permit, struct weir_decision *decision)
 {
     bool waits;
@@ -140,8 +152,8 @@ bool weir_enter_later(struct weir_guard *guard, struct weir_queue *queue, const 
     return taken || refused_by_queue(guard, (enum weir_reason)decision->reason);
 }
 
-bool weir_exit_next(struct weir_guard *guard, struct weir_queue *queue, struct weir_permit *permit, enum weir_outcome outcome,
-                    weir_time now)
+bool weir_exit_next(struct weir_guard *guard, struct weir_queue *queue, struct weir_permit *permit,
+                    enum weir_outcome outcome, weir_time now)
 {
     bool was_in = weir_exit(guard, permit, outcome, now);
     serve(guard, queue, now);
@@ -193,8 +205,10 @@ static void stop_polling(struct wait *w, weir_time now)
     pthread_mutex_lock(&w->queue->lock);
     struct weir_waiter *front = weir__queue_front_locked(w->queue, now);
     if (front != NULL && front->turn == wake) {
-        uint32_t *word = &((struct sleeper *)((char *)front - offsetof(struct sleeper, waiter)))->word;
-        if (__atomic_compare_exchange_n(word, &sleeps, POKED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        uint32_t *word =
+            &((struct sleeper *)((char *)front - offsetof(struct sleeper, waiter)))->word;
+        if (__atomic_compare_exchange_n(word, &sleeps, POKED, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED))
             weir__clock_wake_word(word);
     }
     pthread_mutex_unlock(&w->queue->lock);
@@ -209,7 +223,8 @@ static void sleep_a_while(struct wait *w, weir_time span)
     }
     weir_time most = w->polls ? POLL : LOOK;
     weir__clock_wait_word(&w->sleeper.word, SLEEPS, span < most ? span : most);
-    __atomic_compare_exchange_n(&w->sleeper.word, &poked, SLEEPS, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&w->sleeper.word, &poked, SLEEPS, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_RELAXED);
 }
 
 /* It leaves; false: it was taken out of the queue just now, and its turn is about to be told. */
@@ -243,20 +258,29 @@ static enum weir_reason wait_for_turn(struct wait *w)
 
 static bool refuse_late(struct wait *w, const struct weir_ask *ask, struct weir_decision *d)
 {
-    weir_time retry = weir_queue_estimate(w->queue, ask->priority, ask->user_class, now_of(w->guard, w->clock));
-    *d = (struct weir_decision){ .reason = WEIR_LATE, .limit = d->limit, .retry = retry > 0 ? retry : WEIR_MILLISECOND };
+    weir_time retry =
+        weir_queue_estimate(w->queue, ask->priority, ask->user_class, now_of(w->guard, w->clock));
+    *d = (struct weir_decision){ .reason = WEIR_LATE,
+                                 .limit = d->limit,
+                                 .retry = retry > 0 ? retry : WEIR_MILLISECOND };
     return refused_by_queue(w->guard, WEIR_LATE);
 }
 
-bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue, const struct weir_ask *ask, const struct weir_clock *clock,
-                     struct weir_permit *permit, struct weir_decision *decision)
+bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue, const struct weir_ask *ask,
+                     const struct weir_clock *clock, struct weir_permit *permit,
+                     struct weir_decision *decision)
 {
-    struct wait w = { .guard = guard, .queue = queue, .clock = clock, .sleeper = { .waiter.turn = wake, .decision = decision } };
+    struct wait w = { .guard = guard,
+                      .queue = queue,
+                      .clock = clock,
+                      .sleeper = { .waiter.turn = wake, .decision = decision } };
     bool waits;
-    bool taken = join(guard, queue, ask, now_of(guard, clock), &w.sleeper.waiter, permit, &waits, decision);
+    bool taken =
+        join(guard, queue, ask, now_of(guard, clock), &w.sleeper.waiter, permit, &waits, decision);
     if (!taken && decision->reason == WEIR_FULL) { /* of those who are too late, perhaps */
         serve(guard, queue, now_of(guard, clock));
-        taken = join(guard, queue, ask, now_of(guard, clock), &w.sleeper.waiter, permit, &waits, decision);
+        taken = join(guard, queue, ask, now_of(guard, clock), &w.sleeper.waiter, permit, &waits,
+                     decision);
     }
     if (!waits)
         return taken || refused_by_queue(guard, (enum weir_reason)decision->reason);
@@ -268,8 +292,8 @@ bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue, const s
 
 /* ----------------------------------------------------------------- call ---- */
 
-bool weir_call(struct weir_guard *guard, const struct weir_ask *ask, const struct weir_clock *clock, const struct weir_call *call,
-               struct weir_decision *decision)
+bool weir_call(struct weir_guard *guard, const struct weir_ask *ask, const struct weir_clock *clock,
+               const struct weir_call *call, struct weir_decision *decision)
 {
     struct weir_ask timed = *ask;
     struct weir_permit permit;
@@ -279,7 +303,8 @@ bool weir_call(struct weir_guard *guard, const struct weir_ask *ask, const struc
     if (entered) {
         enum weir_outcome outcome = call->work(call->context);
         weir_exit(guard, &permit, outcome, now_of(guard, clock));
-        falls_back = call->fallback_on_error && outcome != WEIR_SUCCEEDED && outcome != WEIR_IGNORED;
+        falls_back =
+            call->fallback_on_error && outcome != WEIR_SUCCEEDED && outcome != WEIR_IGNORED;
     }
     if (falls_back && call->fallback != NULL)
         call->fallback(call->context, decision);

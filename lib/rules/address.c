@@ -1,15 +1,17 @@
 /* address.c -- IP addresses and networks from text and back.
  *
- *     IPv4      four decimal numbers of 0 to 255, no leading zeros            192.0.2.7
- *     IPv6      RFC 4291, 2.2: groups, one "::", the last 32 bits dotted       2001:db8::7   ::ffff:192.0.2.7   [2001:db8::7]
- *     network   an address, or address/prefix                                  10.0.0.0/8   2001:db8::/32
+ *     IPv4      four decimal numbers of 0 to 255, no leading zeros         192.0.2.7
+ *     IPv6      RFC 4291, 2.2: groups, one "::", the last 32 bits dotted   2001:db8::7,
+ * [2001:db8::7] network   an address, or address/prefix                              10.0.0.0/8,
+ * 2001:db8::/32
  *
- * Every request's address comes through here, so text is read sixteen bytes at a time (bytes.h): in the place of each digit, what would be
- * the number if it ended there; then where the dots and colons are says which of them count.  So nothing is branched on that no processor
- * can predict, such as the lengths of numbers.
+ * Every request's address comes through here, so text is read sixteen bytes at a time (bytes.h): in
+ * the place of each digit, what would be the number if it ended there; then where the dots and
+ * colons are says which of them count.  So nothing is branched on that no processor can predict,
+ * such as the lengths of numbers.
  *
- * Strict, because two programs that read an address differently are a hole: "010.0.0.1" is 8.0.0.1 to one and 10.0.0.1 to another; here it
- * is none.
+ * Strict, because two programs that read an address differently are a hole: "010.0.0.1" is 8.0.0.1
+ * to one and 10.0.0.1 to another; here it is none.
  *
  * Why not inet_pton: it wants a NUL, and takes three to five times as long.
  */
@@ -27,7 +29,8 @@
 
 /* ----------------------------------------------------------------- IPv4 ---- */
 
-/* Three dots, and between them one to three digits, the first of several not 0.  Bit i is about byte i of the text. */
+/* Three dots, and between them one to three digits, the first of several not 0.  Bit i is about
+ * byte i of the text. */
 static bool is_shaped(uint32_t dots, uint32_t digits, uint32_t zeros, size_t len)
 {
     uint32_t second = dots & (dots - 1), third = second & (second - 1), starts = dots << 1 | 1;
@@ -42,10 +45,12 @@ static weir__bytes ten_times(weir__bytes v)
     return four_times + four_times + twice;
 }
 
-/* In the place of each digit: the number that ends there, of up to three digits.  *above: whether one is above 255. */
+/* In the place of each digit: the number that ends there, of up to three digits.  *above: whether
+ * one is above 255. */
 static weir__bytes read_numbers(weir__bytes ones, weir__bytes is_digit, uint32_t *above)
 {
-    weir__bytes hundreds = weir__bytes_move_two(ones) & weir__bytes_move_one(is_digit); /* if what is between is a digit too */
+    weir__bytes hundreds = weir__bytes_move_two(ones) &
+                           weir__bytes_move_one(is_digit); /* if what is between is a digit too */
     weir__bytes tens = weir__bytes_move_one(ones) + ten_times(hundreds);
     *above = weir__bytes_bits((weir__bytes)((tens > 25) | ((tens == 25) & (ones > 5))) & is_digit);
     return ones + ten_times(tens);
@@ -58,11 +63,12 @@ static inline bool parse_four(const char *text, size_t len, uint8_t out[4])
     if (len < FOUR_MIN || len > FOUR_MAX)
         return false;
     weir__bytes v = weir__bytes_join(weir__bytes_first(text, len), weir__bytes_second(text, len));
-    weir__bytes less = v - '0', is_digit = (weir__bytes)(less < 10), all = read_numbers(less & is_digit, is_digit, &above);
+    weir__bytes less = v - '0', is_digit = (weir__bytes)(less < 10),
+                all = read_numbers(less & is_digit, is_digit, &above);
     uint32_t dots = weir__bytes_bits(v == '.'), second = dots & (dots - 1);
     if (!is_shaped(dots, weir__bytes_bits(is_digit), weir__bytes_bits(v == '0'), len) || above != 0)
         return false;
-    memcpy(numbers, &all, sizeof numbers);
+    memcpy(numbers, &all, sizeof(numbers));
     out[0] = numbers[__builtin_ctz(dots) - 1];
     out[1] = numbers[__builtin_ctz(second) - 1];
     out[2] = numbers[__builtin_ctz(second & (second - 1)) - 1];
@@ -75,22 +81,25 @@ static inline bool parse_four(const char *text, size_t len, uint8_t out[4])
 /* A text of up to SIX_MAX bytes. */
 struct hex {
     uint64_t digits, colons;       /* bit i is about byte i of the text */
-    uint8_t numbers[SIX_MAX + 19]; /* [i + 1]: byte i of the text and the one before as a number, if both are digits; of what is none, 0 */
+    uint8_t numbers[SIX_MAX + 19]; /* [i + 1]: byte i of the text and the one before as a number, if
+                                      both are digits; of what is none, 0 */
 };
 
 /* The sixteen bytes from `at` on. */
 static inline void read_hex(struct hex *h, weir__bytes v, size_t at)
 {
-    weir__bytes is_digit = (weir__bytes)((weir__bytes)(v - '0') < 10), is_letter = (weir__bytes)((weir__bytes)((v | 0x20) - 'a') < 6);
-    weir__bytes low = ((v & 15) + (is_letter & 9)) & (is_digit | is_letter), high = weir__bytes_move_one(low);
+    weir__bytes is_digit = (weir__bytes)((weir__bytes)(v - '0') < 10),
+                is_letter = (weir__bytes)((weir__bytes)((v | 0x20) - 'a') < 6);
+    weir__bytes low = ((v & 15) + (is_letter & 9)) & (is_digit | is_letter),
+                high = weir__bytes_move_one(low);
     weir__bytes numbers = (low + (high << 4)) & (is_digit | is_letter);
     h->digits |= (uint64_t)weir__bytes_bits(is_digit | is_letter) << at;
     h->colons |= (uint64_t)weir__bytes_bits(v == ':') << at;
-    memcpy(h->numbers + 1 + at, &numbers, sizeof numbers);
+    memcpy(h->numbers + 1 + at, &numbers, sizeof(numbers));
 }
 
-/* From the end to the beginning, each time sixteen bytes that overlap by one or more: the first of them knows nothing of the byte before,
- * but the next write puts that right. */
+/* From the end to the beginning, each time sixteen bytes that overlap by one or more: the first of
+ * them knows nothing of the byte before, but the next write puts that right. */
 static inline void read_hexes(struct hex *h, const char *text, size_t len)
 {
     h->digits = h->colons = 0;
@@ -98,14 +107,20 @@ static inline void read_hexes(struct hex *h, const char *text, size_t len)
     if (len > 31)
         read_hex(h, weir__bytes_sixteen(text + len - 16), len - 16);
     if (len > 16)
-        read_hex(h, weir__bytes_sixteen(text + (len > 31 ? 15 : len - 16)), len > 31 ? 15 : len - 16);
-    read_hex(h, len < 16 ? weir__bytes_join(weir__bytes_first(text, len), weir__bytes_second(text, len)) : weir__bytes_sixteen(text), 0);
+        read_hex(h, weir__bytes_sixteen(text + (len > 31 ? 15 : len - 16)),
+                 len > 31 ? 15 : len - 16);
+    read_hex(h,
+             len < 16
+                 ? weir__bytes_join(weir__bytes_first(text, len), weir__bytes_second(text, len))
+                 : weir__bytes_sixteen(text),
+             0);
 }
 
 /* The group of n digits (1 to 4) before `end`. */
 static inline uint32_t group(const struct hex *h, uint32_t end, uint32_t n)
 {
-    return (uint32_t)h->numbers[n > 2 ? end - 2 : end - n] << 8 | h->numbers[end]; /* of one or two digits: that of the colon before is 0 */
+    return (uint32_t)h->numbers[n > 2 ? end - 2 : end - n] << 8 |
+           h->numbers[end]; /* of one or two digits: that of the colon before is 0 */
 }
 
 struct six {
@@ -132,7 +147,8 @@ static bool finish_dotted(struct six s, const char *text, size_t len, weir__u128
     uint8_t four[4];
     if (!parse_four(text, len, four))
         return false;
-    s.groups = s.groups << 32 | (uint32_t)four[0] << 24 | (uint32_t)four[1] << 16 | (uint32_t)four[2] << 8 | four[3];
+    s.groups = s.groups << 32 | (uint32_t)four[0] << 24 | (uint32_t)four[1] << 16 |
+               (uint32_t)four[2] << 8 | four[3];
     s.n += 2;
     return finish_six(s, out);
 }
@@ -145,7 +161,8 @@ static bool parse_six(const char *text, size_t len, weir__u128 *out)
     if (len < 2 || len > SIX_MAX)
         return false;
     read_hexes(&h, text, len);
-    uint64_t stops = ~h.digits, colons = h.colons; /* a stop is behind each group, the last at `len` */
+    uint64_t stops = ~h.digits,
+             colons = h.colons; /* a stop is behind each group, the last at `len` */
     if ((colons & 3) == 3) {
         s.gap = 0;
         begin = 2;
@@ -183,13 +200,14 @@ static void put_number(struct weir__address *out, weir__u128 number)
     half[0] = __builtin_bswap64(half[0]);
     half[1] = __builtin_bswap64(half[1]);
 #endif
-    memcpy(out->bytes, half, sizeof half);
+    memcpy(out->bytes, half, sizeof(half));
 }
 
 /* The first number of an IPv4 address ends early; in IPv6 only ::1.2.3.4 has a dot so soon. */
 static bool is_dotted(const char *text, size_t len)
 {
-    return len >= FOUR_MIN && ((text[1] == '.') | (text[2] == '.') | (text[3] == '.')) && text[0] != ':';
+    return len >= FOUR_MIN && ((text[1] == '.') | (text[2] == '.') | (text[3] == '.')) &&
+           text[0] != ':';
 }
 
 bool weir__address_parse(const char *text, size_t len, struct weir__address *out)
@@ -199,7 +217,8 @@ bool weir__address_parse(const char *text, size_t len, struct weir__address *out
     if (is_dotted(text, len)) {
         if (!parse_four(text, len, four))
             return false;
-        *out = (struct weir__address){ .bytes = { four[0], four[1], four[2], four[3] }, .bits = 32 };
+        *out =
+            (struct weir__address){ .bytes = { four[0], four[1], four[2], four[3] }, .bits = 32 };
         return true;
     }
     if (len > 2 && text[0] == '[' && text[len - 1] == ']')
@@ -215,10 +234,13 @@ bool weir__address_parse(const char *text, size_t len, struct weir__address *out
 void weir__address_mask(struct weir__address *address, unsigned prefix)
 {
     if (prefix < address->bits)
-        put_number(address, prefix == 0 ? 0 : weir__address_number(address) & ~(weir__u128)0 << (128 - prefix));
+        put_number(address, prefix == 0
+                                ? 0
+                                : weir__address_number(address) & ~(weir__u128)0 << (128 - prefix));
 }
 
-/* The longest run of two or more zero groups, the first of equals; its length is 0 if there is none. */
+/* The longest run of two or more zero groups, the first of equals; its length is 0 if there is
+ * none. */
 static size_t find_zeros(const unsigned groups[8], size_t *begin)
 {
     size_t longest = 1;
@@ -244,7 +266,8 @@ static void print_six(char *out, size_t size, const uint8_t bytes[16])
             at += (size_t)snprintf(out + at, size - at, "::");
             i += zeros - 1;
         } else {
-            at += (size_t)snprintf(out + at, size - at, i == 0 || i == begin + zeros ? "%x" : ":%x", groups[i]);
+            at += (size_t)snprintf(out + at, size - at, i == 0 || i == begin + zeros ? "%x" : ":%x",
+                                   groups[i]);
         }
 }
 
@@ -255,7 +278,7 @@ int weir__address_print(char *out, size_t size, const struct weir__address *addr
     if (address->bits == 32)
         return snprintf(out, size, "%d.%d.%d.%d", b[0], b[1], b[2], b[3]);
     if (address->bits == 128)
-        print_six(six, sizeof six, b);
+        print_six(six, sizeof(six), b);
     return snprintf(out, size, "%s", six);
 }
 
@@ -272,7 +295,7 @@ static struct quote quote(const char *text, size_t len)
     size_t n = len < QUOTE_MAX ? len : QUOTE_MAX;
     for (size_t i = 0; i < n; i++)
         q.text[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
-    snprintf(q.text + n, sizeof q.text - n, "%s", n < len ? "..." : "");
+    snprintf(q.text + n, sizeof(q.text) - n, "%s", n < len ? "..." : "");
     return q;
 }
 
@@ -288,7 +311,8 @@ static const char *guess(const char *text, size_t len)
             return "no spaces";
         if (text[i] == '%')
             return "no scope";
-        zero |= text[i] == '0' && (i == 0 || text[i - 1] == '.') && i + 1 < len && text[i + 1] >= '0' && text[i + 1] <= '9';
+        zero |= text[i] == '0' && (i == 0 || text[i - 1] == '.') && i + 1 < len &&
+                text[i + 1] >= '0' && text[i + 1] <= '9';
         last = text[i] == ']' ? i : last;
     }
     if ((dots == 3 && colons == 1) || (last > 0 && last + 1 < len))
@@ -302,9 +326,12 @@ static int fail_address(struct weir_error *error, const char *text, size_t len)
 {
     const char *hint = len > 0 ? guess(text, len) : NULL;
     if (len == 0)
-        return weir__fail_at(error, 1, "an address is missing: write one as 192.0.2.7 or 2001:db8::7, a network as 10.0.0.0/8");
-    return weir__fail_at(error, 1, "'%s' is not an IP address: write it as 192.0.2.7 or 2001:db8::7%s%s", quote(text, len).text,
-                         hint ? ", " : "", hint ? hint : "");
+        return weir__fail_at(error, 1,
+                             "an address is missing: write one as 192.0.2.7 or 2001:db8::7, a "
+                             "network as 10.0.0.0/8");
+    return weir__fail_at(error, 1,
+                         "'%s' is not an IP address: write it as 192.0.2.7 or 2001:db8::7%s%s",
+                         quote(text, len).text, hint ? ", " : "", hint ? hint : "");
 }
 
 /* A prefix as written; above 999 if it is none. */
@@ -321,14 +348,17 @@ static unsigned parse_prefix(const char *text, size_t len)
     return value;
 }
 
-static int check_host_bits(const struct weir__address *address, const struct weir__cidr *cidr, size_t column, struct weir_error *error)
+static int check_host_bits(const struct weir__address *address, const struct weir__cidr *cidr,
+                           size_t column, struct weir_error *error)
 {
     char written[SIX_MAX + 1], meant[SIX_MAX + 1];
-    if (memcmp(address->bytes, cidr->address.bytes, sizeof address->bytes) == 0)
+    if (memcmp(address->bytes, cidr->address.bytes, sizeof(address->bytes)) == 0)
         return WEIR_OK;
-    weir__address_print(written, sizeof written, address);
-    weir__address_print(meant, sizeof meant, &cidr->address);
-    return weir__fail_at(error, (int)column, "%s has bits set behind its prefix of %d: write %s/%d for the network, or %s for the address",
+    weir__address_print(written, sizeof(written), address);
+    weir__address_print(meant, sizeof(meant), &cidr->address);
+    return weir__fail_at(error, (int)column,
+                         "%s has bits set behind its prefix of %d: write %s/%d for the network, or "
+                         "%s for the address",
                          written, cidr->prefix, meant, cidr->prefix, written);
 }
 
@@ -341,15 +371,17 @@ int weir__cidr_parse(const char *text, size_t len, struct weir__cidr *out, struc
         return fail_address(error, text, address_len);
     /* An IPv4 address written as IPv6 counts its prefix as IPv6 does. */
     unsigned skip = address.bits == 32 && memchr(text, ':', address_len) != NULL ? 96 : 0;
-    unsigned most = address.bits + skip, prefix = slash ? parse_prefix(slash + 1, len - address_len - 1) : most;
+    unsigned most = address.bits + skip,
+             prefix = slash ? parse_prefix(slash + 1, len - address_len - 1) : most;
     if (prefix < skip || prefix > most)
-        return weir__fail_at(error, (int)address_len + 2,
-                             "'%s' is not a prefix: behind the slash of %s network comes a number from %u to %u",
-                             quote(slash + 1, len - address_len - 1).text,
-                             skip         ? "a mapped IPv4"
-                             : most == 32 ? "an IPv4"
-                                          : "an IPv6",
-                             skip, most);
+        return weir__fail_at(
+            error, (int)address_len + 2,
+            "'%s' is not a prefix: behind the slash of %s network comes a number from %u to %u",
+            quote(slash + 1, len - address_len - 1).text,
+            skip         ? "a mapped IPv4"
+            : most == 32 ? "an IPv4"
+                         : "an IPv6",
+            skip, most);
     struct weir__cidr cidr = { .address = address, .prefix = (uint8_t)(prefix - skip) };
     weir__address_mask(&cidr.address, cidr.prefix);
     int code = check_host_bits(&address, &cidr, address_len + 2, error);

@@ -16,11 +16,12 @@ struct weir__cidr {
     uint8_t prefix;               /* 0 .. address.bits */
 };
 
-/* The bytes as one number, so that order of numbers is order of addresses; IPv4 is in the highest 32 bits. */
+/* The bytes as one number, so that order of numbers is order of addresses; IPv4 is in the highest
+ * 32 bits. */
 static inline weir__u128 weir__address_number(const struct weir__address *address)
 {
     uint64_t half[2];
-    memcpy(half, address->bytes, sizeof half);
+    memcpy(half, address->bytes, sizeof(half));
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     half[0] = __builtin_bswap64(half[0]);
     half[1] = __builtin_bswap64(half[1]);
@@ -28,21 +29,28 @@ static inline weir__u128 weir__address_number(const struct weir__address *addres
     return (weir__u128)half[0] << 64 | half[1];
 }
 
-/* address.c -- IPv4 dotted, IPv6 as RFC 4291, also in brackets; an IPv4 address mapped into IPv6 is the IPv4 address.  No port, no scope.
- * On false *out is untouched. */
+/* address.c -- IPv4 dotted, IPv6 as RFC 4291, also in brackets; an IPv4 address mapped into IPv6 is
+ * the IPv4 address.  No port, no scope. On false *out is untouched. */
 bool weir__address_parse(const char *text, size_t len, struct weir__address *out);
-void weir__address_mask(struct weir__address *address, unsigned prefix);              /* only the first so many bits stay */
-int weir__address_print(char *out, size_t size, const struct weir__address *address); /* RFC 5952; as snprintf; no address: "" */
+void weir__address_mask(struct weir__address *address,
+                        unsigned prefix); /* only the first so many bits stay */
+int weir__address_print(
+    char *out, size_t size,
+    const struct weir__address *address); /* RFC 5952; as snprintf; no address: "" */
 
-/* "10.0.0.0/8", "2001:db8::/32", or an address alone.  Host bits that are set are a mistake, and the error says what was probably meant.
- * A network of mapped IPv4 addresses, such as ::ffff:10.0.0.0/104, is the IPv4 network; all others of IPv6 hold no IPv4 address, not even
+/* "10.0.0.0/8", "2001:db8::/32", or an address alone.  Host bits that are set are a mistake, and
+ * the error says what was probably meant. A network of mapped IPv4 addresses, such as
+ * ::ffff:10.0.0.0/104, is the IPv4 network; all others of IPv6 hold no IPv4 address, not even
  * ::/0. */
-int weir__cidr_parse(const char *text, size_t len, struct weir__cidr *out, struct weir_error *error);
+int weir__cidr_parse(const char *text, size_t len, struct weir__cidr *out,
+                     struct weir_error *error);
 
 /* cidr-set.c -- is an address in any of these networks?  Never changes once made. */
 struct weir__cidr_set;
-int weir__cidr_set_create(struct weir__cidr_set **out, const struct weir__cidr *networks, size_t n, struct weir_error *error);
+int weir__cidr_set_create(struct weir__cidr_set **out, const struct weir__cidr *networks, size_t n,
+                          struct weir_error *error);
 void weir__cidr_set_destroy(struct weir__cidr_set *set);
-bool weir__cidr_set_has(const struct weir__cidr_set *set, const struct weir__address *address); /* of what is no address: false */
+bool weir__cidr_set_has(const struct weir__cidr_set *set,
+                        const struct weir__address *address); /* of what is no address: false */
 
 #endif

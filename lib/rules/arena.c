@@ -1,7 +1,8 @@
 /* arena.c -- memory that is given out in small pieces and goes back all at once.
  *
- * A rule file becomes a hundred thousand small things that live and die together.  An arena takes memory in blocks, cuts pieces off the
- * newest, and never frees one alone; so whoever builds something from it needs no path for undoing half of it.
+ * A rule file becomes a hundred thousand small things that live and die together.  An arena takes
+ * memory in blocks, cuts pieces off the newest, and never frees one alone; so whoever builds
+ * something from it needs no path for undoing half of it.
  */
 #include "rules/arena.h"
 
@@ -20,7 +21,7 @@ struct weir__arena_block {
 
 static struct weir__arena_block *new_block(struct weir__arena *arena, size_t size)
 {
-    struct weir__arena_block *block = calloc(1, sizeof *block + size);
+    struct weir__arena_block *block = calloc(1, sizeof(*block) + size);
 
     arena->failed = arena->failed || block == NULL;
     return block;

@@ -1,7 +1,8 @@
 /* bytes.h -- text eight or sixteen bytes at a time.
  *
- * Eight are a number: the first byte of the text is the lowest, on any machine.  Sixteen are a vector, compared all at once: the result of
- * v == '.' has a byte of ones or zeros for each, and weir__bytes_bits makes a bit of each, the first the lowest.
+ * Eight are a number: the first byte of the text is the lowest, on any machine.  Sixteen are a
+ * vector, compared all at once: the result of v == '.' has a byte of ones or zeros for each, and
+ * weir__bytes_bits makes a bit of each, the first the lowest.
  *
  * Nothing outside the text is read.  Behind the end are zeros.
  */
@@ -17,7 +18,7 @@ typedef unsigned char weir__bytes __attribute__((vector_size(16)));
 static inline uint32_t weir__bytes_four(const char *p)
 {
     uint32_t w;
-    memcpy(&w, p, sizeof w);
+    memcpy(&w, p, sizeof(w));
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     w = __builtin_bswap32(w);
 #endif
@@ -27,14 +28,15 @@ static inline uint32_t weir__bytes_four(const char *p)
 static inline uint64_t weir__bytes_eight(const char *p)
 {
     uint64_t w;
-    memcpy(&w, p, sizeof w);
+    memcpy(&w, p, sizeof(w));
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     w = __builtin_bswap64(w);
 #endif
     return w;
 }
 
-/* The first eight, or as many as there are.  Loads that overlap put the same byte in the same place. */
+/* The first eight, or as many as there are.  Loads that overlap put the same byte in the same
+ * place. */
 static inline uint64_t weir__bytes_first(const char *p, size_t len)
 {
     if (len >= 8)
@@ -68,7 +70,7 @@ static inline weir__bytes weir__bytes_join(uint64_t first, uint64_t second)
 static inline weir__bytes weir__bytes_sixteen(const char *p)
 {
     weir__bytes v;
-    memcpy(&v, p, sizeof v);
+    memcpy(&v, p, sizeof(v));
     return v;
 }
 
@@ -76,7 +78,8 @@ static inline weir__bytes weir__bytes_sixteen(const char *p)
 #if defined(__clang__) || __GNUC__ >= 12
 #define WEIR__BYTES_PERMUTE(v, ...) __builtin_shufflevector((weir__bytes){ 0 }, v, __VA_ARGS__)
 #else
-#define WEIR__BYTES_PERMUTE(v, ...) __builtin_shuffle((weir__bytes){ 0 }, v, (weir__bytes){ __VA_ARGS__ })
+#define WEIR__BYTES_PERMUTE(v, ...) \
+    __builtin_shuffle((weir__bytes){ 0 }, v, (weir__bytes){ __VA_ARGS__ })
 #endif
 
 static inline weir__bytes weir__bytes_move_one(weir__bytes v)
@@ -91,14 +94,15 @@ static inline weir__bytes weir__bytes_move_two(weir__bytes v)
 
 /* A comparison's result as sixteen bits. */
 #if defined(__SSE2__)
-#define weir__bytes_bits(comparison) ((uint32_t)__builtin_ia32_pmovmskb128((weir__bytes_signed)(comparison)))
+#define weir__bytes_bits(comparison) \
+    ((uint32_t)__builtin_ia32_pmovmskb128((weir__bytes_signed)(comparison)))
 typedef char weir__bytes_signed __attribute__((vector_size(16)));
 #else
 #define weir__bytes_bits(comparison) weir__bytes_gather((weir__bytes)(comparison))
 static inline uint32_t weir__bytes_gather(weir__bytes v)
 {
     char b[16];
-    memcpy(b, &v, sizeof b);
+    memcpy(b, &v, sizeof(b));
     /* The multiplication moves bit 8i to bit 56 + i, and no two of its terms meet. */
     uint64_t low = (weir__bytes_eight(b) & 0x0101010101010101u) * 0x0102040810204080u;
     uint64_t high = (weir__bytes_eight(b + 8) & 0x0101010101010101u) * 0x0102040810204080u;

@@ -1,20 +1,23 @@
 /* cidr-set.c -- is an address in any of a hundred thousand networks?
  *
- * The networks, overlaps merged, are kept as the points where the answer changes: an address is in the set if an odd number of points
- * are not above it.  10.0.0.0/8 is the two points 10.0.0.0 and 11.0.0.0.  So a lookup counts points, and an index says where to begin:
+ * The networks, overlaps merged, are kept as the points where the answer changes: an address is in
+ * the set if an odd number of points are not above it.  10.0.0.0/8 is the two points 10.0.0.0 and
+ * 11.0.0.0.  So a lookup counts points, and an index says where to begin:
  *
  *     span     a few points (up to LEAF), or a node
- *     node     more of them: the distance between its first point and its last is cut into slots of equal size, about half as many as
- *              there are points, and each slot has a span
+ *     node     more of them: the distance between its first point and its last is cut into slots of
+ *              equal size, about half as many as there are points, and each slot has a span
  *
- * For networks spread evenly one node is all: a lookup reads a span, then a few points beside each other.  Lists are not spread evenly
- * (much of IPv6 in use is in 2001::/16 and 2a00::/12); a slot with many points is a node in turn, and begins with its own first point,
- * which skips the bits that all its points have in common.
+ * For networks spread evenly one node is all: a lookup reads a span, then a few points beside each
+ * other.  Lists are not spread evenly (much of IPv6 in use is in 2001::/16 and 2a00::/12); a slot
+ * with many points is a node in turn, and begins with its own first point, which skips the bits
+ * that all its points have in common.
  *
- * Numbers are addresses as numbers of 128 bits, IPv4 in the highest 32.  IPv4's points are kept as 32 bits, so that they fit the cache.
+ * Numbers are addresses as numbers of 128 bits, IPv4 in the highest 32.  IPv4's points are kept as
+ * 32 bits, so that they fit the cache.
  *
- * Why not a hash per prefix length: a lookup asks each length, and there are up to 128.  Why not a trie by bits: ten dependent loads where
- * this does two.
+ * Why not a hash per prefix length: a lookup asks each length, and there are up to 128.  Why not a
+ * trie by bits: ten dependent loads where this does two.
  */
 #include "rules/address.h"
 
@@ -50,7 +53,8 @@ struct weir__cidr_set {
 
 /* --------------------------------------------------------------- lookup ---- */
 
-/* The span where the points around x are; its points are all there is to count.  Beyond a node's ends: an empty span. */
+/* The span where the points around x are; its points are all there is to count.  Beyond a node's
+ * ends: an empty span. */
 static inline span find_span(const struct index *index, weir__u128 x)
 {
     span s = index->root;
@@ -66,8 +70,9 @@ static inline span find_span(const struct index *index, weir__u128 x)
     return s;
 }
 
-/* LEAF points are compared, however few the span has, because no processor can predict how many.  Those behind it are above x; the padding
- * behind the last one may be equal to x, but then no point is above it, and the minimum is right. */
+/* LEAF points are compared, however few the span has, because no processor can predict how many.
+ * Those behind it are above x; the padding behind the last one may be equal to x, but then no
+ * point is above it, and the minimum is right. */
 static bool is_in_four(const struct index *index, uint32_t x)
 {
     span s = find_span(index, (weir__u128)x << 96);
@@ -91,8 +96,10 @@ static bool is_in_six(const struct index *index, weir__u128 x)
 bool weir__cidr_set_has(const struct weir__cidr_set *set, const struct weir__address *address)
 {
     if (address->bits == 32)
-        return set->four.n > 0 && is_in_four(&set->four, (uint32_t)(weir__address_number(address) >> 96));
-    return address->bits == 128 && set->six.n > 0 && is_in_six(&set->six, weir__address_number(address));
+        return set->four.n > 0 &&
+               is_in_four(&set->four, (uint32_t)(weir__address_number(address) >> 96));
+    return address->bits == 128 && set->six.n > 0 &&
+           is_in_six(&set->six, weir__address_number(address));
 }
 
 /* --------------------------------------------------------------- points ---- */
@@ -112,15 +119,17 @@ static size_t gather(struct range *out, const struct weir__cidr *networks, size_
     size_t count = 0;
     for (size_t i = 0; i < n; i++)
         if (networks[i].address.bits == bits) {
-            weir__u128 hosts = networks[i].prefix == 0 ? ~(weir__u128)0 : ((weir__u128)1 << (128 - networks[i].prefix)) - 1;
+            weir__u128 hosts = networks[i].prefix == 0
+                                   ? ~(weir__u128)0
+                                   : ((weir__u128)1 << (128 - networks[i].prefix)) - 1;
             weir__u128 number = weir__address_number(&networks[i].address);
             out[count++] = (struct range){ number & ~hosts, number | hosts };
         }
     return count;
 }
 
-/* Merges sorted ranges that overlap or touch, and writes where each begins and where the first number behind it is.  Nothing is behind the
- * last number there is. */
+/* Merges sorted ranges that overlap or touch, and writes where each begins and where the first
+ * number behind it is.  Nothing is behind the last number there is. */
 static uint32_t write_points(weir__u128 *out, const struct range *ranges, size_t n)
 {
     uint32_t count = 0;
@@ -162,15 +171,23 @@ static bool make_room(void **array, size_t *room, size_t n, size_t more, size_t 
 static uint32_t bit_length(weir__u128 x)
 {
     uint64_t high = (uint64_t)(x >> 64), low = (uint64_t)x;
-    return high ? 128 - (uint32_t)__builtin_clzll(high) : low ? 64 - (uint32_t)__builtin_clzll(low) : 0;
+    return high  ? 128 - (uint32_t)__builtin_clzll(high)
+           : low ? 64 - (uint32_t)__builtin_clzll(low)
+                 : 0;
 }
 
-/* At least two slots hold points, the first and the last, so every slot has fewer than the node: it ends. */
+/* At least two slots hold points, the first and the last, so every slot has fewer than the node: it
+ * ends. */
 static struct node plan_node(const weir__u128 *points, uint32_t first, uint32_t end)
 {
     weir__u128 extent = points[end - 1] - points[first];
-    uint32_t width = bit_length(extent), depth = bit_length(end - first) - 2; /* 2^depth slots at most: half the points, or a quarter */
-    struct node node = { .base = points[first], .first = first, .end = end, .shift = width > depth ? width - depth : 0 };
+    uint32_t width = bit_length(extent),
+             depth = bit_length(end - first) -
+                     2; /* 2^depth slots at most: half the points, or a quarter */
+    struct node node = { .base = points[first],
+                         .first = first,
+                         .end = end,
+                         .shift = width > depth ? width - depth : 0 };
     node.slots = (uint32_t)(extent >> node.shift) + 1;
     return node;
 }
@@ -199,8 +216,8 @@ static bool build_span(struct builder *b, uint32_t first, uint32_t end, span *ou
         return true;
     }
     struct node node = plan_node(b->points, first, end);
-    if (!make_room((void **)&b->spans, &b->spans_room, b->n_spans, node.slots, sizeof *b->spans) ||
-        !make_room((void **)&b->nodes, &b->nodes_room, b->n_nodes, 1, sizeof *b->nodes))
+    if (!make_room((void **)&b->spans, &b->spans_room, b->n_spans, node.slots, sizeof(*b->spans)) ||
+        !make_room((void **)&b->nodes, &b->nodes_room, b->n_nodes, 1, sizeof(*b->nodes)))
         return false;
     node.spans = (uint32_t)b->n_spans;
     *out = (uint32_t)b->n_nodes << 4 | DEEPER;
@@ -213,22 +230,22 @@ static bool build_span(struct builder *b, uint32_t first, uint32_t end, span *ou
 
 static bool copy_points(struct index *index, const weir__u128 *points, unsigned bits)
 {
-    if (bits == 32 && (index->four = malloc((index->n + LEAF) * sizeof *index->four)) != NULL)
+    if (bits == 32 && (index->four = malloc((index->n + LEAF) * sizeof(*index->four))) != NULL)
         for (uint32_t i = 0; i < index->n + LEAF; i++)
             index->four[i] = i < index->n ? (uint32_t)(points[i] >> 96) : UINT32_MAX;
-    if (bits == 128 && (index->six = malloc(index->n * sizeof *index->six)) != NULL)
-        memcpy(index->six, points, index->n * sizeof *points);
+    if (bits == 128 && (index->six = malloc(index->n * sizeof(*index->six))) != NULL)
+        memcpy(index->six, points, index->n * sizeof(*points));
     return index->four != NULL || index->six != NULL;
 }
 
-static bool build_index(struct index *index, const struct weir__cidr *networks, size_t n, unsigned bits, struct range *ranges,
-                        weir__u128 *points)
+static bool build_index(struct index *index, const struct weir__cidr *networks, size_t n,
+                        unsigned bits, struct range *ranges, weir__u128 *points)
 {
     size_t count = gather(ranges, networks, n, bits);
     struct builder b = { .points = points };
     if (count == 0)
         return true;
-    qsort(ranges, count, sizeof *ranges, by_first);
+    qsort(ranges, count, sizeof(*ranges), by_first);
     index->n = write_points(points, ranges, count);
     bool built = copy_points(index, points, bits) && build_span(&b, 0, index->n, &index->root);
     index->spans = b.spans;
@@ -236,14 +253,17 @@ static bool build_index(struct index *index, const struct weir__cidr *networks, 
     return built;
 }
 
-int weir__cidr_set_create(struct weir__cidr_set **out, const struct weir__cidr *networks, size_t n, struct weir_error *error)
+int weir__cidr_set_create(struct weir__cidr_set **out, const struct weir__cidr *networks, size_t n,
+                          struct weir_error *error)
 {
     if (n > NETWORKS_MAX)
-        return weir__fail(error, WEIR_INVALID, "%zu networks are too many for a list: at most %zu", n, NETWORKS_MAX);
-    struct weir__cidr_set *set = calloc(1, sizeof *set);
-    struct range *ranges = malloc((n + 1) * sizeof *ranges);
-    weir__u128 *points = malloc((2 * n + 1) * sizeof *points);
-    bool built = set && ranges && points && build_index(&set->four, networks, n, 32, ranges, points) &&
+        return weir__fail(error, WEIR_INVALID, "%zu networks are too many for a list: at most %zu",
+                          n, NETWORKS_MAX);
+    struct weir__cidr_set *set = calloc(1, sizeof(*set));
+    struct range *ranges = malloc((n + 1) * sizeof(*ranges));
+    weir__u128 *points = malloc((2 * n + 1) * sizeof(*points));
+    bool built = set && ranges && points &&
+                 build_index(&set->four, networks, n, 32, ranges, points) &&
                  build_index(&set->six, networks, n, 128, ranges, points);
     free(ranges);
     free(points);

@@ -1,7 +1,7 @@
 /* draft.h -- a rule file as it was written: checked, but not yet compiled.
  *
- * read.c makes it from YAML, naming every mistake with its place; rules.c compiles it; `weir rules diff` compares two.  All strings end in
- * NUL and belong to the draft.
+ * read.c makes it from YAML, naming every mistake with its place; rules.c compiles it; `weir rules
+ * diff` compares two.  All strings end in NUL and belong to the draft.
  */
 #ifndef WEIR_RULES_DRAFT_H
 #define WEIR_RULES_DRAFT_H
@@ -23,15 +23,23 @@ struct weir__mark {
  *     exact    the same bytes              "/login", POST
  *     prefix   begins with it              /api/ and two stars (in uri), curl and one (elsewhere)
  *     glob     anything else with * or ?   "*bot*"
- *     cidr     an address in it            10.0.0.0/8, 2001:db8::1      of ip, and of attributes ending in .ip
+ *     cidr     an address in it            10.0.0.0/8, 2001:db8::1 (ip and names ending in .ip)
  *     list     on a list of the file       { list: office }
  *     present  not empty                   "*"
  */
-enum weir__pattern_kind { WEIR__EXACT, WEIR__PREFIX, WEIR__GLOB, WEIR__CIDR, WEIR__LIST, WEIR__PRESENT };
+enum weir__pattern_kind {
+    WEIR__EXACT,
+    WEIR__PREFIX,
+    WEIR__GLOB,
+    WEIR__CIDR,
+    WEIR__LIST,
+    WEIR__PRESENT
+};
 
 struct weir__pattern {
     enum weir__pattern_kind kind;
-    char *text; /* exact: the value; prefix: without its stars; glob: whole; cidr: as written; list: its name; present: "*" */
+    char *text; /* exact: the value; prefix: without its stars; glob: whole; cidr: as written; list:
+                   its name; present: "*" */
     size_t len;
     struct weir__mark mark;
 };
@@ -91,13 +99,15 @@ struct weir__fallback_draft {
 };
 
 struct weir__guard_draft {
-    struct weir__rule_draft rule;      /* name, about, match, not, mode; its key is the user's template; it has no limits */
+    struct weir__rule_draft
+        rule; /* name, about, match, not, mode; its key is the user's template; it has no limits */
     struct weir_guard_options options; /* with the mode; the controller's name is the library's */
     int64_t queue;                     /* so many may wait; 0: nobody */
     weir_time wait;                    /* at most so long */
     enum weir_order order;
     struct weir__pick_draft priority, user_class;
-    struct weir__priority_word words[WEIR__PRIORITY_WORDS]; /* what `priority` may be beside numbers */
+    struct weir__priority_word
+        words[WEIR__PRIORITY_WORDS]; /* what `priority` may be beside numbers */
     size_t n_words, n_classes;
     struct weir__fallback_draft fallback;
 };
@@ -124,19 +134,21 @@ struct weir__draft {
 };
 
 /* read.c -- as weir_rules_parse, but not compiled. */
-int weir__draft_read(struct weir__draft **out, const char *text, size_t len, const struct weir_rules_options *options,
-                     struct weir_error *error);
+int weir__draft_read(struct weir__draft **out, const char *text, size_t len,
+                     const struct weir_rules_options *options, struct weir_error *error);
 void weir__draft_destroy(struct weir__draft *draft);
 
 #define WEIR__RULES_TEXT_MAX ((size_t)256 << 20) /* bytes of a rule file */
 
-/* pick.c -- a priority as a number, or one of the words; false: neither.  A number beyond is brought between them. */
-bool weir__priority_read(const struct weir__priority_word *words, size_t n, const char *text, size_t len, int8_t *out);
+/* pick.c -- a priority as a number, or one of the words; false: neither.  A number beyond is
+ * brought between them. */
+bool weir__priority_read(const struct weir__priority_word *words, size_t n, const char *text,
+                         size_t len, int8_t *out);
 /* Which of the options' classes has this name; -1: none. */
 int weir__class_find(const struct weir_guard_options *options, const char *name, size_t len);
 
-/* draft.c -- whether values of this attribute are addresses: ip, and names that end in ".ip".  Whether they are paths, where * stops at a
- * slash: uri. */
+/* draft.c -- whether values of this attribute are addresses: ip, and names that end in ".ip".
+ * Whether they are paths, where * stops at a slash: uri. */
 bool weir__attribute_is_address(const char *name);
 bool weir__attribute_is_path(const char *name);
 

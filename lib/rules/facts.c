@@ -1,7 +1,7 @@
 /* facts.c -- a request's attributes as a rule set looks at them.
  *
- * A request comes with any names; the set looks at a few.  Length and three bytes choose one of 256 places; names that fall on the same one
- * lie behind each other.
+ * A request comes with any names; the set looks at a few.  Length and three bytes choose one of 256
+ * places; names that fall on the same one lie behind each other.
  */
 #include <string.h>
 
@@ -10,7 +10,8 @@
 static uint8_t place_of(const char *name, size_t len)
 {
     const unsigned char *c = (const unsigned char *)name;
-    return len == 0 ? 0 : (uint8_t)(c[0] + 7u * c[len / 2] + 31u * c[len - 1] + 101u * (unsigned)len);
+    return len == 0 ? 0
+                    : (uint8_t)(c[0] + 7u * c[len / 2] + 31u * c[len - 1] + 101u * (unsigned)len);
 }
 
 /* by_name has four times as many places as there can be attributes, so a search ends soon. */
@@ -28,13 +29,16 @@ int weir__attribute_add(struct weir__attributes *known, const char *name, struct
 {
     size_t len = strlen(name);
     if (len == 0 || len >= WEIR__ATTRIBUTE_SIZE)
-        return weir__fail(error, WEIR_INVALID, "an attribute's name has 1 to %d bytes", WEIR__ATTRIBUTE_SIZE - 1);
+        return weir__fail(error, WEIR_INVALID, "an attribute's name has 1 to %d bytes",
+                          WEIR__ATTRIBUTE_SIZE - 1);
     int i = weir__attribute_find(known, name, len);
     if (i >= 0)
         return i;
     if (known->n == WEIR__ATTRIBUTES_MAX)
-        return weir__fail(error, WEIR_INVALID, "rules and lists look at no more than %d attributes; '%s' is one too many",
-                          WEIR__ATTRIBUTES_MAX, name);
+        return weir__fail(
+            error, WEIR_INVALID,
+            "rules and lists look at no more than %d attributes; '%s' is one too many",
+            WEIR__ATTRIBUTES_MAX, name);
     i = (int)known->n++;
     memcpy(known->names[i], name, len + 1);
     known->lengths[i] = (uint8_t)len;
@@ -84,8 +88,8 @@ static inline int number_of(const struct weir__attributes *known, const struct w
     return at < 0 ? find_header(known, a->name, len) : at;
 }
 
-void weir__facts_gather(const struct weir__attributes *known, const struct weir__lists *lists, const struct weir_attr *attrs, size_t n,
-                        struct weir__facts *facts)
+void weir__facts_gather(const struct weir__attributes *known, const struct weir__lists *lists,
+                        const struct weir_attr *attrs, size_t n, struct weir__facts *facts)
 {
     facts->lists = lists;
     for (size_t i = 0; i < known->n; i++)
@@ -107,7 +111,8 @@ void weir__facts_gather(const struct weir__attributes *known, const struct weir_
         plain_uri(&facts->values[known->uri], facts->uri);
 }
 
-static bool test_holds(const struct weir__test *t, const struct weir__value *v, bool path, const struct weir__lists *lists)
+static bool test_holds(const struct weir__test *t, const struct weir__value *v, bool path,
+                       const struct weir__lists *lists)
 {
     struct weir__address masked;
     switch (t->kind) {
@@ -122,7 +127,7 @@ static bool test_holds(const struct weir__test *t, const struct weir__value *v, 
         if (masked.bits != t->cidr.address.bits)
             return false;
         weir__address_mask(&masked, t->cidr.prefix);
-        return memcmp(masked.bytes, t->cidr.address.bytes, sizeof masked.bytes) == 0;
+        return memcmp(masked.bytes, t->cidr.address.bytes, sizeof(masked.bytes)) == 0;
     case WEIR__LIST:
         return weir__list_has(&lists->lists[t->list], v->text, v->len, &v->address);
     case WEIR__PRESENT:
@@ -131,7 +136,8 @@ static bool test_holds(const struct weir__test *t, const struct weir__value *v, 
     return true;
 }
 
-bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause, const struct weir__facts *facts)
+bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,
+                        const struct weir__facts *facts)
 {
     const struct weir__value *v = &facts->values[clause->attribute];
     if (v->len == 0)

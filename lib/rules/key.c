@@ -1,13 +1,13 @@
 /* key.c -- the key of a request under a rule, for the table and for people.
  *
- * For the table a key that is one attribute is that attribute's bytes, with nothing copied.  One made of several is each one's kind,
- * length and
- * bytes behind each other; if that is too long, its hash.  An address counts as its number, however it was written, and what should be an
- * address and is none is never taken for one.
+ * For the table a key that is one attribute is that attribute's bytes, with nothing copied.  One
+ * made of several is each one's kind, length and bytes behind each other; if that is too long, its
+ * hash.  An address counts as its number, however it was written, and what should be an address and
+ * is none is never taken for one.
  *
- * For people it is the template filled in.  So that no two keys have the same text, a byte of a value that could be taken for the text
- * between two
- * attributes is written as %XX, what is no address begins with a question mark, and a text that is too long ends in its hash.
+ * For people it is the template filled in.  So that no two keys have the same text, a byte of a
+ * value that could be taken for the text between two attributes is written as %XX, what is no
+ * address begins with a question mark, and a text that is too long ends in its hash.
  */
 #include <stdio.h>
 #include <string.h>
@@ -27,20 +27,22 @@ static size_t address_bytes(const struct weir__key_part *part, struct weir__addr
 enum { HASHED = 255, ADDRESS = 128, LONG = 32 };
 
 /* Long values go in as their hash: 64 bits of tag and 64 of place. */
-static size_t put_value(const uint64_t *secrets, unsigned char *out, unsigned kind, const void *bytes, size_t len)
+static size_t put_value(const uint64_t *secrets, unsigned char *out, unsigned kind,
+                        const void *bytes, size_t len)
 {
     if (len > LONG) {
         struct weir__hash h = weir__hash_key(secrets, 0, (struct weir_key){ bytes, len });
         out[0] = HASHED;
-        memcpy(out + 1, &h, sizeof h);
-        return 1 + sizeof h;
+        memcpy(out + 1, &h, sizeof(h));
+        return 1 + sizeof(h);
     }
     out[0] = (unsigned char)(kind | len);
     memcpy(out + 1, bytes, len);
     return 1 + len;
 }
 
-static bool value_of(const struct weir__key_part *part, const struct weir__facts *facts, struct weir__value *v)
+static bool value_of(const struct weir__key_part *part, const struct weir__facts *facts,
+                     struct weir__value *v)
 {
     *v = facts->values[part->attribute];
     if (v->len == 0 && part->fallback != NULL)
@@ -48,8 +50,9 @@ static bool value_of(const struct weir__key_part *part, const struct weir__facts
     return v->len != 0;
 }
 
-bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule, const struct weir__facts *facts,
-                         unsigned char made[WEIR__KEY_MAX], struct weir_key *key)
+bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule,
+                         const struct weir__facts *facts, unsigned char made[WEIR__KEY_MAX],
+                         struct weir_key *key)
 {
     unsigned char whole[WEIR__TEMPLATE_PARTS * (LONG + 1) + 1];
     size_t len = 0;
@@ -62,7 +65,8 @@ bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule,
         if (!value_of(&rule->parts[i], facts, &v))
             return false;
         if (v.address.bits != 0 && rule->parts[i].address)
-            len += put_value(secrets, whole + len, ADDRESS, v.address.bytes, address_bytes(&rule->parts[i], &v.address));
+            len += put_value(secrets, whole + len, ADDRESS, v.address.bytes,
+                             address_bytes(&rule->parts[i], &v.address));
         else
             len += put_value(secrets, whole + len, 0, v.text, v.len);
     }
@@ -78,7 +82,8 @@ bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule,
 
 /* ---------------------------------------------------------- for people ---- */
 
-/* Keeps the beginning of a text, and hashes all of it, however long it is: in blocks, each with the hash of those before. */
+/* Keeps the beginning of a text, and hashes all of it, however long it is: in blocks, each with the
+ * hash of those before. */
 struct printer {
     char *out; /* of WEIR__KEY_TEXT */
     size_t len;
@@ -92,7 +97,7 @@ struct printer {
 
 static void fold(struct printer *p)
 {
-    size_t len = sizeof p->block.before + p->filled;
+    size_t len = sizeof(p->block.before) + p->filled;
     p->block.before = weir__hash_key(p->secrets, 0, (struct weir_key){ &p->block, len });
     p->filled = 0;
 }
@@ -103,7 +108,7 @@ static void put(struct printer *p, char c)
         p->out[p->len] = c;
     p->len++;
     p->block.text[p->filled++] = c;
-    if (p->filled == sizeof p->block.text)
+    if (p->filled == sizeof(p->block.text))
         fold(p);
 }
 
@@ -118,7 +123,8 @@ static size_t finish(struct printer *p)
     fold(p);
     while (kept > 0 && ((unsigned char)p->out[kept] & 0xc0) == 0x80) /* not within a character */
         kept--;
-    return kept + (size_t)snprintf(p->out + kept, WEIR__KEY_TEXT - kept, "...%016llx%016llx", (unsigned long long)p->block.before.tag,
+    return kept + (size_t)snprintf(p->out + kept, WEIR__KEY_TEXT - kept, "...%016llx%016llx",
+                                   (unsigned long long)p->block.before.tag,
                                    (unsigned long long)p->block.before.place);
 }
 
@@ -128,7 +134,8 @@ static void put_text(struct printer *p, const char *text)
         put(p, *text++);
 }
 
-/* Whether a byte could be taken for the beginning of the text between two attributes, or for an escape. */
+/* Whether a byte could be taken for the beginning of the text between two attributes, or for an
+ * escape. */
 static bool is_taken(const struct weir__rule *rule, unsigned char c)
 {
     for (size_t i = 1; i < rule->key.n; i++)
@@ -145,7 +152,8 @@ static void put_escape(struct printer *p, unsigned char c)
     put(p, digits[c & 15]);
 }
 
-/* Bytes of UTF-8 that are still to come behind this one.  Control characters of its second block count as none. */
+/* Bytes of UTF-8 that are still to come behind this one.  Control characters of its second block
+ * count as none. */
 static int bytes_behind(const unsigned char *c, size_t left)
 {
     if (c[0] == 0xc2)
@@ -154,7 +162,8 @@ static int bytes_behind(const unsigned char *c, size_t left)
 }
 
 /* Letters of any language stay, and what a terminal would obey or nobody could write is escaped. */
-static void put_escaped(struct printer *p, const struct weir__rule *rule, const char *text, size_t len)
+static void put_escaped(struct printer *p, const struct weir__rule *rule, const char *text,
+                        size_t len)
 {
     int behind = 0;
     for (size_t i = 0; i < len; i++) {
@@ -168,16 +177,18 @@ static void put_escaped(struct printer *p, const struct weir__rule *rule, const 
     }
 }
 
-/* Of a template with two addresses both are escaped: the colons of one could be taken for what is between them. */
-static void put_address(struct printer *p, const struct weir__rule *rule, const struct weir__key_part *part, struct weir__address a)
+/* Of a template with two addresses both are escaped: the colons of one could be taken for what is
+ * between them. */
+static void put_address(struct printer *p, const struct weir__rule *rule,
+                        const struct weir__key_part *part, struct weir__address a)
 {
     char text[64];
     size_t addresses = 0, len;
     uint8_t prefix = a.bits == 32 ? part->prefix4 : part->prefix6;
     address_bytes(part, &a);
-    len = (size_t)weir__address_print(text, sizeof text, &a);
+    len = (size_t)weir__address_print(text, sizeof(text), &a);
     if (prefix != WEIR__NO_PREFIX)
-        len += (size_t)snprintf(text + len, sizeof text - len, "/%u", prefix);
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "/%u", prefix);
     for (size_t i = 0; i < rule->key.n; i++)
         addresses += rule->parts[i].address;
     if (addresses > 1)
@@ -186,7 +197,8 @@ static void put_address(struct printer *p, const struct weir__rule *rule, const 
         put_text(p, text);
 }
 
-static void put_part(struct printer *p, const struct weir__rule *rule, size_t i, const struct weir__facts *facts)
+static void put_part(struct printer *p, const struct weir__rule *rule, size_t i,
+                     const struct weir__facts *facts)
 {
     const struct weir__key_part *part = &rule->parts[i];
     struct weir__value v;
@@ -208,8 +220,8 @@ size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole, char o
     return finish(&p);
 }
 
-size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rule, const struct weir__facts *facts,
-                           char out[WEIR__KEY_TEXT])
+size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rule,
+                           const struct weir__facts *facts, char out[WEIR__KEY_TEXT])
 {
     struct printer p = { .out = out, .secrets = secrets };
     for (size_t i = 0; i < rule->key.n; i++) {

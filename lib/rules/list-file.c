@@ -1,5 +1,5 @@
-/* list-file.c -- the files that rules name; first of all a list's entries: one a line, # begins a comment at the start of a line or behind
- * a space. */
+/* list-file.c -- the files that rules name; first of all a list's entries: one a line, # begins a
+ * comment at the start of a line or behind a space. */
 #include "rules/read.h"
 
 #include <errno.h>
@@ -55,7 +55,8 @@ static char *read_open(int fd, size_t most, size_t *len, const char **why)
         return NULL;
     }
     if ((uint64_t)st.st_size > most) {
-        *why = most == BYTES_MAX ? "it is too large; the most is 64 MiB" : "it is too large; the most is 64 KiB";
+        *why = most == BYTES_MAX ? "it is too large; the most is 64 MiB"
+                                 : "it is too large; the most is 64 KiB";
         return NULL;
     }
     char *text = malloc((size_t)st.st_size + 1);
@@ -68,9 +69,12 @@ static char *read_open(int fd, size_t most, size_t *len, const char **why)
     return text;
 }
 
-#define OPENING (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) /* not waiting: it might be a pipe */
+#define OPENING \
+    (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) /* not waiting: it might be a pipe \
+                                                    */
 
-/* The folder that the rule file lies in; it may be reached by links, as whoever runs the server has it. */
+/* The folder that the rule file lies in; it may be reached by links, as whoever runs the server has
+ * it. */
 static int open_folder(const char *rules)
 {
     char *folder = find_path(rules, ".");
@@ -91,10 +95,11 @@ static int open_near(const char *rules, const char *name)
         const char *next = name + len + strspn(name + len, "/");
         bool last = *next == '\0';
         int inside = -1;
-        if (len < sizeof part) {
+        if (len < sizeof(part)) {
             memcpy(part, name, len);
             part[len] = '\0';
-            inside = openat(at, part, (last ? OPENING : O_PATH | O_DIRECTORY | O_CLOEXEC) | O_NOFOLLOW);
+            inside =
+                openat(at, part, (last ? OPENING : O_PATH | O_DIRECTORY | O_CLOEXEC) | O_NOFOLLOW);
         } else {
             errno = ENAMETOOLONG;
         }
@@ -118,7 +123,8 @@ static int open_file(const char *rules, const char *name, bool near)
     return fd;
 }
 
-static char *read_named(const char *rules, const char *name, bool near, size_t most, size_t *len, const char **why)
+static char *read_named(const char *rules, const char *name, bool near, size_t most, size_t *len,
+                        const char **why)
 {
     int fd = open_file(rules, name, near);
 
@@ -169,11 +175,14 @@ static bool is_clean(const char *p, const char *end)
 }
 
 /* False, and it is said, if the line is no entry. */
-static bool read_line(struct weir__reader *r, const struct weir__node *node, struct weir__list_draft *list, size_t line, const char *begin,
+static bool read_line(struct weir__reader *r, const struct weir__node *node,
+                      struct weir__list_draft *list, size_t line, const char *begin,
                       const char *end)
 {
     struct weir_error error = { .text = "not UTF-8 text" };
-    char *copy = is_clean(begin, end) ? weir__read_entry(r, list->attribute, begin, (size_t)(end - begin), &error) : NULL;
+    char *copy = is_clean(begin, end)
+                     ? weir__read_entry(r, list->attribute, begin, (size_t)(end - begin), &error)
+                     : NULL;
 
     if (copy) {
         list->entries[list->n++] = copy;
@@ -184,17 +193,20 @@ static bool read_line(struct weir__reader *r, const struct weir__node *node, str
     if (r->options->near) /* who sent the rules need not be one who may read the file */
         weir__say(r, node, "line %zu of the file is no entry of such a list", line);
     else
-        weir__say(r, node, "line %zu of the file, %s: %s", line, weir__quote(begin, (size_t)(end - begin)).text, error.text);
+        weir__say(r, node, "line %zu of the file, %s: %s", line,
+                  weir__quote(begin, (size_t)(end - begin)).text, error.text);
     return false;
 }
 
-static void read_lines(struct weir__reader *r, const struct weir__node *node, struct weir__list_draft *list, const char *text, size_t len)
+static void read_lines(struct weir__reader *r, const struct weir__node *node,
+                       struct weir__list_draft *list, const char *text, size_t len)
 {
     const char *stop = text + len, *next;
     size_t line = 1, wrong = 0;
 
-    list->entries = weir__arena_take(r->arena, count_lines(text, len), sizeof *list->entries);
-    for (const char *p = text; list->entries && p < stop && wrong < SAID_MAX && !r->arena->failed; p = next + 1, line++) {
+    list->entries = weir__arena_take(r->arena, count_lines(text, len), sizeof(*list->entries));
+    for (const char *p = text; list->entries && p < stop && wrong < SAID_MAX && !r->arena->failed;
+         p = next + 1, line++) {
         next = memchr(p, '\n', (size_t)(stop - p));
         next = next ? next : stop;
         const char *begin = p, *end = next;
@@ -214,7 +226,8 @@ static bool is_near(const char *name)
     return *name != '/';
 }
 
-char *weir__read_file(struct weir__reader *r, const struct weir__node *node, size_t most, const char *instead, size_t *len)
+char *weir__read_file(struct weir__reader *r, const struct weir__node *node, size_t most,
+                      const char *instead, size_t *len)
 {
     const char *name = weir__read_text(r, node, "file", "the name of a file"), *why = "";
 
@@ -225,7 +238,9 @@ char *weir__read_file(struct weir__reader *r, const struct weir__node *node, siz
         return NULL;
     }
     if (r->options->near && !is_near(name)) {
-        weir__say(r, node, "the file must lie beside the rule file or below: no name that begins with / or has .. in it");
+        weir__say(r, node,
+                  "the file must lie beside the rule file or below: no name that begins with / or "
+                  "has .. in it");
         return NULL;
     }
     char *text = read_named(r->options->name, name, r->options->near, most, len, &why);
@@ -234,7 +249,8 @@ char *weir__read_file(struct weir__reader *r, const struct weir__node *node, siz
     return text;
 }
 
-void weir__read_list_file(struct weir__reader *r, const struct weir__node *node, struct weir__list_draft *list)
+void weir__read_list_file(struct weir__reader *r, const struct weir__node *node,
+                          struct weir__list_draft *list)
 {
     size_t len = 0;
     char *text = weir__read_file(r, node, BYTES_MAX, "the entries here, as in [a, b]", &len);

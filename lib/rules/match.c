@@ -1,11 +1,12 @@
 /* match.c -- finding the rules that apply, however many there are that do not.
  *
- * A tree.  A node splits its rules by one attribute: those that want an exact value hang below that value (one hash lookup), those that
- * want a
- * prefix below that prefix (a walk down a trie), those that want a network below it (one hash lookup for each prefix length in use), and
- * all others, which do not ask for this attribute or ask for a glob, a list or mere presence, below `rest`.  Each part is split again by
- * another attribute.
- * A few rules that are left are a leaf: their conditions are tested one by one, without those that the way down has proved already.
+ * A tree.  A node splits its rules by one attribute: those that want an exact value hang below that
+ * value (one hash lookup), those that want a prefix below that prefix (a walk down a trie), those
+ * that want a network below it (one hash lookup for each prefix length in use), and all others,
+ * which do not ask for this attribute or ask for a glob, a list or mere presence, below `rest`.
+ * Each part is split again by another attribute.
+ * A few rules that are left are a leaf: their conditions are tested one by one, without those that
+ * the way down has proved already.
  *
  *                       uri
  *         "/login" /     |      \ rest
@@ -13,9 +14,9 @@
  *        POST /         |     "acme" / \ rest
  *        [login]      [api]    [acme]   [per-ip]
  *
- * So what a request costs depends on the rules that may apply to it and the number of attributes, not on the number of rules.  Only rules
- * that
- * share all but their globs are tried one after another.
+ * So what a request costs depends on the rules that may apply to it and the number of attributes,
+ * not on the number of rules.  Only rules that share all but their globs are tried one after
+ * another.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,9 @@
 #define LEAF_RULES 3  /* this many are tried rather than split */
 #define TOKENS_MAX 64 /* a condition of more patterns than this is tested, not split by */
 #define WORK_LEAST 4096
-#define WORK_SHARE 8 /* a pattern hangs its rule below it this often, all nodes together; from then on there are leaves only */
+#define WORK_SHARE \
+    8 /* a pattern hangs its rule below it this often, all nodes together; from then on there are \
+         leaves only */
 
 /* A rule at a leaf, and which of its conditions are still to be tested. */
 struct leaf {
@@ -37,7 +40,8 @@ struct leaf {
     uint64_t pending;       /* bit i: the rule's i-th clause */
 };
 
-_Static_assert(WEIR__ATTRIBUTES_MAX <= 64, "a rule's clauses fit a word: one for each attribute at most");
+_Static_assert(WEIR__ATTRIBUTES_MAX <= 64,
+               "a rule's clauses fit a word: one for each attribute at most");
 
 struct node {
     int attribute;             /* -1: a leaf */
@@ -69,8 +73,9 @@ struct weir__match {
 
 /* ----------------------------------------------------------- entries ---- */
 
-/* Quick and no more: what it finds is compared, and only rules put anything in, so that whoever chooses values gains nothing by
- * collisions.  A value is hashed once for all nodes; a node moves the hash by an amount of its own. */
+/* Quick and no more: what it finds is compared, and only rules put anything in, so that whoever
+ * chooses values gains nothing by collisions.  A value is hashed once for all nodes; a node moves
+ * the hash by an amount of its own. */
 static uint64_t hash_bytes(const void *bytes, size_t len, uint64_t seed)
 {
     const unsigned char *p = bytes;
@@ -88,8 +93,8 @@ static inline uint64_t hash_network(const struct weir__address *masked, unsigned
 {
     uint32_t four;
     if (masked->bits != 32)
-        return hash_bytes(masked->bytes, sizeof masked->bytes, prefix + 1);
-    memcpy(&four, masked->bytes, sizeof four);
+        return hash_bytes(masked->bytes, sizeof(masked->bytes), prefix + 1);
+    memcpy(&four, masked->bytes, sizeof(four));
     uint64_t h = ((uint64_t)prefix << 32 | four) * 0xff51afd7ed558ccdu;
     return h ^ h >> 32;
 }
@@ -105,13 +110,15 @@ static inline uint8_t mark_of(uint64_t hash)
     return (uint8_t)(hash >> 56 | 1);
 }
 
-static inline uint32_t find_entry(const struct weir__match *m, uint32_t node, uint64_t hash, const void *text, size_t len)
+static inline uint32_t find_entry(const struct weir__match *m, uint32_t node, uint64_t hash,
+                                  const void *text, size_t len)
 {
     hash = entry_of(node, hash);
     uint8_t mark = mark_of(hash);
     for (size_t i = hash >> 20 & m->entry_mask; m->marks[i] != 0; i = (i + 1) & m->entry_mask) {
         const struct entry *e = &m->entries[i];
-        if (m->marks[i] == mark && e->hash == hash && e->len == len && weir__same_bytes(e->text, text, len))
+        if (m->marks[i] == mark && e->hash == hash && e->len == len &&
+            weir__same_bytes(e->text, text, len))
             return e->node;
     }
     return NONE;
@@ -137,7 +144,8 @@ struct search {
     size_t n;
 };
 
-/* Kept sorted and each once: a rule may hang in several places.  Too many: those first in the file stay. */
+/* Kept sorted and each once: a rule may hang in several places.  Too many: those first in the file
+ * stay. */
 static void insert_found(struct search *s, uint32_t rule)
 {
     size_t i = s->n;
@@ -146,7 +154,7 @@ static void insert_found(struct search *s, uint32_t rule)
     if ((i > 0 && s->found[i - 1] == rule) || i == WEIR__FOUND_MAX)
         return;
     size_t last = s->n < WEIR__FOUND_MAX ? s->n : WEIR__FOUND_MAX - 1;
-    memmove(s->found + i + 1, s->found + i, (last - i) * sizeof *s->found);
+    memmove(s->found + i + 1, s->found + i, (last - i) * sizeof(*s->found));
     s->found[i] = rule;
     s->n = last + 1;
 }
@@ -164,7 +172,8 @@ static inline void add_found(struct search *s, uint32_t rule)
 static inline bool holds(const struct search *s, const struct weir__clause *c)
 {
     const struct weir__value *v = &s->facts->values[c->attribute];
-    return c->exact ? v->len == c->len && weir__same_bytes(v->text, c->text, c->len) : weir__clause_holds(s->set, c, s->facts);
+    return c->exact ? v->len == c->len && weir__same_bytes(v->text, c->text, c->len)
+                    : weir__clause_holds(s->set, c, s->facts);
 }
 
 static bool is_excepted(const struct search *s, const struct weir__rule *rule)
@@ -189,23 +198,28 @@ static inline bool applies(const struct search *s, const struct leaf *leaf)
 
 static void search_node(struct search *s, uint32_t at);
 
-static void search_network(struct search *s, uint32_t at, const struct weir__address *masked, unsigned prefix)
+static void search_network(struct search *s, uint32_t at, const struct weir__address *masked,
+                           unsigned prefix)
 {
-    uint32_t child = find_entry(s->match, at, hash_network(masked, prefix), masked->bytes, masked->bits / 8u);
+    uint32_t child =
+        find_entry(s->match, at, hash_network(masked, prefix), masked->bytes, masked->bits / 8u);
     if (child != NONE)
         search_node(s, child);
 }
 
 /* The lengths in use are one to four, mostly. */
-static void search_networks(struct search *s, uint32_t at, const struct node *node, const struct weir__address *address)
+static void search_networks(struct search *s, uint32_t at, const struct node *node,
+                            const struct weir__address *address)
 {
     struct weir__address masked = { .bits = address->bits };
-    for (uint64_t lengths = address->bits == 32 ? node->lengths4 : 0; lengths != 0; lengths &= lengths - 1) {
+    for (uint64_t lengths = address->bits == 32 ? node->lengths4 : 0; lengths != 0;
+         lengths &= lengths - 1) {
         unsigned prefix = (unsigned)__builtin_ctzll(lengths);
-        uint32_t four = __builtin_bswap32((uint32_t)(0xffffffff00000000u >> prefix)), whole; /* network order */
-        memcpy(&whole, address->bytes, sizeof whole);
+        uint32_t four = __builtin_bswap32((uint32_t)(0xffffffff00000000u >> prefix)),
+                 whole; /* network order */
+        memcpy(&whole, address->bytes, sizeof(whole));
         whole &= four;
-        memcpy(masked.bytes, &whole, sizeof whole);
+        memcpy(masked.bytes, &whole, sizeof(whole));
         search_network(s, at, &masked, prefix);
     }
     for (unsigned i = 0; address->bits == 128 && i < 3; i++)
@@ -224,7 +238,8 @@ static inline uint32_t search_exact(struct search *s, uint32_t at, struct weir__
 }
 
 /* What hangs below the attribute's value. */
-static inline void search_value(struct search *s, uint32_t at, const struct node *node, struct weir__value *v)
+static inline void search_value(struct search *s, uint32_t at, const struct node *node,
+                                struct weir__value *v)
 {
     if (node->exact) {
         uint32_t child = search_exact(s, at, v);
@@ -261,14 +276,16 @@ static void search_node(struct search *s, uint32_t at)
     }
 }
 
-size_t weir__match_find(const struct weir_rules *set, struct weir__facts *facts, uint32_t from, uint32_t found[WEIR__FOUND_MAX])
+size_t weir__match_find(const struct weir_rules *set, struct weir__facts *facts, uint32_t from,
+                        uint32_t found[WEIR__FOUND_MAX])
 {
     struct search s = { set, set->match, facts, from, found, 0 };
     search_node(&s, 0);
     return s.n;
 }
 
-size_t weir__match_find_guards(const struct weir_rules *set, struct weir__facts *facts, uint32_t from, uint32_t found[WEIR__FOUND_MAX])
+size_t weir__match_find_guards(const struct weir_rules *set, struct weir__facts *facts,
+                               uint32_t from, uint32_t found[WEIR__FOUND_MAX])
 {
     struct search s = { set, set->guard_match, facts, from, found, 0 };
     search_node(&s, 0);
@@ -311,7 +328,7 @@ static int grow(struct maker *m, void **array, size_t n, size_t *room, size_t si
 static int add_node(struct maker *m, uint32_t *out)
 {
     struct weir__match *t = m->match;
-    int code = grow(m, (void **)&t->nodes, t->n_nodes, &t->nodes_room, sizeof *t->nodes);
+    int code = grow(m, (void **)&t->nodes, t->n_nodes, &t->nodes_room, sizeof(*t->nodes));
     if (code != WEIR_OK)
         return code;
     *out = (uint32_t)t->n_nodes++;
@@ -325,7 +342,7 @@ static int make_leaf(struct maker *m, uint32_t at, const struct leaf *rules, siz
     t->nodes[at].first = (uint32_t)t->n_leaves;
     t->nodes[at].n = (uint32_t)n;
     for (size_t i = 0; i < n; i++) {
-        int code = grow(m, (void **)&t->leaves, t->n_leaves, &t->leaves_room, sizeof *t->leaves);
+        int code = grow(m, (void **)&t->leaves, t->n_leaves, &t->leaves_room, sizeof(*t->leaves));
         if (code != WEIR_OK)
             return code;
         t->leaves[t->n_leaves++] = rules[i];
@@ -357,11 +374,12 @@ static int clause_on(const struct weir_rules *set, const struct leaf *leaf, int 
 
 static int compare_tokens(const void *a, const void *b)
 {
-    const struct weir__test *x = ((const struct token *)a)->test, *y = ((const struct token *)b)->test;
+    const struct weir__test *x = ((const struct token *)a)->test,
+                            *y = ((const struct token *)b)->test;
     if (x->kind != y->kind)
         return x->kind < y->kind ? -1 : 1;
     if (x->kind == WEIR__CIDR) {
-        int by_bytes = memcmp(&x->cidr.address, &y->cidr.address, sizeof x->cidr.address);
+        int by_bytes = memcmp(&x->cidr.address, &y->cidr.address, sizeof(x->cidr.address));
         return by_bytes ? by_bytes : (int)x->cidr.prefix - (int)y->cidr.prefix;
     }
     size_t len = x->len < y->len ? x->len : y->len;
@@ -370,24 +388,27 @@ static int compare_tokens(const void *a, const void *b)
 }
 
 /* How many different tokens these rules have for the attribute: what splitting by it would gain. */
-static size_t count_tokens(const struct weir_rules *set, const struct leaf *rules, size_t n, int attribute, struct token *room)
+static size_t count_tokens(const struct weir_rules *set, const struct leaf *rules, size_t n,
+                           int attribute, struct token *room)
 {
     size_t tokens = 0, different = 0;
     for (size_t i = 0; i < n; i++) {
         int clause = clause_on(set, &rules[i], attribute);
         if (clause < 0)
             continue;
-        room[tokens++].test = &set->tests[set->clauses[set->rules[rules[i].rule].clauses_first + (uint32_t)clause]
-                                              .first]; /* its first pattern stands for it */
+        room[tokens++].test =
+            &set->tests[set->clauses[set->rules[rules[i].rule].clauses_first + (uint32_t)clause]
+                            .first]; /* its first pattern stands for it */
     }
-    qsort(room, tokens, sizeof *room, compare_tokens);
+    qsort(room, tokens, sizeof(*room), compare_tokens);
     for (size_t i = 0; i < tokens; i++)
         different += i == 0 || compare_tokens(&room[i - 1], &room[i]) != 0;
     return different;
 }
 
 /* The attribute that tells most of these rules apart, or -1. */
-static int choose(const struct weir_rules *set, const struct leaf *rules, size_t n, struct token *room)
+static int choose(const struct weir_rules *set, const struct leaf *rules, size_t n,
+                  struct token *room)
 {
     int best = -1;
     size_t most = 0;
@@ -409,7 +430,7 @@ static int grow_entries(struct maker *m)
 {
     struct weir__match *t = m->match;
     size_t mask = 2 * t->entry_mask + 1;
-    struct entry *entries = calloc(mask + 1, sizeof *entries);
+    struct entry *entries = calloc(mask + 1, sizeof(*entries));
     uint8_t *marks = calloc(mask + 1, 1);
     if (entries == NULL || marks == NULL) {
         free(entries);
@@ -444,7 +465,8 @@ static int open_child(struct maker *m, uint32_t at, const struct weir__test *tes
     unsigned prefix = test->cidr.prefix;
     if (test->kind == WEIR__EXACT) {
         node->exact = true;
-        return add_entry(m, (struct entry){ entry_of(at, hash_bytes(test->text, test->len, 0)), test->text, (uint32_t)test->len, child });
+        return add_entry(m, (struct entry){ entry_of(at, hash_bytes(test->text, test->len, 0)),
+                                            test->text, (uint32_t)test->len, child });
     }
     node->networks = true;
     if (test->cidr.address.bits == 32)
@@ -452,13 +474,15 @@ static int open_child(struct maker *m, uint32_t at, const struct weir__test *tes
     else
         node->lengths6[prefix / 64] |= (uint64_t)1 << prefix % 64;
     const struct weir__address *a = &test->cidr.address;
-    return add_entry(m, (struct entry){ entry_of(at, hash_network(a, prefix)), a->bytes, a->bits / 8u, child });
+    return add_entry(
+        m, (struct entry){ entry_of(at, hash_network(a, prefix)), a->bytes, a->bits / 8u, child });
 }
 
 /* A child of the rules that share a token. */
-static int make_child(struct maker *m, uint32_t at, const struct token *tokens, size_t n, uint32_t *child)
+static int make_child(struct maker *m, uint32_t at, const struct token *tokens, size_t n,
+                      uint32_t *child)
 {
-    struct leaf *rules = malloc(n * sizeof *rules);
+    struct leaf *rules = malloc(n * sizeof(*rules));
     int code = rules ? add_node(m, child) : no_memory(m);
     for (size_t i = 0; rules && i < n; i++)
         rules[i] = tokens[i].leaf;
@@ -472,7 +496,7 @@ static int make_child(struct maker *m, uint32_t at, const struct token *tokens, 
 
 static int make_children(struct maker *m, uint32_t at, struct token *tokens, size_t n)
 {
-    struct weir__prefix *prefixes = malloc((n + 1) * sizeof *prefixes);
+    struct weir__prefix *prefixes = malloc((n + 1) * sizeof(*prefixes));
     size_t n_prefixes = 0;
     int code = prefixes ? WEIR_OK : no_memory(m);
     for (size_t i = 0, same; code == WEIR_OK && i < n; i += same) {
@@ -481,7 +505,8 @@ static int make_children(struct maker *m, uint32_t at, struct token *tokens, siz
             same++;
         code = make_child(m, at, tokens + i, same, &child);
         if (tokens[i].test->kind == WEIR__PREFIX)
-            prefixes[n_prefixes++] = (struct weir__prefix){ tokens[i].test->text, tokens[i].test->len, child };
+            prefixes[n_prefixes++] =
+                (struct weir__prefix){ tokens[i].test->text, tokens[i].test->len, child };
     }
     if (code == WEIR_OK && n_prefixes > 0)
         code = weir__trie_create(&m->match->nodes[at].prefix, prefixes, n_prefixes, m->error);
@@ -489,8 +514,10 @@ static int make_children(struct maker *m, uint32_t at, struct token *tokens, siz
     return code;
 }
 
-/* The rules' tokens for the attribute; those rules that have none are moved to the front of `rules` and counted. */
-static size_t gather_tokens(const struct weir_rules *set, struct leaf *rules, size_t n, int attribute, struct token *tokens, size_t *rest)
+/* The rules' tokens for the attribute; those rules that have none are moved to the front of `rules`
+ * and counted. */
+static size_t gather_tokens(const struct weir_rules *set, struct leaf *rules, size_t n,
+                            int attribute, struct token *tokens, size_t *rest)
 {
     size_t count = 0;
     *rest = 0;
@@ -501,7 +528,8 @@ static size_t gather_tokens(const struct weir_rules *set, struct leaf *rules, si
             rules[(*rest)++] = leaf;
             continue;
         }
-        const struct weir__clause *c = &set->clauses[set->rules[leaf.rule].clauses_first + (uint32_t)clause];
+        const struct weir__clause *c =
+            &set->clauses[set->rules[leaf.rule].clauses_first + (uint32_t)clause];
         leaf.pending &= ~((uint64_t)1 << clause); /* the way down proves it */
         for (uint32_t k = 0; k < c->n; k++)
             tokens[count++] = (struct token){ &set->tests[c->first + k], leaf };
@@ -524,12 +552,13 @@ static size_t tokens_of(const struct weir_rules *set, const struct leaf *rules, 
     return most;
 }
 
-static int split(struct maker *m, uint32_t at, struct leaf *rules, size_t n, int attribute, struct token *tokens)
+static int split(struct maker *m, uint32_t at, struct leaf *rules, size_t n, int attribute,
+                 struct token *tokens)
 {
     size_t rest, count = gather_tokens(m->set, rules, n, attribute, tokens, &rest);
     m->match->nodes[at].attribute = attribute;
     m->work += count;
-    qsort(tokens, count, sizeof *tokens, compare_tokens);
+    qsort(tokens, count, sizeof(*tokens), compare_tokens);
     int code = make_children(m, at, tokens, count);
     if (code == WEIR_OK && rest > 0) {
         uint32_t child;
@@ -547,11 +576,12 @@ static int make_node(struct maker *m, uint32_t at, struct leaf *rules, size_t n)
 {
     if (n <= LEAF_RULES || m->work > m->work_max)
         return make_leaf(m, at, rules, n);
-    struct token *tokens = malloc((tokens_of(m->set, rules, n) + 1) * sizeof *tokens);
+    struct token *tokens = malloc((tokens_of(m->set, rules, n) + 1) * sizeof(*tokens));
     if (tokens == NULL)
         return no_memory(m);
     int attribute = choose(m->set, rules, n, tokens);
-    int code = attribute < 0 ? make_leaf(m, at, rules, n) : split(m, at, rules, n, attribute, tokens);
+    int code =
+        attribute < 0 ? make_leaf(m, at, rules, n) : split(m, at, rules, n, attribute, tokens);
     free(tokens);
     return code;
 }
@@ -563,12 +593,13 @@ static uint64_t all_bits(unsigned n)
 
 static int make_root(struct maker *m, size_t first, size_t n)
 {
-    struct leaf *rules = malloc((n + 1) * sizeof *rules);
+    struct leaf *rules = malloc((n + 1) * sizeof(*rules));
     uint32_t root;
     int code = rules ? add_node(m, &root) : no_memory(m);
     for (size_t i = 0; rules && i < n; i++) {
         const struct weir__rule *rule = &m->set->rules[first + i];
-        rules[i] = (struct leaf){ (uint32_t)(first + i), rule->clauses_first, rule->excepts > 0, all_bits(rule->matches) };
+        rules[i] = (struct leaf){ (uint32_t)(first + i), rule->clauses_first, rule->excepts > 0,
+                                  all_bits(rule->matches) };
     }
     if (code == WEIR_OK)
         code = make_node(m, root, rules, n);
@@ -576,11 +607,13 @@ static int make_root(struct maker *m, size_t first, size_t n)
     return code;
 }
 
-int weir__match_create(struct weir__match **out, const struct weir_rules *set, size_t first, size_t n, struct weir_error *error)
+int weir__match_create(struct weir__match **out, const struct weir_rules *set, size_t first,
+                       size_t n, struct weir_error *error)
 {
-    struct weir__match *match = calloc(1, sizeof *match);
+    struct weir__match *match = calloc(1, sizeof(*match));
     struct maker m = { match, set, error, 0, WORK_LEAST + WORK_SHARE * set->n_tests };
-    if (match == NULL || (match->entries = calloc(16, sizeof *match->entries)) == NULL || (match->marks = calloc(16, 1)) == NULL) {
+    if (match == NULL || (match->entries = calloc(16, sizeof(*match->entries))) == NULL ||
+        (match->marks = calloc(16, 1)) == NULL) {
         weir__match_destroy(match);
         return no_memory(&m);
     }

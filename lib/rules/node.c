@@ -1,6 +1,7 @@
 /* node.c -- mappings made whole: text as keys, none of them twice, merge keys carried out.
  *
- * Keys are compared by sorting them, not by hashing: as fast here, and no file can be made for which it is slow.
+ * Keys are compared by sorting them, not by hashing: as fast here, and no file can be made for
+ * which it is slow.
  */
 #include "rules/node.h"
 
@@ -18,13 +19,17 @@ static bool count_nodes(struct weir__tree *tree, size_t at, size_t more)
     tree->nodes += (int64_t)(more < WEIR__NODES_MAX ? more : WEIR__NODES_MAX + 1);
     if (tree->nodes <= WEIR__NODES_MAX)
         return true;
-    weir__report_add(tree->report, at, "the file is too large: this is beyond %d values, those that << merges among them", WEIR__NODES_MAX);
+    weir__report_add(
+        tree->report, at,
+        "the file is too large: this is beyond %d values, those that << merges among them",
+        WEIR__NODES_MAX);
     return false;
 }
 
 struct weir__node *weir__node_create(struct weir__tree *tree, enum weir__node_kind kind, size_t at)
 {
-    struct weir__node *node = count_nodes(tree, at, 1) ? weir__arena_take(tree->arena, 1, sizeof *node) : NULL;
+    struct weir__node *node =
+        count_nodes(tree, at, 1) ? weir__arena_take(tree->arena, 1, sizeof(*node)) : NULL;
 
     if (node != NULL)
         *node = (struct weir__node){ .kind = kind, .at = at, .weight = 1, .text = "" };
@@ -38,13 +43,15 @@ const char *weir__node_word(const struct weir__node *node)
     return words[node->kind];
 }
 
-size_t weir__node_place(const struct weir__report *report, const struct weir__node *node, int column)
+size_t weir__node_place(const struct weir__report *report, const struct weir__node *node,
+                        int column)
 {
     size_t at = node->at, into = column > 1 ? (size_t)column - 1 : 0;
 
     if (node->kind != WEIR__NODE_TEXT || at > report->len || into > node->n)
         return at;
-    bool as_written = report->len - at >= node->n && memcmp(report->text + at, node->text, node->n) == 0;
+    bool as_written =
+        report->len - at >= node->n && memcmp(report->text + at, node->text, node->n) == 0;
     return as_written ? at + into : at;
 }
 
@@ -80,23 +87,25 @@ static bool is_merge(const struct weir__node *key)
     return key->n == 2 && memcmp(key->text, "<<", 2) == 0;
 }
 
-static void say_repeated(struct weir__report *report, const struct weir__node *first, const struct weir__node *again)
+static void say_repeated(struct weir__report *report, const struct weir__node *first,
+                         const struct weir__node *again)
 {
     if (report->n == WEIR__PROBLEMS_MAX) { /* no need to find out where the first is */
         report->more++;
         return;
     }
     struct weir__mark mark = weir__report_mark(report, first->at);
-    weir__report_add(report, again->at, "%s is here twice; the first is in line %d, column %d", weir__quote(again->text, again->n).text,
-                     mark.line, mark.column);
+    weir__report_add(report, again->at, "%s is here twice; the first is in line %d, column %d",
+                     weir__quote(again->text, again->n).text, mark.line, mark.column);
 }
 
-/* Keeps the first pair of each key.  The mapping's own pairs have the lowest ranks; among these a second one is a mistake. */
+/* Keeps the first pair of each key.  The mapping's own pairs have the lowest ranks; among these a
+ * second one is a mistake. */
 static size_t drop_repeated(struct weir__report *report, struct pair *pairs, size_t n, size_t own)
 {
     size_t kept = 0;
 
-    qsort(pairs, n, sizeof *pairs, compare);
+    qsort(pairs, n, sizeof(*pairs), compare);
     for (size_t i = 0; i < n; i++) {
         bool repeated = kept > 0 && same_key(&pairs[kept - 1], &pairs[i]);
         if (repeated && pairs[i].rank < own)
@@ -104,7 +113,7 @@ static size_t drop_repeated(struct weir__report *report, struct pair *pairs, siz
         if (!repeated)
             pairs[kept++] = pairs[i];
     }
-    qsort(pairs, kept, sizeof *pairs, compare_rank);
+    qsort(pairs, kept, sizeof(*pairs), compare_rank);
     return kept;
 }
 
@@ -137,7 +146,8 @@ static size_t append(struct pair *pairs, size_t n, size_t rank, const struct wei
     return n;
 }
 
-/* Puts the pairs of what << names behind the `n` own ones, of ranks below `rank`, and takes the << itself out. */
+/* Puts the pairs of what << names behind the `n` own ones, of ranks below `rank`, and takes the <<
+ * itself out. */
 static size_t merge(struct pair *pairs, size_t n, size_t rank, size_t at)
 {
     const struct weir__node *from = pairs[at].value;
@@ -153,7 +163,8 @@ static size_t merge(struct pair *pairs, size_t n, size_t rank, size_t at)
 /* ------------------------------------------------------------ mappings ---- */
 
 /* How many pairs there may be when all is merged; 0 if something is wrong with a key. */
-static size_t check_keys(struct weir__tree *tree, const struct weir__node *node, struct weir__node **children, size_t n)
+static size_t check_keys(struct weir__tree *tree, const struct weir__node *node,
+                         struct weir__node **children, size_t n)
 {
     size_t room = n + 1;
     bool good = true;
@@ -161,10 +172,13 @@ static size_t check_keys(struct weir__tree *tree, const struct weir__node *node,
     for (size_t i = 0; i < n; i++) {
         const struct weir__node *key = children[2 * i], *value = children[2 * i + 1];
         if (key->kind != WEIR__NODE_TEXT) {
-            weir__report_add(tree->report, key->at, "a key must be text; found %s", weir__node_word(key));
+            weir__report_add(tree->report, key->at, "a key must be text; found %s",
+                             weir__node_word(key));
             good = false;
         } else if (is_merge(key) && !is_mergeable(value)) {
-            weir__report_add(tree->report, key->at, "<< must name a mapping, or a list of those; found %s", weir__node_word(value));
+            weir__report_add(tree->report, key->at,
+                             "<< must name a mapping, or a list of those; found %s",
+                             weir__node_word(value));
             good = false;
         } else if (is_merge(key)) {
             room += count_merged(value);
@@ -173,7 +187,8 @@ static size_t check_keys(struct weir__tree *tree, const struct weir__node *node,
     return good && count_nodes(tree, node->at, room - n - 1) ? room : 0;
 }
 
-static bool store_pairs(struct weir__arena *arena, struct weir__node *node, const struct pair *pairs, size_t n)
+static bool store_pairs(struct weir__arena *arena, struct weir__node *node,
+                        const struct pair *pairs, size_t n)
 {
     node->items = weir__arena_take(arena, n, 2 * sizeof(struct weir__node *));
     if (node->items == NULL)
@@ -197,15 +212,16 @@ static bool sort_out(struct weir__tree *tree, struct weir__node *node, struct pa
     return store_pairs(tree->arena, node, pairs, kept);
 }
 
-static bool fill_mapping(struct weir__tree *tree, struct weir__node *node, struct weir__node **children, size_t n)
+static bool fill_mapping(struct weir__tree *tree, struct weir__node *node,
+                         struct weir__node **children, size_t n)
 {
     struct pair few[24], *pairs = few;
     size_t room = check_keys(tree, node, children, n);
 
     if (room == 0)
         return false;
-    if (room > sizeof few / sizeof *few)
-        pairs = malloc(room * sizeof *pairs);
+    if (room > sizeof(few) / sizeof(*few))
+        pairs = malloc(room * sizeof(*pairs));
     if (pairs == NULL) {
         tree->arena->failed = true;
         return false;
@@ -227,26 +243,30 @@ static bool weigh(struct weir__report *report, struct weir__node *node, size_t c
         node->weight += child->weight;
         node->height = child->height >= node->height ? child->height + 1 : node->height;
         if (node->weight > WEIR__NODES_MAX) {
-            weir__report_add(report, node->at, "there is too much in here; a file has at most %d values, what aliases stand for among them",
+            weir__report_add(report, node->at,
+                             "there is too much in here; a file has at most %d values, what "
+                             "aliases stand for among them",
                              WEIR__NODES_MAX);
             return false;
         }
     }
     if (node->height <= WEIR__NODES_DEPTH)
         return true;
-    weir__report_add(report, node->at, "too many lists and mappings in each other; the most is %d", WEIR__NODES_DEPTH);
+    weir__report_add(report, node->at, "too many lists and mappings in each other; the most is %d",
+                     WEIR__NODES_DEPTH);
     return false;
 }
 
-bool weir__node_fill(struct weir__tree *tree, struct weir__node *node, struct weir__node **children, size_t n)
+bool weir__node_fill(struct weir__tree *tree, struct weir__node *node, struct weir__node **children,
+                     size_t n)
 {
     if (node->kind == WEIR__NODE_MAPPING)
         return fill_mapping(tree, node, children, n / 2) && weigh(tree->report, node, 2 * node->n);
-    node->items = weir__arena_take(tree->arena, n, sizeof *children);
+    node->items = weir__arena_take(tree->arena, n, sizeof(*children));
     if (node->items == NULL)
         return false;
     if (n > 0)
-        memcpy(node->items, children, n * sizeof *children);
+        memcpy(node->items, children, n * sizeof(*children));
     node->n = n;
     return weigh(tree->report, node, n);
 }

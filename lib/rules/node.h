@@ -1,7 +1,7 @@
 /* node.h -- a YAML text as a tree: what is written, and where.
  *
- * Nothing here knows what a rule is.  An alias is the node that it names, so a node may have several parents; merge keys (<<) are carried
- * out; keys are text, and no mapping has one twice.
+ * Nothing here knows what a rule is.  An alias is the node that it names, so a node may have
+ * several parents; merge keys (<<) are carried out; keys are text, and no mapping has one twice.
  */
 #ifndef WEIR_RULES_NODE_H
 #define WEIR_RULES_NODE_H
@@ -39,12 +39,17 @@ struct weir__node *weir__yaml_read(struct weir__arena *arena, struct weir__repor
 /* node.c -- both fail by telling the report, or when there is no memory. */
 struct weir__node *weir__node_create(struct weir__tree *tree, enum weir__node_kind kind, size_t at);
 
-/* Gives a list or mapping its children (a mapping's: key, value, ...), and carries out what a mapping's << says. */
-bool weir__node_fill(struct weir__tree *tree, struct weir__node *node, struct weir__node **children, size_t n);
+/* Gives a list or mapping its children (a mapping's: key, value, ...), and carries out what a
+ * mapping's << says. */
+bool weir__node_fill(struct weir__tree *tree, struct weir__node *node, struct weir__node **children,
+                     size_t n);
 
-/* Where a byte of a scalar's text is in the file: exact if it is written there as it is, else the scalar's beginning. */
-size_t weir__node_place(const struct weir__report *report, const struct weir__node *node, int column);
+/* Where a byte of a scalar's text is in the file: exact if it is written there as it is, else the
+ * scalar's beginning. */
+size_t weir__node_place(const struct weir__report *report, const struct weir__node *node,
+                        int column);
 
-const char *weir__node_word(const struct weir__node *node); /* "text", "a list", "a mapping", "nothing" */
+const char *
+weir__node_word(const struct weir__node *node); /* "text", "a list", "a mapping", "nothing" */
 
 #endif

@@ -1,7 +1,8 @@
 /* problem.c -- what is wrong with a rule file, and where: lines, carets, nearest words.
  *
- * A column counts characters, so that it is what an editor shows, and the caret stands under the character whatever is before it: the
- * caret's line repeats the tabs of the line above it.  Nothing of a file reaches a terminal that could move its cursor or colour it.
+ * A column counts characters, so that it is what an editor shows, and the caret stands under the
+ * character whatever is before it: the caret's line repeats the tabs of the line above it.  Nothing
+ * of a file reaches a terminal that could move its cursor or colour it.
  */
 #include "rules/problem.h"
 
@@ -16,7 +17,11 @@
 
 static size_t sequence_length(unsigned char first)
 {
-    return first < 0x80 ? 1 : first < 0xC2 || first > 0xF4 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    return first < 0x80                   ? 1
+           : first < 0xC2 || first > 0xF4 ? 0
+           : first < 0xE0                 ? 2
+           : first < 0xF0                 ? 3
+                                          : 4;
 }
 
 size_t weir__utf8_length(const char *p, const char *end)
@@ -30,13 +35,14 @@ size_t weir__utf8_length(const char *p, const char *end)
         if ((c[i] & 0xC0) != 0x80)
             return 0;
     }
-    if (len >= 3 &&
-        ((c[0] == 0xE0 && c[1] < 0xA0) || (c[0] == 0xED && c[1] > 0x9F) || (c[0] == 0xF0 && c[1] < 0x90) || (c[0] == 0xF4 && c[1] > 0x8F)))
+    if (len >= 3 && ((c[0] == 0xE0 && c[1] < 0xA0) || (c[0] == 0xED && c[1] > 0x9F) ||
+                     (c[0] == 0xF0 && c[1] < 0x90) || (c[0] == 0xF4 && c[1] > 0x8F)))
         return 0;
     return len;
 }
 
-/* Control characters, and those that turn the direction of writing: what is shown must be what is there. */
+/* Control characters, and those that turn the direction of writing: what is shown must be what is
+ * there. */
 static bool is_harmless(const char *p, size_t len)
 {
     const unsigned char *c = (const unsigned char *)p;
@@ -50,7 +56,8 @@ static bool is_harmless(const char *p, size_t len)
     return !(len == 3 && c[0] == 0xE2 && c[1] == 0x81 && c[2] >= 0xA6 && c[2] <= 0xA9);
 }
 
-/* Copies the character at p, or a question mark in its place; returns its length in `out`, and in *taken what it was in the text. */
+/* Copies the character at p, or a question mark in its place; returns its length in `out`, and in
+ * *taken what it was in the text. */
 static size_t copy_character(char *out, const char *p, const char *end, bool tabs, size_t *taken)
 {
     size_t len = weir__utf8_length(p, end);
@@ -69,7 +76,8 @@ static bool is_inside_character(char c)
     return ((unsigned char)c & 0xC0) == 0x80;
 }
 
-/* Nothing in a message that a terminal would obey, wherever it came from.  It does not get longer. */
+/* Nothing in a message that a terminal would obey, wherever it came from.  It does not get
+ * longer. */
 static void clean(char *text)
 {
     const char *from = text, *end = text + strlen(text);
@@ -84,7 +92,7 @@ static void clean(char *text)
 struct weir__quoted weir__quote(const char *text, size_t len)
 {
     struct weir__quoted q;
-    const size_t room = sizeof q.text - sizeof "...'" - 4;
+    const size_t room = sizeof(q.text) - sizeof("...'") - 4;
     const char *end = text + len;
     size_t n = 0, taken;
 
@@ -93,7 +101,7 @@ struct weir__quoted weir__quote(const char *text, size_t len)
         n += copy_character(q.text + n, text, end, false, &taken);
         text += taken;
     }
-    snprintf(q.text + n, sizeof q.text - n, text < end ? "...'" : "'");
+    snprintf(q.text + n, sizeof(q.text) - n, text < end ? "...'" : "'");
     return q;
 }
 
@@ -105,7 +113,8 @@ static bool begins_line(const char *text, size_t at)
     return at == 0 || text[at - 1] == '\n' || (text[at - 1] == '\r' && text[at] != '\n');
 }
 
-int weir__report_open(struct weir__report *report, const char *text, size_t len, struct weir_error *error)
+int weir__report_open(struct weir__report *report, const char *text, size_t len,
+                      struct weir_error *error)
 {
     size_t n = 1, room = 1024;
 
@@ -114,7 +123,7 @@ int weir__report_open(struct weir__report *report, const char *text, size_t len,
         len -= 3;
     }
     *report = (struct weir__report){ .text = text, .len = len, .seen_column = 1 };
-    report->lines = malloc(room * sizeof *report->lines);
+    report->lines = malloc(room * sizeof(*report->lines));
     if (report->lines == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory to read rules");
     report->lines[0] = 0;
@@ -122,7 +131,7 @@ int weir__report_open(struct weir__report *report, const char *text, size_t len,
         if (!begins_line(text, at))
             continue;
         if (n == room) {
-            size_t *grown = realloc(report->lines, 2 * room * sizeof *grown);
+            size_t *grown = realloc(report->lines, 2 * room * sizeof(*grown));
             if (grown == NULL) {
                 weir__report_close(report);
                 return weir__fail(error, WEIR_NO_MEMORY, "no memory to read rules");
@@ -173,8 +182,11 @@ struct weir__mark weir__report_mark(struct weir__report *report, size_t at)
     size_t line = find_line(report, at);
     const char *text = report->text;
 
-    if (at - report->lines[line] > COLUMNS_COUNTED) /* nobody counts characters there, and to do it for each would take for ever */
-        return (struct weir__mark){ (int)line + 1, at - report->lines[line] < INT_MAX ? (int)(at - report->lines[line]) + 1 : INT_MAX };
+    if (at - report->lines[line] > COLUMNS_COUNTED) /* nobody counts characters there, and to do it
+                                                       for each would take for ever */
+        return (struct weir__mark){ (int)line + 1, at - report->lines[line] < INT_MAX
+                                                       ? (int)(at - report->lines[line]) + 1
+                                                       : INT_MAX };
     if (line != report->seen_line) {
         report->seen_line = line;
         report->seen_at = report->lines[line];
@@ -193,14 +205,17 @@ static size_t line_end(const struct weir__report *report, size_t line)
 {
     size_t end = line + 1 < report->n_lines ? report->lines[line + 1] : report->len;
 
-    while (end > report->lines[line] && (report->text[end - 1] == '\n' || report->text[end - 1] == '\r'))
+    while (end > report->lines[line] &&
+           (report->text[end - 1] == '\n' || report->text[end - 1] == '\r'))
         end--;
     return end;
 }
 
 size_t weir__report_place(const struct weir__report *report, int line, int column)
 {
-    size_t i = line < 1 ? 0 : (size_t)line > report->n_lines ? report->n_lines - 1 : (size_t)line - 1;
+    size_t i = line < 1                         ? 0
+               : (size_t)line > report->n_lines ? report->n_lines - 1
+                                                : (size_t)line - 1;
     size_t at = report->lines[i], end = line_end(report, i);
 
     if ((size_t)(line > 0 ? line : 0) > report->n_lines)
@@ -218,8 +233,9 @@ size_t weir__report_place(const struct weir__report *report, int line, int colum
 /* The line, or what of it is around the place; and the place's own place in that. */
 static void copy_source(struct weir_problem *p, const struct weir__report *report, size_t at)
 {
-    size_t line = find_line(report, at), begin = report->lines[line], end = line_end(report, line), taken;
-    const size_t room = sizeof p->source - 5; /* the longest character and the NUL */
+    size_t line = find_line(report, at), begin = report->lines[line], end = line_end(report, line),
+           taken;
+    const size_t room = sizeof(p->source) - 5; /* the longest character and the NUL */
     size_t n = 0;
 
     if (at > end)
@@ -249,7 +265,7 @@ void weir__report_add(struct weir__report *report, size_t at, const char *format
     struct weir_problem *p = &report->problems[report->n++];
     *p = (struct weir_problem){ .caret = -1 };
     va_start(args, format);
-    vsnprintf(p->text, sizeof p->text, format, args);
+    vsnprintf(p->text, sizeof(p->text), format, args);
     va_end(args);
     clean(p->text);
     if (at == WEIR__NOWHERE)
@@ -293,20 +309,22 @@ static int fail_with(const struct weir_problem *p, const char *name, struct weir
     return weir__fail_at(error, p->column, "%s:%d:%d: %s", name, p->line, p->column, p->text);
 }
 
-int weir__report_tell(struct weir__report *report, const struct weir_rules_options *options, struct weir_error *error)
+int weir__report_tell(struct weir__report *report, const struct weir_rules_options *options,
+                      struct weir_error *error)
 {
     if (report->n == 0)
         return WEIR_OK;
-    qsort(report->problems, report->n, sizeof report->problems[0], compare);
+    qsort(report->problems, report->n, sizeof(report->problems[0]), compare);
     remove_repeated(report);
     for (size_t i = 0; options && options->problem && i < report->n; i++)
         options->problem(options->context, &report->problems[i]);
     if (options && options->problem && report->more > 0) {
         struct weir_problem last = { .caret = -1 };
-        snprintf(last.text, sizeof last.text, "and %zu more", report->more);
+        snprintf(last.text, sizeof(last.text), "and %zu more", report->more);
         options->problem(options->context, &last);
     }
-    return fail_with(&report->problems[0], options && options->name ? options->name : "rules", error);
+    return fail_with(&report->problems[0], options && options->name ? options->name : "rules",
+                     error);
 }
 
 /* ------------------------------------------------------------- printing ---- */
@@ -327,16 +345,18 @@ static void draw_caret(char *out, size_t size, const struct weir_problem *proble
 int weir_problem_print(char *out, size_t size, const char *name, const struct weir_problem *problem)
 {
     assert(problem && (out || size == 0));
-    char caret[sizeof problem->source + 2];
+    char caret[sizeof(problem->source) + 2];
 
     if (name == NULL)
         name = "rules";
     if (problem->line == 0)
         return snprintf(out, size, "%s: %s", name, problem->text);
     if (problem->caret < 0)
-        return snprintf(out, size, "%s:%d:%d: %s", name, problem->line, problem->column, problem->text);
-    draw_caret(caret, sizeof caret, problem);
-    return snprintf(out, size, "%s:%d:%d: %s\n    %s\n    %s", name, problem->line, problem->column, problem->text, problem->source, caret);
+        return snprintf(out, size, "%s:%d:%d: %s", name, problem->line, problem->column,
+                        problem->text);
+    draw_caret(caret, sizeof(caret), problem);
+    return snprintf(out, size, "%s:%d:%d: %s\n    %s\n    %s", name, problem->line, problem->column,
+                    problem->text, problem->source, caret);
 }
 
 /* -------------------------------------------------------- nearest words ---- */
@@ -366,14 +386,15 @@ const char *weir__nearest(const char *word, size_t len, const char *const *names
 
 static void put_all(struct weir__hint *hint, const char *const *names, size_t n)
 {
-    size_t used = (size_t)snprintf(hint->text, sizeof hint->text, "known are");
+    size_t used = (size_t)snprintf(hint->text, sizeof(hint->text), "known are");
 
     for (size_t i = 0; i < n; i++) {
-        if (used + strlen(names[i]) + sizeof ", , ..." > sizeof hint->text) {
-            snprintf(hint->text + used, sizeof hint->text - used, ", ...");
+        if (used + strlen(names[i]) + sizeof(", , ...") > sizeof(hint->text)) {
+            snprintf(hint->text + used, sizeof(hint->text) - used, ", ...");
             return;
         }
-        used += (size_t)snprintf(hint->text + used, sizeof hint->text - used, "%s %s", i ? "," : "", names[i]);
+        used += (size_t)snprintf(hint->text + used, sizeof(hint->text) - used, "%s %s",
+                                 i ? "," : "", names[i]);
     }
 }
 
@@ -383,11 +404,11 @@ struct weir__hint weir__hint(const char *word, size_t len, const char *const *na
     const char *near = weir__nearest(word, len, names, n);
 
     if (near)
-        snprintf(hint.text, sizeof hint.text, "did you mean '%s'?", near);
+        snprintf(hint.text, sizeof(hint.text), "did you mean '%s'?", near);
     else if (n == 0)
-        snprintf(hint.text, sizeof hint.text, "there are none");
+        snprintf(hint.text, sizeof(hint.text), "there are none");
     else if (n == 1)
-        snprintf(hint.text, sizeof hint.text, "only '%s' is known", names[0]);
+        snprintf(hint.text, sizeof(hint.text), "only '%s' is known", names[0]);
     else
         put_all(&hint, names, n);
     return hint;

@@ -2,7 +2,7 @@
  *
  *     - name: search
  *       match: { uri: "/search" }                        read-match.c
- *       concurrency: { max: 64, queue: 128, wait: 200ms, weights: { gold: 3, free: 1 } }     read-bounds.c
+ *       concurrency: { max: 64, queue: 128, wait: 200ms, weights: { gold: 3 } }   read-bounds.c
  *       adaptive: weir
  *       breaker: { errors: 50%, slow: 500ms }
  *       system: { cpu: 85% }
@@ -27,9 +27,12 @@
 enum { FALLBACK_STATUS, BODY, BODY_FILE, TYPE, FALLBACK_MEMBERS };
 
 /* It goes into a header: one line of what a media type is made of. */
-static void read_type(struct weir__reader *r, const struct weir__member *m, struct weir__fallback_draft *f)
+static void read_type(struct weir__reader *r, const struct weir__member *m,
+                      struct weir__fallback_draft *f)
 {
-    const char *text = m->value ? weir__read_text(r, m->value, "type", "a media type such as application/json") : NULL;
+    const char *text =
+        m->value ? weir__read_text(r, m->value, "type", "a media type such as application/json")
+                 : NULL;
 
     if (text == NULL)
         return;
@@ -39,11 +42,14 @@ static void read_type(struct weir__reader *r, const struct weir__member *m, stru
     if (good)
         f->type = weir__arena_copy(r->arena, text, m->value->n);
     else
-        weir__say(r, m->value, "type must be a media type such as application/json, of at most 100 bytes; found %s",
-                  weir__quote(text, m->value->n).text);
+        weir__say(
+            r, m->value,
+            "type must be a media type such as application/json, of at most 100 bytes; found %s",
+            weir__quote(text, m->value->n).text);
 }
 
-static void copy_body(struct weir__reader *r, const struct weir__node *node, struct weir__fallback_draft *f, const char *text, size_t len)
+static void copy_body(struct weir__reader *r, const struct weir__node *node,
+                      struct weir__fallback_draft *f, const char *text, size_t len)
 {
     if (len > WEIR__FALLBACK_MAX) {
         weir__say(r, node, "the body has %zu bytes; the most is %d", len, WEIR__FALLBACK_MAX);
@@ -53,22 +59,29 @@ static void copy_body(struct weir__reader *r, const struct weir__node *node, str
     f->len = len;
 }
 
-static void read_body(struct weir__reader *r, const struct weir__member *m, struct weir__fallback_draft *f)
+static void read_body(struct weir__reader *r, const struct weir__member *m,
+                      struct weir__fallback_draft *f)
 {
     const struct weir__node *text = m[BODY].value, *file = m[BODY].key ? NULL : m[BODY_FILE].value;
     size_t len = 0;
 
     if (m[BODY].key && m[BODY_FILE].key)
-        weir__say(r, m[BODY_FILE].key, "the body is here or in a file; leave out body or body_file");
+        weir__say(r, m[BODY_FILE].key,
+                  "the body is here or in a file; leave out body or body_file");
     if (text && weir__read_text(r, text, "body", "text"))
         copy_body(r, text, f, text->text, text->n);
-    if (file && r->options->near) { /* whoever is refused is shown it: it could be any file that lies there */
+    if (file &&
+        r->options
+            ->near) { /* whoever is refused is shown it: it could be any file that lies there */
         weir__say(r, m[BODY_FILE].key,
-                  "rules that are sent may not take a body from a file; write it here, as in body: \"[]\", or write "
+                  "rules that are sent may not take a body from a file; write it here, as in body: "
+                  "\"[]\", or write "
                   "body_file in the rule file on the server");
         return;
     }
-    char *contents = file ? weir__read_file(r, file, WEIR__FALLBACK_MAX, "the body here, as in body: \"[]\"", &len) : NULL;
+    char *contents = file ? weir__read_file(r, file, WEIR__FALLBACK_MAX,
+                                            "the body here, as in body: \"[]\"", &len)
+                          : NULL;
     if (contents) {
         copy_body(r, file, f, contents, len);
         f->file = weir__arena_copy(r->arena, file->text, file->n);
@@ -81,12 +94,17 @@ static const char *type_of(const struct weir__fallback_draft *f)
 {
     const char *dot = f->file ? strrchr(f->file, '.') : NULL;
 
-    return dot && strcmp(dot, ".json") == 0 ? "application/json" : dot && strcmp(dot, ".html") == 0 ? "text/html" : "text/plain";
+    return dot && strcmp(dot, ".json") == 0   ? "application/json"
+           : dot && strcmp(dot, ".html") == 0 ? "text/html"
+                                              : "text/plain";
 }
 
-static void read_fallback(struct weir__reader *r, const struct weir__node *node, struct weir__fallback_draft *f)
+static void read_fallback(struct weir__reader *r, const struct weir__node *node,
+                          struct weir__fallback_draft *f)
 {
-    struct weir__member m[FALLBACK_MEMBERS] = { { .name = "status" }, { .name = "body" }, { .name = "body_file" }, { .name = "type" } };
+    struct weir__member m[FALLBACK_MEMBERS] = {
+        { .name = "status" }, { .name = "body" }, { .name = "body_file" }, { .name = "type" }
+    };
 
     if (!weir__read_members(r, node, "fallback", m, FALLBACK_MEMBERS))
         return;
@@ -97,7 +115,8 @@ static void read_fallback(struct weir__reader *r, const struct weir__node *node,
         weir__say(r, m[FALLBACK_STATUS].value, "status must be from 200 to 599");
     if ((f->status == 204 || f->status == 304) && (m[BODY].key || m[BODY_FILE].key))
         weir__say(r, m[BODY].key ? m[BODY].key : m[BODY_FILE].key,
-                  "an answer with status %d has no body; leave it out, or write status: 200", (int)f->status);
+                  "an answer with status %d has no body; leave it out, or write status: 200",
+                  (int)f->status);
     read_body(r, m, f);
     read_type(r, &m[TYPE], f);
     if (m[TYPE].key && m[BODY].key == NULL && m[BODY_FILE].key == NULL)
@@ -110,7 +129,8 @@ static void read_fallback(struct weir__reader *r, const struct weir__node *node,
 
 /* ------------------------------------------------- users, classes, priority ---- */
 
-static void read_user(struct weir__reader *r, const struct weir__node *node, struct weir__guard_draft *g)
+static void read_user(struct weir__reader *r, const struct weir__node *node,
+                      struct weir__guard_draft *g)
 {
     struct weir__template t;
     struct weir_error error = { 0 };
@@ -124,7 +144,9 @@ static void read_user(struct weir__reader *r, const struct weir__node *node, str
     if (code != WEIR_OK)
         return;
     if (t.n == 0)
-        weir__say(r, node, "a user without an attribute is everybody; write one in braces, such as \"{account}\"");
+        weir__say(
+            r, node,
+            "a user without an attribute is everybody; write one in braces, such as \"{account}\"");
     for (size_t i = 0; i < t.n; i++)
         weir__read_attribute(r, node, t.parts[i].attribute, strlen(t.parts[i].attribute));
     weir__template_free(&t);
@@ -133,13 +155,17 @@ static void read_user(struct weir__reader *r, const struct weir__node *node, str
 }
 
 /* One attribute as it is, with a fallback if one likes; or a word. */
-static bool take_pick(struct weir__reader *r, const struct weir__member *m, const struct weir__template *t, struct weir__pick_draft *out)
+static bool take_pick(struct weir__reader *r, const struct weir__member *m,
+                      const struct weir__template *t, struct weir__pick_draft *out)
 {
     const struct weir__template_part *p = t->parts;
     const char *word = t->n == 0 ? p->before : p->fallback;
 
-    if (t->n > 1 || (t->n == 1 && (*p->before || *t->parts[1].before || p->prefix4 != WEIR__NO_PREFIX))) {
-        weir__say(r, m->value, "%s must be one attribute in braces, such as \"{header.x-%s}\", or a word", m->name, m->name);
+    if (t->n > 1 ||
+        (t->n == 1 && (*p->before || *t->parts[1].before || p->prefix4 != WEIR__NO_PREFIX))) {
+        weir__say(r, m->value,
+                  "%s must be one attribute in braces, such as \"{header.x-%s}\", or a word",
+                  m->name, m->name);
         return false;
     }
     if (t->n == 1)
@@ -148,11 +174,14 @@ static bool take_pick(struct weir__reader *r, const struct weir__member *m, cons
     return true;
 }
 
-static bool read_pick(struct weir__reader *r, const struct weir__member *m, struct weir__pick_draft *out)
+static bool read_pick(struct weir__reader *r, const struct weir__member *m,
+                      struct weir__pick_draft *out)
 {
     struct weir__template t;
     struct weir_error error = { 0 };
-    const char *text = m->value ? weir__read_braces(r, m->value, m->name, "an attribute such as \"{plan}\", or a word") : NULL;
+    const char *text = m->value ? weir__read_braces(r, m->value, m->name,
+                                                    "an attribute such as \"{plan}\", or a word")
+                                : NULL;
     int code = text ? weir__template_parse(&t, text, &error) : WEIR_INVALID;
     bool good = false;
 
@@ -167,7 +196,8 @@ static bool read_pick(struct weir__reader *r, const struct weir__member *m, stru
     return good;
 }
 
-static void read_class(struct weir__reader *r, const struct weir__member *m, struct weir__guard_draft *g)
+static void read_class(struct weir__reader *r, const struct weir__member *m,
+                       struct weir__guard_draft *g)
 {
     const char *names[WEIR_CLASSES];
     const char *word;
@@ -175,7 +205,9 @@ static void read_class(struct weir__reader *r, const struct weir__member *m, str
     if (!read_pick(r, m, &g->user_class) || r->arena->failed)
         return;
     if (g->n_classes == 0) {
-        weir__say(r, m->key, "'class' needs the classes there are; write them, such as concurrency: { weights: { gold: 3, free: 1 } }");
+        weir__say(r, m->key,
+                  "'class' needs the classes there are; write them, such as concurrency: { "
+                  "weights: { gold: 3, free: 1 } }");
         return;
     }
     word = g->user_class.fallback;
@@ -192,15 +224,19 @@ static bool read_priority_number(const struct weir__node *node, int8_t *out)
     const char *text = node->kind == WEIR__NODE_TEXT ? node->text : "";
     size_t sign = text[0] == '-';
 
-    return node->n == sign + 1 && weir__priority_read(NULL, 0, text, node->n, out) && *out == (sign ? '0' - text[1] : text[0] - '0');
+    return node->n == sign + 1 && weir__priority_read(NULL, 0, text, node->n, out) &&
+           *out == (sign ? '0' - text[1] : text[0] - '0');
 }
 
 _Static_assert(WEIR_PRIORITY_MIN > -10 && WEIR_PRIORITY_MAX < 10, "a priority has one digit");
 
-static void read_words(struct weir__reader *r, const struct weir__node *node, struct weir__guard_draft *g)
+static void read_words(struct weir__reader *r, const struct weir__node *node,
+                       struct weir__guard_draft *g)
 {
     if (node->kind != WEIR__NODE_MAPPING || node->n == 0 || node->n > WEIR__PRIORITY_WORDS) {
-        weir__say(r, node, "priorities must be a mapping from 1 to %d words to numbers from %d to %d, such as { checkout: 5, crawl: -3 }",
+        weir__say(r, node,
+                  "priorities must be a mapping from 1 to %d words to numbers from %d to %d, such "
+                  "as { checkout: 5, crawl: -3 }",
                   WEIR__PRIORITY_WORDS, WEIR_PRIORITY_MIN, WEIR_PRIORITY_MAX);
         return;
     }
@@ -210,13 +246,15 @@ static void read_words(struct weir__reader *r, const struct weir__node *node, st
         if (!weir__read_word_name(r, key, "priority", WEIR__RULE_NAME_MAX))
             continue;
         if (!read_priority_number(value, &w->priority))
-            weir__say(r, value, "a priority is a number from %d to %d; the highest goes first", WEIR_PRIORITY_MIN, WEIR_PRIORITY_MAX);
+            weir__say(r, value, "a priority is a number from %d to %d; the highest goes first",
+                      WEIR_PRIORITY_MIN, WEIR_PRIORITY_MAX);
         else if ((w->name = weir__arena_copy(r->arena, key->text, key->n)) != NULL)
             g->n_words++;
     }
 }
 
-static void read_priority(struct weir__reader *r, const struct weir__member *m, struct weir__guard_draft *g)
+static void read_priority(struct weir__reader *r, const struct weir__member *m,
+                          struct weir__guard_draft *g)
 {
     const char *names[WEIR__PRIORITY_WORDS], *word;
     int8_t priority;
@@ -230,8 +268,10 @@ static void read_priority(struct weir__reader *r, const struct weir__member *m, 
             return;
     }
     if (!read_priority_number(&node, &priority))
-        weir__say(r, m->value, "unknown priority %s; write a number from %d to %d, or one of `priorities`%s%s",
-                  weir__quote(word, node.n).text, WEIR_PRIORITY_MIN, WEIR_PRIORITY_MAX, g->n_words ? ": " : "",
+        weir__say(r, m->value,
+                  "unknown priority %s; write a number from %d to %d, or one of `priorities`%s%s",
+                  weir__quote(word, node.n).text, WEIR_PRIORITY_MIN, WEIR_PRIORITY_MAX,
+                  g->n_words ? ": " : "",
                   g->n_words ? weir__hint(word, node.n, names, g->n_words).text : "");
 }
 
@@ -280,7 +320,8 @@ static const struct weir__member members[MEMBERS] = {
     [MODE] = { .name = "mode" },
 };
 
-static void read_names(struct weir__reader *r, const struct weir__node *node, const struct weir__member *m, struct weir__rule_draft *rule)
+static void read_names(struct weir__reader *r, const struct weir__node *node,
+                       const struct weir__member *m, struct weir__rule_draft *rule)
 {
     bool any = false;
 
@@ -291,14 +332,19 @@ static void read_names(struct weir__reader *r, const struct weir__node *node, co
     for (int i = CONCURRENCY; i <= DEGRADE; i++)
         any = any || m[i].key;
     if (!any)
-        weir__say(r, node, "%s%s%s guards nothing; write what it bounds, such as concurrency: 64 or adaptive: weir",
-                  rule->name ? "the guard '" : "the guard", rule->name ? rule->name : "", rule->name ? "'" : "");
-    const char *about = m[ABOUT].value ? weir__read_text(r, m[ABOUT].value, "about", "a sentence") : NULL;
+        weir__say(r, node,
+                  "%s%s%s guards nothing; write what it bounds, such as concurrency: 64 or "
+                  "adaptive: weir",
+                  rule->name ? "the guard '" : "the guard", rule->name ? rule->name : "",
+                  rule->name ? "'" : "");
+    const char *about =
+        m[ABOUT].value ? weir__read_text(r, m[ABOUT].value, "about", "a sentence") : NULL;
     if (about)
         rule->about = weir__arena_copy(r->arena, about, m[ABOUT].value->n);
 }
 
-static void read_who(struct weir__reader *r, const struct weir__member *m, struct weir__guard_draft *g)
+static void read_who(struct weir__reader *r, const struct weir__member *m,
+                     struct weir__guard_draft *g)
 {
     if (m[MATCH].value)
         weir__read_match(r, m[MATCH].value, "match", &g->rule.match, &g->rule.matches);
@@ -310,7 +356,8 @@ static void read_who(struct weir__reader *r, const struct weir__member *m, struc
         read_words(r, m[PRIORITIES].value, g);
     if (m[PRIORITIES].key && m[PRIORITY].key == NULL)
         weir__say(r, m[PRIORITIES].key,
-                  "'priorities' says what words mean; write where they are, such as priority: \"{header.x-priority}\"");
+                  "'priorities' says what words mean; write where they are, such as priority: "
+                  "\"{header.x-priority}\"");
     read_priority(r, &m[PRIORITY], g);
     read_class(r, &m[CLASS], g);
     if (m[MODE].value)
@@ -318,7 +365,8 @@ static void read_who(struct weir__reader *r, const struct weir__member *m, struc
     g->options.mode = g->rule.mode;
 }
 
-static void read_how(struct weir__reader *r, const struct weir__member *m, struct weir__guard_draft *g)
+static void read_how(struct weir__reader *r, const struct weir__member *m,
+                     struct weir__guard_draft *g)
 {
     if (m[CONCURRENCY].value)
         weir__read_concurrency(r, m[CONCURRENCY].value, g);
@@ -332,21 +380,25 @@ static void read_how(struct weir__reader *r, const struct weir__member *m, struc
     weir__read_small(r, &m[DEGRADE], WEIR__LEVEL_MAX, &g->options.degrade);
     weir__read_small(r, &m[RAISES], WEIR__LEVEL_MAX, &g->options.raises);
     if (m[RAISES].key && m[BREAKER].key == NULL && m[SYSTEM].key == NULL)
-        weir__say(r, m[RAISES].key, "'raises' needs a breaker or system: while one of them says no, the level is raised");
+        weir__say(
+            r, m[RAISES].key,
+            "'raises' needs a breaker or system: while one of them says no, the level is raised");
     if (weir__read_span(r, &m[LEASE], &g->options.lease) && g->options.lease < WEIR__LEASE_MIN)
-        weir__say(r, m[LEASE].value, "lease must be 10ms or more: work that takes longer loses its permit");
+        weir__say(r, m[LEASE].value,
+                  "lease must be 10ms or more: work that takes longer loses its permit");
     if (m[FALLBACK].value)
         read_fallback(r, m[FALLBACK].value, &g->fallback);
 }
 
-static void read_guard(struct weir__reader *r, const struct weir__node *node, struct weir__guard_draft *g)
+static void read_guard(struct weir__reader *r, const struct weir__node *node,
+                       struct weir__guard_draft *g)
 {
     struct weir__member m[MEMBERS];
     struct weir__guard_plan plan;
     struct weir_error error = { 0 };
     size_t before = weir__problems(r);
 
-    memcpy(m, members, sizeof m);
+    memcpy(m, members, sizeof(m));
     g->rule.key = r->empty;
     g->rule.cost = 1;
     g->rule.mode = WEIR_ENFORCE;
@@ -356,7 +408,8 @@ static void read_guard(struct weir__reader *r, const struct weir__node *node, st
     read_names(r, node, m, &g->rule);
     read_how(r, m, g);
     read_who(r, m, g);
-    if (weir__problems(r) == before && !r->arena->failed && weir__guard_plan_make(&plan, &g->options, 0, &error) != WEIR_OK)
+    if (weir__problems(r) == before && !r->arena->failed &&
+        weir__guard_plan_make(&plan, &g->options, 0, &error) != WEIR_OK)
         weir__say(r, node, "guard '%s': %s", g->rule.name, error.text);
 }
 
@@ -385,14 +438,15 @@ static void say_twice(struct weir__reader *r, const struct named *a, const struc
     if (guard->node == NULL)
         return; /* both are rules, and it is said */
     weir__say(r, guard->node, "%s named '%s'; %s in line %d, column %d; give this one another name",
-              other->node ? "two guards are" : "a rule and a guard are", guard->rule->name, other->node ? "the first is" : "the rule is",
-              other->rule->mark.line, other->rule->mark.column);
+              other->node ? "two guards are" : "a rule and a guard are", guard->rule->name,
+              other->node ? "the first is" : "the rule is", other->rule->mark.line,
+              other->rule->mark.column);
 }
 
 static void check_names(struct weir__reader *r, const struct weir__node *node)
 {
     const struct weir__draft *d = r->draft;
-    struct named *all = malloc((d->n_rules + d->n_guards + 1) * sizeof *all);
+    struct named *all = malloc((d->n_rules + d->n_guards + 1) * sizeof(*all));
     size_t n = 0;
 
     if (all == NULL) {
@@ -407,7 +461,7 @@ static void check_names(struct weir__reader *r, const struct weir__node *node)
         if (d->guards[i].rule.name)
             all[n++] = (struct named){ &d->guards[i].rule, node->items[i] };
     }
-    qsort(all, n, sizeof *all, compare);
+    qsort(all, n, sizeof(*all), compare);
     for (size_t i = 1, first = 0; i < n; i++) {
         if (strcmp(all[i].rule->name, all[first].rule->name) != 0)
             first = i;
@@ -422,14 +476,18 @@ void weir__read_guards(struct weir__reader *r, const struct weir__node *node)
     struct weir__draft *draft = r->draft;
 
     if (node->kind != WEIR__NODE_LIST) {
-        weir__say(r, node, "guards must be a list: each guard begins with a dash, as in - name: search; found %s", weir__node_word(node));
+        weir__say(
+            r, node,
+            "guards must be a list: each guard begins with a dash, as in - name: search; found %s",
+            weir__node_word(node));
         return;
     }
     if (node->n > WEIR__GUARDS_MAX) {
-        weir__say(r, node->items[WEIR__GUARDS_MAX], "there are %zu guards; the most is %d", node->n, WEIR__GUARDS_MAX);
+        weir__say(r, node->items[WEIR__GUARDS_MAX], "there are %zu guards; the most is %d", node->n,
+                  WEIR__GUARDS_MAX);
         return;
     }
-    draft->guards = weir__arena_take(r->arena, node->n, sizeof *draft->guards);
+    draft->guards = weir__arena_take(r->arena, node->n, sizeof(*draft->guards));
     r->empty = r->empty ? r->empty : weir__arena_copy(r->arena, "", 0);
     if (draft->guards == NULL || r->empty == NULL)
         return;

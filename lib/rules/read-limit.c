@@ -1,6 +1,7 @@
 /* read-limit.c -- the limits of a rule, and what a key is banned for.
  *
- * Each limit is tried: a plan is made of it and thrown away, so that what no plan can do is found here, where its place is known.
+ * Each limit is tried: a plan is made of it and thrown away, so that what no plan can do is found
+ * here, where its place is known.
  */
 #include "rules/read.h"
 
@@ -16,7 +17,8 @@ static const char limit_like[] = "text such as 300/60 or a list of those";
 const char *weir__read_algorithm(struct weir__reader *r, const struct weir__node *node)
 {
     const char *const *names = weir_algorithms();
-    const char *text = weir__read_text(r, node, "algorithm", "the name of one, such as sliding-window");
+    const char *text =
+        weir__read_text(r, node, "algorithm", "the name of one, such as sliding-window");
     size_t n = 0;
 
     for (; text && names[n]; n++) {
@@ -24,7 +26,8 @@ const char *weir__read_algorithm(struct weir__reader *r, const struct weir__node
             return names[n];
     }
     if (text)
-        weir__say(r, node, "unknown algorithm %s; %s", weir__quote(text, node->n).text, weir__hint(text, node->n, names, n).text);
+        weir__say(r, node, "unknown algorithm %s; %s", weir__quote(text, node->n).text,
+                  weir__hint(text, node->n, names, n).text);
     return NULL;
 }
 
@@ -34,14 +37,14 @@ static void fill_in(struct weir_limit *limit, const struct weir__limit_defaults 
 {
     if (limit->calendar != WEIR_NO_CALENDAR) {
         if (limit->zone[0] == '\0' && defaults->zone)
-            strncpy(limit->zone, defaults->zone, sizeof limit->zone - 1);
+            strncpy(limit->zone, defaults->zone, sizeof(limit->zone) - 1);
     } else if (limit->algorithm == NULL) {
         limit->algorithm = defaults->algorithm;
     }
 }
 
-static bool read_limit(struct weir__reader *r, const struct weir__node *node, const char *what, const struct weir__limit_defaults *defaults,
-                       struct weir_limit *out)
+static bool read_limit(struct weir__reader *r, const struct weir__node *node, const char *what,
+                       const struct weir__limit_defaults *defaults, struct weir_limit *out)
 {
     struct weir_error error = { 0 };
     struct weir_plan *plan;
@@ -61,8 +64,8 @@ static bool read_limit(struct weir__reader *r, const struct weir__node *node, co
     return true;
 }
 
-static void read_one(struct weir__reader *r, const struct weir__node *node, const struct weir__limit_defaults *defaults,
-                     struct weir__rule_draft *rule)
+static void read_one(struct weir__reader *r, const struct weir__node *node,
+                     const struct weir__limit_defaults *defaults, struct weir__rule_draft *rule)
 {
     if (!weir__read_text(r, node, "limit", limit_like))
         return;
@@ -74,8 +77,8 @@ static void read_one(struct weir__reader *r, const struct weir__node *node, cons
         rule->limit_marks[rule->n_limits++] = weir__mark_of(r, node);
 }
 
-void weir__read_limits(struct weir__reader *r, const struct weir__node *node, const struct weir__limit_defaults *defaults,
-                       struct weir__rule_draft *rule)
+void weir__read_limits(struct weir__reader *r, const struct weir__node *node,
+                       const struct weir__limit_defaults *defaults, struct weir__rule_draft *rule)
 {
     if (node->kind != WEIR__NODE_LIST) {
         read_one(r, node, defaults, rule);
@@ -89,7 +92,8 @@ void weir__read_limits(struct weir__reader *r, const struct weir__node *node, co
 
 /* ----------------------------------------------------------------- bans ---- */
 
-static bool read_time(struct weir__reader *r, const struct weir__member *m, weir_time least, const char *why_least, weir_time *out)
+static bool read_time(struct weir__reader *r, const struct weir__member *m, weir_time least,
+                      const char *why_least, weir_time *out)
 {
     struct weir_error error = { 0 };
     weir_time time;
@@ -113,8 +117,8 @@ static weir_time most(weir_time a, weir_time b)
     return a > b ? a : b;
 }
 
-static void read_escalation(struct weir__reader *r, const struct weir__member *escalate, const struct weir__member *longest,
-                            struct weir__ban_draft *ban)
+static void read_escalation(struct weir__reader *r, const struct weir__member *escalate,
+                            const struct weir__member *longest, struct weir__ban_draft *ban)
 {
     int64_t factor = 1;
 
@@ -128,30 +132,37 @@ static void read_escalation(struct weir__reader *r, const struct weir__member *e
 
 enum { REFUSALS, FOR, ESCALATE, LONGEST, FORGET, MEMBERS };
 
-void weir__read_ban(struct weir__reader *r, const struct weir__node *node, const struct weir__limit_defaults *defaults,
-                    struct weir__ban_draft *ban)
+void weir__read_ban(struct weir__reader *r, const struct weir__node *node,
+                    const struct weir__limit_defaults *defaults, struct weir__ban_draft *ban)
 {
-    struct weir__member m[MEMBERS] = {
-        { .name = "refusals" }, { .name = "for" }, { .name = "escalate" }, { .name = "longest" }, { .name = "forget" }
-    };
+    struct weir__member m[MEMBERS] = { { .name = "refusals" },
+                                       { .name = "for" },
+                                       { .name = "escalate" },
+                                       { .name = "longest" },
+                                       { .name = "forget" } };
     struct weir__limit_defaults window = { "sliding-window", defaults->zone };
 
     if (node->kind != WEIR__NODE_MAPPING) {
         weir_time length;
-        bool time = node->kind == WEIR__NODE_TEXT && node->n < 40 && weir_time_parse(&length, node->text, NULL) == WEIR_OK;
-        weir__say(r, node, "a ban says for how many refusals and how long: { refusals: 50/60s, for: %s }; found %s",
+        bool time = node->kind == WEIR__NODE_TEXT && node->n < 40 &&
+                    weir_time_parse(&length, node->text, NULL) == WEIR_OK;
+        weir__say(r, node,
+                  "a ban says for how many refusals and how long: { refusals: 50/60s, for: %s }; "
+                  "found %s",
                   time ? node->text : "10m", weir__node_word(node));
         return;
     }
     if (!weir__read_members(r, node, "a ban", m, MEMBERS))
         return;
     if (m[REFUSALS].key == NULL)
-        weir__say(r, node, "the ban has no refusals; write how many bring it, such as refusals: 50/60s");
+        weir__say(r, node,
+                  "the ban has no refusals; write how many bring it, such as refusals: 50/60s");
     if (m[FOR].key == NULL)
         weir__say(r, node, "the ban has no length; write one, such as for: 10m");
     ban->set = true;
     ban->mark = weir__mark_of(r, node);
-    if (m[REFUSALS].value && weir__read_text(r, m[REFUSALS].value, "refusals", "a limit such as 50/60s"))
+    if (m[REFUSALS].value &&
+        weir__read_text(r, m[REFUSALS].value, "refusals", "a limit such as 50/60s"))
         read_limit(r, m[REFUSALS].value, "refusals", &window, &ban->refusals);
     read_time(r, &m[FOR], 1, "more than 0", &ban->length);
     read_escalation(r, &m[ESCALATE], &m[LONGEST], ban);

@@ -2,8 +2,8 @@
  *
  *     match: { uri: "/user/?", method: [POST, PUT], ip: 10.0.0.0/8, account: { list: vips } }
  *
- * A value with stars is a pattern; what it is taken for is in classify().  Who means the star itself, or wants to be plain, writes
- * { exact: ... }, { prefix: ... } or { glob: ... }.
+ * A value with stars is a pattern; what it is taken for is in classify().  Who means the star
+ * itself, or wants to be plain, writes { exact: ... }, { prefix: ... } or { glob: ... }.
  */
 #include "rules/read.h"
 
@@ -17,7 +17,8 @@ static const char example[] = "text, a list, or a mapping such as { list: NAME }
 
 /* ------------------------------------------------------------- patterns ---- */
 
-static bool set_pattern(struct weir__reader *r, struct weir__pattern *p, enum weir__pattern_kind kind, const char *text, size_t len)
+static bool set_pattern(struct weir__reader *r, struct weir__pattern *p,
+                        enum weir__pattern_kind kind, const char *text, size_t len)
 {
     p->kind = kind;
     p->text = weir__arena_copy(r->arena, text, len);
@@ -25,7 +26,8 @@ static bool set_pattern(struct weir__reader *r, struct weir__pattern *p, enum we
     return p->text != NULL;
 }
 
-static bool read_address(struct weir__reader *r, const struct weir__node *node, struct weir__pattern *p)
+static bool read_address(struct weir__reader *r, const struct weir__node *node,
+                         struct weir__pattern *p)
 {
     struct weir__cidr cidr;
     struct weir_error error = { 0 };
@@ -36,8 +38,8 @@ static bool read_address(struct weir__reader *r, const struct weir__node *node, 
     return false;
 }
 
-/* In a path only ** passes a slash, so "/api/" and two stars is a beginning while "/api/" and one star is a segment; elsewhere one star
- * is enough. */
+/* In a path only ** passes a slash, so "/api/" and two stars is a beginning while "/api/" and one
+ * star is a segment; elsewhere one star is enough. */
 static enum weir__pattern_kind classify(const char *text, size_t len, bool path, size_t *keep)
 {
     size_t stars = 0;
@@ -67,11 +69,14 @@ static void say_no_path(struct weir__reader *r, const struct weir__node *node)
         weir__say(r, node, "uri is the path alone, without scheme and host; write %s",
                   path ? weir__quote(path, strlen(path)).text : "'/', and the host under host:");
     else
-        weir__say(r, node, "a path begins with /; write \"/%s\"", node->n < 60 ? node->text : "...");
+        weir__say(r, node, "a path begins with /; write \"/%s\"",
+                  node->n < 60 ? node->text : "...");
 }
 
-/* A path begins with a slash and is looked at as a server sees it: a rule that is written otherwise would match nothing. */
-static bool check_path(struct weir__reader *r, const struct weir__node *node, enum weir__pattern_kind kind, size_t keep)
+/* A path begins with a slash and is looked at as a server sees it: a rule that is written otherwise
+ * would match nothing. */
+static bool check_path(struct weir__reader *r, const struct weir__node *node,
+                       enum weir__pattern_kind kind, size_t keep)
 {
     char plain[256];
 
@@ -79,30 +84,41 @@ static bool check_path(struct weir__reader *r, const struct weir__node *node, en
         say_no_path(r, node);
         return false;
     }
-    bool prefix = kind == WEIR__PREFIX && keep > 0 && node->text[keep - 1] != '.'; /* what begins with a dot may go on */
+    bool prefix = kind == WEIR__PREFIX && keep > 0 &&
+                  node->text[keep - 1] != '.'; /* what begins with a dot may go on */
     if ((kind != WEIR__EXACT && !prefix) || weir__uri_is_plain(node->text, keep))
         return true;
-    size_t len = node->n < sizeof plain ? weir__uri_plain(node->text, keep, plain, sizeof plain) : 0;
-    weir__say(r, node, "no path is like this: queries are cut off, %%XX is decoded, // and .. are resolved; write %s",
+    size_t len =
+        node->n < sizeof(plain) ? weir__uri_plain(node->text, keep, plain, sizeof(plain)) : 0;
+    weir__say(r, node,
+              "no path is like this: queries are cut off, %%XX is decoded, // and .. are resolved; "
+              "write %s",
               len ? weir__quote(plain, len).text : "it so");
     return false;
 }
 
-static bool set_text(struct weir__reader *r, const struct weir__node *node, const char *attribute, enum weir__pattern_kind kind,
-                     size_t keep, struct weir__pattern *p)
+static bool set_text(struct weir__reader *r, const struct weir__node *node, const char *attribute,
+                     enum weir__pattern_kind kind, size_t keep, struct weir__pattern *p)
 {
-    if (weir__attribute_is_path(attribute) && kind != WEIR__PRESENT && !check_path(r, node, kind, kind == WEIR__EXACT ? node->n : keep))
+    if (weir__attribute_is_path(attribute) && kind != WEIR__PRESENT &&
+        !check_path(r, node, kind, kind == WEIR__EXACT ? node->n : keep))
         return false;
-    return kind == WEIR__PRESENT ? set_pattern(r, p, kind, "*", 1) : set_pattern(r, p, kind, node->text, keep);
+    return kind == WEIR__PRESENT ? set_pattern(r, p, kind, "*", 1)
+                                 : set_pattern(r, p, kind, node->text, keep);
 }
 
-static bool read_scalar(struct weir__reader *r, const struct weir__node *node, const char *attribute, struct weir__pattern *p)
+static bool read_scalar(struct weir__reader *r, const struct weir__node *node,
+                        const char *attribute, struct weir__pattern *p)
 {
     size_t keep;
-    enum weir__pattern_kind kind = classify(node->text, node->n, weir__attribute_is_path(attribute), &keep);
+    enum weir__pattern_kind kind =
+        classify(node->text, node->n, weir__attribute_is_path(attribute), &keep);
 
     if (node->n == 0) {
-        weir__say(r, node, "an empty value is as good as none; for requests without one write not: { %s: \"*\" }", attribute);
+        weir__say(
+            r, node,
+            "an empty value is as good as none; for requests without one write not: { %s: \"*\" }",
+            attribute);
         return false;
     }
     if (weir__attribute_is_address(attribute) && kind != WEIR__PRESENT)
@@ -114,16 +130,22 @@ static bool read_scalar(struct weir__reader *r, const struct weir__node *node, c
 
 enum { LIST, EXACT, PREFIX, GLOB, FORMS };
 
-static bool read_form(struct weir__reader *r, const struct weir__node *node, const char *attribute, struct weir__pattern *p)
+static bool read_form(struct weir__reader *r, const struct weir__node *node, const char *attribute,
+                      struct weir__pattern *p)
 {
-    static const enum weir__pattern_kind kinds[FORMS] = { WEIR__LIST, WEIR__EXACT, WEIR__PREFIX, WEIR__GLOB };
-    struct weir__member m[FORMS] = { { .name = "list" }, { .name = "exact" }, { .name = "prefix" }, { .name = "glob" } };
+    static const enum weir__pattern_kind kinds[FORMS] = { WEIR__LIST, WEIR__EXACT, WEIR__PREFIX,
+                                                          WEIR__GLOB };
+    struct weir__member m[FORMS] = {
+        { .name = "list" }, { .name = "exact" }, { .name = "prefix" }, { .name = "glob" }
+    };
     int form = -1;
 
     if (!weir__read_members(r, node, "a pattern", m, FORMS))
         return false;
     if (node->n != 1) {
-        weir__say(r, node, "a pattern is one of { list: ... }, { exact: ... }, { prefix: ... }, { glob: ... }; several go into a list [ ]");
+        weir__say(r, node,
+                  "a pattern is one of { list: ... }, { exact: ... }, { prefix: ... }, { glob: ... "
+                  "}; several go into a list [ ]");
         return false;
     }
     for (int i = 0; i < FORMS; i++)
@@ -136,11 +158,14 @@ static bool read_form(struct weir__reader *r, const struct weir__node *node, con
         return set_pattern(r, p, WEIR__LIST, value->text, value->n);
     }
     if (value->n == 0) {
-        weir__say(r, value, "'%s' is empty; for any value write %s: \"*\"", m[form].name, attribute);
+        weir__say(r, value, "'%s' is empty; for any value write %s: \"*\"", m[form].name,
+                  attribute);
         return false;
     }
     if (weir__attribute_is_address(attribute)) {
-        weir__say(r, value, "'%s' is an address: write a network such as 10.0.0.0/8, or { list: NAME }", attribute);
+        weir__say(r, value,
+                  "'%s' is an address: write a network such as 10.0.0.0/8, or { list: NAME }",
+                  attribute);
         return false;
     }
     return set_text(r, value, attribute, kinds[form], value->n, p);
@@ -148,7 +173,8 @@ static bool read_form(struct weir__reader *r, const struct weir__node *node, con
 
 /* ----------------------------------------------------------- conditions ---- */
 
-static void read_pattern(struct weir__reader *r, const struct weir__node *node, struct weir__condition *c)
+static void read_pattern(struct weir__reader *r, const struct weir__node *node,
+                         struct weir__condition *c)
 {
     struct weir__pattern *p = &c->patterns[c->n];
     bool good = false;
@@ -158,22 +184,27 @@ static void read_pattern(struct weir__reader *r, const struct weir__node *node, 
     else if (node->kind == WEIR__NODE_MAPPING)
         good = read_form(r, node, c->attribute, p);
     else
-        weir__say(r, node, "'%s' must be %s; found %s", c->attribute, example, weir__node_word(node));
+        weir__say(r, node, "'%s' must be %s; found %s", c->attribute, example,
+                  weir__node_word(node));
     if (good) {
         p->mark = weir__mark_of(r, node);
         c->n++;
     }
 }
 
-static void read_condition(struct weir__reader *r, const struct weir__node *node, struct weir__condition *c)
+static void read_condition(struct weir__reader *r, const struct weir__node *node,
+                           struct weir__condition *c)
 {
     size_t n = node->kind == WEIR__NODE_LIST ? node->n : 1;
 
     if (n == 0) {
-        weir__say(r, node, "the list of '%s' is empty, so nothing would match; write what it may be, or leave it out", c->attribute);
+        weir__say(r, node,
+                  "the list of '%s' is empty, so nothing would match; write what it may be, or "
+                  "leave it out",
+                  c->attribute);
         return;
     }
-    c->patterns = weir__arena_take(r->arena, n, sizeof *c->patterns);
+    c->patterns = weir__arena_take(r->arena, n, sizeof(*c->patterns));
     if (c->patterns == NULL)
         return;
     if (node->kind != WEIR__NODE_LIST)
@@ -182,7 +213,8 @@ static void read_condition(struct weir__reader *r, const struct weir__node *node
         read_pattern(r, node->items[i], c);
 }
 
-static const struct weir__condition *find(const struct weir__condition *conditions, size_t n, const char *attribute)
+static const struct weir__condition *find(const struct weir__condition *conditions, size_t n,
+                                          const char *attribute)
 {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(conditions[i].attribute, attribute) == 0)
@@ -191,25 +223,31 @@ static const struct weir__condition *find(const struct weir__condition *conditio
     return NULL;
 }
 
-void weir__read_match(struct weir__reader *r, const struct weir__node *node, const char *what, struct weir__condition **out, size_t *n)
+void weir__read_match(struct weir__reader *r, const struct weir__node *node, const char *what,
+                      struct weir__condition **out, size_t *n)
 {
     if (node->kind != WEIR__NODE_MAPPING) {
-        weir__say(r, node, "%s must be a mapping from attributes to values, such as { uri: /login, method: POST }; found %s", what,
-                  weir__node_word(node));
+        weir__say(r, node,
+                  "%s must be a mapping from attributes to values, such as { uri: /login, method: "
+                  "POST }; found %s",
+                  what, weir__node_word(node));
         return;
     }
-    struct weir__condition *conditions = weir__arena_take(r->arena, node->n, sizeof *conditions);
+    struct weir__condition *conditions = weir__arena_take(r->arena, node->n, sizeof(*conditions));
     size_t used = 0;
     for (size_t i = 0; conditions && i < node->n; i++) {
         const struct weir__node *key = node->items[2 * i];
         char *attribute = weir__read_attribute(r, key, key->text, key->n);
         const struct weir__condition *first = attribute ? find(conditions, used, attribute) : NULL;
         if (first)
-            weir__say(r, key, "'%s' is here twice (names of headers have no case); the first is in line %d, column %d", attribute,
-                      first->mark.line, first->mark.column);
+            weir__say(r, key,
+                      "'%s' is here twice (names of headers have no case); the first is in line "
+                      "%d, column %d",
+                      attribute, first->mark.line, first->mark.column);
         if (attribute == NULL || first)
             continue;
-        conditions[used] = (struct weir__condition){ .attribute = attribute, .mark = weir__mark_of(r, key) };
+        conditions[used] =
+            (struct weir__condition){ .attribute = attribute, .mark = weir__mark_of(r, key) };
         read_condition(r, node->items[2 * i + 1], &conditions[used++]);
     }
     *out = conditions;

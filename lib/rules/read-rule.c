@@ -22,7 +22,23 @@
 #include "algo/algo.h"
 #include "rules/template.h"
 
-enum { NAME, ABOUT, MATCH, NOT, KEY, LIMIT, ALGORITHM, COST, MODE, BAN, ZONE, KEYS, ACROSS, WHEN_ALONE, MEMBERS };
+enum {
+    NAME,
+    ABOUT,
+    MATCH,
+    NOT,
+    KEY,
+    LIMIT,
+    ALGORITHM,
+    COST,
+    MODE,
+    BAN,
+    ZONE,
+    KEYS,
+    ACROSS,
+    WHEN_ALONE,
+    MEMBERS
+};
 
 static const struct weir__member members[MEMBERS] = {
     [NAME] = { .name = "name" },
@@ -43,29 +59,36 @@ static const struct weir__member members[MEMBERS] = {
 
 /* ------------------------------------------------------------ templates ---- */
 
-const char *weir__read_braces(struct weir__reader *r, const struct weir__node *node, const char *what, const char *like)
+const char *weir__read_braces(struct weir__reader *r, const struct weir__node *node,
+                              const char *what, const char *like)
 {
     if (node->kind == WEIR__NODE_MAPPING && node->n > 0)
-        weir__say(r, node, "%s must be in quotes, because braces mean a mapping to YAML: %s: \"{%s}\"", what, what,
-                  node->items[0]->n < 40 ? node->items[0]->text : "...");
+        weir__say(r, node,
+                  "%s must be in quotes, because braces mean a mapping to YAML: %s: \"{%s}\"", what,
+                  what, node->items[0]->n < 40 ? node->items[0]->text : "...");
     else
         return weir__read_text(r, node, what, like);
     return NULL;
 }
 
-/* "ip" for "{ip}": everybody would be one key.  Meant was what is left without the signs that other templates have. */
-static void say_no_attribute(struct weir__reader *r, const struct weir__node *node, const char *text)
+/* "ip" for "{ip}": everybody would be one key.  Meant was what is left without the signs that other
+ * templates have. */
+static void say_no_attribute(struct weir__reader *r, const struct weir__node *node,
+                             const char *text)
 {
     const char *name = text + strspn(text, "${<:%([ ");
     size_t len = weir__attribute_length(name);
     bool meant = len > 0 && len <= 40 && name[len + strspn(name + len, "}>)] ")] == '\0';
 
-    weir__say(r, node, "a key without an attribute counts everybody together; %s%.*s%sfor one count for all leave out key",
+    weir__say(r, node,
+              "a key without an attribute counts everybody together; %s%.*s%sfor one count for all "
+              "leave out key",
               meant ? "did you mean \"{" : "", meant ? (int)len : 0, name, meant ? "}\"? " : "");
 }
 
 /* The set looks at the attributes that a key is made of. */
-static void read_key(struct weir__reader *r, const struct weir__node *node, struct weir__rule_draft *rule)
+static void read_key(struct weir__reader *r, const struct weir__node *node,
+                     struct weir__rule_draft *rule)
 {
     struct weir__template t;
     struct weir_error error = { 0 };
@@ -91,9 +114,11 @@ static void read_key(struct weir__reader *r, const struct weir__node *node, stru
 }
 
 /* A number, or "{attribute}". */
-static void read_cost(struct weir__reader *r, const struct weir__node *node, struct weir__rule_draft *rule)
+static void read_cost(struct weir__reader *r, const struct weir__node *node,
+                      struct weir__rule_draft *rule)
 {
-    const char *text = weir__read_braces(r, node, "cost", "a number, or an attribute such as \"{bytes}\"");
+    const char *text =
+        weir__read_braces(r, node, "cost", "a number, or an attribute such as \"{bytes}\"");
 
     if (text == NULL)
         return;
@@ -105,7 +130,8 @@ static void read_cost(struct weir__reader *r, const struct weir__node *node, str
     if (len > 0 && len + 2 == node->n && text[len + 1] == '}')
         rule->cost_attribute = weir__read_attribute(r, node, text + 1, len);
     else
-        weir__say(r, node, "cost must be a number, or one attribute in braces such as \"{bytes}\"; found %s",
+        weir__say(r, node,
+                  "cost must be a number, or one attribute in braces such as \"{bytes}\"; found %s",
                   weir__quote(text, node->n).text);
 }
 
@@ -113,7 +139,7 @@ static bool has_burst(const struct weir_limit *limit)
 {
     static const char *const names[] = { "token-bucket", "gcra", "leaky-bucket" };
 
-    for (size_t i = 0; limit->algorithm && i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; limit->algorithm && i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(limit->algorithm, names[i]) == 0)
             return true;
     }
@@ -121,7 +147,8 @@ static bool has_burst(const struct weir_limit *limit)
 }
 
 /* What no request can ever pass is a mistake. */
-static void check_cost(struct weir__reader *r, const struct weir__node *node, const struct weir__rule_draft *rule)
+static void check_cost(struct weir__reader *r, const struct weir__node *node,
+                       const struct weir__rule_draft *rule)
 {
     char text[128];
     struct weir_plan plan;
@@ -130,10 +157,11 @@ static void check_cost(struct weir__reader *r, const struct weir__node *node, co
         const struct weir_limit *limit = &rule->limits[i];
         if (weir__plan_make(&plan, limit, NULL) != WEIR_OK || rule->cost <= plan.most)
             continue;
-        weir_limit_print(text, sizeof text, limit);
+        weir_limit_print(text, sizeof(text), limit);
         weir__say(r, node,
                   "cost %" PRId64 " is more than %.60s can ever pass at once (%" PRId64
-                  "): every request would be refused for ever; write a limit %s %" PRId64 " or more",
+                  "): every request would be refused for ever; write a limit %s %" PRId64
+                  " or more",
                   rule->cost, text, plan.most, has_burst(limit) ? "with burst" : "of", rule->cost);
         return;
     }
@@ -141,7 +169,8 @@ static void check_cost(struct weir__reader *r, const struct weir__node *node, co
 
 /* ---------------------------------------------------------------- rules ---- */
 
-static void read_who(struct weir__reader *r, const struct weir__member *m, struct weir__rule_draft *rule)
+static void read_who(struct weir__reader *r, const struct weir__member *m,
+                     struct weir__rule_draft *rule)
 {
     if (m[MATCH].value)
         weir__read_match(r, m[MATCH].value, "match", &rule->match, &rule->matches);
@@ -154,7 +183,8 @@ static void read_who(struct weir__reader *r, const struct weir__member *m, struc
 }
 
 /* A wrong algorithm or zone is said once, and not again by every limit. */
-static void read_how_much(struct weir__reader *r, const struct weir__member *m, struct weir__rule_draft *rule)
+static void read_how_much(struct weir__reader *r, const struct weir__member *m,
+                          struct weir__rule_draft *rule)
 {
     struct weir__limit_defaults defaults = { .zone = r->zone };
 
@@ -174,25 +204,29 @@ static void read_how_much(struct weir__reader *r, const struct weir__member *m, 
         weir__read_count(r, m[KEYS].value, "keys", 1, INT64_MAX, &rule->keys);
 }
 
-static void read_names(struct weir__reader *r, const struct weir__node *node, const struct weir__member *m, struct weir__rule_draft *rule)
+static void read_names(struct weir__reader *r, const struct weir__node *node,
+                       const struct weir__member *m, struct weir__rule_draft *rule)
 {
     if (m[NAME].key == NULL)
         weir__say(r, node, "the rule has no name; give it one, such as name: per-ip");
     if (m[NAME].value)
         rule->name = weir__read_name(r, m[NAME].value, "a rule's name");
     if (m[LIMIT].key == NULL)
-        weir__say(r, node, "%s%s%s has no limit; write one, such as limit: 300/60", rule->name ? "the rule '" : "the rule",
-                  rule->name ? rule->name : "", rule->name ? "'" : "");
-    const char *about = m[ABOUT].value ? weir__read_text(r, m[ABOUT].value, "about", "a sentence") : NULL;
+        weir__say(r, node, "%s%s%s has no limit; write one, such as limit: 300/60",
+                  rule->name ? "the rule '" : "the rule", rule->name ? rule->name : "",
+                  rule->name ? "'" : "");
+    const char *about =
+        m[ABOUT].value ? weir__read_text(r, m[ABOUT].value, "about", "a sentence") : NULL;
     if (about)
         rule->about = weir__arena_copy(r->arena, about, m[ABOUT].value->n);
 }
 
-static void read_rule(struct weir__reader *r, const struct weir__node *node, struct weir__rule_draft *rule)
+static void read_rule(struct weir__reader *r, const struct weir__node *node,
+                      struct weir__rule_draft *rule)
 {
     struct weir__member m[MEMBERS];
 
-    memcpy(m, members, sizeof m);
+    memcpy(m, members, sizeof(m));
     rule->key = r->empty;
     rule->cost = 1;
     rule->mode = WEIR_ENFORCE;
@@ -222,7 +256,7 @@ static int compare(const void *left, const void *right)
 /* By sorting: however many rules there are. */
 static void check_names(struct weir__reader *r, const struct weir__node *node)
 {
-    struct named *all = malloc((node->n + 1) * sizeof *all);
+    struct named *all = malloc((node->n + 1) * sizeof(*all));
     size_t n = 0;
 
     if (all == NULL) {
@@ -233,12 +267,14 @@ static void check_names(struct weir__reader *r, const struct weir__node *node)
         if (r->draft->rules[i].name)
             all[n++] = (struct named){ &r->draft->rules[i], node->items[i] };
     }
-    qsort(all, n, sizeof *all, compare);
+    qsort(all, n, sizeof(*all), compare);
     for (size_t i = 1, first = 0; i < n; i++) {
         if (strcmp(all[i].rule->name, all[first].rule->name) != 0)
             first = i;
         else
-            weir__say(r, all[i].node, "two rules are named '%s'; the first is in line %d, column %d; give this one another name",
+            weir__say(r, all[i].node,
+                      "two rules are named '%s'; the first is in line %d, column %d; give this one "
+                      "another name",
                       all[i].rule->name, all[first].rule->mark.line, all[first].rule->mark.column);
     }
     free(all);
@@ -249,14 +285,18 @@ void weir__read_rules(struct weir__reader *r, const struct weir__node *node)
     struct weir__draft *draft = r->draft;
 
     if (node->kind != WEIR__NODE_LIST) {
-        weir__say(r, node, "rules must be a list: each rule begins with a dash, as in - name: per-ip; found %s", weir__node_word(node));
+        weir__say(
+            r, node,
+            "rules must be a list: each rule begins with a dash, as in - name: per-ip; found %s",
+            weir__node_word(node));
         return;
     }
     if (node->n > WEIR__RULES_MAX) {
-        weir__say(r, node->items[WEIR__RULES_MAX], "there are %zu rules; the most is %d", node->n, WEIR__RULES_MAX);
+        weir__say(r, node->items[WEIR__RULES_MAX], "there are %zu rules; the most is %d", node->n,
+                  WEIR__RULES_MAX);
         return;
     }
-    draft->rules = weir__arena_take(r->arena, node->n, sizeof *draft->rules);
+    draft->rules = weir__arena_take(r->arena, node->n, sizeof(*draft->rules));
     r->empty = weir__arena_copy(r->arena, "", 0);
     if (draft->rules == NULL || r->empty == NULL)
         return;

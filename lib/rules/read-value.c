@@ -26,12 +26,14 @@ bool weir__read_span(struct weir__reader *r, const struct weir__member *m, weir_
     return true;
 }
 
-bool weir__read_whole(struct weir__reader *r, const struct weir__member *m, int64_t max, int64_t *out)
+bool weir__read_whole(struct weir__reader *r, const struct weir__member *m, int64_t max,
+                      int64_t *out)
 {
     return m->value && weir__read_count(r, m->value, m->name, 1, max, out);
 }
 
-bool weir__read_small(struct weir__reader *r, const struct weir__member *m, int32_t max, int32_t *out)
+bool weir__read_small(struct weir__reader *r, const struct weir__member *m, int32_t max,
+                      int32_t *out)
 {
     int64_t n;
 
@@ -54,15 +56,18 @@ static int32_t parse_percent(const char *text)
     return n;
 }
 
-bool weir__read_percent(struct weir__reader *r, const struct weir__member *m, int32_t least, int32_t *out)
+bool weir__read_percent(struct weir__reader *r, const struct weir__member *m, int32_t least,
+                        int32_t *out)
 {
-    const char *text = m->value ? weir__read_text(r, m->value, m->name, "a share such as 50%") : NULL;
+    const char *text =
+        m->value ? weir__read_text(r, m->value, m->name, "a share such as 50%") : NULL;
     int32_t n = text ? parse_percent(text) : 0;
 
     if (text == NULL)
         return false;
     if (n < 0)
-        weir__say(r, m->value, "%s must be a share such as 50%%; found %s", m->name, weir__quote(text, m->value->n).text);
+        weir__say(r, m->value, "%s must be a share such as 50%%; found %s", m->name,
+                  weir__quote(text, m->value->n).text);
     else if (n < least || n > 100)
         weir__say(r, m->value, "%s must be from %d%% to 100%%", m->name, least);
     else
@@ -70,7 +75,8 @@ bool weir__read_percent(struct weir__reader *r, const struct weir__member *m, in
     return n >= least && n <= 100;
 }
 
-int weir__read_word(struct weir__reader *r, const struct weir__member *m, const char *like, const char *const *words, size_t n)
+int weir__read_word(struct weir__reader *r, const struct weir__member *m, const char *like,
+                    const char *const *words, size_t n)
 {
     const char *text = m->value ? weir__read_text(r, m->value, m->name, like) : NULL;
 
@@ -92,13 +98,15 @@ void weir__read_flag(struct weir__reader *r, const struct weir__member *m, bool 
     *out = word < 0 ? *out : word == 1;
 }
 
-bool weir__read_word_name(struct weir__reader *r, const struct weir__node *key, const char *what, size_t most)
+bool weir__read_word_name(struct weir__reader *r, const struct weir__node *key, const char *what,
+                          size_t most)
 {
     size_t good = weir__attribute_length(key->text);
 
     if (key->n > 0 && good == key->n && key->n <= most)
         return true;
-    weir__say(r, key, "the name of a %s is 1 to %zu letters, digits and . _ -; found %s", what, most, weir__quote(key->text, key->n).text);
+    weir__say(r, key, "the name of a %s is 1 to %zu letters, digits and . _ -; found %s", what,
+              most, weir__quote(key->text, key->n).text);
     return false;
 }
 

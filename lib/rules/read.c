@@ -1,8 +1,9 @@
 /* read.c -- a rule file, from its text to a draft; every mistake is named with its place.
  *
- * The text becomes nodes (yaml.c), the nodes become a draft: read-rule.c, read-guard.c, read-match.c, read-limit.c and read-lists.c each
- * read what their name says.  A reader that meets a mistake says so and goes on with the next thing, so that one run tells them all; in the end a draft
- * with a mistake is thrown away whole.
+ * The text becomes nodes (yaml.c), the nodes become a draft: read-rule.c, read-guard.c,
+ * read-match.c, read-limit.c and read-lists.c each read what their name says.  A reader that meets
+ * a mistake says so and goes on with the next thing, so that one run tells them all; in the end a
+ * draft with a mistake is thrown away whole.
  */
 #include "rules/read.h"
 
@@ -21,18 +22,20 @@
 
 void weir__say(struct weir__reader *r, const struct weir__node *node, const char *format, ...)
 {
-    char text[sizeof r->report.problems[0].text];
+    char text[sizeof(r->report.problems[0].text)];
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     weir__report_add(&r->report, node->at, "%s", text);
 }
 
-void weir__say_error(struct weir__reader *r, const struct weir__node *node, const char *what, const struct weir_error *error)
+void weir__say_error(struct weir__reader *r, const struct weir__node *node, const char *what,
+                     const struct weir_error *error)
 {
-    weir__report_add(&r->report, weir__node_place(&r->report, node, error->column), "%s%s%s", what, *what ? ": " : "", error->text);
+    weir__report_add(&r->report, weir__node_place(&r->report, node, error->column), "%s%s%s", what,
+                     *what ? ": " : "", error->text);
 }
 
 struct weir__mark weir__mark_of(struct weir__reader *r, const struct weir__node *node)
@@ -42,7 +45,8 @@ struct weir__mark weir__mark_of(struct weir__reader *r, const struct weir__node 
 
 /* ------------------------------------------------------------- mappings ---- */
 
-static struct weir__member *find_member(struct weir__member *members, size_t n, const struct weir__node *key)
+static struct weir__member *find_member(struct weir__member *members, size_t n,
+                                        const struct weir__node *key)
 {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(members[i].name, key->text) == 0)
@@ -54,9 +58,11 @@ static struct weir__member *find_member(struct weir__member *members, size_t n, 
 /* What others call it, or what it is like. */
 static const char *meant(const struct weir__node *key, const char *const *names, size_t n)
 {
-    static const char *const others[][2] = { { "rate", "limit" }, { "rates", "limit" }, { "by", "key" }, { "when", "match" } };
+    static const char *const others[][2] = {
+        { "rate", "limit" }, { "rates", "limit" }, { "by", "key" }, { "when", "match" }
+    };
 
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         for (size_t k = 0; strcmp(key->text, others[i][0]) == 0 && k < n; k++) {
             if (strcmp(names[k], others[i][1]) == 0)
                 return names[k];
@@ -66,7 +72,8 @@ static const char *meant(const struct weir__node *key, const char *const *names,
 }
 
 /* What it was probably meant to be counts as there, so that nobody says that it is missing. */
-static void say_unknown(struct weir__reader *r, struct weir__node *key, const char *what, struct weir__member *members, size_t n)
+static void say_unknown(struct weir__reader *r, struct weir__node *key, const char *what,
+                        struct weir__member *members, size_t n)
 {
     const char *names[24] = { NULL };
     size_t known = 0;
@@ -84,10 +91,12 @@ static void say_unknown(struct weir__reader *r, struct weir__node *key, const ch
               weir__hint(near ? near : key->text, near ? strlen(near) : key->n, names, known).text);
 }
 
-bool weir__read_members(struct weir__reader *r, const struct weir__node *node, const char *what, struct weir__member *members, size_t n)
+bool weir__read_members(struct weir__reader *r, const struct weir__node *node, const char *what,
+                        struct weir__member *members, size_t n)
 {
     if (node->kind != WEIR__NODE_MAPPING) {
-        weir__say(r, node, "%s must be a mapping, such as %s: ...; found %s", what, members[0].name, weir__node_word(node));
+        weir__say(r, node, "%s must be a mapping, such as %s: ...; found %s", what, members[0].name,
+                  weir__node_word(node));
         return false;
     }
     for (size_t i = 0; i < node->n; i++) {
@@ -110,7 +119,8 @@ bool weir__read_members(struct weir__reader *r, const struct weir__node *node, c
 
 /* -------------------------------------------------------------- scalars ---- */
 
-const char *weir__read_text(struct weir__reader *r, const struct weir__node *node, const char *what, const char *like)
+const char *weir__read_text(struct weir__reader *r, const struct weir__node *node, const char *what,
+                            const char *like)
 {
     if (node->kind == WEIR__NODE_TEXT)
         return node->text;
@@ -118,7 +128,8 @@ const char *weir__read_text(struct weir__reader *r, const struct weir__node *nod
     return NULL;
 }
 
-bool weir__read_count(struct weir__reader *r, const struct weir__node *node, const char *what, int64_t min, int64_t max, int64_t *out)
+bool weir__read_count(struct weir__reader *r, const struct weir__node *node, const char *what,
+                      int64_t min, int64_t max, int64_t *out)
 {
     struct weir_error error = { 0 };
     const char *text = weir__read_text(r, node, what, "a whole number");
@@ -153,7 +164,8 @@ bool weir__read_mode(struct weir__reader *r, const struct weir__node *node, enum
         }
     }
     if (text)
-        weir__say(r, node, "unknown mode %s; %s", weir__quote(text, node->n).text, weir__hint(text, node->n, names, 3).text);
+        weir__say(r, node, "unknown mode %s; %s", weir__quote(text, node->n).text,
+                  weir__hint(text, node->n, names, 3).text);
     return false;
 }
 
@@ -166,7 +178,9 @@ const char *weir__read_zone(struct weir__reader *r, const struct weir__node *nod
     if (text == NULL)
         return NULL;
     if (node->n >= WEIR__ZONE_NAME_SIZE) {
-        weir__say(r, node, "the name of a time zone has at most %d bytes; write one such as Europe/Berlin", WEIR__ZONE_NAME_SIZE - 1);
+        weir__say(r, node,
+                  "the name of a time zone has at most %d bytes; write one such as Europe/Berlin",
+                  WEIR__ZONE_NAME_SIZE - 1);
         return NULL;
     }
     if (weir__zone_find(&zone, text, &error) == WEIR_OK)
@@ -186,11 +200,13 @@ char *weir__read_name(struct weir__reader *r, const struct weir__node *node, con
     size_t good = weir__attribute_length(text); /* the same letters */
     if (node->n == 0 || good < node->n) {
         weir__report_add(&r->report, weir__node_place(&r->report, node, (int)good + 1),
-                         "%s has only letters, digits and . _ - in it; found %s", what, weir__quote(text, node->n).text);
+                         "%s has only letters, digits and . _ - in it; found %s", what,
+                         weir__quote(text, node->n).text);
         return NULL;
     }
     if (node->n > WEIR__RULE_NAME_MAX) {
-        weir__say(r, node, "%s has at most %d bytes; this one has %zu", what, WEIR__RULE_NAME_MAX, node->n);
+        weir__say(r, node, "%s has at most %d bytes; this one has %zu", what, WEIR__RULE_NAME_MAX,
+                  node->n);
         return NULL;
     }
     return weir__arena_copy(r->arena, text, node->n);
@@ -204,8 +220,8 @@ static bool note_attribute(struct weir__reader *r, const struct weir__node *node
             return true;
     }
     if (r->n_attributes == WEIR__ATTRIBUTES_MAX) {
-        weir__say(r, node, "%s is one attribute too many; the rules of a file can look at %d", weir__quote(name, strlen(name)).text,
-                  WEIR__ATTRIBUTES_MAX);
+        weir__say(r, node, "%s is one attribute too many; the rules of a file can look at %d",
+                  weir__quote(name, strlen(name)).text, WEIR__ATTRIBUTES_MAX);
         return false;
     }
     r->attributes[r->n_attributes++] = name;
@@ -213,12 +229,15 @@ static bool note_attribute(struct weir__reader *r, const struct weir__node *node
 }
 
 /* Names of HTTP headers have no case. */
-char *weir__read_attribute(struct weir__reader *r, const struct weir__node *node, const char *name, size_t len)
+char *weir__read_attribute(struct weir__reader *r, const struct weir__node *node, const char *name,
+                           size_t len)
 {
     size_t good = weir__attribute_length(name);
 
     if (len == 0 || good < len || len > 63) {
-        weir__say(r, node, "an attribute's name is 1 to 63 letters, digits and . _ -, such as ip or header.x-plan; found %s",
+        weir__say(r, node,
+                  "an attribute's name is 1 to 63 letters, digits and . _ -, such as ip or "
+                  "header.x-plan; found %s",
                   weir__quote(name, len).text);
         return NULL;
     }
@@ -232,7 +251,8 @@ char *weir__read_attribute(struct weir__reader *r, const struct weir__node *node
 
 enum { VERSION, MODE, ZONE, LEVEL, RULES, LISTS, GUARDS, MEMBERS };
 
-static void read_version(struct weir__reader *r, const struct weir__node *root, const struct weir__member *version)
+static void read_version(struct weir__reader *r, const struct weir__node *root,
+                         const struct weir__member *version)
 {
     if (version->key == NULL) {
         weir__say(r, root, "the file has no version; begin it with: version: 1");
@@ -240,14 +260,17 @@ static void read_version(struct weir__reader *r, const struct weir__node *root, 
     }
     const char *text = version->value ? weir__read_text(r, version->value, "version", "1") : NULL;
     if (text && strcmp(text, "1") != 0)
-        weir__say(r, version->value, "version %s is not known; this Weir reads version: 1", weir__quote(text, version->value->n).text);
+        weir__say(r, version->value, "version %s is not known; this Weir reads version: 1",
+                  weir__quote(text, version->value->n).text);
 }
 
 static void read_root(struct weir__reader *r, const struct weir__node *root)
 {
     struct weir__member m[MEMBERS] = {
-        [VERSION] = { .name = "version" }, [MODE] = { .name = "mode" },   [ZONE] = { .name = "zone" },     [LEVEL] = { .name = "level" },
-        [RULES] = { .name = "rules" },     [LISTS] = { .name = "lists" }, [GUARDS] = { .name = "guards" },
+        [VERSION] = { .name = "version" }, [MODE] = { .name = "mode" },
+        [ZONE] = { .name = "zone" },       [LEVEL] = { .name = "level" },
+        [RULES] = { .name = "rules" },     [LISTS] = { .name = "lists" },
+        [GUARDS] = { .name = "guards" },
     };
     int64_t level;
 
@@ -279,20 +302,22 @@ static int read_text(struct weir__reader *r, struct weir_error *error)
         read_root(r, root);
     bool failed = nodes.failed || r->arena->failed;
     weir__arena_clear(&nodes);
-    return failed ? weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules") : weir__report_tell(&r->report, r->options, error);
+    return failed ? weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules")
+                  : weir__report_tell(&r->report, r->options, error);
 }
 
-int weir__draft_read(struct weir__draft **out, const char *text, size_t len, const struct weir_rules_options *options,
-                     struct weir_error *error)
+int weir__draft_read(struct weir__draft **out, const char *text, size_t len,
+                     const struct weir_rules_options *options, struct weir_error *error)
 {
     static const struct weir_rules_options none = { .name = NULL };
 
     if (len > WEIR__RULES_TEXT_MAX)
-        return weir__fail(error, WEIR_INVALID, "the rules have %zu bytes; the most is %zu", len, WEIR__RULES_TEXT_MAX);
-    struct weir__reader *r = calloc(1, sizeof *r);
-    struct weir__draft *draft = calloc(1, sizeof *draft);
-    int code =
-        r && draft ? weir__report_open(&r->report, text, len, error) : weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules");
+        return weir__fail(error, WEIR_INVALID, "the rules have %zu bytes; the most is %zu", len,
+                          WEIR__RULES_TEXT_MAX);
+    struct weir__reader *r = calloc(1, sizeof(*r));
+    struct weir__draft *draft = calloc(1, sizeof(*draft));
+    int code = r && draft ? weir__report_open(&r->report, text, len, error)
+                          : weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules");
     if (code == WEIR_OK) {
         r->options = options ? options : &none;
         r->draft = draft;

@@ -1,4 +1,5 @@
-/* rules.c -- from a draft to a rule set: names become numbers, patterns become tests, templates become parts of keys. */
+/* rules.c -- from a draft to a rule set: names become numbers, patterns become tests, templates
+ * become parts of keys. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,8 +16,8 @@ static int no_memory(struct weir_error *error)
 
 /* ------------------------------------------------------------- clauses ---- */
 
-static int make_test(struct weir_rules *set, struct weir__test *t, const struct weir__pattern *p, const char *attribute,
-                     struct weir_error *error)
+static int make_test(struct weir_rules *set, struct weir__test *t, const struct weir__pattern *p,
+                     const char *attribute, struct weir_error *error)
 {
     *t = (struct weir__test){ .kind = p->kind, .text = p->text, .len = p->len, .list = -1 };
     if (p->kind == WEIR__CIDR)
@@ -27,12 +28,15 @@ static int make_test(struct weir_rules *set, struct weir__test *t, const struct 
 }
 
 /* `tests` and `clauses` count what is used already. */
-static int make_clause(struct weir_rules *set, const struct weir__condition *c, size_t *tests, size_t *clauses, struct weir_error *error)
+static int make_clause(struct weir_rules *set, const struct weir__condition *c, size_t *tests,
+                       size_t *clauses, struct weir_error *error)
 {
-    int attribute = weir__attribute_add(&set->attributes, c->attribute, error), code = attribute < 0 ? attribute : WEIR_OK;
-    struct weir__clause clause = {
-        .attribute = (uint16_t)attribute, .path = weir__attribute_is_path(c->attribute), .first = (uint32_t)*tests, .n = (uint32_t)c->n
-    };
+    int attribute = weir__attribute_add(&set->attributes, c->attribute, error),
+        code = attribute < 0 ? attribute : WEIR_OK;
+    struct weir__clause clause = { .attribute = (uint16_t)attribute,
+                                   .path = weir__attribute_is_path(c->attribute),
+                                   .first = (uint32_t)*tests,
+                                   .n = (uint32_t)c->n };
     for (size_t i = 0; code == WEIR_OK && i < c->n; i++)
         code = make_test(set, &set->tests[(*tests)++], &c->patterns[i], c->attribute, error);
     if (c->n == 1 && c->patterns[0].kind == WEIR__EXACT) {
@@ -44,7 +48,8 @@ static int make_clause(struct weir_rules *set, const struct weir__condition *c, 
     return code;
 }
 
-static int make_clauses(struct weir_rules *set, struct weir__rule *rule, size_t *tests, size_t *clauses, struct weir_error *error)
+static int make_clauses(struct weir_rules *set, struct weir__rule *rule, size_t *tests,
+                        size_t *clauses, struct weir_error *error)
 {
     const struct weir__rule_draft *d = rule->draft;
     int code = WEIR_OK;
@@ -60,12 +65,14 @@ static int make_clauses(struct weir_rules *set, struct weir__rule *rule, size_t 
 
 /* ---------------------------------------------------------------- keys ---- */
 
-static int make_part(struct weir_rules *set, struct weir__key_part *part, const struct weir__template_part *t, struct weir_error *error)
+static int make_part(struct weir_rules *set, struct weir__key_part *part,
+                     const struct weir__template_part *t, struct weir_error *error)
 {
     int attribute = weir__attribute_add(&set->attributes, t->attribute, error);
     if (attribute < 0)
         return attribute;
-    *part = (struct weir__key_part){ (uint16_t)attribute, weir__attribute_is_address(t->attribute), t->prefix4, t->prefix6, t->fallback };
+    *part = (struct weir__key_part){ (uint16_t)attribute, weir__attribute_is_address(t->attribute),
+                                     t->prefix4, t->prefix6, t->fallback };
     return WEIR_OK;
 }
 
@@ -115,10 +122,10 @@ static int make_room(struct weir_rules *set, struct weir_error *error)
             tests += d->except[k].n;
     }
     set->n_tests = tests;
-    set->tests = calloc(tests, sizeof *set->tests);
-    set->clauses = calloc(clauses, sizeof *set->clauses);
-    set->rules = calloc(n + 1, sizeof *set->rules);
-    set->guards = calloc(set->n_guards + 1, sizeof *set->guards);
+    set->tests = calloc(tests, sizeof(*set->tests));
+    set->clauses = calloc(clauses, sizeof(*set->clauses));
+    set->rules = calloc(n + 1, sizeof(*set->rules));
+    set->guards = calloc(set->n_guards + 1, sizeof(*set->guards));
     return set->tests && set->clauses && set->rules && set->guards ? WEIR_OK : no_memory(error);
 }
 
@@ -139,7 +146,8 @@ static int make_rules(struct weir_rules *set, struct weir_error *error)
     return code;
 }
 
-static int make_pick(struct weir_rules *set, struct weir__pick *pick, const struct weir__pick_draft *d, struct weir_error *error)
+static int make_pick(struct weir_rules *set, struct weir__pick *pick,
+                     const struct weir__pick_draft *d, struct weir_error *error)
 {
     *pick = (struct weir__pick){ -1, d->fallback };
     if (d->attribute != NULL)
@@ -163,7 +171,8 @@ static int make_guards(struct weir_rules *set, struct weir_error *error)
 static int find_lists(struct weir_rules *set, struct weir_error *error)
 {
     for (size_t i = 0; i < set->lists->n; i++) {
-        int attribute = weir__attribute_add(&set->attributes, set->lists->lists[i].attribute, error);
+        int attribute =
+            weir__attribute_add(&set->attributes, set->lists->lists[i].attribute, error);
         if (attribute < 0)
             return attribute;
     }
@@ -176,8 +185,9 @@ static int compile(struct weir_rules *set, struct weir_error *error)
     set->attributes.uri = -1;
     set->n_rules = set->draft->n_rules;
     set->n_guards = set->draft->n_guards;
-    if ((code = weir__lists_create(&set->lists, set->draft->lists, set->draft->n_lists, error)) || (code = make_room(set, error)) ||
-        (code = make_rules(set, error)) || (code = make_guards(set, error)) || (code = find_lists(set, error)))
+    if ((code = weir__lists_create(&set->lists, set->draft->lists, set->draft->n_lists, error)) ||
+        (code = make_room(set, error)) || (code = make_rules(set, error)) ||
+        (code = make_guards(set, error)) || (code = find_lists(set, error)))
         return code;
     code = weir__match_create(&set->match, set, 0, set->n_rules, error);
     if (code == WEIR_OK && set->n_guards > 0)
@@ -186,22 +196,25 @@ static int compile(struct weir_rules *set, struct weir_error *error)
 }
 
 /* What only shows when all is put together is a problem of the whole text. */
-static int compile_told(struct weir_rules *set, const struct weir_rules_options *options, struct weir_error *error)
+static int compile_told(struct weir_rules *set, const struct weir_rules_options *options,
+                        struct weir_error *error)
 {
     struct weir_error why = { 0 };
     int code = compile(set, &why);
     if (code != WEIR_OK && options != NULL && options->problem != NULL) {
         struct weir_problem problem = { .caret = -1 };
-        memcpy(problem.text, why.text, sizeof problem.text);
+        memcpy(problem.text, why.text, sizeof(problem.text));
         options->problem(options->context, &problem);
     }
-    return code ? weir__fail(error, code, "%s: %s", options && options->name ? options->name : "rules", why.text) : WEIR_OK;
+    return code ? weir__fail(error, code, "%s: %s",
+                             options && options->name ? options->name : "rules", why.text)
+                : WEIR_OK;
 }
 
-int weir_rules_parse(struct weir_rules **out, const char *text, size_t len, const struct weir_rules_options *options,
-                     struct weir_error *error)
+int weir_rules_parse(struct weir_rules **out, const char *text, size_t len,
+                     const struct weir_rules_options *options, struct weir_error *error)
 {
-    struct weir_rules *set = calloc(1, sizeof *set);
+    struct weir_rules *set = calloc(1, sizeof(*set));
     if (set == NULL)
         return no_memory(error);
     int code = weir__draft_read(&set->draft, text, len, options, error);
@@ -258,10 +271,12 @@ static int read_all(int fd, const char *path, char **text, size_t *len, struct w
         got = got < 0 ? 0 : got;
     }
     free(buffer);
-    return weir__fail(error, WEIR_NO_MEMORY, "%s is too large: a rule file has at most %zu MiB", path, (size_t)WEIR__RULES_TEXT_MAX >> 20);
+    return weir__fail(error, WEIR_NO_MEMORY, "%s is too large: a rule file has at most %zu MiB",
+                      path, (size_t)WEIR__RULES_TEXT_MAX >> 20);
 }
 
-int weir_rules_read(struct weir_rules **out, const char *path, const struct weir_rules_options *options, struct weir_error *error)
+int weir_rules_read(struct weir_rules **out, const char *path,
+                    const struct weir_rules_options *options, struct weir_error *error)
 {
     struct weir_rules_options named = options ? *options : (struct weir_rules_options){ 0 };
     int fd = open(path, O_RDONLY | O_CLOEXEC);

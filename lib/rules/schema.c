@@ -1,8 +1,10 @@
-/* schema.c -- the JSON Schema of a rule file: for editors, that complete and check while somebody types.
+/* schema.c -- the JSON Schema of a rule file: for editors, that complete and check while somebody
+ * types.
  *
- * It says what read.c and its neighbours accept, as far as a schema can: which keys there are, what kind of value each has, and what that
- * looks like.  What it cannot say (a name is used twice, a list is not there, a limit makes no plan) only the reader says.  A test
- * changes files at random and asks both.
+ * It says what read.c and its neighbours accept, as far as a schema can: which keys there are, what
+ * kind of value each has, and what that looks like.  What it cannot say (a name is used twice, a
+ * list is not there, a limit makes no plan) only the reader says.  A test changes files at random
+ * and asks both.
  */
 #include "weir.h"
 

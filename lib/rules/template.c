@@ -1,7 +1,8 @@
 /* template.c -- how a rule makes a key of a request's attributes.
  *
- * A template is pieces of literal text with attributes between them.  The literals are for people: a key is told from another by its
- * attributes' values, each with its length, so "a:b" + "c" and "a" + "b:c" are two keys whatever stands between.
+ * A template is pieces of literal text with attributes between them.  The literals are for people:
+ * a key is told from another by its attributes' values, each with its length, so "a:b" + "c" and
+ * "a" + "b:c" are two keys whatever stands between.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ static int fail(const struct reader *r, const char *what)
 
 static bool is_name_byte(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
 }
 
 size_t weir__attribute_length(const char *text)
@@ -49,9 +51,10 @@ static int read_literal(struct reader *r, char **out)
     if (literal == NULL)
         return weir__fail(r->error, WEIR_NO_MEMORY, "out of memory");
     while (*r->at != '\0' && (*r->at != '{' || r->at[1] == '{')) {
-        const char *wrong = *r->at == '}' && r->at[1] != '}' ? "a } without its {; write }} for a brace"
-                            : *r->at == '%'                  ? "a % cannot stand in a key: it begins an escape there"
-                                                             : NULL;
+        const char *wrong = *r->at == '}' && r->at[1] != '}'
+                                ? "a } without its {; write }} for a brace"
+                            : *r->at == '%' ? "a % cannot stand in a key: it begins an escape there"
+                                            : NULL;
         if (wrong != NULL) {
             free(literal);
             return fail(r, wrong);
@@ -88,8 +91,10 @@ static int read_prefix(struct reader *r, unsigned most, uint8_t *out)
         bits = bits * 10 + (unsigned)(*r->at++ - '0');
     if (r->at == start || bits > most) {
         r->at = start;
-        return fail(r, most == 32 ? "expected the bits of an IPv4 address that count, 0 to 32, as in {ip/24}"
-                                  : "expected the bits of an IPv6 address that count, 0 to 128, as in {ip/24/56}");
+        return fail(
+            r, most == 32
+                   ? "expected the bits of an IPv4 address that count, 0 to 32, as in {ip/24}"
+                   : "expected the bits of an IPv6 address that count, 0 to 128, as in {ip/24/56}");
     }
     *out = (uint8_t)bits;
     return WEIR_OK;
@@ -100,7 +105,9 @@ static int read_prefixes(struct reader *r, struct weir__template_part *part)
     if (*r->at != '/')
         return WEIR_OK;
     if (!weir__attribute_is_address(part->attribute))
-        return fail(r, "only an address has a prefix length: {ip/24}, or an attribute whose name ends in .ip");
+        return fail(
+            r,
+            "only an address has a prefix length: {ip/24}, or an attribute whose name ends in .ip");
     int code = read_prefix(r, 32, &part->prefix4);
     part->prefix6 = 64;
     if (code == WEIR_OK && *r->at == '/')
@@ -114,7 +121,8 @@ static int read_fallback(struct reader *r, struct weir__template_part *part)
         return WEIR_OK;
     size_t len = strcspn(++r->at, "{}");
     if (len == 0)
-        return fail(r, "expected what stands for a missing value after |, as in {account|anonymous}");
+        return fail(r,
+                    "expected what stands for a missing value after |, as in {account|anonymous}");
     part->fallback = strndup(r->at, len);
     r->at += len;
     return part->fallback ? WEIR_OK : weir__fail(r->error, WEIR_NO_MEMORY, "out of memory");
@@ -125,7 +133,8 @@ static int read_attribute(struct reader *r, struct weir__template_part *part)
 {
     int code;
     r->at++; /* the brace */
-    if ((code = read_name(r, &part->attribute)) || (code = read_prefixes(r, part)) || (code = read_fallback(r, part)))
+    if ((code = read_name(r, &part->attribute)) || (code = read_prefixes(r, part)) ||
+        (code = read_fallback(r, part)))
         return code;
     if (*r->at != '}')
         return fail(r, *r->at == '\0' ? "expected } at the end" : "expected } after the attribute");
@@ -146,7 +155,8 @@ int weir__template_parse(struct weir__template *out, const char *text, struct we
         } else if (t.n > 0 && *part->before == '\0') {
             code = fail(&r, "put something between two attributes, as in {ip}:{account}");
         } else if (t.n > 0 && (unsigned char)*part->before >= 0x80) {
-            code = fail(&r, "what stands between two attributes begins with an ASCII character, as in {ip}:{account}");
+            code = fail(&r, "what stands between two attributes begins with an ASCII character, as "
+                            "in {ip}:{account}");
         } else {
             t.n++;
             code = read_attribute(&r, part);

@@ -11,13 +11,15 @@
 struct weir__template_part {
     char *before;    /* literal text, "" if none */
     char *attribute; /* NULL: the end, only `before` counts */
-    char *fallback;  /* {account|anonymous}: what stands for a missing value; NULL: without the attribute the rule does not apply */
+    char *fallback;  /* {account|anonymous}: what stands for a missing value; NULL: without the
+                        attribute the rule does not apply */
     uint8_t prefix4, prefix6; /* {ip/24/56}: bits that count; WEIR__NO_PREFIX: all */
 };
 
 struct weir__template {
-    struct weir__template_part parts[WEIR__TEMPLATE_PARTS + 1]; /* the last one is the literal text at the end */
-    size_t n;                                                   /* parts with an attribute */
+    struct weir__template_part
+        parts[WEIR__TEMPLATE_PARTS + 1]; /* the last one is the literal text at the end */
+    size_t n;                            /* parts with an attribute */
 };
 
 /*     {ip}              the attribute's value; if it is missing or empty the rule does not apply

@@ -1,7 +1,7 @@
 /* trie.c -- which of many prefixes does a value begin with?
  *
- * A radix tree: a node is a run of bytes, and its children lie side by side, sorted by their first byte.  A walk compares the value's bytes
- * once, whatever the number of prefixes.
+ * A radix tree: a node is a run of bytes, and its children lie side by side, sorted by their first
+ * byte.  A walk compares the value's bytes once, whatever the number of prefixes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +19,13 @@ struct node {
 
 struct weir__trie {
     struct node *nodes;
-    unsigned char *firsts; /* the first byte of each node's label, so that siblings are searched in one line */
+    unsigned char *
+        firsts; /* the first byte of each node's label, so that siblings are searched in one line */
     uint32_t n;
 };
 
-/* Bytes that all of these have in common behind the first `from`.  Sorted: so the first and the last have. */
+/* Bytes that all of these have in common behind the first `from`.  Sorted: so the first and the
+ * last have. */
 static size_t common(const struct weir__prefix *p, size_t n, size_t from)
 {
     size_t len = from;
@@ -49,8 +51,10 @@ static size_t count_children(const struct weir__prefix *p, size_t n, size_t at)
     return children;
 }
 
-/* Fills node `self` from prefixes that share their first `from` bytes.  A prefix makes at most two nodes, so there is room. */
-static void fill(struct weir__trie *t, uint32_t self, const struct weir__prefix *p, size_t n, size_t from)
+/* Fills node `self` from prefixes that share their first `from` bytes.  A prefix makes at most two
+ * nodes, so there is room. */
+static void fill(struct weir__trie *t, uint32_t self, const struct weir__prefix *p, size_t n,
+                 size_t from)
 {
     size_t len = self == 0 ? 0 : common(p, n, from), end = from + len;
     struct node *node = &t->nodes[self];
@@ -73,10 +77,12 @@ static void fill(struct weir__trie *t, uint32_t self, const struct weir__prefix 
     }
 }
 
-int weir__trie_create(struct weir__trie **out, const struct weir__prefix *sorted, size_t n, struct weir_error *error)
+int weir__trie_create(struct weir__trie **out, const struct weir__prefix *sorted, size_t n,
+                      struct weir_error *error)
 {
-    struct weir__trie *t = calloc(1, sizeof *t);
-    if (t == NULL || (t->nodes = calloc(2 * n + 1, sizeof *t->nodes)) == NULL || (t->firsts = calloc(2 * n + 1, 1)) == NULL) {
+    struct weir__trie *t = calloc(1, sizeof(*t));
+    if (t == NULL || (t->nodes = calloc(2 * n + 1, sizeof(*t->nodes))) == NULL ||
+        (t->firsts = calloc(2 * n + 1, 1)) == NULL) {
         weir__trie_destroy(t);
         return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules");
     }
@@ -99,7 +105,8 @@ void weir__trie_destroy(struct weir__trie *trie)
 }
 
 /* The child that begins with this byte, or NULL.  Most nodes have a few. */
-static inline const struct node *child_of(const struct weir__trie *t, const struct node *node, unsigned char byte)
+static inline const struct node *child_of(const struct weir__trie *t, const struct node *node,
+                                          unsigned char byte)
 {
     const unsigned char *firsts = t->firsts + node->first_child;
     if (node->children > 16) {
@@ -112,7 +119,8 @@ static inline const struct node *child_of(const struct weir__trie *t, const stru
     return NULL;
 }
 
-size_t weir__trie_find(const struct weir__trie *t, const char *text, size_t len, size_t skip, uint32_t found[WEIR__TRIE_FOUND])
+size_t weir__trie_find(const struct weir__trie *t, const char *text, size_t len, size_t skip,
+                       uint32_t found[WEIR__TRIE_FOUND])
 {
     const struct node *node = t->nodes;
     size_t n = 0;
@@ -125,7 +133,8 @@ size_t weir__trie_find(const struct weir__trie *t, const char *text, size_t len,
             n++;
         }
         node = at < len ? child_of(t, node, (unsigned char)text[at]) : NULL;
-        if (node == NULL || node->len > len - at || !weir__same_bytes(node->label, text + at, node->len))
+        if (node == NULL || node->len > len - at ||
+            !weir__same_bytes(node->label, text + at, node->len))
             return n > skip ? n - skip : 0;
     }
 }

@@ -1,19 +1,22 @@
 /* uri.c -- the path of a URI as a server will see it.
  *
- * A rule for /admin must hold for /%61dmin, //admin, /x/../admin and http://host/admin?x as well, because the server behind it serves the
- * same page for all of them.  In this order, each once:
+ * A rule for /admin must hold for /%61dmin, //admin, /x/../admin and http://host/admin?x as well,
+ * because the server behind it serves the same page for all of them.  In this order, each once:
  *
  *     scheme and host   http://host/a       /a         only if the scheme is followed by ://
  *     query, fragment   /a?b#c              /a         from the first of either
- *     escapes           /%61%2fb            /a/b       %2F and %2E count as the slash and dot they are; what is no escape (%zz) stays
+ *     escapes           /%61%2fb            /a/b       %2F and %2E count as the slash and dot they
+ *                                                      are; what is no escape (%zz) stays
  *     slashes           //a///b             /a/b
- *     dots              /a/./b/../c  /..    /a/c  /    never above the root; a last . or .. leaves its slash
+ *     dots              /a/./b/../c  /..    /a/c  /    never above the root; a last . or .. leaves
+ *                                                      its slash
  *
- * It always begins with a slash: "a" is /a, and nothing at all is /.  But "*", the whole server in an OPTIONS request, stays "*".
- * ;parameters stay.  An escape that comes out of an escape (%2561) stays an escape (%61), as in a server.
+ * It always begins with a slash: "a" is /a, and nothing at all is /.  But "*", the whole server in
+ * an OPTIONS request, stays "*". ;parameters stay.  An escape that comes out of an escape (%2561)
+ * stays an escape (%61), as in a server.
  *
- * Nearly every path is plain already.  weir__uri_is_plain looks at sixteen bytes at a time (bytes.h) for anything that could change, and
- * only then looks closely.
+ * Nearly every path is plain already.  weir__uri_is_plain looks at sixteen bytes at a time
+ * (bytes.h) for anything that could change, and only then looks closely.
  */
 #include "rules/words.h"
 
@@ -23,7 +26,10 @@
 
 static int hex(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 static bool is_escape(const char *uri, size_t len, size_t at)
@@ -39,7 +45,8 @@ static bool may_change(weir__bytes v)
     return (weir__bytes_bits(marks) | (dots & dots << 1)) != 0;
 }
 
-/* Is the segment that begins behind a slash one that is resolved: nothing before another slash, . or .. ? */
+/* Is the segment that begins behind a slash one that is resolved: nothing before another slash, .
+ * or .. ? */
 static bool is_dots(const char *uri, size_t len, size_t at)
 {
     size_t dots = 0;
@@ -53,7 +60,8 @@ static bool is_dots(const char *uri, size_t len, size_t at)
 static bool is_plain_closely(const char *uri, size_t len)
 {
     for (size_t i = 0; i < len; i++)
-        if (uri[i] == '?' || uri[i] == '#' || is_escape(uri, len, i) || (uri[i] == '/' && is_dots(uri, len, i + 1)))
+        if (uri[i] == '?' || uri[i] == '#' || is_escape(uri, len, i) ||
+            (uri[i] == '/' && is_dots(uri, len, i + 1)))
             return false;
     return true;
 }
@@ -62,8 +70,9 @@ bool weir__uri_is_plain(const char *uri, size_t len)
 {
     if (len == 0 || uri[0] != '/')
         return len == 1 && uri[0] == '*';
-    bool suspect =
-        may_change(len < 16 ? weir__bytes_join(weir__bytes_first(uri, len), weir__bytes_second(uri, len)) : weir__bytes_sixteen(uri));
+    bool suspect = may_change(
+        len < 16 ? weir__bytes_join(weir__bytes_first(uri, len), weir__bytes_second(uri, len))
+                 : weir__bytes_sixteen(uri));
     for (size_t at = 15; at + 1 < len; at += 15) /* not 16: pairs are seen whole */
         suspect |= may_change(weir__bytes_sixteen(uri + (at + 16 <= len ? at : len - 16)));
     return !suspect || is_plain_closely(uri, len);
@@ -79,8 +88,9 @@ static size_t skip_host(const char *uri, size_t len)
         at++;
     if (at == 0)
         return 0;
-    while (at < len && (((uri[at] | 0x20) >= 'a' && (uri[at] | 0x20) <= 'z') || (uri[at] >= '0' && uri[at] <= '9') || uri[at] == '+' ||
-                        uri[at] == '-' || uri[at] == '.'))
+    while (at < len && (((uri[at] | 0x20) >= 'a' && (uri[at] | 0x20) <= 'z') ||
+                        (uri[at] >= '0' && uri[at] <= '9') || uri[at] == '+' || uri[at] == '-' ||
+                        uri[at] == '.'))
         at++;
     if (len - at < 3 || memcmp(uri + at, "://", 3) != 0)
         return 0;
@@ -89,8 +99,8 @@ static size_t skip_host(const char *uri, size_t len)
     return at;
 }
 
-/* The path so far.  What does not fit is not kept, but counted, so that a .. from there comes back to the right place: what is kept is the
- * beginning of the whole path, however long that is. */
+/* The path so far.  What does not fit is not kept, but counted, so that a .. from there comes back
+ * to the right place: what is kept is the beginning of the whole path, however long that is. */
 struct path {
     char *out;
     size_t size, len;

@@ -1,8 +1,9 @@
 /* yaml.c -- a text as a tree of nodes, by libfyaml's events.
  *
- * The events, not libfyaml's own documents: the tree is ours then, with its places, its bounds on depth and aliases, and its own words for
- * what is wrong.  Nothing of libfyaml is seen outside this file, and it prints nothing.  Built without WEIR_YAML there is no reader, and
- * that is what the problem says.
+ * The events, not libfyaml's own documents: the tree is ours then, with its places, its bounds on
+ * depth and aliases, and its own words for what is wrong.  Nothing of libfyaml is seen outside this
+ * file, and it prints nothing.  Built without WEIR_YAML there is no reader, and that is what the
+ * problem says.
  */
 #include "rules/node.h"
 
@@ -18,7 +19,8 @@
 struct weir__node *weir__yaml_read(struct weir__arena *arena, struct weir__report *report)
 {
     (void)arena;
-    weir__report_add(report, WEIR__NOWHERE, "this build has no YAML reader; build Weir with libfyaml to read rules");
+    weir__report_add(report, WEIR__NOWHERE,
+                     "this build has no YAML reader; build Weir with libfyaml to read rules");
     return NULL;
 }
 
@@ -57,7 +59,7 @@ static bool push(struct builder *b, struct weir__node *node)
 {
     if (b->n_pending == b->room) {
         size_t room = b->room ? 2 * b->room : 256;
-        struct weir__node **grown = realloc(b->pending, room * sizeof *grown);
+        struct weir__node **grown = realloc(b->pending, room * sizeof(*grown));
         if (grown == NULL) {
             b->tree.arena->failed = true;
             return false;
@@ -87,11 +89,12 @@ static int add_anchor(struct builder *b, struct fy_token *token)
     if (name == NULL)
         return -1;
     if (b->n_anchors == ANCHORS_MAX) {
-        weir__report_add(b->tree.report, b->last_at, "too many anchors; a file has at most %d", ANCHORS_MAX);
+        weir__report_add(b->tree.report, b->last_at, "too many anchors; a file has at most %d",
+                         ANCHORS_MAX);
         return -2;
     }
     if (b->anchors == NULL)
-        b->anchors = weir__arena_take(b->tree.arena, ANCHORS_MAX, sizeof *b->anchors);
+        b->anchors = weir__arena_take(b->tree.arena, ANCHORS_MAX, sizeof(*b->anchors));
     char *copy = weir__arena_copy(b->tree.arena, name, len);
     if (b->anchors == NULL || copy == NULL)
         return -2;
@@ -106,7 +109,8 @@ static bool refuse_tag(struct builder *b, struct fy_token *tag)
 
     if (text == NULL)
         return true;
-    weir__report_add(b->tree.report, b->last_at, "a tag (!...) says nothing in a rule file; leave it out");
+    weir__report_add(b->tree.report, b->last_at,
+                     "a tag (!...) says nothing in a rule file; leave it out");
     return false;
 }
 
@@ -117,7 +121,7 @@ static bool is_nothing(const char *text, size_t len)
 {
     static const char *const words[] = { "", "~", "null", "Null", "NULL" };
 
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
         if (strlen(words[i]) == len && memcmp(words[i], text, len) == 0)
             return true;
     }
@@ -137,12 +141,14 @@ static bool on_scalar(struct builder *b, const struct fy_event_scalar_data *e)
         return false;
     }
     if (memchr(text, '\0', len)) {
-        weir__report_add(b->tree.report, b->last_at, "there is a NUL byte in this text; rules have none");
+        weir__report_add(b->tree.report, b->last_at,
+                         "there is a NUL byte in this text; rules have none");
         return false;
     }
     bool plain = e->value == NULL || fy_token_scalar_style(e->value) == FYSS_PLAIN;
     bool nothing = plain && is_nothing(text, len);
-    struct weir__node *node = weir__node_create(&b->tree, nothing ? WEIR__NODE_NOTHING : WEIR__NODE_TEXT, b->last_at);
+    struct weir__node *node =
+        weir__node_create(&b->tree, nothing ? WEIR__NODE_NOTHING : WEIR__NODE_TEXT, b->last_at);
     if (node == NULL)
         return false;
     node->n = nothing ? 0 : len;
@@ -161,21 +167,26 @@ static bool on_alias(struct builder *b, struct fy_token *token)
     if (anchor != NULL && anchor->node != NULL)
         return push(b, anchor->node);
     if (anchor != NULL)
-        weir__report_add(b->tree.report, b->last_at, "this alias is inside what it stands for, so it would have no end");
+        weir__report_add(b->tree.report, b->last_at,
+                         "this alias is inside what it stands for, so it would have no end");
     else
-        weir__report_add(b->tree.report, b->last_at, "there is no anchor %s above; text that begins with * must be in quotes",
+        weir__report_add(b->tree.report, b->last_at,
+                         "there is no anchor %s above; text that begins with * must be in quotes",
                          weir__quote(name ? name : "", len).text);
     return false;
 }
 
-static bool on_open(struct builder *b, enum weir__node_kind kind, struct fy_token *anchor_token, struct fy_token *tag)
+static bool on_open(struct builder *b, enum weir__node_kind kind, struct fy_token *anchor_token,
+                    struct fy_token *tag)
 {
     int anchor = refuse_tag(b, tag) ? add_anchor(b, anchor_token) : -2;
 
     if (anchor == -2)
         return false;
     if (b->depth > WEIR__NODES_DEPTH) {
-        weir__report_add(b->tree.report, b->last_at, "too many lists and mappings in each other; the most is %d", WEIR__NODES_DEPTH);
+        weir__report_add(b->tree.report, b->last_at,
+                         "too many lists and mappings in each other; the most is %d",
+                         WEIR__NODES_DEPTH);
         return false;
     }
     struct weir__node *node = weir__node_create(&b->tree, kind, b->last_at);
@@ -186,7 +197,8 @@ static bool on_open(struct builder *b, enum weir__node_kind kind, struct fy_toke
 /* The events are trusted to be a tree only as far as they were seen to be one. */
 static bool refuse_rest(struct builder *b, size_t at)
 {
-    weir__report_add(b->tree.report, at, "this does not belong to what is above; a rule file is one mapping");
+    weir__report_add(b->tree.report, at,
+                     "this does not belong to what is above; a rule file is one mapping");
     return false;
 }
 
@@ -209,7 +221,8 @@ static bool on_document(struct builder *b)
 {
     if (!b->done)
         return true;
-    weir__report_add(b->tree.report, b->last_at, "a second document begins here; a rule file is one");
+    weir__report_add(b->tree.report, b->last_at,
+                     "a second document begins here; a rule file is one");
     return false;
 }
 
@@ -218,7 +231,8 @@ static bool on_event(struct builder *b, struct fy_event *e)
     const struct fy_mark *mark = fy_event_start_mark(e);
 
     if (mark != NULL && e->type != FYET_MAPPING_END && e->type != FYET_SEQUENCE_END)
-        b->last_at = mark->input_pos - (e->type == FYET_ALIAS && mark->input_pos > 0); /* at the star */
+        b->last_at =
+            mark->input_pos - (e->type == FYET_ALIAS && mark->input_pos > 0); /* at the star */
     switch (e->type) {
     case FYET_DOCUMENT_START:
         return on_document(b);
@@ -247,27 +261,35 @@ static bool on_event(struct builder *b, struct fy_event *e)
 static const struct {
     const char *says, *help;
 } mistakes[] = {
-    { "flow sequence without a closing bracket", "a [ is not closed; write ] at the end of the list" },
-    { "missing comma in flow mapping", "expected , or } here: a { must be closed, and between two pairs stands a comma" },
-    { "missing comma in flow sequence", "expected , or ] here: a [ must be closed, and between two items stands a comma" },
+    { "flow sequence without a closing bracket",
+      "a [ is not closed; write ] at the end of the list" },
+    { "missing comma in flow mapping",
+      "expected , or } here: a { must be closed, and between two pairs stands a comma" },
+    { "missing comma in flow sequence",
+      "expected , or ] here: a [ must be closed, and between two items stands a comma" },
     { "did not find expected node content", "expected a value here; is a { or [ not closed?" },
-    { "invalid multiline plain key", "a line below does not fit this one; check its indentation (spaces, no tabs) and its colon" },
+    { "invalid multiline plain key",
+      "a line below does not fit this one; check its indentation (spaces, no tabs) and its colon" },
     { "invalid nested block mapping on the same line",
       "a second 'key: value' on one line; text with a colon and a space must be in quotes" },
     { "invalid tab as indendation", "a tab as indentation; use spaces" },
     { "tab character may not be used as indentation", "a tab as indentation; use spaces" },
-    { "did not find expected '-' indicator", "this line is indented otherwise than its neighbours; expected - or the same indentation" },
-    { "wrongly indented double-quoted scalar",
-      "this \" is not closed in its line, and the lines below are not indented enough to go on with it" },
-    { "wrongly indented single-quoted scalar",
-      "this ' is not closed in its line, and the lines below are not indented enough to go on with it" },
+    { "did not find expected '-' indicator",
+      "this line is indented otherwise than its neighbours; expected - or the same indentation" },
+    { "wrongly indented double-quoted scalar", "this \" is not closed in its line, and the lines "
+                                               "below are not indented enough to go on with it" },
+    { "wrongly indented single-quoted scalar", "this ' is not closed in its line, and the lines "
+                                               "below are not indented enough to go on with it" },
     { "plain scalar cannot start with", "text that begins with this character must be in quotes" },
     { "invalid alias detected", "text that begins with * must be in quotes" },
-    { "invalid value after mapping", "expected the end of the value; text with braces must be in quotes: \"{ip}:{account}\"" },
-    { "invalid escape", "not an escape; in double quotes write \\\\ for a backslash, or use single quotes" },
+    { "invalid value after mapping",
+      "expected the end of the value; text with braces must be in quotes: \"{ip}:{account}\"" },
+    { "invalid escape",
+      "not an escape; in double quotes write \\\\ for a backslash, or use single quotes" },
     { "double-quoted scalar without closing quote", "a \" is not closed" },
     { "single-quoted scalar without closing quote", "a ' is not closed" },
-    { "invalid indentation in mapping", "this line is indented by fewer spaces than its neighbours, or by more" },
+    { "invalid indentation in mapping",
+      "this line is indented by fewer spaces than its neighbours, or by more" },
 };
 
 static void add_mistake(struct weir__report *report, const struct fy_diag_error *e)
@@ -275,7 +297,7 @@ static void add_mistake(struct weir__report *report, const struct fy_diag_error 
     size_t at = weir__report_place(report, e->line, e->column);
     const char *said = e->msg ? e->msg : "not YAML";
 
-    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+    for (size_t i = 0; i < sizeof(mistakes) / sizeof(*mistakes); i++) {
         if (strncmp(said, mistakes[i].says, strlen(mistakes[i].says)) == 0) {
             weir__report_add(report, at, "%s", mistakes[i].help);
             return;
@@ -326,14 +348,19 @@ static bool check_characters(struct weir__report *report)
 
     for (size_t len; p < end; p += len) {
         len = weir__utf8_length(p, end);
-        bool control = len == 1 && ((unsigned char)*p < ' ' || *p == 0x7F) && *p != '\t' && *p != '\n' && *p != '\r';
+        bool control = len == 1 && ((unsigned char)*p < ' ' || *p == 0x7F) && *p != '\t' &&
+                       *p != '\n' && *p != '\r';
         if (len > 0 && !control)
             continue;
         size_t at = (size_t)(p - report->text);
         if (control)
-            weir__report_add(report, at, "a control character (byte 0x%02x); in double quotes it can be written as \\x%02x", *p, *p);
+            weir__report_add(
+                report, at,
+                "a control character (byte 0x%02x); in double quotes it can be written as \\x%02x",
+                *p, *p);
         else
-            weir__report_add(report, at, "byte 0x%02x is not UTF-8; save the file as UTF-8", (unsigned char)*p);
+            weir__report_add(report, at, "byte 0x%02x is not UTF-8; save the file as UTF-8",
+                             (unsigned char)*p);
         return false;
     }
     return true;
@@ -354,7 +381,9 @@ static bool read_events(struct builder *b, struct fy_parser *parser)
 static struct weir__node *parse(struct builder *b, struct fy_diag *diag)
 {
     struct weir__report *report = b->tree.report;
-    struct fy_parse_cfg cfg = { .flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG | FYPCF_DEFAULT_VERSION_1_2 | FYPCF_JSON_NONE, .diag = diag };
+    struct fy_parse_cfg cfg = { .flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG |
+                                         FYPCF_DEFAULT_VERSION_1_2 | FYPCF_JSON_NONE,
+                                .diag = diag };
     struct fy_parser *parser = fy_parser_create(&cfg);
     bool good = false;
 
@@ -389,7 +418,8 @@ struct weir__node *weir__yaml_read(struct weir__arena *arena, struct weir__repor
     fy_diag_destroy(diag);
     free(b.pending);
     if (root == NULL && report->n == 0 && !arena->failed)
-        weir__report_add(report, WEIR__NOWHERE, "the file is empty; a rule file begins with: version: 1");
+        weir__report_add(report, WEIR__NOWHERE,
+                         "the file is empty; a rule file begins with: version: 1");
     return root;
 }
 

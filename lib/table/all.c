@@ -1,19 +1,21 @@
 /* all.c -- several limits at once: every item is taken, or none is.
  *
  *     1. Items on one key of one limiter become one ask of what they cost together.
- *     2. Look at each without touching anything, running its step on a copy.  If one refuses, that is the answer, and nothing was taken.
- *     3. Pin each slot, if it is as it was: whoever decides on one of these keys meanwhile waits.
- *     4. Write the copies, which lifts the pins.
+ *     2. Look at each without touching anything, running its step on a copy.  If one refuses, that
+ *     is the answer, and nothing was taken. 3. Pin each slot, if it is as it was: whoever decides
+ *     on one of these keys meanwhile waits. 4. Write the copies, which lifts the pins.
  *
- * That is the quick way, with a hand (desk.c).  When something is in its way (a large state, a key that is new to a full group, a state
- * under an older limit, a slot that somebody else has changed or pinned) it is left as if nothing had been, and the thorough one is taken:
+ * That is the quick way, with a hand (desk.c).  When something is in its way (a large state, a key
+ * that is new to a full group, a state under an older limit, a slot that somebody else has changed
+ * or pinned) it is left as if nothing had been, and the thorough one is taken:
  *
- *     3. Take the desks of all groups involved, in ascending order, so that two such calls cannot wait for each other.
- *     4. Find each key's slot, and pin it.
- *     5. Run the steps on copies.  If all grant, write the copies; else lift the pins.
+ *     3. Take the desks of all groups involved, in ascending order, so that two such calls cannot
+ *     wait for each other. 4. Find each key's slot, and pin it. 5. Run the steps on copies.  If all
+ *     grant, write the copies; else lift the pins.
  *
- * The pin is a bit in the state that leaves the rest of it readable, so a process killed in here leaves states that are right as they are:
- * the next at the desk lifts the pins.  Killed while it writes the copies, some keys are charged for an ask whose caller is dead.
+ * The pin is a bit in the state that leaves the rest of it readable, so a process killed in here
+ * leaves states that are right as they are: the next at the desk lifts the pins.  Killed while it
+ * writes the copies, some keys are charged for an ask whose caller is dead.
  */
 #include <assert.h>
 
@@ -22,7 +24,8 @@
 /* An item on its way. */
 struct part {
     const struct weir__item *of;
-    const struct weir_ask *ask; /* the caller's, or `own` if that has another cost; its key is not looked at */
+    const struct weir_ask
+        *ask; /* the caller's, or `own` if that has another cost; its key is not looked at */
     const struct weir__era *era;
     void *slot;         /* NULL: costs nothing, so that there is nothing to write */
     uint64_t before[2]; /* the quick way: the slot's words as they were looked at */
@@ -32,8 +35,8 @@ struct part {
     struct weir_decision decision; /* the thorough way's */
 };
 
-/* The answer to all: the first that refused, or the tightest; the longest times.  It begins as the first part's, and each of the others is
- * weighed against what it is so far. */
+/* The answer to all: the first that refused, or the tightest; the longest times.  It begins as the
+ * first part's, and each of the others is weighed against what it is so far. */
 static inline void weigh(struct weir_decision *all, const struct weir_decision *d, size_t item)
 {
     if (all->allowed && (!d->allowed || d->remaining < all->remaining)) {
@@ -67,19 +70,22 @@ static bool answer(const struct part *parts, size_t n, struct weir_decision *all
     return conclude(all);
 }
 
-/* One more item for a key that is asked already: the costs add up, the least patient decides how long, the latest moment counts. */
+/* One more item for a key that is asked already: the costs add up, the least patient decides how
+ * long, the latest moment counts. */
 static void add_item(struct weir_ask *together, const struct weir_ask *more)
 {
     if (more->cost < 0 || together->cost < 0)
         together->cost = -1; /* a mistake stays one */
     else
-        together->cost = more->cost > INT64_MAX - together->cost ? INT64_MAX : together->cost + more->cost;
+        together->cost =
+            more->cost > INT64_MAX - together->cost ? INT64_MAX : together->cost + more->cost;
     together->wait_max = more->wait_max < together->wait_max ? more->wait_max : together->wait_max;
     together->now = more->now > together->now ? more->now : together->now;
 }
 
 /* The items as parts; returns how many.  `own` is room for what they are of. */
-static size_t join(const struct weir_item *items, size_t n, struct weir__item *own, struct part *parts)
+static size_t join(const struct weir_item *items, size_t n, struct weir__item *own,
+                   struct part *parts)
 {
     size_t count = 0;
     for (size_t i = 0; i < n; i++) {
@@ -101,7 +107,8 @@ static size_t join(const struct weir_item *items, size_t n, struct weir__item *o
 }
 
 /* Member by member: to zero the rest would cost more than all else here. */
-static inline void begin_part(struct part *p, const struct weir__item *item, const struct weir_ask *ask, size_t i)
+static inline void begin_part(struct part *p, const struct weir__item *item,
+                              const struct weir_ask *ask, size_t i)
 {
     p->of = item;
     p->ask = ask;
@@ -155,7 +162,8 @@ _Static_assert(WEIR__DESKS <= 64, "a set of desks is a word");
 
 /* ------------------------------------------------------------- slots ---- */
 
-/* Finds and pins the slots.  There is always one to be had: a key has more slots within reach than a call has items. */
+/* Finds and pins the slots.  There is always one to be had: a key has more slots within reach than
+ * a call has items. */
 static void gather(struct part *parts, size_t n)
 {
     void *mine[WEIR_ALL_MAX];
@@ -168,13 +176,16 @@ static void gather(struct part *parts, size_t n)
         p->slot = NULL;
         if (p->ask->cost == 0)
             continue;
-        mine[i] = p->slot = large ? (void *)weir__large_claim_locked(limiter, home, p->ask->now, mine, i)
-                                  : weir__slot_claim_locked(limiter, home, p->ask->now, mine, i);
-        p->era = large ? weir__limiter_era(limiter) : weir__slot_open_locked(limiter, p->slot, p->ask->now, p->state);
+        mine[i] = p->slot =
+            large ? (void *)weir__large_claim_locked(limiter, home, p->ask->now, mine, i)
+                  : weir__slot_claim_locked(limiter, home, p->ask->now, mine, i);
+        p->era = large ? weir__limiter_era(limiter)
+                       : weir__slot_open_locked(limiter, p->slot, p->ask->now, p->state);
     }
 }
 
-_Static_assert(WEIR_ALL_MAX <= WEIR__LARGE_GROUP && WEIR_ALL_MAX <= WEIR__WINDOW_SLOTS, "a slot for every item, wherever their keys lie");
+_Static_assert(WEIR_ALL_MAX <= WEIR__LARGE_GROUP && WEIR_ALL_MAX <= WEIR__WINDOW_SLOTS,
+               "a slot for every item, wherever their keys lie");
 
 /* Lifts the pins, writing the copies if the items were granted. */
 static void release(struct part *parts, size_t n, bool granted)
@@ -202,8 +213,8 @@ static struct weir_ask *own_ask(struct part *p)
     return &p->own;
 }
 
-/* Small states are copies, and written only if all grant.  Large ones have no copy: they are looked at here, and taken from when all have
- * granted. */
+/* Small states are copies, and written only if all grant.  Large ones have no copy: they are looked
+ * at here, and taken from when all have granted. */
 static bool run_steps(struct part *parts, size_t n, struct weir_decision *all)
 {
     for (size_t i = 0; i < n; i++) {
@@ -212,13 +223,15 @@ static bool run_steps(struct part *parts, size_t n, struct weir_decision *all)
         if (p->of->limiter->kind == WEIR__NARROW && p->ask->wait_max > WEIR__PACKED_WAIT_MAX)
             own_ask(p)->wait_max = WEIR__PACKED_WAIT_MAX;
         if (p->slot != NULL)
-            weir__step(&p->era->plan, large ? ((struct weir__large *)p->slot)->state : p->state, p->ask, !large, &p->decision);
+            weir__step(&p->era->plan, large ? ((struct weir__large *)p->slot)->state : p->state,
+                       p->ask, !large, &p->decision);
     }
     bool granted = answer(parts, n, all);
     struct weir_decision d;
     for (size_t i = 0; granted && i < n; i++)
         if (parts[i].slot != NULL && parts[i].of->limiter->kind == WEIR__LARGE)
-            weir__step(&parts[i].era->plan, ((struct weir__large *)parts[i].slot)->state, parts[i].ask, true, &d);
+            weir__step(&parts[i].era->plan, ((struct weir__large *)parts[i].slot)->state,
+                       parts[i].ask, true, &d);
     return granted;
 }
 
@@ -229,10 +242,12 @@ static bool run_steps(struct part *parts, size_t n, struct weir_decision *all)
 
 enum quick { REFUSED, GRANTED, IN_THE_WAY };
 
-/* Whether the quick way can have anything to do with such a part at all: first of its times, then of the rest. */
+/* Whether the quick way can have anything to do with such a part at all: first of its times, then
+ * of the rest. */
 static inline bool is_timely(const struct weir_table *table, const struct weir_ask *ask)
 {
-    return (ask->now | ask->wait_max) >= 0 && (!table->narrow || ask->wait_max <= WEIR__PACKED_WAIT_MAX);
+    return (ask->now | ask->wait_max) >= 0 &&
+           (!table->narrow || ask->wait_max <= WEIR__PACKED_WAIT_MAX);
 }
 
 static inline bool is_plain(const struct weir_limiter *limiter, int64_t cost)
@@ -267,15 +282,18 @@ static inline bool read_wide(struct part *p)
     weir__load_pair(s->state, before);
     p->before[0] = p->state[0] = before[0];
     p->before[1] = p->state[1] = before[1];
-    return (before[0] & WEIR__PIN) == 0 && weir__load(&s->tag) == p->of->hash.tag && weir__load(&s->owner) == p->era->owner;
+    return (before[0] & WEIR__PIN) == 0 && weir__load(&s->tag) == p->of->hash.tag &&
+           weir__load(&s->owner) == p->era->owner;
 }
 
-/* Copies the key's state from its slot, unless it is another key's, pinned, or kept under an older limit. */
+/* Copies the key's state from its slot, unless it is another key's, pinned, or kept under an older
+ * limit. */
 static __attribute__((noinline)) bool search_slot(struct part *p)
 {
     struct weir_table *table = p->of->limiter->table;
     struct weir__home home = weir__item_home(p->of);
-    p->slot = table->narrow ? (void *)weir__narrow_find(table, home) : (void *)weir__wide_find(table, p->of->limiter->id, home);
+    p->slot = table->narrow ? (void *)weir__narrow_find(table, home)
+                            : (void *)weir__wide_find(table, p->of->limiter->id, home);
     if (p->slot == NULL) {
         p->before[0] = p->before[1] = p->state[0] = p->state[1] = 0;
         return true;
@@ -291,15 +309,20 @@ EITHER bool read_slot(struct part *p, bool narrow)
     return (narrow ? read_narrow(p) : read_wide(p)) || search_slot(p);
 }
 
-/* The steps, on copies.  A refusal that would change its state has seen the clock step back, which has to be written down. */
+/* The steps, on copies.  A refusal that would change its state has seen the clock step back, which
+ * has to be written down. */
 EITHER enum quick look_quickly(struct part *parts, size_t n, bool narrow, struct weir_decision *all)
 {
     for (struct part *p = parts; p < parts + n; p++) {
-        struct weir_decision own, *d = p == parts ? all : &own; /* the first part's is what the answer begins as: its item is 0 */
+        struct weir_decision own,
+            *d = p == parts
+                     ? all
+                     : &own; /* the first part's is what the answer begins as: its item is 0 */
         if (__builtin_expect(!read_slot(p, narrow), 0))
             return IN_THE_WAY;
         uint64_t first = p->state[0], second = p->state[1];
-        if (!weir__step(&p->era->plan, p->state, p->ask, true, d) && (p->state[0] != first || p->state[1] != second))
+        if (!weir__step(&p->era->plan, p->state, p->ask, true, d) &&
+            (p->state[0] != first || p->state[1] != second))
             return IN_THE_WAY;
         if (p != parts)
             weigh(all, d, p->item);
@@ -327,13 +350,15 @@ EITHER bool pin_slot(struct part *p, bool narrow)
     if (narrow ? !weir__swap(&((struct weir__narrow *)p->slot)->word, p->before[0], pinned[0])
                : !weir__swap_pair(s->state, p->before, pinned))
         return false;
-    if (weir__load(&s->tag) == p->of->hash.tag && (narrow || weir__load(&s->owner) == p->era->owner))
+    if (weir__load(&s->tag) == p->of->hash.tag &&
+        (narrow || weir__load(&s->owner) == p->era->owner))
         return true;
     weir__slot_unpin_locked(p->of->limiter->table, p->slot);
     return false;
 }
 
-/* Writes the copy, which lifts the pin.  The slot's owner stays: states under an older limit do not come this way. */
+/* Writes the copy, which lifts the pin.  The slot's owner stays: states under an older limit do not
+ * come this way. */
 EITHER void write_slot(const struct part *p, bool narrow)
 {
     if (narrow)
@@ -342,7 +367,8 @@ EITHER void write_slot(const struct part *p, bool narrow)
         weir__wide_write(p->slot, p->state);
 }
 
-/* Pins all and writes all, or neither.  A private table needs no hand: its only process does not die and leave it. */
+/* Pins all and writes all, or neither.  A private table needs no hand: its only process does not
+ * die and leave it. */
 EITHER bool commit(struct weir_table *table, struct part *parts, size_t n, bool narrow)
 {
     bool private = table->fd < 0;
@@ -363,7 +389,8 @@ EITHER bool commit(struct weir_table *table, struct part *parts, size_t n, bool 
 
 #define TRIES 3
 
-EITHER enum quick take_quickly(struct weir_table *table, struct part *parts, size_t n, bool narrow, struct weir_decision *all)
+EITHER enum quick take_quickly(struct weir_table *table, struct part *parts, size_t n, bool narrow,
+                               struct weir_decision *all)
 {
     for (int i = 0; i < TRIES; i++) {
         enum quick way = look_quickly(parts, n, narrow, all);
@@ -375,20 +402,22 @@ EITHER enum quick take_quickly(struct weir_table *table, struct part *parts, siz
     return IN_THE_WAY;
 }
 
-static __attribute__((noinline)) enum quick take_narrow(struct weir_table *table, struct part *parts, size_t n, struct weir_decision *all)
+static __attribute__((noinline)) enum quick
+take_narrow(struct weir_table *table, struct part *parts, size_t n, struct weir_decision *all)
 {
     return take_quickly(table, parts, n, true, all);
 }
 
-static __attribute__((noinline)) enum quick take_wide(struct weir_table *table, struct part *parts, size_t n, struct weir_decision *all)
+static __attribute__((noinline)) enum quick take_wide(struct weir_table *table, struct part *parts,
+                                                      size_t n, struct weir_decision *all)
 {
     return take_quickly(table, parts, n, false, all);
 }
 
 /* -------------------------------------------------------------- either ---- */
 
-static __attribute__((noinline)) bool take_thoroughly(struct weir_table *table, struct part *parts, size_t n,
-                                                      struct weir_decision *decision)
+static __attribute__((noinline)) bool take_thoroughly(struct weir_table *table, struct part *parts,
+                                                      size_t n, struct weir_decision *decision)
 {
     if (!look(parts, n, decision))
         return false;
@@ -401,12 +430,15 @@ static __attribute__((noinline)) bool take_thoroughly(struct weir_table *table, 
     return granted;
 }
 
-static inline bool take_parts(struct weir_table *table, struct part *parts, size_t n, bool plain, struct weir_decision *decision)
+static inline bool take_parts(struct weir_table *table, struct part *parts, size_t n, bool plain,
+                              struct weir_decision *decision)
 {
     enum quick way = IN_THE_WAY;
     if (__builtin_expect(plain, 1))
-        way = table->narrow ? take_narrow(table, parts, n, decision) : take_wide(table, parts, n, decision);
-    return __builtin_expect(way == IN_THE_WAY, 0) ? take_thoroughly(table, parts, n, decision) : way == GRANTED;
+        way = table->narrow ? take_narrow(table, parts, n, decision)
+                            : take_wide(table, parts, n, decision);
+    return __builtin_expect(way == IN_THE_WAY, 0) ? take_thoroughly(table, parts, n, decision)
+                                                  : way == GRANTED;
 }
 
 bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision *decision)
@@ -427,19 +459,23 @@ bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision
     return take_parts(table, parts, count, are_plain(table, parts, count), decision);
 }
 
-/* A single one needs no pin.  If it is not the first of its line or anything is in its way, take.c has the rest. */
-static bool take_one(const struct weir__item *item, const struct weir_ask *ask, struct weir_decision *d)
+/* A single one needs no pin.  If it is not the first of its line or anything is in its way, take.c
+ * has the rest. */
+static bool take_one(const struct weir__item *item, const struct weir_ask *ask,
+                     struct weir_decision *d)
 {
     struct weir_ask own = { .cost = item->cost, .wait_max = ask->wait_max, .now = ask->now };
     if (item->limiter->kind == WEIR__WIDE) {
         const struct weir__era *era = weir__limiter_era(item->limiter);
-        if (weir__wide_try(item->line, item->hash.tag, era->owner, weir__step, &era->plan, &own, true, d) == WEIR__TRIED_DONE)
+        if (weir__wide_try(item->line, item->hash.tag, era->owner, weir__step, &era->plan, &own,
+                           true, d) == WEIR__TRIED_DONE)
             return d->allowed;
     }
     return weir__decide(item->limiter, weir__item_home(item), &own, true, d);
 }
 
-bool weir__all_take(const struct weir__item *items, size_t n, const struct weir_ask *ask, struct weir_decision *decision)
+bool weir__all_take(const struct weir__item *items, size_t n, const struct weir_ask *ask,
+                    struct weir_decision *decision)
 {
     struct part parts[WEIR_ALL_MAX];
     assert(n > 0 && n <= WEIR_ALL_MAX);
@@ -454,13 +490,15 @@ bool weir__all_take(const struct weir__item *items, size_t n, const struct weir_
     return take_parts(table, parts, n, plain, decision);
 }
 
-bool weir__all_peek(const struct weir__item *items, size_t n, const struct weir_ask *ask, struct weir_decision *decision)
+bool weir__all_peek(const struct weir__item *items, size_t n, const struct weir_ask *ask,
+                    struct weir_decision *decision)
 {
     struct part parts[WEIR_ALL_MAX];
     assert(n > 0 && n <= WEIR_ALL_MAX);
     for (size_t i = 0; i < n; i++) {
         begin_part(&parts[i], &items[i], ask, i);
-        weir__decide(items[i].limiter, weir__item_home(&items[i]), parts[i].ask, false, &parts[i].decision);
+        weir__decide(items[i].limiter, weir__item_home(&items[i]), parts[i].ask, false,
+                     &parts[i].decision);
     }
     return answer(parts, n, decision);
 }

@@ -1,24 +1,25 @@
 /* bans.c -- keys that a rule keeps out for a while.
  *
- * A ban is a mark of 16 bytes, {tag, until}, which is all that a check looks at, and a record: whose it is, since when, how often before.
- * The tag names a line of four marks; the search goes on from there for at most 64, round the end if need be, and stops at the first that
- * was never used.  Marks are never emptied, so a search finds what was put behind a ban that has gone.
+ * A ban is a mark of 16 bytes, {tag, until}, which is all that a check looks at, and a record:
+ * whose it is, since when, how often before. The tag names a line of four marks; the search goes on
+ * from there for at most 64, round the end if need be, and stops at the first that was never used.
+ * Marks are never emptied, so a search finds what was put behind a ban that has gone.
  *
  *     in force     until lies ahead
  *     remembered   until has passed, forget_at has not: a further strike counts up
  *     dead         neither, or the record is another's: its place is free
  *
- * Writers work at the registry's desk, readers without a lock.  The record says whose it is only while it is whole, and the mark, changed
- * in
- * one swap, comes last: a writer killed at any point leaves the ban before, or none, or the new one.  If there is no place within reach the
- * ban that ends first makes room; those that are over go before those in force.
+ * Writers work at the registry's desk, readers without a lock.  The record says whose it is only
+ * while it is whole, and the mark, changed in one swap, comes last: a writer killed at any point
+ * leaves the ban before, or none, or the new one.  If there is no place within reach the ban that
+ * ends first makes room; those that are over go before those in force.
  *
- * A ban is until a time, so a clock that is set back would prolong it.  Beyond a second before its own beginning a ban follows the clock,
- * as
- * states do: it begins anew then, as long as it was (docs/decisions/0004-late-asks-and-clock-steps.md).
+ * A ban is until a time, so a clock that is set back would prolong it.  Beyond a second before its
+ * own beginning a ban follows the clock, as states do: it begins anew then, as long as it was
+ * (docs/decisions/0004-late-asks-and-clock-steps.md).
  *
- * Why not a limiter's states: a ban must be listed and lifted by name, so it needs the key's text, and it must not be driven out by keys
- * that are merely busy.
+ * Why not a limiter's states: a ban must be listed and lifted by name, so it needs the key's text,
+ * and it must not be driven out by keys that are merely busy.
  */
 #include "table/bans.h"
 
@@ -28,7 +29,8 @@
 
 uint64_t weir__ban_salt(const struct weir_table *table, const char *rule)
 {
-    return weir__hash_key(table->secrets, SALT_OF_RULES, (struct weir_key){ rule, strlen(rule) }).place;
+    return weir__hash_key(table->secrets, SALT_OF_RULES, (struct weir_key){ rule, strlen(rule) })
+        .place;
 }
 
 static weir_time later(weir_time from, weir_time span)
@@ -79,19 +81,22 @@ static uint64_t find(const struct weir_table *table, uint64_t tag)
     return NOWHERE;
 }
 
-/* The record of the ban at this place, or NULL if a writer was killed in it.  For the holder of the desk. */
+/* The record of the ban at this place, or NULL if a writer was killed in it.  For the holder of the
+ * desk. */
 static struct weir__ban_record *record_locked(const struct weir_table *table, uint64_t i)
 {
     struct weir__ban_record *r = &table->ban_records[i];
     return r->tag == table->ban_marks[i].tag ? r : NULL;
 }
 
-/* When the place is free: below 0 if it is, else the end of the ban or, if that has passed, of its being remembered. */
+/* When the place is free: below 0 if it is, else the end of the ban or, if that has passed, of its
+ * being remembered. */
 static weir_time free_at_locked(const struct weir_table *table, uint64_t i, weir_time now)
 {
     const struct weir__ban_record *r = record_locked(table, i);
     weir_time until = until_at(table, i);
-    if (table->ban_marks[i].tag == 0) /* whatever damage has put beside it: no search gets past it */
+    if (table->ban_marks[i].tag ==
+        0) /* whatever damage has put beside it: no search gets past it */
         return -1;
     return until > now ? until : r != NULL && r->forget_at > now ? r->forget_at : -1;
 }
@@ -122,10 +127,10 @@ static uint64_t make_room_locked(struct weir_table *table, uint64_t tag, weir_ti
 
 static void write_texts(struct weir__ban_record *r, const char *rule, struct weir_key key)
 {
-    size_t rule_len = strlen(rule), key_len = key.len < sizeof r->key ? key.len : sizeof r->key;
-    memset(r->rule, 0, sizeof r->rule);
-    memset(r->key, 0, sizeof r->key);
-    memcpy(r->rule, rule, rule_len < sizeof r->rule ? rule_len : sizeof r->rule - 1);
+    size_t rule_len = strlen(rule), key_len = key.len < sizeof(r->key) ? key.len : sizeof(r->key);
+    memset(r->rule, 0, sizeof(r->rule));
+    memset(r->key, 0, sizeof(r->key));
+    memcpy(r->rule, rule, rule_len < sizeof(r->rule) ? rule_len : sizeof(r->rule) - 1);
     if (key_len > 0)
         memcpy(r->key, key.bytes, key_len);
     r->key_len = key.len < UINT32_MAX ? (uint32_t)key.len : UINT32_MAX;
@@ -145,12 +150,14 @@ static void raise_latest(struct weir_table *table, weir_time until)
 }
 
 /* Writes a ban to its place; its texts too unless it has them already (rule NULL). */
-static void write_locked(struct weir_table *table, uint64_t i, uint64_t tag, const struct span *s, const char *rule, struct weir_key key)
+static void write_locked(struct weir_table *table, uint64_t i, uint64_t tag, const struct span *s,
+                         const char *rule, struct weir_key key)
 {
     struct weir__ban_record *r = &table->ban_records[i];
     struct weir__ban_mark *m = &table->ban_marks[i];
     if (m->tag != tag)
-        __atomic_store_n(&m->until, 0, __ATOMIC_SEQ_CST); /* who makes room is out before anything else happens */
+        __atomic_store_n(&m->until, 0,
+                         __ATOMIC_SEQ_CST); /* who makes room is out before anything else happens */
     __atomic_store_n(&r->tag, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&r->since, s->since, __ATOMIC_RELAXED); /* all that is read without the desk */
     r->forget_at = s->forget_at;
@@ -173,11 +180,13 @@ static void follow_clock_locked(struct weir_table *table, uint64_t i, weir_time 
     if (r == NULL || until <= now || r->since <= later(now, LATE))
         return;
     weir_time back = r->since - now;
-    struct span s = { now, until == WEIR_FOREVER ? until : until - back, r->forget_at < back ? 0 : r->forget_at - back, r->strikes };
+    struct span s = { now, until == WEIR_FOREVER ? until : until - back,
+                      r->forget_at < back ? 0 : r->forget_at - back, r->strikes };
     write_locked(table, i, r->tag, &s, NULL, (struct weir_key){ 0 });
 }
 
-static __attribute__((noinline)) weir_time follow_clock(struct weir_table *table, uint64_t tag, weir_time now)
+static __attribute__((noinline)) weir_time follow_clock(struct weir_table *table, uint64_t tag,
+                                                        weir_time now)
 {
     weir__desk_lock(table, WEIR__REGISTRY_DESK);
     uint64_t i = find(table, tag);
@@ -199,8 +208,10 @@ static weir_time look(const struct weir_table *table, uint64_t tag, weir_time no
     *back = 0;
     if (i == NOWHERE)
         return 0;
-    weir_time until = until_at(table, i), since = __atomic_load_n(&table->ban_records[i].since, __ATOMIC_RELAXED);
-    if (weir__load(&table->ban_marks[i].tag) != tag || until <= now) /* of another, who has just come: this one made room */
+    weir_time until = until_at(table, i),
+              since = __atomic_load_n(&table->ban_records[i].since, __ATOMIC_RELAXED);
+    if (weir__load(&table->ban_marks[i].tag) != tag ||
+        until <= now) /* of another, who has just come: this one made room */
         return 0;
     *back = since > later(now, LATE) ? since - now : 0;
     return until;
@@ -223,17 +234,20 @@ weir_time weir__ban_peek(const struct weir_table *table, uint64_t tag, weir_time
 /* The length of a ban after so many others; a few steps, whatever the numbers are. */
 static weir_time length_of(const struct weir__ban_terms *terms, int32_t strikes)
 {
-    weir_time length = terms->length > 0 ? terms->length : 0, longest = terms->longest > length ? terms->longest : length;
+    weir_time length = terms->length > 0 ? terms->length : 0,
+              longest = terms->longest > length ? terms->longest : length;
     for (int32_t i = 0; i < strikes && length < longest && length > 0 && terms->factor > 1; i++)
         length = length > longest / terms->factor ? longest : length * terms->factor;
     return length;
 }
 
-static void take_place_locked(struct weir_table *table, uint64_t i, uint64_t tag, const struct span *s, const char *rule,
-                              struct weir_key key, weir_time now)
+static void take_place_locked(struct weir_table *table, uint64_t i, uint64_t tag,
+                              const struct span *s, const char *rule, struct weir_key key,
+                              weir_time now)
 {
     if (s->until > now)
-        write_locked(table, i == NOWHERE ? make_room_locked(table, tag, now) : i, tag, s, rule, key);
+        write_locked(table, i == NOWHERE ? make_room_locked(table, tag, now) : i, tag, s, rule,
+                     key);
 }
 
 /* What is known of the key: zeros if nothing is, or it is forgotten. */
@@ -249,8 +263,8 @@ static struct span recall_locked(struct weir_table *table, uint64_t i, weir_time
     return (struct span){ r->since, until, r->forget_at, r->strikes < 0 ? 0 : r->strikes };
 }
 
-weir_time weir__ban_strike(struct weir_table *table, uint64_t tag, const char *rule, struct weir_key key,
-                           const struct weir__ban_terms *terms, weir_time now)
+weir_time weir__ban_strike(struct weir_table *table, uint64_t tag, const char *rule,
+                           struct weir_key key, const struct weir__ban_terms *terms, weir_time now)
 {
     now = now < 0 ? 0 : now;
     weir__desk_lock(table, WEIR__REGISTRY_DESK);
@@ -267,7 +281,8 @@ weir_time weir__ban_strike(struct weir_table *table, uint64_t tag, const char *r
     return s.until;
 }
 
-void weir__ban_put(struct weir_table *table, uint64_t tag, const char *rule, struct weir_key key, weir_time now, weir_time until)
+void weir__ban_put(struct weir_table *table, uint64_t tag, const char *rule, struct weir_key key,
+                   weir_time now, weir_time until)
 {
     now = now < 0 ? 0 : now;
     weir__desk_lock(table, WEIR__REGISTRY_DESK);
@@ -320,12 +335,12 @@ bool weir__ban_lift(struct weir_table *table, uint64_t tag, weir_time now)
 static void show_key(const struct weir__ban_record *r, char *out, size_t size)
 {
     static const char dots[] = "...";
-    size_t len = r->key_len < size ? r->key_len : size - sizeof dots;
+    size_t len = r->key_len < size ? r->key_len : size - sizeof(dots);
     memcpy(out, r->key, len);
     if (r->key_len >= size) {
-        while (len > size - 2 * sizeof dots && ((unsigned char)r->key[len] & 0xc0) == 0x80)
+        while (len > size - 2 * sizeof(dots) && ((unsigned char)r->key[len] & 0xc0) == 0x80)
             len--;
-        memcpy(out + len, dots, sizeof dots);
+        memcpy(out + len, dots, sizeof(dots));
     } else {
         out[len] = '\0';
     }
@@ -342,12 +357,13 @@ static void show_locked(const struct weir_table *table, uint64_t i, struct weir_
         return;
     out->since = r->since;
     out->strikes = r->strikes < 1 ? 1 : r->strikes;
-    memcpy(out->rule, r->rule, sizeof out->rule - 1);
+    memcpy(out->rule, r->rule, sizeof(out->rule) - 1);
     weir__text_clean(out->rule);
-    show_key(r, out->key, sizeof out->key);
+    show_key(r, out->key, sizeof(out->key));
 }
 
-_Static_assert(sizeof(((struct weir_ban *)NULL)->key) <= WEIR__BAN_KEY && sizeof(((struct weir_ban *)NULL)->rule) == WEIR__NAME_SIZE,
+_Static_assert(sizeof(((struct weir_ban *)NULL)->key) <= WEIR__BAN_KEY &&
+                   sizeof(((struct weir_ban *)NULL)->rule) == WEIR__NAME_SIZE,
                "what is shown is kept");
 
 bool weir__ban_get(struct weir_table *table, size_t i, weir_time now, struct weir_ban *out)

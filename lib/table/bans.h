@@ -1,4 +1,5 @@
-/* bans.h -- keys that a rule keeps out for a while: kept in the table, so shared and there after a restart.  bans.c says how. */
+/* bans.h -- keys that a rule keeps out for a while: kept in the table, so shared and there after a
+ * restart.  bans.c says how. */
 #ifndef WEIR_TABLE_BANS_H
 #define WEIR_TABLE_BANS_H
 
@@ -7,26 +8,31 @@
 /* How long a key is out. */
 struct weir__ban_terms {
     weir_time length;  /* the first time; */
-    int32_t factor;    /* each further time `factor` times as long as the time before (1 or less: no longer), */
+    int32_t factor;    /* each further time `factor` times as long as the time before (1 or less: no
+                          longer), */
     weir_time longest; /* at most so long; less than length counts as length */
     weir_time forget;  /* so long after a ban's end its strikes are forgotten */
 };
 
-/* What stands for a key of a rule: the same in every process that shares the table.  The salt is the rule's, for those who ask often. */
+/* What stands for a key of a rule: the same in every process that shares the table.  The salt is
+ * the rule's, for those who ask often. */
 uint64_t weir__ban_salt(const struct weir_table *table, const char *rule);
 
-static inline uint64_t weir__ban_tag_salted(const struct weir_table *table, uint64_t salt, struct weir_key key)
+static inline uint64_t weir__ban_tag_salted(const struct weir_table *table, uint64_t salt,
+                                            struct weir_key key)
 {
     uint64_t tag = weir__hash_key(table->secrets, salt, key).tag;
     return tag | (tag == 0);
 }
 
-static inline uint64_t weir__ban_tag(const struct weir_table *table, const char *rule, struct weir_key key)
+static inline uint64_t weir__ban_tag(const struct weir_table *table, const char *rule,
+                                     struct weir_key key)
 {
     return weir__ban_tag_salted(table, weir__ban_salt(table, rule), key);
 }
 
-/* Until when the key is out; 0: it is not.  No lock, and a single load while no ban at all is in force. */
+/* Until when the key is out; 0: it is not.  No lock, and a single load while no ban at all is in
+ * force. */
 weir_time weir__ban_look(const struct weir_table *table, uint64_t tag, weir_time now);
 
 /* Whether any ban at all may be in force. */
@@ -43,12 +49,14 @@ static inline weir_time weir__ban_until(const struct weir_table *table, uint64_t
 /* The same, and nothing is written, not even that the clock has been set back. */
 weir_time weir__ban_peek(const struct weir_table *table, uint64_t tag, weir_time now);
 
-/* Bans the key by the terms, and returns until when; one that is out already stays as it is.  `key` is only to be shown: its text. */
-weir_time weir__ban_strike(struct weir_table *table, uint64_t tag, const char *rule, struct weir_key key,
-                           const struct weir__ban_terms *terms, weir_time now);
+/* Bans the key by the terms, and returns until when; one that is out already stays as it is.  `key`
+ * is only to be shown: its text. */
+weir_time weir__ban_strike(struct weir_table *table, uint64_t tag, const char *rule,
+                           struct weir_key key, const struct weir__ban_terms *terms, weir_time now);
 
 /* By hand, whatever was before; nothing if `until` has passed. */
-void weir__ban_put(struct weir_table *table, uint64_t tag, const char *rule, struct weir_key key, weir_time now, weir_time until);
+void weir__ban_put(struct weir_table *table, uint64_t tag, const char *rule, struct weir_key key,
+                   weir_time now, weir_time until);
 
 /* Ends the ban and forgets the strikes.  False: it was not in force. */
 bool weir__ban_lift(struct weir_table *table, uint64_t tag, weir_time now);
@@ -56,7 +64,8 @@ bool weir__ban_lift(struct weir_table *table, uint64_t tag, weir_time now);
 /* For listings: whether there is a ban in force at place i, of 0 to table->ban_places - 1. */
 bool weir__ban_get(struct weir_table *table, size_t i, weir_time now, struct weir_ban *out);
 
-int64_t weir__bans_in_force(const struct weir_table *table, weir_time now); /* counts them: reads every mark */
+int64_t weir__bans_in_force(const struct weir_table *table,
+                            weir_time now); /* counts them: reads every mark */
 
 /* For the first to attach: what the header says of the bans, again from the bans. */
 void weir__bans_settle(struct weir_table *table);

@@ -1,12 +1,13 @@
-/* desk.c -- locks: desks for what is rare (making room for a new key, large states, changes of limits), hands for several limits at once.
+/* desk.c -- locks: desks for what is rare (making room for a new key, large states, changes of
+ * limits), hands for several limits at once.
  *
- * Process-shared robust mutexes: when a holder is killed the kernel hands the desk to the next in line, who carries on.  Nothing needs to
- * be
- * undone, because whatever is done at a desk leaves the table in order at every store, and nothing wrong beyond the one key (docs/shm.md).
+ * Process-shared robust mutexes: when a holder is killed the kernel hands the desk to the next in
+ * line, who carries on.  Nothing needs to be undone, because whatever is done at a desk leaves the
+ * table in order at every store, and nothing wrong beyond the one key (docs/shm.md).
  *
- * A hand is a lock that guards nothing by itself: who pins slots without their desks holds any one hand while it does.  So whoever holds
- * all
- * hands knows that a pin which is still there is a dead process's.  Desks are taken before hands, and who has a hand waits for nothing.
+ * A hand is a lock that guards nothing by itself: who pins slots without their desks holds any one
+ * hand while it does.  So whoever holds all hands knows that a pin which is still there is a dead
+ * process's.  Desks are taken before hands, and who has a hand waits for nothing.
  */
 #include <assert.h>
 #include <errno.h>

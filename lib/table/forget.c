@@ -1,7 +1,7 @@
 /* forget.c -- a key of a limiter is fresh again, whatever it has used.
  *
- * All zeros is a fresh state, so that is what is written, at the group's desk.  Not weir_give of everything: a window that has begun would go
- * on, and a key that was warm would stay so.
+ * All zeros is a fresh state, so that is what is written, at the group's desk.  Not weir_give of
+ * everything: a window that has begun would go on, and a key that was warm would stay so.
  */
 #include <string.h>
 

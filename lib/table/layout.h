@@ -4,7 +4,8 @@
  *     desks           one page: locks for what is rare, 32 of 64 bytes and 32 hands
  *     limiters        records, as many as the table was made for
  *     bans            marks of 16 bytes, then as many records of 256
- *     guards          who is attached, for permits that a dead process leaves; then a record for each guard (lib/guard/guard.h)
+ *     guards          who is attached, for permits that a dead process leaves; then a record for
+ *                     each guard (lib/guard/guard.h)
  *     slots           groups of 256 slots
  *     slab            arrays of large slots, one for each limiter that needs them
  *
@@ -24,28 +25,30 @@
 #define WEIR__PAGE   4096
 #define WEIR__LINE   64
 
-#define WEIR__DESKS         32
-#define WEIR__HANDS         32                /* more locks, behind the desks on their page */
-#define WEIR__REGISTRY_DESK (WEIR__DESKS - 1) /* of the limiters' and bans' records; the others are the groups' */
-#define WEIR__LIMITERS_MAX  65536             /* a table is made for 1 to so many */
-#define WEIR__NAME_SIZE     64
-#define WEIR__PAST          8 /* limits of a limiter that are remembered, the present one among them */
+#define WEIR__DESKS 32
+#define WEIR__HANDS 32 /* more locks, behind the desks on their page */
+#define WEIR__REGISTRY_DESK \
+    (WEIR__DESKS - 1) /* of the limiters' and bans' records; the others are the groups' */
+#define WEIR__LIMITERS_MAX 65536 /* a table is made for 1 to so many */
+#define WEIR__NAME_SIZE    64
+#define WEIR__PAST         8 /* limits of a limiter that are remembered, the present one among them */
 
 #define WEIR__BANS_MAX   ((int64_t)1 << 20)
 #define WEIR__BAN_PAGE   16  /* places for bans come in pages of records */
 #define WEIR__BAN_WINDOW 64  /* a ban lies at most this far from its home */
 #define WEIR__BAN_KEY    160 /* bytes of a key that are kept, to be shown */
 
-#define WEIR__GUARDS_MAX  4096
-#define WEIR__GUARD_BYTES ((uint64_t)320 << 10) /* of a guard's record; only what its permits need is used */
-#define WEIR__HOLDERS     1024                  /* processes that can hold permits; the first place stays empty */
+#define WEIR__GUARDS_MAX 4096
+#define WEIR__GUARD_BYTES \
+    ((uint64_t)320 << 10)  /* of a guard's record; only what its permits need is used */
+#define WEIR__HOLDERS 1024 /* processes that can hold permits; the first place stays empty */
 
 #define WEIR__GROUP_SLOTS    256
 #define WEIR__WINDOW_SLOTS   128 /* a key lies at most this far from its home */
 #define WEIR__KEYS_PER_GROUP 210 /* what a group is asked to hold: a filling of 82 % */
 
-/* Set in the first word of a slot's state while the holder of the group's desk works on it.  States never use it: it would be a negative
- * time. */
+/* Set in the first word of a slot's state while the holder of the group's desk works on it.  States
+ * never use it: it would be a negative time. */
 #define WEIR__PIN ((uint64_t)1 << 63)
 
 struct weir__header {
@@ -56,8 +59,9 @@ struct weir__header {
     uint64_t slots_at; /* offset of the first group */
     uint64_t groups;
     uint64_t slab_at, slab_bytes;
-    uint32_t slot_size;   /* 16 or 32 */
-    uint32_t header_size; /* sizeof(struct weir__header), so that a build with other types is noticed */
+    uint32_t slot_size; /* 16 or 32 */
+    uint32_t
+        header_size; /* sizeof(struct weir__header), so that a build with other types is noticed */
     uint64_t limiters_max;
     uint64_t ban_places;
     uint64_t guards_max;
@@ -66,7 +70,7 @@ struct weir__header {
 
     /* changes, rarely */
     _Alignas(WEIR__LINE) int64_t clock_offset; /* what to add to the monotonic clock */
-    int64_t clock_latest;                      /* the table's time when it was last attached or left */
+    int64_t clock_latest; /* the table's time when it was last attached or left */
     unsigned char boot_id[WEIR__BOOT_ID_SIZE];
     uint64_t slab_used;
     uint64_t limiters;   /* records in use */
@@ -87,21 +91,23 @@ struct weir__header {
 };
 
 struct weir__desk {
-    _Alignas(WEIR__LINE) pthread_mutex_t mutex; /* process-shared and robust; made anew when nobody is attached */
+    _Alignas(WEIR__LINE)
+        pthread_mutex_t mutex; /* process-shared and robust; made anew when nobody is attached */
 };
 
 /* A limit in fixed-width numbers. */
 struct weir__limit_record {
     int64_t count, period, burst, queue, buckets, align_first, loose, warmup, cold;
     int64_t since;                  /* the time of the change that made it so */
-    int64_t large_at, large_stride; /* large states: where the array of their slots is, and how far apart they are */
+    int64_t large_at, large_stride; /* large states: where the array of their slots is, and how far
+                                       apart they are */
     int64_t calendar, zone[5];      /* zone: a name of 39 bytes, and NUL */
 };
 
 /* First what decisions look at, on a line of its own. */
 struct weir__limiter_record {
     _Alignas(WEIR__LINE) uint32_t algorithm; /* index in weir_algorithms() */
-    uint32_t version;                        /* of the limit: past[version % WEIR__PAST] is the present one */
+    uint32_t version; /* of the limit: past[version % WEIR__PAST] is the present one */
     uint64_t salt;
     uint64_t large_groups; /* of slots for large states; 0: the states are small */
     uint32_t mode;         /* enum weir_mode, by hand */
@@ -135,7 +141,8 @@ struct weir__holder {
 };
 
 _Static_assert(sizeof(struct weir__header) <= WEIR__PAGE, "the header fits its page");
-_Static_assert(sizeof(struct weir__limiter_record) % WEIR__LINE == 0, "a limiter's record is whole cache lines");
+_Static_assert(sizeof(struct weir__limiter_record) % WEIR__LINE == 0,
+               "a limiter's record is whole cache lines");
 _Static_assert(sizeof(struct weir__ban_record) * WEIR__BAN_PAGE == WEIR__PAGE, "a page of bans");
 _Static_assert(sizeof(struct weir__desk) == WEIR__LINE, "a desk is a cache line");
 
@@ -145,8 +152,9 @@ struct weir__narrow {
     uint64_t word; /* weir__pack */
 };
 
-/* Wide slot: two to a cache line.  `owner` is the limiter's id and the version of the limit that the state is kept under, or
- * for limits that come with the ask WEIR__LOOSE_ID and their scale (loose.h). */
+/* Wide slot: two to a cache line.  `owner` is the limiter's id and the version of the limit that
+ * the state is kept under, or for limits that come with the ask WEIR__LOOSE_ID and their scale
+ * (loose.h). */
 struct weir__wide {
     _Alignas(16) uint64_t tag;
     uint64_t owner;
@@ -165,7 +173,8 @@ struct weir__large {
 #define WEIR__DESKS_AT    ((uint64_t)WEIR__PAGE)
 #define WEIR__LIMITERS_AT (WEIR__DESKS_AT + WEIR__PAGE)
 
-_Static_assert((WEIR__DESKS + WEIR__HANDS) * sizeof(struct weir__desk) <= WEIR__PAGE, "the desks fit their page");
+_Static_assert((WEIR__DESKS + WEIR__HANDS) * sizeof(struct weir__desk) <= WEIR__PAGE,
+               "the desks fit their page");
 
 /* Every part begins on a page. */
 static inline uint64_t weir__page_up(uint64_t n)
@@ -185,15 +194,18 @@ static inline uint64_t weir__ban_records_at(uint64_t limiters_max, uint64_t ban_
 
 static inline uint64_t weir__guards_at(uint64_t limiters_max, uint64_t ban_places)
 {
-    return weir__ban_records_at(limiters_max, ban_places) + weir__page_up(ban_places * sizeof(struct weir__ban_record));
+    return weir__ban_records_at(limiters_max, ban_places) +
+           weir__page_up(ban_places * sizeof(struct weir__ban_record));
 }
 
 static inline uint64_t weir__guard_records_at(uint64_t limiters_max, uint64_t ban_places)
 {
-    return weir__guards_at(limiters_max, ban_places) + weir__page_up(WEIR__HOLDERS * sizeof(struct weir__holder));
+    return weir__guards_at(limiters_max, ban_places) +
+           weir__page_up(WEIR__HOLDERS * sizeof(struct weir__holder));
 }
 
-static inline uint64_t weir__slots_at(uint64_t limiters_max, uint64_t ban_places, uint64_t guards_max)
+static inline uint64_t weir__slots_at(uint64_t limiters_max, uint64_t ban_places,
+                                      uint64_t guards_max)
 {
     return weir__guard_records_at(limiters_max, ban_places) + guards_max * WEIR__GUARD_BYTES;
 }

@@ -1,9 +1,10 @@
-/* limiter.c -- limits at work in a table: their records, shared by all processes, and what each process compiles from them.
+/* limiter.c -- limits at work in a table: their records, shared by all processes, and what each
+ * process compiles from them.
  *
- * A record keeps the limit in numbers, not the plan: every process checks and compiles it for itself, so a damaged or hostile file can at
- * worst set an odd limit.  A change writes the next of eight places and then the version, which is all that deciding threads look at. 
- * Small
- * states are brought over one by one as they are next used; large ones all at once, at their desks.
+ * A record keeps the limit in numbers, not the plan: every process checks and compiles it for
+ * itself, so a damaged or hostile file can at worst set an odd limit.  A change writes the next of
+ * eight places and then the version, which is all that deciding threads look at. Small states are
+ * brought over one by one as they are next used; large ones all at once, at their desks.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,10 +16,12 @@
 
 static struct weir__limit_record to_numbers(const struct weir_limit *l, weir_time since)
 {
-    struct weir__limit_record r = { l->count,  l->period, l->burst, l->queue, l->buckets, l->align_first, l->loose,
-                                    l->warmup, l->cold,   since,    0,        0,          l->calendar,    { 0 } };
-    _Static_assert(sizeof r.zone == sizeof l->zone, "a zone's name fits its words");
-    memcpy(r.zone, l->zone, sizeof r.zone);
+    struct weir__limit_record r = { l->count,    l->period,      l->burst, l->queue,
+                                    l->buckets,  l->align_first, l->loose, l->warmup,
+                                    l->cold,     since,          0,        0,
+                                    l->calendar, { 0 } };
+    _Static_assert(sizeof(r.zone) == sizeof(l->zone), "a zone's name fits its words");
+    memcpy(r.zone, l->zone, sizeof(r.zone));
     return r;
 }
 
@@ -42,7 +45,8 @@ static struct weir_limit from_numbers(uint32_t algorithm, const struct weir__lim
         .cold = to_int32(r->cold),
         .calendar = to_int32(r->calendar),
     };
-    memcpy(l.zone, r->zone, sizeof l.zone - 1); /* the last byte stays NUL, whatever the record says */
+    memcpy(l.zone, r->zone,
+           sizeof(l.zone) - 1); /* the last byte stays NUL, whatever the record says */
     return l;
 }
 
@@ -58,19 +62,21 @@ static size_t algorithms(void)
 static void load_numbers(struct weir__limit_record *out, const struct weir__limit_record *from)
 {
     const int64_t *p = &from->count;
-    for (size_t i = 0; i < sizeof *out / sizeof(int64_t); i++)
+    for (size_t i = 0; i < sizeof(*out) / sizeof(int64_t); i++)
         (&out->count)[i] = __atomic_load_n(p + i, __ATOMIC_ACQUIRE);
 }
 
 static void store_numbers(struct weir__limit_record *to, const struct weir__limit_record *from)
 {
-    for (size_t i = 0; i < sizeof *to / sizeof(int64_t); i++)
+    for (size_t i = 0; i < sizeof(*to) / sizeof(int64_t); i++)
         __atomic_store_n(&to->count + i, (&from->count)[i], __ATOMIC_RELAXED);
 }
 
 static struct weir__limiter_record *record_at(const struct weir_table *table, uint64_t id)
 {
-    return (struct weir__limiter_record *)(void *)((unsigned char *)table->header + WEIR__LIMITERS_AT) + id;
+    return (struct weir__limiter_record *)(void *)((unsigned char *)table->header +
+                                                   WEIR__LIMITERS_AT) +
+           id;
 }
 
 static uint64_t stride_for(const struct weir_plan *plan)
@@ -87,15 +93,18 @@ static uint64_t groups_in(uint64_t bytes, uint64_t stride)
 }
 
 /* Whether the large slots that the record names lie in the slab and are large enough. */
-static bool large_fits(const struct weir_table *table, uint64_t groups, const struct weir__limit_record *n, const struct weir_plan *plan)
+static bool large_fits(const struct weir_table *table, uint64_t groups,
+                       const struct weir__limit_record *n, const struct weir_plan *plan)
 {
     const struct weir__header *h = table->header;
     uint64_t at = (uint64_t)n->large_at, stride = (uint64_t)n->large_stride;
     if (plan->state_size <= WEIR__STATE_SMALL)
         return groups == 0;
-    if (groups == 0 || stride < stride_for(plan) || stride > h->slab_bytes || stride % 16 != 0 || at % 16 != 0)
+    if (groups == 0 || stride < stride_for(plan) || stride > h->slab_bytes || stride % 16 != 0 ||
+        at % 16 != 0)
         return false;
-    return at >= h->slab_at && at - h->slab_at <= h->slab_bytes && groups <= groups_in(h->slab_bytes - (at - h->slab_at), stride);
+    return at >= h->slab_at && at - h->slab_at <= h->slab_bytes &&
+           groups <= groups_in(h->slab_bytes - (at - h->slab_at), stride);
 }
 
 static struct weir__era *compile_era(const struct weir_table *table, uint32_t id, uint32_t version)
@@ -103,12 +112,14 @@ static struct weir__era *compile_era(const struct weir_table *table, uint32_t id
     const struct weir__limiter_record *r = record_at(table, id);
     struct weir__limit_record numbers;
     load_numbers(&numbers, &r->past[version % WEIR__PAST]);
-    bool overwritten = __atomic_load_n(&r->version, __ATOMIC_ACQUIRE) - version >= WEIR__PAST - 1; /* or about to be */
+    bool overwritten = __atomic_load_n(&r->version, __ATOMIC_ACQUIRE) - version >=
+                       WEIR__PAST - 1; /* or about to be */
     if (overwritten || r->algorithm >= algorithms())
         return NULL;
     struct weir_limit limit = from_numbers(r->algorithm, &numbers);
-    struct weir__era *era = calloc(1, sizeof *era);
-    if (era == NULL || weir__plan_make(&era->plan, &limit, NULL) != WEIR_OK || !large_fits(table, r->large_groups, &numbers, &era->plan) ||
+    struct weir__era *era = calloc(1, sizeof(*era));
+    if (era == NULL || weir__plan_make(&era->plan, &limit, NULL) != WEIR_OK ||
+        !large_fits(table, r->large_groups, &numbers, &era->plan) ||
         (table->narrow && era->plan.state_size <= WEIR__STATE_SMALL && !era->plan.packs)) {
         free(era);
         return NULL;
@@ -120,7 +131,8 @@ static struct weir__era *compile_era(const struct weir_table *table, uint32_t id
     return era;
 }
 
-/* Compiles the versions that the record has and this process has not yet, oldest first.  What is damaged is left out. */
+/* Compiles the versions that the record has and this process has not yet, oldest first.  What is
+ * damaged is left out. */
 static void add_eras(struct weir_limiter *limiter, uint32_t from, uint32_t to)
 {
     for (uint32_t version = from; version != to + 1; version++) {
@@ -144,26 +156,30 @@ static struct weir__era *find_era(const struct weir_limiter *limiter, uint32_t v
 const struct weir__era *weir__limiter_renew(struct weir_limiter *limiter)
 {
     pthread_mutex_lock(&limiter->table->mutex);
-    uint32_t target = __atomic_load_n(&limiter->record->version, __ATOMIC_ACQUIRE), known = (uint32_t)limiter->era->owner;
+    uint32_t target = __atomic_load_n(&limiter->record->version, __ATOMIC_ACQUIRE),
+             known = (uint32_t)limiter->era->owner;
     if (target != known)
-        add_eras(limiter, target - known >= WEIR__PAST - 1 ? target - (WEIR__PAST - 2) : known + 1, target);
+        add_eras(limiter, target - known >= WEIR__PAST - 1 ? target - (WEIR__PAST - 2) : known + 1,
+                 target);
     const struct weir__era *era = limiter->era;
     pthread_mutex_unlock(&limiter->table->mutex);
     return era;
 }
 
-void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era, uint64_t owner, const uint64_t from[2],
-                           uint64_t to[2])
+void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era,
+                           uint64_t owner, const uint64_t from[2], uint64_t to[2])
 {
     uint64_t state[2] = { from[0], from[1] };
     pthread_mutex_lock(&limiter->table->mutex);
     const struct weir__era *old = find_era(limiter, (uint32_t)owner);
-    if (old == NULL) { /* so many changes ago that nobody remembers: spent, as of the last change, gives nothing away and heals */
+    if (old == NULL) { /* so many changes ago that nobody remembers: spent, as of the last change,
+                          gives nothing away and heals */
         state[0] = state[1] = 0;
         era->plan.algo->give(&era->plan, state, -era->plan.most, era->since);
     }
     for (uint32_t version = (uint32_t)owner + 1; old != NULL && old != era; version++) {
-        const struct weir__era *next = version - (uint32_t)owner > WEIR__PAST ? era : find_era(limiter, version);
+        const struct weir__era *next =
+            version - (uint32_t)owner > WEIR__PAST ? era : find_era(limiter, version);
         if (next == NULL)
             continue; /* a version this process never saw */
         weir_step_change(&old->plan, &next->plan, state, to, next->since);
@@ -187,7 +203,7 @@ uint32_t weir__limiters_in(const struct weir_table *table)
 static struct weir_limiter *open_limiter(struct weir_table *table, uint32_t id)
 {
     struct weir__limiter_record *r = record_at(table, id);
-    struct weir_limiter *limiter = calloc(1, sizeof *limiter);
+    struct weir_limiter *limiter = calloc(1, sizeof(*limiter));
     if (limiter == NULL)
         return NULL;
     *limiter = (struct weir_limiter){ .table = table, .record = r, .salt = r->salt, .id = id };
@@ -197,7 +213,9 @@ static struct weir_limiter *open_limiter(struct weir_table *table, uint32_t id)
         free(limiter);
         return NULL;
     }
-    limiter->kind = limiter->era->plan.state_size > WEIR__STATE_SMALL ? WEIR__LARGE : table->narrow ? WEIR__NARROW : WEIR__WIDE;
+    limiter->kind = limiter->era->plan.state_size > WEIR__STATE_SMALL ? WEIR__LARGE
+                    : table->narrow                                   ? WEIR__NARROW
+                                                                      : WEIR__WIDE;
     return limiter;
 }
 
@@ -229,8 +247,9 @@ void weir__limiter_free(struct weir_limiter *limiter)
 
 /* ------------------------------------------------------------ names ---- */
 
-/* Where each process finds a limiter by its name: open addressing, at most half full, in memory of its own.  It grows with the records,
- * whoever makes them; those that have come since are taken in when next something is looked for. */
+/* Where each process finds a limiter by its name: open addressing, at most half full, in memory of
+ * its own.  It grows with the records, whoever makes them; those that have come since are taken in
+ * when next something is looked for. */
 
 #define NONE UINT32_MAX
 
@@ -245,8 +264,10 @@ size_t weir__names_room(const struct weir_table *table)
 /* The place of the name, or the empty one where it would go. */
 static uint32_t *name_place(const struct weir_table *table, const char *name, size_t len)
 {
-    size_t mask = weir__names_room(table) - 1, i = weir__hash_key(table->secrets, 0, (struct weir_key){ name, len }).place & mask;
-    while (table->names[i] != 0 && strncmp(record_at(table, table->names[i] - 1)->name, name, WEIR__NAME_SIZE) != 0)
+    size_t mask = weir__names_room(table) - 1,
+           i = weir__hash_key(table->secrets, 0, (struct weir_key){ name, len }).place & mask;
+    while (table->names[i] != 0 &&
+           strncmp(record_at(table, table->names[i] - 1)->name, name, WEIR__NAME_SIZE) != 0)
         i = (i + 1) & mask;
     return &table->names[i];
 }
@@ -274,24 +295,30 @@ struct weir_limiter *weir__limiter_by_name(struct weir_table *table, const char 
 /* --------------------------------------------------------- creation ---- */
 
 /* Cuts an array of large slots off the slab.  For the holder of the registry's desk. */
-static int carve(struct weir_table *table, const struct weir_plan *plan, uint64_t groups, uint64_t *at, struct weir_error *error)
+static int carve(struct weir_table *table, const struct weir_plan *plan, uint64_t groups,
+                 uint64_t *at, struct weir_error *error)
 {
     struct weir__header *h = table->header;
-    uint64_t stride = stride_for(plan), used = __atomic_load_n(&h->slab_used, __ATOMIC_ACQUIRE), left = h->slab_bytes - used;
+    uint64_t stride = stride_for(plan), used = __atomic_load_n(&h->slab_used, __ATOMIC_ACQUIRE),
+             left = h->slab_bytes - used;
     uint64_t most = groups_in(left, stride);
     if (groups > most) {
         weir__u128 needed = ((weir__u128)groups * WEIR__LARGE_GROUP + 1) * stride + used;
         return weir__fail(error, WEIR_NO_MEMORY,
-                          "%" PRIu64 " keys of this limit need a slab of %" PRIu64 " bytes, and the table was made with %" PRIu64
+                          "%" PRIu64 " keys of this limit need a slab of %" PRIu64
+                          " bytes, and the table was made with %" PRIu64
                           ", which has room for %" PRIu64 " more",
-                          groups * WEIR__LARGE_KEYS_PER_GROUP, needed > UINT64_MAX ? UINT64_MAX : (uint64_t)needed, h->slab_bytes,
+                          groups * WEIR__LARGE_KEYS_PER_GROUP,
+                          needed > UINT64_MAX ? UINT64_MAX : (uint64_t)needed, h->slab_bytes,
                           most * WEIR__LARGE_KEYS_PER_GROUP);
     }
     uint64_t bytes = (groups * WEIR__LARGE_GROUP + 1) * stride;
     *at = h->slab_at + used;
     int code = weir__table_commit(table, *at, bytes, error);
     if (code == WEIR_OK)
-        __atomic_store_n(&h->slab_used, used + ((bytes + WEIR__LINE - 1) & ~(uint64_t)(WEIR__LINE - 1)), __ATOMIC_RELEASE);
+        __atomic_store_n(&h->slab_used,
+                         used + ((bytes + WEIR__LINE - 1) & ~(uint64_t)(WEIR__LINE - 1)),
+                         __ATOMIC_RELEASE);
     return code;
 }
 
@@ -303,24 +330,25 @@ static int commit_record(const struct weir_table *table, uint32_t id, struct wei
     uint32_t left = table->limiters_max - id, n = left < COMMIT_RECORDS ? left : COMMIT_RECORDS;
     if (id % COMMIT_RECORDS != 0)
         return WEIR_OK;
-    return weir__table_commit(table, WEIR__LIMITERS_AT + id * sizeof(struct weir__limiter_record), n * sizeof(struct weir__limiter_record),
-                              error);
+    return weir__table_commit(table, WEIR__LIMITERS_AT + id * sizeof(struct weir__limiter_record),
+                              n * sizeof(struct weir__limiter_record), error);
 }
 
-static int write_record(struct weir_table *table, uint32_t id, const char *name, const struct weir_plan *plan, int64_t keys,
-                        struct weir_error *error)
+static int write_record(struct weir_table *table, uint32_t id, const char *name,
+                        const struct weir_plan *plan, int64_t keys, struct weir_error *error)
 {
     struct weir__limiter_record *r = record_at(table, id);
     struct weir__limit_record numbers = to_numbers(&plan->limit, 0);
     int code = commit_record(table, id, error);
     if (code)
         return code;
-    memset(r, 0, sizeof *r);
-    if (weir__random_fill(&r->salt, sizeof r->salt) != 0)
+    memset(r, 0, sizeof(*r));
+    if (weir__random_fill(&r->salt, sizeof(r->salt)) != 0)
         return weir__fail_errno(error, "cannot get random bytes for", name);
     if (plan->state_size > WEIR__STATE_SMALL) {
         uint64_t wanted = keys > 0 ? (uint64_t)keys : table->groups * WEIR__KEYS_PER_GROUP;
-        uint64_t groups = (wanted + WEIR__LARGE_KEYS_PER_GROUP - 1) / WEIR__LARGE_KEYS_PER_GROUP, at;
+        uint64_t groups = (wanted + WEIR__LARGE_KEYS_PER_GROUP - 1) / WEIR__LARGE_KEYS_PER_GROUP,
+                 at;
         if ((code = carve(table, plan, groups, &at, error)))
             return code;
         r->large_groups = groups;
@@ -356,31 +384,35 @@ static int check_name(const char *name, struct weir_error *error)
 {
     size_t len = strlen(name);
     if (len == 0 || len >= WEIR__NAME_SIZE)
-        return weir__fail(error, WEIR_INVALID, "a limiter's name has 1 to %d bytes, and this has %zu", WEIR__NAME_SIZE - 1, len);
+        return weir__fail(error, WEIR_INVALID,
+                          "a limiter's name has 1 to %d bytes, and this has %zu",
+                          WEIR__NAME_SIZE - 1, len);
     for (size_t i = 0; i < len; i++)
         if (is_control(name + i))
             return weir__fail_at(error, (int)i + 1, "a limiter's name has no control characters");
     return WEIR_OK;
 }
 
-static int fits_table(const struct weir_table *table, const struct weir_plan *plan, struct weir_error *error)
+static int fits_table(const struct weir_table *table, const struct weir_plan *plan,
+                      struct weir_error *error)
 {
     if (!table->narrow || plan->packs || plan->state_size > WEIR__STATE_SMALL)
         return WEIR_OK;
-    return weir__fail(
-        error, WEIR_INVALID,
-        "this limit does not fit a narrow table: that takes gcra, token-bucket or leaky-bucket without a queue, at a rate whose "
-        "period/count is a whole number of ns; make the table wide");
+    return weir__fail(error, WEIR_INVALID,
+                      "this limit does not fit a narrow table: that takes gcra, token-bucket or "
+                      "leaky-bucket without a queue, at a rate whose "
+                      "period/count is a whole number of ns; make the table wide");
 }
 
-static int join_or_add(struct weir_limiter **out, struct weir_table *table, const char *name, const struct weir_plan *plan, int64_t keys,
-                       struct weir_error *error)
+static int join_or_add(struct weir_limiter **out, struct weir_table *table, const char *name,
+                       const struct weir_plan *plan, int64_t keys, struct weir_error *error)
 {
     uint32_t id = find_name_locked(table, name);
     if (id == NONE) {
         id = weir__limiters_in(table);
         if (id == table->limiters_max)
-            return weir__fail(error, WEIR_NO_MEMORY, "the table was made for %" PRIu32 " limiters, and has them already",
+            return weir__fail(error, WEIR_NO_MEMORY,
+                              "the table was made for %" PRIu32 " limiters, and has them already",
                               table->limiters_max);
         int code = write_record(table, id, name, plan, keys, error);
         if (code)
@@ -394,19 +426,20 @@ static int join_or_add(struct weir_limiter **out, struct weir_table *table, cons
     if (!weir__limit_equal(&present->limit, &plan->limit)) {
         char text[192];
         struct weir_limit named = weir__plan_limit_named(present);
-        weir_limit_print(text, sizeof text, &named);
+        weir_limit_print(text, sizeof(text), &named);
         return weir__fail(error, WEIR_EXISTS, "limiter '%s' is there already, as %s", name, text);
     }
     *out = limiter;
     return WEIR_OK;
 }
 
-int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name, const struct weir_limit *limit, int64_t keys,
-                        struct weir_error *error)
+int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, const char *name,
+                        const struct weir_limit *limit, int64_t keys, struct weir_error *error)
 {
     struct weir_plan plan;
     int code;
-    if ((code = check_name(name, error)) || (code = weir__plan_make(&plan, limit, error)) || (code = fits_table(table, &plan, error)))
+    if ((code = check_name(name, error)) || (code = weir__plan_make(&plan, limit, error)) ||
+        (code = fits_table(table, &plan, error)))
         return code;
     weir__desk_lock(table, WEIR__REGISTRY_DESK);
     code = join_or_add(out, table, name, &plan, keys, error);
@@ -435,9 +468,11 @@ uint64_t weir__limiter_change_bytes(struct weir_limiter *limiter, const struct w
     return (limiter->record->large_groups * WEIR__LARGE_GROUP + 1) * stride_for(plan) + WEIR__LINE;
 }
 
-/* Where the states under the new plan go: the array of the version before this one if it is another and has room, or a new one. */
-static int choose_array(struct weir_limiter *limiter, const struct weir__era *old, const struct weir_plan *plan, uint64_t *at,
-                        uint64_t *stride, struct weir_error *error)
+/* Where the states under the new plan go: the array of the version before this one if it is another
+ * and has room, or a new one. */
+static int choose_array(struct weir_limiter *limiter, const struct weir__era *old,
+                        const struct weir_plan *plan, uint64_t *at, uint64_t *stride,
+                        struct weir_error *error)
 {
     const unsigned char *base = (unsigned char *)limiter->table->header;
     if (spare_fits(old, plan)) {
@@ -449,16 +484,18 @@ static int choose_array(struct weir_limiter *limiter, const struct weir__era *ol
     return carve(limiter->table, plan, limiter->record->large_groups, at, error);
 }
 
-/* Every large state under the new plan, in another array of as many slots, which the new version names: killed in between, nothing has
- * happened.  For the holder of all desks. */
-static int convert_large(struct weir_limiter *limiter, const struct weir__era *old, const struct weir_plan *plan,
-                         struct weir__limit_record *numbers, struct weir_error *error)
+/* Every large state under the new plan, in another array of as many slots, which the new version
+ * names: killed in between, nothing has happened.  For the holder of all desks. */
+static int convert_large(struct weir_limiter *limiter, const struct weir__era *old,
+                         const struct weir_plan *plan, struct weir__limit_record *numbers,
+                         struct weir_error *error)
 {
     uint64_t slots = limiter->record->large_groups * WEIR__LARGE_GROUP, at, stride;
     int code = choose_array(limiter, old, plan, &at, &stride, error);
     for (uint64_t i = 0; code == WEIR_OK && i < slots; i++) {
         struct weir__large *from = (void *)(old->large + i * old->large_stride);
-        struct weir__large *to = (void *)((unsigned char *)limiter->table->header + at + i * stride);
+        struct weir__large *to =
+            (void *)((unsigned char *)limiter->table->header + at + i * stride);
         to->tag = from->tag;
         if (from->tag != 0)
             weir_step_change(&old->plan, plan, from->state, to->state, numbers->since);
@@ -472,14 +509,16 @@ static int convert_large(struct weir_limiter *limiter, const struct weir__era *o
     return code;
 }
 
-static int change_locked(struct weir_limiter *limiter, const struct weir_plan *plan, weir_time now, struct weir_error *error)
+static int change_locked(struct weir_limiter *limiter, const struct weir_plan *plan, weir_time now,
+                         struct weir_error *error)
 {
     struct weir__limiter_record *r = limiter->record;
     const struct weir__era *present = weir__limiter_era(limiter);
     struct weir__limit_record numbers = to_numbers(&plan->limit, now);
     if (weir__limit_equal(&present->plan.limit, &plan->limit))
         return WEIR_OK;
-    int code = limiter->kind == WEIR__LARGE ? convert_large(limiter, present, plan, &numbers, error) : WEIR_OK;
+    int code = limiter->kind == WEIR__LARGE ? convert_large(limiter, present, plan, &numbers, error)
+                                            : WEIR_OK;
     if (code)
         return code;
     uint32_t next = r->version + 1;
@@ -489,7 +528,8 @@ static int change_locked(struct weir_limiter *limiter, const struct weir_plan *p
     return WEIR_OK;
 }
 
-int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *limit, weir_time now, struct weir_error *error)
+int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *limit, weir_time now,
+                        struct weir_error *error)
 {
     struct weir_table *table = limiter->table;
     struct weir_limit wanted = *limit;
@@ -497,8 +537,9 @@ int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *l
     struct weir_plan plan;
     wanted.algorithm = limit->algorithm ? limit->algorithm : algorithm;
     if (strcmp(wanted.algorithm, algorithm) != 0)
-        return weir__fail(error, WEIR_INVALID, "the algorithm cannot change from %s to %s; make another limiter", algorithm,
-                          wanted.algorithm);
+        return weir__fail(error, WEIR_INVALID,
+                          "the algorithm cannot change from %s to %s; make another limiter",
+                          algorithm, wanted.algorithm);
     int code;
     if ((code = weir__plan_make(&plan, &wanted, error)) || (code = fits_table(table, &plan, error)))
         return code;
@@ -516,13 +557,13 @@ bool weir_table_limiter(const struct weir_table *table, int64_t i, struct weir_l
     if (i < 0 || i >= weir__limiters_in(table))
         return false;
     *out = (struct weir_limiter_info){ .limit = "damaged" };
-    memcpy(out->name, record_at(table, (uint64_t)i)->name, sizeof out->name - 1);
+    memcpy(out->name, record_at(table, (uint64_t)i)->name, sizeof(out->name) - 1);
     weir__text_clean(out->name);
     struct weir_limiter *limiter = weir__limiter_by_id((struct weir_table *)table, (uint32_t)i);
     if (limiter != NULL) {
         const struct weir__era *era = weir__limiter_era(limiter);
         struct weir_limit named = weir__plan_limit_named(&era->plan);
-        weir_limit_print(out->limit, sizeof out->limit, &named);
+        weir_limit_print(out->limit, sizeof(out->limit), &named);
         out->changes = (int64_t)(uint32_t)era->owner;
     }
     return true;

@@ -1,16 +1,16 @@
 /* slot.c -- where a key lives.
  *
- * A key's hash names a group of 256 slots and a cache line in it.  The search goes from that line on, at most 128 slots, round the end of
- * the group if need be, and stops at the first empty slot: slots are filled once and never become empty again.  Nearly always the first
- * line
- * is the only one touched.
+ * A key's hash names a group of 256 slots and a cache line in it.  The search goes from that line
+ * on, at most 128 slots, round the end of the group if need be, and stops at the first empty slot:
+ * slots are filled once and never become empty again.  Nearly always the first line is the only one
+ * touched.
  *
- * A new key takes an empty slot by swapping its tag in; the state there is zeros, which is fresh.  If there is none within reach the idlest
- * key makes room, at the group's desk: at most one process at a time makes room in a group, so one key never gets two slots.
+ * A new key takes an empty slot by swapping its tag in; the state there is zeros, which is fresh.
+ * If there is none within reach the idlest key makes room, at the group's desk: at most one
+ * process at a time makes room in a group, so one key never gets two slots.
  *
- * A victim is pinned, its state made fresh, its tag replaced, and the pin lifted, in this order.  Killed at any point between, what is
- * left is a
- * key that is fresh: the old one or the new one.
+ * A victim is pinned, its state made fresh, its tag replaced, and the pin lifted, in this order.
+ * Killed at any point between, what is left is a key that is fresh: the old one or the new one.
  */
 #include <sched.h>
 #include <string.h>
@@ -21,10 +21,13 @@
 static struct weir__large *large_at(const struct weir_limiter *limiter, uint64_t group, uint64_t i)
 {
     const struct weir__era *era = __atomic_load_n(&limiter->era, __ATOMIC_ACQUIRE);
-    return (struct weir__large *)(void *)(era->large + (group * WEIR__LARGE_GROUP + i % WEIR__LARGE_GROUP) * era->large_stride);
+    return (struct weir__large *)(void *)(era->large +
+                                          (group * WEIR__LARGE_GROUP + i % WEIR__LARGE_GROUP) *
+                                              era->large_stride);
 }
 
-struct weir__large *weir__large_find_locked(const struct weir_limiter *limiter, struct weir__home home)
+struct weir__large *weir__large_find_locked(const struct weir_limiter *limiter,
+                                            struct weir__home home)
 {
     for (uint64_t i = 0; i < WEIR__LARGE_GROUP; i++) {
         struct weir__large *slot = large_at(limiter, home.group, home.first + i);
@@ -50,7 +53,9 @@ static bool is_mine(const void *slot, void *const *mine, size_t n)
     return false;
 }
 
-#define PIN_PAUSES 100 /* who pins with a hand is done in the time of a few cache misses, unless it lost its processor */
+#define PIN_PAUSES \
+    100 /* who pins with a hand is done in the time of a few cache misses, unless it lost its \
+           processor */
 
 static bool is_lifted_soon(const uint64_t *word)
 {
@@ -92,7 +97,8 @@ void weir__slot_wait(struct weir_table *table, uint64_t group, uint64_t *word)
 /* The word of a small slot that carries the pin. */
 static uint64_t *pin_word(const struct weir_table *table, void *slot)
 {
-    return table->narrow ? &((struct weir__narrow *)slot)->word : &((struct weir__wide *)slot)->state[0];
+    return table->narrow ? &((struct weir__narrow *)slot)->word
+                         : &((struct weir__wide *)slot)->state[0];
 }
 
 void weir__slot_pin_locked(struct weir_table *table, void *slot)
@@ -107,14 +113,17 @@ void weir__slot_unpin_locked(struct weir_table *table, void *slot)
     __atomic_fetch_and(pin_word(table, slot), ~WEIR__PIN, __ATOMIC_ACQ_REL);
 }
 
-const struct weir__era *weir__slot_open_locked(struct weir_limiter *limiter, void *slot, weir_time now, uint64_t state[2])
+const struct weir__era *weir__slot_open_locked(struct weir_limiter *limiter, void *slot,
+                                               weir_time now, uint64_t state[2])
 {
     struct weir_table *table = limiter->table;
     struct weir__wide *s = slot;
     now = now < 0 ? 0 : now;
     weir__slot_pin_locked(table, slot);
-    uint64_t first = weir__load(pin_word(table, slot)) & ~WEIR__PIN, owner = table->narrow ? 0 : weir__load(&s->owner);
-    const struct weir__era *era = weir__limiter_era(limiter); /* after the owner was read: never older than what the slot is kept under */
+    uint64_t first = weir__load(pin_word(table, slot)) & ~WEIR__PIN,
+             owner = table->narrow ? 0 : weir__load(&s->owner);
+    const struct weir__era *era = weir__limiter_era(
+        limiter); /* after the owner was read: never older than what the slot is kept under */
     if (table->narrow) {
         bool stepped;
         state[0] = (uint64_t)now;
@@ -129,12 +138,15 @@ const struct weir__era *weir__slot_open_locked(struct weir_limiter *limiter, voi
     return era;
 }
 
-void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot, const uint64_t state[2])
+void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot,
+                             const uint64_t state[2])
 {
     if (limiter->table->narrow) {
         int64_t owed = (int64_t)state[1],
-                most = era->plan.capacity + WEIR__PACKED_WAIT_MAX; /* more would look like a clock that stepped back */
-        __atomic_store_n(&((struct weir__narrow *)slot)->word, weir__pack((weir_time)state[0], owed < most ? owed : most),
+                most = era->plan.capacity +
+                       WEIR__PACKED_WAIT_MAX; /* more would look like a clock that stepped back */
+        __atomic_store_n(&((struct weir__narrow *)slot)->word,
+                         weir__pack((weir_time)state[0], owed < most ? owed : most),
                          __ATOMIC_RELEASE);
         return;
     }
@@ -145,8 +157,10 @@ void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__er
 
 /* -------------------------------------------------- empty slots ---- */
 
-/* Makes an empty slot the key's.  False if it is in use, by another key or meanwhile by this one. */
-static bool fill_slot(const struct weir_table *table, void *slot, struct weir__home home, uint64_t owner)
+/* Makes an empty slot the key's.  False if it is in use, by another key or meanwhile by this
+ * one. */
+static bool fill_slot(const struct weir_table *table, void *slot, struct weir__home home,
+                      uint64_t owner)
 {
     uint64_t *tag = slot, empty[2] = { 0, 0 }, full[2] = { home.tag, owner };
     if (weir__load(tag) != 0)
@@ -155,10 +169,12 @@ static bool fill_slot(const struct weir_table *table, void *slot, struct weir__h
 }
 
 /* Whether the slot is the key's already: another thread may just have put it there. */
-static bool is_at(const struct weir_table *table, const void *slot, struct weir__home home, uint64_t owner)
+static bool is_at(const struct weir_table *table, const void *slot, struct weir__home home,
+                  uint64_t owner)
 {
     const struct weir__wide *s = slot; /* the tag is the first word of either kind */
-    return weir__load(&s->tag) == home.tag && (table->narrow || weir__load(&s->owner) >> 32 == owner >> 32);
+    return weir__load(&s->tag) == home.tag &&
+           (table->narrow || weir__load(&s->owner) >> 32 == owner >> 32);
 }
 
 /* Puts the key in the first empty slot of its window.  NULL if there is none. */
@@ -190,12 +206,14 @@ static weir_time idle_at(struct weir_table *table, void *slot)
     if (owner >> 32 == WEIR__LOOSE_ID)
         return weir__loose_idle_at(owner, state);
     struct weir_limiter *other = weir__limiter_by_id(table, (uint32_t)(owner >> 32));
-    return other == NULL || other->kind == WEIR__LARGE ? 0
-                                                       : weir_step_idle_at(&__atomic_load_n(&other->era, __ATOMIC_ACQUIRE)->plan, state);
+    return other == NULL || other->kind == WEIR__LARGE
+               ? 0
+               : weir_step_idle_at(&__atomic_load_n(&other->era, __ATOMIC_ACQUIRE)->plan, state);
 }
 
 /* The nearest idle slot of the window, or the one that will be idle first. */
-static void *find_victim(struct weir_table *table, struct weir__home home, weir_time now, void *const *mine, size_t n, bool *early)
+static void *find_victim(struct weir_table *table, struct weir__home home, weir_time now,
+                         void *const *mine, size_t n, bool *early)
 {
     void *best = NULL;
     weir_time best_at = 0;
@@ -217,18 +235,22 @@ static void *find_victim(struct weir_table *table, struct weir__home home, weir_
     return best;
 }
 
-/* The new key is fresh, but its state is not zeros: it was paid off a little before now (narrow), or last seen a little after the
- * beginning of time.  So a thread that read the zeros of a key that was evicted before its first charge cannot take this one for it. */
+/* The new key is fresh, but its state is not zeros: it was paid off a little before now (narrow),
+ * or last seen a little after the beginning of time.  So a thread that read the zeros of a key that
+ * was evicted before its first charge cannot take this one for it. */
 static uint64_t fresh_state(const struct weir_table *table, weir_time now)
 {
     const struct weir__header *h = table->header;
-    int64_t evictions = __atomic_load_n(&h->evicted_idle, __ATOMIC_RELAXED) + __atomic_load_n(&h->evicted_early, __ATOMIC_RELAXED);
+    int64_t evictions = __atomic_load_n(&h->evicted_idle, __ATOMIC_RELAXED) +
+                        __atomic_load_n(&h->evicted_early, __ATOMIC_RELAXED);
     weir_time little = (evictions & 0xffff) + 1;
     return (uint64_t)(!table->narrow ? little : now > little ? now - little : 0);
 }
 
-/* Makes a slot the new key's.  False if its key, thought idle, was used before it could be pinned: choose again. */
-static bool replace(struct weir_table *table, void *slot, struct weir__home home, uint64_t owner, weir_time now, bool early)
+/* Makes a slot the new key's.  False if its key, thought idle, was used before it could be pinned:
+ * choose again. */
+static bool replace(struct weir_table *table, void *slot, struct weir__home home, uint64_t owner,
+                    weir_time now, bool early)
 {
     uint64_t fresh = fresh_state(table, now), *word = pin_word(table, slot);
     weir__slot_pin_locked(table, slot);
@@ -242,7 +264,8 @@ static bool replace(struct weir_table *table, void *slot, struct weir__home home
         __atomic_store_n(&s->tag, home.tag, __ATOMIC_RELEASE);
     } else {
         struct weir__wide *s = slot;
-        uint64_t was[2] = { weir__load(&s->tag), weir__load(&s->owner) }, is[2] = { home.tag, owner };
+        uint64_t was[2] = { weir__load(&s->tag), weir__load(&s->owner) },
+                 is[2] = { home.tag, owner };
         __atomic_store_n(&s->state[1], 0, __ATOMIC_RELEASE);
         __atomic_store_n(word, fresh | WEIR__PIN, __ATOMIC_RELEASE);
         weir__swap_pair(&s->tag, was, is);
@@ -253,7 +276,8 @@ static bool replace(struct weir_table *table, void *slot, struct weir__home home
 
 static void *find_small(const struct weir_table *table, uint32_t id, struct weir__home home)
 {
-    return table->narrow ? (void *)weir__narrow_find(table, home) : (void *)weir__wide_find(table, id, home);
+    return table->narrow ? (void *)weir__narrow_find(table, home)
+                         : (void *)weir__wide_find(table, id, home);
 }
 
 void *weir__slot_find(const struct weir_limiter *limiter, struct weir__home home)
@@ -261,7 +285,8 @@ void *weir__slot_find(const struct weir_limiter *limiter, struct weir__home home
     return find_small(limiter->table, limiter->id, home);
 }
 
-static void *claim_locked(struct weir_table *table, struct weir__home home, uint64_t owner, weir_time now, void *const *mine, size_t n)
+static void *claim_locked(struct weir_table *table, struct weir__home home, uint64_t owner,
+                          weir_time now, void *const *mine, size_t n)
 {
     now = now < 0 ? 0 : now;
     bool early;
@@ -278,12 +303,14 @@ static void *claim_locked(struct weir_table *table, struct weir__home home, uint
     return slot;
 }
 
-void *weir__slot_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine, size_t n)
+void *weir__slot_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now,
+                              void *const *mine, size_t n)
 {
     return claim_locked(limiter->table, home, weir__limiter_era(limiter)->owner, now, mine, n);
 }
 
-void *weir__slot_claim_as(struct weir_table *table, struct weir__home home, uint64_t owner, weir_time now)
+void *weir__slot_claim_as(struct weir_table *table, struct weir__home home, uint64_t owner,
+                          weir_time now)
 {
     void *slot = fill_empty(table, home, owner);
     if (slot != NULL)
@@ -301,8 +328,8 @@ void *weir__slot_claim(struct weir_limiter *limiter, struct weir__home home, wei
 
 /* -------------------------------------------------- large slots ---- */
 
-static struct weir__large *large_victim(const struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine,
-                                        size_t n)
+static struct weir__large *large_victim(const struct weir_limiter *limiter, struct weir__home home,
+                                        weir_time now, void *const *mine, size_t n)
 {
     struct weir__large *best = NULL;
     weir_time best_at = 0;
@@ -311,7 +338,8 @@ static struct weir__large *large_victim(const struct weir_limiter *limiter, stru
         struct weir__large *slot = large_at(limiter, home.group, home.first + i);
         if (is_mine(slot, mine, n))
             continue;
-        weir_time at = weir_step_idle_at(&__atomic_load_n(&limiter->era, __ATOMIC_ACQUIRE)->plan, slot->state);
+        weir_time at =
+            weir_step_idle_at(&__atomic_load_n(&limiter->era, __ATOMIC_ACQUIRE)->plan, slot->state);
         early = at > now;
         if (best == NULL || at < best_at || !early) {
             best = slot;
@@ -319,12 +347,14 @@ static struct weir__large *large_victim(const struct weir_limiter *limiter, stru
         }
     }
     if (best != NULL)
-        weir__count(early ? &limiter->table->header->evicted_early : &limiter->table->header->evicted_idle, 1);
+        weir__count(early ? &limiter->table->header->evicted_early
+                          : &limiter->table->header->evicted_idle,
+                    1);
     return best;
 }
 
-struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine,
-                                             size_t n)
+struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, struct weir__home home,
+                                             weir_time now, void *const *mine, size_t n)
 {
     now = now < 0 ? 0 : now;
     for (uint64_t i = 0; i < WEIR__LARGE_GROUP; i++) {

@@ -1,4 +1,5 @@
-/* slot.h -- the way to a slot that every decision takes; slot.c has the rest, and says how it all hangs together. */
+/* slot.h -- the way to a slot that every decision takes; slot.c has the rest, and says how it all
+ * hangs together. */
 #ifndef WEIR_TABLE_SLOT_H
 #define WEIR_TABLE_SLOT_H
 
@@ -7,7 +8,8 @@
 #define WEIR__NARROW_STEP (WEIR__LINE / sizeof(struct weir__narrow))
 #define WEIR__WIDE_STEP   (WEIR__LINE / sizeof(struct weir__wide))
 
-static inline __attribute__((always_inline)) struct weir__home weir__home_from(struct weir__hash h, uint64_t groups, uint64_t step)
+static inline __attribute__((always_inline)) struct weir__home
+weir__home_from(struct weir__hash h, uint64_t groups, uint64_t step)
 {
     return (struct weir__home){
         .tag = h.tag | (h.tag == 0),
@@ -16,7 +18,8 @@ static inline __attribute__((always_inline)) struct weir__home weir__home_from(s
     };
 }
 
-static inline __attribute__((always_inline)) struct weir__home weir__home_of(const struct weir_limiter *limiter, struct weir_key key)
+static inline __attribute__((always_inline)) struct weir__home
+weir__home_of(const struct weir_limiter *limiter, struct weir_key key)
 {
     const struct weir_table *table = limiter->table;
     struct weir__hash h = weir__hash_key(table->secrets, limiter->salt, key);
@@ -25,31 +28,39 @@ static inline __attribute__((always_inline)) struct weir__home weir__home_of(con
     return weir__home_from(h, groups, step);
 }
 
-static inline struct weir__narrow *weir__narrow_at(const struct weir_table *table, uint64_t group, uint64_t i)
+static inline struct weir__narrow *weir__narrow_at(const struct weir_table *table, uint64_t group,
+                                                   uint64_t i)
 {
-    return (struct weir__narrow *)(void *)table->slots + group * WEIR__GROUP_SLOTS + i % WEIR__GROUP_SLOTS;
+    return (struct weir__narrow *)(void *)table->slots + group * WEIR__GROUP_SLOTS +
+           i % WEIR__GROUP_SLOTS;
 }
 
-static inline struct weir__wide *weir__wide_at(const struct weir_table *table, uint64_t group, uint64_t i)
+static inline struct weir__wide *weir__wide_at(const struct weir_table *table, uint64_t group,
+                                               uint64_t i)
 {
-    return (struct weir__wide *)(void *)table->slots + group * WEIR__GROUP_SLOTS + i % WEIR__GROUP_SLOTS;
+    return (struct weir__wide *)(void *)table->slots + group * WEIR__GROUP_SLOTS +
+           i % WEIR__GROUP_SLOTS;
 }
 
 static inline void *weir__small_at(const struct weir_table *table, uint64_t group, uint64_t i)
 {
-    return table->narrow ? (void *)weir__narrow_at(table, group, i) : (void *)weir__wide_at(table, group, i);
+    return table->narrow ? (void *)weir__narrow_at(table, group, i)
+                         : (void *)weir__wide_at(table, group, i);
 }
 
-/* The line where the search begins, or one further on, to be prefetched.  (By the caller: gcc takes a function that only prefetches for one
- * that does nothing.) */
-static inline const void *weir__slot_line(const struct weir_limiter *limiter, struct weir__home home, uint64_t further)
+/* The line where the search begins, or one further on, to be prefetched.  (By the caller: gcc takes
+ * a function that only prefetches for one that does nothing.) */
+static inline const void *weir__slot_line(const struct weir_limiter *limiter,
+                                          struct weir__home home, uint64_t further)
 {
     uint64_t step = limiter->kind == WEIR__NARROW ? WEIR__NARROW_STEP : WEIR__WIDE_STEP;
-    return limiter->kind == WEIR__LARGE ? NULL : weir__small_at(limiter->table, home.group, home.first + further * step);
+    return limiter->kind == WEIR__LARGE
+               ? NULL
+               : weir__small_at(limiter->table, home.group, home.first + further * step);
 }
 
-/* The key's slot in the line, or some other slot of it: look at its tag.  Moves, no branches: which of the four it is cannot be foreseen.
- * */
+/* The key's slot in the line, or some other slot of it: look at its tag.  Moves, no branches: which
+ * of the four it is cannot be foreseen. */
 static inline struct weir__narrow *weir__narrow_in(struct weir__narrow *line, uint64_t tag)
 {
     struct weir__narrow *slot = line;
@@ -58,10 +69,12 @@ static inline struct weir__narrow *weir__narrow_in(struct weir__narrow *line, ui
     return weir__load(&line[3].tag) == tag ? line + 3 : slot;
 }
 
-static inline struct weir__narrow *weir__narrow_find(const struct weir_table *table, struct weir__home home)
+static inline struct weir__narrow *weir__narrow_find(const struct weir_table *table,
+                                                     struct weir__home home)
 {
     for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n += WEIR__NARROW_STEP) {
-        struct weir__narrow *line = weir__narrow_at(table, home.group, home.first + n), *slot = weir__narrow_in(line, home.tag);
+        struct weir__narrow *line = weir__narrow_at(table, home.group, home.first + n),
+                            *slot = weir__narrow_in(line, home.tag);
         if (weir__load(&slot->tag) == home.tag)
             return slot;
         if (weir__load(&line[3].tag) == 0) /* a line fills from its front */
@@ -70,8 +83,8 @@ static inline struct weir__narrow *weir__narrow_find(const struct weir_table *ta
     return NULL;
 }
 
-/* Writes a pinned slot, which lifts the pin.  The time goes first: killed in between, what is left is what was owed before as of the new
- * time, which gives nothing away. */
+/* Writes a pinned slot, which lifts the pin.  The time goes first: killed in between, what is left
+ * is what was owed before as of the new time, which gives nothing away. */
 static inline void weir__wide_write(struct weir__wide *slot, const uint64_t state[2])
 {
     __atomic_store_n(&slot->state[0], state[0] | WEIR__PIN, __ATOMIC_RELEASE);
@@ -79,7 +92,8 @@ static inline void weir__wide_write(struct weir__wide *slot, const uint64_t stat
     __atomic_store_n(&slot->state[0], state[0], __ATOMIC_RELEASE);
 }
 
-static inline struct weir__wide *weir__wide_find(const struct weir_table *table, uint32_t id, struct weir__home home)
+static inline struct weir__wide *weir__wide_find(const struct weir_table *table, uint32_t id,
+                                                 struct weir__home home)
 {
     for (uint64_t n = 0; n < WEIR__WINDOW_SLOTS; n++) {
         struct weir__wide *slot = weir__wide_at(table, home.group, home.first + n);
@@ -100,11 +114,13 @@ enum weir__tried {
     WEIR__TRIED_OTHER,  /* the state is kept under another owner */
 };
 
-typedef bool weir__stepper(const struct weir_plan *plan, void *state, const struct weir_ask *ask, bool take, struct weir_decision *d);
+typedef bool weir__stepper(const struct weir_plan *plan, void *state, const struct weir_ask *ask,
+                           bool take, struct weir_decision *d);
 
-static inline __attribute__((always_inline)) enum weir__tried weir__wide_try(struct weir__wide *slot, uint64_t tag, uint64_t owner,
-                                                                             weir__stepper *step, const struct weir_plan *plan,
-                                                                             const struct weir_ask *ask, bool take, struct weir_decision *d)
+static inline __attribute__((always_inline)) enum weir__tried
+weir__wide_try(struct weir__wide *slot, uint64_t tag, uint64_t owner, weir__stepper *step,
+               const struct weir_plan *plan, const struct weir_ask *ask, bool take,
+               struct weir_decision *d)
 {
     uint64_t before[2], after[2];
     weir__load_pair(slot->state, before);
@@ -118,8 +134,11 @@ static inline __attribute__((always_inline)) enum weir__tried weir__wide_try(str
     after[1] = before[1];
     step(plan, after, ask, take, d);
     bool same = after[0] == before[0] && after[1] == before[1];
-    /* What a swap sees by itself, a refusal has to look at: the state may have been under another limit when it was read. */
-    if (__builtin_expect(same ? weir__load(&slot->state[1]) != before[1] : !weir__swap_pair(slot->state, before, after), 0))
+    /* What a swap sees by itself, a refusal has to look at: the state may have been under another
+     * limit when it was read. */
+    if (__builtin_expect(same ? weir__load(&slot->state[1]) != before[1]
+                              : !weir__swap_pair(slot->state, before, after),
+                         0))
         return WEIR__TRIED_AGAIN;
     if (__builtin_expect(weir__load(&slot->tag) == tag, 1))
         return WEIR__TRIED_DONE;

@@ -1,7 +1,8 @@
 /* table.c -- making a table, attaching to one, leaving it; its clock and its figures.
  *
- * A file is locked (flock) shared by everybody who is attached.  Whoever gets it alone knows that nobody else is there: only then is a new
- * table laid out, and the desks of an old one made anew, so that a lock held when the host went down holds nobody up.
+ * A file is locked (flock) shared by everybody who is attached.  Whoever gets it alone knows that
+ * nobody else is there: only then is a new table laid out, and the desks of an old one made anew,
+ * so that a lock held when the host went down holds nobody up.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,37 +31,50 @@
 /* ------------------------------------------------------------- sizes ---- */
 
 struct sizes {
-    uint64_t limiters_max, ban_places, guards_max, slots_at, groups, slot_size, slab_at, slab_bytes, bytes;
+    uint64_t limiters_max, ban_places, guards_max, slots_at, groups, slot_size, slab_at, slab_bytes,
+        bytes;
 };
 
-/* Of the parts that do not grow with the keys.  Bans get a quarter more places than asked for, so that few have to make room by bad luck.
- * */
-static int choose_fixed_sizes(const struct weir_table_options *o, struct sizes *out, struct weir_error *error)
+/* Of the parts that do not grow with the keys.  Bans get a quarter more places than asked for, so
+ * that few have to make room by bad luck. */
+static int choose_fixed_sizes(const struct weir_table_options *o, struct sizes *out,
+                              struct weir_error *error)
 {
-    int64_t limiters = o->limiters ? o->limiters : LIMITERS_DEFAULT, bans = o->bans ? o->bans : BANS_DEFAULT;
+    int64_t limiters = o->limiters ? o->limiters : LIMITERS_DEFAULT,
+            bans = o->bans ? o->bans : BANS_DEFAULT;
     int64_t guards = o->guards ? o->guards : GUARDS_DEFAULT;
     if (limiters < 1 || limiters > WEIR__LIMITERS_MAX)
-        return weir__fail(error, WEIR_INVALID, "limiters must be from 1 to %d, and is %" PRId64, WEIR__LIMITERS_MAX, limiters);
+        return weir__fail(error, WEIR_INVALID, "limiters must be from 1 to %d, and is %" PRId64,
+                          WEIR__LIMITERS_MAX, limiters);
     if (bans < 1 || bans > WEIR__BANS_MAX)
-        return weir__fail(error, WEIR_INVALID, "bans must be from 1 to %" PRId64 ", and is %" PRId64, WEIR__BANS_MAX, bans);
+        return weir__fail(error, WEIR_INVALID,
+                          "bans must be from 1 to %" PRId64 ", and is %" PRId64, WEIR__BANS_MAX,
+                          bans);
     if (guards < 1 || guards > WEIR__GUARDS_MAX)
-        return weir__fail(error, WEIR_INVALID, "guards must be from 1 to %d, and is %" PRId64, WEIR__GUARDS_MAX, guards);
+        return weir__fail(error, WEIR_INVALID, "guards must be from 1 to %d, and is %" PRId64,
+                          WEIR__GUARDS_MAX, guards);
     out->limiters_max = (uint64_t)limiters;
     out->guards_max = (uint64_t)guards;
-    out->ban_places = ((uint64_t)bans * 5 / 4 + WEIR__BAN_PAGE - 1) / WEIR__BAN_PAGE * WEIR__BAN_PAGE;
+    out->ban_places =
+        ((uint64_t)bans * 5 / 4 + WEIR__BAN_PAGE - 1) / WEIR__BAN_PAGE * WEIR__BAN_PAGE;
     out->slots_at = weir__slots_at(out->limiters_max, out->ban_places, out->guards_max);
     return WEIR_OK;
 }
 
-static int choose_sizes(const struct weir_table_options *o, struct sizes *out, struct weir_error *error)
+static int choose_sizes(const struct weir_table_options *o, struct sizes *out,
+                        struct weir_error *error)
 {
     int64_t keys = o->keys ? o->keys : KEYS_DEFAULT, slab = o->slab;
     if (keys < 1 || keys > KEYS_MAX)
-        return weir__fail(error, WEIR_INVALID, "keys must be from 1 to 2^40, and is %" PRId64, keys);
+        return weir__fail(error, WEIR_INVALID, "keys must be from 1 to 2^40, and is %" PRId64,
+                          keys);
     if (slab == 0)
-        slab = keys < SLAB_LEAST / SLAB_PER_KEY ? SLAB_LEAST : keys < SLAB_MAX / SLAB_PER_KEY ? keys * SLAB_PER_KEY : SLAB_MAX;
+        slab = keys < SLAB_LEAST / SLAB_PER_KEY ? SLAB_LEAST
+               : keys < SLAB_MAX / SLAB_PER_KEY ? keys * SLAB_PER_KEY
+                                                : SLAB_MAX;
     if (slab < 0 || slab > SLAB_MAX)
-        return weir__fail(error, WEIR_INVALID, "slab must be from 1 to 2^40 bytes, and is %" PRId64, slab);
+        return weir__fail(error, WEIR_INVALID, "slab must be from 1 to 2^40 bytes, and is %" PRId64,
+                          slab);
     int code = choose_fixed_sizes(o, out, error);
     if (code)
         return code;
@@ -79,7 +93,7 @@ static uint64_t header_check(const struct weir__header *h)
 {
     uint64_t sum = 0xcbf29ce484222325u;
     const unsigned char *p = (const unsigned char *)h;
-    for (size_t i = sizeof h->magic; i < offsetof(struct weir__header, check); i++)
+    for (size_t i = sizeof(h->magic); i < offsetof(struct weir__header, check); i++)
         sum = (sum ^ p[i]) * 0x100000001b3u;
     return sum;
 }
@@ -88,7 +102,7 @@ static int write_header(struct weir__header *h, const struct sizes *s, struct we
 {
     h->format = WEIR__FORMAT;
     h->endian = WEIR__ENDIAN;
-    h->header_size = sizeof *h;
+    h->header_size = sizeof(*h);
     h->bytes = s->bytes;
     h->limiters_max = s->limiters_max;
     h->ban_places = s->ban_places;
@@ -98,12 +112,13 @@ static int write_header(struct weir__header *h, const struct sizes *s, struct we
     h->slab_at = s->slab_at;
     h->slab_bytes = s->slab_bytes;
     h->slot_size = (uint32_t)s->slot_size;
-    if (weir__random_fill(h->secrets, sizeof h->secrets) != 0)
+    if (weir__random_fill(h->secrets, sizeof(h->secrets)) != 0)
         return weir__fail_errno(error, "cannot get random bytes for", "a table");
     h->check = header_check(h);
     uint64_t magic;
-    memcpy(&magic, WEIR__MAGIC, sizeof magic);
-    __atomic_store_n((uint64_t *)(void *)h->magic, magic, __ATOMIC_RELEASE); /* last: without it the table is not there yet */
+    memcpy(&magic, WEIR__MAGIC, sizeof(magic));
+    __atomic_store_n((uint64_t *)(void *)h->magic, magic,
+                     __ATOMIC_RELEASE); /* last: without it the table is not there yet */
     return WEIR_OK;
 }
 
@@ -111,37 +126,47 @@ static int write_header(struct weir__header *h, const struct sizes *s, struct we
 static bool sizes_fit(const struct weir__header *h, uint64_t file_bytes)
 {
     uint64_t places_max = (uint64_t)WEIR__BANS_MAX * 5 / 4;
-    if (h->limiters_max == 0 || h->limiters_max > WEIR__LIMITERS_MAX || h->ban_places == 0 || h->ban_places > places_max ||
-        h->ban_places % WEIR__BAN_PAGE != 0 || h->guards_max == 0 || h->guards_max > WEIR__GUARDS_MAX ||
+    if (h->limiters_max == 0 || h->limiters_max > WEIR__LIMITERS_MAX || h->ban_places == 0 ||
+        h->ban_places > places_max || h->ban_places % WEIR__BAN_PAGE != 0 || h->guards_max == 0 ||
+        h->guards_max > WEIR__GUARDS_MAX ||
         h->slots_at != weir__slots_at(h->limiters_max, h->ban_places, h->guards_max))
         return false;
     if (h->slot_size != sizeof(struct weir__narrow) && h->slot_size != sizeof(struct weir__wide))
         return false;
-    if (h->bytes != file_bytes || h->slab_at > h->bytes || h->slab_at < h->slots_at || h->slab_bytes != h->bytes - h->slab_at)
+    if (h->bytes != file_bytes || h->slab_at > h->bytes || h->slab_at < h->slots_at ||
+        h->slab_bytes != h->bytes - h->slab_at)
         return false;
-    return h->groups > 0 && h->groups <= (h->slab_at - h->slots_at) / (WEIR__GROUP_SLOTS * h->slot_size);
+    return h->groups > 0 &&
+           h->groups <= (h->slab_at - h->slots_at) / (WEIR__GROUP_SLOTS * h->slot_size);
 }
 
-static int check_header(const struct weir__header *h, uint64_t file_bytes, const char *path, struct weir_error *error)
+static int check_header(const struct weir__header *h, uint64_t file_bytes, const char *path,
+                        struct weir_error *error)
 {
     if (file_bytes < WEIR__LIMITERS_AT)
         return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);
-    if (memcmp(h->magic, WEIR__MAGIC, sizeof h->magic) != 0)
+    if (memcmp(h->magic, WEIR__MAGIC, sizeof(h->magic)) != 0)
         return weir__fail(error, WEIR_CORRUPT, "'%s' is not a Weir table", path);
     if (h->endian != WEIR__ENDIAN)
-        return weir__fail(error, WEIR_CORRUPT, "'%s' was made on a machine of the other byte order", path);
+        return weir__fail(error, WEIR_CORRUPT, "'%s' was made on a machine of the other byte order",
+                          path);
     if (h->format != WEIR__FORMAT)
-        return weir__fail(error, WEIR_CORRUPT, "'%s' has format %" PRIu32 "; this library reads format %d", path, h->format, WEIR__FORMAT);
-    if (h->header_size != sizeof *h || h->check != header_check(h))
+        return weir__fail(error, WEIR_CORRUPT,
+                          "'%s' has format %" PRIu32 "; this library reads format %d", path,
+                          h->format, WEIR__FORMAT);
+    if (h->header_size != sizeof(*h) || h->check != header_check(h))
         return weir__fail(error, WEIR_CORRUPT, "the header of '%s' is damaged", path);
-    if (!sizes_fit(h, file_bytes) || h->limiters > h->limiters_max || h->guards > h->guards_max || h->slab_used > h->slab_bytes)
-        return weir__fail(error, WEIR_CORRUPT, "the sizes in '%s' do not fit together: was the file cut?", path);
+    if (!sizes_fit(h, file_bytes) || h->limiters > h->limiters_max || h->guards > h->guards_max ||
+        h->slab_used > h->slab_bytes)
+        return weir__fail(error, WEIR_CORRUPT,
+                          "the sizes in '%s' do not fit together: was the file cut?", path);
     return WEIR_OK;
 }
 
 /* ------------------------------------------------------------- clock ---- */
 
-/* What to add to the monotonic clock so that the table's time is the real one, but never runs behind what the table has seen. */
+/* What to add to the monotonic clock so that the table's time is the real one, but never runs
+ * behind what the table has seen. */
 weir_time weir__table_clock_offset(weir_time latest, weir_time real, weir_time monotonic)
 {
     return (real > latest ? real : latest) - monotonic;
@@ -151,16 +176,18 @@ static void set_clock(struct weir__header *h)
 {
     unsigned char boot[WEIR__BOOT_ID_SIZE];
     weir__clock_boot_id(boot);
-    if (h->clock_latest == 0 || memcmp(boot, h->boot_id, sizeof boot) != 0) {
+    if (h->clock_latest == 0 || memcmp(boot, h->boot_id, sizeof(boot)) != 0) {
         weir_time latest = h->clock_latest < 0 ? 0 : h->clock_latest;
-        h->clock_offset = weir__table_clock_offset(latest, weir__clock_real(), weir__clock_monotonic());
-        memcpy(h->boot_id, boot, sizeof boot);
+        h->clock_offset =
+            weir__table_clock_offset(latest, weir__clock_real(), weir__clock_monotonic());
+        memcpy(h->boot_id, boot, sizeof(boot));
     }
 }
 
 weir_time weir_table_now(const struct weir_table *table)
 {
-    weir_time now = (weir_time)((uint64_t)weir__clock_monotonic() + (uint64_t)table->header->clock_offset);
+    weir_time now =
+        (weir_time)((uint64_t)weir__clock_monotonic() + (uint64_t)table->header->clock_offset);
     return now < 0 ? 0 : now;
 }
 
@@ -194,13 +221,16 @@ static void make_desks(struct weir__header *h)
         weir__desk_make(&desks[i]);
 }
 
-/* Disk space for a part of the file now, so that a full disk is an error here and not a signal later. */
-int weir__table_commit(const struct weir_table *table, uint64_t at, uint64_t bytes, struct weir_error *error)
+/* Disk space for a part of the file now, so that a full disk is an error here and not a signal
+ * later. */
+int weir__table_commit(const struct weir_table *table, uint64_t at, uint64_t bytes,
+                       struct weir_error *error)
 {
     int code = table->fd < 0 ? 0 : posix_fallocate(table->fd, (off_t)at, (off_t)bytes);
     if (code == 0 || code == EOPNOTSUPP || code == EINVAL)
         return WEIR_OK;
-    return weir__fail(error, WEIR_SYSTEM, "cannot get %" PRIu64 " bytes for the table: %s", bytes, strerror(code));
+    return weir__fail(error, WEIR_SYSTEM, "cannot get %" PRIu64 " bytes for the table: %s", bytes,
+                      strerror(code));
 }
 
 static int map_region(struct weir_table *table, uint64_t bytes, struct weir_error *error)
@@ -208,7 +238,8 @@ static int map_region(struct weir_table *table, uint64_t bytes, struct weir_erro
     int flags = table->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, table->fd, 0);
     if (p == MAP_FAILED)
-        return weir__fail(error, WEIR_NO_MEMORY, "cannot map %" PRIu64 " bytes for a table: %s", bytes, strerror(errno));
+        return weir__fail(error, WEIR_NO_MEMORY, "cannot map %" PRIu64 " bytes for a table: %s",
+                          bytes, strerror(errno));
     if (bytes >= HUGE_PAGES_FROM)
         madvise(p, bytes, MADV_HUGEPAGE);
     table->header = p;
@@ -222,33 +253,42 @@ static int settle_in(struct weir_table *table, struct weir_error *error)
     unsigned char *base = (unsigned char *)h;
     table->limiters_max = (uint32_t)h->limiters_max;
     table->ban_marks = (struct weir__ban_mark *)(void *)(base + weir__bans_at(h->limiters_max));
-    table->ban_records = (struct weir__ban_record *)(void *)(base + weir__ban_records_at(h->limiters_max, h->ban_places));
+    table->ban_records =
+        (struct weir__ban_record *)(void *)(base +
+                                            weir__ban_records_at(h->limiters_max, h->ban_places));
     table->ban_places = h->ban_places;
-    table->holders = (struct weir__holder *)(void *)(base + weir__guards_at(h->limiters_max, h->ban_places));
+    table->holders =
+        (struct weir__holder *)(void *)(base + weir__guards_at(h->limiters_max, h->ban_places));
     table->guards = base + weir__guard_records_at(h->limiters_max, h->ban_places);
     table->guards_max = (uint32_t)h->guards_max;
     table->slots = base + h->slots_at;
     table->groups = h->groups;
     table->narrow = h->slot_size == sizeof(struct weir__narrow);
-    memcpy(table->secrets, h->secrets, sizeof table->secrets);
-    table->limiters = calloc(table->limiters_max, sizeof *table->limiters);
-    table->names = calloc(weir__names_room(table), sizeof *table->names);
-    return table->limiters && table->names ? WEIR_OK : weir__fail(error, WEIR_NO_MEMORY, "no memory for a table");
+    memcpy(table->secrets, h->secrets, sizeof(table->secrets));
+    table->limiters = calloc(table->limiters_max, sizeof(*table->limiters));
+    table->names = calloc(weir__names_room(table), sizeof(*table->names));
+    return table->limiters && table->names
+               ? WEIR_OK
+               : weir__fail(error, WEIR_NO_MEMORY, "no memory for a table");
 }
 
-static int lay_out(struct weir_table *table, const struct weir_table_options *options, struct weir_error *error)
+static int lay_out(struct weir_table *table, const struct weir_table_options *options,
+                   struct weir_error *error)
 {
     struct sizes s = { 0 };
     int code = choose_sizes(options, &s, error);
     if (code)
         return code;
-    if (table->fd >= 0 && (ftruncate(table->fd, 0) != 0 || pwrite(table->fd, MAKING, MAGIC_SIZE, 0) != MAGIC_SIZE ||
-                           ftruncate(table->fd, (off_t)s.bytes) != 0))
+    if (table->fd >= 0 &&
+        (ftruncate(table->fd, 0) != 0 || pwrite(table->fd, MAKING, MAGIC_SIZE, 0) != MAGIC_SIZE ||
+         ftruncate(table->fd, (off_t)s.bytes) != 0))
         return weir__fail_errno(error, "cannot set the size of", options->path);
-    uint64_t bans_at = weir__bans_at(s.limiters_max), guards_at = weir__guard_records_at(s.limiters_max, s.ban_places);
+    uint64_t bans_at = weir__bans_at(s.limiters_max),
+             guards_at = weir__guard_records_at(s.limiters_max, s.ban_places);
     if ((code = weir__table_commit(table, 0, WEIR__LIMITERS_AT, error)) ||
         (code = weir__table_commit(table, bans_at, guards_at - bans_at, error)) ||
-        (code = weir__table_commit(table, s.slots_at, s.slab_at - s.slots_at, error)) || (code = map_region(table, s.bytes, error)))
+        (code = weir__table_commit(table, s.slots_at, s.slab_at - s.slots_at, error)) ||
+        (code = map_region(table, s.bytes, error)))
         return code;
     make_desks(table->header);
     set_clock(table->header);
@@ -256,16 +296,20 @@ static int lay_out(struct weir_table *table, const struct weir_table_options *op
     return code ? code : settle_in(table, error);
 }
 
-static int open_existing(struct weir_table *table, const char *path, uint64_t bytes, bool alone, struct weir_error *error)
+static int open_existing(struct weir_table *table, const char *path, uint64_t bytes, bool alone,
+                         struct weir_error *error)
 {
     if (bytes < sizeof(struct weir__header))
         return weir__fail(error, WEIR_CORRUPT, "'%s' is too short to be a table", path);
     int code = map_region(table, bytes, error);
-    if (code || (code = check_header(table->header, bytes, path, error)) || (code = settle_in(table, error)))
+    if (code || (code = check_header(table->header, bytes, path, error)) ||
+        (code = settle_in(table, error)))
         return code;
     if (alone) {
         make_desks(table->header);
-        memset(table->holders, 0, WEIR__HOLDERS * sizeof *table->holders); /* nobody else is there: permits that have a holder are lost */
+        memset(table->holders, 0,
+               WEIR__HOLDERS * sizeof(*table->holders)); /* nobody else is there: permits that have
+                                                            a holder are lost */
         set_clock(table->header);
         weir__bans_settle(table);
     }
@@ -276,7 +320,7 @@ static int open_existing(struct weir_table *table, const char *path, uint64_t by
 
 static struct weir_table *new_table(void)
 {
-    struct weir_table *table = calloc(1, sizeof *table);
+    struct weir_table *table = calloc(1, sizeof(*table));
     if (table != NULL) {
         table->fd = -1;
         pthread_mutex_init(&table->mutex, NULL);
@@ -291,11 +335,13 @@ static int lock_file(int fd, bool *alone)
     return *alone ? 0 : flock(fd, LOCK_SH);
 }
 
-/* An empty file, or one whose maker died before the header was there.  Nothing else may be written over. */
+/* An empty file, or one whose maker died before the header was there.  Nothing else may be written
+ * over. */
 static bool is_unfinished(int fd, uint64_t bytes)
 {
     char magic[MAGIC_SIZE];
-    return bytes == 0 || (pread(fd, magic, sizeof magic, 0) == MAGIC_SIZE && memcmp(magic, MAKING, sizeof magic) == 0);
+    return bytes == 0 || (pread(fd, magic, sizeof(magic), 0) == MAGIC_SIZE &&
+                          memcmp(magic, MAKING, sizeof(magic)) == 0);
 }
 
 /* Opens the file; makes it if there are options to make it by. */
@@ -311,26 +357,34 @@ static int open_or_make(const char *path, const struct weir_table_options *optio
     return fd;
 }
 
-/* Somebody else's file that anybody can write may be a trap: its maker knows the secrets, and can cut it under our feet. */
+/* Somebody else's file that anybody can write may be a trap: its maker knows the secrets, and can
+ * cut it under our feet. */
 static int check_file(const struct stat *st, const char *path, struct weir_error *error)
 {
     if (!S_ISREG(st->st_mode))
         return weir__fail(error, WEIR_INVALID, "'%s' is not a regular file", path);
     if (st->st_uid != geteuid() && st->st_uid != 0 && (st->st_mode & S_IWOTH))
-        return weir__fail(error, WEIR_INVALID, "'%s' belongs to another user and anybody can write it; take a file of your own", path);
+        return weir__fail(
+            error, WEIR_INVALID,
+            "'%s' belongs to another user and anybody can write it; take a file of your own", path);
     return WEIR_OK;
 }
 
 #define AGAIN 1 /* another process is just making the file, or has just given up: try again */
 
-static int try_file(struct weir_table *table, const char *path, const struct weir_table_options *options, struct weir_error *error)
+static int try_file(struct weir_table *table, const char *path,
+                    const struct weir_table_options *options, struct weir_error *error)
 {
     bool made, alone;
     struct stat st;
     table->fd = open_or_make(path, options, &made);
     if (table->fd < 0)
-        return errno == EEXIST ? AGAIN
-                               : weir__fail_errno(error, errno == ELOOP ? "will not follow the symbolic link" : "cannot open table", path);
+        return errno == EEXIST
+                   ? AGAIN
+                   : weir__fail_errno(error,
+                                      errno == ELOOP ? "will not follow the symbolic link"
+                                                     : "cannot open table",
+                                      path);
     if (lock_file(table->fd, &alone) != 0 || fstat(table->fd, &st) != 0)
         return weir__fail_errno(error, "cannot lock table", path);
     int code = check_file(&st, path, error);
@@ -340,8 +394,10 @@ static int try_file(struct weir_table *table, const char *path, const struct wei
     if (options && (st.st_nlink == 0 || (unfinished && !alone)))
         return AGAIN;
     if (unfinished && !options)
-        return weir__fail(error, WEIR_CORRUPT, "'%s' is empty or was never finished; create it, or remove it", path);
-    code = unfinished ? lay_out(table, options, error) : open_existing(table, path, (uint64_t)st.st_size, alone, error);
+        return weir__fail(error, WEIR_CORRUPT,
+                          "'%s' is empty or was never finished; create it, or remove it", path);
+    code = unfinished ? lay_out(table, options, error)
+                      : open_existing(table, path, (uint64_t)st.st_size, alone, error);
     if (code && made && alone)
         unlink(path);
     if (code == WEIR_OK && alone && flock(table->fd, LOCK_SH) != 0)
@@ -349,7 +405,8 @@ static int try_file(struct weir_table *table, const char *path, const struct wei
     return code;
 }
 
-static int open_file(struct weir_table *table, const char *path, const struct weir_table_options *options, struct weir_error *error)
+static int open_file(struct weir_table *table, const char *path,
+                     const struct weir_table_options *options, struct weir_error *error)
 {
     for (int tries = 0; tries < 1000; tries++) {
         int code = try_file(table, path, options, error);
@@ -360,7 +417,9 @@ static int open_file(struct weir_table *table, const char *path, const struct we
         table->fd = -1;
         weir__clock_sleep(WEIR_MILLISECOND);
     }
-    return weir__fail(error, WEIR_CORRUPT, "'%s' is empty or was never finished, and somebody holds it; remove it", path);
+    return weir__fail(error, WEIR_CORRUPT,
+                      "'%s' is empty or was never finished, and somebody holds it; remove it",
+                      path);
 }
 
 static void dispose(struct weir_table *table)
@@ -390,14 +449,16 @@ static int finish_table(struct weir_table **out, struct weir_table *table, int c
     return WEIR_OK;
 }
 
-int weir_table_create(struct weir_table **out, const struct weir_table_options *options, struct weir_error *error)
+int weir_table_create(struct weir_table **out, const struct weir_table_options *options,
+                      struct weir_error *error)
 {
     static const struct weir_table_options defaults;
     const struct weir_table_options *o = options ? options : &defaults;
     struct weir_table *table = new_table();
     if (table == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a table");
-    return finish_table(out, table, o->path ? open_file(table, o->path, o, error) : lay_out(table, o, error));
+    return finish_table(out, table,
+                        o->path ? open_file(table, o->path, o, error) : lay_out(table, o, error));
 }
 
 int weir_table_attach(struct weir_table **out, const char *path, struct weir_error *error)

@@ -2,19 +2,23 @@
  *
  * Who may touch what:
  *
- *     a slot's tag and state     anybody, by atomic operations; a decision on a key that is there is one compare-and-swap
+ *     a slot's tag and state     anybody, by atomic operations; a decision on a key that is there
+ *                                is one compare-and-swap
  *     an empty slot              whoever swaps its tag in first; slots never become empty again
- *     a pinned slot              whoever pinned it: the holder of the group's desk, or of a hand (desk.c); others wait
+ *     a pinned slot              whoever pinned it: the holder of the group's desk, or of a hand
+ *                                (desk.c); others wait
  *     a large slot               the holder of its group's desk
- *     the limiters' records      the holder of the registry's desk writes, `version` last; readers check it after they have read
+ *     the limiters' records      the holder of the registry's desk writes, `version` last; readers
+ *                                check it after they have read
  *     a mode                     anybody, by an atomic store
- *     a ban's mark               the holder of the registry's desk writes; anybody reads, by atomic operations
+ *     a ban's mark               the holder of the registry's desk writes; anybody reads, by atomic
+ *                                operations
  *     a ban's record             the holder of the registry's desk
  *     a guard's record           lib/guard/guard.h
  *
- * Several desks are taken in ascending order, hands after desks.  A pin seen by a desk's holder that is not its own is a hand's; if it is
- * still
- * there when all hands are taken, it was left by a process that died, and is lifted.
+ * Several desks are taken in ascending order, hands after desks.  A pin seen by a desk's holder
+ * that is not its own is a hand's; if it is still there when all hands are taken, it was left by a
+ * process that died, and is lifted.
  */
 #ifndef WEIR_TABLE_H
 #define WEIR_TABLE_H
@@ -39,13 +43,15 @@ struct weir_table {
     void (*guarding_end)(struct weir_table *table);
     uint64_t secrets[WEIR__HASH_SECRETS];
     uint32_t limiters_max;
-    uint32_t named;                 /* limiters that `names` has */
-    uint32_t *names;                /* their ids + 1 by the hash of their names; for the holder of the registry's desk */
+    uint32_t named; /* limiters that `names` has */
+    uint32_t *
+        names; /* their ids + 1 by the hash of their names; for the holder of the registry's desk */
     pthread_mutex_t mutex;          /* of the following, in this process only */
     struct weir_limiter **limiters; /* limiters_max of them, NULL until first met */
 };
 
-/* A limit as it is from one version to the next.  Never changes, and lives as long as the table: deciding threads read it unlocked. */
+/* A limit as it is from one version to the next.  Never changes, and lives as long as the table:
+ * deciding threads read it unlocked. */
 struct weir__era {
     struct weir_plan plan;
     weir_time since;
@@ -68,7 +74,8 @@ struct weir_limiter {
 };
 
 /* table.c */
-int weir__table_commit(const struct weir_table *table, uint64_t at, uint64_t bytes, struct weir_error *error);
+int weir__table_commit(const struct weir_table *table, uint64_t at, uint64_t bytes,
+                       struct weir_error *error);
 weir_time weir__table_clock_offset(weir_time latest, weir_time real, weir_time monotonic);
 
 /* desk.c */
@@ -80,26 +87,30 @@ void weir__hand_give(struct weir_table *table, uint64_t hand);
 void weir__hands_take_all(struct weir_table *table);
 void weir__hands_give_all(struct weir_table *table);
 
-/* limiter.c -- the limiter of this id as this process sees it, compiled when first met; NULL if its record makes no sense. */
+/* limiter.c -- the limiter of this id as this process sees it, compiled when first met; NULL if its
+ * record makes no sense. */
 struct weir_limiter *weir__limiter_by_id(struct weir_table *table, uint32_t id);
 /* The limiter of this name; NULL if there is none, or its record makes no sense. */
 struct weir_limiter *weir__limiter_by_name(struct weir_table *table, const char *name);
-uint32_t weir__limiters_in(const struct weir_table *table); /* records in use, whatever the header says no more than there are */
+uint32_t weir__limiters_in(const struct weir_table *table); /* records in use, whatever the header
+                                                               says no more than there are */
 size_t weir__names_room(const struct weir_table *table);    /* of weir_table.names */
-void weir__text_clean(char *text);                          /* leaves nothing that a terminal would obey */
+void weir__text_clean(char *text); /* leaves nothing that a terminal would obey */
 /* Bytes of the slab that a change to this plan needs. */
 uint64_t weir__limiter_change_bytes(struct weir_limiter *limiter, const struct weir_plan *plan);
 /* The present era; compiles it if another process has changed the limit. */
 const struct weir__era *weir__limiter_renew(struct weir_limiter *limiter);
 /* Brings a state kept under an older version up to the era's. */
-void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era, uint64_t owner, const uint64_t from[2],
-                           uint64_t to[2]);
+void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era *era,
+                           uint64_t owner, const uint64_t from[2], uint64_t to[2]);
 void weir__limiter_free(struct weir_limiter *limiter);
 
 static inline const struct weir__era *weir__limiter_era(struct weir_limiter *limiter)
 {
     const struct weir__era *era = __atomic_load_n(&limiter->era, __ATOMIC_ACQUIRE);
-    if (__builtin_expect(__atomic_load_n(&limiter->record->version, __ATOMIC_ACQUIRE) != (uint32_t)era->owner, 0))
+    if (__builtin_expect(__atomic_load_n(&limiter->record->version, __ATOMIC_ACQUIRE) !=
+                             (uint32_t)era->owner,
+                         0))
         era = weir__limiter_renew(limiter);
     return era;
 }
@@ -137,38 +148,47 @@ struct weir__home {
 };
 
 /* The key's slot, or NULL.  slot.h has more. */
-void *weir__slot_find(const struct weir_limiter *limiter, struct weir__home home); /* of either kind */
-struct weir__large *weir__large_find_locked(const struct weir_limiter *limiter, struct weir__home home);
+void *weir__slot_find(const struct weir_limiter *limiter,
+                      struct weir__home home); /* of either kind */
+struct weir__large *weir__large_find_locked(const struct weir_limiter *limiter,
+                                            struct weir__home home);
 struct weir__large *weir__large_fresh(const struct weir_limiter *limiter); /* zeros, to look at */
 
-/* The key's slot, made if it is not there: in an empty one, or where the idlest was.  The _locked one is for the holder of the desk; slots
- * listed in `mine` are its own and stay. */
+/* The key's slot, made if it is not there: in an empty one, or where the idlest was.  The _locked
+ * one is for the holder of the desk; slots listed in `mine` are its own and stay. */
 void *weir__slot_claim(struct weir_limiter *limiter, struct weir__home home, weir_time now);
 void *weir__slot_claim_as(struct weir_table *table, struct weir__home home, uint64_t owner,
                           weir_time now); /* whatever a wide slot's owner is */
-void *weir__slot_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine, size_t n);
-struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now, void *const *mine,
-                                             size_t n);
+void *weir__slot_claim_locked(struct weir_limiter *limiter, struct weir__home home, weir_time now,
+                              void *const *mine, size_t n);
+struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, struct weir__home home,
+                                             weir_time now, void *const *mine, size_t n);
 
-/* For the figures: whether a slot's key has anything to forget; and how many such keys a limiter's large slots hold. */
+/* For the figures: whether a slot's key has anything to forget; and how many such keys a limiter's
+ * large slots hold. */
 bool weir__slot_live(struct weir_table *table, uint64_t slot, weir_time now);
 int64_t weir__large_live(struct weir_limiter *limiter, weir_time now);
 
-/* The slot was seen pinned: waits until its holder is done, and lifts the pin if the holder died. */
+/* The slot was seen pinned: waits until its holder is done, and lifts the pin if the holder
+ * died. */
 void weir__slot_wait(struct weir_table *table, uint64_t group, uint64_t *word);
 
-/* For the holder of the desk: pins a small slot and copies its state, under the present limit, whose era it returns; writes it and lifts
- * the pin; only lifts it. */
-const struct weir__era *weir__slot_open_locked(struct weir_limiter *limiter, void *slot, weir_time now, uint64_t state[2]);
-void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot, const uint64_t state[2]);
+/* For the holder of the desk: pins a small slot and copies its state, under the present limit,
+ * whose era it returns; writes it and lifts the pin; only lifts it. */
+const struct weir__era *weir__slot_open_locked(struct weir_limiter *limiter, void *slot,
+                                               weir_time now, uint64_t state[2]);
+void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__era *era, void *slot,
+                             const uint64_t state[2]);
 void weir__slot_pin_locked(struct weir_table *table, void *slot);
 void weir__slot_unpin_locked(struct weir_table *table, void *slot);
 
 /* forget.c -- the key is fresh again. */
-bool weir__forget(struct weir_limiter *limiter, struct weir_key key, weir_time now); /* false: it had nothing to forget */
+bool weir__forget(struct weir_limiter *limiter, struct weir_key key,
+                  weir_time now); /* false: it had nothing to forget */
 
 /* take.c */
-bool weir__decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask, bool take, struct weir_decision *d);
+bool weir__decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask,
+                  bool take, struct weir_decision *d);
 
 static inline uint64_t weir__desk_of(uint64_t group)
 {
@@ -182,18 +202,23 @@ static inline uint64_t weir__load(const uint64_t *p)
 
 static inline bool weir__swap(uint64_t *p, uint64_t expected, uint64_t desired)
 {
-    return __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
 }
 
-/* Sixteen bytes at once: no lock to die in.  Without this instruction tables would need another design, so there is no fallback. */
-static inline bool weir__swap_pair(uint64_t *p, const uint64_t expected[2], const uint64_t desired[2])
+/* Sixteen bytes at once: no lock to die in.  Without this instruction tables would need another
+ * design, so there is no fallback. */
+static inline bool weir__swap_pair(uint64_t *p, const uint64_t expected[2],
+                                   const uint64_t desired[2])
 {
-    weir__u128 e = (weir__u128)expected[1] << 64 | expected[0], d = (weir__u128)desired[1] << 64 | desired[0];
+    weir__u128 e = (weir__u128)expected[1] << 64 | expected[0],
+               d = (weir__u128)desired[1] << 64 | desired[0];
     return __sync_bool_compare_and_swap((weir__u128 *)(void *)p, e, d);
 }
 
-/* A pair that was whole at one moment, or close enough: the first word is read again, and a change of the second alone leaves either
- * combination a state that the key was in.  A grant is decided by weir__swap_pair anyway. */
+/* A pair that was whole at one moment, or close enough: the first word is read again, and a change
+ * of the second alone leaves either combination a state that the key was in.  A grant is decided by
+ * weir__swap_pair anyway. */
 static inline void weir__load_pair(const uint64_t *p, uint64_t out[2])
 {
     uint64_t first = weir__load(p);

@@ -1,11 +1,10 @@
 /* take.c -- deciding one ask: find the slot, run the step on a copy, swap the copy in.
  *
- * If the swap fails somebody else decided on this key meanwhile, and the step runs again on what they left.  A refusal swaps nothing in,
- * unless
- * the clock has stepped back, which has to be remembered.  Then the rest: batches, give, reserve and settle, waiting.
- * After a grant the tag is looked at once more: if the key was evicted in between, the charge is taken back from whoever has the slot
- * now, and
- * made again.
+ * If the swap fails somebody else decided on this key meanwhile, and the step runs again on what
+ * they left.  A refusal swaps nothing in, unless the clock has stepped back, which has to be
+ * remembered.  Then the rest: batches, give, reserve and settle, waiting. After a grant the tag is
+ * looked at once more: if the key was evicted in between, the charge is taken back from whoever has
+ * the slot now, and made again.
  */
 #include "table/slot.h"
 
@@ -13,26 +12,30 @@
 
 #define PAUSES 16
 
-/* Another core is deciding on this very key.  It does several decisions in the time that the cache line takes to change hands, so let it.
- * */
+/* Another core is deciding on this very key.  It does several decisions in the time that the cache
+ * line takes to change hands, so let it. */
 static void stand_back(void)
 {
     for (int i = 0; i < PAUSES; i++)
         __builtin_ia32_pause();
 }
 
-/* An ask with a negative member, or one that would wait longer than a narrow slot can tell from a clock that has stepped back. */
+/* An ask with a negative member, or one that would wait longer than a narrow slot can tell from a
+ * clock that has stepped back. */
 static bool mend(const struct weir_ask *ask, struct weir_ask *mended)
 {
     *mended = *ask;
     mended->cost = ask->cost < 0 ? 0 : ask->cost;
     mended->now = ask->now < 0 ? 0 : ask->now;
-    mended->wait_max = ask->wait_max < 0 ? 0 : ask->wait_max < WEIR__PACKED_WAIT_MAX ? ask->wait_max : WEIR__PACKED_WAIT_MAX;
+    mended->wait_max = ask->wait_max < 0                       ? 0
+                       : ask->wait_max < WEIR__PACKED_WAIT_MAX ? ask->wait_max
+                                                               : WEIR__PACKED_WAIT_MAX;
     return ask->cost >= 0;
 }
 
 /* A negative cost: what a look would tell, and no for ever. */
-static bool refuse_bad(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *mended, struct weir_decision *d)
+static bool refuse_bad(struct weir_limiter *limiter, struct weir__home home,
+                       const struct weir_ask *mended, struct weir_decision *d)
 {
     weir__decide(limiter, home, mended, false, d);
     d->wait = 0;
@@ -41,10 +44,11 @@ static bool refuse_bad(struct weir_limiter *limiter, struct weir__home home, con
     return false;
 }
 
-/* One try.  False if the slot was somebody else's meanwhile, or pinned: look again.  Narrow slots hold meters only, so the step is known.
- * */
-static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home home, struct weir__narrow *slot, const struct weir_ask *ask,
-                              bool take, struct weir_decision *d)
+/* One try.  False if the slot was somebody else's meanwhile, or pinned: look again.  Narrow slots
+ * hold meters only, so the step is known. */
+static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home home,
+                              struct weir__narrow *slot, const struct weir_ask *ask, bool take,
+                              struct weir_decision *d)
 {
     const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
     uint64_t word = weir__load(&slot->word), charged;
@@ -56,7 +60,8 @@ static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home ho
             weir__slot_wait(limiter->table, home.group, &slot->word);
             return false;
         }
-        if (__builtin_expect(weir__load(&slot->tag) != home.tag, 0)) /* the word may be another key's */
+        if (__builtin_expect(weir__load(&slot->tag) != home.tag,
+                             0)) /* the word may be another key's */
             return false;
         owed = weir__unpack(plan, word, ask->now, &stepped);
         if (__builtin_expect(weir__debt_quick(plan, owed, ask, d, &after) == WEIR__NOT_QUICK, 0)) {
@@ -64,10 +69,13 @@ static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home ho
             weir__debt_meter(plan, owed, ask, d, &later);
             after = later;
         }
-        if (!take || (after == owed && !stepped)) /* that the clock has stepped back is written down even by a refusal */
+        if (!take ||
+            (after == owed &&
+             !stepped)) /* that the clock has stepped back is written down even by a refusal */
             return weir__load(&slot->tag) == home.tag;
         charged = weir__pack(ask->now, after);
-        if (__atomic_compare_exchange_n(&slot->word, &word, charged, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        if (__atomic_compare_exchange_n(&slot->word, &word, charged, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
             break;
         stand_back();
         word = weir__load(&slot->word);
@@ -78,11 +86,14 @@ static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home ho
     return false;
 }
 
-static inline __attribute__((always_inline)) bool decide_narrow(struct weir_limiter *limiter, struct weir__home home,
-                                                                const struct weir_ask *ask, bool take, struct weir_decision *d)
+static inline __attribute__((always_inline)) bool decide_narrow(struct weir_limiter *limiter,
+                                                                struct weir__home home,
+                                                                const struct weir_ask *ask,
+                                                                bool take, struct weir_decision *d)
 {
     struct weir_ask mended;
-    if (__builtin_expect((ask->cost | ask->now) < 0 || (uint64_t)ask->wait_max > WEIR__PACKED_WAIT_MAX, 0)) {
+    if (__builtin_expect(
+            (ask->cost | ask->now) < 0 || (uint64_t)ask->wait_max > WEIR__PACKED_WAIT_MAX, 0)) {
         if (!mend(ask, &mended))
             return refuse_bad(limiter, home, &mended, d);
         ask = &mended;
@@ -91,7 +102,8 @@ static inline __attribute__((always_inline)) bool decide_narrow(struct weir_limi
         struct weir__narrow *slot = weir__narrow_find(limiter->table, home);
         if (__builtin_expect(slot == NULL, 0)) {
             uint64_t fresh[2] = { 0, 0 };
-            if (!weir__step(&weir__limiter_era(limiter)->plan, fresh, ask, take, d) || !take || ask->cost == 0)
+            if (!weir__step(&weir__limiter_era(limiter)->plan, fresh, ask, take, d) || !take ||
+                ask->cost == 0)
                 return d->allowed; /* a key that has nothing to remember gets no slot */
             slot = weir__slot_claim(limiter, home, ask->now);
         }
@@ -103,7 +115,8 @@ static inline __attribute__((always_inline)) bool decide_narrow(struct weir_limi
 /* --------------------------------------------------------------- wide ---- */
 
 /* The limit has changed since this slot was last used: brings its state over, at the desk. */
-static void convert_slot(struct weir_limiter *limiter, struct weir__home home, struct weir__wide *slot)
+static void convert_slot(struct weir_limiter *limiter, struct weir__home home,
+                         struct weir__wide *slot)
 {
     weir__desk_lock(limiter->table, weir__desk_of(home.group));
     if (weir__load(&slot->tag) == home.tag && weir__load(&slot->owner) >> 32 == limiter->id) {
@@ -115,7 +128,9 @@ static void convert_slot(struct weir_limiter *limiter, struct weir__home home, s
 }
 
 /* What was in the way of a try is waited for, or put right. */
-static __attribute__((noinline, cold)) bool clear_the_way(struct weir_limiter *limiter, struct weir__home home, struct weir__wide *slot,
+static __attribute__((noinline, cold)) bool clear_the_way(struct weir_limiter *limiter,
+                                                          struct weir__home home,
+                                                          struct weir__wide *slot,
                                                           enum weir__tried tried)
 {
     if (tried == WEIR__TRIED_PINNED)
@@ -125,22 +140,28 @@ static __attribute__((noinline, cold)) bool clear_the_way(struct weir_limiter *l
     return false;
 }
 
-static inline bool try_wide(struct weir_limiter *limiter, struct weir__home home, struct weir__wide *slot, const struct weir_ask *ask,
-                            bool take, struct weir_decision *d)
+static inline bool try_wide(struct weir_limiter *limiter, struct weir__home home,
+                            struct weir__wide *slot, const struct weir_ask *ask, bool take,
+                            struct weir_decision *d)
 {
     const struct weir__era *era = weir__limiter_era(limiter);
-    enum weir__tried tried = weir__wide_try(slot, home.tag, era->owner, weir__step, &era->plan, ask, take, d);
-    return __builtin_expect(tried == WEIR__TRIED_DONE, 1) || clear_the_way(limiter, home, slot, tried);
+    enum weir__tried tried =
+        weir__wide_try(slot, home.tag, era->owner, weir__step, &era->plan, ask, take, d);
+    return __builtin_expect(tried == WEIR__TRIED_DONE, 1) ||
+           clear_the_way(limiter, home, slot, tried);
 }
 
-static inline __attribute__((always_inline)) bool decide_wide(struct weir_limiter *limiter, struct weir__home home,
-                                                              const struct weir_ask *ask, bool take, struct weir_decision *d)
+static inline __attribute__((always_inline)) bool decide_wide(struct weir_limiter *limiter,
+                                                              struct weir__home home,
+                                                              const struct weir_ask *ask, bool take,
+                                                              struct weir_decision *d)
 {
     for (;;) {
         struct weir__wide *slot = weir__wide_find(limiter->table, limiter->id, home);
         if (slot == NULL) {
             uint64_t fresh[2] = { 0, 0 };
-            if (!weir__step(&weir__limiter_era(limiter)->plan, fresh, ask, take, d) || !take || ask->cost == 0)
+            if (!weir__step(&weir__limiter_era(limiter)->plan, fresh, ask, take, d) || !take ||
+                ask->cost == 0)
                 return d->allowed;
             slot = weir__slot_claim(limiter, home, ask->now);
         }
@@ -151,8 +172,10 @@ static inline __attribute__((always_inline)) bool decide_wide(struct weir_limite
 
 /* -------------------------------------------------------------- large ---- */
 
-static __attribute__((noinline)) bool decide_large(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask,
-                                                   bool take, struct weir_decision *d)
+static __attribute__((noinline)) bool decide_large(struct weir_limiter *limiter,
+                                                   struct weir__home home,
+                                                   const struct weir_ask *ask, bool take,
+                                                   struct weir_decision *d)
 {
     weir__desk_lock(limiter->table, weir__desk_of(home.group));
     const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
@@ -162,33 +185,40 @@ static __attribute__((noinline)) bool decide_large(struct weir_limiter *limiter,
     if (slot != NULL)
         weir__step(plan, slot->state, ask, take, d);
     else
-        weir__step(plan, weir__large_fresh(limiter)->state, ask, false, d); /* nothing to remember, so no slot */
+        weir__step(plan, weir__large_fresh(limiter)->state, ask, false,
+                   d); /* nothing to remember, so no slot */
     weir__desk_unlock(limiter->table, weir__desk_of(home.group));
     return d->allowed;
 }
 
 /* ------------------------------------------------------------- public ---- */
 
-static inline __attribute__((always_inline)) bool decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask,
-                                                         bool take, struct weir_decision *d)
+static inline __attribute__((always_inline)) bool decide(struct weir_limiter *limiter,
+                                                         struct weir__home home,
+                                                         const struct weir_ask *ask, bool take,
+                                                         struct weir_decision *d)
 {
     if (limiter->kind == WEIR__NARROW)
         return decide_narrow(limiter, home, ask, take, d);
-    return limiter->kind == WEIR__WIDE ? decide_wide(limiter, home, ask, take, d) : decide_large(limiter, home, ask, take, d);
+    return limiter->kind == WEIR__WIDE ? decide_wide(limiter, home, ask, take, d)
+                                       : decide_large(limiter, home, ask, take, d);
 }
 
-bool weir__decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask, bool take, struct weir_decision *d)
+bool weir__decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask,
+                  bool take, struct weir_decision *d)
 {
     return decide(limiter, home, ask, take, d);
 }
 
-bool weir_take(struct weir_limiter *limiter, const struct weir_ask *ask, struct weir_decision *decision)
+bool weir_take(struct weir_limiter *limiter, const struct weir_ask *ask,
+               struct weir_decision *decision)
 {
     struct weir__home home = weir__home_of(limiter, ask->key);
     return decide(limiter, home, ask, true, decision);
 }
 
-bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask, struct weir_decision *decision)
+bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask,
+               struct weir_decision *decision)
 {
     struct weir__home home = weir__home_of(limiter, ask->key);
     return weir__decide(limiter, home, ask, false, decision);
@@ -197,11 +227,13 @@ bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask, struct 
 #define BATCH 16 /* enough misses under way to fill the memory's queue */
 
 /* Where in its first line the key is; NULL if it is not there, or not that simple. */
-static inline struct weir__narrow *find_near(const struct weir_limiter *limiter, struct weir__home home)
+static inline struct weir__narrow *find_near(const struct weir_limiter *limiter,
+                                             struct weir__home home)
 {
     if (limiter->kind != WEIR__NARROW)
         return NULL;
-    struct weir__narrow *slot = weir__narrow_in(weir__narrow_at(limiter->table, home.group, home.first), home.tag);
+    struct weir__narrow *slot =
+        weir__narrow_in(weir__narrow_at(limiter->table, home.group, home.first), home.tag);
     return weir__load(&slot->tag) == home.tag ? slot : NULL;
 }
 
@@ -211,8 +243,9 @@ static inline bool is_plain(const struct weir_ask *ask)
     return (ask->cost | ask->now) >= 0 && ask->wait_max == 0;
 }
 
-/* Ask for every key's line; look where in it the key is, and if it is not, ask for the next line; decide on those that were found, and
- * then, when the next lines have come, on the others.  The asks on one key go the same way, and so stay in order. */
+/* Ask for every key's line; look where in it the key is, and if it is not, ask for the next line;
+ * decide on those that were found, and then, when the next lines have come, on the others.  The
+ * asks on one key go the same way, and so stay in order. */
 static size_t take_batch(const struct weir_item *items, size_t n, struct weir_decision *decisions)
 {
     struct weir__home homes[BATCH];
@@ -229,7 +262,8 @@ static size_t take_batch(const struct weir_item *items, size_t n, struct weir_de
     }
     for (size_t i = 0; i < n; i++)
         if (slots[i] != NULL &&
-            !(is_plain(&items[i].ask) && try_narrow(items[i].limiter, homes[i], slots[i], &items[i].ask, true, &decisions[i])))
+            !(is_plain(&items[i].ask) &&
+              try_narrow(items[i].limiter, homes[i], slots[i], &items[i].ask, true, &decisions[i])))
             weir__decide(items[i].limiter, homes[i], &items[i].ask, true, &decisions[i]);
     for (size_t i = 0; i < n; i++) {
         if (slots[i] == NULL)
@@ -243,13 +277,15 @@ size_t weir_take_many(const struct weir_item *items, size_t n, struct weir_decis
 {
     size_t granted = 0;
     for (size_t begin = 0; begin < n; begin += BATCH)
-        granted += take_batch(items + begin, n - begin < BATCH ? n - begin : BATCH, decisions + begin);
+        granted +=
+            take_batch(items + begin, n - begin < BATCH ? n - begin : BATCH, decisions + begin);
     return granted;
 }
 
 /* --------------------------------------------------------------- give ---- */
 
-/* Gives back units, or charges them if negative.  At the desk, since it is rare, and there all small slots are alike. */
+/* Gives back units, or charges them if negative.  At the desk, since it is rare, and there all
+ * small slots are alike. */
 static void adjust(struct weir_limiter *limiter, struct weir_key key, int64_t units, weir_time now)
 {
     struct weir__home home = weir__home_of(limiter, key);
@@ -257,11 +293,13 @@ static void adjust(struct weir_limiter *limiter, struct weir_key key, int64_t un
     weir__desk_lock(limiter->table, weir__desk_of(home.group));
     if (limiter->kind == WEIR__LARGE) {
         const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
-        struct weir__large *slot = charge ? weir__large_claim_locked(limiter, home, now, NULL, 0) : weir__large_find_locked(limiter, home);
+        struct weir__large *slot = charge ? weir__large_claim_locked(limiter, home, now, NULL, 0)
+                                          : weir__large_find_locked(limiter, home);
         if (slot != NULL)
             plan->algo->give(plan, slot->state, units, now);
     } else {
-        void *slot = charge ? weir__slot_claim_locked(limiter, home, now, NULL, 0) : weir__slot_find(limiter, home);
+        void *slot = charge ? weir__slot_claim_locked(limiter, home, now, NULL, 0)
+                            : weir__slot_find(limiter, home);
         uint64_t state[2];
         if (slot != NULL) {
             const struct weir__era *era = weir__slot_open_locked(limiter, slot, now, state);
@@ -280,8 +318,8 @@ void weir_give(struct weir_limiter *limiter, const struct weir_ask *ask)
 
 /* ------------------------------------------------- reserve and settle ---- */
 
-bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask, weir_time lifetime, struct weir_reservation *out,
-                  struct weir_decision *decision)
+bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask, weir_time lifetime,
+                  struct weir_reservation *out, struct weir_decision *decision)
 {
     weir_time now = ask->now < 0 ? 0 : ask->now;
     bool granted = weir_take(limiter, ask, decision);
@@ -293,7 +331,8 @@ bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask, weir
     return granted;
 }
 
-/* Of units taken at `turn`, those that time has not given back by itself yet: returning more would mint them. */
+/* Of units taken at `turn`, those that time has not given back by itself yet: returning more would
+ * mint them. */
 static int64_t still_out(const struct weir_plan *plan, int64_t units, weir_time turn, weir_time now)
 {
     weir_time passed = now > turn ? now - turn : 0, period = plan->limit.period;
@@ -304,8 +343,10 @@ static int64_t still_out(const struct weir_plan *plan, int64_t units, weir_time 
         return then == present ? units : 0;
     }
     if (plan->capacity == 0) /* a window, or warm-up: all of them, until the period is over */
-        return passed < period && (plan->algo != &weir__fixed_window || plan->limit.align_first || turn / period == now / period) ? units
-                                                                                                                                  : 0;
+        return passed < period && (plan->algo != &weir__fixed_window || plan->limit.align_first ||
+                                   turn / period == now / period)
+                   ? units
+                   : 0;
     weir__u128 back = (weir__u128)(uint64_t)passed * (uint64_t)plan->limit.count / (uint64_t)period;
     return back >= (weir__u128)(uint64_t)units ? 0 : units - (int64_t)back;
 }
@@ -319,7 +360,8 @@ bool weir_settle(struct weir_reservation *reservation, int64_t true_cost, weir_t
         return false;
     int64_t difference = reservation->cost - (true_cost < 0 ? 0 : true_cost);
     if (difference > 0)
-        difference = still_out(&weir__limiter_era(reservation->limiter)->plan, difference, reservation->turn, now);
+        difference = still_out(&weir__limiter_era(reservation->limiter)->plan, difference,
+                               reservation->turn, now);
     if (difference != 0)
         adjust(reservation->limiter, reservation->key, difference, now);
     return true;
@@ -327,7 +369,8 @@ bool weir_settle(struct weir_reservation *reservation, int64_t true_cost, weir_t
 
 /* --------------------------------------------------------------- wait ---- */
 
-bool weir_wait(struct weir_limiter *limiter, const struct weir_ask *ask, const struct weir_clock *clock, struct weir_decision *decision)
+bool weir_wait(struct weir_limiter *limiter, const struct weir_ask *ask,
+               const struct weir_clock *clock, struct weir_decision *decision)
 {
     struct weir_ask timed = *ask;
     timed.now = clock->now(clock->context);

@@ -1,13 +1,17 @@
 /* adhoc.c -- limits that clients bring with their asks.
  *
- * Two stages.  Texts as clients wrote them lead to their limiter without being read again: a chained hash table to which entries are only ever
- * added, so that who looks needs no lock.  An entry remembers under which version of the limiter its text was in force; if that is not the
- * present one (somebody has asked under the name with another limit, or another process has changed it) the text is put in force again.
- * What is not known, or not in force, goes the long way, one at a time: parse, look in the table, make or change.
+ * Two stages.  Texts as clients wrote them lead to their limiter without being read again: a
+ * chained hash table to which entries are only ever added, so that who looks needs no lock.  An
+ * entry remembers under which version of the limiter its text was in force; if that is not the
+ * present one (somebody has asked under the name with another limit, or another process has changed
+ * it) the text is put in force again. What is not known, or not in force, goes the long way, one at
+ * a time: parse, look in the table, make or change.
  *
- * There is room for some spellings of each limit.  Those beyond it are served too, but read every time.
+ * There is room for some spellings of each limit.  Those beyond it are served too, but read every
+ * time.
  *
- * In the table a limit's name begins with ':' and a limit without a name is '=' and the limit as it is printed; rules' names have neither.
+ * In the table a limit's name begins with ':' and a limit without a name is '=' and the limit as it
+ * is printed; rules' names have neither.
  */
 #include "serve/adhoc.h"
 
@@ -61,7 +65,9 @@ struct wanted {
 static uint64_t tag_of(const struct weir__adhoc *a, const struct wanted *w)
 {
     const uint64_t *secrets = a->table->secrets;
-    uint64_t salt = w->name_len ? weir__hash_key(secrets, SALT, (struct weir_key){ w->name, w->name_len }).tag : SALT;
+    uint64_t salt =
+        w->name_len ? weir__hash_key(secrets, SALT, (struct weir_key){ w->name, w->name_len }).tag
+                    : SALT;
 
     return weir__hash_key(secrets, salt, (struct weir_key){ w->limit, w->limit_len }).place;
 }
@@ -69,7 +75,8 @@ static uint64_t tag_of(const struct weir__adhoc *a, const struct wanted *w)
 static bool is_of(const struct entry *e, uint64_t tag, const struct wanted *w)
 {
     return e->tag == tag && e->name_len == w->name_len && e->limit_len == w->limit_len &&
-           weir__same_bytes(e->bytes, w->name, w->name_len) && weir__same_bytes(e->bytes + e->name_len, w->limit, w->limit_len);
+           weir__same_bytes(e->bytes, w->name, w->name_len) &&
+           weir__same_bytes(e->bytes + e->name_len, w->limit, w->limit_len);
 }
 
 static struct entry *look_up(const struct weir__adhoc *a, uint64_t tag, const struct wanted *w)
@@ -89,7 +96,8 @@ static bool is_in_force(const struct entry *e)
 }
 
 /* Without memory or room it is read again the next time. */
-static void remember_locked(struct weir__adhoc *a, uint64_t tag, const struct wanted *w, struct weir_limiter *limiter, uint64_t version)
+static void remember_locked(struct weir__adhoc *a, uint64_t tag, const struct wanted *w,
+                            struct weir_limiter *limiter, uint64_t version)
 {
     struct entry *e = look_up(a, tag, w), **chain = &a->chains[tag & a->mask];
 
@@ -97,7 +105,8 @@ static void remember_locked(struct weir__adhoc *a, uint64_t tag, const struct wa
         __atomic_store_n(&e->version, version, __ATOMIC_RELEASE);
         return;
     }
-    if (a->entries >= a->limits_max * SPELLINGS || !(e = malloc(sizeof *e + w->name_len + w->limit_len)))
+    if (a->entries >= a->limits_max * SPELLINGS ||
+        !(e = malloc(sizeof(*e) + w->name_len + w->limit_len)))
         return;
     *e = (struct entry){ *chain, tag, limiter, version, w->name_len, w->limit_len };
     if (w->name_len)
@@ -115,9 +124,11 @@ static int read_limit(struct weir_limit *out, const struct wanted *w, struct wei
     char text[TEXT_LEN_MAX + 1];
 
     if (w->limit_len > TEXT_LEN_MAX)
-        return weir__fail(error, WEIR_INVALID, "a limit has at most %d bytes, and this has %zu", TEXT_LEN_MAX, w->limit_len);
+        return weir__fail(error, WEIR_INVALID, "a limit has at most %d bytes, and this has %zu",
+                          TEXT_LEN_MAX, w->limit_len);
     if (memchr(w->limit, '\0', w->limit_len))
-        return weir__fail(error, WEIR_INVALID, "a limit is text, such as 300/60, and this has a NUL byte");
+        return weir__fail(error, WEIR_INVALID,
+                          "a limit is text, such as 300/60, and this has a NUL byte");
     memcpy(text, w->limit, w->limit_len);
     text[w->limit_len] = '\0';
     return weir_limit_parse(out, text, error);
@@ -126,7 +137,9 @@ static int read_limit(struct weir_limit *out, const struct wanted *w, struct wei
 static int name_named(char out[WEIR__NAME_SIZE], const struct wanted *w, struct weir_error *error)
 {
     if (w->name_len > NAME_LEN_MAX)
-        return weir__fail(error, WEIR_INVALID, "a limit's name has at most %d bytes, and this has %zu", NAME_LEN_MAX, w->name_len);
+        return weir__fail(error, WEIR_INVALID,
+                          "a limit's name has at most %d bytes, and this has %zu", NAME_LEN_MAX,
+                          w->name_len);
     if (memchr(w->name, '\0', w->name_len))
         return weir__fail(error, WEIR_INVALID, "a limit's name is text, and this has a NUL byte");
     out[0] = NAMED;
@@ -136,51 +149,59 @@ static int name_named(char out[WEIR__NAME_SIZE], const struct wanted *w, struct 
 }
 
 /* Limits that are the same print the same. */
-static int name_unnamed(char out[WEIR__NAME_SIZE], const struct weir_plan *plan, struct weir_error *error)
+static int name_unnamed(char out[WEIR__NAME_SIZE], const struct weir_plan *plan,
+                        struct weir_error *error)
 {
     struct weir_limit named = weir__plan_limit_named(plan);
 
     out[0] = UNNAMED;
     if (weir_limit_print(out + 1, WEIR__NAME_SIZE - 1, &named) < WEIR__NAME_SIZE - 1)
         return WEIR_OK;
-    return weir__fail(error, WEIR_INVALID, "this limit is too long to be known by what it says: give it a name");
+    return weir__fail(error, WEIR_INVALID,
+                      "this limit is too long to be known by what it says: give it a name");
 }
 
 /* Room for the keys of one limit, so that there is some for others. */
 static int64_t slab_keys(const struct weir_table *table, const struct weir_plan *plan)
 {
     uint64_t a_key = (plan->state_size + 32) * WEIR__LARGE_GROUP / WEIR__LARGE_KEYS_PER_GROUP;
-    uint64_t used = __atomic_load_n(&table->header->slab_used, __ATOMIC_ACQUIRE), all = table->header->slab_bytes;
+    uint64_t used = __atomic_load_n(&table->header->slab_used, __ATOMIC_ACQUIRE),
+             all = table->header->slab_bytes;
     uint64_t left = used < all / 2 ? all / 2 - used : 0; /* the other half is the rules' */
     uint64_t share = left / SLAB_PARTS / a_key, most = table->groups * WEIR__KEYS_PER_GROUP;
 
-    return (int64_t)(share > most ? most : share < WEIR__LARGE_KEYS_PER_GROUP ? WEIR__LARGE_KEYS_PER_GROUP : share);
+    return (int64_t)(share > most                         ? most
+                     : share < WEIR__LARGE_KEYS_PER_GROUP ? WEIR__LARGE_KEYS_PER_GROUP
+                                                          : share);
 }
 
-static int make_locked(struct weir__adhoc *a, const char *name, const struct weir_plan *plan, struct weir_limiter **out,
-                       struct weir_error *error)
+static int make_locked(struct weir__adhoc *a, const char *name, const struct weir_plan *plan,
+                       struct weir_limiter **out, struct weir_error *error)
 {
     struct weir_error why;
     bool large = plan->state_size > WEIR__STATE_SMALL;
 
     if (a->limits >= a->limits_max)
         return weir__fail(error, WEIR_NO_MEMORY,
-                          "there are %" PRId64
-                          " different limits of clients already, as many as the setting adhoc-limits allows: use one of "
+                          "there are %" PRId64 " different limits of clients already, as many as "
+                          "the setting adhoc-limits allows: use one of "
                           "them, or raise it",
                           a->limits);
-    int code = weir_limiter_create(out, a->table, name, &plan->limit, large ? slab_keys(a->table, plan) : 0, &why);
+    int code = weir_limiter_create(out, a->table, name, &plan->limit,
+                                   large ? slab_keys(a->table, plan) : 0, &why);
     a->limits += code == WEIR_OK;
     if (code == WEIR_NO_MEMORY && large)
-        return weir__fail(error, code, "the table has no room for the keys of another %s limit: %s", plan->limit.algorithm, why.text);
+        return weir__fail(error, code, "the table has no room for the keys of another %s limit: %s",
+                          plan->limit.algorithm, why.text);
     if (code != WEIR_OK && error)
         *error = why;
     return code;
 }
 
-/* Many clients that do not agree on a name's limit would change it with every ask: then it stays as it is for a while. */
-static int change_locked(struct weir__adhoc *a, struct weir_limiter *limiter, const struct weir_limit *limit, weir_time now,
-                         struct weir_error *error)
+/* Many clients that do not agree on a name's limit would change it with every ask: then it stays as
+ * it is for a while. */
+static int change_locked(struct weir__adhoc *a, struct weir_limiter *limiter,
+                         const struct weir_limit *limit, weir_time now, struct weir_error *error)
 {
     struct weir_ask ask = { .cost = 1, .now = now };
     struct weir_decision d;
@@ -194,27 +215,33 @@ static int change_locked(struct weir__adhoc *a, struct weir_limiter *limiter, co
 }
 
 /* The limiter of that name, under that limit. */
-static int put_in_force_locked(struct weir__adhoc *a, const char *name, const struct weir_plan *plan, weir_time now,
+static int put_in_force_locked(struct weir__adhoc *a, const char *name,
+                               const struct weir_plan *plan, weir_time now,
                                struct weir_limiter **out, struct weir_error *error)
 {
     struct weir_limiter *limiter = weir__limiter_by_name(a->table, name);
     int code = limiter ? WEIR_OK : make_locked(a, name, plan, &limiter, error);
 
-    if (code == WEIR_EXISTS && (limiter = weir__limiter_by_name(a->table, name))) /* another process has just made it */
+    if (code == WEIR_EXISTS &&
+        (limiter = weir__limiter_by_name(a->table, name))) /* another process has just made it */
         code = WEIR_OK;
-    if (code == WEIR_OK && !weir__limit_equal(&weir__limiter_era(limiter)->plan.limit, &plan->limit))
+    if (code == WEIR_OK &&
+        !weir__limit_equal(&weir__limiter_era(limiter)->plan.limit, &plan->limit))
         code = change_locked(a, limiter, &plan->limit, now, error);
     if (code == WEIR_OK)
         *out = limiter;
     return code;
 }
 
-static int find_by_name(struct weir__adhoc *a, const char *name, struct weir_limiter **out, struct weir_error *error)
+static int find_by_name(struct weir__adhoc *a, const char *name, struct weir_limiter **out,
+                        struct weir_error *error)
 {
     struct weir_limiter *limiter = weir__limiter_by_name(a->table, name);
 
     if (!limiter)
-        return weir__fail(error, WEIR_INVALID, "there is no limit named '%s' yet: give it one, such as 300/60", name + 1);
+        return weir__fail(error, WEIR_INVALID,
+                          "there is no limit named '%s' yet: give it one, such as 300/60",
+                          name + 1);
     *out = limiter;
     return WEIR_OK;
 }
@@ -228,7 +255,8 @@ static void keep_algorithm(const struct weir__adhoc *a, const char *name, struct
         limit->algorithm = weir__limiter_era(limiter)->plan.limit.algorithm;
 }
 
-static int find_locked(struct weir__adhoc *a, uint64_t tag, const struct wanted *w, struct weir_limiter **out, struct weir_error *error)
+static int find_locked(struct weir__adhoc *a, uint64_t tag, const struct wanted *w,
+                       struct weir_limiter **out, struct weir_error *error)
 {
     char name[WEIR__NAME_SIZE];
     struct weir_limit limit;
@@ -254,12 +282,14 @@ static int find_locked(struct weir__adhoc *a, uint64_t tag, const struct wanted 
     if (code != WEIR_OK)
         return code;
     const struct weir__era *era = weir__limiter_era(*out);
-    remember_locked(a, tag, w, *out, weir__limit_equal(&era->plan.limit, &plan.limit) ? era->owner : NOT_NOW);
+    remember_locked(a, tag, w, *out,
+                    weir__limit_equal(&era->plan.limit, &plan.limit) ? era->owner : NOT_NOW);
     return WEIR_OK;
 }
 
-int weir__adhoc_find(struct weir__adhoc *a, const char *limit, size_t limit_len, const char *name, size_t name_len, weir_time now,
-                     struct weir_limiter **out, struct weir_error *error)
+int weir__adhoc_find(struct weir__adhoc *a, const char *limit, size_t limit_len, const char *name,
+                     size_t name_len, weir_time now, struct weir_limiter **out,
+                     struct weir_error *error)
 {
     struct wanted w = { limit, name, limit_len, name_len, now };
     uint64_t tag = tag_of(a, &w);
@@ -282,7 +312,8 @@ int weir__adhoc_find(struct weir__adhoc *a, const char *limit, size_t limit_len,
 /* Limits that earlier runs have left in the table. */
 static int64_t count_limits(const struct weir_table *table)
 {
-    const struct weir__limiter_record *records = (void *)((unsigned char *)table->header + WEIR__LIMITERS_AT);
+    const struct weir__limiter_record *records =
+        (void *)((unsigned char *)table->header + WEIR__LIMITERS_AT);
     int64_t n = 0;
 
     for (uint32_t i = 0; i < weir__limiters_in(table); i++)
@@ -290,13 +321,16 @@ static int64_t count_limits(const struct weir_table *table)
     return n;
 }
 
-int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64_t limits_max, struct weir_error *error)
+int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64_t limits_max,
+                       struct weir_error *error)
 {
-    struct weir__adhoc *a = calloc(1, sizeof *a);
+    struct weir__adhoc *a = calloc(1, sizeof(*a));
     struct weir_limit changes;
     uint64_t chains = 1;
 
-    limits_max = limits_max < 0 ? 0 : limits_max > WEIR__LIMITERS_MAX ? WEIR__LIMITERS_MAX : limits_max;
+    limits_max = limits_max < 0                    ? 0
+                 : limits_max > WEIR__LIMITERS_MAX ? WEIR__LIMITERS_MAX
+                                                   : limits_max;
     while (chains < (uint64_t)limits_max * SPELLINGS)
         chains *= 2;
     if (a)

@@ -1,11 +1,13 @@
 /* adhoc.h -- the limits of WEIR.TAKE and its like: a limiter of the table is made of each.
  *
- * So any algorithm will do, and a key has a state of its own under each limit.  But limiters are never removed from a table: there are at most
- * so many, those of earlier runs among them.  (CL.THROTTLE's limits leave no limiter behind: table/loose.h.)
+ * So any algorithm will do, and a key has a state of its own under each limit.  But limiters are
+ * never removed from a table: there are at most so many, those of earlier runs among them.
+ * (CL.THROTTLE's limits leave no limiter behind: table/loose.h.)
  *
- * A limit with a name is known by it: another limit under the same name changes it, and every key keeps what it has used.  A limit without
- * one is known by what it says: "300/60" and "token-bucket 300/1m" are one.  Of each change a few hundred bytes stay: beyond
- * WEIR__ADHOC_CHANGES a limit is not changed, and asks are decided by the one that its name has, until changes are allowed again.
+ * A limit with a name is known by it: another limit under the same name changes it, and every key
+ * keeps what it has used.  A limit without one is known by what it says: "300/60" and "token-bucket
+ * 300/1m" are one.  Of each change a few hundred bytes stay: beyond WEIR__ADHOC_CHANGES a limit is
+ * not changed, and asks are decided by the one that its name has, until changes are allowed again.
  */
 #ifndef WEIR_SERVE_ADHOC_H
 #define WEIR_SERVE_ADHOC_H
@@ -16,12 +18,15 @@
 
 struct weir__adhoc;
 
-int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64_t limits_max, struct weir_error *error);
+int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64_t limits_max,
+                       struct weir_error *error);
 void weir__adhoc_destroy(struct weir__adhoc *adhoc);
 
-/* The limiter, made or changed if need be; good until the table's end.  Name, limit, or both: a name alone is that of a limit which is there
- * already; a limit that names no algorithm leaves the one its name has.  A text that was seen before takes no lock. */
-int weir__adhoc_find(struct weir__adhoc *adhoc, const char *limit, size_t limit_len, const char *name, size_t name_len, weir_time now,
-                     struct weir_limiter **out, struct weir_error *error);
+/* The limiter, made or changed if need be; good until the table's end.  Name, limit, or both: a
+ * name alone is that of a limit which is there already; a limit that names no algorithm leaves the
+ * one its name has.  A text that was seen before takes no lock. */
+int weir__adhoc_find(struct weir__adhoc *adhoc, const char *limit, size_t limit_len,
+                     const char *name, size_t name_len, weir_time now, struct weir_limiter **out,
+                     struct weir_error *error);
 
 #endif

@@ -30,7 +30,8 @@ static bool list_ban(void *context, const struct weir_ban *ban)
 {
     struct listing *l = context;
 
-    if (l->rule.bytes && (strlen(ban->rule) != l->rule.len || memcmp(ban->rule, l->rule.bytes, l->rule.len) != 0))
+    if (l->rule.bytes &&
+        (strlen(ban->rule) != l->rule.len || memcmp(ban->rule, l->rule.bytes, l->rule.len) != 0))
         return true;
     weir__buffer_text(l->call->out, l->n++ ? "," : "");
     add_ban(l->call->out, ban, l->call->now);
@@ -68,7 +69,8 @@ static bool read_length(struct weir__admin_call *call, weir_time *out)
     else if (*out <= 0)
         weir__admin_fail(call, 400, "for: a ban lasts a while: 10m, 1h, 90s");
     else if (*out >= WEIR_NEVER - call->now)
-        weir__admin_fail(call, 400, "for: %s is too long: centuries are more than a ban can last", WEIR__SHOWN(call->values[2]));
+        weir__admin_fail(call, 400, "for: %s is too long: centuries are more than a ban can last",
+                         WEIR__SHOWN(call->values[2]));
     return call->status == 200;
 }
 
@@ -94,7 +96,8 @@ static bool find_ban(const struct weir__admin_call *call, struct search *s)
     return s->found.rule[0] != '\0';
 }
 
-static void set_ban(struct weir__admin_call *call, const char *rule, const char *key, weir_time length)
+static void set_ban(struct weir__admin_call *call, const char *rule, const char *key,
+                    weir_time length)
 {
     struct weir *weir = call->server->engine;
     struct weir_error error;
@@ -109,12 +112,16 @@ static void set_ban(struct weir__admin_call *call, const char *rule, const char 
         return;
     }
     if (!find_ban(call, &s)) { /* somebody has lifted it already, or there was no room for it */
-        weir__admin_fail(call, 409, "the ban is not there any more: it was lifted, or had to make room for another");
+        weir__admin_fail(
+            call, 409,
+            "the ban is not there any more: it was lifted, or had to make room for another");
         return;
     }
     add_ban(call->out, &s.found, call->now);
-    weir__events_emit(call->server->events, WEIR__EVENT_BAN, call->now,
-                      &(struct weir__event_facts){ .rule = rule, .key = s.found.key, .source = "api", .until = s.found.until });
+    weir__events_emit(
+        call->server->events, WEIR__EVENT_BAN, call->now,
+        &(struct weir__event_facts){
+            .rule = rule, .key = s.found.key, .source = "api", .until = s.found.until });
 }
 
 void weir__admin_ban(struct weir__admin_call *call)
@@ -130,16 +137,19 @@ void weir__admin_ban(struct weir__admin_call *call)
 
 /* --------------------------------------------------------------- lifting ---- */
 
-/* The key is told as the ban had it: as the rule makes it, or, if the rule has another key by now or is gone, as it was written. */
+/* The key is told as the ban had it: as the rule makes it, or, if the rule has another key by now
+ * or is gone, as it was written. */
 static void lift_ban(struct weir__admin_call *call, const char *rule, const char *key)
 {
     char text[WEIR__KEY_TEXT];
     struct search s = { .rule = rule, .key = text };
-    bool made = weir__engine_ban_key(call->server->engine, rule, key, text, NULL) == WEIR_OK && find_ban(call, &s);
+    bool made = weir__engine_ban_key(call->server->engine, rule, key, text, NULL) == WEIR_OK &&
+                find_ban(call, &s);
 
     if (!weir_ban_lift(call->server->engine, rule, key, call->now)) {
         if (weir__admin_rule(call, call->values[0]))
-            weir__admin_fail(call, 404, "rule '%s' has not banned %s", rule, WEIR__SHOWN(call->values[1]));
+            weir__admin_fail(call, 404, "rule '%s' has not banned %s", rule,
+                             WEIR__SHOWN(call->values[1]));
         return;
     }
     weir__buffer_text(call->out, "{");
@@ -147,8 +157,9 @@ static void lift_ban(struct weir__admin_call *call, const char *rule, const char
     weir__buffer_member(call->out, "key", made ? text : key);
     weir__buffer_member_bool(call->out, "banned", false);
     weir__buffer_text(call->out, "}");
-    weir__events_emit(call->server->events, WEIR__EVENT_UNBAN, call->now,
-                      &(struct weir__event_facts){ .rule = rule, .key = made ? text : key, .source = "api" });
+    weir__events_emit(
+        call->server->events, WEIR__EVENT_UNBAN, call->now,
+        &(struct weir__event_facts){ .rule = rule, .key = made ? text : key, .source = "api" });
 }
 
 /* The rule may be gone: its bans are still there. */

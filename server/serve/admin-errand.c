@@ -1,16 +1,19 @@
-/* admin-errand.c -- a call of a row of admin.h on its way to another thread, with a copy of all that it was given. */
+/* admin-errand.c -- a call of a row of admin.h on its way to another thread, with a copy of all
+ * that it was given. */
 #include "serve/admin-errand.h"
 
 #include <stdlib.h>
 
-struct weir__admin_errand *weir__admin_errand_create(const struct weir__admin *row, struct weir__server *server, weir_time now)
+struct weir__admin_errand *weir__admin_errand_create(const struct weir__admin *row,
+                                                     struct weir__server *server, weir_time now)
 {
-    struct weir__admin_errand *e = calloc(1, sizeof *e);
+    struct weir__admin_errand *e = calloc(1, sizeof(*e));
 
     if (e == NULL)
         return NULL;
     e->row = row;
-    e->call = (struct weir__admin_call){ .server = server, .now = now, .status = 200, .out = &e->out };
+    e->call =
+        (struct weir__admin_call){ .server = server, .now = now, .status = 200, .out = &e->out };
     return e;
 }
 
@@ -38,7 +41,7 @@ static bool make_room(struct weir__admin_errand *e)
     if (e->call.n_rest < e->rest_room)
         return true;
     size_t room = e->rest_room ? e->rest_room * 2 : 64;
-    struct weir__span *rest = realloc(e->rest, room * sizeof *rest);
+    struct weir__span *rest = realloc(e->rest, room * sizeof(*rest));
     if (rest == NULL)
         return false;
     e->call.rest = e->rest = rest;

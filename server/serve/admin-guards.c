@@ -11,7 +11,9 @@
 
 static void add_guard(struct weir__admin_call *call, struct weir_guard *guard, bool changes)
 {
-    struct weir__guard_place place = { .known = true, .waiting = weir__lines_waiting(call->server->lines, guard->id) };
+    struct weir__guard_place place = { .known = true,
+                                       .waiting =
+                                           weir__lines_waiting(call->server->lines, guard->id) };
     struct weir__guard_view view;
     struct weir_guard_info info;
 
@@ -26,13 +28,16 @@ static void add_guard(struct weir__admin_call *call, struct weir_guard *guard, b
 /* NULL: there is none, and the call has failed. */
 static struct weir_guard *find(struct weir__admin_call *call, struct weir__span name)
 {
-    struct weir_guard *guard = name.bytes ? weir__guards_find(call->server->guards, name.bytes, name.len) : NULL;
+    struct weir_guard *guard =
+        name.bytes ? weir__guards_find(call->server->guards, name.bytes, name.len) : NULL;
     struct weir_error error;
 
     if (name.bytes == NULL)
         weir__admin_fail(call, 400, "guard is missing");
     else if (guard == NULL)
-        weir__admin_fail(call, weir__guards_unknown(call->server->guards, name.bytes, name.len, &error), "%s", error.text);
+        weir__admin_fail(call,
+                         weir__guards_unknown(call->server->guards, name.bytes, name.len, &error),
+                         "%s", error.text);
     return guard;
 }
 
@@ -64,7 +69,8 @@ void weir__admin_guards(struct weir__admin_call *call)
 
 static bool read_force(struct weir__admin_call *call, enum weir_force *out)
 {
-    static const char *const names[] = { "none", "open", "closed", NULL }; /* as weir__force_name has them */
+    static const char *const names[] = { "none", "open", "closed",
+                                         NULL }; /* as weir__force_name has them */
     struct weir__span value = call->values[1];
 
     if (value.bytes == NULL) {
@@ -112,7 +118,8 @@ void weir__admin_level_set(struct weir__admin_call *call)
     if (value.len == 1 && value.bytes[0] >= '0' && value.bytes[0] <= '9') {
         level = value.bytes[0] - '0';
     } else if (value.len != 4 || memcmp(value.bytes, "auto", 4) != 0) {
-        weir__admin_fail(call, 400, "level is 0 (none) to 9, or auto, and not %s", WEIR__SHOWN(value));
+        weir__admin_fail(call, 400, "level is 0 (none) to 9, or auto, and not %s",
+                         WEIR__SHOWN(value));
         return;
     }
     weir_level_set(call->server->table, level, call->now);

@@ -1,4 +1,5 @@
-/* admin-keys.c -- one request's keys: why the rules say what they say to it, and forgetting what it has used. */
+/* admin-keys.c -- one request's keys: why the rules say what they say to it, and forgetting what it
+ * has used. */
 #include <string.h>
 
 #include "explain-json.h"
@@ -10,7 +11,8 @@ void weir__admin_explain(struct weir__admin_call *call)
     size_t n;
 
     if (weir__admin_attributes(call, attrs, &n))
-        weir__explain_json(call->server->engine, attrs, n, &(struct weir_ask){ .cost = 1, .now = call->now }, false, call->out);
+        weir__explain_json(call->server->engine, attrs, n,
+                           &(struct weir_ask){ .cost = 1, .now = call->now }, false, call->out);
 }
 
 static bool is_star(struct weir__span value)
@@ -38,6 +40,7 @@ void weir__admin_reset(struct weir__admin_call *call)
     weir__buffer_member_number(call->out, "reset", reset);
     weir__buffer_text(call->out, "}");
     if (reset > 0)
-        weir__events_emit(call->server->events, WEIR__EVENT_RESET, call->now,
-                          &(struct weir__event_facts){ .rule = rule, .source = "api", .count = reset });
+        weir__events_emit(
+            call->server->events, WEIR__EVENT_RESET, call->now,
+            &(struct weir__event_facts){ .rule = rule, .source = "api", .count = reset });
 }

@@ -34,7 +34,8 @@ void weir__admin_lists(struct weir__admin_call *call)
 
 /* -------------------------------------------------------------- changing ---- */
 
-/* The list that it was most likely meant to be, or "": the better one of the best so far and the next. */
+/* The list that it was most likely meant to be, or "": the better one of the best so far and the
+ * next. */
 static void find_nearest(struct weir *weir, const char *list, char near[64])
 {
     static const char *const always[] = { "allow", "deny", NULL };
@@ -46,7 +47,7 @@ static void find_nearest(struct weir *weir, const char *list, char near[64])
         const char *const two[] = { near[0] ? near : l.name, l.name, NULL };
         best = weir__text_nearest(two, list, strlen(list));
         if (best != NULL && best != near)
-            memcpy(near, l.name, sizeof l.name);
+            memcpy(near, l.name, sizeof(l.name));
     }
 }
 
@@ -63,9 +64,11 @@ static bool find_list(struct weir__admin_call *call, const char *list)
         return true;
     find_nearest(call->server->engine, list, near);
     if (near[0])
-        weir__admin_fail(call, 404, "there is no list %s; did you mean '%s'?", weir__quote(list, strlen(list)).text, near);
+        weir__admin_fail(call, 404, "there is no list %s; did you mean '%s'?",
+                         weir__quote(list, strlen(list)).text, near);
     else
-        weir__admin_fail(call, 404, "there is no list %s; there are allow, deny and those that the rules name",
+        weir__admin_fail(call, 404,
+                         "there is no list %s; there are allow, deny and those that the rules name",
                          weir__quote(list, strlen(list)).text);
     return false;
 }
@@ -81,8 +84,9 @@ static void run_edit(struct weir__admin_call *call, const struct edit *e)
 {
     struct weir__live_edited edited;
     struct weir_error error;
-    int code = weir__live_list_edit(call->server->live, e->list, e->attribute, e->add ? e->entries : NULL, e->add ? e->n : 0,
-                                    e->add ? NULL : e->entries, e->add ? 0 : e->n, call->now, &edited, &error);
+    int code = weir__live_list_edit(
+        call->server->live, e->list, e->attribute, e->add ? e->entries : NULL, e->add ? e->n : 0,
+        e->add ? NULL : e->entries, e->add ? 0 : e->n, call->now, &edited, &error);
 
     if (code != WEIR_OK) {
         weir__admin_fail_code(call, code, &error);
@@ -106,7 +110,8 @@ static void edit(struct weir__admin_call *call, bool add)
     if (attribute && small == NULL)
         weir__admin_no_memory(call);
     if (entries)
-        run_edit(call, &(struct edit){ list, small, (const char *const *)entries, call->n_rest, add });
+        run_edit(call,
+                 &(struct edit){ list, small, (const char *const *)entries, call->n_rest, add });
     weir__admin_free(entries, call->n_rest);
     free(small);
     free(attribute);

@@ -1,4 +1,5 @@
-/* admin-modes.c -- the switch by hand: what every rule and guard is told to do, and what it has done. */
+/* admin-modes.c -- the switch by hand: what every rule and guard is told to do, and what it has
+ * done. */
 #include <string.h>
 
 #include "engine/engine.h"
@@ -10,7 +11,8 @@
 static void add_modes(struct weir__buffer *out, const struct weir__modes *m)
 {
     weir__buffer_member(out, "as_written", weir_mode_name(m->written));
-    weir__buffer_member_or_null(out, "by_hand", m->by_hand == WEIR_AS_WRITTEN ? NULL : weir_mode_name(m->by_hand));
+    weir__buffer_member_or_null(out, "by_hand",
+                                m->by_hand == WEIR_AS_WRITTEN ? NULL : weir_mode_name(m->by_hand));
     weir__buffer_member(out, "in_force", weir_mode_name(m->in_force));
 }
 
@@ -79,13 +81,15 @@ static bool read_mode(struct weir__admin_call *call, enum weir_mode *out)
         return true;
     }
     const char *near = weir__text_nearest(names, value.bytes, value.len);
-    weir__admin_fail(call, 400, "%s is no mode: as-written, enforce, shadow or off%s%s%s", WEIR__SHOWN(value),
-                     near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    weir__admin_fail(call, 400, "%s is no mode: as-written, enforce, shadow or off%s%s%s",
+                     WEIR__SHOWN(value), near ? "; did you mean " : "", near ? near : "",
+                     near ? "?" : "");
     return false;
 }
 
 /* What is now so. */
-static void answer(struct weir__admin_call *call, const char *rule, const struct weir__guard_view *guard)
+static void answer(struct weir__admin_call *call, const char *rule,
+                   const struct weir__guard_view *guard)
 {
     struct weir__modes all;
     struct weir_rule_info info;
@@ -115,16 +119,20 @@ void weir__admin_mode(struct weir__admin_call *call)
     struct weir__guard_view view;
     const char *rule = NULL;
 
-    if (!read_mode(call, &mode) || (weir__admin_given(call, 1) && (rule = weir__admin_switch(call, call->values[1])) == NULL))
+    if (!read_mode(call, &mode) ||
+        (weir__admin_given(call, 1) && (rule = weir__admin_switch(call, call->values[1])) == NULL))
         return;
     int code = weir_mode_set(call->server->engine, rule, mode, &error);
     if (code != WEIR_OK) {
         weir__admin_fail_code(call, code, &error);
         return;
     }
-    bool guard = rule != NULL && weir__engine_guard_find(call->server->engine, rule, &view); /* as it is now */
+    bool guard = rule != NULL &&
+                 weir__engine_guard_find(call->server->engine, rule, &view); /* as it is now */
     answer(call, rule, guard ? &view : NULL);
     weir__events_emit(call->server->events, WEIR__EVENT_MODE, call->now,
-                      &(struct weir__event_facts){
-                          .rule = guard ? NULL : rule, .guard = guard ? rule : NULL, .mode = weir_mode_name(mode), .source = "api" });
+                      &(struct weir__event_facts){ .rule = guard ? NULL : rule,
+                                                   .guard = guard ? rule : NULL,
+                                                   .mode = weir_mode_name(mode),
+                                                   .source = "api" });
 }

@@ -1,4 +1,5 @@
-/* admin-parts.h -- what the files of the operator's commands share: parameters as C has them, the names that are known, pieces of answers. */
+/* admin-parts.h -- what the files of the operator's commands share: parameters as C has them, the
+ * names that are known, pieces of answers. */
 #ifndef WEIR_SERVE_ADMIN_PARTS_H
 #define WEIR_SERVE_ADMIN_PARTS_H
 
@@ -7,7 +8,8 @@
 
 /* ------------------------------------------------------------ parameters ----
  *
- * What comes in is bytes of any kind.  These make sense of them or fail the call, which says what is wrong; `name` is the parameter's. */
+ * What comes in is bytes of any kind.  These make sense of them or fail the call, which says what
+ * is wrong; `name` is the parameter's. */
 
 static inline bool weir__admin_given(const struct weir__admin_call *call, size_t i)
 {
@@ -17,14 +19,17 @@ static inline bool weir__admin_given(const struct weir__admin_call *call, size_t
 /* The bytes with a NUL behind them, and none inside; to be freed.  NULL: it has failed. */
 char *weir__admin_copy(struct weir__admin_call *call, struct weir__span value, const char *name);
 /* A decimal number.  *out is untouched if it was not given. */
-bool weir__admin_count(struct weir__admin_call *call, size_t i, const char *name, int64_t min, int64_t max, int64_t *out);
+bool weir__admin_count(struct weir__admin_call *call, size_t i, const char *name, int64_t min,
+                       int64_t max, int64_t *out);
 /* The rest as attributes; they point to the call's bytes. */
-bool weir__admin_attributes(struct weir__admin_call *call, struct weir_attr attrs[WEIR__CHECK_ATTRS], size_t *n);
+bool weir__admin_attributes(struct weir__admin_call *call,
+                            struct weir_attr attrs[WEIR__CHECK_ATTRS], size_t *n);
 /* The rest as texts; to be freed with weir__admin_free.  NULL: it has failed. */
 char **weir__admin_entries(struct weir__admin_call *call);
 void weir__admin_free(char **texts, size_t n);
 
-/* The name of a rule in force, good as long as the engine.  NULL: there is none, it has failed with 404, and a likely one is named. */
+/* The name of a rule in force, good as long as the engine.  NULL: there is none, it has failed with
+ * 404, and a likely one is named. */
 const char *weir__admin_rule(struct weir__admin_call *call, struct weir__span value);
 /* The same of a rule or a guard: what has a mode. */
 const char *weir__admin_switch(struct weir__admin_call *call, struct weir__span value);
@@ -33,7 +38,8 @@ void weir__admin_no_memory(struct weir__admin_call *call);
 /* Of a function that returns a weir_code. */
 void weir__admin_fail_code(struct weir__admin_call *call, int code, const struct weir_error *error);
 
-/* A text that somebody sent, for a message: in quotes, not too long, and nothing in it that a terminal obeys. */
+/* A text that somebody sent, for a message: in quotes, not too long, and nothing in it that a
+ * terminal obeys. */
 #define WEIR__SHOWN(span) (weir__quote((span).bytes, (span).len).text)
 
 /* --------------------------------------------------------------- answers ---- */

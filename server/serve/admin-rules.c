@@ -60,8 +60,10 @@ static void add_problem(struct weir__buffer *out, const char *text)
     weir__buffer_text(out, "}]");
 }
 
-/* Rules that are wrong are 422, with everything that is wrong about them; a disk that is full is not their fault. */
-static void refuse(struct weir__admin_call *call, int code, const struct weir_error *error, const struct weir__buffer *problems)
+/* Rules that are wrong are 422, with everything that is wrong about them; a disk that is full is
+ * not their fault. */
+static void refuse(struct weir__admin_call *call, int code, const struct weir_error *error,
+                   const struct weir__buffer *problems)
 {
     weir__admin_fail_code(call, code, error);
     if (call->status != 400)
@@ -90,7 +92,8 @@ void weir__admin_rules_set(struct weir__admin_call *call)
 
     if (!is_given(call))
         return;
-    int code = weir__live_set(call->server->live, call->values[0].bytes, call->values[0].len, call->now, &problems, &error);
+    int code = weir__live_set(call->server->live, call->values[0].bytes, call->values[0].len,
+                              call->now, &problems, &error);
     if (code == WEIR_OK)
         answer_info(call);
     else
@@ -105,7 +108,8 @@ void weir__admin_rules_check(struct weir__admin_call *call)
 
     if (!is_given(call))
         return;
-    int code = weir__live_check(call->server->live, call->values[0].bytes, call->values[0].len, &problems, &error);
+    int code = weir__live_check(call->server->live, call->values[0].bytes, call->values[0].len,
+                                &problems, &error);
     if (code == WEIR_OK)
         weir__buffer_text(call->out, "{\"problems\":[]}");
     else

@@ -1,4 +1,5 @@
-/* admin-status.c -- how the server is doing: status, settings, who is refused most, what has happened. */
+/* admin-status.c -- how the server is doing: status, settings, who is refused most, what has
+ * happened. */
 #include <string.h>
 #include <unistd.h>
 
@@ -29,12 +30,14 @@ static const char *const counter_names[] = {
     [WEIR__COUNT_BYTES_IN] = "bytes_in",
     [WEIR__COUNT_BYTES_OUT] = "bytes_out",
 };
-_Static_assert(sizeof counter_names / sizeof *counter_names == WEIR__COUNTERS, "every counter has a name");
+_Static_assert(sizeof(counter_names) / sizeof(*counter_names) == WEIR__COUNTERS,
+               "every counter has a name");
 
 static void add_totals(const struct weir__server *server, struct weir__buffer *out)
 {
     for (int which = 0; which < WEIR__COUNTERS; which++)
-        weir__buffer_member_number(out, counter_names[which], weir__server_count(server, (enum weir__counter)which));
+        weir__buffer_member_number(out, counter_names[which],
+                                   weir__server_count(server, (enum weir__counter)which));
 }
 
 static void add_checks(const struct weir__server *server, struct weir__buffer *out)
@@ -56,7 +59,8 @@ static void add_table(const struct weir__server *server, struct weir__buffer *ou
     struct weir_table_stats stats;
 
     weir_table_stats(server->table, -1, &stats); /* counting live keys would read all of it */
-    weir__buffer_member_or_null(out, "file", server->settings->memory ? NULL : server->settings->table);
+    weir__buffer_member_or_null(out, "file",
+                                server->settings->memory ? NULL : server->settings->table);
     weir__buffer_member_number(out, "slots", stats.slots);
     weir__buffer_member_number(out, "keys", stats.keys);
     weir__buffer_member_number(out, "large_slots", stats.large_slots);
@@ -79,7 +83,8 @@ static void add_modes(const struct weir__server *server, struct weir__buffer *ou
     weir__engine_modes(server->engine, &all);
     for (size_t i = 0; weir_rule_get(server->engine, i, &info); i++)
         n += info.switched != WEIR_AS_WRITTEN;
-    weir__buffer_member_or_null(out, "by_hand", all.by_hand == WEIR_AS_WRITTEN ? NULL : weir_mode_name(all.by_hand));
+    weir__buffer_member_or_null(
+        out, "by_hand", all.by_hand == WEIR_AS_WRITTEN ? NULL : weir_mode_name(all.by_hand));
     weir__buffer_member_number(out, "rules_by_hand", n);
 }
 
@@ -127,7 +132,8 @@ static void add_written(struct weir__buffer *out, const char *text)
     }
 }
 
-static void add_listening(struct weir__buffer *out, const struct weir__listen *listen, enum weir__door door)
+static void add_listening(struct weir__buffer *out, const struct weir__listen *listen,
+                          enum weir__door door)
 {
     const char *separator = "";
 
@@ -142,8 +148,12 @@ static void add_listening(struct weir__buffer *out, const struct weir__listen *l
 
 static void add_addresses(const struct weir__server *server, struct weir__buffer *out)
 {
-    const char *written[WEIR__DOORS] = { [WEIR__DOOR_RESP] = server->settings->resp, [WEIR__DOOR_HTTP] = server->settings->http };
-    static const char *const names[WEIR__DOORS] = { [WEIR__DOOR_RESP] = "resp", [WEIR__DOOR_HTTP] = "http" };
+    const char *written[WEIR__DOORS] = {
+        [WEIR__DOOR_RESP] = server->settings->resp, [WEIR__DOOR_HTTP] = server->settings->http
+    };
+    static const char *const names[WEIR__DOORS] = {
+        [WEIR__DOOR_RESP] = "resp", [WEIR__DOOR_HTTP] = "http"
+    };
 
     for (int door = 0; door < WEIR__DOORS; door++) {
         weir__buffer_member_name(out, names[door]);
@@ -156,7 +166,8 @@ static void add_addresses(const struct weir__server *server, struct weir__buffer
     }
 }
 
-static void add_object(const struct weir__server *server, struct weir__buffer *out, const char *name,
+static void add_object(const struct weir__server *server, struct weir__buffer *out,
+                       const char *name,
                        void (*add)(const struct weir__server *server, struct weir__buffer *out))
 {
     weir__buffer_member_name(out, name);
@@ -175,10 +186,13 @@ void weir__admin_status(struct weir__admin_call *call)
     weir__buffer_member_number(out, "pid", getpid());
     weir__buffer_member_moment(out, "now", call->now);
     weir__buffer_member_moment(out, "started", server->started);
-    weir__buffer_member_ms(out, "uptime_ms", call->now > server->started ? call->now - server->started : 0);
+    weir__buffer_member_ms(out, "uptime_ms",
+                           call->now > server->started ? call->now - server->started : 0);
     weir__buffer_member_number(out, "threads", (int64_t)server->n_loops);
-    weir__buffer_member_number(out, "connections", __atomic_load_n(&server->connections, __ATOMIC_RELAXED));
-    weir__buffer_member_bool(out, "draining", __atomic_load_n(&server->draining, __ATOMIC_RELAXED) != 0);
+    weir__buffer_member_number(out, "connections",
+                               __atomic_load_n(&server->connections, __ATOMIC_RELAXED));
+    weir__buffer_member_bool(out, "draining",
+                             __atomic_load_n(&server->draining, __ATOMIC_RELAXED) != 0);
     weir__buffer_member_bool(out, "memory", server->settings->memory);
     weir__buffer_member_bool(out, "tls", server->tls != NULL);
     add_object(server, out, "addresses", add_addresses);

@@ -1,7 +1,9 @@
-/* admin.c -- what an operator can ask of the server: the rows, how one is found, and what their functions share.
+/* admin.c -- what an operator can ask of the server: the rows, how one is found, and what their
+ * functions share.
  *
- * The functions are in admin-*.c, by subject.  None of them runs on a loop's thread: they read and write files, or may wait for somebody who
- * changes the rules and holds the engine's mutex meanwhile.
+ * The functions are in admin-*.c, by subject.  None of them runs on a loop's thread: they read and
+ * write files, or may wait for somebody who changes the rules and holds the engine's mutex
+ * meanwhile.
  */
 #include "serve/admin.h"
 
@@ -112,7 +114,8 @@ static bool is_text(const char *text, const char *bytes, size_t len)
     return strlen(text) == len && memcmp(text, bytes, len) == 0;
 }
 
-const struct weir__admin *weir__admin_by_path(const char *method, size_t method_len, const char *path, size_t path_len, bool *path_known)
+const struct weir__admin *weir__admin_by_path(const char *method, size_t method_len,
+                                              const char *path, size_t path_len, bool *path_known)
 {
     bool known = false;
     const struct weir__admin *row = weir__admin_rows;
@@ -136,7 +139,7 @@ void weir__admin_fail(struct weir__admin_call *call, int status, const char *for
     va_list args;
 
     va_start(args, format);
-    vsnprintf(call->message, sizeof call->message, format, args);
+    vsnprintf(call->message, sizeof(call->message), format, args);
     va_end(args);
     for (unsigned char *c = (unsigned char *)call->message; *c; c++)
         *c = *c < ' ' || *c == 0x7f ? '?' : *c;
@@ -150,7 +153,9 @@ void weir__admin_no_memory(struct weir__admin_call *call)
 
 void weir__admin_fail_code(struct weir__admin_call *call, int code, const struct weir_error *error)
 {
-    int status = code == WEIR_NO_MEMORY ? 503 : code == WEIR_SYSTEM || code == WEIR_CORRUPT ? 500 : 400;
+    int status = code == WEIR_NO_MEMORY                        ? 503
+                 : code == WEIR_SYSTEM || code == WEIR_CORRUPT ? 500
+                                                               : 400;
 
     weir__admin_fail(call, status, "%s", error->text);
 }
@@ -177,7 +182,8 @@ char *weir__admin_copy(struct weir__admin_call *call, struct weir__span value, c
     return copy;
 }
 
-bool weir__admin_count(struct weir__admin_call *call, size_t i, const char *name, int64_t min, int64_t max, int64_t *out)
+bool weir__admin_count(struct weir__admin_call *call, size_t i, const char *name, int64_t min,
+                       int64_t max, int64_t *out)
 {
     struct weir__span value = call->values[i];
     int64_t n = 0;
@@ -188,8 +194,8 @@ bool weir__admin_count(struct weir__admin_call *call, size_t i, const char *name
     for (; at < value.len && value.bytes[at] >= '0' && value.bytes[at] <= '9' && n <= max; at++)
         n = n > (INT64_MAX - 9) / 10 ? INT64_MAX : n * 10 + (value.bytes[at] - '0');
     if (value.len == 0 || at < value.len || n < min || n > max) {
-        weir__admin_fail(call, 400, "%s is a whole number from %lld to %lld, and not %s", name, (long long)min, (long long)max,
-                         WEIR__SHOWN(value));
+        weir__admin_fail(call, 400, "%s is a whole number from %lld to %lld, and not %s", name,
+                         (long long)min, (long long)max, WEIR__SHOWN(value));
         return false;
     }
     *out = n;
@@ -197,17 +203,25 @@ bool weir__admin_count(struct weir__admin_call *call, size_t i, const char *name
 }
 
 /* An empty value has to point to a NUL byte: that is what a length of 0 means to the engine. */
-static bool read_attribute(struct weir__admin_call *call, struct weir__span name, struct weir__span value, struct weir_attr *out)
+static bool read_attribute(struct weir__admin_call *call, struct weir__span name,
+                           struct weir__span value, struct weir_attr *out)
 {
     if (name.len == 0 || memchr(name.bytes, 0, name.len)) {
-        weir__admin_fail(call, 400, "%s is no name of an attribute: write ip, uri, account or the like, and its value", WEIR__SHOWN(name));
+        weir__admin_fail(
+            call, 400,
+            "%s is no name of an attribute: write ip, uri, account or the like, and its value",
+            WEIR__SHOWN(name));
         return false;
     }
-    *out = (struct weir_attr){ .name = name.bytes, .name_len = name.len, .value = value.len ? value.bytes : "", .value_len = value.len };
+    *out = (struct weir_attr){ .name = name.bytes,
+                               .name_len = name.len,
+                               .value = value.len ? value.bytes : "",
+                               .value_len = value.len };
     return true;
 }
 
-bool weir__admin_attributes(struct weir__admin_call *call, struct weir_attr attrs[WEIR__CHECK_ATTRS], size_t *n)
+bool weir__admin_attributes(struct weir__admin_call *call,
+                            struct weir_attr attrs[WEIR__CHECK_ATTRS], size_t *n)
 {
     if (call->n_rest % 2 != 0) {
         weir__admin_fail(call, 400, "attribute %s has no value: write name value name value ...",
@@ -215,7 +229,8 @@ bool weir__admin_attributes(struct weir__admin_call *call, struct weir_attr attr
         return false;
     }
     if (call->n_rest / 2 > WEIR__CHECK_ATTRS) {
-        weir__admin_fail(call, 400, "%zu attributes are too many: at most %d", call->n_rest / 2, WEIR__CHECK_ATTRS);
+        weir__admin_fail(call, 400, "%zu attributes are too many: at most %d", call->n_rest / 2,
+                         WEIR__CHECK_ATTRS);
         return false;
     }
     for (size_t i = 0; i < call->n_rest; i += 2)
@@ -231,7 +246,7 @@ char **weir__admin_entries(struct weir__admin_call *call)
         weir__admin_fail(call, 400, "entries are missing: name one or more, such as 192.0.2.0/24");
         return NULL;
     }
-    char **texts = calloc(call->n_rest, sizeof *texts);
+    char **texts = calloc(call->n_rest, sizeof(*texts));
     if (texts == NULL) {
         weir__admin_no_memory(call);
         return NULL;
@@ -274,7 +289,7 @@ static const char **known_names(struct weir *weir, bool guards)
         rules++;
     for (n = rules; name_at(weir, rules, guards, n) != NULL;)
         n++;
-    const char **names = calloc(n + 1, sizeof *names);
+    const char **names = calloc(n + 1, sizeof(*names));
     for (size_t i = 0, k = 0; names != NULL && i < n; i++) {
         const char *name = name_at(weir, rules, guards, i); /* NULL: there are fewer by now */
         if (name)
@@ -283,17 +298,20 @@ static const char **known_names(struct weir *weir, bool guards)
     return names;
 }
 
-static const char *find_rule(struct weir__admin_call *call, const char *const *names, const char *what, struct weir__span value)
+static const char *find_rule(struct weir__admin_call *call, const char *const *names,
+                             const char *what, struct weir__span value)
 {
     for (const char *const *name = names; *name; name++)
         if (is_text(*name, value.bytes, value.len))
             return *name;
     const char *near = weir__text_nearest(names, value.bytes, value.len);
     if (near)
-        weir__admin_fail(call, 404, "there is no %s %s; did you mean '%s'?", what, WEIR__SHOWN(value), near);
+        weir__admin_fail(call, 404, "there is no %s %s; did you mean '%s'?", what,
+                         WEIR__SHOWN(value), near);
     else
         weir__admin_fail(call, 404, "there is no %s %s; %s", what, WEIR__SHOWN(value),
-                         *names ? "WEIR.MODES (weir mode, GET /v1/modes) lists them" : "no rules are in force");
+                         *names ? "WEIR.MODES (weir mode, GET /v1/modes) lists them"
+                                : "no rules are in force");
     return NULL;
 }
 

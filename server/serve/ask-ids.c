@@ -1,10 +1,11 @@
 /* ask-ids.c -- answers remembered by the id of their ask.
  *
- * Sixteen shards, each a ring of answers in the order in which they came, and chains to find them by.  All live equally long, so the oldest is
- * also the first to expire: the next answer always takes the place of the oldest, and nothing has to be cleaned up.
+ * Sixteen shards, each a ring of answers in the order in which they came, and chains to find them
+ * by.  All live equally long, so the oldest is also the first to expire: the next answer always
+ * takes the place of the oldest, and nothing has to be cleaned up.
  *
- * A shard stays locked while a new ask of it is decided.  That takes less than a microsecond, and is what makes two copies of one ask that
- * arrive at the same time one ask.
+ * A shard stays locked while a new ask of it is decided.  That takes less than a microsecond, and
+ * is what makes two copies of one ask that arrive at the same time one ask.
  */
 #include "serve/ask-ids.h"
 
@@ -49,7 +50,8 @@ static struct answer *find_locked(const struct shard *s, const struct weir__hash
 {
     uint32_t i = *chain_of(s, id);
 
-    while (i != NONE && (s->answers[i].id.tag != id->tag || s->answers[i].id.place != id->place || s->answers[i].expires <= now))
+    while (i != NONE && (s->answers[i].id.tag != id->tag || s->answers[i].id.place != id->place ||
+                         s->answers[i].expires <= now))
         i = s->answers[i].next;
     return i == NONE ? NULL : &s->answers[i];
 }
@@ -77,7 +79,8 @@ static weir_time expiry(const struct weir__ask_ids *ids, weir_time now)
     return at > 0 ? at : 1;
 }
 
-enum weir__ask_id_state weir__ask_ids_begin(struct weir__ask_ids *ids, const void *id, size_t len, uint64_t fingerprint, weir_time now,
+enum weir__ask_id_state weir__ask_ids_begin(struct weir__ask_ids *ids, const void *id, size_t len,
+                                            uint64_t fingerprint, weir_time now,
                                             struct weir_ruling *stored, size_t *hold)
 {
     struct weir__hash h = weir__hash_key(ids->secrets, 0, (struct weir_key){ id, len });
@@ -135,27 +138,27 @@ static bool make_shard(struct shard *s, uint32_t room)
         chains *= 2;
     s->room = room;
     s->mask = chains - 1;
-    s->answers = calloc(room, sizeof *s->answers); /* memory is what is used of it */
-    s->chains = malloc(chains * sizeof *s->chains);
+    s->answers = calloc(room, sizeof(*s->answers)); /* memory is what is used of it */
+    s->chains = malloc(chains * sizeof(*s->chains));
     if (s->chains)
-        memset(s->chains, 0xff, chains * sizeof *s->chains);
+        memset(s->chains, 0xff, chains * sizeof(*s->chains));
     pthread_mutex_init(&s->mutex, NULL);
     return s->answers && s->chains;
 }
 
 struct weir__ask_ids *weir__ask_ids_create(int64_t room, weir_time lifetime)
 {
-    struct weir__ask_ids *ids = aligned_alloc(_Alignof(struct weir__ask_ids), sizeof *ids);
+    struct weir__ask_ids *ids = aligned_alloc(_Alignof(struct weir__ask_ids), sizeof(*ids));
     bool good = true;
 
     if (!ids)
         return NULL;
-    memset(ids, 0, sizeof *ids);
+    memset(ids, 0, sizeof(*ids));
     ids->lifetime = lifetime < 0 ? 0 : lifetime;
     room = room < SHARDS ? SHARDS : room > ROOM_MAX ? ROOM_MAX : room;
     for (size_t i = 0; i < SHARDS; i++)
         good &= make_shard(&ids->shards[i], (uint32_t)((room + SHARDS - 1) / SHARDS));
-    if (good && weir__random_fill(ids->secrets, sizeof ids->secrets) == 0)
+    if (good && weir__random_fill(ids->secrets, sizeof(ids->secrets)) == 0)
         return ids;
     weir__ask_ids_destroy(ids);
     return NULL;

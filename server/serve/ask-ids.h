@@ -1,7 +1,8 @@
-/* ask-ids.h -- answers that are remembered by the id of their ask, so that a retry is answered the same and charged once.
+/* ask-ids.h -- answers that are remembered by the id of their ask, so that a retry is answered the
+ * same and charged once.
  *
- * Memory is fixed; when it is full the oldest answer goes, and a retry of its ask is charged again.  Of an id only 128 bits of a keyed hash
- * are kept.
+ * Memory is fixed; when it is full the oldest answer goes, and a retry of its ask is charged again.
+ * Of an id only 128 bits of a keyed hash are kept.
  */
 #ifndef WEIR_SERVE_ASK_IDS_H
 #define WEIR_SERVE_ASK_IDS_H
@@ -14,16 +15,20 @@ struct weir__ask_ids *weir__ask_ids_create(int64_t room, weir_time lifetime); /*
 void weir__ask_ids_destroy(struct weir__ask_ids *ids);
 
 enum weir__ask_id_state {
-    WEIR__ASK_ID_NEW,      /* decide, and then call weir__ask_ids_end: until then others with such an id may have to wait */
+    WEIR__ASK_ID_NEW, /* decide, and then call weir__ask_ids_end: until then others with such an id
+                         may have to wait */
     WEIR__ASK_ID_REPEATED, /* *stored is the answer */
     WEIR__ASK_ID_CLASH,    /* the id was used for another request */
 };
 
-/* The fingerprint stands for all that was asked.  Between begin and end a thread begins no other. */
-enum weir__ask_id_state weir__ask_ids_begin(struct weir__ask_ids *ids, const void *id, size_t len, uint64_t fingerprint, weir_time now,
+/* The fingerprint stands for all that was asked.  Between begin and end a thread begins no
+ * other. */
+enum weir__ask_id_state weir__ask_ids_begin(struct weir__ask_ids *ids, const void *id, size_t len,
+                                            uint64_t fingerprint, weir_time now,
                                             struct weir_ruling *stored, size_t *hold);
 void weir__ask_ids_end(struct weir__ask_ids *ids, size_t hold, const struct weir_ruling *ruling);
 
-int64_t weir__ask_ids_replaced(struct weir__ask_ids *ids); /* answers that made room before their time */
+int64_t
+weir__ask_ids_replaced(struct weir__ask_ids *ids); /* answers that made room before their time */
 
 #endif

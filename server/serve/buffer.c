@@ -1,7 +1,8 @@
 /* buffer.c -- bytes that grow: answers being written, input that is not whole yet, JSON being made.
  *
- * The room doubles.  Out of memory is remembered in `failed`, and from then on `room` is no more than `len`: so the quick path of
- * weir__buffer_room has nothing to give, and half an answer never gets an end that makes it look whole.
+ * The room doubles.  Out of memory is remembered in `failed`, and from then on `room` is no more
+ * than `len`: so the quick path of weir__buffer_room has nothing to give, and half an answer never
+ * gets an end that makes it look whole.
  */
 #include "serve/buffer.h"
 
@@ -67,7 +68,8 @@ void weir__buffer_format(struct weir__buffer *b, const char *format, ...)
         fail(b);
     } else if ((size_t)len < room) {
         b->len += (size_t)len;
-    } else if ((to = weir__buffer_more(b, (size_t)len + 1)) != NULL) { /* the NUL behind it needs room too */
+    } else if ((to = weir__buffer_more(b, (size_t)len + 1)) !=
+               NULL) { /* the NUL behind it needs room too */
         vsnprintf(to, (size_t)len + 1, format, again);
         b->len += (size_t)len;
     }
@@ -106,7 +108,8 @@ void weir__buffer_free(struct weir__buffer *b)
 
 /* ------------------------------------------------------------------ JSON ---- */
 
-/* Length of the UTF-8 sequence at c, or 0 if it is none (overlong forms, surrogates and beyond U+10FFFF are none). */
+/* Length of the UTF-8 sequence at c, or 0 if it is none (overlong forms, surrogates and beyond
+ * U+10FFFF are none). */
 static size_t sequence(const unsigned char *c, size_t room)
 {
     if (c[0] < 0x80)
@@ -118,7 +121,8 @@ static size_t sequence(const unsigned char *c, size_t room)
         if ((c[i] & 0xC0) != 0x80)
             return 0;
     }
-    if ((c[0] == 0xE0 && c[1] < 0xA0) || (c[0] == 0xED && c[1] > 0x9F) || (c[0] == 0xF0 && c[1] < 0x90) || (c[0] == 0xF4 && c[1] > 0x8F))
+    if ((c[0] == 0xE0 && c[1] < 0xA0) || (c[0] == 0xED && c[1] > 0x9F) ||
+        (c[0] == 0xF0 && c[1] < 0x90) || (c[0] == 0xF4 && c[1] > 0x8F))
         return 0;
     return len;
 }

@@ -1,6 +1,7 @@
 /* buffer.h -- bytes that grow: answers being written, input that is not whole yet, JSON being made.
  *
- * Zeroed is empty.  Running out of memory sets `failed` and adds nothing more: who sends the bytes looks at it once, at the end.
+ * Zeroed is empty.  Running out of memory sets `failed` and adds nothing more: who sends the bytes
+ * looks at it once, at the end.
  */
 #ifndef WEIR_SERVE_BUFFER_H
 #define WEIR_SERVE_BUFFER_H
@@ -15,7 +16,8 @@ struct weir__buffer {
     bool failed;
 };
 
-/* Where `n` more bytes may be written, at the end; `len` is the caller's to move.  NULL: no memory. */
+/* Where `n` more bytes may be written, at the end; `len` is the caller's to move.  NULL: no
+ * memory. */
 char *weir__buffer_more(struct weir__buffer *b, size_t n);
 
 static inline char *weir__buffer_room(struct weir__buffer *b, size_t n)
@@ -25,20 +27,24 @@ static inline char *weir__buffer_room(struct weir__buffer *b, size_t n)
 
 void weir__buffer_add(struct weir__buffer *b, const void *bytes, size_t len);
 void weir__buffer_text(struct weir__buffer *b, const char *text);
-__attribute__((format(printf, 2, 3))) void weir__buffer_format(struct weir__buffer *b, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void weir__buffer_format(struct weir__buffer *b,
+                                                               const char *format, ...);
 void weir__buffer_number(struct weir__buffer *b, int64_t n); /* in decimal */
 
-/* The next piece of a text (len > 0) on its way into a JSON string: how many of its bytes.  They go in as they are, or, if `escape` is not
- * empty, that does instead of them: control characters, quotes and backslashes as escapes; a byte that is no UTF-8 as U+FFFD, since a JSON
- * text must be Unicode. */
+/* The next piece of a text (len > 0) on its way into a JSON string: how many of its bytes.  They go
+ * in as they are, or, if `escape` is not empty, that does instead of them: control characters,
+ * quotes and backslashes as escapes; a byte that is no UTF-8 as U+FFFD, since a JSON text must be
+ * Unicode. */
 size_t weir__json_piece(const char *text, size_t len, char escape[8]);
 
 /* A JSON string, in quotes; bytes that are no UTF-8 become U+FFFD. */
 void weir__buffer_json(struct weir__buffer *b, const char *text, size_t len);
 /* "name": and then the value, with a comma in front unless it is the first of its object. */
-void weir__buffer_member_name(struct weir__buffer *b, const char *name); /* the value is to follow */
+void weir__buffer_member_name(struct weir__buffer *b,
+                              const char *name); /* the value is to follow */
 void weir__buffer_member(struct weir__buffer *b, const char *name, const char *text);
-void weir__buffer_member_or_null(struct weir__buffer *b, const char *name, const char *text); /* null for NULL */
+void weir__buffer_member_or_null(struct weir__buffer *b, const char *name,
+                                 const char *text); /* null for NULL */
 void weir__buffer_member_bool(struct weir__buffer *b, const char *name, bool is);
 void weir__buffer_member_number(struct weir__buffer *b, const char *name, int64_t n);
 /* A length of time in ms, rounded up; null for WEIR_NEVER and below 0. */

@@ -1,8 +1,9 @@
 /* conn.c -- one connection: bytes in, to its protocol; answers out, in as few writes as can be.
  *
- * What was read is fed from the loop's one buffer; only the beginning of a request that is not whole is copied.  Answers of one feeding leave
- * in one write; what the kernel does not take at once waits in `pending`, and until that is gone nothing more is read: who does not read
- * answers cannot make more of them.  An idle connection holds no buffer at all.
+ * What was read is fed from the loop's one buffer; only the beginning of a request that is not
+ * whole is copied.  Answers of one feeding leave in one write; what the kernel does not take at
+ * once waits in `pending`, and until that is gone nothing more is read: who does not read answers
+ * cannot make more of them.  An idle connection holds no buffer at all.
  */
 #include "serve/conn.h"
 
@@ -49,7 +50,8 @@ static void on_closed(uv_handle_t *handle)
     weir__counter_add(&loop->counters, WEIR__COUNT_CONNECTIONS_CLOSED, 1);
     __atomic_fetch_sub(&loop->server->connections, 1, __ATOMIC_RELAXED);
     free(conn);
-    if (!loop->conns && __atomic_load_n(&loop->server->draining, __ATOMIC_ACQUIRE) && !uv_is_closing((uv_handle_t *)&loop->waker))
+    if (!loop->conns && __atomic_load_n(&loop->server->draining, __ATOMIC_ACQUIRE) &&
+        !uv_is_closing((uv_handle_t *)&loop->waker))
         uv_async_send(&loop->waker); /* that was the last one */
 }
 
@@ -84,8 +86,9 @@ void weir__conn_end_early(struct weir__conn *conn)
     conn->ending = conn->lingers = true;
 }
 
-/* A socket that is closed with input unread resets the connection, and the client never sees why.  So only our side is closed, and what
- * still comes is thrown away until the client has closed its own, or patience is at its end. */
+/* A socket that is closed with input unread resets the connection, and the client never sees why.
+ * So only our side is closed, and what still comes is thrown away until the client has closed its
+ * own, or patience is at its end. */
 static void linger(struct weir__conn *conn)
 {
     uv_os_fd_t fd;
@@ -195,7 +198,8 @@ static void send_bytes(struct weir__conn *conn, const void *bytes, size_t len)
 
 void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len)
 {
-    size_t waits = conn->pending.len + (conn->writing ? uv_stream_get_write_queue_size(&conn->uv.stream) : 0);
+    size_t waits =
+        conn->pending.len + (conn->writing ? uv_stream_get_write_queue_size(&conn->uv.stream) : 0);
     if (conn->subscribed && waits + len > (size_t)conn->loop->server->settings->output_max) {
         weir__counter_add(&conn->loop->counters, WEIR__COUNT_NOT_READING, 1);
         weir__conn_close(conn);
@@ -204,8 +208,10 @@ void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len)
     send_bytes(conn, bytes, len);
 }
 
-/* Sends what the protocol has put into the loop's buffer.  Whatever becomes of it, the next connection finds the buffer empty and sound. */
-static void flush(struct weir__conn *conn, void (*send)(struct weir__conn *conn, const void *bytes, size_t len))
+/* Sends what the protocol has put into the loop's buffer.  Whatever becomes of it, the next
+ * connection finds the buffer empty and sound. */
+static void flush(struct weir__conn *conn,
+                  void (*send)(struct weir__conn *conn, const void *bytes, size_t len))
 {
     struct weir__buffer *out = &conn->loop->out;
     if (out->failed)
@@ -226,7 +232,8 @@ void weir__conn_send_out(struct weir__conn *conn)
 
 static bool may_feed(const struct weir__conn *conn)
 {
-    return !conn->closed && !conn->ending && !conn->held && conn->pending.len + (conn->writing ? conn->sending.len : 0) <= PENDING_HIGH;
+    return !conn->closed && !conn->ending && !conn->held &&
+           conn->pending.len + (conn->writing ? conn->sending.len : 0) <= PENDING_HIGH;
 }
 
 /* Feeds as long as whole requests come out; returns how many bytes are done with. */
@@ -311,7 +318,9 @@ static void read_secret(struct weir__conn *conn, const char *bytes, size_t len)
         weir__conn_close(conn);
     conn->heard_all |= code > 0;
     if (conn->in.len == 0) /* a record that is not whole is a request that is not */
-        conn->since_ms = !weir__tls_is_within(conn->tls) ? 0 : conn->since_ms ? conn->since_ms : uv_now(&conn->loop->uv);
+        conn->since_ms = !weir__tls_is_within(conn->tls) ? 0
+                         : conn->since_ms                ? conn->since_ms
+                                                         : uv_now(&conn->loop->uv);
     weir__buffer_free(&plain);
     weir__buffer_free(&network);
 }
@@ -383,13 +392,15 @@ static void job_done(uv_work_t *uv, int status)
     free(job);
 }
 
-int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context), void (*done)(struct weir__conn *conn, void *context),
-                       void *context)
+int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
+                       void (*done)(struct weir__conn *conn, void *context), void *context)
 {
     struct weir__job *job = conn->loop->jobs < JOBS_MAX ? calloc(1, sizeof(*job)) : NULL;
     if (!job)
         return WEIR_NO_MEMORY;
-    *job = (struct weir__job){ .loop = conn->loop, .conn = conn, .work = work, .done = done, .context = context };
+    *job = (struct weir__job){
+        .loop = conn->loop, .conn = conn, .work = work, .done = done, .context = context
+    };
     job->uv.data = job;
     if (uv_queue_work(&conn->loop->uv, &job->uv, job_work, job_done) != 0) {
         free(job);
@@ -419,11 +430,13 @@ void weir__conn_begin(struct weir__conn *conn)
     set_reading(conn);
 }
 
-/* Once a second: who has said nothing for long, has begun a request and does not go on, or does not read. */
+/* Once a second: who has said nothing for long, has begun a request and does not go on, or does not
+ * read. */
 void weir__conn_sweep(struct weir__conn *conn, uint64_t now)
 {
     const struct weir__settings *s = conn->loop->server->settings;
-    uint64_t idle = (uint64_t)(s->idle / WEIR_MILLISECOND), patience = (uint64_t)(s->patience / WEIR_MILLISECOND);
+    uint64_t idle = (uint64_t)(s->idle / WEIR_MILLISECOND),
+             patience = (uint64_t)(s->patience / WEIR_MILLISECOND);
     if (conn->closed)
         return;
     if (conn->writing) {
@@ -447,14 +460,15 @@ void weir__conn_sweep(struct weir__conn *conn, uint64_t now)
     }
 }
 
-/* Something is about to come, as far as can be known: it lies in the kernel already, or the connection has just been made and has not said
- * anything yet.  The next sweep looks again. */
+/* Something is about to come, as far as can be known: it lies in the kernel already, or the
+ * connection has just been made and has not said anything yet.  The next sweep looks again. */
 static bool is_expected(struct weir__conn *conn)
 {
     uv_os_fd_t fd;
     int waiting = 0;
     bool fresh = !conn->spoke && uv_now(&conn->loop->uv) - conn->last_ms < FRESH_MS;
-    return fresh || (uv_fileno(&conn->uv.handle, &fd) == 0 && ioctl(fd, FIONREAD, &waiting) == 0 && waiting > 0);
+    return fresh || (uv_fileno(&conn->uv.handle, &fd) == 0 && ioctl(fd, FIONREAD, &waiting) == 0 &&
+                     waiting > 0);
 }
 
 /* The server drains: a connection between two requests is done; one within has its time. */

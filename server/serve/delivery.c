@@ -1,9 +1,11 @@
 /* delivery.c -- one POST of a JSON text to a URL, on a libuv loop, and what came of it.
  *
- *     look the host up -> connect, to each address in turn -> (TLS) -> write -> read the head of the answer -> close all -> done
+ *     look the host up -> connect, to each address in turn -> (TLS) -> write -> read the head of
+ *     the answer -> close all -> done
  *
- * Whatever happens first ends it: an answer, a failure, the time that it has, a cancel.  From then on `over` is set, callbacks do nothing, and
- * when the last handle is closed `done` is called.  The answer's body is not read: only its status matters.
+ * Whatever happens first ends it: an answer, a failure, the time that it has, a cancel.  From then
+ * on `over` is set, callbacks do nothing, and when the last handle is closed `done` is called.  The
+ * answer's body is not read: only its status matters.
  */
 #include "serve/delivery.h"
 
@@ -109,7 +111,7 @@ static void on_write(uv_write_t *uv, int code)
 /* Takes the bytes, and leaves the buffer empty. */
 static void send_bytes(struct weir__delivery *d, struct weir__buffer *bytes)
 {
-    struct writing *w = bytes->failed || d->over ? NULL : calloc(1, sizeof *w);
+    struct writing *w = bytes->failed || d->over ? NULL : calloc(1, sizeof(*w));
 
     if (bytes->len == 0 || w == NULL) {
         if (bytes->len > 0)
@@ -181,7 +183,7 @@ static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     struct weir__delivery *d = handle->data;
 
     (void)suggested;
-    *buf = uv_buf_init(d->in, sizeof d->in);
+    *buf = uv_buf_init(d->in, sizeof(d->in));
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -191,7 +193,8 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     if (d->over || n == 0)
         return;
     if (n < 0) {
-        finish(d, 0, n == UV_EOF ? "the connection was closed without an answer" : uv_strerror((int)n));
+        finish(d, 0,
+               n == UV_EOF ? "the connection was closed without an answer" : uv_strerror((int)n));
     } else if (d->tls != NULL) {
         take_tls(d, buf->base, (size_t)n);
     } else {
@@ -301,8 +304,11 @@ static void compose(struct weir__delivery *d)
 {
     struct weir__buffer *b = &d->request;
 
-    weir__buffer_format(b, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: weir/%s\r\n", d->o.url->path, d->o.url->authority, weir_version());
-    weir__buffer_format(b, "Content-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n", d->o.len);
+    weir__buffer_format(b, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: weir/%s\r\n",
+                        d->o.url->path, d->o.url->authority, weir_version());
+    weir__buffer_format(
+        b, "Content-Type: application/json\r\nContent-Length: %zu\r\nConnection: close\r\n",
+        d->o.len);
     if (*d->o.token)
         weir__buffer_format(b, "Authorization: Bearer %s\r\n", d->o.token);
     weir__buffer_text(b, "\r\n");
@@ -311,7 +317,7 @@ static void compose(struct weir__delivery *d)
 
 struct weir__delivery *weir__delivery_start(const struct weir__delivery_options *options)
 {
-    struct weir__delivery *d = calloc(1, sizeof *d);
+    struct weir__delivery *d = calloc(1, sizeof(*d));
     struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
 
     if (d == NULL)
@@ -328,7 +334,8 @@ struct weir__delivery *weir__delivery_start(const struct weir__delivery_options 
     d->deadline.data = d->patience.data = d->lookup.data = d;
     d->handles = 2;
     uv_timer_start(&d->deadline, on_deadline, options->timeout_ms, 0);
-    int code = uv_getaddrinfo(options->loop, &d->lookup, on_lookup, options->url->host.name, options->url->host.port, &hints);
+    int code = uv_getaddrinfo(options->loop, &d->lookup, on_lookup, options->url->host.name,
+                              options->url->host.port, &hints);
     d->looking_up = code == 0;
     if (code < 0)
         finish(d, 0, uv_strerror(code));

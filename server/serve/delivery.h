@@ -1,6 +1,7 @@
 /* delivery.h -- one POST of a JSON text to a URL, on a libuv loop, and what came of it.
  *
- * A connection of its own each time: deliveries are rare, and one that was kept open would mostly have been closed by the other side.
+ * A connection of its own each time: deliveries are rare, and one that was kept open would mostly
+ * have been closed by the other side.
  */
 #ifndef WEIR_SERVE_DELIVERY_H
 #define WEIR_SERVE_DELIVERY_H
@@ -19,15 +20,18 @@ struct weir__delivery_options {
     const char *body;              /* all of these must last until `done` */
     size_t len;
     uint64_t timeout_ms; /* for all of it */
-    /* Called once, from the loop, when everything is closed.  The status that was answered, or 0 and why there was none. */
+    /* Called once, from the loop, when everything is closed.  The status that was answered, or 0
+     * and why there was none. */
     void (*done)(void *context, int status, const char *why);
     void *context;
 };
 
 struct weir__delivery;
 
-struct weir__delivery *weir__delivery_start(const struct weir__delivery_options *options); /* NULL: no memory, and `done` is not called */
-/* Gives up.  `done` still comes, later (a host's name that is being looked up must be waited for). */
+struct weir__delivery *weir__delivery_start(
+    const struct weir__delivery_options *options); /* NULL: no memory, and `done` is not called */
+/* Gives up.  `done` still comes, later (a host's name that is being looked up must be waited
+ * for). */
 void weir__delivery_cancel(struct weir__delivery *delivery);
 
 #endif

@@ -64,7 +64,8 @@ static void add_adaptive_options(struct weir__buffer *out, const struct weir_ada
 
 static void add_system_options(struct weir__buffer *out, const struct weir_system_options *s)
 {
-    if (!s->cpu_percent && !s->pressure_percent && !s->memory_percent && !s->run_queue && !s->mean_time) {
+    if (!s->cpu_percent && !s->pressure_percent && !s->memory_percent && !s->run_queue &&
+        !s->mean_time) {
         weir__buffer_member_or_null(out, "system", NULL);
         return;
     }
@@ -128,7 +129,8 @@ static void add_counts(struct weir__buffer *out, const struct weir_guard_info *g
     weir__buffer_member_number(out, "reclaimed", g->reclaimed);
 }
 
-static void add_state(struct weir__buffer *out, const struct weir_guard_info *g, const struct weir__guard_place *place, weir_time now)
+static void add_state(struct weir__buffer *out, const struct weir_guard_info *g,
+                      const struct weir__guard_place *place, weir_time now)
 {
     bool breaker = weir__guard_has_breaker(&g->options.breaker) || g->force != WEIR_UNFORCED;
     bool tries = g->breaker == WEIR_BREAKER_OPEN && g->force == WEIR_UNFORCED && g->retry_at > now;
@@ -137,12 +139,14 @@ static void add_state(struct weir__buffer *out, const struct weir_guard_info *g,
         weir__buffer_member_bool(out, "in_rules", place->in_rules);
     else
         weir__buffer_member_or_null(out, "in_rules", NULL);
-    weir__buffer_member(out, "mode", weir_mode_name(place->mode == WEIR_AS_WRITTEN ? WEIR_ENFORCE : place->mode));
+    weir__buffer_member(
+        out, "mode", weir_mode_name(place->mode == WEIR_AS_WRITTEN ? WEIR_ENFORCE : place->mode));
     weir__buffer_member_number(out, "in_flight", g->in_flight);
     weir__buffer_member_number(out, "limit", g->limit);
     weir__buffer_member_number(out, "waiting", place->waiting);
     weir__buffer_member_or_null(out, "controller", g->options.adaptive.controller);
-    weir__buffer_member_or_null(out, "breaker", breaker ? weir_breaker_state_name(g->breaker) : NULL);
+    weir__buffer_member_or_null(out, "breaker",
+                                breaker ? weir_breaker_state_name(g->breaker) : NULL);
     weir__buffer_member(out, "force", weir__force_name(g->force));
     weir__buffer_member_ms(out, "retry_ms", tries ? g->retry_at - now : -1);
     weir__buffer_member_number(out, "calls", g->calls);
@@ -160,7 +164,8 @@ static void add_changes(struct weir__buffer *out, const struct weir_guard_info *
 {
     weir__buffer_member_name(out, "changes");
     weir__buffer_text(out, "[");
-    for (size_t i = 0; i < sizeof g->changes / sizeof g->changes[0] && g->changes[i].number; i++) {
+    for (size_t i = 0; i < sizeof(g->changes) / sizeof(g->changes[0]) && g->changes[i].number;
+         i++) {
         const struct weir_change *c = &g->changes[i];
         weir__buffer_text(out, i ? ",{" : "{");
         weir__buffer_member_number(out, "number", (int64_t)c->number);
@@ -176,8 +181,8 @@ static void add_changes(struct weir__buffer *out, const struct weir_guard_info *
     weir__buffer_text(out, "]");
 }
 
-void weir__guard_json(struct weir__buffer *out, const struct weir_guard_info *g, const struct weir__guard_place *place, weir_time now,
-                      bool changes)
+void weir__guard_json(struct weir__buffer *out, const struct weir_guard_info *g,
+                      const struct weir__guard_place *place, weir_time now, bool changes)
 {
     weir__buffer_text(out, "{");
     weir__buffer_member(out, "guard", g->name);

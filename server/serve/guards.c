@@ -16,12 +16,13 @@ struct weir__guards {
     struct weir_table *table;
     struct weir__permit_key key;
     struct weir_guard *known[WEIR__GUARDS_MAX]; /* by id; NULL: not met yet; atomic */
-    uint32_t names[NAMES];                      /* id + 1 of the one that was found last of all names of that hash; 0: none; atomic */
+    uint32_t names[NAMES]; /* id + 1 of the one that was found last of all names of that hash; 0:
+                              none; atomic */
 };
 
 struct weir__guards *weir__guards_create(struct weir_table *table)
 {
-    struct weir__guards *g = calloc(1, sizeof *g);
+    struct weir__guards *g = calloc(1, sizeof(*g));
 
     if (g == NULL)
         return NULL;
@@ -43,7 +44,8 @@ const struct weir__permit_key *weir__guards_key(const struct weir__guards *g)
 /* All threads that meet one are given the same. */
 struct weir_guard *weir__guards_get(struct weir__guards *g, uint32_t id)
 {
-    struct weir_guard *guard = id < WEIR__GUARDS_MAX ? __atomic_load_n(&g->known[id], __ATOMIC_ACQUIRE) : NULL;
+    struct weir_guard *guard =
+        id < WEIR__GUARDS_MAX ? __atomic_load_n(&g->known[id], __ATOMIC_ACQUIRE) : NULL;
 
     if (guard != NULL || id >= WEIR__GUARDS_MAX)
         return guard;
@@ -54,7 +56,8 @@ struct weir_guard *weir__guards_get(struct weir__guards *g, uint32_t id)
 
 static bool is_named(const struct weir_guard *guard, const char *name, size_t len)
 {
-    return guard != NULL && len < WEIR__NAME_SIZE && memcmp(guard->name, name, len) == 0 && guard->name[len] == '\0';
+    return guard != NULL && len < WEIR__NAME_SIZE && memcmp(guard->name, name, len) == 0 &&
+           guard->name[len] == '\0';
 }
 
 struct weir_guard *weir__guards_find(struct weir__guards *g, const char *name, size_t len)
@@ -67,7 +70,7 @@ struct weir_guard *weir__guards_find(struct weir__guards *g, const char *name, s
 
     if (is_named(guard, name, len))
         return guard;
-    if (len >= sizeof text || memchr(name, 0, len))
+    if (len >= sizeof(text) || memchr(name, 0, len))
         return NULL;
     memcpy(text, name, len);
     text[len] = '\0';
@@ -77,7 +80,8 @@ struct weir_guard *weir__guards_find(struct weir__guards *g, const char *name, s
     return guard;
 }
 
-int weir__guards_unknown(struct weir__guards *g, const char *name, size_t len, struct weir_error *error)
+int weir__guards_unknown(struct weir__guards *g, const char *name, size_t len,
+                         struct weir_error *error)
 {
     const char *names[LIKELY], *near;
     size_t n = 0;
@@ -89,10 +93,13 @@ int weir__guards_unknown(struct weir__guards *g, const char *name, size_t len, s
     }
     near = weir__nearest(name, len, names, n);
     if (near)
-        snprintf(error->text, sizeof error->text, "there is no guard %s; did you mean '%s'?", weir__quote(name, len).text, near);
+        snprintf(error->text, sizeof(error->text), "there is no guard %s; did you mean '%s'?",
+                 weir__quote(name, len).text, near);
     else
-        snprintf(error->text, sizeof error->text, "there is no guard %s; %s", weir__quote(name, len).text,
-                 n ? "WEIR.GUARDS (weir guards, GET /v1/guards) lists them" : "the rules have none (guards:)");
+        snprintf(error->text, sizeof(error->text), "there is no guard %s; %s",
+                 weir__quote(name, len).text,
+                 n ? "WEIR.GUARDS (weir guards, GET /v1/guards) lists them"
+                   : "the rules have none (guards:)");
     return 404;
 }
 
@@ -105,8 +112,8 @@ bool weir__guard_has_breaker(const struct weir_breaker_options *o)
 
 int64_t weir__guard_refused(const struct weir_guard_info *g)
 {
-    return g->refused_open + g->refused_busy + g->refused_limited + g->refused_shed + g->refused_degraded + g->refused_full +
-           g->refused_late;
+    return g->refused_open + g->refused_busy + g->refused_limited + g->refused_shed +
+           g->refused_degraded + g->refused_full + g->refused_late;
 }
 
 const char *weir__force_name(enum weir_force force)

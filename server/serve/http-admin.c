@@ -1,7 +1,9 @@
-/* http-admin.c -- answers that are made on another thread: those of the rows of admin.h, and /metrics.
+/* http-admin.c -- answers that are made on another thread: those of the rows of admin.h, and
+ * /metrics.
  *
- * Both may wait for somebody who changes the rules, or read files: a loop's thread must not.  A row's parameters come from the query and the
- * JSON body, and are copied, so that the connection's input can be used for something else meanwhile.
+ * Both may wait for somebody who changes the rules, or read files: a loop's thread must not.  A
+ * row's parameters come from the query and the JSON body, and are copied, so that the connection's
+ * input can be used for something else meanwhile.
  */
 #include "serve/http.h"
 
@@ -85,7 +87,8 @@ static void answer_metrics(struct away *away)
     if (m->out.failed)
         no_memory(&away->manner);
     else
-        weir__http_answer(&away->manner, 200, "text/plain; version=0.0.4; charset=utf-8", (struct weir__span){ 0 },
+        weir__http_answer(&away->manner, 200, "text/plain; version=0.0.4; charset=utf-8",
+                          (struct weir__span){ 0 },
                           (struct weir__span){ m->out.bytes, m->out.len });
 }
 
@@ -100,13 +103,14 @@ static void free_metrics(struct away *away)
 void weir__http_metrics(struct weir__http_call *call)
 {
     struct weir__loop *loop = call->conn->loop;
-    struct metrics *m = calloc(1, sizeof *m);
+    struct metrics *m = calloc(1, sizeof(*m));
 
     if (m == NULL) {
         no_memory(&call->manner);
         return;
     }
-    m->away = (struct away){ .work = print_metrics, .answer = answer_metrics, .destroy = free_metrics };
+    m->away =
+        (struct away){ .work = print_metrics, .answer = answer_metrics, .destroy = free_metrics };
     m->server = loop->server;
     m->now = weir__loop_now(loop);
     send_away(call, &m->away);
@@ -122,7 +126,8 @@ struct reading {
     struct weir__members members;
 };
 
-static bool add_inner(struct weir__members *members, struct weir__span name, const struct weir__json_value *value)
+static bool add_inner(struct weir__members *members, struct weir__span name,
+                      const struct weir__json_value *value)
 {
     struct reading *r = members->target;
     struct weir__span text = { value->text, value->len };
@@ -145,10 +150,13 @@ static void list_members(struct reading *r)
     const struct weir__admin *row = r->errand->row;
 
     for (m->n = 0; m->n < WEIR__PARAMS_MAX && row->params[m->n].name; m->n++)
-        r->rows[m->n] = (struct weir__member){ row->params[m->n].name, WEIR__MEMBER_ANY, !row->params[m->n].optional,
-                                               offsetof(struct reading, values) + m->n * sizeof(struct weir__span) };
+        r->rows[m->n] = (struct weir__member){ row->params[m->n].name, WEIR__MEMBER_ANY,
+                                               !row->params[m->n].optional,
+                                               offsetof(struct reading, values) +
+                                                   m->n * sizeof(struct weir__span) };
     if (row->rest == WEIR__REST_ATTRIBUTES)
-        r->rows[m->n++] = (struct weir__member){ .name = "attributes", .kind = WEIR__MEMBER_OBJECT };
+        r->rows[m->n++] =
+            (struct weir__member){ .name = "attributes", .kind = WEIR__MEMBER_OBJECT };
     else if (row->rest == WEIR__REST_ENTRIES)
         r->rows[m->n++] = (struct weir__member){ .name = "entries", .kind = WEIR__MEMBER_ARRAY };
     m->rows = r->rows;
@@ -167,7 +175,8 @@ static bool read_query(struct reading *r, struct weir__http_text query, char *sc
     while (weir__http_query_next(&query, &scratch, &name, &value, &bad))
         if (!weir__members_set(&r->members, weir__span_of(name), weir__span_of(value)))
             return false;
-    return !bad || weir__members_wrong(&r->members, "the query has a broken escape: %% and two hexadecimal digits");
+    return !bad || weir__members_wrong(
+                       &r->members, "the query has a broken escape: %% and two hexadecimal digits");
 }
 
 static bool copy_values(struct reading *r)
@@ -186,8 +195,10 @@ static bool read_given(struct reading *r, const struct weir__http_call *call)
     char *scratch = malloc(query.len + 1);
 
     if (raw && body.len)
-        weir__members_set(&r->members, (struct weir__span){ r->rows[0].name, strlen(r->rows[0].name) }, body);
-    bool good = read_query(r, query, scratch) && (raw || body.len == 0 || weir__members_read(&r->members, body)) &&
+        weir__members_set(&r->members,
+                          (struct weir__span){ r->rows[0].name, strlen(r->rows[0].name) }, body);
+    bool good = read_query(r, query, scratch) &&
+                (raw || body.len == 0 || weir__members_read(&r->members, body)) &&
                 weir__members_whole(&r->members) && copy_values(r);
     free(scratch);
     weir__members_free(&r->members);
@@ -231,8 +242,9 @@ static void free_task(struct away *away)
 void weir__http_admin(struct weir__http_call *call, const struct weir__admin *row)
 {
     struct weir__loop *loop = call->conn->loop;
-    struct reading r = { .errand = weir__admin_errand_create(row, loop->server, weir__loop_now(loop)) };
-    struct task *task = calloc(1, sizeof *task);
+    struct reading r = { .errand =
+                             weir__admin_errand_create(row, loop->server, weir__loop_now(loop)) };
+    struct task *task = calloc(1, sizeof(*task));
 
     if (r.errand == NULL || task == NULL) {
         weir__admin_errand_destroy(r.errand);
@@ -240,7 +252,8 @@ void weir__http_admin(struct weir__http_call *call, const struct weir__admin *ro
         no_memory(&call->manner);
         return;
     }
-    *task = (struct task){ { .work = run_task, .answer = answer_task, .destroy = free_task }, r.errand };
+    *task = (struct task){ { .work = run_task, .answer = answer_task, .destroy = free_task },
+                           r.errand };
     list_members(&r);
     if (read_given(&r, call)) {
         send_away(call, &task->away);

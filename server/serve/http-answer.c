@@ -1,9 +1,11 @@
 /* http-answer.c -- heads and bodies.
  *
- * A body is written before its head, which has to tell its length: decisions on the stack, where there is room for the longest, and all else in
- * a buffer.  Head and body are then copied behind each other into the answers that leave in one write.
+ * A body is written before its head, which has to tell its length: decisions on the stack, where
+ * there is room for the longest, and all else in a buffer.  Head and body are then copied behind
+ * each other into the answers that leave in one write.
  *
- *     RateLimit: "per-ip";r=9;t=6            what is left, and after how many seconds all of it is there again, or the same ask passes
+ *     RateLimit: "per-ip";r=9;t=6            what is left, and after how many seconds all of it is
+ *                                            there again, or the same ask passes
  *     RateLimit-Policy: "per-ip";q=10;w=60   the limit, as written
  *     Weir-Level: 0                          for the service behind: 0 free ... 3 refusing
  */
@@ -22,12 +24,14 @@
 
 /* ------------------------------------------------------------------ pens ---- */
 
-/* Writes to where there is room enough: all that is written below is bounded, names have 63 bytes at the most. */
+/* Writes to where there is room enough: all that is written below is bounded, names have 63 bytes
+ * at the most. */
 struct pen {
     char *at;
 };
 
-#define PUT(pen, literal) (memcpy((pen)->at, literal, sizeof(literal) - 1), (pen)->at += sizeof(literal) - 1)
+#define PUT(pen, literal) \
+    (memcpy((pen)->at, literal, sizeof(literal) - 1), (pen)->at += sizeof(literal) - 1)
 
 static void put(struct pen *pen, const char *bytes, size_t len)
 {
@@ -42,7 +46,7 @@ static void put_text(struct pen *pen, const char *text)
 
 static void put_number(struct pen *pen, int64_t n)
 {
-    char digits[20], *end = digits + sizeof digits, *at = end;
+    char digits[20], *end = digits + sizeof(digits), *at = end;
     uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
 
     do {
@@ -62,7 +66,8 @@ static void put_number_or_null(struct pen *pen, int64_t n)
         put_number(pen, n);
 }
 
-/* A name that needs no escapes, or null: names of rules and lists are letters, digits, dots, dashes and underscores. */
+/* A name that needs no escapes, or null: names of rules and lists are letters, digits, dots, dashes
+ * and underscores. */
 static void put_name(struct pen *pen, const char *name)
 {
     if (name == NULL) {
@@ -78,15 +83,17 @@ static void put_name(struct pen *pen, const char *name)
 
 static void make_date(struct weir__loop *loop, int64_t second)
 {
-    static const char days[] = "SunMonTueWedThuFriSat", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    static const char days[] = "SunMonTueWedThuFriSat",
+                      months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     time_t at = (time_t)second;
     struct tm tm;
 
     if (gmtime_r(&at, &tm) == NULL || tm.tm_year + 1900 > 9999)
-        memset(&tm, 0, sizeof tm);
-    snprintf(loop->date, sizeof loop->date, "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT", days + 3 * tm.tm_wday, (unsigned)tm.tm_mday % 100,
-             months + 3 * tm.tm_mon, (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
-             (unsigned)tm.tm_sec % 100);
+        memset(&tm, 0, sizeof(tm));
+    snprintf(loop->date, sizeof(loop->date), "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
+             days + 3 * tm.tm_wday, (unsigned)tm.tm_mday % 100, months + 3 * tm.tm_mon,
+             (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)tm.tm_hour % 100,
+             (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100);
     loop->date_second = second;
 }
 
@@ -112,12 +119,13 @@ static void put_status(struct pen *pen, int status)
     put_text(pen, weir__http_status_text(status));
 }
 
-void weir__http_answer(const struct weir__http_manner *manner, int status, const char *type, struct weir__span headers,
-                       struct weir__span body)
+void weir__http_answer(const struct weir__http_manner *manner, int status, const char *type,
+                       struct weir__span headers, struct weir__span body)
 {
     struct weir__buffer *out = manner->out;
     struct pen pen = { weir__buffer_room(out, HEAD_ROOM + headers.len + body.len) };
-    bool bodiless = status < 200 || status == 204 || status == 304; /* what came behind it would be taken for the next answer */
+    bool bodiless = status < 200 || status == 204 ||
+                    status == 304; /* what came behind it would be taken for the next answer */
 
     if (pen.at == NULL)
         return;
@@ -146,32 +154,39 @@ void weir__http_answer(const struct weir__http_manner *manner, int status, const
 
 void weir__http_json(const struct weir__http_manner *manner, int status, const char *text)
 {
-    weir__http_answer(manner, status, WEIR__HTTP_JSON, (struct weir__span){ 0 }, (struct weir__span){ text, strlen(text) });
+    weir__http_answer(manner, status, WEIR__HTTP_JSON, (struct weir__span){ 0 },
+                      (struct weir__span){ text, strlen(text) });
 }
 
 /* -------------------------------------------------------------- problems ---- */
 
 #define PROBLEM "application/problem+json"
 
-/* What a program can tell errors apart by.  None of them is a refusal by rules: those have weir-limited, weir-banned and weir-denied. */
+/* What a program can tell errors apart by.  None of them is a refusal by rules: those have
+ * weir-limited, weir-banned and weir-denied. */
 static const char *code_of(int status)
 {
     static const struct {
         int status;
         const char *code;
     } codes[] = {
-        { 400, "bad-request" }, { 401, "unauthorized" },    { 403, "forbidden" }, { 404, "not-found" },   { 405, "method-not-allowed" },
-        { 409, "conflict" },    { 413, "too-large" },       { 414, "too-large" }, { 417, "expectation" }, { 422, "unprocessable" },
-        { 431, "too-large" },   { 501, "not-implemented" }, { 503, "not-ready" }, { 505, "version" },
+        { 400, "bad-request" },        { 401, "unauthorized" },
+        { 403, "forbidden" },          { 404, "not-found" },
+        { 405, "method-not-allowed" }, { 409, "conflict" },
+        { 413, "too-large" },          { 414, "too-large" },
+        { 417, "expectation" },        { 422, "unprocessable" },
+        { 431, "too-large" },          { 501, "not-implemented" },
+        { 503, "not-ready" },          { 505, "version" },
     };
 
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (codes[i].status == status)
             return codes[i].code;
     return status >= 500 ? "internal" : "bad-request";
 }
 
-void weir__http_problem_with(const struct weir__http_manner *manner, int status, const char *headers, const char *detail,
+void weir__http_problem_with(const struct weir__http_manner *manner, int status,
+                             const char *headers, const char *detail,
                              const struct weir__buffer *object)
 {
     struct weir__buffer body = { 0 };
@@ -190,18 +205,20 @@ void weir__http_problem_with(const struct weir__http_manner *manner, int status,
     if (body.failed)
         manner->out->failed = true;
     else
-        weir__http_answer(manner, status, PROBLEM, (struct weir__span){ headers, headers ? strlen(headers) : 0 },
+        weir__http_answer(manner, status, PROBLEM,
+                          (struct weir__span){ headers, headers ? strlen(headers) : 0 },
                           (struct weir__span){ body.bytes, body.len });
     weir__buffer_free(&body);
 }
 
-void weir__http_problem(const struct weir__http_manner *manner, int status, const char *headers, const char *format, ...)
+void weir__http_problem(const struct weir__http_manner *manner, int status, const char *headers,
+                        const char *format, ...)
 {
     char detail[640];
     va_list args;
 
     va_start(args, format);
-    vsnprintf(detail, sizeof detail, format, args);
+    vsnprintf(detail, sizeof(detail), format, args);
     va_end(args);
     weir__http_problem_with(manner, status, headers, detail, NULL);
 }
@@ -266,21 +283,26 @@ struct refusal {
 
 /* From WEIR_OPEN on. */
 static const struct refusal by_guards[] = {
-    { REDUCED, "Breaker open", "weir-open", 503 },   { REDUCED, "Busy", "weir-busy", 503 },
-    { REDUCED, "Overloaded", "weir-shed", 503 },     { REDUCED, "Switched off", "weir-degraded", 503 },
-    { REDUCED, "Queue full", "weir-full", 503 },     { REDUCED, "Waited too long", "weir-late", 503 },
+    { REDUCED, "Breaker open", "weir-open", 503 },
+    { REDUCED, "Busy", "weir-busy", 503 },
+    { REDUCED, "Overloaded", "weir-shed", 503 },
+    { REDUCED, "Switched off", "weir-degraded", 503 },
+    { REDUCED, "Queue full", "weir-full", 503 },
+    { REDUCED, "Waited too long", "weir-late", 503 },
     { REDUCED, "Cancelled", "weir-cancelled", 503 },
 };
 
-_Static_assert(sizeof by_guards / sizeof by_guards[0] == WEIR_CANCELLED - WEIR_OPEN + 1, "every reason of guards has its row");
+_Static_assert(sizeof(by_guards) / sizeof(by_guards[0]) == WEIR_CANCELLED - WEIR_OPEN + 1,
+               "every reason of guards has its row");
 
 static const struct refusal *refusal_of(const struct weir_decision *d)
 {
-    static const struct refusal limited = { "https://iana.org/assignments/http-problem-types#quota-exceeded", "Limit reached",
-                                            "weir-limited", 429 },
-                                banned = { "https://iana.org/assignments/http-problem-types#abnormal-usage-detected", "Banned",
-                                           "weir-banned", 429 },
-                                denied = { "about:blank", "Denied", "weir-denied", 403 };
+    static const struct refusal
+        limited = { "https://iana.org/assignments/http-problem-types#quota-exceeded",
+                    "Limit reached", "weir-limited", 429 },
+        banned = { "https://iana.org/assignments/http-problem-types#abnormal-usage-detected",
+                   "Banned", "weir-banned", 429 },
+        denied = { "about:blank", "Denied", "weir-denied", 403 };
 
     if (d->reason >= WEIR_OPEN && d->reason <= WEIR_CANCELLED)
         return &by_guards[d->reason - WEIR_OPEN];
@@ -303,11 +325,13 @@ static void put_sf_integer(struct pen *pen, int64_t n)
     put_number(pen, n < 0 ? 0 : n > SF_INTEGER_MAX ? SF_INTEGER_MAX : n);
 }
 
-/* r is what is left.  t: allowed, until all is there again; refused, what Retry-After says.  The reset is that of the slowest limit that was
- * asked, and what is told is of one limit: so t is no more than its window. */
+/* r is what is left.  t: allowed, until all is there again; refused, what Retry-After says.  The
+ * reset is that of the slowest limit that was asked, and what is told is of one limit: so t is no
+ * more than its window. */
 static void put_left(struct pen *pen, const struct weir_decision *d, weir_time window)
 {
-    weir_time reset = window > 0 && d->reset > window ? window : d->reset, t = d->allowed ? reset : d->retry;
+    weir_time reset = window > 0 && d->reset > window ? window : d->reset,
+              t = d->allowed ? reset : d->retry;
 
     PUT(pen, ";r=");
     put_sf_integer(pen, d->remaining);
@@ -362,7 +386,7 @@ static void put_banned(struct pen *pen, weir_time left)
     PUT(pen, ": banned");
     if (left == WEIR_NEVER)
         return;
-    weir__text_time(span, sizeof span, left);
+    weir__text_time(span, sizeof(span), left);
     PUT(pen, " for ");
     put_text(pen, span);
 }
@@ -382,7 +406,7 @@ static void put_detail(struct pen *pen, const struct weir_ruling *r)
         put_banned(pen, r->decision.retry);
         return;
     }
-    weir__text_time(span, sizeof span, r->window);
+    weir__text_time(span, sizeof(span), r->window);
     PUT(pen, " allows ");
     put_number(pen, r->count);
     PUT(pen, " in ");
@@ -391,7 +415,7 @@ static void put_detail(struct pen *pen, const struct weir_ruling *r)
         PUT(pen, "; an ask as big as this one never passes");
         return;
     }
-    weir__text_time(span, sizeof span, r->decision.retry);
+    weir__text_time(span, sizeof(span), r->decision.retry);
     PUT(pen, "; try again in ");
     put_text(pen, span);
 }
@@ -410,7 +434,8 @@ static void put_refusal(struct pen *pen, const struct refusal *refusal, int stat
     PUT(pen, "\",\"detail\":\"");
 }
 
-static void put_refused_ruling(struct pen *pen, const struct refusal *refusal, int status, const struct weir_ruling *r)
+static void put_refused_ruling(struct pen *pen, const struct refusal *refusal, int status,
+                               const struct weir_ruling *r)
 {
     put_refusal(pen, refusal, status);
     put_detail(pen, r);
@@ -425,7 +450,8 @@ static void put_refused_ruling(struct pen *pen, const struct refusal *refusal, i
     PUT(pen, "}");
 }
 
-void weir__http_ruling(const struct weir__http_manner *manner, const struct weir_ruling *ruling, int refuse, bool bare)
+void weir__http_ruling(const struct weir__http_manner *manner, const struct weir_ruling *ruling,
+                       int refuse, bool bare)
 {
     char headers[512], body[2 * WEIR__HTTP_RULING_MAX];
     struct pen head = { headers }, pen = { body };
@@ -441,7 +467,8 @@ void weir__http_ruling(const struct weir__http_manner *manner, const struct weir
                       refusal ? PROBLEM
                       : bare  ? NULL
                               : WEIR__HTTP_JSON,
-                      (struct weir__span){ headers, (size_t)(head.at - headers) }, (struct weir__span){ body, (size_t)(pen.at - body) });
+                      (struct weir__span){ headers, (size_t)(head.at - headers) },
+                      (struct weir__span){ body, (size_t)(pen.at - body) });
 }
 
 /* --------------------------------------------------------------- guards ---- */
@@ -482,7 +509,7 @@ static void put_guard_detail(struct pen *pen, const struct weir_ruling *r)
     put_text(pen, why_refused((enum weir_reason)r->decision.reason));
     if (r->decision.retry == WEIR_NEVER || r->decision.retry <= 0)
         return;
-    weir__text_time(span, sizeof span, r->decision.retry);
+    weir__text_time(span, sizeof(span), r->decision.retry);
     PUT(pen, "; try again in ");
     put_text(pen, span);
 }
@@ -507,7 +534,8 @@ static void put_entered(struct pen *pen, const struct weir__entered *e, const ch
 void weir__http_entered(const struct weir__http_manner *manner, const struct weir__entered *entered)
 {
     const struct weir_ruling *r = &entered->ruling;
-    char headers[512], body[2 * WEIR__HTTP_RULING_MAX + WEIR__PERMIT_TOKEN_MAX], token[WEIR__PERMIT_TOKEN_MAX];
+    char headers[512], body[2 * WEIR__HTTP_RULING_MAX + WEIR__PERMIT_TOKEN_MAX],
+        token[WEIR__PERMIT_TOKEN_MAX];
     struct pen head = { headers }, pen = { body };
     bool refused = !r->decision.allowed;
 
@@ -527,7 +555,8 @@ void weir__http_entered(const struct weir__http_manner *manner, const struct wei
     }
     put_entered(&pen, entered, token);
     weir__http_answer(manner, refused ? refusal->status : 200, refused ? PROBLEM : WEIR__HTTP_JSON,
-                      (struct weir__span){ headers, (size_t)(head.at - headers) }, (struct weir__span){ body, (size_t)(pen.at - body) });
+                      (struct weir__span){ headers, (size_t)(head.at - headers) },
+                      (struct weir__span){ body, (size_t)(pen.at - body) });
 }
 
 /* ------------------------------------------------- decisions on a key ---- */
@@ -560,7 +589,8 @@ static void put_decision(struct pen *pen, const struct weir_decision *d, bool ns
     put_name(pen, weir_reason_name((enum weir_reason)d->reason));
 }
 
-/* A string as RFC 9651 has it; false if it cannot be one: only ASCII that can be seen, and the space. */
+/* A string as RFC 9651 has it; false if it cannot be one: only ASCII that can be seen, and the
+ * space. */
 static bool put_sf_string(struct pen *pen, struct weir__span text)
 {
     struct pen p = *pen;
@@ -581,7 +611,8 @@ static bool put_sf_string(struct pen *pen, struct weir__span text)
     return true;
 }
 
-static void put_decision_headers(struct pen *pen, const struct weir_decision *d, struct weir__span policy)
+static void put_decision_headers(struct pen *pen, const struct weir_decision *d,
+                                 struct weir__span policy)
 {
     struct pen begin = *pen;
 
@@ -599,7 +630,8 @@ static void put_decision_headers(struct pen *pen, const struct weir_decision *d,
     put_retry_after(pen, d);
 }
 
-void weir__http_decision(const struct weir__http_manner *manner, const struct weir__http_taken *taken)
+void weir__http_decision(const struct weir__http_manner *manner,
+                         const struct weir__http_taken *taken)
 {
     const struct weir_decision *d = &taken->answer->decision;
     bool refused = !d->allowed;
@@ -609,7 +641,8 @@ void weir__http_decision(const struct weir__http_manner *manner, const struct we
     put_decision_headers(&head, d, taken->policy);
     if (refused) {
         put_refusal(&pen, refusal_of(d), 429);
-        put_text(&pen, d->retry == WEIR_NEVER ? "an ask as big as this one never passes" : "the key has used its limit up");
+        put_text(&pen, d->retry == WEIR_NEVER ? "an ask as big as this one never passes"
+                                              : "the key has used its limit up");
         PUT(&pen, "\",");
     } else {
         PUT(&pen, "{");
@@ -617,10 +650,12 @@ void weir__http_decision(const struct weir__http_manner *manner, const struct we
     put_decision(&pen, d, taken->ns);
     if (d->allowed && taken->answer->reservation[0]) {
         PUT(&pen, ",\"reservation\":\"");
-        put(&pen, taken->answer->reservation, strnlen(taken->answer->reservation, sizeof taken->answer->reservation));
+        put(&pen, taken->answer->reservation,
+            strnlen(taken->answer->reservation, sizeof(taken->answer->reservation)));
         PUT(&pen, "\"");
     }
     PUT(&pen, "}");
     weir__http_answer(manner, refused ? 429 : 200, refused ? PROBLEM : WEIR__HTTP_JSON,
-                      (struct weir__span){ headers, (size_t)(head.at - headers) }, (struct weir__span){ body, (size_t)(pen.at - body) });
+                      (struct weir__span){ headers, (size_t)(head.at - headers) },
+                      (struct weir__span){ body, (size_t)(pen.at - body) });
 }

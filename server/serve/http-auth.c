@@ -1,15 +1,20 @@
-/* http-auth.c -- forward auth: a proxy describes a request in headers and asks whether to let it through.
+/* http-auth.c -- forward auth: a proxy describes a request in headers and asks whether to let it
+ * through.
  *
- * nginx's auth_request, Traefik's ForwardAuth and Caddy's forward_auth each ask with the headers of the client's own request beside theirs.  So
- * whoever is not a trusted proxy describes nothing but itself, and of what a trusted one says only that is believed which it wrote itself:
+ * nginx's auth_request, Traefik's ForwardAuth and Caddy's forward_auth each ask with the headers of
+ * the client's own request beside theirs.  So whoever is not a trusted proxy describes nothing but
+ * itself, and of what a trusted one says only that is believed which it wrote itself:
  *
- *     ip       X-Forwarded-For from the right: the first address that is no trusted proxy.  What is left of it anybody may have written.
- *              Without it X-Real-IP, without that the peer
- *     uri      X-Original-URI, X-Original-URL or X-Forwarded-Uri.  A proxy sets the one that it knows and passes the others on as the client
- *     method   sent them, so two that differ are refused: one of them is forged, and nobody can tell which
+ *     ip       X-Forwarded-For from the right: the first address that is no trusted proxy.  What is
+ *              left of it anybody may have written. Without it X-Real-IP, without that the peer
+ *     uri      X-Original-URI, X-Original-URL or X-Forwarded-Uri.  A proxy sets the one that it
+ *              knows and passes the others on as the client
+ *     method   sent them, so two that differ are refused: one of them is forged, and nobody can
+ *              tell which
  *
- * Every parameter of the query is an attribute too: the query is written in the proxy's configuration.  But where a variable is written there
- * a client may fill it with & and parameters of its own (nginx escapes nothing).  So none of them describes the request, which headers do, and
+ * Every parameter of the query is an attribute too: the query is written in the proxy's
+ * configuration.  But where a variable is written there a client may fill it with & and parameters
+ * of its own (nginx escapes nothing).  So none of them describes the request, which headers do, and
  * none comes twice: what a client adds never takes the place of what the proxy says.
  */
 #include "serve/http.h"
@@ -23,7 +28,9 @@
 
 #define QUERY_MAX  4096 /* bytes */
 #define PARAMS_MAX 32
-#define ATTRS_MAX  (WEIR__HTTP_HEADERS + PARAMS_MAX + 8) /* every header can be one: none is pushed out by others */
+#define ATTRS_MAX                      \
+    (WEIR__HTTP_HEADERS + PARAMS_MAX + \
+     8) /* every header can be one: none is pushed out by others */
 
 /* ------------------------------------------------------- trusted proxies ---- */
 
@@ -42,7 +49,8 @@ static struct weir__span peer_of(const struct weir__conn *conn)
 
 /* ------------------------------------------------------------- addresses ---- */
 
-/* 192.0.2.7, 192.0.2.7:4711, 2001:db8::1, [2001:db8::1], [2001:db8::1]:4711; *entry becomes the address alone. */
+/* 192.0.2.7, 192.0.2.7:4711, 2001:db8::1, [2001:db8::1], [2001:db8::1]:4711; *entry becomes the
+ * address alone. */
 static bool read_address(struct weir__span *entry, struct weir__address *out)
 {
     struct weir__span e = *entry;
@@ -78,7 +86,18 @@ static struct weir__span last_entry(struct weir__span *list)
 
 /* -------------------------------------------------- what a proxy describes ---- */
 
-enum told { FOR, REAL_IP, ORIGINAL_METHOD, FORWARDED_METHOD, ORIGINAL_URI, ORIGINAL_URL, FORWARDED_URI, HOST, PROTO, TOLD };
+enum told {
+    FOR,
+    REAL_IP,
+    ORIGINAL_METHOD,
+    FORWARDED_METHOD,
+    ORIGINAL_URI,
+    ORIGINAL_URL,
+    FORWARDED_URI,
+    HOST,
+    PROTO,
+    TOLD
+};
 
 static const struct {
     const char *name;
@@ -114,7 +133,9 @@ static void add(struct forwarded *f, const char *name, size_t name_len, struct w
 {
     if (value.len == 0 || name_len == 0 || name_len >= WEIR__ATTRIBUTE_SIZE || f->n == ATTRS_MAX)
         return;
-    f->attrs[f->n++] = (struct weir_attr){ .name = name, .name_len = name_len, .value = value.bytes, .value_len = value.len };
+    f->attrs[f->n++] = (struct weir_attr){
+        .name = name, .name_len = name_len, .value = value.bytes, .value_len = value.len
+    };
 }
 
 #define ADD(f, literal, value) add(f, literal, sizeof(literal) - 1, value)
@@ -124,7 +145,8 @@ static enum told told_of(const struct weir__http_text *name)
     if (name->len < 9 || (name->bytes[0] | 0x20) != 'x' || name->bytes[1] != '-')
         return TOLD;
     for (enum told i = 0; i < TOLD; i++)
-        if (told_names[i].len == name->len && strncasecmp(told_names[i].name, name->bytes, name->len) == 0)
+        if (told_names[i].len == name->len &&
+            strncasecmp(told_names[i].name, name->bytes, name->len) == 0)
             return i;
     return TOLD;
 }
@@ -138,7 +160,7 @@ static void add_header(struct forwarded *f, const struct weir__http_header *head
 {
     size_t len = 7 + header->name.len;
 
-    if (len >= WEIR__ATTRIBUTE_SIZE || len > (size_t)(f->names + sizeof f->names - f->name))
+    if (len >= WEIR__ATTRIBUTE_SIZE || len > (size_t)(f->names + sizeof(f->names) - f->name))
         return;
     memcpy(f->name, "header.", 7);
     memcpy(f->name + 7, header->name.bytes, header->name.len);
@@ -164,8 +186,8 @@ static void look_at_headers(struct forwarded *f)
     }
 }
 
-/* From the right, over all lines of that name as if they were one.  An entry that is no address ends the search: what is left of it is
- * nobody's word. */
+/* From the right, over all lines of that name as if they were one.  An entry that is no address
+ * ends the search: what is left of it is nobody's word. */
 static struct weir__span client_of(const struct forwarded *f, struct weir__span peer)
 {
     const struct weir__http_request *request = f->call->request;
@@ -191,16 +213,20 @@ static struct weir__span client_of(const struct forwarded *f, struct weir__span 
 /* http://host/path is /path. */
 static struct weir__span path_of(struct weir__span uri)
 {
-    const char *end = uri.bytes + uri.len, *slash = uri.bytes && uri.len ? memchr(uri.bytes, '/', uri.len) : NULL;
+    const char *end = uri.bytes + uri.len,
+               *slash = uri.bytes && uri.len ? memchr(uri.bytes, '/', uri.len) : NULL;
 
-    if (slash == NULL || slash == uri.bytes || slash[-1] != ':' || end - slash < 2 || slash[1] != '/')
+    if (slash == NULL || slash == uri.bytes || slash[-1] != ':' || end - slash < 2 ||
+        slash[1] != '/')
         return uri;
     const char *host = slash + 2;
     slash = memchr(host, '/', (size_t)(end - host));
-    return slash ? (struct weir__span){ slash, (size_t)(end - slash) } : (struct weir__span){ "/", 1 };
+    return slash ? (struct weir__span){ slash, (size_t)(end - slash) }
+                 : (struct weir__span){ "/", 1 };
 }
 
-/* What headers from `first` to `last` say; empty if there are none.  False, and answered: they differ. */
+/* What headers from `first` to `last` say; empty if there are none.  False, and answered: they
+ * differ. */
 static bool agree(struct forwarded *f, enum told first, enum told last, struct weir__span *out)
 {
     const struct weir__http_request *request = f->call->request;
@@ -211,8 +237,10 @@ static bool agree(struct forwarded *f, enum told first, enum told last, struct w
             continue;
         struct weir__span one = path_of(weir__span_of(request->headers[i].value));
         if (out->len && (out->len != one.len || memcmp(out->bytes, one.bytes, one.len) != 0)) {
-            weir__http_problem(&f->call->manner, 400, NULL, "%s and %s differ: have the proxy remove the one it does not set",
-                               told_names[first].name, told_names[f->kinds[i] == first ? last : f->kinds[i]].name);
+            weir__http_problem(&f->call->manner, 400, NULL,
+                               "%s and %s differ: have the proxy remove the one it does not set",
+                               told_names[first].name,
+                               told_names[f->kinds[i] == first ? last : f->kinds[i]].name);
             return false;
         }
         *out = one;
@@ -225,7 +253,8 @@ static bool describe_forwarded(struct forwarded *f, struct weir__span peer)
     struct weir__span method, uri, real = f->told[REAL_IP], ip = peer;
     struct weir__address address;
 
-    if (!agree(f, ORIGINAL_METHOD, FORWARDED_METHOD, &method) || !agree(f, ORIGINAL_URI, FORWARDED_URI, &uri))
+    if (!agree(f, ORIGINAL_METHOD, FORWARDED_METHOD, &method) ||
+        !agree(f, ORIGINAL_URI, FORWARDED_URI, &uri))
         return false;
     if (f->told[FOR].bytes)
         ip = client_of(f, peer);
@@ -254,7 +283,8 @@ static bool describe(struct forwarded *f)
     struct weir__address address;
 
     look_at_headers(f);
-    if (weir__address_parse(peer.bytes, peer.len, &address) && is_proxy(f->call->conn->loop->server, &address))
+    if (weir__address_parse(peer.bytes, peer.len, &address) &&
+        is_proxy(f->call->conn->loop->server, &address))
         return describe_forwarded(f, peer);
     describe_itself(f, peer);
     return true;
@@ -266,18 +296,21 @@ static bool read_refuse(struct forwarded *f, struct weir__http_text value)
 {
     static const int known[] = { 401, 403, 429, 503 };
 
-    for (size_t i = 0; i < sizeof known / sizeof known[0] && value.len == 3; i++)
-        if ((value.bytes[0] - '0') * 100 + (value.bytes[1] - '0') * 10 + value.bytes[2] - '0' == known[i])
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && value.len == 3; i++)
+        if ((value.bytes[0] - '0') * 100 + (value.bytes[1] - '0') * 10 + value.bytes[2] - '0' ==
+            known[i])
             f->refuse = known[i];
     if (f->refuse)
         return true;
-    weir__http_problem(&f->call->manner, 400, NULL, "refuse is 401, 403, 429 or 503, and not %s", weir__quote(value.bytes, value.len).text);
+    weir__http_problem(&f->call->manner, 400, NULL, "refuse is 401, 403, 429 or 503, and not %s",
+                       weir__quote(value.bytes, value.len).text);
     return false;
 }
 
 static bool refuse_param(struct forwarded *f, const char *what, struct weir__span name)
 {
-    weir__http_problem(&f->call->manner, 400, NULL, "the query %s %s; what a client has a say in goes into headers", what,
+    weir__http_problem(&f->call->manner, 400, NULL,
+                       "the query %s %s; what a client has a say in goes into headers", what,
                        weir__quote(name.bytes, name.len).text);
     return false;
 }
@@ -291,7 +324,8 @@ static bool may_come(struct forwarded *f, struct weir__span name)
         if (f->params[i].len == name.len && memcmp(f->params[i].bytes, name.bytes, name.len) == 0)
             return refuse_param(f, "has twice the parameter", name);
     if (f->n_params == PARAMS_MAX) {
-        weir__http_problem(&f->call->manner, 400, NULL, "the query has more than %d parameters", PARAMS_MAX);
+        weir__http_problem(&f->call->manner, 400, NULL, "the query has more than %d parameters",
+                           PARAMS_MAX);
         return false;
     }
     f->params[f->n_params++] = name;
@@ -304,8 +338,9 @@ static bool read_query(struct forwarded *f)
     char *scratch = f->query;
     bool bad = false;
 
-    if (query.len > sizeof f->query) {
-        weir__http_problem(&f->call->manner, 414, NULL, "the query has more than %d bytes", QUERY_MAX);
+    if (query.len > sizeof(f->query)) {
+        weir__http_problem(&f->call->manner, 414, NULL, "the query has more than %d bytes",
+                           QUERY_MAX);
         return false;
     }
     while (weir__http_query_next(&query, &scratch, &name, &value, &bad)) {
@@ -317,7 +352,8 @@ static bool read_query(struct forwarded *f)
             return false;
     }
     if (bad)
-        weir__http_problem(&f->call->manner, 400, NULL, "the query has a broken escape: %% and two hexadecimal digits");
+        weir__http_problem(&f->call->manner, 400, NULL,
+                           "the query has a broken escape: %% and two hexadecimal digits");
     return !bad;
 }
 
@@ -332,10 +368,12 @@ void weir__http_auth(struct weir__http_call *call)
     f.refuse = 0;
     f.name = f.names;
     f.host = (struct weir__span){ 0 };
-    memset(f.told, 0, sizeof f.told);
+    memset(f.told, 0, sizeof(f.told));
     if (!read_query(&f) || !describe(&f))
         return;
-    struct weir_request request = { .attrs = f.attrs, .n = f.n, .ask = { .cost = 1, .now = weir__loop_now(loop) } };
+    struct weir_request request = { .attrs = f.attrs,
+                                    .n = f.n,
+                                    .ask = { .cost = 1, .now = weir__loop_now(loop) } };
     weir__ask_check_many(loop, &request, 1, &ruling);
     weir__http_ruling(&call->manner, &ruling, f.refuse, true);
 }

@@ -1,7 +1,9 @@
-/* http-check.c -- deciding: a request by the rules, many of them, or a key by a limit that comes with the ask.
+/* http-check.c -- deciding: a request by the rules, many of them, or a key by a limit that comes
+ * with the ask.
  *
- * A check is read into the stack and decided at once: no memory is asked for unless a string has escapes and the body is long.  A batch is read
- * whole before anything is decided, so that a mistake in the last check charges nothing for the first.
+ * A check is read into the stack and decided at once: no memory is asked for unless a string has
+ * escapes and the body is long.  A batch is read whole before anything is decided, so that a
+ * mistake in the last check charges nothing for the first.
  */
 #include "serve/http.h"
 
@@ -37,7 +39,8 @@ static const struct weir__member check_rows[] = {
 #undef AT
 
 /* Fills in a zeroed one but for `in`, which is the caller's. */
-static bool read_check(struct weir__members *members, struct incoming *incoming, struct weir__span text)
+static bool read_check(struct weir__members *members, struct incoming *incoming,
+                       struct weir__span text)
 {
     incoming->cost = 1;
     incoming->wait_ms = 0;
@@ -45,7 +48,8 @@ static bool read_check(struct weir__members *members, struct incoming *incoming,
     if (!weir__members_read(members, text))
         return false;
     if (incoming->wait_ms > INT64_MAX / WEIR_MILLISECOND)
-        return weir__members_wrong(members, "'wait_ms' is at most %lld", (long long)(INT64_MAX / WEIR_MILLISECOND));
+        return weir__members_wrong(members, "'wait_ms' is at most %lld",
+                                   (long long)(INT64_MAX / WEIR_MILLISECOND));
     if (incoming->id.len > WEIR__ASK_ID_MAX)
         return weir__members_wrong(members, "'id' has at most %d bytes", WEIR__ASK_ID_MAX);
     return true;
@@ -57,8 +61,10 @@ void weir__http_check(struct weir__http_call *call)
     struct weir__members members;
     struct weir_ruling ruling;
     char names[WEIR__CHECK_ATTRS * WEIR__ATTRIBUTE_SIZE + WEIR__ATTRIBUTE_SIZE];
-    struct incoming incoming = { .in = {
-                                     .attrs = check.attrs, .max = WEIR__CHECK_ATTRS, .names = names, .names_end = names + sizeof names } };
+    struct incoming incoming = { .in = { .attrs = check.attrs,
+                                         .max = WEIR__CHECK_ATTRS,
+                                         .names = names,
+                                         .names_end = names + sizeof(names) } };
     const char *problem = members.problem;
 
     weir__members_begin_request(&members, check_rows, COUNT_OF(check_rows), &incoming);
@@ -91,23 +97,27 @@ struct batch {
     size_t n_attrs, room;
     struct item *items;
     size_t n;
-    char *names, *names_end;        /* of attributes: where the next one goes; each is in the text, so as much room as that has will do */
-    char *strings;                  /* those with escapes, each where it is in the text */
-    bool ids;                       /* one of them has an id */
+    char *names, *names_end; /* of attributes: where the next one goes; each is in the text, so as
+                                much room as that has will do */
+    char *strings;           /* those with escapes, each where it is in the text */
+    bool ids;                /* one of them has an id */
     const char *begin, *text, *end; /* the body, and what is read next */
     char problem[400];
 };
 
 static void skip_space(struct batch *b)
 {
-    while (b->text < b->end && (*b->text == ' ' || *b->text == '\t' || *b->text == '\r' || *b->text == '\n'))
+    while (b->text < b->end &&
+           (*b->text == ' ' || *b->text == '\t' || *b->text == '\r' || *b->text == '\n'))
         b->text++;
 }
 
 static bool no_batch(struct batch *b)
 {
-    snprintf(b->problem, sizeof b->problem, "at byte %zu: the body is {\"checks\":[{...},...]}, 1 to %d checks as /v1/check has them",
-             (size_t)(b->text - b->begin) + 1, BATCH_MAX);
+    snprintf(
+        b->problem, sizeof(b->problem),
+        "at byte %zu: the body is {\"checks\":[{...},...]}, 1 to %d checks as /v1/check has them",
+        (size_t)(b->text - b->begin) + 1, BATCH_MAX);
     return false;
 }
 
@@ -122,7 +132,8 @@ static bool expect(struct batch *b, const char *word)
     return true;
 }
 
-/* To where a value ends: the comma or bracket behind it.  Whether it is one is seen when it is read. */
+/* To where a value ends: the comma or bracket behind it.  Whether it is one is seen when it is
+ * read. */
 static struct weir__span element(struct batch *b)
 {
     const char *begin = b->text;
@@ -151,9 +162,9 @@ static bool make_room(struct batch *b)
     if (b->room - b->n_attrs >= WEIR__CHECK_ATTRS)
         return true;
     size_t room = b->room ? b->room * 2 : (size_t)16 * WEIR__CHECK_ATTRS;
-    struct weir_attr *attrs = realloc(b->attrs, room * sizeof *attrs);
+    struct weir_attr *attrs = realloc(b->attrs, room * sizeof(*attrs));
     if (attrs == NULL) {
-        snprintf(b->problem, sizeof b->problem, "out of memory");
+        snprintf(b->problem, sizeof(b->problem), "out of memory");
         return false;
     }
     b->attrs = attrs;
@@ -171,17 +182,19 @@ static bool read_item(struct batch *b)
 
     if (!make_room(b))
         return false;
-    struct incoming incoming = {
-        .in = { .attrs = b->attrs + b->n_attrs, .max = WEIR__CHECK_ATTRS, .names = b->names, .names_end = b->names_end }
-    };
+    struct incoming incoming = { .in = { .attrs = b->attrs + b->n_attrs,
+                                         .max = WEIR__CHECK_ATTRS,
+                                         .names = b->names,
+                                         .names_end = b->names_end } };
     weir__members_begin_request(&members, check_rows, COUNT_OF(check_rows), &incoming);
     members.scratch = b->strings + at;
     if (!read_check(&members, &incoming, text)) {
-        snprintf(b->problem, sizeof b->problem, "check %zu: %s", b->n, members.problem);
+        snprintf(b->problem, sizeof(b->problem), "check %zu: %s", b->n, members.problem);
         return false;
     }
     b->names = incoming.in.names;
-    b->items[b->n++] = (struct item){ b->n_attrs, incoming.in.n, incoming.cost, incoming.wait_ms * WEIR_MILLISECOND, incoming.id };
+    b->items[b->n++] = (struct item){ b->n_attrs, incoming.in.n, incoming.cost,
+                                      incoming.wait_ms * WEIR_MILLISECOND, incoming.id };
     b->n_attrs += incoming.in.n;
     b->ids |= incoming.id.len > 0;
     return true;
@@ -193,7 +206,8 @@ static bool read_items(struct batch *b)
         return false;
     do {
         if (b->n == BATCH_MAX) {
-            snprintf(b->problem, sizeof b->problem, "more than %d checks: ask in several batches", BATCH_MAX);
+            snprintf(b->problem, sizeof(b->problem), "more than %d checks: ask in several batches",
+                     BATCH_MAX);
             return false;
         }
         if (!read_item(b))
@@ -206,7 +220,8 @@ static bool read_items(struct batch *b)
 }
 
 /* Decides those from `from` on, and writes the answers. */
-static void decide_group(struct weir__loop *loop, const struct batch *b, size_t from, size_t n, struct weir__buffer *out)
+static void decide_group(struct weir__loop *loop, const struct batch *b, size_t from, size_t n,
+                         struct weir__buffer *out)
 {
     struct weir_request requests[GROUP] = { 0 };
     struct weir_ruling rulings[GROUP];
@@ -214,7 +229,9 @@ static void decide_group(struct weir__loop *loop, const struct batch *b, size_t 
     for (size_t i = 0; i < n; i++) {
         const struct item *item = &b->items[from + i];
         requests[i] = (struct weir_request){ .attrs = b->attrs + item->first, .n = item->n };
-        requests[i].ask = (struct weir_ask){ .cost = item->cost, .wait_max = item->wait_max, .now = weir__loop_now(loop) };
+        requests[i].ask = (struct weir_ask){ .cost = item->cost,
+                                             .wait_max = item->wait_max,
+                                             .now = weir__loop_now(loop) };
     }
     weir__ask_check_many(loop, requests, n, rulings);
     for (size_t i = 0; i < n; i++) {
@@ -227,15 +244,17 @@ static void decide_group(struct weir__loop *loop, const struct batch *b, size_t 
     }
 }
 
-/* One that may have an id.  What is wrong with it is its own answer: those before it have been charged. */
-static void decide_one(struct weir__loop *loop, const struct batch *b, size_t i, struct weir__buffer *out)
+/* One that may have an id.  What is wrong with it is its own answer: those before it have been
+ * charged. */
+static void decide_one(struct weir__loop *loop, const struct batch *b, size_t i,
+                       struct weir__buffer *out)
 {
     const struct item *item = &b->items[i];
     struct weir__check check;
     struct weir_ruling ruling;
 
     check.n = item->n;
-    memcpy(check.attrs, b->attrs + item->first, item->n * sizeof check.attrs[0]);
+    memcpy(check.attrs, b->attrs + item->first, item->n * sizeof(check.attrs[0]));
     check.cost = item->cost;
     check.wait_max = item->wait_max;
     check.id = item->id;
@@ -268,7 +287,8 @@ static void decide_batch(struct weir__http_call *call, const struct batch *b)
     if (out.failed)
         call->manner.out->failed = true;
     else
-        weir__http_answer(&call->manner, 200, WEIR__HTTP_JSON, (struct weir__span){ 0 }, (struct weir__span){ out.bytes, out.len });
+        weir__http_answer(&call->manner, 200, WEIR__HTTP_JSON, (struct weir__span){ 0 },
+                          (struct weir__span){ out.bytes, out.len });
     weir__buffer_free(&out);
 }
 
@@ -277,7 +297,7 @@ void weir__http_batch(struct weir__http_call *call)
     struct weir__span body = call->body;
     struct batch b = { .begin = body.bytes, .text = body.bytes, .end = body.bytes + body.len };
 
-    b.items = malloc(BATCH_MAX * sizeof *b.items);
+    b.items = malloc(BATCH_MAX * sizeof(*b.items));
     b.strings = malloc(body.len + 1);
     char *names = b.names = malloc(body.len + 1);
     b.names_end = names ? names + body.len : NULL;
@@ -324,15 +344,18 @@ static bool given(const struct weir__members *members, int row)
 }
 
 /* Times are in the unit that is named, and in no other. */
-static bool read_times(struct weir__members *members, const struct taking *t, struct weir__adhoc_ask *ask, bool *ns)
+static bool read_times(struct weir__members *members, const struct taking *t,
+                       struct weir__adhoc_ask *ask, bool *ns)
 {
     const int64_t ms_max = INT64_MAX / WEIR_MILLISECOND;
 
     *ns = t->unit.len == 2 && memcmp(t->unit.bytes, "ns", 2) == 0;
     if (t->unit.len && !*ns && !(t->unit.len == 2 && memcmp(t->unit.bytes, "ms", 2) == 0))
-        return weir__members_wrong(members, "'unit' is \"ms\" or \"ns\", and not %s", weir__quote(t->unit.bytes, t->unit.len).text);
+        return weir__members_wrong(members, "'unit' is \"ms\" or \"ns\", and not %s",
+                                   weir__quote(t->unit.bytes, t->unit.len).text);
     if (*ns && (given(members, WAIT_MS) || given(members, LIFETIME_MS)))
-        return weir__members_wrong(members, "with the unit ns times are 'wait_ns' and 'lifetime_ns'");
+        return weir__members_wrong(members,
+                                   "with the unit ns times are 'wait_ns' and 'lifetime_ns'");
     if (!*ns && (given(members, WAIT_NS) || given(members, LIFETIME_NS)))
         return weir__members_wrong(members, "'wait_ns' and 'lifetime_ns' need \"unit\":\"ns\"");
     if (t->wait_ms > ms_max || t->lifetime_ms > ms_max)
@@ -342,12 +365,14 @@ static bool read_times(struct weir__members *members, const struct taking *t, st
     return true;
 }
 
-static bool read_taking(struct weir__members *members, struct weir__adhoc_ask *ask, struct weir__span text, bool *ns)
+static bool read_taking(struct weir__members *members, struct weir__adhoc_ask *ask,
+                        struct weir__span text, bool *ns)
 {
     struct taking t = { .cost = 1 };
 
     members->target = &t;
-    if (!weir__members_read(members, text) || !weir__members_whole(members) || !read_times(members, &t, ask, ns))
+    if (!weir__members_read(members, text) || !weir__members_whole(members) ||
+        !read_times(members, &t, ask, ns))
         return false;
     if (ask->verb != WEIR__RESERVE && (given(members, LIFETIME_MS) || given(members, LIFETIME_NS)))
         return weir__members_wrong(members, "only a reservation has a lifetime: POST /v1/reserve");
@@ -362,7 +387,10 @@ static bool read_taking(struct weir__members *members, struct weir__adhoc_ask *a
 
 static int status_of(int code)
 {
-    return code == WEIR_NO_MEMORY ? 503 : code == WEIR_EXISTS ? 409 : code == WEIR_INVALID ? 422 : 500;
+    return code == WEIR_NO_MEMORY ? 503
+           : code == WEIR_EXISTS  ? 409
+           : code == WEIR_INVALID ? 422
+                                  : 500;
 }
 
 static void decide_key(struct weir__http_call *call, enum weir__ask_verb verb)
@@ -431,7 +459,9 @@ void weir__http_settle(struct weir__http_call *call)
         weir__http_bad(call, 400, members.problem);
     else
         weir__http_json(&call->manner, 200,
-                        weir__ask_settle(call->conn->loop, s.reservation, s.cost) ? "{\"settled\":true}" : "{\"settled\":false}");
+                        weir__ask_settle(call->conn->loop, s.reservation, s.cost)
+                            ? "{\"settled\":true}"
+                            : "{\"settled\":false}");
     weir__members_free(&members);
 }
 
@@ -451,7 +481,7 @@ void weir__http_clock(struct weir__http_call *call)
     } else {
         weir__server_set_clock(loop->server, now);
         loop->now_is_old = true;
-        snprintf(text, sizeof text, "{\"now_ns\":%lld}", (long long)now);
+        snprintf(text, sizeof(text), "{\"now_ns\":%lld}", (long long)now);
         weir__http_json(&call->manner, 200, text);
     }
     weir__members_free(&members);

@@ -1,12 +1,14 @@
-/* http-events.c -- events as they happen: server-sent events (WHATWG HTML, 9.2), for browsers and for curl -N.
+/* http-events.c -- events as they happen: server-sent events (WHATWG HTML, 9.2), for browsers and
+ * for curl -N.
  *
  *     id: 17
  *     event: ban
  *     data: {"event":"ban",...}
  *
- * Who comes back names the last one it has seen (Last-Event-ID, or ?after=) and gets those behind it, as far as they are kept; who comes for the
- * first time gets what happens from then on.  Every quarter of a minute something is said, so that nobody on the way takes the connection for
- * dead.  The stream has no length: it ends with the connection.
+ * Who comes back names the last one it has seen (Last-Event-ID, or ?after=) and gets those behind
+ * it, as far as they are kept; who comes for the first time gets what happens from then on.  Every
+ * quarter of a minute something is said, so that nobody on the way takes the connection for dead.
+ * The stream has no length: it ends with the connection.
  */
 #include "serve/http.h"
 
@@ -35,8 +37,8 @@ static void add_events(struct weir__conn *conn, struct weir__buffer *out)
     while (weir__events_next(conn->loop->server->events, &conn->heard, &kind, &json, &lost)) {
         if (lost > 0) {
             add_line(out, "event", weir__event_name(WEIR__EVENT_LOST));
-            weir__buffer_format(out, "data: {\"event\":\"%s\",\"count\":%llu}\n\n", weir__event_name(WEIR__EVENT_LOST),
-                                (unsigned long long)lost);
+            weir__buffer_format(out, "data: {\"event\":\"%s\",\"count\":%llu}\n\n",
+                                weir__event_name(WEIR__EVENT_LOST), (unsigned long long)lost);
         }
         weir__buffer_format(out, "id: %llu\n", (unsigned long long)conn->heard);
         add_line(out, "event", weir__event_name(kind));
@@ -93,31 +95,37 @@ static bool read_number(struct weir__span text, uint64_t *out)
 
     for (size_t i = 0; i < text.len; i++) {
         unsigned digit = (unsigned)(text.bytes[i] - '0');
-        if (digit > 9 || __builtin_mul_overflow(n, (uint64_t)10, &n) || __builtin_add_overflow(n, (uint64_t)digit, &n))
+        if (digit > 9 || __builtin_mul_overflow(n, (uint64_t)10, &n) ||
+            __builtin_add_overflow(n, (uint64_t)digit, &n))
             return false;
     }
     *out = n;
     return text.len > 0;
 }
 
-/* From where on.  A number that no event has had yet was another server's: all that are kept are new then. */
+/* From where on.  A number that no event has had yet was another server's: all that are kept are
+ * new then. */
 static bool read_start(struct weir__http_call *call, uint64_t *after)
 {
     const struct weir__http_request *request = call->request;
     struct weir__span query = weir__span_of(request->query);
-    struct weir__span last = weir__span_of(weir__http_header(request->headers, request->n_headers, "Last-Event-ID"));
+    struct weir__span last =
+        weir__span_of(weir__http_header(request->headers, request->n_headers, "Last-Event-ID"));
     uint64_t latest = weir__events_latest(call->conn->loop->server->events);
     bool named = query.len > 6 && memcmp(query.bytes, "after=", 6) == 0;
 
     if (query.len && !named) {
-        weir__http_problem(&call->manner, 400, NULL, "the only parameter is after=NUMBER: the event that was seen last");
+        weir__http_problem(&call->manner, 400, NULL,
+                           "the only parameter is after=NUMBER: the event that was seen last");
         return false;
     }
-    if (last.len == 0 && named) /* who comes back to the same address has seen more by now, and says so */
+    if (last.len == 0 &&
+        named) /* who comes back to the same address has seen more by now, and says so */
         last = (struct weir__span){ query.bytes + 6, query.len - 6 };
     *after = latest;
     if (last.len && !read_number(last, after)) {
-        weir__http_problem(&call->manner, 400, NULL, "%s is no number of an event", weir__quote(last.bytes, last.len).text);
+        weir__http_problem(&call->manner, 400, NULL, "%s is no number of an event",
+                           weir__quote(last.bytes, last.len).text);
         return false;
     }
     if (*after > latest)
@@ -148,7 +156,8 @@ void weir__http_events(struct weir__http_call *call)
         weir__http_problem(&call->manner, 503, NULL, "out of memory");
         return;
     }
-    weir__buffer_text(out, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\n"
+    weir__buffer_text(out, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: "
+                           "no-store\r\nX-Accel-Buffering: no\r\n"
                            "Connection: close\r\n\r\n");
     if (call->manner.head_only) {
         call->manner.close = true;

@@ -19,9 +19,12 @@ struct entering {
 #define AT(member) offsetof(struct entering, member)
 
 static const struct weir__member enter_rows[] = {
-    { "attributes", WEIR__MEMBER_OBJECT, false, 0 },       { "guard", WEIR__MEMBER_TEXT, false, AT(guard) },
-    { "cost", WEIR__MEMBER_COUNT, false, AT(cost) },       { "priority", WEIR__MEMBER_ANY, false, AT(priority) }, /* it may be below 0 */
-    { "class", WEIR__MEMBER_TEXT, false, AT(user_class) }, { "user", WEIR__MEMBER_ANY, false, AT(user) },
+    { "attributes", WEIR__MEMBER_OBJECT, false, 0 },
+    { "guard", WEIR__MEMBER_TEXT, false, AT(guard) },
+    { "cost", WEIR__MEMBER_COUNT, false, AT(cost) },
+    { "priority", WEIR__MEMBER_ANY, false, AT(priority) }, /* it may be below 0 */
+    { "class", WEIR__MEMBER_TEXT, false, AT(user_class) },
+    { "user", WEIR__MEMBER_ANY, false, AT(user) },
     { "wait_ms", WEIR__MEMBER_COUNT, false, AT(wait_ms) },
 };
 
@@ -42,14 +45,17 @@ static bool read_priority(struct weir__members *members, struct weir__span text,
     return true;
 }
 
-static bool read_entering(struct weir__members *members, struct entering *e, struct weir__span text, struct weir__enter *out)
+static bool read_entering(struct weir__members *members, struct entering *e, struct weir__span text,
+                          struct weir__enter *out)
 {
     if (!weir__members_read(members, text) || !read_priority(members, e->priority, &out->priority))
         return false;
     if (e->wait_ms > INT64_MAX / WEIR_MILLISECOND)
-        return weir__members_wrong(members, "'wait_ms' is at most %lld", (long long)(INT64_MAX / WEIR_MILLISECOND));
+        return weir__members_wrong(members, "'wait_ms' is at most %lld",
+                                   (long long)(INT64_MAX / WEIR_MILLISECOND));
     if (members->given >> GUARD_ROW & 1 && e->guard.len == 0)
-        return weir__members_wrong(members, "'guard' is empty: name one, or leave it out for those of the rules");
+        return weir__members_wrong(
+            members, "'guard' is empty: name one, or leave it out for those of the rules");
     out->attrs = e->in.attrs;
     out->n = e->in.n;
     out->guard = e->guard;
@@ -71,12 +77,13 @@ static void tell_fallback(void *context, const struct weir_fallback *fallback, c
     const struct instead *instead = context;
     const struct weir_ruling *r = instead->ruling;
     char headers[192];
-    int n = snprintf(headers, sizeof headers, "Weir-Fallback: %.63s\r\n", r->guard);
+    int n = snprintf(headers, sizeof(headers), "Weir-Fallback: %.63s\r\n", r->guard);
 
     if (r->decision.retry != WEIR_NEVER)
-        n += snprintf(headers + n, sizeof headers - (size_t)n, "Retry-After: %lld\r\n",
+        n += snprintf(headers + n, sizeof(headers) - (size_t)n, "Retry-After: %lld\r\n",
                       (long long)weir__http_retry_seconds(r->decision.retry));
-    weir__http_answer(instead->manner, fallback->status, fallback->type, (struct weir__span){ headers, (size_t)n },
+    weir__http_answer(instead->manner, fallback->status, fallback->type,
+                      (struct weir__span){ headers, (size_t)n },
                       (struct weir__span){ body, fallback->len });
 }
 
@@ -85,12 +92,14 @@ static void answer(const struct weir__http_manner *manner, const struct weir__en
     const struct weir_ruling *r = &entered->ruling;
     struct instead instead = { manner, r };
 
-    if (r->decision.allowed || r->guard == NULL || !weir__engine_fallback(manner->loop->server->engine, r->guard, tell_fallback, &instead))
+    if (r->decision.allowed || r->guard == NULL ||
+        !weir__engine_fallback(manner->loop->server->engine, r->guard, tell_fallback, &instead))
         weir__http_entered(manner, entered);
 }
 
 /* It has waited: the connection is held until this is sent. */
-static void answer_later(struct weir__conn *conn, const struct weir__entered *entered, const void *context)
+static void answer_later(struct weir__conn *conn, const struct weir__entered *entered,
+                         const void *context)
 {
     struct weir__http_manner manner = *(const struct weir__http_manner *)context;
     struct weir__buffer out = { 0 };
@@ -109,13 +118,16 @@ void weir__http_enter(struct weir__http_call *call)
 {
     struct weir_attr attrs[WEIR__CHECK_ATTRS];
     char names[WEIR__CHECK_ATTRS * WEIR__ATTRIBUTE_SIZE + WEIR__ATTRIBUTE_SIZE];
-    struct entering e = { .in = { .attrs = attrs, .max = WEIR__CHECK_ATTRS, .names = names, .names_end = names + sizeof names },
+    struct entering e = { .in = { .attrs = attrs,
+                                  .max = WEIR__CHECK_ATTRS,
+                                  .names = names,
+                                  .names_end = names + sizeof(names) },
                           .cost = 1 };
     struct weir__enter enter = { .cost = 1 };
     struct weir__entered entered;
     struct weir__members members;
     struct weir_error error = { 0 };
-    const struct weir__later later = { answer_later, &call->manner, sizeof call->manner };
+    const struct weir__later later = { answer_later, &call->manner, sizeof(call->manner) };
     int status = 400;
 
     weir__members_begin_request(&members, enter_rows, COUNT_OF(enter_rows), &e);
@@ -143,7 +155,8 @@ static const struct weir__member exit_rows[] = {
     { "took_ms", WEIR__MEMBER_COUNT, false, offsetof(struct leaving, took_ms) },
 };
 
-static bool read_permits(struct weir__http_call *call, struct weir__span token, struct weir__permits *out)
+static bool read_permits(struct weir__http_call *call, struct weir__span token,
+                         struct weir__permits *out)
 {
     struct weir_error error = { 0 };
     int status = weir__ask_permits(call->conn->loop, token, out, &error);
@@ -170,7 +183,9 @@ void weir__http_exit(struct weir__http_call *call)
     } else if (read_permits(call, l.permit, &permits)) {
         weir_time took = l.took_ms < 0 ? -1 : l.took_ms * WEIR_MILLISECOND;
         weir__http_json(&call->manner, 200,
-                        weir__ask_exit(call->conn->loop, &permits, outcome, took) ? "{\"exited\":true}" : "{\"exited\":false}");
+                        weir__ask_exit(call->conn->loop, &permits, outcome, took)
+                            ? "{\"exited\":true}"
+                            : "{\"exited\":false}");
     }
     weir__members_free(&members);
 }
@@ -191,8 +206,10 @@ void weir__http_renew(struct weir__http_call *call)
         weir_time lease = weir__ask_renew(call->conn->loop, &permits);
         weir__ask_token(call->conn->loop, &permits, fresh);
         if (fresh[0])
-            snprintf(text, sizeof text, "{\"permit\":\"%s\",\"lease_ms\":%lld}", fresh, (long long)weir__ask_ms(lease));
-        weir__http_json(&call->manner, 200, fresh[0] ? text : "{\"permit\":null,\"lease_ms\":null}");
+            snprintf(text, sizeof(text), "{\"permit\":\"%s\",\"lease_ms\":%lld}", fresh,
+                     (long long)weir__ask_ms(lease));
+        weir__http_json(&call->manner, 200,
+                        fresh[0] ? text : "{\"permit\":null,\"lease_ms\":null}");
     }
     weir__members_free(&members);
 }

@@ -1,7 +1,8 @@
 /* http-json.c -- the members of a JSON body, by a table of those that are known.
  *
- * One walk through the text, in place: strings without escapes stay where they are, numbers are read as they pass.  What is not in the table is a
- * mistake, as is a member given twice: a limit that is spelled wrong must not be no limit.
+ * One walk through the text, in place: strings without escapes stay where they are, numbers are
+ * read as they pass.  What is not in the table is a mistake, as is a member given twice: a limit
+ * that is spelled wrong must not be no limit.
  */
 #include "serve/http.h"
 
@@ -13,9 +14,11 @@
 #include "rules/problem.h"
 #include "rules/rules.h"
 
-void weir__members_begin(struct weir__members *members, const struct weir__member *rows, size_t n, void *target)
+void weir__members_begin(struct weir__members *members, const struct weir__member *rows, size_t n,
+                         void *target)
 {
-    members->rows = rows; /* one by one: there is room for a kilobyte in it, which nobody looks at */
+    members->rows =
+        rows; /* one by one: there is room for a kilobyte in it, which nobody looks at */
     members->n = n;
     members->target = target;
     members->inner = NULL;
@@ -30,7 +33,7 @@ bool weir__members_wrong(struct weir__members *members, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    vsnprintf(members->problem, sizeof members->problem, format, args);
+    vsnprintf(members->problem, sizeof(members->problem), format, args);
     va_end(args);
     return false;
 }
@@ -39,23 +42,29 @@ bool weir__members_wrong(struct weir__members *members, const char *format, ...)
 static bool is_plain(struct weir__span name)
 {
     for (size_t i = 0; i < name.len; i++)
-        if ((unsigned char)name.bytes[i] <= ' ' || (unsigned char)name.bytes[i] > '~' || strchr("\"\\", name.bytes[i]))
+        if ((unsigned char)name.bytes[i] <= ' ' || (unsigned char)name.bytes[i] > '~' ||
+            strchr("\"\\", name.bytes[i]))
             return false;
     return name.len > 0 && name.len < WEIR__ATTRIBUTE_SIZE;
 }
 
-/* An attribute in the wrong place is the likeliest mistake.  Whoever writes "ip" must not be told to write "id", nor "cost" for "host": the
- * one would make all requests of a client one ask, the other let the client choose its price. */
+/* An attribute in the wrong place is the likeliest mistake.  Whoever writes "ip" must not be told
+ * to write "id", nor "cost" for "host": the one would make all requests of a client one ask, the
+ * other let the client choose its price. */
 static bool stray(struct weir__members *members, struct weir__span name)
 {
     static const char *const names[] = { "attributes", "cost", "wait_ms" };
-    const char *near = weir__attribute_describes(name) ? NULL : weir__nearest(name.bytes, name.len, names, 3);
+    const char *near =
+        weir__attribute_describes(name) ? NULL : weir__nearest(name.bytes, name.len, names, 3);
     struct weir__span shown = is_plain(name) ? name : (struct weir__span){ "name", 4 };
 
     if (near)
-        return weir__members_wrong(members, "unknown member %s; did you mean '%s'?", weir__quote(name.bytes, name.len).text, near);
-    return weir__members_wrong(members, "unknown member %s; attributes go into \"attributes\": {\"attributes\":{\"%.*s\":...}}",
-                               weir__quote(name.bytes, name.len).text, (int)shown.len, shown.bytes);
+        return weir__members_wrong(members, "unknown member %s; did you mean '%s'?",
+                                   weir__quote(name.bytes, name.len).text, near);
+    return weir__members_wrong(
+        members,
+        "unknown member %s; attributes go into \"attributes\": {\"attributes\":{\"%.*s\":...}}",
+        weir__quote(name.bytes, name.len).text, (int)shown.len, shown.bytes);
 }
 
 static bool unknown(struct weir__members *members, struct weir__span name)
@@ -66,7 +75,8 @@ static bool unknown(struct weir__members *members, struct weir__span name)
         return stray(members, name);
     for (size_t i = 0; i < members->n; i++)
         names[i] = members->rows[i].name;
-    return weir__members_wrong(members, "unknown member %s; %s", weir__quote(name.bytes, name.len).text,
+    return weir__members_wrong(members, "unknown member %s; %s",
+                               weir__quote(name.bytes, name.len).text,
                                weir__hint(name.bytes, name.len, names, members->n).text);
 }
 
@@ -79,10 +89,12 @@ static const char *const kind_names[] = {
 };
 
 /* "5" is shown as what it is: '5' would be told to be no number. */
-static bool wrong_kind(struct weir__members *members, const struct weir__member *row, const struct weir__json_value *value)
+static bool wrong_kind(struct weir__members *members, const struct weir__member *row,
+                       const struct weir__json_value *value)
 {
     if (value->kind == WEIR__JSON_STRING && value->path)
-        return weir__members_wrong(members, "'%s' is %s, and not a string", row->name, kind_names[row->kind]);
+        return weir__members_wrong(members, "'%s' is %s, and not a string", row->name,
+                                   kind_names[row->kind]);
     return weir__members_wrong(members, "'%s' is %s, and not %s", row->name, kind_names[row->kind],
                                weir__quote(value->text, value->len).text);
 }
@@ -93,14 +105,16 @@ static bool read_count(const char *text, size_t len, int64_t *out)
 
     for (size_t i = 0; i < len; i++) {
         int digit = text[i] - '0';
-        if (digit < 0 || digit > 9 || __builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, digit, &n))
+        if (digit < 0 || digit > 9 || __builtin_mul_overflow(n, 10, &n) ||
+            __builtin_add_overflow(n, digit, &n))
             return false;
     }
     *out = n;
     return len > 0;
 }
 
-static bool store(struct weir__members *members, const struct weir__member *row, const struct weir__json_value *value)
+static bool store(struct weir__members *members, const struct weir__member *row,
+                  const struct weir__json_value *value)
 {
     uint32_t bit = 1u << (row - members->rows);
     char *to = (char *)members->target + row->offset;
@@ -113,7 +127,8 @@ static bool store(struct weir__members *members, const struct weir__member *row,
     if (row->kind == WEIR__MEMBER_TEXT && value->kind != WEIR__JSON_STRING)
         return wrong_kind(members, row, value);
     if (text)
-        *(struct weir__span *)(void *)to = (struct weir__span){ value->len ? value->text : "", value->len };
+        *(struct weir__span *)(void *)to =
+            (struct weir__span){ value->len ? value->text : "", value->len };
     else if (row->kind != WEIR__MEMBER_COUNT || value->kind != WEIR__JSON_NUMBER ||
              !read_count(value->text, value->len, (int64_t *)(void *)to))
         return wrong_kind(members, row, value);
@@ -125,30 +140,42 @@ static bool store(struct weir__members *members, const struct weir__member *row,
 static const struct weir__member *find(const struct weir__members *members, struct weir__span name)
 {
     for (size_t i = 0; i < members->n; i++)
-        if (strlen(members->rows[i].name) == name.len && memcmp(members->rows[i].name, name.bytes, name.len) == 0)
+        if (strlen(members->rows[i].name) == name.len &&
+            memcmp(members->rows[i].name, name.bytes, name.len) == 0)
             return &members->rows[i];
     return NULL;
 }
 
-/* The name of the body's member that the value is, or is in.  Names may have dots in them, so what joins them in the path cannot be told from
- * those; where that matters not the path but the depth says where a name ends. */
+/* The name of the body's member that the value is, or is in.  Names may have dots in them, so what
+ * joins them in the path cannot be told from those; where that matters not the path but the depth
+ * says where a name ends. */
 static struct weir__span member_of(const struct weir__json_value *value)
 {
     const char *dot = value->depth > 2 ? memchr(value->path, '.', value->path_len) : NULL;
-    size_t len = value->depth == 2 ? value->path_len - value->name_len - 1 : dot ? (size_t)(dot - value->path) : value->path_len;
+    size_t len = value->depth == 2 ? value->path_len - value->name_len - 1
+                 : dot             ? (size_t)(dot - value->path)
+                                   : value->path_len;
 
     return (struct weir__span){ value->path, len };
 }
 
 /* A value in an object or array of the body. */
-static bool each_inner(struct weir__members *members, const struct weir__member *row, const struct weir__json_value *value)
+static bool each_inner(struct weir__members *members, const struct weir__member *row,
+                       const struct weir__json_value *value)
 {
     if (value->depth > 2)
-        return weir__members_wrong(members, "'%s' is %s of strings, numbers, true and false, with no objects or arrays in it", row->name,
-                                   kind_names[row->kind]);
+        return weir__members_wrong(
+            members,
+            "'%s' is %s of strings, numbers, true and false, with no objects or arrays in it",
+            row->name, kind_names[row->kind]);
     if (value->element != (row->kind == WEIR__MEMBER_ARRAY))
-        return wrong_kind(members, row, &(struct weir__json_value){ .text = value->element ? "[...]" : "{...}", .len = 5 });
-    return members->inner(members, (struct weir__span){ value->path + value->path_len - value->name_len, value->name_len }, value);
+        return wrong_kind(
+            members, row,
+            &(struct weir__json_value){ .text = value->element ? "[...]" : "{...}", .len = 5 });
+    return members->inner(
+        members,
+        (struct weir__span){ value->path + value->path_len - value->name_len, value->name_len },
+        value);
 }
 
 static bool each(void *context, const struct weir__json_value *value)
@@ -158,11 +185,14 @@ static bool each(void *context, const struct weir__json_value *value)
     const struct weir__member *row = find(members, name);
 
     if (value->depth == 0)
-        return weir__members_wrong(members, "the body is a JSON object, and not %s", weir__quote(value->text, value->len).text);
+        return weir__members_wrong(members, "the body is a JSON object, and not %s",
+                                   weir__quote(value->text, value->len).text);
     if (row == NULL)
         return unknown(members, name);
     if (row->kind < WEIR__MEMBER_OBJECT && value->depth > 1)
-        return wrong_kind(members, row, &(struct weir__json_value){ .text = value->element ? "[...]" : "{...}", .len = 5 });
+        return wrong_kind(
+            members, row,
+            &(struct weir__json_value){ .text = value->element ? "[...]" : "{...}", .len = 5 });
     if (row->kind < WEIR__MEMBER_OBJECT)
         return store(members, row, value);
     members->given |= 1u << (row - members->rows);
@@ -178,7 +208,7 @@ static bool find_room(struct weir__members *members, struct weir__span text, cha
     if (text.len == 0 || memchr(text.bytes, '\\', text.len) == NULL)
         return true;
     *scratch = members->scratch ? members->scratch : members->room;
-    if (members->scratch == NULL && text.len > sizeof members->room)
+    if (members->scratch == NULL && text.len > sizeof(members->room))
         *scratch = members->heap = malloc(text.len);
     return *scratch != NULL;
 }
@@ -200,14 +230,18 @@ bool weir__members_read(struct weir__members *members, struct weir__span text)
     if (at >= 0 && text.len == 0)
         return weir__members_wrong(members, "the body is empty: a JSON object is needed");
     if (at >= 0)
-        return weir__members_wrong(members, "the body is no JSON: at byte %ld %s was expected", at + 1, what);
+        return weir__members_wrong(members, "the body is no JSON: at byte %ld %s was expected",
+                                   at + 1, what);
     return members->problem[0] == '\0';
 }
 
-bool weir__members_set(struct weir__members *members, struct weir__span name, struct weir__span value)
+bool weir__members_set(struct weir__members *members, struct weir__span name,
+                       struct weir__span value)
 {
     const struct weir__member *row = find(members, name);
-    struct weir__json_value v = { .kind = WEIR__JSON_STRING, .text = value.bytes, .len = value.len };
+    struct weir__json_value v = { .kind = WEIR__JSON_STRING,
+                                  .text = value.bytes,
+                                  .len = value.len };
 
     if (row == NULL)
         return unknown(members, name);
@@ -245,7 +279,7 @@ bool weir__attribute_describes(struct weir__span name)
 {
     static const char *const names[] = { "ip", "uri", "method", "host", "scheme" };
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strlen(names[i]) == name.len && memcmp(names[i], name.bytes, name.len) == 0)
             return true;
     return name.len >= 7 && memcmp(name.bytes, "header.", 7) == 0;
@@ -260,13 +294,16 @@ static bool is_there(const struct weir__attributes_in *in, const char *name, siz
 }
 
 /* An empty value is a missing one.  Names that are longer than a rule's can be are nobody's. */
-bool weir__attribute_in(struct weir__members *members, struct weir__attributes_in *in, struct weir__span name,
-                        const struct weir__json_value *value)
+bool weir__attribute_in(struct weir__members *members, struct weir__attributes_in *in,
+                        struct weir__span name, const struct weir__json_value *value)
 {
     if (name.len == 0)
-        return weir__members_wrong(members, "'attributes' is an object of names and values, such as {\"ip\":\"192.0.2.7\"}");
+        return weir__members_wrong(
+            members,
+            "'attributes' is an object of names and values, such as {\"ip\":\"192.0.2.7\"}");
     if (memchr(name.bytes, 0, name.len))
-        return weir__members_wrong(members, "the attribute %s has a NUL byte in its name", weir__quote(name.bytes, name.len).text);
+        return weir__members_wrong(members, "the attribute %s has a NUL byte in its name",
+                                   weir__quote(name.bytes, name.len).text);
     if (value->kind == WEIR__JSON_NULL || value->len == 0 || name.len >= WEIR__ATTRIBUTE_SIZE)
         return true;
     if (name.len > (size_t)(in->names_end - in->names))
@@ -274,20 +311,26 @@ bool weir__attribute_in(struct weir__members *members, struct weir__attributes_i
     memcpy(in->names, name.bytes, name.len);
     weir__attribute_lower(in->names, name.len);
     if (is_there(in, in->names, name.len))
-        return weir__members_wrong(members, "the attribute %s is there twice", weir__quote(name.bytes, name.len).text);
+        return weir__members_wrong(members, "the attribute %s is there twice",
+                                   weir__quote(name.bytes, name.len).text);
     if (in->n == in->max)
-        return weir__members_wrong(members, "more than %zu attributes: name only those that rules look at", in->max);
-    in->attrs[in->n++] = (struct weir_attr){ .name = in->names, .name_len = name.len, .value = value->text, .value_len = value->len };
+        return weir__members_wrong(
+            members, "more than %zu attributes: name only those that rules look at", in->max);
+    in->attrs[in->n++] = (struct weir_attr){
+        .name = in->names, .name_len = name.len, .value = value->text, .value_len = value->len
+    };
     in->names += name.len;
     return true;
 }
 
-static bool take_attribute(struct weir__members *members, struct weir__span name, const struct weir__json_value *value)
+static bool take_attribute(struct weir__members *members, struct weir__span name,
+                           const struct weir__json_value *value)
 {
     return weir__attribute_in(members, members->target, name, value);
 }
 
-void weir__members_begin_request(struct weir__members *members, const struct weir__member *rows, size_t n, void *target)
+void weir__members_begin_request(struct weir__members *members, const struct weir__member *rows,
+                                 size_t n, void *target)
 {
     weir__members_begin(members, rows, n, target);
     members->inner = take_attribute;

@@ -1,4 +1,5 @@
-/* http.h -- what the files of the HTTP protocol share: a request that is whole, the members of its JSON, and how answers are written.
+/* http.h -- what the files of the HTTP protocol share: a request that is whole, the members of its
+ * JSON, and how answers are written.
  *
  *     http.c          bytes to requests; who may; which function answers
  *     http-json.c     the body's members, by a table of those that are known
@@ -37,7 +38,8 @@ struct weir__http_call {
     bool own_token;       /* Authorization was for us, and not for what is behind a proxy */
 };
 
-/* What a connection has beyond what all have; made when a request does not come in one piece, or for events. */
+/* What a connection has beyond what all have; made when a request does not come in one piece, or
+ * for events. */
 struct weir__http_session {
     size_t seen; /* bytes of a head that is not whole: nothing in them is wrong */
     size_t need; /* bytes of the whole request; 0: not known */
@@ -48,7 +50,8 @@ struct weir__http_session {
     bool chunked;
     bool continued; /* was told to go on */
     bool ticking;
-    uv_timer_t timer; /* of events: something is said now and then, so that the connection is not taken for dead */
+    uv_timer_t timer; /* of events: something is said now and then, so that the connection is not
+                         taken for dead */
 };
 struct weir__http_session *weir__http_session(struct weir__conn *conn); /* NULL: no memory */
 
@@ -85,10 +88,13 @@ struct weir__members {
     const struct weir__member *rows;
     size_t n;
     void *target;
-    /* A value directly in the object or array, no object or array itself.  False: it is wrong, and `problem` says how. */
-    bool (*inner)(struct weir__members *members, struct weir__span name, const struct weir__json_value *value);
-    bool attributes;   /* of a request: a member that is not known may be one that belongs among them */
-    uint32_t given;    /* a bit for each row */
+    /* A value directly in the object or array, no object or array itself.  False: it is wrong, and
+     * `problem` says how. */
+    bool (*inner)(struct weir__members *members, struct weir__span name,
+                  const struct weir__json_value *value);
+    bool attributes; /* of a request: a member that is not known may be one that belongs among them
+                      */
+    uint32_t given;  /* a bit for each row */
     char problem[320]; /* one line */
     char *scratch;     /* where strings with escapes go, as long as the text is; NULL: ... */
     char *heap;        /* ... here, if the text is longer than ... */
@@ -96,16 +102,20 @@ struct weir__members {
 };
 
 /* To be filled: what the rows say goes to `target`. */
-void weir__members_begin(struct weir__members *members, const struct weir__member *rows, size_t n, void *target);
-/* Reads a JSON object.  What it is made of stays in the text or in `members`, until weir__members_free.  null is as good as nothing.  False:
- * `problem` says what is wrong and what would be right. */
+void weir__members_begin(struct weir__members *members, const struct weir__member *rows, size_t n,
+                         void *target);
+/* Reads a JSON object.  What it is made of stays in the text or in `members`, until
+ * weir__members_free.  null is as good as nothing.  False: `problem` says what is wrong and what
+ * would be right. */
 bool weir__members_read(struct weir__members *members, struct weir__span text);
 /* One that came in another way, as a query's parameter does. */
-bool weir__members_set(struct weir__members *members, struct weir__span name, struct weir__span value);
+bool weir__members_set(struct weir__members *members, struct weir__span name,
+                       struct weir__span value);
 /* Are those there that are needed?  (weir__members_read does not ask.) */
 bool weir__members_whole(struct weir__members *members);
 void weir__members_free(struct weir__members *members);
-__attribute__((format(printf, 2, 3))) bool weir__members_wrong(struct weir__members *members, const char *format, ...); /* false */
+__attribute__((format(printf, 2, 3))) bool weir__members_wrong(struct weir__members *members,
+                                                               const char *format, ...); /* false */
 
 /* Attributes being gathered. */
 struct weir__attributes_in {
@@ -114,10 +124,12 @@ struct weir__attributes_in {
     char *names, *names_end; /* room for them: where the next one goes, and where it ends */
 };
 /* As weir__members.inner wants it, but for the second. */
-bool weir__attribute_in(struct weir__members *members, struct weir__attributes_in *in, struct weir__span name,
-                        const struct weir__json_value *value);
-/* The same of a request, whose attributes go to the struct weir__attributes_in that `target` begins with. */
-void weir__members_begin_request(struct weir__members *members, const struct weir__member *rows, size_t n, void *target);
+bool weir__attribute_in(struct weir__members *members, struct weir__attributes_in *in,
+                        struct weir__span name, const struct weir__json_value *value);
+/* The same of a request, whose attributes go to the struct weir__attributes_in that `target` begins
+ * with. */
+void weir__members_begin_request(struct weir__members *members, const struct weir__member *rows,
+                                 size_t n, void *target);
 /* header.X-Plan is header.x-plan. */
 void weir__attribute_lower(char *name, size_t len);
 /* ip, uri, method, host, scheme, header.*: what a request is described by, whoever describes it. */
@@ -128,19 +140,25 @@ bool weir__attribute_describes(struct weir__span name);
 #define WEIR__HTTP_JSON "application/json"
 
 /* `headers`: lines, each ended by CR LF. */
-void weir__http_answer(const struct weir__http_manner *manner, int status, const char *type, struct weir__span headers,
-                       struct weir__span body);
+void weir__http_answer(const struct weir__http_manner *manner, int status, const char *type,
+                       struct weir__span headers, struct weir__span body);
 void weir__http_json(const struct weir__http_manner *manner, int status, const char *text);
-/* What is not a refusal by rules: application/problem+json, with a code of the status.  `headers` may be NULL. */
-__attribute__((format(printf, 4, 5))) void weir__http_problem(const struct weir__http_manner *manner, int status, const char *headers,
-                                                              const char *format, ...);
-void weir__http_bad(struct weir__http_call *call, int status, const char *problem); /* the same, of a text as it is */
+/* What is not a refusal by rules: application/problem+json, with a code of the status.  `headers`
+ * may be NULL. */
+__attribute__((format(printf, 4, 5))) void
+weir__http_problem(const struct weir__http_manner *manner, int status, const char *headers,
+                   const char *format, ...);
+void weir__http_bad(struct weir__http_call *call, int status,
+                    const char *problem); /* the same, of a text as it is */
 /* With more members, those of a JSON object; NULL or empty: none. */
-void weir__http_problem_with(const struct weir__http_manner *manner, int status, const char *headers, const char *detail,
+void weir__http_problem_with(const struct weir__http_manner *manner, int status,
+                             const char *headers, const char *detail,
                              const struct weir__buffer *object);
 
-/* A decision by rules.  `refuse`: the status of refusals, 0: the one they have.  `bare`: no body if it is allowed. */
-void weir__http_ruling(const struct weir__http_manner *manner, const struct weir_ruling *ruling, int refuse, bool bare);
+/* A decision by rules.  `refuse`: the status of refusals, 0: the one they have.  `bare`: no body if
+ * it is allowed. */
+void weir__http_ruling(const struct weir__http_manner *manner, const struct weir_ruling *ruling,
+                       int refuse, bool bare);
 #define WEIR__HTTP_RULING_MAX 1024
 /* {"allowed":...}; `to` has room for WEIR__HTTP_RULING_MAX.  Returns the end. */
 char *weir__http_ruling_json(char *to, const struct weir_ruling *ruling);
@@ -152,9 +170,12 @@ struct weir__http_taken {
     bool ns;                  /* times in nanoseconds */
 };
 /* The answer to enter. */
-void weir__http_entered(const struct weir__http_manner *manner, const struct weir__entered *entered);
-int64_t weir__http_retry_seconds(weir_time retry); /* as Retry-After has it: rounded up, at least 1 */
-void weir__http_decision(const struct weir__http_manner *manner, const struct weir__http_taken *taken);
+void weir__http_entered(const struct weir__http_manner *manner,
+                        const struct weir__entered *entered);
+int64_t
+weir__http_retry_seconds(weir_time retry); /* as Retry-After has it: rounded up, at least 1 */
+void weir__http_decision(const struct weir__http_manner *manner,
+                         const struct weir__http_taken *taken);
 
 /* ----------------------------------------------------------- the routes ---- */
 

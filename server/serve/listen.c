@@ -1,11 +1,13 @@
 /* listen.c -- the sockets that clients come to.
  *
- *     HOST:PORT     an address, or a name, which may stand for several; * is every address of the host; port 0: the kernel chooses one
+ *     HOST:PORT     an address, or a name, which may stand for several; * is every address of the
+ *                   host; port 0: the kernel chooses one
  *     [HOST6]:PORT  an IPv6 address
  *     PATH          has a '/': a unix socket
  *
- * SO_REUSEPORT would let a second server of the same user share a port without a word, and half of the asks would go to another table.  So a
- * port is first bound without it: that fails while anybody else listens there.
+ * SO_REUSEPORT would let a second server of the same user share a port without a word, and half of
+ * the asks would go to another table.  So a port is first bound without it: that fails while
+ * anybody else listens there.
  */
 #include "serve/listen.h"
 
@@ -25,8 +27,16 @@
 #include "base/base.h"
 #include "host.h"
 
-#define OWNED "-own" /* behind a door's name in LISTEN_FDNAMES: the unix socket's file is the successor's to remove */
-enum { FIRST_FD = 3, BACKLOG = 1024, TOKEN_LEAST = 16, INHERITED_MAX = 4096, NAME_SIZE = sizeof("resp" OWNED) };
+#define OWNED \
+    "-own" /* behind a door's name in LISTEN_FDNAMES: the unix socket's file is the successor's to \
+              remove */
+enum {
+    FIRST_FD = 3,
+    BACKLOG = 1024,
+    TOKEN_LEAST = 16,
+    INHERITED_MAX = 4096,
+    NAME_SIZE = sizeof("resp" OWNED)
+};
 
 const char *const weir__door_names[WEIR__DOORS] = { "resp", "http" };
 
@@ -56,38 +66,46 @@ struct opening {
 
 /* ---------------------------------------------------------------- reading ---- */
 
-static int fail_place(struct weir_error *error, int column, const char *text, size_t len, const char *what)
+static int fail_place(struct weir_error *error, int column, const char *text, size_t len,
+                      const char *what)
 {
     return weir__fail_at(error, column, "'%.*s' %s", len > 100 ? 100 : (int)len, text, what);
 }
 
-static int read_path(struct place *out, const char *text, size_t len, int column, struct weir_error *error)
+static int read_path(struct place *out, const char *text, size_t len, int column,
+                     struct weir_error *error)
 {
     struct sockaddr_un un;
 
     if (len >= sizeof(un.sun_path))
-        return weir__fail_at(error, column, "the path of a unix socket has at most %zu bytes, and this one has %zu",
-                             sizeof(un.sun_path) - 1, len);
+        return weir__fail_at(
+            error, column, "the path of a unix socket has at most %zu bytes, and this one has %zu",
+            sizeof(un.sun_path) - 1, len);
     if (text[len - 1] == '/')
-        return fail_place(error, column, text, len, "is a directory; a unix socket's path is wanted, such as /run/weir/resp.sock");
+        return fail_place(
+            error, column, text, len,
+            "is a directory; a unix socket's path is wanted, such as /run/weir/resp.sock");
     memcpy(out->host.name, text, len);
     out->is_path = true;
     return WEIR_OK;
 }
 
-static int read_place(struct place *out, const char *text, size_t len, int column, struct weir_error *error)
+static int read_place(struct place *out, const char *text, size_t len, int column,
+                      struct weir_error *error)
 {
     memset(out, 0, sizeof(*out));
     if (memchr(text, '/', len))
         return read_path(out, text, len, column, error);
     const char *wrong = weir__host_read(&out->host, text, len);
     if (wrong == NULL && out->host.port[0] == 0)
-        wrong = "is no address; write HOST:PORT, such as 127.0.0.1:7379, or the path of a unix socket";
+        wrong =
+            "is no address; write HOST:PORT, such as 127.0.0.1:7379, or the path of a unix socket";
     return wrong ? fail_place(error, column, text, len, wrong) : WEIR_OK;
 }
 
 /* The next of the addresses; *text moves on, to NULL behind the last. */
-static int next_place(struct place *out, const char *whole, const char **text, struct weir_error *error)
+static int next_place(struct place *out, const char *whole, const char **text,
+                      struct weir_error *error)
 {
     const char *begin = *text + strspn(*text, " "), *comma = strchrnul(begin, ',');
     size_t len = (size_t)(comma - begin);
@@ -96,7 +114,8 @@ static int next_place(struct place *out, const char *whole, const char **text, s
         len--;
     *text = *comma ? comma + 1 : NULL;
     if (len == 0)
-        return weir__fail_at(error, (int)(begin - whole) + 1, "an address is missing; addresses are separated by one comma each");
+        return weir__fail_at(error, (int)(begin - whole) + 1,
+                             "an address is missing; addresses are separated by one comma each");
     return read_place(out, begin, len, (int)(begin - whole) + 1, error);
 }
 
@@ -123,14 +142,17 @@ enum weir__role weir__listen_role(const struct weir__settings *settings, bool lo
     return loopback ? WEIR__ROLE_ADMIN : WEIR__ROLE_NONE;
 }
 
-static int fail_short(const char *name, const char *token, const char *address, struct weir_error *error)
+static int fail_short(const char *name, const char *token, const char *address,
+                      struct weir_error *error)
 {
     return weir__fail(error, WEIR_INVALID,
-                      "%s can be reached from other hosts, and %s has %zu bytes only: it needs %d, so that nobody guesses it", address,
-                      name, strlen(token), TOKEN_LEAST);
+                      "%s can be reached from other hosts, and %s has %zu bytes only: it needs %d, "
+                      "so that nobody guesses it",
+                      address, name, strlen(token), TOKEN_LEAST);
 }
 
-int weir__listen_allowed(const struct weir__listen_address *address, const struct weir__settings *settings, struct weir_error *error)
+int weir__listen_allowed(const struct weir__listen_address *address,
+                         const struct weir__settings *settings, struct weir_error *error)
 {
     const char *admin = settings->admin_token, *check = settings->check_token;
 
@@ -138,7 +160,8 @@ int weir__listen_allowed(const struct weir__listen_address *address, const struc
         return WEIR_OK;
     if (!*admin && !*check)
         return weir__fail(error, WEIR_INVALID,
-                          "%s can be reached from other hosts, and there is no token: set WEIR_ADMIN_TOKEN or admin-token-file (and "
+                          "%s can be reached from other hosts, and there is no token: set "
+                          "WEIR_ADMIN_TOKEN or admin-token-file (and "
                           "check-token, for those who only ask), or listen on 127.0.0.1",
                           address->text);
     if (*admin && strlen(admin) < TOKEN_LEAST)
@@ -156,12 +179,15 @@ static bool is_loopback(const union address *a)
         return ntohl(a->v4.sin_addr.s_addr) >> 24 == 127;
     if (a->any.sa_family != AF_INET6)
         return a->any.sa_family == AF_UNIX;
-    return IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr) || (IN6_IS_ADDR_V4MAPPED(&a->v6.sin6_addr) && a->v6.sin6_addr.s6_addr[12] == 127);
+    return IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&a->v6.sin6_addr) && a->v6.sin6_addr.s6_addr[12] == 127);
 }
 
 static int port_of(const union address *a)
 {
-    return a->any.sa_family == AF_INET ? ntohs(a->v4.sin_port) : a->any.sa_family == AF_INET6 ? ntohs(a->v6.sin6_port) : 0;
+    return a->any.sa_family == AF_INET    ? ntohs(a->v4.sin_port)
+           : a->any.sa_family == AF_INET6 ? ntohs(a->v6.sin6_port)
+                                          : 0;
 }
 
 static void print_address(char *out, size_t size, const union address *a, socklen_t len)
@@ -170,9 +196,12 @@ static void print_address(char *out, size_t size, const union address *a, sockle
     size_t most = sizeof(a->path.sun_path);
 
     if (a->any.sa_family == AF_UNIX) {
-        size_t path = len > offsetof(struct sockaddr_un, sun_path) ? len - offsetof(struct sockaddr_un, sun_path) : 0;
+        size_t path = len > offsetof(struct sockaddr_un, sun_path)
+                          ? len - offsetof(struct sockaddr_un, sun_path)
+                          : 0;
         bool abstract = path > 0 && a->path.sun_path[0] == 0;
-        snprintf(out, size, "%s%.*s", abstract ? "@" : "", (int)(path < most ? path : most) - abstract, a->path.sun_path + abstract);
+        snprintf(out, size, "%s%.*s", abstract ? "@" : "",
+                 (int)(path < most ? path : most) - abstract, a->path.sun_path + abstract);
     } else if (a->any.sa_family == AF_INET) {
         inet_ntop(AF_INET, &a->v4.sin_addr, host, sizeof(host));
         snprintf(out, size, "%s:%d", host, port_of(a));
@@ -182,9 +211,12 @@ static void print_address(char *out, size_t size, const union address *a, sockle
     }
 }
 
-static struct weir__listen_address describe(const struct opening *o, const union address *a, socklen_t len)
+static struct weir__listen_address describe(const struct opening *o, const union address *a,
+                                            socklen_t len)
 {
-    struct weir__listen_address address = { .door = o->door, .port = port_of(a), .is_unix = a->any.sa_family == AF_UNIX };
+    struct weir__listen_address address = { .door = o->door,
+                                            .port = port_of(a),
+                                            .is_unix = a->any.sa_family == AF_UNIX };
 
     print_address(address.text, sizeof(address.text), a, len);
     address.loopback = is_loopback(a);
@@ -204,7 +236,8 @@ static struct weir__listen_address *find_address(struct weir__listen *listen, co
 static int add_address(struct opening *o, const struct weir__listen_address *address)
 {
     if (o->listen.n_addresses == WEIR__LISTEN_MAX)
-        return weir__fail(o->error, WEIR_INVALID, "there are more than %d addresses to listen on", WEIR__LISTEN_MAX);
+        return weir__fail(o->error, WEIR_INVALID, "there are more than %d addresses to listen on",
+                          WEIR__LISTEN_MAX);
     o->listen.addresses[o->listen.n_addresses++] = *address;
     return WEIR_OK;
 }
@@ -237,7 +270,8 @@ static int add_duplicates(struct opening *o, size_t address, size_t first)
         struct weir__listen_socket socket = { .loop = loop, .address = address, .duplicate = true };
         socket.fd = fcntl(o->listen.sockets[own[loop % n]].fd, F_DUPFD_CLOEXEC, FIRST_FD);
         if (socket.fd < 0)
-            return weir__fail_errno(o->error, "no socket for every thread of", o->listen.addresses[address].text);
+            return weir__fail_errno(o->error, "no socket for every thread of",
+                                    o->listen.addresses[address].text);
         int code = add_socket(o, &socket);
         if (code != WEIR_OK)
             return code;
@@ -273,14 +307,19 @@ static int fail_tcp(struct opening *o, const struct weir__listen_address *addres
     int number = o->number = errno;
 
     if (number == EADDRINUSE)
-        return weir__fail(o->error, WEIR_SYSTEM, "port %d is in use: another server? --%s ADDR:PORT chooses another", address->port, door);
-    if (number == EACCES)
-        return weir__fail(o->error, WEIR_SYSTEM, "%s: this user may not listen on port %d; --%s ADDR:PORT chooses another", address->text,
+        return weir__fail(o->error, WEIR_SYSTEM,
+                          "port %d is in use: another server? --%s ADDR:PORT chooses another",
                           address->port, door);
+    if (number == EACCES)
+        return weir__fail(o->error, WEIR_SYSTEM,
+                          "%s: this user may not listen on port %d; --%s ADDR:PORT chooses another",
+                          address->text, address->port, door);
     if (number == EADDRNOTAVAIL)
-        return weir__fail(o->error, WEIR_SYSTEM, "%s is no address of this host; --%s *:%d is all there are", address->text, door,
-                          address->port);
-    return weir__fail(o->error, WEIR_SYSTEM, "cannot listen on %s: %s", address->text, strerror(number));
+        return weir__fail(o->error, WEIR_SYSTEM,
+                          "%s is no address of this host; --%s *:%d is all there are",
+                          address->text, door, address->port);
+    return weir__fail(o->error, WEIR_SYSTEM, "cannot listen on %s: %s", address->text,
+                      strerror(number));
 }
 
 /* Nobody else listens there. */
@@ -294,7 +333,8 @@ static bool is_free(const union address *a, socklen_t len)
 }
 
 /* A socket for each loop; all get the port that the first got. */
-static int bind_all(struct opening *o, union address *a, socklen_t len, struct weir__listen_address *address)
+static int bind_all(struct opening *o, union address *a, socklen_t len,
+                    struct weir__listen_address *address)
 {
     size_t index = o->listen.n_addresses;
     int code = WEIR_OK;
@@ -309,7 +349,8 @@ static int bind_all(struct opening *o, union address *a, socklen_t len, struct w
             code = add_address(o, address);
         }
         if (code == WEIR_OK)
-            code = add_socket(o, &(struct weir__listen_socket){ .fd = fd, .loop = i, .address = index });
+            code = add_socket(
+                o, &(struct weir__listen_socket){ .fd = fd, .loop = i, .address = index });
         else
             close(fd);
     }
@@ -322,11 +363,14 @@ static int open_tcp(struct opening *o, const struct sockaddr *where, socklen_t l
 
     memcpy(&a, where, len);
     struct weir__listen_address address = describe(o, &a, len);
-    const struct weir__listen_address *same = address.port ? find_address(&o->listen, address.text) : NULL;
+    const struct weir__listen_address *same =
+        address.port ? find_address(&o->listen, address.text) : NULL;
     if (same && same->door == o->door)
         return WEIR_OK; /* a name that stands for it, and itself */
     if (same)
-        return weir__fail(o->error, WEIR_INVALID, "%s is named by both --resp and --http; give one of them another port", address.text);
+        return weir__fail(o->error, WEIR_INVALID,
+                          "%s is named by both --resp and --http; give one of them another port",
+                          address.text);
     int code = weir__listen_allowed(&address, o->settings, o->error);
     if (code != WEIR_OK)
         return code;
@@ -335,21 +379,26 @@ static int open_tcp(struct opening *o, const struct sockaddr *where, socklen_t l
     return bind_all(o, &a, len, &address);
 }
 
-/* The addresses that a name stands for; that the host has no IPv6, say, is no harm as long as there is another. */
+/* The addresses that a name stands for; that the host has no IPv6, say, is no harm as long as there
+ * is another. */
 static int open_host(struct opening *o, const struct place *place)
 {
-    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+                                    .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
     struct addrinfo *found = NULL;
     int code = WEIR_OK;
 
-    int gai = getaddrinfo(strcmp(place->host.name, "*") == 0 ? NULL : place->host.name, place->host.port, &hints, &found);
+    int gai = getaddrinfo(strcmp(place->host.name, "*") == 0 ? NULL : place->host.name,
+                          place->host.port, &hints, &found);
     if (gai != 0)
-        return weir__fail(o->error, WEIR_INVALID, "--%s: '%.80s' is no address, and no name that is known: %s", weir__door_names[o->door],
-                          place->host.name, gai_strerror(gai));
+        return weir__fail(o->error, WEIR_INVALID,
+                          "--%s: '%.80s' is no address, and no name that is known: %s",
+                          weir__door_names[o->door], place->host.name, gai_strerror(gai));
     size_t before = o->listen.n_addresses;
     for (const struct addrinfo *at = found; at; at = at->ai_next) {
         code = open_tcp(o, at->ai_addr, at->ai_addrlen);
-        bool missing = code == WEIR_SYSTEM && (o->number == EAFNOSUPPORT || o->number == EADDRNOTAVAIL);
+        bool missing =
+            code == WEIR_SYSTEM && (o->number == EAFNOSUPPORT || o->number == EADDRNOTAVAIL);
         if (missing && (at->ai_next || o->listen.n_addresses > before))
             code = WEIR_OK;
         if (code != WEIR_OK)
@@ -375,8 +424,8 @@ static bool is_stale(const union address *a)
 {
     struct stat st;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool stale = fd >= 0 && lstat(a->path.sun_path, &st) == 0 && S_ISSOCK(st.st_mode) && connect(fd, &a->any, sizeof(a->path)) != 0 &&
-                 errno == ECONNREFUSED;
+    bool stale = fd >= 0 && lstat(a->path.sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+                 connect(fd, &a->any, sizeof(a->path)) != 0 && errno == ECONNREFUSED;
 
     if (fd >= 0)
         close(fd);
@@ -388,10 +437,12 @@ static int fail_path(const struct opening *o, const char *path, int number)
     struct stat st;
 
     if (number == EADDRINUSE && lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
-        return weir__fail(o->error, WEIR_SYSTEM, "%s is there already, and is no socket; --%s PATH chooses another", path,
+        return weir__fail(o->error, WEIR_SYSTEM,
+                          "%s is there already, and is no socket; --%s PATH chooses another", path,
                           weir__door_names[o->door]);
     if (number == EADDRINUSE)
-        return weir__fail(o->error, WEIR_SYSTEM, "%s is in use: another server? --%s PATH chooses another", path,
+        return weir__fail(o->error, WEIR_SYSTEM,
+                          "%s is in use: another server? --%s PATH chooses another", path,
                           weir__door_names[o->door]);
     return weir__fail(o->error, WEIR_SYSTEM, "cannot listen on %s: %s", path, strerror(number));
 }
@@ -438,10 +489,12 @@ static int open_unix(struct opening *o, const struct place *place)
 
 /* --------------------------------------------------------------- inherited ---- */
 
-/* How many sockets somebody left us, or -1 if what was said of them makes no sense.  Our own children are not told. */
+/* How many sockets somebody left us, or -1 if what was said of them makes no sense.  Our own
+ * children are not told. */
 static int count_inherited(char *names, size_t size, struct weir_error *error)
 {
-    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS"), *list = getenv("LISTEN_FDNAMES");
+    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS"),
+               *list = getenv("LISTEN_FDNAMES");
     bool ours = count && *count && (!pid || strtol(pid, NULL, 10) == (long)getpid());
     long n = ours ? strtol(count, NULL, 10) : 0;
     bool fits = !list || strlen(list) < size;
@@ -452,7 +505,9 @@ static int count_inherited(char *names, size_t size, struct weir_error *error)
     unsetenv("LISTEN_FDNAMES");
     if (n >= 0 && n <= INHERITED_MAX && fits)
         return (int)n;
-    weir__fail(error, WEIR_INVALID, "LISTEN_FDS or LISTEN_FDNAMES make no sense: at most %d sockets can be inherited", INHERITED_MAX);
+    weir__fail(error, WEIR_INVALID,
+               "LISTEN_FDS or LISTEN_FDNAMES make no sense: at most %d sockets can be inherited",
+               INHERITED_MAX);
     return -1;
 }
 
@@ -464,14 +519,16 @@ static bool find_door(struct opening *o, const char *name, int fd, bool *owned)
     *owned = len > suffix && strcmp(name + len - suffix, OWNED) == 0;
     len -= *owned ? suffix : 0;
     for (int door = 0; door < WEIR__DOORS; door++) {
-        if (len == strlen(weir__door_names[door]) && memcmp(name, weir__door_names[door], len) == 0) {
+        if (len == strlen(weir__door_names[door]) &&
+            memcmp(name, weir__door_names[door], len) == 0) {
             o->door = (enum weir__door)door;
             return true;
         }
     }
     weir__fail(o->error, WEIR_INVALID,
-               "inherited socket %d is named '%.60s'; LISTEN_FDNAMES (FileDescriptorName= in a .socket unit) must say resp or http", fd,
-               name ? name : "");
+               "inherited socket %d is named '%.60s'; LISTEN_FDNAMES (FileDescriptorName= in a "
+               ".socket unit) must say resp or http",
+               fd, name ? name : "");
     return false;
 }
 
@@ -483,7 +540,8 @@ static bool prepare_inherited(int fd)
 
     good = good && getsockopt(fd, SOL_SOCKET, SO_TYPE, &kind, &len) == 0 && kind == SOCK_STREAM;
     int flags = good ? fcntl(fd, F_GETFL) : -1;
-    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
+    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0 &&
+           fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
 static int inherit(struct opening *o, int fd, bool owned)
@@ -492,8 +550,11 @@ static int inherit(struct opening *o, int fd, bool owned)
     socklen_t len = sizeof(a);
 
     if (!prepare_inherited(fd) || getsockname(fd, &a.any, &len) != 0)
-        return weir__fail(o->error, WEIR_INVALID, "inherited socket %d (%s) is no listening stream socket", fd, weir__door_names[o->door]);
-    struct weir__listen_address address = describe(o, &a, len), *same = find_address(&o->listen, address.text);
+        return weir__fail(o->error, WEIR_INVALID,
+                          "inherited socket %d (%s) is no listening stream socket", fd,
+                          weir__door_names[o->door]);
+    struct weir__listen_address address = describe(o, &a, len),
+                                *same = find_address(&o->listen, address.text);
     int code = weir__listen_allowed(&address, o->settings, o->error);
     if (code == WEIR_OK && !same) {
         address.inherited = true;
@@ -506,7 +567,8 @@ static int inherit(struct opening *o, int fd, bool owned)
     size_t index = (size_t)(same - o->listen.addresses), nth = 0;
     for (size_t i = 0; i < o->listen.n_sockets; i++)
         nth += o->listen.sockets[i].address == index;
-    return add_socket(o, &(struct weir__listen_socket){ .fd = fd, .loop = nth % o->loops, .address = index });
+    return add_socket(
+        o, &(struct weir__listen_socket){ .fd = fd, .loop = nth % o->loops, .address = index });
 }
 
 static int inherit_all(struct opening *o)
@@ -560,7 +622,8 @@ static void give_up(struct weir__listen *listen)
     weir__listen_close(listen, true);
 }
 
-int weir__listen_open(struct weir__listen *out, const struct weir__settings *settings, size_t loops, struct weir_error *error)
+int weir__listen_open(struct weir__listen *out, const struct weir__settings *settings, size_t loops,
+                      struct weir_error *error)
 {
     struct opening o = { .settings = settings, .loops = loops, .error = error };
     int code = inherit_all(&o);
@@ -570,7 +633,8 @@ int weir__listen_open(struct weir__listen *out, const struct weir__settings *set
             code = open_door(&o, (enum weir__door)door);
     }
     if (code == WEIR_OK && o.listen.n_addresses == 0)
-        code = weir__fail(error, WEIR_INVALID, "there is nowhere to listen: --resp and --http are both empty");
+        code = weir__fail(error, WEIR_INVALID,
+                          "there is nowhere to listen: --resp and --http are both empty");
     if (code == WEIR_OK)
         *out = o.listen;
     else
@@ -604,7 +668,8 @@ int *weir__listen_fds(const struct weir__listen *listen, size_t *n, struct weir_
         if (socket->duplicate)
             continue;
         const struct weir__listen_address *address = &listen->addresses[socket->address];
-        weir__buffer_format(names, "%s%s%s", *n ? ":" : "", weir__door_names[address->door], address->owned ? OWNED : "");
+        weir__buffer_format(names, "%s%s%s", *n ? ":" : "", weir__door_names[address->door],
+                            address->owned ? OWNED : "");
         fds[(*n)++] = socket->fd;
     }
     if (!names->failed)

@@ -1,7 +1,9 @@
-/* live-lists.c -- lists as they were changed by hand: edited, kept, and read again when another process has changed them.
+/* live-lists.c -- lists as they were changed by hand: edited, kept, and read again when another
+ * process has changed them.
  *
- * Everybody who writes the file has its lock (store.h) from reading it to writing it.  Whether it must be read at all the stamp tells, which
- * is that of the text this process has read or written last.
+ * Everybody who writes the file has its lock (store.h) from reading it to writing it.  Whether it
+ * must be read at all the stamp tells, which is that of the text this process has read or written
+ * last.
  */
 #include "serve/live-parts.h"
 
@@ -25,7 +27,8 @@ static void drop_force(struct weir__force *force)
 }
 
 /* Cannot fail. */
-static void swap_lists(struct weir__live *live, struct weir__force *force, struct weir__overlay *overlay)
+static void swap_lists(struct weir__live *live, struct weir__force *force,
+                       struct weir__overlay *overlay)
 {
     pthread_mutex_lock(&live->engine->mutex);
     weir__engine_swap(live->engine, force);
@@ -42,14 +45,17 @@ static void swap_lists(struct weir__live *live, struct weir__force *force, struc
 /* -------------------------------------------------------- from the file ---- */
 
 /* All of them as the rules have them. */
-static int copy_lists(struct weir__lists **out, const struct weir__lists *from, struct weir_error *error)
+static int copy_lists(struct weir__lists **out, const struct weir__lists *from,
+                      struct weir_error *error)
 {
     if (from->n == 0)
         return weir__lists_create(out, NULL, 0, error);
-    return weir__lists_edit(out, from, from->lists[0].name, from->lists[0].attribute, NULL, 0, NULL, 0, error);
+    return weir__lists_edit(out, from, from->lists[0].name, from->lists[0].attribute, NULL, 0, NULL,
+                            0, error);
 }
 
-static int use_overlay(struct weir__live *live, struct weir__overlay *overlay, struct weir_error *error)
+static int use_overlay(struct weir__live *live, struct weir__overlay *overlay,
+                       struct weir_error *error)
 {
     struct weir__lists *lists = NULL;
     struct weir__force *force = NULL;
@@ -83,7 +89,8 @@ static void forget_problem(struct weir__live *live)
     pthread_mutex_unlock(&live->mutex);
 }
 
-/* With the lock.  The stamp is taken first: whoever writes without the lock, by hand say, changes it once more. */
+/* With the lock.  The stamp is taken first: whoever writes without the lock, by hand say, changes
+ * it once more. */
 static int refresh(struct weir__live *live, weir_time now, struct weir_error *error)
 {
     struct weir__overlay *overlay = NULL;
@@ -98,9 +105,10 @@ static int refresh(struct weir__live *live, weir_time now, struct weir_error *er
         return code;
     live->lists_stamp = stamp;
     forget_problem(live);
-    snprintf(text, sizeof text, "read again: %zu changes by hand", overlay->n);
+    snprintf(text, sizeof(text), "read again: %zu changes by hand", overlay->n);
     weir__live_tell(live, WEIR__EVENT_LIST, now,
-                    &(struct weir__event_facts){ .source = live->lists_path, .text = text, .count = (int64_t)overlay->n });
+                    &(struct weir__event_facts){
+                        .source = live->lists_path, .text = text, .count = (int64_t)overlay->n });
     return WEIR_OK;
 }
 
@@ -134,7 +142,8 @@ bool weir__live_lists_look(struct weir__live *live, weir_time now)
     return code != WEIR_OK && complain(live, stamp, why.text, now);
 }
 
-/* With the lock, if anybody has ever made one: the temporary of a process that is writing just now is no leftover. */
+/* With the lock, if anybody has ever made one: the temporary of a process that is writing just now
+ * is no leftover. */
 int weir__live_lists_start(struct weir__live *live, struct weir_error *error)
 {
     int code = WEIR_OK;
@@ -155,11 +164,13 @@ int weir__live_lists_start(struct weir__live *live, struct weir_error *error)
 /* ---------------------------------------------------------------- edits ---- */
 
 /* What the engine gets if the edit can be kept; nothing has happened yet. */
-static int prepare_force(struct weir__live *live, struct weir__force **out, const char *list, const char *attribute, const char *const *add,
-                         size_t adds, const char *const *remove, size_t removes, struct weir_error *error)
+static int prepare_force(struct weir__live *live, struct weir__force **out, const char *list,
+                         const char *attribute, const char *const *add, size_t adds,
+                         const char *const *remove, size_t removes, struct weir_error *error)
 {
     struct weir__lists *lists = NULL;
-    int code = weir__lists_edit(&lists, weir__live_force(live)->lists, list, attribute, add, adds, remove, removes, error);
+    int code = weir__lists_edit(&lists, weir__live_force(live)->lists, list, attribute, add, adds,
+                                remove, removes, error);
     if (code == WEIR_OK)
         code = weir__force_edited(out, weir__live_force(live), lists, error);
     if (code != WEIR_OK)
@@ -167,20 +178,23 @@ static int prepare_force(struct weir__live *live, struct weir__force **out, cons
     return code;
 }
 
-static int keep_overlay(struct weir__live *live, const struct weir__overlay *overlay, struct weir_error *error)
+static int keep_overlay(struct weir__live *live, const struct weir__overlay *overlay,
+                        struct weir_error *error)
 {
     struct weir__buffer text = { 0 };
     if (live->lists_path == NULL)
         return WEIR_OK;
     weir__overlay_print(overlay, &text);
-    int code = text.failed ? weir__live_no_memory(error) : weir__store_replace(live->lists_path, text.bytes, text.len, error);
+    int code = text.failed ? weir__live_no_memory(error)
+                           : weir__store_replace(live->lists_path, text.bytes, text.len, error);
     weir__buffer_free(&text);
     if (code == WEIR_OK)
         live->lists_stamp = weir__overlay_stamp(live->lists_path);
     return code;
 }
 
-static const struct weir__list *list_of(const struct weir__force *force, const char *list, const char *attribute)
+static const struct weir__list *list_of(const struct weir__force *force, const char *list,
+                                        const char *attribute)
 {
     static const struct weir__list none;
     char *small = weir__attribute_small(attribute);
@@ -190,11 +204,14 @@ static const struct weir__list *list_of(const struct weir__force *force, const c
 }
 
 /* Both are sorted. */
-static struct weir__live_edited compare_lists(const struct weir__list *before, const struct weir__list *after)
+static struct weir__live_edited compare_lists(const struct weir__list *before,
+                                              const struct weir__list *after)
 {
     struct weir__live_edited edited = { .entries = after->n };
     for (size_t i = 0, k = 0; i < before->n || k < after->n;) {
-        int order = i == before->n ? 1 : k == after->n ? -1 : strcmp(before->entries[i], after->entries[k]);
+        int order = i == before->n  ? 1
+                    : k == after->n ? -1
+                                    : strcmp(before->entries[i], after->entries[k]);
         edited.removed += order < 0;
         edited.added += order > 0;
         i += order <= 0;
@@ -203,18 +220,21 @@ static struct weir__live_edited compare_lists(const struct weir__list *before, c
     return edited;
 }
 
-static int edit(struct weir__live *live, const char *list, const char *attribute, const char *const *add, size_t adds,
-                const char *const *remove, size_t removes, struct weir__live_edited *edited, struct weir_error *error)
+static int edit(struct weir__live *live, const char *list, const char *attribute,
+                const char *const *add, size_t adds, const char *const *remove, size_t removes,
+                struct weir__live_edited *edited, struct weir_error *error)
 {
     struct weir__force *force = NULL;
     struct weir__overlay *overlay = NULL;
     int code = prepare_force(live, &force, list, attribute, add, adds, remove, removes, error);
     if (code == WEIR_OK)
-        code = weir__overlay_edit(&overlay, live->overlay, written_lists(live), list, attribute, add, adds, remove, removes, error);
+        code = weir__overlay_edit(&overlay, live->overlay, written_lists(live), list, attribute,
+                                  add, adds, remove, removes, error);
     if (code == WEIR_OK)
         code = keep_overlay(live, overlay, error);
     if (code == WEIR_OK) {
-        *edited = compare_lists(list_of(weir__live_force(live), list, attribute), list_of(force, list, attribute));
+        *edited = compare_lists(list_of(weir__live_force(live), list, attribute),
+                                list_of(force, list, attribute));
         swap_lists(live, force, overlay);
     } else {
         drop_force(force);
@@ -223,17 +243,20 @@ static int edit(struct weir__live *live, const char *list, const char *attribute
     return code;
 }
 
-/* The lock, and what is in the file by now.  *lock is to be unlocked whether it went well or not. */
+/* The lock, and what is in the file by now.  *lock is to be unlocked whether it went well or
+ * not. */
 static int begin_edit(struct weir__live *live, int *lock, weir_time now, struct weir_error *error)
 {
     if (live->lists_path == NULL)
         return WEIR_OK;
     *lock = weir__store_lock(live->lists_path, true, true);
-    return *lock < 0 ? weir__fail_errno(error, "cannot lock", live->lists_path) : refresh(live, now, error);
+    return *lock < 0 ? weir__fail_errno(error, "cannot lock", live->lists_path)
+                     : refresh(live, now, error);
 }
 
-int weir__live_list_edit(struct weir__live *live, const char *list, const char *attribute, const char *const *add, size_t adds,
-                         const char *const *remove, size_t removes, weir_time now, struct weir__live_edited *edited,
+int weir__live_list_edit(struct weir__live *live, const char *list, const char *attribute,
+                         const char *const *add, size_t adds, const char *const *remove,
+                         size_t removes, weir_time now, struct weir__live_edited *edited,
                          struct weir_error *error)
 {
     struct weir__live_edited done;
@@ -248,10 +271,12 @@ int weir__live_list_edit(struct weir__live *live, const char *list, const char *
     pthread_mutex_unlock(&live->turn);
     if (code != WEIR_OK)
         return code;
-    snprintf(text, sizeof text, "%zu added, %zu removed", done.added, done.removed);
-    weir__live_tell(
-        live, WEIR__EVENT_LIST, now,
-        &(struct weir__event_facts){ .list = list, .attribute = attribute, .text = text, .count = (int64_t)(done.added + done.removed) });
+    snprintf(text, sizeof(text), "%zu added, %zu removed", done.added, done.removed);
+    weir__live_tell(live, WEIR__EVENT_LIST, now,
+                    &(struct weir__event_facts){ .list = list,
+                                                 .attribute = attribute,
+                                                 .text = text,
+                                                 .count = (int64_t)(done.added + done.removed) });
     if (edited != NULL)
         *edited = done;
     return WEIR_OK;

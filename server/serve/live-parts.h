@@ -2,8 +2,10 @@
  *
  * Who may touch what:
  *
- *     live->turn    whoever changes something: one at a time, from reading a file to writing it.  What has no other owner below is theirs
- *     live->mutex   what readers see (info, text, overlay): held for a copy, so that nobody waits for a disk
+ *     live->turn    whoever changes something: one at a time, from reading a file to writing it.
+ *                   What has no other owner below is theirs
+ *     live->mutex   what readers see (info, text, overlay): held for a copy, so that nobody waits
+ *                   for a disk
  *
  * Everything declared here is called with the turn.
  */
@@ -21,9 +23,10 @@ struct weir__live {
     pthread_mutex_t turn, mutex;
     struct weir *engine;
     struct weir__events *events;
-    char *path;                    /* the rule file, which may not be there yet; NULL: rules are kept nowhere */
-    char *lists_path;              /* NULL: lists are kept nowhere */
-    struct weir__lists *written;   /* the lists as the rules have them; NULL: the rules in force have them so */
+    char *path;       /* the rule file, which may not be there yet; NULL: rules are kept nowhere */
+    char *lists_path; /* NULL: lists are kept nowhere */
+    struct weir__lists
+        *written; /* the lists as the rules have them; NULL: the rules in force have them so */
     struct weir__rule_files files; /* that were tried last, beside `path` */
     uint64_t tried;                /* the contents of all of them then */
     uint64_t seen;                 /* their stamp at the last look */
@@ -58,19 +61,21 @@ static inline size_t weir__live_count(const struct weir__lists *lists)
     return n;
 }
 
-static inline void weir__live_tell(struct weir__live *live, enum weir__event_kind kind, weir_time now,
-                                   const struct weir__event_facts *facts)
+static inline void weir__live_tell(struct weir__live *live, enum weir__event_kind kind,
+                                   weir_time now, const struct weir__event_facts *facts)
 {
     if (live->events != NULL)
         weir__events_emit(live->events, kind, now, facts);
 }
 
 /* live.c -- by an event, and to whoever asks. */
-void weir__live_tell_failure(struct weir__live *live, const char *source, const char *text, weir_time now);
+void weir__live_tell_failure(struct weir__live *live, const char *source, const char *text,
+                             weir_time now);
 
 /* live-lists.c -- reads the file of lists, before there are rules. */
 int weir__live_lists_start(struct weir__live *live, struct weir_error *error);
-/* live-lists.c -- puts lists in force that another process has written.  True if they are wrong, and that was not told before. */
+/* live-lists.c -- puts lists in force that another process has written.  True if they are wrong,
+ * and that was not told before. */
 bool weir__live_lists_look(struct weir__live *live, weir_time now);
 
 #endif

@@ -4,11 +4,13 @@
  *
  *     1. parse         all that is wrong with the text is found
  *     2. write beside  all that can fail for want of space fails
- *     3. weir_use      all that can fail for want of room in the table fails; the old rules stay in force
- *     4. rename        cannot half happen; if it does not happen at all, the old rules are put in force again
+ *     3. weir_use      all that can fail for want of room in the table fails; the old rules stay in
+ *                      force
+ *     4. rename        cannot half happen; if it does not happen at all, the old rules are put in
+ *                      force again
  *
- * Lists as they were changed by hand (live-lists.c) are made before step 3, not after it: there is no moment at which somebody who was shut
- * out by hand gets in.
+ * Lists as they were changed by hand (live-lists.c) are made before step 3, not after it: there is
+ * no moment at which somebody who was shut out by hand gets in.
  */
 #include "serve/live-parts.h"
 
@@ -35,8 +37,9 @@ struct attempt {
 
 /* ------------------------------------------------------------ problems ---- */
 
-/* Whoever writes the rule file may read what the server reads.  Whoever sends a text by API may not: problems quote lines of the files that
- * it names, so it names none but those below the rule file's folder. */
+/* Whoever writes the rule file may read what the server reads.  Whoever sends a text by API may
+ * not: problems quote lines of the files that it names, so it names none but those below the rule
+ * file's folder. */
 enum origin { READ, SENT };
 
 struct said {
@@ -62,20 +65,22 @@ static void say(void *context, const struct weir_problem *p)
 }
 
 /* Every refusal is a problem, also those that are of no line. */
-static int parse(const struct weir__live *live, const char *text, size_t len, enum origin origin, struct said *said,
-                 struct weir_rules **out, struct weir_error *error)
+static int parse(const struct weir__live *live, const char *text, size_t len, enum origin origin,
+                 struct said *said, struct weir_rules **out, struct weir_error *error)
 {
     struct weir_error first = { 0 };
     said->name = live->path ? live->path : "rules";
-    struct weir_rules_options options = {
-        .name = said->name, .files = live->path != NULL, .near = origin == SENT, .problem = say, .context = said
-    };
+    struct weir_rules_options options = { .name = said->name,
+                                          .files = live->path != NULL,
+                                          .near = origin == SENT,
+                                          .problem = say,
+                                          .context = said };
     if (said->json != NULL)
         weir__buffer_text(said->json, "[");
     int code = weir_rules_parse(out, text, len, &options, &first);
     if (code != WEIR_OK && said->n == 0) {
         struct weir_problem whole = { .caret = -1 };
-        memcpy(whole.text, first.text, sizeof whole.text);
+        memcpy(whole.text, first.text, sizeof(whole.text));
         say(said, &whole);
     }
     if (said->json != NULL)
@@ -106,8 +111,11 @@ static void look_around(const struct weir__live *live, struct attempt *a)
 static int attempt_file(const struct weir__live *live, struct attempt *a, struct weir_error *error)
 {
     struct weir_error why = { 0 };
-    int code = live->path ? weir__rule_files_read(live->path, &a->text, &a->len, &why)
-                          : weir__fail(&why, WEIR_INVALID, "there is no rule file to read: the server was started without one");
+    int code =
+        live->path
+            ? weir__rule_files_read(live->path, &a->text, &a->len, &why)
+            : weir__fail(&why, WEIR_INVALID,
+                         "there is no rule file to read: the server was started without one");
     if (code == WEIR_OK)
         look_around(live, a);
     else
@@ -127,7 +135,8 @@ static int attempt_text(struct attempt *a, const char *text, size_t len, struct 
     return WEIR_OK;
 }
 
-/* The files that a look is about are those of the last attempt, whether it went well or not: a list that was missing may come. */
+/* The files that a look is about are those of the last attempt, whether it went well or not: a list
+ * that was missing may come. */
 static void adopt_files(struct weir__live *live, struct attempt *a)
 {
     weir__rule_files_free(&live->files);
@@ -139,8 +148,10 @@ static void adopt_files(struct weir__live *live, struct attempt *a)
 
 /* --------------------------------------------------------------- force ---- */
 
-/* Puts *rules in force, with their lists as they were changed by hand.  They are the engine's then, and *rules NULL. */
-static int use(struct weir__live *live, struct weir_rules **rules, weir_time now, struct weir_error *error)
+/* Puts *rules in force, with their lists as they were changed by hand.  They are the engine's then,
+ * and *rules NULL. */
+static int use(struct weir__live *live, struct weir_rules **rules, weir_time now,
+               struct weir_error *error)
 {
     struct weir__lists *changed = NULL, *written = NULL;
     size_t skipped = 0;
@@ -166,7 +177,8 @@ static int use(struct weir__live *live, struct weir_rules **rules, weir_time now
 }
 
 /* What readers see from now on. */
-static void publish(struct weir__live *live, struct attempt *a, const char *cause, const char *source, weir_time now)
+static void publish(struct weir__live *live, struct attempt *a, const char *cause,
+                    const char *source, weir_time now)
 {
     const struct weir__force *force = weir__live_force(live);
     struct weir__live_info *info = &live->info;
@@ -176,9 +188,10 @@ static void publish(struct weir__live *live, struct attempt *a, const char *caus
     live->text = a->text;
     live->len = a->len;
     a->text = NULL;
-    snprintf(info->hash, sizeof info->hash, "%016" PRIx64, weir__digest(WEIR__DIGEST_START, live->text, live->len));
-    snprintf(info->source, sizeof info->source, "%s", source);
-    snprintf(info->cause, sizeof info->cause, "%s", cause);
+    snprintf(info->hash, sizeof(info->hash), "%016" PRIx64,
+             weir__digest(WEIR__DIGEST_START, live->text, live->len));
+    snprintf(info->source, sizeof(info->source), "%s", source);
+    snprintf(info->cause, sizeof(info->cause), "%s", cause);
     info->since = now;
     info->version++;
     info->rules = force->rules->n_rules;
@@ -195,16 +208,20 @@ static void publish(struct weir__live *live, struct attempt *a, const char *caus
 static void tell_reload(struct weir__live *live, weir_time now)
 {
     const struct weir__live_info *info = &live->info;
-    weir__live_tell(
-        live, WEIR__EVENT_RELOAD, now,
-        &(struct weir__event_facts){ .source = info->source, .hash = info->hash, .text = info->cause, .count = (int64_t)info->rules });
+    weir__live_tell(live, WEIR__EVENT_RELOAD, now,
+                    &(struct weir__event_facts){ .source = info->source,
+                                                 .hash = info->hash,
+                                                 .text = info->cause,
+                                                 .count = (int64_t)info->rules });
 }
 
-void weir__live_tell_failure(struct weir__live *live, const char *source, const char *text, weir_time now)
+void weir__live_tell_failure(struct weir__live *live, const char *source, const char *text,
+                             weir_time now)
 {
-    weir__live_tell(live, WEIR__EVENT_RELOAD_FAILED, now, &(struct weir__event_facts){ .source = source, .text = text });
+    weir__live_tell(live, WEIR__EVENT_RELOAD_FAILED, now,
+                    &(struct weir__event_facts){ .source = source, .text = text });
     pthread_mutex_lock(&live->mutex);
-    snprintf(live->info.problem, sizeof live->info.problem, "%s", text);
+    snprintf(live->info.problem, sizeof(live->info.problem), "%s", text);
     live->info.problem_at = now;
     pthread_mutex_unlock(&live->mutex);
     live->lists_told = false;
@@ -213,7 +230,8 @@ void weir__live_tell_failure(struct weir__live *live, const char *source, const 
 /* ------------------------------------------------------------- reloads ---- */
 
 /* Parses what was read, and puts it in force. */
-static int load(struct weir__live *live, struct attempt *a, const char *cause, weir_time now, struct said *said, struct weir_error *error)
+static int load(struct weir__live *live, struct attempt *a, const char *cause, weir_time now,
+                struct said *said, struct weir_error *error)
 {
     int code = parse(live, a->text, a->len, READ, said, &a->rules, error);
     if (code == WEIR_OK)
@@ -224,11 +242,11 @@ static int load(struct weir__live *live, struct attempt *a, const char *cause, w
 }
 
 /* `code` is what attempt_file said, with its error. */
-static int reload(struct weir__live *live, struct attempt *a, int code, const char *cause, weir_time now, struct weir__buffer *problems,
-                  struct weir_error *error)
+static int reload(struct weir__live *live, struct attempt *a, int code, const char *cause,
+                  weir_time now, struct weir__buffer *problems, struct weir_error *error)
 {
     struct said said = { .json = problems };
-    char text[sizeof error->text + 40];
+    char text[sizeof(error->text) + 40];
     if (code == WEIR_OK)
         code = load(live, a, cause, now, &said, error);
     if (code == WEIR_OK) {
@@ -237,14 +255,15 @@ static int reload(struct weir__live *live, struct attempt *a, int code, const ch
     }
     adopt_files(live, a);
     if (said.n > 1)
-        snprintf(text, sizeof text, "%s (and %zu more)", error->text, said.n - 1);
+        snprintf(text, sizeof(text), "%s (and %zu more)", error->text, said.n - 1);
     else
-        snprintf(text, sizeof text, "%s", error->text);
+        snprintf(text, sizeof(text), "%s", error->text);
     weir__live_tell_failure(live, live->path, text, now);
     return code;
 }
 
-int weir__live_reload(struct weir__live *live, const char *cause, weir_time now, struct weir__buffer *problems, struct weir_error *error)
+int weir__live_reload(struct weir__live *live, const char *cause, weir_time now,
+                      struct weir__buffer *problems, struct weir_error *error)
 {
     struct attempt a = { 0 };
     struct weir_error why = { 0 };
@@ -314,17 +333,22 @@ static struct weir_rules *parse_again(const struct weir__live *live)
 }
 
 /* The new rules are in force, but not in the file: the old ones must be in force again. */
-static int put_back(struct weir__live *live, struct weir_rules **old, struct attempt *a, int code, weir_time now, struct weir_error *error)
+static int put_back(struct weir__live *live, struct weir_rules **old, struct attempt *a, int code,
+                    weir_time now, struct weir_error *error)
 {
     struct weir_error why = *error;
     if (*old != NULL && use(live, old, now, NULL) == WEIR_OK)
         return weir__fail(error, code, "%.200s; the old rules stay in force", why.text);
     publish(live, a, "api", "api", now);
     tell_reload(live, now);
-    return weir__fail(error, code, "%.140s; the new rules are in force until the server ends or reads the file again", why.text);
+    return weir__fail(
+        error, code,
+        "%.140s; the new rules are in force until the server ends or reads the file again",
+        why.text);
 }
 
-static int use_and_keep(struct weir__live *live, struct attempt *a, weir_time now, struct weir_error *error)
+static int use_and_keep(struct weir__live *live, struct attempt *a, weir_time now,
+                        struct weir_error *error)
 {
     struct weir__store store;
     struct weir_rules *old = parse_again(live);
@@ -337,7 +361,8 @@ static int use_and_keep(struct weir__live *live, struct attempt *a, weir_time no
     return code;
 }
 
-static int set(struct weir__live *live, struct attempt *a, weir_time now, struct weir__buffer *problems, struct weir_error *error)
+static int set(struct weir__live *live, struct attempt *a, weir_time now,
+               struct weir__buffer *problems, struct weir_error *error)
 {
     struct said said = { .json = problems };
     int code = parse(live, a->text, a->len, SENT, &said, &a->rules, error);
@@ -352,8 +377,8 @@ static int set(struct weir__live *live, struct attempt *a, weir_time now, struct
     return code;
 }
 
-int weir__live_set(struct weir__live *live, const char *text, size_t len, weir_time now, struct weir__buffer *problems,
-                   struct weir_error *error)
+int weir__live_set(struct weir__live *live, const char *text, size_t len, weir_time now,
+                   struct weir__buffer *problems, struct weir_error *error)
 {
     struct attempt a = { 0 };
     struct weir_error why = { 0 };
@@ -368,7 +393,8 @@ int weir__live_set(struct weir__live *live, const char *text, size_t len, weir_t
     return code;
 }
 
-int weir__live_check(struct weir__live *live, const char *text, size_t len, struct weir__buffer *problems, struct weir_error *error)
+int weir__live_check(struct weir__live *live, const char *text, size_t len,
+                     struct weir__buffer *problems, struct weir_error *error)
 {
     struct weir_rules *rules = NULL;
     struct said said = { .json = problems };
@@ -397,7 +423,8 @@ void weir__live_text(struct weir__live *live, struct weir__buffer *out)
 /* ------------------------------------------------------------ creation ---- */
 
 /* Where rules and lists are kept, if anywhere. */
-static int find_paths(struct weir__live *live, const struct weir__live_options *options, struct weir_error *error)
+static int find_paths(struct weir__live *live, const struct weir__live_options *options,
+                      struct weir_error *error)
 {
     bool given = options->rules != NULL && *options->rules != '\0';
     if (given && (live->path = strdup(options->rules)) == NULL)
@@ -428,7 +455,8 @@ static int start_without(struct weir__live *live, weir_time now, struct weir_err
 }
 
 /* Rules that nobody has set yet are no mistake; a file that was named must be there. */
-static int start(struct weir__live *live, const struct weir__live_options *options, weir_time now, struct weir_error *error)
+static int start(struct weir__live *live, const struct weir__live_options *options, weir_time now,
+                 struct weir_error *error)
 {
     struct attempt a = { 0 };
     struct said said = { .listener = options };
@@ -445,9 +473,10 @@ static int start(struct weir__live *live, const struct weir__live_options *optio
     return code;
 }
 
-int weir__live_create(struct weir__live **out, const struct weir__live_options *options, weir_time now, struct weir_error *error)
+int weir__live_create(struct weir__live **out, const struct weir__live_options *options,
+                      weir_time now, struct weir_error *error)
 {
-    struct weir__live *live = calloc(1, sizeof *live);
+    struct weir__live *live = calloc(1, sizeof(*live));
     if (live == NULL)
         return weir__live_no_memory(error);
     pthread_mutex_init(&live->turn, NULL);

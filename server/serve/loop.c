@@ -1,6 +1,8 @@
-/* loop.c -- a thread that serves: accepts, wakes those that wait for events, sweeps out the idle, drains.
+/* loop.c -- a thread that serves: accepts, wakes those that wait for events, sweeps out the idle,
+ * drains.
  *
- * The clock is read once per turn, when the first request of the turn asks for it: `turn` runs before the loop goes to wait.
+ * The clock is read once per turn, when the first request of the turn asks for it: `turn` runs
+ * before the loop goes to wait.
  */
 #include "serve/loop.h"
 
@@ -20,7 +22,8 @@
 
 weir_time weir__server_now(const struct weir__server *server)
 {
-    return server->test_clock ? __atomic_load_n(server->test_clock, __ATOMIC_ACQUIRE) : weir_table_now(server->table);
+    return server->test_clock ? __atomic_load_n(server->test_clock, __ATOMIC_ACQUIRE)
+                              : weir_table_now(server->table);
 }
 
 void weir__server_set_clock(struct weir__server *server, weir_time now)
@@ -41,9 +44,11 @@ static void find_peer(struct weir__conn *conn)
     if (uv_tcp_getpeername(&conn->uv.tcp, address, &len) != 0)
         return;
     if (address->sa_family == AF_INET)
-        uv_ip4_name((const struct sockaddr_in *)(const void *)address, conn->peer, sizeof(conn->peer));
+        uv_ip4_name((const struct sockaddr_in *)(const void *)address, conn->peer,
+                    sizeof(conn->peer));
     else
-        uv_ip6_name((const struct sockaddr_in6 *)(const void *)address, conn->peer, sizeof(conn->peer));
+        uv_ip6_name((const struct sockaddr_in6 *)(const void *)address, conn->peer,
+                    sizeof(conn->peer));
 }
 
 static void on_turned_away(uv_handle_t *handle)
@@ -55,8 +60,10 @@ static void on_turned_away(uv_handle_t *handle)
 static void turn_away(struct weir__conn *conn)
 {
     static char resp[] = "-ERR max number of clients reached\r\n";
-    static char http[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n";
-    uv_buf_t buf = conn->protocol == &weir__resp ? uv_buf_init(resp, sizeof(resp) - 1) : uv_buf_init(http, sizeof(http) - 1);
+    static char http[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: "
+                         "0\r\nRetry-After: 1\r\n\r\n";
+    uv_buf_t buf = conn->protocol == &weir__resp ? uv_buf_init(resp, sizeof(resp) - 1)
+                                                 : uv_buf_init(http, sizeof(http) - 1);
     weir__counter_add(&conn->loop->counters, WEIR__COUNT_CONNECTIONS_REFUSED, 1);
     if (!conn->loop->server->tls)
         uv_try_write(&conn->uv.stream, &buf, 1);
@@ -67,7 +74,8 @@ static void turn_away(struct weir__conn *conn)
 static int init_stream(struct weir__conn *conn, const struct weir__listener *listener)
 {
     uv_loop_t *uv = &conn->loop->uv;
-    return listener->unix_socket ? uv_pipe_init(uv, &conn->uv.pipe, 0) : uv_tcp_init(uv, &conn->uv.tcp);
+    return listener->unix_socket ? uv_pipe_init(uv, &conn->uv.pipe, 0)
+                                 : uv_tcp_init(uv, &conn->uv.tcp);
 }
 
 static void on_connection(uv_stream_t *stream, int status)
@@ -95,8 +103,10 @@ static void on_connection(uv_stream_t *stream, int status)
         return;
     }
     weir__counter_add(&loop->counters, WEIR__COUNT_CONNECTIONS, 1);
-    if (__atomic_load_n(&server->connections, __ATOMIC_RELAXED) >= server->settings->connections_max ||
-        (!listener->unix_socket && server->tls && (conn->tls = weir__tls_accept(server->tls)) == NULL)) {
+    if (__atomic_load_n(&server->connections, __ATOMIC_RELAXED) >=
+            server->settings->connections_max ||
+        (!listener->unix_socket && server->tls &&
+         (conn->tls = weir__tls_accept(server->tls)) == NULL)) {
         turn_away(conn);
         return;
     }
@@ -109,16 +119,20 @@ static void on_connection(uv_stream_t *stream, int status)
     weir__conn_begin(conn);
 }
 
-int weir__loop_listen(struct weir__loop *loop, struct weir__listener *listener, struct weir_error *error)
+int weir__loop_listen(struct weir__loop *loop, struct weir__listener *listener,
+                      struct weir_error *error)
 {
-    int code = listener->unix_socket ? uv_pipe_init(&loop->uv, &listener->uv.pipe, 0) : uv_tcp_init(&loop->uv, &listener->uv.tcp);
+    int code = listener->unix_socket ? uv_pipe_init(&loop->uv, &listener->uv.pipe, 0)
+                                     : uv_tcp_init(&loop->uv, &listener->uv.tcp);
     listener->loop = loop;
     if (code == 0)
-        code = listener->unix_socket ? uv_pipe_open(&listener->uv.pipe, listener->fd) : uv_tcp_open(&listener->uv.tcp, listener->fd);
+        code = listener->unix_socket ? uv_pipe_open(&listener->uv.pipe, listener->fd)
+                                     : uv_tcp_open(&listener->uv.tcp, listener->fd);
     listener->uv.handle.data = listener;
     if (code == 0)
         code = uv_listen(&listener->uv.stream, BACKLOG, on_connection);
-    return code == 0 ? WEIR_OK : weir__fail(error, WEIR_SYSTEM, "cannot listen: %s", uv_strerror(code));
+    return code == 0 ? WEIR_OK
+                     : weir__fail(error, WEIR_SYSTEM, "cannot listen: %s", uv_strerror(code));
 }
 
 /* -------------------------------------------------------------- the loop ---- */
@@ -183,7 +197,8 @@ static void on_wake(uv_async_t *waker)
         drain(loop, draining > 1);
 }
 
-/* libuv waits for a connection to be accepted before it looks for others: one that there was no memory for must be asked about again. */
+/* libuv waits for a connection to be accepted before it looks for others: one that there was no
+ * memory for must be asked about again. */
 static void retry_missed(struct weir__loop *loop)
 {
     for (size_t i = 0; i < loop->n_listeners; i++) {
@@ -211,7 +226,8 @@ static void on_sweep(uv_timer_t *sweeper)
         drain(loop, false);
 }
 
-int weir__loop_create(struct weir__loop *loop, struct weir__server *server, size_t index, struct weir_error *error)
+int weir__loop_create(struct weir__loop *loop, struct weir__server *server, size_t index,
+                      struct weir_error *error)
 {
     loop->server = server;
     loop->index = index;
@@ -242,7 +258,9 @@ int weir__loop_start(struct weir__loop *loop, struct weir_error *error)
 {
     int code = uv_thread_create(&loop->thread, run, loop);
     loop->started = code == 0;
-    return code == 0 ? WEIR_OK : weir__fail(error, WEIR_SYSTEM, "cannot make a thread: %s", uv_strerror(code));
+    return code == 0
+               ? WEIR_OK
+               : weir__fail(error, WEIR_SYSTEM, "cannot make a thread: %s", uv_strerror(code));
 }
 
 void weir__loop_wake(struct weir__loop *loop)

@@ -22,8 +22,10 @@ struct weir__listener {
 };
 
 /* Everything that can fail; then its thread.  `listeners` become the loop's. */
-int weir__loop_create(struct weir__loop *loop, struct weir__server *server, size_t index, struct weir_error *error);
-int weir__loop_listen(struct weir__loop *loop, struct weir__listener *listener, struct weir_error *error);
+int weir__loop_create(struct weir__loop *loop, struct weir__server *server, size_t index,
+                      struct weir_error *error);
+int weir__loop_listen(struct weir__loop *loop, struct weir__listener *listener,
+                      struct weir_error *error);
 int weir__loop_start(struct weir__loop *loop, struct weir_error *error);
 
 /* From any thread: look at server->draining and at the events. */

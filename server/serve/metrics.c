@@ -1,10 +1,12 @@
 /* metrics.c -- what the server counts, in Prometheus's text format (0.0.4).
  *
- * Whoever asks has everything gathered in one struct of numbers; a table says which of them is printed under which name.  A new metric is a
- * member and a row.  What has a label for each rule, or is a histogram, is printed by a function of its own.
+ * Whoever asks has everything gathered in one struct of numbers; a table says which of them is
+ * printed under which name.  A new metric is a member and a row.  What has a label for each rule,
+ * or is a histogram, is printed by a function of its own.
  *
- * The number of samples is bounded: by the rules, of which those beyond RULES_MAX are one sample, and by nothing that a client can choose.
- * Limited keys are therefore no labels: how many there are and what share of the refusals they make is told, who they are says WEIR.TOP.
+ * The number of samples is bounded: by the rules, of which those beyond RULES_MAX are one sample,
+ * and by nothing that a client can choose. Limited keys are therefore no labels: how many there are
+ * and what share of the refusals they make is told, who they are says WEIR.TOP.
  */
 #include "serve/ask-ids.h"
 #include "serve/metrics.h"
@@ -38,8 +40,10 @@ void weir__counters_time(struct weir__counters *c, int64_t n, weir_time span)
         return;
     for (weir_time each = span / n; i + 1 < WEIR__TIME_BUCKETS && each > FIRST_BUCKET << i;)
         i++;
-    __atomic_store_n(&c->times[i], __atomic_load_n(&c->times[i], __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
-    __atomic_store_n(&c->times_sum, __atomic_load_n(&c->times_sum, __ATOMIC_RELAXED) + span, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->times[i], __atomic_load_n(&c->times[i], __ATOMIC_RELAXED) + n,
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&c->times_sum, __atomic_load_n(&c->times_sum, __ATOMIC_RELAXED) + span,
+                     __ATOMIC_RELAXED);
 }
 
 /* ------------------------------------------------------------ gathering ---- */
@@ -139,7 +143,8 @@ static void gather(struct figures *f, struct weir__server *server, weir_time now
     gather_rules(f, server, now);
     gather_process(f, server);
     weir_totals_get(server->engine, &f->totals);
-    weir_table_stats(server->table, -1, &f->table); /* not counting what is live, which would read the whole table */
+    weir_table_stats(server->table, -1,
+                     &f->table); /* not counting what is live, which would read the whole table */
     f->bans = weir__bans_in_force(server->table, now);
     weir__events_counts(server->events, f->events);
     if (server->sinks != NULL)
@@ -153,7 +158,11 @@ static void gather(struct figures *f, struct weir__server *server, weir_time now
 
 /* ------------------------------------------------------- plain metrics ---- */
 
-enum unit { ONE, SECONDS, MILLIONTHS }; /* how the number is printed: as it is; it is in ns; as a share of 1 */
+enum unit {
+    ONE,
+    SECONDS,
+    MILLIONTHS
+}; /* how the number is printed: as it is; it is in ns; as a share of 1 */
 
 struct row {
     const char *name; /* rows of one name stand together */
@@ -169,76 +178,114 @@ struct row {
 
 static const struct row rows[] = {
     { "weir_connections", "gauge", "Connections that are open.", NULL, AT(connections), ONE },
-    { "weir_connections_accepted_total", "counter", "Connections accepted.", NULL, COUNT(CONNECTIONS), ONE },
-    { "weir_connections_closed_total", "counter", "Connections closed, for whatever reason.", NULL, COUNT(CONNECTIONS_CLOSED), ONE },
-    { "weir_connections_refused_total", "counter", "Connections closed at once because there were too many.", NULL,
-      COUNT(CONNECTIONS_REFUSED), ONE },
-    { "weir_connections_dropped_total", "counter", "Connections closed by the server for what they did.", "reason=\"bad-input\"",
+    { "weir_connections_accepted_total", "counter", "Connections accepted.", NULL,
+      COUNT(CONNECTIONS), ONE },
+    { "weir_connections_closed_total", "counter", "Connections closed, for whatever reason.", NULL,
+      COUNT(CONNECTIONS_CLOSED), ONE },
+    { "weir_connections_refused_total", "counter",
+      "Connections closed at once because there were too many.", NULL, COUNT(CONNECTIONS_REFUSED),
+      ONE },
+    { "weir_connections_dropped_total", "counter",
+      "Connections closed by the server for what they did.", "reason=\"bad-input\"",
       COUNT(BAD_INPUT), ONE },
     { "weir_connections_dropped_total", NULL, NULL, "reason=\"timed-out\"", COUNT(TIMED_OUT), ONE },
-    { "weir_connections_dropped_total", NULL, NULL, "reason=\"not-reading\"", COUNT(NOT_READING), ONE },
-    { "weir_requests_total", "counter", "RESP commands and HTTP requests.", "door=\"resp\"", COUNT(RESP_COMMANDS), ONE },
-    { "weir_requests_total", NULL, NULL, "door=\"http\"", COUNT(HTTP_REQUESTS), ONE },
-    { "weir_auth_failures_total", "counter", "Passwords and tokens that were wrong.", NULL, COUNT(AUTH_FAILED), ONE },
-    { "weir_received_bytes_total", "counter", "Bytes received from clients.", NULL, COUNT(BYTES_IN), ONE },
-    { "weir_sent_bytes_total", "counter", "Bytes sent to clients.", NULL, COUNT(BYTES_OUT), ONE },
-    { "weir_checks_total", "counter", "Requests decided by the rules.", "outcome=\"allowed\"", COUNT(CHECK_ALLOWED), ONE },
-    { "weir_checks_total", NULL, NULL, "outcome=\"refused\"", COUNT(CHECK_REFUSED), ONE },
-    { "weir_checks_listed_total", "counter", "Of these, decided by a list.", "list=\"allow\"", AT(totals.allow_listed), ONE },
-    { "weir_checks_listed_total", NULL, NULL, "list=\"deny\"", AT(totals.denied), ONE },
-    { "weir_checks_unmatched_total", "counter", "Of these, allowed because no rule applies.", NULL, AT(totals.unmatched), ONE },
-    { "weir_checks_shadow_refused_total", "counter", "Of these, allowed but would have been refused by a rule in shadow.", NULL,
-      AT(totals.shadow_refused), ONE },
-    { "weir_takes_total", "counter", "Asks with a limit of their own: CL.THROTTLE and WEIR.TAKE.", "outcome=\"allowed\"",
-      COUNT(TAKE_ALLOWED), ONE },
-    { "weir_takes_total", NULL, NULL, "outcome=\"refused\"", COUNT(TAKE_REFUSED), ONE },
-    { "weir_enters_total", "counter", "Asks to enter guards.", "outcome=\"allowed\"", COUNT(ENTER_ALLOWED), ONE },
-    { "weir_enters_total", NULL, NULL, "outcome=\"refused\"", COUNT(ENTER_REFUSED), ONE },
-    { "weir_ask_ids_repeated_total", "counter", "Checks that were repeated with their ask id, and not charged again.", NULL,
-      COUNT(ASK_ID_REPEATED), ONE },
-    { "weir_table_slots", "gauge", "Places for keys; large ones are for sliding windows and logs.", "kind=\"small\"", AT(table.slots),
+    { "weir_connections_dropped_total", NULL, NULL, "reason=\"not-reading\"", COUNT(NOT_READING),
       ONE },
+    { "weir_requests_total", "counter", "RESP commands and HTTP requests.", "door=\"resp\"",
+      COUNT(RESP_COMMANDS), ONE },
+    { "weir_requests_total", NULL, NULL, "door=\"http\"", COUNT(HTTP_REQUESTS), ONE },
+    { "weir_auth_failures_total", "counter", "Passwords and tokens that were wrong.", NULL,
+      COUNT(AUTH_FAILED), ONE },
+    { "weir_received_bytes_total", "counter", "Bytes received from clients.", NULL, COUNT(BYTES_IN),
+      ONE },
+    { "weir_sent_bytes_total", "counter", "Bytes sent to clients.", NULL, COUNT(BYTES_OUT), ONE },
+    { "weir_checks_total", "counter", "Requests decided by the rules.", "outcome=\"allowed\"",
+      COUNT(CHECK_ALLOWED), ONE },
+    { "weir_checks_total", NULL, NULL, "outcome=\"refused\"", COUNT(CHECK_REFUSED), ONE },
+    { "weir_checks_listed_total", "counter", "Of these, decided by a list.", "list=\"allow\"",
+      AT(totals.allow_listed), ONE },
+    { "weir_checks_listed_total", NULL, NULL, "list=\"deny\"", AT(totals.denied), ONE },
+    { "weir_checks_unmatched_total", "counter", "Of these, allowed because no rule applies.", NULL,
+      AT(totals.unmatched), ONE },
+    { "weir_checks_shadow_refused_total", "counter",
+      "Of these, allowed but would have been refused by a rule in shadow.", NULL,
+      AT(totals.shadow_refused), ONE },
+    { "weir_takes_total", "counter", "Asks with a limit of their own: CL.THROTTLE and WEIR.TAKE.",
+      "outcome=\"allowed\"", COUNT(TAKE_ALLOWED), ONE },
+    { "weir_takes_total", NULL, NULL, "outcome=\"refused\"", COUNT(TAKE_REFUSED), ONE },
+    { "weir_enters_total", "counter", "Asks to enter guards.", "outcome=\"allowed\"",
+      COUNT(ENTER_ALLOWED), ONE },
+    { "weir_enters_total", NULL, NULL, "outcome=\"refused\"", COUNT(ENTER_REFUSED), ONE },
+    { "weir_ask_ids_repeated_total", "counter",
+      "Checks that were repeated with their ask id, and not charged again.", NULL,
+      COUNT(ASK_ID_REPEATED), ONE },
+    { "weir_table_slots", "gauge", "Places for keys; large ones are for sliding windows and logs.",
+      "kind=\"small\"", AT(table.slots), ONE },
     { "weir_table_slots", NULL, NULL, "kind=\"large\"", AT(table.large_slots), ONE },
-    { "weir_table_keys", "gauge", "Places in use, those of idle keys among them.", "kind=\"small\"", AT(table.keys), ONE },
+    { "weir_table_keys", "gauge", "Places in use, those of idle keys among them.", "kind=\"small\"",
+      AT(table.keys), ONE },
     { "weir_table_keys", NULL, NULL, "kind=\"large\"", AT(table.large_keys), ONE },
     { "weir_table_bytes", "gauge", "Size of the table.", NULL, AT(table.bytes), ONE },
-    { "weir_table_limiters", "gauge", "Limits that have states in the table.", NULL, AT(table.limiters), ONE },
-    { "weir_table_evicted_total", "counter", "Keys that made room: idle ones for nothing, early ones because the table is too small.",
+    { "weir_table_limiters", "gauge", "Limits that have states in the table.", NULL,
+      AT(table.limiters), ONE },
+    { "weir_table_evicted_total", "counter",
+      "Keys that made room: idle ones for nothing, early ones because the table is too small.",
       "when=\"idle\"", AT(table.evicted_idle), ONE },
     { "weir_table_evicted_total", NULL, NULL, "when=\"early\"", AT(table.evicted_early), ONE },
-    { "weir_table_recovered_total", "counter", "Decisions that a killed process left half done, put right.", NULL, AT(table.recovered),
+    { "weir_table_recovered_total", "counter",
+      "Decisions that a killed process left half done, put right.", NULL, AT(table.recovered),
       ONE },
     { "weir_bans", "gauge", "Bans in force.", NULL, AT(bans), ONE },
-    { "weir_bans_lost_total", "counter", "Bans that made room before their end.", NULL, AT(table.bans_lost), ONE },
+    { "weir_bans_lost_total", "counter", "Bans that made room before their end.", NULL,
+      AT(table.bans_lost), ONE },
     { "weir_rules", "gauge", "Rules in force.", NULL, AT(rules), ONE },
     { "weir_rules_limits", "gauge", "Limits of the rules in force.", NULL, AT(limits), ONE },
-    { "weir_rules_list_entries", "gauge", "Entries of the lists in force.", NULL, AT(entries), ONE },
-    { "weir_rules_version", "gauge", "Rule sets that were in force since the start, the present one among them.", NULL, AT(version), ONE },
-    { "weir_rules_age_seconds", "gauge", "Time since the rules in force came.", NULL, AT(age), SECONDS },
-    { "weir_rules_reload_good", "gauge", "1, or 0 if the rule file was refused since the rules in force came.", NULL, AT(reload_good),
+    { "weir_rules_list_entries", "gauge", "Entries of the lists in force.", NULL, AT(entries),
       ONE },
-    { "weir_rules_reload_failures_total", "counter", "Times that the rule file was read again and refused.", NULL,
+    { "weir_rules_version", "gauge",
+      "Rule sets that were in force since the start, the present one among them.", NULL,
+      AT(version), ONE },
+    { "weir_rules_age_seconds", "gauge", "Time since the rules in force came.", NULL, AT(age),
+      SECONDS },
+    { "weir_rules_reload_good", "gauge",
+      "1, or 0 if the rule file was refused since the rules in force came.", NULL, AT(reload_good),
+      ONE },
+    { "weir_rules_reload_failures_total", "counter",
+      "Times that the rule file was read again and refused.", NULL,
       AT(events) + WEIR__EVENT_RELOAD_FAILED * sizeof(int64_t), ONE },
-    { "weir_event_log_lines_total", "counter", "Events written to the log.", NULL, AT(sinks.log_written), ONE },
-    { "weir_event_log_lost_total", "counter", "Events that could not be written to the log.", NULL, AT(sinks.log_lost), ONE },
-    { "weir_webhook_events_total", "counter", "Events that the webhook took, did not want, or was not told.", "outcome=\"delivered\"",
+    { "weir_event_log_lines_total", "counter", "Events written to the log.", NULL,
+      AT(sinks.log_written), ONE },
+    { "weir_event_log_lost_total", "counter", "Events that could not be written to the log.", NULL,
+      AT(sinks.log_lost), ONE },
+    { "weir_webhook_events_total", "counter",
+      "Events that the webhook took, did not want, or was not told.", "outcome=\"delivered\"",
       AT(sinks.webhook.delivered), ONE },
-    { "weir_webhook_events_total", NULL, NULL, "outcome=\"dropped\"", AT(sinks.webhook.dropped), ONE },
+    { "weir_webhook_events_total", NULL, NULL, "outcome=\"dropped\"", AT(sinks.webhook.dropped),
+      ONE },
     { "weir_webhook_events_total", NULL, NULL, "outcome=\"lost\"", AT(sinks.webhook.lost), ONE },
-    { "weir_webhook_posts_total", "counter", "Posts to the webhook.", NULL, AT(sinks.webhook.tries), ONE },
-    { "weir_webhook_failures_total", "counter", "Posts that were not taken.", NULL, AT(sinks.webhook.failures), ONE },
-    { "weir_ask_ids_replaced_total", "counter", "Ask ids that made room before their time: ask-ids is too small.", NULL,
-      AT(ask_ids_replaced), ONE },
-    { "weir_top_keys", "gauge", "Keys among the ten that were refused most in the last ten to twenty minutes.", NULL, AT(top.keys), ONE },
-    { "weir_top_refused_ratio", "gauge", "Their share of all refusals in that time.", NULL, AT(top_share), MILLIONTHS },
+    { "weir_webhook_posts_total", "counter", "Posts to the webhook.", NULL, AT(sinks.webhook.tries),
+      ONE },
+    { "weir_webhook_failures_total", "counter", "Posts that were not taken.", NULL,
+      AT(sinks.webhook.failures), ONE },
+    { "weir_ask_ids_replaced_total", "counter",
+      "Ask ids that made room before their time: ask-ids is too small.", NULL, AT(ask_ids_replaced),
+      ONE },
+    { "weir_top_keys", "gauge",
+      "Keys among the ten that were refused most in the last ten to twenty minutes.", NULL,
+      AT(top.keys), ONE },
+    { "weir_top_refused_ratio", "gauge", "Their share of all refusals in that time.", NULL,
+      AT(top_share), MILLIONTHS },
     { "process_cpu_seconds_total", "counter", "CPU time used.", NULL, AT(cpu), SECONDS },
     { "process_resident_memory_bytes", "gauge", "Memory in use.", NULL, AT(memory), ONE },
     { "process_open_fds", "gauge", "Open file descriptors.", NULL, AT(fds), ONE },
-    { "process_max_fds", "gauge", "Most file descriptors that may be open.", NULL, AT(fds_max), ONE },
-    { "process_start_time_seconds", "gauge", "When the server started, since 1970.", NULL, AT(started), SECONDS },
+    { "process_max_fds", "gauge", "Most file descriptors that may be open.", NULL, AT(fds_max),
+      ONE },
+    { "process_start_time_seconds", "gauge", "When the server started, since 1970.", NULL,
+      AT(started), SECONDS },
 };
 
-static void print_head(struct weir__buffer *out, const char *name, const char *type, const char *help)
+static void print_head(struct weir__buffer *out, const char *name, const char *type,
+                       const char *help)
 {
     weir__buffer_format(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
@@ -255,10 +302,10 @@ static void print_value(struct weir__buffer *out, int64_t n, enum unit unit)
 
 static void print_rows(struct weir__buffer *out, const struct figures *f)
 {
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         const struct row *r = &rows[i];
         int64_t n;
-        memcpy(&n, (const char *)f + r->at, sizeof n);
+        memcpy(&n, (const char *)f + r->at, sizeof(n));
         if (r->help != NULL)
             print_head(out, r->name, r->type, r->help);
         weir__buffer_text(out, r->name);
@@ -290,7 +337,8 @@ static void print_infos(struct weir__buffer *out, const struct figures *f)
     print_head(out, "weir_info", "gauge", "The version that is running.");
     weir__buffer_format(out, "weir_info{version=\"%s\"} 1\n", weir_version());
     print_head(out, "weir_rules_info", "gauge",
-               "Which rules are in force: the hash of their text, where they are from, what made them come.");
+               "Which rules are in force: the hash of their text, where they are from, what made "
+               "them come.");
     weir__buffer_text(out, "weir_rules_info{");
     print_label(out, "hash", f->live.hash);
     weir__buffer_text(out, ",");
@@ -305,8 +353,8 @@ static void print_events(struct weir__buffer *out, const struct figures *f)
     print_head(out, "weir_events_total", "counter", "What happened, by kind.");
     for (size_t i = 0; i < WEIR__EVENT_KINDS; i++) {
         if (i != WEIR__EVENT_LOST) /* sinks tell these themselves */
-            weir__buffer_format(out, "weir_events_total{event=\"%s\"} %" PRId64 "\n", weir__event_name((enum weir__event_kind)i),
-                                f->events[i]);
+            weir__buffer_format(out, "weir_events_total{event=\"%s\"} %" PRId64 "\n",
+                                weir__event_name((enum weir__event_kind)i), f->events[i]);
     }
 }
 
@@ -314,10 +362,12 @@ static void print_times(struct weir__buffer *out, const struct figures *f)
 {
     int64_t n = 0;
 
-    print_head(out, "weir_decision_seconds", "histogram", "Time that a decision took; one batch in 64 is timed.");
+    print_head(out, "weir_decision_seconds", "histogram",
+               "Time that a decision took; one batch in 64 is timed.");
     for (size_t i = 0; i + 1 < WEIR__TIME_BUCKETS; i++) {
         n += f->times[i];
-        weir__buffer_format(out, "weir_decision_seconds_bucket{le=\"%g\"} %" PRId64 "\n", (double)(FIRST_BUCKET << i) / 1e9, n);
+        weir__buffer_format(out, "weir_decision_seconds_bucket{le=\"%g\"} %" PRId64 "\n",
+                            (double)(FIRST_BUCKET << i) / 1e9, n);
     }
     n += f->times[WEIR__TIME_BUCKETS - 1];
     weir__buffer_format(out, "weir_decision_seconds_bucket{le=\"+Inf\"} %" PRId64 "\n", n);
@@ -361,13 +411,14 @@ static void read_rules(struct rule_list *list, const struct weir__server *server
     }
 }
 
-/* Rules may be changed while they are read, and then one may come twice, which would spoil the whole page: so they are read again. */
+/* Rules may be changed while they are read, and then one may come twice, which would spoil the
+ * whole page: so they are read again. */
 static bool list_rules(struct rule_list *list, const struct weir__server *server)
 {
     int64_t before;
     int tries = 0;
 
-    list->rules = calloc(RULES_MAX + 1, sizeof *list->rules);
+    list->rules = calloc(RULES_MAX + 1, sizeof(*list->rules));
     if (list->rules == NULL)
         return false;
     do {
@@ -379,7 +430,8 @@ static bool list_rules(struct rule_list *list, const struct weir__server *server
     return true;
 }
 
-static void print_outcome(struct weir__buffer *out, const char *rule, const char *outcome, int64_t n)
+static void print_outcome(struct weir__buffer *out, const char *rule, const char *outcome,
+                          int64_t n)
 {
     weir__buffer_text(out, "weir_decisions_total{");
     print_label(out, "rule", rule);
@@ -421,7 +473,7 @@ static void list_guards(struct guard_list *list, const struct weir__server *serv
 {
     uint32_t n = weir__guards_in(server->table);
 
-    list->guards = n ? calloc(n < GUARDS_MAX ? n : GUARDS_MAX, sizeof *list->guards) : NULL;
+    list->guards = n ? calloc(n < GUARDS_MAX ? n : GUARDS_MAX, sizeof(*list->guards)) : NULL;
     for (uint32_t i = 0; list->guards != NULL && i < n && list->n < GUARDS_MAX; i++) {
         struct weir_guard *guard = weir_table_guard(server->table, i);
         if (guard == NULL)
@@ -440,34 +492,42 @@ static const struct guard_row {
 } guard_rows[] = {
 #define OF(member) offsetof(struct weir_guard_info, member)
     { "weir_guard_in_flight", "gauge", "Permits that are out.", NULL, OF(in_flight), ONE },
-    { "weir_guard_limit", "gauge", "Permits there are now; of an adaptive rate, so many per second.", NULL, OF(limit), ONE },
-    { "weir_guard_refused_total", "counter", "How many were refused, and why.", "reason=\"open\"", OF(refused_open), ONE },
+    { "weir_guard_limit", "gauge",
+      "Permits there are now; of an adaptive rate, so many per second.", NULL, OF(limit), ONE },
+    { "weir_guard_refused_total", "counter", "How many were refused, and why.", "reason=\"open\"",
+      OF(refused_open), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"busy\"", OF(refused_busy), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"limited\"", OF(refused_limited), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"shed\"", OF(refused_shed), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"degraded\"", OF(refused_degraded), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"full\"", OF(refused_full), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"late\"", OF(refused_late), ONE },
-    { "weir_guard_shadow_refused_total", "counter", "How many were let in but would have been refused, but for the mode shadow.", NULL,
+    { "weir_guard_shadow_refused_total", "counter",
+      "How many were let in but would have been refused, but for the mode shadow.", NULL,
       OF(shadow_refused), ONE },
-    { "weir_guard_exits_total", "counter", "How many came back, and what became of them.", "outcome=\"ok\"", OF(succeeded), ONE },
+    { "weir_guard_exits_total", "counter", "How many came back, and what became of them.",
+      "outcome=\"ok\"", OF(succeeded), ONE },
     { "weir_guard_exits_total", NULL, NULL, "outcome=\"error\"", OF(failed), ONE },
     { "weir_guard_exits_total", NULL, NULL, "outcome=\"timeout\"", OF(timed_out), ONE },
     { "weir_guard_exits_total", NULL, NULL, "outcome=\"dropped\"", OF(dropped), ONE },
-    { "weir_guard_reclaimed_total", "counter", "Permits that were not given back in time, or whose holder has died.", NULL, OF(reclaimed),
+    { "weir_guard_reclaimed_total", "counter",
+      "Permits that were not given back in time, or whose holder has died.", NULL, OF(reclaimed),
       ONE },
-    { "weir_guard_seconds", "gauge", "How long what succeeded has taken: in the last 10 s, or in the window of the controller percentile.",
+    { "weir_guard_seconds", "gauge",
+      "How long what succeeded has taken: in the last 10 s, or in the window of the controller "
+      "percentile.",
       "quantile=\"0.5\"", OF(p50), SECONDS },
     { "weir_guard_seconds", NULL, NULL, "quantile=\"0.9\"", OF(p90), SECONDS },
     { "weir_guard_seconds", NULL, NULL, "quantile=\"0.99\"", OF(p99), SECONDS },
 #undef OF
 };
 
-static void print_guard_row(struct weir__buffer *out, const struct guard_row *row, const struct weir_guard_info *g)
+static void print_guard_row(struct weir__buffer *out, const struct guard_row *row,
+                            const struct weir_guard_info *g)
 {
     int64_t n;
 
-    memcpy(&n, (const char *)g + row->at, sizeof n);
+    memcpy(&n, (const char *)g + row->at, sizeof(n));
     if (row->unit == SECONDS && n <= 0)
         return; /* not known: nothing has succeeded */
     weir__buffer_format(out, "%s{", row->name);
@@ -479,7 +539,7 @@ static void print_guard_row(struct weir__buffer *out, const struct guard_row *ro
 /* All samples of one name come together. */
 static void print_guard_rows(struct weir__buffer *out, const struct guard_list *list)
 {
-    const size_t n = sizeof guard_rows / sizeof *guard_rows;
+    const size_t n = sizeof(guard_rows) / sizeof(*guard_rows);
 
     for (size_t first = 0, next; first < n; first = next) {
         print_head(out, guard_rows[first].name, guard_rows[first].type, guard_rows[first].help);
@@ -497,9 +557,11 @@ static void print_guard_states(struct weir__buffer *out, const struct guard_list
     for (size_t i = 0; i < list->n; i++) {
         weir__buffer_text(out, "weir_guard_breaker{");
         print_label(out, "guard", list->guards[i].name);
-        weir__buffer_format(out, ",state=\"%s\"} 1\n", weir_breaker_state_name(list->guards[i].breaker));
+        weir__buffer_format(out, ",state=\"%s\"} 1\n",
+                            weir_breaker_state_name(list->guards[i].breaker));
     }
-    print_head(out, "weir_guard_admitted_ratio", "gauge", "Of what comes, so much is let in; 1 unless it is shedding.");
+    print_head(out, "weir_guard_admitted_ratio", "gauge",
+               "Of what comes, so much is let in; 1 unless it is shedding.");
     for (size_t i = 0; i < list->n; i++) {
         weir__buffer_text(out, "weir_guard_admitted_ratio{");
         print_label(out, "guard", list->guards[i].name);
@@ -521,7 +583,8 @@ static void print_guards(struct weir__buffer *out, const struct weir__server *se
     }
     print_head(out, "weir_level", "gauge", "The level of degradation, 0 (none) to 9.");
     weir__buffer_format(out, "weir_level %d\n", level);
-    print_head(out, "weir_level_by_hand", "gauge", "1 if the level was set by hand, and stays; 0 if it follows the guards.");
+    print_head(out, "weir_level_by_hand", "gauge",
+               "1 if the level was set by hand, and stays; 0 if it follows the guards.");
     weir__buffer_format(out, "weir_level_by_hand %d\n", by_hand);
     free(list.guards);
 }

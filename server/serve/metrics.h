@@ -1,6 +1,7 @@
 /* metrics.h -- what the server counts.
  *
- * Every loop has counters of its own, which only its thread writes (relaxed stores) and anybody may read; they are added up when somebody asks.
+ * Every loop has counters of its own, which only its thread writes (relaxed stores) and anybody may
+ * read; they are added up when somebody asks.
  */
 #ifndef WEIR_SERVE_METRICS_H
 #define WEIR_SERVE_METRICS_H
@@ -30,11 +31,14 @@ enum weir__counter {
     WEIR__COUNTERS
 };
 
-#define WEIR__TIME_BUCKETS 20 /* of decision times: up to 250 ns, 500 ns, 1 us, 2 us, ... doubling; the last one is all that take longer */
+#define WEIR__TIME_BUCKETS \
+    20 /* of decision times: up to 250 ns, 500 ns, 1 us, 2 us, ... doubling; the last one is all \
+          that take longer */
 
 struct weir__counters {
     _Alignas(64) int64_t counts[WEIR__COUNTERS];
-    int64_t times[WEIR__TIME_BUCKETS]; /* decisions by the time they took; one batch in WEIR__TIMED_BATCHES is timed */
+    int64_t times[WEIR__TIME_BUCKETS]; /* decisions by the time they took; one batch in
+                                          WEIR__TIMED_BATCHES is timed */
     int64_t times_sum;                 /* ns */
     int64_t batches;
 };
@@ -43,7 +47,8 @@ struct weir__counters {
 
 static inline void weir__counter_add(struct weir__counters *c, enum weir__counter which, int64_t n)
 {
-    __atomic_store_n(&c->counts[which], __atomic_load_n(&c->counts[which], __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->counts[which], __atomic_load_n(&c->counts[which], __ATOMIC_RELAXED) + n,
+                     __ATOMIC_RELAXED);
 }
 
 /* A batch of n decisions took `span`. */

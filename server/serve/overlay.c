@@ -15,8 +15,9 @@
 #include "serve/digest.h"
 
 #define VERSION_LINE "weir lists 1"
-#define HEAD_SIZE    (sizeof VERSION_LINE + sizeof "checksum" + 17) /* both lines above the entries */
-#define FILE_MAX     ((size_t)WEIR__OVERLAY_MAX * (3 * WEIR__OVERLAY_ENTRY_MAX + 128))
+#define HEAD_SIZE \
+    (sizeof(VERSION_LINE) + sizeof("checksum") + 17) /* both lines above the entries */
+#define FILE_MAX ((size_t)WEIR__OVERLAY_MAX * (3 * WEIR__OVERLAY_ENTRY_MAX + 128))
 
 static int no_memory(struct weir_error *error)
 {
@@ -41,13 +42,15 @@ void weir__overlay_destroy(struct weir__overlay *overlay)
 /* ------------------------------------------------------------- entries ---- */
 
 /* One is the same however it was written: 10.0.0.1/32 is 10.0.0.1. */
-static int tidy(char out[WEIR__OVERLAY_ENTRY_MAX + 1], const char *attribute, const char *entry, struct weir_error *error)
+static int tidy(char out[WEIR__OVERLAY_ENTRY_MAX + 1], const char *attribute, const char *entry,
+                struct weir_error *error)
 {
     size_t len = strlen(entry);
     struct weir__cidr cidr;
     if (len > WEIR__OVERLAY_ENTRY_MAX)
-        return weir__fail(error, WEIR_INVALID, "an entry of a list has at most %d bytes, and this one has %zu", WEIR__OVERLAY_ENTRY_MAX,
-                          len);
+        return weir__fail(error, WEIR_INVALID,
+                          "an entry of a list has at most %d bytes, and this one has %zu",
+                          WEIR__OVERLAY_ENTRY_MAX, len);
     if (!weir__attribute_is_address(attribute)) {
         memcpy(out, entry, len + 1);
         return weir__list_check_value(attribute, entry, len, error);
@@ -64,14 +67,16 @@ static int tidy(char out[WEIR__OVERLAY_ENTRY_MAX + 1], const char *attribute, co
 /* The entry, then the two names, in one piece. */
 static bool copy_entry(struct weir__overlay_entry *out, const struct weir__overlay_entry *from)
 {
-    size_t entry = strlen(from->entry) + 1, list = strlen(from->list) + 1, attribute = strlen(from->attribute) + 1;
+    size_t entry = strlen(from->entry) + 1, list = strlen(from->list) + 1,
+           attribute = strlen(from->attribute) + 1;
     char *piece = malloc(entry + list + attribute);
     if (piece == NULL)
         return false;
     memcpy(piece, from->entry, entry);
     memcpy(piece + entry, from->list, list);
     memcpy(piece + entry + list, from->attribute, attribute);
-    *out = (struct weir__overlay_entry){ piece + entry, piece + entry + list, piece, from->added, from->turn };
+    *out = (struct weir__overlay_entry){ piece + entry, piece + entry + list, piece, from->added,
+                                         from->turn };
     return true;
 }
 
@@ -79,7 +84,7 @@ static bool copy_entry(struct weir__overlay_entry *out, const struct weir__overl
 static struct weir__overlay *make_room(const struct weir__overlay *from, size_t n)
 {
     struct weir__overlay *made = weir__overlay_create();
-    if (made != NULL && (made->entries = calloc(n + 1, sizeof *made->entries)) != NULL) {
+    if (made != NULL && (made->entries = calloc(n + 1, sizeof(*made->entries))) != NULL) {
         while (made->n < from->n && copy_entry(&made->entries[made->n], &from->entries[made->n]))
             made->n++;
         if (made->n == from->n)
@@ -89,8 +94,8 @@ static struct weir__overlay *make_room(const struct weir__overlay *from, size_t 
     return NULL;
 }
 
-static int add_entry(struct weir__overlay *to, const char *list, const char *attribute, const char *entry, bool added,
-                     struct weir_error *error)
+static int add_entry(struct weir__overlay *to, const char *list, const char *attribute,
+                     const char *entry, bool added, struct weir_error *error)
 {
     char text[WEIR__OVERLAY_ENTRY_MAX + 1];
     int code = tidy(text, attribute, entry, error);
@@ -127,19 +132,22 @@ static bool is_written(const struct weir__lists *written, const struct weir__ove
     int at = weir__lists_find(written, e->list, e->attribute);
     if (at < 0 || written->lists[at].n == 0)
         return false;
-    return bsearch(&e->entry, written->lists[at].entries, written->lists[at].n, sizeof(char *), compare_texts) != NULL;
+    return bsearch(&e->entry, written->lists[at].entries, written->lists[at].n, sizeof(char *),
+                   compare_texts) != NULL;
 }
 
-/* Sorts, and keeps of each entry the latest word; with `written` (may be NULL) only removals of what is there, among those said now. */
+/* Sorts, and keeps of each entry the latest word; with `written` (may be NULL) only removals of
+ * what is there, among those said now. */
 static void settle(struct weir__overlay *o, const struct weir__lists *written, size_t before)
 {
     size_t kept = 0;
     if (o->n > 1)
-        qsort(o->entries, o->n, sizeof *o->entries, compare);
+        qsort(o->entries, o->n, sizeof(*o->entries), compare);
     for (size_t i = 0; i < o->n; i++) {
         struct weir__overlay_entry *e = &o->entries[i];
         bool superseded = i + 1 < o->n && compare_place(e, e + 1) == 0;
-        bool needless = written != NULL && !e->added && e->turn >= before && !is_written(written, e);
+        bool needless =
+            written != NULL && !e->added && e->turn >= before && !is_written(written, e);
         if (superseded || needless)
             free(e->entry);
         else
@@ -150,8 +158,9 @@ static void settle(struct weir__overlay *o, const struct weir__lists *written, s
         o->entries[i].turn = i;
 }
 
-static int add_all(struct weir__overlay *to, const char *list, const char *attribute, const char *const *add, size_t adds,
-                   const char *const *remove, size_t removes, struct weir_error *error)
+static int add_all(struct weir__overlay *to, const char *list, const char *attribute,
+                   const char *const *add, size_t adds, const char *const *remove, size_t removes,
+                   struct weir_error *error)
 {
     int code = WEIR_OK;
     for (size_t i = 0; code == WEIR_OK && i < adds; i++)
@@ -161,21 +170,27 @@ static int add_all(struct weir__overlay *to, const char *list, const char *attri
     return code;
 }
 
-int weir__overlay_edit(struct weir__overlay **out, const struct weir__overlay *from, const struct weir__lists *written, const char *list,
-                       const char *attribute, const char *const *add, size_t adds, const char *const *remove, size_t removes,
-                       struct weir_error *error)
+int weir__overlay_edit(struct weir__overlay **out, const struct weir__overlay *from,
+                       const struct weir__lists *written, const char *list, const char *attribute,
+                       const char *const *add, size_t adds, const char *const *remove,
+                       size_t removes, struct weir_error *error)
 {
     if (adds > WEIR__OVERLAY_MAX || removes > WEIR__OVERLAY_MAX)
         return weir__fail(error, WEIR_INVALID,
-                          "at most %d entries are changed by hand; put them into the rule file or a file that it names", WEIR__OVERLAY_MAX);
+                          "at most %d entries are changed by hand; put them into the rule file or "
+                          "a file that it names",
+                          WEIR__OVERLAY_MAX);
     struct weir__overlay *made = make_room(from, from->n + adds + removes);
     char *small = weir__attribute_small(attribute);
-    int code = made && small ? add_all(made, list, small, add, adds, remove, removes, error) : no_memory(error);
+    int code = made && small ? add_all(made, list, small, add, adds, remove, removes, error)
+                             : no_memory(error);
     free(small);
     if (code == WEIR_OK)
         settle(made, written, from->n);
     if (code == WEIR_OK && made->n > WEIR__OVERLAY_MAX)
-        code = weir__fail(error, WEIR_INVALID, "that makes %zu entries changed by hand, and the most is %d; move them into the rule file",
+        code = weir__fail(error, WEIR_INVALID,
+                          "that makes %zu entries changed by hand, and the most is %d; move them "
+                          "into the rule file",
                           made->n, WEIR__OVERLAY_MAX);
     if (code == WEIR_OK)
         *out = made;
@@ -198,12 +213,14 @@ static size_t group_end(const struct weir__overlay *o, size_t first)
 
 static bool has_list(const struct weir__lists *written, const struct weir__overlay_entry *e)
 {
-    return strcmp(e->list, "allow") == 0 || strcmp(e->list, "deny") == 0 || weir__lists_find(written, e->list, e->attribute) >= 0;
+    return strcmp(e->list, "allow") == 0 || strcmp(e->list, "deny") == 0 ||
+           weir__lists_find(written, e->list, e->attribute) >= 0;
 }
 
 /* `texts` has room for all: those added from the front, those removed from the back. */
-static int apply_group(const struct weir__overlay *o, size_t first, size_t end, const struct weir__lists *from, const char **texts,
-                       struct weir__lists **out, struct weir_error *error)
+static int apply_group(const struct weir__overlay *o, size_t first, size_t end,
+                       const struct weir__lists *from, const char **texts, struct weir__lists **out,
+                       struct weir_error *error)
 {
     size_t adds = 0, removes = 0;
     for (size_t i = first; i < end; i++) {
@@ -212,15 +229,15 @@ static int apply_group(const struct weir__overlay *o, size_t first, size_t end, 
         else
             texts[o->n - ++removes] = o->entries[i].entry;
     }
-    return weir__lists_edit(out, from, o->entries[first].list, o->entries[first].attribute, texts, adds, texts + o->n - removes, removes,
-                            error);
+    return weir__lists_edit(out, from, o->entries[first].list, o->entries[first].attribute, texts,
+                            adds, texts + o->n - removes, removes, error);
 }
 
-int weir__overlay_apply(const struct weir__overlay *o, const struct weir__lists *written, struct weir__lists **out, size_t *skipped,
-                        struct weir_error *error)
+int weir__overlay_apply(const struct weir__overlay *o, const struct weir__lists *written,
+                        struct weir__lists **out, size_t *skipped, struct weir_error *error)
 {
     struct weir__lists *made = NULL;
-    const char **texts = calloc(o->n + 1, sizeof *texts);
+    const char **texts = calloc(o->n + 1, sizeof(*texts));
     int code = texts ? WEIR_OK : no_memory(error);
     size_t left_out = 0;
     for (size_t first = 0, end; code == WEIR_OK && first < o->n; first = end) {
@@ -266,7 +283,8 @@ void weir__overlay_print(const struct weir__overlay *o, struct weir__buffer *out
     char checksum[17];
     for (size_t i = 0; i < o->n; i++) {
         const struct weir__overlay_entry *e = &o->entries[i];
-        weir__buffer_format(&body, "%s %s %s ", e->added ? "added" : "removed", e->list, e->attribute);
+        weir__buffer_format(&body, "%s %s %s ", e->added ? "added" : "removed", e->list,
+                            e->attribute);
         print_escaped(&body, e->entry);
         weir__buffer_text(&body, "\n");
     }
@@ -296,8 +314,10 @@ void weir__overlay_json(const struct weir__overlay *o, struct weir__buffer *out)
 
 static int damaged(struct weir_error *error, const char *name, size_t line, const char *why)
 {
-    return weir__fail(error, WEIR_CORRUPT, "%s:%zu: %s; put a good copy back, or move it away and make the changes of lists again", name,
-                      line, why);
+    return weir__fail(
+        error, WEIR_CORRUPT,
+        "%s:%zu: %s; put a good copy back, or move it away and make the changes of lists again",
+        name, line, why);
 }
 
 /* In place; false if it is not what print makes. */
@@ -308,7 +328,8 @@ static bool unescape(char *text)
         unsigned value = (unsigned char)*from;
         char digits[3] = { from[0] == '%' ? from[1] : 'x', from[1] ? from[2] : '\0', '\0' };
         if (value == '%') {
-            if (strspn(digits, "0123456789abcdef") != 2 || (value = (unsigned)strtoul(digits, NULL, 16)) == 0)
+            if (strspn(digits, "0123456789abcdef") != 2 ||
+                (value = (unsigned)strtoul(digits, NULL, 16)) == 0)
                 return false;
             from += 2;
         }
@@ -334,23 +355,30 @@ static bool is_name(const char *text, size_t max)
     return strlen(text) <= max && weir__attribute_length(text) == strlen(text);
 }
 
-static int parse_line(struct weir__overlay *o, char *line, size_t number, const char *name, struct weir_error *error)
+static int parse_line(struct weir__overlay *o, char *line, size_t number, const char *name,
+                      struct weir_error *error)
 {
     struct weir_error why;
-    char *rest = line, *change = cut_word(&rest), *list = change ? cut_word(&rest) : NULL, *attribute = list ? cut_word(&rest) : NULL;
-    bool added = change && strcmp(change, "added") == 0, removed = change && strcmp(change, "removed") == 0;
-    if (attribute == NULL || !(added || removed) || !is_name(list, 63) || !is_name(attribute, 63) || !unescape(rest))
+    char *rest = line, *change = cut_word(&rest), *list = change ? cut_word(&rest) : NULL,
+         *attribute = list ? cut_word(&rest) : NULL;
+    bool added = change && strcmp(change, "added") == 0,
+         removed = change && strcmp(change, "removed") == 0;
+    if (attribute == NULL || !(added || removed) || !is_name(list, 63) || !is_name(attribute, 63) ||
+        !unescape(rest))
         return damaged(error, name, number, "expected: added|removed LIST ATTRIBUTE ENTRY");
     if (o->n == WEIR__OVERLAY_MAX)
         return damaged(error, name, number, "it has more than 100000 entries");
     char *small = weir__attribute_small(attribute); /* somebody may have written it by hand */
     int code = small ? add_entry(o, list, small, rest, added, &why) : WEIR_NO_MEMORY;
     free(small);
-    return code == WEIR_INVALID ? damaged(error, name, number, why.text) : code == WEIR_OK ? code : no_memory(error);
+    return code == WEIR_INVALID ? damaged(error, name, number, why.text)
+           : code == WEIR_OK    ? code
+                                : no_memory(error);
 }
 
 /* Every line ends in a newline; `copy` is the text, with a NUL behind it. */
-static int parse_lines(struct weir__overlay *o, char *copy, const char *name, struct weir_error *error)
+static int parse_lines(struct weir__overlay *o, char *copy, const char *name,
+                       struct weir_error *error)
 {
     size_t number = 3;
     int code = WEIR_OK;
@@ -363,21 +391,25 @@ static int parse_lines(struct weir__overlay *o, char *copy, const char *name, st
     return code;
 }
 
-static int check_head(const char *text, size_t len, const char *name, size_t *body, struct weir_error *error)
+static int check_head(const char *text, size_t len, const char *name, size_t *body,
+                      struct weir_error *error)
 {
-    static const size_t version = sizeof VERSION_LINE, whole = HEAD_SIZE;
+    static const size_t version = sizeof(VERSION_LINE), whole = HEAD_SIZE;
     char right[17], why[96];
     if (len < version || memcmp(text, VERSION_LINE "\n", version) != 0)
         return damaged(error, name, 1, "expected '" VERSION_LINE "'");
-    if (len < whole || memcmp(text + version, "checksum ", 9) != 0 || text[whole - 1] != '\n' || memchr(text, '\0', len) != NULL)
+    if (len < whole || memcmp(text + version, "checksum ", 9) != 0 || text[whole - 1] != '\n' ||
+        memchr(text, '\0', len) != NULL)
         return damaged(error, name, 2, "expected 'checksum' and 16 digits, and text below them");
     print_checksum(right, text + whole, len - whole);
-    snprintf(why, sizeof why, "the checksum does not fit; if all below is as you want it, write %s", right);
+    snprintf(why, sizeof(why),
+             "the checksum does not fit; if all below is as you want it, write %s", right);
     *body = whole;
     return memcmp(text + version + 9, right, 16) == 0 ? WEIR_OK : damaged(error, name, 2, why);
 }
 
-int weir__overlay_parse(struct weir__overlay **out, const char *text, size_t len, const char *name, struct weir_error *error)
+int weir__overlay_parse(struct weir__overlay **out, const char *text, size_t len, const char *name,
+                        struct weir_error *error)
 {
     static const struct weir__overlay none;
     size_t body = 0, lines = 0;
@@ -387,7 +419,8 @@ int weir__overlay_parse(struct weir__overlay **out, const char *text, size_t len
     for (size_t i = body; i < len; i++)
         lines += text[i] == '\n';
     char *copy = strndup(text + body, len - body);
-    struct weir__overlay *made = make_room(&none, lines < WEIR__OVERLAY_MAX ? lines : WEIR__OVERLAY_MAX);
+    struct weir__overlay *made =
+        make_room(&none, lines < WEIR__OVERLAY_MAX ? lines : WEIR__OVERLAY_MAX);
     code = copy && made ? parse_lines(made, copy, name, error) : no_memory(error);
     free(copy);
     if (code == WEIR_OK) {
@@ -425,12 +458,13 @@ uint64_t weir__overlay_stamp(const char *path)
     char head[HEAD_SIZE];
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     int failed = fd < 0 || fstat(fd, &st) != 0 ? errno : 0;
-    ssize_t len = failed ? 0 : pread(fd, head, sizeof head, 0);
+    ssize_t len = failed ? 0 : pread(fd, head, sizeof(head), 0);
     if (fd >= 0)
         close(fd);
     if (failed) /* the reason is what there is to know of it */
-        return failed == ENOENT ? 0 : weir__digest(WEIR__DIGEST_START, &failed, sizeof failed);
-    int64_t known[] = { (int64_t)st.st_dev, (int64_t)st.st_ino, (int64_t)st.st_size, (int64_t)st.st_mtim.tv_sec,
-                        (int64_t)st.st_mtim.tv_nsec };
-    return weir__digest(weir__digest(WEIR__DIGEST_START, known, sizeof known), head, len > 0 ? (size_t)len : 0);
+        return failed == ENOENT ? 0 : weir__digest(WEIR__DIGEST_START, &failed, sizeof(failed));
+    int64_t known[] = { (int64_t)st.st_dev, (int64_t)st.st_ino, (int64_t)st.st_size,
+                        (int64_t)st.st_mtim.tv_sec, (int64_t)st.st_mtim.tv_nsec };
+    return weir__digest(weir__digest(WEIR__DIGEST_START, known, sizeof(known)), head,
+                        len > 0 ? (size_t)len : 0);
 }

@@ -12,7 +12,8 @@
 #define MAC     WEIR__SIPHASH_BYTES
 #define RAW_MAX (HEAD + WEIR_ENTRY_MAX * EACH + MAC)
 
-_Static_assert(WEIR__BASE64_LEN(RAW_MAX) + 1 <= WEIR__PERMIT_TOKEN_MAX, "the longest token has room");
+_Static_assert(WEIR__BASE64_LEN(RAW_MAX) + 1 <= WEIR__PERMIT_TOKEN_MAX,
+               "the longest token has room");
 
 static void put_word(unsigned char *out, uint64_t word, size_t bytes)
 {
@@ -33,17 +34,18 @@ static uint64_t get_word(const unsigned char *bytes, size_t n)
 void weir__permit_key_make(struct weir__permit_key *out, const uint64_t secrets[WEIR__HASH_SECRETS])
 {
     static const char label[] = "weir permit 1";
-    unsigned char bytes[sizeof label + 8 * WEIR__HASH_SECRETS], mac[MAC];
+    unsigned char bytes[sizeof(label) + 8 * WEIR__HASH_SECRETS], mac[MAC];
 
-    memcpy(bytes, label, sizeof label);
+    memcpy(bytes, label, sizeof(label));
     for (size_t i = 0; i < WEIR__HASH_SECRETS; i++)
-        put_word(bytes + sizeof label + 8 * i, secrets[i], 8);
-    weir__siphash(secrets, bytes, sizeof bytes, mac);
+        put_word(bytes + sizeof(label) + 8 * i, secrets[i], 8);
+    weir__siphash(secrets, bytes, sizeof(bytes), mac);
     *out = (struct weir__permit_key){ { get_word(mac, 8), get_word(mac + 8, 8) } };
-    explicit_bzero(bytes, sizeof bytes);
+    explicit_bzero(bytes, sizeof(bytes));
 }
 
-size_t weir__permits_print(char out[WEIR__PERMIT_TOKEN_MAX], const struct weir__permit_key *key, const struct weir__permits *permits)
+size_t weir__permits_print(char out[WEIR__PERMIT_TOKEN_MAX], const struct weir__permit_key *key,
+                           const struct weir__permits *permits)
 {
     unsigned char raw[RAW_MAX] = { VERSION, (unsigned char)permits->n };
     unsigned char *at = raw + HEAD;
@@ -71,18 +73,22 @@ static void read_each(struct weir__permits *out, const unsigned char *raw)
     }
 }
 
-const char *weir__permits_parse(struct weir__permits *out, const struct weir__permit_key *key, const char *text, size_t len)
+const char *weir__permits_parse(struct weir__permits *out, const struct weir__permit_key *key,
+                                const char *text, size_t len)
 {
     unsigned char raw[RAW_MAX], mac[MAC], differs = 0;
-    size_t n = weir__base64_read(raw, sizeof raw, text, len, WEIR__BASE64_URL);
+    size_t n = weir__base64_read(raw, sizeof(raw), text, len, WEIR__BASE64_URL);
 
-    if (n < HEAD || raw[0] != VERSION || raw[1] == 0 || raw[1] > WEIR_ENTRY_MAX || n != HEAD + (size_t)raw[1] * EACH + MAC)
+    if (n < HEAD || raw[0] != VERSION || raw[1] == 0 || raw[1] > WEIR_ENTRY_MAX ||
+        n != HEAD + (size_t)raw[1] * EACH + MAC)
         return "this is no permit: give the text that enter has answered, whole";
     weir__siphash(key->words, raw, n - MAC, mac);
-    for (size_t i = 0; i < MAC; i++) /* all of them: how long it takes must not say how many were right */
+    for (size_t i = 0; i < MAC;
+         i++) /* all of them: how long it takes must not say how many were right */
         differs |= mac[i] ^ raw[n - MAC + i];
     if (differs)
-        return "this permit is not of this server's table: it was changed, or another server has given it";
+        return "this permit is not of this server's table: it was changed, or another server has "
+               "given it";
     read_each(out, raw);
     return NULL;
 }

@@ -1,4 +1,5 @@
-/* proxies.c -- the setting trusted-proxies: the networks whose word about a request's client is believed. */
+/* proxies.c -- the setting trusted-proxies: the networks whose word about a request's client is
+ * believed. */
 #include "serve/proxies.h"
 
 #include <stdlib.h>
@@ -21,7 +22,8 @@ static const char *next_entry(const char **text, size_t *len)
 }
 
 /* Returns how many there are, or a code. */
-static int64_t read_networks(struct weir__cidr *networks, const char *text, struct weir_error *error)
+static int64_t read_networks(struct weir__cidr *networks, const char *text,
+                             struct weir_error *error)
 {
     int64_t n = 0;
 
@@ -39,13 +41,15 @@ static int64_t read_networks(struct weir__cidr *networks, const char *text, stru
 
 int weir__proxies_parse(struct weir__cidr_set **out, const char *text, struct weir_error *error)
 {
-    struct weir__cidr *networks = malloc((strlen(text) / 2 + 1) * sizeof *networks);
+    struct weir__cidr *networks = malloc((strlen(text) / 2 + 1) * sizeof(*networks));
 
     if (networks == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for the trusted proxies");
     struct weir__cidr_set *set = NULL;
     int64_t n = read_networks(networks, text, error);
-    int code = n < 0 ? (int)n : n == 0 ? WEIR_OK : weir__cidr_set_create(&set, networks, (size_t)n, error);
+    int code = n < 0    ? (int)n
+               : n == 0 ? WEIR_OK
+                        : weir__cidr_set_create(&set, networks, (size_t)n, error);
     free(networks);
     if (code == WEIR_OK)
         *out = set;

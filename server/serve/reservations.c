@@ -1,7 +1,8 @@
 /* reservations.c -- estimates that clients have reserved and will settle.
  *
- * Places for all of them are set aside at the start.  A place is free, or under way (a reserve is being decided), or open: then it is in a
- * chain by its id, and in a heap by when it expires, so that those whose time has passed make room without being searched for.
+ * Places for all of them are set aside at the start.  A place is free, or under way (a reserve is
+ * being decided), or open: then it is in a chain by its id, and in a heap by when it expires, so
+ * that those whose time has passed make room without being searched for.
  */
 #include "serve/reservations.h"
 
@@ -51,7 +52,9 @@ static bool read_id(struct id *out, const char *text, size_t len)
     *out = (struct id){ { 0, 0 } };
     for (size_t i = 0; i < len && len == DIGITS; i++) {
         char c = text[i];
-        uint64_t digit = c >= '0' && c <= '9' ? (uint64_t)(c - '0') : c >= 'a' && c <= 'f' ? (uint64_t)(c - 'a') + 10 : 16;
+        uint64_t digit = c >= '0' && c <= '9'   ? (uint64_t)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (uint64_t)(c - 'a') + 10
+                                                : 16;
         if (digit > 15)
             return false;
         out->words[i / 16] |= digit << 4 * (i % 16);
@@ -107,7 +110,7 @@ static uint32_t *find_locked(struct weir__reservations *r, const struct id *id)
 {
     uint32_t *link = chain_of(r, id);
 
-    while (*link != NONE && memcmp(&r->places[*link].id, id, sizeof *id) != 0)
+    while (*link != NONE && memcmp(&r->places[*link].id, id, sizeof(*id)) != 0)
         link = &r->places[*link].next;
     return link;
 }
@@ -161,21 +164,26 @@ static uint32_t claim(struct weir__reservations *r, weir_time now)
 
 /* --------------------------------------------------------------------- public ---- */
 
-int weir__reservations_reserve(struct weir__reservations *r, struct weir_limiter *limiter, const struct weir_ask *ask, weir_time lifetime,
-                               char id[WEIR__RESERVATION_ID], struct weir_decision *decision, struct weir_error *error)
+int weir__reservations_reserve(struct weir__reservations *r, struct weir_limiter *limiter,
+                               const struct weir_ask *ask, weir_time lifetime,
+                               char id[WEIR__RESERVATION_ID], struct weir_decision *decision,
+                               struct weir_error *error)
 {
     struct id number;
     lifetime = lifetime < LIFETIME_MAX ? lifetime : LIFETIME_MAX;
 
     if (ask->key.len > WEIR__RESERVATION_KEY_MAX)
-        return weir__fail(error, WEIR_INVALID, "the key of a reservation has at most %d bytes, and this has %zu", WEIR__RESERVATION_KEY_MAX,
-                          ask->key.len);
-    if (weir__random_fill(&number, sizeof number) != 0)
+        return weir__fail(error, WEIR_INVALID,
+                          "the key of a reservation has at most %d bytes, and this has %zu",
+                          WEIR__RESERVATION_KEY_MAX, ask->key.len);
+    if (weir__random_fill(&number, sizeof(number)) != 0)
         return weir__fail_errno(error, "cannot get random bytes for", "a reservation");
     uint32_t place = claim(r, ask->now);
     if (place == NONE)
         return weir__fail(error, WEIR_NO_MEMORY,
-                          "there are %d reservations already, which is the most: settle some, or wait until some expire", ROOM);
+                          "there are %d reservations already, which is the most: settle some, or "
+                          "wait until some expire",
+                          ROOM);
     struct place *p = &r->places[place];
     bool granted = weir_reserve(limiter, ask, lifetime, &p->reservation, decision);
     p->id = number;
@@ -183,7 +191,8 @@ int weir__reservations_reserve(struct weir__reservations *r, struct weir_limiter
         memcpy(p->key, ask->key.bytes, ask->key.len);
     p->reservation.key.bytes = p->key;
     pthread_mutex_lock(&r->mutex);
-    granted = granted && ask->cost > 0; /* nothing was taken: nothing to settle, and no place to keep */
+    granted =
+        granted && ask->cost > 0; /* nothing was taken: nothing to settle, and no place to keep */
     if (granted)
         open_locked(r, place);
     else
@@ -195,7 +204,8 @@ int weir__reservations_reserve(struct weir__reservations *r, struct weir_limiter
     return WEIR_OK;
 }
 
-bool weir__reservations_settle(struct weir__reservations *r, const char *id, size_t len, int64_t true_cost, weir_time now)
+bool weir__reservations_settle(struct weir__reservations *r, const char *id, size_t len,
+                               int64_t true_cost, weir_time now)
 {
     struct id number;
     struct place copy;
@@ -218,13 +228,13 @@ bool weir__reservations_settle(struct weir__reservations *r, const char *id, siz
 
 struct weir__reservations *weir__reservations_create(void)
 {
-    struct weir__reservations *r = calloc(1, sizeof *r); /* memory is what is used of it */
+    struct weir__reservations *r = calloc(1, sizeof(*r)); /* memory is what is used of it */
 
     if (!r)
         return NULL;
     pthread_mutex_init(&r->mutex, NULL);
     r->free = NONE;
-    memset(r->chains, 0xff, sizeof r->chains);
+    memset(r->chains, 0xff, sizeof(r->chains));
     return r;
 }
 

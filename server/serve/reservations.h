@@ -1,7 +1,8 @@
-/* reservations.h -- estimates that clients have reserved and will settle: WEIR.RESERVE gives an id, WEIR.SETTLE takes it.
+/* reservations.h -- estimates that clients have reserved and will settle: WEIR.RESERVE gives an id,
+ * WEIR.SETTLE takes it.
  *
- * At most WEIR__RESERVATIONS_MAX at a time, in this process only: after a restart their ids are unknown, and as with those that expire the
- * estimate stands as what was used.
+ * At most WEIR__RESERVATIONS_MAX at a time, in this process only: after a restart their ids are
+ * unknown, and as with those that expire the estimate stands as what was used.
  */
 #ifndef WEIR_SERVE_RESERVATIONS_H
 #define WEIR_SERVE_RESERVATIONS_H
@@ -17,11 +18,16 @@ struct weir__reservations;
 struct weir__reservations *weir__reservations_create(void); /* NULL: no memory */
 void weir__reservations_destroy(struct weir__reservations *reservations);
 
-/* Decides as weir_reserve does; `id` is "" unless granted.  An error if the key is too long or there is no room: then nothing was taken. */
-int weir__reservations_reserve(struct weir__reservations *reservations, struct weir_limiter *limiter, const struct weir_ask *ask,
-                               weir_time lifetime, char id[WEIR__RESERVATION_ID], struct weir_decision *decision, struct weir_error *error);
+/* Decides as weir_reserve does; `id` is "" unless granted.  An error if the key is too long or
+ * there is no room: then nothing was taken. */
+int weir__reservations_reserve(struct weir__reservations *reservations,
+                               struct weir_limiter *limiter, const struct weir_ask *ask,
+                               weir_time lifetime, char id[WEIR__RESERVATION_ID],
+                               struct weir_decision *decision, struct weir_error *error);
 
-/* False, and nothing happens, if there is none of this id, or it was settled before, or has expired. */
-bool weir__reservations_settle(struct weir__reservations *reservations, const char *id, size_t len, int64_t true_cost, weir_time now);
+/* False, and nothing happens, if there is none of this id, or it was settled before, or has
+ * expired. */
+bool weir__reservations_settle(struct weir__reservations *reservations, const char *id, size_t len,
+                               int64_t true_cost, weir_time now);
 
 #endif

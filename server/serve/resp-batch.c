@@ -1,7 +1,9 @@
-/* resp-batch.c -- CL.THROTTLE and WEIR.CHECK: noted as they come, decided together, answered in order.
+/* resp-batch.c -- CL.THROTTLE and WEIR.CHECK: noted as they come, decided together, answered in
+ * order.
  *
- * The table's memory is slow and the processor can wait for many places at once: so a pipeline's keys are all looked for before the first is
- * decided (weir__loose_take_many, weir_check_many).  The batch lies in the loop and not in the connection: it is empty whenever feed returns.
+ * The table's memory is slow and the processor can wait for many places at once: so a pipeline's
+ * keys are all looked for before the first is decided (weir__loose_take_many, weir_check_many).
+ * The batch lies in the loop and not in the connection: it is empty whenever feed returns.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +23,8 @@
 
 #define RAW 64
 
-/* A limit that was asked for, compiled, with its three arguments as they came: pipelines ask by one limit over and over, and comparing bytes is
- * cheaper than reading numbers. */
+/* A limit that was asked for, compiled, with its three arguments as they came: pipelines ask by one
+ * limit over and over, and comparing bytes is cheaper than reading numbers. */
 struct plan {
     size_t raw_len; /* 0: none */
     char raw[RAW];
@@ -60,7 +62,8 @@ void weir__resp_scratch_free(struct weir__loop *loop)
 
 /* ---------------------------------------------------------- CL.THROTTLE ---- */
 
-/* Seconds as redis-cell has them: the part below a second counts if it holds a whole millisecond. */
+/* Seconds as redis-cell has them: the part below a second counts if it holds a whole
+ * millisecond. */
 static int64_t seconds(weir_time t)
 {
     return t / WEIR_SECOND + (t % WEIR_SECOND >= WEIR_MILLISECOND);
@@ -96,7 +99,8 @@ static bool is_same_key(struct weir_key a, struct weir_key b)
     return a.len == b.len && memcmp(a.bytes, b.bytes, a.len) == 0;
 }
 
-/* Who floods asks for one key over and over: that is followed at once, or following it would cost more than refusing it. */
+/* Who floods asks for one key over and over: that is followed at once, or following it would cost
+ * more than refusing it. */
 static void note_refused(struct weir__loop *loop, const struct batch *b, size_t n)
 {
     for (size_t i = 0, next; i < n; i = next) {
@@ -105,7 +109,8 @@ static void note_refused(struct weir__loop *loop, const struct batch *b, size_t 
         for (next = i + 1; next < n && is_same_key(b->items[next].ask.key, key); next++)
             times += !b->decisions[next].allowed;
         if (times)
-            weir__top_add(loop->server->top, loop->index, WEIR__TOP_TAKES, key.bytes, key.len, times);
+            weir__top_add(loop->server->top, loop->index, WEIR__TOP_TAKES, key.bytes, key.len,
+                          times);
     }
 }
 
@@ -134,7 +139,8 @@ static void flush_throttles(struct weir__loop *loop, struct batch *b)
 static void cell_error(struct weir__resp_call *call, const char *what, struct weir__resp_arg arg)
 {
     weir__resp_flush(call->conn->loop, call->conn);
-    weir__reply_error(call->conn, "Cell error: %s%.*s", what, arg.len > 64 ? 64 : (int)arg.len, arg.len ? arg.bytes : "");
+    weir__reply_error(call->conn, "Cell error: %s%.*s", what, arg.len > 64 ? 64 : (int)arg.len,
+                      arg.len ? arg.bytes : "");
 }
 
 /* The number of an argument; false, and that was said, if it is none or negative. */
@@ -167,12 +173,15 @@ static const char *make_plan(struct weir_plan *plan, int64_t burst, int64_t coun
     return NULL;
 }
 
-/* The compiled limit, put where the batch keeps such; NULL if it makes no sense, and that was said. */
-static const struct weir_plan *new_plan(struct weir__resp_call *call, struct batch *b, struct weir__span raw)
+/* The compiled limit, put where the batch keeps such; NULL if it makes no sense, and that was
+ * said. */
+static const struct weir_plan *new_plan(struct weir__resp_call *call, struct batch *b,
+                                        struct weir__span raw)
 {
     int64_t burst, count, period;
     struct weir_plan plan;
-    if (!read_number(call, 2, &burst) || !read_number(call, 3, &count) || !read_number(call, 4, &period))
+    if (!read_number(call, 2, &burst) || !read_number(call, 3, &count) ||
+        !read_number(call, 4, &period))
         return NULL;
     const char *wrong = make_plan(&plan, burst, count, period);
     if (wrong) {
@@ -224,7 +233,9 @@ void weir__resp_throttle(struct weir__resp_call *call)
     if (b->checks || b->throttles == THROTTLES)
         weir__resp_flush(loop, call->conn);
     if (call->n < 5 || call->n > 6) {
-        cell_error(call, "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]", (struct weir__resp_arg){ 0 });
+        cell_error(call,
+                   "Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]",
+                   (struct weir__resp_arg){ 0 });
         return;
     }
     const struct weir_plan *plan = find_plan(call, b);
@@ -232,7 +243,9 @@ void weir__resp_throttle(struct weir__resp_call *call)
         return;
     struct weir__loose_item *item = &b->items[b->throttles++];
     item->plan = plan;
-    item->ask = (struct weir_ask){ .key = { call->args[1].bytes, call->args[1].len }, .cost = quantity, .now = weir__loop_now(loop) };
+    item->ask = (struct weir_ask){ .key = { call->args[1].bytes, call->args[1].len },
+                                   .cost = quantity,
+                                   .now = weir__loop_now(loop) };
 }
 
 /* ----------------------------------------------------------- WEIR.CHECK ---- */
@@ -244,8 +257,9 @@ static char *put_text(char *to, const char *text, int version)
     return text ? weir__resp_put_bulk(to, text, strlen(text)) : weir__resp_put_null(to, version);
 }
 
-/* A list in RESP3 too, where a map would be at home: a client's library chooses the version, often unasked, and code that reads the list by
- * place would find the word "allowed" in a map's first, which is true whatever was decided. */
+/* A list in RESP3 too, where a map would be at home: a client's library chooses the version, often
+ * unasked, and code that reads the list by place would find the word "allowed" in a map's first,
+ * which is true whatever was decided. */
 static void reply_ruling(struct weir__conn *conn, const struct weir_ruling *r)
 {
     const struct weir_decision *d = &r->decision;
@@ -300,7 +314,8 @@ static const char *read_options(const struct weir__resp_call *call, struct optio
             if (!weir__resp_int(call->args[i + 1], &o->cost) || o->cost < 0)
                 return "COST must be a whole number from 0 up";
         } else if (len == 4 && weir__resp_is(call->args[i], "WAIT")) {
-            if (!weir__resp_int(call->args[i + 1], &o->wait_ms) || o->wait_ms < 0 || o->wait_ms > INT64_MAX / WEIR_MILLISECOND)
+            if (!weir__resp_int(call->args[i + 1], &o->wait_ms) || o->wait_ms < 0 ||
+                o->wait_ms > INT64_MAX / WEIR_MILLISECOND)
                 return "WAIT must be a whole number of milliseconds from 0 up";
         } else if (len == 2 && weir__resp_is(call->args[i], "ID")) {
             o->id = call->args[i + 1];
@@ -312,16 +327,20 @@ static const char *read_options(const struct weir__resp_call *call, struct optio
         i++;
     o->first = i;
     if ((call->n - i) % 2 != 0)
-        return "attributes come in pairs: WEIR.CHECK [COST n] [WAIT ms] [ID id] [ATTRIBUTES] name value [name value ...]";
+        return "attributes come in pairs: WEIR.CHECK [COST n] [WAIT ms] [ID id] [ATTRIBUTES] name "
+               "value [name value ...]";
     return (call->n - i) / 2 > WEIR__CHECK_ATTRS ? "at most 64 attributes" : NULL;
 }
 
-/* The engine's number for a name; 0: it has none.  Each place of the cache is filled once: names that nobody uses cannot use up the numbers. */
+/* The engine's number for a name; 0: it has none.  Each place of the cache is filled once: names
+ * that nobody uses cannot use up the numbers. */
 static uint32_t number_of(struct weir__loop *loop, struct batch *b, struct weir__resp_arg name)
 {
     if (name.len >= NAME)
         return 0;
-    struct name *n = &b->names[(name.len * 7 + (unsigned char)name.bytes[0] + (unsigned char)name.bytes[name.len - 1] * 3u) % NAMES];
+    struct name *n = &b->names[(name.len * 7 + (unsigned char)name.bytes[0] +
+                                (unsigned char)name.bytes[name.len - 1] * 3u) %
+                               NAMES];
     if (n->len == name.len && memcmp(n->text, name.bytes, name.len) == 0)
         return n->id;
     if (n->len != 0 || memchr(name.bytes, 0, name.len))
@@ -332,18 +351,23 @@ static uint32_t number_of(struct weir__loop *loop, struct batch *b, struct weir_
     return n->id;
 }
 
-static struct weir_attr attribute(struct weir__loop *loop, struct batch *b, const struct weir__resp_arg *pair)
+static struct weir_attr attribute(struct weir__loop *loop, struct batch *b,
+                                  const struct weir__resp_arg *pair)
 {
     const char *value = pair[1].len ? pair[1].bytes : ""; /* a length of 0 means up to the NUL */
-    return (struct weir_attr){
-        .name = pair[0].bytes, .value = value, .name_len = pair[0].len, .value_len = pair[1].len, .id = number_of(loop, b, pair[0])
-    };
+    return (struct weir_attr){ .name = pair[0].bytes,
+                               .value = value,
+                               .name_len = pair[0].len,
+                               .value_len = pair[1].len,
+                               .id = number_of(loop, b, pair[0]) };
 }
 
 /* An ask with an id is looked up first, and so goes alone. */
 static void check_alone(struct weir__resp_call *call, struct batch *b, const struct options *o)
 {
-    struct weir__check check = { .cost = o->cost, .wait_max = o->wait_ms * WEIR_MILLISECOND, .id = { o->id.bytes, o->id.len } };
+    struct weir__check check = { .cost = o->cost,
+                                 .wait_max = o->wait_ms * WEIR_MILLISECOND,
+                                 .id = { o->id.bytes, o->id.len } };
     struct weir_ruling ruling;
     for (size_t i = o->first; i < call->n; i += 2)
         check.attrs[check.n++] = attribute(call->conn->loop, b, &call->args[i]);
@@ -378,7 +402,9 @@ void weir__resp_check(struct weir__resp_call *call)
     struct weir_request *r = &b->requests[b->checks++];
     *r = (struct weir_request){ .attrs = b->all_attrs + b->attrs,
                                 .n = n,
-                                .ask = { .cost = o.cost, .wait_max = o.wait_ms * WEIR_MILLISECOND, .now = weir__loop_now(loop) } };
+                                .ask = { .cost = o.cost,
+                                         .wait_max = o.wait_ms * WEIR_MILLISECOND,
+                                         .now = weir__loop_now(loop) } };
     for (size_t i = o.first; i < call->n; i += 2)
         b->all_attrs[b->attrs++] = attribute(loop, b, &call->args[i]);
 }

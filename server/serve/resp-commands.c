@@ -1,7 +1,8 @@
 /* resp-commands.c -- the table of commands, and those that every Redis client expects of a server.
  *
- * Weir keeps no data for clients, so what Redis has for data is not here; what clients send to introduce themselves, to keep a connection
- * alive, to look a server over or to wrap a pipeline (MULTI ... EXEC) is.
+ * Weir keeps no data for clients, so what Redis has for data is not here; what clients send to
+ * introduce themselves, to keep a connection alive, to look a server over or to wrap a pipeline
+ * (MULTI ... EXEC) is.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@ static void ping(struct weir__resp_call *call)
     if (conn->subscribed && conn->resp == 2) {
         weir__reply_header(conn, '*', 2);
         weir__reply_text(conn, "pong");
-        weir__reply_bulk(conn, call->n > 1 ? call->args[1].bytes : "", call->n > 1 ? call->args[1].len : 0);
+        weir__reply_bulk(conn, call->n > 1 ? call->args[1].bytes : "",
+                         call->n > 1 ? call->args[1].len : 0);
     } else if (call->n > 1) {
         weir__reply_bulk(conn, ARG(call, 1));
     } else {
@@ -37,7 +39,8 @@ static void echo(struct weir__resp_call *call)
     weir__reply_bulk(call->conn, ARG(call, 1));
 }
 
-/* The last argument is the secret; a user's name before it is not looked at beyond being one of ours. */
+/* The last argument is the secret; a user's name before it is not looked at beyond being one of
+ * ours. */
 static bool authenticate(struct weir__conn *conn, struct weir__resp_arg secret)
 {
     enum weir__role role = weir__auth_role(conn->loop->server->settings, secret.bytes, secret.len);
@@ -62,7 +65,8 @@ static void auth(struct weir__resp_call *call)
     if (call->n > 3)
         weir__reply_wrong_number(call);
     else if (!has_secrets(call->conn->loop->server->settings))
-        weir__reply_error(call->conn, "ERR AUTH was called, but the server has no token: everybody who can connect may do everything");
+        weir__reply_error(call->conn, "ERR AUTH was called, but the server has no token: everybody "
+                                      "who can connect may do everything");
     else if (authenticate(call->conn, call->args[call->n - 1]))
         weir__reply_simple(call->conn, "OK");
 }
@@ -71,7 +75,8 @@ static void set_name(struct weir__conn *conn, struct weir__resp_arg name)
 {
     struct weir__resp_session *s = weir__resp_session(conn);
     if (s)
-        snprintf(s->name, sizeof(s->name), "%.*s", (int)(name.len > 63 ? 63 : name.len), name.bytes);
+        snprintf(s->name, sizeof(s->name), "%.*s", (int)(name.len > 63 ? 63 : name.len),
+                 name.bytes);
 }
 
 static void reply_hello(struct weir__conn *conn)
@@ -111,12 +116,16 @@ static void hello(struct weir__resp_call *call)
             set_name(conn, call->args[i + 1]);
             i += 2;
         } else {
-            weir__reply_error(conn, "ERR this HELLO cannot be read: HELLO [version [AUTH user token] [SETNAME name]]");
+            weir__reply_error(
+                conn,
+                "ERR this HELLO cannot be read: HELLO [version [AUTH user token] [SETNAME name]]");
             return;
         }
     }
     if (conn->role == WEIR__ROLE_NONE) {
-        weir__reply_error(conn, "NOAUTH a token is needed: HELLO version AUTH user token, or AUTH token before HELLO");
+        weir__reply_error(
+            conn,
+            "NOAUTH a token is needed: HELLO version AUTH user token, or AUTH token before HELLO");
         return;
     }
     conn->resp = (uint8_t)version;
@@ -153,12 +162,16 @@ static void client_info(struct weir__conn *conn)
 {
     const struct weir__resp_session *s = conn->session;
     char text[512];
-    int n = snprintf(text, sizeof(text), "id=%" PRIu64 " addr=%s name=%s lib-name=%s resp=%d role=%s\n", conn->id, conn->peer,
-                     s ? s->name : "", s ? s->library : "", conn->resp,
-                     conn->role == WEIR__ROLE_ADMIN   ? "admin"
-                     : conn->role == WEIR__ROLE_CHECK ? "check"
-                                                      : "none");
-    weir__reply_bulk(conn, text, n < 0 ? 0 : (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
+    int n =
+        snprintf(text, sizeof(text), "id=%" PRIu64 " addr=%s name=%s lib-name=%s resp=%d role=%s\n",
+                 conn->id, conn->peer, s ? s->name : "", s ? s->library : "", conn->resp,
+                 conn->role == WEIR__ROLE_ADMIN   ? "admin"
+                 : conn->role == WEIR__ROLE_CHECK ? "check"
+                                                  : "none");
+    weir__reply_bulk(conn, text,
+                     n < 0                      ? 0
+                     : (size_t)n < sizeof(text) ? (size_t)n
+                                                : sizeof(text) - 1);
 }
 
 static void client(struct weir__resp_call *call)
@@ -174,19 +187,22 @@ static void client(struct weir__resp_call *call)
         weir__reply_text(conn, s && s->name[0] ? s->name : NULL);
     } else if (weir__resp_is(what, "SETINFO") && call->n == 4) {
         if (weir__resp_is(call->args[2], "LIB-NAME") && (s = weir__resp_session(conn)) != NULL)
-            snprintf(s->library, sizeof(s->library), "%.*s", (int)(call->args[3].len > 95 ? 95 : call->args[3].len), call->args[3].bytes);
+            snprintf(s->library, sizeof(s->library), "%.*s",
+                     (int)(call->args[3].len > 95 ? 95 : call->args[3].len), call->args[3].bytes);
         weir__reply_simple(conn, "OK");
     } else if (weir__resp_is(what, "ID")) {
         weir__reply_integer(conn, (int64_t)conn->id);
     } else if (weir__resp_is(what, "INFO") || weir__resp_is(what, "LIST")) {
         client_info(conn);
     } else if (weir__resp_is(what, "NO-EVICT") || weir__resp_is(what, "NO-TOUCH") ||
-               (weir__resp_is(what, "REPLY") && call->n == 3 && weir__resp_is(call->args[2], "ON")) ||
-               (weir__resp_is(what, "TRACKING") && call->n == 3 && weir__resp_is(call->args[2], "OFF"))) {
+               (weir__resp_is(what, "REPLY") && call->n == 3 &&
+                weir__resp_is(call->args[2], "ON")) ||
+               (weir__resp_is(what, "TRACKING") && call->n == 3 &&
+                weir__resp_is(call->args[2], "OFF"))) {
         weir__reply_simple(conn, "OK");
     } else {
-        weir__reply_error(
-            conn, "ERR unknown subcommand or wrong number of arguments for CLIENT: there are SETNAME, GETNAME, SETINFO, ID, INFO, LIST");
+        weir__reply_error(conn, "ERR unknown subcommand or wrong number of arguments for CLIENT: "
+                                "there are SETNAME, GETNAME, SETINFO, ID, INFO, LIST");
     }
 }
 
@@ -201,7 +217,8 @@ static void config(struct weir__resp_call *call)
             weir__reply_text(conn, weir__resp_is(call->args[i], "appendonly") ? "no" : "");
         }
     } else {
-        weir__reply_error(conn, "ERR CONFIG has only GET here; weir serve --help tells the settings");
+        weir__reply_error(conn,
+                          "ERR CONFIG has only GET here; weir serve --help tells the settings");
     }
 }
 
@@ -214,25 +231,35 @@ static void info(struct weir__resp_call *call)
     weir_time now = weir__loop_now(call->conn->loop);
     weir__live_info(server->live, &live);
     weir_table_stats(server->table, -1, &stats);
+    weir__buffer_format(&text,
+                        "# "
+                        "Server\r\nweir_version:%s\r\nredis_version:7.0.0\r\nredis_mode:"
+                        "standalone\r\nprocess_id:%d\r\nuptime_in_seconds:%" PRId64 "\r\n",
+                        weir_version(), (int)getpid(), (now - server->started) / WEIR_SECOND);
+    weir__buffer_format(
+        &text, "# Clients\r\nconnected_clients:%" PRId64 "\r\n# Persistence\r\nloading:0\r\n",
+        __atomic_load_n(&server->connections, __ATOMIC_RELAXED));
+    weir__buffer_format(&text,
+                        "# Stats\r\ntotal_connections_received:%" PRId64
+                        "\r\ntotal_commands_processed:%" PRId64 "\r\ntotal_http_requests:%" PRId64
+                        "\r\nchecks_allowed:%" PRId64 "\r\nchecks_refused:%" PRId64
+                        "\r\ntakes_allowed:%" PRId64 "\r\ntakes_refused:%" PRId64 "\r\n",
+                        weir__server_count(server, WEIR__COUNT_CONNECTIONS),
+                        weir__server_count(server, WEIR__COUNT_RESP_COMMANDS),
+                        weir__server_count(server, WEIR__COUNT_HTTP_REQUESTS),
+                        weir__server_count(server, WEIR__COUNT_CHECK_ALLOWED),
+                        weir__server_count(server, WEIR__COUNT_CHECK_REFUSED),
+                        weir__server_count(server, WEIR__COUNT_TAKE_ALLOWED),
+                        weir__server_count(server, WEIR__COUNT_TAKE_REFUSED));
     weir__buffer_format(
         &text,
-        "# Server\r\nweir_version:%s\r\nredis_version:7.0.0\r\nredis_mode:standalone\r\nprocess_id:%d\r\nuptime_in_seconds:%" PRId64 "\r\n",
-        weir_version(), (int)getpid(), (now - server->started) / WEIR_SECOND);
-    weir__buffer_format(&text, "# Clients\r\nconnected_clients:%" PRId64 "\r\n# Persistence\r\nloading:0\r\n",
-                        __atomic_load_n(&server->connections, __ATOMIC_RELAXED));
+        "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n# Cluster\r\ncluster_enabled:0\r\n");
     weir__buffer_format(&text,
-                        "# Stats\r\ntotal_connections_received:%" PRId64 "\r\ntotal_commands_processed:%" PRId64
-                        "\r\ntotal_http_requests:%" PRId64 "\r\nchecks_allowed:%" PRId64 "\r\nchecks_refused:%" PRId64
-                        "\r\ntakes_allowed:%" PRId64 "\r\ntakes_refused:%" PRId64 "\r\n",
-                        weir__server_count(server, WEIR__COUNT_CONNECTIONS), weir__server_count(server, WEIR__COUNT_RESP_COMMANDS),
-                        weir__server_count(server, WEIR__COUNT_HTTP_REQUESTS), weir__server_count(server, WEIR__COUNT_CHECK_ALLOWED),
-                        weir__server_count(server, WEIR__COUNT_CHECK_REFUSED), weir__server_count(server, WEIR__COUNT_TAKE_ALLOWED),
-                        weir__server_count(server, WEIR__COUNT_TAKE_REFUSED));
-    weir__buffer_format(&text, "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n# Cluster\r\ncluster_enabled:0\r\n");
-    weir__buffer_format(&text,
-                        "# Weir\r\nrules_hash:%s\r\nrules_source:%s\r\nrules_version:%" PRId64 "\r\nrules:%zu\r\nkeys:%" PRId64
-                        "\r\nslots:%" PRId64 "\r\nevicted_early:%" PRId64 "\r\n",
-                        live.hash, live.source, live.version, live.rules, stats.keys, stats.slots, stats.evicted_early);
+                        "# Weir\r\nrules_hash:%s\r\nrules_source:%s\r\nrules_version:%" PRId64
+                        "\r\nrules:%zu\r\nkeys:%" PRId64 "\r\nslots:%" PRId64
+                        "\r\nevicted_early:%" PRId64 "\r\n",
+                        live.hash, live.source, live.version, live.rules, stats.keys, stats.slots,
+                        stats.evicted_early);
     if (text.failed)
         weir__reply_error(call->conn, "ERR no memory");
     else
@@ -264,7 +291,8 @@ static void multi(struct weir__resp_call *call)
 {
     struct weir__resp_session *s = weir__resp_session(call->conn);
     if (!s || s->multi) {
-        weir__reply_error(call->conn, "ERR this MULTI is inside another, which EXEC or DISCARD would end");
+        weir__reply_error(call->conn,
+                          "ERR this MULTI is inside another, which EXEC or DISCARD would end");
         return;
     }
     s->multi = true;
@@ -297,7 +325,8 @@ static bool is_too_much(const struct weir__conn *conn, size_t begin)
     return conn->loop->out.len - begin > (size_t)conn->loop->server->settings->output_max;
 }
 
-/* Answers all that was kept.  They are decided one after the other; clients on other threads may come between. */
+/* Answers all that was kept.  They are decided one after the other; clients on other threads may
+ * come between. */
 static void run_queue(struct weir__conn *conn, const struct weir__buffer *queue, size_t n)
 {
     struct weir__resp_arg args[WEIR__RESP_ARGS];
@@ -307,7 +336,8 @@ static void run_queue(struct weir__conn *conn, const struct weir__buffer *queue,
     const char *what;
     weir__reply_header(conn, '*', (int64_t)n);
     while (at < queue->len && !is_too_much(conn, begin)) {
-        ptrdiff_t used = weir__resp_command(queue->bytes + at, queue->len - at, &limits, args, &call.n, &what);
+        ptrdiff_t used =
+            weir__resp_command(queue->bytes + at, queue->len - at, &limits, args, &call.n, &what);
         if (used <= 0)
             break;
         at += (size_t)used;
@@ -317,7 +347,8 @@ static void run_queue(struct weir__conn *conn, const struct weir__buffer *queue,
     weir__resp_flush(conn->loop, conn);
     if (is_too_much(conn, begin)) {
         conn->loop->out.len = begin;
-        weir__reply_error(conn, "ERR the answers are larger than output-max; of the transaction only the beginning was run");
+        weir__reply_error(conn, "ERR the answers are larger than output-max; of the transaction "
+                                "only the beginning was run");
     }
 }
 
@@ -330,7 +361,8 @@ static void exec(struct weir__resp_call *call)
     }
     if (s->multi_failed || s->queue.failed) {
         end_multi(s);
-        weir__reply_error(call->conn, "EXECABORT nothing was run: a command since MULTI was refused");
+        weir__reply_error(call->conn,
+                          "EXECABORT nothing was run: a command since MULTI was refused");
         return;
     }
     struct weir__buffer queue = s->queue;
@@ -356,51 +388,67 @@ static void help(struct weir__resp_call *call);
 
 enum { CHECK_ROW = 25 }; /* what comes by the million is not searched for */
 
-/* In the order of their names: weir__resp_find searches by halves.  The admin's commands are in admin.h's rows. */
+/* In the order of their names: weir__resp_find searches by halves.  The admin's commands are in
+ * admin.h's rows. */
 static const struct weir__resp_row rows[] = {
     { "AUTH", -2, NONE, "[user] token", "show the check or admin token", auth },
-    { "CL.THROTTLE", -5, CHECK, "key max_burst count period [quantity]", "ask a key by a limit that comes with the ask, as redis-cell does",
-      weir__resp_throttle },
-    { "CLIENT", -2, NONE, "SETNAME|GETNAME|SETINFO|ID|INFO|LIST ...", "what clients tell of themselves", client },
-    { "COMMAND", -1, CHECK, "[COUNT | LIST | INFO name ... | DOCS name ...]", "the commands there are", command },
-    { "CONFIG", -2, CHECK, "GET name ...", "for clients that ask; there is nothing to get", config },
+    { "CL.THROTTLE", -5, CHECK, "key max_burst count period [quantity]",
+      "ask a key by a limit that comes with the ask, as redis-cell does", weir__resp_throttle },
+    { "CLIENT", -2, NONE, "SETNAME|GETNAME|SETINFO|ID|INFO|LIST ...",
+      "what clients tell of themselves", client },
+    { "COMMAND", -1, CHECK, "[COUNT | LIST | INFO name ... | DOCS name ...]",
+      "the commands there are", command },
+    { "CONFIG", -2, CHECK, "GET name ...", "for clients that ask; there is nothing to get",
+      config },
     { "DBSIZE", 1, CHECK, "", "how many keys the table holds", dbsize },
     { "DEL", -2, CHECK, "key ...", "forget what keys of CL.THROTTLE have used", weir__resp_del },
     { "DISCARD", 1, CHECK, "", "drop the commands since MULTI", discard },
     { "ECHO", 2, CHECK, "text", "say it back", echo },
     { "EXEC", 1, CHECK, "", "run the commands since MULTI", exec },
-    { "HELLO", -1, NONE, "[version [AUTH user token] [SETNAME name]]", "choose RESP2 or RESP3", hello },
+    { "HELLO", -1, NONE, "[version [AUTH user token] [SETNAME name]]", "choose RESP2 or RESP3",
+      hello },
     { "INFO", -1, CHECK, "[section ...]", "figures, as Redis prints them", info },
     { "MULTI", 1, CHECK, "", "keep the commands that follow until EXEC", multi },
     { "PING", -1, CHECK, "[text]", "is somebody there?", ping },
-    { "PSUBSCRIBE", -2, WEIR__ROLE_ADMIN, "pattern ...", "be told of events: weir.events.*", weir__resp_subscribe },
+    { "PSUBSCRIBE", -2, WEIR__ROLE_ADMIN, "pattern ...", "be told of events: weir.events.*",
+      weir__resp_subscribe },
     { "PUNSUBSCRIBE", -1, CHECK, "[pattern ...]", "no more", weir__resp_unsubscribe },
     { "QUIT", -1, NONE, "", "close the connection", quit },
     { "RESET", 1, NONE, "", "make the connection as new", reset },
     { "SELECT", 2, CHECK, "0", "for clients that ask; there is only 0", select_database },
-    { "SUBSCRIBE", -2, WEIR__ROLE_ADMIN, "channel ...", "be told of events: weir.events, weir.events.ban ...", weir__resp_subscribe },
+    { "SUBSCRIBE", -2, WEIR__ROLE_ADMIN, "channel ...",
+      "be told of events: weir.events, weir.events.ban ...", weir__resp_subscribe },
     { "TIME", 1, CHECK, "", "the time that decisions are made at", tell_time },
     { "UNLINK", -2, CHECK, "key ...", "as DEL", weir__resp_del },
     { "UNSUBSCRIBE", -1, CHECK, "[channel ...]", "no more", weir__resp_unsubscribe },
     { "UNWATCH", 1, CHECK, "", "for clients that ask", watch },
     { "WATCH", -2, CHECK, "key ...", "for clients that ask; nothing is watched", watch },
-    [CHECK_ROW] = { "WEIR.CHECK", -1, CHECK, "[COST n] [WAIT ms] [ID id] [ATTRIBUTES] name value [name value ...]",
+    [CHECK_ROW] = { "WEIR.CHECK", -1, CHECK,
+                    "[COST n] [WAIT ms] [ID id] [ATTRIBUTES] name value [name value ...]",
                     "decide a request by the rules", weir__resp_check },
-    { "WEIR.CLOCK", -1, WEIR__ROLE_ADMIN, "[ns]", "the time; set it, if the server was started with --test-clock", weir__resp_clock },
-    { "WEIR.ENTER", -1, CHECK, "[GUARD name] [COST n] [PRIORITY n] [CLASS name] [USER key] [WAIT ms] [BOUND] [ATTRIBUTES] [name value ...]",
+    { "WEIR.CLOCK", -1, WEIR__ROLE_ADMIN, "[ns]",
+      "the time; set it, if the server was started with --test-clock", weir__resp_clock },
+    { "WEIR.ENTER", -1, CHECK,
+      "[GUARD name] [COST n] [PRIORITY n] [CLASS name] [USER key] [WAIT ms] [BOUND] [ATTRIBUTES] "
+      "[name value ...]",
       "begin work: by the guards and limits of the rules, or by one guard", weir__resp_enter },
-    { "WEIR.EXIT", -3, CHECK, "permit ok|error|timeout|dropped|ignored [TOOK ms]", "the work is done: give the permit back",
-      weir__resp_exit },
-    { "WEIR.FORGET", -3, CHECK, "key limit [NAME name]", "forget what a key of WEIR.TAKE has used", weir__resp_forget },
-    { "WEIR.GIVE", -3, CHECK, "key limit [COST n] [NAME name]", "give back units that were taken", weir__resp_give },
+    { "WEIR.EXIT", -3, CHECK, "permit ok|error|timeout|dropped|ignored [TOOK ms]",
+      "the work is done: give the permit back", weir__resp_exit },
+    { "WEIR.FORGET", -3, CHECK, "key limit [NAME name]", "forget what a key of WEIR.TAKE has used",
+      weir__resp_forget },
+    { "WEIR.GIVE", -3, CHECK, "key limit [COST n] [NAME name]", "give back units that were taken",
+      weir__resp_give },
     { "WEIR.HELP", -1, CHECK, "[name]", "what the commands are for", help },
-    { "WEIR.PEEK", -3, CHECK, "key limit [COST n] [WAIT ms] [NAME name] [NS]", "as WEIR.TAKE, and nothing is taken", weir__resp_peek },
-    { "WEIR.RENEW", 2, CHECK, "permit", "the work goes on: the lease begins anew", weir__resp_renew },
-    { "WEIR.RESERVE", -3, CHECK, "key limit [COST n] [WAIT ms] [LIFETIME ms] [NAME name] [NS]", "take an estimate, to be settled",
-      weir__resp_reserve },
-    { "WEIR.SETTLE", 3, CHECK, "reservation cost", "say what a reservation has really cost", weir__resp_settle },
-    { "WEIR.TAKE", -3, CHECK, "key limit [COST n] [WAIT ms] [NAME name] [NS]", "ask a key by any limit: 'sliding-window 300/60'",
-      weir__resp_take },
+    { "WEIR.PEEK", -3, CHECK, "key limit [COST n] [WAIT ms] [NAME name] [NS]",
+      "as WEIR.TAKE, and nothing is taken", weir__resp_peek },
+    { "WEIR.RENEW", 2, CHECK, "permit", "the work goes on: the lease begins anew",
+      weir__resp_renew },
+    { "WEIR.RESERVE", -3, CHECK, "key limit [COST n] [WAIT ms] [LIFETIME ms] [NAME name] [NS]",
+      "take an estimate, to be settled", weir__resp_reserve },
+    { "WEIR.SETTLE", 3, CHECK, "reservation cost", "say what a reservation has really cost",
+      weir__resp_settle },
+    { "WEIR.TAKE", -3, CHECK, "key limit [COST n] [WAIT ms] [NAME name] [NS]",
+      "ask a key by any limit: 'sliding-window 300/60'", weir__resp_take },
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
@@ -408,7 +456,8 @@ static const struct weir__resp_row rows[] = {
 static int compare(struct weir__resp_arg word, const char *name)
 {
     for (size_t i = 0; i < word.len; i++) {
-        int c = word.bytes[i] >= 'a' && word.bytes[i] <= 'z' ? word.bytes[i] - 32 : (unsigned char)word.bytes[i];
+        int c = word.bytes[i] >= 'a' && word.bytes[i] <= 'z' ? word.bytes[i] - 32
+                                                             : (unsigned char)word.bytes[i];
         if (!name[i]) /* also a word that goes on behind a NUL */
             return 1;
         if (c != (unsigned char)name[i])
@@ -417,7 +466,8 @@ static int compare(struct weir__resp_arg word, const char *name)
     return name[word.len] ? -1 : 0;
 }
 
-/* What stands for the rows of admin.h, one for each role; the command itself is found again by its name. */
+/* What stands for the rows of admin.h, one for each role; the command itself is found again by its
+ * name. */
 static const struct weir__resp_row *admin_row(struct weir__resp_arg word)
 {
     static const struct weir__resp_row any[] = {
@@ -472,7 +522,8 @@ static void print_arguments(const struct weir__admin *a, char *out, size_t size)
     size_t n = 0;
     out[0] = 0;
     for (const struct weir__param *p = a->params; p->name && n < size; p++)
-        n += (size_t)snprintf(out + n, size - n, p->optional ? "%s[%s]" : "%s%s", n ? " " : "", p->name);
+        n += (size_t)snprintf(out + n, size - n, p->optional ? "%s[%s]" : "%s%s", n ? " " : "",
+                              p->name);
     if (a->rest == WEIR__REST_ATTRIBUTES && n < size)
         snprintf(out + n, size - n, "%sattribute value [attribute value ...]", n ? " " : "");
     if (a->rest == WEIR__REST_ENTRIES && n < size)
@@ -494,7 +545,10 @@ static struct told tell(size_t i)
 {
     if (i >= ROWS)
         return tell_admin(&weir__admin_rows[i - ROWS]);
-    struct told t = { .name = rows[i].name, .summary = rows[i].summary, .arity = rows[i].arity, .role = rows[i].role };
+    struct told t = { .name = rows[i].name,
+                      .summary = rows[i].summary,
+                      .arity = rows[i].arity,
+                      .role = rows[i].role };
     snprintf(t.arguments, sizeof(t.arguments), "%s", rows[i].arguments);
     t.key = strncmp(t.arguments, "key", 3) == 0;
     return t;
@@ -505,7 +559,8 @@ static bool is_named(const struct told *t, struct weir__resp_arg word)
     return compare(word, t->name) == 0;
 }
 
-/* As COMMAND tells it: name, arity, flags, first key, last key, step, categories, tips, key specifications, subcommands. */
+/* As COMMAND tells it: name, arity, flags, first key, last key, step, categories, tips, key
+ * specifications, subcommands. */
 static void reply_command(struct weir__conn *conn, const struct told *t)
 {
     weir__reply_header(conn, '*', 10);
@@ -533,7 +588,8 @@ static void reply_docs(struct weir__conn *conn, const struct told *t)
     weir__reply_text(conn, "generic");
     if (t->arguments[0] == '\0')
         return;
-    weir__reply_text(conn, "arguments"); /* all as one: redis-cli shows its name, and takes words off it as they are typed */
+    weir__reply_text(conn, "arguments"); /* all as one: redis-cli shows its name, and takes words
+                                            off it as they are typed */
     weir__reply_header(conn, '*', 1);
     weir__reply_map(conn, 2);
     weir__reply_text(conn, "name");
@@ -608,7 +664,8 @@ static void command(struct weir__resp_call *call)
     } else if (weir__resp_is(call->args[1], "INFO")) {
         command_info(call);
     } else {
-        weir__reply_error(conn, "ERR unknown subcommand of COMMAND: there are COUNT, LIST, INFO and DOCS");
+        weir__reply_error(
+            conn, "ERR unknown subcommand of COMMAND: there are COUNT, LIST, INFO and DOCS");
     }
 }
 
@@ -623,10 +680,14 @@ static void help(struct weir__resp_call *call)
             if (call->n > 1 && !is_named(&t, call->args[1]))
                 continue;
             n += pass == 0;
-            int len = snprintf(line, sizeof(line), "%s%s%s -- %s%s", t.name, t.arguments[0] ? " " : "", t.arguments, t.summary,
-                               t.role == WEIR__ROLE_ADMIN ? " (admin)" : "");
+            int len =
+                snprintf(line, sizeof(line), "%s%s%s -- %s%s", t.name, t.arguments[0] ? " " : "",
+                         t.arguments, t.summary, t.role == WEIR__ROLE_ADMIN ? " (admin)" : "");
             if (pass == 1)
-                weir__reply_bulk(call->conn, line, len < 0 ? 0 : (size_t)len < sizeof(line) ? (size_t)len : sizeof(line) - 1);
+                weir__reply_bulk(call->conn, line,
+                                 len < 0                      ? 0
+                                 : (size_t)len < sizeof(line) ? (size_t)len
+                                                              : sizeof(line) - 1);
         }
         if (pass == 0)
             weir__reply_header(call->conn, '*', n);

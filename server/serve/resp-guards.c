@@ -1,7 +1,8 @@
 /* resp-guards.c -- WEIR.ENTER, WEIR.EXIT, WEIR.RENEW: work in progress, over RESP.
  *
- * A permit is good on any connection, since clients have pools of them.  Those that were taken with BOUND are also remembered here, and given back
- * (ignored: nothing is learnt from it) when their connection closes: for clients that hold one connection for as long as they work.
+ * A permit is good on any connection, since clients have pools of them.  Those that were taken with
+ * BOUND are also remembered here, and given back (ignored: nothing is learnt from it) when their
+ * connection closes: for clients that hold one connection for as long as they work.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,8 @@ static bool is_same(const struct weir__permits *a, const struct weir__permits *b
 {
     uint32_t i = 0;
 
-    while (i < a->n && a->n == b->n && a->each[i].guard == b->each[i].guard && a->each[i].permit.slot == b->each[i].permit.slot &&
+    while (i < a->n && a->n == b->n && a->each[i].guard == b->each[i].guard &&
+           a->each[i].permit.slot == b->each[i].permit.slot &&
            a->each[i].permit.word == b->each[i].permit.word)
         i++;
     return i == a->n && i == b->n;
@@ -52,20 +54,23 @@ static struct bound *find_bound(const struct weir__conn *conn, const struct weir
     return NULL;
 }
 
-/* Room for one more; those that were given back elsewhere make room when their time is over.  NULL, or why not. */
+/* Room for one more; those that were given back elsewhere make room when their time is over.  NULL,
+ * or why not. */
 static const char *make_room(struct weir__conn *conn)
 {
     struct weir__resp_session *s = weir__resp_session(conn);
     weir_time now = weir__loop_now(conn->loop);
 
     if (s && !s->bound)
-        s->bound = calloc(1, sizeof *s->bound);
+        s->bound = calloc(1, sizeof(*s->bound));
     if (!s || !s->bound)
         return "no memory";
     for (size_t i = s->bound->n; s->bound->n == BOUND_MAX && i-- > 0;)
         if (s->bound->each[i].until <= now)
             drop_bound(s->bound, &s->bound->each[i]);
-    return s->bound->n < BOUND_MAX ? NULL : "a connection has room for 256 permits that are BOUND: exit some, or use several connections";
+    return s->bound->n < BOUND_MAX ? NULL
+                                   : "a connection has room for 256 permits that are BOUND: exit "
+                                     "some, or use several connections";
 }
 
 static void keep_bound(struct weir__conn *conn, const struct weir__entered *entered)
@@ -73,7 +78,8 @@ static void keep_bound(struct weir__conn *conn, const struct weir__entered *ente
     struct weir__bound *b = ((struct weir__resp_session *)conn->session)->bound;
 
     if (entered->permits.n)
-        b->each[b->n++] = (struct bound){ entered->permits, weir__loop_now(conn->loop) + entered->lease };
+        b->each[b->n++] =
+            (struct bound){ entered->permits, weir__loop_now(conn->loop) + entered->lease };
 }
 
 void weir__resp_unbind(struct weir__conn *conn, struct weir__resp_session *s)
@@ -92,15 +98,17 @@ struct entering {
     bool bound;
 };
 
-static const char usage[] =
-    "attributes come in pairs: WEIR.ENTER [GUARD name] [COST n] [PRIORITY n] [CLASS name] [USER key] [WAIT ms] [BOUND] "
-    "[ATTRIBUTES] [name value ...]";
+static const char usage[] = "attributes come in pairs: WEIR.ENTER [GUARD name] [COST n] [PRIORITY "
+                            "n] [CLASS name] [USER key] [WAIT ms] [BOUND] "
+                            "[ATTRIBUTES] [name value ...]";
 
-static const char misplaced[] =
-    "options come before the attributes: GUARD, COST, PRIORITY, CLASS, USER, WAIT and BOUND are no names of attributes";
+static const char misplaced[] = "options come before the attributes: GUARD, COST, PRIORITY, CLASS, "
+                                "USER, WAIT and BOUND are no names of attributes";
 
-/* One word of those in front, and its value.  NULL: done; "": it is none of them; else what is wrong. */
-static const char *read_option(struct entering *e, struct weir__resp_arg word, struct weir__resp_arg value)
+/* One word of those in front, and its value.  NULL: done; "": it is none of them; else what is
+ * wrong. */
+static const char *read_option(struct entering *e, struct weir__resp_arg word,
+                               struct weir__resp_arg value)
 {
     int64_t ms;
 
@@ -117,9 +125,12 @@ static const char *read_option(struct entering *e, struct weir__resp_arg word, s
         return NULL;
     }
     if (weir__resp_is(word, "COST"))
-        return weir__resp_int(value, &e->enter.cost) && e->enter.cost >= 0 ? NULL : "COST must be a whole number from 0 up";
+        return weir__resp_int(value, &e->enter.cost) && e->enter.cost >= 0
+                   ? NULL
+                   : "COST must be a whole number from 0 up";
     if (weir__resp_is(word, "PRIORITY"))
-        return weir__resp_int(value, &e->enter.priority) ? NULL : "PRIORITY must be " WEIR__PRIORITY;
+        return weir__resp_int(value, &e->enter.priority) ? NULL
+                                                         : "PRIORITY must be " WEIR__PRIORITY;
     if (!weir__resp_is(word, "WAIT"))
         return "";
     if (!weir__resp_int(value, &ms) || ms < 0 || ms > INT64_MAX / WEIR_MILLISECOND)
@@ -129,7 +140,8 @@ static const char *read_option(struct entering *e, struct weir__resp_arg word, s
 }
 
 /* Returns the place of the first attribute. */
-static size_t read_options(const struct weir__resp_call *call, struct entering *e, const char **what)
+static size_t read_options(const struct weir__resp_call *call, struct entering *e,
+                           const char **what)
 {
     size_t i = 1;
 
@@ -150,12 +162,14 @@ static size_t read_options(const struct weir__resp_call *call, struct entering *
 /* An option behind the attributes would be one more of them, and do nothing. */
 static bool is_option(struct weir__resp_arg name)
 {
-    static const char *const words[] = { "GUARD", "COST", "PRIORITY", "CLASS", "USER", "WAIT", "BOUND" };
+    static const char *const words[] = { "GUARD", "COST", "PRIORITY", "CLASS",
+                                         "USER",  "WAIT", "BOUND" };
     size_t i = 0;
 
-    while (i < sizeof words / sizeof words[0] && (strlen(words[i]) != name.len || memcmp(words[i], name.bytes, name.len) != 0))
+    while (i < sizeof(words) / sizeof(words[0]) &&
+           (strlen(words[i]) != name.len || memcmp(words[i], name.bytes, name.len) != 0))
         i++;
-    return i < sizeof words / sizeof words[0];
+    return i < sizeof(words) / sizeof(words[0]);
 }
 
 static const char *read_entering(const struct weir__resp_call *call, struct entering *e)
@@ -175,9 +189,10 @@ static const char *read_entering(const struct weir__resp_call *call, struct ente
             return "an attribute's name is empty, or has a NUL byte in it";
         if (is_option(pair[0]))
             return misplaced;
-        e->attrs[e->enter.n++] = (struct weir_attr){
-            .name = pair[0].bytes, .value = pair[1].len ? pair[1].bytes : "", .name_len = pair[0].len, .value_len = pair[1].len
-        };
+        e->attrs[e->enter.n++] = (struct weir_attr){ .name = pair[0].bytes,
+                                                     .value = pair[1].len ? pair[1].bytes : "",
+                                                     .name_len = pair[0].len,
+                                                     .value_len = pair[1].len };
     }
     return NULL;
 }
@@ -207,7 +222,8 @@ static void reply_entered(struct weir__conn *conn, const struct weir__entered *e
 }
 
 /* It has waited: the connection is held until this is sent. */
-static void answer_later(struct weir__conn *conn, const struct weir__entered *entered, const void *context)
+static void answer_later(struct weir__conn *conn, const struct weir__entered *entered,
+                         const void *context)
 {
     if (*(const bool *)context)
         keep_bound(conn, entered);
@@ -227,7 +243,7 @@ void weir__resp_enter(struct weir__resp_call *call)
     const char *what = read_entering(call, &e);
     if (!what && e.bound)
         what = make_room(conn);
-    const struct weir__later later = { answer_later, &e.bound, sizeof e.bound };
+    const struct weir__later later = { answer_later, &e.bound, sizeof(e.bound) };
     int status = what ? 400 : weir__ask_enter(conn, &e.enter, &later, &entered, &error);
     if (status == 202)
         return;
@@ -266,11 +282,14 @@ void weir__resp_exit(struct weir__resp_call *call)
         weir__reply_error(conn, "ERR the outcome is " WEIR__OUTCOMES);
     } else if (call->n != 3 && !(call->n == 5 && weir__resp_is(call->args[3], "TOOK"))) {
         weir__reply_wrong_number(call);
-    } else if (call->n == 5 && (!weir__resp_int(call->args[4], &took) || took < 0 || took > INT64_MAX / WEIR_MILLISECOND)) {
+    } else if (call->n == 5 && (!weir__resp_int(call->args[4], &took) || took < 0 ||
+                                took > INT64_MAX / WEIR_MILLISECOND)) {
         weir__reply_error(conn, "ERR TOOK must be a whole number of milliseconds from 0 up");
     } else if (read_permits(call, &permits)) {
-        struct bound *b = find_bound(conn, &permits); /* before they are given back, and are no permits any more */
-        bool exited = weir__ask_exit(conn->loop, &permits, outcome, took < 0 ? -1 : took * WEIR_MILLISECOND);
+        struct bound *b = find_bound(
+            conn, &permits); /* before they are given back, and are no permits any more */
+        bool exited =
+            weir__ask_exit(conn->loop, &permits, outcome, took < 0 ? -1 : took * WEIR_MILLISECOND);
         if (exited && b)
             drop_bound(((struct weir__resp_session *)conn->session)->bound, b);
         weir__reply_integer(conn, exited);

@@ -1,4 +1,5 @@
-/* resp-pubsub.c -- events for those who subscribe: weir.events has all of them, weir.events.KIND those of a kind, patterns any of these. */
+/* resp-pubsub.c -- events for those who subscribe: weir.events has all of them, weir.events.KIND
+ * those of a kind, patterns any of these. */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,8 @@ static void confirm(struct weir__conn *conn, const char *what, const char *name,
 }
 
 /* NULL, or why not. */
-static const char *add(struct weir__conn *conn, struct weir__resp_session *s, struct weir__resp_arg name, bool pattern)
+static const char *add(struct weir__conn *conn, struct weir__resp_session *s,
+                       struct weir__resp_arg name, bool pattern)
 {
     if (find(s, name, pattern) < s->n_channels)
         return NULL;
@@ -63,7 +65,8 @@ void weir__resp_subscribe(struct weir__resp_call *call)
         if (wrong)
             weir__reply_error(conn, "ERR %s", wrong);
         else
-            confirm(conn, pattern ? "psubscribe" : "subscribe", call->args[i].bytes, call->args[i].len);
+            confirm(conn, pattern ? "psubscribe" : "subscribe", call->args[i].bytes,
+                    call->args[i].len);
     }
 }
 
@@ -75,7 +78,8 @@ static void drop(struct weir__conn *conn, struct weir__resp_session *s, size_t i
 }
 
 /* Without names: all of that sort. */
-static void drop_all(struct weir__conn *conn, struct weir__resp_session *s, bool pattern, const char *what)
+static void drop_all(struct weir__conn *conn, struct weir__resp_session *s, bool pattern,
+                     const char *what)
 {
     bool any = false;
     for (size_t i = s ? s->n_channels : 0; i-- > 0;) {
@@ -108,7 +112,8 @@ void weir__resp_unsubscribe(struct weir__resp_call *call)
 }
 
 /* One event to one connection, once for each of its channels that has it, as Redis does. */
-static void publish(struct weir__conn *conn, enum weir__event_kind kind, const struct weir__buffer *json)
+static void publish(struct weir__conn *conn, enum weir__event_kind kind,
+                    const struct weir__buffer *json)
 {
     const struct weir__resp_session *s = conn->session;
     char name[96];

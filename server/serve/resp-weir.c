@@ -1,4 +1,5 @@
-/* resp-weir.c -- Weir's own commands over RESP: asks by a limit of one's own, the operator's commands, the clock of tests. */
+/* resp-weir.c -- Weir's own commands over RESP: asks by a limit of one's own, the operator's
+ * commands, the clock of tests. */
 
 #include "serve/admin-errand.h"
 #include "serve/ask.h"
@@ -50,7 +51,8 @@ static const char *read_words(const struct weir__resp_call *call, struct asked *
     return NULL;
 }
 
-static void reply_answer(struct weir__conn *conn, const struct asked *a, const struct weir__adhoc_answer *answer)
+static void reply_answer(struct weir__conn *conn, const struct asked *a,
+                         const struct weir__adhoc_answer *answer)
 {
     const struct weir_decision *d = &answer->decision;
     bool reserved = a->ask.verb == WEIR__RESERVE;
@@ -67,7 +69,10 @@ static void reply_answer(struct weir__conn *conn, const struct asked *a, const s
 
 static void run_ask(struct weir__resp_call *call, enum weir__ask_verb verb)
 {
-    struct asked a = { .ask = { .verb = verb, .key = span(call->args[1]), .limit = span(call->args[2]), .cost = 1 },
+    struct asked a = { .ask = { .verb = verb,
+                                .key = span(call->args[1]),
+                                .limit = span(call->args[2]),
+                                .cost = 1 },
                        .unit = WEIR_MILLISECOND };
     struct weir__adhoc_answer answer = { 0 };
     struct weir_error error = { 0 };
@@ -108,7 +113,8 @@ void weir__resp_settle(struct weir__resp_call *call)
     if (!weir__resp_int(call->args[2], &cost) || cost < 0)
         weir__reply_error(call->conn, "ERR the cost must be a whole number from 0 up");
     else
-        weir__reply_integer(call->conn, weir__ask_settle(call->conn->loop, span(call->args[1]), cost));
+        weir__reply_integer(call->conn,
+                            weir__ask_settle(call->conn->loop, span(call->args[1]), cost));
 }
 
 /* WEIR.FORGET key limit [NAME name] */
@@ -123,7 +129,8 @@ void weir__resp_forget(struct weir__resp_call *call)
         weir__reply_wrong_number(call);
         return;
     }
-    if (weir__ask_forget(call->conn->loop, span(call->args[1]), span(call->args[2]), name, &found, &error) != WEIR_OK)
+    if (weir__ask_forget(call->conn->loop, span(call->args[1]), span(call->args[2]), name, &found,
+                         &error) != WEIR_OK)
         weir__reply_error(call->conn, "ERR %s", error.text);
     else
         weir__reply_integer(call->conn, found);
@@ -135,7 +142,8 @@ void weir__resp_del(struct weir__resp_call *call)
     int64_t n = 0;
     for (size_t i = 1; i < call->n; i++) {
         bool found = false;
-        weir__ask_forget(call->conn->loop, span(call->args[i]), (struct weir__span){ 0 }, (struct weir__span){ 0 }, &found, NULL);
+        weir__ask_forget(call->conn->loop, span(call->args[i]), (struct weir__span){ 0 },
+                         (struct weir__span){ 0 }, &found, NULL);
         n += found;
     }
     weir__reply_integer(call->conn, n);
@@ -150,7 +158,9 @@ void weir__resp_clock(struct weir__resp_call *call)
     if (call->n == 1) {
         weir__reply_integer(call->conn, weir__loop_now(loop));
     } else if (!server->test_clock) {
-        weir__reply_error(call->conn, "ERR the clock can only be set if the server was started with --test-clock");
+        weir__reply_error(
+            call->conn,
+            "ERR the clock can only be set if the server was started with --test-clock");
     } else if (call->n > 2 || !weir__resp_int(call->args[1], &now) || now < 0) {
         weir__reply_error(call->conn, "ERR the time is a whole number of nanoseconds from 0 up");
     } else {
@@ -163,7 +173,8 @@ void weir__resp_clock(struct weir__resp_call *call)
 /* ------------------------------------------------ the operator's commands ---- */
 
 /* Copies the arguments to where the row wants them.  NULL, or what is wrong with their number. */
-static const char *place(struct weir__admin_errand *e, const struct weir__resp_call *call, bool *kept)
+static const char *place(struct weir__admin_errand *e, const struct weir__resp_call *call,
+                         bool *kept)
 {
     const struct weir__admin *row = e->row;
     size_t at = 1;
@@ -212,15 +223,19 @@ void weir__resp_admin(struct weir__resp_call *call)
 {
     struct weir__loop *loop = call->conn->loop;
     const struct weir__admin *row = weir__admin_by_command(call->args[0].bytes, call->args[0].len);
-    struct weir__admin_errand *e = weir__admin_errand_create(row, loop->server, weir__loop_now(loop));
+    struct weir__admin_errand *e =
+        weir__admin_errand_create(row, loop->server, weir__loop_now(loop));
     bool kept = false;
     const char *missing = e ? place(e, call, &kept) : NULL;
     if (!missing && kept && weir__conn_offload(call->conn, work, done, e) == WEIR_OK)
         return;
     if (missing)
-        weir__reply_error(call->conn, "ERR wrong number of arguments for '%s' command: it wants %s; see WEIR.HELP %s", row->command,
-                          missing, row->command);
+        weir__reply_error(
+            call->conn,
+            "ERR wrong number of arguments for '%s' command: it wants %s; see WEIR.HELP %s",
+            row->command, missing, row->command);
     else
-        weir__reply_error(call->conn, "ERR too many commands of this kind are under way; try again in a moment");
+        weir__reply_error(
+            call->conn, "ERR too many commands of this kind are under way; try again in a moment");
     weir__admin_errand_destroy(e);
 }

@@ -1,7 +1,8 @@
 /* resp.c -- the RESP protocol: from bytes to commands, from the row of a command to its answer.
  *
- * CL.THROTTLE and WEIR.CHECK, the commands that come by the million, are gathered as long as they follow each other and decided together
- * (resp-batch.c); any other command first has those answered, so that replies keep the order of the commands.
+ * CL.THROTTLE and WEIR.CHECK, the commands that come by the million, are gathered as long as they
+ * follow each other and decided together (resp-batch.c); any other command first has those
+ * answered, so that replies keep the order of the commands.
  */
 #include "serve/resp.h"
 
@@ -86,7 +87,8 @@ void weir__reply_push(struct weir__conn *conn, int64_t n)
 void weir__reply_wrong_number(struct weir__resp_call *call)
 {
     const struct weir__resp_row *row = weir__resp_find(call->args[0]);
-    weir__reply_error(call->conn, "ERR wrong number of arguments for '%s' command; it is: %s %s", row->name, row->name, row->arguments);
+    weir__reply_error(call->conn, "ERR wrong number of arguments for '%s' command; it is: %s %s",
+                      row->name, row->name, row->arguments);
 }
 
 /* -------------------------------------------------------------- sessions ---- */
@@ -117,14 +119,16 @@ static void close_session(struct weir__conn *conn)
 
 static bool is_multi_word(struct weir__resp_arg name)
 {
-    return weir__resp_is(name, "EXEC") || weir__resp_is(name, "DISCARD") || weir__resp_is(name, "MULTI") || weir__resp_is(name, "QUIT") ||
+    return weir__resp_is(name, "EXEC") || weir__resp_is(name, "DISCARD") ||
+           weir__resp_is(name, "MULTI") || weir__resp_is(name, "QUIT") ||
            weir__resp_is(name, "RESET");
 }
 
 static void say_unknown(struct weir__resp_call *call)
 {
     int shown = call->args[0].len > 64 ? 64 : (int)call->args[0].len;
-    weir__reply_error(call->conn, "ERR unknown command '%.*s'; WEIR.HELP lists those there are", shown, call->args[0].bytes);
+    weir__reply_error(call->conn, "ERR unknown command '%.*s'; WEIR.HELP lists those there are",
+                      shown, call->args[0].bytes);
 }
 
 /* NULL, with the reason said, if it cannot be run. */
@@ -132,10 +136,12 @@ static const struct weir__resp_row *find_allowed(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
     const struct weir__resp_row *row = weir__resp_find(call->args[0]);
-    if (row && conn->role >= row->role && (row->run == weir__resp_throttle || row->run == weir__resp_check))
+    if (row && conn->role >= row->role &&
+        (row->run == weir__resp_throttle || row->run == weir__resp_check))
         return row; /* they answer in their turn, whatever is wrong */
     weir__resp_flush(conn->loop, conn);
-    bool right = row && (row->arity >= 0 ? call->n == (size_t)row->arity : call->n >= (size_t)-row->arity);
+    bool right =
+        row && (row->arity >= 0 ? call->n == (size_t)row->arity : call->n >= (size_t)-row->arity);
     if (!row && conn->role == WEIR__ROLE_NONE)
         weir__reply_error(conn, "NOAUTH a token is needed: AUTH token");
     else if (!row)
@@ -143,7 +149,8 @@ static const struct weir__resp_row *find_allowed(struct weir__resp_call *call)
     else if (conn->role < row->role && conn->role == WEIR__ROLE_NONE)
         weir__reply_error(conn, "NOAUTH a token is needed: AUTH token");
     else if (conn->role < row->role)
-        weir__reply_error(conn, "NOPERM this command needs the admin role: AUTH with the admin token");
+        weir__reply_error(conn,
+                          "NOPERM this command needs the admin role: AUTH with the admin token");
     else if (!right)
         weir__reply_wrong_number(call);
     else
@@ -158,7 +165,8 @@ void weir__resp_run(struct weir__resp_call *call)
         row->run(call);
 }
 
-/* It answers once for each name: within an array of one answer to each command no client could tell them apart. */
+/* It answers once for each name: within an array of one answer to each command no client could tell
+ * them apart. */
 static bool answers_often(const struct weir__resp_row *row)
 {
     return row->run == weir__resp_subscribe || row->run == weir__resp_unsubscribe;
@@ -173,7 +181,8 @@ static void queue(struct weir__resp_call *call, const char *bytes, size_t len)
     struct weir__resp_session *s = conn->session;
     const struct weir__resp_row *row = find_allowed(call);
     if (row && row->run == weir__resp_admin) { /* it may take long, and EXEC answers all at once */
-        weir__reply_error(conn, "ERR commands of the operator cannot be run between MULTI and EXEC");
+        weir__reply_error(conn,
+                          "ERR commands of the operator cannot be run between MULTI and EXEC");
         row = NULL;
     }
     if (row && row->run == weir__resp_enter) { /* it may wait */
@@ -208,14 +217,15 @@ static bool is_queueing(const struct weir__resp_call *call)
 static bool is_http(const struct weir__resp_call *call)
 {
     size_t len = call->args[0].len;
-    return (len == 4 && weir__resp_is(call->args[0], "POST")) || (len == 5 && weir__resp_is(call->args[0], "Host:"));
+    return (len == 4 && weir__resp_is(call->args[0], "POST")) ||
+           (len == 5 && weir__resp_is(call->args[0], "Host:"));
 }
 
 /* What nearly every command of a busy connection is. */
 static bool is_throttle(const struct weir__resp_call *call)
 {
-    return call->args[0].len == 11 && memcmp(call->args[0].bytes, "CL.THROTTLE", 11) == 0 && call->conn->role >= WEIR__ROLE_CHECK &&
-           !call->conn->session;
+    return call->args[0].len == 11 && memcmp(call->args[0].bytes, "CL.THROTTLE", 11) == 0 &&
+           call->conn->role >= WEIR__ROLE_CHECK && !call->conn->session;
 }
 
 static void run_one(struct weir__resp_call *call, const char *bytes, size_t len)
@@ -249,7 +259,8 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
 {
     struct weir__loop *loop = conn->loop;
     struct weir__resp_arg args[WEIR__RESP_ARGS];
-    const struct weir__resp_limits all = { WEIR__RESP_ARGS, (size_t)loop->server->settings->request_max };
+    const struct weir__resp_limits all = { WEIR__RESP_ARGS,
+                                           (size_t)loop->server->settings->request_max };
     struct weir__resp_call call = { conn, args, 0 };
     size_t at = 0;
     int64_t commands = 0;
@@ -276,4 +287,6 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
     return at;
 }
 
-const struct weir__protocol weir__resp = { .name = "resp", .feed = feed, .wake = weir__resp_wake, .close = close_session };
+const struct weir__protocol weir__resp = {
+    .name = "resp", .feed = feed, .wake = weir__resp_wake, .close = close_session
+};

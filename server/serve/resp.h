@@ -1,4 +1,5 @@
-/* resp.h -- what the files of the RESP protocol share: a command as it came, the rows of commands, and how replies are written. */
+/* resp.h -- what the files of the RESP protocol share: a command as it came, the rows of commands,
+ * and how replies are written. */
 #ifndef WEIR_SERVE_RESP_H
 #define WEIR_SERVE_RESP_H
 
@@ -38,11 +39,13 @@ struct weir__resp_session {
     struct weir__buffer queue; /* commands between MULTI and EXEC, as they came */
     struct weir__bound *bound; /* resp-guards.c: permits that end with the connection; NULL: none */
 };
-struct weir__resp_session *weir__resp_session(struct weir__conn *conn); /* NULL: no memory, and the connection ends */
+struct weir__resp_session *
+weir__resp_session(struct weir__conn *conn); /* NULL: no memory, and the connection ends */
 
 /* Replies, into the loop's buffer. */
 void weir__reply_simple(struct weir__conn *conn, const char *text);
-__attribute__((format(printf, 2, 3))) void weir__reply_error(struct weir__conn *conn, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void weir__reply_error(struct weir__conn *conn,
+                                                             const char *format, ...);
 void weir__reply_integer(struct weir__conn *conn, int64_t n);
 void weir__reply_bulk(struct weir__conn *conn, const char *bytes, size_t len);
 void weir__reply_text(struct weir__conn *conn, const char *text); /* a bulk; NULL: null */
@@ -66,7 +69,9 @@ void weir__resp_admin(struct weir__resp_call *call); /* any row of admin.h */
 void weir__resp_enter(struct weir__resp_call *call);
 void weir__resp_exit(struct weir__resp_call *call);
 void weir__resp_renew(struct weir__resp_call *call);
-void weir__resp_unbind(struct weir__conn *conn, struct weir__resp_session *session); /* gives back what is bound to the connection */
+void weir__resp_unbind(
+    struct weir__conn *conn,
+    struct weir__resp_session *session); /* gives back what is bound to the connection */
 
 void weir__resp_subscribe(struct weir__resp_call *call);
 void weir__resp_unsubscribe(struct weir__resp_call *call);

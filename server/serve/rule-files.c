@@ -20,10 +20,12 @@ static int open_regular(const char *path, size_t *size, struct weir_error *error
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return weir__fail_errno(error, "cannot open", path);
-    int code = fstat(fd, &st) != 0    ? weir__fail_errno(error, "cannot look at", path)
-               : !S_ISREG(st.st_mode) ? weir__fail(error, WEIR_INVALID, "%s is not a regular file", path)
+    int code = fstat(fd, &st) != 0 ? weir__fail_errno(error, "cannot look at", path)
+               : !S_ISREG(st.st_mode)
+                   ? weir__fail(error, WEIR_INVALID, "%s is not a regular file", path)
                : st.st_size > (off_t)WEIR__RULES_TEXT_MAX
-                   ? weir__fail(error, WEIR_INVALID, "%s is too large: the most is %zu MiB", path, WEIR__RULES_TEXT_MAX >> 20)
+                   ? weir__fail(error, WEIR_INVALID, "%s is too large: the most is %zu MiB", path,
+                                WEIR__RULES_TEXT_MAX >> 20)
                    : WEIR_OK;
     if (code == WEIR_OK) {
         *size = (size_t)st.st_size;
@@ -33,7 +35,8 @@ static int open_regular(const char *path, size_t *size, struct weir_error *error
     return code;
 }
 
-/* Until the end of the file, or `room` is full: whoever is writing it now will be seen by the next stamp. */
+/* Until the end of the file, or `room` is full: whoever is writing it now will be seen by the next
+ * stamp. */
 static bool read_all(int fd, char *text, size_t room, size_t *len)
 {
     for (*len = 0; *len < room;) {
@@ -81,7 +84,8 @@ static void add_file(struct weir__rule_files *files, const char *path, const cha
 {
     const char *slash = *name == '/' ? NULL : strrchr(path, '/');
     size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
-    char **more = realloc(files->named, (files->n + 1) * sizeof *more), *whole = malloc(folder + strlen(name) + 1);
+    char **more = realloc(files->named, (files->n + 1) * sizeof(*more)),
+         *whole = malloc(folder + strlen(name) + 1);
     if (more != NULL)
         files->named = more;
     if (more == NULL || whole == NULL) {
@@ -94,7 +98,8 @@ static void add_file(struct weir__rule_files *files, const char *path, const cha
 }
 
 /* lists: { NAME: { ATTRIBUTE: { file: PATH } } } */
-static void add_lists(struct weir__rule_files *files, const char *path, const struct weir__node *lists)
+static void add_lists(struct weir__rule_files *files, const char *path,
+                      const struct weir__node *lists)
 {
     for (size_t i = 0; lists != NULL && lists->kind == WEIR__NODE_MAPPING && i < lists->n; i++) {
         const struct weir__node *list = lists->items[2 * i + 1];
@@ -107,7 +112,8 @@ static void add_lists(struct weir__rule_files *files, const char *path, const st
 }
 
 /* guards: [ { fallback: { body_file: PATH } } ] */
-static void add_fallbacks(struct weir__rule_files *files, const char *path, const struct weir__node *guards)
+static void add_fallbacks(struct weir__rule_files *files, const char *path,
+                          const struct weir__node *guards)
 {
     for (size_t i = 0; guards != NULL && guards->kind == WEIR__NODE_LIST && i < guards->n; i++) {
         const struct weir__node *file = member(member(guards->items[i], "fallback"), "body_file");
@@ -116,9 +122,10 @@ static void add_fallbacks(struct weir__rule_files *files, const char *path, cons
     }
 }
 
-void weir__rule_files_find(struct weir__rule_files *out, const char *path, const char *text, size_t len)
+void weir__rule_files_find(struct weir__rule_files *out, const char *path, const char *text,
+                           size_t len)
 {
-    struct weir__report *report = calloc(1, sizeof *report);
+    struct weir__report *report = calloc(1, sizeof(*report));
     struct weir__arena nodes = { 0 };
     *out = (struct weir__rule_files){ 0 };
     if (report != NULL && weir__report_open(report, text, len, NULL) == WEIR_OK) {
@@ -146,10 +153,12 @@ static uint64_t stamp(uint64_t h, const char *path)
     struct stat st;
     int failed = stat(path, &st) != 0 ? errno : 0;
     if (failed)
-        return weir__digest(h, &failed, sizeof failed);
-    int64_t known[] = { (int64_t)st.st_dev,          (int64_t)st.st_ino,         (int64_t)st.st_size,        (int64_t)st.st_mtim.tv_sec,
-                        (int64_t)st.st_mtim.tv_nsec, (int64_t)st.st_ctim.tv_sec, (int64_t)st.st_ctim.tv_nsec };
-    return weir__digest(h, known, sizeof known);
+        return weir__digest(h, &failed, sizeof(failed));
+    int64_t known[] = { (int64_t)st.st_dev,          (int64_t)st.st_ino,
+                        (int64_t)st.st_size,         (int64_t)st.st_mtim.tv_sec,
+                        (int64_t)st.st_mtim.tv_nsec, (int64_t)st.st_ctim.tv_sec,
+                        (int64_t)st.st_ctim.tv_nsec };
+    return weir__digest(h, known, sizeof(known));
 }
 
 uint64_t weir__rule_files_stamp(const struct weir__rule_files *files, const char *path)
@@ -160,15 +169,16 @@ uint64_t weir__rule_files_stamp(const struct weir__rule_files *files, const char
     return h;
 }
 
-uint64_t weir__rule_files_contents(const struct weir__rule_files *files, const char *text, size_t len)
+uint64_t weir__rule_files_contents(const struct weir__rule_files *files, const char *text,
+                                   size_t len)
 {
-    uint64_t h = weir__digest(weir__digest(WEIR__DIGEST_START, &len, sizeof len), text, len);
+    uint64_t h = weir__digest(weir__digest(WEIR__DIGEST_START, &len, sizeof(len)), text, len);
     for (size_t i = 0; i < files->n; i++) {
         struct weir_error error = { 0 };
         char *list = NULL;
         size_t size = 0;
         if (weir__rule_files_read(files->named[i], &list, &size, &error) == WEIR_OK)
-            h = weir__digest(weir__digest(h, &size, sizeof size), list, size);
+            h = weir__digest(weir__digest(h, &size, sizeof(size)), list, size);
         else
             h = weir__digest(h, error.text, strlen(error.text));
         free(list);

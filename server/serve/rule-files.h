@@ -1,7 +1,9 @@
-/* rule-files.h -- the files that a rule set is read from: the rule file, and those that its lists and its guards' fallbacks name.
+/* rule-files.h -- the files that a rule set is read from: the rule file, and those that its lists
+ * and its guards' fallbacks name.
  *
- * Two numbers stand for them.  The stamp changes when a file is written, replaced or a link to it turned (inode, size, times): cheap, for a
- * look every second.  The contents tell whether there is really something else in them.
+ * Two numbers stand for them.  The stamp changes when a file is written, replaced or a link to it
+ * turned (inode, size, times): cheap, for a look every second.  The contents tell whether there is
+ * really something else in them.
  */
 #ifndef WEIR_SERVE_RULE_FILES_H
 #define WEIR_SERVE_RULE_FILES_H
@@ -19,12 +21,14 @@ struct weir__rule_files {
 /* The whole file, which must be a regular one; the caller frees it. */
 int weir__rule_files_read(const char *path, char **text, size_t *len, struct weir_error *error);
 
-/* The files that this text names, which lies at `path`.  None if it is no YAML or there is no memory: then a change of theirs is
- * not seen. */
-void weir__rule_files_find(struct weir__rule_files *out, const char *path, const char *text, size_t len);
+/* The files that this text names, which lies at `path`.  None if it is no YAML or there is no
+ * memory: then a change of theirs is not seen. */
+void weir__rule_files_find(struct weir__rule_files *out, const char *path, const char *text,
+                           size_t len);
 void weir__rule_files_free(struct weir__rule_files *files);
 
 uint64_t weir__rule_files_stamp(const struct weir__rule_files *files, const char *path);
-uint64_t weir__rule_files_contents(const struct weir__rule_files *files, const char *text, size_t len);
+uint64_t weir__rule_files_contents(const struct weir__rule_files *files, const char *text,
+                                   size_t len);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "serve/settings.h"
 
-/* Serves until it is told to end; returns the code to exit with.  The settings become the server's.  `argv` is the whole command line, for a
- * successor. */
+/* Serves until it is told to end; returns the code to exit with.  The settings become the server's.
+ * `argv` is the whole command line, for a successor. */
 int weir__serve(struct weir__settings *settings, char **argv);
 
 /* Tells a supervisor that understands sd_notify(3). */

@@ -1,9 +1,11 @@
-/* serve.c -- the server from its beginning to its end: the parts are made, threads serve, the main thread looks after signals, the rule
- * file, events and the tick of every second; then it drains.
+/* serve.c -- the server from its beginning to its end: the parts are made, threads serve, the main
+ * thread looks after signals, the rule file, events and the tick of every second; then it drains.
  *
- *     SIGTERM, SIGINT   drain: no new connections, requests under way are answered, then end.  A second one ends at once
+ *     SIGTERM, SIGINT   drain: no new connections, requests under way are answered, then end.  A
+ *                       second one ends at once
  *     SIGHUP            read the rule file and the certificates again, open the event log anew
- *     SIGUSR2           start a successor, which takes the sockets; this one drains when that one is ready
+ *     SIGUSR2           start a successor, which takes the sockets; this one drains when that one
+ *                       is ready
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -75,14 +77,17 @@ static int make_table(struct life *life, struct weir_error *error)
     weir_table_stats(life->server.table, -1, &stats);
     return !stats.narrow ? WEIR_OK
                          : weir__fail(error, WEIR_INVALID,
-                                      "the table %s has narrow slots; the server needs wide ones: choose another --table", s->table);
+                                      "the table %s has narrow slots; the server needs wide ones: "
+                                      "choose another --table",
+                                      s->table);
 }
 
 static int make_tls(struct life *life, struct weir_error *error)
 {
     const struct weir__settings *s = &life->settings;
     struct weir__tls_options options = { s->tls_certificate, s->tls_key, s->tls_client_ca };
-    return *s->tls_certificate ? weir__tls_context_create(&life->server.tls, &options, error) : WEIR_OK;
+    return *s->tls_certificate ? weir__tls_context_create(&life->server.tls, &options, error)
+                               : WEIR_OK;
 }
 
 /* All that is wrong with the rules; start says the first once more, if there is no such place. */
@@ -100,7 +105,8 @@ static int make_live(struct life *life, struct weir_error *error)
     struct weir__live_options options = { .engine = life->server.engine,
                                           .events = life->server.events,
                                           .rules = life->settings.rules,
-                                          .beside = life->settings.memory ? NULL : life->settings.table,
+                                          .beside =
+                                              life->settings.memory ? NULL : life->settings.table,
                                           .problem = say_problem,
                                           .context = life };
     return weir__live_create(&life->server.live, &options, life->server.started, error);
@@ -123,7 +129,8 @@ static int make_parts(struct life *life, struct weir_error *error)
     server->reservations = weir__reservations_create();
     server->guards = weir__guards_create(server->table);
     server->lines = weir__lines_create(server);
-    if (code == WEIR_OK && (!server->watch || !server->ask_ids || !server->reservations || !server->guards || !server->lines))
+    if (code == WEIR_OK && (!server->watch || !server->ask_ids || !server->reservations ||
+                            !server->guards || !server->lines))
         code = weir__fail(error, WEIR_NO_MEMORY, "no memory");
     if (code == WEIR_OK)
         code = weir__adhoc_create(&server->adhoc, server->table, s->adhoc_limits, error);
@@ -151,9 +158,11 @@ static int give_sockets(struct life *life, struct weir__loop *loop, struct weir_
         if (s->loop != loop->index)
             continue;
         struct weir__listener *listener = &loop->listeners[loop->n_listeners++];
-        *listener = (struct weir__listener){
-            .protocol = a->door == WEIR__DOOR_RESP ? &weir__resp : &weir__http, .role = a->role, .fd = s->fd, .unix_socket = a->is_unix
-        };
+        *listener = (struct weir__listener){ .protocol = a->door == WEIR__DOOR_RESP ? &weir__resp
+                                                                                    : &weir__http,
+                                             .role = a->role,
+                                             .fd = s->fd,
+                                             .unix_socket = a->is_unix };
         code = weir__loop_listen(loop, listener, error);
         s->taken = true;
     }
@@ -221,7 +230,8 @@ static void tick(struct weir__server *server, weir_time now)
     weir__top_tick(server->top, now);
 }
 
-/* The rule file has changed: whoever looks at this terminal, or at the journal, wants to know what came of it. */
+/* The rule file has changed: whoever looks at this terminal, or at the journal, wants to know what
+ * came of it. */
 static void say_reload(struct weir__live *live)
 {
     struct weir__live_info info;
@@ -229,8 +239,8 @@ static void say_reload(struct weir__live *live)
     if (info.problem[0])
         weir__complain("serve", "the rules stay as they are: %s", info.problem);
     else
-        weir__complain("serve", "%s is in force: %zu rules, %zu limits, %zu guards, %s", info.source, info.rules, info.limits, info.guards,
-                       info.hash);
+        weir__complain("serve", "%s is in force: %zu rules, %zu limits, %zu guards, %s",
+                       info.source, info.rules, info.limits, info.guards, info.hash);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -257,8 +267,9 @@ static void on_deadline(uv_timer_t *timer)
     wake_all(life);
 }
 
-/* A thread of its own waits for the others, so that the main one can go on telling events meanwhile.  Not one of libuv's pool: those may be
- * waiting to be told that the work of a connection is over. */
+/* A thread of its own waits for the others, so that the main one can go on telling events
+ * meanwhile.  Not one of libuv's pool: those may be waiting to be told that the work of a
+ * connection is over. */
 static void wait_for_loops(void *context)
 {
     struct life *life = context;
@@ -273,9 +284,11 @@ static void on_all_told(void *context)
     close_handle(&life->ticker);
     close_handle(&life->deadline);
     close_handle(&life->ended);
-    uv_signal_t *const heard[] = { &life->terminate, &life->interrupt, &life->hang_up, &life->user2 };
+    uv_signal_t *const heard[] = { &life->terminate, &life->interrupt, &life->hang_up,
+                                   &life->user2 };
     for (size_t i = 0; i < sizeof(heard) / sizeof(heard[0]); i++)
-        uv_unref((uv_handle_t *)heard[i]); /* not closed: a signal that comes now would end the process before its time */
+        uv_unref((uv_handle_t *)heard[i]); /* not closed: a signal that comes now would end the
+                                              process before its time */
     weir__successor_leave(&life->successor);
 }
 
@@ -290,16 +303,18 @@ static void on_loops_ended(uv_async_t *ended)
 static void drain(struct life *life)
 {
     weir_time now = weir__server_now(&life->server);
-    if (__atomic_exchange_n(&life->server.draining, 1, __ATOMIC_ACQ_REL) != 0) { /* asked twice: at once */
+    if (__atomic_exchange_n(&life->server.draining, 1, __ATOMIC_ACQ_REL) !=
+        0) { /* asked twice: at once */
         on_deadline(&life->deadline);
         return;
     }
     if (!life->handed_over) /* otherwise the service does not stop */
         weir__tell_supervisor("STOPPING=1");
     weir__events_emit(life->server.events, WEIR__EVENT_STOP, now, &(struct weir__event_facts){ 0 });
-    uv_timer_start(&life->deadline, on_deadline, (uint64_t)(life->settings.drain / WEIR_MILLISECOND), 0);
+    uv_timer_start(&life->deadline, on_deadline,
+                   (uint64_t)(life->settings.drain / WEIR_MILLISECOND), 0);
     if (uv_thread_create(&life->joiner, wait_for_loops, life) != 0)
-        _exit(1);                          /* nothing is lost by it: the table is whole at every moment */
+        _exit(1); /* nothing is lost by it: the table is whole at every moment */
     weir__lines_close(life->server.lines); /* a turn may be longer in coming than the drain lasts */
     wake_all(life);
 }
@@ -328,7 +343,9 @@ static void on_successor_ended(void *context, int64_t status, int signal)
     if (__atomic_load_n(&life->server.draining, __ATOMIC_ACQUIRE) != 0)
         return;
     life->handed_over = false;
-    weir__complain("serve", "the successor ended (status %" PRId64 ", signal %d); this server goes on", status, signal);
+    weir__complain("serve",
+                   "the successor ended (status %" PRId64 ", signal %d); this server goes on",
+                   status, signal);
 }
 
 static void on_user2(uv_signal_t *signal, int number)
@@ -338,7 +355,8 @@ static void on_user2(uv_signal_t *signal, int number)
     (void)number;
     if (life->successor.is_there || life->server.draining)
         return;
-    if (weir__successor_start(&life->successor, &life->uv, &life->listen, life->argv, &error) == WEIR_OK)
+    if (weir__successor_start(&life->successor, &life->uv, &life->listen, life->argv, &error) ==
+        WEIR_OK)
         life->handed_over = true;
     else
         weir__complain("serve", "%s", error.text);
@@ -365,7 +383,8 @@ void weir__tell_supervisor(const char *text)
     close(fd);
 }
 
-/* Switches by hand outlive the server: who starts it must not think that rules are enforced which are not. */
+/* Switches by hand outlive the server: who starts it must not think that rules are enforced which
+ * are not. */
 static void print_switches(const struct life *life)
 {
     enum weir_mode all = weir__table_mode(life->server.table);
@@ -383,22 +402,26 @@ static void print_ready(const struct life *life)
     const struct weir__listen_address *http = NULL, *resp = NULL;
     struct weir__live_info info;
     weir__live_info(life->server.live, &info);
-    printf("weir %s serves, with %zu thread%s\n", weir_version(), life->server.n_loops, life->server.n_loops == 1 ? "" : "s");
+    printf("weir %s serves, with %zu thread%s\n", weir_version(), life->server.n_loops,
+           life->server.n_loops == 1 ? "" : "s");
     for (size_t i = 0; i < life->listen.n_addresses; i++) {
         const struct weir__listen_address *a = &life->listen.addresses[i];
-        printf("  %-6s %s%s\n", weir__door_names[a->door], a->text, life->server.tls && !a->is_unix ? " (TLS)" : "");
+        printf("  %-6s %s%s\n", weir__door_names[a->door], a->text,
+               life->server.tls && !a->is_unix ? " (TLS)" : "");
         resp = a->door == WEIR__DOOR_RESP && !resp && !a->is_unix ? a : resp;
         http = a->door == WEIR__DOOR_HTTP && !http && !a->is_unix ? a : http;
     }
     printf("  rules  %s", info.hash[0] ? info.source : "none");
     if (info.hash[0])
-        printf(" (%zu rules, %zu limits, %zu guards, %s)", info.rules, info.limits, info.guards, info.hash);
+        printf(" (%zu rules, %zu limits, %zu guards, %s)", info.rules, info.limits, info.guards,
+               info.hash);
     printf("\n");
     print_switches(life);
     printf("  table  %s\n", s->memory ? "in memory: gone when the server ends" : s->table);
     if (resp && http && !life->server.tls && !*s->check_token)
         printf("try\n  redis-cli -p %d CL.THROTTLE ann 15 30 60\n"
-               "  curl -i http://%s/v1/check -d '{\"attributes\":{\"ip\":\"192.0.2.7\",\"uri\":\"/login\",\"method\":\"POST\"}}'\n"
+               "  curl -i http://%s/v1/check -d "
+               "'{\"attributes\":{\"ip\":\"192.0.2.7\",\"uri\":\"/login\",\"method\":\"POST\"}}'\n"
                "  %s top --server %s\n",
                resp->port, http->text, program_invocation_name, http->text);
     fflush(stdout);
@@ -450,7 +473,8 @@ static int start(struct life *life, struct weir_error *error)
     life->successor.context = life;
     server->settings = &life->settings;
     int code =
-        weir__listen_open(&life->listen, &life->settings, weir__settings_threads(&life->settings), error); /* before anything is made */
+        weir__listen_open(&life->listen, &life->settings, weir__settings_threads(&life->settings),
+                          error); /* before anything is made */
     if (code == WEIR_OK)
         code = make_parts(life, error);
     if (code == WEIR_OK && init_handles(life) != 0)
@@ -478,7 +502,9 @@ static void raise_files(const struct weir__settings *settings)
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_cur < (rlim_t)settings->connections_max + 64)
-        weir__complain("serve", "only %llu files may be open: connections-max of %" PRId64 " cannot be reached (ulimit -n)",
+        weir__complain("serve",
+                       "only %llu files may be open: connections-max of %" PRId64
+                       " cannot be reached (ulimit -n)",
                        (unsigned long long)limit.rlim_cur, settings->connections_max);
 }
 
@@ -494,11 +520,13 @@ int weir__serve(struct weir__settings *settings, char **argv)
     raise_files(&life.settings);
     int code = start(&life, &error);
     if (code != WEIR_OK) {
-        weir__complain("serve", "%s", life.problems ? "the rules are wrong: nothing is served" : error.text);
+        weir__complain("serve", "%s",
+                       life.problems ? "the rules are wrong: nothing is served" : error.text);
         weir__listen_close(&life.listen, true);
         return 2; /* the process ends here: all else that was made goes with it */
     }
-    weir__events_emit(life.server.events, WEIR__EVENT_START, life.server.started, &(struct weir__event_facts){ .text = weir_version() });
+    weir__events_emit(life.server.events, WEIR__EVENT_START, life.server.started,
+                      &(struct weir__event_facts){ .text = weir_version() });
     print_ready(&life);
     weir__tell_supervisor("READY=1");
     weir__successor_relieve();

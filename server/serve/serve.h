@@ -1,14 +1,17 @@
 /* serve.h -- the server: what its files share, and who may touch what.
  *
- *     struct weir__server   made before the threads, never changed after, but for what is marked atomic; what it points to looks after itself
- *     struct weir__loop     its own thread; but `counters`, which anybody may read, and `waker`, which anybody may wake
+ *     struct weir__server   made before the threads, never changed after, but for what is marked
+ *                           atomic; what it points to looks after itself
+ *     struct weir__loop     its own thread; but `counters`, which anybody may read, and `waker`,
+ *                           which anybody may wake
  *     struct weir__conn     the thread of its loop
  *
- * One loop per thread, each with its own listening sockets (SO_REUSEPORT); the main thread has a loop too, which serves nobody: signals, the
- * rule file, events' sinks, the tick of every second.  All share the table and the engine.
+ * One loop per thread, each with its own listening sockets (SO_REUSEPORT); the main thread has a
+ * loop too, which serves nobody: signals, the rule file, events' sinks, the tick of every second.
+ * All share the table and the engine.
  *
- * Bytes come in (conn.c), a protocol makes requests of them (resp.c, http.c), decisions are made (ask.c), answers are gathered in loop->out
- * and leave in one write.
+ * Bytes come in (conn.c), a protocol makes requests of them (resp.c, http.c), decisions are made
+ * (ask.c), answers are gathered in loop->out and leave in one write.
  */
 #ifndef WEIR_SERVE_H
 #define WEIR_SERVE_H
@@ -51,10 +54,11 @@ struct weir__job;
 /* What makes requests of bytes. */
 struct weir__protocol {
     const char *name; /* "resp", "http" */
-    /* Deals with the whole requests at the beginning of the bytes, answers into loop->out, and returns how many bytes that was; what is left
-     * comes again with more behind it.  May stop early if weir__conn_is_full.  It may write to them. */
+    /* Deals with the whole requests at the beginning of the bytes, answers into loop->out, and
+     * returns how many bytes that was; what is left comes again with more behind it.  May stop
+     * early if weir__conn_is_full.  It may write to them. */
     size_t (*feed)(struct weir__conn *conn, char *bytes, size_t len);
-    void (*wake)(struct weir__conn *conn);  /* there are events, and the connection has subscribed */
+    void (*wake)(struct weir__conn *conn); /* there are events, and the connection has subscribed */
     void (*close)(struct weir__conn *conn); /* frees what the session has */
 };
 
@@ -73,9 +77,10 @@ struct weir__server {
     struct weir__lines *lines; /* where asks wait for a guard */
     struct weir__top *top;
     struct weir__watch *watch;
-    struct weir__sinks *sinks;         /* of the main thread; others may read what it counts */
-    struct weir__tls_context *tls;     /* NULL: no TLS */
-    struct weir__cidr_set *proxies;    /* whose forwarding headers are believed: weir__proxies_parse; NULL: nobody's */
+    struct weir__sinks *sinks;     /* of the main thread; others may read what it counts */
+    struct weir__tls_context *tls; /* NULL: no TLS */
+    struct weir__cidr_set
+        *proxies; /* whose forwarding headers are believed: weir__proxies_parse; NULL: nobody's */
     const struct weir__listen *listen; /* NULL: what the settings say is shown as the addresses */
     struct weir__loop *loops;
     size_t n_loops;
@@ -83,13 +88,17 @@ struct weir__server {
     weir_time *test_clock;   /* NULL: the table's own; atomic */
     int64_t connections;     /* atomic */
     uint64_t connection_ids; /* given so far; atomic */
-    int draining;            /* atomic.  1: no new connections, and those that are there end after the request under way; 2: all end now */
-    void (*tick)(struct weir__server *server, weir_time now); /* what happens every second, on the main thread; WEIR.CLOCK calls it too */
+    int draining; /* atomic.  1: no new connections, and those that are there end after the request
+                     under way; 2: all end now */
+    void (*tick)(
+        struct weir__server *server,
+        weir_time now); /* what happens every second, on the main thread; WEIR.CLOCK calls it too */
 };
 
 /* The time now, on the table's axis: a clock read. */
 weir_time weir__server_now(const struct weir__server *server);
-/* For tests, if server->test_clock: the time is this from now on, and what a second's tick would do is done. */
+/* For tests, if server->test_clock: the time is this from now on, and what a second's tick would do
+ * is done. */
 void weir__server_set_clock(struct weir__server *server, weir_time now);
 
 struct weir__loop {
@@ -110,14 +119,16 @@ struct weir__loop {
     struct weir__buffer out;  /* answers of the connection being fed */
     char *in;                 /* what was read last */
     struct weir__counters counters;
-    struct weir__waiting *waiting; /* asks of its connections in guards' queues; NULL: nobody has ever waited */
-    void *scratch;                 /* resp.c: room for a batch of commands */
-    int64_t date_second;           /* http-answer.c: of when the text is */
-    char date[32];                 /* "Sun, 06 Nov 1994 08:49:37 GMT"; "": none yet */
+    struct weir__waiting
+        *waiting;  /* asks of its connections in guards' queues; NULL: nobody has ever waited */
+    void *scratch; /* resp.c: room for a batch of commands */
+    int64_t date_second; /* http-answer.c: of when the text is */
+    char date[32];       /* "Sun, 06 Nov 1994 08:49:37 GMT"; "": none yet */
 };
 
 /* What all loops have counted of one kind. */
-static inline int64_t weir__server_count(const struct weir__server *server, enum weir__counter which)
+static inline int64_t weir__server_count(const struct weir__server *server,
+                                         enum weir__counter which)
 {
     int64_t n = 0;
     for (size_t i = 0; i < server->n_loops; i++)
@@ -161,7 +172,8 @@ struct weir__conn {
     uint64_t heard;                   /* the number of the last event it was told */
     uint64_t id;                      /* of its own, since the server started */
     enum weir__role role, first_role; /* now; before AUTH */
-    bool proven;     /* it may ask: its listener lets everybody, or it has shown a token; others have little time for that */
+    bool proven; /* it may ask: its listener lets everybody, or it has shown a token; others have
+                    little time for that */
     bool subscribed; /* to events */
     bool held;       /* an answer is being made elsewhere: nothing is fed until weir__conn_resume */
     bool writing;
@@ -182,18 +194,20 @@ static inline bool weir__conn_is_full(const struct weir__conn *conn)
     return conn->loop->out.len > 256 * 1024;
 }
 void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len); /* outside of feed */
-void weir__conn_send_out(struct weir__conn *conn);                            /* outside of feed: what is in loop->out */
-void weir__conn_end(struct weir__conn *conn);                                 /* after what is to be sent was sent */
-void weir__conn_end_early(struct weir__conn *conn);                           /* likewise, though the client has not said all it wants to */
-void weir__conn_resume(struct weir__conn *conn);                              /* the held answer was sent */
+void weir__conn_send_out(struct weir__conn *conn); /* outside of feed: what is in loop->out */
+void weir__conn_end(struct weir__conn *conn);      /* after what is to be sent was sent */
+void weir__conn_end_early(
+    struct weir__conn *conn); /* likewise, though the client has not said all it wants to */
+void weir__conn_resume(struct weir__conn *conn); /* the held answer was sent */
 
-/* Runs `work` on a thread of the pool and then `done` on the loop's thread, with the connection held meanwhile; it may have been closed:
- * then `done` is called with conn NULL. */
-int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context), void (*done)(struct weir__conn *conn, void *context),
-                       void *context);
+/* Runs `work` on a thread of the pool and then `done` on the loop's thread, with the connection
+ * held meanwhile; it may have been closed: then `done` is called with conn NULL. */
+int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
+                       void (*done)(struct weir__conn *conn, void *context), void *context);
 
 /* auth.c -- which role a secret gives; compared in constant time. */
-enum weir__role weir__auth_role(const struct weir__settings *settings, const char *secret, size_t len);
+enum weir__role weir__auth_role(const struct weir__settings *settings, const char *secret,
+                                size_t len);
 
 /* resp.c */
 void weir__resp_scratch_free(struct weir__loop *loop);

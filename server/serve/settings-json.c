@@ -1,4 +1,5 @@
-/* settings-json.c -- the settings in force as one JSON object, from the rows: names with _ for -, times in ms, secrets only as set or not. */
+/* settings-json.c -- the settings in force as one JSON object, from the rows: names with _ for -,
+ * times in ms, secrets only as set or not. */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ static void add_name(struct weir__buffer *out, const struct weir__setting *row)
 {
     char name[64];
 
-    snprintf(name, sizeof name, "%s%s", row->name, row->kind == WEIR__KIND_SPAN ? "_ms" : "");
+    snprintf(name, sizeof(name), "%s%s", row->name, row->kind == WEIR__KIND_SPAN ? "_ms" : "");
     for (char *dash = name; (dash = strchr(dash, '-')) != NULL;)
         *dash = '_';
     weir__buffer_format(out, "\"%s\":", name);

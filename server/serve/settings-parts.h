@@ -1,4 +1,5 @@
-/* settings-parts.h -- what the files of the settings share: a row, and the settings while they are being read. */
+/* settings-parts.h -- what the files of the settings share: a row, and the settings while they are
+ * being read. */
 #ifndef WEIR_SERVE_SETTINGS_PARTS_H
 #define WEIR_SERVE_SETTINGS_PARTS_H
 
@@ -29,7 +30,8 @@ struct weir__setting {
 };
 
 #define WEIR__SETTINGS 34
-extern const struct weir__setting weir__settings_rows[WEIR__SETTINGS]; /* the row behind a secret is its file */
+extern const struct weir__setting
+    weir__settings_rows[WEIR__SETTINGS]; /* the row behind a secret is its file */
 
 enum weir__from { WEIR__FROM_DEFAULT, WEIR__FROM_FILE, WEIR__FROM_ENVIRONMENT, WEIR__FROM_FLAG };
 
@@ -52,21 +54,26 @@ struct weir__reading {
 struct weir__place {
     char text[300];
 };
-struct weir__place weir__settings_place(const struct weir__reading *r,
-                                        const struct weir__setting *row); /* --keys, WEIR_KEYS, weir.conf:12: keys */
+struct weir__place
+weir__settings_place(const struct weir__reading *r,
+                     const struct weir__setting *row); /* --keys, WEIR_KEYS, weir.conf:12: keys */
 struct weir__place weir__settings_environment_name(const struct weir__setting *row);
-const struct weir__setting *weir__settings_find(const char *name, size_t len); /* NULL: there is none */
+const struct weir__setting *weir__settings_find(const char *name,
+                                                size_t len); /* NULL: there is none */
 void *weir__settings_member(const struct weir__reading *r, const struct weir__setting *row);
 bool weir__setting_is_text(const struct weir__setting *row);
-void weir__settings_print_value(char *out, size_t size, const struct weir__setting *row, int64_t n); /* of a number */
+void weir__settings_print_value(char *out, size_t size, const struct weir__setting *row,
+                                int64_t n); /* of a number */
 void weir__settings_help(void);
 
 /* settings-sources.c -- finds the text of each; what is wrong is said. */
-int weir__settings_flags(struct weir__reading *r, int argc, char **argv); /* WEIR__GO_ON, or a code to exit with */
+int weir__settings_flags(struct weir__reading *r, int argc,
+                         char **argv); /* WEIR__GO_ON, or a code to exit with */
 void weir__settings_environment(struct weir__reading *r);
 bool weir__settings_file(struct weir__reading *r);
 
-/* settings-values.c -- makes values of the texts, and looks whether they go together; what is wrong is said. */
+/* settings-values.c -- makes values of the texts, and looks whether they go together; what is wrong
+ * is said. */
 bool weir__settings_values(struct weir__reading *r);
 
 #endif

@@ -1,7 +1,7 @@
 /* settings-sources.c -- where settings come from: the command line, the environment, a file.
  *
- * The file has a setting a line, NAME: VALUE.  Behind a space, # begins a comment; a value that has such a thing in it, or spaces at its
- * ends, stands in quotes.
+ * The file has a setting a line, NAME: VALUE.  Behind a space, # begins a comment; a value that has
+ * such a thing in it, or spaces at its ends, stands in quotes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -45,7 +45,8 @@ static int unknown_flag(const char *word, size_t len)
 }
 
 /* The text of a flag's value, or NULL: there is none, and it was said. */
-static const char *flag_value(const struct weir__setting *row, bool no, const char *equals, int argc, char **argv, int *at)
+static const char *flag_value(const struct weir__setting *row, bool no, const char *equals,
+                              int argc, char **argv, int *at)
 {
     if (row->kind == WEIR__KIND_SWITCH) {
         if (equals)
@@ -63,7 +64,8 @@ static const char *flag_value(const struct weir__setting *row, bool no, const ch
 static int refuse_secret(const struct weir__setting *row)
 {
     weir__complain("serve",
-                   "--%s: everybody on this host can read command lines; set %s, or --%s-file FILE, or write it in the file of --config",
+                   "--%s: everybody on this host can read command lines; set %s, or --%s-file "
+                   "FILE, or write it in the file of --config",
                    row->name, weir__settings_environment_name(row).text, row->name);
     return WEIR__EXIT_WRONG;
 }
@@ -81,8 +83,10 @@ static int read_flag(struct weir__reading *r, int argc, char **argv, int *at)
         r->print = true;
         return WEIR__GO_ON;
     }
-    const struct weir__setting *row = len > 2 && word[1] == '-' ? weir__settings_find(name, len - 2) : NULL;
-    bool no = !row && len > 5 && strncmp(word, "--no-", 5) == 0 && (row = weir__settings_find(name + 3, len - 5)) != NULL;
+    const struct weir__setting *row =
+        len > 2 && word[1] == '-' ? weir__settings_find(name, len - 2) : NULL;
+    bool no = !row && len > 5 && strncmp(word, "--no-", 5) == 0 &&
+              (row = weir__settings_find(name + 3, len - 5)) != NULL;
     if (!row || (no && row->kind != WEIR__KIND_SWITCH))
         return unknown_flag(word, len);
     if (row->kind == WEIR__KIND_SECRET)
@@ -105,7 +109,9 @@ int weir__settings_flags(struct weir__reading *r, int argc, char **argv)
         if (argv[at][0] == '-' && argv[at][1]) {
             code = read_flag(r, argc, argv, &at);
         } else {
-            weir__complain("serve", "it takes options only, and '%s' is none; a rule file is --rules FILE", argv[at]);
+            weir__complain("serve",
+                           "it takes options only, and '%s' is none; a rule file is --rules FILE",
+                           argv[at]);
             code = WEIR__EXIT_WRONG;
         }
     }
@@ -115,7 +121,10 @@ int weir__settings_flags(struct weir__reading *r, int argc, char **argv)
 void weir__settings_environment(struct weir__reading *r)
 {
     for (size_t i = 0; i < WEIR__SETTINGS; i++) {
-        const char *text = r->values[i].text ? NULL : getenv(weir__settings_environment_name(&weir__settings_rows[i]).text);
+        const char *text =
+            r->values[i].text
+                ? NULL
+                : getenv(weir__settings_environment_name(&weir__settings_rows[i]).text);
         if (text)
             r->values[i] = (struct weir__found){ .text = text, .from = WEIR__FROM_ENVIRONMENT };
     }
@@ -123,7 +132,8 @@ void weir__settings_environment(struct weir__reading *r)
 
 /* -------------------------------------------------------------- the file ---- */
 
-/* What stands between the quotes, or up to a comment; NULL if a quote has no end.  Writes a NUL behind it. */
+/* What stands between the quotes, or up to a comment; NULL if a quote has no end.  Writes a NUL
+ * behind it. */
 static char *trim_value(char *text)
 {
     char *begin = text + strspn(text, " \t"), *end = begin;
@@ -136,7 +146,8 @@ static char *trim_value(char *text)
         *quote = 0;
         return begin + 1;
     }
-    for (char *c = begin; *c && !(*c == '#' && (c == begin || c[-1] == ' ' || c[-1] == '\t')); c++) {
+    for (char *c = begin; *c && !(*c == '#' && (c == begin || c[-1] == ' ' || c[-1] == '\t'));
+         c++) {
         if (*c != ' ' && *c != '\t')
             end = c + 1;
     }
@@ -144,17 +155,20 @@ static char *trim_value(char *text)
     return begin;
 }
 
-static bool keep_line(struct weir__reading *r, const struct weir__setting *row, char *text, int number)
+static bool keep_line(struct weir__reading *r, const struct weir__setting *row, char *text,
+                      int number)
 {
     struct weir__found *v = &r->values[row - weir__settings_rows];
     char *value = trim_value(text);
 
     if (!value) {
-        weir__complain("serve", "%s:%d: %s: a value that begins with a quote must end with it", r->config, number, row->name);
+        weir__complain("serve", "%s:%d: %s: a value that begins with a quote must end with it",
+                       r->config, number, row->name);
         return false;
     }
     if (v->line) {
-        weir__complain("serve", "%s:%d: %s is set already, in line %d", r->config, number, row->name, v->line);
+        weir__complain("serve", "%s:%d: %s is set already, in line %d", r->config, number,
+                       row->name, v->line);
         return false;
     }
     v->line = number;
@@ -173,17 +187,19 @@ static bool read_line(struct weir__reading *r, char *line, int number)
     if (!*begin || *begin == '#')
         return true;
     if (len == 0 || *colon != ':') {
-        weir__complain("serve", "%s:%d: a line is NAME: VALUE, or # and a comment", r->config, number);
+        weir__complain("serve", "%s:%d: a line is NAME: VALUE, or # and a comment", r->config,
+                       number);
         return false;
     }
     const struct weir__setting *row = weir__settings_find(begin, len);
     if (row && strcmp(row->name, "config") == 0) {
-        weir__complain("serve", "%s:%d: config names this file; it cannot stand in it", r->config, number);
+        weir__complain("serve", "%s:%d: config names this file; it cannot stand in it", r->config,
+                       number);
         return false;
     }
     if (!row) {
-        weir__complain("serve", "%s:%d: there is no setting '%.*s'; %s", r->config, number, len > 60 ? 60 : (int)len, begin,
-                       suggest(begin, len, "").text);
+        weir__complain("serve", "%s:%d: there is no setting '%.*s'; %s", r->config, number,
+                       len > 60 ? 60 : (int)len, begin, suggest(begin, len, "").text);
         return false;
     }
     return keep_line(r, row, colon + 1, number);
@@ -192,7 +208,8 @@ static bool read_line(struct weir__reading *r, char *line, int number)
 static bool load_file(struct weir__reading *r)
 {
     size_t len;
-    char *text = strcmp(r->config, "-") == 0 ? (errno = EINVAL, NULL) : weir__file_read(r->config, FILE_MAX, &len);
+    char *text = strcmp(r->config, "-") == 0 ? (errno = EINVAL, NULL)
+                                             : weir__file_read(r->config, FILE_MAX, &len);
 
     r->file = text ? malloc(len + 1) : NULL;
     if (r->file) {
@@ -208,7 +225,8 @@ static bool load_file(struct weir__reading *r)
 
 bool weir__settings_file(struct weir__reading *r)
 {
-    const struct weir__found *v = &r->values[weir__settings_find("config", 6) - weir__settings_rows];
+    const struct weir__found *v =
+        &r->values[weir__settings_find("config", 6) - weir__settings_rows];
     int number = 1;
 
     r->config = v->text ? v->text : "";
@@ -216,7 +234,8 @@ bool weir__settings_file(struct weir__reading *r)
         return true;
     if (!load_file(r)) {
         if (r->file)
-            weir__complain("serve", "%s has a NUL byte in it: it is no file of settings", r->config);
+            weir__complain("serve", "%s has a NUL byte in it: it is no file of settings",
+                           r->config);
         return false;
     }
     for (char *line = r->file, *next; line; line = next, number++) {

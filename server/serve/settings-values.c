@@ -16,7 +16,8 @@
 
 /* ---------------------------------------------------------------- values ---- */
 
-static bool refuse_number(const struct weir__reading *r, const struct weir__setting *row, const char *text)
+static bool refuse_number(const struct weir__reading *r, const struct weir__setting *row,
+                          const char *text)
 {
     static const char *const what[] = { [WEIR__KIND_COUNT] = "a whole number",
                                         [WEIR__KIND_SIZE] = "a size such as 64k or 1m,",
@@ -26,7 +27,8 @@ static bool refuse_number(const struct weir__reading *r, const struct weir__sett
 
     weir__settings_print_value(min, sizeof(min), row, row->min);
     weir__settings_print_value(max, sizeof(max), row, row->max);
-    weir__complain("serve", "%s must be %s from %s to %s, not '%s'", weir__settings_place(r, row).text, what[row->kind], min, max, text);
+    weir__complain("serve", "%s must be %s from %s to %s, not '%s'",
+                   weir__settings_place(r, row).text, what[row->kind], min, max, text);
     return false;
 }
 
@@ -49,7 +51,8 @@ static bool read_number(struct weir__reading *r, const struct weir__setting *row
     return true;
 }
 
-static bool refuse_text(const struct weir__reading *r, const struct weir__setting *row, const char *text, const struct weir_error *error)
+static bool refuse_text(const struct weir__reading *r, const struct weir__setting *row,
+                        const char *text, const struct weir_error *error)
 {
     if (r->values[row - weir__settings_rows].from == WEIR__FROM_FLAG)
         weir__complain_at("serve", row->name, text, error);
@@ -81,7 +84,8 @@ static bool read_switch(struct weir__reading *r, const struct weir__setting *row
             return true;
         }
     }
-    weir__complain("serve", "%s must be true or false, not '%s'", weir__settings_place(r, row).text, text);
+    weir__complain("serve", "%s must be true or false, not '%s'", weir__settings_place(r, row).text,
+                   text);
     return false;
 }
 
@@ -149,8 +153,9 @@ static bool read_values(struct weir__reading *r)
         else if (weir__settings_rows[i].kind == WEIR__KIND_SWITCH)
             good = read_switch(r, &weir__settings_rows[i], text);
         else
-            good = weir__settings_rows[i].kind == WEIR__KIND_SPAN ? read_span(r, &weir__settings_rows[i], text)
-                                                                  : read_number(r, &weir__settings_rows[i], text);
+            good = weir__settings_rows[i].kind == WEIR__KIND_SPAN
+                       ? read_span(r, &weir__settings_rows[i], text)
+                       : read_number(r, &weir__settings_rows[i], text);
     }
     return good;
 }
@@ -162,11 +167,15 @@ static void warn_if_open(const char *path)
     struct stat st;
 
     if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IROTH))
-        weir__complain("serve", "warning: everybody on this host can read %s, which has a secret in it; chmod 600 it", path);
+        weir__complain(
+            "serve",
+            "warning: everybody on this host can read %s, which has a secret in it; chmod 600 it",
+            path);
 }
 
 /* The first line of the file takes the place of the secret. */
-static bool read_secret_file(struct weir__reading *r, const struct weir__setting *secret, const struct weir__setting *file)
+static bool read_secret_file(struct weir__reading *r, const struct weir__setting *secret,
+                             const struct weir__setting *file)
 {
     const char *path = *(const char **)weir__settings_member(r, file);
     char **member = weir__settings_member(r, secret), *token = NULL;
@@ -185,12 +194,15 @@ static bool read_secret_file(struct weir__reading *r, const struct weir__setting
 static bool read_secrets(struct weir__reading *r)
 {
     for (size_t i = 0; i + 1 < WEIR__SETTINGS; i++) {
-        const struct weir__setting *secret = &weir__settings_rows[i], *file = secret + 1; /* the row behind a secret is its file */
+        const struct weir__setting *secret = &weir__settings_rows[i],
+                                   *file = secret + 1; /* the row behind a secret is its file */
         if (secret->kind != WEIR__KIND_SECRET)
             continue;
-        bool has = **(const char **)weir__settings_member(r, secret), named = **(const char **)weir__settings_member(r, file);
+        bool has = **(const char **)weir__settings_member(r, secret),
+             named = **(const char **)weir__settings_member(r, file);
         if (has && named) {
-            weir__complain("serve", "%s and %s are both set; one is enough", weir__settings_place(r, secret).text,
+            weir__complain("serve", "%s and %s are both set; one is enough",
+                           weir__settings_place(r, secret).text,
                            weir__settings_place(r, file).text);
             return false;
         }
@@ -214,8 +226,10 @@ static bool make_folders(const char *path)
         *slash = 0;
         struct stat st;
         if (mkdir(folder, 0700) != 0 && errno != EEXIST && stat(folder, &st) != 0) {
-            weir__complain("serve", "cannot make %s for the table file: %s; --table FILE chooses another, --memory needs none", folder,
-                           strerror(errno));
+            weir__complain("serve",
+                           "cannot make %s for the table file: %s; --table FILE chooses another, "
+                           "--memory needs none",
+                           folder, strerror(errno));
             return false;
         }
         *slash = '/';
@@ -225,7 +239,8 @@ static bool make_folders(const char *path)
 
 static bool default_table(char *out, size_t size)
 {
-    const char *state = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    const char *state = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME"),
+               *home = getenv("HOME");
     int len = -1;
 
     if (state && *state == '/')
@@ -239,18 +254,20 @@ static bool default_table(char *out, size_t size)
 
 static bool choose_table(struct weir__reading *r)
 {
-    const struct weir__setting *table = weir__settings_find("table", 5), *memory = weir__settings_find("memory", 6);
+    const struct weir__setting *table = weir__settings_find("table", 5),
+                               *memory = weir__settings_find("memory", 6);
     char path[4096];
 
     if (r->s.memory && *r->s.table) {
-        weir__complain("serve", "%s and %s exclude each other: with memory there is no table file", weir__settings_place(r, memory).text,
-                       weir__settings_place(r, table).text);
+        weir__complain("serve", "%s and %s exclude each other: with memory there is no table file",
+                       weir__settings_place(r, memory).text, weir__settings_place(r, table).text);
         return false;
     }
     if (r->s.memory || *r->s.table)
         return true;
     if (!default_table(path, sizeof(path))) {
-        weir__complain("serve", "there is no HOME to keep the table file in; --table FILE says where, --memory needs none");
+        weir__complain("serve", "there is no HOME to keep the table file in; --table FILE says "
+                                "where, --memory needs none");
         return false;
     }
     free(*(char **)weir__settings_member(r, table));

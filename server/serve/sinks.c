@@ -1,8 +1,9 @@
 /* sinks.c -- where events go by themselves: a file of JSON lines, and a webhook (webhook.c).
  *
- * A line is one write, on the main thread, which serves nobody: a disk that is slow delays signals and nothing else.  A pipe that nobody
- * empties would delay them for ever, so it is asked first whether it takes a line; if not, the line waits, and the ring behind it.  What cannot
- * be written (the disk is full) is lost, counted, and said once.
+ * A line is one write, on the main thread, which serves nobody: a disk that is slow delays signals
+ * and nothing else.  A pipe that nobody empties would delay them for ever, so it is asked first
+ * whether it takes a line; if not, the line waits, and the ring behind it.  What cannot be written
+ * (the disk is full) is lost, counted, and said once.
  */
 #include "serve/sinks.h"
 
@@ -22,10 +23,11 @@ struct log {
     int fd; /* -1: none */
     uint64_t heard;
     struct weir__buffer event; /* the one being written */
-    struct weir__buffer lines; /* it as it is written, with what is told of those that were lost before it; empty: none waits */
-    bool torn;                 /* the last line was cut short: the next one begins with a line end */
-    bool failing;              /* said already */
-    int64_t written, lost;     /* atomic */
+    struct weir__buffer lines; /* it as it is written, with what is told of those that were lost
+                                  before it; empty: none waits */
+    bool torn;             /* the last line was cut short: the next one begins with a line end */
+    bool failing;          /* said already */
+    int64_t written, lost; /* atomic */
 };
 
 struct weir__sinks {
@@ -61,7 +63,8 @@ static void count_lost(struct log *log, int64_t n, int why)
 {
     __atomic_fetch_add(&log->lost, n, __ATOMIC_RELAXED);
     if (why != 0 && !log->failing) {
-        weir__complain("serve", "the log of events cannot be written, events are lost: %s", strerror(why));
+        weir__complain("serve", "the log of events cannot be written, events are lost: %s",
+                       strerror(why));
         log->failing = true;
     }
 }
@@ -147,7 +150,9 @@ void weir__sinks_reopen(struct weir__sinks *sinks)
         return;
     int fd = open_log(sinks->o.log);
     if (fd < 0) {
-        weir__complain("serve", "the log of events cannot be opened again, the old one stays: %s: %s", sinks->o.log, strerror(errno));
+        weir__complain("serve",
+                       "the log of events cannot be opened again, the old one stays: %s: %s",
+                       sinks->o.log, strerror(errno));
         return;
     }
     close_log(&sinks->log);
@@ -175,14 +180,18 @@ static int open_all(struct weir__sinks *sinks, struct weir_error *error)
         return weir__fail_errno(error, "open", o->log);
     if (*o->webhook == '\0')
         return WEIR_OK;
-    return weir__webhook_create(
-        &sinks->webhook,
-        &(struct weir__webhook_options){
-            .loop = o->loop, .events = o->events, .url = o->webhook, .token = o->token, .now = o->now, .context = o->context },
-        error);
+    return weir__webhook_create(&sinks->webhook,
+                                &(struct weir__webhook_options){ .loop = o->loop,
+                                                                 .events = o->events,
+                                                                 .url = o->webhook,
+                                                                 .token = o->token,
+                                                                 .now = o->now,
+                                                                 .context = o->context },
+                                error);
 }
 
-/* A loop that cannot be woken: whoever made it ends, and the webhook's handles go when the loop runs. */
+/* A loop that cannot be woken: whoever made it ends, and the webhook's handles go when the loop
+ * runs. */
 static void forget_webhook(void *context)
 {
     weir__webhook_destroy(context);
@@ -203,9 +212,10 @@ static int start(struct weir__sinks *sinks, struct weir_error *error)
     return WEIR_OK;
 }
 
-int weir__sinks_create(struct weir__sinks **out, const struct weir__sinks_options *options, struct weir_error *error)
+int weir__sinks_create(struct weir__sinks **out, const struct weir__sinks_options *options,
+                       struct weir_error *error)
 {
-    struct weir__sinks *sinks = calloc(1, sizeof *sinks);
+    struct weir__sinks *sinks = calloc(1, sizeof(*sinks));
 
     if (sinks == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the events' sinks");
@@ -252,7 +262,8 @@ static void on_webhook_ended(void *context)
     done_if_closed(sinks);
 }
 
-void weir__sinks_stop(struct weir__sinks *sinks, weir_time drain, void (*done)(void *context), void *context)
+void weir__sinks_stop(struct weir__sinks *sinks, weir_time drain, void (*done)(void *context),
+                      void *context)
 {
     sinks->done = done;
     sinks->done_context = context;
@@ -261,7 +272,8 @@ void weir__sinks_stop(struct weir__sinks *sinks, weir_time drain, void (*done)(v
     uv_close((uv_handle_t *)&sinks->waker, on_close);
     uv_close((uv_handle_t *)&sinks->again, on_close);
     if (sinks->webhook != NULL)
-        weir__webhook_stop(sinks->webhook, (uint64_t)(drain / WEIR_MILLISECOND), on_webhook_ended, sinks);
+        weir__webhook_stop(sinks->webhook, (uint64_t)(drain / WEIR_MILLISECOND), on_webhook_ended,
+                           sinks);
 }
 
 void weir__sinks_destroy(struct weir__sinks *sinks)
@@ -277,8 +289,10 @@ void weir__sinks_destroy(struct weir__sinks *sinks)
 
 void weir__sinks_counts(const struct weir__sinks *sinks, struct weir__sinks_counts *out)
 {
-    *out = (struct weir__sinks_counts){ .log_written = __atomic_load_n(&sinks->log.written, __ATOMIC_RELAXED),
-                                        .log_lost = __atomic_load_n(&sinks->log.lost, __ATOMIC_RELAXED) };
+    *out = (struct weir__sinks_counts){ .log_written =
+                                            __atomic_load_n(&sinks->log.written, __ATOMIC_RELAXED),
+                                        .log_lost =
+                                            __atomic_load_n(&sinks->log.lost, __ATOMIC_RELAXED) };
     if (sinks->webhook != NULL)
         weir__webhook_counts(sinks->webhook, &out->webhook);
 }

@@ -1,6 +1,8 @@
-/* siphash.c -- SipHash-2-4 with 128 bits of output (Aumasson, Bernstein: SipHash, 2012; the longer output as its authors have added it).
+/* siphash.c -- SipHash-2-4 with 128 bits of output (Aumasson, Bernstein: SipHash, 2012; the longer
+ * output as its authors have added it).
  *
- * Not the table's own hash: that one is fast because nobody sees its results, and from results that are shown its secrets could be computed.
+ * Not the table's own hash: that one is fast because nobody sees its results, and from results that
+ * are shown its secrets could be computed.
  */
 #include "serve/siphash.h"
 
@@ -47,11 +49,12 @@ static void put_word(unsigned char *out, uint64_t word)
         out[i] = (unsigned char)(word >> 8 * i);
 }
 
-void weir__siphash(const uint64_t key[2], const void *bytes, size_t len, unsigned char out[WEIR__SIPHASH_BYTES])
+void weir__siphash(const uint64_t key[2], const void *bytes, size_t len,
+                   unsigned char out[WEIR__SIPHASH_BYTES])
 {
     const unsigned char *at = bytes;
-    uint64_t v[4] = { key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du ^ 0xee, key[0] ^ 0x6c7967656e657261u,
-                      key[1] ^ 0x7465646279746573u };
+    uint64_t v[4] = { key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du ^ 0xee,
+                      key[0] ^ 0x6c7967656e657261u, key[1] ^ 0x7465646279746573u };
     size_t left = len;
 
     for (; left >= 8; at += 8, left -= 8)

@@ -7,6 +7,7 @@
 
 #define WEIR__SIPHASH_BYTES 16
 
-void weir__siphash(const uint64_t key[2], const void *bytes, size_t len, unsigned char out[WEIR__SIPHASH_BYTES]);
+void weir__siphash(const uint64_t key[2], const void *bytes, size_t len,
+                   unsigned char out[WEIR__SIPHASH_BYTES]);
 
 #endif

@@ -1,8 +1,9 @@
 /* store.c -- a file replaced whole.
  *
- * Flushing the folder comes last and can fail too.  Then the new text is the file, but might not be after a power failure; so the old one
- * gets a second name (a hard link) before, and its old name back if need be.  Where there are no hard links this one failure cannot be undone,
- * and the error says so.
+ * Flushing the folder comes last and can fail too.  Then the new text is the file, but might not be
+ * after a power failure; so the old one gets a second name (a hard link) before, and its old name
+ * back if need be.  Where there are no hard links this one failure cannot be undone, and the error
+ * says so.
  */
 #include "serve/store.h"
 
@@ -29,7 +30,8 @@ static size_t name_at(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* The file itself, whatever links lead to it; one that is not there is what it is called.  NULL: no memory. */
+/* The file itself, whatever links lead to it; one that is not there is what it is called.  NULL: no
+ * memory. */
 static char *resolve(const char *path)
 {
     char *real = realpath(path, NULL);
@@ -40,10 +42,12 @@ static int make_names(struct weir__store *s, const char *path, struct weir_error
 {
     uint64_t number;
     s->path = resolve(path);
-    if (weir__random_fill(&number, sizeof number) != 0)
+    if (weir__random_fill(&number, sizeof(number)) != 0)
         return weir__fail_errno(error, "no random name for a copy of", path);
     int folder = s->path ? (int)name_at(s->path) : 0;
-    if (s->path == NULL || asprintf(&s->temporary, "%.*s.%s.weir-%016" PRIx64, folder, s->path, s->path + folder, number) < 0 ||
+    if (s->path == NULL ||
+        asprintf(&s->temporary, "%.*s.%s.weir-%016" PRIx64, folder, s->path, s->path + folder,
+                 number) < 0 ||
         asprintf(&s->undo, "%s-old", s->temporary) < 0)
         return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the name of a file");
     return WEIR_OK;
@@ -66,7 +70,10 @@ static int look_at_old(struct weir__store *s, struct weir_error *error)
         s->fresh = errno == ENOENT;
         return s->fresh ? WEIR_OK : weir__fail_errno(error, "cannot look at", s->path);
     }
-    return S_ISREG(s->old.st_mode) ? WEIR_OK : weir__fail(error, WEIR_SYSTEM, "%s is not a regular file; it stays as it is", s->path);
+    return S_ISREG(s->old.st_mode)
+               ? WEIR_OK
+               : weir__fail(error, WEIR_SYSTEM, "%s is not a regular file; it stays as it is",
+                            s->path);
 }
 
 /* ------------------------------------------------------------- writing ---- */
@@ -83,7 +90,8 @@ static bool write_all(int fd, const char *bytes, size_t len)
     return true;
 }
 
-/* The owner and the group only as far as the process may give files away.  The mode after them: a change of owner takes bits from it. */
+/* The owner and the group only as far as the process may give files away.  The mode after them: a
+ * change of owner takes bits from it. */
 static bool keep_permissions(const struct weir__store *s, int fd)
 {
     if (s->fresh)
@@ -93,7 +101,8 @@ static bool keep_permissions(const struct weir__store *s, int fd)
     return fchmod(fd, s->old.st_mode & 0777) == 0;
 }
 
-static int write_temporary(struct weir__store *s, const void *bytes, size_t len, struct weir_error *error)
+static int write_temporary(struct weir__store *s, const void *bytes, size_t len,
+                           struct weir_error *error)
 {
     int fd = open(s->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -106,7 +115,8 @@ static int write_temporary(struct weir__store *s, const void *bytes, size_t len,
     return code;
 }
 
-int weir__store_begin(struct weir__store *out, const char *path, const void *bytes, size_t len, struct weir_error *error)
+int weir__store_begin(struct weir__store *out, const char *path, const void *bytes, size_t len,
+                      struct weir_error *error)
 {
     struct weir__store s = { .folder = -1 };
     int code = make_names(&s, path, error);
@@ -131,8 +141,9 @@ static int put_back(struct weir__store *s, struct weir_error *error)
     int failed = s->fresh ? unlink(s->path) : s->has_undo ? rename(s->undo, s->path) : -1;
     if (failed)
         return weir__fail(error, WEIR_SYSTEM,
-                          "%s is replaced, but its folder cannot be flushed (%s): after a power failure it may be the old one", s->path,
-                          strerror(number));
+                          "%s is replaced, but its folder cannot be flushed (%s): after a power "
+                          "failure it may be the old one",
+                          s->path, strerror(number));
     s->has_undo = false;
     return code;
 }
@@ -145,7 +156,8 @@ int weir__store_commit(struct weir__store *s, struct weir_error *error)
         code = weir__fail_errno(error, "cannot replace", s->path);
     } else {
         s->has_temporary = false;
-        if (fsync(s->folder) != 0 && errno != EINVAL) /* a file system that does not flush folders keeps them in order */
+        if (fsync(s->folder) != 0 &&
+            errno != EINVAL) /* a file system that does not flush folders keeps them in order */
             code = put_back(s, error);
     }
     weir__store_drop(s);
@@ -191,7 +203,8 @@ int weir__store_lock(const char *path, bool make, bool wait)
         errno = ENOMEM;
         return -1;
     }
-    int fd = open(name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | (make ? O_CREAT : 0), 0600);
+    int fd = open(
+        name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | (make ? O_CREAT : 0), 0600);
     int number = fd < 0 || take_lock(fd, wait) != 0 ? errno : 0;
     free(name);
     if (number == 0)
@@ -202,7 +215,8 @@ int weir__store_lock(const char *path, bool make, bool wait)
     return -1;
 }
 
-/* Not by closing alone: a process that was forked just now has it open too, until it runs its own program. */
+/* Not by closing alone: a process that was forked just now has it open too, until it runs its own
+ * program. */
 void weir__store_unlock(int lock)
 {
     if (lock < 0)
@@ -213,11 +227,13 @@ void weir__store_unlock(int lock)
 
 /* ------------------------------------------------------------ cleaning ---- */
 
-/* Whether it is a temporary of this file: .NAME.weir-DIGITS, and -old behind them if it is an undo. */
+/* Whether it is a temporary of this file: .NAME.weir-DIGITS, and -old behind them if it is an
+ * undo. */
 static bool is_leftover(const char *entry, const char *name)
 {
     size_t len = strlen(name);
-    if (entry[0] != '.' || strncmp(entry + 1, name, len) != 0 || strncmp(entry + 1 + len, ".weir-", 6) != 0)
+    if (entry[0] != '.' || strncmp(entry + 1, name, len) != 0 ||
+        strncmp(entry + 1 + len, ".weir-", 6) != 0)
         return false;
     const char *digits = entry + 1 + len + 6;
     size_t n = strspn(digits, "0123456789abcdef");
@@ -233,7 +249,8 @@ size_t weir__store_clean(const char *path)
     if (folder == NULL && fd >= 0)
         close(fd);
     for (const struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;)
-        removed += is_leftover(entry->d_name, real + name_at(real)) && unlinkat(fd, entry->d_name, 0) == 0;
+        removed +=
+            is_leftover(entry->d_name, real + name_at(real)) && unlinkat(fd, entry->d_name, 0) == 0;
     if (folder != NULL)
         closedir(folder);
     free(real);

@@ -1,7 +1,8 @@
 /* successor.c -- a new process takes the sockets of this one.
  *
- * They are inherited as systemd would pass them (listen.h), and the environment names this process, which the new one ends when it serves.
- * From the first moment on both accept from the same queues, so no connection is lost between them; the table is shared as by any two processes.
+ * They are inherited as systemd would pass them (listen.h), and the environment names this process,
+ * which the new one ends when it serves. From the first moment on both accept from the same queues,
+ * so no connection is lost between them; the table is shared as by any two processes.
  */
 #include "serve/successor.h"
 
@@ -44,7 +45,8 @@ static char **make_environment(char *const lines[3])
         n++;
     char **env = calloc(n + 4, sizeof(*env));
     for (size_t i = 0; env && i < n; i++)
-        if (strncmp(environ[i], "LISTEN_", 7) != 0 && strncmp(environ[i], PREDECESSOR "=", sizeof(PREDECESSOR)) != 0)
+        if (strncmp(environ[i], "LISTEN_", 7) != 0 &&
+            strncmp(environ[i], PREDECESSOR "=", sizeof(PREDECESSOR)) != 0)
             env[kept++] = environ[i];
     for (size_t i = 0; env && i < 3; i++)
         env[kept++] = lines[i];
@@ -72,7 +74,8 @@ static int find_program(char *path, size_t size)
     return code;
 }
 
-static int spawn(struct weir__successor *s, uv_loop_t *loop, const int *fds, size_t n, char *names, char **argv)
+static int spawn(struct weir__successor *s, uv_loop_t *loop, const int *fds, size_t n, char *names,
+                 char **argv)
 {
     char path[4096], count[64], pid[64];
     char *const lines[3] = { count, pid, names };
@@ -81,9 +84,12 @@ static int spawn(struct weir__successor *s, uv_loop_t *loop, const int *fds, siz
     char **env = make_environment(lines);
     uv_stdio_container_t *stdio = make_stdio(fds, n);
     int code = env && stdio ? find_program(path, sizeof(path)) : UV_ENOMEM;
-    uv_process_options_t options = {
-        .file = path, .args = argv, .env = env, .stdio = stdio, .stdio_count = (int)(3 + n), .exit_cb = on_exit_of
-    };
+    uv_process_options_t options = { .file = path,
+                                     .args = argv,
+                                     .env = env,
+                                     .stdio = stdio,
+                                     .stdio_count = (int)(3 + n),
+                                     .exit_cb = on_exit_of };
     s->process.data = s;
     if (code == 0) {
         s->is_there = true; /* its handle is, whatever comes of it */
@@ -98,8 +104,8 @@ static int spawn(struct weir__successor *s, uv_loop_t *loop, const int *fds, siz
     return code;
 }
 
-int weir__successor_start(struct weir__successor *successor, uv_loop_t *loop, const struct weir__listen *listen, char **argv,
-                          struct weir_error *error)
+int weir__successor_start(struct weir__successor *successor, uv_loop_t *loop,
+                          const struct weir__listen *listen, char **argv, struct weir_error *error)
 {
     struct weir__buffer names = { 0 }, line = { 0 };
     size_t n;
@@ -107,11 +113,15 @@ int weir__successor_start(struct weir__successor *successor, uv_loop_t *loop, co
     weir__buffer_text(&line, "LISTEN_FDNAMES=");
     weir__buffer_add(&line, names.bytes, names.len);
     weir__buffer_add(&line, "", 1);
-    int code = fds && !names.failed && !line.failed ? spawn(successor, loop, fds, n, line.bytes, argv) : UV_ENOMEM;
+    int code = fds && !names.failed && !line.failed
+                   ? spawn(successor, loop, fds, n, line.bytes, argv)
+                   : UV_ENOMEM;
     free(fds);
     weir__buffer_free(&names);
     weir__buffer_free(&line);
-    return code == 0 ? WEIR_OK : weir__fail(error, WEIR_SYSTEM, "no successor could be started: %s", uv_strerror(code));
+    return code == 0 ? WEIR_OK
+                     : weir__fail(error, WEIR_SYSTEM, "no successor could be started: %s",
+                                  uv_strerror(code));
 }
 
 void weir__successor_leave(struct weir__successor *successor)

@@ -1,7 +1,8 @@
 /* tls.c -- TLS over memory, by OpenSSL.
  *
- * Each connection has two memory BIOs: the network's bytes go into one and come out of the other, so the event loop sees only bytes.  TLS 1.2
- * and later; no renegotiation, no compression; session tickets as OpenSSL has them.
+ * Each connection has two memory BIOs: the network's bytes go into one and come out of the other,
+ * so the event loop sees only bytes.  TLS 1.2 and later; no renegotiation, no compression; session
+ * tickets as OpenSSL has them.
  */
 #include "serve/tls.h"
 
@@ -18,7 +19,8 @@
 #define CHUNK 16384
 
 struct weir__tls_context {
-    SSL_CTX *ssl; /* replaced whole by renew, under the mutex; connections keep a reference to theirs */
+    SSL_CTX
+    *ssl; /* replaced whole by renew, under the mutex; connections keep a reference to theirs */
     pthread_mutex_t mutex;
     char *certificate, *key, *client_ca;
 };
@@ -42,7 +44,8 @@ static int load(SSL_CTX *ssl, const struct weir__tls_context *c, struct weir_err
     if (SSL_CTX_use_certificate_chain_file(ssl, c->certificate) != 1)
         return fail(error, "tls-certificate", c->certificate, "certificate in PEM format");
     if (SSL_CTX_use_PrivateKey_file(ssl, c->key, SSL_FILETYPE_PEM) != 1)
-        return fail(error, "tls-key", c->key, "private key in PEM format without a password, or not the certificate's");
+        return fail(error, "tls-key", c->key,
+                    "private key in PEM format without a password, or not the certificate's");
     if (SSL_CTX_check_private_key(ssl) != 1)
         return fail(error, "tls-key", c->key, "key of the certificate");
     if (*c->client_ca) {
@@ -64,8 +67,8 @@ int weir__tls_context_renew(struct weir__tls_context *context, struct weir_error
     if (!ssl)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for TLS");
     SSL_CTX_set_min_proto_version(ssl, TLS1_2_VERSION);
-    SSL_CTX_set_options(ssl,
-                        SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_IGNORE_UNEXPECTED_EOF);
+    SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                 SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
     int code = load(ssl, context, error);
     if (code == WEIR_OK) {
@@ -79,7 +82,8 @@ int weir__tls_context_renew(struct weir__tls_context *context, struct weir_error
     return code;
 }
 
-int weir__tls_context_create(struct weir__tls_context **out, const struct weir__tls_options *options, struct weir_error *error)
+int weir__tls_context_create(struct weir__tls_context **out,
+                             const struct weir__tls_options *options, struct weir_error *error)
 {
     struct weir__tls_context *c = calloc(1, sizeof(*c));
     if (!c)
@@ -88,8 +92,9 @@ int weir__tls_context_create(struct weir__tls_context **out, const struct weir__
     c->certificate = strdup(options->certificate);
     c->key = strdup(options->key);
     c->client_ca = strdup(options->client_ca ? options->client_ca : "");
-    int code = c->certificate && c->key && c->client_ca ? weir__tls_context_renew(c, error)
-                                                        : weir__fail(error, WEIR_NO_MEMORY, "no memory for TLS");
+    int code = c->certificate && c->key && c->client_ca
+                   ? weir__tls_context_renew(c, error)
+                   : weir__fail(error, WEIR_NO_MEMORY, "no memory for TLS");
     if (code == WEIR_OK)
         *out = c;
     else
@@ -159,15 +164,19 @@ static void collect(struct weir__tls *tls, struct weir__buffer *network)
     (void)BIO_reset(tls->out);
 }
 
-/* Why the last read gave nothing: 0 for want of bytes, 1 if the other side has said all, -1 if it failed for good. */
+/* Why the last read gave nothing: 0 for want of bytes, 1 if the other side has said all, -1 if it
+ * failed for good. */
 static int why_none(const struct weir__tls *tls, int n)
 {
     int why = SSL_get_error(tls->ssl, n);
     ERR_clear_error();
-    return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? 0 : why == SSL_ERROR_ZERO_RETURN ? 1 : -1;
+    return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? 0
+           : why == SSL_ERROR_ZERO_RETURN                            ? 1
+                                                                     : -1;
 }
 
-int weir__tls_input(struct weir__tls *tls, const char *bytes, size_t len, struct weir__buffer *plain, struct weir__buffer *network)
+int weir__tls_input(struct weir__tls *tls, const char *bytes, size_t len,
+                    struct weir__buffer *plain, struct weir__buffer *network)
 {
     int n = 1, code = 0;
     if (BIO_write(tls->in, bytes, (int)len) != (int)len)
@@ -186,7 +195,8 @@ int weir__tls_input(struct weir__tls *tls, const char *bytes, size_t len, struct
     return code;
 }
 
-int weir__tls_output(struct weir__tls *tls, const char *plain, size_t len, struct weir__buffer *network)
+int weir__tls_output(struct weir__tls *tls, const char *plain, size_t len,
+                     struct weir__buffer *network)
 {
     while (len > 0) {
         int part = len > CHUNK ? CHUNK : (int)len, n = SSL_write(tls->ssl, plain, part);
@@ -222,7 +232,8 @@ int weir__tls_client_create(struct weir__tls_context **out, struct weir_error *e
     return WEIR_OK;
 }
 
-/* Who answers must show a certificate for `host`.  Names are told beforehand (SNI), addresses must not be. */
+/* Who answers must show a certificate for `host`.  Names are told beforehand (SNI), addresses must
+ * not be. */
 struct weir__tls *weir__tls_connect(struct weir__tls_context *context, const char *host)
 {
     struct weir__tls *tls = weir__tls_accept(context);
@@ -230,7 +241,8 @@ struct weir__tls *weir__tls_connect(struct weir__tls_context *context, const cha
         return NULL;
     SSL_set_connect_state(tls->ssl);
     bool address = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls->ssl), host) == 1;
-    if (!address && (SSL_set1_host(tls->ssl, host) != 1 || SSL_set_tlsext_host_name(tls->ssl, host) != 1)) {
+    if (!address &&
+        (SSL_set1_host(tls->ssl, host) != 1 || SSL_set_tlsext_host_name(tls->ssl, host) != 1)) {
         weir__tls_destroy(tls);
         tls = NULL;
     }

@@ -1,13 +1,15 @@
 /* top.c -- who is refused most, of the last ten to twenty minutes, in memory of a fixed size.
  *
- * Every loop has a sketch of its own (Space-Saving, sketch.h), under a lock that it only ever tries: a refusal that comes while somebody reads
- * is counted as missed, so that a list costs a few refusals and never a wait.  A period of ten minutes is counted; when it is over it is kept
- * for reading while the next one is, and then forgotten.  Lists add both up.
+ * Every loop has a sketch of its own (Space-Saving, sketch.h), under a lock that it only ever
+ * tries: a refusal that comes while somebody reads is counted as missed, so that a list costs a few
+ * refusals and never a wait.  A period of ten minutes is counted; when it is over it is kept for
+ * reading while the next one is, and then forgotten.  Lists add both up.
  *
- * Why not halve the counts instead: a sketch whose errors are halved with its counts still has old keys in its places; one that begins anew
- * has room for new ones.
+ * Why not halve the counts instead: a sketch whose errors are halved with its counts still has old
+ * keys in its places; one that begins anew has room for new ones.
  *
- * In a sketch a key is the text "RULE\x1fKEY"; both are told apart by a hash of the whole, however much of the text is kept.
+ * In a sketch a key is the text "RULE\x1fKEY"; both are told apart by a hash of the whole, however
+ * much of the text is kept.
  */
 #include "serve/top.h"
 
@@ -65,12 +67,13 @@ void weir__top_destroy(struct weir__top *top)
 int weir__top_create(struct weir__top **out, size_t loops, int64_t keys, struct weir_error *error)
 {
     if (keys < 1 || keys > KEYS_MOST)
-        return weir__fail(error, WEIR_INVALID, "%lld keys cannot be followed; 1 to %d can", (long long)keys, KEYS_MOST);
+        return weir__fail(error, WEIR_INVALID, "%lld keys cannot be followed; 1 to %d can",
+                          (long long)keys, KEYS_MOST);
     struct weir__top *top = allocate(loops);
     if (top == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the list of limited keys");
     top->keys = (size_t)keys;
-    bool good = weir__random_fill(&top->secrets, sizeof top->secrets) == 0;
+    bool good = weir__random_fill(&top->secrets, sizeof(top->secrets)) == 0;
     for (size_t i = 0; i < loops && good; i++)
         good = (top->shares[i].now = weir__hitters_create(top->keys)) != NULL;
     if (!good) {
@@ -84,7 +87,8 @@ int weir__top_create(struct weir__top **out, size_t loops, int64_t keys, struct 
 /* ------------------------------------------------------------- counting ---- */
 
 /* As much of it as a sketch keeps; returns its length. */
-static size_t compose(char out[WEIR__HITTER_TEXT + 1], const char *rule, size_t rule_len, const char *key, size_t key_len)
+static size_t compose(char out[WEIR__HITTER_TEXT + 1], const char *rule, size_t rule_len,
+                      const char *key, size_t key_len)
 {
     size_t room = WEIR__HITTER_TEXT; /* one more than is kept: then it is seen to be cut */
 
@@ -98,13 +102,15 @@ static size_t compose(char out[WEIR__HITTER_TEXT + 1], const char *rule, size_t 
     return rule_len + 1 + key_len;
 }
 
-void weir__top_add(struct weir__top *top, size_t loop, const char *rule, const char *key, size_t key_len, int64_t times)
+void weir__top_add(struct weir__top *top, size_t loop, const char *rule, const char *key,
+                   size_t key_len, int64_t times)
 {
     struct share *share = &top->shares[loop];
     size_t rule_len = strlen(rule);
     char text[WEIR__HITTER_TEXT + 1];
 
-    uint64_t hash = weir__sketch_hash(&top->secrets, rule, rule_len) * 0x9e3779b97f4a7c15u + weir__sketch_hash(&top->secrets, key, key_len);
+    uint64_t hash = weir__sketch_hash(&top->secrets, rule, rule_len) * 0x9e3779b97f4a7c15u +
+                    weir__sketch_hash(&top->secrets, key, key_len);
     size_t len = compose(text, rule, rule_len, key, key_len);
     if (pthread_mutex_trylock(&share->lock) != 0) {
         __atomic_fetch_add(&share->missed, times, __ATOMIC_RELAXED);
@@ -179,7 +185,7 @@ static void merge(struct gathered *g)
 {
     size_t n = 0;
 
-    qsort(g->hitters, g->n, sizeof *g->hitters, by_hash);
+    qsort(g->hitters, g->n, sizeof(*g->hitters), by_hash);
     for (size_t i = 0; i < g->n; i++) {
         if (n > 0 && g->hitters[n - 1].hash == g->hitters[i].hash) {
             g->hitters[n - 1].count += g->hitters[i].count;
@@ -189,15 +195,16 @@ static void merge(struct gathered *g)
         }
     }
     g->n = n;
-    qsort(g->hitters, g->n, sizeof *g->hitters, by_count);
+    qsort(g->hitters, g->n, sizeof(*g->hitters), by_count);
 }
 
-/* A few more than n of each sketch, because who is n-th in all may be further down in each.  False: no memory. */
+/* A few more than n of each sketch, because who is n-th in all may be further down in each.  False:
+ * no memory. */
 static bool gather(struct weir__top *top, size_t n, struct gathered *g)
 {
     size_t each = 4 * n + 64 < top->keys ? 4 * n + 64 : top->keys;
 
-    *g = (struct gathered){ .hitters = malloc(2 * top->loops * each * sizeof *g->hitters) };
+    *g = (struct gathered){ .hitters = malloc(2 * top->loops * each * sizeof(*g->hitters)) };
     if (g->hitters == NULL)
         return false;
     for (size_t i = 0; i < top->loops; i++) {

@@ -8,8 +8,9 @@
 #include "serve/buffer.h"
 #include "weir.h"
 
-#define WEIR__TOP_PERIOD (600 * WEIR_SECOND) /* one such period is being counted, the one before it is kept */
-#define WEIR__TOP_MOST   1000                /* a list has no more */
+#define WEIR__TOP_PERIOD \
+    (600 * WEIR_SECOND)     /* one such period is being counted, the one before it is kept */
+#define WEIR__TOP_MOST 1000 /* a list has no more */
 
 struct weir__top;
 
@@ -17,15 +18,18 @@ struct weir__top;
 int weir__top_create(struct weir__top **out, size_t loops, int64_t keys, struct weir_error *error);
 void weir__top_destroy(struct weir__top *top);
 
-/* So many refusals, from the loop's own thread.  Never waits: while somebody reads that loop's, they are only counted as missed. */
-void weir__top_add(struct weir__top *top, size_t loop, const char *rule, const char *key, size_t key_len, int64_t times);
+/* So many refusals, from the loop's own thread.  Never waits: while somebody reads that loop's,
+ * they are only counted as missed. */
+void weir__top_add(struct weir__top *top, size_t loop, const char *rule, const char *key,
+                   size_t key_len, int64_t times);
 
 /* Now and then, from any thread: begins a new period when it is time to. */
 void weir__top_tick(struct weir__top *top, weir_time now);
 
-/* Appends the up to n keys that were refused most, most first: [{"rule":..,"key":..,"refused":..,"error":..}]; of `refused` up to `error` may
- * not have been (0: exact).  A key that does not come among the frequent ones of some loop may have had a few more there.  Long keys end
- * in "...". */
+/* Appends the up to n keys that were refused most, most first:
+ * [{"rule":..,"key":..,"refused":..,"error":..}]; of `refused` up to `error` may not have been (0:
+ * exact).  A key that does not come among the frequent ones of some loop may have had a few more
+ * there.  Long keys end in "...". */
 void weir__top_list(struct weir__top *top, size_t n, struct weir__buffer *json);
 
 struct weir__top_figures {

@@ -66,7 +66,7 @@ static void count(struct weir__wait *w, int64_t n)
 
 struct weir__lines *weir__lines_create(struct weir__server *server)
 {
-    struct weir__lines *lines = calloc(1, sizeof *lines);
+    struct weir__lines *lines = calloc(1, sizeof(*lines));
 
     if (lines == NULL)
         return NULL;
@@ -92,11 +92,14 @@ void weir__lines_destroy(struct weir__lines *lines)
 
 static bool is_same(const struct weir_queue_options *a, const struct weir_queue_options *b)
 {
-    return a->max == b->max && a->order == b->order && memcmp(a->weights, b->weights, sizeof a->weights) == 0 &&
-           a->newest_first_when_late == b->newest_first_when_late && a->target == b->target && a->interval == b->interval;
+    return a->max == b->max && a->order == b->order &&
+           memcmp(a->weights, b->weights, sizeof(a->weights)) == 0 &&
+           a->newest_first_when_late == b->newest_first_when_late && a->target == b->target &&
+           a->interval == b->interval;
 }
 
-static struct line *find_line(struct weir__lines *lines, uint32_t guard, const struct weir_queue_options *options)
+static struct line *find_line(struct weir__lines *lines, uint32_t guard,
+                              const struct weir_queue_options *options)
 {
     struct line *l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE);
 
@@ -105,9 +108,10 @@ static struct line *find_line(struct weir__lines *lines, uint32_t guard, const s
     return l;
 }
 
-static struct line *make_line_locked(struct weir__lines *lines, uint32_t guard, const struct weir_queue_options *options)
+static struct line *make_line_locked(struct weir__lines *lines, uint32_t guard,
+                                     const struct weir_queue_options *options)
 {
-    struct line *l = calloc(1, sizeof *l);
+    struct line *l = calloc(1, sizeof(*l));
 
     if (l == NULL || weir_queue_create(&l->queue, options, NULL) != WEIR_OK) {
         free(l);
@@ -121,7 +125,8 @@ static struct line *make_line_locked(struct weir__lines *lines, uint32_t guard, 
 }
 
 /* NULL: no memory. */
-static struct line *line_of(struct weir__lines *lines, uint32_t guard, const struct weir_queue_options *options)
+static struct line *line_of(struct weir__lines *lines, uint32_t guard,
+                            const struct weir_queue_options *options)
 {
     struct line *l = find_line(lines, guard, options);
 
@@ -141,7 +146,8 @@ struct turns {
     bool joins; /* it has just been refused: it need not try again */
 };
 
-/* With the queue locked.  If now another guard is busy it does not hold up those behind it: it leaves. */
+/* With the queue locked.  If now another guard is busy it does not hold up those behind it: it
+ * leaves. */
 static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
 {
     const struct turns *t = context;
@@ -153,7 +159,8 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
         return WEIR_BUSY;
     if (weir__enter_once(w->lines->server, &w->enter, t->now, true, &w->entered, &error) != 200)
         return WEIR_BUSY; /* the guard is not in the rules any more; in the table it stays */
-    if (!r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL && strcmp(r->guard, w->guard->name) == 0)
+    if (!r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL &&
+        strcmp(r->guard, w->guard->name) == 0)
         return WEIR_BUSY;
     w->decided = true;
     if (r->decision.allowed)
@@ -177,7 +184,9 @@ static void on_turn(struct weir_waiter *waiter, enum weir_reason reason)
     pthread_mutex_lock(&waiting->mutex);
     w->next = waiting->done;
     waiting->done = w;
-    uv_async_send(&waiting->turned); /* with the lock: the loop's thread must have it before it frees anything */
+    uv_async_send(
+        &waiting
+             ->turned); /* with the lock: the loop's thread must have it before it frees anything */
     pthread_mutex_unlock(&waiting->mutex);
 }
 
@@ -210,7 +219,8 @@ bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard)
 {
     struct line *l = NULL;
 
-    if (lines != NULL && __builtin_expect(__atomic_load_n(&lines->waiting, __ATOMIC_RELAXED) > 0, 0))
+    if (lines != NULL &&
+        __builtin_expect(__atomic_load_n(&lines->waiting, __ATOMIC_RELAXED) > 0, 0))
         l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE);
     while (l != NULL && (l->guard != guard || __atomic_load_n(&l->waiting, __ATOMIC_RELAXED) == 0))
         l = l->next;
@@ -231,7 +241,8 @@ int64_t weir__lines_waiting(struct weir__lines *lines, uint32_t guard)
 {
     int64_t n = 0;
 
-    for (struct line *l = lines ? __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE) : NULL; l != NULL; l = l->next)
+    for (struct line *l = lines ? __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE) : NULL;
+         l != NULL; l = l->next)
         n += l->guard == guard ? weir_queue_length(l->queue) : 0;
     return n;
 }
@@ -319,7 +330,7 @@ static struct weir__waiting *waiting_of(struct weir__loop *loop)
 {
     if (loop->waiting != NULL)
         return loop->waiting;
-    struct weir__waiting *waiting = calloc(1, sizeof *waiting);
+    struct weir__waiting *waiting = calloc(1, sizeof(*waiting));
     if (waiting == NULL)
         return NULL;
     if (uv_async_init(&loop->uv, &waiting->turned, on_turned) != 0) {
@@ -368,7 +379,7 @@ static bool copy_span(struct weir__arena *arena, struct weir__span *span)
 
 static bool copy_attrs(struct weir__wait *w, const struct weir__enter *e)
 {
-    struct weir_attr *attrs = weir__arena_take(&w->bytes, e->n ? e->n : 1, sizeof *attrs);
+    struct weir_attr *attrs = weir__arena_take(&w->bytes, e->n ? e->n : 1, sizeof(*attrs));
 
     for (size_t i = 0; attrs != NULL && i < e->n; i++) {
         attrs[i] = e->attrs[i];
@@ -381,10 +392,12 @@ static bool copy_attrs(struct weir__wait *w, const struct weir__enter *e)
     return attrs != NULL;
 }
 
-/* All that it needs is its own: the connection's input is used for something else meanwhile.  NULL: no memory. */
-static struct weir__wait *make_wait(struct weir__conn *conn, const struct weir__enter *e, const struct weir__later *later)
+/* All that it needs is its own: the connection's input is used for something else meanwhile.  NULL:
+ * no memory. */
+static struct weir__wait *make_wait(struct weir__conn *conn, const struct weir__enter *e,
+                                    const struct weir__later *later)
 {
-    struct weir__wait *w = calloc(1, sizeof *w);
+    struct weir__wait *w = calloc(1, sizeof(*w));
 
     if (w == NULL)
         return NULL;
@@ -397,8 +410,8 @@ static struct weir__wait *make_wait(struct weir__conn *conn, const struct weir__
     if (context != NULL)
         memcpy(context, later->context, later->size);
     w->later.context = context;
-    if (context != NULL && copy_attrs(w, e) && copy_span(&w->bytes, &w->enter.guard) && copy_span(&w->bytes, &w->enter.user) &&
-        copy_span(&w->bytes, &w->enter.user_class))
+    if (context != NULL && copy_attrs(w, e) && copy_span(&w->bytes, &w->enter.guard) &&
+        copy_span(&w->bytes, &w->enter.user) && copy_span(&w->bytes, &w->enter.user_class))
         return w;
     free_wait(w);
     return NULL;
@@ -410,7 +423,9 @@ static bool join(struct weir__wait *w, weir_time wait_max, struct weir_decision 
     struct turns t = { .now = now, .joins = true };
     bool waits = false;
 
-    w->waiter = (struct weir_waiter){ .priority = w->entered.priority, .user_class = w->entered.user_class, .turn = on_turn };
+    w->waiter = (struct weir_waiter){ .priority = w->entered.priority,
+                                      .user_class = w->entered.user_class,
+                                      .turn = on_turn };
     if (__builtin_add_overflow(now, wait_max, &w->waiter.deadline))
         w->waiter.deadline = 0;
     count(w, 1);
@@ -420,24 +435,27 @@ static bool join(struct weir__wait *w, weir_time wait_max, struct weir_decision 
     return waits;
 }
 
-/* It waits: from now on turns are offered; at once, if it comes before others, and there is a permit. */
+/* It waits: from now on turns are offered; at once, if it comes before others, and there is a
+ * permit. */
 static void begin_waiting(struct weir__loop *loop, struct weir__lines *lines, struct line *line)
 {
-    if (!uv_is_active((uv_handle_t *)&loop->waiting->poll)) /* not anew: many who come would put it off for ever */
+    if (!uv_is_active((uv_handle_t *)&loop->waiting
+                          ->poll)) /* not anew: many who come would put it off for ever */
         uv_timer_start(&loop->waiting->poll, on_poll, POLL_MS, POLL_MS);
     serve_line(line, weir__loop_now(loop));
     if (__atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
         weir__lines_close(lines);
 }
 
-bool weir__wait(struct weir__conn *conn, const struct weir__enter *e, const struct weir__later *later, struct weir__entered *out)
+bool weir__wait(struct weir__conn *conn, const struct weir__enter *e,
+                const struct weir__later *later, struct weir__entered *out)
 {
     struct weir__loop *loop = conn->loop;
     struct weir__guard_view view;
 
     struct weir__lines *lines = loop->server->lines;
-    if (lines == NULL || !weir__engine_guard_find(loop->server->engine, out->ruling.guard, &view) || !view.waits ||
-        __atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
+    if (lines == NULL || !weir__engine_guard_find(loop->server->engine, out->ruling.guard, &view) ||
+        !view.waits || __atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
         return false;
     struct line *line = line_of(lines, view.guard->id, &view.queue);
     struct weir__waiting *waiting = line ? waiting_of(loop) : NULL;
@@ -461,7 +479,8 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *e, const stru
     return false;
 }
 
-/* If it has left the queue already its turn is on the way here: then nobody will be answered, and a permit is given back. */
+/* If it has left the queue already its turn is on the way here: then nobody will be answered, and a
+ * permit is given back. */
 void weir__wait_abandon(struct weir__conn *conn)
 {
     struct weir__wait *w = conn->wait;

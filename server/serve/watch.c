@@ -1,16 +1,22 @@
-/* watch.c -- makes events of what is only counted: when a rule begins to refuse and when it ends, bans that are over, a table that is full, what
- * became of guards.
+/* watch.c -- makes events of what is only counted: when a rule begins to refuse and when it ends,
+ * bans that are over, a table that is full, what became of guards.
  *
- *     rules    how many each has refused is compared with the last tick.  More: it is limiting, and that is told once.  None for
- *              WEIR__WATCH_QUIET: it ends, with how many it was.  Known by name, because a reload moves their places.
- *     (takes)  limits that clients bring along, and (deny), the deny list, are watched as if they were rules.
- *     table    Keys that were idle long ago fill a healthy table too, and make room for nothing: so what counts is keys that are not idle.
- *              To count them every slot is read, which is done only when hardly any slot is free, and then now and then.
- *     guards   keep their last changes in the table, numbered: those with a number that was not told yet are, and how many between them
- *              are not there any more.  Changes of before the server started were its predecessor's to tell.
- *     bans     nobody is there when a ban ends: they are remembered from the event of their beginning, or from the table when the server starts.
+ *     rules    how many each has refused is compared with the last tick.  More: it is limiting, and
+ *              that is told once.  None for WEIR__WATCH_QUIET: it ends, with how many it was.
+ *              Known by name, because a reload moves their places.
+ *     (takes)  limits that clients bring along, and (deny), the deny list, are watched as if they
+ *              were rules.
+ *     table    Keys that were idle long ago fill a healthy table too, and make room for nothing: so
+ *              what counts is keys that are not idle. To count them every slot is read, which is
+ *              done only when hardly any slot is free, and then now and then.
+ *     guards   keep their last changes in the table, numbered: those with a number that was not
+ *              told yet are, and how many between them are not there any more.  Changes of before
+ *              the server started were its predecessor's to tell.
+ *     bans     nobody is there when a ban ends: they are remembered from the event of their
+ *              beginning, or from the table when the server starts.
  *
- * Two locks: a ban comes from a thread that decides, which must not wait while thousands of rules are looked at.
+ * Two locks: a ban comes from a thread that decides, which must not wait while thousands of rules
+ * are looked at.
  */
 #include "serve/watch.h"
 
@@ -64,7 +70,8 @@ struct weir__watch {
     pthread_mutex_t bans_lock;
     struct ban *bans;
     size_t n_bans, bans_room;
-    uint64_t ban_hashes[WEIR__WATCH_BANS]; /* of rule and key, apart from the rest: looked through at every ban */
+    uint64_t ban_hashes[WEIR__WATCH_BANS]; /* of rule and key, apart from the rest: looked through
+                                              at every ban */
 };
 
 /* Only to compare quickly, texts are compared as well. */
@@ -102,7 +109,7 @@ static struct watched *claim(struct weir__watch *watch, const char *name)
         return w;
     if (watch->n == watch->room) {
         size_t room = watch->room ? 2 * watch->room : 64;
-        struct watched *rules = realloc(watch->rules, room * sizeof *rules);
+        struct watched *rules = realloc(watch->rules, room * sizeof(*rules));
         if (rules == NULL)
             return NULL;
         watch->rules = rules;
@@ -110,20 +117,24 @@ static struct watched *claim(struct weir__watch *watch, const char *name)
     }
     w = &watch->rules[watch->n++];
     *w = (struct watched){ .hash = hash };
-    snprintf(w->name, sizeof w->name, "%s", name);
+    snprintf(w->name, sizeof(w->name), "%s", name);
     return w;
 }
 
-static void begin_limiting(struct weir__watch *watch, struct watched *w, int64_t refused, weir_time now)
+static void begin_limiting(struct weir__watch *watch, struct watched *w, int64_t refused,
+                           weir_time now)
 {
     w->limiting = true;
-    weir__events_emit(watch->events, WEIR__EVENT_LIMITING, now, &(struct weir__event_facts){ .rule = w->name, .refused = refused });
+    weir__events_emit(watch->events, WEIR__EVENT_LIMITING, now,
+                      &(struct weir__event_facts){ .rule = w->name, .refused = refused });
 }
 
-static void end_limiting(struct weir__watch *watch, struct watched *w, const char *text, weir_time now)
+static void end_limiting(struct weir__watch *watch, struct watched *w, const char *text,
+                         weir_time now)
 {
-    weir__events_emit(watch->events, WEIR__EVENT_LIMITING_END, now,
-                      &(struct weir__event_facts){ .rule = w->name, .refused = w->refused, .text = text });
+    weir__events_emit(
+        watch->events, WEIR__EVENT_LIMITING_END, now,
+        &(struct weir__event_facts){ .rule = w->name, .refused = w->refused, .text = text });
     w->limiting = false;
     w->refused = 0;
 }
@@ -135,7 +146,8 @@ static void look_at_rule(struct weir__watch *watch, const char *name, int64_t to
 
     if (w == NULL)
         return;
-    int64_t more = total < w->seen ? total : total - w->seen; /* fewer: its counting has begun anew */
+    int64_t more =
+        total < w->seen ? total : total - w->seen; /* fewer: its counting has begun anew */
     w->seen = total;
     w->tick = watch->tick;
     w->refused += more;
@@ -161,7 +173,8 @@ static void forget_gone(struct weir__watch *watch, weir_time now)
     watch->n = n;
 }
 
-static void look_at_rules(struct weir__watch *watch, const struct weir__server *server, weir_time now)
+static void look_at_rules(struct weir__watch *watch, const struct weir__server *server,
+                          weir_time now)
 {
     struct weir_rule_info info;
     struct weir_totals totals;
@@ -178,14 +191,17 @@ static void look_at_rules(struct weir__watch *watch, const struct weir__server *
 /* ---------------------------------------------------------------- table ---- */
 
 /* Of the slots, how many hold a key that is not idle, in per cent; read anew if it is time to. */
-static int percent_live(struct weir__watch *watch, const struct weir_table *table, const struct weir_table_stats *quick, weir_time now)
+static int percent_live(struct weir__watch *watch, const struct weir_table *table,
+                        const struct weir_table_stats *quick, weir_time now)
 {
     struct weir_table_stats s;
-    bool crowded = 100 * quick->keys > FULL_PERCENT * quick->slots || 100 * quick->large_keys > FULL_PERCENT * quick->large_slots;
+    bool crowded = 100 * quick->keys > FULL_PERCENT * quick->slots ||
+                   100 * quick->large_keys > FULL_PERCENT * quick->large_slots;
 
     if (!crowded)
         return 0;
-    if (watch->counted_at == 0 || now - watch->counted_at >= TABLE_RECOUNT || now < watch->counted_at) {
+    if (watch->counted_at == 0 || now - watch->counted_at >= TABLE_RECOUNT ||
+        now < watch->counted_at) {
         weir_table_stats(table, now, &s);
         int64_t slots = s.slots + (s.large_keys > 0 ? s.large_slots : 0);
         watch->percent = slots > 0 ? (int)(100 * s.live / slots) : 0;
@@ -199,10 +215,12 @@ static void tell_table_full(struct weir__watch *watch, int64_t early, int percen
     char text[128];
 
     if (early > 0)
-        snprintf(text, sizeof text, "keys had to make room before their time: the table needs more keys");
+        snprintf(text, sizeof(text),
+                 "keys had to make room before their time: the table needs more keys");
     else
-        snprintf(text, sizeof text, "%d %% of the places hold keys that are in use", percent);
-    weir__events_emit(watch->events, WEIR__EVENT_TABLE_FULL, now, &(struct weir__event_facts){ .text = text, .count = early });
+        snprintf(text, sizeof(text), "%d %% of the places hold keys that are in use", percent);
+    weir__events_emit(watch->events, WEIR__EVENT_TABLE_FULL, now,
+                      &(struct weir__event_facts){ .text = text, .count = early });
     watch->table_full = true;
 }
 
@@ -211,7 +229,10 @@ static void look_at_table(struct weir__watch *watch, const struct weir_table *ta
     struct weir_table_stats s;
 
     weir_table_stats(table, -1, &s);
-    int64_t early = watch->tick == 1 ? 0 : s.evicted_early - watch->evicted_early; /* a file has those of earlier days */
+    int64_t early =
+        watch->tick == 1
+            ? 0
+            : s.evicted_early - watch->evicted_early; /* a file has those of earlier days */
     watch->evicted_early = s.evicted_early;
     if (early > 0 || now < watch->early_at)
         watch->early_at = now;
@@ -227,7 +248,8 @@ static void look_at_table(struct weir__watch *watch, const struct weir_table *ta
 
 /* --------------------------------------------------------------- guards ---- */
 
-static void tell_change(struct weir__watch *watch, const struct weir_guard_info *g, const struct weir_change *c, bool latest)
+static void tell_change(struct weir__watch *watch, const struct weir_guard_info *g,
+                        const struct weir_change *c, bool latest)
 {
     enum weir__event_kind kind = weir__change_event(c);
     struct weir__event_facts facts = { .guard = g->name };
@@ -242,17 +264,21 @@ static void tell_change(struct weir__watch *watch, const struct weir_guard_info 
         weir__events_emit(watch->events, kind, c->at, &facts);
 }
 
-/* More changes than are kept came since the last tick.  At the first nobody knows whether they came before the server did. */
-static void tell_lost(struct weir__watch *watch, const struct weir_guard_info *g, uint64_t lost, weir_time at)
+/* More changes than are kept came since the last tick.  At the first nobody knows whether they came
+ * before the server did. */
+static void tell_lost(struct weir__watch *watch, const struct weir_guard_info *g, uint64_t lost,
+                      weir_time at)
 {
     if (lost > 0 && watch->tick > 1)
-        weir__events_emit(watch->events, WEIR__EVENT_LOST, at, &(struct weir__event_facts){ .guard = g->name, .count = (int64_t)lost });
+        weir__events_emit(watch->events, WEIR__EVENT_LOST, at,
+                          &(struct weir__event_facts){ .guard = g->name, .count = (int64_t)lost });
 }
 
 /* The latest change comes first in the listing, and last here. */
-static void look_at_guard(struct weir__watch *watch, const struct weir__server *server, const struct weir_guard_info *g, uint64_t *told)
+static void look_at_guard(struct weir__watch *watch, const struct weir__server *server,
+                          const struct weir_guard_info *g, uint64_t *told)
 {
-    for (size_t i = sizeof g->changes / sizeof g->changes[0]; i-- > 0;) {
+    for (size_t i = sizeof(g->changes) / sizeof(g->changes[0]); i-- > 0;) {
         const struct weir_change *c = &g->changes[i];
         if (c->number <= *told)
             continue;
@@ -267,7 +293,7 @@ static bool meet_guard(struct weir__watch *watch, size_t i)
 {
     if (i < watch->guards)
         return true;
-    uint64_t *told = realloc(watch->told, (i + 1) * sizeof *told);
+    uint64_t *told = realloc(watch->told, (i + 1) * sizeof(*told));
     if (told == NULL) /* it is tried again at the next tick */
         return false;
     watch->told = told;
@@ -284,14 +310,16 @@ static void look_at_level(struct weir__watch *watch, const struct weir_table *ta
 
     if (level == watch->level && watch->tick > 1)
         return;
-    snprintf(state, sizeof state, "%d", level);
+    snprintf(state, sizeof(state), "%d", level);
     if (watch->tick > 1)
         weir__events_emit(watch->events, WEIR__EVENT_LEVEL_CHANGED, now,
-                          &(struct weir__event_facts){ .state = state, .text = by_hand ? "by hand" : "by itself" });
+                          &(struct weir__event_facts){ .state = state,
+                                                       .text = by_hand ? "by hand" : "by itself" });
     watch->level = level;
 }
 
-static void look_at_guards(struct weir__watch *watch, const struct weir__server *server, weir_time now)
+static void look_at_guards(struct weir__watch *watch, const struct weir__server *server,
+                           weir_time now)
 {
     struct weir_guard_info info;
     uint32_t n = weir__guards_in(server->table);
@@ -309,11 +337,13 @@ static void look_at_guards(struct weir__watch *watch, const struct weir__server 
 
 /* ----------------------------------------------------------------- bans ---- */
 
-static struct ban *find_ban(struct weir__watch *watch, const char *rule, const char *key, uint64_t hash)
+static struct ban *find_ban(struct weir__watch *watch, const char *rule, const char *key,
+                            uint64_t hash)
 {
     for (size_t i = 0; i < watch->n_bans; i++) {
         struct ban *b = &watch->bans[i];
-        if (watch->ban_hashes[i] == hash && strncmp(b->rule, rule, sizeof b->rule - 1) == 0 && strncmp(b->key, key, sizeof b->key - 1) == 0)
+        if (watch->ban_hashes[i] == hash && strncmp(b->rule, rule, sizeof(b->rule) - 1) == 0 &&
+            strncmp(b->key, key, sizeof(b->key) - 1) == 0)
             return b;
     }
     return NULL;
@@ -332,7 +362,7 @@ static bool has_room(struct weir__watch *watch)
     if (watch->n_bans < watch->bans_room || watch->n_bans == WEIR__WATCH_BANS)
         return watch->n_bans < WEIR__WATCH_BANS;
     size_t room = watch->bans_room ? 2 * watch->bans_room : 64;
-    struct ban *bans = realloc(watch->bans, room * sizeof *bans);
+    struct ban *bans = realloc(watch->bans, room * sizeof(*bans));
     if (bans == NULL)
         return false;
     watch->bans = bans;
@@ -341,7 +371,8 @@ static bool has_room(struct weir__watch *watch)
 }
 
 /* False: there is no room for it. */
-static bool remember_ban(struct weir__watch *watch, const char *rule, const char *key, weir_time until)
+static bool remember_ban(struct weir__watch *watch, const char *rule, const char *key,
+                         weir_time until)
 {
     uint64_t hash = hash_of_ban(rule, key);
 
@@ -350,8 +381,8 @@ static bool remember_ban(struct weir__watch *watch, const char *rule, const char
     if (b == NULL && has_room(watch)) {
         b = &watch->bans[watch->n_bans];
         watch->ban_hashes[watch->n_bans++] = hash;
-        snprintf(b->rule, sizeof b->rule, "%s", rule);
-        snprintf(b->key, sizeof b->key, "%s", key);
+        snprintf(b->rule, sizeof(b->rule), "%s", rule);
+        snprintf(b->key, sizeof(b->key), "%s", key);
     }
     if (b != NULL)
         b->until = until;
@@ -368,7 +399,8 @@ static void forget_lifted(struct weir__watch *watch, const char *rule, const cha
     pthread_mutex_unlock(&watch->bans_lock);
 }
 
-/* Bans that somebody tells of, and their lifting.  That a ban is over comes from here (end_bans), with the lock held: it is forgotten there. */
+/* Bans that somebody tells of, and their lifting.  That a ban is over comes from here (end_bans),
+ * with the lock held: it is forgotten there. */
 static void see(void *context, enum weir__event_kind kind, const struct weir__event_facts *facts)
 {
     bool over = facts->text != NULL && strcmp(facts->text, OVER) == 0;
@@ -390,8 +422,9 @@ static void end_bans(struct weir__watch *watch, weir_time now)
             i++;
             continue;
         }
-        weir__events_emit(watch->events, WEIR__EVENT_UNBAN, now,
-                          &(struct weir__event_facts){ .rule = b->rule, .key = b->key, .text = OVER });
+        weir__events_emit(
+            watch->events, WEIR__EVENT_UNBAN, now,
+            &(struct weir__event_facts){ .rule = b->rule, .key = b->key, .text = OVER });
         forget_ban(watch, b);
     }
     pthread_mutex_unlock(&watch->bans_lock);
@@ -418,7 +451,7 @@ void weir__watch_tick(struct weir__watch *watch, struct weir__server *server, we
 
 struct weir__watch *weir__watch_create(struct weir__events *events)
 {
-    struct weir__watch *watch = calloc(1, sizeof *watch);
+    struct weir__watch *watch = calloc(1, sizeof(*watch));
 
     if (watch == NULL)
         return NULL;

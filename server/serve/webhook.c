@@ -6,8 +6,8 @@
  *             no luck     v   |  the pause is over, or one last try before the end
  *                         PAUSED
  *
- * A batch is kept until it is taken, so that a try and its repetition are the same; what the other side must be able to bear is the same batch
- * twice (ids tell).
+ * A batch is kept until it is taken, so that a try and its repetition are the same; what the other
+ * side must be able to bear is the same batch twice (ids tell).
  */
 #include "serve/webhook.h"
 
@@ -60,8 +60,10 @@ uint64_t weir__webhook_pause_ms(uint64_t first_ms, unsigned failures, uint64_t r
 
 /* ---------------------------------------------------------------- batch ---- */
 
-/* Reads the next event to webhook->line, and what is to be told of those that were lost before it.  False: there is none. */
-static bool add_event(struct weir__webhook *w, struct weir__buffer *batch, uint64_t *heard, int64_t *all_lost)
+/* Reads the next event to webhook->line, and what is to be told of those that were lost before it.
+ * False: there is none. */
+static bool add_event(struct weir__webhook *w, struct weir__buffer *batch, uint64_t *heard,
+                      int64_t *all_lost)
 {
     enum weir__event_kind kind;
     uint64_t lost;
@@ -71,7 +73,8 @@ static bool add_event(struct weir__webhook *w, struct weir__buffer *batch, uint6
         return false;
     weir__buffer_text(batch, batch->len > 0 ? "," : "[");
     if (lost > 0) {
-        weir__event_print(batch, 0, WEIR__EVENT_LOST, w->o.now(w->o.context), &(struct weir__event_facts){ .count = (int64_t)lost });
+        weir__event_print(batch, 0, WEIR__EVENT_LOST, w->o.now(w->o.context),
+                          &(struct weir__event_facts){ .count = (int64_t)lost });
         weir__buffer_text(batch, ",");
         *all_lost += (int64_t)lost;
     }
@@ -151,7 +154,9 @@ static bool is_unwanted(int status)
 /* Said when it begins to fail; what comes after it is in the metrics. */
 static void complain(struct weir__webhook *w, int status, const char *why)
 {
-    const char *then = is_unwanted(status) ? "; its events are dropped" : w->stopping ? "; its events are lost" : "; trying again";
+    const char *then = is_unwanted(status) ? "; its events are dropped"
+                       : w->stopping       ? "; its events are lost"
+                                           : "; trying again";
 
     if (w->complained)
         return;
@@ -170,8 +175,10 @@ static void wait_and_retry(struct weir__webhook *w)
         return;
     }
     w->state = PAUSED;
-    w->chance = w->chance * 6364136223846793005u + 1442695040888963407u; /* Knuth's generator: nothing depends on its quality */
-    uv_timer_start(&w->pause, on_pause, weir__webhook_pause_ms(w->o.pause_ms, w->failures, w->chance >> 33), 0);
+    w->chance = w->chance * 6364136223846793005u +
+                1442695040888963407u; /* Knuth's generator: nothing depends on its quality */
+    uv_timer_start(&w->pause, on_pause,
+                   weir__webhook_pause_ms(w->o.pause_ms, w->failures, w->chance >> 33), 0);
 }
 
 static void on_done(void *context, int status, const char *why)
@@ -221,7 +228,8 @@ void weir__webhook_wake(struct weir__webhook *w)
 
 /* --------------------------------------------------- creation, stopping ---- */
 
-int weir__webhook_create(struct weir__webhook **out, const struct weir__webhook_options *options, struct weir_error *error)
+int weir__webhook_create(struct weir__webhook **out, const struct weir__webhook_options *options,
+                         struct weir_error *error)
 {
     struct weir__url url;
     struct weir__tls_context *tls = NULL;
@@ -234,7 +242,7 @@ int weir__webhook_create(struct weir__webhook **out, const struct weir__webhook_
         code = weir__tls_client_create(&tls, error);
     if (code != WEIR_OK)
         return code;
-    struct weir__webhook *w = calloc(1, sizeof *w);
+    struct weir__webhook *w = calloc(1, sizeof(*w));
     if (w == NULL) {
         weir__tls_context_destroy(tls);
         return weir__fail(error, WEIR_NO_MEMORY, "out of memory for the webhook");
@@ -244,7 +252,7 @@ int weir__webhook_create(struct weir__webhook **out, const struct weir__webhook_
     w->tls = tls;
     w->o.pause_ms = options->pause_ms ? options->pause_ms : PAUSE_MS;
     w->o.timeout_ms = options->timeout_ms ? options->timeout_ms : TIMEOUT_MS;
-    weir__random_fill(&w->chance, sizeof w->chance); /* without it, it is 0 */
+    weir__random_fill(&w->chance, sizeof(w->chance)); /* without it, it is 0 */
     uv_timer_init(options->loop, &w->pause);
     uv_timer_init(options->loop, &w->drain);
     w->pause.data = w->drain.data = w;
@@ -262,7 +270,8 @@ static void on_drain(uv_timer_t *timer)
         weir__delivery_cancel(w->delivery);
 }
 
-void weir__webhook_stop(struct weir__webhook *w, uint64_t drain_ms, void (*done)(void *context), void *context)
+void weir__webhook_stop(struct weir__webhook *w, uint64_t drain_ms, void (*done)(void *context),
+                        void *context)
 {
     w->stopping = true;
     w->done = done;

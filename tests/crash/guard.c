@@ -1,11 +1,14 @@
-/* guard.c -- processes are killed (SIGKILL) at random moments inside enter, exit and ticks, thousands of times, while a witness goes on.
+/* guard.c -- processes are killed (SIGKILL) at random moments inside enter, exit and ticks,
+ * thousands of times, while a witness goes on.
  *
  *     guard SEED KILLS
  *
- *     never too many   what is held, as booked by those alive, never adds up to more than there are permits.  Each books what it got and crosses
- *                      it out before it gives it back.  A victim is stopped first, so that its booking can go before its permits may be
- *                      taken back: whatever is booked is out
- *     nothing lost     after the last kill, and the few seconds that are stated, nothing is out and all permits can be had again
+ *     never too many   what is held, as booked by those alive, never adds up to more than there are
+ *                      permits.  Each books what it got and crosses it out before it gives it back.
+ *                      A victim is stopped first, so that its booking can go before its permits
+ *                      may be taken back: whatever is booked is out
+ *     nothing lost     after the last kill, and the few seconds that are stated, nothing is out and
+ *                      all permits can be had again
  *     nothing stuck    the witness can ask all the time; a half-open breaker finds its probes again
  */
 #include <inttypes.h>
@@ -24,14 +27,15 @@
 #define VICTIMS 3
 #define PERMITS 12
 #define NOW     (1000 * WEIR_SECOND)
-/* By each piece of work.  So slow that nobody who lives is kept from running for two seconds of it: between the gate and its slot it would be
- * taken for dead, as it may. */
+/* By each piece of work.  So slow that nobody who lives is kept from running for two seconds of it:
+ * between the gate and its slot it would be taken for dead, as it may. */
 #define STEP (20 * WEIR_MICROSECOND)
 
 struct book {
     int64_t clock;
     int64_t asked, entered;
-    uint64_t held; /* permits, 16 bits for each victim and the witness: one word, so that the sum is that of one moment */
+    uint64_t held; /* permits, 16 bits for each victim and the witness: one word, so that the sum is
+                      that of one moment */
     int64_t most;  /* that the sum ever was */
 };
 
@@ -60,11 +64,13 @@ static void note_most(struct book *book, uint64_t held)
     int64_t sum = 0, most = __atomic_load_n(&book->most, __ATOMIC_RELAXED);
     for (; held; held >>= 16)
         sum += (int64_t)(held & 0xffff);
-    while (sum > most && !__atomic_compare_exchange_n(&book->most, &most, sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (sum > most && !__atomic_compare_exchange_n(&book->most, &most, sum, true,
+                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
 }
 
-static bool enter(struct weir_guard *guard, struct book *book, int me, int64_t cost, weir_time now, struct weir_permit *permit)
+static bool enter(struct weir_guard *guard, struct book *book, int me, int64_t cost, weir_time now,
+                  struct weir_permit *permit)
 {
     struct weir_decision d;
     if (!weir_enter(guard, &(struct weir_ask){ .cost = cost, .now = now }, permit, &d))
@@ -157,7 +163,8 @@ static int check_end(struct weir_guard *guard, weir_time now)
     weir_guard_force(guard, WEIR_FORCE_CLOSED, now);
     for (int i = 0; i < 40; i++)
         weir_guard_get(guard, now += WEIR_SECOND / 4 + WEIR_SECOND / 10, &info);
-    for (int i = 0; i < 100 && guard->record->limit < PERMITS; i++) { /* what the controller has learnt from the errors */
+    for (int i = 0; i < 100 && guard->record->limit < PERMITS;
+         i++) { /* what the controller has learnt from the errors */
         weir_time t = now += 2 * WEIR_SECOND;
         for (int k = 0; k < PERMITS; k++)
             weir_enter(guard, &(struct weir_ask){ .cost = 1, .now = t }, &p[k], &d);
@@ -165,8 +172,10 @@ static int check_end(struct weir_guard *guard, weir_time now)
             weir_exit(guard, &p[k], WEIR_SUCCEEDED, t + WEIR_MILLISECOND);
     }
     for (int i = 0; i < PERMITS; i++)
-        got += weir_enter(guard, &(struct weir_ask){ .cost = 1, .priority = 7, .now = now }, &p[i], &d);
-    printf("in flight %" PRId64 ", reclaimed %" PRId64 ", permits %d of %d\n", info.in_flight, info.reclaimed, got, PERMITS);
+        got += weir_enter(guard, &(struct weir_ask){ .cost = 1, .priority = 7, .now = now }, &p[i],
+                          &d);
+    printf("in flight %" PRId64 ", reclaimed %" PRId64 ", permits %d of %d\n", info.in_flight,
+           info.reclaimed, got, PERMITS);
     return info.in_flight != 0 || got != PERMITS || info.reclaimed == 0;
 }
 
@@ -179,8 +188,9 @@ int main(int argc, char **argv)
     pid_t victims[VICTIMS];
     random_state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     int kills = argc > 2 ? atoi(argv[2]) : 300;
-    snprintf(path, sizeof path, "/dev/shm/weir-crash-guard-%d", (int)getpid());
-    struct book *book = mmap(NULL, sizeof *book, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    snprintf(path, sizeof(path), "/dev/shm/weir-crash-guard-%d", (int)getpid());
+    struct book *book =
+        mmap(NULL, sizeof(*book), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     book->clock = NOW;
     if (weir_table_create(&table, &(struct weir_table_options){ .path = path, .keys = 16 }, &e) ||
         weir_guard_create(&guard, table, "g", &options, &e))
@@ -196,9 +206,10 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < VICTIMS; i++)
         kill_victim(victims[i], book, i);
-    int failed = check_end(guard, book->clock) || book->entered == 0 || book->most > PERMITS || book->most < PERMITS / 2;
-    printf("%d kills, witness in %" PRId64 " of %" PRId64 ", at most %" PRId64 " held: %s\n", kills, book->entered, book->asked, book->most,
-           failed ? "FAILED" : "ok");
+    int failed = check_end(guard, book->clock) || book->entered == 0 || book->most > PERMITS ||
+                 book->most < PERMITS / 2;
+    printf("%d kills, witness in %" PRId64 " of %" PRId64 ", at most %" PRId64 " held: %s\n", kills,
+           book->entered, book->asked, book->most, failed ? "FAILED" : "ok");
     weir_table_destroy(table);
     unlink(path);
     return failed;

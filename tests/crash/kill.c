@@ -1,16 +1,20 @@
-/* kill.c -- processes are killed (SIGKILL) at random moments inside decisions, thousands of times, while others go on.
+/* kill.c -- processes are killed (SIGKILL) at random moments inside decisions, thousands of times,
+ * while others go on.
  *
  *     kill SEED KILLS
  *
- * Two files.  In one, with room for all its keys, victims take singly and several at once, at one frozen instant, and book every grant that
- * they get, after the decision, in memory of their own.  In the other, far too small, they drive out each other's keys, and give back.  A
- * witness works on a key of its own in the first file meanwhile.  In the end:
+ * Two files.  In one, with room for all its keys, victims take singly and several at once, at one
+ * frozen instant, and book every grant that they get, after the decision, in memory of their own.
+ * In the other, far too small, they drive out each other's keys, and give back.  A witness works
+ * on a key of its own in the first file meanwhile.  In the end:
  *
  *     nothing forgotten   no key has used less than was booked
  *     nothing lost        nor more than was booked and the decisions that were cut off
- *     no stuck key        every key of both files can be asked, and after its rest it has its whole burst again
+ *     no stuck key        every key of both files can be asked, and after its rest it has its whole
+ *                         burst again
  *     others go on        the witness got exactly what the limit allows, in every round
- *     attach works        before, during and after; and some of what was cut off was put right (recovered)
+ *     attach works        before, during and after; and some of what was cut off was put right
+ *                         (recovered)
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -30,13 +34,15 @@
 #define LIMIT   1000000000
 #define NOW     (1000 * WEIR_SECOND)
 
-/* SMALL, OTHER and LARGE stand still in time, so that what was used can be compared with what was booked. */
+/* SMALL, OTHER and LARGE stand still in time, so that what was used can be compared with what was
+ * booked. */
 enum { SMALL, OTHER, LARGE, WITNESS, CHURN, LIMITERS };
 
 static const char *const limits[2][LIMITERS] = {
-    { "fixed-window 1000000000/10000s", "gcra 1000000000/10000s", "sliding-window 1000000000/10000s", "fixed-window 40/1s",
-      "token-bucket 3/60s" },
-    { "gcra 1000000000/10000s", "token-bucket 1000000000/10000s", "sliding-window 1000000000/10000s", "gcra 40/1s", "gcra 3/60s" },
+    { "fixed-window 1000000000/10000s", "gcra 1000000000/10000s",
+      "sliding-window 1000000000/10000s", "fixed-window 40/1s", "token-bucket 3/60s" },
+    { "gcra 1000000000/10000s", "token-bucket 1000000000/10000s",
+      "sliding-window 1000000000/10000s", "gcra 40/1s", "gcra 3/60s" },
 };
 
 struct book {
@@ -62,7 +68,7 @@ static struct weir_table *attach(const char *path, const char *suffix, bool narr
     struct weir_table *t = NULL;
     struct weir_error e;
     char name[64];
-    snprintf(name, sizeof name, "%s%s", path, suffix);
+    snprintf(name, sizeof(name), "%s%s", path, suffix);
     struct weir_table_options o = { .path = name, .keys = keys, .narrow = narrow };
     if (weir_table_create(&t, &o, &e) != WEIR_OK)
         die("attach", e.text);
@@ -71,14 +77,17 @@ static struct weir_table *attach(const char *path, const char *suffix, bool narr
 
 static struct tables open_tables(const char *path, bool narrow)
 {
-    struct tables t = { attach(path, "", narrow, 10000), attach(path, ".tiny", narrow, 200), { NULL } };
+    struct tables t = { attach(path, "", narrow, 10000),
+                        attach(path, ".tiny", narrow, 200),
+                        { NULL } };
     for (int i = 0; i < LIMITERS; i++) {
         struct weir_limit limit;
         struct weir_error e;
         char name[] = "limiter-0";
-        name[sizeof name - 2] = (char)('0' + i);
+        name[sizeof(name) - 2] = (char)('0' + i);
         if (weir_limit_parse(&limit, limits[narrow][i], &e) != WEIR_OK ||
-            weir_limiter_create(&t.l[i], i == CHURN ? t.tiny : t.roomy, name, &limit, 500, &e) != WEIR_OK)
+            weir_limiter_create(&t.l[i], i == CHURN ? t.tiny : t.roomy, name, &limit, 500, &e) !=
+                WEIR_OK)
             die("limiter", e.text);
     }
     return t;
@@ -92,7 +101,7 @@ static void close_tables(struct tables *t)
 
 static struct weir_ask ask_for(int64_t *key, weir_time now)
 {
-    return (struct weir_ask){ .key = { key, sizeof *key }, .cost = 1, .now = now };
+    return (struct weir_ask){ .key = { key, sizeof(*key) }, .cost = 1, .now = now };
 }
 
 /* ------------------------------------------------------------- victims ---- */
@@ -104,10 +113,13 @@ static void victim(const char *path, bool narrow, uint64_t seed, struct book *bo
     random_state = seed;
     for (;;) {
         struct weir_decision d;
-        int64_t key = (int64_t)(roll() % KEYS), other = (int64_t)(roll() % KEYS), fresh = (int64_t)(roll() % 100000);
+        int64_t key = (int64_t)(roll() % KEYS), other = (int64_t)(roll() % KEYS),
+                fresh = (int64_t)(roll() % 100000);
         struct weir_ask a = ask_for(&key, NOW), b = ask_for(&other, NOW), c = ask_for(&fresh, NOW);
         struct weir_item items[] = { { l[SMALL], a }, { l[LARGE], b }, { l[OTHER], a } };
-        struct weir_item small[] = { { l[SMALL], a }, { l[OTHER], b }, { l[SMALL], a } }; /* all.c's quick way */
+        struct weir_item small[] = { { l[SMALL], a },
+                                     { l[OTHER], b },
+                                     { l[SMALL], a } }; /* all.c's quick way */
         struct weir_item churn[] = { { l[CHURN], c }, { l[CHURN], ask_for(&other, NOW) } };
         switch (roll() % 10) {
         case 0:
@@ -147,7 +159,8 @@ static void victim(const char *path, bool narrow, uint64_t seed, struct book *bo
 
 /* ------------------------------------------------------------- witness ---- */
 
-/* Takes the whole limit of one key, second after second of its own time: 40 pass, the 41st does not. */
+/* Takes the whole limit of one key, second after second of its own time: 40 pass, the 41st does
+ * not. */
 static void witness(const char *path, bool narrow, struct book *book)
 {
     struct tables t = open_tables(path, narrow);
@@ -191,7 +204,9 @@ static void compare_books(struct tables *t, const struct book *book, int64_t kil
             int64_t used = d.limit - d.remaining;
             used_in_all += used;
             lost += used - book->granted[limiter][key];
-            expect(used >= book->granted[limiter][key], "used by a key, at least what it was granted", used, book->granted[limiter][key]);
+            expect(used >= book->granted[limiter][key],
+                   "used by a key, at least what it was granted", used,
+                   book->granted[limiter][key]);
         }
         expect(lost <= kills, "charged without a grant, at most one a kill", lost, kills);
         expect(used_in_all > 0, "used at all", used_in_all, 1);
@@ -206,7 +221,8 @@ static void every_key_rests(struct tables *t)
             struct weir_decision d;
             a.cost = 0;
             weir_peek(t->l[limiter], &a, &d);
-            expect(d.allowed && d.remaining == d.limit, "left to a key that has rested", d.remaining, d.limit);
+            expect(d.allowed && d.remaining == d.limit, "left to a key that has rested",
+                   d.remaining, d.limit);
             a.cost = 1;
             expect(weir_take(t->l[limiter], &a, &d), "a rested key is granted", 0, 1);
         }
@@ -223,11 +239,14 @@ static void judge(const char *path, bool narrow, const struct book *book, int64_
     every_key_rests(&t);
     expect(roomy.evicted_early == 0, "evictions where there is room", roomy.evicted_early, 0);
     expect(tiny.evicted_early > 0, "evictions where there is none", tiny.evicted_early, 1);
-    expect(kills < 500 || roomy.recovered + tiny.recovered > 0, "decisions put right", roomy.recovered + tiny.recovered, 1);
-    expect(book->witnessed > 0 && book->witness_wrong == 0, "rounds in which the witness did not get just its limit", book->witness_wrong,
-           0);
-    printf("%s: %" PRId64 " kills, %" PRId64 " put right, %" PRId64 " + %" PRId64 " evictions, %" PRId64 " rounds of the witness\n",
-           narrow ? "narrow" : "wide", kills, roomy.recovered + tiny.recovered, tiny.evicted_idle, tiny.evicted_early, book->witnessed);
+    expect(kills < 500 || roomy.recovered + tiny.recovered > 0, "decisions put right",
+           roomy.recovered + tiny.recovered, 1);
+    expect(book->witnessed > 0 && book->witness_wrong == 0,
+           "rounds in which the witness did not get just its limit", book->witness_wrong, 0);
+    printf("%s: %" PRId64 " kills, %" PRId64 " put right, %" PRId64 " + %" PRId64
+           " evictions, %" PRId64 " rounds of the witness\n",
+           narrow ? "narrow" : "wide", kills, roomy.recovered + tiny.recovered, tiny.evicted_idle,
+           tiny.evicted_early, book->witnessed);
     close_tables(&t);
 }
 
@@ -243,11 +262,12 @@ static pid_t start_victim(const char *path, bool narrow, struct book *book)
 static void run(bool narrow, int64_t kills)
 {
     char path[] = "weir-kill-XXXXXX";
-    struct book *book = mmap(NULL, sizeof *book, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct book *book =
+        mmap(NULL, sizeof(*book), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t victims[VICTIMS], watcher;
     char tiny[64];
     close(mkstemp(path));
-    snprintf(tiny, sizeof tiny, "%s.tiny", path);
+    snprintf(tiny, sizeof(tiny), "%s.tiny", path);
     struct tables first = open_tables(path, narrow);
     close_tables(&first);
     if ((watcher = fork()) == 0)
@@ -261,7 +281,8 @@ static void run(bool narrow, int64_t kills)
         pid_t *v = &victims[i % VICTIMS];
         kill(*v, SIGKILL);
         waitpid(*v, &status, 0);
-        expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "a victim's end", status, SIGKILL);
+        expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "a victim's end", status,
+               SIGKILL);
         *v = start_victim(path, narrow, book);
     }
     for (int i = 0; i < VICTIMS; i++) {
@@ -275,7 +296,7 @@ static void run(bool narrow, int64_t kills)
     judge(path, narrow, book, kills + VICTIMS);
     unlink(path);
     unlink(tiny);
-    munmap(book, sizeof *book);
+    munmap(book, sizeof(*book));
 }
 
 int main(int argc, char **argv)

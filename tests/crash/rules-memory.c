@@ -1,8 +1,10 @@
-/* rules-memory.c -- reading rules while every n-th allocation fails: an error each time, no crash, and (under AddressSanitizer) no leak.
+/* rules-memory.c -- reading rules while every n-th allocation fails: an error each time, no crash,
+ * and (under AddressSanitizer) no leak.
  *
  *     rules-memory FILE...
  *
- * Linked with --wrap for the allocators, so that only the library's own calls fail; libfyaml's do not.
+ * Linked with --wrap for the allocators, so that only the library's own calls fail; libfyaml's do
+ * not.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -54,7 +56,8 @@ static bool try(const char *path, long n, bool *wrong)
         fprintf(stderr, "%s: allocation %ld fails and nothing is said\n", path, n);
     if (code != WEIR_OK && (rules != NULL || error.text[0] == '\0'))
         fprintf(stderr, "%s: allocation %ld fails: out is touched, or there is no text\n", path, n);
-    *wrong = (failed && code == WEIR_OK) || (code != WEIR_OK && (rules != NULL || error.text[0] == '\0'));
+    *wrong = (failed && code == WEIR_OK) ||
+             (code != WEIR_OK && (rules != NULL || error.text[0] == '\0'));
     weir_rules_destroy(rules);
     return failed;
 }

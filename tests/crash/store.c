@@ -1,10 +1,12 @@
-/* store.c -- rules and lists set by API, killed at every system call on the way, and every one of them failing.
+/* store.c -- rules and lists set by API, killed at every system call on the way, and every one of
+ * them failing.
  *
  *     store FOLDER
  *
- * Linked with --wrap for the calls that change files.  For each change and each n: a child dies before its n-th call (or in the middle of it,
- * if that is a write), and a fresh start must find the old text or the new one, whole, and clean up behind it; then the n-th call fails, and
- * either the change is in force and in the file, or it is an error and the old one is, in both.
+ * Linked with --wrap for the calls that change files.  For each change and each n: a child dies
+ * before its n-th call (or in the middle of it, if that is a write), and a fresh start must find
+ * the old text or the new one, whole, and clean up behind it; then the n-th call fails, and either
+ * the change is in force and in the file, or it is an error and the old one is, in both.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -155,7 +157,8 @@ static bool start(struct host *h, const char *rules, struct weir_error *error)
 {
     struct weir_table_options options = { .keys = 1024, .limiters = 64 };
     must(weir_table_create(&h->table, &options, error) == WEIR_OK, "table");
-    must(weir_create(&h->engine, &(struct weir_options){ .table = h->table }, error) == WEIR_OK, "engine");
+    must(weir_create(&h->engine, &(struct weir_options){ .table = h->table }, error) == WEIR_OK,
+         "engine");
     struct weir__live_options live = { .engine = h->engine, .rules = rules, .beside = table_path };
     return weir__live_create(&h->live, &live, NOW, error) == WEIR_OK;
 }
@@ -179,10 +182,13 @@ static struct force force_of(struct host *h)
     struct weir_ruling ruling;
     struct weir_ask peek = { .now = NOW };
     struct force f = { 0, 0 };
-    weir_check(h->engine, &(struct weir_attr){ .name = "account", .value = "ann" }, 1, &peek, &ruling);
+    weir_check(h->engine, &(struct weir_attr){ .name = "account", .value = "ann" }, 1, &peek,
+               &ruling);
     f.limit = ruling.count;
     for (int i = 0; i < 2; i++) {
-        weir_check(h->engine, &(struct weir_attr){ .name = "ip", .value = i ? "192.0.2.1" : "192.0.2.0" }, 1, &peek, &ruling);
+        weir_check(h->engine,
+                   &(struct weir_attr){ .name = "ip", .value = i ? "192.0.2.1" : "192.0.2.0" }, 1,
+                   &peek, &ruling);
         f.denied += ruling.decision.reason == WEIR_DENIED;
     }
     return f;
@@ -255,7 +261,8 @@ static bool same(struct force a, struct force b)
 }
 
 /* What a fresh start finds; and nothing is left behind then. */
-static bool restart(const struct change *c, struct force *found, const char *folder, char *text, size_t size)
+static bool restart(const struct change *c, struct force *found, const char *folder, char *text,
+                    size_t size)
 {
     struct host h = { 0 };
     struct weir_error error = { 0 };
@@ -303,7 +310,7 @@ static bool die_at(const struct change *c, long n, const char *folder)
         _exit(c->make(&h, &error) == WEIR_OK ? 0 : 1);
     }
     must(waitpid(child, &status, 0) == child && WIFEXITED(status), "wait");
-    bool good = restart(c, &found, folder, text, sizeof text);
+    bool good = restart(c, &found, folder, text, sizeof(text));
     if (WEXITSTATUS(status) == 0)
         good = good && same(found, c->new);
     else
@@ -329,8 +336,10 @@ static bool fail_at(const struct change *c, long n, enum what how, int number, c
     what = NOTHING;
     struct force wanted = code == WEIR_OK ? c->new : c->old, now = force_of(&h);
     stop(&h);
-    bool good = restart(c, &found, folder, text, sizeof text) && same(now, wanted) && same(found, wanted);
-    good = good && (code == WEIR_OK) == (error.text[0] == '\0') && (happened || code == WEIR_OK) && (how == FAIL || code == WEIR_OK);
+    bool good =
+        restart(c, &found, folder, text, sizeof(text)) && same(now, wanted) && same(found, wanted);
+    good = good && (code == WEIR_OK) == (error.text[0] == '\0') && (happened || code == WEIR_OK) &&
+           (how == FAIL || code == WEIR_OK);
     count(c, how == CUT ? "writes half" : strerror(number), n, good, text);
     return happened;
 }
@@ -338,16 +347,17 @@ static bool fail_at(const struct change *c, long n, enum what how, int number, c
 int main(int argc, char **argv)
 {
     char folder[512];
-    snprintf(folder, sizeof folder, "%s/weir-crash-XXXXXX", argc > 1 ? argv[1] : "/tmp");
+    snprintf(folder, sizeof(folder), "%s/weir-crash-XXXXXX", argc > 1 ? argv[1] : "/tmp");
     must(mkdtemp(folder) != NULL, "folder");
-    snprintf(rules_path, sizeof rules_path, "%s/rules.yaml", folder);
-    snprintf(table_path, sizeof table_path, "%s/table", folder);
-    snprintf(kept_path, sizeof kept_path, "%s.rules", table_path);
-    snprintf(lists_path, sizeof lists_path, "%s.lists", table_path);
-    snprintf(lock_path, sizeof lock_path, "%s.lock", lists_path);
-    int len = snprintf(seven, sizeof seven, "version: 1\nrules:\n  - name: all\n    limit: 7/60\n# ");
-    memset(seven + len, 'x', sizeof seven - (size_t)len - 1);
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+    snprintf(rules_path, sizeof(rules_path), "%s/rules.yaml", folder);
+    snprintf(table_path, sizeof(table_path), "%s/table", folder);
+    snprintf(kept_path, sizeof(kept_path), "%s.rules", table_path);
+    snprintf(lists_path, sizeof(lists_path), "%s.lists", table_path);
+    snprintf(lock_path, sizeof(lock_path), "%s.lock", lists_path);
+    int len =
+        snprintf(seven, sizeof(seven), "version: 1\nrules:\n  - name: all\n    limit: 7/60\n# ");
+    memset(seven + len, 'x', sizeof(seven) - (size_t)len - 1);
+    for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
         const struct change *c = &changes[i];
         for (long n = 0; die_at(c, n, folder); n++)
             ;

@@ -1,5 +1,6 @@
-/* spend.c -- for explain.sh: spend TABLE RULES SECONDS TIMES NAME=VALUE... asks the rules so many times at that moment, on a table file that is made
- * if it is not there, and writes how many were allowed.  spend TABLE RULES RULE MODE sets a rule's mode by hand. */
+/* spend.c -- for explain.sh: spend TABLE RULES SECONDS TIMES NAME=VALUE... asks the rules so many
+ * times at that moment, on a table file that is made if it is not there, and writes how many were
+ * allowed.  spend TABLE RULES RULE MODE sets a rule's mode by hand. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,9 @@ static size_t ask(struct weir *weir, char **words, int n, weir_time now, long ti
 
 static enum weir_mode mode_of(const char *word)
 {
-    return strcmp(word, "shadow") == 0 ? WEIR_SHADOW : strcmp(word, "off") == 0 ? WEIR_OFF : WEIR_AS_WRITTEN;
+    return strcmp(word, "shadow") == 0 ? WEIR_SHADOW
+           : strcmp(word, "off") == 0  ? WEIR_OFF
+                                       : WEIR_AS_WRITTEN;
 }
 
 int main(int argc, char **argv)
@@ -51,7 +54,9 @@ int main(int argc, char **argv)
     if (argc < 5)
         return 2;
     weir_time now = strtoll(argv[3], &end, 10) * WEIR_SECOND;
-    need(weir_table_create(&table, &(struct weir_table_options){ .path = argv[1], .keys = 1000 }, &error), &error);
+    need(weir_table_create(&table, &(struct weir_table_options){ .path = argv[1], .keys = 1000 },
+                           &error),
+         &error);
     need(weir_create(&weir, &(struct weir_options){ .table = table }, &error), &error);
     need(weir_rules_read(&rules, argv[2], NULL, &error), &error);
     need(weir_use(weir, rules, now, &error), &error);

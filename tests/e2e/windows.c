@@ -1,5 +1,6 @@
-/* windows.c -- for zones.py: reads lines "ZONE day|week|month SECONDS" and writes "START END" of the window that the time lies in, in
- * seconds; the end is told by a decision, the start by weir__calendar_window. */
+/* windows.c -- for zones.py: reads lines "ZONE day|week|month SECONDS" and writes "START END" of
+ * the window that the time lies in, in seconds; the end is told by a decision, the start by
+ * weir__calendar_window. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +25,9 @@ static void answer(const char *line)
 
     if (sscanf(line, "%39s %7s %" SCNd64, zone, kind, &now) != 3)
         fail(line, "cannot be read");
-    snprintf(text, sizeof text, "1/%s zone=%s", kind, zone);
-    if (weir_limit_parse(&limit, text, &error) != WEIR_OK || weir_plan_create(&plan, &limit, &error) != WEIR_OK)
+    snprintf(text, sizeof(text), "1/%s zone=%s", kind, zone);
+    if (weir_limit_parse(&limit, text, &error) != WEIR_OK ||
+        weir_plan_create(&plan, &limit, &error) != WEIR_OK)
         fail(line, error.text);
     now *= WEIR_SECOND;
     struct weir_ask ask = { .cost = 1, .now = now };
@@ -41,7 +43,7 @@ int main(void)
 {
     char line[128];
 
-    while (fgets(line, sizeof line, stdin))
+    while (fgets(line, sizeof(line), stdin))
         answer(line);
     return 0;
 }

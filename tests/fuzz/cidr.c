@@ -1,5 +1,5 @@
-/* cidr.c -- any bytes as a list of networks, one a line: no crash, an error that points into the line, what parses comes back the same,
- * and a set of them answers as a loop does. */
+/* cidr.c -- any bytes as a list of networks, one a line: no crash, an error that points into the
+ * line, what parses comes back the same, and a set of them answers as a loop does. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +20,12 @@ static bool holds(const struct weir__cidr *network, const struct weir__address *
 {
     struct weir__address masked = *address;
     weir__address_mask(&masked, network->prefix);
-    return address->bits == network->address.bits && memcmp(masked.bytes, network->address.bytes, sizeof masked.bytes) == 0;
+    return address->bits == network->address.bits &&
+           memcmp(masked.bytes, network->address.bytes, sizeof(masked.bytes)) == 0;
 }
 
-static bool any_holds(const struct weir__cidr *networks, size_t n, const struct weir__address *address)
+static bool any_holds(const struct weir__cidr *networks, size_t n,
+                      const struct weir__address *address)
 {
     for (size_t i = 0; i < n; i++)
         if (holds(&networks[i], address))
@@ -43,12 +45,14 @@ static bool read_network(const char *bytes, size_t len, struct weir__cidr *out)
     free(line);
     if (code != WEIR_OK) {
         check(error.column >= 1 && (size_t)error.column <= len + 2);
-        check(memchr(error.text, '\0', sizeof error.text) != NULL && error.text[0] != '\0' && !strpbrk(error.text, "\r\n"));
+        check(memchr(error.text, '\0', sizeof(error.text)) != NULL && error.text[0] != '\0' &&
+              !strpbrk(error.text, "\r\n"));
         return false;
     }
-    check((size_t)weir__address_print(printed, sizeof printed, &out->address) == strlen(printed));
+    check((size_t)weir__address_print(printed, sizeof(printed), &out->address) == strlen(printed));
     check(weir__address_parse(printed, strlen(printed), &again));
-    check(again.bits == out->address.bits && memcmp(again.bytes, out->address.bytes, sizeof again.bytes) == 0);
+    check(again.bits == out->address.bits &&
+          memcmp(again.bytes, out->address.bytes, sizeof(again.bytes)) == 0);
     check(out->prefix <= out->address.bits);
     return true;
 }

@@ -1,9 +1,13 @@
-/* client.c -- any bytes as what a server answers to the commands that ask one: no crash, and nothing is printed that a terminal obeys.
+/* client.c -- any bytes as what a server answers to the commands that ask one: no crash, and
+ * nothing is printed that a terminal obeys.
  *
- *   the first byte chooses the command; the second how many bytes come at a time, and whether the rest is
+ *   the first byte chooses the command; the second how many bytes come at a time, and whether the
+ *   rest is
  *       what comes over the connection, or
- *       the bodies of answers, a line each: they get heads that are right, and begin again when there are no more;
- *   when there is no more to say the connection is closed, and the next one has an event to tell: who follows them comes to an end.
+ *       the bodies of answers, a line each: they get heads that are right, and begin again when
+ *       there are no more;
+ *   when there is no more to say the connection is closed, and the next one has an event to tell:
+ *   who follows them comes to an end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +53,7 @@ static void say_event(void)
 {
     static const char event[] = "HTTP/1.1 200 OK\r\n\r\ndata: {\"event\":\"stop\"}\n\n";
 
-    say(event, sizeof event - 1);
+    say(event, sizeof(event) - 1);
 }
 
 /* The next line of the input, as an answer. */
@@ -140,7 +144,7 @@ static int run_resp(const struct weir__command *self, int argc, char **argv)
     (void)argv;
     check(weir__client_open(&client, &how, &error) == WEIR_OK);
     for (int i = 0; i < 3 && weir__client_command(client, words, &reply, &error) == WEIR_OK; i++)
-        check(reply.n <= WEIR__REPLY_NUMBERS && memchr(reply.text, '\0', sizeof reply.text));
+        check(reply.n <= WEIR__REPLY_NUMBERS && memchr(reply.text, '\0', sizeof(reply.text)));
     weir__client_close(client);
     return WEIR__EXIT_OK;
 }
@@ -177,13 +181,15 @@ static const struct {
     { { "resp", "", "", NULL, NULL, run_resp }, "", false },
 };
 
-static const size_t n_rows = sizeof rows / sizeof rows[0];
+static const size_t n_rows = sizeof(rows) / sizeof(rows[0]);
 
-/* Nothing that a terminal obeys: no control character, neither as ASCII nor as UTF-8 has those of Latin 1. */
+/* Nothing that a terminal obeys: no control character, neither as ASCII nor as UTF-8 has those of
+ * Latin 1. */
 static void check_harmless(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i], next = i + 1 < len ? (unsigned char)text[i + 1] : 0;
+        unsigned char c = (unsigned char)text[i],
+                      next = i + 1 < len ? (unsigned char)text[i + 1] : 0;
         check(c == '\n' || (c >= ' ' && c != 0x7F));
         check(c != 0xC2 || next >= 0xA0 || next < 0x80);
     }
@@ -196,8 +202,9 @@ static void run(size_t row)
     size_t len = 0;
     int argc = 0;
 
-    snprintf(words, sizeof words, "%s", rows[row].words);
-    for (char *w = strtok_r(words, " ", &save); w && argc < WORDS_MAX; w = strtok_r(NULL, " ", &save))
+    snprintf(words, sizeof(words), "%s", rows[row].words);
+    for (char *w = strtok_r(words, " ", &save); w && argc < WORDS_MAX;
+         w = strtok_r(NULL, " ", &save))
         argv[argc++] = w;
     stdout = stderr = open_memstream(&text, &len);
     check(stdout != NULL);

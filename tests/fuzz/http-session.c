@@ -1,10 +1,11 @@
-/* http-session.c -- any bytes as a session of HTTP with a whole server behind it: no crash, and answers that a client can read.
+/* http-session.c -- any bytes as a session of HTTP with a whole server behind it: no crash, and
+ * answers that a client can read.
  *
  *   session.h says how the input is cut, and who comes;
- *   all that is answered is HTTP, with a length that is right, and there is one answer to each request, the same however it was cut; what is no
- *   request, or too large, is answered once, and ends it;
- *   an answer says that it is the last one, if it is, and never otherwise;
- *   what says that it is JSON is JSON; events are server-sent events, with JSON in them.
+ *   all that is answered is HTTP, with a length that is right, and there is one answer to each
+ *   request, the same however it was cut; what is no request, or too large, is answered once, and
+ *   ends it; an answer says that it is the last one, if it is, and never otherwise; what says that
+ *   it is JSON is JSON; events are server-sent events, with JSON in them.
  */
 #include "serve/http.h"
 #include "session.h"
@@ -32,7 +33,7 @@ static void check_events(struct bytes b)
         check(end != NULL);
         struct weir__http_text line = { b.at, (size_t)(end - b.at) };
         bool known = line.len == 0;
-        for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
             known = known || begins(line, fields[i]);
         check(known);
         if (begins(line, "data: "))
@@ -56,8 +57,10 @@ static struct answer next_answer(struct bytes *b, bool head_only)
         b->at += took;
     } while (head.status == 100);
     struct weir__http_text type = weir__http_header(head.headers, head.n_headers, "Content-Type");
-    struct answer answer = { .last = !head.keep_alive, .events = begins(type, "text/event-stream") && !head_only };
-    check(head.status >= 200 && head.status < 600 && !head.chunked && (head.content_length >= 0) != begins(type, "text/event-stream"));
+    struct answer answer = { .last = !head.keep_alive,
+                             .events = begins(type, "text/event-stream") && !head_only };
+    check(head.status >= 200 && head.status < 600 && !head.chunked &&
+          (head.content_length >= 0) != begins(type, "text/event-stream"));
     if (head_only || answer.events)
         return answer;
     check(b->end - b->at >= head.content_length);
@@ -69,7 +72,8 @@ static struct answer next_answer(struct bytes *b, bool head_only)
 
 /* ----------------------------------------------------------------- requests ---- */
 
-/* How many bytes of chunks there are, at most `max`; 0: they are wrong, too many, or have no end. */
+/* How many bytes of chunks there are, at most `max`; 0: they are wrong, too many, or have no
+ * end. */
 static size_t chunks_length(char *bytes, size_t len, size_t max)
 {
     struct weir__http_chunks chunks = { 0 };
@@ -80,7 +84,8 @@ static size_t chunks_length(char *bytes, size_t len, size_t max)
     return took > 0 && chunks.ended && (size_t)took <= max ? (size_t)took : 0;
 }
 
-/* How many bytes the request at the beginning has; 0: it is not whole, not right, or too large.  Spoils what chunks there are. */
+/* How many bytes the request at the beginning has; 0: it is not whole, not right, or too large.
+ * Spoils what chunks there are. */
 static size_t request_length(char *bytes, size_t len, bool *head_only)
 {
     static struct weir__http_request request;
@@ -135,7 +140,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *bytes = copy_of((const char *)data + 1, size - 1);
     size_t used = feed_session(w, bytes, size - 1, data[0], &told);
     weir__buffer_add(&w->answer, told.bytes, told.len);
-    check_answers(w, bytes, used, (struct bytes){ w->answer.bytes, w->answer.bytes + w->answer.len });
+    check_answers(w, bytes, used,
+                  (struct bytes){ w->answer.bytes, w->answer.bytes + w->answer.len });
     weir__buffer_free(&told);
     end_session(w, (const char *)data, size);
     free(bytes);

@@ -1,4 +1,5 @@
-/* http1.c -- any bytes as a request, a response, a chunked body and a query: no crash, and no answer that more bytes would change.
+/* http1.c -- any bytes as a request, a response, a chunked body and a query: no crash, and no
+ * answer that more bytes would change.
  *
  *   the first byte chooses what the rest is, and how large the pieces of a body are;
  *   a beginning of it answers "not whole yet", or what the whole answers, and for the same reason;
@@ -33,12 +34,14 @@ static char *copy_of(const char *bytes, size_t len)
 
 static void check_text(const char *bytes, ptrdiff_t len, struct weir__http_text text)
 {
-    check(text.bytes >= bytes && text.len <= (size_t)len && text.bytes <= bytes + (size_t)len - text.len);
+    check(text.bytes >= bytes && text.len <= (size_t)len &&
+          text.bytes <= bytes + (size_t)len - text.len);
     for (size_t i = 0; i < text.len; i++)
         check(text.bytes[i] != '\0' && text.bytes[i] != '\r' && text.bytes[i] != '\n');
 }
 
-static void check_headers(const char *bytes, ptrdiff_t len, const struct weir__http_header *headers, size_t n)
+static void check_headers(const char *bytes, ptrdiff_t len, const struct weir__http_header *headers,
+                          size_t n)
 {
     check(n <= WEIR__HTTP_HEADERS);
     for (size_t i = 0; i < n; i++) {
@@ -55,12 +58,14 @@ static bool same(struct weir__http_text a, struct weir__http_text b)
 
 /* ---------------------------------------------------------------- requests ---- */
 
-static ptrdiff_t read_request(const char *bytes, size_t len, struct weir__http_request *out, int *status, const char **what)
+static ptrdiff_t read_request(const char *bytes, size_t len, struct weir__http_request *out,
+                              int *status, const char **what)
 {
     *status = 0;
     *what = NULL;
     ptrdiff_t took = weir__http_request(bytes, len, out, status, what);
-    check(took <= (ptrdiff_t)len && took <= 32 * 1024 && (took < 0) == (*what != NULL) && (took < 0) == (*status >= 400 && *status < 600));
+    check(took <= (ptrdiff_t)len && took <= 32 * 1024 && (took < 0) == (*what != NULL) &&
+          (took < 0) == (*status >= 400 && *status < 600));
     if (took <= 0)
         return took;
     check_text(bytes, took, out->method);
@@ -68,7 +73,8 @@ static ptrdiff_t read_request(const char *bytes, size_t len, struct weir__http_r
     check_text(bytes, took, out->path);
     check_text(bytes, took, out->query);
     check_headers(bytes, took, out->headers, out->n_headers);
-    check(out->path.len > 0 && out->method.len > 0 && out->content_length >= -1 && !(out->chunked && out->content_length >= 0));
+    check(out->path.len > 0 && out->method.len > 0 && out->content_length >= -1 &&
+          !(out->chunked && out->content_length >= 0));
     return took;
 }
 
@@ -95,10 +101,13 @@ static void check_written_again(const struct weir__http_request *r)
     }
     end += sprintf(end, "\r\n");
     check(read_request(text, (size_t)(end - text), &again, &status, &what) == end - text);
-    check(same(again.method, r->method) && same(again.path, r->path) && same(again.query, r->query) && again.n_headers == r->n_headers);
-    check(again.keep_alive == r->keep_alive && again.chunked == r->chunked && again.content_length == r->content_length);
+    check(same(again.method, r->method) && same(again.path, r->path) &&
+          same(again.query, r->query) && again.n_headers == r->n_headers);
+    check(again.keep_alive == r->keep_alive && again.chunked == r->chunked &&
+          again.content_length == r->content_length);
     for (size_t i = 0; i < r->n_headers; i++)
-        check(same(again.headers[i].name, r->headers[i].name) && same(again.headers[i].value, r->headers[i].value));
+        check(same(again.headers[i].name, r->headers[i].name) &&
+              same(again.headers[i].value, r->headers[i].value));
 }
 
 static void check_request(const char *bytes, size_t len)
@@ -111,7 +120,8 @@ static void check_request(const char *bytes, size_t len)
         char *copy = copy_of(bytes, cut);
         ptrdiff_t cut_took = read_request(copy, cut, &cut_out, &cut_status, &cut_what);
         check(took > 0 ? cut_took == (cut < (size_t)took ? 0 : took)
-                       : cut_took == 0 || (cut_took == took && cut_status == status && cut_what == what));
+                       : cut_took == 0 ||
+                             (cut_took == took && cut_status == status && cut_what == what));
         free(copy);
     }
     if (took > 0)
@@ -129,7 +139,8 @@ static ptrdiff_t read_response(const char *bytes, size_t len, const char **what)
     if (took <= 0)
         return took;
     check_headers(bytes, took, out.headers, out.n_headers);
-    check(out.status >= 100 && out.status <= 999 && out.content_length >= -1 && !(out.chunked && out.content_length >= 0));
+    check(out.status >= 100 && out.status <= 999 && out.content_length >= -1 &&
+          !(out.chunked && out.content_length >= 0));
     return took;
 }
 
@@ -140,7 +151,8 @@ static void check_response(const char *bytes, size_t len)
     for (size_t cut = 0; cut < len; cut += cut < EVERY_PREFIX_TO ? 1 : 97) {
         char *copy = copy_of(bytes, cut);
         ptrdiff_t cut_took = read_response(copy, cut, &cut_what);
-        check(took > 0 ? cut_took == (cut < (size_t)took ? 0 : took) : cut_took == 0 || (cut_took == took && cut_what == what));
+        check(took > 0 ? cut_took == (cut < (size_t)took ? 0 : took)
+                       : cut_took == 0 || (cut_took == took && cut_what == what));
         free(copy);
     }
 }
@@ -160,10 +172,12 @@ static void read_body(const char *bytes, size_t len, size_t piece, struct body *
     struct weir__http_chunks chunks = { 0 };
     *b = (struct body){ 0 };
     while ((size_t)b->read < len && !chunks.ended) {
-        size_t n = len - (size_t)b->read < piece ? len - (size_t)b->read : piece, data_len = SIZE_MAX;
+        size_t n = len - (size_t)b->read < piece ? len - (size_t)b->read : piece,
+               data_len = SIZE_MAX;
         char *copy = copy_of(bytes + b->read, n);
         ptrdiff_t took = weir__http_chunked(&chunks, copy, n, &data_len, &b->what);
-        check((took < 0) == (b->what != NULL) && (took < 0 || (data_len <= (size_t)took && ((size_t)took == n || chunks.ended))));
+        check((took < 0) == (b->what != NULL) &&
+              (took < 0 || (data_len <= (size_t)took && ((size_t)took == n || chunks.ended))));
         if (took >= 0) {
             memcpy(b->data + b->len, copy, data_len);
             b->len += data_len;
@@ -182,7 +196,8 @@ static void check_body(const char *bytes, size_t len, size_t piece)
     read_body(bytes, len, len > 0 ? len : 1, &whole);
     read_body(bytes, len, piece, &parts);
     check(whole.read == parts.read && whole.what == parts.what && whole.ended == parts.ended);
-    check(whole.read < 0 || (whole.len == parts.len && memcmp(whole.data, parts.data, whole.len) == 0));
+    check(whole.read < 0 ||
+          (whole.len == parts.len && memcmp(whole.data, parts.data, whole.len) == 0));
 }
 
 static void check_query(const char *bytes, size_t len)
@@ -191,8 +206,10 @@ static void check_query(const char *bytes, size_t len)
     struct weir__http_text query = { bytes, len }, name, value;
     bool bad;
     while (weir__http_query_next(&query, &to, &name, &value, &bad)) {
-        check(!bad && name.bytes >= scratch && value.bytes >= name.bytes && value.bytes + value.len <= to);
-        check(to <= scratch + len && query.bytes >= bytes && query.bytes + query.len == bytes + len);
+        check(!bad && name.bytes >= scratch && value.bytes >= name.bytes &&
+              value.bytes + value.len <= to);
+        check(to <= scratch + len && query.bytes >= bytes &&
+              query.bytes + query.len == bytes + len);
     }
     check(bad || query.len == 0 || query.bytes[0] == '&');
     free(scratch);

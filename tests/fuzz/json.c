@@ -1,7 +1,9 @@
-/* json.c -- any bytes as JSON: no crash, an error that points into the text, values that lie where they may, and the same answer twice.
+/* json.c -- any bytes as JSON: no crash, an error that points into the text, values that lie where
+ * they may, and the same answer twice.
  *
  *   without scratch, and stopped half way, the calls are the same;
- *   the text before an error gives the calls that came before it, and a number at most that ends where the text ends.
+ *   the text before an error gives the calls that came before it, and a number at most that ends
+ *   where the text ends.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -35,9 +37,11 @@ static bool each(void *context, const struct weir__json_value *v)
 {
     struct run *r = context;
     bool in_text = v->text >= r->text && v->text + v->len <= r->text + r->len;
-    bool in_scratch = r->scratch && v->text >= r->scratch && v->text + v->len <= r->scratch + r->len;
+    bool in_scratch =
+        r->scratch && v->text >= r->scratch && v->text + v->len <= r->scratch + r->len;
 
-    check(v->path_len <= WEIR__JSON_PATH && (in_text || (in_scratch && v->kind == WEIR__JSON_STRING)));
+    check(v->path_len <= WEIR__JSON_PATH &&
+          (in_text || (in_scratch && v->kind == WEIR__JSON_STRING)));
     check(v->kind == WEIR__JSON_STRING || v->len > 0);
     mix(r, v->path, v->path_len);
     mix(r, v->text, v->len);
@@ -54,8 +58,11 @@ static long walk(struct run *r, size_t len, const char **what)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = malloc(size + 1), *scratch = malloc(size + 1); /* the byte before is not the text's: only the end must be exact */
-    struct run first = { .text = text + 1, .scratch = scratch + 1, .len = size }, again = first, raw = first, half = first;
+    char *text = malloc(size + 1),
+         *scratch =
+             malloc(size + 1); /* the byte before is not the text's: only the end must be exact */
+    struct run first = { .text = text + 1, .scratch = scratch + 1, .len = size }, again = first,
+               raw = first, half = first;
     const char *what, *what_again;
 
     check(text && scratch);

@@ -1,4 +1,5 @@
-/* limit.c -- any bytes as a limit and as a time: no crash, an error that points into the text, and what parses comes back the same. */
+/* limit.c -- any bytes as a limit and as a time: no crash, an error that points into the text, and
+ * what parses comes back the same. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +16,17 @@ static void check(bool law)
 
 static bool same(const struct weir_limit *a, const struct weir_limit *b)
 {
-    return a->algorithm == b->algorithm && a->count == b->count && a->period == b->period && a->burst == b->burst && a->queue == b->queue &&
-           a->buckets == b->buckets && a->align_first == b->align_first && a->loose == b->loose && a->warmup == b->warmup &&
-           a->cold == b->cold && a->calendar == b->calendar && memcmp(a->zone, b->zone, sizeof a->zone) == 0;
+    return a->algorithm == b->algorithm && a->count == b->count && a->period == b->period &&
+           a->burst == b->burst && a->queue == b->queue && a->buckets == b->buckets &&
+           a->align_first == b->align_first && a->loose == b->loose && a->warmup == b->warmup &&
+           a->cold == b->cold && a->calendar == b->calendar &&
+           memcmp(a->zone, b->zone, sizeof(a->zone)) == 0;
 }
 
 static void check_error(const struct weir_error *error, size_t length)
 {
     check(error->column >= 1 && (size_t)error->column <= length + 1);
-    check(memchr(error->text, '\0', sizeof error->text) != NULL);
+    check(memchr(error->text, '\0', sizeof(error->text)) != NULL);
     check(error->text[0] != '\0' && !strpbrk(error->text, "\r\n"));
 }
 
@@ -38,7 +41,7 @@ static void check_limit(const char *text)
         check(same(&limit, &(struct weir_limit){ .count = 42 }));
         return;
     }
-    check((size_t)weir_limit_print(printed, sizeof printed, &limit) == strlen(printed));
+    check((size_t)weir_limit_print(printed, sizeof(printed), &limit) == strlen(printed));
     check(weir_limit_parse(&again, printed, NULL) == WEIR_OK);
     check(same(&limit, &again));
 }
@@ -54,8 +57,9 @@ static void check_time(const char *text)
         check(time == -42);
         return;
     }
-    check((size_t)weir_time_print(printed, sizeof printed, time) == strlen(printed));
-    check(time >= 0 && (time == WEIR_NEVER || (weir_time_parse(&again, printed, NULL) == WEIR_OK && again == time)));
+    check((size_t)weir_time_print(printed, sizeof(printed), time) == strlen(printed));
+    check(time >= 0 && (time == WEIR_NEVER ||
+                        (weir_time_parse(&again, printed, NULL) == WEIR_OK && again == time)));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

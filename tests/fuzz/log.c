@@ -1,9 +1,11 @@
-/* log.c -- any bytes as a log: a line of either format, a map, a time, a whole file, plain or packed.  The first byte chooses:
+/* log.c -- any bytes as a log: a line of either format, a map, a time, a whole file, plain or
+ * packed.  The first byte chooses:
  *
  *     c combined line    j JSON line    m map, newline, JSON line    t time    else a file
  *
- * What must hold: entries are sound and point into their line or the scratch; no attribute comes twice; what is refused says why and where,
- * within the line; a file's lines are as many as its newlines, and each entry of it is what its line alone gives.
+ * What must hold: entries are sound and point into their line or the scratch; no attribute comes
+ * twice; what is refused says why and where, within the line; a file's lines are as many as its
+ * newlines, and each entry of it is what its line alone gives.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -57,7 +59,8 @@ static void check_line(const char *bytes, size_t len, const struct weir__log_map
 
     LAW(memory && scratch);
     memcpy(line, bytes, len);
-    if (map ? weir__log_json(line, len, scratch, map, &e, &fault) : weir__log_combined(line, len, scratch, &e, &fault))
+    if (map ? weir__log_json(line, len, scratch, map, &e, &fault)
+            : weir__log_combined(line, len, scratch, &e, &fault))
         check_entry(&e);
     else
         LAW(fault.at <= len && fault.expected && fault.expected[0]);
@@ -77,7 +80,8 @@ static void check_map(const char *bytes, size_t len)
     if (weir__log_map_create(&map, text, &error) == WEIR_OK)
         check_line(newline ? newline + 1 : "", newline ? len - map_len - 1 : 0, map);
     else
-        LAW(map == NULL && error.text[0] && error.column >= 1 && (size_t)error.column <= strlen(text) + 1);
+        LAW(map == NULL && error.text[0] && error.column >= 1 &&
+            (size_t)error.column <= strlen(text) + 1);
     weir__log_map_destroy(map);
     free(text);
 }
@@ -108,7 +112,8 @@ static void check_file_entry(const struct weir__log_entry *e, const struct weir_
     free(scratch);
 }
 
-static void check_figures(const struct weir__log_figures *f, const char *bytes, size_t len, int64_t entries, int code)
+static void check_figures(const struct weir__log_figures *f, const char *bytes, size_t len,
+                          int64_t entries, int code)
 {
     int64_t newlines = 0;
 
@@ -117,7 +122,8 @@ static void check_figures(const struct weir__log_figures *f, const char *bytes, 
     LAW(entries + f->bad <= f->lines && f->bytes_read <= f->bytes_all);
     LAW((f->bad > 0) == (f->first_bad > 0) && (f->bad > 0) == (f->first_bad_why[0] != '\0'));
     if (len < 2 || memcmp(bytes, "\x1f\x8b", 2) != 0)
-        LAW(code == 0 && f->lines == newlines + (len > 0 && bytes[len - 1] != '\n') && f->bytes_read == (int64_t)len);
+        LAW(code == 0 && f->lines == newlines + (len > 0 && bytes[len - 1] != '\n') &&
+            f->bytes_read == (int64_t)len);
 }
 
 static void check_file(const char *bytes, size_t len)
@@ -132,7 +138,7 @@ static void check_file(const char *bytes, size_t len)
     int fd = memfd_create("log", MFD_CLOEXEC), code;
 
     LAW(fd >= 0 && write(fd, bytes, len) == (ssize_t)len);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     LAW(weir__log_map_create(&map, NULL, NULL) == WEIR_OK);
     LAW(weir__log_open(&log, path, "auto", NULL, &error) == WEIR_OK);
     for (; (code = weir__log_next(log, &e, &error)) > 0; entries++)

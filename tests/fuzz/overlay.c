@@ -1,6 +1,8 @@
-/* overlay.c -- any text as a file of lists changed by hand: no crash; what is printed is read again; what it says is what the lists become.
+/* overlay.c -- any text as a file of lists changed by hand: no crash; what is printed is read
+ * again; what it says is what the lists become.
  *
- *   the first byte chooses: the rest is the whole file, or what stands below a checksum that is right.
+ *   the first byte chooses: the rest is the whole file, or what stands below a checksum that is
+ *   right.
  */
 #include <inttypes.h>
 #include <stdint.h>
@@ -32,10 +34,13 @@ static bool go_on(void *context, const struct weir__json_value *value)
 /* As rules would have them: deny ip 192.0.2.0/24 and 192.0.2.7, vip account ann. */
 static struct weir__lists *written_lists(void)
 {
-    char deny[] = "deny", ip[] = "ip", vip[] = "vip", account[] = "account", net[] = "192.0.2.0/24", host[] = "192.0.2.7", ann[] = "ann";
+    char deny[] = "deny", ip[] = "ip", vip[] = "vip", account[] = "account", net[] = "192.0.2.0/24",
+         host[] = "192.0.2.7", ann[] = "ann";
     char *networks[] = { net, host }, *names[] = { ann };
-    struct weir__list_draft drafts[] = { { .name = deny, .attribute = ip, .entries = networks, .n = 2 },
-                                         { .name = vip, .attribute = account, .entries = names, .n = 1 } };
+    struct weir__list_draft drafts[] = {
+        { .name = deny, .attribute = ip, .entries = networks, .n = 2 },
+        { .name = vip, .attribute = account, .entries = names, .n = 1 }
+    };
     struct weir__lists *lists = NULL;
 
     check(weir__lists_create(&lists, drafts, 2, NULL) == WEIR_OK);
@@ -75,7 +80,8 @@ static void check_printed(const struct weir__overlay *o)
     const char *what;
 
     weir__overlay_print(o, &text);
-    check(weir__overlay_parse(&same, text.bytes, text.len, "lists", NULL) == WEIR_OK && same->n == o->n);
+    check(weir__overlay_parse(&same, text.bytes, text.len, "lists", NULL) == WEIR_OK &&
+          same->n == o->n);
     weir__overlay_print(same, &again);
     check(text.len == again.len && memcmp(text.bytes, again.bytes, text.len) == 0);
     weir__overlay_json(o, &json);
@@ -97,7 +103,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int head = 0;
     check(text != NULL);
     if (data[0] % 2)
-        head = snprintf(text, HEAD_MAX, "weir lists 1\nchecksum %016" PRIx64 "\n", weir__digest(WEIR__DIGEST_START, data + 1, size - 1));
+        head = snprintf(text, HEAD_MAX, "weir lists 1\nchecksum %016" PRIx64 "\n",
+                        weir__digest(WEIR__DIGEST_START, data + 1, size - 1));
     memcpy(text + head, data + 1, size - 1);
     if (weir__overlay_parse(&o, text, (size_t)head + size - 1, "lists", &error) == WEIR_OK) {
         check_printed(o);

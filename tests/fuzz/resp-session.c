@@ -1,10 +1,11 @@
-/* resp-session.c -- any bytes as a session of RESP with a whole server behind it: no crash, and answers that a client can read.
+/* resp-session.c -- any bytes as a session of RESP with a whole server behind it: no crash, and
+ * answers that a client can read.
  *
  *   session.h says how the input is cut, and who comes;
- *   all that is answered is RESP, and there is one reply to each command, whatever came before it; what is no RESP is answered once, and ends it;
- *   (the commands that subscribe answer once for each name, outside of transactions;)
- *   what the operator's commands answer is JSON;
- *   all that subscribers are told is RESP too.
+ *   all that is answered is RESP, and there is one reply to each command, whatever came before it;
+ *   what is no RESP is answered once, and ends it; (the commands that subscribe answer once for
+ *   each name, outside of transactions;) what the operator's commands answer is JSON; all that
+ *   subscribers are told is RESP too.
  */
 #include "serve/admin.h"
 #include "serve/resp.h"
@@ -44,8 +45,8 @@ static size_t count_replies(struct replies *r)
 
 static bool answers_often(struct weir__resp_arg name)
 {
-    return weir__resp_is(name, "SUBSCRIBE") || weir__resp_is(name, "PSUBSCRIBE") || weir__resp_is(name, "UNSUBSCRIBE") ||
-           weir__resp_is(name, "PUNSUBSCRIBE");
+    return weir__resp_is(name, "SUBSCRIBE") || weir__resp_is(name, "PSUBSCRIBE") ||
+           weir__resp_is(name, "UNSUBSCRIBE") || weir__resp_is(name, "PUNSUBSCRIBE");
 }
 
 static void check_reply(struct replies *r, struct weir__resp_arg name)
@@ -57,13 +58,15 @@ static void check_reply(struct replies *r, struct weir__resp_arg name)
         check_json(value.bytes, value.len);
 }
 
-/* The commands once more, each with its reply; what ended the connection is answered by an error, the last one. */
+/* The commands once more, each with its reply; what ended the connection is answered by an error,
+ * the last one. */
 static void check_replies(const struct world *w, const char *bytes, size_t len, struct replies r)
 {
     static struct weir__resp_arg args[WEIR__RESP_ARGS];
     const struct weir__resp_limits limits = { WEIR__RESP_ARGS, REQUEST_MAX };
     const char *what;
-    size_t n, last = w->conn.lingers ? 1 : 0, left = count_replies(&(struct replies){ r.at, r.end });
+    size_t n, last = w->conn.lingers ? 1 : 0,
+              left = count_replies(&(struct replies){ r.at, r.end });
     ptrdiff_t took;
     bool often = false;
 
@@ -91,7 +94,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct world *w = begin_session(&weir__resp, data[0]);
     char *bytes = copy_of((const char *)data + 1, size - 1);
     size_t used = feed_session(w, bytes, size - 1, data[0], &told);
-    check_replies(w, bytes, used, (struct replies){ w->answer.bytes, w->answer.bytes + w->answer.len });
+    check_replies(w, bytes, used,
+                  (struct replies){ w->answer.bytes, w->answer.bytes + w->answer.len });
     if (told.len > 0)
         count_replies(&(struct replies){ told.bytes, told.bytes + told.len });
     weir__buffer_free(&told);

@@ -1,9 +1,10 @@
-/* resp.c -- any bytes as commands and as replies: no crash, and no answer that more bytes would change.
+/* resp.c -- any bytes as commands and as replies: no crash, and no answer that more bytes would
+ * change.
  *
- *   the first byte chooses the limits; the rest is read as one command after the other, and then as one reply after the other;
- *   a beginning of it answers "not whole yet", or what the whole answers, and for the same reason;
- *   all arguments lie in the input, and within the limits;
- *   what was read, written again, reads the same.
+ *   the first byte chooses the limits; the rest is read as one command after the other, and then as
+ *   one reply after the other; a beginning of it answers "not whole yet", or what the whole
+ *   answers, and for the same reason; all arguments lie in the input, and within the limits; what
+ *   was read, written again, reads the same.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -42,21 +43,22 @@ static bool same_arg(struct weir__resp_arg a, struct weir__resp_arg b)
 
 /* ---------------------------------------------------------------- commands ---- */
 
-static ptrdiff_t read_command(const char *bytes, size_t len, const struct weir__resp_limits *limits, struct weir__resp_arg *args, size_t *n,
-                              const char **what)
+static ptrdiff_t read_command(const char *bytes, size_t len, const struct weir__resp_limits *limits,
+                              struct weir__resp_arg *args, size_t *n, const char **what)
 {
     *what = NULL;
     *n = SIZE_MAX;
     ptrdiff_t took = weir__resp_command(bytes, len, limits, args, n, what);
-    check(took <= (ptrdiff_t)len && (took < 0) == (*what != NULL) && (took > 0) == (*n != SIZE_MAX));
+    check(took <= (ptrdiff_t)len && (took < 0) == (*what != NULL) &&
+          (took > 0) == (*n != SIZE_MAX));
     check(took <= 0 || ((size_t)took <= limits->bytes && *n <= limits->args));
     for (size_t i = 0; took > 0 && i < *n; i++)
         check(lies_in(bytes, (size_t)took, args[i].bytes, args[i].len));
     return took;
 }
 
-static void check_prefix(const char *bytes, size_t len, const struct weir__resp_limits *limits, ptrdiff_t whole, size_t whole_n,
-                         const char *whole_what)
+static void check_prefix(const char *bytes, size_t len, const struct weir__resp_limits *limits,
+                         ptrdiff_t whole, size_t whole_n, const char *whole_what)
 {
     struct weir__resp_arg args[ARGS_MAX];
     size_t n;
@@ -74,14 +76,15 @@ static void check_prefix(const char *bytes, size_t len, const struct weir__resp_
 static void check_written_again(const struct weir__resp_arg *args, size_t n)
 {
     static char text[INPUT_MAX + ARGS_MAX * 2 * WEIR__RESP_NUMBER_MAX];
-    const struct weir__resp_limits limits = { ARGS_MAX, sizeof text };
+    const struct weir__resp_limits limits = { ARGS_MAX, sizeof(text) };
     struct weir__resp_arg again[ARGS_MAX];
     size_t n_again;
     const char *what;
     char *end = weir__resp_put_header(text, '*', (int64_t)n);
     for (size_t i = 0; i < n; i++)
         end = weir__resp_put_bulk(end, args[i].bytes, args[i].len);
-    check(read_command(text, (size_t)(end - text), &limits, again, &n_again, &what) == end - text && n_again == n);
+    check(read_command(text, (size_t)(end - text), &limits, again, &n_again, &what) == end - text &&
+          n_again == n);
     for (size_t i = 0; i < n; i++) {
         int64_t number;
         check(same_arg(args[i], again[i]));
@@ -89,7 +92,8 @@ static void check_written_again(const struct weir__resp_arg *args, size_t n)
             char print[WEIR__RESP_NUMBER_MAX];
             size_t len = (size_t)(weir__resp_put_integer(print, number) - print);
             int64_t number_again = ~number;
-            check(weir__resp_int((struct weir__resp_arg){ print + 1, len - 3 }, &number_again) && number_again == number);
+            check(weir__resp_int((struct weir__resp_arg){ print + 1, len - 3 }, &number_again) &&
+                  number_again == number);
         }
     }
 }
@@ -113,12 +117,14 @@ static void check_commands(const char *bytes, size_t len, const struct weir__res
 
 /* ----------------------------------------------------------------- replies ---- */
 
-static ptrdiff_t read_value(const char *bytes, size_t len, struct weir__resp_value *v, const char **what)
+static ptrdiff_t read_value(const char *bytes, size_t len, struct weir__resp_value *v,
+                            const char **what)
 {
     *what = NULL;
     *v = (struct weir__resp_value){ .kind = 'x' };
     ptrdiff_t took = weir__resp_value(bytes, len, v, what);
-    check(took <= (ptrdiff_t)len && (took < 0) == (*what != NULL) && (took > 0) == (v->kind != 'x'));
+    check(took <= (ptrdiff_t)len && (took < 0) == (*what != NULL) &&
+          (took > 0) == (v->kind != 'x'));
     check(v->bytes == NULL ? v->len == 0 : lies_in(bytes, (size_t)took, v->bytes, v->len));
     return took;
 }
@@ -156,7 +162,8 @@ static void check_value_written_again(const struct weir__resp_value *v)
     if (end == NULL)
         return;
     check(read_value(text, (size_t)(end - text), &again, &what) == end - text);
-    check(again.kind == v->kind && again.integer == v->integer && again.len == v->len && (again.bytes == NULL) == (v->bytes == NULL));
+    check(again.kind == v->kind && again.integer == v->integer && again.len == v->len &&
+          (again.bytes == NULL) == (v->bytes == NULL));
     check(v->len == 0 || memcmp(again.bytes, v->bytes, v->len) == 0);
 }
 
@@ -169,7 +176,8 @@ static void check_replies(const char *bytes, size_t len)
         for (size_t cut = 0; cut < len; cut += cut < EVERY_PREFIX_TO ? 1 : 97) {
             char *copy = copy_of(bytes, cut);
             ptrdiff_t cut_took = read_value(copy, cut, &cut_v, &cut_what);
-            check(took > 0 ? cut_took == (cut < (size_t)took ? 0 : took) : cut_took == 0 || (cut_took == took && cut_what == what));
+            check(took > 0 ? cut_took == (cut < (size_t)took ? 0 : took)
+                           : cut_took == 0 || (cut_took == took && cut_what == what));
             free(copy);
         }
         if (took <= 0)
@@ -184,7 +192,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0 || size > INPUT_MAX)
         return 0;
-    struct weir__resp_limits limits = { .args = ARGS_MAX - data[0] % ARGS_MAX, .bytes = (size_t)INPUT_MAX >> data[0] / ARGS_MAX };
+    struct weir__resp_limits limits = { .args = ARGS_MAX - data[0] % ARGS_MAX,
+                                        .bytes = (size_t)INPUT_MAX >> data[0] / ARGS_MAX };
     char *bytes = copy_of((const char *)data + 1, size - 1);
     check_commands(bytes, size - 1, &limits);
     check_replies(bytes, size - 1);

@@ -1,6 +1,8 @@
-/* session.h -- what the fuzzers of whole sessions share: a server without sockets, and bytes that come in pieces as a network may cut them.
+/* session.h -- what the fuzzers of whole sessions share: a server without sockets, and bytes that
+ * come in pieces as a network may cut them.
  *
- * The first byte of the input says how: its lower half is how the rest is cut (0: not at all, 1: byte by byte), its upper half who comes.
+ * The first byte of the input says how: its lower half is how the rest is cut (0: not at all, 1:
+ * byte by byte), its upper half who comes.
  */
 #ifndef WEIR_TESTS_SESSION_H
 #define WEIR_TESTS_SESSION_H
@@ -65,7 +67,7 @@ static struct world *begin_session(const struct weir__protocol *protocol, unsign
 static bool has_reserve(const char *bytes, size_t len)
 {
     static const char word[] = "reserve";
-    const size_t n = sizeof word - 1;
+    const size_t n = sizeof(word) - 1;
 
     for (size_t i = 0; i + n <= len; i++) {
         if (strncasecmp(bytes + i, word, n) == 0)
@@ -101,7 +103,8 @@ static void wake(struct world *w, struct weir__buffer *told)
 }
 
 /* Feeds it all, what was not used again with more behind it.  Returns how many bytes were used. */
-static size_t feed_session(struct world *w, const char *bytes, size_t len, unsigned how, struct weir__buffer *told)
+static size_t feed_session(struct world *w, const char *bytes, size_t len, unsigned how,
+                           struct weir__buffer *told)
 {
     uint32_t dice = how;
     char *kept = NULL;

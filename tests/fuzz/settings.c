@@ -1,9 +1,11 @@
-/* settings.c -- any text as a file of settings, and as addresses to listen on: no crash, and what is printed is read again.
+/* settings.c -- any text as a file of settings, and as addresses to listen on: no crash, and what
+ * is printed is read again.
  *
  *   the first byte chooses what the rest is;
  *   a file that is refused is refused in words, and nothing was set;
- *   settings that were read are JSON, and printed as a file they are the same settings again (but for secrets, which are not printed);
- *   two lists of addresses that are good are good together; of what is wrong the place is told.
+ *   settings that were read are JSON, and printed as a file they are the same settings again (but
+ *   for secrets, which are not printed); two lists of addresses that are good are good together; of
+ *   what is wrong the place is told.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -34,7 +36,7 @@ char *weir__file_read(const char *path, size_t most, size_t *len)
 {
     bool config = strcmp(path, file_name) == 0;
 
-    *len = config ? file.len : sizeof secret - 1;
+    *len = config ? file.len : sizeof(secret) - 1;
     check(*len <= most);
     char *text = malloc(*len + 1);
     check(text != NULL);
@@ -62,7 +64,7 @@ static void check_json(const struct weir__buffer *text)
 /* Reads `file`; *said gets what was printed and complained of. */
 static int read_file(struct weir__settings *out, bool print, struct weir__buffer *said)
 {
-    char config[] = "--config", name[sizeof file_name], show[] = "--print-settings";
+    char config[] = "--config", name[sizeof(file_name)], show[] = "--print-settings";
     char *argv[] = { config, strcpy(name, file_name), show }, *text = NULL;
     FILE *real_out = stdout, *real_err = stderr;
     size_t len = 0;
@@ -83,8 +85,9 @@ static void check_refused(const struct weir__settings *s, const struct weir__buf
 {
     struct weir__settings before;
 
-    memset(&before, 0xa5, sizeof before);
-    check(memcmp(s, &before, sizeof before) == 0 && said->len > 0 && said->bytes[said->len - 1] == '\n');
+    memset(&before, 0xa5, sizeof(before));
+    check(memcmp(s, &before, sizeof(before)) == 0 && said->len > 0 &&
+          said->bytes[said->len - 1] == '\n');
 }
 
 static bool has_secret(const struct weir__settings *s)
@@ -115,7 +118,7 @@ static void check_file(const char *bytes, size_t len)
     struct weir__settings s;
     struct weir__buffer said = { 0 }, json = { 0 };
 
-    memset(&s, 0xa5, sizeof s);
+    memset(&s, 0xa5, sizeof(s));
     file.len = 0;
     weir__buffer_add(&file, bytes, len);
     int code = read_file(&s, false, &said);

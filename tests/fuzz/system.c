@@ -1,4 +1,5 @@
-/* system.c -- any bytes as the kernel's texts on load: each parser says that it does not know, or something that can be. */
+/* system.c -- any bytes as the kernel's texts on load: each parser says that it does not know, or
+ * something that can be. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ static void check_path(const char *text)
         char *path = malloc(room); /* of exactly this size */
         check(path != NULL);
         if (weir__parse_cgroup(text, path, room)) {
-            check(strlen(path) < room && strpbrk(path, "\n") == NULL && strstr(path, "/..") == NULL);
+            check(strlen(path) < room && strpbrk(path, "\n") == NULL &&
+                  strstr(path, "/..") == NULL);
             check(path[0] == '\0' || (path[0] == '/' && path[strlen(path) - 1] != '/'));
         }
         free(path);
@@ -48,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 0)
         memcpy(text, data, size);
     text[size] = '\0';
-    memset(&cpus, 0x55, sizeof cpus);
+    memset(&cpus, 0x55, sizeof(cpus));
     (void)weir__parse_cpus_allowed(text, &cpus);
     check_stat(text, &cpus);
     check_path(text);

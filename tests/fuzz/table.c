@@ -1,7 +1,8 @@
-/* table.c -- a damaged table file: attach refuses or works, and whatever the bytes are, deciding neither crashes nor hangs.
+/* table.c -- a damaged table file: attach refuses or works, and whatever the bytes are, deciding
+ * neither crashes nor hangs.
  *
- * The input is a list of edits to a good table: two bytes of kind and place, eight of what to write there.  Most go to where they hurt: the
- * header, the limiters' records, the states, the bans.
+ * The input is a list of edits to a good table: two bytes of kind and place, eight of what to write
+ * there.  Most go to where they hurt: the header, the limiters' records, the states, the bans.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ static const char *const limits[] = {
     "sliding-window 3/1s buckets=3 edge=loose",
 };
 
-#define LIMITS (sizeof limits / sizeof *limits)
+#define LIMITS (sizeof(limits) / sizeof(*limits))
 
 static struct weir_limiter *limiter_of(struct weir_table *t, size_t i)
 {
@@ -41,17 +42,21 @@ static struct weir_limiter *limiter_of(struct weir_table *t, size_t i)
 
 static void use_bans(struct weir_table *t, weir_time now)
 {
-    struct weir__ban_terms terms = { .length = WEIR_SECOND, .factor = 3, .longest = 60 * WEIR_SECOND, .forget = WEIR_SECOND };
+    struct weir__ban_terms terms = {
+        .length = WEIR_SECOND, .factor = 3, .longest = 60 * WEIR_SECOND, .forget = WEIR_SECOND
+    };
     struct weir_ban ban;
     for (char k = 'a'; k < 'a' + 10; k++) {
         uint64_t tag = weir__ban_tag(t, "rule", (struct weir_key){ &k, 1 });
-        if (weir__ban_strike(t, tag, "rule", (struct weir_key){ &k, 1 }, &terms, now) <= now || weir__ban_until(t, tag, now) == 0)
+        if (weir__ban_strike(t, tag, "rule", (struct weir_key){ &k, 1 }, &terms, now) <= now ||
+            weir__ban_until(t, tag, now) == 0)
             abort();
         if (k == 'c' && !weir__ban_lift(t, tag, now))
             abort();
     }
     for (size_t i = 0; i < t->ban_places; i++)
-        if (weir__ban_get(t, i, now, &ban) && (memchr(ban.rule, 0, sizeof ban.rule) == NULL || memchr(ban.key, 0, sizeof ban.key) == NULL))
+        if (weir__ban_get(t, i, now, &ban) && (memchr(ban.rule, 0, sizeof(ban.rule)) == NULL ||
+                                               memchr(ban.key, 0, sizeof(ban.key)) == NULL))
             abort();
 }
 
@@ -66,7 +71,10 @@ static void use(struct weir_table *t, weir_time now)
         if (l == NULL)
             continue;
         for (int64_t k = 0; k < 4; k++) {
-            struct weir_ask a = { .key = { &k, sizeof k }, .cost = 1 + k % 2, .wait_max = k % 3 ? 0 : WEIR_FOREVER, .now = now };
+            struct weir_ask a = { .key = { &k, sizeof(k) },
+                                  .cost = 1 + k % 2,
+                                  .wait_max = k % 3 ? 0 : WEIR_FOREVER,
+                                  .now = now };
             struct weir_decision d;
             weir_take(l, &a, &d);
             weir_peek(l, &a, &d);
@@ -90,7 +98,9 @@ static unsigned char *good_table(size_t *size, char *path)
     static size_t length;
     if (bytes == NULL) {
         struct weir_table *t = NULL;
-        struct weir_table_options o = { .path = path, .keys = 100, .slab = 1 << 18, .limiters = 32, .bans = 8 };
+        struct weir_table_options o = {
+            .path = path, .keys = 100, .slab = 1 << 18, .limiters = 32, .bans = 8
+        };
         if (weir_table_create(&t, &o, NULL) != WEIR_OK)
             abort();
         use(t, 5 * WEIR_SECOND);
@@ -110,9 +120,11 @@ static unsigned char *good_table(size_t *size, char *path)
 
 static size_t place_of(unsigned kind, unsigned place, size_t size, const struct weir__header *good)
 {
-    size_t bans = weir__bans_at(good->limiters_max), groups = WEIR__GROUP_SLOTS * sizeof(struct weir__wide);
-    size_t at = kind % 6 == 0   ? place % sizeof(struct weir__header)
-                : kind % 6 == 1 ? WEIR__LIMITERS_AT + place % (LIMITS * sizeof(struct weir__limiter_record))
+    size_t bans = weir__bans_at(good->limiters_max),
+           groups = WEIR__GROUP_SLOTS * sizeof(struct weir__wide);
+    size_t at = kind % 6 == 0 ? place % sizeof(struct weir__header)
+                : kind % 6 == 1
+                    ? WEIR__LIMITERS_AT + place % (LIMITS * sizeof(struct weir__limiter_record))
                 : kind % 6 == 2 ? good->slots_at + place % groups
                 : kind % 6 == 3 ? good->slots_at + groups + place
                 : kind % 6 == 4 ? (size_t)place * 64
@@ -126,19 +138,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
 {
     static char path[64];
     if (path[0] == '\0')
-        snprintf(path, sizeof path, "/dev/shm/weir-fuzz-%d", (int)getpid());
+        snprintf(path, sizeof(path), "/dev/shm/weir-fuzz-%d", (int)getpid());
     unlink(path);
     size_t size, kept;
     unsigned char *good = good_table(&size, path), *bytes = malloc(size);
     memcpy(bytes, good, size);
-    kept = length > 0 && data[0] == 0xff ? size * data[length - 1] / 256 : size; /* a file that was cut */
-    bool mended = length > 0 && data[0] % 2 == 0;                                /* a header whose check was made to fit */
+    kept = length > 0 && data[0] == 0xff ? size * data[length - 1] / 256
+                                         : size;  /* a file that was cut */
+    bool mended = length > 0 && data[0] % 2 == 0; /* a header whose check was made to fit */
     for (size_t i = 1; i + 11 <= length; i += 11)
-        memcpy(bytes + place_of(data[i], (unsigned)data[i + 1] << 8 | data[i + 2], size, (void *)good), data + i + 3, 8);
+        memcpy(bytes +
+                   place_of(data[i], (unsigned)data[i + 1] << 8 | data[i + 2], size, (void *)good),
+               data + i + 3, 8);
     struct weir__header *h = (void *)bytes;
     if (mended) {
         uint64_t sum = 0xcbf29ce484222325u;
-        for (size_t i = sizeof h->magic; i < offsetof(struct weir__header, check); i++)
+        for (size_t i = sizeof(h->magic); i < offsetof(struct weir__header, check); i++)
             sum = (sum ^ bytes[i]) * 0x100000001b3u;
         h->check = sum;
     }

@@ -1,5 +1,6 @@
-/* template.c -- any bytes as a key's template: no crash, an error that points into the text, parts that a template can have; and what parses says
- * the same when it is written anew from its parts. */
+/* template.c -- any bytes as a key's template: no crash, an error that points into the text, parts
+ * that a template can have; and what parses says the same when it is written anew from its
+ * parts. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static void check(bool law)
 static void check_error(const struct weir_error *error, size_t length)
 {
     check(error->column >= 1 && (size_t)error->column <= length + 1);
-    check(memchr(error->text, '\0', sizeof error->text) != NULL);
+    check(memchr(error->text, '\0', sizeof(error->text)) != NULL);
     check(error->text[0] != '\0' && !strpbrk(error->text, "\r\n"));
 }
 
@@ -30,7 +31,8 @@ static void check_part(const struct weir__template_part *p, bool first)
     check(len >= 1 && len <= 63 && weir__attribute_length(p->attribute) == len);
     check(p->fallback == NULL || (p->fallback[0] != '\0' && !strpbrk(p->fallback, "{}")));
     check((p->prefix4 == WEIR__NO_PREFIX) == (p->prefix6 == WEIR__NO_PREFIX));
-    check(p->prefix4 == WEIR__NO_PREFIX || (p->prefix4 <= 32 && p->prefix6 <= 128 && weir__attribute_is_address(p->attribute)));
+    check(p->prefix4 == WEIR__NO_PREFIX ||
+          (p->prefix4 <= 32 && p->prefix6 <= 128 && weir__attribute_is_address(p->attribute)));
     if (strncmp(p->attribute, "header.", 7) == 0)
         check(strpbrk(p->attribute, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == NULL);
 }
@@ -74,7 +76,8 @@ static void check_again(const struct weir__template *t, size_t length)
     check(weir__template_parse(&again, text, NULL) == WEIR_OK && again.n == t->n);
     for (size_t i = 0; i <= t->n; i++) {
         const struct weir__template_part *a = &t->parts[i], *b = &again.parts[i];
-        check(same_text(a->before, b->before) && same_text(a->attribute, b->attribute) && same_text(a->fallback, b->fallback));
+        check(same_text(a->before, b->before) && same_text(a->attribute, b->attribute) &&
+              same_text(a->fallback, b->fallback));
         check(i == t->n || (a->prefix4 == b->prefix4 && a->prefix6 == b->prefix6));
     }
     weir__template_free(&again);
@@ -94,7 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int code = weir__template_parse(&t, text, &error);
     check(weir__template_check(text, NULL) == code);
     if (code == WEIR_OK) {
-        check(t.n <= WEIR__TEMPLATE_PARTS && t.parts[t.n].attribute == NULL && t.parts[t.n].before != NULL);
+        check(t.n <= WEIR__TEMPLATE_PARTS && t.parts[t.n].attribute == NULL &&
+              t.parts[t.n].before != NULL);
         for (size_t i = 0; i < t.n; i++)
             check_part(&t.parts[i], i == 0);
         check_again(&t, strlen(text));

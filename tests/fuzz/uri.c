@@ -1,4 +1,5 @@
-/* uri.c -- any bytes as a URI: what comes out is a path with nothing left to resolve, fits, and is the same exactly if it is said to be. */
+/* uri.c -- any bytes as a URI: what comes out is a path with nothing left to resolve, fits, and is
+ * the same exactly if it is said to be. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ static void check_path(const char *path, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *uri = malloc(size > 0 ? size : 1), *out = malloc(size + 1); /* of exactly this size, so that one byte too far is seen */
+    char *uri = malloc(size > 0 ? size : 1),
+         *out = malloc(size + 1); /* of exactly this size, so that one byte too far is seen */
     check(uri != NULL && out != NULL);
     if (size > 0)
         memcpy(uri, data, size);

@@ -2,9 +2,9 @@
  *
  * What a file expects means nothing here; what must hold of every answer does:
  *   a grant waits no longer than the ask allows;
- *   a refusal's retry is exact: a nanosecond earlier the answer is still no (looked at while the clock goes forward);
- *   a peek changes nothing, and the take after it says the same;
- *   nothing is negative, and no more is left than the limit.
+ *   a refusal's retry is exact: a nanosecond earlier the answer is still no (looked at while the
+ *   clock goes forward); a peek changes nothing, and the take after it says the same; nothing is
+ *   negative, and no more is left than the limit.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -76,7 +76,8 @@ static void check_retry(const struct checked *c, const struct weir_ask *ask, wei
     LAW(!c->door->ask(c->run, WEIR__VECTOR_PEEK, &later, &d));
 }
 
-static bool checked_ask(void *run, enum weir__vector_verb verb, const struct weir_ask *ask, struct weir_decision *d)
+static bool checked_ask(void *run, enum weir__vector_verb verb, const struct weir_ask *ask,
+                        struct weir_decision *d)
 {
     struct checked *c = run;
     struct weir_decision peeked;
@@ -94,8 +95,8 @@ static bool checked_ask(void *run, enum weir__vector_verb verb, const struct wei
     return allowed;
 }
 
-static int checked_open(const struct weir__door *self, void **run, const struct weir__vectors *v, const struct weir__vector_case *first,
-                        struct weir_error *error)
+static int checked_open(const struct weir__door *self, void **run, const struct weir__vectors *v,
+                        const struct weir__vector_case *first, struct weir_error *error)
 {
     struct checked *c = calloc(1, sizeof(*c));
 
@@ -117,7 +118,8 @@ static void checked_give(void *run, const struct weir_ask *ask)
     c->door->give(c->run, ask);
 }
 
-static int checked_change(void *run, const struct weir_limit *limit, weir_time now, struct weir_error *error)
+static int checked_change(void *run, const struct weir_limit *limit, weir_time now,
+                          struct weir_error *error)
 {
     struct checked *c = run;
 

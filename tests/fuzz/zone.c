@@ -1,4 +1,5 @@
-/* zone.c -- any bytes as a file of the time zone database: refused, or a zone whose days are a calendar. */
+/* zone.c -- any bytes as a file of the time zone database: refused, or a zone whose days are a
+ * calendar. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +18,11 @@ static void check(bool law)
 /* A moment lies in its day, days follow each other, and the ranks have no gaps. */
 static void check_day(const struct weir__zone *z, int64_t time)
 {
-    int64_t day = weir__zone_day_at(z, time), start = weir__zone_day_start(z, day), end = weir__zone_day_start(z, day + 1);
+    int64_t day = weir__zone_day_at(z, time), start = weir__zone_day_start(z, day),
+            end = weir__zone_day_start(z, day + 1);
     check(start <= time && time < end);
-    check(weir__zone_day_at(z, start) == day && weir__zone_day_at(z, end - 1) == day && weir__zone_day_at(z, end) > day);
+    check(weir__zone_day_at(z, start) == day && weir__zone_day_at(z, end - 1) == day &&
+          weir__zone_day_at(z, end) > day);
     int64_t rank = weir__zone_rank(z, day);
     check(weir__zone_day_of_rank(z, rank) == day);
     check(weir__zone_rank(z, weir__zone_day_at(z, end)) == rank + 1);
@@ -43,7 +46,8 @@ static void check_windows(const struct weir__zone *z, weir_time now)
 static void check_zone(const struct weir__zone *z)
 {
     for (size_t i = 0; i < z->changes; i++)
-        check((i == 0 || z->change[i - 1].at < z->change[i].at) && z->change[i].offset >= -93599 && z->change[i].offset <= 93599);
+        check((i == 0 || z->change[i - 1].at < z->change[i].at) && z->change[i].offset >= -93599 &&
+              z->change[i].offset <= 93599);
     for (size_t i = 0; i < z->changes; i += 1 + z->changes / 50) {
         for (int64_t near = -90000; near <= 90000; near += 45000)
             check_day(z, z->change[i].at + near);
@@ -58,7 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct weir__zone *zone = NULL;
     struct weir_error error = { 0 };
-    uint8_t *bytes = malloc(size ? size : 1); /* of exactly this size, so that a read beyond the end is seen */
+    uint8_t *bytes =
+        malloc(size ? size : 1); /* of exactly this size, so that a read beyond the end is seen */
 
     check(bytes != NULL);
     if (size > 0)

@@ -2,11 +2,14 @@
  *
  *     property-breaker SEED ROUNDS    prints the seed on a failure, so that it can be run again
  *
- * The model keeps a list of all calls with their times and looks at the whole list after every single result; the breaker looks only when that
- * can matter.  Both must agree on every answer, every retry, every move, and every figure of a look.  The clock stands still, crawls, jumps
- * ahead, and steps back: by less than a window, and by years.  Probes come back late, twice, or are given back; the breaker is forced.
+ * The model keeps a list of all calls with their times and looks at the whole list after every
+ * single result; the breaker looks only when that can matter.  Both must agree on every answer,
+ * every retry, every move, and every figure of a look.  The clock stands still, crawls, jumps
+ * ahead, and steps back: by less than a window, and by years.  Probes come back late, twice, or are
+ * given back; the breaker is forced.
  *
- * Every transition, and every reason for one, is counted; a run in which one of them did not happen fails.
+ * Every transition, and every reason for one, is counted; a run in which one of them did not happen
+ * fails.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,8 +25,10 @@ static uint64_t seed_of_round;
 
 static void broken(const char *what, int line)
 {
-    fprintf(stderr, "breaker.c:%d: the breaker and the model differ: %s\n  again: property-breaker %" PRIu64 " 1\n", line, what,
-            seed_of_round);
+    fprintf(stderr,
+            "breaker.c:%d: the breaker and the model differ: %s\n  again: property-breaker %" PRIu64
+            " 1\n",
+            line, what, seed_of_round);
     exit(1);
 }
 
@@ -149,14 +154,16 @@ static bool counting; /* not while it is only asked what probes might come to */
 static bool beyond(const struct model *m, double value, double threshold, enum event event)
 {
     bool equal = value == threshold;
-    bool yes = value > threshold || (equal && (!m->o->above || (threshold == 100 && event != OPEN_BY_ERRORS)));
+    bool yes = value > threshold ||
+               (equal && (!m->o->above || (threshold == 100 && event != OPEN_BY_ERRORS)));
     happened[event] += counting && yes;
     happened[OPEN_AT_EQUAL] += counting && yes && equal;
     happened[NOT_OPEN_AT_EQUAL] += counting && !yes && equal;
     return yes;
 }
 
-/* Hundredfold counts over whole calls are exact enough in a double: 100 * 4096 / n differs from a whole percentage by more than its error. */
+/* Hundredfold counts over whole calls are exact enough in a double: 100 * 4096 / n differs from a
+ * whole percentage by more than its error. */
 static bool model_bad(const struct model *m, struct tally t)
 {
     const struct weir_breaker_options *o = m->o;
@@ -164,7 +171,8 @@ static bool model_bad(const struct model *m, struct tally t)
 
     if (t.calls == 0)
         return false;
-    bad |= o->error_percent != 0 && beyond(m, t.errors * 100 / t.calls, o->error_percent, OPEN_BY_ERROR_RATIO);
+    bad |= o->error_percent != 0 &&
+           beyond(m, t.errors * 100 / t.calls, o->error_percent, OPEN_BY_ERROR_RATIO);
     bad |= o->slow != 0 && beyond(m, t.slow * 100 / t.calls, o->slow_percent, OPEN_BY_SLOW_RATIO);
     bad |= o->errors != 0 && beyond(m, t.errors, o->errors, OPEN_BY_ERRORS);
     return bad;
@@ -226,7 +234,8 @@ static void model_tell(struct model *m, bool bad, bool slow, weir_time now)
         return;
     happened[OPEN_IN_COUNT_WINDOW] += m->o->calls != 0;
     happened[OPEN_BY_SUCCESS_AT_MIN] += !bad && !slow && t.calls == m->o->min_calls;
-    happened[OPEN_BY_SUCCESS_AFTER_EXPIRY] += !bad && !slow && t.calls > m->o->min_calls && m->newest > before;
+    happened[OPEN_BY_SUCCESS_AFTER_EXPIRY] +=
+        !bad && !slow && t.calls > m->o->min_calls && m->newest > before;
     model_open(m);
 }
 
@@ -234,7 +243,8 @@ static void model_tell(struct model *m, bool bad, bool slow, weir_time now)
 static void model_probes(struct model *m, weir_time now)
 {
     int left = m->o->probes - m->back;
-    struct tally best = { m->o->probes, m->bad, m->slow }, worst = { m->o->probes, m->bad + left, m->slow + left };
+    struct tally best = { m->o->probes, m->bad, m->slow },
+                 worst = { m->o->probes, m->bad + left, m->slow + left };
 
     if (model_bad(m, best) || (m->o->errors != 0 && m->bad > 0)) {
         happened[HALF_OPEN_TO_OPEN]++;
@@ -281,7 +291,9 @@ static struct weir_breaker_options random_options(void)
         o.slow_percent = percents[between(0, 9)];
     }
     o.calls = one_in(3) ? (int32_t)(one_in(4) ? between(1, 1024) : between(1, 40)) : 0;
-    o.window = o.calls ? 0 : one_in(2) ? 16 * WEIR_MILLISECOND : between(1, 20) * WEIR_SECOND + between(0, 99);
+    o.window = o.calls     ? 0
+               : one_in(2) ? 16 * WEIR_MILLISECOND
+                           : between(1, 20) * WEIR_SECOND + between(0, 99);
     o.min_calls = (int32_t)between(1, one_in(4) ? 60 : 8);
     o.open_for = between(1, 5000) * WEIR_MILLISECOND;
     o.open_max = o.open_for * between(1, 20);
@@ -294,7 +306,7 @@ static void walk_begin(struct walk *w)
 {
     struct weir_error error = { 0 };
 
-    memset(w, 0, sizeof *w);
+    memset(w, 0, sizeof(*w));
     w->o = random_options();
     if (weir__breaker_plan_make(&w->plan, &w->o, roll(), &error) != WEIR_OK)
         broken(error.text, __LINE__);
@@ -305,10 +317,12 @@ static void walk_begin(struct walk *w)
     w->now = one_in(2) ? between(0, 100) : between(0, INT64_MAX / 4);
 }
 
-/* When it opens, `at` is the span give or take the jitter; from there on the model takes it as it came. */
+/* When it opens, `at` is the span give or take the jitter; from there on the model takes it as it
+ * came. */
 static void check_opened(struct walk *w)
 {
-    double span = (double)model_span(&w->m), jitter = w->o.jitter_percent < 0 ? 0 : w->o.jitter_percent / 100.0;
+    double span = (double)model_span(&w->m),
+           jitter = w->o.jitter_percent < 0 ? 0 : w->o.jitter_percent / 100.0;
     double took = (double)(w->breaker.at - w->now);
 
     SAME(took >= span - span * jitter - 1 && took <= span + span * jitter + 1);
@@ -325,7 +339,9 @@ static void check_look(const struct walk *w)
     weir__breaker_look(&w->plan, &w->breaker, w->now, &v);
     SAME(v.force == m->force);
     SAME(v.state == (m->force == WEIR_FORCE_OPEN ? WEIR_BREAKER_OPEN : m->state));
-    SAME(v.retry_at == (m->force == WEIR_FORCE_OPEN ? WEIR_NEVER : m->state == WEIR_BREAKER_OPEN ? m->at : 0));
+    SAME(v.retry_at == (m->force == WEIR_FORCE_OPEN     ? WEIR_NEVER
+                        : m->state == WEIR_BREAKER_OPEN ? m->at
+                                                        : 0));
     if (m->state == WEIR_BREAKER_OPEN)
         return;
     if (m->state == WEIR_BREAKER_HALF_OPEN)
@@ -333,7 +349,9 @@ static void check_look(const struct walk *w)
     else if (m->o->calls != 0)
         t = model_count(m, 0);
     else
-        t = model_count(m, w->now / w->plan.part + m->ahead > m->newest ? w->now / w->plan.part + m->ahead : m->newest);
+        t = model_count(m, w->now / w->plan.part + m->ahead > m->newest
+                               ? w->now / w->plan.part + m->ahead
+                               : m->newest);
     SAME(v.calls == (int64_t)t.calls && v.errors == (int64_t)t.errors && v.slow == (int64_t)t.slow);
 }
 
@@ -388,7 +406,8 @@ static void walk_ask(struct walk *w)
     SAME((move.from != move.to) == (before != w->m.state));
     SAME(move.from == move.to || (move.from == before && move.to == w->m.state));
     if (yes)
-        w->pending[i] = (struct pending){ .used = true, .probe = probe, .try = try, .since = w->now };
+        w->pending[i] =
+            (struct pending){ .used = true, .probe = probe, .try = try, .since = w->now };
 }
 
 static void model_end(struct model *m, const struct pending *p, bool bad, bool slow, weir_time now)
@@ -412,8 +431,12 @@ static void walk_tell(struct walk *w, const struct pending *p, int64_t bad_in_te
 {
     enum weir_breaker_state before = w->m.state;
     bool bad = between(1, 10) <= bad_in_ten;
-    weir_time took = w->o.slow == 0 ? between(0, WEIR_SECOND) : one_in(3) ? w->o.slow : between(1, 10) <= bad_in_ten ? w->o.slow + 1 : 0;
-    struct weir__breaker_move move = weir__breaker_tell(&w->plan, &w->breaker, p->probe, bad, took, w->now);
+    weir_time took = w->o.slow == 0                 ? between(0, WEIR_SECOND)
+                     : one_in(3)                    ? w->o.slow
+                     : between(1, 10) <= bad_in_ten ? w->o.slow + 1
+                                                    : 0;
+    struct weir__breaker_move move =
+        weir__breaker_tell(&w->plan, &w->breaker, p->probe, bad, took, w->now);
 
     model_end(&w->m, p, bad, w->o.slow != 0 && took > w->o.slow, w->now);
     SAME((move.from != move.to) == (before != w->m.state));
@@ -424,7 +447,8 @@ static void walk_tell(struct walk *w, const struct pending *p, int64_t bad_in_te
 
 static void walk_give(struct walk *w, const struct pending *p)
 {
-    bool ours = p->try != 0 && p->try == w->m.try && w->m.state == WEIR_BREAKER_HALF_OPEN && w->m.force == WEIR_UNFORCED;
+    bool ours = p->try != 0 && p->try == w->m.try && w->m.state == WEIR_BREAKER_HALF_OPEN &&
+                w->m.force == WEIR_UNFORCED;
 
     weir__breaker_give(&w->plan, &w->breaker, p->probe);
     happened[PROBE_GIVEN] += ours;
@@ -432,7 +456,8 @@ static void walk_give(struct walk *w, const struct pending *p)
     w->m.out -= ours;
 }
 
-/* Of a probe that is 40 tries old the number has not come round yet; of an older one it may have. */
+/* Of a probe that is 40 tries old the number has not come round yet; of an older one it may
+ * have. */
 static void walk_end(struct walk *w, int64_t bad_in_ten)
 {
     struct pending *p = &w->pending[between(0, PENDING - 1)];
@@ -452,7 +477,9 @@ static void walk_force(struct walk *w)
 {
     enum weir_force force = (enum weir_force)between(0, 2);
 
-    happened[force == WEIR_FORCE_OPEN ? FORCED_OPEN : force == WEIR_FORCE_CLOSED ? FORCED_CLOSED : UNFORCED]++;
+    happened[force == WEIR_FORCE_OPEN     ? FORCED_OPEN
+             : force == WEIR_FORCE_CLOSED ? FORCED_CLOSED
+                                          : UNFORCED]++;
     weir__breaker_force(&w->breaker, force, w->now);
     model_close(&w->m, force, w->now);
 }

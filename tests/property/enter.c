@@ -1,9 +1,11 @@
-/* enter.c SEED ROUNDS -- laws of requests that enter guards, for random rules, guards and traffic, on virtual time.
+/* enter.c SEED ROUNDS -- laws of requests that enter guards, for random rules, guards and traffic,
+ * on virtual time.
  *
- *     a refusal, whoever refuses, changes nothing: in-flight, what is left in every limit, how many probes a half-open breaker lets through
- *     in-flight is what was entered and has not come back, of every guard, and never above its limit
- *     what was entered and is ignored is as if it had never been
- *     when everything is back and nothing is open, a request that no limit refuses enters
+ *     a refusal, whoever refuses, changes nothing: in-flight, what is left in every limit, how many
+ *     probes a half-open breaker lets through in-flight is what was entered and has not come back,
+ *     of every guard, and never above its limit what was entered and is ignored is as if it had
+ *     never been when everything is back and nothing is open, a request that no limit refuses
+ *     enters
  *
  * Prints the seed of the round that breaks one.
  */
@@ -44,7 +46,7 @@ __attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
     size_t len = strlen(yaml);
     va_list args;
     va_start(args, format);
-    vsnprintf(yaml + len, sizeof yaml - len, format, args);
+    vsnprintf(yaml + len, sizeof(yaml) - len, format, args);
     va_end(args);
 }
 
@@ -59,10 +61,12 @@ static void add_guard(int i)
     covers[i][0] = path != 1;
     covers[i][1] = path != 0;
     most[i] = int_between(1, 8);
-    add("  - { name: g%d, match: { uri: %s }, concurrency: %d, lease: 1h", i, paths_of(i), (int)most[i]);
+    add("  - { name: g%d, match: { uri: %s }, concurrency: %d, lease: 1h", i, paths_of(i),
+        (int)most[i]);
     if (one_in(2))
-        add(", breaker: { errors: %s, min_calls: %d, %s, open_for: %dms, probes: %d }", one_in(2) ? "50%" : "2", int_between(1, 2),
-            one_in(2) ? "calls: 5" : "window: 2s", int_between(100, 2000), int_between(1, 4));
+        add(", breaker: { errors: %s, min_calls: %d, %s, open_for: %dms, probes: %d }",
+            one_in(2) ? "50%" : "2", int_between(1, 2), one_in(2) ? "calls: 5" : "window: 2s",
+            int_between(100, 2000), int_between(1, 4));
     if (one_in(4))
         add(", degrade: %d", int_between(1, 3));
     add(" }\n");
@@ -70,14 +74,16 @@ static void add_guard(int i)
 
 static void make_rules(void)
 {
-    static const char *const algorithms[] = { "fixed-window", "sliding-window", "sliding-log", "token-bucket", "gcra" };
+    static const char *const algorithms[] = { "fixed-window", "sliding-window", "sliding-log",
+                                              "token-bucket", "gcra" };
     yaml[0] = '\0';
     n_rules = int_between(0, RULES);
     n_guards = int_between(1, GUARDS);
     add("version: 1\nrules:%s\n", n_rules ? "" : " []");
     for (int i = 0; i < n_rules; i++)
-        add("  - { name: r%d, key: \"{account}\", limit: [%s %d/%ds, %d/10s] }\n", i, algorithms[int_between(0, 4)], int_between(1, 20),
-            int_between(1, 5), int_between(1, 50));
+        add("  - { name: r%d, key: \"{account}\", limit: [%s %d/%ds, %d/10s] }\n", i,
+            algorithms[int_between(0, 4)], int_between(1, 20), int_between(1, 5),
+            int_between(1, 50));
     add("guards:\n");
     for (int i = 0; i < n_guards; i++)
         add_guard(i);
@@ -88,9 +94,10 @@ static struct weir *make_engine(struct weir_table **table, weir_time now)
     struct weir_rules *rules;
     struct weir *weir;
     struct weir_error e;
-    if (weir_table_create(table, &(struct weir_table_options){ .keys = 1000, .guards = GUARDS }, &e) ||
-        weir_create(&weir, &(struct weir_options){ .table = *table }, &e) || weir_rules_parse(&rules, yaml, strlen(yaml), NULL, &e) ||
-        weir_use(weir, rules, now, &e))
+    if (weir_table_create(table, &(struct weir_table_options){ .keys = 1000, .guards = GUARDS },
+                          &e) ||
+        weir_create(&weir, &(struct weir_options){ .table = *table }, &e) ||
+        weir_rules_parse(&rules, yaml, strlen(yaml), NULL, &e) || weir_use(weir, rules, now, &e))
         stop("%s", e.text);
     return weir;
 }
@@ -123,7 +130,8 @@ static int count_probes(struct weir_guard *guard, weir_time now)
     int n = 0;
     while (n < 64 && weir__breaker_ask(plan, b, now, &probes[n], &retry, &move) && probes[n] != 0)
         n++;
-    bool closed = n < 64 && weir__breaker_ask(plan, b, now, &probes[n], &retry, &move) && probes[n] == 0;
+    bool closed =
+        n < 64 && weir__breaker_ask(plan, b, now, &probes[n], &retry, &move) && probes[n] == 0;
     for (int i = 0; i < n; i++)
         weir__breaker_give(plan, b, probes[i]);
     return closed ? 64 : n;
@@ -149,7 +157,7 @@ static struct snapshot look(struct weir *weir, weir_time now)
     static const char *const users[USERS] = { "ann", "bob", "eve" };
     struct snapshot s;
     struct weir__explanation x;
-    memset(&s, 0, sizeof s);
+    memset(&s, 0, sizeof(s));
     for (int i = 0; i < n_guards; i++) {
         struct weir_guard *guard = guard_at(weir, i);
         s.in_flight[i] = __atomic_load_n(&guard->record->in_flight, __ATOMIC_RELAXED);
@@ -173,20 +181,25 @@ struct visit {
 static struct visit visits[VISITS];
 static int n_visits;
 
-static bool ask(struct weir *weir, int path, const char *user, weir_time now, struct weir_entry *entry, struct weir_ruling *ruling)
+static bool ask(struct weir *weir, int path, const char *user, weir_time now,
+                struct weir_entry *entry, struct weir_ruling *ruling)
 {
-    struct weir_attr attrs[] = { { .name = "uri", .value = path ? "/b" : "/a" }, { .name = "account", .value = user } };
-    return weir_check_enter(weir, attrs, 2, &(struct weir_ask){ .cost = 1, .now = now }, entry, ruling);
+    struct weir_attr attrs[] = { { .name = "uri", .value = path ? "/b" : "/a" },
+                                 { .name = "account", .value = user } };
+    return weir_check_enter(weir, attrs, 2, &(struct weir_ask){ .cost = 1, .now = now }, entry,
+                            ruling);
 }
 
 static void check_in_flight(struct weir *weir)
 {
     for (int i = 0; i < n_guards; i++) {
-        int64_t expected = 0, is = __atomic_load_n(&guard_at(weir, i)->record->in_flight, __ATOMIC_RELAXED);
+        int64_t expected = 0,
+                is = __atomic_load_n(&guard_at(weir, i)->record->in_flight, __ATOMIC_RELAXED);
         for (int k = 0; k < n_visits; k++)
             expected += covers[i][visits[k].path];
         if (is != expected || is > most[i])
-            stop("g%d has %" PRId64 " in flight, expected %" PRId64 " and at most %" PRId64, i, is, expected, most[i]);
+            stop("g%d has %" PRId64 " in flight, expected %" PRId64 " and at most %" PRId64, i, is,
+                 expected, most[i]);
     }
 }
 
@@ -206,17 +219,18 @@ static void arrive(struct weir *weir, weir_time now)
         weir_check_exit(weir, &v.entry, WEIR_IGNORED, now);
     after = look(weir, now);
     if (ignored && rated) { /* what limits gave is spent */
-        memcpy(after.left, before.left, sizeof after.left);
-        memcpy(after.reset, before.reset, sizeof after.reset);
+        memcpy(after.left, before.left, sizeof(after.left));
+        memcpy(after.reset, before.reset, sizeof(after.reset));
     }
-    if (memcmp(&before, &after, sizeof before) != 0)
-        stop("%s by %s%s has changed something", ignored ? "ignored" : "refused", ruling.guard ? ruling.guard : "",
-             ruling.rule ? ruling.rule : "");
+    if (memcmp(&before, &after, sizeof(before)) != 0)
+        stop("%s by %s%s has changed something", ignored ? "ignored" : "refused",
+             ruling.guard ? ruling.guard : "", ruling.rule ? ruling.rule : "");
 }
 
 static void depart(struct weir *weir, weir_time now)
 {
-    static const enum weir_outcome outcomes[] = { WEIR_SUCCEEDED, WEIR_SUCCEEDED, WEIR_FAILED, WEIR_TIMED_OUT, WEIR_DROPPED, WEIR_IGNORED };
+    static const enum weir_outcome outcomes[] = { WEIR_SUCCEEDED, WEIR_SUCCEEDED, WEIR_FAILED,
+                                                  WEIR_TIMED_OUT, WEIR_DROPPED,   WEIR_IGNORED };
     if (n_visits == 0)
         return;
     int i = int_between(0, n_visits - 1);
@@ -224,7 +238,8 @@ static void depart(struct weir *weir, weir_time now)
     visits[i] = visits[--n_visits];
 }
 
-/* A user that nobody knows yet has its whole burst; nothing is at work, and breakers are closed by hand. */
+/* A user that nobody knows yet has its whole burst; nothing is at work, and breakers are closed by
+ * hand. */
 static void check_liveness(struct weir *weir, struct weir_table *table, weir_time now)
 {
     struct weir_entry entry;
@@ -235,7 +250,8 @@ static void check_liveness(struct weir *weir, struct weir_table *table, weir_tim
     for (int i = 0; i < n_guards; i++)
         weir_guard_force(guard_at(weir, i), WEIR_FORCE_CLOSED, now);
     if (!ask(weir, 0, "new", now, &entry, &ruling))
-        stop("refused by %s%s, though nothing stands against it", ruling.guard ? ruling.guard : "", ruling.rule ? ruling.rule : "");
+        stop("refused by %s%s, though nothing stands against it", ruling.guard ? ruling.guard : "",
+             ruling.rule ? ruling.rule : "");
     weir_check_exit(weir, &entry, WEIR_SUCCEEDED, now);
     check_in_flight(weir);
 }
@@ -264,7 +280,8 @@ static void play(void)
 
 int main(int argc, char **argv)
 {
-    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, rounds = argc > 2 ? strtoull(argv[2], NULL, 10) : 200;
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
+             rounds = argc > 2 ? strtoull(argv[2], NULL, 10) : 200;
     for (seed = first; seed < first + rounds; seed++) {
         random_state = seed;
         play();

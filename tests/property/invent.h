@@ -1,4 +1,5 @@
-/* invent.h -- rule sets made up at random, as a model for plain.h and as YAML for the engine; tests/property/rules.c plays with them. */
+/* invent.h -- rule sets made up at random, as a model for plain.h and as YAML for the engine;
+ * tests/property/rules.c plays with them. */
 #ifndef WEIR_TESTS_INVENT_H
 #define WEIR_TESTS_INVENT_H
 
@@ -46,7 +47,8 @@ static const char *const values[ATTRIBUTES][32] = {
              "1:2:3:4:5:6:7:8",
              LONG LONG LONG,
              "" },
-    [PEER] = { "10.0.0.1", "10.0.0.9", "2001:db8::1", "fe80::1", "0.0.0.0", "-", "::", "::ffff:10.0.0.9", "10.0.0.1:80", "" },
+    [PEER] = { "10.0.0.1", "10.0.0.9", "2001:db8::1", "fe80::1", "0.0.0.0", "-",
+               "::", "::ffff:10.0.0.9", "10.0.0.1:80", "" },
     [URI] = { "/",
               "/login",
               "/login/",
@@ -96,7 +98,8 @@ static const char *const values[ATTRIBUTES][32] = {
                   "" },
     [PLAN] = { "free", "gold", "goldfish", "silver", "*", "" },
     [HEADER] = { "k1", "k2", "k12", "key-with-dashes", "K1", "" },
-    [BYTES] = { "0", "1", "2", "5", "17", "abc", "1x", "-1", "99999999999999999999", "9223372036854775807", "" },
+    [BYTES] = { "0", "1", "2", "5", "17", "abc", "1x", "-1", "99999999999999999999",
+                "9223372036854775807", "" },
 };
 
 static const struct {
@@ -165,14 +168,17 @@ static const struct {
     { BYTES, { GLOB, "?", false }, NULL },
 };
 
-#define PATTERNS (int)(sizeof patterns / sizeof *patterns)
+#define PATTERNS (int)(sizeof(patterns) / sizeof(*patterns))
 
 /* Those of a pair are the same. */
-static const char *const networks[][2] = { { "10.0.0.1", "::ffff:10.0.0.1" },     { "10.0.0.0/24", "::ffff:10.0.0.0/120" },
-                                           { "192.0.2.0/26", "192.0.2.0/26" },    { "2001:db8::/48", "2001:0DB8:0::/48" },
-                                           { "fe80::/10", "FE80::0/10" },         { "::1", "0:0:0:0:0:0:0:1/128" },
-                                           { "10.128.0.0/9", "::ffff:a80:0/105" } };
-static const char *const words[] = { "mallory", "carol", "k2", "gold", "bob", "DELETE", "/admin", LONG "x" };
+static const char *const networks[][2] = {
+    { "10.0.0.1", "::ffff:10.0.0.1" },     { "10.0.0.0/24", "::ffff:10.0.0.0/120" },
+    { "192.0.2.0/26", "192.0.2.0/26" },    { "2001:db8::/48", "2001:0DB8:0::/48" },
+    { "fe80::/10", "FE80::0/10" },         { "::1", "0:0:0:0:0:0:0:1/128" },
+    { "10.128.0.0/9", "::ffff:a80:0/105" }
+};
+static const char *const words[] = { "mallory", "carol",  "k2",     "gold",
+                                     "bob",     "DELETE", "/admin", LONG "x" };
 
 /* ---------------------------------------------------- a random rule set ---- */
 
@@ -238,7 +244,8 @@ static void write_template(struct rule *r)
     *m = '\0';
     for (int i = 0; i < r->parts; i++) {
         const struct part *p = &r->key[i];
-        m += sprintf(m, "%d/%d/%d|%s;", p->attribute, p->prefix4, p->prefix6, p->fallback ? p->fallback : "");
+        m += sprintf(m, "%d/%d/%d|%s;", p->attribute, p->prefix4, p->prefix6,
+                     p->fallback ? p->fallback : "");
         t += write_literal(t, p->before);
         t += sprintf(t, "{%s", spell_name(p->attribute));
         if (p->prefix4 >= 0)
@@ -277,7 +284,8 @@ static struct weir_limit random_limit(const char *algorithm)
 {
     static const weir_time periods[] = { 1, 2, 5, 10, 60, 3600 };
     static const char *const zones[] = { "", "Europe/Berlin", "America/New_York", "Asia/Kolkata" };
-    struct weir_limit l = { .algorithm = algorithm, .count = one_in(6) ? int_between(9, 200) : int_between(1, 8) };
+    struct weir_limit l = { .algorithm = algorithm,
+                            .count = one_in(6) ? int_between(9, 200) : int_between(1, 8) };
     l.period = periods[int_between(0, 5)] * (one_in(4) ? WEIR_SECOND / 3 : WEIR_SECOND);
     bool debts = strcmp(algorithm, "gcra") == 0 || strcmp(algorithm, "token-bucket") == 0;
     if (debts && one_in(2))
@@ -319,7 +327,9 @@ static void stop(const char *format, ...)
 static void random_ban(struct rule *r)
 {
     r->bans = true;
-    r->refusals = (struct weir_limit){ .algorithm = "sliding-window", .count = int_between(1, 5), .period = int_between(1, 60) * WEIR_SECOND };
+    r->refusals = (struct weir_limit){ .algorithm = "sliding-window",
+                                       .count = int_between(1, 5),
+                                       .period = int_between(1, 60) * WEIR_SECOND };
     r->length = int_between(1, 120) * WEIR_SECOND;
     r->factor = one_in(2) ? 1 : int_between(2, 4);
     r->longest = r->factor == 1 ? r->length : r->length * int_between(1, 20);
@@ -328,7 +338,8 @@ static void random_ban(struct rule *r)
 
 static void random_algorithm(struct weir_limit *l, bool large)
 {
-    static const char *const narrow_ones[] = { "gcra", "token-bucket", "leaky-bucket", "sliding-window", "sliding-log" };
+    static const char *const narrow_ones[] = { "gcra", "token-bucket", "leaky-bucket",
+                                               "sliding-window", "sliding-log" };
     const char *const *algorithms = weir_algorithms();
     int n = 0;
     while (algorithms[n])
@@ -336,14 +347,18 @@ static void random_algorithm(struct weir_limit *l, bool large)
     const char *algorithm;
     do
         algorithm = algorithms[int_between(0, n - 1)];
-    while ((!large && strncmp(algorithm, "sliding", 7) == 0) || (narrow && !is_one_of(algorithm, narrow_ones, 5)));
-    *l = narrow && strncmp(algorithm, "sliding", 7) != 0 ? narrow_limit(algorithm) : random_limit(algorithm);
+    while ((!large && strncmp(algorithm, "sliding", 7) == 0) ||
+           (narrow && !is_one_of(algorithm, narrow_ones, 5)));
+    *l = narrow && strncmp(algorithm, "sliding", 7) != 0 ? narrow_limit(algorithm)
+                                                         : random_limit(algorithm);
 }
 
 static void random_rule(struct rule *r, bool large)
 {
-    *r = (struct rule){ .cost = one_in(4) ? int_between(0, 3) : 1, .cost_attribute = one_in(5) ? BYTES : -1, .mode = WEIR_ENFORCE };
-    snprintf(r->name, sizeof r->name, "%c%d", 'a' + int_between(0, 25), names_used++);
+    *r = (struct rule){ .cost = one_in(4) ? int_between(0, 3) : 1,
+                        .cost_attribute = one_in(5) ? BYTES : -1,
+                        .mode = WEIR_ENFORCE };
+    snprintf(r->name, sizeof(r->name), "%c%d", 'a' + int_between(0, 25), names_used++);
     r->cost = r->cost_attribute >= 0 ? 1 : r->cost;
     r->matches = random_conditions(r->match, one_in(5) ? 0 : int_between(1, 4));
     r->excepts = random_conditions(r->except, one_in(3) ? int_between(1, 3) : 0);
@@ -361,7 +376,9 @@ static void random_rule(struct rule *r, bool large)
 static const char *random_entry(int attribute)
 {
     static const char *const paths[] = { "/admin", "/login", "/api/v2", "/" };
-    return is_address(attribute) ? networks[int_between(0, 6)][int_between(0, 1)] : attribute == URI ? paths[int_between(0, 3)] : words[int_between(0, 7)];
+    return is_address(attribute) ? networks[int_between(0, 6)][int_between(0, 1)]
+           : attribute == URI    ? paths[int_between(0, 3)]
+                                 : words[int_between(0, 7)];
 }
 
 static void random_list(const char *name, int attribute)
@@ -372,7 +389,8 @@ static void random_list(const char *name, int attribute)
         l->entries[i] = random_entry(attribute);
 }
 
-/* More than can be asked at once, matching everything: a hundred that decide, or a thousand of which few can. */
+/* More than can be asked at once, matching everything: a hundred that decide, or a thousand of
+ * which few can. */
 static void random_crowd(void)
 {
     bool few = one_in(2), single = one_in(2);
@@ -412,7 +430,7 @@ static void random_set(void)
         random_list("deny", one_in(2) ? IP : URI);
     if (one_in(3))
         random_list("allow", one_in(2) ? IP : PLAN);
-    memcpy(set.written, set.list, sizeof set.list);
+    memcpy(set.written, set.list, sizeof(set.list));
 }
 
 /* ------------------------------------------------------------- as YAML ---- */
@@ -424,7 +442,7 @@ static __attribute__((format(printf, 1, 2))) void write_yaml(const char *format,
 {
     va_list args;
     va_start(args, format);
-    yaml_len += (size_t)vsnprintf(yaml + yaml_len, sizeof yaml - yaml_len, format, args);
+    yaml_len += (size_t)vsnprintf(yaml + yaml_len, sizeof(yaml) - yaml_len, format, args);
     va_end(args);
 }
 
@@ -434,8 +452,8 @@ static void write_pattern(const struct condition *c, int i)
     const struct pattern *p = &c->patterns[i];
     const char *written = p->text;
     for (int k = 0; k < PATTERNS; k++)
-        if (patterns[k].pattern.text == p->text && patterns[k].pattern.kind == p->kind && patterns[k].attribute == c->attribute &&
-            patterns[k].written != NULL)
+        if (patterns[k].pattern.text == p->text && patterns[k].pattern.kind == p->kind &&
+            patterns[k].attribute == c->attribute && patterns[k].written != NULL)
             written = patterns[k].written;
     if (p->form)
         write_yaml("{ %s: \"%s\" }", forms[p->kind], p->text);
@@ -464,10 +482,10 @@ static void write_ban(const struct rule *r)
 {
     if (!r->bans)
         return;
-    write_yaml("    ban: { refusals: %" PRId64 "/%" PRId64 "s, for: %" PRId64 "s, escalate: %d, longest: %" PRId64 "s, forget: %" PRId64
-               "s }\n",
-               r->refusals.count, r->refusals.period / WEIR_SECOND, r->length / WEIR_SECOND, r->factor, r->longest / WEIR_SECOND,
-               r->forget / WEIR_SECOND);
+    write_yaml("    ban: { refusals: %" PRId64 "/%" PRId64 "s, for: %" PRId64
+               "s, escalate: %d, longest: %" PRId64 "s, forget: %" PRId64 "s }\n",
+               r->refusals.count, r->refusals.period / WEIR_SECOND, r->length / WEIR_SECOND,
+               r->factor, r->longest / WEIR_SECOND, r->forget / WEIR_SECOND);
 }
 
 static void write_rule(const struct rule *r)
@@ -479,7 +497,7 @@ static void write_rule(const struct rule *r)
     write_yaml("    limit: [");
     for (int i = 0; i < r->limits; i++) {
         char text[256];
-        weir_limit_print(text, sizeof text, &r->limit[i]);
+        weir_limit_print(text, sizeof(text), &r->limit[i]);
         write_yaml("%s\"%s\"", i ? ", " : "", text);
     }
     write_yaml("]\n    keys: 1000\n    mode: %s\n", weir_mode_name(r->mode));

@@ -1,8 +1,10 @@
-/* plain.h -- rules decided as plainly as possible: what tests/property/rules.c holds the engine against.
+/* plain.h -- rules decided as plainly as possible: what tests/property/rules.c holds the engine
+ * against.
  *
- * Written from what weir.h, draft.h, template.h, words.h and address.h promise, and from nothing of lib/rules or lib/engine: every rule is
- * tried, every pattern is compared by the shortest code that can, states are found by a string.  Only the steps are the library's own
- * (weir_step), because those have tests of their own.
+ * Written from what weir.h, draft.h, template.h, words.h and address.h promise, and from nothing of
+ * lib/rules or lib/engine: every rule is tried, every pattern is compared by the shortest code that
+ * can, states are found by a string.  Only the steps are the library's own (weir_step), because
+ * those have tests of their own.
  */
 #ifndef WEIR_TESTS_PLAIN_H
 #define WEIR_TESTS_PLAIN_H
@@ -21,7 +23,9 @@
 #define TEXT_MAX  160  /* bytes of a key as it is listed, with its NUL */
 
 enum attribute { IP, PEER, URI, METHOD, ACCOUNT, PLAN, HEADER, BYTES, ATTRIBUTES };
-static const char *const attribute_names[ATTRIBUTES] = { "ip", "peer.ip", "uri", "method", "account", "plan", "header.x-key", "bytes" };
+static const char *const attribute_names[ATTRIBUTES] = { "ip",           "peer.ip", "uri",
+                                                         "method",       "account", "plan",
+                                                         "header.x-key", "bytes" };
 
 enum kind { EXACT, PREFIX, GLOB, CIDR, LIST, PRESENT };
 
@@ -46,7 +50,8 @@ struct tally {
     int64_t allowed, refused, banned, shadow_refused;
 };
 
-/* A limit at work: known by its rule's name, its place, its algorithm and what the rule's key is made of. */
+/* A limit at work: known by its rule's name, its place, its algorithm and what the rule's key is
+ * made of. */
 struct limiter {
     struct limiter *next;
     char *owner;
@@ -108,7 +113,7 @@ static struct address plain_address(const char *text, size_t len)
     struct address a = { 0 };
     char copy[64];
     bool bracket = len >= 2 && text[0] == '[' && text[len - 1] == ']';
-    snprintf(copy, sizeof copy, "%.*s", (int)(bracket ? len - 2 : len), text + bracket);
+    snprintf(copy, sizeof(copy), "%.*s", (int)(bracket ? len - 2 : len), text + bracket);
     if (!bracket && inet_pton(AF_INET, copy, a.bytes) == 1)
         a.bits = 32;
     else if (inet_pton(AF_INET6, copy, a.bytes) == 1)
@@ -131,7 +136,9 @@ static bool plain_in_network(struct address a, const char *network)
 {
     const char *slash = strchr(network, '/');
     struct address n = plain_address(network, slash ? (size_t)(slash - network) : strlen(network));
-    int prefix = !slash ? n.bits : n.bits == 32 && strchr(network, ':') ? atoi(slash + 1) - 96 : atoi(slash + 1);
+    int prefix = !slash                                 ? n.bits
+                 : n.bits == 32 && strchr(network, ':') ? atoi(slash + 1) - 96
+                                                        : atoi(slash + 1);
     plain_mask(&a, prefix);
     return a.bits != 0 && a.bits == n.bits && memcmp(a.bytes, n.bytes, 16) == 0;
 }
@@ -152,16 +159,19 @@ static bool plain_glob(const char *p, const char *t, const char *end, bool path)
                 return false;
         }
     }
-    return t < end && (*p == '?' ? !path || *t != '/' : *p == *t) && plain_glob(p + 1, t + 1, end, path);
+    return t < end && (*p == '?' ? !path || *t != '/' : *p == *t) &&
+           plain_glob(p + 1, t + 1, end, path);
 }
 
 static int hex_digit(char c)
 {
-    const char *digits = "0123456789abcdef", *found = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
+    const char *digits = "0123456789abcdef",
+               *found = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
     return found ? (int)(found - digits) : -1;
 }
 
-/* Decoded, and cut before the query: then every segment is looked at, and the path put together again. */
+/* Decoded, and cut before the query: then every segment is looked at, and the path put together
+ * again. */
 static size_t plain_decode(const char *uri, char *out)
 {
     const char *scheme = strstr(uri, "://");
@@ -186,9 +196,10 @@ static void plain_path(struct value *v)
     for (size_t i = 0, len; i <= n; i += len + 1) {
         const char *end = memchr(decoded + i, '/', n - i);
         len = end ? (size_t)(end - decoded) - i : n - i;
-        open = len == 0 || (len == 1 && decoded[i] == '.') || (len == 2 && memcmp(decoded + i, "..", 2) == 0);
+        open = len == 0 || (len == 1 && decoded[i] == '.') ||
+               (len == 2 && memcmp(decoded + i, "..", 2) == 0);
         if (!open)
-            snprintf(out + strlen(out), sizeof out - strlen(out), "/%.*s", (int)len, decoded + i);
+            snprintf(out + strlen(out), sizeof(out) - strlen(out), "/%.*s", (int)len, decoded + i);
         else if (len == 2 && strrchr(out, '/'))
             *strrchr(out, '/') = '\0';
     }
@@ -201,13 +212,15 @@ static bool is_address(int attribute)
     return attribute == IP || attribute == PEER;
 }
 
-static bool plain_on_list(const struct set *set, const char *name, int attribute, const struct value *v)
+static bool plain_on_list(const struct set *set, const char *name, int attribute,
+                          const struct value *v)
 {
     for (int i = 0; i < set->lists; i++) {
         const struct list *l = &set->list[i];
         for (int k = 0; strcmp(l->name, name) == 0 && l->attribute == attribute && k < l->n; k++)
-            if (is_address(attribute) ? plain_in_network(plain_address(v->text, v->len), l->entries[k])
-                                      : strcmp(l->entries[k], v->text) == 0)
+            if (is_address(attribute)
+                    ? plain_in_network(plain_address(v->text, v->len), l->entries[k])
+                    : strcmp(l->entries[k], v->text) == 0)
                 return v->len > 0;
     }
     return false;
@@ -215,7 +228,8 @@ static bool plain_on_list(const struct set *set, const char *name, int attribute
 
 /* ------------------------------------------------------------ matching ---- */
 
-static bool plain_holds(const struct set *set, const struct pattern *p, int attribute, const struct value *v)
+static bool plain_holds(const struct set *set, const struct pattern *p, int attribute,
+                        const struct value *v)
 {
     switch (p->kind) {
     case EXACT:
@@ -234,10 +248,12 @@ static bool plain_holds(const struct set *set, const struct pattern *p, int attr
     return true;
 }
 
-static bool plain_condition(const struct set *set, const struct condition *c, const struct request *q)
+static bool plain_condition(const struct set *set, const struct condition *c,
+                            const struct request *q)
 {
     for (int i = 0; i < c->n; i++)
-        if (q->seen[c->attribute].len > 0 && plain_holds(set, &c->patterns[i], c->attribute, &q->seen[c->attribute]))
+        if (q->seen[c->attribute].len > 0 &&
+            plain_holds(set, &c->patterns[i], c->attribute, &q->seen[c->attribute]))
             return true;
     return false;
 }
@@ -262,8 +278,8 @@ struct key {
     char text[KEY_SIZE]; /* as people write it; no two have the same either */
 };
 
-/* So that texts are as good as keys: % and the first byte of whatever stands between two attributes are written as %XX, and so is what
- * nobody can read. */
+/* So that texts are as good as keys: % and the first byte of whatever stands between two attributes
+ * are written as %XX, and so is what nobody can read. */
 static void add_escaped(char *out, const struct rule *rule, const char *value)
 {
     for (out += strlen(out); *value; value++) {
@@ -276,12 +292,13 @@ static void add_escaped(char *out, const struct rule *rule, const char *value)
 }
 
 /* Of two addresses both are escaped, of one it is not. */
-static void add_address(struct key *k, const struct rule *rule, const struct part *part, struct address a)
+static void add_address(struct key *k, const struct rule *rule, const struct part *part,
+                        struct address a)
 {
     char text[INET6_ADDRSTRLEN + 8];
     int prefix = a.bits == 32 ? part->prefix4 : part->prefix6, addresses = 0;
     plain_mask(&a, prefix < 0 ? a.bits : prefix);
-    inet_ntop(a.bits == 32 ? AF_INET : AF_INET6, a.bytes, text, sizeof text);
+    inet_ntop(a.bits == 32 ? AF_INET : AF_INET6, a.bytes, text, sizeof(text));
     sprintf(k->id + strlen(k->id), "a%s,", text);
     if (prefix >= 0)
         sprintf(text + strlen(text), "/%d", prefix);
@@ -318,13 +335,15 @@ static bool plain_key(const struct rule *rule, const struct request *q, struct k
     return true;
 }
 
-/* Whether a key is listed as this: whole, or its beginning, dots, and the hash, which only the table knows. */
+/* Whether a key is listed as this: whole, or its beginning, dots, and the hash, which only the
+ * table knows. */
 static bool is_listed_as(const char *text, const char *listed)
 {
     size_t len = strlen(listed);
     if (strlen(text) < TEXT_MAX)
         return strcmp(text, listed) == 0;
-    return len < TEXT_MAX && len >= TEXT_MAX - 4 && strncmp(text, listed, len - 35) == 0 && memcmp(listed + len - 35, "...", 3) == 0 &&
+    return len < TEXT_MAX && len >= TEXT_MAX - 4 && strncmp(text, listed, len - 35) == 0 &&
+           memcmp(listed + len - 35, "...", 3) == 0 &&
            strspn(listed + len - 32, "0123456789abcdef") == 32;
 }
 
@@ -356,8 +375,9 @@ static struct cell *plain_cell(const struct limiter *limiter, const char *key)
     for (struct cell *c = *head; c != NULL; c = c->next)
         if (c->limiter == limiter && strcmp(c->key, key) == 0)
             return c;
-    struct cell *new = calloc(1, sizeof *new);
-    *new = (struct cell){ *head, limiter, strdup(key), calloc(1, weir_plan_state_size(limiter->plan) + 8), false };
+    struct cell *new = calloc(1, sizeof(*new));
+    *new = (struct cell){ *head, limiter, strdup(key),
+                          calloc(1, weir_plan_state_size(limiter->plan) + 8), false };
     return *head = new;
 }
 
@@ -375,7 +395,8 @@ static void plain_change(const struct limiter *limiter, const struct weir_plan *
             }
 }
 
-static struct limiter *find_limiter(const struct rule *rule, char sort, int index, const struct weir_limit *limit, char owner[400])
+static struct limiter *find_limiter(const struct rule *rule, char sort, int index,
+                                    const struct weir_limit *limit, char owner[400])
 {
     struct limiter *l = limiters;
     snprintf(owner, 400, "%s%c%d-%s-%s", rule->name, sort, index, limit->algorithm, rule->made_of);
@@ -404,13 +425,14 @@ static bool plain_would_change(const struct rule *rule, int index)
 }
 
 /* The limiter of that name, with this limit from now on. */
-static struct limiter *plain_limiter(const struct rule *rule, char sort, int index, const struct weir_limit *limit, weir_time now)
+static struct limiter *plain_limiter(const struct rule *rule, char sort, int index,
+                                     const struct weir_limit *limit, weir_time now)
 {
     char owner[400];
     struct limiter *l = find_limiter(rule, sort, index, limit, owner);
     struct weir_plan *plan = make_plan(limit);
     if (l == NULL) {
-        l = calloc(1, sizeof *l);
+        l = calloc(1, sizeof(*l));
         *l = (struct limiter){ limiters, strdup(owner), plan };
         return limiters = l;
     }
@@ -434,7 +456,7 @@ static void plain_use(struct set *set, weir_time now)
         if (r->bans)
             r->counts = plain_limiter(r, '!', 0, &r->refusals, now);
     }
-    memcpy(set->list, set->written, sizeof set->list); /* edited lists begin anew */
+    memcpy(set->list, set->written, sizeof(set->list)); /* edited lists begin anew */
 }
 
 /* ---------------------------------------------------------------- bans ---- */
@@ -442,7 +464,8 @@ static void plain_use(struct set *set, weir_time now)
 /* Known by the rule's name and the key's text, so it stays whatever the rule becomes. */
 struct ban {
     char rule[24];
-    char *text, *template, *spelling; /* of the rule then; the address as the request had it, if it is all of the key */
+    char *text, *template, *spelling; /* of the rule then; the address as the request had it, if it
+                                         is all of the key */
     weir_time since, until, forget_at;
     int strikes, next; /* next in its bucket; -1: none */
     bool listed;
@@ -453,7 +476,8 @@ struct ban {
 static struct ban bans[BANS_MAX];
 static int n_bans, ban_buckets[BUCKETS]; /* place + 1 */
 
-static struct ban *plain_ban(const struct rule *rule, const struct key *key, const struct request *q)
+static struct ban *plain_ban(const struct rule *rule, const struct key *key,
+                             const struct request *q)
 {
     const char *text = key->text;
     int *head = &ban_buckets[hash_text(hash_text(5381, rule->name), text) % BUCKETS];
@@ -463,16 +487,19 @@ static struct ban *plain_ban(const struct rule *rule, const struct key *key, con
     if (n_bans == BANS_MAX)
         abort();
     struct ban *b = &bans[n_bans++];
-    bool is_all = rule->parts == 1 && is_address(rule->key[0].attribute) && !*rule->key[0].before && !*rule->after;
-    *b = (struct ban){ .text = strdup(text), .template = strdup(rule->template), .next = *head - 1 };
+    bool is_all = rule->parts == 1 && is_address(rule->key[0].attribute) && !*rule->key[0].before &&
+                  !*rule->after;
+    *b =
+        (struct ban){ .text = strdup(text), .template = strdup(rule->template), .next = *head - 1 };
     if (is_all && *text != '?')
         b->spelling = strdup(q->given[rule->key[0].attribute].text);
-    memcpy(b->rule, rule->name, sizeof b->rule);
+    memcpy(b->rule, rule->name, sizeof(b->rule));
     *head = n_bans;
     return b;
 }
 
-/* A ban of which the clock has stepped back before the beginning, by more than a second, begins anew. */
+/* A ban of which the clock has stepped back before the beginning, by more than a second, begins
+ * anew. */
 static void plain_follow(struct ban *b, weir_time now)
 {
     weir_time back = b->since - now;
@@ -505,7 +532,7 @@ static void plain_forget_all(void)
             free(c->state);
             free(c);
         }
-    memset(cells, 0, sizeof cells);
+    memset(cells, 0, sizeof(cells));
     for (struct limiter *l = limiters, *next; l != NULL; l = next) {
         next = l->next;
         weir_plan_destroy(l->plan);
@@ -518,7 +545,7 @@ static void plain_forget_all(void)
         free(bans[n_bans - 1].template);
         free(bans[n_bans - 1].spelling);
     }
-    memset(ban_buckets, 0, sizeof ban_buckets);
+    memset(ban_buckets, 0, sizeof(ban_buckets));
 }
 
 /* ------------------------------------------------------------ deciding ---- */
@@ -531,10 +558,13 @@ static enum weir_mode all_mode(const struct set *set)
 static enum weir_mode rule_mode(const struct set *set, const struct rule *rule)
 {
     enum weir_mode own = rule->switched ? rule->switched : rule->mode, all = all_mode(set);
-    return own == WEIR_OFF || all == WEIR_OFF ? WEIR_OFF : own == WEIR_SHADOW || all == WEIR_SHADOW ? WEIR_SHADOW : WEIR_ENFORCE;
+    return own == WEIR_OFF || all == WEIR_OFF         ? WEIR_OFF
+           : own == WEIR_SHADOW || all == WEIR_SHADOW ? WEIR_SHADOW
+                                                      : WEIR_ENFORCE;
 }
 
-/* A cost that is no number counts once; products that no number holds are the largest there is; what is negative is a mistake. */
+/* A cost that is no number counts once; products that no number holds are the largest there is;
+ * what is negative is a mistake. */
 static int64_t plain_cost(const struct rule *rule, const struct request *q)
 {
     __int128 times = 1, most = INT64_MAX, cost;
@@ -649,7 +679,8 @@ static bool plain_by_list(const struct set *set, const struct request *q, struct
                 if (deny && out->mode == WEIR_SHADOW)
                     return false; /* it would have been refused */
                 if (deny) {
-                    out->decision = (struct weir_decision){ .reason = WEIR_DENIED, .retry = WEIR_NEVER };
+                    out->decision =
+                        (struct weir_decision){ .reason = WEIR_DENIED, .retry = WEIR_NEVER };
                     out->level = 3;
                 }
                 return true;
@@ -657,19 +688,22 @@ static bool plain_by_list(const struct set *set, const struct request *q, struct
     return false;
 }
 
-static weir_time plain_banned(const struct rule *rule, const struct key *key, const struct request *q)
+static weir_time plain_banned(const struct rule *rule, const struct key *key,
+                              const struct request *q)
 {
     struct ban *b = plain_ban(rule, key, q);
     plain_follow(b, q->ask.now);
     return b->until > q->ask.now ? b->until : 0;
 }
 
-static void plain_refuse_banned(struct rule *rule, weir_time until, weir_time now, struct weir_ruling *out)
+static void plain_refuse_banned(struct rule *rule, weir_time until, weir_time now,
+                                struct weir_ruling *out)
 {
     rule->tally.banned++;
     out->rule = rule->name;
     out->banned_until = until;
-    out->decision = (struct weir_decision){ .reason = WEIR_BANNED, .retry = until - now, .reset = until - now };
+    out->decision =
+        (struct weir_decision){ .reason = WEIR_BANNED, .retry = until - now, .reset = until - now };
     out->level = 3;
 }
 
@@ -689,7 +723,8 @@ struct applying {
 };
 
 /* False: the key is banned. */
-static bool plain_apply(struct rule *rule, enum weir_mode mode, const struct request *q, struct applying *a, struct weir_ruling *out)
+static bool plain_apply(struct rule *rule, enum weir_mode mode, const struct request *q,
+                        struct applying *a, struct weir_ruling *out)
 {
     struct key key;
     if (!plain_key(rule, q, &key))
@@ -705,7 +740,9 @@ static bool plain_apply(struct rule *rule, enum weir_mode mode, const struct req
     if (a->full)
         return true;
     for (int k = 0; k < rule->limits; k++) {
-        struct weir_ask ask = { .cost = plain_cost(rule, q), .wait_max = q->ask.wait_max, .now = q->ask.now };
+        struct weir_ask ask = { .cost = plain_cost(rule, q),
+                                .wait_max = q->ask.wait_max,
+                                .now = q->ask.now };
         a->item[a->items++] = (struct item){ rule, k, plain_cell(rule->limiter[k], key.id), ask };
     }
     a->rule[a->rules++] = rule;
@@ -713,18 +750,20 @@ static bool plain_apply(struct rule *rule, enum weir_mode mode, const struct req
 }
 
 /* All of one mode.  False: refused, because a key is banned. */
-static bool plain_apply_all(const struct set *set, enum weir_mode mode, const struct request *q, struct applying *a,
-                            struct weir_ruling *out)
+static bool plain_apply_all(const struct set *set, enum weir_mode mode, const struct request *q,
+                            struct applying *a, struct weir_ruling *out)
 {
     a->full = false;
     for (int i = 0; i < a->found; i++)
-        if (rule_mode(set, a->matching[i]) == mode && !plain_apply(a->matching[i], mode, q, a, out) && mode == WEIR_ENFORCE)
+        if (rule_mode(set, a->matching[i]) == mode &&
+            !plain_apply(a->matching[i], mode, q, a, out) && mode == WEIR_ENFORCE)
             return false;
     out->cut |= a->full;
     return true;
 }
 
-static bool plain_gather(struct set *set, const struct request *q, struct applying *a, struct weir_ruling *out)
+static bool plain_gather(struct set *set, const struct request *q, struct applying *a,
+                         struct weir_ruling *out)
 {
     a->found = a->rules = a->items = 0;
     for (int i = 0; i < set->n; i++)
@@ -751,7 +790,8 @@ static void plain_shadows(const struct applying *a, struct weir_ruling *out)
 }
 
 /* False: refused. */
-static bool plain_enforced(const struct applying *a, const struct request *q, struct weir_ruling *out)
+static bool plain_enforced(const struct applying *a, const struct request *q,
+                           struct weir_ruling *out)
 {
     if (a->enforced == 0)
         return true;
@@ -772,12 +812,13 @@ static bool plain_enforced(const struct applying *a, const struct request *q, st
 /* The request as the rules see it. */
 static void plain_look(struct request *q)
 {
-    memcpy(q->seen, q->given, sizeof q->seen);
+    memcpy(q->seen, q->given, sizeof(q->seen));
     plain_path(&q->seen[URI]);
     q->ask.now = q->ask.now < 0 ? 0 : q->ask.now;
 }
 
-/* The request's key is as good as fresh to the rules that match, or to the one; returns how many. */
+/* The request's key is as good as fresh to the rules that match, or to the one; returns how
+ * many. */
 static int plain_reset(struct set *set, const struct request *given, const struct rule *only)
 {
     static struct request q;
@@ -790,9 +831,11 @@ static int plain_reset(struct set *set, const struct request *given, const struc
         if ((only != NULL && r != only) || !plain_matches(set, r, &q) || !plain_key(r, &q, &key))
             continue;
         for (int k = 0; k < r->limits; k++)
-            memset(plain_cell(r->limiter[k], key.id)->state, 0, weir_plan_state_size(r->limiter[k]->plan));
+            memset(plain_cell(r->limiter[k], key.id)->state, 0,
+                   weir_plan_state_size(r->limiter[k]->plan));
         if (r->bans)
-            memset(plain_cell(r->counts, key.text)->state, 0, weir_plan_state_size(r->counts->plan));
+            memset(plain_cell(r->counts, key.text)->state, 0,
+                   weir_plan_state_size(r->counts->plan));
         struct ban *b = plain_ban(r, &key, &q);
         b->since = b->until = b->forget_at = b->strikes = 0;
         n++;
@@ -801,7 +844,8 @@ static int plain_reset(struct set *set, const struct request *given, const struc
 }
 
 /* The text of the key that was refused; "" if none was. */
-static void plain_told(const struct set *set, const struct request *given, const struct weir_ruling *ruling, struct key *key)
+static void plain_told(const struct set *set, const struct request *given,
+                       const struct weir_ruling *ruling, struct key *key)
 {
     static struct request q;
     int reason = ruling->decision.reason;
@@ -817,7 +861,8 @@ static void plain_told(const struct set *set, const struct request *given, const
 
 static void plain_total(struct weir_totals *t, const struct weir_ruling *r)
 {
-    bool deny = r->list != NULL && strcmp(r->list, "deny") == 0, shadow = r->decision.allowed && (deny || r->shadow != NULL);
+    bool deny = r->list != NULL && strcmp(r->list, "deny") == 0,
+         shadow = r->decision.allowed && (deny || r->shadow != NULL);
     t->checked++;
     t->allowed += r->decision.allowed;
     t->refused += !r->decision.allowed;
@@ -834,7 +879,8 @@ static void plain_check(struct set *set, const struct request *given, struct wei
     q = *given;
     plain_look(&q);
     *out = (struct weir_ruling){ .decision = { .allowed = true }, .mode = (uint8_t)all_mode(set) };
-    if (out->mode == WEIR_OFF || plain_by_list(set, &q, out) || !plain_gather(set, &q, &a, out) || !plain_enforced(&a, &q, out))
+    if (out->mode == WEIR_OFF || plain_by_list(set, &q, out) || !plain_gather(set, &q, &a, out) ||
+        !plain_enforced(&a, &q, out))
         return;
     plain_shadows(&a, out);
     for (int i = 0; i < a.enforcing; i++)

@@ -2,12 +2,13 @@
  *
  *     property-queue SEED ROUNDS    prints the seed, the step and both answers on a mismatch
  *
- * The plain one keeps an array of who waits in the order they came, and looks at all of it for everything.  Each round has other options, a
- * few thousand operations on a virtual clock that now and then stands still, jumps or steps back, and in the end asks that nobody was lost:
- * who was put in was served, left late, was cancelled or still waits.
+ * The plain one keeps an array of who waits in the order they came, and looks at all of it for
+ * everything.  Each round has other options, a few thousand operations on a virtual clock that now
+ * and then stands still, jumps or steps back, and in the end asks that nobody was lost: who was put
+ * in was served, left late, was cancelled or still waits.
  *
- * Weighted orders are also held to the law that defines them: while two classes wait without a break, the turns they get, each divided by its
- * weight, differ by at most a turn of each.
+ * Weighted orders are also held to the law that defines them: while two classes wait without a
+ * break, the turns they get, each divided by its weight, differ by at most a turn of each.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,8 +29,10 @@ static void expect(bool ok, const char *what, int64_t got, int64_t wanted)
 {
     if (ok)
         return;
-    fprintf(stderr, "property-queue: seed %" PRIu64 ", step %d: %s: got %" PRId64 ", expected %" PRId64 "\n", seed_of_round, step, what,
-            got, wanted);
+    fprintf(stderr,
+            "property-queue: seed %" PRIu64 ", step %d: %s: got %" PRId64 ", expected %" PRId64
+            "\n",
+            seed_of_round, step, what, got, wanted);
     exit(1);
 }
 
@@ -56,7 +59,9 @@ static struct {
 
 static int rank(int who)
 {
-    return options.order == WEIR_PRIORITY ? 7 - waiters[who].priority : options.order == WEIR_WEIGHTED ? waiters[who].user_class : 0;
+    return options.order == WEIR_PRIORITY   ? 7 - waiters[who].priority
+           : options.order == WEIR_WEIGHTED ? waiters[who].user_class
+                                            : 0;
 }
 
 static int64_t count_rank(int r)
@@ -97,7 +102,9 @@ static int next_rank(void)
     for (int i = 0; i < plain.n; i++) {
         int r = rank(plain.waiting[i]);
         bool sooner =
-            options.order == WEIR_WEIGHTED && best >= 0 && plain.tags[r] != plain.tags[best] ? plain.tags[r] < plain.tags[best] : r < best;
+            options.order == WEIR_WEIGHTED && best >= 0 && plain.tags[r] != plain.tags[best]
+                ? plain.tags[r] < plain.tags[best]
+                : r < best;
         if (best < 0 || sooner)
             best = r;
     }
@@ -123,13 +130,15 @@ static int newest_of(int r)
 static int64_t plain_before(int who, weir_time now)
 {
     int own = rank(who);
-    int64_t before = options.newest_first_when_late && overloaded(now) ? 0 : count_rank(own), mine = before + 1;
+    int64_t before = options.newest_first_when_late && overloaded(now) ? 0 : count_rank(own),
+            mine = before + 1;
     for (int r = 0; r < 16; r++) {
         int64_t there = count_rank(r);
         if (r == own || there == 0)
             continue;
         if (options.order == WEIR_WEIGHTED) {
-            int64_t turns = (mine * options.weights[r] + options.weights[own] - 1) / options.weights[own];
+            int64_t turns =
+                (mine * options.weights[r] + options.weights[own] - 1) / options.weights[own];
             before += turns < there ? turns : there;
         } else if (r < own) {
             before += there;
@@ -153,7 +162,8 @@ static enum weir_reason plain_put(int who, weir_time now, weir_time *wait)
         return WEIR_FULL;
     if (w->deadline != 0 && *wait > w->deadline - now)
         return WEIR_LATE;
-    if (options.order == WEIR_WEIGHTED && count_rank(rank(who)) == 0 && plain.tags[rank(who)] < plain.turn)
+    if (options.order == WEIR_WEIGHTED && count_rank(rank(who)) == 0 &&
+        plain.tags[rank(who)] < plain.turn)
         plain.tags[rank(who)] = plain.turn;
     if (plain.n == 0)
         plain.front_since = now;
@@ -205,7 +215,8 @@ static int plain_next(weir_time now, bool gone[CROWD], int *n)
     int who = over && options.newest_first_when_late ? newest_of(r) : oldest_of(r);
     plain_watch(waited(oldest_of(r), now), now);
     plain.paces += plain.paces < 16;
-    plain.pace += ((double)(now > plain.front_since ? now - plain.front_since : 0) - plain.pace) / plain.paces;
+    plain.pace += ((double)(now > plain.front_since ? now - plain.front_since : 0) - plain.pace) /
+                  plain.paces;
     plain.front_since = now;
     if (options.order == WEIR_WEIGHTED) {
         plain.turn = plain.tags[r];
@@ -228,7 +239,8 @@ static void hold_to_weights(int served)
             t[0] += served == a;
             t[1] += served == b;
             int64_t wa = options.weights[a], wb = options.weights[b], apart = t[0] * wb - t[1] * wa;
-            expect(a == b || (apart <= wa + wb && -apart <= wa + wb), "turns by weight", t[0], t[1]);
+            expect(a == b || (apart <= wa + wb && -apart <= wa + wb), "turns by weight", t[0],
+                   t[1]);
         }
     }
 }
@@ -237,8 +249,10 @@ static void hold_to_weights(int served)
 static void break_turns(void)
 {
     for (int c = 0; c < WEIR_CLASSES; c++)
-        for (int other = 0; options.order == WEIR_WEIGHTED && count_rank(c) == 0 && other < WEIR_CLASSES; other++)
-            memset(turns[c][other], 0, sizeof turns[c][other]), memset(turns[other][c], 0, sizeof turns[other][c]);
+        for (int other = 0;
+             options.order == WEIR_WEIGHTED && count_rank(c) == 0 && other < WEIR_CLASSES; other++)
+            memset(turns[c][other], 0, sizeof(turns[c][other])),
+                memset(turns[other][c], 0, sizeof(turns[other][c]));
 }
 
 /* ---------------------------------------------------------------- a walk ---- */
@@ -268,7 +282,8 @@ static void do_put(weir_time now)
     w->priority = (int8_t)between(-8, 7);
     w->user_class = (uint8_t)between(0, WEIR_CLASSES - 1);
     w->deadline = between(0, 2) == 0 ? 0 : now + between(-2, 400) * MS;
-    same("estimate", weir_queue_estimate(queue, w->priority, w->user_class, now), plain_estimate(plain_before(who, now)));
+    same("estimate", weir_queue_estimate(queue, w->priority, w->user_class, now),
+         plain_estimate(plain_before(who, now)));
     bool waits = weir_queue_put(queue, w, now, &d);
     enum weir_reason wanted = plain_put(who, now, &wait);
     same("put", d.reason, wanted);
@@ -318,16 +333,18 @@ static weir_time move_clock(weir_time now)
     case 2:
         return between(0, 9) == 0 ? now - between(0, 5) * WEIR_SECOND : now;
     default:
-        return now + (between(0, 1) == 0          ? 0
-                      : seed_of_round % 2 == 0 ? between(0, 2) * MS
-                                               : between(0, 2 * MS)); /* even seeds: whole ms, so times meet */
+        return now + (between(0, 1) == 0 ? 0
+                      : seed_of_round % 2 == 0
+                          ? between(0, 2) * MS
+                          : between(0, 2 * MS)); /* even seeds: whole ms, so times meet */
     }
 }
 
 static void invent_options(void)
 {
-    options =
-        (struct weir_queue_options){ .max = between(1, CROWD + 10), .order = (enum weir_order)between(0, 2), .interval = between(1, 100) * MS };
+    options = (struct weir_queue_options){ .max = between(1, CROWD + 10),
+                                           .order = (enum weir_order)between(0, 2),
+                                           .interval = between(1, 100) * MS };
     options.target = between(0, 2) == 0 ? 0 : between(0, 20) * MS;
     options.newest_first_when_late = options.target > 0 && between(0, 1) == 0;
     for (int i = 0; i < WEIR_CLASSES; i++)
@@ -339,9 +356,9 @@ static void walk(void)
     weir_time now = 100 * WEIR_SECOND;
     int64_t eager = between(30, 60); /* of 100 steps so many put */
     invent_options();
-    memset(&plain, 0, sizeof plain);
-    memset(waiters, 0, sizeof waiters);
-    memset(turns, 0, sizeof turns);
+    memset(&plain, 0, sizeof(plain));
+    memset(waiters, 0, sizeof(waiters));
+    memset(turns, 0, sizeof(turns));
     joined = served = late = cancelled = 0;
     if (weir_queue_create(&queue, &options, NULL) != WEIR_OK)
         expect(false, "create", 0, 0);

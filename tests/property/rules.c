@@ -1,16 +1,20 @@
-/* rules.c -- random rule sets and random requests: the engine says what the plainest evaluator (plain.h) says.
+/* rules.c -- random rule sets and random requests: the engine says what the plainest evaluator
+ * (plain.h) says.
  *
- *     property-rules SEED ROUNDS [trace]    prints the seed, the rules, the request and both answers on a mismatch; with trace, every request
+ *     property-rules SEED ROUNDS [trace]    prints the seed, the rules, the request and both
+ *                                           answers on a mismatch; with trace, every request
  *
- * Each round makes a rule set, plays a few hundred requests on virtual time, and compares every member of every ruling; what
- * weir__engine_explain foretold of it and of every rule; which key was told of a refusal; what a twin engine says to the same requests by
- * weir_check_many; and in the end tallies, totals and bans.  In between the rules are put in force again, as they were or with other numbers,
- * keys or algorithms, with a rule more or less, or in a way that must fail; lists are edited, modes switched, bans lifted and set by hand,
- * keys reset.
+ * Each round makes a rule set, plays a few hundred requests on virtual time, and compares every
+ * member of every ruling; what weir__engine_explain foretold of it and of every rule; which key was
+ * told of a refusal; what a twin engine says to the same requests by weir_check_many; and in the
+ * end tallies, totals and bans.  In between the rules are put in force again, as they were or with
+ * other numbers, keys or algorithms, with a rule more or less, or in a way that must fail; lists
+ * are edited, modes switched, bans lifted and set by hand, keys reset.
  *
  *     even seeds    rules ban
  *     not fourth    the clock steps back now and then, even before 0
- *     every fifth   the tables are narrow; their clock never steps back, nor do limits of one word change their numbers (docs/shm.md)
+ *     every fifth   the tables are narrow; their clock never steps back, nor do limits of one word
+ *                   change their numbers (docs/shm.md)
  *     every 23rd    more rules apply than can be asked at once
  */
 #include "property/invent.h"
@@ -28,7 +32,9 @@ static struct weir_table *tables[TWINS];
 static void create_engines(void)
 {
     struct weir_error e;
-    struct weir_table_options o = { .keys = 30000, .limiters = 20000, .slab = (int64_t)1 << 30, .narrow = narrow };
+    struct weir_table_options o = {
+        .keys = 30000, .limiters = 20000, .slab = (int64_t)1 << 30, .narrow = narrow
+    };
     for (int i = 0; i < TWINS; i++)
         if (weir_table_create(&tables[i], &o, &e) != WEIR_OK ||
             weir_create(&engines[i], &(struct weir_options){ .table = tables[i] }, &e) != WEIR_OK)
@@ -67,7 +73,8 @@ static void use_rules(weir_time now)
     write_set();
     for (int i = 0; i < TWINS; i++) {
         struct weir_rules *rules = NULL;
-        if (weir_rules_parse(&rules, yaml, yaml_len, NULL, &e) != WEIR_OK || weir_use(engines[i], rules, now, &e) != WEIR_OK)
+        if (weir_rules_parse(&rules, yaml, yaml_len, NULL, &e) != WEIR_OK ||
+            weir_use(engines[i], rules, now, &e) != WEIR_OK)
             stop("%s\n%s", e.text, yaml);
     }
     plain_use(&set, now);
@@ -82,25 +89,30 @@ static bool may_step_back(void)
 
 static void random_request(struct request *q, weir_time now)
 {
-    memset(q, 0, sizeof *q);
+    memset(q, 0, sizeof(*q));
     for (int a = 0; a < ATTRIBUTES; a++) {
         int n = 0;
         while (values[a][n][0] != '\0')
             n++;
         if (one_in(8))
             continue;
-        q->given[a].len = (size_t)snprintf(q->given[a].text, VALUE_MAX, "%s", values[a][int_between(0, one_in(3) ? n : n < 5 ? n / 2 : 4)]);
+        q->given[a].len = (size_t)snprintf(q->given[a].text, VALUE_MAX, "%s",
+                                           values[a][int_between(0, one_in(3) ? n
+                                                                    : n < 5   ? n / 2
+                                                                              : 4)]);
     }
     q->ask = (struct weir_ask){ .cost = one_in(5) ? int_between(0, 4) : 1, .now = now };
     if (one_in(60))
         q->ask.cost = one_in(2) ? -int_between(1, 9) : INT64_MAX - int_between(0, 2);
     if (one_in(6))
-        q->ask.wait_max = one_in(4) && !narrow ? WEIR_FOREVER : int_between(1, 5000) * WEIR_MILLISECOND;
+        q->ask.wait_max =
+            one_in(4) && !narrow ? WEIR_FOREVER : int_between(1, 5000) * WEIR_MILLISECOND;
     if (may_step_back() && one_in(200))
         q->ask.now = one_in(2) ? INT64_MIN : -int_between(0, 5) * WEIR_SECOND;
 }
 
-/* The attributes in any order, some by length, some by NUL, some by number, among others that nobody looks at. */
+/* The attributes in any order, some by length, some by NUL, some by number, among others that
+ * nobody looks at. */
 static size_t as_attrs(struct weir *weir, const struct request *q, struct weir_attr *attrs)
 {
     size_t n = 0;
@@ -116,7 +128,8 @@ static size_t as_attrs(struct weir *weir, const struct request *q, struct weir_a
         if (one_in(20))
             attrs[n++] = (struct weir_attr){ .name = "colour", .value = "/login" };
         if (one_in(20) && q->given[a].len > 0)
-            attrs[n++] = (struct weir_attr){ .name = spell_name(a), .value = "second" }; /* the first counts */
+            attrs[n++] = (struct weir_attr){ .name = spell_name(a),
+                                             .value = "second" }; /* the first counts */
     }
     return n;
 }
@@ -126,30 +139,34 @@ static void show_request(char *out, size_t size, const struct request *q)
     size_t n = 0;
     for (int a = 0; a < ATTRIBUTES; a++)
         if (q->given[a].len > 0)
-            n += (size_t)snprintf(out + n, size - n, "%s=%s ", attribute_names[a], q->given[a].text);
-    snprintf(out + n, size - n, "cost=%" PRId64 " wait_max=%" PRId64 " now=%" PRId64, q->ask.cost, q->ask.wait_max, q->ask.now);
+            n +=
+                (size_t)snprintf(out + n, size - n, "%s=%s ", attribute_names[a], q->given[a].text);
+    snprintf(out + n, size - n, "cost=%" PRId64 " wait_max=%" PRId64 " now=%" PRId64, q->ask.cost,
+             q->ask.wait_max, q->ask.now);
 }
 
 static void show_ruling(char *out, size_t size, const struct weir_ruling *r)
 {
     const struct weir_decision *d = &r->decision;
     snprintf(out, size,
-             "%s reason=%s item=%d limit=%" PRId64 " remaining=%" PRId64 " wait=%" PRId64 " retry=%" PRId64 " reset=%" PRId64
-             " rule=%s list=%s shadow=%s count=%" PRId64 " window=%" PRId64 " banned_until=%" PRId64
-             " index=%d applied=%d mode=%d level=%d%s",
-             d->allowed ? "allowed" : "refused", weir_reason_name(d->reason), d->item, d->limit, d->remaining, d->wait, d->retry, d->reset,
-             r->rule ? r->rule : "-", r->list ? r->list : "-", r->shadow ? r->shadow : "-", r->count, r->window, r->banned_until,
-             r->limit_index, r->applied, r->mode, r->level, r->cut ? " cut" : "");
+             "%s reason=%s item=%d limit=%" PRId64 " remaining=%" PRId64 " wait=%" PRId64
+             " retry=%" PRId64 " reset=%" PRId64 " rule=%s list=%s shadow=%s count=%" PRId64
+             " window=%" PRId64 " banned_until=%" PRId64 " index=%d applied=%d mode=%d level=%d%s",
+             d->allowed ? "allowed" : "refused", weir_reason_name(d->reason), d->item, d->limit,
+             d->remaining, d->wait, d->retry, d->reset, r->rule ? r->rule : "-",
+             r->list ? r->list : "-", r->shadow ? r->shadow : "-", r->count, r->window,
+             r->banned_until, r->limit_index, r->applied, r->mode, r->level, r->cut ? " cut" : "");
 }
 
-static void compare(const char *what, const struct weir_ruling *got, const struct weir_ruling *expected, const struct request *q)
+static void compare(const char *what, const struct weir_ruling *got,
+                    const struct weir_ruling *expected, const struct request *q)
 {
     char a[1024], b[1024], request[ATTRIBUTES * (VALUE_MAX + 32)];
-    show_ruling(a, sizeof a, got);
-    show_ruling(b, sizeof b, expected);
+    show_ruling(a, sizeof(a), got);
+    show_ruling(b, sizeof(b), expected);
     if (strcmp(a, b) == 0)
         return;
-    show_request(request, sizeof request, q);
+    show_request(request, sizeof(request), q);
     stop("%s\n%s\nrequest %s\n  got      %s\n  expected %s", what, yaml, request, a, b);
 }
 
@@ -160,7 +177,8 @@ static void compare(const char *what, const struct weir_ruling *got, const struc
 static struct request batch[BATCH];
 static struct weir_ruling expected[BATCH];
 static int batched;
-static int64_t requests_played, refused_in_all, banned_in_all, shadowed_in_all, applied_in_all, listed_in_all, cut_in_all;
+static int64_t requests_played, refused_in_all, banned_in_all, shadowed_in_all, applied_in_all,
+    listed_in_all, cut_in_all;
 
 static struct weir_totals totals;
 
@@ -182,7 +200,8 @@ static void flush_batch(void)
     static char told[BATCH][WEIR__KEY_TEXT];
     size_t allowed = 0;
     for (int i = 0; i < batched; i++)
-        requests[i] = (struct weir_request){ attrs[i], as_attrs(engines[1], &batch[i], attrs[i]), batch[i].ask };
+        requests[i] = (struct weir_request){ attrs[i], as_attrs(engines[1], &batch[i], attrs[i]),
+                                             batch[i].ask };
     size_t got = weir__check_many_told(engines[1], requests, (size_t)batched, rulings, told);
     for (int i = 0; i < batched; i++) {
         compare("weir_check_many", &rulings[i], &expected[i], &batch[i]);
@@ -207,7 +226,9 @@ static enum weir__why plain_why(const struct rule *r, const struct request *q, s
             return WEIR__UNMATCHED;
     if (!plain_matches(&set, r, q))
         return WEIR__EXCEPTED;
-    return !plain_key(r, q, key) ? WEIR__NO_KEY : rule_mode(&set, r) == WEIR_OFF ? WEIR__SWITCHED_OFF : WEIR__APPLIES;
+    return !plain_key(r, q, key)            ? WEIR__NO_KEY
+           : rule_mode(&set, r) == WEIR_OFF ? WEIR__SWITCHED_OFF
+                                            : WEIR__APPLIES;
 }
 
 static void heard(void *context, const struct weir__explained *told)
@@ -216,23 +237,27 @@ static void heard(void *context, const struct weir__explained *told)
     const struct rule *r = &set.rules[h->n++];
     static struct key key;
     enum weir__why why = plain_why(r, &h->q, &key);
-    if (strcmp(told->rule->name, r->name) != 0 || told->why != why || told->mode != rule_mode(&set, r))
-        stop("explain: %s: why %d, mode %d, expected %s: %d, %d\n%s", told->rule->name, told->why, told->mode, r->name, why,
-             rule_mode(&set, r), yaml);
+    if (strcmp(told->rule->name, r->name) != 0 || told->why != why ||
+        told->mode != rule_mode(&set, r))
+        stop("explain: %s: why %d, mode %d, expected %s: %d, %d\n%s", told->rule->name, told->why,
+             told->mode, r->name, why, rule_mode(&set, r), yaml);
     if (why != WEIR__APPLIES && why != WEIR__SWITCHED_OFF)
         return;
-    if (!is_listed_as(key.text, told->key) || (told->cost < 0 ? -1 : told->cost) != plain_cost(r, &h->q) ||
+    if (!is_listed_as(key.text, told->key) ||
+        (told->cost < 0 ? -1 : told->cost) != plain_cost(r, &h->q) ||
         told->n_limits != (size_t)r->limits)
-        stop("explain: %s: key %s, cost %" PRId64 ", expected %s, %" PRId64, r->name, told->key, told->cost, key.text,
-             plain_cost(r, &h->q));
+        stop("explain: %s: key %s, cost %" PRId64 ", expected %s, %" PRId64, r->name, told->key,
+             told->cost, key.text, plain_cost(r, &h->q));
     struct ban b = *plain_ban(r, &key, &h->q);
     plain_follow(&b, h->q.ask.now); /* only here: nothing is written */
     if (told->banned_until != (b.until > h->q.ask.now ? b.until : 0))
-        stop("explain: %s: key %s: banned until %" PRId64 ", expected %" PRId64, r->name, told->key, told->banned_until, b.until);
+        stop("explain: %s: key %s: banned until %" PRId64 ", expected %" PRId64, r->name, told->key,
+             told->banned_until, b.until);
 }
 
 /* What was foretold is what came; but that a refusal is the one that bans is not foreseen. */
-static void compare_foretold(struct weir_ruling *foretold, struct weir_ruling seen, const struct request *q)
+static void compare_foretold(struct weir_ruling *foretold, struct weir_ruling seen,
+                             const struct request *q)
 {
     if (seen.banned_until != 0 && seen.decision.reason != WEIR_BANNED) {
         seen.banned_until = 0;
@@ -244,9 +269,9 @@ static void compare_foretold(struct weir_ruling *foretold, struct weir_ruling se
 static void trace_request(const struct request *q, const struct weir_ruling *ruling)
 {
     static char t[ATTRIBUTES * (VALUE_MAX + 32)];
-    show_request(t, sizeof t, q);
+    show_request(t, sizeof(t), q);
     printf("%s\n", t);
-    show_ruling(t, sizeof t, ruling);
+    show_ruling(t, sizeof(t), ruling);
     printf("   %s\n", t);
 }
 
@@ -278,8 +303,8 @@ static void play_request(weir_time now)
         stop("explain tells of %d rules, expected %d", hearing.n, set.n);
     char told[WEIR__KEY_TEXT];
     bool tells = one_in(2);
-    bool allowed =
-        tells ? weir__check_told(engines[0], attrs, n, &q->ask, &ruling, told) : weir_check(engines[0], attrs, n, &q->ask, &ruling);
+    bool allowed = tells ? weir__check_told(engines[0], attrs, n, &q->ask, &ruling, told)
+                         : weir_check(engines[0], attrs, n, &q->ask, &ruling);
     plain_check(&set, q, plain);
     plain_total(&totals, plain);
     if (tells)
@@ -302,7 +327,8 @@ static struct rule *any_rule(void)
     return set.n > 0 ? &set.rules[int_between(0, set.n - 1)] : NULL;
 }
 
-/* Whether its state is one word in a narrow table: then a change keeps something else than a step does. */
+/* Whether its state is one word in a narrow table: then a change keeps something else than a step
+ * does. */
 static bool is_one_word(const struct weir_limit *l)
 {
     return narrow && strncmp(l->algorithm, "sliding", 7) != 0;
@@ -324,7 +350,8 @@ static void change_limit(void)
     }
 }
 
-/* Another key, or another algorithm: a fresh state, or, if the rule had it before, the one that it had then. */
+/* Another key, or another algorithm: a fresh state, or, if the rule had it before, the one that it
+ * had then. */
 static void change_rule(void)
 {
     struct rule *r = any_rule();
@@ -338,7 +365,7 @@ static void change_rule(void)
         random_algorithm(&r->limit[i], set.n <= 40);
     else
         r->limits = r->limits > 1 && one_in(2) ? r->limits - 1 : r->limits; /* the last one goes */
-    if (r->limits > 1 && one_in(3)) {                                       /* and all move: another place is another limit */
+    if (r->limits > 1 && one_in(3)) { /* and all move: another place is another limit */
         struct weir_limit first = r->limit[0];
         r->limit[0] = r->limit[r->limits - 1];
         r->limit[r->limits - 1] = first;
@@ -362,7 +389,7 @@ static void remove_rule(void)
         attic[in_attic] = set.rules[i];
         attic[in_attic++].tally = (struct tally){ 0 };
     }
-    memmove(&set.rules[i], &set.rules[i + 1], (size_t)(--set.n - i) * sizeof *set.rules);
+    memmove(&set.rules[i], &set.rules[i + 1], (size_t)(--set.n - i) * sizeof(*set.rules));
 }
 
 static void insert_rule(void)
@@ -370,14 +397,15 @@ static void insert_rule(void)
     int i = int_between(0, set.n);
     if (set.n == RULES_MAX)
         return;
-    memmove(&set.rules[i + 1], &set.rules[i], (size_t)(set.n++ - i) * sizeof *set.rules);
+    memmove(&set.rules[i + 1], &set.rules[i], (size_t)(set.n++ - i) * sizeof(*set.rules));
     if (in_attic > 0 && one_in(2))
         set.rules[i] = attic[--in_attic];
     else
         random_rule(&set.rules[i], set.n <= 40);
 }
 
-/* A narrow table cannot hold this: nothing at all is changed, though other limits would have been. */
+/* A narrow table cannot hold this: nothing at all is changed, though other limits would have
+ * been. */
 static void fail_to_use(weir_time now)
 {
     static struct set before;
@@ -389,12 +417,16 @@ static void fail_to_use(weir_time now)
     for (int i = 0; i < set.n; i++)
         set.rules[i].limit[0].count *= 2;
     r->limit[0] =
-        (struct weir_limit){ .algorithm = is_one_word(&r->limit[0]) ? r->limit[0].algorithm : "gcra", .count = 7, .period = WEIR_SECOND };
+        (struct weir_limit){ .algorithm =
+                                 is_one_word(&r->limit[0]) ? r->limit[0].algorithm : "gcra",
+                             .count = 7,
+                             .period = WEIR_SECOND };
     write_set();
     set = before;
     for (int i = 0; i < TWINS; i++) {
         struct weir_rules *rules = NULL;
-        if (weir_rules_parse(&rules, yaml, yaml_len, NULL, &e) != WEIR_OK || weir_use(engines[i], rules, now, &e) == WEIR_OK)
+        if (weir_rules_parse(&rules, yaml, yaml_len, NULL, &e) != WEIR_OK ||
+            weir_use(engines[i], rules, now, &e) == WEIR_OK)
             stop("%s\n%s", e.text[0] ? e.text : "a narrow table holds 7 in a second", yaml);
         if (strstr(e.text, r->name) == NULL)
             stop("the error does not name the rule %s: %s", r->name, e.text);
@@ -415,7 +447,8 @@ static const char *forget_entry(struct list *l, const char *entry)
     for (int i = 0; i < l->n; i++) {
         bool same = strcmp(l->entries[i], entry) == 0;
         for (int k = 0; k < 7 && is_address(l->attribute); k++)
-            same |= strcmp(entry, networks[k][0]) == 0 && strcmp(l->entries[i], networks[k][1]) == 0;
+            same |=
+                strcmp(entry, networks[k][0]) == 0 && strcmp(l->entries[i], networks[k][1]) == 0;
         if (same)
             l->entries[i--] = l->entries[--l->n];
     }
@@ -431,9 +464,11 @@ static void edit_list(void)
     if (adds)
         l->entries[l->n++] = add;
     if (l->n > 0 && one_in(2))
-        remove = forget_entry(l, l->entries[int_between(0, l->n - 1)]); /* what is in both is not on it */
+        remove = forget_entry(
+            l, l->entries[int_between(0, l->n - 1)]); /* what is in both is not on it */
     for (int i = 0; i < TWINS; i++)
-        if (weir_list_edit(engines[i], l->name, spell_name(l->attribute), &add, adds, &remove, remove != NULL, &e) != WEIR_OK)
+        if (weir_list_edit(engines[i], l->name, spell_name(l->attribute), &add, adds, &remove,
+                           remove != NULL, &e) != WEIR_OK)
             stop("weir_list_edit: %s", e.text);
 }
 
@@ -469,14 +504,15 @@ static bool find_text(void *context, const struct weir_ban *got)
 {
     struct listing *l = context;
     if (strcmp(got->rule, l->ban->rule) == 0 && is_listed_as(l->ban->text, got->key)) {
-        memcpy(l->key, got->key, sizeof l->key);
+        memcpy(l->key, got->key, sizeof(l->key));
         l->n++;
     }
     return true;
 }
 
 /* A way to name the ban's key: as it is listed, in full, or an address as it came. */
-static const char *name_key(struct listing *l, struct weir *weir, const struct ban *b, const struct rule *r, weir_time now)
+static const char *name_key(struct listing *l, struct weir *weir, const struct ban *b,
+                            const struct rule *r, weir_time now)
 {
     bool same = r != NULL && strcmp(b->template, r->template) == 0;
     *l = (struct listing){ .ban = b };
@@ -508,7 +544,8 @@ static void lift_ban(weir_time now)
         const char *key = name_key(&listing, engines[i], b, r, now);
         bool lifted = weir_ban_lift(engines[i], b->rule, key, now);
         if (lifted != (b->until > now))
-            stop("weir_ban_lift %s of %s, key now %s: %d\n%s", key, b->rule, r ? r->template : "-", lifted, yaml);
+            stop("weir_ban_lift %s of %s, key now %s: %d\n%s", key, b->rule, r ? r->template : "-",
+                 lifted, yaml);
     }
     b->since = b->until = b->forget_at = b->strikes = 0;
     if (r && r->bans) {
@@ -552,7 +589,8 @@ static void reset_keys(weir_time now)
         size_t n = as_attrs(engines[i], &q, attrs);
         int64_t got = weir_reset(engines[i], only ? only->name : NULL, attrs, n, now, &e);
         if (got != wanted)
-            stop("weir_reset of %s: %" PRId64 ", expected %d\n%s", only ? only->name : "all", got, wanted, yaml);
+            stop("weir_reset of %s: %" PRId64 ", expected %d\n%s", only ? only->name : "all", got,
+                 wanted, yaml);
     }
 }
 
@@ -613,26 +651,30 @@ static void something_else(weir_time now)
 
 static void compare_tallies(const struct weir_rule_info *got, struct rule *r)
 {
-    if (strcmp(got->name, r->name) != 0 || got->allowed != r->tally.allowed || got->refused != r->tally.refused ||
-        got->banned != r->tally.banned || got->shadow_refused != r->tally.shadow_refused || got->mode != rule_mode(&set, r) ||
+    if (strcmp(got->name, r->name) != 0 || got->allowed != r->tally.allowed ||
+        got->refused != r->tally.refused || got->banned != r->tally.banned ||
+        got->shadow_refused != r->tally.shadow_refused || got->mode != rule_mode(&set, r) ||
         got->switched != r->switched)
-        stop("weir_rule_get %s: %" PRId64 " allowed %" PRId64 " refused %" PRId64 " banned %" PRId64 " shadow, expected %s: %" PRId64
-             " %" PRId64 " %" PRId64 " %" PRId64 "; mode %d, expected %d",
-             got->name, got->allowed, got->refused, got->banned, got->shadow_refused, r->name, r->tally.allowed, r->tally.refused,
-             r->tally.banned, r->tally.shadow_refused, got->mode, rule_mode(&set, r));
+        stop("weir_rule_get %s: %" PRId64 " allowed %" PRId64 " refused %" PRId64 " banned %" PRId64
+             " shadow, expected %s: %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+             "; mode %d, expected %d",
+             got->name, got->allowed, got->refused, got->banned, got->shadow_refused, r->name,
+             r->tally.allowed, r->tally.refused, r->tally.banned, r->tally.shadow_refused,
+             got->mode, rule_mode(&set, r));
 }
 
 static bool find_listed(void *context, const struct weir_ban *got)
 {
     for (int i = 0; i < n_bans; i++)
-        if (!bans[i].listed && strcmp(bans[i].rule, got->rule) == 0 && is_listed_as(bans[i].text, got->key) &&
-            bans[i].until == got->until && bans[i].since == got->since && bans[i].strikes == got->strikes) {
+        if (!bans[i].listed && strcmp(bans[i].rule, got->rule) == 0 &&
+            is_listed_as(bans[i].text, got->key) && bans[i].until == got->until &&
+            bans[i].since == got->since && bans[i].strikes == got->strikes) {
             bans[i].listed = true;
             ++*(int *)context;
             return true;
         }
-    stop("a ban that should not be: rule %s key %s since %" PRId64 " until %" PRId64 " strikes %d", got->rule, got->key, got->since,
-         got->until, got->strikes);
+    stop("a ban that should not be: rule %s key %s since %" PRId64 " until %" PRId64 " strikes %d",
+         got->rule, got->key, got->since, got->until, got->strikes);
     return false;
 }
 
@@ -654,9 +696,11 @@ static void judge(weir_time now)
             bans[i].listed = false;
         struct weir_totals got;
         weir_totals_get(engines[k], &got);
-        if (memcmp(&got, &totals, sizeof got) != 0)
-            stop("totals: %" PRId64 " checked, expected %" PRId64 "; unmatched %" PRId64 " %" PRId64 ", shadow %" PRId64 " %" PRId64,
-                 got.checked, totals.checked, got.unmatched, totals.unmatched, got.shadow_refused, totals.shadow_refused);
+        if (memcmp(&got, &totals, sizeof(got)) != 0)
+            stop("totals: %" PRId64 " checked, expected %" PRId64 "; unmatched %" PRId64 " %" PRId64
+                 ", shadow %" PRId64 " %" PRId64,
+                 got.checked, totals.checked, got.unmatched, totals.unmatched, got.shadow_refused,
+                 totals.shadow_refused);
         weir_ban_list(engines[k], now, find_listed, &listed);
         if (listed != in_force)
             stop("%d bans are listed, expected %d", listed, in_force);
@@ -678,7 +722,8 @@ static weir_time random_step(void)
     case 3:
         return int_between(1, 2000) * WEIR_MILLISECOND;
     case 4:
-        return one_in(10) ? int_between(1, 40 * 86400) * WEIR_SECOND : int_between(1, 100) * WEIR_SECOND;
+        return one_in(10) ? int_between(1, 40 * 86400) * WEIR_SECOND
+                          : int_between(1, 100) * WEIR_SECOND;
     }
     return int_between(1, 100) * WEIR_MILLISECOND;
 }
@@ -686,10 +731,11 @@ static weir_time random_step(void)
 static void play_round(uint64_t seed)
 {
     random_state = seed_of_round = seed;
-    weir_time now = (weir_time)1700000000 * WEIR_SECOND + (weir_time)(roll() % (20 * 31557600)) * WEIR_SECOND;
+    weir_time now =
+        (weir_time)1700000000 * WEIR_SECOND + (weir_time)(roll() % (20 * 31557600)) * WEIR_SECOND;
     weir_time latest = now;
     names_used = in_attic = 0;
-    memset(&totals, 0, sizeof totals);
+    memset(&totals, 0, sizeof(totals));
     narrow = seed % 5 == 0;
     random_set();
     create_engines();
@@ -715,8 +761,10 @@ int main(int argc, char **argv)
     trace = argc > 3;
     for (int i = 0; i < rounds; i++)
         play_round(seed + (uint64_t)i);
-    printf("%d rounds, %" PRId64 " requests: %" PRId64 " rules applied, %" PRId64 " refused, %" PRId64 " by a ban, %" PRId64
-           " by shadows, %" PRId64 " by lists, %" PRId64 " cut\n",
-           rounds, requests_played, applied_in_all, refused_in_all, banned_in_all, shadowed_in_all, listed_in_all, cut_in_all);
+    printf("%d rounds, %" PRId64 " requests: %" PRId64 " rules applied, %" PRId64
+           " refused, %" PRId64 " by a ban, %" PRId64 " by shadows, %" PRId64 " by lists, %" PRId64
+           " cut\n",
+           rounds, requests_played, applied_in_all, refused_in_all, banned_in_all, shadowed_in_all,
+           listed_in_all, cut_in_all);
     return 0;
 }

@@ -1,9 +1,11 @@
-/* adaptive.c -- what Weir's own controller must do, scenario by scenario, with several seeds: nobody has chosen a number for it. */
+/* adaptive.c -- what Weir's own controller must do, scenario by scenario, with several seeds:
+ * nobody has chosen a number for it. */
 #include "trial.h"
 
 #define SEEDS 5
 
-/* The promise of the documentation: at ten times the load nearly all of the capacity, at little more than the unloaded time. */
+/* The promise of the documentation: at ten times the load nearly all of the capacity, at little
+ * more than the unloaded time. */
 static void test_L12_holds_the_throughput_at_ten_times_the_load(void **state)
 {
     (void)state;
@@ -73,10 +75,12 @@ static void test_L12_ends_a_retry_storm(void **state)
     assert_at_least(goodput_between(&outcome, 60 * S, 90 * S), 98);
 }
 
-static const char calm[] = "length: 60s\n"
-                           "backend: { workers: 16, work: { shape: lognormal, mean: 20ms, floor: 2ms, spread: 0.5 }, contention: 0.5% }\n"
-                           "clients: [{ rate: 0.6x, timeout: 1s, burst: { every: 10s, for: 200ms, rate: 1.2x } }]\n"
-                           "guard: { target: 250ms }\n";
+static const char calm[] =
+    "length: 60s\n"
+    "backend: { workers: 16, work: { shape: lognormal, mean: 20ms, floor: 2ms, spread: 0.5 }, "
+    "contention: 0.5% }\n"
+    "clients: [{ rate: 0.6x, timeout: 1s, burst: { every: 10s, for: 200ms, rate: 1.2x } }]\n"
+    "guard: { target: 250ms }\n";
 
 /* Never too little: who has room is let in. */
 static void test_L12_lets_everybody_in_while_there_is_room(void **state)
@@ -89,7 +93,8 @@ static void test_L12_lets_everybody_in_while_there_is_room(void **state)
     }
 }
 
-/* As the issue has it: at least as good as the best of the published ones, everywhere; two per cent are chance. */
+/* As the issue has it: at least as good as the best of the published ones, everywhere; two per cent
+ * are chance. */
 static void test_L12_is_as_good_as_the_best_of_the_others_everywhere(void **state)
 {
     static const char *const others[] = { "aimd", "vegas", "gradient2", "bbr" };
@@ -98,7 +103,7 @@ static void test_L12_is_as_good_as_the_best_of_the_others_everywhere(void **stat
     for (const struct weir__embedded *e = weir__sim_files; e->name; e++) {
         double best = 0;
         read_scenario(e->name);
-        for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
             double goodput = run_plan(others[i], 1)->goodput;
             best = goodput > best ? goodput : best;
         }

@@ -1,4 +1,5 @@
-/* laws.c -- what holds in every trial, whatever the scenario and the controller: nothing is lost, nothing is left, and it is repeatable. */
+/* laws.c -- what holds in every trial, whatever the scenario and the controller: nothing is lost,
+ * nothing is left, and it is repeatable. */
 #include "trial.h"
 
 static int64_t fates(const struct weir__sim_fates *f)
@@ -50,16 +51,16 @@ static void test_G1_every_request_has_one_fate_and_every_permit_comes_back(void 
 
 static void test_same_seed_same_outcome(void **state)
 {
-    struct weir__sim_outcome *first = malloc(sizeof *first);
+    struct weir__sim_outcome *first = malloc(sizeof(*first));
     (void)state;
 
     for (const struct weir__embedded *e = weir__sim_files; e->name; e++) {
         read_scenario(e->name);
         for (int i = 0; i < 2; i++) {
             run_plan(i ? "vegas" : "fixed", 3);
-            memcpy(first, &outcome, sizeof outcome);
+            memcpy(first, &outcome, sizeof(outcome));
             run_plan(i ? "vegas" : "fixed", 3);
-            assert_memory_equal(first, &outcome, sizeof outcome);
+            assert_memory_equal(first, &outcome, sizeof(outcome));
         }
         run_plan("fixed", 4);
         assert_int_not_equal(first->all.ok, 0);
@@ -88,7 +89,8 @@ static void test_traffic_does_not_depend_on_the_controller(void **state)
 
 static const char loop[] = "length: 30s\n"
                            "backend: { workers: 4, work: 20ms, queue: 50 }\n"
-                           "clients: [{ name: loop, loop: { clients: 300, think: 500ms }, timeout: 1s, retry: { times: 1 } }]\n";
+                           "clients: [{ name: loop, loop: { clients: 300, think: 500ms }, timeout: "
+                           "1s, retry: { times: 1 } }]\n";
 
 static void test_clients_in_a_loop_wait_for_their_answers(void **state)
 {
@@ -122,14 +124,18 @@ static void test_an_even_load_that_fits_is_served_at_once(void **state)
 static void test_an_unknown_controller_is_named_and_nothing_changes(void **state)
 {
     struct weir_error error = { 0 };
-    struct weir__sim_outcome *out = calloc(1, sizeof *out);
+    struct weir__sim_outcome *out = calloc(1, sizeof(*out));
     (void)state;
 
     read_scenario("overload-2x");
     out->events = 42;
-    assert_int_equal(weir__sim_run(out, &plan, &(struct weir__sim_options){ .controller = "fixed:0" }, &error), WEIR_INVALID);
+    assert_int_equal(
+        weir__sim_run(out, &plan, &(struct weir__sim_options){ .controller = "fixed:0" }, &error),
+        WEIR_INVALID);
     assert_non_null(strstr(error.text, "1 to 16384"));
-    assert_int_equal(weir__sim_run(out, &plan, &(struct weir__sim_options){ .controller = "vegs" }, &error), WEIR_INVALID);
+    assert_int_equal(
+        weir__sim_run(out, &plan, &(struct weir__sim_options){ .controller = "vegs" }, &error),
+        WEIR_INVALID);
     assert_non_null(strstr(error.text, "vegas"));
     assert_int_equal(out->events, 42);
     free(out);

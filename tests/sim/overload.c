@@ -1,14 +1,14 @@
-/* overload.c -- without a guard overload is collapse; with one, whatever its controller, it is not. */
+/* overload.c -- without a guard overload is collapse; with one, whatever its controller, it is
+ * not. */
 #include "trial.h"
 
 static void test_L1_without_control_overload_collapses(void **state)
 {
-    static const char *const names[] = {
-        "overload-2x", "overload-10x", "overload-many-workers", "slows-5x", "scales-1-to-4", "cold-cache"
-    };
+    static const char *const names[] = { "overload-2x", "overload-10x",  "overload-many-workers",
+                                         "slows-5x",    "scales-1-to-4", "cold-cache" };
     (void)state;
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         run_scenario(names[i], "none", 1);
         assert_at_most(outcome.goodput, 50);
         assert_at_least(outcome.wasted, 50);
@@ -35,7 +35,8 @@ static void test_L1_a_fixed_limit_does_not_follow_a_backend_that_grows(void **st
     assert_at_most(goodput_between(&outcome, 45 * S, 90 * S), 60);
 }
 
-/* Each controller as published has scenarios that it does not like; but none is worse than no control. */
+/* Each controller as published has scenarios that it does not like; but none is worse than no
+ * control. */
 static void test_L12_every_controller_is_better_than_none(void **state)
 {
     const char *const *controllers = weir_controllers();
@@ -71,14 +72,15 @@ static void test_G1_work_goes_on_after_a_silence(void **state)
     assert_at_least(goodput_between(&outcome, 40 * S, 60 * S), 90);
 }
 
-static const char broken[] = "length: 60s\n"
-                             "warmup: 5s\n"
-                             "backend:\n"
-                             "  workers: 4\n"
-                             "  work: 20ms\n"
-                             "  changes: [{ from: 20s, to: 30s, errors: 100% }]\n"
-                             "clients: [{ rate: 0.5x, timeout: 1s }]\n"
-                             "guard: { breaker: { errors: 50%, min_calls: 20, window: 2s, open_for: 1s } }\n";
+static const char broken[] =
+    "length: 60s\n"
+    "warmup: 5s\n"
+    "backend:\n"
+    "  workers: 4\n"
+    "  work: 20ms\n"
+    "  changes: [{ from: 20s, to: 30s, errors: 100% }]\n"
+    "clients: [{ rate: 0.5x, timeout: 1s }]\n"
+    "guard: { breaker: { errors: 50%, min_calls: 20, window: 2s, open_for: 1s } }\n";
 
 static void test_G4_the_breaker_cuts_a_broken_backend_off_and_tries_it_again(void **state)
 {
@@ -91,7 +93,8 @@ static void test_G4_the_breaker_cuts_a_broken_backend_off_and_tries_it_again(voi
     assert_at_most(outcome.all.failed, failed / 5);
     assert_at_least(outcome.all.open, failed / 2);
     assert_at_least(goodput_between(&outcome, 5 * S, 20 * S), 95);
-    assert_at_least(goodput_between(&outcome, 50 * S, 60 * S), 85); /* it closes again: the open time has doubled a few times */
+    assert_at_least(goodput_between(&outcome, 50 * S, 60 * S),
+                    85); /* it closes again: the open time has doubled a few times */
     assert_int_equal(outcome.permits_left, 0);
 }
 

@@ -24,7 +24,8 @@ static void test_G7_the_lowest_priority_is_shed_first(void **state)
     }
 }
 
-/* Permits are left for them; but few of 16, so those in the middle find all out now and then, though far less often than the lowest. */
+/* Permits are left for them; but few of 16, so those in the middle find all out now and then,
+ * though far less often than the lowest. */
 static void test_G7_the_important_are_served(void **state)
 {
     (void)state;
@@ -47,14 +48,15 @@ static void test_G7_a_flood_does_not_drown_the_other_tenant(void **state)
     }
 }
 
-static const char weighted[] = "length: 60s\n"
-                               "warmup: 20s\n"
-                               "backend: { workers: 8, work: 20ms }\n"
-                               "clients:\n"
-                               "  - { name: gold, class: gold, rate: 3x, timeout: 1s }\n"
-                               "  - { name: silver, class: silver, rate: 3x, timeout: 1s }\n"
-                               "  - { name: free, class: free, rate: 3x, timeout: 1s }\n"
-                               "guard: { shed: true, concurrency: { weights: { gold: 3, silver: 2, free: 1 } } }\n";
+static const char weighted[] =
+    "length: 60s\n"
+    "warmup: 20s\n"
+    "backend: { workers: 8, work: 20ms }\n"
+    "clients:\n"
+    "  - { name: gold, class: gold, rate: 3x, timeout: 1s }\n"
+    "  - { name: silver, class: silver, rate: 3x, timeout: 1s }\n"
+    "  - { name: free, class: free, rate: 3x, timeout: 1s }\n"
+    "guard: { shed: true, concurrency: { weights: { gold: 3, silver: 2, free: 1 } } }\n";
 
 static void test_G7_classes_get_their_parts_by_weight(void **state)
 {

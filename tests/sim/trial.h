@@ -1,4 +1,5 @@
-/* trial.h -- what the simulated tests share: scenarios by name or from a text, and what came of a trial. */
+/* trial.h -- what the simulated tests share: scenarios by name or from a text, and what came of a
+ * trial. */
 #ifndef WEIR_TESTS_TRIAL_H
 #define WEIR_TESTS_TRIAL_H
 
@@ -27,7 +28,7 @@ static inline void read_text(const char *name, const char *text, size_t len)
 
     if (weir__sim_plan_parse(&plan, text, len, NULL, &error) != WEIR_OK)
         fail_msg("%s: %s", name, error.text);
-    snprintf(plan.name, sizeof plan.name, "%s", name);
+    snprintf(plan.name, sizeof(plan.name), "%s", name);
 }
 
 /* One that is in the program. */
@@ -45,19 +46,23 @@ static inline const struct weir__sim_outcome *run_plan(const char *controller, u
 {
     struct weir_error error = { 0 };
 
-    if (weir__sim_run(&outcome, &plan, &(struct weir__sim_options){ .controller = controller, .seed = seed }, &error) != WEIR_OK)
+    if (weir__sim_run(&outcome, &plan,
+                      &(struct weir__sim_options){ .controller = controller, .seed = seed },
+                      &error) != WEIR_OK)
         fail_msg("%s, %s: %s", plan.name, controller, error.text);
     return &outcome;
 }
 
-static inline const struct weir__sim_outcome *run_scenario(const char *name, const char *controller, uint64_t seed)
+static inline const struct weir__sim_outcome *run_scenario(const char *name, const char *controller,
+                                                           uint64_t seed)
 {
     read_scenario(name);
     return run_plan(controller, seed);
 }
 
 /* Per cent of what was possible, from one moment to another. */
-static inline double goodput_between(const struct weir__sim_outcome *o, weir_time from, weir_time to)
+static inline double goodput_between(const struct weir__sim_outcome *o, weir_time from,
+                                     weir_time to)
 {
     double ok = 0, possible = 0;
 
@@ -76,19 +81,20 @@ static inline double share(int64_t part, int64_t whole)
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-#define assert_at_least(value, least)                                                                            \
-    do {                                                                                                         \
-        double value_ = (double)(value), least_ = (double)(least);                                               \
-        if (!(value_ >= least_))                                                                                 \
-            fail_msg("%s, %s, seed %llu: %s is %g, must be at least %g", outcome.plan->name, outcome.controller, \
-                     (unsigned long long)outcome.seed, #value, value_, least_);                                  \
+#define assert_at_least(value, least)                                                        \
+    do {                                                                                     \
+        double value_ = (double)(value), least_ = (double)(least);                           \
+        if (!(value_ >= least_))                                                             \
+            fail_msg("%s, %s, seed %llu: %s is %g, must be at least %g", outcome.plan->name, \
+                     outcome.controller, (unsigned long long)outcome.seed, #value, value_,   \
+                     least_);                                                                \
     } while (0)
-#define assert_at_most(value, most)                                                                             \
-    do {                                                                                                        \
-        double value_ = (double)(value), most_ = (double)(most);                                                \
-        if (!(value_ <= most_))                                                                                 \
-            fail_msg("%s, %s, seed %llu: %s is %g, must be at most %g", outcome.plan->name, outcome.controller, \
-                     (unsigned long long)outcome.seed, #value, value_, most_);                                  \
+#define assert_at_most(value, most)                                                                \
+    do {                                                                                           \
+        double value_ = (double)(value), most_ = (double)(most);                                   \
+        if (!(value_ <= most_))                                                                    \
+            fail_msg("%s, %s, seed %llu: %s is %g, must be at most %g", outcome.plan->name,        \
+                     outcome.controller, (unsigned long long)outcome.seed, #value, value_, most_); \
     } while (0)
 
 #endif

@@ -1,4 +1,5 @@
-/* breaker.c -- many threads at one breaker: exactly so many probes pass, nothing that was told is lost, and each change is made once.
+/* breaker.c -- many threads at one breaker: exactly so many probes pass, nothing that was told is
+ * lost, and each change is made once.
  *
  *     thread-breaker [ROUNDS]
  */
@@ -58,7 +59,7 @@ static void fresh(const struct weir_breaker_options *o)
 {
     struct weir_error e;
 
-    memset(&it.breaker, 0, sizeof it.breaker);
+    memset(&it.breaker, 0, sizeof(it.breaker));
     if (weir__breaker_plan_make(&it.plan, o, 7, &e) != WEIR_OK) {
         fprintf(stderr, "breaker: %s\n", e.text);
         exit(1);
@@ -167,7 +168,8 @@ static void probes_told(void)
             probe_of_round = ask(NOW + WEIR_SECOND);
         run_round(i);
         expect("changes when all probes are told", it.moves, 1);
-        expect("what half of them bad makes", look(NOW + WEIR_SECOND).state, i % 2 ? WEIR_BREAKER_OPEN : WEIR_BREAKER_CLOSED);
+        expect("what half of them bad makes", look(NOW + WEIR_SECOND).state,
+               i % 2 ? WEIR_BREAKER_OPEN : WEIR_BREAKER_CLOSED);
     }
 }
 
@@ -175,7 +177,8 @@ static void probes_told(void)
 
 enum { TELLS = 120 };
 
-/* Every worker goes through the sixteen parts of the window in an order of its own, so that parts are begun by one and added to by another. */
+/* Every worker goes through the sixteen parts of the window in an order of its own, so that parts
+ * are begun by one and added to by another. */
 static void tell_through_parts(int worker, int round)
 {
     for (int i = 0; i < TELLS; i++) {
@@ -203,7 +206,8 @@ static void tell_count(int worker, int round)
         tell(0, i % 3 == 0, NOW);
 }
 
-/* What fits is there to the last; after many laps nothing has drifted: a lap of successes leaves no error. */
+/* What fits is there to the last; after many laps nothing has drifted: a lap of successes leaves no
+ * error. */
 static void counts_of_calls(void)
 {
     it.work = tell_count;
@@ -222,7 +226,8 @@ static void counts_of_calls(void)
 
 /* ------------------------------------------------------------------- opening ---- */
 
-/* The last of these makes min_calls full, whoever it is; a success must see to it as well as an error. */
+/* The last of these makes min_calls full, whoever it is; a success must see to it as well as an
+ * error. */
 static void tell_to_the_brim(int worker, int round)
 {
     weir_time now = NOW + (round & 4 ? (worker & 1) * it.plan.part : 0);
@@ -262,9 +267,10 @@ static void do_anything(int worker, int round)
 
 static void still_works(void)
 {
-    struct weir_breaker_options o = {
-        .error_percent = 50, .min_calls = 4, .open_for = 5 * WEIR_MILLISECOND, .open_max = 5 * WEIR_MILLISECOND
-    };
+    struct weir_breaker_options o = { .error_percent = 50,
+                                      .min_calls = 4,
+                                      .open_for = 5 * WEIR_MILLISECOND,
+                                      .open_max = 5 * WEIR_MILLISECOND };
     weir_time later = NOW + 10000 * WEIR_SECOND;
 
     it.work = do_anything;

@@ -1,9 +1,11 @@
-/* exact.c -- many threads, or many processes, at one frozen instant: exactly what the limit allows is granted, no more and no less.
+/* exact.c -- many threads, or many processes, at one frozen instant: exactly what the limit allows
+ * is granted, no more and no less.
  *
  *     exact [ROUNDS]
  *
- * Every algorithm, in a narrow and a wide table, private and shared by processes; then several limits at once, mixed with single takes,
- * gives, a change of limit under way, and a table so full that every new key drives out another; and all of that at the same time.
+ * Every algorithm, in a narrow and a wide table, private and shared by processes; then several
+ * limits at once, mixed with single takes, gives, a change of limit under way, and a table so full
+ * that every new key drives out another; and all of that at the same time.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -21,7 +23,8 @@
 #define CROWD   16
 #define NOW     (1000 * WEIR_SECOND)
 
-/* ThreadSanitizer makes a 16-byte swap with a lock of its own, which other processes do not see: there, only threads use wide slots. */
+/* ThreadSanitizer makes a 16-byte swap with a lock of its own, which other processes do not see:
+ * there, only threads use wide slots. */
 #if defined(__SANITIZE_THREAD__)
 #define WIDE_ACROSS_PROCESSES false
 #elif defined(__has_feature)
@@ -41,12 +44,13 @@ static void expect(bool ok, const char *what, int64_t got, int64_t wanted)
     passed += ok;
     failed += !ok;
     if (!ok && failed <= 10)
-        fprintf(stderr, "exact: %s: %s: got %" PRId64 ", expected %" PRId64 "\n", subject, what, got, wanted);
+        fprintf(stderr, "exact: %s: %s: got %" PRId64 ", expected %" PRId64 "\n", subject, what,
+                got, wanted);
 }
 
 static struct weir_key key_of(int64_t *number)
 {
-    return (struct weir_key){ number, sizeof *number };
+    return (struct weir_key){ number, sizeof(*number) };
 }
 
 static struct weir_table *make_table(bool narrow, const char *path, int64_t keys)
@@ -66,7 +70,8 @@ static struct weir_limiter *make_limiter(struct weir_table *t, const char *name,
     struct weir_limiter *l = NULL;
     struct weir_limit limit;
     struct weir_error e;
-    if (weir_limit_parse(&limit, text, &e) != WEIR_OK || weir_limiter_create(&l, t, name, &limit, 256, &e) != WEIR_OK) {
+    if (weir_limit_parse(&limit, text, &e) != WEIR_OK ||
+        weir_limiter_create(&l, t, name, &limit, 256, &e) != WEIR_OK) {
         fprintf(stderr, "exact: %s: %s\n", text, e.text);
         exit(1);
     }
@@ -154,7 +159,8 @@ static void run_processes(const struct job *job)
 
 static struct shared *new_shared(void)
 {
-    struct shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shared *s =
+        mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return s;
 }
 
@@ -180,7 +186,8 @@ static void take_in_batches(struct job *job)
     for (int i = 0; i < job->asks; i++) {
         for (int64_t k = 0; k < KEYS; k++) {
             numbers[k] = k;
-            items[k] = (struct weir_item){ job->limiters[0], { .key = key_of(&numbers[k]), .cost = 1, .now = NOW } };
+            items[k] = (struct weir_item){ job->limiters[0],
+                                           { .key = key_of(&numbers[k]), .cost = 1, .now = NOW } };
         }
         weir_take_many(items, KEYS, d);
         for (int64_t k = 0; k < KEYS; k++)
@@ -189,11 +196,13 @@ static void take_in_batches(struct job *job)
     }
 }
 
-static void exact_counts(const char *text, int64_t wanted, bool narrow, bool processes, void (*run)(struct job *))
+static void exact_counts(const char *text, int64_t wanted, bool narrow, bool processes,
+                         void (*run)(struct job *))
 {
     static char name[200];
     char path[] = "weir-exact-XXXXXX";
-    snprintf(name, sizeof name, "%s, %s, %s", text, narrow ? "narrow" : "wide", processes ? "processes" : "threads");
+    snprintf(name, sizeof(name), "%s, %s, %s", text, narrow ? "narrow" : "wide",
+             processes ? "processes" : "threads");
     subject = name;
     if (processes)
         close(mkstemp(path));
@@ -205,22 +214,26 @@ static void exact_counts(const char *text, int64_t wanted, bool narrow, bool pro
     else
         run_threads(&job);
     for (int k = 0; k < KEYS; k++)
-        expect(job.shared->granted[k] == wanted, "granted to a key", job.shared->granted[k], wanted);
+        expect(job.shared->granted[k] == wanted, "granted to a key", job.shared->granted[k],
+               wanted);
     weir_table_destroy(job.table);
-    munmap(job.shared, sizeof *job.shared);
+    munmap(job.shared, sizeof(*job.shared));
     if (processes)
         unlink(path);
 }
 
 /* ------------------------------------------------------- several at once ---- */
 
-/* Limits a (300), b (100) and, in the slab, c (70), on one key: taken together until c is spent; a and b alone until they are. */
+/* Limits a (300), b (100) and, in the slab, c (70), on one key: taken together until c is spent; a
+ * and b alone until they are. */
 static void take_together(struct job *job)
 {
     int64_t number = 1;
     struct weir_ask a = { .key = key_of(&number), .cost = 1, .now = NOW };
     for (int i = 0; i < 200; i++) {
-        struct weir_item items[] = { { job->limiters[0], a }, { job->limiters[1], a }, { job->limiters[2], a } };
+        struct weir_item items[] = { { job->limiters[0], a },
+                                     { job->limiters[1], a },
+                                     { job->limiters[2], a } };
         struct weir_decision d;
         if (weir_take_all(items, 3, &d))
             add(&job->shared->all, 1);
@@ -249,10 +262,11 @@ static void all_or_nothing(bool narrow)
     struct shared *s = job.shared;
     expect(d[0].remaining == 0, "left of a", d[0].remaining, 0);
     expect(s->all + s->single + s->bad == 300, "taken from a", s->all + s->single + s->bad, 300);
-    expect(s->all + s->bad == 100 - d[1].remaining, "taken from b", s->all + s->bad, 100 - d[1].remaining);
+    expect(s->all + s->bad == 100 - d[1].remaining, "taken from b", s->all + s->bad,
+           100 - d[1].remaining);
     expect(s->all == 70 - d[2].remaining, "taken from c", s->all, 70 - d[2].remaining);
     weir_table_destroy(job.table);
-    munmap(s, sizeof *s);
+    munmap(s, sizeof(*s));
 }
 
 /* Two keys taken together from both ends, and by themselves: pins meet in both orders. */
@@ -262,7 +276,9 @@ static void take_crosswise(struct job *job)
     for (int i = 0; i < 300; i++) {
         struct weir_ask a = { .key = key_of(job->number % 2 ? &one : &two), .cost = 1, .now = NOW };
         struct weir_ask b = { .key = key_of(job->number % 2 ? &two : &one), .cost = 1, .now = NOW };
-        struct weir_item items[] = { { job->limiters[0], a }, { job->limiters[0], b }, { job->limiters[0], b } };
+        struct weir_item items[] = { { job->limiters[0], a },
+                                     { job->limiters[0], b },
+                                     { job->limiters[0], b } };
         struct weir_decision d;
         if (weir_take_all(items, 3, &d)) {
             add(&job->shared->granted[job->number % 2 ? 1 : 2], 1);
@@ -283,7 +299,7 @@ static void crosswise(bool narrow)
     for (int k = 1; k <= 2; k++)
         expect(job.shared->granted[k] == 500, "granted to a key", job.shared->granted[k], 500);
     weir_table_destroy(job.table);
-    munmap(job.shared, sizeof *job.shared);
+    munmap(job.shared, sizeof(*job.shared));
 }
 
 /* ------------------------------------------------------ give and change ---- */
@@ -315,7 +331,7 @@ static void giving_back(const char *text, bool narrow)
     expect(job.shared->bad == 0, "refusals although all fit", job.shared->bad, 0);
     expect(d.remaining == d.limit, "left after everything was given back", d.remaining, d.limit);
     weir_table_destroy(job.table);
-    munmap(job.shared, sizeof *job.shared);
+    munmap(job.shared, sizeof(*job.shared));
 }
 
 /* The limit grows from 50 to 90 while four take: in the end just 90 were granted. */
@@ -349,15 +365,16 @@ static void changing(const char *text)
     run_threads(&job);
     expect(job.shared->bad == 0, "the change", job.shared->bad, 0);
     for (int k = 0; k < KEYS; k++)
-        expect(job.shared->granted[k] == 90, "granted to a key across a change", job.shared->granted[k], 90);
+        expect(job.shared->granted[k] == 90, "granted to a key across a change",
+               job.shared->granted[k], 90);
     weir_table_destroy(job.table);
-    munmap(job.shared, sizeof *job.shared);
+    munmap(job.shared, sizeof(*job.shared));
 }
 
 /* ------------------------------------------------------------ full table ---- */
 
-/* Ever new keys in a table that has no room: each is granted as fresh or, if it was remembered, by the rules; nothing wedges, and every key has
- * at most one slot. */
+/* Ever new keys in a table that has no room: each is granted as fresh or, if it was remembered, by
+ * the rules; nothing wedges, and every key has at most one slot. */
 static void flood(struct job *job)
 {
     for (int64_t i = 0; i < 20000; i++) {
@@ -380,12 +397,13 @@ static int by_tag(const void *a, const void *b)
 
 static int64_t doubles(const struct weir_table *t)
 {
-    size_t n = (size_t)t->groups * WEIR__GROUP_SLOTS, stride = t->header->slot_size / sizeof(uint64_t);
-    uint64_t *tags = malloc(n * sizeof *tags);
+    size_t n = (size_t)t->groups * WEIR__GROUP_SLOTS,
+           stride = t->header->slot_size / sizeof(uint64_t);
+    uint64_t *tags = malloc(n * sizeof(*tags));
     int64_t found = 0;
     for (size_t i = 0; i < n; i++)
         tags[i] = ((uint64_t *)(void *)t->slots)[i * stride];
-    qsort(tags, n, sizeof *tags, by_tag);
+    qsort(tags, n, sizeof(*tags), by_tag);
     for (size_t i = 1; i < n; i++)
         found += tags[i] != 0 && tags[i] == tags[i - 1];
     free(tags);
@@ -406,14 +424,15 @@ static void flooded(bool narrow)
     expect(stats.keys <= stats.slots, "slots in use", stats.keys, stats.slots);
     expect(doubles(job.table) == 0, "keys with two slots", doubles(job.table), 0);
     weir_table_destroy(job.table);
-    munmap(job.shared, sizeof *job.shared);
+    munmap(job.shared, sizeof(*job.shared));
 }
 
 /* ------------------------------------------ several at once, in a crowd ---- */
 
-/* Limits a and b that nobody spends, on keys that everybody wants: taken singly, two or three at once in either order, and looked at; while
- * ever new keys of c drive each other out around them, and one worker changes b's limit there and back.  What a key has used is what was
- * granted to it.  a and b stay longer than c, so no key of theirs is driven out once it was charged. */
+/* Limits a and b that nobody spends, on keys that everybody wants: taken singly, two or three at
+ * once in either order, and looked at; while ever new keys of c drive each other out around them,
+ * and one worker changes b's limit there and back.  What a key has used is what was granted to it.
+ * a and b stay longer than c, so no key of theirs is driven out once it was charged. */
 static void change_crowd(struct job *job, int i)
 {
     struct weir_limit limit;
@@ -427,11 +446,17 @@ static void change_crowd(struct job *job, int i)
 static void take_in_a_crowd(struct job *job)
 {
     for (int i = 0; i < job->asks; i++) {
-        int64_t one = (i * 7 + job->number) % CROWD, two = (i * 5 + 3 * job->number) % CROWD, stranger = 1000 + i * WORKERS + job->number;
-        struct weir_ask a = { .key = key_of(&one), .cost = 1, .now = NOW }, b = { .key = key_of(&two), .cost = 2, .now = NOW };
+        int64_t one = (i * 7 + job->number) % CROWD, two = (i * 5 + 3 * job->number) % CROWD,
+                stranger = 1000 + i * WORKERS + job->number;
+        struct weir_ask a = { .key = key_of(&one), .cost = 1, .now = NOW },
+                        b = { .key = key_of(&two), .cost = 2, .now = NOW };
         struct weir_ask c = { .key = key_of(&stranger), .cost = 1, .now = NOW };
-        struct weir_item three[] = { { job->limiters[0], a }, { job->limiters[1], b }, { job->limiters[2], c } };
-        struct weir_item back[] = { { job->limiters[1], b }, { job->limiters[0], a }, { job->limiters[0], a } };
+        struct weir_item three[] = { { job->limiters[0], a },
+                                     { job->limiters[1], b },
+                                     { job->limiters[2], c } };
+        struct weir_item back[] = { { job->limiters[1], b },
+                                    { job->limiters[0], a },
+                                    { job->limiters[0], a } };
         struct weir_decision d;
         if (job->number == 0 && i % 100 == 0 && job->text != NULL)
             change_crowd(job, i / 100);
@@ -455,8 +480,10 @@ static void crowded(bool narrow, bool changing_too)
     struct weir_table_stats stats;
     job.text = changing_too ? "fixed-window 1000000/10000s" : NULL;
     job.table = make_table(narrow, NULL, 300);
-    job.limiters[0] = make_limiter(job.table, "a", narrow ? "gcra 1000000/100000s" : "fixed-window 1000000/10000s");
-    job.limiters[1] = make_limiter(job.table, "b", narrow ? "token-bucket 1000000/100000s" : "fixed-window 1000000/10000s");
+    job.limiters[0] = make_limiter(job.table, "a",
+                                   narrow ? "gcra 1000000/100000s" : "fixed-window 1000000/10000s");
+    job.limiters[1] = make_limiter(
+        job.table, "b", narrow ? "token-bucket 1000000/100000s" : "fixed-window 1000000/10000s");
     job.limiters[2] = make_limiter(job.table, "c", "gcra 1000/1s");
     run_threads(&job);
     for (int64_t k = 0; k < 2 * CROWD; k++) {
@@ -464,14 +491,15 @@ static void crowded(bool narrow, bool changing_too)
         struct weir_ask look = { .key = key_of(&number), .now = NOW };
         struct weir_decision d;
         weir_peek(job.limiters[k / CROWD], &look, &d);
-        expect(d.limit - d.remaining == job.shared->granted[k], "used by a key in a crowd", d.limit - d.remaining, job.shared->granted[k]);
+        expect(d.limit - d.remaining == job.shared->granted[k], "used by a key in a crowd",
+               d.limit - d.remaining, job.shared->granted[k]);
     }
     weir_table_stats(job.table, NOW, &stats);
     expect(job.shared->bad == 0, "changes", job.shared->bad, 0);
     expect(stats.evicted_early > 0, "evictions", stats.evicted_early, 1);
     expect(doubles(job.table) == 0, "keys with two slots", doubles(job.table), 0);
     weir_table_destroy(job.table);
-    munmap(job.shared, sizeof *job.shared);
+    munmap(job.shared, sizeof(*job.shared));
 }
 
 int main(int argc, char **argv)
@@ -494,7 +522,7 @@ int main(int argc, char **argv)
         { "warm-up 10/1s", 1, false },
     };
     for (int round = 0; round < rounds; round++) {
-        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
             exact_counts(cases[i].text, cases[i].wanted, false, false, take_all_keys);
             if (WIDE_ACROSS_PROCESSES)
                 exact_counts(cases[i].text, cases[i].wanted, false, true, take_all_keys);

@@ -2,11 +2,14 @@
  *
  *     guard [ROUNDS]
  *
- *     hold     at a frozen instant all ask and nobody gives back: exactly as many as there are permits come in
- *     churn    all enter and exit as fast as they can, with different costs: what is held never adds up to more than there are permits, and in
- *              the end nothing is out
- *     look     while they churn another looks at the guard all the time, and what it sees makes sense
- *     lease    while they churn, time goes on and leases end under their hands: still never too many, and every permit comes back once
+ *     hold     at a frozen instant all ask and nobody gives back: exactly as many as there are
+ *              permits come in
+ *     churn    all enter and exit as fast as they can, with different costs: what is held never
+ *              adds up to more than there are permits, and in the end nothing is out
+ *     look     while they churn another looks at the guard all the time, and what it sees makes
+ *              sense
+ *     lease    while they churn, time goes on and leases end under their hands: still never too
+ *              many, and every permit comes back once
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -22,7 +25,8 @@
 #define PERMITS 7
 #define NOW     (1000 * WEIR_SECOND)
 
-/* ThreadSanitizer makes a 16-byte swap, which breakers use, with a lock of its own, which other processes do not see. */
+/* ThreadSanitizer makes a 16-byte swap, which breakers use, with a lock of its own, which other
+ * processes do not see. */
 #if defined(__SANITIZE_THREAD__)
 #define BREAKER 0
 #elif defined(__has_feature)
@@ -78,11 +82,13 @@ static void hold(struct worker *w)
 static void note_most(struct shared *s, int64_t held)
 {
     int64_t most = __atomic_load_n(&s->most, __ATOMIC_RELAXED);
-    while (held > most && !__atomic_compare_exchange_n(&s->most, &most, held, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (held > most && !__atomic_compare_exchange_n(&s->most, &most, held, true,
+                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
 }
 
-/* What is held is counted after it was got and before it is given back, so it can only be less than what is out. */
+/* What is held is counted after it was got and before it is given back, so it can only be less than
+ * what is out. */
 static void churn(struct worker *w)
 {
     struct shared *s = w->shared;
@@ -112,7 +118,8 @@ static void lease(struct worker *w)
             bool back = weir_exit(w->guard, p, WEIR_SUCCEEDED, now);
             __atomic_add_fetch(back ? &s->returned : &s->late, 1, __ATOMIC_RELAXED);
         }
-        if (i + 4 < w->rounds && weir_enter(w->guard, &(struct weir_ask){ .cost = 1, .now = now }, p, &d))
+        if (i + 4 < w->rounds &&
+            weir_enter(w->guard, &(struct weir_ask){ .cost = 1, .now = now }, p, &d))
             __atomic_add_fetch(&s->entered, 1, __ATOMIC_RELAXED);
     }
 }
@@ -124,10 +131,13 @@ static void *look(void *context)
     struct weir_guard_info info;
     char text[64];
     while (__atomic_load_n(&w->shared->done, __ATOMIC_ACQUIRE) == 0) {
-        weir_guard_get(w->guard, w->kind == LEASE ? __atomic_load_n(&w->shared->clock, __ATOMIC_RELAXED) : NOW, &info);
-        weir__guard_tell(w->guard, text, sizeof text);
+        weir_guard_get(
+            w->guard, w->kind == LEASE ? __atomic_load_n(&w->shared->clock, __ATOMIC_RELAXED) : NOW,
+            &info);
+        weir__guard_tell(w->guard, text, sizeof(text));
         w->shared->looks++;
-        w->shared->odd += info.limit != PERMITS || info.in_flight > PERMITS || info.reclaimed < 0 || info.succeeded < 0 || info.p99 < 0;
+        w->shared->odd += info.limit != PERMITS || info.in_flight > PERMITS || info.reclaimed < 0 ||
+                          info.succeeded < 0 || info.p99 < 0;
     }
     return NULL;
 }
@@ -170,7 +180,7 @@ static void run_processes(struct worker *workers)
 static void check(struct weir_guard *guard, const struct shared *s, int kind, bool processes)
 {
     char what[64];
-    snprintf(what, sizeof what, "%s, %s", kinds[kind], processes ? "processes" : "threads");
+    snprintf(what, sizeof(what), "%s, %s", kinds[kind], processes ? "processes" : "threads");
     if (kind == HOLD) {
         expect(s->granted == PERMITS, what, s->granted, PERMITS);
         return;
@@ -187,7 +197,8 @@ static void check(struct weir_guard *guard, const struct shared *s, int kind, bo
     expect(s->entered == s->returned + s->late, what, s->returned + s->late, s->entered);
     expect(kind == LEASE || s->late == 0, what, s->late, 0);
     expect(info.reclaimed == s->late, what, info.reclaimed, s->late);
-    expect(info.succeeded + info.failed == s->returned, what, info.succeeded + info.failed, s->returned);
+    expect(info.succeeded + info.failed == s->returned, what, info.succeeded + info.failed,
+           s->returned);
 }
 
 static void test(int kind, bool processes, int rounds)
@@ -197,13 +208,20 @@ static void test(int kind, bool processes, int rounds)
     struct weir_error e;
     struct weir_table *table = NULL;
     struct weir_guard *guard = NULL;
-    struct weir_guard_options o = { .max = PERMITS, .lease = kind == LEASE ? 20 * WEIR_MILLISECOND : 0 };
-    o.adaptive = (struct weir_adaptive_options){ .controller = "vegas", .initial = PERMITS, .min = PERMITS, .max = PERMITS };
+    struct weir_guard_options o = { .max = PERMITS,
+                                    .lease = kind == LEASE ? 20 * WEIR_MILLISECOND : 0 };
+    o.adaptive = (struct weir_adaptive_options){
+        .controller = "vegas", .initial = PERMITS, .min = PERMITS, .max = PERMITS
+    };
     o.breaker.error_percent = processes ? BREAKER : 90;
-    snprintf(path, sizeof path, "/dev/shm/weir-thread-guard-%d-%d", (int)getpid(), number++);
-    struct shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    snprintf(path, sizeof(path), "/dev/shm/weir-thread-guard-%d-%d", (int)getpid(), number++);
+    struct shared *s =
+        mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     s->clock = NOW;
-    if (weir_table_create(&table, &(struct weir_table_options){ .path = processes ? path : NULL, .keys = 16, .mode = 0600 }, &e) ||
+    if (weir_table_create(&table,
+                          &(struct weir_table_options){
+                              .path = processes ? path : NULL, .keys = 16, .mode = 0600 },
+                          &e) ||
         weir_guard_create(&guard, table, "g", &o, &e)) {
         fprintf(stderr, "guard: %s\n", e.text);
         exit(1);
@@ -214,7 +232,7 @@ static void test(int kind, bool processes, int rounds)
     (processes ? run_processes : run_threads)(workers);
     check(guard, s, kind, processes);
     weir_table_destroy(table);
-    munmap(s, sizeof *s);
+    munmap(s, sizeof(*s));
     unlink(path);
 }
 

@@ -1,9 +1,10 @@
-/* pool.c -- many threads submit, cancel and look, while time goes on: each task runs or is refused, exactly once.
+/* pool.c -- many threads submit, cancel and look, while time goes on: each task runs or is refused,
+ * exactly once.
  *
  *     thread-pool [ROUNDS]
  *
- * Time is a number that everybody moves on, so deadlines pass while tasks wait.  Never do more tasks run at once than there may be threads,
- * and never do more wait than may.
+ * Time is a number that everybody moves on, so deadlines pass while tasks wait.  Never do more
+ * tasks run at once than there may be threads, and never do more wait than may.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -53,14 +54,17 @@ static void expect(int64_t got, int64_t wanted, const char *what)
     if (got == wanted)
         return;
     if (failed++ < 10)
-        fprintf(stderr, "thread-pool: %s: got %" PRId64 ", expected %" PRId64 "\n", what, got, wanted);
+        fprintf(stderr, "thread-pool: %s: got %" PRId64 ", expected %" PRId64 "\n", what, got,
+                wanted);
 }
 
 static void run(struct weir_task *base)
 {
     struct task *t = (struct task *)base;
-    int n = __atomic_add_fetch(&running, 1, __ATOMIC_SEQ_CST), most = __atomic_load_n(&running_max, __ATOMIC_SEQ_CST);
-    while (n > most && !__atomic_compare_exchange_n(&running_max, &most, n, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    int n = __atomic_add_fetch(&running, 1, __ATOMIC_SEQ_CST),
+        most = __atomic_load_n(&running_max, __ATOMIC_SEQ_CST);
+    while (n > most && !__atomic_compare_exchange_n(&running_max, &most, n, false, __ATOMIC_SEQ_CST,
+                                                    __ATOMIC_SEQ_CST))
         ;
     __atomic_add_fetch(&now, 1, __ATOMIC_SEQ_CST);
     __atomic_add_fetch(&t->ran, 1, __ATOMIC_SEQ_CST);
@@ -96,7 +100,8 @@ static void *submit_many(void *argument)
         if (t->fate == REFUSED_AT_ONCE)
             sched_yield(); /* the pool's threads shall have a chance, too */
         int back = (int)(random64(&s->seed) % 8);
-        if (back <= i && s->tasks[i - back].fate == TAKEN && weir_pool_cancel(pool, &s->tasks[i - back].task))
+        if (back <= i && s->tasks[i - back].fate == TAKEN &&
+            weir_pool_cancel(pool, &s->tasks[i - back].task))
             s->tasks[i - back].fate = CANCELLED;
         if (random64(&s->seed) % 16 == 0) {
             weir_pool_get(pool, &info);
@@ -121,7 +126,11 @@ static void check(const struct submitter *s, int64_t fates[3])
 static void play(uint64_t seed, bool drain, int64_t fates[3])
 {
     struct submitter submitters[SUBMITTERS];
-    struct weir_pool_options o = { .max_threads = THREADS, .min_threads = 1, .idle = 20, .max_queue = QUEUE, .clock = &clock_of_pool };
+    struct weir_pool_options o = { .max_threads = THREADS,
+                                   .min_threads = 1,
+                                   .idle = 20,
+                                   .max_queue = QUEUE,
+                                   .clock = &clock_of_pool };
     o.queue.order = (enum weir_order)(seed % 3);
     o.queue.target = seed % 2 ? 4 : 0;
     o.queue.interval = 8;
@@ -129,7 +138,8 @@ static void play(uint64_t seed, bool drain, int64_t fates[3])
     if (weir_pool_create(&pool, &o, NULL) != WEIR_OK)
         exit(1);
     for (int i = 0; i < SUBMITTERS; i++) {
-        submitters[i] = (struct submitter){ .seed = seed * 100 + (uint64_t)i, .tasks = calloc(TASKS, sizeof(struct task)) };
+        submitters[i] = (struct submitter){ .seed = seed * 100 + (uint64_t)i,
+                                            .tasks = calloc(TASKS, sizeof(struct task)) };
         pthread_create(&submitters[i].thread, NULL, submit_many, &submitters[i]);
     }
     for (int i = 0; i < SUBMITTERS; i++)
@@ -149,8 +159,10 @@ int main(int argc, char **argv)
     now = 1000 * WEIR_SECOND;
     for (int i = 0; i < 6 * rounds; i++)
         play((uint64_t)i, i / 3 % 2 == 0, fates);
-    expect(fates[0] > 0 && fates[1] > 0 && fates[2] > 0, true, "some run, some are refused, some are cancelled");
-    printf("thread-pool: %" PRId64 " ran, %" PRId64 " refused later, %" PRId64 " cancelled; %" PRId64 " passed, %" PRId64 " failed\n",
+    expect(fates[0] > 0 && fates[1] > 0 && fates[2] > 0, true,
+           "some run, some are refused, some are cancelled");
+    printf("thread-pool: %" PRId64 " ran, %" PRId64 " refused later, %" PRId64
+           " cancelled; %" PRId64 " passed, %" PRId64 " failed\n",
            fates[0], fates[1], fates[2], checked - failed, failed);
     return failed > 0;
 }

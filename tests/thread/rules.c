@@ -1,11 +1,12 @@
-/* rules.c -- rules decided by many threads, and by two processes, at one frozen instant: exactly what they allow is granted, whatever is put in
- * force, edited or switched meanwhile.
+/* rules.c -- rules decided by many threads, and by two processes, at one frozen instant: exactly
+ * what they allow is granted, whatever is put in force, edited or switched meanwhile.
  *
  *     thread-rules [ROUNDS]
  *
- *     all or nothing   a request that is granted is charged to every limit of every rule, one that is refused to none; and while all have
- *                      room for a request it is granted
- *     swap             rules put in force over and over under load: nothing is lost, doubled or freed too early; tallies add up
+ *     all or nothing   a request that is granted is charged to every limit of every rule, one that
+ *                      is refused to none; and while all have room for a request it is granted
+ *     swap             rules put in force over and over under load: nothing is lost, doubled or
+ *                      freed too early; tallies add up
  *     processes        two engines on one file share states, bans and modes
  */
 #include <inttypes.h>
@@ -45,7 +46,8 @@ static void expect(bool ok, const char *what, int64_t got, int64_t wanted)
     passed += ok;
     failed += !ok;
     if (!ok && failed <= 10)
-        fprintf(stderr, "rules: %s: %s: got %" PRId64 ", expected %" PRId64 "\n", subject, what, got, wanted);
+        fprintf(stderr, "rules: %s: %s: got %" PRId64 ", expected %" PRId64 "\n", subject, what,
+                got, wanted);
 }
 
 static void must(int code, const struct weir_error *e)
@@ -115,13 +117,17 @@ static void run_threads(const struct job *job)
 
 static struct shared *new_shared(void)
 {
-    return mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                0);
 }
 
 /* ------------------------------------------------------------ requests ---- */
 
-static const char *const ips[KEYS] = { "10.0.0.1", "10.0.0.2", "192.0.2.7", "2001:db8::1", "2001:db8::2", "::ffff:10.0.1.1" };
-static const char *const accounts[KEYS] = { "alice", "bob", "carol", "dave", "erin", "a name of more than thirty-two bytes, so hashed" };
+static const char *const ips[KEYS] = { "10.0.0.1",    "10.0.0.2",    "192.0.2.7",
+                                       "2001:db8::1", "2001:db8::2", "::ffff:10.0.1.1" };
+static const char *const accounts[KEYS] = {
+    "alice", "bob", "carol", "dave", "erin", "a name of more than thirty-two bytes, so hashed"
+};
 
 static uint32_t ip_number; /* 0: by its name */
 
@@ -152,14 +158,16 @@ static const char small_rules[] =
     "version: 1\n"
     "rules:\n"
     "  - { name: ip, key: \"{ip}\", limit: [\"gcra 300/300s\", \"fixed-window 340/1000s\"] }\n"
-    "  - { name: account, match: { uri: \"/api/**\" }, key: \"{account}\", limit: [\"token-bucket 250/500s\"] }\n"
+    "  - { name: account, match: { uri: \"/api/**\" }, key: \"{account}\", limit: [\"token-bucket "
+    "250/500s\"] }\n"
     "  - { name: both, key: \"{ip/24}:{account}\", limit: [\"leaky-bucket 60/60s\"] }\n"
     "  - { name: everybody, limit: [\"fixed-window 1200/1000s\"] }\n";
 
 static const char large_rules[] =
     "version: 1\n"
     "rules:\n"
-    "  - { name: ip, key: \"{ip}\", limit: [\"sliding-window 300/300s\", \"fixed-window 340/1000s\"], keys: 200 }\n"
+    "  - { name: ip, key: \"{ip}\", limit: [\"sliding-window 300/300s\", \"fixed-window "
+    "340/1000s\"], keys: 200 }\n"
     "  - { name: account, key: \"{account}\", limit: [\"sliding-log 250/500s\"], keys: 200 }\n"
     "  - { name: both, key: \"{ip/24}:{account}\", limit: [\"leaky-bucket 60/60s\"] }\n"
     "  - { name: everybody, limit: [\"fixed-window 1200/1000s\"] }\n";
@@ -201,7 +209,8 @@ static struct left look(struct weir *weir, int ip, int account)
                                  { .name = "uri", .value = "/api/x" } };
     struct left left = { .least = INT64_MAX };
     struct weir__explanation unused;
-    weir__engine_explain(weir, attrs, 3, &(struct weir_ask){ .now = NOW }, &unused, note_left, &left);
+    weir__engine_explain(weir, attrs, 3, &(struct weir_ask){ .now = NOW }, &unused, note_left,
+                         &left);
     return left;
 }
 
@@ -210,7 +219,8 @@ static void compare_books(struct weir *weir, const struct shared *s)
     for (int k = 0; k < KEYS; k++) {
         struct left left = look(weir, k, k);
         expect(left.used_by_ip == s->by_ip[k], "used by an address", left.used_by_ip, s->by_ip[k]);
-        expect(left.used_by_account == s->by_account[k], "used by an account", left.used_by_account, s->by_account[k]);
+        expect(left.used_by_account == s->by_account[k], "used by an account", left.used_by_account,
+               s->by_account[k]);
         expect(left.used_by_all == s->all, "used by everybody", left.used_by_all, s->all);
     }
 }
@@ -238,29 +248,35 @@ static void all_or_nothing(const char *text, int asks)
     compare_books(job.weir, job.shared);
     no_phantom_refusals(&job);
     compare_books(job.weir, job.shared);
-    expect(asks > 1 ? job.shared->all == 1200 : job.shared->all <= 1200, "granted in all", job.shared->all, 1200);
+    expect(asks > 1 ? job.shared->all == 1200 : job.shared->all <= 1200, "granted in all",
+           job.shared->all, 1200);
     weir_destroy(job.weir);
-    munmap(job.shared, sizeof *job.shared);
+    munmap(job.shared, sizeof(*job.shared));
 }
 
 /* ------------------------------------------------------ swap under load ---- */
 
-/* Three ask; the fourth puts rules in force, edits lists, switches modes and explains until they are done.  `steady` never changes; `other`
- * changes its numbers, but never refuses; `toggled` is switched, and changes its key and its algorithm; `passing` comes and goes. */
+/* Three ask; the fourth puts rules in force, edits lists, switches modes and explains until they
+ * are done.  `steady` never changes; `other` changes its numbers, but never refuses; `toggled` is
+ * switched, and changes its key and its algorithm; `passing` comes and goes. */
 static const char *const swapped[] = {
     "version: 1\n"
     "rules:\n"
     "  - { name: steady, limit: [\"fixed-window 300000/1000s\", \"gcra 300000/300000s\"] }\n"
     "  - { name: other, key: \"{ip}\", limit: [\"fixed-window 1000000/1000s\"] }\n"
     "  - { name: toggled, key: \"{account}\", limit: [\"fixed-window 1000000/1000s\"] }\n"
-    "lists: { friends: { account: [zoe] }, deny: { account: [mallory] }, allow: { account: [trent] } }\n",
+    "lists: { friends: { account: [zoe] }, deny: { account: [mallory] }, allow: { account: [trent] "
+    "} }\n",
     "version: 1\n"
     "rules:\n"
-    "  - { name: passing, not: { account: { list: friends } }, key: \"{ip}\", limit: [\"gcra 1000000/10s\"] }\n"
+    "  - { name: passing, not: { account: { list: friends } }, key: \"{ip}\", limit: [\"gcra "
+    "1000000/10s\"] }\n"
     "  - { name: other, key: \"{ip}\", limit: [\"fixed-window 2000000/1000s\"] }\n"
-    "  - { name: steady, match: { ip: \"*\" }, limit: [\"fixed-window 300000/1000s\", \"gcra 300000/300000s\"] }\n"
+    "  - { name: steady, match: { ip: \"*\" }, limit: [\"fixed-window 300000/1000s\", \"gcra "
+    "300000/300000s\"] }\n"
     "  - { name: toggled, key: \"{ip/24}:{account}\", limit: [\"gcra 1000000/1000s\"] }\n"
-    "lists: { friends: { account: [zoe] }, deny: { account: [mallory] }, allow: { account: [trent] } }\n",
+    "lists: { friends: { account: [zoe] }, deny: { account: [mallory] }, allow: { account: [trent] "
+    "} }\n",
 };
 
 static void edit(struct weir *weir, int i)
@@ -285,7 +301,8 @@ static int64_t used_of_other(struct weir *weir, int ip)
     struct weir_attr attrs[] = { { .name = "ip", .value = ips[ip] } };
     struct weir__explanation unused;
     int64_t used = -1;
-    weir__engine_explain(weir, attrs, 1, &(struct weir_ask){ .now = NOW }, &unused, note_other, &used);
+    weir__engine_explain(weir, attrs, 1, &(struct weir_ask){ .now = NOW }, &unused, note_other,
+                         &used);
     return used;
 }
 
@@ -314,9 +331,14 @@ static void swap_and_edit(struct job *job, int i)
 
 static void swap_or_ask(struct job *job)
 {
-    for (int i = 0; job->number == 0 && __atomic_load_n(&job->shared->done, __ATOMIC_ACQUIRE) < WORKERS - 1; i++)
+    for (int i = 0;
+         job->number == 0 && __atomic_load_n(&job->shared->done, __ATOMIC_ACQUIRE) < WORKERS - 1;
+         i++)
         swap_and_edit(job, i);
-    for (int i = 0; job->number != 0 && (i < job->asks || __atomic_load_n(&job->shared->by_account[0], __ATOMIC_RELAXED) < SWAPS); i++) {
+    for (int i = 0;
+         job->number != 0 &&
+         (i < job->asks || __atomic_load_n(&job->shared->by_account[0], __ATOMIC_RELAXED) < SWAPS);
+         i++) {
         struct weir_ruling ruling;
         bool allowed = ask(job->weir, i % KEYS, 1, 1, &ruling);
         if (i % 16 == 0)
@@ -337,12 +359,14 @@ static void judge_swaps(struct job *job)
     expect(s->bad == 0, "rulings that no rule set can give", s->bad, 0);
     expect(s->all == 300000, "granted across swaps", s->all, 300000);
     expect(weir_rule_get(job->weir, 0, &info), "the steady rule", 0, 1);
-    expect(info.allowed + info.refused == s->asked, "asks that the steady rule counted", info.allowed + info.refused, s->asked);
+    expect(info.allowed + info.refused == s->asked, "asks that the steady rule counted",
+           info.allowed + info.refused, s->asked);
     expect(info.allowed == s->all, "grants that the steady rule counted", info.allowed, s->all);
     expect(weir_rule_get(job->weir, 1, &info), "the other rule", 0, 1);
     expect(info.allowed == s->all, "grants that the other rule counted", info.allowed, s->all);
     for (int k = 0; k < KEYS; k++)
-        expect(used_of_other(job->weir, k) == s->by_ip[k], "used across changes", used_of_other(job->weir, k), s->by_ip[k]);
+        expect(used_of_other(job->weir, k) == s->by_ip[k], "used across changes",
+               used_of_other(job->weir, k), s->by_ip[k]);
 }
 
 static void swap_under_load(int asks)
@@ -357,23 +381,27 @@ static void swap_under_load(int asks)
     ip_number = 0;
     judge_swaps(&job);
     weir_destroy(job.weir);
-    munmap(job.shared, sizeof *job.shared);
+    munmap(job.shared, sizeof(*job.shared));
 }
 
 /* ----------------------------------------------------------- processes ---- */
 
-static const char ban_rules[] = "version: 1\n"
-                                "rules:\n"
-                                "  - { name: login, match: { uri: /api/x }, key: \"{ip}\", limit: 2/1000s,\n"
-                                "      ban: { refusals: 3/60s, for: 10m } }\n"
-                                "  - { name: everybody, limit: 1000/1000s }\n";
+static const char ban_rules[] =
+    "version: 1\n"
+    "rules:\n"
+    "  - { name: login, match: { uri: /api/x }, key: \"{ip}\", limit: 2/1000s,\n"
+    "      ban: { refusals: 3/60s, for: 10m } }\n"
+    "  - { name: everybody, limit: 1000/1000s }\n";
 
 static struct weir *open_engine(const char *path, const char *text)
 {
     struct weir_table *table = NULL;
     struct weir *weir = NULL;
     struct weir_error e;
-    must(weir_table_create(&table, &(struct weir_table_options){ .path = path, .keys = 1000, .slab = 1 << 22 }, &e), &e);
+    must(weir_table_create(
+             &table, &(struct weir_table_options){ .path = path, .keys = 1000, .slab = 1 << 22 },
+             &e),
+         &e);
     must(weir_create(&weir, &(struct weir_options){ .table = table }, &e), &e);
     use(weir, text);
     return weir;
@@ -387,13 +415,16 @@ static void close_engine(struct weir *weir)
 }
 
 /* A child with an engine of its own does something to the file. */
-static pid_t in_child(const char *path, const char *text, struct shared *shared, int number, void (*run)(struct job *))
+static pid_t in_child(const char *path, const char *text, struct shared *shared, int number,
+                      void (*run)(struct job *))
 {
     pid_t pid = fork();
     if (pid != 0)
         return pid;
     failed = 0; /* from here on its own */
-    struct job job = { .weir = open_engine(path, text), .shared = shared, .number = number, .asks = 20 };
+    struct job job = {
+        .weir = open_engine(path, text), .shared = shared, .number = number, .asks = 20
+    };
     run(&job);
     close_engine(job.weir);
     _exit(failed > 0);
@@ -416,13 +447,14 @@ static void exact_across_processes(const char *path, const char *text)
 {
     struct shared *s = new_shared();
     struct weir *weir = open_engine(path, text);
-    pid_t one = in_child(path, text, s, 0, ask_when_both_are_here), two = in_child(path, text, s, 1, ask_when_both_are_here);
+    pid_t one = in_child(path, text, s, 0, ask_when_both_are_here),
+          two = in_child(path, text, s, 1, ask_when_both_are_here);
     wait_for(one);
     wait_for(two);
     compare_books(weir, s);
     expect(s->all == 1200, "granted in all, by two processes", s->all, 1200);
     close_engine(weir);
-    munmap(s, sizeof *s);
+    munmap(s, sizeof(*s));
 }
 
 /* Two grants, then refusals; the third brings a ban. */
@@ -433,7 +465,8 @@ static void get_banned(struct job *job)
         bool allowed = ask(job->weir, 0, 0, 1, &r);
         expect(allowed == (i < 2), "allowed before the ban", allowed, i < 2);
     }
-    expect(r.banned_until == NOW + 600 * WEIR_SECOND, "banned until", r.banned_until, NOW + 600 * WEIR_SECOND);
+    expect(r.banned_until == NOW + 600 * WEIR_SECOND, "banned until", r.banned_until,
+           NOW + 600 * WEIR_SECOND);
 }
 
 static void lift_and_switch(struct job *job)
@@ -454,12 +487,15 @@ static void bans_and_modes_across_processes(const char *path)
     struct weir *weir = open_engine(path, ban_rules);
     struct weir_ruling r;
     wait_for(in_child(path, ban_rules, NULL, 0, get_banned));
-    expect(!ask(weir, 0, 1, 1, &r) && r.decision.reason == WEIR_BANNED, "banned by another process", r.decision.reason, WEIR_BANNED);
+    expect(!ask(weir, 0, 1, 1, &r) && r.decision.reason == WEIR_BANNED, "banned by another process",
+           r.decision.reason, WEIR_BANNED);
     expect(ask(weir, 1, 1, 1, &r), "another key", r.decision.allowed, true);
     wait_for(in_child(path, ban_rules, NULL, 0, lift_and_switch));
-    expect(ask(weir, 0, 1, 1, &r) && r.shadow != NULL, "in shadow by another process", r.decision.allowed, true);
+    expect(ask(weir, 0, 1, 1, &r) && r.shadow != NULL, "in shadow by another process",
+           r.decision.allowed, true);
     wait_for(in_child(path, ban_rules, NULL, 0, switch_all_off));
-    expect(ask(weir, 0, 1, 1, &r) && r.mode == WEIR_OFF, "off by another process", r.mode, WEIR_OFF);
+    expect(ask(weir, 0, 1, 1, &r) && r.mode == WEIR_OFF, "off by another process", r.mode,
+           WEIR_OFF);
     close_engine(weir);
 }
 

@@ -1,9 +1,11 @@
-/* wait.c -- many threads wait for few permits: never are more inside than there are permits, nobody is forgotten, and nothing is left over.
+/* wait.c -- many threads wait for few permits: never are more inside than there are permits, nobody
+ * is forgotten, and nothing is left over.
  *
  *     thread-wait [ROUNDS]
  *
- * Some wait for ever, some for a moment, some not at all; some exit with weir_exit_next, some with weir_exit, as another process would.
- * Beside them an event loop has visits under way.  That the program ends at all is the test that nobody sleeps for ever.
+ * Some wait for ever, some for a moment, some not at all; some exit with weir_exit_next, some with
+ * weir_exit, as another process would. Beside them an event loop has visits under way.  That the
+ * program ends at all is the test that nobody sleeps for ever.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -33,8 +35,10 @@ static void expect(bool ok, const char *what, int64_t got)
 
 static void come_in(void)
 {
-    int n = __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST), seen = __atomic_load_n(&most, __ATOMIC_SEQ_CST);
-    while (n > seen && !__atomic_compare_exchange_n(&most, &seen, n, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    int n = __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST),
+        seen = __atomic_load_n(&most, __ATOMIC_SEQ_CST);
+    while (n > seen &&
+           !__atomic_compare_exchange_n(&most, &seen, n, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         ;
     __atomic_add_fetch(&entered, 1, __ATOMIC_SEQ_CST);
 }
@@ -43,7 +47,8 @@ static void go_out(struct weir_permit *permit, bool tell)
 {
     __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
     weir_time now = weir_table_now(table);
-    bool was_in = tell ? weir_exit_next(guard, queue, permit, WEIR_SUCCEEDED, now) : weir_exit(guard, permit, WEIR_SUCCEEDED, now);
+    bool was_in = tell ? weir_exit_next(guard, queue, permit, WEIR_SUCCEEDED, now)
+                       : weir_exit(guard, permit, WEIR_SUCCEEDED, now);
     expect(was_in, "a permit was one", was_in);
 }
 
@@ -51,8 +56,13 @@ static void *work(void *argument)
 {
     int me = (int)(intptr_t)argument;
     for (int i = 0; i < TIMES; i++) {
-        weir_time wait_max = i % 3 == 0 ? WEIR_FOREVER : i % 3 == 1 ? WEIR_MILLISECOND : i % 2 * 20 * WEIR_MICROSECOND;
-        struct weir_ask ask = { .cost = 1, .wait_max = wait_max, .priority = (int8_t)(me % 4), .user_class = (uint8_t)(me % 4) };
+        weir_time wait_max = i % 3 == 0   ? WEIR_FOREVER
+                             : i % 3 == 1 ? WEIR_MILLISECOND
+                                          : i % 2 * 20 * WEIR_MICROSECOND;
+        struct weir_ask ask = { .cost = 1,
+                                .wait_max = wait_max,
+                                .priority = (int8_t)(me % 4),
+                                .user_class = (uint8_t)(me % 4) };
         struct weir_permit permit;
         struct weir_decision d;
         if (weir_enter_wait(guard, queue, &ask, NULL, &permit, &d)) {
@@ -81,7 +91,8 @@ static struct visitor {
 static void note_turn(struct weir_waiter *waiter, enum weir_reason reason)
 {
     struct visitor *v = (struct visitor *)waiter;
-    expect(__atomic_exchange_n(&v->turn, 1 + (int)reason, __ATOMIC_ACQ_REL) == 0, "a turn is told once", reason);
+    expect(__atomic_exchange_n(&v->turn, 1 + (int)reason, __ATOMIC_ACQ_REL) == 0,
+           "a turn is told once", reason);
 }
 
 static void visit_once(void)
@@ -90,7 +101,9 @@ static void visit_once(void)
     for (int i = 0; i < VISITORS; i++) {
         struct visitor *v = &visitors[i];
         struct weir_decision d;
-        struct weir_ask ask = { .cost = 1, .wait_max = WEIR_MILLISECOND, .now = weir_table_now(table) };
+        struct weir_ask ask = { .cost = 1,
+                                .wait_max = WEIR_MILLISECOND,
+                                .now = weir_table_now(table) };
         *v = (struct visitor){ .waiter.turn = note_turn };
         if (weir_enter_later(guard, queue, &ask, &v->waiter, &v->permit, &d) && d.allowed) {
             come_in();
@@ -118,7 +131,8 @@ static void play(enum weir_order order)
     struct weir_guard_info info;
     struct weir_queue_options o = { .order = order, .weights = { 3, 2, 1, 1 } };
     if (weir_table_create(&table, &(struct weir_table_options){ .keys = 64 }, NULL) != WEIR_OK ||
-        weir_guard_create(&guard, table, "few", &(struct weir_guard_options){ .max = PERMITS }, NULL) != WEIR_OK ||
+        weir_guard_create(&guard, table, "few", &(struct weir_guard_options){ .max = PERMITS },
+                          NULL) != WEIR_OK ||
         weir_queue_create(&queue, &o, NULL) != WEIR_OK)
         exit(1);
     for (int i = 0; i < THREADS; i++)
@@ -141,7 +155,8 @@ int main(int argc, char **argv)
     int rounds = argc > 1 ? atoi(argv[1]) : 1;
     for (int i = 0; i < 3 * rounds; i++)
         play((enum weir_order)(i % 3));
-    printf("thread-wait: %" PRId64 " entered, %" PRId64 " left; %" PRId64 " passed, %" PRId64 " failed\n", entered, left_late, passed,
-           failed);
+    printf("thread-wait: %" PRId64 " entered, %" PRId64 " left; %" PRId64 " passed, %" PRId64
+           " failed\n",
+           entered, left_late, passed, failed);
     return failed > 0;
 }

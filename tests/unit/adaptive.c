@@ -1,4 +1,5 @@
-/* adaptive.c -- Weir's own controller against a small backend: so many workers, work that takes so long, and more or less who ask. */
+/* adaptive.c -- Weir's own controller against a small backend: so many workers, work that takes so
+ * long, and more or less who ask. */
 #include "samples.h"
 
 struct plant {
@@ -13,7 +14,8 @@ struct plant {
 
 static struct plant plant_of(double workers, weir_time work, weir_time target)
 {
-    return (struct plant){ .s = subject_of(&(struct weir_adaptive_options){ .controller = "weir", .target = target }),
+    return (struct plant){ .s = subject_of(&(struct weir_adaptive_options){ .controller = "weir",
+                                                                            .target = target }),
                            .workers = workers,
                            .work = work,
                            .asks = 1e6 };
@@ -21,15 +23,18 @@ static struct plant plant_of(double workers, weir_time work, weir_time target)
 
 static struct weir__sample sample_of(struct plant *p, weir_time span)
 {
-    double in = (double)p->s.limit < p->asks ? (double)p->s.limit : p->asks, extra = in > p->workers ? in - p->workers : 0;
+    double in = (double)p->s.limit < p->asks ? (double)p->s.limit : p->asks,
+           extra = in > p->workers ? in - p->workers : 0;
     double took = (double)p->work * (1 + p->contention * extra) * (extra > 0 ? in / p->workers : 1);
     took = p->silent ? 5e8 : took;
     double results = in / took * (double)span + p->rest;
     int64_t n = (int64_t)results;
     p->rest = results - (double)n;
-    struct weir__sample sample = {
-        .span = span, .entered = n, .in_flight_max = (int64_t)in, .in_flight = (int64_t)in, .area = in * (double)span
-    };
+    struct weir__sample sample = { .span = span,
+                                   .entered = n,
+                                   .in_flight_max = (int64_t)in,
+                                   .in_flight = (int64_t)in,
+                                   .area = in * (double)span };
     sample.refused = p->asks > in ? n + 1 : 0;
     if (p->silent) {
         sample.timed_out = n;
@@ -56,13 +61,15 @@ static void test_L12_finds_how_many_are_needed(void **state)
     static const struct {
         double workers;
         weir_time work;
-    } rows[] = { { 2, 100 * MS }, { 4, 20 * MS }, { 8, 1 * MS }, { 16, 20 * MS }, { 64, 20 * MS }, { 500, 50 * MS } };
+    } rows[] = { { 2, 100 * MS }, { 4, 20 * MS },  { 8, 1 * MS },
+                 { 16, 20 * MS }, { 64, 20 * MS }, { 500, 50 * MS } };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct plant p = plant_of(rows[i].workers, rows[i].work, 0);
         run(&p, 60 * S);
         run(&p, 30 * S);
-        assert_in_range(p.lowest, (int64_t)(rows[i].workers * 0.85), (int64_t)(rows[i].workers * 1.4) + 6);
+        assert_in_range(p.lowest, (int64_t)(rows[i].workers * 0.85),
+                        (int64_t)(rows[i].workers * 1.4) + 6);
         assert_in_range(p.highest, (int64_t)rows[i].workers, (int64_t)(rows[i].workers * 1.4) + 6);
     }
 }
@@ -167,7 +174,8 @@ static void test_L12_stays_between_its_bounds(void **state)
 {
     struct plant p = plant_of(100, 20 * MS, 0);
     (void)state;
-    p.s = subject_of(&(struct weir_adaptive_options){ .controller = "weir", .initial = 10, .min = 6, .max = 30 });
+    p.s = subject_of(&(struct weir_adaptive_options){
+        .controller = "weir", .initial = 10, .min = 6, .max = 30 });
     run(&p, 60 * S);
     assert_in_range(p.lowest, 6, 30);
     assert_int_equal(p.highest, 30);
@@ -182,8 +190,8 @@ static void test_L12_survives_nonsense(void **state)
     char text[64] = "";
     (void)state;
     for (int byte = 0; byte < 256; byte += 5) {
-        memset(p.s.state, byte, sizeof p.s.state);
-        p.s.plan.row->tell(p.s.state, text, sizeof text); /* may say anything, but ends */
+        memset(p.s.state, byte, sizeof(p.s.state));
+        p.s.plan.row->tell(p.s.state, text, sizeof(text)); /* may say anything, but ends */
         run(&p, 1 * S);
         assert_in_range(p.s.limit, 1, 16384);
     }
@@ -196,7 +204,7 @@ static void test_L12_survives_nonsense(void **state)
     feed(&p.s, (struct weir__sample){ .span = 20 * MS, .area = 1e300, .succeeded = INT64_MAX / 2 });
     run(&p, 60 * S);
     assert_in_range(p.s.limit, 1, 16384);
-    p.s.plan.row->tell(p.s.state, text, sizeof text);
+    p.s.plan.row->tell(p.s.state, text, sizeof(text));
     assert_non_null(strstr(text, "workers"));
 }
 

@@ -1,4 +1,5 @@
-/* address.c -- addresses and networks: every form that is one, none that is not, and the same as inet_pton on any text. */
+/* address.c -- addresses and networks: every form that is one, none that is not, and the same as
+ * inet_pton on any text. */
 #include <arpa/inet.h>
 #include <sys/mman.h>
 
@@ -13,7 +14,7 @@ static bool parse(const char *text, struct weir__address *out)
 static const char *print(const struct weir__address *address)
 {
     static char text[64];
-    int len = weir__address_print(text, sizeof text, address);
+    int len = weir__address_print(text, sizeof(text), address);
     assert_int_equal(len, strlen(text));
     return text;
 }
@@ -45,8 +46,9 @@ static const struct {
     { "::1.2.3.4", "::102:304", 128 },
     { "64:ff9b::192.0.2.33", "64:ff9b::c000:221", 128 },
     { "1:2:3:4:5:6:255.255.255.255", "1:2:3:4:5:6:ffff:ffff", 128 },
-    { "abcd:abcd:abcd:abcd:abcd:abcd:255.255.255.255", "abcd:abcd:abcd:abcd:abcd:abcd:ffff:ffff", 128 }, /* the longest there is */
-    { "::ffff:192.0.2.7", "192.0.2.7", 32 },                                                             /* mapped: the IPv4 address */
+    { "abcd:abcd:abcd:abcd:abcd:abcd:255.255.255.255", "abcd:abcd:abcd:abcd:abcd:abcd:ffff:ffff",
+      128 },                                 /* the longest there is */
+    { "::ffff:192.0.2.7", "192.0.2.7", 32 }, /* mapped: the IPv4 address */
     { "::FFFF:c000:0207", "192.0.2.7", 32 },
     { "[::ffff:0.0.0.0]", "0.0.0.0", 32 },
     { "::fffe:192.0.2.7", "::fffe:c000:207", 128 },
@@ -141,7 +143,7 @@ static void test_R1_good_addresses(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         struct weir__address a;
-        memset(&a, 0xa5, sizeof a);
+        memset(&a, 0xa5, sizeof(a));
         if (!parse(good[i].text, &a))
             fail_msg("'%s' is an address", good[i].text);
         assert_int_equal(a.bits, good[i].bits);
@@ -154,11 +156,11 @@ static void test_R1_bad_addresses_touch_nothing(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct weir__address a, before;
-        memset(&a, 0xa5, sizeof a);
+        memset(&a, 0xa5, sizeof(a));
         before = a;
         if (parse(bad[i], &a))
             fail_msg("'%s' is no address", bad[i]);
-        assert_memory_equal(&a, &before, sizeof a);
+        assert_memory_equal(&a, &before, sizeof(a));
     }
     struct weir__address a;
     assert_false(weir__address_parse("1.2.3.4\0", 8, &a));
@@ -178,7 +180,7 @@ static void test_R1_every_number_in_every_place(void **state)
                 int n[4] = { others[other], others[other], others[other], others[other] };
                 struct weir__address a;
                 n[place] = value;
-                snprintf(text, sizeof text, "%d.%d.%d.%d", n[0], n[1], n[2], n[3]);
+                snprintf(text, sizeof(text), "%d.%d.%d.%d", n[0], n[1], n[2], n[3]);
                 assert_int_equal(parse(text, &a), value <= 255);
                 if (value <= 255)
                     assert_string_equal(print(&a), text);
@@ -192,16 +194,16 @@ static bool parse_by_system(const char *text, struct weir__address *out)
     uint8_t six[16];
     char inner[64];
     size_t len = strlen(text);
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     out->bits = 32;
     if (inet_pton(AF_INET, text, out->bytes) == 1)
         return true;
-    snprintf(inner, sizeof inner, "%s", text);
-    if (len > 2 && len < sizeof inner && text[0] == '[' && text[len - 1] == ']')
-        snprintf(inner, sizeof inner, "%.*s", (int)len - 2, text + 1);
+    snprintf(inner, sizeof(inner), "%s", text);
+    if (len > 2 && len < sizeof(inner) && text[0] == '[' && text[len - 1] == ']')
+        snprintf(inner, sizeof(inner), "%.*s", (int)len - 2, text + 1);
     if (inet_pton(AF_INET6, inner, six) != 1)
         return false;
-    if (memcmp(six, mapped, sizeof mapped) == 0) {
+    if (memcmp(six, mapped, sizeof(mapped)) == 0) {
         memcpy(out->bytes, six + 12, 4);
         return true;
     }
@@ -214,9 +216,10 @@ static void assert_as_system(const char *text)
 {
     struct weir__address got, wanted;
     bool is = parse_by_system(text, &wanted);
-    memset(&got, 0, sizeof got);
-    if (parse(text, &got) != is || (is && memcmp(&got, &wanted, sizeof got) != 0))
-        fail_msg("'%s': %s, but inet_pton says %s", text, is ? "not, or another" : "an address", is ? "one" : "none");
+    memset(&got, 0, sizeof(got));
+    if (parse(text, &got) != is || (is && memcmp(&got, &wanted, sizeof(got)) != 0))
+        fail_msg("'%s': %s, but inet_pton says %s", text, is ? "not, or another" : "an address",
+                 is ? "one" : "none");
 }
 
 static void random_text(char *out, uint64_t *seed)
@@ -224,7 +227,8 @@ static void random_text(char *out, uint64_t *seed)
     size_t i = random64(seed) % 3 ? random64(seed) % COUNT_OF(good) : COUNT_OF(good), len;
     strcpy(out, i < COUNT_OF(good) ? good[i].text : "");
     len = strlen(out);
-    for (uint64_t edits = random64(seed) % (i < COUNT_OF(good) ? 4 : 24); edits > 0 && len < 46; edits--) {
+    for (uint64_t edits = random64(seed) % (i < COUNT_OF(good) ? 4 : 24); edits > 0 && len < 46;
+         edits--) {
         size_t at = random64(seed) % (len + 1);
         char c = "0123456789afAF::::....[]g/"[random64(seed) % 26];
         if (random64(seed) % 3 == 0 && at < len) {
@@ -263,9 +267,11 @@ static void test_R1_same_as_inet_pton_in_ipv6(void **state)
     for (int i = 0; i < 200000; i++) {
         size_t at = 0, groups = 1 + random64(&seed) % 9, gap = random64(&seed) % 10;
         for (size_t g = 0; g < groups; g++) {
-            uint64_t digits = 1 + random64(&seed) % (random64(&seed) % 16 ? 4 : 5), value = random64(&seed) & ((1u << 4 * digits) - 1);
+            uint64_t digits = 1 + random64(&seed) % (random64(&seed) % 16 ? 4 : 5),
+                     value = random64(&seed) & ((1u << 4 * digits) - 1);
             const char *before = g == gap ? "::" : g > 0 ? ":" : "";
-            at += (size_t)sprintf(text + at, random64(&seed) % 2 ? "%s%0*llx" : "%s%0*llX", before, (int)digits, (unsigned long long)value);
+            at += (size_t)sprintf(text + at, random64(&seed) % 2 ? "%s%0*llx" : "%s%0*llX", before,
+                                  (int)digits, (unsigned long long)value);
         }
         if (gap == groups)
             strcpy(text + at, "::");
@@ -279,7 +285,8 @@ static void test_R1_same_as_inet_pton_in_ipv6(void **state)
 static void test_R1_reads_no_byte_outside_the_text(void **state)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *room = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *middle = room + page;
+    char *room = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+         *middle = room + page;
     struct weir__address a, b;
     (void)state;
     assert_true(room != MAP_FAILED);
@@ -289,10 +296,11 @@ static void test_R1_reads_no_byte_outside_the_text(void **state)
         for (size_t cut = 0; cut <= len; cut++) {
             memcpy(middle, good[i].text, cut);
             memcpy(middle + page - cut, good[i].text, cut);
-            bool at_begin = weir__address_parse(middle, cut, &a), at_end = weir__address_parse(middle + page - cut, cut, &b);
+            bool at_begin = weir__address_parse(middle, cut, &a),
+                 at_end = weir__address_parse(middle + page - cut, cut, &b);
             assert_int_equal(at_begin, at_end);
             if (at_begin)
-                assert_memory_equal(&a, &b, sizeof a);
+                assert_memory_equal(&a, &b, sizeof(a));
         }
     }
     munmap(room, 3 * page);
@@ -309,10 +317,10 @@ static void test_R1_print_and_parse_again(void **state)
             a.bytes[byte] = random64(&seed) % 3 ? 0 : (uint8_t)random64(&seed);
         if (a.bits == 128)
             a.bytes[0] |= 0x20; /* the system prints ::1.2.3.4 otherwise */
-        inet_ntop(a.bits == 32 ? AF_INET : AF_INET6, a.bytes, theirs, sizeof theirs);
+        inet_ntop(a.bits == 32 ? AF_INET : AF_INET6, a.bytes, theirs, sizeof(theirs));
         assert_string_equal(print(&a), theirs);
         assert_true(parse(theirs, &b));
-        assert_memory_equal(&a, &b, sizeof a);
+        assert_memory_equal(&a, &b, sizeof(a));
     }
 }
 
@@ -325,7 +333,7 @@ static void test_print_into_little_room(void **state)
     assert_int_equal(weir__address_print(text, 5, &a), 11);
     assert_string_equal(text, "2001");
     assert_int_equal(weir__address_print(NULL, 0, &a), 11);
-    assert_int_equal(weir__address_print(text, sizeof text, &none), 0);
+    assert_int_equal(weir__address_print(text, sizeof(text), &none), 0);
     assert_string_equal(text, "");
 }
 
@@ -342,7 +350,7 @@ static void test_R1_mask(void **state)
         for (unsigned bit = prefix; bit < a.bits; bit++)
             wanted.bytes[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
         weir__address_mask(&a, prefix);
-        assert_memory_equal(&a, &wanted, sizeof a);
+        assert_memory_equal(&a, &wanted, sizeof(a));
     }
 }
 
@@ -390,7 +398,8 @@ static void test_R1_bad_networks(void **state)
         { "/8", 1, "missing" },
         { "10.0.0.1/8", 10, "write 10.0.0.0/8 for the network, or 10.0.0.1 for the address" },
         { "2001:db8::7/32", 13, "write 2001:db8::/32 for the network" },
-        { "10.0.0.0/33", 10, "'33' is not a prefix: behind the slash of an IPv4 network comes a number from 0 to 32" },
+        { "10.0.0.0/33", 10,
+          "'33' is not a prefix: behind the slash of an IPv4 network comes a number from 0 to 32" },
         { "::/129", 4, "from 0 to 128" },
         { "10.0.0.0/", 10, "'' is not a prefix" },
         { "10.0.0.0/08", 10, "'08' is not a prefix" },
@@ -413,13 +422,15 @@ static void test_R1_bad_networks(void **state)
     for (size_t i = 0; i < COUNT_OF(nets); i++) {
         struct weir__cidr cidr, before;
         struct weir_error error = { 0 };
-        memset(&cidr, 0xa5, sizeof cidr);
+        memset(&cidr, 0xa5, sizeof(cidr));
         before = cidr;
-        assert_int_equal(weir__cidr_parse(nets[i].text, strlen(nets[i].text), &cidr, &error), WEIR_INVALID);
+        assert_int_equal(weir__cidr_parse(nets[i].text, strlen(nets[i].text), &cidr, &error),
+                         WEIR_INVALID);
         assert_contains(error.text, nets[i].says);
         assert_int_equal(error.column, nets[i].column);
-        assert_memory_equal(&cidr, &before, sizeof cidr);
-        assert_int_equal(weir__cidr_parse(nets[i].text, strlen(nets[i].text), &cidr, NULL), WEIR_INVALID);
+        assert_memory_equal(&cidr, &before, sizeof(cidr));
+        assert_int_equal(weir__cidr_parse(nets[i].text, strlen(nets[i].text), &cidr, NULL),
+                         WEIR_INVALID);
     }
 }
 
@@ -429,11 +440,12 @@ static void test_bad_networks_of_any_length(void **state)
     struct weir__cidr cidr;
     struct weir_error error;
     (void)state;
-    memset(text, '7', sizeof text);
-    assert_int_equal(weir__cidr_parse(text, sizeof text, &cidr, &error), WEIR_INVALID);
-    assert_contains(error.text, "777...' is not an IP address: write it as 192.0.2.7 or 2001:db8::7");
+    memset(text, '7', sizeof(text));
+    assert_int_equal(weir__cidr_parse(text, sizeof(text), &cidr, &error), WEIR_INVALID);
+    assert_contains(error.text,
+                    "777...' is not an IP address: write it as 192.0.2.7 or 2001:db8::7");
     memcpy(text, "10.0.0.0/", 9);
-    assert_int_equal(weir__cidr_parse(text, sizeof text, &cidr, &error), WEIR_INVALID);
+    assert_int_equal(weir__cidr_parse(text, sizeof(text), &cidr, &error), WEIR_INVALID);
     assert_contains(error.text, "from 0 to 32");
 }
 

@@ -1,4 +1,5 @@
-/* adhoc.c -- limits that clients bring with their asks: one limiter for what is the same, changed by name, and no more than allowed. */
+/* adhoc.c -- limits that clients bring with their asks: one limiter for what is the same, changed
+ * by name, and no more than allowed. */
 #include <pthread.h>
 
 #include "fixture.h"
@@ -13,18 +14,20 @@ static struct weir__adhoc *adhoc_on(struct weir_table *table, int64_t limits_max
 }
 
 /* The texts are copied to bytes with nothing behind them, so that a sanitizer sees who reads on. */
-static int find(struct weir__adhoc *adhoc, const char *limit, const char *name, weir_time now, struct weir_limiter **out,
-                struct weir_error *error)
+static int find(struct weir__adhoc *adhoc, const char *limit, const char *name, weir_time now,
+                struct weir_limiter **out, struct weir_error *error)
 {
     size_t limit_len = strlen(limit), name_len = strlen(name);
-    char *l = memcpy(malloc(limit_len + !limit_len), limit, limit_len), *n = memcpy(malloc(name_len + !name_len), name, name_len);
+    char *l = memcpy(malloc(limit_len + !limit_len), limit, limit_len),
+         *n = memcpy(malloc(name_len + !name_len), name, name_len);
     int code = weir__adhoc_find(adhoc, l, limit_len, n, name_len, now, out, error);
     free(l);
     free(n);
     return code;
 }
 
-static struct weir_limiter *found(struct weir__adhoc *adhoc, const char *limit, const char *name, weir_time now)
+static struct weir_limiter *found(struct weir__adhoc *adhoc, const char *limit, const char *name,
+                                  weir_time now)
 {
     struct weir_limiter *limiter = NULL;
     struct weir_error error = { 0 };
@@ -34,7 +37,8 @@ static struct weir_limiter *found(struct weir__adhoc *adhoc, const char *limit, 
     return limiter;
 }
 
-static void refused(struct weir__adhoc *adhoc, const char *limit, const char *name, const char *part)
+static void refused(struct weir__adhoc *adhoc, const char *limit, const char *name,
+                    const char *part)
 {
     struct weir_limiter *untouched = (void *)adhoc, *limiter = untouched;
     struct weir_error error = { 0 };
@@ -47,7 +51,9 @@ static void refused(struct weir__adhoc *adhoc, const char *limit, const char *na
 
 static void test_limits_that_are_the_same_share_their_keys(void **state)
 {
-    static const char *const same[] = { "300/60", "300/60s", "300/1m", "token-bucket 300/1m", "300/60 burst 300", " 300/60" };
+    static const char *const same[] = { "300/60",           "300/60s",
+                                        "300/1m",           "token-bucket 300/1m",
+                                        "300/60 burst 300", " 300/60" };
     struct weir_table *table = private_table(false, 100);
     struct weir__adhoc *adhoc = adhoc_on(table, 10);
     (void)state;
@@ -96,10 +102,10 @@ static void test_what_is_wrong_is_told(void **state)
     struct weir_limiter *limiter = NULL;
     struct weir_error error;
     (void)state;
-    memset(long_text, '1', sizeof long_text);
-    long_text[sizeof long_text - 1] = '\0';
-    memset(long_name, 'n', sizeof long_name);
-    long_name[sizeof long_name - 1] = '\0';
+    memset(long_text, '1', sizeof(long_text));
+    long_text[sizeof(long_text) - 1] = '\0';
+    memset(long_name, 'n', sizeof(long_name));
+    long_name[sizeof(long_name) - 1] = '\0';
     refused(adhoc, "", "", "a limit is missing");
     refused(adhoc, "300", "", "");
     refused(adhoc, "slidingwindow 300/60", "", "");
@@ -108,9 +114,11 @@ static void test_what_is_wrong_is_told(void **state)
     refused(adhoc, "300/60", long_name, "at most 62 bytes");
     refused(adhoc, "300/60", "a\nb", "control");
     refused(adhoc, "", "nobody", "no limit named 'nobody'");
-    assert_int_equal(weir__adhoc_find(adhoc, "300\0/60", 7, NULL, 0, NOW, &limiter, &error), WEIR_INVALID);
+    assert_int_equal(weir__adhoc_find(adhoc, "300\0/60", 7, NULL, 0, NOW, &limiter, &error),
+                     WEIR_INVALID);
     assert_contains(error.text, "NUL");
-    assert_int_equal(weir__adhoc_find(adhoc, "300/60", 6, "a\0b", 3, NOW, &limiter, &error), WEIR_INVALID);
+    assert_int_equal(weir__adhoc_find(adhoc, "300/60", 6, "a\0b", 3, NOW, &limiter, &error),
+                     WEIR_INVALID);
     assert_contains(error.text, "NUL");
     assert_int_equal(weir__adhoc_find(adhoc, "x", 1, NULL, 0, NOW, &limiter, NULL), WEIR_INVALID);
     assert_int_equal(stats_of(table, -1).limiters, 0);
@@ -132,12 +140,13 @@ static void test_there_are_no_more_than_allowed(void **state)
     found(adhoc, "5/1", "x", NOW); /* a change is none more */
     for (int i = 0; i < 100; i++) {
         char text[160];
-        snprintf(text, sizeof text, "2/%d00ms", 10 * i + 10); /* nor are spellings that nobody has seen, known or not */
+        snprintf(text, sizeof(text), "2/%d00ms",
+                 10 * i + 10); /* nor are spellings that nobody has seen, known or not */
         if (i == 0)
             found(adhoc, text, "", NOW);
         else
             refused(adhoc, text, "", "adhoc-limits");
-        snprintf(text, sizeof text, "%*s2/1", i, "");
+        snprintf(text, sizeof(text), "%*s2/1", i, "");
         found(adhoc, text, "", NOW);
         found(adhoc, text, "x", NOW);
     }
@@ -152,7 +161,8 @@ static void test_there_are_no_more_than_allowed(void **state)
 
 static void test_a_full_table_and_a_full_slab_are_told(void **state)
 {
-    struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 1000, .limiters = 100, .slab = (int64_t)4 << 20 });
+    struct weir_table *table = table_with(
+        &(struct weir_table_options){ .keys = 1000, .limiters = 100, .slab = (int64_t)4 << 20 });
     struct weir__adhoc *adhoc = adhoc_on(table, 100);
     struct weir_limiter *limiter;
     struct weir_error error = { 0 };
@@ -160,7 +170,7 @@ static void test_a_full_table_and_a_full_slab_are_told(void **state)
     char text[64];
     (void)state;
     do
-        snprintf(text, sizeof text, "sliding-log %d/1000s", 100 + n++);
+        snprintf(text, sizeof(text), "sliding-log %d/1000s", 100 + n++);
     while (find(adhoc, text, "", NOW, &limiter, &error) == WEIR_OK);
     assert_in_range(n - 1, 8, 256); /* several fit */
     assert_contains(error.text, "no room for the keys of another sliding-log limit");
@@ -243,12 +253,15 @@ static void test_a_name_whose_limit_changes_all_the_time_keeps_one_for_a_while(v
 static void test_names_are_nobody_elses(void **state)
 {
     struct weir_table *table = private_table(false, 100);
-    struct weir_limiter *rule = limiter_of(table, "api@", "gcra 1/1"), *other = limiter_of(table, "api", "gcra 2/1"),
+    struct weir_limiter *rule = limiter_of(table, "api@", "gcra 1/1"),
+                        *other = limiter_of(table, "api", "gcra 2/1"),
                         *limit = limiter_of(table, "gcra 3/1s", "gcra 3/1");
     struct weir__adhoc *adhoc = adhoc_on(table, 10);
     (void)state;
-    struct weir_limiter *mine = found(adhoc, "gcra 5/1", "api", NOW), *at = found(adhoc, "gcra 5/1", "api@", NOW),
-                        *unnamed = found(adhoc, "gcra 3/1", "", NOW), *named = found(adhoc, "gcra 3/1", "gcra 3/1s", NOW),
+    struct weir_limiter *mine = found(adhoc, "gcra 5/1", "api", NOW),
+                        *at = found(adhoc, "gcra 5/1", "api@", NOW),
+                        *unnamed = found(adhoc, "gcra 3/1", "", NOW),
+                        *named = found(adhoc, "gcra 3/1", "gcra 3/1s", NOW),
                         *sign = found(adhoc, "gcra 3/1", "=gcra 3/1s", NOW);
     assert_ptr_not_equal(mine, other);
     assert_ptr_not_equal(at, rule);
@@ -264,13 +277,17 @@ static void test_S1_after_a_restart_they_are_there_with_what_was_used(void **sta
     const char *path = new_path();
     (void)state;
     for (int run = 0; run < 3; run++) {
-        struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+        struct weir_table *table =
+            table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
         struct weir__adhoc *adhoc = adhoc_on(table, 3);
         if (run == 1)
             found(adhoc, "", "api", NOW);
-        assert_int_equal(take(found(adhoc, "gcra 10/10", "api", NOW), "k", 1, NOW).remaining, 9 - run);
-        assert_int_equal(take(found(adhoc, "gcra 10/10", "", NOW), "k", 2, NOW).remaining, 8 - 2 * run);
-        assert_int_equal(take(found(adhoc, "sliding-window 10/10", "", NOW), "k", 3, NOW).remaining, 7 - 3 * run);
+        assert_int_equal(take(found(adhoc, "gcra 10/10", "api", NOW), "k", 1, NOW).remaining,
+                         9 - run);
+        assert_int_equal(take(found(adhoc, "gcra 10/10", "", NOW), "k", 2, NOW).remaining,
+                         8 - 2 * run);
+        assert_int_equal(take(found(adhoc, "sliding-window 10/10", "", NOW), "k", 3, NOW).remaining,
+                         7 - 3 * run);
         weir__adhoc_destroy(adhoc);
         weir_table_destroy(table);
     }
@@ -288,9 +305,12 @@ static void *look_for_all(void *argument)
         char text[32];
         struct weir_limiter *limiter = NULL;
         struct weir_decision d;
-        size_t len = (size_t)snprintf(text, sizeof text, "gcra %d/1%s", 1 + i % LIMITS, i % 3 ? "" : "s");
-        bool good = weir__adhoc_find(adhoc, text, len, "shared", i % 7 ? 0 : 6, NOW + i, &limiter, NULL) == WEIR_OK;
-        if (!good || !weir_peek(limiter, &(struct weir_ask){ .key = { "k", 1 }, .cost = 1, .now = NOW }, &d))
+        size_t len =
+            (size_t)snprintf(text, sizeof(text), "gcra %d/1%s", 1 + i % LIMITS, i % 3 ? "" : "s");
+        bool good = weir__adhoc_find(adhoc, text, len, "shared", i % 7 ? 0 : 6, NOW + i, &limiter,
+                                     NULL) == WEIR_OK;
+        if (!good ||
+            !weir_peek(limiter, &(struct weir_ask){ .key = { "k", 1 }, .cost = 1, .now = NOW }, &d))
             return adhoc;
         if (i % 7 && d.limit != 1 + i % LIMITS)
             return adhoc;

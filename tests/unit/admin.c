@@ -1,4 +1,5 @@
-/* admin.c -- what an operator can ask of the server: every row, with what is right and with what is not; every answer one strict JSON text. */
+/* admin.c -- what an operator can ask of the server: every row, with what is right and with what is
+ * not; every answer one strict JSON text. */
 #include "requests.h"
 
 #include "serve/admin.h"
@@ -6,14 +7,16 @@
 #include "serve/waiting.h"
 #include "wire/json.h"
 
-static const char rules_text[] = "version: 1\n"
-                                 "lists:\n"
-                                 "  allow: { ip: [10.0.0.0/8] }\n"
-                                 "  office: { account: [ann, bob] }\n"
-                                 "rules:\n"
-                                 "- { name: per-ip, key: \"{ip}\", limit: 2/60, ban: { refusals: 100/60, for: 10m } }\n"
-                                 "- { name: nets, match: { uri: /net }, key: \"{ip/24}\", limit: 5/60 }\n"
-                                 "- { name: login, match: { uri: /login }, key: \"{account}\", limit: [3/60, 100/3600], mode: shadow }\n";
+static const char rules_text[] =
+    "version: 1\n"
+    "lists:\n"
+    "  allow: { ip: [10.0.0.0/8] }\n"
+    "  office: { account: [ann, bob] }\n"
+    "rules:\n"
+    "- { name: per-ip, key: \"{ip}\", limit: 2/60, ban: { refusals: 100/60, for: 10m } }\n"
+    "- { name: nets, match: { uri: /net }, key: \"{ip/24}\", limit: 5/60 }\n"
+    "- { name: login, match: { uri: /login }, key: \"{account}\", limit: [3/60, 100/3600], mode: "
+    "shadow }\n";
 
 /* ----------------------------------------------------------------- server ---- */
 
@@ -48,18 +51,23 @@ static int start(void **state)
 {
     struct weir_error error = { 0 };
     (void)state;
-    snprintf(rules_path, sizeof rules_path, "%s/rules.yaml", folder);
+    snprintf(rules_path, sizeof(rules_path), "%s/rules.yaml", folder);
     write_rules(rules_text);
     settings.rules = rules_path;
-    server = (struct weir__server){ .settings = &settings, .table = private_table(false, 1000), .loops = loops, .n_loops = 2 };
+    server = (struct weir__server){
+        .settings = &settings, .table = private_table(false, 1000), .loops = loops, .n_loops = 2
+    };
     server.started = NOW - 90 * S;
     server.engine = engine_on(server.table);
     server.events = weir__events_create();
     server.guards = weir__guards_create(server.table);
     server.lines = weir__lines_create(&server);
     assert_true(server.events && server.guards && server.lines);
-    struct weir__live_options options = { .engine = server.engine, .events = server.events, .rules = rules_path };
-    if (weir__live_create(&server.live, &options, NOW, &error) != WEIR_OK || weir__top_create(&server.top, 2, 100, &error) != WEIR_OK)
+    struct weir__live_options options = { .engine = server.engine,
+                                          .events = server.events,
+                                          .rules = rules_path };
+    if (weir__live_create(&server.live, &options, NOW, &error) != WEIR_OK ||
+        weir__top_create(&server.top, 2, 100, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     return 0;
 }
@@ -107,13 +115,15 @@ static void assert_message(void)
         assert_true(*c >= ' ' && *c != 0x7f);
 }
 
-/* Every word is a block of its own, with nothing behind it, so that a step too far is seen by a sanitizer. */
+/* Every word is a block of its own, with nothing behind it, so that a step too far is seen by a
+ * sanitizer. */
 static int run_spans(const struct weir__admin *row, const struct weir__span *words, size_t n)
 {
     struct weir__span own[WORDS_MAX] = { { 0 } };
     size_t params = 0;
     weir__buffer_free(&answered);
-    last = (struct weir__admin_call){ .server = &server, .now = NOW, .out = &answered, .status = 200 };
+    last =
+        (struct weir__admin_call){ .server = &server, .now = NOW, .out = &answered, .status = 200 };
     for (size_t i = 0; i < n; i++) {
         own[i] = (struct weir__span){ malloc(words[i].len + (words[i].len == 0)), words[i].len };
         memcpy((char *)own[i].bytes, words[i].bytes, words[i].len);
@@ -152,7 +162,8 @@ static int run(const char *line)
 
 static int run_text(const char *command, const char *text, size_t len)
 {
-    return run_spans(weir__admin_by_command(command, strlen(command)), &(struct weir__span){ text, len }, 1);
+    return run_spans(weir__admin_by_command(command, strlen(command)),
+                     &(struct weir__span){ text, len }, 1);
 }
 
 static void good(const char *line)
@@ -182,7 +193,7 @@ static bool look(void *context, const struct weir__json_value *v)
     struct search *s = context;
     if (v->path_len != strlen(s->path) || memcmp(v->path, s->path, v->path_len) != 0)
         return true;
-    snprintf(s->found, sizeof s->found, "%.*s", (int)v->len, v->text);
+    snprintf(s->found, sizeof(s->found), "%.*s", (int)v->len, v->text);
     s->is = true;
     return false;
 }
@@ -193,7 +204,7 @@ static const char *value_in(const char *json, size_t len, const char *path)
     static char scratch[WEIR__EVENTS_KEPT * WEIR__EVENT_MAX];
     const char *what;
     s = (struct search){ .path = path };
-    assert_true(len <= sizeof scratch);
+    assert_true(len <= sizeof(scratch));
     weir__json_walk(json, len, scratch, look, &s, &what);
     return s.is ? s.found : NULL;
 }
@@ -202,7 +213,8 @@ static void answers(const char *path, const char *wanted)
 {
     const char *got = value_in(answered.bytes, answered.len, path);
     if (got == NULL || strcmp(got, wanted) != 0)
-        fail_msg("%s is %s and not %s in %.*s", path, got ? got : "missing", wanted, (int)answered.len, answered.bytes);
+        fail_msg("%s is %s and not %s in %.*s", path, got ? got : "missing", wanted,
+                 (int)answered.len, answered.bytes);
 }
 
 static void answers_not(const char *path)
@@ -220,7 +232,7 @@ static const char *event_of(enum weir__event_kind wanted, const char *path)
     newest[0] = '\0';
     for (; weir__events_next(server.events, &after, &kind, &json, &lost); json.len = 0)
         if (kind == wanted)
-            snprintf(newest, sizeof newest, "%.*s", (int)json.len, json.bytes);
+            snprintf(newest, sizeof(newest), "%.*s", (int)json.len, json.bytes);
     weir__buffer_free(&json);
     return newest[0] ? value_in(newest, strlen(newest), path) : NULL;
 }
@@ -229,7 +241,8 @@ static void told(enum weir__event_kind kind, const char *path, const char *wante
 {
     const char *got = event_of(kind, path);
     if (got == NULL || strcmp(got, wanted) != 0)
-        fail_msg("event %s has %s: %s and not %s", weir__event_name(kind), path, got ? got : "nothing", wanted);
+        fail_msg("event %s has %s: %s and not %s", weir__event_name(kind), path,
+                 got ? got : "nothing", wanted);
 }
 
 /* ------------------------------------------------------------------- rows ---- */
@@ -243,12 +256,16 @@ static void test_S6_rows_are_sound(void **state)
         assert_int_equal(strncmp(row->command, "WEIR.", 5), 0);
         assert_int_equal(strncmp(row->path, "/v1/", 4), 0);
         assert_true(row->summary && row->summary[0] && row->run && row->role != WEIR__ROLE_NONE);
-        assert_ptr_equal(weir__admin_by_command(row->command, strlen(row->command)), row); /* so no name is there twice */
-        assert_ptr_equal(weir__admin_by_path(row->method, strlen(row->method), row->path, strlen(row->path), &known), row);
+        assert_ptr_equal(weir__admin_by_command(row->command, strlen(row->command)),
+                         row); /* so no name is there twice */
+        assert_ptr_equal(weir__admin_by_path(row->method, strlen(row->method), row->path,
+                                             strlen(row->path), &known),
+                         row);
         assert_true(known);
         for (const struct weir__param *p = row->params; p->name; p++, params++) {
             assert_true(p->help && p->help[0]);
-            assert_true(p->optional || p == row->params || !p[-1].optional); /* those that may be missing are last */
+            assert_true(p->optional || p == row->params ||
+                        !p[-1].optional); /* those that may be missing are last */
             assert_true(!p->optional || row->rest == WEIR__REST_NONE);
         }
         assert_true(params <= WEIR__PARAMS_MAX && (!row->raw_body || params == 1));
@@ -269,7 +286,8 @@ static void test_S6_rows_are_found(void **state)
     assert_true(known);
     assert_null(weir__admin_by_path("GET", 3, "/v1/bansx", 9, &known));
     assert_false(known);
-    assert_string_equal(weir__admin_by_path("DELETE", 6, "/v1/bans", 8, &known)->command, "WEIR.UNBAN");
+    assert_string_equal(weir__admin_by_path("DELETE", 6, "/v1/bans", 8, &known)->command,
+                        "WEIR.UNBAN");
 }
 
 /* Whatever is sent, the answer is a strict JSON text or one line that says what is wrong. */
@@ -289,10 +307,10 @@ static void test_S6_rows_take_anything(void **state)
                                       { "99999999999999999999", 20 },
                                       { "-1", 2 },
                                       { "off", 3 },
-                                      { long_text, sizeof long_text } };
+                                      { long_text, sizeof(long_text) } };
     uint64_t seed = 4;
     (void)state;
-    memset(long_text, 'x', sizeof long_text);
+    memset(long_text, 'x', sizeof(long_text));
     for (const struct weir__admin *row = weir__admin_rows; row->command; row++) {
         for (int i = 0; i < 300; i++) {
             struct weir__span words[8];
@@ -332,7 +350,7 @@ static void test_S6_status(void **state)
     weir__counter_add(&loops[0].counters, WEIR__COUNT_CHECK_ALLOWED, 40);
     weir__counter_add(&loops[1].counters, WEIR__COUNT_CHECK_ALLOWED, 2);
     good("WEIR.STATUS");
-    snprintf(number, sizeof number, "%d", (int)getpid());
+    snprintf(number, sizeof(number), "%d", (int)getpid());
     answers("version", WEIR_VERSION);
     answers("pid", number);
     answers("now", "1970-01-01T00:16:40.000Z");
@@ -399,7 +417,7 @@ static void test_S6_events(void **state)
     uint64_t before = weir__events_latest(server.events);
     good("WEIR.MODE shadow per-ip");
     good("WEIR.MODE off");
-    snprintf(line, sizeof line, "WEIR.EVENTS %llu", (unsigned long long)before);
+    snprintf(line, sizeof(line), "WEIR.EVENTS %llu", (unsigned long long)before);
     good(line);
     answers("0.event", "mode");
     answers("0.rule", "per-ip");
@@ -407,15 +425,15 @@ static void test_S6_events(void **state)
     answers("1.mode", "off");
     answers_not("1.rule");
     answers_not("2.event");
-    snprintf(line, sizeof line, "WEIR.EVENTS %llu", (unsigned long long)before + 2);
+    snprintf(line, sizeof(line), "WEIR.EVENTS %llu", (unsigned long long)before + 2);
     good(line);
     assert_int_equal(answered.len, 2); /* [] */
     for (int i = 0; i < WEIR__EVENTS_KEPT + 10; i++)
         weir__events_emit(server.events, WEIR__EVENT_STOP, NOW, NULL);
     good("WEIR.EVENTS");
-    snprintf(line, sizeof line, "%d.event", WEIR__EVENTS_KEPT - 1);
+    snprintf(line, sizeof(line), "%d.event", WEIR__EVENTS_KEPT - 1);
     answers(line, "stop");
-    snprintf(line, sizeof line, "%d.event", WEIR__EVENTS_KEPT);
+    snprintf(line, sizeof(line), "%d.event", WEIR__EVENTS_KEPT);
     answers_not(line);
     bad("WEIR.EVENTS -1", 400, "'-1'");
     bad("WEIR.EVENTS 1x", 400, "'1x'");
@@ -441,7 +459,7 @@ static void test_S6_rules_set(void **state)
     char hash[32];
     (void)state;
     good("WEIR.RULES");
-    snprintf(hash, sizeof hash, "%s", value_in(answered.bytes, answered.len, "hash"));
+    snprintf(hash, sizeof(hash), "%s", value_in(answered.bytes, answered.len, "hash"));
     assert_int_equal(run_text("WEIR.RULES.SET", one_rule, strlen(one_rule)), 200);
     answers("rules", "1");
     answers("cause", "api");
@@ -457,7 +475,8 @@ static void test_S6_rules_set(void **state)
 /* R6: all that is wrong is told, and the old rules stay. */
 static void test_S6_rules_refused(void **state)
 {
-    static const char wrong[] = "version: 1\nrules:\n- { name: one, limt: 7/60 }\n- { name: two, limit: 7/0 }\n";
+    static const char wrong[] =
+        "version: 1\nrules:\n- { name: one, limt: 7/60 }\n- { name: two, limit: 7/0 }\n";
     (void)state;
     for (int check = 0; check < 2; check++) {
         const char *command = check ? "WEIR.RULES.CHECK" : "WEIR.RULES.SET";
@@ -544,7 +563,8 @@ static void test_R4_ban_of_a_network(void **state)
     answers("key", "198.51.100.0/24");
     told(WEIR__EVENT_BAN, "key", "198.51.100.0/24");
     assert_false(passes(server.engine, "ip=198.51.100.99 uri=/net", NOW));
-    good("WEIR.BAN nets 203.0.113.99 1h"); /* of the same moment: it is not mistaken for the one above */
+    good("WEIR.BAN nets 203.0.113.99 1h"); /* of the same moment: it is not mistaken for the one
+                                              above */
     answers("key", "203.0.113.0/24");
     good("WEIR.BAN nets 198.51.100.8 1h");
     answers("key", "198.51.100.0/24");
@@ -566,7 +586,8 @@ static void test_R4_ban_of_a_long_key(void **state)
     strcat(line, " 1h");
     good(line);
     const char *key = value_in(answered.bytes, answered.len, "key");
-    assert_true(key != NULL && strlen(key) < 160 && strncmp(key, "aaaa", 4) == 0 && strstr(key, "...") != NULL);
+    assert_true(key != NULL && strlen(key) < 160 && strncmp(key, "aaaa", 4) == 0 &&
+                strstr(key, "...") != NULL);
 }
 
 static void test_R4_wrong_bans(void **state)
@@ -575,7 +596,8 @@ static void test_R4_wrong_bans(void **state)
     struct weir__span words[] = { { "per-ip", 6 }, { "192.0.2.7\0x", 11 }, { "10m", 3 } };
     (void)state;
     bad("WEIR.BAN per-pi 192.0.2.7 10m", 404, "there is no rule 'per-pi'; did you mean 'per-ip'?");
-    bad("WEIR.BAN quite-another 192.0.2.7 10m", 404, "WEIR.MODES (weir mode, GET /v1/modes) lists them");
+    bad("WEIR.BAN quite-another 192.0.2.7 10m", 404,
+        "WEIR.MODES (weir mode, GET /v1/modes) lists them");
     bad("WEIR.BANS per-pi", 404, "did you mean 'per-ip'?");
     bad("WEIR.UNBAN per-pi 192.0.2.7", 404, "did you mean 'per-ip'?");
     bad("WEIR.BAN per-ip nobody 10m", 400, "address");
@@ -643,7 +665,9 @@ static void test_R3_list_changes_by_admin(void **state)
 static void test_R3_wrong_list_changes(void **state)
 {
     const struct weir__admin *add = weir__admin_by_command("WEIR.LIST.ADD", 13);
-    struct weir__span words[] = { { "deny", 4 }, { "ip", 2 }, { "192.0.2.1", 9 }, { "192.0.2.1\0", 10 } };
+    struct weir__span words[] = {
+        { "deny", 4 }, { "ip", 2 }, { "192.0.2.1", 9 }, { "192.0.2.1\0", 10 }
+    };
     (void)state;
     bad("WEIR.LIST.ADD offic account ann", 404, "did you mean 'office'?");
     bad("WEIR.LIST.ADD office ip 192.0.2.1", 400, "no list 'office' of ip");
@@ -678,8 +702,10 @@ static void test_G1_guards_are_listed(void **state)
     good("WEIR.GUARDS");
     answers("level", "0");
     assert_null(value_in(answered.bytes, answered.len, "guards.0.guard"));
-    struct weir_guard *db = make_guard("db", &(struct weir_guard_options){ .max = 3, .breaker = { .error_percent = 50 } });
-    make_guard("pool", &(struct weir_guard_options){ .max = 9, .classes = { { "gold", 3 }, { "free", 1 } } });
+    struct weir_guard *db = make_guard(
+        "db", &(struct weir_guard_options){ .max = 3, .breaker = { .error_percent = 50 } });
+    make_guard("pool", &(struct weir_guard_options){ .max = 9,
+                                                     .classes = { { "gold", 3 }, { "free", 1 } } });
     assert_true(weir_enter(db, &(struct weir_ask){ .now = NOW }, &permit, &d));
     good("WEIR.GUARDS");
     answers("guards.0.guard", "db");
@@ -704,7 +730,8 @@ static void test_G4_a_guard_is_forced(void **state)
     struct weir_permit permit;
     struct weir_decision d;
     (void)state;
-    struct weir_guard *db = make_guard("db", &(struct weir_guard_options){ .max = 3, .breaker = { .error_percent = 50 } });
+    struct weir_guard *db = make_guard(
+        "db", &(struct weir_guard_options){ .max = 3, .breaker = { .error_percent = 50 } });
     good("WEIR.GUARD.FORCE db open");
     answers("force", "open");
     assert_false(weir_enter(db, &(struct weir_ask){ .now = NOW }, &permit, &d));
@@ -780,7 +807,8 @@ static void test_R5_switch(void **state)
 static void test_R5_wrong_switch(void **state)
 {
     (void)state;
-    bad("WEIR.MODE enfroce", 400, "'enfroce' is no mode: as-written, enforce, shadow or off; did you mean enforce?");
+    bad("WEIR.MODE enfroce", 400,
+        "'enfroce' is no mode: as-written, enforce, shadow or off; did you mean enforce?");
     bad("WEIR.MODE Off", 400, "did you mean off?");
     bad("WEIR.MODE zzzzzzzz per-ip", 400, "as-written, enforce, shadow or off");
     bad("WEIR.MODE off per_ip", 404, "did you mean 'per-ip'?");
@@ -799,7 +827,8 @@ static void test_S6_reset(void **state)
     answers("rule", "per-ip");
     answers("reset", "1");
     told(WEIR__EVENT_RESET, "rule", "per-ip");
-    assert_int_equal(pass_of(server.engine, 5, "ip=192.0.2.7 uri=/net", NOW), 2); /* of `nets` 1 is left */
+    assert_int_equal(pass_of(server.engine, 5, "ip=192.0.2.7 uri=/net", NOW),
+                     2); /* of `nets` 1 is left */
     good("WEIR.RESET * ip 192.0.2.7 uri /net");
     answers("rule", "null");
     assert_int_equal(rule_left(server.engine, "per-ip", "ip=192.0.2.7 uri=/net", NOW), 2);

@@ -3,7 +3,8 @@
 
 static struct subject subject_from(int64_t initial, int64_t max)
 {
-    return subject_of(&(struct weir_adaptive_options){ .controller = "aimd", .initial = initial, .max = max });
+    return subject_of(
+        &(struct weir_adaptive_options){ .controller = "aimd", .initial = initial, .max = max });
 }
 
 static void test_L12_one_more_while_half_is_in_use(void **state)
@@ -61,9 +62,12 @@ static void test_L12_known_a_queue_is_not_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_L12_one_more_while_half_is_in_use), cmocka_unit_test(test_L12_a_tenth_less_on_a_drop),
-        cmocka_unit_test(test_L12_five_seconds_are_a_drop),       cmocka_unit_test(test_L12_the_most_is_the_most),
-        cmocka_unit_test(test_L12_nothing_seen_changes_nothing),  cmocka_unit_test(test_L12_known_a_queue_is_not_seen),
+        cmocka_unit_test(test_L12_one_more_while_half_is_in_use),
+        cmocka_unit_test(test_L12_a_tenth_less_on_a_drop),
+        cmocka_unit_test(test_L12_five_seconds_are_a_drop),
+        cmocka_unit_test(test_L12_the_most_is_the_most),
+        cmocka_unit_test(test_L12_nothing_seen_changes_nothing),
+        cmocka_unit_test(test_L12_known_a_queue_is_not_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

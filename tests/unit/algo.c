@@ -1,4 +1,5 @@
-/* algo.c -- from a limit to a plan: what is refused and in which words; division by a known number; asks that make no sense. */
+/* algo.c -- from a limit to a plan: what is refused and in which words; division by a known number;
+ * asks that make no sense. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -18,7 +19,8 @@
 
 static void expect_refusal(const struct weir_limit *limit, const char *words)
 {
-    struct weir_plan *plan = (struct weir_plan *)(void *)limit; /* any pointer that must come back as it was */
+    struct weir_plan *plan =
+        (struct weir_plan *)(void *)limit; /* any pointer that must come back as it was */
     struct weir_error error = { .column = 77 };
     int code = weir_plan_create(&plan, limit, &error);
     if (code != WEIR_INVALID)
@@ -32,12 +34,14 @@ static void expect_refusal(const struct weir_limit *limit, const char *words)
 
 static void test_unknown_algorithms_are_refused_by_name(void **state)
 {
-    static const char *const names[] = { "", "gcr", "gcraa", "GCRA", " gcra", "token bucket", "fixed-window " };
+    static const char *const names[] = { "",      "gcr",          "gcraa",        "GCRA",
+                                         " gcra", "token bucket", "fixed-window " };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         char words[64] = "unknown algorithm '";
         strcat(strcat(words, names[i]), "'");
-        expect_refusal(&(struct weir_limit){ .algorithm = names[i], .count = 1, .period = S }, words);
+        expect_refusal(&(struct weir_limit){ .algorithm = names[i], .count = 1, .period = S },
+                       words);
         assert_null(weir_algorithm_summary(names[i]));
         assert_int_equal(weir__algo_index(names[i]), -1);
     }
@@ -59,11 +63,15 @@ static void test_bad_numbers_are_refused(void **state)
         { { .count = 1, .period = S, .burst = INT64_MIN }, "burst" },
         { { .algorithm = "leaky-bucket", .count = 1, .period = S, .queue = -2 }, "queue" },
         { { .algorithm = "leaky-bucket", .count = 1, .period = S, .queue = INT64_MIN }, "queue" },
-        { { .algorithm = "leaky-bucket", .count = 1, .period = S, .queue = INT64_MAX, .burst = 2 }, "queue" },
+        { { .algorithm = "leaky-bucket", .count = 1, .period = S, .queue = INT64_MAX, .burst = 2 },
+          "queue" },
         { { .algorithm = "sliding-window", .count = 1, .period = S, .buckets = -1 }, "buckets" },
-        { { .algorithm = "sliding-window", .count = 1, .period = S, .buckets = INT32_MIN }, "buckets" },
-        { { .algorithm = "sliding-window", .count = 1, .period = S, .buckets = 1000001 }, "buckets" },
-        { { .algorithm = "sliding-window", .count = 1, .period = 9, .buckets = 10 }, "buckets" }, /* less than a ns each */
+        { { .algorithm = "sliding-window", .count = 1, .period = S, .buckets = INT32_MIN },
+          "buckets" },
+        { { .algorithm = "sliding-window", .count = 1, .period = S, .buckets = 1000001 },
+          "buckets" },
+        { { .algorithm = "sliding-window", .count = 1, .period = 9, .buckets = 10 },
+          "buckets" }, /* less than a ns each */
         { { .algorithm = "sliding-window", .count = (int64_t)1 << 32, .period = S }, "4294967295" },
         { { .algorithm = "sliding-window", .count = 1, .period = INT64_MAX / 2 }, "period" },
         { { .algorithm = "sliding-log", .count = INT64_MAX, .period = S }, "log" },
@@ -75,15 +83,20 @@ static void test_bad_numbers_are_refused(void **state)
         { { .algorithm = "warm-up", .count = 1, .period = S, .cold = 1 }, "cold" },
         { { .algorithm = "warm-up", .count = 1, .period = S, .cold = 1001 }, "cold" },
         { { .algorithm = "calendar", .count = 1 }, "calendar counts by day, week or month" },
-        { { .algorithm = "calendar", .count = 1, .period = S }, "calendar counts by day, week or month" },
-        { { .algorithm = "calendar", .count = 1, .period = S, .calendar = WEIR_DAY }, "calendar counts by day, week or month" },
+        { { .algorithm = "calendar", .count = 1, .period = S },
+          "calendar counts by day, week or month" },
+        { { .algorithm = "calendar", .count = 1, .period = S, .calendar = WEIR_DAY },
+          "calendar counts by day, week or month" },
         { { .algorithm = "calendar", .count = 1, .calendar = 4 }, "WEIR_DAY" },
         { { .algorithm = "calendar", .count = 1, .calendar = -1 }, "WEIR_DAY" },
         { { .algorithm = "calendar", .count = INT64_MAX, .calendar = WEIR_DAY }, "count" },
-        { { .algorithm = "calendar", .count = 1, .calendar = WEIR_DAY, .zone = "Europe/Berlim" }, "'Europe/Berlin'" },
+        { { .algorithm = "calendar", .count = 1, .calendar = WEIR_DAY, .zone = "Europe/Berlim" },
+          "'Europe/Berlin'" },
         { { .algorithm = "gcra", .count = 9, .period = S, .zone = "Z" }, "gcra has no 'zone'" },
-        { { .algorithm = "gcra", .count = 9, .calendar = WEIR_WEEK }, "write 9/1w for 7 times 24 hours, or leave out gcra" },
-        { { .algorithm = "gcra", .count = 9, .period = S, .calendar = WEIR_DAY }, "leave out gcra for a calendar day" },
+        { { .algorithm = "gcra", .count = 9, .calendar = WEIR_WEEK },
+          "write 9/1w for 7 times 24 hours, or leave out gcra" },
+        { { .algorithm = "gcra", .count = 9, .period = S, .calendar = WEIR_DAY },
+          "leave out gcra for a calendar day" },
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
@@ -98,7 +111,9 @@ static void test_members_of_other_algorithms_are_refused_by_name(void **state)
         const char *word;
         const char *whose; /* names, each between commas */
     } members[] = {
-        { { .count = 5, .period = S, .burst = 3 }, "burst", ",leaky-bucket,token-bucket,gcra,smooth,warm-up," },
+        { { .count = 5, .period = S, .burst = 3 },
+          "burst",
+          ",leaky-bucket,token-bucket,gcra,smooth,warm-up," },
         { { .count = 5, .period = S, .queue = 3 }, "queue", ",leaky-bucket," },
         { { .count = 5, .period = S, .queue = WEIR_NO_QUEUE }, "queue", ",leaky-bucket," },
         { { .count = 5, .period = S, .buckets = 5 }, "buckets", ",sliding-window," },
@@ -143,7 +158,8 @@ static void test_more_than_exact_arithmetic_reaches_is_refused(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         struct weir_plan *plan = NULL;
-        struct weir_limit just = { .algorithm = names[i], .count = 1, .period = 1, .burst = most }, over = just;
+        struct weir_limit just = { .algorithm = names[i], .count = 1, .period = 1, .burst = most },
+                          over = just;
         over.burst++;
         assert_int_equal(weir_plan_create(&plan, &just, NULL), WEIR_OK);
         weir_plan_destroy(plan);
@@ -154,12 +170,19 @@ static void test_more_than_exact_arithmetic_reaches_is_refused(void **state)
         assert_int_equal(weir_plan_create(&plan, &just, NULL), WEIR_OK);
         weir_plan_destroy(plan);
         expect_refusal(&over, "too many at this rate");
-        expect_refusal(&(struct weir_limit){ .algorithm = names[i], .count = INT64_MAX, .period = INT64_MAX - 1 }, "too many at this rate");
-        expect_refusal(&(struct weir_limit){ .algorithm = names[i], .count = 1, .period = 3600 * S, .burst = INT64_MAX },
+        expect_refusal(&(struct weir_limit){ .algorithm = names[i],
+                                             .count = INT64_MAX,
+                                             .period = INT64_MAX - 1 },
                        "too many at this rate");
+        expect_refusal(
+            &(struct weir_limit){
+                .algorithm = names[i], .count = 1, .period = 3600 * S, .burst = INT64_MAX },
+            "too many at this rate");
     }
-    expect_refusal(&(struct weir_limit){ .algorithm = "leaky-bucket", .count = 1, .period = S, .queue = most / S + 1 },
-                   "too many at this rate");
+    expect_refusal(
+        &(struct weir_limit){
+            .algorithm = "leaky-bucket", .count = 1, .period = S, .queue = most / S + 1 },
+        "too many at this rate");
 }
 
 static void test_the_text_of_an_error_says_what_would_fit(void **state)
@@ -233,7 +256,8 @@ static void test_division_is_exact(void **state)
         for (size_t j = 0; j < COUNT_OF(edges); j++)
             for (uint64_t off = 0; off < 5; off++) {
                 check_division(edges[i] + off - 2, edges[j]);
-                check_division(edges[i] * edges[j] + off - 2, edges[j]); /* around multiples, where a quotient steps */
+                check_division(edges[i] * edges[j] + off - 2,
+                               edges[j]); /* around multiples, where a quotient steps */
             }
     for (int i = 0; i < 3000000; i++) {
         uint64_t r[3];
@@ -288,7 +312,8 @@ static void make_states(const struct weir_plan *plan, void **one, void **two)
 static void test_a_negative_cost_is_refused_for_ever_and_changes_nothing(void **state)
 {
     static const int64_t costs[] = { -1, -1000, INT64_MIN + 1, INT64_MIN };
-    static const weir_time times[] = { 0, 50 * S, 100 * S, 200 * S, INT64_MAX }; /* a step back must not be followed either */
+    static const weir_time times[] = { 0, 50 * S, 100 * S, 200 * S,
+                                       INT64_MAX }; /* a step back must not be followed either */
     (void)state;
     for (size_t i = 0; i < COUNT_OF(limits) * COUNT_OF(costs) * COUNT_OF(times); i++) {
         struct weir_plan *plan = plan_of(limits[i % COUNT_OF(limits)]);
@@ -342,7 +367,8 @@ static void test_a_time_before_zero_counts_as_zero(void **state)
     for (size_t i = 0; i < COUNT_OF(limits); i++)
         for (size_t j = 0; j < COUNT_OF(times); j++)
             for (int64_t cost = 0; cost < 7; cost += 3)
-                expect_alike(limits[i], &(struct weir_ask){ .cost = cost, .now = times[j] }, &(struct weir_ask){ .cost = cost, .now = 0 });
+                expect_alike(limits[i], &(struct weir_ask){ .cost = cost, .now = times[j] },
+                             &(struct weir_ask){ .cost = cost, .now = 0 });
 }
 
 static void test_a_wait_below_zero_counts_as_none(void **state)
@@ -352,8 +378,10 @@ static void test_a_wait_below_zero_counts_as_none(void **state)
     for (size_t i = 0; i < COUNT_OF(limits); i++)
         for (size_t j = 0; j < COUNT_OF(waits); j++)
             for (int64_t cost = 0; cost < 7; cost++)
-                expect_alike(limits[i], &(struct weir_ask){ .cost = cost, .now = 101 * S, .wait_max = waits[j] },
-                             &(struct weir_ask){ .cost = cost, .now = 101 * S });
+                expect_alike(
+                    limits[i],
+                    &(struct weir_ask){ .cost = cost, .now = 101 * S, .wait_max = waits[j] },
+                    &(struct weir_ask){ .cost = cost, .now = 101 * S });
 }
 
 static void test_the_largest_cost_is_never_or_borrowed(void **state)
@@ -361,7 +389,8 @@ static void test_the_largest_cost_is_never_or_borrowed(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         struct weir_plan *plan = plan_of(limits[i]);
-        bool borrows = strncmp(limits[i], "warm-up", 7) == 0; /* smooth too, but not more than its debt can be counted to */
+        bool borrows = strncmp(limits[i], "warm-up", 7) ==
+                       0; /* smooth too, but not more than its debt can be counted to */
         struct weir_ask ask = { .cost = INT64_MAX, .now = 1000 * S, .wait_max = WEIR_FOREVER };
         struct weir_decision d;
         void *one, *two;

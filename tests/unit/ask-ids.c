@@ -1,4 +1,5 @@
-/* ask-ids.c -- answers remembered by the id of their ask: the same answer within the lifetime, and the oldest goes when there are too many. */
+/* ask-ids.c -- answers remembered by the id of their ask: the same answer within the lifetime, and
+ * the oldest goes when there are too many. */
 #include <pthread.h>
 
 #include "fixture.h"
@@ -12,7 +13,8 @@ static struct weir__ask_ids *ids_of(int64_t room, weir_time lifetime)
 }
 
 /* A new ask is answered with `remaining`; else what was answered then.  -1: a clash. */
-static int64_t ask(struct weir__ask_ids *ids, const char *id, uint64_t fingerprint, weir_time now, int64_t remaining)
+static int64_t ask(struct weir__ask_ids *ids, const char *id, uint64_t fingerprint, weir_time now,
+                   int64_t remaining)
 {
     struct weir_ruling ruling = { .rule = "r" };
     size_t hold;
@@ -53,11 +55,11 @@ static void test_the_whole_ruling_comes_back(void **state)
     struct weir_ruling given, got;
     size_t hold;
     (void)state;
-    memset(&given, 0x5a, sizeof given);
+    memset(&given, 0x5a, sizeof(given));
     assert_int_equal(weir__ask_ids_begin(ids, "x", 1, 7, NOW, &got, &hold), WEIR__ASK_ID_NEW);
     weir__ask_ids_end(ids, hold, &given);
     assert_int_equal(weir__ask_ids_begin(ids, "x", 1, 7, NOW, &got, &hold), WEIR__ASK_ID_REPEATED);
-    assert_memory_equal(&given, &got, sizeof got);
+    assert_memory_equal(&given, &got, sizeof(got));
     weir__ask_ids_destroy(ids);
 }
 
@@ -68,16 +70,18 @@ static void test_when_full_the_oldest_goes_and_is_counted(void **state)
     char id[16];
     (void)state;
     for (int i = 0; i < MANY; i++) {
-        snprintf(id, sizeof id, "id %d", i);
+        snprintf(id, sizeof(id), "id %d", i);
         assert_int_equal(ask(ids, id, 1, NOW + i, i), i);
         assert_int_equal(ask(ids, id, 1, NOW + i, -5), i);
     }
     assert_int_equal(weir__ask_ids_replaced(ids), MANY - ROOM);
-    for (int i = MANY - ROOM / 2; i < MANY; i++) { /* the younger half is there, whatever shards they fell into */
-        snprintf(id, sizeof id, "id %d", i);
+    for (int i = MANY - ROOM / 2; i < MANY;
+         i++) { /* the younger half is there, whatever shards they fell into */
+        snprintf(id, sizeof(id), "id %d", i);
         assert_int_equal(ask(ids, id, 1, NOW + MANY, -5), i);
     }
-    assert_int_equal(ask(ids, "id 0", 2, NOW + MANY, 42), 42); /* the oldest is gone: its id may be used for another request */
+    assert_int_equal(ask(ids, "id 0", 2, NOW + MANY, 42),
+                     42); /* the oldest is gone: its id may be used for another request */
     weir__ask_ids_destroy(ids);
 }
 
@@ -87,7 +91,7 @@ static void test_those_whose_time_is_over_make_room_for_nothing(void **state)
     char id[16];
     (void)state;
     for (int i = 0; i < 1000; i++) {
-        snprintf(id, sizeof id, "id %d", i);
+        snprintf(id, sizeof(id), "id %d", i);
         assert_int_equal(ask(ids, id, 1, NOW + i * S, i), i);
     }
     assert_int_equal(weir__ask_ids_replaced(ids), 0);
@@ -123,7 +127,8 @@ static void *ask_all(void *argument)
         struct weir_ruling ruling;
         size_t hold;
         int n = i * 7 % IDS;
-        if (weir__ask_ids_begin(shared, &n, sizeof n, 1, NOW, &ruling, &hold) == WEIR__ASK_ID_NEW) {
+        if (weir__ask_ids_begin(shared, &n, sizeof(n), 1, NOW, &ruling, &hold) ==
+            WEIR__ASK_ID_NEW) {
             __atomic_fetch_add(&charged[n], 1, __ATOMIC_RELAXED);
             weir__ask_ids_end(shared, hold, &ruling);
         }

@@ -11,7 +11,8 @@ static enum weir__role role_of(const struct weir__settings *s, const char *secre
 
 static void test_roles(void **state)
 {
-    const struct weir__settings both = { .admin_token = "admin-secret", .check_token = "check-secret" };
+    const struct weir__settings both = { .admin_token = "admin-secret",
+                                         .check_token = "check-secret" };
     (void)state;
 
     assert_int_equal(role_of(&both, "admin-secret"), WEIR__ROLE_ADMIN);
@@ -35,26 +36,29 @@ static void test_one_token_gives_one_role(void **state)
 /* A token that is not set is nobody's. */
 static void test_nothing_is_no_secret(void **state)
 {
-    const struct weir__settings both = { .admin_token = "admin-secret", .check_token = "check-secret" };
+    const struct weir__settings both = { .admin_token = "admin-secret",
+                                         .check_token = "check-secret" };
     const struct weir__settings none = { .admin_token = "", .check_token = "" };
     char zeros[WEIR__TOKEN_MAX + 1] = { 0 };
     (void)state;
 
     assert_int_equal(role_of(&both, ""), WEIR__ROLE_NONE);
     assert_int_equal(role_of(&none, ""), WEIR__ROLE_NONE);
-    for (size_t len = 0; len <= sizeof zeros; len++)
+    for (size_t len = 0; len <= sizeof(zeros); len++)
         assert_int_equal(weir__auth_role(&none, zeros, len), WEIR__ROLE_NONE);
 }
 
 /* Both are filled up with zeros to one size: what is equal there need not be equal. */
 static void test_lengths_that_differ(void **state)
 {
-    const struct weir__settings s = { .admin_token = "admin-secret", .check_token = "check-secret" };
+    const struct weir__settings s = { .admin_token = "admin-secret",
+                                      .check_token = "check-secret" };
     char shown[WEIR__TOKEN_MAX + 1] = "admin-secret";
     (void)state;
 
-    for (size_t len = 0; len <= sizeof shown; len++)
-        assert_int_equal(weir__auth_role(&s, shown, len), len == 12 ? WEIR__ROLE_ADMIN : WEIR__ROLE_NONE);
+    for (size_t len = 0; len <= sizeof(shown); len++)
+        assert_int_equal(weir__auth_role(&s, shown, len),
+                         len == 12 ? WEIR__ROLE_ADMIN : WEIR__ROLE_NONE);
     assert_int_equal(role_of(&s, "admin-secret-and-more"), WEIR__ROLE_NONE);
 }
 
@@ -67,7 +71,7 @@ static void test_every_byte_counts(void **state)
 
     memset(token, 'x', WEIR__TOKEN_MAX);
     token[WEIR__TOKEN_MAX] = 0;
-    memcpy(shown, token, sizeof shown);
+    memcpy(shown, token, sizeof(shown));
     assert_int_equal(role_of(&s, shown), WEIR__ROLE_CHECK);
     for (size_t i = 0; i < WEIR__TOKEN_MAX; i++) {
         shown[i] ^= 1;
@@ -85,11 +89,11 @@ static void test_longer_than_any_token(void **state)
 
     memset(token, 'x', WEIR__TOKEN_MAX);
     token[WEIR__TOKEN_MAX] = 0;
-    memset(longer, 'x', sizeof longer);
+    memset(longer, 'x', sizeof(longer));
     assert_int_equal(weir__auth_role(&s, longer, WEIR__TOKEN_MAX), WEIR__ROLE_ADMIN);
     assert_int_equal(weir__auth_role(&s, longer, WEIR__TOKEN_MAX + 1), WEIR__ROLE_NONE);
     assert_int_equal(weir__auth_role(&s, longer, WEIR__TOKEN_MAX - 1), WEIR__ROLE_NONE);
-    assert_int_equal(weir__auth_role(&s, longer, sizeof longer), WEIR__ROLE_NONE);
+    assert_int_equal(weir__auth_role(&s, longer, sizeof(longer)), WEIR__ROLE_NONE);
 }
 
 int main(void)

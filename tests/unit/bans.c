@@ -1,5 +1,6 @@
-/* bans.c -- keys kept out for a while: how long, how often, by whom it is seen, what is listed, and what becomes of them when the table is
- * full, the clock is set back, a writer is killed or the bytes are damaged. */
+/* bans.c -- keys kept out for a while: how long, how often, by whom it is seen, what is listed, and
+ * what becomes of them when the table is full, the clock is set back, a writer is killed or the
+ * bytes are damaged. */
 #include "fixture.h"
 
 #include <pthread.h>
@@ -12,14 +13,17 @@
 #define HOUR   (60 * MINUTE)
 
 static const struct weir__ban_terms plain = { .length = MINUTE, .factor = 1, .longest = MINUTE };
-static const struct weir__ban_terms harsher = { .length = MINUTE, .factor = 2, .longest = HOUR, .forget = HOUR };
+static const struct weir__ban_terms harsher = {
+    .length = MINUTE, .factor = 2, .longest = HOUR, .forget = HOUR
+};
 
 static uint64_t tag_of(const struct weir_table *table, const char *rule, const char *key)
 {
     return weir__ban_tag(table, rule, key_of(key));
 }
 
-static weir_time strike(struct weir_table *table, const char *key, const struct weir__ban_terms *terms, weir_time now)
+static weir_time strike(struct weir_table *table, const char *key,
+                        const struct weir__ban_terms *terms, weir_time now)
 {
     return weir__ban_strike(table, tag_of(table, "login", key), "login", key_of(key), terms, now);
 }
@@ -51,7 +55,7 @@ static int64_t list(struct weir_table *table, weir_time now, struct weir_ban *la
 static struct weir_ban only(struct weir_table *table, weir_time now)
 {
     struct weir_ban ban;
-    memset(&ban, 0xa5, sizeof ban);
+    memset(&ban, 0xa5, sizeof(ban));
     assert_int_equal(list(table, now, &ban), 1);
     return ban;
 }
@@ -73,7 +77,8 @@ static void test_R4_a_ban_lasts_until_its_end_and_no_longer(void **state)
     assert_int_equal(until(table, "192.0.2.7", NOW + MINUTE - 1), NOW + MINUTE);
     assert_int_equal(until(table, "192.0.2.7", NOW + MINUTE), 0);
     assert_int_equal(until(table, "192.0.2.8", NOW), 0);
-    assert_int_equal(weir__ban_until(table, tag_of(table, "other", "192.0.2.7"), NOW), 0); /* of that rule, not of all */
+    assert_int_equal(weir__ban_until(table, tag_of(table, "other", "192.0.2.7"), NOW),
+                     0); /* of that rule, not of all */
     assert_int_equal(stats_of(table, NOW).bans, 1);
     assert_int_equal(stats_of(table, NOW + MINUTE).bans, 0);
     assert_int_equal(stats_of(table, -1).bans, -1);
@@ -125,7 +130,8 @@ static void test_lengths_never_overflow(void **state)
         struct weir_table *table = table_for(1);
         weir_time now = NOW;
         for (int n = 0; n < 200 && now < INT64_MAX; n++) {
-            weir_time end = strike(table, "k", &odd[i], now), most = odd[i].longest > odd[i].length ? odd[i].longest : odd[i].length;
+            weir_time end = strike(table, "k", &odd[i], now),
+                      most = odd[i].longest > odd[i].length ? odd[i].longest : odd[i].length;
             assert_true(end >= now);
             assert_true(end - now <= (most < 0 ? 0 : most));
             assert_int_equal(until(table, "k", now), end > now ? end : 0);
@@ -244,15 +250,15 @@ static void test_R4_long_keys_are_told_apart_and_end_in_dots(void **state)
     (void)state;
     for (size_t len = 150; len < 170; len++) {
         struct weir_table *table = table_for(0);
-        memset(key, 'k', sizeof key);
+        memset(key, 'k', sizeof(key));
         key[len] = '\0';
         strike(table, key, &plain, NOW);
         struct weir_ban ban = only(table, NOW);
-        if (len < sizeof ban.key) {
+        if (len < sizeof(ban.key)) {
             assert_string_equal(ban.key, key);
         } else {
-            assert_int_equal(strlen(ban.key), sizeof ban.key - 1);
-            assert_string_equal(ban.key + sizeof ban.key - 4, "...");
+            assert_int_equal(strlen(ban.key), sizeof(ban.key) - 1);
+            assert_string_equal(ban.key + sizeof(ban.key) - 4, "...");
         }
         key[len] = 'k';
         key[len + 1] = '\0';
@@ -260,7 +266,7 @@ static void test_R4_long_keys_are_told_apart_and_end_in_dots(void **state)
         weir_table_destroy(table);
     }
     struct weir_table *table = table_for(0); /* the cut falls into a character of three bytes */
-    for (size_t i = 0; i + 3 < sizeof key; i += 3)
+    for (size_t i = 0; i + 3 < sizeof(key); i += 3)
         memcpy(key + i, "\xe2\x82\xac", 3);
     key[399] = '\0';
     strike(table, key, &plain, NOW);
@@ -276,12 +282,12 @@ static void test_what_a_terminal_would_obey_is_not_shown(void **state)
     struct weir_table *table = table_for(0);
     char long_rule[100];
     (void)state;
-    memset(long_rule, 'r', sizeof long_rule - 1);
-    long_rule[sizeof long_rule - 1] = '\0';
+    memset(long_rule, 'r', sizeof(long_rule) - 1);
+    long_rule[sizeof(long_rule) - 1] = '\0';
     weir__ban_put(table, tag_of(table, long_rule, key), long_rule, key_of(key), NOW, NOW + S);
     struct weir_ban ban = only(table, NOW);
     assert_string_equal(ban.key, "a?[31mb?c???d\xc3\xbc");
-    assert_int_equal(strlen(ban.rule), sizeof ban.rule - 1);
+    assert_int_equal(strlen(ban.rule), sizeof(ban.rule) - 1);
     weir__ban_put(table, 7, "r", (struct weir_key){ NULL, 0 }, NOW, NOW + S);
     weir__ban_lift(table, tag_of(table, long_rule, key), NOW);
     assert_string_equal(only(table, NOW).key, "");
@@ -293,14 +299,14 @@ static void test_what_a_terminal_would_obey_is_not_shown(void **state)
 static void put_number(struct weir_table *table, int i, weir_time now, weir_time end)
 {
     char key[16];
-    snprintf(key, sizeof key, "%d", i);
+    snprintf(key, sizeof(key), "%d", i);
     put(table, key, now, end);
 }
 
 static bool is_out(struct weir_table *table, int i, weir_time now)
 {
     char key[16];
-    snprintf(key, sizeof key, "%d", i);
+    snprintf(key, sizeof(key), "%d", i);
     return until(table, key, now) != 0;
 }
 
@@ -319,7 +325,8 @@ static void test_R4_when_full_the_ban_that_ends_first_makes_room(void **state)
     assert_true(is_out(table, 1000, NOW));
     for (int i = 1; i < places; i++)
         assert_true(is_out(table, i, NOW));
-    put_number(table, 1001, NOW + HOUR + 2 * S, NOW + 2 * HOUR); /* by now two are over: they make room for nothing */
+    put_number(table, 1001, NOW + HOUR + 2 * S,
+               NOW + 2 * HOUR); /* by now two are over: they make room for nothing */
     put_number(table, 1002, NOW + HOUR + 2 * S, NOW + 2 * HOUR);
     assert_int_equal(stats_of(table, NOW).bans_lost, 1);
     assert_int_equal(stats_of(table, NOW + HOUR + 2 * S).bans, places);
@@ -369,11 +376,15 @@ static void test_R4_a_clock_set_back_prolongs_no_ban(void **state)
     weir_time year = 365 * 24 * HOUR;
     (void)state;
     assert_int_equal(strike(table, "k", &harsher, NOW + year), NOW + year + MINUTE);
-    assert_int_equal(until(table, "k", NOW + year - S), NOW + year + MINUTE); /* late by a second: overtaken on the way */
-    assert_int_equal(until(table, "k", NOW), NOW + MINUTE);                   /* a year: the clock was set back, and is followed */
+    assert_int_equal(until(table, "k", NOW + year - S),
+                     NOW + year + MINUTE); /* late by a second: overtaken on the way */
+    assert_int_equal(until(table, "k", NOW),
+                     NOW + MINUTE); /* a year: the clock was set back, and is followed */
     assert_int_equal(until(table, "k", NOW + MINUTE), 0);
-    assert_int_equal(strike(table, "k", &harsher, NOW + 2 * MINUTE), NOW + 4 * MINUTE); /* its strikes are not lost */
-    assert_int_equal(strike(table, "k", &harsher, NOW / 2), NOW / 2 + 2 * MINUTE);      /* a strike follows it too */
+    assert_int_equal(strike(table, "k", &harsher, NOW + 2 * MINUTE),
+                     NOW + 4 * MINUTE); /* its strikes are not lost */
+    assert_int_equal(strike(table, "k", &harsher, NOW / 2),
+                     NOW / 2 + 2 * MINUTE); /* a strike follows it too */
     put(table, "k", NOW + year, WEIR_FOREVER);
     assert_int_equal(until(table, "k", NOW), WEIR_FOREVER);
     assert_int_equal(until(table, "k", -5), WEIR_FOREVER);
@@ -385,7 +396,9 @@ static void test_R4_a_clock_set_back_prolongs_no_ban(void **state)
 static void test_R4_bans_are_shared_and_outlive_their_processes(void **state)
 {
     const char *path = new_path();
-    struct weir_table *one = table_with(&(struct weir_table_options){ .path = path, .keys = 100, .bans = 100 }), *two = attach(path);
+    struct weir_table *one = table_with(
+                          &(struct weir_table_options){ .path = path, .keys = 100, .bans = 100 }),
+                      *two = attach(path);
     (void)state;
     assert_int_equal(tag_of(one, "login", "k"), tag_of(two, "login", "k"));
     strike(one, "k", &harsher, NOW);
@@ -416,13 +429,14 @@ static void test_R4_bans_are_shared_and_outlive_their_processes(void **state)
 static void test_the_first_to_attach_puts_the_header_right(void **state)
 {
     const char *path = new_path();
-    struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
+    struct weir_table *table =
+        table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     int64_t nothing = 0;
     (void)state;
     strike(table, "k", &plain, NOW);
     weir_table_destroy(table);
     write_at(path, offsetof(struct weir__header, bans_latest), &nothing,
-             sizeof nothing); /* a page that was not written when the power went */
+             sizeof(nothing)); /* a page that was not written when the power went */
     table = attach(path);
     assert_int_equal(until(table, "k", NOW), NOW + MINUTE);
     weir_table_destroy(table);
@@ -442,7 +456,8 @@ static void test_a_half_written_ban_counts_for_nothing(void **state)
     assert_int_equal(until(table, "k", NOW), NOW + MINUTE); /* the mark is whole */
     assert_int_equal(list(table, NOW, &ban), 1);
     assert_string_equal(ban.key, "?");
-    assert_int_equal(strike(table, "k", &harsher, NOW + MINUTE), NOW + 2 * MINUTE); /* what it was before is not known */
+    assert_int_equal(strike(table, "k", &harsher, NOW + MINUTE),
+                     NOW + 2 * MINUTE); /* what it was before is not known */
     assert_string_equal(only(table, NOW + MINUTE).key, "k");
     weir_table_destroy(table);
 }
@@ -459,9 +474,11 @@ static void *look(void *context)
     struct race *race = context;
     while (!__atomic_load_n(&race->stop, __ATOMIC_RELAXED)) {
         struct weir_ban ban;
-        if (until(race->table, "always", NOW) != WEIR_FOREVER || until(race->table, "never", NOW) != 0)
+        if (until(race->table, "always", NOW) != WEIR_FOREVER ||
+            until(race->table, "never", NOW) != 0)
             return (void *)1;
-        if (weir__ban_get(race->table, (size_t)race->looked % race->table->ban_places, NOW, &ban) && strcmp(ban.rule, "login") != 0)
+        if (weir__ban_get(race->table, (size_t)race->looked % race->table->ban_places, NOW, &ban) &&
+            strcmp(ban.rule, "login") != 0)
             return (void *)2;
         race->looked++;
     }
@@ -490,7 +507,8 @@ static void test_readers_are_right_while_others_write(void **state)
 static void test_R4_writers_killed_anywhere_leave_nothing_wrong(void **state)
 {
     const char *path = new_path();
-    struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100, .slab = 4096, .bans = 1 });
+    struct weir_table *table = table_with(
+        &(struct weir_table_options){ .path = path, .keys = 100, .slab = 4096, .bans = 1 });
     (void)state;
     put(table, "always", NOW, WEIR_FOREVER);
     for (int round = 0; round < 40; round++) {
@@ -515,7 +533,8 @@ static void test_R4_writers_killed_anywhere_leave_nothing_wrong(void **state)
         assert_true(lift(table, "after", NOW));
         struct weir_ban ban;
         int64_t listed = list(table, NOW, &ban);
-        assert_true(listed >= (int64_t)table->ban_places - 2 && listed <= (int64_t)table->ban_places);
+        assert_true(listed >= (int64_t)table->ban_places - 2 &&
+                    listed <= (int64_t)table->ban_places);
     }
     weir_table_destroy(table);
 }
@@ -533,13 +552,14 @@ static void test_any_bytes_are_survived(void **state)
         for (int i = 0; i < 10; i++)
             put_number(table, i, NOW, NOW + HOUR);
         for (int i = 0; i < 500; i++)
-            bytes[random64(&seed) % (uint64_t)(end - bytes)] = round % 2 ? 0xff : (unsigned char)random64(&seed);
+            bytes[random64(&seed) % (uint64_t)(end - bytes)] =
+                round % 2 ? 0xff : (unsigned char)random64(&seed);
         for (int i = 0; i < 20; i++)
             put_number(table, i, NOW + S, NOW + 2 * HOUR);
         for (size_t i = 0; i < table->ban_places; i++)
             if (weir__ban_get(table, i, NOW + S, &ban)) {
-                assert_non_null(memchr(ban.rule, 0, sizeof ban.rule));
-                assert_non_null(memchr(ban.key, 0, sizeof ban.key));
+                assert_non_null(memchr(ban.rule, 0, sizeof(ban.rule)));
+                assert_non_null(memchr(ban.key, 0, sizeof(ban.key)));
                 for (const char *c = ban.key; *c != '\0'; c++)
                     assert_true((unsigned char)*c >= 0x20);
             }

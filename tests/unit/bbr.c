@@ -1,4 +1,5 @@
-/* bbr.c -- what is finished times the shortest time; numbers from the tests of go-kratos/aegis among them. */
+/* bbr.c -- what is finished times the shortest time; numbers from the tests of go-kratos/aegis
+ * among them. */
 #include "samples.h"
 
 #define PART (100 * MS)
@@ -10,10 +11,15 @@ static struct subject subject_bbr(void)
 
 static int64_t feed_refusing(struct subject *s, weir_time rtt, int64_t n, int64_t refused)
 {
-    return feed(s, (struct weir__sample){ .succeeded = n, .entered = n, .refused = refused, .mean = rtt, .in_flight_max = s->limit });
+    return feed(s, (struct weir__sample){ .succeeded = n,
+                                          .entered = n,
+                                          .refused = refused,
+                                          .mean = rtt,
+                                          .in_flight_max = s->limit });
 }
 
-/* aegis: parts of 200, 300 ... 1100 that took 5.5, 15.5 ... 95.5 ms; without the last one 1000 * 6 * 10 / 1000. */
+/* aegis: parts of 200, 300 ... 1100 that took 5.5, 15.5 ... 95.5 ms; without the last one 1000 * 6
+ * * 10 / 1000. */
 static void test_L12_as_many_as_are_finished_in_the_shortest_time(void **state)
 {
     struct subject s = subject_bbr();
@@ -27,7 +33,8 @@ static void test_L12_the_part_that_is_being_filled_does_not_count(void **state)
 {
     struct subject s = subject_bbr();
     (void)state;
-    assert_int_equal(feed_calls(&s, 10 * MS, 1000, 10), 20); /* nothing is known yet: the initial limit */
+    assert_int_equal(feed_calls(&s, 10 * MS, 1000, 10),
+                     20); /* nothing is known yet: the initial limit */
     assert_int_equal(feed_calls(&s, 10 * MS, 2000, 10), 100);
     assert_int_equal(feed_calls(&s, 10 * MS, 1, 10), 200);
 }
@@ -49,7 +56,8 @@ static void test_L12_ten_seconds_are_remembered(void **state)
     (void)state;
     feed_calls(&s, 10 * MS, 1000, 10);
     for (int i = 1; i < 100; i++)
-        assert_int_equal(feed_calls(&s, 50 * MS, 100, 10), 100); /* 1000 of the one, 10 ms of the same */
+        assert_int_equal(feed_calls(&s, 50 * MS, 100, 10),
+                         100); /* 1000 of the one, 10 ms of the same */
     assert_int_equal(feed_calls(&s, 50 * MS, 100, 10), 50);
 }
 
@@ -84,7 +92,8 @@ static void test_L12_a_gap_forgets(void **state)
 /* A backend of 50, 20 ms each, from a limit of 2: the limit must find it, or it would be a trap. */
 static void test_L12_finds_more_while_somebody_is_refused(void **state)
 {
-    struct subject s = subject_of(&(struct weir_adaptive_options){ .controller = "bbr", .initial = 2 });
+    struct subject s =
+        subject_of(&(struct weir_adaptive_options){ .controller = "bbr", .initial = 2 });
     int64_t least = INT64_MAX, most = 0;
     (void)state;
     for (int i = 0; i < 600; i++) {
@@ -107,7 +116,7 @@ static void test_L12_says_what_it_knows(void **state)
     (void)state;
     feed_calls(&s, 10 * MS, 1000, 10);
     feed_calls(&s, 10 * MS, 1000, 10);
-    s.plan.row->tell(s.state, text, sizeof text);
+    s.plan.row->tell(s.state, text, sizeof(text));
     assert_string_equal(text, "10000/s, 10ms");
 }
 

@@ -1,7 +1,7 @@
 /* breaker.c -- the circuit breaker: its options, its edges, and the defects of others.
  *
- * What it does step by step is in tests/vectors/guards/breaker.vec; that it does so in any order, in tests/property/breaker.c; that it does so
- * with many threads, in tests/thread/breaker.c.
+ * What it does step by step is in tests/vectors/guards/breaker.vec; that it does so in any order,
+ * in tests/property/breaker.c; that it does so with many threads, in tests/thread/breaker.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,8 @@ static int ask(struct world *w, weir_time now)
 
 static bool tell(struct world *w, int probe, bool bad, weir_time now)
 {
-    struct weir__breaker_move m = weir__breaker_tell(&w->plan, &w->b, probe < 0 ? 0 : (uint32_t)probe, bad, 0, now);
+    struct weir__breaker_move m =
+        weir__breaker_tell(&w->plan, &w->b, probe < 0 ? 0 : (uint32_t)probe, bad, 0, now);
     return m.from != m.to;
 }
 
@@ -65,8 +66,12 @@ static struct weir__breaker_view look(const struct world *w, weir_time now)
 /* Open since NOW, for a second, and then tried with so many probes. */
 static struct world opened(int probes)
 {
-    struct world w = fresh((struct weir_breaker_options){
-        .error_percent = 50, .min_calls = 1, .open_for = WEIR_SECOND, .open_max = WEIR_SECOND, .jitter_percent = -1, .probes = probes });
+    struct world w = fresh((struct weir_breaker_options){ .error_percent = 50,
+                                                          .min_calls = 1,
+                                                          .open_for = WEIR_SECOND,
+                                                          .open_max = WEIR_SECOND,
+                                                          .jitter_percent = -1,
+                                                          .probes = probes });
     tell(&w, 0, true, NOW);
     return w;
 }
@@ -75,7 +80,8 @@ static struct world opened(int probes)
 
 static void test_G4_options_have_defaults(void **unused)
 {
-    struct world w = fresh((struct weir_breaker_options){ .error_percent = 30, .slow = WEIR_SECOND });
+    struct world w =
+        fresh((struct weir_breaker_options){ .error_percent = 30, .slow = WEIR_SECOND });
 
     (void)unused;
     assert_true(w.plan.on);
@@ -122,7 +128,8 @@ static void test_G4_options_that_make_no_sense_are_refused(void **unused)
         { { .errors = 1, .calls = 1025 }, "calls is 1025; it must be 0 to 1024" },
         { { .errors = 1, .min_calls = -5 }, "min_calls" },
         { { .errors = 1, .open_for = INT64_MAX }, "open_for" },
-        { { .errors = 1, .open_for = 2 * WEIR_SECOND, .open_max = WEIR_SECOND }, "open_max is shorter" },
+        { { .errors = 1, .open_for = 2 * WEIR_SECOND, .open_max = WEIR_SECOND },
+          "open_max is shorter" },
         { { .errors = 1, .open_max = WEIR_SECOND }, "open_max is shorter" },
         { { .errors = 1, .jitter_percent = 101 }, "jitter_percent" },
         { { .errors = 1, .jitter_percent = -2 }, "jitter_percent is -2; it must be -1 to 100" },
@@ -174,7 +181,8 @@ static void test_G4_time_may_be_anything(void **unused)
     assert_int_equal(look(&w, INT64_MIN).calls, 1);
 }
 
-/* 1.2, 1.3, 1.5, 1.8(3): products differ in what happens exactly at a threshold; here that is said by `above`. */
+/* 1.2, 1.3, 1.5, 1.8(3): products differ in what happens exactly at a threshold; here that is said
+ * by `above`. */
 static void at_the_threshold(struct weir_breaker_options o, int good, int bad, weir_time took)
 {
     for (int above = 0; above < 2; above++) {
@@ -193,16 +201,25 @@ static void test_G4_equal_opens_unless_above(void **unused)
 {
     (void)unused;
     for (int32_t calls = 0; calls <= 1000; calls += 1000) {
-        at_the_threshold((struct weir_breaker_options){ .error_percent = 50, .min_calls = 20, .calls = calls }, 10, 10, 0);
-        at_the_threshold((struct weir_breaker_options){ .error_percent = 1, .min_calls = 20, .calls = calls }, 99, 1, 0);
-        at_the_threshold((struct weir_breaker_options){ .errors = 7, .min_calls = 1, .calls = calls }, 0, 7, 0);
-        at_the_threshold((struct weir_breaker_options){ .slow = 5, .slow_percent = 80, .min_calls = 10, .calls = calls }, 2, 8, 6);
+        at_the_threshold(
+            (struct weir_breaker_options){ .error_percent = 50, .min_calls = 20, .calls = calls },
+            10, 10, 0);
+        at_the_threshold(
+            (struct weir_breaker_options){ .error_percent = 1, .min_calls = 20, .calls = calls },
+            99, 1, 0);
+        at_the_threshold(
+            (struct weir_breaker_options){ .errors = 7, .min_calls = 1, .calls = calls }, 0, 7, 0);
+        at_the_threshold(
+            (struct weir_breaker_options){
+                .slow = 5, .slow_percent = 80, .min_calls = 10, .calls = calls },
+            2, 8, 6);
     }
 }
 
 static void test_G4_equal_all_opens_even_above(void **unused)
 {
-    struct world w = fresh((struct weir_breaker_options){ .error_percent = 100, .min_calls = 3, .above = true });
+    struct world w =
+        fresh((struct weir_breaker_options){ .error_percent = 100, .min_calls = 3, .above = true });
 
     (void)unused;
     tell_often(&w, 3, true, NOW);
@@ -211,7 +228,8 @@ static void test_G4_equal_all_opens_even_above(void **unused)
 
 static void test_G4_slow_is_longer_than(void **unused)
 {
-    struct world w = fresh((struct weir_breaker_options){ .slow = 50, .slow_percent = 100, .min_calls = 1 });
+    struct world w =
+        fresh((struct weir_breaker_options){ .slow = 50, .slow_percent = 100, .min_calls = 1 });
 
     (void)unused;
     weir__breaker_tell(&w.plan, &w.b, 0, false, 50, NOW);
@@ -223,7 +241,8 @@ static void test_G4_slow_is_longer_than(void **unused)
 /* Two million and more in one part: the counts are halved, and the ratio stays. */
 static void test_G4_a_part_does_not_overflow(void **unused)
 {
-    struct world w = fresh((struct weir_breaker_options){ .error_percent = 60, .min_calls = 1, .slow = 5, .slow_percent = 60 });
+    struct world w = fresh((struct weir_breaker_options){
+        .error_percent = 60, .min_calls = 1, .slow = 5, .slow_percent = 60 });
     int n = (1 << 21) + 10;
 
     (void)unused;
@@ -242,7 +261,9 @@ static void test_G4_jitter_is_within_and_the_same_again(void **unused)
 
     (void)unused;
     for (uint64_t seed = 0; seed < 2000; seed++) {
-        struct weir_breaker_options o = { .errors = 1, .min_calls = 1, .open_for = 1000, .open_max = 1000, .jitter_percent = 20 };
+        struct weir_breaker_options o = {
+            .errors = 1, .min_calls = 1, .open_for = 1000, .open_max = 1000, .jitter_percent = 20
+        };
         struct world w = { .retry = 0 }, again = { .retry = 0 };
         weir__breaker_plan_make(&w.plan, &o, seed, NULL);
         weir__breaker_plan_make(&again.plan, &o, seed, NULL);
@@ -258,8 +279,11 @@ static void test_G4_jitter_is_within_and_the_same_again(void **unused)
 
 static void test_G4_jitter_is_another_each_time(void **unused)
 {
-    struct world w =
-        fresh((struct weir_breaker_options){ .errors = 1, .min_calls = 1, .open_for = WEIR_SECOND, .open_max = WEIR_SECOND, .probes = 1 });
+    struct world w = fresh((struct weir_breaker_options){ .errors = 1,
+                                                          .min_calls = 1,
+                                                          .open_for = WEIR_SECOND,
+                                                          .open_max = WEIR_SECOND,
+                                                          .probes = 1 });
     weir_time now = 0, last = 0;
 
     (void)unused;
@@ -275,8 +299,12 @@ static void test_G4_jitter_is_another_each_time(void **unused)
 
 static void test_G4_back_off_stays_at_its_most(void **unused)
 {
-    struct world w = fresh(
-        (struct weir_breaker_options){ .errors = 1, .min_calls = 1, .open_for = 3, .open_max = 1000, .jitter_percent = -1, .probes = 1 });
+    struct world w = fresh((struct weir_breaker_options){ .errors = 1,
+                                                          .min_calls = 1,
+                                                          .open_for = 3,
+                                                          .open_max = 1000,
+                                                          .jitter_percent = -1,
+                                                          .probes = 1 });
     weir_time now = 0;
 
     (void)unused;
@@ -324,7 +352,8 @@ static void test_G4_fewer_probes_while_they_are_back(void **unused)
 
 static void test_G4_another_window_while_at_work(void **unused)
 {
-    struct world w = fresh((struct weir_breaker_options){ .errors = 1000, .min_calls = 1, .calls = 1000 });
+    struct world w =
+        fresh((struct weir_breaker_options){ .errors = 1000, .min_calls = 1, .calls = 1000 });
 
     (void)unused;
     tell_often(&w, 1900, false, NOW);
@@ -348,9 +377,9 @@ static void test_G4_a_view_takes_nothing(void **unused)
 
     (void)unused;
     for (int i = 0; i < 3; i++) {
-        memcpy(&before, &w.b, sizeof before);
+        memcpy(&before, &w.b, sizeof(before));
         look(&w, NOW + 5 * WEIR_SECOND);
-        assert_memory_equal(&before, &w.b, sizeof before);
+        assert_memory_equal(&before, &w.b, sizeof(before));
         ask(&w, NOW + i * WEIR_SECOND);
     }
 }
@@ -361,15 +390,15 @@ static void test_G4_no_changes_nothing(void **unused)
     struct weir__breaker before;
 
     (void)unused;
-    memcpy(&before, &w.b, sizeof before);
+    memcpy(&before, &w.b, sizeof(before));
     assert_int_equal(ask(&w, NOW), 0);
     assert_int_equal(w.retry, WEIR_SECOND);
-    assert_memory_equal(&before, &w.b, sizeof before);
+    assert_memory_equal(&before, &w.b, sizeof(before));
     ask(&w, NOW + WEIR_SECOND);
-    memcpy(&before, &w.b, sizeof before);
+    memcpy(&before, &w.b, sizeof(before));
     assert_int_equal(ask(&w, NOW + WEIR_SECOND), 0);
     assert_true(w.retry > 0);
-    assert_memory_equal(&before, &w.b, sizeof before);
+    assert_memory_equal(&before, &w.b, sizeof(before));
 }
 
 static void test_G4_a_probe_cannot_be_given_or_told_twice(void **unused)
@@ -406,12 +435,14 @@ static void test_G4_sentinel_1638_probe_refused_elsewhere(void **unused)
     assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
 }
 
-/* A window that tumbles does not see what lies on both sides of its edge; wherever the edge is, there is none. */
+/* A window that tumbles does not see what lies on both sides of its edge; wherever the edge is,
+ * there is none. */
 static void test_G4_sentinel_3130_no_edge_in_the_window(void **unused)
 {
     (void)unused;
     for (int start = 0; start < 64; start++) {
-        struct world w = fresh((struct weir_breaker_options){ .errors = 10, .min_calls = 1, .window = 16 * WEIR_SECOND });
+        struct world w = fresh((struct weir_breaker_options){
+            .errors = 10, .min_calls = 1, .window = 16 * WEIR_SECOND });
         for (int i = 0; i < 10; i++) {
             assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
             tell(&w, 0, true, NOW + start * WEIR_SECOND / 4 + i * WEIR_SECOND);
@@ -420,11 +451,16 @@ static void test_G4_sentinel_3130_no_edge_in_the_window(void **unused)
     }
 }
 
-/* Fewer results than min_calls come back in half-open: here min_calls does not matter there, nor does the window's length. */
+/* Fewer results than min_calls come back in half-open: here min_calls does not matter there, nor
+ * does the window's length. */
 static void test_G4_resilience4j_903_stuck_below_min_calls(void **unused)
 {
-    struct world w = fresh((struct weir_breaker_options){
-        .error_percent = 25, .window = WEIR_SECOND, .min_calls = 10, .open_for = WEIR_SECOND, .jitter_percent = -1, .probes = 8 });
+    struct world w = fresh((struct weir_breaker_options){ .error_percent = 25,
+                                                          .window = WEIR_SECOND,
+                                                          .min_calls = 10,
+                                                          .open_for = WEIR_SECOND,
+                                                          .jitter_percent = -1,
+                                                          .probes = 8 });
     weir_time now = NOW + WEIR_SECOND;
 
     (void)unused;
@@ -454,8 +490,12 @@ static void test_G4_resilience4j_935_unresponsive_probes(void **unused)
 /* Good probes must close it; the last of them, and no more than needed. */
 static void test_G4_resilience4j_994_good_probes_close_it(void **unused)
 {
-    struct world w = fresh((struct weir_breaker_options){
-        .error_percent = 5, .slow = 5 * WEIR_SECOND, .slow_percent = 5, .calls = 5, .min_calls = 5, .probes = 5 });
+    struct world w = fresh((struct weir_breaker_options){ .error_percent = 5,
+                                                          .slow = 5 * WEIR_SECOND,
+                                                          .slow_percent = 5,
+                                                          .calls = 5,
+                                                          .min_calls = 5,
+                                                          .probes = 5 });
 
     (void)unused;
     tell_often(&w, 5, true, NOW);
@@ -494,7 +534,8 @@ static void test_G4_resilience4j_858_looking_takes_no_probe(void **unused)
         assert_int_equal(look(&w, NOW + WEIR_SECOND).state, WEIR_BREAKER_HALF_OPEN);
 }
 
-/* Permits lost or counted twice when results arrive from before the change: neither old work nor old probes are probes. */
+/* Permits lost or counted twice when results arrive from before the change: neither old work nor
+ * old probes are probes. */
 static void test_G4_resilience4j_1568_results_of_before_are_no_probes(void **unused)
 {
     struct world w = opened(3);
@@ -517,7 +558,8 @@ static void test_G4_resilience4j_1568_results_of_before_are_no_probes(void **unu
     assert_int_equal(ask(&w, now), 0);
 }
 
-/* At the change from open to half-open the ask that makes it is the first of the probes, not one more. */
+/* At the change from open to half-open the ask that makes it is the first of the probes, not one
+ * more. */
 static void test_G4_resilience4j_1432_no_more_than_the_probes(void **unused)
 {
     struct world w = opened(5);
@@ -539,7 +581,8 @@ static void test_G4_resilience4j_674_half_open_once(void **unused)
     for (int i = 0; i < 50; i++) {
         ask(&w, NOW + WEIR_SECOND);
         changes += w.move.from != w.move.to;
-        assert_true(w.move.from == w.move.to || (w.move.from == WEIR_BREAKER_OPEN && w.move.to == WEIR_BREAKER_HALF_OPEN));
+        assert_true(w.move.from == w.move.to ||
+                    (w.move.from == WEIR_BREAKER_OPEN && w.move.to == WEIR_BREAKER_HALF_OPEN));
     }
     assert_int_equal(changes, 1);
 }

@@ -50,7 +50,7 @@ static void test_grows(void **state)
     char long_text[2048];
     (void)state;
 
-    memset(long_text, 'x', sizeof long_text);
+    memset(long_text, 'x', sizeof(long_text));
     for (size_t len = 250; len < 260; len++) {
         for (int how = 0; how < 2; how++) {
             struct weir__buffer b = { 0 };
@@ -135,7 +135,8 @@ static void test_json_strings(void **state)
         { "plain", 5, "\"plain\"" },
         { "a\"b\\c", 5, "\"a\\\"b\\\\c\"" },
         { "\n\0\x7f", 3, "\"\\u000a\\u0000\\u007f\"" },
-        { "h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8a", 12, "\"h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8a\"" },
+        { "h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8a", 12,
+          "\"h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8a\"" },
         { "\xc3", 1, "\"\\ufffd\"" },                       /* cut off */
         { "\xe2\x82", 2, "\"\\ufffd\\ufffd\"" },            /* likewise */
         { "\xc0\xaf", 2, "\"\\ufffd\\ufffd\"" },            /* overlong */
@@ -146,7 +147,8 @@ static void test_json_strings(void **state)
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct weir__buffer b = { 0 };
-        char *exact = malloc(cases[i].len ? cases[i].len : 1); /* reading beyond it is seen by the sanitizers */
+        char *exact = malloc(cases[i].len ? cases[i].len
+                                          : 1); /* reading beyond it is seen by the sanitizers */
         memcpy(exact, cases[i].text, cases[i].len);
         weir__buffer_json(&b, exact, cases[i].len);
         expect(&b, cases[i].json);
@@ -181,15 +183,18 @@ static void test_members(void **state)
     weir__buffer_member_ms(&b, "d", WEIR_NEVER);
     weir__buffer_member_ms(&b, "e", -1);
     weir__buffer_text(&b, "}]");
-    expect(&b, "[{\"a\":\"x\\\"\",\"n\":-5,\"t\":\"2026-09-10T00:26:40.070Z\",\"never\":null,\"z\":\"1970-01-01T00:00:00.000Z\"},{\"n\":1},"
-               "{\"y\":true,\"n\":false,\"t\":\"x\",\"u\":null,\"m\":[]},{\"a\":0,\"b\":1,\"c\":2,\"d\":null,\"e\":null}]");
+    expect(&b, "[{\"a\":\"x\\\"\",\"n\":-5,\"t\":\"2026-09-10T00:26:40.070Z\",\"never\":null,\"z\":"
+               "\"1970-01-01T00:00:00.000Z\"},{\"n\":1},"
+               "{\"y\":true,\"n\":false,\"t\":\"x\",\"u\":null,\"m\":[]},{\"a\":0,\"b\":1,\"c\":2,"
+               "\"d\":null,\"e\":null}]");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adds),    cmocka_unit_test(test_grows),         cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_drop),    cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_json_strings),
+        cmocka_unit_test(test_adds),          cmocka_unit_test(test_grows),
+        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_drop),
+        cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_json_strings),
         cmocka_unit_test(test_members),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* check.c -- a request and the rules that apply to it: who is limited by what, all or nothing, and everything that the ruling says. */
+/* check.c -- a request and the rules that apply to it: who is limited by what, all or nothing, and
+ * everything that the ruling says. */
 #include "requests.h"
 
 /* ------------------------------------------------------------- R1: who ---- */
@@ -31,7 +32,8 @@ static void test_R1_a_request_that_no_rule_is_for_is_allowed(void **state)
     weir_destroy(weir);
 }
 
-/* Each: two of `one` pass and a third does not; `same` shares its budget; `other` does not; `free` is not limited at all. */
+/* Each: two of `one` pass and a third does not; `same` shares its budget; `other` does not; `free`
+ * is not limited at all. */
 static void test_R1_every_dimension(void **state)
 {
     static const struct {
@@ -39,35 +41,49 @@ static void test_R1_every_dimension(void **state)
     } cases[] = {
         { "key: \"{ip}\"", "ip=192.0.2.1", "ip=::ffff:192.0.2.1", "ip=192.0.2.2", "account=ann" },
         { "key: \"{ip/24}\"", "ip=192.0.2.1", "ip=192.0.2.255", "ip=192.0.3.1", "uri=/" },
-        { "key: \"{ip/24}\"", "ip=2001:db8::1", "ip=2001:db8:0:0:ffff::", "ip=2001:db8:0:1::1", "uri=/" },
-        { "key: \"{ip/24/48}\"", "ip=2001:db8:7::1", "ip=2001:db8:7:ffff::1", "ip=2001:db8:8::1", "uri=/" },
+        { "key: \"{ip/24}\"", "ip=2001:db8::1", "ip=2001:db8:0:0:ffff::", "ip=2001:db8:0:1::1",
+          "uri=/" },
+        { "key: \"{ip/24/48}\"", "ip=2001:db8:7::1", "ip=2001:db8:7:ffff::1", "ip=2001:db8:8::1",
+          "uri=/" },
         { "match: { ip: 10.0.0.0/8 }", "ip=10.0.0.1", "ip=10.255.0.1", NULL, "ip=11.0.0.1" },
-        { "match: { ip: \"2001:db8::/32\" }", "ip=2001:db8::1", "ip=2001:db8:ffff::1", NULL, "ip=2001:db9::1" },
+        { "match: { ip: \"2001:db8::/32\" }", "ip=2001:db8::1", "ip=2001:db8:ffff::1", NULL,
+          "ip=2001:db9::1" },
         { "match: { uri: /login }", "uri=/login", "uri=/login?again", NULL, "uri=/login/x" },
         { "match: { uri: \"/api/**\" }", "uri=/api/a", "uri=/api/b/c", NULL, "uri=/apis" },
-        { "match: { uri: \"/user/*/posts\" }", "uri=/user/1/posts", "uri=/user/2/posts", NULL, "uri=/user/1/2/posts" },
+        { "match: { uri: \"/user/*/posts\" }", "uri=/user/1/posts", "uri=/user/2/posts", NULL,
+          "uri=/user/1/2/posts" },
         { "key: \"{uri}\"", "uri=/a", "uri=//a", "uri=/b", "ip=192.0.2.1" },
         { "match: { method: [POST, PUT] }", "method=POST", "method=PUT", NULL, "method=GET" },
         { "key: \"{method}\"", "method=POST", "method=POST", "method=GET", "" },
-        { "key: \"{account}\"", "account=ann", "account=ann ip=192.0.2.1", "account=bob", "ip=192.0.2.1" },
-        { "key: \"{org}\", match: { org: \"*\" }", "org=acme", "org=acme account=ann", "org=zeta", "account=ann" },
-        { "key: \"{header.x-api-key}\"", "header.x-api-key=k", "header.x-api-key=k uri=/", "header.x-api-key=l", "header.other=k" },
-        { "match: { header.X-Plan: free }", "header.x-plan=free", "header.x-plan=free ip=::1", NULL, "header.x-plan=paid" },
-        { "match: { server: \"eu-*\" }, key: \"{server}\"", "server=eu-1", "server=eu-1 ip=::1", "server=eu-2", "server=us-1" },
-        { "key: \"{device.kind}\"", "device.kind=tv", "device.kind=tv", "device.kind=phone", "device=tv" },
-        { "key: \"{ip}:{account}\"", "ip=192.0.2.1 account=ann", "account=ann ip=192.0.2.1", "ip=192.0.2.1 account=bob", "account=ann" },
-        { "key: \"{ip/24}:{header.x-api-key}:{uri}\"", "ip=192.0.2.1 header.x-api-key=k uri=/a", "ip=192.0.2.9 header.x-api-key=k uri=/a#f",
-          "ip=192.0.2.1 header.x-api-key=k uri=/b", "ip=192.0.2.1 uri=/a" },
-        { "match: { uri: /login, method: POST }, key: \"{ip}\"", "uri=/login method=POST ip=::1", "uri=/login method=POST ip=::0:1",
-          "uri=/login method=POST ip=::2", "uri=/login method=GET ip=::1" },
-        { "match: { uri: \"/**\" }, not: { ip: 10.0.0.0/8 }", "uri=/ ip=9.0.0.1", "uri=/", NULL, "uri=/ ip=10.0.0.1" },
+        { "key: \"{account}\"", "account=ann", "account=ann ip=192.0.2.1", "account=bob",
+          "ip=192.0.2.1" },
+        { "key: \"{org}\", match: { org: \"*\" }", "org=acme", "org=acme account=ann", "org=zeta",
+          "account=ann" },
+        { "key: \"{header.x-api-key}\"", "header.x-api-key=k", "header.x-api-key=k uri=/",
+          "header.x-api-key=l", "header.other=k" },
+        { "match: { header.X-Plan: free }", "header.x-plan=free", "header.x-plan=free ip=::1", NULL,
+          "header.x-plan=paid" },
+        { "match: { server: \"eu-*\" }, key: \"{server}\"", "server=eu-1", "server=eu-1 ip=::1",
+          "server=eu-2", "server=us-1" },
+        { "key: \"{device.kind}\"", "device.kind=tv", "device.kind=tv", "device.kind=phone",
+          "device=tv" },
+        { "key: \"{ip}:{account}\"", "ip=192.0.2.1 account=ann", "account=ann ip=192.0.2.1",
+          "ip=192.0.2.1 account=bob", "account=ann" },
+        { "key: \"{ip/24}:{header.x-api-key}:{uri}\"", "ip=192.0.2.1 header.x-api-key=k uri=/a",
+          "ip=192.0.2.9 header.x-api-key=k uri=/a#f", "ip=192.0.2.1 header.x-api-key=k uri=/b",
+          "ip=192.0.2.1 uri=/a" },
+        { "match: { uri: /login, method: POST }, key: \"{ip}\"", "uri=/login method=POST ip=::1",
+          "uri=/login method=POST ip=::0:1", "uri=/login method=POST ip=::2",
+          "uri=/login method=GET ip=::1" },
+        { "match: { uri: \"/**\" }, not: { ip: 10.0.0.0/8 }", "uri=/ ip=9.0.0.1", "uri=/", NULL,
+          "uri=/ ip=10.0.0.1" },
         { "key: \"{account|anonymous}\"", "ip=::1", "account=", "account=ann", NULL },
         { "key: \"\"", "ip=::1", "account=ann", NULL, NULL },
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char yaml[400];
-        snprintf(yaml, sizeof yaml, RULES("- { name: r, %s, limit: 3/60 }\n"), cases[i].rule);
+        snprintf(yaml, sizeof(yaml), RULES("- { name: r, %s, limit: 3/60 }\n"), cases[i].rule);
         struct weir *weir = engine_of(yaml);
         struct weir_ruling r = check(weir, cases[i].one, NOW);
         assert_allowed_by(r, "r");
@@ -90,14 +106,18 @@ static void test_R1_every_dimension(void **state)
 
 static void test_R1_no_spelling_of_a_path_escapes(void **state)
 {
-    static const char *const spellings[] = { "/login",     "/%6cogin",   "//login",         "/a/../login?x",     "/./login",
-                                             "/%2e/login", "/login#top", "/a/%2e%2e/login", "http://host/login", "/login?next=/",
-                                             "login",      "/..//login" };
+    static const char *const spellings[] = {
+        "/login",     "/%6cogin",   "//login",         "/a/../login?x",     "/./login",
+        "/%2e/login", "/login#top", "/a/%2e%2e/login", "http://host/login", "/login?next=/",
+        "login",      "/..//login"
+    };
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: login, match: { uri: /login }, limit: 3/60 }\n"));
+    struct weir *weir =
+        engine_of(RULES("- { name: login, match: { uri: /login }, limit: 3/60 }\n"));
     for (size_t i = 0; i < COUNT_OF(spellings); i++) {
         struct weir_attr uri = ATTR("uri", spellings[i]);
-        struct weir_ruling r = check_attrs(weir, &uri, 1, &(struct weir_ask){ .cost = 1, .now = NOW });
+        struct weir_ruling r =
+            check_attrs(weir, &uri, 1, &(struct weir_ask){ .cost = 1, .now = NOW });
         assert_rule(&r, "login");
         assert_int_equal(r.decision.allowed, i < 3);
     }
@@ -108,25 +128,32 @@ static void test_R1_long_uris_headers_and_names(void **state)
 {
     static char uri[9000], value[300], name[100];
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: path, match: { uri: \"/a/**\" }, limit: 100/60 }\n"
-                                        "- { name: key, key: \"{header.x-api-key}\", limit: 2/60 }\n"));
-    memset(uri, 'u', sizeof uri);
+    struct weir *weir =
+        engine_of(RULES("- { name: path, match: { uri: \"/a/**\" }, limit: 100/60 }\n"
+                        "- { name: key, key: \"{header.x-api-key}\", limit: 2/60 }\n"));
+    memset(uri, 'u', sizeof(uri));
     memcpy(uri, "/a/", 3);
-    memset(value, 'v', sizeof value);
-    memset(name, 'n', sizeof name);
+    memset(value, 'v', sizeof(value));
+    memset(name, 'n', sizeof(name));
     for (int i = 0; i < 3; i++) {
-        struct weir_attr attrs[] = { { .name = name, .value = "x", .name_len = 100, .value_len = 1 },
-                                     { .name = "uri", .value = uri, .name_len = 3, .value_len = sizeof uri },
-                                     { .name = "header.x-api-key", .value = value, .value_len = sizeof value } };
-        struct weir_ruling r = check_attrs(weir, attrs, 3, &(struct weir_ask){ .cost = 1, .now = NOW });
+        struct weir_attr attrs[] = {
+            { .name = name, .value = "x", .name_len = 100, .value_len = 1 },
+            { .name = "uri", .value = uri, .name_len = 3, .value_len = sizeof(uri) },
+            { .name = "header.x-api-key", .value = value, .value_len = sizeof(value) }
+        };
+        struct weir_ruling r =
+            check_attrs(weir, attrs, 3, &(struct weir_ask){ .cost = 1, .now = NOW });
         assert_rule(&r, "key");
         assert_int_equal(r.decision.allowed, i < 2);
         assert_int_equal(r.applied, 2);
     }
-    for (size_t at = 0; at < sizeof value; at += 13) { /* every byte counts */
+    for (size_t at = 0; at < sizeof(value); at += 13) { /* every byte counts */
         value[at] = 'w';
-        struct weir_attr attr = { .name = "header.x-api-key", .value = value, .value_len = sizeof value };
-        struct weir_ruling r = check_attrs(weir, &attr, 1, &(struct weir_ask){ .cost = 1, .now = NOW });
+        struct weir_attr attr = { .name = "header.x-api-key",
+                                  .value = value,
+                                  .value_len = sizeof(value) };
+        struct weir_ruling r =
+            check_attrs(weir, &attr, 1, &(struct weir_ask){ .cost = 1, .now = NOW });
         assert_true(r.decision.allowed);
         assert_int_equal(r.decision.remaining, 1);
         value[at] = 'v';
@@ -155,11 +182,13 @@ static void test_R1_null_empty_and_repeated_attributes(void **state)
 static void test_R1_names_of_headers_have_no_case(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: r, key: \"{header.X-Api-Key}\", limit: 1/60 }\n"));
+    struct weir *weir =
+        engine_of(RULES("- { name: r, key: \"{header.X-Api-Key}\", limit: 1/60 }\n"));
     assert_true(passes(weir, "header.x-api-key=k", NOW));
     assert_false(passes(weir, "header.x-api-key=k", NOW));
     struct weir_attr by_number = { .value = "k", .id = weir_attribute(weir, "header.X-Api-KEY") };
-    assert_false(check_attrs(weir, &by_number, 1, &(struct weir_ask){ .cost = 1, .now = NOW }).decision.allowed);
+    assert_false(check_attrs(weir, &by_number, 1, &(struct weir_ask){ .cost = 1, .now = NOW })
+                     .decision.allowed);
     assert_false(passes(weir, "header.X-API-KEY=k", NOW));
     assert_true(passes(weir, "header.X-API-KEY=K", NOW)); /* values do */
     weir_destroy(weir);
@@ -169,7 +198,8 @@ static void test_R1_names_of_headers_have_no_case(void **state)
 static void test_R1_a_header_has_one_number(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: r, key: \"{header.x-api-key}\", limit: 1/60 }\n"));
+    struct weir *weir =
+        engine_of(RULES("- { name: r, key: \"{header.x-api-key}\", limit: 1/60 }\n"));
     uint32_t number = weir_attribute(weir, "header.X-Api-Key");
     assert_int_not_equal(number, 0);
     assert_int_equal(weir_attribute(weir, "header.X-Api-Key"), number);
@@ -184,11 +214,13 @@ static void test_R1_attributes_by_number(void **state)
 {
     (void)state;
     struct weir *weir = engine_on(NULL);
-    uint32_t account = weir_attribute(weir, "account"), country = weir_attribute(weir, "country"); /* before there are rules */
+    uint32_t account = weir_attribute(weir, "account"),
+             country = weir_attribute(weir, "country"); /* before there are rules */
     assert_true(account != 0 && country != 0 && account != country);
     assert_int_equal(weir_attribute(weir, "account"), account);
     use(weir, RULES("- { name: r, key: \"{account}\", limit: 2/60 }\n"), NOW);
-    struct weir_attr by_number = { .value = "ann", .id = account }, unknown = { .value = "ann", .id = 255 },
+    struct weir_attr by_number = { .value = "ann", .id = account },
+                     unknown = { .value = "ann", .id = 255 },
                      beyond = { .value = "ann", .id = 256 };
     struct weir_attr elsewhere = { .value = "xx", .id = country };
     struct weir_ask ask = { .cost = 1, .now = NOW };
@@ -199,12 +231,18 @@ static void test_R1_attributes_by_number(void **state)
     assert_allowed_by(r, NULL);
     r = check_attrs(weir, &beyond, 1, &ask);
     assert_allowed_by(r, NULL);
-    use(weir, RULES("- { name: z, match: { org: \"*\" }, limit: 9/60 }\n- { name: r, key: \"{account}\", limit: 2/60 }\n"), NOW);
-    assert_true(check_attrs(weir, &by_number, 1, &ask).decision.allowed); /* whatever number it has in the rules */
+    use(weir,
+        RULES("- { name: z, match: { org: \"*\" }, limit: 9/60 }\n- { name: r, key: \"{account}\", "
+              "limit: 2/60 }\n"),
+        NOW);
+    assert_true(check_attrs(weir, &by_number, 1, &ask)
+                    .decision.allowed); /* whatever number it has in the rules */
     r = check_attrs(weir, &by_number, 1, &ask);
     assert_refused_by(r, "r");
     assert_true(check_attrs(weir, &elsewhere, 1, &ask).decision.allowed);
-    assert_int_equal(weir_list_edit(weir, "deny", "country", &(const char *){ "xx" }, 1, NULL, 0, NULL), WEIR_OK);
+    assert_int_equal(
+        weir_list_edit(weir, "deny", "country", &(const char *){ "xx" }, 1, NULL, 0, NULL),
+        WEIR_OK);
     assert_int_equal(check_attrs(weir, &elsewhere, 1, &ask).decision.reason, WEIR_DENIED);
     assert_int_equal(check_attrs(weir, &by_number, 1, &ask).decision.reason, WEIR_LIMITED);
     weir_destroy(weir);
@@ -215,19 +253,21 @@ static void test_R1_numbers_for_255_names(void **state)
     char name[80];
     (void)state;
     struct weir *weir = engine_of(RULES("- { name: r, key: \"{n254}\", limit: 1/60 }\n"));
-    memset(name, 'n', sizeof name);
+    memset(name, 'n', sizeof(name));
     name[64] = '\0';
     assert_int_equal(weir_attribute(weir, name), 0);
     assert_int_equal(weir_attribute(weir, ""), 0);
     for (int i = 0; i < 255; i++) {
-        snprintf(name, sizeof name, "n%d", i);
+        snprintf(name, sizeof(name), "n%d", i);
         assert_int_equal(weir_attribute(weir, name), i + 1);
     }
     assert_int_equal(weir_attribute(weir, "one-more"), 0);
     assert_int_equal(weir_attribute(weir, "n0"), 1);
     struct weir_attr last = { .value = "x", .id = 255 };
-    assert_true(check_attrs(weir, &last, 1, &(struct weir_ask){ .cost = 1, .now = NOW }).decision.allowed);
-    assert_false(check_attrs(weir, &last, 1, &(struct weir_ask){ .cost = 1, .now = NOW }).decision.allowed);
+    assert_true(
+        check_attrs(weir, &last, 1, &(struct weir_ask){ .cost = 1, .now = NOW }).decision.allowed);
+    assert_false(
+        check_attrs(weir, &last, 1, &(struct weir_ask){ .cost = 1, .now = NOW }).decision.allowed);
     weir_destroy(weir);
 }
 
@@ -249,7 +289,8 @@ static void test_R2_one_refusal_consumes_nothing_anywhere(void **state)
     assert_int_equal(rule_left(weir, "per-ip", ann, NOW), 2);
     assert_int_equal(rule_left(weir, "per-account", ann, NOW), 0);
     assert_int_equal(rule_left(weir, "all", ann, NOW), 97);
-    assert_int_equal(pass_of(weir, 5, "ip=192.0.2.1 account=bob", NOW), 2); /* what is left of the address */
+    assert_int_equal(pass_of(weir, 5, "ip=192.0.2.1 account=bob", NOW),
+                     2); /* what is left of the address */
     assert_int_equal(rule_left(weir, "per-account", "account=bob", NOW), 1);
     struct weir_rule_info info = info_of(weir, "per-account");
     assert_int_equal(info.allowed, 5);
@@ -279,7 +320,8 @@ static void test_R2_the_tightest_is_named(void **state)
 static void test_R2_several_limits_of_a_rule(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: r, key: \"{ip}\", limit: [300/60, 100/5, sliding-log 150/10] }\n"));
+    struct weir *weir = engine_of(
+        RULES("- { name: r, key: \"{ip}\", limit: [300/60, 100/5, sliding-log 150/10] }\n"));
     struct weir_ruling r;
     for (int i = 0; i < 100; i++) {
         r = check(weir, "ip=::1", NOW);
@@ -312,7 +354,9 @@ static void test_R2_retry_is_exact(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         char yaml[300];
-        snprintf(yaml, sizeof yaml, RULES("- { name: a, key: \"{ip}\", limit: 50/1s }\n- { name: b, key: \"{ip}\", limit: %s }\n"),
+        snprintf(yaml, sizeof(yaml),
+                 RULES("- { name: a, key: \"{ip}\", limit: 50/1s }\n- { name: b, key: \"{ip}\", "
+                       "limit: %s }\n"),
                  limits[i]);
         for (weir_time early = 0; early < 2; early++) {
             struct weir *weir = engine_of(yaml);
@@ -320,7 +364,8 @@ static void test_R2_retry_is_exact(void **state)
             struct weir_ruling r = check(weir, "ip=::1", NOW + 17);
             assert_refused_by(r, "b");
             assert_true(r.decision.retry > 0 && r.decision.retry < WEIR_NEVER);
-            assert_int_equal(passes(weir, "ip=::1", NOW + 17 + r.decision.retry - early), early == 0);
+            assert_int_equal(passes(weir, "ip=::1", NOW + 17 + r.decision.retry - early),
+                             early == 0);
             weir_destroy(weir);
         }
     }
@@ -330,7 +375,8 @@ static void test_R2_retry_is_exact(void **state)
 static void test_R2_retry_is_that_of_all_who_refuse(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: quick, key: \"{ip}\", limit: 1/1s }\n- { name: slow, key: \"{ip}\", limit: 1/60s }\n"));
+    struct weir *weir = engine_of(RULES("- { name: quick, key: \"{ip}\", limit: 1/1s }\n- { name: "
+                                        "slow, key: \"{ip}\", limit: 1/60s }\n"));
     assert_true(passes(weir, "ip=::1", NOW));
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_refused_by(r, "quick");
@@ -367,15 +413,19 @@ static void test_R2_more_than_64_limits_apply(void **state)
     assert_int_equal(rule_left(weir, "r63", "ip=::1", NOW), 4);
     assert_int_equal(rule_left(weir, "r64", "ip=::1", NOW), 5);
     weir_destroy(weir);
-    weir = engine_of(
-        RULES("- { name: a, limit: [9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60] }\n"
-              "- { name: b, limit: [9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60] }\n"
-              "- { name: c, limit: [9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60] }\n"
-              "- { name: d, limit: [9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60] }\n"
-              "- { name: e, limit: [8/60, 8/60] }\n"));
+    weir = engine_of(RULES("- { name: a, limit: [9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, "
+                           "9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60] }\n"
+                           "- { name: b, limit: [9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, "
+                           "9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60] }\n"
+                           "- { name: c, limit: [9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, "
+                           "9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60] }\n"
+                           "- { name: d, limit: [9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60, "
+                           "9/60, 9/60, 9/60, 9/60, 9/60, 9/60, 9/60] }\n"
+                           "- { name: e, limit: [8/60, 8/60] }\n"));
     r = check(weir, "", NOW);
     assert_true(r.decision.allowed);
-    assert_int_equal(r.applied, 4); /* 63, and two more do not fit: a rule applies whole or not at all */
+    assert_int_equal(r.applied,
+                     4); /* 63, and two more do not fit: a rule applies whole or not at all */
     assert_true(r.cut);
     assert_int_equal(rule_left(weir, "e", "", NOW), 8);
     assert_int_equal(rule_left(weir, "d", "", NOW), 8);
@@ -389,8 +439,10 @@ static void test_R2_those_first_in_the_file(void **state)
     (void)state;
     size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
     for (int i = 0; i < 63; i++)
-        len += (size_t)snprintf(yaml + len, BIG - len, "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n", i);
-    snprintf(yaml + len, BIG - len, "- { name: two, limit: [5/60, 6/60] }\n- { name: one, limit: 1/60 }\n");
+        len += (size_t)snprintf(yaml + len, BIG - len,
+                                "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n", i);
+    snprintf(yaml + len, BIG - len,
+             "- { name: two, limit: [5/60, 6/60] }\n- { name: one, limit: 1/60 }\n");
     struct weir *weir = engine_of(yaml);
     for (int i = 0; i < 2; i++) {
         struct weir_ruling r = check(weir, "ip=::1", NOW);
@@ -415,17 +467,20 @@ static void test_R2_what_is_left_out_disturbs_nobody(void **state)
     for (int m = 0; m < 2; m++) {
         size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
         for (int i = 0; i < 64; i++)
-            len += (size_t)snprintf(yaml + len, BIG - len, "- { name: r%d, key: \"{ip/24}\", limit: 5/60 }\n", i);
+            len += (size_t)snprintf(yaml + len, BIG - len,
+                                    "- { name: r%d, key: \"{ip/24}\", limit: 5/60 }\n", i);
         for (int i = 0; i < 3; i++)
-            len += (size_t)snprintf(yaml + len, BIG - len, "- { name: more%d, key: \"{account}:{org}\", limit: 5/60, mode: %s }\n", i,
-                                    modes[m]);
+            len += (size_t)snprintf(
+                yaml + len, BIG - len,
+                "- { name: more%d, key: \"{account}:{org}\", limit: 5/60, mode: %s }\n", i,
+                modes[m]);
         struct weir *weir = engine_of(yaml);
         struct weir_ruling r = check(weir, "ip=192.0.2.1 account=ann org=acme", NOW);
         assert_int_equal(r.applied, 64);
         assert_true(r.cut);
         for (int i = 0; i < 64; i++) {
             char name[16];
-            snprintf(name, sizeof name, "r%d", i);
+            snprintf(name, sizeof(name), "r%d", i);
             assert_int_equal(rule_left(weir, name, "ip=192.0.2.1", NOW), 4);
         }
         assert_int_equal(pass_of(weir, 9, "ip=192.0.2.1 account=bob org=acme", NOW), 4);
@@ -437,14 +492,17 @@ static void test_R2_what_is_left_out_disturbs_nobody(void **state)
 /* All 64 places taken, and nothing left out: what does not apply to the request is not missed. */
 static void test_R2_64_limits_are_not_too_many(void **state)
 {
-    static const char *const others[] = { "key: \"{account}\", limit: 5/60", "limit: 5/60, mode: off", "match: { uri: /x }, limit: 5/60",
+    static const char *const others[] = { "key: \"{account}\", limit: 5/60",
+                                          "limit: 5/60, mode: off",
+                                          "match: { uri: /x }, limit: 5/60",
                                           "key: \"{account}\", limit: 5/60, mode: shadow" };
     char *yaml = malloc(BIG);
     (void)state;
     for (size_t k = 0; k < COUNT_OF(others); k++) {
         size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
         for (int i = 0; i < 64; i++)
-            len += (size_t)snprintf(yaml + len, BIG - len, "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n", i);
+            len += (size_t)snprintf(yaml + len, BIG - len,
+                                    "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n", i);
         snprintf(yaml + len, BIG - len, "- { name: last, %s }\n", others[k]);
         struct weir *weir = engine_of(yaml);
         struct weir_ruling r = check(weir, "ip=::1", NOW);
@@ -455,7 +513,8 @@ static void test_R2_64_limits_are_not_too_many(void **state)
     free(yaml);
 }
 
-/* Rules that cannot decide (off, or without a key for this request) take no room from those that can. */
+/* Rules that cannot decide (off, or without a key for this request) take no room from those that
+ * can. */
 static void test_R2_a_thousand_rules_match(void **state)
 {
     char *yaml = malloc(BIG);
@@ -463,8 +522,9 @@ static void test_R2_a_thousand_rules_match(void **state)
     for (int off = 0; off < 2; off++) {
         size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
         for (int i = 0; i < 1000; i++)
-            len += (size_t)snprintf(yaml + len, BIG - len, "- { name: r%d, key: \"{%s}\", limit: 5/60%s }\n", i, off ? "ip" : "account",
-                                    off ? ", mode: off" : "");
+            len += (size_t)snprintf(yaml + len, BIG - len,
+                                    "- { name: r%d, key: \"{%s}\", limit: 5/60%s }\n", i,
+                                    off ? "ip" : "account", off ? ", mode: off" : "");
         snprintf(yaml + len, BIG - len, "- { name: last, key: \"{ip}\", limit: 1/60 }\n");
         struct weir *weir = engine_of(yaml);
         assert_true(passes(weir, "ip=::1", NOW));
@@ -482,7 +542,8 @@ static void test_R2_rules_in_shadow_leave_room(void **state)
     (void)state;
     size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
     for (int i = 0; i < 64; i++)
-        len += (size_t)snprintf(yaml + len, BIG - len, "- { name: r%d, key: \"{ip}\", limit: 5/60, mode: shadow }\n", i);
+        len += (size_t)snprintf(yaml + len, BIG - len,
+                                "- { name: r%d, key: \"{ip}\", limit: 5/60, mode: shadow }\n", i);
     snprintf(yaml + len, BIG - len, "- { name: last, key: \"{ip}\", limit: 1/60 }\n");
     struct weir *weir = engine_of(yaml);
     assert_true(passes(weir, "ip=::1", NOW));
@@ -496,7 +557,8 @@ static void test_R2_rules_in_shadow_leave_room(void **state)
     free(yaml);
 }
 
-/* What the rules that enforce have left belongs to those in shadow, wherever in the file they stand. */
+/* What the rules that enforce have left belongs to those in shadow, wherever in the file they
+ * stand. */
 static void test_R2_shadows_in_the_room_that_is_left(void **state)
 {
     char *yaml = malloc(BIG);
@@ -505,8 +567,10 @@ static void test_R2_shadows_in_the_room_that_is_left(void **state)
         const char *shadow = "- { name: shadow, key: \"{ip}\", limit: 5/60, mode: shadow }\n";
         size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n%s", first ? shadow : "");
         for (int i = 0; i < 63; i++)
-            len += (size_t)snprintf(yaml + len, BIG - len, "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n", i);
-        snprintf(yaml + len, BIG - len, "- { name: two, limit: [5/60, 6/60] }\n%s", first ? "" : shadow);
+            len += (size_t)snprintf(yaml + len, BIG - len,
+                                    "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n", i);
+        snprintf(yaml + len, BIG - len, "- { name: two, limit: [5/60, 6/60] }\n%s",
+                 first ? "" : shadow);
         struct weir *weir = engine_of(yaml);
         struct weir_ruling r = check(weir, "ip=::1", NOW);
         assert_int_equal(r.applied, 64);
@@ -522,18 +586,26 @@ static void test_R2_shadows_in_the_room_that_is_left(void **state)
 static void test_cost_by_rule_and_by_attribute(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: plain, key: \"{ip}\", limit: 1000/60 }\n"
-                                        "- { name: five, key: \"{ip}\", limit: 1000/60, cost: 5 }\n"
-                                        "- { name: free, key: \"{ip}\", limit: 1000/60, cost: 0 }\n"
-                                        "- { name: bytes, key: \"{ip}\", limit: 1000/60, cost: \"{bytes}\" }\n"));
+    struct weir *weir =
+        engine_of(RULES("- { name: plain, key: \"{ip}\", limit: 1000/60 }\n"
+                        "- { name: five, key: \"{ip}\", limit: 1000/60, cost: 5 }\n"
+                        "- { name: free, key: \"{ip}\", limit: 1000/60, cost: 0 }\n"
+                        "- { name: bytes, key: \"{ip}\", limit: 1000/60, cost: \"{bytes}\" }\n"));
     static const struct {
         const char *request;
         int64_t cost, plain, five, bytes;
     } cases[] = {
-        { "ip=::1 bytes=200", 1, 1, 5, 200 },   { "ip=::2 bytes=200", 3, 3, 15, 600 }, { "ip=::3", 2, 2, 10, 2 },
-        { "ip=::4 bytes=", 1, 1, 5, 1 },        { "ip=::5 bytes=12x", 1, 1, 5, 1 },    { "ip=::6 bytes=-5", 1, 1, 5, 1 },
-        { "ip=::7 bytes=0", 4, 4, 20, 0 },      { "ip=::8 bytes=1e3", 1, 1, 5, 1 },    { "ip=::9 bytes=007", 1, 1, 5, 7 },
-        { "ip=::a bytes=1000", 1, 1, 5, 1000 }, { "ip=::b bytes=7", 0, 0, 0, 0 },
+        { "ip=::1 bytes=200", 1, 1, 5, 200 },
+        { "ip=::2 bytes=200", 3, 3, 15, 600 },
+        { "ip=::3", 2, 2, 10, 2 },
+        { "ip=::4 bytes=", 1, 1, 5, 1 },
+        { "ip=::5 bytes=12x", 1, 1, 5, 1 },
+        { "ip=::6 bytes=-5", 1, 1, 5, 1 },
+        { "ip=::7 bytes=0", 4, 4, 20, 0 },
+        { "ip=::8 bytes=1e3", 1, 1, 5, 1 },
+        { "ip=::9 bytes=007", 1, 1, 5, 7 },
+        { "ip=::a bytes=1000", 1, 1, 5, 1000 },
+        { "ip=::b bytes=7", 0, 0, 0, 0 },
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct weir_ruling r = check_cost(weir, cases[i].request, cases[i].cost, NOW);
@@ -548,10 +620,12 @@ static void test_cost_by_rule_and_by_attribute(void **state)
 
 static void test_a_cost_beyond_all_numbers_is_too_big(void **state)
 {
-    static const char *const huge[] = { "ip=::1 bytes=1001", "ip=::1 bytes=9223372036854775807", "ip=::1 bytes=9223372036854775808",
+    static const char *const huge[] = { "ip=::1 bytes=1001", "ip=::1 bytes=9223372036854775807",
+                                        "ip=::1 bytes=9223372036854775808",
                                         "ip=::1 bytes=99999999999999999999999999999999999999" };
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: bytes, key: \"{ip}\", limit: 1000/60, cost: \"{bytes}\" }\n"));
+    struct weir *weir =
+        engine_of(RULES("- { name: bytes, key: \"{ip}\", limit: 1000/60, cost: \"{bytes}\" }\n"));
     for (size_t i = 0; i < COUNT_OF(huge); i++)
         for (int64_t cost = 1; cost < 8; cost += 2) {
             struct weir_ruling r = check_cost(weir, huge[i], cost, NOW);
@@ -578,7 +652,8 @@ static void test_a_negative_cost_is_a_bad_ask_always(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(costs); i++) {
         char yaml[200];
-        snprintf(yaml, sizeof yaml, RULES("- { name: r, key: \"{ip}\", limit: 9/60, %s }\n"), costs[i]);
+        snprintf(yaml, sizeof(yaml), RULES("- { name: r, key: \"{ip}\", limit: 9/60, %s }\n"),
+                 costs[i]);
         struct weir *weir = engine_of(yaml);
         for (int64_t cost = -1; cost >= INT64_MIN / 2; cost *= 2) {
             struct weir_ruling r = check_cost(weir, "ip=::1 bytes=0", cost, NOW);
@@ -593,11 +668,16 @@ static void test_a_negative_cost_is_a_bad_ask_always(void **state)
 /* A point before 0 counts as 0. */
 static void test_before_the_beginning_of_time(void **state)
 {
-    static const char *const limits[] = { "3/60", "gcra 3/60", "sliding-window 3/60", "sliding-log 3/60", "fixed-window 3/60", "3/day" };
+    static const char *const limits[] = {
+        "3/60", "gcra 3/60", "sliding-window 3/60", "sliding-log 3/60", "fixed-window 3/60", "3/day"
+    };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         char yaml[200];
-        snprintf(yaml, sizeof yaml, RULES("- { name: r, key: \"{ip}\", limit: %s, ban: { refusals: 2/60s, for: 10s } }\n"), limits[i]);
+        snprintf(
+            yaml, sizeof(yaml),
+            RULES("- { name: r, key: \"{ip}\", limit: %s, ban: { refusals: 2/60s, for: 10s } }\n"),
+            limits[i]);
         struct weir *weir = engine_on(NULL);
         use(weir, yaml, -5 * S);
         assert_true(passes(weir, "ip=::1", -S));
@@ -621,8 +701,9 @@ static void test_who_can_wait_is_told_his_turn(void **state)
 {
     struct weir_attr ip = ATTR("ip", "::1");
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: shaped, key: \"{ip}\", limit: leaky-bucket 10/s queue 5 }\n"
-                                        "- { name: meter, key: \"{ip}\", limit: 1000/s }\n"));
+    struct weir *weir =
+        engine_of(RULES("- { name: shaped, key: \"{ip}\", limit: leaky-bucket 10/s queue 5 }\n"
+                        "- { name: meter, key: \"{ip}\", limit: 1000/s }\n"));
     struct weir_ask ask = { .cost = 1, .wait_max = S, .now = NOW };
     for (int i = 0; i <= 5; i++) {
         struct weir_ruling r = check_attrs(weir, &ip, 1, &ask);
@@ -648,14 +729,15 @@ static void test_level(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
         char yaml[200];
-        snprintf(yaml, sizeof yaml, RULES("- { name: r, limit: %lld/60 }\n"), (long long)sizes[i]);
+        snprintf(yaml, sizeof(yaml), RULES("- { name: r, limit: %lld/60 }\n"), (long long)sizes[i]);
         struct weir *weir = engine_of(yaml);
         for (int64_t left = sizes[i] - 1; left >= 0; left--) {
             struct weir_ruling r = check(weir, "", NOW);
             int wanted = 8 * left < sizes[i] ? 2 : 2 * left < sizes[i] ? 1 : 0;
             assert_true(r.decision.allowed);
             if (r.level != wanted)
-                fail_msg("%lld of %lld left: level %d, not %d", (long long)left, (long long)sizes[i], r.level, wanted);
+                fail_msg("%lld of %lld left: level %d, not %d", (long long)left,
+                         (long long)sizes[i], r.level, wanted);
         }
         assert_int_equal(check(weir, "", NOW).level, 3);
         weir_destroy(weir);
@@ -682,7 +764,7 @@ static void test_R7_short_syntax_in_rules(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char yaml[200];
-        snprintf(yaml, sizeof yaml, RULES("- { name: r, limit: %s }\n"), cases[i].limit);
+        snprintf(yaml, sizeof(yaml), RULES("- { name: r, limit: %s }\n"), cases[i].limit);
         struct weir *weir = engine_of(yaml);
         struct weir_ruling r = check_cost(weir, "", 0, NOW);
         assert_int_equal(r.count, cases[i].count);
@@ -698,16 +780,21 @@ static void test_R7_short_syntax_in_rules(void **state)
 
 static void test_R7_a_month_in_a_time_zone(void **state)
 {
-    static const char *const rules[] = { "limit: 10000/month zone=Europe/Berlin", "limit: 10000/month, zone: Europe/Berlin" };
+    static const char *const rules[] = { "limit: 10000/month zone=Europe/Berlin",
+                                         "limit: 10000/month, zone: Europe/Berlin" };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rules); i++) {
         char yaml[200];
-        snprintf(yaml, sizeof yaml, RULES("- { name: quota, key: \"{account}\", %s }\n"), rules[i]);
+        snprintf(yaml, sizeof(yaml), RULES("- { name: quota, key: \"{account}\", %s }\n"),
+                 rules[i]);
         struct weir *weir = engine_of(yaml);
         struct weir_ruling r = check_cost(weir, "account=ann", 10000, BERLIN_MARCH);
         assert_allowed_by(r, "quota");
         assert_int_equal(r.count, 10000);
-        assert_int_equal(r.window, BERLIN_APRIL - BERLIN_MARCH); /* the clocks go forward in it: an hour less than 31 days */
+        assert_int_equal(
+            r.window,
+            BERLIN_APRIL -
+                BERLIN_MARCH); /* the clocks go forward in it: an hour less than 31 days */
         assert_int_equal(r.window, 31 * DAY - 3600 * S);
         r = check(weir, "account=ann", BERLIN_APRIL - 5);
         assert_refused_by(r, "quota");

@@ -1,5 +1,5 @@
-/* cidr-set.c -- sets of networks answer as a loop over all networks does: overlapping, nested, beside each other, at the ends of the
- * address space, and clustered as real lists are. */
+/* cidr-set.c -- sets of networks answer as a loop over all networks does: overlapping, nested,
+ * beside each other, at the ends of the address space, and clustered as real lists are. */
 #include "fixture.h"
 #include "rules/address.h"
 
@@ -27,12 +27,14 @@ static bool has(const struct weir__cidr_set *set, const char *text)
     return weir__cidr_set_has(set, &cidr.address);
 }
 
-static bool has_by_loop(const struct weir__cidr *networks, size_t n, const struct weir__address *address)
+static bool has_by_loop(const struct weir__cidr *networks, size_t n,
+                        const struct weir__address *address)
 {
     for (size_t i = 0; i < n; i++) {
         struct weir__address masked = *address;
         weir__address_mask(&masked, networks[i].prefix);
-        if (address->bits == networks[i].address.bits && memcmp(masked.bytes, networks[i].address.bytes, sizeof masked.bytes) == 0)
+        if (address->bits == networks[i].address.bits &&
+            memcmp(masked.bytes, networks[i].address.bytes, sizeof(masked.bytes)) == 0)
             return true;
     }
     return false;
@@ -58,9 +60,12 @@ static void test_R3_everything(void **state)
     struct weir__cidr_set *fours = set_of(&four, 1), *sixes = set_of(&six, 1);
     struct weir__address none = { 0 };
     (void)state;
-    assert_true(has(fours, "0.0.0.0") && has(fours, "127.0.0.1") && has(fours, "255.255.255.255") && has(fours, "::ffff:1.2.3.4"));
-    assert_true(has(sixes, "::") && has(sixes, "2001:db8::") && has(sixes, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"));
-    assert_false(has(fours, "::1") || has(sixes, "0.0.0.1") || has(sixes, "::ffff:1.2.3.4")); /* the families are apart */
+    assert_true(has(fours, "0.0.0.0") && has(fours, "127.0.0.1") && has(fours, "255.255.255.255") &&
+                has(fours, "::ffff:1.2.3.4"));
+    assert_true(has(sixes, "::") && has(sixes, "2001:db8::") &&
+                has(sixes, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"));
+    assert_false(has(fours, "::1") || has(sixes, "0.0.0.1") ||
+                 has(sixes, "::ffff:1.2.3.4")); /* the families are apart */
     assert_false(weir__cidr_set_has(fours, &none) || weir__cidr_set_has(sixes, &none));
     weir__cidr_set_destroy(fours);
     weir__cidr_set_destroy(sixes);
@@ -69,27 +74,39 @@ static void test_R3_everything(void **state)
 static void test_R3_nested_double_and_touching(void **state)
 {
     struct weir__cidr networks[] = {
-        cidr_of("10.1.2.0/24"),        cidr_of("10.0.0.0/8"), cidr_of("10.1.2.3"),
-        cidr_of("10.0.0.0/8"),         cidr_of("11.0.0.0/9"), cidr_of("11.128.0.0/9"),
-        cidr_of("255.255.255.255/32"), cidr_of("0.0.0.0/32"), cidr_of("2001:db8::/32"),
-        cidr_of("2001:db8:1::/48"),    cidr_of("::1"),        cidr_of("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+        cidr_of("10.1.2.0/24"),
+        cidr_of("10.0.0.0/8"),
+        cidr_of("10.1.2.3"),
+        cidr_of("10.0.0.0/8"),
+        cidr_of("11.0.0.0/9"),
+        cidr_of("11.128.0.0/9"),
+        cidr_of("255.255.255.255/32"),
+        cidr_of("0.0.0.0/32"),
+        cidr_of("2001:db8::/32"),
+        cidr_of("2001:db8:1::/48"),
+        cidr_of("::1"),
+        cidr_of("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
     };
     struct weir__cidr_set *set = set_of(networks, COUNT_OF(networks));
     (void)state;
-    assert_true(has(set, "10.0.0.0") && has(set, "10.255.255.255") && has(set, "11.0.0.0") && has(set, "11.255.255.255"));
+    assert_true(has(set, "10.0.0.0") && has(set, "10.255.255.255") && has(set, "11.0.0.0") &&
+                has(set, "11.255.255.255"));
     assert_false(has(set, "9.255.255.255") || has(set, "12.0.0.0"));
     assert_true(has(set, "0.0.0.0") && has(set, "255.255.255.255"));
     assert_false(has(set, "0.0.0.1") || has(set, "255.255.255.254"));
-    assert_true(has(set, "2001:db8::") && has(set, "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff") && has(set, "2001:db8:1::5"));
+    assert_true(has(set, "2001:db8::") && has(set, "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff") &&
+                has(set, "2001:db8:1::5"));
     assert_false(has(set, "2001:db7:ffff:ffff:ffff:ffff:ffff:ffff") || has(set, "2001:db9::"));
     assert_true(has(set, "::1") && has(set, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"));
-    assert_false(has(set, "::") || has(set, "::2") || has(set, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe"));
+    assert_false(has(set, "::") || has(set, "::2") ||
+                 has(set, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe"));
     weir__cidr_set_destroy(set);
 }
 
 /* ----------------------------------------------------------- against a loop ---- */
 
-/* Where random addresses lie: only some of their bits are random, so that they meet often, or lie close to each other and far from others. */
+/* Where random addresses lie: only some of their bits are random, so that they meet often, or lie
+ * close to each other and far from others. */
 struct landscape {
     unsigned bits;
     unsigned clusters; /* beginnings that they share; 0: none */
@@ -99,18 +116,21 @@ struct landscape {
 };
 
 static const struct landscape landscapes[] = {
-    { 32, 0, 0, 32, 8 },    { 32, 0, 0, 6, 0 },     { 32, 1, 16, 16, 16 },  { 32, 1, 24, 8, 20 },  { 32, 5, 20, 12, 24 },
-    { 32, 3, 8, 24, 30 },   { 32, 1, 0, 12, 1 },    { 128, 0, 0, 128, 16 }, { 128, 0, 0, 6, 0 },   { 128, 1, 32, 32, 40 },
-    { 128, 4, 48, 16, 50 }, { 128, 1, 64, 12, 70 }, { 128, 3, 120, 8, 96 }, { 128, 2, 3, 61, 60 }, { 128, 20, 32, 16, 48 },
+    { 32, 0, 0, 32, 8 },    { 32, 0, 0, 6, 0 },     { 32, 1, 16, 16, 16 },   { 32, 1, 24, 8, 20 },
+    { 32, 5, 20, 12, 24 },  { 32, 3, 8, 24, 30 },   { 32, 1, 0, 12, 1 },     { 128, 0, 0, 128, 16 },
+    { 128, 0, 0, 6, 0 },    { 128, 1, 32, 32, 40 }, { 128, 4, 48, 16, 50 },  { 128, 1, 64, 12, 70 },
+    { 128, 3, 120, 8, 96 }, { 128, 2, 3, 61, 60 },  { 128, 20, 32, 16, 48 },
 };
 
 static void random_address(const struct landscape *l, struct weir__address *out, uint64_t *seed)
 {
     uint64_t cluster = l->clusters ? random64(seed) % l->clusters : 0, fill = random64(seed);
-    memset(out, 0, sizeof *out);
+    memset(out, 0, sizeof(*out));
     out->bits = (uint8_t)l->bits;
     for (unsigned bit = 0; bit < l->bits; bit++) {
-        uint64_t of_cluster = cluster * 1000 + bit, is = bit < l->shared + l->used ? random64(seed) : fill % 3 ? 0 : 1;
+        uint64_t of_cluster = cluster * 1000 + bit, is = bit < l->shared + l->used ? random64(seed)
+                                                         : fill % 3                ? 0
+                                                                                   : 1;
         if (bit < l->shared)
             is = random64(&of_cluster);
         out->bytes[bit / 8] |= (uint8_t)((is & 1) << (7 - bit % 8));
@@ -121,12 +141,15 @@ static void random_network(const struct landscape *l, struct weir__cidr *out, ui
 {
     unsigned longest = random64(seed) % 2 ? l->bits : l->shared + l->used;
     random_address(l, &out->address, seed);
-    out->prefix = (uint8_t)(longest <= l->shortest ? longest : l->shortest + random64(seed) % (longest - l->shortest + 1));
+    out->prefix = (uint8_t)(longest <= l->shortest
+                                ? longest
+                                : l->shortest + random64(seed) % (longest - l->shortest + 1));
     weir__address_mask(&out->address, out->prefix);
 }
 
 /* An address near a network's begin or end, where mistakes are. */
-static void near_network(const struct weir__cidr *network, struct weir__address *out, uint64_t *seed)
+static void near_network(const struct weir__cidr *network, struct weir__address *out,
+                         uint64_t *seed)
 {
     *out = network->address;
     if (random64(seed) % 2)
@@ -142,7 +165,7 @@ static void near_network(const struct weir__cidr *network, struct weir__address 
 
 static void assert_as_loop(const struct landscape *l, size_t n, size_t asks, uint64_t seed)
 {
-    struct weir__cidr *networks = malloc((n + 1) * sizeof *networks);
+    struct weir__cidr *networks = malloc((n + 1) * sizeof(*networks));
     uint64_t s = seed;
     for (size_t i = 0; i < n; i++)
         random_network(l, &networks[i], &s);
@@ -155,8 +178,9 @@ static void assert_as_loop(const struct landscape *l, size_t n, size_t asks, uin
             random_address(l, &a, &s);
         if (weir__cidr_set_has(set, &a) != has_by_loop(networks, n, &a)) {
             char text[64];
-            weir__address_print(text, sizeof text, &a);
-            fail_msg("seed %llu, landscape %zu, %zu networks: %s", (unsigned long long)seed, (size_t)(l - landscapes), n, text);
+            weir__address_print(text, sizeof(text), &a);
+            fail_msg("seed %llu, landscape %zu, %zu networks: %s", (unsigned long long)seed,
+                     (size_t)(l - landscapes), n, text);
         }
     }
     weir__cidr_set_destroy(set);
@@ -174,10 +198,12 @@ static void test_R3_many_networks_as_a_loop(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 2 * COUNT_OF(landscapes); seed++)
-        assert_as_loop(&landscapes[seed % COUNT_OF(landscapes)], 500 + seed * 97, 1500, 100000 + seed);
+        assert_as_loop(&landscapes[seed % COUNT_OF(landscapes)], 500 + seed * 97, 1500,
+                       100000 + seed);
 }
 
-/* Halves of halves: each network has the half of what is left, so that equal slots divide them badly at every depth. */
+/* Halves of halves: each network has the half of what is left, so that equal slots divide them
+ * badly at every depth. */
 static void test_R3_networks_that_crowd_to_one_side(void **state)
 {
     struct weir__cidr networks[127];
@@ -196,17 +222,19 @@ static void test_R3_networks_that_crowd_to_one_side(void **state)
         for (int ask = 0; ask < 20000; ask++) {
             struct weir__address a;
             near_network(&networks[random64(&seed) % COUNT_OF(networks)], &a, &seed);
-            assert_int_equal(weir__cidr_set_has(set, &a), has_by_loop(networks, COUNT_OF(networks), &a));
+            assert_int_equal(weir__cidr_set_has(set, &a),
+                             has_by_loop(networks, COUNT_OF(networks), &a));
         }
         weir__cidr_set_destroy(set);
     }
 }
 
-/* Every second address of a /15 and of an IPv6 network: no two can be merged, and each is found, the ones between are not. */
+/* Every second address of a /15 and of an IPv6 network: no two can be merged, and each is found,
+ * the ones between are not. */
 static void test_R3_hundred_thousand_entries(void **state)
 {
     enum { N = 100000 };
-    struct weir__cidr *networks = calloc(N, sizeof *networks);
+    struct weir__cidr *networks = calloc(N, sizeof(*networks));
     (void)state;
     for (uint32_t i = 0; i < N; i++) {
         struct weir__address *a = &networks[i].address;

@@ -1,4 +1,5 @@
-/* controller.c -- the list of controllers, from options to a plan, and what a step does whatever the controller. */
+/* controller.c -- the list of controllers, from options to a plan, and what a step does whatever
+ * the controller. */
 #include "samples.h"
 
 static void test_L12_the_list(void **state)
@@ -44,7 +45,8 @@ static void test_L12_defaults_are_as_published(void **state)
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct weir__controller_plan plan = plan_of(&(struct weir_adaptive_options){ .controller = rows[i].name }, 16384);
+        struct weir__controller_plan plan =
+            plan_of(&(struct weir_adaptive_options){ .controller = rows[i].name }, 16384);
         assert_int_equal(plan.initial, rows[i].initial);
         assert_int_equal(plan.min, rows[i].min);
         assert_int_equal(plan.max, rows[i].max);
@@ -57,11 +59,15 @@ static void test_L12_a_window_is_looked_back_over_or_looked_at(void **state)
 {
     struct weir__controller_plan plan;
     (void)state;
-    plan = plan_of(&(struct weir_adaptive_options){ .controller = "percentile", .target = S }, 1024);
+    plan =
+        plan_of(&(struct weir_adaptive_options){ .controller = "percentile", .target = S }, 1024);
     assert_int_equal(plan.window, 10 * S);
     assert_int_equal(plan.look, S);
     assert_int_equal(plan.percentile, 99);
-    plan = plan_of(&(struct weir_adaptive_options){ .controller = "percentile", .target = S, .window = 2 * S, .percentile = 90 }, 1024);
+    plan = plan_of(
+        &(struct weir_adaptive_options){
+            .controller = "percentile", .target = S, .window = 2 * S, .percentile = 90 },
+        1024);
     assert_int_equal(plan.window, 2 * S);
     assert_int_equal(plan.look, S / 5);
     assert_int_equal(plan.percentile, 90);
@@ -102,36 +108,46 @@ static void test_L12_what_makes_no_sense_is_told(void **state)
         struct weir_adaptive_options options;
         const char *text;
     } rows[] = {
-        { { .controller = "vega" }, "unknown controller 'vega'; there are weir, percentile, aimd, vegas, gradient2 and bbr" },
+        { { .controller = "vega" },
+          "unknown controller 'vega'; there are weir, percentile, aimd, vegas, gradient2 and bbr" },
         { { .controller = "" }, "unknown controller ''" },
         { { .controller = "vegas", .rate = true }, "vegas has no 'rate'; it is for percentile" },
         { { .controller = "vegas", .initial = -1 }, "initial must be at least 1" },
         { { .controller = "vegas", .min = -1 }, "min must be at least 1" },
         { { .controller = "vegas", .max = INT64_MIN }, "max must be at least 1" },
-        { { .controller = "vegas", .max = 1025 }, "max must be at most 1024, the permits that there are" },
-        { { .controller = "vegas", .initial = 1025 }, "initial must be from min to max: 1 to 1024" },
+        { { .controller = "vegas", .max = 1025 },
+          "max must be at most 1024, the permits that there are" },
+        { { .controller = "vegas", .initial = 1025 },
+          "initial must be from min to max: 1 to 1024" },
         { { .controller = "vegas", .min = 2, .max = 1 }, "min must be at most max: 1" },
-        { { .controller = "vegas", .min = 2, .initial = 1 }, "initial must be from min to max: 2 to 1000" },
-        { { .controller = "vegas", .max = 2, .initial = 3 }, "initial must be from min to max: 1 to 2" },
+        { { .controller = "vegas", .min = 2, .initial = 1 },
+          "initial must be from min to max: 2 to 1000" },
+        { { .controller = "vegas", .max = 2, .initial = 3 },
+          "initial must be from min to max: 1 to 2" },
         { { .controller = "vegas", .window = -1 }, "window must be 10ms to 1h" },
         { { .controller = "vegas", .window = INT64_MAX }, "window must be 10ms to 1h" },
         { { .controller = "vegas", .target = -1 }, "target must be longer than 0" },
         { { .controller = "percentile" }, "percentile needs a target" },
-        { { .controller = "percentile", .target = S, .percentile = 100 }, "percentile must be 1 to 99" },
-        { { .controller = "percentile", .target = S, .percentile = -1 }, "percentile must be 1 to 99" },
-        { { .controller = "percentile", .target = S, .rate = true, .max = 1000000001 }, "max must be at most 1000000000" },
+        { { .controller = "percentile", .target = S, .percentile = 100 },
+          "percentile must be 1 to 99" },
+        { { .controller = "percentile", .target = S, .percentile = -1 },
+          "percentile must be 1 to 99" },
+        { { .controller = "percentile", .target = S, .rate = true, .max = 1000000001 },
+          "max must be at most 1000000000" },
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir__controller_plan plan, before;
         struct weir_error error = { 0 };
-        memset(&plan, 0x5a, sizeof plan);
-        memcpy(&before, &plan, sizeof plan);
-        assert_int_equal(weir__controller_plan_make(&plan, &rows[i].options, 1024, &error), WEIR_INVALID);
+        memset(&plan, 0x5a, sizeof(plan));
+        memcpy(&before, &plan, sizeof(plan));
+        assert_int_equal(weir__controller_plan_make(&plan, &rows[i].options, 1024, &error),
+                         WEIR_INVALID);
         if (strncmp(error.text, rows[i].text, strlen(rows[i].text)) != 0)
             fail_msg("'%s', not '%s'", error.text, rows[i].text);
-        assert_memory_equal(&plan, &before, sizeof plan);
-        assert_int_equal(weir__controller_plan_make(&plan, &rows[i].options, 1024, NULL), WEIR_INVALID);
+        assert_memory_equal(&plan, &before, sizeof(plan));
+        assert_int_equal(weir__controller_plan_make(&plan, &rows[i].options, 1024, NULL),
+                         WEIR_INVALID);
     }
 }
 
@@ -140,7 +156,8 @@ static void test_L12_what_makes_no_sense_is_told(void **state)
 static double answer; /* of the row below */
 static int steps;
 
-static double scripted_step(const struct weir__controller_plan *plan, void *state, const struct weir__sample *sample)
+static double scripted_step(const struct weir__controller_plan *plan, void *state,
+                            const struct weir__sample *sample)
 {
     (void)plan;
     (void)sample;
@@ -160,7 +177,13 @@ static void test_L12_limits_are_whole_and_within_bounds(void **state)
         { 10, 10 },   { 10.999999, 10 }, { 4.9, 5 },     { 0, 5 },    { -1e300, 5 },
         { 100, 100 }, { 101, 100 },      { 1e300, 100 }, { -0.0, 5 }, { 99.99, 99 },
     };
-    struct subject s = { .plan = { .row = &scripted, .initial = 50, .min = 5, .max = 100, .window = 10 * S, .look = S }, .now = NOW };
+    struct subject s = { .plan = { .row = &scripted,
+                                   .initial = 50,
+                                   .min = 5,
+                                   .max = 100,
+                                   .window = 10 * S,
+                                   .look = S },
+                         .now = NOW };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         answer = rows[i].answer;
@@ -170,20 +193,26 @@ static void test_L12_limits_are_whole_and_within_bounds(void **state)
 
 static void test_L12_what_is_no_number_begins_anew(void **state)
 {
-    struct subject s = { .plan = { .row = &scripted, .initial = 50, .min = 5, .max = 100, .window = 10 * S, .look = S }, .now = NOW };
+    struct subject s = { .plan = { .row = &scripted,
+                                   .initial = 50,
+                                   .min = 5,
+                                   .max = 100,
+                                   .window = 10 * S,
+                                   .look = S },
+                         .now = NOW };
     int64_t count;
     (void)state;
     answer = 7;
     feed(&s, (struct weir__sample){ 0 });
     feed(&s, (struct weir__sample){ 0 });
-    memcpy(&count, s.state, sizeof count);
+    memcpy(&count, s.state, sizeof(count));
     assert_int_equal(count, 2);
     for (int i = 0; i < 3; i++) {
         answer = i == 0 ? __builtin_nan("") : i == 1 ? __builtin_inf() : -__builtin_inf();
         steps = 0;
         assert_int_equal(feed(&s, (struct weir__sample){ 0 }), 50);
         assert_int_equal(steps, 2);
-        memcpy(&count, s.state, sizeof count);
+        memcpy(&count, s.state, sizeof(count));
         assert_int_equal(count, 1);
     }
 }
@@ -205,7 +234,7 @@ static void test_L12_a_torn_state_begins_anew(void **state)
             used = grown;
             used.state[byte] ^= (unsigned char)(1 + byte % 255);
             assert_int_equal(feed_calls(&used, 20 * MS, 300, 50), expected);
-            assert_memory_equal(used.state, fresh.state, sizeof fresh.state);
+            assert_memory_equal(used.state, fresh.state, sizeof(fresh.state));
         }
     }
 }
@@ -213,27 +242,32 @@ static void test_L12_a_torn_state_begins_anew(void **state)
 static void test_L12_what_another_controller_left_is_no_state(void **state)
 {
     struct subject vegas = subject_of(&(struct weir_adaptive_options){ .controller = "vegas" });
-    struct subject gradient = subject_of(&(struct weir_adaptive_options){ .controller = "gradient2" });
+    struct subject gradient =
+        subject_of(&(struct weir_adaptive_options){ .controller = "gradient2" });
     (void)state;
     for (int i = 0; i < 20; i++)
         feed_calls(&vegas, 20 * MS, 10, vegas.limit);
     assert_true(vegas.limit > 100);
-    memcpy(gradient.state, vegas.state, sizeof gradient.state);
+    memcpy(gradient.state, vegas.state, sizeof(gradient.state));
     assert_int_equal(feed_calls(&gradient, 20 * MS, 10, 20), 20);
 }
 
 /* Random samples, wild ones among them: always a limit within the bounds. */
 static void test_L12_every_controller_stands_any_sample(void **state)
 {
-    static const int64_t odd[] = { 0, 1, 2, 10, 1000, 1000000, INT32_MAX, (int64_t)1 << 53, 3600 * S };
+    static const int64_t odd[] = {
+        0, 1, 2, 10, 1000, 1000000, INT32_MAX, (int64_t)1 << 53, 3600 * S
+    };
     uint64_t seed = 11;
     (void)state;
     for (const char *const *name = weir_controllers(); *name; name++) {
-        struct subject s = subject_of(&(struct weir_adaptive_options){ .controller = *name, .target = 100 * MS });
+        struct subject s =
+            subject_of(&(struct weir_adaptive_options){ .controller = *name, .target = 100 * MS });
         for (int i = 0; i < 3000; i++) {
             int64_t n[10];
             for (size_t k = 0; k < COUNT_OF(n); k++)
-                n[k] = random64(&seed) % 4 == 0 ? odd[random64(&seed) % COUNT_OF(odd)] : (int64_t)(random64(&seed) % 100);
+                n[k] = random64(&seed) % 4 == 0 ? odd[random64(&seed) % COUNT_OF(odd)]
+                                                : (int64_t)(random64(&seed) % 100);
             s.times.counts[random64(&seed) % WEIR__BINS] = (uint32_t)n[0];
             s.now = random64(&seed) % 50 == 0 ? (weir_time)(random64(&seed) >> 3) : s.now;
             int64_t limit = feed(&s, (struct weir__sample){ .span = 1 + n[9] % (100 * S),
@@ -250,7 +284,7 @@ static void test_L12_every_controller_stands_any_sample(void **state)
                                                             .area = (double)n[8] });
             assert_in_range(limit, s.plan.min, s.plan.max);
             char text[80] = "";
-            weir__controller_tell(&s.plan, s.state, text, sizeof text);
+            weir__controller_tell(&s.plan, s.state, text, sizeof(text));
             assert_true(strlen(text) < 79);
         }
     }
@@ -261,17 +295,18 @@ static void test_L12_of_a_state_that_is_not_whole_nothing_is_told(void **state)
     struct subject s = subject_of(&(struct weir_adaptive_options){ .controller = "vegas" });
     char text[80] = "x";
     (void)state;
-    weir__controller_tell(&s.plan, s.state, text, sizeof text);
+    weir__controller_tell(&s.plan, s.state, text, sizeof(text));
     assert_string_equal(text, ""); /* fresh */
-    feed(&s, (struct weir__sample){ .span = S, .succeeded = 10, .in_flight_max = 10, .mean = 123456789 });
-    weir__controller_tell(&s.plan, s.state, text, sizeof text);
+    feed(&s, (struct weir__sample){
+                 .span = S, .succeeded = 10, .in_flight_max = 10, .mean = 123456789 });
+    weir__controller_tell(&s.plan, s.state, text, sizeof(text));
     assert_string_equal(text, "base 123ms");
     s.state[0] ^= 1;
-    weir__controller_tell(&s.plan, s.state, text, sizeof text);
+    weir__controller_tell(&s.plan, s.state, text, sizeof(text));
     assert_string_equal(text, "");
     s.state[0] ^= 1;
     weir__controller_forget(s.state);
-    weir__controller_tell(&s.plan, s.state, text, sizeof text);
+    weir__controller_tell(&s.plan, s.state, text, sizeof(text));
     assert_string_equal(text, "");
 }
 

@@ -1,4 +1,5 @@
-/* document.c -- what a server answers, by path: found, not found, of another kind; and texts that are no JSON. */
+/* document.c -- what a server answers, by path: found, not found, of another kind; and texts that
+ * are no JSON. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -30,9 +31,9 @@ static void test_members(void **state)
     struct weir__document d = { 0 };
 
     (void)state;
-    assert_int_equal(
-        read_text(&d, "{\"b\":{\"c\":[{\"n\":1},{\"n\":-22}]},\"a\":\"x\\n\\u00e9\",\"t\":true,\"f\":false,\"z\":null,\"e\":\"\"}"),
-        WEIR_OK);
+    assert_int_equal(read_text(&d, "{\"b\":{\"c\":[{\"n\":1},{\"n\":-22}]},\"a\":\"x\\n\\u00e9\","
+                                   "\"t\":true,\"f\":false,\"z\":null,\"e\":\"\"}"),
+                     WEIR_OK);
     assert_string_equal(weir__document_text(&d, "a"), "x\né");
     assert_int_equal(weir__document_find(&d, "a")->len, 4);
     assert_int_equal(weir__document_number(&d, 7, "b.c.%d.n", 0), 1);
@@ -54,7 +55,9 @@ static void test_times(void **state)
     struct weir__document d = { 0 };
 
     (void)state;
-    assert_int_equal(read_text(&d, "{\"a\":12005,\"b\":0.5,\"c\":0,\"n\":null,\"x\":9999999999999999,\"y\":-1,\"s\":\"1\"}"), WEIR_OK);
+    assert_int_equal(read_text(&d, "{\"a\":12005,\"b\":0.5,\"c\":0,\"n\":null,\"x\":"
+                                   "9999999999999999,\"y\":-1,\"s\":\"1\"}"),
+                     WEIR_OK);
     assert_int_equal(weir__document_ms(&d, "a"), 12 * WEIR_SECOND + 5 * WEIR_MILLISECOND);
     assert_int_equal(weir__document_ms(&d, "b"), WEIR_NEVER);
     assert_int_equal(weir__document_ms(&d, "c"), 0);
@@ -72,7 +75,7 @@ static void test_no_json(void **state)
     struct weir__document d = { 0 };
 
     (void)state;
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         assert_int_equal(read_text(&d, wrong[i]), WEIR_INVALID);
         assert_null(d.scalars);
     }

@@ -1,4 +1,5 @@
-/* edge.h -- inputs that end where readable memory ends: a parser that looks one byte too far crashes, in any build. */
+/* edge.h -- inputs that end where readable memory ends: a parser that looks one byte too far
+ * crashes, in any build. */
 #ifndef WEIR_TESTS_EDGE_H
 #define WEIR_TESTS_EDGE_H
 
@@ -21,7 +22,8 @@ static inline char *at_edge(const char *bytes, size_t len)
 {
     static char *room;
     if (room == NULL) {
-        room = mmap(NULL, 2 * EDGE_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        room =
+            mmap(NULL, 2 * EDGE_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         assert_ptr_not_equal(room, MAP_FAILED);
         assert_int_equal(mprotect(room + EDGE_ROOM, EDGE_ROOM, PROT_NONE), 0);
     }

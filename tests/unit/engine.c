@@ -1,10 +1,12 @@
 /* engine.c -- an engine is made, the modes of its rules, and what requests have come to. */
 #include "requests.h"
 
-static int edit_list(struct weir *weir, const char *list, const char *attribute, const char *add, const char *remove)
+static int edit_list(struct weir *weir, const char *list, const char *attribute, const char *add,
+                     const char *remove)
 {
     struct weir_error error = { 0 };
-    int code = weir_list_edit(weir, list, attribute, &add, add != NULL, &remove, remove != NULL, &error);
+    int code =
+        weir_list_edit(weir, list, attribute, &add, add != NULL, &remove, remove != NULL, &error);
     assert_true(code == WEIR_OK || error.text[0] != '\0');
     return code;
 }
@@ -16,7 +18,8 @@ static void set_mode(struct weir *weir, const char *rule, enum weir_mode mode)
         fail_msg("%s", error.text);
 }
 
-static void ban(struct weir *weir, const char *rule, const char *key, weir_time now, weir_time until)
+static void ban(struct weir *weir, const char *rule, const char *key, weir_time now,
+                weir_time until)
 {
     struct weir_error error = { 0 };
     if (weir_ban_set(weir, rule, key, now, until, &error) != WEIR_OK)
@@ -88,7 +91,8 @@ static void test_S6_what_is_in_force_can_be_listed(void **state)
     assert_int_equal(modes.written, WEIR_ENFORCE);
     weir_destroy(weir);
     weir = engine_of("version: 1\nmode: shadow\nlists: { deny: { account: [ann, bob] } }\n"
-                     "rules:\n- { name: a, key: \"{ip}\", limit: 1/60, mode: \"off\" }\n- { name: b, limit: 1/60 }\n");
+                     "rules:\n- { name: a, key: \"{ip}\", limit: 1/60, mode: \"off\" }\n- { name: "
+                     "b, limit: 1/60 }\n");
     assert_string_equal(weir__engine_rule_name(weir, 0), "a");
     assert_string_equal(weir__engine_rule_name(weir, 1), "b");
     assert_null(weir__engine_rule_name(weir, 2));
@@ -101,16 +105,20 @@ static void test_S6_what_is_in_force_can_be_listed(void **state)
     assert_int_equal(weir_mode_set(weir, NULL, WEIR_ENFORCE, &error), WEIR_OK);
     assert_int_equal(weir_mode_set(weir, "a", WEIR_ENFORCE, &error), WEIR_OK);
     weir__engine_modes(weir, &modes);
-    assert_true(modes.written == WEIR_SHADOW && modes.by_hand == WEIR_ENFORCE && modes.in_force == WEIR_ENFORCE);
+    assert_true(modes.written == WEIR_SHADOW && modes.by_hand == WEIR_ENFORCE &&
+                modes.in_force == WEIR_ENFORCE);
     struct weir_rule_info info = info_of(weir, "a");
-    assert_true(info.written == WEIR_OFF && info.switched == WEIR_ENFORCE && info.mode == WEIR_ENFORCE);
+    assert_true(info.written == WEIR_OFF && info.switched == WEIR_ENFORCE &&
+                info.mode == WEIR_ENFORCE);
     weir_destroy(weir);
 }
 
 /* ------------------------------------------------------------- R5: modes ---- */
 
 #define SWITCHED(all, one) "version: 1\n" all RULES_OF_TWO(one)
-#define RULES_OF_TWO(one)  "rules:\n- { name: tight, key: \"{ip}\", limit: 2/60" one " }\n- { name: wide, key: \"{ip}\", limit: 100/60 }\n"
+#define RULES_OF_TWO(one)                                     \
+    "rules:\n- { name: tight, key: \"{ip}\", limit: 2/60" one \
+    " }\n- { name: wide, key: \"{ip}\", limit: 100/60 }\n"
 
 static void test_R5_shadow_decides_and_counts_but_lets_through(void **state)
 {
@@ -140,7 +148,8 @@ static void test_R5_shadow_decides_and_counts_but_lets_through(void **state)
 static void test_R5_a_refused_request_takes_nothing_in_shadow(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: shadow, limit: 10/60, mode: shadow }\n- { name: one, limit: 1/60 }\n"));
+    struct weir *weir = engine_of(
+        RULES("- { name: shadow, limit: 10/60, mode: shadow }\n- { name: one, limit: 1/60 }\n"));
     assert_int_equal(pass_of(weir, 5, "", NOW), 1);
     assert_int_equal(rule_left(weir, "shadow", "", NOW), 9); /* it sees what it would see */
     weir_destroy(weir);
@@ -150,7 +159,8 @@ static void test_R5_a_refused_request_takes_nothing_in_shadow(void **state)
 static void test_R5_a_refusal_says_nothing_of_shadows(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: shadow, limit: 1/60, mode: shadow }\n- { name: two, limit: 2/60 }\n"));
+    struct weir *weir = engine_of(
+        RULES("- { name: shadow, limit: 1/60, mode: shadow }\n- { name: two, limit: 2/60 }\n"));
     ban(weir, "shadow", "", NOW, NOW + S);
     assert_int_equal(pass_of(weir, 2, "", NOW), 2);
     struct weir_ruling r = check(weir, "", NOW);
@@ -215,7 +225,8 @@ static void test_R5_switched_by_hand(void **state)
 static void test_R5_the_whole_set_as_written(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(SWITCHED("mode: shadow\nlists: { deny: { ip: [10.0.0.0/8] } }\n", ""));
+    struct weir *weir =
+        engine_of(SWITCHED("mode: shadow\nlists: { deny: { ip: [10.0.0.0/8] } }\n", ""));
     assert_int_equal(pass_of(weir, 5, "ip=::1", NOW), 5);
     assert_string_equal(check(weir, "ip=::1", NOW).shadow, "tight");
     struct weir_ruling r = check(weir, "ip=10.0.0.1", NOW);
@@ -304,7 +315,7 @@ static void test_names_of_modes(void **state)
 static void assert_totals(struct weir *weir, struct weir_totals wanted)
 {
     struct weir_totals t;
-    memset(&t, 0xa5, sizeof t);
+    memset(&t, 0xa5, sizeof(t));
     weir_totals_get(weir, &t);
     assert_int_equal(t.checked, wanted.allowed + wanted.refused);
     assert_int_equal(t.allowed, wanted.allowed);
@@ -326,14 +337,16 @@ static void test_S5_totals(void **state)
     assert_totals(weir, t);
     use(weir,
         "version: 1\nlists: { deny: { ip: [10.0.0.0/8] }, allow: { ip: [192.0.2.0/24] } }\nrules:\n"
-        "- { name: r, match: { uri: /a }, key: \"{ip}\", limit: 2/60, ban: { refusals: 2/60s, for: 10m } }\n"
+        "- { name: r, match: { uri: /a }, key: \"{ip}\", limit: 2/60, ban: { refusals: 2/60s, for: "
+        "10m } }\n"
         "- { name: s, match: { uri: /b }, key: \"{ip}\", limit: 1/60, mode: shadow }\n",
         NOW);
     assert_int_equal(pass_of(weir, 3, "ip=10.0.0.1 uri=/a", NOW), 0);
     t.refused += 3, t.denied += 3;
     assert_int_equal(pass_of(weir, 2, "ip=192.0.2.1 uri=/a", NOW), 2);
     t.allowed += 2, t.allow_listed += 2;
-    assert_int_equal(pass_of(weir, 7, "ip=::1 uri=/a", NOW), 2); /* two are limited, and three banned */
+    assert_int_equal(pass_of(weir, 7, "ip=::1 uri=/a", NOW),
+                     2); /* two are limited, and three banned */
     t.allowed += 2, t.refused += 5;
     assert_int_equal(pass_of(weir, 3, "ip=::1 uri=/b", NOW), 3);
     t.allowed += 3, t.shadow_refused += 2;
@@ -362,7 +375,8 @@ static void test_S5_totals_of_many(void **state)
     (void)state;
     struct weir *weir = engine_of(RULES("- { name: r, key: \"{account}\", limit: 20/60 }\n"));
     for (int i = 0; i < N; i++)
-        requests[i] = (struct weir_request){ i < 40 ? &who : NULL, i < 40, { .cost = 1, .now = NOW } };
+        requests[i] =
+            (struct weir_request){ i < 40 ? &who : NULL, i < 40, { .cost = 1, .now = NOW } };
     assert_int_equal(weir_check_many(weir, requests, N, rulings), 30);
     assert_totals(weir, (struct weir_totals){ .allowed = 30, .refused = 20, .unmatched = 10 });
     weir_destroy(weir);

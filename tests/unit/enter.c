@@ -14,7 +14,7 @@ static struct visit enter_as(struct weir *weir, const char *request, const struc
 {
     struct request r = request_of(request);
     struct visit v;
-    memset(&v, 0xa5, sizeof v);
+    memset(&v, 0xa5, sizeof(v));
     bool allowed = weir_check_enter(weir, r.attrs, r.n, ask, &v.entry, &v.ruling);
     assert_int_equal(allowed, v.ruling.decision.allowed);
     if (!allowed)
@@ -75,7 +75,8 @@ static int64_t in_flight(struct weir *weir, const char *name, weir_time now)
 static void test_G1_enter_and_exit_by_rules(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(GUARDS("- { name: search, match: { uri: \"/search/**\" }, concurrency: 2 }\n"));
+    struct weir *weir =
+        engine_of(GUARDS("- { name: search, match: { uri: \"/search/**\" }, concurrency: 2 }\n"));
     struct visit a = enter(weir, "uri=/search/a", NOW), b = enter(weir, "uri=/search/b", NOW);
     assert_entered(a, 1);
     assert_entered(b, 1);
@@ -119,8 +120,8 @@ static void test_G1_without_rules_nothing_is_entered(void **state)
 static void test_G1_weir_check_does_not_look_at_guards(void **state)
 {
     (void)state;
-    struct weir *weir =
-        engine_of(RULES("- { name: r, key: \"{ip}\", limit: 100/60 }\nguards:\n- { name: g, concurrency: 1, degrade: 1 }\n"));
+    struct weir *weir = engine_of(RULES("- { name: r, key: \"{ip}\", limit: 100/60 }\nguards:\n- { "
+                                        "name: g, concurrency: 1, degrade: 1 }\n"));
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_entered(v, 1);
     weir_level_set(weir_table_of(weir), 5, NOW);
@@ -141,7 +142,8 @@ static void test_G1_weir_check_does_not_look_at_guards(void **state)
 static void test_L1_a_request_is_one_permit(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: r, limit: 100/60 }\nguards:\n- { name: g, concurrency: 2 }\n"));
+    struct weir *weir =
+        engine_of(RULES("- { name: r, limit: 100/60 }\nguards:\n- { name: g, concurrency: 2 }\n"));
     struct visit v = enter_as(weir, "ip=::1", &(struct weir_ask){ .cost = 50, .now = NOW });
     assert_entered(v, 1);
     assert_int_equal(in_flight(weir, "g", NOW), 1);
@@ -153,8 +155,9 @@ static void test_L1_a_request_is_one_permit(void **state)
 
 /* ------------------------------------------------------------ all or nothing ---- */
 
-static const char both[] = RULES("- { name: r, key: \"{ip}\", limit: fixed-window 3/60 align=first }\nguards:\n"
-                                 "- { name: wide, concurrency: 10 }\n- { name: narrow, match: { uri: /n }, concurrency: 1 }\n");
+static const char both[] = RULES(
+    "- { name: r, key: \"{ip}\", limit: fixed-window 3/60 align=first }\nguards:\n"
+    "- { name: wide, concurrency: 10 }\n- { name: narrow, match: { uri: /n }, concurrency: 1 }\n");
 
 static void test_G1_a_guard_that_refuses_leaves_limits_and_other_guards(void **state)
 {
@@ -197,8 +200,10 @@ static void test_G1_a_limit_that_refuses_leaves_guards(void **state)
 static void test_G4_a_limit_that_refuses_gives_the_probe_back(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: r, key: \"{ip}\", limit: fixed-window 3/1h align=first }\nguards:\n"
-                                        "- { name: g, breaker: { errors: 1, min_calls: 1, open_for: 1s, jitter: 0%, probes: 1 } }\n"));
+    struct weir *weir = engine_of(
+        RULES("- { name: r, key: \"{ip}\", limit: fixed-window 3/1h align=first }\nguards:\n"
+              "- { name: g, breaker: { errors: 1, min_calls: 1, open_for: 1s, jitter: 0%, probes: "
+              "1 } }\n"));
     struct visit v = enter(weir, "ip=::2", NOW);
     assert_entered(v, 1);
     leave(weir, &v, WEIR_FAILED, NOW);
@@ -226,7 +231,8 @@ static void test_G4_a_limit_that_refuses_gives_the_probe_back(void **state)
 static void test_G5_a_level_of_degradation_refuses(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(GUARDS("- { name: extras, match: { uri: /extras }, degrade: 2 }\n- { name: all, concurrency: 5 }\n"));
+    struct weir *weir = engine_of(GUARDS("- { name: extras, match: { uri: /extras }, degrade: 2 "
+                                         "}\n- { name: all, concurrency: 5 }\n"));
     weir_level_set(weir_table_of(weir), 1, NOW);
     struct visit v = enter(weir, "uri=/extras", NOW);
     assert_entered(v, 2);
@@ -241,7 +247,8 @@ static void test_G5_a_level_of_degradation_refuses(void **state)
 static void test_G1_the_first_in_the_file_is_named(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(GUARDS("- { name: a, concurrency: 1 }\n- { name: b, concurrency: 1 }\n"));
+    struct weir *weir =
+        engine_of(GUARDS("- { name: a, concurrency: 1 }\n- { name: b, concurrency: 1 }\n"));
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_entered(v, 2);
     assert_ptr_equal(v.entry.entered[0].guard, guard_of(weir, "a").guard);
@@ -256,7 +263,8 @@ static void test_G1_more_guards_than_can_be_entered(void **state)
     char yaml[2000] = GUARDS("");
     (void)state;
     for (int i = 0; i < WEIR_ENTRY_MAX + 2; i++)
-        snprintf(yaml + strlen(yaml), sizeof yaml - strlen(yaml), "- { name: g%d, concurrency: 5%s }\n", i, i == 0 ? ", mode: off" : "");
+        snprintf(yaml + strlen(yaml), sizeof(yaml) - strlen(yaml),
+                 "- { name: g%d, concurrency: 5%s }\n", i, i == 0 ? ", mode: off" : "");
     struct weir *weir = engine_of(yaml);
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_entered(v, WEIR_ENTRY_MAX);
@@ -274,8 +282,10 @@ static void test_G1_more_guards_than_can_be_entered(void **state)
 static void test_R3_lists_and_guards(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: r, limit: fixed-window 1/60 align=first }\nguards:\n- { name: g, concurrency: 3 }\n"
-                                        "lists: { allow: { ip: [10.0.0.0/8] }, deny: { ip: [192.0.2.0/24] } }\n"));
+    struct weir *weir =
+        engine_of(RULES("- { name: r, limit: fixed-window 1/60 align=first }\nguards:\n- { name: "
+                        "g, concurrency: 3 }\n"
+                        "lists: { allow: { ip: [10.0.0.0/8] }, deny: { ip: [192.0.2.0/24] } }\n"));
     struct visit v = enter(weir, "ip=192.0.2.1", NOW);
     assert_false(v.ruling.decision.allowed);
     assert_int_equal(v.ruling.decision.reason, WEIR_DENIED);
@@ -301,8 +311,8 @@ static void test_R3_lists_and_guards(void **state)
 static void test_G7_who_is_on_the_allow_list_is_not_shed(void **state)
 {
     (void)state;
-    struct weir *weir =
-        engine_of("version: 1\nguards: [{ name: g, concurrency: 5, shed: true }]\nlists: { allow: { ip: [10.0.0.0/8] } }\n");
+    struct weir *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 5, shed: true "
+                                  "}]\nlists: { allow: { ip: [10.0.0.0/8] } }\n");
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_entered(v, 1);
     guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__LEVELS << 32;
@@ -316,7 +326,8 @@ static void test_G7_who_is_on_the_allow_list_is_not_shed(void **state)
 static void test_R4_a_banned_key_does_not_enter(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: r, key: \"{ip}\", limit: 5/60 }\nguards:\n- { name: g, concurrency: 3 }\n"));
+    struct weir *weir = engine_of(RULES(
+        "- { name: r, key: \"{ip}\", limit: 5/60 }\nguards:\n- { name: g, concurrency: 3 }\n"));
     assert_int_equal(weir_ban_set(weir, "r", "192.0.2.1", NOW, NOW + WEIR_SECOND, NULL), WEIR_OK);
     struct visit v = enter(weir, "ip=192.0.2.1", NOW);
     assert_refused_by(v.ruling, "r");
@@ -345,7 +356,8 @@ static void test_G5_rules_push_a_level_and_take_it_back(void **state)
     assert_int_equal(weir_level_get(weir_table_of(weir), NULL), 5);
     use(weir, with, NOW);
     assert_int_equal(weir_level_get(weir_table_of(weir), NULL), 2);
-    weir_level_set(weir_table_of(weir), 0, NOW); /* and by hand it can be overruled, until the rules say another */
+    weir_level_set(weir_table_of(weir), 0,
+                   NOW); /* and by hand it can be overruled, until the rules say another */
     use(weir, with, NOW);
     assert_int_equal(weir_level_get(weir_table_of(weir), NULL), 0);
     weir_destroy(weir);
@@ -415,9 +427,10 @@ static void test_R5_the_mode_of_the_whole_set(void **state)
 
 /* ------------------------------------------------- G7: what a guard takes from it ---- */
 
-static const char picks[] = GUARDS("- name: g\n  concurrency: { max: 1, weights: { gold: 3, silver: 2, free: 1 } }\n"
-                                   "  user: \"{account}\"\n  class: \"{plan}\"\n  priority: \"{header.x-priority|normal}\"\n"
-                                   "  priorities: { normal: 1, checkout: 5 }\n");
+static const char picks[] = GUARDS(
+    "- name: g\n  concurrency: { max: 1, weights: { gold: 3, silver: 2, free: 1 } }\n"
+    "  user: \"{account}\"\n  class: \"{plan}\"\n  priority: \"{header.x-priority|normal}\"\n"
+    "  priorities: { normal: 1, checkout: 5 }\n");
 
 /* How the guard saw a request that it refused. */
 static struct weir__gate seen(struct weir *weir, const char *request, const struct weir_ask *ask)
@@ -447,13 +460,16 @@ static void test_G7_priority_and_class_of_a_request(void **state)
     struct visit v = enter(weir, "", NOW);
     assert_entered(v, 1);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct weir__gate gate = seen(weir, cases[i].request, &(struct weir_ask){ .cost = 1, .now = NOW, .priority = 4 });
+        struct weir__gate gate = seen(weir, cases[i].request,
+                                      &(struct weir_ask){ .cost = 1, .now = NOW, .priority = 4 });
         assert_int_equal(gate.priority, cases[i].priority);
         assert_int_equal(gate.user_class, cases[i].user_class);
         assert_ptr_equal(gate.guard, guard_of(weir, "g").guard);
     }
-    use(weir, GUARDS("- { name: g, concurrency: 1 }\n"), NOW); /* what the guard does not take is the ask's */
-    struct weir__gate gate = seen(weir, "plan=gold", &(struct weir_ask){ .now = NOW, .priority = -7, .user_class = 3 });
+    use(weir, GUARDS("- { name: g, concurrency: 1 }\n"),
+        NOW); /* what the guard does not take is the ask's */
+    struct weir__gate gate =
+        seen(weir, "plan=gold", &(struct weir_ask){ .now = NOW, .priority = -7, .user_class = 3 });
     assert_int_equal(gate.priority, -7);
     assert_int_equal(gate.user_class, 3);
     weir_destroy(weir);
@@ -470,7 +486,8 @@ static void test_S6_explain_names_the_guards(void **state)
     struct request r = request_of("plan=gold account=ann");
     (void)state;
     struct weir *weir = engine_of(picks);
-    weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard, &g);
+    weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
+                                &g);
     assert_string_equal(g.guard->rule.name, "g");
     assert_int_equal(g.as_rule.why, WEIR__APPLIES);
     assert_string_equal(g.as_rule.key, "ann");
@@ -478,12 +495,14 @@ static void test_S6_explain_names_the_guards(void **state)
     assert_int_equal(g.user_class, 0);
     assert_false(g.refuses);
     enter(weir, "", NOW);
-    weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard, &g);
+    weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
+                                &g);
     assert_true(g.refuses);
     assert_int_equal(g.reason, WEIR_BUSY);
     assert_int_equal(g.info.in_flight, 1);
     use(weir, GUARDS("- { name: g, match: { uri: /x }, concurrency: 1 }\n"), NOW);
-    weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard, &g);
+    weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
+                                &g);
     assert_int_equal(g.as_rule.why, WEIR__UNMATCHED);
     assert_string_equal(g.as_rule.attribute, "uri");
     weir_destroy(weir);
@@ -517,8 +536,8 @@ static void test_R6_edited_lists_leave_guards(void **state)
 {
     static const char *const add[] = { "10.0.0.0/8" };
     (void)state;
-    struct weir *weir =
-        engine_of("version: 1\nguards: [{ name: g, concurrency: 1, fallback: { status: 200 } }]\nlists: { deny: { ip: [] } }\n");
+    struct weir *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 1, fallback: { "
+                                  "status: 200 } }]\nlists: { deny: { ip: [] } }\n");
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_entered(v, 1);
     assert_int_equal(weir_list_edit(weir, "deny", "ip", add, 1, NULL, 0, NULL), WEIR_OK);
@@ -534,13 +553,19 @@ static void test_R6_rules_that_do_not_fit_change_nothing(void **state)
     struct weir_table *table = NULL;
     struct weir_error error = { 0 };
     (void)state;
-    assert_int_equal(weir_table_create(&table, &(struct weir_table_options){ .keys = 1000, .guards = 2, .limiters = 6 }, &error), WEIR_OK);
+    assert_int_equal(
+        weir_table_create(&table,
+                          &(struct weir_table_options){ .keys = 1000, .guards = 2, .limiters = 6 },
+                          &error),
+        WEIR_OK);
     struct weir *weir = engine_on(table);
     use(weir, GUARDS("- { name: a, concurrency: 5 }\n"), NOW);
     struct weir_rules *rules =
-        rules_of(GUARDS("- { name: a, concurrency: 6 }\n- { name: b, concurrency: 1 }\n- { name: c, concurrency: 1 }\n"));
+        rules_of(GUARDS("- { name: a, concurrency: 6 }\n- { name: b, concurrency: 1 }\n- { name: "
+                        "c, concurrency: 1 }\n"));
     assert_int_equal(weir_use(weir, rules, NOW, &error), WEIR_NO_MEMORY);
-    assert_contains(error.text, "the rules need 2 more guards, and the table, made for 2, has room for 1");
+    assert_contains(error.text,
+                    "the rules need 2 more guards, and the table, made for 2, has room for 1");
     weir_rules_destroy(rules);
     assert_int_equal(guard_info(weir, "a", NOW).options.max, 5);
     assert_null(weir_table_guard(table, 1));
@@ -555,7 +580,8 @@ static void test_G1_engines_on_one_table_share_guards(void **state)
 {
     struct weir_table *table = NULL;
     (void)state;
-    assert_int_equal(weir_table_create(&table, &(struct weir_table_options){ .keys = 1000 }, NULL), WEIR_OK);
+    assert_int_equal(weir_table_create(&table, &(struct weir_table_options){ .keys = 1000 }, NULL),
+                     WEIR_OK);
     struct weir *one = engine_on(table), *two = engine_on(table);
     use(one, GUARDS("- { name: g, concurrency: 1 }\n"), NOW);
     use(two, GUARDS("- { name: g, concurrency: 1 }\n"), NOW);
@@ -578,12 +604,13 @@ static void test_G5_fallbacks(void **state)
     struct weir_fallback f = { .status = 7 };
     char body[8] = "=======";
     (void)state;
-    struct weir *weir = engine_of(GUARDS("- { name: a, degrade: 1, fallback: { status: 200, body: \"[1]\", type: application/json } }\n"
+    struct weir *weir = engine_of(GUARDS("- { name: a, degrade: 1, fallback: { status: 200, body: "
+                                         "\"[1]\", type: application/json } }\n"
                                          "- { name: b, degrade: 1 }\n"));
-    assert_false(weir_fallback_get(weir, "b", &f, body, sizeof body));
-    assert_false(weir_fallback_get(weir, "x", &f, body, sizeof body));
+    assert_false(weir_fallback_get(weir, "b", &f, body, sizeof(body)));
+    assert_false(weir_fallback_get(weir, "x", &f, body, sizeof(body)));
     assert_int_equal(f.status, 7);
-    assert_true(weir_fallback_get(weir, "a", &f, body, sizeof body));
+    assert_true(weir_fallback_get(weir, "a", &f, body, sizeof(body)));
     assert_int_equal(f.status, 200);
     assert_int_equal(f.len, 3);
     assert_memory_equal(body, "[1]====", 8);
@@ -607,7 +634,8 @@ static void test_G5_fallbacks_of_old_rules_are_freed(void **state)
     struct weir *weir = engine_on(NULL);
     size_t before = 0;
     for (int i = 0; i < 200; i++) {
-        snprintf(yaml, sizeof yaml, GUARDS("- { name: a, degrade: 1, fallback: { body: \"%032000d\" } }\n"), i);
+        snprintf(yaml, sizeof(yaml),
+                 GUARDS("- { name: a, degrade: 1, fallback: { body: \"%032000d\" } }\n"), i);
         use(weir, yaml, NOW);
         if (i == 20)
             before = mallinfo2().uordblks;
@@ -617,13 +645,16 @@ static void test_G5_fallbacks_of_old_rules_are_freed(void **state)
 }
 
 /* One try of who waits: as the server makes it. */
-static bool try_again(struct weir *weir, const char *request, bool favoured, struct weir_ruling *ruling)
+static bool try_again(struct weir *weir, const char *request, bool favoured,
+                      struct weir_ruling *ruling)
 {
     struct request r = request_of(request);
     struct weir_entry entry = { 0 };
-    struct weir__gate gate = {
-        .ask = &(struct weir_ask){ .cost = 1, .now = NOW }, .entry = &entry, .leased = true, .favoured = favoured, .waits = true
-    };
+    struct weir__gate gate = { .ask = &(struct weir_ask){ .cost = 1, .now = NOW },
+                               .entry = &entry,
+                               .leased = true,
+                               .favoured = favoured,
+                               .waits = true };
     return weir__check_gated(weir, r.attrs, r.n, &gate, ruling, NULL);
 }
 
@@ -631,7 +662,8 @@ static void test_G7_who_has_waited_is_not_shed(void **state)
 {
     struct weir_ruling r;
     (void)state;
-    struct weir *weir = engine_of(GUARDS("- { name: g, concurrency: { max: 5, queue: 1 }, shed: true }\n"));
+    struct weir *weir =
+        engine_of(GUARDS("- { name: g, concurrency: { max: 5, queue: 1 }, shed: true }\n"));
     guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__LEVELS << 32;
     assert_false(try_again(weir, "ip=::1", false, &r));
     assert_int_equal(r.decision.reason, WEIR_SHED);
@@ -647,8 +679,9 @@ static void test_L11_who_waits_is_not_counted_until_its_turn(void **state)
     struct weir_totals before, after;
     struct weir_ruling r;
     (void)state;
-    struct weir *weir = engine_of(GUARDS("- { name: q, match: { uri: /q }, concurrency: { max: 1, queue: 1 } }\n"
-                                         "- { name: g, match: { uri: /g }, concurrency: 1 }\n"));
+    struct weir *weir =
+        engine_of(GUARDS("- { name: q, match: { uri: /q }, concurrency: { max: 1, queue: 1 } }\n"
+                         "- { name: g, match: { uri: /g }, concurrency: 1 }\n"));
     struct visit q = enter(weir, "uri=/q", NOW), g = enter(weir, "uri=/g", NOW);
     assert_entered(g, 1);
     weir_totals_get(weir, &before);
@@ -672,11 +705,14 @@ static void test_L11_who_waits_is_not_counted_until_its_turn(void **state)
 static void test_G1_exit_and_renew_say_whether_it_was_in_time(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(GUARDS("- { name: short, concurrency: 5, lease: 1s }\n- { name: long, concurrency: 5, lease: 60s }\n"));
-    struct visit a = enter(weir, "ip=::1", NOW), b = enter(weir, "ip=::1", NOW), none = enter(weir, "", NOW);
+    struct weir *weir = engine_of(GUARDS("- { name: short, concurrency: 5, lease: 1s }\n- { name: "
+                                         "long, concurrency: 5, lease: 60s }\n"));
+    struct visit a = enter(weir, "ip=::1", NOW), b = enter(weir, "ip=::1", NOW),
+                 none = enter(weir, "", NOW);
     assert_entered(a, 2);
     assert_true(weir_check_renew(weir, &a.entry, NOW + WEIR_SECOND / 2));
-    assert_int_equal(in_flight(weir, "short", NOW + WEIR_SECOND * 5 / 4), 1); /* those that nobody has renewed are over */
+    assert_int_equal(in_flight(weir, "short", NOW + WEIR_SECOND * 5 / 4),
+                     1); /* those that nobody has renewed are over */
     assert_true(weir_check_renew(weir, &a.entry, NOW + WEIR_SECOND * 5 / 4));
     assert_false(weir_check_renew(weir, &b.entry, NOW + WEIR_SECOND * 5 / 4));
     assert_false(weir_check_exit(weir, &b.entry, WEIR_SUCCEEDED, NOW + WEIR_SECOND * 5 / 4));
@@ -695,7 +731,8 @@ static void test_L11_the_queue_that_is_written(void **state)
     assert_false(weir__engine_guard(weir, 0, &v));
     use(weir,
         GUARDS("- { name: a, concurrency: 1 }\n"
-               "- { name: b, concurrency: { max: 1, queue: 128, wait: 200ms, order: weighted, weights: { gold: 3, free: 1 } } }\n"),
+               "- { name: b, concurrency: { max: 1, queue: 128, wait: 200ms, order: weighted, "
+               "weights: { gold: 3, free: 1 } } }\n"),
         NOW);
     assert_true(weir__engine_guard(weir, 0, &v));
     assert_string_equal(v.name, "a");

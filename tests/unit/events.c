@@ -1,4 +1,5 @@
-/* events.c -- the ring: every event is one good JSON line within its bounds, numbers have no gaps, and who is late is told how much it missed. */
+/* events.c -- the ring: every event is one good JSON line within its bounds, numbers have no gaps,
+ * and who is late is told how much it missed. */
 #include "fixture.h"
 
 #include <pthread.h>
@@ -72,7 +73,8 @@ static void test_S4_every_kind_has_a_name_of_its_own(void **state)
     for (int i = 0; i < WEIR__EVENT_KINDS; i++) {
         assert_true(strlen(weir__event_name((enum weir__event_kind)i)) > 0);
         for (int k = 0; k < i; k++)
-            assert_string_not_equal(weir__event_name((enum weir__event_kind)i), weir__event_name((enum weir__event_kind)k));
+            assert_string_not_equal(weir__event_name((enum weir__event_kind)i),
+                                    weir__event_name((enum weir__event_kind)k));
     }
 }
 
@@ -80,18 +82,23 @@ static void test_S4_an_event_says_what_is_known_and_no_more(void **state)
 {
     uint64_t after = 0, lost = 7;
     (void)state;
-    weir__events_emit(events, WEIR__EVENT_BAN, DAY + 123 * WEIR_MILLISECOND,
-                      &(struct weir__event_facts){ .rule = "login", .key = "192.0.2.7", .until = DAY + 60 * S });
-    assert_string_equal(next(&after, &lost), "{\"id\":1,\"time\":\"2026-11-15T12:00:00.123Z\",\"event\":\"ban\",\"rule\":\"login\","
-                                             "\"key\":\"192.0.2.7\",\"until\":\"2026-11-15T12:01:00.000Z\"}");
+    weir__events_emit(
+        events, WEIR__EVENT_BAN, DAY + 123 * WEIR_MILLISECOND,
+        &(struct weir__event_facts){ .rule = "login", .key = "192.0.2.7", .until = DAY + 60 * S });
+    assert_string_equal(
+        next(&after, &lost),
+        "{\"id\":1,\"time\":\"2026-11-15T12:00:00.123Z\",\"event\":\"ban\",\"rule\":\"login\","
+        "\"key\":\"192.0.2.7\",\"until\":\"2026-11-15T12:01:00.000Z\"}");
     assert_int_equal(after, 1);
     assert_int_equal(lost, 0);
     weir__events_emit(events, WEIR__EVENT_START, DAY, NULL);
-    assert_string_equal(next(&after, &lost), "{\"id\":2,\"time\":\"2026-11-15T12:00:00.000Z\",\"event\":\"start\"}");
-    weir__events_emit(events, WEIR__EVENT_LIMITING_END, DAY, &(struct weir__event_facts){ .rule = "a", .refused = 12, .count = 3 });
-    assert_string_equal(
-        next(&after, &lost),
-        "{\"id\":3,\"time\":\"2026-11-15T12:00:00.000Z\",\"event\":\"limiting-end\",\"rule\":\"a\",\"refused\":12,\"count\":3}");
+    assert_string_equal(next(&after, &lost),
+                        "{\"id\":2,\"time\":\"2026-11-15T12:00:00.000Z\",\"event\":\"start\"}");
+    weir__events_emit(events, WEIR__EVENT_LIMITING_END, DAY,
+                      &(struct weir__event_facts){ .rule = "a", .refused = 12, .count = 3 });
+    assert_string_equal(next(&after, &lost),
+                        "{\"id\":3,\"time\":\"2026-11-15T12:00:00.000Z\",\"event\":\"limiting-"
+                        "end\",\"rule\":\"a\",\"refused\":12,\"count\":3}");
     assert_false(is_there_one(after));
     assert_int_equal(weir__events_latest(events), 3);
 }
@@ -104,11 +111,12 @@ static void test_an_event_keeps_within_its_bounds(void **state)
     uint64_t after = 0, lost;
     (void)state;
     for (size_t i = 0; i < COUNT_OF(fills); i++) {
-        for (size_t len = 0; len < sizeof fact; len += len < 400 ? 7 : 997) {
-            memset(fact, fills[i], sizeof fact);
+        for (size_t len = 0; len < sizeof(fact); len += len < 400 ? 7 : 997) {
+            memset(fact, fills[i], sizeof(fact));
             fact[len] = '\0';
-            struct weir__event_facts facts = { fact, fact, fact, fact,          fact,      fact,     fact,
-                                               fact, fact, fact, INT64_MAX - 1, INT64_MIN, INT64_MIN };
+            struct weir__event_facts facts = { fact,          fact,      fact,     fact, fact,
+                                               fact,          fact,      fact,     fact, fact,
+                                               INT64_MAX - 1, INT64_MIN, INT64_MIN };
             weir__events_emit(events, WEIR__EVENT_RELOAD_FAILED, DAY, &facts);
             next(&after, &lost);
         }
@@ -124,8 +132,10 @@ static void test_rule_and_key_are_kept_whole(void **state)
     memset(key, 'k', 159);
     memset(fact, 't', 1999);
     rule[63] = key[159] = fact[1999] = '\0';
-    weir__events_emit(events, WEIR__EVENT_BAN, DAY, &(struct weir__event_facts){ .rule = rule, .key = key, .source = fact, .text = fact });
-    snprintf(wanted, sizeof wanted, "\"rule\":\"%s\",\"key\":\"%s\"", rule, key);
+    weir__events_emit(
+        events, WEIR__EVENT_BAN, DAY,
+        &(struct weir__event_facts){ .rule = rule, .key = key, .source = fact, .text = fact });
+    snprintf(wanted, sizeof(wanted), "\"rule\":\"%s\",\"key\":\"%s\"", rule, key);
     next(&after, &lost);
     assert_contains(text, wanted);
     assert_contains(text, "ttt...\"");
@@ -147,7 +157,7 @@ static void test_S4_who_is_late_is_told_how_much_it_missed(void **state)
     assert_contains(text, "{\"id\":11,"); /* 2 to 10 are gone */
     assert_int_equal(lost, 9);
     for (uint64_t n = 12; n <= WEIR__EVENTS_KEPT + 10; n++) {
-        snprintf(wanted, sizeof wanted, "{\"id\":%d,", (int)n);
+        snprintf(wanted, sizeof(wanted), "{\"id\":%d,", (int)n);
         next(&after, &lost);
         assert_contains(text, wanted);
         assert_int_equal(lost, 0);
@@ -225,13 +235,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_S4_every_kind_has_a_name_of_its_own),
-        cmocka_unit_test_setup_teardown(test_S4_an_event_says_what_is_known_and_no_more, make_events, free_events),
-        cmocka_unit_test_setup_teardown(test_an_event_keeps_within_its_bounds, make_events, free_events),
+        cmocka_unit_test_setup_teardown(test_S4_an_event_says_what_is_known_and_no_more,
+                                        make_events, free_events),
+        cmocka_unit_test_setup_teardown(test_an_event_keeps_within_its_bounds, make_events,
+                                        free_events),
         cmocka_unit_test_setup_teardown(test_rule_and_key_are_kept_whole, make_events, free_events),
-        cmocka_unit_test_setup_teardown(test_S4_who_is_late_is_told_how_much_it_missed, make_events, free_events),
-        cmocka_unit_test_setup_teardown(test_a_number_of_an_earlier_run_begins_anew, make_events, free_events),
+        cmocka_unit_test_setup_teardown(test_S4_who_is_late_is_told_how_much_it_missed, make_events,
+                                        free_events),
+        cmocka_unit_test_setup_teardown(test_a_number_of_an_earlier_run_begins_anew, make_events,
+                                        free_events),
         cmocka_unit_test_setup_teardown(test_whoever_wants_is_woken, make_events, free_events),
-        cmocka_unit_test_setup_teardown(test_threads_emit_and_nothing_is_unaccounted_for, make_events, free_events),
+        cmocka_unit_test_setup_teardown(test_threads_emit_and_nothing_is_unaccounted_for,
+                                        make_events, free_events),
     };
 
     return cmocka_run_group_tests_name("events", tests, NULL, NULL);

@@ -1,21 +1,25 @@
-/* explain.c -- why each rule applies or does not, what it has left, and the very ruling that weir_check would give; and nothing is taken. */
+/* explain.c -- why each rule applies or does not, what it has left, and the very ruling that
+ * weir_check would give; and nothing is taken. */
 #include "requests.h"
 
 static const char rules[] =
     "version: 1\n"
     "lists: { deny: { ip: [10.6.6.0/24] }, allow: { account: [root] }, vips: { account: [ann] } }\n"
     "rules:\n"
-    "- { name: login, match: { uri: /login, method: POST }, key: \"{ip}\", limit: 2/60, ban: { refusals: 3/60s, for: 10m } }\n"
-    "- { name: api, match: { uri: \"/api/**\" }, not: { account: { list: vips } }, key: \"{account}\", limit: [5/60, gcra 3/5], cost: "
+    "- { name: login, match: { uri: /login, method: POST }, key: \"{ip}\", limit: 2/60, ban: { "
+    "refusals: 3/60s, for: 10m } }\n"
+    "- { name: api, match: { uri: \"/api/**\" }, not: { account: { list: vips } }, key: "
+    "\"{account}\", limit: [5/60, gcra 3/5], cost: "
     "\"{bytes}\" }\n"
-    "- { name: quota, match: { account: \"*\" }, key: \"{account}\", limit: 20/month zone=Europe/Berlin }\n"
+    "- { name: quota, match: { account: \"*\" }, key: \"{account}\", limit: 20/month "
+    "zone=Europe/Berlin }\n"
     "- { name: new, key: \"{ip/24}\", limit: 4/60, mode: shadow }\n"
     "- { name: old, key: \"{ip}\", limit: 1/60, mode: off }\n";
 
 /* ------------------------------------------------------------------ why ---- */
 
-static void assert_why(struct weir *weir, const char *rule, const char *request, enum weir__why why, const char *attribute,
-                       const char *value)
+static void assert_why(struct weir *weir, const char *rule, const char *request, enum weir__why why,
+                       const char *attribute, const char *value)
 {
     struct weir__explained e = explained(weir, rule, request, NOW);
     assert_int_equal(e.why, why);
@@ -72,10 +76,11 @@ static void count_rules(void *context, const struct weir__explained *e)
     ++*n;
 }
 
-static struct weir__explanation explain(struct weir *weir, const struct request *r, const struct weir_ask *ask, size_t *n)
+static struct weir__explanation explain(struct weir *weir, const struct request *r,
+                                        const struct weir_ask *ask, size_t *n)
 {
     struct weir__explanation out;
-    memset(&out, 0xa5, sizeof out);
+    memset(&out, 0xa5, sizeof(out));
     *n = 0;
     weir__engine_explain(weir, r->attrs, r->n, ask, &out, count_rules, n);
     return out;
@@ -105,7 +110,8 @@ static void test_every_rule_is_told_of(void **state)
 static void assert_same_text(const char *what, const char *got, const char *wanted)
 {
     if ((got == NULL) != (wanted == NULL) || (got != NULL && strcmp(got, wanted) != 0))
-        fail_msg("%s is %s, and weir_check says %s", what, got ? got : "none", wanted ? wanted : "none");
+        fail_msg("%s is %s, and weir_check says %s", what, got ? got : "none",
+                 wanted ? wanted : "none");
 }
 
 static void assert_same_ruling(const struct weir_ruling *got, const struct weir_ruling *wanted)
@@ -134,10 +140,12 @@ static void ask_both(struct weir *weir, const char *text, int64_t cost, weir_tim
     struct request r = request_of(text);
     struct weir_ask ask = { .cost = cost, .now = now };
     size_t n;
-    struct weir__explanation first = explain(weir, &r, &ask, &n), again = explain(weir, &r, &ask, &n);
+    struct weir__explanation first = explain(weir, &r, &ask, &n),
+                             again = explain(weir, &r, &ask, &n);
     assert_same_ruling(&again.ruling, &first.ruling); /* nothing was taken */
     struct weir_ruling decided = check_attrs(weir, r.attrs, r.n, &ask);
-    if (decided.banned_until == 0 || decided.decision.reason == WEIR_BANNED) /* the refusal that bans is not foreseen */
+    if (decided.banned_until == 0 ||
+        decided.decision.reason == WEIR_BANNED) /* the refusal that bans is not foreseen */
         assert_same_ruling(&first.ruling, &decided);
 }
 
@@ -159,10 +167,12 @@ static void test_the_ruling_is_that_of_a_check(void **state)
     struct weir *weir = engine_of(rules);
     weir_time now = NOW;
     for (int i = 0; i < 2000; i++) {
-        ask_both(weir, requests[random64(&seed) % COUNT_OF(requests)], (int64_t)(random64(&seed) % 3), now);
+        ask_both(weir, requests[random64(&seed) % COUNT_OF(requests)],
+                 (int64_t)(random64(&seed) % 3), now);
         now += (weir_time)(random64(&seed) % 2) * (weir_time)(random64(&seed) % (uint64_t)(2 * S));
         if (i % 400 == 399)
-            assert_int_equal(weir_mode_set(weir, NULL, (enum weir_mode)(i / 400 % 4), NULL), WEIR_OK);
+            assert_int_equal(weir_mode_set(weir, NULL, (enum weir_mode)(i / 400 % 4), NULL),
+                             WEIR_OK);
     }
     weir_destroy(weir);
 }
@@ -186,7 +196,8 @@ static void test_a_ban_in_the_ruling(void **state)
     for (int i = 0; i < 7; i++)
         ask_both(weir, "uri=/login method=POST ip=192.0.2.1 account=bob", 1, NOW);
     assert_int_equal(weir_ban_set(weir, "quota", "bob", NOW, NOW + S, NULL), WEIR_OK);
-    ask_both(weir, "uri=/api/x ip=192.0.2.2 account=bob", 1, NOW); /* an earlier rule has granted it already */
+    ask_both(weir, "uri=/api/x ip=192.0.2.2 account=bob", 1,
+             NOW); /* an earlier rule has granted it already */
     weir_destroy(weir);
 }
 
@@ -197,7 +208,8 @@ static void test_windows_and_retries_in_the_ruling(void **state)
     struct weir *weir = engine_of(rules);
     ask_both(weir, "account=bob", 1, NOW);
     weir_destroy(weir);
-    weir = engine_of(RULES("- { name: login, limit: 1/1s }\n- { name: api, limit: 1/60s }\n- { name: quota, limit: 9/60s }\n"
+    weir = engine_of(RULES("- { name: login, limit: 1/1s }\n- { name: api, limit: 1/60s }\n- { "
+                           "name: quota, limit: 9/60s }\n"
                            "- { name: new, limit: 9/60s }\n- { name: old, limit: 9/60s }\n"));
     for (int i = 0; i < 3; i++)
         ask_both(weir, "", 1, NOW);
@@ -232,7 +244,8 @@ static void note_guard(void *context, const struct weir__explained_guard *e)
     *(struct weir__explained_guard *)context = *e;
 }
 
-/* A look ten minutes ahead takes no permit back: who explains may have another clock than those who work. */
+/* A look ten minutes ahead takes no permit back: who explains may have another clock than those who
+ * work. */
 static void test_L1_a_look_ahead_leaves_permits(void **state)
 {
     struct weir_entry entry;
@@ -240,7 +253,8 @@ static void test_L1_a_look_ahead_leaves_permits(void **state)
     struct weir__explained_guard e = { 0 };
     struct weir_ask ask = { .cost = 1, .now = NOW };
     (void)state;
-    struct weir *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 1, lease: 30s }]\n");
+    struct weir *weir =
+        engine_of("version: 1\nguards: [{ name: g, concurrency: 1, lease: 30s }]\n");
     assert_true(weir_check_enter(weir, NULL, 0, &ask, &entry, &ruling));
     ask.now = NOW + 600 * WEIR_SECOND;
     weir__engine_explain_guards(weir, NULL, 0, &ask, note_guard, &e);

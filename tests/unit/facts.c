@@ -9,10 +9,11 @@ static struct weir__attributes attributes_of(const char *const *names, size_t n)
     return known;
 }
 
-static struct weir__facts gather(const struct weir__attributes *known, const struct weir_attr *attrs, size_t n)
+static struct weir__facts gather(const struct weir__attributes *known,
+                                 const struct weir_attr *attrs, size_t n)
 {
     struct weir__facts facts;
-    memset(&facts, 0xa5, sizeof facts);
+    memset(&facts, 0xa5, sizeof(facts));
     weir__facts_gather(known, NULL, attrs, n, &facts);
     return facts;
 }
@@ -27,7 +28,8 @@ static void assert_value(const struct weir__value *v, const char *wanted)
 
 static void test_names_have_numbers(void **state)
 {
-    static const char *const names[] = { "ip", "uri", "account", "x.ip", "a", "b", "header.x-api-key" };
+    static const char *const names[] = { "ip", "uri", "account",         "x.ip",
+                                         "a",  "b",   "header.x-api-key" };
     (void)state;
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
     for (size_t i = 0; i < COUNT_OF(names); i++) {
@@ -51,11 +53,11 @@ static void test_64_attributes_are_the_most(void **state)
     char name[80];
     (void)state;
     for (int i = 0; i < WEIR__ATTRIBUTES_MAX; i++) {
-        snprintf(name, sizeof name, "attribute-number-%d", i);
+        snprintf(name, sizeof(name), "attribute-number-%d", i);
         assert_int_equal(weir__attribute_add(&known, name, NULL), i);
     }
     for (int i = 0; i < WEIR__ATTRIBUTES_MAX; i++) {
-        snprintf(name, sizeof name, "attribute-number-%d", i);
+        snprintf(name, sizeof(name), "attribute-number-%d", i);
         assert_int_equal(weir__attribute_find(&known, name, strlen(name)), i);
     }
     assert_int_equal(weir__attribute_add(&known, "one-more", &error), WEIR_INVALID);
@@ -87,7 +89,8 @@ static void test_R1_missing_empty_and_given_twice(void **state)
 {
     static const char *const names[] = { "account", "org", "ip" };
     struct weir_attr attrs[] = {
-        ATTR("account", "ann"), ATTR("account", "bob"), ATTR("unknown", "x"), ATTR("org", NULL), ATTR("ip", NULL),
+        ATTR("account", "ann"), ATTR("account", "bob"), ATTR("unknown", "x"),
+        ATTR("org", NULL),      ATTR("ip", NULL),
     };
     (void)state;
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
@@ -104,8 +107,10 @@ static void test_R1_missing_empty_and_given_twice(void **state)
 static void test_lengths_may_be_given(void **state)
 {
     static const char *const names[] = { "account", "ip" };
-    struct weir_attr attrs[] = { { .name = "accountant", .value = "anna", .name_len = 7, .value_len = 3 },
-                                 { .name = "ipv", .value = "192.0.2.77", .name_len = 2, .value_len = 9 } };
+    struct weir_attr attrs[] = {
+        { .name = "accountant", .value = "anna", .name_len = 7, .value_len = 3 },
+        { .name = "ipv", .value = "192.0.2.77", .name_len = 2, .value_len = 9 }
+    };
     (void)state;
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
@@ -135,16 +140,19 @@ static void test_R1_addresses_become_numbers(void **state)
 static void test_R1_headers_have_no_case(void **state)
 {
     static const char *const names[] = { "header.x-api-key" };
-    struct weir_attr attrs[] = { ATTR("header.X-API-Key", "k"), ATTR("header.x-api-key", "second"), ATTR("header.X-API-KEYS", "other") };
+    struct weir_attr attrs[] = { ATTR("header.X-API-Key", "k"), ATTR("header.x-api-key", "second"),
+                                 ATTR("header.X-API-KEYS", "other") };
     struct weir_attr cut = { .name = "header.X-API-Keys", .value = "k", .name_len = 16 };
-    struct weir_attr others[] = { ATTR("HEADER.x-api-key", "k"), ATTR("Header.x-api-key", "k"), ATTR("header.", "k"), ATTR("header", "k") };
+    struct weir_attr others[] = { ATTR("HEADER.x-api-key", "k"), ATTR("Header.x-api-key", "k"),
+                                  ATTR("header.", "k"), ATTR("header", "k") };
     (void)state;
     struct weir__attributes known = attributes_of(names, 1);
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
     assert_value(&facts.values[0], "k"); /* the first counts, however it is written */
     facts = gather(&known, &cut, 1);
     assert_value(&facts.values[0], "k");
-    facts = gather(&known, others, COUNT_OF(others)); /* what stands before the dot is no header's name */
+    facts = gather(&known, others,
+                   COUNT_OF(others)); /* what stands before the dot is no header's name */
     assert_int_equal(facts.values[0].len, 0);
 }
 
@@ -153,7 +161,9 @@ static void test_R1_headers_have_no_case(void **state)
 static void test_R1_a_path_is_what_a_server_sees(void **state)
 {
     static const char *const names[] = { "uri" };
-    static const char *const spellings[] = { "/login", "/%6cogin", "//login", "/a/../login?x", "/./login#f", "http://host/login", "login" };
+    static const char *const spellings[] = { "/login",        "/%6cogin",   "//login",
+                                             "/a/../login?x", "/./login#f", "http://host/login",
+                                             "login" };
     (void)state;
     struct weir__attributes known = attributes_of(names, 1);
     for (size_t i = 0; i < COUNT_OF(spellings); i++) {
@@ -170,8 +180,8 @@ static void test_a_long_path_is_cut(void **state)
     static char uri[5000];
     (void)state;
     struct weir__attributes known = attributes_of(names, 1);
-    struct weir_attr attr = { .name = "uri", .value = uri, .value_len = sizeof uri };
-    memset(uri, 'a', sizeof uri);
+    struct weir_attr attr = { .name = "uri", .value = uri, .value_len = sizeof(uri) };
+    memset(uri, 'a', sizeof(uri));
     uri[0] = '/';
     struct weir__facts facts;
     weir__facts_gather(&known, NULL, &attr, 1, &facts);
@@ -196,11 +206,12 @@ static void test_R1_no_length_of_a_path_escapes_a_rule(void **state)
     for (int way = 0; way < 5; way++) {
         static const char *const ways[] = { "/.", "/", "/x/..", "/%2e", "/x" };
         size_t at = 0;
-        while (at < (way == 4 ? 2990 : 4000)) /* /./././login   //////login   /x/../x/../login   /x/x/x/../../../login */
-            at += (size_t)snprintf(uri + at, sizeof uri - at, "%s", ways[way]);
+        while (at < (way == 4 ? 2990 : 4000)) /* /./././login   //////login   /x/../x/../login
+                                                 /x/x/x/../../../login */
+            at += (size_t)snprintf(uri + at, sizeof(uri) - at, "%s", ways[way]);
         for (size_t up = way == 4 ? at / 2 : 0; up > 0; up--)
-            at += (size_t)snprintf(uri + at, sizeof uri - at, "/..");
-        at += (size_t)snprintf(uri + at, sizeof uri - at, "/login");
+            at += (size_t)snprintf(uri + at, sizeof(uri) - at, "/..");
+        at += (size_t)snprintf(uri + at, sizeof(uri) - at, "/login");
         struct weir_attr attr = { .name = "uri", .value = uri, .value_len = at };
         struct weir__facts facts;
         weir__facts_gather(&known, NULL, &attr, 1, &facts);
@@ -213,15 +224,19 @@ static void test_R1_no_length_of_a_path_escapes_a_rule(void **state)
 static bool holds(const char *match, const char *request)
 {
     char yaml[1000];
-    snprintf(yaml, sizeof yaml,
-             RULES("- { name: r, match: { %s }, limit: 1/s }\n") "lists: { office: { ip: [10.0.0.0/8], account: [ann] } }\n", match);
+    snprintf(
+        yaml, sizeof(yaml),
+        RULES("- { name: r, match: { %s }, limit: 1/s }\n") "lists: { office: { ip: [10.0.0.0/8], "
+                                                            "account: [ann] } }\n",
+        match);
     struct weir_rules *set = rules_of(yaml);
     struct weir__facts facts;
     struct request r = request_of(request);
     weir__facts_gather(&set->attributes, set->lists, r.attrs, r.n, &facts);
     bool all = true;
     for (uint32_t i = 0; i < set->rules[0].matches; i++)
-        all = all && weir__clause_holds(set, &set->clauses[set->rules[0].clauses_first + i], &facts);
+        all =
+            all && weir__clause_holds(set, &set->clauses[set->rules[0].clauses_first + i], &facts);
     weir_rules_destroy(set);
     return all;
 }
@@ -264,11 +279,16 @@ static void test_R1_every_kind_of_pattern(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names_have_numbers),       cmocka_unit_test(test_64_attributes_are_the_most),
-        cmocka_unit_test(test_a_name_has_1_to_63_bytes), cmocka_unit_test(test_R1_missing_empty_and_given_twice),
-        cmocka_unit_test(test_lengths_may_be_given),     cmocka_unit_test(test_R1_addresses_become_numbers),
-        cmocka_unit_test(test_R1_headers_have_no_case),  cmocka_unit_test(test_R1_a_path_is_what_a_server_sees),
-        cmocka_unit_test(test_a_long_path_is_cut),       cmocka_unit_test(test_R1_no_length_of_a_path_escapes_a_rule),
+        cmocka_unit_test(test_names_have_numbers),
+        cmocka_unit_test(test_64_attributes_are_the_most),
+        cmocka_unit_test(test_a_name_has_1_to_63_bytes),
+        cmocka_unit_test(test_R1_missing_empty_and_given_twice),
+        cmocka_unit_test(test_lengths_may_be_given),
+        cmocka_unit_test(test_R1_addresses_become_numbers),
+        cmocka_unit_test(test_R1_headers_have_no_case),
+        cmocka_unit_test(test_R1_a_path_is_what_a_server_sees),
+        cmocka_unit_test(test_a_long_path_is_cut),
+        cmocka_unit_test(test_R1_no_length_of_a_path_escapes_a_rule),
         cmocka_unit_test(test_R1_every_kind_of_pattern),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

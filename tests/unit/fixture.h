@@ -1,4 +1,5 @@
-/* fixture.h -- what the tests of tables share: tables and limiters from one line of text, asks, and a folder that goes with the test. */
+/* fixture.h -- what the tests of tables share: tables and limiters from one line of text, asks, and
+ * a folder that goes with the test. */
 #ifndef WEIR_TESTS_FIXTURE_H
 #define WEIR_TESTS_FIXTURE_H
 
@@ -46,7 +47,8 @@ static inline struct weir_table *table_with(const struct weir_table_options *opt
 
 static inline struct weir_table *private_table(bool narrow, int64_t keys)
 {
-    return table_with(&(struct weir_table_options){ .keys = keys, .guards = 4, .narrow = narrow }); /* some tests compare every byte */
+    return table_with(&(struct weir_table_options){
+        .keys = keys, .guards = 4, .narrow = narrow }); /* some tests compare every byte */
 }
 
 static inline struct weir_table *attach(const char *path)
@@ -59,7 +61,8 @@ static inline struct weir_table *attach(const char *path)
     return table;
 }
 
-static inline struct weir_limiter *limiter_of(struct weir_table *table, const char *name, const char *text)
+static inline struct weir_limiter *limiter_of(struct weir_table *table, const char *name,
+                                              const char *text)
 {
     struct weir_limiter *limiter = NULL;
     struct weir_limit limit = limit_of(text);
@@ -104,21 +107,23 @@ static inline struct weir_ask ask_of(const char *key, int64_t cost, weir_time no
     return (struct weir_ask){ .key = key_of(key), .cost = cost, .now = now };
 }
 
-static inline struct weir_decision take(struct weir_limiter *limiter, const char *key, int64_t cost, weir_time now)
+static inline struct weir_decision take(struct weir_limiter *limiter, const char *key, int64_t cost,
+                                        weir_time now)
 {
     struct weir_ask ask = ask_of(key, cost, now);
     struct weir_decision d;
-    memset(&d, 0xa5, sizeof d);
+    memset(&d, 0xa5, sizeof(d));
     bool allowed = weir_take(limiter, &ask, &d);
     assert_int_equal(allowed, d.allowed);
     return d;
 }
 
-static inline struct weir_decision peek(struct weir_limiter *limiter, const char *key, int64_t cost, weir_time now)
+static inline struct weir_decision peek(struct weir_limiter *limiter, const char *key, int64_t cost,
+                                        weir_time now)
 {
     struct weir_ask ask = ask_of(key, cost, now);
     struct weir_decision d;
-    memset(&d, 0xa5, sizeof d);
+    memset(&d, 0xa5, sizeof(d));
     bool allowed = weir_peek(limiter, &ask, &d);
     assert_int_equal(allowed, d.allowed);
     return d;
@@ -135,7 +140,8 @@ static inline int64_t left(struct weir_limiter *limiter, const char *key, weir_t
     return peek(limiter, key, 0, now).remaining;
 }
 
-static inline void assert_same_decision(const struct weir_decision *got, const struct weir_decision *wanted)
+static inline void assert_same_decision(const struct weir_decision *got,
+                                        const struct weir_decision *wanted)
 {
     assert_int_equal(got->allowed, wanted->allowed);
     assert_int_equal(got->reason, wanted->reason);
@@ -161,7 +167,7 @@ static inline int make_folder(void **state)
 {
     const char *base = getenv("TMPDIR");
     (void)state;
-    snprintf(folder, sizeof folder, "%s/weir-unit-XXXXXX", base && *base ? base : "/tmp");
+    snprintf(folder, sizeof(folder), "%s/weir-unit-XXXXXX", base && *base ? base : "/tmp");
     return mkdtemp(folder) == NULL;
 }
 
@@ -183,7 +189,7 @@ static inline const char *new_path(void)
     static char paths[4][320];
     static unsigned count;
     char *path = paths[count % 4];
-    snprintf(path, sizeof paths[0], "%s/%u", folder, count++);
+    snprintf(path, sizeof(paths[0]), "%s/%u", folder, count++);
     return path;
 }
 

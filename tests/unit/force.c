@@ -1,4 +1,5 @@
-/* force.c -- one rule set in the place of another: what stays, what is changed, what begins fresh, and that a failure changes nothing. */
+/* force.c -- one rule set in the place of another: what stays, what is changed, what begins fresh,
+ * and that a failure changes nothing. */
 #include "requests.h"
 
 #define ONE(limit) RULES("- { name: a, key: \"{ip}\", limit: " limit " }\n")
@@ -14,24 +15,31 @@ static int64_t a_left(struct weir *weir, weir_time now)
 
 static void test_R6_unchanged_limits_keep_their_states(void **state)
 {
-    static const char *const limits[] = {
-        "300/60",  "gcra 300/60",         "sliding-window 300/60", "sliding-log 300/60", "fixed-window 300/60",
-        "300/day", "leaky-bucket 300/60", "300/h burst 200"
-    };
+    static const char *const limits[] = { "300/60",
+                                          "gcra 300/60",
+                                          "sliding-window 300/60",
+                                          "sliding-log 300/60",
+                                          "fixed-window 300/60",
+                                          "300/day",
+                                          "leaky-bucket 300/60",
+                                          "300/h burst 200" };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         char yaml[200], more[400];
-        snprintf(yaml, sizeof yaml, WITH("limit: %s"), limits[i]);
-        snprintf(more, sizeof more,
-                 "version: 1\n# another file\nrules:\n- { name: new, limit: 1000/60 }\n- name: a\n  about: the same\n  key: \"{ip}\"\n"
-                 "  match: { ip: \"*\" }\n  limit: %s\n  cost: 2\n  ban: { refusals: 5/60, for: 1h }\n",
-                 limits[i]);
+        snprintf(yaml, sizeof(yaml), WITH("limit: %s"), limits[i]);
+        snprintf(
+            more, sizeof(more),
+            "version: 1\n# another file\nrules:\n- { name: new, limit: 1000/60 }\n- name: a\n  "
+            "about: the same\n  key: \"{ip}\"\n"
+            "  match: { ip: \"*\" }\n  limit: %s\n  cost: 2\n  ban: { refusals: 5/60, for: 1h }\n",
+            limits[i]);
         struct weir *weir = engine_of(yaml);
         assert_true(check_cost(weir, "ip=::1", 100, NOW).decision.allowed);
         int64_t before = a_left(weir, NOW);
         use(weir, yaml, NOW);
         assert_int_equal(a_left(weir, NOW), before);
-        use(weir, more, NOW); /* what it is for, what it costs and where it stands is not the limit */
+        use(weir, more,
+            NOW); /* what it is for, what it costs and where it stands is not the limit */
         assert_int_equal(a_left(weir, NOW), before);
         use(weir, "version: 1\nrules: []\n", NOW); /* gone, and back */
         assert_true(passes(weir, "ip=::1", NOW));
@@ -47,14 +55,19 @@ static void test_R6_a_changed_limit_keeps_what_was_used(void **state)
         const char *algorithm;
         int64_t left;
     } cases[] = {
-        { "", 50 }, /* a token bucket keeps what is in it, all others what was taken: docs/algorithms.md */
-        { "gcra ", 150 }, { "sliding-window ", 150 }, { "sliding-log ", 150 }, { "fixed-window ", 150 }, { "leaky-bucket ", 150 },
+        { "", 50 }, /* a token bucket keeps what is in it, all others what was taken:
+                       docs/algorithms.md */
+        { "gcra ", 150 },
+        { "sliding-window ", 150 },
+        { "sliding-log ", 150 },
+        { "fixed-window ", 150 },
+        { "leaky-bucket ", 150 },
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char before[200], after[200];
-        snprintf(before, sizeof before, WITH("limit: %s300/60"), cases[i].algorithm);
-        snprintf(after, sizeof after, WITH("limit: %s400/60"), cases[i].algorithm);
+        snprintf(before, sizeof(before), WITH("limit: %s300/60"), cases[i].algorithm);
+        snprintf(after, sizeof(after), WITH("limit: %s400/60"), cases[i].algorithm);
         struct weir *weir = engine_of(before);
         assert_true(check_cost(weir, "ip=::1", 250, NOW).decision.allowed);
         use(weir, after, NOW);
@@ -77,7 +90,7 @@ static void test_R6_another_key_or_algorithm_begins_fresh(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         char yaml[200];
-        snprintf(yaml, sizeof yaml, RULES("- { name: a, %s }\n"), others[i]);
+        snprintf(yaml, sizeof(yaml), RULES("- { name: a, %s }\n"), others[i]);
         struct weir *weir = engine_of(ONE("gcra 300/60"));
         assert_true(check_cost(weir, "ip=::1", 250, NOW).decision.allowed);
         use(weir, yaml, NOW);
@@ -107,11 +120,14 @@ static void test_R6_several_limits(void **state)
 static void test_R6_tallies_and_names_go_on(void **state)
 {
     (void)state;
-    struct weir *weir =
-        engine_of(RULES("- { name: a, limit: gcra 2/60 }\n- { name: b, limit: 100/60 }\n- { name: c, limit: 100/60, mode: shadow }\n"));
+    struct weir *weir = engine_of(RULES("- { name: a, limit: gcra 2/60 }\n- { name: b, limit: "
+                                        "100/60 }\n- { name: c, limit: 100/60, mode: shadow }\n"));
     struct weir_ruling r = check(weir, "", NOW);
     pass_of(weir, 4, "", NOW);
-    use(weir, RULES("- { name: z, limit: 100/60 }\n- { name: b, limit: 100/60 }\n- { name: a, limit: gcra 3/60 }\n"), NOW);
+    use(weir,
+        RULES("- { name: z, limit: 100/60 }\n- { name: b, limit: 100/60 }\n- { name: a, limit: "
+              "gcra 3/60 }\n"),
+        NOW);
     assert_rule(&r, "a"); /* good until weir_destroy */
     assert_int_equal(info_of(weir, "a").allowed, 2);
     assert_int_equal(info_of(weir, "a").refused, 3);
@@ -129,14 +145,19 @@ static void test_R6_tallies_and_names_go_on(void **state)
 /* "Modes and bans stay": whatever else of the rule is changed. */
 static void test_R6_modes_and_bans_stay(void **state)
 {
-    static const char *const others[] = { "key: \"{ip}\", limit: 5/60", "key: \"{ip}\", limit: 2/60, mode: shadow",
-                                          "key: \"{ip}\", limit: gcra 2/60", "key: \"{ip|none}\", limit: 2/60",
+    static const char *const others[] = { "key: \"{ip}\", limit: 5/60",
+                                          "key: \"{ip}\", limit: 2/60, mode: shadow",
+                                          "key: \"{ip}\", limit: gcra 2/60",
+                                          "key: \"{ip|none}\", limit: 2/60",
                                           "key: \"{ip/24}\", limit: [sliding-log 2/60, 9/s]" };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         char yaml[200];
-        snprintf(yaml, sizeof yaml, RULES("- { name: a, %s }\n- { name: b, key: \"{account}\", limit: 9/60 }\n"), others[i]);
-        struct weir *weir = engine_of(RULES("- { name: a, key: \"{ip}\", limit: 2/60 }\n- { name: b, key: \"{account}\", limit: 9/60 }\n"));
+        snprintf(yaml, sizeof(yaml),
+                 RULES("- { name: a, %s }\n- { name: b, key: \"{account}\", limit: 9/60 }\n"),
+                 others[i]);
+        struct weir *weir = engine_of(RULES("- { name: a, key: \"{ip}\", limit: 2/60 }\n- { name: "
+                                            "b, key: \"{account}\", limit: 9/60 }\n"));
         assert_int_equal(weir_mode_set(weir, "a", WEIR_OFF, NULL), WEIR_OK);
         assert_int_equal(weir_ban_set(weir, "b", "mallory", NOW, NOW + 9 * S, NULL), WEIR_OK);
         use(weir, yaml, NOW);
@@ -171,7 +192,9 @@ static void test_R6_in_two_processes(void **state)
 {
     const char *path = new_path();
     (void)state;
-    struct weir_table *tables[2] = { table_with(&(struct weir_table_options){ .path = path, .keys = 100 }), attach(path) };
+    struct weir_table *tables[2] = {
+        table_with(&(struct weir_table_options){ .path = path, .keys = 100 }), attach(path)
+    };
     struct weir *engines[2] = { engine_on(tables[0]), engine_on(tables[1]) };
     use(engines[0], ONE("gcra 300/60"), NOW);
     use(engines[1], ONE("gcra 300/60"), NOW);
@@ -192,7 +215,8 @@ static void test_R6_states_survive_a_restart(void **state)
     const char *path = new_path();
     (void)state;
     for (int run = 0; run < 3; run++) {
-        struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
+        struct weir_table *table =
+            table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
         struct weir *weir = engine_on(table);
         use(weir, run < 2 ? ONE("gcra 300/60") : ONE("gcra 400/60"), NOW);
         if (run == 0)
@@ -212,7 +236,7 @@ static void test_R6_a_hundred_reloads(void **state)
     assert_true(check_cost(weir, "ip=::1", 500, NOW).decision.allowed);
     for (int i = 1; i <= 100; i++) {
         char yaml[200];
-        snprintf(yaml, sizeof yaml, ONE("sliding-window %d/60"), 1000 + i);
+        snprintf(yaml, sizeof(yaml), ONE("sliding-window %d/60"), 1000 + i);
         use(weir, yaml, NOW);
         assert_int_equal(a_left(weir, NOW), 500 + i);
     }
@@ -234,12 +258,13 @@ static void assert_use_fails(struct weir *weir, const char *yaml, const char *sa
 
 static void test_R6_a_bad_file_is_refused_whole(void **state)
 {
-    static const char bad[] = RULES("- { name: a, key: \"{ip}\", limit: 1/60 }\n- { name: b, limit: oops }\n");
+    static const char bad[] =
+        RULES("- { name: a, key: \"{ip}\", limit: 1/60 }\n- { name: b, limit: oops }\n");
     struct weir_rules *rules = NULL;
     (void)state;
     struct weir *weir = engine_of(ONE("gcra 300/60"));
     assert_true(check_cost(weir, "ip=::1", 250, NOW).decision.allowed);
-    assert_int_equal(weir_rules_parse(&rules, bad, sizeof bad - 1, NULL, NULL), WEIR_INVALID);
+    assert_int_equal(weir_rules_parse(&rules, bad, sizeof(bad) - 1, NULL, NULL), WEIR_INVALID);
     assert_null(rules);
     assert_int_equal(a_left(weir, NOW), 50);
     weir_destroy(weir);
@@ -249,14 +274,19 @@ static void test_R6_a_table_with_too_few_limiters(void **state)
 {
     struct weir_limiter_info info;
     (void)state;
-    struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 100, .limiters = 5 });
+    struct weir_table *table =
+        table_with(&(struct weir_table_options){ .keys = 100, .limiters = 5 });
     struct weir *weir = engine_on(table);
-    use(weir, RULES("- { name: a, key: \"{ip}\", limit: gcra 300/60 }\n- { name: b, limit: 100/60 }\n"), NOW);
+    use(weir,
+        RULES("- { name: a, key: \"{ip}\", limit: gcra 300/60 }\n- { name: b, limit: 100/60 }\n"),
+        NOW);
     assert_true(check_cost(weir, "ip=::1", 50, NOW).decision.allowed);
-    assert_use_fails(
-        weir, RULES("- { name: a, key: \"{ip}\", limit: gcra 400/60 }\n- { name: b, limit: 200/60 }\n- { name: c, limit: [1/60, 2/60] }\n"),
-        "3 more limiters");                            /* two limits, and the rule's own */
-    assert_int_equal(stats_of(table, -1).limiters, 4); /* they are never removed, so none was made */
+    assert_use_fails(weir,
+                     RULES("- { name: a, key: \"{ip}\", limit: gcra 400/60 }\n- { name: b, limit: "
+                           "200/60 }\n- { name: c, limit: [1/60, 2/60] }\n"),
+                     "3 more limiters"); /* two limits, and the rule's own */
+    assert_int_equal(stats_of(table, -1).limiters,
+                     4); /* they are never removed, so none was made */
     assert_int_equal(a_left(weir, NOW), 250);
     assert_int_equal(rule_left(weir, "b", "", NOW), 50);
     for (int64_t i = 0; weir_table_limiter(table, i, &info); i++)
@@ -264,7 +294,9 @@ static void test_R6_a_table_with_too_few_limiters(void **state)
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_allowed_by(r, "b");
     assert_int_equal(r.count, 100);
-    use(weir, RULES("- { name: a, key: \"{ip}\", limit: gcra 400/60 }\n- { name: b, limit: 200/60 }\n"), NOW); /* and what fits goes on */
+    use(weir,
+        RULES("- { name: a, key: \"{ip}\", limit: gcra 400/60 }\n- { name: b, limit: 200/60 }\n"),
+        NOW); /* and what fits goes on */
     assert_int_equal(a_left(weir, NOW), 349);
     weir_destroy(weir);
     weir_table_destroy(table);
@@ -277,29 +309,35 @@ static void test_R6_a_slab_that_is_too_small(void **state)
     struct weir *weir = engine_on(table);
     use(weir, RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n"), NOW);
     assert_true(check_cost(weir, "ip=::1", 50, NOW).decision.allowed);
-    assert_use_fails(
-        weir, RULES("- { name: a, key: \"{ip}\", limit: 400/60 }\n- { name: w, key: \"{ip}\", limit: sliding-log 5000/60, keys: 64 }\n"),
-        "'w'");
+    assert_use_fails(weir,
+                     RULES("- { name: a, key: \"{ip}\", limit: 400/60 }\n- { name: w, key: "
+                           "\"{ip}\", limit: sliding-log 5000/60, keys: 64 }\n"),
+                     "'w'");
     assert_int_equal(a_left(weir, NOW), 250);
     weir_destroy(weir);
     weir_table_destroy(table);
 }
 
-/* The second of two changes has no room: the first is changed back, and nobody has lost or won anything. */
+/* The second of two changes has no room: the first is changed back, and nobody has lost or won
+ * anything. */
 static void test_R6_changes_before_one_that_fails_are_undone(void **state)
 {
-    static const char before[] = RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n- { name: b, key: \"{ip}\", limit: gcra 300/60 }\n"
-                                       "- { name: w, key: \"{ip}\", limit: sliding-log 300/60, keys: 60 }\n");
+    static const char before[] =
+        RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n- { name: b, key: \"{ip}\", limit: "
+              "gcra 300/60 }\n"
+              "- { name: w, key: \"{ip}\", limit: sliding-log 300/60, keys: 60 }\n");
     static const char *const after[] = {
-        RULES("- { name: a, key: \"{ip}\", limit: 400/60 }\n- { name: b, key: \"{ip}\", limit: gcra 310/60 }\n"
+        RULES("- { name: a, key: \"{ip}\", limit: 400/60 }\n- { name: b, key: \"{ip}\", limit: "
+              "gcra 310/60 }\n"
               "- { name: w, key: \"{ip}\", limit: sliding-log 3000000/60, keys: 60 }\n"),
-        RULES(
-            "- { name: a, key: \"{ip}\", limit: 100/60 }\n- { name: b, key: \"{ip}\", limit: gcra 300/1s burst 100 }\n" /* less than is used */
-            "- { name: w, key: \"{ip}\", limit: sliding-log 3000000/60, keys: 60 }\n"),
+        RULES("- { name: a, key: \"{ip}\", limit: 100/60 }\n- { name: b, key: \"{ip}\", limit: "
+              "gcra 300/1s burst 100 }\n" /* less than is used */
+              "- { name: w, key: \"{ip}\", limit: sliding-log 3000000/60, keys: 60 }\n"),
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(after); i++) {
-        struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 64, .slab = 1 << 20 });
+        struct weir_table *table =
+            table_with(&(struct weir_table_options){ .keys = 64, .slab = 1 << 20 });
         struct weir *weir = engine_on(table);
         use(weir, before, NOW);
         assert_true(check_cost(weir, "ip=::1", 250, NOW).decision.allowed);
@@ -319,13 +357,16 @@ static void test_R6_changes_before_one_that_fails_are_undone(void **state)
 static void test_R6_a_failure_spills_nothing(void **state)
 {
     static const char before[] =
-        RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n- { name: b, key: \"{ip}\", limit: sliding-log 300/60, keys: 60 }\n"
+        RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n- { name: b, key: \"{ip}\", limit: "
+              "sliding-log 300/60, keys: 60 }\n"
               "- { name: w, key: \"{ip}\", limit: sliding-log 300/60, keys: 60 }\n");
     static const char after[] =
-        RULES("- { name: a, key: \"{ip}\", limit: 100/60 }\n- { name: b, key: \"{ip}\", limit: sliding-log 20/60, keys: 60 }\n"
+        RULES("- { name: a, key: \"{ip}\", limit: 100/60 }\n- { name: b, key: \"{ip}\", limit: "
+              "sliding-log 20/60, keys: 60 }\n"
               "- { name: w, key: \"{ip}\", limit: sliding-log 3000000/60, keys: 60 }\n");
     (void)state;
-    struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 64, .slab = 4 << 20 });
+    struct weir_table *table =
+        table_with(&(struct weir_table_options){ .keys = 64, .slab = 4 << 20 });
     struct weir *weir = engine_on(table);
     use(weir, before, NOW);
     assert_int_equal(pass_of(weir, 50, "ip=::1", NOW), 50);
@@ -339,11 +380,13 @@ static void test_R6_a_failure_spills_nothing(void **state)
 /* The room of all changes together counts, not of each alone. */
 static void test_R6_two_changes_that_do_not_fit_together(void **state)
 {
-    static const char before[] = RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n"
-                                       "- { name: v, key: \"{ip}\", limit: sliding-log 100/60, keys: 60 }\n"
-                                       "- { name: w, key: \"{ip}\", limit: sliding-log 100/60, keys: 60 }\n");
+    static const char before[] =
+        RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n"
+              "- { name: v, key: \"{ip}\", limit: sliding-log 100/60, keys: 60 }\n"
+              "- { name: w, key: \"{ip}\", limit: sliding-log 100/60, keys: 60 }\n");
     (void)state;
-    struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 64, .slab = 1 << 20 });
+    struct weir_table *table =
+        table_with(&(struct weir_table_options){ .keys = 64, .slab = 1 << 20 });
     struct weir *weir = engine_on(table);
     use(weir, before, NOW);
     assert_int_equal(pass_of(weir, 50, "ip=::1", NOW), 50);
@@ -351,8 +394,9 @@ static void test_R6_two_changes_that_do_not_fit_together(void **state)
     for (int count = 200; count < 4000 && !failed; count += 200) {
         char yaml[400];
         struct weir_error error = { 0 };
-        snprintf(yaml, sizeof yaml,
-                 RULES("- { name: a, key: \"{ip}\", limit: %d/60 }\n- { name: v, key: \"{ip}\", limit: sliding-log %d/60, keys: 60 }\n"
+        snprintf(yaml, sizeof(yaml),
+                 RULES("- { name: a, key: \"{ip}\", limit: %d/60 }\n- { name: v, key: \"{ip}\", "
+                       "limit: sliding-log %d/60, keys: 60 }\n"
                        "- { name: w, key: \"{ip}\", limit: sliding-log %d/60, keys: 60 }\n"),
                  60 + count % 7, count, count);
         int64_t a = rule_left(weir, "a", "ip=::1", NOW), v = rule_left(weir, "v", "ip=::1", NOW);
@@ -374,10 +418,12 @@ static void test_R6_two_changes_that_do_not_fit_together(void **state)
 static void test_R6_room_is_shared_by_all_rules(void **state)
 {
     char yaml[4000];
-    size_t len = (size_t)snprintf(yaml, sizeof yaml, "version: 1\nrules:\n");
+    size_t len = (size_t)snprintf(yaml, sizeof(yaml), "version: 1\nrules:\n");
     (void)state;
     for (int i = 0; i < 20; i++)
-        len += (size_t)snprintf(yaml + len, sizeof yaml - len, "- { name: r%d, key: \"{ip}\", limit: sliding-window %d/60 }\n", i, 100 + i);
+        len += (size_t)snprintf(yaml + len, sizeof(yaml) - len,
+                                "- { name: r%d, key: \"{ip}\", limit: sliding-window %d/60 }\n", i,
+                                100 + i);
     struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 0 });
     struct weir *weir = engine_on(table);
     use(weir, yaml, NOW);
@@ -397,9 +443,15 @@ static void test_R6_a_limit_that_the_table_cannot_hold(void **state)
     assert_use_fails(weir, RULES("- { name: w, limit: 7/60 }\n"), "'w'");
     assert_use_fails(weir, ONE("gcra 7/60"), "'a'"); /* of one that is there already, too */
     assert_int_equal(a_left(weir, NOW), 300);
-    use(weir, RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n- { name: b, key: \"{ip}\", limit: gcra 300/60 }\n"), NOW);
+    use(weir,
+        RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n- { name: b, key: \"{ip}\", limit: "
+              "gcra 300/60 }\n"),
+        NOW);
     assert_true(check_cost(weir, "ip=::1", 50, NOW).decision.allowed);
-    assert_use_fails(weir, RULES("- { name: a, key: \"{ip}\", limit: 10/60 }\n- { name: b, key: \"{ip}\", limit: gcra 7/60 }\n"), "'b'");
+    assert_use_fails(weir,
+                     RULES("- { name: a, key: \"{ip}\", limit: 10/60 }\n- { name: b, key: "
+                           "\"{ip}\", limit: gcra 7/60 }\n"),
+                     "'b'");
     assert_int_equal(a_left(weir, NOW), 250);
     assert_int_equal(rule_left(weir, "b", "ip=::1", NOW), 250);
     weir_destroy(weir);

@@ -1,4 +1,5 @@
-/* forget.c -- a key is fresh again, in every kind of slot and under every algorithm; others stay as they were. */
+/* forget.c -- a key is fresh again, in every kind of slot and under every algorithm; others stay as
+ * they were. */
 #include "fixture.h"
 
 static const char *const limits[] = { "gcra 5/60s",
@@ -12,7 +13,8 @@ static const char *const limits[] = { "gcra 5/60s",
                                       "calendar 5/day" };
 
 /* Takes until it is refused; what each was told. */
-static size_t spend(struct weir_limiter *limiter, const char *key, weir_time now, struct weir_decision d[20])
+static size_t spend(struct weir_limiter *limiter, const char *key, weir_time now,
+                    struct weir_decision d[20])
 {
     size_t n = 0;
     struct weir_ask ask = ask_of(key, 1, now);
@@ -23,7 +25,8 @@ static size_t spend(struct weir_limiter *limiter, const char *key, weir_time now
 
 static void forget_under(const char *text, bool narrow)
 {
-    struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 200, .slab = 8 << 20, .narrow = narrow });
+    struct weir_table *table =
+        table_with(&(struct weir_table_options){ .keys = 200, .slab = 8 << 20, .narrow = narrow });
     struct weir_limiter *limiter;
     struct weir_limit limit = limit_of(text);
     struct weir_decision first[20] = { 0 }, again[20] = { 0 }, other;
@@ -34,9 +37,10 @@ static void forget_under(const char *text, bool narrow)
     weir_take(limiter, &bob, &other);
     int64_t left = other.remaining;
     weir__forget(limiter, ann.key, NOW + S);
-    assert_int_equal(spend(limiter, "ann", NOW, again), n); /* a fresh key remembers no time either */
+    assert_int_equal(spend(limiter, "ann", NOW, again),
+                     n); /* a fresh key remembers no time either */
     for (size_t i = 0; i <= n && i < 20; i++)
-        assert_memory_equal(&first[i], &again[i], sizeof first[i]);
+        assert_memory_equal(&first[i], &again[i], sizeof(first[i]));
     bob.cost = 0;
     weir_peek(limiter, &bob, &other);
     assert_int_equal(other.remaining, left);

@@ -146,12 +146,15 @@ static void test_G1_outcomes_are_counted_and_ignored_ones_teach_nothing(void **s
     weir_table_destroy(table);
 }
 
-static void test_G4_the_breaker_refuses_and_its_probe_comes_back_if_a_later_check_refuses(void **state)
+static void
+test_G4_the_breaker_refuses_and_its_probe_comes_back_if_a_later_check_refuses(void **state)
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_guard_options o = { .max = 2,
-                                    .breaker = { .errors = 2, .min_calls = 2, .open_for = S, .probes = 1, .jitter_percent = -1 } };
+    struct weir_guard_options o = {
+        .max = 2,
+        .breaker = { .errors = 2, .min_calls = 2, .open_for = S, .probes = 1, .jitter_percent = -1 }
+    };
     struct weir_guard *g = guard_of(table, "g", &o);
     struct weir_permit slow[2], p;
     struct weir_decision d;
@@ -161,9 +164,11 @@ static void test_G4_the_breaker_refuses_and_its_probe_comes_back_if_a_later_chec
     assert_false(weir_enter(g, &(struct weir_ask){ .cost = 1, .now = NOW + 2 * MS }, &p, &d));
     assert_int_equal(d.reason, WEIR_OPEN);
     assert_int_equal(d.retry, S - MS);
-    assert_false(weir_enter(g, &(struct weir_ask){ .cost = 2, .now = NOW + 2 * S }, &p, &d)); /* a probe, but it needs two permits */
+    assert_false(weir_enter(g, &(struct weir_ask){ .cost = 2, .now = NOW + 2 * S }, &p,
+                            &d)); /* a probe, but it needs two permits */
     assert_int_equal(d.reason, WEIR_BUSY);
-    assert_true(enter_at(g, NOW + 2 * S, &p)); /* so the probe is still to be had (Sentinel #1638) */
+    assert_true(
+        enter_at(g, NOW + 2 * S, &p)); /* so the probe is still to be had (Sentinel #1638) */
     assert_int_equal(why_not(g, NOW + 2 * S), WEIR_OPEN);
     weir__guard_undo(g, &p); /* and so after a rate limit has refused */
     assert_true(enter_at(g, NOW + 2 * S, &p));
@@ -180,7 +185,8 @@ static void test_G4_forced_open_and_closed_with_and_without_a_breaker(void **sta
     (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *plain = guard_of(table, "plain", NULL);
-    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .breaker = { .errors = 1, .min_calls = 1 } });
+    struct weir_guard *g = guard_of(
+        table, "g", &(struct weir_guard_options){ .breaker = { .errors = 1, .min_calls = 1 } });
     struct weir_guard *both[] = { plain, g };
     for (int i = 0; i < 2; i++) {
         weir_guard_force(both[i], WEIR_FORCE_OPEN, NOW);
@@ -202,7 +208,8 @@ static void test_G4_shadow_lets_through_and_counts(void **state)
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 2, .mode = WEIR_SHADOW });
+    struct weir_guard *g =
+        guard_of(table, "g", &(struct weir_guard_options){ .max = 2, .mode = WEIR_SHADOW });
     struct weir_permit p[6];
     for (int i = 0; i < 6; i++)
         assert_true(enter_at(g, NOW, &p[i]));
@@ -214,7 +221,9 @@ static void test_G4_shadow_lets_through_and_counts(void **state)
         assert_true(weir_exit(g, &p[i], WEIR_SUCCEEDED, NOW));
     assert_int_equal(info_of(g, NOW).in_flight, 0);
     struct weir_error e;
-    assert_int_equal(weir_guard_change(g, &(struct weir_guard_options){ .max = 2, .mode = WEIR_OFF }, &e), WEIR_OK);
+    assert_int_equal(
+        weir_guard_change(g, &(struct weir_guard_options){ .max = 2, .mode = WEIR_OFF }, &e),
+        WEIR_OK);
     for (int i = 0; i < 6; i++)
         assert_true(enter_at(g, NOW, &p[i]));
     assert_int_equal(info_of(g, NOW).in_flight, 0);
@@ -226,8 +235,10 @@ static void test_G5_a_level_of_degradation_switches_off_level_by_level(void **st
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_guard *extra = guard_of(table, "extra", &(struct weir_guard_options){ .degrade = 1 });
-    struct weir_guard *useful = guard_of(table, "useful", &(struct weir_guard_options){ .degrade = 3 });
+    struct weir_guard *extra =
+        guard_of(table, "extra", &(struct weir_guard_options){ .degrade = 1 });
+    struct weir_guard *useful =
+        guard_of(table, "useful", &(struct weir_guard_options){ .degrade = 3 });
     struct weir_guard *vital = guard_of(table, "vital", NULL);
     bool by_hand = true;
     assert_int_equal(weir_level_get(table, &by_hand), 0);
@@ -249,10 +260,13 @@ static void test_G5_an_open_breaker_raises_the_level_and_a_closed_one_lowers_it(
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_guard_options o = { .raises = 2,
-                                    .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 1, .jitter_percent = -1 } };
+    struct weir_guard_options o = {
+        .raises = 2,
+        .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 1, .jitter_percent = -1 }
+    };
     struct weir_guard *payments = guard_of(table, "payments", &o);
-    struct weir_guard *extra = guard_of(table, "extra", &(struct weir_guard_options){ .degrade = 2 });
+    struct weir_guard *extra =
+        guard_of(table, "extra", &(struct weir_guard_options){ .degrade = 2 });
     weir_time now = NOW;
     work(payments, now, MS, WEIR_TIMED_OUT);
     assert_int_equal(why_not(payments, now += 200 * MS), WEIR_OPEN);
@@ -271,12 +285,15 @@ static void test_L12_an_adaptive_rate_bounds_how_many_enter(void **state)
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_adaptive_options a = { .controller = "percentile", .target = S, .initial = 100, .max = 1000, .rate = true };
+    struct weir_adaptive_options a = {
+        .controller = "percentile", .target = S, .initial = 100, .max = 1000, .rate = true
+    };
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .adaptive = a });
     int entered = 0;
     for (weir_time t = 0; t < 90 * MS; t += MS / 2)
         entered += work(g, NOW + t, 0, WEIR_SUCCEEDED);
-    assert_in_range(entered, 15, 20);        /* 100 per second for 0.09 s, and a tenth of a second at once */
+    assert_in_range(entered, 15,
+                    20); /* 100 per second for 0.09 s, and a tenth of a second at once */
     work(g, NOW + 90 * MS, 0, WEIR_IGNORED); /* what was never begun gives its turn back */
     assert_true(work(g, NOW + 90 * MS, 0, WEIR_SUCCEEDED));
     assert_int_equal(why_not(g, NOW + 90 * MS), WEIR_LIMITED);
@@ -287,8 +304,11 @@ static void test_L12_a_debt_is_not_taken_for_a_clock_that_stepped(void **state)
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_adaptive_options a = { .controller = "percentile", .target = S, .initial = 1, .max = 1, .rate = true };
-    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 16384, .adaptive = a });
+    struct weir_adaptive_options a = {
+        .controller = "percentile", .target = S, .initial = 1, .max = 1, .rate = true
+    };
+    struct weir_guard *g =
+        guard_of(table, "g", &(struct weir_guard_options){ .max = 16384, .adaptive = a });
     struct weir_permit p;
     struct weir_decision d;
     assert_true(weir_enter(g, &(struct weir_ask){ .cost = 5000, .now = NOW }, &p, &d));
@@ -302,7 +322,8 @@ static void test_G4_a_breaker_that_is_taken_away_while_open_lets_everybody_in(vo
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .breaker = { .errors = 1, .min_calls = 1 } });
+    struct weir_guard *g = guard_of(
+        table, "g", &(struct weir_guard_options){ .breaker = { .errors = 1, .min_calls = 1 } });
     struct weir_error error;
     work(g, NOW, MS, WEIR_FAILED);
     assert_int_equal(why_not(g, NOW + MS), WEIR_OPEN);
@@ -322,8 +343,10 @@ static void test_G4_probes_that_are_renewed_are_not_lost(void **state)
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_guard_options o = { .lease = 500 * MS,
-                                    .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 1, .jitter_percent = -1 } };
+    struct weir_guard_options o = {
+        .lease = 500 * MS,
+        .breaker = { .errors = 1, .min_calls = 1, .open_for = S, .probes = 1, .jitter_percent = -1 }
+    };
     struct weir_guard *g = guard_of(table, "g", &o);
     struct weir_permit p;
     work(g, NOW, MS, WEIR_FAILED);
@@ -357,9 +380,12 @@ static void test_time_before_0_and_a_clock_that_steps_back_wedge_nothing(void **
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_guard_options o = { .max = 2, .adaptive = { .controller = WEIR_ADAPTIVE }, .breaker = { .error_percent = 50 } };
+    struct weir_guard_options o = { .max = 2,
+                                    .adaptive = { .controller = WEIR_ADAPTIVE },
+                                    .breaker = { .error_percent = 50 } };
     struct weir_guard *g = guard_of(table, "g", &o);
-    static const weir_time times[] = { 1000 * S, -5, 0, INT64_MAX, INT64_MAX - 1, 5 * S, INT64_MIN, 1000 * S };
+    static const weir_time times[] = { 1000 * S,      -5,    0,         INT64_MAX,
+                                       INT64_MAX - 1, 5 * S, INT64_MIN, 1000 * S };
     for (int round = 0; round < 50; round++)
         for (size_t i = 0; i < COUNT_OF(times); i++) {
             struct weir_permit p;
@@ -382,7 +408,8 @@ int main(void)
         cmocka_unit_test(test_G1_entered_counts_work_not_permits),
         cmocka_unit_test(test_G2_n_permits_at_once_all_or_none),
         cmocka_unit_test(test_G1_outcomes_are_counted_and_ignored_ones_teach_nothing),
-        cmocka_unit_test(test_G4_the_breaker_refuses_and_its_probe_comes_back_if_a_later_check_refuses),
+        cmocka_unit_test(
+            test_G4_the_breaker_refuses_and_its_probe_comes_back_if_a_later_check_refuses),
         cmocka_unit_test(test_G4_forced_open_and_closed_with_and_without_a_breaker),
         cmocka_unit_test(test_G4_shadow_lets_through_and_counts),
         cmocka_unit_test(test_G5_a_level_of_degradation_switches_off_level_by_level),

@@ -1,4 +1,5 @@
-/* glob.c -- patterns: as a matcher that tries everything does, and never in more than pattern x text. */
+/* glob.c -- patterns: as a matcher that tries everything does, and never in more than pattern x
+ * text. */
 #include "fixture.h"
 #include "rules/words.h"
 
@@ -17,9 +18,11 @@ static bool match_plainly(const char *p, const char *t, bool path)
         const char *rest = p;
         while (*rest == '*')
             rest++;
-        return match_plainly(rest, t, path) || (*t != '\0' && (wide || *t != '/') && match_plainly(wide ? p : rest - 1, t + 1, path));
+        return match_plainly(rest, t, path) || (*t != '\0' && (wide || *t != '/') &&
+                                                match_plainly(wide ? p : rest - 1, t + 1, path));
     }
-    return *t != '\0' && (*p == '?' ? !path || *t != '/' : *p == *t) && match_plainly(p + 1, t + 1, path);
+    return *t != '\0' && (*p == '?' ? !path || *t != '/' : *p == *t) &&
+           match_plainly(p + 1, t + 1, path);
 }
 
 static void test_R1_patterns_elsewhere(void **state)
@@ -27,22 +30,31 @@ static void test_R1_patterns_elsewhere(void **state)
     (void)state;
     assert_true(match("", "", false) && !match("", "a", false) && !match("a", "", false));
     assert_true(match("*", "", false) && match("*", "a/b", false) && match("**", "a/b", false));
-    assert_true(match("*bot*", "Googlebot/2.1", false) && match("*bot*", "bot", false) && !match("*bot*", "bo t", false));
-    assert_true(match("a?c", "abc", false) && match("a?c", "a/c", false) && !match("a?c", "ac", false));
-    assert_true(match("*.example.com", "www.example.com", false) && !match("*.example.com", "example.com", false));
+    assert_true(match("*bot*", "Googlebot/2.1", false) && match("*bot*", "bot", false) &&
+                !match("*bot*", "bo t", false));
+    assert_true(match("a?c", "abc", false) && match("a?c", "a/c", false) &&
+                !match("a?c", "ac", false));
+    assert_true(match("*.example.com", "www.example.com", false) &&
+                !match("*.example.com", "example.com", false));
     assert_true(match("a*a", "aa", false) && !match("a*a", "a", false));
 }
 
 static void test_R1_patterns_of_paths(void **state)
 {
     (void)state;
-    assert_true(match("/user/*/edit", "/user/7/edit", true) && match("/user/*/edit", "/user//edit", true));
-    assert_false(match("/user/*/edit", "/user/7/8/edit", true) || match("/user/*/edit", "/user/7/edit/", true));
-    assert_true(match("/**/edit", "/user/7/8/edit", true) && match("/**/edit", "//edit", true) && !match("/**/edit", "/edit", true));
-    assert_true(match("/api/**", "/api/", true) && match("/api/**", "/api/a/b", true) && !match("/api/**", "/api", true));
-    assert_true(match("/a?c", "/abc", true) && !match("/a?c", "/a/c", true) && !match("?", "/", true));
+    assert_true(match("/user/*/edit", "/user/7/edit", true) &&
+                match("/user/*/edit", "/user//edit", true));
+    assert_false(match("/user/*/edit", "/user/7/8/edit", true) ||
+                 match("/user/*/edit", "/user/7/edit/", true));
+    assert_true(match("/**/edit", "/user/7/8/edit", true) && match("/**/edit", "//edit", true) &&
+                !match("/**/edit", "/edit", true));
+    assert_true(match("/api/**", "/api/", true) && match("/api/**", "/api/a/b", true) &&
+                !match("/api/**", "/api", true));
+    assert_true(match("/a?c", "/abc", true) && !match("/a?c", "/a/c", true) &&
+                !match("?", "/", true));
     assert_true(match("/*", "/a", true) && match("/*", "/", true) && !match("/*", "/a/", true));
-    assert_true(match("**.php", "/a/b.php", true) && match("/*.php", "/b.php", true) && !match("/*.php", "/a/b.php", true));
+    assert_true(match("**.php", "/a/b.php", true) && match("/*.php", "/b.php", true) &&
+                !match("/*.php", "/a/b.php", true));
     assert_true(match("/***/x", "/a/b/x", true)); /* as ** */
     assert_true(match("**/a*b/c", "/x/ab/azb/c", true) && match("**/a*b/**", "/ax/ab/c", true));
 }
@@ -76,7 +88,8 @@ static void test_R1_as_the_plain_matcher(void **state)
         random_word(text, texts[seed % COUNT_OF(texts)], 11, &s);
         for (int path = 0; path < 2; path++)
             if (match(pattern, text, path) != match_plainly(pattern, text, path))
-                fail_msg("seed %llu: '%s' and '%s', %s a path", (unsigned long long)seed, pattern, text, path ? "as" : "not");
+                fail_msg("seed %llu: '%s' and '%s', %s a path", (unsigned long long)seed, pattern,
+                         text, path ? "as" : "not");
     }
 }
 
@@ -108,7 +121,8 @@ static char *repeat(const char *part, size_t times, const char *end)
     return out;
 }
 
-/* Each would take years if stars were tried in all combinations, and minutes if one text position cost a text: that it ends is the test. */
+/* Each would take years if stars were tried in all combinations, and minutes if one text position
+ * cost a text: that it ends is the test. */
 static void test_R1_hostile_patterns_end(void **state)
 {
     static const struct {
@@ -116,14 +130,16 @@ static void test_R1_hostile_patterns_end(void **state)
         size_t times;
         const char *text, *text_end;
     } cases[] = {
-        { "*a", "b", 30, "a", "" },         { "**a", "b", 30, "a", "" },     { "*a**a", "b", 20, "a", "/" },
-        { "**a*a", "*b", 20, "a", "/" },    { "**a*a*", "b/", 1, "a", "/" }, { "**/a*a*", "b", 8, "/aaaa", "" },
-        { "**a*/*a", "*b", 20, "a/a", "" }, { "?*", "x", 30, "a", "" },      { "**?*", "x", 30, "aaa/", "" },
-        { "**a*", "/b", 1, "a", "/" },
+        { "*a", "b", 30, "a", "" },         { "**a", "b", 30, "a", "" },
+        { "*a**a", "b", 20, "a", "/" },     { "**a*a", "*b", 20, "a", "/" },
+        { "**a*a*", "b/", 1, "a", "/" },    { "**/a*a*", "b", 8, "/aaaa", "" },
+        { "**a*/*a", "*b", 20, "a/a", "" }, { "?*", "x", 30, "a", "" },
+        { "**?*", "x", 30, "aaa/", "" },    { "**a*", "/b", 1, "a", "/" },
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        char *pattern = repeat(cases[i].pattern, cases[i].times, cases[i].end), *text = repeat(cases[i].text, 100000, cases[i].text_end);
+        char *pattern = repeat(cases[i].pattern, cases[i].times, cases[i].end),
+             *text = repeat(cases[i].text, 100000, cases[i].text_end);
         assert_false(match(pattern, text, true));
         assert_false(match(pattern, text, false));
         free(pattern);
@@ -134,9 +150,12 @@ static void test_R1_hostile_patterns_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R1_patterns_elsewhere),  cmocka_unit_test(test_R1_patterns_of_paths),
-        cmocka_unit_test(test_R1_bytes_are_bytes),     cmocka_unit_test(test_R1_as_the_plain_matcher),
-        cmocka_unit_test(test_R1_every_short_pattern), cmocka_unit_test(test_R1_hostile_patterns_end),
+        cmocka_unit_test(test_R1_patterns_elsewhere),
+        cmocka_unit_test(test_R1_patterns_of_paths),
+        cmocka_unit_test(test_R1_bytes_are_bytes),
+        cmocka_unit_test(test_R1_as_the_plain_matcher),
+        cmocka_unit_test(test_R1_every_short_pattern),
+        cmocka_unit_test(test_R1_hostile_patterns_end),
     };
 
     return cmocka_run_group_tests_name("glob", tests, NULL, NULL);

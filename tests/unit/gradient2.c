@@ -1,9 +1,11 @@
-/* gradient2.c -- the time now against that on the long run, as published, with what is known of it. */
+/* gradient2.c -- the time now against that on the long run, as published, with what is known of
+ * it. */
 #include "samples.h"
 
 static struct subject subject_from(int64_t initial, int64_t min, int64_t max)
 {
-    return subject_of(&(struct weir_adaptive_options){ .controller = "gradient2", .initial = initial, .min = min, .max = max });
+    return subject_of(&(struct weir_adaptive_options){
+        .controller = "gradient2", .initial = initial, .min = min, .max = max });
 }
 
 static void test_L12_grows_by_what_may_wait(void **state)
@@ -12,7 +14,8 @@ static void test_L12_grows_by_what_may_wait(void **state)
     (void)state;
     for (int i = 1; i <= 300; i++) {
         int64_t expected = (200 + 8 * (int64_t)i) / 10; /* 0.2 * 4 a sample */
-        assert_in_range(feed_calls(&s, 10 * MS, 10, s.limit), expected < 200 ? expected - 1 : 200, expected < 200 ? expected : 200);
+        assert_in_range(feed_calls(&s, 10 * MS, 10, s.limit), expected < 200 ? expected - 1 : 200,
+                        expected < 200 ? expected : 200);
     }
     assert_int_equal(s.limit, 200);
 }
@@ -35,8 +38,9 @@ static void test_L12_shrinks_by_the_gradient(void **state)
     for (int i = 0; i < 10; i++)
         feed_calls(&s, 10 * MS, 10, 10);
     assert_int_equal(s.limit, 100);
-    assert_int_equal(feed_calls(&s, 30 * MS, 10, 100), 90);  /* 80 + 0.2 * 54.33 = 90.87 */
-    assert_int_equal(feed_calls(&s, 1000 * MS, 10, 90), 82); /* never less than half: 0.9 * 90.87 + 0.8 = 82.58 */
+    assert_int_equal(feed_calls(&s, 30 * MS, 10, 100), 90); /* 80 + 0.2 * 54.33 = 90.87 */
+    assert_int_equal(feed_calls(&s, 1000 * MS, 10, 90),
+                     82); /* never less than half: 0.9 * 90.87 + 0.8 = 82.58 */
     assert_int_equal(feed_calls(&s, 10 * MS, 10, 82), 83);
 }
 
@@ -48,13 +52,13 @@ static void test_L12_the_long_run(void **state)
     (void)state;
     for (int i = 1; i <= 10; i++) {
         feed_calls(&s, i * 10 * MS, 10, 0);
-        s.plan.row->tell(s.state, text, sizeof text);
+        s.plan.row->tell(s.state, text, sizeof(text));
         char expected[64];
-        snprintf(expected, sizeof expected, "long %dms", 5 + 5 * i);
+        snprintf(expected, sizeof(expected), "long %dms", 5 + 5 * i);
         assert_string_equal(text, expected);
     }
     feed_calls(&s, 10 * MS, 10, 0); /* (55 * 599 + 10 * 2) / 601 * 0.95 = 52.108 */
-    s.plan.row->tell(s.state, text, sizeof text);
+    s.plan.row->tell(s.state, text, sizeof(text));
     assert_int_equal(strncmp(text, "long 52100us", 12) && strncmp(text, "long 52.1ms", 11), 0);
 }
 
@@ -66,13 +70,15 @@ static void test_L12_nothing_seen_changes_nothing(void **state)
     assert_int_equal(feed(&s, (struct weir__sample){ .in_flight_max = 20 }), 20);
 }
 
-/* concurrency-limits#137: the time is that of a time-out, constantly, and some of it is even told: it climbs. */
+/* concurrency-limits#137: the time is that of a time-out, constantly, and some of it is even told:
+ * it climbs. */
 static void test_L12_known_constant_time_outs_climb(void **state)
 {
     struct subject s = subject_from(0, 0, 0);
     (void)state;
     for (int i = 0; i < 40; i++)
-        feed(&s, (struct weir__sample){ .succeeded = 10, .dropped = 10, .mean = S, .in_flight_max = s.limit });
+        feed(&s, (struct weir__sample){
+                     .succeeded = 10, .dropped = 10, .mean = S, .in_flight_max = s.limit });
     assert_in_range(s.limit, 51, 52);
 }
 
@@ -84,7 +90,8 @@ static void test_L12_known_rests_where_the_gradient_says(void **state)
     (void)state;
     for (int i = 0; i < 10; i++)
         feed_calls(&s, 10 * MS, 10, 0);
-    for (int i = 0; i < 300; i++) { /* always so much slower than the long run, however that has followed */
+    for (int i = 0; i < 300;
+         i++) { /* always so much slower than the long run, however that has followed */
         double rtt = 1.875 * longer * 599 / 601 / (1 - 1.875 * 2 / 601);
         longer = rtt / 1.875;
         feed_calls(&s, (weir_time)rtt, 10, s.limit);

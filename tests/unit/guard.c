@@ -35,7 +35,7 @@ static void assert_same(const struct weir_guard_options *a, const struct weir_gu
     struct weir__guard_terms x, y;
     weir__guard_terms_write(&x, a);
     weir__guard_terms_write(&y, b);
-    assert_memory_equal(&x, &y, sizeof x);
+    assert_memory_equal(&x, &y, sizeof(x));
 }
 
 static void test_options_go_into_the_table_and_come_out_as_they_were(void **state)
@@ -71,7 +71,8 @@ static void test_what_is_left_out_is_the_same_as_its_default_written(void **stat
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_guard_options brief = { .breaker = { .error_percent = 50 }, .adaptive = { .controller = WEIR_ADAPTIVE } };
+    struct weir_guard_options brief = { .breaker = { .error_percent = 50 },
+                                        .adaptive = { .controller = WEIR_ADAPTIVE } };
     struct weir_guard *g = guard_of(table, "g", &brief);
     struct weir_guard_options long_form = info_of(g, NOW).options;
     assert_int_equal(long_form.max, 1024);
@@ -113,7 +114,8 @@ static void test_bad_options_are_refused_by_name(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir_guard *g = NULL;
         struct weir_error error = { 0 };
-        if (weir_guard_create(&g, table, "g", &rows[i].options, &error) != WEIR_INVALID || g != NULL)
+        if (weir_guard_create(&g, table, "g", &rows[i].options, &error) != WEIR_INVALID ||
+            g != NULL)
             fail_msg("row %zu passed", i);
         if (strstr(error.text, rows[i].words) == NULL || error.text[0] == '\0')
             fail_msg("row %zu says: %s", i, error.text);
@@ -121,7 +123,7 @@ static void test_bad_options_are_refused_by_name(void **state)
     struct weir_guard *g = NULL;
     struct weir_error error;
     char name[80];
-    memset(name, 'x', sizeof name);
+    memset(name, 'x', sizeof(name));
     name[64] = '\0';
     assert_int_equal(weir_guard_create(&g, table, name, NULL, &error), WEIR_INVALID);
     assert_int_equal(weir_guard_create(&g, table, "", NULL, &error), WEIR_INVALID);
@@ -143,7 +145,9 @@ static void test_a_table_has_as_many_guards_as_it_was_made_for(void **state)
     guard_of(table, "a", NULL);
     weir_table_destroy(table);
     struct weir_table *none = NULL;
-    assert_int_equal(weir_table_create(&none, &(struct weir_table_options){ .guards = 4097 }, &error), WEIR_INVALID);
+    assert_int_equal(
+        weir_table_create(&none, &(struct weir_table_options){ .guards = 4097 }, &error),
+        WEIR_INVALID);
 }
 
 static void test_a_change_keeps_permits_and_takes_effect_at_once(void **state)
@@ -155,13 +159,16 @@ static void test_a_change_keeps_permits_and_takes_effect_at_once(void **state)
     struct weir_error error;
     for (int i = 0; i < 1000; i++)
         assert_true(enter_at(g, NOW, &p[i]));
-    assert_int_equal(weir_guard_change(g, &(struct weir_guard_options){ .max = 3 }, &error), WEIR_OK);
+    assert_int_equal(weir_guard_change(g, &(struct weir_guard_options){ .max = 3 }, &error),
+                     WEIR_OK);
     assert_int_equal(why_not(g, NOW), WEIR_BUSY);
     for (int i = 0; i < 998; i++)
-        assert_true(weir_exit(g, &p[i], WEIR_SUCCEEDED, NOW)); /* their slots are beyond what 3 permits need */
+        assert_true(weir_exit(g, &p[i], WEIR_SUCCEEDED,
+                              NOW)); /* their slots are beyond what 3 permits need */
     assert_int_equal(why_not(g, NOW), WEIR_GRANTED);
     assert_int_equal(info_of(g, NOW).in_flight, 2);
-    assert_int_equal(weir_guard_change(g, &(struct weir_guard_options){ .max = -3 }, &error), WEIR_INVALID);
+    assert_int_equal(weir_guard_change(g, &(struct weir_guard_options){ .max = -3 }, &error),
+                     WEIR_INVALID);
     assert_int_equal(info_of(g, NOW).limit, 3);
     weir_table_destroy(table);
 }
@@ -170,7 +177,8 @@ static void test_another_process_sees_a_change_and_the_same_permits(void **state
 {
     (void)state;
     const char *path = new_path();
-    struct weir_table *one = table_with(&(struct weir_table_options){ .path = path, .keys = 16 }), *two = attach(path);
+    struct weir_table *one = table_with(&(struct weir_table_options){ .path = path, .keys = 16 }),
+                      *two = attach(path);
     struct weir_guard *a = guard_of(one, "g", &(struct weir_guard_options){ .max = 2 });
     struct weir_guard *b = guard_of(two, "g", &(struct weir_guard_options){ .max = 2 });
     struct weir_permit p, q;
@@ -179,7 +187,8 @@ static void test_another_process_sees_a_change_and_the_same_permits(void **state
     assert_true(enter_at(b, NOW, &q));
     assert_int_equal(why_not(a, NOW), WEIR_BUSY);
     assert_int_equal(why_not(b, NOW), WEIR_BUSY);
-    assert_int_equal(weir_guard_change(b, &(struct weir_guard_options){ .max = 5 }, &error), WEIR_OK);
+    assert_int_equal(weir_guard_change(b, &(struct weir_guard_options){ .max = 5 }, &error),
+                     WEIR_OK);
     assert_int_equal(why_not(a, NOW), WEIR_GRANTED);
     assert_true(weir_exit(b, &p, WEIR_SUCCEEDED, NOW)); /* another one gives it back */
     weir_guard_force(a, WEIR_FORCE_OPEN, NOW);

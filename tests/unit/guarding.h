@@ -7,7 +7,8 @@
 
 #define MS WEIR_MILLISECOND
 
-static inline struct weir_guard *guard_of(struct weir_table *table, const char *name, const struct weir_guard_options *options)
+static inline struct weir_guard *guard_of(struct weir_table *table, const char *name,
+                                          const struct weir_guard_options *options)
 {
     struct weir_guard *guard = NULL;
     struct weir_error error = { 0 };
@@ -41,7 +42,8 @@ static inline struct weir_guard_info info_of(struct weir_guard *guard, weir_time
 }
 
 /* One piece of work from beginning to end. */
-static inline bool work(struct weir_guard *guard, weir_time now, weir_time took, enum weir_outcome outcome)
+static inline bool work(struct weir_guard *guard, weir_time now, weir_time took,
+                        enum weir_outcome outcome)
 {
     struct weir_permit permit;
     if (!enter_at(guard, now, &permit))

@@ -1,6 +1,8 @@
-/* hash.c -- the keyed hash: every byte and the length count, nothing beyond the key does, and keys as people choose them spread evenly.
+/* hash.c -- the keyed hash: every byte and the length count, nothing beyond the key does, and keys
+ * as people choose them spread evenly.
  *
- * The secrets are fixed, so each figure here is the same in every run: a bound that holds today holds until the hash changes.
+ * The secrets are fixed, so each figure here is the same in every run: a bound that holds today
+ * holds until the hash changes.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +61,7 @@ static int by_number(const void *a, const void *b)
 static size_t count_doubles(uint64_t *numbers, size_t n)
 {
     size_t doubles = 0;
-    qsort(numbers, n, sizeof *numbers, by_number);
+    qsort(numbers, n, sizeof(*numbers), by_number);
     for (size_t i = 1; i < n; i++)
         doubles += numbers[i] == numbers[i - 1];
     return doubles;
@@ -72,12 +74,13 @@ static void test_same_key_same_hash_wherever_it_lies(void **state)
     unsigned char key[LENGTH_MAX], room[LENGTH_MAX + 32];
     uint64_t seed = 2;
     (void)state;
-    for (size_t i = 0; i < sizeof key; i++)
+    for (size_t i = 0; i < sizeof(key); i++)
         key[i] = (unsigned char)random64(&seed);
     for (size_t len = 0; len <= LENGTH_MAX; len++) {
         struct weir__hash wanted = hash(key, len);
         for (size_t offset = 0; offset < 16; offset++) {
-            memset(room, (int)(offset * 7 + len), sizeof room); /* what lies around it must not count */
+            memset(room, (int)(offset * 7 + len),
+                   sizeof(room)); /* what lies around it must not count */
             memcpy(room + offset, key, len);
             assert_same(hash(room + offset, len), wanted);
         }
@@ -87,7 +90,8 @@ static void test_same_key_same_hash_wherever_it_lies(void **state)
 static void test_reads_no_byte_outside_the_key(void **state)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    unsigned char *room = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *middle = room + page;
+    unsigned char *room = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                  *middle = room + page;
     (void)state;
     assert_true(room != MAP_FAILED);
     assert_int_equal(mprotect(middle, page, PROT_READ | PROT_WRITE), 0);
@@ -124,15 +128,16 @@ static void test_length_counts(void **state)
 static void test_every_byte_moves_tag_and_place(void **state)
 {
     static const unsigned char masks[] = { 0x01, 0x80, 0xff };
-    size_t n = 0, most = sizeof masks * LENGTH_MAX * (LENGTH_MAX + 1) / 2 + LENGTH_MAX + 1;
-    uint64_t *tags = malloc(most * sizeof *tags), *places = malloc(most * sizeof *places), secrets[WEIR__HASH_SECRETS];
+    size_t n = 0, most = sizeof(masks) * LENGTH_MAX * (LENGTH_MAX + 1) / 2 + LENGTH_MAX + 1;
+    uint64_t *tags = malloc(most * sizeof(*tags)), *places = malloc(most * sizeof(*places)),
+             secrets[WEIR__HASH_SECRETS];
     unsigned char key[LENGTH_MAX];
     (void)state;
     make_secrets(secrets, 1);
-    memset(key, 'k', sizeof key);
+    memset(key, 'k', sizeof(key));
     for (size_t len = 0; len <= LENGTH_MAX; len++)
         for (size_t at = 0; at <= len; at++) /* at == len: the key as it is */
-            for (size_t mask = 0; mask < (at == len ? 1 : sizeof masks); mask++, n++) {
+            for (size_t mask = 0; mask < (at == len ? 1 : sizeof(masks)); mask++, n++) {
                 if (at < len)
                     key[at] ^= masks[mask];
                 struct weir__hash h = weir__hash_key(secrets, 0, (struct weir_key){ key, len });
@@ -152,20 +157,21 @@ static void test_order_of_words_counts(void **state)
 {
     unsigned char key[160], swapped[160];
     (void)state;
-    for (size_t i = 0; i < sizeof key; i++)
+    for (size_t i = 0; i < sizeof(key); i++)
         key[i] = (unsigned char)(i * 31 + 7);
-    for (size_t a = 0; a < sizeof key; a += 8)
-        for (size_t b = a + 8; b < sizeof key; b += 8) {
-            memcpy(swapped, key, sizeof key);
+    for (size_t a = 0; a < sizeof(key); a += 8)
+        for (size_t b = a + 8; b < sizeof(key); b += 8) {
+            memcpy(swapped, key, sizeof(key));
             memcpy(swapped + a, key + b, 8);
             memcpy(swapped + b, key + a, 8);
-            assert_apart(hash(key, sizeof key), hash(swapped, sizeof key));
+            assert_apart(hash(key, sizeof(key)), hash(swapped, sizeof(key)));
         }
 }
 
 /* ------------------------------------------------------------------ spread ---- */
 
-/* How far counts are from even: about cells - 1 if chance alone is at work, give or take sqrt(2 * cells); in hundredths of that. */
+/* How far counts are from even: about cells - 1 if chance alone is at work, give or take sqrt(2 *
+ * cells); in hundredths of that. */
 static int64_t unevenness(const uint32_t *counts, size_t cells, int64_t n)
 {
     int64_t even = n / (int64_t)cells, sum = 0;
@@ -174,20 +180,21 @@ static int64_t unevenness(const uint32_t *counts, size_t cells, int64_t n)
     return sum * 100 / even / (int64_t)cells;
 }
 
-/* At 256 cells chance alone leaves 100 +- 9, so 150 is more than five times that away; more cells vary less. */
+/* At 256 cells chance alone leaves 100 +- 9, so 150 is more than five times that away; more cells
+ * vary less. */
 #define UNEVENNESS_MAX 150
 
 static size_t sequential_integer(char *out, uint64_t i)
 {
-    memcpy(out, &i, sizeof i);
-    return sizeof i;
+    memcpy(out, &i, sizeof(i));
+    return sizeof(i);
 }
 
 static size_t sequential_small_integer(char *out, uint64_t i)
 {
     uint32_t n = (uint32_t)i;
-    memcpy(out, &n, sizeof n);
-    return sizeof n;
+    memcpy(out, &n, sizeof(n));
+    return sizeof(n);
 }
 
 static size_t strided_integer(char *out, uint64_t i)
@@ -202,12 +209,14 @@ static size_t decimal_string(char *out, uint64_t i)
 
 static size_t address(char *out, uint64_t i)
 {
-    return (size_t)sprintf(out, "10.%u.%u.%u", (unsigned)(i >> 16 & 255), (unsigned)(i >> 8 & 255), (unsigned)(i & 255));
+    return (size_t)sprintf(out, "10.%u.%u.%u", (unsigned)(i >> 16 & 255), (unsigned)(i >> 8 & 255),
+                           (unsigned)(i & 255));
 }
 
 static size_t common_prefix(char *out, uint64_t i)
 {
-    return (size_t)sprintf(out, "https://api.example.com/v1/customers/%llu/orders", (unsigned long long)i);
+    return (size_t)sprintf(out, "https://api.example.com/v1/customers/%llu/orders",
+                           (unsigned long long)i);
 }
 
 static size_t long_common_prefix(char *out, uint64_t i)
@@ -245,9 +254,9 @@ static void expect_even(const char *family, const char *what, const uint32_t *co
 
 static void check_spread(const char *family, size_t (*write)(char *, uint64_t))
 {
-    uint64_t *tags = malloc(KEYS * sizeof *tags), secrets[WEIR__HASH_SECRETS];
-    uint32_t *high = calloc(4096, sizeof *high), *low = calloc(256, sizeof *low);
-    uint32_t *both = calloc(4096, sizeof *both), *cross = calloc(4096, sizeof *cross);
+    uint64_t *tags = malloc(KEYS * sizeof(*tags)), secrets[WEIR__HASH_SECRETS];
+    uint32_t *high = calloc(4096, sizeof(*high)), *low = calloc(256, sizeof(*low));
+    uint32_t *both = calloc(4096, sizeof(*both)), *cross = calloc(4096, sizeof(*cross));
     char key[256];
     make_secrets(secrets, 1);
     for (uint64_t i = 0; i < KEYS; i++) {
@@ -274,7 +283,7 @@ static void check_spread(const char *family, size_t (*write)(char *, uint64_t))
 static void test_million_keys_have_a_million_tags_and_even_places(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+    for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
         check_spread(families[i].name, families[i].write);
 }
 
@@ -308,8 +317,9 @@ static void test_salts_and_secrets_separate(void **state)
 {
     enum { OTHERS = 64 };
     uint64_t tags[3 * OTHERS * 4], places[3 * OTHERS * 4], seed = 4;
-    static const char long_key[] = "a key of more than a hundred and twenty-eight bytes goes another way, so here is "
-                                   "one that is long enough to go there: it has no end, or hardly any";
+    static const char long_key[] =
+        "a key of more than a hundred and twenty-eight bytes goes another way, so here is "
+        "one that is long enough to go there: it has no end, or hardly any";
     static const char *const keys[] = { "", "user", "0123456789abcdef0", long_key };
     size_t n = 0;
     (void)state;
@@ -331,15 +341,16 @@ static void test_salts_and_secrets_separate(void **state)
 
 static void test_every_secret_counts(void **state)
 {
-    unsigned char key[112 + 16]; /* the longest that is not chained: every pair of secrets has a part */
+    unsigned char
+        key[112 + 16]; /* the longest that is not chained: every pair of secrets has a part */
     uint64_t secrets[WEIR__HASH_SECRETS];
     (void)state;
-    memset(key, 'q', sizeof key);
+    memset(key, 'q', sizeof(key));
     make_secrets(secrets, 1);
-    struct weir__hash whole = weir__hash_key(secrets, 0, (struct weir_key){ key, sizeof key });
+    struct weir__hash whole = weir__hash_key(secrets, 0, (struct weir_key){ key, sizeof(key) });
     for (size_t i = 0; i < WEIR__HASH_SECRETS; i++) {
         secrets[i] ^= 1;
-        struct weir__hash h = weir__hash_key(secrets, 0, (struct weir_key){ key, sizeof key });
+        struct weir__hash h = weir__hash_key(secrets, 0, (struct weir_key){ key, sizeof(key) });
         assert_true(h.tag != whole.tag || h.place != whole.place);
         secrets[i] ^= 1;
     }
@@ -352,14 +363,14 @@ static void test_random_fill_fills_just_what_it_is_given(void **state)
     unsigned char a[1000], b[1000];
     unsigned seen = 0;
     (void)state;
-    memset(a, 0, sizeof a);
-    memset(b, 0, sizeof b);
+    memset(a, 0, sizeof(a));
+    memset(b, 0, sizeof(b));
     assert_int_equal(weir__random_fill(a, 0), 0);
     assert_int_equal(a[0], 0);
     assert_int_equal(weir__random_fill(a + 1, 998), 0);
     assert_int_equal(weir__random_fill(b + 1, 998), 0);
     assert_int_equal(a[0] | a[999] | b[0] | b[999], 0);
-    assert_memory_not_equal(a, b, sizeof a);
+    assert_memory_not_equal(a, b, sizeof(a));
     for (size_t i = 900; i < 999; i++) /* to the very end */
         seen |= a[i];
     assert_int_equal(seen, 255);

@@ -31,7 +31,8 @@ static void test_L12_every_bin_is_within_its_error(void **state)
 {
     (void)state;
     for (unsigned bin = 0; bin < WEIR__BINS; bin++) {
-        weir_time first = bin == 0 ? SHORTEST : first_of(bin), last = bin + 1 < WEIR__BINS ? first_of(bin + 1) - 1 : LONGEST;
+        weir_time first = bin == 0 ? SHORTEST : first_of(bin),
+                  last = bin + 1 < WEIR__BINS ? first_of(bin + 1) - 1 : LONGEST;
         assert_int_equal(weir__bin_of(first), bin);
         assert_int_equal(weir__bin_of(last), bin);
         assert_int_equal(weir__bin_of(weir__bin_middle(bin)), bin);
@@ -60,7 +61,8 @@ static void test_L12_random_times_are_within_the_error(void **state)
     unsigned before = 0;
     (void)state;
     for (int i = 0; i < 1000000; i++) {
-        weir_time took = (weir_time)(random64(&seed) >> (21 + random64(&seed) % 33)); /* of every length alike */
+        weir_time took =
+            (weir_time)(random64(&seed) >> (21 + random64(&seed) % 33)); /* of every length alike */
         if (took >= SHORTEST && took <= LONGEST)
             assert_close(weir__bin_middle(weir__bin_of(took)), took);
     }
@@ -83,7 +85,7 @@ static struct weir__recent recent;
 /* Of one histogram. */
 static weir_time quantile(const struct weir__histogram *h, int permille)
 {
-    memset(&recent, 0, sizeof recent);
+    memset(&recent, 0, sizeof(recent));
     weir__recent_add(&recent, h, S, NOW);
     return weir__recent_quantile(&recent, S, NOW, permille);
 }
@@ -105,13 +107,14 @@ static void test_L12_quantiles_against_sorted_samples(void **state)
     for (int round = 0; round < 200; round++) {
         size_t n = 1 + random64(&seed) % COUNT_OF(times);
         unsigned spread = (unsigned)(random64(&seed) % 24);
-        memset(&h, 0, sizeof h);
+        memset(&h, 0, sizeof(h));
         for (size_t i = 0; i < n; i++) {
-            times[i] = SHORTEST + (weir_time)(random64(&seed) >> (24 + random64(&seed) % (spread + 1)));
+            times[i] =
+                SHORTEST + (weir_time)(random64(&seed) >> (24 + random64(&seed) % (spread + 1)));
             times[i] = times[i] > LONGEST ? LONGEST : times[i];
             h.counts[weir__bin_of(times[i])]++;
         }
-        qsort(times, n, sizeof *times, compare);
+        qsort(times, n, sizeof(*times), compare);
         for (size_t i = 0; i < COUNT_OF(permilles); i++)
             assert_close(quantile(&h, permilles[i]), exact(times, n, permilles[i]));
     }
@@ -131,7 +134,7 @@ static void test_L12_full_counts_do_not_overflow(void **state)
 {
     static struct weir__histogram h;
     (void)state;
-    memset(&h, 0xff, sizeof h);
+    memset(&h, 0xff, sizeof(h));
     assert_int_equal(quantile(&h, 1000), weir__bin_middle(WEIR__BINS - 1));
     assert_int_equal(quantile(&h, 0), weir__bin_middle(0));
     assert_int_equal(quantile(&h, 500), weir__bin_middle(WEIR__BINS / 2 - 1));
@@ -147,7 +150,7 @@ static int64_t count(weir_time window, weir_time now)
 static int forget(void **state)
 {
     (void)state;
-    memset(&recent, 0, sizeof recent);
+    memset(&recent, 0, sizeof(recent));
     return 0;
 }
 
@@ -166,7 +169,8 @@ static void test_L12_a_fresh_window_is_empty(void **state)
     assert_int_equal(count(10 * S, 0), 0);
 }
 
-/* In ms, window 10 s: what is added at `now` is there until the parts that follow push it out, after 9 to 10 s. */
+/* In ms, window 10 s: what is added at `now` is there until the parts that follow push it out,
+ * after 9 to 10 s. */
 static void test_L12_samples_leave_with_their_part(void **state)
 {
     (void)state;
@@ -174,8 +178,10 @@ static void test_L12_samples_leave_with_their_part(void **state)
         add(i * WEIR_MILLISECOND, 1, 10 * S, NOW + i * S);
         assert_int_equal(count(10 * S, NOW + i * S), i < 10 ? i : 10);
         int oldest = i < 10 ? 1 : i - 9;
-        assert_close(weir__recent_quantile(&recent, 10 * S, NOW + i * S, 0), oldest * WEIR_MILLISECOND);
-        assert_close(weir__recent_quantile(&recent, 10 * S, NOW + i * S, 1000), i * WEIR_MILLISECOND);
+        assert_close(weir__recent_quantile(&recent, 10 * S, NOW + i * S, 0),
+                     oldest * WEIR_MILLISECOND);
+        assert_close(weir__recent_quantile(&recent, 10 * S, NOW + i * S, 1000),
+                     i * WEIR_MILLISECOND);
     }
     for (int i = 0; i <= 11; i++)
         assert_int_equal(count(10 * S, NOW + (100 + i) * S), i < 10 ? 10 - i : 0);
@@ -196,11 +202,13 @@ static void test_L12_window_against_all_samples_that_were(void **state)
         add(all[n].took, 1, window, now);
         weir_time sorted[COUNT_OF(all)];
         size_t n_sorted = 0;
-        for (int i = n; i >= 0 && (all[i].at - 1) / part > (now - 1) / part - WEIR__RECENT_PARTS; i--)
+        for (int i = n; i >= 0 && (all[i].at - 1) / part > (now - 1) / part - WEIR__RECENT_PARTS;
+             i--)
             sorted[n_sorted++] = all[i].took;
-        qsort(sorted, n_sorted, sizeof *sorted, compare);
+        qsort(sorted, n_sorted, sizeof(*sorted), compare);
         assert_int_equal(count(window, now), n_sorted);
-        assert_close(weir__recent_quantile(&recent, window, now, 900), exact(sorted, n_sorted, 900));
+        assert_close(weir__recent_quantile(&recent, window, now, 900),
+                     exact(sorted, n_sorted, 900));
     }
 }
 
@@ -215,7 +223,8 @@ static void test_L12_since_counts_whole_parts_only(void **state)
     assert_int_equal(weir__recent_count_since(&recent, 10 * S, now, NOW + 4 * S + 1), 5);
     assert_int_equal(weir__recent_count_since(&recent, 10 * S, now, now), 0);
     assert_int_equal(weir__recent_count_since(&recent, 10 * S, now, INT64_MAX), 0);
-    assert_close(weir__recent_quantile_since(&recent, 10 * S, now, NOW + 4 * S, 0), 5 * WEIR_MILLISECOND);
+    assert_close(weir__recent_quantile_since(&recent, 10 * S, now, NOW + 4 * S, 0),
+                 5 * WEIR_MILLISECOND);
     assert_int_equal(weir__recent_quantile_since(&recent, 10 * S, now, now, 500), -1);
 }
 
@@ -240,7 +249,7 @@ static void test_L12_any_bytes_and_times_are_harmless(void **state)
     for (size_t w = 0; w < COUNT_OF(times); w++)
         for (size_t t = 0; t < COUNT_OF(times); t++)
             for (size_t l = 0; l < COUNT_OF(times); l++) {
-                memset(&recent, 0xa5, sizeof recent);
+                memset(&recent, 0xa5, sizeof(recent));
                 recent.latest = times[l];
                 weir__recent_quantile_since(&recent, times[w], times[t], times[l], 990);
                 count(times[w], times[t]);
@@ -262,7 +271,8 @@ int main(void)
         cmocka_unit_test_setup(test_L12_samples_leave_with_their_part, forget),
         cmocka_unit_test_setup(test_L12_window_against_all_samples_that_were, forget),
         cmocka_unit_test_setup(test_L12_since_counts_whole_parts_only, forget),
-        cmocka_unit_test_setup(test_L12_a_late_clock_counts_as_the_latest_a_stepped_one_begins_anew, forget),
+        cmocka_unit_test_setup(test_L12_a_late_clock_counts_as_the_latest_a_stepped_one_begins_anew,
+                               forget),
         cmocka_unit_test_setup(test_L12_any_bytes_and_times_are_harmless, forget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,13 +19,13 @@ static void refuse(const char *text, const char *why)
 {
     struct weir__host host, before;
 
-    memset(&host, 0xa5, sizeof host);
-    memset(&before, 0xa5, sizeof before);
+    memset(&host, 0xa5, sizeof(host));
+    memset(&before, 0xa5, sizeof(before));
     const char *wrong = weir__host_read(&host, text, strlen(text));
     if (!wrong)
         fail_msg("%s was taken", text);
     assert_contains(wrong, why);
-    assert_memory_equal(&host, &before, sizeof host);
+    assert_memory_equal(&host, &before, sizeof(host));
 }
 
 static void test_forms(void **state)
@@ -40,7 +40,8 @@ static void test_forms(void **state)
     expect("[::1]", "::1", "");
     expect("[2001:db8::1]:7379", "2001:db8::1", "7379");
     expect("[fe80::1%lo]:7", "fe80::1%lo", "7");
-    assert_null(weir__host_read(&host, "a:12345", 4)); /* what is behind its length is not looked at */
+    assert_null(
+        weir__host_read(&host, "a:12345", 4)); /* what is behind its length is not looked at */
     assert_string_equal(host.port, "12");
 }
 
@@ -70,7 +71,7 @@ static void test_longest_name(void **state)
     char text[300];
     (void)state;
 
-    memset(text, 'x', sizeof text);
+    memset(text, 'x', sizeof(text));
     strcpy(text + 255, ":1");
     struct weir__host host;
     assert_null(weir__host_read(&host, text, strlen(text)));

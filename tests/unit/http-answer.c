@@ -1,4 +1,5 @@
-/* http-answer.c -- heads and bodies, byte by byte; and the fields that RFC 9651 and the RateLimit draft have opinions about. */
+/* http-answer.c -- heads and bodies, byte by byte; and the fields that RFC 9651 and the RateLimit
+ * draft have opinions about. */
 #include "http-world.h"
 
 static struct weir__http_manner manner_of(struct world *w)
@@ -15,14 +16,15 @@ static const char *answer_of(struct world *w)
 
 static struct weir_ruling limited(void)
 {
-    return (struct weir_ruling){
-        .decision = { .reason = WEIR_LIMITED, .limit = 10, .retry = 5200 * WEIR_MILLISECOND, .reset = 60 * WEIR_SECOND },
-        .rule = "per-ip",
-        .count = 10,
-        .window = 60 * WEIR_SECOND,
-        .applied = 2,
-        .level = 3
-    };
+    return (struct weir_ruling){ .decision = { .reason = WEIR_LIMITED,
+                                               .limit = 10,
+                                               .retry = 5200 * WEIR_MILLISECOND,
+                                               .reset = 60 * WEIR_SECOND },
+                                 .rule = "per-ip",
+                                 .count = 10,
+                                 .window = 60 * WEIR_SECOND,
+                                 .applied = 2,
+                                 .level = 3 };
 }
 
 static void test_S2_answer(void **state)
@@ -31,18 +33,21 @@ static void test_S2_answer(void **state)
     struct weir__http_manner m = manner_of(w);
 
     weir__http_json(&m, 200, "{}");
-    assert_string_equal(answer_of(w), "HTTP/1.1 200 OK\r\nDate: Tue, 14 Nov 2023 22:13:20 GMT\r\nContent-Type: application/json\r\n"
+    assert_string_equal(answer_of(w), "HTTP/1.1 200 OK\r\nDate: Tue, 14 Nov 2023 22:13:20 "
+                                      "GMT\r\nContent-Type: application/json\r\n"
                                       "Content-Length: 2\r\n\r\n{}");
     m.head_only = m.close = true;
     weir__http_json(&m, 404, "{}");
-    assert_string_equal(answer_of(w), "HTTP/1.1 404 Not Found\r\nDate: Tue, 14 Nov 2023 22:13:20 GMT\r\nContent-Type: application/json\r\n"
+    assert_string_equal(answer_of(w), "HTTP/1.1 404 Not Found\r\nDate: Tue, 14 Nov 2023 22:13:20 "
+                                      "GMT\r\nContent-Type: application/json\r\n"
                                       "Content-Length: 2\r\nConnection: close\r\n\r\n");
     m = manner_of(w);
     m.old = true;
     w->clock += 12 * 3600 * WEIR_SECOND;
     w->loop.now_is_old = true;
     weir__http_json(&m, 200, "");
-    assert_has(answer_of(w), "Date: Wed, 15 Nov 2023 10:13:20 GMT\r\nContent-Type: application/json\r\nContent-Length: 0\r\n"
+    assert_has(answer_of(w), "Date: Wed, 15 Nov 2023 10:13:20 GMT\r\nContent-Type: "
+                             "application/json\r\nContent-Length: 0\r\n"
                              "Connection: keep-alive\r\n\r\n");
 }
 
@@ -53,7 +58,7 @@ static void test_S2_statuses_without_a_body(void **state)
     struct weir__http_manner m = manner_of(w);
     static const int statuses[] = { 100, 204, 304 };
 
-    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
         weir__http_json(&m, statuses[i], "{}");
         const char *answer = answer_of(w);
         assert_null(strstr(answer, "Content-"));
@@ -70,7 +75,8 @@ static void test_S2_problem(void **state)
     const char *answer = answer_of(w);
     assert_string_equal(header_of(answer, "Content-Type"), "application/problem+json");
     assert_string_equal(header_of(answer, "X-A"), "b");
-    assert_string_equal(body_of(answer), "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\"code\":\"bad-request\","
+    assert_string_equal(body_of(answer), "{\"type\":\"about:blank\",\"title\":\"Bad "
+                                         "Request\",\"status\":400,\"code\":\"bad-request\","
                                          "\"detail\":\"say \\\"please\\\"\"}");
 }
 
@@ -94,7 +100,9 @@ static void test_S2_allowed(void **state)
     struct weir__http_manner m = manner_of(w);
     struct weir_ruling r = limited();
 
-    r.decision = (struct weir_decision){ .allowed = true, .limit = 10, .remaining = 9, .reset = 6 * WEIR_SECOND + 1 };
+    r.decision = (struct weir_decision){
+        .allowed = true, .limit = 10, .remaining = 9, .reset = 6 * WEIR_SECOND + 1
+    };
     r.level = 0;
     weir__http_ruling(&m, &r, 0, false);
     const char *answer = answer_of(w);
@@ -103,9 +111,10 @@ static void test_S2_allowed(void **state)
     assert_string_equal(header_of(answer, "RateLimit-Policy"), "\"per-ip\";q=10;w=60");
     assert_string_equal(header_of(answer, "Weir-Level"), "0");
     assert_null(header_of(answer, "Retry-After"));
-    assert_string_equal(body_of(answer),
-                        "{\"allowed\":true,\"rule\":\"per-ip\",\"limit\":10,\"remaining\":9,\"retry_ms\":null,\"reset_ms\":6001,"
-                        "\"wait_ms\":0,\"level\":0,\"reason\":\"granted\",\"applied\":2,\"shadow\":null,\"list\":null}");
+    assert_string_equal(body_of(answer), "{\"allowed\":true,\"rule\":\"per-ip\",\"limit\":10,"
+                                         "\"remaining\":9,\"retry_ms\":null,\"reset_ms\":6001,"
+                                         "\"wait_ms\":0,\"level\":0,\"reason\":\"granted\","
+                                         "\"applied\":2,\"shadow\":null,\"list\":null}");
 }
 
 static void test_S2_refused(void **state)
@@ -123,10 +132,14 @@ static void test_S2_refused(void **state)
     assert_string_equal(header_of(answer, "RateLimit-Policy"), "\"per-ip\";q=10;w=60");
     assert_string_equal(header_of(answer, "Weir-Level"), "3");
     assert_string_equal(body_of(answer),
-                        "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\"title\":\"Limit reached\","
-                        "\"status\":429,\"code\":\"weir-limited\",\"detail\":\"per-ip allows 10 in 1m; try again in 5.2s\","
-                        "\"violated-policies\":[\"per-ip\"],\"allowed\":false,\"rule\":\"per-ip\",\"limit\":10,\"remaining\":0,"
-                        "\"retry_ms\":5200,\"reset_ms\":60000,\"wait_ms\":0,\"level\":3,\"reason\":\"limited\",\"applied\":2,"
+                        "{\"type\":\"https://iana.org/assignments/"
+                        "http-problem-types#quota-exceeded\",\"title\":\"Limit reached\","
+                        "\"status\":429,\"code\":\"weir-limited\",\"detail\":\"per-ip allows 10 in "
+                        "1m; try again in 5.2s\","
+                        "\"violated-policies\":[\"per-ip\"],\"allowed\":false,\"rule\":\"per-ip\","
+                        "\"limit\":10,\"remaining\":0,"
+                        "\"retry_ms\":5200,\"reset_ms\":60000,\"wait_ms\":0,\"level\":3,\"reason\":"
+                        "\"limited\",\"applied\":2,"
                         "\"shadow\":null,\"list\":null}");
     weir__http_ruling(&m, &r, 403, true);
     answer = answer_of(w);
@@ -135,20 +148,24 @@ static void test_S2_refused(void **state)
     assert_string_equal(header_of(answer, "Retry-After"), "6");
 }
 
-/* What is left and the window are those of the tightest limit, and the reset is of all: t is within the window that is told. */
+/* What is left and the window are those of the tightest limit, and the reset is of all: t is within
+ * the window that is told. */
 static void test_S2_t_is_within_the_window(void **state)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
     struct weir_ruling r = limited();
 
-    r.decision = (struct weir_decision){ .allowed = true, .limit = 10, .remaining = 9, .reset = 3600 * WEIR_SECOND };
+    r.decision = (struct weir_decision){
+        .allowed = true, .limit = 10, .remaining = 9, .reset = 3600 * WEIR_SECOND
+    };
     weir__http_ruling(&m, &r, 0, false);
     const char *answer = answer_of(w);
     assert_string_equal(header_of(answer, "RateLimit"), "\"per-ip\";r=9;t=60");
     assert_string_equal(header_of(answer, "RateLimit-Policy"), "\"per-ip\";q=10;w=60");
     assert_has(answer, "\"reset_ms\":3600000,");
-    r.decision = (struct weir_decision){ .reason = WEIR_LIMITED, .limit = 10, .retry = 3600 * WEIR_SECOND };
+    r.decision =
+        (struct weir_decision){ .reason = WEIR_LIMITED, .limit = 10, .retry = 3600 * WEIR_SECOND };
     weir__http_ruling(&m, &r, 0, false);
     assert_string_equal(header_of(answer_of(w), "RateLimit"), "\"per-ip\";r=0;t=3600");
 }
@@ -162,9 +179,12 @@ static void test_S2_retry_after(void **state)
         weir_time retry;
         const char *after, *rest;
     } rows[] = {
-        { 0, "1", "\"per-ip\";r=0;t=1" },           { 1, "1", "\"per-ip\";r=0;t=1" },
-        { WEIR_SECOND, "1", "\"per-ip\";r=0;t=1" }, { WEIR_SECOND + 1, "2", "\"per-ip\";r=0;t=2" },
-        { WEIR_NEVER, NULL, "\"per-ip\";r=0" },     { WEIR_NEVER - 1, "9223372037", "\"per-ip\";r=0;t=9223372037" },
+        { 0, "1", "\"per-ip\";r=0;t=1" },
+        { 1, "1", "\"per-ip\";r=0;t=1" },
+        { WEIR_SECOND, "1", "\"per-ip\";r=0;t=1" },
+        { WEIR_SECOND + 1, "2", "\"per-ip\";r=0;t=2" },
+        { WEIR_NEVER, NULL, "\"per-ip\";r=0" },
+        { WEIR_NEVER - 1, "9223372037", "\"per-ip\";r=0;t=9223372037" },
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -180,14 +200,16 @@ static void test_S2_retry_after(void **state)
     }
 }
 
-/* RFC 9651 has integers of fifteen digits; w is a positive one; what is left is never below zero. */
+/* RFC 9651 has integers of fifteen digits; w is a positive one; what is left is never below
+ * zero. */
 static void test_S2_structured_fields_stay_within_their_bounds(void **state)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
     struct weir_ruling r = limited();
 
-    r.decision = (struct weir_decision){ .allowed = true, .limit = INT64_MAX, .remaining = INT64_MAX };
+    r.decision =
+        (struct weir_decision){ .allowed = true, .limit = INT64_MAX, .remaining = INT64_MAX };
     r.count = INT64_MAX;
     r.window = WEIR_MILLISECOND;
     weir__http_ruling(&m, &r, 0, false);
@@ -205,7 +227,9 @@ static void test_R4_banned(void **state)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
-    struct weir_ruling r = { .decision = { .reason = WEIR_BANNED, .retry = 600 * WEIR_SECOND, .reset = 600 * WEIR_SECOND },
+    struct weir_ruling r = { .decision = { .reason = WEIR_BANNED,
+                                           .retry = 600 * WEIR_SECOND,
+                                           .reset = 600 * WEIR_SECOND },
                              .rule = "login",
                              .level = 3 };
 
@@ -214,8 +238,11 @@ static void test_R4_banned(void **state)
     assert_int_equal(status_of(answer), 429);
     assert_string_equal(header_of(answer, "Retry-After"), "600");
     assert_null(header_of(answer, "RateLimit-Policy"));
-    assert_has(answer, "#abnormal-usage-detected\",\"title\":\"Banned\",\"status\":429,\"code\":\"weir-banned\"");
-    assert_has(answer, "\"violated-policies\":[\"login\"],\"allowed\":false,\"rule\":\"login\",\"limit\":null,\"remaining\":null,");
+    assert_has(
+        answer,
+        "#abnormal-usage-detected\",\"title\":\"Banned\",\"status\":429,\"code\":\"weir-banned\"");
+    assert_has(answer, "\"violated-policies\":[\"login\"],\"allowed\":false,\"rule\":\"login\","
+                       "\"limit\":null,\"remaining\":null,");
     assert_has(answer, "\"detail\":\"login: banned for 10m\",");
     r.decision.retry = WEIR_NEVER;
     weir__http_ruling(&m, &r, 0, false);
@@ -226,7 +253,9 @@ static void test_R3_denied(void **state)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
-    struct weir_ruling r = { .decision = { .reason = WEIR_DENIED, .retry = WEIR_NEVER }, .list = "deny", .level = 3 };
+    struct weir_ruling r = { .decision = { .reason = WEIR_DENIED, .retry = WEIR_NEVER },
+                             .list = "deny",
+                             .level = 3 };
 
     weir__http_ruling(&m, &r, 0, false);
     const char *answer = answer_of(w);
@@ -246,7 +275,8 @@ static void test_R1_no_rule_applies(void **state)
 
     weir__http_ruling(&m, &r, 0, true);
     const char *answer = answer_of(w);
-    assert_string_equal(answer, "HTTP/1.1 200 OK\r\nDate: Tue, 14 Nov 2023 22:13:20 GMT\r\nContent-Length: 0\r\nWeir-Level: 0\r\n\r\n");
+    assert_string_equal(answer, "HTTP/1.1 200 OK\r\nDate: Tue, 14 Nov 2023 22:13:20 "
+                                "GMT\r\nContent-Length: 0\r\nWeir-Level: 0\r\n\r\n");
 }
 
 /* Names of rules have 40 bytes at the most; all that may be longer is bounded. */
@@ -271,26 +301,32 @@ static void test_longest_ruling(void **state)
                              .level = 3 };
     weir__http_ruling(&m, &r, 0, false);
     const char *answer = answer_of(w);
-    assert_int_equal(strtol(header_of(answer, "Content-Length"), NULL, 10), strlen(body_of(answer)));
+    assert_int_equal(strtol(header_of(answer, "Content-Length"), NULL, 10),
+                     strlen(body_of(answer)));
     char json[WEIR__HTTP_RULING_MAX];
-    assert_true(weir__http_ruling_json(json, &r) < json + sizeof json - 2);
+    assert_true(weir__http_ruling_json(json, &r) < json + sizeof(json) - 2);
 }
 
 static void test_L13_decision(void **state)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
-    struct weir__adhoc_answer a = { .decision = { .allowed = true, .limit = 5, .remaining = 4, .reset = 1500, .wait = 3 },
-                                    .reservation = "r1" };
+    struct weir__adhoc_answer a = {
+        .decision = { .allowed = true, .limit = 5, .remaining = 4, .reset = 1500, .wait = 3 },
+        .reservation = "r1"
+    };
     struct weir__http_taken taken = { &a, { "5/1 \"x\\", 7 }, true };
 
     weir__http_decision(&m, &taken);
     const char *answer = answer_of(w);
-    assert_string_equal(body_of(answer), "{\"allowed\":true,\"limit\":5,\"remaining\":4,\"retry_ns\":null,\"reset_ns\":1500,\"wait_ns\":3,"
+    assert_string_equal(body_of(answer), "{\"allowed\":true,\"limit\":5,\"remaining\":4,\"retry_"
+                                         "ns\":null,\"reset_ns\":1500,\"wait_ns\":3,"
                                          "\"reason\":\"granted\",\"reservation\":\"r1\"}");
     assert_string_equal(header_of(answer, "RateLimit"), "\"5/1 \\\"x\\\\\";r=4;t=1");
     assert_string_equal(header_of(answer, "RateLimit-Policy"), "\"5/1 \\\"x\\\\\";q=5");
-    a.decision = (struct weir_decision){ .reason = WEIR_TOO_BIG, .limit = 5, .remaining = 5, .retry = WEIR_NEVER };
+    a.decision = (struct weir_decision){
+        .reason = WEIR_TOO_BIG, .limit = 5, .remaining = 5, .retry = WEIR_NEVER
+    };
     taken.ns = false;
     taken.policy = (struct weir__span){ "n\xc3\xa4me", 5 };
     weir__http_decision(&m, &taken);
@@ -298,8 +334,11 @@ static void test_L13_decision(void **state)
     assert_int_equal(status_of(answer), 429);
     assert_null(header_of(answer, "RateLimit"));
     assert_null(header_of(answer, "Retry-After"));
-    assert_has(answer, "\"code\":\"weir-limited\",\"detail\":\"an ask as big as this one never passes\",\"allowed\":false,\"limit\":5,"
-                       "\"remaining\":5,\"retry_ms\":null,\"reset_ms\":0,\"wait_ms\":0,\"reason\":\"too-big\"}");
+    assert_has(
+        answer,
+        "\"code\":\"weir-limited\",\"detail\":\"an ask as big as this one never "
+        "passes\",\"allowed\":false,\"limit\":5,"
+        "\"remaining\":5,\"retry_ms\":null,\"reset_ms\":0,\"wait_ms\":0,\"reason\":\"too-big\"}");
 }
 
 int main(void)
@@ -313,7 +352,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_S2_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_t_is_within_the_window, begin, end),
         cmocka_unit_test_setup_teardown(test_S2_retry_after, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_structured_fields_stay_within_their_bounds, begin, end),
+        cmocka_unit_test_setup_teardown(test_S2_structured_fields_stay_within_their_bounds, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(test_R4_banned, begin, end),
         cmocka_unit_test_setup_teardown(test_R3_denied, begin, end),
         cmocka_unit_test_setup_teardown(test_R1_no_rule_applies, begin, end),

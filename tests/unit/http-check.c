@@ -1,4 +1,5 @@
-/* http-check.c -- check, batch, take, peek, give, reserve, settle and the clock, from bytes to bytes. */
+/* http-check.c -- check, batch, take, peek, give, reserve, settle and the clock, from bytes to
+ * bytes. */
 #include "http-world.h"
 
 #include "wire/json.h"
@@ -29,9 +30,12 @@ static void test_S3_level(void **state)
 {
     struct world *w = *state;
 
-    assert_string_equal(header_of(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"}}"), "Weir-Level"), "0");
-    assert_string_equal(header_of(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"}}"), "Weir-Level"), "2");
-    assert_string_equal(header_of(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"}}"), "Weir-Level"), "3");
+    assert_string_equal(
+        header_of(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"}}"), "Weir-Level"), "0");
+    assert_string_equal(
+        header_of(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"}}"), "Weir-Level"), "2");
+    assert_string_equal(
+        header_of(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"}}"), "Weir-Level"), "3");
 }
 
 static void test_R1_check_that_no_rule_applies_to(void **state)
@@ -39,10 +43,10 @@ static void test_R1_check_that_no_rule_applies_to(void **state)
     struct world *w = *state;
     const char *yes = check(w, "{}");
 
-    assert_answer(
-        yes, 200,
-        "{\"allowed\":true,\"rule\":null,\"limit\":null,\"remaining\":null,\"retry_ms\":null,\"reset_ms\":0,\"wait_ms\":0,\"level\":0,"
-        "\"reason\":\"granted\",\"applied\":0,\"shadow\":null,\"list\":null}");
+    assert_answer(yes, 200,
+                  "{\"allowed\":true,\"rule\":null,\"limit\":null,\"remaining\":null,\"retry_ms\":"
+                  "null,\"reset_ms\":0,\"wait_ms\":0,\"level\":0,"
+                  "\"reason\":\"granted\",\"applied\":0,\"shadow\":null,\"list\":null}");
     assert_null(header_of(yes, "RateLimit"));
 }
 
@@ -50,7 +54,8 @@ static void test_R3_lists(void **state)
 {
     struct world *w = *state;
 
-    assert_answer(check(w, "{\"attributes\":{\"ip\":\"203.0.113.9\"},\"cost\":100}"), 200, "\"list\":\"allow\"");
+    assert_answer(check(w, "{\"attributes\":{\"ip\":\"203.0.113.9\"},\"cost\":100}"), 200,
+                  "\"list\":\"allow\"");
     const char *no = check(w, "{\"attributes\":{\"account\":\"mallory\"}}");
     assert_answer(no, 403, "\"code\":\"weir-denied\"");
     assert_null(header_of(no, "Retry-After"));
@@ -59,7 +64,8 @@ static void test_R3_lists(void **state)
 static void test_R4_ban(void **state)
 {
     struct world *w = *state;
-    const char *body = "{\"attributes\":{\"uri\":\"/login\",\"method\":\"POST\",\"account\":\"ann\"}}";
+    const char *body =
+        "{\"attributes\":{\"uri\":\"/login\",\"method\":\"POST\",\"account\":\"ann\"}}";
 
     assert_answer(check(w, body), 200, "\"rule\":\"login\"");
     assert_answer(check(w, body), 429, "\"code\":\"weir-limited\"");
@@ -71,11 +77,15 @@ static void test_S2_check_cost_and_wait(void **state)
 {
     struct world *w = *state;
 
-    assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"},\"cost\":3}"), 429, "\"reason\":\"too-big\"");
+    assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"},\"cost\":3}"), 429,
+                  "\"reason\":\"too-big\"");
     assert_null(header_of(w->answer.bytes, "Retry-After"));
-    assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"},\"cost\":0}"), 200, "\"remaining\":2,");
-    assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"},\"cost\":2}"), 200, "\"remaining\":0,");
-    assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"},\"wait_ms\":5000}"), 200, "\"wait_ms\":5000,");
+    assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"},\"cost\":0}"), 200,
+                  "\"remaining\":2,");
+    assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"},\"cost\":2}"), 200,
+                  "\"remaining\":0,");
+    assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"},\"wait_ms\":5000}"), 200,
+                  "\"wait_ms\":5000,");
 }
 
 /* A retry with the same id is answered the same and charged once. */
@@ -84,9 +94,12 @@ static void test_S2_ask_id(void **state)
     struct world *w = *state;
 
     for (int i = 0; i < 5; i++)
-        assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"},\"id\":\"a\"}"), 200, "\"remaining\":1,");
-    assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"},\"id\":\"b\"}"), 200, "\"remaining\":0,");
-    assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.9\"},\"id\":\"a\"}"), 400, "\"code\":\"bad-request\"");
+        assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"},\"id\":\"a\"}"), 200,
+                      "\"remaining\":1,");
+    assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"},\"id\":\"b\"}"), 200,
+                  "\"remaining\":0,");
+    assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.9\"},\"id\":\"a\"}"), 400,
+                  "\"code\":\"bad-request\"");
 }
 
 static void test_S2_check_that_is_wrong(void **state)
@@ -95,11 +108,13 @@ static void test_S2_check_that_is_wrong(void **state)
     char body[400] = "{\"id\":\"";
 
     assert_answer(check(w, "{\"attribtues\":{}}"), 200, "\"applied\":0");
-    assert_answer(check(w, "{\"attribtues\":{\"ip\":\"192.0.2.7\"}}"), 400, "unknown member 'attribtues'; did you mean 'attributes'?");
+    assert_answer(check(w, "{\"attribtues\":{\"ip\":\"192.0.2.7\"}}"), 400,
+                  "unknown member 'attribtues'; did you mean 'attributes'?");
     assert_answer(check(w, ""), 400, "the body is empty");
     assert_answer(check(w, "{\"cost\":-1}"), 400, "'cost' is a whole number");
     assert_answer(check(w, "{\"cost\":\"5\"}"), 400, "to 9223372036854775807, and not a string");
-    assert_answer(check(w, "{\"wait_ms\":9223372036855}"), 400, "'wait_ms' is at most 9223372036854");
+    assert_answer(check(w, "{\"wait_ms\":9223372036855}"), 400,
+                  "'wait_ms' is at most 9223372036854");
     memset(body + 7, 'x', 129);
     strcat(body, "\"}");
     assert_answer(check(w, body), 400, "'id' has at most 128 bytes");
@@ -109,23 +124,29 @@ static void test_S2_check_that_is_wrong(void **state)
 static void test_S2_check_with_attributes_at_the_top(void **state)
 {
     struct world *w = *state;
-    static const char *const names[] = { "ip", "i", "uid", "host", "account", "header.x-app", "ID" };
-    static const char *const near[][2] = { { "atributes", "attributes" }, { "costs", "cost" }, { "wait", "wait_ms" } };
+    static const char *const names[] = {
+        "ip", "i", "uid", "host", "account", "header.x-app", "ID"
+    };
+    static const char *const near[][2] = { { "atributes", "attributes" },
+                                           { "costs", "cost" },
+                                           { "wait", "wait_ms" } };
     char body[200], says[200];
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        snprintf(body, sizeof body, "{\"%s\":\"192.0.2.7\"}", names[i]);
-        snprintf(says, sizeof says,
-                 "\"detail\":\"unknown member '%s'; attributes go into \\\"attributes\\\": {\\\"attributes\\\":{\\\"%s\\\":...}}\"",
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(body, sizeof(body), "{\"%s\":\"192.0.2.7\"}", names[i]);
+        snprintf(says, sizeof(says),
+                 "\"detail\":\"unknown member '%s'; attributes go into \\\"attributes\\\": "
+                 "{\\\"attributes\\\":{\\\"%s\\\":...}}\"",
                  names[i], names[i]);
         assert_answer(check(w, body), 400, says);
-        snprintf(body, sizeof body, "{\"checks\":[{\"%s\":1}]}", names[i]);
+        snprintf(body, sizeof(body), "{\"checks\":[{\"%s\":1}]}", names[i]);
         assert_answer(request(w, "POST /v1/check/batch", "", body), 400, "check 0: unknown member");
         assert_null(strstr(w->answer.bytes, "did you mean"));
     }
-    for (size_t i = 0; i < sizeof near / sizeof near[0]; i++) {
-        snprintf(body, sizeof body, "{\"%s\":1}", near[i][0]);
-        snprintf(says, sizeof says, "unknown member '%s'; did you mean '%s'?", near[i][0], near[i][1]);
+    for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++) {
+        snprintf(body, sizeof(body), "{\"%s\":1}", near[i][0]);
+        snprintf(says, sizeof(says), "unknown member '%s'; did you mean '%s'?", near[i][0],
+                 near[i][1]);
         assert_answer(check(w, body), 400, says);
     }
     assert_answer(check(w, "{\"a\\\"b\":1}"), 400, "{\\\"attributes\\\":{\\\"name\\\":...}}");
@@ -135,7 +156,8 @@ static void test_S2_check_with_escapes(void **state)
 {
     struct world *w = *state;
 
-    assert_answer(check(w, "{\"attributes\":{\"\\u0069p\":\"192.0.2.\\u0037\",\"uri\":\"\\/\"}}"), 200, "\"rule\":\"per-ip\"");
+    assert_answer(check(w, "{\"attributes\":{\"\\u0069p\":\"192.0.2.\\u0037\",\"uri\":\"\\/\"}}"),
+                  200, "\"rule\":\"per-ip\"");
     assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"}}"), 200, "\"remaining\":0");
 }
 
@@ -176,11 +198,13 @@ static void assert_json(const char *text)
 static void test_S2_batch(void **state)
 {
     struct world *w = *state;
-    const char *yes = batch(
-        w, " { \"checks\" : [ {\"attributes\":{\"ip\":\"192.0.2.7\"}} , {}, {\"attributes\":{\"ip\":\"192.0.2.\\u0037\",\"x\":\"]}\\\"\"}},"
-           "{\"attributes\":{\"ip\":\"192.0.2.7\"}}, {\"attributes\":{}} ] } ");
+    const char *yes = batch(w, " { \"checks\" : [ {\"attributes\":{\"ip\":\"192.0.2.7\"}} , {}, "
+                               "{\"attributes\":{\"ip\":\"192.0.2.\\u0037\",\"x\":\"]}\\\"\"}},"
+                               "{\"attributes\":{\"ip\":\"192.0.2.7\"}}, {\"attributes\":{}} ] } ");
 
-    assert_answer(yes, 200, "{\"answers\":[{\"allowed\":true,\"rule\":\"per-ip\",\"limit\":2,\"remaining\":1,");
+    assert_answer(
+        yes, 200,
+        "{\"answers\":[{\"allowed\":true,\"rule\":\"per-ip\",\"limit\":2,\"remaining\":1,");
     assert_json(body_of(yes));
     assert_int_equal(count(yes, "\"allowed\":"), 5);
     assert_int_equal(count(yes, "\"allowed\":false"), 1);
@@ -190,9 +214,10 @@ static void test_S2_batch(void **state)
 static void test_S2_batch_with_ids(void **state)
 {
     struct world *w = *state;
-    const char *yes =
-        batch(w, "{\"checks\":[{\"attributes\":{\"ip\":\"192.0.2.7\"},\"id\":\"a\"},{\"attributes\":{\"ip\":\"192.0.2.7\"},\"id\":\"a\"},"
-                 "{\"attributes\":{\"ip\":\"192.0.2.7\"}},{\"attributes\":{\"ip\":\"192.0.2.8\"},\"id\":\"a\"}]}");
+    const char *yes = batch(w, "{\"checks\":[{\"attributes\":{\"ip\":\"192.0.2.7\"},\"id\":\"a\"},{"
+                               "\"attributes\":{\"ip\":\"192.0.2.7\"},\"id\":\"a\"},"
+                               "{\"attributes\":{\"ip\":\"192.0.2.7\"}},{\"attributes\":{\"ip\":"
+                               "\"192.0.2.8\"},\"id\":\"a\"}]}");
 
     assert_answer(yes, 200, "{\"answers\":[{\"allowed\":true");
     assert_json(body_of(yes));
@@ -213,9 +238,12 @@ static void test_S2_batch_of_a_thousand(void **state)
         char *body = text + 200;
         len = (size_t)sprintf(body, "{\"checks\":[");
         for (int i = 0; i < n; i++)
-            len += (size_t)sprintf(body + len, "%s{\"attributes\":{\"ip\":\"10.1.%d.%d\"}}", i ? "," : "", i / 250, i % 250);
+            len += (size_t)sprintf(body + len, "%s{\"attributes\":{\"ip\":\"10.1.%d.%d\"}}",
+                                   i ? "," : "", i / 250, i % 250);
         len += (size_t)sprintf(body + len, "]}");
-        size_t head = (size_t)sprintf(text, "POST /v1/check/batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n", len);
+        size_t head = (size_t)sprintf(
+            text, "POST /v1/check/batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n",
+            len);
         memmove(text + head, body, len);
         const char *answer = ask(w, text, head + len);
         if (n == 1001) {
@@ -250,7 +278,8 @@ static void test_S2_batch_that_is_wrong(void **state)
         { "{\"checks\":[{]}", "check 0: the body is no JSON" },
         { "{\"checks\":[\"]}", "check 0: the body is no JSON" },
         { "{\"checks\":[\"\\", "check 0: the body is no JSON" },
-        { "{\"checks\":[{\"attributes\":{\"ip\":\"192.0.2.7\"}},{\"cots\":1}]}", "check 1: unknown member 'cots'; did you mean 'cost'?" },
+        { "{\"checks\":[{\"attributes\":{\"ip\":\"192.0.2.7\"}},{\"cots\":1}]}",
+          "check 1: unknown member 'cots'; did you mean 'cost'?" },
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++)
@@ -262,12 +291,15 @@ static void test_S2_batch_that_is_wrong(void **state)
 static void test_S2_batch_of_nested_attributes(void **state)
 {
     struct world *w = *state;
-    char body[2000] = "{\"checks\":[{\"attributes\":{\"pppppppppppppppppppppppppppppppppppppppppppppppppppppppp\":{";
+    char body[2000] = "{\"checks\":[{\"attributes\":{"
+                      "\"pppppppppppppppppppppppppppppppppppppppppppppppppppppppp\":{";
 
     for (int i = 0; i < 60; i++)
         sprintf(body + strlen(body), "%s\"%02d\":1", i ? "," : "", i);
     strcat(body, "}}}]}");
-    assert_answer(batch(w, body), 400, "check 0: 'attributes' is an object of strings, numbers, true and false, with no objects or arrays");
+    assert_answer(batch(w, body), 400,
+                  "check 0: 'attributes' is an object of strings, numbers, true and false, with no "
+                  "objects or arrays");
 }
 
 /* ---------------------------------------------------------- limits of one's own ---- */
@@ -278,32 +310,43 @@ static void test_L13_take_peek_give(void **state)
     const char *body = "{\"key\":\"ann\",\"limit\":\"2/10\"}";
 
     assert_answer(request(w, "POST /v1/peek", "", body), 200, "\"remaining\":1");
-    assert_answer(request(w, "POST /v1/peek", "", "{\"key\":\"ann\",\"limit\":\"2/10\",\"cost\":0}"), 200, "\"remaining\":2");
+    assert_answer(
+        request(w, "POST /v1/peek", "", "{\"key\":\"ann\",\"limit\":\"2/10\",\"cost\":0}"), 200,
+        "\"remaining\":2");
+    assert_answer(
+        request(w, "POST /v1/take", "", body), 200,
+        "{\"allowed\":true,\"limit\":2,\"remaining\":1,\"retry_ms\":null,\"reset_ms\":5000,");
     assert_answer(request(w, "POST /v1/take", "", body), 200,
-                  "{\"allowed\":true,\"limit\":2,\"remaining\":1,\"retry_ms\":null,\"reset_ms\":5000,");
-    assert_answer(request(w, "POST /v1/take", "", body), 200, "RateLimit: \"2/10\";r=0;t=10\r\nRateLimit-Policy: \"2/10\";q=2\r\n");
+                  "RateLimit: \"2/10\";r=0;t=10\r\nRateLimit-Policy: \"2/10\";q=2\r\n");
     const char *no = request(w, "POST /v1/take", "", body);
     assert_answer(no, 429, "\"code\":\"weir-limited\"");
     assert_has(no, "\"retry_ms\":5000");
     assert_string_equal(header_of(no, "Retry-After"), "5");
     assert_answer(request(w, "POST /v1/peek", "", body), 429, "\"allowed\":false");
     assert_answer(request(w, "POST /v1/give", "", body), 200, "{\"given\":true}");
-    assert_answer(request(w, "POST /v1/take", "", "{\"key\":\"ann\",\"limit\":\"2/10\",\"unit\":\"ns\",\"wait_ns\":9223372036854775807}"),
-                  200, "\"reset_ns\":10000000000,\"wait_ns\":0,");
+    assert_answer(
+        request(
+            w, "POST /v1/take", "",
+            "{\"key\":\"ann\",\"limit\":\"2/10\",\"unit\":\"ns\",\"wait_ns\":9223372036854775807}"),
+        200, "\"reset_ns\":10000000000,\"wait_ns\":0,");
 }
 
 static void test_L13_reserve_settle(void **state)
 {
     struct world *w = *state;
     char settle[128], id[64] = "";
-    const char *yes = request(w, "POST /v1/reserve", "", "{\"key\":\"ann\",\"limit\":\"10/10\",\"cost\":5,\"lifetime_ms\":60000}");
+    const char *yes =
+        request(w, "POST /v1/reserve", "",
+                "{\"key\":\"ann\",\"limit\":\"10/10\",\"cost\":5,\"lifetime_ms\":60000}");
 
     assert_answer(yes, 200, "\"remaining\":5");
     assert_int_equal(sscanf(strstr(yes, "\"reservation\":\"") + 15, "%63[^\"]", id), 1);
-    snprintf(settle, sizeof settle, "{\"reservation\":\"%s\",\"cost\":2}", id);
+    snprintf(settle, sizeof(settle), "{\"reservation\":\"%s\",\"cost\":2}", id);
     assert_answer(request(w, "POST /v1/settle", "", settle), 200, "{\"settled\":true}");
     assert_answer(request(w, "POST /v1/settle", "", settle), 200, "{\"settled\":false}");
-    assert_answer(request(w, "POST /v1/peek", "", "{\"key\":\"ann\",\"limit\":\"10/10\",\"cost\":0}"), 200, "\"remaining\":8");
+    assert_answer(
+        request(w, "POST /v1/peek", "", "{\"key\":\"ann\",\"limit\":\"10/10\",\"cost\":0}"), 200,
+        "\"remaining\":8");
 }
 
 static void test_S2_take_that_is_wrong(void **state)
@@ -316,11 +359,16 @@ static void test_S2_take_that_is_wrong(void **state)
     } rows[] = {
         { "take", "{\"key\":\"a\"}", 400, "'limit' is missing" },
         { "take", "{\"key\":\"\",\"limit\":\"1/1\"}", 400, "'key' is empty" },
-        { "take", "{\"key\":\"a\",\"limit\":\"1/1\",\"unit\":\"us\"}", 400, "'unit' is \\\"ms\\\" or \\\"ns\\\", and not 'us'" },
-        { "take", "{\"key\":\"a\",\"limit\":\"1/1\",\"wait_ns\":1}", 400, "need \\\"unit\\\":\\\"ns\\\"" },
-        { "take", "{\"key\":\"a\",\"limit\":\"1/1\",\"unit\":\"ns\",\"wait_ms\":1}", 400, "with the unit ns" },
-        { "take", "{\"key\":\"a\",\"limit\":\"1/1\",\"lifetime_ms\":1}", 400, "only a reservation has a lifetime" },
-        { "take", "{\"key\":\"a\",\"limit\":\"1/1\",\"wait_ms\":9223372036854775807}", 400, "a time in ms is at most" },
+        { "take", "{\"key\":\"a\",\"limit\":\"1/1\",\"unit\":\"us\"}", 400,
+          "'unit' is \\\"ms\\\" or \\\"ns\\\", and not 'us'" },
+        { "take", "{\"key\":\"a\",\"limit\":\"1/1\",\"wait_ns\":1}", 400,
+          "need \\\"unit\\\":\\\"ns\\\"" },
+        { "take", "{\"key\":\"a\",\"limit\":\"1/1\",\"unit\":\"ns\",\"wait_ms\":1}", 400,
+          "with the unit ns" },
+        { "take", "{\"key\":\"a\",\"limit\":\"1/1\",\"lifetime_ms\":1}", 400,
+          "only a reservation has a lifetime" },
+        { "take", "{\"key\":\"a\",\"limit\":\"1/1\",\"wait_ms\":9223372036854775807}", 400,
+          "a time in ms is at most" },
         { "take", "{\"key\":\"a\",\"limit\":\"nonsense\"}", 422, "\"code\":\"unprocessable\"" },
         { "settle", "{\"reservation\":\"a\"}", 400, "'cost' is missing" },
         { "settle", "{\"reservation\":\"a\",\"cost\":1}", 200, "{\"settled\":false}" },
@@ -328,7 +376,7 @@ static void test_S2_take_that_is_wrong(void **state)
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         char line[64];
-        snprintf(line, sizeof line, "POST /v1/%s", rows[i].path);
+        snprintf(line, sizeof(line), "POST /v1/%s", rows[i].path);
         assert_answer(request(w, line, "", rows[i].body), rows[i].status, rows[i].problem);
     }
 }
@@ -337,7 +385,8 @@ static void test_clock(void **state)
 {
     struct world *w = *state;
 
-    assert_answer(request(w, "POST /v1/clock", "", "{\"now_ns\":1700000005000000000}"), 200, "{\"now_ns\":1700000005000000000}");
+    assert_answer(request(w, "POST /v1/clock", "", "{\"now_ns\":1700000005000000000}"), 200,
+                  "{\"now_ns\":1700000005000000000}");
     assert_int_equal(weir__loop_now(&w->loop), START + 5 * WEIR_SECOND);
     assert_answer(request(w, "POST /v1/clock", "", "{}"), 400, "'now_ns' is missing");
 }

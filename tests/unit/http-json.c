@@ -25,7 +25,8 @@ static const struct weir__member rows[] = {
     { "count", WEIR__MEMBER_COUNT, false, offsetof(struct target, count) },
 };
 
-static bool inner(struct weir__members *members, struct weir__span name, const struct weir__json_value *value)
+static bool inner(struct weir__members *members, struct weir__span name,
+                  const struct weir__json_value *value)
 {
     return weir__attribute_in(members, &((struct target *)members->target)->in, name, value);
 }
@@ -33,13 +34,16 @@ static bool inner(struct weir__members *members, struct weir__span name, const s
 static bool read_into(struct weir__members *m, struct target *t, const char *text)
 {
     *t = (struct target){ 0 };
-    t->in = (struct weir__attributes_in){ .attrs = t->attrs, .max = 3, .names = t->names, .names_end = t->names + sizeof t->names };
-    memset(m, 0, sizeof *m);
+    t->in = (struct weir__attributes_in){
+        .attrs = t->attrs, .max = 3, .names = t->names, .names_end = t->names + sizeof(t->names)
+    };
+    memset(m, 0, sizeof(*m));
     m->rows = rows;
-    m->n = sizeof rows / sizeof rows[0];
+    m->n = sizeof(rows) / sizeof(rows[0]);
     m->target = t;
     m->inner = inner;
-    return weir__members_read(m, (struct weir__span){ text, strlen(text) }) && weir__members_whole(m);
+    return weir__members_read(m, (struct weir__span){ text, strlen(text) }) &&
+           weir__members_whole(m);
 }
 
 static void check_wrong(const char *text, const char *problem)
@@ -65,7 +69,8 @@ static void test_members(void **state)
     struct target t;
 
     (void)state;
-    assert_true(read_into(&m, &t, " {\"text\":\"a\\n\\u00e9\",\"any\":1.5,\"count\":9223372036854775807}"));
+    assert_true(
+        read_into(&m, &t, " {\"text\":\"a\\n\\u00e9\",\"any\":1.5,\"count\":9223372036854775807}"));
     assert_true(is(t.text, "a\n\xc3\xa9"));
     assert_true(is(t.any, "1.5"));
     assert_int_equal(t.count, INT64_MAX);
@@ -103,19 +108,21 @@ static void test_what_is_wrong(void **state)
     check_wrong("{}", "'text' is missing");
     check_wrong("{\"text\":null}", "'text' is missing");
     check_wrong("{\"txet\":\"a\"}", "unknown member 'txet'; did you mean 'text'?");
-    check_wrong("{\"nonsense\":{\"deep\":1}}", "unknown member 'nonsense'; known are attributes, text, any, count");
+    check_wrong("{\"nonsense\":{\"deep\":1}}",
+                "unknown member 'nonsense'; known are attributes, text, any, count");
     check_wrong("{\"text\":1}", "'text' is a string, and not '1'");
     check_wrong("{\"text\":{\"a\":1}}", "'text' is a string, and not '{...}'");
     check_wrong("{\"text\":\"a\",\"text\":\"b\"}", "'text' is there twice");
-    check_wrong("{\"count\":\"1\"}", "'count' is a whole number from 0 to 9223372036854775807, and not a string");
+    check_wrong("{\"count\":\"1\"}",
+                "'count' is a whole number from 0 to 9223372036854775807, and not a string");
     check_wrong("{\"count\":-1}", "'count' is a whole number from 0");
     check_wrong("{\"count\":1.5}", "'count' is a whole number");
     check_wrong("{\"count\":1e3}", "'count' is a whole number");
     check_wrong("{\"count\":9223372036854775808}", "to 9223372036854775807");
     check_wrong("{\"attributes\":5}", "'attributes' is an object, and not '5'");
     check_wrong("{\"attributes\":[\"a\"]}", "'attributes' is an object, and not '[...]'");
-    check_wrong("{\"attributes\":[{\"a\":1}]}",
-                "'attributes' is an object of strings, numbers, true and false, with no objects or arrays in it");
+    check_wrong("{\"attributes\":[{\"a\":1}]}", "'attributes' is an object of strings, numbers, "
+                                                "true and false, with no objects or arrays in it");
     check_wrong("{\"attributes.ip\":\"a\"}", "unknown member 'attributes.ip'");
     check_wrong("{\"attributes.ip\":{\"a\":1}}", "unknown member 'attributes.ip'");
     check_wrong("{\"text\":[1]}", "'text' is a string, and not '[...]'");
@@ -129,8 +136,9 @@ static void test_attributes(void **state)
     struct target t;
 
     (void)state;
-    assert_true(
-        read_into(&m, &t, "{\"text\":\"\",\"attributes\":{\"ip\":\"::1\",\"n\":7,\"none\":null,\"empty\":\"\",\"header.X-App\":false}}"));
+    assert_true(read_into(&m, &t,
+                          "{\"text\":\"\",\"attributes\":{\"ip\":\"::1\",\"n\":7,\"none\":null,"
+                          "\"empty\":\"\",\"header.X-App\":false}}"));
     assert_int_equal(t.in.n, 3);
     assert_true(is((struct weir__span){ t.attrs[1].value, t.attrs[1].value_len }, "7"));
     assert_true(is((struct weir__span){ t.attrs[2].name, t.attrs[2].name_len }, "header.x-app"));
@@ -166,7 +174,9 @@ static void test_attribute_names_stay_in_their_room(void **state)
     const struct weir__json_value value = { .kind = WEIR__JSON_STRING, .text = "x", .len = 1 };
 
     (void)state;
-    t.in = (struct weir__attributes_in){ .attrs = t.attrs, .max = 3, .names = t.names, .names_end = t.names + 5 };
+    t.in = (struct weir__attributes_in){
+        .attrs = t.attrs, .max = 3, .names = t.names, .names_end = t.names + 5
+    };
     assert_true(weir__attribute_in(&m, &t.in, (struct weir__span){ "abc", 3 }, &value));
     assert_false(weir__attribute_in(&m, &t.in, (struct weir__span){ "def", 3 }, &value));
     assert_string_equal(m.problem, "the names of the attributes are too long");
@@ -196,13 +206,17 @@ static void test_members_of_a_query(void **state)
 
     (void)state;
     assert_true(read_into(&m, &t, "{\"text\":\"\"}"));
-    assert_true(weir__members_set(&m, (struct weir__span){ "count", 5 }, (struct weir__span){ "12", 2 }));
+    assert_true(
+        weir__members_set(&m, (struct weir__span){ "count", 5 }, (struct weir__span){ "12", 2 }));
     assert_int_equal(t.count, 12);
-    assert_false(weir__members_set(&m, (struct weir__span){ "count", 5 }, (struct weir__span){ "12", 2 }));
+    assert_false(
+        weir__members_set(&m, (struct weir__span){ "count", 5 }, (struct weir__span){ "12", 2 }));
     assert_string_equal(m.problem, "'count' is there twice");
-    assert_false(weir__members_set(&m, (struct weir__span){ "countt", 6 }, (struct weir__span){ "12", 2 }));
+    assert_false(
+        weir__members_set(&m, (struct weir__span){ "countt", 6 }, (struct weir__span){ "12", 2 }));
     assert_string_equal(m.problem, "unknown member 'countt'; did you mean 'count'?");
-    assert_false(weir__members_set(&m, (struct weir__span){ "attributes", 10 }, (struct weir__span){ "x", 1 }));
+    assert_false(weir__members_set(&m, (struct weir__span){ "attributes", 10 },
+                                   (struct weir__span){ "x", 1 }));
     weir__members_free(&m);
 }
 

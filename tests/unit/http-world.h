@@ -31,15 +31,18 @@ static inline const char *ask(struct world *w, const char *text, size_t len)
 }
 
 /* "POST /v1/check", headers, each ended by CRLF, a body (NULL: none). */
-static inline const char *request(struct world *w, const char *line, const char *headers, const char *body)
+static inline const char *request(struct world *w, const char *line, const char *headers,
+                                  const char *body)
 {
     char text[16384];
-    int len = snprintf(text, sizeof text, "%s HTTP/1.1\r\n%s%s", line, strcasestr(headers, "host:") ? "" : "Host: localhost\r\n", headers);
+    int len = snprintf(text, sizeof(text), "%s HTTP/1.1\r\n%s%s", line,
+                       strcasestr(headers, "host:") ? "" : "Host: localhost\r\n", headers);
 
     if (body)
-        len += snprintf(text + len, sizeof text - (size_t)len, "Content-Length: %zu\r\n", strlen(body));
-    len += snprintf(text + len, sizeof text - (size_t)len, "\r\n%s", body ? body : "");
-    assert_true((size_t)len < sizeof text);
+        len += snprintf(text + len, sizeof(text) - (size_t)len, "Content-Length: %zu\r\n",
+                        strlen(body));
+    len += snprintf(text + len, sizeof(text) - (size_t)len, "\r\n%s", body ? body : "");
+    assert_true((size_t)len < sizeof(text));
     return ask(w, text, (size_t)len);
 }
 
@@ -66,12 +69,12 @@ static inline const char *header_of(const char *answer, const char *name)
     char line[64];
     const char *end = strstr(answer, "\r\n\r\n");
 
-    snprintf(line, sizeof line, "\r\n%s: ", name);
+    snprintf(line, sizeof(line), "\r\n%s: ", name);
     const char *at = strcasestr(answer, line);
     if (at == NULL || end == NULL || at > end)
         return NULL;
     at += strlen(line);
-    snprintf(value, sizeof value, "%.*s", (int)strcspn(at, "\r"), at);
+    snprintf(value, sizeof(value), "%.*s", (int)strcspn(at, "\r"), at);
     return value;
 }
 

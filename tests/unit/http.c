@@ -1,9 +1,11 @@
-/* http.c -- framing, routes, roles and events: what a client sends in whatever pieces, and what it gets. */
+/* http.c -- framing, routes, roles and events: what a client sends in whatever pieces, and what it
+ * gets. */
 #include "http-world.h"
 
 #include "wire/json.h"
 
-/* Sends the text in pieces of `step` bytes, as conn.c does: what is not used comes again, with more behind it, perhaps elsewhere. */
+/* Sends the text in pieces of `step` bytes, as conn.c does: what is not used comes again, with more
+ * behind it, perhaps elsewhere. */
 static const char *trickle(struct world *w, const char *text, size_t len, size_t step)
 {
     char *kept = NULL;
@@ -52,14 +54,24 @@ static const char several[] = "POST /v1/take HTTP/1.1\r\n" HOST LINE(
     "Content-Length: 28") "\r\n{\"key\":\"ann\",\"limit\":\"2/10\"}\r\n"
                           "POST /v1/take HTTP/1.1\r\n" HOST LINE(
                               "Transfer-Encoding: chunked") "\r\n"
-                                                            "5;x=y\r\n{\"key\r\n1\r\n\"\r\n16\r\n:\"ann\",\"limit\":\"2/"
+                                                            "5;x=y\r\n{"
+                                                            "\"key\r\n1\r\n\"\r\n16\r\n:"
+                                                            "\"ann\",\"limit\":\"2/"
                                                             "10\"}\r\n0\r\nTrailer: x\r\n\r\n"
-                                                            "\r\nGET /healthz HTTP/1.1\r\n" HOST "\r\n"
+                                                            "\r\nGET /healthz HTTP/1.1\r\n" HOST
+                                                            "\r\n"
                                                             "HEAD /v1 HTTP/1.1\r\n" HOST "\r\n"
                                                             "POST /v1/take HTTP/1.1\r\n" HOST LINE(
-                                                                "Transfer-Encoding: chunked") "\r\n0\r\n\r\n"
-                                                                                              "GET /readyz HTTP/1.1\r\n" HOST LINE(
-                                                                                                  "Connection: close") "\r\n";
+                                                                "Transfer-Encoding: "
+                                                                "chunked") "\r\n0\r\n\r\n"
+                                                                           "GET /readyz "
+                                                                           "HTTP/"
+                                                                           "1.1\r\n" HOST LINE(
+                                                                               "Conne"
+                                                                               "ction"
+                                                                               ": "
+                                                                               "clos"
+                                                                               "e") "\r\n";
 
 static void check_several(const char *answers)
 {
@@ -77,13 +89,13 @@ static void test_S2_pipelined_requests_in_any_pieces(void **state)
 {
     struct world *w = *state;
 
-    check_several(ask(w, several, sizeof several - 1));
+    check_several(ask(w, several, sizeof(several) - 1));
     assert_true(w->conn.ending);
     for (size_t step = 1; step <= 64; step++) {
         reconnect(w);
         w->clock += 3600 * WEIR_SECOND;
         w->loop.now_is_old = true;
-        check_several(trickle(w, several, sizeof several - 1, step));
+        check_several(trickle(w, several, sizeof(several) - 1, step));
         assert_true(w->conn.ending);
     }
 }
@@ -92,34 +104,43 @@ static void test_S2_every_place_where_it_can_be_cut(void **state)
 {
     struct world *w = *state;
 
-    for (size_t cut = 1; cut < sizeof several - 1; cut++) {
+    for (size_t cut = 1; cut < sizeof(several) - 1; cut++) {
         reconnect(w);
         w->clock += 3600 * WEIR_SECOND;
         w->loop.now_is_old = true;
-        check_several(trickle(w, several, sizeof several - 1, cut));
+        check_several(trickle(w, several, sizeof(several) - 1, cut));
     }
 }
 
 static void test_S2_expect_continue(void **state)
 {
     struct world *w = *state;
-    static const char head[] = "POST /v1/check HTTP/1.1\r\n" HOST LINE("Expect: 100-continue") LINE("Content-Length: 2") "\r\n";
-    static const char chunked[] = "POST /v1/check HTTP/1.1\r\n" HOST LINE("Expect: 100-continue") LINE("Transfer-Encoding: chunked") "\r\n";
+    static const char head[] = "POST /v1/check HTTP/1.1\r\n" HOST LINE("Expect: 100-continue")
+        LINE("Content-Length: 2") "\r\n";
+    static const char chunked[] = "POST /v1/check HTTP/1.1\r\n" HOST LINE("Expect: 100-continue")
+        LINE("Transfer-Encoding: chunked") "\r\n";
     char whole[256];
 
-    snprintf(whole, sizeof whole, "%s{}", head);
-    assert_int_equal(count(trickle(w, whole, strlen(whole), sizeof head - 1), "HTTP/1.1 100 Continue\r\n\r\n"), 1);
-    assert_int_equal(count(trickle(w, whole, strlen(whole), 1), "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK"), 1);
+    snprintf(whole, sizeof(whole), "%s{}", head);
+    assert_int_equal(
+        count(trickle(w, whole, strlen(whole), sizeof(head) - 1), "HTTP/1.1 100 Continue\r\n\r\n"),
+        1);
+    assert_int_equal(
+        count(trickle(w, whole, strlen(whole), 1), "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK"),
+        1);
     assert_int_equal(count(ask(w, whole, strlen(whole)), "100 Continue"), 0);
-    snprintf(whole, sizeof whole, "%s2\r\n{}\r\n0\r\n\r\n", chunked);
-    assert_int_equal(count(trickle(w, whole, strlen(whole), 1), "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK"), 1);
+    snprintf(whole, sizeof(whole), "%s2\r\n{}\r\n0\r\n\r\n", chunked);
+    assert_int_equal(
+        count(trickle(w, whole, strlen(whole), 1), "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK"),
+        1);
 }
 
 static void test_S2_http_1_0(void **state)
 {
     struct world *w = *state;
 
-    assert_has(ask_text(w, "GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"), "Connection: keep-alive\r\n\r\nok\n");
+    assert_has(ask_text(w, "GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"),
+               "Connection: keep-alive\r\n\r\nok\n");
     assert_false(w->conn.ending);
     assert_has(ask_text(w, "GET /healthz HTTP/1.0\r\n\r\n"), "Connection: close\r\n\r\nok\n");
     assert_true(w->conn.ending);
@@ -158,10 +179,15 @@ static void test_S2_what_cannot_be_read(void **state)
     check_given_up(w, "*1\r\n$4\r\nPING\r\n", 400);
     check_given_up(w, "GET / HTTP/2.0\r\n\r\n", 505);
     check_given_up(w, "GET / HTTP/1.1\r\nHost : x\r\n\r\n", 400);
-    check_given_up(w, "POST /v1/check HTTP/1.1\r\n" HOST "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400);
-    check_given_up(w, "POST /v1/check HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", 400);
+    check_given_up(w,
+                   "POST /v1/check HTTP/1.1\r\n" HOST
+                   "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+                   400);
+    check_given_up(
+        w, "POST /v1/check HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nxyz\r\n", 400);
     check_given_up(w, "POST /v1/check HTTP/1.1\r\n" HOST "Content-Length: 8192\r\n\r\n", 413);
-    check_given_up(w, "POST /v1/check HTTP/1.1\r\n" HOST "Content-Length: 9223372036854775807\r\n\r\n", 413);
+    check_given_up(
+        w, "POST /v1/check HTTP/1.1\r\n" HOST "Content-Length: 9223372036854775807\r\n\r\n", 413);
     assert_int_equal(w->loop.counters.counts[WEIR__COUNT_BAD_INPUT], 16);
 }
 
@@ -173,16 +199,17 @@ static void test_S2_requests_are_bounded(void **state)
         "GET /",
         "GET / HTTP/1.1\r\nHost: localhost\r\nX: ",
         "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2000\r\n",
-        "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n1;",
+        "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "
+        "chunked\r\n\r\n1\r\nx\r\n1;",
     };
 
     for (size_t i = 0; i < COUNT_OF(heads); i++) {
         char text[10000];
         size_t len = strlen(heads[i]);
-        memset(text, 'x', sizeof text);
+        memset(text, 'x', sizeof(text));
         memcpy(text, heads[i], len);
         reconnect(w);
-        const char *answer = trickle(w, text, sizeof text, 100);
+        const char *answer = trickle(w, text, sizeof(text), 100);
         assert_true(w->conn.ending);
         assert_true(status_of(answer) >= 400);
     }
@@ -195,9 +222,12 @@ static void test_S2_largest_request(void **state)
     char text[8300];
 
     for (int over = 0; over < 2; over++) {
-        int len = snprintf(text, sizeof text, "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", 8192 - 66 + over);
+        int len =
+            snprintf(text, sizeof(text),
+                     "POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n",
+                     8192 - 66 + over);
         assert_int_equal(len, 66);
-        memset(text + len, ' ', sizeof text - (size_t)len);
+        memset(text + len, ' ', sizeof(text) - (size_t)len);
         text[8192 + over - 2] = '{';
         text[8192 + over - 1] = '}';
         reconnect(w);
@@ -211,8 +241,10 @@ static void test_S2_unknown_path_and_method(void **state)
 {
     struct world *w = *state;
 
-    assert_answer(request(w, "GET /nothing", "", NULL), 404, "there is nothing at '/nothing'; GET /v1 lists what there is");
-    assert_answer(request(w, "GET /v1/check", "", NULL), 405, "'/v1/check' wants POST, and not 'GET'");
+    assert_answer(request(w, "GET /nothing", "", NULL), 404,
+                  "there is nothing at '/nothing'; GET /v1 lists what there is");
+    assert_answer(request(w, "GET /v1/check", "", NULL), 405,
+                  "'/v1/check' wants POST, and not 'GET'");
     assert_string_equal(header_of(w->answer.bytes, "Allow"), "POST");
     assert_int_equal(status_of(request(w, "OPTIONS /v1/bans", "", NULL)), 405);
     assert_string_equal(header_of(w->answer.bytes, "Allow"), "GET, HEAD, POST, DELETE");
@@ -230,8 +262,10 @@ static void test_S2_pages(void **state)
     struct world *w = *state;
 
     assert_answer(request(w, "GET /", "", NULL), 200, "POST /v1/check");
-    assert_answer(request(w, "GET /v1", "", NULL), 200, "{\"method\":\"GET\",\"path\":\"/v1/bans\",\"summary\":");
-    assert_answer(request(w, "GET /metrics", "", NULL), 200, "Content-Type: text/plain; version=0.0.4");
+    assert_answer(request(w, "GET /v1", "", NULL), 200,
+                  "{\"method\":\"GET\",\"path\":\"/v1/bans\",\"summary\":");
+    assert_answer(request(w, "GET /metrics", "", NULL), 200,
+                  "Content-Type: text/plain; version=0.0.4");
     assert_answer(request(w, "GET /openapi.json", "", NULL), 200, "{\"openapi\":\"3.1.0\"");
     const char *head = request(w, "HEAD /openapi.json", "", NULL);
     assert_int_equal(strtoul(header_of(head, "Content-Length"), NULL, 10), weir__openapi_len);
@@ -242,7 +276,8 @@ static void test_S2_pages(void **state)
 static void test_S5_metrics(void **state)
 {
     struct world *w = *state;
-    const char *page = ask_text(w, "GET /metrics HTTP/1.1\r\n" HOST "\r\nGET /healthz HTTP/1.1\r\n" HOST "\r\n");
+    const char *page =
+        ask_text(w, "GET /metrics HTTP/1.1\r\n" HOST "\r\nGET /healthz HTTP/1.1\r\n" HOST "\r\n");
 
     assert_answer(page, 200, "weir_requests_total{door=\"http\"} 1\n");
     size_t len = strtoul(header_of(page, "Content-Length"), NULL, 10);
@@ -254,7 +289,8 @@ static void test_S5_metrics(void **state)
     page = ask_text(w, "GET /metrics HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     assert_string_equal(header_of(page, "Connection"), "keep-alive");
     assert_false(w->conn.ending);
-    assert_answer(request(w, "GET /metrics", "Connection: close\r\n", NULL), 200, "Connection: close\r\n");
+    assert_answer(request(w, "GET /metrics", "Connection: close\r\n", NULL), 200,
+                  "Connection: close\r\n");
     assert_true(w->conn.ending);
 }
 
@@ -269,31 +305,43 @@ static void test_S6_admin_of_nested_attributes(void **state)
         sprintf(body + strlen(body), "%s\"%02d\":1", i ? "," : "", i);
     strcat(body, "}}}");
     assert_answer(request(w, "POST /v1/reset", "", body), 400, "with no objects or arrays in it");
-    assert_answer(request(w, "POST /v1/lists", "", "{\"list\":\"deny\",\"attribute\":\"ip\",\"entries\":{\"a\":\"192.0.2.7\"}}"), 400,
-                  "'entries' is an array, and not '{...}'");
-    assert_answer(request(w, "POST /v1/lists", "", "{\"list\":\"deny\",\"attribute\":\"ip\",\"entries\":[[\"192.0.2.7\"]]}"), 400,
-                  "'entries' is an array of strings");
+    assert_answer(
+        request(w, "POST /v1/lists", "",
+                "{\"list\":\"deny\",\"attribute\":\"ip\",\"entries\":{\"a\":\"192.0.2.7\"}}"),
+        400, "'entries' is an array, and not '{...}'");
+    assert_answer(request(w, "POST /v1/lists", "",
+                          "{\"list\":\"deny\",\"attribute\":\"ip\",\"entries\":[[\"192.0.2.7\"]]}"),
+                  400, "'entries' is an array of strings");
 }
 
 static void test_S6_admin(void **state)
 {
     struct world *w = *state;
 
-    assert_answer(request(w, "POST /v1/bans", "", "{\"rule\":\"login\",\"key\":\"ann\",\"for\":\"10m\"}"), 200,
-                  "{\"rule\":\"login\",\"key\":\"ann\",");
+    assert_answer(
+        request(w, "POST /v1/bans", "", "{\"rule\":\"login\",\"key\":\"ann\",\"for\":\"10m\"}"),
+        200, "{\"rule\":\"login\",\"key\":\"ann\",");
     assert_answer(request(w, "GET /v1/bans?rule=login", "", NULL), 200, "\"left_ms\":600000");
     assert_answer(request(w, "HEAD /v1/bans", "", NULL), 200, "\r\n\r\n");
-    assert_answer(request(w, "DELETE /v1/bans?rule=login&key=%61nn", "", NULL), 200, "\"banned\":false");
-    assert_answer(request(w, "DELETE /v1/bans", "", "{\"rule\":\"login\",\"key\":\"ann\"}"), 404, "\"code\":\"not-found\"");
-    assert_answer(request(w, "POST /v1/bans", "", "{\"rule\":\"login\",\"key\":\"ann\"}"), 400, "'for' is missing");
-    assert_answer(request(w, "POST /v1/bans?rule=a", "", "{\"rule\":\"login\"}"), 400, "'rule' is there twice");
-    assert_answer(request(w, "POST /v1/bans", "", "{\"ruel\":\"login\"}"), 400, "unknown member 'ruel'; did you mean 'rule'?");
+    assert_answer(request(w, "DELETE /v1/bans?rule=login&key=%61nn", "", NULL), 200,
+                  "\"banned\":false");
+    assert_answer(request(w, "DELETE /v1/bans", "", "{\"rule\":\"login\",\"key\":\"ann\"}"), 404,
+                  "\"code\":\"not-found\"");
+    assert_answer(request(w, "POST /v1/bans", "", "{\"rule\":\"login\",\"key\":\"ann\"}"), 400,
+                  "'for' is missing");
+    assert_answer(request(w, "POST /v1/bans?rule=a", "", "{\"rule\":\"login\"}"), 400,
+                  "'rule' is there twice");
+    assert_answer(request(w, "POST /v1/bans", "", "{\"ruel\":\"login\"}"), 400,
+                  "unknown member 'ruel'; did you mean 'rule'?");
     assert_answer(request(w, "GET /v1/bans?x=%", "", NULL), 400, "\"code\":\"bad-request\"");
     assert_answer(request(w, "GET /v1/top?n=x", "", NULL), 400, "n is a whole number");
-    assert_answer(request(w, "PUT /v1/modes", "", "{\"mode\":\"shadow\",\"rule\":\"login\"}"), 200, "\"in_force\":\"shadow\"");
-    assert_answer(request(w, "POST /v1/explain", "", "{\"attributes\":{\"ip\":\"192.0.2.7\",\"header.X-App\":\"a\",\"n\":5}}"), 200,
-                  "\"unused\":[\"n\"]");
-    assert_answer(request(w, "GET /v1/bans", "Connection: close\r\n", NULL), 200, "Connection: close\r\n");
+    assert_answer(request(w, "PUT /v1/modes", "", "{\"mode\":\"shadow\",\"rule\":\"login\"}"), 200,
+                  "\"in_force\":\"shadow\"");
+    assert_answer(request(w, "POST /v1/explain", "",
+                          "{\"attributes\":{\"ip\":\"192.0.2.7\",\"header.X-App\":\"a\",\"n\":5}}"),
+                  200, "\"unused\":[\"n\"]");
+    assert_answer(request(w, "GET /v1/bans", "Connection: close\r\n", NULL), 200,
+                  "Connection: close\r\n");
     assert_true(w->conn.ending);
 }
 
@@ -318,7 +366,9 @@ static void test_S2_roles(void **state)
         { "GET /metrics", "Authorization: Basic YXNrZXI=\r\n", 401 },
         { "GET /metrics", "Authorization: Basic *\r\n", 401 },
         { "GET /metrics", "Authorization: Digest asker\r\n", 401 },
-        { "GET /metrics", "Authorization: Bearer asker\r\nHost: weir.example\r\nOrigin: https://x.example\r\n", 200 },
+        { "GET /metrics",
+          "Authorization: Bearer asker\r\nHost: weir.example\r\nOrigin: https://x.example\r\n",
+          200 },
         { "GET /v1/bans", "", 401 },
         { "GET /v1/bans", "Authorization: Bearer asker\r\n", 403 },
         { "GET /v1/bans", "Authorization: Bearer boss\r\n", 200 },
@@ -327,7 +377,7 @@ static void test_S2_roles(void **state)
     w->settings.check_token = "asker";
     w->settings.admin_token = "boss";
     w->conn.role = WEIR__ROLE_NONE;
-    snprintf(w->conn.peer, sizeof w->conn.peer, "198.51.100.7");
+    snprintf(w->conn.peer, sizeof(w->conn.peer), "198.51.100.7");
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const char *answer = request(w, rows[i].line, rows[i].headers, NULL);
         if (status_of(answer) != rows[i].status)
@@ -336,10 +386,12 @@ static void test_S2_roles(void **state)
     }
     assert_int_equal(w->loop.counters.counts[WEIR__COUNT_AUTH_FAILED], 5);
     assert_int_equal(w->conn.role, WEIR__ROLE_NONE);
-    assert_null(strstr(request(w, "GET /metrics", "Authorization: Bearer sesame\r\n", NULL), "sesame"));
+    assert_null(
+        strstr(request(w, "GET /metrics", "Authorization: Bearer sesame\r\n", NULL), "sesame"));
 }
 
-/* A page in a browser on this host can ask anything of the loopback; it cannot choose Host, nor leave Origin out. */
+/* A page in a browser on this host can ask anything of the loopback; it cannot choose Host, nor
+ * leave Origin out. */
 static void test_S2_web_pages_may_not_ask(void **state)
 {
     struct world *w = *state;
@@ -377,7 +429,8 @@ static void test_S2_web_pages_may_not_ask(void **state)
 
 static void emit(struct world *w, const char *rule)
 {
-    weir__events_emit(w->server.events, WEIR__EVENT_BAN, w->clock, &(struct weir__event_facts){ .rule = rule });
+    weir__events_emit(w->server.events, WEIR__EVENT_BAN, w->clock,
+                      &(struct weir__event_facts){ .rule = rule });
 }
 
 static const char *wake(struct world *w)
@@ -414,13 +467,16 @@ static void test_S4_events_from_the_last_that_was_seen(void **state)
 
     for (int i = 0; i < 3; i++)
         emit(w, "x");
-    assert_int_equal(count(request(w, "GET /v1/events", "Last-Event-ID: 2\r\n", NULL), "event: ban"), 2);
+    assert_int_equal(
+        count(request(w, "GET /v1/events", "Last-Event-ID: 2\r\n", NULL), "event: ban"), 2);
     reconnect(w);
     assert_int_equal(count(request(w, "GET /v1/events?after=3", "", NULL), "event: ban"), 1);
     reconnect(w);
-    assert_int_equal(count(request(w, "GET /v1/events?after=0", "Last-Event-ID: 3\r\n", NULL), "event: ban"), 1);
+    assert_int_equal(
+        count(request(w, "GET /v1/events?after=0", "Last-Event-ID: 3\r\n", NULL), "event: ban"), 1);
     reconnect(w);
-    assert_int_equal(count(request(w, "GET /v1/events", "Last-Event-ID: 99\r\n", NULL), "event: ban"), 3);
+    assert_int_equal(
+        count(request(w, "GET /v1/events", "Last-Event-ID: 99\r\n", NULL), "event: ban"), 3);
     reconnect(w);
     for (int i = 0; i < WEIR__EVENTS_KEPT; i++)
         emit(w, "x");
@@ -433,8 +489,10 @@ static void test_S4_events_that_are_asked_for_wrongly(void **state)
 {
     struct world *w = *state;
 
-    assert_answer(request(w, "GET /v1/events?after=x", "", NULL), 400, "'x' is no number of an event");
-    assert_answer(request(w, "GET /v1/events?before=1", "", NULL), 400, "the only parameter is after=NUMBER");
+    assert_answer(request(w, "GET /v1/events?after=x", "", NULL), 400,
+                  "'x' is no number of an event");
+    assert_answer(request(w, "GET /v1/events?before=1", "", NULL), 400,
+                  "the only parameter is after=NUMBER");
     assert_answer(request(w, "HEAD /v1/events", "", NULL), 200, "text/event-stream");
     assert_false(w->conn.subscribed);
     assert_true(w->conn.ending);
@@ -451,13 +509,16 @@ static bool note(void *context, const struct weir__json_value *v)
 {
     struct operations *all = context;
     static const char begin[] = "paths.", end[] = ".operationId";
-    size_t front = sizeof begin - 1, back = sizeof end - 1;
+    size_t front = sizeof(begin) - 1, back = sizeof(end) - 1;
 
-    if (v->path_len < front + back || memcmp(v->path, begin, front) != 0 || memcmp(v->path + v->path_len - back, end, back) != 0)
+    if (v->path_len < front + back || memcmp(v->path, begin, front) != 0 ||
+        memcmp(v->path + v->path_len - back, end, back) != 0)
         return true;
-    const char *path = v->path + front, *stop = v->path + v->path_len - back, *dot = memrchr(path, '.', (size_t)(stop - path));
+    const char *path = v->path + front, *stop = v->path + v->path_len - back,
+               *dot = memrchr(path, '.', (size_t)(stop - path));
     assert_true(all->n < COUNT_OF(all->names));
-    snprintf(all->names[all->n++], 64, "%.*s %.*s", (int)(stop - dot - 1), dot + 1, (int)(dot - path), path);
+    snprintf(all->names[all->n++], 64, "%.*s %.*s", (int)(stop - dot - 1), dot + 1,
+             (int)(dot - path), path);
     return true;
 }
 
@@ -473,7 +534,7 @@ static bool is_described(const struct operations *all, const char *method, const
 {
     char name[128];
 
-    snprintf(name, sizeof name, "%s %s", method, path);
+    snprintf(name, sizeof(name), "%s %s", method, path);
     for (size_t i = 0; i < all->n; i++)
         if (strcasecmp(all->names[i], name) == 0)
             return true;
@@ -488,9 +549,11 @@ static void test_S2_openapi_has_every_route(void **state)
     size_t n = 0;
 
     read_operations(&all);
-    for (const char *at = request(w, "GET /v1", "", NULL); (at = strstr(at, "{\"method\":\"")) != NULL; at++, n++) {
+    for (const char *at = request(w, "GET /v1", "", NULL);
+         (at = strstr(at, "{\"method\":\"")) != NULL; at++, n++) {
         char method[16], path[64];
-        assert_int_equal(sscanf(at, "{\"method\":\"%15[^\"]\",\"path\":\"%63[^\"]\"", method, path), 2);
+        assert_int_equal(sscanf(at, "{\"method\":\"%15[^\"]\",\"path\":\"%63[^\"]\"", method, path),
+                         2);
         if (!is_described(&all, method[0] == '*' ? "GET" : method, path))
             fail_msg("%s %s is not in openapi.json", method, path);
     }
@@ -508,7 +571,8 @@ static void test_S2_openapi_has_every_row_of_admin(void **state)
             fail_msg("%s: %s %s is not in openapi.json", row->command, row->method, row->path);
 }
 
-/* And nothing is described that is not there; without a token nobody is let in far enough to do anything. */
+/* And nothing is described that is not there; without a token nobody is let in far enough to do
+ * anything. */
 static void test_S2_openapi_has_nothing_else(void **state)
 {
     struct world *w = *state;

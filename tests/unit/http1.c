@@ -1,7 +1,8 @@
-/* http1.c -- S2: heads of HTTP/1, chunks and queries, at every length that can come, and what is refused with which status.
+/* http1.c -- S2: heads of HTTP/1, chunks and queries, at every length that can come, and what is
+ * refused with which status.
  *
- * Every head is read at every prefix, against the end of readable memory: a proper prefix of a good head is 0, and what is wrong is wrong at the
- * very byte that makes it so.
+ * Every head is read at every prefix, against the end of readable memory: a proper prefix of a good
+ * head is 0, and what is wrong is wrong at the very byte that makes it so.
  */
 #include "edge.h"
 
@@ -19,7 +20,7 @@ static ptrdiff_t read_request(const char *bytes, size_t len, int *status, const 
 {
     *status = 0;
     *what = NULL;
-    memset(&request, 0xa5, sizeof request);
+    memset(&request, 0xa5, sizeof(request));
     ptrdiff_t took = weir__http_request(at_edge(bytes, len), len, &request, status, what);
     assert_int_equal(took < 0, *what != NULL);
     assert_int_equal(took < 0, *status != 0);
@@ -35,7 +36,8 @@ static void check_good_with(const char *text, size_t rest)
     for (size_t cut = 0; cut <= len; cut++) {
         ptrdiff_t took = read_request(text, cut, &status, &what);
         if (took != (cut < whole ? 0 : (ptrdiff_t)whole))
-            fail_msg("%s: %zu bytes of it answer %td %d %s", text, cut, took, status, what ? what : "");
+            fail_msg("%s: %zu bytes of it answer %td %d %s", text, cut, took, status,
+                     what ? what : "");
     }
 }
 
@@ -51,8 +53,10 @@ static void check_bad_bytes(const char *text, size_t len, int wanted, const char
     const char *what;
     for (size_t cut = 0; cut <= len; cut++) {
         ptrdiff_t took = read_request(text, cut, &status, &what);
-        if (took != (cut < len ? 0 : -1) || (took < 0 && (status != wanted || strstr(what, why) == NULL)))
-            fail_msg("%s: %zu bytes of it answer %td %d %s", text, cut, took, status, what ? what : "");
+        if (took != (cut < len ? 0 : -1) ||
+            (took < 0 && (status != wanted || strstr(what, why) == NULL)))
+            fail_msg("%s: %zu bytes of it answer %td %d %s", text, cut, took, status,
+                     what ? what : "");
     }
 }
 
@@ -73,8 +77,9 @@ static void check_bad_header(const char *header, int wanted, const char *why)
 static void test_S2_a_request(void **state)
 {
     (void)state;
-    check_good_with(
-        "POST /v1/check?explain=1&x HTTP/1.1\r\nHost: weir:8080\r\nContent-Length: 12\r\nX-Empty:\r\nx-b:  a \t b \t\r\n\r\n{\"a\":", 5);
+    check_good_with("POST /v1/check?explain=1&x HTTP/1.1\r\nHost: weir:8080\r\nContent-Length: "
+                    "12\r\nX-Empty:\r\nx-b:  a \t b \t\r\n\r\n{\"a\":",
+                    5);
     assert_true(is(request.method, "POST"));
     assert_true(is(request.target, "/v1/check?explain=1&x"));
     assert_true(is(request.path, "/v1/check"));
@@ -95,7 +100,10 @@ static void test_S2_a_request(void **state)
 
 static void test_S2_requests_one_behind_the_other(void **state)
 {
-    const char *text = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n"; /* with an empty line too many */
+    const char *text =
+        "GET /a HTTP/1.1\r\nHost: a\r\n\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n"; /* with an empty
+                                                                                       line too many
+                                                                                     */
     size_t len = strlen(text);
     int status;
     const char *what;
@@ -207,9 +215,18 @@ static void test_S2_headers_that_are_wrong(void **state)
 
 static void test_S2_lengths_that_two_readers_could_read_in_two_ways(void **state)
 {
-    static const char *const lengths[] = {
-        "", "+1", "-1", "1,1", "1, 1", "1 1", "0x10", "1a", "a", "9223372036854775808", "99999999999999999999", "1.0"
-    };
+    static const char *const lengths[] = { "",
+                                           "+1",
+                                           "-1",
+                                           "1,1",
+                                           "1, 1",
+                                           "1 1",
+                                           "0x10",
+                                           "1a",
+                                           "a",
+                                           "9223372036854775808",
+                                           "99999999999999999999",
+                                           "1.0" };
     char header[128];
     (void)state;
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
@@ -219,9 +236,12 @@ static void test_S2_lengths_that_two_readers_could_read_in_two_ways(void **state
     check_bad_header("content-length: 1\v", 400, "control");
     check_bad_header("Content-Length: 1\r\nContent-Length: 1\r\n", 400, "more than one");
     check_bad_header("Content-Length: 1\r\ncontent-LENGTH: 2\r\n", 400, "more than one");
-    check_bad_header("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "Transfer-Encoding and");
-    check_bad_header("Transfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n", 400, "Transfer-Encoding and");
-    check_bad_header("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", 400, "more than one");
+    check_bad_header("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400,
+                     "Transfer-Encoding and");
+    check_bad_header("Transfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n", 400,
+                     "Transfer-Encoding and");
+    check_bad_header("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", 400,
+                     "more than one");
     check_bad("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "HTTP/1.0");
     check_good("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9223372036854775807\r\n\r\n");
     assert_int_equal(request.content_length, INT64_MAX);
@@ -231,8 +251,10 @@ static void test_S2_lengths_that_two_readers_could_read_in_two_ways(void **state
 
 static void test_S2_encodings(void **state)
 {
-    static const char *const others[] = { "",         "gzip",        "gzip, chunked", "chunked, chunked", "chunked,",
-                                          "xchunked", "chunked;q=1", "identity",      "\"chunked\"" };
+    static const char *const others[] = {
+        "",         "gzip",        "gzip, chunked", "chunked, chunked", "chunked,",
+        "xchunked", "chunked;q=1", "identity",      "\"chunked\""
+    };
     char header[128];
     (void)state;
     for (size_t i = 0; i < COUNT_OF(others); i++) {
@@ -351,7 +373,8 @@ static void test_S2_a_head_has_32_KiB_at_most(void **state)
 
 static void test_S2_a_request_has_100_headers_at_most(void **state)
 {
-    size_t len = repeat(repeat(0, "GET / HTTP/1.1\r\nHost: a\r\n", 1), "b: c\r\n", WEIR__HTTP_HEADERS - 1);
+    size_t len =
+        repeat(repeat(0, "GET / HTTP/1.1\r\nHost: a\r\n", 1), "b: c\r\n", WEIR__HTTP_HEADERS - 1);
     (void)state;
     assert_int_equal(status_of(len, 0), 0);
     size_t whole = repeat(len, "\r\n", 1);
@@ -366,7 +389,7 @@ static void test_S2_a_request_has_100_headers_at_most(void **state)
 static ptrdiff_t read_response(const char *text, size_t len, const char **what)
 {
     *what = NULL;
-    memset(&response, 0xa5, sizeof response);
+    memset(&response, 0xa5, sizeof(response));
     ptrdiff_t took = weir__http_response(at_edge(text, len), len, &response, what);
     assert_int_equal(took < 0, *what != NULL);
     return took;
@@ -387,7 +410,8 @@ static void check_response(const char *text, bool good)
 static void test_responses(void **state)
 {
     (void)state;
-    check_response("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n", true);
+    check_response("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n",
+                   true);
     assert_int_equal(response.status, 429);
     assert_int_equal(response.content_length, 0);
     assert_true(response.keep_alive);
@@ -395,7 +419,9 @@ static void test_responses(void **state)
     check_response("HTTP/1.0 200 \r\n\r\n", true);
     assert_int_equal(response.content_length, -1);
     assert_false(response.keep_alive);
-    check_response("HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\nHost: a\r\nHost: b\r\nExpect: x\r\n\r\n", true);
+    check_response(
+        "HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\nHost: a\r\nHost: b\r\nExpect: x\r\n\r\n",
+        true);
     assert_true(response.chunked);
     assert_int_equal(response.minor, 1);
 }
@@ -483,7 +509,9 @@ static void test_chunks(void **state)
     (void)state;
     check_chunked("0\r\n\r\n", 0, "");
     check_chunked("5\r\nhello\r\n0\r\n\r\nGET ", 4, "hello");
-    check_chunked("5\r\nhello\r\nA;x=\"y z\";q\r\n0123456789\r\n1\r\n\n\r\n000\r\nTrailer: x\r\nb:\tc\r\n\r\n", 0, "hello0123456789\n");
+    check_chunked("5\r\nhello\r\nA;x=\"y z\";q\r\n0123456789\r\n1\r\n\n\r\n000\r\nTrailer: "
+                  "x\r\nb:\tc\r\n\r\n",
+                  0, "hello0123456789\n");
     check_chunked("00000000000000000000001\r\na\r\n0;\r\n\r\n", 0, "a");
 }
 

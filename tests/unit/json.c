@@ -1,4 +1,5 @@
-/* json.c -- what the walk calls back, what it refuses, and that it points at the byte that is wrong.
+/* json.c -- what the walk calls back, what it refuses, and that it points at the byte that is
+ * wrong.
  *
  * Texts lie in memory of exactly their size: reading beyond the end is seen by the sanitizers.
  */
@@ -27,8 +28,8 @@ static bool note(void *context, const struct weir__json_value *v)
     static const char kinds[] = "sntf0";
     struct record *r = context;
 
-    r->len += (size_t)snprintf(r->text + r->len, sizeof r->text - r->len, "%.*s=%c:%.*s;", (int)v->path_len, v->path, kinds[v->kind],
-                               (int)v->len, v->text);
+    r->len += (size_t)snprintf(r->text + r->len, sizeof(r->text) - r->len, "%.*s=%c:%.*s;",
+                               (int)v->path_len, v->path, kinds[v->kind], (int)v->len, v->text);
     return ++r->calls != r->stop_after;
 }
 
@@ -62,7 +63,8 @@ static void check_bad(const char *text, size_t len, long place, const char *expe
     long at = walk_into(&r, text, len, &what);
 
     if (at != place || what == NULL || strcmp(what, expected) != 0)
-        fail_msg("%s: expected %s at %ld; got %s at %ld", text, expected, place, what ? what : "nothing", at);
+        fail_msg("%s: expected %s at %ld; got %s at %ld", text, expected, place,
+                 what ? what : "nothing", at);
 }
 
 static void test_scalars(void **state)
@@ -92,12 +94,14 @@ static void test_paths(void **state)
         { "[]", "" },
         { "[[],{},[[]]]", "" },
         { "{\"a\":1}", "a=n:1;" },
-        { "{ \"a\" : { \"b\" : [ 1 , { \"c\" : 2 } ] , \"d\" : 3 } , \"e\" : 4 }", "a.b.0=n:1;a.b.1.c=n:2;a.d=n:3;e=n:4;" },
+        { "{ \"a\" : { \"b\" : [ 1 , { \"c\" : 2 } ] , \"d\" : 3 } , \"e\" : 4 }",
+          "a.b.0=n:1;a.b.1.c=n:2;a.d=n:3;e=n:4;" },
         { "[0,[1,2],3]", "0=n:0;1.0=n:1;1.1=n:2;2=n:3;" },
         { "{\"a\":1,\"a\":2}", "a=n:1;a=n:2;" },
         { "{\"\":1,\"x\":{\"\":2}}", "=n:1;x.=n:2;" },
         { "{\"\\u00e4\\n\":{\"a\\\"b\":true}}", "\xc3\xa4\n.a\"b=t:true;" },
-        { "[0,1,2,3,4,5,6,7,8,9,10]", "0=n:0;1=n:1;2=n:2;3=n:3;4=n:4;5=n:5;6=n:6;7=n:7;8=n:8;9=n:9;10=n:10;" },
+        { "[0,1,2,3,4,5,6,7,8,9,10]",
+          "0=n:0;1=n:1;2=n:2;3=n:3;4=n:4;5=n:5;6=n:6;7=n:7;8=n:8;9=n:9;10=n:10;" },
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++)
@@ -112,7 +116,8 @@ static void test_escapes(void **state)
         { "\"\\ud83d\\ude00\"", "=s:\xf0\x9f\x98\x80;" },
         { "\"\\uD800\\uDC00 \\uDBFF\\uDFFF\"", "=s:\xf0\x90\x80\x80 \xf4\x8f\xbf\xbf;" },
         { "[\"a\\tb\",\"plain\",\"\\n\"]", "0=s:a\tb;1=s:plain;2=s:\n;" },
-        { "\"long enough before \\\\ and long enough behind it\"", "=s:long enough before \\ and long enough behind it;" },
+        { "\"long enough before \\\\ and long enough behind it\"",
+          "=s:long enough before \\ and long enough behind it;" },
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++)
@@ -191,23 +196,37 @@ static void test_without_scratch_strings_come_as_written(void **state)
 
 static void test_utf8(void **state)
 {
-    static const char *const good[] = { "\xc2\x80",     "\xdf\xbf",     "\xe0\xa0\x80",     "\xed\x9f\xbf",
-                                        "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf" };
+    static const char *const good[] = { "\xc2\x80",         "\xdf\xbf",        "\xe0\xa0\x80",
+                                        "\xed\x9f\xbf",     "\xee\x80\x80",    "\xef\xbf\xbf",
+                                        "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf" };
     static const char *const bad[] = {
-        "\x80",     "\xbf",         "\xc0\x80",     "\xc1\xbf",         "\xc2",         "\xc2\x41",         "\xe0\x9f\xbf",
-        "\xe0\xa0", "\xe1\x80\x41", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf0\x90\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
-        "\xff",     "\xfe",
+        "\x80",
+        "\xbf",
+        "\xc0\x80",
+        "\xc1\xbf",
+        "\xc2",
+        "\xc2\x41",
+        "\xe0\x9f\xbf",
+        "\xe0\xa0",
+        "\xe1\x80\x41",
+        "\xed\xa0\x80",
+        "\xf0\x8f\xbf\xbf",
+        "\xf0\x90\x80",
+        "\xf4\x90\x80\x80",
+        "\xf5\x80\x80\x80",
+        "\xff",
+        "\xfe",
     };
     char text[32], calls[32];
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++) {
-        snprintf(text, sizeof text, "\"%s\"", good[i]);
-        snprintf(calls, sizeof calls, "=s:%s;", good[i]);
+        snprintf(text, sizeof(text), "\"%s\"", good[i]);
+        snprintf(calls, sizeof(calls), "=s:%s;", good[i]);
         check_good(text, strlen(text), calls);
     }
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
-        snprintf(text, sizeof text, "\"\xc3\xa4%s\"", bad[i]);
+        snprintf(text, sizeof(text), "\"\xc3\xa4%s\"", bad[i]);
         check_bad(text, strlen(text), 3, "UTF-8");
         check_bad(text, strlen(text) - 1, 3, "UTF-8"); /* the text ends within */
     }
@@ -278,15 +297,16 @@ static void test_bad(void **state)
         check_bad(bad[i].text, strlen(bad[i].text), bad[i].at, bad[i].what);
 }
 
-/* A special character is found wherever it stands among the eight bytes that are looked at together. */
+/* A special character is found wherever it stands among the eight bytes that are looked at
+ * together. */
 static void test_every_place_of_a_quote(void **state)
 {
     char text[64], calls[64];
 
     (void)state;
     for (int n = 0; n < 40; n++) {
-        snprintf(text, sizeof text, "\"%.*s\"", n, "abcdefghijklmnopqrstuvwxyz0123456789ABCDEF");
-        snprintf(calls, sizeof calls, "=s:%.*s;", n, "abcdefghijklmnopqrstuvwxyz0123456789ABCDEF");
+        snprintf(text, sizeof(text), "\"%.*s\"", n, "abcdefghijklmnopqrstuvwxyz0123456789ABCDEF");
+        snprintf(calls, sizeof(calls), "=s:%.*s;", n, "abcdefghijklmnopqrstuvwxyz0123456789ABCDEF");
         check_good(text, strlen(text), calls);
         text[n / 2 + 1] = '\x01';
         if (n > 0)
@@ -321,14 +341,16 @@ static void test_long_path_is_left_out(void **state)
     const char *what;
 
     (void)state;
-    memset(name, 'n', sizeof name);
+    memset(name, 'n', sizeof(name));
     name[WEIR__JSON_PATH] = '\0';
-    int len = snprintf(text, sizeof text, "{\"%s\":1,\"n%s\":{\"x\":[2,3]},\"%.254s\":{\"y\":4,\"yy\":5},\"z\":6}", name, name, name);
+    int len = snprintf(text, sizeof(text),
+                       "{\"%s\":1,\"n%s\":{\"x\":[2,3]},\"%.254s\":{\"y\":4,\"yy\":5},\"z\":6}",
+                       name, name, name);
     assert_int_equal(walk_into(&r, text, (size_t)len, &what), -1);
     assert_int_equal(r.calls, 3);
     assert_int_equal(strncmp(r.text, name, WEIR__JSON_PATH), 0);
     assert_non_null(strstr(r.text, "n.y=n:4;z=n:6;"));
-    len = snprintf(text, sizeof text, "{\"n%s\":tru}", name);
+    len = snprintf(text, sizeof(text), "{\"n%s\":tru}", name);
     assert_int_equal(walk_into(&r, text, (size_t)len, &what), len - 1);
 }
 

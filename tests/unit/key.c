@@ -1,4 +1,5 @@
-/* key.c -- two requests have the same key exactly if the rule means them to, and then the same text. */
+/* key.c -- two requests have the same key exactly if the rule means them to, and then the same
+ * text. */
 #include "requests.h"
 
 struct made {
@@ -19,9 +20,11 @@ static struct made key_with(const struct weir_rules *set, const struct weir_attr
     weir__facts_gather(&set->attributes, set->lists, attrs, n, &facts);
     made.is = weir__rule_key(secrets, &set->rules[0], &facts, room, &key);
     if (made.is) {
-        struct weir__hash h = weir__hash_key(secrets, 1, key); /* stands for one that is very long */
+        struct weir__hash h =
+            weir__hash_key(secrets, 1, key); /* stands for one that is very long */
         made.len = key.len;
-        memcpy(made.bytes, key.len > sizeof made.bytes ? (void *)&h : (void *)key.bytes, key.len > sizeof made.bytes ? sizeof h : key.len);
+        memcpy(made.bytes, key.len > sizeof(made.bytes) ? (void *)&h : (void *)key.bytes,
+               key.len > sizeof(made.bytes) ? sizeof(h) : key.len);
         size_t len = weir__rule_key_text(secrets, &set->rules[0], &facts, made.text);
         assert_int_equal(len, strlen(made.text));
     }
@@ -31,7 +34,7 @@ static struct made key_with(const struct weir_rules *set, const struct weir_attr
 static struct weir_rules *set_of(const char *template)
 {
     char yaml[400];
-    snprintf(yaml, sizeof yaml, RULES("- { name: r, key: \"%s\", limit: 1/s }\n"), template);
+    snprintf(yaml, sizeof(yaml), RULES("- { name: r, key: \"%s\", limit: 1/s }\n"), template);
     return rules_of(yaml);
 }
 
@@ -46,7 +49,7 @@ static struct made key_by(const char *template, const char *request)
 
 static bool same_key(const struct made *a, const struct made *b)
 {
-    return a->len == b->len && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+    return a->len == b->len && memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
 }
 
 static void assert_same(const char *template, const char *one, const char *other)
@@ -119,7 +122,8 @@ static void test_R1_prefix_lengths_of_both_families(void **state)
     (void)state;
     assert_same("{ip/24}", "ip=192.0.2.7", "ip=192.0.2.200");
     assert_different("{ip/24}", "ip=192.0.2.7", "ip=192.0.3.7");
-    assert_same("{ip/24}", "ip=2001:db8:0:1::1", "ip=2001:db8:0:1:ffff::"); /* of IPv6 the first 64 */
+    assert_same("{ip/24}", "ip=2001:db8:0:1::1",
+                "ip=2001:db8:0:1:ffff::"); /* of IPv6 the first 64 */
     assert_different("{ip/24}", "ip=2001:db8:0:1::1", "ip=2001:db8:0:2::1");
     assert_same("{ip/24/48}", "ip=2001:db8:0:1::1", "ip=2001:db8:0:2::1");
     assert_different("{ip/24/48}", "ip=2001:db8:1::1", "ip=2001:db8:2::1");
@@ -150,7 +154,8 @@ static void test_R1_text_is_never_taken_for_an_address(void **state)
     assert_different("{ip|none}", "", "ip=110.111.110.101");
     assert_different("{ip/32}:{account}", "ip=none account=a", "ip=110.111.110.101 account=a");
     assert_different("{ip/24}", "ip=192.0.2.0/24", "ip=192.0.2.7");
-    assert_different("{ip|192.0.2.7}", "", "ip=192.0.2.7"); /* what stands for a missing address is text */
+    assert_different("{ip|192.0.2.7}", "",
+                     "ip=192.0.2.7"); /* what stands for a missing address is text */
     assert_same("{ip|none}", "", "ip=none");
 }
 
@@ -164,7 +169,8 @@ static void test_R1_combinations_are_told_apart(void **state)
     assert_different("{a}:{b}", "a=x%3A b=y", "a=x: b=y");
     assert_different("{a|-}:{b|-}", "a=x", "b=x");
     assert_same("{a|-}:{b|-}", "a=x", "a=x b=");
-    assert_different("{ip}:{account}:{org}", "ip=1.2.3.4 account=a org=b", "ip=1.2.3.4 account=b org=a");
+    assert_different("{ip}:{account}:{org}", "ip=1.2.3.4 account=a org=b",
+                     "ip=1.2.3.4 account=b org=a");
 }
 
 /* An IPv6 address has the byte that stands between it and what follows; so may the last value. */
@@ -177,16 +183,30 @@ static void test_no_two_keys_have_the_same_text(void **state)
     assert_different("{ip/0/0}:{account}", "ip=::1 account=a", "ip=?::/0 account=a");
 }
 
-/* Every combination of awkward values: two requests have the same text exactly if they have the same key. */
+/* Every combination of awkward values: two requests have the same text exactly if they have the
+ * same key. */
 static void test_a_text_is_as_good_as_a_key(void **state)
 {
-    static const char *const templates[] = {
-        "{a}:{b}",       "{a}::{b}",       "{a}2{b}",      "{a}:2{b}:{c}",   "{ip}:{a}",          "{a}:{ip}",           "{ip/24/64}/{a}",
-        "{ip/0/0}:{a}",  "{ip}2{a}",       "{a}:{ip}:{b}", "{ip}:{peer.ip}", "{ip}/{peer.ip/24}", "{ip}1{peer.ip}:{a}", "{a|:}:{ip|::1}",
-        "<{a|-}-{b|-}>", "{a}:\xc3\xa9{b}"
-    };
-    static const char *const texts[] = { "", "a", ":", "2", "%", "%3A", "::", "a:", ":a", "25", "?", "-", "24", "\xc3\xa9", "-\xc3\xa9-" };
-    static const char *const addresses[] = { "", "::1", "1::", "::", "::1:2", "10.0.0.1", "?", "::1:", "2::2", "1", "10.0.0.0/24", "none" };
+    static const char *const templates[] = { "{a}:{b}",
+                                             "{a}::{b}",
+                                             "{a}2{b}",
+                                             "{a}:2{b}:{c}",
+                                             "{ip}:{a}",
+                                             "{a}:{ip}",
+                                             "{ip/24/64}/{a}",
+                                             "{ip/0/0}:{a}",
+                                             "{ip}2{a}",
+                                             "{a}:{ip}:{b}",
+                                             "{ip}:{peer.ip}",
+                                             "{ip}/{peer.ip/24}",
+                                             "{ip}1{peer.ip}:{a}",
+                                             "{a|:}:{ip|::1}",
+                                             "<{a|-}-{b|-}>",
+                                             "{a}:\xc3\xa9{b}" };
+    static const char *const texts[] = { "",   "a",  ":", "2", "%",  "%3A",      "::",        "a:",
+                                         ":a", "25", "?", "-", "24", "\xc3\xa9", "-\xc3\xa9-" };
+    static const char *const addresses[] = { "",  "::1",  "1::",  "::", "::1:2",       "10.0.0.1",
+                                             "?", "::1:", "2::2", "1",  "10.0.0.0/24", "none" };
     (void)state;
     for (size_t t = 0; t < COUNT_OF(templates); t++) {
         static struct made made[8192];
@@ -197,8 +217,9 @@ static void test_a_text_is_as_good_as_a_key(void **state)
             size_t digits[] = { v % 15, v / 15 % 15, v / 225 };
             for (size_t i = 0; i < parts; i++) {
                 const struct weir__key_part *p = &set->rules[0].parts[i];
-                attrs[i] = (struct weir_attr)ATTR(set->attributes.names[p->attribute],
-                                                  p->address ? addresses[digits[i] % COUNT_OF(addresses)] : texts[digits[i]]);
+                attrs[i] = (struct weir_attr)ATTR(
+                    set->attributes.names[p->attribute],
+                    p->address ? addresses[digits[i] % COUNT_OF(addresses)] : texts[digits[i]]);
             }
             made[n] = key_with(set, attrs, parts);
             n += made[n].is;
@@ -225,7 +246,8 @@ static void test_bytes_that_people_cannot_read_are_escaped(void **state)
 
 static void test_long_values_are_whole_in_the_key(void **state)
 {
-    static const char *const templates[] = { "{header.x-api-key}", "{header.x-api-key}:{account}", "{account}:{header.x-api-key|none}" };
+    static const char *const templates[] = { "{header.x-api-key}", "{header.x-api-key}:{account}",
+                                             "{account}:{header.x-api-key|none}" };
     char value[301], other[301];
     (void)state;
     memset(value, 'k', 300);
@@ -233,11 +255,12 @@ static void test_long_values_are_whole_in_the_key(void **state)
     for (size_t t = 0; t < COUNT_OF(templates); t++) {
         struct weir_rules *set = set_of(templates[t]);
         for (size_t at = 0; at < 300; at += 23) {
-            memcpy(other, value, sizeof other);
+            memcpy(other, value, sizeof(other));
             other[at] = 'x';
             struct weir_attr one[] = { ATTR("header.x-api-key", value), ATTR("account", "ann") };
             struct weir_attr two[] = { ATTR("header.x-api-key", other), ATTR("account", "ann") };
-            struct made a = key_with(set, one, 2), b = key_with(set, two, 2), again = key_with(set, one, 2);
+            struct made a = key_with(set, one, 2), b = key_with(set, two, 2),
+                        again = key_with(set, one, 2);
             assert_false(same_key(&a, &b));
             assert_true(same_key(&a, &again));
             assert_string_not_equal(a.text, b.text);
@@ -257,7 +280,9 @@ static void test_eight_long_values(void **state)
         struct weir_attr attrs[8];
         for (size_t i = 0; i < 8; i++) {
             memset(values[i], (int)('a' + i), lengths[round]);
-            attrs[i] = (struct weir_attr){ .name = names[i], .value = values[i], .name_len = 1, .value_len = lengths[round] };
+            attrs[i] = (struct weir_attr){
+                .name = names[i], .value = values[i], .name_len = 1, .value_len = lengths[round]
+            };
         }
         struct made whole = key_with(set, attrs, 8);
         assert_true(whole.len <= WEIR__KEY_MAX);
@@ -292,16 +317,17 @@ static void test_a_long_text_ends_in_its_hash(void **state)
     char value[2000];
     (void)state;
     struct weir_rules *set = set_of("<{account}>");
-    memset(value, 'v', sizeof value);
-    struct made most = key_of_bytes(set, value, WEIR__KEY_TEXT - 3), longer = key_of_bytes(set, value, WEIR__KEY_TEXT - 2);
+    memset(value, 'v', sizeof(value));
+    struct made most = key_of_bytes(set, value, WEIR__KEY_TEXT - 3),
+                longer = key_of_bytes(set, value, WEIR__KEY_TEXT - 2);
     assert_int_equal(strlen(most.text), WEIR__KEY_TEXT - 1);
     assert_int_equal(most.text[WEIR__KEY_TEXT - 2], '>'); /* whole */
     assert_shortened(longer.text);
     assert_memory_equal(longer.text, "<vvvv", 5);
-    for (size_t at = 0; at < sizeof value; at += 37) { /* every byte counts */
-        struct made before = key_of_bytes(set, value, sizeof value);
+    for (size_t at = 0; at < sizeof(value); at += 37) { /* every byte counts */
+        struct made before = key_of_bytes(set, value, sizeof(value));
         value[at] = 'w';
-        struct made after = key_of_bytes(set, value, sizeof value);
+        struct made after = key_of_bytes(set, value, sizeof(value));
         assert_shortened(after.text);
         assert_string_not_equal(before.text, after.text);
     }
@@ -314,10 +340,10 @@ static void test_what_is_written_out_is_shortened_alike(void **state)
     char value[3000], written[3010], text[WEIR__KEY_TEXT];
     (void)state;
     struct weir_rules *set = set_of("<{account}>");
-    memset(value, 'v', sizeof value);
+    memset(value, 'v', sizeof(value));
     for (size_t len = 100; len < 3000; len += 9) {
         struct made made = key_of_bytes(set, value, len);
-        snprintf(written, sizeof written, "<%.*s>", (int)len, value);
+        snprintf(written, sizeof(written), "<%.*s>", (int)len, value);
         assert_int_equal(weir__key_text_shorten(secrets, written, text), strlen(made.text));
         assert_string_equal(text, made.text);
         assert_int_equal(weir__key_text_shorten(secrets, made.text, text), strlen(made.text));
@@ -326,18 +352,20 @@ static void test_what_is_written_out_is_shortened_alike(void **state)
     weir_rules_destroy(set);
 }
 
-/* A text is not cut within a character; and bytes that belong to no character at all are cut somewhere. */
+/* A text is not cut within a character; and bytes that belong to no character at all are cut
+ * somewhere. */
 static void test_a_text_is_cut_between_characters(void **state)
 {
-    static const char *const characters[] = { "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\x80", "\xbf", "\xff" };
+    static const char *const characters[] = { "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
+                                              "\x80",     "\xbf",         "\xff" };
     char value[600];
     (void)state;
     struct weir_rules *set = set_of("{account}");
     for (size_t c = 0; c < COUNT_OF(characters); c++) {
         size_t width = strlen(characters[c]);
         for (size_t from = 0; from < 4; from++) {
-            memset(value, 'x', sizeof value);
-            for (size_t at = from; at + width <= sizeof value; at += width)
+            memset(value, 'x', sizeof(value));
+            for (size_t at = from; at + width <= sizeof(value); at += width)
                 memcpy(value + at, characters[c], width);
             struct made made = key_of_bytes(set, value, 600);
             assert_shortened(made.text);
@@ -355,7 +383,8 @@ static void test_very_long_values_have_texts_of_their_own(void **state)
     struct weir_rules *set = set_of("<{account}>");
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         memset(value, 'v', lengths[i]);
-        struct made one = key_of_bytes(set, value, lengths[i]), again = key_of_bytes(set, value, lengths[i]);
+        struct made one = key_of_bytes(set, value, lengths[i]),
+                    again = key_of_bytes(set, value, lengths[i]);
         for (size_t at = 0; at < 4; at++) {
             value[at * (lengths[i] - 1) / 3] ^= 1;
             struct made other = key_of_bytes(set, value, lengths[i]);
@@ -377,8 +406,8 @@ static void test_eight_values_of_bytes_that_are_escaped(void **state)
     struct weir_attr attrs[8];
     (void)state;
     struct weir_rules *set = set_of("{a}:{b}:{c}:{d}:{e}:{f}:{g}:{h}");
-    memset(value, ':', sizeof value);
-    for (size_t len = 250; len < sizeof value; len++) {
+    memset(value, ':', sizeof(value));
+    for (size_t len = 250; len < sizeof(value); len++) {
         for (size_t i = 0; i < 8; i++)
             attrs[i] = (struct weir_attr){ .name = names[i], .value = value, .value_len = len };
         struct made made = key_with(set, attrs, 8);

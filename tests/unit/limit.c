@@ -1,4 +1,5 @@
-/* limit.c -- the short syntax: what it means, what it refuses and where it points, and that what is printed reads back the same. */
+/* limit.c -- the short syntax: what it means, what it refuses and where it points, and that what is
+ * printed reads back the same. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -53,7 +54,9 @@ static const struct {
     { "6r/m", { .count = 6, .period = 60 * S }, "6/1m" },
     { "1000/h burst 50", { .count = 1000, .period = 3600 * S, .burst = 50 }, "1000/1h burst 50" },
     { "5/1m burst 3", { .count = 5, .period = 60 * S, .burst = 3 }, "5/1m burst 3" },
-    { "gcra 5/1m burst 3", { .algorithm = "gcra", .count = 5, .period = 60 * S, .burst = 3 }, "gcra 5/1m burst 3" },
+    { "gcra 5/1m burst 3",
+      { .algorithm = "gcra", .count = 5, .period = 60 * S, .burst = 3 },
+      "gcra 5/1m burst 3" },
 
     /* periods: each unit, with a number and alone, decimals, the ends of the range */
     { "1/ns", { .count = 1, .period = 1 }, "1/1ns" },
@@ -68,7 +71,9 @@ static const struct {
     { "1/1.5m", { .count = 1, .period = 90 * S }, "1/90s" },
     { MAX "/1", { .count = INT64_MAX, .period = S }, MAX "/1s" },
     { "1/" MAX "ns", { .count = 1, .period = INT64_MAX }, "1/" MAX "ns" },
-    { "1/9223372036854775us", { .count = 1, .period = 9223372036854775000 }, "1/9223372036854775us" },
+    { "1/9223372036854775us",
+      { .count = 1, .period = 9223372036854775000 },
+      "1/9223372036854775us" },
     { "1/15250w", { .count = 1, .period = 15250 * (604800 * S) }, "1/15250w" },
     { "007r/010s", { .count = 7, .period = 10 * S }, "7/10s" },
 
@@ -80,34 +85,56 @@ static const struct {
     { "5/s queue 0", { .count = 5, .period = S, .queue = WEIR_NO_QUEUE }, "5/1s queue 0" },
     { "5/s queue=0", { .count = 5, .period = S, .queue = WEIR_NO_QUEUE }, "5/1s queue 0" },
     { "5/s buckets=60", { .count = 5, .period = S, .buckets = 60 }, "5/1s buckets=60" },
-    { "5/s buckets=2147483647", { .count = 5, .period = S, .buckets = INT32_MAX }, "5/1s buckets=2147483647" },
+    { "5/s buckets=2147483647",
+      { .count = 5, .period = S, .buckets = INT32_MAX },
+      "5/1s buckets=2147483647" },
     { "5/s align=first", { .count = 5, .period = S, .align_first = true }, "5/1s align=first" },
     { "5/s align=clock", { .count = 5, .period = S }, "5/1s" },
     { "5/s edge=loose", { .count = 5, .period = S, .loose = true }, "5/1s edge=loose" },
     { "5/s edge=strict", { .count = 5, .period = S }, "5/1s" },
     { "5/s warmup=4s", { .count = 5, .period = S, .warmup = 4 * S }, "5/1s warmup=4s" },
     { "5/s warmup=0.5", { .count = 5, .period = S, .warmup = S / 2 }, "5/1s warmup=500ms" },
-    { "5/s warmup=" MAX "ns", { .count = 5, .period = S, .warmup = INT64_MAX }, "5/1s warmup=" MAX "ns" },
+    { "5/s warmup=" MAX "ns",
+      { .count = 5, .period = S, .warmup = INT64_MAX },
+      "5/1s warmup=" MAX "ns" },
     { "warm-up 2/s warmup=4s cold=3",
       { .algorithm = "warm-up", .count = 2, .period = S, .warmup = 4 * S, .cold = 3 },
       "warm-up 2/1s warmup=4s cold=3" },
     { "5/s cold=2 edge=loose queue 7 warmup=1ms align=first burst 9 buckets=3",
-      { .count = 5, .period = S, .burst = 9, .queue = 7, .buckets = 3, .align_first = true, .loose = true, .warmup = 1000000, .cold = 2 },
+      { .count = 5,
+        .period = S,
+        .burst = 9,
+        .queue = 7,
+        .buckets = 3,
+        .align_first = true,
+        .loose = true,
+        .warmup = 1000000,
+        .cold = 2 },
       "5/1s burst 9 queue 7 buckets=3 align=first edge=loose warmup=1ms cold=2" },
 
     /* calendar windows: a bare word after the slash; 1d and d are still spans */
-    { "10000/month", { .algorithm = "calendar", .count = 10000, .calendar = WEIR_MONTH }, "calendar 10000/month" },
-    { "calendar 100/week", { .algorithm = "calendar", .count = 100, .calendar = WEIR_WEEK }, "calendar 100/week" },
-    { "500r/day", { .algorithm = "calendar", .count = 500, .calendar = WEIR_DAY }, "calendar 500/day" },
+    { "10000/month",
+      { .algorithm = "calendar", .count = 10000, .calendar = WEIR_MONTH },
+      "calendar 10000/month" },
+    { "calendar 100/week",
+      { .algorithm = "calendar", .count = 100, .calendar = WEIR_WEEK },
+      "calendar 100/week" },
+    { "500r/day",
+      { .algorithm = "calendar", .count = 500, .calendar = WEIR_DAY },
+      "calendar 500/day" },
     { "500/day zone=Europe/Berlin",
       { .algorithm = "calendar", .count = 500, .calendar = WEIR_DAY, .zone = "Europe/Berlin" },
       "calendar 500/day zone=Europe/Berlin" },
-    { "500/day zone=UTC", { .algorithm = "calendar", .count = 500, .calendar = WEIR_DAY, .zone = "UTC" }, "calendar 500/day zone=UTC" },
+    { "500/day zone=UTC",
+      { .algorithm = "calendar", .count = 500, .calendar = WEIR_DAY, .zone = "UTC" },
+      "calendar 500/day zone=UTC" },
 
     /* spaces and tabs, any amount, at both ends */
     { " \t 5/s", { .count = 5, .period = S }, "5/1s" },
     { "5/s \t", { .count = 5, .period = S }, "5/1s" },
-    { "\tgcra\t \t5/s\tburst\t 3 ", { .algorithm = "gcra", .count = 5, .period = S, .burst = 3 }, "gcra 5/1s burst 3" },
+    { "\tgcra\t \t5/s\tburst\t 3 ",
+      { .algorithm = "gcra", .count = 5, .period = S, .burst = 3 },
+      "gcra 5/1s burst 3" },
 };
 
 static void check_good(size_t i)
@@ -117,10 +144,10 @@ static void check_good(size_t i)
     char printed[256];
 
     print_message("%s\n", good[i].text);
-    memset(&limit, 0xee, sizeof limit); /* what the text does not name must become 0 */
+    memset(&limit, 0xee, sizeof(limit)); /* what the text does not name must become 0 */
     assert_int_equal(weir_limit_parse(&limit, good[i].text, &error), WEIR_OK);
     assert_same_limit(&limit, &good[i].limit);
-    assert_int_equal(weir_limit_print(printed, sizeof printed, &limit), strlen(good[i].printed));
+    assert_int_equal(weir_limit_print(printed, sizeof(printed), &limit), strlen(good[i].printed));
     assert_string_equal(printed, good[i].printed);
     assert_int_equal(weir_limit_parse(&again, printed, NULL), WEIR_OK);
     assert_same_limit(&again, &limit);
@@ -140,7 +167,8 @@ static void test_every_algorithm(void **state)
         char text[64];
         struct weir_limit limit;
 
-        snprintf(text, sizeof text, "%s 5/%s", *name, strcmp(*name, "calendar") == 0 ? "day" : "s");
+        snprintf(text, sizeof(text), "%s 5/%s", *name,
+                 strcmp(*name, "calendar") == 0 ? "day" : "s");
         assert_int_equal(weir_limit_parse(&limit, text, NULL), WEIR_OK);
         assert_ptr_equal(limit.algorithm, *name); /* static: the text may go away */
     }
@@ -172,7 +200,8 @@ static const struct bad bad_limits[] = {
     { "LeakyBucket 5/s", 1, "did you mean 'leaky-bucket'?" },
     { "GCRA 5/s", 1, "did you mean 'gcra'?" },
     { "magic 5/s", 1, "unknown algorithm 'magic'; known are " },
-    { "abcdefghijklmnopqrstuvwxyz 5/s", 1, "unknown algorithm 'abcdefghijklmnopqrstuvwx...'; known are " },
+    { "abcdefghijklmnopqrstuvwxyz 5/s", 1,
+      "unknown algorithm 'abcdefghijklmnopqrstuvwx...'; known are " },
     { "gcra=5/s", 1, "expected a limit" },
 
     /* the count */
@@ -224,7 +253,8 @@ static const struct bad bad_limits[] = {
     { "5/months zone=UTC", 3, "did you mean 'month'?" },
     { "5/day,zone=UTC", 3, "unknown unit 'day'" },
     { "5/1month", 4,
-      "unknown unit 'month'; write days, as in 365d; of limits day, week and month are calendar windows, written without a "
+      "unknown unit 'month'; write days, as in 365d; of limits day, week and month are calendar "
+      "windows, written without a "
       "number, as "
       "in 10000/month" },
     { "5/2Months", 4, "day, week and month are calendar windows" },
@@ -234,19 +264,24 @@ static const struct bad bad_limits[] = {
     { "5/monthly-or-so", 3, "unknown unit 'monthly'; write days" },
     { "5/1day", 4, "unknown unit 'day'; did you mean 'd'?" },
     { "5/7weeks", 4, "unknown unit 'weeks'; did you mean 'w'?" },
-    { "token-bucket 1000/day", 19, "write 1000/1d for 24 hours, or leave out token-bucket for a calendar day" },
+    { "token-bucket 1000/day", 19,
+      "write 1000/1d for 24 hours, or leave out token-bucket for a calendar day" },
     { "gcra 7/week", 8, "write 7/1w for 7 times 24 hours, or leave out gcra for a calendar week" },
-    { "fixed-window 7/month burst 3", 16, "write 7/30d for 30 times 24 hours, or leave out fixed-window for a calendar month" },
+    { "fixed-window 7/month burst 3", 16,
+      "write 7/30d for 30 times 24 hours, or leave out fixed-window for a calendar month" },
     { "calendar 100/60s", 14, "calendar counts by day, week or month, as in 100/day" },
     { "calendar 100/d", 14, "calendar counts by day, week or month" },
     { "calendar 100", 13, "expected '/'" },
-    { "100/60 zone=UTC", 5, "a limit by time has no 'zone'; it is for calendar windows, as in 100/day" },
+    { "100/60 zone=UTC", 5,
+      "a limit by time has no 'zone'; it is for calendar windows, as in 100/day" },
     { "gcra 100/60 zone=UTC", 10, "gcra has no 'zone'" },
     { "5/day zone", 11, "expected '=' and a value after zone" },
     { "5/day zone=", 12, "zone must be a time zone such as Europe/Berlin; found the end" },
-    { "5/day zone=Europe/Berlim", 12, "unknown time zone 'Europe/Berlim'; did you mean 'Europe/Berlin'?" },
+    { "5/day zone=Europe/Berlim", 12,
+      "unknown time zone 'Europe/Berlim'; did you mean 'Europe/Berlin'?" },
     { "5/day zone=berlin burst 3", 12, "did you mean 'Europe/Berlin'?" },
-    { "5/day zone=Xyzzy/Nowhere", 12, "unknown time zone 'Xyzzy/Nowhere'; names are as in Europe/Berlin" },
+    { "5/day zone=Xyzzy/Nowhere", 12,
+      "unknown time zone 'Xyzzy/Nowhere'; names are as in Europe/Berlin" },
     { "5/day zone=Europe", 12, "unknown time zone 'Europe'" },
     { "5/day zone=../passwd", 12, "a time zone has a name as in Europe/Berlin" },
     { "5/day zone=/etc/localtime", 12, "a time zone has a name" },
@@ -258,7 +293,9 @@ static const struct bad bad_limits[] = {
     { "5/s brust 3", 5, "unknown option 'brust'; did you mean 'burst'?" },
     { "5/s bucket=3", 5, "did you mean 'buckets'?" },
     { "5/s Burst 3", 5, "did you mean 'burst'?" },
-    { "5/s frobnicate", 5, "unknown option 'frobnicate'; known are burst, queue, buckets, align, edge, warmup, cold, zone" },
+    { "5/s frobnicate", 5,
+      "unknown option 'frobnicate'; known are burst, queue, buckets, align, edge, warmup, cold, "
+      "zone" },
     { "5/s 6/s", 5, "unknown option '6/s'" },
     { "5/s =5", 5, "unknown option '='; known are" },
     { "5/s burst", 10, "burst must be a number such as 60; found the end" },
@@ -298,11 +335,11 @@ static void check_bad_limit(const struct bad *bad)
     struct weir_error error = { 0 };
 
     print_message("%s\n", bad->text);
-    memset(&limit, 0xee, sizeof limit);
-    memcpy(&before, &limit, sizeof limit);
+    memset(&limit, 0xee, sizeof(limit));
+    memcpy(&before, &limit, sizeof(limit));
     assert_int_equal(weir_limit_parse(&limit, bad->text, NULL), WEIR_INVALID);
     assert_int_equal(weir_limit_parse(&limit, bad->text, &error), WEIR_INVALID);
-    assert_memory_equal(&limit, &before, sizeof limit);
+    assert_memory_equal(&limit, &before, sizeof(limit));
     if (!strstr(error.text, bad->says))
         fail_msg("'%s' says '%s', not '%s'", bad->text, error.text, bad->says);
     assert_int_equal(error.column, bad->column);
@@ -355,7 +392,8 @@ static void test_times(void **state)
         print_message("%s\n", good_times[i].text);
         assert_int_equal(weir_time_parse(&time, good_times[i].text, NULL), WEIR_OK);
         assert_int_equal(time, good_times[i].time);
-        assert_int_equal(weir_time_print(printed, sizeof printed, time), strlen(good_times[i].printed));
+        assert_int_equal(weir_time_print(printed, sizeof(printed), time),
+                         strlen(good_times[i].printed));
         assert_string_equal(printed, good_times[i].printed);
     }
 }
@@ -400,30 +438,32 @@ static void test_negative_times_print(void **state)
     char printed[64];
 
     (void)state;
-    weir_time_print(printed, sizeof printed, -1500 * WEIR_MILLISECOND);
+    weir_time_print(printed, sizeof(printed), -1500 * WEIR_MILLISECOND);
     assert_string_equal(printed, "-1500ms");
-    weir_time_print(printed, sizeof printed, INT64_MIN);
+    weir_time_print(printed, sizeof(printed), INT64_MIN);
     assert_string_equal(printed, "-9223372036854775808ns");
 }
 
 /* As snprintf: always ended, never beyond the size, and the length that would have been. */
 static void test_print_into_little_room(void **state)
 {
-    const struct weir_limit limit = { .algorithm = "gcra", .count = 5, .period = 60 * S, .burst = 3 };
+    const struct weir_limit limit = {
+        .algorithm = "gcra", .count = 5, .period = 60 * S, .burst = 3
+    };
     const char *whole = "gcra 5/1m burst 3";
     char out[32];
 
     (void)state;
     assert_int_equal(weir_limit_print(NULL, 0, &limit), strlen(whole));
     assert_int_equal(weir_time_print(NULL, 0, 90 * S), 3);
-    for (size_t size = 1; size < sizeof out; size++) {
-        memset(out, '#', sizeof out);
+    for (size_t size = 1; size < sizeof(out); size++) {
+        memset(out, '#', sizeof(out));
         assert_int_equal(weir_limit_print(out, size, &limit), strlen(whole));
         size_t length = size <= strlen(whole) ? size - 1 : strlen(whole);
 
         assert_int_equal(strlen(out), length);
         assert_memory_equal(out, whole, length);
-        for (size_t i = size; i < sizeof out; i++)
+        for (size_t i = size; i < sizeof(out); i++)
             assert_int_equal(out[i], '#');
     }
 }
@@ -441,7 +481,9 @@ static int64_t random_count(uint64_t *seed, int64_t max)
 
 static weir_time random_span(uint64_t *seed)
 {
-    static const weir_time units[] = { 1, 1000, 1000000, S, 60 * S, 3600 * S, 86400 * S, 604800 * S };
+    static const weir_time units[] = {
+        1, 1000, 1000000, S, 60 * S, 3600 * S, 86400 * S, 604800 * S
+    };
 
     if (random64(seed) % 4 == 0)
         return random_count(seed, INT64_MAX);
@@ -452,7 +494,8 @@ static struct weir_limit random_limit(uint64_t *seed)
 {
     size_t algorithms = 0;
     uint64_t given = random64(seed);
-    struct weir_limit limit = { .count = random_count(seed, INT64_MAX), .period = random_span(seed) };
+    struct weir_limit limit = { .count = random_count(seed, INT64_MAX),
+                                .period = random_span(seed) };
 
     while (weir_algorithms()[algorithms])
         algorithms++;
@@ -465,7 +508,8 @@ static struct weir_limit random_limit(uint64_t *seed)
     limit.warmup = given & 128 ? random_span(seed) : 0;
     limit.cold = given & 256 ? (int32_t)random_count(seed, INT32_MAX) : 0;
     if (limit.algorithm && strcmp(limit.algorithm, "calendar") == 0) {
-        static const char *const zones[] = { "", "UTC", "Europe/Berlin", "America/Argentina/ComodRivadavia", "Etc/GMT+12" };
+        static const char *const zones[] = { "", "UTC", "Europe/Berlin",
+                                             "America/Argentina/ComodRivadavia", "Etc/GMT+12" };
 
         limit.period = 0;
         limit.calendar = (int32_t)(WEIR_DAY + random64(seed) % 3);
@@ -483,16 +527,16 @@ static void test_round_trip(void **state)
         char printed[256], twice[256];
         weir_time span;
 
-        assert_in_range(weir_limit_print(printed, sizeof printed, &limit), 1, sizeof printed - 1);
+        assert_in_range(weir_limit_print(printed, sizeof(printed), &limit), 1, sizeof(printed) - 1);
         if (weir_limit_parse(&again, printed, NULL) != WEIR_OK)
             fail_msg("seed %llu: '%s' does not parse", (unsigned long long)first, printed);
         assert_same_limit(&again, &limit);
         assert_ptr_equal(again.algorithm, limit.algorithm);
-        weir_limit_print(twice, sizeof twice, &again);
+        weir_limit_print(twice, sizeof(twice), &again);
         assert_string_equal(twice, printed);
 
         if (limit.period != WEIR_NEVER && limit.period != 0) {
-            weir_time_print(printed, sizeof printed, limit.period);
+            weir_time_print(printed, sizeof(printed), limit.period);
             assert_int_equal(weir_time_parse(&span, printed, NULL), WEIR_OK);
             assert_int_equal(span, limit.period);
         }
@@ -518,9 +562,12 @@ static void test_read_over_keeps_the_rest(void **state)
     c = cursor_on("7/2s buckets=4", NULL);
     assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);
     assert_int_equal(named, WEIR__NAMED_BUCKETS);
-    assert_same_limit(
-        &limit,
-        &(struct weir_limit){ .algorithm = "fixed-window", .count = 7, .period = 2 * S, .burst = 3, .align_first = true, .buckets = 4 });
+    assert_same_limit(&limit, &(struct weir_limit){ .algorithm = "fixed-window",
+                                                    .count = 7,
+                                                    .period = 2 * S,
+                                                    .burst = 3,
+                                                    .align_first = true,
+                                                    .buckets = 4 });
     c = cursor_on("7/2s align=clock edge=strict", NULL); /* a default that is named is set */
     assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);
     assert_int_equal(named, WEIR__NAMED_ALIGN | WEIR__NAMED_EDGE);
@@ -531,7 +578,8 @@ static void test_read_over_keeps_the_rest(void **state)
     assert_int_equal(limit.queue, WEIR_NO_QUEUE);
 }
 
-/* A change names neither the algorithm nor the zone; a word stands for a span or a calendar window, never for both. */
+/* A change names neither the algorithm nor the zone; a word stands for a span or a calendar window,
+ * never for both. */
 static void test_read_over_calendar(void **state)
 {
     struct weir_limit limit = { 0 };
@@ -544,7 +592,10 @@ static void test_read_over_calendar(void **state)
     c = cursor_on("7/month", NULL);
     assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);
     assert_int_equal(named, 0);
-    assert_same_limit(&limit, &(struct weir_limit){ .algorithm = "calendar", .count = 7, .calendar = WEIR_MONTH, .zone = "Asia/Kolkata" });
+    assert_same_limit(&limit, &(struct weir_limit){ .algorithm = "calendar",
+                                                    .count = 7,
+                                                    .calendar = WEIR_MONTH,
+                                                    .zone = "Asia/Kolkata" });
     c = cursor_on("7/1d", NULL);
     assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_INVALID);
     limit = (struct weir_limit){ .algorithm = "gcra", .count = 7, .period = S };
@@ -560,10 +611,11 @@ static void test_print_any_zone(void **state)
     char printed[128];
 
     (void)state;
-    memset(limit.zone, 'x', sizeof limit.zone);
-    assert_int_equal(weir_limit_print(printed, sizeof printed, &limit), strlen("5/day zone=") + 39);
+    memset(limit.zone, 'x', sizeof(limit.zone));
+    assert_int_equal(weir_limit_print(printed, sizeof(printed), &limit),
+                     strlen("5/day zone=") + 39);
     limit = (struct weir_limit){ .count = 5, .calendar = 77 };
-    weir_limit_print(printed, sizeof printed, &limit);
+    weir_limit_print(printed, sizeof(printed), &limit);
     assert_string_equal(printed, "5/0s");
 }
 

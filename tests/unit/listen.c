@@ -1,4 +1,5 @@
-/* listen.c -- which addresses are understood and which may be opened, and sockets on loopback, on paths and inherited. */
+/* listen.c -- which addresses are understood and which may be opened, and sockets on loopback, on
+ * paths and inherited. */
 #include "fixture.h"
 
 #include <arpa/inet.h>
@@ -10,7 +11,9 @@
 
 #include "serve/listen.h"
 
-static const struct weir__settings closed = { .resp = "", .http = "", .admin_token = "", .check_token = "", .socket_mode = 0600 };
+static const struct weir__settings closed = {
+    .resp = "", .http = "", .admin_token = "", .check_token = "", .socket_mode = 0600
+};
 
 static struct weir__settings resp_at(const char *text)
 {
@@ -34,11 +37,11 @@ static void refuse(const struct weir__settings *s, const char *why)
     struct weir__listen listen, before;
     struct weir_error error = { 0 };
 
-    memset(&listen, 0xa5, sizeof listen);
-    memset(&before, 0xa5, sizeof before);
+    memset(&listen, 0xa5, sizeof(listen));
+    memset(&before, 0xa5, sizeof(before));
     assert_int_not_equal(weir__listen_open(&listen, s, 2, &error), WEIR_OK);
     assert_contains(error.text, why);
-    assert_memory_equal(&listen, &before, sizeof listen);
+    assert_memory_equal(&listen, &before, sizeof(listen));
 }
 
 static int count_fds(void)
@@ -50,7 +53,8 @@ static int count_fds(void)
 }
 
 /* Somebody answers there: a connection to one of the sockets can be accepted. */
-static void expect_answer(const struct weir__listen *listen, const struct sockaddr *address, socklen_t len)
+static void expect_answer(const struct weir__listen *listen, const struct sockaddr *address,
+                          socklen_t len)
 {
     int client = socket(address->sa_family, SOCK_STREAM, 0), got = 0;
     assert_int_equal(connect(client, address, len), 0);
@@ -68,8 +72,10 @@ static void expect_answer(const struct weir__listen *listen, const struct sockad
 
 static void test_reads_addresses(void **state)
 {
-    static const char *const right[] = { "",         "127.0.0.1:7379", "[::1]:0",           "localhost:1",   "*:65535",
-                                         "./x.sock", "/run/x",         "1.2.3.4:1, /a,b:2", "[fe80::1%lo]:7" };
+    static const char *const right[] = {
+        "",         "127.0.0.1:7379", "[::1]:0",           "localhost:1",   "*:65535",
+        "./x.sock", "/run/x",         "1.2.3.4:1, /a,b:2", "[fe80::1%lo]:7"
+    };
     static const struct {
         const char *text, *why;
         int column;
@@ -105,7 +111,7 @@ static void test_path_length(void **state)
     struct weir_error error;
     (void)state;
 
-    memset(path, 'x', sizeof path);
+    memset(path, 'x', sizeof(path));
     path[0] = '/';
     path[107] = 0;
     assert_int_equal(weir__listen_check(path, &error), WEIR_OK);
@@ -123,7 +129,9 @@ static void test_path_length(void **state)
 static void test_beyond_loopback_needs_a_token(void **state)
 {
     const struct weir__listen_address beyond = { .text = "192.0.2.1:7379", .port = 7379 };
-    const struct weir__listen_address within = { .text = "127.0.0.1:7379", .port = 7379, .loopback = true };
+    const struct weir__listen_address within = { .text = "127.0.0.1:7379",
+                                                 .port = 7379,
+                                                 .loopback = true };
     struct weir__settings s = closed;
     struct weir_error error = { 0 };
     (void)state;
@@ -192,10 +200,10 @@ static void test_tcp_a_socket_for_each_loop(void **state)
         const struct weir__listen_socket *socket = &listen.sockets[i];
         const struct weir__listen_address *address = &listen.addresses[socket->address];
         struct sockaddr_in in;
-        socklen_t len = sizeof in;
+        socklen_t len = sizeof(in);
         char text[64];
         assert_int_equal(getsockname(socket->fd, (struct sockaddr *)&in, &len), 0);
-        snprintf(text, sizeof text, "127.0.0.1:%d", ntohs(in.sin_port));
+        snprintf(text, sizeof(text), "127.0.0.1:%d", ntohs(in.sin_port));
         assert_string_equal(address->text, text);
         assert_int_equal(address->port, ntohs(in.sin_port));
         assert_int_equal(address->door, i < 3 ? WEIR__DOOR_RESP : WEIR__DOOR_HTTP);
@@ -222,14 +230,16 @@ static void test_tcp_port_in_use(void **state)
     struct weir__listen listen = opened(&first, 2);
     int before = count_fds();
     second.resp = listen.addresses[0].text;
-    snprintf(why, sizeof why, "port %d is in use: another server? --resp ADDR:PORT chooses another", listen.addresses[0].port);
+    snprintf(why, sizeof(why),
+             "port %d is in use: another server? --resp ADDR:PORT chooses another",
+             listen.addresses[0].port);
     refuse(&second, why);
     second.http = second.resp;
     second.resp = "";
     refuse(&second, "--http ADDR:PORT chooses another");
     assert_int_equal(count_fds(), before);
     char text[160];
-    memcpy(text, listen.addresses[0].text, sizeof text);
+    memcpy(text, listen.addresses[0].text, sizeof(text));
     weir__listen_close(&listen, true);
 
     second.http = second.resp = text; /* free again, but not for both */
@@ -246,7 +256,7 @@ static void test_tcp_name_given_twice(void **state)
     (void)state;
 
     struct weir__listen listen = opened(&s, 1);
-    snprintf(text, sizeof text, "%s,%s", listen.addresses[0].text, listen.addresses[0].text);
+    snprintf(text, sizeof(text), "%s,%s", listen.addresses[0].text, listen.addresses[0].text);
     weir__listen_close(&listen, true);
     s.resp = text;
     listen = opened(&s, 2);
@@ -297,7 +307,7 @@ static void test_unix(void **state)
     }
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
-    expect_answer(&listen, (struct sockaddr *)&un, sizeof un);
+    expect_answer(&listen, (struct sockaddr *)&un, sizeof(un));
 
     refuse(&s, "is in use: another server? --resp PATH chooses another");
     assert_true(is_there(path));
@@ -346,8 +356,10 @@ static bool place(int *fds, size_t n)
     return true;
 }
 
-/* In a child, whose descriptors from 3 on are these sockets: runs `then`, which may fail as a test does. */
-static void in_successor(const struct weir__listen *from, const char *pid, const char *names, int (*then)(const char *address))
+/* In a child, whose descriptors from 3 on are these sockets: runs `then`, which may fail as a test
+ * does. */
+static void in_successor(const struct weir__listen *from, const char *pid, const char *names,
+                         int (*then)(const char *address))
 {
     struct weir__buffer list = { 0 };
     size_t n = 0;
@@ -359,7 +371,7 @@ static void in_successor(const struct weir__listen *from, const char *pid, const
     assert_true(child >= 0);
     if (child == 0) {
         char count[32];
-        snprintf(count, sizeof count, "%zu", n);
+        snprintf(count, sizeof(count), "%zu", n);
         setenv("LISTEN_FDS", count, 1);
         setenv("LISTEN_FDNAMES", names ? names : list.bytes, 1);
         if (pid)
@@ -383,14 +395,16 @@ static int look_at(const char *address, size_t loops, size_t sockets, size_t dup
 
     if (weir__listen_open(&listen, &s, loops, &error) != WEIR_OK)
         return 1;
-    if (listen.n_addresses != 1 || strcmp(listen.addresses[0].text, address) != 0 || !listen.addresses[0].inherited)
+    if (listen.n_addresses != 1 || strcmp(listen.addresses[0].text, address) != 0 ||
+        !listen.addresses[0].inherited)
         return 2;
     if (listen.n_sockets != sockets)
         return 3;
     for (size_t i = 0; i < sockets; i++) {
         const struct weir__listen_socket *socket = &listen.sockets[i];
         loop_has[socket->loop]++;
-        if (socket->duplicate != (i >= sockets - duplicates) || !(fcntl(socket->fd, F_GETFD) & FD_CLOEXEC))
+        if (socket->duplicate != (i >= sockets - duplicates) ||
+            !(fcntl(socket->fd, F_GETFD) & FD_CLOEXEC))
             return 4;
     }
     for (size_t i = 0; i < loops; i++)
@@ -441,7 +455,8 @@ static int hands_on(const char *wanted)
     struct weir_error error = { 0 };
     size_t n;
 
-    if (weir__listen_open(&listen, &s, 2, &error) != WEIR_OK || !weir__listen_fds(&listen, &n, &names))
+    if (weir__listen_open(&listen, &s, 2, &error) != WEIR_OK ||
+        !weir__listen_fds(&listen, &n, &names))
         return 1;
     return n != 1 || names.len != strlen(wanted) || memcmp(names.bytes, wanted, names.len) != 0;
 }
@@ -468,7 +483,8 @@ static int fails(const char *address)
     return weir__listen_open(&listen, &s, 2, &error) == WEIR_OK;
 }
 
-/* The file is the last one's to remove: not systemd's, and not while the one before goes on because its successor failed. */
+/* The file is the last one's to remove: not systemd's, and not while the one before goes on because
+ * its successor failed. */
 static void test_inherited_unix(void **state)
 {
     const char *path = new_path();
@@ -521,8 +537,8 @@ static int not_ours(const char *address)
     struct weir__settings s = resp_at("127.0.0.1:0");
     struct weir__listen listen;
     struct weir_error error = { 0 };
-    return weir__listen_open(&listen, &s, 2, &error) != WEIR_OK || strcmp(listen.addresses[0].text, address) == 0 ||
-           listen.addresses[0].inherited;
+    return weir__listen_open(&listen, &s, 2, &error) != WEIR_OK ||
+           strcmp(listen.addresses[0].text, address) == 0 || listen.addresses[0].inherited;
 }
 
 static void test_inherited_wrongly(void **state)
@@ -538,7 +554,8 @@ static void test_inherited_wrongly(void **state)
     weir__listen_close(&listen, true);
 }
 
-/* For the successor each socket once, with the name of its door; those that were taken are closed by who took them. */
+/* For the successor each socket once, with the name of its door; those that were taken are closed
+ * by who took them. */
 static void test_handover_list(void **state)
 {
     struct weir__settings s = resp_at("127.0.0.1:0");

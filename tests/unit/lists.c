@@ -19,7 +19,8 @@ static struct weir__lists *make(void)
     return lists;
 }
 
-static bool has(const struct weir__lists *lists, const char *list, const char *attribute, const char *value)
+static bool has(const struct weir__lists *lists, const char *list, const char *attribute,
+                const char *value)
 {
     struct weir__address address = { .bits = 0 };
     int at = weir__lists_find(lists, list, attribute);
@@ -28,11 +29,13 @@ static bool has(const struct weir__lists *lists, const char *list, const char *a
     return weir__list_has(&lists->lists[at], value, strlen(value), &address);
 }
 
-static int edit(struct weir__lists **lists, const char *list, const char *attribute, const char *add, const char *remove)
+static int edit(struct weir__lists **lists, const char *list, const char *attribute,
+                const char *add, const char *remove)
 {
     struct weir__lists *edited = NULL;
     struct weir_error error;
-    int code = weir__lists_edit(&edited, *lists, list, attribute, &add, add != NULL, &remove, remove != NULL, &error);
+    int code = weir__lists_edit(&edited, *lists, list, attribute, &add, add != NULL, &remove,
+                                remove != NULL, &error);
     if (code == WEIR_OK) {
         weir__lists_destroy(*lists);
         *lists = edited;
@@ -91,7 +94,8 @@ static void test_R3_an_edit_adds_and_removes(void **state)
     assert_false(has(lists, "deny", "ip", "10.0.0.1"));
     assert_int_equal(edit(&lists, "vips", "account", "ann", NULL), WEIR_OK);
     assert_true(has(lists, "vips", "account", "ann"));
-    assert_int_equal(edit(&lists, "deny", "account", "ann", "ann"), WEIR_OK); /* what is in both is not on it */
+    assert_int_equal(edit(&lists, "deny", "account", "ann", "ann"),
+                     WEIR_OK); /* what is in both is not on it */
     assert_false(has(lists, "deny", "account", "ann"));
     assert_int_equal(edit(&lists, "deny", "account", NULL, "nobody"), WEIR_OK);
     assert_int_equal(lists->n, 3);
@@ -103,7 +107,8 @@ static void test_R3_a_list_that_was_not_there_is_made(void **state)
     (void)state;
     struct weir__lists *lists = make();
     assert_int_equal(edit(&lists, "allow", "client.ip", "198.51.100.0/24", NULL), WEIR_OK);
-    assert_int_equal(weir__lists_find(lists, "allow", "client.ip"), 3); /* at the end: the places of the others stay */
+    assert_int_equal(weir__lists_find(lists, "allow", "client.ip"),
+                     3); /* at the end: the places of the others stay */
     assert_true(has(lists, "allow", "client.ip", "198.51.100.1"));
     assert_true(has(lists, "deny", "account", "eve"));
     weir__lists_destroy(lists);
@@ -111,7 +116,8 @@ static void test_R3_a_list_that_was_not_there_is_made(void **state)
 
 static void test_a_bad_entry_changes_nothing(void **state)
 {
-    static const char *const bad[] = { "10.0.0.0/33", "10.0.0.1/8", "ten", "", "1.2.3", "2001:db8::g" };
+    static const char *const bad[] = { "10.0.0.0/33", "10.0.0.1/8", "ten", "",
+                                       "1.2.3",       "2001:db8::g" };
     (void)state;
     struct weir__lists *lists = make();
     for (size_t i = 0; i < COUNT_OF(bad); i++)
@@ -120,7 +126,8 @@ static void test_a_bad_entry_changes_nothing(void **state)
     weir__lists_destroy(lists);
 }
 
-/* An address is the same however it is written: what is removed is the network, not its spelling. */
+/* An address is the same however it is written: what is removed is the network, not its
+ * spelling. */
 static void test_R3_removal_goes_by_what_an_entry_means(void **state)
 {
     (void)state;
@@ -165,8 +172,9 @@ static void test_R3_what_cannot_be_edited(void **state)
         for (int removing = 0; removing < 2; removing++) {
             struct weir__lists *edited = NULL;
             struct weir_error error = { 0 };
-            int code = weir__lists_edit(&edited, lists, cases[i].list, cases[i].attribute, &cases[i].entry, !removing, &cases[i].entry,
-                                        (size_t)removing, &error);
+            int code =
+                weir__lists_edit(&edited, lists, cases[i].list, cases[i].attribute, &cases[i].entry,
+                                 !removing, &cases[i].entry, (size_t)removing, &error);
             assert_int_equal(code, WEIR_INVALID);
             assert_null(edited);
             assert_contains(error.text, cases[i].says);
@@ -200,16 +208,18 @@ static void test_R3_a_hundred_thousand_entries(void **state)
     static char *entries[MANY];
     (void)state;
     for (int i = 0; i < MANY; i++) { /* every other address of 10.0.0.0/8's beginning */
-        snprintf(texts[i], sizeof texts[i], "10.%d.%d.%d", i >> 15, i >> 7 & 255, i << 1 & 255);
+        snprintf(texts[i], sizeof(texts[i]), "10.%d.%d.%d", i >> 15, i >> 7 & 255, i << 1 & 255);
         entries[i] = texts[i];
     }
-    struct weir__list_draft big[] = { { .name = "deny", .attribute = "ip", .entries = entries, .n = MANY },
-                                      { .name = "deny", .attribute = "account", .entries = entries, .n = MANY } };
+    struct weir__list_draft big[] = {
+        { .name = "deny", .attribute = "ip", .entries = entries, .n = MANY },
+        { .name = "deny", .attribute = "account", .entries = entries, .n = MANY }
+    };
     struct weir__lists *lists = NULL;
     assert_int_equal(weir__lists_create(&lists, big, 2, NULL), WEIR_OK);
     for (int i = 0; i < MANY; i++) {
         char other[20];
-        snprintf(other, sizeof other, "10.%d.%d.%d", i >> 15, i >> 7 & 255, (i << 1 & 255) + 1);
+        snprintf(other, sizeof(other), "10.%d.%d.%d", i >> 15, i >> 7 & 255, (i << 1 & 255) + 1);
         assert_true(has(lists, "deny", "ip", texts[i]));
         assert_false(has(lists, "deny", "ip", other));
         assert_true(has(lists, "deny", "account", texts[i]));
@@ -225,10 +235,14 @@ static void test_R3_a_hundred_thousand_entries(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R3_networks_and_exact_values),  cmocka_unit_test(test_entries_are_kept_sorted_and_once),
-        cmocka_unit_test(test_R3_an_edit_adds_and_removes),   cmocka_unit_test(test_R3_a_list_that_was_not_there_is_made),
-        cmocka_unit_test(test_a_bad_entry_changes_nothing),   cmocka_unit_test(test_R3_removal_goes_by_what_an_entry_means),
-        cmocka_unit_test(test_R3_what_cannot_be_edited),      cmocka_unit_test(test_R3_headers_have_no_case),
+        cmocka_unit_test(test_R3_networks_and_exact_values),
+        cmocka_unit_test(test_entries_are_kept_sorted_and_once),
+        cmocka_unit_test(test_R3_an_edit_adds_and_removes),
+        cmocka_unit_test(test_R3_a_list_that_was_not_there_is_made),
+        cmocka_unit_test(test_a_bad_entry_changes_nothing),
+        cmocka_unit_test(test_R3_removal_goes_by_what_an_entry_means),
+        cmocka_unit_test(test_R3_what_cannot_be_edited),
+        cmocka_unit_test(test_R3_headers_have_no_case),
         cmocka_unit_test(test_R3_a_hundred_thousand_entries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

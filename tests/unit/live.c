@@ -1,4 +1,5 @@
-/* live.c -- rules that change while a server runs: by file, by signal, by API; what is told, what is kept, and what a failure leaves.
+/* live.c -- rules that change while a server runs: by file, by signal, by API; what is told, what
+ * is kept, and what a failure leaves.
  *
  * Files are watched by calling weir__live_look; nothing waits.
  */
@@ -9,13 +10,15 @@
 
 #include "serve/live.h"
 
-#define TEXTS(...) (const char *const[]){ __VA_ARGS__ }, COUNT_OF(((const char *const[]){ __VA_ARGS__ }))
-#define NONE       NULL, 0
-#define FIVE       "version: 1\nrules:\n  - name: all\n    limit: 5/60\n"
-#define SEVEN      "version: 1\nrules:\n  - name: all\n    limit: 7/60\n"
-#define WRONG      "version: 1\nrules:\n  - name: all\n    limit: lots\n  - nam: x\n    limit: 1/s\n"
-#define VIPS \
-    "version: 1\nrules:\n  - name: all\n    match: { account: { list: vip } }\n    limit: 5/60\nlists:\n  vip: { account: [ann] }\n"
+#define TEXTS(...) \
+    (const char *const[]){ __VA_ARGS__ }, COUNT_OF(((const char *const[]){ __VA_ARGS__ }))
+#define NONE  NULL, 0
+#define FIVE  "version: 1\nrules:\n  - name: all\n    limit: 5/60\n"
+#define SEVEN "version: 1\nrules:\n  - name: all\n    limit: 7/60\n"
+#define WRONG "version: 1\nrules:\n  - name: all\n    limit: lots\n  - nam: x\n    limit: 1/s\n"
+#define VIPS                                                                                \
+    "version: 1\nrules:\n  - name: all\n    match: { account: { list: vip } }\n    limit: " \
+    "5/60\nlists:\n  vip: { account: [ann] }\n"
 
 /* A server's worth of it: a table, an engine, events, a live. */
 struct host {
@@ -32,18 +35,23 @@ static void note(void *context, const char *name, const struct weir_problem *pro
 {
     struct host *h = context;
     size_t len = strlen(h->told);
-    weir_problem_print(h->told + len, sizeof h->told - len, name, problem);
+    weir_problem_print(h->told + len, sizeof(h->told) - len, name, problem);
 }
 
-static int try_start(struct host *h, const char *rules, const char *beside, struct weir_error *error)
+static int try_start(struct host *h, const char *rules, const char *beside,
+                     struct weir_error *error)
 {
     h->table = table_with(&(struct weir_table_options){ .keys = 1024, .limiters = 64 });
-    assert_int_equal(weir_create(&h->engine, &(struct weir_options){ .table = h->table }, NULL), WEIR_OK);
+    assert_int_equal(weir_create(&h->engine, &(struct weir_options){ .table = h->table }, NULL),
+                     WEIR_OK);
     h->events = weir__events_create();
     assert_non_null(h->events);
-    struct weir__live_options options = {
-        .engine = h->engine, .events = h->events, .rules = rules, .beside = beside, .problem = note, .context = h
-    };
+    struct weir__live_options options = { .engine = h->engine,
+                                          .events = h->events,
+                                          .rules = rules,
+                                          .beside = beside,
+                                          .problem = note,
+                                          .context = h };
     return weir__live_create(&h->live, &options, NOW, error);
 }
 
@@ -68,11 +76,12 @@ static void stop(struct host *h)
 static void name_files(struct host *h)
 {
     *h = (struct host){ 0 };
-    snprintf(h->rules, sizeof h->rules, "%s", new_path());
-    snprintf(h->table_path, sizeof h->table_path, "%s", new_path());
+    snprintf(h->rules, sizeof(h->rules), "%s", new_path());
+    snprintf(h->table_path, sizeof(h->table_path), "%s", new_path());
 }
 
-/* Each time at a later moment: two that follow each other within a tick of the kernel's clock would have the same. */
+/* Each time at a later moment: two that follow each other within a tick of the kernel's clock would
+ * have the same. */
 static void write_text(const char *path, const char *text)
 {
     static time_t moment = 1000000000;
@@ -89,7 +98,7 @@ static void write_text(const char *path, const char *text)
 static void replace_text(const char *path, const char *text)
 {
     char other[400];
-    snprintf(other, sizeof other, "%s~", path);
+    snprintf(other, sizeof(other), "%s~", path);
     write_text(other, text);
     assert_int_equal(rename(other, path), 0);
 }
@@ -99,7 +108,7 @@ static void assert_file(const char *path, const char *wanted)
     char got[1024] = "";
     FILE *file = fopen(path, "r");
     assert_non_null(file);
-    (void)fread(got, 1, sizeof got - 1, file);
+    (void)fread(got, 1, sizeof(got) - 1, file);
     fclose(file);
     assert_string_equal(got, wanted);
 }
@@ -118,9 +127,10 @@ static const char *heard(struct host *h, char json[WEIR__EVENT_MAX + 1])
     enum weir__event_kind kind;
     struct weir__buffer line = { 0 };
     uint64_t lost;
-    for (names[0] = '\0'; weir__events_next(h->events, &h->heard, &kind, &line, &lost); line.len = 0) {
+    for (names[0] = '\0'; weir__events_next(h->events, &h->heard, &kind, &line, &lost);
+         line.len = 0) {
         size_t len = strlen(names);
-        snprintf(names + len, sizeof names - len, "%s%s", len ? " " : "", weir__event_name(kind));
+        snprintf(names + len, sizeof(names) - len, "%s%s", len ? " " : "", weir__event_name(kind));
         if (json != NULL)
             snprintf(json, WEIR__EVENT_MAX + 1, "%.*s", (int)line.len, line.bytes);
     }
@@ -165,11 +175,12 @@ static void set(struct host *h, const char *text)
         fail_msg("%s", error.text);
 }
 
-static void edit(struct host *h, const char *list, const char *attribute, const char *const *add, size_t adds, const char *const *remove,
-                 size_t removes)
+static void edit(struct host *h, const char *list, const char *attribute, const char *const *add,
+                 size_t adds, const char *const *remove, size_t removes)
 {
     struct weir_error error = { 0 };
-    if (weir__live_list_edit(h->live, list, attribute, add, adds, remove, removes, NOW, NULL, &error) != WEIR_OK)
+    if (weir__live_list_edit(h->live, list, attribute, add, adds, remove, removes, NOW, NULL,
+                             &error) != WEIR_OK)
         fail_msg("%s", error.text);
 }
 
@@ -246,7 +257,7 @@ static void test_R6_a_wrong_file_does_not_start(void **state)
     assert_no_start(&h, h.rules, NULL, "empty");
     stop(&h);
     write_text(h.rules, WRONG);
-    snprintf(place, sizeof place, "%s:4:", h.rules);
+    snprintf(place, sizeof(place), "%s:4:", h.rules);
     assert_no_start(&h, h.rules, NULL, place);
     assert_contains(h.told, place);
     assert_contains(h.told, "nam"); /* the second problem too */
@@ -265,7 +276,7 @@ static void test_R6_reload(void **state)
     name_files(&h);
     write_text(h.rules, FIVE);
     start(&h, h.rules, NULL);
-    snprintf(before, sizeof before, "%s", info_of(&h).hash);
+    snprintf(before, sizeof(before), "%s", info_of(&h).hash);
     write_text(h.rules, SEVEN);
     assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, NULL, NULL), WEIR_OK);
     assert_int_equal(limit_in_force(&h), 7);
@@ -275,7 +286,8 @@ static void test_R6_reload(void **state)
     assert_string_equal(info_of(&h).cause, "signal");
     assert_int_equal(info_of(&h).version, 2);
     assert_int_equal(info_of(&h).since, NOW + S);
-    assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, NULL, NULL), WEIR_OK); /* the same once more: somebody wants it */
+    assert_int_equal(weir__live_reload(h.live, "signal", NOW + S, NULL, NULL),
+                     WEIR_OK); /* the same once more: somebody wants it */
     assert_string_equal(heard(&h, NULL), "reload");
     stop(&h);
 }
@@ -323,8 +335,10 @@ static void test_R6_rules_that_do_not_fit_change_nothing(void **state)
     write_text(h.rules, FIVE);
     start(&h, h.rules, NULL);
     for (size_t i = 0; i < 70; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "  - name: r%zu\n    limit: 1/s\n", i);
-    assert_int_equal(weir__live_set(h.live, text, strlen(text), NOW, &problems, &error), WEIR_NO_MEMORY);
+        snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                 "  - name: r%zu\n    limit: 1/s\n", i);
+    assert_int_equal(weir__live_set(h.live, text, strlen(text), NOW, &problems, &error),
+                     WEIR_NO_MEMORY);
     assert_contains(error.text, "limiters");
     assert_memory_equal(problems.bytes, "[]", 2);
     assert_int_equal(limit_in_force(&h), 5);
@@ -405,8 +419,8 @@ static void test_look_follows_links(void **state)
     char one[400], two[400];
     (void)state;
     name_files(&h);
-    snprintf(one, sizeof one, "%s.one", h.rules);
-    snprintf(two, sizeof two, "%s.two", h.rules);
+    snprintf(one, sizeof(one), "%s.one", h.rules);
+    snprintf(two, sizeof(two), "%s.two", h.rules);
     write_text(one, FIVE);
     write_text(two, SEVEN);
     assert_int_equal(symlink(one, h.rules), 0);
@@ -425,8 +439,9 @@ static void test_R3_files_of_lists_are_watched(void **state)
     char text[800], list[400];
     (void)state;
     name_files(&h);
-    snprintf(list, sizeof list, "%s.txt", h.rules);
-    snprintf(text, sizeof text, "version: 1\nlists:\n  deny: { ip: { file: %s } }\n", strrchr(list, '/') + 1);
+    snprintf(list, sizeof(list), "%s.txt", h.rules);
+    snprintf(text, sizeof(text), "version: 1\nlists:\n  deny: { ip: { file: %s } }\n",
+             strrchr(list, '/') + 1);
     write_text(list, "192.0.2.1\n");
     write_text(h.rules, text);
     start(&h, h.rules, NULL);
@@ -476,7 +491,7 @@ static void test_R6_set_without_a_file_is_kept_beside_the_table(void **state)
     char kept[400];
     (void)state;
     name_files(&h);
-    snprintf(kept, sizeof kept, "%s.rules", h.table_path);
+    snprintf(kept, sizeof(kept), "%s.rules", h.table_path);
     start(&h, "", h.table_path);
     assert_false(look_twice(&h));
     assert_false(is_there(kept));
@@ -506,7 +521,9 @@ static void test_set_in_memory(void **state)
     assert_int_equal(limit_in_force(&h), 7);
     assert_string_equal(info_of(&h).source, "api");
     assert_text(&h, SEVEN);
-    assert_int_equal(weir__live_set(h.live, "version: 1\nlists:\n  deny: { ip: { file: x } }\n", 46, NOW, NULL, NULL), WEIR_INVALID);
+    assert_int_equal(weir__live_set(h.live, "version: 1\nlists:\n  deny: { ip: { file: x } }\n", 46,
+                                    NOW, NULL, NULL),
+                     WEIR_INVALID);
     assert_int_equal(limit_in_force(&h), 7);
     stop(&h);
 }
@@ -523,7 +540,8 @@ static void test_R6_wrong_texts_are_refused_with_all_problems(void **state)
     assert_int_equal(weir__live_check(h.live, SEVEN, strlen(SEVEN), &problems, &error), WEIR_OK);
     assert_int_equal(problems.len, 2);
     problems.len = 0;
-    assert_int_equal(weir__live_set(h.live, WRONG, strlen(WRONG), NOW, &problems, &error), WEIR_INVALID);
+    assert_int_equal(weir__live_set(h.live, WRONG, strlen(WRONG), NOW, &problems, &error),
+                     WEIR_INVALID);
     weir__buffer_add(&problems, "", 1);
     assert_contains(problems.bytes, "[{\"line\":4,\"column\":12,\"text\":\"");
     assert_contains(problems.bytes, "},{\"line\":5,");
@@ -544,9 +562,11 @@ static void assert_refused(struct host *h, const char *file)
     char text[800];
     struct weir_error error = { 0 };
     struct weir__buffer problems = { 0 };
-    snprintf(text, sizeof text, "version: 1\nlists:\n  deny: { ip: { file: %s } }\n", file);
-    assert_int_equal(weir__live_check(h->live, text, strlen(text), &problems, &error), WEIR_INVALID);
-    assert_int_equal(weir__live_set(h->live, text, strlen(text), NOW, &problems, &error), WEIR_INVALID);
+    snprintf(text, sizeof(text), "version: 1\nlists:\n  deny: { ip: { file: %s } }\n", file);
+    assert_int_equal(weir__live_check(h->live, text, strlen(text), &problems, &error),
+                     WEIR_INVALID);
+    assert_int_equal(weir__live_set(h->live, text, strlen(text), NOW, &problems, &error),
+                     WEIR_INVALID);
     assert_contains(error.text, ":3:");
     assert_contains(error.text, "below");
     weir__buffer_add(&problems, "", 1);
@@ -554,17 +574,19 @@ static void assert_refused(struct host *h, const char *file)
     weir__buffer_free(&problems);
 }
 
-/* Problems quote the lines of a list's file: whoever may send rules is not thereby given all that the server can read. */
+/* Problems quote the lines of a list's file: whoever may send rules is not thereby given all that
+ * the server can read. */
 static void test_R6_lists_of_a_text_that_was_sent_are_near(void **state)
 {
     struct host h;
     char text[800], far[800], list[400];
     (void)state;
     name_files(&h);
-    snprintf(list, sizeof list, "%s.txt", h.rules);
+    snprintf(list, sizeof(list), "%s.txt", h.rules);
     write_text(list, "192.0.2.1\n");
-    snprintf(far, sizeof far, FIVE "lists:\n  deny: { ip: { file: %s } }\n", list);
-    snprintf(text, sizeof text, SEVEN "lists:\n  deny: { ip: { file: %s } }\n", strrchr(list, '/') + 1);
+    snprintf(far, sizeof(far), FIVE "lists:\n  deny: { ip: { file: %s } }\n", list);
+    snprintf(text, sizeof(text), SEVEN "lists:\n  deny: { ip: { file: %s } }\n",
+             strrchr(list, '/') + 1);
     write_text(h.rules, far); /* in the rule file it may be anywhere */
     start(&h, h.rules, NULL);
     assert_true(is_denied(&h, "192.0.2.1"));
@@ -588,7 +610,8 @@ static void assert_unread(struct host *h, const char *below, const char *name)
 {
     char text[800];
     struct weir_error error = { 0 };
-    snprintf(text, sizeof text, "version: 1\nlists:\n  deny: { ip: { file: %s/%s } }\n", below, name);
+    snprintf(text, sizeof(text), "version: 1\nlists:\n  deny: { ip: { file: %s/%s } }\n", below,
+             name);
     assert_int_equal(weir__live_set(h->live, text, strlen(text), NOW, NULL, &error), WEIR_INVALID);
     assert_contains(error.text, "cannot read the file");
 }
@@ -600,11 +623,11 @@ static void test_R6_lists_of_a_text_that_was_sent_follow_no_links(void **state)
     char inner[400], deep[440], list[480], link[480], out[440], text[800];
     (void)state;
     name_files(&h);
-    snprintf(inner, sizeof inner, "%s.d", h.rules);
-    snprintf(deep, sizeof deep, "%s/deep", inner);
-    snprintf(list, sizeof list, "%s/list", deep);
-    snprintf(link, sizeof link, "%s/link", deep);
-    snprintf(out, sizeof out, "%s/out", inner);
+    snprintf(inner, sizeof(inner), "%s.d", h.rules);
+    snprintf(deep, sizeof(deep), "%s/deep", inner);
+    snprintf(list, sizeof(list), "%s/list", deep);
+    snprintf(link, sizeof(link), "%s/link", deep);
+    snprintf(out, sizeof(out), "%s/out", inner);
     assert_int_equal(mkdir(inner, 0700), 0);
     assert_int_equal(mkdir(deep, 0700), 0);
     write_text(list, "192.0.2.1\n");
@@ -617,7 +640,8 @@ static void test_R6_lists_of_a_text_that_was_sent_follow_no_links(void **state)
     assert_unread(&h, below, "out/list");
     assert_unread(&h, below, "deep");
     assert_int_equal(limit_in_force(&h), 5);
-    snprintf(text, sizeof text, SEVEN "lists:\n  deny: { ip: { file: .//%s/deep//list } }\n", below);
+    snprintf(text, sizeof(text), SEVEN "lists:\n  deny: { ip: { file: .//%s/deep//list } }\n",
+             below);
     set(&h, text);
     assert_true(is_denied(&h, "192.0.2.1"));
     stop(&h);
@@ -635,8 +659,8 @@ static void test_set_that_cannot_be_kept_is_no_set(void **state)
     struct weir_error error = { 0 };
     (void)state;
     name_files(&h);
-    snprintf(inner, sizeof inner, "%s.d", h.rules);
-    snprintf(path, sizeof path, "%s/rules", inner);
+    snprintf(inner, sizeof(inner), "%s.d", h.rules);
+    snprintf(path, sizeof(path), "%s/rules", inner);
     assert_int_equal(mkdir(inner, 0700), 0);
     write_text(path, FIVE);
     start(&h, path, NULL);
@@ -654,8 +678,9 @@ static void test_set_that_cannot_be_kept_is_no_set(void **state)
 static void test_R3_lists_by_hand_survive(void **state)
 {
     struct host h;
-    static const char *const wanted = "[{\"list\":\"deny\",\"attribute\":\"ip\",\"entry\":\"192.0.2.0/24\",\"change\":\"added\"},"
-                                      "{\"list\":\"vip\",\"attribute\":\"account\",\"entry\":\"ann\",\"change\":\"removed\"}]";
+    static const char *const wanted =
+        "[{\"list\":\"deny\",\"attribute\":\"ip\",\"entry\":\"192.0.2.0/24\",\"change\":\"added\"},"
+        "{\"list\":\"vip\",\"attribute\":\"account\",\"entry\":\"ann\",\"change\":\"removed\"}]";
     (void)state;
     name_files(&h);
     write_text(h.rules, VIPS);
@@ -717,13 +742,21 @@ static void test_R3_what_an_edit_has_changed(void **state)
     name_files(&h);
     write_text(h.rules, VIPS);
     start(&h, h.rules, NULL);
-    assert_int_equal(weir__live_list_edit(h.live, "vip", "account", TEXTS("ann", "bob", "bob"), NONE, NOW, &e, NULL), WEIR_OK);
+    assert_int_equal(weir__live_list_edit(h.live, "vip", "account", TEXTS("ann", "bob", "bob"),
+                                          NONE, NOW, &e, NULL),
+                     WEIR_OK);
     assert_true(e.added == 1 && e.removed == 0 && e.entries == 2);
-    assert_int_equal(weir__live_list_edit(h.live, "vip", "account", TEXTS("cat"), TEXTS("ann", "dan"), NOW, &e, NULL), WEIR_OK);
+    assert_int_equal(weir__live_list_edit(h.live, "vip", "account", TEXTS("cat"),
+                                          TEXTS("ann", "dan"), NOW, &e, NULL),
+                     WEIR_OK);
     assert_true(e.added == 1 && e.removed == 1 && e.entries == 2);
-    assert_int_equal(weir__live_list_edit(h.live, "deny", "header.X-App", TEXTS("a"), NONE, NOW, &e, NULL), WEIR_OK);
+    assert_int_equal(
+        weir__live_list_edit(h.live, "deny", "header.X-App", TEXTS("a"), NONE, NOW, &e, NULL),
+        WEIR_OK);
     assert_true(e.added == 1 && e.removed == 0 && e.entries == 1);
-    assert_int_equal(weir__live_list_edit(h.live, "deny", "ip", NONE, TEXTS("192.0.2.7"), NOW, &e, NULL), WEIR_OK);
+    assert_int_equal(
+        weir__live_list_edit(h.live, "deny", "ip", NONE, TEXTS("192.0.2.7"), NOW, &e, NULL),
+        WEIR_OK);
     assert_true(e.added == 0 && e.removed == 0 && e.entries == 0);
     stop(&h);
 }
@@ -735,16 +768,24 @@ static void test_R3_wrong_edits_change_nothing(void **state)
     struct weir_error error = { 0 };
     (void)state;
     name_files(&h);
-    snprintf(kept, sizeof kept, "%s.lists", h.table_path);
+    snprintf(kept, sizeof(kept), "%s.lists", h.table_path);
     write_text(h.rules, VIPS);
     start(&h, h.rules, h.table_path);
-    assert_int_equal(weir__live_list_edit(h.live, "vipp", "account", TEXTS("x"), NONE, NOW, NULL, &error), WEIR_INVALID);
+    assert_int_equal(
+        weir__live_list_edit(h.live, "vipp", "account", TEXTS("x"), NONE, NOW, NULL, &error),
+        WEIR_INVALID);
     assert_contains(error.text, "no list 'vipp'");
-    assert_int_equal(weir__live_list_edit(h.live, "deny", "ip", TEXTS("192.0.2.1", "x"), NONE, NOW, NULL, &error), WEIR_INVALID);
-    assert_int_equal(weir__live_list_edit(h.live, "deny", "", TEXTS("x"), NONE, NOW, NULL, &error), WEIR_INVALID);
-    assert_int_equal(weir__live_list_edit(h.live, "deny", "ip", NONE, NONE, NOW, NULL, &error), WEIR_INVALID);
+    assert_int_equal(weir__live_list_edit(h.live, "deny", "ip", TEXTS("192.0.2.1", "x"), NONE, NOW,
+                                          NULL, &error),
+                     WEIR_INVALID);
+    assert_int_equal(weir__live_list_edit(h.live, "deny", "", TEXTS("x"), NONE, NOW, NULL, &error),
+                     WEIR_INVALID);
+    assert_int_equal(weir__live_list_edit(h.live, "deny", "ip", NONE, NONE, NOW, NULL, &error),
+                     WEIR_INVALID);
     assert_int_equal(mkdir(kept, 0700), 0); /* it cannot be kept */
-    assert_int_equal(weir__live_list_edit(h.live, "deny", "ip", TEXTS("192.0.2.1"), NONE, NOW, NULL, &error), WEIR_SYSTEM);
+    assert_int_equal(
+        weir__live_list_edit(h.live, "deny", "ip", TEXTS("192.0.2.1"), NONE, NOW, NULL, &error),
+        WEIR_SYSTEM);
     assert_contains(error.text, kept);
     assert_false(is_denied(&h, "192.0.2.1"));
     assert_lists(&h, "[]");
@@ -804,7 +845,7 @@ static void *edit_many(void *context)
     char entry[32];
     const char *add = entry;
     for (int i = 0; i < 40; i++) {
-        snprintf(entry, sizeof entry, "%.20s-%d", h->told, i);
+        snprintf(entry, sizeof(entry), "%.20s-%d", h->told, i);
         edit(h, "deny", "account", &add, 1, NONE);
     }
     return NULL;
@@ -817,7 +858,7 @@ static void test_R3_two_servers_edit_at_once(void **state)
     (void)state;
     start_two(h, "192.0.2.1");
     for (int i = 0; i < 2; i++) {
-        snprintf(h[i].told, sizeof h[i].told, "server%d", i);
+        snprintf(h[i].told, sizeof(h[i].told), "server%d", i);
         assert_int_equal(pthread_create(&threads[i], NULL, edit_many, &h[i]), 0);
     }
     for (int i = 0; i < 2; i++)
@@ -838,7 +879,7 @@ static void test_lists_that_are_gone_stay_in_force(void **state)
     char kept[400];
     (void)state;
     start_two(h, "192.0.2.1");
-    snprintf(kept, sizeof kept, "%s.lists", h[0].table_path);
+    snprintf(kept, sizeof(kept), "%s.lists", h[0].table_path);
     assert_int_equal(unlink(kept), 0);
     assert_false(look_twice(&h[0]));
     assert_true(is_denied(&h[0], "192.0.2.1"));
@@ -856,7 +897,7 @@ static void test_damaged_lists_are_told_once_and_change_nothing(void **state)
     struct weir_error error = { 0 };
     (void)state;
     start_two(h, "192.0.2.1");
-    snprintf(kept, sizeof kept, "%s.lists", h[0].table_path);
+    snprintf(kept, sizeof(kept), "%s.lists", h[0].table_path);
     write_text(kept, "weir lists 1\nchecksum 0123456789abcdef\nadded deny ip 192.0.2.9\n");
     assert_false(weir__live_look(h[1].live, NOW)); /* somebody may still be writing */
     assert_true(weir__live_look(h[1].live, NOW));
@@ -867,7 +908,9 @@ static void test_damaged_lists_are_told_once_and_change_nothing(void **state)
     assert_string_equal(heard(&h[1], NULL), "");
     assert_true(is_denied(&h[1], "192.0.2.1"));
     assert_false(is_denied(&h[1], "192.0.2.9"));
-    assert_int_equal(weir__live_list_edit(h[1].live, "deny", "ip", TEXTS("192.0.2.2"), NONE, NOW, NULL, &error), WEIR_CORRUPT);
+    assert_int_equal(
+        weir__live_list_edit(h[1].live, "deny", "ip", TEXTS("192.0.2.2"), NONE, NOW, NULL, &error),
+        WEIR_CORRUPT);
     assert_contains(error.text, kept);
     assert_false(is_denied(&h[1], "192.0.2.2"));
     unlink(kept);
@@ -885,7 +928,7 @@ static void test_damaged_lists_do_not_start(void **state)
     char kept[400];
     (void)state;
     name_files(&h);
-    snprintf(kept, sizeof kept, "%s.lists", h.table_path);
+    snprintf(kept, sizeof(kept), "%s.lists", h.table_path);
     start(&h, "", h.table_path);
     edit(&h, "deny", "ip", TEXTS("192.0.2.1", "192.0.2.2"), NONE);
     stop(&h);
@@ -902,9 +945,9 @@ static void test_leftovers_of_a_crash_are_removed(void **state)
     name_files(&h);
     write_text(h.rules, FIVE);
     slash = strrchr(h.rules, '/');
-    snprintf(left[0], sizeof left[0], "%s/.%s.weir-0123456789abcdef", folder, slash + 1);
+    snprintf(left[0], sizeof(left[0]), "%s/.%s.weir-0123456789abcdef", folder, slash + 1);
     slash = strrchr(h.table_path, '/');
-    snprintf(left[1], sizeof left[1], "%s/.%s.lists.weir-0123456789abcdef", folder, slash + 1);
+    snprintf(left[1], sizeof(left[1]), "%s/.%s.lists.weir-0123456789abcdef", folder, slash + 1);
     for (int i = 0; i < 2; i++)
         write_text(left[i], "half");
     start(&h, h.rules, h.table_path);
@@ -933,7 +976,8 @@ static void *visit(void *context)
     return NULL;
 }
 
-/* Whoever was shut out by hand stays out while rules come and go: there is no moment between the rules and the lists. */
+/* Whoever was shut out by hand stays out while rules come and go: there is no moment between the
+ * rules and the lists. */
 static void test_R3_nobody_slips_in_during_a_reload(void **state)
 {
     struct host h;

@@ -1,4 +1,5 @@
-/* log-lines.h -- what the tests of access logs share: a good line and its time, and lines read by themselves.
+/* log-lines.h -- what the tests of access logs share: a good line and its time, and lines read by
+ * themselves.
  *
  * Lines lie in memory of exactly their size: reading beyond the end is seen by the sanitizers.
  */
@@ -24,8 +25,9 @@ static inline const char *shown(const struct weir__log_entry *e)
     text[0] = '\0';
     for (size_t i = 0; i < e->n; i++) {
         const struct weir_attr *a = &e->attrs[i];
-        size_t name_len = a->name_len ? a->name_len : strlen(a->name), value_len = a->value_len ? a->value_len : strlen(a->value);
-        assert_true(n + name_len + value_len + 3 < sizeof text);
+        size_t name_len = a->name_len ? a->name_len : strlen(a->name),
+               value_len = a->value_len ? a->value_len : strlen(a->value);
+        assert_true(n + name_len + value_len + 3 < sizeof(text));
         n += (size_t)sprintf(text + n, "%s%.*s=", i ? "|" : "", (int)name_len, a->name);
         for (size_t k = 0; k < value_len; k++)
             text[n++] = (unsigned char)a->value[k] < 0x20 ? '.' : a->value[k];
@@ -35,7 +37,8 @@ static inline const char *shown(const struct weir__log_entry *e)
 }
 
 /* In memory of its size; what the entry points to is there until the next call. */
-static inline bool read_line(const char *line, size_t len, const struct weir__log_map *map, struct weir__log_fault *fault)
+static inline bool read_line(const char *line, size_t len, const struct weir__log_map *map,
+                             struct weir__log_fault *fault)
 {
     static char *memory, *scratch;
 
@@ -44,10 +47,12 @@ static inline bool read_line(const char *line, size_t len, const struct weir__lo
     memory = malloc(len + 1);
     scratch = malloc(WEIR__LOG_SCRATCH(len));
     memcpy(memory + 1, line, len);
-    return map ? weir__log_json(memory + 1, len, scratch, map, &entry, fault) : weir__log_combined(memory + 1, len, scratch, &entry, fault);
+    return map ? weir__log_json(memory + 1, len, scratch, map, &entry, fault)
+               : weir__log_combined(memory + 1, len, scratch, &entry, fault);
 }
 
-static inline void assert_line(const char *line, size_t len, const struct weir__log_map *map, const char *attributes)
+static inline void assert_line(const char *line, size_t len, const struct weir__log_map *map,
+                               const char *attributes)
 {
     struct weir__log_fault fault = { 0 };
 

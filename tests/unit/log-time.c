@@ -1,4 +1,5 @@
-/* log-time.c -- the times of access logs, to the nanosecond: every form, every day, and numbers of any length. */
+/* log-time.c -- the times of access logs, to the nanosecond: every form, every day, and numbers of
+ * any length. */
 #include "log-lines.h"
 
 static const struct {
@@ -127,7 +128,8 @@ static void test_every_day(void **state)
             bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
             for (int day = 1; day <= lengths[month] + (month == 1 && leap); day++, days++) {
                 weir_time at;
-                snprintf(text, sizeof text, "%02d/%.3s/%04d:00:00:01 +0000", day, names + 3 * month, year);
+                snprintf(text, sizeof(text), "%02d/%.3s/%04d:00:00:01 +0000", day,
+                         names + 3 * month, year);
                 assert_true(weir__log_time(text, 26, &at));
                 assert_true(at == (days * 86400 + 1) * S);
             }
@@ -141,13 +143,13 @@ static void test_huge_numbers(void **state)
     weir_time at;
 
     (void)state;
-    memset(text, '9', sizeof text);
-    assert_false(weir__log_time(text, sizeof text, &at));
-    memset(text, '0', sizeof text);
-    assert_true(weir__log_time(text, sizeof text, &at));
+    memset(text, '9', sizeof(text));
+    assert_false(weir__log_time(text, sizeof(text), &at));
+    memset(text, '0', sizeof(text));
+    assert_true(weir__log_time(text, sizeof(text), &at));
     assert_int_equal(at, 0);
     memcpy(text, "971211336.", 10);
-    assert_true(weir__log_time(text, sizeof text, &at));
+    assert_true(weir__log_time(text, sizeof(text), &at));
     assert_true(at == OCT * S);
 }
 

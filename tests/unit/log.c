@@ -1,4 +1,5 @@
-/* log.c -- access logs as files: their lines, formats and packings, stdin, and what disks do to them. */
+/* log.c -- access logs as files: their lines, formats and packings, stdin, and what disks do to
+ * them. */
 #include "log-lines.h"
 
 #include <sys/wait.h>
@@ -24,7 +25,8 @@ static struct weir__log *open_log(const char *path, const char *format)
 }
 
 /* Reads it all; the last return value in *code. */
-static struct weir__log_figures read_all(const char *path, const char *format, int64_t *entries, int *code, struct weir_error *error)
+static struct weir__log_figures read_all(const char *path, const char *format, int64_t *entries,
+                                         int *code, struct weir_error *error)
 {
     struct weir__log *log = open_log(path, format);
     struct weir__log_figures figures;
@@ -78,7 +80,8 @@ static void test_first_line_tells_the_format(void **state)
 
 static void test_entries_know_their_line(void **state)
 {
-    struct weir__log *log = open_log(file_with("\n" GOOD "\r\nbad\n" GOOD " x", 2 * strlen(GOOD) + 9), "combined");
+    struct weir__log *log =
+        open_log(file_with("\n" GOOD "\r\nbad\n" GOOD " x", 2 * strlen(GOOD) + 9), "combined");
     struct weir__log_figures figures;
 
     (void)state;
@@ -92,7 +95,8 @@ static void test_entries_know_their_line(void **state)
     assert_int_equal(weir__log_next(log, &entry, NULL), 0);
     weir__log_figures(log, &figures);
     assert_int_equal(figures.first_bad, 3);
-    assert_string_equal(figures.first_bad_why, "column 1: expected ADDRESS - USER [TIME] \"REQUEST\" STATUS BYTES");
+    assert_string_equal(figures.first_bad_why,
+                        "column 1: expected ADDRESS - USER [TIME] \"REQUEST\" STATUS BYTES");
     weir__log_close(log);
 }
 
@@ -106,7 +110,8 @@ static void test_lines_across_blocks(void **state)
     (void)state;
     for (int i = 0; i < LINES; i++)
         at += sprintf(at, HEAD "\"GET /%d HTTP/1.0\" 200 %d \"-\" \"%.*s\"\n", i, i, i % 150,
-                      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
                       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
     log = open_log(file_with(text, (size_t)(at - text)), "auto");
     for (int i = 0; i < LINES; i++) {
@@ -160,8 +165,10 @@ static void test_first_bad_says_why(void **state)
 
     (void)state;
     long_line(text, WEIR__LOG_LINE + 50);
-    struct weir__log_figures f = read_all(file_with(text, WEIR__LOG_LINE + 50), "auto", &entries, &code, NULL);
-    assert_string_equal(f.first_bad_why, "column 65537: expected the end of the line: it may have 65536 bytes");
+    struct weir__log_figures f =
+        read_all(file_with(text, WEIR__LOG_LINE + 50), "auto", &entries, &code, NULL);
+    assert_string_equal(f.first_bad_why,
+                        "column 65537: expected the end of the line: it may have 65536 bytes");
     f = read_all(file_with("{\"ts\":1}\n{\"ts\":1 2}", 19), "auto", &entries, &code, NULL);
     assert_int_equal(f.first_bad, 2);
     assert_string_equal(f.first_bad_why, "column 9: expected ',' or '}'");
@@ -189,15 +196,16 @@ static void test_gzip(void **state)
 {
     unsigned char bytes[4096];
     const char *text = GOOD "\n" GOOD "\n" GOOD;
-    size_t len = pack(text, strlen(text), bytes, sizeof bytes);
+    size_t len = pack(text, strlen(text), bytes, sizeof(bytes));
 
     (void)state;
     assert_file(bytes, len, 3, 3, 0);
-    len += pack("\n" GOOD "\n", strlen(GOOD) + 2, bytes + len, sizeof bytes - len); /* the second member goes on in the line */
+    len += pack("\n" GOOD "\n", strlen(GOOD) + 2, bytes + len,
+                sizeof(bytes) - len); /* the second member goes on in the line */
     assert_file(bytes, len, 4, 4, 0);
     memset(bytes + len, 0, 600);
     assert_file(bytes, len + 600, 4, 4, 0);
-    len = pack("", 0, bytes, sizeof bytes);
+    len = pack("", 0, bytes, sizeof(bytes));
     assert_file(bytes, len, 0, 0, 0);
 }
 
@@ -213,14 +221,16 @@ static void test_gzip_of_many_members(void **state)
     for (uint64_t i = 0, seed = 1; i < LINES; i++)
         len += (size_t)sprintf(text + len, GOOD " %016llx\n", (unsigned long long)random64(&seed));
     for (size_t from = 0; from < len; from += 99991)
-        packed += pack(text + from, len - from < 99991 ? len - from : 99991, bytes + packed, size - packed);
+        packed += pack(text + from, len - from < 99991 ? len - from : 99991, bytes + packed,
+                       size - packed);
     assert_true(packed > 3 * 65536);
     assert_file(bytes, packed, LINES, LINES, 0);
     free(bytes);
     free(text);
 }
 
-static void assert_damaged(const unsigned char *bytes, size_t len, int64_t entries, const char *says)
+static void assert_damaged(const unsigned char *bytes, size_t len, int64_t entries,
+                           const char *says)
 {
     struct weir_error error = { 0 };
     int64_t got;
@@ -244,7 +254,7 @@ static void test_damaged_gzip_gives_what_it_has(void **state)
     (void)state;
     for (int i = 0; i < 50; i++)
         len += (size_t)sprintf(text + len, GOOD " %08x\n", (unsigned)random64(&seed));
-    packed = pack(text, len, bytes, sizeof bytes);
+    packed = pack(text, len, bytes, sizeof(bytes));
     assert_damaged(bytes, packed - 1, 50, "it was cut");
     assert_damaged(bytes, 2, 0, "it was cut");
     assert_damaged(bytes, 12, 0, "it was cut");
@@ -263,7 +273,7 @@ static void test_cut_gzip(void **state)
 {
     unsigned char bytes[4096];
     const char *text = GOOD "\n" HEAD "\"POST /somewhere/else HTTP/2.0\" 301 178\n";
-    size_t packed = pack(text, strlen(text), bytes, sizeof bytes);
+    size_t packed = pack(text, strlen(text), bytes, sizeof(bytes));
 
     (void)state;
     for (size_t n = 2; n < packed; n++) {
@@ -278,7 +288,8 @@ static void test_cut_gzip(void **state)
 
 /* ------------------------------------------------------------------ opening ---- */
 
-static void assert_refused(const char *path, const char *format, const char *map, int code, const char *says)
+static void assert_refused(const char *path, const char *format, const char *map, int code,
+                           const char *says)
 {
     struct weir__log *log = NULL;
     struct weir_error error = { 0 };
@@ -293,18 +304,25 @@ static void test_combined_map(void **state)
     struct weir__log *log = NULL;
     struct weir__log_entry e;
     struct weir_error error = { 0 };
-    const char *path = file_with("192.0.2.1 - joe [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" 200 5\n", 69);
-    const char *want[][2] = { { "account", "joe" }, { "host", "joe" }, { "user", "192.0.2.1" }, { "ip", "192.0.2.1" } };
+    const char *path =
+        file_with("192.0.2.1 - joe [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.0\" 200 5\n", 69);
+    const char *want[][2] = {
+        { "account", "joe" }, { "host", "joe" }, { "user", "192.0.2.1" }, { "ip", "192.0.2.1" }
+    };
 
     (void)state;
-    assert_int_equal(weir__log_open(&log, path, "auto", "account=user,host=user,user=ip,bytes=header.referer", NULL), WEIR_OK);
+    assert_int_equal(weir__log_open(&log, path, "auto",
+                                    "account=user,host=user,user=ip,bytes=header.referer", NULL),
+                     WEIR_OK);
     assert_int_equal(weir__log_next(log, &e, NULL), 1);
     for (size_t i = 0; i < COUNT_OF(want); i++) {
         size_t found = 0;
         for (size_t k = 0; k < e.n; k++) {
             const struct weir_attr *a = &e.attrs[k];
-            assert_false(a->name_len == 5 && memcmp(a->name, "bytes", 5) == 0); /* mapped to what the line has not */
-            if (a->name_len == strlen(want[i][0]) && memcmp(a->name, want[i][0], a->name_len) == 0) {
+            assert_false(a->name_len == 5 &&
+                         memcmp(a->name, "bytes", 5) == 0); /* mapped to what the line has not */
+            if (a->name_len == strlen(want[i][0]) &&
+                memcmp(a->name, want[i][0], a->name_len) == 0) {
                 assert_int_equal(a->value_len, strlen(want[i][1]));
                 assert_memory_equal(a->value, want[i][1], a->value_len);
                 found++;
@@ -313,7 +331,8 @@ static void test_combined_map(void **state)
         assert_int_equal(found, 1);
     }
     weir__log_close(log);
-    assert_int_equal(weir__log_open(&log, path, "auto", "account=uid", NULL), WEIR_OK); /* it might be JSON */
+    assert_int_equal(weir__log_open(&log, path, "auto", "account=uid", NULL),
+                     WEIR_OK); /* it might be JSON */
     assert_int_equal(weir__log_next(log, &e, &error), WEIR_INVALID);
     assert_non_null(strstr(error.text, "has no field 'uid'"));
     weir__log_close(log);
@@ -326,14 +345,18 @@ static void test_refused(void **state)
     (void)state;
     assert_refused(new_path(), "auto", NULL, WEIR_SYSTEM, "No such file");
     assert_refused(folder, "auto", NULL, WEIR_INVALID, "is a directory");
-    assert_refused(path, "xml", NULL, WEIR_INVALID, "'xml' is no format of logs; there are auto, combined and json");
-    assert_refused(path, "combined", "a=b", WEIR_INVALID, "has no field 'b': of a combined log there are ip, user, host");
-    assert_refused(path, "combined", "time=user", WEIR_INVALID, "is a combined log: time cannot be mapped");
+    assert_refused(path, "xml", NULL, WEIR_INVALID,
+                   "'xml' is no format of logs; there are auto, combined and json");
+    assert_refused(path, "combined", "a=b", WEIR_INVALID,
+                   "has no field 'b': of a combined log there are ip, user, host");
+    assert_refused(path, "combined", "time=user", WEIR_INVALID,
+                   "is a combined log: time cannot be mapped");
     assert_refused(path, "json", "a", WEIR_INVALID, "ATTRIBUTE=FIELD");
     weir__log_close(NULL);
 }
 
-/* Byte by byte through a pipe: the gzip magic may come in two reads, and nothing is known of the size. */
+/* Byte by byte through a pipe: the gzip magic may come in two reads, and nothing is known of the
+ * size. */
 static void read_from_stdin(const void *bytes, size_t size, int64_t entries)
 {
     int ends[2], saved = dup(STDIN_FILENO), code;
@@ -366,7 +389,7 @@ static void test_stdin(void **state)
 
     (void)state;
     read_from_stdin(text, strlen(text), 2);
-    read_from_stdin(bytes, pack(text, strlen(text), bytes, sizeof bytes), 2);
+    read_from_stdin(bytes, pack(text, strlen(text), bytes, sizeof(bytes)), 2);
     read_from_stdin("", 0, 0);
 }
 

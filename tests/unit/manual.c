@@ -1,17 +1,21 @@
-/* manual.c -- what is done by hand while an engine works: lists edited, keys banned and let in again; and what bans do by themselves. */
+/* manual.c -- what is done by hand while an engine works: lists edited, keys banned and let in
+ * again; and what bans do by themselves. */
 #include "requests.h"
 
 #define TEN_MINUTES (600 * S)
 
-static int edit_list(struct weir *weir, const char *list, const char *attribute, const char *add, const char *remove)
+static int edit_list(struct weir *weir, const char *list, const char *attribute, const char *add,
+                     const char *remove)
 {
     struct weir_error error = { 0 };
-    int code = weir_list_edit(weir, list, attribute, &add, add != NULL, &remove, remove != NULL, &error);
+    int code =
+        weir_list_edit(weir, list, attribute, &add, add != NULL, &remove, remove != NULL, &error);
     assert_true(code == WEIR_OK || error.text[0] != '\0');
     return code;
 }
 
-static void ban(struct weir *weir, const char *rule, const char *key, weir_time now, weir_time until)
+static void ban(struct weir *weir, const char *rule, const char *key, weir_time now,
+                weir_time until)
 {
     struct weir_error error = { 0 };
     if (weir_ban_set(weir, rule, key, now, until, &error) != WEIR_OK)
@@ -20,13 +24,14 @@ static void ban(struct weir *weir, const char *rule, const char *key, weir_time 
 
 /* ------------------------------------------------------------- R3: lists ---- */
 
-static const char listed[] = "version: 1\n"
-                             "lists:\n"
-                             "  allow: { ip: [10.0.0.0/8, 192.0.2.0/24], account: [root] }\n"
-                             "  deny: { ip: [10.6.6.0/24, \"2001:db8:bad::/48\"], header.x-app: [evil] }\n"
-                             "  vips: { account: [ann] }\n"
-                             "rules:\n"
-                             "- { name: all, key: \"{ip}\", limit: 1/60, not: { account: { list: vips } } }\n";
+static const char listed[] =
+    "version: 1\n"
+    "lists:\n"
+    "  allow: { ip: [10.0.0.0/8, 192.0.2.0/24], account: [root] }\n"
+    "  deny: { ip: [10.6.6.0/24, \"2001:db8:bad::/48\"], header.x-app: [evil] }\n"
+    "  vips: { account: [ann] }\n"
+    "rules:\n"
+    "- { name: all, key: \"{ip}\", limit: 1/60, not: { account: { list: vips } } }\n";
 
 static void test_R3_allow_and_deny(void **state)
 {
@@ -46,15 +51,17 @@ static void test_R3_allow_and_deny(void **state)
         assert_int_equal(r.decision.reason, WEIR_DENIED);
         assert_int_equal(r.decision.retry, WEIR_NEVER);
         assert_int_equal(r.level, 3);
-        assert_false(passes(weir, "ip=10.6.6.9", NOW));                   /* deny wins over allow */
-        assert_false(passes(weir, "ip=10.1.1.1 header.x-app=evil", NOW)); /* whatever the attribute */
+        assert_false(passes(weir, "ip=10.6.6.9", NOW)); /* deny wins over allow */
+        assert_false(
+            passes(weir, "ip=10.1.1.1 header.x-app=evil", NOW)); /* whatever the attribute */
     }
     struct weir_ruling r = check(weir, "ip=203.0.113.1", NOW);
     assert_allowed_by(r, "all");
     assert_null(r.list);
     assert_false(passes(weir, "ip=203.0.113.1", NOW));
     assert_int_equal(pass_of(weir, 5, "ip=203.0.113.1 account=ann", NOW), 5);
-    assert_int_equal(rule_left(weir, "all", "ip=10.1.1.1", NOW), 1); /* who is let through takes nothing */
+    assert_int_equal(rule_left(weir, "all", "ip=10.1.1.1", NOW),
+                     1); /* who is let through takes nothing */
     weir_destroy(weir);
 }
 
@@ -66,7 +73,8 @@ static void test_R3_lists_are_edited_at_run_time(void **state)
     assert_int_equal(edit_list(weir, "deny", "ip", "203.0.113.0/24", "10.6.6.0/24"), WEIR_OK);
     assert_string_equal(check(weir, "ip=203.0.113.1", NOW).list, "deny");
     assert_string_equal(check(weir, "ip=10.6.6.9", NOW).list, "allow");
-    assert_int_equal(edit_list(weir, "vips", "account", "bob", "ann"), WEIR_OK); /* one that a rule names */
+    assert_int_equal(edit_list(weir, "vips", "account", "bob", "ann"),
+                     WEIR_OK); /* one that a rule names */
     assert_int_equal(pass_of(weir, 5, "ip=::7 account=bob", NOW), 5);
     assert_int_equal(pass_of(weir, 5, "ip=::7 account=ann", NOW), 1);
     assert_int_equal(info_of(weir, "all").allowed, 2); /* tallies go on */
@@ -104,7 +112,8 @@ static void test_R3_a_bad_edit_changes_nothing(void **state)
     weir_destroy(weir);
 }
 
-/* What the file would refuse is refused here: a list that nothing asks for, a pattern, and a name that no request has. */
+/* What the file would refuse is refused here: a list that nothing asks for, a pattern, and a name
+ * that no request has. */
 static void test_R3_an_edit_without_effect_is_a_mistake(void **state)
 {
     (void)state;
@@ -116,7 +125,8 @@ static void test_R3_an_edit_without_effect_is_a_mistake(void **state)
     assert_int_equal(edit_list(weir, "deny", "header.X-App", "worse", NULL), WEIR_OK);
     assert_false(passes(weir, "header.x-app=worse", NOW));
     assert_false(passes(weir, "header.X-APP=worse", NOW));
-    assert_int_equal(edit_list(weir, "deny", "ip", NULL, "2001:DB8:BAD:0::/48"), WEIR_OK); /* the network, not its spelling */
+    assert_int_equal(edit_list(weir, "deny", "ip", NULL, "2001:DB8:BAD:0::/48"),
+                     WEIR_OK); /* the network, not its spelling */
     assert_true(passes(weir, "ip=2001:db8:bad::1", NOW));
     weir_destroy(weir);
 }
@@ -129,18 +139,20 @@ static void test_R3_a_hundred_thousand_entries(void **state)
     (void)state;
     struct weir *weir = engine_of(RULES("- { name: all, limit: 1/60 }\n"));
     for (int i = 0; i < MANY; i++) {
-        snprintf(texts[i], sizeof texts[i], "11.%d.%d.0/24", i >> 8 & 255, i & 255);
+        snprintf(texts[i], sizeof(texts[i]), "11.%d.%d.0/24", i >> 8 & 255, i & 255);
         if (i >> 16)
             texts[i][1] = '2';
         entries[i] = texts[i];
     }
     assert_int_equal(weir_list_edit(weir, "deny", "ip", entries, MANY, NULL, 0, NULL), WEIR_OK);
-    assert_int_equal(weir_list_edit(weir, "deny", "account", entries, MANY, NULL, 0, NULL), WEIR_OK);
+    assert_int_equal(weir_list_edit(weir, "deny", "account", entries, MANY, NULL, 0, NULL),
+                     WEIR_OK);
     for (int i = 0; i < MANY; i += 17) {
         char request[60];
-        snprintf(request, sizeof request, "ip=1%d.%d.%d.77", i >> 16 ? 2 : 1, i >> 8 & 255, i & 255);
+        snprintf(request, sizeof(request), "ip=1%d.%d.%d.77", i >> 16 ? 2 : 1, i >> 8 & 255,
+                 i & 255);
         assert_int_equal(check(weir, request, NOW).decision.reason, WEIR_DENIED);
-        snprintf(request, sizeof request, "account=%.19s", texts[i]);
+        snprintf(request, sizeof(request), "account=%.19s", texts[i]);
         assert_int_equal(check(weir, request, NOW).decision.reason, WEIR_DENIED);
     }
     assert_true(passes(weir, "ip=13.0.0.1 account=11.0.0.0", NOW));
@@ -149,8 +161,9 @@ static void test_R3_a_hundred_thousand_entries(void **state)
 
 /* -------------------------------------------------------------- R4: bans ---- */
 
-#define BANNING(more)                                                                                   \
-    RULES("- { name: login, key: \"{ip}\", limit: 2/60, ban: { refusals: 3/60s, for: 10m" more " } }\n" \
+#define BANNING(more)                                                                          \
+    RULES("- { name: login, key: \"{ip}\", limit: 2/60, ban: { refusals: 3/60s, for: 10m" more \
+          " } }\n"                                                                             \
           "- { name: other, key: \"{ip}\", limit: 1000/60 }\n")
 
 static void test_R4_the_nth_refusal_bans(void **state)
@@ -162,7 +175,8 @@ static void test_R4_the_nth_refusal_bans(void **state)
         struct weir_ruling r = check(weir, "ip=::1", NOW);
         assert_refused_by(r, "login");
         assert_int_equal(r.decision.reason, WEIR_LIMITED);
-        assert_int_equal(r.banned_until, i < 3 ? 0 : NOW + TEN_MINUTES); /* the one that makes the ban says so */
+        assert_int_equal(r.banned_until,
+                         i < 3 ? 0 : NOW + TEN_MINUTES); /* the one that makes the ban says so */
     }
     struct weir_ruling r = check(weir, "ip=::1", NOW + 7);
     assert_refused_by(r, "login");
@@ -215,7 +229,8 @@ static void test_R4_a_peek_never_counts(void **state)
         assert_int_equal(check_cost(weir, "ip=::1", 0, NOW).banned_until, 0);
     (void)explained(weir, "login", "ip=::1", NOW);
     assert_int_equal(check(weir, "ip=::1", NOW).banned_until, NOW + TEN_MINUTES);
-    assert_int_equal(check_cost(weir, "ip=::1", 0, NOW).decision.reason, WEIR_BANNED); /* but says what is */
+    assert_int_equal(check_cost(weir, "ip=::1", 0, NOW).decision.reason,
+                     WEIR_BANNED); /* but says what is */
     weir_destroy(weir);
 }
 
@@ -234,8 +249,9 @@ static void test_R4_a_mistake_never_counts(void **state)
 static void test_R4_others_refusals_do_not_count(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: first, limit: 1/60 }\n"
-                                        "- { name: banning, key: \"{ip}\", limit: 100/60, ban: { refusals: 2/60s, for: 1h } }\n"));
+    struct weir *weir = engine_of(RULES(
+        "- { name: first, limit: 1/60 }\n"
+        "- { name: banning, key: \"{ip}\", limit: 100/60, ban: { refusals: 2/60s, for: 1h } }\n"));
     for (int i = 0; i < 20; i++)
         assert_int_equal(check(weir, "ip=::1", NOW).banned_until, 0);
     weir_destroy(weir);
@@ -322,7 +338,8 @@ static void test_R4_after_a_lift_the_count_begins_anew(void **state)
     assert_int_equal(check(weir, "ip=::1", NOW).banned_until, 0);
     assert_int_equal(check(weir, "ip=::1", NOW).banned_until, NOW + TEN_MINUTES);
     ban(weir, "login", "::3", NOW, NOW + S);
-    pass_of(weir, 4, "ip=::3", NOW + S); /* two refusals, and then the ban that has gone is lifted */
+    pass_of(weir, 4, "ip=::3",
+            NOW + S); /* two refusals, and then the ban that has gone is lifted */
     weir_ban_lift(weir, "login", "::3", NOW + S);
     assert_int_equal(check(weir, "ip=::3", NOW + S).banned_until, 0);
     weir_destroy(weir);
@@ -350,7 +367,8 @@ static void test_R4_by_hand(void **state)
     weir_destroy(weir);
 }
 
-/* An address, however it is written, for rules whose key is one; and a network where the key is one. */
+/* An address, however it is written, for rules whose key is one; and a network where the key is
+ * one. */
 static void test_R4_any_spelling_of_an_address(void **state)
 {
     static const struct {
@@ -375,12 +393,15 @@ static void test_R4_any_spelling_of_an_address(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char yaml[200];
-        snprintf(yaml, sizeof yaml, RULES("- { name: r, key: \"%s\", limit: 9/60 }\n"), cases[i].template);
+        snprintf(yaml, sizeof(yaml), RULES("- { name: r, key: \"%s\", limit: 9/60 }\n"),
+                 cases[i].template);
         struct weir *weir = engine_of(yaml);
         ban(weir, "r", cases[i].spelling, NOW, NOW + S);
         if (check(weir, cases[i].request, NOW).decision.reason != WEIR_BANNED)
-            fail_msg("%s: a ban of %s is none of %s", cases[i].template, cases[i].spelling, cases[i].request);
-        assert_string_equal(explained(weir, "r", cases[i].request, NOW).key, bans_of(weir, NOW).ban[0].key);
+            fail_msg("%s: a ban of %s is none of %s", cases[i].template, cases[i].spelling,
+                     cases[i].request);
+        assert_string_equal(explained(weir, "r", cases[i].request, NOW).key,
+                            bans_of(weir, NOW).ban[0].key);
         assert_true(weir_ban_lift(weir, "r", cases[i].spelling, NOW));
         assert_true(passes(weir, cases[i].request, NOW));
         weir_destroy(weir);
@@ -390,13 +411,16 @@ static void test_R4_any_spelling_of_an_address(void **state)
 /* A ban is one of a key: what is none of the rule's is refused, not taken for nothing. */
 static void test_R4_what_is_no_key_of_the_rule(void **state)
 {
-    static const char *const cases[][2] = { { "{ip}", "10.0.0.0/8" }, { "{ip/24}", "10.0.0.0/8" },   { "{ip/24}", "2001:db8::/32" },
-                                            { "{ip}", "unix:" },      { "{ip|nobody}", "nobody" },   { "{ip|nobody}", "anybody" },
-                                            { "{ip}", "" },           { "{ip/24}", "10.0.0.0/024" }, { "{ip}", "10.0.0.256" } };
+    static const char *const cases[][2] = {
+        { "{ip}", "10.0.0.0/8" }, { "{ip/24}", "10.0.0.0/8" },   { "{ip/24}", "2001:db8::/32" },
+        { "{ip}", "unix:" },      { "{ip|nobody}", "nobody" },   { "{ip|nobody}", "anybody" },
+        { "{ip}", "" },           { "{ip/24}", "10.0.0.0/024" }, { "{ip}", "10.0.0.256" }
+    };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char yaml[200];
-        snprintf(yaml, sizeof yaml, RULES("- { name: r, key: \"%s\", limit: 9/60 }\n"), cases[i][0]);
+        snprintf(yaml, sizeof(yaml), RULES("- { name: r, key: \"%s\", limit: 9/60 }\n"),
+                 cases[i][0]);
         struct weir *weir = engine_of(yaml);
         struct weir_error error = { 0 };
         if (weir_ban_set(weir, "r", cases[i][1], NOW, NOW + S, &error) == WEIR_OK)
@@ -410,36 +434,43 @@ static void test_R4_what_is_no_key_of_the_rule(void **state)
 /* "Bans stay": so one made under another key of the rule is lifted as it is listed, too. */
 static void test_R4_a_ban_is_lifted_as_it_is_listed(void **state)
 {
-    static const char *const templates[] = { "{ip}", "{ip/24}", "{ip/8}", "{account}", "{ip}:{account}", "<{ip}>" };
+    static const char *const templates[] = { "{ip}",      "{ip/24}",        "{ip/8}",
+                                             "{account}", "{ip}:{account}", "<{ip}>" };
     (void)state;
     for (size_t from = 0; from < COUNT_OF(templates); from++)
         for (size_t to = 0; to < COUNT_OF(templates); to++) {
             char yaml[200];
-            snprintf(yaml, sizeof yaml, RULES("- { name: r, key: \"%s\", limit: 1/60, ban: { refusals: 1/60s, for: 10m } }\n"),
+            snprintf(yaml, sizeof(yaml),
+                     RULES("- { name: r, key: \"%s\", limit: 1/60, ban: { refusals: 1/60s, for: "
+                           "10m } }\n"),
                      templates[from]);
             struct weir *weir = engine_of(yaml);
             pass_of(weir, 2, "ip=192.0.2.7 account=10.0.0.1", NOW);
-            snprintf(yaml, sizeof yaml, RULES("- { name: r, key: \"%s\", limit: 1/60 }\n"), templates[to]);
+            snprintf(yaml, sizeof(yaml), RULES("- { name: r, key: \"%s\", limit: 1/60 }\n"),
+                     templates[to]);
             use(weir, yaml, NOW);
             struct bans bans = bans_of(weir, NOW);
             assert_int_equal(bans.n, 1);
             if (!weir_ban_lift(weir, "r", bans.ban[0].key, NOW))
-                fail_msg("%s, of %s, cannot be lifted when the key is %s", bans.ban[0].key, templates[from], templates[to]);
+                fail_msg("%s, of %s, cannot be lifted when the key is %s", bans.ban[0].key,
+                         templates[from], templates[to]);
             weir_destroy(weir);
         }
 }
 
-/* A key as the list of bans and explain show it is what goes in by hand; one that is too long for that is told apart all the same. */
+/* A key as the list of bans and explain show it is what goes in by hand; one that is too long for
+ * that is told apart all the same. */
 static void test_R4_long_keys(void **state)
 {
     char value[3001], other[3001], request[3100];
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: r, key: \"{header.x-api-key}\", limit: 1/60, ban: { refusals: 2/60s, for: 10m } }\n"));
+    struct weir *weir = engine_of(RULES("- { name: r, key: \"{header.x-api-key}\", limit: 1/60, "
+                                        "ban: { refusals: 2/60s, for: 10m } }\n"));
     memset(value, 'k', 3000);
     value[3000] = '\0';
-    memcpy(other, value, sizeof other);
+    memcpy(other, value, sizeof(other));
     other[2999] = 'x';
-    snprintf(request, sizeof request, "header.x-api-key=%s", value);
+    snprintf(request, sizeof(request), "header.x-api-key=%s", value);
     assert_int_equal(pass_of(weir, 3, request, NOW), 1);
     assert_int_equal(check(weir, request, NOW).decision.reason, WEIR_BANNED);
     struct bans bans = bans_of(weir, NOW);
@@ -448,7 +479,7 @@ static void test_R4_long_keys(void **state)
     assert_memory_equal(bans.ban[0].key + 124, "...", 3);
     assert_int_equal(strspn(bans.ban[0].key + 127, "0123456789abcdef"), 32);
     assert_string_equal(explained(weir, "r", request, NOW).key, bans.ban[0].key);
-    snprintf(request, sizeof request, "header.x-api-key=%s", other);
+    snprintf(request, sizeof(request), "header.x-api-key=%s", other);
     assert_true(passes(weir, request, NOW)); /* another key */
     assert_true(weir_ban_lift(weir, "r", value, NOW));
     ban(weir, "r", other, NOW, NOW + S);
@@ -459,16 +490,19 @@ static void test_R4_long_keys(void **state)
     weir_destroy(weir);
 }
 
-/* Whatever bytes a client sends, and however many: it is banned, listed, and let in again by what was listed; others are not. */
+/* Whatever bytes a client sends, and however many: it is banned, listed, and let in again by what
+ * was listed; others are not. */
 static void test_R4_hostile_keys(void **state)
 {
-    static const char *const fill[] = {
-        "\x80", "\xbf", "\xff", "\xc2", "\xe2", "\n", "%", " ", "?", "\xc3\xa4", "\xc2\x85", "\xe2\x80\xa8"
-    };
-    static const size_t lengths[] = { 1, 3, 4, 52, 53, 100, 124, 125, 126, 158, 159, 160, 161, 256, 257, 500, 20000 };
+    static const char *const fill[] = { "\x80", "\xbf",     "\xff",     "\xc2",
+                                        "\xe2", "\n",       "%",        " ",
+                                        "?",    "\xc3\xa4", "\xc2\x85", "\xe2\x80\xa8" };
+    static const size_t lengths[] = { 1,   3,   4,   52,  53,  100, 124, 125,  126,
+                                      158, 159, 160, 161, 256, 257, 500, 20000 };
     static char value[20000];
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: r, key: \"{account}\", limit: 1/60, ban: { refusals: 1/60s, for: 10m } }\n"));
+    struct weir *weir = engine_of(RULES(
+        "- { name: r, key: \"{account}\", limit: 1/60, ban: { refusals: 1/60s, for: 10m } }\n"));
     struct weir_ask ask = { .cost = 1, .now = NOW };
     for (size_t f = 0; f < COUNT_OF(fill); f++)
         for (size_t i = strlen(fill[f]) > 1; i < COUNT_OF(lengths); i++) {
@@ -479,12 +513,14 @@ static void test_R4_hostile_keys(void **state)
             assert_int_equal(check_attrs(weir, &attr, 1, &ask).banned_until, NOW + TEN_MINUTES);
             assert_int_equal(check_attrs(weir, &attr, 1, &ask).decision.reason, WEIR_BANNED);
             value[lengths[i] - 1] = 'x';
-            if (check_attrs(weir, &attr, 1, &(struct weir_ask){ .cost = 0, .now = NOW }).decision.reason == WEIR_BANNED)
+            if (check_attrs(weir, &attr, 1, &(struct weir_ask){ .cost = 0, .now = NOW })
+                    .decision.reason == WEIR_BANNED)
                 fail_msg("%zu bytes %s: another key is banned too", lengths[i], fill[f]);
             struct bans bans = bans_of(weir, NOW);
             assert_int_equal(bans.n, 1);
             if (!weir_ban_lift(weir, "r", bans.ban[0].key, NOW))
-                fail_msg("%zu bytes %s: cannot be lifted as it is listed, %s", lengths[i], fill[f], bans.ban[0].key);
+                fail_msg("%zu bytes %s: cannot be lifted as it is listed, %s", lengths[i], fill[f],
+                         bans.ban[0].key);
         }
     weir_destroy(weir);
 }
@@ -494,7 +530,8 @@ static void test_R4_a_ban_survives_a_restart(void **state)
     const char *path = new_path();
     (void)state;
     for (int run = 0; run < 2; run++) {
-        struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100, .slab = 1 << 20 });
+        struct weir_table *table =
+            table_with(&(struct weir_table_options){ .path = path, .keys = 100, .slab = 1 << 20 });
         struct weir *weir = engine_on(table);
         use(weir, BANNING(", escalate: 2"), NOW);
         if (run == 0) {
@@ -505,7 +542,8 @@ static void test_R4_a_ban_survives_a_restart(void **state)
             assert_int_equal(check(weir, "ip=::1", NOW + 1).decision.reason, WEIR_BANNED);
             assert_int_equal(check(weir, "ip=::2", NOW + 1).decision.reason, WEIR_BANNED);
             weir_time end = NOW + TEN_MINUTES;
-            assert_int_equal(refuse_until_banned(weir, "ip=::1", end), 2 * TEN_MINUTES); /* and so do its strikes */
+            assert_int_equal(refuse_until_banned(weir, "ip=::1", end),
+                             2 * TEN_MINUTES); /* and so do its strikes */
         }
         weir_destroy(weir);
         weir_table_destroy(table);
@@ -515,7 +553,8 @@ static void test_R4_a_ban_survives_a_restart(void **state)
 static void test_R4_everybody_banned_at_once(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: all, limit: 100/60 }\n")); /* one key for everybody: "" */
+    struct weir *weir =
+        engine_of(RULES("- { name: all, limit: 100/60 }\n")); /* one key for everybody: "" */
     ban(weir, "all", "", NOW, NOW + S);
     assert_int_equal(check(weir, "ip=::1", NOW).decision.reason, WEIR_BANNED);
     assert_true(weir_ban_lift(weir, "all", "", NOW));
@@ -534,9 +573,10 @@ static int64_t reset(struct weir *weir, const char *rule, const char *request, w
     return n;
 }
 
-static const char two_rules[] = RULES("- { name: per-ip, key: \"{ip}\", limit: [3/60, 5/1h] }\n"
-                                      "- { name: login, match: { uri: /login }, key: \"{ip}\", limit: 3/60 }\n"
-                                      "- { name: per-account, key: \"{account}\", limit: 3/60 }\n");
+static const char two_rules[] =
+    RULES("- { name: per-ip, key: \"{ip}\", limit: [3/60, 5/1h] }\n"
+          "- { name: login, match: { uri: /login }, key: \"{ip}\", limit: 3/60 }\n"
+          "- { name: per-account, key: \"{account}\", limit: 3/60 }\n");
 
 static void test_S6_reset_of_every_rule_that_applies(void **state)
 {
@@ -589,14 +629,16 @@ static void test_S6_reset_forgets_refusals_bans_and_strikes(void **state)
     assert_int_equal(bans_of(weir, NOW).n, 1);
     assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 2);
     assert_int_equal(bans_of(weir, NOW).n, 0);
-    assert_int_equal(refuse_until_banned(weir, "ip=::1", NOW), TEN_MINUTES); /* not twice as long: the first was forgotten */
+    assert_int_equal(refuse_until_banned(weir, "ip=::1", NOW),
+                     TEN_MINUTES); /* not twice as long: the first was forgotten */
     weir_destroy(weir);
 }
 
 static void test_S6_reset_forgets_counted_refusals(void **state)
 {
     (void)state;
-    struct weir *weir = engine_of(RULES("- { name: r, key: \"{account}\", limit: 1/60, ban: { refusals: 3/60s, for: 10m } }\n"));
+    struct weir *weir = engine_of(RULES(
+        "- { name: r, key: \"{account}\", limit: 1/60, ban: { refusals: 3/60s, for: 10m } }\n"));
     assert_int_equal(pass_of(weir, 3, "account=ann", NOW), 1); /* and two refusals */
     assert_int_equal(reset(weir, "r", "account=ann", NOW), 1);
     assert_int_equal(pass_of(weir, 3, "account=ann", NOW), 1);

@@ -1,9 +1,11 @@
-/* match.c -- the index finds the rules that apply: no more, no fewer, in the order of the file; against trying every one. */
+/* match.c -- the index finds the rules that apply: no more, no fewer, in the order of the file;
+ * against trying every one. */
 #include "requests.h"
 
 #define YAML_SIZE (1 << 20)
 
-static size_t find(const struct weir_rules *set, const char *request, uint32_t found[WEIR__FOUND_MAX])
+static size_t find(const struct weir_rules *set, const char *request,
+                   uint32_t found[WEIR__FOUND_MAX])
 {
     struct request r = request_of(request);
     struct weir__facts facts;
@@ -18,7 +20,8 @@ static void assert_found(const struct weir_rules *set, const char *request, cons
     char names[1000] = "";
     size_t n = find(set, request, found), len = 0;
     for (size_t i = 0; i < n; i++)
-        len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i ? " " : "", set->rules[found[i]].draft->name);
+        len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? " " : "",
+                                set->rules[found[i]].draft->name);
     if (strcmp(names, wanted) != 0)
         fail_msg("%s: found '%s', wanted '%s'", request, names, wanted);
 }
@@ -35,17 +38,18 @@ static void test_without_rules_nothing_applies(void **state)
 static void test_R1_rules_are_found_in_the_order_of_the_file(void **state)
 {
     (void)state;
-    struct weir_rules *set =
-        rules_of(RULES("- { name: all, limit: 1/s }\n"
-                       "- { name: login, match: { uri: /login, method: POST }, limit: 1/s }\n"
-                       "- { name: api, match: { uri: \"/api/**\" }, limit: 1/s }\n"
-                       "- { name: api-v1, match: { uri: \"/api/v1/**\" }, limit: 1/s }\n"
-                       "- { name: office, match: { ip: [10.0.0.0/8, \"2001:db8::/32\"] }, limit: 1/s }\n"
-                       "- { name: net, match: { ip: 10.1.0.0/16 }, limit: 1/s }\n"
-                       "- { name: acme, match: { org: acme }, limit: 1/s }\n"
-                       "- { name: bots, match: { agent: \"*bot*\" }, limit: 1/s }\n"
-                       "- { name: writes, match: { method: [POST, PUT] }, not: { uri: [/login, \"/api/**\"] }, limit: 1/s }\n"
-                       "- { name: known, match: { account: \"*\" }, limit: 1/s }\n"));
+    struct weir_rules *set = rules_of(
+        RULES("- { name: all, limit: 1/s }\n"
+              "- { name: login, match: { uri: /login, method: POST }, limit: 1/s }\n"
+              "- { name: api, match: { uri: \"/api/**\" }, limit: 1/s }\n"
+              "- { name: api-v1, match: { uri: \"/api/v1/**\" }, limit: 1/s }\n"
+              "- { name: office, match: { ip: [10.0.0.0/8, \"2001:db8::/32\"] }, limit: 1/s }\n"
+              "- { name: net, match: { ip: 10.1.0.0/16 }, limit: 1/s }\n"
+              "- { name: acme, match: { org: acme }, limit: 1/s }\n"
+              "- { name: bots, match: { agent: \"*bot*\" }, limit: 1/s }\n"
+              "- { name: writes, match: { method: [POST, PUT] }, not: { uri: [/login, \"/api/**\"] "
+              "}, limit: 1/s }\n"
+              "- { name: known, match: { account: \"*\" }, limit: 1/s }\n"));
     assert_found(set, "", "all");
     assert_found(set, "uri=/login method=POST", "all login");
     assert_found(set, "uri=/login method=GET", "all");
@@ -59,7 +63,8 @@ static void test_R1_rules_are_found_in_the_order_of_the_file(void **state)
     assert_found(set, "org=acme agent=xbot account=ann", "all acme bots known");
     assert_found(set, "method=PUT uri=/x", "all writes");
     assert_found(set, "method=PUT", "all writes"); /* what is missing is not excepted */
-    assert_found(set, "method=PUT uri=/api/v1/7 ip=10.1.1.1 org=acme", "all api api-v1 office net acme");
+    assert_found(set, "method=PUT uri=/api/v1/7 ip=10.1.1.1 org=acme",
+                 "all api api-v1 office net acme");
     weir_rules_destroy(set);
 }
 
@@ -67,11 +72,13 @@ static void test_R1_rules_are_found_in_the_order_of_the_file(void **state)
 static void test_a_rule_is_found_once(void **state)
 {
     (void)state;
-    struct weir_rules *set = rules_of(RULES("- { name: a, match: { ip: [10.0.0.0/8, 10.1.0.0/16, 10.1.1.0/24, 0.0.0.0/0] }, limit: 1/s }\n"
-                                            "- { name: b, match: { uri: [\"/a/**\", \"/a/b/**\", /a/b/c, \"/**\"] }, limit: 1/s }\n"
-                                            "- { name: c, match: { ip: 10.1.1.1 }, limit: 1/s }\n"
-                                            "- { name: d, match: { ip: 10.1.1.2 }, limit: 1/s }\n"
-                                            "- { name: e, match: { uri: /a/b/c }, limit: 1/s }\n"));
+    struct weir_rules *set = rules_of(RULES(
+        "- { name: a, match: { ip: [10.0.0.0/8, 10.1.0.0/16, 10.1.1.0/24, 0.0.0.0/0] }, limit: 1/s "
+        "}\n"
+        "- { name: b, match: { uri: [\"/a/**\", \"/a/b/**\", /a/b/c, \"/**\"] }, limit: 1/s }\n"
+        "- { name: c, match: { ip: 10.1.1.1 }, limit: 1/s }\n"
+        "- { name: d, match: { ip: 10.1.1.2 }, limit: 1/s }\n"
+        "- { name: e, match: { uri: /a/b/c }, limit: 1/s }\n"));
     assert_found(set, "ip=10.1.1.1 uri=/a/b/c", "a b c e");
     weir_rules_destroy(set);
 }
@@ -83,8 +90,9 @@ static void test_more_than_1024_apply(void **state)
     (void)state;
     size_t len = (size_t)snprintf(yaml, YAML_SIZE, "version: 1\nrules:\n");
     for (int i = 0; i < 2200; i++) /* half of them are found late, below `rest` */
-        len +=
-            (size_t)snprintf(yaml + len, YAML_SIZE - len, "- { name: r%d, match: { %s }, limit: 1/s }\n", i, i % 2 ? "a: x" : "b: \"*y*\"");
+        len += (size_t)snprintf(yaml + len, YAML_SIZE - len,
+                                "- { name: r%d, match: { %s }, limit: 1/s }\n", i,
+                                i % 2 ? "a: x" : "b: \"*y*\"");
     struct weir_rules *set = rules_of(yaml);
     assert_int_equal(find(set, "a=x b=y", found), WEIR__FOUND_MAX);
     for (uint32_t i = 0; i < WEIR__FOUND_MAX; i++)
@@ -140,10 +148,13 @@ static const char *const patterns[] = {
 static const size_t first_of[] = { 0, 8, 18, 24, 26 };
 
 static const char *const values[4][8] = {
-    { "", "uri=/a ", "uri=/b ", "uri=/a/b ", "uri=/a/b/c ", "uri=/a?x ", "uri=//a/./b ", "uri=/ab " },
-    { "", "ip=10.1.1.1 ", "ip=10.1.1.9 ", "ip=10.9.9.9 ", "ip=192.0.2.1 ", "ip=2001:db8::1 ", "ip=2001:db9::1 ", "ip=garbage " },
+    { "", "uri=/a ", "uri=/b ", "uri=/a/b ", "uri=/a/b/c ", "uri=/a?x ", "uri=//a/./b ",
+      "uri=/ab " },
+    { "", "ip=10.1.1.1 ", "ip=10.1.1.9 ", "ip=10.9.9.9 ", "ip=192.0.2.1 ", "ip=2001:db8::1 ",
+      "ip=2001:db9::1 ", "ip=garbage " },
     { "", "org=acme ", "org=ac ", "org=a ", "org=axme ", "org=zeta ", "org=acmeacme ", "org= " },
-    { "", "method=GET ", "method=POST ", "method=PUT ", "method=get ", "method=G ", "method=GETGET ", "method=* " },
+    { "", "method=GET ", "method=POST ", "method=PUT ", "method=get ", "method=G ",
+      "method=GETGET ", "method=* " },
 };
 
 static size_t random_conditions(uint64_t *seed, char *out, size_t size, uint64_t one_in)
@@ -153,7 +164,8 @@ static size_t random_conditions(uint64_t *seed, char *out, size_t size, uint64_t
         if (random64(seed) % one_in != 0)
             continue;
         size_t count = first_of[a + 1] - first_of[a];
-        len += (size_t)snprintf(out + len, size - len, "%s%s", len ? ", " : "", patterns[first_of[a] + random64(seed) % count]);
+        len += (size_t)snprintf(out + len, size - len, "%s%s", len ? ", " : "",
+                                patterns[first_of[a] + random64(seed) % count]);
     }
     return len;
 }
@@ -161,13 +173,16 @@ static size_t random_conditions(uint64_t *seed, char *out, size_t size, uint64_t
 static struct weir_rules *random_set(uint64_t *seed, size_t n)
 {
     char *yaml = malloc(YAML_SIZE), match[400], except[400];
-    size_t len = (size_t)snprintf(yaml, YAML_SIZE, "version: 1\nlists: { office: { ip: [10.1.0.0/16], org: [zeta] } }\nrules:\n");
+    size_t len = (size_t)snprintf(
+        yaml, YAML_SIZE,
+        "version: 1\nlists: { office: { ip: [10.1.0.0/16], org: [zeta] } }\nrules:\n");
     for (size_t i = 0; i < n; i++) {
         match[0] = except[0] = '\0';
-        random_conditions(seed, match, sizeof match, 2);
-        random_conditions(seed, except, sizeof except, 9);
-        len +=
-            (size_t)snprintf(yaml + len, YAML_SIZE - len, "- { name: r%zu, match: { %s }, not: { %s }, limit: 1/s }\n", i, match, except);
+        random_conditions(seed, match, sizeof(match), 2);
+        random_conditions(seed, except, sizeof(except), 9);
+        len += (size_t)snprintf(yaml + len, YAML_SIZE - len,
+                                "- { name: r%zu, match: { %s }, not: { %s }, limit: 1/s }\n", i,
+                                match, except);
     }
     struct weir_rules *set = rules_of(yaml);
     free(yaml);
@@ -182,7 +197,8 @@ static size_t try_all(const struct weir_rules *set, const struct weir__facts *fa
         const struct weir__rule *rule = &set->rules[i];
         bool applies = true;
         for (uint32_t c = 0; c < (uint32_t)rule->matches + rule->excepts; c++)
-            applies = applies && weir__clause_holds(set, &set->clauses[rule->clauses_first + c], facts) == (c < rule->matches);
+            applies = applies && weir__clause_holds(set, &set->clauses[rule->clauses_first + c],
+                                                    facts) == (c < rule->matches);
         if (applies && n < WEIR__FOUND_MAX)
             out[n++] = i;
     }
@@ -199,18 +215,18 @@ static void test_R1_the_same_as_trying_each(void **state)
         for (unsigned v = 0; v < 8 * 8 * 8 * 8; v += 1 + (unsigned)(random64(&seed) % 7)) {
             char request[200];
             uint32_t found[WEIR__FOUND_MAX], wanted[WEIR__FOUND_MAX];
-            snprintf(request, sizeof request, "%s%s%s%s", values[0][v & 7], values[1][v >> 3 & 7], values[2][v >> 6 & 7],
-                     values[3][v >> 9]);
+            snprintf(request, sizeof(request), "%s%s%s%s", values[0][v & 7], values[1][v >> 3 & 7],
+                     values[2][v >> 6 & 7], values[3][v >> 9]);
             struct request r = request_of(request);
             struct weir__facts facts;
             weir__facts_gather(&set->attributes, set->lists, r.attrs, r.n, &facts);
             size_t n = weir__match_find(set, &facts, 0, found);
             assert_int_equal(n, try_all(set, &facts, wanted));
-            assert_memory_equal(found, wanted, n * sizeof *found);
+            assert_memory_equal(found, wanted, n * sizeof(*found));
             size_t skipped = n ? random64(&seed) % n : 0; /* from behind any of them */
             uint32_t from = skipped ? wanted[skipped - 1] + 1 : 0;
             assert_int_equal(weir__match_find(set, &facts, from, found), n - skipped);
-            assert_memory_equal(found, wanted + skipped, (n - skipped) * sizeof *found);
+            assert_memory_equal(found, wanted + skipped, (n - skipped) * sizeof(*found));
         }
         weir_rules_destroy(set);
     }
@@ -224,22 +240,24 @@ static void test_R1_ten_thousand_rules(void **state)
     (void)state;
     size_t len = (size_t)snprintf(yaml, YAML_SIZE, "version: 1\nrules:\n");
     for (int i = 0; i < MANY; i++)
-        len += (size_t)snprintf(yaml + len, YAML_SIZE - len, "- { name: r%d, match: { org: o%d, uri: \"/p%d/**\" }, limit: 1/s }\n", i, i,
-                                i % 100);
+        len += (size_t)snprintf(
+            yaml + len, YAML_SIZE - len,
+            "- { name: r%d, match: { org: o%d, uri: \"/p%d/**\" }, limit: 1/s }\n", i, i, i % 100);
     assert_true(len < YAML_SIZE - 1);
     struct weir_rules *set = rules_of(yaml);
     for (int i = 0; i < MANY; i += 37) {
-        snprintf(request, sizeof request, "org=o%d uri=/p%d/x", i, i % 100);
-        snprintf(name, sizeof name, "r%d", i);
+        snprintf(request, sizeof(request), "org=o%d uri=/p%d/x", i, i % 100);
+        snprintf(name, sizeof(name), "r%d", i);
         assert_found(set, request, name);
-        snprintf(request, sizeof request, "org=o%d uri=/p%d/x", i, (i + 1) % 100);
+        snprintf(request, sizeof(request), "org=o%d uri=/p%d/x", i, (i + 1) % 100);
         assert_found(set, request, "");
     }
     weir_rules_destroy(set);
     free(yaml);
 }
 
-/* A condition of more patterns than are split by, and rules of more conditions than bits are kept for. */
+/* A condition of more patterns than are split by, and rules of more conditions than bits are kept
+ * for. */
 static void test_R1_many_patterns_and_many_conditions(void **state)
 {
     char *yaml = malloc(YAML_SIZE), request[2000] = "";
@@ -247,23 +265,26 @@ static void test_R1_many_patterns_and_many_conditions(void **state)
     (void)state;
     size_t len = (size_t)snprintf(yaml, YAML_SIZE, "version: 1\nrules:\n");
     for (int rule = 0; rule < 5; rule++) {
-        len += (size_t)snprintf(yaml + len, YAML_SIZE - len, "- name: r%d\n  limit: 1/s\n  match: { code: [", rule);
+        len += (size_t)snprintf(yaml + len, YAML_SIZE - len,
+                                "- name: r%d\n  limit: 1/s\n  match: { code: [", rule);
         for (int i = 0; i < 100; i++)
-            len += (size_t)snprintf(yaml + len, YAML_SIZE - len, "%s%d", i ? ", " : "", 100 * rule + i);
+            len += (size_t)snprintf(yaml + len, YAML_SIZE - len, "%s%d", i ? ", " : "",
+                                    100 * rule + i);
         len += (size_t)snprintf(yaml + len, YAML_SIZE - len, "]");
         for (int i = 0; i < 40; i++)
-            len += (size_t)snprintf(yaml + len, YAML_SIZE - len, ", a%d: x%s", i, i == 39 && rule == 4 ? "y" : "");
+            len += (size_t)snprintf(yaml + len, YAML_SIZE - len, ", a%d: x%s", i,
+                                    i == 39 && rule == 4 ? "y" : "");
         len += (size_t)snprintf(yaml + len, YAML_SIZE - len, " }\n");
     }
     struct weir_rules *set = rules_of(yaml);
     struct weir_attr attrs[41];
     static char names[40][16];
     for (int i = 0; i < 40; i++) {
-        snprintf(names[i], sizeof names[i], "a%d", i);
+        snprintf(names[i], sizeof(names[i]), "a%d", i);
         attrs[i] = (struct weir_attr)ATTR(names[i], "x");
     }
     for (int code = 0; code < 500; code += 49) {
-        snprintf(request, sizeof request, "%d", code);
+        snprintf(request, sizeof(request), "%d", code);
         attrs[40] = (struct weir_attr)ATTR("code", request);
         struct weir__facts facts;
         weir__facts_gather(&set->attributes, set->lists, attrs, 41, &facts);

@@ -1,4 +1,5 @@
-/* metrics.c -- what is printed is Prometheus's text format to the letter, and says what was counted. */
+/* metrics.c -- what is printed is Prometheus's text format to the letter, and says what was
+ * counted. */
 #include "requests.h"
 
 #include <ctype.h>
@@ -50,7 +51,8 @@ static size_t n_samples, n_families;
 static bool is_name(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
-        if (!isalpha((unsigned char)text[i]) && text[i] != '_' && (i == 0 || !isdigit((unsigned char)text[i])))
+        if (!isalpha((unsigned char)text[i]) && text[i] != '_' &&
+            (i == 0 || !isdigit((unsigned char)text[i])))
             return false;
     }
     return len > 0;
@@ -91,19 +93,20 @@ static void read_comment(const char *line)
     if (sscanf(line, "# HELP %99[a-z0-9_] %n", name, &end) == 1 && end > 0) {
         assert_true(strlen(line + end) > 0);
         assert_null(find_family(name, strlen(name)));
-        snprintf(helped, sizeof helped, "%s", name);
+        snprintf(helped, sizeof(helped), "%s", name);
         return;
     }
     assert_int_equal(sscanf(line, "# TYPE %99[a-z0-9_] %19s%n", name, type, &end), 2);
     assert_int_equal(line[end], '\0');
     assert_string_equal(name, helped);
-    assert_true(strcmp(type, "counter") == 0 || strcmp(type, "gauge") == 0 || strcmp(type, "histogram") == 0);
+    assert_true(strcmp(type, "counter") == 0 || strcmp(type, "gauge") == 0 ||
+                strcmp(type, "histogram") == 0);
     assert_null(find_family(name, strlen(name)));
     assert_true(n_families < FAMILIES_MAX);
     if (n_families > 0)
         families[n_families - 1].ended = true;
-    snprintf(families[n_families].name, sizeof families[0].name, "%s", name);
-    snprintf(families[n_families++].type, sizeof families[0].type, "%s", type);
+    snprintf(families[n_families].name, sizeof(families[0].name), "%s", name);
+    snprintf(families[n_families++].type, sizeof(families[0].type), "%s", type);
     bool is_total = strlen(name) > 6 && strcmp(name + strlen(name) - 6, "_total") == 0;
     assert_int_equal(is_total, strcmp(type, "counter") == 0);
 }
@@ -142,7 +145,7 @@ static void read_sample(const char *line)
     family->samples++;
     assert_true(n_samples < SAMPLES_MAX);
     struct sample *sample = &samples[n_samples];
-    snprintf(sample->id, sizeof sample->id, "%.*s", (int)(end - line), line);
+    snprintf(sample->id, sizeof(sample->id), "%.*s", (int)(end - line), line);
     for (size_t i = 0; i < n_samples; i++)
         assert_string_not_equal(samples[i].id, sample->id);
     assert_int_equal(*end, ' ');
@@ -161,7 +164,7 @@ static void print_and_read(weir_time now)
     weir__metrics_print(&server, now, &out);
     assert_false(out.failed);
     assert_int_equal(out.bytes[out.len - 1], '\n');
-    memset(families, 0, sizeof families);
+    memset(families, 0, sizeof(families));
     n_samples = n_families = 0;
     for (char *line = out.bytes, *end; line < out.bytes + out.len; line = end + 1) {
         end = memchr(line, '\n', (size_t)(out.bytes + out.len - line));
@@ -203,12 +206,15 @@ static int make_server(void **state)
     static int something;
     struct weir_error error;
     (void)state;
-    memset(loops, 0, sizeof loops);
-    memset(&sinks, 0, sizeof sinks);
-    live = (struct weir__live_info){
-        .hash = "0123456789abcdef", .source = "/etc/weir/rules.yaml", .cause = "start", .since = NOW, .version = 3
-    };
-    server = (struct weir__server){ .table = table_with(&(struct weir_table_options){ .keys = 1000, .limiters = 4000 }),
+    memset(loops, 0, sizeof(loops));
+    memset(&sinks, 0, sizeof(sinks));
+    live = (struct weir__live_info){ .hash = "0123456789abcdef",
+                                     .source = "/etc/weir/rules.yaml",
+                                     .cause = "start",
+                                     .since = NOW,
+                                     .version = 3 };
+    server = (struct weir__server){ .table = table_with(&(struct weir_table_options){
+                                        .keys = 1000, .limiters = 4000 }),
                                     .live = (struct weir__live *)&something,
                                     .sinks = (struct weir__sinks *)&something,
                                     .events = weir__events_create(),
@@ -262,7 +268,9 @@ static void test_S5_guards(void **state)
     struct weir_decision d;
     struct weir_ask ask = { .now = NOW };
     (void)state;
-    assert_int_equal(weir_guard_create(&guard, server.table, "search", &(struct weir_guard_options){ .max = 2 }, NULL), WEIR_OK);
+    assert_int_equal(weir_guard_create(&guard, server.table, "search",
+                                       &(struct weir_guard_options){ .max = 2 }, NULL),
+                     WEIR_OK);
     assert_true(weir_enter(guard, &ask, &permit, &d) && weir_enter(guard, &ask, &late, &d));
     assert_false(weir_enter(guard, &ask, &(struct weir_permit){ 0 }, &d));
     assert_true(weir_exit(guard, &permit, WEIR_FAILED, NOW + S));
@@ -276,10 +284,12 @@ static void test_S5_guards(void **state)
     assert_value("weir_guard_admitted_ratio{guard=\"search\"}", 1);
     assert_value("weir_level", 4);
     assert_value("weir_level_by_hand", 1);
-    assert_false(has("weir_guard_seconds{guard=\"search\",quantile=\"0.5\"}")); /* not known is not 0 */
+    assert_false(
+        has("weir_guard_seconds{guard=\"search\",quantile=\"0.5\"}")); /* not known is not 0 */
 }
 
-/* A guard that is damaged is left out, and those behind it are not; whom its queue has turned away is counted too. */
+/* A guard that is damaged is left out, and those behind it are not; whom its queue has turned away
+ * is counted too. */
 static void test_S5_guards_behind_a_damaged_one(void **state)
 {
     struct weir_guard *guard;
@@ -326,7 +336,8 @@ static void test_S5_counters_of_all_loops_are_added_up(void **state)
     print_and_read(NOW);
     assert_value("weir_connections", 7);
     assert_value("weir_connections_accepted_total", A_LOT + WEIR__COUNT_CONNECTIONS);
-    assert_value("weir_connections_dropped_total{reason=\"not-reading\"}", A_LOT + WEIR__COUNT_NOT_READING);
+    assert_value("weir_connections_dropped_total{reason=\"not-reading\"}",
+                 A_LOT + WEIR__COUNT_NOT_READING);
     assert_value("weir_requests_total{door=\"http\"}", A_LOT + WEIR__COUNT_HTTP_REQUESTS);
     assert_value("weir_checks_total{outcome=\"refused\"}", A_LOT + WEIR__COUNT_CHECK_REFUSED);
     assert_value("weir_takes_total{outcome=\"allowed\"}", A_LOT + WEIR__COUNT_TAKE_ALLOWED);
@@ -340,7 +351,10 @@ static void test_S5_counters_of_all_loops_are_added_up(void **state)
 static void test_S5_decisions_by_rule_and_outcome(void **state)
 {
     (void)state;
-    use(server.engine, RULES(RULE_AND_NAME("login") "  - { name: watched, key: \"{ip}\", limit: 1/1s, mode: shadow }\n"), NOW);
+    use(server.engine,
+        RULES(RULE_AND_NAME(
+            "login") "  - { name: watched, key: \"{ip}\", limit: 1/1s, mode: shadow }\n"),
+        NOW);
     assert_int_equal(pass_of(server.engine, 5, "ip=192.0.2.1", NOW), 2);
     print_and_read(NOW);
     assert_value("weir_decisions_total{rule=\"login\",outcome=\"allowed\"}", 2);
@@ -356,7 +370,9 @@ static void test_S5_decisions_by_rule_and_outcome(void **state)
 static void test_S5_checks_that_no_rule_decided(void **state)
 {
     (void)state;
-    use(server.engine, "version: 1\nlists:\n  deny: { ip: [192.0.2.1] }\n  allow: { ip: [192.0.2.2] }\nrules:\n" RULE_AND_NAME("login"),
+    use(server.engine,
+        "version: 1\nlists:\n  deny: { ip: [192.0.2.1] }\n  allow: { ip: [192.0.2.2] "
+        "}\nrules:\n" RULE_AND_NAME("login"),
         NOW);
     assert_int_equal(pass_of(server.engine, 2, "ip=192.0.2.1", NOW), 0);
     assert_int_equal(pass_of(server.engine, 3, "ip=192.0.2.2", NOW), 3);
@@ -370,9 +386,11 @@ static void test_S5_checks_that_no_rule_decided(void **state)
 static void test_labels_are_escaped(void **state)
 {
     (void)state;
-    snprintf(live.source, sizeof live.source, "a\"b\\c\nd\\");
+    snprintf(live.source, sizeof(live.source), "a\"b\\c\nd\\");
     print_and_read(NOW);
-    assert_value("weir_rules_info{hash=\"0123456789abcdef\",source=\"a\\\"b\\\\c\\nd\\\\\",cause=\"start\"}", 1);
+    assert_value(
+        "weir_rules_info{hash=\"0123456789abcdef\",source=\"a\\\"b\\\\c\\nd\\\\\",cause=\"start\"}",
+        1);
 }
 
 static void test_S5_thousands_of_rules_are_bounded(void **state)
@@ -382,7 +400,9 @@ static void test_S5_thousands_of_rules_are_bounded(void **state)
     size_t n = (size_t)sprintf(yaml, "version: 1\nrules:\n");
     (void)state;
     for (int i = 0; i < MANY; i++)
-        n += (size_t)sprintf(yaml + n, "  - { name: r%d, match: { org: \"%d\" }, key: \"{ip}\", limit: 2/1s }\n", i, i);
+        n += (size_t)sprintf(
+            yaml + n, "  - { name: r%d, match: { org: \"%d\" }, key: \"{ip}\", limit: 2/1s }\n", i,
+            i);
     use(server.engine, yaml, NOW);
     free(yaml);
     assert_int_equal(pass_of(server.engine, 3, "ip=192.0.2.1 org=999", NOW), 2);
@@ -429,14 +449,18 @@ static void test_S5_rules_bans_events_sinks_and_top(void **state)
     struct weir_error error;
     (void)state;
     use(server.engine, RULES(RULE_AND_NAME("login")), NOW);
-    assert_int_equal(weir_ban_set(server.engine, "login", "192.0.2.7", NOW, NOW + 5 * S, &error), WEIR_OK);
-    assert_int_equal(weir_ban_set(server.engine, "login", "192.0.2.8", NOW, NOW + 1, &error), WEIR_OK);
+    assert_int_equal(weir_ban_set(server.engine, "login", "192.0.2.7", NOW, NOW + 5 * S, &error),
+                     WEIR_OK);
+    assert_int_equal(weir_ban_set(server.engine, "login", "192.0.2.8", NOW, NOW + 1, &error),
+                     WEIR_OK);
     weir__events_emit(server.events, WEIR__EVENT_RELOAD_FAILED, NOW, NULL);
     weir__events_emit(server.events, WEIR__EVENT_BAN, NOW, NULL);
-    sinks = (struct weir__sinks_counts){ 1, 2, { .delivered = 3, .dropped = 4, .lost = 5, .tries = 6, .failures = 7 } };
+    sinks = (struct weir__sinks_counts){
+        1, 2, { .delivered = 3, .dropped = 4, .lost = 5, .tries = 6, .failures = 7 }
+    };
     for (int i = 0; i < 30; i++)
         weir__top_add(server.top, (size_t)i % 2, "login", "192.0.2.1", 9, 1);
-    snprintf(live.problem, sizeof live.problem, "line 3: no");
+    snprintf(live.problem, sizeof(live.problem), "line 3: no");
     print_and_read(NOW + 2500 * WEIR_MILLISECOND);
     assert_value("weir_bans", 1);
     assert_value("weir_rules_version", 3);
@@ -473,17 +497,26 @@ static void test_S5_the_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_S5_every_family_has_samples_of_its_own, make_server, free_server),
+        cmocka_unit_test_setup_teardown(test_S5_every_family_has_samples_of_its_own, make_server,
+                                        free_server),
         cmocka_unit_test_setup_teardown(test_S5_guards, make_server, free_server),
-        cmocka_unit_test_setup_teardown(test_S5_guards_behind_a_damaged_one, make_server, free_server),
-        cmocka_unit_test_setup_teardown(test_a_server_that_has_nothing_yet, make_server, free_server),
-        cmocka_unit_test_setup_teardown(test_S5_counters_of_all_loops_are_added_up, make_server, free_server),
-        cmocka_unit_test_setup_teardown(test_S5_decisions_by_rule_and_outcome, make_server, free_server),
-        cmocka_unit_test_setup_teardown(test_S5_checks_that_no_rule_decided, make_server, free_server),
+        cmocka_unit_test_setup_teardown(test_S5_guards_behind_a_damaged_one, make_server,
+                                        free_server),
+        cmocka_unit_test_setup_teardown(test_a_server_that_has_nothing_yet, make_server,
+                                        free_server),
+        cmocka_unit_test_setup_teardown(test_S5_counters_of_all_loops_are_added_up, make_server,
+                                        free_server),
+        cmocka_unit_test_setup_teardown(test_S5_decisions_by_rule_and_outcome, make_server,
+                                        free_server),
+        cmocka_unit_test_setup_teardown(test_S5_checks_that_no_rule_decided, make_server,
+                                        free_server),
         cmocka_unit_test_setup_teardown(test_labels_are_escaped, make_server, free_server),
-        cmocka_unit_test_setup_teardown(test_S5_thousands_of_rules_are_bounded, make_server, free_server),
-        cmocka_unit_test_setup_teardown(test_S5_decision_times_are_a_histogram, make_server, free_server),
-        cmocka_unit_test_setup_teardown(test_S5_rules_bans_events_sinks_and_top, make_server, free_server),
+        cmocka_unit_test_setup_teardown(test_S5_thousands_of_rules_are_bounded, make_server,
+                                        free_server),
+        cmocka_unit_test_setup_teardown(test_S5_decision_times_are_a_histogram, make_server,
+                                        free_server),
+        cmocka_unit_test_setup_teardown(test_S5_rules_bans_events_sinks_and_top, make_server,
+                                        free_server),
         cmocka_unit_test_setup_teardown(test_S5_the_process, make_server, free_server),
     };
 

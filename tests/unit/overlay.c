@@ -1,30 +1,36 @@
-/* overlay.c -- lists changed by hand: edits, the file, what a damaged one is answered, and the lists that come of it. */
+/* overlay.c -- lists changed by hand: edits, the file, what a damaged one is answered, and the
+ * lists that come of it. */
 #include "fixture.h"
 
 #include "serve/overlay.h"
 
-#define TEXTS(...) (const char *const[]){ __VA_ARGS__ }, COUNT_OF(((const char *const[]){ __VA_ARGS__ }))
-#define NONE       NULL, 0
+#define TEXTS(...) \
+    (const char *const[]){ __VA_ARGS__ }, COUNT_OF(((const char *const[]){ __VA_ARGS__ }))
+#define NONE NULL, 0
 
 /* As rules would have them: deny ip 192.0.2.0/24 and 192.0.2.7, vip account ann. */
 static struct weir__lists *written_lists(void)
 {
-    char deny[] = "deny", ip[] = "ip", vip[] = "vip", account[] = "account", net[] = "192.0.2.0/24", host[] = "192.0.2.7", ann[] = "ann";
+    char deny[] = "deny", ip[] = "ip", vip[] = "vip", account[] = "account", net[] = "192.0.2.0/24",
+         host[] = "192.0.2.7", ann[] = "ann";
     char *networks[] = { net, host }, *names[] = { ann };
-    struct weir__list_draft drafts[] = { { .name = deny, .attribute = ip, .entries = networks, .n = 2 },
-                                         { .name = vip, .attribute = account, .entries = names, .n = 1 } };
+    struct weir__list_draft drafts[] = {
+        { .name = deny, .attribute = ip, .entries = networks, .n = 2 },
+        { .name = vip, .attribute = account, .entries = names, .n = 1 }
+    };
     struct weir__lists *lists = NULL;
     assert_int_equal(weir__lists_create(&lists, drafts, 2, NULL), WEIR_OK);
     return lists;
 }
 
-static void edit(struct weir__overlay **o, const char *list, const char *attribute, const char *const *add, size_t adds,
-                 const char *const *remove, size_t removes)
+static void edit(struct weir__overlay **o, const char *list, const char *attribute,
+                 const char *const *add, size_t adds, const char *const *remove, size_t removes)
 {
     struct weir__overlay *next = NULL;
     struct weir__lists *written = written_lists();
     struct weir_error error = { 0 };
-    if (weir__overlay_edit(&next, *o, written, list, attribute, add, adds, remove, removes, &error) != WEIR_OK)
+    if (weir__overlay_edit(&next, *o, written, list, attribute, add, adds, remove, removes,
+                           &error) != WEIR_OK)
         fail_msg("%s", error.text);
     weir__overlay_destroy(*o);
     weir__lists_destroy(written);
@@ -38,7 +44,8 @@ static void assert_overlay(const struct weir__overlay *o, const char *wanted)
     for (size_t i = 0; i < o->n; i++) {
         const struct weir__overlay_entry *e = &o->entries[i];
         size_t len = strlen(got);
-        snprintf(got + len, sizeof got - len, "%c%s %s %s;", e->added ? '+' : '-', e->list, e->attribute, e->entry);
+        snprintf(got + len, sizeof(got) - len, "%c%s %s %s;", e->added ? '+' : '-', e->list,
+                 e->attribute, e->entry);
     }
     assert_string_equal(got, wanted);
 }
@@ -51,11 +58,13 @@ static void test_edits(void **state)
     assert_overlay(o, "+deny ip 10.0.0.0/8;+deny ip 203.0.113.9;");
     edit(&o, "allow", "account", TEXTS("ann"), NONE);
     edit(&o, "deny", "ip", TEXTS("203.0.113.9/32"), TEXTS("192.0.2.7"));
-    assert_overlay(o, "+allow account ann;+deny ip 10.0.0.0/8;-deny ip 192.0.2.7;+deny ip 203.0.113.9;");
+    assert_overlay(
+        o, "+allow account ann;+deny ip 10.0.0.0/8;-deny ip 192.0.2.7;+deny ip 203.0.113.9;");
     edit(&o, "deny", "ip", TEXTS("192.0.2.7"), TEXTS("10.0.0.0/8"));
     assert_overlay(o, "+allow account ann;+deny ip 192.0.2.7;+deny ip 203.0.113.9;");
     edit(&o, "deny", "header.X-Key", TEXTS("k"), NONE);
-    assert_overlay(o, "+allow account ann;+deny header.x-key k;+deny ip 192.0.2.7;+deny ip 203.0.113.9;");
+    assert_overlay(
+        o, "+allow account ann;+deny header.x-key k;+deny ip 192.0.2.7;+deny ip 203.0.113.9;");
     weir__overlay_destroy(o);
 }
 
@@ -79,7 +88,9 @@ static void assert_refused(const char *attribute, const char *entry, const char 
     struct weir__overlay *o = weir__overlay_create(), *out = NULL;
     struct weir__lists *written = written_lists();
     struct weir_error error = { 0 };
-    assert_int_equal(weir__overlay_edit(&out, o, written, "deny", attribute, TEXTS(entry), NONE, &error), WEIR_INVALID);
+    assert_int_equal(
+        weir__overlay_edit(&out, o, written, "deny", attribute, TEXTS(entry), NONE, &error),
+        WEIR_INVALID);
     assert_null(out);
     assert_contains(error.text, says);
     weir__overlay_destroy(o);
@@ -90,8 +101,8 @@ static void test_wrong_entries(void **state)
 {
     char long_one[WEIR__OVERLAY_ENTRY_MAX + 2];
     (void)state;
-    memset(long_one, 'a', sizeof long_one - 1);
-    long_one[sizeof long_one - 1] = '\0';
+    memset(long_one, 'a', sizeof(long_one) - 1);
+    long_one[sizeof(long_one) - 1] = '\0';
     assert_refused("account", long_one, "at most 1024 bytes");
     assert_refused("account", "", "not empty");
     assert_refused("account", "a*", "no patterns");
@@ -101,22 +112,28 @@ static void test_wrong_entries(void **state)
 static void test_bound(void **state)
 {
     size_t n = WEIR__OVERLAY_MAX;
-    const char **entries = calloc(n + 1, sizeof *entries);
+    const char **entries = calloc(n + 1, sizeof(*entries));
     char *texts = calloc(n + 1, 8);
     struct weir__overlay *o = weir__overlay_create(), *out = NULL;
     struct weir_error error = { 0 };
     (void)state;
     for (size_t i = 0; i <= n; i++)
         entries[i] = (snprintf(texts + 8 * i, 8, "%zu", i), texts + 8 * i);
-    assert_int_equal(weir__overlay_edit(&out, o, NULL, "deny", "account", entries, n + 1, NONE, &error), WEIR_INVALID);
-    assert_int_equal(weir__overlay_edit(&out, o, NULL, "deny", "account", entries, n, NONE, &error), WEIR_OK);
+    assert_int_equal(
+        weir__overlay_edit(&out, o, NULL, "deny", "account", entries, n + 1, NONE, &error),
+        WEIR_INVALID);
+    assert_int_equal(weir__overlay_edit(&out, o, NULL, "deny", "account", entries, n, NONE, &error),
+                     WEIR_OK);
     weir__overlay_destroy(o);
     o = out;
     out = NULL;
-    assert_int_equal(weir__overlay_edit(&out, o, NULL, "deny", "account", entries + n, 1, NONE, &error), WEIR_INVALID);
+    assert_int_equal(
+        weir__overlay_edit(&out, o, NULL, "deny", "account", entries + n, 1, NONE, &error),
+        WEIR_INVALID);
     assert_contains(error.text, "100001");
     assert_null(out);
-    assert_int_equal(weir__overlay_edit(&out, o, NULL, "deny", "account", entries, 1, NONE, &error), WEIR_OK); /* it is there already */
+    assert_int_equal(weir__overlay_edit(&out, o, NULL, "deny", "account", entries, 1, NONE, &error),
+                     WEIR_OK); /* it is there already */
     weir__overlay_destroy(out);
     weir__overlay_destroy(o);
     free(entries);
@@ -129,7 +146,8 @@ static struct weir__overlay *some(void)
 {
     struct weir__overlay *o = weir__overlay_create();
     edit(&o, "deny", "ip", TEXTS("203.0.113.9", "2001:db8::/32"), TEXTS("192.0.2.7"));
-    edit(&o, "allow", "account", TEXTS(" ann  smith ", "100%", "a\nb\r\t\x7f", "\xc3\xa9", "%0a"), NONE);
+    edit(&o, "allow", "account", TEXTS(" ann  smith ", "100%", "a\nb\r\t\x7f", "\xc3\xa9", "%0a"),
+         NONE);
     return o;
 }
 
@@ -161,7 +179,8 @@ static void assert_damaged(const char *text, size_t len)
 {
     struct weir__overlay *out = NULL;
     struct weir_error error = { 0 };
-    char *exact = malloc(len + 1) /* so that the sanitizers see a read beyond it */, *begin = exact + 1;
+    char *exact = malloc(len + 1) /* so that the sanitizers see a read beyond it */,
+         *begin = exact + 1;
     memcpy(begin, text, len);
     assert_int_equal(weir__overlay_parse(&out, begin, len, "t.lists", &error), WEIR_CORRUPT);
     assert_null(out);
@@ -212,12 +231,16 @@ static void test_wrong_lines(void **state)
     struct weir__overlay *out = NULL;
     (void)state;
     for (size_t i = 0; i < COUNT_OF(bodies); i++) {
-        int len = snprintf(text, sizeof text, "weir lists 1\nchecksum 0000000000000000\n%s", bodies[i]);
-        assert_int_equal(weir__overlay_parse(&out, text, (size_t)len, "t.lists", &error), WEIR_CORRUPT);
+        int len =
+            snprintf(text, sizeof(text), "weir lists 1\nchecksum 0000000000000000\n%s", bodies[i]);
+        assert_int_equal(weir__overlay_parse(&out, text, (size_t)len, "t.lists", &error),
+                         WEIR_CORRUPT);
         assert_contains(error.text, "t.lists:2: ");
-        assert_int_equal(sscanf(strstr(error.text, "write "), "write %16s", right), 1); /* it says what would be right */
+        assert_int_equal(sscanf(strstr(error.text, "write "), "write %16s", right),
+                         1); /* it says what would be right */
         memcpy(text + strlen("weir lists 1\nchecksum "), right, 16);
-        assert_int_equal(weir__overlay_parse(&out, text, (size_t)len, "t.lists", &error), WEIR_CORRUPT);
+        assert_int_equal(weir__overlay_parse(&out, text, (size_t)len, "t.lists", &error),
+                         WEIR_CORRUPT);
         assert_contains(error.text, "t.lists:3: ");
     }
     assert_null(out);
@@ -231,7 +254,8 @@ static void test_read(void **state)
     struct weir__buffer text = { 0 };
     struct weir_error error = { 0 };
     (void)state;
-    assert_int_equal(weir__overlay_read(&out, path, &error), WEIR_OK); /* nobody has changed anything yet */
+    assert_int_equal(weir__overlay_read(&out, path, &error),
+                     WEIR_OK); /* nobody has changed anything yet */
     assert_int_equal(out->n, 0);
     weir__overlay_destroy(out);
     out = NULL;
@@ -259,7 +283,8 @@ static void put(const char *path, const struct timespec times[2], const char *te
 
 static void test_stamp(void **state)
 {
-    static const struct timespec one[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } }, two[2] = { { .tv_sec = 1000 }, { 1000, 1 } };
+    static const struct timespec one[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } },
+                                 two[2] = { { .tv_sec = 1000 }, { 1000, 1 } };
     const char *path = new_path();
     (void)state;
     assert_int_equal(weir__overlay_stamp(path), 0);
@@ -268,7 +293,10 @@ static void test_stamp(void **state)
     uint64_t first = weir__overlay_stamp(path);
     assert_int_not_equal(first, 0);
     assert_int_equal(weir__overlay_stamp(path), first);
-    put(path, one, "weir lists 1\nchecksum 0123456789abcdee\nadded deny ip 192.0.2.2\n"); /* in the same tick, as long, in its place */
+    put(path, one,
+        "weir lists 1\nchecksum 0123456789abcdee\nadded deny ip 192.0.2.2\n"); /* in the same tick,
+                                                                                  as long, in its
+                                                                                  place */
     assert_int_not_equal(weir__overlay_stamp(path), first);
     put(path, two, "weir lists 1\nchecksum 0123456789abcdef\nadded deny ip 192.0.2.1\n");
     assert_int_not_equal(weir__overlay_stamp(path), first);
@@ -284,7 +312,8 @@ static void test_stamp(void **state)
 
 /* ------------------------------------------------------------- effect ---- */
 
-static bool has(const struct weir__lists *lists, const char *list, const char *attribute, const char *value)
+static bool has(const struct weir__lists *lists, const char *list, const char *attribute,
+                const char *value)
 {
     struct weir__address address = { .bits = 0 };
     int at = weir__lists_find(lists, list, attribute);
@@ -313,8 +342,10 @@ static void test_R3_apply(void **state)
     assert_true(has(changed, "allow", "account", "root"));
     assert_true(has(changed, "vip", "account", "bob"));
     assert_false(has(changed, "vip", "account", "ann"));
-    assert_int_equal(weir__lists_find(changed, "deny", "ip"), weir__lists_find(written, "deny", "ip")); /* rules know lists by place */
-    assert_int_equal(weir__lists_find(changed, "vip", "account"), weir__lists_find(written, "vip", "account"));
+    assert_int_equal(weir__lists_find(changed, "deny", "ip"),
+                     weir__lists_find(written, "deny", "ip")); /* rules know lists by place */
+    assert_int_equal(weir__lists_find(changed, "vip", "account"),
+                     weir__lists_find(written, "vip", "account"));
     weir__lists_destroy(changed);
     weir__lists_destroy(written);
     weir__overlay_destroy(o);
@@ -329,8 +360,10 @@ static void test_json(void **state)
     edit(&o, "vip", "account", TEXTS("a\"b"), TEXTS("ann"));
     weir__overlay_json(o, &json);
     weir__buffer_add(&json, "", 1);
-    assert_string_equal(json.bytes, "[][{\"list\":\"vip\",\"attribute\":\"account\",\"entry\":\"a\\\"b\",\"change\":\"added\"},"
-                                    "{\"list\":\"vip\",\"attribute\":\"account\",\"entry\":\"ann\",\"change\":\"removed\"}]");
+    assert_string_equal(
+        json.bytes,
+        "[][{\"list\":\"vip\",\"attribute\":\"account\",\"entry\":\"a\\\"b\",\"change\":\"added\"},"
+        "{\"list\":\"vip\",\"attribute\":\"account\",\"entry\":\"ann\",\"change\":\"removed\"}]");
     weir__buffer_free(&json);
     weir__overlay_destroy(o);
 }

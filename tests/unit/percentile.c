@@ -1,9 +1,11 @@
-/* percentile.c -- halve, slow start, settle: against small backends whose behaviour is a formula. */
+/* percentile.c -- halve, slow start, settle: against small backends whose behaviour is a
+ * formula. */
 #include "samples.h"
 
 /* -------------------------------------------------------------- a backend ---- */
 
-/* `servers` at once, `service` each; the others wait.  There is always somebody who wants in, `demand` at most. */
+/* `servers` at once, `service` each; the others wait.  There is always somebody who wants in,
+ * `demand` at most. */
 struct plant {
     double servers;
     weir_time service;
@@ -18,12 +20,15 @@ static void spread(struct subject *s, weir_time middle, int64_t n)
         add_times(s, middle * 7 / 10 + middle * 6 / 10 * i / (n > 1 ? n - 1 : 1), 1);
 }
 
-/* One look at it: those that were at work when the look began took as long as under the limit before. */
+/* One look at it: those that were at work when the look began took as long as under the limit
+ * before. */
 static int64_t look_at(struct subject *s, struct plant *p)
 {
     double at_work = (double)(s->limit < p->demand ? s->limit : p->demand);
-    weir_time took = at_work > p->servers ? (weir_time)((double)p->service * at_work / p->servers) : p->service;
-    int64_t n = (int64_t)(at_work * (double)s->plan.look / (double)took), old = (int64_t)at_work < n ? (int64_t)at_work : n;
+    weir_time took =
+        at_work > p->servers ? (weir_time)((double)p->service * at_work / p->servers) : p->service;
+    int64_t n = (int64_t)(at_work * (double)s->plan.look / (double)took),
+            old = (int64_t)at_work < n ? (int64_t)at_work : n;
     spread(s, p->before ? p->before : took, old);
     spread(s, took, n - old);
     p->before = took;
@@ -47,7 +52,8 @@ struct range {
     int64_t least, most;
 };
 
-static struct range watch(struct subject *s, struct plant *p, int looks, int64_t (*look)(struct subject *s, struct plant *p))
+static struct range watch(struct subject *s, struct plant *p, int looks,
+                          int64_t (*look)(struct subject *s, struct plant *p))
 {
     struct range r = { INT64_MAX, 0 };
     for (int i = 0; i < looks; i++) {
@@ -61,12 +67,14 @@ static struct range watch(struct subject *s, struct plant *p, int looks, int64_t
 static void assert_within(struct range r, double low, double high)
 {
     if ((double)r.least < low || (double)r.most > high)
-        fail_msg("was %lld to %lld, not within %.1f to %.1f", (long long)r.least, (long long)r.most, low, high);
+        fail_msg("was %lld to %lld, not within %.1f to %.1f", (long long)r.least, (long long)r.most,
+                 low, high);
 }
 
 static struct subject subject_with(int32_t percentile)
 {
-    return subject_of(&(struct weir_adaptive_options){ .controller = "percentile", .target = 100 * MS, .percentile = percentile });
+    return subject_of(&(struct weir_adaptive_options){
+        .controller = "percentile", .target = 100 * MS, .percentile = percentile });
 }
 
 /* ------------------------------------------------------------ concurrency ---- */
@@ -87,7 +95,8 @@ static void test_L12_doubles_halves_and_starts_slowly(void **state)
         }
         last = limit;
     }
-    assert_int_equal(n, COUNT_OF(expected)); /* and there it stays: from 7/8 of the target to the target */
+    assert_int_equal(
+        n, COUNT_OF(expected)); /* and there it stays: from 7/8 of the target to the target */
 }
 
 static void test_L12_settles_just_below_what_is_best(void **state)
@@ -118,13 +127,17 @@ static void test_L12_recovers_when_the_backend_gets_faster_and_follows_when_slow
     }
 }
 
-/* A cliff: up to `servers` at 20 ms, one more and it is a second.  There is no limit at which it is just right. */
+/* A cliff: up to `servers` at 20 ms, one more and it is a second.  There is no limit at which it is
+ * just right. */
 static int64_t look_at_cliff(struct subject *s, struct plant *p)
 {
     weir_time took = (double)s->limit > p->servers ? WEIR_SECOND : 20 * MS;
     int64_t n = s->limit * s->plan.look / took;
     spread(s, took, n);
-    return feed(s, (struct weir__sample){ .succeeded = n, .entered = n, .refused = n, .mean = took, .in_flight_max = s->limit });
+    return feed(
+        s,
+        (struct weir__sample){
+            .succeeded = n, .entered = n, .refused = n, .mean = took, .in_flight_max = s->limit });
 }
 
 static void test_L12_each_cut_is_half_the_last_one(void **state)
@@ -159,14 +172,16 @@ static void test_L12_on_a_cliff_the_swings_become_small_and_rare(void **state)
 
 /* ------------------------------------------------------------------- rate ---- */
 
-/* Work comes at the rate that is let in; the closer that is to what the backend can do the longer it takes, and what is above that
- * waits; five seconds' worth at most, the rest is dropped. */
+/* Work comes at the rate that is let in; the closer that is to what the backend can do the longer
+ * it takes, and what is above that waits; five seconds' worth at most, the rest is dropped. */
 static double backlog;
 
 static int64_t look_at_rate(struct subject *s, struct plant *p)
 {
-    double capacity = p->servers * 1e9 / (double)p->service, rate = (double)(s->limit < p->demand ? s->limit : p->demand);
-    double span = (double)s->plan.look / 1e9, load = rate < capacity * 0.99 ? rate / capacity : 0.99;
+    double capacity = p->servers * 1e9 / (double)p->service,
+           rate = (double)(s->limit < p->demand ? s->limit : p->demand);
+    double span = (double)s->plan.look / 1e9,
+           load = rate < capacity * 0.99 ? rate / capacity : 0.99;
     backlog += (rate - capacity) * span;
     double room = capacity * 5, dropped = backlog > room ? backlog - room : 0;
     backlog = backlog < 0 ? 0 : backlog - dropped;
@@ -183,12 +198,14 @@ static int64_t look_at_rate(struct subject *s, struct plant *p)
 
 static double best_rate(const struct plant *p, weir_time target)
 {
-    return p->servers * 1e9 / (double)p->service * (1 - 1.294 * (double)p->service / (double)target);
+    return p->servers * 1e9 / (double)p->service *
+           (1 - 1.294 * (double)p->service / (double)target);
 }
 
 static void test_L12_rate_settles_recovers_and_follows(void **state)
 {
-    struct subject s = subject_of(&(struct weir_adaptive_options){ .controller = "percentile", .target = 100 * MS, .rate = true });
+    struct subject s = subject_of(&(struct weir_adaptive_options){
+        .controller = "percentile", .target = 100 * MS, .rate = true });
     struct plant p = { .servers = 20, .service = 20 * MS, .demand = 10000000 };
     static const double servers[] = { 20, 100, 4, 20 };
     (void)state;
@@ -203,7 +220,8 @@ static void test_L12_rate_settles_recovers_and_follows(void **state)
 
 static void test_L12_rate_rises_only_while_it_is_used(void **state)
 {
-    struct subject s = subject_of(&(struct weir_adaptive_options){ .controller = "percentile", .target = 100 * MS, .rate = true });
+    struct subject s = subject_of(&(struct weir_adaptive_options){
+        .controller = "percentile", .target = 100 * MS, .rate = true });
     struct plant p = { .servers = 20, .service = 20 * MS, .demand = 200 };
     (void)state;
     backlog = 0;
@@ -240,8 +258,11 @@ static void test_L12_drops_count_as_slow(void **state)
         struct subject s = subject_with(99);
         for (int i = 0; i < 20; i++) {
             add_times(&s, 10 * MS, 1000);
-            feed(&s, (struct weir__sample){
-                         .succeeded = 1000, .dropped = dropped, .entered = 1000, .mean = 10 * MS, .in_flight_max = s.limit });
+            feed(&s, (struct weir__sample){ .succeeded = 1000,
+                                            .dropped = dropped,
+                                            .entered = 1000,
+                                            .mean = 10 * MS,
+                                            .in_flight_max = s.limit });
         }
         if (dropped <= 10)
             assert_true(s.limit > 1000);
@@ -272,7 +293,8 @@ static void test_L12_does_not_drift_when_unused(void **state)
 /* Half of 10000 would still be all that is there. */
 static void test_L12_cuts_from_what_is_in_use(void **state)
 {
-    struct subject s = subject_of(&(struct weir_adaptive_options){ .controller = "percentile", .target = 100 * MS, .initial = 10000 });
+    struct subject s = subject_of(&(struct weir_adaptive_options){
+        .controller = "percentile", .target = 100 * MS, .initial = 10000 });
     (void)state;
     for (int i = 0; s.limit == 10000 && i < 10; i++)
         feed_calls(&s, WEIR_SECOND, 200, 40);
@@ -314,8 +336,10 @@ static void test_L12_waits_until_it_has_seen_enough(void **state)
     struct subject s = subject_with(99);
     (void)state;
     for (int i = 1; i < 10; i++)
-        assert_int_equal(feed_calls(&s, WEIR_SECOND, 19, 20), 20); /* 171 are too few for one in a hundred ... */
-    assert_int_equal(feed_calls(&s, WEIR_SECOND, 19, 20), 10);     /* ... but all there were in ten seconds */
+        assert_int_equal(feed_calls(&s, WEIR_SECOND, 19, 20),
+                         20); /* 171 are too few for one in a hundred ... */
+    assert_int_equal(feed_calls(&s, WEIR_SECOND, 19, 20),
+                     10); /* ... but all there were in ten seconds */
 }
 
 static void test_L12_nothing_seen_changes_nothing(void **state)
@@ -344,18 +368,20 @@ static void test_L12_noise_does_not_shake_it(void **state)
             }
             add_times(&s, (weir_time)(mean * (e + 2 * (1 - u) / (1 + u)) * 1e6), 1);
         }
-        feed(&s, (struct weir__sample){ .succeeded = n, .entered = n, .refused = n, .in_flight_max = s.limit });
+        feed(&s, (struct weir__sample){
+                     .succeeded = n, .entered = n, .refused = n, .in_flight_max = s.limit });
         sum += i >= 100 ? (double)s.limit : 0;
         if (i >= 100)
-            assert_in_range(s.limit, 25, 52); /* 2.3 times the mean is the 90th: at 43 it is the target */
+            assert_in_range(s.limit, 25,
+                            52); /* 2.3 times the mean is the 90th: at 43 it is the target */
     }
     assert_true(sum / 900 > 33 && sum / 900 < 44);
 }
 
 static void test_L12_stays_within_its_bounds(void **state)
 {
-    struct subject s =
-        subject_of(&(struct weir_adaptive_options){ .controller = "percentile", .target = 100 * MS, .initial = 10, .min = 4, .max = 30 });
+    struct subject s = subject_of(&(struct weir_adaptive_options){
+        .controller = "percentile", .target = 100 * MS, .initial = 10, .min = 4, .max = 30 });
     (void)state;
     for (int i = 0; i < 50; i++)
         assert_in_range(feed_calls(&s, 10 * MS, 1000, s.limit), 4, 30);
@@ -373,16 +399,16 @@ static void test_L12_says_what_it_does(void **state)
     struct subject s = subject_with(99);
     char text[64];
     (void)state;
-    s.plan.row->tell(s.state, text, sizeof text);
+    s.plan.row->tell(s.state, text, sizeof(text));
     assert_string_equal(text, "fresh, at 0s");
     for (int i = 0; i < 3; i++)
         feed_calls(&s, WEIR_SECOND, 1000, s.limit);
-    s.plan.row->tell(s.state, text, sizeof text);
+    s.plan.row->tell(s.state, text, sizeof(text));
     assert_non_null(strstr(text, "cut, at 9"));
     feed_lost(&s, 1, 1, 1);
     feed_lost(&s, 1, 10000, 1);
     feed_lost(&s, 1, 10000, 1);
-    s.plan.row->tell(s.state, text, sizeof text);
+    s.plan.row->tell(s.state, text, sizeof(text));
     assert_string_equal(text, "cut, at lost");
 }
 

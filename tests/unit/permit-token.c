@@ -3,7 +3,8 @@
 
 #include "fixture.h"
 
-static const uint64_t secrets[WEIR__HASH_SECRETS] = { 3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4 };
+static const uint64_t secrets[WEIR__HASH_SECRETS] = { 3, 1, 4, 1, 5, 9, 2, 6, 5, 3,
+                                                      5, 8, 9, 7, 9, 3, 2, 3, 8, 4 };
 
 /* The key of a table; of another if one of its secrets is another. */
 static struct weir__permit_key signer(uint64_t secret)
@@ -11,7 +12,7 @@ static struct weir__permit_key signer(uint64_t secret)
     uint64_t mine[WEIR__HASH_SECRETS];
     struct weir__permit_key key;
 
-    memcpy(mine, secrets, sizeof mine);
+    memcpy(mine, secrets, sizeof(mine));
     mine[7] = secret;
     weir__permit_key_make(&key, mine);
     return key;
@@ -23,8 +24,9 @@ static struct weir__permits some(uint32_t n)
 
     for (uint32_t i = 0; i < n; i++) {
         p.each[i].guard = i * 9000 + 7;
-        p.each[i].permit =
-            (struct weir_permit){ .word = 0x0123456789abcdefu * (i + 3), .slot = 16383 - i, .since = 1700000000 * WEIR_SECOND + i };
+        p.each[i].permit = (struct weir_permit){ .word = 0x0123456789abcdefu * (i + 3),
+                                                 .slot = 16383 - i,
+                                                 .since = 1700000000 * WEIR_SECOND + i };
     }
     return p;
 }
@@ -98,8 +100,8 @@ static void test_S1_no_other_length(void **state)
     (void)state;
 
     size_t len = weir__permits_print(token, &key, &in);
-    memset(token + len, 'A', sizeof token - len);
-    for (size_t n = 0; n <= sizeof token; n++)
+    memset(token + len, 'A', sizeof(token) - len);
+    for (size_t n = 0; n <= sizeof(token); n++)
         if (n != len)
             assert_non_null(weir__permits_parse(&out, &key, token, n));
     assert_int_equal(out.n, 77);
@@ -107,13 +109,16 @@ static void test_S1_no_other_length(void **state)
 
 static void test_S1_nonsense(void **state)
 {
-    static const char *const texts[] = { "", "x", "permit", "AAAA", "====", "\xff\xff", "96d8d682d22fa4ba004fcf31822aa748" };
+    static const char *const texts[] = {
+        "", "x", "permit", "AAAA", "====", "\xff\xff", "96d8d682d22fa4ba004fcf31822aa748"
+    };
     struct weir__permit_key key = signer(1);
     struct weir__permits out = { .n = 77 };
     (void)state;
 
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        assert_non_null(strstr(weir__permits_parse(&out, &key, texts[i], strlen(texts[i])), "no permit"));
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        assert_non_null(
+            strstr(weir__permits_parse(&out, &key, texts[i], strlen(texts[i])), "no permit"));
     assert_int_equal(out.n, 77);
 }
 

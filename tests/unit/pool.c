@@ -1,6 +1,8 @@
-/* pool.c -- a bulkhead with threads of its own: threads before the queue, the queue before refusal; a task runs or is refused, once.
+/* pool.c -- a bulkhead with threads of its own: threads before the queue, the queue before refusal;
+ * a task runs or is refused, once.
  *
- * Tasks stand at a gate until the test lets them through, and time is what the test says: nothing here waits for a clock but where it says so.
+ * Tasks stand at a gate until the test lets them through, and time is what the test says: nothing
+ * here waits for a clock but where it says so.
  */
 #include "fixture.h"
 
@@ -48,7 +50,7 @@ static void run(struct weir_task *task)
     job->begun++;
     job->order = ++begun;
     job->by = pthread_self();
-    pthread_getname_np(pthread_self(), job->thread, sizeof job->thread);
+    pthread_getname_np(pthread_self(), job->thread, sizeof(job->thread));
     pthread_cond_broadcast(&changed);
     while (!gate_open && !job->straight)
         pthread_cond_wait(&changed, &lock);
@@ -109,7 +111,7 @@ static void wait_resting(void)
 static void open_pool(struct weir_pool_options options)
 {
     struct weir_error error = { 0 };
-    memset(jobs, 0, sizeof jobs);
+    memset(jobs, 0, sizeof(jobs));
     for (int i = 0; i < JOBS; i++)
         jobs[i].task = (struct weir_task){ .run = run, .refused = refused };
     gate_open = false;
@@ -131,7 +133,7 @@ static int close_pool(void **state)
 static struct weir_decision submit(int i)
 {
     struct weir_decision d;
-    memset(&d, 0, sizeof d);
+    memset(&d, 0, sizeof(d));
     bool taken = weir_pool_submit(pool, &jobs[i].task, &d);
     assert_int_equal(taken, d.allowed);
     return d;
@@ -146,7 +148,9 @@ static void occupy(int i)
 
 static struct weir_pool_options small(int32_t threads, int64_t queue)
 {
-    return (struct weir_pool_options){ .max_threads = threads, .min_threads = 1, .max_queue = queue, .clock = &virtual_clock };
+    return (struct weir_pool_options){
+        .max_threads = threads, .min_threads = 1, .max_queue = queue, .clock = &virtual_clock
+    };
 }
 
 /* ------------------------------------------------ threads, queue, refusal ---- */
@@ -274,7 +278,8 @@ static void test_G3_idle_threads_end_but_for_the_minimum(void **state)
     set_now(NOW + 1000 * S);
     assert_int_equal(info().threads, 2);
     gate_open = false;
-    for (int i = 5; i < 10; i++) /* and it grows again at once, though those told to end may not have done so */
+    for (int i = 5; i < 10;
+         i++) /* and it grows again at once, though those told to end may not have done so */
         occupy(i);
     assert_int_equal(info().threads, 5);
     assert_int_equal(info().working, 5);
@@ -314,7 +319,8 @@ static void test_an_idle_thread_ends_by_itself(void **state)
 {
     (void)state;
     assert_int_equal(pthread_key_create(&last_words, tell_gone), 0);
-    open_pool((struct weir_pool_options){ .max_threads = 3, .min_threads = 1, .idle = WEIR_MILLISECOND });
+    open_pool(
+        (struct weir_pool_options){ .max_threads = 3, .min_threads = 1, .idle = WEIR_MILLISECOND });
     for (int i = 0; i < 3; i++)
         jobs[i].task.run = run_with_last_words;
     for (int i = 0; i < 3; i++)
@@ -430,7 +436,8 @@ static void test_G3_destroy_refuses_what_waits(void **state)
     submit(2);
     submit(3);
     pthread_create(&opener, NULL, open_gate_when_refused, &last);
-    weir_pool_destroy(pool, false); /* returns when those at work are done, and that is when the others have been refused */
+    weir_pool_destroy(pool, false); /* returns when those at work are done, and that is when the
+                                       others have been refused */
     pthread_join(opener, NULL);
     pool = NULL;
     for (int i = 0; i < 4; i++) {
@@ -535,9 +542,12 @@ static void test_options_that_make_no_sense_are_refused_with_the_reason(void **s
         struct weir_pool_options options;
         const char *says;
     } rows[] = {
-        { { .max_threads = -1 }, "1 to 65536" },           { { .max_threads = 65537 }, "1 to 65536" },
-        { { .min_threads = -1 }, "none or more" },         { { .idle = -1 }, "idle" },
-        { { .max_queue = -2 }, "WEIR_NO_QUEUE" },          { { .max_queue = 1048577 }, "1 to 1048576" },
+        { { .max_threads = -1 }, "1 to 65536" },
+        { { .max_threads = 65537 }, "1 to 65536" },
+        { { .min_threads = -1 }, "none or more" },
+        { { .idle = -1 }, "idle" },
+        { { .max_queue = -2 }, "WEIR_NO_QUEUE" },
+        { { .max_queue = 1048577 }, "1 to 1048576" },
         { { .queue = { .weights = { -1 } } }, "class 0" },
     };
     (void)state;

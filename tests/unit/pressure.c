@@ -1,4 +1,5 @@
-/* pressure.c -- how much must stay out because of the host: alone, and as a loop with a host whose load follows from what is let in. */
+/* pressure.c -- how much must stay out because of the host: alone, and as a loop with a host whose
+ * load follows from what is let in. */
 #include "fixture.h"
 
 #include <math.h>
@@ -8,7 +9,9 @@
 
 #define LOOK (S / 4)
 
-static const struct weir__reading unknown = { .cpu = -1, .psi_cpu = -1, .psi_memory = -1, .run_queue = -1, .processors = 4 };
+static const struct weir__reading unknown = {
+    .cpu = -1, .psi_cpu = -1, .psi_memory = -1, .run_queue = -1, .processors = 4
+};
 
 static struct weir__pressure_plan cpu_plan(int32_t percent)
 {
@@ -16,7 +19,8 @@ static struct weir__pressure_plan cpu_plan(int32_t percent)
 }
 
 /* So many looks at this cpu; returns the last answer. */
-static int32_t looks(const struct weir__pressure_plan *plan, struct weir__pressure *p, int32_t cpu, int count, weir_time *now)
+static int32_t looks(const struct weir__pressure_plan *plan, struct weir__pressure *p, int32_t cpu,
+                     int count, weir_time *now)
 {
     struct weir__reading reading = unknown;
     int32_t shed = 0;
@@ -106,13 +110,14 @@ static void test_G6_looks_at_most_four_times_a_second(void **state)
     int32_t shed = weir__pressure_step(&plan, &p, &reading, 0, now);
     for (weir_time t = 0; t < LOOK; t += LOOK / 100)
         assert_int_equal(weir__pressure_step(&plan, &p, &reading, 0, now + t), shed);
-    assert_memory_equal(&before, &p, sizeof p);
+    assert_memory_equal(&before, &p, sizeof(p));
     assert_true(weir__pressure_step(&plan, &p, &reading, 0, now + LOOK) > shed);
 }
 
 /* ------------------------------------------------------------- options ---- */
 
-static int32_t after_five_seconds(const struct weir_system_options *options, const struct weir__reading *reading, weir_time mean)
+static int32_t after_five_seconds(const struct weir_system_options *options,
+                                  const struct weir__reading *reading, weir_time mean)
 {
     struct weir__pressure_plan plan = { .on = true, .options = *options };
     struct weir__pressure p = { 0 };
@@ -124,34 +129,51 @@ static int32_t after_five_seconds(const struct weir_system_options *options, con
 
 static void test_G6_every_signal(void **state)
 {
-    struct weir__reading high = { .cpu = 900, .psi_cpu = 300, .psi_memory = 200, .run_queue = 6000, .processors = 2 };
+    struct weir__reading high = {
+        .cpu = 900, .psi_cpu = 300, .psi_memory = 200, .run_queue = 6000, .processors = 2
+    };
     (void)state;
-    assert_true(after_five_seconds(&(struct weir_system_options){ .cpu_percent = 90 }, &high, 0) > 0);
-    assert_true(after_five_seconds(&(struct weir_system_options){ .pressure_percent = 30 }, &high, 0) > 0);
-    assert_true(after_five_seconds(&(struct weir_system_options){ .memory_percent = 20 }, &high, 0) > 0);
+    assert_true(after_five_seconds(&(struct weir_system_options){ .cpu_percent = 90 }, &high, 0) >
+                0);
+    assert_true(
+        after_five_seconds(&(struct weir_system_options){ .pressure_percent = 30 }, &high, 0) > 0);
+    assert_true(
+        after_five_seconds(&(struct weir_system_options){ .memory_percent = 20 }, &high, 0) > 0);
     assert_true(after_five_seconds(&(struct weir_system_options){ .run_queue = 6 }, &high, 0) > 0);
     assert_true(after_five_seconds(&(struct weir_system_options){ .mean_time = S }, &high, S) > 0);
 
-    assert_int_equal(after_five_seconds(&(struct weir_system_options){ .cpu_percent = 91 }, &high, 0), 0);
-    assert_int_equal(after_five_seconds(&(struct weir_system_options){ .pressure_percent = 31 }, &high, 0), 0);
-    assert_int_equal(after_five_seconds(&(struct weir_system_options){ .memory_percent = 21 }, &high, 0), 0);
-    assert_int_equal(after_five_seconds(&(struct weir_system_options){ .run_queue = 7 }, &high, 0), 0);
-    assert_int_equal(after_five_seconds(&(struct weir_system_options){ .mean_time = S }, &high, S - 1), 0);
+    assert_int_equal(
+        after_five_seconds(&(struct weir_system_options){ .cpu_percent = 91 }, &high, 0), 0);
+    assert_int_equal(
+        after_five_seconds(&(struct weir_system_options){ .pressure_percent = 31 }, &high, 0), 0);
+    assert_int_equal(
+        after_five_seconds(&(struct weir_system_options){ .memory_percent = 21 }, &high, 0), 0);
+    assert_int_equal(after_five_seconds(&(struct weir_system_options){ .run_queue = 7 }, &high, 0),
+                     0);
+    assert_int_equal(
+        after_five_seconds(&(struct weir_system_options){ .mean_time = S }, &high, S - 1), 0);
     assert_int_equal(after_five_seconds(&(struct weir_system_options){ 0 }, &high, S), 0);
 }
 
 static void test_G6_the_greatest_signal_counts(void **state)
 {
     struct weir__reading one = { .cpu = 900, .psi_cpu = 0, .psi_memory = 0, .run_queue = 0 };
-    struct weir_system_options all = { .cpu_percent = 80, .pressure_percent = 50, .memory_percent = 50, .run_queue = 4, .mean_time = S };
+    struct weir_system_options all = { .cpu_percent = 80,
+                                       .pressure_percent = 50,
+                                       .memory_percent = 50,
+                                       .run_queue = 4,
+                                       .mean_time = S };
     (void)state;
-    assert_int_equal(after_five_seconds(&all, &one, S / 10),
-                     after_five_seconds(&(struct weir_system_options){ .cpu_percent = 80 }, &one, 0));
+    assert_int_equal(
+        after_five_seconds(&all, &one, S / 10),
+        after_five_seconds(&(struct weir_system_options){ .cpu_percent = 80 }, &one, 0));
 }
 
 static void test_G6_what_is_not_known_does_not_count(void **state)
 {
-    struct weir_system_options all = { .cpu_percent = 1, .pressure_percent = 1, .memory_percent = 1, .run_queue = 1, .mean_time = 1 };
+    struct weir_system_options all = {
+        .cpu_percent = 1, .pressure_percent = 1, .memory_percent = 1, .run_queue = 1, .mean_time = 1
+    };
     struct weir__pressure_plan plan = cpu_plan(80);
     struct weir__pressure p = { 0 };
     weir_time now = NOW;
@@ -170,7 +192,7 @@ static void test_G6_off_is_nothing(void **state)
     looks(&plan, &p, 1000, 20, &now);
     plan.on = false;
     assert_int_equal(looks(&plan, &p, 1000, 1, &now), 0);
-    assert_memory_equal(&p, &zeros, sizeof p);
+    assert_memory_equal(&p, &zeros, sizeof(p));
     assert_int_equal(weir__pressure_level(&p, now), 0);
 }
 
@@ -202,7 +224,7 @@ static void test_G6_survives_any_state(void **state)
     for (int i = 0; i < 1000; i++) {
         struct weir__pressure p;
         weir_time now = NOW;
-        for (size_t b = 0; b < sizeof p; b++)
+        for (size_t b = 0; b < sizeof(p); b++)
             ((unsigned char *)&p)[b] = (unsigned char)random64(&seed);
         p.looked = (weir_time)(random64(&seed) >> 2);
         p.over_since = (weir_time)(random64(&seed) >> 2);
@@ -274,7 +296,8 @@ static double cpu_now(struct host *h, double shed)
     return cpu;
 }
 
-static struct result run(const struct weir__pressure_plan *plan, struct weir__pressure *p, struct host *h, weir_time *now, int seconds)
+static struct result run(const struct weir__pressure_plan *plan, struct weir__pressure *p,
+                         struct host *h, weir_time *now, int seconds)
 {
     struct result r = { .cpu_min = 1000, .shed_min = 1 };
     int count = 0;
@@ -289,7 +312,8 @@ static struct result run(const struct weir__pressure_plan *plan, struct weir__pr
     return r;
 }
 
-/* Sentinel #1206: the cpu went up and down every second.  Here it comes to rest at the threshold. */
+/* Sentinel #1206: the cpu went up and down every second.  Here it comes to rest at the
+ * threshold. */
 static void test_G6_settles_at_the_threshold(void **state)
 {
     static const double demands[] = { 90, 120, 200, 400, 1000 };
@@ -302,9 +326,10 @@ static void test_G6_settles_at_the_threshold(void **state)
             weir_time now = NOW;
             run(&plan, &p, &h, &now, 20 + (int)demands[i] / 40);
             struct result r = run(&plan, &p, &h, &now, 60);
-            if (fabs(r.cpu_mean - 80) > 5 || r.cpu_min < 75 - noise || r.cpu_max > 85 + noise || r.shed_max - r.shed_min >= 0.1)
-                fail_msg("demand %.0f, noise %d: cpu %.1f to %.1f, mean %.1f; shed %.3f to %.3f", h.demand, noise, r.cpu_min, r.cpu_max,
-                         r.cpu_mean, r.shed_min, r.shed_max);
+            if (fabs(r.cpu_mean - 80) > 5 || r.cpu_min < 75 - noise || r.cpu_max > 85 + noise ||
+                r.shed_max - r.shed_min >= 0.1)
+                fail_msg("demand %.0f, noise %d: cpu %.1f to %.1f, mean %.1f; shed %.3f to %.3f",
+                         h.demand, noise, r.cpu_min, r.cpu_max, r.cpu_mean, r.shed_min, r.shed_max);
             assert_int_equal(p.over, 1);
         }
 }

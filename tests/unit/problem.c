@@ -1,4 +1,5 @@
-/* problem.c -- places, lines with carets, nearest words, and the order in which problems are told. */
+/* problem.c -- places, lines with carets, nearest words, and the order in which problems are
+ * told. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -26,7 +27,7 @@ static const char *print_at(const char *text, size_t at)
     static char out[1024];
     open_text(text);
     weir__report_add(&report, at, "wrong");
-    int len = weir_problem_print(out, sizeof out, "f", &report.problems[0]);
+    int len = weir_problem_print(out, sizeof(out), "f", &report.problems[0]);
     weir__report_close(&report);
     assert_int_equal(len, strlen(out));
     return out;
@@ -59,12 +60,12 @@ static void test_R6_marks_in_any_order(void **state)
     char text[4096];
     unsigned seed = 7;
     (void)state;
-    for (size_t i = 0; i + 1 < sizeof text; i++)
+    for (size_t i = 0; i + 1 < sizeof(text); i++)
         text[i] = (seed = seed * 1103515245 + 12345) >> 16 & 31 ? 'x' : '\n';
-    text[sizeof text - 1] = '\0';
+    text[sizeof(text) - 1] = '\0';
     open_text(text);
     for (int i = 0; i < 5000; i++) {
-        size_t at = ((seed = seed * 1103515245 + 12345) >> 8) % (sizeof text - 1), begin = at;
+        size_t at = ((seed = seed * 1103515245 + 12345) >> 8) % (sizeof(text) - 1), begin = at;
         while (begin > 0 && text[begin - 1] != '\n')
             begin--;
         struct weir__mark m = weir__report_mark(&report, at);
@@ -115,8 +116,10 @@ static void test_R6_nothing_that_a_terminal_obeys(void **state)
                                  7),
                         "f:1:8: wrong\n    a?[31m?b\n           ^");
     assert_string_equal(print_at("\xff\xc3x", 2), "f:1:3: wrong\n    ??x\n      ^");
-    assert_string_equal(print_at("\xc2\x9bx", 2), "f:1:2: wrong\n    ?x\n     ^");     /* CSI in one character */
-    assert_string_equal(print_at("\xe2\x80\xaex", 3), "f:1:2: wrong\n    ?x\n     ^"); /* right to left */
+    assert_string_equal(print_at("\xc2\x9bx", 2),
+                        "f:1:2: wrong\n    ?x\n     ^"); /* CSI in one character */
+    assert_string_equal(print_at("\xe2\x80\xaex", 3),
+                        "f:1:2: wrong\n    ?x\n     ^"); /* right to left */
     assert_string_equal(weir__quote("a\x1b\nb", 4).text, "'a??b'");
 }
 
@@ -124,15 +127,15 @@ static void test_R6_what_is_around_the_place(void **state)
 {
     char text[2000];
     (void)state;
-    memset(text, 'x', sizeof text);
-    text[sizeof text - 1] = '\0';
+    memset(text, 'x', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
     text[1000] = '!';
-    for (size_t at = 0; at <= sizeof text - 1; at += 1 + at / 7) {
+    for (size_t at = 0; at <= sizeof(text) - 1; at += 1 + at / 7) {
         open_text(text);
         weir__report_add(&report, at, "wrong");
         const struct weir_problem *p = &report.problems[0];
         assert_int_equal(p->column, at + 1);
-        assert_true(strlen(p->source) < sizeof p->source);
+        assert_true(strlen(p->source) < sizeof(p->source));
         assert_true(p->caret >= 0 && (size_t)p->caret <= strlen(p->source));
         assert_int_equal(p->source[p->caret], text[at]);
         weir__report_close(&report);
@@ -148,13 +151,13 @@ static void test_R6_problem_of_the_whole_text(void **state)
     char out[64];
     struct weir_problem p = { .text = "wrong", .caret = -1 };
     (void)state;
-    assert_int_equal(weir_problem_print(out, sizeof out, "f", &p), 8);
+    assert_int_equal(weir_problem_print(out, sizeof(out), "f", &p), 8);
     assert_string_equal(out, "f: wrong");
     assert_int_equal(weir_problem_print(out, 4, NULL, &p), 12);
     assert_string_equal(out, "rul");
     p.line = 3;
     p.column = 4;
-    weir_problem_print(out, sizeof out, "f", &p);
+    weir_problem_print(out, sizeof(out), "f", &p);
     assert_string_equal(out, "f:3:4: wrong");
     assert_int_equal(weir_problem_print(NULL, 0, "f", &p), 12);
 }
@@ -189,7 +192,9 @@ static void test_R6_told_in_order_and_once(void **state)
 
 static void test_R6_nearest_words(void **state)
 {
-    static const char *const names[] = { "name", "limit", "match", "mode", "sliding-window", "not" };
+    static const char *const names[] = {
+        "name", "limit", "match", "mode", "sliding-window", "not"
+    };
     static const struct {
         const char *word, *nearest;
     } cases[] = {
@@ -209,8 +214,10 @@ static void test_R6_nearest_words(void **state)
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        const char *near = weir__nearest(cases[i].word, strlen(cases[i].word), names, COUNT_OF(names));
-        if ((near == NULL) != (cases[i].nearest == NULL) || (near && strcmp(near, cases[i].nearest) != 0))
+        const char *near =
+            weir__nearest(cases[i].word, strlen(cases[i].word), names, COUNT_OF(names));
+        if ((near == NULL) != (cases[i].nearest == NULL) ||
+            (near && strcmp(near, cases[i].nearest) != 0))
             fail_msg("'%s' is like %s", cases[i].word, near ? near : "nothing");
     }
 }
@@ -227,7 +234,7 @@ static void test_R6_hints(void **state)
     for (size_t i = 0; i < COUNT_OF(many); i++)
         many[i] = "some-name";
     struct weir__hint hint = weir__hint("zzzzz", 5, many, COUNT_OF(many));
-    assert_true(strlen(hint.text) < sizeof hint.text);
+    assert_true(strlen(hint.text) < sizeof(hint.text));
     assert_string_equal(hint.text + strlen(hint.text) - 5, ", ...");
 }
 
@@ -251,7 +258,8 @@ static void test_R6_utf8(void **state)
                   { "", 0 } };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++)
-        assert_int_equal(weir__utf8_length(cases[i].bytes, cases[i].bytes + strlen(cases[i].bytes)), cases[i].len);
+        assert_int_equal(weir__utf8_length(cases[i].bytes, cases[i].bytes + strlen(cases[i].bytes)),
+                         cases[i].len);
 }
 
 int main(void)

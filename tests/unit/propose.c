@@ -1,4 +1,5 @@
-/* propose.c -- the count that refuses no more than a share of keys: hand-calculated traffic, every algorithm against trying all counts, and samples. */
+/* propose.c -- the count that refuses no more than a share of keys: hand-calculated traffic, every
+ * algorithm against trying all counts, and samples. */
 #include "fixture.h"
 
 #include "propose.h"
@@ -24,9 +25,12 @@ static struct weir__propose *propose_for(int64_t share, size_t bytes)
 }
 
 /* A request of key number `key`. */
-static void add(struct weir__propose *p, const struct weir_limit *limit, int64_t key, int64_t cost, weir_time now)
+static void add(struct weir__propose *p, const struct weir_limit *limit, int64_t key, int64_t cost,
+                weir_time now)
 {
-    weir__propose_add(p, &(struct weir__propose_ask){ .limit = limit, .key = { &key, sizeof key }, .cost = cost, .now = now });
+    weir__propose_add(p,
+                      &(struct weir__propose_ask){
+                          .limit = limit, .key = { &key, sizeof(key) }, .cost = cost, .now = now });
 }
 
 /* Key i of 1 .. keys asks i times at one instant. */
@@ -45,7 +49,8 @@ static struct weir__proposal only_proposal(const struct weir__propose *p)
     return out;
 }
 
-/* Stairs of 100 keys, passes until it is exact; 10 % may be refused, so those of 91 .. 100 asks are. */
+/* Stairs of 100 keys, passes until it is exact; 10 % may be refused, so those of 91 .. 100 asks
+ * are. */
 static struct weir__proposal propose_stairs(const char *text, int64_t share)
 {
     struct weir__propose *p = propose_for(share, 0);
@@ -61,7 +66,8 @@ static struct weir__proposal propose_stairs(const char *text, int64_t share)
 
 static void test_windows_are_exact(void **state)
 {
-    static const char *const limits[] = { "fixed-window 10/1s", "sliding-window 10/1s", "sliding-log 10/1s", "fixed-window 1/1s",
+    static const char *const limits[] = { "fixed-window 10/1s", "sliding-window 10/1s",
+                                          "sliding-log 10/1s", "fixed-window 1/1s",
                                           "fixed-window 4000/1s" };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
@@ -140,9 +146,12 @@ static void test_limits_are_kept_apart_and_sorted(void **state)
     int64_t key = 1;
     (void)state;
     for (size_t i = 0; i < WEIR__PROPOSE_LIMITS + 1; i++)
-        weir__propose_add(p,
-                          &(struct weir__propose_ask){
-                              .rule = 1000 - i / 2, .index = i % 2, .limit = &limit, .key = { &key, sizeof key }, .cost = 1, .now = NOW });
+        weir__propose_add(p, &(struct weir__propose_ask){ .rule = 1000 - i / 2,
+                                                          .index = i % 2,
+                                                          .limit = &limit,
+                                                          .key = { &key, sizeof(key) },
+                                                          .cost = 1,
+                                                          .now = NOW });
     weir__propose_pass(p);
     assert_int_equal(weir__propose_limits(p), WEIR__PROPOSE_LIMITS);
     assert_false(weir__propose_is_whole(p));
@@ -169,12 +178,14 @@ static void make_traffic(struct traffic t[ASKS], uint64_t seed)
     for (int i = 0; i < ASKS; i++) {
         uint64_t r = random64(&seed);
         now += (weir_time)(r % 16 == 0 ? r >> 8 & 0x3FFFFFFF : r >> 8 & 0xFFFFFF);
-        t[i] = (struct traffic){ (int64_t)((r >> 40) % KEYS) * (int64_t)((r >> 48) % 3) % KEYS, 1 + (r >> 56) % 2, now };
+        t[i] = (struct traffic){ (int64_t)((r >> 40) % KEYS) * (int64_t)((r >> 48) % 3) % KEYS,
+                                 1 + (r >> 56) % 2, now };
     }
 }
 
 /* How many keys are ever refused under that count, by plain steps. */
-static int64_t refused_keys(const struct weir_limit *written, int64_t count, const struct traffic *t)
+static int64_t refused_keys(const struct weir_limit *written, int64_t count,
+                            const struct traffic *t)
 {
     struct weir_limit limit = weir__propose_scale(written, count);
     struct weir_plan *plan;
@@ -223,7 +234,8 @@ static void test_same_as_trying_all_counts(void **state)
         struct weir__proposal out = only_proposal(p);
         int64_t may = out.keys / 5;
         assert_int_equal(out.below, out.limit.count - 1);
-        if (refused_keys(&limit, out.limit.count, t) > may || (out.limit.count > 1 && refused_keys(&limit, out.limit.count - 1, t) <= may))
+        if (refused_keys(&limit, out.limit.count, t) > may ||
+            (out.limit.count > 1 && refused_keys(&limit, out.limit.count - 1, t) <= may))
             fail_msg("%s: %lld is not the smallest", limits[i], (long long)out.limit.count);
         assert_int_equal(out.keys_proposed, refused_keys(&limit, out.limit.count, t));
         weir__propose_destroy(p);
@@ -232,8 +244,9 @@ static void test_same_as_trying_all_counts(void **state)
 
 /* ------------------------------------------------------------------ samples ---- */
 
-/* 60,000 keys in memory for a few hundred to thousand: key i asks i % 100 + 1 times, so that a tenth of the keys needs more than 90.  The sample's
- * standard error is under 1.5 points; the seed is fixed. */
+/* 60,000 keys in memory for a few hundred to thousand: key i asks i % 100 + 1 times, so that a
+ * tenth of the keys needs more than 90.  The sample's standard error is under 1.5 points; the seed
+ * is fixed. */
 static void test_few_keys_stand_for_many(void **state)
 {
     static const char *const limits[] = { "fixed-window 10/1s", "token-bucket 10/1s" };
@@ -271,10 +284,14 @@ static void test_costs_that_no_count_passes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_windows_are_exact),           cmocka_unit_test(test_bursts_keep_their_proportion),
-        cmocka_unit_test(test_share_of_nobody_and_of_most), cmocka_unit_test(test_one_pass_gives_a_bracket),
-        cmocka_unit_test(test_what_is_beyond_the_ladder),   cmocka_unit_test(test_limits_are_kept_apart_and_sorted),
-        cmocka_unit_test(test_same_as_trying_all_counts),   cmocka_unit_test(test_few_keys_stand_for_many),
+        cmocka_unit_test(test_windows_are_exact),
+        cmocka_unit_test(test_bursts_keep_their_proportion),
+        cmocka_unit_test(test_share_of_nobody_and_of_most),
+        cmocka_unit_test(test_one_pass_gives_a_bracket),
+        cmocka_unit_test(test_what_is_beyond_the_ladder),
+        cmocka_unit_test(test_limits_are_kept_apart_and_sorted),
+        cmocka_unit_test(test_same_as_trying_all_counts),
+        cmocka_unit_test(test_few_keys_stand_for_many),
         cmocka_unit_test(test_costs_that_no_count_passes),
     };
     return cmocka_run_group_tests(tests, fill_secrets, NULL);

@@ -40,7 +40,9 @@ static void test_mistakes_have_a_place(void **state)
     static const struct {
         const char *text;
         int column;
-    } wrong[] = { { "10.0.0.1/8", 1 }, { "::1, nobody", 6 }, { "::1,10.0.0.0 /8", 5 }, { "::1 ::2", 1 } };
+    } wrong[] = {
+        { "10.0.0.1/8", 1 }, { "::1, nobody", 6 }, { "::1,10.0.0.0 /8", 5 }, { "::1 ::2", 1 }
+    };
     (void)state;
 
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {

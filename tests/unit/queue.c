@@ -1,4 +1,5 @@
-/* queue.c -- those who wait: who is next, who is too late, who is dropped, and what is said of a wait. */
+/* queue.c -- those who wait: who is next, who is too late, who is dropped, and what is said of a
+ * wait. */
 #include "fixture.h"
 
 #define MS     WEIR_MILLISECOND
@@ -12,7 +13,7 @@ static struct weir_waiter *gone;
 static void open_queue(struct weir_queue_options options)
 {
     struct weir_error error = { 0 };
-    memset(waiters, 0, sizeof waiters);
+    memset(waiters, 0, sizeof(waiters));
     queue = NULL;
     if (weir_queue_create(&queue, &options, &error) != WEIR_OK)
         fail_msg("%s", error.text);
@@ -29,7 +30,7 @@ static int close_queue(void **state)
 static struct weir_decision put_for(int i, weir_time deadline, weir_time now)
 {
     struct weir_decision d;
-    memset(&d, 0xa5, sizeof d);
+    memset(&d, 0xa5, sizeof(d));
     waiters[i].deadline = deadline;
     bool waits = weir_queue_put(queue, &waiters[i], now, &d);
     assert_int_equal(waits, d.allowed);
@@ -69,7 +70,8 @@ static const char *names(const struct weir_waiter *w)
     for (; w != NULL; w = w->next) {
         assert_int_equal(w->reason, WEIR_LATE);
         assert_null(w->queue);
-        snprintf(text + strlen(text), sizeof text - strlen(text), text[0] ? " %d" : "%d", (int)(w - waiters));
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), text[0] ? " %d" : "%d",
+                 (int)(w - waiters));
     }
     return text;
 }
@@ -126,7 +128,7 @@ static void test_priorities_and_classes_beyond_the_ends_count_as_the_ends(void *
 /* Serves `turns` and puts each who was served in again, so that no class is ever empty. */
 static void serve_and_put_back(int turns, int counts[3])
 {
-    memset(counts, 0, 3 * sizeof *counts);
+    memset(counts, 0, 3 * sizeof(*counts));
     for (int i = 0; i < turns; i++) {
         int who = next_at(NOW);
         assert_true(who >= 0);
@@ -317,8 +319,10 @@ static void test_overload_begins_when_a_whole_interval_was_late(void **state)
     assert_int_equal(next_at(NOW + 30 * MS), 0); /* late from here on */
     assert_int_equal(next_at(NOW + 50 * MS - 1), 1);
     assert_null(gone);
-    assert_int_equal(next_at(NOW + 50 * MS), 29); /* all waited for more than 10 ms: only the last is kept */
-    assert_string_equal(names(gone), "2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28");
+    assert_int_equal(next_at(NOW + 50 * MS),
+                     29); /* all waited for more than 10 ms: only the last is kept */
+    assert_string_equal(names(gone),
+                        "2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28");
 }
 
 static void test_in_overload_who_waited_twice_the_target_goes_and_at_twice_it_does_not(void **state)
@@ -344,7 +348,7 @@ static void test_overload_ends_when_somebody_came_to_the_front_in_time(void **st
     assert_int_equal(next_at(NOW + 40 * MS), 30);
     for (int i = 31; i < 36; i++)
         assert_int_equal(next_at(NOW + 40 * MS), i); /* 35 has waited for exactly the target */
-    assert_int_equal(next_at(NOW + 55 * MS), 36);    /* overloaded no more: 36 has waited for 19 ms */
+    assert_int_equal(next_at(NOW + 55 * MS), 36); /* overloaded no more: 36 has waited for 19 ms */
     assert_null(gone);
 }
 
@@ -389,14 +393,17 @@ static void test_without_a_target_nobody_is_dropped(void **state)
 static void test_newest_first_when_late(void **state)
 {
     (void)state;
-    open_queue((struct weir_queue_options){ .target = 5 * MS, .interval = 20 * MS, .newest_first_when_late = true });
+    open_queue((struct weir_queue_options){
+        .target = 5 * MS, .interval = 20 * MS, .newest_first_when_late = true });
     put_every_ms(0, 41);
     assert_int_equal(next_at(NOW + 20 * MS), 0); /* not overloaded yet: the first */
     assert_int_equal(next_at(NOW + 39 * MS), 1);
     assert_int_equal(next_at(NOW + 40 * MS), 40);
-    assert_string_equal(names(gone), "2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29");
+    assert_string_equal(
+        names(gone), "2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29");
     assert_int_equal(next_at(NOW + 40 * MS), 39);
-    assert_int_equal(weir_queue_estimate(queue, 0, 0, NOW + 40 * MS), 0); /* who comes now goes first */
+    assert_int_equal(weir_queue_estimate(queue, 0, 0, NOW + 40 * MS),
+                     0); /* who comes now goes first */
     assert_int_equal(next_at(NOW + 46 * MS), 38);
     assert_string_equal(names(gone), "30 31 32 33 34 35");
     put(41, NOW + 46 * MS);
@@ -485,7 +492,8 @@ static void test_estimates_respect_weights(void **state)
     for (int i = 0; i < 30; i++)
         put_class(i, i % 3, now); /* ten of each */
     assert_int_equal(weir_queue_estimate(queue, 0, 0, now), (10 + 8 + 4) * 10 * MS);
-    assert_int_equal(weir_queue_estimate(queue, 0, 2, now), 30 * 10 * MS); /* everybody before the last of the last class */
+    assert_int_equal(weir_queue_estimate(queue, 0, 2, now),
+                     30 * 10 * MS); /* everybody before the last of the last class */
     assert_int_equal(weir_queue_estimate(queue, 0, 3, now), (3 + 2 + 1) * 10 * MS);
 }
 

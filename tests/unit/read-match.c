@@ -3,10 +3,11 @@
 
 /* ----------------------------------------------------------------- R1: who ---- */
 
-static void assert_pattern(const char *attribute, const char *yaml, enum weir__pattern_kind kind, const char *text)
+static void assert_pattern(const char *attribute, const char *yaml, enum weir__pattern_kind kind,
+                           const char *text)
 {
     char members[512];
-    snprintf(members, sizeof members, "match: { %s: %s }", attribute, yaml);
+    snprintf(members, sizeof(members), "match: { %s: %s }", attribute, yaml);
     struct weir__draft *d = read_rule(members);
     const struct weir__pattern *p = &d->rules[0].match[0].patterns[0];
     assert_int_equal(d->rules[0].matches, 1);
@@ -64,14 +65,16 @@ static void test_R1_patterns_by_form(void **state)
 
 static void test_R1_match_and_not(void **state)
 {
-    struct weir__draft *d = read_rule("match: { method: [POST, PUT, { glob: \"P*\" }], header.X-Plan: gold }\n    not: { ip: 10.0.0.0/8 }");
+    struct weir__draft *d = read_rule("match: { method: [POST, PUT, { glob: \"P*\" }], "
+                                      "header.X-Plan: gold }\n    not: { ip: 10.0.0.0/8 }");
     const struct weir__rule_draft *r = &d->rules[0];
     (void)state;
     assert_int_equal(r->matches, 2);
     assert_string_equal(r->match[0].attribute, "method");
     assert_int_equal(r->match[0].n, 3);
     assert_string_equal(r->match[0].patterns[1].text, "PUT");
-    assert_string_equal(r->match[1].attribute, "header.x-plan"); /* HTTP header names have no case */
+    assert_string_equal(r->match[1].attribute,
+                        "header.x-plan"); /* HTTP header names have no case */
     assert_int_equal(r->excepts, 1);
     assert_string_equal(r->except[0].attribute, "ip");
     assert_int_equal(r->except[0].patterns[0].mark.line, 7);
@@ -114,12 +117,14 @@ static void test_R1_key_without_attribute_refused(void **state)
     char text[64];
     (void)state;
     for (size_t i = 0; i < COUNT_OF(meant); i++) {
-        snprintf(text, sizeof text, "key: \"%s\"", meant[i]);
-        assert_rule_problem(
-            text, 7, "a key without an attribute counts everybody together; did you mean \"{ip}\"? for one count for all leave out key");
+        snprintf(text, sizeof(text), "key: \"%s\"", meant[i]);
+        assert_rule_problem(text, 7,
+                            "a key without an attribute counts everybody together; did you mean "
+                            "\"{ip}\"? for one count for all leave out key");
     }
     assert_rule_problem("key: \"all of them\"", 7,
-                        "a key without an attribute counts everybody together; for one count for all leave out key");
+                        "a key without an attribute counts everybody together; for one count for "
+                        "all leave out key");
 }
 
 static void test_R1_cost(void **state)
@@ -141,16 +146,23 @@ static void test_R1_cost(void **state)
 
 static void test_R1_cost_that_can_never_pass_refused(void **state)
 {
-    struct weir__draft *d = read_good("version: 1\nrules:\n  - { name: a, limit: [10/1m burst 20, sliding-window 20/1m], cost: 20 }\n");
+    struct weir__draft *d = read_good("version: 1\nrules:\n  - { name: a, limit: [10/1m burst 20, "
+                                      "sliding-window 20/1m], cost: 20 }\n");
     (void)state;
     weir__draft_destroy(d);
     assert_problem("version: 1\nrules:\n  - { name: a, limit: 10/1m, cost: 20 }\n", 3, 36,
-                   "cost 20 is more than 10/1m can ever pass at once (10): every request would be refused for ever; write a limit with "
+                   "cost 20 is more than 10/1m can ever pass at once (10): every request would be "
+                   "refused for ever; write a limit with "
                    "burst 20 or more");
-    assert_problem("version: 1\nrules:\n  - { name: a, cost: 20, limit: [99/1m, sliding-window 10/1m] }\n", 3, 22,
-                   "cost 20 is more than sliding-window 10/1m can ever pass at once (10): every request would be refused for ever; write a "
-                   "limit of 20 or more");
-    assert_problem("version: 1\nrules:\n  - { name: a, cost: 9223372036854775807, limit: 7/month }\n", 3, 22, "write a limit of 9223");
+    assert_problem(
+        "version: 1\nrules:\n  - { name: a, cost: 20, limit: [99/1m, sliding-window 10/1m] }\n", 3,
+        22,
+        "cost 20 is more than sliding-window 10/1m can ever pass at once (10): every request would "
+        "be refused for ever; write a "
+        "limit of 20 or more");
+    assert_problem(
+        "version: 1\nrules:\n  - { name: a, cost: 9223372036854775807, limit: 7/month }\n", 3, 22,
+        "write a limit of 9223");
 }
 
 static void test_R1_whole_url_is_no_path(void **state)
@@ -158,7 +170,8 @@ static void test_R1_whole_url_is_no_path(void **state)
     (void)state;
     assert_rule_problem("match: { uri: \"https://example.org/login\" }", 16,
                         "uri is the path alone, without scheme and host; write '/login'");
-    assert_rule_problem("match: { uri: \"https://example.org\" }", 16, "write '/', and the host under host:");
+    assert_rule_problem("match: { uri: \"https://example.org\" }", 16,
+                        "write '/', and the host under host:");
     assert_rule_problem("match: { uri: login }", 15, "a path begins with /; write \"/login\"");
 }
 

@@ -5,9 +5,10 @@
 
 static void test_R6_good_file_read_whole(void **state)
 {
-    struct weir__draft *d =
-        read_good("version: 1\nmode: shadow\nrules:\n  - { name: a, limit: 300/60, about: for people }\n"
-                  "  - { name: b.B_2-, limit: 1/s, mode: off, keys: 10, cost: 0 }\nlists: { deny: { account: [x] } }\n");
+    struct weir__draft *d = read_good(
+        "version: 1\nmode: shadow\nrules:\n  - { name: a, limit: 300/60, about: for people }\n"
+        "  - { name: b.B_2-, limit: 1/s, mode: off, keys: 10, cost: 0 }\nlists: { deny: { account: "
+        "[x] } }\n");
     (void)state;
     assert_int_equal(d->mode, WEIR_SHADOW);
     assert_int_equal(d->n_rules, 2);
@@ -34,7 +35,8 @@ static void test_R6_good_file_read_whole(void **state)
 
 static void test_R6_bad_file_refused_whole(void **state)
 {
-    static const char text[] = "version: 1\nrules:\n  - { name: good, limit: 1/s }\n  - { name: bad, limit: 1/q }\n";
+    static const char text[] =
+        "version: 1\nrules:\n  - { name: good, limit: 1/s }\n  - { name: bad, limit: 1/q }\n";
     struct weir_error error = { 0 };
     struct told told = read_bad_bytes(text, strlen(text), "some/rules.yaml", &error);
     (void)state;
@@ -45,14 +47,17 @@ static void test_R6_bad_file_refused_whole(void **state)
     assert_int_equal(told.problems[0].caret, 26);
 
     struct weir__draft *draft = NULL;
-    assert_int_equal(weir__draft_read(&draft, text, strlen(text), NULL, NULL), WEIR_INVALID); /* nobody has to listen */
+    assert_int_equal(weir__draft_read(&draft, text, strlen(text), NULL, NULL),
+                     WEIR_INVALID); /* nobody has to listen */
     assert_null(draft);
 }
 
 static void test_R6_several_problems_at_once(void **state)
 {
-    struct told told = read_bad("version: 3\nmode: shdow\nrules:\n  - { name: a, limt: 1/s }\n  - { name: a b, limit: 1/q, key: '{' }\n"
-                                "  - { name: c, limit: 1/s, match: { uri: x, ip: y } }\nlists: { deny: [] }\nzone: Nowhere\n");
+    struct told told = read_bad("version: 3\nmode: shdow\nrules:\n  - { name: a, limt: 1/s }\n  - "
+                                "{ name: a b, limit: 1/q, key: '{' }\n"
+                                "  - { name: c, limit: 1/s, match: { uri: x, ip: y } }\nlists: { "
+                                "deny: [] }\nzone: Nowhere\n");
     static const int lines[] = { 1, 2, 4, 5, 5, 5, 6, 6, 7, 8 };
     (void)state;
     assert_int_equal(told.n, COUNT_OF(lines));
@@ -65,7 +70,8 @@ static void test_R6_hundred_problems_and_the_rest_counted(void **state)
     char text[8192] = "version: 1\nrules:\n";
     (void)state;
     for (int i = 0; i < 150; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "  - { name: r%d, limit: 1/q }\n", i);
+        snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                 "  - { name: r%d, limit: 1/q }\n", i);
     struct told told = read_bad(text);
     assert_int_equal(told.n, 101);
     assert_string_equal(told.problems[100].text, "and 50 more");
@@ -75,8 +81,9 @@ static void test_R6_hundred_problems_and_the_rest_counted(void **state)
 static void test_R6_one_mistake_behind_an_anchor_is_told_once(void **state)
 {
     (void)state;
-    assert_problem("version: 1\nrules:\n  - &a { name: a, limit: 1/s, mode: x }\n  - { <<: *a, name: b }\n  - { <<: *a, name: c }\n", 3, 37,
-                   "unknown mode 'x'");
+    assert_problem("version: 1\nrules:\n  - &a { name: a, limit: 1/s, mode: x }\n  - { <<: *a, "
+                   "name: b }\n  - { <<: *a, name: c }\n",
+                   3, 37, "unknown mode 'x'");
 }
 
 /* ---------------------------------------------------------------- places ---- */
@@ -92,30 +99,39 @@ static void test_R6_words_misspelt_get_the_nearest(void **state)
     assert_rule_problem("Key: x", 1, "did you mean 'key'?");
     assert_rule_problem("match: { x: { perfix: a } }", 15, "did you mean 'prefix'?");
     assert_rule_problem("match: { account: { list: vpis } }", 27, "did you mean 'vips'?");
-    assert_rule_problem("ban: { refusals: 1/s, for: 1m, forgett: 1d }", 32, "did you mean 'forget'?");
+    assert_rule_problem("ban: { refusals: 1/s, for: 1m, forgett: 1d }", 32,
+                        "did you mean 'forget'?");
     assert_rule_problem("zzz: 1", 1, "known are name, about, match");
-    assert_problem("version: 1\nrules:\n  - { name: a, limt: 1/s }\n", 3, 16, "did you mean 'limit'?"); /* and not that it is missing */
-    assert_problem("version: 1\nrules:\n  - { name: a, rate: 1/s }\n", 3, 16, "unknown key 'rate' in a rule; did you mean 'limit'?");
+    assert_problem("version: 1\nrules:\n  - { name: a, limt: 1/s }\n", 3, 16,
+                   "did you mean 'limit'?"); /* and not that it is missing */
+    assert_problem("version: 1\nrules:\n  - { name: a, rate: 1/s }\n", 3, 16,
+                   "unknown key 'rate' in a rule; did you mean 'limit'?");
 }
 
 static void test_R6_place_inside_scalars(void **state)
 {
     (void)state;
     assert_problem("version: 1\nrules: [{ name: a, limit: 10/5x }]\n", 2, 31, "unknown unit 'x'");
-    assert_problem("version: 1\nrules: [{ name: a, limit: \"10/5x\" }]\n", 2, 32, "unknown unit 'x'");
+    assert_problem("version: 1\nrules: [{ name: a, limit: \"10/5x\" }]\n", 2, 32,
+                   "unknown unit 'x'");
     assert_problem("version: 1\nrules: [{ name: a, limit: '10/5x' }]\n", 2, 32, "unknown unit 'x'");
-    assert_problem("version: 1\nrules: [{ name: a, limit: \"10\\u002f5x\" }]\n", 2, 28, "unknown unit 'x'"); /* not as it is written */
-    assert_problem("version: 1\nrules: [{ name: a, limit: 1/s, key: 'x{ip/99}' }]\n", 2, 43, "0 to 32");
+    assert_problem("version: 1\nrules: [{ name: a, limit: \"10\\u002f5x\" }]\n", 2, 28,
+                   "unknown unit 'x'"); /* not as it is written */
+    assert_problem("version: 1\nrules: [{ name: a, limit: 1/s, key: 'x{ip/99}' }]\n", 2, 43,
+                   "0 to 32");
 }
 
 static void test_R6_columns_count_characters(void **state)
 {
-    struct told told = read_bad("version: 1\nrules: [{ about: \"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\", nmae: a, limit: 1/s }]\n");
+    struct told told =
+        read_bad("version: 1\nrules: [{ about: \"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\", nmae: a, "
+                 "limit: 1/s }]\n");
     (void)state;
     assert_int_equal(told.n, 1);
     assert_int_equal(told.problems[0].column, 25);
-    assert_int_equal(told.problems[0].caret, 30);                     /* in bytes */
-    assert_problem("\xEF\xBB\xBFversion: 2\n", 1, 10, "version '2'"); /* a byte order mark has no column */
+    assert_int_equal(told.problems[0].caret, 30); /* in bytes */
+    assert_problem("\xEF\xBB\xBFversion: 2\n", 1, 10,
+                   "version '2'"); /* a byte order mark has no column */
 }
 
 static void test_R6_line_ends(void **state)
@@ -144,7 +160,9 @@ static void test_R6_types(void **state)
     assert_rule_problem("cost: {bytes}", 7, "cost must be in quotes");
     assert_rule_problem("keys: a", 7, "keys must be a number");
     assert_rule_problem("ban: 15m", 6, "{ refusals: 50/60s, for: 15m }");
-    assert_rule_problem("ban: [1]", 6, "a ban says for how many refusals and how long: { refusals: 50/60s, for: 10m }; found a list");
+    assert_rule_problem("ban: [1]", 6,
+                        "a ban says for how many refusals and how long: { refusals: 50/60s, for: "
+                        "10m }; found a list");
     assert_rule_problem("about: [1]", 8, "about must be a sentence");
     assert_problem("version: 1\nrules: [{ name: a, limit: { a: 1 } }]\n", 2, 27,
                    "limit must be text such as 300/60 or a list of those; found a mapping");
@@ -167,10 +185,12 @@ static void test_R6_missing_members(void **state)
 static void test_R6_duplicates_name_the_first(void **state)
 {
     (void)state;
-    assert_problem("version: 1\nversion: 1\n", 2, 1, "'version' is here twice; the first is in line 1, column 1");
-    assert_problem("version: 1\nrules:\n  - { name: a, limit: 1/s }\n  - { name: a, limit: 1/s }\n", 4, 5,
-                   "two rules are named 'a'; the first is in line 3, column 5");
-    assert_rule_problem("match: { header.X: a, header.x: b }", 23, "the first is in line 6, column 14");
+    assert_problem("version: 1\nversion: 1\n", 2, 1,
+                   "'version' is here twice; the first is in line 1, column 1");
+    assert_problem("version: 1\nrules:\n  - { name: a, limit: 1/s }\n  - { name: a, limit: 1/s }\n",
+                   4, 5, "two rules are named 'a'; the first is in line 3, column 5");
+    assert_rule_problem("match: { header.X: a, header.x: b }", 23,
+                        "the first is in line 6, column 14");
 }
 
 static void test_R6_words_of_later_versions(void **state)
@@ -182,7 +202,8 @@ static void test_R6_words_of_later_versions(void **state)
 
 static void test_R6_empty_files(void **state)
 {
-    static const char *const texts[] = { "", "\n\n", "# only this\n", "\xEF\xBB\xBF", "---\n...\n" };
+    static const char *const texts[] = { "", "\n\n", "# only this\n", "\xEF\xBB\xBF",
+                                         "---\n...\n" };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct told told = read_bad(texts[i]);
@@ -227,11 +248,13 @@ static void test_R6_aliases_that_explode(void **state)
     char text[4096] = "version: 1\nrules:\n  - &a0 [x, x, x, x, x, x, x, x, x, x]\n";
     (void)state;
     for (int i = 1; i < 20; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "  - &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n",
-                 i, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
+        snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                 "  - &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i,
+                 i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
     assert_contains(read_bad(text).problems[0].text, "too much in here");
     assert_problem("version: 1\nrules: &a [*a]\n", 2, 12, "inside what it stands for");
-    assert_problem("version: 1\nrules: [{ <<: 5, name: a, limit: 1/s }]\n", 2, 11, "<< must name a mapping");
+    assert_problem("version: 1\nrules: [{ <<: 5, name: a, limit: 1/s }]\n", 2, 11,
+                   "<< must name a mapping");
 }
 
 /* Many times a mapping that is merged from a large one. */
@@ -281,10 +304,11 @@ static void test_R6_most_rules(void **state)
 
 static void test_R1_most_attributes(void **state)
 {
-    char text[4096] = "version: 1\nrules:\n  - name: a\n    limit: 1/s\n    key: \"{k1}:{k2}\"\n    cost: \"{c}\"\n    match: { ";
+    char text[4096] = "version: 1\nrules:\n  - name: a\n    limit: 1/s\n    key: \"{k1}:{k2}\"\n   "
+                      " cost: \"{c}\"\n    match: { ";
     (void)state;
     for (int i = 0; i < WEIR__ATTRIBUTES_MAX - 3; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "a%d: x, ", i);
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "a%d: x, ", i);
     char *end = text + strlen(text);
     strcpy(end, "}\n");
     weir__draft_destroy(read_good(text));
@@ -305,21 +329,23 @@ static struct weir_limit first_limit(const char *text)
 
 static void test_R7_short_syntax(void **state)
 {
-    static const char *const spellings[] = { "300/60", "100/5s", "10r/s", "6r/m", "1000/h burst 50", "gcra 5/1m burst 3" };
+    static const char *const spellings[] = { "300/60", "100/5s",          "10r/s",
+                                             "6r/m",   "1000/h burst 50", "gcra 5/1m burst 3" };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(spellings); i++) {
         char text[256], got[128], wanted[128];
-        snprintf(text, sizeof text, "version: 1\nrules: [{ name: a, limit: %s }]\n", spellings[i]);
+        snprintf(text, sizeof(text), "version: 1\nrules: [{ name: a, limit: %s }]\n", spellings[i]);
         struct weir_limit limit = first_limit(text), expected = limit_of(spellings[i]);
-        weir_limit_print(got, sizeof got, &limit);
-        weir_limit_print(wanted, sizeof wanted, &expected);
+        weir_limit_print(got, sizeof(got), &limit);
+        weir_limit_print(wanted, sizeof(wanted), &expected);
         assert_string_equal(got, wanted);
     }
 }
 
 static void test_R7_several_limits(void **state)
 {
-    struct weir__draft *d = read_good("version: 1\nrules:\n  - name: a\n    algorithm: gcra\n    limit: [300/60, sliding-log 100/5]\n");
+    struct weir__draft *d = read_good("version: 1\nrules:\n  - name: a\n    algorithm: gcra\n    "
+                                      "limit: [300/60, sliding-log 100/5]\n");
     (void)state;
     assert_int_equal(d->rules[0].n_limits, 2);
     assert_string_equal(d->rules[0].limits[0].algorithm, "gcra");
@@ -329,28 +355,36 @@ static void test_R7_several_limits(void **state)
     weir__draft_destroy(d);
     assert_null(first_limit("version: 1\nrules: [{ name: a, limit: 1/s }]\n").algorithm);
     assert_problem("version: 1\nrules: [{ name: a, limit: [] }]\n", 2, 27, "at least one");
-    assert_problem("version: 1\nrules: [{ name: a, limit: [1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s] }]\n", 2,
-                   92, "at most 16");
+    assert_problem("version: 1\nrules: [{ name: a, limit: "
+                   "[1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s] }]\n",
+                   2, 92, "at most 16");
 }
 
 static void test_R7_what_makes_no_plan(void **state)
 {
     (void)state;
-    assert_problem("version: 1\nrules: [{ name: a, algorithm: gcra, limit: 1/s buckets=5 }]\n", 2, 44, "gcra has no 'buckets'");
+    assert_problem("version: 1\nrules: [{ name: a, algorithm: gcra, limit: 1/s buckets=5 }]\n", 2,
+                   44, "gcra has no 'buckets'");
 }
 
 static void test_R7_calendar_windows_take_the_zone(void **state)
 {
-    static const char in_file[] = "version: 1\nzone: UTC\nrules: [{ name: a, limit: 10/month, algorithm: gcra }]\n";
-    static const char in_rule[] = "version: 1\nzone: Nowhere/Else\nrules: [{ name: a, limit: 10/month, zone: UTC }]\n";
+    static const char in_file[] =
+        "version: 1\nzone: UTC\nrules: [{ name: a, limit: 10/month, algorithm: gcra }]\n";
+    static const char in_rule[] =
+        "version: 1\nzone: Nowhere/Else\nrules: [{ name: a, limit: 10/month, zone: UTC }]\n";
     struct weir_limit limit = first_limit(in_file);
     (void)state;
     assert_int_equal(limit.calendar, WEIR_MONTH);
     assert_string_equal(limit.zone, "UTC");
-    assert_true(limit.algorithm == NULL || strcmp(limit.algorithm, "calendar") == 0); /* what it is says more than what the rule says */
+    assert_true(limit.algorithm == NULL ||
+                strcmp(limit.algorithm, "calendar") ==
+                    0); /* what it is says more than what the rule says */
     assert_problem(in_rule, 2, 7, "unknown time zone");
-    assert_string_equal(first_limit("version: 1\nzone: UTC\nrules: [{ name: a, limit: 10/60 }]\n").zone, "");
-    assert_rule_problem("zone: a-name-that-is-longer-than-any-time-zone-has", 7, "at most 39 bytes");
+    assert_string_equal(
+        first_limit("version: 1\nzone: UTC\nrules: [{ name: a, limit: 10/60 }]\n").zone, "");
+    assert_rule_problem("zone: a-name-that-is-longer-than-any-time-zone-has", 7,
+                        "at most 39 bytes");
 }
 
 /* ----------------------------------------------------------------- R4: bans ---- */
@@ -396,7 +430,8 @@ static void test_R4_bans_that_make_no_sense(void **state)
     (void)state;
     assert_rule_problem("ban: { refusals: 5/m, for: 0 }", 28, "more than 0");
     assert_rule_problem("ban: { refusals: 5/m, for: 3651d }", 28, "at most 3650d");
-    assert_rule_problem("ban: { refusals: 5/m, for: 10m, escalate: 2, longest: 5m }", 55, "at least as long as for");
+    assert_rule_problem("ban: { refusals: 5/m, for: 10m, escalate: 2, longest: 5m }", 55,
+                        "at least as long as for");
     assert_rule_problem("ban: { refusals: 5/m, for: 10m, escalate: 0 }", 43, "at least 1");
     assert_rule_problem("ban: { refusals: 5/m, for: 10m, escalate: 1001 }", 43, "the most is 1000");
     assert_rule_problem("ban: { refusals: 5/q, for: 10m }", 20, "unknown unit");
@@ -407,9 +442,10 @@ static void test_R4_bans_that_make_no_sense(void **state)
 
 static void test_R6_anchors_and_merges(void **state)
 {
-    struct weir__draft *d = read_good("version: 1\nrules:\n  - &a { name: a, limit: &l [7/s, 8/m], key: &k \"{ip}\" }\n"
-                                      "  - { <<: *a, name: b, limit: 5/s }\n  - { name: c, key: *k, limit: *l }\n"
-                                      "  - { <<: [{ cost: 7 }, *a], name: d }\n");
+    struct weir__draft *d =
+        read_good("version: 1\nrules:\n  - &a { name: a, limit: &l [7/s, 8/m], key: &k \"{ip}\" }\n"
+                  "  - { <<: *a, name: b, limit: 5/s }\n  - { name: c, key: *k, limit: *l }\n"
+                  "  - { <<: [{ cost: 7 }, *a], name: d }\n");
     (void)state;
     assert_int_equal(d->n_rules, 4);
     assert_string_equal(d->rules[1].name, "b");
@@ -424,13 +460,15 @@ static void test_R6_anchors_and_merges(void **state)
 
 static void test_R6_json_is_yaml(void **state)
 {
-    struct weir__draft *d = read_good("{\"version\":1,\"rules\":[{\"name\":\"a\",\"limit\":[\"1/s\"],\"match\":{\"uri\":\"/a\\u0062\"}}]}");
+    struct weir__draft *d = read_good("{\"version\":1,\"rules\":[{\"name\":\"a\",\"limit\":[\"1/"
+                                      "s\"],\"match\":{\"uri\":\"/a\\u0062\"}}]}");
     (void)state;
     assert_string_equal(d->rules[0].match[0].patterns[0].text, "/ab");
     weir__draft_destroy(d);
 }
 
-/* A file that is one line: places must not be counted from its beginning each time, or this takes minutes. */
+/* A file that is one line: places must not be counted from its beginning each time, or this takes
+ * minutes. */
 static void test_R6_one_long_line(void **state)
 {
     size_t size = 4 << 20, used;
@@ -439,12 +477,15 @@ static void test_R6_one_long_line(void **state)
     assert_non_null(text);
     used = (size_t)snprintf(text, size, "{ version: 1, rules: [");
     for (int i = 0; i < 30000; i++)
-        used += (size_t)snprintf(text + used, size - used, "{ name: r%d, limit: [1/s, 2/m], key: \"{ip}\", match: { uri: /p%d } }, ", i, i);
+        used += (size_t)snprintf(
+            text + used, size - used,
+            "{ name: r%d, limit: [1/s, 2/m], key: \"{ip}\", match: { uri: /p%d } }, ", i, i);
     snprintf(text + used, size - used, "] }");
     struct weir__draft *d = read_good(text);
     assert_int_equal(d->n_rules, 30000);
     assert_int_equal(d->rules[29999].mark.line, 1);
-    assert_int_equal(d->rules[29999].mark.column, (int)(strstr(text, "{ name: r29999,") - text) + 1);
+    assert_int_equal(d->rules[29999].mark.column,
+                     (int)(strstr(text, "{ name: r29999,") - text) + 1);
     weir__draft_destroy(d);
     free(text);
 }

@@ -34,10 +34,13 @@ static inline struct weir__draft *read_good(const char *text)
     return read_named(text, NULL);
 }
 
-static inline struct told read_bad_bytes(const char *text, size_t len, const char *name, struct weir_error *error)
+static inline struct told read_bad_bytes(const char *text, size_t len, const char *name,
+                                         struct weir_error *error)
 {
     struct told told = { .n = 0 };
-    struct weir_rules_options options = { .name = name, .files = name != NULL, .problem = note, .context = &told };
+    struct weir_rules_options options = {
+        .name = name, .files = name != NULL, .problem = note, .context = &told
+    };
     struct weir__draft *untouched = (struct weir__draft *)&told, *draft = untouched;
     assert_int_equal(weir__draft_read(&draft, text, len, &options, error), WEIR_INVALID);
     assert_ptr_equal(draft, untouched);
@@ -57,14 +60,18 @@ static inline void assert_problem(const char *text, int line, int column, const 
     struct told told = read_bad(text);
     const struct weir_problem *p = &told.problems[0];
     if (told.n != 1 || p->line != line || p->column != column || strstr(p->text, part) == NULL)
-        fail_msg("%s\n%zu problems, the first %d:%d: %s", text, told.n, p->line, p->column, p->text);
+        fail_msg("%s\n%zu problems, the first %d:%d: %s", text, told.n, p->line, p->column,
+                 p->text);
 }
 
 /* A rule with these members beside a name and a limit. */
 static inline const char *rule_with(const char *members)
 {
     static char text[4096];
-    snprintf(text, sizeof text, "version: 1\nlists: { vips: { account: [a] } }\nrules:\n  - name: r\n    limit: 1/s\n    %s\n", members);
+    snprintf(text, sizeof(text),
+             "version: 1\nlists: { vips: { account: [a] } }\nrules:\n  - name: r\n    limit: 1/s\n "
+             "   %s\n",
+             members);
     return text;
 }
 

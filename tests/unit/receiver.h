@@ -1,4 +1,5 @@
-/* receiver.h -- for tests: somebody who takes posts on loopback, in the test's own loop, answers them as it was told, and keeps what came. */
+/* receiver.h -- for tests: somebody who takes posts on loopback, in the test's own loop, answers
+ * them as it was told, and keeps what came. */
 #ifndef WEIR_TESTS_RECEIVER_H
 #define WEIR_TESTS_RECEIVER_H
 
@@ -20,7 +21,8 @@ static uv_loop_t loop;
 static struct receiver {
     uv_tcp_t tcp;
     bool open;
-    const char *const *answers; /* one a post, the last one for all that follow; NULL: the connection is closed */
+    const char *const
+        *answers; /* one a post, the last one for all that follow; NULL: the connection is closed */
     size_t n_answers;
     struct weir__tls_context *tls; /* NULL: plain */
     char *posts[POSTS_MAX];        /* whole requests */
@@ -64,7 +66,7 @@ static inline void on_parcel(uv_write_t *uv, int code)
 
 static inline void hand_over(struct visitor *v, struct weir__buffer *bytes)
 {
-    struct parcel *p = calloc(1, sizeof *p);
+    struct parcel *p = calloc(1, sizeof(*p));
     if (bytes->len == 0) {
         weir__buffer_free(bytes);
         free(p);
@@ -98,7 +100,8 @@ static inline bool is_whole(struct visitor *v)
 {
     weir__buffer_add(&v->in, "", 1);
     v->in.len--;
-    const char *end = strstr(v->in.bytes, "\r\n\r\n"), *length = strstr(v->in.bytes, "Content-Length: ");
+    const char *end = strstr(v->in.bytes, "\r\n\r\n"),
+               *length = strstr(v->in.bytes, "Content-Length: ");
     if (end == NULL || length == NULL || strlen(end + 4) < (size_t)atol(length + 16))
         return false;
     assert_true(receiver.n < POSTS_MAX);
@@ -132,12 +135,12 @@ static inline void on_visitor_room(uv_handle_t *handle, size_t suggested, uv_buf
 {
     struct visitor *v = handle->data;
     (void)suggested;
-    *buf = uv_buf_init(v->bytes, sizeof v->bytes);
+    *buf = uv_buf_init(v->bytes, sizeof(v->bytes));
 }
 
 static inline void on_visitor(uv_stream_t *stream, int code)
 {
-    struct visitor *v = calloc(1, sizeof *v);
+    struct visitor *v = calloc(1, sizeof(*v));
     assert_int_equal(code, 0);
     uv_tcp_init(&loop, &v->tcp);
     v->tcp.data = v;
@@ -150,14 +153,15 @@ static inline void on_visitor(uv_stream_t *stream, int code)
 static inline void receive(const char *const *answers, size_t n)
 {
     struct sockaddr_in address;
-    int len = sizeof address;
+    int len = sizeof(address);
 
     uv_ip4_addr("127.0.0.1", 0, &address);
     uv_tcp_init(&loop, &receiver.tcp);
     assert_int_equal(uv_tcp_bind(&receiver.tcp, (struct sockaddr *)&address, 0), 0);
     assert_int_equal(uv_listen((uv_stream_t *)&receiver.tcp, 16, on_visitor), 0);
     uv_tcp_getsockname(&receiver.tcp, (struct sockaddr *)&address, &len);
-    snprintf(receiver.url, sizeof receiver.url, "http%s://127.0.0.1:%d/hook", receiver.tls ? "s" : "", ntohs(address.sin_port));
+    snprintf(receiver.url, sizeof(receiver.url), "http%s://127.0.0.1:%d/hook",
+             receiver.tls ? "s" : "", ntohs(address.sin_port));
     receiver.open = true;
     receiver.answers = answers;
     receiver.n_answers = n;
@@ -188,7 +192,7 @@ static inline void close_left_over(uv_handle_t *handle, void *unused)
 static inline int make_loop(void **state)
 {
     (void)state;
-    memset(&receiver, 0, sizeof receiver);
+    memset(&receiver, 0, sizeof(receiver));
     return uv_loop_init(&loop);
 }
 
@@ -214,8 +218,10 @@ static inline int free_loop(void **state)
 
 /* ------------------------------------------------------------ certificates ---- */
 
-/* A certificate that has signed itself, for "IP:127.0.0.1" or the like, and its key, in two files. */
-static inline void make_certificate(const char *names, const char *certificate_path, const char *key_path)
+/* A certificate that has signed itself, for "IP:127.0.0.1" or the like, and its key, in two
+ * files. */
+static inline void make_certificate(const char *names, const char *certificate_path,
+                                    const char *key_path)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *x = X509_new();
@@ -226,7 +232,8 @@ static inline void make_certificate(const char *names, const char *certificate_p
     ASN1_INTEGER_set(X509_get_serialNumber(x), 1);
     X509_gmtime_adj(X509_getm_notBefore(x), -3600);
     X509_gmtime_adj(X509_getm_notAfter(x), 3600);
-    X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC, (const unsigned char *)"test", -1, -1, 0);
+    X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
+                               (const unsigned char *)"test", -1, -1, 0);
     X509_set_issuer_name(x, X509_get_subject_name(x));
     X509_add_ext(x, extension, -1);
     X509_set_pubkey(x, key);

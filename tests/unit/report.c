@@ -1,4 +1,5 @@
-/* report.c -- what all reports share: texts made safe for where they go, numbers and times in words, and the progress line. */
+/* report.c -- what all reports share: texts made safe for where they go, numbers and times in
+ * words, and the progress line. */
 #include "fixture.h"
 
 #include "progress.h"
@@ -10,7 +11,7 @@ static const char *safe(enum weir__safe kind, const char *text, size_t len)
     static char outs[4][512];
     static unsigned count;
     char *out = outs[count++ % 4];
-    FILE *file = fmemopen(out, sizeof outs[0], "w");
+    FILE *file = fmemopen(out, sizeof(outs[0]), "w");
     assert_non_null(file);
     weir__safe_put(file, kind, text, len);
     fputc('\0', file);
@@ -23,11 +24,14 @@ static const char *safe(enum weir__safe kind, const char *text, size_t len)
 static void test_markup_is_text(void **state)
 {
     (void)state;
-    assert_string_equal(SAFE(WEIR__SAFE_MARKUP, "<script>alert('a&b\")"), "&lt;script&gt;alert(&#39;a&amp;b&quot;)");
+    assert_string_equal(SAFE(WEIR__SAFE_MARKUP, "<script>alert('a&b\")"),
+                        "&lt;script&gt;alert(&#39;a&amp;b&quot;)");
     assert_string_equal(SAFE(WEIR__SAFE_MARKUP, "a\x1b[31mb\tc"), "a\xEF\xBF\xBD[31mb\xEF\xBF\xBD"
                                                                   "c");
-    assert_string_equal(SAFE(WEIR__SAFE_MARKUP, "gr\xC3\xBC\xC3\x9F \xF0\x9F\x98\x80"), "gr\xC3\xBC\xC3\x9F \xF0\x9F\x98\x80");
-    assert_string_equal(SAFE(WEIR__SAFE_MARKUP, "\xEF\xBF\xBF\xED\xA0\x80"), "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+    assert_string_equal(SAFE(WEIR__SAFE_MARKUP, "gr\xC3\xBC\xC3\x9F \xF0\x9F\x98\x80"),
+                        "gr\xC3\xBC\xC3\x9F \xF0\x9F\x98\x80");
+    assert_string_equal(SAFE(WEIR__SAFE_MARKUP, "\xEF\xBF\xBF\xED\xA0\x80"),
+                        "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
 static void test_terminals_are_not_told_what_to_do(void **state)
@@ -47,16 +51,24 @@ static void test_terminals_are_not_told_what_to_do(void **state)
 static void test_json_is_unicode(void **state)
 {
     (void)state;
-    assert_string_equal(SAFE(WEIR__SAFE_JSON, "a\"\\\n\0b\x7f"), "a\\u0022\\u005c\\u000a\\u0000b\\u007f");
+    assert_string_equal(SAFE(WEIR__SAFE_JSON, "a\"\\\n\0b\x7f"),
+                        "a\\u0022\\u005c\\u000a\\u0000b\\u007f");
     assert_string_equal(SAFE(WEIR__SAFE_JSON, "\xC3\xA9</script>"), "\xC3\xA9</script>");
 }
 
 static void test_bytes_that_are_no_characters(void **state)
 {
-    static const char *const wrong[] = {
-        "\x80", "\xC0\xAF", "\xC1\xBF",     "\xE0\x80\x80", "\xF0\x80\x80\x80", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80",
-        "\xC3", "\xE2\x82", "\xF0\x9F\x98", "\xFF"
-    };
+    static const char *const wrong[] = { "\x80",
+                                         "\xC0\xAF",
+                                         "\xC1\xBF",
+                                         "\xE0\x80\x80",
+                                         "\xF0\x80\x80\x80",
+                                         "\xF4\x90\x80\x80",
+                                         "\xF5\x80\x80\x80",
+                                         "\xC3",
+                                         "\xE2\x82",
+                                         "\xF0\x9F\x98",
+                                         "\xFF" };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         const char *json = safe(WEIR__SAFE_JSON, wrong[i], strlen(wrong[i]));
@@ -103,7 +115,8 @@ static void test_times_in_words(void **state)
     char w[WEIR__WORDS];
     (void)state;
     assert_string_equal(weir__words_time(w, 0, false), "1970-01-01 00:00:00");
-    assert_string_equal(weir__words_time(w, 1700000000 * S + 123456789, true), "2023-11-14 22:13:20.123");
+    assert_string_equal(weir__words_time(w, 1700000000 * S + 123456789, true),
+                        "2023-11-14 22:13:20.123");
     assert_string_equal(weir__words_clock(w, 1700000000 * S, S), "22:13:20");
     assert_string_equal(weir__words_clock(w, 1700000000 * S, 60 * S), "22:13");
     assert_string_equal(weir__words_clock(w, 1699920000 * S, 3600 * S), "11-14 00:00");
@@ -135,12 +148,12 @@ static void test_progress_line(void **state)
     struct weir__progress p = { 0 };
     char line[512];
     (void)state;
-    weir__progress_print(line, sizeof line, 2 * S, "a.log", 1000000, 250, 1000);
+    weir__progress_print(line, sizeof(line), 2 * S, "a.log", 1000000, 250, 1000);
     assert_contains(line, "a.log  ██████░");
     assert_contains(line, " 25 %  1000000 lines, 500000 a second, 6s left");
-    weir__progress_print(line, sizeof line, 2 * S, "-", 10, 5000, -1);
+    weir__progress_print(line, sizeof(line), 2 * S, "-", 10, 5000, -1);
     assert_string_equal(line, "-  10 lines, 5 a second");
-    weir__progress_print(line, sizeof line, 0, "-", 0, 0, 0);
+    weir__progress_print(line, sizeof(line), 0, "-", 0, 0, 0);
     assert_string_equal(line, "-  0 lines, 0 a second");
     weir__progress_tell(&p, 10 * S, "x", 1, 1, 1); /* zeroed: draws nothing, and does not crash */
     weir__progress_end(&p);
@@ -149,10 +162,14 @@ static void test_progress_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_markup_is_text),  cmocka_unit_test(test_terminals_are_not_told_what_to_do),
-        cmocka_unit_test(test_json_is_unicode), cmocka_unit_test(test_bytes_that_are_no_characters),
-        cmocka_unit_test(test_counts_in_words), cmocka_unit_test(test_shares_in_words),
-        cmocka_unit_test(test_times_in_words),  cmocka_unit_test(test_proposals_in_words),
+        cmocka_unit_test(test_markup_is_text),
+        cmocka_unit_test(test_terminals_are_not_told_what_to_do),
+        cmocka_unit_test(test_json_is_unicode),
+        cmocka_unit_test(test_bytes_that_are_no_characters),
+        cmocka_unit_test(test_counts_in_words),
+        cmocka_unit_test(test_shares_in_words),
+        cmocka_unit_test(test_times_in_words),
+        cmocka_unit_test(test_proposals_in_words),
         cmocka_unit_test(test_progress_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

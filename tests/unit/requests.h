@@ -1,5 +1,5 @@
-/* requests.h -- what the tests of rules share: rule sets from a line or two of YAML, requests from "ip=192.0.2.1 uri=/login", and a look at
- * what a rule has left for one. */
+/* requests.h -- what the tests of rules share: rule sets from a line or two of YAML, requests from
+ * "ip=192.0.2.1 uri=/login", and a look at what a rule has left for one. */
 #ifndef WEIR_TESTS_REQUESTS_H
 #define WEIR_TESTS_REQUESTS_H
 
@@ -25,7 +25,8 @@ static inline struct weir *engine_on(struct weir_table *table)
 {
     struct weir *weir = NULL;
     struct weir_error error = { 0 };
-    if (weir_create(&weir, &(struct weir_options){ .table = table, .keys = 1000 }, &error) != WEIR_OK)
+    if (weir_create(&weir, &(struct weir_options){ .table = table, .keys = 1000 }, &error) !=
+        WEIR_OK)
         fail_msg("%s", error.text);
     assert_non_null(weir);
     return weir;
@@ -64,23 +65,28 @@ static inline struct request request_of(const char *text)
     while (*text != '\0') {
         size_t name = strcspn(text, "="), value = strcspn(text + name + 1, " ");
         assert_true(r.n < COUNT_OF(r.attrs));
-        r.attrs[r.n++] = (struct weir_attr){ .name = text, .value = value ? text + name + 1 : "", .name_len = name, .value_len = value };
+        r.attrs[r.n++] = (struct weir_attr){ .name = text,
+                                             .value = value ? text + name + 1 : "",
+                                             .name_len = name,
+                                             .value_len = value };
         text += name + 1 + value;
         text += *text == ' ';
     }
     return r;
 }
 
-static inline struct weir_ruling check_attrs(struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask)
+static inline struct weir_ruling check_attrs(struct weir *weir, const struct weir_attr *attrs,
+                                             size_t n, const struct weir_ask *ask)
 {
     struct weir_ruling ruling;
-    memset(&ruling, 0xa5, sizeof ruling);
+    memset(&ruling, 0xa5, sizeof(ruling));
     bool allowed = weir_check(weir, attrs, n, ask, &ruling);
     assert_int_equal(allowed, ruling.decision.allowed);
     return ruling;
 }
 
-static inline struct weir_ruling check_cost(struct weir *weir, const char *request, int64_t cost, weir_time now)
+static inline struct weir_ruling check_cost(struct weir *weir, const char *request, int64_t cost,
+                                            weir_time now)
 {
     struct request r = request_of(request);
     return check_attrs(weir, r.attrs, r.n, &(struct weir_ask){ .cost = cost, .now = now });
@@ -144,19 +150,22 @@ static inline void look_at_rule(void *context, const struct weir__explained *e)
     }
 }
 
-static inline struct weir__explained explained(struct weir *weir, const char *rule, const char *request, weir_time now)
+static inline struct weir__explained explained(struct weir *weir, const char *rule,
+                                               const char *request, weir_time now)
 {
     struct look look = { .rule = rule };
     struct request r = request_of(request);
     struct weir__explanation all;
-    weir__engine_explain(weir, r.attrs, r.n, &(struct weir_ask){ .cost = 0, .now = now }, &all, look_at_rule, &look);
+    weir__engine_explain(weir, r.attrs, r.n, &(struct weir_ask){ .cost = 0, .now = now }, &all,
+                         look_at_rule, &look);
     if (!look.found)
         fail_msg("there is no rule %s", rule);
     return look.told;
 }
 
 /* What the rule's first limit has left for the request: a peek. */
-static inline int64_t rule_left(struct weir *weir, const char *rule, const char *request, weir_time now)
+static inline int64_t rule_left(struct weir *weir, const char *rule, const char *request,
+                                weir_time now)
 {
     struct weir__explained e = explained(weir, rule, request, now);
     assert_int_equal(e.why, WEIR__APPLIES);
@@ -176,7 +185,8 @@ static inline struct weir_rule_info info_of(struct weir *weir, const char *rule)
 #define BIG (1 << 18)
 
 /* The lines of `n` rules, r0 on, each as the format says, which has room for its number. */
-__attribute__((format(printf, 2, 0))) static inline struct weir *engine_of_many(int n, const char *format)
+__attribute__((format(printf, 2, 0))) static inline struct weir *engine_of_many(int n,
+                                                                                const char *format)
 {
     char *yaml = malloc(BIG);
     size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
@@ -189,8 +199,9 @@ __attribute__((format(printf, 2, 0))) static inline struct weir *engine_of_many(
 }
 
 /* Three that apply to one request. */
-__attribute__((unused)) static const char three[] = RULES("- { name: per-ip, key: \"{ip}\", limit: 5/60 }\n"
-                                                          "- { name: per-account, key: \"{account}\", limit: 3/60 }\n"
-                                                          "- { name: all, limit: 100/60 }\n");
+__attribute__((unused)) static const char three[] =
+    RULES("- { name: per-ip, key: \"{ip}\", limit: 5/60 }\n"
+          "- { name: per-account, key: \"{account}\", limit: 3/60 }\n"
+          "- { name: all, limit: 100/60 }\n");
 
 #endif

@@ -1,4 +1,5 @@
-/* reservations.c -- estimates that clients reserve and settle: once, by an id nobody guesses, and no more of them than there is room for. */
+/* reservations.c -- estimates that clients reserve and settle: once, by an id nobody guesses, and
+ * no more of them than there is room for. */
 #include <pthread.h>
 
 #include "fixture.h"
@@ -12,7 +13,8 @@ struct bench {
 
 static struct bench open_bench(const char *limit)
 {
-    struct bench b = { .table = private_table(false, 1000), .reservations = weir__reservations_create() };
+    struct bench b = { .table = private_table(false, 1000),
+                       .reservations = weir__reservations_create() };
     b.limiter = limiter_of(b.table, "l", limit);
     assert_non_null(b.reservations);
     return b;
@@ -29,13 +31,15 @@ struct reserved {
     char id[36];
 };
 
-static struct reserved reserve(struct bench *b, const char *key, int64_t cost, weir_time lifetime, weir_time now)
+static struct reserved reserve(struct bench *b, const char *key, int64_t cost, weir_time lifetime,
+                               weir_time now)
 {
     struct reserved r;
     struct weir_ask ask = ask_of(key, cost, now);
     struct weir_error error;
-    memset(&r, 0xa5, sizeof r);
-    if (weir__reservations_reserve(b->reservations, b->limiter, &ask, lifetime, r.id, &r.decision, &error) != WEIR_OK)
+    memset(&r, 0xa5, sizeof(r));
+    if (weir__reservations_reserve(b->reservations, b->limiter, &ask, lifetime, r.id, &r.decision,
+                                   &error) != WEIR_OK)
         fail_msg("%s", error.text);
     assert_int_equal(strlen(r.id), r.decision.allowed ? 32 : 0);
     return r;
@@ -50,7 +54,8 @@ static void test_L13_an_estimate_is_settled_once_at_the_true_cost(void **state)
 {
     struct bench b = open_bench("gcra 100/100s");
     (void)state;
-    struct reserved r = reserve(&b, "k", 10, 60 * S, NOW), other = reserve(&b, "k", 10, 60 * S, NOW);
+    struct reserved r = reserve(&b, "k", 10, 60 * S, NOW),
+                    other = reserve(&b, "k", 10, 60 * S, NOW);
     assert_int_equal(left(b.limiter, "k", NOW), 80);
     assert_true(settle(&b, r.id, 3, NOW));
     assert_int_equal(left(b.limiter, "k", NOW), 87);
@@ -73,9 +78,12 @@ static void test_a_refusal_has_no_id_and_takes_no_place(void **state)
 
 static void test_an_id_nobody_has_is_nobodys(void **state)
 {
-    static const char *const wrong[] = {
-        "", "0", "00000000000000000000000000000000", "zz000000000000000000000000000000", "000000000000000000000000000000000", "g"
-    };
+    static const char *const wrong[] = { "",
+                                         "0",
+                                         "00000000000000000000000000000000",
+                                         "zz000000000000000000000000000000",
+                                         "000000000000000000000000000000000",
+                                         "g" };
     struct bench b = open_bench("gcra 5/5s");
     (void)state;
     struct reserved r = reserve(&b, "k", 5, 60 * S, NOW), again;
@@ -101,18 +109,20 @@ static void test_keys_are_kept_and_bounded(void **state)
     struct weir_error error;
     char id[36] = "untouched";
     (void)state;
-    memset(key, 'k', sizeof key);
+    memset(key, 'k', sizeof(key));
     struct weir_ask ask = { .key = { key, WEIR__RESERVATION_KEY_MAX + 1 }, .cost = 1, .now = NOW };
-    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error), WEIR_INVALID);
+    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
+                     WEIR_INVALID);
     assert_contains(error.text, "at most 256 bytes");
     assert_string_equal(id, "untouched");
     assert_int_equal(keys_of(b.table), 0);
     ask.key.len = WEIR__RESERVATION_KEY_MAX;
     ask.cost = 5;
-    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error), WEIR_OK);
-    memset(key, '?', sizeof key); /* the caller's bytes are its own again */
+    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
+                     WEIR_OK);
+    memset(key, '?', sizeof(key)); /* the caller's bytes are its own again */
     assert_true(settle(&b, id, 2, NOW));
-    memset(key, 'k', sizeof key);
+    memset(key, 'k', sizeof(key));
     weir_peek(b.limiter, &ask, &d);
     assert_int_equal(d.remaining, 3);
     close_bench(&b);
@@ -133,23 +143,28 @@ static void test_when_full_it_says_so_and_takes_nothing_and_the_expired_make_roo
         last = r;
     }
     int64_t before = left(b.limiter, "k", NOW);
-    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error), WEIR_NO_MEMORY);
+    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
+                     WEIR_NO_MEMORY);
     assert_contains(error.text, "65536 reservations");
     assert_int_equal(left(b.limiter, "k", NOW), before);
     assert_true(settle(&b, last.id, 1, NOW));
     struct reserved r = reserve(&b, "k", 1, 10 * S, NOW);
-    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error), WEIR_NO_MEMORY);
+    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
+                     WEIR_NO_MEMORY);
     ask.now = NOW + 10 * S - 1;
-    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error), WEIR_NO_MEMORY);
+    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
+                     WEIR_NO_MEMORY);
     ask.now = NOW + 10 * S; /* one in a thousand is over now, and no other */
     int freed = 0;
-    while (weir__reservations_reserve(b.reservations, b.limiter, &ask, 2000 * S, id, &d, &error) == WEIR_OK)
+    while (weir__reservations_reserve(b.reservations, b.limiter, &ask, 2000 * S, id, &d, &error) ==
+           WEIR_OK)
         freed++;
     assert_in_range(freed, 66, 67);
     assert_false(settle(&b, r.id, 1, NOW));
     assert_false(settle(&b, first.id, 1, NOW));
     ask.now = NOW + 1009 * S; /* and now all but those */
-    for (freed = 0; weir__reservations_reserve(b.reservations, b.limiter, &ask, 2000 * S, id, &d, &error) == WEIR_OK;)
+    for (freed = 0; weir__reservations_reserve(b.reservations, b.limiter, &ask, 2000 * S, id, &d,
+                                               &error) == WEIR_OK;)
         freed++;
     assert_in_range(freed, 65536 - 67, 65536 - 66);
     close_bench(&b);
@@ -208,7 +223,8 @@ static void *reserve_and_settle(void *argument)
         char id[36];
         struct weir_decision d;
         struct weir_ask ask = { .key = { "k", 1 }, .cost = 2, .now = NOW };
-        if (weir__reservations_reserve(b->reservations, b->limiter, &ask, S, id, &d, NULL) != WEIR_OK ||
+        if (weir__reservations_reserve(b->reservations, b->limiter, &ask, S, id, &d, NULL) !=
+                WEIR_OK ||
             (d.allowed && !weir__reservations_settle(b->reservations, id, 32, 1, NOW)))
             return b;
     }

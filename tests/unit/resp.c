@@ -1,7 +1,8 @@
-/* resp.c -- S1: commands and replies of RESP, at every length that can come, and what is refused and when.
+/* resp.c -- S1: commands and replies of RESP, at every length that can come, and what is refused
+ * and when.
  *
- * Every input is read at every prefix, against the end of readable memory: what is not whole is 0, and what is wrong is wrong at the very byte
- * that makes it so.
+ * Every input is read at every prefix, against the end of readable memory: what is not whole is 0,
+ * and what is wrong is wrong at the very byte that makes it so.
  */
 #include "edge.h"
 
@@ -11,7 +12,8 @@
 
 static const struct weir__resp_limits wide = { .args = ARGS, .bytes = 64 * 1024 };
 
-static ptrdiff_t command(const char *bytes, size_t len, const struct weir__resp_limits *limits, char *print, const char **what)
+static ptrdiff_t command(const char *bytes, size_t len, const struct weir__resp_limits *limits,
+                         char *print, const char **what)
 {
     struct weir__resp_arg args[ARGS];
     size_t n = 99;
@@ -42,7 +44,8 @@ static void check_good(const char *text, size_t rest, const char *args)
 }
 
 /* The first `good` bytes are the beginning of something; the next is wrong, whatever follows. */
-static void check_bad_within(const struct weir__resp_limits *limits, const char *text, size_t len, size_t good, const char *why)
+static void check_bad_within(const struct weir__resp_limits *limits, const char *text, size_t len,
+                             size_t good, const char *why)
 {
     char print[256];
     const char *what;
@@ -62,18 +65,24 @@ static void test_S1_commands(void **state)
 {
     (void)state;
     check_good("*1\r\n$4\r\nPING\r\n", 0, "[PING]");
-    check_good("*6\r\n$11\r\nCL.THROTTLE\r\n$4\r\nuser\r\n$2\r\n15\r\n$2\r\n30\r\n$2\r\n60\r\n$1\r\n1\r\n", 0,
-               "[CL.THROTTLE][user][15][30][60][1]");
+    check_good(
+        "*6\r\n$11\r\nCL.THROTTLE\r\n$4\r\nuser\r\n$2\r\n15\r\n$2\r\n30\r\n$2\r\n60\r\n$1\r\n1\r\n",
+        0, "[CL.THROTTLE][user][15][30][60][1]");
     check_good("*2\r\n$0\r\n\r\n$2\r\n\r\n\r\n", 0, "[][\r\n]");
     check_good("*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", 14, "[PING]");
     check_good("*0\r\n", 0, "");
     check_good("*-1\r\nPING\r\n", 6, "");
-    check_good("*12\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n$1\r\nf\r\n$1\r\ng\r\n$1\r\nh\r\n$1\r\ni\r\n$1\r\nj\r\n$"
+    check_good("*12\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n$1\r\nf\r\n$"
+               "1\r\ng\r\n$1\r\nh\r\n$1\r\ni\r\n$1\r\nj\r\n$"
                "1\r\nk\r\n$1\r\nl\r\n",
                0, "[a][b][c][d][e][f][g][h][i][j][k][l]");
-    check_good("*2\r\n$101\r\n0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789!\r\n$"
+    check_good("*2\r\n$"
+               "101\r\n0123456789012345678901234567890123456789012345678901234567890123456789012345"
+               "678901234567890123456789!\r\n$"
                "1\r\nx\r\n",
-               0, "[0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789!][x]");
+               0,
+               "[0123456789012345678901234567890123456789012345678901234567890123456789012345678901"
+               "234567890123456789!][x]");
 }
 
 static void test_S1_inline_commands(void **state)
@@ -148,8 +157,10 @@ static void test_S1_limits_hold_before_the_bytes_come(void **state)
     check_bad("*1\r\n$65536\r\n", 11, "longer");
     check_bad_within(&tight, "*4\r\n", 4, 1, "more arguments");
     check_bad_within(&tight, "*1\r\n$30\r\n", 9, 8, "longer");
-    assert_int_equal(command("*1\r\n$29\r\n01234567890123456789012345678\r\n", 40, &tight, print, &what), 40);
-    check_bad_within(&tight, "*3\r\n$9\r\n012345678\r\n$9\r\n012345678\r\n$1\r\nx\r\n", 41, 37, "longer");
+    assert_int_equal(
+        command("*1\r\n$29\r\n01234567890123456789012345678\r\n", 40, &tight, print, &what), 40);
+    check_bad_within(&tight, "*3\r\n$9\r\n012345678\r\n$9\r\n012345678\r\n$1\r\nx\r\n", 41, 37,
+                     "longer");
     check_bad_within(&tight, "0123456789 0123456789 0123456789 0123456\n", 41, 39, "longer");
     check_bad_within(&(struct weir__resp_limits){ 3, 3 }, "*1\r\n", 4, 3, "longer");
 }
@@ -162,10 +173,13 @@ static void test_S1_limits_are_reached_exactly(void **state)
     const char *what;
     (void)state;
     assert_int_equal(command(text, len, &(struct weir__resp_limits){ 3, len }, print, &what), len);
-    assert_int_equal(command(text, len, &(struct weir__resp_limits){ 3, len - 1 }, print, &what), -1);
+    assert_int_equal(command(text, len, &(struct weir__resp_limits){ 3, len - 1 }, print, &what),
+                     -1);
     assert_int_equal(command(text, len, &(struct weir__resp_limits){ 2, len }, print, &what), -1);
-    assert_int_equal(command("0123456789\n", 11, &(struct weir__resp_limits){ 1, 11 }, print, &what), 11);
-    assert_int_equal(command("0123456789\n", 11, &(struct weir__resp_limits){ 1, 10 }, print, &what), -1);
+    assert_int_equal(
+        command("0123456789\n", 11, &(struct weir__resp_limits){ 1, 11 }, print, &what), 11);
+    assert_int_equal(
+        command("0123456789\n", 11, &(struct weir__resp_limits){ 1, 10 }, print, &what), -1);
 }
 
 static void test_S1_a_line_has_64_KiB_at_most(void **state)
@@ -176,11 +190,16 @@ static void test_S1_a_line_has_64_KiB_at_most(void **state)
     size_t n;
     const char *what;
     (void)state;
-    memset(line, 'a', sizeof line);
-    assert_int_equal(weir__resp_command(at_edge(line, 64 * 1024 - 1), 64 * 1024 - 1, &wider, args, &n, &what), 0);
-    assert_int_equal(weir__resp_command(at_edge(line, 64 * 1024), 64 * 1024, &wider, args, &n, &what), -1);
+    memset(line, 'a', sizeof(line));
+    assert_int_equal(
+        weir__resp_command(at_edge(line, 64 * 1024 - 1), 64 * 1024 - 1, &wider, args, &n, &what),
+        0);
+    assert_int_equal(
+        weir__resp_command(at_edge(line, 64 * 1024), 64 * 1024, &wider, args, &n, &what), -1);
     line[64 * 1024 - 1] = '\n';
-    assert_int_equal(weir__resp_command(at_edge(line, sizeof line), sizeof line, &wider, args, &n, &what), 64 * 1024);
+    assert_int_equal(
+        weir__resp_command(at_edge(line, sizeof(line)), sizeof(line), &wider, args, &n, &what),
+        64 * 1024);
     assert_int_equal(args[0].len, 64 * 1024 - 1);
 }
 
@@ -314,7 +333,8 @@ static ptrdiff_t value(const char *bytes, size_t len, char *print, const char **
     if (took <= 0)
         assert_int_equal(v.kind, 'x');
     assert_int_equal(took < 0, *what != NULL);
-    sprintf(print, "%c %lld %.*s", v.kind, (long long)v.integer, v.bytes ? (int)v.len : 4, v.bytes ? v.bytes : "NULL");
+    sprintf(print, "%c %lld %.*s", v.kind, (long long)v.integer, v.bytes ? (int)v.len : 4,
+            v.bytes ? v.bytes : "NULL");
     return took;
 }
 
@@ -358,7 +378,8 @@ static void test_values_of_every_kind(void **state)
     check_value("_\r\n", 0, "_ 0 NULL");
     check_value("#t\r\n", 0, "# 1 NULL");
     check_value("#f\r\n", 0, "# 0 NULL");
-    check_value("(-3492890328409238509324850943850943825024385\r\n", 0, "( 0 -3492890328409238509324850943850943825024385");
+    check_value("(-3492890328409238509324850943850943825024385\r\n", 0,
+                "( 0 -3492890328409238509324850943850943825024385");
     check_value("!9\r\nERR a\r\nno\r\n", 0, "! 0 ERR a\r\nno");
     check_value("=8\r\ntxt:some\r\n", 0, "= 0 some");
     check_value("=4\r\nmkd:\r\n", 0, "= 0 ");
@@ -369,8 +390,10 @@ static void test_values_of_every_kind(void **state)
 
 static void test_doubles(void **state)
 {
-    static const char *const good[] = { "1", "-1.5", "+0.25", "1e9", "1.5E-7", "10.", "inf", "-inf", "nan", "0.1e+10" };
-    static const char *const bad[] = { "", "-", ".", ".5", "1e", "1e+", "infinity", "1.5x", "e5", "0x10", "1,5" };
+    static const char *const good[] = { "1",   "-1.5", "+0.25", "1e9", "1.5E-7",
+                                        "10.", "inf",  "-inf",  "nan", "0.1e+10" };
+    static const char *const bad[] = { "",         "-",    ".",  ".5",   "1e", "1e+",
+                                       "infinity", "1.5x", "e5", "0x10", "1,5" };
     char text[64], wanted[64], print[256];
     const char *what;
     (void)state;

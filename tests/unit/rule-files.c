@@ -1,4 +1,5 @@
-/* rule-files.c -- the files that a rule set is read from: which they are, and the two numbers that stand for them. */
+/* rule-files.c -- the files that a rule set is read from: which they are, and the two numbers that
+ * stand for them. */
 #include "fixture.h"
 
 #include "rules/node.h"
@@ -69,23 +70,24 @@ static void test_too_large(void **state)
 static struct weir__rule_files found_in(const char *path, const char *text)
 {
     struct weir__rule_files files;
-    memset(&files, 0xa5, sizeof files);
+    memset(&files, 0xa5, sizeof(files));
     weir__rule_files_find(&files, path, text, strlen(text));
     return files;
 }
 
 static void test_R3_G5_finds_the_files_of_lists_and_fallbacks(void **state)
 {
-    static const char text[] = "version: 1\n"
-                               "lists:\n"
-                               "  deny: { ip: { file: bad/ips }, account: [ann] }\n"
-                               "  vip: { account: { file: /etc/vip }, host: { file: [no, text] } }\n"
-                               "  odd: [x]\n"
-                               "rules:\n"
-                               "  - { name: r, limit: 1/s, file: no-list }\n"
-                               "guards:\n"
-                               "  - { name: g, fallback: { body_file: sorry.json } }\n"
-                               "  - { name: h, fallback: { body: no file } }\n";
+    static const char text[] =
+        "version: 1\n"
+        "lists:\n"
+        "  deny: { ip: { file: bad/ips }, account: [ann] }\n"
+        "  vip: { account: { file: /etc/vip }, host: { file: [no, text] } }\n"
+        "  odd: [x]\n"
+        "rules:\n"
+        "  - { name: r, limit: 1/s, file: no-list }\n"
+        "guards:\n"
+        "  - { name: g, fallback: { body_file: sorry.json } }\n"
+        "  - { name: h, fallback: { body: no file } }\n";
     (void)state;
 
     struct weir__rule_files files = found_in("/etc/weir/rules.yaml", text);
@@ -103,7 +105,8 @@ static void test_R3_G5_finds_the_files_of_lists_and_fallbacks(void **state)
 
 static void test_finds_none_in_what_is_no_rule_file(void **state)
 {
-    static const char *const texts[] = { "", "lists", "[1, 2]", "lists: x", "lists: { a: b", "\tlists:\n" };
+    static const char *const texts[] = { "",         "lists",         "[1, 2]",
+                                         "lists: x", "lists: { a: b", "\tlists:\n" };
     (void)state;
 
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
@@ -125,9 +128,9 @@ static struct set make_set(void)
 {
     struct set s;
 
-    snprintf(s.list, sizeof s.list, "%s", file_with("192.0.2.7\n"));
-    snprintf(s.text, sizeof s.text, ONE_LIST, s.list);
-    snprintf(s.rules, sizeof s.rules, "%s", file_with(s.text));
+    snprintf(s.list, sizeof(s.list), "%s", file_with("192.0.2.7\n"));
+    snprintf(s.text, sizeof(s.text), ONE_LIST, s.list);
+    snprintf(s.rules, sizeof(s.rules), "%s", file_with(s.text));
     s.files = found_in(s.rules, s.text);
     assert_int_equal(s.files.n, 1);
     return s;
@@ -212,7 +215,7 @@ static void test_contents_tell_files_apart(void **state)
 
     uint64_t contents = contents_of(&s);
     char moved[540];
-    int len = snprintf(moved, sizeof moved, "%s1", s.text);
+    int len = snprintf(moved, sizeof(moved), "%s1", s.text);
     write_at(s.list, 0, "92.0.2.7\n", 9);
     assert_int_equal(truncate(s.list, 9), 0);
     assert_true(weir__rule_files_contents(&s.files, moved, (size_t)len) != contents);

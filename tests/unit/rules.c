@@ -1,16 +1,19 @@
-/* rules.c -- from text or a file to a rule set: what is compiled, and that one mistake leaves nothing. */
+/* rules.c -- from text or a file to a rule set: what is compiled, and that one mistake leaves
+ * nothing. */
 #include "requests.h"
 
 static void test_what_a_rule_becomes(void **state)
 {
     (void)state;
-    struct weir_rules *set = rules_of(RULES("- { name: a, limit: 1/s }\n"
-                                            "- { name: b, key: \"{account}\", limit: [300/60, 100/5], match: { uri: /x } }\n"
-                                            "- { name: c, key: \"{ip}\", limit: 1/s, cost: \"{bytes}\" }\n"
-                                            "- { name: d, key: \"{ip/24}\", limit: 1/s, not: { method: [GET, HEAD] } }\n"
-                                            "- { name: e, key: \"{ip}:{account|-}\", limit: 1/s }\n"
-                                            "- { name: f, key: \"{account|-}\", limit: 1/s }\n"));
-    static const uint8_t kinds[] = { WEIR__KEY_NONE, WEIR__KEY_VALUE, WEIR__KEY_ADDRESS, WEIR__KEY_MADE, WEIR__KEY_MADE, WEIR__KEY_MADE };
+    struct weir_rules *set = rules_of(
+        RULES("- { name: a, limit: 1/s }\n"
+              "- { name: b, key: \"{account}\", limit: [300/60, 100/5], match: { uri: /x } }\n"
+              "- { name: c, key: \"{ip}\", limit: 1/s, cost: \"{bytes}\" }\n"
+              "- { name: d, key: \"{ip/24}\", limit: 1/s, not: { method: [GET, HEAD] } }\n"
+              "- { name: e, key: \"{ip}:{account|-}\", limit: 1/s }\n"
+              "- { name: f, key: \"{account|-}\", limit: 1/s }\n"));
+    static const uint8_t kinds[] = { WEIR__KEY_NONE, WEIR__KEY_VALUE, WEIR__KEY_ADDRESS,
+                                     WEIR__KEY_MADE, WEIR__KEY_MADE,  WEIR__KEY_MADE };
     static const uint32_t firsts[] = { 0, 1, 3, 4, 5, 6 };
     assert_int_equal(set->n_rules, COUNT_OF(kinds));
     assert_int_equal(set->n_limits, 7);
@@ -19,7 +22,8 @@ static void test_what_a_rule_becomes(void **state)
         assert_int_equal(set->rules[i].first_limit, firsts[i]);
     }
     assert_int_equal(set->rules[0].cost_attribute, -1);
-    assert_int_equal(set->rules[2].cost_attribute, weir__attribute_find(&set->attributes, "bytes", 5));
+    assert_int_equal(set->rules[2].cost_attribute,
+                     weir__attribute_find(&set->attributes, "bytes", 5));
     assert_int_equal(set->rules[1].matches, 1);
     assert_int_equal(set->rules[3].excepts, 1);
     assert_int_equal(set->clauses[set->rules[3].clauses_first].n, 2);
@@ -58,10 +62,12 @@ static void test_R6_a_text_with_one_mistake_is_no_rule_set(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct weir_rules *set = (void *)0x5a;
         struct weir_error error = { 0 };
-        assert_int_equal(weir_rules_parse(&set, cases[i].yaml, strlen(cases[i].yaml), NULL, &error), WEIR_INVALID);
+        assert_int_equal(weir_rules_parse(&set, cases[i].yaml, strlen(cases[i].yaml), NULL, &error),
+                         WEIR_INVALID);
         assert_ptr_equal(set, (void *)0x5a);
         assert_contains(error.text, cases[i].says);
-        assert_int_equal(weir_rules_parse(&set, cases[i].yaml, strlen(cases[i].yaml), NULL, NULL), WEIR_INVALID);
+        assert_int_equal(weir_rules_parse(&set, cases[i].yaml, strlen(cases[i].yaml), NULL, NULL),
+                         WEIR_INVALID);
     }
 }
 
@@ -75,13 +81,17 @@ static void count_problem(void *context, const struct weir_problem *problem)
 
 static void test_R6_every_mistake_is_told(void **state)
 {
-    static const char yaml[] = RULES("- { name: a, limit: 1/x }\n- { nmae: b, limit: 1/s }\n- { name: c, limit: 1/s, mode: of }\n");
+    static const char yaml[] = RULES("- { name: a, limit: 1/x }\n- { nmae: b, limit: 1/s }\n- { "
+                                     "name: c, limit: 1/s, mode: of }\n");
     struct weir_rules *set = NULL;
     struct weir_error error = { 0 };
     int count = 0;
     (void)state;
-    struct weir_rules_options options = { .name = "my.yaml", .problem = count_problem, .context = &count };
-    assert_int_equal(weir_rules_parse(&set, yaml, sizeof yaml - 1, &options, &error), WEIR_INVALID);
+    struct weir_rules_options options = { .name = "my.yaml",
+                                          .problem = count_problem,
+                                          .context = &count };
+    assert_int_equal(weir_rules_parse(&set, yaml, sizeof(yaml) - 1, &options, &error),
+                     WEIR_INVALID);
     assert_true(count >= 3);
     assert_int_equal(strncmp(error.text, "my.yaml:3:", 10), 0); /* the first */
 }
@@ -92,11 +102,13 @@ static void test_the_most_attributes(void **state)
     (void)state;
     for (int n = 64; n <= 65; n++) {
         struct weir_rules *set = NULL;
-        size_t len = (size_t)snprintf(yaml, sizeof yaml, "version: 1\nrules:\n- name: a\n  limit: 1/s\n  match: {");
+        size_t len = (size_t)snprintf(yaml, sizeof(yaml),
+                                      "version: 1\nrules:\n- name: a\n  limit: 1/s\n  match: {");
         for (int i = 0; i < n; i++)
-            len += (size_t)snprintf(yaml + len, sizeof yaml - len, "%s a%d: x", i ? "," : "", i);
-        len += (size_t)snprintf(yaml + len, sizeof yaml - len, " }\n");
-        assert_int_equal(weir_rules_parse(&set, yaml, len, NULL, NULL), n == 64 ? WEIR_OK : WEIR_INVALID);
+            len += (size_t)snprintf(yaml + len, sizeof(yaml) - len, "%s a%d: x", i ? "," : "", i);
+        len += (size_t)snprintf(yaml + len, sizeof(yaml) - len, " }\n");
+        assert_int_equal(weir_rules_parse(&set, yaml, len, NULL, NULL),
+                         n == 64 ? WEIR_OK : WEIR_INVALID);
         weir_rules_destroy(set);
     }
 }
@@ -105,26 +117,29 @@ static void test_the_most_attributes(void **state)
 
 static void test_R6_rules_from_a_file(void **state)
 {
-    static const char yaml[] =
-        RULES("- { name: a, limit: 1/s, match: { ip: { list: office } } }\n") "lists: { office: { ip: { file: office.txt } } }\n";
+    static const char yaml[] = RULES(
+        "- { name: a, limit: 1/s, match: { ip: { list: office } } }\n") "lists: { office: { ip: { "
+                                                                        "file: office.txt } } }\n";
     static const char office[] = "# two networks\n10.0.0.0/8\n\n192.0.2.0/24\n";
     struct weir_rules *set = NULL;
     struct weir_error error = { 0 };
     char path[320], list[320];
     (void)state;
-    snprintf(path, sizeof path, "%s/rules.yaml", folder);
-    snprintf(list, sizeof list, "%s/office.txt", folder);
-    write_at(path, 0, yaml, sizeof yaml - 1);
-    assert_int_equal(weir_rules_read(&set, path, NULL, &error), WEIR_INVALID); /* the list's file is not there */
+    snprintf(path, sizeof(path), "%s/rules.yaml", folder);
+    snprintf(list, sizeof(list), "%s/office.txt", folder);
+    write_at(path, 0, yaml, sizeof(yaml) - 1);
+    assert_int_equal(weir_rules_read(&set, path, NULL, &error),
+                     WEIR_INVALID); /* the list's file is not there */
     assert_null(set);
     assert_contains(error.text, "office.txt");
-    write_at(list, 0, office, sizeof office - 1);
+    write_at(list, 0, office, sizeof(office) - 1);
     if (weir_rules_read(&set, path, NULL, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     assert_int_equal(set->lists->lists[0].n, 2);
     weir_rules_destroy(set);
     set = NULL;
-    assert_int_equal(weir_rules_parse(&set, yaml, sizeof yaml - 1, NULL, &error), WEIR_INVALID); /* a text has no files unless told so */
+    assert_int_equal(weir_rules_parse(&set, yaml, sizeof(yaml) - 1, NULL, &error),
+                     WEIR_INVALID); /* a text has no files unless told so */
     assert_null(set);
 }
 
@@ -156,7 +171,7 @@ static void test_R6_a_long_file_names_its_line(void **state)
     fprintf(f, "- { name: last, limit: 5/fortnight }\n");
     fclose(f);
     assert_int_equal(weir_rules_read(&set, path, NULL, &error), WEIR_INVALID);
-    snprintf(want, sizeof want, "%s:%d:", path, MANY + 3);
+    snprintf(want, sizeof(want), "%s:%d:", path, MANY + 3);
     assert_contains(error.text, want);
 }
 

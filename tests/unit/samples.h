@@ -1,4 +1,5 @@
-/* samples.h -- what the tests of controllers share: a controller under test, and samples made by hand. */
+/* samples.h -- what the tests of controllers share: a controller under test, and samples made by
+ * hand. */
 #ifndef WEIR_TESTS_SAMPLES_H
 #define WEIR_TESTS_SAMPLES_H
 
@@ -17,7 +18,8 @@ struct subject {
     int64_t limit;
 };
 
-static inline struct weir__controller_plan plan_of(const struct weir_adaptive_options *options, int64_t permits)
+static inline struct weir__controller_plan plan_of(const struct weir_adaptive_options *options,
+                                                   int64_t permits)
 {
     struct weir__controller_plan plan;
     struct weir_error error = { 0 };
@@ -49,7 +51,7 @@ static inline int64_t feed(struct subject *s, struct weir__sample sample)
     sample.recent = &s->recent;
     weir__recent_add(&s->recent, &s->times, s->plan.window, s->now);
     s->limit = weir__controller_step(&s->plan, s->state, &sample);
-    memset(&s->times, 0, sizeof s->times);
+    memset(&s->times, 0, sizeof(s->times));
     return s->limit;
 }
 
@@ -57,13 +59,18 @@ static inline int64_t feed(struct subject *s, struct weir__sample sample)
 static inline int64_t feed_calls(struct subject *s, weir_time rtt, int64_t n, int64_t in_flight)
 {
     add_times(s, rtt, n);
-    return feed(s, (struct weir__sample){ .succeeded = n, .entered = n, .mean = rtt, .min = rtt, .in_flight_max = in_flight });
+    return feed(
+        s, (struct weir__sample){
+               .succeeded = n, .entered = n, .mean = rtt, .min = rtt, .in_flight_max = in_flight });
 }
 
-static inline int64_t feed_lost(struct subject *s, int64_t dropped, int64_t timed_out, int64_t in_flight)
+static inline int64_t feed_lost(struct subject *s, int64_t dropped, int64_t timed_out,
+                                int64_t in_flight)
 {
-    return feed(
-        s, (struct weir__sample){ .dropped = dropped, .timed_out = timed_out, .entered = dropped + timed_out, .in_flight_max = in_flight });
+    return feed(s, (struct weir__sample){ .dropped = dropped,
+                                          .timed_out = timed_out,
+                                          .entered = dropped + timed_out,
+                                          .in_flight_max = in_flight });
 }
 
 #endif

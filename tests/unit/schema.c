@@ -1,4 +1,5 @@
-/* schema.c -- the schema has the words that the library has; that it is a schema and agrees with the reader, tests/e2e/schema.py shows. */
+/* schema.c -- the schema has the words that the library has; that it is a schema and agrees with
+ * the reader, tests/e2e/schema.py shows. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,7 +15,7 @@
 static void assert_has(const char *word)
 {
     char quoted[128];
-    snprintf(quoted, sizeof quoted, "\"%s\"", word);
+    snprintf(quoted, sizeof(quoted), "\"%s\"", word);
     if (strstr(weir_rules_schema(), quoted) == NULL)
         fail_msg("the schema has no %s", quoted);
 }
@@ -44,15 +45,15 @@ static void test_R6_schema_has_the_readers_bounds(void **state)
 {
     char bound[64];
     (void)state;
-    snprintf(bound, sizeof bound, "\"maxItems\": %d", WEIR__RULES_MAX);
+    snprintf(bound, sizeof(bound), "\"maxItems\": %d", WEIR__RULES_MAX);
     assert_non_null(strstr(weir_rules_schema(), bound));
-    snprintf(bound, sizeof bound, "\"maxItems\": %d", WEIR__GUARDS_MAX);
+    snprintf(bound, sizeof(bound), "\"maxItems\": %d", WEIR__GUARDS_MAX);
     assert_non_null(strstr(weir_rules_schema(), bound));
-    snprintf(bound, sizeof bound, "\"maxProperties\": %d", WEIR__PRIORITY_WORDS);
+    snprintf(bound, sizeof(bound), "\"maxProperties\": %d", WEIR__PRIORITY_WORDS);
     assert_non_null(strstr(weir_rules_schema(), bound));
-    snprintf(bound, sizeof bound, "\"maxItems\": %d", WEIR__RULE_LIMITS);
+    snprintf(bound, sizeof(bound), "\"maxItems\": %d", WEIR__RULE_LIMITS);
     assert_non_null(strstr(weir_rules_schema(), bound));
-    snprintf(bound, sizeof bound, "{1,%d}$", WEIR__RULE_NAME_MAX);
+    snprintf(bound, sizeof(bound), "{1,%d}$", WEIR__RULE_NAME_MAX);
     assert_non_null(strstr(weir_rules_schema(), bound));
 }
 

@@ -1,4 +1,5 @@
-/* settings.c -- what `weir serve` makes of its command line, its environment and its file, and what it says of mistakes. */
+/* settings.c -- what `weir serve` makes of its command line, its environment and its file, and what
+ * it says of mistakes. */
 #include "fixture.h"
 
 #include "options.h"
@@ -16,7 +17,7 @@ static void collect(int fd, int saved, FILE *file)
     dup2(saved, fd);
     close(saved);
     rewind(file);
-    said[used + fread(said + used, 1, sizeof said - used - 1, file)] = 0;
+    said[used + fread(said + used, 1, sizeof(said) - used - 1, file)] = 0;
     fclose(file);
 }
 
@@ -26,8 +27,9 @@ static int read_line(struct weir__settings *s, const char *line)
     char words[1024], *argv[WORDS_MAX + 1], *save = NULL;
     int argc = 0;
 
-    snprintf(words, sizeof words, "%s", line);
-    for (char *w = strtok_r(words, " ", &save); w && argc < WORDS_MAX; w = strtok_r(NULL, " ", &save))
+    snprintf(words, sizeof(words), "%s", line);
+    for (char *w = strtok_r(words, " ", &save); w && argc < WORDS_MAX;
+         w = strtok_r(NULL, " ", &save))
         argv[argc++] = w;
     fflush(NULL);
     FILE *out = tmpfile(), *err = tmpfile();
@@ -55,11 +57,11 @@ static void refuse(const char *line, const char *why)
 {
     struct weir__settings s, before;
 
-    memset(&s, 0xa5, sizeof s);
-    memset(&before, 0xa5, sizeof before);
+    memset(&s, 0xa5, sizeof(s));
+    memset(&before, 0xa5, sizeof(before));
     assert_int_equal(read_line(&s, line), WEIR__EXIT_WRONG);
     assert_contains(said, why);
-    assert_memory_equal(&s, &before, sizeof s);
+    assert_memory_equal(&s, &before, sizeof(s));
 }
 
 static const char *file_with(const char *text)
@@ -75,7 +77,7 @@ static const char *line_of(const char *format, ...)
     static char line[1024];
     va_list args;
     va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
+    vsnprintf(line, sizeof(line), format, args);
     va_end(args);
     return line;
 }
@@ -90,7 +92,7 @@ static int fresh(void **state)
         for (char **e = environ; *e && !found; e++) {
             if (strncmp(*e, "WEIR_", 5) == 0 && strchr(*e, '=')) {
                 char name[128];
-                snprintf(name, sizeof name, "%.*s", (int)(strchr(*e, '=') - *e), *e);
+                snprintf(name, sizeof(name), "%.*s", (int)(strchr(*e, '=') - *e), *e);
                 unsetenv(name);
                 found = true;
             }
@@ -108,7 +110,7 @@ static void test_defaults(void **state)
     char table[512];
     (void)state;
 
-    snprintf(table, sizeof table, "%s/weir/weir.table", folder);
+    snprintf(table, sizeof(table), "%s/weir/weir.table", folder);
     assert_string_equal(s.resp, "127.0.0.1:7379");
     assert_string_equal(s.http, "127.0.0.1:7380");
     assert_string_equal(s.rules, "");
@@ -138,7 +140,8 @@ static void test_defaults(void **state)
 
 static void test_flags(void **state)
 {
-    struct weir__settings s = good("--memory --no-watch --keys=5000 --idle 0 --request-max 64k --output-max=1g --threads 64 --rules=");
+    struct weir__settings s = good("--memory --no-watch --keys=5000 --idle 0 --request-max 64k "
+                                   "--output-max=1g --threads 64 --rules=");
     (void)state;
 
     assert_true(s.memory);
@@ -158,8 +161,8 @@ static void test_flags(void **state)
 
 static void test_first_counts(void **state)
 {
-    const char *path =
-        file_with("# about us\n\n keys : 111 # few\nlimiters: 2000\r\ntop: 3\nwatch: no\nrules: \"a #b\"\nhttp: '/tmp/x y'\nmemory: on");
+    const char *path = file_with("# about us\n\n keys : 111 # few\nlimiters: 2000\r\ntop: "
+                                 "3\nwatch: no\nrules: \"a #b\"\nhttp: '/tmp/x y'\nmemory: on");
     (void)state;
 
     setenv("WEIR_KEYS", "222", 1);
@@ -199,7 +202,8 @@ static void test_bad_flags(void **state)
         { "--threads 2x", "not '2x'" },
         { "--keys 99999999999999999999", "--keys must be a whole number" },
         { "--keys 64k", "not '64k'" },
-        { "--request-max 65m", "--request-max must be a size such as 64k or 1m, from 1k to 64m, not '65m'" },
+        { "--request-max 65m",
+          "--request-max must be a size such as 64k or 1m, from 1k to 64m, not '65m'" },
         { "--request-max 9999999999999g", "--request-max must be a size" },
         { "--request-max 1kb", "not '1kb'" },
         { "--socket-mode 888", "an octal mode from 0000 to 0777" },
@@ -289,12 +293,14 @@ static void test_secrets(void **state)
     assert_contains(said, "warning: everybody on this host can read");
     weir__settings_free(&s);
 
-    refuse(line_of("--memory --check-token-file %s", path), "WEIR_CHECK_TOKEN and --check-token-file are both set");
-    refuse(line_of("--memory --admin-token-file %s", file_with("\nx\n")), "has no secret in its first line");
+    refuse(line_of("--memory --check-token-file %s", path),
+           "WEIR_CHECK_TOKEN and --check-token-file are both set");
+    refuse(line_of("--memory --admin-token-file %s", file_with("\nx\n")),
+           "has no secret in its first line");
     refuse("--memory --admin-token-file ./there-is-none", "cannot read ./there-is-none");
     char big[400];
-    memset(big, 'x', sizeof big - 1);
-    big[sizeof big - 1] = 0;
+    memset(big, 'x', sizeof(big) - 1);
+    big[sizeof(big) - 1] = 0;
     refuse(line_of("--memory --admin-token-file %s", file_with(big)), "is longer than 256 bytes");
 }
 
@@ -305,7 +311,9 @@ static void test_print(void **state)
     (void)state;
 
     setenv("WEIR_IDLE", "90s", 1);
-    assert_int_equal(read_line(&s, line_of("--config %s --request-max 2048k --print-settings --memory", path)), WEIR__EXIT_OK);
+    assert_int_equal(
+        read_line(&s, line_of("--config %s --request-max 2048k --print-settings --memory", path)),
+        WEIR__EXIT_OK);
     assert_contains(said, line_of("keys: 500  # %s:1: keys\n", path));
     assert_contains(said, "idle: 90s  # WEIR_IDLE\n");
     assert_contains(said, "request-max: 2m  # --request-max\n");
@@ -318,14 +326,16 @@ static void test_print(void **state)
     assert_null(strstr(said, "my-secret"));
 }
 
-/* Not the place of the table that it has here, which another user or host would not have; and of a secret only where it comes from. */
+/* Not the place of the table that it has here, which another user or host would not have; and of a
+ * secret only where it comes from. */
 static void test_print_pins_no_default(void **state)
 {
     const char *path = file_with("0123456789abcdef\n");
     struct weir__settings s = { 0 };
     (void)state;
 
-    assert_int_equal(read_line(&s, line_of("--admin-token-file %s --print-settings", path)), WEIR__EXIT_OK);
+    assert_int_equal(read_line(&s, line_of("--admin-token-file %s --print-settings", path)),
+                     WEIR__EXIT_OK);
     assert_contains(said, line_of("\n# table: %s/weir/weir.table  (default)\n", folder));
     assert_contains(said, "\n# admin-token: (set)  # --admin-token-file\n");
     assert_contains(said, line_of("\nadmin-token-file: %s  # --admin-token-file\n", path));
@@ -340,8 +350,11 @@ static void test_print_reads_back(void **state)
     char first[8192];
     (void)state;
 
-    assert_int_equal(read_line(&s, "--keys 777 --no-watch --memory --resp /tmp/a.sock --idle 0 --print-settings"), WEIR__EXIT_OK);
-    snprintf(first, sizeof first, "%.8000s", said);
+    assert_int_equal(
+        read_line(&s,
+                  "--keys 777 --no-watch --memory --resp /tmp/a.sock --idle 0 --print-settings"),
+        WEIR__EXIT_OK);
+    snprintf(first, sizeof(first), "%.8000s", said);
     s = good(line_of("--config %s", file_with(first)));
     assert_int_equal(s.keys, 777);
     assert_string_equal(s.resp, "/tmp/a.sock");
@@ -364,7 +377,8 @@ static void test_help(void **state)
     for (; weir__settings_option(n, &option); n++) {
         assert_non_null(option.name);
         if (strcmp(option.name, "watch") != 0)
-            assert_contains(said, line_of("--%s%s%s ", option.name, option.value ? " " : "", option.value ? option.value : ""));
+            assert_contains(said, line_of("--%s%s%s ", option.name, option.value ? " " : "",
+                                          option.value ? option.value : ""));
     }
     assert_int_equal(n, 32);
     assert_contains(said, " WEIR_ADMIN_TOKEN ");
@@ -394,21 +408,21 @@ static void test_table_place(void **state)
     (void)state;
 
     setenv("STATE_DIRECTORY", line_of("%s:/elsewhere", folder), 1);
-    snprintf(path, sizeof path, "%s/weir.table", folder);
+    snprintf(path, sizeof(path), "%s/weir.table", folder);
     expect_table(path);
     unsetenv("STATE_DIRECTORY");
-    snprintf(path, sizeof path, "%s/weir/weir.table", folder);
+    snprintf(path, sizeof(path), "%s/weir/weir.table", folder);
     expect_table(path);
-    snprintf(path, sizeof path, "%s/weir", folder);
+    snprintf(path, sizeof(path), "%s/weir", folder);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0700);
 
     const char *home = getenv("HOME");
     char before[256];
-    snprintf(before, sizeof before, "%s", home ? home : "");
+    snprintf(before, sizeof(before), "%s", home ? home : "");
     setenv("XDG_STATE_HOME", "", 1);
     setenv("HOME", folder, 1);
-    snprintf(path, sizeof path, "%s/.local/state/weir/weir.table", folder);
+    snprintf(path, sizeof(path), "%s/.local/state/weir/weir.table", folder);
     expect_table(path);
     for (int i = 0; i < 3; i++) {
         *strrchr(path, '/') = 0;

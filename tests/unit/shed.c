@@ -1,7 +1,7 @@
 /* shed.c -- shedding: levels, the cut, shares, and how it does as a loop.
  *
- * The plant: asks come by class and priority at rates, evenly or at random; permits are held for a mean time, so that so many per second can
- * be done.  A tenth of a millisecond at a time.
+ * The plant: asks come by class and priority at rates, evenly or at random; permits are held for a
+ * mean time, so that so many per second can be done.  A tenth of a millisecond at a time.
  */
 #include "fixture.h"
 
@@ -66,13 +66,14 @@ static int64_t draw(struct plant *p, double *due, double mean)
 
 static uint32_t level_of_user(uint32_t user, int8_t priority, weir_time now)
 {
-    return weir__shed_level((struct weir_key){ &user, sizeof user }, priority, now, SALT);
+    return weir__shed_level((struct weir_key){ &user, sizeof(user) }, priority, now, SALT);
 }
 
 /* The cohorts in turn, neighbours far apart. */
 static uint32_t even_level(const struct flow *f)
 {
-    return (uint32_t)(f->priority + 8) * WEIR__COHORTS + (uint32_t)(f->offered * 39 % WEIR__COHORTS);
+    return (uint32_t)(f->priority + 8) * WEIR__COHORTS +
+           (uint32_t)(f->offered * 39 % WEIR__COHORTS);
 }
 
 static void ask(struct plant *p, struct flow *f)
@@ -151,7 +152,7 @@ static void run(struct plant *p, weir_time span)
 /* 1000 per second can be done. */
 static struct plant *new_plant(int64_t limit)
 {
-    struct plant *p = calloc(1, sizeof *p);
+    struct plant *p = calloc(1, sizeof(*p));
     assert_non_null(p);
     p->plan = (struct weir__shed_plan){ .on = true, .classes = 1, .weights = { 1 } };
     p->limit = limit;
@@ -195,7 +196,8 @@ static void test_G7_cohorts_are_even_and_depend_on_the_salt(void **state)
     (void)state;
     for (uint32_t user = 0; user < 64000; user++) {
         char name[64];
-        int length = snprintf(name, sizeof name, user % 2 ? "user-%u" : "a-user-whose-name-is-longer-%u", user);
+        int length = snprintf(name, sizeof(name),
+                              user % 2 ? "user-%u" : "a-user-whose-name-is-longer-%u", user);
         struct weir_key key = { name, (size_t)length };
         uint32_t level = weir__shed_level(key, 0, NOW, SALT);
         counts[level % WEIR__COHORTS]++;
@@ -204,7 +206,8 @@ static void test_G7_cohorts_are_even_and_depend_on_the_salt(void **state)
     for (int i = 0; i < WEIR__COHORTS; i++)
         assert_in_range(counts[i], 850, 1150);
     assert_in_range(same, 850, 1150);
-    assert_in_range(weir__shed_level((struct weir_key){ NULL, 0 }, 0, NOW, SALT), 8 * 64, 9 * 64 - 1);
+    assert_in_range(weir__shed_level((struct weir_key){ NULL, 0 }, 0, NOW, SALT), 8 * 64,
+                    9 * 64 - 1);
 }
 
 /* In an hour everybody gets one new cohort, and in no minute many do. */
@@ -216,7 +219,8 @@ static void test_G7_users_are_hashed_anew_at_moments_of_their_own(void **state)
     for (uint32_t user = 0; user < 6000; user++) {
         int mine = 0;
         for (int m = 1; m <= 60; m++) {
-            bool change = level_of_user(user, 0, NOW + m * minute) != level_of_user(user, 0, NOW + (m - 1) * minute);
+            bool change = level_of_user(user, 0, NOW + m * minute) !=
+                          level_of_user(user, 0, NOW + (m - 1) * minute);
             moved[m] += change;
             mine += change;
         }
@@ -262,7 +266,8 @@ static void test_G7_a_part_of_the_level_at_the_cut_evenly(void **state)
     free(p);
 }
 
-/* Pressure alone: of one level that all share just so many per mille stay out (the histogram's trap: one step sheds nearly all). */
+/* Pressure alone: of one level that all share just so many per mille stay out (the histogram's
+ * trap: one step sheds nearly all). */
 static void test_G7_pressure_is_gradual_on_one_level(void **state)
 {
     (void)state;
@@ -275,10 +280,13 @@ static void test_G7_pressure_is_gradual_on_one_level(void **state)
             for (int n = 0; n < 1000; n++)
                 passed += weir__shed_pass(&p->shed, 0, n % 100 < 93 ? 300 : 700);
             assert_int_equal(weir__shed_tick(&p->plan, &p->shed,
-                                             &(struct weir__shed_sample){ .now = NOW + i * A_TICK, .span = A_TICK, .pressure = pressure }),
+                                             &(struct weir__shed_sample){ .now = NOW + i * A_TICK,
+                                                                          .span = A_TICK,
+                                                                          .pressure = pressure }),
                              1000 - pressure);
         }
-        assert_in_range(passed, 1000 - pressure - (pressure == 1000 ? 0 : 10), 1000 - pressure + 10);
+        assert_in_range(passed, 1000 - pressure - (pressure == 1000 ? 0 : 10),
+                        1000 - pressure + 10);
         free(p);
     }
 }
@@ -328,9 +336,11 @@ static void test_G7_a_span_of_nothing_changes_nothing(void **state)
     before = p->shed;
     assert_true(p->admitted < 1000);
     for (weir_time span = 0; span >= -5 * S; span -= S)
-        assert_int_equal(weir__shed_tick(&p->plan, &p->shed, &(struct weir__shed_sample){ .span = span, .entered = 5, .limit = 50 }),
-                         p->admitted);
-    assert_memory_equal(&before, &p->shed, sizeof before);
+        assert_int_equal(
+            weir__shed_tick(&p->plan, &p->shed,
+                            &(struct weir__shed_sample){ .span = span, .entered = 5, .limit = 50 }),
+            p->admitted);
+    assert_memory_equal(&before, &p->shed, sizeof(before));
     free(p);
 }
 
@@ -401,7 +411,8 @@ static void test_G7_sheds_at_once(void **state)
     assert_int_equal(p->admitted_min, 1000);
     p->flows[1].rate = 2500, p->flows[2].rate = 7000;
     run(p, S);
-    assert_true(part(&p->flows[0]) >= 0.75); /* until the first tick nobody is told apart, until the second it is not clear who comes */
+    assert_true(part(&p->flows[0]) >= 0.75); /* until the first tick nobody is told apart, until the
+                                                second it is not clear who comes */
     run(p, S);
     assert_true(part(&p->flows[0]) >= 0.98);
     free(p);
@@ -413,7 +424,11 @@ static void test_G7_traffic_at_random(void **state)
     static const struct {
         int64_t limit;
         double top, entered;
-    } rows[] = { { 32, 0.96, 0.82 }, { 64, 0.97, 0.88 }, { 128, 0.97, 0.92 }, { 256, 0.98, 0.94 }, { 1024, 0.98, 0.955 } };
+    } rows[] = { { 32, 0.96, 0.82 },
+                 { 64, 0.97, 0.88 },
+                 { 128, 0.97, 0.92 },
+                 { 256, 0.98, 0.94 },
+                 { 1024, 0.98, 0.955 } };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct plant *p = flooded(rows[i].limit);
@@ -422,8 +437,8 @@ static void test_G7_traffic_at_random(void **state)
         run(p, 20 * S);
         double entered = (double)p->total_entered / 20000;
         if (part(&p->flows[0]) < rows[i].top || entered < rows[i].entered)
-            fail_msg("%d permits: of the most important %.3f entered; %.3f of what can be done", (int)rows[i].limit, part(&p->flows[0]),
-                     entered);
+            fail_msg("%d permits: of the most important %.3f entered; %.3f of what can be done",
+                     (int)rows[i].limit, part(&p->flows[0]), entered);
         assert_true((double)p->flows[2].passed < 0.01 * (double)p->flows[2].offered);
         free(p);
     }
@@ -498,7 +513,8 @@ static void test_G7_does_not_swing(void **state)
     }
 }
 
-/* Twice too much of one priority: half of the users get nearly everything, the others nearly nothing. */
+/* Twice too much of one priority: half of the users get nearly everything, the others nearly
+ * nothing. */
 static void test_G7_the_same_users_consistently(void **state)
 {
     struct plant *p = new_plant(200);
@@ -508,8 +524,10 @@ static void test_G7_the_same_users_consistently(void **state)
     run(p, 5 * S);
     p->watch = true;
     run(p, 20 * S);
-    assert_in_range(p->flows[0].passed, p->flows[0].offered * 50 / 100, p->flows[0].offered * 59 / 100);
-    assert_true((double)p->flips < 0.05 * (double)p->flows[0].offered); /* those of the cohort at the cut */
+    assert_in_range(p->flows[0].passed, p->flows[0].offered * 50 / 100,
+                    p->flows[0].offered * 59 / 100);
+    assert_true((double)p->flips <
+                0.05 * (double)p->flows[0].offered); /* those of the cohort at the cut */
     free(p);
 }
 
@@ -615,9 +633,11 @@ static void test_G7_any_span(void **state)
     (void)state;
     for (weir_time span = 100 * MS; span <= 10 * S; span *= 10) {
         struct plant *p = new_plant(100);
-        struct weir__shed_sample sample = {
-            .span = span, .in_flight = 100, .limit = 100, .entered = span / MS, .refused_busy = 9 * span / MS
-        };
+        struct weir__shed_sample sample = { .span = span,
+                                            .in_flight = 100,
+                                            .limit = 100,
+                                            .entered = span / MS,
+                                            .refused_busy = 9 * span / MS };
         int32_t admitted = 0;
         for (int i = 0; i < 3; i++) {
             for (int64_t n = 0; n < 10 * span / MS; n++)
@@ -641,7 +661,9 @@ static void test_G7_a_rate_that_bounds(void **state)
         for (int n = 0; n < 1000; n++)
             in += weir__shed_pass(&p->shed, 0, (uint32_t)n * 39 % 64);
         int64_t found = in < 100 ? in : 100; /* per tick: 1000 per second */
-        struct weir__shed_sample sample = { .span = A_TICK, .in_flight = 7, .entered = found, .refused_busy = in - found };
+        struct weir__shed_sample sample = {
+            .span = A_TICK, .in_flight = 7, .entered = found, .refused_busy = in - found
+        };
         weir__shed_tick(&p->plan, &p->shed, &sample);
         if (i >= 100)
             entered += found, passed += in;
@@ -659,11 +681,13 @@ static void test_G7_survives_any_state(void **state)
     (void)state;
     for (int round = 0; round < 200; round++) {
         unsigned char *bytes = (unsigned char *)&p->shed;
-        for (size_t i = 0; i < sizeof p->shed; i++)
+        for (size_t i = 0; i < sizeof(p->shed); i++)
             bytes[i] = (unsigned char)random64(&seed);
         for (int i = 0; i < 50; i++) {
             int32_t admitted = weir__shed_tick(
-                &p->plan, &p->shed, &(struct weir__shed_sample){ .span = A_TICK, .entered = 100, .in_flight = 50, .limit = 100 });
+                &p->plan, &p->shed,
+                &(struct weir__shed_sample){
+                    .span = A_TICK, .entered = 100, .in_flight = 50, .limit = 100 });
             assert_in_range(admitted, 0, 1000);
             (void)weir__shed_pass(&p->shed, 0, (uint32_t)i * 20);
         }
@@ -676,8 +700,10 @@ static void test_numbers(void **state)
     (void)state;
     for (double x = 1e-9; x < 1e15; x *= 7)
         assert_true(fabs(weir__root(x) * weir__root(x) / x - 1) < 1e-9);
-    assert_true(weir__root(0) == 0 && weir__root(-1) == 0 && weir__root(NAN) == 0 && weir__root(INFINITY) == 0);
-    assert_true(weir__between(1, NAN, 2) == 1 && weir__between(1, INFINITY, 2) == 2 && weir__between(1, -INFINITY, 2) == 1);
+    assert_true(weir__root(0) == 0 && weir__root(-1) == 0 && weir__root(NAN) == 0 &&
+                weir__root(INFINITY) == 0);
+    assert_true(weir__between(1, NAN, 2) == 1 && weir__between(1, INFINITY, 2) == 2 &&
+                weir__between(1, -INFINITY, 2) == 1);
     assert_true(weir__share(1, 1) == 0.5 && weir__share(0, 1) == 0 && weir__share(1, 0) == 1);
 }
 

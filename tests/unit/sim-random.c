@@ -51,7 +51,9 @@ static void test_same_seed_same_rolls(void **state)
 /* These very numbers, on every machine. */
 static void test_known_rolls(void **state)
 {
-    static const struct weir__sim_work lognormal = { .shape = WEIR__SIM_WORK_LOGNORMAL, .mean = 20 * MS, .spread = WEIR__SIM_ONE };
+    static const struct weir__sim_work lognormal = { .shape = WEIR__SIM_WORK_LOGNORMAL,
+                                                     .mean = 20 * MS,
+                                                     .spread = WEIR__SIM_ONE };
     struct weir__sim_dice dice;
     (void)state;
 
@@ -81,39 +83,54 @@ static void test_exponential(void **state)
 
     assert_near(mean_of(&(struct weir__sim_work){ .mean = 20 * MS }, &above), 20e6, 0.01);
     assert_near(above, 0.3679, 0.01); /* 1/e */
-    assert_near(mean_of(&(struct weir__sim_work){ .mean = 20 * MS, .floor = 15 * MS }, &above), 20e6, 0.01);
-    assert_near((double)weir__sim_work_quantile(&(struct weir__sim_work){ .mean = 20 * MS }, 990), 92.1e6, 0.05);
+    assert_near(mean_of(&(struct weir__sim_work){ .mean = 20 * MS, .floor = 15 * MS }, &above),
+                20e6, 0.01);
+    assert_near((double)weir__sim_work_quantile(&(struct weir__sim_work){ .mean = 20 * MS }, 990),
+                92.1e6, 0.05);
 }
 
 static void test_lognormal(void **state)
 {
-    struct weir__sim_work work = { .shape = WEIR__SIM_WORK_LOGNORMAL, .mean = 20 * MS, .spread = WEIR__SIM_ONE / 2 };
+    struct weir__sim_work work = { .shape = WEIR__SIM_WORK_LOGNORMAL,
+                                   .mean = 20 * MS,
+                                   .spread = WEIR__SIM_ONE / 2 };
     double above;
     (void)state;
 
     assert_near(mean_of(&work, &above), 20e6, 0.01);
-    assert_near(above, 0.4013, 0.02);                                              /* 1 - Phi(1/4) */
+    assert_near(above, 0.4013, 0.02); /* 1 - Phi(1/4) */
     assert_near((double)weir__sim_work_quantile(&work, 500), 20e6 * 0.8825, 0.02); /* e^(-1/8) */
-    assert_near((double)weir__sim_work_quantile(&work, 990), 20e6 * 2.8240, 0.04); /* e^(2.3263/2 - 1/8) */
+    assert_near((double)weir__sim_work_quantile(&work, 990), 20e6 * 2.8240,
+                0.04); /* e^(2.3263/2 - 1/8) */
 }
 
 static void test_bimodal_and_constant(void **state)
 {
-    struct weir__sim_work work = { .shape = WEIR__SIM_WORK_BIMODAL, .mean = 20 * MS, .slow = 200 * MS, .slow_share = WEIR__SIM_ONE / 20 };
+    struct weir__sim_work work = { .shape = WEIR__SIM_WORK_BIMODAL,
+                                   .mean = 20 * MS,
+                                   .slow = 200 * MS,
+                                   .slow_share = WEIR__SIM_ONE / 20 };
     double above;
     (void)state;
 
     assert_near(mean_of(&work, &above), 20e6, 0.02);
     assert_near(above, 0.05, 0.03);
-    assert_near(mean_of(&(struct weir__sim_work){ .shape = WEIR__SIM_WORK_CONSTANT, .mean = 20 * MS }, &above), 20e6, 1e-9);
+    assert_near(
+        mean_of(&(struct weir__sim_work){ .shape = WEIR__SIM_WORK_CONSTANT, .mean = 20 * MS },
+                &above),
+        20e6, 1e-9);
     assert_true(above == 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_seed_same_rolls), cmocka_unit_test(test_known_rolls), cmocka_unit_test(test_below_stays_below),
-        cmocka_unit_test(test_exponential),          cmocka_unit_test(test_lognormal),   cmocka_unit_test(test_bimodal_and_constant),
+        cmocka_unit_test(test_same_seed_same_rolls),
+        cmocka_unit_test(test_known_rolls),
+        cmocka_unit_test(test_below_stays_below),
+        cmocka_unit_test(test_exponential),
+        cmocka_unit_test(test_lognormal),
+        cmocka_unit_test(test_bimodal_and_constant),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

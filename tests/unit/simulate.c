@@ -1,4 +1,5 @@
-/* simulate.c -- traffic through rule sets on virtual time: the numbers that a hand calculation gives, for every account that is kept. */
+/* simulate.c -- traffic through rule sets on virtual time: the numbers that a hand calculation
+ * gives, for every account that is kept. */
 #include "fixture.h"
 
 #include "report.h"
@@ -14,7 +15,8 @@ static struct weir_rules *rules_of(const char *text)
     return rules;
 }
 
-static struct weir__simulation *simulation_with(struct weir__simulate_options options, const char *here, const char *there)
+static struct weir__simulation *simulation_with(struct weir__simulate_options options,
+                                                const char *here, const char *there)
 {
     struct weir__simulation *sim = NULL;
     struct weir_error error;
@@ -37,7 +39,9 @@ static void request(struct weir__simulation *sim, const char *ip, const char *ur
 {
     struct weir__log_entry entry = {
         .at = at,
-        .attrs = { { .name = "ip", .value = ip }, { .name = "uri", .value = uri }, { .name = "method", .value = "GET" } },
+        .attrs = { { .name = "ip", .value = ip },
+                   { .name = "uri", .value = uri },
+                   { .name = "method", .value = "GET" } },
         .n = 3,
         .line = 1,
     };
@@ -66,7 +70,8 @@ static int64_t total(const int64_t at[WEIR__SIMULATE_BUCKETS])
 
 /* -------------------------------------------------------------- one rule set ---- */
 
-/* A bucket of 5 that 5 a second fill, and a request each 100 ms for 9.9 s: 5 + 49.5 units, so 54 of 100 pass. */
+/* A bucket of 5 that 5 a second fill, and a request each 100 ms for 9.9 s: 5 + 49.5 units, so 54 of
+ * 100 pass. */
 static void test_token_bucket_by_hand(void **state)
 {
     struct weir__simulation *sim = simulation_of(RULES RULE("a", "limit: 5/1s burst 5"));
@@ -106,7 +111,8 @@ static void test_token_bucket_by_hand(void **state)
 /* 3 a second, windows at full seconds; 5 in each of 4: 2 refused each. */
 static void test_fixed_window_by_hand(void **state)
 {
-    struct weir__simulation *sim = simulation_of(RULES RULE("a", "limit: 3/1s, algorithm: fixed-window"));
+    struct weir__simulation *sim =
+        simulation_of(RULES RULE("a", "limit: 3/1s, algorithm: fixed-window"));
     (void)state;
     for (int i = 0; i < 20; i++)
         request(sim, "192.0.2.1", "/", START + i * 200 * WEIR_MILLISECOND);
@@ -119,8 +125,8 @@ static void test_fixed_window_by_hand(void **state)
 
 static void test_several_rules_count_what_they_apply_to(void **state)
 {
-    struct weir__simulation *sim = simulation_of(RULES RULE("all", "limit: 100/1s") RULE("login", "match: { uri: /login }, limit: 1/1h")
-                                                     RULE("off", "limit: 1/1h, mode: off"));
+    struct weir__simulation *sim = simulation_of(RULES RULE("all", "limit: 100/1s") RULE(
+        "login", "match: { uri: /login }, limit: 1/1h") RULE("off", "limit: 1/1h, mode: off"));
     (void)state;
     for (int i = 0; i < 5; i++) {
         request(sim, "192.0.2.1", "/login", START);
@@ -142,7 +148,9 @@ static void test_several_rules_count_what_they_apply_to(void **state)
 
 /* ------------------------------------------------------------ modes and lists ---- */
 
-#define TWO_SHADOWS RULES RULE("one", "limit: 2/1h, mode: shadow") RULE("two", "limit: 4/1h, mode: shadow") RULE("hard", "limit: 100/1h")
+#define TWO_SHADOWS                                                                         \
+    RULES RULE("one", "limit: 2/1h, mode: shadow") RULE("two", "limit: 4/1h, mode: shadow") \
+        RULE("hard", "limit: 100/1h")
 
 static void test_R5_every_rule_in_shadow_is_counted(void **state)
 {
@@ -167,10 +175,12 @@ static void test_R5_every_rule_in_shadow_is_counted(void **state)
 
 static void test_R5_shadow_can_be_turned_on(void **state)
 {
-    static const char *const rules[] = { TWO_SHADOWS, "version: 1\nmode: shadow\nrules:\n" RULE("one", "limit: 2/1h") };
+    static const char *const rules[] = { TWO_SHADOWS, "version: 1\nmode: shadow\nrules:\n" RULE(
+                                                          "one", "limit: 2/1h") };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rules); i++) {
-        struct weir__simulation *sim = simulation_with((struct weir__simulate_options){ .propose = -1, .enforce = true }, rules[i], NULL);
+        struct weir__simulation *sim = simulation_with(
+            (struct weir__simulate_options){ .propose = -1, .enforce = true }, rules[i], NULL);
         for (int k = 0; k < 10; k++)
             request(sim, "192.0.2.1", "/", START);
         weir__simulate_end(sim);
@@ -184,7 +194,8 @@ static void test_R5_shadow_can_be_turned_on(void **state)
 static void test_R3_lists(void **state)
 {
     struct weir__simulation *sim = simulation_of(
-        RULES RULE("a", "match: { uri: /a }, limit: 1/1h") "lists:\n  allow: { ip: [10.0.0.0/8] }\n  deny: { ip: [192.0.2.66] }\n");
+        RULES RULE("a", "match: { uri: /a }, limit: 1/1h") "lists:\n  allow: { ip: [10.0.0.0/8] "
+                                                           "}\n  deny: { ip: [192.0.2.66] }\n");
     struct weir__hitter top;
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -204,10 +215,12 @@ static void test_R3_lists(void **state)
     weir__simulation_destroy(sim);
 }
 
-/* One of 8 passes; the third refusal bans for 10 s, so 3 are over the limit and 4 banned; after it one passes no more (1/1h), and so on. */
+/* One of 8 passes; the third refusal bans for 10 s, so 3 are over the limit and 4 banned; after it
+ * one passes no more (1/1h), and so on. */
 static void test_R4_bans(void **state)
 {
-    struct weir__simulation *sim = simulation_of(RULES RULE("a", "limit: 1/1h, ban: { refusals: 3/60s, for: 10s }"));
+    struct weir__simulation *sim =
+        simulation_of(RULES RULE("a", "limit: 1/1h, ban: { refusals: 3/60s, for: 10s }"));
     (void)state;
     for (int i = 0; i < 8; i++)
         request(sim, "192.0.2.1", "/", START);
@@ -226,7 +239,8 @@ static void test_R4_bans(void **state)
 
 static void test_time_never_goes_back(void **state)
 {
-    struct weir__simulation *sim = simulation_of(RULES RULE("a", "limit: 1/1s, algorithm: fixed-window"));
+    struct weir__simulation *sim =
+        simulation_of(RULES RULE("a", "limit: 1/1s, algorithm: fixed-window"));
     (void)state;
     request(sim, "192.0.2.1", "/", START + 10 * S);
     request(sim, "192.0.2.1", "/", START + 9 * S); /* a second: nothing to mention */
@@ -251,7 +265,8 @@ static void test_buckets_grow_wider_and_lose_nothing(void **state)
         for (int i = 0; i < 700 && START + i * step < 9000000000 * S; i++) {
             request(sim, "192.0.2.1", "/", START + i * step);
             assert_in_range(sim->buckets, 1, WEIR__SIMULATE_BUCKETS);
-            assert_true(sim->from % sim->width == 0 && sim->from <= START && sim->from > START - sim->width);
+            assert_true(sim->from % sim->width == 0 && sim->from <= START &&
+                        sim->from > START - sim->width);
         }
         weir__simulate_end(sim);
         assert_int_equal(total(sim->at), sim->requests);
@@ -267,7 +282,8 @@ static void test_buckets_grow_wider_and_lose_nothing(void **state)
 static void test_who_asks_may_be_unknown(void **state)
 {
     struct weir__simulation *sim =
-        simulation_with((struct weir__simulate_options){ .propose = -1, .client = "user" }, RULES RULE("a", "limit: 1/1h"), NULL);
+        simulation_with((struct weir__simulate_options){ .propose = -1, .client = "user" },
+                        RULES RULE("a", "limit: 1/1h"), NULL);
     (void)state;
     for (int i = 0; i < 3; i++)
         request(sim, "192.0.2.1", "/", START);
@@ -280,8 +296,9 @@ static void test_who_asks_may_be_unknown(void **state)
 
 static void test_waits_are_counted(void **state)
 {
-    struct weir__simulation *sim = simulation_with((struct weir__simulate_options){ .propose = -1, .wait_max = 10 * S },
-                                                   RULES RULE("a", "limit: 1/1s queue 2, algorithm: leaky-bucket"), NULL);
+    struct weir__simulation *sim =
+        simulation_with((struct weir__simulate_options){ .propose = -1, .wait_max = 10 * S },
+                        RULES RULE("a", "limit: 1/1s queue 2, algorithm: leaky-bucket"), NULL);
     (void)state;
     for (int i = 0; i < 5; i++)
         request(sim, "192.0.2.1", "/", START);
@@ -295,11 +312,12 @@ static void test_waits_are_counted(void **state)
 static void test_a_table_too_small_is_noticed(void **state)
 {
     struct weir__simulation *sim =
-        simulation_with((struct weir__simulate_options){ .propose = -1, .keys = 100 }, RULES RULE("a", "limit: 1/1h"), NULL);
+        simulation_with((struct weir__simulate_options){ .propose = -1, .keys = 100 },
+                        RULES RULE("a", "limit: 1/1h"), NULL);
     char ip[32];
     (void)state;
     for (int i = 0; i < 5000; i++) {
-        snprintf(ip, sizeof ip, "10.0.%d.%d", i / 256, i % 256);
+        snprintf(ip, sizeof(ip), "10.0.%d.%d", i / 256, i % 256);
         request(sim, ip, "/", START);
     }
     weir__simulate_end(sim);
@@ -311,14 +329,15 @@ static void test_rules_beyond_the_traces_are_still_counted(void **state)
 {
     enum { N = WEIR__SIMULATE_TRACES + 6 };
     char text[N * 80 + 64], uri[16];
-    size_t len = (size_t)snprintf(text, sizeof text, RULES);
+    size_t len = (size_t)snprintf(text, sizeof(text), RULES);
     (void)state;
     for (int i = 0; i < N; i++)
-        len +=
-            (size_t)snprintf(text + len, sizeof text - len, "  - { name: r%d, key: \"{ip}\", match: { uri: /%d }, limit: 1/1h }\n", i, i);
+        len += (size_t)snprintf(
+            text + len, sizeof(text) - len,
+            "  - { name: r%d, key: \"{ip}\", match: { uri: /%d }, limit: 1/1h }\n", i, i);
     struct weir__simulation *sim = simulation_of(text);
     for (int i = 0; i < 3 * N; i++) {
-        snprintf(uri, sizeof uri, "/%d", i % N);
+        snprintf(uri, sizeof(uri), "/%d", i % N);
         request(sim, "192.0.2.1", uri, START);
     }
     weir__simulate_end(sim);
@@ -339,9 +358,10 @@ static void test_rules_beyond_the_traces_are_still_counted(void **state)
 
 static void test_differences_by_hand(void **state)
 {
-    struct weir__simulation *sim =
-        simulation_with((struct weir__simulate_options){ .propose = -1, .listed = 3 }, RULES RULE("a", "limit: 2/1h"),
-                        RULES RULE("b", "limit: 4/1h") RULE("c", "match: { uri: /x }, limit: 1/1h"));
+    struct weir__simulation *sim = simulation_with(
+        (struct weir__simulate_options){ .propose = -1, .listed = 3 },
+        RULES RULE("a", "limit: 2/1h"),
+        RULES RULE("b", "limit: 4/1h") RULE("c", "match: { uri: /x }, limit: 1/1h"));
     (void)state;
     for (int i = 0; i < 6; i++)
         request(sim, "192.0.2.1", "/", START + i); /* here 2 pass, there 4 */
@@ -369,9 +389,11 @@ static void test_differences_by_hand(void **state)
 
 static void test_a_rule_has_one_colour_on_both_sides(void **state)
 {
-    struct weir__simulation *sim = simulation_with(
-        (struct weir__simulate_options){ .propose = -1 }, RULES RULE("a", "match: { uri: /a }, limit: 1/1h") RULE("b", "limit: 2/1h"),
-        RULES RULE("c", "match: { uri: /c }, limit: 1/1h") RULE("b", "match: { uri: /b }, limit: 2/1h"));
+    struct weir__simulation *sim =
+        simulation_with((struct weir__simulate_options){ .propose = -1 },
+                        RULES RULE("a", "match: { uri: /a }, limit: 1/1h") RULE("b", "limit: 2/1h"),
+                        RULES RULE("c", "match: { uri: /c }, limit: 1/1h")
+                            RULE("b", "match: { uri: /b }, limit: 2/1h"));
     struct weir__series here[WEIR__SERIES], there[WEIR__SERIES];
     (void)state;
     for (int i = 0; i < 30; i++)
@@ -390,16 +412,19 @@ static void test_a_rule_has_one_colour_on_both_sides(void **state)
 
 static void test_proposals_by_hand(void **state)
 {
-    struct weir__simulation *sim =
-        simulation_with((struct weir__simulate_options){ .propose = 100000 },
-                        RULES RULE("a", "limit: 4/1s, algorithm: fixed-window") "lists:\n  allow: { ip: [192.0.2.10] }\n", NULL);
+    struct weir__simulation *sim = simulation_with(
+        (struct weir__simulate_options){ .propose = 100000 },
+        RULES RULE(
+            "a", "limit: 4/1s, algorithm: fixed-window") "lists:\n  allow: { ip: [192.0.2.10] }\n",
+        NULL);
     struct weir__proposal p;
     char ip[32];
     (void)state;
     do
-        for (int key = 1; key <= 11; key++) /* number 10 is on the list: of the other 10, one may be refused */
+        for (int key = 1; key <= 11;
+             key++) /* number 10 is on the list: of the other 10, one may be refused */
             for (int i = 0; i < (key == 10 ? 1000 : key); i++) {
-                snprintf(ip, sizeof ip, "192.0.2.%d", key);
+                snprintf(ip, sizeof(ip), "192.0.2.%d", key);
                 request(sim, ip, "/", START);
             }
     while (weir__simulate_end(sim));
@@ -418,20 +443,21 @@ static void test_proposals_by_hand(void **state)
 
 static void test_missing_attributes_are_named(void **state)
 {
-    struct weir__simulation *sim = simulation_of("version: 1\nlists: { deny: { asn: [\"1\"] }, unused: { colour: [red] } }\n"
-                                                 "rules:\n"
-                                                 "  - { name: a, key: \"{account}:{ip}\", limit: 5/1s }\n"
-                                                 "  - { name: b, match: { account: x, uri: /x }, limit: 5/1s }\n"
-                                                 "  - { name: c, not: { header.X: y }, cost: \"{bytes}\", limit: 5/1s }\n");
+    struct weir__simulation *sim =
+        simulation_of("version: 1\nlists: { deny: { asn: [\"1\"] }, unused: { colour: [red] } }\n"
+                      "rules:\n"
+                      "  - { name: a, key: \"{account}:{ip}\", limit: 5/1s }\n"
+                      "  - { name: b, match: { account: x, uri: /x }, limit: 5/1s }\n"
+                      "  - { name: c, not: { header.X: y }, cost: \"{bytes}\", limit: 5/1s }\n");
     const char *name;
     char who[64], all[256] = "";
     size_t at = 0;
     (void)state;
     request(sim, "192.0.2.1", "/x", START);
     weir__simulate_end(sim);
-    while (weir__side_missing(&sim->sides[0], &at, &name, who, sizeof who)) {
+    while (weir__side_missing(&sim->sides[0], &at, &name, who, sizeof(who))) {
         size_t len = strlen(all);
-        snprintf(all + len, sizeof all - len, "%s: %s; ", name, who);
+        snprintf(all + len, sizeof(all) - len, "%s: %s; ", name, who);
     }
     assert_non_null(strstr(all, "account: rules a, b; "));
     assert_non_null(strstr(all, "asn: deny list; "));

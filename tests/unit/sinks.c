@@ -1,4 +1,5 @@
-/* sinks.c -- the log of events: whole lines, whatever becomes of the file; what could not be written is counted, and nobody waits for it. */
+/* sinks.c -- the log of events: whole lines, whatever becomes of the file; what could not be
+ * written is counted, and nobody waits for it. */
 #include "receiver.h"
 
 #include <signal.h>
@@ -19,7 +20,8 @@ static weir_time now_is(void *context)
 static void emit(int n)
 {
     while (n-- > 0)
-        weir__events_emit(events, WEIR__EVENT_BAN, NOW, &(struct weir__event_facts){ .rule = "login" });
+        weir__events_emit(events, WEIR__EVENT_BAN, NOW,
+                          &(struct weir__event_facts){ .rule = "login" });
 }
 
 static void wake(void *context)
@@ -87,7 +89,7 @@ static const char *contents(const char *path)
     static char text[500000];
     FILE *f = fopen(path, "r");
     assert_non_null(f);
-    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
     fclose(f);
     return text;
 }
@@ -108,8 +110,10 @@ static void test_S4_events_are_lines_of_a_file(void **state)
     begin(path, "");
     emit(2);
     run_until(counts().log_written == 2);
-    assert_string_equal(contents(path), "{\"id\":1,\"time\":\"1970-01-01T00:16:40.000Z\",\"event\":\"ban\",\"rule\":\"login\"}\n"
-                                        "{\"id\":2,\"time\":\"1970-01-01T00:16:40.000Z\",\"event\":\"ban\",\"rule\":\"login\"}\n");
+    assert_string_equal(
+        contents(path),
+        "{\"id\":1,\"time\":\"1970-01-01T00:16:40.000Z\",\"event\":\"ban\",\"rule\":\"login\"}\n"
+        "{\"id\":2,\"time\":\"1970-01-01T00:16:40.000Z\",\"event\":\"ban\",\"rule\":\"login\"}\n");
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0137, 0); /* others may not read it */
 }
@@ -149,8 +153,8 @@ static void test_a_file_that_cannot_be_opened_again_stays(void **state)
 {
     char path[400], directory[360];
     (void)state;
-    snprintf(directory, sizeof directory, "%s", new_path());
-    snprintf(path, sizeof path, "%s/log", directory);
+    snprintf(directory, sizeof(directory), "%s", new_path());
+    snprintf(path, sizeof(path), "%s/log", directory);
     assert_int_equal(mkdir(directory, 0700), 0);
     begin(path, "");
     unlink(path);
@@ -165,7 +169,7 @@ static void test_a_file_that_cannot_be_opened_is_an_error(void **state)
     struct weir_error error;
     char path[400];
     (void)state;
-    snprintf(path, sizeof path, "%s/missing/log", new_path());
+    snprintf(path, sizeof(path), "%s/missing/log", new_path());
     assert_int_equal(try_to_begin(path, "", &error), WEIR_SYSTEM);
     assert_contains(error.text, "missing/log");
     assert_int_equal(try_to_begin(new_path(), "nonsense", &error), WEIR_INVALID);
@@ -208,7 +212,7 @@ static void test_a_torn_line_spoils_no_other(void **state)
 static void empty(int fd)
 {
     char bytes[4096];
-    while (read(fd, bytes, sizeof bytes) > 0)
+    while (read(fd, bytes, sizeof(bytes)) > 0)
         ;
 }
 
@@ -237,7 +241,7 @@ static void test_S4_a_pipe_that_nobody_reads_delays_nobody(void **state)
     assert_true(counts().log_lost >= 3000 - WEIR__EVENTS_KEPT - written - 1);
     emit(1);
     run_until(counts().log_written + counts().log_lost == 3001);
-    ssize_t n = read(reader, bytes, sizeof bytes - 1);
+    ssize_t n = read(reader, bytes, sizeof(bytes) - 1);
     assert_true(n > 0 && bytes[n - 1] == '\n');
     close(reader);
 }
@@ -295,14 +299,21 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_S4_events_are_lines_of_a_file, make_all, free_all),
         cmocka_unit_test_setup_teardown(test_S4_a_file_is_gone_on_with, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_a_file_that_was_moved_is_made_anew, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_a_file_that_cannot_be_opened_again_stays, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_a_file_that_cannot_be_opened_is_an_error, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_a_full_disk_loses_lines_and_no_more, make_all, free_all),
+        cmocka_unit_test_setup_teardown(test_S4_a_file_that_was_moved_is_made_anew, make_all,
+                                        free_all),
+        cmocka_unit_test_setup_teardown(test_a_file_that_cannot_be_opened_again_stays, make_all,
+                                        free_all),
+        cmocka_unit_test_setup_teardown(test_a_file_that_cannot_be_opened_is_an_error, make_all,
+                                        free_all),
+        cmocka_unit_test_setup_teardown(test_S4_a_full_disk_loses_lines_and_no_more, make_all,
+                                        free_all),
         cmocka_unit_test_setup_teardown(test_a_torn_line_spoils_no_other, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_a_pipe_that_nobody_reads_delays_nobody, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_a_pipe_without_a_reader_is_no_wait, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_a_reader_that_has_gone_loses_lines, make_all, free_all),
+        cmocka_unit_test_setup_teardown(test_S4_a_pipe_that_nobody_reads_delays_nobody, make_all,
+                                        free_all),
+        cmocka_unit_test_setup_teardown(test_a_pipe_without_a_reader_is_no_wait, make_all,
+                                        free_all),
+        cmocka_unit_test_setup_teardown(test_a_reader_that_has_gone_loses_lines, make_all,
+                                        free_all),
         cmocka_unit_test_setup_teardown(test_S4_a_log_and_a_webhook, make_all, free_all),
         cmocka_unit_test_setup_teardown(test_neither, make_all, free_all),
     };

@@ -1,4 +1,5 @@
-/* sketch.c -- counting and finding the frequent in fixed memory: exact while it is small, within its stated error when it is not. */
+/* sketch.c -- counting and finding the frequent in fixed memory: exact while it is small, within
+ * its stated error when it is not. */
 #include "fixture.h"
 
 #include "sketch.h"
@@ -16,13 +17,13 @@ static int fill_secrets(void **state)
 
 static uint64_t hash_of(int64_t n)
 {
-    return weir__sketch_hash(&secrets, &n, sizeof n);
+    return weir__sketch_hash(&secrets, &n, sizeof(n));
 }
 
 static void add_number(struct weir__hitters *h, int64_t n)
 {
     char text[32];
-    int len = snprintf(text, sizeof text, "%lld", (long long)n);
+    int len = snprintf(text, sizeof(text), "%lld", (long long)n);
     weir__hitters_add(h, hash_of(n), text, (size_t)len, 1);
 }
 
@@ -32,12 +33,12 @@ static void test_secrets_depend_on_the_text(void **state)
     (void)state;
     weir__sketch_secrets_make(&a, "a line", 6);
     weir__sketch_secrets_make(&b, "a line", 6);
-    assert_memory_equal(&a, &b, sizeof a);
+    assert_memory_equal(&a, &b, sizeof(a));
     weir__sketch_secrets_make(&b, "a lime", 6);
     for (size_t i = 0; i < COUNT_OF(a.words); i++)
         assert_true(a.words[i] != b.words[i]);
     weir__sketch_secrets_make(&b, "", 0);
-    assert_memory_not_equal(&a, &b, sizeof a);
+    assert_memory_not_equal(&a, &b, sizeof(a));
 }
 
 /* ------------------------------------------------------------- distinct ---- */
@@ -71,7 +72,8 @@ static void test_distinct_takes_a_hash_of_zero(void **state)
     weir__distinct_destroy(d);
 }
 
-/* The standard error is 0.8 %; five of them are missed less than once in a million times, and the seed is fixed. */
+/* The standard error is 0.8 %; five of them are missed less than once in a million times, and the
+ * seed is fixed. */
 static void test_distinct_is_near_beyond(void **state)
 {
     struct weir__distinct *d = weir__distinct_create();
@@ -115,7 +117,8 @@ static void test_hitters_of_one_counter(void **state)
     (void)state;
     for (int64_t i = 0; i < 10; i++)
         add_number(h, i);
-    assert_int_equal(weir__hitters_top(h, &top, 1), 0); /* 9 was there at least once, and at most ten times: no news */
+    assert_int_equal(weir__hitters_top(h, &top, 1),
+                     0); /* 9 was there at least once, and at most ten times: no news */
     for (int64_t i = 0; i < 8; i++)
         add_number(h, 9);
     assert_int_equal(weir__hitters_top(h, &top, 1), 1);
@@ -125,7 +128,8 @@ static void test_hitters_of_one_counter(void **state)
     weir__hitters_destroy(h);
 }
 
-/* Against true counts, on traffic where a few come often and most once: what Space-Saving promises, for every one that it names. */
+/* Against true counts, on traffic where a few come often and most once: what Space-Saving promises,
+ * for every one that it names. */
 static void test_hitters_keep_their_promise(void **state)
 {
     enum { KINDS = 5000, CAPACITY = 64, ADDS = 200000 };
@@ -163,7 +167,8 @@ static void test_hitters_whose_hashes_share_a_place(void **state)
     struct weir__hitter top[16];
     (void)state;
     for (uint64_t round = 0; round < 1000; round++)
-        weir__hitters_add(h, round << 32 | 31, "x", 1, 1); /* one home for all, at the index's end */
+        weir__hitters_add(h, round << 32 | 31, "x", 1,
+                          1); /* one home for all, at the index's end */
     assert_int_equal(weir__hitters_total(h), 1000);
     assert_in_range(weir__hitters_error(h), 1, 1000 / 16);
     weir__hitters_add(h, (uint64_t)999 << 32 | 31, "x", 1, 1000);
@@ -178,18 +183,18 @@ static void test_long_texts_are_cut_between_characters(void **state)
 {
     char out[9];
     (void)state;
-    weir__text_cut(out, sizeof out, "12345678", 8);
+    weir__text_cut(out, sizeof(out), "12345678", 8);
     assert_string_equal(out, "12345678");
-    weir__text_cut(out, sizeof out, "123456789", 9);
+    weir__text_cut(out, sizeof(out), "123456789", 9);
     assert_string_equal(out, "12345...");
-    weir__text_cut(out, sizeof out,
+    weir__text_cut(out, sizeof(out),
                    "123\xe2\x82\xac"
                    "67890",
                    11);
     assert_string_equal(out, "123...");
-    weir__text_cut(out, sizeof out, "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80", 10);
+    weir__text_cut(out, sizeof(out), "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80", 10);
     assert_string_equal(out, "\x80\x80...");
-    weir__text_cut(out, sizeof out, "", 0);
+    weir__text_cut(out, sizeof(out), "", 0);
     assert_string_equal(out, "");
 }
 

@@ -1,4 +1,5 @@
-/* slot.c -- where a key lives: who gets a slot, who makes room, and that a full table goes on deciding. */
+/* slot.c -- where a key lives: who gets a slot, who makes room, and that a full table goes on
+ * deciding. */
 #include "fixture.h"
 
 #define KEYS_MAX 4000
@@ -8,11 +9,12 @@ static const char *key_at(int i)
 {
     static char keys[8][16];
     char *key = keys[i % 8];
-    snprintf(key, sizeof keys[0], "key %d", i);
+    snprintf(key, sizeof(keys[0]), "key %d", i);
     return key;
 }
 
-/* A table of one group, filled until no slot is empty, each key with its whole limit taken.  Key i is fresh again at idle_at(i). */
+/* A table of one group, filled until no slot is empty, each key with its whole limit taken.  Key i
+ * is fresh again at idle_at(i). */
 struct full {
     struct weir_table *table;
     struct weir_limiter *limiter;
@@ -52,13 +54,17 @@ static int count_known(const struct full *f, weir_time now, bool known[KEYS_MAX]
 
 static void test_asks_with_nothing_to_remember_take_no_slot(void **state)
 {
-    static const char *const limits[] = {
-        "gcra 5/10s",           "token-bucket 5/10s burst 3", "leaky-bucket 5/10s",        "sliding-log 5/10s",
-        "sliding-window 5/10s", "fixed-window 5/10s",         "leaky-bucket 5/10s queue 3"
-    };
+    static const char *const limits[] = { "gcra 5/10s",
+                                          "token-bucket 5/10s burst 3",
+                                          "leaky-bucket 5/10s",
+                                          "sliding-log 5/10s",
+                                          "sliding-window 5/10s",
+                                          "fixed-window 5/10s",
+                                          "leaky-bucket 5/10s queue 3" };
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++)
-        for (size_t i = 0; i < COUNT_OF(limits) - (narrow ? 2 : 0); i++) { /* the last two do not fit narrow slots */
+        for (size_t i = 0; i < COUNT_OF(limits) - (narrow ? 2 : 0);
+             i++) { /* the last two do not fit narrow slots */
             struct weir_table *table = private_table(narrow, 100);
             struct weir_limiter *limiter = limiter_of(table, "l", limits[i]);
             struct weir_reservation r;
@@ -107,7 +113,8 @@ static void test_one_key_has_one_slot_per_limiter(void **state)
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = private_table(narrow, 1000);
-        struct weir_limiter *a = limiter_of(table, "a", "gcra 5/10s"), *b = limiter_of(table, "b", "gcra 5/10s");
+        struct weir_limiter *a = limiter_of(table, "a", "gcra 5/10s"),
+                            *b = limiter_of(table, "b", "gcra 5/10s");
         for (int i = 0; i < 5; i++) {
             assert_int_equal(take(a, "k", 1, NOW).remaining, 4 - i);
             assert_int_equal(left(b, "k", NOW), i == 0 ? 5 : 5 - i); /* the other's is its own */
@@ -134,19 +141,22 @@ static void test_idle_keys_go_first_and_for_nothing(void **state)
         struct full f = fill(narrow, "gcra 2/1000s", at_once);
         int before = count_known(&f, NOW, known);
         assert_int_equal(before, stats_of(f.table, NOW).slots);
-        for (int i = 0; i < f.keys; i += 2) /* every other key gets all back, and has nothing to remember */
+        for (int i = 0; i < f.keys;
+             i += 2) /* every other key gets all back, and has nothing to remember */
             give(f.limiter, key_at(i), 2, NOW);
         before = count_known(&f, NOW, known);
         struct weir_table_stats s = stats_of(f.table, NOW);
         assert_int_equal(s.live, before);
         assert_true(before > s.slots / 3 && before < s.slots * 2 / 3);
-        for (int i = 0; i < 10; i++) /* that a window of half idle slots has none is one in billions */
+        for (int i = 0; i < 10;
+             i++) /* that a window of half idle slots has none is one in billions */
             assert_true(take(f.limiter, key_at(KEYS_MAX + i), 1, NOW).allowed);
         assert_int_equal(stats_of(f.table, NOW).evicted_idle - s.evicted_idle, 10);
         assert_int_equal(stats_of(f.table, NOW).evicted_early, s.evicted_early);
         assert_int_equal(stats_of(f.table, NOW).keys, s.keys);
         count_known(&f, NOW, then);
-        assert_memory_equal(then, known, (size_t)f.keys); /* nobody who had something to remember was forgotten */
+        assert_memory_equal(
+            then, known, (size_t)f.keys); /* nobody who had something to remember was forgotten */
         weir_table_destroy(f.table);
     }
 }
@@ -177,7 +187,8 @@ static void test_then_the_idlest_goes_and_is_counted(void **state)
     static bool known[KEYS_MAX], then[KEYS_MAX];
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct full f = fill(narrow, "gcra 1/1w", one_by_one); /* the lower its number, the sooner a key is fresh */
+        struct full f = fill(narrow, "gcra 1/1w",
+                             one_by_one); /* the lower its number, the sooner a key is fresh */
         weir_time now = NOW + f.keys * S;
         int before = count_known(&f, now, known);
         assert_int_equal(before, stats_of(f.table, now).slots);
@@ -196,8 +207,9 @@ static void test_then_the_idlest_goes_and_is_counted(void **state)
                 order += known[k];
             }
             assert_int_equal(victims, 1);
-            assert_true(rank < before / 2); /* the idlest of a window is in the idler half but for one time in billions */
-            memcpy(known, then, sizeof then);
+            assert_true(rank < before / 2); /* the idlest of a window is in the idler half but for
+                                               one time in billions */
+            memcpy(known, then, sizeof(then));
         }
         weir_table_destroy(f.table);
     }
@@ -210,12 +222,14 @@ static void test_large_slots_make_room_the_same_way(void **state)
     struct weir_limiter *limiter = NULL;
     int keys = 0;
     (void)state;
-    assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, 1, NULL), WEIR_OK); /* one group */
+    assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, 1, NULL),
+                     WEIR_OK); /* one group */
     while (stats_of(table, -1).evicted_early == 0)
         assert_true(take(limiter, key_at(keys), 1, NOW + keys * S).allowed), keys++;
     int64_t held = keys_of(table);
     assert_int_equal(held, keys - 1);
-    assert_int_equal(left(limiter, key_at(0), NOW + keys * S), 1); /* in one group all are in reach: the idlest is the first */
+    assert_int_equal(left(limiter, key_at(0), NOW + keys * S),
+                     1); /* in one group all are in reach: the idlest is the first */
     for (int i = 1; i < keys; i++)
         assert_int_equal(left(limiter, key_at(i), NOW + keys * S), 0);
     weir_time later = NOW + 7 * 24 * 3600 * S + 5 * S; /* keys 1 to 5 are idle now */
@@ -255,14 +269,16 @@ static void test_a_key_driven_out_comes_back_fresh_and_whole(void **state)
         for (int i = 0; i < 500; i++) {
             const char *key = key_at(KEYS_MAX + i);
             for (int64_t n = 4; n-- > 0;)
-                assert_int_equal(take(f.limiter, key, 1, now).remaining, n); /* nothing of the former owner is left in the slot */
+                assert_int_equal(take(f.limiter, key, 1, now).remaining,
+                                 n); /* nothing of the former owner is left in the slot */
             assert_false(take(f.limiter, key, 1, now).allowed);
         }
         weir_table_destroy(f.table);
     }
 }
 
-/* Both kinds of key are fresh again after ten seconds, but their states mean different things: read as the other's, none would be. */
+/* Both kinds of key are fresh again after ten seconds, but their states mean different things: read
+ * as the other's, none would be. */
 static void test_idle_is_told_by_the_limit_of_the_key(void **state)
 {
     struct weir_table *table = private_table(false, 1);
@@ -275,7 +291,8 @@ static void test_idle_is_told_by_the_limit_of_the_key(void **state)
     assert_int_equal(stats_of(table, NOW).live, stats_of(table, NOW).slots);
     for (int i = 1; i < 2000; i += 2)
         if (left(window, key_at(i), NOW) == 0)
-            take(window, key_at(i), 1, now); /* the windows are in use again, the meters have rested */
+            take(window, key_at(i), 1,
+                 now); /* the windows are in use again, the meters have rested */
     struct weir_table_stats s = stats_of(table, now);
     assert_true(s.live > s.slots / 4 && s.live < s.slots * 3 / 4);
     for (int i = 0; i < 10; i++)

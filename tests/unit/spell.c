@@ -20,12 +20,14 @@ static void test_edits(void **state)
         const char *word, *name;
         unsigned edits;
     } rows[] = {
-        { "", "", 0 },        { "", "abc", 3 },           { "gcra", "gcra", 0 }, { "GCRA", "gcra", 0 },   { "gcar", "gcra", 1 },
-        { "gcr", "gcra", 1 }, { "gcraa", "gcra", 1 },     { "gcxa", "gcra", 1 }, { "brust", "burst", 1 }, { "ab", "ba", 1 },
-        { "abc", "xyz", 3 },  { "kitten", "sitting", 3 }, { "a", "b", 1 },       { "abcd", "badc", 2 },
+        { "", "", 0 },          { "", "abc", 3 },      { "gcra", "gcra", 0 },
+        { "GCRA", "gcra", 0 },  { "gcar", "gcra", 1 }, { "gcr", "gcra", 1 },
+        { "gcraa", "gcra", 1 }, { "gcxa", "gcra", 1 }, { "brust", "burst", 1 },
+        { "ab", "ba", 1 },      { "abc", "xyz", 3 },   { "kitten", "sitting", 3 },
+        { "a", "b", 1 },        { "abcd", "badc", 2 },
     };
     (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         assert_int_equal(edits(rows[i].word, rows[i].name), rows[i].edits);
         assert_int_equal(edits(rows[i].name, rows[i].word), rows[i].edits); /* there and back */
     }
@@ -35,11 +37,11 @@ static void test_the_longest_words(void **state)
 {
     char a[WEIR__EDITS_MAX], b[WEIR__EDITS_MAX];
     (void)state;
-    memset(a, 'a', sizeof a);
-    memset(b, 'b', sizeof b);
-    assert_int_equal(weir__edits(a, sizeof a, b, sizeof b), WEIR__EDITS_MAX);
-    assert_int_equal(weir__edits(a, sizeof a, a, sizeof a), 0);
-    assert_int_equal(weir__edits(a, sizeof a, b, 0), WEIR__EDITS_MAX);
+    memset(a, 'a', sizeof(a));
+    memset(b, 'b', sizeof(b));
+    assert_int_equal(weir__edits(a, sizeof(a), b, sizeof(b)), WEIR__EDITS_MAX);
+    assert_int_equal(weir__edits(a, sizeof(a), a, sizeof(a)), 0);
+    assert_int_equal(weir__edits(a, sizeof(a), b, 0), WEIR__EDITS_MAX);
 }
 
 int main(void)

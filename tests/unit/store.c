@@ -1,4 +1,5 @@
-/* store.c -- a file replaced whole: what stays of the old one, what is left when it fails.  tests/crash/store.c kills it on the way. */
+/* store.c -- a file replaced whole: what stays of the old one, what is left when it fails.
+ * tests/crash/store.c kills it on the way. */
 #include "fixture.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@ static void assert_text(const char *path, const char *wanted)
     char got[256] = "";
     FILE *file = fopen(path, "r");
     assert_non_null(file);
-    size_t len = fread(got, 1, sizeof got - 1, file);
+    size_t len = fread(got, 1, sizeof(got) - 1, file);
     fclose(file);
     assert_int_equal(len, strlen(wanted));
     assert_string_equal(got, wanted);
@@ -105,7 +106,7 @@ static void test_errors_name_the_file_and_leave_nothing(void **state)
     struct weir__store store = { .folder = 77 };
     size_t before = files_in(folder);
     (void)state;
-    snprintf(path, sizeof path, "%s/nowhere/rules", folder);
+    snprintf(path, sizeof(path), "%s/nowhere/rules", folder);
     assert_int_equal(weir__store_begin(&store, path, "x", 1, &error), WEIR_SYSTEM);
     assert_int_equal(store.folder, 77);
     assert_contains(error.text, "nowhere/rules");
@@ -121,8 +122,8 @@ static void test_commit_can_fail(void **state)
     struct weir__store store;
     struct weir_error error = { 0 };
     (void)state;
-    snprintf(inner, sizeof inner, "%s/inner", folder);
-    snprintf(path, sizeof path, "%s/rules", inner);
+    snprintf(inner, sizeof(inner), "%s/inner", folder);
+    snprintf(path, sizeof(path), "%s/rules", inner);
     assert_int_equal(mkdir(inner, 0700), 0);
     assert_int_equal(weir__store_begin(&store, path, "new", 3, NULL), WEIR_OK);
     assert_int_equal(weir__store_clean(path), 1);
@@ -134,27 +135,30 @@ static void test_commit_can_fail(void **state)
 static void touch(const char *name)
 {
     char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
     write_at(path, 0, "x", 1);
 }
 
 static void test_leftovers_are_removed_and_nothing_else(void **state)
 {
     char path[512];
-    static const char *const left[] = { ".r.yaml.weir-0123456789abcdef", ".r.yaml.weir-ffffffffffffffff-old" };
-    static const char *const stays[] = { ".r.yaml.weir-0123456789abcde",  ".r.yaml.weir-0123456789abcdef-new",
-                                         "r.yaml.weir-0123456789abcdef",  ".q.yaml.weir-0123456789abcdef",
-                                         ".r.yaml.weir-0123456789abcdeg", ".r.yaml" };
+    static const char *const left[] = { ".r.yaml.weir-0123456789abcdef",
+                                        ".r.yaml.weir-ffffffffffffffff-old" };
+    static const char *const stays[] = {
+        ".r.yaml.weir-0123456789abcde",  ".r.yaml.weir-0123456789abcdef-new",
+        "r.yaml.weir-0123456789abcdef",  ".q.yaml.weir-0123456789abcdef",
+        ".r.yaml.weir-0123456789abcdeg", ".r.yaml"
+    };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(left); i++)
         touch(left[i]);
     for (size_t i = 0; i < COUNT_OF(stays); i++)
         touch(stays[i]);
-    snprintf(path, sizeof path, "%s/r.yaml", folder);
+    snprintf(path, sizeof(path), "%s/r.yaml", folder);
     assert_int_equal(weir__store_clean(path), COUNT_OF(left));
     assert_int_equal(weir__store_clean(path), 0);
     for (size_t i = 0; i < COUNT_OF(stays); i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, stays[i]);
+        snprintf(path, sizeof(path), "%s/%s", folder, stays[i]);
         assert_true(is_there(path));
     }
     assert_int_equal(weir__store_clean("/no/such/folder/r.yaml"), 0);
@@ -182,7 +186,7 @@ static void test_lock(void **state)
     char name[400];
     struct stat st;
     (void)state;
-    snprintf(name, sizeof name, "%s.lock", path);
+    snprintf(name, sizeof(name), "%s.lock", path);
     assert_int_equal(weir__store_lock(path, false, true), -1); /* nobody ever had one */
     assert_int_equal(errno, ENOENT);
     assert_false(is_there(name));

@@ -1,4 +1,5 @@
-/* system.c -- the host's load: from made-up folders that look like a host, and once from the real one. */
+/* system.c -- the host's load: from made-up folders that look like a host, and once from the real
+ * one. */
 #include "fixture.h"
 
 #include <inttypes.h>
@@ -24,7 +25,7 @@ static void make_way(char *path)
 static void put(const char *name, const char *text)
 {
     char path[1024];
-    snprintf(path, sizeof path, "%s/%s", root, name);
+    snprintf(path, sizeof(path), "%s/%s", root, name);
     make_way(path);
     FILE *f = fopen(path, "w");
     assert_non_null(f);
@@ -39,7 +40,7 @@ static int remove_tree(const char *path)
         char inner[2048];
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
+        snprintf(inner, sizeof(inner), "%s/%s", path, entry->d_name);
         if (unlink(inner) != 0)
             remove_tree(inner);
     }
@@ -51,7 +52,7 @@ static int remove_tree(const char *path)
 static int begin(void **state)
 {
     (void)state;
-    snprintf(root, sizeof root, "%s", new_path());
+    snprintf(root, sizeof(root), "%s", new_path());
     return mkdir(root, 0700);
 }
 
@@ -80,7 +81,7 @@ static struct weir__reading read_at_time(struct weir__system *system, weir_time 
 static void put_stat(int busy0, int idle0, int busy1, int idle1, int running)
 {
     char text[512];
-    snprintf(text, sizeof text,
+    snprintf(text, sizeof(text),
              "cpu  %d 0 0 %d 0 0 0 0 0 0\ncpu0 %d 0 0 %d 0 0 0 0 0 0\ncpu1 %d 0 0 %d 0 0 0 0 0 0\n"
              "intr 5 1 2\nctxt 1\nbtime 1\nprocesses 9\nprocs_running %d\nprocs_blocked 0\n",
              busy0 + busy1, idle0 + idle1, busy0, idle0, busy1, idle1, running);
@@ -90,15 +91,15 @@ static void put_stat(int busy0, int idle0, int busy1, int idle1, int running)
 static void put_usage(const char *group, int64_t us)
 {
     char name[256], text[128];
-    snprintf(name, sizeof name, "sys/fs/cgroup%s/cpu.stat", group);
-    snprintf(text, sizeof text, "usage_usec %" PRId64 "\nuser_usec 1\nsystem_usec 2\n", us);
+    snprintf(name, sizeof(name), "sys/fs/cgroup%s/cpu.stat", group);
+    snprintf(text, sizeof(text), "usage_usec %" PRId64 "\nuser_usec 1\nsystem_usec 2\n", us);
     put(name, text);
 }
 
 static void put_max(const char *group, const char *text)
 {
     char name[256];
-    snprintf(name, sizeof name, "sys/fs/cgroup%s/cpu.max", group);
+    snprintf(name, sizeof(name), "sys/fs/cgroup%s/cpu.max", group);
     put(name, text);
 }
 
@@ -116,9 +117,10 @@ static void test_G6_host_without_cgroups(void **state)
 {
     (void)state;
     put_stat(1000, 1000, 1000, 1000, 6);
-    put("proc/pressure/cpu",
-        "some avg10=12.34 avg60=1.24 avg300=2.18 total=13422715183\nfull avg10=99.00 avg60=0.00 avg300=0.00 total=0\n");
-    put("proc/pressure/memory", "some avg10=0.06 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+    put("proc/pressure/cpu", "some avg10=12.34 avg60=1.24 avg300=2.18 total=13422715183\nfull "
+                             "avg10=99.00 avg60=0.00 avg300=0.00 total=0\n");
+    put("proc/pressure/memory", "some avg10=0.06 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 "
+                                "avg60=0.00 avg300=0.00 total=0\n");
     struct weir__system *system = open_system();
     struct weir__reading r = read_at_time(system, NOW);
     assert_int_equal(r.cpu, -1); /* since when? */
@@ -137,7 +139,8 @@ static void test_G6_host_without_cgroups(void **state)
 static void test_G6_only_the_processors_it_may_use(void **state)
 {
     (void)state;
-    put("proc/self/status", "Name:\tx\nCpus_allowed:\t2\nCpus_allowed_list:\t1\nMems_allowed:\t1\n");
+    put("proc/self/status",
+        "Name:\tx\nCpus_allowed:\t2\nCpus_allowed_list:\t1\nMems_allowed:\t1\n");
     put_stat(1000, 1000, 1000, 1000, 4);
     struct weir__system *system = open_system();
     read_at_time(system, NOW);
@@ -158,7 +161,8 @@ static void test_G6_processors_that_are_not_there(void **state)
     struct weir__system *system = open_system();
     assert_true(read_at_time(system, NOW).processors == 2);
     weir__system_destroy(system);
-    put("proc/self/status", "Cpus_allowed_list:\t64-127\n"); /* somebody numbers them anew for this container */
+    put("proc/self/status",
+        "Cpus_allowed_list:\t64-127\n"); /* somebody numbers them anew for this container */
     system = open_system();
     assert_true(read_at_time(system, NOW).processors == 2);
     weir__system_destroy(system);
@@ -214,7 +218,8 @@ static void test_G6_counters_and_clocks_may_go_back(void **state)
     put_stat(20, 1010, 20, 1010, 2);
     assert_int_equal(read_at_time(system, NOW + 3 * S).cpu, 500);
     put_stat(30, 1020, 30, 1020, 4);
-    assert_int_equal(read_at_time(system, NOW - 100 * S).run_queue, 2000); /* looks, though the clock is back */
+    assert_int_equal(read_at_time(system, NOW - 100 * S).run_queue,
+                     2000); /* looks, though the clock is back */
     put_stat(90, 1020, 90, 1020, 6);
     assert_int_equal(read_at_time(system, NOW - 99 * S).run_queue, 3000);
     weir__system_destroy(system);
@@ -222,7 +227,8 @@ static void test_G6_counters_and_clocks_may_go_back(void **state)
 
 /* ------------------------------------------------------------- cgroups ---- */
 
-/* kratos#1372, aegis#18: the host has 2 processors that are nearly idle, the container half of one that is used up. */
+/* kratos#1372, aegis#18: the host has 2 processors that are nearly idle, the container half of one
+ * that is used up. */
 static void test_G6_a_container_that_has_used_its_quota(void **state)
 {
     (void)state;
@@ -293,16 +299,18 @@ static void test_G6_a_quota_may_change(void **state)
     put_usage("/box", 100000);
     struct weir__reading r = read_at_time(system, NOW + 20 * S);
     assert_true(r.processors == 0.2);
-    assert_in_range(r.cpu, 26, 50); /* 0.1 s of 19 times 0.2, and a rest of what was before */
+    assert_in_range(r.cpu, 26, 50);     /* 0.1 s of 19 times 0.2, and a rest of what was before */
     put_max("/box", "400000 100000\n"); /* more than there is: no bound */
     assert_true(read_at_time(system, NOW + 21 * S).processors == 2);
     weir__system_destroy(system);
 }
 
-/* Inside a container /proc/self/cgroup may tell a path of the host's, while what is mounted begins at the container's own. */
+/* Inside a container /proc/self/cgroup may tell a path of the host's, while what is mounted begins
+ * at the container's own. */
 static void test_G6_a_path_that_is_not_to_be_seen(void **state)
 {
-    static const char *const told[] = { "0::/system.slice/docker-123.scope\n", "0::/../box\n", "0::/\n", "9:cpu:/x\n0::/x/y/\n" };
+    static const char *const told[] = { "0::/system.slice/docker-123.scope\n", "0::/../box\n",
+                                        "0::/\n", "9:cpu:/x\n0::/x/y/\n" };
     (void)state;
     put_stat(0, 100, 0, 100, 1);
     put_max("", "50000 100000\n");
@@ -367,13 +375,22 @@ static void test_G6_nothing_there_is_not_known(void **state)
 
 static void test_G6_nonsense_is_not_known(void **state)
 {
-    static const char *const texts[] = {
-        "", "\n", "x", "cpu", "cpu \n", "cpu  1 2 3\n", "cpu  99999999999999999999 1 1 1\n", "cpu  -1 -2 -3 -4\n"
-    };
-    static const char *const files[] = {
-        "proc/stat",        "proc/pressure/cpu",     "proc/pressure/memory",   "proc/self/status",
-        "proc/self/cgroup", "sys/fs/cgroup/cpu.max", "sys/fs/cgroup/cpu.stat", "sys/fs/cgroup/cpu.pressure"
-    };
+    static const char *const texts[] = { "",
+                                         "\n",
+                                         "x",
+                                         "cpu",
+                                         "cpu \n",
+                                         "cpu  1 2 3\n",
+                                         "cpu  99999999999999999999 1 1 1\n",
+                                         "cpu  -1 -2 -3 -4\n" };
+    static const char *const files[] = { "proc/stat",
+                                         "proc/pressure/cpu",
+                                         "proc/pressure/memory",
+                                         "proc/self/status",
+                                         "proc/self/cgroup",
+                                         "sys/fs/cgroup/cpu.max",
+                                         "sys/fs/cgroup/cpu.stat",
+                                         "sys/fs/cgroup/cpu.pressure" };
     (void)state;
     for (size_t t = 0; t < COUNT_OF(texts); t++) {
         for (size_t f = 0; f < COUNT_OF(files); f++)
@@ -442,17 +459,20 @@ static void test_G6_texts(void **state)
     assert_false(weir__parse_cpu_max("100000\n", &processors));
     assert_true(weir__parse_cpu_usage("nr_periods 0\nusage_usec 77\n", &us) && us == 77);
     assert_false(weir__parse_cpu_usage("my_usage_usec 77\n", &us));
-    assert_true(weir__parse_psi("full avg10=9.00\nsome avg10=100.00 avg60=0\n", &permille) && permille == 1000);
+    assert_true(weir__parse_psi("full avg10=9.00\nsome avg10=100.00 avg60=0\n", &permille) &&
+                permille == 1000);
     assert_true(weir__parse_psi("some avg10=7", &permille) && permille == 70);
     assert_true(weir__parse_psi("some avg10=0.96", &permille) && permille == 10);
     assert_false(weir__parse_psi("some avg10=101.00", &permille));
-    assert_true(weir__parse_cgroup("0::/a/b", path, sizeof path));
+    assert_true(weir__parse_cgroup("0::/a/b", path, sizeof(path)));
     assert_string_equal(path, "/a/b");
-    assert_false(weir__parse_cgroup("0::/a-path-that-is-too-long\n", path, sizeof path));
-    assert_false(weir__parse_cgroup("0::/a/../../b\n", path, sizeof path));
-    assert_false(weir__parse_cgroup("0::/a/..\n", path, sizeof path));
-    assert_true(weir__parse_cpus_allowed("Cpus_allowed_list:\t0,2-3,5000,70-18446744073709551600\n", &cpus));
-    assert_true(cpus.bits[0] == 13 && cpus.bits[1] == ~(uint64_t)0x3f && cpus.bits[63] == ~(uint64_t)0);
+    assert_false(weir__parse_cgroup("0::/a-path-that-is-too-long\n", path, sizeof(path)));
+    assert_false(weir__parse_cgroup("0::/a/../../b\n", path, sizeof(path)));
+    assert_false(weir__parse_cgroup("0::/a/..\n", path, sizeof(path)));
+    assert_true(weir__parse_cpus_allowed("Cpus_allowed_list:\t0,2-3,5000,70-18446744073709551600\n",
+                                         &cpus));
+    assert_true(cpus.bits[0] == 13 && cpus.bits[1] == ~(uint64_t)0x3f &&
+                cpus.bits[63] == ~(uint64_t)0);
     assert_false(weir__parse_cpus_allowed("Cpus_allowed_list:\t0,,1\n", &cpus));
 }
 
@@ -464,7 +484,8 @@ static void test_G6_many_processors(void **state)
     assert_non_null(text);
     s += sprintf(s, "cpu  1 1 1 1 0 0 0 0 0 0\n");
     for (int i = 0; i < 300; i++)
-        s += sprintf(s, "cpu%d 12345678 1234567 12345678 123456789 12345 12345 12345 12345 0 0\n", i);
+        s += sprintf(s, "cpu%d 12345678 1234567 12345678 123456789 12345 12345 12345 12345 0 0\n",
+                     i);
     sprintf(s, "intr 1 2 3\nprocs_running 600\n");
     put("proc/stat", text);
     struct weir__system *system = open_system();

@@ -1,4 +1,5 @@
-/* table.c -- making a table and attaching to one: what is refused, in which words, and that nothing is left behind; sizes and figures. */
+/* table.c -- making a table and attaching to one: what is refused, in which words, and that nothing
+ * is left behind; sizes and figures. */
 #include "fixture.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@
 /* A pointer that a failing function must leave alone. */
 static struct weir_table *const untouched = (struct weir_table *)(uintptr_t)0x5a5a;
 
-static void expect_create_fails(const struct weir_table_options *options, int code, const char *words)
+static void expect_create_fails(const struct weir_table_options *options, int code,
+                                const char *words)
 {
     struct weir_table *table = untouched;
     struct weir_error error = { .column = 77 };
@@ -52,26 +54,37 @@ static void test_sizes_out_of_bounds_are_refused_and_leave_no_file(void **state)
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         for (int narrow = 0; narrow < 2; narrow++) {
             const char *path = new_path();
-            expect_create_fails(&(struct weir_table_options){ .keys = bad[i], .narrow = narrow }, WEIR_INVALID, "keys");
-            expect_create_fails(&(struct weir_table_options){ .keys = bad[i], .narrow = narrow, .path = path }, WEIR_INVALID, "keys");
+            expect_create_fails(&(struct weir_table_options){ .keys = bad[i], .narrow = narrow },
+                                WEIR_INVALID, "keys");
+            expect_create_fails(
+                &(struct weir_table_options){ .keys = bad[i], .narrow = narrow, .path = path },
+                WEIR_INVALID, "keys");
             assert_false(is_there(path));
-            expect_create_fails(&(struct weir_table_options){ .slab = bad[i], .narrow = narrow }, WEIR_INVALID, "slab");
-            expect_create_fails(&(struct weir_table_options){ .slab = bad[i], .narrow = narrow, .path = path }, WEIR_INVALID, "slab");
+            expect_create_fails(&(struct weir_table_options){ .slab = bad[i], .narrow = narrow },
+                                WEIR_INVALID, "slab");
+            expect_create_fails(
+                &(struct weir_table_options){ .slab = bad[i], .narrow = narrow, .path = path },
+                WEIR_INVALID, "slab");
             assert_false(is_there(path));
         }
 }
 
 static void test_limiters_and_bans_out_of_bounds_are_refused(void **state)
 {
-    static const int64_t bad_limiters[] = { -1, 65537, INT64_MIN, INT64_MAX }, bad_bans[] = { -1, 1048577, INT64_MIN, INT64_MAX };
+    static const int64_t bad_limiters[] = { -1, 65537, INT64_MIN, INT64_MAX },
+                         bad_bans[] = { -1, 1048577, INT64_MIN, INT64_MAX };
     const char *path = new_path();
     (void)state;
     for (size_t i = 0; i < COUNT_OF(bad_limiters); i++) {
-        expect_create_fails(&(struct weir_table_options){ .limiters = bad_limiters[i], .path = path }, WEIR_INVALID, "limiters must be");
-        expect_create_fails(&(struct weir_table_options){ .bans = bad_bans[i], .path = path }, WEIR_INVALID, "bans must be");
+        expect_create_fails(
+            &(struct weir_table_options){ .limiters = bad_limiters[i], .path = path }, WEIR_INVALID,
+            "limiters must be");
+        expect_create_fails(&(struct weir_table_options){ .bans = bad_bans[i], .path = path },
+                            WEIR_INVALID, "bans must be");
         assert_false(is_there(path));
     }
-    weir_table_destroy(table_with(&(struct weir_table_options){ .limiters = 65536, .bans = 1048576 }));
+    weir_table_destroy(
+        table_with(&(struct weir_table_options){ .limiters = 65536, .bans = 1048576 }));
     weir_table_destroy(table_with(&(struct weir_table_options){ .limiters = 1, .bans = 1 }));
 }
 
@@ -79,7 +92,9 @@ static void test_limiters_and_bans_out_of_bounds_are_refused(void **state)
 static void test_limiters_that_are_not_there_take_no_disk(void **state)
 {
     const char *path = new_path();
-    struct weir_table_options o = { .path = path, .keys = 1, .slab = 1, .limiters = 65536, .bans = 1 };
+    struct weir_table_options o = {
+        .path = path, .keys = 1, .slab = 1, .limiters = 65536, .bans = 1
+    };
     struct weir_table *table = table_with(&o);
     struct stat st;
     (void)state;
@@ -113,7 +128,8 @@ static void test_one_key_is_a_table(void **state)
 {
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 1, .slab = 1, .narrow = narrow });
+        struct weir_table *table =
+            table_with(&(struct weir_table_options){ .keys = 1, .slab = 1, .narrow = narrow });
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 2/1m");
         assert_true(take(limiter, "k", 2, NOW).allowed);
         assert_false(take(limiter, "k", 1, NOW).allowed);
@@ -133,7 +149,8 @@ static void test_no_room_for_the_file_is_an_error_and_leaves_none(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     struct weir_table *table = untouched;
     struct weir_error error = { 0 };
-    int code = weir_table_create(&table, &(struct weir_table_options){ .path = path, .keys = 1000000 }, &error);
+    int code = weir_table_create(
+        &table, &(struct weir_table_options){ .path = path, .keys = 1000000 }, &error);
     setrlimit(RLIMIT_FSIZE, &old);
     signal(SIGXFSZ, before);
     assert_int_equal(code, WEIR_SYSTEM);
@@ -155,7 +172,8 @@ static void test_no_room_in_memory_is_an_error(void **state)
     assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
     small = (struct rlimit){ (rlim_t)8 << 30, old.rlim_max };
     assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
-    int code = weir_table_create(&table, &(struct weir_table_options){ .keys = (int64_t)1 << 30 }, &error);
+    int code =
+        weir_table_create(&table, &(struct weir_table_options){ .keys = (int64_t)1 << 30 }, &error);
     setrlimit(RLIMIT_AS, &old);
     assert_int_equal(code, WEIR_NO_MEMORY);
     assert_ptr_equal(table, untouched);
@@ -169,15 +187,18 @@ static void test_paths_that_cannot_be_are_refused(void **state)
 {
     char path[400];
     (void)state;
-    snprintf(path, sizeof path, "%s/missing/table", folder);
-    expect_create_fails(&(struct weir_table_options){ .path = path }, WEIR_SYSTEM, strerror(ENOENT));
+    snprintf(path, sizeof(path), "%s/missing/table", folder);
+    expect_create_fails(&(struct weir_table_options){ .path = path }, WEIR_SYSTEM,
+                        strerror(ENOENT));
     expect_attach_fails(path, WEIR_SYSTEM, strerror(ENOENT));
-    expect_create_fails(&(struct weir_table_options){ .path = folder }, WEIR_SYSTEM, strerror(EISDIR));
+    expect_create_fails(&(struct weir_table_options){ .path = folder }, WEIR_SYSTEM,
+                        strerror(EISDIR));
     expect_attach_fails(folder, WEIR_SYSTEM, strerror(EISDIR));
     expect_create_fails(&(struct weir_table_options){ .path = "" }, WEIR_SYSTEM, strerror(ENOENT));
-    snprintf(path, sizeof path, "%s/fifo", folder);
+    snprintf(path, sizeof(path), "%s/fifo", folder);
     assert_int_equal(mkfifo(path, 0600), 0);
-    expect_create_fails(&(struct weir_table_options){ .path = path }, WEIR_INVALID, "not a regular file");
+    expect_create_fails(&(struct weir_table_options){ .path = path }, WEIR_INVALID,
+                        "not a regular file");
     expect_attach_fails(path, WEIR_INVALID, "not a regular file");
     assert_true(is_there(path)); /* it was not ours to remove */
 }
@@ -204,13 +225,16 @@ static void test_a_file_that_may_not_be_read_is_refused(void **state)
 
 static void test_a_new_file_has_the_mode_asked_for(void **state)
 {
-    static const unsigned modes[][2] = { { 0, 0600 }, { 0640, 0640 }, { 0666, 0666 }, { 0400, 0400 } };
+    static const unsigned modes[][2] = {
+        { 0, 0600 }, { 0640, 0640 }, { 0666, 0666 }, { 0400, 0400 }
+    };
     mode_t mask = umask(0);
     (void)state;
     for (size_t i = 0; i < COUNT_OF(modes); i++) {
         const char *path = new_path();
         struct stat st;
-        weir_table_destroy(table_with(&(struct weir_table_options){ .path = path, .keys = 1, .mode = modes[i][0] }));
+        weir_table_destroy(table_with(
+            &(struct weir_table_options){ .path = path, .keys = 1, .mode = modes[i][0] }));
         assert_int_equal(stat(path, &st), 0);
         assert_int_equal(st.st_mode & 07777, modes[i][1]);
     }
@@ -222,7 +246,8 @@ static void test_a_new_file_has_the_mode_asked_for(void **state)
 static const char *make_file(int64_t keys)
 {
     const char *path = new_path();
-    weir_table_destroy(table_with(&(struct weir_table_options){ .path = path, .keys = keys, .slab = 4096 }));
+    weir_table_destroy(
+        table_with(&(struct weir_table_options){ .path = path, .keys = keys, .slab = 4096 }));
     return path;
 }
 
@@ -238,27 +263,29 @@ static void test_what_is_no_table_is_refused_each_for_its_reason(void **state)
     expect_attach_fails(empty, WEIR_CORRUPT, "empty");
 
     const char *zeros = new_path();
-    memset(page, 0, sizeof page);
-    write_at(zeros, 0, page, sizeof page);
+    memset(page, 0, sizeof(page));
+    write_at(zeros, 0, page, sizeof(page));
     expect_attach_fails(zeros, WEIR_CORRUPT, "table");
     expect_create_fails(&(struct weir_table_options){ .path = zeros }, WEIR_CORRUPT,
                         "table"); /* it may be a disk image: not written over */
 
     const char *short_text = new_path();
-    write_at(short_text, 0, text, sizeof text - 1);
+    write_at(short_text, 0, text, sizeof(text) - 1);
     expect_attach_fails(short_text, WEIR_CORRUPT, "too short");
-    expect_create_fails(&(struct weir_table_options){ .path = short_text }, WEIR_CORRUPT, "too short");
+    expect_create_fails(&(struct weir_table_options){ .path = short_text }, WEIR_CORRUPT,
+                        "too short");
 
     const char *long_text = new_path();
-    memset(page, 'x', sizeof page);
+    memset(page, 'x', sizeof(page));
     for (size_t i = 0; i < 128; i++)
-        write_at(long_text, i * sizeof page, page, sizeof page);
+        write_at(long_text, i * sizeof(page), page, sizeof(page));
     expect_attach_fails(long_text, WEIR_CORRUPT, "not a Weir table");
-    expect_create_fails(&(struct weir_table_options){ .path = long_text }, WEIR_CORRUPT, "not a Weir table");
+    expect_create_fails(&(struct weir_table_options){ .path = long_text }, WEIR_CORRUPT,
+                        "not a Weir table");
     for (size_t i = 0; i < 128; i++) { /* and not a byte of it was touched */
-        char found[sizeof page];
-        read_at(long_text, i * sizeof page, found, sizeof page);
-        assert_memory_equal(found, page, sizeof page);
+        char found[sizeof(page)];
+        read_at(long_text, i * sizeof(page), found, sizeof(page));
+        assert_memory_equal(found, page, sizeof(page));
     }
 }
 
@@ -288,9 +315,10 @@ static void test_a_damaged_header_is_refused_each_for_its_reason(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const char *path = make_file(1);
-        write_at(path, rows[i].at, &rows[i].value, sizeof rows[i].value);
+        write_at(path, rows[i].at, &rows[i].value, sizeof(rows[i].value));
         expect_attach_fails(path, WEIR_CORRUPT, rows[i].words);
-        expect_create_fails(&(struct weir_table_options){ .path = path }, WEIR_CORRUPT, rows[i].words);
+        expect_create_fails(&(struct weir_table_options){ .path = path }, WEIR_CORRUPT,
+                            rows[i].words);
         assert_true(is_there(path)); /* somebody's data, perhaps: not removed */
     }
 }
@@ -302,20 +330,23 @@ static void test_a_cut_or_grown_file_is_refused(void **state)
         const char *path = make_file(100000);
         struct stat st;
         assert_int_equal(stat(path, &st), 0);
-        off_t lengths[] = { st.st_size - 1, st.st_size - 4096, st.st_size / 2, st.st_size + 4096, 5000, 100 };
+        off_t lengths[] = { st.st_size - 1, st.st_size - 4096,
+                            st.st_size / 2, st.st_size + 4096,
+                            5000,           100 };
         assert_int_equal(truncate(path, lengths[i]), 0);
         expect_attach_fails(path, WEIR_CORRUPT, i >= 4 ? "too short" : "cut");
     }
 }
 
-/* The check notices damage, not malice: sizes that lie under a right check must still not reach outside the file. */
+/* The check notices damage, not malice: sizes that lie under a right check must still not reach
+ * outside the file. */
 static void write_header(const char *path, struct weir__header *h)
 {
     uint64_t sum = 0xcbf29ce484222325u;
-    for (size_t i = sizeof h->magic; i < offsetof(struct weir__header, check); i++)
+    for (size_t i = sizeof(h->magic); i < offsetof(struct weir__header, check); i++)
         sum = (sum ^ ((unsigned char *)h)[i]) * 0x100000001b3u;
     h->check = sum;
-    write_at(path, 0, h, sizeof *h);
+    write_at(path, 0, h, sizeof(*h));
 }
 
 static void test_sizes_that_lie_are_refused(void **state)
@@ -324,7 +355,7 @@ static void test_sizes_that_lie_are_refused(void **state)
     for (int i = 0; i < 23; i++) {
         const char *path = make_file(1000);
         struct weir__header h;
-        read_at(path, 0, &h, sizeof h);
+        read_at(path, 0, &h, sizeof(h));
         switch (i) {
         case 0:
             h.groups = 0;
@@ -410,7 +441,7 @@ static void test_sizes_that_lie_are_refused(void **state)
     }
     struct weir__header h; /* and the check as written here is the right one */
     const char *path = make_file(1000);
-    read_at(path, 0, &h, sizeof h);
+    read_at(path, 0, &h, sizeof(h));
     write_header(path, &h);
     weir_table_destroy(attach(path));
 }
@@ -420,8 +451,8 @@ static void test_sizes_that_lie_are_refused(void **state)
 static void test_create_on_an_existing_table_attaches_and_keeps_its_sizes(void **state)
 {
     const char *path = new_path();
-    struct weir_table *table =
-        table_with(&(struct weir_table_options){ .path = path, .keys = 5000, .slab = 1 << 20, .limiters = 7, .bans = 9, .narrow = true });
+    struct weir_table *table = table_with(&(struct weir_table_options){
+        .path = path, .keys = 5000, .slab = 1 << 20, .limiters = 7, .bans = 9, .narrow = true });
     struct weir_table_stats first = stats_of(table, -1);
     (void)state;
     assert_true(take(limiter_of(table, "l", "gcra 10/1h"), "k", 4, NOW).allowed);
@@ -442,8 +473,9 @@ static void test_create_finishes_what_a_dead_maker_left(void **state)
     const char *path = new_path();
     char making[8192] = "WEIRMAKE"; /* a size, and no header yet */
     (void)state;
-    write_at(path, 0, making, sizeof making);
-    struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
+    write_at(path, 0, making, sizeof(making));
+    struct weir_table *table =
+        table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     assert_true(take(limiter_of(table, "l", "gcra 10/1h"), "k", 4, NOW).allowed);
     weir_table_destroy(table);
     table = attach(path);
@@ -456,10 +488,13 @@ static void test_two_tables_in_one_process_on_one_file_share_the_states(void **s
     const char *path = new_path();
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *one = table_with(&(struct weir_table_options){ .path = path, .keys = 100, .narrow = narrow }),
+        struct weir_table *one = table_with(&(struct weir_table_options){
+                              .path = path, .keys = 100, .narrow = narrow }),
                           *two = attach(path);
-        struct weir_limiter *a = limiter_of(one, "l", "gcra 10/1h"), *b = limiter_of(two, "l", "gcra 10/1h");
-        struct weir_limiter *large_a = limiter_of(one, "log", "sliding-log 10/1h"), *large_b = limiter_of(two, "log", "sliding-log 10/1h");
+        struct weir_limiter *a = limiter_of(one, "l", "gcra 10/1h"),
+                            *b = limiter_of(two, "l", "gcra 10/1h");
+        struct weir_limiter *large_a = limiter_of(one, "log", "sliding-log 10/1h"),
+                            *large_b = limiter_of(two, "log", "sliding-log 10/1h");
         assert_ptr_not_equal(one, two);
         assert_true(take(a, "k", 3, NOW).allowed);
         assert_int_equal(take(b, "k", 3, NOW).remaining, 4);
@@ -494,10 +529,11 @@ static void test_stats_count_keys_live_keys_and_limiters(void **state)
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = private_table(narrow, 10000);
-        struct weir_limiter *small = limiter_of(table, "small", "gcra 10/10s"), *large = limiter_of(table, "large", "sliding-log 10/10s");
+        struct weir_limiter *small = limiter_of(table, "small", "gcra 10/10s"),
+                            *large = limiter_of(table, "large", "sliding-log 10/10s");
         for (int i = 0; i < 50; i++) {
             char key[16];
-            snprintf(key, sizeof key, "%d", i);
+            snprintf(key, sizeof(key), "%d", i);
             take(small, key, 1 + i % 5, NOW); /* fresh again after 1 to 5 s */
             if (i < 20)
                 take(large, key, 1, NOW + i * S / 10); /* after 10 to 12 s */
@@ -513,7 +549,8 @@ static void test_stats_count_keys_live_keys_and_limiters(void **state)
         assert_int_equal(stats_of(table, NOW + 6 * S).live, 20);
         assert_int_equal(stats_of(table, NOW + 11 * S).live, 9);
         assert_int_equal(stats_of(table, NOW + 12 * S).live, 0);
-        assert_int_equal(stats_of(table, NOW + 12 * S).keys, 50); /* idle ones stay until somebody needs the room */
+        assert_int_equal(stats_of(table, NOW + 12 * S).keys,
+                         50); /* idle ones stay until somebody needs the room */
         assert_int_equal(stats_of(table, NOW).evicted_idle + stats_of(table, NOW).evicted_early, 0);
         weir_table_destroy(table);
     }
@@ -523,7 +560,7 @@ static void take_numbers(struct weir_limiter *limiter, uint64_t from, uint64_t t
 {
     for (uint64_t i = from; i < to; i++) {
         struct weir_decision d;
-        struct weir_ask ask = { .key = { &i, sizeof i }, .cost = 1, .now = now };
+        struct weir_ask ask = { .key = { &i, sizeof(i) }, .cost = 1, .now = now };
         if (!weir_take(limiter, &ask, &d))
             fail_msg("new key %llu was refused", (unsigned long long)i);
     }
@@ -534,8 +571,8 @@ static void test_the_promised_keys_fit_in_the_promised_bytes(void **state)
     enum { KEYS = 1000000, SLAB = 4096 };
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table =
-            table_with(&(struct weir_table_options){ .keys = KEYS, .slab = SLAB, .limiters = 1, .bans = 1, .guards = 1, .narrow = narrow });
+        struct weir_table *table = table_with(&(struct weir_table_options){
+            .keys = KEYS, .slab = SLAB, .limiters = 1, .bans = 1, .guards = 1, .narrow = narrow });
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1h burst 3");
         int64_t most = narrow ? 20 : 40;
         if (stats_of(table, -1).bytes - SLAB > most * KEYS)
@@ -546,7 +583,8 @@ static void test_the_promised_keys_fit_in_the_promised_bytes(void **state)
         assert_int_equal(s.live, s.keys);
         assert_int_equal(s.evicted_idle, 0);
         if (s.evicted_early * 1000 > KEYS)
-            fail_msg("%s: %lld of %d promised keys were driven out", narrow ? "narrow" : "wide", (long long)s.evicted_early, KEYS);
+            fail_msg("%s: %lld of %d promised keys were driven out", narrow ? "narrow" : "wide",
+                     (long long)s.evicted_early, KEYS);
         weir_table_destroy(table);
     }
 }
@@ -556,7 +594,8 @@ static void test_half_as_many_again_still_decides_and_counts_evictions(void **st
     enum { KEYS = 100000 };
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
-        struct weir_table *table = table_with(&(struct weir_table_options){ .keys = KEYS, .narrow = narrow });
+        struct weir_table *table =
+            table_with(&(struct weir_table_options){ .keys = KEYS, .narrow = narrow });
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1h burst 3");
         take_numbers(limiter, 0, KEYS * 3 / 2, NOW);
         struct weir_table_stats s = stats_of(table, NOW);
@@ -564,11 +603,12 @@ static void test_half_as_many_again_still_decides_and_counts_evictions(void **st
         assert_true(s.keys > s.slots * 95 / 100);
         assert_int_equal(s.keys + s.evicted_early, KEYS * 3 / 2);
         assert_int_equal(s.evicted_idle, 0);
-        take_numbers(limiter, KEYS * 3 / 2, KEYS * 2, NOW + 4 * 3600 * S); /* by now all are idle: they make room for nothing */
+        take_numbers(limiter, KEYS * 3 / 2, KEYS * 2,
+                     NOW + 4 * 3600 * S); /* by now all are idle: they make room for nothing */
         assert_int_equal(stats_of(table, -1).evicted_early, s.evicted_early);
         assert_true(stats_of(table, -1).evicted_idle > KEYS / 2 * 9 / 10);
         for (uint64_t i = KEYS * 2 - 100; i < KEYS * 2; i++) { /* the last ones are known */
-            struct weir_ask ask = { .key = { &i, sizeof i }, .now = NOW + 4 * 3600 * S };
+            struct weir_ask ask = { .key = { &i, sizeof(i) }, .now = NOW + 4 * 3600 * S };
             struct weir_decision d;
             weir_peek(limiter, &ask, &d);
             assert_int_equal(d.remaining, 2);

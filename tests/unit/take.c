@@ -1,7 +1,9 @@
-/* take.c -- deciding in a table: peek, give, reserve and settle, waiting on an injected clock, many at once, and what narrow slots can hold. */
+/* take.c -- deciding in a table: peek, give, reserve and settle, waiting on an injected clock, many
+ * at once, and what narrow slots can hold. */
 #include "fixture.h"
 
-/* Limits of every algorithm; the first ones fit narrow slots or are large, so that any table takes them. */
+/* Limits of every algorithm; the first ones fit narrow slots or are large, so that any table takes
+ * them. */
 static const char *const limits[] = {
     "gcra 10/10s",
     "token-bucket 10/10s burst 7",
@@ -27,13 +29,14 @@ static const char *const limits[] = {
 static struct weir_limiter *nth_limiter(struct weir_table *table, size_t i)
 {
     char name[] = "limit a";
-    name[sizeof name - 2] = (char)('a' + i);
+    name[sizeof(name) - 2] = (char)('a' + i);
     return limiter_of(table, name, limits[i]);
 }
 
 static struct weir_table *small_slab_table(bool narrow)
 {
-    return table_with(&(struct weir_table_options){ .keys = 1000, .slab = 4 << 20, .guards = 1, .narrow = narrow });
+    return table_with(&(struct weir_table_options){
+        .keys = 1000, .slab = 4 << 20, .guards = 1, .narrow = narrow });
 }
 
 /* All of the region that decisions may change: the slots and the slab. */
@@ -61,12 +64,13 @@ static void test_peek_says_what_take_would_and_changes_nothing(void **state)
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < (narrow ? ANY_TABLE : MANY); i++) {
-            struct weir_table *table =
-                table_with(&(struct weir_table_options){ .keys = 1, .slab = 1 << 20, .guards = 1, .narrow = narrow });
+            struct weir_table *table = table_with(&(struct weir_table_options){
+                .keys = 1, .slab = 1 << 20, .guards = 1, .narrow = narrow });
             struct weir_limiter *limiter = nth_limiter(table, i);
             weir_time now = NOW;
             for (int n = 0; n < 100; n++) {
-                struct weir_ask ask = ask_of(keys[random64(&seed) % 3], (int64_t)(random64(&seed) % 6), now);
+                struct weir_ask ask =
+                    ask_of(keys[random64(&seed) % 3], (int64_t)(random64(&seed) % 6), now);
                 struct weir_decision seen, done;
                 size_t size;
                 ask.wait_max = (weir_time)(random64(&seed) % 3) * S;
@@ -86,8 +90,8 @@ static void test_a_refusal_changes_nothing(void **state)
     (void)state;
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < (narrow ? ANY_TABLE : MANY); i++) {
-            struct weir_table *table =
-                table_with(&(struct weir_table_options){ .keys = 1, .slab = 1 << 20, .guards = 1, .narrow = narrow });
+            struct weir_table *table = table_with(&(struct weir_table_options){
+                .keys = 1, .slab = 1 << 20, .guards = 1, .narrow = narrow });
             struct weir_limiter *limiter = nth_limiter(table, i);
             struct weir_decision d = take(limiter, "k", 7, NOW);
             size_t size;
@@ -95,7 +99,8 @@ static void test_a_refusal_changes_nothing(void **state)
             void *copy = copy_region(table, &size);
             assert_int_equal(take(limiter, "k", -1, NOW).reason, WEIR_BAD_ASK);
             assert_int_equal(take(limiter, "k", INT64_MIN, NOW + S).retry, WEIR_NEVER);
-            if (strncmp(limits[i], "smooth", 6) != 0 && strncmp(limits[i], "warm-up", 7) != 0) { /* these lend to whoever owes nothing */
+            if (strncmp(limits[i], "smooth", 6) != 0 &&
+                strncmp(limits[i], "warm-up", 7) != 0) { /* these lend to whoever owes nothing */
                 assert_int_equal(take(limiter, "k", 100, NOW).reason, WEIR_TOO_BIG);
                 assert_int_equal(take(limiter, "k", 7, NOW).reason, WEIR_LIMITED);
             }
@@ -169,7 +174,8 @@ static void test_settle_gives_back_or_charges_the_difference(void **state)
 {
     static const struct {
         int64_t cost, left;
-    } rows[] = { { 4, 6 }, { 1, 9 }, { 0, 10 }, { -3, 10 }, { INT64_MIN, 10 }, { 5, 5 }, { 10, 0 }, { 13, 0 } };
+    } rows[] = { { 4, 6 },          { 1, 9 }, { 0, 10 }, { -3, 10 },
+                 { INT64_MIN, 10 }, { 5, 5 }, { 10, 0 }, { 13, 0 } };
     (void)state;
     for (size_t k = 0; k < COUNT_OF(kinds); k++)
         for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -187,12 +193,14 @@ static void test_a_reservation_expires_and_its_estimate_stands(void **state)
 {
     (void)state;
     for (size_t k = 0; k < COUNT_OF(kinds); k++)
-        for (int last = 0; last < 2; last++) { /* the last moment it can be settled, and the first it cannot */
+        for (int last = 0; last < 2;
+             last++) { /* the last moment it can be settled, and the first it cannot */
             struct reserved r = reserve_four(kinds[k].narrow, kinds[k].limit);
             weir_time now = NOW + 5 * S - last;
             assert_int_equal(weir_settle(&r.reservation, 0, now), last);
             assert_int_equal(left(r.limiter, "k", now), last ? 10 : 6);
-            assert_false(weir_settle(&r.reservation, 0, NOW)); /* nor does a clock that steps back revive it */
+            assert_false(weir_settle(&r.reservation, 0,
+                                     NOW)); /* nor does a clock that steps back revive it */
             weir_table_destroy(r.table);
         }
 }
@@ -245,15 +253,16 @@ static void test_settling_beyond_the_limit_makes_the_key_owe(void **state)
         assert_true(take(r.limiter, "k", 1, NOW + 16 * S).allowed);
         weir_table_destroy(r.table);
     }
-    struct reserved r = reserve_four(false, "fixed-window 10/10s"); /* two windows and a half; NOW is the start of one */
+    struct reserved r = reserve_four(
+        false, "fixed-window 10/10s"); /* two windows and a half; NOW is the start of one */
     assert_true(weir_settle(&r.reservation, 25, NOW));
     assert_int_equal(take(r.limiter, "k", 1, NOW).retry, 20 * S);
     assert_int_equal(left(r.limiter, "k", NOW + 20 * S), 5);
     weir_table_destroy(r.table);
 }
 
-/* A narrow slot cannot tell a debt of more than a minute above the limit from a clock that has stepped back (docs/shm.md): the key is spent at
- * the least, and owes no more than the minute. */
+/* A narrow slot cannot tell a debt of more than a minute above the limit from a clock that has
+ * stepped back (docs/shm.md): the key is spent at the least, and owes no more than the minute. */
 static void test_settling_far_beyond_the_limit_leaves_a_narrow_key_spent(void **state)
 {
     struct reserved r = reserve_four(true, "gcra 10/10s");
@@ -310,7 +319,8 @@ static void test_wait_sleeps_just_as_long_as_it_must(void **state)
     for (int narrow = 0; narrow < 2; narrow++)
         for (int large = 0; large < 2; large++) {
             struct weir_table *table = small_slab_table(narrow);
-            struct weir_limiter *limiter = limiter_of(table, "l", large ? "sliding-log 1/7s" : "gcra 1/7s");
+            struct weir_limiter *limiter =
+                limiter_of(table, "l", large ? "sliding-log 1/7s" : "gcra 1/7s");
             struct fake f = { .now = NOW };
             struct weir_clock clock = { fake_now, fake_sleep, &f };
             struct weir_ask ask = ask_of("k", 1, 5); /* its own time is ignored */
@@ -361,7 +371,8 @@ static void test_wait_never_waits_for_what_never_comes(void **state)
 static void test_take_many_is_as_one_by_one(void **state)
 {
     static const size_t sizes[] = { 0, 1, 2, 15, 16, 17, 31, 32, 33, 100 };
-    static const char *const keys[] = { "a", "bb", "", "a longer key, longer than sixteen bytes", "e" };
+    static const char *const keys[] = { "a", "bb", "", "a longer key, longer than sixteen bytes",
+                                        "e" };
     struct weir_table *tables[4]; /* narrow and wide, and each again for the other way */
     struct weir_limiter *limiters[2][ANY_TABLE + MANY];
     uint64_t seed = 7;
@@ -372,7 +383,8 @@ static void test_take_many_is_as_one_by_one(void **state)
         tables[t] = small_slab_table(t % 2);
     for (size_t way = 0; way < 2; way++)
         for (size_t i = 0; i < ANY_TABLE + MANY; i++)
-            limiters[way][i] = i < ANY_TABLE ? nth_limiter(tables[2 * way + 1], i) : nth_limiter(tables[2 * way], i - ANY_TABLE);
+            limiters[way][i] = i < ANY_TABLE ? nth_limiter(tables[2 * way + 1], i)
+                                             : nth_limiter(tables[2 * way], i - ANY_TABLE);
     for (int round = 0; round < 300; round++) {
         struct weir_item items[2][100];
         struct weir_decision many[101], one;
@@ -380,14 +392,15 @@ static void test_take_many_is_as_one_by_one(void **state)
         for (size_t i = 0; i < n; i++) {
             size_t which = random64(&seed) % (ANY_TABLE + MANY);
             struct weir_ask ask = { .key = key_of(keys[random64(&seed) % COUNT_OF(keys)]),
-                                    .cost = (int64_t)(random64(&seed) % 5) - (random64(&seed) % 20 == 0),
+                                    .cost = (int64_t)(random64(&seed) % 5) -
+                                            (random64(&seed) % 20 == 0),
                                     .wait_max = (weir_time)(random64(&seed) % 3) * S,
                                     .now = now };
             items[0][i] = (struct weir_item){ limiters[0][which], ask };
             items[1][i] = (struct weir_item){ limiters[1][which], ask };
             now += (weir_time)(random64(&seed) % (uint64_t)(S / 50));
         }
-        memset(many, 0x5a, sizeof many);
+        memset(many, 0x5a, sizeof(many));
         size_t got = weir_take_many(items[0], n, many);
         for (size_t i = 0; i < n; i++) {
             wanted += weir_take(items[1][i].limiter, &items[1][i].ask, &one);
@@ -477,7 +490,8 @@ static void test_a_time_before_zero_counts_as_zero(void **state)
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < COUNT_OF(times); i++) {
             struct weir_table *table = small_slab_table(narrow);
-            struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s"), *large = limiter_of(table, "large", "sliding-log 10/10s");
+            struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s"),
+                                *large = limiter_of(table, "large", "sliding-log 10/10s");
             assert_int_equal(take(limiter, "k", 9, times[i]).remaining, 1);
             assert_int_equal(take(limiter, "k", 3, times[i]).retry, 2 * S);
             assert_int_equal(left(limiter, "k", times[i]), 1);
@@ -503,7 +517,8 @@ static void test_the_end_of_time_is_a_time(void **state)
                 assert_true(d.retry >= 0 && d.reset >= 0);
                 give(limiter, "k", 1, INT64_MAX - 40 + n);
             }
-            assert_int_equal(left(limiter, "k", NOW) <= peek(limiter, "k", 0, NOW).limit, 1); /* and back */
+            assert_int_equal(left(limiter, "k", NOW) <= peek(limiter, "k", 0, NOW).limit,
+                             1); /* and back */
             weir_table_destroy(table);
         }
 }
@@ -520,7 +535,8 @@ static void test_keys_of_no_bytes_and_of_very_many(void **state)
     for (int narrow = 0; narrow < 2; narrow++)
         for (int large = 0; large < 2; large++) {
             struct weir_table *table = small_slab_table(narrow);
-            struct weir_limiter *limiter = limiter_of(table, "l", large ? "sliding-log 2/100s" : "gcra 2/100s");
+            struct weir_limiter *limiter =
+                limiter_of(table, "l", large ? "sliding-log 2/100s" : "gcra 2/100s");
             struct weir_ask ask = { .key = { NULL, 0 }, .cost = 1, .now = NOW };
             struct weir_decision d;
             assert_true(weir_take(limiter, &ask, &d));
@@ -531,7 +547,8 @@ static void test_keys_of_no_bytes_and_of_very_many(void **state)
             ask.key.len = LONG;
             assert_true(weir_take(limiter, &ask, &d));
             assert_int_equal(d.remaining, 1);
-            for (size_t at = 0; at < LONG; at += LONG / 8 - 1) { /* another byte anywhere is another key */
+            for (size_t at = 0; at < LONG;
+                 at += LONG / 8 - 1) { /* another byte anywhere is another key */
                 bytes[at] ^= 1;
                 assert_true(weir_peek(limiter, &ask, &d));
                 assert_int_equal(d.remaining, 1);
@@ -550,11 +567,12 @@ static void test_keys_of_no_bytes_and_of_very_many(void **state)
     free(bytes);
 }
 
-/* Reserved again and again, each after time has paid for the one before; then all settled at nothing: nothing is left to give back. */
+/* Reserved again and again, each after time has paid for the one before; then all settled at
+ * nothing: nothing is left to give back. */
 static void test_settling_late_mints_nothing(void **state)
 {
-    static const char *const five[] = { "token-bucket 10/1s", "gcra 10/1s", "fixed-window 10/1s", "sliding-window 10/1s",
-                                        "sliding-log 10/1s" };
+    static const char *const five[] = { "token-bucket 10/1s", "gcra 10/1s", "fixed-window 10/1s",
+                                        "sliding-window 10/1s", "sliding-log 10/1s" };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(five); i++) {
         struct weir_table *table = private_table(false, 100);

@@ -12,7 +12,8 @@ static struct weir__template template_of(const char *text)
     return t;
 }
 
-static void assert_part(const struct weir__template_part *p, const char *before, const char *attribute, const char *fallback)
+static void assert_part(const struct weir__template_part *p, const char *before,
+                        const char *attribute, const char *fallback)
 {
     assert_string_equal(p->before, before);
     assert_string_equal(p->attribute, attribute);
@@ -109,10 +110,10 @@ static void test_mistakes_are_told_with_their_column(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct weir__template t, before;
         struct weir_error error = { 0 };
-        memset(&t, 0x5a, sizeof t);
+        memset(&t, 0x5a, sizeof(t));
         before = t;
         assert_int_equal(weir__template_parse(&t, cases[i].text, &error), WEIR_INVALID);
-        assert_memory_equal(&t, &before, sizeof t);
+        assert_memory_equal(&t, &before, sizeof(t));
         if (error.column != cases[i].column)
             fail_msg("%s: column %d: %s", cases[i].text, error.column, error.text);
         assert_contains(error.text, cases[i].says);
@@ -126,7 +127,7 @@ static void test_eight_attributes_and_names_of_63_bytes_are_the_most(void **stat
     struct weir_error error = { 0 };
     (void)state;
     assert_int_equal(weir__template_check("{a},{b},{c},{d},{e},{f},{g},{h}", &error), WEIR_OK);
-    memset(text, 'x', sizeof text);
+    memset(text, 'x', sizeof(text));
     text[0] = '{';
     memcpy(text + 64, "}", 2);
     assert_int_equal(weir__template_check(text, &error), WEIR_OK);

@@ -29,13 +29,16 @@ static void test_there_are_twice_as_many_slots_as_permits(void **state)
         uint32_t slots = plan_of(&(struct weir_guard_options){ .max = max }).slot_mask + 1;
         assert_true(slots >= 2 * max && (slots & (slots - 1)) == 0 && slots <= WEIR__GUARD_SLOTS);
     }
-    assert_int_equal(plan_of(&(struct weir_guard_options){ .max = WEIR__PERMITS_MAX }).slot_mask + 1, WEIR__GUARD_SLOTS);
+    assert_int_equal(plan_of(&(struct weir_guard_options){ .max = WEIR__PERMITS_MAX }).slot_mask +
+                         1,
+                     WEIR__GUARD_SLOTS);
 }
 
 static void test_G7_classes_shed_and_so_does_the_host(void **state)
 {
     (void)state;
-    struct weir__guard_plan p = plan_of(&(struct weir_guard_options){ .classes = { { "gold", 3 }, { "free", 1 } } });
+    struct weir__guard_plan p =
+        plan_of(&(struct weir_guard_options){ .classes = { { "gold", 3 }, { "free", 1 } } });
     assert_true(p.levels && p.shed.on);
     assert_int_equal(p.shed.classes, 2);
     assert_int_equal(p.shed.weights[0], 3);
@@ -57,7 +60,7 @@ static void test_numbers_of_a_damaged_record_never_become_a_plan_that_reaches_ou
         struct weir__guard_plan p;
         uint64_t *words = (uint64_t *)(void *)&terms;
         for (int k = 0; k < 3; k++)
-            words[random64(&seed) % (sizeof terms / 8)] = random64(&seed) >> random64(&seed) % 64;
+            words[random64(&seed) % (sizeof(terms) / 8)] = random64(&seed) >> random64(&seed) % 64;
         weir__guard_terms_read(&terms, &o);
         if (weir__guard_plan_make(&p, &o, 1, NULL) != WEIR_OK)
             continue;

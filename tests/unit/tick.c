@@ -2,7 +2,8 @@
 #include "guarding.h"
 
 /* n pieces of work, one every `every`, each `took` long; returns the time behind the last. */
-static weir_time run(struct weir_guard *g, weir_time now, int n, weir_time every, weir_time took, enum weir_outcome outcome)
+static weir_time run(struct weir_guard *g, weir_time now, int n, weir_time every, weir_time took,
+                     enum weir_outcome outcome)
 {
     for (int i = 0; i < n; i++, now += every)
         work(g, now, took, outcome);
@@ -35,7 +36,9 @@ static void test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_cont
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_guard_options o = { .max = 500, .adaptive = { .controller = "aimd", .initial = 40, .min = 10, .max = 100 } };
+    struct weir_guard_options o = {
+        .max = 500, .adaptive = { .controller = "aimd", .initial = 40, .min = 10, .max = 100 }
+    };
     struct weir_guard *g = guard_of(table, "g", &o);
     struct weir_error error;
     assert_int_equal(info_of(g, NOW).limit, 40);
@@ -80,7 +83,9 @@ static int free_place(struct backend *b, weir_time now)
 static bool ask_backend(struct backend *b, uint64_t user, int priority, weir_time now)
 {
     int place = free_place(b, now);
-    struct weir_ask ask = { .key = { &user, sizeof user }, .cost = 1, .priority = (int8_t)priority, .now = now };
+    struct weir_ask ask = {
+        .key = { &user, sizeof(user) }, .cost = 1, .priority = (int8_t)priority, .now = now
+    };
     struct weir_permit permit;
     struct weir_decision d;
     if (!weir_enter(b->guard, &ask, &permit, &d))
@@ -96,7 +101,8 @@ static void test_G7_when_permits_run_out_the_least_important_go_first(void **sta
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 50, .shed = true });
+    struct weir_guard *g =
+        guard_of(table, "g", &(struct weir_guard_options){ .max = 50, .shed = true });
     struct backend backend = { .guard = g };
     int asked[2] = { 0, 0 }, in[2] = { 0, 0 };
     uint64_t seed = 5;
@@ -106,8 +112,9 @@ static void test_G7_when_permits_run_out_the_least_important_go_first(void **sta
         asked[important] += now >= NOW + 5 * S;
         in[important] += entered && now >= NOW + 5 * S;
     }
-    assert_true(in[1] * 100 >= asked[1] * 96);      /* nearly all of the important ones */
-    assert_true(in[0] + in[1] >= 15000 * 85 / 100); /* and most permits are in use: some are left for them */
+    assert_true(in[1] * 100 >= asked[1] * 96); /* nearly all of the important ones */
+    assert_true(in[0] + in[1] >=
+                15000 * 85 / 100); /* and most permits are in use: some are left for them */
     struct weir_guard_info info = info_of(g, NOW + 20 * S);
     assert_true(info.admitted_percent < 30);
     assert_true(info.refused_shed > info.refused_busy);
@@ -120,9 +127,11 @@ static void test_G5_a_level_that_is_asked_for_ends_though_nobody_comes_any_more(
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_guard_options o = { .raises = 3, .breaker = { .errors = 1, .min_calls = 1, .open_for = S } };
+    struct weir_guard_options o = { .raises = 3,
+                                    .breaker = { .errors = 1, .min_calls = 1, .open_for = S } };
     struct weir_guard *broken = guard_of(table, "broken", &o),
-                      *other = guard_of(table, "other", &(struct weir_guard_options){ .degrade = 1 });
+                      *other =
+                          guard_of(table, "other", &(struct weir_guard_options){ .degrade = 1 });
     work(broken, NOW, MS, WEIR_FAILED);
     why_not(broken, NOW + 200 * MS);
     assert_int_equal(weir_level_get(table, NULL), 3);
@@ -137,7 +146,8 @@ static void test_G6_a_mean_time_above_what_is_allowed_sheds(void **state)
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .system = { .mean_time = 50 * MS } });
+    struct weir_guard *g =
+        guard_of(table, "g", &(struct weir_guard_options){ .system = { .mean_time = 50 * MS } });
     weir_time now = run(g, NOW, 500, 10 * MS, 20 * MS, WEIR_SUCCEEDED);
     assert_int_equal(info_of(g, now).refused_shed, 0);
     now = run(g, now, 1000, 10 * MS, 200 * MS, WEIR_SUCCEEDED);
@@ -175,13 +185,19 @@ static void test_L12_an_adaptive_rate_sheds_the_least_important(void **state)
 {
     (void)state;
     struct weir_table *table = private_table(false, 16);
-    struct weir_adaptive_options a = { .controller = "percentile", .target = S, .initial = 100, .max = 100, .rate = true };
-    struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .adaptive = a, .shed = true });
+    struct weir_adaptive_options a = {
+        .controller = "percentile", .target = S, .initial = 100, .max = 100, .rate = true
+    };
+    struct weir_guard *g =
+        guard_of(table, "g", &(struct weir_guard_options){ .adaptive = a, .shed = true });
     int in[2] = { 0, 0 };
     for (int i = 0; i < 20000; i++) { /* 1,000 per second, for 20 s; one in 20 is important */
         struct weir_permit p;
         struct weir_decision d;
-        struct weir_ask ask = { .key = { &i, sizeof i }, .cost = 1, .priority = (int8_t)(i % 20 == 0 ? 3 : 0), .now = NOW + i * MS };
+        struct weir_ask ask = { .key = { &i, sizeof(i) },
+                                .cost = 1,
+                                .priority = (int8_t)(i % 20 == 0 ? 3 : 0),
+                                .now = NOW + i * MS };
         if (!weir_enter(g, &ask, &p, &d))
             continue;
         in[i % 20 == 0]++;
@@ -198,7 +214,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_L12_what_came_back_is_seen_by_quantiles_and_mean),
-        cmocka_unit_test(test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller),
+        cmocka_unit_test(
+            test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller),
         cmocka_unit_test(test_G7_when_permits_run_out_the_least_important_go_first),
         cmocka_unit_test(test_G5_a_level_that_is_asked_for_ends_though_nobody_comes_any_more),
         cmocka_unit_test(test_G6_a_mean_time_above_what_is_allowed_sheds),

@@ -16,7 +16,7 @@ static void test_what_a_token_is_made_of(void **state)
     }
     assert_contains(weir__token_wrong("two words"), "no space");
     assert_contains(weir__token_wrong("(set)"), "--print-settings");
-    memset(token, 'x', sizeof token);
+    memset(token, 'x', sizeof(token));
     token[WEIR__TOKEN_MAX] = 0;
     assert_null(weir__token_wrong(token));
     token[WEIR__TOKEN_MAX] = 'x';
@@ -65,8 +65,8 @@ static void test_the_first_line_of_a_file(void **state)
     refuse(file_with("\nsecret\n", 8), "has no secret in its first line");
     refuse(file_with("a b\n", 4), "no visible ASCII");
     refuse(file_with("a\0b\n", 4), "has a NUL byte in its first line");
-    memset(longer, 'x', sizeof longer);
-    refuse(file_with(longer, sizeof longer), "is longer than 256 bytes");
+    memset(longer, 'x', sizeof(longer));
+    refuse(file_with(longer, sizeof(longer)), "is longer than 256 bytes");
 }
 
 int main(void)

@@ -1,4 +1,5 @@
-/* top.c -- who is refused most: exact while there are few, added up over loops and two periods, and nobody waits. */
+/* top.c -- who is refused most: exact while there are few, added up over loops and two periods, and
+ * nobody waits. */
 #include "fixture.h"
 
 #include <pthread.h>
@@ -39,10 +40,10 @@ static void test_S5_the_most_refused_come_first(void **state)
     add(top, 1, "login", "ann", 4);
     add(top, 0, "login", "bob", 5);
     add(top, 1, "search", "ann", 6);
-    check_list(
-        top, 10,
-        "[{\"rule\":\"login\",\"key\":\"ann\",\"refused\":7,\"error\":0},{\"rule\":\"search\",\"key\":\"ann\",\"refused\":6,\"error\":0},"
-        "{\"rule\":\"login\",\"key\":\"bob\",\"refused\":5,\"error\":0}]");
+    check_list(top, 10,
+               "[{\"rule\":\"login\",\"key\":\"ann\",\"refused\":7,\"error\":0},{\"rule\":"
+               "\"search\",\"key\":\"ann\",\"refused\":6,\"error\":0},"
+               "{\"rule\":\"login\",\"key\":\"bob\",\"refused\":5,\"error\":0}]");
     check_list(top, 1, "[{\"rule\":\"login\",\"key\":\"ann\",\"refused\":7,\"error\":0}]");
     check_list(top, 0, "[]");
     weir__top_destroy(top);
@@ -58,8 +59,10 @@ static void test_rule_and_key_are_told_apart(void **state)
     add(top, 0, "", "\"", 4);
     weir__top_add(top, 0, "empty", NULL, 0, 1);
     check_list(top, 10,
-               "[{\"rule\":\"\",\"key\":\"\\\"\",\"refused\":4,\"error\":0},{\"rule\":\"bc\",\"key\":\"a\",\"refused\":3,\"error\":0},"
-               "{\"rule\":\"ab\",\"key\":\"c\",\"refused\":2,\"error\":0},{\"rule\":\"a\",\"key\":\"bc\",\"refused\":1,\"error\":0},"
+               "[{\"rule\":\"\",\"key\":\"\\\"\",\"refused\":4,\"error\":0},{\"rule\":\"bc\","
+               "\"key\":\"a\",\"refused\":3,\"error\":0},"
+               "{\"rule\":\"ab\",\"key\":\"c\",\"refused\":2,\"error\":0},{\"rule\":\"a\",\"key\":"
+               "\"bc\",\"refused\":1,\"error\":0},"
                "{\"rule\":\"empty\",\"key\":\"\",\"refused\":1,\"error\":0}]");
     weir__top_destroy(top);
 }
@@ -71,10 +74,10 @@ static void test_long_keys_are_cut_and_still_two(void **state)
     char key[2000];
     struct weir__buffer json = { 0 };
     (void)state;
-    memset(key, 'k', sizeof key);
-    weir__top_add(top, 0, "r", key, sizeof key, 1);
-    weir__top_add(top, 0, "r", key, sizeof key - 1, 1);
-    weir__top_add(top, 0, "r", key, sizeof key - 1, 1);
+    memset(key, 'k', sizeof(key));
+    weir__top_add(top, 0, "r", key, sizeof(key), 1);
+    weir__top_add(top, 0, "r", key, sizeof(key) - 1, 1);
+    weir__top_add(top, 0, "r", key, sizeof(key) - 1, 1);
     weir__top_list(top, 10, &json);
     weir__buffer_add(&json, "", 1);
     assert_contains(json.bytes, "kkk...\",\"refused\":2,\"error\":0}");
@@ -102,7 +105,8 @@ static void test_a_period_is_kept_and_then_forgotten(void **state)
     weir__top_destroy(top);
 }
 
-/* Many keys that come once do not hide one that comes often; and its count is right within the error that is told. */
+/* Many keys that come once do not hide one that comes often; and its count is right within the
+ * error that is told. */
 static void test_S5_bounded_however_many_keys_come(void **state)
 {
     struct weir__top *top = make_top(1, 50);
@@ -110,7 +114,7 @@ static void test_S5_bounded_however_many_keys_come(void **state)
     char key[32];
     (void)state;
     for (int i = 0; i < 20000; i++) {
-        snprintf(key, sizeof key, "stranger-%d", i);
+        snprintf(key, sizeof(key), "stranger-%d", i);
         add(top, 0, "r", key, 1);
         add(top, 0, "r", "noisy", i % 2);
     }
@@ -169,9 +173,12 @@ static void test_reading_costs_refusals_and_no_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_S5_the_most_refused_come_first),     cmocka_unit_test(test_rule_and_key_are_told_apart),
-        cmocka_unit_test(test_long_keys_are_cut_and_still_two),    cmocka_unit_test(test_a_period_is_kept_and_then_forgotten),
-        cmocka_unit_test(test_S5_bounded_however_many_keys_come),  cmocka_unit_test(test_only_a_sensible_number_of_keys),
+        cmocka_unit_test(test_S5_the_most_refused_come_first),
+        cmocka_unit_test(test_rule_and_key_are_told_apart),
+        cmocka_unit_test(test_long_keys_are_cut_and_still_two),
+        cmocka_unit_test(test_a_period_is_kept_and_then_forgotten),
+        cmocka_unit_test(test_S5_bounded_however_many_keys_come),
+        cmocka_unit_test(test_only_a_sensible_number_of_keys),
         cmocka_unit_test(test_reading_costs_refusals_and_no_wait),
     };
 

@@ -17,7 +17,7 @@ static struct weir__trie *trie_of(struct weir__prefix *prefixes, size_t n)
 {
     struct weir__trie *trie = NULL;
     if (n > 0)
-        qsort(prefixes, n, sizeof *prefixes, compare);
+        qsort(prefixes, n, sizeof(*prefixes), compare);
     assert_int_equal(weir__trie_create(&trie, prefixes, n, NULL), WEIR_OK);
     return trie;
 }
@@ -37,7 +37,8 @@ static struct walk begin(const struct weir__trie *trie, const char *text, size_t
 static uint32_t next(struct walk *w)
 {
     uint32_t found[WEIR__TRIE_FOUND];
-    return weir__trie_find(w->trie, w->text, w->len, w->told, found) == 0 ? WEIR__TRIE_NONE : (w->told++, found[0]);
+    return weir__trie_find(w->trie, w->text, w->len, w->told, found) == 0 ? WEIR__TRIE_NONE
+                                                                          : (w->told++, found[0]);
 }
 
 static void test_without_prefixes_nothing_is_found(void **state)
@@ -90,7 +91,7 @@ static size_t random_prefixes(uint64_t *seed, struct weir__prefix *prefixes, cha
     size_t n = 0;
     for (size_t i = 0; i < PREFIXES; i++)
         prefixes[i] = (struct weir__prefix){ texts[i], random_text(seed, texts[i]), 0 };
-    qsort(prefixes, PREFIXES, sizeof *prefixes, compare);
+    qsort(prefixes, PREFIXES, sizeof(*prefixes), compare);
     for (size_t i = 0; i < PREFIXES; i++)
         if (n == 0 || compare(&prefixes[n - 1], &prefixes[i]) != 0)
             prefixes[n++] = prefixes[i];
@@ -127,11 +128,11 @@ static void test_a_long_chain(void **state)
     static char text[4000];
     static struct weir__prefix prefixes[4000];
     (void)state;
-    memset(text, 'z', sizeof text);
+    memset(text, 'z', sizeof(text));
     for (uint32_t i = 0; i < COUNT_OF(prefixes); i++)
         prefixes[i] = (struct weir__prefix){ text, i, i };
     struct weir__trie *trie = trie_of(prefixes, COUNT_OF(prefixes));
-    struct walk walk = begin(trie, text, sizeof text);
+    struct walk walk = begin(trie, text, sizeof(text));
     for (uint32_t i = 0; i < COUNT_OF(prefixes); i++)
         assert_int_equal(next(&walk), i);
     assert_int_equal(next(&walk), WEIR__TRIE_NONE);

@@ -1,4 +1,5 @@
-/* tzif.c -- files of the time zone database: what good ones mean, and what bad ones are refused for. */
+/* tzif.c -- files of the time zone database: what good ones mean, and what bad ones are refused
+ * for. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -47,7 +48,7 @@ static void put_head(struct file *f, char version, const struct changes *c)
     static const unsigned char zeros[15];
     put(f, "TZif", 4);
     put(f, &version, 1);
-    put(f, zeros, sizeof zeros);
+    put(f, zeros, sizeof(zeros));
     put_number(f, 1, 4); /* isut */
     put_number(f, 1, 4); /* isstd */
     put_number(f, c->leap, 4);
@@ -77,7 +78,7 @@ static void put_block(struct file *f, size_t width, const struct changes *c)
 /* version 0: no second part, and no line; NULL: none either. */
 static struct file *make_file(char version, const struct changes *c, const char *line)
 {
-    struct file *f = calloc(1, sizeof *f);
+    struct file *f = calloc(1, sizeof(*f));
     const struct changes none = { .types = 1 };
     assert_non_null(f);
     put_head(f, version, version ? &none : c);
@@ -92,7 +93,8 @@ static struct file *make_file(char version, const struct changes *c, const char 
 }
 
 /* In memory of just its size, so that a read beyond the end is seen. */
-static int parse_bytes(struct weir__zone **out, const unsigned char *bytes, size_t size, struct weir_error *error)
+static int parse_bytes(struct weir__zone **out, const unsigned char *bytes, size_t size,
+                       struct weir_error *error)
 {
     unsigned char *exact = malloc(size ? size : 1);
     memcpy(exact, bytes, size);
@@ -128,7 +130,10 @@ static void expect_change(const struct weir__zone *z, int64_t at, int32_t from, 
 
 static void test_version_1(void **state)
 {
-    const struct changes c = { .n = 3, .change = { { -100, 1 }, { 100, 2 }, { 200, 1 } }, .types = 3, .offsets = { 600, 3600, 7200 } };
+    const struct changes c = { .n = 3,
+                               .change = { { -100, 1 }, { 100, 2 }, { 200, 1 } },
+                               .types = 3,
+                               .offsets = { 600, 3600, 7200 } };
     struct weir__zone *z = zone_of(0, &c, NULL);
     (void)state;
     assert_int_equal(z->changes, 3);
@@ -139,11 +144,15 @@ static void test_version_1(void **state)
     free(z);
 }
 
-/* A change to another name for the same time is none; one before all times is where it begins; one after all times never comes. */
+/* A change to another name for the same time is none; one before all times is where it begins; one
+ * after all times never comes. */
 static void test_what_changes_nothing_is_left_out(void **state)
 {
     const struct changes c = {
-        .n = 5, .change = { { INT64_MIN, 1 }, { 0, 0 }, { 10, 2 }, { 20, 1 }, { INT64_MAX, 0 } }, .types = 3, .offsets = { 600, 3600, 600 }
+        .n = 5,
+        .change = { { INT64_MIN, 1 }, { 0, 0 }, { 10, 2 }, { 20, 1 }, { INT64_MAX, 0 } },
+        .types = 3,
+        .offsets = { 600, 3600, 600 }
     };
     struct weir__zone *z = zone_of('2', &c, "\n\n");
     (void)state;
@@ -157,7 +166,9 @@ static void test_what_changes_nothing_is_left_out(void **state)
 /* The last Sundays of March and October at 1:00 UTC; 2026: 29th and 25th; 2262 is there, too. */
 static void test_the_last_line_goes_on(void **state)
 {
-    const struct changes c = { .n = 1, .change = { { 1000000000, 1 } }, .types = 2, .offsets = { 0, 7200 } }; /* 2001-09-09 */
+    const struct changes c = {
+        .n = 1, .change = { { 1000000000, 1 } }, .types = 2, .offsets = { 0, 7200 }
+    }; /* 2001-09-09 */
     struct weir__zone *z = zone_of('2', &c, "\nCET-1CEST,M3.5.0,M10.5.0/3\n");
     (void)state;
     expect_change(z, 1000000000, 0, 7200);
@@ -192,16 +203,21 @@ static void test_rules_of_all_kinds(void **state)
         int64_t at;
         int32_t from, to;
     } rows[] = {
-        { "\n<-02>2<-01>,M3.5.0/-1,M10.5.0/0\n", 1774746000, -7200, -3600 },   /* 23:00 of the day before, as Nuuk has it */
-        { "\nIST-1GMT0,M10.5.0,M3.5.0/1\n", 1792890000, 3600, 0 },             /* Dublin: its winter is the exception */
-        { "\nAAA0BBB,J60/0,J300/0\n", 1835481600, 0, 3600 },                   /* J60 is March 1st, in 2028, too */
-        { "\nAAA0BBB,J59/0,J300/0\n", 1835308800, 0, 3600 },                   /* J59 is February 28th, */
-        { "\nAAA0BBB,59/0,299/0\n", 1835395200, 0, 3600 },                     /* and 59 the 29th */
-        { "\nAAA0BBB,0/0,299/0\n", 1830297600, 0, 3600 },                      /* 2028-01-01 */
-        { "\nAAA0BBB-0:30:15,M3.1.1/2:30:15,M10.1.1\n", 1772418615, 0, 1815 }, /* Monday 2026-03-02 */
+        { "\n<-02>2<-01>,M3.5.0/-1,M10.5.0/0\n", 1774746000, -7200,
+          -3600 }, /* 23:00 of the day before, as Nuuk has it */
+        { "\nIST-1GMT0,M10.5.0,M3.5.0/1\n", 1792890000, 3600,
+          0 }, /* Dublin: its winter is the exception */
+        { "\nAAA0BBB,J60/0,J300/0\n", 1835481600, 0, 3600 }, /* J60 is March 1st, in 2028, too */
+        { "\nAAA0BBB,J59/0,J300/0\n", 1835308800, 0, 3600 }, /* J59 is February 28th, */
+        { "\nAAA0BBB,59/0,299/0\n", 1835395200, 0, 3600 },   /* and 59 the 29th */
+        { "\nAAA0BBB,0/0,299/0\n", 1830297600, 0, 3600 },    /* 2028-01-01 */
+        { "\nAAA0BBB-0:30:15,M3.1.1/2:30:15,M10.1.1\n", 1772418615, 0,
+          1815 }, /* Monday 2026-03-02 */
         { "\nAAA+1BBB-1,M12.4.4/167,M6.1.6/-167\n", 1798675200, -3600, 3600 },
-        { "\nAAA0BBB,M2.5.2/0,M10.5.0/0\n", 1835395200, 0, 3600 }, /* the fifth Tuesday of February 2028 */
-        { "\nAAA0BBB,M2.5.3/0,M10.5.0/0\n", 1834876800, 0, 3600 }, /* there is no fifth Wednesday: the fourth */
+        { "\nAAA0BBB,M2.5.2/0,M10.5.0/0\n", 1835395200, 0,
+          3600 }, /* the fifth Tuesday of February 2028 */
+        { "\nAAA0BBB,M2.5.3/0,M10.5.0/0\n", 1834876800, 0,
+          3600 }, /* there is no fifth Wednesday: the fourth */
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -225,12 +241,18 @@ static void test_summer_for_ever(void **state)
 
 static void test_a_day_that_is_left_out(void **state)
 {
-    const struct changes c = { .n = 2, .change = { { 864000, 1 }, { 1728000, 2 } }, .types = 3, .offsets = { -43200, 43200, 86400 } };
+    const struct changes c = { .n = 2,
+                               .change = { { 864000, 1 }, { 1728000, 2 } },
+                               .types = 3,
+                               .offsets = { -43200, 43200, 86400 } };
     struct weir__zone *z = zone_of('2', &c, "\n\n");
     (void)state;
     assert_int_equal(z->skips, 0); /* from noon to noon of the next day: both have a half */
     free(z);
-    const struct changes whole = { .n = 2, .change = { { 907200, 1 }, { 1728000, 0 } }, .types = 2, .offsets = { -43200, 43200 } };
+    const struct changes whole = { .n = 2,
+                                   .change = { { 907200, 1 }, { 1728000, 0 } },
+                                   .types = 2,
+                                   .offsets = { -43200, 43200 } };
     z = zone_of('2', &whole, "\n\n");
     assert_int_equal(z->skips, 1);
     assert_int_equal(z->skipped[0], 10);
@@ -261,7 +283,9 @@ static void expect_refusal(const struct file *f, size_t size, const char *words)
 
 static void test_what_is_cut_short_is_refused(void **state)
 {
-    const struct changes c = { .n = 2, .change = { { 100, 1 }, { 200, 0 } }, .types = 2, .offsets = { 0, 3600 } };
+    const struct changes c = {
+        .n = 2, .change = { { 100, 1 }, { 200, 0 } }, .types = 2, .offsets = { 0, 3600 }
+    };
     static const char versions[] = { 0, '2', '3' };
     (void)state;
     for (size_t v = 0; v < COUNT_OF(versions); v++) {
@@ -279,13 +303,21 @@ static void test_what_makes_no_sense_is_refused(void **state)
         const char *line, *words;
     } rows[] = {
         { { .types = 0 }, "\n\n", "has no types" },
-        { { .types = 1, .leap = 1 }, "\n\n", "counts leap seconds, which the clock does not; take the zone without 'right/'" },
+        { { .types = 1, .leap = 1 },
+          "\n\n",
+          "counts leap seconds, which the clock does not; take the zone without 'right/'" },
         { { .types = 1, .offsets = { 93600 } }, "\n\n", "has an offset of a day and more" },
         { { .types = 2, .offsets = { 0, -93600 } }, "\n\n", "has an offset" },
         { { .types = 1, .offsets = { INT32_MIN } }, "\n\n", "has an offset" },
-        { { .n = 2, .change = { { 5, 0 }, { 5, 0 } }, .types = 1 }, "\n\n", "has changes out of order" },
-        { { .n = 2, .change = { { 5, 0 }, { -5, 0 } }, .types = 1 }, "\n\n", "has changes out of order" },
-        { { .n = 1, .change = { { 5, 1 } }, .types = 1 }, "\n\n", "names a type that is not there" },
+        { { .n = 2, .change = { { 5, 0 }, { 5, 0 } }, .types = 1 },
+          "\n\n",
+          "has changes out of order" },
+        { { .n = 2, .change = { { 5, 0 }, { -5, 0 } }, .types = 1 },
+          "\n\n",
+          "has changes out of order" },
+        { { .n = 1, .change = { { 5, 1 } }, .types = 1 },
+          "\n\n",
+          "names a type that is not there" },
         { { .types = 1 }, "", "has no last line" },
         { { .types = 1 }, "\n", "has no last line" },
         { { .types = 1 }, "AAA0\n", "has no last line" },
@@ -367,7 +399,7 @@ static void test_bad_last_lines_are_refused(void **state)
 
 static void test_too_many_days_left_out_are_refused(void **state)
 {
-    struct file *f = calloc(1, sizeof *f);
+    struct file *f = calloc(1, sizeof(*f));
     struct changes head = { .n = 20, .types = 2 }, none = { .types = 1 };
     (void)state;
     put_head(f, '2', &none);

@@ -1,4 +1,5 @@
-/* uri.c -- paths as a server sees them: every spelling of a path comes out the same, and what is said to be plain is. */
+/* uri.c -- paths as a server sees them: every spelling of a path comes out the same, and what is
+ * said to be plain is. */
 #include <sys/mman.h>
 
 #include "fixture.h"
@@ -94,8 +95,10 @@ static void test_R1_known_paths(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(known); i++) {
         if (strcmp(plain(known[i].uri), known[i].plain) != 0)
-            fail_msg("'%s' becomes '%s', not '%s'", known[i].uri, plain(known[i].uri), known[i].plain);
-        if (weir__uri_is_plain(known[i].uri, strlen(known[i].uri)) != (strcmp(known[i].uri, known[i].plain) == 0))
+            fail_msg("'%s' becomes '%s', not '%s'", known[i].uri, plain(known[i].uri),
+                     known[i].plain);
+        if (weir__uri_is_plain(known[i].uri, strlen(known[i].uri)) !=
+            (strcmp(known[i].uri, known[i].plain) == 0))
             fail_msg("'%s': is it plain?", known[i].uri);
     }
 }
@@ -121,11 +124,13 @@ static size_t plain_by_segments(const char *uri, size_t len, char *out)
     const char *host = memmem(uri, len, "://", 3);
     if (len == 1 && uri[0] == '*')
         return (size_t)sprintf(out, "*");
-    if (host != NULL && strspn(uri, "abcdefglno-.") == (size_t)(host - uri) && host > uri && strchr("-.", uri[0]) == NULL)
+    if (host != NULL && strspn(uri, "abcdefglno-.") == (size_t)(host - uri) && host > uri &&
+        strchr("-.", uri[0]) == NULL)
         at = (size_t)(host - uri) + 3 + strcspn(host + 3, "/?#");
     for (len = at + strcspn(uri + at, "?#"); at < len; at++) {
         unsigned value;
-        bool escape = uri[at] == '%' && at + 2 < len && strspn(uri + at + 1, "0123456789abcdefABCDEF") >= 2;
+        bool escape =
+            uri[at] == '%' && at + 2 < len && strspn(uri + at + 1, "0123456789abcdefABCDEF") >= 2;
         if (escape && sscanf(uri + at + 1, "%2x", &value) == 1)
             at += 2;
         decoded[n++] = escape ? (char)value : uri[at];
@@ -147,8 +152,10 @@ static size_t plain_by_segments(const char *uri, size_t len, char *out)
 
 static void random_uri(char *out, size_t longest, uint64_t *seed)
 {
-    static const char *const parts[] = { "/", "/",        "/",  ".",   ".",    "a",   "b",   "%2e", "%2F",  "%61", "%", "%2", "?", "#",
-                                         "*", "abc/defg", "//", "/..", "/../", "/./", "://", "%25", "long", "a.b", "-", "!'", ":", ";x" };
+    static const char *const parts[] = { "/",   "/",        "/",   ".",   ".",    "a",   "b",
+                                         "%2e", "%2F",      "%61", "%",   "%2",   "?",   "#",
+                                         "*",   "abc/defg", "//",  "/..", "/../", "/./", "://",
+                                         "%25", "long",     "a.b", "-",   "!'",   ":",   ";x" };
     size_t n = random64(seed) % (longest + 1), used = 0;
     if (random64(seed) % 8)
         used += (size_t)sprintf(out, "/");
@@ -166,7 +173,7 @@ static void test_R1_as_by_segments(void **state)
         char uri[256], wanted[300], got[260];
         random_uri(uri, i % 3 ? 8 : 24, &seed);
         size_t len = strlen(uri), wanted_len = plain_by_segments(uri, len, wanted), got_len;
-        memset(got, 0x55, sizeof got);
+        memset(got, 0x55, sizeof(got));
         got_len = weir__uri_plain(uri, len, got, len + 1);
         assert_true(got_len >= 1 && got_len <= len + 1);
         assert_int_equal(got[len + 1], 0x55);
@@ -184,23 +191,23 @@ static void test_R1_is_plain_sees_every_place(void **state)
     char uri[80];
     (void)state;
     for (size_t len = 1; len < 70; len++) {
-        memset(uri, 'a', sizeof uri);
+        memset(uri, 'a', sizeof(uri));
         uri[0] = '/';
         assert_true(weir__uri_is_plain(uri, len));
         for (size_t m = 0; m < COUNT_OF(marks); m++)
             for (size_t at = 1, n = strlen(marks[m]); at + n <= len; at++) {
-                memset(uri + 1, 'a', sizeof uri - 1);
+                memset(uri + 1, 'a', sizeof(uri) - 1);
                 memcpy(uri + at, marks[m], n);
                 assert_false(weir__uri_is_plain(uri, len));
                 memcpy(uri + at, n == 3 ? "%zz" : "!'a.", n); /* looks like it, and is not */
                 assert_true(weir__uri_is_plain(uri, len));
             }
-        memset(uri + 1, 'a', sizeof uri - 1);
+        memset(uri + 1, 'a', sizeof(uri) - 1);
         for (size_t dots = 1; dots < 4 && dots + 3 <= len; dots++) { /* at the end */
             uri[len - dots - 1] = '/';
             memset(uri + len - dots, '.', dots);
             assert_int_equal(weir__uri_is_plain(uri, len), dots > 2);
-            memset(uri + 1, 'a', sizeof uri - 1);
+            memset(uri + 1, 'a', sizeof(uri) - 1);
         }
     }
 }
@@ -208,7 +215,8 @@ static void test_R1_is_plain_sees_every_place(void **state)
 static void test_R1_reads_no_byte_outside_the_uri(void **state)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *room = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *middle = room + page, out[256];
+    char *room = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+         *middle = room + page, out[256];
     uint64_t seed = 2;
     (void)state;
     assert_true(room != MAP_FAILED);
@@ -225,7 +233,8 @@ static void test_R1_reads_no_byte_outside_the_uri(void **state)
     munmap(room, 3 * page);
 }
 
-/* Whatever the room, what is kept is the beginning of the whole: no padding pushes a path out of a rule's sight. */
+/* Whatever the room, what is kept is the beginning of the whole: no padding pushes a path out of a
+ * rule's sight. */
 static void test_R1_a_long_path_is_resolved_whole(void **state)
 {
     static const char *const pieces[] = { "/", "a", "bb", ".", "..", "%2e", "ccc", "/./", "/../" };
@@ -235,9 +244,10 @@ static void test_R1_a_long_path_is_resolved_whole(void **state)
         char uri[128] = "/", whole[160], part[160];
         for (int n = 0; n < 12; n++) {
             seed = seed * 6364136223846793005u + 1442695040888963407u;
-            strcat(uri, pieces[(seed >> 33) % (sizeof pieces / sizeof *pieces)]);
+            strcat(uri, pieces[(seed >> 33) % (sizeof(pieces) / sizeof(*pieces))]);
         }
-        size_t size = 1 + (size_t)round % 20, len = weir__uri_plain(uri, strlen(uri), whole, sizeof whole);
+        size_t size = 1 + (size_t)round % 20,
+               len = weir__uri_plain(uri, strlen(uri), whole, sizeof(whole));
         size_t cut = weir__uri_plain(uri, strlen(uri), part, size);
         assert_int_equal(cut, len < size ? len : size);
         assert_memory_equal(part, whole, cut);

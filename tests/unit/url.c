@@ -3,7 +3,8 @@
 
 #include "serve/url.h"
 
-static void check_url(const char *text, bool tls, const char *host, const char *port, const char *authority, const char *path)
+static void check_url(const char *text, bool tls, const char *host, const char *port,
+                      const char *authority, const char *path)
 {
     struct weir__url url;
     struct weir_error error = { 0 };
@@ -32,7 +33,8 @@ static void test_urls(void **state)
     (void)state;
     check_url("http://example.com", false, "example.com", "80", "example.com", "/");
     check_url("https://example.com/", true, "example.com", "443", "example.com", "/");
-    check_url("HTTP://192.0.2.1:8080/a/b?c=d", false, "192.0.2.1", "8080", "192.0.2.1:8080", "/a/b?c=d");
+    check_url("HTTP://192.0.2.1:8080/a/b?c=d", false, "192.0.2.1", "8080", "192.0.2.1:8080",
+              "/a/b?c=d");
     check_url("https://[2001:db8::1]:1?q#part", true, "2001:db8::1", "1", "[2001:db8::1]:1", "/?q");
     check_url("http://[::1]/x", false, "::1", "80", "[::1]", "/x");
     check_bad_url("", "neither http:// nor https://");

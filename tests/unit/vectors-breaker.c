@@ -61,8 +61,11 @@ static void bad_lines_are_told_with_their_place(void **unused)
         struct weir__vectors v = { 0 };
         struct weir_error e = { 0 };
         int line = 0;
-        assert_int_equal(weir__vectors_parse(&v, mistakes[i].text, strlen(mistakes[i].text), &line, &e), WEIR_INVALID);
-        if (line != mistakes[i].line || e.column != mistakes[i].column || !strstr(e.text, mistakes[i].says))
+        assert_int_equal(
+            weir__vectors_parse(&v, mistakes[i].text, strlen(mistakes[i].text), &line, &e),
+            WEIR_INVALID);
+        if (line != mistakes[i].line || e.column != mistakes[i].column ||
+            !strstr(e.text, mistakes[i].says))
             fail_msg("%d:%d: %s, of\n%s", line, e.column, e.text, mistakes[i].text);
         assert_null(v.cases);
     }
@@ -74,7 +77,7 @@ static void note(void *context, int line, const char *text)
 {
     size_t n = strlen(said);
     (void)context;
-    snprintf(said + n, sizeof said - n, "%d: %s\n", line, text);
+    snprintf(said + n, sizeof(said) - n, "%d: %s\n", line, text);
 }
 
 static void a_mismatch_tells_what_came(void **unused)
@@ -98,7 +101,8 @@ static void a_mismatch_tells_what_came(void **unused)
                               "4: expected state open got state closed\n"
                               "5: expected ask 1 to be under way got none\n"
                               "6: expected ask 7 to be under way got none\n"
-                              "7: expected state closed calls 2 errors 1 slow 0 got state closed calls 1 errors 1 slow 0\n"
+                              "7: expected state closed calls 2 errors 1 slow 0 got state closed "
+                              "calls 1 errors 1 slow 0\n"
                               "8: expected no state closed got ok state closed\n"
                               "10: expected no retry 1s got no retry never\n");
     weir__vectors_clear(&v);
@@ -106,9 +110,10 @@ static void a_mismatch_tells_what_came(void **unused)
 
 static void cases_of_all_kinds_are_in_one_file(void **unused)
 {
-    static const char text[] = "case a\nlimit gcra 5/1s\nat 0s take 1 -> ok\n"
-                               "case b\nbreaker errors=1 min_calls=1\nat 0s call error -> ok state open\n"
-                               "case c\nlimit gcra 1/1s\nat 0s take 2 -> no\n";
+    static const char text[] =
+        "case a\nlimit gcra 5/1s\nat 0s take 1 -> ok\n"
+        "case b\nbreaker errors=1 min_calls=1\nat 0s call error -> ok state open\n"
+        "case c\nlimit gcra 1/1s\nat 0s take 2 -> no\n";
     struct weir__vectors v = { 0 };
     int line = 0;
 

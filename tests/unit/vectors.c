@@ -27,17 +27,18 @@ static struct weir__vectors parse(const char *text)
 
 static void reads_every_kind_of_line(void **unused)
 {
-    struct weir__vectors v = parse("# a comment\n"
-                                   "\n"
-                                   "case one\n"
-                                   "limit gcra 5/1m burst 3\n"
-                                   "at 0s take 1 -> ok limit 3 remaining 2 reset 12s\n"
-                                   "  at 1500ms  peek 2 wait-max 200us -> no retry ~17ns wait 0s\r\n"
-                                   "at 2s give 1\n"
-                                   "\tat 3s take 9 wait-max forever -> no retry never\n"
-                                   "case two\n"
-                                   "limit sliding-log 1/1s\n"
-                                   "at 1s take -1 -> no");
+    struct weir__vectors v =
+        parse("# a comment\n"
+              "\n"
+              "case one\n"
+              "limit gcra 5/1m burst 3\n"
+              "at 0s take 1 -> ok limit 3 remaining 2 reset 12s\n"
+              "  at 1500ms  peek 2 wait-max 200us -> no retry ~17ns wait 0s\r\n"
+              "at 2s give 1\n"
+              "\tat 3s take 9 wait-max forever -> no retry never\n"
+              "case two\n"
+              "limit sliding-log 1/1s\n"
+              "at 1s take -1 -> no");
     (void)unused;
     assert_int_equal(v.case_count, 2);
     assert_int_equal(v.line_count, 5);
@@ -50,23 +51,27 @@ static void reads_every_kind_of_line(void **unused)
     assert_int_equal(v.cases[0].limit.burst, 3);
 
     const struct weir__vector_line *l = v.lines;
-    assert_true(l[0].allowed && l[0].fields[WEIR__VECTOR_LIMIT].named && l[0].fields[WEIR__VECTOR_REMAINING].value == 2);
+    assert_true(l[0].allowed && l[0].fields[WEIR__VECTOR_LIMIT].named &&
+                l[0].fields[WEIR__VECTOR_REMAINING].value == 2);
     assert_int_equal(l[0].fields[WEIR__VECTOR_RESET].value, 12 * WEIR_SECOND);
     assert_false(l[0].fields[WEIR__VECTOR_RETRY].named);
     assert_int_equal(l[1].verb, WEIR__VECTOR_PEEK);
     assert_int_equal(l[1].at, 1500 * WEIR_MILLISECOND);
     assert_int_equal(l[1].wait_max, 200 * WEIR_MICROSECOND);
-    assert_true(l[1].fields[WEIR__VECTOR_RETRY].about && l[1].fields[WEIR__VECTOR_RETRY].value == 17);
+    assert_true(l[1].fields[WEIR__VECTOR_RETRY].about &&
+                l[1].fields[WEIR__VECTOR_RETRY].value == 17);
     assert_false(l[1].fields[WEIR__VECTOR_WAIT].about);
     assert_int_equal(l[2].verb, WEIR__VECTOR_GIVE);
-    assert_true(l[3].wait_max == WEIR_FOREVER && l[3].fields[WEIR__VECTOR_RETRY].value == WEIR_NEVER);
+    assert_true(l[3].wait_max == WEIR_FOREVER &&
+                l[3].fields[WEIR__VECTOR_RETRY].value == WEIR_NEVER);
     assert_int_equal(l[4].cost, -1);
     weir__vectors_clear(&v);
 }
 
 static void granted_means_at_once_unless_a_wait_is_named(void **unused)
 {
-    struct weir__vectors v = parse("case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 -> no\n");
+    struct weir__vectors v =
+        parse("case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 -> no\n");
     (void)unused;
     assert_true(v.lines[0].fields[WEIR__VECTOR_WAIT].named);
     assert_int_equal(v.lines[0].fields[WEIR__VECTOR_WAIT].value, 0);
@@ -77,8 +82,10 @@ static void granted_means_at_once_unless_a_wait_is_named(void **unused)
 static void a_change_keeps_what_it_does_not_name(void **unused)
 {
     struct weir__vectors v = parse("case follows\nlimit gcra 10/1s\nat 0s change 4/2s\n"
-                                   "case stays\nlimit gcra 10/1s burst 7\nat 0s change 4/2s\nat 0s change 4/2s burst 2\nat 0s change 5/1s\n"
-                                   "case fresh\nlimit sliding-window 10/1s buckets=5 edge=loose\nat 0s change 20/1s edge=strict\n");
+                                   "case stays\nlimit gcra 10/1s burst 7\nat 0s change 4/2s\nat 0s "
+                                   "change 4/2s burst 2\nat 0s change 5/1s\n"
+                                   "case fresh\nlimit sliding-window 10/1s buckets=5 "
+                                   "edge=loose\nat 0s change 20/1s edge=strict\n");
     (void)unused;
     assert_int_equal(v.lines[0].limit.burst, 0); /* never named: follows the count */
     assert_int_equal(v.lines[0].limit.count, 4);
@@ -132,7 +139,8 @@ static const struct mistake {
     { "case a\nlimit gcar 5/1s\n", 2, 7, "gcra" },
     { "case a\nlimit gcra 5/1x\n", 2, 15, "unit" },
     { "case a\nlimit gcra\n", 2, 11, "" },
-    { "case a\nlimit gcra 5/1s buckets=3\n", 2, 7, "" }, /* it reads well, but there is no such plan */
+    { "case a\nlimit gcra 5/1s buckets=3\n", 2, 7,
+      "" }, /* it reads well, but there is no such plan */
     { CASE "at\n", 3, 3, "time" },
     { CASE "at 5 take 1 -> ok\n", 3, 5, "unit" },
     { CASE "at 0s\n", 3, 6, "expected take" },
@@ -170,7 +178,8 @@ static void says_where_a_file_is_malformed(void **unused)
         if (weir__vectors_parse(&v, m->text, strlen(m->text), &line, &error) == WEIR_OK)
             fail_msg("accepted: %s", m->text);
         if (line != m->line || error.column != m->column || !strstr(error.text, m->says))
-            fail_msg("%s\nexpected %d:%d: %s\n     got %d:%d: %s", m->text, m->line, m->column, m->says, line, error.column, error.text);
+            fail_msg("%s\nexpected %d:%d: %s\n     got %d:%d: %s", m->text, m->line, m->column,
+                     m->says, line, error.column, error.text);
         assert_int_equal(v.case_count, 12345); /* untouched */
     }
 }
@@ -256,7 +265,8 @@ static void large_states_fit_at_every_door(void **unused)
 
 static void a_mismatch_names_line_and_both_answers(void **unused)
 {
-    struct heard h = replay("step", "case a\nlimit gcra 1/1s burst 2\nat 0s take 1 -> ok remaining 0\n");
+    struct heard h =
+        replay("step", "case a\nlimit gcra 1/1s burst 2\nat 0s take 1 -> ok remaining 0\n");
     (void)unused;
     assert_int_equal(h.count, 1);
     assert_int_equal(h.line, 3);
@@ -264,14 +274,16 @@ static void a_mismatch_names_line_and_both_answers(void **unused)
 
     h = replay("step", "case a\nlimit gcra 1/1s\nat 0s take 1 -> no\n");
     assert_string_equal(h.text, "expected no got ok wait 0s");
-    h = replay("step", "case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 -> ok\nat 0s take 2 -> no retry ~1s\n");
+    h = replay("step", "case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 -> ok\nat 0s "
+                       "take 2 -> no retry ~1s\n");
     assert_int_equal(h.count, 2);
     assert_string_equal(h.text, "expected no retry ~1s got no retry never");
 }
 
 static void a_wait_that_is_not_named_must_be_none(void **unused)
 {
-    struct heard h = replay("step", "case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 wait-max 1s -> ok\n");
+    struct heard h = replay(
+        "step", "case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 wait-max 1s -> ok\n");
     (void)unused;
     assert_int_equal(h.line, 4);
     assert_string_equal(h.text, "expected ok wait 0s got ok wait 1s");
@@ -280,7 +292,10 @@ static void a_wait_that_is_not_named_must_be_none(void **unused)
 static void about_is_ten_microseconds_and_no_more(void **unused)
 {
     (void)unused;
-#define ABOUT(retry) replay("step", "case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 -> no retry " retry "\n").count
+#define ABOUT(retry)                                                                            \
+    replay("step",                                                                              \
+           "case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 -> no retry " retry "\n") \
+        .count
     assert_int_equal(ABOUT("1s"), 0);
     assert_int_equal(ABOUT("~1000010us"), 0);
     assert_int_equal(ABOUT("~999990us"), 0);

@@ -1,9 +1,11 @@
-/* vegas.c -- how many wait is seen from how long it takes; numbers from Netflix's VegasLimitTest among them. */
+/* vegas.c -- how many wait is seen from how long it takes; numbers from Netflix's VegasLimitTest
+ * among them. */
 #include "samples.h"
 
 static struct subject subject_from(int64_t initial, int64_t max)
 {
-    return subject_of(&(struct weir_adaptive_options){ .controller = "vegas", .initial = initial, .max = max });
+    return subject_of(
+        &(struct weir_adaptive_options){ .controller = "vegas", .initial = initial, .max = max });
 }
 
 static void test_L12_the_first_time_is_the_base(void **state)
@@ -19,7 +21,8 @@ static void test_L12_by_how_many_wait(void **state)
 {
     static const struct {
         int64_t rtt_ms, limit;
-    } rows[] = { { 10, 16 }, { 11, 16 }, { 12, 11 }, { 14, 10 }, { 25, 10 }, { 26, 9 }, { 50, 9 }, { 9, 10 } };
+    } rows[] = { { 10, 16 }, { 11, 16 }, { 12, 11 }, { 14, 10 },
+                 { 25, 10 }, { 26, 9 },  { 50, 9 },  { 9, 10 } };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct subject s = subject_from(10, 20);
@@ -47,7 +50,10 @@ static void test_L12_a_drop_lowers_it_used_or_not(void **state)
     feed_calls(&s, 10 * MS, 1, 100);
     assert_int_equal(feed_lost(&s, 1, 0, 0), 98);
     assert_int_equal(feed_lost(&s, 0, 1, 98), 97);
-    assert_int_equal(feed(&s, (struct weir__sample){ .succeeded = 9, .dropped = 1, .mean = 10 * MS, .in_flight_max = 97 }), 96);
+    assert_int_equal(feed(&s,
+                          (struct weir__sample){
+                              .succeeded = 9, .dropped = 1, .mean = 10 * MS, .in_flight_max = 97 }),
+                     96);
 }
 
 static void test_L12_half_must_be_in_use(void **state)
@@ -79,9 +85,10 @@ static void test_L12_the_base_is_measured_anew_now_and_then(void **state)
     for (int i = 1; i <= 3000; i++) {
         char text[64];
         feed_calls(&s, 20 * MS, 1, 10);
-        s.plan.row->tell(s.state, text, sizeof text);
+        s.plan.row->tell(s.state, text, sizeof(text));
         if (strcmp(text, "base 20ms") == 0) {
-            assert_in_range(i - until, 30 * s.limit / 2 - 80, 30 * 10); /* limit 5 to 10 in between */
+            assert_in_range(i - until, 30 * s.limit / 2 - 80,
+                            30 * 10); /* limit 5 to 10 in between */
             until = i;
             probes++;
             feed_calls(&s, 10 * MS, 1, 10);
@@ -104,7 +111,8 @@ static void test_L12_known_the_limit_drifts_up_under_load(void **state)
     struct subject s = subject_from(20, 1000);
     int64_t settled = 0;
     (void)state;
-    for (int i = 0; i < 20000; i++) { /* a backend of 10: it takes as many times longer as there are more */
+    for (int i = 0; i < 20000;
+         i++) { /* a backend of 10: it takes as many times longer as there are more */
         feed_calls(&s, s.limit > 10 ? s.limit * MS : 10 * MS, 1, s.limit);
         settled = i == 100 ? s.limit : settled;
     }

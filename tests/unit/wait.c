@@ -1,7 +1,8 @@
-/* wait.c -- waiting for a permit: semaphores that block, that block for a time, that do not; turns in event loops; work under a guard.
+/* wait.c -- waiting for a permit: semaphores that block, that block for a time, that do not; turns
+ * in event loops; work under a guard.
  *
- * Time is virtual: a sleep moves it, and what is to happen meanwhile is written down before.  Where threads sleep for real, they are woken by
- * what is tested, not by time.
+ * Time is virtual: a sleep moves it, and what is to happen meanwhile is written down before.  Where
+ * threads sleep for real, they are woken by what is tested, not by time.
  */
 #include "fixture.h"
 
@@ -187,7 +188,8 @@ static void test_the_permit_of_a_lease_that_is_over_goes_to_who_waits(void **sta
 {
     struct weir_permit permit;
     (void)state;
-    open_guard((struct weir_guard_options){ .max = 1, .lease = 2 * S }, (struct weir_queue_options){ 0 });
+    open_guard((struct weir_guard_options){ .max = 1, .lease = 2 * S },
+               (struct weir_queue_options){ 0 });
     hold(1);
     assert_true(acquire(WEIR_FOREVER, &permit).allowed);
     assert_in_range(now, NOW + 2 * S, NOW + 4 * S);
@@ -228,9 +230,13 @@ static void test_what_can_never_be_had_is_not_waited_for(void **state)
     struct weir_decision d;
     (void)state;
     open_semaphore(2);
-    assert_false(weir_enter_wait(guard, queue, &(struct weir_ask){ .cost = 3, .wait_max = WEIR_FOREVER }, &jumping, &permit, &d));
+    assert_false(weir_enter_wait(guard, queue,
+                                 &(struct weir_ask){ .cost = 3, .wait_max = WEIR_FOREVER },
+                                 &jumping, &permit, &d));
     assert_int_equal(d.reason, WEIR_TOO_BIG);
-    assert_false(weir_enter_wait(guard, queue, &(struct weir_ask){ .cost = -1, .wait_max = WEIR_FOREVER }, &jumping, &permit, &d));
+    assert_false(weir_enter_wait(guard, queue,
+                                 &(struct weir_ask){ .cost = -1, .wait_max = WEIR_FOREVER },
+                                 &jumping, &permit, &d));
     assert_int_equal(d.reason, WEIR_BAD_ASK);
 }
 
@@ -280,7 +286,7 @@ static struct weir_decision visit(int i, weir_time wait_max)
 static int set_up_visitors(void **state)
 {
     (void)state;
-    memset(visitors, 0, sizeof visitors);
+    memset(visitors, 0, sizeof(visitors));
     turns = 0;
     return 0;
 }
@@ -326,7 +332,8 @@ static void test_nobody_overtakes(void **state)
 static void test_a_higher_priority_is_before_those_who_wait(void **state)
 {
     (void)state;
-    open_guard((struct weir_guard_options){ .max = 1 }, (struct weir_queue_options){ .order = WEIR_PRIORITY });
+    open_guard((struct weir_guard_options){ .max = 1 },
+               (struct weir_queue_options){ .order = WEIR_PRIORITY });
     hold(1);
     visit_as(0, (struct weir_ask){ .cost = 1, .wait_max = S, .priority = -1 });
     visit_as(1, (struct weir_ask){ .cost = 1, .wait_max = S, .priority = 1 });
@@ -347,7 +354,8 @@ static void test_who_is_too_late_is_told_so_by_a_poll(void **state)
     visit(0, 10 * MS);
     visit(1, 20 * MS);
     now = NOW + 10 * MS;
-    assert_int_equal(weir_enter_poll(guard, queue, now), 2); /* at its deadline its turn may still come */
+    assert_int_equal(weir_enter_poll(guard, queue, now),
+                     2); /* at its deadline its turn may still come */
     now++;
     assert_int_equal(weir_enter_poll(guard, queue, now), 1);
     assert_int_equal(visitors[0].told, 1);
@@ -365,7 +373,8 @@ static void test_who_cannot_wait_is_refused(void **state)
     struct weir_decision d;
     struct weir_ask impatient = { .cost = 1, .now = now };
     visitors[0].waiter.turn = note_turn;
-    assert_false(weir_enter_later(guard, queue, &impatient, &visitors[0].waiter, &visitors[0].permit, &d));
+    assert_false(
+        weir_enter_later(guard, queue, &impatient, &visitors[0].waiter, &visitors[0].permit, &d));
     assert_int_equal(d.reason, WEIR_BUSY);
     visit(1, S);
     visit(2, S);
@@ -390,7 +399,8 @@ static void test_a_thread_finds_room_where_others_are_too_late(void **state)
     now += S;
     plan.at = now + 50 * MS;
     plan.act = exit_first;
-    assert_true(weir_enter_wait(guard, queue, &(struct weir_ask){ .cost = 1, .wait_max = S }, &jumping, &permit, &d));
+    assert_true(weir_enter_wait(guard, queue, &(struct weir_ask){ .cost = 1, .wait_max = S },
+                                &jumping, &permit, &d));
     assert_int_equal(visitors[0].reason, WEIR_LATE);
 }
 
@@ -418,7 +428,8 @@ static void test_who_needs_more_is_not_passed_by(void **state)
     hold(3);
     visit_as(0, (struct weir_ask){ .cost = 2, .wait_max = S });
     visit(1, S);
-    weir_exit_next(guard, queue, &held[0], WEIR_SUCCEEDED, now); /* one is free: the first needs two */
+    weir_exit_next(guard, queue, &held[0], WEIR_SUCCEEDED,
+                   now); /* one is free: the first needs two */
     assert_int_equal(visitors[0].told + visitors[1].told, 0);
     weir_exit_next(guard, queue, &held[1], WEIR_SUCCEEDED, now);
     assert_int_equal(visitors[0].reason, WEIR_GRANTED);
@@ -453,7 +464,9 @@ static void *enter_for_ever(void *argument)
 {
     struct weir_decision d;
     (void)argument;
-    thread_entered = weir_enter_wait(guard, queue, &(struct weir_ask){ .cost = 1, .wait_max = WEIR_FOREVER }, NULL, &thread_permit, &d);
+    thread_entered =
+        weir_enter_wait(guard, queue, &(struct weir_ask){ .cost = 1, .wait_max = WEIR_FOREVER },
+                        NULL, &thread_permit, &d);
     return NULL;
 }
 
@@ -499,7 +512,8 @@ static void test_G2_by_the_host_s_clock_a_wait_ends(void **state)
     open_semaphore(1);
     now = weir_table_now(table);
     hold(1);
-    assert_false(weir_enter_wait(guard, queue, &(struct weir_ask){ .cost = 1, .wait_max = MS }, NULL, &permit, &d));
+    assert_false(weir_enter_wait(guard, queue, &(struct weir_ask){ .cost = 1, .wait_max = MS },
+                                 NULL, &permit, &d));
     assert_int_equal(d.reason, WEIR_LATE);
     assert_int_equal(weir_queue_length(queue), 0);
 }
@@ -531,9 +545,12 @@ static void fall_back(void *context, const struct weir_decision *decision)
 
 static bool call(enum weir_outcome outcome, bool fallback_on_error)
 {
-    struct weir_call c = { .work = work, .fallback = fall_back, .context = &called, .fallback_on_error = fallback_on_error };
+    struct weir_call c = { .work = work,
+                           .fallback = fall_back,
+                           .context = &called,
+                           .fallback_on_error = fallback_on_error };
     struct weir_decision d;
-    memset(&called, 0, sizeof called);
+    memset(&called, 0, sizeof(called));
     called.outcome = outcome;
     return weir_call(guard, &(struct weir_ask){ .cost = 1 }, &jumping, &c, &d);
 }
@@ -571,7 +588,11 @@ static void test_call_falls_back_on_errors_if_told_to(void **state)
     static const struct {
         enum weir_outcome outcome;
         int falls;
-    } rows[] = { { WEIR_SUCCEEDED, 0 }, { WEIR_FAILED, 1 }, { WEIR_TIMED_OUT, 1 }, { WEIR_DROPPED, 1 }, { WEIR_IGNORED, 0 } };
+    } rows[] = { { WEIR_SUCCEEDED, 0 },
+                 { WEIR_FAILED, 1 },
+                 { WEIR_TIMED_OUT, 1 },
+                 { WEIR_DROPPED, 1 },
+                 { WEIR_IGNORED, 0 } };
     struct weir_guard_info info;
     (void)state;
     open_semaphore(1);
@@ -596,7 +617,7 @@ static void test_call_by_the_table_s_clock(void **state)
     struct weir_decision d;
     (void)state;
     open_semaphore(1);
-    memset(&called, 0, sizeof called);
+    memset(&called, 0, sizeof(called));
     assert_true(weir_call(guard, &(struct weir_ask){ .cost = 1 }, NULL, &c, &d));
     assert_int_equal(called.worked, 1);
 }
@@ -608,7 +629,8 @@ static void test_G4_in_shadow_nobody_waits(void **state)
 {
     struct weir_permit p;
     (void)state;
-    open_guard((struct weir_guard_options){ .max = 1, .mode = WEIR_SHADOW }, (struct weir_queue_options){ 0 });
+    open_guard((struct weir_guard_options){ .max = 1, .mode = WEIR_SHADOW },
+               (struct weir_queue_options){ 0 });
     hold(1);
     struct weir_decision d = acquire(S, &p);
     assert_true(d.allowed);
@@ -638,8 +660,8 @@ static void test_L11_turns_that_end_at_once_are_not_one_inside_the_other(void **
     enum { MANY = 100000 };
     (void)state;
     open_guard((struct weir_guard_options){ .max = 1 }, (struct weir_queue_options){ .max = MANY });
-    struct weir_waiter *waiters = calloc(MANY, sizeof *waiters);
-    struct weir_permit *permits = calloc(MANY, sizeof *permits);
+    struct weir_waiter *waiters = calloc(MANY, sizeof(*waiters));
+    struct weir_permit *permits = calloc(MANY, sizeof(*permits));
     hold(1);
     for (int i = 0; i < MANY; i++) {
         struct weir_decision d;

@@ -1,4 +1,5 @@
-/* watch.c -- counts become events: a rule's limiting begins once and ends once, bans end, the table is full and has room again. */
+/* watch.c -- counts become events: a rule's limiting begins once and ends once, bans end, the table
+ * is full and has room again. */
 #include "requests.h"
 
 #include "serve/serve.h"
@@ -13,9 +14,12 @@ static uint64_t heard;
 
 static void begin_on(struct weir_table *table, const char *yaml)
 {
-    memset(loops, 0, sizeof loops);
-    server =
-        (struct weir__server){ .table = table, .engine = engine_on(table), .events = weir__events_create(), .loops = loops, .n_loops = 2 };
+    memset(loops, 0, sizeof(loops));
+    server = (struct weir__server){ .table = table,
+                                    .engine = engine_on(table),
+                                    .events = weir__events_create(),
+                                    .loops = loops,
+                                    .n_loops = 2 };
     use(server.engine, yaml, NOW);
     watch = weir__watch_create(server.events);
     assert_non_null(watch);
@@ -47,7 +51,8 @@ static const char *told(void)
     text[0] = '\0';
     while (weir__events_next(server.events, &heard, &kind, &json, &lost)) {
         weir__buffer_add(&json, "", 1);
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s", strstr(json.bytes, "\"event\":") + strlen("\"event\":"));
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s",
+                              strstr(json.bytes, "\"event\":") + strlen("\"event\":"));
         weir__buffer_free(&json);
     }
     weir__buffer_free(&json);
@@ -103,11 +108,13 @@ static void test_a_rule_in_shadow_limits_nobody(void **state)
 static void test_rules_are_known_by_name_across_reloads(void **state)
 {
     (void)state;
-    begin(RULES("  - { name: a, key: \"{ip}\", limit: 1/1s }\n  - { name: b, key: \"{account}\", limit: 1/1s }\n"));
+    begin(RULES("  - { name: a, key: \"{ip}\", limit: 1/1s }\n  - { name: b, key: \"{account}\", "
+                "limit: 1/1s }\n"));
     refuse("ip=192.0.2.1", 2, NOW);
     assert_string_equal(tick(NOW), "\"limiting\",\"rule\":\"a\",\"refused\":2}");
     use(server.engine,
-        RULES("  - { name: c, key: \"{org}\", limit: 1/1s }\n  - { name: b, key: \"{account}\", limit: 1/1s }\n"
+        RULES("  - { name: c, key: \"{org}\", limit: 1/1s }\n  - { name: b, key: \"{account}\", "
+              "limit: 1/1s }\n"
               "  - { name: a, key: \"{ip}\", limit: 1/1s }\n"),
         NOW + S);
     assert_string_equal(tick(NOW + S), "");
@@ -115,7 +122,9 @@ static void test_rules_are_known_by_name_across_reloads(void **state)
     refuse("ip=192.0.2.1", 1, NOW + 2 * S);
     assert_string_equal(tick(NOW + 2 * S), "\"limiting\",\"rule\":\"c\",\"refused\":1}");
     use(server.engine, RULES("  - { name: c, key: \"{org}\", limit: 1/1s }\n"), NOW + 3 * S);
-    assert_string_equal(tick(NOW + 3 * S), "\"limiting-end\",\"rule\":\"a\",\"text\":\"the rule is gone\",\"refused\":3}");
+    assert_string_equal(
+        tick(NOW + 3 * S),
+        "\"limiting-end\",\"rule\":\"a\",\"text\":\"the rule is gone\",\"refused\":3}");
     assert_string_equal(tick(NOW + 12 * S), "\"limiting-end\",\"rule\":\"c\",\"refused\":1}");
     use(server.engine, RULES("  - { name: a, key: \"{ip}\", limit: 1/1s }\n"), NOW + 13 * S);
     assert_string_equal(tick(NOW + 13 * S), ""); /* it begins anew, and has refused nobody */
@@ -126,17 +135,21 @@ static void test_many_rules_in_another_order(void **state)
 {
     enum { MANY = 300 };
     char yaml[40000];
-    size_t n = (size_t)snprintf(yaml, sizeof yaml, "version: 1\nrules:\n");
+    size_t n = (size_t)snprintf(yaml, sizeof(yaml), "version: 1\nrules:\n");
     (void)state;
     begin(ONE_RULE);
     for (int i = 0; i < MANY; i++)
-        n += (size_t)snprintf(yaml + n, sizeof yaml - n, "  - { name: r%d, match: { org: \"%d\" }, key: \"{ip}\", limit: 1/1s }\n", i, i);
+        n += (size_t)snprintf(
+            yaml + n, sizeof(yaml) - n,
+            "  - { name: r%d, match: { org: \"%d\" }, key: \"{ip}\", limit: 1/1s }\n", i, i);
     use(server.engine, yaml, NOW);
     refuse("ip=192.0.2.1 org=123", 2, NOW);
     assert_string_equal(tick(NOW), "\"limiting\",\"rule\":\"r123\",\"refused\":2}");
-    n = (size_t)snprintf(yaml, sizeof yaml, "version: 1\nrules:\n");
+    n = (size_t)snprintf(yaml, sizeof(yaml), "version: 1\nrules:\n");
     for (int i = MANY - 1; i >= 0; i--)
-        n += (size_t)snprintf(yaml + n, sizeof yaml - n, "  - { name: r%d, match: { org: \"%d\" }, key: \"{ip}\", limit: 1/1s }\n", i, i);
+        n += (size_t)snprintf(
+            yaml + n, sizeof(yaml) - n,
+            "  - { name: r%d, match: { org: \"%d\" }, key: \"{ip}\", limit: 1/1s }\n", i, i);
     use(server.engine, yaml, NOW);
     assert_string_equal(tick(NOW + S), "");
     assert_string_equal(tick(NOW + 10 * S), "\"limiting-end\",\"rule\":\"r123\",\"refused\":2}");
@@ -159,7 +172,8 @@ static void test_S4_limits_that_clients_bring_are_watched_too(void **state)
 static void test_R3_the_deny_list_is_watched_too(void **state)
 {
     (void)state;
-    begin("version: 1\nlists:\n  deny: { ip: [192.0.2.0/24] }\nrules:\n  - { name: login, key: \"{ip}\", limit: 1/1s }\n");
+    begin("version: 1\nlists:\n  deny: { ip: [192.0.2.0/24] }\nrules:\n  - { name: login, key: "
+          "\"{ip}\", limit: 1/1s }\n");
     assert_int_equal(pass_of(server.engine, 3, "ip=192.0.2.1", NOW), 0);
     assert_string_equal(tick(NOW), "\"limiting\",\"rule\":\"(deny)\",\"refused\":3}");
     assert_string_equal(tick(NOW + 10 * S), "\"limiting-end\",\"rule\":\"(deny)\",\"refused\":3}");
@@ -182,7 +196,8 @@ static void test_a_clock_that_is_set_back_ends_nothing_early(void **state)
 
 static void emit(enum weir__event_kind kind, const char *rule, const char *key, weir_time until)
 {
-    weir__events_emit(server.events, kind, NOW, &(struct weir__event_facts){ .rule = rule, .key = key, .until = until });
+    weir__events_emit(server.events, kind, NOW,
+                      &(struct weir__event_facts){ .rule = rule, .key = key, .until = until });
 }
 
 static void test_R4_a_ban_that_is_over_is_told_once(void **state)
@@ -197,9 +212,11 @@ static void test_R4_a_ban_that_is_over_is_told_once(void **state)
     emit(WEIR__EVENT_UNBAN, "other", "192.0.2.9", 0); /* nobody */
     told();
     assert_string_equal(tick(NOW + 10 * S - 1), "");
-    assert_string_equal(tick(NOW + 10 * S), "\"unban\",\"rule\":\"login\",\"key\":\"192.0.2.7\",\"text\":\"over\"}");
+    assert_string_equal(tick(NOW + 10 * S),
+                        "\"unban\",\"rule\":\"login\",\"key\":\"192.0.2.7\",\"text\":\"over\"}");
     assert_string_equal(tick(NOW + 19 * S), "");
-    assert_string_equal(tick(NOW + 20 * S), "\"unban\",\"rule\":\"login\",\"key\":\"192.0.2.8\",\"text\":\"over\"}");
+    assert_string_equal(tick(NOW + 20 * S),
+                        "\"unban\",\"rule\":\"login\",\"key\":\"192.0.2.8\",\"text\":\"over\"}");
     assert_string_equal(tick(NOW + 30 * S), "");
     end();
 }
@@ -209,9 +226,11 @@ static void test_R4_bans_of_before_the_start_end_too(void **state)
     struct weir_error error;
     (void)state;
     begin(ONE_RULE);
-    assert_int_equal(weir_ban_set(server.engine, "login", "192.0.2.7", NOW, NOW + 5 * S, &error), WEIR_OK);
+    assert_int_equal(weir_ban_set(server.engine, "login", "192.0.2.7", NOW, NOW + 5 * S, &error),
+                     WEIR_OK);
     assert_string_equal(tick(NOW + S), "");
-    assert_string_equal(tick(NOW + 5 * S), "\"unban\",\"rule\":\"login\",\"key\":\"192.0.2.7\",\"text\":\"over\"}");
+    assert_string_equal(tick(NOW + 5 * S),
+                        "\"unban\",\"rule\":\"login\",\"key\":\"192.0.2.7\",\"text\":\"over\"}");
     end();
 }
 
@@ -221,7 +240,7 @@ static void test_bans_remembered_are_bounded(void **state)
     (void)state;
     begin(ONE_RULE);
     for (int i = 0; i < WEIR__WATCH_BANS + 100; i++) {
-        snprintf(key, sizeof key, "key-%d", i);
+        snprintf(key, sizeof(key), "key-%d", i);
         emit(WEIR__EVENT_BAN, "login", key, NOW + S);
     }
     uint64_t before = weir__events_latest(server.events);
@@ -247,7 +266,7 @@ static void crowd(struct weir_limiter *limiter, int64_t first, int64_t last, wei
 {
     char key[32];
     for (int64_t i = first; i < last; i++) {
-        snprintf(key, sizeof key, "%lld", (long long)i);
+        snprintf(key, sizeof(key), "%lld", (long long)i);
         take(limiter, key, 1, now);
     }
 }
@@ -264,10 +283,13 @@ static void test_S4_a_table_that_is_full_and_has_room_again(void **state)
     assert_non_null(strstr(text, "\"table-full\""));
     assert_non_null(strstr(text, "the table needs more keys"));
     assert_string_equal(tick(NOW + 2 * S), "");
-    assert_string_equal(tick(NOW + 100 * S), "");                 /* nobody goes any more, but they are all in use */
-    assert_string_equal(tick(NOW + 3601 * S), "\"table-room\"}"); /* idle now, all of them, though still there */
+    assert_string_equal(tick(NOW + 100 * S),
+                        ""); /* nobody goes any more, but they are all in use */
+    assert_string_equal(tick(NOW + 3601 * S),
+                        "\"table-room\"}"); /* idle now, all of them, though still there */
     assert_string_equal(tick(NOW + 3700 * S), "");
-    crowd(hour, 4 * slots, 5 * slots, NOW + 4000 * S); /* in place of idle ones: that is no alarm by itself */
+    crowd(hour, 4 * slots, 5 * slots,
+          NOW + 4000 * S); /* in place of idle ones: that is no alarm by itself */
     end();
 }
 
@@ -278,7 +300,8 @@ static void test_idle_keys_fill_no_table(void **state)
     struct weir_limiter *second = limiter_of(server.table, "second", "1/1s");
     int64_t slots = stats_of(server.table, -1).slots;
     tick(NOW);
-    for (int64_t i = 0; i < 8 * slots; i += slots / 8) /* an eighth at a time, each idle before the next one comes */
+    for (int64_t i = 0; i < 8 * slots;
+         i += slots / 8) /* an eighth at a time, each idle before the next one comes */
         crowd(second, i, i + slots / 8, NOW + i * 10 * S);
     struct weir_table_stats stats = stats_of(server.table, -1);
     assert_true(stats.keys * 100 > stats.slots * 90);
@@ -304,7 +327,9 @@ static struct weir_guard *guard_on(const char *name)
 {
     struct weir_guard *guard = NULL;
     struct weir_guard_options options = { .max = 4, .lease = 10 * S, .degrade = 1 };
-    options.breaker = (struct weir_breaker_options){ .errors = 2, .min_calls = 2, .open_for = 5 * S, .jitter_percent = -1, .probes = 1 };
+    options.breaker = (struct weir_breaker_options){
+        .errors = 2, .min_calls = 2, .open_for = 5 * S, .jitter_percent = -1, .probes = 1
+    };
     assert_int_equal(weir_guard_create(&guard, server.table, name, &options, NULL), WEIR_OK);
     return guard;
 }
@@ -329,7 +354,9 @@ static void test_G4_changes_of_a_breaker_are_told_once(void **state)
     assert_contains(tick(NOW + 2 * S), "\"breaker-opened\",\"guard\":\"db\",\"until\":\"");
     assert_string_equal(tick(NOW + 3 * S), "");
     work(db, WEIR_SUCCEEDED, NOW + 7 * S);
-    assert_string_equal(tick(NOW + 7 * S), "\"breaker-half-open\",\"guard\":\"db\"}\"breaker-closed\",\"guard\":\"db\"}");
+    assert_string_equal(
+        tick(NOW + 7 * S),
+        "\"breaker-half-open\",\"guard\":\"db\"}\"breaker-closed\",\"guard\":\"db\"}");
     weir_guard_force(db, WEIR_FORCE_OPEN, NOW + 8 * S);
     assert_string_equal(tick(NOW + 8 * S), "\"guard-forced\",\"guard\":\"db\",\"state\":\"open\"}");
     assert_string_equal(tick(NOW + 9 * S), "");
@@ -372,7 +399,7 @@ static void test_G4_changes_that_are_lost_are_counted(void **state)
     for (int i = 0; i < 50; i++)
         weir_guard_force(db, i % 2 ? WEIR_UNFORCED : WEIR_FORCE_OPEN, NOW + S);
     at = tick(NOW + 2 * S);
-    assert_memory_equal(at, lost, sizeof lost - 1);
+    assert_memory_equal(at, lost, sizeof(lost) - 1);
     for (; (at = strstr(at, "\"guard-forced\"")) != NULL; at++)
         n++;
     assert_int_equal(n, 32);
@@ -432,7 +459,8 @@ static void test_G5_the_level(void **state)
     assert_string_equal(tick(NOW + S), "\"level-changed\",\"state\":\"3\",\"text\":\"by hand\"}");
     assert_string_equal(tick(NOW + 2 * S), "");
     weir_level_set(server.table, 0, NOW);
-    assert_string_equal(tick(NOW + 3 * S), "\"level-changed\",\"state\":\"0\",\"text\":\"by hand\"}");
+    assert_string_equal(tick(NOW + 3 * S),
+                        "\"level-changed\",\"state\":\"0\",\"text\":\"by hand\"}");
     end();
 }
 

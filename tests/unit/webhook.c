@@ -1,4 +1,5 @@
-/* webhook.c -- events reach somebody who listens, whatever happens on the way: in order, again after a failure, and how many were lost is told. */
+/* webhook.c -- events reach somebody who listens, whatever happens on the way: in order, again
+ * after a failure, and how many were lost is told. */
 #include "receiver.h"
 
 #include <signal.h>
@@ -20,13 +21,15 @@ static weir_time now_is(void *context)
 static void emit(int n)
 {
     while (n-- > 0)
-        weir__events_emit(events, WEIR__EVENT_BAN, NOW, &(struct weir__event_facts){ .rule = "login", .key = "192.0.2.7" });
+        weir__events_emit(events, WEIR__EVENT_BAN, NOW,
+                          &(struct weir__event_facts){ .rule = "login", .key = "192.0.2.7" });
 }
 
 static void begin_with(const char *url, uint64_t pause_ms, uint64_t timeout_ms)
 {
     struct weir_error error = { 0 };
-    struct weir__webhook_options options = { &loop, events, url, "s3cret", now_is, NULL, pause_ms, timeout_ms };
+    struct weir__webhook_options options = { &loop,  events, url,      "s3cret",
+                                             now_is, NULL,   pause_ms, timeout_ms };
 
     if (weir__webhook_create(&webhook, &options, &error) != WEIR_OK)
         fail_msg("%s", error.text);
@@ -158,7 +161,8 @@ static void test_S4_fifty_at_a_time(void **state)
 static void test_S4_what_fails_is_tried_again(void **state)
 {
     (void)state;
-    BEGIN(NULL, "HTTP/1.1 500 Oh\r\n\r\n", "garbage\r\n\r\n", "HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n", "HTTP/1.1 429 Slow\r\n\r\n",
+    BEGIN(NULL, "HTTP/1.1 500 Oh\r\n\r\n", "garbage\r\n\r\n",
+          "HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n", "HTTP/1.1 429 Slow\r\n\r\n",
           "HTTP/1.1 408 Late\r\n\r\n", "HTTP/1.1 503 Busy\r\n\r\n", OK_ANSWER);
     emit(1);
     weir__webhook_wake(webhook);
@@ -196,14 +200,17 @@ static void test_S4_what_fell_out_of_the_ring_is_told_as_a_number(void **state)
     assert_string_equal(ids_of(0), "1 ");
     assert_string_equal(ids_of(1), "1 ");
     assert_memory_equal(ids_of(2), "(10) 12 13 ", 11);
-    assert_contains(body_of(2), "[{\"time\":\"1970-01-01T00:16:40.000Z\",\"event\":\"lost\",\"count\":10},{\"id\":12,");
+    assert_contains(
+        body_of(2),
+        "[{\"time\":\"1970-01-01T00:16:40.000Z\",\"event\":\"lost\",\"count\":10},{\"id\":12,");
     assert_int_equal(counts().lost, 10);
 }
 
 static void test_interim_answers_are_passed_over(void **state)
 {
     (void)state;
-    BEGIN("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n");
+    BEGIN("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.1 204 No "
+          "Content\r\n\r\n");
     emit(1);
     weir__webhook_wake(webhook);
     run_until(counts().delivered == 1);
@@ -215,7 +222,7 @@ static void test_an_answer_without_end_is_none(void **state)
     static char endless[80000];
     static const char *const answers[] = { endless, OK_ANSWER };
     (void)state;
-    memset(endless, 'x', sizeof endless - 1);
+    memset(endless, 'x', sizeof(endless) - 1);
     memcpy(endless, "HTTP/1.1 200 OK\r\nX: ", 20);
     begin(answers, 2);
     emit(1);
@@ -242,7 +249,7 @@ static void test_every_address_of_a_name_is_tried(void **state)
     char url[64];
     (void)state;
     receive(answers, 1);
-    snprintf(url, sizeof url, "http://localhost%s", strrchr(receiver.url, ':'));
+    snprintf(url, sizeof(url), "http://localhost%s", strrchr(receiver.url, ':'));
     begin_with(url, 1, 20000);
     emit(1);
     weir__webhook_wake(webhook);
@@ -262,7 +269,8 @@ static void test_S4_one_last_try_at_the_end(void **state)
     run_until(counts().failures == 1);
     emit(60);
     stop(20000);
-    assert_int_equal(counts().delivered, 61); /* the last try went well, and so did those after it */
+    assert_int_equal(counts().delivered,
+                     61); /* the last try went well, and so did those after it */
     assert_int_equal(counts().lost, 0);
 }
 
@@ -312,15 +320,16 @@ static void test_bad_settings_are_refused_at_the_start(void **state)
 
 /* -------------------------------------------------------------------- https ---- */
 
-/* The receiver shows a certificate for `names`; which ones are believed is in the file `trusted`, or (NULL) that one is. */
+/* The receiver shows a certificate for `names`; which ones are believed is in the file `trusted`,
+ * or (NULL) that one is. */
 static void begin_tls(const char *names, const char *trusted)
 {
     static const char *const answers[] = { OK_ANSWER };
     static char certificate[400], key[400];
     struct weir_error error;
 
-    snprintf(certificate, sizeof certificate, "%s", new_path());
-    snprintf(key, sizeof key, "%s", new_path());
+    snprintf(certificate, sizeof(certificate), "%s", new_path());
+    snprintf(key, sizeof(key), "%s", new_path());
     make_certificate(names, certificate, key);
     struct weir__tls_options options = { certificate, key, "" };
     assert_int_equal(weir__tls_context_create(&receiver.tls, &options, &error), WEIR_OK);
@@ -364,19 +373,26 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_S4_fifty_at_a_time, make_all, free_all),
         cmocka_unit_test_setup_teardown(test_S4_what_fails_is_tried_again, make_all, free_all),
         cmocka_unit_test_setup_teardown(test_S4_what_is_not_wanted_is_dropped, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_what_fell_out_of_the_ring_is_told_as_a_number, make_all, free_all),
+        cmocka_unit_test_setup_teardown(test_S4_what_fell_out_of_the_ring_is_told_as_a_number,
+                                        make_all, free_all),
         cmocka_unit_test_setup_teardown(test_interim_answers_are_passed_over, make_all, free_all),
         cmocka_unit_test_setup_teardown(test_an_answer_without_end_is_none, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_a_silent_one_is_left_after_the_timeout, make_all, free_all),
+        cmocka_unit_test_setup_teardown(test_a_silent_one_is_left_after_the_timeout, make_all,
+                                        free_all),
         cmocka_unit_test_setup_teardown(test_every_address_of_a_name_is_tried, make_all, free_all),
         cmocka_unit_test_setup_teardown(test_S4_one_last_try_at_the_end, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_the_end_comes_when_the_last_try_fails, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_the_end_does_not_wait_longer_than_told, make_all, free_all),
+        cmocka_unit_test_setup_teardown(test_the_end_comes_when_the_last_try_fails, make_all,
+                                        free_all),
+        cmocka_unit_test_setup_teardown(test_the_end_does_not_wait_longer_than_told, make_all,
+                                        free_all),
         cmocka_unit_test_setup_teardown(test_the_end_with_nothing_to_tell, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_bad_settings_are_refused_at_the_start, make_all, free_all),
+        cmocka_unit_test_setup_teardown(test_bad_settings_are_refused_at_the_start, make_all,
+                                        free_all),
         cmocka_unit_test_setup_teardown(test_S4_over_https, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_no_word_to_a_certificate_that_is_not_trusted, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_no_word_to_a_certificate_of_somebody_else, make_all, free_all),
+        cmocka_unit_test_setup_teardown(test_S4_no_word_to_a_certificate_that_is_not_trusted,
+                                        make_all, free_all),
+        cmocka_unit_test_setup_teardown(test_S4_no_word_to_a_certificate_of_somebody_else, make_all,
+                                        free_all),
     };
 
     signal(SIGPIPE, SIG_IGN);

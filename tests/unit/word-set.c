@@ -1,4 +1,5 @@
-/* word-set.c -- sets of words: each word of the list is found, nothing else is, whatever the bytes and lengths. */
+/* word-set.c -- sets of words: each word of the list is found, nothing else is, whatever the bytes
+ * and lengths. */
 #include "fixture.h"
 #include "rules/words.h"
 
@@ -28,12 +29,15 @@ static void test_R3_empty_set(void **state)
 
 static void test_R3_words_and_nothing_like_them(void **state)
 {
-    static const char *const words[] = { "alpha", "beta", "alpha", "\xff\x01\n", "a value of more than sixteen bytes", "x" };
+    static const char *const words[] = {
+        "alpha", "beta", "alpha", "\xff\x01\n", "a value of more than sixteen bytes", "x"
+    };
     struct weir__word_set *set = set_of(words, COUNT_OF(words));
     (void)state;
     for (size_t i = 0; i < COUNT_OF(words); i++)
         assert_true(has(set, words[i]));
-    assert_false(has(set, "") || has(set, "alph") || has(set, "alphab") || has(set, "Alpha") || has(set, "y"));
+    assert_false(has(set, "") || has(set, "alph") || has(set, "alphab") || has(set, "Alpha") ||
+                 has(set, "y"));
     assert_false(weir__word_set_has(set, "x\0", 2)); /* a NUL counts */
     assert_false(weir__word_set_has(set, "alpha\0", 6));
     assert_true(weir__word_set_has(set, "alphabet", 5)); /* no NUL is needed */
@@ -65,7 +69,8 @@ static void test_the_words_are_copied(void **state)
     weir__word_set_destroy(set);
 }
 
-/* All words of up to four bytes of three letters; a random half is on the list, some of it twice. */
+/* All words of up to four bytes of three letters; a random half is on the list, some of it
+ * twice. */
 static void test_R3_as_a_loop(void **state)
 {
     enum { ALL = 1 + 3 + 9 + 27 + 81 };
@@ -94,17 +99,17 @@ static void test_R3_as_a_loop(void **state)
 static void test_R3_hundred_thousand_entries(void **state)
 {
     enum { N = 100000 };
-    char(*texts)[32] = calloc(N, sizeof *texts), other[32];
-    const char **words = calloc(N, sizeof *words);
+    char(*texts)[32] = calloc(N, sizeof(*texts)), other[32];
+    const char **words = calloc(N, sizeof(*words));
     (void)state;
     for (size_t i = 0; i < N; i++) {
-        snprintf(texts[i], sizeof texts[i], i % 2 ? "key-%zu" : "a-longer-key-of-a-client-%zu", i);
+        snprintf(texts[i], sizeof(texts[i]), i % 2 ? "key-%zu" : "a-longer-key-of-a-client-%zu", i);
         words[i] = texts[i];
     }
     struct weir__word_set *set = set_of(words, N);
     for (size_t i = 0; i < N; i++) {
         assert_true(has(set, texts[i]));
-        snprintf(other, sizeof other, i % 2 ? "a-longer-key-of-a-client-%zu" : "key-%zu", i);
+        snprintf(other, sizeof(other), i % 2 ? "a-longer-key-of-a-client-%zu" : "key-%zu", i);
         assert_false(has(set, other));
     }
     weir__word_set_destroy(set);

@@ -1,7 +1,9 @@
-/* world.h -- a server without sockets: rules, a table, a clock that stands still, and one connection whose answers are gathered.
+/* world.h -- a server without sockets: rules, a table, a clock that stands still, and one
+ * connection whose answers are gathered.
  *
- * What conn.c, loop.c and serve.c do is played here: what is sent is kept, work for other threads is done as soon as the protocol has let go
- * of the connection, and the tick of a second comes when the clock is set.  For unit tests and fuzzers: what must not be ends the program.
+ * What conn.c, loop.c and serve.c do is played here: what is sent is kept, work for other threads
+ * is done as soon as the protocol has let go of the connection, and the tick of a second comes when
+ * the clock is set.  For unit tests and fuzzers: what must not be ends the program.
  */
 #ifndef WEIR_TESTS_WORLD_H
 #define WEIR_TESTS_WORLD_H
@@ -26,28 +28,29 @@
 
 #define START (1700000000 * WEIR_SECOND) /* Tue, 14 Nov 2023 22:13:20 GMT */
 
-static const char world_rules[] = "version: 1\n"
-                                  "rules:\n"
-                                  "  - name: per-ip\n"
-                                  "    key: \"{ip}\"\n"
-                                  "    limit: 2/10\n"
-                                  "  - name: app\n"
-                                  "    match: { header.x-app: \"*\" }\n"
-                                  "    key: \"{header.x-app}\"\n"
-                                  "    limit: 1/60\n"
-                                  "  - name: login\n"
-                                  "    match: { uri: /login, method: POST }\n"
-                                  "    key: \"{account}\"\n"
-                                  "    limit: 1/60\n"
-                                  "    ban: { refusals: 1/60s, for: 10m }\n"
-                                  "guards:\n"
-                                  "  - name: search\n"
-                                  "    match: { uri: /search }\n"
-                                  "    concurrency: { max: 1, queue: 1, wait: 1s, weights: { gold: 2, free: 1 } }\n"
-                                  "    breaker: { errors: 50% }\n"
-                                  "lists:\n"
-                                  "  allow: { ip: [203.0.113.0/24] }\n"
-                                  "  deny: { account: [mallory] }\n";
+static const char world_rules[] =
+    "version: 1\n"
+    "rules:\n"
+    "  - name: per-ip\n"
+    "    key: \"{ip}\"\n"
+    "    limit: 2/10\n"
+    "  - name: app\n"
+    "    match: { header.x-app: \"*\" }\n"
+    "    key: \"{header.x-app}\"\n"
+    "    limit: 1/60\n"
+    "  - name: login\n"
+    "    match: { uri: /login, method: POST }\n"
+    "    key: \"{account}\"\n"
+    "    limit: 1/60\n"
+    "    ban: { refusals: 1/60s, for: 10m }\n"
+    "guards:\n"
+    "  - name: search\n"
+    "    match: { uri: /search }\n"
+    "    concurrency: { max: 1, queue: 1, wait: 1s, weights: { gold: 2, free: 1 } }\n"
+    "    breaker: { errors: 50% }\n"
+    "lists:\n"
+    "  allow: { ip: [203.0.113.0/24] }\n"
+    "  deny: { account: [mallory] }\n";
 
 struct world {
     struct weir__server server;
@@ -103,12 +106,13 @@ void weir__conn_resume(struct weir__conn *conn)
     conn->held = false;
 }
 
-int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context), void (*done)(struct weir__conn *conn, void *context),
-                       void *context)
+int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
+                       void (*done)(struct weir__conn *conn, void *context), void *context)
 {
     struct world *w = world_of(conn);
 
-    world_must(w->work == NULL && !conn->held, "one thing at a time is done elsewhere for a connection");
+    world_must(w->work == NULL && !conn->held,
+               "one thing at a time is done elsewhere for a connection");
     w->work = work;
     w->done = done;
     w->context = context;
@@ -148,7 +152,9 @@ static inline void world_make_rules(struct weir__server *s)
     const struct weir__live_options options = { .engine = s->engine, .events = s->events };
 
     world_must(weir__live_create(&s->live, &options, START, &error) == WEIR_OK, error.text);
-    world_must(weir__live_set(s->live, world_rules, sizeof world_rules - 1, START, NULL, &error) == WEIR_OK, error.text);
+    world_must(weir__live_set(s->live, world_rules, sizeof(world_rules) - 1, START, NULL, &error) ==
+                   WEIR_OK,
+               error.text);
 }
 
 /* One that nobody has used, to be taken before another is made: it is by far the largest part. */
@@ -166,8 +172,12 @@ static inline void world_make_server(struct weir__server *s, int64_t keys)
 {
     struct weir_error error = { 0 };
 
-    world_must(weir_table_create(&s->table, &(struct weir_table_options){ .keys = keys }, &error) == WEIR_OK, error.text);
-    world_must(weir_create(&s->engine, &(struct weir_options){ .table = s->table }, &error) == WEIR_OK, error.text);
+    world_must(weir_table_create(&s->table, &(struct weir_table_options){ .keys = keys }, &error) ==
+                   WEIR_OK,
+               error.text);
+    world_must(weir_create(&s->engine, &(struct weir_options){ .table = s->table }, &error) ==
+                   WEIR_OK,
+               error.text);
     s->events = weir__events_create();
     s->watch = weir__watch_create(s->events);
     s->ask_ids = weir__ask_ids_create(64, 60 * WEIR_SECOND);
@@ -178,7 +188,8 @@ static inline void world_make_server(struct weir__server *s, int64_t keys)
     world_must(s->events && s->watch && s->ask_ids && s->reservations, "no memory");
     world_must(weir__adhoc_create(&s->adhoc, s->table, 64, &error) == WEIR_OK, error.text);
     world_must(weir__top_create(&s->top, 1, 64, &error) == WEIR_OK, error.text);
-    world_must(weir__proxies_parse(&s->proxies, "127.0.0.0/8, 10.0.0.0/8,::1", &error) == WEIR_OK, error.text);
+    world_must(weir__proxies_parse(&s->proxies, "127.0.0.0/8, 10.0.0.0/8,::1", &error) == WEIR_OK,
+               error.text);
     s->tick = world_tick;
     world_make_rules(s);
 }
@@ -206,14 +217,17 @@ static inline struct world *make_world_of(const struct weir__protocol *protocol,
                                                 .webhook_token = "",
                                                 .request_max = 8192,
                                                 .output_max = 1024 * 1024 };
-    struct world *w = calloc(1, sizeof *w);
+    struct world *w = calloc(1, sizeof(*w));
 
     world_must(w != NULL, "no memory");
     w->settings = none;
     w->clock = START;
-    w->server = (struct weir__server){
-        .settings = &w->settings, .test_clock = &w->clock, .loops = &w->loop, .n_loops = 1, .started = START, .connections = 1
-    };
+    w->server = (struct weir__server){ .settings = &w->settings,
+                                       .test_clock = &w->clock,
+                                       .loops = &w->loop,
+                                       .n_loops = 1,
+                                       .started = START,
+                                       .connections = 1 };
     world_make_server(&w->server, keys);
     w->loop.server = &w->server;
     w->loop.now_is_old = true;
@@ -222,7 +236,7 @@ static inline struct world *make_world_of(const struct weir__protocol *protocol,
     w->conn.role = w->conn.first_role = WEIR__ROLE_ADMIN;
     w->conn.proven = true;
     w->conn.resp = 2;
-    snprintf(w->conn.peer, sizeof w->conn.peer, "127.0.0.1");
+    snprintf(w->conn.peer, sizeof(w->conn.peer), "127.0.0.1");
     uv_loop_init(&w->loop.uv);
     return w;
 }
@@ -301,7 +315,8 @@ static inline void world_wait(struct world *w)
     world_gather(w);
 }
 
-/* Feeds bytes that lie in memory of exactly their size, as conn.c does, and gathers what comes.  Returns how many were used. */
+/* Feeds bytes that lie in memory of exactly their size, as conn.c does, and gathers what comes.
+ * Returns how many were used. */
 static inline size_t feed_bytes(struct world *w, char *bytes, size_t len)
 {
     size_t used = 0;

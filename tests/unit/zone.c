@@ -1,4 +1,5 @@
-/* zone.c -- what day it is where; the months; and finding zones by name, in a database of our own. */
+/* zone.c -- what day it is where; the months; and finding zones by name, in a database of our
+ * own. */
 #include "fixture.h"
 
 #include <pthread.h>
@@ -16,7 +17,8 @@ static const struct weir__zone *find(const char *name)
 
 static void expect_none(const char *name, const char *words)
 {
-    const struct weir__zone *untouched = (const struct weir__zone *)(const void *)name, *zone = untouched;
+    const struct weir__zone *untouched = (const struct weir__zone *)(const void *)name,
+                            *zone = untouched;
     struct weir_error error = { .column = 77 };
     assert_true(weir__zone_find(&zone, name, &error) != WEIR_OK);
     assert_ptr_equal(zone, untouched);
@@ -76,15 +78,18 @@ static void test_days_of_places(void **state)
         const char *name;
         int64_t day, start, hours;
     } rows[] = {
-        { "Europe/Berlin", 20541, 1774738800, 23 },                                                /* 2026-03-29 */
-        { "Europe/Berlin", 20542, 1774821600, 24 },    { "Europe/Berlin", 20751, 1792879200, 25 }, /* 2026-10-25 */
-        { "America/New_York", 20520, 1772946000, 23 },                                             /* 2026-03-08 */
-        { "Asia/Kolkata", 20454, 1767205800, 24 },                                                 /* 2026-01-01 */
-        { "Pacific/Apia", 15337, 1325152800, 24 },                                                 /* 2011-12-29 */
-        { "Pacific/Apia", 15338, 1325239200, 0 },                                                  /* there was no 30th */
-        { "Pacific/Apia", 15339, 1325239200, 24 },     { "Asia/Beirut", 18714, 1616882400, 23 },   /* 2021-03-28 has no midnight */
-        { "Asia/Beirut", 18930, 1635541200, 25 },      /* 2021-10-30, and back from midnight to 23:00 */
-        { "America/St_Johns", 14920, 1289097000, 25 }, /* 2010-11-07 began, and a minute later it was the 6th again */
+        { "Europe/Berlin", 20541, 1774738800, 23 }, /* 2026-03-29 */
+        { "Europe/Berlin", 20542, 1774821600, 24 },
+        { "Europe/Berlin", 20751, 1792879200, 25 },    /* 2026-10-25 */
+        { "America/New_York", 20520, 1772946000, 23 }, /* 2026-03-08 */
+        { "Asia/Kolkata", 20454, 1767205800, 24 },     /* 2026-01-01 */
+        { "Pacific/Apia", 15337, 1325152800, 24 },     /* 2011-12-29 */
+        { "Pacific/Apia", 15338, 1325239200, 0 },      /* there was no 30th */
+        { "Pacific/Apia", 15339, 1325239200, 24 },
+        { "Asia/Beirut", 18714, 1616882400, 23 }, /* 2021-03-28 has no midnight */
+        { "Asia/Beirut", 18930, 1635541200, 25 }, /* 2021-10-30, and back from midnight to 23:00 */
+        { "America/St_Johns", 14920, 1289097000,
+          25 }, /* 2010-11-07 began, and a minute later it was the 6th again */
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -105,14 +110,18 @@ static void test_days_of_places(void **state)
 /* Every moment lies in one day; days follow each other; the ranks have no gaps. */
 static void test_days_are_a_partition(void **state)
 {
-    static const char *const names[] = { "Pacific/Apia",     "America/St_Johns", "Africa/Monrovia",
-                                         "Antarctica/Troll", "Asia/Beirut",      "Pacific/Kwajalein" };
+    static const char *const names[] = {
+        "Pacific/Apia",     "America/St_Johns", "Africa/Monrovia",
+        "Antarctica/Troll", "Asia/Beirut",      "Pacific/Kwajalein"
+    };
     uint64_t seed = 7;
     (void)state;
     for (int i = 0; i < 20000; i++) {
         const struct weir__zone *z = find(names[i % (int)COUNT_OF(names)]);
-        int64_t time = (int64_t)(random64(&seed) % 9223372036), day = weir__zone_day_at(z, time), rank = weir__zone_rank(z, day);
-        assert_true(weir__zone_day_start(z, day) <= time && time < weir__zone_day_start(z, day + 1));
+        int64_t time = (int64_t)(random64(&seed) % 9223372036), day = weir__zone_day_at(z, time),
+                rank = weir__zone_rank(z, day);
+        assert_true(weir__zone_day_start(z, day) <= time &&
+                    time < weir__zone_day_start(z, day + 1));
         assert_int_equal(weir__zone_day_of_rank(z, rank), day);
         int64_t next = weir__zone_day_at(z, weir__zone_day_start(z, day + 1));
         assert_int_equal(weir__zone_rank(z, next), rank + 1);
@@ -128,7 +137,8 @@ static void test_utc_needs_no_database(void **state)
     assert_ptr_equal(find(""), find("UTC"));
     assert_ptr_equal(find("Etc/UTC"), find("UTC"));
     assert_string_equal(find("UTC")->name, "");
-    expect_none("Europe/Madrid", "unknown time zone 'Europe/Madrid': there is no /nonexistent; install tzdata, set TZDIR, or use UTC");
+    expect_none("Europe/Madrid", "unknown time zone 'Europe/Madrid': there is no /nonexistent; "
+                                 "install tzdata, set TZDIR, or use UTC");
     unsetenv("TZDIR");
 }
 
@@ -165,7 +175,8 @@ static void test_names_that_are_none(void **state)
 static void test_the_nearest_name_is_told(void **state)
 {
     (void)state;
-    expect_none("Europe/Berlim", "unknown time zone 'Europe/Berlim'; did you mean 'Europe/Berlin'?");
+    expect_none("Europe/Berlim",
+                "unknown time zone 'Europe/Berlim'; did you mean 'Europe/Berlin'?");
     expect_none("europe/berlin", "did you mean 'Europe/Berlin'?");
     expect_none("Berlin", "did you mean 'Europe/Berlin'?");
     expect_none("America/NewYork", "did you mean 'America/New_York'?");
@@ -184,7 +195,7 @@ static const unsigned char plain[] = "TZif\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
 static void in_folder(const char *name, const void *bytes, size_t size)
 {
     char path[320];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
     write_at(path, 0, bytes, size);
 }
 
@@ -193,14 +204,14 @@ static void test_TZDIR_is_asked(void **state)
     char path[320];
     (void)state;
     setenv("TZDIR", folder, 1);
-    in_folder("Plain", plain, sizeof plain);
-    in_folder("Cut", plain, sizeof plain - 1);
+    in_folder("Plain", plain, sizeof(plain));
+    in_folder("Cut", plain, sizeof(plain) - 1);
     in_folder("Empty", "", 0);
     assert_int_equal(weir__zone_day_start(find("Plain"), 1), 82800);
     expect_none("Plane", "did you mean 'Plain'?");
     expect_none("Cut", "time zone 'Cut': the time zone's file is cut short");
     expect_none("Empty", "time zone 'Empty': the time zone's file is none");
-    snprintf(path, sizeof path, "%s/Pipe", folder);
+    snprintf(path, sizeof(path), "%s/Pipe", folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     expect_none("Pipe", "unknown time zone 'Pipe'"); /* and nobody waits for a writer */
     unsetenv("TZDIR");
@@ -211,14 +222,15 @@ static void test_a_file_that_is_too_large(void **state)
     static char large[70000] = "TZif";
     (void)state;
     setenv("TZDIR", folder, 1);
-    in_folder("Large", large, sizeof large);
+    in_folder("Large", large, sizeof(large));
     expect_none("Large", "is larger than any");
     unsetenv("TZDIR");
 }
 
 static void *find_many(void *out)
 {
-    static const char *const names[] = { "Europe/Paris", "Europe/Rome", "Asia/Tokyo", "Asia/Seoul" };
+    static const char *const names[] = { "Europe/Paris", "Europe/Rome", "Asia/Tokyo",
+                                         "Asia/Seoul" };
     const struct weir__zone **found = out;
     for (size_t i = 0; i < COUNT_OF(names); i++)
         if (weir__zone_find(&found[i], names[i], NULL) != WEIR_OK)

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "bench.h"
-#include "rules/address.h"
-#include "rules/words.h"
+#include "match/address.h"
+#include "match/words.h"
 
 #define TEXTS   65536 /* different ones, of which a run reads the first mask + 1 in turn */
 #define ENTRIES 100000

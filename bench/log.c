@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "bench.h"
-#include "../server/log.h"
-#include "../wire/json.h"
+#include "server/replay/log.h"
+#include "wire/json.h"
 
 #define LINES 2000000
 

@@ -1,19 +1,19 @@
 #!/bin/sh
 # run.sh [BUILD [PART...]] -- all figures, one a line: name<TAB>value<TAB>unit.  The peers are measured in the same run.
 #
-# Parts: decisions (with the peers), keys, rules, logs, simulate, serve, guard (with its peers, and docs/guards-figures.md); without any, all.
-# WEIR_BENCH_KEYS=N stops at N keys (default 100000000, which takes 4 GB and some minutes); SIMULATE_LINES=N is the length of simulate's log.
+# Parts: decisions (with the peers), keys, rules, logs, replay, serve, guard (with its peers, and docs/guards-figures.md); without any, all.
+# WEIR_BENCH_KEYS=N stops at N keys (default 100000000, which takes 4 GB and some minutes); REPLAY_LINES=N is the length of replay's log.
 set -eu
 here=$(dirname "$0")
 build=${1:-build}
 [ $# = 0 ] || shift
-parts=${*:-decisions keys rules logs simulate serve guard}
+parts=${*:-decisions keys rules logs replay serve guard}
 most=${WEIR_BENCH_KEYS:-100000000}
 for part in $parts; do
     case $part in
-    decisions | keys | rules | logs | simulate | serve | guard) ;;
+    decisions | keys | rules | logs | replay | serve | guard) ;;
     *)
-        echo "run.sh: there is no part '$part'; there are decisions, keys, rules, logs, simulate, serve and guard" >&2
+        echo "run.sh: there is no part '$part'; there are decisions, keys, rules, logs, replay, serve and guard" >&2
         exit 2
         ;;
     esac
@@ -95,8 +95,8 @@ logs() {
     ask "$build/bench/bench-log"
 }
 
-simulate() {
-    ask "$here/simulate.sh" "$build"
+replay() {
+    ask "$here/replay.sh" "$build"
 }
 
 serve() {

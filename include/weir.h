@@ -191,9 +191,8 @@ enum weir_reason {
     WEIR_CANCELLED = 12, /* taken out of the queue */
 };
 
-WEIR_API const char *
-weir_reason_name(enum weir_reason reason); /* "granted", "limited", "too-big", "bad-ask", "banned",
-                                              "denied", ... */
+/* "granted", "limited", "too-big", "bad-ask", "banned", "denied", ... */
+WEIR_API const char *weir_reason_name(enum weir_reason reason);
 
 struct weir_decision {
     bool allowed;
@@ -406,8 +405,8 @@ WEIR_API bool weir_wait(struct weir_limiter *limiter, const struct weir_ask *ask
 /* The switch of a rule, of all rules, of a guard. */
 enum weir_mode { WEIR_AS_WRITTEN = 0, WEIR_ENFORCE = 1, WEIR_SHADOW = 2, WEIR_OFF = 3 };
 
-WEIR_API const char *
-weir_mode_name(enum weir_mode mode); /* "as-written", "enforce", "shadow", "off" */
+/* "as-written", "enforce", "shadow", "off" */
+WEIR_API const char *weir_mode_name(enum weir_mode mode);
 
 /* ------------------------------------------- guards: work in progress ---- */
 
@@ -447,8 +446,8 @@ enum weir_outcome {
                            for `entered` in the figures */
 };
 
-WEIR_API const char *
-weir_outcome_name(enum weir_outcome outcome); /* "ok", "error", "timeout", "dropped", "ignored" */
+/* "ok", "error", "timeout", "dropped", "ignored" */
+WEIR_API const char *weir_outcome_name(enum weir_outcome outcome);
 
 /* There is a breaker if one of `errors`, `error_percent` and `slow` is set; with several, each of
  * them opens it. It opens when, of the calls in the window, at least `min_calls` of them, the share
@@ -537,8 +536,8 @@ WEIR_API int weir_guard_change(struct weir_guard *guard, const struct weir_guard
 /* What enter gives.  All zeros: none.  It may be copied, and be given back by another thread or
  * process that has the guard. */
 struct weir_permit {
-    uint64_t word;   /* what its slot says */
-    uint32_t slot;   /* which */
+    uint64_t word;   /* what its seat says */
+    uint32_t seat;   /* which */
     weir_time since; /* when it entered */
 };
 
@@ -564,8 +563,8 @@ enum weir_breaker_state {
     WEIR_BREAKER_OPEN = 1,
     WEIR_BREAKER_HALF_OPEN = 2
 };
-WEIR_API const char *
-weir_breaker_state_name(enum weir_breaker_state state); /* "closed", "open", "half-open" */
+/* "closed", "open", "half-open" */
+WEIR_API const char *weir_breaker_state_name(enum weir_breaker_state state);
 
 /* By hand, for all processes at once. */
 enum weir_force { WEIR_UNFORCED = 0, WEIR_FORCE_OPEN = 1, WEIR_FORCE_CLOSED = 2 };
@@ -580,15 +579,15 @@ WEIR_API int weir_level_get(const struct weir_table *table,
                             bool *by_hand); /* by_hand may be NULL */
 
 /* What became of a guard; the last 32 are kept in the table. */
-enum weir_change_kind {
-    WEIR_CHANGE_BREAKER = 1,  /* from, to: enum weir_breaker_state */
-    WEIR_CHANGE_FORCE = 2,    /* from, to: enum weir_force */
-    WEIR_CHANGE_SHEDDING = 3, /* to: 1 it has begun to shed, 0 it has ended */
-    WEIR_CHANGE_SYSTEM = 4,   /* to: 1 the host is overloaded, 0 it is well again */
-    WEIR_CHANGE_RECLAIMED =
+enum weir_guard_event_kind {
+    WEIR_GUARD_EVENT_BREAKER = 1,  /* from, to: enum weir_breaker_state */
+    WEIR_GUARD_EVENT_FORCE = 2,    /* from, to: enum weir_force */
+    WEIR_GUARD_EVENT_SHEDDING = 3, /* to: 1 it has begun to shed, 0 it has ended */
+    WEIR_GUARD_EVENT_SYSTEM = 4,   /* to: 1 the host is overloaded, 0 it is well again */
+    WEIR_GUARD_EVENT_RECLAIMED =
         5, /* to: of so many that died or were too late the permits were taken back */
 };
-struct weir_change {
+struct weir_guard_event {
     uint64_t number; /* from 1, one more for each */
     weir_time at;
     int32_t kind, from, to;
@@ -613,8 +612,8 @@ struct weir_guard_info {
         shadow_refused;
     int64_t refused_full, refused_late; /* by a queue, or after waiting in one */
     int32_t admitted_percent;           /* of what comes, while it is shedding; else 100 */
-    int32_t pressure_percent;       /* what the host's overload lets through is 100 minus this */
-    struct weir_change changes[32]; /* the latest first; number 0: no more */
+    int32_t pressure_percent; /* what the host's overload lets through is 100 minus this */
+    struct weir_guard_event changes[32]; /* the latest first; number 0: no more */
 };
 /* Also does what is due at `now`, as enter and exit do: permits whose lease is over then are taken
  * back. */
@@ -684,8 +683,8 @@ struct weir_waiter {
 
 WEIR_API int weir_queue_create(struct weir_queue **out, const struct weir_queue_options *options,
                                struct weir_error *error);
-WEIR_API void
-weir_queue_destroy(struct weir_queue *queue); /* must be empty, or its waiters are forgotten */
+/* must be empty, or its waiters are forgotten */
+WEIR_API void weir_queue_destroy(struct weir_queue *queue);
 /* False: there is no room (WEIR_FULL), or at the present pace its turn would come after its
  * deadline (WEIR_LATE); decision->retry is an estimate.  True: it waits, and decision->wait is an
  * estimate of how long. */

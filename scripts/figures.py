@@ -189,11 +189,11 @@ def logs(f):
     ]
 
 
-def simulate(f):
-    count = f["simulate.lines"][0]
-    out = [f"`weir simulate` on a log of {count:,.0f} lines (`bench/simulate.sh`): two rules in force, one in shadow, a deny list, 20,000 clients.", "",
+def replay(f):
+    count = f["replay.lines"][0]
+    out = [f"`weir replay` on a log of {count:,.0f} lines (`bench/replay.sh`): two rules in force, one in shadow, a deny list, 20,000 clients.", "",
            "| log | CPU | clock | lines a second of CPU | memory at most |", "|---|---|---|---|---|"]
-    for text, base in (("plain", "simulate"), ("packed with gzip", "simulate.gz")):
+    for text, base in (("plain", "replay"), ("packed with gzip", "replay.gz")):
         if f"{base}.cpu" in f:
             get = lambda what: "%s %s" % (number(f[f"{base}.{what}"][0]), f[f"{base}.{what}"][1])
             out.append(f"| {text} | {get('cpu')} | {get('wall')} | {count / f[base + '.cpu'][0]:,.0f} | {get('memory')} |")
@@ -293,7 +293,7 @@ SECTIONS = [  # title, what the names of its figures begin with, its lines
     ("Rules", ("check.",), rules),
     ("Lists", ("lists.",), lists),
     ("Reading logs", ("log.",), logs),
-    ("Simulating", ("simulate.",), simulate),
+    ("Replaying logs", ("replay.",), replay),
     ("The server", ("serve.",), serve),
     ("Guards", ("guard.",), guards),
     ("Goals not met", (), None),

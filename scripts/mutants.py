@@ -27,7 +27,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILES = ["algo.h", "debt.h", "window.h", "algo.c", "debt.c", "fixed-window.c", "sliding-window.c", "sliding-log.c", "leaky-bucket.c", "token-bucket.c",
          "gcra.c", "smooth.c", "warm-up.c", "calendar.c"]
 KNOWN = "docs/mutants.md"
-READERS = ["server/vectors.c", "server/replay.c", "server/door.c"]
+READERS = ["tests/vectors/runner/vectors.c", "tests/vectors/runner/replay.c", "tests/vectors/runner/door.c"]
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-mcx16", "-w"]
 FAST = ["-O1"]
 WATCHED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

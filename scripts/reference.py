@@ -537,8 +537,9 @@ def others(api):
 
 
 def events(api, metrics):
-    source = open(os.path.join(TOP, "server", "serve", "events.c")).read()
-    found = re.findall(r'\[WEIR__EVENT_\w+\] = \{\s*"([\w-]+)",\s*"((?:[^"\\]|\\.)*)"', source)
+    source = open(os.path.join(TOP, "server", "serve", "events", "events.c")).read()
+    rows = re.findall(r'\[WEIR__EVENT_\w+\] = \{\s*"([\w-]+)",((?:\s*"(?:[^"\\]|\\.)*")+)', source)
+    found = [(name, "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', text))) for name, text in rows]
     counted = set(re.findall(r'weir_events_total\{event="([\w-]+)"\}', metrics))
     assert counted == {name for name, _ in found} - {"lost"}, "events: %s" % found
     out = ["## Events\n", "One JSON object each. The last 1024 are kept for `GET /v1/events/recent`, WEIR.EVENTS and listeners that come back.\n"]

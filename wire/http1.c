@@ -13,7 +13,7 @@
  *     lenient    one empty line before a request (RFC 9112, 2.2), and bytes beyond ASCII in a
  *                target, which browsers and curl send
  */
-#include "http1.h"
+#include "wire/http1.h"
 
 #include <string.h>
 

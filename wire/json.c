@@ -9,7 +9,7 @@
  *     error    `at` stays at the byte that is wrong: of a bad UTF-8 sequence its first, of half a
  *              surrogate pair its backslash
  */
-#include "json.h"
+#include "wire/json.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -9,7 +9,7 @@
  * whatever follows, and what was whole stays it. A limit is enforced where it is announced, not
  * where it is reached.  Numbers are read as Redis writes them: no needless zeros.
  */
-#include "resp.h"
+#include "wire/resp.h"
 
 #include <string.h>
 

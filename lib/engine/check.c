@@ -24,10 +24,10 @@
 /* What is the same for all requests of a call. */
 struct checker {
     struct weir *weir;
-    const struct weir__force *force; /* NULL: no rules yet */
+    const struct weir__active *active; /* NULL: no rules yet */
     struct weir__stripe *stripe;
     struct weir__tally *tally; /* this stripe's, by rule */
-    bool look;                 /* nothing is taken, counted or written */
+    bool peek;                 /* nothing is taken, counted or written */
 };
 
 /* A request on its way. */
@@ -47,15 +47,15 @@ struct inquiry {
         always_inline)) /* what is compiled for one request and for many, or for each mode */
 #define RARELY static __attribute__((noinline))
 
-enum weir_mode weir__force_mode(const struct weir *weir, const struct weir__force *force)
+enum weir_mode weir__active_mode(const struct weir *weir, const struct weir__active *active)
 {
     enum weir_mode by_hand = weir__table_mode(weir->table);
-    return by_hand == WEIR_AS_WRITTEN ? force->mode : by_hand;
+    return by_hand == WEIR_AS_WRITTEN ? active->mode : by_hand;
 }
 
 static inline void count(const struct checker *c, int64_t *counter)
 {
-    if (!c->look)
+    if (!c->peek)
         __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + 1,
                          __ATOMIC_RELAXED); /* the stripe is ours alone */
 }
@@ -63,7 +63,7 @@ static inline void count(const struct checker *c, int64_t *counter)
 ALWAYS bool ask_all(const struct checker *c, const struct inquiry *q, size_t first, size_t n,
                     struct weir_decision *d)
 {
-    return c->look ? weir__all_peek(q->items + first, n, &q->ask, d)
+    return c->peek ? weir__all_peek(q->items + first, n, &q->ask, d)
                    : weir__all_take(q->items + first, n, &q->ask, d);
 }
 
@@ -73,13 +73,13 @@ static bool listed(const struct checker *c, const struct inquiry *q, int attribu
 {
     const struct weir__value *v = &q->facts.values[attribute];
     return v->len != 0 &&
-           weir__list_has(&c->force->lists->lists[list], v->text, v->len, &v->address);
+           weir__list_has(&c->active->lists->lists[list], v->text, v->len, &v->address);
 }
 
 /* Whether a list has decided. */
 RARELY bool search_lists(const struct checker *c, struct inquiry *q)
 {
-    const struct weir__force *f = c->force;
+    const struct weir__active *f = c->active;
     for (size_t i = 0; i < f->denies; i++) {
         if (listed(c, q, f->deny[i].attribute, f->deny[i].list)) {
             q->ruling->list = "deny";
@@ -102,7 +102,7 @@ RARELY bool search_lists(const struct checker *c, struct inquiry *q)
 
 ALWAYS bool decide_by_list(const struct checker *c, struct inquiry *q)
 {
-    return c->force->denies + c->force->allows > 0 && search_lists(c, q);
+    return c->active->denies + c->active->allows > 0 && search_lists(c, q);
 }
 
 /* --------------------------------------------------------------- costs ---- */
@@ -137,7 +137,7 @@ int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__f
 static struct weir_key key_text(const struct checker *c, const struct inquiry *q, uint32_t rule,
                                 char text[WEIR__KEY_TEXT])
 {
-    const struct weir__rule *r = &c->force->rules->rules[rule];
+    const struct weir__rule *r = &c->active->rules->rules[rule];
     return (struct weir_key){ text,
                               weir__rule_key_text(c->weir->table->secrets, r, &q->facts, text) };
 }
@@ -162,14 +162,14 @@ static bool is_own_text(const struct weir__post *post, const struct weir__rule *
  * already. */
 static weir_time banned_until(const struct checker *c, const struct inquiry *q, uint32_t rule)
 {
-    const struct weir__rule *r = &c->force->rules->rules[rule];
-    const struct weir__post *post = &c->force->posts[rule];
+    const struct weir__rule *r = &c->active->rules->rules[rule];
+    const struct weir__post *post = &c->active->posts[rule];
     const struct weir__value *v = &q->facts.values[r->parts[0].attribute];
     char text[WEIR__KEY_TEXT];
     struct weir_key key =
         is_own_text(post, r, v) ? (struct weir_key){ v->text, v->len } : key_text(c, q, rule, text);
     uint64_t tag = weir__ban_tag_salted(c->weir->table, post->ban_salt, key);
-    return c->look ? weir__ban_peek(c->weir->table, tag, q->ask.now)
+    return c->peek ? weir__ban_peek(c->weir->table, tag, q->ask.now)
                    : weir__ban_until(c->weir->table, tag, q->ask.now);
 }
 
@@ -178,7 +178,7 @@ static void note_shadow(const struct checker *c, struct inquiry *q, uint32_t rul
 {
     count(c, &c->tally[rule].shadow_refused);
     if (q->ruling->shadow == NULL)
-        q->ruling->shadow = c->force->posts[rule].name;
+        q->ruling->shadow = c->active->posts[rule].name;
 }
 
 RARELY void refuse_banned(const struct checker *c, struct inquiry *q, uint32_t rule,
@@ -186,7 +186,7 @@ RARELY void refuse_banned(const struct checker *c, struct inquiry *q, uint32_t r
 {
     weir_time left = until - q->ask.now;
     count(c, &c->tally[rule].banned);
-    q->ruling->rule = c->force->posts[rule].name;
+    q->ruling->rule = c->active->posts[rule].name;
     q->ruling->banned_until = until;
     q->ruling->decision =
         (struct weir_decision){ .reason = WEIR_BANNED, .retry = left, .reset = left };
@@ -216,9 +216,9 @@ static void count_refusal(const struct checker *c, struct inquiry *q, const stru
 /* What a refusal by this rule brings with it. */
 RARELY void note_refusal(const struct checker *c, struct inquiry *q, uint32_t rule, char *told)
 {
-    const struct weir__post *post = &c->force->posts[rule];
+    const struct weir__post *post = &c->active->posts[rule];
     char own[WEIR__KEY_TEXT];
-    bool counts = post->refusals != NULL && q->ask.cost > 0 && !c->look,
+    bool counts = post->refusals != NULL && q->ask.cost > 0 && !c->peek,
          tells = told != NULL && q->ask.cost >= 0;
     count(c, &c->tally[rule].refused);
     if (!counts && !tells)
@@ -240,7 +240,7 @@ struct used {
 ALWAYS void add_items(const struct checker *c, struct inquiry *q, struct used *u, uint32_t i,
                       const struct weir__rule *rule, struct weir_key key)
 {
-    struct weir_limiter *const *limiters = c->force->limiters + rule->first_limit;
+    struct weir_limiter *const *limiters = c->active->limiters + rule->first_limit;
     int64_t cost = weir__rule_cost(rule, &q->facts, q->ask.cost);
     uint32_t n = rule->n_limits;
     struct weir__item *item = q->items + u->items;
@@ -262,11 +262,11 @@ enum outcome { LEFT_OUT, APPLIED, BANNED };
 ALWAYS enum outcome apply_rule(const struct checker *c, struct inquiry *q, struct used *u,
                                uint32_t i, enum weir_mode wanted, bool bans, char *told)
 {
-    const struct weir__rule *rule = &c->force->rules->rules[i];
+    const struct weir__rule *rule = &c->active->rules->rules[i];
     unsigned char made[WEIR__KEY_MAX];
     struct weir_key key;
     weir_time until;
-    if (weir__post_mode(&c->force->posts[i], q->ruling->mode) != wanted ||
+    if (weir__post_mode(&c->active->posts[i], q->ruling->mode) != wanted ||
         !weir__rule_key(c->weir->table->secrets, rule, &q->facts, made, &key))
         return LEFT_OUT;
     if (bans && (until = banned_until(c, q, i)) != 0) {
@@ -290,7 +290,7 @@ ALWAYS bool apply_mode(const struct checker *c, struct inquiry *q, struct used *
     uint32_t found[WEIR__FOUND_MAX], from = 0;
     size_t n;
     do {
-        n = weir__match_find(c->force->rules, &q->facts, from, found);
+        n = weir__match_find(c->active->rules, &q->facts, from, found);
         for (size_t i = 0; i < n; i++) {
             enum outcome o = apply_rule(c, q, u, found[i], wanted, bans, told);
             *others += o == LEFT_OUT;
@@ -348,7 +348,7 @@ RARELY bool pass_bans(const struct checker *c, struct inquiry *q, char *told)
     for (size_t i = 0, n; i < q->n_items; i += n) {
         uint32_t rule = q->items[i].whose;
         weir_time until = banned_until(c, q, rule);
-        n = c->force->rules->rules[rule].n_limits;
+        n = c->active->rules->rules[rule].n_limits;
         if (until != 0 && i < q->n_enforced) {
             refuse_banned(c, q, rule, until, told);
             return false;
@@ -378,8 +378,8 @@ uint8_t weir__level_of(const struct weir_decision *d)
 ALWAYS void name_limit(const struct checker *c, struct inquiry *q, size_t item)
 {
     uint32_t i = q->items[item].whose, index = q->items[item].which;
-    const struct weir_limit *limit = &c->force->rules->rules[i].draft->limits[index];
-    q->ruling->rule = c->force->posts[i].name;
+    const struct weir_limit *limit = &c->active->rules->rules[i].draft->limits[index];
+    q->ruling->rule = c->active->posts[i].name;
     q->ruling->limit_index = (uint16_t)index;
     q->ruling->count = limit->count;
     q->ruling->window = limit->period;
@@ -408,7 +408,7 @@ RARELY void decide_shadows(const struct checker *c, struct inquiry *q)
     for (size_t i = q->n_enforced, n; i < q->n_items; i += n) {
         uint32_t rule = q->items[i].whose;
         struct weir_decision d;
-        n = c->force->rules->rules[rule].n_limits;
+        n = c->active->rules->rules[rule].n_limits;
         if (ask_all(c, q, i, n, &d))
             count(c, &c->tally[rule].allowed);
         else
@@ -426,24 +426,26 @@ ALWAYS void count_allowed(const struct checker *c, const struct inquiry *q)
             count(c, &tally[item->whose].allowed);
 }
 
-ALWAYS bool pass_gate(const struct checker *c, struct inquiry *q, struct weir__gate *gate)
+ALWAYS bool pass_guards(const struct checker *c, struct inquiry *q,
+                        struct weir__admission *admission)
 {
-    return gate == NULL || gate->n == 0 ||
-           weir__gate_pass(gate, c->force, c->weir->table->secrets, &q->facts, q->ruling);
+    return admission == NULL || admission->n == 0 ||
+           weir__admission_pass(admission, c->active, c->weir->table->secrets, &q->facts,
+                                q->ruling);
 }
 
 ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q, char *told,
-                            struct weir__gate *gate)
+                            struct weir__admission *admission)
 {
     if (__builtin_expect(weir__bans_any(c->weir->table, q->ask.now), 0) && !pass_bans(c, q, told))
         return;
     q->ruling->applied = (uint16_t)q->n_rules;
     q->ruling->cut = q->cut;
-    bool passed = pass_gate(c, q, gate);
+    bool passed = pass_guards(c, q, admission);
     if (!passed || !decide_enforced(c, q, told)) {
         q->ruling->shadow = NULL; /* what would have been does not matter */
-        if (passed && gate != NULL)
-            weir__gate_undo(gate);
+        if (passed && admission != NULL)
+            weir__admission_undo(admission);
         return;
     }
     if (__builtin_expect(q->n_enforced < q->n_items, 0))
@@ -452,19 +454,20 @@ ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q, char *to
 }
 
 /* It will wait, or waits already: what it comes to is not known yet. */
-static bool is_waiting(const struct weir_ruling *r, const struct weir__gate *gate)
+static bool is_waiting(const struct weir_ruling *r, const struct weir__admission *admission)
 {
-    return gate != NULL && gate->queued && r->guard != NULL && r->decision.reason == WEIR_BUSY;
+    return admission != NULL && admission->queued && r->guard != NULL &&
+           r->decision.reason == WEIR_BUSY;
 }
 
 /* What the request adds to the totals: one number, for most. */
 ALWAYS void count_total(const struct checker *c, const struct inquiry *q,
-                        const struct weir__gate *gate)
+                        const struct weir__admission *admission)
 {
     struct weir__stripe *s = c->stripe;
     const struct weir_ruling *r = q->ruling;
     if (!r->decision.allowed) {
-        if (is_waiting(r, gate))
+        if (is_waiting(r, admission))
             return;
         count(c, &s->refused);
         if (r->list != NULL && r->decision.reason == WEIR_DENIED)
@@ -486,7 +489,7 @@ ALWAYS void count_total(const struct checker *c, const struct inquiry *q,
 /* Everything that changes nothing.  `items` has room for WEIR_ALL_MAX. */
 ALWAYS void prepare(const struct checker *c, struct inquiry *q, struct weir__item *items,
                     const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
-                    struct weir_ruling *ruling, struct weir__gate *gate)
+                    struct weir_ruling *ruling, struct weir__admission *admission)
 {
     static const struct weir_ruling free_way = { .decision = { .allowed = true },
                                                  .mode = WEIR_ENFORCE };
@@ -494,64 +497,66 @@ ALWAYS void prepare(const struct checker *c, struct inquiry *q, struct weir__ite
     q->ruling = ruling;
     q->n_items = 0;
     q->open = q->cut = false;
-    if (c->force == NULL ||
-        (ruling->mode = (uint8_t)weir__force_mode(c->weir, c->force)) == WEIR_OFF)
+    if (c->active == NULL ||
+        (ruling->mode = (uint8_t)weir__active_mode(c->weir, c->active)) == WEIR_OFF)
         return;
     q->items = items;
     q->ask.cost = ask->cost;
     q->ask.wait_max = ask->wait_max;
     q->ask.now = ask->now < 0 ? 0 : ask->now;
-    weir__facts_gather(&c->force->attributes, c->force->lists, attrs, n, &q->facts);
+    weir__facts_gather(&c->active->attributes, c->active->lists, attrs, n, &q->facts);
     q->open = !decide_by_list(c, q);
     if (q->open)
         apply_rules(c, q, false, NULL);
-    if (gate != NULL && ruling->decision.allowed)
-        weir__gate_find(gate, c->force, &q->facts, ruling, !q->open);
+    if (admission != NULL && ruling->decision.allowed)
+        weir__admission_find(admission, c->active, &q->facts, ruling, !q->open);
 }
 
-ALWAYS bool decide(const struct checker *c, struct inquiry *q, char *told, struct weir__gate *gate)
+ALWAYS bool decide(const struct checker *c, struct inquiry *q, char *told,
+                   struct weir__admission *admission)
 {
     if (told != NULL)
         *told = '\0';
     if (q->open)
-        decide_by_rules(c, q, told, gate);
+        decide_by_rules(c, q, told, admission);
     else
-        pass_gate(c, q, gate);
-    count_total(c, q, gate);
+        pass_guards(c, q, admission);
+    count_total(c, q, admission);
     return q->ruling->decision.allowed;
 }
 
-static inline struct checker begin(struct weir *weir, size_t stripe, bool look)
+static inline struct checker begin(struct weir *weir, size_t stripe, bool peek)
 {
-    const struct weir__force *force = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
-    return (struct checker){ weir, force, &weir->stripes[stripe],
-                             force ? force->tally + stripe * force->rules->n_rules : NULL, look };
+    const struct weir__active *active = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
+    return (struct checker){ weir, active, &weir->stripes[stripe],
+                             active ? active->tally + stripe * active->rules->n_rules : NULL,
+                             peek };
 }
 
 ALWAYS bool check_by(struct weir *weir, const struct weir_attr *attrs, size_t n,
-                     const struct weir_ask *ask, bool look, struct weir__gate *gate,
+                     const struct weir_ask *ask, bool peek, struct weir__admission *admission,
                      struct weir_ruling *ruling, char *told)
 {
     struct weir__item items[WEIR_ALL_MAX];
     struct inquiry q;
-    size_t stripe = weir__engine_enter(weir);
-    struct checker c = begin(weir, stripe, look);
-    prepare(&c, &q, items, attrs, n, ask, ruling, gate);
-    bool allowed = decide(&c, &q, told, gate);
-    weir__engine_leave(weir, stripe);
+    size_t stripe = weir__engine_hold(weir);
+    struct checker c = begin(weir, stripe, peek);
+    prepare(&c, &q, items, attrs, n, ask, ruling, admission);
+    bool allowed = decide(&c, &q, told, admission);
+    weir__engine_release(weir, stripe);
     return allowed;
 }
 
 static bool check(struct weir *weir, const struct weir_attr *attrs, size_t n,
-                  const struct weir_ask *ask, bool look, struct weir_ruling *ruling, char *told)
+                  const struct weir_ask *ask, bool peek, struct weir_ruling *ruling, char *told)
 {
-    return check_by(weir, attrs, n, ask, look, NULL, ruling, told);
+    return check_by(weir, attrs, n, ask, peek, NULL, ruling, told);
 }
 
-bool weir__check_gated(struct weir *weir, const struct weir_attr *attrs, size_t n,
-                       struct weir__gate *gate, struct weir_ruling *ruling, char *told)
+bool weir__check_admitted(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                          struct weir__admission *admission, struct weir_ruling *ruling, char *told)
 {
-    return check_by(weir, attrs, n, gate->ask, false, gate, ruling, told);
+    return check_by(weir, attrs, n, admission->ask, false, admission, ruling, told);
 }
 
 bool weir_check(struct weir *weir, const struct weir_attr *attrs, size_t n,
@@ -567,7 +572,7 @@ bool weir__check_told(struct weir *weir, const struct weir_attr *attrs, size_t n
     return check(weir, attrs, n, ask, false, ruling, told);
 }
 
-bool weir__check_look(struct weir *weir, const struct weir_attr *attrs, size_t n,
+bool weir__check_peek(struct weir *weir, const struct weir_attr *attrs, size_t n,
                       const struct weir_ask *ask, struct weir_ruling *ruling)
 {
     return check(weir, attrs, n, ask, true, ruling, NULL);
@@ -614,11 +619,11 @@ static size_t check_group(const struct checker *c, const struct weir_request *re
 size_t weir__check_many_told(struct weir *weir, const struct weir_request *requests, size_t n,
                              struct weir_ruling *rulings, char (*told)[WEIR__KEY_TEXT])
 {
-    size_t allowed = 0, stripe = weir__engine_enter(weir);
+    size_t allowed = 0, stripe = weir__engine_hold(weir);
     struct checker c = begin(weir, stripe, false);
     for (size_t i = 0; i < n;)
         i += check_group(&c, requests + i, n - i, rulings + i, told ? told + i : NULL, &allowed);
-    weir__engine_leave(weir, stripe);
+    weir__engine_release(weir, stripe);
     return allowed;
 }
 

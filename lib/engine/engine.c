@@ -17,7 +17,7 @@
 
 _Static_assert(WEIR__STRIPES == 1 << 6, "the hint below chooses among so many");
 
-size_t weir__engine_enter(struct weir *weir)
+size_t weir__engine_hold(struct weir *weir)
 {
     size_t first = weir__thread_hint(6);
     for (size_t i = 0;; i++) {
@@ -44,11 +44,11 @@ static void wait_for_checks(const struct weir *weir)
 
 /* ---------------------------------------------------------------- swap ---- */
 
-static struct weir__tally sum(const struct weir__force *force, size_t rule)
+static struct weir__tally sum(const struct weir__active *active, size_t rule)
 {
     struct weir__tally t = { 0 };
     for (size_t s = 0; s <= WEIR__STRIPES; s++) {
-        const struct weir__tally *more = &force->tally[s * force->rules->n_rules + rule];
+        const struct weir__tally *more = &active->tally[s * active->rules->n_rules + rule];
         t.allowed += __atomic_load_n(&more->allowed, __ATOMIC_RELAXED);
         t.refused += __atomic_load_n(&more->refused, __ATOMIC_RELAXED);
         t.banned += __atomic_load_n(&more->banned, __ATOMIC_RELAXED);
@@ -65,7 +65,7 @@ static int by_name(const void *a, const void *b)
 
 /* What rules of the same name have counted goes on.  Without the memory to sort them, it begins
  * anew. */
-static void carry_tallies(struct weir__force *to, const struct weir__force *from)
+static void carry_tallies(struct weir__active *to, const struct weir__active *from)
 {
     size_t n = from->rules->n_rules;
     const struct weir__post **sorted = malloc((n + 1) * sizeof(*sorted));
@@ -84,13 +84,13 @@ static void carry_tallies(struct weir__force *to, const struct weir__force *from
     free(sorted);
 }
 
-/* The numbers that weir_attribute gave, as this force sees them. */
-static void number_attributes(const struct weir *weir, struct weir__force *force)
+/* The numbers that weir_attribute gave, as this active sees them. */
+static void number_attributes(const struct weir *weir, struct weir__active *active)
 {
     for (size_t i = 1; i <= weir->n_attributes; i++) {
-        int at = weir__attribute_find(&force->attributes, weir->attributes[i],
+        int at = weir__attribute_find(&active->attributes, weir->attributes[i],
                                       strlen(weir->attributes[i]));
-        __atomic_store_n(&force->attributes.by_id[i], (uint8_t)(at + 1), __ATOMIC_RELAXED);
+        __atomic_store_n(&active->attributes.by_id[i], (uint8_t)(at + 1), __ATOMIC_RELAXED);
     }
 }
 
@@ -105,8 +105,8 @@ static size_t number_of(struct weir *weir, char *copy)
         return i <= weir->n_attributes ? i : 0;
     }
     weir->attributes[++weir->n_attributes] = copy;
-    if (weir->force != NULL)
-        number_attributes(weir, weir->force);
+    if (weir->active != NULL)
+        number_attributes(weir, weir->active);
     return i;
 }
 
@@ -121,17 +121,17 @@ uint32_t weir_attribute(struct weir *weir, const char *name)
     return (uint32_t)number;
 }
 
-void weir__engine_swap(struct weir *weir, struct weir__force *force)
+void weir__engine_swap(struct weir *weir, struct weir__active *active)
 {
-    number_attributes(weir, force);
-    struct weir__force *old = __atomic_exchange_n(&weir->force, force, __ATOMIC_SEQ_CST);
+    number_attributes(weir, active);
+    struct weir__active *old = __atomic_exchange_n(&weir->active, active, __ATOMIC_SEQ_CST);
     wait_for_checks(weir);
     if (old == NULL)
         return;
-    carry_tallies(force, old);
-    if (old->rules == force->rules)
+    carry_tallies(active, old);
+    if (old->rules == active->rules)
         old->rules = NULL; /* only the lists were edited */
-    weir__force_destroy(old);
+    weir__active_destroy(old);
 }
 
 /* A level of degradation that the rules push comes with them and goes with them.  One that was set
@@ -139,18 +139,18 @@ void weir__engine_swap(struct weir *weir, struct weir__force *force)
 static void push_level(struct weir *weir, const struct weir_rules *rules, weir_time now)
 {
     if (weir->aside == NULL &&
-        (weir->force == NULL || weir->force->rules->draft->level != rules->draft->level))
+        (weir->active == NULL || weir->active->rules->draft->level != rules->draft->level))
         weir__level_push(weir->table, rules->draft->level, now);
 }
 
 int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now, struct weir_error *error)
 {
-    struct weir__force *force = NULL;
+    struct weir__active *active = NULL;
     pthread_mutex_lock(&weir->mutex);
-    int code = weir__force_create(&force, weir, rules, now, error);
+    int code = weir__active_create(&active, weir, rules, now, error);
     if (code == WEIR_OK) {
         push_level(weir, rules, now);
-        weir__engine_swap(weir, force);
+        weir__engine_swap(weir, active);
     }
     pthread_mutex_unlock(&weir->mutex);
     return code;
@@ -161,15 +161,15 @@ int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now, struct 
 bool weir_rule_get(struct weir *weir, size_t i, struct weir_rule_info *out)
 {
     pthread_mutex_lock(&weir->mutex);
-    const struct weir__force *force = weir->force;
-    bool is = force != NULL && i < force->rules->n_rules;
+    const struct weir__active *active = weir->active;
+    bool is = active != NULL && i < active->rules->n_rules;
     if (is) {
-        const struct weir__post *post = &force->posts[i];
-        struct weir__tally t = sum(force, i);
+        const struct weir__post *post = &active->posts[i];
+        struct weir__tally t = sum(active, i);
         *out =
             (struct weir_rule_info){ .written = post->mode,
                                      .switched = weir__limiter_mode(post->lever),
-                                     .mode = weir__post_mode(post, weir__force_mode(weir, force)),
+                                     .mode = weir__post_mode(post, weir__active_mode(weir, active)),
                                      .allowed = t.allowed,
                                      .refused = t.refused,
                                      .banned = t.banned,
@@ -180,56 +180,56 @@ bool weir_rule_get(struct weir *weir, size_t i, struct weir_rule_info *out)
     return is;
 }
 
-/* To be left again; *force is NULL if there are no rules. */
-static size_t enter(struct weir *weir, const struct weir__force **force)
+/* To be left again; *active is NULL if there are no rules. */
+static size_t hold(struct weir *weir, const struct weir__active **active)
 {
-    size_t stripe = weir__engine_enter(weir);
-    *force = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
+    size_t stripe = weir__engine_hold(weir);
+    *active = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
     return stripe;
 }
 
 const char *weir__engine_rule_name(struct weir *weir, size_t i)
 {
-    const struct weir__force *force;
-    size_t stripe = enter(weir, &force);
-    const char *name = force != NULL && i < force->rules->n_rules ? force->posts[i].name : NULL;
-    weir__engine_leave(weir, stripe);
+    const struct weir__active *active;
+    size_t stripe = hold(weir, &active);
+    const char *name = active != NULL && i < active->rules->n_rules ? active->posts[i].name : NULL;
+    weir__engine_release(weir, stripe);
     return name;
 }
 
 void weir__engine_modes(struct weir *weir, struct weir__modes *out)
 {
-    const struct weir__force *force;
-    size_t stripe = enter(weir, &force);
-    enum weir_mode written = force != NULL ? force->mode : WEIR_ENFORCE,
+    const struct weir__active *active;
+    size_t stripe = hold(weir, &active);
+    enum weir_mode written = active != NULL ? active->mode : WEIR_ENFORCE,
                    by_hand = weir__table_mode(weir->table);
     *out = (struct weir__modes){ written, by_hand, by_hand == WEIR_AS_WRITTEN ? written : by_hand };
-    weir__engine_leave(weir, stripe);
+    weir__engine_release(weir, stripe);
 }
 
 bool weir__engine_list(struct weir *weir, size_t i, struct weir__list_info *out)
 {
-    const struct weir__force *force;
-    size_t stripe = enter(weir, &force);
-    bool is = force != NULL && i < force->lists->n;
+    const struct weir__active *active;
+    size_t stripe = hold(weir, &active);
+    bool is = active != NULL && i < active->lists->n;
     if (is) {
-        const struct weir__list *l = &force->lists->lists[i];
+        const struct weir__list *l = &active->lists->lists[i];
         snprintf(out->name, sizeof(out->name), "%s", l->name);
         snprintf(out->attribute, sizeof(out->attribute), "%s", l->attribute);
         out->entries = l->n;
     }
-    weir__engine_leave(weir, stripe);
+    weir__engine_release(weir, stripe);
     return is;
 }
 
 size_t weir__engine_attributes(struct weir *weir,
                                char names[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE])
 {
-    const struct weir__force *force;
-    size_t stripe = enter(weir, &force), n = force != NULL ? force->attributes.n : 0;
+    const struct weir__active *active;
+    size_t stripe = hold(weir, &active), n = active != NULL ? active->attributes.n : 0;
     if (n > 0)
-        memcpy(names, force->attributes.names, n * sizeof(*names));
-    weir__engine_leave(weir, stripe);
+        memcpy(names, active->attributes.names, n * sizeof(*names));
+    weir__engine_release(weir, stripe);
     return n;
 }
 
@@ -289,7 +289,7 @@ void weir_destroy(struct weir *weir)
 {
     if (weir == NULL)
         return;
-    weir__force_destroy(weir->force);
+    weir__active_destroy(weir->active);
     weir_table_destroy(weir->aside);
     if (weir->own_table)
         weir_table_destroy(weir->table);
@@ -300,7 +300,7 @@ void weir_destroy(struct weir *weir)
     free(weir);
 }
 
-int weir__engine_look(struct weir *weir, struct weir_error *error)
+int weir__engine_peek_only(struct weir *weir, struct weir_error *error)
 {
     struct weir_table_options small = { .keys = 1024,
                                         .limiters = PRIVATE_LIMITERS,

@@ -2,9 +2,9 @@
  *
  * Who may touch what:
  *
- *     weir->force    the rule set in force, with its limiters.  Swapped whole; never changed
+ *     weir->active    the rule set in force, with its limiters.  Swapped whole; never changed
  *     a stripe       the thread that has made its `turn` odd.  A check holds one from beginning to
- *                    end, so whoever swaps `force` waits until every stripe was seen at rest or at
+ *                    end, so whoever swaps `active` waits until every stripe was seen at rest or at
  *                    a later turn, and then nobody can be looking at the old one
  *     weir->mutex    whoever changes something by hand: one at a time
  *
@@ -17,7 +17,7 @@
 #include <pthread.h>
 
 #include "guard/guard.h"
-#include "rules/rules.h"
+#include "match/rules.h"
 #include "table/bans.h"
 #include "table/table.h"
 
@@ -57,7 +57,7 @@ struct weir__station {
     struct weir_fallback fallback; /* status 0: none */
 };
 
-struct weir__force {
+struct weir__active {
     struct weir_rules *rules;
     struct weir__lists *lists; /* the rules' own, or an edited copy */
     bool edited;
@@ -77,9 +77,9 @@ struct weir__force {
 struct weir {
     struct weir_table *table;
     bool own_table;
-    struct weir_table *aside;  /* of `weir explain`, which only looks: limiters that the table has
+    struct weir_table *aside;    /* of `weir explain`, which only looks: limiters that the table has
                                   not are made here; none is changed */
-    struct weir__force *force; /* atomic; NULL: no rules yet */
+    struct weir__active *active; /* atomic; NULL: no rules yet */
     pthread_mutex_t mutex;
     char **names; /* of rules, guards and types of fallbacks: each once, kept until the end */
     size_t n_names;
@@ -89,15 +89,15 @@ struct weir {
 };
 
 /* engine.c -- a stripe for the time of a check; returns its number. */
-size_t weir__engine_enter(struct weir *weir);
-static inline void weir__engine_leave(struct weir *weir, size_t stripe)
+size_t weir__engine_hold(struct weir *weir);
+static inline void weir__engine_release(struct weir *weir, size_t stripe)
 {
     uint64_t *turn = &weir->stripes[stripe].turn;
     __atomic_store_n(turn, __atomic_load_n(turn, __ATOMIC_RELAXED) + 1, __ATOMIC_RELEASE);
 }
-/* Puts another force in its place and destroys the old one when nobody can be looking at it.  With
+/* Puts another active in its place and destroys the old one when nobody can be looking at it.  With
  * the mutex held. */
-void weir__engine_swap(struct weir *weir, struct weir__force *force);
+void weir__engine_swap(struct weir *weir, struct weir__active *active);
 
 /* engine.c -- what is in force, one by one, for those who list it.  Other rules may come between
  * two calls. */
@@ -124,19 +124,19 @@ size_t weir__engine_attributes(struct weir *weir,
 int weir__engine_ban_key(struct weir *weir, const char *rule, const char *key,
                          char text[WEIR__KEY_TEXT], struct weir_error *error);
 
-/* force.c -- limiters for all limits of a rule set; changes those that are there with other
+/* active.c -- limiters for all limits of a rule set; changes those that are there with other
  * limits. */
-int weir__force_create(struct weir__force **out, struct weir *weir, struct weir_rules *rules,
-                       weir_time now, struct weir_error *error);
-int weir__force_edited(struct weir__force **out, const struct weir__force *from,
-                       struct weir__lists *lists, struct weir_error *error);
-void weir__force_destroy(struct weir__force *force); /* and its rules, if it still has them */
+int weir__active_create(struct weir__active **out, struct weir *weir, struct weir_rules *rules,
+                        weir_time now, struct weir_error *error);
+int weir__active_edited(struct weir__active **out, const struct weir__active *from,
+                        struct weir__lists *lists, struct weir_error *error);
+void weir__active_destroy(struct weir__active *active); /* and its rules, if it still has them */
 const char *weir__engine_name(struct weir *weir,
                               const char *name); /* a copy that stays; NULL: no memory */
 void weir__engine_forget(struct weir *weir);     /* all copies that have stayed */
 
 /* check.c -- the mode of the whole set, by hand or as written; and a rule's own under it. */
-enum weir_mode weir__force_mode(const struct weir *weir, const struct weir__force *force);
+enum weir_mode weir__active_mode(const struct weir *weir, const struct weir__active *active);
 static inline enum weir_mode weir__post_mode(const struct weir__post *post, enum weir_mode all)
 {
     enum weir_mode by_hand = weir__mode_load(post->switched),
@@ -154,7 +154,7 @@ static inline int64_t weir__rule_cost(const struct weir__rule *rule,
                                                        : weir__rule_cost_made(rule, facts, asked);
 }
 
-/* For `weir simulate`: every limit that applies to a request. */
+/* For `weir replay`: every limit that applies to a request. */
 struct weir__applying {
     size_t rule, index; /* which rule, which of its limits */
     const struct weir_limit *limit;
@@ -173,7 +173,7 @@ size_t weir__check_many_told(struct weir *weir, const struct weir_request *reque
                              struct weir_ruling *rulings, char (*told)[WEIR__KEY_TEXT]);
 
 /* enter.c -- the guards of a request, on the way between the bans and the limits. */
-struct weir__gate {
+struct weir__admission {
     /* the caller's */
     const struct weir_ask *ask;
     struct weir_entry *entry; /* what was entered; nothing, if the request is refused */
@@ -198,17 +198,18 @@ struct weir__gate {
                   */
 };
 /* Which guards apply. */
-void weir__gate_find(struct weir__gate *gate, const struct weir__force *force,
-                     struct weir__facts *facts, const struct weir_ruling *ruling, bool listed);
+void weir__admission_find(struct weir__admission *admission, const struct weir__active *active,
+                          struct weir__facts *facts, const struct weir_ruling *ruling, bool listed);
 /* Enters them, all or nothing. */
-bool weir__gate_pass(struct weir__gate *gate, const struct weir__force *force,
-                     const uint64_t *secrets, const struct weir__facts *facts,
-                     struct weir_ruling *ruling);
-void weir__gate_undo(struct weir__gate *gate); /* as if nothing had been entered */
+bool weir__admission_pass(struct weir__admission *admission, const struct weir__active *active,
+                          const uint64_t *secrets, const struct weir__facts *facts,
+                          struct weir_ruling *ruling);
+void weir__admission_undo(struct weir__admission *admission); /* as if nothing had been entered */
 
 /* check.c -- as weir_check_enter; `told` as above, or NULL. */
-bool weir__check_gated(struct weir *weir, const struct weir_attr *attrs, size_t n,
-                       struct weir__gate *gate, struct weir_ruling *ruling, char *told);
+bool weir__check_admitted(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                          struct weir__admission *admission, struct weir_ruling *ruling,
+                          char *told);
 
 /* enter.c -- the i-th guard of the rules, in the order of the file, for those who list them or let
  * requests wait. */
@@ -234,10 +235,10 @@ bool weir__engine_fallback(struct weir *weir, const char *guard,
                            void *context);
 
 /* As weir_check, but nothing is taken, counted or written. */
-bool weir__check_look(struct weir *weir, const struct weir_attr *attrs, size_t n,
+bool weir__check_peek(struct weir *weir, const struct weir_attr *attrs, size_t n,
                       const struct weir_ask *ask, struct weir_ruling *ruling);
 /* An engine that only looks at its table. */
-int weir__engine_look(struct weir *weir, struct weir_error *error);
+int weir__engine_peek_only(struct weir *weir, struct weir_error *error);
 
 /* explain.c -- what every rule says to a request, and why; nothing is taken. */
 enum weir__why {

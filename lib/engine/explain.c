@@ -7,7 +7,7 @@
 
 #include "engine/engine.h"
 
-static void tell_attribute(struct weir__explained *e, const struct weir__force *f,
+static void tell_attribute(struct weir__explained *e, const struct weir__active *f,
                            const struct weir__facts *facts, uint16_t attribute)
 {
     const struct weir__value *v = &facts->values[attribute];
@@ -16,7 +16,7 @@ static void tell_attribute(struct weir__explained *e, const struct weir__force *
     e->value_len = v->len;
 }
 
-static enum weir__why try_clauses(struct weir__explained *e, const struct weir__force *f,
+static enum weir__why try_clauses(struct weir__explained *e, const struct weir__active *f,
                                   const struct weir__rule *rule, const struct weir__facts *facts)
 {
     const struct weir__clause *clauses = f->rules->clauses + rule->clauses_first;
@@ -31,7 +31,7 @@ static enum weir__why try_clauses(struct weir__explained *e, const struct weir__
     return WEIR__APPLIES;
 }
 
-static enum weir__why missing_part(struct weir__explained *e, const struct weir__force *f,
+static enum weir__why missing_part(struct weir__explained *e, const struct weir__active *f,
                                    const struct weir__rule *rule, const struct weir__facts *facts)
 {
     for (size_t i = 0; i < rule->key.n; i++) {
@@ -54,7 +54,7 @@ static void peek_limit(struct weir__explained_limit *l, struct weir_limiter *lim
         l->present = weir__plan_limit_named(present);
 }
 
-static void peek_limits(struct weir__explained *e, const struct weir__force *f,
+static void peek_limits(struct weir__explained *e, const struct weir__active *f,
                         const struct weir__rule *rule, struct weir_key key,
                         const struct weir_ask *ask)
 {
@@ -68,7 +68,7 @@ static void peek_limits(struct weir__explained *e, const struct weir__force *f,
     }
 }
 
-static void explain_rule(struct weir__explained *e, struct weir *weir, const struct weir__force *f,
+static void explain_rule(struct weir__explained *e, struct weir *weir, const struct weir__active *f,
                          size_t i, const struct weir__facts *facts, const struct weir_ask *ask)
 {
     const struct weir__rule *rule = &f->rules->rules[i];
@@ -76,7 +76,7 @@ static void explain_rule(struct weir__explained *e, struct weir *weir, const str
     struct weir_key key;
     *e = (struct weir__explained){ .rule = rule->draft,
                                    .mode =
-                                       weir__post_mode(&f->posts[i], weir__force_mode(weir, f)) };
+                                       weir__post_mode(&f->posts[i], weir__active_mode(weir, f)) };
     e->why = try_clauses(e, f, rule, facts);
     if (e->why == WEIR__APPLIES && !weir__rule_key(weir->table->secrets, rule, facts, made, &key))
         e->why = missing_part(e, f, rule, facts);
@@ -92,7 +92,7 @@ static void explain_rule(struct weir__explained *e, struct weir *weir, const str
         e->why = WEIR__SWITCHED_OFF;
 }
 
-static void tell_list(struct weir__explanation *out, const struct weir__force *f,
+static void tell_list(struct weir__explanation *out, const struct weir__active *f,
                       const struct weir__facts *facts)
 {
     for (size_t i = 0; i < f->denies + f->allows && out->list == NULL; i++) {
@@ -116,11 +116,11 @@ void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size
     struct weir__facts facts;
     struct weir__explained e;
     *out = (struct weir__explanation){ .mode = WEIR_ENFORCE };
-    weir__check_look(weir, attrs, n, ask, &out->ruling);
-    size_t stripe = weir__engine_enter(weir);
-    const struct weir__force *f = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
+    weir__check_peek(weir, attrs, n, ask, &out->ruling);
+    size_t stripe = weir__engine_hold(weir);
+    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
     if (f != NULL) {
-        out->mode = weir__force_mode(weir, f);
+        out->mode = weir__active_mode(weir, f);
         weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
         tell_list(out, f, &facts);
         for (size_t i = 0; i < f->rules->n_rules; i++) {
@@ -128,7 +128,7 @@ void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size
             each(context, &e);
         }
     }
-    weir__engine_leave(weir, stripe);
+    weir__engine_release(weir, stripe);
 }
 
 /* ---------------------------------------------------------------- guards ---- */
@@ -148,7 +148,7 @@ static enum weir_reason reason_of(const struct weir__guard_draft *g,
 }
 
 static void explain_guard(struct weir__explained_guard *e, struct weir *weir,
-                          const struct weir__force *f, uint32_t i, const struct weir__facts *facts,
+                          const struct weir__active *f, uint32_t i, const struct weir__facts *facts,
                           const struct weir_ask *ask)
 {
     const struct weir__rule *rule = &f->rules->rules[f->rules->n_rules + i];
@@ -157,7 +157,7 @@ static void explain_guard(struct weir__explained_guard *e, struct weir *weir,
     struct weir_key user;
     *e = (struct weir__explained_guard){ .guard = f->rules->guards[i].draft };
     e->as_rule = (struct weir__explained){ .rule = rule->draft };
-    e->as_rule.mode = weir__post_mode(&f->posts[f->rules->n_rules + i], weir__force_mode(weir, f));
+    e->as_rule.mode = weir__post_mode(&f->posts[f->rules->n_rules + i], weir__active_mode(weir, f));
     e->as_rule.why = try_clauses(&e->as_rule, f, rule, facts);
     if (e->as_rule.why == WEIR__APPLIES && e->as_rule.mode == WEIR_OFF)
         e->as_rule.why = WEIR__SWITCHED_OFF;
@@ -167,7 +167,7 @@ static void explain_guard(struct weir__explained_guard *e, struct weir *weir,
     weir__guard_ask(f->rules, i, weir->table->secrets, facts, ask, made, &own);
     e->priority = own.priority;
     e->user_class = own.user_class;
-    weir__guard_look(f->stations[i].guard, own.now, &e->info);
+    weir__guard_peek(f->stations[i].guard, own.now, &e->info);
     e->reason = reason_of(e->guard, &e->info, weir->table);
     e->refuses = e->reason != WEIR_GRANTED;
 }
@@ -178,8 +178,8 @@ void weir__engine_explain_guards(
 {
     struct weir__facts facts;
     struct weir__explained_guard e;
-    size_t stripe = weir__engine_enter(weir);
-    const struct weir__force *f = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
+    size_t stripe = weir__engine_hold(weir);
+    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
     if (f != NULL) {
         weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
         for (uint32_t i = 0; i < f->rules->n_guards; i++) {
@@ -187,13 +187,13 @@ void weir__engine_explain_guards(
             each(context, &e);
         }
     }
-    weir__engine_leave(weir, stripe);
+    weir__engine_release(weir, stripe);
 }
 
 /* -------------------------------------------------------------- applying ---- */
 
 /* The rule's limits; returns how many there are now. */
-static size_t add_applying(const struct weir *weir, const struct weir__force *f, uint32_t i,
+static size_t add_applying(const struct weir *weir, const struct weir__active *f, uint32_t i,
                            const struct weir__facts *facts, struct weir__applying *out,
                            size_t count, size_t max)
 {
@@ -216,8 +216,8 @@ static size_t add_applying(const struct weir *weir, const struct weir__force *f,
 size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, size_t n,
                              struct weir__applying *out, size_t max)
 {
-    size_t stripe = weir__engine_enter(weir), count = 0, found_n = 0;
-    const struct weir__force *f = __atomic_load_n(&weir->force, __ATOMIC_SEQ_CST);
+    size_t stripe = weir__engine_hold(weir), count = 0, found_n = 0;
+    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
     struct weir__facts facts;
     uint32_t found[WEIR__FOUND_MAX], from = 0;
     if (f != NULL) {
@@ -229,6 +229,6 @@ size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, s
             from = found_n > 0 ? found[found_n - 1] + 1 : 0;
         } while (found_n == WEIR__FOUND_MAX);
     }
-    weir__engine_leave(weir, stripe);
+    weir__engine_release(weir, stripe);
     return count;
 }

@@ -5,24 +5,25 @@
 
 #include "engine/engine.h"
 
-static const struct weir__post *find_named(const struct weir__force *force, size_t n,
+static const struct weir__post *find_named(const struct weir__active *active, size_t n,
                                            const char *name)
 {
     for (size_t i = 0; i < n; i++)
-        if (strcmp(force->posts[i].name, name) == 0)
-            return &force->posts[i];
+        if (strcmp(active->posts[i].name, name) == 0)
+            return &active->posts[i];
     return NULL;
 }
 
-static const struct weir__post *find_post(const struct weir__force *force, const char *rule)
+static const struct weir__post *find_post(const struct weir__active *active, const char *rule)
 {
-    return force ? find_named(force, force->rules->n_rules, rule) : NULL;
+    return active ? find_named(active, active->rules->n_rules, rule) : NULL;
 }
 
 /* Of a rule or a guard. */
-static const struct weir__post *find_switch(const struct weir__force *force, const char *name)
+static const struct weir__post *find_switch(const struct weir__active *active, const char *name)
 {
-    return force ? find_named(force, force->rules->n_rules + force->rules->n_guards, name) : NULL;
+    return active ? find_named(active, active->rules->n_rules + active->rules->n_guards, name)
+                  : NULL;
 }
 
 static int no_rule(const char *rule, struct weir_error *error)
@@ -41,7 +42,7 @@ int weir_mode_set(struct weir *weir, const char *rule, enum weir_mode mode,
         return WEIR_OK;
     }
     pthread_mutex_lock(&weir->mutex);
-    const struct weir__post *post = find_switch(weir->force, rule);
+    const struct weir__post *post = find_switch(weir->active, rule);
     if (post != NULL)
         weir__limiter_set_mode(post->lever, mode);
     else
@@ -61,17 +62,17 @@ int weir_list_edit(struct weir *weir, const char *list, const char *attribute,
                    struct weir_error *error)
 {
     struct weir__lists *lists = NULL;
-    struct weir__force *force = NULL;
+    struct weir__active *active = NULL;
     pthread_mutex_lock(&weir->mutex);
     int code =
-        weir->force ? WEIR_OK : weir__fail(error, WEIR_INVALID, "there are no rules in force yet");
+        weir->active ? WEIR_OK : weir__fail(error, WEIR_INVALID, "there are no rules in force yet");
     if (code == WEIR_OK)
-        code = weir__lists_edit(&lists, weir->force->lists, list, attribute, add, adds, remove,
+        code = weir__lists_edit(&lists, weir->active->lists, list, attribute, add, adds, remove,
                                 removes, error);
     if (code == WEIR_OK)
-        code = weir__force_edited(&force, weir->force, lists, error);
+        code = weir__active_edited(&active, weir->active, lists, error);
     if (code == WEIR_OK)
-        weir__engine_swap(weir, force);
+        weir__engine_swap(weir, active);
     else
         weir__lists_destroy(lists);
     pthread_mutex_unlock(&weir->mutex);
@@ -111,11 +112,11 @@ static int address_key(const struct weir__rule *rule, const char *key, char text
 static int ban_key(const struct weir *weir, const char *rule, const char *key,
                    char text[WEIR__KEY_TEXT], struct weir_key *out, struct weir_error *error)
 {
-    const struct weir__post *post = find_post(weir->force, rule);
+    const struct weir__post *post = find_post(weir->active, rule);
     int code = post ? WEIR_OK : no_rule(rule, error);
     if (code != WEIR_OK)
         return code;
-    const struct weir__rule *r = &weir->force->rules->rules[post - weir->force->posts];
+    const struct weir__rule *r = &weir->active->rules->rules[post - weir->active->posts];
     bool listed = *key == '?'; /* as listings show what is no address */
     size_t len = 0;
     if (is_address_key(r) && !listed) {
@@ -162,7 +163,7 @@ int weir_ban_set(struct weir *weir, const char *rule, const char *key, weir_time
  * again. */
 static bool lift(struct weir *weir, const char *rule, struct weir_key key, weir_time now)
 {
-    const struct weir__post *post = find_post(weir->force, rule);
+    const struct weir__post *post = find_post(weir->active, rule);
     if (post != NULL && post->refusals != NULL)
         weir_give(post->refusals, &(struct weir_ask){ .key = key, .cost = INT64_MAX, .now = now });
     return weir__ban_lift(weir->table, weir__ban_tag(weir->table, rule, key), now);
@@ -196,8 +197,8 @@ void weir_ban_list(struct weir *weir, weir_time now,
 /* Whether the rule has a key of these facts, which is fresh then. */
 static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *facts, weir_time now)
 {
-    const struct weir__rule *rule = &weir->force->rules->rules[i];
-    const struct weir__post *post = &weir->force->posts[i];
+    const struct weir__rule *rule = &weir->active->rules->rules[i];
+    const struct weir__post *post = &weir->active->posts[i];
     unsigned char made[WEIR__KEY_MAX];
     char text[WEIR__KEY_TEXT];
     struct weir_key key;
@@ -216,7 +217,7 @@ static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *f
 static int64_t reset_keys(struct weir *weir, const struct weir__post *only,
                           const struct weir_attr *attrs, size_t n, weir_time now)
 {
-    const struct weir__force *f = weir->force;
+    const struct weir__active *f = weir->active;
     struct weir__facts facts;
     uint32_t found[WEIR__FOUND_MAX], from = 0;
     size_t found_n;
@@ -237,10 +238,10 @@ int64_t weir_reset(struct weir *weir, const char *rule, const struct weir_attr *
 {
     int64_t result = 0;
     pthread_mutex_lock(&weir->mutex);
-    const struct weir__post *only = rule ? find_post(weir->force, rule) : NULL;
+    const struct weir__post *only = rule ? find_post(weir->active, rule) : NULL;
     if (rule != NULL && only == NULL)
         result = no_rule(rule, error);
-    else if (weir->force != NULL)
+    else if (weir->active != NULL)
         result = reset_keys(weir, only, attrs, n, now < 0 ? 0 : now);
     pthread_mutex_unlock(&weir->mutex);
     return result;

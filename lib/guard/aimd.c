@@ -38,6 +38,10 @@ static double step(const struct weir__controller_plan *plan, void *state,
 const struct weir__controller weir__controller_aimd = {
     .name = "aimd",
     .summary = "one more while nothing is dropped, a tenth less when something is (Netflix)",
-    .defaults = { .initial = 20, .min = 20, .max = 200, .look = WEIR_SECOND, .look_samples = 10 },
+    .defaults = { .initial = 20,
+                  .min = 20,
+                  .max = 200,
+                  .sample_span = WEIR_SECOND,
+                  .sample_count = 10 },
     .step = step,
 };

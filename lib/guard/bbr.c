@@ -146,7 +146,7 @@ static void tell(const void *state, char *out, size_t size)
 const struct weir__controller weir__controller_bbr = {
     .name = "bbr",
     .summary = "as TCP BBR: the most that is finished times the shortest time it takes (Kratos)",
-    .defaults = { .initial = 20, .min = 1, .max = 1000, .look = PART, .look_samples = 1 },
+    .defaults = { .initial = 20, .min = 1, .max = 1000, .sample_span = PART, .sample_count = 1 },
     .step = step,
     .tell = tell,
 };

@@ -109,7 +109,9 @@ static void set_times(struct weir__controller_plan *plan, const struct weir_adap
     bool slides = plan->row == &weir__controller_percentile;
 
     plan->window = slides && o->window ? o->window : d->window ? d->window : 10 * WEIR_SECOND;
-    plan->look = slides ? plan->window / WEIR__RECENT_PARTS : o->window ? o->window : d->look;
+    plan->sample_span = slides      ? plan->window / WEIR__RECENT_PARTS
+                        : o->window ? o->window
+                                    : d->sample_span;
     plan->target = o->target ? o->target : d->target;
     plan->percentile = o->percentile ? o->percentile : d->percentile;
 }

@@ -24,8 +24,8 @@ struct weir__controller_plan {
     const struct weir__controller *row; /* NULL: no adaptive limit */
     int64_t initial, min, max;
     weir_time target, window; /* see struct weir_adaptive_options */
-    weir_time look;           /* a sample is at least this long ... */
-    int64_t look_samples; /* ... and has at least so many results, or is a second long and ten times
+    weir_time sample_span;    /* a sample is at least this long ... */
+    int64_t sample_count; /* ... and has at least so many results, or is a second long and ten times
                              `look` */
     int32_t percentile;
     bool rate;

@@ -81,7 +81,11 @@ _Static_assert(sizeof(struct state) <= WEIR__CONTROLLER_OWN, "fits");
 const struct weir__controller weir__controller_gradient2 = {
     .name = "gradient2",
     .summary = "compares the time now with the time on the long run (Netflix)",
-    .defaults = { .initial = 20, .min = 20, .max = 200, .look = WEIR_SECOND, .look_samples = 10 },
+    .defaults = { .initial = 20,
+                  .min = 20,
+                  .max = 200,
+                  .sample_span = WEIR_SECOND,
+                  .sample_count = 10 },
     .step = step,
     .tell = tell,
 };

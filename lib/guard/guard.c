@@ -117,8 +117,8 @@ static void write_terms_locked(struct weir__guard_record *r, const struct weir__
     __atomic_store_n(&r->version, version, __ATOMIC_RELAXED);
     for (size_t i = 0; i < sizeof(terms) / 8; i++)
         __atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE); /* not before the version is odd */
-    if (plan->slot_mask + 1 > r->slots)
-        __atomic_store_n(&r->slots, plan->slot_mask + 1, __ATOMIC_RELAXED);
+    if (plan->seat_mask + 1 > r->seats)
+        __atomic_store_n(&r->seats, plan->seat_mask + 1, __ATOMIC_RELAXED);
     __atomic_store_n(&r->version, version + 1 ? version + 1 : 2, __ATOMIC_RELEASE);
 }
 
@@ -131,7 +131,7 @@ static int compile(struct weir__guard_plan **out, struct weir__guard_record *r,
         return no_memory(error);
     uint32_t version = read_terms(r, &options);
     if (version == 0 || weir__guard_plan_make(plan, &options, r->salt, NULL) != WEIR_OK ||
-        plan->slot_mask >= r->slots) {
+        plan->seat_mask >= r->seats) {
         free(plan);
         return weir__fail(error, WEIR_CORRUPT, "the options of guard '%.63s' are damaged", r->name);
     }
@@ -195,7 +195,7 @@ static int commit(struct weir_table *table, uint32_t id, const struct weir__guar
     uint64_t at =
         (uint64_t)(table->guards - (unsigned char *)table->header) + id * WEIR__GUARD_BYTES;
     return weir__table_commit(table, at,
-                              WEIR__SLOTS_OFFSET + (plan->slot_mask + 1) * sizeof(uint64_t), error);
+                              WEIR__SEATS_OFFSET + (plan->seat_mask + 1) * sizeof(uint64_t), error);
 }
 
 static int make_locked(struct weir_table *table, uint32_t id, const char *name, uint64_t salt,
@@ -266,7 +266,7 @@ static int meet(struct weir_guard **out, struct weir_table *table, uint32_t id,
         guard->record = weir__guard_record_at(table, id);
         memcpy(guard->name, guard->record->name, sizeof(guard->name) - 1);
         weir__text_clean(guard->name);
-        guard->slots = (uint64_t *)(void *)((unsigned char *)guard->record + WEIR__SLOTS_OFFSET);
+        guard->seats = (uint64_t *)(void *)((unsigned char *)guard->record + WEIR__SEATS_OFFSET);
         int code = compile(&guard->plan, guard->record, error);
         if (code) {
             free(guard);
@@ -369,7 +369,8 @@ void weir_guard_force(struct weir_guard *guard, enum weir_force force, weir_time
     if (view.force == force)
         return;
     weir__breaker_force(&guard->record->breaker, force, now);
-    weir__guard_note(guard->record, WEIR_CHANGE_FORCE, (int32_t)view.force, (int32_t)force, now);
+    weir__guard_note(guard->record, WEIR_GUARD_EVENT_FORCE, (int32_t)view.force, (int32_t)force,
+                     now);
 }
 
 const char *weir_outcome_name(enum weir_outcome outcome)

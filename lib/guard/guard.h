@@ -7,15 +7,15 @@
  *     in_flight            anybody, by atomic operations: the gate.  Never more than the limit come
  *                          in through it; but who asks for more than an adaptive limit has left
  *                          comes in when nothing else is at work
- *     a slot               whoever swaps a permit's word into a free one has it until it is freed,
+ *     a seat               whoever swaps a permit's word into a free one has it until it is freed,
  *                          once: by exit, or by a sweep
  *     breaker, shed        anybody: see their headers
  *     window               anybody adds, by atomic operations; the one who ticks empties it
  *     learnt               the one who ticks: whoever has swapped itself into `ticker`
  *     what is read         limit, mean, admitted, pressure, raising: one stores, all load
  *
- * in_flight and the slots say the same thing twice: the gate is one number, so that it is exact and
- * cheap to ask; the slots say who has what, so that a lease can end.  A process that is killed
+ * in_flight and the seats say the same thing twice: the gate is one number, so that it is exact and
+ * cheap to ask; the seats say who has what, so that a lease can end.  A process that is killed
  * between the two leaves them apart; sweeps after its death that find the same difference again and
  * again for two seconds put that right.
  *
@@ -25,10 +25,10 @@
  *     42..28   how many permits, at least 1
  *     27..18   who has it
  *     17..12   the probe's episode, 0: no probe
- *     11..0    how often the slot was used
+ *     11..0    how often the seat was used
  *
- * A free slot has only the last: so a permit that was given back is not mistaken for the next one
- * in its slot.
+ * A free seat has only the last: so a permit that was given back is not mistaken for the next one
+ * in its seat.
  */
 #ifndef WEIR_GUARD_H
 #define WEIR_GUARD_H
@@ -42,11 +42,11 @@
 #define WEIR__PERMITS_MAX 16384
 #define WEIR__PERMITS     1024 /* unless it is said */
 #define WEIR__LEASE_MIN   (10 * WEIR_MILLISECOND)
-#define WEIR__GUARD_SLOTS \
+#define WEIR__GUARD_SEATS \
     (2 *                  \
      WEIR__PERMITS_MAX) /* twice as many as there can be permits, so that a free one is found \
                                at once */
-#define WEIR__SLOTS_OFFSET ((uint64_t)64 << 10) /* in the record */
+#define WEIR__SEATS_OFFSET ((uint64_t)64 << 10) /* in the record */
 #define WEIR__CHANGES      32
 #define WEIR__SKEW         (10 * WEIR_SECOND) /* callers' clocks may be so far apart */
 #define WEIR__SWEEP        (WEIR_SECOND / 4)  /* so often it is looked which permits are over */
@@ -107,7 +107,7 @@ struct weir__guard_totals {
 struct weir__guard_record {
     _Alignas(WEIR__LINE) char name[WEIR__NAME_SIZE];
     uint32_t version; /* of the terms: odd while they are being written */
-    uint32_t slots;   /* as many as it ever had: the most permits come and go */
+    uint32_t seats;   /* as many as it ever had: the most permits come and go */
     uint64_t salt;    /* of users' cohorts and the breaker's jitter */
     struct weir__guard_terms terms;
 
@@ -132,7 +132,7 @@ struct weir__guard_record {
 
     _Alignas(WEIR__LINE) struct weir__guard_totals totals;
     uint64_t changes; /* so far */
-    struct weir_change changed[WEIR__CHANGES];
+    struct weir_guard_event changed[WEIR__CHANGES];
 
     struct weir__breaker breaker;
     struct weir__window window;
@@ -142,8 +142,8 @@ struct weir__guard_record {
     struct weir__shed shed;
 };
 
-_Static_assert(sizeof(struct weir__guard_record) <= WEIR__SLOTS_OFFSET,
-               "a guard's slots are behind the rest of its record");
+_Static_assert(sizeof(struct weir__guard_record) <= WEIR__SEATS_OFFSET,
+               "a guard's seats are behind the rest of its record");
 /* As docs/shm.md draws it; another one is another format. */
 _Static_assert(offsetof(struct weir__guard_record, terms) == 80 &&
                    offsetof(struct weir__guard_record, in_flight) == 576 &&
@@ -155,16 +155,16 @@ _Static_assert(offsetof(struct weir__guard_record, terms) == 80 &&
                    offsetof(struct weir__guard_record, shed) == 26304,
                "the parts of a guard's record are where they are drawn");
 _Static_assert(sizeof(struct weir__guard_record) == 59648 && sizeof(struct weir__holder) == 24 &&
-                   sizeof(struct weir_change) == 32,
+                   sizeof(struct weir_guard_event) == 32,
                "and as large");
-_Static_assert(WEIR__SLOTS_OFFSET + WEIR__GUARD_SLOTS * sizeof(uint64_t) <= WEIR__GUARD_BYTES,
-               "a guard's record has room for its slots");
+_Static_assert(WEIR__SEATS_OFFSET + WEIR__GUARD_SEATS * sizeof(uint64_t) <= WEIR__GUARD_BYTES,
+               "a guard's record has room for its seats");
 
 /* The terms, checked and compiled.  Never changes, and lives as long as the table: deciding threads
  * read it unlocked. */
 struct weir__guard_plan {
     uint32_t version;
-    uint32_t slot_mask;
+    uint32_t seat_mask;
     int64_t max;
     weir_time lease, tick;
     int64_t degrade;
@@ -183,7 +183,7 @@ struct weir_guard {
     struct weir_table *table;
     char name[WEIR__NAME_SIZE]; /* the record's, with nothing in it that a terminal would obey */
     struct weir__guard_record *record;
-    uint64_t *slots;
+    uint64_t *seats;
     struct weir__guard_plan *plan; /* atomic */
     uint32_t bad_version;          /* of terms that make no sense: they are not tried again */
     uint32_t id;
@@ -228,7 +228,7 @@ static inline struct weir__guard_record *weir__guard_record_at(const struct weir
     return (struct weir__guard_record *)(void *)(table->guards + i * WEIR__GUARD_BYTES);
 }
 /* As weir_guard_get, but nothing that is due is done. */
-void weir__guard_look(struct weir_guard *guard, weir_time now, struct weir_guard_info *out);
+void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard_info *out);
 
 /* gate.c -- enter, in more detail. */
 struct weir__enter_how {
@@ -246,8 +246,8 @@ void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason
 /* As if it had never entered, but for the figures. */
 void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit);
 
-/* permits.c -- slots and holders. */
-static inline uint32_t weir__permit_weight(uint64_t word) /* 0: a free slot */
+/* permits.c -- seats and holders. */
+static inline uint32_t weir__permit_weight(uint64_t word) /* 0: a free seat */
 {
     return (uint32_t)(word >> 28) & 0x7fff;
 }
@@ -259,7 +259,7 @@ static inline uint32_t weir__permit_probe(uint64_t word)
 {
     return (uint32_t)(word >> 12) & 0x3f;
 }
-static inline uint64_t weir__permit_freed(uint64_t word) /* what its slot says afterwards */
+static inline uint64_t weir__permit_freed(uint64_t word) /* what its seat says afterwards */
 {
     return word & 0xfff;
 }
@@ -269,8 +269,8 @@ uint32_t weir__holder_me(struct weir_table *table); /* this process's place; 0: 
 void weir__holder_leave(struct weir_table *table);
 /* Frees the places of those who have died; at most every WEIR__SWEEP, in one process. */
 void weir__holders_bury(struct weir_table *table, weir_time now);
-/* Fills in word and slot; false: all are taken. */
-bool weir__slot_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
+/* Fills in word and seat; false: all are taken. */
+bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
                     struct weir_permit *permit);
 /* Takes back what is over, and puts in_flight right. */
 void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan,
@@ -283,7 +283,7 @@ static inline weir_time weir__guard_time(weir_time now)
 }
 
 /* So many permits are back. */
-static inline void weir__gate_lower(struct weir__guard_record *r, uint32_t permits)
+static inline void weir__admission_lower(struct weir__guard_record *r, uint32_t permits)
 {
     if (__builtin_expect(permits > 1, 0))
         __atomic_fetch_sub(&r->extra, permits - 1, __ATOMIC_RELAXED);
@@ -309,7 +309,7 @@ static inline bool weir__guard_is_due(const struct weir_guard *guard,
 }
 /* As weir_level_set, by rules: WEIR_LEVEL_AUTO takes back only what rules have set. */
 void weir__level_push(struct weir_table *table, int level, weir_time now);
-void weir__guard_note(struct weir__guard_record *r, enum weir_change_kind kind, int32_t from,
+void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind kind, int32_t from,
                       int32_t to, weir_time now);
 
 #endif

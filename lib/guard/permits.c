@@ -1,4 +1,4 @@
-/* permits.c -- who holds which permits: slots, holders, and the sweep that takes back what is over.
+/* permits.c -- who holds which permits: seats, holders, and the sweep that takes back what is over.
  *
  * A holder is a process: its pid, when it began and in which pid namespace, in a place of the
  * table.  Whether it is alive is asked of the kernel, at most every WEIR__SWEEP.  Of a holder in
@@ -153,7 +153,7 @@ void weir__holder_leave(struct weir_table *table)
                                     __ATOMIC_RELAXED);
 }
 
-/* --------------------------------------------------------------- slots ---- */
+/* --------------------------------------------------------------- seats ---- */
 
 uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint32_t probe)
 {
@@ -161,29 +161,29 @@ uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint3
     return grains << 43 | (uint64_t)weight << 28 | (uint64_t)holder << 18 | (uint64_t)probe << 12;
 }
 
-static inline bool put_at(uint64_t *slot, uint64_t word, struct weir_permit *permit)
+static inline bool put_at(uint64_t *seat, uint64_t word, struct weir_permit *permit)
 {
-    uint64_t free = __atomic_load_n(slot, __ATOMIC_RELAXED);
+    uint64_t free = __atomic_load_n(seat, __ATOMIC_RELAXED);
     if (weir__permit_weight(free) != 0)
         return false;
     permit->word = word | weir__permit_freed(free + 1);
-    return __atomic_compare_exchange_n(slot, &free, permit->word, false, __ATOMIC_ACQ_REL,
+    return __atomic_compare_exchange_n(seat, &free, permit->word, false, __ATOMIC_ACQ_REL,
                                        __ATOMIC_RELAXED);
 }
 
-/* A thread that enters and exits finds the same slot again; where many are out, at most half of all
+/* A thread that enters and exits finds the same seat again; where many are out, at most half of all
  * are, and a random one will do. */
-bool weir__slot_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
+bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
                     struct weir_permit *permit)
 {
-    uint32_t mask = plan->slot_mask, at = (uint32_t)(weir__thread_hint(12) * 8) & mask;
-    permit->slot = at;
-    if (__builtin_expect(put_at(&guard->slots[at], word, permit), 1))
+    uint32_t mask = plan->seat_mask, at = (uint32_t)(weir__thread_hint(12) * 8) & mask;
+    permit->seat = at;
+    if (__builtin_expect(put_at(&guard->seats[at], word, permit), 1))
         return true;
     at += (uint32_t)((word ^ (uint64_t)permit->since) * 0x9e3779b97f4a7c15u >> 40);
     for (uint32_t i = 0; i <= mask; i++) {
-        permit->slot = (at + i) & mask;
-        if (put_at(&guard->slots[permit->slot], word, permit))
+        permit->seat = (at + i) & mask;
+        if (put_at(&guard->seats[permit->seat], word, permit))
             return true;
     }
     return false;
@@ -208,11 +208,11 @@ static int64_t held_by(const struct weir_guard *guard, uint32_t n)
 {
     int64_t held = 0;
     for (uint32_t i = 0; i < n; i++)
-        held += weir__permit_weight(weir__load(&guard->slots[i]));
+        held += weir__permit_weight(weir__load(&guard->seats[i]));
     return held;
 }
 
-/* What in_flight says beyond the slots, or less.  Those who are just entering and leaving make it
+/* What in_flight says beyond the seats, or less.  Those who are just entering and leaving make it
  * one time more and one time less, so it is read often, and what is nearest to 0 counts; 0 if it
  * was both. */
 static int64_t read_drift(const struct weir_guard *guard, uint32_t n)
@@ -227,7 +227,7 @@ static int64_t read_drift(const struct weir_guard *guard, uint32_t n)
     return least > 0 ? least : most < 0 ? most : 0;
 }
 
-/* A process that is killed between the gate and its slot leaves them apart.  So it is looked at for
+/* A process that is killed between the gate and its seat leaves them apart.  So it is looked at for
  * a while after a death, or if there is less than nothing in flight, and put right if it was so
  * every time. */
 static void settle_drift(struct weir_guard *guard, uint32_t n)
@@ -252,12 +252,12 @@ static void settle_drift(struct weir_guard *guard, uint32_t n)
 }
 
 static int64_t reclaim(struct weir_guard *guard, const struct weir__guard_plan *plan,
-                       uint64_t *slot, uint64_t word)
+                       uint64_t *seat, uint64_t word)
 {
     struct weir__guard_record *r = guard->record;
-    if (!weir__swap(slot, word, weir__permit_freed(word)))
+    if (!weir__swap(seat, word, weir__permit_freed(word)))
         return 0;
-    weir__gate_lower(r, weir__permit_weight(word));
+    weir__admission_lower(r, weir__permit_weight(word));
     if (weir__permit_probe(word) != 0)
         weir__breaker_give(&plan->breaker, &r->breaker, weir__permit_probe(word));
     return 1;
@@ -267,19 +267,19 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
                          weir_time now)
 {
     struct weir__guard_record *r = guard->record;
-    uint32_t slots = __atomic_load_n(&r->slots, __ATOMIC_RELAXED),
-             n = slots < WEIR__GUARD_SLOTS ? slots : WEIR__GUARD_SLOTS;
+    uint32_t seats = __atomic_load_n(&r->seats, __ATOMIC_RELAXED),
+             n = seats < WEIR__GUARD_SEATS ? seats : WEIR__GUARD_SEATS;
     int64_t reclaimed = 0;
     if (guard->table->fd >= 0)
         weir__holders_bury(guard->table, now);
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t word = weir__load(&guard->slots[i]);
+        uint64_t word = weir__load(&guard->seats[i]);
         if (weir__permit_weight(word) != 0 && is_over(guard, plan, word, now))
-            reclaimed += reclaim(guard, plan, &guard->slots[i], word);
+            reclaimed += reclaim(guard, plan, &guard->seats[i], word);
     }
     settle_drift(guard, n);
     if (reclaimed > 0) {
         weir__count(&r->totals.reclaimed, reclaimed);
-        weir__guard_note(r, WEIR_CHANGE_RECLAIMED, 0, (int32_t)reclaimed, now);
+        weir__guard_note(r, WEIR_GUARD_EVENT_RECLAIMED, 0, (int32_t)reclaimed, now);
     }
 }

@@ -174,7 +174,7 @@ static void fill_in(struct weir_guard_options *o, const struct weir__guard_plan 
         a->percentile = p->controller.percentile, a->window = p->controller.window;
 }
 
-static uint32_t slots_for(int64_t max)
+static uint32_t seats_for(int64_t max)
 {
     uint32_t n = 64;
     while (n < 2 * (uint64_t)max)
@@ -194,9 +194,9 @@ int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_
         (code = weir__controller_plan_make(&p.controller, &o->adaptive, p.max, error)) ||
         (code = make_classes(&p.shed, o, error)))
         return code;
-    p.slot_mask = slots_for(p.max) - 1;
+    p.seat_mask = seats_for(p.max) - 1;
     p.breaker.patience =
-        p.lease + WEIR_SECOND; /* by then a sweep has given back those that have a slot */
+        p.lease + WEIR_SECOND; /* by then a sweep has given back those that have a seat */
     p.degrade = o->degrade;
     p.raises = o->raises;
     p.mode = o->mode == WEIR_AS_WRITTEN ? WEIR_ENFORCE : o->mode;
@@ -205,8 +205,9 @@ int weir__guard_plan_make(struct weir__guard_plan *out, const struct weir_guard_
         s->cpu_percent || s->pressure_percent || s->memory_percent || s->run_queue || s->mean_time;
     p.shed.on = o->shed || p.shed.classes > 1;
     p.levels = p.shed.on || p.pressure.on;
-    if (p.controller.row != NULL && p.controller.look < p.tick)
-        p.tick = p.controller.look < WEIR_MILLISECOND ? WEIR_MILLISECOND : p.controller.look;
+    if (p.controller.row != NULL && p.controller.sample_span < p.tick)
+        p.tick = p.controller.sample_span < WEIR_MILLISECOND ? WEIR_MILLISECOND
+                                                             : p.controller.sample_span;
     struct weir__guard_terms terms;
     weir__guard_terms_write(&terms, o);
     weir__guard_terms_read(&terms, &p.options); /* its controller's name is ours then */

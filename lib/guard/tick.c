@@ -24,11 +24,11 @@
 #define MEAN_LASTS   (10 * WEIR_SECOND)
 #define TIMES_WINDOW (10 * WEIR_SECOND)
 
-void weir__guard_note(struct weir__guard_record *r, enum weir_change_kind kind, int32_t from,
+void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind kind, int32_t from,
                       int32_t to, weir_time now)
 {
     uint64_t number = __atomic_add_fetch(&r->changes, 1, __ATOMIC_RELAXED);
-    struct weir_change *c = &r->changed[number % WEIR__CHANGES];
+    struct weir_guard_event *c = &r->changed[number % WEIR__CHANGES];
     __atomic_store_n(&c->number, 0, __ATOMIC_RELAXED); /* not to be read now */
     __atomic_store_n(&c->at, now, __ATOMIC_RELEASE);
     __atomic_store_n(&c->kind, (int32_t)kind, __ATOMIC_RELEASE);
@@ -217,11 +217,11 @@ static bool is_time_to_look(const struct weir__guard_record *r, const struct wei
                             int64_t results, weir_time now)
 {
     const struct weir__controller_plan *c = &plan->controller;
-    weir_time span = now - r->learnt.looked, least = c->row ? c->look : WEIR_SECOND,
+    weir_time span = now - r->learnt.looked, least = c->row ? c->sample_span : WEIR_SECOND,
               longest = 10 * least;
     if (span < 0)
         return true; /* the clock has stepped */
-    return span >= least && (c->row == NULL || results >= c->look_samples ||
+    return span >= least && (c->row == NULL || results >= c->sample_count ||
                              span >= (longest > LOOK_LONGEST ? longest : LOOK_LONGEST));
 }
 
@@ -260,8 +260,8 @@ static void press(struct weir_guard *guard, const struct weir__guard_plan *plan,
                                            __atomic_load_n(&r->mean, __ATOMIC_RELAXED), now);
     __atomic_store_n(&r->pressure, pressure, __ATOMIC_RELAXED);
     if (before != r->learnt.pressure.over)
-        weir__guard_note(r, WEIR_CHANGE_SYSTEM, (int32_t)before, (int32_t)r->learnt.pressure.over,
-                         now);
+        weir__guard_note(r, WEIR_GUARD_EVENT_SYSTEM, (int32_t)before,
+                         (int32_t)r->learnt.pressure.over, now);
 }
 
 static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, int64_t returned,
@@ -291,7 +291,7 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
     __atomic_store_n(&r->admitted, admitted, __ATOMIC_RELAXED);
     if (shedding != r->shedding) {
         r->shedding = shedding;
-        weir__guard_note(r, WEIR_CHANGE_SHEDDING, !shedding, shedding, now);
+        weir__guard_note(r, WEIR_GUARD_EVENT_SHEDDING, !shedding, shedding, now);
     }
 }
 
@@ -372,7 +372,7 @@ static void close_unwanted(struct weir__guard_record *r, const struct weir__guar
         (gate & WEIR__BREAKER_EVENTFUL) != state)
         return;
     weir__breaker_force(&r->breaker, WEIR_UNFORCED, now);
-    weir__guard_note(r, WEIR_CHANGE_BREAKER, (int32_t)state, WEIR_BREAKER_CLOSED, now);
+    weir__guard_note(r, WEIR_GUARD_EVENT_BREAKER, (int32_t)state, WEIR_BREAKER_CLOSED, now);
 }
 
 /* ------------------------------------------------------------------ tick ---- */
@@ -406,12 +406,12 @@ weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, 
 
 /* ------------------------------------------------------------------ info ---- */
 
-static void read_changes(const struct weir__guard_record *r, struct weir_change *out)
+static void read_changes(const struct weir__guard_record *r, struct weir_guard_event *out)
 {
     uint64_t last = __atomic_load_n(&r->changes, __ATOMIC_ACQUIRE);
     for (uint64_t i = 0, n = 0; i < WEIR__CHANGES && i < last; i++) {
-        const struct weir_change *c = &r->changed[(last - i) % WEIR__CHANGES];
-        struct weir_change copy = { .number = __atomic_load_n(&c->number, __ATOMIC_ACQUIRE) };
+        const struct weir_guard_event *c = &r->changed[(last - i) % WEIR__CHANGES];
+        struct weir_guard_event copy = { .number = __atomic_load_n(&c->number, __ATOMIC_ACQUIRE) };
         copy.at = __atomic_load_n(&c->at, __ATOMIC_ACQUIRE);
         copy.kind = __atomic_load_n(&c->kind, __ATOMIC_ACQUIRE);
         copy.from = __atomic_load_n(&c->from, __ATOMIC_ACQUIRE);
@@ -449,7 +449,7 @@ static int32_t percent_of(const int32_t *permille)
     return __atomic_load_n(permille, __ATOMIC_RELAXED) / 10;
 }
 
-void weir__guard_look(struct weir_guard *guard, weir_time now, struct weir_guard_info *out)
+void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard_info *out)
 {
     const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
     const struct weir__guard_record *r = guard->record;
@@ -483,5 +483,5 @@ void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_i
     now = weir__guard_time(now);
     if (weir__guard_is_due(guard, plan, now))
         weir__guard_tick(guard, plan, now); /* nobody may have come for a while */
-    weir__guard_look(guard, now, out);
+    weir__guard_peek(guard, now, out);
 }

@@ -112,7 +112,11 @@ _Static_assert(sizeof(struct state) <= WEIR__CONTROLLER_OWN, "fits");
 const struct weir__controller weir__controller_vegas = {
     .name = "vegas",
     .summary = "as TCP Vegas: estimates how many wait from how much longer it takes (Netflix)",
-    .defaults = { .initial = 20, .min = 1, .max = 1000, .look = WEIR_SECOND, .look_samples = 10 },
+    .defaults = { .initial = 20,
+                  .min = 1,
+                  .max = 1000,
+                  .sample_span = WEIR_SECOND,
+                  .sample_count = 10 },
     .step = step,
     .tell = tell,
 };

@@ -153,7 +153,7 @@ struct weir__narrow {
 };
 
 /* Wide slot: two to a cache line.  `owner` is the limiter's id and the version of the limit that
- * the state is kept under, or for limits that come with the ask WEIR__LOOSE_ID and their scale
+ * the state is kept under, or for limits that come with the ask WEIR__CARRIED_ID and their scale
  * (loose.h). */
 struct weir__wide {
     _Alignas(16) uint64_t tag;

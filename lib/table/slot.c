@@ -15,7 +15,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "table/loose.h"
+#include "table/carried.h"
 #include "table/slot.h"
 
 static struct weir__large *large_at(const struct weir_limiter *limiter, uint64_t group, uint64_t i)
@@ -203,8 +203,8 @@ static weir_time idle_at(struct weir_table *table, void *slot)
     uint64_t state[2], owner = weir__load(&s->owner);
     weir__load_pair(s->state, state);
     state[0] &= ~WEIR__PIN;
-    if (owner >> 32 == WEIR__LOOSE_ID)
-        return weir__loose_idle_at(owner, state);
+    if (owner >> 32 == WEIR__CARRIED_ID)
+        return weir__carried_idle_at(owner, state);
     struct weir_limiter *other = weir__limiter_by_id(table, (uint32_t)(owner >> 32));
     return other == NULL || other->kind == WEIR__LARGE
                ? 0

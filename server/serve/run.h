@@ -2,7 +2,7 @@
 #ifndef WEIR_SERVE_RUN_H
 #define WEIR_SERVE_RUN_H
 
-#include "serve/settings.h"
+#include "server/serve/settings/settings.h"
 
 /* Serves until it is told to end; returns the code to exit with.  The settings become the server's.
  * `argv` is the whole command line, for a successor. */

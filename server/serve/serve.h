@@ -18,11 +18,11 @@
 
 #include <uv.h>
 
-#include "serve/buffer.h"
-#include "serve/events.h"
-#include "serve/live.h"
-#include "serve/metrics.h"
-#include "serve/settings.h"
+#include "server/base/buffer.h"
+#include "server/serve/events/events.h"
+#include "server/serve/rules/live.h"
+#include "server/serve/events/metrics.h"
+#include "server/serve/settings/settings.h"
 #include "weir.h"
 
 struct weir__span {

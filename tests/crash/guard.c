@@ -28,7 +28,7 @@
 #define PERMITS 12
 #define NOW     (1000 * WEIR_SECOND)
 /* By each piece of work.  So slow that nobody who lives is kept from running for two seconds of it:
- * between the gate and its slot it would be taken for dead, as it may. */
+ * between the gate and its seat it would be taken for dead, as it may. */
 #define STEP (20 * WEIR_MICROSECOND)
 
 struct book {

@@ -390,18 +390,18 @@ def test_S6_completion(weir):
 def test_S1_S2_vectors_at_a_running_server(weir):
     file = os.path.join(VECTORS, "gcra.vec")
     with Server(weir) as server:
-        cli = Cli(weir, "none:1")
+        cli = Cli(os.path.join(os.path.dirname(weir), "tests", "vectors", "weir-vectors"), "none:1")
         for door in ["resp", "http"]:
             for _ in range(2):  # names of its own: what was used before does not matter
-                assert cli(0, "vectors", "--door", door, "--server", "127.0.0.1:%d" % server.ports[door], file).endswith(" passed, 0 failed\n")
+                assert cli(0, "--door", door, "--server", "127.0.0.1:%d" % server.ports[door], file).endswith(" passed, 0 failed\n")
         bad = os.path.join(server.folder, "bad.vec")
         write(bad, "case a\nlimit gcra 5/1m\nat 0s take 1 -> no\n")
-        done = cli.run("vectors", "--door", "http", "--server", "127.0.0.1:%d" % server.ports["http"], bad)
+        done = cli.run("--door", "http", "--server", "127.0.0.1:%d" % server.ports["http"], bad)
         assert done.returncode == 1 and "bad.vec:3: expected no got ok" in done.stdout, done
     with Server(weir, clock=False) as server:
-        cli.fails("--test-clock", "vectors", "--door", "resp", "--server", "127.0.0.1:%d" % server.ports["resp"], file)
-    cli.fails("--server is for the doors resp and http", "vectors", "--server", "x:1", file)
-    cli.fails("there is no door 'grpc'", "vectors", "--door", "grpc", file)
+        cli.fails("--test-clock", "--door", "resp", "--server", "127.0.0.1:%d" % server.ports["resp"], file)
+    cli.fails("--server is for the doors resp and http", "--server", "x:1", file)
+    cli.fails("there is no door 'grpc'", "--door", "grpc", file)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/address.h"
+#include "match/address.h"
 
 #define NETWORKS_MAX 64
 

@@ -18,8 +18,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "client.h"
-#include "command.h"
+#include "server/cli/client.h"
+#include "server/base/command.h"
 
 enum { INPUT_MAX = 8192, WORDS_MAX = 8, BODIES_MAX = 16 };
 

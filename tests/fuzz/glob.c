@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/words.h"
+#include "match/words.h"
 
 #define LENGTH_MAX 4096
 

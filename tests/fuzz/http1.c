@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../wire/http1.h"
+#include "wire/http1.h"
 
 enum { INPUT_MAX = 40 * 1024, EVERY_PREFIX_TO = 512 };
 

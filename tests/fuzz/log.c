@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../server/log.h"
+#include "server/replay/log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -93,7 +93,7 @@ static void check_time(const char *bytes, size_t len)
 
     LAW(memory);
     memcpy(memory + 1, bytes, len);
-    bool good = weir__log_time(memory + 1, len, &at);
+    bool good = weir__date_parse(memory + 1, len, &at);
     LAW(good ? at >= 0 && at < INT64_C(9214646400) * WEIR_SECOND : at == -42);
     free(memory);
 }

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/digest.h"
-#include "serve/overlay.h"
+#include "server/base/digest.h"
+#include "server/serve/rules/overlay.h"
 #include "wire/json.h"
 
 enum { INPUT_MAX = 4096, HEAD_MAX = 64 };

@@ -7,8 +7,8 @@
  *   each name, outside of transactions;) what the operator's commands answer is JSON; all that
  *   subscribers are told is RESP too.
  */
-#include "serve/admin.h"
-#include "serve/resp.h"
+#include "server/serve/admin/admin.h"
+#include "server/serve/resp/resp.h"
 #include "session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

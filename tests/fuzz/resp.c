@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../wire/resp.h"
+#include "wire/resp.h"
 
 enum { ARGS_MAX = 16, INPUT_MAX = 4096, EVERY_PREFIX_TO = 512 };
 

@@ -9,7 +9,7 @@
 
 #include <strings.h>
 
-#include "../unit/world.h"
+#include "unit/world.h"
 #include "wire/json.h"
 
 enum { INPUT_MAX = 12 * 1024, REQUEST_MAX = 4096, KEYS = 256 };

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
-#include "options.h"
-#include "serve/listen.h"
-#include "serve/settings.h"
+#include "server/base/file.h"
+#include "server/base/options.h"
+#include "server/serve/net/listen.h"
+#include "server/serve/settings/settings.h"
 #include "wire/json.h"
 
 enum { INPUT_MAX = 4096 };

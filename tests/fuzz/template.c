@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/draft.h"
-#include "rules/template.h"
+#include "match/draft.h"
+#include "match/template.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/words.h"
+#include "match/words.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../server/replay.h"
-#include "../../server/vectors.h"
+#include "vectors/runner/replay.h"
+#include "vectors/runner/vectors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -155,7 +155,7 @@ static void run_cases(const struct weir__vectors *v)
 {
     for (size_t i = 0; i < v->case_count; i++) {
         if (all_fit(v, &v->cases[i]))
-            weir__replay(&checked, v, &v->cases[i], ignore, NULL);
+            weir__vectors_replay(&checked, v, &v->cases[i], ignore, NULL);
     }
 }
 

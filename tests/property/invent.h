@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
-#include "property/plain.h"
+#include "plain.h"
 #include "random.h"
 
 static uint64_t seed_of_round;

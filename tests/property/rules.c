@@ -17,7 +17,7 @@
  *                   change their numbers (docs/shm.md)
  *     every 23rd    more rules apply than can be asked at once
  */
-#include "property/invent.h"
+#include "invent.h"
 
 #include "engine/engine.h"
 

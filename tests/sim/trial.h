@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim.h"
+#include "server/sim/sim.h"
 
 #define S  WEIR_SECOND
 #define MS WEIR_MILLISECOND

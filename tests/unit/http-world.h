@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "serve/http.h"
+#include "server/serve/http/http.h"
 #include "world.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

@@ -8,7 +8,7 @@
 
 #include "fixture.h"
 
-#include "../../server/log.h"
+#include "server/replay/log.h"
 
 #define OCT  INT64_C(971211336) /* 10/Oct/2000:13:55:36 -0700 */
 #define HEAD "192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "

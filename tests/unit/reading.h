@@ -4,7 +4,7 @@
 
 #include "fixture.h"
 
-#include "rules/draft.h"
+#include "match/draft.h"
 
 struct told {
     struct weir_problem problems[128];

@@ -43,7 +43,7 @@ static inline void add_times(struct subject *s, weir_time took, int64_t n)
 /* Time goes on by the sample's span (0: a look); what s->times has is its results'. */
 static inline int64_t feed(struct subject *s, struct weir__sample sample)
 {
-    sample.span = sample.span ? sample.span : s->plan.look;
+    sample.span = sample.span ? sample.span : s->plan.sample_span;
     s->now += sample.span;
     sample.now = s->now;
     sample.limit = s->limit;

@@ -15,16 +15,16 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "rules/address.h"
-#include "serve/adhoc.h"
-#include "serve/ask-ids.h"
-#include "serve/proxies.h"
-#include "serve/reservations.h"
-#include "serve/serve.h"
-#include "serve/sinks.h"
-#include "serve/top.h"
-#include "serve/waiting.h"
-#include "serve/watch.h"
+#include "match/address.h"
+#include "server/serve/decide/adhoc.h"
+#include "server/serve/decide/ask-ids.h"
+#include "server/serve/settings/proxies.h"
+#include "server/serve/decide/reservations.h"
+#include "server/serve/serve.h"
+#include "server/serve/events/sinks.h"
+#include "server/serve/events/top.h"
+#include "server/serve/decide/waiting.h"
+#include "server/serve/events/watch.h"
 
 #define START (1700000000 * WEIR_SECOND) /* Tue, 14 Nov 2023 22:13:20 GMT */
 

@@ -1,0 +1,253 @@
+/* enter.c -- the guards of a request: weir_check, and work that begins.
+ *
+ * check.c gathers the facts, decides lists and bans, lets the request pass the guards here, and
+ * asks the limits last: what a limit has granted cannot be given back without a trace, what a guard
+ * has can.  A refusal anywhere undoes what was entered, so that nothing has changed.
+ *
+ * An allow list lets a request past limits and shedding.  It is work in progress all the same: it
+ * enters, with the highest priority, and a guard refuses it when its breaker is open, it is
+ * switched off by the level of degradation, or all permits are out.
+ */
+#include <string.h>
+
+#include "engine/engine.h"
+
+/* ------------------------------------------------------- what a guard sees ---- */
+
+/* A request is one piece of work, whatever it costs. */
+void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint64_t *secrets,
+                     const struct weir__facts *facts, const struct weir_ask *from,
+                     unsigned char made[WEIR__KEY_MAX], struct weir_ask *out)
+{
+    const struct weir__guard_rule *g = &rules->guards[guard];
+    const struct weir__rule *rule = &rules->rules[rules->n_rules + guard];
+    *out = (struct weir_ask){ .key = from->key, .cost = 1, .now = from->now < 0 ? 0 : from->now };
+    out->priority = weir__pick_priority(g, facts, from->priority);
+    out->user_class = weir__pick_class(g, facts, from->user_class);
+    struct weir_key user;
+    if (rule->key_kind != WEIR__KEY_NONE && weir__rule_key(secrets, rule, facts, made, &user))
+        out->key = user;
+}
+
+/* ------------------------------------------------------------------ admission ---- */
+
+/* Those that are off do not count. */
+static void note(struct weir__admission *admission, const struct weir__active *f, uint32_t place,
+                 const struct weir_ruling *ruling)
+{
+    if (weir__post_mode(&f->posts[place], ruling->mode) == WEIR_OFF)
+        return;
+    if (admission->n < WEIR_ENTRY_MAX)
+        admission->guards[admission->n++] = place - (uint32_t)f->rules->n_rules;
+    else
+        admission->cut = true;
+}
+
+void weir__admission_find(struct weir__admission *admission, const struct weir__active *active,
+                          struct weir__facts *facts, const struct weir_ruling *ruling, bool listed)
+{
+    uint32_t found[WEIR__FOUND_MAX], from = 0;
+    size_t n;
+    admission->listed = listed;
+    do {
+        n = active->rules->n_guards ? weir__match_find_guards(active->rules, facts, from, found)
+                                    : 0;
+        for (size_t i = 0; i < n; i++)
+            note(admission, active, found[i], ruling);
+        from = n > 0 ? found[n - 1] + 1 : 0;
+    } while (n == WEIR__FOUND_MAX);
+}
+
+void weir__admission_undo(struct weir__admission *admission)
+{
+    struct weir_entry *entry = admission->entry;
+    while (entry->n > 0) {
+        entry->n--;
+        weir__guard_undo(entry->entered[entry->n].guard, &entry->entered[entry->n].permit);
+    }
+}
+
+/* What the permit is of; none is kept of a guard that does not count it. */
+static void keep(struct weir__admission *admission, struct weir_guard *guard,
+                 const struct weir_permit *permit)
+{
+    struct weir_entry *entry = admission->entry;
+    if (permit->word == 0)
+        return;
+    entry->entered[entry->n].guard = guard;
+    entry->entered[entry->n++].permit = *permit;
+}
+
+static bool pass_guard(struct weir__admission *admission, const struct weir__active *f, uint32_t i,
+                       const struct weir_ask *ask, struct weir_ruling *ruling)
+{
+    const struct weir__post *post = &f->posts[f->rules->n_rules + i];
+    struct weir__enter_how how = { .leased = admission->leased,
+                                   .favoured = admission->favoured || admission->listed };
+    struct weir_permit permit;
+    struct weir_decision d;
+    how.waits = admission->queued = admission->waits && f->rules->guards[i].draft->queue > 0;
+    how.mode = weir__post_mode(post, ruling->mode);
+    admission->guard = f->stations[i].guard;
+    how.behind =
+        admission->occupied != NULL && admission->occupied(admission->context, admission->guard);
+    admission->priority = ask->priority;
+    admission->user_class = ask->user_class;
+    if (!weir__guard_enter(admission->guard, ask, &how, &permit, &d)) {
+        ruling->guard = post->name;
+        ruling->decision = d;
+        ruling->level = 3;
+        return false;
+    }
+    if (d.reason != WEIR_GRANTED && ruling->shadow == NULL)
+        ruling->shadow = post->name;
+    keep(admission, admission->guard, &permit);
+    return true;
+}
+
+bool weir__admission_pass(struct weir__admission *admission, const struct weir__active *active,
+                          const uint64_t *secrets, const struct weir__facts *facts,
+                          struct weir_ruling *ruling)
+{
+    unsigned char made[WEIR__KEY_MAX];
+    struct weir_ask ask;
+    ruling->cut = ruling->cut || admission->cut;
+    for (size_t i = 0; i < admission->n; i++) {
+        weir__guard_ask(active->rules, admission->guards[i], secrets, facts, admission->ask, made,
+                        &ask);
+        if (admission->listed)
+            ask.priority = WEIR_PRIORITY_MAX;
+        if (!pass_guard(admission, active, admission->guards[i], &ask, ruling)) {
+            weir__admission_undo(admission);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------------- public ---- */
+
+bool weir_check_enter(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                      const struct weir_ask *ask, struct weir_entry *entry,
+                      struct weir_ruling *ruling)
+{
+    struct weir__admission admission = { .ask = ask, .entry = entry };
+    entry->n = 0;
+    return weir__check_admitted(weir, attrs, n, &admission, ruling, NULL);
+}
+
+bool weir_check_exit(struct weir *weir, struct weir_entry *entry, enum weir_outcome outcome,
+                     weir_time now)
+{
+    bool all = true;
+    (void)weir; /* the guards know their table; rules may have changed since */
+    for (uint32_t i = 0; i < entry->n; i++)
+        all = weir_exit(entry->entered[i].guard, &entry->entered[i].permit, outcome, now) && all;
+    entry->n = 0;
+    return all;
+}
+
+bool weir_check_renew(struct weir *weir, struct weir_entry *entry, weir_time now)
+{
+    bool all = true;
+    (void)weir;
+    for (uint32_t i = 0; i < entry->n; i++)
+        all = weir_permit_renew(entry->entered[i].guard, &entry->entered[i].permit, now) && all;
+    return all;
+}
+
+/* --------------------------------------------------------------- listing ---- */
+
+static struct weir_queue_options queue_of(const struct weir__guard_draft *d)
+{
+    struct weir_queue_options q = { .max = d->queue, .order = d->order };
+    for (size_t i = 0; i < d->n_classes; i++)
+        q.weights[i] = d->options.classes[i].weight;
+    return q;
+}
+
+static void view(const struct weir *weir, const struct weir__active *f, size_t i,
+                 struct weir__guard_view *out)
+{
+    const struct weir__post *post = &f->posts[f->rules->n_rules + i];
+    const struct weir__guard_draft *d = f->rules->guards[i].draft;
+    *out = (struct weir__guard_view){
+        .name = post->name,
+        .guard = f->stations[i].guard,
+        .modes = { post->mode, weir__mode_load(post->switched),
+                   weir__post_mode(post, weir__active_mode(weir, f)) },
+        .waits = d->queue > 0,
+        .queue = queue_of(d),
+        .wait = d->wait,
+        .fallback = f->stations[i].fallback,
+    };
+}
+
+/* The guard of this name, or the number of all. */
+static size_t find(const struct weir__active *f, const char *name)
+{
+    size_t i = 0;
+    while (i < f->rules->n_guards && strcmp(f->posts[f->rules->n_rules + i].name, name) != 0)
+        i++;
+    return i;
+}
+
+/* By its name if there is one, else by its number. */
+static bool find_view(struct weir *weir, const char *name, size_t i, struct weir__guard_view *out)
+{
+    size_t stripe = weir__engine_hold(weir);
+    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
+    if (f != NULL && name != NULL)
+        i = find(f, name);
+    bool is = f != NULL && i < f->rules->n_guards;
+    if (is)
+        view(weir, f, i, out);
+    weir__engine_release(weir, stripe);
+    return is;
+}
+
+bool weir__engine_guard(struct weir *weir, size_t i, struct weir__guard_view *out)
+{
+    return find_view(weir, NULL, i, out);
+}
+
+bool weir__engine_guard_find(struct weir *weir, const char *name, struct weir__guard_view *out)
+{
+    return find_view(weir, name, 0, out);
+}
+
+bool weir__engine_fallback(struct weir *weir, const char *guard,
+                           void (*tell)(void *context, const struct weir_fallback *fallback,
+                                        const char *body),
+                           void *context)
+{
+    size_t stripe = weir__engine_hold(weir);
+    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
+    size_t i = f != NULL ? find(f, guard) : 0;
+    bool is = f != NULL && i < f->rules->n_guards && f->stations[i].fallback.status != 0;
+    if (is)
+        tell(context, &f->stations[i].fallback, f->rules->guards[i].draft->fallback.body);
+    weir__engine_release(weir, stripe);
+    return is;
+}
+
+struct copy {
+    struct weir_fallback *out;
+    char *body;
+    size_t size;
+};
+
+static void copy_fallback(void *context, const struct weir_fallback *fallback, const char *body)
+{
+    const struct copy *copy = context;
+    *copy->out = *fallback;
+    if (copy->size > 0)
+        memcpy(copy->body, body, fallback->len < copy->size ? fallback->len : copy->size);
+}
+
+bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallback *out, char *body,
+                       size_t size)
+{
+    struct copy copy = { out, body, size };
+    return weir__engine_fallback(weir, guard, copy_fallback, &copy);
+}

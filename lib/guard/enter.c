@@ -1,0 +1,423 @@
+/* gate.c -- enter and exit.
+ *
+ * Enter asks the level of degradation, the breaker, shedding, the pace (an adaptive rate), and last
+ * the gate: one compare-and-swap of the number in flight, which is what bounds it exactly.  Then
+ * the permit's word goes into a seat.  A refusal after the breaker has let a probe through gives
+ * that back, so "no" changes nothing.
+ *
+ * Exit takes the word out of its seat (whoever does that has the right to the rest: exit, or a
+ * sweep, never both), lowers the gate, and tells the breaker and the window what became of the
+ * work.
+ */
+#include "guard/guard.h"
+
+#define RARELY        __attribute__((noinline, cold))
+#define TOOK_MAX      (86400 * WEIR_SECOND) /* so that times can be summed up */
+#define HOUR          (3600 * WEIR_SECOND)
+#define UNKNOWN_RETRY (WEIR_SECOND / 10) /* while nothing is known of how long the work takes */
+
+/* What an ask has come to. */
+struct passage {
+    struct weir_guard *guard;
+    const struct weir__guard_plan *plan;
+    struct weir__guard_record *record;
+    int64_t cost;
+    weir_time now, retry;
+    uint32_t probe;
+};
+
+/* ----------------------------------------------------------------- limit ---- */
+
+/* Permits that there are now. */
+static inline int64_t limit_of(const struct passage *p)
+{
+    if (p->plan->controller.row == NULL || p->plan->controller.rate)
+        return p->plan->max;
+    int64_t found = __atomic_load_n(&p->record->limit, __ATOMIC_RELAXED);
+    return found > 0 ? found : p->plan->controller.initial;
+}
+
+/* About when a permit comes free: they come at the pace of the work. */
+static weir_time free_in(const struct passage *p, int64_t limit)
+{
+    weir_time mean = __atomic_load_n(&p->record->mean, __ATOMIC_RELAXED),
+              each = mean / (limit > 0 ? limit : 1);
+    if (mean == 0)
+        return UNKNOWN_RETRY;
+    return each < WEIR_MILLISECOND ? WEIR_MILLISECOND : each;
+}
+
+/* Who asks for more than the controller leaves may have it when nothing else is at work: else
+ * never. */
+static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts_only,
+                             int64_t *in_flight)
+{
+    int64_t n = __atomic_load_n(&p->record->in_flight, __ATOMIC_RELAXED);
+    do {
+        *in_flight = n;
+        if (n + p->cost > limit && n > 0 && !counts_only)
+            return false;
+    } while (!__atomic_compare_exchange_n(&p->record->in_flight, &n, n + p->cost, true,
+                                          __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+    return true;
+}
+
+/* ------------------------------------------------------------------ pace ---- */
+
+/* What an ask costs at the present rate; at most an hour, so that a debt is told from a clock that
+ * has stepped back. */
+static weir_time price_of(const struct passage *p)
+{
+    int64_t rate = __atomic_load_n(&p->record->limit, __ATOMIC_RELAXED);
+    weir_time price = p->cost * (WEIR_SECOND / (rate > 0 ? rate : p->plan->controller.initial));
+    return price < HOUR ? price : HOUR;
+}
+
+/* An adaptive rate: GCRA with a burst of a tenth of a second, at least one ask. */
+static bool pass_pace(struct passage *p)
+{
+    weir_time price = price_of(p), room = WEIR_SECOND / 10;
+    int64_t at = __atomic_load_n(&p->record->rate_at, __ATOMIC_RELAXED), from;
+    do {
+        from = at > p->now && at - p->now <= 2 * HOUR ? at : p->now;
+        if (from > p->now && from + price - p->now > room) {
+            p->retry = from + price - p->now - room;
+            return false;
+        }
+    } while (!__atomic_compare_exchange_n(&p->record->rate_at, &at, from + price, true,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return true;
+}
+
+static void give_pace(const struct passage *p)
+{
+    if (p->plan->controller.rate)
+        __atomic_fetch_sub(&p->record->rate_at, price_of(p), __ATOMIC_RELAXED);
+}
+
+/* --------------------------------------------------------------- breaker ---- */
+
+static RARELY void note_move(struct weir__guard_record *r, struct weir__breaker_move move,
+                             weir_time now)
+{
+    weir__guard_note(r, WEIR_GUARD_EVENT_BREAKER, move.from, move.to, now);
+    __atomic_store_n(&r->tick_at, now, __ATOMIC_RELAXED); /* the level may have to follow */
+}
+
+static inline bool pass_breaker(struct passage *p)
+{
+    struct weir__breaker_move move = { 0, 0 };
+    if (__builtin_expect((weir__load(&p->record->breaker.gate) & WEIR__BREAKER_EVENTFUL) == 0, 1))
+        return true; /* closed, and not forced */
+    bool pass = weir__breaker_ask(&p->plan->breaker, &p->record->breaker, p->now, &p->probe,
+                                  &p->retry, &move);
+    if (move.from != move.to)
+        note_move(p->record, move, p->now);
+    return pass;
+}
+
+static void give_probe(const struct passage *p)
+{
+    if (p->probe != 0)
+        weir__breaker_give(&p->plan->breaker, &p->record->breaker, p->probe);
+}
+
+/* -------------------------------------------------------------- deciding ---- */
+
+static bool is_degraded(const struct passage *p)
+{
+    return p->plan->degrade > 0 && __atomic_load_n(&p->guard->table->header->level,
+                                                   __ATOMIC_RELAXED) >= (uint64_t)p->plan->degrade;
+}
+
+static bool is_shed(const struct passage *p, const struct weir_ask *ask, int64_t *spare)
+{
+    uint32_t user_class = ask->user_class < p->plan->shed.classes
+                              ? ask->user_class
+                              : (uint32_t)p->plan->shed.classes - 1;
+    uint32_t level = weir__shed_level(ask->key, ask->priority, p->now, p->record->salt);
+    *spare = weir__shed_spare(&p->record->shed, user_class, level);
+    return !weir__shed_pass(&p->record->shed, user_class, level);
+}
+
+/* It was let in, but there was no room. */
+static void count_wanting(const struct passage *p, const struct weir__enter_how *how)
+{
+    if (!how->waits)
+        weir__count(&p->record->window.busy, 1);
+}
+
+/* The reason not to let it in, or WEIR_GRANTED: then it is in, and what it took is taken. */
+static inline enum weir_reason judge(struct passage *p, const struct weir_ask *ask,
+                                     const struct weir__enter_how *how, int64_t limit,
+                                     int64_t *in_flight)
+{
+    int64_t spare = 0; /* permits that are left to who is more important */
+    if (__builtin_expect(is_degraded(p), 0)) {
+        p->retry = WEIR_SECOND;
+        return WEIR_DEGRADED;
+    }
+    if (!pass_breaker(p))
+        return WEIR_OPEN;
+    if (p->plan->levels && !how->favoured && is_shed(p, ask, &spare)) {
+        p->retry = WEIR_SECOND;
+        return WEIR_SHED;
+    }
+    if (p->plan->controller.rate && !pass_pace(p)) {
+        count_wanting(p, how);
+        return WEIR_LIMITED;
+    }
+    if (__builtin_expect(!how->behind, 1) && pass_gate(p, limit - spare, false, in_flight))
+        return WEIR_GRANTED;
+    give_pace(p);
+    p->retry = free_in(p, limit);
+    count_wanting(p, how);
+    return WEIR_BUSY;
+}
+
+static int64_t *counter_of(struct weir__guard_totals *t, enum weir_reason reason)
+{
+    switch (reason) {
+    case WEIR_OPEN:
+        return &t->open;
+    case WEIR_SHED:
+        return &t->shed;
+    case WEIR_DEGRADED:
+        return &t->degraded;
+    case WEIR_LIMITED:
+        return &t->limited;
+    case WEIR_FULL:
+        return &t->full;
+    case WEIR_LATE:
+        return &t->late;
+    default:
+        return &t->busy;
+    }
+}
+
+void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason)
+{
+    if (reason != WEIR_CANCELLED)
+        weir__count(counter_of(&guard->record->totals, reason), 1);
+}
+
+/* A seat for what has passed the gate. */
+static inline void fill_permit(const struct passage *p, bool leased, struct weir_permit *permit)
+{
+    uint32_t holder = leased ? 0 : weir__holder_me(p->guard->table);
+    uint64_t word = weir__permit_word(p->now, p->cost, holder, p->probe);
+    permit->since = p->now;
+    if (__builtin_expect(p->cost > 1, 0))
+        weir__count(&p->record->extra, p->cost - 1);
+    if (__builtin_expect(weir__seat_put(p->guard, p->plan, word, permit), 1))
+        return;
+    weir__admission_lower(
+        p->record, (uint32_t)p->cost); /* in shadow, more than there are seats: not counted */
+    give_probe(p);
+    permit->word = 0;
+}
+
+static inline void note_most(struct weir__window *w, int64_t in_flight)
+{
+    if (in_flight > __atomic_load_n(&w->in_flight_max, __ATOMIC_RELAXED))
+        __atomic_store_n(&w->in_flight_max, in_flight, __ATOMIC_RELAXED);
+}
+
+static RARELY bool refuse_ask(struct weir_permit *permit, struct weir_decision *d,
+                              enum weir_reason reason, int64_t limit)
+{
+    *permit = (struct weir_permit){ 0 };
+    *d = (struct weir_decision){ .reason = (uint8_t)reason, .limit = limit, .retry = WEIR_NEVER };
+    return false;
+}
+
+static bool refuse(struct passage *p, enum weir_reason reason, bool waits, int64_t limit,
+                   struct weir_permit *permit, struct weir_decision *d)
+{
+    give_probe(p);
+    if (!waits || reason != WEIR_BUSY)
+        weir__guard_count_refused(p->guard, reason);
+    *permit = (struct weir_permit){ 0 };
+    *d = (struct weir_decision){ .reason = (uint8_t)reason, .limit = limit, .retry = p->retry };
+    return false;
+}
+
+/* In shadow what would be refused comes in, and is counted. */
+static RARELY void let_through(struct passage *p, int64_t *in_flight)
+{
+    give_probe(p);
+    p->probe = 0;
+    weir__count(&p->record->totals.shadow, 1);
+    pass_gate(p, 0, true, in_flight);
+}
+
+static RARELY bool pass_off(struct weir_permit *permit, struct weir_decision *d)
+{
+    *permit = (struct weir_permit){ 0 };
+    *d = (struct weir_decision){ .allowed = true };
+    return true;
+}
+
+static inline __attribute__((always_inline)) bool
+enter(struct weir_guard *guard, const struct weir_ask *ask, const struct weir__enter_how *how,
+      struct weir_permit *permit, struct weir_decision *d)
+{
+    const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
+    enum weir_mode mode = how->mode == WEIR_AS_WRITTEN ? plan->mode : how->mode;
+    struct passage p = {
+        guard, plan, guard->record, ask->cost == 0 ? 1 : ask->cost, weir__guard_time(ask->now), 0, 0
+    };
+    int64_t limit = limit_of(&p), in_flight = 0;
+    if (__builtin_expect(mode == WEIR_OFF, 0))
+        return pass_off(permit, d);
+    if (__builtin_expect(p.cost < 0 || p.cost > plan->max, 0))
+        return refuse_ask(permit, d, p.cost < 0 ? WEIR_BAD_ASK : WEIR_TOO_BIG, limit);
+    if (weir__guard_is_due(guard, plan, p.now))
+        weir__guard_tick(guard, plan, p.now);
+    enum weir_reason reason = judge(&p, ask, how, limit, &in_flight);
+    if (__builtin_expect(reason != WEIR_GRANTED, 0)) {
+        if (mode == WEIR_ENFORCE)
+            return refuse(&p, reason, how->waits, limit, permit, d);
+        let_through(&p, &in_flight);
+    }
+    fill_permit(&p, how->leased, permit);
+    in_flight += p.cost;
+    note_most(&p.record->window, in_flight);
+    *d = (struct weir_decision){ .allowed = true, .reason = (uint8_t)reason, .limit = limit };
+    d->remaining = in_flight < limit ? limit - in_flight : 0;
+    return true;
+}
+
+bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask,
+                       const struct weir__enter_how *how, struct weir_permit *permit,
+                       struct weir_decision *d)
+{
+    return enter(guard, ask, how, permit, d);
+}
+
+bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask, struct weir_permit *permit,
+                struct weir_decision *d)
+{
+    static const struct weir__enter_how plain;
+    return enter(guard, ask, &plain, permit, d);
+}
+
+/* ------------------------------------------------------------------ exit ---- */
+
+/* A permit may come from anywhere. */
+static inline bool is_permit(const struct weir_guard *guard, const struct weir_permit *permit)
+{
+    return permit->seat < WEIR__GUARD_SEATS &&
+           permit->seat < __atomic_load_n(&guard->record->seats, __ATOMIC_RELAXED) &&
+           weir__permit_weight(permit->word) != 0;
+}
+
+/* The permit is no more, if it was one: its lease may be over, and somebody else may have the
+ * seat. */
+static inline bool take_back(struct weir_guard *guard, struct weir_permit *permit)
+{
+    uint64_t word = permit->word;
+    bool good = is_permit(guard, permit);
+    permit->word = 0;
+    if (__builtin_expect(
+            !good || !weir__swap(&guard->seats[permit->seat], word, weir__permit_freed(word)), 0))
+        return false;
+    weir__admission_lower(guard->record, weir__permit_weight(word));
+    return true;
+}
+
+static inline void note_least(struct weir__window *w, weir_time took)
+{
+    int64_t least = __atomic_load_n(&w->min, __ATOMIC_RELAXED);
+    while (__builtin_expect(least == 0 || took + 1 < least, 0) &&
+           !__atomic_compare_exchange_n(&w->min, &least, took + 1, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
+        ;
+}
+
+static inline void add_result(struct weir__window *w, enum weir_outcome outcome, weir_time took)
+{
+    if (__builtin_expect(outcome != WEIR_SUCCEEDED, 0)) {
+        weir__count(&w->results[outcome], 1);
+        weir__count(&w->other_sum, took);
+        return;
+    }
+    weir__count(&w->sum, took);
+    __atomic_fetch_add(&w->times.counts[weir__bin_of(took)], 1, __ATOMIC_RELAXED);
+    note_least(w, took);
+}
+
+/* A call without an answer counts as one that took for ever. */
+static inline void tell_breaker(const struct weir__guard_plan *plan, struct weir__guard_record *r,
+                                uint32_t probe, enum weir_outcome outcome, weir_time took,
+                                weir_time now)
+{
+    struct weir__breaker_move move =
+        weir__breaker_tell(&plan->breaker, &r->breaker, probe, outcome != WEIR_SUCCEEDED,
+                           outcome == WEIR_TIMED_OUT ? INT64_MAX : took, now);
+    if (__builtin_expect(move.from != move.to, 0))
+        note_move(r, move, now);
+}
+
+/* It says nothing: what it took is given back, whoever comes next. */
+static void give_all(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word)
+{
+    struct passage p = { guard, plan, guard->record,           weir__permit_weight(word),
+                         0,     0,    weir__permit_probe(word) };
+    weir__count(&guard->record->totals.ignored, 1);
+    give_probe(&p);
+    give_pace(&p);
+}
+
+bool weir_exit_after(struct weir_guard *guard, struct weir_permit *permit,
+                     enum weir_outcome outcome, weir_time took, weir_time now)
+{
+    const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
+    struct weir__guard_record *r = guard->record;
+    uint64_t word = permit->word;
+    if (!take_back(guard, permit))
+        return false;
+    took = took < 0 ? 0 : took > TOOK_MAX ? TOOK_MAX : took;
+    now = weir__guard_time(now);
+    if (__builtin_expect((unsigned)outcome >= WEIR_IGNORED, 0)) {
+        give_all(guard, plan, word);
+        return true;
+    }
+    if (plan->breaker.on)
+        tell_breaker(plan, r, weir__permit_probe(word), outcome, took, now);
+    add_result(&r->window, outcome, took);
+    if (weir__guard_is_due(guard, plan, now))
+        weir__guard_tick(guard, plan, now);
+    return true;
+}
+
+bool weir_exit(struct weir_guard *guard, struct weir_permit *permit, enum weir_outcome outcome,
+               weir_time now)
+{
+    return weir_exit_after(guard, permit, outcome,
+                           weir__guard_time(now) - weir__guard_time(permit->since), now);
+}
+
+void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit)
+{
+    uint64_t word = permit->word;
+    if (take_back(guard, permit))
+        give_all(guard, weir__guard_plan_of(guard), word);
+}
+
+bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit, weir_time now)
+{
+    uint64_t word = permit->word;
+    if (!is_permit(guard, permit))
+        return false;
+    uint64_t renewed = weir__permit_word(weir__guard_time(now), weir__permit_weight(word),
+                                         weir__permit_holder(word), weir__permit_probe(word));
+    renewed |= weir__permit_freed(word + 1); /* of a renewed one there are no copies */
+    if (!weir__swap(&guard->seats[permit->seat], word, renewed))
+        return false;
+    permit->word = renewed;
+    if (weir__permit_probe(word) != 0)
+        weir__breaker_renew(&guard->record->breaker, weir__permit_probe(word),
+                            weir__guard_time(now));
+    return true;
+}

@@ -1,0 +1,155 @@
+/* draft.h -- a rule file as it was written: checked, but not yet compiled.
+ *
+ * read.c makes it from YAML, naming every mistake with its place; rules.c compiles it; `weir rules
+ * diff` compares two.  All strings end in NUL and belong to the draft.
+ */
+#ifndef WEIR_RULES_DRAFT_H
+#define WEIR_RULES_DRAFT_H
+
+#include "base/arena.h"
+
+#define WEIR__RULE_NAME_MAX  40    /* bytes; a limiter's name is made of it */
+#define WEIR__RULE_LIMITS    16    /* limits of one rule */
+#define WEIR__RULES_MAX      32768 /* each needs two limiters or more, and a table has 65536 */
+#define WEIR__ATTRIBUTES_MAX 64    /* that one rule set may look at */
+#define WEIR__PRIORITY_WORDS 16    /* of one guard */
+#define WEIR__FALLBACK_MAX   65536 /* bytes of a body */
+
+struct weir__mark {
+    int line, column; /* from 1 */
+};
+
+/* What a value must be like.
+ *     exact    the same bytes              "/login", POST
+ *     prefix   begins with it              /api/ and two stars (in uri), curl and one (elsewhere)
+ *     glob     anything else with * or ?   "*bot*"
+ *     cidr     an address in it            10.0.0.0/8, 2001:db8::1 (ip and names ending in .ip)
+ *     list     on a list of the file       { list: office }
+ *     present  not empty                   "*"
+ */
+enum weir__pattern_kind {
+    WEIR__EXACT,
+    WEIR__PREFIX,
+    WEIR__GLOB,
+    WEIR__CIDR,
+    WEIR__LIST,
+    WEIR__PRESENT
+};
+
+struct weir__pattern {
+    enum weir__pattern_kind kind;
+    char *text; /* exact: the value; prefix: without its stars; glob: whole; cidr: as written; list:
+                   its name; present: "*" */
+    size_t len;
+    struct weir__mark mark;
+};
+
+/* One attribute's patterns: one of them must hold. */
+struct weir__condition {
+    char *attribute;
+    struct weir__pattern *patterns;
+    size_t n;
+    struct weir__mark mark;
+};
+
+struct weir__ban_draft {
+    bool set;
+    struct weir_limit refusals; /* so many refusals in this time ... */
+    weir_time length;           /* ... and the key is out for so long; */
+    int32_t factor;             /* the next time `factor` times as long (1: no longer), */
+    weir_time longest;          /* at most this long; */
+    weir_time forget;           /* and so long after a ban's end its strikes are forgotten */
+    struct weir__mark mark;
+};
+
+struct weir__rule_draft {
+    char *name;
+    char *about; /* a sentence for people, or NULL */
+    struct weir__condition *match, *except;
+    size_t matches, excepts;
+    char *key; /* the template; "" : one state for everybody */
+    struct weir_limit limits[WEIR__RULE_LIMITS];
+    struct weir__mark limit_marks[WEIR__RULE_LIMITS];
+    size_t n_limits;
+    int64_t cost;         /* by rule, >= 0; 1 unless written */
+    char *cost_attribute; /* cost: "{bytes}": from this attribute; NULL: none */
+    enum weir_mode mode;  /* never WEIR_AS_WRITTEN */
+    struct weir__ban_draft ban;
+    int64_t keys; /* room for keys of sliding-window and sliding-log; 0: as the table has */
+    struct weir__mark mark, key_mark;
+};
+
+/* What a guard takes from a request: "{plan|free}", or a word that is always the same. */
+struct weir__pick_draft {
+    char *attribute; /* NULL: none is asked */
+    char *fallback;  /* what stands for a missing value; or the word; NULL: none */
+};
+
+struct weir__priority_word {
+    char *name;
+    int8_t priority;
+};
+
+struct weir__fallback_draft {
+    int32_t status; /* 0: none is written */
+    char *body;     /* ends in NUL, but may have others before */
+    size_t len;
+    char *type;
+    char *file; /* where the body is from, as written; NULL: it stands in the rules */
+};
+
+struct weir__guard_draft {
+    struct weir__rule_draft
+        rule; /* name, about, match, not, mode; its key is the user's template; it has no limits */
+    struct weir_guard_options options; /* with the mode; the controller's name is the library's */
+    int64_t queue;                     /* so many may wait; 0: nobody */
+    weir_time wait;                    /* at most so long */
+    enum weir_order order;
+    struct weir__pick_draft priority, user_class;
+    struct weir__priority_word
+        words[WEIR__PRIORITY_WORDS]; /* what `priority` may be beside numbers */
+    size_t n_words, n_classes;
+    struct weir__fallback_draft fallback;
+};
+
+/* One attribute's part of a list. */
+struct weir__list_draft {
+    char *name; /* "allow", "deny", or one to be named in `match` */
+    char *attribute;
+    char **entries; /* of ip and *.ip: addresses and CIDR, checked; else values */
+    size_t n;
+    struct weir__mark mark;
+};
+
+struct weir__draft {
+    enum weir_mode mode; /* of the whole set; WEIR_ENFORCE unless written */
+    int level;           /* of degradation, 0 to 9; WEIR_LEVEL_AUTO unless written */
+    struct weir__rule_draft *rules;
+    size_t n_rules;
+    struct weir__guard_draft *guards;
+    size_t n_guards;
+    struct weir__list_draft *lists;
+    size_t n_lists;
+    struct weir__arena arena; /* where all of it is */
+};
+
+/* read.c -- as weir_rules_parse, but not compiled. */
+int weir__draft_read(struct weir__draft **out, const char *text, size_t len,
+                     const struct weir_rules_options *options, struct weir_error *error);
+void weir__draft_destroy(struct weir__draft *draft);
+
+#define WEIR__RULES_TEXT_MAX ((size_t)256 << 20) /* bytes of a rule file */
+
+/* pick.c -- a priority as a number, or one of the words; false: neither.  A number beyond is
+ * brought between them. */
+bool weir__priority_read(const struct weir__priority_word *words, size_t n, const char *text,
+                         size_t len, int8_t *out);
+/* Which of the options' classes has this name; -1: none. */
+int weir__class_find(const struct weir_guard_options *options, const char *name, size_t len);
+
+/* draft.c -- whether values of this attribute are addresses: ip, and names that end in ".ip".
+ * Whether they are paths, where * stops at a slash: uri. */
+bool weir__attribute_is_address(const char *name);
+bool weir__attribute_is_path(const char *name);
+
+#endif

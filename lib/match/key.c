@@ -1,0 +1,233 @@
+/* key.c -- the key of a request under a rule, for the table and for people.
+ *
+ * For the table a key that is one attribute is that attribute's bytes, with nothing copied.  One
+ * made of several is each one's kind, length and bytes behind each other; if that is too long, its
+ * hash.  An address counts as its number, however it was written, and what should be an address and
+ * is none is never taken for one.
+ *
+ * For people it is the template filled in.  So that no two keys have the same text, a byte of a
+ * value that could be taken for the text between two attributes is written as %XX, what is no
+ * address begins with a question mark, and a text that is too long ends in its hash.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "match/rules.h"
+
+/* ------------------------------------------------------- for the table ---- */
+
+static size_t address_bytes(const struct weir__key_part *part, struct weir__address *a)
+{
+    uint8_t prefix = a->bits == 32 ? part->prefix4 : part->prefix6;
+    if (prefix != WEIR__NO_PREFIX)
+        weir__address_mask(a, prefix);
+    return a->bits / 8;
+}
+
+enum { HASHED = 255, ADDRESS = 128, LONG = 32 };
+
+/* Long values go in as their hash: 64 bits of tag and 64 of place. */
+static size_t put_value(const uint64_t *secrets, unsigned char *out, unsigned kind,
+                        const void *bytes, size_t len)
+{
+    if (len > LONG) {
+        struct weir__hash h = weir__hash_key(secrets, 0, (struct weir_key){ bytes, len });
+        out[0] = HASHED;
+        memcpy(out + 1, &h, sizeof(h));
+        return 1 + sizeof(h);
+    }
+    out[0] = (unsigned char)(kind | len);
+    memcpy(out + 1, bytes, len);
+    return 1 + len;
+}
+
+static bool value_of(const struct weir__key_part *part, const struct weir__facts *facts,
+                     struct weir__value *v)
+{
+    *v = facts->values[part->attribute];
+    if (v->len == 0 && part->fallback != NULL)
+        *v = (struct weir__value){ .text = part->fallback, .len = strlen(part->fallback) };
+    return v->len != 0;
+}
+
+bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule,
+                         const struct weir__facts *facts, unsigned char made[WEIR__KEY_MAX],
+                         struct weir_key *key)
+{
+    unsigned char whole[WEIR__TEMPLATE_PARTS * (LONG + 1) + 1];
+    size_t len = 0;
+    if (rule->key_kind == WEIR__KEY_NONE) {
+        *key = (struct weir_key){ "", 0 };
+        return true;
+    }
+    for (size_t i = 0; i < rule->key.n; i++) {
+        struct weir__value v;
+        if (!value_of(&rule->parts[i], facts, &v))
+            return false;
+        if (v.address.bits != 0 && rule->parts[i].address)
+            len += put_value(secrets, whole + len, ADDRESS, v.address.bytes,
+                             address_bytes(&rule->parts[i], &v.address));
+        else
+            len += put_value(secrets, whole + len, 0, v.text, v.len);
+    }
+    while (rule->key_kind == WEIR__KEY_ADDRESS && (len == 4 || len == 16))
+        whole[len++] = 0; /* no address, so not as long as one */
+    if (len > WEIR__KEY_MAX)
+        len = put_value(secrets, made, 0, whole, len);
+    else
+        memcpy(made, whole, len);
+    *key = (struct weir_key){ made, len };
+    return true;
+}
+
+/* ---------------------------------------------------------- for people ---- */
+
+/* Keeps the beginning of a text, and hashes all of it, however long it is: in blocks, each with the
+ * hash of those before. */
+struct printer {
+    char *out; /* of WEIR__KEY_TEXT */
+    size_t len;
+    const uint64_t *secrets;
+    size_t filled;
+    struct {
+        struct weir__hash before;
+        char text[512];
+    } block;
+};
+
+static void fold(struct printer *p)
+{
+    size_t len = sizeof(p->block.before) + p->filled;
+    p->block.before = weir__hash_key(p->secrets, 0, (struct weir_key){ &p->block, len });
+    p->filled = 0;
+}
+
+static void put(struct printer *p, char c)
+{
+    if (p->len < WEIR__KEY_TEXT)
+        p->out[p->len] = c;
+    p->len++;
+    p->block.text[p->filled++] = c;
+    if (p->filled == sizeof(p->block.text))
+        fold(p);
+}
+
+/* Too long: its beginning, and the hash of all of it. */
+static size_t finish(struct printer *p)
+{
+    size_t kept = WEIR__KEY_TEXT - 1 - 3 - 32;
+    if (p->len < WEIR__KEY_TEXT) {
+        p->out[p->len] = '\0';
+        return p->len;
+    }
+    fold(p);
+    while (kept > 0 && ((unsigned char)p->out[kept] & 0xc0) == 0x80) /* not within a character */
+        kept--;
+    return kept + (size_t)snprintf(p->out + kept, WEIR__KEY_TEXT - kept, "...%016llx%016llx",
+                                   (unsigned long long)p->block.before.tag,
+                                   (unsigned long long)p->block.before.place);
+}
+
+static void put_text(struct printer *p, const char *text)
+{
+    while (*text != '\0')
+        put(p, *text++);
+}
+
+/* Whether a byte could be taken for the beginning of the text between two attributes, or for an
+ * escape. */
+static bool is_taken(const struct weir__rule *rule, unsigned char c)
+{
+    for (size_t i = 1; i < rule->key.n; i++)
+        if ((unsigned char)*rule->key.parts[i].before == c)
+            return true;
+    return c < 0x20 || c == 0x7f || c == '%';
+}
+
+static void put_escape(struct printer *p, unsigned char c)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    put(p, '%');
+    put(p, digits[c >> 4]);
+    put(p, digits[c & 15]);
+}
+
+/* Bytes of UTF-8 that are still to come behind this one.  Control characters of its second block
+ * count as none. */
+static int bytes_behind(const unsigned char *c, size_t left)
+{
+    if (c[0] == 0xc2)
+        return left > 1 && c[1] >= 0xa0 && c[1] < 0xc0;
+    return c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 1 : c[0] < 0xf0 ? 2 : c[0] < 0xf5 ? 3 : 0;
+}
+
+/* Letters of any language stay, and what a terminal would obey or nobody could write is escaped. */
+static void put_escaped(struct printer *p, const struct weir__rule *rule, const char *text,
+                        size_t len)
+{
+    int behind = 0;
+    for (size_t i = 0; i < len; i++) {
+        const unsigned char *c = (const unsigned char *)text + i;
+        bool inside = *c >= 0x80 && *c < 0xc0 && behind > 0;
+        behind = inside ? behind - 1 : bytes_behind(c, len - i);
+        if (inside || (*c < 0x80 ? !is_taken(rule, *c) : behind > 0))
+            put(p, (char)*c);
+        else
+            put_escape(p, *c);
+    }
+}
+
+/* Of a template with two addresses both are escaped: the colons of one could be taken for what is
+ * between them. */
+static void put_address(struct printer *p, const struct weir__rule *rule,
+                        const struct weir__key_part *part, struct weir__address a)
+{
+    char text[64];
+    size_t addresses = 0, len;
+    uint8_t prefix = a.bits == 32 ? part->prefix4 : part->prefix6;
+    address_bytes(part, &a);
+    len = (size_t)weir__address_print(text, sizeof(text), &a);
+    if (prefix != WEIR__NO_PREFIX)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "/%u", prefix);
+    for (size_t i = 0; i < rule->key.n; i++)
+        addresses += rule->parts[i].address;
+    if (addresses > 1)
+        put_escaped(p, rule, text, len);
+    else
+        put_text(p, text);
+}
+
+static void put_part(struct printer *p, const struct weir__rule *rule, size_t i,
+                     const struct weir__facts *facts)
+{
+    const struct weir__key_part *part = &rule->parts[i];
+    struct weir__value v;
+    if (!value_of(part, facts, &v))
+        return;
+    if (v.address.bits != 0 && part->address) {
+        put_address(p, rule, part, v.address);
+        return;
+    }
+    if (part->address)
+        put(p, '?');
+    put_escaped(p, rule, v.text, v.len);
+}
+
+size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole, char out[WEIR__KEY_TEXT])
+{
+    struct printer p = { .out = out, .secrets = secrets };
+    put_text(&p, whole);
+    return finish(&p);
+}
+
+size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rule,
+                           const struct weir__facts *facts, char out[WEIR__KEY_TEXT])
+{
+    struct printer p = { .out = out, .secrets = secrets };
+    for (size_t i = 0; i < rule->key.n; i++) {
+        put_text(&p, rule->key.parts[i].before);
+        put_part(&p, rule, i, facts);
+    }
+    put_text(&p, rule->key.parts[rule->key.n].before);
+    return finish(&p);
+}

@@ -1,0 +1,262 @@
+/* lists.c -- the lists of a rule set at work.
+ *
+ * A list is kept as its entries, sorted, and the set made of them.  An edit makes a new set of
+ * lists beside the old one, so whoever is looking at the old one is not disturbed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "match/lists.h"
+#include "match/template.h"
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int no_memory(struct weir_error *error)
+{
+    return weir__fail(error, WEIR_NO_MEMORY, "out of memory for a list");
+}
+
+static void free_list(struct weir__list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free(l->entries[i]);
+    free(l->entries);
+    free(l->name);
+    free(l->attribute);
+    weir__cidr_set_destroy(l->networks);
+    weir__word_set_destroy(l->words);
+}
+
+static int make_networks(struct weir__list *l, struct weir_error *error)
+{
+    struct weir__cidr *networks = malloc((l->n + 1) * sizeof(*networks));
+    int code = networks ? WEIR_OK : no_memory(error);
+    for (size_t i = 0; code == WEIR_OK && i < l->n; i++)
+        code = weir__cidr_parse(l->entries[i], strlen(l->entries[i]), &networks[i], error);
+    if (code == WEIR_OK)
+        code = weir__cidr_set_create(&l->networks, networks, l->n, error);
+    free(networks);
+    return code;
+}
+
+/* Networks as they are printed, so that one is the same however it was written. */
+static int tidy_entry(const struct weir__list *l, const char *entry, char **out,
+                      struct weir_error *error)
+{
+    struct weir__cidr cidr;
+    char text[64];
+    if (!weir__attribute_is_address(l->attribute)) {
+        int code = weir__list_check_value(l->attribute, entry, strlen(entry), error);
+        if (code == WEIR_OK && (*out = strdup(entry)) == NULL)
+            code = no_memory(error);
+        return code;
+    }
+    int code = weir__cidr_parse(entry, strlen(entry), &cidr, error);
+    if (code != WEIR_OK)
+        return code;
+    int len = weir__address_print(text, sizeof(text), &cidr.address);
+    if (cidr.prefix < cidr.address.bits)
+        snprintf(text + len, sizeof(text) - (size_t)len, "/%u", cidr.prefix);
+    *out = strdup(text);
+    return *out ? WEIR_OK : no_memory(error);
+}
+
+int weir__list_check_value(const char *attribute, const char *text, size_t len,
+                           struct weir_error *error)
+{
+    const char *star = len ? memchr(text, '*', len) : NULL;
+    if (len == 0)
+        return weir__fail_at(error, 1, "an entry of a list is not empty; leave it out");
+    if (star)
+        return weir__fail_at(
+            error, (int)(star - text) + 1,
+            "a list has whole values, no patterns; a * belongs into a rule's match");
+    if (weir__attribute_is_path(attribute) && !weir__uri_is_plain(text, len))
+        return weir__fail_at(error, 1,
+                             "no path is like this: it begins with /, queries are cut off, %%XX is "
+                             "decoded, // and .. are resolved");
+    return WEIR_OK;
+}
+
+static int make_set(struct weir__list *l, struct weir_error *error)
+{
+    l->addresses = weir__attribute_is_address(l->attribute);
+    return l->addresses
+               ? make_networks(l, error)
+               : weir__word_set_create(&l->words, (const char *const *)l->entries, l->n, error);
+}
+
+/* Without what is there twice. */
+static void sort_entries(struct weir__list *l)
+{
+    size_t kept = 0;
+    if (l->n > 1)
+        qsort(l->entries, l->n, sizeof(*l->entries), compare);
+    for (size_t i = 0; i < l->n; i++) {
+        if (kept > 0 && strcmp(l->entries[kept - 1], l->entries[i]) == 0)
+            free(l->entries[i]);
+        else
+            l->entries[kept++] = l->entries[i];
+    }
+    l->n = kept;
+}
+
+struct edit {
+    const char *const *add, *const *remove;
+    size_t adds, removes;
+};
+
+/* Copies entries, tidied; `l` has room for them. */
+static int add_entries(struct weir__list *l, const char *const *entries, size_t n,
+                       struct weir_error *error)
+{
+    for (size_t i = 0; i < n; i++) {
+        int code = tidy_entry(l, entries[i], &l->entries[l->n], error);
+        if (code != WEIR_OK)
+            return code;
+        l->n++;
+    }
+    return WEIR_OK;
+}
+
+static int remove_entry(struct weir__list *l, const char *entry, struct weir_error *error)
+{
+    char *tidy;
+    int code = tidy_entry(l, entry, &tidy, error);
+    if (code != WEIR_OK)
+        return code;
+    char **hit = l->n > 0 ? bsearch(&tidy, l->entries, l->n, sizeof(*l->entries), compare) : NULL;
+    free(tidy);
+    if (hit != NULL) {
+        free(*hit);
+        memmove(hit, hit + 1, (size_t)(l->entries + l->n - hit - 1) * sizeof(*hit));
+        l->n--;
+    }
+    return WEIR_OK;
+}
+
+static int make_list(struct weir__list *l, const char *name, const char *attribute,
+                     char *const *entries, size_t n, const struct edit *e, struct weir_error *error)
+{
+    *l = (struct weir__list){
+        strdup(name), strdup(attribute), calloc(n + e->adds + 1, sizeof(char *)), 0, false, NULL,
+        NULL
+    };
+    int code = l->name && l->attribute && l->entries ? WEIR_OK : no_memory(error);
+    if (code == WEIR_OK)
+        code = add_entries(l, (const char *const *)entries, n, error);
+    if (code == WEIR_OK)
+        code = add_entries(l, e->add, e->adds, error);
+    if (code != WEIR_OK)
+        return code;
+    sort_entries(l);
+    for (size_t i = 0; code == WEIR_OK && i < e->removes; i++)
+        code = remove_entry(l, e->remove[i], error);
+    return code ? code : make_set(l, error);
+}
+
+static int make_lists(struct weir__lists **out, size_t room, struct weir_error *error)
+{
+    struct weir__lists *made = calloc(1, sizeof(*made));
+    if (made == NULL || (made->lists = calloc(room + 1, sizeof(*made->lists))) == NULL) {
+        free(made);
+        return no_memory(error);
+    }
+    *out = made;
+    return WEIR_OK;
+}
+
+int weir__lists_create(struct weir__lists **out, const struct weir__list_draft *drafts, size_t n,
+                       struct weir_error *error)
+{
+    struct weir__lists *made = NULL;
+    const struct edit none = { 0 };
+    int code = make_lists(&made, n, error);
+    if (code != WEIR_OK)
+        return code;
+    for (size_t i = 0; code == WEIR_OK && i < n; i++)
+        code = make_list(&made->lists[made->n++], drafts[i].name, drafts[i].attribute,
+                         drafts[i].entries, drafts[i].n, &none, error);
+    if (code == WEIR_OK)
+        *out = made;
+    else
+        weir__lists_destroy(made);
+    return code;
+}
+
+void weir__lists_destroy(struct weir__lists *lists)
+{
+    if (lists == NULL)
+        return;
+    for (size_t i = 0; i < lists->n; i++)
+        free_list(&lists->lists[i]);
+    free(lists->lists);
+    free(lists);
+}
+
+int weir__lists_find(const struct weir__lists *lists, const char *list, const char *attribute)
+{
+    for (size_t i = 0; i < lists->n; i++)
+        if (strcmp(lists->lists[i].name, list) == 0 &&
+            strcmp(lists->lists[i].attribute, attribute) == 0)
+            return (int)i;
+    return -1;
+}
+
+static int copy_edited(struct weir__lists *to, const struct weir__lists *from, const char *list,
+                       const char *attribute, const struct edit *e, struct weir_error *error)
+{
+    const struct edit none = { 0 };
+    int code = WEIR_OK, target = weir__lists_find(from, list, attribute);
+    for (size_t i = 0; code == WEIR_OK && i < from->n; i++) {
+        const struct weir__list *l = &from->lists[i];
+        code = make_list(&to->lists[to->n++], l->name, l->attribute, l->entries, l->n,
+                         (int)i == target ? e : &none, error);
+    }
+    if (code == WEIR_OK && target < 0)
+        code = make_list(&to->lists[to->n++], list, attribute, NULL, 0, e, error);
+    return code;
+}
+
+/* allow, deny, or one that the rules have: another would never be looked at. */
+static int check_list(const struct weir__lists *from, const char *list, const char *attribute,
+                      struct weir_error *error)
+{
+    bool known = strcmp(list, "allow") == 0 || strcmp(list, "deny") == 0 ||
+                 weir__lists_find(from, list, attribute) >= 0;
+    if (!known)
+        return weir__fail(
+            error, WEIR_INVALID,
+            "the rules have no list '%s' of %s; there are allow, deny and those that rules name",
+            list, attribute);
+    if (*attribute == '\0' || weir__attribute_length(attribute) != strlen(attribute) ||
+        strlen(attribute) > 63)
+        return weir__fail(error, WEIR_INVALID,
+                          "'%s' is no attribute: that is letters, digits, . _ and -, up to 63",
+                          attribute);
+    return WEIR_OK;
+}
+
+int weir__lists_edit(struct weir__lists **out, const struct weir__lists *from, const char *list,
+                     const char *attribute, const char *const *add, size_t adds,
+                     const char *const *remove, size_t removes, struct weir_error *error)
+{
+    struct weir__lists *made = NULL;
+    char *small = weir__attribute_small(attribute);
+    int code = small ? check_list(from, list, small, error) : no_memory(error);
+    if (code == WEIR_OK)
+        code = make_lists(&made, from->n + 1, error);
+    if (code == WEIR_OK)
+        code = copy_edited(made, from, list, small, &(struct edit){ add, remove, adds, removes },
+                           error);
+    free(small);
+    if (code == WEIR_OK)
+        *out = made;
+    else
+        weir__lists_destroy(made);
+    return code;
+}

@@ -1,0 +1,187 @@
+/* rules.h -- a rule set, compiled: what a request's attributes are looked up in.
+ *
+ *     attributes   the names that the set looks at have numbers; a request becomes `facts`: a value
+ *                  for each number
+ *     tests        every pattern, compiled
+ *     rules        which tests must hold, how the key is made, the limits; behind them the guards,
+ *                  which are found in the same way
+ *     match        the index that finds the rules that may apply, however many there are
+ *
+ * Never changes once made, so any number of threads may read it.
+ */
+#ifndef WEIR_RULES_H
+#define WEIR_RULES_H
+
+#include "base/hash.h"
+#include "match/lists.h"
+#include "match/template.h"
+
+#define WEIR__URI_MAX \
+    2048 /* bytes of a path that rules look at; what is behind them is cut off \
+          */
+#define WEIR__KEY_MAX        64  /* bytes of a made key; longer ones are hashed */
+#define WEIR__KEY_TEXT       160 /* bytes of a key as people read it, with its NUL */
+#define WEIR__ATTRIBUTE_SIZE 64  /* of a name and its NUL */
+#define WEIR__FOUND_MAX      256 /* rules that are found at a time */
+
+/* A request's value of one attribute; len 0: it has none, and the rest means nothing. */
+struct weir__value {
+    const char *text;
+    size_t len;
+    uint64_t hash;                /* 0: not made yet (match.c) */
+    struct weir__address address; /* of addresses only; bits 0 if it is none */
+};
+
+struct weir__facts {
+    const struct weir__lists *lists; /* those in force: they may have been edited */
+    struct weir__value values[WEIR__ATTRIBUTES_MAX];
+    char uri[WEIR__URI_MAX];
+};
+
+struct weir__test {
+    enum weir__pattern_kind kind;
+    const char *text; /* the draft's */
+    size_t len;
+    struct weir__cidr cidr;
+    int list; /* its place in the lists */
+};
+
+/* One attribute's tests: one of them must hold.  Nearly always there is one, and it is exact: then
+ * it is here. */
+struct weir__clause {
+    uint16_t attribute;
+    bool path;
+    bool exact;        /* one exact test */
+    uint32_t first, n; /* of the set's tests */
+    const char *text;  /* of the exact one */
+    size_t len;
+};
+
+struct weir__key_part {
+    uint16_t attribute;
+    bool address;
+    uint8_t prefix4, prefix6;
+    const char *fallback;
+};
+
+enum weir__key_kind {
+    WEIR__KEY_NONE,    /* one state for everybody */
+    WEIR__KEY_VALUE,   /* the value of one attribute, as it is */
+    WEIR__KEY_ADDRESS, /* a whole address */
+    WEIR__KEY_MADE,    /* of several, or of parts of them */
+};
+
+struct weir__rule {
+    uint32_t
+        clauses_first; /* of the set's clauses: those that must hold, then those that must not */
+    uint16_t matches, excepts;
+    uint32_t first_limit; /* the limits of all rules are numbered through */
+    uint8_t n_limits;
+    uint8_t key_kind;       /* enum weir__key_kind */
+    int16_t cost_attribute; /* or -1 */
+    int64_t cost;
+    const struct weir__rule_draft *draft;
+    struct weir__key_part parts[WEIR__TEMPLATE_PARTS];
+    struct weir__template key;
+};
+
+/* What a guard takes from a request. */
+struct weir__pick {
+    int attribute;    /* or -1 */
+    const char *text; /* what stands for a missing value; NULL: nothing */
+};
+
+/* The i-th guard's is set->rules[set->n_rules + i]: whom it is for, and its user as a key. */
+struct weir__guard_rule {
+    const struct weir__guard_draft *draft;
+    struct weir__pick priority, user_class;
+};
+
+struct weir__match;
+
+/* The names that are looked at, by their numbers. */
+struct weir__attributes {
+    size_t n;
+    int uri;              /* the one that is a path; -1: none */
+    uint8_t by_name[256]; /* number + 1, by a hash of the name */
+    uint8_t by_id[256];   /* number + 1, by what weir_attribute gave; atomic */
+    bool is_address[WEIR__ATTRIBUTES_MAX];
+    uint8_t lengths[WEIR__ATTRIBUTES_MAX];
+    char names[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE];
+};
+
+struct weir_rules {
+    struct weir__draft *draft;
+    struct weir__attributes attributes;
+    struct weir__lists *lists;    /* as written */
+    struct weir__test *tests;     /* of all rules */
+    struct weir__clause *clauses; /* of all rules */
+    struct weir__rule *rules;     /* n_rules of limits, then n_guards of guards */
+    struct weir__guard_rule *guards;
+    size_t n_rules, n_guards, n_limits, n_tests;
+    struct weir__match *match, *guard_match; /* two, so that who only checks does not meet the
+                                                guards; NULL: there are none */
+};
+
+/* facts.c -- the attributes that the set looks at, as it looks at them: the path as a server sees
+ * it, addresses as numbers.  Of an attribute given twice the first counts. */
+void weir__facts_gather(const struct weir__attributes *known, const struct weir__lists *lists,
+                        const struct weir_attr *attrs, size_t n, struct weir__facts *facts);
+int weir__attribute_find(const struct weir__attributes *known, const char *name,
+                         size_t len); /* its number, or -1 */
+int weir__attribute_add(struct weir__attributes *known, const char *name,
+                        struct weir_error *error); /* its number; WEIR_INVALID: too many */
+bool weir__clause_holds(const struct weir_rules *set, const struct weir__clause *clause,
+                        const struct weir__facts *facts);
+
+/* pick.c -- as the guard takes them from the facts, or as asked.  A word that means nothing counts
+ * as none; who has no class that is known is of the last one. */
+int8_t weir__pick_priority(const struct weir__guard_rule *guard, const struct weir__facts *facts,
+                           int8_t asked);
+uint8_t weir__pick_class(const struct weir__guard_rule *guard, const struct weir__facts *facts,
+                         uint8_t asked);
+
+/* key.c -- the rule's key of these facts.  False if an attribute that it is made of is missing:
+ * then the rule does not apply.  `made` is where it is put if it has to be put somewhere; `secrets`
+ * the table's. */
+bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule,
+                         const struct weir__facts *facts, unsigned char made[WEIR__KEY_MAX],
+                         struct weir_key *key);
+
+static inline bool weir__rule_key(const uint64_t *secrets, const struct weir__rule *rule,
+                                  const struct weir__facts *facts,
+                                  unsigned char made[WEIR__KEY_MAX], struct weir_key *key)
+{
+    const struct weir__value *v = &facts->values[rule->parts[0].attribute];
+    if (rule->key_kind == WEIR__KEY_ADDRESS && v->len != 0 && v->address.bits != 0) {
+        *key = (struct weir_key){ v->address.bytes, v->address.bits / 8u };
+        return true;
+    }
+    if (rule->key_kind == WEIR__KEY_VALUE && v->len != 0) {
+        *key = (struct weir_key){ v->text, v->len };
+        return true;
+    }
+    return weir__rule_key_make(secrets, rule, facts, made, key);
+}
+
+/* The same for people; returns the length.  No two keys have the same text, and a long text of one
+ * key is always shortened alike. */
+size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rule,
+                           const struct weir__facts *facts, char out[WEIR__KEY_TEXT]);
+size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole,
+                              char out[WEIR__KEY_TEXT]); /* not in place */
+
+/* match.c -- an index of n rules from the first on. */
+int weir__match_create(struct weir__match **out, const struct weir_rules *set, size_t first,
+                       size_t n, struct weir_error *error);
+void weir__match_destroy(struct weir__match *match);
+
+/* The rules that match, in the order of the file, from the rule `from` on; returns how many.  If it
+ * is WEIR__FOUND_MAX there may be more: ask again, from behind the last. */
+size_t weir__match_find(const struct weir_rules *set, struct weir__facts *facts, uint32_t from,
+                        uint32_t found[WEIR__FOUND_MAX]);
+/* The same for guards: their places among set->rules. */
+size_t weir__match_find_guards(const struct weir_rules *set, struct weir__facts *facts,
+                               uint32_t from, uint32_t found[WEIR__FOUND_MAX]);
+
+#endif

@@ -1,0 +1,193 @@
+/* uri.c -- the path of a URI as a server will see it.
+ *
+ * A rule for /admin must hold for /%61dmin, //admin, /x/../admin and http://host/admin?x as well,
+ * because the server behind it serves the same page for all of them.  In this order, each once:
+ *
+ *     scheme and host   http://host/a       /a         only if the scheme is followed by ://
+ *     query, fragment   /a?b#c              /a         from the first of either
+ *     escapes           /%61%2fb            /a/b       %2F and %2E count as the slash and dot they
+ *                                                      are; what is no escape (%zz) stays
+ *     slashes           //a///b             /a/b
+ *     dots              /a/./b/../c  /..    /a/c  /    never above the root; a last . or .. leaves
+ *                                                      its slash
+ *
+ * It always begins with a slash: "a" is /a, and nothing at all is /.  But "*", the whole server in
+ * an OPTIONS request, stays "*". ;parameters stay.  An escape that comes out of an escape (%2561)
+ * stays an escape (%61), as in a server.
+ *
+ * Nearly every path is plain already.  weir__uri_is_plain looks at sixteen bytes at a time
+ * (bytes.h) for anything that could change, and only then looks closely.
+ */
+#include "match/words.h"
+
+#include "match/bytes.h"
+
+/* ------------------------------------------------------------- is it plain ---- */
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+static bool is_escape(const char *uri, size_t len, size_t at)
+{
+    return uri[at] == '%' && len - at > 2 && hex(uri[at + 1]) >= 0 && hex(uri[at + 2]) >= 0;
+}
+
+/* Of these bytes: might one change?  % ? # do, as do two of . / beside each other. */
+static bool may_change(weir__bytes v)
+{
+    weir__bytes marks = (weir__bytes)(v == '%') | (weir__bytes)(v == '?') | (weir__bytes)(v == '#');
+    uint32_t dots = weir__bytes_bits((v | ('.' ^ '/')) == ('.' | '/'));
+    return (weir__bytes_bits(marks) | (dots & dots << 1)) != 0;
+}
+
+/* Is the segment that begins behind a slash one that is resolved: nothing before another slash, .
+ * or .. ? */
+static bool is_dots(const char *uri, size_t len, size_t at)
+{
+    size_t dots = 0;
+    if (at < len && uri[at] == '/')
+        return true;
+    while (at < len && uri[at] == '.' && dots < 3)
+        at++, dots++;
+    return (dots == 1 || dots == 2) && (at == len || uri[at] == '/');
+}
+
+static bool is_plain_closely(const char *uri, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (uri[i] == '?' || uri[i] == '#' || is_escape(uri, len, i) ||
+            (uri[i] == '/' && is_dots(uri, len, i + 1)))
+            return false;
+    return true;
+}
+
+bool weir__uri_is_plain(const char *uri, size_t len)
+{
+    if (len == 0 || uri[0] != '/')
+        return len == 1 && uri[0] == '*';
+    bool suspect = may_change(
+        len < 16 ? weir__bytes_join(weir__bytes_first(uri, len), weir__bytes_second(uri, len))
+                 : weir__bytes_sixteen(uri));
+    for (size_t at = 15; at + 1 < len; at += 15) /* not 16: pairs are seen whole */
+        suspect |= may_change(weir__bytes_sixteen(uri + (at + 16 <= len ? at : len - 16)));
+    return !suspect || is_plain_closely(uri, len);
+}
+
+/* -------------------------------------------------------------- make it so ---- */
+
+/* Where the path begins: behind the host, if there is a scheme. */
+static size_t skip_host(const char *uri, size_t len)
+{
+    size_t at = 0;
+    while (at < len && ((uri[at] | 0x20) >= 'a' && (uri[at] | 0x20) <= 'z'))
+        at++;
+    if (at == 0)
+        return 0;
+    while (at < len && (((uri[at] | 0x20) >= 'a' && (uri[at] | 0x20) <= 'z') ||
+                        (uri[at] >= '0' && uri[at] <= '9') || uri[at] == '+' || uri[at] == '-' ||
+                        uri[at] == '.'))
+        at++;
+    if (len - at < 3 || memcmp(uri + at, "://", 3) != 0)
+        return 0;
+    for (at += 3; at < len && uri[at] != '/' && uri[at] != '?' && uri[at] != '#';)
+        at++;
+    return at;
+}
+
+/* The path so far.  What does not fit is not kept, but counted, so that a .. from there comes back
+ * to the right place: what is kept is the beginning of the whole path, however long that is. */
+struct path {
+    char *out;
+    size_t size, len;
+    size_t segment; /* where the last segment that is kept begins: always behind a slash */
+    size_t n;       /* bytes of the segment at hand */
+    bool dots;      /* they are all dots */
+    bool behind;    /* it begins where nothing is kept any more, ... */
+    size_t others;  /* ... and so do this many before it */
+};
+
+static void put_byte(struct path *p, char c)
+{
+    if (!p->behind && p->len < p->size)
+        p->out[p->len++] = c;
+    p->dots = p->dots && c == '.';
+    p->n++;
+}
+
+/* Takes the segment at hand away. */
+static void drop_segment(struct path *p)
+{
+    p->len = p->behind ? p->len : p->segment;
+    p->n = 0;
+    p->dots = true;
+}
+
+/* Takes the one before it away, and is where that began. */
+static void step_back(struct path *p)
+{
+    if (p->behind && p->others > 0) {
+        p->others--;
+        return;
+    }
+    if (!p->behind && p->segment > 1)
+        for (p->segment--; p->out[p->segment - 1] != '/';)
+            p->segment--;
+    p->behind = false;
+    p->len = p->segment;
+}
+
+/* The segment at hand is complete: resolves it if it is . or .. */
+static void end_segment(struct path *p)
+{
+    bool up = p->dots && p->n == 2;
+    if (!p->dots || p->n > 2)
+        return;
+    drop_segment(p);
+    if (up)
+        step_back(p);
+}
+
+static void put_slash(struct path *p)
+{
+    end_segment(p);
+    if (p->n == 0)
+        return; /* there is one already */
+    if (p->behind) {
+        p->others++;
+    } else if (p->len < p->size) {
+        p->out[p->len++] = '/';
+        p->segment = p->len;
+    } else {
+        p->behind = true;
+    }
+    p->n = 0;
+    p->dots = true;
+}
+
+size_t weir__uri_plain(const char *uri, size_t len, char *out, size_t size)
+{
+    struct path p = { .out = out, .size = size, .len = 1, .segment = 1, .dots = true };
+    if (len == 1 && uri[0] == '*') {
+        out[0] = '*';
+        return 1;
+    }
+    out[0] = '/';
+    for (size_t at = skip_host(uri, len); at < len && uri[at] != '?' && uri[at] != '#'; at++) {
+        char c = uri[at];
+        if (is_escape(uri, len, at)) {
+            c = (char)(hex(uri[at + 1]) << 4 | hex(uri[at + 2]));
+            at += 2;
+        }
+        if (c != '/')
+            put_byte(&p, c);
+        else
+            put_slash(&p);
+    }
+    end_segment(&p);
+    return p.len;
+}

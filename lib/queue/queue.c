@@ -1,0 +1,531 @@
+/* queue.c -- those who wait: FIFO, by priority, by weighted classes; with deadlines, and an end to
+ * queues that never get shorter.
+ *
+ * A queue is a few lanes, each a list of waiters in the order they came: one lane (FIFO), one for
+ * each priority, or one for each class. The waiters are the caller's and carry the links, so
+ * nothing is allocated after create, and leaving is a matter of a few pointers.
+ *
+ * Weighted.  Every class has a tag in virtual time, and the least tag goes first; a turn moves the
+ * tag on by 1/weight.  So of weights 3:2:1 any six turns in a row are 3, 2 and 1, well mixed, and
+ * nobody starves.  A class that comes back after it was empty begins at the present virtual time:
+ * it has saved nothing up.  When the queue runs empty all is forgotten: turns that nobody else
+ * wanted cost nothing. (Start-time fair queueing, Goyal, Vin and Cheng 1996, with turns as
+ * packets.)  Why not a round of three, two and one in blocks: with weights of hundreds a class
+ * would wait for hundreds of turns.
+ *
+ * Overload, after CoDel (RFC 8289): a queue that is short now and then does its work, one that
+ * stands only makes everybody wait.  If the first in line had waited for longer than the target at
+ * every turn of a whole interval, those who waited twice the target are dropped when they come to
+ * the front; that ends when somebody comes to the front within the target, or the queue is empty.
+ * Deviations: no control law that drops ever more often, which is for senders that slow down one
+ * by one; the band between once and twice the target, as folly's for services, keeps it from going
+ * on and off; the last one is never dropped, because then the turn would be nobody's.
+ *
+ * Deadlines lie in a heap, so whoever is too late is found without looking at the others.  That
+ * makes put, next and cancel O(log n) for waiters with a deadline, and O(lanes) for others.
+ *
+ * The pace is the mean time from turn to turn while somebody waits; the estimate of a wait is that
+ * for each who is before it.  Time in which nobody waited is not counted.  Who has nobody before it
+ * is never refused by an estimate, so a pace that is wrong is found out.
+ *
+ * The clock may step back: then a wait counts as 0, a deadline is as far off as it says, and
+ * nothing else happens.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/queue.h"
+
+/* One turn of weight 1 in virtual time: weights up to 16 divide it exactly, and tags go round only
+ * after 2^24 such turns. */
+#define TURN ((uint64_t)720720 << 20)
+
+#define PACES_KNOWN 8  /* from so many measurements on the pace is known ... */
+#define PACES_MAX   16 /* ... and from so many on it is a moving mean of about as many */
+
+/* --------------------------------------------------------------- times ---- */
+
+static weir_time span_of(weir_time from, weir_time to)
+{
+    weir_time span;
+    if (to <= from)
+        return 0;
+    return __builtin_sub_overflow(to, from, &span) ? INT64_MAX : span;
+}
+
+static weir_time wait_of(const struct weir_waiter *w, weir_time now)
+{
+    return span_of(w->since, now);
+}
+
+static bool is_timed(const struct weir_waiter *w)
+{
+    return w->deadline != 0 && w->deadline != WEIR_FOREVER;
+}
+
+static bool is_over(const struct weir_waiter *w, weir_time now)
+{
+    return is_timed(w) && now > w->deadline;
+}
+
+/* ------------------------------------------------- deadlines: the heap ---- */
+
+static void place(struct weir_queue *q, struct weir_waiter *w, int64_t i)
+{
+    q->heap[i] = w;
+    w->place = (uint32_t)i;
+}
+
+static void sift_up(struct weir_queue *q, struct weir_waiter *w, int64_t i)
+{
+    for (; i > 1 && q->heap[i / 2]->deadline > w->deadline; i /= 2)
+        place(q, q->heap[i / 2], i);
+    place(q, w, i);
+}
+
+static void sift_down(struct weir_queue *q, struct weir_waiter *w, int64_t i)
+{
+    for (int64_t child; (child = 2 * i) <= q->timed; i = child) {
+        if (child < q->timed && q->heap[child + 1]->deadline < q->heap[child]->deadline)
+            child++;
+        if (q->heap[child]->deadline >= w->deadline)
+            break;
+        place(q, q->heap[child], i);
+    }
+    place(q, w, i);
+}
+
+static void heap_remove(struct weir_queue *q, struct weir_waiter *w)
+{
+    int64_t i = w->place;
+    struct weir_waiter *last = q->heap[q->timed--];
+    w->place = 0;
+    if (last == w)
+        return;
+    if (i > 1 && q->heap[i / 2]->deadline > last->deadline)
+        sift_up(q, last, i);
+    else
+        sift_down(q, last, i);
+}
+
+/* ---------------------------------------------------------- joining, leaving ---- */
+
+static int lane_of(const struct weir_queue *q, int8_t priority, uint8_t user_class)
+{
+    if (q->options.order == WEIR_PRIORITY)
+        return WEIR_PRIORITY_MAX - (priority < WEIR_PRIORITY_MIN   ? WEIR_PRIORITY_MIN
+                                    : priority > WEIR_PRIORITY_MAX ? WEIR_PRIORITY_MAX
+                                                                   : priority);
+    if (q->options.order == WEIR_WEIGHTED)
+        return user_class < WEIR_CLASSES ? user_class : WEIR_CLASSES - 1;
+    return 0;
+}
+
+static struct weir__lane *lane_with(struct weir_queue *q, const struct weir_waiter *w)
+{
+    return &q->lanes[lane_of(q, w->priority, w->user_class)];
+}
+
+static void link_last(struct weir_queue *q, struct weir_waiter *w, weir_time now)
+{
+    struct weir__lane *lane = lane_with(q, w);
+    if (lane->length == 0 && (int64_t)(q->virtual_time - lane->tag) > 0)
+        lane->tag = q->virtual_time;
+    if (q->length == 0)
+        q->front_since = now;
+    w->since = now;
+    w->queue = q;
+    w->reason = WEIR_BUSY;
+    w->next = NULL;
+    w->previous = lane->last;
+    *(lane->last != NULL ? &lane->last->next : &lane->first) = w;
+    lane->last = w;
+    lane->length++;
+    q->length++;
+    w->place = 0;
+    if (is_timed(w))
+        sift_up(q, w, ++q->timed);
+}
+
+/* Nobody waits: nobody waits for long, and what turns have cost is forgotten. */
+static void run_empty(struct weir_queue *q)
+{
+    q->above = false;
+    for (int i = 0; i < WEIR__LANES; i++)
+        if ((int64_t)(q->lanes[i].tag - q->virtual_time) > 0)
+            q->virtual_time = q->lanes[i].tag;
+}
+
+static void take_out(struct weir_queue *q, struct weir_waiter *w, enum weir_reason reason)
+{
+    struct weir__lane *lane = lane_with(q, w);
+    *(w->previous != NULL ? &w->previous->next : &lane->first) = w->next;
+    *(w->next != NULL ? &w->next->previous : &lane->last) = w->previous;
+    lane->length--;
+    if (w->place != 0)
+        heap_remove(q, w);
+    w->next = w->previous = NULL;
+    w->queue = NULL;
+    w->reason = (uint8_t)reason;
+    if (--q->length == 0)
+        run_empty(q);
+}
+
+/* Those who have left, in that order. */
+struct gone {
+    struct weir_waiter *first, *last;
+};
+
+static void leave(struct weir_queue *q, struct weir_waiter *w, enum weir_reason reason,
+                  struct gone *gone)
+{
+    take_out(q, w, reason);
+    *(gone->last != NULL ? &gone->last->next : &gone->first) = w;
+    gone->last = w;
+}
+
+static void leave_late(struct weir_queue *q, weir_time now, struct gone *gone)
+{
+    while (q->timed > 0 && is_over(q->heap[1], now))
+        leave(q, q->heap[1], WEIR_LATE, gone);
+}
+
+/* ---------------------------------------------------------- whose turn it is ---- */
+
+static struct weir__lane *lane_next(struct weir_queue *q)
+{
+    struct weir__lane *next = NULL;
+    for (int i = 0; i < WEIR__LANES; i++) {
+        struct weir__lane *lane = &q->lanes[i];
+        if (lane->length == 0)
+            continue;
+        if (q->options.order != WEIR_WEIGHTED)
+            return lane;
+        if (next == NULL || (int64_t)(lane->tag - next->tag) < 0)
+            next = lane;
+    }
+    return next;
+}
+
+static bool is_overloaded(const struct weir_queue *q, weir_time now)
+{
+    return q->above && now >= q->above_since && span_of(q->above_since, now) >= q->options.interval;
+}
+
+static bool is_dropped(const struct weir_queue *q, const struct weir_waiter *first, weir_time now)
+{
+    return q->length > 1 && wait_of(first, now) - q->options.target > q->options.target;
+}
+
+/* The next one, after those who are dropped. */
+static struct weir_waiter *choose(struct weir_queue *q, weir_time now, struct gone *gone)
+{
+    struct weir__lane *lane = lane_next(q);
+    bool overloaded = is_overloaded(q, now);
+    while (overloaded && lane != NULL && is_dropped(q, lane->first, now)) {
+        leave(q, lane->first, WEIR_LATE, gone);
+        lane = lane_next(q);
+    }
+    if (lane == NULL)
+        return NULL;
+    return overloaded && q->options.newest_first_when_late ? lane->last : lane->first;
+}
+
+/* A turn is given in this lane: how long has the first in it waited? */
+static void watch(struct weir_queue *q, const struct weir__lane *lane, weir_time now)
+{
+    if (q->options.target == 0)
+        return;
+    if (lane->length == 0 || wait_of(lane->first, now) <= q->options.target) {
+        q->above = false;
+    } else if (!q->above || now < q->above_since) {
+        q->above = true;
+        q->above_since = now;
+    }
+}
+
+static void measure_pace(struct weir_queue *q, weir_time now)
+{
+    double took = (double)span_of(q->front_since, now);
+    q->paces += q->paces < PACES_MAX;
+    q->pace += (took - q->pace) / q->paces;
+    q->front_since = now;
+}
+
+static void give_turn(struct weir_queue *q, struct weir_waiter *w, weir_time now, struct gone *gone)
+{
+    struct weir__lane *lane = lane_with(q, w);
+    watch(q, lane, now);
+    measure_pace(q, now);
+    q->virtual_time = lane->tag;
+    lane->tag += lane->stride;
+    leave(q, w, WEIR_GRANTED, gone);
+}
+
+/* --------------------------------------------------------------- estimates ---- */
+
+/* How many have their turn before one who comes now. */
+static int64_t count_before(const struct weir_queue *q, int own, weir_time now)
+{
+    const struct weir__lane *lane = &q->lanes[own];
+    bool newest = q->options.newest_first_when_late && is_overloaded(q, now);
+    int64_t before = newest ? 0 : lane->length, mine = before + 1;
+    for (int i = 0; i < WEIR__LANES; i++) {
+        const struct weir__lane *other = &q->lanes[i];
+        if (i == own || other->length == 0)
+            continue;
+        if (q->options.order ==
+            WEIR_WEIGHTED) { /* while it has its turns, they have theirs: rounded up */
+            int64_t theirs = q->options.weights[i], weight = q->options.weights[own];
+            int64_t turns = (mine * theirs + weight - 1) / weight;
+            before += turns < other->length ? turns : other->length;
+        } else if (i < own) {
+            before += other->length;
+        }
+    }
+    return before;
+}
+
+static bool is_known(const struct weir_queue *q)
+{
+    return q->paces >= PACES_KNOWN;
+}
+
+static weir_time estimate(const struct weir_queue *q, int64_t turns)
+{
+    double wait = is_known(q) ? q->pace * (double)turns : 0;
+    return wait < 9e18 ? (weir_time)wait : WEIR_FOREVER;
+}
+
+/* No; what it could not have now, somebody who asks after `retry` may. */
+static bool refuse(const struct weir_queue *q, enum weir_reason reason, weir_time retry,
+                   struct weir_decision *d)
+{
+    *d = (struct weir_decision){ .reason = (uint8_t)reason,
+                                 .limit = q->options.max,
+                                 .remaining = q->options.max - q->length };
+    d->retry = retry > 0 ? retry : is_known(q) ? 1 : WEIR_MILLISECOND;
+    d->reset = estimate(q, q->length);
+    return false;
+}
+
+static bool put_locked(struct weir_queue *q, struct weir_waiter *w, weir_time now,
+                       struct weir_decision *d)
+{
+    int64_t before = count_before(q, lane_of(q, w->priority, w->user_class), now);
+    weir_time wait = estimate(q, before),
+              patience = is_timed(w) ? span_of(now, w->deadline) : WEIR_FOREVER;
+    if (is_over(w, now))
+        return refuse(q, WEIR_LATE, wait, d);
+    if (q->length >= q->options.max)
+        return refuse(q, WEIR_FULL, estimate(q, 1), d);
+    if (wait > patience)
+        return refuse(q, WEIR_LATE, wait - patience, d);
+    link_last(q, w, now);
+    *d = (struct weir_decision){ .allowed = true,
+                                 .limit = q->options.max,
+                                 .remaining = q->options.max - q->length,
+                                 .wait = wait };
+    d->reset = estimate(q, q->length);
+    return true;
+}
+
+/* -------------------------------------------------------- create and destroy ---- */
+
+static int check(const struct weir_queue_options *o, struct weir_error *error)
+{
+    if (o->max < 0 || o->max > WEIR__QUEUE_MAX)
+        return weir__fail(error, WEIR_INVALID, "a queue of %lld: 1 to %d may wait",
+                          (long long)o->max, WEIR__QUEUE_MAX);
+    if ((unsigned)o->order > WEIR_WEIGHTED)
+        return weir__fail(error, WEIR_INVALID,
+                          "order %d of a queue: it is FIFO (0), by priority (1) or weighted (2)",
+                          (int)o->order);
+    for (int i = 0; i < WEIR_CLASSES; i++)
+        if (o->weights[i] < 0 || o->weights[i] > WEIR__WEIGHT_MAX)
+            return weir__fail(error, WEIR_INVALID, "weight %d of class %d: it is 1 to %d",
+                              (int)o->weights[i], i, WEIR__WEIGHT_MAX);
+    if (o->target < 0 || o->interval < 0)
+        return weir__fail(error, WEIR_INVALID, "a queue's %s is a time from now on, not one before",
+                          o->target < 0 ? "target" : "interval");
+    if (o->newest_first_when_late && o->target == 0)
+        return weir__fail(error, WEIR_INVALID,
+                          "newest first when late needs a target: what is late?");
+    return WEIR_OK;
+}
+
+int weir_queue_create(struct weir_queue **out, const struct weir_queue_options *options,
+                      struct weir_error *error)
+{
+    static const struct weir_queue_options defaults;
+    assert(out != NULL);
+    options = options ? options : &defaults;
+    int code = check(options, error);
+    if (code != WEIR_OK)
+        return code;
+    size_t max = options->max > 0 ? (size_t)options->max : 1024;
+    struct weir_queue *q = calloc(1, sizeof(*q));
+    struct weir_waiter **heap = calloc(max + 1, sizeof(*heap));
+    if (q == NULL || heap == NULL || pthread_mutex_init(&q->lock, NULL) != 0) {
+        free(heap);
+        free(q);
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for a queue of %zu", max);
+    }
+    q->options = *options;
+    q->options.max = (int64_t)max;
+    q->options.interval = options->interval > 0 ? options->interval : 100 * WEIR_MILLISECOND;
+    q->heap = heap;
+    for (int i = 0; i < WEIR_CLASSES; i++) {
+        q->options.weights[i] = options->weights[i] > 0 ? options->weights[i] : 1;
+        q->lanes[i].stride = TURN / (uint64_t)q->options.weights[i];
+    }
+    *out = q;
+    return WEIR_OK;
+}
+
+void weir_queue_destroy(struct weir_queue *queue)
+{
+    if (queue == NULL)
+        return;
+    pthread_mutex_destroy(&queue->lock);
+    free(queue->heap);
+    free(queue);
+}
+
+/* ------------------------------------------------------------------- in use ---- */
+
+bool weir_queue_put(struct weir_queue *queue, struct weir_waiter *waiter, weir_time now,
+                    struct weir_decision *decision)
+{
+    assert(waiter->queue == NULL);
+    pthread_mutex_lock(&queue->lock);
+    bool waits = put_locked(queue, waiter, now, decision);
+    pthread_mutex_unlock(&queue->lock);
+    return waits;
+}
+
+struct weir_waiter *weir_queue_next(struct weir_queue *queue, weir_time now,
+                                    struct weir_waiter **left)
+{
+    struct gone late = { 0 }, next = { 0 };
+    pthread_mutex_lock(&queue->lock);
+    leave_late(queue, now, &late);
+    struct weir_waiter *w = choose(queue, now, &late);
+    if (w != NULL)
+        give_turn(queue, w, now, &next);
+    pthread_mutex_unlock(&queue->lock);
+    *left = late.first;
+    return w;
+}
+
+struct weir_waiter *weir_queue_late(struct weir_queue *queue, weir_time now)
+{
+    struct gone late = { 0 };
+    pthread_mutex_lock(&queue->lock);
+    leave_late(queue, now, &late);
+    pthread_mutex_unlock(&queue->lock);
+    return late.first;
+}
+
+struct weir_waiter *weir__queue_clear(struct weir_queue *queue)
+{
+    struct gone gone = { 0 };
+    pthread_mutex_lock(&queue->lock);
+    for (int i = 0; i < WEIR__LANES; i++)
+        while (queue->lanes[i].first != NULL)
+            leave(queue, queue->lanes[i].first, WEIR_CANCELLED, &gone);
+    pthread_mutex_unlock(&queue->lock);
+    return gone.first;
+}
+
+bool weir_queue_cancel(struct weir_queue *queue, struct weir_waiter *waiter)
+{
+    pthread_mutex_lock(&queue->lock);
+    bool waits = waiter->queue == queue;
+    if (waits)
+        take_out(queue, waiter, WEIR_CANCELLED);
+    pthread_mutex_unlock(&queue->lock);
+    return waits;
+}
+
+weir_time weir_queue_estimate(struct weir_queue *queue, int8_t priority, uint8_t user_class,
+                              weir_time now)
+{
+    pthread_mutex_lock(&queue->lock);
+    weir_time wait =
+        estimate(queue, count_before(queue, lane_of(queue, priority, user_class), now));
+    pthread_mutex_unlock(&queue->lock);
+    return wait;
+}
+
+int64_t weir_queue_length(const struct weir_queue *queue)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&queue->lock;
+    pthread_mutex_lock(lock);
+    int64_t length = queue->length;
+    pthread_mutex_unlock(lock);
+    return length;
+}
+
+/* ------------------------------------------------------------ turns on offer ---- */
+
+struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, weir__offer *offer,
+                                      void *context)
+{
+    struct gone gone = { 0 };
+    pthread_mutex_lock(&queue->lock);
+    leave_late(queue, now, &gone);
+    for (struct weir_waiter *w; (w = choose(queue, now, &gone)) != NULL;) {
+        enum weir_reason reason = offer(context, w);
+        if (reason == WEIR_BUSY)
+            break;
+        if (reason == WEIR_GRANTED)
+            give_turn(queue, w, now, &gone);
+        else
+            leave(queue, w, reason, &gone);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return gone.first;
+}
+
+/* It has its turn without having waited: that is no measure of the pace, but of whether anybody
+ * waits less than the target it is. */
+static enum weir_reason offer_first(struct weir_queue *q, struct weir_waiter *w, weir_time now,
+                                    weir__offer *offer, void *context)
+{
+    enum weir_reason reason = offer(context, w);
+    struct weir__lane *lane = lane_with(q, w);
+    if (reason == WEIR_GRANTED)
+        watch(q, lane, now);
+    return reason;
+}
+
+enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir_waiter *waiter,
+                                  bool patient, weir_time now, weir__offer *offer, void *context,
+                                  bool *waits, struct weir_decision *d)
+{
+    assert(waiter->queue == NULL);
+    *waits = false;
+    pthread_mutex_lock(&queue->lock);
+    int64_t before = count_before(queue, lane_of(queue, waiter->priority, waiter->user_class), now);
+    enum weir_reason reason =
+        before == 0 ? offer_first(queue, waiter, now, offer, context) : WEIR_BUSY;
+    if (reason == WEIR_BUSY && patient) {
+        *waits = put_locked(queue, waiter, now, d);
+        reason = *waits ? WEIR_BUSY : (enum weir_reason)d->reason;
+    } else if (before > 0) {
+        refuse(queue, WEIR_BUSY, estimate(queue, before), d);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return reason;
+}
+
+struct weir_waiter *weir__queue_front_locked(struct weir_queue *queue, weir_time now)
+{
+    struct weir__lane *lane = lane_next(queue);
+    if (lane == NULL)
+        return NULL;
+    return queue->options.newest_first_when_late && is_overloaded(queue, now) ? lane->last
+                                                                              : lane->first;
+}

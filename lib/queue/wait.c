@@ -1,0 +1,312 @@
+/* wait.c -- waiting for a guard's permit: threads that sleep, event loops that are called, and work
+ * that runs under a guard.
+ *
+ * Whoever finds no permit joins a queue; turns are offered to who is next, under the queue's lock:
+ * it tries to enter, and stays if there is still no permit.  So a permit that comes free cannot be
+ * snatched from those who wait, in this process; another process that shares the guard takes what
+ * it finds.  What a turn calls is called without the lock, and may do anything.
+ *
+ * Turns are offered by weir_exit_next, at once, and by polling: permits also come free in other
+ * processes, by weir_exit, and when a lease ends.  Of the threads that wait one polls, every POLL;
+ * the others look every LOOK whether somebody does.  When the one that polls goes, it pokes who is
+ * next.  So a thousand that wait cost as much as one.
+ *
+ * A thread sleeps on a word in its own frame.  Whoever has taken it out of the queue is about to
+ * set that word to DONE: so one whose deadline is over, but who cannot be cancelled any more, waits
+ * for that, and its frame stays as long as anybody looks at it.
+ *
+ * With an injected clock there is no word to sleep on: everybody polls, and sleeps by that clock in
+ * between.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "guard/guard.h"
+#include "queue/queue.h"
+
+#define POLL (5 * WEIR_MILLISECOND)
+#define LOOK (50 * WEIR_MILLISECOND)
+
+enum { SLEEPS = 0, POKED = 1, DONE = 2 }; /* what a sleeper's word says */
+
+struct sleeper {
+    struct weir_waiter waiter;
+    struct weir_decision *decision;
+    uint32_t word; /* atomic */
+};
+
+/* ------------------------------------------------------------- turns ---- */
+
+struct turns {
+    struct weir_guard *guard;
+    weir_time now;
+    bool favoured;                  /* they have passed shedding when they came */
+    struct weir_decision *decision; /* of who comes; NULL: each has its own */
+};
+
+static void wake(struct weir_waiter *waiter, enum weir_reason reason)
+{
+    struct sleeper *s = (struct sleeper *)((char *)waiter - offsetof(struct sleeper, waiter));
+    uint32_t *word = &s->word;
+    (void)reason;
+    __atomic_store_n(word, DONE, __ATOMIC_RELEASE); /* from here on it may be gone */
+    weir__clock_wake_word(word);
+}
+
+static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
+{
+    const struct turns *t = context;
+    struct weir__enter_how how = { .favoured = t->favoured, .waits = waiter->ask.wait_max > 0 };
+    struct weir_decision d;
+    waiter->ask.now = t->now;
+    weir__guard_enter(t->guard, &waiter->ask, &how, waiter->permit, &d);
+    if (t->decision != NULL)
+        *t->decision = d;
+    else if (waiter->turn == wake)
+        *((struct sleeper *)((char *)waiter - offsetof(struct sleeper, waiter)))->decision = d;
+    return d.allowed
+               ? WEIR_GRANTED
+               : (enum weir_reason)d.reason; /* in shadow there is a reason, and yet it is in */
+}
+
+/* Whoever refuses one of those who waited, or would have to, counts it; others were counted by the
+ * guard. */
+static bool refused_by_queue(struct weir_guard *guard, enum weir_reason reason)
+{
+    if (reason == WEIR_FULL || reason == WEIR_LATE)
+        weir__guard_count_refused(guard, reason);
+    return false;
+}
+
+/* Offers turns, and tells those who do not wait any more. */
+static void serve_once(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
+{
+    struct turns t = { .guard = guard, .now = now, .favoured = true };
+    struct weir_waiter *gone = weir__queue_offer(queue, now, try_to_enter, &t);
+    for (struct weir_waiter *next; gone != NULL; gone = next) {
+        next = gone->next;
+        gone->next = NULL;
+        if (gone->turn != wake)
+            refused_by_queue(guard, (enum weir_reason)gone->reason);
+        gone->turn(gone, (enum weir_reason)gone->reason);
+    }
+}
+
+enum { IDLE, SERVING, ONCE_MORE };
+
+/* One at a time: who comes meanwhile, be it another thread or a turn that exits at once, leaves
+ * word that there is more, and goes.  Else a thousand who wait would be a thousand calls deep. */
+static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
+{
+    uint32_t serving;
+    __atomic_store_n(&queue->served_at, now, __ATOMIC_RELAXED);
+    if (__atomic_exchange_n(&queue->serving, ONCE_MORE, __ATOMIC_ACQ_REL) != IDLE)
+        return;
+    do {
+        __atomic_store_n(&queue->serving, SERVING, __ATOMIC_RELEASE);
+        serve_once(guard, queue, __atomic_load_n(&queue->served_at, __ATOMIC_RELAXED));
+        serving = SERVING;
+    } while (!__atomic_compare_exchange_n(&queue->serving, &serving, IDLE, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED));
+}
+
+/* -------------------------------------------------------------- joining ---- */
+
+static weir_time deadline_of(weir_time now, weir_time wait_max)
+{
+    weir_time deadline;
+    if (wait_max == WEIR_FOREVER || __builtin_add_overflow(now, wait_max, &deadline))
+        return 0;
+    return deadline != 0 ? deadline : 1; /* 0 is none */
+}
+
+/* True: it has entered, or *waits. */
+static bool join(struct weir_guard *guard, struct weir_queue *queue, const struct weir_ask *ask,
+                 weir_time now, struct weir_waiter *waiter, struct weir_permit *permit, bool *waits,
+                 struct weir_decision *d)
+{
+    struct turns t = { .guard = guard, .now = now, .decision = d };
+    bool patient = ask->wait_max > 0;
+    waiter->deadline = patient ? deadline_of(now, ask->wait_max) : 0;
+    waiter->priority = ask->priority;
+    waiter->user_class = ask->user_class;
+    waiter->ask = *ask;
+    waiter->permit = permit;
+    *permit = (struct weir_permit){ 0 };
+    enum weir_reason reason =
+        weir__queue_join(queue, waiter, patient, now, try_to_enter, &t, waits, d);
+    return *waits || reason == WEIR_GRANTED;
+}
+
+bool weir_enter_later(struct weir_guard *guard, struct weir_queue *queue,
+                      const struct weir_ask *ask, struct weir_waiter *waiter,
+                      struct weir_permit *permit, struct weir_decision *decision)
+{
+    bool waits;
+    assert(waiter->turn != NULL);
+    bool taken = join(guard, queue, ask, ask->now, waiter, permit, &waits, decision);
+    if (waits) {
+        decision->allowed = false;
+        decision->reason = WEIR_BUSY;
+    }
+    return taken || refused_by_queue(guard, (enum weir_reason)decision->reason);
+}
+
+bool weir_exit_next(struct weir_guard *guard, struct weir_queue *queue, struct weir_permit *permit,
+                    enum weir_outcome outcome, weir_time now)
+{
+    bool was_in = weir_exit(guard, permit, outcome, now);
+    serve(guard, queue, now);
+    return was_in;
+}
+
+int64_t weir_enter_poll(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
+{
+    serve(guard, queue, now);
+    return weir_queue_length(queue);
+}
+
+/* ------------------------------------------------------------- sleeping ---- */
+
+/* A thread that waits, and what it waits for. */
+struct wait {
+    struct weir_guard *guard;
+    struct weir_queue *queue;
+    const struct weir_clock *clock; /* NULL: the table's */
+    struct sleeper sleeper;
+    bool polls; /* it is the one that does */
+};
+
+static weir_time now_of(const struct weir_guard *guard, const struct weir_clock *clock)
+{
+    return clock != NULL ? clock->now(clock->context) : weir_table_now(guard->table);
+}
+
+static bool is_done(struct wait *w)
+{
+    return __atomic_load_n(&w->sleeper.word, __ATOMIC_ACQUIRE) == DONE;
+}
+
+static bool may_poll(struct wait *w)
+{
+    if (w->clock == NULL && !w->polls)
+        w->polls = __atomic_exchange_n(&w->queue->polled, 1, __ATOMIC_ACQ_REL) == 0;
+    return w->clock != NULL || w->polls;
+}
+
+/* Somebody else polls from now on: who is next, if that is a thread; else the first who looks. */
+static void stop_polling(struct wait *w, weir_time now)
+{
+    uint32_t sleeps = SLEEPS;
+    if (!w->polls)
+        return;
+    w->polls = false;
+    __atomic_store_n(&w->queue->polled, 0, __ATOMIC_RELEASE);
+    pthread_mutex_lock(&w->queue->lock);
+    struct weir_waiter *front = weir__queue_front_locked(w->queue, now);
+    if (front != NULL && front->turn == wake) {
+        uint32_t *word =
+            &((struct sleeper *)((char *)front - offsetof(struct sleeper, waiter)))->word;
+        if (__atomic_compare_exchange_n(word, &sleeps, POKED, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED))
+            weir__clock_wake_word(word);
+    }
+    pthread_mutex_unlock(&w->queue->lock);
+}
+
+static void sleep_a_while(struct wait *w, weir_time span)
+{
+    uint32_t poked = POKED;
+    if (w->clock != NULL) {
+        w->clock->sleep(w->clock->context, span < POLL ? span : POLL);
+        return;
+    }
+    weir_time most = w->polls ? POLL : LOOK;
+    weir__clock_wait_word(&w->sleeper.word, SLEEPS, span < most ? span : most);
+    __atomic_compare_exchange_n(&w->sleeper.word, &poked, SLEEPS, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_RELAXED);
+}
+
+/* It leaves; false: it was taken out of the queue just now, and its turn is about to be told. */
+static bool give_up(struct wait *w)
+{
+    if (weir_queue_cancel(w->queue, &w->sleeper.waiter))
+        return true;
+    for (uint32_t word; (word = __atomic_load_n(&w->sleeper.word, __ATOMIC_ACQUIRE)) != DONE;)
+        weir__clock_wait_word(&w->sleeper.word, word, WEIR_FOREVER);
+    return false;
+}
+
+/* Why it does not wait any more. */
+static enum weir_reason wait_for_turn(struct wait *w)
+{
+    weir_time deadline = w->sleeper.waiter.deadline, now = now_of(w->guard, w->clock);
+    bool gave_up = false;
+    while (!is_done(w) && !gave_up) {
+        bool over = deadline != 0 && now >= deadline;
+        if (may_poll(w) || over)
+            serve(w->guard, w->queue, now); /* at the deadline for the last time */
+        if (over)
+            gave_up = give_up(w);
+        else if (!is_done(w))
+            sleep_a_while(w, deadline != 0 ? deadline - now : WEIR_FOREVER);
+        now = now_of(w->guard, w->clock);
+    }
+    stop_polling(w, now);
+    return gave_up ? WEIR_LATE : (enum weir_reason)w->sleeper.waiter.reason;
+}
+
+static bool refuse_late(struct wait *w, const struct weir_ask *ask, struct weir_decision *d)
+{
+    weir_time retry =
+        weir_queue_estimate(w->queue, ask->priority, ask->user_class, now_of(w->guard, w->clock));
+    *d = (struct weir_decision){ .reason = WEIR_LATE,
+                                 .limit = d->limit,
+                                 .retry = retry > 0 ? retry : WEIR_MILLISECOND };
+    return refused_by_queue(w->guard, WEIR_LATE);
+}
+
+bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue, const struct weir_ask *ask,
+                     const struct weir_clock *clock, struct weir_permit *permit,
+                     struct weir_decision *decision)
+{
+    struct wait w = { .guard = guard,
+                      .queue = queue,
+                      .clock = clock,
+                      .sleeper = { .waiter.turn = wake, .decision = decision } };
+    bool waits;
+    bool taken =
+        join(guard, queue, ask, now_of(guard, clock), &w.sleeper.waiter, permit, &waits, decision);
+    if (!taken && decision->reason == WEIR_FULL) { /* of those who are too late, perhaps */
+        serve(guard, queue, now_of(guard, clock));
+        taken = join(guard, queue, ask, now_of(guard, clock), &w.sleeper.waiter, permit, &waits,
+                     decision);
+    }
+    if (!waits)
+        return taken || refused_by_queue(guard, (enum weir_reason)decision->reason);
+    enum weir_reason reason = wait_for_turn(&w);
+    if (reason == WEIR_LATE)
+        return refuse_late(&w, ask, decision);
+    return reason == WEIR_GRANTED;
+}
+
+/* ----------------------------------------------------------------- call ---- */
+
+bool weir_call(struct weir_guard *guard, const struct weir_ask *ask, const struct weir_clock *clock,
+               const struct weir_call *call, struct weir_decision *decision)
+{
+    struct weir_ask timed = *ask;
+    struct weir_permit permit;
+    timed.now = now_of(guard, clock);
+    bool entered = weir_enter(guard, &timed, &permit, decision);
+    bool falls_back = !entered;
+    if (entered) {
+        enum weir_outcome outcome = call->work(call->context);
+        weir_exit(guard, &permit, outcome, now_of(guard, clock));
+        falls_back =
+            call->fallback_on_error && outcome != WEIR_SUCCEEDED && outcome != WEIR_IGNORED;
+    }
+    if (falls_back && call->fallback != NULL)
+        call->fallback(call->context, decision);
+    return entered;
+}

@@ -1,0 +1,415 @@
+/* problem.c -- what is wrong with a rule file, and where: lines, carets, nearest words.
+ *
+ * A column counts characters, so that it is what an editor shows, and the caret stands under the
+ * character whatever is before it: the caret's line repeats the tabs of the line above it.  Nothing
+ * of a file reaches a terminal that could move its cursor or colour it.
+ */
+#include "rulefile/problem.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ----------------------------------------------------------- characters ---- */
+
+static size_t sequence_length(unsigned char first)
+{
+    return first < 0x80                   ? 1
+           : first < 0xC2 || first > 0xF4 ? 0
+           : first < 0xE0                 ? 2
+           : first < 0xF0                 ? 3
+                                          : 4;
+}
+
+size_t weir__utf8_length(const char *p, const char *end)
+{
+    const unsigned char *c = (const unsigned char *)p;
+    size_t len = p < end ? sequence_length(c[0]) : 0;
+
+    if (len > (size_t)(end - p))
+        return 0;
+    for (size_t i = 1; i < len; i++) {
+        if ((c[i] & 0xC0) != 0x80)
+            return 0;
+    }
+    if (len >= 3 && ((c[0] == 0xE0 && c[1] < 0xA0) || (c[0] == 0xED && c[1] > 0x9F) ||
+                     (c[0] == 0xF0 && c[1] < 0x90) || (c[0] == 0xF4 && c[1] > 0x8F)))
+        return 0;
+    return len;
+}
+
+/* Control characters, and those that turn the direction of writing: what is shown must be what is
+ * there. */
+static bool is_harmless(const char *p, size_t len)
+{
+    const unsigned char *c = (const unsigned char *)p;
+
+    if (len == 1)
+        return c[0] >= ' ' && c[0] != 0x7F;
+    if (len == 2)
+        return !(c[0] == 0xC2 && c[1] < 0xA0);
+    if (len == 3 && c[0] == 0xE2 && c[1] == 0x80)
+        return !(c[2] == 0x8E || c[2] == 0x8F || (c[2] >= 0xA8 && c[2] <= 0xAE));
+    return !(len == 3 && c[0] == 0xE2 && c[1] == 0x81 && c[2] >= 0xA6 && c[2] <= 0xA9);
+}
+
+/* Copies the character at p, or a question mark in its place; returns its length in `out`, and in
+ * *taken what it was in the text. */
+static size_t copy_character(char *out, const char *p, const char *end, bool tabs, size_t *taken)
+{
+    size_t len = weir__utf8_length(p, end);
+
+    *taken = len ? len : 1;
+    if (len > 0 && (is_harmless(p, len) || (tabs && *p == '\t'))) {
+        memcpy(out, p, len);
+        return len;
+    }
+    out[0] = '?';
+    return 1;
+}
+
+static bool is_inside_character(char c)
+{
+    return ((unsigned char)c & 0xC0) == 0x80;
+}
+
+/* Nothing in a message that a terminal would obey, wherever it came from.  It does not get
+ * longer. */
+static void clean(char *text)
+{
+    const char *from = text, *end = text + strlen(text);
+    while (from < end) {
+        size_t taken;
+        text += copy_character(text, from, end, false, &taken);
+        from += taken;
+    }
+    *text = '\0';
+}
+
+struct weir__quoted weir__quote(const char *text, size_t len)
+{
+    struct weir__quoted q;
+    const size_t room = sizeof(q.text) - sizeof("...'") - 4;
+    const char *end = text + len;
+    size_t n = 0, taken;
+
+    q.text[n++] = '\'';
+    while (text < end && n < room) {
+        n += copy_character(q.text + n, text, end, false, &taken);
+        text += taken;
+    }
+    snprintf(q.text + n, sizeof(q.text) - n, text < end ? "...'" : "'");
+    return q;
+}
+
+/* --------------------------------------------------------------- places ---- */
+
+/* A line ends with \n, \r\n or \r. */
+static bool begins_line(const char *text, size_t at)
+{
+    return at == 0 || text[at - 1] == '\n' || (text[at - 1] == '\r' && text[at] != '\n');
+}
+
+int weir__report_open(struct weir__report *report, const char *text, size_t len,
+                      struct weir_error *error)
+{
+    size_t n = 1, room = 1024;
+
+    if (len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
+        text += 3;
+        len -= 3;
+    }
+    *report = (struct weir__report){ .text = text, .len = len, .seen_column = 1 };
+    report->lines = malloc(room * sizeof(*report->lines));
+    if (report->lines == NULL)
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory to read rules");
+    report->lines[0] = 0;
+    for (size_t at = 1; at < len; at++) {
+        if (!begins_line(text, at))
+            continue;
+        if (n == room) {
+            size_t *grown = realloc(report->lines, 2 * room * sizeof(*grown));
+            if (grown == NULL) {
+                weir__report_close(report);
+                return weir__fail(error, WEIR_NO_MEMORY, "no memory to read rules");
+            }
+            report->lines = grown;
+            room *= 2;
+        }
+        report->lines[n++] = at;
+    }
+    report->n_lines = n;
+    return WEIR_OK;
+}
+
+void weir__report_close(struct weir__report *report)
+{
+    free(report->lines);
+    report->lines = NULL;
+}
+
+static size_t find_line(const struct weir__report *report, size_t at)
+{
+    size_t low = 0, high = report->n_lines;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (report->lines[middle] <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int count_characters(const char *p, const char *end)
+{
+    int n = 0;
+
+    for (; p < end; p++)
+        n += !is_inside_character(*p);
+    return n;
+}
+
+#define COLUMNS_COUNTED 4096 /* further to the right, bytes are counted */
+
+struct weir__mark weir__report_mark(struct weir__report *report, size_t at)
+{
+    at = at < report->len ? at : report->len;
+    size_t line = find_line(report, at);
+    const char *text = report->text;
+
+    if (at - report->lines[line] > COLUMNS_COUNTED) /* nobody counts characters there, and to do it
+                                                       for each would take for ever */
+        return (struct weir__mark){ (int)line + 1, at - report->lines[line] < INT_MAX
+                                                       ? (int)(at - report->lines[line]) + 1
+                                                       : INT_MAX };
+    if (line != report->seen_line) {
+        report->seen_line = line;
+        report->seen_at = report->lines[line];
+        report->seen_column = 1;
+    }
+    if (at >= report->seen_at)
+        report->seen_column += count_characters(text + report->seen_at, text + at);
+    else
+        report->seen_column -= count_characters(text + at, text + report->seen_at);
+    report->seen_at = at;
+    return (struct weir__mark){ (int)line + 1, report->seen_column };
+}
+
+/* The end of a line, without what ends it. */
+static size_t line_end(const struct weir__report *report, size_t line)
+{
+    size_t end = line + 1 < report->n_lines ? report->lines[line + 1] : report->len;
+
+    while (end > report->lines[line] &&
+           (report->text[end - 1] == '\n' || report->text[end - 1] == '\r'))
+        end--;
+    return end;
+}
+
+size_t weir__report_place(const struct weir__report *report, int line, int column)
+{
+    size_t i = line < 1                         ? 0
+               : (size_t)line > report->n_lines ? report->n_lines - 1
+                                                : (size_t)line - 1;
+    size_t at = report->lines[i], end = line_end(report, i);
+
+    if ((size_t)(line > 0 ? line : 0) > report->n_lines)
+        return end;
+    for (; column > 1 && at < end; column--) {
+        at++;
+        while (at < end && is_inside_character(report->text[at]))
+            at++;
+    }
+    return at;
+}
+
+/* ------------------------------------------------------------- problems ---- */
+
+/* The line, or what of it is around the place; and the place's own place in that. */
+static void copy_source(struct weir_problem *p, const struct weir__report *report, size_t at)
+{
+    size_t line = find_line(report, at), begin = report->lines[line], end = line_end(report, line),
+           taken;
+    const size_t room = sizeof(p->source) - 5; /* the longest character and the NUL */
+    size_t n = 0;
+
+    if (at > end)
+        at = end;
+    if (end - begin > room && at - begin > room / 2)
+        begin = end - at < room / 2 ? end - room : at - room / 2;
+    while (begin < at && is_inside_character(report->text[begin]))
+        begin++;
+    for (; begin < end && n < room; begin += taken) {
+        if (begin <= at)
+            p->caret = (int)n;
+        n += copy_character(p->source + n, report->text + begin, report->text + end, true, &taken);
+    }
+    if (at >= begin)
+        p->caret = (int)n;
+    p->source[n] = '\0';
+}
+
+void weir__report_add(struct weir__report *report, size_t at, const char *format, ...)
+{
+    va_list args;
+
+    if (report->n == WEIR__PROBLEMS_MAX) {
+        report->more++;
+        return;
+    }
+    struct weir_problem *p = &report->problems[report->n++];
+    *p = (struct weir_problem){ .caret = -1 };
+    va_start(args, format);
+    vsnprintf(p->text, sizeof(p->text), format, args);
+    va_end(args);
+    clean(p->text);
+    if (at == WEIR__NOWHERE)
+        return;
+    struct weir__mark mark = weir__report_mark(report, at);
+    p->line = mark.line;
+    p->column = mark.column;
+    copy_source(p, report, at < report->len ? at : report->len);
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct weir_problem *a = left, *b = right;
+
+    if (a->line != b->line)
+        return a->line < b->line ? -1 : 1;
+    if (a->column != b->column)
+        return a->column < b->column ? -1 : 1;
+    return strcmp(a->text, b->text);
+}
+
+/* A mistake behind an anchor is found once for each alias. */
+static void remove_repeated(struct weir__report *report)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < report->n; i++) {
+        if (kept > 0 && compare(&report->problems[kept - 1], &report->problems[i]) == 0)
+            continue;
+        if (kept != i)
+            report->problems[kept] = report->problems[i];
+        kept++;
+    }
+    report->n = kept;
+}
+
+static int fail_with(const struct weir_problem *p, const char *name, struct weir_error *error)
+{
+    if (p->line == 0)
+        return weir__fail(error, WEIR_INVALID, "%s: %s", name, p->text);
+    return weir__fail_at(error, p->column, "%s:%d:%d: %s", name, p->line, p->column, p->text);
+}
+
+int weir__report_tell(struct weir__report *report, const struct weir_rules_options *options,
+                      struct weir_error *error)
+{
+    if (report->n == 0)
+        return WEIR_OK;
+    qsort(report->problems, report->n, sizeof(report->problems[0]), compare);
+    remove_repeated(report);
+    for (size_t i = 0; options && options->problem && i < report->n; i++)
+        options->problem(options->context, &report->problems[i]);
+    if (options && options->problem && report->more > 0) {
+        struct weir_problem last = { .caret = -1 };
+        snprintf(last.text, sizeof(last.text), "and %zu more", report->more);
+        options->problem(options->context, &last);
+    }
+    return fail_with(&report->problems[0], options && options->name ? options->name : "rules",
+                     error);
+}
+
+/* ------------------------------------------------------------- printing ---- */
+
+/* What stands under source[0 .. caret): a tab under a tab, a space under any other character. */
+static void draw_caret(char *out, size_t size, const struct weir_problem *problem)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < problem->caret && problem->source[i] && n + 2 < size; i++) {
+        if (!is_inside_character(problem->source[i]))
+            out[n++] = problem->source[i] == '\t' ? '\t' : ' ';
+    }
+    out[n++] = '^';
+    out[n] = '\0';
+}
+
+int weir_problem_print(char *out, size_t size, const char *name, const struct weir_problem *problem)
+{
+    assert(problem && (out || size == 0));
+    char caret[sizeof(problem->source) + 2];
+
+    if (name == NULL)
+        name = "rules";
+    if (problem->line == 0)
+        return snprintf(out, size, "%s: %s", name, problem->text);
+    if (problem->caret < 0)
+        return snprintf(out, size, "%s:%d:%d: %s", name, problem->line, problem->column,
+                        problem->text);
+    draw_caret(caret, sizeof(caret), problem);
+    return snprintf(out, size, "%s:%d:%d: %s\n    %s\n    %s", name, problem->line, problem->column,
+                    problem->text, problem->source, caret);
+}
+
+/* -------------------------------------------------------- nearest words ---- */
+
+static bool begins(const char *name, size_t m, const char *word, size_t n)
+{
+    return n >= 2 && n < m && weir__edits(word, n, name, n) == 0;
+}
+
+const char *weir__nearest(const char *word, size_t len, const char *const *names, size_t n)
+{
+    unsigned best = 2 + (unsigned)len / 4; /* one slip in a short word, a few in a long one */
+    const char *found = NULL;
+
+    for (size_t i = 0; len <= WEIR__EDITS_MAX && i < n; i++) { /* longer words resemble nothing */
+        size_t m = strlen(names[i]);
+        if (m > WEIR__EDITS_MAX)
+            continue;
+        unsigned d = begins(names[i], m, word, len) ? 1 : weir__edits(word, len, names[i], m);
+        if (d < best && d < (len > m ? len : m)) { /* the second: of "x" and "s" nothing is alike */
+            best = d;
+            found = names[i];
+        }
+    }
+    return found;
+}
+
+static void put_all(struct weir__hint *hint, const char *const *names, size_t n)
+{
+    size_t used = (size_t)snprintf(hint->text, sizeof(hint->text), "known are");
+
+    for (size_t i = 0; i < n; i++) {
+        if (used + strlen(names[i]) + sizeof(", , ...") > sizeof(hint->text)) {
+            snprintf(hint->text + used, sizeof(hint->text) - used, ", ...");
+            return;
+        }
+        used += (size_t)snprintf(hint->text + used, sizeof(hint->text) - used, "%s %s",
+                                 i ? "," : "", names[i]);
+    }
+}
+
+struct weir__hint weir__hint(const char *word, size_t len, const char *const *names, size_t n)
+{
+    struct weir__hint hint;
+    const char *near = weir__nearest(word, len, names, n);
+
+    if (near)
+        snprintf(hint.text, sizeof(hint.text), "did you mean '%s'?", near);
+    else if (n == 0)
+        snprintf(hint.text, sizeof(hint.text), "there are none");
+    else if (n == 1)
+        snprintf(hint.text, sizeof(hint.text), "only '%s' is known", names[0]);
+    else
+        put_all(&hint, names, n);
+    return hint;
+}

@@ -1,0 +1,66 @@
+/* problem.h -- what is wrong with a rule file, and where: collected while it is read, told in the
+ * order of the text.
+ *
+ * Places are offsets into the text while reading; they become lines and columns when a problem is
+ * noted.
+ */
+#ifndef WEIR_RULES_PROBLEM_H
+#define WEIR_RULES_PROBLEM_H
+
+#include "match/draft.h"
+
+#define WEIR__PROBLEMS_MAX 100      /* that are told; the rest is counted */
+#define WEIR__NOWHERE      SIZE_MAX /* the place of a problem that is of the whole text */
+
+struct weir__report {
+    const char *text; /* without a byte order mark */
+    size_t len;
+    size_t *lines; /* where each begins; the text's, then its end */
+    size_t n_lines;
+    size_t seen_line, seen_at; /* the last place that was looked up, so that the next one near it is
+                                  found from there; */
+    int seen_column;           /* a file may be one line of a million bytes */
+    struct weir_problem problems[WEIR__PROBLEMS_MAX];
+    size_t n, more;
+};
+
+/* problem.c */
+int weir__report_open(struct weir__report *report, const char *text, size_t len,
+                      struct weir_error *error);
+void weir__report_close(struct weir__report *report);
+
+struct weir__mark weir__report_mark(struct weir__report *report, size_t at);
+size_t weir__report_place(const struct weir__report *report, int line,
+                          int column); /* the other way; what is not there is moved inside */
+
+/* Notes a problem at the byte `at` of the text. */
+__attribute__((format(printf, 3, 4))) void weir__report_add(struct weir__report *report, size_t at,
+                                                            const char *format, ...);
+
+/* Tells options->problem everything, in order; WEIR_OK, or WEIR_INVALID with the first problem in
+ * *error. */
+int weir__report_tell(struct weir__report *report, const struct weir_rules_options *options,
+                      struct weir_error *error);
+
+/* A name or value from the text, in quotes, fit for one line: not too long, and nothing in it that
+ * a terminal obeys. */
+struct weir__quoted {
+    char text[64];
+};
+struct weir__quoted weir__quote(const char *text, size_t len);
+
+/* Length of the UTF-8 character at p, or 0 if there is none before `end`: overlong forms,
+ * surrogates and beyond U+10FFFF are none. */
+size_t weir__utf8_length(const char *p, const char *end);
+
+/* The one of `n` names that the word was most likely meant to be; NULL if it is like none of
+ * them. */
+const char *weir__nearest(const char *word, size_t len, const char *const *names, size_t n);
+
+/* What follows "unknown key 'limt';": "did you mean 'limit'?", or "known are a, b, c". */
+struct weir__hint {
+    char text[160];
+};
+struct weir__hint weir__hint(const char *word, size_t len, const char *const *names, size_t n);
+
+#endif

@@ -1,0 +1,498 @@
+/* read-guard.c -- the guards of a rule file: what bounds work in progress, and for which requests.
+ *
+ *     - name: search
+ *       match: { uri: "/search" }                        read-match.c
+ *       concurrency: { max: 64, queue: 128, wait: 200ms, weights: { gold: 3 } }   read-bounds.c
+ *       adaptive: weir
+ *       breaker: { errors: 50%, slow: 500ms }
+ *       system: { cpu: 85% }
+ *       user: "{account}"                                template.c
+ *       class: "{plan|free}"
+ *       fallback: { status: 200, body: "[]" }
+ */
+#include "rulefile/read.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guard/guard.h"
+#include "match/template.h"
+
+#define STATUS 503 /* of a fallback that says none */
+
+/* -------------------------------------------------------------- fallback ---- */
+
+enum { FALLBACK_STATUS, BODY, BODY_FILE, TYPE, FALLBACK_MEMBERS };
+
+/* It goes into a header: one line of what a media type is made of. */
+static void read_type(struct weir__reader *r, const struct weir__member *m,
+                      struct weir__fallback_draft *f)
+{
+    const char *text =
+        m->value ? weir__read_text(r, m->value, "type", "a media type such as application/json")
+                 : NULL;
+
+    if (text == NULL)
+        return;
+    bool good = strchr(text, '/') != NULL && *text != '/' && m->value->n <= 100;
+    for (const char *c = text; *c; c++)
+        good = good && *c >= ' ' && *c <= '~';
+    if (good)
+        f->type = weir__arena_copy(r->arena, text, m->value->n);
+    else
+        weir__say(
+            r, m->value,
+            "type must be a media type such as application/json, of at most 100 bytes; found %s",
+            weir__quote(text, m->value->n).text);
+}
+
+static void copy_body(struct weir__reader *r, const struct weir__node *node,
+                      struct weir__fallback_draft *f, const char *text, size_t len)
+{
+    if (len > WEIR__FALLBACK_MAX) {
+        weir__say(r, node, "the body has %zu bytes; the most is %d", len, WEIR__FALLBACK_MAX);
+        return;
+    }
+    f->body = weir__arena_copy(r->arena, text, len);
+    f->len = len;
+}
+
+static void read_body(struct weir__reader *r, const struct weir__member *m,
+                      struct weir__fallback_draft *f)
+{
+    const struct weir__node *text = m[BODY].value, *file = m[BODY].key ? NULL : m[BODY_FILE].value;
+    size_t len = 0;
+
+    if (m[BODY].key && m[BODY_FILE].key)
+        weir__say(r, m[BODY_FILE].key,
+                  "the body is here or in a file; leave out body or body_file");
+    if (text && weir__read_text(r, text, "body", "text"))
+        copy_body(r, text, f, text->text, text->n);
+    if (file &&
+        r->options
+            ->near) { /* whoever is refused is shown it: it could be any file that lies there */
+        weir__say(r, m[BODY_FILE].key,
+                  "rules that are sent may not take a body from a file; write it here, as in body: "
+                  "\"[]\", or write "
+                  "body_file in the rule file on the server");
+        return;
+    }
+    char *contents = file ? weir__read_file(r, file, WEIR__FALLBACK_MAX,
+                                            "the body here, as in body: \"[]\"", &len)
+                          : NULL;
+    if (contents) {
+        copy_body(r, file, f, contents, len);
+        f->file = weir__arena_copy(r->arena, file->text, file->n);
+    }
+    free(contents);
+}
+
+/* What the name of the file says; else text. */
+static const char *type_of(const struct weir__fallback_draft *f)
+{
+    const char *dot = f->file ? strrchr(f->file, '.') : NULL;
+
+    return dot && strcmp(dot, ".json") == 0   ? "application/json"
+           : dot && strcmp(dot, ".html") == 0 ? "text/html"
+                                              : "text/plain";
+}
+
+static void read_fallback(struct weir__reader *r, const struct weir__node *node,
+                          struct weir__fallback_draft *f)
+{
+    struct weir__member m[FALLBACK_MEMBERS] = {
+        { .name = "status" }, { .name = "body" }, { .name = "body_file" }, { .name = "type" }
+    };
+
+    if (!weir__read_members(r, node, "fallback", m, FALLBACK_MEMBERS))
+        return;
+    if (node->n == 0)
+        weir__say(r, node, "the fallback says nothing; write what to answer, such as status: 200");
+    f->status = STATUS;
+    if (weir__read_small(r, &m[FALLBACK_STATUS], 599, &f->status) && f->status < 200)
+        weir__say(r, m[FALLBACK_STATUS].value, "status must be from 200 to 599");
+    if ((f->status == 204 || f->status == 304) && (m[BODY].key || m[BODY_FILE].key))
+        weir__say(r, m[BODY].key ? m[BODY].key : m[BODY_FILE].key,
+                  "an answer with status %d has no body; leave it out, or write status: 200",
+                  (int)f->status);
+    read_body(r, m, f);
+    read_type(r, &m[TYPE], f);
+    if (m[TYPE].key && m[BODY].key == NULL && m[BODY_FILE].key == NULL)
+        weir__say(r, m[TYPE].key, "'type' is the type of a body; write one, such as body: \"[]\"");
+    if (f->body == NULL)
+        f->body = weir__arena_copy(r->arena, "", 0);
+    if (f->type == NULL)
+        f->type = weir__arena_copy(r->arena, type_of(f), strlen(type_of(f)));
+}
+
+/* ------------------------------------------------- users, classes, priority ---- */
+
+static void read_user(struct weir__reader *r, const struct weir__node *node,
+                      struct weir__guard_draft *g)
+{
+    struct weir__template t;
+    struct weir_error error = { 0 };
+    const char *text = weir__read_braces(r, node, "user", "text such as \"{account}\"");
+    int code = text ? weir__template_parse(&t, text, &error) : WEIR_INVALID;
+
+    if (code == WEIR_NO_MEMORY)
+        r->arena->failed = true;
+    if (text && code != WEIR_OK)
+        weir__say_error(r, node, "user", &error);
+    if (code != WEIR_OK)
+        return;
+    if (t.n == 0)
+        weir__say(
+            r, node,
+            "a user without an attribute is everybody; write one in braces, such as \"{account}\"");
+    for (size_t i = 0; i < t.n; i++)
+        weir__read_attribute(r, node, t.parts[i].attribute, strlen(t.parts[i].attribute));
+    weir__template_free(&t);
+    char *copy = weir__arena_copy(r->arena, text, node->n);
+    g->rule.key = copy ? copy : g->rule.key;
+}
+
+/* One attribute as it is, with a fallback if one likes; or a word. */
+static bool take_pick(struct weir__reader *r, const struct weir__member *m,
+                      const struct weir__template *t, struct weir__pick_draft *out)
+{
+    const struct weir__template_part *p = t->parts;
+    const char *word = t->n == 0 ? p->before : p->fallback;
+
+    if (t->n > 1 ||
+        (t->n == 1 && (*p->before || *t->parts[1].before || p->prefix4 != WEIR__NO_PREFIX))) {
+        weir__say(r, m->value,
+                  "%s must be one attribute in braces, such as \"{header.x-%s}\", or a word",
+                  m->name, m->name);
+        return false;
+    }
+    if (t->n == 1)
+        out->attribute = weir__read_attribute(r, m->value, p->attribute, strlen(p->attribute));
+    out->fallback = word ? weir__arena_copy(r->arena, word, strlen(word)) : NULL;
+    return true;
+}
+
+static bool read_pick(struct weir__reader *r, const struct weir__member *m,
+                      struct weir__pick_draft *out)
+{
+    struct weir__template t;
+    struct weir_error error = { 0 };
+    const char *text = m->value ? weir__read_braces(r, m->value, m->name,
+                                                    "an attribute such as \"{plan}\", or a word")
+                                : NULL;
+    int code = text ? weir__template_parse(&t, text, &error) : WEIR_INVALID;
+    bool good = false;
+
+    if (code == WEIR_NO_MEMORY)
+        r->arena->failed = true;
+    if (code == WEIR_OK) {
+        good = take_pick(r, m, &t, out);
+        weir__template_free(&t);
+    } else if (text) {
+        weir__say_error(r, m->value, m->name, &error);
+    }
+    return good;
+}
+
+static void read_class(struct weir__reader *r, const struct weir__member *m,
+                       struct weir__guard_draft *g)
+{
+    const char *names[WEIR_CLASSES];
+    const char *word;
+
+    if (!read_pick(r, m, &g->user_class) || r->arena->failed)
+        return;
+    if (g->n_classes == 0) {
+        weir__say(r, m->key,
+                  "'class' needs the classes there are; write them, such as concurrency: { "
+                  "weights: { gold: 3, free: 1 } }");
+        return;
+    }
+    word = g->user_class.fallback;
+    for (size_t i = 0; i < g->n_classes; i++)
+        names[i] = g->options.classes[i].name;
+    if (word && weir__class_find(&g->options, word, strlen(word)) < 0)
+        weir__say(r, m->value, "unknown class %s; %s", weir__quote(word, strlen(word)).text,
+                  weir__hint(word, strlen(word), names, g->n_classes).text);
+}
+
+/* One digit, and nothing beyond: a person means what they write. */
+static bool read_priority_number(const struct weir__node *node, int8_t *out)
+{
+    const char *text = node->kind == WEIR__NODE_TEXT ? node->text : "";
+    size_t sign = text[0] == '-';
+
+    return node->n == sign + 1 && weir__priority_read(NULL, 0, text, node->n, out) &&
+           *out == (sign ? '0' - text[1] : text[0] - '0');
+}
+
+_Static_assert(WEIR_PRIORITY_MIN > -10 && WEIR_PRIORITY_MAX < 10, "a priority has one digit");
+
+static void read_words(struct weir__reader *r, const struct weir__node *node,
+                       struct weir__guard_draft *g)
+{
+    if (node->kind != WEIR__NODE_MAPPING || node->n == 0 || node->n > WEIR__PRIORITY_WORDS) {
+        weir__say(r, node,
+                  "priorities must be a mapping from 1 to %d words to numbers from %d to %d, such "
+                  "as { checkout: 5, crawl: -3 }",
+                  WEIR__PRIORITY_WORDS, WEIR_PRIORITY_MIN, WEIR_PRIORITY_MAX);
+        return;
+    }
+    for (size_t i = 0; i < node->n; i++) {
+        const struct weir__node *key = node->items[2 * i], *value = node->items[2 * i + 1];
+        struct weir__priority_word *w = &g->words[g->n_words];
+        if (!weir__read_word_name(r, key, "priority", WEIR__RULE_NAME_MAX))
+            continue;
+        if (!read_priority_number(value, &w->priority))
+            weir__say(r, value, "a priority is a number from %d to %d; the highest goes first",
+                      WEIR_PRIORITY_MIN, WEIR_PRIORITY_MAX);
+        else if ((w->name = weir__arena_copy(r->arena, key->text, key->n)) != NULL)
+            g->n_words++;
+    }
+}
+
+static void read_priority(struct weir__reader *r, const struct weir__member *m,
+                          struct weir__guard_draft *g)
+{
+    const char *names[WEIR__PRIORITY_WORDS], *word;
+    int8_t priority;
+
+    if (!read_pick(r, m, &g->priority) || (word = g->priority.fallback) == NULL)
+        return;
+    struct weir__node node = { .kind = WEIR__NODE_TEXT, .n = strlen(word), .text = word };
+    for (size_t i = 0; i < g->n_words; i++) {
+        names[i] = g->words[i].name;
+        if (strcmp(names[i], word) == 0)
+            return;
+    }
+    if (!read_priority_number(&node, &priority))
+        weir__say(r, m->value,
+                  "unknown priority %s; write a number from %d to %d, or one of `priorities`%s%s",
+                  weir__quote(word, node.n).text, WEIR_PRIORITY_MIN, WEIR_PRIORITY_MAX,
+                  g->n_words ? ": " : "",
+                  g->n_words ? weir__hint(word, node.n, names, g->n_words).text : "");
+}
+
+/* ---------------------------------------------------------------- guards ---- */
+
+enum {
+    NAME,
+    ABOUT,
+    MATCH,
+    NOT,
+    CONCURRENCY,
+    ADAPTIVE,
+    BREAKER,
+    SHED,
+    SYSTEM,
+    DEGRADE,
+    RAISES,
+    LEASE,
+    USER,
+    PRIORITY,
+    PRIORITIES,
+    CLASS,
+    FALLBACK,
+    MODE,
+    MEMBERS
+};
+
+static const struct weir__member members[MEMBERS] = {
+    [NAME] = { .name = "name" },
+    [ABOUT] = { .name = "about" },
+    [MATCH] = { .name = "match" },
+    [NOT] = { .name = "not" },
+    [CONCURRENCY] = { .name = "concurrency" },
+    [ADAPTIVE] = { .name = "adaptive" },
+    [BREAKER] = { .name = "breaker" },
+    [SHED] = { .name = "shed" },
+    [SYSTEM] = { .name = "system" },
+    [DEGRADE] = { .name = "degrade" },
+    [RAISES] = { .name = "raises" },
+    [LEASE] = { .name = "lease" },
+    [USER] = { .name = "user" },
+    [PRIORITY] = { .name = "priority" },
+    [PRIORITIES] = { .name = "priorities" },
+    [CLASS] = { .name = "class" },
+    [FALLBACK] = { .name = "fallback" },
+    [MODE] = { .name = "mode" },
+};
+
+static void read_names(struct weir__reader *r, const struct weir__node *node,
+                       const struct weir__member *m, struct weir__rule_draft *rule)
+{
+    bool any = false;
+
+    if (m[NAME].key == NULL)
+        weir__say(r, node, "the guard has no name; give it one, such as name: search");
+    if (m[NAME].value)
+        rule->name = weir__read_name(r, m[NAME].value, "a guard's name");
+    for (int i = CONCURRENCY; i <= DEGRADE; i++)
+        any = any || m[i].key;
+    if (!any)
+        weir__say(r, node,
+                  "%s%s%s guards nothing; write what it bounds, such as concurrency: 64 or "
+                  "adaptive: weir",
+                  rule->name ? "the guard '" : "the guard", rule->name ? rule->name : "",
+                  rule->name ? "'" : "");
+    const char *about =
+        m[ABOUT].value ? weir__read_text(r, m[ABOUT].value, "about", "a sentence") : NULL;
+    if (about)
+        rule->about = weir__arena_copy(r->arena, about, m[ABOUT].value->n);
+}
+
+static void read_who(struct weir__reader *r, const struct weir__member *m,
+                     struct weir__guard_draft *g)
+{
+    if (m[MATCH].value)
+        weir__read_match(r, m[MATCH].value, "match", &g->rule.match, &g->rule.matches);
+    if (m[NOT].value)
+        weir__read_match(r, m[NOT].value, "not", &g->rule.except, &g->rule.excepts);
+    if (m[USER].value)
+        read_user(r, m[USER].value, g);
+    if (m[PRIORITIES].value)
+        read_words(r, m[PRIORITIES].value, g);
+    if (m[PRIORITIES].key && m[PRIORITY].key == NULL)
+        weir__say(r, m[PRIORITIES].key,
+                  "'priorities' says what words mean; write where they are, such as priority: "
+                  "\"{header.x-priority}\"");
+    read_priority(r, &m[PRIORITY], g);
+    read_class(r, &m[CLASS], g);
+    if (m[MODE].value)
+        weir__read_mode(r, m[MODE].value, &g->rule.mode);
+    g->options.mode = g->rule.mode;
+}
+
+static void read_how(struct weir__reader *r, const struct weir__member *m,
+                     struct weir__guard_draft *g)
+{
+    if (m[CONCURRENCY].value)
+        weir__read_concurrency(r, m[CONCURRENCY].value, g);
+    if (m[ADAPTIVE].value)
+        weir__read_adaptive(r, m[ADAPTIVE].value, g);
+    if (m[BREAKER].value)
+        weir__read_breaker(r, m[BREAKER].value, g);
+    if (m[SYSTEM].value)
+        weir__read_system(r, m[SYSTEM].value, &g->options.system);
+    weir__read_flag(r, &m[SHED], &g->options.shed);
+    weir__read_small(r, &m[DEGRADE], WEIR__LEVEL_MAX, &g->options.degrade);
+    weir__read_small(r, &m[RAISES], WEIR__LEVEL_MAX, &g->options.raises);
+    if (m[RAISES].key && m[BREAKER].key == NULL && m[SYSTEM].key == NULL)
+        weir__say(
+            r, m[RAISES].key,
+            "'raises' needs a breaker or system: while one of them says no, the level is raised");
+    if (weir__read_span(r, &m[LEASE], &g->options.lease) && g->options.lease < WEIR__LEASE_MIN)
+        weir__say(r, m[LEASE].value,
+                  "lease must be 10ms or more: work that takes longer loses its permit");
+    if (m[FALLBACK].value)
+        read_fallback(r, m[FALLBACK].value, &g->fallback);
+}
+
+static void read_guard(struct weir__reader *r, const struct weir__node *node,
+                       struct weir__guard_draft *g)
+{
+    struct weir__member m[MEMBERS];
+    struct weir__guard_plan plan;
+    struct weir_error error = { 0 };
+    size_t before = weir__problems(r);
+
+    memcpy(m, members, sizeof(m));
+    g->rule.key = r->empty;
+    g->rule.cost = 1;
+    g->rule.mode = WEIR_ENFORCE;
+    g->rule.mark = weir__mark_of(r, node);
+    if (!weir__read_members(r, node, "a guard", m, MEMBERS))
+        return;
+    read_names(r, node, m, &g->rule);
+    read_how(r, m, g);
+    read_who(r, m, g);
+    if (weir__problems(r) == before && !r->arena->failed &&
+        weir__guard_plan_make(&plan, &g->options, 0, &error) != WEIR_OK)
+        weir__say(r, node, "guard '%s': %s", g->rule.name, error.text);
+}
+
+/* ----------------------------------------------------------- duplicates ---- */
+
+struct named {
+    const struct weir__rule_draft *rule;
+    const struct weir__node *node; /* NULL: it is a rule */
+};
+
+static int compare(const void *left, const void *right)
+{
+    const struct named *a = left, *b = right;
+    int order = strcmp(a->rule->name, b->rule->name);
+
+    return order                                      ? order
+           : a->rule->mark.line != b->rule->mark.line ? a->rule->mark.line - b->rule->mark.line
+                                                      : a->rule->mark.column - b->rule->mark.column;
+}
+
+/* Rules before guards; modes are set by name, so no rule may have a guard's. */
+static void say_twice(struct weir__reader *r, const struct named *a, const struct named *b)
+{
+    const struct named *guard = b->node ? b : a, *other = b->node ? a : b;
+
+    if (guard->node == NULL)
+        return; /* both are rules, and it is said */
+    weir__say(r, guard->node, "%s named '%s'; %s in line %d, column %d; give this one another name",
+              other->node ? "two guards are" : "a rule and a guard are", guard->rule->name,
+              other->node ? "the first is" : "the rule is", other->rule->mark.line,
+              other->rule->mark.column);
+}
+
+static void check_names(struct weir__reader *r, const struct weir__node *node)
+{
+    const struct weir__draft *d = r->draft;
+    struct named *all = malloc((d->n_rules + d->n_guards + 1) * sizeof(*all));
+    size_t n = 0;
+
+    if (all == NULL) {
+        r->arena->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < d->n_rules; i++) {
+        if (d->rules[i].name)
+            all[n++] = (struct named){ &d->rules[i], NULL };
+    }
+    for (size_t i = 0; i < d->n_guards; i++) {
+        if (d->guards[i].rule.name)
+            all[n++] = (struct named){ &d->guards[i].rule, node->items[i] };
+    }
+    qsort(all, n, sizeof(*all), compare);
+    for (size_t i = 1, first = 0; i < n; i++) {
+        if (strcmp(all[i].rule->name, all[first].rule->name) != 0)
+            first = i;
+        else
+            say_twice(r, &all[first], &all[i]);
+    }
+    free(all);
+}
+
+void weir__read_guards(struct weir__reader *r, const struct weir__node *node)
+{
+    struct weir__draft *draft = r->draft;
+
+    if (node->kind != WEIR__NODE_LIST) {
+        weir__say(
+            r, node,
+            "guards must be a list: each guard begins with a dash, as in - name: search; found %s",
+            weir__node_word(node));
+        return;
+    }
+    if (node->n > WEIR__GUARDS_MAX) {
+        weir__say(r, node->items[WEIR__GUARDS_MAX], "there are %zu guards; the most is %d", node->n,
+                  WEIR__GUARDS_MAX);
+        return;
+    }
+    draft->guards = weir__arena_take(r->arena, node->n, sizeof(*draft->guards));
+    r->empty = r->empty ? r->empty : weir__arena_copy(r->arena, "", 0);
+    if (draft->guards == NULL || r->empty == NULL)
+        return;
+    draft->n_guards = node->n;
+    for (size_t i = 0; i < node->n; i++)
+        read_guard(r, node->items[i], &draft->guards[i]);
+    check_names(r, node);
+}

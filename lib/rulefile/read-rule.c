@@ -1,0 +1,307 @@
+/* read-rule.c -- the rules of a rule file.
+ *
+ *     - name: per-ip
+ *       about: nobody needs more
+ *       match: { uri: "/login" }     read-match.c
+ *       not: { ip: 10.0.0.0/8 }
+ *       key: "{ip/24}"                      template.c
+ *       limit: [300/60, 100/5]              read-limit.c
+ *       algorithm: sliding-window
+ *       cost: 5
+ *       mode: shadow
+ *       ban: { refusals: 50/60s, for: 10m }
+ *       zone: Europe/Berlin
+ *       keys: 10000
+ */
+#include "rulefile/read.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "algo/algo.h"
+#include "match/template.h"
+
+enum {
+    NAME,
+    ABOUT,
+    MATCH,
+    NOT,
+    KEY,
+    LIMIT,
+    ALGORITHM,
+    COST,
+    MODE,
+    BAN,
+    ZONE,
+    KEYS,
+    ACROSS,
+    WHEN_ALONE,
+    MEMBERS
+};
+
+static const struct weir__member members[MEMBERS] = {
+    [NAME] = { .name = "name" },
+    [ABOUT] = { .name = "about" },
+    [MATCH] = { .name = "match" },
+    [NOT] = { .name = "not" },
+    [KEY] = { .name = "key" },
+    [LIMIT] = { .name = "limit" },
+    [COST] = { .name = "cost" },
+    [MODE] = { .name = "mode" },
+    [ALGORITHM] = { .name = "algorithm" },
+    [BAN] = { .name = "ban" },
+    [ZONE] = { .name = "zone" },
+    [ACROSS] = { .name = "across", .later = true },
+    [KEYS] = { .name = "keys" },
+    [WHEN_ALONE] = { .name = "when_alone", .later = true },
+};
+
+/* ------------------------------------------------------------ templates ---- */
+
+const char *weir__read_braces(struct weir__reader *r, const struct weir__node *node,
+                              const char *what, const char *like)
+{
+    if (node->kind == WEIR__NODE_MAPPING && node->n > 0)
+        weir__say(r, node,
+                  "%s must be in quotes, because braces mean a mapping to YAML: %s: \"{%s}\"", what,
+                  what, node->items[0]->n < 40 ? node->items[0]->text : "...");
+    else
+        return weir__read_text(r, node, what, like);
+    return NULL;
+}
+
+/* "ip" for "{ip}": everybody would be one key.  Meant was what is left without the signs that other
+ * templates have. */
+static void say_no_attribute(struct weir__reader *r, const struct weir__node *node,
+                             const char *text)
+{
+    const char *name = text + strspn(text, "${<:%([ ");
+    size_t len = weir__attribute_length(name);
+    bool meant = len > 0 && len <= 40 && name[len + strspn(name + len, "}>)] ")] == '\0';
+
+    weir__say(r, node,
+              "a key without an attribute counts everybody together; %s%.*s%sfor one count for all "
+              "leave out key",
+              meant ? "did you mean \"{" : "", meant ? (int)len : 0, name, meant ? "}\"? " : "");
+}
+
+/* The set looks at the attributes that a key is made of. */
+static void read_key(struct weir__reader *r, const struct weir__node *node,
+                     struct weir__rule_draft *rule)
+{
+    struct weir__template t;
+    struct weir_error error = { 0 };
+    const char *text = weir__read_braces(r, node, "key", "text such as \"{ip}\"");
+
+    if (text == NULL)
+        return;
+    rule->key_mark = weir__mark_of(r, node);
+    int code = weir__template_parse(&t, text, &error);
+    if (code == WEIR_NO_MEMORY)
+        r->arena->failed = true;
+    if (code != WEIR_OK) {
+        weir__say_error(r, node, "key", &error);
+        return;
+    }
+    if (t.n == 0 && *text != '\0')
+        say_no_attribute(r, node, text);
+    for (size_t i = 0; i < t.n; i++)
+        weir__read_attribute(r, node, t.parts[i].attribute, strlen(t.parts[i].attribute));
+    weir__template_free(&t);
+    char *copy = weir__arena_copy(r->arena, text, node->n);
+    rule->key = copy ? copy : rule->key;
+}
+
+/* A number, or "{attribute}". */
+static void read_cost(struct weir__reader *r, const struct weir__node *node,
+                      struct weir__rule_draft *rule)
+{
+    const char *text =
+        weir__read_braces(r, node, "cost", "a number, or an attribute such as \"{bytes}\"");
+
+    if (text == NULL)
+        return;
+    if (text[0] != '{') {
+        weir__read_count(r, node, "cost", 0, INT64_MAX, &rule->cost);
+        return;
+    }
+    size_t len = weir__attribute_length(text + 1);
+    if (len > 0 && len + 2 == node->n && text[len + 1] == '}')
+        rule->cost_attribute = weir__read_attribute(r, node, text + 1, len);
+    else
+        weir__say(r, node,
+                  "cost must be a number, or one attribute in braces such as \"{bytes}\"; found %s",
+                  weir__quote(text, node->n).text);
+}
+
+static bool has_burst(const struct weir_limit *limit)
+{
+    static const char *const names[] = { "token-bucket", "gcra", "leaky-bucket" };
+
+    for (size_t i = 0; limit->algorithm && i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(limit->algorithm, names[i]) == 0)
+            return true;
+    }
+    return limit->algorithm == NULL;
+}
+
+/* What no request can ever pass is a mistake. */
+static void check_cost(struct weir__reader *r, const struct weir__node *node,
+                       const struct weir__rule_draft *rule)
+{
+    char text[128];
+    struct weir_plan plan;
+
+    for (size_t i = 0; rule->cost_attribute == NULL && i < rule->n_limits; i++) {
+        const struct weir_limit *limit = &rule->limits[i];
+        if (weir__plan_make(&plan, limit, NULL) != WEIR_OK || rule->cost <= plan.most)
+            continue;
+        weir_limit_print(text, sizeof(text), limit);
+        weir__say(r, node,
+                  "cost %" PRId64 " is more than %.60s can ever pass at once (%" PRId64
+                  "): every request would be refused for ever; write a limit %s %" PRId64
+                  " or more",
+                  rule->cost, text, plan.most, has_burst(limit) ? "with burst" : "of", rule->cost);
+        return;
+    }
+}
+
+/* ---------------------------------------------------------------- rules ---- */
+
+static void read_who(struct weir__reader *r, const struct weir__member *m,
+                     struct weir__rule_draft *rule)
+{
+    if (m[MATCH].value)
+        weir__read_match(r, m[MATCH].value, "match", &rule->match, &rule->matches);
+    if (m[NOT].value)
+        weir__read_match(r, m[NOT].value, "not", &rule->except, &rule->excepts);
+    if (m[KEY].value)
+        read_key(r, m[KEY].value, rule);
+    if (m[MODE].value)
+        weir__read_mode(r, m[MODE].value, &rule->mode);
+}
+
+/* A wrong algorithm or zone is said once, and not again by every limit. */
+static void read_how_much(struct weir__reader *r, const struct weir__member *m,
+                          struct weir__rule_draft *rule)
+{
+    struct weir__limit_defaults defaults = { .zone = r->zone };
+
+    if (m[ALGORITHM].value)
+        defaults.algorithm = weir__read_algorithm(r, m[ALGORITHM].value);
+    if (m[ZONE].value)
+        defaults.zone = weir__read_zone(r, m[ZONE].value);
+    if (m[LIMIT].value)
+        weir__read_limits(r, m[LIMIT].value, &defaults, rule);
+    if (m[COST].value) {
+        read_cost(r, m[COST].value, rule);
+        check_cost(r, m[COST].value, rule);
+    }
+    if (m[BAN].value)
+        weir__read_ban(r, m[BAN].value, &defaults, &rule->ban);
+    if (m[KEYS].value)
+        weir__read_count(r, m[KEYS].value, "keys", 1, INT64_MAX, &rule->keys);
+}
+
+static void read_names(struct weir__reader *r, const struct weir__node *node,
+                       const struct weir__member *m, struct weir__rule_draft *rule)
+{
+    if (m[NAME].key == NULL)
+        weir__say(r, node, "the rule has no name; give it one, such as name: per-ip");
+    if (m[NAME].value)
+        rule->name = weir__read_name(r, m[NAME].value, "a rule's name");
+    if (m[LIMIT].key == NULL)
+        weir__say(r, node, "%s%s%s has no limit; write one, such as limit: 300/60",
+                  rule->name ? "the rule '" : "the rule", rule->name ? rule->name : "",
+                  rule->name ? "'" : "");
+    const char *about =
+        m[ABOUT].value ? weir__read_text(r, m[ABOUT].value, "about", "a sentence") : NULL;
+    if (about)
+        rule->about = weir__arena_copy(r->arena, about, m[ABOUT].value->n);
+}
+
+static void read_rule(struct weir__reader *r, const struct weir__node *node,
+                      struct weir__rule_draft *rule)
+{
+    struct weir__member m[MEMBERS];
+
+    memcpy(m, members, sizeof(m));
+    rule->key = r->empty;
+    rule->cost = 1;
+    rule->mode = WEIR_ENFORCE;
+    rule->mark = weir__mark_of(r, node);
+    if (!weir__read_members(r, node, "a rule", m, MEMBERS))
+        return;
+    read_names(r, node, m, rule);
+    read_who(r, m, rule);
+    read_how_much(r, m, rule);
+}
+
+/* ----------------------------------------------------------- duplicates ---- */
+
+struct named {
+    const struct weir__rule_draft *rule;
+    const struct weir__node *node;
+};
+
+static int compare(const void *left, const void *right)
+{
+    const struct named *a = left, *b = right;
+    int order = strcmp(a->rule->name, b->rule->name);
+
+    return order ? order : a->rule < b->rule ? -1 : 1;
+}
+
+/* By sorting: however many rules there are. */
+static void check_names(struct weir__reader *r, const struct weir__node *node)
+{
+    struct named *all = malloc((node->n + 1) * sizeof(*all));
+    size_t n = 0;
+
+    if (all == NULL) {
+        r->arena->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < node->n; i++) {
+        if (r->draft->rules[i].name)
+            all[n++] = (struct named){ &r->draft->rules[i], node->items[i] };
+    }
+    qsort(all, n, sizeof(*all), compare);
+    for (size_t i = 1, first = 0; i < n; i++) {
+        if (strcmp(all[i].rule->name, all[first].rule->name) != 0)
+            first = i;
+        else
+            weir__say(r, all[i].node,
+                      "two rules are named '%s'; the first is in line %d, column %d; give this one "
+                      "another name",
+                      all[i].rule->name, all[first].rule->mark.line, all[first].rule->mark.column);
+    }
+    free(all);
+}
+
+void weir__read_rules(struct weir__reader *r, const struct weir__node *node)
+{
+    struct weir__draft *draft = r->draft;
+
+    if (node->kind != WEIR__NODE_LIST) {
+        weir__say(
+            r, node,
+            "rules must be a list: each rule begins with a dash, as in - name: per-ip; found %s",
+            weir__node_word(node));
+        return;
+    }
+    if (node->n > WEIR__RULES_MAX) {
+        weir__say(r, node->items[WEIR__RULES_MAX], "there are %zu rules; the most is %d", node->n,
+                  WEIR__RULES_MAX);
+        return;
+    }
+    draft->rules = weir__arena_take(r->arena, node->n, sizeof(*draft->rules));
+    r->empty = weir__arena_copy(r->arena, "", 0);
+    if (draft->rules == NULL || r->empty == NULL)
+        return;
+    draft->n_rules = node->n;
+    for (size_t i = 0; i < node->n; i++)
+        read_rule(r, node->items[i], &draft->rules[i]);
+    check_names(r, node);
+}

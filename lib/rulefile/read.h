@@ -1,0 +1,141 @@
+/* read.h -- what the readers of a rule file's parts share. */
+#ifndef WEIR_RULES_READ_H
+#define WEIR_RULES_READ_H
+
+#include "match/draft.h"
+#include "rulefile/node.h"
+
+struct weir__reader {
+    const struct weir_rules_options *options; /* never NULL */
+    struct weir__report report;
+    struct weir__draft *draft;
+    struct weir__arena *arena; /* the draft's */
+    const char *zone;          /* of the file; NULL: none is written */
+    const char *attributes[WEIR__ATTRIBUTES_MAX];
+    size_t n_attributes;
+    const struct weir__list_draft **lists; /* the draft's, by name and attribute */
+    bool *lists_used;                      /* beside each: whether a rule names it */
+    char *empty;                           /* "", for rules without a key */
+};
+
+/* A member of a mapping: its name, and where it was found. */
+struct weir__member {
+    const char *name;
+    bool later;             /* a word of a later version */
+    struct weir__node *key; /* NULL: it is not there */
+    struct weir__node *value;
+};
+
+/* read.c */
+__attribute__((format(printf, 3, 4))) void
+weir__say(struct weir__reader *r, const struct weir__node *node, const char *format, ...);
+
+/* What a parser found inside a scalar. */
+void weir__say_error(struct weir__reader *r, const struct weir__node *node, const char *what,
+                     const struct weir_error *error);
+
+struct weir__mark weir__mark_of(struct weir__reader *r, const struct weir__node *node);
+
+/* Finds the members of a mapping by their names; those that it does not know are said.  False if
+ * the node is no mapping, and that is said. */
+bool weir__read_members(struct weir__reader *r, const struct weir__node *node, const char *what,
+                        struct weir__member *members, size_t n);
+
+/* A scalar's text, or NULL, and it is said: "<what> must be <like>; found a list". */
+const char *weir__read_text(struct weir__reader *r, const struct weir__node *node, const char *what,
+                            const char *like);
+
+bool weir__read_count(struct weir__reader *r, const struct weir__node *node, const char *what,
+                      int64_t min, int64_t max, int64_t *out);
+bool weir__read_mode(struct weir__reader *r, const struct weir__node *node, enum weir_mode *out);
+const char *weir__read_zone(struct weir__reader *r,
+                            const struct weir__node *node); /* NULL: it is wrong */
+
+/* A name of a rule or list: 1 to 40 bytes of A-Z a-z 0-9 . _ -; a copy of the draft's. */
+char *weir__read_name(struct weir__reader *r, const struct weir__node *node, const char *what);
+
+/* A name of an attribute, as the draft has it, and one more that the set looks at; NULL, and it is
+ * said. */
+char *weir__read_attribute(struct weir__reader *r, const struct weir__node *node, const char *name,
+                           size_t len);
+
+/* read-match.c -- the conditions of `match` or `not`. */
+void weir__read_match(struct weir__reader *r, const struct weir__node *node, const char *what,
+                      struct weir__condition **out, size_t *n);
+
+/* read-limit.c -- the limits of a rule, and its ban. */
+struct weir__limit_defaults {
+    const char *algorithm; /* of the rule; NULL: none is written */
+    const char *zone;
+};
+void weir__read_limits(struct weir__reader *r, const struct weir__node *node,
+                       const struct weir__limit_defaults *defaults, struct weir__rule_draft *rule);
+void weir__read_ban(struct weir__reader *r, const struct weir__node *node,
+                    const struct weir__limit_defaults *defaults, struct weir__ban_draft *ban);
+const char *weir__read_algorithm(struct weir__reader *r,
+                                 const struct weir__node *node); /* NULL: it is wrong */
+
+/* read-rule.c -- all rules. */
+void weir__read_rules(struct weir__reader *r, const struct weir__node *node);
+
+/* Text with attributes in braces; NULL, and it is said: unquoted braces are a mapping to YAML, the
+ * mistake that everybody makes once. */
+const char *weir__read_braces(struct weir__reader *r, const struct weir__node *node,
+                              const char *what, const char *like);
+
+/* read-guard.c -- all guards, after the rules. */
+void weir__read_guards(struct weir__reader *r, const struct weir__node *node);
+
+/* read-bounds.c -- what a guard bounds work by; the concurrency before the adaptive limit, which
+ * may not be more. */
+void weir__read_concurrency(struct weir__reader *r, const struct weir__node *node,
+                            struct weir__guard_draft *g);
+void weir__read_adaptive(struct weir__reader *r, const struct weir__node *node,
+                         struct weir__guard_draft *g);
+void weir__read_breaker(struct weir__reader *r, const struct weir__node *node,
+                        struct weir__guard_draft *g);
+void weir__read_system(struct weir__reader *r, const struct weir__node *node,
+                       struct weir_system_options *s);
+
+/* read-value.c -- each reads a member if it is there; false: it is not, or is wrong, and that is
+ * said. */
+bool weir__read_span(struct weir__reader *r, const struct weir__member *m,
+                     weir_time *out); /* of more than 0, at most an hour */
+bool weir__read_whole(struct weir__reader *r, const struct weir__member *m, int64_t max,
+                      int64_t *out); /* from 1 */
+bool weir__read_small(struct weir__reader *r, const struct weir__member *m, int32_t max,
+                      int32_t *out);
+bool weir__read_percent(struct weir__reader *r, const struct weir__member *m, int32_t least,
+                        int32_t *out); /* 50% */
+void weir__read_flag(struct weir__reader *r, const struct weir__member *m, bool *out);
+/* One of n words; -1: it is not there, or another. */
+int weir__read_word(struct weir__reader *r, const struct weir__member *m, const char *like,
+                    const char *const *words, size_t n);
+/* Whether the key can be the name of a class or priority, of so many bytes at most; if not, that is
+ * said. */
+bool weir__read_word_name(struct weir__reader *r, const struct weir__node *key, const char *what,
+                          size_t most);
+size_t weir__problems(const struct weir__reader *r); /* so far */
+
+/* read-lists.c -- all lists; and whether a list that a rule names is there: if not, that is
+ * said. */
+void weir__read_lists(struct weir__reader *r, const struct weir__node *node);
+void weir__check_list(struct weir__reader *r, const struct weir__node *node, const char *attribute);
+void weir__check_unused_lists(
+    struct weir__reader *r,
+    const struct weir__node *node); /* after the rules: "alow" is a slip for allow */
+
+/* list-file.c -- a list's entries from a file, one a line. */
+void weir__read_list_file(struct weir__reader *r, const struct weir__node *node,
+                          struct weir__list_draft *list);
+
+/* The contents of the file that is named, to be freed; NULL, and it is said.  `instead` is what may
+ * be written if no file may be named. */
+char *weir__read_file(struct weir__reader *r, const struct weir__node *node, size_t most,
+                      const char *instead, size_t *len);
+
+/* An entry, if it is one: a copy of the draft's; NULL, and error->text says why. */
+char *weir__read_entry(struct weir__reader *r, const char *attribute, const char *text, size_t len,
+                       struct weir_error *error);
+
+#endif

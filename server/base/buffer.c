@@ -1,0 +1,230 @@
+/* buffer.c -- bytes that grow: answers being written, input that is not whole yet, JSON being made.
+ *
+ * The room doubles.  Out of memory is remembered in `failed`, and from then on `room` is no more
+ * than `len`: so the quick path of weir__buffer_room has nothing to give, and half an answer never
+ * gets an end that makes it look whole.
+ */
+#include "server/base/buffer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/base/text.h"
+#include "weir.h"
+
+enum { ROOM_LEAST = 256 };
+
+static char *fail(struct weir__buffer *b)
+{
+    b->failed = true;
+    b->room = b->len;
+    return NULL;
+}
+
+char *weir__buffer_more(struct weir__buffer *b, size_t n)
+{
+    size_t room = b->room > ROOM_LEAST ? b->room : ROOM_LEAST;
+
+    if (b->failed || n > SIZE_MAX / 4 || b->len > SIZE_MAX / 4)
+        return fail(b);
+    while (room - b->len < n)
+        room *= 2;
+    char *bytes = realloc(b->bytes, room);
+    if (!bytes)
+        return fail(b);
+    b->bytes = bytes;
+    b->room = room;
+    return bytes + b->len;
+}
+
+void weir__buffer_add(struct weir__buffer *b, const void *bytes, size_t len)
+{
+    char *to = len ? weir__buffer_room(b, len) : NULL;
+
+    if (!to)
+        return;
+    memcpy(to, bytes, len);
+    b->len += len;
+}
+
+void weir__buffer_text(struct weir__buffer *b, const char *text)
+{
+    weir__buffer_add(b, text, strlen(text));
+}
+
+void weir__buffer_format(struct weir__buffer *b, const char *format, ...)
+{
+    va_list args, again;
+    char *to = weir__buffer_room(b, 1);
+    size_t room = to ? b->room - b->len : 0;
+
+    va_start(args, format);
+    va_copy(again, args);
+    int len = to ? vsnprintf(to, room, format, args) : -1;
+    if (len < 0) {
+        fail(b);
+    } else if ((size_t)len < room) {
+        b->len += (size_t)len;
+    } else if ((to = weir__buffer_more(b, (size_t)len + 1)) !=
+               NULL) { /* the NUL behind it needs room too */
+        vsnprintf(to, (size_t)len + 1, format, again);
+        b->len += (size_t)len;
+    }
+    va_end(again);
+    va_end(args);
+}
+
+void weir__buffer_number(struct weir__buffer *b, int64_t n)
+{
+    char digits[20], *at = digits + sizeof(digits);
+    uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
+
+    do {
+        *--at = (char)('0' + left % 10);
+        left /= 10;
+    } while (left);
+    if (n < 0)
+        *--at = '-';
+    weir__buffer_add(b, at, (size_t)(digits + sizeof(digits) - at));
+}
+
+void weir__buffer_drop(struct weir__buffer *b, size_t n)
+{
+    if (n < b->len)
+        memmove(b->bytes, b->bytes + n, b->len - n);
+    b->len -= n < b->len ? n : b->len;
+    if (b->failed)
+        b->room = b->len;
+}
+
+void weir__buffer_free(struct weir__buffer *b)
+{
+    free(b->bytes);
+    *b = (struct weir__buffer){ 0 };
+}
+
+/* ------------------------------------------------------------------ JSON ---- */
+
+/* Length of the UTF-8 sequence at c, or 0 if it is none (overlong forms, surrogates and beyond
+ * U+10FFFF are none). */
+static size_t sequence(const unsigned char *c, size_t room)
+{
+    if (c[0] < 0x80)
+        return 1;
+    size_t len = c[0] >= 0xF0 ? 4 : c[0] >= 0xE0 ? 3 : 2;
+    if (c[0] < 0xC2 || c[0] > 0xF4 || len > room)
+        return 0;
+    for (size_t i = 1; i < len; i++) {
+        if ((c[i] & 0xC0) != 0x80)
+            return 0;
+    }
+    if ((c[0] == 0xE0 && c[1] < 0xA0) || (c[0] == 0xED && c[1] > 0x9F) ||
+        (c[0] == 0xF0 && c[1] < 0x90) || (c[0] == 0xF4 && c[1] > 0x8F))
+        return 0;
+    return len;
+}
+
+static bool is_plain(unsigned char c)
+{
+    return c >= ' ' && c < 0x7F && c != '"' && c != '\\';
+}
+
+size_t weir__json_piece(const char *text, size_t len, char escape[8])
+{
+    const unsigned char *c = (const unsigned char *)text;
+    size_t n = 0;
+
+    escape[0] = 0;
+    while (n < len && is_plain(c[n]))
+        n++;
+    if (n > 0)
+        return n;
+    size_t bytes = sequence(c, len);
+    if (bytes == 0)
+        memcpy(escape, "\\ufffd", 7);
+    else if (*c == '"' || *c == '\\')
+        memcpy(escape, (char[]){ '\\', (char)*c, 0 }, 3);
+    else if (*c < ' ' || *c == 0x7F)
+        snprintf(escape, 8, "\\u%04x", *c);
+    return bytes ? bytes : 1;
+}
+
+void weir__buffer_json(struct weir__buffer *b, const char *text, size_t len)
+{
+    char escape[8];
+
+    weir__buffer_add(b, "\"", 1);
+    for (size_t n; len > 0; text += n, len -= n) {
+        n = weir__json_piece(text, len, escape);
+        if (escape[0])
+            weir__buffer_text(b, escape);
+        else
+            weir__buffer_add(b, text, n);
+    }
+    weir__buffer_add(b, "\"", 1);
+}
+
+void weir__buffer_member_name(struct weir__buffer *b, const char *name)
+{
+    if (b->len > 0 && b->bytes[b->len - 1] != '{')
+        weir__buffer_add(b, ",", 1);
+    weir__buffer_json(b, name, strlen(name));
+    weir__buffer_add(b, ":", 1);
+}
+
+void weir__buffer_member(struct weir__buffer *b, const char *name, const char *text)
+{
+    weir__buffer_member_name(b, name);
+    weir__buffer_json(b, text, strlen(text));
+}
+
+void weir__buffer_member_or_null(struct weir__buffer *b, const char *name, const char *text)
+{
+    weir__buffer_member_name(b, name);
+    if (text)
+        weir__buffer_json(b, text, strlen(text));
+    else
+        weir__buffer_text(b, "null");
+}
+
+void weir__buffer_member_bool(struct weir__buffer *b, const char *name, bool is)
+{
+    weir__buffer_member_name(b, name);
+    weir__buffer_text(b, is ? "true" : "false");
+}
+
+void weir__buffer_member_number(struct weir__buffer *b, const char *name, int64_t n)
+{
+    weir__buffer_member_name(b, name);
+    weir__buffer_number(b, n);
+}
+
+void weir__buffer_member_ms(struct weir__buffer *b, const char *name, int64_t span)
+{
+    weir__buffer_member_name(b, name);
+    if (span < 0 || span == WEIR_NEVER)
+        weir__buffer_text(b, "null");
+    else
+        weir__buffer_number(b, weir__in_unit(span, WEIR_MILLISECOND));
+}
+
+void weir__buffer_member_moment(struct weir__buffer *b, const char *name, int64_t moment)
+{
+    int64_t ms = (moment > 0 ? moment : 0) / WEIR_MILLISECOND;
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+    char text[40];
+
+    weir__buffer_member_name(b, name);
+    if (moment == WEIR_NEVER) {
+        weir__buffer_text(b, "null");
+        return;
+    }
+    gmtime_r(&seconds, &tm);
+    size_t len = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(text + len, sizeof(text) - len, ".%03dZ", (int)(ms % 1000));
+    weir__buffer_json(b, text, strlen(text));
+}

@@ -1,0 +1,149 @@
+/* text.c -- how `weir` speaks to people: complaints, suggestions, times and sizes in words, and
+ * JSON strings. */
+#include "server/base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "server/base/buffer.h"
+
+void weir__complain(const char *command, const char *format, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "weir%s%s: ", command ? " " : "", command ? command : "");
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+void weir__complain_at(const char *command, const char *option, const char *value,
+                       const struct weir_error *error)
+{
+    weir__complain(command, "--%s: %s", option, error->text);
+    if (error->column < 1)
+        return;
+    fputs("    ", stderr);
+    for (const char *c = value; *c; c++)
+        fputc((unsigned char)*c < ' ' ? '?' : *c, stderr); /* a tab would move the caret */
+    fprintf(stderr, "\n    %*s\n", error->column, "^");
+}
+
+/* ---------------------------------------------------------- suggestions ---- */
+
+const char *weir__text_nearest(const char *const *names, const char *word, size_t len)
+{
+    const char *nearest = NULL;
+    size_t best = len / 3 + 2; /* further off is no likeness: "q" is not "take" */
+
+    for (; *names && len <= WEIR__EDITS_MAX; names++) {
+        size_t name_len = strlen(*names);
+        if (name_len > WEIR__EDITS_MAX)
+            continue;
+        size_t d = weir__edits(word, len, *names, name_len);
+        if (len >= 2 && len < name_len && memcmp(word, *names, len) == 0)
+            d = 1; /* the beginning of a name */
+        if (d < best && d < name_len) {
+            best = d;
+            nearest = *names;
+        }
+    }
+    return nearest;
+}
+
+/* ------------------------------------------------------- times and sizes ---- */
+
+struct unit {
+    weir_time size;
+    const char *name;
+};
+
+bool weir__wants_colours(void)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
+}
+
+static int64_t round_up(int64_t n, int64_t step)
+{
+    return n / step + (n % step != 0);
+}
+
+/* 5.2s, 52.1ms, 521us: below a minute one unit is enough. */
+static void print_short(char *out, size_t size, weir_time time)
+{
+    static const struct unit units[] = {
+        { WEIR_SECOND, "s" }, { WEIR_MILLISECOND, "ms" }, { WEIR_MICROSECOND, "us" }, { 1, "ns" }
+    };
+    const struct unit *u = units;
+
+    while (u->size > 1 && time <= 999 * u[1].size)
+        u++;
+    int64_t tenths = u->size >= 10 ? round_up(time, u->size / 10) : time * 10;
+    if (tenths % 10 == 0 || tenths >= 1000)
+        snprintf(out, size, "%lld%s", (long long)round_up(tenths, 10), u->name);
+    else
+        snprintf(out, size, "%lld.%lld%s", (long long)(tenths / 10), (long long)(tenths % 10),
+                 u->name);
+}
+
+void weir__text_time(char *out, size_t size, weir_time time)
+{
+    static const struct unit units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "m" }, { 1, "s" } };
+    const struct unit *u = units;
+
+    if (time <= 0) {
+        snprintf(out, size, "0s");
+        return;
+    }
+    if (time <= 60 * WEIR_SECOND - WEIR_SECOND / 10) {
+        print_short(out, size, time);
+        return;
+    }
+    int64_t s = round_up(time, WEIR_SECOND);
+    while (s < u->size && u->size > 60)
+        u++;
+    int64_t low = round_up(s % u->size, u[1].size);
+    int64_t high = s / u->size + (low * u[1].size == u->size); /* 1h 59m 59s is 2h */
+    if (low && low * u[1].size < u->size)
+        snprintf(out, size, "%lld%s %lld%s", (long long)high, u->name, (long long)low, u[1].name);
+    else
+        snprintf(out, size, "%lld%s", (long long)high, u->name);
+}
+
+void weir__text_bytes(char *out, size_t size, int64_t bytes)
+{
+    static const char *const names[] = { "KiB", "MiB", "GiB", "TiB" };
+    double n = (double)bytes / 1024;
+    size_t i = 0;
+
+    if (bytes < 1024) {
+        snprintf(out, size, "%lld bytes", (long long)bytes);
+        return;
+    }
+    for (; n >= 1024 && i < 3; i++)
+        n /= 1024;
+    snprintf(out, size, "%.1f %s", n, names[i]);
+}
+
+/* ------------------------------------------------------------------ JSON ---- */
+
+void weir__json_string(const char *text)
+{
+    char escape[8];
+
+    putchar('"');
+    for (size_t n, len = strlen(text); len > 0; text += n, len -= n) {
+        n = weir__json_piece(text, len, escape);
+        if (escape[0])
+            fputs(escape, stdout);
+        else
+            fwrite(text, 1, n, stdout);
+    }
+    putchar('"');
+}

@@ -1,0 +1,36 @@
+/* words.h -- numbers and times in words, and strangers' texts made safe to show. */
+#ifndef WEIR_SERVER_WORDS_H
+#define WEIR_SERVER_WORDS_H
+
+#include <stdio.h>
+
+#include "server/base/sketch.h"
+
+enum weir__safe {
+    WEIR__SAFE_TERMINAL, /* no control character, nothing that turns the direction of writing */
+    WEIR__SAFE_MARKUP,   /* text and attributes of HTML and SVG */
+    WEIR__SAFE_JSON,     /* between quotes */
+};
+
+void weir__safe_put(FILE *out, enum weir__safe kind, const char *text, size_t len);
+void weir__safe_text(FILE *out, enum weir__safe kind, const char *text); /* ended by NUL */
+
+#define WEIR__WORDS 48
+
+const char *weir__words_count(char out[WEIR__WORDS], int64_t n); /* 1,234,567 */
+const char *weir__words_counted(char out[WEIR__WORDS], int64_t n,
+                                const char *what); /* 1 request; 2 requests */
+const char *weir__words_share(char out[WEIR__WORDS], int64_t part,
+                              int64_t whole); /* 1.23 %; <0.01 % */
+const char *
+weir__words_distinct(char out[WEIR__WORDS],
+                     const struct weir__distinct *distinct); /* ~12,345 if it is not exact */
+const char *weir__words_time(char out[WEIR__WORDS], weir_time at,
+                             bool fraction); /* 2025-11-15 08:00:00[.123], UTC */
+const char *weir__words_clock(char out[WEIR__WORDS], weir_time at,
+                              weir_time step); /* as much of it as marks that far apart need */
+const char *weir__words_width(char out[WEIR__WORDS], weir_time width); /* 10 s */
+
+extern const char weir__plot_css[]; /* plot.css, for every <svg class="plot"> */
+
+#endif

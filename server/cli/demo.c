@@ -1,0 +1,169 @@
+/* demo.c -- `weir demo`: every algorithm over the same burst of traffic (scenario.c), drawn in
+ * the terminal. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/command.h"
+#include "server/base/options.h"
+#include "server/cli/scenario.h"
+#include "server/base/text.h"
+
+struct options {
+    bool csv;
+};
+
+const struct weir__option weir__cmd_demo_options[] = {
+    { "csv", 0, WEIR__OPTION_SWITCH, offsetof(struct options, csv), 0, NULL,
+      "the series behind the picture: algorithm,time_ms,offered,admitted,waited" },
+    { 0 },
+};
+
+/* Escape sequences, or empty texts where there is no terminal to colour. */
+struct colours {
+    const char *offered, *admitted, *waited, *refused, *dim, *off;
+};
+
+static struct colours choose_colours(void)
+{
+    if (!weir__wants_colours())
+        return (struct colours){ "", "", "", "", "", "" };
+    return (struct colours){ "\033[36m", "\033[32m", "\033[33m", "\033[31m", "\033[2m", "\033[0m" };
+}
+
+/* ---------------------------------------------------------- the picture ---- */
+
+static const char *const bars[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+
+static int largest(const struct weir__scenario *s)
+{
+    int most = 1;
+
+    for (int i = 0; i < WEIR__SCENARIO_BUCKETS; i++)
+        most = s->offered[i] > most ? s->offered[i] : most;
+    return most;
+}
+
+static const char *bar(int n, int most)
+{
+    int height = (n * 8 + most - 1) / most;
+    return bars[height > 8 ? 8 : height];
+}
+
+static void draw_axis(const struct colours *c)
+{
+    printf("%-15s%s", "", c->dim);
+    for (int i = 0; i < WEIR__SCENARIO_BUCKETS; i += 10)
+        printf("%-*s", i + 10 <= WEIR__SCENARIO_BUCKETS ? 10 : WEIR__SCENARIO_BUCKETS - i,
+               (char[]){ (char)('0' + i / 10), 's', '\0' });
+    printf("  yes   no wait most%s\n", c->off);
+}
+
+static void draw_offered(const struct weir__scenario *s, const struct colours *c)
+{
+    int most = largest(s);
+
+    printf("%-15s%s", "offered", c->offered);
+    for (int i = 0; i < WEIR__SCENARIO_BUCKETS; i++)
+        fputs(bar(s->offered[i], most), stdout);
+    printf("%s%5d\n", c->off, s->offered_all);
+}
+
+static void draw_algorithm(const char *name, const struct weir__scenario *s,
+                           const struct colours *c)
+{
+    int most = largest(s);
+
+    printf("%-15s", name);
+    for (int i = 0; i < WEIR__SCENARIO_BUCKETS; i++) {
+        if (s->admitted[i])
+            printf("%s%s%s", s->waited[i] ? c->waited : c->admitted, bar(s->admitted[i], most),
+                   c->off);
+        else
+            printf("%s%s%s", c->refused, s->refused[i] ? "×" : " ", c->off);
+    }
+    printf("%5d%5d%5d%5d\n", s->admitted_all, s->offered_all - s->admitted_all, s->waited_all,
+           s->most);
+}
+
+static void explain(const struct colours *c)
+{
+    printf("\nA column is 100 ms and its height how many asks passed then; %s×%s: asks came and "
+           "none passed.\n",
+           c->refused, c->off);
+    printf("yes, no: asks admitted and refused; %swait%s: admitted after a wait; most: admitted in "
+           "any one second.\n\n",
+           c->waited, c->off);
+    printf("The limit is %s everywhere.  Windows count: the fixed one starts anew at every full "
+           "second, so a\n"
+           "burst across 5s gets twice the limit; the sliding ones never let more than 10 into any "
+           "second.\n"
+           "Meters (token-bucket, gcra) let a rested key pass 10 at once, then one every 100 ms.  "
+           "Shapers\n"
+           "(leaky-bucket with a queue, smooth, warm-up) give an ask its turn, here up to 500 ms "
+           "ahead; smooth\n"
+           "hands out at once what was saved while idle, warm-up on the contrary begins slowly "
+           "after a rest.\n"
+           "(calendar counts days, weeks and months: six seconds would not show much of it.)\n",
+           WEIR__SCENARIO_LIMIT);
+}
+
+/* --------------------------------------------------------- the commands ---- */
+
+static void print_csv(const char *name, const struct weir__scenario *s)
+{
+    for (int i = 0; i < WEIR__SCENARIO_BUCKETS; i++) {
+        printf("%s,%lld,%d,%d,%d\n", name,
+               (long long)(i * WEIR__SCENARIO_BUCKET / WEIR_MILLISECOND), s->offered[i],
+               s->admitted[i], s->waited[i]);
+    }
+}
+
+static int show(const struct weir__command *self, bool csv)
+{
+    struct colours colours = choose_colours();
+    const char *const *names = weir_algorithms();
+
+    for (size_t i = 0; names[i]; i++) {
+        struct weir__scenario s;
+        struct weir_error error = { 0 };
+        if (strcmp(names[i], "calendar") ==
+            0) /* days, weeks and months: six seconds show nothing of it */
+            continue;
+        if (weir__scenario_run(&s, names[i], &error) != WEIR_OK) {
+            weir__complain(self->name, "%s: %s", names[i], error.text);
+            return WEIR__EXIT_WRONG;
+        }
+        if (i == 0 && csv)
+            puts("algorithm,time_ms,offered,admitted,waited");
+        if (i == 0 && !csv) {
+            printf("The same %d asks on one key, and what each algorithm makes of them under a "
+                   "limit of %s\n\n",
+                   s.offered_all, WEIR__SCENARIO_LIMIT);
+            draw_axis(&colours);
+            draw_offered(&s, &colours);
+        }
+        if (csv)
+            print_csv(names[i], &s);
+        else
+            draw_algorithm(names[i], &s, &colours);
+    }
+    if (!csv)
+        explain(&colours);
+    return WEIR__EXIT_OK;
+}
+
+int weir__cmd_demo(const struct weir__command *self, int argc, char **argv)
+{
+    struct options o = { 0 };
+    int rest;
+    int code = weir__options_parse(self, argc, argv, &o, &rest);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    if (rest) {
+        weir__complain(self->name, "'%s' is too much: this command takes no words", argv[0]);
+        return WEIR__EXIT_WRONG;
+    }
+    return show(self, o.csv);
+}

@@ -1,0 +1,587 @@
+/* explain.c -- `weir explain`: what the rules say to one request, and why.
+ *
+ * Of a running server, or of a rule file.  Nothing is taken and nothing is written: with --table
+ * the states that are there are looked at, and a limit that the table does not have yet is shown as
+ * fresh.  Either way the explanation is one JSON object first, and the words are made of it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/base/command.h"
+#include "engine/engine.h"
+#include "server/describe/explain-json.h"
+#include "server/base/options.h"
+#include "server/cli/remote.h"
+#include "server/describe/rules-file.h"
+#include "server/describe/rules-words.h"
+#include "server/base/text.h"
+
+#define ATTRS_MAX 64
+#define BAR_WIDTH 20
+
+struct options {
+    struct weir__remote_options remote;
+    const char *rules, *table;
+    int64_t cost; /* < 0: not given */
+    weir_time now;
+    bool applying;
+};
+
+const struct weir__option weir__cmd_explain_options[] = {
+    { "rules", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rules), 0, "FILE",
+      "the rules; default: ask a server" },
+    { "table", 't', WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE",
+      "with --rules: where the states are; without it every key is fresh" },
+    { "cost", 'c', WEIR__OPTION_COUNT, offsetof(struct options, cost), 0, "N",
+      "with --rules: what the request asks for; default 1" },
+    { "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME",
+      "with --rules: at this time: seconds since 1970, or 2026-11-30T23:59:59Z" },
+    { "applying", 'a', WEIR__OPTION_SWITCH, offsetof(struct options, applying), 0, NULL,
+      "leave out the rules that do not apply" },
+    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL,
+      "as one JSON object" },
+    WEIR__REMOTE_ROWS(struct options){ 0 },
+};
+
+struct colours {
+    const char *good, *bad, *mild, *dim, *bold, *off;
+};
+
+struct show {
+    struct colours c;
+    const struct weir__document *d;
+    const char *list, *list_attribute, *mode; /* of the whole set */
+    bool applying;
+    int width; /* of the limits' texts */
+    size_t hidden;
+};
+
+static struct colours choose_colours(void)
+{
+    if (!weir__wants_colours())
+        return (struct colours){ "", "", "", "", "", "" };
+    return (struct colours){ "\033[32m", "\033[31m", "\033[33m", "\033[2m", "\033[1m", "\033[0m" };
+}
+
+static bool is(const char *text, const char *word)
+{
+    return text != NULL && strcmp(text, word) == 0;
+}
+
+/* The decision whose members are `at`... */
+static struct weir_decision read_decision(const struct weir__document *d, const char *at)
+{
+    return (struct weir_decision){
+        .allowed = weir__document_true(d, "%sallowed", at),
+        .limit = weir__document_number(d, 0, "%slimit", at),
+        .remaining = weir__document_number(d, 0, "%sremaining", at),
+        .retry = weir__document_ms(d, "%sretry_ms", at),
+        .reset = weir__document_ms(d, "%sreset_ms", at),
+    };
+}
+
+/* ------------------------------------------------------------- a rule ---- */
+
+static void print_bar(const struct show *s, const struct weir_decision *d)
+{
+    static const char *const parts[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
+    int64_t left = d->remaining < 0 ? 0 : d->remaining > d->limit ? d->limit : d->remaining;
+    int eighths = d->limit > 0 ? (int)((double)left / (double)d->limit * BAR_WIDTH * 8) : 0,
+        width = 0;
+    const char *colour = !d->allowed ? s->c.bad : weir__level_of(d) > 0 ? s->c.mild : s->c.good;
+    printf("%s", colour);
+    for (; width < eighths / 8; width++)
+        fputs("█", stdout);
+    if (eighths % 8 != 0) {
+        fputs(parts[eighths % 8], stdout);
+        width++;
+    }
+    printf("%s", s->c.dim);
+    for (; width < BAR_WIDTH; width++)
+        fputs("·", stdout);
+    printf("%s", s->c.off);
+}
+
+static void print_limit(const struct show *s, const char *at)
+{
+    struct weir_decision d = read_decision(s->d, at);
+    const char *written = weir__document_text(s->d, "%swritten", at),
+               *present = weir__document_text(s->d, "%sin_table", at);
+    char wait[32];
+
+    printf("    ");
+    weir__print_padded(written, s->width);
+    putchar(' ');
+    print_bar(s, &d);
+    printf(" %lld of %lld left", (long long)d.remaining, (long long)d.limit);
+    weir__text_time(wait, sizeof(wait), d.allowed ? d.reset : d.retry);
+    if (!d.allowed)
+        printf(d.retry == WEIR_NEVER ? ", %srefuses: it can never pass at once%s"
+                                     : ", %srefuses, free in %s%s",
+               s->c.bad, d.retry == WEIR_NEVER ? s->c.off : wait, s->c.off);
+    else if (d.reset > 0)
+        printf(", all again in %s", wait);
+    putchar('\n');
+    if (present != NULL) {
+        printf("    %s(the table has it as ", s->c.dim);
+        weir__print_safely(stdout, present);
+        printf(": another rule file is in force there)%s\n", s->c.off);
+    }
+}
+
+static void print_limits(const struct show *s, int rule)
+{
+    char at[64];
+    weir_time banned = weir__document_find(s->d, "rules.%d.banned_for_ms", rule)
+                           ? weir__document_ms(s->d, "rules.%d.banned_for_ms", rule)
+                           : 0;
+
+    if (banned != 0) {
+        char wait[32];
+        weir__text_time(wait, sizeof(wait), banned);
+        printf("    %sbanned for another %s%s\n", s->c.bad, wait, s->c.off);
+    }
+    for (int i = 0; weir__document_find(s->d, "rules.%d.limits.%d.limit", rule, i); i++) {
+        snprintf(at, sizeof(at), "rules.%d.limits.%d.", rule, i);
+        print_limit(s, at);
+    }
+}
+
+/* The line about a rule that has no say here, and why. */
+static void print_idle(const struct show *s, const char *name, const char *what, const char *why)
+{
+    printf("%s○ ", s->c.dim);
+    weir__print_padded(name, 24);
+    printf(" %s", what);
+    weir__print_safely(stdout, why);
+    printf("%s\n", s->c.off);
+}
+
+static void print_asked(const struct show *s, int i, const char *name)
+{
+    bool no = weir__document_true(s->d, "rules.%d.refuses", i),
+         shadow = is(weir__document_text(s->d, "rules.%d.mode", i), "shadow");
+    const char *key = weir__document_text(s->d, "rules.%d.key", i), *colour = no && shadow
+                                                                                  ? s->c.mild
+                                                                              : no ? s->c.bad
+                                                                                   : s->c.good;
+    int64_t cost = weir__document_number(s->d, 1, "rules.%d.cost", i);
+
+    printf("%s%s%s %s", colour, no ? "✗" : "●", s->c.off, s->c.bold);
+    weir__print_padded(name, 24);
+    printf("%s", s->c.off);
+    if (key != NULL && *key) {
+        printf(" key ");
+        weir__words_value(stdout, key, strlen(key));
+    }
+    if (shadow)
+        printf("  %sin shadow: %s%s", s->c.mild,
+               no ? "would refuse, but lets through" : "counts only", s->c.off);
+    if (cost != 1)
+        printf("  costs %lld", (long long)cost);
+    putchar('\n');
+    print_limits(s, i);
+}
+
+static void print_rule(struct show *s, int i, const char *name)
+{
+    const char *because = weir__document_text(s->d, "rules.%d.because", i);
+    bool applies = is(weir__document_text(s->d, "rules.%d.why", i), "applies");
+
+    if (s->applying && !applies)
+        s->hidden++;
+    else if (!applies)
+        print_idle(s, name, "does not apply: ", because ? because : "");
+    else if (!weir__document_true(s->d, "rules.%d.asked", i))
+        print_idle(s, name, "not asked: it would apply", "");
+    else
+        print_asked(s, i, name);
+}
+
+/* ------------------------------------------------------------ a guard ---- */
+
+static const char *guard_text(const struct show *s, int i, const char *member)
+{
+    const char *text = weir__document_text(s->d, "guards.%d.%s", i, member);
+
+    return text ? text : "";
+}
+
+static void print_seen(const struct show *s, int i)
+{
+    int64_t priority = weir__document_number(s->d, 0, "guards.%d.priority", i);
+    const char *user = guard_text(s, i, "user"), *class = guard_text(s, i, "class");
+
+    if (*user) {
+        printf(", user ");
+        weir__words_value(stdout, user, strlen(user));
+    }
+    if (*class) {
+        printf(", class ");
+        weir__print_safely(stdout, class);
+    }
+    if (priority != 0)
+        printf(", priority %lld", (long long)priority);
+}
+
+static void print_entered(const struct show *s, int i, const char *name)
+{
+    bool no = weir__document_true(s->d, "guards.%d.refuses", i),
+         shadow = is(guard_text(s, i, "mode"), "shadow");
+    int64_t admitted = weir__document_number(s->d, 100, "guards.%d.admitted_percent", i);
+
+    printf("%s%s%s %s",
+           no && shadow ? s->c.mild
+           : no         ? s->c.bad
+                        : s->c.good,
+           no ? "✗" : "●", s->c.off, s->c.bold);
+    weir__print_padded(name, 24);
+    printf("%s guard: %lld of %lld at work", s->c.off,
+           (long long)weir__document_number(s->d, 0, "guards.%d.in_flight", i),
+           (long long)weir__document_number(s->d, 0, "guards.%d.limit", i));
+    if (!is(guard_text(s, i, "breaker"), "closed"))
+        printf(", breaker %s", guard_text(s, i, "breaker"));
+    if (admitted < 100)
+        printf(", lets in %lld%%", (long long)admitted);
+    print_seen(s, i);
+    if (shadow)
+        printf("  %sin shadow: %s%s", s->c.mild,
+               no ? "would refuse, but lets through" : "counts only", s->c.off);
+    putchar('\n');
+}
+
+static void print_guard(struct show *s, int i, const char *name)
+{
+    if (is(guard_text(s, i, "why"), "applies"))
+        print_entered(s, i, name);
+    else if (s->applying)
+        s->hidden++;
+    else
+        print_idle(s, name, "guard, does not apply: ", guard_text(s, i, "because"));
+}
+
+/* ---------------------------------------------------------- the whole ---- */
+
+/* "ip is on the deny list" */
+static void print_listed(const struct show *s)
+{
+    weir__print_safely(stdout, s->list_attribute);
+    printf(" is on the ");
+    weir__print_safely(stdout, s->list);
+    printf(" list");
+}
+
+static void print_list(const struct show *s)
+{
+    bool deny = is(s->list, "deny"), shadow = deny && is(s->mode, "shadow");
+
+    printf("%s%s%s ", deny ? s->c.bad : s->c.good, deny ? "✗" : "●", s->c.off);
+    print_listed(s);
+    printf(": %s\n", shadow ? "it would be refused, but all rules are in shadow"
+                     : deny ? "refused, and no rule is asked"
+                            : "let through, and no rule is asked");
+}
+
+/* Which rule, and when it lets in again. */
+static void print_refusal(const struct show *s, const struct weir_decision *d)
+{
+    char wait[32];
+
+    printf(" by ");
+    weir__print_safely(stdout, weir__document_text(s->d, "ruling.rule"));
+    if (d->retry == WEIR_NEVER) {
+        printf(", for ever: it asks for more than can pass at once");
+        return;
+    }
+    weir__text_time(wait, sizeof(wait), d->retry);
+    printf(" (");
+    weir__print_safely(stdout, weir__document_text(s->d, "ruling.reason"));
+    printf("); free in %s", wait);
+}
+
+static void print_verdict(const struct show *s, const struct weir_decision *d)
+{
+    const char *rule = weir__document_text(s->d, "ruling.rule");
+
+    if (is(s->mode, "off")) {
+        printf(": all rules are switched off");
+    } else if (s->list != NULL) {
+        printf(": ");
+        print_listed(s);
+        printf("%s", is(s->mode, "shadow") ? " (all rules are in shadow)" : "");
+    } else if (!d->allowed) {
+        print_refusal(s, d);
+    } else if (rule != NULL) {
+        printf("; the tightest is ");
+        weir__print_safely(stdout, rule);
+        printf(": %lld of %lld left", (long long)d->remaining, (long long)d->limit);
+    } else {
+        printf(": %s", weir__document_number(s->d, 0, "ruling.applied") > 0
+                           ? "no rule that applies enforces"
+                           : "no rule applies");
+    }
+}
+
+static bool has_guards(const struct weir__document *d)
+{
+    const char *why;
+
+    for (int i = 0; (why = weir__document_text(d, "guards.%d.why", i)) != NULL; i++)
+        if (is(why, "applies"))
+            return true;
+    return false;
+}
+
+/* The verdict is that of a check; who begins work asks the guards too. */
+static void print_entering(const struct show *s)
+{
+    const char *guard = weir__document_text(s->d, "enter.guard");
+    bool allowed = weir__document_true(s->d, "enter.allowed");
+
+    if (!has_guards(s->d) || weir__document_find(s->d, "enter.allowed") == NULL)
+        return;
+    printf("entering: %s%s%s", allowed ? s->c.good : s->c.bad, allowed ? "allowed" : "refused",
+           s->c.off);
+    if (!allowed) {
+        printf("%s", guard ? " by guard " : "");
+        weir__print_safely(stdout, guard ? guard : "");
+        printf(": ");
+        weir__print_safely(stdout, weir__document_text(s->d, "enter.reason"));
+    }
+    putchar('\n');
+}
+
+static void print_ruling(const struct show *s)
+{
+    struct weir_decision d = read_decision(s->d, "ruling.");
+    const char *shadow = weir__document_text(s->d, "ruling.shadow");
+
+    printf("\n%s%s%s%s", s->c.bold, d.allowed ? s->c.good : s->c.bad,
+           d.allowed ? "allowed" : "refused", s->c.off);
+    print_verdict(s, &d);
+    if (shadow != NULL) {
+        printf("; ");
+        weir__print_safely(stdout, shadow);
+        printf(", in shadow, would refuse");
+    }
+    putchar('\n');
+    print_entering(s);
+    if (s->hidden > 0)
+        printf("%s%zu rules that do not apply are left out%s\n", s->c.dim, s->hidden, s->c.off);
+}
+
+/* The slip that is hardest to see: what is given under another name matches nothing. */
+static void print_unused(const struct show *s)
+{
+    const char *name, *near;
+
+    for (int i = 0; (name = weir__document_text(s->d, "unused.%d", i)) != NULL; i++) {
+        printf("%sno rule looks at ", s->c.mild);
+        weir__words_value(stdout, name, strlen(name));
+        near = weir__document_text(s->d, "meant.%d", i);
+        if (near) {
+            printf("; did you mean ");
+            weir__print_safely(stdout, near);
+            putchar('?');
+        }
+        printf("%s\n", s->c.off);
+    }
+}
+
+/* So that the bars of all rules stand below each other, unless a text is very long. */
+static int width_of_limits(const struct weir__document *d)
+{
+    int width = 28;
+
+    for (int i = 0; weir__document_find(d, "rules.%d.rule", i); i++) {
+        const char *text;
+        for (int k = 0; (text = weir__document_text(d, "rules.%d.limits.%d.written", i, k)) != NULL;
+             k++) {
+            int len = (int)strlen(text);
+            width = len > width && len <= 64 ? len : width;
+        }
+    }
+    return width;
+}
+
+static int explain_to_people(const struct options *o, const struct weir__document *d)
+{
+    struct show s = {
+        .c = choose_colours(), .d = d, .applying = o->applying, .width = width_of_limits(d)
+    };
+    const char *name;
+
+    s.list = weir__document_text(d, "ruling.list");
+    s.list_attribute = weir__document_text(d, "ruling.list_attribute");
+    s.list_attribute = s.list_attribute ? s.list_attribute : "an attribute";
+    s.mode = weir__document_text(d, "ruling.mode");
+    if (s.list != NULL && !is(s.mode, "off"))
+        print_list(&s);
+    for (int i = 0; (name = weir__document_text(d, "rules.%d.rule", i)) != NULL; i++)
+        print_rule(&s, i, name);
+    for (int i = 0; (name = weir__document_text(d, "guards.%d.guard", i)) != NULL; i++)
+        print_guard(&s, i, name);
+    print_ruling(&s);
+    print_unused(&s);
+    return weir__document_true(d, "ruling.allowed") ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+}
+
+/* ------------------------------------------------------- by a rule file ---- */
+
+/* name=value; the name is cut off in place. */
+static bool read_attrs(const struct weir__command *self, char **words, int n,
+                       struct weir_attr *attrs)
+{
+    if (n > ATTRS_MAX) {
+        weir__complain(self->name, "%d attributes are too many: at most %d", n, ATTRS_MAX);
+        return false;
+    }
+    for (int i = 0; i < n; i++) {
+        char *equals = strchr(words[i], '=');
+        if (equals == NULL || equals == words[i]) {
+            weir__complain(self->name, "'%s' is no attribute: write name=value, as in ip=192.0.2.7",
+                           words[i]);
+            return false;
+        }
+        *equals = '\0';
+        attrs[i] = (struct weir_attr){ .name = words[i], .value = equals + 1 };
+    }
+    return true;
+}
+
+static int print_explanation(const struct weir__command *self, const struct options *o,
+                             const struct weir__buffer *json, bool allowed)
+{
+    struct weir__document d = { 0 };
+    struct weir_error error = { 0 };
+
+    if (json->failed ||
+        (!o->remote.json && weir__document_read(&d, json->bytes, json->len, &error) != WEIR_OK)) {
+        weir__complain(self->name, "%s", json->failed ? "out of memory" : error.text);
+        return WEIR__EXIT_WRONG;
+    }
+    if (!o->remote.json) {
+        int code = explain_to_people(o, &d);
+        weir__document_free(&d);
+        return code;
+    }
+    fwrite(json->bytes, 1, json->len, stdout);
+    putchar('\n');
+    return allowed ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+}
+
+static int explain(const struct weir__command *self, const struct options *o, struct weir *weir,
+                   const struct weir_attr *attrs, size_t n)
+{
+    struct weir_rules *rules = weir__rules_file_read(self->name, o->rules);
+    struct weir_error error;
+
+    if (rules == NULL)
+        return WEIR__EXIT_WRONG;
+    if (weir_use(weir, rules, 0, &error) != WEIR_OK) {
+        weir__complain(self->name, "%s", error.text);
+        weir_rules_destroy(rules);
+        return WEIR__EXIT_WRONG;
+    }
+    struct weir_ask ask = { .cost = o->cost >= 0 ? o->cost : 1,
+                            .now = o->now >= 0 ? o->now : weir_table_now(weir_table_of(weir)) };
+    struct weir__buffer json = { 0 };
+    bool allowed = weir__explain_json(weir, attrs, n, &ask, o->applying && o->remote.json, &json);
+    int code = print_explanation(self, o, &json, allowed);
+    weir__buffer_free(&json);
+    return code;
+}
+
+static int open_engine(const struct weir__command *self, const struct options *o,
+                       struct weir_table **table, struct weir **weir)
+{
+    struct weir_error error;
+    if (o->table != NULL && weir_table_attach(table, o->table, &error) != WEIR_OK) {
+        weir__complain(self->name, "%s", error.text);
+        return WEIR__EXIT_WRONG;
+    }
+    if (weir_create(weir, &(struct weir_options){ .table = *table }, &error) != WEIR_OK) {
+        weir__complain(self->name, "%s", error.text);
+        return WEIR__EXIT_WRONG;
+    }
+    if (weir__engine_peek_only(*weir, &error) != WEIR_OK) {
+        weir__complain(self->name, "%s", error.text);
+        return WEIR__EXIT_WRONG;
+    }
+    return WEIR__GO_ON;
+}
+
+static int explain_locally(const struct weir__command *self, const struct options *o, char **words,
+                           int n)
+{
+    struct weir_attr attrs[ATTRS_MAX];
+    struct weir_table *table = NULL;
+    struct weir *weir = NULL;
+
+    if (!read_attrs(self, words, n, attrs))
+        return WEIR__EXIT_WRONG;
+    int code = open_engine(self, o, &table, &weir);
+    if (code == WEIR__GO_ON)
+        code = explain(self, o, weir, attrs, (size_t)n);
+    weir_destroy(weir);
+    weir_table_destroy(table);
+    return code;
+}
+
+/* -------------------------------------------------------- by a server ---- */
+
+static int explain_remotely(const struct weir__command *self, const struct options *o, char **words,
+                            int n)
+{
+    struct weir__buffer body = { 0 };
+    struct weir__remote r;
+    int code = WEIR__EXIT_WRONG;
+
+    weir__buffer_text(&body, "{");
+    if (weir__remote_attributes(self->name, &body, words, n) &&
+        weir__remote_open(&r, self, &o->remote)) {
+        weir__buffer_text(&body, "}");
+        if (weir__remote_ask(&r, "POST", "/v1/explain", &body) && o->remote.json) {
+            weir__remote_print(&r);
+            code =
+                weir__document_true(&r.document, "ruling.allowed") ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+        } else if (r.status / 100 == 2) {
+            code = explain_to_people(o, &r.document);
+        }
+        weir__remote_close(&r);
+    }
+    weir__buffer_free(&body);
+    return code;
+}
+
+/* ----------------------------------------------------------- command ---- */
+
+static const char *find_mistake(const struct options *o)
+{
+    if (o->rules)
+        return o->remote.server ? "--rules or --server, not both" : NULL;
+    return o->table ? "--table needs --rules FILE: a server has its own table"
+           : o->cost >= 0
+               ? "--cost needs --rules FILE: a server is asked about a request that costs 1"
+           : o->now >= 0 ? "--now needs --rules FILE: a server has its own clock"
+           : o->applying && o->remote.json
+               ? "--applying with --json needs --rules FILE: a server's JSON is printed as it is"
+               : NULL;
+}
+
+int weir__cmd_explain(const struct weir__command *self, int argc, char **argv)
+{
+    struct options o = { .cost = -1, .now = -1 };
+    int n, code = weir__options_parse(self, argc, argv, &o, &n);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    const char *mistake = find_mistake(&o);
+    if (mistake) {
+        weir__complain(self->name, "%s; usage: weir %s %s", mistake, self->name, self->arguments);
+        return WEIR__EXIT_WRONG;
+    }
+    return o.rules ? explain_locally(self, &o, argv, n) : explain_remotely(self, &o, argv, n);
+}

@@ -1,0 +1,364 @@
+/* replay.c -- `weir replay`: what rules would have done to the requests of an access
+ * log. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "server/base/command.h"
+#include "server/base/options.h"
+#include "server/replay/progress.h"
+#include "server/replay/report.h"
+#include "server/describe/rules-file.h"
+#include "server/base/text.h"
+
+struct options {
+    const char *rules, *compare, *html, *svg, *format, *map, *propose, *differ, *client;
+    int64_t top, keys;
+    weir_time wait_max;
+    bool json, enforce;
+};
+
+#define SHORT(name, letter, kind, member, min, value, help)                    \
+    {                                                                          \
+        name, letter, kind, offsetof(struct options, member), min, value, help \
+    }
+#define OPTION(name, kind, member, min, value, help) SHORT(name, 0, kind, member, min, value, help)
+
+const struct weir__option weir__cmd_replay_options[] = {
+    SHORT("rules", 'r', WEIR__OPTION_TEXT, rules, 0, "FILE", "the rules to try"),
+    OPTION("compare", WEIR__OPTION_TEXT, compare, 0, "FILE",
+           "other rules beside them; what is decided differently is told"),
+    OPTION("enforce", WEIR__OPTION_SWITCH, enforce, 0, NULL,
+           "rules in shadow enforce: what if they were turned on"),
+    OPTION("propose", WEIR__OPTION_TEXT, propose, 0, "SHARE",
+           "for each limit, the count that refuses no more than this share of its keys: 1%"),
+    OPTION("html", WEIR__OPTION_TEXT, html, 0, "FILE",
+           "write a page with plots, which opens without a network"),
+    OPTION("svg", WEIR__OPTION_TEXT, svg, 0, "FILE", "write the plot over time"),
+    OPTION("json", WEIR__OPTION_SWITCH, json, 0, NULL, "print everything as JSON"),
+    OPTION("differ", WEIR__OPTION_TEXT, differ, 0, "FILE",
+           "write every request that is decided differently, as JSON lines"),
+    OPTION("format", WEIR__OPTION_TEXT, format, 0, "NAME",
+           "of the log: auto (the default), combined or json"),
+    OPTION("map", WEIR__OPTION_TEXT, map, 0, "MAP",
+           "attribute=field,...: which field of the log is what: account=user.id"),
+    OPTION("client", WEIR__OPTION_TEXT, client, 0, "NAME",
+           "the attribute that tells clients apart; ip unless said"),
+    OPTION("wait-max", WEIR__OPTION_WAIT, wait_max, 0, "TIME",
+           "how long a request may wait for its turn; 0 unless said"),
+    OPTION("top", WEIR__OPTION_COUNT, top, 1, "N", "rows of each list; 10 unless said"),
+    OPTION("keys", WEIR__OPTION_COUNT, keys, 1, "N", "room for so many keys; 1000000 unless said"),
+    { 0 },
+};
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int signal_number)
+{
+    (void)signal_number;
+    stopped = 1;
+}
+
+/* The first Ctrl-C ends the reading and what was seen is reported; the second ends the program. */
+static void watch_for_stop(void)
+{
+    struct sigaction action = { .sa_handler = stop, .sa_flags = (int)SA_RESETHAND };
+
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+}
+
+/* ------------------------------------------------------------------ options ---- */
+
+/* "1%", "0.5%", "0.01": in millionths. */
+static bool parse_share(const char *text, int64_t *out)
+{
+    char *end;
+    double value = strtod(text, &end);
+    bool percent = *end == '%';
+
+    if (end == text || end[percent] || strspn(text, "0123456789.%") != strlen(text))
+        return false;
+    value /= percent ? 100 : 1;
+    if (!(value >= 0 && value < 1) || (value > 0 && value < 1e-6))
+        return false;
+    *out = (int64_t)(value * WEIR__PROPOSE_PPM + 0.5);
+    return true;
+}
+
+static const char *find_mistake(const struct options *o, int logs)
+{
+    if (o->rules == NULL)
+        return "which rules? --rules FILE";
+    if (logs == 0)
+        return "which log? give its file, or - for standard input";
+    if (o->differ && !o->compare)
+        return "--differ needs --compare: with one rule set nothing is decided differently";
+    return NULL;
+}
+
+/* Fills what the simulation needs; false, and it was said, if a value makes no sense. */
+static bool read_options(const struct weir__command *self, const struct options *o,
+                         struct weir__replay_options *out)
+{
+    *out = (struct weir__replay_options){ .keys = o->keys,
+                                          .wait_max = o->wait_max,
+                                          .enforce = o->enforce,
+                                          .client = o->client,
+                                          .listed = (size_t)(o->top < 10000 ? o->top : 10000),
+                                          .propose = -1 };
+    if (o->propose && !parse_share(o->propose, &out->propose)) {
+        weir__complain(
+            self->name,
+            "--propose must be a share from 0 to less than 100%%, such as 1%% or 0.01, not '%s'",
+            o->propose);
+        return false;
+    }
+    return true;
+}
+
+static bool is_regular(const char *path)
+{
+    struct stat st;
+    return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* A name that is wrong should not cost the time of reading the files before it. */
+static bool can_read(const struct weir__command *self, char **logs, int n)
+{
+    bool can = true;
+
+    for (int i = 0; i < n; i++) {
+        if (strcmp(logs[i], "-") == 0 || access(logs[i], R_OK) == 0)
+            continue;
+        weir__complain(self->name, "%s: %s", logs[i], strerror(errno));
+        can = false;
+    }
+    return can;
+}
+
+/* ------------------------------------------------------------------- reading ---- */
+
+struct run {
+    const struct weir__command *self;
+    const struct options *options;
+    struct weir__replay *replay;
+    char **logs;
+    int n_logs;
+    struct weir__progress progress;
+    char what[128];
+    int64_t lines_before; /* of the logs before this one */
+};
+
+static void tell(void *context, int64_t requests, const struct weir__log_figures *figures)
+{
+    struct run *run = context;
+
+    (void)requests;
+    if (run->progress.on)
+        weir__progress_tell(&run->progress, weir__clock_monotonic(), run->what,
+                            run->lines_before + figures->lines, figures->bytes_read,
+                            figures->bytes_all);
+}
+
+static void name_reading(struct run *run, int log)
+{
+    const char *slash = strrchr(run->logs[log], '/');
+    char name[40], which[32] = "";
+
+    weir__text_cut(name, sizeof(name), slash ? slash + 1 : run->logs[log],
+                   strlen(slash ? slash + 1 : run->logs[log]));
+    if (run->n_logs > 1)
+        snprintf(which, sizeof(which), " (%d of %d)", log + 1, run->n_logs);
+    snprintf(run->what, sizeof(run->what), "%s%s%s", name, which,
+             run->replay->passes ? ", again for the proposals" : "");
+}
+
+/* One reading of all logs. */
+static int read_logs(struct run *run)
+{
+    struct weir__replay_reading reading = { .format = run->options->format ? run->options->format
+                                                                           : "auto",
+                                            .map = run->options->map,
+                                            .stop = &stopped,
+                                            .tell = tell,
+                                            .context = run };
+    struct weir_error error = { 0 };
+    int code = WEIR_OK;
+
+    weir__progress_begin(&run->progress, stderr, weir__clock_monotonic());
+    run->lines_before = 0;
+    for (int i = 0; i < run->n_logs && code == WEIR_OK && !stopped; i++) {
+        name_reading(run, i);
+        code = weir__replay_log(run->replay, run->logs[i], &reading, &error);
+        run->lines_before = run->replay->passes == 0 ? run->replay->lines : run->lines_before;
+    }
+    weir__progress_end(&run->progress);
+    if (code != WEIR_OK)
+        weir__complain(run->self->name, "%s", error.text);
+    return code;
+}
+
+/* The log, and once more for as long as that narrows the proposals. */
+static int replay(struct run *run)
+{
+    int code = read_logs(run);
+    bool again = weir__replay_end(run->replay), regular = true;
+
+    for (int i = 0; i < run->n_logs; i++)
+        regular &= is_regular(run->logs[i]);
+    while (again && regular && code == WEIR_OK && !stopped) {
+        code = read_logs(run);
+        if (code == WEIR_OK && !stopped)
+            again = weir__replay_end(run->replay);
+    }
+    if (code == WEIR_OK && run->replay->requests == 0 && run->replay->bad > 0) {
+        weir__complain(run->self->name, "no line was understood; line %lld of %s: %s",
+                       (long long)run->replay->first_bad, run->replay->first_bad_file,
+                       run->replay->first_bad_why);
+        return WEIR_INVALID;
+    }
+    return code;
+}
+
+/* ------------------------------------------------------------------- writing ---- */
+
+/* Opened before the reading, so that a name that cannot be written does not cost its time. */
+static bool open_output(const struct weir__command *self, const char *path, FILE **out)
+{
+    if (path == NULL)
+        return true;
+    *out = fopen(path, "we");
+    if (*out == NULL)
+        weir__complain(self->name, "%s: %s", path, strerror(errno));
+    return *out != NULL;
+}
+
+/* Says what was written, and how much; nothing of a file that stayed empty because it came to
+ * nothing. */
+static bool close_output(const struct weir__command *self, const char *path, FILE *out, bool done)
+{
+    struct stat st = { 0 };
+    char size[32];
+
+    if (out == NULL)
+        return true;
+    bool failed = fflush(out) != 0 || ferror(out) || fstat(fileno(out), &st) != 0;
+    failed |= fclose(out) != 0;
+    if (failed) {
+        weir__complain(self->name, "%s could not be written", path);
+    } else if (done || st.st_size > 0) {
+        weir__text_bytes(size, sizeof(size), st.st_size);
+        fprintf(stderr, "wrote %s, %s\n", path, size);
+    }
+    return !failed;
+}
+
+static size_t find_width(void)
+{
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return columns && atoi(columns) > 0 ? (size_t)atoi(columns) : 100;
+}
+
+struct outputs {
+    FILE *html, *svg, *differ;
+};
+
+static void write_reports(const struct run *run, const struct outputs *out)
+{
+    struct weir__report report = { .replay = run->replay,
+                                   .logs = run->logs,
+                                   .n_logs = (size_t)run->n_logs,
+                                   .top = run->replay->options.listed,
+                                   .width = find_width(),
+                                   .colours = weir__wants_colours() };
+
+    if (out->html)
+        weir__report_html(out->html, &report);
+    if (out->svg)
+        weir__report_svg(out->svg, &report);
+    if (run->options->json)
+        weir__report_json(stdout, &report);
+    else
+        weir__report_text(stdout, &report);
+}
+
+/* --------------------------------------------------------------- the command ---- */
+
+/* All that is wrong with both files is said at once. */
+static bool read_rules(struct run *run, struct weir__replay_options *options)
+{
+    const char *paths[WEIR__REPLAY_SIDES] = { run->options->rules, run->options->compare };
+    bool all = true;
+
+    for (size_t i = 0; i < WEIR__REPLAY_SIDES && paths[i]; i++) {
+        options->names[i] = paths[i];
+        options->rules[i] = weir__rules_file_read(run->self->name, paths[i]);
+        all &= options->rules[i] != NULL;
+    }
+    for (size_t i = 0; i < WEIR__REPLAY_SIDES && !all; i++)
+        weir_rules_destroy(options->rules[i]);
+    return all;
+}
+
+static int run_all(struct run *run, struct weir__replay_options *options, const struct outputs *out)
+{
+    struct weir_error error = { 0 };
+
+    if (!read_rules(run, options))
+        return WEIR__EXIT_WRONG;
+    if (weir__replay_create(&run->replay, options, &error) != WEIR_OK) {
+        weir__complain(run->self->name, "%s", error.text);
+        return WEIR__EXIT_WRONG;
+    }
+    watch_for_stop();
+    int code = replay(run);
+    if (code == WEIR_OK || run->replay->requests > 0) {
+        run->replay->partial |= code != WEIR_OK;
+        write_reports(run, out);
+    }
+    weir__replay_destroy(run->replay);
+    return code == WEIR_OK ? WEIR__EXIT_OK : WEIR__EXIT_WRONG;
+}
+
+int weir__cmd_replay(const struct weir__command *self, int argc, char **argv)
+{
+    struct options o = { .top = 10 };
+    struct weir__replay_options options;
+    struct outputs out = { 0 };
+    int rest;
+    int code = weir__options_parse(self, argc, argv, &o, &rest);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    const char *mistake = find_mistake(&o, rest);
+    if (mistake) {
+        weir__complain(self->name, "%s", mistake);
+        return WEIR__EXIT_WRONG;
+    }
+    code = WEIR__EXIT_WRONG;
+    if (read_options(self, &o, &options) && can_read(self, argv, rest) &&
+        open_output(self, o.html, &out.html) && open_output(self, o.svg, &out.svg) &&
+        open_output(self, o.differ, &out.differ)) {
+        struct run run = { .self = self, .options = &o, .logs = argv, .n_logs = rest };
+        options.differ = out.differ;
+        code = run_all(&run, &options, &out);
+    }
+    bool done = code == WEIR__EXIT_OK, written = true;
+
+    fflush(stdout); /* on a terminal, the report comes first */
+    written &= close_output(self, o.html, out.html, done);
+    written &= close_output(self, o.svg, out.svg, done);
+    written &= close_output(self, o.differ, out.differ, done);
+    return written ? code : WEIR__EXIT_WRONG;
+}

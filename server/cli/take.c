@@ -1,0 +1,473 @@
+/* take.c -- `weir take`, `weir peek`, `weir give`: one ask on a table file, from a shell.
+ *
+ * The three differ in a row of struct verb; all the rest, from the limit's text to the answer, is
+ * the same.
+ *
+ * Without --name the limiter is named by its limit as the library prints it, so that two limits on
+ * one file never mix.  With --name the name stays and the limit may change: the limiter of that
+ * name is joined under the limit it has, and then changed.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "algo/algo.h"
+#include "server/base/command.h"
+#include "server/base/options.h"
+#include "server/base/text.h"
+
+struct options {
+    const char *table, *limit, *algorithm, *name, *mode;
+    int64_t cost, keys;
+    weir_time wait, now; /* now < 0: ask the table's clock */
+    bool json, quiet;
+};
+
+/* The insides of rows that more than one command has. */
+#define TABLE                                                                  \
+    "table", 0, WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE", \
+        "the table; made if it is not there"
+#define THERE                                                                  \
+    "table", 0, WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE", \
+        "the table; it must be there"
+#define LIMIT                                                                  \
+    "limit", 0, WEIR__OPTION_TEXT, offsetof(struct options, limit), 0, "TEXT", \
+        "the limit, as in 10/1m"
+#define ALGORITHM                                                                      \
+    "algorithm", 0, WEIR__OPTION_TEXT, offsetof(struct options, algorithm), 0, "NAME", \
+        "one of weir limits (token-bucket)"
+#define NAME                                                                 \
+    "name", 0, WEIR__OPTION_TEXT, offsetof(struct options, name), 0, "NAME", \
+        "of the limiter (the limit's text)"
+#define KEYS                                                               \
+    "keys", 0, WEIR__OPTION_COUNT, offsetof(struct options, keys), 1, "N", \
+        "room for this many in a new table (65536)"
+#define ROOM                                                               \
+    "keys", 0, WEIR__OPTION_COUNT, offsetof(struct options, keys), 1, "N", \
+        "room for this many keys of a sliding window or log"
+#define NOW                                                                  \
+    "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME", \
+        "ask at this time: seconds since 1970, or 2026-11-30T23:59:59Z"
+#define JSON                                                                 \
+    "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, \
+        "answer with one JSON object"
+#define QUIET                                                                    \
+    "quiet", 'q', WEIR__OPTION_SWITCH, offsetof(struct options, quiet), 0, NULL, \
+        "answer with the exit code only"
+#define MODE                                                                 \
+    "mode", 0, WEIR__OPTION_TEXT, offsetof(struct options, mode), 0, "MODE", \
+        "permissions of a new table, as in 0660 (0600)"
+#define COST(min) "cost", 0, WEIR__OPTION_COUNT, offsetof(struct options, cost), min, "N"
+#define WAIT      "wait", 0, WEIR__OPTION_WAIT, offsetof(struct options, wait), 0, "TIME"
+
+const struct weir__option weir__cmd_take_options[] = {
+    { TABLE },
+    { LIMIT },
+    { ALGORITHM },
+    { COST(0), "units to take (1)" },
+    { WAIT, "wait for them this long at most, or forever (0s); with --now, only say how long" },
+    { NAME },
+    { KEYS },
+    { MODE },
+    { NOW },
+    { JSON },
+    { QUIET },
+    { 0 },
+};
+
+const struct weir__option weir__cmd_peek_options[] = {
+    { THERE },
+    { LIMIT },
+    { ALGORITHM },
+    { COST(0), "units that would be taken (1)" },
+    { WAIT, "as if one could wait this long, or forever (0s)" },
+    { NAME },
+    { ROOM },
+    { NOW },
+    { JSON },
+    { QUIET },
+    { 0 },
+};
+
+const struct weir__option weir__cmd_give_options[] = {
+    { THERE }, { LIMIT }, { ALGORITHM }, { COST(1), "units to give back (1)" },
+    { NAME },  { ROOM },  { NOW },       { JSON },
+    { QUIET }, { 0 },
+};
+
+struct verb;
+
+/* Everything one run of the command holds. */
+struct call {
+    const char *command;
+    const struct verb *verb;
+    struct options o;
+    struct weir_limit limit;
+    int64_t slab;      /* bytes, of a new table */
+    int64_t slab_keys; /* for algorithms with large states */
+    struct weir_table *table;
+    struct weir_limiter *limiter;
+};
+
+struct verb {
+    bool (*decide)(struct call *c, const struct weir_ask *ask, struct weir_decision *d);
+    void (*say)(const struct call *c, const struct weir_decision *d);
+    bool takes; /* and so may make a table, and change a limit */
+};
+
+/* ----------------------------------------------------------- the limit ---- */
+
+static bool read_algorithm(struct call *c)
+{
+    const char *const *names = weir_algorithms();
+    const char *wanted = c->o.algorithm;
+
+    while (*names && strcmp(*names, wanted) != 0)
+        names++;
+    if (!*names) {
+        const char *near = weir__text_nearest(weir_algorithms(), wanted, strlen(wanted));
+        weir__complain(c->command,
+                       near ? "--algorithm: there is no '%s'; did you mean %s?"
+                            : "--algorithm: there is no '%s'; see: weir limits",
+                       wanted, near);
+        return false;
+    }
+    if (c->limit.algorithm && strcmp(c->limit.algorithm, *names) != 0) {
+        weir__complain(c->command, "--limit says %s and --algorithm says %s", c->limit.algorithm,
+                       *names);
+        return false;
+    }
+    c->limit.algorithm = *names;
+    return true;
+}
+
+/* Algorithms with large states get room for as many keys as fit 16 MiB, and a table made for one of
+ * them has room for others too: the slab is a hole in the file until it is used. */
+static void size_slab(struct call *c, size_t state_size)
+{
+    const int64_t small = 16, share = (int64_t)16 << 20, least = (int64_t)64 << 20;
+    int64_t size = (int64_t)state_size;
+
+    c->slab = least;
+    if (size <= small)
+        return;
+    c->slab_keys = c->o.keys              ? c->o.keys
+                   : share / size < 1     ? 1
+                   : share / size > 65536 ? 65536
+                                          : share / size;
+    if (c->slab_keys >
+        (INT64_MAX / 64 - size) / size) /* more than any table can have: let the library say so */
+        c->slab = INT64_MAX;
+    else if ((c->slab_keys + 16) * size * 4 > least)
+        c->slab = (c->slab_keys + 16) * size * 4;
+}
+
+static bool read_limit(struct call *c)
+{
+    struct weir_error error = { 0 };
+    struct weir_plan *plan;
+
+    if (weir_limit_parse(&c->limit, c->o.limit, &error) != WEIR_OK) {
+        weir__complain_at(c->command, "limit", c->o.limit, &error);
+        return false;
+    }
+    if (c->o.algorithm && !read_algorithm(c))
+        return false;
+    if (!c->limit.algorithm)
+        c->limit.algorithm = "token-bucket";
+    if (weir_plan_create(&plan, &c->limit, &error) != WEIR_OK) {
+        weir__complain_at(c->command, "limit", c->o.limit, &error);
+        return false;
+    }
+    size_slab(c, weir_plan_state_size(plan));
+    c->limit = weir__plan_limit_named(plan); /* limits that are the same get the same name */
+    weir_plan_destroy(plan);
+    return true;
+}
+
+/* ---------------------------------------------------------- the limiter ---- */
+
+static bool find_limiter(const struct call *c, const char *name, struct weir_limiter_info *out)
+{
+    for (int64_t i = 0; weir_table_limiter(c->table, i, out); i++) {
+        if (strcmp(out->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Joins the limiter of that name under the limit it has: WEIR_EXISTS if another process changes it
+ * at this very moment. */
+static int join_limiter(struct call *c, const struct weir_limiter_info *info,
+                        struct weir_error *error)
+{
+    struct weir_limit there;
+    int code = weir_limit_parse(&there, info->limit, error);
+
+    return code == WEIR_OK
+               ? weir_limiter_create(&c->limiter, c->table, info->name, &there, c->slab_keys, error)
+               : code;
+}
+
+static weir_time time_of(const struct call *c)
+{
+    return c->o.now >= 0 ? c->o.now : weir_table_now(c->table);
+}
+
+static int open_or_change(struct call *c, const char *name, struct weir_error *error)
+{
+    struct weir_limiter_info info;
+    int code = weir_limiter_create(&c->limiter, c->table, name, &c->limit, c->slab_keys, error);
+
+    if (code != WEIR_EXISTS || !find_limiter(c, name, &info))
+        return code;
+    if (!c->verb->takes)
+        return weir__fail(error, WEIR_INVALID,
+                          "limiter '%s' is %s; only weir take changes a limit: leave --limit out",
+                          name, info.limit);
+    code = join_limiter(c, &info, error);
+    return code == WEIR_OK ? weir_limiter_change(c->limiter, &c->limit, time_of(c), error) : code;
+}
+
+/* The limiter's name: the one given, or the limit as the library prints it. */
+static int choose_name(const struct call *c, struct weir_limiter_info *out,
+                       struct weir_error *error)
+{
+    int len = c->o.name ? snprintf(out->name, sizeof(out->name), "%s", c->o.name)
+                        : weir_limit_print(out->name, sizeof(out->name), &c->limit);
+
+    if (len > 0 && (size_t)len < sizeof(out->name))
+        return WEIR_OK;
+    if (c->o.name)
+        return weir__fail(error, WEIR_INVALID, "--name: a name has 1 to %zu bytes, and this has %d",
+                          sizeof(out->name) - 1, len);
+    return weir__fail(error, WEIR_INVALID,
+                      "this limit is too long to be its own name: give it one with --name");
+}
+
+/* With a limit: opens the limiter, changing it if it has another.  Without: it must be there. */
+static int open_limiter(struct call *c, struct weir_error *error)
+{
+    struct weir_limiter_info wanted, there;
+    int code = choose_name(c, &wanted, error);
+
+    if (code != WEIR_OK)
+        return code;
+    code = WEIR_EXISTS;
+    for (int tries = 0; tries < 100 && code == WEIR_EXISTS;
+         tries++) { /* again only if another process changed it in between */
+        if (c->o.limit)
+            code = open_or_change(c, wanted.name, error);
+        else if (find_limiter(c, wanted.name, &there))
+            code = join_limiter(c, &there, error);
+        else
+            return weir__fail(error, WEIR_INVALID,
+                              "there is no limiter '%s' in that table yet: give its --limit",
+                              wanted.name);
+    }
+    return code;
+}
+
+static int read_mode(const struct call *c, unsigned *mode, struct weir_error *error)
+{
+    char *end = NULL;
+    unsigned long value = c->o.mode ? strtoul(c->o.mode, &end, 8) : 0;
+
+    if (c->o.mode && (*c->o.mode < '0' || *c->o.mode > '7' || *end || value == 0 || value > 0777))
+        return weir__fail(error, WEIR_INVALID, "--mode: '%s' is not an octal number such as 0660",
+                          c->o.mode);
+    *mode = (unsigned)value;
+    return WEIR_OK;
+}
+
+static int open_table(struct call *c, struct weir_error *error)
+{
+    struct weir_table_options options = { .path = c->o.table, .keys = c->o.keys, .slab = c->slab };
+    int code = read_mode(c, &options.mode, error);
+
+    if (code != WEIR_OK)
+        return code;
+    return c->verb->takes && c->o.limit ? weir_table_create(&c->table, &options, error)
+                                        : weir_table_attach(&c->table, c->o.table, error);
+}
+
+static bool open_all(struct call *c)
+{
+    struct weir_error error = { 0 };
+
+    if (open_table(c, &error) != WEIR_OK) {
+        weir__complain(c->command, "--table: %s", error.text);
+        return false;
+    }
+    int code = open_limiter(c, &error);
+    if (code != WEIR_OK)
+        weir__complain(c->command, "%s", error.text);
+    return code == WEIR_OK;
+}
+
+static void close_all(struct call *c)
+{
+    if (c->limiter)
+        weir_limiter_destroy(c->limiter);
+    if (c->table)
+        weir_table_destroy(c->table);
+}
+
+/* ------------------------------------------------------------- the ask ---- */
+
+/* At a given time nothing sleeps: the answer says how long the wait would be. */
+static bool take(struct call *c, const struct weir_ask *ask, struct weir_decision *d)
+{
+    if (c->o.now >= 0)
+        return weir_take(c->limiter, ask, d);
+    struct weir_clock clock = weir_table_clock(c->table);
+    return weir_wait(c->limiter, ask, &clock, d);
+}
+
+static bool peek(struct call *c, const struct weir_ask *ask, struct weir_decision *d)
+{
+    return weir_peek(c->limiter, ask, d);
+}
+
+static bool give(struct call *c, const struct weir_ask *ask, struct weir_decision *d)
+{
+    struct weir_ask after = *ask;
+
+    weir_give(c->limiter, ask);
+    after.cost = 0;
+    weir_peek(c->limiter, &after, d);
+    return true;
+}
+
+/* ---------------------------------------------------------- the answer ---- */
+
+static void say_refused(const struct call *c, const struct weir_decision *d, const char *refused)
+{
+    char time[32];
+
+    if (d->retry == WEIR_NEVER) {
+        printf("%s for ever: %" PRId64 " is more than the %" PRId64 " that can pass at once\n",
+               refused, c->o.cost, d->limit);
+        return;
+    }
+    weir__text_time(time, sizeof(time), d->retry);
+    printf("%s, retry in %s\n", refused, time);
+}
+
+static void say_take(const struct call *c, const struct weir_decision *d)
+{
+    char time[32];
+
+    if (!d->allowed) {
+        say_refused(c, d, "refused");
+        return;
+    }
+    weir__text_time(time, sizeof(time), d->wait);
+    if (d->wait > 0)
+        printf("granted %s %s, ", c->o.now >= 0 ? "for use in" : "after", time);
+    else
+        printf("granted, ");
+    printf("%" PRId64 " of %" PRId64 " left\n", d->remaining, d->limit);
+}
+
+static void say_peek(const struct call *c, const struct weir_decision *d)
+{
+    char time[32];
+
+    if (!d->allowed) {
+        say_refused(c, d, "would be refused");
+        return;
+    }
+    weir__text_time(time, sizeof(time), d->wait);
+    printf("would be granted%s%s, leaving %" PRId64 " of %" PRId64 "\n",
+           d->wait > 0 ? " after " : "", d->wait > 0 ? time : "", d->remaining, d->limit);
+}
+
+static void say_give(const struct call *c, const struct weir_decision *d)
+{
+    (void)c;
+    printf("given back, %" PRId64 " of %" PRId64 " left\n", d->remaining, d->limit);
+}
+
+static void say_json(const struct weir_decision *d)
+{
+    printf("{\"allowed\":%s,\"reason\":", d->allowed ? "true" : "false");
+    weir__json_string(weir_reason_name((enum weir_reason)d->reason));
+    printf(",\"limit\":%" PRId64 ",\"remaining\":%" PRId64 ",\"wait_ns\":%" PRId64 ",\"retry_ns\":",
+           d->limit, d->remaining, d->wait);
+    if (d->retry == WEIR_NEVER)
+        printf("null");
+    else
+        printf("%" PRId64, d->retry);
+    printf(",\"reset_ns\":%" PRId64 "}\n", d->reset);
+}
+
+static int ask_and_say(struct call *c, const char *key)
+{
+    struct weir_decision d = { 0 };
+    struct weir_ask ask = {
+        .key = { key, strlen(key) }, .cost = c->o.cost, .wait_max = c->o.wait, .now = time_of(c)
+    };
+    bool allowed = c->verb->decide(c, &ask, &d);
+
+    if (c->o.quiet)
+        return allowed ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+    if (c->o.json)
+        say_json(&d);
+    else
+        c->verb->say(c, &d);
+    return allowed ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+}
+
+/* -------------------------------------------------------- the commands ---- */
+
+static bool check_words(const struct call *c, const struct weir__command *self, int keys)
+{
+    const char *missing = !c->o.table                 ? "--table FILE"
+                          : !c->o.limit && !c->o.name ? "--limit TEXT"
+                          : keys == 0                 ? "KEY"
+                                                      : NULL;
+
+    if (missing)
+        weir__complain(self->name, "%s is missing; usage: weir %s %s", missing, self->name,
+                       self->arguments);
+    else if (keys > 1)
+        weir__complain(self->name, "one KEY, please, not %d (a key with spaces needs quotes)",
+                       keys);
+    else if (c->o.algorithm && !c->o.limit)
+        weir__complain(self->name, "--algorithm needs a --limit beside it");
+    else
+        return true;
+    return false;
+}
+
+static int run(const struct weir__command *self, int argc, char **argv, const struct verb *verb)
+{
+    struct call c = { .command = self->name, .verb = verb, .o = { .cost = 1, .now = -1 } };
+    int keys;
+    int code = weir__options_parse(self, argc, argv, &c.o, &keys);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    if (!check_words(&c, self, keys) || (c.o.limit && !read_limit(&c)))
+        return WEIR__EXIT_WRONG;
+    code = open_all(&c) ? ask_and_say(&c, argv[0]) : WEIR__EXIT_WRONG;
+    close_all(&c);
+    return code;
+}
+
+int weir__cmd_take(const struct weir__command *self, int argc, char **argv)
+{
+    return run(self, argc, argv, &(struct verb){ take, say_take, true });
+}
+
+int weir__cmd_peek(const struct weir__command *self, int argc, char **argv)
+{
+    return run(self, argc, argv, &(struct verb){ peek, say_peek, false });
+}
+
+int weir__cmd_give(const struct weir__command *self, int argc, char **argv)
+{
+    return run(self, argc, argv, &(struct verb){ give, say_give, false });
+}

@@ -1,0 +1,563 @@
+/* top.c -- `weir top`: a running server at work: decisions a second, rule by rule, who is
+ * refused most, bans, the table.
+ *
+ * A look is four answers of the server.  Rates are the differences of two looks, over the time that
+ * the server says has passed between them. On a terminal the view is drawn anew every second until
+ * q or Ctrl-C; into a pipe it is printed once.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "server/base/options.h"
+#include "server/cli/remote.h"
+#include "server/base/text.h"
+
+#define KEYS_SHOWN 10
+
+struct options {
+    struct weir__remote_options remote;
+    weir_time every;
+    bool once;
+};
+
+const struct weir__option weir__cmd_top_options[] = {
+    { "once", '1', WEIR__OPTION_SWITCH, offsetof(struct options, once), 0, NULL,
+      "print one view and end; so it is into a pipe" },
+    { "every", 'e', WEIR__OPTION_TIME, offsetof(struct options, every), 0, "TIME",
+      "between two looks; default 1s; 0 with --once: one look, and no rates" },
+    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL,
+      "as one JSON object, once" },
+    WEIR__REMOTE_ROWS(struct options){ 0 },
+};
+
+/* ------------------------------------------------------------------ looks ---- */
+
+enum part { STATUS, MODES, TOP, BANS, PARTS };
+
+static const char *const part_names[PARTS] = { "status", "modes", "top", "bans" };
+
+struct look {
+    struct weir__document parts[PARTS];
+    struct weir__buffer texts[PARTS]; /* as they came */
+    bool taken;
+};
+
+static void free_look(struct look *look)
+{
+    for (int i = 0; i < PARTS; i++) {
+        weir__document_free(&look->parts[i]);
+        weir__buffer_free(&look->texts[i]);
+    }
+    *look = (struct look){ 0 };
+}
+
+/* False: the server did not answer, and that was said; then *out is empty. */
+static bool take_look(struct weir__remote *r, struct look *out)
+{
+    static const char *const paths[PARTS] = { "/v1/status", "/v1/modes", "/v1/top?n=20",
+                                              "/v1/bans" };
+    static const char *const members[PARTS] = { "version", "in_force", "top", "bans" };
+
+    *out = (struct look){ .taken = true };
+    for (int i = 0; i < PARTS; i++) {
+        if (!weir__remote_ask_for(r, "GET", paths[i], NULL, members[i])) {
+            free_look(out);
+            return false;
+        }
+        out->parts[i] = r->document;
+        out->texts[i] = r->answer;
+        r->document = (struct weir__document){ 0 };
+        r->answer = (struct weir__buffer){ 0 };
+    }
+    return true;
+}
+
+static int count_bans(const struct look *look)
+{
+    int n = 0;
+
+    while (weir__document_find(&look->parts[BANS], "bans.%d.rule", n))
+        n++;
+    return n;
+}
+
+/* ------------------------------------------------------------------ rates ---- */
+
+#define UNKNOWN (-1.0)
+
+struct rates {
+    double seconds; /* between the two looks; 0: nothing is known */
+    double allowed, refused;
+};
+
+/* What is beyond this is no count. */
+static int64_t count(int64_t n)
+{
+    return n < 0 || n > INT64_MAX / 2 ? 0 : n;
+}
+
+static int64_t total(const struct look *look, const char *outcome)
+{
+    const struct weir__document *d = &look->parts[STATUS];
+
+    return count(weir__document_number(d, 0, "totals.check_%s", outcome)) +
+           count(weir__document_number(d, 0, "totals.take_%s", outcome));
+}
+
+/* A counter that has gone back is another server's. */
+static double rate(double seconds, int64_t before, int64_t after)
+{
+    return seconds > 0 && after >= before ? ((double)after - (double)before) / seconds : UNKNOWN;
+}
+
+static struct rates rates_of(const struct look *before, const struct look *now)
+{
+    int64_t from = weir__document_number(&before->parts[STATUS], 0, "uptime_ms"),
+            to = weir__document_number(&now->parts[STATUS], 0, "uptime_ms");
+    struct rates rates = { .seconds = before->taken && to > from
+                                          ? ((double)to - (double)from) / 1000
+                                          : 0 };
+
+    rates.allowed = rate(rates.seconds, total(before, "allowed"), total(now, "allowed"));
+    rates.refused = rate(rates.seconds, total(before, "refused"), total(now, "refused"));
+    return rates;
+}
+
+struct rule {
+    const char *name, *mode;
+    int64_t allowed, refused, banned, shadow;
+    double allowed_rate, refused_rate; /* UNKNOWN */
+};
+
+/* Rules may have been added before it, but seldom. */
+static int place_of(const struct weir__document *modes, const char *name, int guess)
+{
+    const char *other = weir__document_text(modes, "rules.%d.rule", guess);
+
+    if (other && strcmp(other, name) == 0)
+        return guess;
+    for (int i = 0; (other = weir__document_text(modes, "rules.%d.rule", i)) != NULL; i++) {
+        if (strcmp(other, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static struct rule read_rule(const struct look *before, const struct look *now,
+                             const struct rates *rates, int i)
+{
+    const struct weir__document *d = &now->parts[MODES], *old = &before->parts[MODES];
+    struct rule rule = { .name = weir__document_text(d, "rules.%d.rule", i),
+                         .mode = weir__document_text(d, "rules.%d.in_force", i) };
+
+    rule.allowed = weir__document_number(d, 0, "rules.%d.allowed", i);
+    rule.refused = weir__document_number(d, 0, "rules.%d.refused", i);
+    rule.banned = weir__document_number(d, 0, "rules.%d.banned", i);
+    rule.shadow = weir__document_number(d, 0, "rules.%d.shadow_refused", i);
+    int was = rates->seconds > 0 ? place_of(old, rule.name, i) : -1;
+    rule.allowed_rate =
+        was < 0 ? UNKNOWN
+                : rate(rates->seconds, weir__document_number(old, 0, "rules.%d.allowed", was),
+                       rule.allowed);
+    rule.refused_rate =
+        was < 0 ? UNKNOWN
+                : rate(rates->seconds, weir__document_number(old, 0, "rules.%d.refused", was),
+                       rule.refused);
+    return rule;
+}
+
+static int compare_rules(const void *left, const void *right)
+{
+    const struct rule *a = left, *b = right;
+
+    if (a->refused_rate != b->refused_rate)
+        return a->refused_rate > b->refused_rate ? -1 : 1;
+    if (a->allowed_rate != b->allowed_rate)
+        return a->allowed_rate > b->allowed_rate ? -1 : 1;
+    if (a->refused != b->refused)
+        return a->refused > b->refused ? -1 : 1;
+    return a->allowed == b->allowed ? strcmp(a->name, b->name) : a->allowed > b->allowed ? -1 : 1;
+}
+
+/* The busiest first; the caller frees them.  NULL with *n 0: there are none. */
+static struct rule *list_rules(const struct look *before, const struct look *now,
+                               const struct rates *rates, size_t *n)
+{
+    size_t all = 0;
+
+    while (weir__document_find(&now->parts[MODES], "rules.%zu.rule", all))
+        all++;
+    struct rule *rules = all ? calloc(all, sizeof(*rules)) : NULL;
+    for (size_t i = 0; rules && i < all; i++)
+        rules[i] = read_rule(before, now, rates, (int)i);
+    *n = rules ? all : 0;
+    if (rules)
+        qsort(rules, all, sizeof(*rules), compare_rules);
+    return rules;
+}
+
+/* ---------------------------------------------------------------- drawing ---- */
+
+struct screen {
+    const char *bold, *dim, *bad, *off; /* colours */
+    const char *end;                    /* of a line: what was there before is wiped */
+    int left;                           /* lines that there is room for yet */
+};
+
+static bool has_room(const struct screen *s)
+{
+    return s->left > 0;
+}
+
+static void end_line(struct screen *s)
+{
+    printf("%s\n", s->end);
+    s->left--;
+}
+
+static void print_cut(const char *text, int width)
+{
+    char cut[64];
+    int len = (int)strlen(text);
+
+    width = width < (int)sizeof(cut) ? width : (int)sizeof(cut) - 1;
+    snprintf(cut, sizeof(cut), "%.*s%s", len > width ? width - 2 : len, text,
+             len > width ? ".." : "");
+    weir__print_safely(stdout, cut);
+    printf("%*s ", len < width ? width - len : 0, "");
+}
+
+static void print_rate(double rate, int width)
+{
+    if (rate < 0)
+        printf("%*s", width, "-");
+    else
+        printf("%*.*f", width, rate < 100 ? 1 : 0, rate);
+}
+
+static void draw_head(struct screen *s, const struct look *now, const char *server)
+{
+    const struct weir__document *d = &now->parts[STATUS];
+    const char *version = weir__document_text(d, "version"),
+               *hash = weir__document_text(d, "rules.hash");
+
+    printf("%sweir ", s->bold);
+    weir__print_safely(stdout, version);
+    printf("%s  ", s->off);
+    weir__print_safely(stdout, server);
+    printf("  up %s  connections %lld  rules ",
+           weir__remote_ms(weir__document_number(d, 0, "uptime_ms")).text,
+           (long long)weir__document_number(d, 0, "connections"));
+    weir__print_safely(stdout, hash ? hash : "none");
+    if (weir__document_find(d, "rules.problem"))
+        printf("  %sthe last reload was refused%s", s->bad, s->off);
+    end_line(s);
+}
+
+/* One line, and none if there are no guards: weir guards says more. */
+static void draw_guards(struct screen *s, const struct weir__document *d)
+{
+    long long open = (long long)weir__document_number(d, 0, "guards.open"),
+              level = (long long)weir__document_number(d, 0, "guards.level");
+
+    if (weir__document_number(d, 0, "guards.guards") == 0 && level == 0)
+        return;
+    printf("guards    %lld at work in %lld",
+           (long long)weir__document_number(d, 0, "guards.in_flight"),
+           (long long)weir__document_number(d, 0, "guards.guards"));
+    if (open > 0)
+        printf("   %s%lld not closed%s", s->bad, open, s->off);
+    if (level > 0)
+        printf("   %slevel of degradation %lld%s", s->bad, level, s->off);
+    end_line(s);
+}
+
+static void draw_totals(struct screen *s, const struct look *now, const struct rates *rates)
+{
+    const struct weir__document *d = &now->parts[STATUS];
+    int64_t slots = weir__document_number(d, 0, "table.slots"),
+            keys = weir__document_number(d, 0, "table.keys");
+
+    printf("allowed/s ");
+    print_rate(rates->allowed, 10);
+    printf("   refused/s %s", rates->refused > 0 ? s->bad : "");
+    print_rate(rates->refused, 10);
+    printf("%s   in all %lld and %lld", s->off, (long long)total(now, "allowed"),
+           (long long)total(now, "refused"));
+    end_line(s);
+    printf("table     %lld of %lld slots (%.1f%%)", (long long)keys, (long long)slots,
+           slots > 0 ? 100.0 * (double)keys / (double)slots : 0.0);
+    if (weir__document_number(d, 0, "table.evicted_early") > 0)
+        printf("  %s%lld keys had to make room before their time%s", s->bad,
+               (long long)weir__document_number(d, 0, "table.evicted_early"), s->off);
+    printf("   bans %d", count_bans(now));
+    end_line(s);
+    draw_guards(s, d);
+}
+
+static void draw_rule(struct screen *s, const struct rule *rule)
+{
+    printf("%s", rule->refused_rate > 0 ? s->bad : "");
+    print_cut(rule->name, 24);
+    print_cut(rule->mode ? rule->mode : "?", 8);
+    print_rate(rule->allowed_rate, 10);
+    printf(" ");
+    print_rate(rule->refused_rate, 10);
+    printf(" %12lld %12lld %10lld %10lld%s", (long long)rule->allowed, (long long)rule->refused,
+           (long long)rule->banned, (long long)rule->shadow, s->off);
+    end_line(s);
+}
+
+/* Some lines are kept for the keys below. */
+static void draw_rules(struct screen *s, const struct look *before, const struct look *now,
+                       const struct rates *rates, int keys)
+{
+    size_t n, shown = 0;
+    struct rule *rules = list_rules(before, now, rates, &n);
+    int reserve = keys > 0 ? (keys < KEYS_SHOWN ? keys : KEYS_SHOWN) + 2 : 0;
+
+    end_line(s);
+    printf("%s%-24s %-8s %10s %10s %12s %12s %10s %10s%s", s->dim, "RULE", "MODE", "ALLOWED/S",
+           "REFUSED/S", "ALLOWED", "REFUSED", "BY BANS", "IN SHADOW", s->off);
+    end_line(s);
+    for (; shown < n && (s->left > reserve + 1 || shown < 3) && has_room(s); shown++)
+        draw_rule(s, &rules[shown]);
+    if (shown < n && has_room(s)) {
+        printf("%sand %zu more%s", s->dim, n - shown, s->off);
+        end_line(s);
+    }
+    free(rules);
+}
+
+static void draw_keys(struct screen *s, const struct weir__document *top)
+{
+    const char *key;
+
+    if (s->left < 3 || !weir__document_find(top, "top.0.key"))
+        return;
+    end_line(s);
+    printf("%s%-40s %-24s %12s%s", s->dim, "REFUSED MOST, LATELY", "RULE", "REFUSED", s->off);
+    end_line(s);
+    for (int i = 0;
+         has_room(s) && i < KEYS_SHOWN && (key = weir__document_text(top, "top.%d.key", i)) != NULL;
+         i++) {
+        const char *rule = weir__document_text(top, "top.%d.rule", i);
+        print_cut(*key ? key : "(everybody)", 40);
+        print_cut(rule ? rule : "", 24);
+        printf("%12lld", (long long)weir__document_number(top, 0, "top.%d.refused", i));
+        end_line(s);
+    }
+}
+
+static void draw(struct screen *s, const struct look *before, const struct look *now,
+                 const char *server)
+{
+    struct rates rates = rates_of(before, now);
+    int keys = 0;
+
+    while (keys < KEYS_SHOWN && weir__document_find(&now->parts[TOP], "top.%d.key", keys))
+        keys++;
+    draw_head(s, now, server);
+    draw_totals(s, now, &rates);
+    draw_rules(s, before, now, &rates, keys);
+    draw_keys(s, &now->parts[TOP]);
+}
+
+static struct screen plain_screen(void)
+{
+    bool colours = weir__wants_colours();
+
+    return (struct screen){ .bold = colours ? "\033[1m" : "",
+                            .dim = colours ? "\033[2m" : "",
+                            .bad = colours ? "\033[31m" : "",
+                            .off = colours ? "\033[0m" : "",
+                            .end = "",
+                            .left = 1 << 20 };
+}
+
+/* ------------------------------------------------------------------- JSON ---- */
+
+static void json_rate(const char *name, double rate)
+{
+    if (rate < 0)
+        printf("\"%s\":null", name);
+    else
+        printf("\"%s\":%.3f", name, rate);
+}
+
+static void print_json(const struct look *before, const struct look *now)
+{
+    struct rates rates = rates_of(before, now);
+    size_t n;
+    struct rule *rules = list_rules(before, now, &rates, &n);
+
+    printf("{");
+    for (int i = 0; i < PARTS; i++)
+        printf("\"%s\":%.*s,", part_names[i], (int)now->texts[i].len, now->texts[i].bytes);
+    printf("\"rates\":{\"interval_ms\":%.0f,", rates.seconds * 1000);
+    json_rate("allowed", rates.allowed);
+    printf(",");
+    json_rate("refused", rates.refused);
+    printf(",\"rules\":[");
+    for (size_t i = 0; i < n; i++) {
+        printf("%s{\"rule\":", i ? "," : "");
+        weir__json_string(rules[i].name);
+        printf(",");
+        json_rate("allowed", rules[i].allowed_rate);
+        printf(",");
+        json_rate("refused", rules[i].refused_rate);
+        printf("}");
+    }
+    puts("]}}");
+    free(rules);
+}
+
+/* ------------------------------------------------------------------- once ---- */
+
+static int every_ms(const struct options *o)
+{
+    return o->every / WEIR_MILLISECOND > 3600000 ? 3600000 : (int)(o->every / WEIR_MILLISECOND);
+}
+
+static int print_once(struct weir__remote *r, const struct options *o)
+{
+    struct look before = { 0 }, now = { 0 };
+    bool taken = take_look(r, &now);
+
+    if (taken && o->every > 0) {
+        before = now;
+        poll(NULL, 0, every_ms(o));
+        taken = take_look(r, &now);
+    }
+    if (taken && o->remote.json) {
+        print_json(&before, &now);
+    } else if (taken) {
+        struct screen screen = plain_screen();
+        draw(&screen, &before, &now, r->options.server);
+    }
+    free_look(&before);
+    free_look(&now);
+    return taken ? WEIR__EXIT_OK : WEIR__EXIT_WRONG;
+}
+
+/* ------------------------------------------------------------------- live ---- */
+
+/* Set by a signal, which can come between any two instructions: the terminal is put right on the
+ * way out. */
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+/* True: q was pressed, or a signal came. */
+static bool wait_for_end(int ms, bool keys)
+{
+    struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+    char key;
+
+    if (poll(&in, keys ? 1 : 0, ms) > 0 &&
+        (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q'))
+        return true;
+    return interrupted;
+}
+
+static void draw_frame(struct weir__remote *r, const struct look *before, const struct look *now)
+{
+    struct screen screen = plain_screen();
+    struct winsize size = { .ws_row = 24 };
+
+    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    screen.left = (size.ws_row > 4 ? size.ws_row : 24) - 2;
+    screen.end = "\033[K";
+    fputs("\033[H", stdout);
+    if (now->taken)
+        draw(&screen, before, now, r->options.server);
+    printf("\033[J%s%s%s", screen.dim, now->taken ? "q ends" : "", screen.off);
+    if (!now->taken) {
+        printf("%s", screen.bad);
+        weir__print_safely(stdout, r->said);
+        printf("%s; trying again; q ends\033[K", screen.off);
+    }
+    fflush(stdout);
+}
+
+/* A server that goes away is waited for. */
+static void watch(struct weir__remote *r, const struct options *o, struct look *first, bool keys)
+{
+    struct look before = { 0 }, now = *first;
+    int ms = every_ms(o);
+
+    *first = before;
+    r->silent = true;
+    draw_frame(r, &before, &now);
+    while (!wait_for_end(ms > 0 ? ms : 1000, keys) && !ferror(stdout)) {
+        free_look(&before);
+        before = now;
+        take_look(r, &now);
+        draw_frame(r, &before, &now);
+    }
+    free_look(&before);
+    free_look(&now);
+}
+
+static int run_live(struct weir__remote *r, const struct options *o)
+{
+    struct sigaction action = { .sa_handler = on_signal };
+    struct termios before, raw;
+    struct look first;
+    if (!take_look(r, &first)) /* before the screen is ours: who may not look is told so */
+        return WEIR__EXIT_WRONG;
+    bool keys = isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &before) == 0;
+
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    if (keys) {
+        raw = before;
+        raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+        tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+    }
+    fputs("\033[?1049h\033[?25l\033[?7l\033[2J",
+          stdout); /* a screen of its own, no cursor, and what is too long for a line is cut */
+    watch(r, o, &first, keys);
+    fputs("\033[?7h\033[?25h\033[?1049l", stdout);
+    fflush(stdout);
+    if (keys)
+        tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    return WEIR__EXIT_OK;
+}
+
+static bool is_live(const struct options *o)
+{
+    const char *term = getenv("TERM");
+
+    return !o->once && !o->remote.json && isatty(STDOUT_FILENO) && term && *term &&
+           strcmp(term, "dumb") != 0;
+}
+
+int weir__cmd_top(const struct weir__command *self, int argc, char **argv)
+{
+    struct options o = { .every = WEIR_SECOND };
+    struct weir__remote r;
+    int n, code = weir__options_parse(self, argc, argv, &o, &n);
+
+    if (code != WEIR__GO_ON)
+        return code;
+    if (n > 0) {
+        weir__complain(self->name, "takes no words; found '%s'", argv[0]);
+        return WEIR__EXIT_WRONG;
+    }
+    if (!weir__remote_open(&r, self, &o.remote))
+        return WEIR__EXIT_WRONG;
+    code = is_live(&o) ? run_live(&r, &o) : print_once(&r, &o);
+    weir__remote_close(&r);
+    return code;
+}

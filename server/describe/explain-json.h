@@ -1,0 +1,16 @@
+/* explain-json.h -- what the rules say to one request, and why, as one JSON object: of `weir
+ * explain --json` and of the server. */
+#ifndef WEIR_SERVER_EXPLAIN_JSON_H
+#define WEIR_SERVER_EXPLAIN_JSON_H
+
+#include "engine/engine.h"
+#include "server/base/buffer.h"
+
+/* {"rules":[...],"guards":[...],"ruling":{...},"enter":{...},"unused":[...],"meant":[...]}, the
+ * last two in the same order; `applying`: without the rules and guards that do not apply.  The
+ * ruling is weir_check's, which does not ask guards; `enter` is weir_check_enter's, which does.
+ * Returns whether the request is allowed by the ruling.  Nothing is taken. */
+bool weir__explain_json(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                        const struct weir_ask *ask, bool applying, struct weir__buffer *out);
+
+#endif

@@ -1,0 +1,708 @@
+/* rules-diff.c -- what changes, and for whom, when one rule file takes another's place.
+ *
+ * Rules are the same if their names are.  What a change does to the keys that are counted now
+ * follows from what weir_use does: a limit in the same place of the same rule, by the same
+ * algorithm, is changed and keeps what was used; anything else begins fresh.
+ */
+#include "server/describe/rules-diff.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/describe/rules-words.h"
+#include "match/template.h"
+
+#define SHOWN 3 /* entries of a list that are named */
+
+static const char keeps[] = "keys keep what they have used", fresh[] = "all keys begin fresh";
+
+struct diff {
+    void (*each)(void *context, const struct weir__change *change);
+    void *context;
+    long changes;
+    bool failed;
+    const char *of, *name;
+    char *who;
+};
+
+/* A piece of text that is being written. */
+struct page {
+    char *text;
+    size_t len;
+    FILE *to;
+};
+
+static bool page_open(struct diff *d, struct page *page)
+{
+    *page = (struct page){ 0 };
+    page->to = open_memstream(&page->text, &page->len);
+    d->failed = d->failed || page->to == NULL;
+    return page->to != NULL;
+}
+
+static char *page_close(struct diff *d, struct page *page)
+{
+    if (fclose(page->to) == 0)
+        return page->text;
+    d->failed = true;
+    free(page->text);
+    return NULL;
+}
+
+static void tell(struct diff *d, const char *what, const char *text, const char *effect)
+{
+    d->changes++;
+    d->each(d->context,
+            &(struct weir__change){ d->of, d->name, d->who ? d->who : "", what, text, effect });
+}
+
+static void tell_page(struct diff *d, struct page *page, const char *what, const char *effect)
+{
+    char *text = page_close(d, page);
+
+    if (text)
+        tell(d, what, text, effect);
+    free(text);
+}
+
+__attribute__((format(printf, 4, 5))) static void say(struct diff *d, const char *what,
+                                                      const char *effect, const char *format, ...)
+{
+    struct page page;
+    va_list args;
+
+    if (!page_open(d, &page))
+        return;
+    va_start(args, format);
+    vfprintf(page.to, format, args);
+    va_end(args);
+    tell_page(d, &page, what, effect);
+}
+
+/* From now on the changes are of this thing. */
+static void begin(struct diff *d, const char *of, const char *name,
+                  const struct weir__rule_draft *rule)
+{
+    struct page page;
+
+    free(d->who);
+    d->who = NULL;
+    d->of = of;
+    d->name = name;
+    if (rule && page_open(d, &page)) {
+        weir__words_who(page.to, rule);
+        d->who = page_close(d, &page);
+    }
+}
+
+/* ------------------------------------------------------------------ keys ---- */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* The same attributes in the same way: what stands between them is for people only. */
+static bool same_parts(const char *old, const char *new)
+{
+    struct weir__template a, b;
+    bool same = false;
+
+    if (weir__template_parse(&a, old, NULL) != WEIR_OK)
+        return false;
+    if (weir__template_parse(&b, new, NULL) == WEIR_OK) {
+        same = a.n == b.n;
+        for (size_t i = 0; same && i < a.n; i++)
+            same = same_text(a.parts[i].attribute, b.parts[i].attribute) &&
+                   same_text(a.parts[i].fallback, b.parts[i].fallback) &&
+                   a.parts[i].prefix4 == b.parts[i].prefix4 &&
+                   a.parts[i].prefix6 == b.parts[i].prefix6;
+        weir__template_free(&b);
+    }
+    weir__template_free(&a);
+    return same;
+}
+
+static void put_key(FILE *to, const char *key)
+{
+    if (*key)
+        weir__words_value(to, key, strlen(key));
+    else
+        fputs("none (one state for everybody)", to);
+}
+
+static void diff_key(struct diff *d, const char *old, const char *new)
+{
+    struct page page;
+
+    if (strcmp(old, new) == 0 || !page_open(d, &page))
+        return;
+    fputs("key ", page.to);
+    put_key(page.to, old);
+    fputs(" -> ", page.to);
+    put_key(page.to, new);
+    tell_page(d, &page, "key", same_parts(old, new) ? keeps : fresh);
+}
+
+/* ---------------------------------------------------------------- limits ---- */
+
+static const char *algorithm_of(const struct weir_limit *limit)
+{
+    return limit->algorithm ? limit->algorithm : limit->calendar ? "calendar" : "token-bucket";
+}
+
+static void diff_limit(struct diff *d, const struct weir_limit *old, const struct weir_limit *new,
+                       bool same_key)
+{
+    char before[256] = "", after[256] = "";
+
+    if (old)
+        weir_limit_print(before, sizeof(before), old);
+    if (new)
+        weir_limit_print(after, sizeof(after), new);
+    if (strcmp(before, after) == 0)
+        return;
+    if (!old)
+        say(d, "limit", same_key ? "all keys begin fresh in it" : "", "limit %s is new", after);
+    else if (!new)
+        say(d, "limit", "", "limit %s is gone", before);
+    else
+        say(d, "limit",
+            !same_key ? ""
+            : strcmp(algorithm_of(old), algorithm_of(new)) == 0
+                ? keeps
+                : "another algorithm: all keys begin fresh",
+            "limit %s -> %s", before, after);
+}
+
+static void diff_limits(struct diff *d, const struct weir__rule_draft *old,
+                        const struct weir__rule_draft *new)
+{
+    bool same_key = same_parts(old->key, new->key);
+
+    for (size_t i = 0; i < old->n_limits || i < new->n_limits; i++)
+        diff_limit(d, i < old->n_limits ? &old->limits[i] : NULL,
+                   i < new->n_limits ? &new->limits[i] : NULL, same_key);
+}
+
+/* ------------------------------------------------------------ conditions ---- */
+
+static const struct weir__condition *find_condition(const struct weir__condition *conditions,
+                                                    size_t n, const char *attribute)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(conditions[i].attribute, attribute) == 0)
+            return &conditions[i];
+    }
+    return NULL;
+}
+
+static int compare_patterns(const void *left, const void *right)
+{
+    const struct weir__pattern *a = *(const struct weir__pattern *const *)left,
+                               *b = *(const struct weir__pattern *const *)right;
+
+    return a->kind != b->kind ? (a->kind < b->kind ? -1 : 1) : strcmp(a->text, b->text);
+}
+
+static const struct weir__pattern **sort_patterns(struct diff *d, const struct weir__condition *c)
+{
+    const struct weir__pattern **all = malloc((c->n + 1) * sizeof(*all));
+
+    if (all == NULL) {
+        d->failed = true;
+        return NULL;
+    }
+    for (size_t i = 0; i < c->n; i++)
+        all[i] = &c->patterns[i];
+    if (c->n > 1)
+        qsort(all, c->n, sizeof(*all), compare_patterns);
+    return all;
+}
+
+/* The patterns of `from` that `without` has not. */
+static void diff_patterns(struct diff *d, const char *what, const struct weir__condition *from,
+                          const struct weir__condition *without, const char *verb,
+                          const char *effect)
+{
+    const struct weir__pattern **known = sort_patterns(d, without);
+    struct page page;
+    size_t n = 0;
+
+    if (known == NULL || !page_open(d, &page)) {
+        free(known);
+        return;
+    }
+    fprintf(page.to, "%s %s %s", what, from->attribute, verb);
+    for (size_t i = 0; i < from->n; i++) {
+        const struct weir__pattern *p = &from->patterns[i];
+        if (without->n && bsearch(&p, known, without->n, sizeof(*known), compare_patterns))
+            continue;
+        if (n < 5) {
+            fputs(n ? ", " : " ", page.to);
+            weir__words_pattern(page.to, p);
+        }
+        n++;
+    }
+    if (n > 5)
+        fprintf(page.to, ", ... (%zu in all)", n);
+    free(known);
+    if (n > 0) {
+        tell_page(d, &page, what, effect);
+        return;
+    }
+    free(page_close(d, &page));
+}
+
+static void tell_condition(struct diff *d, const char *what, const struct weir__condition *c,
+                           const char *verb, const char *effect)
+{
+    struct page page;
+
+    if (!page_open(d, &page))
+        return;
+    fprintf(page.to, "%s ", what);
+    weir__words_condition(page.to, c, 5);
+    fprintf(page.to, " %s", verb);
+    tell_page(d, &page, what, effect);
+}
+
+/* More conditions in `match` are fewer requests; in `not` it is the other way round. */
+static void diff_conditions(struct diff *d, const char *what, const struct weir__condition *old,
+                            size_t olds, const struct weir__condition *new, size_t news)
+{
+    bool match = strcmp(what, "match") == 0;
+    bool guard = strcmp(d->of, "guard") == 0;
+    const char *wider = guard ? "the guard is for more requests" : "the rule is for more requests";
+    const char *narrower =
+        guard ? "the guard is for fewer requests" : "the rule is for fewer requests";
+
+    for (size_t i = 0; i < olds; i++) {
+        const struct weir__condition *now = find_condition(new, news, old[i].attribute);
+        if (!now) {
+            tell_condition(d, what, &old[i], "is gone", wider);
+            continue;
+        }
+        diff_patterns(d, what, now, &old[i], "also", match ? wider : narrower);
+        diff_patterns(d, what, &old[i], now, "no longer", match ? narrower : wider);
+    }
+    for (size_t i = 0; i < news; i++) {
+        if (!find_condition(old, olds, new[i].attribute))
+            tell_condition(d, what, &new[i], "is new", narrower);
+    }
+}
+
+/* ----------------------------------------------------------------- rules ---- */
+
+static void diff_mode(struct diff *d, enum weir_mode old, enum weir_mode new)
+{
+    static const char *const effects[] = { "", "refuses from now on",
+                                           "lets through what it would refuse",
+                                           "is not looked at any more" };
+
+    if (old != new)
+        say(d, "mode", effects[new], "mode %s -> %s", weir_mode_name(old), weir_mode_name(new));
+}
+
+static void put_cost(FILE *to, const struct weir__rule_draft *rule)
+{
+    if (rule->cost_attribute)
+        fprintf(to, "{%s}", rule->cost_attribute);
+    else
+        fprintf(to, "%" PRId64, rule->cost);
+}
+
+static void diff_cost(struct diff *d, const struct weir__rule_draft *old,
+                      const struct weir__rule_draft *new)
+{
+    struct page page;
+
+    if ((old->cost == new->cost &&same_text(old->cost_attribute, new->cost_attribute)) ||
+        !page_open(d, &page))
+        return;
+    fputs("cost ", page.to);
+    put_cost(page.to, old);
+    fputs(" -> ", page.to);
+    put_cost(page.to, new);
+    tell_page(d, &page, "cost", "");
+}
+
+static bool same_ban(const struct weir__ban_draft *a, const struct weir__ban_draft *b)
+{
+    char before[256], after[256];
+
+    if (!a->set || !b->set)
+        return a->set == b->set;
+    weir_limit_print(before, sizeof(before), &a->refusals);
+    weir_limit_print(after, sizeof(after), &b->refusals);
+    return strcmp(before, after) == 0 && a->length == b->length && a->factor == b->factor &&
+           a->longest == b->longest && a->forget == b->forget;
+}
+
+static void diff_ban(struct diff *d, const struct weir__ban_draft *old,
+                     const struct weir__ban_draft *new)
+{
+    struct page page;
+
+    if (same_ban(old, new) || !page_open(d, &page))
+        return;
+    fputs("ban ", page.to);
+    weir__words_ban(page.to, old);
+    fputs(" -> ", page.to);
+    weir__words_ban(page.to, new);
+    tell_page(d, &page, "ban", "bans in force stay");
+}
+
+static void diff_rule(struct diff *d, const struct weir__rule_draft *old,
+                      const struct weir__rule_draft *new)
+{
+    diff_mode(d, old->mode, new->mode);
+    diff_conditions(d, "match", old->match, old->matches, new->match, new->matches);
+    diff_conditions(d, "not", old->except, old->excepts, new->except, new->excepts);
+    diff_key(d, old->key, new->key);
+    diff_limits(d, old, new);
+    diff_cost(d, old, new);
+    diff_ban(d, &old->ban, &new->ban);
+    if (old->keys != new->keys)
+        say(d, "keys", "", "keys %" PRId64 " -> %" PRId64 "%s", old->keys, new->keys,
+            new->keys ? "" : " (as the table has)");
+    if (!same_text(old->about, new->about))
+        say(d, "about", "for people only", "about is written anew");
+}
+
+static void tell_whole(struct diff *d, const struct weir__rule_draft *rule, const char *what,
+                       const char *effect)
+{
+    struct page page;
+
+    if (!page_open(d, &page))
+        return;
+    fprintf(page.to, "%s: ", what);
+    weir__words_limits(page.to, rule);
+    if (*rule->key) {
+        fputs(" for each ", page.to);
+        weir__words_value(page.to, rule->key, strlen(rule->key));
+    } else {
+        fputs(" for all together", page.to);
+    }
+    if (rule->mode != WEIR_ENFORCE)
+        fprintf(page.to, ", mode %s", weir_mode_name(rule->mode));
+    tell_page(d, &page, what, effect);
+}
+
+/* ----------------------------------------------------------------- order ---- */
+
+struct named {
+    const struct weir__rule_draft *rule;
+    size_t place;
+};
+
+static int compare_names(const void *left, const void *right)
+{
+    const struct named *a = left, *b = right;
+
+    return strcmp(a->rule->name, b->rule->name);
+}
+
+static struct named *sort_rules(const struct weir__draft *draft)
+{
+    struct named *all = malloc((draft->n_rules + 1) * sizeof(*all));
+
+    for (size_t i = 0; all && i < draft->n_rules; i++)
+        all[i] = (struct named){ &draft->rules[i], i };
+    if (all && draft->n_rules > 1)
+        qsort(all, draft->n_rules, sizeof(*all), compare_names);
+    return all;
+}
+
+static struct named *find_rule(struct named *all, size_t n, const struct weir__rule_draft *rule)
+{
+    struct named key = { rule, 0 };
+
+    return n ? bsearch(&key, all, n, sizeof(*all), compare_names) : NULL;
+}
+
+/* Which of the places stay in order, so that the others are those that moved: a longest increasing
+ * subsequence, by patience sorting. places[i] is where the i-th rule of the new file was, or
+ * SIZE_MAX; what stays is marked in stays[]. */
+static bool find_order(const size_t *places, size_t n, bool *stays)
+{
+    size_t *tops = malloc((n + 1) * sizeof(*tops)), *before = malloc((n + 1) * sizeof(*before)),
+           piles = 0;
+
+    for (size_t i = 0; tops && before && i < n; i++) {
+        if (places[i] == SIZE_MAX)
+            continue;
+        size_t low = 0, high = piles;
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (places[tops[middle]] < places[i])
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        before[i] = low ? tops[low - 1] : SIZE_MAX;
+        tops[low] = i;
+        piles += low == piles;
+    }
+    bool good = tops && before;
+    for (size_t i = good && piles ? tops[piles - 1] : SIZE_MAX; i != SIZE_MAX; i = before[i])
+        stays[i] = true;
+    free(tops);
+    free(before);
+    return good;
+}
+
+static void diff_new_rules(struct diff *d, const struct weir__draft *old,
+                           const struct weir__draft *new, const size_t *places, const bool *stays)
+{
+    for (size_t i = 0; i < new->n_rules; i++) {
+        const struct weir__rule_draft *rule = &new->rules[i];
+        begin(d, "rule", rule->name, rule);
+        if (places[i] == SIZE_MAX) {
+            tell_whole(d, rule, "added", "");
+            continue;
+        }
+        diff_rule(d, &old->rules[places[i]], rule);
+        if (!stays[i])
+            say(d, "moved", "", "moved from place %zu to place %zu", places[i] + 1, i + 1);
+    }
+}
+
+static void diff_rules(struct diff *d, const struct weir__draft *old, const struct weir__draft *new)
+{
+    struct named *olds = sort_rules(old), *news = sort_rules(new);
+    size_t *places = calloc(new->n_rules + 1, sizeof(*places));
+    bool *stays = calloc(new->n_rules + 1, sizeof(*stays));
+
+    for (size_t i = 0; olds && places && i < new->n_rules; i++) {
+        const struct named *was = find_rule(olds, old->n_rules, &new->rules[i]);
+        places[i] = was ? was->place : SIZE_MAX;
+    }
+    if (olds && news && places && stays && find_order(places, new->n_rules, stays)) {
+        diff_new_rules(d, old, new, places, stays);
+        for (size_t i = 0; i < old->n_rules; i++) {
+            if (find_rule(news, new->n_rules, &old->rules[i]))
+                continue;
+            begin(d, "rule", old->rules[i].name, &old->rules[i]);
+            tell_whole(d, &old->rules[i], "removed", "");
+        }
+    } else {
+        d->failed = true;
+    }
+    free(olds);
+    free(news);
+    free(places);
+    free(stays);
+}
+
+/* ---------------------------------------------------------------- guards ---- */
+
+static char *print_part(struct diff *d, const struct weir__guard_part *part,
+                        const struct weir__guard_draft *guard)
+{
+    struct page page;
+
+    if (!page_open(d, &page))
+        return NULL;
+    part->print(page.to, guard);
+    return page_close(d, &page);
+}
+
+static void diff_part(struct diff *d, const struct weir__guard_part *part,
+                      const struct weir__guard_draft *old, const struct weir__guard_draft *new)
+{
+    char *before = print_part(d, part, old), *after = print_part(d, part, new);
+
+    if (before && after && strcmp(before, after) != 0)
+        say(d, part->name, part->effect, "%s %s -> %s", part->name, *before ? before : "none",
+            *after ? after : "none");
+    free(before);
+    free(after);
+}
+
+/* A body may change though all that is said of it stays. */
+static void diff_body(struct diff *d, const struct weir__fallback_draft *old,
+                      const struct weir__fallback_draft *new)
+{
+    if (old->status && new->status && old->len == new->len && old->len > 0 &&
+        memcmp(old->body, new->body, old->len) != 0 && same_text(old->file, new->file) && old->file)
+        say(d, "fallback", "", "fallback: another body in the file");
+}
+
+static void diff_guard(struct diff *d, const struct weir__guard_draft *old,
+                       const struct weir__guard_draft *new)
+{
+    diff_mode(d, old->rule.mode, new->rule.mode);
+    diff_conditions(d, "match", old->rule.match, old->rule.matches, new->rule.match,
+                    new->rule.matches);
+    diff_conditions(d, "not", old->rule.except, old->rule.excepts, new->rule.except,
+                    new->rule.excepts);
+    for (const struct weir__guard_part *part = weir__guard_parts; part->name; part++)
+        diff_part(d, part, old, new);
+    diff_body(d, &old->fallback, &new->fallback);
+    if (!same_text(old->rule.about, new->rule.about))
+        say(d, "about", "for people only", "about is written anew");
+}
+
+static void tell_guard(struct diff *d, const struct weir__guard_draft *guard, const char *what)
+{
+    struct page page;
+
+    begin(d, "guard", guard->rule.name, &guard->rule);
+    if (!page_open(d, &page))
+        return;
+    fprintf(page.to, "%s: ", what);
+    weir__words_guard(page.to, guard);
+    if (guard->rule.mode != WEIR_ENFORCE)
+        fprintf(page.to, ", mode %s", weir_mode_name(guard->rule.mode));
+    tell_page(d, &page, what, "");
+}
+
+static const struct weir__guard_draft *find_guard(const struct weir__draft *draft, const char *name)
+{
+    for (size_t i = 0; i < draft->n_guards; i++) {
+        if (strcmp(draft->guards[i].rule.name, name) == 0)
+            return &draft->guards[i];
+    }
+    return NULL;
+}
+
+static void diff_guards(struct diff *d, const struct weir__draft *old,
+                        const struct weir__draft *new)
+{
+    for (size_t i = 0; i < new->n_guards; i++) {
+        const struct weir__guard_draft *now = &new->guards[i],
+                                       *was = find_guard(old, now->rule.name);
+        begin(d, "guard", now->rule.name, &now->rule);
+        if (was)
+            diff_guard(d, was, now);
+        else
+            tell_guard(d, now, "added");
+    }
+    for (size_t i = 0; i < old->n_guards; i++) {
+        if (!find_guard(new, old->guards[i].rule.name))
+            tell_guard(d, &old->guards[i], "removed");
+    }
+}
+
+/* ----------------------------------------------------------------- lists ---- */
+
+static const struct weir__list_draft *find_list(const struct weir__draft *draft,
+                                                const struct weir__list_draft *like)
+{
+    for (size_t i = 0; i < draft->n_lists; i++) {
+        if (strcmp(draft->lists[i].name, like->name) == 0 &&
+            strcmp(draft->lists[i].attribute, like->attribute) == 0)
+            return &draft->lists[i];
+    }
+    return NULL;
+}
+
+static int compare_texts(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+static const char **sort_entries(const struct weir__list_draft *list)
+{
+    const char **all = malloc(((list ? list->n : 0) + 1) * sizeof(*all));
+
+    if (all && list && list->n) {
+        memcpy(all, list->entries, list->n * sizeof(*all));
+        qsort(all, list->n, sizeof(*all), compare_texts);
+    }
+    return all;
+}
+
+/* How many of a's are not among b's, each once; the first few are named. */
+static size_t put_difference(FILE *to, const char *lead, const char **a, size_t n, const char **b,
+                             size_t m, const char *verb)
+{
+    size_t count = 0;
+    struct page first = { 0 };
+    FILE *names = open_memstream(&first.text, &first.len);
+
+    for (size_t i = 0, j = 0; names && i < n; i++) {
+        if (i > 0 && strcmp(a[i], a[i - 1]) == 0)
+            continue;
+        while (j < m && strcmp(b[j], a[i]) < 0)
+            j++;
+        if (j < m && strcmp(b[j], a[i]) == 0)
+            continue;
+        if (count < SHOWN) {
+            fputs(count ? ", " : "", names);
+            weir__words_value(names, a[i], strlen(a[i]));
+        }
+        count++;
+    }
+    if (names && fclose(names) == 0 && count > 0)
+        fprintf(to, "%s%zu %s (%s%s)", lead, count, verb, first.text, count > SHOWN ? ", ..." : "");
+    free(first.text);
+    return count;
+}
+
+static void diff_list(struct diff *d, const struct weir__list_draft *old,
+                      const struct weir__list_draft *new)
+{
+    const char **before = sort_entries(old), **after = sort_entries(new);
+    size_t olds = old ? old->n : 0, news = new ? new->n : 0;
+    struct page page;
+
+    if (before && after && page_open(d, &page)) {
+        fprintf(page.to, "%s: ", new ? new->attribute : old->attribute);
+        size_t added = put_difference(page.to, "", after, news, before, olds, "added");
+        size_t removed =
+            put_difference(page.to, added ? ", " : "", before, olds, after, news, "removed");
+        if (added || removed)
+            tell_page(d, &page, "entries", "");
+        else
+            free(page_close(d, &page));
+    }
+    d->failed = d->failed || !before || !after;
+    free(before);
+    free(after);
+}
+
+static void diff_lists(struct diff *d, const struct weir__draft *old, const struct weir__draft *new)
+{
+    for (size_t i = 0; i < new->n_lists; i++) {
+        begin(d, "list", new->lists[i].name, NULL);
+        diff_list(d, find_list(old, &new->lists[i]), &new->lists[i]);
+    }
+    for (size_t i = 0; i < old->n_lists; i++) {
+        begin(d, "list", old->lists[i].name, NULL);
+        if (!find_list(new, &old->lists[i]))
+            diff_list(d, &old->lists[i], NULL);
+    }
+}
+
+static void diff_level(struct diff *d, int old, int new)
+{
+    if (old != new &&new == WEIR_LEVEL_AUTO)
+        say(d, "level", "follows by itself", "level %d -> none", old);
+    else if (old != new &&old == WEIR_LEVEL_AUTO)
+        say(d, "level", "guards whose degrade is no higher refuse everybody", "level none -> %d",
+            new);
+    else if (old != new)
+        say(d, "level", "guards whose degrade is no higher refuse everybody", "level %d -> %d", old,
+            new);
+}
+
+long weir__rules_diff(const struct weir__draft *old, const struct weir__draft *new,
+                      void (*each)(void *context, const struct weir__change *change), void *context)
+{
+    struct diff d = { .each = each, .context = context };
+
+    begin(&d, "file", "", NULL);
+    diff_mode(&d, old->mode, new->mode);
+    diff_level(&d, old->level, new->level);
+    diff_rules(&d, old, new);
+    diff_guards(&d, old, new);
+    diff_lists(&d, old, new);
+    free(d.who);
+    return d.failed ? -1 : d.changes;
+}

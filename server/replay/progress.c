@@ -1,0 +1,70 @@
+/* progress.c -- a line on a terminal that says how far a long reading has come.  The time is an
+ * argument, as everywhere. */
+#include "server/replay/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/base/text.h"
+
+#define PATIENCE (WEIR_SECOND / 2) /* what is quicker needs no bar */
+#define EVERY    (WEIR_SECOND / 10)
+
+enum { BAR = 24 };
+
+void weir__progress_begin(struct weir__progress *progress, FILE *out, weir_time now)
+{
+    const char *term = getenv("TERM");
+
+    *progress = (struct weir__progress){ .out = out, .from = now, .last = now };
+    progress->on = isatty(fileno(out)) && !(term && strcmp(term, "dumb") == 0);
+}
+
+static void print_bar(char *out, double part)
+{
+    int full = (int)(part * BAR);
+
+    for (int i = 0; i < BAR; i++)
+        out = stpcpy(out, i < full ? "█" : "░");
+}
+
+int weir__progress_print(char *out, size_t size, weir_time spent, const char *what, int64_t lines,
+                         int64_t done, int64_t all)
+{
+    double seconds = (double)spent / (double)WEIR_SECOND,
+           part = all > 0 ? (double)done / (double)all : 0;
+    long long rate = seconds > 0 ? (long long)((double)lines / seconds) : 0;
+    char bar[BAR * 4 + 1], left[32];
+
+    if (all <= 0 || done <= 0)
+        return snprintf(out, size, "%s  %lld lines, %lld a second", what, (long long)lines, rate);
+    part = part > 1 ? 1 : part;
+    print_bar(bar, part);
+    weir__text_time(left, sizeof(left), (weir_time)((double)spent * (1 - part) / part));
+    return snprintf(out, size, "%s  %s %3d %%  %lld lines, %lld a second, %s left", what, bar,
+                    (int)(part * 100), (long long)lines, rate, left);
+}
+
+void weir__progress_tell(struct weir__progress *progress, weir_time now, const char *what,
+                         int64_t lines, int64_t done, int64_t all)
+{
+    char line[512];
+
+    if (!progress->on || now - progress->from < PATIENCE || now - progress->last < EVERY)
+        return;
+    weir__progress_print(line, sizeof(line), now - progress->from, what, lines, done, all);
+    fprintf(progress->out, "\r\033[K%s", line);
+    fflush(progress->out);
+    progress->last = now;
+    progress->drawn = true;
+}
+
+void weir__progress_end(struct weir__progress *progress)
+{
+    if (progress->drawn) {
+        fputs("\r\033[K", progress->out);
+        fflush(progress->out);
+    }
+    progress->drawn = false;
+}

@@ -1,0 +1,387 @@
+/* report.c -- what all reports share: numbers and times in words, notes, texts made safe, which
+ * rules a plot shows. */
+#include "server/replay/report.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/base/text.h"
+
+/* ----------------------------------------------------------------- in words ---- */
+
+const char *weir__words_proposal(char out[WEIR__WORDS], const struct weir__proposal *p)
+{
+    int64_t count = p->limit.count;
+
+    if (p->steps == 0)
+        snprintf(out, WEIR__WORDS, "unknown");
+    else if (count == 0)
+        snprintf(out, WEIR__WORDS, "more than %lld", (long long)p->below);
+    else if (count - p->below > 1)
+        snprintf(out, WEIR__WORDS, "%lld to %lld", (long long)p->below + 1, (long long)count);
+    else
+        snprintf(out, WEIR__WORDS, "%lld", (long long)count);
+    return out;
+}
+
+const char *weir__report_proposal_rule(const struct weir__report *report,
+                                       const struct weir__proposal *proposal)
+{
+    return report->replay->sides[0].rules[proposal->rule].name;
+}
+
+/* ------------------------------------------------------------------- series ---- */
+
+struct rank {
+    const char *name;
+    const struct weir__replay_trace *trace;
+    int64_t total;
+};
+
+static int by_total(const void *a, const void *b)
+{
+    const struct rank *x = a, *y = b;
+
+    if (x->total != y->total)
+        return x->total < y->total ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+/* Everything that refused and was followed, most first. */
+static size_t rank_traces(const struct weir__side *side, struct rank ranks[WEIR__REPLAY_TRACES + 1])
+{
+    size_t n = 0;
+
+    if (side->denied && side->reasons[WEIR_DENIED] > 0)
+        ranks[n++] = (struct rank){ weir__side_rule_name(side, WEIR__REPLAY_LIST), side->denied,
+                                    side->reasons[WEIR_DENIED] };
+    for (size_t i = 0; i < side->n_rules && n <= WEIR__REPLAY_TRACES; i++) {
+        const struct weir__replay_rule *rule = &side->rules[i];
+        if (rule->trace && rule->refused > 0)
+            ranks[n++] = (struct rank){ rule->name, rule->trace, rule->refused };
+    }
+    qsort(ranks, n, sizeof(*ranks), by_total);
+    return n;
+}
+
+#define OTHERS "other rules"
+
+/* What was refused by those that have no series of their own: the rest of each bucket. */
+static void fill_others(const struct weir__side *side, struct weir__series *out, size_t n)
+{
+    struct weir__series *others = &out[n];
+
+    others->name = OTHERS;
+    others->total = side->refused;
+    memcpy(others->at, side->refused_at, sizeof(others->at));
+    for (size_t i = 0; i < n; i++) {
+        others->total -= out[i].total;
+        for (size_t b = 0; b < WEIR__REPLAY_BUCKETS; b++)
+            others->at[b] -= out[i].at[b];
+    }
+}
+
+static size_t fill_series(const struct weir__side *side, struct weir__series out[WEIR__SERIES])
+{
+    struct rank ranks[WEIR__REPLAY_TRACES + 1];
+    size_t all = rank_traces(side, ranks), n = all < WEIR__SERIES ? all : WEIR__SERIES - 1;
+    int64_t left = side->refused;
+
+    for (size_t i = 0; i < n; i++) {
+        out[i].name = ranks[i].name;
+        out[i].total = ranks[i].total;
+        memcpy(out[i].at, ranks[i].trace->at, sizeof(out[i].at));
+        left -= ranks[i].total;
+    }
+    if (left <= 0)
+        return n;
+    fill_others(side, out, n);
+    return n + 1;
+}
+
+static const struct weir__series *find_series(const struct weir__series *series, size_t n,
+                                              const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(series[i].name, name) == 0)
+            return &series[i];
+    }
+    return NULL;
+}
+
+/* Who has a colour on the first side keeps it; the others take what is free. */
+static void choose_colours(struct weir__series *series, size_t n, const struct weir__series *first,
+                           size_t n_first)
+{
+    bool taken[WEIR__SERIES + 1] = { false };
+
+    for (size_t i = 0; i < n; i++) {
+        const struct weir__series *same = find_series(first, n_first, series[i].name);
+        series[i].colour = strcmp(series[i].name, OTHERS) == 0 ? WEIR__SERIES - 1
+                           : same                              ? same->colour
+                                                               : -1;
+        if (series[i].colour >= 0)
+            taken[series[i].colour] = true;
+    }
+    for (size_t i = 0; i < n; i++) {
+        int free_one = 0;
+        while (series[i].colour < 0 && taken[free_one] && free_one < WEIR__SERIES)
+            free_one++;
+        if (series[i].colour < 0) {
+            series[i].colour = free_one;
+            taken[free_one] = true;
+        }
+    }
+}
+
+size_t weir__report_series(const struct weir__replay *replay, size_t side,
+                           struct weir__series out[WEIR__SERIES])
+{
+    struct weir__series first[WEIR__SERIES];
+    size_t n_first = fill_series(&replay->sides[0], first),
+           n = fill_series(&replay->sides[side], out);
+
+    choose_colours(first, n_first, NULL, 0);
+    choose_colours(out, n, first, n_first);
+    return n;
+}
+
+static int by_deeds(const void *a, const void *b)
+{
+    const struct weir__replay_rule *x = *(const struct weir__replay_rule *const *)a,
+                                   *y = *(const struct weir__replay_rule *const *)b;
+    int64_t first = x->refused + x->would, second = y->refused + y->would;
+
+    if (first != second)
+        return first < second ? 1 : -1;
+    if (x->applied != y->applied)
+        return x->applied < y->applied ? 1 : -1;
+    return x < y ? -1 : x > y; /* as in the file */
+}
+
+const struct weir__replay_rule **weir__report_rules(const struct weir__side *side)
+{
+    const struct weir__replay_rule **rules = malloc((side->n_rules + 1) * sizeof(*rules));
+
+    for (size_t i = 0; rules && i < side->n_rules; i++)
+        rules[i] = &side->rules[i];
+    if (rules)
+        qsort(rules, side->n_rules, sizeof(*rules), by_deeds);
+    return rules;
+}
+
+/* -------------------------------------------------------------------- notes ---- */
+
+struct notes {
+    void (*each)(void *context, const char *note);
+    void *context;
+};
+
+__attribute__((format(printf, 2, 3))) static void note(const struct notes *n, const char *format,
+                                                       ...)
+{
+    char text[640];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    n->each(n->context, text);
+}
+
+static void note_log(const struct notes *n, const struct weir__replay *replay)
+{
+    char a[WEIR__WORDS], b[WEIR__WORDS];
+
+    if (replay->partial)
+        note(n, "This is partial: it was stopped before the log's end.");
+    if (replay->requests == 0)
+        note(n, "There is no request in the log.");
+    if (replay->bad)
+        note(n, "%s of %s %s not understood and left out; the first is line %lld of %s: %s.",
+             weir__words_count(a, replay->bad), weir__words_counted(b, replay->lines, "line"),
+             replay->bad == 1 ? "was" : "were", (long long)replay->first_bad,
+             replay->first_bad_file, replay->first_bad_why);
+    if (replay->late) {
+        weir__text_time(b, sizeof(b), replay->late_most);
+        note(n,
+             "%s %s more than a second behind a later one in the log (the most by %s) and %s "
+             "decided at the later time.%s",
+             weir__words_counted(a, replay->late, "request"),
+             replay->late == 1 ? "stands" : "stand", b, replay->late == 1 ? "was" : "were",
+             replay->late > replay->requests / 20
+                 ? "  So many are a sign that files were given in the "
+                   "wrong order, or are not sorted by time."
+                 : "");
+    }
+    if (replay->nobody)
+        note(n, "%s %s no attribute '%s' and %s not among the clients.",
+             weir__words_counted(a, replay->nobody, "request"),
+             replay->nobody == 1 ? "has" : "have", replay->options.client,
+             replay->nobody == 1 ? "is" : "are");
+}
+
+static void note_side(const struct notes *n, const struct weir__replay *replay,
+                      const struct weir__side *side)
+{
+    char a[WEIR__WORDS], b[WEIR__WORDS];
+    int64_t keys = replay->options.keys ? replay->options.keys : WEIR__REPLAY_KEYS;
+
+    if (side->evicted_early)
+        note(n,
+             "%s: the table of %s was too small: %s forgotten early, so some requests passed that "
+             "would not have.  Not exact; "
+             "--keys %lld would be nearer.",
+             side->path, weir__words_counted(a, keys, "key"),
+             weir__words_counted(b, side->evicted_early, "key"), (long long)keys * 4);
+    if (side->bans_lost)
+        note(n, "%s: %s made room for others before their end.  Not exact.", side->path,
+             weir__words_counted(a, side->bans_lost, "ban"));
+    if (side->untraced)
+        note(n, "%s: more than %d rules refused; of the rest, %s, the keys were not followed.",
+             side->path, WEIR__REPLAY_TRACES, weir__words_counted(a, side->untraced, "refusal"));
+}
+
+/* Rules that look at what the log has not: they do not apply, and it looks as if they were
+ * harmless. */
+static void note_missing(const struct notes *n, const struct weir__replay *replay,
+                         const struct weir__side *side)
+{
+    const char *name, *path = replay->n_sides == 2 ? side->path : "",
+                      *colon = replay->n_sides == 2 ? ": n" : "N";
+    char who[320];
+    size_t at = 0;
+
+    while (replay->requests > 0 && weir__side_missing(side, &at, &name, who, sizeof(who)))
+        note(n,
+             "%s%so request in the log has '%s' (%s).  If the log has it under another name: --map "
+             "%s=FIELD.",
+             path, colon, name, who, name);
+}
+
+static void note_shadow_bans(const struct notes *n, const struct weir__replay *replay)
+{
+    bool any = false;
+
+    for (size_t s = 0; s < replay->n_sides; s++) {
+        for (size_t i = 0; i < replay->sides[s].n_rules; i++)
+            any |=
+                replay->sides[s].rules[i].can_ban && replay->sides[s].rules[i].mode == WEIR_SHADOW;
+    }
+    if (any)
+        note(n, "Rules in shadow do not ban, and each is judged for itself; --enforce shows what "
+                "they would do together.");
+}
+
+/* The largest error of any count of a key or a URI. */
+static int64_t find_error(const struct weir__side *side)
+{
+    int64_t most = weir__hitters_error(side->uris);
+
+    for (size_t i = 0; i < side->n_rules; i++) {
+        int64_t error = side->rules[i].trace ? weir__hitters_error(side->rules[i].trace->top) : 0;
+        most = error > most ? error : most;
+    }
+    return most;
+}
+
+static bool is_about(const struct weir__replay *replay)
+{
+    bool about = !weir__distinct_is_exact(replay->clients);
+
+    for (size_t s = 0; s < replay->n_sides; s++) {
+        const struct weir__side *side = &replay->sides[s];
+        about |= !weir__distinct_is_exact(side->clients) ||
+                 !weir__distinct_is_exact(side->clients_would);
+        for (size_t i = 0; i < side->n_rules; i++)
+            about |= side->rules[i].trace && !weir__distinct_is_exact(side->rules[i].trace->keys);
+    }
+    return about;
+}
+
+bool weir__proposal_has_few_keys(const struct weir__proposal *p)
+{
+    return p->keys < 20;
+}
+
+bool weir__proposal_is_far_below(const struct weir__proposal *p)
+{
+    return p->limit.count > 0 && p->limit.count < p->written.count / 4;
+}
+
+/* One sentence for all of which `is` holds. */
+static void note_proposed(const struct notes *n, const struct weir__report *report,
+                          bool (*is)(const struct weir__proposal *p), const char *what)
+{
+    enum { MOST = 6 };
+    const struct weir__propose *propose = report->replay->propose;
+    struct weir__proposal p;
+    char names[MOST * 48] = "";
+    size_t len = 0, found = 0, rule = SIZE_MAX;
+
+    for (size_t i = 0; propose && i < weir__propose_limits(propose); i++) {
+        weir__propose_get(propose, i, &p);
+        if (!is(&p) || p.rule == rule)
+            continue;
+        rule = p.rule;
+        if (found++ < MOST)
+            len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%.40s", len ? ", " : "",
+                                    weir__report_proposal_rule(report, &p));
+    }
+    if (found > 0)
+        note(n, "Proposals for %s%s %s", names, found > MOST ? " and others" : "", what);
+}
+
+static void note_proposals(const struct notes *n, const struct weir__report *report)
+{
+    const struct weir__propose *propose = report->replay->propose;
+    bool rough = false, sampled = false;
+    struct weir__proposal p;
+
+    for (size_t i = 0; propose && i < weir__propose_limits(propose); i++) {
+        weir__propose_get(propose, i, &p);
+        rough |= p.limit.count - p.below > 1;
+        sampled |= p.sampled;
+    }
+    note_proposed(n, report, weir__proposal_has_few_keys,
+                  "come from fewer than 20 keys: so few say little about those that will come.");
+    note_proposed(n, report, weir__proposal_is_far_below,
+                  "are less than a quarter of what is written: as much as was ordinary in this "
+                  "log, with nothing left for a busier day.");
+    if (rough && report->replay->passes == 1)
+        note(n, "Proposals are as near as one reading of the log can tell; from regular files they "
+                "would be exact.");
+    if (sampled)
+        note(n, "Proposals: there are more keys than memory for them; the share is that of a "
+                "sample, chosen by chance.");
+    if (propose && !weir__propose_is_whole(propose))
+        note(n,
+             "Proposals: memory was short or there are more than %d limits; some limits are "
+             "missing or not exact.",
+             WEIR__PROPOSE_LIMITS);
+}
+
+void weir__report_notes(const struct weir__report *report,
+                        void (*each)(void *context, const char *note), void *context)
+{
+    const struct weir__replay *replay = report->replay;
+    struct notes n = { each, context };
+    char a[WEIR__WORDS];
+
+    note_log(&n, replay);
+    for (size_t i = 0; i < replay->n_sides; i++)
+        note_missing(&n, replay, &replay->sides[i]);
+    note_shadow_bans(&n, replay);
+    for (size_t i = 0; i < replay->n_sides; i++) {
+        note_side(&n, replay, &replay->sides[i]);
+        if (find_error(&replay->sides[i]))
+            note(&n, "%s: in lists of who was refused most, a count may be up to %s too high.",
+                 replay->sides[i].path, weir__words_count(a, find_error(&replay->sides[i])));
+    }
+    if (is_about(replay))
+        note(&n,
+             "Numbers with ~ are estimates, with a standard error of " WEIR__DISTINCT_ERROR " %%.");
+    note_proposals(&n, report);
+}

@@ -1,0 +1,84 @@
+/* report.h -- what a replay found, for people (text, HTML, SVG) and for programs (JSON).
+ *
+ *     report.c        what all of them share: numbers and times in words, notes, texts made safe,
+ *                     which rules a plot shows
+ *     report-text.c   the terminal
+ *     report-svg.c    the plot of requests and refusals over time
+ *     report-html.c   one page that needs nothing from anywhere
+ *     report-json.c   everything
+ *
+ * Whatever comes from the log was written by strangers: it goes out through weir__safe_put, and in
+ * no other way.
+ */
+#ifndef WEIR_SERVER_REPORT_H
+#define WEIR_SERVER_REPORT_H
+
+#include <stdio.h>
+
+#include "server/base/words.h"
+#include "server/replay/replay.h"
+
+struct weir__report {
+    const struct weir__replay *replay;
+    char *const *logs;
+    size_t n_logs;
+    size_t top;   /* rows of the lists of keys, URIs and requests */
+    size_t width; /* of the terminal */
+    bool colours;
+};
+
+void weir__report_text(FILE *out, const struct weir__report *report);
+void weir__report_html(FILE *out, const struct weir__report *report);
+void weir__report_svg(FILE *out, const struct weir__report *report);
+void weir__report_json(FILE *out, const struct weir__report *report);
+
+/* A request that two rule sets decide differently, as one line of JSON. */
+void weir__report_difference(FILE *out, const struct weir__replay *replay,
+                             const struct weir__log_entry *entry, struct weir_key client,
+                             struct weir_key method, struct weir_key uri,
+                             const int32_t rule[WEIR__REPLAY_SIDES]);
+
+/* ------------------------------------------------------------------ report.c ---- */
+
+const char *weir__words_proposal(
+    char out[WEIR__WORDS],
+    const struct weir__proposal *proposal); /* the count: 420; 400 to 420; more than 420 */
+
+/* Calls `each` with every sentence about what the numbers are worth. */
+void weir__report_notes(const struct weir__report *report,
+                        void (*each)(void *context, const char *note), void *context);
+
+/* The rules that refused most, for a plot: refusals of the deny list and of rules, and last what is
+ * left over as "other rules". */
+#define WEIR__SERIES 7
+
+struct weir__series {
+    const char *name;
+    int64_t total;
+    int colour; /* 0 to WEIR__SERIES - 1; a rule has the same on both sides */
+    int64_t at[WEIR__REPLAY_BUCKETS];
+};
+
+size_t weir__report_series(const struct weir__replay *replay, size_t side,
+                           struct weir__series out[WEIR__SERIES]);
+
+/* Rules in the order of a table: those that did most first.  The caller frees it; NULL: no
+ * memory. */
+const struct weir__replay_rule **weir__report_rules(const struct weir__side *side);
+
+/* Proposals that are worth less than they look: from fewer than 20 keys; less than a quarter of
+ * what is written. */
+bool weir__proposal_has_few_keys(const struct weir__proposal *proposal);
+bool weir__proposal_is_far_below(const struct weir__proposal *proposal);
+
+/* The rule's proposal at place i has its name here. */
+const char *weir__report_proposal_rule(const struct weir__report *report,
+                                       const struct weir__proposal *proposal);
+
+/* ------------------------------------------------------------- report-svg.c ---- */
+
+void weir__plot_timeline(FILE *out, const struct weir__report *report,
+                         size_t side); /* with what each bucket holds, when pointed at */
+void weir__plot_proposal(FILE *out, const struct weir__proposal *proposal, int64_t share);
+
+#endif

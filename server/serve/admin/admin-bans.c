@@ -1,0 +1,175 @@
+/* admin-bans.c -- keys that rules keep out: listed, banned by hand, let in again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "rulefile/problem.h"
+#include "server/serve/admin/admin-parts.h"
+
+static void add_ban(struct weir__buffer *out, const struct weir_ban *ban, weir_time now)
+{
+    weir__buffer_text(out, "{");
+    weir__buffer_member(out, "rule", ban->rule);
+    weir__buffer_member(out, "key", ban->key);
+    weir__buffer_member_moment(out, "since", ban->since);
+    weir__buffer_member_moment(out, "until", ban->until);
+    weir__buffer_member_ms(out, "left_ms", ban->until > now ? ban->until - now : 0);
+    weir__buffer_member_number(out, "strikes", ban->strikes);
+    weir__buffer_text(out, "}");
+}
+
+/* --------------------------------------------------------------- listing ---- */
+
+struct listing {
+    const struct weir__admin_call *call;
+    struct weir__span rule; /* bytes NULL: all */
+    size_t n;
+};
+
+static bool list_ban(void *context, const struct weir_ban *ban)
+{
+    struct listing *l = context;
+
+    if (l->rule.bytes &&
+        (strlen(ban->rule) != l->rule.len || memcmp(ban->rule, l->rule.bytes, l->rule.len) != 0))
+        return true;
+    weir__buffer_text(l->call->out, l->n++ ? "," : "");
+    add_ban(l->call->out, ban, l->call->now);
+    return true;
+}
+
+/* Bans of a rule that is gone are listed as well: it is only unknown if it has none. */
+void weir__admin_bans(struct weir__admin_call *call)
+{
+    struct listing l = { .call = call, .rule = call->values[0] };
+    size_t before = call->out->len;
+
+    weir__buffer_text(call->out, "{");
+    weir__buffer_member_moment(call->out, "now", call->now);
+    weir__buffer_text(call->out, ",\"bans\":[");
+    weir_ban_list(call->server->engine, call->now, list_ban, &l);
+    weir__buffer_text(call->out, "]}");
+    if (l.n == 0 && l.rule.bytes && weir__admin_rule(call, l.rule) == NULL)
+        call->out->len = before;
+}
+
+/* --------------------------------------------------------------- banning ---- */
+
+static bool read_length(struct weir__admin_call *call, weir_time *out)
+{
+    struct weir_error error;
+    char *text = weir__admin_copy(call, call->values[2], "for");
+    int code = text ? weir_time_parse(out, text, &error) : WEIR_OK;
+
+    free(text);
+    if (text == NULL)
+        return false;
+    if (code != WEIR_OK)
+        weir__admin_fail(call, 400, "for: %s", error.text);
+    else if (*out <= 0)
+        weir__admin_fail(call, 400, "for: a ban lasts a while: 10m, 1h, 90s");
+    else if (*out >= WEIR_NEVER - call->now)
+        weir__admin_fail(call, 400, "for: %s is too long: centuries are more than a ban can last",
+                         WEIR__SHOWN(call->values[2]));
+    return call->status == 200;
+}
+
+/* The ban of this key, as listings show it. */
+struct search {
+    const char *rule, *key;
+    struct weir_ban found; /* rule "": none */
+};
+
+static bool look_at_ban(void *context, const struct weir_ban *ban)
+{
+    struct search *s = context;
+    bool found = strcmp(ban->rule, s->rule) == 0 && strcmp(ban->key, s->key) == 0;
+
+    if (found)
+        s->found = *ban;
+    return !found;
+}
+
+static bool find_ban(const struct weir__admin_call *call, struct search *s)
+{
+    weir_ban_list(call->server->engine, call->now, look_at_ban, s);
+    return s->found.rule[0] != '\0';
+}
+
+static void set_ban(struct weir__admin_call *call, const char *rule, const char *key,
+                    weir_time length)
+{
+    struct weir *weir = call->server->engine;
+    struct weir_error error;
+    char text[WEIR__KEY_TEXT];
+    struct search s = { .rule = rule, .key = text };
+    int code = weir__engine_ban_key(weir, rule, key, text, &error);
+
+    if (code == WEIR_OK)
+        code = weir_ban_set(weir, rule, key, call->now, call->now + length, &error);
+    if (code != WEIR_OK) {
+        weir__admin_fail_code(call, code, &error);
+        return;
+    }
+    if (!find_ban(call, &s)) { /* somebody has lifted it already, or there was no room for it */
+        weir__admin_fail(
+            call, 409,
+            "the ban is not there any more: it was lifted, or had to make room for another");
+        return;
+    }
+    add_ban(call->out, &s.found, call->now);
+    weir__events_emit(
+        call->server->events, WEIR__EVENT_BAN, call->now,
+        &(struct weir__event_facts){
+            .rule = rule, .key = s.found.key, .source = "api", .until = s.found.until });
+}
+
+void weir__admin_ban(struct weir__admin_call *call)
+{
+    weir_time length = 0;
+    const char *rule = weir__admin_rule(call, call->values[0]);
+    char *key = rule ? weir__admin_copy(call, call->values[1], "key") : NULL;
+
+    if (key && read_length(call, &length))
+        set_ban(call, rule, key, length);
+    free(key);
+}
+
+/* --------------------------------------------------------------- lifting ---- */
+
+/* The key is told as the ban had it: as the rule makes it, or, if the rule has another key by now
+ * or is gone, as it was written. */
+static void lift_ban(struct weir__admin_call *call, const char *rule, const char *key)
+{
+    char text[WEIR__KEY_TEXT];
+    struct search s = { .rule = rule, .key = text };
+    bool made = weir__engine_ban_key(call->server->engine, rule, key, text, NULL) == WEIR_OK &&
+                find_ban(call, &s);
+
+    if (!weir_ban_lift(call->server->engine, rule, key, call->now)) {
+        if (weir__admin_rule(call, call->values[0]))
+            weir__admin_fail(call, 404, "rule '%s' has not banned %s", rule,
+                             WEIR__SHOWN(call->values[1]));
+        return;
+    }
+    weir__buffer_text(call->out, "{");
+    weir__buffer_member(call->out, "rule", rule);
+    weir__buffer_member(call->out, "key", made ? text : key);
+    weir__buffer_member_bool(call->out, "banned", false);
+    weir__buffer_text(call->out, "}");
+    weir__events_emit(
+        call->server->events, WEIR__EVENT_UNBAN, call->now,
+        &(struct weir__event_facts){ .rule = rule, .key = made ? text : key, .source = "api" });
+}
+
+/* The rule may be gone: its bans are still there. */
+void weir__admin_unban(struct weir__admin_call *call)
+{
+    char *rule = weir__admin_copy(call, call->values[0], "rule");
+    char *key = rule ? weir__admin_copy(call, call->values[1], "key") : NULL;
+
+    if (key)
+        lift_ban(call, rule, key);
+    free(key);
+    free(rule);
+}

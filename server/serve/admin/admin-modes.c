@@ -1,0 +1,138 @@
+/* admin-modes.c -- the switch by hand: what every rule and guard is told to do, and what it has
+ * done. */
+#include <string.h>
+
+#include "engine/engine.h"
+#include "rulefile/problem.h"
+#include "server/serve/admin/admin-parts.h"
+#include "server/serve/decide/guards.h"
+#include "server/base/text.h"
+
+static void add_modes(struct weir__buffer *out, const struct weir__modes *m)
+{
+    weir__buffer_member(out, "as_written", weir_mode_name(m->written));
+    weir__buffer_member_or_null(out, "by_hand",
+                                m->by_hand == WEIR_AS_WRITTEN ? NULL : weir_mode_name(m->by_hand));
+    weir__buffer_member(out, "in_force", weir_mode_name(m->in_force));
+}
+
+static void add_rule(struct weir__admin_call *call, const struct weir_rule_info *info)
+{
+    weir__buffer_text(call->out, "{");
+    weir__buffer_member(call->out, "rule", info->name);
+    add_modes(call->out, &(struct weir__modes){ info->written, info->switched, info->mode });
+    weir__buffer_member_number(call->out, "allowed", info->allowed);
+    weir__buffer_member_number(call->out, "refused", info->refused);
+    weir__buffer_member_number(call->out, "banned", info->banned);
+    weir__buffer_member_number(call->out, "shadow_refused", info->shadow_refused);
+    weir__buffer_text(call->out, "}");
+}
+
+static void add_guard(struct weir__admin_call *call, const struct weir__guard_view *view)
+{
+    struct weir_guard_info g;
+
+    weir_guard_get(view->guard, call->now, &g);
+    weir__buffer_text(call->out, "{");
+    weir__buffer_member(call->out, "guard", view->name);
+    add_modes(call->out, &view->modes);
+    weir__buffer_member_number(call->out, "refused", weir__guard_refused(&g));
+    weir__buffer_member_number(call->out, "shadow_refused", g.shadow_refused);
+    weir__buffer_text(call->out, "}");
+}
+
+void weir__admin_modes(struct weir__admin_call *call)
+{
+    struct weir__modes all;
+    struct weir_rule_info info;
+    struct weir__guard_view view;
+
+    weir__engine_modes(call->server->engine, &all);
+    weir__buffer_text(call->out, "{");
+    add_modes(call->out, &all);
+    weir__buffer_text(call->out, ",\"rules\":[");
+    for (size_t i = 0; weir_rule_get(call->server->engine, i, &info); i++) {
+        weir__buffer_text(call->out, i ? "," : "");
+        add_rule(call, &info);
+    }
+    weir__buffer_text(call->out, "],\"guards\":[");
+    for (size_t i = 0; weir__engine_guard(call->server->engine, i, &view); i++) {
+        weir__buffer_text(call->out, i ? "," : "");
+        add_guard(call, &view);
+    }
+    weir__buffer_text(call->out, "]}");
+}
+
+/* ------------------------------------------------------------- switching ---- */
+
+static bool read_mode(struct weir__admin_call *call, enum weir_mode *out)
+{
+    static const char *const names[] = { "as-written", "enforce", "shadow", "off", NULL };
+    struct weir__span value = call->values[0];
+
+    if (value.bytes == NULL) {
+        weir__admin_fail(call, 400, "mode is missing: as-written, enforce, shadow or off");
+        return false;
+    }
+    for (int i = 0; names[i]; i++) {
+        if (strlen(names[i]) != value.len || memcmp(names[i], value.bytes, value.len) != 0)
+            continue;
+        *out = (enum weir_mode)i;
+        return true;
+    }
+    const char *near = weir__text_nearest(names, value.bytes, value.len);
+    weir__admin_fail(call, 400, "%s is no mode: as-written, enforce, shadow or off%s%s%s",
+                     WEIR__SHOWN(value), near ? "; did you mean " : "", near ? near : "",
+                     near ? "?" : "");
+    return false;
+}
+
+/* What is now so. */
+static void answer(struct weir__admin_call *call, const char *rule,
+                   const struct weir__guard_view *guard)
+{
+    struct weir__modes all;
+    struct weir_rule_info info;
+
+    if (guard != NULL) {
+        add_guard(call, guard);
+        return;
+    }
+
+    for (size_t i = 0; rule != NULL && weir_rule_get(call->server->engine, i, &info); i++) {
+        if (strcmp(info.name, rule) != 0)
+            continue;
+        add_rule(call, &info);
+        return;
+    }
+    weir__engine_modes(call->server->engine, &all);
+    weir__buffer_text(call->out, "{");
+    weir__buffer_member_or_null(call->out, "rule", rule);
+    add_modes(call->out, &all);
+    weir__buffer_text(call->out, "}");
+}
+
+void weir__admin_mode(struct weir__admin_call *call)
+{
+    enum weir_mode mode;
+    struct weir_error error;
+    struct weir__guard_view view;
+    const char *rule = NULL;
+
+    if (!read_mode(call, &mode) ||
+        (weir__admin_given(call, 1) && (rule = weir__admin_switch(call, call->values[1])) == NULL))
+        return;
+    int code = weir_mode_set(call->server->engine, rule, mode, &error);
+    if (code != WEIR_OK) {
+        weir__admin_fail_code(call, code, &error);
+        return;
+    }
+    bool guard = rule != NULL &&
+                 weir__engine_guard_find(call->server->engine, rule, &view); /* as it is now */
+    answer(call, rule, guard ? &view : NULL);
+    weir__events_emit(call->server->events, WEIR__EVENT_MODE, call->now,
+                      &(struct weir__event_facts){ .rule = guard ? NULL : rule,
+                                                   .guard = guard ? rule : NULL,
+                                                   .mode = weir_mode_name(mode),
+                                                   .source = "api" });
+}

@@ -1,0 +1,365 @@
+/* adhoc.c -- limits that clients bring with their asks.
+ *
+ * Two stages.  Texts as clients wrote them lead to their limiter without being read again: a
+ * chained hash table to which entries are only ever added, so that who looks needs no lock.  An
+ * entry remembers under which version of the limiter its text was in force; if that is not the
+ * present one (somebody has asked under the name with another limit, or another process has changed
+ * it) the text is put in force again. What is not known, or not in force, goes the long way, one at
+ * a time: parse, look in the table, make or change.
+ *
+ * There is room for some spellings of each limit.  Those beyond it are served too, but read every
+ * time.
+ *
+ * In the table a limit's name begins with ':' and a limit without a name is '=' and the limit as it
+ * is printed; rules' names have neither.
+ */
+#include "server/serve/decide/adhoc.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "table/table.h"
+
+#define NAMED        ':'
+#define UNNAMED      '='
+#define TEXT_LEN_MAX 255
+#define NAME_LEN_MAX (WEIR__NAME_SIZE - 2)
+#define SPELLINGS    4  /* of each limit that are remembered, on average */
+#define SLAB_PARTS   16 /* a limit with large states gets this part of what is left of the slab */
+#define SALT         0x6164686f63u
+#define ANY          UINT64_MAX /* version: whatever is in force will do */
+#define NOT_NOW      (UINT64_MAX - 1)
+
+struct entry {
+    struct entry *next;
+    uint64_t tag;
+    struct weir_limiter *limiter;
+    uint64_t version; /* atomic: the owner of the era in which this text is in force */
+    size_t name_len, limit_len;
+    char bytes[]; /* the name, then the limit */
+};
+
+struct weir__adhoc {
+    struct weir_table *table;
+    int64_t limits_max;
+    uint64_t mask;
+    struct entry **chains; /* atomic */
+    pthread_mutex_t mutex; /* of what follows, and of adding to the chains */
+    int64_t limits, entries;
+    struct weir_plan changes; /* how often limits may be changed ... */
+    uint64_t changed[2];      /* ... and how often they were */
+};
+
+/* What is looked for. */
+struct wanted {
+    const char *limit, *name;
+    size_t limit_len, name_len;
+    weir_time now;
+};
+
+/* ---------------------------------------------------------- texts as written ---- */
+
+static uint64_t tag_of(const struct weir__adhoc *a, const struct wanted *w)
+{
+    const uint64_t *secrets = a->table->secrets;
+    uint64_t salt =
+        w->name_len ? weir__hash_key(secrets, SALT, (struct weir_key){ w->name, w->name_len }).tag
+                    : SALT;
+
+    return weir__hash_key(secrets, salt, (struct weir_key){ w->limit, w->limit_len }).place;
+}
+
+static bool is_of(const struct entry *e, uint64_t tag, const struct wanted *w)
+{
+    return e->tag == tag && e->name_len == w->name_len && e->limit_len == w->limit_len &&
+           weir__same_bytes(e->bytes, w->name, w->name_len) &&
+           weir__same_bytes(e->bytes + e->name_len, w->limit, w->limit_len);
+}
+
+static struct entry *look_up(const struct weir__adhoc *a, uint64_t tag, const struct wanted *w)
+{
+    struct entry *e = __atomic_load_n(&a->chains[tag & a->mask], __ATOMIC_ACQUIRE);
+
+    while (e && !is_of(e, tag, w))
+        e = e->next;
+    return e;
+}
+
+static bool is_in_force(const struct entry *e)
+{
+    uint64_t version = __atomic_load_n(&e->version, __ATOMIC_ACQUIRE);
+
+    return version == ANY || version == weir__limiter_era(e->limiter)->owner;
+}
+
+/* Without memory or room it is read again the next time. */
+static void remember_locked(struct weir__adhoc *a, uint64_t tag, const struct wanted *w,
+                            struct weir_limiter *limiter, uint64_t version)
+{
+    struct entry *e = look_up(a, tag, w), **chain = &a->chains[tag & a->mask];
+
+    if (e) {
+        __atomic_store_n(&e->version, version, __ATOMIC_RELEASE);
+        return;
+    }
+    if (a->entries >= a->limits_max * SPELLINGS ||
+        !(e = malloc(sizeof(*e) + w->name_len + w->limit_len)))
+        return;
+    *e = (struct entry){ *chain, tag, limiter, version, w->name_len, w->limit_len };
+    if (w->name_len)
+        memcpy(e->bytes, w->name, w->name_len);
+    if (w->limit_len)
+        memcpy(e->bytes + w->name_len, w->limit, w->limit_len);
+    __atomic_store_n(chain, e, __ATOMIC_RELEASE);
+    a->entries++;
+}
+
+/* --------------------------------------------------------------- the long way ---- */
+
+static int read_limit(struct weir_limit *out, const struct wanted *w, struct weir_error *error)
+{
+    char text[TEXT_LEN_MAX + 1];
+
+    if (w->limit_len > TEXT_LEN_MAX)
+        return weir__fail(error, WEIR_INVALID, "a limit has at most %d bytes, and this has %zu",
+                          TEXT_LEN_MAX, w->limit_len);
+    if (memchr(w->limit, '\0', w->limit_len))
+        return weir__fail(error, WEIR_INVALID,
+                          "a limit is text, such as 300/60, and this has a NUL byte");
+    memcpy(text, w->limit, w->limit_len);
+    text[w->limit_len] = '\0';
+    return weir_limit_parse(out, text, error);
+}
+
+static int name_named(char out[WEIR__NAME_SIZE], const struct wanted *w, struct weir_error *error)
+{
+    if (w->name_len > NAME_LEN_MAX)
+        return weir__fail(error, WEIR_INVALID,
+                          "a limit's name has at most %d bytes, and this has %zu", NAME_LEN_MAX,
+                          w->name_len);
+    if (memchr(w->name, '\0', w->name_len))
+        return weir__fail(error, WEIR_INVALID, "a limit's name is text, and this has a NUL byte");
+    out[0] = NAMED;
+    memcpy(out + 1, w->name, w->name_len);
+    out[w->name_len + 1] = '\0';
+    return WEIR_OK;
+}
+
+/* Limits that are the same print the same. */
+static int name_unnamed(char out[WEIR__NAME_SIZE], const struct weir_plan *plan,
+                        struct weir_error *error)
+{
+    struct weir_limit named = weir__plan_limit_named(plan);
+
+    out[0] = UNNAMED;
+    if (weir_limit_print(out + 1, WEIR__NAME_SIZE - 1, &named) < WEIR__NAME_SIZE - 1)
+        return WEIR_OK;
+    return weir__fail(error, WEIR_INVALID,
+                      "this limit is too long to be known by what it says: give it a name");
+}
+
+/* Room for the keys of one limit, so that there is some for others. */
+static int64_t slab_keys(const struct weir_table *table, const struct weir_plan *plan)
+{
+    uint64_t a_key = (plan->state_size + 32) * WEIR__LARGE_GROUP / WEIR__LARGE_KEYS_PER_GROUP;
+    uint64_t used = __atomic_load_n(&table->header->slab_used, __ATOMIC_ACQUIRE),
+             all = table->header->slab_bytes;
+    uint64_t left = used < all / 2 ? all / 2 - used : 0; /* the other half is the rules' */
+    uint64_t share = left / SLAB_PARTS / a_key, most = table->groups * WEIR__KEYS_PER_GROUP;
+
+    return (int64_t)(share > most                         ? most
+                     : share < WEIR__LARGE_KEYS_PER_GROUP ? WEIR__LARGE_KEYS_PER_GROUP
+                                                          : share);
+}
+
+static int make_locked(struct weir__adhoc *a, const char *name, const struct weir_plan *plan,
+                       struct weir_limiter **out, struct weir_error *error)
+{
+    struct weir_error why;
+    bool large = plan->state_size > WEIR__STATE_SMALL;
+
+    if (a->limits >= a->limits_max)
+        return weir__fail(error, WEIR_NO_MEMORY,
+                          "there are %" PRId64 " different limits of clients already, as many as "
+                          "the setting adhoc-limits allows: use one of "
+                          "them, or raise it",
+                          a->limits);
+    int code = weir_limiter_create(out, a->table, name, &plan->limit,
+                                   large ? slab_keys(a->table, plan) : 0, &why);
+    a->limits += code == WEIR_OK;
+    if (code == WEIR_NO_MEMORY && large)
+        return weir__fail(error, code, "the table has no room for the keys of another %s limit: %s",
+                          plan->limit.algorithm, why.text);
+    if (code != WEIR_OK && error)
+        *error = why;
+    return code;
+}
+
+/* Many clients that do not agree on a name's limit would change it with every ask: then it stays as
+ * it is for a while. */
+static int change_locked(struct weir__adhoc *a, struct weir_limiter *limiter,
+                         const struct weir_limit *limit, weir_time now, struct weir_error *error)
+{
+    struct weir_ask ask = { .cost = 1, .now = now };
+    struct weir_decision d;
+
+    if (!weir_step_peek(&a->changes, a->changed, &ask, &d))
+        return WEIR_OK;
+    int code = weir_limiter_change(limiter, limit, now, error);
+    if (code == WEIR_OK)
+        weir_step(&a->changes, a->changed, &ask, &d);
+    return code;
+}
+
+/* The limiter of that name, under that limit. */
+static int put_in_force_locked(struct weir__adhoc *a, const char *name,
+                               const struct weir_plan *plan, weir_time now,
+                               struct weir_limiter **out, struct weir_error *error)
+{
+    struct weir_limiter *limiter = weir__limiter_by_name(a->table, name);
+    int code = limiter ? WEIR_OK : make_locked(a, name, plan, &limiter, error);
+
+    if (code == WEIR_EXISTS &&
+        (limiter = weir__limiter_by_name(a->table, name))) /* another process has just made it */
+        code = WEIR_OK;
+    if (code == WEIR_OK &&
+        !weir__limit_equal(&weir__limiter_era(limiter)->plan.limit, &plan->limit))
+        code = change_locked(a, limiter, &plan->limit, now, error);
+    if (code == WEIR_OK)
+        *out = limiter;
+    return code;
+}
+
+static int find_by_name(struct weir__adhoc *a, const char *name, struct weir_limiter **out,
+                        struct weir_error *error)
+{
+    struct weir_limiter *limiter = weir__limiter_by_name(a->table, name);
+
+    if (!limiter)
+        return weir__fail(error, WEIR_INVALID,
+                          "there is no limit named '%s' yet: give it one, such as 300/60",
+                          name + 1);
+    *out = limiter;
+    return WEIR_OK;
+}
+
+/* A limit that names no algorithm means the one that its name has. */
+static void keep_algorithm(const struct weir__adhoc *a, const char *name, struct weir_limit *limit)
+{
+    struct weir_limiter *limiter = limit->algorithm ? NULL : weir__limiter_by_name(a->table, name);
+
+    if (limiter)
+        limit->algorithm = weir__limiter_era(limiter)->plan.limit.algorithm;
+}
+
+static int find_locked(struct weir__adhoc *a, uint64_t tag, const struct wanted *w,
+                       struct weir_limiter **out, struct weir_error *error)
+{
+    char name[WEIR__NAME_SIZE];
+    struct weir_limit limit;
+    struct weir_plan plan;
+    int code = w->name_len ? name_named(name, w, error) : WEIR_OK;
+
+    if (code == WEIR_OK && w->limit_len == 0) {
+        code = find_by_name(a, name, out, error);
+        if (code == WEIR_OK)
+            remember_locked(a, tag, w, *out, ANY);
+        return code;
+    }
+    if (code == WEIR_OK)
+        code = read_limit(&limit, w, error);
+    if (code == WEIR_OK && w->name_len)
+        keep_algorithm(a, name, &limit);
+    if (code == WEIR_OK)
+        code = weir__plan_make(&plan, &limit, error);
+    if (code == WEIR_OK && !w->name_len)
+        code = name_unnamed(name, &plan, error);
+    if (code == WEIR_OK)
+        code = put_in_force_locked(a, name, &plan, w->now, out, error);
+    if (code != WEIR_OK)
+        return code;
+    const struct weir__era *era = weir__limiter_era(*out);
+    remember_locked(a, tag, w, *out,
+                    weir__limit_equal(&era->plan.limit, &plan.limit) ? era->owner : NOT_NOW);
+    return WEIR_OK;
+}
+
+int weir__adhoc_find(struct weir__adhoc *a, const char *limit, size_t limit_len, const char *name,
+                     size_t name_len, weir_time now, struct weir_limiter **out,
+                     struct weir_error *error)
+{
+    struct wanted w = { limit, name, limit_len, name_len, now };
+    uint64_t tag = tag_of(a, &w);
+    struct entry *e = look_up(a, tag, &w);
+
+    if (e && is_in_force(e)) {
+        *out = e->limiter;
+        return WEIR_OK;
+    }
+    if (limit_len == 0 && name_len == 0)
+        return weir__fail(error, WEIR_INVALID, "a limit is missing: give one, such as 300/60");
+    pthread_mutex_lock(&a->mutex);
+    int code = find_locked(a, tag, &w, out, error);
+    pthread_mutex_unlock(&a->mutex);
+    return code;
+}
+
+/* -------------------------------------------------------------- create, destroy ---- */
+
+/* Limits that earlier runs have left in the table. */
+static int64_t count_limits(const struct weir_table *table)
+{
+    const struct weir__limiter_record *records =
+        (void *)((unsigned char *)table->header + WEIR__LIMITERS_AT);
+    int64_t n = 0;
+
+    for (uint32_t i = 0; i < weir__limiters_in(table); i++)
+        n += records[i].name[0] == NAMED || records[i].name[0] == UNNAMED;
+    return n;
+}
+
+int weir__adhoc_create(struct weir__adhoc **out, struct weir_table *table, int64_t limits_max,
+                       struct weir_error *error)
+{
+    struct weir__adhoc *a = calloc(1, sizeof(*a));
+    struct weir_limit changes;
+    uint64_t chains = 1;
+
+    limits_max = limits_max < 0                    ? 0
+                 : limits_max > WEIR__LIMITERS_MAX ? WEIR__LIMITERS_MAX
+                                                   : limits_max;
+    while (chains < (uint64_t)limits_max * SPELLINGS)
+        chains *= 2;
+    if (a)
+        a->chains = calloc(chains, sizeof(struct entry *));
+    if (!a || !a->chains) {
+        free(a);
+        return weir__fail(error, WEIR_NO_MEMORY, "no memory for the limits of clients");
+    }
+    a->table = table;
+    a->limits_max = limits_max;
+    a->mask = chains - 1;
+    a->limits = count_limits(table);
+    weir_limit_parse(&changes, WEIR__ADHOC_CHANGES, NULL);
+    weir__plan_make(&a->changes, &changes, NULL);
+    pthread_mutex_init(&a->mutex, NULL);
+    *out = a;
+    return WEIR_OK;
+}
+
+void weir__adhoc_destroy(struct weir__adhoc *a)
+{
+    if (!a)
+        return;
+    for (uint64_t i = 0; i <= a->mask; i++)
+        for (struct entry *e = a->chains[i], *next; e; e = next) {
+            next = e->next;
+            free(e);
+        }
+    pthread_mutex_destroy(&a->mutex);
+    free(a->chains);
+    free(a);
+}

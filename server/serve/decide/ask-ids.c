@@ -1,0 +1,177 @@
+/* ask-ids.c -- answers remembered by the id of their ask.
+ *
+ * Sixteen shards, each a ring of answers in the order in which they came, and chains to find them
+ * by.  All live equally long, so the oldest is also the first to expire: the next answer always
+ * takes the place of the oldest, and nothing has to be cleaned up.
+ *
+ * A shard stays locked while a new ask of it is decided.  That takes less than a microsecond, and
+ * is what makes two copies of one ask that arrive at the same time one ask.
+ */
+#include "server/serve/decide/ask-ids.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+#define SHARDS   16
+#define ROOM_MAX ((int64_t)1 << 30)
+#define NONE     UINT32_MAX
+
+struct answer {
+    struct weir__hash id;
+    uint64_t fingerprint;
+    weir_time expires; /* 0: never used */
+    uint32_t next;     /* in its chain */
+    struct weir_ruling ruling;
+};
+
+struct shard {
+    _Alignas(64) pthread_mutex_t mutex;
+    struct answer *answers;
+    uint32_t *chains;
+    uint32_t room, mask, turn; /* turn: whose place the next answer takes */
+    int64_t replaced;
+};
+
+struct weir__ask_ids {
+    struct shard shards[SHARDS];
+    uint64_t secrets[WEIR__HASH_SECRETS];
+    weir_time lifetime;
+};
+
+static uint32_t *chain_of(const struct shard *s, const struct weir__hash *id)
+{
+    return &s->chains[id->place / SHARDS & s->mask];
+}
+
+static struct answer *find_locked(const struct shard *s, const struct weir__hash *id, weir_time now)
+{
+    uint32_t i = *chain_of(s, id);
+
+    while (i != NONE && (s->answers[i].id.tag != id->tag || s->answers[i].id.place != id->place ||
+                         s->answers[i].expires <= now))
+        i = s->answers[i].next;
+    return i == NONE ? NULL : &s->answers[i];
+}
+
+/* Takes the oldest answer out of its chain. */
+static struct answer *make_room_locked(struct shard *s, weir_time now)
+{
+    struct answer *oldest = &s->answers[s->turn];
+
+    if (oldest->expires == 0)
+        return oldest;
+    uint32_t *link = chain_of(s, &oldest->id);
+    while (*link != s->turn)
+        link = &s->answers[*link].next;
+    *link = oldest->next;
+    s->replaced += oldest->expires > now;
+    oldest->expires = 0;
+    return oldest;
+}
+
+static weir_time expiry(const struct weir__ask_ids *ids, weir_time now)
+{
+    weir_time at = ids->lifetime > INT64_MAX - now ? INT64_MAX : now + ids->lifetime;
+
+    return at > 0 ? at : 1;
+}
+
+enum weir__ask_id_state weir__ask_ids_begin(struct weir__ask_ids *ids, const void *id, size_t len,
+                                            uint64_t fingerprint, weir_time now,
+                                            struct weir_ruling *stored, size_t *hold)
+{
+    struct weir__hash h = weir__hash_key(ids->secrets, 0, (struct weir_key){ id, len });
+    size_t index = h.place % SHARDS;
+    struct shard *s = &ids->shards[index];
+
+    now = now < 0 ? 0 : now;
+    pthread_mutex_lock(&s->mutex);
+    const struct answer *known = find_locked(s, &h, now);
+    if (known) {
+        bool same = known->fingerprint == fingerprint;
+        if (same)
+            *stored = known->ruling;
+        pthread_mutex_unlock(&s->mutex);
+        return same ? WEIR__ASK_ID_REPEATED : WEIR__ASK_ID_CLASH;
+    }
+    struct answer *place = make_room_locked(s, now);
+    place->id = h;
+    place->fingerprint = fingerprint;
+    place->expires = expiry(ids, now);
+    *hold = index;
+    return WEIR__ASK_ID_NEW;
+}
+
+void weir__ask_ids_end(struct weir__ask_ids *ids, size_t hold, const struct weir_ruling *ruling)
+{
+    struct shard *s = &ids->shards[hold];
+    struct answer *place = &s->answers[s->turn];
+    uint32_t *chain = chain_of(s, &place->id);
+
+    place->ruling = *ruling;
+    place->next = *chain;
+    *chain = s->turn;
+    s->turn = s->turn + 1 < s->room ? s->turn + 1 : 0;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+int64_t weir__ask_ids_replaced(struct weir__ask_ids *ids)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < SHARDS; i++) {
+        pthread_mutex_lock(&ids->shards[i].mutex);
+        n += ids->shards[i].replaced;
+        pthread_mutex_unlock(&ids->shards[i].mutex);
+    }
+    return n;
+}
+
+static bool make_shard(struct shard *s, uint32_t room)
+{
+    uint32_t chains = 1;
+
+    while (chains < room)
+        chains *= 2;
+    s->room = room;
+    s->mask = chains - 1;
+    s->answers = calloc(room, sizeof(*s->answers)); /* memory is what is used of it */
+    s->chains = malloc(chains * sizeof(*s->chains));
+    if (s->chains)
+        memset(s->chains, 0xff, chains * sizeof(*s->chains));
+    pthread_mutex_init(&s->mutex, NULL);
+    return s->answers && s->chains;
+}
+
+struct weir__ask_ids *weir__ask_ids_create(int64_t room, weir_time lifetime)
+{
+    struct weir__ask_ids *ids = aligned_alloc(_Alignof(struct weir__ask_ids), sizeof(*ids));
+    bool good = true;
+
+    if (!ids)
+        return NULL;
+    memset(ids, 0, sizeof(*ids));
+    ids->lifetime = lifetime < 0 ? 0 : lifetime;
+    room = room < SHARDS ? SHARDS : room > ROOM_MAX ? ROOM_MAX : room;
+    for (size_t i = 0; i < SHARDS; i++)
+        good &= make_shard(&ids->shards[i], (uint32_t)((room + SHARDS - 1) / SHARDS));
+    if (good && weir__random_fill(ids->secrets, sizeof(ids->secrets)) == 0)
+        return ids;
+    weir__ask_ids_destroy(ids);
+    return NULL;
+}
+
+void weir__ask_ids_destroy(struct weir__ask_ids *ids)
+{
+    if (!ids)
+        return;
+    for (size_t i = 0; i < SHARDS; i++) {
+        pthread_mutex_destroy(&ids->shards[i].mutex);
+        free(ids->shards[i].answers);
+        free(ids->shards[i].chains);
+    }
+    free(ids);
+}

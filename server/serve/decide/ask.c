@@ -1,0 +1,201 @@
+/* ask.c -- deciding, the same for every protocol: counts what was decided, follows who is refused,
+ * tells of bans. */
+#include "server/serve/decide/ask.h"
+
+#include <string.h>
+
+#include "base/base.h"
+#include "base/hash.h"
+#include "engine/engine.h"
+#include "server/serve/decide/adhoc.h"
+#include "server/serve/decide/ask-ids.h"
+#include "server/serve/decide/reservations.h"
+#include "server/serve/events/top.h"
+#include "table/carried.h"
+#include "server/base/text.h"
+
+int64_t weir__ask_ms(weir_time t)
+{
+    return weir__in_unit(t, WEIR_MILLISECOND);
+}
+
+int64_t weir__ask_retry_ms(const struct weir_decision *d)
+{
+    return d->allowed ? -1 : weir__ask_ms(d->retry);
+}
+
+/* ---------------------------------------------------------------- rules ---- */
+
+void weir__ask_note_refused(struct weir__loop *loop, const struct weir_ruling *r, const char *key,
+                            weir_time now)
+{
+    struct weir__server *server = loop->server;
+    const char *rule = r->rule ? r->rule : r->list ? WEIR__TOP_DENY : "";
+    size_t len = strlen(key);
+    if (len)
+        weir__top_add(server->top, loop->index, rule, key, len, 1);
+    if (r->decision.reason != WEIR_BANNED &&
+        r->banned_until > now) { /* this very refusal was one too many */
+        struct weir__event_facts facts = { .rule = r->rule, .key = key, .until = r->banned_until };
+        weir__events_emit(server->events, WEIR__EVENT_BAN, now, &facts);
+    }
+}
+
+static void count_checks(struct weir__loop *loop, size_t n, size_t allowed)
+{
+    weir__counter_add(&loop->counters, WEIR__COUNT_CHECK_ALLOWED, (int64_t)allowed);
+    if (n > allowed)
+        weir__counter_add(&loop->counters, WEIR__COUNT_CHECK_REFUSED, (int64_t)(n - allowed));
+}
+
+static bool decide(struct weir__loop *loop, const struct weir__check *check,
+                   struct weir_ruling *ruling)
+{
+    char key[WEIR__KEY_TEXT];
+    struct weir_ask ask = { .cost = check->cost,
+                            .wait_max = check->wait_max,
+                            .now = weir__loop_now(loop) };
+    bool timed = loop->counters.batches++ % WEIR__TIMED_BATCHES == 0;
+    weir_time began = timed ? weir__clock_monotonic() : 0;
+    bool allowed =
+        weir__check_told(loop->server->engine, check->attrs, check->n, &ask, ruling, key);
+    if (timed)
+        weir__counters_time(&loop->counters, 1, weir__clock_monotonic() - began);
+    count_checks(loop, 1, allowed);
+    if (!allowed)
+        weir__ask_note_refused(loop, ruling, key, ask.now);
+    return allowed;
+}
+
+/* What makes an ask the same ask: all of it. */
+static uint64_t fingerprint(const struct weir__loop *loop, const struct weir__check *check)
+{
+    const uint64_t *secrets = loop->server->table->secrets;
+    const int64_t numbers[2] = { check->cost, check->wait_max };
+    uint64_t print = weir__hash_key(secrets, 0, (struct weir_key){ numbers, sizeof(numbers) }).tag;
+    for (size_t i = 0; i < check->n; i++) {
+        const struct weir_attr *a = &check->attrs[i];
+        print = weir__hash_key(secrets, print, (struct weir_key){ a->name, a->name_len }).tag;
+        print = weir__hash_key(secrets, print, (struct weir_key){ a->value, a->value_len }).tag;
+    }
+    return print;
+}
+
+const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *check,
+                            struct weir_ruling *ruling)
+{
+    struct weir__ask_ids *ids = loop->server->ask_ids;
+    size_t hold;
+    if (check->id.len == 0) {
+        decide(loop, check, ruling);
+        return NULL;
+    }
+    if (check->id.len > WEIR__ASK_ID_MAX)
+        return "an ask id has at most 128 bytes";
+    switch (weir__ask_ids_begin(ids, check->id.bytes, check->id.len, fingerprint(loop, check),
+                                weir__loop_now(loop), ruling, &hold)) {
+    case WEIR__ASK_ID_REPEATED:
+        weir__counter_add(&loop->counters, WEIR__COUNT_ASK_ID_REPEATED, 1);
+        return NULL;
+    case WEIR__ASK_ID_CLASH:
+        return "this ask id was used for another request; every request needs its own";
+    case WEIR__ASK_ID_NEW:
+    default:
+        decide(loop, check, ruling);
+        weir__ask_ids_end(ids, hold, ruling);
+        return NULL;
+    }
+}
+
+void weir__ask_check_many(struct weir__loop *loop, const struct weir_request *requests, size_t n,
+                          struct weir_ruling *rulings)
+{
+    char keys[WEIR__ASK_MANY][WEIR__KEY_TEXT];
+    while (n > 0) {
+        size_t part = n < WEIR__ASK_MANY ? n : WEIR__ASK_MANY;
+        bool timed = loop->counters.batches++ % WEIR__TIMED_BATCHES == 0;
+        weir_time began = timed ? weir__clock_monotonic() : 0;
+        size_t allowed = weir__check_many_told(loop->server->engine, requests, part, rulings, keys);
+        if (timed)
+            weir__counters_time(&loop->counters, (int64_t)part, weir__clock_monotonic() - began);
+        count_checks(loop, part, allowed);
+        for (size_t i = 0; allowed < part && i < part; i++)
+            if (!rulings[i].decision.allowed)
+                weir__ask_note_refused(loop, &rulings[i], keys[i], requests[i].ask.now);
+        requests += part;
+        rulings += part;
+        n -= part;
+    }
+}
+
+/* ------------------------------------------------------ limits of one's own ---- */
+
+static bool decide_adhoc(struct weir_limiter *limiter, const struct weir__adhoc_ask *a,
+                         const struct weir_ask *ask, struct weir_decision *d)
+{
+    if (a->verb == WEIR__PEEK)
+        return weir_peek(limiter, ask, d);
+    if (a->verb == WEIR__TAKE)
+        return weir_take(limiter, ask, d);
+    weir_give(limiter, ask);
+    return true;
+}
+
+static void count_take(struct weir__loop *loop, const struct weir__adhoc_ask *a, bool allowed)
+{
+    if (a->verb != WEIR__TAKE && a->verb != WEIR__RESERVE)
+        return;
+    weir__counter_add(&loop->counters,
+                      allowed ? WEIR__COUNT_TAKE_ALLOWED : WEIR__COUNT_TAKE_REFUSED, 1);
+    if (!allowed)
+        weir__top_add(loop->server->top, loop->index, WEIR__TOP_TAKES, a->key.bytes, a->key.len, 1);
+}
+
+int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *a,
+                    struct weir__adhoc_answer *answer, struct weir_error *error)
+{
+    struct weir__server *server = loop->server;
+    struct weir_ask ask = { .key = { a->key.bytes, a->key.len },
+                            .cost = a->cost,
+                            .wait_max = a->wait_max,
+                            .now = weir__loop_now(loop) };
+    struct weir_limiter *limiter;
+    int code = weir__adhoc_find(server->adhoc, a->limit.bytes, a->limit.len, a->name.bytes,
+                                a->name.len, ask.now, &limiter, error);
+    if (code != WEIR_OK)
+        return code;
+    if (a->verb == WEIR__RESERVE) {
+        weir_time lifetime = a->lifetime ? a->lifetime : WEIR__RESERVE_LIFETIME;
+        code = weir__reservations_reserve(server->reservations, limiter, &ask, lifetime,
+                                          answer->reservation, &answer->decision, error);
+    } else {
+        decide_adhoc(limiter, a, &ask, &answer->decision);
+    }
+    if (code == WEIR_OK)
+        count_take(loop, a, answer->decision.allowed);
+    return code;
+}
+
+bool weir__ask_settle(struct weir__loop *loop, struct weir__span reservation, int64_t cost)
+{
+    return weir__reservations_settle(loop->server->reservations, reservation.bytes, reservation.len,
+                                     cost, weir__loop_now(loop));
+}
+
+int weir__ask_forget(struct weir__loop *loop, struct weir__span key, struct weir__span limit,
+                     struct weir__span name, bool *found, struct weir_error *error)
+{
+    struct weir_key k = { key.bytes, key.len };
+    weir_time now = weir__loop_now(loop);
+    struct weir_limiter *limiter;
+    if (limit.len == 0 && name.len == 0) {
+        *found = weir__carried_forget(loop->server->table, k, now);
+        return WEIR_OK;
+    }
+    int code = weir__adhoc_find(loop->server->adhoc, limit.bytes, limit.len, name.bytes, name.len,
+                                now, &limiter, error);
+    if (code != WEIR_OK)
+        return code;
+    *found = weir__forget(limiter, k, now);
+    return WEIR_OK;
+}

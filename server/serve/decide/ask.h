@@ -1,0 +1,65 @@
+/* ask.h -- deciding, the same for every protocol: a request by the rules, a key by a limit that
+ * comes with the ask. */
+#ifndef WEIR_SERVE_ASK_H
+#define WEIR_SERVE_ASK_H
+
+#include "server/serve/serve.h"
+
+#define WEIR__CHECK_ATTRS 64
+#define WEIR__ASK_ID_MAX  128 /* bytes of an ask id */
+#define WEIR__ASK_MANY    64  /* are decided at a time */
+#define WEIR__TOP_TAKES \
+    "(takes)" /* what stands for a rule where the limit came with the ask, ... */
+#define WEIR__TOP_DENY         "(deny)"           /* ... and where the deny list refuses */
+#define WEIR__RESERVE_LIFETIME (60 * WEIR_SECOND) /* unless named */
+
+struct weir__check {
+    struct weir_attr attrs[WEIR__CHECK_ATTRS];
+    size_t n;
+    int64_t cost; /* 1 unless named */
+    weir_time wait_max;
+    struct weir__span id; /* of the ask; len 0: none */
+};
+
+/* Decides, counts, tells of bans.  NULL, or what is wrong with the ask (then nothing was
+ * decided). */
+const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *check,
+                            struct weir_ruling *ruling);
+/* The same for several without an id, prefetched. */
+void weir__ask_check_many(struct weir__loop *loop, const struct weir_request *requests, size_t n,
+                          struct weir_ruling *rulings);
+
+/* What is to be remembered of a refusal: who is refused most, and a ban that it has made.  `key`:
+ * as weir__check_told tells it. */
+void weir__ask_note_refused(struct weir__loop *loop, const struct weir_ruling *ruling,
+                            const char *key, weir_time now);
+
+enum weir__ask_verb { WEIR__TAKE, WEIR__PEEK, WEIR__GIVE, WEIR__RESERVE };
+
+struct weir__adhoc_ask {
+    enum weir__ask_verb verb;
+    struct weir__span key, limit, name; /* name: keys are shared under it, and another limit changes
+                                           it; len 0: keys are the limit's own */
+    int64_t cost;
+    weir_time wait_max, lifetime;
+};
+
+struct weir__adhoc_answer {
+    struct weir_decision decision;
+    char reservation[36]; /* of a reserve that was granted */
+};
+
+/* WEIR_OK, or what is wrong with it. */
+int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *ask,
+                    struct weir__adhoc_answer *answer, struct weir_error *error);
+/* True if it was there and not settled yet. */
+bool weir__ask_settle(struct weir__loop *loop, struct weir__span reservation, int64_t cost);
+/* Forgets what the key has used: of CL.THROTTLE (limit.len 0), or of an ad-hoc limit. */
+int weir__ask_forget(struct weir__loop *loop, struct weir__span key, struct weir__span limit,
+                     struct weir__span name, bool *found, struct weir_error *error);
+
+/* Times as replies have them: rounded up to ms; -1: never, or it does not apply. */
+int64_t weir__ask_ms(weir_time t);
+int64_t weir__ask_retry_ms(const struct weir_decision *d); /* -1: allowed, or never */
+
+#endif

@@ -1,0 +1,259 @@
+/* enter.c -- entering guards and leaving them, the same for every protocol. */
+#include "server/serve/decide/enter.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "guard/guard.h"
+#include "rulefile/problem.h"
+#include "server/serve/decide/waiting.h"
+
+_Static_assert(WEIR_PRIORITY_MIN == -8 && WEIR_PRIORITY_MAX == 7,
+               "WEIR__PRIORITY says what a priority is");
+
+/* What is wrong, and the status of it. */
+__attribute__((format(printf, 3, 4))) static int wrong(struct weir_error *error, int status,
+                                                       const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(error->text, sizeof(error->text), format, args);
+    va_end(args);
+    return status;
+}
+
+/* ---------------------------------------------------------------- enter ---- */
+
+static int read_class(struct weir_guard *guard, struct weir__span name, uint8_t *out,
+                      struct weir_error *error)
+{
+    const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
+    const char *names[WEIR_CLASSES];
+    size_t n = 0;
+
+    if (name.len == 0)
+        return 200;
+    for (; n < (size_t)plan->shed.classes && plan->options.classes[n].weight > 0; n++) {
+        names[n] = plan->options.classes[n].name;
+        if (strlen(names[n]) != name.len || memcmp(names[n], name.bytes, name.len) != 0)
+            continue;
+        *out = (uint8_t)n;
+        return 200;
+    }
+    return wrong(error, 400, "guard '%s' has no class %s; %s", guard->name,
+                 weir__quote(name.bytes, name.len).text,
+                 n ? weir__hint(name.bytes, name.len, names, n).text : "it has none");
+}
+
+/* Permits of guards that are off, or let through in shadow beyond what there is room for, are
+ * none. */
+static void keep(struct weir__entered *out, struct weir_guard *guard,
+                 const struct weir_permit *permit)
+{
+    weir_time lease = weir__guard_plan_of(guard)->lease;
+
+    if (permit->word == 0)
+        return;
+    out->permits.each[out->permits.n].guard = guard->id;
+    out->permits.each[out->permits.n++].permit = *permit;
+    out->lease = out->lease == 0 || lease < out->lease ? lease : out->lease;
+}
+
+/* As the rules have it, and whoever has switched it by hand; a guard that is in the table only: as
+ * its options have it, and without a queue. */
+static struct weir__enter_how how_to(struct weir__server *server, const struct weir_guard *guard,
+                                     bool patient, bool again)
+{
+    struct weir__guard_view view;
+    bool ruled = weir__engine_guard_find(server->engine, guard->name, &view);
+
+    return (struct weir__enter_how){ .mode = ruled ? view.modes.in_force : WEIR_AS_WRITTEN,
+                                     .leased = true,
+                                     .favoured = again,
+                                     .waits = patient && ruled && view.waits,
+                                     .behind =
+                                         !again && weir__lines_occupied(server->lines, guard->id) };
+}
+
+static int enter_one(struct weir__server *server, const struct weir__enter *e, struct weir_ask *ask,
+                     bool again, struct weir__entered *out, struct weir_error *error)
+{
+    struct weir_guard *guard = weir__guards_find(server->guards, e->guard.bytes, e->guard.len);
+    struct weir_permit permit = { 0 };
+    struct weir_ruling *r = &out->ruling;
+
+    if (guard == NULL)
+        return weir__guards_unknown(server->guards, e->guard.bytes, e->guard.len, error);
+    int status = read_class(guard, e->user_class, &ask->user_class, error);
+    if (status != 200)
+        return status;
+    struct weir__enter_how how = how_to(server, guard, e->wait_max > 0, again);
+    *r = (struct weir_ruling){ .guard = guard->name, .mode = WEIR_ENFORCE };
+    if (weir__guard_enter(guard, ask, &how, &permit, &r->decision))
+        keep(out, guard, &permit);
+    r->level = r->decision.allowed ? 0 : 3;
+    out->priority = ask->priority;
+    out->user_class = ask->user_class;
+    out->queued = how.waits;
+    return 200;
+}
+
+static bool is_occupied(void *lines, const struct weir_guard *guard)
+{
+    return weir__lines_occupied(lines, guard->id);
+}
+
+static void enter_by_rules(struct weir__server *server, const struct weir__enter *e,
+                           const struct weir_ask *ask, bool again, struct weir__entered *out)
+{
+    struct weir_entry entry = { 0 };
+    struct weir__admission gate = {
+        .ask = ask, .entry = &entry, .leased = true, .favoured = again, .waits = e->wait_max > 0
+    };
+
+    if (!again) { /* who has waited overtakes nobody */
+        gate.occupied = is_occupied;
+        gate.context = server->lines;
+    }
+    if (weir__check_admitted(server->engine, e->attrs, e->n, &gate, &out->ruling, out->key))
+        for (uint32_t i = 0; i < entry.n; i++)
+            keep(out, entry.entered[i].guard, &entry.entered[i].permit);
+    out->priority = gate.priority;
+    out->user_class = gate.user_class;
+    out->queued = gate.queued;
+}
+
+int weir__enter_once(struct weir__server *server, const struct weir__enter *e, weir_time now,
+                     bool again, struct weir__entered *out, struct weir_error *error)
+{
+    struct weir_ask ask = { .key = { e->user.bytes, e->user.len },
+                            .cost = e->cost,
+                            .wait_max = e->wait_max,
+                            .now = now,
+                            .priority = (int8_t)e->priority };
+
+    *out = (struct weir__entered){ .lease = 0 };
+    if (e->guard.len)
+        return enter_one(server, e, &ask, again, out, error);
+    enter_by_rules(server, e, &ask, again, out);
+    return 200;
+}
+
+/* The guard has counted what it has refused itself; not what its queue has, nor that it was busy to
+ * who was to wait. */
+static void count_turned_away(struct weir__server *server, const struct weir__entered *entered)
+{
+    const struct weir_ruling *r = &entered->ruling;
+    enum weir_reason reason = (enum weir_reason)r->decision.reason;
+    struct weir_guard *guard = weir__guards_find(server->guards, r->guard, strlen(r->guard));
+
+    if (guard != NULL &&
+        (reason == WEIR_FULL || reason == WEIR_LATE || (reason == WEIR_BUSY && entered->queued)))
+        weir__guard_count_refused(guard, reason);
+}
+
+void weir__enter_count(struct weir__loop *loop, const struct weir__entered *entered)
+{
+    bool allowed = entered->ruling.decision.allowed;
+
+    weir__counter_add(&loop->counters,
+                      allowed ? WEIR__COUNT_ENTER_ALLOWED : WEIR__COUNT_ENTER_REFUSED, 1);
+    if (!allowed && entered->ruling.guard != NULL)
+        count_turned_away(loop->server, entered);
+    else if (!allowed)
+        weir__ask_note_refused(loop, &entered->ruling, entered->key, weir__loop_now(loop));
+}
+
+int weir__ask_enter(struct weir__conn *conn, const struct weir__enter *e,
+                    const struct weir__later *later, struct weir__entered *out,
+                    struct weir_error *error)
+{
+    struct weir__loop *loop = conn->loop;
+
+    if (e->priority < WEIR_PRIORITY_MIN || e->priority > WEIR_PRIORITY_MAX)
+        return wrong(error, 400, "a priority is " WEIR__PRIORITY);
+    if (e->guard.len == 0 && e->user_class.len)
+        return wrong(
+            error, 400,
+            "a class is one of a guard's: name the guard too; rules take it from an attribute");
+    int status = weir__enter_once(loop->server, e, weir__loop_now(loop), false, out, error);
+    if (status != 200)
+        return status;
+    const struct weir_ruling *r = &out->ruling;
+    bool busy = !r->decision.allowed && r->decision.reason == WEIR_BUSY &&
+                r->guard != NULL; /* in shadow it is in, though it is busy */
+    if (later && e->wait_max > 0 && busy && weir__wait(conn, e, later, out))
+        return 202;
+    weir__enter_count(loop, out);
+    return 200;
+}
+
+/* -------------------------------------------------------- exit and renew ---- */
+
+void weir__ask_token(struct weir__loop *loop, const struct weir__permits *permits,
+                     char out[WEIR__PERMIT_TOKEN_MAX])
+{
+    out[0] = '\0';
+    if (permits->n)
+        weir__permits_print(out, weir__guards_key(loop->server->guards), permits);
+}
+
+int weir__ask_permits(struct weir__loop *loop, struct weir__span token, struct weir__permits *out,
+                      struct weir_error *error)
+{
+    const char *what =
+        weir__permits_parse(out, weir__guards_key(loop->server->guards), token.bytes, token.len);
+
+    return what ? wrong(error, 400, "%s", what) : 200;
+}
+
+bool weir__ask_exit(struct weir__loop *loop, struct weir__permits *permits,
+                    enum weir_outcome outcome, weir_time took)
+{
+    struct weir__server *server = loop->server;
+    weir_time now = weir__loop_now(loop);
+    bool any = false;
+
+    for (uint32_t i = 0; i < permits->n; i++) {
+        struct weir_guard *guard = weir__guards_get(server->guards, permits->each[i].guard);
+        struct weir_permit *permit = &permits->each[i].permit;
+        if (guard == NULL)
+            continue;
+        any |= took < 0 ? weir_exit(guard, permit, outcome, now)
+                        : weir_exit_after(guard, permit, outcome, took, now);
+        weir__lines_serve(server->lines, guard->id, now);
+    }
+    return any;
+}
+
+weir_time weir__ask_renew(struct weir__loop *loop, struct weir__permits *permits)
+{
+    weir_time now = weir__loop_now(loop), shortest = 0;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < permits->n; i++) {
+        struct weir_guard *guard = weir__guards_get(loop->server->guards, permits->each[i].guard);
+        if (guard == NULL || !weir_permit_renew(guard, &permits->each[i].permit, now))
+            continue;
+        weir_time lease = weir__guard_plan_of(guard)->lease;
+        shortest = n == 0 || lease < shortest ? lease : shortest;
+        permits->each[n++] = permits->each[i];
+    }
+    permits->n = n;
+    return shortest;
+}
+
+bool weir__outcome_of(struct weir__span word, enum weir_outcome *out)
+{
+    for (int i = WEIR_SUCCEEDED; i <= WEIR_IGNORED; i++) {
+        const char *name = weir_outcome_name((enum weir_outcome)i);
+        if (strlen(name) != word.len || strncasecmp(name, word.bytes, word.len) != 0)
+            continue;
+        *out = (enum weir_outcome)i;
+        return true;
+    }
+    return false;
+}

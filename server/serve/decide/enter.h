@@ -1,0 +1,77 @@
+/* enter.h -- entering guards and leaving them, the same for every protocol.
+ *
+ * A permit that a client has is bound to time alone: the lease of its guard.  It is not the
+ * server's, which may end before the client does.
+ */
+#ifndef WEIR_SERVE_ENTER_H
+#define WEIR_SERVE_ENTER_H
+
+#include "engine/engine.h"
+#include "server/serve/decide/ask.h"
+#include "server/serve/decide/guards.h"
+
+struct weir__enter {
+    const struct weir_attr *attrs;
+    size_t n;
+    struct weir__span
+        guard;              /* this one alone; len 0: those that the rules name, and their limits */
+    struct weir__span user; /* who is to be shed consistently; len 0: nobody in particular */
+    struct weir__span user_class; /* with a guard: one of its classes; len 0: the first */
+    int64_t cost;
+    int64_t priority; /* WEIR_PRIORITY_MIN to _MAX */
+    weir_time wait_max;
+};
+
+struct weir__entered {
+    struct weir_ruling ruling; /* .guard: the one that has refused, or was asked for by its name */
+    struct weir__permits permits; /* n 0: nothing is to be given back */
+    weir_time lease;              /* the shortest; 0: none */
+    char key[WEIR__KEY_TEXT];     /* of the rule that has refused; "": none has */
+    int8_t priority;              /* as the guard that has refused sees them */
+    uint8_t user_class;
+    bool queued; /* it has a queue, and was told that the ask waits: that it is busy it has not
+                    counted */
+};
+
+/* How an ask that has to wait is answered when its turn has come, or will not come any more: on the
+ * loop's thread, with a copy of what the protocol needs to know.  conn is held until then. */
+struct weir__later {
+    void (*answer)(struct weir__conn *conn, const struct weir__entered *entered,
+                   const void *context);
+    const void *context;
+    size_t size;
+};
+
+/* 200: it is decided; 202: it waits in a guard's queue (only if `later` is not NULL); 400: what is
+ * wrong with the ask; 404: there is no such guard.  Statuses, as HTTP has them. */
+int weir__ask_enter(struct weir__conn *conn, const struct weir__enter *enter,
+                    const struct weir__later *later, struct weir__entered *out,
+                    struct weir_error *error);
+
+/* The token of permits; "" if there are none. */
+void weir__ask_token(struct weir__loop *loop, const struct weir__permits *permits,
+                     char out[WEIR__PERMIT_TOKEN_MAX]);
+int weir__ask_permits(struct weir__loop *loop, struct weir__span token, struct weir__permits *out,
+                      struct weir_error *error);
+
+/* Gives all of them back; took < 0: from enter to now.  False: all of them were over. */
+bool weir__ask_exit(struct weir__loop *loop, struct weir__permits *permits,
+                    enum weir_outcome outcome, weir_time took);
+/* Their leases begin anew; those that are over are left out.  Returns the shortest lease; 0: all
+ * are over. */
+weir_time weir__ask_renew(struct weir__loop *loop, struct weir__permits *permits);
+
+/* "ok", "error", "timeout", "dropped", "ignored"; false: it is none of them. */
+bool weir__outcome_of(struct weir__span word, enum weir_outcome *out);
+#define WEIR__PRIORITY "a whole number from -8 to 7, the highest goes first"
+#define WEIR__OUTCOMES "ok, error, timeout, dropped or ignored"
+
+/* For waiting.c, from any thread: one try.  `again`: it has waited, and passed shedding when it
+ * came; it is not shed now. */
+int weir__enter_once(struct weir__server *server, const struct weir__enter *enter, weir_time now,
+                     bool again, struct weir__entered *out, struct weir_error *error);
+/* On the loop's thread, once for each ask: counts it, and notes who was refused, and by which
+ * queue. */
+void weir__enter_count(struct weir__loop *loop, const struct weir__entered *entered);
+
+#endif

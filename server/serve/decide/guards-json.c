@@ -1,0 +1,232 @@
+/* guards-json.c -- a guard in JSON, as servers answer it and `weir guards --table` shows it. */
+#include "server/serve/decide/guards-json.h"
+
+#include "server/serve/decide/guards.h"
+
+/* ------------------------------------------------------------ what is said ---- */
+
+bool weir__guard_has_breaker(const struct weir_breaker_options *o)
+{
+    return o->error_percent > 0 || o->errors > 0 || o->slow > 0;
+}
+
+int64_t weir__guard_refused(const struct weir_guard_info *g)
+{
+    return g->refused_open + g->refused_busy + g->refused_limited + g->refused_shed +
+           g->refused_degraded + g->refused_full + g->refused_late;
+}
+
+const char *weir__force_name(enum weir_force force)
+{
+    return force == WEIR_FORCE_OPEN ? "open" : force == WEIR_FORCE_CLOSED ? "closed" : "none";
+}
+
+const char *weir__guard_event_state(const struct weir_guard_event *c, int32_t value)
+{
+    return c->kind == WEIR_GUARD_EVENT_BREAKER
+               ? weir_breaker_state_name((enum weir_breaker_state)value)
+           : c->kind == WEIR_GUARD_EVENT_FORCE ? weir__force_name((enum weir_force)value)
+                                               : NULL;
+}
+
+static void begin(struct weir__buffer *out, const char *name)
+{
+    weir__buffer_member_name(out, name);
+    weir__buffer_text(out, "{");
+}
+
+static void end(struct weir__buffer *out)
+{
+    weir__buffer_text(out, "}");
+}
+
+/* In microseconds; null if it is not known. */
+static void add_us(struct weir__buffer *out, const char *name, weir_time t)
+{
+    weir__buffer_member_name(out, name);
+    if (t > 0)
+        weir__buffer_number(out, t / WEIR_MICROSECOND);
+    else
+        weir__buffer_text(out, "null");
+}
+
+static void add_breaker_options(struct weir__buffer *out, const struct weir_breaker_options *b)
+{
+    if (!weir__guard_has_breaker(b)) {
+        weir__buffer_member_or_null(out, "breaker", NULL);
+        return;
+    }
+    begin(out, "breaker");
+    weir__buffer_member_number(out, "error_percent", b->error_percent);
+    weir__buffer_member_number(out, "errors", b->errors);
+    weir__buffer_member_ms(out, "slow_ms", b->slow);
+    weir__buffer_member_number(out, "slow_percent", b->slow_percent);
+    weir__buffer_member_ms(out, "window_ms", b->window);
+    weir__buffer_member_number(out, "calls", b->calls);
+    weir__buffer_member_number(out, "min_calls", b->min_calls);
+    weir__buffer_member_ms(out, "open_for_ms", b->open_for);
+    weir__buffer_member_ms(out, "open_max_ms", b->open_max);
+    weir__buffer_member_number(out, "jitter_percent", b->jitter_percent);
+    weir__buffer_member_number(out, "probes", b->probes);
+    weir__buffer_member_bool(out, "above", b->above);
+    end(out);
+}
+
+static void add_adaptive_options(struct weir__buffer *out, const struct weir_adaptive_options *a)
+{
+    if (a->controller == NULL) {
+        weir__buffer_member_or_null(out, "adaptive", NULL);
+        return;
+    }
+    begin(out, "adaptive");
+    weir__buffer_member(out, "controller", a->controller);
+    weir__buffer_member_number(out, "initial", a->initial);
+    weir__buffer_member_number(out, "min", a->min);
+    weir__buffer_member_number(out, "max", a->max);
+    weir__buffer_member_ms(out, "target_ms", a->target);
+    weir__buffer_member_number(out, "percentile", a->percentile);
+    weir__buffer_member_ms(out, "window_ms", a->window);
+    weir__buffer_member_bool(out, "rate", a->rate);
+    end(out);
+}
+
+static void add_system_options(struct weir__buffer *out, const struct weir_system_options *s)
+{
+    if (!s->cpu_percent && !s->pressure_percent && !s->memory_percent && !s->run_queue &&
+        !s->mean_time) {
+        weir__buffer_member_or_null(out, "system", NULL);
+        return;
+    }
+    begin(out, "system");
+    weir__buffer_member_number(out, "cpu_percent", s->cpu_percent);
+    weir__buffer_member_number(out, "pressure_percent", s->pressure_percent);
+    weir__buffer_member_number(out, "memory_percent", s->memory_percent);
+    weir__buffer_member_number(out, "run_queue", s->run_queue);
+    weir__buffer_member_ms(out, "mean_time_ms", s->mean_time);
+    end(out);
+}
+
+static void add_classes(struct weir__buffer *out, const struct weir_guard_options *o)
+{
+    weir__buffer_member_name(out, "classes");
+    weir__buffer_text(out, "[");
+    for (int i = 0; i < WEIR_CLASSES && o->classes[i].weight > 0; i++) {
+        weir__buffer_text(out, i ? ",{" : "{");
+        weir__buffer_member(out, "class", o->classes[i].name);
+        weir__buffer_member_number(out, "weight", o->classes[i].weight);
+        weir__buffer_text(out, "}");
+    }
+    weir__buffer_text(out, "]");
+}
+
+/* As they are written: 0 is the default. */
+static void add_options(struct weir__buffer *out, const struct weir_guard_options *o)
+{
+    begin(out, "options");
+    weir__buffer_member_number(out, "max", o->max);
+    weir__buffer_member_ms(out, "lease_ms", o->lease);
+    add_breaker_options(out, &o->breaker);
+    add_adaptive_options(out, &o->adaptive);
+    add_system_options(out, &o->system);
+    weir__buffer_member_bool(out, "shed", o->shed);
+    add_classes(out, o);
+    weir__buffer_member_number(out, "degrade", o->degrade);
+    weir__buffer_member_number(out, "raises", o->raises);
+    end(out);
+}
+
+static void add_counts(struct weir__buffer *out, const struct weir_guard_info *g)
+{
+    weir__buffer_member_number(out, "entered", g->entered);
+    begin(out, "outcomes");
+    weir__buffer_member_number(out, "ok", g->succeeded);
+    weir__buffer_member_number(out, "error", g->failed);
+    weir__buffer_member_number(out, "timeout", g->timed_out);
+    weir__buffer_member_number(out, "dropped", g->dropped);
+    end(out);
+    begin(out, "refused");
+    weir__buffer_member_number(out, "open", g->refused_open);
+    weir__buffer_member_number(out, "busy", g->refused_busy);
+    weir__buffer_member_number(out, "limited", g->refused_limited);
+    weir__buffer_member_number(out, "shed", g->refused_shed);
+    weir__buffer_member_number(out, "degraded", g->refused_degraded);
+    weir__buffer_member_number(out, "full", g->refused_full);
+    weir__buffer_member_number(out, "late", g->refused_late);
+    end(out);
+    weir__buffer_member_number(out, "shadow_refused", g->shadow_refused);
+    weir__buffer_member_number(out, "reclaimed", g->reclaimed);
+}
+
+static void add_state(struct weir__buffer *out, const struct weir_guard_info *g,
+                      const struct weir__guard_place *place, weir_time now)
+{
+    bool breaker = weir__guard_has_breaker(&g->options.breaker) || g->force != WEIR_UNFORCED;
+    bool tries = g->breaker == WEIR_BREAKER_OPEN && g->force == WEIR_UNFORCED && g->retry_at > now;
+
+    if (place->known)
+        weir__buffer_member_bool(out, "in_rules", place->in_rules);
+    else
+        weir__buffer_member_or_null(out, "in_rules", NULL);
+    weir__buffer_member(
+        out, "mode", weir_mode_name(place->mode == WEIR_AS_WRITTEN ? WEIR_ENFORCE : place->mode));
+    weir__buffer_member_number(out, "in_flight", g->in_flight);
+    weir__buffer_member_number(out, "limit", g->limit);
+    weir__buffer_member_number(out, "waiting", place->waiting);
+    weir__buffer_member_or_null(out, "controller", g->options.adaptive.controller);
+    weir__buffer_member_or_null(out, "breaker",
+                                breaker ? weir_breaker_state_name(g->breaker) : NULL);
+    weir__buffer_member(out, "force", weir__force_name(g->force));
+    weir__buffer_member_ms(out, "retry_ms", tries ? g->retry_at - now : -1);
+    weir__buffer_member_number(out, "calls", g->calls);
+    weir__buffer_member_number(out, "errors", g->errors);
+    weir__buffer_member_number(out, "slow", g->slow);
+    add_us(out, "p50_us", g->p50);
+    add_us(out, "p90_us", g->p90);
+    add_us(out, "p99_us", g->p99);
+    add_us(out, "mean_us", g->mean);
+    weir__buffer_member_number(out, "admitted_percent", g->admitted_percent);
+    weir__buffer_member_number(out, "pressure_percent", g->pressure_percent);
+}
+
+static void add_changes(struct weir__buffer *out, const struct weir_guard_info *g)
+{
+    weir__buffer_member_name(out, "changes");
+    weir__buffer_text(out, "[");
+    for (size_t i = 0; i < sizeof(g->changes) / sizeof(g->changes[0]) && g->changes[i].number;
+         i++) {
+        const struct weir_guard_event *c = &g->changes[i];
+        weir__buffer_text(out, i ? ",{" : "{");
+        weir__buffer_member_number(out, "number", (int64_t)c->number);
+        weir__buffer_member_moment(out, "time", c->at);
+        if (weir__guard_event_kind(c) < WEIR__EVENT_KINDS)
+            weir__buffer_member(out, "event", weir__event_name(weir__guard_event_kind(c)));
+        weir__buffer_member_number(out, "from", c->from);
+        weir__buffer_member_number(out, "to", c->to);
+        weir__buffer_member_or_null(out, "from_state", weir__guard_event_state(c, c->from));
+        weir__buffer_member_or_null(out, "to_state", weir__guard_event_state(c, c->to));
+        weir__buffer_text(out, "}");
+    }
+    weir__buffer_text(out, "]");
+}
+
+void weir__guard_json(struct weir__buffer *out, const struct weir_guard_info *g,
+                      const struct weir__guard_place *place, weir_time now, bool changes)
+{
+    weir__buffer_text(out, "{");
+    weir__buffer_member(out, "guard", g->name);
+    add_state(out, g, place, now);
+    add_counts(out, g);
+    add_options(out, &g->options);
+    if (changes)
+        add_changes(out, g);
+    weir__buffer_text(out, "}");
+}
+
+void weir__level_json(struct weir__buffer *out, const struct weir_table *table)
+{
+    bool by_hand = false;
+    int level = weir_level_get(table, &by_hand);
+
+    weir__buffer_member_number(out, "level", level);
+    weir__buffer_member_bool(out, "by_hand", by_hand);
+}

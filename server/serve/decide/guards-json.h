@@ -1,0 +1,27 @@
+/* guards-json.h -- a guard in JSON and in words, as servers answer it and `weir guards --table` shows
+ * it. */
+#ifndef WEIR_SERVER_GUARDS_JSON_H
+#define WEIR_SERVER_GUARDS_JSON_H
+
+#include "server/base/buffer.h"
+#include "weir.h"
+
+bool weir__guard_has_breaker(const struct weir_breaker_options *options);
+/* What the guard itself does not know. */
+struct weir__guard_place {
+    bool known, in_rules; /* known: which rules are in force is */
+    enum weir_mode mode;  /* in force */
+    int64_t waiting;
+};
+void weir__guard_json(struct weir__buffer *out, const struct weir_guard_info *info,
+                      const struct weir__guard_place *place, weir_time now, bool changes);
+void weir__level_json(struct weir__buffer *out,
+                      const struct weir_table *table); /* its members, without braces */
+
+int64_t
+weir__guard_refused(const struct weir_guard_info *info); /* for whatever reason; not in shadow */
+const char *weir__force_name(enum weir_force force);     /* "none", "open", "closed" */
+/* What `from` or `to` of a change stands for; NULL: for a number. */
+const char *weir__guard_event_state(const struct weir_guard_event *change, int32_t value);
+
+#endif

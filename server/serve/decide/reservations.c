@@ -1,0 +1,247 @@
+/* reservations.c -- estimates that clients have reserved and will settle.
+ *
+ * Places for all of them are set aside at the start.  A place is free, or under way (a reserve is
+ * being decided), or open: then it is in a chain by its id, and in a heap by when it expires, so
+ * that those whose time has passed make room without being searched for.
+ */
+#include "server/serve/decide/reservations.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+
+#define LIFETIME_MAX (3600 * WEIR_SECOND) /* what nobody settles makes room some day */
+#define ROOM         WEIR__RESERVATIONS_MAX
+#define NONE         UINT32_MAX
+#define DIGITS       (WEIR__RESERVATION_ID - 1)
+
+struct id {
+    uint64_t words[2]; /* random, so the first is its own hash */
+};
+
+struct place {
+    struct id id;
+    struct weir_reservation reservation;
+    uint32_t next; /* in its chain, or among the free ones */
+    uint32_t at;   /* in the heap */
+    char key[WEIR__RESERVATION_KEY_MAX];
+};
+
+struct weir__reservations {
+    pthread_mutex_t mutex;
+    uint32_t free, unused; /* unused: places from there on were never used */
+    uint32_t open;
+    uint32_t chains[ROOM];
+    uint32_t heap[ROOM]; /* `open` of them; the first expires first */
+    struct place places[ROOM];
+};
+
+/* ------------------------------------------------------------------------ ids ---- */
+
+static void print_id(char out[WEIR__RESERVATION_ID], const struct id *id)
+{
+    for (int i = 0; i < DIGITS; i++)
+        out[i] = "0123456789abcdef"[id->words[i / 16] >> 4 * (i % 16) & 15];
+    out[DIGITS] = '\0';
+}
+
+static bool read_id(struct id *out, const char *text, size_t len)
+{
+    *out = (struct id){ { 0, 0 } };
+    for (size_t i = 0; i < len && len == DIGITS; i++) {
+        char c = text[i];
+        uint64_t digit = c >= '0' && c <= '9'   ? (uint64_t)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (uint64_t)(c - 'a') + 10
+                                                : 16;
+        if (digit > 15)
+            return false;
+        out->words[i / 16] |= digit << 4 * (i % 16);
+    }
+    return len == DIGITS;
+}
+
+/* ----------------------------------------------------------------------- heap ---- */
+
+static weir_time expires_at(const struct weir__reservations *r, uint32_t at)
+{
+    return r->places[r->heap[at]].reservation.expires;
+}
+
+static void put(struct weir__reservations *r, uint32_t at, uint32_t place)
+{
+    r->heap[at] = place;
+    r->places[place].at = at;
+}
+
+static void swap(struct weir__reservations *r, uint32_t a, uint32_t b)
+{
+    uint32_t place = r->heap[a];
+
+    put(r, a, r->heap[b]);
+    put(r, b, place);
+}
+
+/* Moves what is there up and down to where it belongs. */
+static void sift(struct weir__reservations *r, uint32_t at)
+{
+    for (; at > 0 && expires_at(r, at) < expires_at(r, (at - 1) / 2); at = (at - 1) / 2)
+        swap(r, at, (at - 1) / 2);
+    for (;;) {
+        uint32_t least = at;
+        for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < r->open; child++)
+            least = expires_at(r, child) < expires_at(r, least) ? child : least;
+        if (least == at)
+            return;
+        swap(r, at, least);
+        at = least;
+    }
+}
+
+/* --------------------------------------------------------------------- places ---- */
+
+static uint32_t *chain_of(struct weir__reservations *r, const struct id *id)
+{
+    return &r->chains[id->words[0] % ROOM];
+}
+
+static uint32_t *find_locked(struct weir__reservations *r, const struct id *id)
+{
+    uint32_t *link = chain_of(r, id);
+
+    while (*link != NONE && memcmp(&r->places[*link].id, id, sizeof(*id)) != 0)
+        link = &r->places[*link].next;
+    return link;
+}
+
+static void free_locked(struct weir__reservations *r, uint32_t place)
+{
+    r->places[place].next = r->free;
+    r->free = place;
+}
+
+static void open_locked(struct weir__reservations *r, uint32_t place)
+{
+    uint32_t *chain = chain_of(r, &r->places[place].id);
+
+    r->places[place].next = *chain;
+    *chain = place;
+    put(r, r->open++, place);
+    sift(r, r->places[place].at);
+}
+
+/* Takes it out of its chain and the heap; the place is free then. */
+static void close_locked(struct weir__reservations *r, uint32_t *link)
+{
+    uint32_t place = *link, at = r->places[place].at;
+
+    *link = r->places[place].next;
+    r->open--;
+    if (at != r->open) {
+        put(r, at, r->heap[r->open]);
+        sift(r, at);
+    }
+    free_locked(r, place);
+}
+
+/* A free place; NONE if there is none. */
+static uint32_t claim(struct weir__reservations *r, weir_time now)
+{
+    uint32_t place;
+
+    pthread_mutex_lock(&r->mutex);
+    while (r->open > 0 && expires_at(r, 0) <= now)
+        close_locked(r, find_locked(r, &r->places[r->heap[0]].id));
+    place = r->free;
+    if (place != NONE)
+        r->free = r->places[place].next;
+    else if (r->unused < ROOM)
+        place = r->unused++;
+    pthread_mutex_unlock(&r->mutex);
+    return place;
+}
+
+/* --------------------------------------------------------------------- public ---- */
+
+int weir__reservations_reserve(struct weir__reservations *r, struct weir_limiter *limiter,
+                               const struct weir_ask *ask, weir_time lifetime,
+                               char id[WEIR__RESERVATION_ID], struct weir_decision *decision,
+                               struct weir_error *error)
+{
+    struct id number;
+    lifetime = lifetime < LIFETIME_MAX ? lifetime : LIFETIME_MAX;
+
+    if (ask->key.len > WEIR__RESERVATION_KEY_MAX)
+        return weir__fail(error, WEIR_INVALID,
+                          "the key of a reservation has at most %d bytes, and this has %zu",
+                          WEIR__RESERVATION_KEY_MAX, ask->key.len);
+    if (weir__random_fill(&number, sizeof(number)) != 0)
+        return weir__fail_errno(error, "cannot get random bytes for", "a reservation");
+    uint32_t place = claim(r, ask->now);
+    if (place == NONE)
+        return weir__fail(error, WEIR_NO_MEMORY,
+                          "there are %d reservations already, which is the most: settle some, or "
+                          "wait until some expire",
+                          ROOM);
+    struct place *p = &r->places[place];
+    bool granted = weir_reserve(limiter, ask, lifetime, &p->reservation, decision);
+    p->id = number;
+    if (ask->key.len)
+        memcpy(p->key, ask->key.bytes, ask->key.len);
+    p->reservation.key.bytes = p->key;
+    pthread_mutex_lock(&r->mutex);
+    granted =
+        granted && ask->cost > 0; /* nothing was taken: nothing to settle, and no place to keep */
+    if (granted)
+        open_locked(r, place);
+    else
+        free_locked(r, place);
+    pthread_mutex_unlock(&r->mutex);
+    id[0] = '\0';
+    if (granted)
+        print_id(id, &number);
+    return WEIR_OK;
+}
+
+bool weir__reservations_settle(struct weir__reservations *r, const char *id, size_t len,
+                               int64_t true_cost, weir_time now)
+{
+    struct id number;
+    struct place copy;
+
+    if (!read_id(&number, id, len))
+        return false;
+    pthread_mutex_lock(&r->mutex);
+    uint32_t *link = find_locked(r, &number);
+    bool found = *link != NONE;
+    if (found) {
+        copy = r->places[*link];
+        close_locked(r, link);
+    }
+    pthread_mutex_unlock(&r->mutex);
+    if (!found)
+        return false;
+    copy.reservation.key.bytes = copy.key;
+    return weir_settle(&copy.reservation, true_cost, now);
+}
+
+struct weir__reservations *weir__reservations_create(void)
+{
+    struct weir__reservations *r = calloc(1, sizeof(*r)); /* memory is what is used of it */
+
+    if (!r)
+        return NULL;
+    pthread_mutex_init(&r->mutex, NULL);
+    r->free = NONE;
+    memset(r->chains, 0xff, sizeof(r->chains));
+    return r;
+}
+
+void weir__reservations_destroy(struct weir__reservations *r)
+{
+    if (!r)
+        return;
+    pthread_mutex_destroy(&r->mutex);
+    free(r);
+}

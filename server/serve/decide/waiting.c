@@ -1,0 +1,497 @@
+/* waiting.c -- asks that wait in a guard's queue while the loop goes on. */
+#include "server/serve/decide/waiting.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guard/guard.h"
+#include "queue/queue.h"
+#include "base/arena.h"
+
+#define POLL_MS 5
+
+struct line {
+    struct weir_queue *queue;
+    int64_t waiting; /* there, or on their way to the answer; atomic */
+    struct weir_queue_options options;
+    uint32_t guard;
+    struct line *next; /* never changes: lines stay until the server ends */
+};
+
+struct weir__lines {
+    struct weir__server *server;
+    int64_t waiting;       /* in all of them; atomic */
+    bool closed;           /* nobody waits any more; atomic */
+    struct line *first;    /* atomic */
+    pthread_mutex_t mutex; /* of who makes one */
+};
+
+struct weir__wait {
+    struct weir_waiter waiter;
+    struct weir__loop *loop;
+    struct weir__conn *conn; /* NULL: gone; of the loop's thread */
+    struct weir_guard *guard;
+    struct line *line;
+    struct weir__lines *lines;
+    struct weir__enter enter; /* what it points to is in `bytes` */
+    struct weir__arena bytes;
+    struct weir__later later;
+    struct weir__entered entered;
+    bool decided; /* `entered` is the answer; otherwise the reason of the queue is */
+    struct weir__wait *next;
+};
+
+/* A loop's. */
+struct weir__waiting {
+    uv_async_t turned; /* `done` has some */
+    uv_timer_t poll;   /* runs while somebody waits */
+    pthread_mutex_t mutex;
+    struct weir__wait *done; /* whose turn has come, or who has left; any thread adds */
+    size_t n;                /* that were not answered yet; of the loop's thread */
+};
+
+static struct weir__wait *wait_of(struct weir_waiter *waiter)
+{
+    return (struct weir__wait *)((char *)waiter - offsetof(struct weir__wait, waiter));
+}
+
+static void count(struct weir__wait *w, int64_t n)
+{
+    __atomic_fetch_add(&w->lines->waiting, n, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&w->line->waiting, n, __ATOMIC_SEQ_CST);
+}
+
+/* ---------------------------------------------------------------- lines ---- */
+
+struct weir__lines *weir__lines_create(struct weir__server *server)
+{
+    struct weir__lines *lines = calloc(1, sizeof(*lines));
+
+    if (lines == NULL)
+        return NULL;
+    lines->server = server;
+    pthread_mutex_init(&lines->mutex, NULL);
+    return lines;
+}
+
+void weir__lines_destroy(struct weir__lines *lines)
+{
+    struct line *next;
+
+    if (lines == NULL)
+        return;
+    for (struct line *l = lines->first; l != NULL; l = next) {
+        next = l->next;
+        weir_queue_destroy(l->queue);
+        free(l);
+    }
+    pthread_mutex_destroy(&lines->mutex);
+    free(lines);
+}
+
+static bool is_same(const struct weir_queue_options *a, const struct weir_queue_options *b)
+{
+    return a->max == b->max && a->order == b->order &&
+           memcmp(a->weights, b->weights, sizeof(a->weights)) == 0 &&
+           a->newest_first_when_late == b->newest_first_when_late && a->target == b->target &&
+           a->interval == b->interval;
+}
+
+static struct line *find_line(struct weir__lines *lines, uint32_t guard,
+                              const struct weir_queue_options *options)
+{
+    struct line *l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE);
+
+    while (l != NULL && (l->guard != guard || !is_same(&l->options, options)))
+        l = l->next;
+    return l;
+}
+
+static struct line *make_line_locked(struct weir__lines *lines, uint32_t guard,
+                                     const struct weir_queue_options *options)
+{
+    struct line *l = calloc(1, sizeof(*l));
+
+    if (l == NULL || weir_queue_create(&l->queue, options, NULL) != WEIR_OK) {
+        free(l);
+        return NULL;
+    }
+    l->guard = guard;
+    l->options = *options;
+    l->next = lines->first;
+    __atomic_store_n(&lines->first, l, __ATOMIC_RELEASE);
+    return l;
+}
+
+/* NULL: no memory. */
+static struct line *line_of(struct weir__lines *lines, uint32_t guard,
+                            const struct weir_queue_options *options)
+{
+    struct line *l = find_line(lines, guard, options);
+
+    if (l != NULL)
+        return l;
+    pthread_mutex_lock(&lines->mutex);
+    l = find_line(lines, guard, options);
+    l = l != NULL ? l : make_line_locked(lines, guard, options);
+    pthread_mutex_unlock(&lines->mutex);
+    return l;
+}
+
+/* ---------------------------------------------------------------- turns ---- */
+
+struct turns {
+    weir_time now;
+    bool joins; /* it has just been refused: it need not try again */
+};
+
+/* With the queue locked.  If now another guard is busy it does not hold up those behind it: it
+ * leaves. */
+static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
+{
+    const struct turns *t = context;
+    struct weir__wait *w = wait_of(waiter);
+    const struct weir_ruling *r = &w->entered.ruling;
+    struct weir_error error;
+
+    if (t->joins)
+        return WEIR_BUSY;
+    if (weir__enter_once(w->lines->server, &w->enter, t->now, true, &w->entered, &error) != 200)
+        return WEIR_BUSY; /* the guard is not in the rules any more; in the table it stays */
+    if (!r->decision.allowed && r->decision.reason == WEIR_BUSY && r->guard != NULL &&
+        strcmp(r->guard, w->guard->name) == 0)
+        return WEIR_BUSY;
+    w->decided = true;
+    if (r->decision.allowed)
+        return WEIR_GRANTED; /* in shadow there is a reason, and yet it is in */
+    return r->decision.reason == WEIR_BUSY ? WEIR_CANCELLED : (enum weir_reason)r->decision.reason;
+}
+
+/* In whatever thread offers turns. */
+static void on_turn(struct weir_waiter *waiter, enum weir_reason reason)
+{
+    struct weir__wait *w = wait_of(waiter);
+    struct weir__waiting *waiting = w->loop->waiting;
+    struct weir_ruling *r = &w->entered.ruling;
+
+    if (!w->decided) {
+        r->guard = w->guard->name;
+        r->decision.allowed = false;
+        r->decision.reason = (uint8_t)reason;
+    }
+    count(w, -1);
+    pthread_mutex_lock(&waiting->mutex);
+    w->next = waiting->done;
+    waiting->done = w;
+    uv_async_send(
+        &waiting
+             ->turned); /* with the lock: the loop's thread must have it before it frees anything */
+    pthread_mutex_unlock(&waiting->mutex);
+}
+
+static void tell_turns(struct weir_waiter *gone)
+{
+    for (struct weir_waiter *next; gone != NULL; gone = next) {
+        next = gone->next;
+        gone->turn(gone, (enum weir_reason)gone->reason);
+    }
+}
+
+static void serve_line(struct line *l, weir_time now)
+{
+    struct turns t = { .now = now };
+
+    if (__atomic_load_n(&l->waiting, __ATOMIC_SEQ_CST) > 0)
+        tell_turns(weir__queue_offer(l->queue, now, try_to_enter, &t));
+}
+
+void weir__lines_serve(struct weir__lines *lines, uint32_t guard, weir_time now)
+{
+    if (__atomic_load_n(&lines->waiting, __ATOMIC_RELAXED) == 0)
+        return;
+    for (struct line *l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE); l != NULL; l = l->next)
+        if (l->guard == guard)
+            serve_line(l, now);
+}
+
+bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard)
+{
+    struct line *l = NULL;
+
+    if (lines != NULL &&
+        __builtin_expect(__atomic_load_n(&lines->waiting, __ATOMIC_RELAXED) > 0, 0))
+        l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE);
+    while (l != NULL && (l->guard != guard || __atomic_load_n(&l->waiting, __ATOMIC_RELAXED) == 0))
+        l = l->next;
+    return l != NULL;
+}
+
+/* Who joins meanwhile sees that it is closed, or is seen here. */
+void weir__lines_close(struct weir__lines *lines)
+{
+    if (lines == NULL)
+        return;
+    __atomic_store_n(&lines->closed, true, __ATOMIC_SEQ_CST);
+    for (struct line *l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE); l != NULL; l = l->next)
+        tell_turns(weir__queue_clear(l->queue));
+}
+
+int64_t weir__lines_waiting(struct weir__lines *lines, uint32_t guard)
+{
+    int64_t n = 0;
+
+    for (struct line *l = lines ? __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE) : NULL;
+         l != NULL; l = l->next)
+        n += l->guard == guard ? weir_queue_length(l->queue) : 0;
+    return n;
+}
+
+/* ------------------------------------------------------------- of a loop ---- */
+
+static void free_wait(struct weir__wait *w)
+{
+    weir__arena_clear(&w->bytes);
+    free(w);
+}
+
+static void stop_if_nobody(struct weir__loop *loop)
+{
+    struct weir__waiting *waiting = loop->waiting;
+
+    if (waiting->n > 0)
+        return;
+    uv_timer_stop(&waiting->poll);
+    if (loop->conns == NULL && __atomic_load_n(&loop->server->draining, __ATOMIC_ACQUIRE))
+        uv_async_send(&loop->waker); /* the loop could not end before */
+}
+
+static void finish(struct weir__wait *w)
+{
+    struct weir__conn *conn = w->conn;
+
+    w->loop->waiting->n--;
+    if (conn == NULL) {
+        weir__ask_exit(w->loop, &w->entered.permits, WEIR_IGNORED, -1);
+        free_wait(w);
+        return;
+    }
+    conn->wait = NULL;
+    weir__enter_count(w->loop, &w->entered);
+    w->later.answer(conn, &w->entered, w->later.context);
+    free_wait(w);
+    weir__conn_resume(conn);
+}
+
+/* Answers those whose turn has come, the first to come first. */
+static void answer_done(struct weir__loop *loop)
+{
+    struct weir__waiting *waiting = loop->waiting;
+    struct weir__wait *in_order = NULL, *next;
+
+    pthread_mutex_lock(&waiting->mutex);
+    struct weir__wait *done = waiting->done;
+    waiting->done = NULL;
+    pthread_mutex_unlock(&waiting->mutex);
+    for (; done != NULL; done = next) {
+        next = done->next;
+        done->next = in_order;
+        in_order = done;
+    }
+    for (; in_order != NULL; in_order = next) {
+        next = in_order->next;
+        finish(in_order);
+    }
+    stop_if_nobody(loop);
+}
+
+static void on_turned(uv_async_t *turned)
+{
+    answer_done(turned->data);
+}
+
+void weir__waiting_poll(struct weir__loop *loop)
+{
+    weir_time now = weir__loop_now(loop);
+    struct weir__lines *lines = loop->server->lines;
+
+    for (struct line *l = __atomic_load_n(&lines->first, __ATOMIC_ACQUIRE); l != NULL; l = l->next)
+        serve_line(l, now);
+    answer_done(loop);
+}
+
+static void on_poll(uv_timer_t *timer)
+{
+    weir__waiting_poll(timer->data);
+}
+
+/* Made when somebody waits first.  NULL: no memory. */
+static struct weir__waiting *waiting_of(struct weir__loop *loop)
+{
+    if (loop->waiting != NULL)
+        return loop->waiting;
+    struct weir__waiting *waiting = calloc(1, sizeof(*waiting));
+    if (waiting == NULL)
+        return NULL;
+    if (uv_async_init(&loop->uv, &waiting->turned, on_turned) != 0) {
+        free(waiting);
+        return NULL;
+    }
+    uv_timer_init(&loop->uv, &waiting->poll);
+    waiting->turned.data = waiting->poll.data = loop;
+    pthread_mutex_init(&waiting->mutex, NULL);
+    return loop->waiting = waiting;
+}
+
+size_t weir__waiting_count(const struct weir__loop *loop)
+{
+    return loop->waiting != NULL ? loop->waiting->n : 0;
+}
+
+void weir__waiting_close(struct weir__loop *loop)
+{
+    struct weir__waiting *waiting = loop->waiting;
+
+    if (waiting == NULL || uv_is_closing((uv_handle_t *)&waiting->turned))
+        return;
+    pthread_mutex_lock(&waiting->mutex); /* who has added the last one may not have let go yet */
+    pthread_mutex_unlock(&waiting->mutex);
+    uv_close((uv_handle_t *)&waiting->turned, NULL);
+    uv_close((uv_handle_t *)&waiting->poll, NULL);
+}
+
+void weir__waiting_free(struct weir__loop *loop)
+{
+    if (loop->waiting == NULL)
+        return;
+    pthread_mutex_destroy(&loop->waiting->mutex);
+    free(loop->waiting);
+    loop->waiting = NULL;
+}
+
+/* ---------------------------------------------------------------- joining ---- */
+
+static bool copy_span(struct weir__arena *arena, struct weir__span *span)
+{
+    span->bytes = weir__arena_copy(arena, span->len ? span->bytes : "", span->len);
+    return span->bytes != NULL;
+}
+
+static bool copy_attrs(struct weir__wait *w, const struct weir__enter *e)
+{
+    struct weir_attr *attrs = weir__arena_take(&w->bytes, e->n ? e->n : 1, sizeof(*attrs));
+
+    for (size_t i = 0; attrs != NULL && i < e->n; i++) {
+        attrs[i] = e->attrs[i];
+        attrs[i].name = weir__arena_copy(&w->bytes, e->attrs[i].name, e->attrs[i].name_len);
+        attrs[i].value = weir__arena_copy(&w->bytes, e->attrs[i].value, e->attrs[i].value_len);
+        if (attrs[i].name == NULL || attrs[i].value == NULL)
+            return false;
+    }
+    w->enter.attrs = attrs;
+    return attrs != NULL;
+}
+
+/* All that it needs is its own: the connection's input is used for something else meanwhile.  NULL:
+ * no memory. */
+static struct weir__wait *make_wait(struct weir__conn *conn, const struct weir__enter *e,
+                                    const struct weir__later *later)
+{
+    struct weir__wait *w = calloc(1, sizeof(*w));
+
+    if (w == NULL)
+        return NULL;
+    w->loop = conn->loop;
+    w->conn = conn;
+    w->lines = conn->loop->server->lines;
+    w->enter = *e;
+    w->later = *later;
+    void *context = weir__arena_take(&w->bytes, 1, later->size);
+    if (context != NULL)
+        memcpy(context, later->context, later->size);
+    w->later.context = context;
+    if (context != NULL && copy_attrs(w, e) && copy_span(&w->bytes, &w->enter.guard) &&
+        copy_span(&w->bytes, &w->enter.user) && copy_span(&w->bytes, &w->enter.user_class))
+        return w;
+    free_wait(w);
+    return NULL;
+}
+
+static bool join(struct weir__wait *w, weir_time wait_max, struct weir_decision *d)
+{
+    weir_time now = weir__loop_now(w->loop);
+    struct turns t = { .now = now, .joins = true };
+    bool waits = false;
+
+    w->waiter = (struct weir_waiter){ .priority = w->entered.priority,
+                                      .user_class = w->entered.user_class,
+                                      .turn = on_turn };
+    if (__builtin_add_overflow(now, wait_max, &w->waiter.deadline))
+        w->waiter.deadline = 0;
+    count(w, 1);
+    weir__queue_join(w->line->queue, &w->waiter, true, now, try_to_enter, &t, &waits, d);
+    if (!waits)
+        count(w, -1);
+    return waits;
+}
+
+/* It waits: from now on turns are offered; at once, if it comes before others, and there is a
+ * permit. */
+static void begin_waiting(struct weir__loop *loop, struct weir__lines *lines, struct line *line)
+{
+    if (!uv_is_active((uv_handle_t *)&loop->waiting
+                          ->poll)) /* not anew: many who come would put it off for ever */
+        uv_timer_start(&loop->waiting->poll, on_poll, POLL_MS, POLL_MS);
+    serve_line(line, weir__loop_now(loop));
+    if (__atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
+        weir__lines_close(lines);
+}
+
+bool weir__wait(struct weir__conn *conn, const struct weir__enter *e,
+                const struct weir__later *later, struct weir__entered *out)
+{
+    struct weir__loop *loop = conn->loop;
+    struct weir__guard_view view;
+
+    struct weir__lines *lines = loop->server->lines;
+    if (lines == NULL || !weir__engine_guard_find(loop->server->engine, out->ruling.guard, &view) ||
+        !view.waits || __atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
+        return false;
+    struct line *line = line_of(lines, view.guard->id, &view.queue);
+    struct weir__waiting *waiting = line ? waiting_of(loop) : NULL;
+    struct weir__wait *w = waiting ? make_wait(conn, e, later) : NULL;
+    if (w == NULL)
+        return false;
+    w->guard = view.guard;
+    w->line = line;
+    w->entered = *out;
+    waiting->n++;
+    conn->wait = w; /* before it joins: its turn may come at once, on another thread */
+    conn->held = true;
+    if (join(w, e->wait_max < view.wait ? e->wait_max : view.wait, &out->ruling.decision)) {
+        begin_waiting(loop, lines, line);
+        return true;
+    }
+    waiting->n--;
+    conn->wait = NULL;
+    conn->held = false;
+    free_wait(w);
+    return false;
+}
+
+/* If it has left the queue already its turn is on the way here: then nobody will be answered, and a
+ * permit is given back. */
+void weir__wait_abandon(struct weir__conn *conn)
+{
+    struct weir__wait *w = conn->wait;
+    struct weir__loop *loop = conn->loop;
+
+    conn->wait = NULL;
+    w->conn = NULL;
+    if (!weir_queue_cancel(w->line->queue, &w->waiter))
+        return;
+    count(w, -1);
+    loop->waiting->n--;
+    free_wait(w);
+    stop_if_nobody(loop);
+}

@@ -1,0 +1,44 @@
+/* waiting.h -- asks that wait in a guard's queue while the loop goes on.
+ *
+ *     a line      the queue of a guard, one for all loops, made when somebody waits there first;
+ *                 another if the rules change it
+ *     a wait      one connection's: it is held, so what else it sends is answered in its order
+ *
+ * Turns are offered by whoever gives a permit back, on its thread, and by every loop that has
+ * somebody waiting, each 5 ms: permits come free in other processes and by time too.  Whose turn
+ * has come is passed to its own loop, which answers.
+ */
+#ifndef WEIR_SERVE_WAITING_H
+#define WEIR_SERVE_WAITING_H
+
+#include "server/serve/decide/enter.h"
+
+struct weir__lines;
+struct weir__lines *weir__lines_create(struct weir__server *server); /* NULL: no memory */
+void weir__lines_destroy(struct weir__lines *lines);                 /* nobody waits any more */
+
+/* The ask was refused because the guard is busy.  True: it waits in the guard's line, and conn is
+ * held.  False: it does not, since there is no line or it is full (then out->ruling says so). */
+bool weir__wait(struct weir__conn *conn, const struct weir__enter *enter,
+                const struct weir__later *later, struct weir__entered *out);
+/* The connection is gone: nobody is to be answered. */
+void weir__wait_abandon(struct weir__conn *conn);
+
+/* A permit of the guard may have come free; any thread. */
+void weir__lines_serve(struct weir__lines *lines, uint32_t guard, weir_time now);
+
+int64_t weir__lines_waiting(struct weir__lines *lines,
+                            uint32_t guard); /* how many wait; 0 if there are no lines */
+/* The same, but cheap if nobody waits anywhere: who comes then must not overtake. */
+bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard);
+/* The server is about to end: whoever waits is refused (WEIR_CANCELLED), and nobody waits from now
+ * on.  Any thread. */
+void weir__lines_close(struct weir__lines *lines);
+
+/* Of a loop, on its thread. */
+size_t weir__waiting_count(const struct weir__loop *loop);
+void weir__waiting_poll(struct weir__loop *loop);  /* offers turns, and answers */
+void weir__waiting_close(struct weir__loop *loop); /* its handles; nobody waits */
+void weir__waiting_free(struct weir__loop *loop);  /* after that */
+
+#endif

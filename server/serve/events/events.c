@@ -1,0 +1,261 @@
+/* events.c -- what happened that somebody may want to know: a ring of the last ones, as JSON lines.
+ *
+ * An event is printed once, into a buffer made beforehand, and copied to its place in the ring;
+ * whoever listens copies it out again.  The lock is held for that and for nothing else, so nobody
+ * waits for a listener: who is too slow finds that events have left the ring, and how many.
+ *
+ * Why lines and not structs: every listener wants the same text, and texts of any length would need
+ * memory of their own.
+ */
+#include "server/serve/events/events.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/sketch.h"
+
+static const struct {
+    const char *name;
+    const char *summary; /* read here by scripts/reference.py, for docs/serve-reference.md */
+} kinds[WEIR__EVENT_KINDS] = {
+    [WEIR__EVENT_START] = { "start", "the server is ready" },
+    [WEIR__EVENT_STOP] = { "stop",
+                           "the server takes no more connections and ends the requests under way" },
+    [WEIR__EVENT_LIMITING] = { "limiting", "a rule has begun to refuse; (takes) are limits that "
+                                           "clients bring along, (deny) is the deny list" },
+    [WEIR__EVENT_LIMITING_END] = { "limiting-end", "a rule has refused nobody for ten seconds; "
+                                                   "`refused` is how many it did meanwhile" },
+    [WEIR__EVENT_BAN] = { "ban", "a key is kept out until a time" },
+    [WEIR__EVENT_UNBAN] = { "unban", "a ban is over, or was lifted by hand" },
+    [WEIR__EVENT_MODE] = { "mode", "a rule or a guard, or all of them, was switched by hand" },
+    [WEIR__EVENT_RELOAD] = { "reload", "other rules are in force" },
+    [WEIR__EVENT_RELOAD_FAILED] = { "reload-failed", "rules were refused, `text` says why; the old "
+                                                     "ones stay in force" },
+    [WEIR__EVENT_LIST] = { "list", "entries of a list were added or removed by hand" },
+    [WEIR__EVENT_RESET] = { "reset", "what a key has used was forgotten by hand" },
+    [WEIR__EVENT_TABLE_FULL] = { "table-full", "the table has hardly any room: keys make room for "
+                                               "others before their time, or soon will" },
+    [WEIR__EVENT_TABLE_ROOM] = { "table-room", "the table has room again" },
+    [WEIR__EVENT_BREAKER_OPENED] = { "breaker-opened",
+                                     "a guard's breaker has opened: nobody is let in until it is "
+                                     "tried again, at `until`" },
+    [WEIR__EVENT_BREAKER_HALF_OPEN] = { "breaker-half-open",
+                                        "a guard's breaker lets a few through, to see whether all "
+                                        "is well again" },
+    [WEIR__EVENT_BREAKER_CLOSED] = { "breaker-closed",
+                                     "a guard's breaker has closed: everybody is let in" },
+    [WEIR__EVENT_GUARD_FORCED] = { "guard-forced", "a guard's breaker was forced by hand: `state` "
+                                                   "is open, closed or none" },
+    [WEIR__EVENT_SHEDDING_BEGAN] = { "shedding-began", "a guard has too much to do, and refuses "
+                                                       "the least important" },
+    [WEIR__EVENT_SHEDDING_ENDED] = { "shedding-ended", "a guard lets everybody in again" },
+    [WEIR__EVENT_OVERLOAD_BEGAN] = { "overload-began",
+                                     "the host is overloaded, as a guard's `system` has it" },
+    [WEIR__EVENT_OVERLOAD_ENDED] = { "overload-ended", "the host is well again" },
+    [WEIR__EVENT_PERMITS_RECLAIMED] = { "permits-reclaimed", "`count` permits were not given back "
+                                                             "in time, or their holder has died" },
+    [WEIR__EVENT_LEVEL_CHANGED] = { "level-changed",
+                                    "the level of degradation is `state`; `text` says by what" },
+    [WEIR__EVENT_LOST] = { "lost", "`count` events before this one were not told: too slow a "
+                                   "reader; or, of a `guard`, too many at once" },
+};
+
+enum {
+    TEXT_MAX = 320,    /* bytes of one text, before escapes */
+    NUMBERS_MAX = 160, /* bytes that are left for what follows the texts */
+};
+
+struct kept {
+    enum weir__event_kind kind;
+    size_t len;
+    char json[WEIR__EVENT_MAX];
+};
+
+struct weir__events {
+    pthread_mutex_t lock;
+    uint64_t latest;
+    int64_t counts[WEIR__EVENT_KINDS];
+    struct weir__buffer scratch; /* where the next one is printed */
+    void (*woken)(void *context);
+    void *context;
+    void (*seen)(void *context, enum weir__event_kind kind, const struct weir__event_facts *facts);
+    void *seen_context;
+    struct kept ring[WEIR__EVENTS_KEPT]; /* number n is at n % WEIR__EVENTS_KEPT */
+};
+
+const char *weir__event_name(enum weir__event_kind kind)
+{
+    return kinds[kind].name;
+}
+
+struct weir__events *weir__events_create(void)
+{
+    struct weir__events *events = calloc(1, sizeof(*events));
+
+    if (events == NULL)
+        return NULL;
+    if (weir__buffer_more(&events->scratch, 4 * WEIR__EVENT_MAX) == NULL) {
+        free(events);
+        return NULL;
+    }
+    pthread_mutex_init(&events->lock, NULL);
+    return events;
+}
+
+void weir__events_destroy(struct weir__events *events)
+{
+    if (events == NULL)
+        return;
+    pthread_mutex_destroy(&events->lock);
+    weir__buffer_free(&events->scratch);
+    free(events);
+}
+
+void weir__events_on_emit(struct weir__events *events, void (*woken)(void *context), void *context)
+{
+    events->woken = woken;
+    events->context = context;
+}
+
+void weir__events_on_facts(struct weir__events *events,
+                           void (*seen)(void *context, enum weir__event_kind kind,
+                                        const struct weir__event_facts *facts),
+                           void *context)
+{
+    events->seen = seen;
+    events->seen_context = context;
+}
+
+/* ------------------------------------------------------------- printing ---- */
+
+/* Cut until the event keeps within its bounds: escapes take more room than the text has bytes. */
+static void add_text(struct weir__buffer *b, size_t start, const char *name, const char *text)
+{
+    char cut[TEXT_MAX];
+    size_t before = b->len;
+
+    for (size_t size = sizeof(cut); text != NULL && size >= 8; size /= 2) {
+        weir__text_cut(cut, size, text, strlen(text));
+        weir__buffer_member(b, name, cut);
+        if (b->len - start <= WEIR__EVENT_MAX - NUMBERS_MAX)
+            return;
+        b->len = before;
+    }
+}
+
+static void add_number(struct weir__buffer *b, const char *name, int64_t n)
+{
+    if (n != 0)
+        weir__buffer_member_number(b, name, n);
+}
+
+/* What matters most comes first and is cut last. */
+static void add_facts(struct weir__buffer *b, size_t start, const struct weir__event_facts *f)
+{
+    add_text(b, start, "rule", f->rule);
+    add_text(b, start, "guard", f->guard);
+    add_text(b, start, "key", f->key);
+    if (f->until != 0)
+        weir__buffer_member_moment(b, "until", f->until);
+    add_text(b, start, "mode", f->mode);
+    add_text(b, start, "state", f->state);
+    add_text(b, start, "list", f->list);
+    add_text(b, start, "attribute", f->attribute);
+    add_text(b, start, "hash", f->hash);
+    add_text(b, start, "source", f->source);
+    add_text(b, start, "text", f->text);
+    add_number(b, "refused", f->refused);
+    add_number(b, "count", f->count);
+}
+
+void weir__event_print(struct weir__buffer *json, uint64_t id, enum weir__event_kind kind,
+                       weir_time now, const struct weir__event_facts *facts)
+{
+    size_t start = json->len;
+
+    weir__buffer_add(json, "{", 1);
+    add_number(json, "id", (int64_t)id);
+    weir__buffer_member_moment(json, "time", now);
+    weir__buffer_member(json, "event", kinds[kind].name);
+    if (facts != NULL)
+        add_facts(json, start, facts);
+    weir__buffer_add(json, "}", 1);
+}
+
+/* ------------------------------------------------------- telling, hearing ---- */
+
+static void keep(struct weir__events *events, enum weir__event_kind kind)
+{
+    struct kept *kept = &events->ring[(events->latest + 1) % WEIR__EVENTS_KEPT];
+
+    kept->kind = kind;
+    kept->len = events->scratch.len;
+    memcpy(kept->json, events->scratch.bytes, kept->len);
+    events->latest++;
+    events->counts[kind]++;
+}
+
+void weir__events_emit(struct weir__events *events, enum weir__event_kind kind, weir_time now,
+                       const struct weir__event_facts *facts)
+{
+    if (events->seen != NULL && facts != NULL)
+        events->seen(events->seen_context, kind, facts);
+    pthread_mutex_lock(&events->lock);
+    events->scratch.len = 0;
+    weir__event_print(&events->scratch, events->latest + 1, kind, now, facts);
+    if (!events->scratch.failed &&
+        events->scratch.len <= WEIR__EVENT_MAX) /* it was made with room for that */
+        keep(events, kind);
+    pthread_mutex_unlock(&events->lock);
+    if (events->woken != NULL)
+        events->woken(events->context);
+}
+
+uint64_t weir__events_latest(struct weir__events *events)
+{
+    pthread_mutex_lock(&events->lock);
+    uint64_t latest = events->latest;
+    pthread_mutex_unlock(&events->lock);
+    return latest;
+}
+
+void weir__events_counts(struct weir__events *events, int64_t out[WEIR__EVENT_KINDS])
+{
+    pthread_mutex_lock(&events->lock);
+    memcpy(out, events->counts, sizeof(events->counts));
+    pthread_mutex_unlock(&events->lock);
+}
+
+/* The number that comes after `after`, and how many before it were lost. */
+static uint64_t number_after(const struct weir__events *events, uint64_t after, uint64_t *lost)
+{
+    uint64_t oldest =
+        events->latest > WEIR__EVENTS_KEPT ? events->latest - WEIR__EVENTS_KEPT + 1 : 1;
+
+    after = after > events->latest ? 0 : after;
+    *lost = after + 1 < oldest ? oldest - after - 1 : 0;
+    return after + 1 + *lost;
+}
+
+bool weir__events_next(struct weir__events *events, uint64_t *after, enum weir__event_kind *kind,
+                       struct weir__buffer *json, uint64_t *lost)
+{
+    *lost = 0;
+    char *to =
+        weir__buffer_room(json, WEIR__EVENT_MAX); /* before the lock: nobody waits for memory */
+    if (to == NULL)
+        return false;
+    pthread_mutex_lock(&events->lock);
+    uint64_t next = number_after(events, *after, lost);
+    bool is = next <= events->latest;
+    if (is) {
+        const struct kept *kept = &events->ring[next % WEIR__EVENTS_KEPT];
+        memcpy(to, kept->json, kept->len);
+        json->len += kept->len;
+        *kind = kept->kind;
+        *after = next;
+    }
+    pthread_mutex_unlock(&events->lock);
+    return is;
+}

@@ -1,0 +1,49 @@
+/* sinks.h -- where events go by themselves: a file of JSON lines, and a webhook.  Both on the main
+ * thread's loop. */
+#ifndef WEIR_SERVE_SINKS_H
+#define WEIR_SERVE_SINKS_H
+
+#include <uv.h>
+
+#include "server/serve/events/events.h"
+#include "server/serve/events/webhook.h"
+#include "weir.h"
+
+struct weir__sinks_options {
+    uv_loop_t *loop;
+    struct weir__events *events;
+    const char *log;             /* a file; "-": standard output; "": none */
+    const char *webhook, *token; /* "": none.  All of these must last */
+    weir_time (*now)(void *context);
+    void *context;
+};
+
+struct weir__sinks_counts {
+    int64_t log_written, log_lost; /* lines */
+    struct weir__webhook_counts webhook;
+};
+
+struct weir__sinks;
+
+/* SIGPIPE must be ignored: an output that nobody reads any more is lines lost. */
+int weir__sinks_create(struct weir__sinks **out, const struct weir__sinks_options *options,
+                       struct weir_error *error);
+
+/* There are events.  From any thread, until weir__sinks_stop is called. */
+void weir__sinks_wake(struct weir__sinks *sinks);
+
+/* Opens the file anew, for whoever has moved it away; from the loop's thread.  If that fails it is
+ * said on stderr, and the old one stays. */
+void weir__sinks_reopen(struct weir__sinks *sinks);
+
+/* Tells what there is still to tell: the webhook has `drain` for that.  `done` is called from the
+ * loop when all is closed; it may come later only if the webhook's host is being looked up and
+ * nobody answers. */
+void weir__sinks_stop(struct weir__sinks *sinks, weir_time drain, void (*done)(void *context),
+                      void *context);
+void weir__sinks_destroy(struct weir__sinks *sinks); /* after `done` */
+
+void weir__sinks_counts(const struct weir__sinks *sinks,
+                        struct weir__sinks_counts *out); /* from any thread */
+
+#endif

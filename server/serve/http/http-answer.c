@@ -1,0 +1,661 @@
+/* http-answer.c -- heads and bodies.
+ *
+ * A body is written before its head, which has to tell its length: decisions on the stack, where
+ * there is room for the longest, and all else in a buffer.  Head and body are then copied behind
+ * each other into the answers that leave in one write.
+ *
+ *     RateLimit: "per-ip";r=9;t=6            what is left, and after how many seconds all of it is
+ *                                            there again, or the same ask passes
+ *     RateLimit-Policy: "per-ip";q=10;w=60   the limit, as written
+ *     Weir-Level: 0                          for the service behind: 0 free ... 3 refusing
+ */
+#include "server/serve/http/http.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/base/text.h"
+
+#define SF_INTEGER_MAX 999999999999999 /* RFC 9651: fifteen digits */
+#define HEAD_ROOM      512             /* a head without the headers that come from elsewhere */
+#define NAME_MAX_SHOWN 128             /* of a policy */
+
+/* ------------------------------------------------------------------ pens ---- */
+
+/* Writes to where there is room enough: all that is written below is bounded, names have 63 bytes
+ * at the most. */
+struct pen {
+    char *at;
+};
+
+#define PUT(pen, literal) \
+    (memcpy((pen)->at, literal, sizeof(literal) - 1), (pen)->at += sizeof(literal) - 1)
+
+static void put(struct pen *pen, const char *bytes, size_t len)
+{
+    memcpy(pen->at, bytes, len);
+    pen->at += len;
+}
+
+static void put_text(struct pen *pen, const char *text)
+{
+    put(pen, text, strlen(text));
+}
+
+static void put_number(struct pen *pen, int64_t n)
+{
+    char digits[20], *end = digits + sizeof(digits), *at = end;
+    uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
+
+    do {
+        *--at = (char)('0' + left % 10);
+        left /= 10;
+    } while (left);
+    if (n < 0)
+        *--at = '-';
+    put(pen, at, (size_t)(end - at));
+}
+
+static void put_number_or_null(struct pen *pen, int64_t n)
+{
+    if (n < 0)
+        PUT(pen, "null");
+    else
+        put_number(pen, n);
+}
+
+/* A name that needs no escapes, or null: names of rules and lists are letters, digits, dots, dashes
+ * and underscores. */
+static void put_name(struct pen *pen, const char *name)
+{
+    if (name == NULL) {
+        PUT(pen, "null");
+        return;
+    }
+    PUT(pen, "\"");
+    put(pen, name, strnlen(name, 63));
+    PUT(pen, "\"");
+}
+
+/* ----------------------------------------------------------------- heads ---- */
+
+static void make_date(struct weir__loop *loop, int64_t second)
+{
+    static const char days[] = "SunMonTueWedThuFriSat",
+                      months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    time_t at = (time_t)second;
+    struct tm tm;
+
+    if (gmtime_r(&at, &tm) == NULL || tm.tm_year + 1900 > 9999)
+        memset(&tm, 0, sizeof(tm));
+    snprintf(loop->date, sizeof(loop->date), "%.3s, %02u %.3s %04u %02u:%02u:%02u GMT",
+             days + 3 * tm.tm_wday, (unsigned)tm.tm_mday % 100, months + 3 * tm.tm_mon,
+             (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)tm.tm_hour % 100,
+             (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100);
+    loop->date_second = second;
+}
+
+static void put_date(struct pen *pen, struct weir__loop *loop)
+{
+    int64_t second = weir__loop_now(loop) / WEIR_SECOND;
+
+    if (second != loop->date_second || loop->date[0] == '\0')
+        make_date(loop, second);
+    PUT(pen, "\r\nDate: ");
+    put(pen, loop->date, 29);
+}
+
+static void put_status(struct pen *pen, int status)
+{
+    if (status == 200) {
+        PUT(pen, "HTTP/1.1 200 OK");
+        return;
+    }
+    PUT(pen, "HTTP/1.1 ");
+    put_number(pen, status);
+    PUT(pen, " ");
+    put_text(pen, weir__http_status_text(status));
+}
+
+void weir__http_answer(const struct weir__http_manner *manner, int status, const char *type,
+                       struct weir__span headers, struct weir__span body)
+{
+    struct weir__buffer *out = manner->out;
+    struct pen pen = { weir__buffer_room(out, HEAD_ROOM + headers.len + body.len) };
+    bool bodiless = status < 200 || status == 204 ||
+                    status == 304; /* what came behind it would be taken for the next answer */
+
+    if (pen.at == NULL)
+        return;
+    put_status(&pen, status);
+    put_date(&pen, manner->loop);
+    if (type && !bodiless) {
+        PUT(&pen, "\r\nContent-Type: ");
+        put_text(&pen, type);
+    }
+    if (!bodiless) {
+        PUT(&pen, "\r\nContent-Length: ");
+        put_number(&pen, (int64_t)body.len);
+    }
+    PUT(&pen, "\r\n");
+    if (headers.len)
+        put(&pen, headers.bytes, headers.len);
+    if (manner->close)
+        PUT(&pen, "Connection: close\r\n");
+    else if (manner->old)
+        PUT(&pen, "Connection: keep-alive\r\n");
+    PUT(&pen, "\r\n");
+    if (!manner->head_only && !bodiless && body.len)
+        put(&pen, body.bytes, body.len);
+    out->len = (size_t)(pen.at - out->bytes);
+}
+
+void weir__http_json(const struct weir__http_manner *manner, int status, const char *text)
+{
+    weir__http_answer(manner, status, WEIR__HTTP_JSON, (struct weir__span){ 0 },
+                      (struct weir__span){ text, strlen(text) });
+}
+
+/* -------------------------------------------------------------- problems ---- */
+
+#define PROBLEM "application/problem+json"
+
+/* What a program can tell errors apart by.  None of them is a refusal by rules: those have
+ * weir-limited, weir-banned and weir-denied. */
+static const char *code_of(int status)
+{
+    static const struct {
+        int status;
+        const char *code;
+    } codes[] = {
+        { 400, "bad-request" },        { 401, "unauthorized" },
+        { 403, "forbidden" },          { 404, "not-found" },
+        { 405, "method-not-allowed" }, { 409, "conflict" },
+        { 413, "too-large" },          { 414, "too-large" },
+        { 417, "expectation" },        { 422, "unprocessable" },
+        { 431, "too-large" },          { 501, "not-implemented" },
+        { 503, "not-ready" },          { 505, "version" },
+    };
+
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (codes[i].status == status)
+            return codes[i].code;
+    return status >= 500 ? "internal" : "bad-request";
+}
+
+void weir__http_problem_with(const struct weir__http_manner *manner, int status,
+                             const char *headers, const char *detail,
+                             const struct weir__buffer *object)
+{
+    struct weir__buffer body = { 0 };
+
+    weir__buffer_text(&body, "{\"type\":\"about:blank\"");
+    weir__buffer_member(&body, "title", weir__http_status_text(status));
+    weir__buffer_member_number(&body, "status", status);
+    weir__buffer_member(&body, "code", code_of(status));
+    weir__buffer_member(&body, "detail", detail);
+    if (object && object->len > strlen("{}") && !object->failed) {
+        weir__buffer_text(&body, ",");
+        weir__buffer_add(&body, object->bytes + 1, object->len - 1);
+    } else {
+        weir__buffer_text(&body, "}");
+    }
+    if (body.failed)
+        manner->out->failed = true;
+    else
+        weir__http_answer(manner, status, PROBLEM,
+                          (struct weir__span){ headers, headers ? strlen(headers) : 0 },
+                          (struct weir__span){ body.bytes, body.len });
+    weir__buffer_free(&body);
+}
+
+void weir__http_problem(const struct weir__http_manner *manner, int status, const char *headers,
+                        const char *format, ...)
+{
+    char detail[640];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(detail, sizeof(detail), format, args);
+    va_end(args);
+    weir__http_problem_with(manner, status, headers, detail, NULL);
+}
+
+void weir__http_bad(struct weir__http_call *call, int status, const char *problem)
+{
+    weir__http_problem_with(&call->manner, status, NULL, problem, NULL);
+}
+
+/* --------------------------------------------------------------- rulings ---- */
+
+/* The members of a decision that there are in any case.  `known`: there is a limit. */
+static void put_ruling(struct pen *pen, const struct weir_ruling *r)
+{
+    const struct weir_decision *d = &r->decision;
+    bool known = (r->rule != NULL && r->count > 0) || r->guard != NULL;
+
+    if (d->allowed)
+        PUT(pen, "\"allowed\":true,\"rule\":");
+    else
+        PUT(pen, "\"allowed\":false,\"rule\":");
+    put_name(pen, r->rule);
+    PUT(pen, ",\"limit\":");
+    put_number_or_null(pen, known ? d->limit : -1);
+    PUT(pen, ",\"remaining\":");
+    put_number_or_null(pen, !known ? -1 : d->remaining < 0 ? 0 : d->remaining);
+    PUT(pen, ",\"retry_ms\":");
+    put_number_or_null(pen, weir__ask_retry_ms(d));
+    PUT(pen, ",\"reset_ms\":");
+    put_number_or_null(pen, weir__ask_ms(d->reset));
+    PUT(pen, ",\"wait_ms\":");
+    put_number_or_null(pen, weir__ask_ms(d->wait));
+    PUT(pen, ",\"level\":");
+    put_number(pen, r->level);
+    PUT(pen, ",\"reason\":");
+    put_name(pen, weir_reason_name((enum weir_reason)d->reason));
+    PUT(pen, ",\"applied\":");
+    put_number(pen, r->applied);
+    PUT(pen, ",\"shadow\":");
+    put_name(pen, r->shadow);
+    PUT(pen, ",\"list\":");
+    put_name(pen, r->list);
+}
+
+char *weir__http_ruling_json(char *to, const struct weir_ruling *ruling)
+{
+    struct pen pen = { to };
+
+    PUT(&pen, "{");
+    put_ruling(&pen, ruling);
+    PUT(&pen, "}");
+    return pen.at;
+}
+
+/* What kinds of refusals there are. */
+struct refusal {
+    const char *type, *title, *code;
+    int status;
+};
+
+#define REDUCED "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+
+/* From WEIR_OPEN on. */
+static const struct refusal by_guards[] = {
+    { REDUCED, "Breaker open", "weir-open", 503 },
+    { REDUCED, "Busy", "weir-busy", 503 },
+    { REDUCED, "Overloaded", "weir-shed", 503 },
+    { REDUCED, "Switched off", "weir-degraded", 503 },
+    { REDUCED, "Queue full", "weir-full", 503 },
+    { REDUCED, "Waited too long", "weir-late", 503 },
+    { REDUCED, "Cancelled", "weir-cancelled", 503 },
+};
+
+_Static_assert(sizeof(by_guards) / sizeof(by_guards[0]) == WEIR_CANCELLED - WEIR_OPEN + 1,
+               "every reason of guards has its row");
+
+static const struct refusal *refusal_of(const struct weir_decision *d)
+{
+    static const struct refusal
+        limited = { "https://iana.org/assignments/http-problem-types#quota-exceeded",
+                    "Limit reached", "weir-limited", 429 },
+        banned = { "https://iana.org/assignments/http-problem-types#abnormal-usage-detected",
+                   "Banned", "weir-banned", 429 },
+        denied = { "about:blank", "Denied", "weir-denied", 403 };
+
+    if (d->reason >= WEIR_OPEN && d->reason <= WEIR_CANCELLED)
+        return &by_guards[d->reason - WEIR_OPEN];
+    return d->reason == WEIR_DENIED ? &denied : d->reason == WEIR_BANNED ? &banned : &limited;
+}
+
+/* Seconds, rounded up. */
+static int64_t seconds_of(weir_time t)
+{
+    return t / WEIR_SECOND + (t % WEIR_SECOND > 0);
+}
+
+static int64_t at_least(int64_t n, int64_t least)
+{
+    return n < least ? least : n;
+}
+
+static void put_sf_integer(struct pen *pen, int64_t n)
+{
+    put_number(pen, n < 0 ? 0 : n > SF_INTEGER_MAX ? SF_INTEGER_MAX : n);
+}
+
+/* r is what is left.  t: allowed, until all is there again; refused, what Retry-After says.  The
+ * reset is that of the slowest limit that was asked, and what is told is of one limit: so t is no
+ * more than its window. */
+static void put_left(struct pen *pen, const struct weir_decision *d, weir_time window)
+{
+    weir_time reset = window > 0 && d->reset > window ? window : d->reset,
+              t = d->allowed ? reset : d->retry;
+
+    PUT(pen, ";r=");
+    put_sf_integer(pen, d->remaining);
+    if (t != WEIR_NEVER) {
+        PUT(pen, ";t=");
+        put_sf_integer(pen, at_least(seconds_of(t), d->allowed ? 0 : 1));
+    }
+    PUT(pen, "\r\n");
+}
+
+int64_t weir__http_retry_seconds(weir_time retry)
+{
+    return at_least(seconds_of(retry), 1);
+}
+
+static void put_retry_after(struct pen *pen, const struct weir_decision *d)
+{
+    if (d->allowed || d->retry == WEIR_NEVER)
+        return;
+    PUT(pen, "Retry-After: ");
+    put_number(pen, weir__http_retry_seconds(d->retry));
+    PUT(pen, "\r\n");
+}
+
+static void put_ruling_headers(struct pen *pen, const struct weir_ruling *r)
+{
+    if (r->rule) {
+        PUT(pen, "RateLimit: ");
+        put_name(pen, r->rule);
+        put_left(pen, &r->decision, r->count > 0 ? r->window : 0);
+    }
+    if (r->rule && r->count > 0) {
+        PUT(pen, "RateLimit-Policy: ");
+        put_name(pen, r->rule);
+        PUT(pen, ";q=");
+        put_sf_integer(pen, r->count);
+        PUT(pen, ";w=");
+        put_sf_integer(pen, at_least(seconds_of(r->window), 1));
+        PUT(pen, "\r\n");
+    }
+    put_retry_after(pen, &r->decision);
+    PUT(pen, "Weir-Level: ");
+    put_number(pen, r->level);
+    PUT(pen, "\r\n");
+}
+
+/* "login: banned for 9m".  Why is not known: the rule may have done it, or somebody by hand. */
+static void put_banned(struct pen *pen, weir_time left)
+{
+    char span[32];
+
+    PUT(pen, ": banned");
+    if (left == WEIR_NEVER)
+        return;
+    weir__text_time(span, sizeof(span), left);
+    PUT(pen, " for ");
+    put_text(pen, span);
+}
+
+/* "per-ip allows 10 in 1m; try again in 5.2s" */
+static void put_detail(struct pen *pen, const struct weir_ruling *r)
+{
+    char span[32];
+
+    if (r->decision.reason == WEIR_DENIED) {
+        PUT(pen, "on a deny list");
+        return;
+    }
+    if (r->rule)
+        put(pen, r->rule, strnlen(r->rule, 63));
+    if (r->count == 0) {
+        put_banned(pen, r->decision.retry);
+        return;
+    }
+    weir__text_time(span, sizeof(span), r->window);
+    PUT(pen, " allows ");
+    put_number(pen, r->count);
+    PUT(pen, " in ");
+    put_text(pen, span);
+    if (r->decision.retry == WEIR_NEVER) {
+        PUT(pen, "; an ask as big as this one never passes");
+        return;
+    }
+    weir__text_time(span, sizeof(span), r->decision.retry);
+    PUT(pen, "; try again in ");
+    put_text(pen, span);
+}
+
+/* {"type":..., up to where the members of the decision follow. */
+static void put_refusal(struct pen *pen, const struct refusal *refusal, int status)
+{
+    PUT(pen, "{\"type\":\"");
+    put_text(pen, refusal->type);
+    PUT(pen, "\",\"title\":\"");
+    put_text(pen, refusal->title);
+    PUT(pen, "\",\"status\":");
+    put_number(pen, status);
+    PUT(pen, ",\"code\":\"");
+    put_text(pen, refusal->code);
+    PUT(pen, "\",\"detail\":\"");
+}
+
+static void put_refused_ruling(struct pen *pen, const struct refusal *refusal, int status,
+                               const struct weir_ruling *r)
+{
+    put_refusal(pen, refusal, status);
+    put_detail(pen, r);
+    if (r->rule) {
+        PUT(pen, "\",\"violated-policies\":[");
+        put_name(pen, r->rule);
+        PUT(pen, "],");
+    } else {
+        PUT(pen, "\",");
+    }
+    put_ruling(pen, r);
+    PUT(pen, "}");
+}
+
+void weir__http_ruling(const struct weir__http_manner *manner, const struct weir_ruling *ruling,
+                       int refuse, bool bare)
+{
+    char headers[512], body[2 * WEIR__HTTP_RULING_MAX];
+    struct pen head = { headers }, pen = { body };
+    const struct refusal *refusal = ruling->decision.allowed ? NULL : refusal_of(&ruling->decision);
+    int status = refusal == NULL ? 200 : refuse ? refuse : refusal->status;
+
+    put_ruling_headers(&head, ruling);
+    if (refusal)
+        put_refused_ruling(&pen, refusal, status, ruling);
+    else if (!bare)
+        pen.at = weir__http_ruling_json(body, ruling);
+    weir__http_answer(manner, status,
+                      refusal ? PROBLEM
+                      : bare  ? NULL
+                              : WEIR__HTTP_JSON,
+                      (struct weir__span){ headers, (size_t)(head.at - headers) },
+                      (struct weir__span){ body, (size_t)(pen.at - body) });
+}
+
+/* --------------------------------------------------------------- guards ---- */
+
+static const char *why_refused(enum weir_reason reason)
+{
+    switch (reason) {
+    case WEIR_LIMITED:
+        return "it lets fewer in than this";
+    case WEIR_TOO_BIG:
+        return "it never has so many permits";
+    case WEIR_OPEN:
+        return "its breaker is open";
+    case WEIR_BUSY:
+        return "all of its permits are out";
+    case WEIR_SHED:
+        return "there is too much to do, and others come first";
+    case WEIR_DEGRADED:
+        return "switched off by the level of degradation";
+    case WEIR_FULL:
+        return "its queue is full";
+    case WEIR_LATE:
+        return "the turn did not come in time";
+    case WEIR_CANCELLED:
+        return "nobody waits any more, since this server ends";
+    default:
+        return "refused";
+    }
+}
+
+/* "search: its breaker is open; try again in 5s" */
+static void put_guard_detail(struct pen *pen, const struct weir_ruling *r)
+{
+    char span[32];
+
+    put(pen, r->guard, strnlen(r->guard, 63));
+    PUT(pen, ": ");
+    put_text(pen, why_refused((enum weir_reason)r->decision.reason));
+    if (r->decision.retry == WEIR_NEVER || r->decision.retry <= 0)
+        return;
+    weir__text_time(span, sizeof(span), r->decision.retry);
+    PUT(pen, "; try again in ");
+    put_text(pen, span);
+}
+
+static void put_entered(struct pen *pen, const struct weir__entered *e, const char *token)
+{
+    put_ruling(pen, &e->ruling);
+    PUT(pen, ",\"guard\":");
+    put_name(pen, e->ruling.guard);
+    PUT(pen, ",\"permit\":");
+    if (token[0]) {
+        PUT(pen, "\"");
+        put_text(pen, token);
+        PUT(pen, "\",\"lease_ms\":");
+        put_number(pen, weir__ask_ms(e->lease));
+    } else {
+        PUT(pen, "null,\"lease_ms\":null");
+    }
+    PUT(pen, "}");
+}
+
+void weir__http_entered(const struct weir__http_manner *manner, const struct weir__entered *entered)
+{
+    const struct weir_ruling *r = &entered->ruling;
+    char headers[512], body[2 * WEIR__HTTP_RULING_MAX + WEIR__PERMIT_TOKEN_MAX],
+        token[WEIR__PERMIT_TOKEN_MAX];
+    struct pen head = { headers }, pen = { body };
+    bool refused = !r->decision.allowed;
+
+    if (refused && r->guard == NULL) {
+        weir__http_ruling(manner, r, 0, false); /* by a limit, a ban, a list */
+        return;
+    }
+    const struct refusal *refusal = refused ? refusal_of(&r->decision) : NULL;
+    weir__ask_token(manner->loop, &entered->permits, token);
+    put_ruling_headers(&head, r);
+    if (refused) {
+        put_refusal(&pen, refusal, refusal->status);
+        put_guard_detail(&pen, r);
+        PUT(&pen, "\",");
+    } else {
+        PUT(&pen, "{");
+    }
+    put_entered(&pen, entered, token);
+    weir__http_answer(manner, refused ? refusal->status : 200, refused ? PROBLEM : WEIR__HTTP_JSON,
+                      (struct weir__span){ headers, (size_t)(head.at - headers) },
+                      (struct weir__span){ body, (size_t)(pen.at - body) });
+}
+
+/* ------------------------------------------------- decisions on a key ---- */
+
+/* ,"retry_ms":5 or ,"retry_ns":5000000; a time below 0 is null. */
+static void put_time(struct pen *pen, const char *name, bool ns, weir_time t)
+{
+    PUT(pen, ",\"");
+    put_text(pen, name);
+    if (ns)
+        PUT(pen, "_ns\":");
+    else
+        PUT(pen, "_ms\":");
+    put_number_or_null(pen, t < 0 ? -1 : weir__in_unit(t, ns ? 1 : WEIR_MILLISECOND));
+}
+
+static void put_decision(struct pen *pen, const struct weir_decision *d, bool ns)
+{
+    if (d->allowed)
+        PUT(pen, "\"allowed\":true,\"limit\":");
+    else
+        PUT(pen, "\"allowed\":false,\"limit\":");
+    put_number(pen, d->limit);
+    PUT(pen, ",\"remaining\":");
+    put_number(pen, at_least(d->remaining, 0));
+    put_time(pen, "retry", ns, d->allowed ? -1 : d->retry);
+    put_time(pen, "reset", ns, d->reset);
+    put_time(pen, "wait", ns, d->wait);
+    PUT(pen, ",\"reason\":");
+    put_name(pen, weir_reason_name((enum weir_reason)d->reason));
+}
+
+/* A string as RFC 9651 has it; false if it cannot be one: only ASCII that can be seen, and the
+ * space. */
+static bool put_sf_string(struct pen *pen, struct weir__span text)
+{
+    struct pen p = *pen;
+
+    if (text.len == 0 || text.len > NAME_MAX_SHOWN)
+        return false;
+    PUT(&p, "\"");
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.bytes[i];
+        if (c < ' ' || c > '~')
+            return false;
+        if (c == '"' || c == '\\')
+            PUT(&p, "\\");
+        put(&p, &c, 1);
+    }
+    PUT(&p, "\"");
+    *pen = p;
+    return true;
+}
+
+static void put_decision_headers(struct pen *pen, const struct weir_decision *d,
+                                 struct weir__span policy)
+{
+    struct pen begin = *pen;
+
+    PUT(pen, "RateLimit: ");
+    if (put_sf_string(pen, policy)) {
+        put_left(pen, d, 0);
+        PUT(pen, "RateLimit-Policy: ");
+        put_sf_string(pen, policy);
+        PUT(pen, ";q=");
+        put_sf_integer(pen, d->limit);
+        PUT(pen, "\r\n");
+    } else {
+        *pen = begin;
+    }
+    put_retry_after(pen, d);
+}
+
+void weir__http_decision(const struct weir__http_manner *manner,
+                         const struct weir__http_taken *taken)
+{
+    const struct weir_decision *d = &taken->answer->decision;
+    bool refused = !d->allowed;
+    char headers[1024], body[WEIR__HTTP_RULING_MAX];
+    struct pen head = { headers }, pen = { body };
+
+    put_decision_headers(&head, d, taken->policy);
+    if (refused) {
+        put_refusal(&pen, refusal_of(d), 429);
+        put_text(&pen, d->retry == WEIR_NEVER ? "an ask as big as this one never passes"
+                                              : "the key has used its limit up");
+        PUT(&pen, "\",");
+    } else {
+        PUT(&pen, "{");
+    }
+    put_decision(&pen, d, taken->ns);
+    if (d->allowed && taken->answer->reservation[0]) {
+        PUT(&pen, ",\"reservation\":\"");
+        put(&pen, taken->answer->reservation,
+            strnlen(taken->answer->reservation, sizeof(taken->answer->reservation)));
+        PUT(&pen, "\"");
+    }
+    PUT(&pen, "}");
+    weir__http_answer(manner, refused ? 429 : 200, refused ? PROBLEM : WEIR__HTTP_JSON,
+                      (struct weir__span){ headers, (size_t)(head.at - headers) },
+                      (struct weir__span){ body, (size_t)(pen.at - body) });
+}

@@ -1,0 +1,642 @@
+/* http.c -- HTTP/1.1: bytes to requests, who may, and which function answers.
+ *
+ * A request that comes in one piece, as nearly all do, is read once, answered, and forgotten.  One
+ * that does not stays where it is, at the beginning of the connection's input, until it is whole;
+ * the session keeps how far it was looked at, so that a client that sends it byte by byte costs a
+ * look at each byte and not at all of them again.  Chunks are put together in place.
+ *
+ * Who has shown no secret is what the listener lets everybody be.  On the loopback that is much,
+ * and a browser on the same host can be made to ask by any page: so such a request must name this
+ * host by its address or as localhost, and come from no other page.  Not so on /v1/auth, where the
+ * headers are those of a request to somebody else.
+ */
+#include "server/serve/http/http.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "server/base/base64.h"
+#include "match/address.h"
+#include "rulefile/problem.h"
+
+#define SECRET_MAX 1024 /* bytes of a token */
+
+/* --------------------------------------------------------------- routes ---- */
+
+struct route {
+    const char *method; /* NULL: any */
+    const char *path;
+    size_t path_len;
+    enum weir__role role;
+    bool foreign; /* its headers are another request's */
+    void (*run)(struct weir__http_call *call);
+    const char *summary;
+};
+
+static void index_page(struct weir__http_call *call);
+static void root(struct weir__http_call *call);
+static void healthz(struct weir__http_call *call);
+static void readyz(struct weir__http_call *call);
+static void openapi(struct weir__http_call *call);
+
+#define PATH(text) text, sizeof(text) - 1
+
+static const struct route routes[] = {
+    { "POST", PATH("/v1/check"), WEIR__ROLE_CHECK, false, weir__http_check,
+      "Decides a request by the rules." },
+    { NULL, PATH("/v1/auth"), WEIR__ROLE_CHECK, true, weir__http_auth,
+      "The same for a proxy: nginx auth_request, Traefik, Caddy." },
+    { "POST", PATH("/v1/check/batch"), WEIR__ROLE_CHECK, false, weir__http_batch,
+      "Decides up to 1000 requests." },
+    { "POST", PATH("/v1/take"), WEIR__ROLE_CHECK, false, weir__http_take,
+      "Takes from a key, by a limit that comes with the ask." },
+    { "POST", PATH("/v1/peek"), WEIR__ROLE_CHECK, false, weir__http_peek,
+      "The same answer, and nothing is taken." },
+    { "POST", PATH("/v1/give"), WEIR__ROLE_CHECK, false, weir__http_give,
+      "Gives back what was taken." },
+    { "POST", PATH("/v1/reserve"), WEIR__ROLE_CHECK, false, weir__http_reserve,
+      "Takes an estimate." },
+    { "POST", PATH("/v1/settle"), WEIR__ROLE_CHECK, false, weir__http_settle,
+      "Says what a reservation has really cost." },
+    { "POST", PATH("/v1/enter"), WEIR__ROLE_CHECK, false, weir__http_enter,
+      "Begins work: by the guards and limits of the rules, or by one guard." },
+    { "POST", PATH("/v1/exit"), WEIR__ROLE_CHECK, false, weir__http_exit,
+      "The work is done: gives the permit back." },
+    { "POST", PATH("/v1/renew"), WEIR__ROLE_CHECK, false, weir__http_renew,
+      "The work goes on: the permit's lease begins anew." },
+    { "GET", PATH("/v1/events"), WEIR__ROLE_ADMIN, false, weir__http_events,
+      "Events as they happen: server-sent events." },
+    { "GET", PATH("/metrics"), WEIR__ROLE_CHECK, false, weir__http_metrics,
+      "What is counted, for Prometheus." },
+    { "GET", PATH("/healthz"), WEIR__ROLE_NONE, false, healthz, "200 while the server runs." },
+    { "GET", PATH("/readyz"), WEIR__ROLE_NONE, false, readyz,
+      "200 while it takes new connections, 503 when it drains." },
+    { "GET", PATH("/openapi.json"), WEIR__ROLE_NONE, false, openapi,
+      "All of this as OpenAPI 3.1." },
+    { "GET", PATH("/v1"), WEIR__ROLE_NONE, false, index_page, "This list." },
+    { "GET", PATH("/"), WEIR__ROLE_NONE, false, root, "Where to begin." },
+    { "POST", PATH("/v1/clock"), WEIR__ROLE_ADMIN, false, weir__http_clock,
+      "Sets the time; only with --test-clock." },
+};
+
+#define N_ROUTES (sizeof(routes) / sizeof(routes[0]))
+
+static void body_of(struct weir__http_call *call, const char *type, const char *bytes, size_t len)
+{
+    weir__http_answer(&call->manner, 200, type, (struct weir__span){ 0 },
+                      (struct weir__span){ bytes, len });
+}
+
+static void root(struct weir__http_call *call)
+{
+    static const char text[] =
+        "Weir " WEIR_VERSION ": rate limits for services.\n\n"
+        "  POST /v1/check      {\"attributes\":{\"ip\":\"192.0.2.7\",\"uri\":\"/login\"}}\n"
+        "  GET  /v1/auth       for nginx auth_request, Traefik, Caddy\n"
+        "  GET  /v1            everything there is\n"
+        "  GET  /openapi.json  the same for programs\n"
+        "  GET  /metrics       for Prometheus\n";
+    body_of(call, "text/plain; charset=utf-8", text, sizeof(text) - 1);
+}
+
+static void add_route(struct weir__buffer *out, const char *method, const char *path,
+                      const char *summary)
+{
+    if (out->len && out->bytes[out->len - 1] == '}')
+        weir__buffer_text(out, ",");
+    weir__buffer_text(out, "{");
+    weir__buffer_member(out, "method", method ? method : "*");
+    weir__buffer_member(out, "path", path);
+    weir__buffer_member(out, "summary", summary);
+    weir__buffer_text(out, "}");
+}
+
+static void index_page(struct weir__http_call *call)
+{
+    struct weir__buffer out = { 0 };
+
+    weir__buffer_text(&out, "{\"name\":\"weir\"");
+    weir__buffer_member(&out, "version", WEIR_VERSION);
+    weir__buffer_text(&out, ",\"routes\":[");
+    for (size_t i = 0; i < N_ROUTES; i++)
+        add_route(&out, routes[i].method, routes[i].path, routes[i].summary);
+    for (const struct weir__admin *row = weir__admin_rows; row->command; row++)
+        add_route(&out, row->method, row->path, row->summary);
+    weir__buffer_text(&out, "]}");
+    if (out.failed)
+        weir__http_problem(&call->manner, 503, NULL, "out of memory");
+    else
+        body_of(call, WEIR__HTTP_JSON, out.bytes, out.len);
+    weir__buffer_free(&out);
+}
+
+static void healthz(struct weir__http_call *call)
+{
+    body_of(call, "text/plain; charset=utf-8", "ok\n", 3);
+}
+
+static void readyz(struct weir__http_call *call)
+{
+    if (__atomic_load_n(&call->conn->loop->server->draining, __ATOMIC_RELAXED))
+        weir__http_problem(&call->manner, 503, NULL, "the server drains: ask another one");
+    else
+        body_of(call, "text/plain; charset=utf-8", "ready\n", 6);
+}
+
+static void openapi(struct weir__http_call *call)
+{
+    body_of(call, WEIR__HTTP_JSON, weir__openapi, weir__openapi_len);
+}
+
+/* -------------------------------------------------------------- who may ---- */
+
+/* The headers that say who asks. */
+struct asker {
+    struct weir__http_text authorization, host, origin;
+};
+
+static bool is_header(const struct weir__http_text *name, const char *word, size_t len)
+{
+    return name->len == len && strncasecmp(name->bytes, word, len) == 0;
+}
+
+static struct asker asker_of(const struct weir__http_request *request)
+{
+    struct asker asker = { 0 };
+
+    for (size_t i = 0; i < request->n_headers; i++) {
+        const struct weir__http_header *h = &request->headers[i];
+        if (is_header(&h->name, "host", 4))
+            asker.host = h->value;
+        else if (is_header(&h->name, "origin", 6))
+            asker.origin = h->value;
+        else if (is_header(&h->name, "authorization", 13))
+            asker.authorization = h->value;
+    }
+    return asker;
+}
+
+/* The role that the secret gives: Bearer SECRET, or Basic with any user and the secret as
+ * password. */
+static enum weir__role role_of(const struct weir__settings *settings,
+                               struct weir__http_text authorization)
+{
+    char plain[SECRET_MAX];
+    const char *text = authorization.bytes;
+
+    if (authorization.len > 7 && strncasecmp(text, "bearer ", 7) == 0)
+        return weir__auth_role(settings, text + 7, authorization.len - 7);
+    if (authorization.len <= 6 || strncasecmp(text, "basic ", 6) != 0)
+        return WEIR__ROLE_NONE;
+    size_t written = authorization.len - 6;
+    while (written && text[6 + written - 1] == '=')
+        written--;
+    size_t len = weir__base64_read(plain, sizeof(plain), text + 6, written, WEIR__BASE64);
+    const char *colon = len ? memchr(plain, ':', len) : NULL;
+    enum weir__role role = WEIR__ROLE_NONE;
+    if (colon)
+        role = weir__auth_role(settings, colon + 1, len - (size_t)(colon + 1 - plain));
+    explicit_bzero(plain, sizeof(plain));
+    return role;
+}
+
+/* The host of "host:port", "[::1]:port" or either without a port. */
+static struct weir__http_text without_port(struct weir__http_text host)
+{
+    const char *colon = host.len ? memrchr(host.bytes, ':', host.len) : NULL;
+
+    if (colon && (memchr(host.bytes, ':', host.len) == colon || colon[-1] == ']'))
+        host.len = (size_t)(colon - host.bytes);
+    return host;
+}
+
+/* A name that no other page can have made to point here. */
+static bool is_local_name(struct weir__http_text host)
+{
+    static const char local[] = ".localhost";
+    const size_t n = sizeof(local) - 1;
+    struct weir__address address;
+
+    host = without_port(host);
+    return weir__address_parse(host.bytes, host.len, &address) ||
+           is_header(&host, "localhost", 9) ||
+           (host.len > n && strncasecmp(host.bytes + host.len - n, local, n) == 0);
+}
+
+/* A page that this server has sent itself. */
+static bool is_same_origin(struct weir__http_text origin, struct weir__http_text host)
+{
+    size_t scheme = origin.len > 8 && memcmp(origin.bytes, "https://", 8) == 0  ? 8
+                    : origin.len > 7 && memcmp(origin.bytes, "http://", 7) == 0 ? 7
+                                                                                : 0;
+
+    return scheme && origin.len - scheme == host.len &&
+           strncasecmp(origin.bytes + scheme, host.bytes, host.len) == 0;
+}
+
+/* NULL, or why a request that is trusted only for where it comes from is not. */
+static const char *why_foreign(const struct asker *asker)
+{
+    if (asker->host.bytes && !is_local_name(asker->host))
+        return "without a token, Host must be an address or localhost: otherwise any web page "
+               "could ask by a name of its own";
+    if (asker->origin.bytes && !is_same_origin(asker->origin, asker->host))
+        return "without a token, no other web page may ask (Origin)";
+    return NULL;
+}
+
+static bool has_tokens(const struct weir__settings *settings)
+{
+    return settings->check_token[0] || settings->admin_token[0];
+}
+
+static void not_known(struct weir__http_call *call, const char *detail)
+{
+    weir__http_problem(&call->manner, 401,
+                       "WWW-Authenticate: Bearer realm=\"weir\", Basic realm=\"weir\"\r\n", "%s",
+                       detail);
+}
+
+/* Finds the request's role.  False: it may not, and was told so. */
+static bool admit(struct weir__http_call *call, enum weir__role needed, bool foreign)
+{
+    const struct weir__settings *settings = call->conn->loop->server->settings;
+    struct asker asker = asker_of(call->request);
+    enum weir__role shown =
+        asker.authorization.len ? role_of(settings, asker.authorization) : WEIR__ROLE_NONE;
+    const char *why = NULL;
+
+    call->own_token = shown != WEIR__ROLE_NONE;
+    call->conn->proven |= call->own_token;
+    call->role = shown > call->conn->role ? shown : call->conn->role;
+    if (asker.authorization.len && !call->own_token && has_tokens(settings) &&
+        (!foreign || call->role < needed)) {
+        weir__counter_add(&call->conn->loop->counters, WEIR__COUNT_AUTH_FAILED, 1);
+        not_known(call, "this token is not known");
+        return false;
+    }
+    if (shown < needed && call->conn->peer[0] && !foreign)
+        why = why_foreign(&asker);
+    if (call->role >= needed && why == NULL)
+        return true;
+    if (call->role >= needed)
+        weir__http_problem(&call->manner, 403, NULL, "%s", why);
+    else if (call->own_token)
+        weir__http_problem(&call->manner, 403, NULL,
+                           "this token may only ask: the admin token is needed");
+    else
+        not_known(call, needed == WEIR__ROLE_ADMIN
+                            ? "the admin token is needed: Authorization: Bearer TOKEN"
+                            : "a token is needed: Authorization: Bearer TOKEN");
+    return false;
+}
+
+/* -------------------------------------------------------------- routing ---- */
+
+static bool is_get(struct weir__http_text method)
+{
+    return weir__http_is(method, "GET", 3) || weir__http_is(method, "HEAD", 4);
+}
+
+static bool has_method(const struct route *route, struct weir__http_text method)
+{
+    if (route->method == NULL)
+        return true;
+    return weir__http_is(method, route->method, strlen(route->method)) ||
+           (route->method[0] == 'G' && is_get(method));
+}
+
+static void add_method(char allow[64], const char *method)
+{
+    size_t len = strlen(allow);
+
+    snprintf(allow + len, 64 - len, "%s%s%s", len ? ", " : "", method,
+             strcmp(method, "GET") == 0 ? ", HEAD" : "");
+}
+
+/* The path is known, but not with this method. */
+static void wrong_method(struct weir__http_call *call, const struct route *route)
+{
+    struct weir__http_text path = call->request->path;
+    char allow[64] = "", header[96];
+
+    if (route)
+        add_method(allow, route->method);
+    for (const struct weir__admin *row = weir__admin_rows; row->command; row++)
+        if (weir__http_is(path, row->path, strlen(row->path)))
+            add_method(allow, row->method);
+    snprintf(header, sizeof(header), "Allow: %s\r\n", allow);
+    weir__http_problem(&call->manner, 405, header, "%s wants %s, and not %s",
+                       weir__quote(path.bytes, path.len).text, allow,
+                       weir__quote(call->request->method.bytes, call->request->method.len).text);
+}
+
+static void ask_admin(struct weir__http_call *call)
+{
+    struct weir__http_text method = call->request->method, path = call->request->path;
+    bool known = false;
+
+    if (is_get(method))
+        method = (struct weir__http_text){ "GET", 3 };
+    const struct weir__admin *row =
+        weir__admin_by_path(method.bytes, method.len, path.bytes, path.len, &known);
+    if (row == NULL && known)
+        wrong_method(call, NULL);
+    else if (row == NULL)
+        weir__http_problem(&call->manner, 404, NULL,
+                           "there is nothing at %s; GET /v1 lists what there is",
+                           weir__quote(path.bytes, path.len).text);
+    else if (admit(call, row->role, false))
+        weir__http_admin(call, row);
+}
+
+static const struct route *find_route(const struct weir__http_call *call)
+{
+    struct weir__http_text path = call->request->path;
+
+    for (size_t i = 0; i < N_ROUTES; i++)
+        if (weir__http_is(path, routes[i].path, routes[i].path_len))
+            return routes[i].run == weir__http_clock && !call->conn->loop->server->test_clock
+                       ? NULL
+                       : &routes[i];
+    return NULL;
+}
+
+static void dispatch(struct weir__http_call *call)
+{
+    const struct route *route = find_route(call);
+
+    if (route == NULL)
+        ask_admin(call);
+    else if (!has_method(route, call->request->method))
+        wrong_method(call, route);
+    else if (admit(call, route->role, route->foreign))
+        route->run(call);
+}
+
+/* -------------------------------------------------------------- framing ---- */
+
+struct weir__http_session *weir__http_session(struct weir__conn *conn)
+{
+    if (conn->session == NULL)
+        conn->session = calloc(1, sizeof(struct weir__http_session));
+    return conn->session;
+}
+
+static void forget_progress(struct weir__http_session *s)
+{
+    if (s) {
+        s->seen = s->need = s->head = s->raw = s->data = 0;
+        s->chunks = (struct weir__http_chunks){ 0 };
+        s->chunked = s->continued = false;
+    }
+}
+
+/* What follows cannot be made sense of, so the connection ends. */
+static size_t give_up(struct weir__conn *conn, int status, const char *detail, size_t len)
+{
+    struct weir__http_manner manner = { .loop = conn->loop,
+                                        .out = &conn->loop->out,
+                                        .close = true };
+
+    weir__counter_add(&conn->loop->counters, WEIR__COUNT_BAD_INPUT, 1);
+    weir__http_problem(&manner, status, NULL, "%s", detail);
+    weir__conn_end_early(conn);
+    return len;
+}
+
+#define STRANGERS_MAX \
+    ((size_t)40 * 1024) /* bytes of a request of somebody who has shown no token where one is \
+                           needed: a head, and little more */
+
+static size_t most_of(const struct weir__conn *conn)
+{
+    size_t max = (size_t)conn->loop->server->settings->request_max;
+
+    return conn->proven || max < STRANGERS_MAX ? max : STRANGERS_MAX;
+}
+
+/* A token in a head that is whole: then its body may be as long as any. */
+static void look_for_token(struct weir__conn *conn, const struct weir__http_request *request)
+{
+    struct weir__http_text shown =
+        weir__http_header(request->headers, request->n_headers, "authorization");
+
+    if (!conn->proven && shown.len)
+        conn->proven = role_of(conn->loop->server->settings, shown) != WEIR__ROLE_NONE;
+}
+
+static size_t too_large(struct weir__conn *conn, size_t len)
+{
+    char detail[96];
+
+    snprintf(detail, sizeof(detail), "a request%s has at most %zu bytes, head and body together",
+             conn->proven ? "" : " without a token", most_of(conn));
+    return give_up(conn, 413, detail, len);
+}
+
+static bool is_over(const struct weir__conn *conn, size_t len)
+{
+    return len > most_of(conn);
+}
+
+/* Nothing is done with what has come; returns 0, or all of it if that is too much already. */
+static size_t wait_for_more(struct weir__conn *conn, size_t seen, size_t need, size_t len)
+{
+    struct weir__http_session *s = weir__http_session(conn);
+
+    if (is_over(conn, seen > need ? seen : need))
+        return too_large(conn, len);
+    if (s == NULL)
+        return give_up(conn, 503, "out of memory", len);
+    s->seen = seen;
+    s->need = need;
+    return 0;
+}
+
+/* A head can have become whole, or wrong, only if a line has ended. */
+static bool is_worth_a_look(const struct weir__http_session *s, const char *bytes, size_t len)
+{
+    if (s == NULL)
+        return true;
+    if (s->need)
+        return len >= s->need;
+    return s->seen == 0 || (len > s->seen && memchr(bytes + s->seen, '\n', len - s->seen));
+}
+
+static void tell_to_go_on(struct weir__conn *conn, const struct weir__http_request *request)
+{
+    struct weir__http_session *s = weir__http_session(conn);
+
+    if (s == NULL || s->continued || !request->expects_continue || request->minor == 0)
+        return;
+    s->continued = true;
+    weir__buffer_text(&conn->loop->out, "HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+static void answer(struct weir__conn *conn, const struct weir__http_request *request,
+                   struct weir__span body)
+{
+    bool draining = __atomic_load_n(&conn->loop->server->draining, __ATOMIC_RELAXED) != 0;
+    struct weir__http_call call = { .conn = conn, .request = request, .body = body };
+
+    call.manner =
+        (struct weir__http_manner){ .loop = conn->loop,
+                                    .out = &conn->loop->out,
+                                    .head_only = weir__http_is(request->method, "HEAD", 4),
+                                    .close = draining || !request->keep_alive,
+                                    .old = request->minor == 0 };
+    forget_progress(conn->session);
+    weir__counter_add(&conn->loop->counters, WEIR__COUNT_HTTP_REQUESTS, 1);
+    dispatch(&call);
+    if (call.manner.close)
+        weir__conn_end(conn);
+}
+
+/* A body of known length. */
+static size_t with_length(struct weir__conn *conn, const struct weir__http_request *request,
+                          const char *bytes, size_t head, size_t len)
+{
+    size_t max = most_of(conn);
+    uint64_t body = request->content_length > 0 ? (uint64_t)request->content_length : 0;
+
+    if (head > max || body > max - head)
+        return too_large(conn, len);
+    if (head + body > len) {
+        tell_to_go_on(conn, request);
+        return wait_for_more(conn, 0, head + body, len);
+    }
+    answer(conn, request, (struct weir__span){ bytes + head, body });
+    return head + body;
+}
+
+/* Reads the chunks that have come.  Their data come to lie behind each other, right behind the
+ * head.  False: it was given up. */
+static bool read_chunks(struct weir__conn *conn, struct weir__http_session *s, char *bytes,
+                        size_t len)
+{
+    char *rest = bytes + s->head + s->raw;
+    const char *what = "";
+    size_t data = 0;
+    ptrdiff_t n = weir__http_chunked(&s->chunks, rest, len - s->head - s->raw, &data, &what);
+
+    if (n < 0) {
+        give_up(conn, 400, what, len);
+        return false;
+    }
+    memmove(bytes + s->head + s->data, rest, data);
+    s->raw += (size_t)n;
+    s->data += data;
+    if (is_over(conn, s->chunks.ended ? s->head + s->raw : len)) {
+        too_large(conn, len);
+        return false;
+    }
+    return true;
+}
+
+static size_t begin_chunks(struct weir__conn *conn, const struct weir__http_request *request,
+                           size_t head, size_t len)
+{
+    struct weir__http_session *s = weir__http_session(conn);
+
+    if (s == NULL)
+        return give_up(conn, 503, "out of memory", len);
+    s->chunked = true;
+    s->head = head;
+    if (len == head)
+        tell_to_go_on(conn, request);
+    return 0;
+}
+
+/* One request at the beginning of the bytes, whose body is not in chunks or has not been looked at
+ * yet. */
+static size_t feed_head(struct weir__conn *conn, char *bytes, size_t len,
+                        struct weir__http_request *request)
+{
+    struct weir__http_session *s = conn->session;
+    const char *what = "";
+    int status = 400;
+
+    if (!is_worth_a_look(s, bytes, len))
+        return wait_for_more(conn, s->need ? 0 : len, s->need, len);
+    ptrdiff_t head = weir__http_request(bytes, len, request, &status, &what);
+    if (head < 0)
+        return give_up(conn, status, what, len);
+    if (head == 0)
+        return wait_for_more(conn, len, 0, len);
+    look_for_token(conn, request);
+    if (request->chunked)
+        return begin_chunks(conn, request, (size_t)head, len);
+    return with_length(conn, request, bytes, (size_t)head, len);
+}
+
+static size_t feed_chunks(struct weir__conn *conn, char *bytes, size_t len,
+                          struct weir__http_request *request)
+{
+    struct weir__http_session *s = conn->session;
+    const char *what;
+    int status;
+
+    if (!read_chunks(conn, s, bytes, len))
+        return len;
+    if (!s->chunks.ended)
+        return 0;
+    size_t whole = s->head + s->raw;
+    struct weir__span body = { bytes + s->head, s->data };
+    if (weir__http_request(bytes, s->head, request, &status, &what) > 0) /* as it has been before */
+        answer(conn, request, body);
+    return whole;
+}
+
+/* One request at the beginning of the bytes.  Returns how many it has, or 0 if it is not whole. */
+static size_t feed_one(struct weir__conn *conn, char *bytes, size_t len)
+{
+    const struct weir__http_session *s = conn->session;
+    struct weir__http_request request;
+    size_t n = 0;
+
+    if (s == NULL || !s->chunked) {
+        n = feed_head(conn, bytes, len, &request);
+        s = conn->session;
+    }
+    if (n == 0 && s && s->chunked)
+        n = feed_chunks(conn, bytes, len, &request);
+    return n;
+}
+
+/* Chunks are put together where they lie. */
+static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
+{
+    size_t used = 0;
+
+    if (conn->subscribed) /* nothing that it may say now means anything */
+        return len;
+    while (used < len && !conn->held && !conn->ending && !conn->subscribed &&
+           !weir__conn_is_full(conn)) {
+        if (len - used >= 2 && bytes[used] == '\r' &&
+            bytes[used + 1] == '\n') { /* RFC 9112, 2.2: empty lines before a request */
+            used += 2;
+            continue;
+        }
+        size_t n = feed_one(conn, bytes + used, len - used);
+        if (n == 0)
+            break;
+        used += n;
+    }
+    return used;
+}
+
+static void close_session(struct weir__conn *conn)
+{
+    weir__http_events_close(conn->session);
+    conn->session = NULL;
+}
+
+const struct weir__protocol weir__http = {
+    .name = "http",
+    .feed = feed,
+    .wake = weir__http_events_wake,
+    .close = close_session,
+};

@@ -1,0 +1,483 @@
+/* conn.c -- one connection: bytes in, to its protocol; answers out, in as few writes as can be.
+ *
+ * What was read is fed from the loop's one buffer; only the beginning of a request that is not
+ * whole is copied.  Answers of one feeding leave in one write; what the kernel does not take at
+ * once waits in `pending`, and until that is gone nothing more is read: who does not read answers
+ * cannot make more of them.  An idle connection holds no buffer at all.
+ */
+#include "server/serve/net/conn.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "server/serve/net/tls.h"
+#include "server/serve/decide/waiting.h"
+
+#define JOBS_MAX     16            /* of one loop, done elsewhere at a time; more are refused */
+#define PENDING_HIGH (64 * 1024)   /* more output than this waits: stop reading */
+#define OUT_KEEP     (1024 * 1024) /* a larger buffer is not kept for the next connection */
+#define FRESH_MS     1000          /* who has just come will say something soon */
+
+struct weir__job {
+    uv_work_t uv;
+    struct weir__loop *loop;
+    struct weir__conn *conn; /* NULL: closed meanwhile */
+    void (*work)(void *context);
+    void (*done)(struct weir__conn *conn, void *context);
+    void *context;
+};
+
+static void serve_rest(struct weir__conn *conn);
+static void write_pending(struct weir__conn *conn);
+
+/* -------------------------------------------------------------- closing ---- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct weir__conn *conn = handle->data;
+    struct weir__loop *loop = conn->loop;
+    if (conn->protocol->close)
+        conn->protocol->close(conn);
+    weir__tls_destroy(conn->tls);
+    weir__buffer_free(&conn->in);
+    weir__buffer_free(&conn->pending);
+    weir__buffer_free(&conn->sending);
+    *conn->link = conn->next;
+    if (conn->next)
+        conn->next->link = conn->link;
+    weir__counter_add(&loop->counters, WEIR__COUNT_CONNECTIONS_CLOSED, 1);
+    __atomic_fetch_sub(&loop->server->connections, 1, __ATOMIC_RELAXED);
+    free(conn);
+    if (!loop->conns && __atomic_load_n(&loop->server->draining, __ATOMIC_ACQUIRE) &&
+        !uv_is_closing((uv_handle_t *)&loop->waker))
+        uv_async_send(&loop->waker); /* that was the last one */
+}
+
+void weir__conn_close(struct weir__conn *conn)
+{
+    if (conn->closed)
+        return;
+    conn->closed = true;
+    if (conn->job) {
+        conn->job->conn = NULL;
+        uv_cancel((uv_req_t *)&conn->job->uv); /* nobody wants it any more, if it has not begun */
+    }
+    if (conn->wait)
+        weir__wait_abandon(conn);
+    uv_close(&conn->uv.handle, on_closed);
+}
+
+static void set_reading(struct weir__conn *conn);
+
+static bool is_quiet(const struct weir__conn *conn)
+{
+    return !conn->writing && conn->pending.len == 0 && !conn->held;
+}
+
+void weir__conn_end(struct weir__conn *conn)
+{
+    conn->ending = true;
+}
+
+void weir__conn_end_early(struct weir__conn *conn)
+{
+    conn->ending = conn->lingers = true;
+}
+
+/* A socket that is closed with input unread resets the connection, and the client never sees why.
+ * So only our side is closed, and what still comes is thrown away until the client has closed its
+ * own, or patience is at its end. */
+static void linger(struct weir__conn *conn)
+{
+    uv_os_fd_t fd;
+    if (conn->heard_all || uv_fileno(&conn->uv.handle, &fd) != 0 || shutdown(fd, SHUT_WR) != 0) {
+        weir__conn_close(conn);
+        return;
+    }
+    weir__buffer_free(&conn->in);
+    conn->lingering = true;
+    conn->since_ms = uv_now(&conn->loop->uv);
+    set_reading(conn);
+}
+
+static void close_if_ended(struct weir__conn *conn)
+{
+    if (!conn->ending || conn->lingering || !is_quiet(conn))
+        return;
+    if (conn->lingers)
+        linger(conn);
+    else
+        weir__conn_close(conn);
+}
+
+/* -------------------------------------------------------------- writing ---- */
+
+static void on_written(uv_write_t *write, int status)
+{
+    struct weir__conn *conn = write->data;
+    conn->writing = false;
+    conn->sending.len = 0;
+    if (conn->closed)
+        return;
+    if (status < 0) {
+        weir__conn_close(conn);
+        return;
+    }
+    conn->last_ms = uv_now(&conn->loop->uv);
+    if (conn->pending.len) {
+        write_pending(conn);
+        return;
+    }
+    weir__buffer_free(&conn->sending);
+    weir__buffer_free(&conn->pending);
+    close_if_ended(conn);
+    if (!conn->closed && !conn->held)
+        serve_rest(conn);
+}
+
+/* Hands everything that waits to the kernel, in order. */
+static void write_pending(struct weir__conn *conn)
+{
+    if (conn->writing || conn->closed || conn->pending.len == 0)
+        return;
+    struct weir__buffer empty = conn->sending;
+    conn->sending = conn->pending;
+    conn->pending = empty;
+    conn->pending.len = 0;
+    uv_buf_t buf = uv_buf_init(conn->sending.bytes, (unsigned)conn->sending.len);
+    conn->write.data = conn;
+    conn->writing = true;
+    conn->queued = conn->sending.len;
+    conn->moved_ms = uv_now(&conn->loop->uv);
+    if (uv_write(&conn->write, &conn->uv.stream, &buf, 1, on_written) != 0) {
+        conn->writing = false;
+        weir__conn_close(conn);
+    }
+}
+
+/* Sends bytes that are ready for the network. */
+static void send_raw(struct weir__conn *conn, const char *bytes, size_t len)
+{
+    size_t sent = 0;
+    weir__counter_add(&conn->loop->counters, WEIR__COUNT_BYTES_OUT, (int64_t)len);
+    if (!conn->writing && conn->pending.len == 0) {
+        uv_buf_t buf = uv_buf_init((char *)(uintptr_t)bytes, (unsigned)len);
+        int n = uv_try_write(&conn->uv.stream, &buf, 1);
+        if (n < 0 && n != UV_EAGAIN) {
+            weir__conn_close(conn);
+            return;
+        }
+        sent = n > 0 ? (size_t)n : 0;
+    }
+    if (sent == len)
+        return;
+    weir__buffer_add(&conn->pending, bytes + sent, len - sent);
+    if (conn->pending.failed)
+        weir__conn_close(conn);
+    else
+        write_pending(conn);
+}
+
+static void send_bytes(struct weir__conn *conn, const void *bytes, size_t len)
+{
+    if (conn->closed || len == 0)
+        return;
+    if (!conn->tls) {
+        send_raw(conn, bytes, len);
+        return;
+    }
+    struct weir__buffer network = { 0 };
+    if (weir__tls_output(conn->tls, bytes, len, &network) < 0 || network.failed)
+        weir__conn_close(conn);
+    else
+        send_raw(conn, network.bytes, network.len);
+    weir__buffer_free(&network);
+}
+
+void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len)
+{
+    size_t waits =
+        conn->pending.len + (conn->writing ? uv_stream_get_write_queue_size(&conn->uv.stream) : 0);
+    if (conn->subscribed && waits + len > (size_t)conn->loop->server->settings->output_max) {
+        weir__counter_add(&conn->loop->counters, WEIR__COUNT_NOT_READING, 1);
+        weir__conn_close(conn);
+        return;
+    }
+    send_bytes(conn, bytes, len);
+}
+
+/* Sends what the protocol has put into the loop's buffer.  Whatever becomes of it, the next
+ * connection finds the buffer empty and sound. */
+static void flush(struct weir__conn *conn,
+                  void (*send)(struct weir__conn *conn, const void *bytes, size_t len))
+{
+    struct weir__buffer *out = &conn->loop->out;
+    if (out->failed)
+        weir__conn_close(conn);
+    else
+        send(conn, out->bytes, out->len);
+    out->len = 0;
+    if (out->failed || out->room > OUT_KEEP)
+        weir__buffer_free(out);
+}
+
+void weir__conn_send_out(struct weir__conn *conn)
+{
+    flush(conn, weir__conn_send);
+}
+
+/* -------------------------------------------------------------- reading ---- */
+
+static bool may_feed(const struct weir__conn *conn)
+{
+    return !conn->closed && !conn->ending && !conn->held &&
+           conn->pending.len + (conn->writing ? conn->sending.len : 0) <= PENDING_HIGH;
+}
+
+/* Feeds as long as whole requests come out; returns how many bytes are done with. */
+static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
+{
+    size_t used = 0;
+    while (used < len && may_feed(conn)) {
+        size_t n = conn->protocol->feed(conn, bytes + used, len - used);
+        flush(conn, send_bytes);
+        if (n == 0)
+            break;
+        used += n;
+    }
+    return used;
+}
+
+static void note_rest(struct weir__conn *conn, size_t used, size_t rest)
+{
+    if (rest == 0)
+        conn->since_ms = 0;
+    else if (used > 0 || conn->since_ms == 0)
+        conn->since_ms = uv_now(&conn->loop->uv);
+}
+
+/* Feeds what is kept of earlier reads. */
+static void feed_kept(struct weir__conn *conn)
+{
+    size_t used = feed(conn, conn->in.bytes, conn->in.len);
+    weir__buffer_drop(&conn->in, used);
+    if (conn->in.len == 0)
+        weir__buffer_free(&conn->in);
+    note_rest(conn, used, conn->in.len);
+}
+
+static void feed_fresh(struct weir__conn *conn, char *bytes, size_t len)
+{
+    conn->spoke = true;
+    if (conn->in.len) {
+        weir__buffer_add(&conn->in, bytes, len);
+        feed_kept(conn);
+    } else {
+        size_t used = feed(conn, bytes, len);
+        if (used < len && !conn->closed)
+            weir__buffer_add(&conn->in, bytes + used, len - used);
+        note_rest(conn, used, len - used);
+    }
+    if (conn->in.failed)
+        weir__conn_close(conn);
+}
+
+static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct weir__conn *conn = handle->data;
+    (void)suggested;
+    *buf = uv_buf_init(conn->loop->in, WEIR__READ_SIZE);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
+
+/* Reads go on while what was read is dealt with at once. */
+static void set_reading(struct weir__conn *conn)
+{
+    bool wanted = conn->lingering || (may_feed(conn) && !conn->heard_all);
+    if (conn->closed || wanted == conn->reading)
+        return;
+    conn->reading = wanted;
+    if (!wanted)
+        uv_read_stop(&conn->uv.stream);
+    else if (uv_read_start(&conn->uv.stream, on_room, on_read) != 0)
+        weir__conn_close(conn);
+}
+
+static void read_secret(struct weir__conn *conn, const char *bytes, size_t len)
+{
+    struct weir__buffer plain = { 0 }, network = { 0 };
+    int code = weir__tls_input(conn->tls, bytes, len, &plain, &network);
+    if (network.len)
+        send_raw(conn, network.bytes, network.len);
+    if (plain.len && !conn->closed)
+        feed_fresh(conn, plain.bytes, plain.len);
+    if (code < 0 || plain.failed || network.failed)
+        weir__conn_close(conn);
+    conn->heard_all |= code > 0;
+    if (conn->in.len == 0) /* a record that is not whole is a request that is not */
+        conn->since_ms = !weir__tls_is_within(conn->tls) ? 0
+                         : conn->since_ms                ? conn->since_ms
+                                                         : uv_now(&conn->loop->uv);
+    weir__buffer_free(&plain);
+    weir__buffer_free(&network);
+}
+
+/* What is left when reading or writing has gone on: perhaps more can be fed, perhaps it is over. */
+static void serve_rest(struct weir__conn *conn)
+{
+    if (conn->in.len && may_feed(conn))
+        feed_kept(conn);
+    if (conn->closed)
+        return;
+    if (conn->heard_all && may_feed(conn)) /* what is left will never be whole */
+        conn->ending = true;
+    close_if_ended(conn);
+    set_reading(conn);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct weir__conn *conn = stream->data;
+    if (n == 0 || conn->closed)
+        return;
+    if (n < 0 && (n != UV_EOF || conn->lingering)) {
+        weir__conn_close(conn);
+        return;
+    }
+    if (conn->lingering)
+        return;
+    conn->last_ms = uv_now(&conn->loop->uv);
+    if (n == UV_EOF) { /* it may be half closed only: answers under way are still sent */
+        conn->heard_all = true;
+    } else {
+        weir__counter_add(&conn->loop->counters, WEIR__COUNT_BYTES_IN, n);
+        if (conn->tls)
+            read_secret(conn, buf->base, (size_t)n);
+        else
+            feed_fresh(conn, buf->base, (size_t)n);
+    }
+    if (!conn->closed)
+        serve_rest(conn);
+}
+
+/* ------------------------------------------------------------- offload ---- */
+
+void weir__conn_resume(struct weir__conn *conn)
+{
+    conn->held = false;
+    if (!conn->closed)
+        serve_rest(conn);
+}
+
+static void job_work(uv_work_t *uv)
+{
+    struct weir__job *job = uv->data;
+    job->work(job->context);
+}
+
+static void job_done(uv_work_t *uv, int status)
+{
+    struct weir__job *job = uv->data;
+    struct weir__conn *conn = job->conn;
+    (void)status;
+    job->loop->jobs--;
+    if (conn)
+        conn->job = NULL;
+    job->done(conn, job->context);
+    if (conn)
+        weir__conn_resume(conn);
+    free(job);
+}
+
+int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
+                       void (*done)(struct weir__conn *conn, void *context), void *context)
+{
+    struct weir__job *job = conn->loop->jobs < JOBS_MAX ? calloc(1, sizeof(*job)) : NULL;
+    if (!job)
+        return WEIR_NO_MEMORY;
+    *job = (struct weir__job){
+        .loop = conn->loop, .conn = conn, .work = work, .done = done, .context = context
+    };
+    job->uv.data = job;
+    if (uv_queue_work(&conn->loop->uv, &job->uv, job_work, job_done) != 0) {
+        free(job);
+        return WEIR_NO_MEMORY;
+    }
+    conn->job = job;
+    conn->loop->jobs++;
+    conn->held = true;
+    return WEIR_OK;
+}
+
+/* ------------------------------------------------------------ beginning ---- */
+
+void weir__conn_begin(struct weir__conn *conn)
+{
+    struct weir__loop *loop = conn->loop;
+    conn->uv.handle.data = conn;
+    conn->last_ms = conn->came_ms = uv_now(&loop->uv);
+    conn->proven = conn->role != WEIR__ROLE_NONE;
+    conn->since_ms = conn->tls ? conn->last_ms : 0; /* the handshake must come */
+    conn->resp = 2;
+    conn->next = loop->conns;
+    if (conn->next)
+        conn->next->link = &conn->next;
+    conn->link = &loop->conns;
+    loop->conns = conn;
+    set_reading(conn);
+}
+
+/* Once a second: who has said nothing for long, has begun a request and does not go on, or does not
+ * read. */
+void weir__conn_sweep(struct weir__conn *conn, uint64_t now)
+{
+    const struct weir__settings *s = conn->loop->server->settings;
+    uint64_t idle = (uint64_t)(s->idle / WEIR_MILLISECOND),
+             patience = (uint64_t)(s->patience / WEIR_MILLISECOND);
+    if (conn->closed)
+        return;
+    if (conn->writing) {
+        size_t left = uv_stream_get_write_queue_size(&conn->uv.stream);
+        if (left != conn->queued) {
+            conn->queued = left;
+            conn->moved_ms = now;
+        } else if (now - conn->moved_ms > patience) {
+            weir__counter_add(&conn->loop->counters, WEIR__COUNT_NOT_READING, 1);
+            weir__conn_close(conn);
+        }
+        return;
+    }
+    bool stranger = !conn->proven && now - conn->came_ms > patience;
+    bool slow = conn->since_ms != 0 && !conn->held && now - conn->since_ms > patience;
+    bool quiet = idle != 0 && !conn->subscribed && !conn->held && now - conn->last_ms > idle;
+    if (slow || quiet || stranger) {
+        if (!conn->lingering) /* that was counted as something else */
+            weir__counter_add(&conn->loop->counters, WEIR__COUNT_TIMED_OUT, 1);
+        weir__conn_close(conn);
+    }
+}
+
+/* Something is about to come, as far as can be known: it lies in the kernel already, or the
+ * connection has just been made and has not said anything yet.  The next sweep looks again. */
+static bool is_expected(struct weir__conn *conn)
+{
+    uv_os_fd_t fd;
+    int waiting = 0;
+    bool fresh = !conn->spoke && uv_now(&conn->loop->uv) - conn->last_ms < FRESH_MS;
+    return fresh || (uv_fileno(&conn->uv.handle, &fd) == 0 && ioctl(fd, FIONREAD, &waiting) == 0 &&
+                     waiting > 0);
+}
+
+/* The server drains: a connection between two requests is done; one within has its time. */
+void weir__conn_drain(struct weir__conn *conn)
+{
+    if (conn->lingering || conn->closed) {
+        weir__conn_close(conn);
+        return;
+    }
+    conn->ending |= conn->subscribed || (conn->in.len == 0 && !is_expected(conn));
+    close_if_ended(conn);
+}

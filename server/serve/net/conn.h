@@ -1,0 +1,15 @@
+/* conn.h -- what the loop asks of a connection. */
+#ifndef WEIR_SERVE_CONN_H
+#define WEIR_SERVE_CONN_H
+
+#include "server/serve/serve.h"
+
+#define WEIR__READ_SIZE (64 * 1024)
+
+void weir__conn_begin(struct weir__conn *conn); /* its stream was accepted, its members are set: it
+                                                   is the loop's from now on */
+void weir__conn_close(struct weir__conn *conn); /* at once */
+void weir__conn_sweep(struct weir__conn *conn, uint64_t now);
+void weir__conn_drain(struct weir__conn *conn);
+
+#endif

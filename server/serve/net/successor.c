@@ -1,0 +1,144 @@
+/* successor.c -- a new process takes the sockets of this one.
+ *
+ * They are inherited as systemd would pass them (listen.h), and the environment names this process,
+ * which the new one ends when it serves. From the first moment on both accept from the same queues,
+ * so no connection is lost between them; the table is shared as by any two processes.
+ */
+#include "server/serve/net/successor.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "server/serve/run.h"
+
+#define PREDECESSOR "WEIR_PREDECESSOR"
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct weir__successor *s = handle->data;
+    s->is_there = false;
+}
+
+static void close_process(struct weir__successor *s)
+{
+    if (!uv_is_closing((uv_handle_t *)&s->process))
+        uv_close((uv_handle_t *)&s->process, on_closed);
+}
+
+static void on_exit_of(uv_process_t *process, int64_t status, int number)
+{
+    struct weir__successor *s = process->data;
+    s->ended(s->context, status, number);
+    close_process(s);
+}
+
+/* What this process was told, but for what is told of sockets; `lines` end in NUL each. */
+static char **make_environment(char *const lines[3])
+{
+    extern char **environ;
+    size_t n = 0, kept = 0;
+    while (environ[n])
+        n++;
+    char **env = calloc(n + 4, sizeof(*env));
+    for (size_t i = 0; env && i < n; i++)
+        if (strncmp(environ[i], "LISTEN_", 7) != 0 &&
+            strncmp(environ[i], PREDECESSOR "=", sizeof(PREDECESSOR)) != 0)
+            env[kept++] = environ[i];
+    for (size_t i = 0; env && i < 3; i++)
+        env[kept++] = lines[i];
+    return env;
+}
+
+static uv_stdio_container_t *make_stdio(const int *fds, size_t n)
+{
+    uv_stdio_container_t *stdio = calloc(3 + n, sizeof(*stdio));
+    for (size_t i = 0; stdio && i < 3 + n; i++) {
+        stdio[i].flags = UV_INHERIT_FD;
+        stdio[i].data.fd = i < 3 ? (int)i : fds[i - 3];
+    }
+    return stdio;
+}
+
+/* Where this program is, or what has taken its place there. */
+static int find_program(char *path, size_t size)
+{
+    static const char deleted[] = " (deleted)";
+    int code = uv_exepath(path, &size);
+    char *gone = code == 0 ? strstr(path, deleted) : NULL;
+    if (gone && gone[sizeof(deleted) - 1] == 0)
+        *gone = 0;
+    return code;
+}
+
+static int spawn(struct weir__successor *s, uv_loop_t *loop, const int *fds, size_t n, char *names,
+                 char **argv)
+{
+    char path[4096], count[64], pid[64];
+    char *const lines[3] = { count, pid, names };
+    snprintf(count, sizeof(count), "LISTEN_FDS=%zu", n);
+    snprintf(pid, sizeof(pid), PREDECESSOR "=%d", (int)getpid());
+    char **env = make_environment(lines);
+    uv_stdio_container_t *stdio = make_stdio(fds, n);
+    int code = env && stdio ? find_program(path, sizeof(path)) : UV_ENOMEM;
+    uv_process_options_t options = { .file = path,
+                                     .args = argv,
+                                     .env = env,
+                                     .stdio = stdio,
+                                     .stdio_count = (int)(3 + n),
+                                     .exit_cb = on_exit_of };
+    s->process.data = s;
+    if (code == 0) {
+        s->is_there = true; /* its handle is, whatever comes of it */
+        code = uv_spawn(loop, &s->process, &options);
+        if (code == 0)
+            uv_unref((uv_handle_t *)&s->process); /* it will outlive this process */
+        else
+            close_process(s);
+    }
+    free(stdio);
+    free(env);
+    return code;
+}
+
+int weir__successor_start(struct weir__successor *successor, uv_loop_t *loop,
+                          const struct weir__listen *listen, char **argv, struct weir_error *error)
+{
+    struct weir__buffer names = { 0 }, line = { 0 };
+    size_t n;
+    int *fds = weir__listen_fds(listen, &n, &names);
+    weir__buffer_text(&line, "LISTEN_FDNAMES=");
+    weir__buffer_add(&line, names.bytes, names.len);
+    weir__buffer_add(&line, "", 1);
+    int code = fds && !names.failed && !line.failed
+                   ? spawn(successor, loop, fds, n, line.bytes, argv)
+                   : UV_ENOMEM;
+    free(fds);
+    weir__buffer_free(&names);
+    weir__buffer_free(&line);
+    return code == 0 ? WEIR_OK
+                     : weir__fail(error, WEIR_SYSTEM, "no successor could be started: %s",
+                                  uv_strerror(code));
+}
+
+void weir__successor_leave(struct weir__successor *successor)
+{
+    if (successor->is_there)
+        close_process(successor);
+}
+
+void weir__successor_relieve(void)
+{
+    const char *text = getenv(PREDECESSOR);
+    pid_t pid = text ? (pid_t)atoi(text) : 0;
+    char main_pid[64];
+    unsetenv(PREDECESSOR);
+    if (pid <= 1 || pid != getppid())
+        return;
+    snprintf(main_pid, sizeof(main_pid), "MAINPID=%d\nREADY=1", (int)getpid());
+    weir__tell_supervisor(main_pid);
+    kill(pid, SIGTERM);
+}

@@ -1,0 +1,27 @@
+/* successor.h -- a new process takes the sockets of this one, so that nobody is refused
+ * meanwhile. */
+#ifndef WEIR_SERVE_SUCCESSOR_H
+#define WEIR_SERVE_SUCCESSOR_H
+
+#include "server/serve/net/listen.h"
+
+/* Zeroed, but for `ended` and its context, is none. */
+struct weir__successor {
+    uv_process_t process;
+    bool is_there;
+    void (*ended)(void *context, int64_t status, int signal);
+    void *context;
+};
+
+/* Starts this program once more, as it is on disk now, with the same words.  When it is ready it
+ * sends SIGTERM. */
+int weir__successor_start(struct weir__successor *successor, uv_loop_t *loop,
+                          const struct weir__listen *listen, char **argv, struct weir_error *error);
+/* It lives on without being looked after. */
+void weir__successor_leave(struct weir__successor *successor);
+
+/* In the new process, when it is ready: its predecessor, if there is one, has nothing more to
+ * do. */
+void weir__successor_relieve(void);
+
+#endif

@@ -1,0 +1,45 @@
+/* tls.h -- TLS over memory: bytes of the network in, plain ones out, and back.  Knows no
+ * sockets. */
+#ifndef WEIR_SERVE_TLS_H
+#define WEIR_SERVE_TLS_H
+
+#include "server/base/buffer.h"
+#include "weir.h"
+
+struct weir__tls_context;
+struct weir__tls;
+
+struct weir__tls_options {
+    const char *certificate, *key,
+        *client_ca; /* PEM files; client_ca "": clients need no certificate */
+};
+
+int weir__tls_context_create(struct weir__tls_context **out,
+                             const struct weir__tls_options *options, struct weir_error *error);
+/* Reads the files again, for connections that begin from now on; on failure what was is kept. */
+int weir__tls_context_renew(struct weir__tls_context *context, struct weir_error *error);
+void weir__tls_context_destroy(struct weir__tls_context *context);
+
+/* For a client: believes the authorities that the host does (SSL_CERT_FILE and SSL_CERT_DIR name
+ * others). */
+int weir__tls_client_create(struct weir__tls_context **out, struct weir_error *error);
+struct weir__tls *weir__tls_connect(struct weir__tls_context *context,
+                                    const char *host); /* a name or an address; NULL: no memory */
+const char *
+weir__tls_problem(const struct weir__tls *tls); /* why a handshake failed: a text that lasts */
+
+struct weir__tls *weir__tls_accept(struct weir__tls_context *context); /* NULL: no memory */
+void weir__tls_destroy(struct weir__tls *tls);                         /* may be NULL */
+bool weir__tls_is_ready(const struct weir__tls *tls);                  /* the handshake is over */
+
+bool weir__tls_is_within(
+    const struct weir__tls *tls); /* a handshake or a record has begun, and its rest has not come */
+
+/* Bytes from the network: what they say is appended to `plain`, what must be answered to `network`.
+ * 0; 1: and that was all the other side has to say; < 0: it is no TLS, or has failed. */
+int weir__tls_input(struct weir__tls *tls, const char *bytes, size_t len,
+                    struct weir__buffer *plain, struct weir__buffer *network);
+int weir__tls_output(struct weir__tls *tls, const char *plain, size_t len,
+                     struct weir__buffer *network);
+
+#endif

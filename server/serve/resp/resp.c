@@ -1,0 +1,292 @@
+/* resp.c -- the RESP protocol: from bytes to commands, from the row of a command to its answer.
+ *
+ * CL.THROTTLE and WEIR.CHECK, the commands that come by the million, are gathered as long as they
+ * follow each other and decided together (resp-batch.c); any other command first has those
+ * answered, so that replies keep the order of the commands.
+ */
+#include "server/serve/resp/resp.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/serve/net/conn.h"
+
+/* -------------------------------------------------------------- replies ---- */
+
+#define ROOM(conn, n)                                      \
+    char *to = weir__buffer_room(&(conn)->loop->out, (n)); \
+    if (!to)                                               \
+    return
+#define WRITTEN(conn, end) (conn)->loop->out.len += (size_t)((end)-to)
+
+void weir__reply_simple(struct weir__conn *conn, const char *text)
+{
+    size_t len = strlen(text);
+    ROOM(conn, len + 3);
+    WRITTEN(conn, weir__resp_put_simple(to, text, len));
+}
+
+void weir__reply_error(struct weir__conn *conn, const char *format, ...)
+{
+    char text[1024];
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    size_t len = n < 0 ? 0 : (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1;
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 127)
+            text[i] = ' ';
+    ROOM(conn, len + 3);
+    WRITTEN(conn, weir__resp_put_error(to, text, len));
+}
+
+void weir__reply_integer(struct weir__conn *conn, int64_t n)
+{
+    ROOM(conn, WEIR__RESP_NUMBER_MAX);
+    WRITTEN(conn, weir__resp_put_integer(to, n));
+}
+
+void weir__reply_bulk(struct weir__conn *conn, const char *bytes, size_t len)
+{
+    ROOM(conn, len + WEIR__RESP_NUMBER_MAX + 2);
+    WRITTEN(conn, weir__resp_put_bulk(to, bytes, len));
+}
+
+void weir__reply_text(struct weir__conn *conn, const char *text)
+{
+    if (text) {
+        weir__reply_bulk(conn, text, strlen(text));
+        return;
+    }
+    ROOM(conn, WEIR__RESP_NUMBER_MAX);
+    WRITTEN(conn, weir__resp_put_null(to, conn->resp));
+}
+
+void weir__reply_header(struct weir__conn *conn, char kind, int64_t n)
+{
+    ROOM(conn, WEIR__RESP_NUMBER_MAX);
+    WRITTEN(conn, weir__resp_put_header(to, kind, n));
+}
+
+void weir__reply_map(struct weir__conn *conn, int64_t pairs)
+{
+    if (conn->resp == 3)
+        weir__reply_header(conn, '%', pairs);
+    else
+        weir__reply_header(conn, '*', 2 * pairs);
+}
+
+void weir__reply_push(struct weir__conn *conn, int64_t n)
+{
+    weir__reply_header(conn, conn->resp == 3 ? '>' : '*', n);
+}
+
+void weir__reply_wrong_number(struct weir__resp_call *call)
+{
+    const struct weir__resp_row *row = weir__resp_find(call->args[0]);
+    weir__reply_error(call->conn, "ERR wrong number of arguments for '%s' command; it is: %s %s",
+                      row->name, row->name, row->arguments);
+}
+
+/* -------------------------------------------------------------- sessions ---- */
+
+struct weir__resp_session *weir__resp_session(struct weir__conn *conn)
+{
+    if (!conn->session)
+        conn->session = calloc(1, sizeof(struct weir__resp_session));
+    if (!conn->session)
+        weir__conn_end(conn);
+    return conn->session;
+}
+
+static void close_session(struct weir__conn *conn)
+{
+    struct weir__resp_session *s = conn->session;
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n_channels; i++)
+        free(s->channels[i].text);
+    weir__resp_unbind(conn, s);
+    weir__buffer_free(&s->queue);
+    free(s);
+    conn->session = NULL;
+}
+
+/* -------------------------------------------------------------- commands ---- */
+
+static bool is_multi_word(struct weir__resp_arg name)
+{
+    return weir__resp_is(name, "EXEC") || weir__resp_is(name, "DISCARD") ||
+           weir__resp_is(name, "MULTI") || weir__resp_is(name, "QUIT") ||
+           weir__resp_is(name, "RESET");
+}
+
+static void say_unknown(struct weir__resp_call *call)
+{
+    int shown = call->args[0].len > 64 ? 64 : (int)call->args[0].len;
+    weir__reply_error(call->conn, "ERR unknown command '%.*s'; WEIR.HELP lists those there are",
+                      shown, call->args[0].bytes);
+}
+
+/* NULL, with the reason said, if it cannot be run. */
+static const struct weir__resp_row *find_allowed(struct weir__resp_call *call)
+{
+    struct weir__conn *conn = call->conn;
+    const struct weir__resp_row *row = weir__resp_find(call->args[0]);
+    if (row && conn->role >= row->role &&
+        (row->run == weir__resp_throttle || row->run == weir__resp_check))
+        return row; /* they answer in their turn, whatever is wrong */
+    weir__resp_flush(conn->loop, conn);
+    bool right =
+        row && (row->arity >= 0 ? call->n == (size_t)row->arity : call->n >= (size_t)-row->arity);
+    if (!row && conn->role == WEIR__ROLE_NONE)
+        weir__reply_error(conn, "NOAUTH a token is needed: AUTH token");
+    else if (!row)
+        say_unknown(call);
+    else if (conn->role < row->role && conn->role == WEIR__ROLE_NONE)
+        weir__reply_error(conn, "NOAUTH a token is needed: AUTH token");
+    else if (conn->role < row->role)
+        weir__reply_error(conn,
+                          "NOPERM this command needs the admin role: AUTH with the admin token");
+    else if (!right)
+        weir__reply_wrong_number(call);
+    else
+        return row;
+    return NULL;
+}
+
+void weir__resp_run(struct weir__resp_call *call)
+{
+    const struct weir__resp_row *row = find_allowed(call);
+    if (row)
+        row->run(call);
+}
+
+/* It answers once for each name: within an array of one answer to each command no client could tell
+ * them apart. */
+static bool answers_often(const struct weir__resp_row *row)
+{
+    return row->run == weir__resp_subscribe || row->run == weir__resp_unsubscribe;
+}
+
+#define QUEUE_MAX (64 * 1024)
+
+/* Between MULTI and EXEC a command is only kept. */
+static void queue(struct weir__resp_call *call, const char *bytes, size_t len)
+{
+    struct weir__conn *conn = call->conn;
+    struct weir__resp_session *s = conn->session;
+    const struct weir__resp_row *row = find_allowed(call);
+    if (row && row->run == weir__resp_admin) { /* it may take long, and EXEC answers all at once */
+        weir__reply_error(conn,
+                          "ERR commands of the operator cannot be run between MULTI and EXEC");
+        row = NULL;
+    }
+    if (row && row->run == weir__resp_enter) { /* it may wait */
+        weir__reply_error(conn, "ERR WEIR.ENTER cannot be run between MULTI and EXEC");
+        row = NULL;
+    }
+    if (row && answers_often(row)) {
+        weir__reply_error(conn, "ERR subscriptions cannot be changed between MULTI and EXEC");
+        row = NULL;
+    }
+    if (!row) {
+        s->multi_failed = true;
+        return;
+    }
+    if (s->queue.len + len > QUEUE_MAX) {
+        weir__reply_error(conn, "ERR there is room for 64 KiB of commands between MULTI and EXEC");
+        s->multi_failed = true;
+        return;
+    }
+    weir__buffer_add(&s->queue, bytes, len);
+    s->queued++;
+    weir__reply_simple(conn, "QUEUED");
+}
+
+static bool is_queueing(const struct weir__resp_call *call)
+{
+    const struct weir__resp_session *s = call->conn->session;
+    return s && s->multi && !is_multi_word(call->args[0]);
+}
+
+/* A browser that was talked into sending a form here: its words would be commands. */
+static bool is_http(const struct weir__resp_call *call)
+{
+    size_t len = call->args[0].len;
+    return (len == 4 && weir__resp_is(call->args[0], "POST")) ||
+           (len == 5 && weir__resp_is(call->args[0], "Host:"));
+}
+
+/* What nearly every command of a busy connection is. */
+static bool is_throttle(const struct weir__resp_call *call)
+{
+    return call->args[0].len == 11 && memcmp(call->args[0].bytes, "CL.THROTTLE", 11) == 0 &&
+           call->conn->role >= WEIR__ROLE_CHECK && !call->conn->session;
+}
+
+static void run_one(struct weir__resp_call *call, const char *bytes, size_t len)
+{
+    struct weir__conn *conn = call->conn;
+    if (is_throttle(call)) {
+        weir__resp_throttle(call);
+    } else if (is_http(call)) {
+        weir__resp_flush(conn->loop, conn);
+        weir__counter_add(&conn->loop->counters, WEIR__COUNT_BAD_INPUT, 1);
+        weir__reply_error(conn, "ERR this port speaks RESP, not HTTP");
+        weir__conn_end_early(conn);
+    } else if (is_queueing(call)) {
+        queue(call, bytes, len);
+    } else {
+        weir__resp_run(call);
+    }
+}
+
+static void say_bad(struct weir__conn *conn, const char *what)
+{
+    weir__counter_add(&conn->loop->counters, WEIR__COUNT_BAD_INPUT, 1);
+    weir__reply_error(conn, "ERR Protocol error: %s", what);
+    weir__conn_end_early(conn);
+}
+
+/* Who has not shown a token yet has little to say: AUTH, HELLO. */
+static const struct weir__resp_limits strangers = { 16, 4096 };
+
+static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
+{
+    struct weir__loop *loop = conn->loop;
+    struct weir__resp_arg args[WEIR__RESP_ARGS];
+    const struct weir__resp_limits all = { WEIR__RESP_ARGS,
+                                           (size_t)loop->server->settings->request_max };
+    struct weir__resp_call call = { conn, args, 0 };
+    size_t at = 0;
+    int64_t commands = 0;
+    while (at < len && !conn->ending && !conn->held && !weir__conn_is_full(conn)) {
+        const char *what;
+        const struct weir__resp_limits *limits = conn->role == WEIR__ROLE_NONE ? &strangers : &all;
+        ptrdiff_t n = weir__resp_command(bytes + at, len - at, limits, args, &call.n, &what);
+        if (n == 0)
+            break;
+        if (n < 0) {
+            weir__resp_flush(loop, conn);
+            say_bad(conn, what);
+            at = len;
+            break;
+        }
+        if (call.n > 0) {
+            run_one(&call, bytes + at, (size_t)n);
+            commands++;
+        }
+        at += (size_t)n;
+    }
+    weir__resp_flush(loop, conn);
+    weir__counter_add(&loop->counters, WEIR__COUNT_RESP_COMMANDS, commands);
+    return at;
+}
+
+const struct weir__protocol weir__resp = {
+    .name = "resp", .feed = feed, .wake = weir__resp_wake, .close = close_session
+};

@@ -1,0 +1,231 @@
+/* clients.c -- those who ask: when they come, how long they wait, and whether they try again.
+ *
+ * A group's own dice decide when its requests come and how much work they bring, so these are the
+ * same whatever the controller does.  A rate that changes with time is Poisson by thinning:
+ * candidates come at the highest rate, and each is one with the share that the rate of its moment
+ * has of it.
+ */
+#include "server/sim/sim.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT(t, group, member) \
+    weir__sim_sum_count(t, group, offsetof(struct weir__sim_fates, member))
+
+/* ------------------------------------------------------------------- attempts ---- */
+
+static void count_refusal(struct weir__sim_trial *t, uint32_t group, uint8_t reason)
+{
+    if (reason == WEIR_OPEN)
+        COUNT(t, group, open);
+    else if (reason == WEIR_SHED)
+        COUNT(t, group, shed);
+    else
+        COUNT(t, group, busy);
+    weir__sim_sum_bucket(t)->refused++;
+}
+
+static bool enter(struct weir__sim_trial *t, uint32_t who)
+{
+    struct weir__sim_attempt *a = &t->attempts[who];
+    const struct weir__sim_group_plan *g = &t->plan->groups[a->group];
+    struct weir_decision decision = { 0 };
+    char user[WEIR__SIM_NAME + 24];
+
+    if (t->guard == NULL)
+        return true;
+    int len = snprintf(user, sizeof(user), "%s-%lld", g->name, (long long)a->user);
+    struct weir_ask ask = { .key = { user, (size_t)len },
+                            .cost = 1,
+                            .now = WEIR__SIM_START + t->now,
+                            .priority = (int8_t)g->priority,
+                            .user_class = (uint8_t)g->class };
+    if (weir_enter(t->guard, &ask, &a->permit, &decision))
+        return true;
+    count_refusal(t, a->group, decision.reason);
+    return false;
+}
+
+/* The request is over. */
+static void end(struct weir__sim_trial *t, uint32_t group, bool ok)
+{
+    const struct weir__sim_group_plan *g = &t->plan->groups[group];
+
+    t->open--;
+    if (!ok)
+        COUNT(t, group, lost);
+    if (g->loop == 0)
+        return; /* and no dice are rolled: they are for when requests come, whatever becomes of them
+                 */
+    weir_time next = t->now + weir__sim_dice_exponential(&t->arrivals[group], g->think);
+    if (next < t->plan->length)
+        weir__sim_post(t, next, WEIR__SIM_EVENT_LOOP, group);
+}
+
+static weir_time back_off(struct weir__sim_trial *t, const struct weir__sim_group_plan *g,
+                          int64_t tries)
+{
+    weir_time span = g->back_off;
+
+    for (int64_t i = 0; i < tries && span < WEIR__SIM_LONGEST; i++)
+        span = span / WEIR_MICROSECOND * g->back_off_factor /
+               (WEIR__SIM_ONE / WEIR_MICROSECOND); /* 60 s and ten times: it fits */
+    span = span < WEIR__SIM_LONGEST ? span : WEIR__SIM_LONGEST;
+    return g->jitter ? span / 2 + weir__sim_dice_below(&t->retries, span + 1) : span;
+}
+
+/* It came to nothing: it is made again, or that was it. */
+static void fail(struct weir__sim_trial *t, uint32_t who, enum weir__sim_retry_on why)
+{
+    uint32_t group = t->attempts[who].group;
+    const struct weir__sim_group_plan *g = &t->plan->groups[group];
+    uint32_t again = WEIR__SIM_NOBODY;
+
+    if (t->attempts[who].tries < g->retries && g->retry_on & why)
+        again = weir__sim_attempt_create(t);
+    if (again == WEIR__SIM_NOBODY) {
+        end(t, group, false);
+        return;
+    }
+    struct weir__sim_attempt *old = &t->attempts[who], *a = &t->attempts[again];
+    a->group = group;
+    a->user = old->user;
+    a->work = old->work;
+    a->tries = old->tries + 1;
+    weir__sim_post(t, t->now + back_off(t, g, old->tries), WEIR__SIM_EVENT_RETRY, again);
+}
+
+static void send(struct weir__sim_trial *t, uint32_t who)
+{
+    struct weir__sim_attempt *a = &t->attempts[who];
+    weir_time timeout = t->plan->groups[a->group].timeout;
+
+    a->sent = t->now;
+    weir__sim_sum_bucket(t)->offered++;
+    if (!enter(t, who)) {
+        fail(t, who, WEIR__SIM_RETRY_REFUSED);
+        weir__sim_attempt_settle(t, who);
+        return;
+    }
+    a->waiting = true;
+    t->waiting++;
+    weir__sim_sum_most(t);
+    if (timeout)
+        weir__sim_post(t, t->now + timeout, WEIR__SIM_EVENT_TIMEOUT, who);
+    if (!weir__sim_backend_put(t, who)) {
+        weir__sim_clients_answer(t, who, WEIR_DROPPED);
+        weir__sim_attempt_settle(t, who);
+    }
+}
+
+static void count_answer(struct weir__sim_trial *t, uint32_t group, enum weir_outcome outcome)
+{
+    if (outcome == WEIR_SUCCEEDED)
+        COUNT(t, group, ok);
+    else if (outcome == WEIR_FAILED)
+        COUNT(t, group, failed);
+    else if (outcome == WEIR_TIMED_OUT)
+        COUNT(t, group, timed_out);
+    else
+        COUNT(t, group, dropped);
+    *(outcome == WEIR_SUCCEEDED ? &weir__sim_sum_bucket(t)->ok : &weir__sim_sum_bucket(t)->bad) +=
+        1;
+}
+
+void weir__sim_clients_answer(struct weir__sim_trial *t, uint32_t who, enum weir_outcome outcome)
+{
+    struct weir__sim_attempt *a = &t->attempts[who];
+
+    a->waiting = false;
+    t->waiting--;
+    count_answer(t, a->group, outcome);
+    if (outcome == WEIR_SUCCEEDED || outcome == WEIR_TIMED_OUT)
+        weir__sim_sum_time(t, a, outcome == WEIR_SUCCEEDED);
+    if (t->guard)
+        weir_exit(t->guard, &a->permit, outcome, WEIR__SIM_START + t->now);
+    if (outcome == WEIR_SUCCEEDED)
+        end(t, a->group, true);
+    else
+        fail(t, who,
+             outcome == WEIR_FAILED      ? WEIR__SIM_RETRY_ERROR
+             : outcome == WEIR_TIMED_OUT ? WEIR__SIM_RETRY_TIMEOUT
+                                         : WEIR__SIM_RETRY_REFUSED);
+}
+
+/* ------------------------------------------------------------------- arrivals ---- */
+
+static void create(struct weir__sim_trial *t, uint32_t group)
+{
+    const struct weir__sim_group_plan *g = &t->plan->groups[group];
+    struct weir__sim_dice *dice = &t->arrivals[group];
+    uint32_t who = weir__sim_attempt_create(t);
+
+    if (who == WEIR__SIM_NOBODY)
+        return;
+    struct weir__sim_attempt *a = &t->attempts[who];
+    a->group = group;
+    a->user = weir__sim_dice_below(dice, g->users);
+    a->work = weir__sim_dice_roll(dice);
+    t->open++;
+    weir__sim_sum_arrival(t, a);
+    COUNT(t, group, requests);
+    send(t, who);
+}
+
+/* When the next candidate comes. */
+static weir_time next_arrival(struct weir__sim_trial *t, uint32_t group)
+{
+    const struct weir__sim_group_plan *g = &t->plan->groups[group];
+    int64_t rate = g->even ? weir__sim_plan_rate(g, t->now) : weir__sim_plan_rate_max(g);
+    weir_time change = g->even ? weir__sim_plan_rate_next(g, t->now) : WEIR_NEVER;
+
+    if (rate == 0)
+        return change;
+    weir_time gap = 1000 * WEIR_SECOND / rate;
+    if (!g->even)
+        gap = weir__sim_dice_exponential(&t->arrivals[group], gap);
+    return t->now + gap < change ? t->now + gap : change;
+}
+
+static void post_arrival(struct weir__sim_trial *t, uint32_t group)
+{
+    weir_time at = next_arrival(t, group);
+
+    if (at < t->plan->length)
+        weir__sim_post(t, at, WEIR__SIM_EVENT_ARRIVE, group);
+}
+
+void weir__sim_clients_arrive(struct weir__sim_trial *t, uint32_t group)
+{
+    const struct weir__sim_group_plan *g = &t->plan->groups[group];
+    int64_t rate = weir__sim_plan_rate(g, t->now);
+
+    if (g->even ? rate > 0
+                : weir__sim_dice_below(&t->arrivals[group], weir__sim_plan_rate_max(g)) < rate)
+        create(t, group);
+    post_arrival(t, group);
+}
+
+void weir__sim_clients_loop(struct weir__sim_trial *t, uint32_t group)
+{
+    create(t, group);
+}
+
+void weir__sim_clients_retry(struct weir__sim_trial *t, uint32_t who)
+{
+    COUNT(t, t->attempts[who].group, retries);
+    send(t, who);
+}
+
+void weir__sim_clients_begin(struct weir__sim_trial *t)
+{
+    for (uint32_t i = 0; i < t->plan->n_groups; i++) {
+        const struct weir__sim_group_plan *g = &t->plan->groups[i];
+        if (!g->loop)
+            post_arrival(t, i);
+        for (int64_t k = 0; k < g->loop; k++)
+            weir__sim_post(t, weir__sim_dice_exponential(&t->arrivals[i], g->think),
+                           WEIR__SIM_EVENT_LOOP, i);
+    }
+}

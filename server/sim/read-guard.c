@@ -1,0 +1,50 @@
+/* read-guard.c -- the guard of a scenario, in the words of the rules' guards; but for its
+ * controller, which is what is compared.
+ *
+ *     guard:
+ *       target: 250ms                        what the time must not exceed, for the controllers
+ *                                            that ask
+ *       percentile: 99                       ... of which percentile
+ *       concurrency: { max: 1000, weights: { gold: 3, free: 1 } }
+ *       shed: true                           when there is too much, the least important first, and
+ *                                            each class by its weight
+ *       breaker: { errors: 50%, slow: 500ms, ratio: 50%, min_calls: 20, window: 10s, open_for: 5s,
+ *       probes: 3 } lease: 60s
+ */
+#include "server/sim/read.h"
+
+enum { TARGET, PERCENTILE, CONCURRENCY, SHED, BREAKER, LEASE, MEMBERS };
+
+static void read_concurrency(struct weir__reader *r, const struct weir__node *node,
+                             struct weir__guard_draft *draft)
+{
+    weir__read_concurrency(r, node, draft);
+    if (draft->queue)
+        weir__say(r, node, "the guard of a scenario has no queue; leave out queue, wait and order");
+}
+
+void weir__sim_read_guard(struct weir__reader *r, const struct weir__node *node,
+                          struct weir__sim_plan *plan)
+{
+    struct weir__guard_draft draft = { 0 };
+    struct weir__member m[MEMBERS] = {
+        [TARGET] = { .name = "target" },           [PERCENTILE] = { .name = "percentile" },
+        [CONCURRENCY] = { .name = "concurrency" }, [SHED] = { .name = "shed" },
+        [BREAKER] = { .name = "breaker" },         [LEASE] = { .name = "lease" },
+    };
+
+    if (!weir__read_members(r, node, "a guard", m, MEMBERS))
+        return;
+    weir__sim_take_time(r, &m[TARGET], WEIR_MICROSECOND, 60 * WEIR_SECOND,
+                        &draft.options.adaptive.target);
+    weir__read_small(r, &m[PERCENTILE], 99, &draft.options.adaptive.percentile);
+    weir__sim_take_time(r, &m[LEASE], 10 * WEIR_MILLISECOND, 3600 * WEIR_SECOND,
+                        &draft.options.lease);
+    weir__read_flag(r, &m[SHED], &draft.options.shed);
+    if (m[CONCURRENCY].value)
+        read_concurrency(r, m[CONCURRENCY].value, &draft);
+    if (m[BREAKER].value)
+        weir__read_breaker(r, m[BREAKER].value, &draft);
+    plan->guard = draft.options;
+    plan->n_classes = draft.n_classes;
+}

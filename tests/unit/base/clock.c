@@ -1,0 +1,264 @@
+/* clock.c -- a table's time: it never goes back, not even across a reboot with a clock that is
+ * wrong, and states go on counting. */
+#include "unit/fixture.h"
+
+#define HOUR     (3600 * S)
+#define DAY      (24 * HOUR)
+#define YEAR     (365 * DAY)
+#define FIELD(m) offsetof(struct weir__header, m)
+
+/* -------------------------------------------------------------- the offset ---- */
+
+static void test_offset_makes_the_table_time_the_real_one(void **state)
+{
+    (void)state;
+    assert_int_equal(weir__table_clock_offset(0, 1700000000 * S, 5 * S), 1700000000 * S - 5 * S);
+    assert_int_equal(weir__table_clock_offset(0, 5 * S, 5 * S), 0);
+    assert_int_equal(weir__table_clock_offset(0, 0, 5 * S),
+                     -5 * S); /* a host that believes it is 1970 */
+}
+
+static void test_offset_never_goes_back(void **state)
+{
+    static const struct {
+        weir_time latest, real, monotonic, now; /* now: the table's time that must come out */
+    } rows[] = {
+        { 100 * S, 200 * S, 3 * S, 200 * S },         /* the usual reboot: some time has passed */
+        { 200 * S, 200 * S, 3 * S, 200 * S },         /* none has */
+        { 200 * S, 100 * S, 3 * S, 200 * S },         /* the real clock was set back meanwhile */
+        { 20 * YEAR, 0, 1, 20 * YEAR },               /* a dead battery: 1970 again */
+        { 20 * YEAR, 250 * YEAR, 9 * S, 250 * YEAR }, /* far ahead */
+        { INT64_MAX, 20 * YEAR, 0, INT64_MAX },       /* a damaged file */
+        { 0, INT64_MAX, 0, INT64_MAX },
+        { 50 * S, 40 * S, 9 * YEAR, 50 * S }, /* up for longer than the table's time */
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        assert_int_equal(weir__table_clock_offset(rows[i].latest, rows[i].real, rows[i].monotonic) +
+                             rows[i].monotonic,
+                         rows[i].now);
+}
+
+/* ---------------------------------------------------------- a table's clock ---- */
+
+static void test_a_new_table_has_the_real_time(void **state)
+{
+    (void)state;
+    weir_time before = weir__clock_real();
+    struct weir_table *table = private_table(false, 1);
+    weir_time now = weir_table_now(table);
+    assert_true(now >= before - 2 * S &&
+                now <= weir__clock_real() + 2 * S); /* the host's clock may be slewed meanwhile */
+    weir_table_destroy(table);
+}
+
+static void test_time_never_goes_back_within_a_run(void **state)
+{
+    const char *path = new_path();
+    struct weir_table *one = table_with(&(struct weir_table_options){ .path = path, .keys = 1 }),
+                      *two = attach(path);
+    struct weir_clock clock = weir_table_clock(two);
+    weir_time latest = 0;
+    (void)state;
+    for (int i = 0; i < 10000; i++) { /* whoever is asked */
+        weir_time now = i % 3 == 0   ? weir_table_now(one)
+                        : i % 3 == 1 ? weir_table_now(two)
+                                     : clock.now(clock.context);
+        assert_true(now >= latest);
+        latest = now;
+    }
+    weir_table_destroy(one);
+    weir_table_destroy(two);
+}
+
+/* -------------------------------------------------------------- the reboot ---- */
+
+/* A table whose key "used" has taken 4 of 10 at its own time; nobody is attached when it
+ * returns. */
+static weir_time make_used(const char *path)
+{
+    struct weir_table *table =
+        table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
+    struct weir_limiter *limiter = limiter_of(table, "l", "fixed-window 10/100w align=first");
+    weir_time now = weir_table_now(table);
+    assert_true(take(limiter, "used", 4, now).allowed);
+    now = weir_table_now(table);
+    weir_table_destroy(table);
+    return now;
+}
+
+/* As if the host had booted since: another id, and a monotonic clock that has nothing to do with
+ * the offset. */
+static void reboot(const char *path, weir_time latest)
+{
+    unsigned char id[WEIR__BOOT_ID_SIZE];
+    int64_t offset = -9 * YEAR;
+    read_at(path, FIELD(boot_id), id, sizeof(id));
+    id[5] ^= 0x40;
+    write_at(path, FIELD(boot_id), id, sizeof(id));
+    write_at(path, FIELD(clock_offset), &offset, sizeof(offset));
+    if (latest >= 0)
+        write_at(path, FIELD(clock_latest), &latest, sizeof(latest));
+}
+
+static void test_time_goes_on_after_a_reboot_and_states_count(void **state)
+{
+    const char *path = new_path();
+    weir_time before = make_used(path);
+    (void)state;
+    reboot(path, -1);
+    struct weir_table *table = attach(path);
+    weir_time now = weir_table_now(table);
+    assert_true(now >= before);
+    assert_true(now < before + HOUR);
+    assert_int_equal(left(limiter_of(table, "l", "fixed-window 10/100w align=first"), "used", now),
+                     6);
+    weir_table_destroy(table);
+}
+
+static void test_a_reboot_is_dealt_with_once(void **state)
+{
+    const char *path = new_path();
+    unsigned char id[WEIR__BOOT_ID_SIZE], mine[WEIR__BOOT_ID_SIZE];
+    int64_t first, second;
+    (void)state;
+    make_used(path);
+    reboot(path, -1);
+    weir_table_destroy(attach(path));
+    read_at(path, FIELD(clock_offset), &first, sizeof(first));
+    read_at(path, FIELD(boot_id), id, sizeof(id));
+    weir__clock_boot_id(mine);
+    assert_memory_equal(id, mine, sizeof(id));
+    weir_table_destroy(attach(path));
+    read_at(path, FIELD(clock_offset), &second, sizeof(second));
+    assert_int_equal(second, first);
+}
+
+static void test_time_goes_on_when_the_real_clock_is_behind(void **state)
+{
+    const char *path = new_path();
+    weir_time latest = make_used(path) + YEAR;
+    (void)state;
+    reboot(path, latest); /* the table has seen next year; the clock says this one */
+    struct weir_table *table = attach(path);
+    weir_time now = weir_table_now(table);
+    assert_true(now >= latest && now < latest + HOUR);
+    assert_int_equal(left(limiter_of(table, "l", "fixed-window 10/100w align=first"), "used", now),
+                     6);
+    weir_table_destroy(table);
+    table = attach(path); /* and so it stays */
+    assert_true(weir_table_now(table) >= now && weir_table_now(table) < latest + HOUR);
+    weir_table_destroy(table);
+}
+
+static void test_time_jumps_ahead_with_the_real_clock(void **state)
+{
+    const char *path = new_path();
+    (void)state;
+    make_used(path);
+    weir_time real = weir__clock_real();
+    reboot(path, real - 300 * DAY); /* switched off for most of a year */
+    struct weir_table *table = attach(path);
+    weir_time now = weir_table_now(table);
+    assert_true(now >= real - 2 * S && now < real + HOUR);
+    weir_table_destroy(table);
+}
+
+static void test_without_a_reboot_the_offset_stays(void **state)
+{
+    const char *path = new_path();
+    int64_t offset, after;
+    (void)state;
+    make_used(path);
+    read_at(path, FIELD(clock_offset), &offset, sizeof(offset));
+    offset += 7 * DAY; /* as if the real clock had been set back since */
+    write_at(path, FIELD(clock_offset), &offset, sizeof(offset));
+    struct weir_table *table = attach(path);
+    assert_true(weir_table_now(table) > weir__clock_real() + 6 * DAY);
+    weir_table_destroy(table);
+    read_at(path, FIELD(clock_offset), &after, sizeof(after));
+    assert_int_equal(after, offset);
+}
+
+static void test_time_is_not_moved_under_those_attached(void **state)
+{
+    const char *path = new_path();
+    (void)state;
+    make_used(path);
+    struct weir_table *one = attach(path);
+    weir_time before = weir_table_now(one);
+    one->header->boot_id[0] ^=
+        1; /* no process outlives a boot: this is damage, and no reason to rebase */
+    one->header->clock_latest += 3 * YEAR;
+    struct weir_table *two = attach(path);
+    assert_true(weir_table_now(one) >= before && weir_table_now(one) < before + HOUR);
+    assert_true(weir_table_now(two) >= before && weir_table_now(two) < before + HOUR);
+    weir_table_destroy(one);
+    weir_table_destroy(two);
+}
+
+static void test_any_clock_in_the_file_gives_a_time(void **state)
+{
+    static const int64_t odd[] = { INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX };
+    const char *path = new_path();
+    (void)state;
+    make_used(path);
+    for (size_t i = 0; i < COUNT_OF(odd) * COUNT_OF(odd) * 2; i++) {
+        int64_t offset = odd[i % COUNT_OF(odd)], latest = odd[i / COUNT_OF(odd) % COUNT_OF(odd)];
+        write_at(path, FIELD(clock_offset), &offset, sizeof(offset));
+        write_at(path, FIELD(clock_latest), &latest, sizeof(latest));
+        if (i >= COUNT_OF(odd) * COUNT_OF(odd)) {
+            unsigned char zeros[WEIR__BOOT_ID_SIZE] = { 0 };
+            write_at(path, FIELD(boot_id), zeros, sizeof(zeros));
+        }
+        struct weir_table *table = attach(path);
+        assert_true(weir_table_now(table) >= 0);
+        weir_table_destroy(table);
+    }
+}
+
+/* -------------------------------------------------------------- the boot id ---- */
+
+static void test_boot_id_is_what_the_host_says(void **state)
+{
+    unsigned char id[WEIR__BOOT_ID_SIZE], again[WEIR__BOOT_ID_SIZE];
+    char text[64] = "", printed[2 * WEIR__BOOT_ID_SIZE + 1] = "";
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+    size_t digits = 0;
+    (void)state;
+    memset(id, 0xff, sizeof(id));
+    weir__clock_boot_id(id);
+    weir__clock_boot_id(again);
+    assert_memory_equal(id, again, sizeof(id));
+    if (f == NULL)
+        skip();
+    assert_non_null(fgets(text, sizeof(text), f));
+    fclose(f);
+    for (size_t i = 0; i < sizeof(id); i++)
+        sprintf(printed + 2 * i, "%02x", id[i]);
+    for (const char *p = text; *p != '\0' && *p != '\n'; p++)
+        if (*p != '-')
+            text[digits++] = *p;
+    text[digits] = '\0';
+    assert_string_equal(printed, text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_offset_makes_the_table_time_the_real_one),
+        cmocka_unit_test(test_offset_never_goes_back),
+        cmocka_unit_test(test_a_new_table_has_the_real_time),
+        cmocka_unit_test(test_time_never_goes_back_within_a_run),
+        cmocka_unit_test(test_time_goes_on_after_a_reboot_and_states_count),
+        cmocka_unit_test(test_a_reboot_is_dealt_with_once),
+        cmocka_unit_test(test_time_goes_on_when_the_real_clock_is_behind),
+        cmocka_unit_test(test_time_jumps_ahead_with_the_real_clock),
+        cmocka_unit_test(test_without_a_reboot_the_offset_stays),
+        cmocka_unit_test(test_time_is_not_moved_under_those_attached),
+        cmocka_unit_test(test_any_clock_in_the_file_gives_a_time),
+        cmocka_unit_test(test_boot_id_is_what_the_host_says),
+    };
+
+    return cmocka_run_group_tests_name("clock", tests, make_folder, remove_folder);
+}

@@ -1,0 +1,245 @@
+/* check-many.c -- many requests at once, each for itself and in their order; and what is told of
+ * those that were refused. */
+#include "unit/requests.h"
+
+static void test_R2_many_each_for_itself(void **state)
+{
+    enum { N = 10 };
+    struct weir_attr ann = ATTR("account", "ann"), bob = ATTR("account", "bob");
+    struct weir_request requests[N];
+    struct weir_ruling rulings[N];
+    (void)state;
+    struct weir *weir = engine_of(three);
+    for (int i = 0; i < N; i++)
+        requests[i] = (struct weir_request){ i % 2 ? &ann : &bob, 1, { .cost = 1, .now = NOW } };
+    assert_int_equal(weir_check_many(weir, requests, N, rulings), 6);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(rulings[i].decision.allowed, i < 6); /* in their order */
+        assert_rule(&rulings[i], "per-account");
+    }
+    assert_int_equal(weir_check_many(weir, requests, 0, rulings), 0);
+    weir_destroy(weir);
+}
+
+/* One key in all of them: each sees what those before it have taken, however many are prepared at a
+ * time. */
+static void test_R2_many_see_those_before_them(void **state)
+{
+    enum { N = 100 };
+    static struct weir_request requests[N];
+    static struct weir_ruling rulings[N];
+    struct weir_attr ann = ATTR("account", "ann");
+    (void)state;
+    struct weir *weir =
+        engine_of(RULES("- { name: r, key: \"{account}\", limit: [57/60, 90/60] }\n"
+                        "- { name: log, key: \"{account}\", limit: sliding-log 70/60 }\n"));
+    for (int i = 0; i < N; i++)
+        requests[i] = (struct weir_request){ &ann, 1, { .cost = 1, .now = NOW } };
+    assert_int_equal(weir_check_many(weir, requests, N, rulings), 57);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(rulings[i].decision.allowed, i < 57);
+        assert_int_equal(rulings[i].decision.remaining, i < 57 ? 56 - i : 0);
+    }
+    weir_destroy(weir);
+}
+
+/* A ban that one of them makes keeps those behind it out; of the same key only. */
+static void test_R4_many_and_a_ban_among_them(void **state)
+{
+    enum { N = 12 };
+    struct weir_attr ann = ATTR("account", "ann"), bob = ATTR("account", "bob");
+    struct weir_request requests[N];
+    struct weir_ruling rulings[N];
+    static const int reasons[N] = { WEIR_GRANTED, WEIR_LIMITED, WEIR_LIMITED, WEIR_BANNED,
+                                    WEIR_BANNED,  WEIR_GRANTED, WEIR_BANNED };
+    (void)state;
+    struct weir *weir = engine_of(
+        RULES("- { name: r, key: \"{account}\", limit: 1/60, ban: { refusals: 2/60s, for: 10m } }\n"
+              "- { name: s, key: \"{account}\", limit: 1/60, mode: shadow }\n"));
+    for (int i = 0; i < N; i++)
+        requests[i] = (struct weir_request){ i == 5 ? &bob : &ann, 1, { .cost = 1, .now = NOW } };
+    assert_int_equal(weir_check_many(weir, requests, N, rulings), 2);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(rulings[i].decision.reason, i < 7 ? reasons[i] : WEIR_BANNED);
+        assert_int_equal(rulings[i].banned_until,
+                         i < 2 || i == 5 ? 0
+                                         : NOW + 600 * S); /* the one that makes it says so too */
+        assert_int_equal(rulings[i].applied, reasons[i] == WEIR_BANNED || i > 6 ? 0 : 2);
+    }
+    weir_destroy(weir);
+}
+
+/* A rule in shadow whose key is banned would have refused, and takes nothing; the others are asked
+ * as ever. */
+static void test_R4_a_banned_shadow_among_others(void **state)
+{
+    (void)state;
+    struct weir *weir =
+        engine_of(RULES("- { name: s, key: \"{ip}\", limit: [5/60, 6/60], mode: shadow }\n"
+                        "- { name: r, key: \"{ip}\", limit: 5/60 }\n"
+                        "- { name: t, key: \"{ip}\", limit: [4/60, 7/60], mode: shadow }\n"));
+    assert_int_equal(weir_ban_set(weir, "s", "::1", NOW, NOW + S, NULL), WEIR_OK);
+    struct weir_ruling r = check(weir, "ip=::1", NOW);
+    assert_allowed_by(r, "r");
+    assert_string_equal(r.shadow, "s");
+    assert_int_equal(r.applied, 2);
+    assert_int_equal(rule_left(weir, "s", "ip=::1", NOW), 5);
+    assert_int_equal(rule_left(weir, "r", "ip=::1", NOW), 4);
+    assert_int_equal(rule_left(weir, "t", "ip=::1", NOW), 3);
+    assert_int_equal(info_of(weir, "s").shadow_refused, 1);
+    assert_int_equal(info_of(weir, "t").allowed, 1);
+    weir_destroy(weir);
+}
+
+/* More limits than a group of requests has room for. */
+static void test_R2_many_of_many_limits(void **state)
+{
+    enum { N = 20 };
+    struct weir_attr who[N];
+    char names[N][16];
+    struct weir_request requests[N];
+    struct weir_ruling rulings[N];
+    (void)state;
+    for (int limits = 30; limits <= 70; limits += 10) {
+        struct weir *weir =
+            engine_of_many(limits, "- { name: r%d, key: \"{account}\", limit: 2/60 }\n");
+        for (int i = 0; i < N; i++) {
+            snprintf(names[i], sizeof(names[i]), "user-%d", i % 8);
+            who[i] = (struct weir_attr)ATTR("account", names[i]);
+            requests[i] = (struct weir_request){ &who[i], 1, { .cost = 1, .now = NOW } };
+        }
+        assert_int_equal(weir_check_many(weir, requests, N, rulings), 16);
+        for (int i = 0; i < N; i++) {
+            assert_int_equal(rulings[i].decision.allowed, i < 16);
+            assert_int_equal(rulings[i].applied, limits < 64 ? limits : 64);
+            assert_int_equal(rulings[i].cut, limits > 64);
+        }
+        weir_destroy(weir);
+    }
+}
+
+/* A banned rule in shadow makes room for one that had none; not in the next request's. */
+static void test_R4_many_and_room_made_by_a_ban(void **state)
+{
+    enum { N = 4 };
+    struct weir_attr who[N] = { ATTR("ip", "::1"), ATTR("account", "ann"), ATTR("ip", "::2"),
+                                ATTR("ip", "::3") };
+    struct weir_request requests[N];
+    struct weir_ruling rulings[N];
+    char *yaml = malloc(BIG);
+    (void)state;
+    size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
+    for (int i = 0; i < 30; i++)
+        len += (size_t)snprintf(yaml + len, BIG - len,
+                                "- { name: r%d, key: \"{ip}\", limit: [5/60, 9/60] }\n", i);
+    snprintf(yaml + len, BIG - len,
+             "- { name: account, key: \"{account}\", limit: 5/60 }\n"
+             "- { name: two, key: \"{ip}\", limit: [5/60, 9/60], mode: shadow }\n"
+             "- { name: three, key: \"{ip}\", limit: [6/60, 7/60, 8/60], mode: shadow }\n");
+    struct weir *weir = engine_of(yaml);
+    assert_int_equal(weir_ban_set(weir, "two", "::1", NOW, NOW + S, NULL), WEIR_OK);
+    for (int i = 0; i < N; i++)
+        requests[i] = (struct weir_request){ &who[i], 1, { .cost = 1, .now = NOW } };
+    assert_int_equal(weir_check_many(weir, requests, N, rulings), N);
+    assert_rule(&rulings[1], "account");
+    assert_int_equal(rulings[1].applied, 1);
+    assert_int_equal(rule_left(weir, "account", "account=ann", NOW), 4);
+    for (int i = 0; i < N; i++) {
+        char request[16];
+        if (i == 1)
+            continue;
+        snprintf(request, sizeof(request), "ip=%s", who[i].value);
+        assert_int_equal(rulings[i].applied, 31);
+        assert_int_equal(rulings[i].cut, i > 0);
+        assert_int_equal(rule_left(weir, "r0", request, NOW), 4);
+        assert_int_equal(rule_left(weir, "two", request, NOW), i > 0 ? 4 : 5);
+        assert_int_equal(rule_left(weir, "three", request, NOW), i > 0 ? 6 : 5);
+    }
+    weir_destroy(weir);
+    free(yaml);
+}
+
+/* ------------------------------------------------------------- S5: told ---- */
+
+static const char telling[] =
+    "version: 1\n"
+    "lists: { deny: { account: [mallory] }, allow: { account: [root] } }\n"
+    "rules:\n"
+    "- { name: wide, limit: 1000/60 }\n"
+    "- { name: r, key: \"{ip/24}:{account}\", limit: 3/60, ban: { refusals: 2/60s, for: 10m } }\n";
+
+static const struct {
+    const char *request;
+    int64_t cost;
+    int reason;
+    const char *key;
+} told_cases[] = {
+    { "ip=192.0.2.7 account=ann", 4, WEIR_TOO_BIG, "192.0.2.0/24:ann" },
+    { "ip=192.0.2.7 account=ann", 3, WEIR_GRANTED, "" },
+    { "ip=192.0.2.7 account=ann", 0, WEIR_GRANTED, "" },
+    { "ip=192.0.2.9 account=ann", 1, WEIR_LIMITED, "192.0.2.0/24:ann" },
+    { "ip=192.0.2.9 account=ann", 1, WEIR_BANNED, "192.0.2.0/24:ann" },
+    { "ip=192.0.2.9 account=mallory", 1, WEIR_DENIED, "" },
+    { "ip=192.0.2.9 account=root", 1, WEIR_GRANTED, "" },
+    { "ip=192.0.2.9 account=bob", -1, WEIR_BAD_ASK, "" },
+    { "ip=192.0.2.9", 1001, WEIR_TOO_BIG, "" }, /* one key for everybody: that is its text */
+    { "ip=192.0.2.9", 1, WEIR_GRANTED, "" },
+};
+
+static void test_S5_the_key_of_a_refusal_is_told(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(telling);
+    for (size_t i = 0; i < COUNT_OF(told_cases); i++) {
+        struct request q = request_of(told_cases[i].request);
+        struct weir_ruling r;
+        char key[WEIR__KEY_TEXT] = "before";
+        bool allowed =
+            weir__check_told(weir, q.attrs, q.n,
+                             &(struct weir_ask){ .cost = told_cases[i].cost, .now = NOW }, &r, key);
+        assert_int_equal(allowed, told_cases[i].reason == WEIR_GRANTED);
+        assert_int_equal(r.decision.reason, told_cases[i].reason);
+        assert_string_equal(key, told_cases[i].key);
+        assert_int_equal(r.banned_until != 0,
+                         i == 3 || i == 4); /* the fourth makes it, and the fifth meets it */
+    }
+    weir_destroy(weir);
+}
+
+static void test_S5_the_keys_of_many_are_told(void **state)
+{
+    enum { N = COUNT_OF(told_cases) };
+    static char keys[N][WEIR__KEY_TEXT];
+    struct request q[N];
+    struct weir_request requests[N];
+    struct weir_ruling rulings[N];
+    (void)state;
+    struct weir *weir = engine_of(telling);
+    memset(keys, 'x', sizeof(keys));
+    for (size_t i = 0; i < N; i++) {
+        q[i] = request_of(told_cases[i].request);
+        requests[i] =
+            (struct weir_request){ q[i].attrs, q[i].n, { .cost = told_cases[i].cost, .now = NOW } };
+    }
+    assert_int_equal(weir__check_many_told(weir, requests, N, rulings, keys), 4);
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(rulings[i].decision.reason, told_cases[i].reason);
+        assert_string_equal(keys[i], told_cases[i].key);
+    }
+    weir_destroy(weir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_R2_many_each_for_itself),
+        cmocka_unit_test(test_R2_many_see_those_before_them),
+        cmocka_unit_test(test_R4_many_and_a_ban_among_them),
+        cmocka_unit_test(test_R4_a_banned_shadow_among_others),
+        cmocka_unit_test(test_R2_many_of_many_limits),
+        cmocka_unit_test(test_R4_many_and_room_made_by_a_ban),
+        cmocka_unit_test(test_S5_the_key_of_a_refusal_is_told),
+        cmocka_unit_test(test_S5_the_keys_of_many_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

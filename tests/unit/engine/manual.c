@@ -1,0 +1,721 @@
+/* manual.c -- what is done by hand while an engine works: lists edited, keys banned and let in
+ * again; and what bans do by themselves. */
+#include "unit/requests.h"
+
+#define TEN_MINUTES (600 * S)
+
+static int edit_list(struct weir *weir, const char *list, const char *attribute, const char *add,
+                     const char *remove)
+{
+    struct weir_error error = { 0 };
+    int code =
+        weir_list_edit(weir, list, attribute, &add, add != NULL, &remove, remove != NULL, &error);
+    assert_true(code == WEIR_OK || error.text[0] != '\0');
+    return code;
+}
+
+static void ban(struct weir *weir, const char *rule, const char *key, weir_time now,
+                weir_time until)
+{
+    struct weir_error error = { 0 };
+    if (weir_ban_set(weir, rule, key, now, until, &error) != WEIR_OK)
+        fail_msg("%s", error.text);
+}
+
+/* ------------------------------------------------------------- R3: lists ---- */
+
+static const char listed[] =
+    "version: 1\n"
+    "lists:\n"
+    "  allow: { ip: [10.0.0.0/8, 192.0.2.0/24], account: [root] }\n"
+    "  deny: { ip: [10.6.6.0/24, \"2001:db8:bad::/48\"], header.x-app: [evil] }\n"
+    "  vips: { account: [ann] }\n"
+    "rules:\n"
+    "- { name: all, key: \"{ip}\", limit: 1/60, not: { account: { list: vips } } }\n";
+
+static void test_R3_allow_and_deny(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(listed);
+    for (int i = 0; i < 5; i++) {
+        struct weir_ruling r = check(weir, "ip=10.1.1.1", NOW);
+        assert_allowed_by(r, NULL);
+        assert_string_equal(r.list, "allow");
+        assert_int_equal(r.applied, 0);
+        r = check(weir, "ip=203.0.113.1 account=root", NOW);
+        assert_allowed_by(r, NULL);
+        assert_string_equal(r.list, "allow");
+        r = check(weir, "ip=2001:db8:bad:1::7", NOW);
+        assert_refused_by(r, NULL);
+        assert_string_equal(r.list, "deny");
+        assert_int_equal(r.decision.reason, WEIR_DENIED);
+        assert_int_equal(r.decision.retry, WEIR_NEVER);
+        assert_int_equal(r.level, 3);
+        assert_false(passes(weir, "ip=10.6.6.9", NOW)); /* deny wins over allow */
+        assert_false(
+            passes(weir, "ip=10.1.1.1 header.x-app=evil", NOW)); /* whatever the attribute */
+    }
+    struct weir_ruling r = check(weir, "ip=203.0.113.1", NOW);
+    assert_allowed_by(r, "all");
+    assert_null(r.list);
+    assert_false(passes(weir, "ip=203.0.113.1", NOW));
+    assert_int_equal(pass_of(weir, 5, "ip=203.0.113.1 account=ann", NOW), 5);
+    assert_int_equal(rule_left(weir, "all", "ip=10.1.1.1", NOW),
+                     1); /* who is let through takes nothing */
+    weir_destroy(weir);
+}
+
+static void test_R3_lists_are_edited_at_run_time(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(listed);
+    assert_true(passes(weir, "ip=203.0.113.1", NOW));
+    assert_int_equal(edit_list(weir, "deny", "ip", "203.0.113.0/24", "10.6.6.0/24"), WEIR_OK);
+    assert_string_equal(check(weir, "ip=203.0.113.1", NOW).list, "deny");
+    assert_string_equal(check(weir, "ip=10.6.6.9", NOW).list, "allow");
+    assert_int_equal(edit_list(weir, "vips", "account", "bob", "ann"),
+                     WEIR_OK); /* one that a rule names */
+    assert_int_equal(pass_of(weir, 5, "ip=::7 account=bob", NOW), 5);
+    assert_int_equal(pass_of(weir, 5, "ip=::7 account=ann", NOW), 1);
+    assert_int_equal(info_of(weir, "all").allowed, 2); /* tallies go on */
+    use(weir, listed, NOW);                            /* begin anew as the rules have them */
+    assert_string_equal(check(weir, "ip=10.6.6.9", NOW).list, "deny");
+    assert_false(passes(weir, "ip=203.0.113.1", NOW)); /* by the rule: its state is there still */
+    assert_null(check(weir, "ip=203.0.113.1", NOW).list);
+    weir_destroy(weir);
+}
+
+static void test_R3_an_attribute_that_no_rule_looks_at(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(listed);
+    assert_int_equal(edit_list(weir, "deny", "country", "xx", NULL), WEIR_OK);
+    assert_int_equal(edit_list(weir, "deny", "uri", "/secret", NULL), WEIR_OK);
+    assert_int_equal(edit_list(weir, "deny", "peer.ip", "198.51.100.0/24", NULL), WEIR_OK);
+    assert_false(passes(weir, "country=xx", NOW));
+    assert_true(passes(weir, "country=xy", NOW));
+    assert_false(passes(weir, "uri=/x/..//%73ecret?q", NOW));
+    assert_false(passes(weir, "peer.ip=::ffff:198.51.100.1", NOW));
+    assert_false(passes(weir, "ip=10.6.6.9", NOW));
+    assert_int_equal(edit_list(weir, "deny", "country", NULL, "xx"), WEIR_OK);
+    assert_true(passes(weir, "country=xx", NOW));
+    weir_destroy(weir);
+}
+
+static void test_R3_a_bad_edit_changes_nothing(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(listed);
+    assert_int_equal(edit_list(weir, "deny", "ip", "10.0.0.0/33", "10.6.6.0/24"), WEIR_INVALID);
+    assert_int_equal(edit_list(weir, "deny", "", "x", NULL), WEIR_INVALID);
+    assert_string_equal(check(weir, "ip=10.6.6.9", NOW).list, "deny");
+    weir_destroy(weir);
+}
+
+/* What the file would refuse is refused here: a list that nothing asks for, a pattern, and a name
+ * that no request has. */
+static void test_R3_an_edit_without_effect_is_a_mistake(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(listed);
+    assert_int_equal(edit_list(weir, "dney", "ip", "203.0.113.1", NULL), WEIR_INVALID);
+    assert_int_equal(edit_list(weir, "deny", "account", "mal*", NULL), WEIR_INVALID);
+    assert_int_equal(edit_list(weir, "deny", "account", "", NULL), WEIR_INVALID);
+    assert_int_equal(edit_list(weir, "deny", "not a name", "x", NULL), WEIR_INVALID);
+    assert_int_equal(edit_list(weir, "deny", "header.X-App", "worse", NULL), WEIR_OK);
+    assert_false(passes(weir, "header.x-app=worse", NOW));
+    assert_false(passes(weir, "header.X-APP=worse", NOW));
+    assert_int_equal(edit_list(weir, "deny", "ip", NULL, "2001:DB8:BAD:0::/48"),
+                     WEIR_OK); /* the network, not its spelling */
+    assert_true(passes(weir, "ip=2001:db8:bad::1", NOW));
+    weir_destroy(weir);
+}
+
+static void test_R3_a_hundred_thousand_entries(void **state)
+{
+    enum { MANY = 100000 };
+    static char texts[MANY][20];
+    static const char *entries[MANY];
+    (void)state;
+    struct weir *weir = engine_of(RULES("- { name: all, limit: 1/60 }\n"));
+    for (int i = 0; i < MANY; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "11.%d.%d.0/24", i >> 8 & 255, i & 255);
+        if (i >> 16)
+            texts[i][1] = '2';
+        entries[i] = texts[i];
+    }
+    assert_int_equal(weir_list_edit(weir, "deny", "ip", entries, MANY, NULL, 0, NULL), WEIR_OK);
+    assert_int_equal(weir_list_edit(weir, "deny", "account", entries, MANY, NULL, 0, NULL),
+                     WEIR_OK);
+    for (int i = 0; i < MANY; i += 17) {
+        char request[60];
+        snprintf(request, sizeof(request), "ip=1%d.%d.%d.77", i >> 16 ? 2 : 1, i >> 8 & 255,
+                 i & 255);
+        assert_int_equal(check(weir, request, NOW).decision.reason, WEIR_DENIED);
+        snprintf(request, sizeof(request), "account=%.19s", texts[i]);
+        assert_int_equal(check(weir, request, NOW).decision.reason, WEIR_DENIED);
+    }
+    assert_true(passes(weir, "ip=13.0.0.1 account=11.0.0.0", NOW));
+    weir_destroy(weir);
+}
+
+/* -------------------------------------------------------------- R4: bans ---- */
+
+#define BANNING(more)                                                                          \
+    RULES("- { name: login, key: \"{ip}\", limit: 2/60, ban: { refusals: 3/60s, for: 10m" more \
+          " } }\n"                                                                             \
+          "- { name: other, key: \"{ip}\", limit: 1000/60 }\n")
+
+static void test_R4_the_nth_refusal_bans(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(""));
+    assert_int_equal(pass_of(weir, 2, "ip=::1", NOW), 2);
+    for (int i = 1; i <= 3; i++) {
+        struct weir_ruling r = check(weir, "ip=::1", NOW);
+        assert_refused_by(r, "login");
+        assert_int_equal(r.decision.reason, WEIR_LIMITED);
+        assert_int_equal(r.banned_until,
+                         i < 3 ? 0 : NOW + TEN_MINUTES); /* the one that makes the ban says so */
+    }
+    struct weir_ruling r = check(weir, "ip=::1", NOW + 7);
+    assert_refused_by(r, "login");
+    assert_int_equal(r.decision.reason, WEIR_BANNED);
+    assert_int_equal(r.decision.retry, TEN_MINUTES - 7);
+    assert_int_equal(r.banned_until, NOW + TEN_MINUTES);
+    assert_int_equal(r.level, 3);
+    assert_true(passes(weir, "ip=::2", NOW));
+    assert_int_equal(rule_left(weir, "other", "ip=::1", NOW), 998);
+    r = check(weir, "ip=::1", NOW + TEN_MINUTES - 1); /* until exactly */
+    assert_int_equal(r.decision.reason, WEIR_BANNED);
+    assert_int_equal(r.decision.retry, 1);
+    assert_true(passes(weir, "ip=::1", NOW + TEN_MINUTES));
+    struct weir_rule_info info = info_of(weir, "login");
+    assert_int_equal(info.refused, 3);
+    assert_int_equal(info.banned, 2);
+    weir_destroy(weir);
+}
+
+/* "No" says until when: the refusal that makes the ban too. */
+static void test_R4_retry_of_the_refusal_that_bans(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(""));
+    pass_of(weir, 4, "ip=::1", NOW);
+    struct weir_ruling r = check(weir, "ip=::1", NOW);
+    assert_int_equal(r.banned_until, NOW + TEN_MINUTES);
+    assert_int_equal(r.decision.retry, TEN_MINUTES);
+    weir_destroy(weir);
+}
+
+static void test_R4_refusals_far_apart_do_not_ban(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(""));
+    pass_of(weir, 4, "ip=::1", NOW); /* two refusals */
+    weir_time later = NOW + 120 * S;
+    pass_of(weir, 4, "ip=::1", later);
+    struct weir_ruling r = check(weir, "ip=::1", later);
+    assert_int_equal(r.banned_until, later + TEN_MINUTES); /* the third of these, not of those */
+    weir_destroy(weir);
+}
+
+static void test_R4_a_peek_never_counts(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(""));
+    pass_of(weir, 4, "ip=::1", NOW);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(check_cost(weir, "ip=::1", 0, NOW).banned_until, 0);
+    (void)explained(weir, "login", "ip=::1", NOW);
+    assert_int_equal(check(weir, "ip=::1", NOW).banned_until, NOW + TEN_MINUTES);
+    assert_int_equal(check_cost(weir, "ip=::1", 0, NOW).decision.reason,
+                     WEIR_BANNED); /* but says what is */
+    weir_destroy(weir);
+}
+
+/* A negative cost is a mistake of who asks, and no refusal of a client's request. */
+static void test_R4_a_mistake_never_counts(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(""));
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(check_cost(weir, "ip=::1", -1, NOW).decision.reason, WEIR_BAD_ASK);
+    assert_true(passes(weir, "ip=::1", NOW));
+    weir_destroy(weir);
+}
+
+/* Only the rule that refuses counts. */
+static void test_R4_others_refusals_do_not_count(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(RULES(
+        "- { name: first, limit: 1/60 }\n"
+        "- { name: banning, key: \"{ip}\", limit: 100/60, ban: { refusals: 2/60s, for: 1h } }\n"));
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(check(weir, "ip=::1", NOW).banned_until, 0);
+    weir_destroy(weir);
+}
+
+static weir_time refuse_until_banned(struct weir *weir, const char *request, weir_time now)
+{
+    for (int i = 0; i < 5; i++) {
+        weir_time until = check(weir, request, now).banned_until;
+        if (until != 0) {
+            assert_int_equal(i, 4); /* two pass, three are refused: the count has begun anew */
+            return until - now;
+        }
+    }
+    fail_msg("no ban");
+    return 0;
+}
+
+static void test_R4_escalation(void **state)
+{
+    static const weir_time lengths[] = { 600, 1800, 5400, 7200, 7200 };
+    weir_time now = NOW;
+    (void)state;
+    struct weir *weir = engine_of(BANNING(", escalate: 3, longest: 2h, forget: 1h"));
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        weir_time length = refuse_until_banned(weir, "ip=::1", now);
+        assert_int_equal(length, lengths[i] * S);
+        now += length + 60 * S;
+    }
+    now += 3600 * S; /* forgotten */
+    assert_int_equal(refuse_until_banned(weir, "ip=::1", now), TEN_MINUTES);
+    weir_destroy(weir);
+}
+
+struct bans {
+    struct weir_ban ban[8];
+    size_t n, most;
+};
+
+static bool note_ban(void *context, const struct weir_ban *b)
+{
+    struct bans *bans = context;
+    bans->ban[bans->n++] = *b;
+    return bans->n < bans->most;
+}
+
+static struct bans bans_of(struct weir *weir, weir_time now)
+{
+    struct bans bans = { .n = 0, .most = COUNT_OF(bans.ban) };
+    weir_ban_list(weir, now, note_ban, &bans);
+    return bans;
+}
+
+static void test_R4_listed_and_lifted(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(""));
+    assert_int_equal(bans_of(weir, NOW).n, 0);
+    pass_of(weir, 5, "ip=2001:DB8::0:1", NOW);
+    struct bans bans = bans_of(weir, NOW + 1);
+    assert_int_equal(bans.n, 1);
+    assert_string_equal(bans.ban[0].rule, "login");
+    assert_string_equal(bans.ban[0].key, "2001:db8::1");
+    assert_int_equal(bans.ban[0].since, NOW);
+    assert_int_equal(bans.ban[0].until, NOW + TEN_MINUTES);
+    assert_int_equal(bans.ban[0].strikes, 1);
+    assert_int_equal(bans_of(weir, NOW + TEN_MINUTES).n, 0);
+    assert_false(weir_ban_lift(weir, "login", "2001:db8::2", NOW + 1));
+    assert_false(weir_ban_lift(weir, "other", "2001:db8::1", NOW + 1));
+    assert_true(weir_ban_lift(weir, "login", "2001:db8::1", NOW + 1));
+    assert_false(weir_ban_lift(weir, "login", "2001:db8::1", NOW + 1));
+    assert_int_equal(bans_of(weir, NOW + 1).n, 0);
+    assert_int_equal(check(weir, "ip=2001:db8::1", NOW + 1).decision.reason, WEIR_LIMITED);
+    weir_destroy(weir);
+}
+
+static void test_R4_after_a_lift_the_count_begins_anew(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(""));
+    pass_of(weir, 5, "ip=::1", NOW);
+    assert_true(weir_ban_lift(weir, "login", "::1", NOW));
+    assert_int_equal(check(weir, "ip=::1", NOW).banned_until, 0);
+    assert_int_equal(check(weir, "ip=::1", NOW).banned_until, 0);
+    assert_int_equal(check(weir, "ip=::1", NOW).banned_until, NOW + TEN_MINUTES);
+    ban(weir, "login", "::3", NOW, NOW + S);
+    pass_of(weir, 4, "ip=::3",
+            NOW + S); /* two refusals, and then the ban that has gone is lifted */
+    weir_ban_lift(weir, "login", "::3", NOW + S);
+    assert_int_equal(check(weir, "ip=::3", NOW + S).banned_until, 0);
+    weir_destroy(weir);
+}
+
+static void test_R4_by_hand(void **state)
+{
+    struct weir_error error = { 0 };
+    (void)state;
+    struct weir *weir = engine_of(BANNING("")); /* `other` has no ban of its own */
+    ban(weir, "other", "192.0.2.7", NOW, NOW + 5 * S);
+    struct weir_ruling r = check(weir, "ip=::ffff:192.0.2.7", NOW);
+    assert_refused_by(r, "other");
+    assert_int_equal(r.decision.reason, WEIR_BANNED);
+    assert_int_equal(r.decision.retry, 5 * S);
+    assert_int_equal(rule_left(weir, "login", "ip=192.0.2.7", NOW), 2);
+    assert_true(passes(weir, "ip=192.0.2.7", NOW + 5 * S));
+    ban(weir, "other", "192.0.2.7", NOW, WEIR_FOREVER);
+    assert_int_equal(check(weir, "ip=192.0.2.7", NOW + 1000000 * S).decision.reason, WEIR_BANNED);
+    assert_true(weir_ban_lift(weir, "other", "192.0.2.7", NOW));
+    assert_int_equal(weir_ban_set(weir, "othre", "k", NOW, NOW + 1, &error), WEIR_INVALID);
+    assert_contains(error.text, "othre");
+    assert_int_equal(weir_ban_set(weir, "other", "k", NOW, NOW, &error), WEIR_INVALID);
+    assert_int_equal(bans_of(weir, NOW).n, 0);
+    weir_destroy(weir);
+}
+
+/* An address, however it is written, for rules whose key is one; and a network where the key is
+ * one. */
+static void test_R4_any_spelling_of_an_address(void **state)
+{
+    static const struct {
+        const char *template, *spelling, *request;
+    } cases[] = {
+        { "{ip}", "192.0.2.7", "ip=::ffff:192.0.2.7" },
+        { "{ip}", "::ffff:192.0.2.7", "ip=192.0.2.7" },
+        { "{ip}", "2001:0DB8:0:0::1", "ip=2001:db8::1" },
+        { "{ip}", "[2001:db8::1]", "ip=2001:db8::1" },
+        { "{ip}", "192.0.2.7/32", "ip=192.0.2.7" },
+        { "{ip}", "?unix:", "ip=unix:" },
+        { "{ip|nobody}", "?nobody", "" },
+        { "{ip/24}", "192.0.2.0/24", "ip=192.0.2.7" },
+        { "{ip/24}", "::ffff:192.0.2.0/120", "ip=192.0.2.7" },
+        { "{ip/24}", "192.0.2.7", "ip=192.0.2.8" }, /* an address stands for its network */
+        { "{ip/24}", "2001:DB8:0::/64", "ip=2001:db8::7" },
+        { "{ip/24/48}", "2001:db8:1:2::3", "ip=2001:db8:1::9" },
+        { "{account}", "2001:DB8::1", "account=2001:DB8::1" }, /* no address: as it is */
+        { "<{ip}>", "<192.0.2.7>", "ip=192.0.2.7" },
+        { "{ip}:{account}", "192.0.2.7:ann", "ip=192.0.2.7 account=ann" },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char yaml[200];
+        snprintf(yaml, sizeof(yaml), RULES("- { name: r, key: \"%s\", limit: 9/60 }\n"),
+                 cases[i].template);
+        struct weir *weir = engine_of(yaml);
+        ban(weir, "r", cases[i].spelling, NOW, NOW + S);
+        if (check(weir, cases[i].request, NOW).decision.reason != WEIR_BANNED)
+            fail_msg("%s: a ban of %s is none of %s", cases[i].template, cases[i].spelling,
+                     cases[i].request);
+        assert_string_equal(explained(weir, "r", cases[i].request, NOW).key,
+                            bans_of(weir, NOW).ban[0].key);
+        assert_true(weir_ban_lift(weir, "r", cases[i].spelling, NOW));
+        assert_true(passes(weir, cases[i].request, NOW));
+        weir_destroy(weir);
+    }
+}
+
+/* A ban is one of a key: what is none of the rule's is refused, not taken for nothing. */
+static void test_R4_what_is_no_key_of_the_rule(void **state)
+{
+    static const char *const cases[][2] = {
+        { "{ip}", "10.0.0.0/8" }, { "{ip/24}", "10.0.0.0/8" },   { "{ip/24}", "2001:db8::/32" },
+        { "{ip}", "unix:" },      { "{ip|nobody}", "nobody" },   { "{ip|nobody}", "anybody" },
+        { "{ip}", "" },           { "{ip/24}", "10.0.0.0/024" }, { "{ip}", "10.0.0.256" }
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char yaml[200];
+        snprintf(yaml, sizeof(yaml), RULES("- { name: r, key: \"%s\", limit: 9/60 }\n"),
+                 cases[i][0]);
+        struct weir *weir = engine_of(yaml);
+        struct weir_error error = { 0 };
+        if (weir_ban_set(weir, "r", cases[i][1], NOW, NOW + S, &error) == WEIR_OK)
+            fail_msg("%s: a ban of %s is nobody's, and nobody is told", cases[i][0], cases[i][1]);
+        assert_true(error.text[0] != '\0');
+        assert_int_equal(bans_of(weir, NOW).n, 0);
+        weir_destroy(weir);
+    }
+}
+
+/* "Bans stay": so one made under another key of the rule is lifted as it is listed, too. */
+static void test_R4_a_ban_is_lifted_as_it_is_listed(void **state)
+{
+    static const char *const templates[] = { "{ip}",      "{ip/24}",        "{ip/8}",
+                                             "{account}", "{ip}:{account}", "<{ip}>" };
+    (void)state;
+    for (size_t from = 0; from < COUNT_OF(templates); from++)
+        for (size_t to = 0; to < COUNT_OF(templates); to++) {
+            char yaml[200];
+            snprintf(yaml, sizeof(yaml),
+                     RULES("- { name: r, key: \"%s\", limit: 1/60, ban: { refusals: 1/60s, for: "
+                           "10m } }\n"),
+                     templates[from]);
+            struct weir *weir = engine_of(yaml);
+            pass_of(weir, 2, "ip=192.0.2.7 account=10.0.0.1", NOW);
+            snprintf(yaml, sizeof(yaml), RULES("- { name: r, key: \"%s\", limit: 1/60 }\n"),
+                     templates[to]);
+            use(weir, yaml, NOW);
+            struct bans bans = bans_of(weir, NOW);
+            assert_int_equal(bans.n, 1);
+            if (!weir_ban_lift(weir, "r", bans.ban[0].key, NOW))
+                fail_msg("%s, of %s, cannot be lifted when the key is %s", bans.ban[0].key,
+                         templates[from], templates[to]);
+            weir_destroy(weir);
+        }
+}
+
+/* A key as the list of bans and explain show it is what goes in by hand; one that is too long for
+ * that is told apart all the same. */
+static void test_R4_long_keys(void **state)
+{
+    char value[3001], other[3001], request[3100];
+    (void)state;
+    struct weir *weir = engine_of(RULES("- { name: r, key: \"{header.x-api-key}\", limit: 1/60, "
+                                        "ban: { refusals: 2/60s, for: 10m } }\n"));
+    memset(value, 'k', 3000);
+    value[3000] = '\0';
+    memcpy(other, value, sizeof(other));
+    other[2999] = 'x';
+    snprintf(request, sizeof(request), "header.x-api-key=%s", value);
+    assert_int_equal(pass_of(weir, 3, request, NOW), 1);
+    assert_int_equal(check(weir, request, NOW).decision.reason, WEIR_BANNED);
+    struct bans bans = bans_of(weir, NOW);
+    assert_int_equal(bans.n, 1);
+    assert_int_equal(strlen(bans.ban[0].key), 159);
+    assert_memory_equal(bans.ban[0].key + 124, "...", 3);
+    assert_int_equal(strspn(bans.ban[0].key + 127, "0123456789abcdef"), 32);
+    assert_string_equal(explained(weir, "r", request, NOW).key, bans.ban[0].key);
+    snprintf(request, sizeof(request), "header.x-api-key=%s", other);
+    assert_true(passes(weir, request, NOW)); /* another key */
+    assert_true(weir_ban_lift(weir, "r", value, NOW));
+    ban(weir, "r", other, NOW, NOW + S);
+    assert_int_equal(check(weir, request, NOW).decision.reason, WEIR_BANNED);
+    bans = bans_of(weir, NOW);
+    assert_true(weir_ban_lift(weir, "r", bans.ban[0].key, NOW)); /* as it is listed */
+    assert_int_equal(bans_of(weir, NOW).n, 0);
+    weir_destroy(weir);
+}
+
+/* Whatever bytes a client sends, and however many: it is banned, listed, and let in again by what
+ * was listed; others are not. */
+static void test_R4_hostile_keys(void **state)
+{
+    static const char *const fill[] = { "\x80", "\xbf",     "\xff",     "\xc2",
+                                        "\xe2", "\n",       "%",        " ",
+                                        "?",    "\xc3\xa4", "\xc2\x85", "\xe2\x80\xa8" };
+    static const size_t lengths[] = { 1,   3,   4,   52,  53,  100, 124, 125,  126,
+                                      158, 159, 160, 161, 256, 257, 500, 20000 };
+    static char value[20000];
+    (void)state;
+    struct weir *weir = engine_of(RULES(
+        "- { name: r, key: \"{account}\", limit: 1/60, ban: { refusals: 1/60s, for: 10m } }\n"));
+    struct weir_ask ask = { .cost = 1, .now = NOW };
+    for (size_t f = 0; f < COUNT_OF(fill); f++)
+        for (size_t i = strlen(fill[f]) > 1; i < COUNT_OF(lengths); i++) {
+            for (size_t at = 0; at < lengths[i]; at++)
+                value[at] = fill[f][at % strlen(fill[f])];
+            struct weir_attr attr = { .name = "account", .value = value, .value_len = lengths[i] };
+            assert_true(check_attrs(weir, &attr, 1, &ask).decision.allowed);
+            assert_int_equal(check_attrs(weir, &attr, 1, &ask).banned_until, NOW + TEN_MINUTES);
+            assert_int_equal(check_attrs(weir, &attr, 1, &ask).decision.reason, WEIR_BANNED);
+            value[lengths[i] - 1] = 'x';
+            if (check_attrs(weir, &attr, 1, &(struct weir_ask){ .cost = 0, .now = NOW })
+                    .decision.reason == WEIR_BANNED)
+                fail_msg("%zu bytes %s: another key is banned too", lengths[i], fill[f]);
+            struct bans bans = bans_of(weir, NOW);
+            assert_int_equal(bans.n, 1);
+            if (!weir_ban_lift(weir, "r", bans.ban[0].key, NOW))
+                fail_msg("%zu bytes %s: cannot be lifted as it is listed, %s", lengths[i], fill[f],
+                         bans.ban[0].key);
+        }
+    weir_destroy(weir);
+}
+
+static void test_R4_a_ban_survives_a_restart(void **state)
+{
+    const char *path = new_path();
+    (void)state;
+    for (int run = 0; run < 2; run++) {
+        struct weir_table *table =
+            table_with(&(struct weir_table_options){ .path = path, .keys = 100, .slab = 1 << 20 });
+        struct weir *weir = engine_on(table);
+        use(weir, BANNING(", escalate: 2"), NOW);
+        if (run == 0) {
+            pass_of(weir, 5, "ip=::1", NOW);
+            ban(weir, "other", "::2", NOW, NOW + TEN_MINUTES);
+        } else {
+            assert_int_equal(bans_of(weir, NOW).n, 2);
+            assert_int_equal(check(weir, "ip=::1", NOW + 1).decision.reason, WEIR_BANNED);
+            assert_int_equal(check(weir, "ip=::2", NOW + 1).decision.reason, WEIR_BANNED);
+            weir_time end = NOW + TEN_MINUTES;
+            assert_int_equal(refuse_until_banned(weir, "ip=::1", end),
+                             2 * TEN_MINUTES); /* and so do its strikes */
+        }
+        weir_destroy(weir);
+        weir_table_destroy(table);
+    }
+}
+
+static void test_R4_everybody_banned_at_once(void **state)
+{
+    (void)state;
+    struct weir *weir =
+        engine_of(RULES("- { name: all, limit: 100/60 }\n")); /* one key for everybody: "" */
+    ban(weir, "all", "", NOW, NOW + S);
+    assert_int_equal(check(weir, "ip=::1", NOW).decision.reason, WEIR_BANNED);
+    assert_true(weir_ban_lift(weir, "all", "", NOW));
+    assert_true(passes(weir, "ip=::1", NOW));
+    weir_destroy(weir);
+}
+
+/* ------------------------------------------------------------- S6: reset ---- */
+
+static int64_t reset(struct weir *weir, const char *rule, const char *request, weir_time now)
+{
+    struct request r = request_of(request);
+    struct weir_error error = { 0 };
+    int64_t n = weir_reset(weir, rule, r.attrs, r.n, now, &error);
+    assert_true(n >= 0 || error.text[0] != '\0');
+    return n;
+}
+
+static const char two_rules[] =
+    RULES("- { name: per-ip, key: \"{ip}\", limit: [3/60, 5/1h] }\n"
+          "- { name: login, match: { uri: /login }, key: \"{ip}\", limit: 3/60 }\n"
+          "- { name: per-account, key: \"{account}\", limit: 3/60 }\n");
+
+static void test_S6_reset_of_every_rule_that_applies(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(two_rules);
+    pass_of(weir, 3, "ip=::1 uri=/login", NOW);
+    pass_of(weir, 3, "ip=::2 uri=/login", NOW);
+    assert_false(passes(weir, "ip=::1", NOW));
+    assert_int_equal(reset(weir, NULL, "ip=::1 uri=/login", NOW), 2); /* the account is not known */
+    assert_int_equal(rule_left(weir, "per-ip", "ip=::1", NOW), 3);
+    assert_int_equal(explained(weir, "per-ip", "ip=::1", NOW).limits[1].decision.remaining, 5);
+    assert_int_equal(pass_of(weir, 5, "ip=::1 uri=/login", NOW), 3);
+    assert_false(passes(weir, "ip=::2", NOW)); /* another key stays as it was */
+    weir_destroy(weir);
+}
+
+static void test_S6_reset_of_one_rule(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(two_rules);
+    pass_of(weir, 3, "ip=::1 uri=/login account=ann", NOW);
+    assert_int_equal(reset(weir, "login", "ip=::1 uri=/login account=ann", NOW), 1);
+    assert_int_equal(rule_left(weir, "login", "ip=::1 uri=/login", NOW), 3);
+    assert_int_equal(rule_left(weir, "per-ip", "ip=::1", NOW), 0);
+    assert_int_equal(rule_left(weir, "per-account", "account=ann", NOW), 0);
+    assert_int_equal(reset(weir, "login", "ip=::1 uri=/", NOW), 0); /* does not apply */
+    assert_int_equal(reset(weir, "per-account", "ip=::1", NOW), 0); /* has no key */
+    weir_destroy(weir);
+}
+
+static void test_S6_reset_where_there_is_no_such_rule(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_on(NULL);
+    assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 0); /* no rules at all */
+    assert_int_equal(reset(weir, "r", "ip=::1", NOW), WEIR_INVALID);
+    use(weir, two_rules, NOW);
+    assert_int_equal(weir_reset(weir, NULL, NULL, 0, NOW, NULL), 0);
+    struct weir_error error = { 0 };
+    assert_int_equal(weir_reset(weir, "nobody", NULL, 0, NOW, &error), WEIR_INVALID);
+    assert_string_equal(error.text, "there is no rule 'nobody'");
+    weir_destroy(weir);
+}
+
+static void test_S6_reset_forgets_refusals_bans_and_strikes(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(BANNING(", escalate: 2"));
+    refuse_until_banned(weir, "ip=::1", NOW);
+    assert_int_equal(bans_of(weir, NOW).n, 1);
+    assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 2);
+    assert_int_equal(bans_of(weir, NOW).n, 0);
+    assert_int_equal(refuse_until_banned(weir, "ip=::1", NOW),
+                     TEN_MINUTES); /* not twice as long: the first was forgotten */
+    weir_destroy(weir);
+}
+
+static void test_S6_reset_forgets_counted_refusals(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of(RULES(
+        "- { name: r, key: \"{account}\", limit: 1/60, ban: { refusals: 3/60s, for: 10m } }\n"));
+    assert_int_equal(pass_of(weir, 3, "account=ann", NOW), 1); /* and two refusals */
+    assert_int_equal(reset(weir, "r", "account=ann", NOW), 1);
+    assert_int_equal(pass_of(weir, 3, "account=ann", NOW), 1);
+    assert_int_equal(bans_of(weir, NOW).n, 0);
+    assert_false(passes(weir, "account=ann", NOW));
+    assert_int_equal(bans_of(weir, NOW).n, 1);
+    weir_destroy(weir);
+}
+
+static void test_S6_reset_whatever_the_mode_and_the_lists(void **state)
+{
+    (void)state;
+    struct weir *weir = engine_of("version: 1\nlists: { deny: { ip: [\"::1\"] } }\nrules:\n"
+                                  "- { name: off, key: \"{ip}\", limit: 1/60 }\n"
+                                  "- { name: shadow, key: \"{ip}\", limit: 1/60 }\n");
+    assert_int_equal(edit_list(weir, "deny", "ip", NULL, "::1"), WEIR_OK);
+    assert_true(passes(weir, "ip=::1", NOW));
+    assert_int_equal(edit_list(weir, "deny", "ip", "::1", NULL), WEIR_OK);
+    assert_int_equal(weir_mode_set(weir, "off", WEIR_OFF, NULL), WEIR_OK);
+    assert_int_equal(weir_mode_set(weir, "shadow", WEIR_SHADOW, NULL), WEIR_OK);
+    assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 2);
+    assert_int_equal(weir_mode_set(weir, NULL, WEIR_ENFORCE, NULL), WEIR_OK);
+    assert_int_equal(weir_mode_set(weir, "off", WEIR_ENFORCE, NULL), WEIR_OK);
+    assert_int_equal(rule_left(weir, "off", "ip=::1", NOW), 1);
+    assert_int_equal(rule_left(weir, "shadow", "ip=::1", NOW), 1);
+    weir_destroy(weir);
+}
+
+/* More of them apply than one check can ask. */
+static void test_S6_reset_of_hundreds_of_rules(void **state)
+{
+    char *yaml = malloc(1 << 16);
+    (void)state;
+    size_t len = (size_t)sprintf(yaml, "version: 1\nrules:\n");
+    for (int i = 0; i < 300; i++)
+        len += (size_t)sprintf(yaml + len, "- { name: r%d, key: \"{ip}\", limit: 1/60 }\n", i);
+    struct weir *weir = engine_of(yaml);
+    assert_true(passes(weir, "ip=::1", NOW));
+    assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 300);
+    assert_true(passes(weir, "ip=::1", NOW));
+    weir_destroy(weir);
+    free(yaml);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_R3_allow_and_deny),
+        cmocka_unit_test(test_R3_lists_are_edited_at_run_time),
+        cmocka_unit_test(test_R3_an_attribute_that_no_rule_looks_at),
+        cmocka_unit_test(test_R3_a_bad_edit_changes_nothing),
+        cmocka_unit_test(test_R3_an_edit_without_effect_is_a_mistake),
+        cmocka_unit_test(test_R3_a_hundred_thousand_entries),
+        cmocka_unit_test(test_R4_the_nth_refusal_bans),
+        cmocka_unit_test(test_R4_retry_of_the_refusal_that_bans),
+        cmocka_unit_test(test_R4_refusals_far_apart_do_not_ban),
+        cmocka_unit_test(test_R4_a_peek_never_counts),
+        cmocka_unit_test(test_R4_a_mistake_never_counts),
+        cmocka_unit_test(test_R4_others_refusals_do_not_count),
+        cmocka_unit_test(test_R4_escalation),
+        cmocka_unit_test(test_R4_listed_and_lifted),
+        cmocka_unit_test(test_R4_after_a_lift_the_count_begins_anew),
+        cmocka_unit_test(test_R4_by_hand),
+        cmocka_unit_test(test_R4_any_spelling_of_an_address),
+        cmocka_unit_test(test_R4_what_is_no_key_of_the_rule),
+        cmocka_unit_test(test_R4_a_ban_is_lifted_as_it_is_listed),
+        cmocka_unit_test(test_R4_long_keys),
+        cmocka_unit_test(test_R4_hostile_keys),
+        cmocka_unit_test(test_R4_a_ban_survives_a_restart),
+        cmocka_unit_test(test_R4_everybody_banned_at_once),
+        cmocka_unit_test(test_S6_reset_of_every_rule_that_applies),
+        cmocka_unit_test(test_S6_reset_of_one_rule),
+        cmocka_unit_test(test_S6_reset_where_there_is_no_such_rule),
+        cmocka_unit_test(test_S6_reset_forgets_refusals_bans_and_strikes),
+        cmocka_unit_test(test_S6_reset_forgets_counted_refusals),
+        cmocka_unit_test(test_S6_reset_whatever_the_mode_and_the_lists),
+        cmocka_unit_test(test_S6_reset_of_hundreds_of_rules),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

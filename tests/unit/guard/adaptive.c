@@ -1,0 +1,226 @@
+/* adaptive.c -- Weir's own controller against a small backend: so many workers, work that takes so
+ * long, and more or less who ask. */
+#include "unit/samples.h"
+
+struct plant {
+    struct subject s;
+    double workers, asks; /* asks: how many would be at work if all were let in */
+    weir_time work;
+    double contention; /* each beyond the workers makes the work so much longer */
+    bool silent;       /* nothing is answered; whoever is in gives up after 500 ms */
+    double rest;       /* of a result */
+    int64_t lowest, highest;
+};
+
+static struct plant plant_of(double workers, weir_time work, weir_time target)
+{
+    return (struct plant){ .s = subject_of(&(struct weir_adaptive_options){ .controller = "weir",
+                                                                            .target = target }),
+                           .workers = workers,
+                           .work = work,
+                           .asks = 1e6 };
+}
+
+static struct weir__sample sample_of(struct plant *p, weir_time span)
+{
+    double in = (double)p->s.limit < p->asks ? (double)p->s.limit : p->asks,
+           extra = in > p->workers ? in - p->workers : 0;
+    double took = (double)p->work * (1 + p->contention * extra) * (extra > 0 ? in / p->workers : 1);
+    took = p->silent ? 5e8 : took;
+    double results = in / took * (double)span + p->rest;
+    int64_t n = (int64_t)results;
+    p->rest = results - (double)n;
+    struct weir__sample sample = { .span = span,
+                                   .entered = n,
+                                   .in_flight_max = (int64_t)in,
+                                   .in_flight = (int64_t)in,
+                                   .area = in * (double)span };
+    sample.refused = p->asks > in ? n + 1 : 0;
+    if (p->silent) {
+        sample.timed_out = n;
+    } else {
+        sample.succeeded = n;
+        sample.mean = sample.min = n ? (weir_time)took : 0;
+        add_times(&p->s, (weir_time)took, n);
+    }
+    return sample;
+}
+
+static void run(struct plant *p, weir_time length)
+{
+    p->lowest = INT64_MAX, p->highest = 0;
+    for (weir_time end = p->s.now + length; p->s.now < end;) {
+        int64_t limit = feed(&p->s, sample_of(p, 20 * MS));
+        p->lowest = limit < p->lowest ? limit : p->lowest;
+        p->highest = limit > p->highest ? limit : p->highest;
+    }
+}
+
+static void test_L12_finds_how_many_are_needed(void **state)
+{
+    static const struct {
+        double workers;
+        weir_time work;
+    } rows[] = { { 2, 100 * MS }, { 4, 20 * MS },  { 8, 1 * MS },
+                 { 16, 20 * MS }, { 64, 20 * MS }, { 500, 50 * MS } };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct plant p = plant_of(rows[i].workers, rows[i].work, 0);
+        run(&p, 60 * S);
+        run(&p, 30 * S);
+        assert_in_range(p.lowest, (int64_t)(rows[i].workers * 0.85),
+                        (int64_t)(rows[i].workers * 1.4) + 6);
+        assert_in_range(p.highest, (int64_t)rows[i].workers, (int64_t)(rows[i].workers * 1.4) + 6);
+    }
+}
+
+static void test_L12_slower_work_moves_nothing(void **state)
+{
+    struct plant p = plant_of(16, 20 * MS, 0);
+    (void)state;
+    run(&p, 60 * S);
+    p.work = 100 * MS;
+    run(&p, 60 * S);
+    assert_in_range(p.lowest, 12, 30);
+    assert_in_range(p.highest, 12, 30);
+    p.work = 20 * MS;
+    run(&p, 60 * S);
+    assert_in_range(p.lowest, 12, 30);
+    assert_in_range(p.highest, 12, 30);
+}
+
+static void test_L12_follows_workers_up_and_down(void **state)
+{
+    struct plant p = plant_of(4, 20 * MS, 0);
+    (void)state;
+    run(&p, 60 * S);
+    p.workers = 16;
+    run(&p, 10 * S);
+    assert_true(p.s.limit >= 15);
+    run(&p, 20 * S);
+    p.workers = 4;
+    run(&p, 30 * S);
+    assert_true(p.s.limit <= 11);
+}
+
+/* The time rises with the queue; that is not the work, however long it lasts. */
+static void test_L12_does_not_drift_under_load(void **state)
+{
+    struct plant p = plant_of(10, 10 * MS, 0);
+    (void)state;
+    p.contention = 0.01;
+    run(&p, 30 * S);
+    run(&p, 3600 * S);
+    assert_in_range(p.lowest, 8, 20);
+    assert_in_range(p.highest, 8, 20);
+}
+
+static void test_L12_light_load_raises_nothing(void **state)
+{
+    struct plant p = plant_of(8, 20 * MS, 0);
+    (void)state;
+    p.asks = 3;
+    run(&p, 600 * S);
+    assert_true(p.highest <= 23); /* the first, and a breath */
+    p.asks = 1e6;
+    run(&p, 10 * S);
+    assert_in_range(p.s.limit, 7, 20);
+}
+
+static void test_L12_time_outs_lower_it_and_it_is_soon_back(void **state)
+{
+    struct plant p = plant_of(8, 20 * MS, 0);
+    (void)state;
+    run(&p, 60 * S);
+    int64_t before = p.s.limit;
+    p.silent = true;
+    run(&p, 5 * S);
+    assert_true(p.s.limit <= before / 2);
+    run(&p, 600 * S); /* concurrency-limits#137: what is always bad is not normal */
+    assert_true(p.highest <= before / 2);
+    assert_true(p.lowest >= 1);
+    p.silent = false;
+    run(&p, 3 * S);
+    assert_true(p.s.limit >= 8);
+}
+
+static void test_L12_drops_lower_it(void **state)
+{
+    struct plant p = plant_of(8, 20 * MS, 0);
+    (void)state;
+    run(&p, 60 * S);
+    int64_t before = p.s.limit;
+    for (int i = 0; i < 20; i++) {
+        struct weir__sample sample = sample_of(&p, 20 * MS);
+        sample.dropped = sample.succeeded;
+        feed(&p.s, sample);
+    }
+    assert_true(p.s.limit < before);
+}
+
+/* The headroom goes when the time is over the target; what the workers need does not. */
+static void test_L12_the_target_is_a_cap(void **state)
+{
+    struct plant p = plant_of(4, 20 * MS, 24 * MS), q = plant_of(4, 100 * MS, 50 * MS);
+    (void)state;
+    run(&p, 60 * S);
+    run(&p, 10 * S);
+    assert_true(p.highest <= 7);
+    run(&q, 120 * S);
+    assert_in_range(q.s.limit, 2, 8);
+}
+
+static void test_L12_stays_between_its_bounds(void **state)
+{
+    struct plant p = plant_of(100, 20 * MS, 0);
+    (void)state;
+    p.s = subject_of(&(struct weir_adaptive_options){
+        .controller = "weir", .initial = 10, .min = 6, .max = 30 });
+    run(&p, 60 * S);
+    assert_in_range(p.lowest, 6, 30);
+    assert_int_equal(p.highest, 30);
+    p.workers = 1;
+    run(&p, 120 * S);
+    assert_true(p.lowest >= 6);
+}
+
+static void test_L12_survives_nonsense(void **state)
+{
+    struct plant p = plant_of(8, 20 * MS, 0);
+    char text[64] = "";
+    (void)state;
+    for (int byte = 0; byte < 256; byte += 5) {
+        memset(p.s.state, byte, sizeof(p.s.state));
+        p.s.plan.row->tell(p.s.state, text, sizeof(text)); /* may say anything, but ends */
+        run(&p, 1 * S);
+        assert_in_range(p.s.limit, 1, 16384);
+    }
+    p.s.now += 3600 * S; /* the clock steps, and back */
+    run(&p, 1 * S);
+    p.s.now -= 7200 * S;
+    run(&p, 60 * S);
+    assert_in_range(p.s.limit, 7, 20);
+    feed(&p.s, (struct weir__sample){ .span = -1 });
+    feed(&p.s, (struct weir__sample){ .span = 20 * MS, .area = 1e300, .succeeded = INT64_MAX / 2 });
+    run(&p, 60 * S);
+    assert_in_range(p.s.limit, 1, 16384);
+    p.s.plan.row->tell(p.s.state, text, sizeof(text));
+    assert_non_null(strstr(text, "workers"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_L12_finds_how_many_are_needed),
+        cmocka_unit_test(test_L12_slower_work_moves_nothing),
+        cmocka_unit_test(test_L12_follows_workers_up_and_down),
+        cmocka_unit_test(test_L12_does_not_drift_under_load),
+        cmocka_unit_test(test_L12_light_load_raises_nothing),
+        cmocka_unit_test(test_L12_time_outs_lower_it_and_it_is_soon_back),
+        cmocka_unit_test(test_L12_drops_lower_it),
+        cmocka_unit_test(test_L12_the_target_is_a_cap),
+        cmocka_unit_test(test_L12_stays_between_its_bounds),
+        cmocka_unit_test(test_L12_survives_nonsense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

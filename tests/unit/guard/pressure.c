@@ -1,0 +1,409 @@
+/* pressure.c -- how much must stay out because of the host: alone, and as a loop with a host whose
+ * load follows from what is let in. */
+#include "unit/fixture.h"
+
+#include <math.h>
+
+#include "guard/number.h"
+#include "guard/system.h"
+
+#define LOOK (S / 4)
+
+static const struct weir__reading unknown = {
+    .cpu = -1, .psi_cpu = -1, .psi_memory = -1, .run_queue = -1, .processors = 4
+};
+
+static struct weir__pressure_plan cpu_plan(int32_t percent)
+{
+    return (struct weir__pressure_plan){ .on = true, .options = { .cpu_percent = percent } };
+}
+
+/* So many looks at this cpu; returns the last answer. */
+static int32_t looks(const struct weir__pressure_plan *plan, struct weir__pressure *p, int32_t cpu,
+                     int count, weir_time *now)
+{
+    struct weir__reading reading = unknown;
+    int32_t shed = 0;
+    reading.cpu = cpu;
+    for (int i = 0; i < count; i++)
+        shed = weir__pressure_step(plan, p, &reading, 0, *now += LOOK);
+    return shed;
+}
+
+/* ----------------------------------------------------------- open loop ---- */
+
+static void test_G6_begins_after_two_looks_in_a_row(void **state)
+{
+    struct weir__pressure_plan plan = cpu_plan(80);
+    struct weir__pressure p = { 0 };
+    weir_time now = NOW;
+    (void)state;
+    for (int i = 0; i < 20; i++) { /* every other look is a burst */
+        assert_int_equal(looks(&plan, &p, 1000, 1, &now), 0);
+        assert_int_equal(looks(&plan, &p, 799, 1, &now), 0);
+    }
+    assert_int_equal(p.over, 0);
+    assert_int_equal(looks(&plan, &p, 1000, 1, &now), 0);
+    assert_true(looks(&plan, &p, 1000, 1, &now) > 0);
+    assert_int_equal(p.over, 1);
+}
+
+static void test_G6_at_the_threshold_is_overloaded(void **state)
+{
+    struct weir__pressure_plan plan = cpu_plan(80);
+    struct weir__pressure p = { 0 };
+    weir_time now = NOW;
+    (void)state;
+    assert_int_equal(looks(&plan, &p, 799, 50, &now), 0);
+    assert_true(looks(&plan, &p, 800, 2, &now) > 0);
+}
+
+/* More excess, more is shed; and it grows with every look, but never to all. */
+static void test_G6_grows_with_the_excess(void **state)
+{
+    struct weir__pressure_plan plan = cpu_plan(50);
+    int32_t before = 0;
+    (void)state;
+    for (int32_t cpu = 550; cpu <= 1000; cpu += 150) {
+        struct weir__pressure p = { 0 };
+        weir_time now = NOW;
+        int32_t shed = looks(&plan, &p, cpu, 3, &now), more;
+        assert_true(shed > before);
+        before = shed;
+        for (int i = 0; i < 10; i++, shed = more) {
+            more = looks(&plan, &p, cpu, 1, &now);
+            assert_true(more > shed);
+        }
+        assert_int_equal(looks(&plan, &p, cpu, 4000, &now), 950);
+    }
+}
+
+static void test_G6_shrinks_slowly_and_ends(void **state)
+{
+    struct weir__pressure_plan plan = cpu_plan(80);
+    struct weir__pressure p = { 0 };
+    weir_time now = NOW;
+    (void)state;
+    int32_t shed = looks(&plan, &p, 1000, 60, &now), steps = 0;
+    assert_true(shed > 500);
+    assert_int_equal(looks(&plan, &p, 780, 100, &now), shed); /* between: stays */
+    while (shed > 0) {
+        int32_t less = looks(&plan, &p, 200, 1, &now);
+        assert_true(less <= shed && less >= shed - 26); /* no more than a tenth per second */
+        assert_int_equal(p.over, less > 0);
+        shed = less;
+        assert_true(++steps < 100);
+    }
+    assert_int_equal(looks(&plan, &p, 200, 10, &now), 0);
+}
+
+static void test_G6_looks_at_most_four_times_a_second(void **state)
+{
+    struct weir__pressure_plan plan = cpu_plan(80);
+    struct weir__pressure p = { 0 };
+    struct weir__reading reading = unknown;
+    weir_time now = NOW;
+    (void)state;
+    reading.cpu = 1000;
+    looks(&plan, &p, 1000, 5, &now);
+    struct weir__pressure before = p;
+    int32_t shed = weir__pressure_step(&plan, &p, &reading, 0, now);
+    for (weir_time t = 0; t < LOOK; t += LOOK / 100)
+        assert_int_equal(weir__pressure_step(&plan, &p, &reading, 0, now + t), shed);
+    assert_memory_equal(&before, &p, sizeof(p));
+    assert_true(weir__pressure_step(&plan, &p, &reading, 0, now + LOOK) > shed);
+}
+
+/* ------------------------------------------------------------- options ---- */
+
+static int32_t after_five_seconds(const struct weir_system_options *options,
+                                  const struct weir__reading *reading, weir_time mean)
+{
+    struct weir__pressure_plan plan = { .on = true, .options = *options };
+    struct weir__pressure p = { 0 };
+    int32_t shed = 0;
+    for (int i = 0; i < 20; i++)
+        shed = weir__pressure_step(&plan, &p, reading, mean, NOW + i * LOOK);
+    return shed;
+}
+
+static void test_G6_every_signal(void **state)
+{
+    struct weir__reading high = {
+        .cpu = 900, .psi_cpu = 300, .psi_memory = 200, .run_queue = 6000, .processors = 2
+    };
+    (void)state;
+    assert_true(after_five_seconds(&(struct weir_system_options){ .cpu_percent = 90 }, &high, 0) >
+                0);
+    assert_true(
+        after_five_seconds(&(struct weir_system_options){ .pressure_percent = 30 }, &high, 0) > 0);
+    assert_true(
+        after_five_seconds(&(struct weir_system_options){ .memory_percent = 20 }, &high, 0) > 0);
+    assert_true(after_five_seconds(&(struct weir_system_options){ .run_queue = 6 }, &high, 0) > 0);
+    assert_true(after_five_seconds(&(struct weir_system_options){ .mean_time = S }, &high, S) > 0);
+
+    assert_int_equal(
+        after_five_seconds(&(struct weir_system_options){ .cpu_percent = 91 }, &high, 0), 0);
+    assert_int_equal(
+        after_five_seconds(&(struct weir_system_options){ .pressure_percent = 31 }, &high, 0), 0);
+    assert_int_equal(
+        after_five_seconds(&(struct weir_system_options){ .memory_percent = 21 }, &high, 0), 0);
+    assert_int_equal(after_five_seconds(&(struct weir_system_options){ .run_queue = 7 }, &high, 0),
+                     0);
+    assert_int_equal(
+        after_five_seconds(&(struct weir_system_options){ .mean_time = S }, &high, S - 1), 0);
+    assert_int_equal(after_five_seconds(&(struct weir_system_options){ 0 }, &high, S), 0);
+}
+
+static void test_G6_the_greatest_signal_counts(void **state)
+{
+    struct weir__reading one = { .cpu = 900, .psi_cpu = 0, .psi_memory = 0, .run_queue = 0 };
+    struct weir_system_options all = { .cpu_percent = 80,
+                                       .pressure_percent = 50,
+                                       .memory_percent = 50,
+                                       .run_queue = 4,
+                                       .mean_time = S };
+    (void)state;
+    assert_int_equal(
+        after_five_seconds(&all, &one, S / 10),
+        after_five_seconds(&(struct weir_system_options){ .cpu_percent = 80 }, &one, 0));
+}
+
+static void test_G6_what_is_not_known_does_not_count(void **state)
+{
+    struct weir_system_options all = {
+        .cpu_percent = 1, .pressure_percent = 1, .memory_percent = 1, .run_queue = 1, .mean_time = 1
+    };
+    struct weir__pressure_plan plan = cpu_plan(80);
+    struct weir__pressure p = { 0 };
+    weir_time now = NOW;
+    (void)state;
+    assert_int_equal(after_five_seconds(&all, &unknown, 0), 0);
+    assert_true(looks(&plan, &p, 1000, 20, &now) > 0);
+    assert_int_equal(looks(&plan, &p, -1, 100, &now), 0); /* nothing says so any more */
+}
+
+static void test_G6_off_is_nothing(void **state)
+{
+    struct weir__pressure_plan plan = cpu_plan(80);
+    struct weir__pressure p = { 0 }, zeros = { 0 };
+    weir_time now = NOW;
+    (void)state;
+    looks(&plan, &p, 1000, 20, &now);
+    plan.on = false;
+    assert_int_equal(looks(&plan, &p, 1000, 1, &now), 0);
+    assert_memory_equal(&p, &zeros, sizeof(p));
+    assert_int_equal(weir__pressure_level(&p, now), 0);
+}
+
+/* --------------------------------------------------------------- times ---- */
+
+static void test_G6_the_clock_may_step(void **state)
+{
+    struct weir__pressure_plan plan = cpu_plan(80);
+    struct weir__pressure p = { 0 };
+    weir_time now = NOW;
+    (void)state;
+    int32_t shed = looks(&plan, &p, 1000, 12, &now);
+    now -= 500 * S;
+    assert_int_equal(looks(&plan, &p, 1000, 1, &now), shed);
+    assert_true(weir__pressure_level(&p, now) <= 3);
+    assert_true(looks(&plan, &p, 1000, 1, &now) > shed);
+    shed = looks(&plan, &p, 780, 1, &now);
+    now += 5000 * S; /* forward: one look is not worth more than a second of growing */
+    assert_in_range(looks(&plan, &p, 1000, 1, &now), shed, shed + 150);
+    now += 5000 * S;
+    assert_int_equal(looks(&plan, &p, 100, 1, &now), 0);
+}
+
+static void test_G6_survives_any_state(void **state)
+{
+    struct weir__pressure_plan plan = cpu_plan(80);
+    uint64_t seed = 3;
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        struct weir__pressure p;
+        weir_time now = NOW;
+        for (size_t b = 0; b < sizeof(p); b++)
+            ((unsigned char *)&p)[b] = (unsigned char)random64(&seed);
+        p.looked = (weir_time)(random64(&seed) >> 2);
+        p.over_since = (weir_time)(random64(&seed) >> 2);
+        assert_in_range(looks(&plan, &p, 900, 10, &now), 0, 950);
+        assert_in_range(weir__pressure_level(&p, now), 0, 3);
+    }
+}
+
+/* -------------------------------------------------------------- levels ---- */
+
+static void test_G5_levels_as_it_grows_and_lasts(void **state)
+{
+    struct weir__pressure_plan plan = cpu_plan(50);
+    struct weir__pressure p = { 0 };
+    weir_time now = NOW, began;
+    int level = 0;
+    (void)state;
+    assert_int_equal(weir__pressure_level(&p, now), 0);
+    looks(&plan, &p, 1000, 2, &now);
+    began = now;
+    assert_int_equal(weir__pressure_level(&p, now), 1);
+    for (int i = 0; i < 100; i++) {
+        looks(&plan, &p, 1000, 1, &now);
+        int next = weir__pressure_level(&p, now);
+        assert_true(next == level || next == level + 1 || level == 0);
+        assert_true(next < 2 || now - began >= 3 * S);
+        assert_true(next < 3 || now - began >= 10 * S);
+        level = next;
+    }
+    assert_int_equal(level, 3);
+    while (p.over) {
+        looks(&plan, &p, 100, 1, &now);
+        assert_true(weir__pressure_level(&p, now) <= level);
+        level = weir__pressure_level(&p, now);
+    }
+    assert_int_equal(level, 0);
+}
+
+static void test_G5_a_level_of_old_is_none(void **state)
+{
+    struct weir__pressure_plan plan = cpu_plan(50);
+    struct weir__pressure p = { 0 };
+    weir_time now = NOW;
+    (void)state;
+    looks(&plan, &p, 1000, 100, &now);
+    assert_int_equal(weir__pressure_level(&p, now + 10 * S), 3);
+    assert_int_equal(weir__pressure_level(&p, now + 10 * S + 1), 0);
+}
+
+/* --------------------------------------------------------- closed loop ---- */
+
+struct host {
+    double demand; /* percent of cpu that all that comes would need; above 100 it is 100 */
+    double other;  /* and what does not depend on it */
+    double noise;  /* points up and down */
+    double seen;   /* smoothed as in system.c */
+    uint64_t seed;
+};
+
+struct result {
+    double cpu_min, cpu_max, cpu_mean, shed_min, shed_max;
+};
+
+static double cpu_now(struct host *h, double shed)
+{
+    double random = (double)(random64(&h->seed) >> 11) / 9007199254740992.0 * 2 - 1;
+    double cpu = weir__least(h->other + h->demand * (1 - shed), 100) + h->noise * random;
+    h->seen += 0.39 * (weir__least(weir__most(cpu, 0), 100) - h->seen);
+    return cpu;
+}
+
+static struct result run(const struct weir__pressure_plan *plan, struct weir__pressure *p,
+                         struct host *h, weir_time *now, int seconds)
+{
+    struct result r = { .cpu_min = 1000, .shed_min = 1 };
+    int count = 0;
+    for (weir_time end = *now + seconds * S; *now < end; count++) {
+        double cpu = cpu_now(h, p->shed);
+        looks(plan, p, (int32_t)(h->seen * 10 + 0.5), 1, now);
+        r.cpu_min = weir__least(r.cpu_min, cpu), r.cpu_max = weir__most(r.cpu_max, cpu);
+        r.cpu_mean += cpu;
+        r.shed_min = weir__least(r.shed_min, p->shed), r.shed_max = weir__most(r.shed_max, p->shed);
+    }
+    r.cpu_mean /= count;
+    return r;
+}
+
+/* Sentinel #1206: the cpu went up and down every second.  Here it comes to rest at the
+ * threshold. */
+static void test_G6_settles_at_the_threshold(void **state)
+{
+    static const double demands[] = { 90, 120, 200, 400, 1000 };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(demands); i++)
+        for (int noise = 0; noise <= 3; noise++) {
+            struct weir__pressure_plan plan = cpu_plan(80);
+            struct weir__pressure p = { 0 };
+            struct host h = { .demand = demands[i], .noise = noise, .seed = i + 1 };
+            weir_time now = NOW;
+            run(&plan, &p, &h, &now, 20 + (int)demands[i] / 40);
+            struct result r = run(&plan, &p, &h, &now, 60);
+            if (fabs(r.cpu_mean - 80) > 5 || r.cpu_min < 75 - noise || r.cpu_max > 85 + noise ||
+                r.shed_max - r.shed_min >= 0.1)
+                fail_msg("demand %.0f, noise %d: cpu %.1f to %.1f, mean %.1f; shed %.3f to %.3f",
+                         h.demand, noise, r.cpu_min, r.cpu_max, r.cpu_mean, r.shed_min, r.shed_max);
+            assert_int_equal(p.over, 1);
+        }
+}
+
+/* Part of the load does not come from what is let in. */
+static void test_G6_settles_beside_other_load(void **state)
+{
+    struct weir__pressure_plan plan = cpu_plan(80);
+    struct weir__pressure p = { 0 };
+    struct host h = { .demand = 100, .other = 50, .noise = 2, .seed = 5 };
+    weir_time now = NOW;
+    (void)state;
+    run(&plan, &p, &h, &now, 40);
+    struct result r = run(&plan, &p, &h, &now, 60);
+    assert_true(fabs(r.cpu_mean - 80) <= 5 && r.shed_max - r.shed_min < 0.1);
+}
+
+static void test_G6_ends_when_demand_ends(void **state)
+{
+    struct weir__pressure_plan plan = cpu_plan(80);
+    struct weir__pressure p = { 0 };
+    struct host h = { .demand = 200, .noise = 2, .seed = 5 };
+    weir_time now = NOW;
+    (void)state;
+    run(&plan, &p, &h, &now, 30);
+    assert_true(p.shed > 0.4);
+    h.demand = 60;
+    run(&plan, &p, &h, &now, 15);
+    assert_true(p.shed == 0 && p.over == 0);
+    assert_true(run(&plan, &p, &h, &now, 60).shed_max == 0);
+}
+
+/* Pressure is seen as a mean of 10 s: slower, and not to and fro either. */
+static void test_G6_settles_by_a_slow_signal(void **state)
+{
+    struct weir__pressure_plan plan = { .on = true, .options = { .pressure_percent = 40 } };
+    struct weir__pressure p = { 0 };
+    struct weir__reading reading = unknown;
+    double seen = 0, low = 1, high = 0;
+    (void)state;
+    for (int i = 0; i < 1600; i++) {
+        double psi = weir__least(1, 0.8 * (1 - p.shed)) * 1000;
+        if (i % 8 == 0)
+            seen += 0.18 * (psi - seen); /* as the kernel does it, every 2 s */
+        reading.psi_cpu = (int32_t)(seen + 0.5);
+        weir__pressure_step(&plan, &p, &reading, 0, NOW + i * LOOK);
+        if (i > 600) {
+            low = weir__least(low, p.shed), high = weir__most(high, p.shed);
+            assert_in_range(seen, 350, 450);
+        }
+    }
+    assert_true(high - low < 0.1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_G6_begins_after_two_looks_in_a_row),
+        cmocka_unit_test(test_G6_at_the_threshold_is_overloaded),
+        cmocka_unit_test(test_G6_grows_with_the_excess),
+        cmocka_unit_test(test_G6_shrinks_slowly_and_ends),
+        cmocka_unit_test(test_G6_looks_at_most_four_times_a_second),
+        cmocka_unit_test(test_G6_every_signal),
+        cmocka_unit_test(test_G6_the_greatest_signal_counts),
+        cmocka_unit_test(test_G6_what_is_not_known_does_not_count),
+        cmocka_unit_test(test_G6_off_is_nothing),
+        cmocka_unit_test(test_G6_the_clock_may_step),
+        cmocka_unit_test(test_G6_survives_any_state),
+        cmocka_unit_test(test_G5_levels_as_it_grows_and_lasts),
+        cmocka_unit_test(test_G5_a_level_of_old_is_none),
+        cmocka_unit_test(test_G6_settles_at_the_threshold),
+        cmocka_unit_test(test_G6_settles_beside_other_load),
+        cmocka_unit_test(test_G6_ends_when_demand_ends),
+        cmocka_unit_test(test_G6_settles_by_a_slow_signal),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

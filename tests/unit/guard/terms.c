@@ -1,0 +1,85 @@
+/* A guard's options: what is filled in, what is compiled. */
+#include "unit/guarding.h"
+
+static struct weir__guard_plan plan_of(const struct weir_guard_options *o)
+{
+    struct weir__guard_plan plan;
+    struct weir_error error = { 0 };
+    if (weir__guard_plan_make(&plan, o, 1, &error) != WEIR_OK)
+        fail_msg("%s", error.text);
+    return plan;
+}
+
+static void test_defaults_are_filled_in(void **state)
+{
+    (void)state;
+    struct weir__guard_plan p = plan_of(&(struct weir_guard_options){ 0 });
+    assert_int_equal(p.max, 1024);
+    assert_int_equal(p.lease, 60 * S);
+    assert_int_equal(p.mode, WEIR_ENFORCE);
+    assert_int_equal(p.shed.classes, 1);
+    assert_false(p.levels || p.shed.on || p.pressure.on || p.breaker.on);
+    assert_null(p.controller.row);
+}
+
+static void test_there_are_twice_as_many_slots_as_permits(void **state)
+{
+    (void)state;
+    for (int64_t max = 1; max <= WEIR__PERMITS_MAX; max = max * 3 / 2 + 1) {
+        uint32_t seats = plan_of(&(struct weir_guard_options){ .max = max }).seat_mask + 1;
+        assert_true(seats >= 2 * max && (seats & (seats - 1)) == 0 && seats <= WEIR__GUARD_SEATS);
+    }
+    assert_int_equal(plan_of(&(struct weir_guard_options){ .max = WEIR__PERMITS_MAX }).seat_mask +
+                         1,
+                     WEIR__GUARD_SEATS);
+}
+
+static void test_G7_classes_shed_and_so_does_the_host(void **state)
+{
+    (void)state;
+    struct weir__guard_plan p =
+        plan_of(&(struct weir_guard_options){ .classes = { { "gold", 3 }, { "free", 1 } } });
+    assert_true(p.levels && p.shed.on);
+    assert_int_equal(p.shed.classes, 2);
+    assert_int_equal(p.shed.weights[0], 3);
+    p = plan_of(&(struct weir_guard_options){ .system = { .cpu_percent = 80 } });
+    assert_true(p.levels && p.pressure.on);
+    assert_false(p.shed.on);
+    p = plan_of(&(struct weir_guard_options){ .shed = true });
+    assert_true(p.levels && p.shed.on);
+}
+
+static void test_numbers_of_a_damaged_record_never_become_a_plan_that_reaches_out(void **state)
+{
+    (void)state;
+    uint64_t seed = 7;
+    int good = 0;
+    for (int i = 0; i < 20000; i++) {
+        struct weir__guard_terms terms = { 0 };
+        struct weir_guard_options o;
+        struct weir__guard_plan p;
+        uint64_t *words = (uint64_t *)(void *)&terms;
+        for (int k = 0; k < 3; k++)
+            words[random64(&seed) % (sizeof(terms) / 8)] = random64(&seed) >> random64(&seed) % 64;
+        weir__guard_terms_read(&terms, &o);
+        if (weir__guard_plan_make(&p, &o, 1, NULL) != WEIR_OK)
+            continue;
+        good++;
+        assert_in_range(p.max, 1, WEIR__PERMITS_MAX);
+        assert_in_range(p.seat_mask, 63, WEIR__GUARD_SEATS - 1);
+        assert_in_range(p.shed.classes, 1, WEIR_CLASSES);
+        assert_true(p.tick > 0 && p.lease > 0);
+    }
+    assert_true(good > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults_are_filled_in),
+        cmocka_unit_test(test_there_are_twice_as_many_slots_as_permits),
+        cmocka_unit_test(test_G7_classes_shed_and_so_does_the_host),
+        cmocka_unit_test(test_numbers_of_a_damaged_record_never_become_a_plan_that_reaches_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,226 @@
+/* What is done now and then: looks, shedding, levels. */
+#include "unit/guarding.h"
+
+/* n pieces of work, one every `every`, each `took` long; returns the time behind the last. */
+static weir_time run(struct weir_guard *g, weir_time now, int n, weir_time every, weir_time took,
+                     enum weir_outcome outcome)
+{
+    for (int i = 0; i < n; i++, now += every)
+        work(g, now, took, outcome);
+    return now;
+}
+
+static void test_L12_what_came_back_is_seen_by_quantiles_and_mean(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard *g = guard_of(table, "g", NULL);
+    weir_time now = NOW;
+    for (int i = 0; i < 2000; i++)
+        now = run(g, now, 1, 2 * MS, i % 100 < 95 ? 10 * MS : 200 * MS, WEIR_SUCCEEDED);
+    struct weir_guard_info info = info_of(g, now + S);
+    assert_in_range(info.p50, 10 * MS * 96 / 100, 10 * MS * 104 / 100);
+    assert_in_range(info.p90, 10 * MS * 96 / 100, 10 * MS * 104 / 100);
+    assert_in_range(info.p99, 200 * MS * 96 / 100, 200 * MS * 104 / 100);
+    assert_in_range(info.mean, 18 * MS, 21 * MS);
+    assert_int_equal(info.succeeded, 2000);
+    info_of(g, now + 30 * S);
+    info = info_of(g, now + 60 * S); /* and forgotten */
+    assert_int_equal(info.p50, 0);
+    assert_int_equal(info.mean, 0);
+    assert_int_equal(info.succeeded, 2000);
+    weir_table_destroy(table);
+}
+
+static void test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard_options o = {
+        .max = 500, .adaptive = { .controller = "aimd", .initial = 40, .min = 10, .max = 100 }
+    };
+    struct weir_guard *g = guard_of(table, "g", &o);
+    struct weir_error error;
+    assert_int_equal(info_of(g, NOW).limit, 40);
+    weir_time now = run(g, NOW, 1000, 10 * MS, MS, WEIR_DROPPED);
+    assert_true(info_of(g, now).limit < 40);
+    int64_t learnt = info_of(g, now).limit;
+    o.lease = 30 * S; /* something else changes: what was learnt is kept */
+    assert_int_equal(weir_guard_change(g, &o, &error), WEIR_OK);
+    now = run(g, now, 200, 10 * MS, MS, WEIR_SUCCEEDED);
+    assert_in_range(info_of(g, now).limit, learnt, learnt + 5);
+    o.adaptive.controller = "vegas";
+    o.adaptive.initial = 70;
+    assert_int_equal(weir_guard_change(g, &o, &error), WEIR_OK);
+    now = run(g, now, 200, 10 * MS, MS, WEIR_SUCCEEDED);
+    assert_in_range(info_of(g, now).limit, 60, 80);
+    weir_table_destroy(table);
+}
+
+/* Does 50 at a time, 50 ms each. */
+struct backend {
+    struct weir_guard *guard;
+    struct {
+        struct weir_permit permit;
+        weir_time until; /* 0: nobody is there */
+    } places[50];
+};
+
+/* Whose work is done leaves; a place that is free then, -1: none. */
+static int free_place(struct backend *b, weir_time now)
+{
+    int place = -1;
+    for (int i = 0; i < 50; i++) {
+        if (b->places[i].until != 0 && b->places[i].until <= now) {
+            weir_exit(b->guard, &b->places[i].permit, WEIR_SUCCEEDED, b->places[i].until);
+            b->places[i].until = 0;
+        }
+        place = b->places[i].until == 0 ? i : place;
+    }
+    return place;
+}
+
+static bool ask_backend(struct backend *b, uint64_t user, int priority, weir_time now)
+{
+    int place = free_place(b, now);
+    struct weir_ask ask = {
+        .key = { &user, sizeof(user) }, .cost = 1, .priority = (int8_t)priority, .now = now
+    };
+    struct weir_permit permit;
+    struct weir_decision d;
+    if (!weir_enter(b->guard, &ask, &permit, &d))
+        return false;
+    assert_true(place >= 0);
+    b->places[place].permit = permit;
+    b->places[place].until = now + 50 * MS;
+    return true;
+}
+
+/* Clients ask ten times as often as can be done; one in twenty is important. */
+static void test_G7_when_permits_run_out_the_least_important_go_first(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard *g =
+        guard_of(table, "g", &(struct weir_guard_options){ .max = 50, .shed = true });
+    struct backend backend = { .guard = g };
+    int asked[2] = { 0, 0 }, in[2] = { 0, 0 };
+    uint64_t seed = 5;
+    for (weir_time now = NOW; now < NOW + 20 * S; now += 100 * WEIR_MICROSECOND) {
+        int important = random64(&seed) % 20 == 0; /* 500 per second of 10,000; 1,000 can be done */
+        bool entered = ask_backend(&backend, random64(&seed) % 1000, important ? 5 : 0, now);
+        asked[important] += now >= NOW + 5 * S;
+        in[important] += entered && now >= NOW + 5 * S;
+    }
+    assert_true(in[1] * 100 >= asked[1] * 96); /* nearly all of the important ones */
+    assert_true(in[0] + in[1] >=
+                15000 * 85 / 100); /* and most permits are in use: some are left for them */
+    struct weir_guard_info info = info_of(g, NOW + 20 * S);
+    assert_true(info.admitted_percent < 30);
+    assert_true(info.refused_shed > info.refused_busy);
+    assert_int_equal(info.changes[0].kind, WEIR_GUARD_EVENT_SHEDDING);
+    assert_int_equal(info.changes[0].to, 1);
+    weir_table_destroy(table);
+}
+
+static void test_G5_a_level_that_is_asked_for_ends_though_nobody_comes_any_more(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard_options o = { .raises = 3,
+                                    .breaker = { .errors = 1, .min_calls = 1, .open_for = S } };
+    struct weir_guard *broken = guard_of(table, "broken", &o),
+                      *other =
+                          guard_of(table, "other", &(struct weir_guard_options){ .degrade = 1 });
+    work(broken, NOW, MS, WEIR_FAILED);
+    why_not(broken, NOW + 200 * MS);
+    assert_int_equal(weir_level_get(table, NULL), 3);
+    assert_int_equal(why_not(other, NOW + 5 * S), WEIR_DEGRADED);
+    why_not(other, NOW + 20 * S);
+    assert_int_equal(weir_level_get(table, NULL), 0);
+    assert_int_equal(why_not(other, NOW + 20 * S), WEIR_GRANTED);
+    weir_table_destroy(table);
+}
+
+static void test_G6_a_mean_time_above_what_is_allowed_sheds(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard *g =
+        guard_of(table, "g", &(struct weir_guard_options){ .system = { .mean_time = 50 * MS } });
+    weir_time now = run(g, NOW, 500, 10 * MS, 20 * MS, WEIR_SUCCEEDED);
+    assert_int_equal(info_of(g, now).refused_shed, 0);
+    now = run(g, now, 1000, 10 * MS, 200 * MS, WEIR_SUCCEEDED);
+    struct weir_guard_info info = info_of(g, now);
+    assert_true(info.refused_shed > 0);
+    assert_true(info.pressure_percent > 0);
+    now = run(g, now, 6000, 10 * MS, 10 * MS, WEIR_SUCCEEDED);
+    info = info_of(g, now);
+    assert_int_equal(info.pressure_percent, 0);
+    assert_int_equal(why_not(g, now), WEIR_GRANTED);
+    weir_table_destroy(table);
+}
+
+static void test_G6_a_guard_that_stops_looking_at_its_host_lets_everybody_in_again(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_guard_options o = { .system = { .mean_time = 50 * MS } };
+    struct weir_guard *g = guard_of(table, "g", &o);
+    struct weir_error error;
+    weir_time now = run(g, NOW, 1500, 10 * MS, 200 * MS, WEIR_SUCCEEDED);
+    assert_true(info_of(g, now).pressure_percent > 0);
+    o.system.mean_time = 0;
+    assert_int_equal(weir_guard_change(g, &o, &error), WEIR_OK);
+    now = run(g, now, 200, 10 * MS, 200 * MS, WEIR_SUCCEEDED);
+    struct weir_guard_info info = info_of(g, now);
+    assert_int_equal(info.pressure_percent, 0);
+    assert_int_equal(info.admitted_percent, 100);
+    assert_int_equal(weir_level_get(table, NULL), 0);
+    assert_int_equal(info.changes[0].to, 0); /* and so it is told */
+    weir_table_destroy(table);
+}
+
+static void test_L12_an_adaptive_rate_sheds_the_least_important(void **state)
+{
+    (void)state;
+    struct weir_table *table = private_table(false, 16);
+    struct weir_adaptive_options a = {
+        .controller = "percentile", .target = S, .initial = 100, .max = 100, .rate = true
+    };
+    struct weir_guard *g =
+        guard_of(table, "g", &(struct weir_guard_options){ .adaptive = a, .shed = true });
+    int in[2] = { 0, 0 };
+    for (int i = 0; i < 20000; i++) { /* 1,000 per second, for 20 s; one in 20 is important */
+        struct weir_permit p;
+        struct weir_decision d;
+        struct weir_ask ask = { .key = { &i, sizeof(i) },
+                                .cost = 1,
+                                .priority = (int8_t)(i % 20 == 0 ? 3 : 0),
+                                .now = NOW + i * MS };
+        if (!weir_enter(g, &ask, &p, &d))
+            continue;
+        in[i % 20 == 0]++;
+        weir_exit(g, &p, WEIR_SUCCEEDED, ask.now + MS);
+    }
+    struct weir_guard_info info = info_of(g, NOW + 20 * S);
+    assert_true(info.refused_shed > info.refused_limited);
+    assert_int_equal(info.refused_busy, 0);
+    assert_true(in[1] >= 900 && in[0] + in[1] >= 1800);
+    weir_table_destroy(table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_L12_what_came_back_is_seen_by_quantiles_and_mean),
+        cmocka_unit_test(
+            test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller),
+        cmocka_unit_test(test_G7_when_permits_run_out_the_least_important_go_first),
+        cmocka_unit_test(test_G5_a_level_that_is_asked_for_ends_though_nobody_comes_any_more),
+        cmocka_unit_test(test_G6_a_mean_time_above_what_is_allowed_sheds),
+        cmocka_unit_test(test_G6_a_guard_that_stops_looking_at_its_host_lets_everybody_in_again),
+        cmocka_unit_test(test_L12_an_adaptive_rate_sheds_the_least_important),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/* word-set.c -- sets of words: each word of the list is found, nothing else is, whatever the bytes
+ * and lengths. */
+#include "unit/fixture.h"
+#include "match/words.h"
+
+static struct weir__word_set *set_of(const char *const *words, size_t n)
+{
+    struct weir__word_set *set = NULL;
+    struct weir_error error;
+    if (weir__word_set_create(&set, words, n, &error) != WEIR_OK)
+        fail_msg("%s", error.text);
+    return set;
+}
+
+static bool has(const struct weir__word_set *set, const char *word)
+{
+    return weir__word_set_has(set, word, strlen(word));
+}
+
+static void test_R3_empty_set(void **state)
+{
+    struct weir__word_set *set = set_of(NULL, 0);
+    (void)state;
+    assert_false(has(set, ""));
+    assert_false(has(set, "a"));
+    weir__word_set_destroy(set);
+    weir__word_set_destroy(NULL);
+}
+
+static void test_R3_words_and_nothing_like_them(void **state)
+{
+    static const char *const words[] = {
+        "alpha", "beta", "alpha", "\xff\x01\n", "a value of more than sixteen bytes", "x"
+    };
+    struct weir__word_set *set = set_of(words, COUNT_OF(words));
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        assert_true(has(set, words[i]));
+    assert_false(has(set, "") || has(set, "alph") || has(set, "alphab") || has(set, "Alpha") ||
+                 has(set, "y"));
+    assert_false(weir__word_set_has(set, "x\0", 2)); /* a NUL counts */
+    assert_false(weir__word_set_has(set, "alpha\0", 6));
+    assert_true(weir__word_set_has(set, "alphabet", 5)); /* no NUL is needed */
+    assert_false(has(set, "a value of more than sixteen byteS"));
+    weir__word_set_destroy(set);
+}
+
+static void test_R3_nothing_is_a_word_too(void **state)
+{
+    static const char *const words[] = { "" };
+    struct weir__word_set *set = set_of(words, 1);
+    (void)state;
+    assert_true(has(set, ""));
+    assert_true(weir__word_set_has(set, NULL, 0));
+    assert_false(has(set, "a"));
+    weir__word_set_destroy(set);
+}
+
+static void test_the_words_are_copied(void **state)
+{
+    char word[] = "mine";
+    const char *words[] = { word };
+    struct weir__word_set *set = set_of(words, 1);
+    (void)state;
+    strcpy(word, "gone");
+    words[0] = NULL;
+    assert_true(has(set, "mine"));
+    assert_false(has(set, "gone"));
+    weir__word_set_destroy(set);
+}
+
+/* All words of up to four bytes of three letters; a random half is on the list, some of it
+ * twice. */
+static void test_R3_as_a_loop(void **state)
+{
+    enum { ALL = 1 + 3 + 9 + 27 + 81 };
+    static char all[ALL][5];
+    size_t count = 1, from = 0;
+    (void)state;
+    for (size_t to = 1; to < ALL; from++)
+        for (size_t letter = 0; letter < 3 && to < ALL; letter++, to++, count++)
+            *stpcpy(all[to], all[from]) = "ab\xfe"[letter];
+    assert_int_equal(count, ALL);
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        const char *list[2 * ALL];
+        bool is[ALL] = { false };
+        uint64_t s = seed;
+        size_t n = 0;
+        for (size_t i = 0; i < ALL; i++)
+            for (uint64_t times = random64(&s) % 3; times > 0; times--, is[i] = true)
+                list[n++] = all[i];
+        struct weir__word_set *set = set_of(list, n);
+        for (size_t i = 0; i < ALL; i++)
+            assert_int_equal(has(set, all[i]), is[i]);
+        weir__word_set_destroy(set);
+    }
+}
+
+static void test_R3_hundred_thousand_entries(void **state)
+{
+    enum { N = 100000 };
+    char(*texts)[32] = calloc(N, sizeof(*texts)), other[32];
+    const char **words = calloc(N, sizeof(*words));
+    (void)state;
+    for (size_t i = 0; i < N; i++) {
+        snprintf(texts[i], sizeof(texts[i]), i % 2 ? "key-%zu" : "a-longer-key-of-a-client-%zu", i);
+        words[i] = texts[i];
+    }
+    struct weir__word_set *set = set_of(words, N);
+    for (size_t i = 0; i < N; i++) {
+        assert_true(has(set, texts[i]));
+        snprintf(other, sizeof(other), i % 2 ? "a-longer-key-of-a-client-%zu" : "key-%zu", i);
+        assert_false(has(set, other));
+    }
+    weir__word_set_destroy(set);
+    free(texts);
+    free(words);
+}
+
+static void test_too_many_words_are_refused(void **state)
+{
+    static const char *const words[] = { "a" };
+    struct weir__word_set *set = NULL;
+    struct weir_error error;
+    (void)state;
+    assert_int_equal(weir__word_set_create(&set, words, SIZE_MAX, &error), WEIR_INVALID);
+    assert_contains(error.text, "at most");
+    assert_null(set);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_R3_empty_set),
+        cmocka_unit_test(test_R3_words_and_nothing_like_them),
+        cmocka_unit_test(test_R3_nothing_is_a_word_too),
+        cmocka_unit_test(test_the_words_are_copied),
+        cmocka_unit_test(test_R3_as_a_loop),
+        cmocka_unit_test(test_R3_hundred_thousand_entries),
+        cmocka_unit_test(test_too_many_words_are_refused),
+    };
+
+    return cmocka_run_group_tests_name("word-set", tests, NULL, NULL);
+}

@@ -1,0 +1,122 @@
+/* read-lists.c -- lists: their entries, here and in files, and what is no entry. */
+#include "unit/reading.h"
+
+/* ---------------------------------------------------------------- R3: lists ---- */
+
+static void test_R3_lists(void **state)
+{
+    struct weir__draft *d = read_good("version: 1\nlists:\n  allow: { ip: [10.0.0.0/8, \"::1\"], "
+                                      "account: alice, header.X-Key: [] }\n"
+                                      "  office: { account: [bob, 5, true] }\n");
+    (void)state;
+    assert_int_equal(d->n_lists, 4);
+    assert_string_equal(d->lists[0].name, "allow");
+    assert_string_equal(d->lists[0].attribute, "ip");
+    assert_int_equal(d->lists[0].n, 2);
+    assert_string_equal(d->lists[0].entries[1], "::1");
+    assert_string_equal(d->lists[1].entries[0], "alice");
+    assert_string_equal(d->lists[2].attribute, "header.x-key");
+    assert_int_equal(d->lists[2].n, 0);
+    assert_int_equal(d->lists[3].n, 3);
+    assert_string_equal(d->lists[3].entries[1], "5");
+    assert_string_equal(d->lists[3].entries[2], "true");
+    weir__draft_destroy(d);
+}
+
+static void test_R3_wrong_entries(void **state)
+{
+    (void)state;
+    assert_problem("version: 1\nlists: { deny: { ip: [10.0.0.1/8] } }\n", 2, 32, "10.0.0.0/8");
+    assert_problem("version: 1\nlists: { deny: { ip: [bad] } }\n", 2, 23, "not an IP address");
+    assert_problem("version: 1\nlists: { deny: { account: [a, \"*b\"] } }\n", 2, 32,
+                   "whole values");
+    assert_problem("version: 1\nlists: { deny: { account: [a, \"\"] } }\n", 2, 32, "not empty");
+    assert_problem("version: 1\nlists: { deny: { account: [a, [b]] } }\n", 2, 31,
+                   "an entry of a list must be text; found a list");
+    assert_problem("version: 1\nlists: { deny: { account: } }\n", 2, 18,
+                   "expected entries of 'account'");
+    assert_problem("version: 1\nlists: { deny: 5 }\n", 2, 16, "a list must be a mapping");
+    assert_problem("version: 1\nlists: { \"a b\": { ip: [] } }\n", 2, 12, "a list's name");
+    assert_problem("version: 1\nlists: { deny: { header.A: [], header.a: [] } }\n", 2, 32, "twice");
+}
+
+static void test_R3_lists_from_files(void **state)
+{
+    char name[400], text[256];
+    static const char entries[] =
+        "# a comment\n10.0.0.0/8\r\n\n  192.0.2.1\t# and why\n2001:db8::/32";
+    const char *path = new_path();
+    (void)state;
+    write_at(path, 0, entries, strlen(entries));
+    snprintf(name, sizeof(name), "%s/rules.yaml", folder);
+    snprintf(text, sizeof(text), "version: 1\nlists: { deny: { ip: { file: \"%s\" } } }\n",
+             strrchr(path, '/') + 1);
+    struct weir__draft *d = read_named(text, name);
+    assert_int_equal(d->lists[0].n, 3);
+    assert_string_equal(d->lists[0].entries[0], "10.0.0.0/8");
+    assert_string_equal(d->lists[0].entries[1], "192.0.2.1");
+    assert_string_equal(d->lists[0].entries[2], "2001:db8::/32");
+    weir__draft_destroy(d);
+    snprintf(text, sizeof(text), "version: 1\nlists: { deny: { account: { file: \"%s\" } } }\n",
+             path); /* a whole path */
+    d = read_named(text, name);
+    assert_string_equal(d->lists[0].entries[1], "192.0.2.1");
+    weir__draft_destroy(d);
+    assert_problem(text, 2, 36, "may not name files");
+}
+
+static void test_R3_files_that_are_no_lists(void **state)
+{
+    char name[400], text[256];
+    const char *path = new_path();
+    struct weir_error error = { 0 };
+    static const char entries[] = "10.0.0.0/8\nnonsense\n";
+    (void)state;
+    snprintf(name, sizeof(name), "%s/rules.yaml", folder);
+    write_at(path, 0, entries, strlen(entries));
+    snprintf(text, sizeof(text), "version: 1\nlists: { deny: { ip: { file: \"%s\" } } }\n",
+             strrchr(path, '/') + 1);
+    assert_contains(read_bad_bytes(text, strlen(text), name, &error).problems[0].text,
+                    "line 2 of the file, 'nonsense'");
+    write_at(path, 0, "\xff\xff", 2);
+    assert_contains(read_bad_bytes(text, strlen(text), name, &error).problems[0].text,
+                    "line 1 of the file, '??.0.0.0/8': not UTF-8 text");
+    static const char no_file[] = "version: 1\nlists: { deny: { ip: { file: not-there } } }\n";
+    assert_contains(read_bad_bytes(no_file, strlen(no_file), name, &error).problems[0].text,
+                    "cannot read the file 'not-there'");
+    static const char directory[] = "version: 1\nlists: { deny: { ip: { file: . } } }\n";
+    assert_contains(read_bad_bytes(directory, strlen(directory), name, &error).problems[0].text,
+                    "not a regular file");
+    assert_int_equal(truncate(path, (64 << 20) + 1), 0);
+    assert_contains(read_bad_bytes(text, strlen(text), name, &error).problems[0].text,
+                    "the most is 64 MiB");
+}
+
+/* A list of one's own that no rule names is fine, unless it looks like a slip for one of the two
+ * that work by themselves. */
+static void test_R3_unused_list_near_allow_or_deny_refused(void **state)
+{
+    (void)state;
+    weir__draft_destroy(read_good("version: 1\nlists: { office: { ip: [10.0.0.0/8] }, allow: { "
+                                  "account: [a] }, deny: { account: [b] } }\n"));
+    weir__draft_destroy(
+        read_good("version: 1\nrules: [{ name: a, limit: 1/s, match: { ip: { list: alow } } }]\n"
+                  "lists: { alow: { account: [a], ip: [10.0.0.0/8] } }\n"));
+    assert_problem("version: 1\nlists: { alow: { ip: [10.0.0.0/8] } }\n", 2, 10,
+                   "no rule names the list 'alow', so it does nothing; did you mean 'allow'?");
+    assert_problem("version: 1\nlists: { office: { ip: [] }, denny: { ip: [10.0.0.0/8] } }\n", 2,
+                   30, "did you mean 'deny'?");
+    assert_problem("version: 1\nlists: { Deny: {} }\n", 2, 10, "did you mean 'deny'?");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_R3_lists),
+        cmocka_unit_test(test_R3_wrong_entries),
+        cmocka_unit_test(test_R3_unused_list_near_allow_or_deny_refused),
+        cmocka_unit_test(test_R3_lists_from_files),
+        cmocka_unit_test(test_R3_files_that_are_no_lists),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

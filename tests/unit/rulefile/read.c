@@ -1,0 +1,528 @@
+/* read.c -- rule files: what each key means, what is refused and where the problem points. */
+#include "unit/reading.h"
+
+/* ------------------------------------------------------------- the whole ---- */
+
+static void test_R6_good_file_read_whole(void **state)
+{
+    struct weir__draft *d = read_good(
+        "version: 1\nmode: shadow\nrules:\n  - { name: a, limit: 300/60, about: for people }\n"
+        "  - { name: b.B_2-, limit: 1/s, mode: off, keys: 10, cost: 0 }\nlists: { deny: { account: "
+        "[x] } }\n");
+    (void)state;
+    assert_int_equal(d->mode, WEIR_SHADOW);
+    assert_int_equal(d->n_rules, 2);
+    assert_string_equal(d->rules[0].name, "a");
+    assert_string_equal(d->rules[0].about, "for people");
+    assert_string_equal(d->rules[0].key, "");
+    assert_int_equal(d->rules[0].cost, 1);
+    assert_int_equal(d->rules[0].mode, WEIR_ENFORCE);
+    assert_int_equal(d->rules[0].mark.line, 4);
+    assert_int_equal(d->rules[0].mark.column, 5);
+    assert_string_equal(d->rules[1].name, "b.B_2-");
+    assert_null(d->rules[1].about);
+    assert_int_equal(d->rules[1].mode, WEIR_OFF);
+    assert_int_equal(d->rules[1].keys, 10);
+    assert_int_equal(d->rules[1].cost, 0);
+    assert_int_equal(d->n_lists, 1);
+    weir__draft_destroy(d);
+    d = read_good("version: 1");
+    assert_int_equal(d->mode, WEIR_ENFORCE);
+    assert_int_equal(d->n_rules + d->n_lists, 0);
+    weir__draft_destroy(d);
+    weir__draft_destroy(NULL);
+}
+
+static void test_R6_bad_file_refused_whole(void **state)
+{
+    static const char text[] =
+        "version: 1\nrules:\n  - { name: good, limit: 1/s }\n  - { name: bad, limit: 1/q }\n";
+    struct weir_error error = { 0 };
+    struct told told = read_bad_bytes(text, strlen(text), "some/rules.yaml", &error);
+    (void)state;
+    assert_int_equal(told.n, 1);
+    assert_contains(error.text, "some/rules.yaml:4:27: limit: unknown unit 'q'");
+    assert_int_equal(error.column, 27);
+    assert_string_equal(told.problems[0].source, "  - { name: bad, limit: 1/q }");
+    assert_int_equal(told.problems[0].caret, 26);
+
+    struct weir__draft *draft = NULL;
+    assert_int_equal(weir__draft_read(&draft, text, strlen(text), NULL, NULL),
+                     WEIR_INVALID); /* nobody has to listen */
+    assert_null(draft);
+}
+
+static void test_R6_several_problems_at_once(void **state)
+{
+    struct told told = read_bad("version: 3\nmode: shdow\nrules:\n  - { name: a, limt: 1/s }\n  - "
+                                "{ name: a b, limit: 1/q, key: '{' }\n"
+                                "  - { name: c, limit: 1/s, match: { uri: x, ip: y } }\nlists: { "
+                                "deny: [] }\nzone: Nowhere\n");
+    static const int lines[] = { 1, 2, 4, 5, 5, 5, 6, 6, 7, 8 };
+    (void)state;
+    assert_int_equal(told.n, COUNT_OF(lines));
+    for (size_t i = 0; i < told.n; i++)
+        assert_int_equal(told.problems[i].line, lines[i]);
+}
+
+static void test_R6_hundred_problems_and_the_rest_counted(void **state)
+{
+    char text[8192] = "version: 1\nrules:\n";
+    (void)state;
+    for (int i = 0; i < 150; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                 "  - { name: r%d, limit: 1/q }\n", i);
+    struct told told = read_bad(text);
+    assert_int_equal(told.n, 101);
+    assert_string_equal(told.problems[100].text, "and 50 more");
+    assert_int_equal(told.problems[100].line, 0);
+}
+
+static void test_R6_one_mistake_behind_an_anchor_is_told_once(void **state)
+{
+    (void)state;
+    assert_problem("version: 1\nrules:\n  - &a { name: a, limit: 1/s, mode: x }\n  - { <<: *a, "
+                   "name: b }\n  - { <<: *a, name: c }\n",
+                   3, 37, "unknown mode 'x'");
+}
+
+/* ---------------------------------------------------------------- places ---- */
+
+static void test_R6_words_misspelt_get_the_nearest(void **state)
+{
+    (void)state;
+    assert_problem("version: 1\nlist: {}\n", 2, 1, "did you mean 'lists'?");
+    assert_problem("version: 1\nrulse: []\n", 2, 1, "did you mean 'rules'?");
+    assert_problem("version: 1\nmode: enforced\n", 2, 7, "did you mean 'enforce'?");
+    assert_rule_problem("algorthm: gcra", 1, "did you mean 'algorithm'?");
+    assert_rule_problem("algorithm: sliding_window", 12, "did you mean 'sliding-window'?");
+    assert_rule_problem("Key: x", 1, "did you mean 'key'?");
+    assert_rule_problem("match: { x: { perfix: a } }", 15, "did you mean 'prefix'?");
+    assert_rule_problem("match: { account: { list: vpis } }", 27, "did you mean 'vips'?");
+    assert_rule_problem("ban: { refusals: 1/s, for: 1m, forgett: 1d }", 32,
+                        "did you mean 'forget'?");
+    assert_rule_problem("zzz: 1", 1, "known are name, about, match");
+    assert_problem("version: 1\nrules:\n  - { name: a, limt: 1/s }\n", 3, 16,
+                   "did you mean 'limit'?"); /* and not that it is missing */
+    assert_problem("version: 1\nrules:\n  - { name: a, rate: 1/s }\n", 3, 16,
+                   "unknown key 'rate' in a rule; did you mean 'limit'?");
+}
+
+static void test_R6_place_inside_scalars(void **state)
+{
+    (void)state;
+    assert_problem("version: 1\nrules: [{ name: a, limit: 10/5x }]\n", 2, 31, "unknown unit 'x'");
+    assert_problem("version: 1\nrules: [{ name: a, limit: \"10/5x\" }]\n", 2, 32,
+                   "unknown unit 'x'");
+    assert_problem("version: 1\nrules: [{ name: a, limit: '10/5x' }]\n", 2, 32, "unknown unit 'x'");
+    assert_problem("version: 1\nrules: [{ name: a, limit: \"10\\u002f5x\" }]\n", 2, 28,
+                   "unknown unit 'x'"); /* not as it is written */
+    assert_problem("version: 1\nrules: [{ name: a, limit: 1/s, key: 'x{ip/99}' }]\n", 2, 43,
+                   "0 to 32");
+}
+
+static void test_R6_columns_count_characters(void **state)
+{
+    struct told told =
+        read_bad("version: 1\nrules: [{ about: \"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\", nmae: a, "
+                 "limit: 1/s }]\n");
+    (void)state;
+    assert_int_equal(told.n, 1);
+    assert_int_equal(told.problems[0].column, 25);
+    assert_int_equal(told.problems[0].caret, 30); /* in bytes */
+    assert_problem("\xEF\xBB\xBFversion: 2\n", 1, 10,
+                   "version '2'"); /* a byte order mark has no column */
+}
+
+static void test_R6_line_ends(void **state)
+{
+    (void)state;
+    assert_problem("version: 1\r\nmode: x\r\n", 2, 7, "unknown mode");
+    assert_problem("version: 1\rmode: x\r", 2, 7, "unknown mode");
+    assert_problem("version: 1\n\n\nmode: x", 4, 7, "unknown mode");
+}
+
+/* ------------------------------------------------------------ wrong files ---- */
+
+static void test_R6_types(void **state)
+{
+    (void)state;
+    assert_problem("- a\n", 1, 1, "a rule file must be a mapping");
+    assert_problem("just text\n", 1, 1, "found text");
+    assert_problem("version: [1]\n", 1, 10, "version must be 1; found a list");
+    assert_problem("version: 1\nrules: {}\n", 2, 8, "rules must be a list");
+    assert_problem("version: 1\nrules: [a]\n", 2, 9, "a rule must be a mapping");
+    assert_problem("version: 1\nlists: []\n", 2, 8, "lists must be a mapping");
+    assert_rule_problem("match: [a]", 8, "match must be a mapping");
+    assert_rule_problem("not: text", 6, "not must be a mapping");
+    assert_rule_problem("key: [ip]", 6, "key must be text");
+    assert_rule_problem("key: {ip}", 6, "key must be in quotes");
+    assert_rule_problem("cost: {bytes}", 7, "cost must be in quotes");
+    assert_rule_problem("keys: a", 7, "keys must be a number");
+    assert_rule_problem("ban: 15m", 6, "{ refusals: 50/60s, for: 15m }");
+    assert_rule_problem("ban: [1]", 6,
+                        "a ban says for how many refusals and how long: { refusals: 50/60s, for: "
+                        "10m }; found a list");
+    assert_rule_problem("about: [1]", 8, "about must be a sentence");
+    assert_problem("version: 1\nrules: [{ name: a, limit: { a: 1 } }]\n", 2, 27,
+                   "limit must be text such as 300/60 or a list of those; found a mapping");
+    assert_rule_problem("mode:", 1, "'mode' has no value");
+    assert_rule_problem("mode: ~", 1, "'mode' has no value");
+}
+
+static void test_R6_missing_members(void **state)
+{
+    (void)state;
+    assert_problem("rules: []\n", 1, 1, "no version");
+    assert_problem("version: 2\n", 1, 10, "version '2' is not known");
+    assert_problem("version: 1.0\n", 1, 10, "version '1.0' is not known");
+    assert_problem("version: 1\nrules: [{ limit: 1/s }]\n", 2, 9, "no name");
+    assert_problem("version: 1\nrules: [{ name: a }]\n", 2, 9, "the rule 'a' has no limit");
+    assert_rule_problem("ban: { for: 1m }", 6, "no refusals");
+    assert_rule_problem("ban: { refusals: 1/s }", 6, "no length");
+}
+
+static void test_R6_duplicates_name_the_first(void **state)
+{
+    (void)state;
+    assert_problem("version: 1\nversion: 1\n", 2, 1,
+                   "'version' is here twice; the first is in line 1, column 1");
+    assert_problem("version: 1\nrules:\n  - { name: a, limit: 1/s }\n  - { name: a, limit: 1/s }\n",
+                   4, 5, "two rules are named 'a'; the first is in line 3, column 5");
+    assert_rule_problem("match: { header.X: a, header.x: b }", 23,
+                        "the first is in line 6, column 14");
+}
+
+static void test_R6_words_of_later_versions(void **state)
+{
+    (void)state;
+    assert_rule_problem("across: cluster", 1, "not in this version");
+    assert_rule_problem("when_alone: share", 1, "not in this version");
+}
+
+static void test_R6_empty_files(void **state)
+{
+    static const char *const texts[] = { "", "\n\n", "# only this\n", "\xEF\xBB\xBF",
+                                         "---\n...\n" };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        struct told told = read_bad(texts[i]);
+        assert_int_equal(told.n, 1);
+    }
+    assert_contains(read_bad("").problems[0].text, "the file is empty");
+}
+
+static void test_R6_yaml_mistakes_in_the_same_form(void **state)
+{
+    (void)state;
+    assert_problem("version: 1\nrules: [\n", 2, 9, "[ is not closed");
+    assert_problem("version: 1\nzone: \"a\n", 2, 8, "is not closed");
+    assert_problem("version: 1\n  mode: x\n", 1, 10, "indentation");
+    assert_problem("version: 1\nmode: a: b\n", 2, 8, "in quotes");
+    assert_problem("version: 1\n\tmode: a\n", 1, 10, "");
+    assert_problem("version: 1\nzone: @a\n", 2, 7, "in quotes");
+    assert_problem("version: 1\nzone: *a\n", 2, 7, "there is no anchor 'a'");
+    assert_problem("version: 1\n---\nversion: 1\n", 2, 1, "a second document");
+    assert_problem("version: 1\nzone: !x y\n", 2, 10, "a tag");
+    assert_problem("version: 1\n? [a]\n: b\n", 2, 3, "a key must be text");
+    assert_problem("version: 1\nzone: \"a\\0b\"\n", 2, 8, "NUL byte");
+}
+
+static void test_R6_bytes_that_are_no_text(void **state)
+{
+    struct weir_error error = { 0 };
+    struct told told = read_bad_bytes("version: 1\nzone: a\0b\n", 21, NULL, &error);
+    (void)state;
+    assert_int_equal(told.problems[0].column, 8);
+    assert_contains(told.problems[0].text, "control character");
+    assert_problem("version: 1\nzone: \x1b[0m\n", 2, 7, "control character (byte 0x1b)");
+    assert_problem("version: 1\nzone: \xff\n", 2, 7, "not UTF-8");
+    assert_problem("version: 1\nzone: \xed\xa0\x80\n", 2, 7, "not UTF-8"); /* a surrogate */
+    assert_string_equal(read_bad("zone: a\x1b[0m\n").problems[0].source, "zone: a?[0m");
+}
+
+/* ------------------------------------------------------------------ bounds ---- */
+
+static void test_R6_aliases_that_explode(void **state)
+{
+    char text[4096] = "version: 1\nrules:\n  - &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+    (void)state;
+    for (int i = 1; i < 20; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                 "  - &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i,
+                 i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
+    assert_contains(read_bad(text).problems[0].text, "too much in here");
+    assert_problem("version: 1\nrules: &a [*a]\n", 2, 12, "inside what it stands for");
+    assert_problem("version: 1\nrules: [{ <<: 5, name: a, limit: 1/s }]\n", 2, 11,
+                   "<< must name a mapping");
+}
+
+/* Many times a mapping that is merged from a large one. */
+static void test_R6_merges_that_explode(void **state)
+{
+    size_t size = 1 << 20, used;
+    char *text = malloc(size);
+    (void)state;
+    assert_non_null(text);
+    used = (size_t)snprintf(text, size, "version: 1\nlists: { a: &a {");
+    for (int i = 0; i < 20000; i++)
+        used += (size_t)snprintf(text + used, size - used, "k%d: x,", i);
+    used += (size_t)snprintf(text + used, size - used, "}}\nrules:\n");
+    for (int i = 0; i < 1000; i++)
+        used += (size_t)snprintf(text + used, size - used, "  - <<: *a\n");
+    struct told told = read_bad(text);
+    assert_contains(told.problems[0].text, "too large");
+    free(text);
+}
+
+static void test_R6_depth(void **state)
+{
+    char text[512] = "version: 1\nrules: ";
+    (void)state;
+    memset(text + strlen(text), '[', 200);
+    assert_contains(read_bad(text).problems[0].text, "too many lists and mappings in each other");
+}
+
+static void test_R6_most_rules(void **state)
+{
+    size_t size = 4 << 20, used;
+    char *text = malloc(size);
+    (void)state;
+    assert_non_null(text);
+    used = (size_t)snprintf(text, size, "version: 1\nrules:\n");
+    for (int i = 0; i <= WEIR__RULES_MAX; i++)
+        used += (size_t)snprintf(text + used, size - used, "  - { name: r%d, limit: 1/s }\n", i);
+    struct told told = read_bad(text);
+    assert_int_equal(told.n, 1);
+    assert_contains(told.problems[0].text, "there are 32769 rules; the most is 32768");
+    *strstr(text, "  - { name: r32768,") = '\0';
+    struct weir__draft *d = read_good(text);
+    assert_int_equal(d->n_rules, WEIR__RULES_MAX);
+    weir__draft_destroy(d);
+    free(text);
+}
+
+static void test_R1_most_attributes(void **state)
+{
+    char text[4096] = "version: 1\nrules:\n  - name: a\n    limit: 1/s\n    key: \"{k1}:{k2}\"\n   "
+                      " cost: \"{c}\"\n    match: { ";
+    (void)state;
+    for (int i = 0; i < WEIR__ATTRIBUTES_MAX - 3; i++)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "a%d: x, ", i);
+    char *end = text + strlen(text);
+    strcpy(end, "}\n");
+    weir__draft_destroy(read_good(text));
+    strcpy(end, "one-more: x }\n");
+    assert_contains(read_bad(text).problems[0].text, "one attribute too many");
+}
+
+/* -------------------------------------------------------------- R7: limits ---- */
+
+static struct weir_limit first_limit(const char *text)
+{
+    struct weir__draft *d = read_good(text);
+    struct weir_limit limit = d->rules[0].limits[0];
+    assert_true(d->rules[0].n_limits >= 1);
+    weir__draft_destroy(d);
+    return limit;
+}
+
+static void test_R7_short_syntax(void **state)
+{
+    static const char *const spellings[] = { "300/60", "100/5s",          "10r/s",
+                                             "6r/m",   "1000/h burst 50", "gcra 5/1m burst 3" };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(spellings); i++) {
+        char text[256], got[128], wanted[128];
+        snprintf(text, sizeof(text), "version: 1\nrules: [{ name: a, limit: %s }]\n", spellings[i]);
+        struct weir_limit limit = first_limit(text), expected = limit_of(spellings[i]);
+        weir_limit_print(got, sizeof(got), &limit);
+        weir_limit_print(wanted, sizeof(wanted), &expected);
+        assert_string_equal(got, wanted);
+    }
+}
+
+static void test_R7_several_limits(void **state)
+{
+    struct weir__draft *d = read_good("version: 1\nrules:\n  - name: a\n    algorithm: gcra\n    "
+                                      "limit: [300/60, sliding-log 100/5]\n");
+    (void)state;
+    assert_int_equal(d->rules[0].n_limits, 2);
+    assert_string_equal(d->rules[0].limits[0].algorithm, "gcra");
+    assert_string_equal(d->rules[0].limits[1].algorithm, "sliding-log");
+    assert_int_equal(d->rules[0].limit_marks[1].line, 5);
+    assert_int_equal(d->rules[0].limit_marks[1].column, 21);
+    weir__draft_destroy(d);
+    assert_null(first_limit("version: 1\nrules: [{ name: a, limit: 1/s }]\n").algorithm);
+    assert_problem("version: 1\nrules: [{ name: a, limit: [] }]\n", 2, 27, "at least one");
+    assert_problem("version: 1\nrules: [{ name: a, limit: "
+                   "[1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s,1/s] }]\n",
+                   2, 92, "at most 16");
+}
+
+static void test_R7_what_makes_no_plan(void **state)
+{
+    (void)state;
+    assert_problem("version: 1\nrules: [{ name: a, algorithm: gcra, limit: 1/s buckets=5 }]\n", 2,
+                   44, "gcra has no 'buckets'");
+}
+
+static void test_R7_calendar_windows_take_the_zone(void **state)
+{
+    static const char in_file[] =
+        "version: 1\nzone: UTC\nrules: [{ name: a, limit: 10/month, algorithm: gcra }]\n";
+    static const char in_rule[] =
+        "version: 1\nzone: Nowhere/Else\nrules: [{ name: a, limit: 10/month, zone: UTC }]\n";
+    struct weir_limit limit = first_limit(in_file);
+    (void)state;
+    assert_int_equal(limit.calendar, WEIR_MONTH);
+    assert_string_equal(limit.zone, "UTC");
+    assert_true(limit.algorithm == NULL ||
+                strcmp(limit.algorithm, "calendar") ==
+                    0); /* what it is says more than what the rule says */
+    assert_problem(in_rule, 2, 7, "unknown time zone");
+    assert_string_equal(
+        first_limit("version: 1\nzone: UTC\nrules: [{ name: a, limit: 10/60 }]\n").zone, "");
+    assert_rule_problem("zone: a-name-that-is-longer-than-any-time-zone-has", 7,
+                        "at most 39 bytes");
+}
+
+/* ----------------------------------------------------------------- R4: bans ---- */
+
+static struct weir__ban_draft ban_of(const char *members)
+{
+    struct weir__draft *d = read_rule(members);
+    struct weir__ban_draft ban = d->rules[0].ban;
+    weir__draft_destroy(d);
+    return ban;
+}
+
+static void test_R4_ban(void **state)
+{
+    const weir_time minute = 60 * S, hour = 60 * minute, day = 24 * hour;
+    struct weir__ban_draft b = ban_of("ban: { refusals: 50/60s, for: 10m }");
+    (void)state;
+    assert_true(b.set);
+    assert_int_equal(b.refusals.count, 50);
+    assert_string_equal(b.refusals.algorithm, "sliding-window");
+    assert_int_equal(b.length, 10 * minute);
+    assert_int_equal(b.factor, 1);
+    assert_int_equal(b.longest, 10 * minute);
+    assert_int_equal(b.forget, 100 * minute);
+    b = ban_of("ban: { refusals: gcra 50/60s, for: 60, escalate: 2 }");
+    assert_string_equal(b.refusals.algorithm, "gcra");
+    assert_int_equal(b.length, minute);
+    assert_int_equal(b.factor, 2);
+    assert_int_equal(b.longest, 30 * day);
+    assert_int_equal(b.forget, hour);
+    b = ban_of("ban: { refusals: 5/m, for: 40d, escalate: 3 }");
+    assert_int_equal(b.longest, 40 * day);
+    b = ban_of("ban: { refusals: 5/m, for: 1m, escalate: 3, longest: 1h, forget: 2h }");
+    assert_int_equal(b.longest, hour);
+    assert_int_equal(b.forget, 2 * hour);
+    b = ban_of("ban: { refusals: 5/m, for: 3650d }");
+    assert_int_equal(b.forget, 3650 * day);
+    assert_false(ban_of("cost: 1").set);
+}
+
+static void test_R4_bans_that_make_no_sense(void **state)
+{
+    (void)state;
+    assert_rule_problem("ban: { refusals: 5/m, for: 0 }", 28, "more than 0");
+    assert_rule_problem("ban: { refusals: 5/m, for: 3651d }", 28, "at most 3650d");
+    assert_rule_problem("ban: { refusals: 5/m, for: 10m, escalate: 2, longest: 5m }", 55,
+                        "at least as long as for");
+    assert_rule_problem("ban: { refusals: 5/m, for: 10m, escalate: 0 }", 43, "at least 1");
+    assert_rule_problem("ban: { refusals: 5/m, for: 10m, escalate: 1001 }", 43, "the most is 1000");
+    assert_rule_problem("ban: { refusals: 5/q, for: 10m }", 20, "unknown unit");
+    assert_rule_problem("ban: { refusals: [5/m], for: 10m }", 18, "refusals must be a limit");
+}
+
+/* ----------------------------------------------------------- anchors, JSON ---- */
+
+static void test_R6_anchors_and_merges(void **state)
+{
+    struct weir__draft *d =
+        read_good("version: 1\nrules:\n  - &a { name: a, limit: &l [7/s, 8/m], key: &k \"{ip}\" }\n"
+                  "  - { <<: *a, name: b, limit: 5/s }\n  - { name: c, key: *k, limit: *l }\n"
+                  "  - { <<: [{ cost: 7 }, *a], name: d }\n");
+    (void)state;
+    assert_int_equal(d->n_rules, 4);
+    assert_string_equal(d->rules[1].name, "b");
+    assert_string_equal(d->rules[1].key, "{ip}");
+    assert_int_equal(d->rules[1].n_limits, 1);
+    assert_int_equal(d->rules[1].limits[0].count, 5);
+    assert_int_equal(d->rules[2].n_limits, 2);
+    assert_int_equal(d->rules[3].cost, 7);
+    assert_int_equal(d->rules[3].n_limits, 2);
+    weir__draft_destroy(d);
+}
+
+static void test_R6_json_is_yaml(void **state)
+{
+    struct weir__draft *d = read_good("{\"version\":1,\"rules\":[{\"name\":\"a\",\"limit\":[\"1/"
+                                      "s\"],\"match\":{\"uri\":\"/a\\u0062\"}}]}");
+    (void)state;
+    assert_string_equal(d->rules[0].match[0].patterns[0].text, "/ab");
+    weir__draft_destroy(d);
+}
+
+/* A file that is one line: places must not be counted from its beginning each time, or this takes
+ * minutes. */
+static void test_R6_one_long_line(void **state)
+{
+    size_t size = 4 << 20, used;
+    char *text = malloc(size);
+    (void)state;
+    assert_non_null(text);
+    used = (size_t)snprintf(text, size, "{ version: 1, rules: [");
+    for (int i = 0; i < 30000; i++)
+        used += (size_t)snprintf(
+            text + used, size - used,
+            "{ name: r%d, limit: [1/s, 2/m], key: \"{ip}\", match: { uri: /p%d } }, ", i, i);
+    snprintf(text + used, size - used, "] }");
+    struct weir__draft *d = read_good(text);
+    assert_int_equal(d->n_rules, 30000);
+    assert_int_equal(d->rules[29999].mark.line, 1);
+    assert_int_equal(d->rules[29999].mark.column,
+                     (int)(strstr(text, "{ name: r29999,") - text) + 1);
+    weir__draft_destroy(d);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_R6_good_file_read_whole),
+        cmocka_unit_test(test_R6_bad_file_refused_whole),
+        cmocka_unit_test(test_R6_several_problems_at_once),
+        cmocka_unit_test(test_R6_hundred_problems_and_the_rest_counted),
+        cmocka_unit_test(test_R6_one_mistake_behind_an_anchor_is_told_once),
+        cmocka_unit_test(test_R6_words_misspelt_get_the_nearest),
+        cmocka_unit_test(test_R6_place_inside_scalars),
+        cmocka_unit_test(test_R6_columns_count_characters),
+        cmocka_unit_test(test_R6_line_ends),
+        cmocka_unit_test(test_R6_types),
+        cmocka_unit_test(test_R6_missing_members),
+        cmocka_unit_test(test_R6_duplicates_name_the_first),
+        cmocka_unit_test(test_R6_words_of_later_versions),
+        cmocka_unit_test(test_R6_empty_files),
+        cmocka_unit_test(test_R6_yaml_mistakes_in_the_same_form),
+        cmocka_unit_test(test_R6_bytes_that_are_no_text),
+        cmocka_unit_test(test_R6_aliases_that_explode),
+        cmocka_unit_test(test_R6_merges_that_explode),
+        cmocka_unit_test(test_R6_depth),
+        cmocka_unit_test(test_R6_most_rules),
+        cmocka_unit_test(test_R1_most_attributes),
+        cmocka_unit_test(test_R7_short_syntax),
+        cmocka_unit_test(test_R7_several_limits),
+        cmocka_unit_test(test_R7_what_makes_no_plan),
+        cmocka_unit_test(test_R7_calendar_windows_take_the_zone),
+        cmocka_unit_test(test_R4_ban),
+        cmocka_unit_test(test_R4_bans_that_make_no_sense),
+        cmocka_unit_test(test_R6_anchors_and_merges),
+        cmocka_unit_test(test_R6_json_is_yaml),
+        cmocka_unit_test(test_R6_one_long_line),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,355 @@
+/* adhoc.c -- limits that clients bring with their asks: one limiter for what is the same, changed
+ * by name, and no more than allowed. */
+#include <pthread.h>
+
+#include "unit/fixture.h"
+#include "server/serve/decide/adhoc.h"
+
+static struct weir__adhoc *adhoc_on(struct weir_table *table, int64_t limits_max)
+{
+    struct weir__adhoc *adhoc = NULL;
+    assert_int_equal(weir__adhoc_create(&adhoc, table, limits_max, NULL), WEIR_OK);
+    assert_non_null(adhoc);
+    return adhoc;
+}
+
+/* The texts are copied to bytes with nothing behind them, so that a sanitizer sees who reads on. */
+static int find(struct weir__adhoc *adhoc, const char *limit, const char *name, weir_time now,
+                struct weir_limiter **out, struct weir_error *error)
+{
+    size_t limit_len = strlen(limit), name_len = strlen(name);
+    char *l = memcpy(malloc(limit_len + !limit_len), limit, limit_len),
+         *n = memcpy(malloc(name_len + !name_len), name, name_len);
+    int code = weir__adhoc_find(adhoc, l, limit_len, n, name_len, now, out, error);
+    free(l);
+    free(n);
+    return code;
+}
+
+static struct weir_limiter *found(struct weir__adhoc *adhoc, const char *limit, const char *name,
+                                  weir_time now)
+{
+    struct weir_limiter *limiter = NULL;
+    struct weir_error error = { 0 };
+    if (find(adhoc, limit, name, now, &limiter, &error) != WEIR_OK)
+        fail_msg("%s (%s): %s", limit, name, error.text);
+    assert_non_null(limiter);
+    return limiter;
+}
+
+static void refused(struct weir__adhoc *adhoc, const char *limit, const char *name,
+                    const char *part)
+{
+    struct weir_limiter *untouched = (void *)adhoc, *limiter = untouched;
+    struct weir_error error = { 0 };
+    assert_int_not_equal(find(adhoc, limit, name, NOW, &limiter, &error), WEIR_OK);
+    assert_ptr_equal(limiter, untouched);
+    assert_contains(error.text, part);
+}
+
+/* --------------------------------------------------------------- without a name ---- */
+
+static void test_limits_that_are_the_same_share_their_keys(void **state)
+{
+    static const char *const same[] = { "300/60",           "300/60s",
+                                        "300/1m",           "token-bucket 300/1m",
+                                        "300/60 burst 300", " 300/60" };
+    struct weir_table *table = private_table(false, 100);
+    struct weir__adhoc *adhoc = adhoc_on(table, 10);
+    (void)state;
+    struct weir_limiter *first = found(adhoc, same[0], "", NOW);
+    for (size_t i = 0; i < COUNT_OF(same); i++)
+        for (int again = 0; again < 2; again++)
+            assert_ptr_equal(found(adhoc, same[i], "", NOW), first);
+    assert_ptr_not_equal(found(adhoc, "300/61", "", NOW), first);
+    assert_ptr_not_equal(found(adhoc, "gcra 300/60", "", NOW), first);
+    assert_ptr_not_equal(found(adhoc, "300/60 burst 10", "", NOW), first);
+    assert_int_equal(take(first, "k", 1, NOW).limit, 300);
+    weir__adhoc_destroy(adhoc);
+    weir_table_destroy(table);
+}
+
+static void test_every_algorithm_will_do(void **state)
+{
+    static const char *const limits[] = { "fixed-window 5/10",
+                                          "fixed-window 5/10 align=first",
+                                          "sliding-window 5/10",
+                                          "sliding-log 5/10",
+                                          "leaky-bucket 5/10",
+                                          "leaky-bucket 5/10 queue 3",
+                                          "token-bucket 5/10",
+                                          "gcra 5/10",
+                                          "smooth 5/10",
+                                          "warm-up 5/10",
+                                          "5/day zone=Europe/Berlin" };
+    struct weir_table *table = private_table(false, 1000);
+    struct weir__adhoc *adhoc = adhoc_on(table, 100);
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(limits); i++) {
+        struct weir_limiter *limiter = found(adhoc, limits[i], "", NOW);
+        assert_true(take(limiter, "k", 1, NOW).allowed);
+        assert_ptr_equal(found(adhoc, limits[i], "", NOW), limiter);
+    }
+    weir__adhoc_destroy(adhoc);
+    weir_table_destroy(table);
+}
+
+static void test_what_is_wrong_is_told(void **state)
+{
+    char long_text[400], long_name[80];
+    struct weir_table *table = private_table(false, 100);
+    struct weir__adhoc *adhoc = adhoc_on(table, 10);
+    struct weir_limiter *limiter = NULL;
+    struct weir_error error;
+    (void)state;
+    memset(long_text, '1', sizeof(long_text));
+    long_text[sizeof(long_text) - 1] = '\0';
+    memset(long_name, 'n', sizeof(long_name));
+    long_name[sizeof(long_name) - 1] = '\0';
+    refused(adhoc, "", "", "a limit is missing");
+    refused(adhoc, "300", "", "");
+    refused(adhoc, "slidingwindow 300/60", "", "");
+    refused(adhoc, "0/60", "", "count");
+    refused(adhoc, long_text, "", "at most 255 bytes");
+    refused(adhoc, "300/60", long_name, "at most 62 bytes");
+    refused(adhoc, "300/60", "a\nb", "control");
+    refused(adhoc, "", "nobody", "no limit named 'nobody'");
+    assert_int_equal(weir__adhoc_find(adhoc, "300\0/60", 7, NULL, 0, NOW, &limiter, &error),
+                     WEIR_INVALID);
+    assert_contains(error.text, "NUL");
+    assert_int_equal(weir__adhoc_find(adhoc, "300/60", 6, "a\0b", 3, NOW, &limiter, &error),
+                     WEIR_INVALID);
+    assert_contains(error.text, "NUL");
+    assert_int_equal(weir__adhoc_find(adhoc, "x", 1, NULL, 0, NOW, &limiter, NULL), WEIR_INVALID);
+    assert_int_equal(stats_of(table, -1).limiters, 0);
+    weir__adhoc_destroy(adhoc);
+    weir_table_destroy(table);
+}
+
+static void test_there_are_no_more_than_allowed(void **state)
+{
+    struct weir_table *table = private_table(false, 100);
+    struct weir__adhoc *adhoc = adhoc_on(table, 3);
+    (void)state;
+    found(adhoc, "1/1", "", NOW);
+    found(adhoc, "2/1", "", NOW);
+    found(adhoc, "3/1", "x", NOW);
+    refused(adhoc, "4/1", "", "adhoc-limits");
+    refused(adhoc, "1/1", "y", "adhoc-limits");
+    found(adhoc, "2/1", "", NOW);
+    found(adhoc, "5/1", "x", NOW); /* a change is none more */
+    for (int i = 0; i < 100; i++) {
+        char text[160];
+        snprintf(text, sizeof(text), "2/%d00ms",
+                 10 * i + 10); /* nor are spellings that nobody has seen, known or not */
+        if (i == 0)
+            found(adhoc, text, "", NOW);
+        else
+            refused(adhoc, text, "", "adhoc-limits");
+        snprintf(text, sizeof(text), "%*s2/1", i, "");
+        found(adhoc, text, "", NOW);
+        found(adhoc, text, "x", NOW);
+    }
+    assert_int_equal(stats_of(table, -1).limiters, 3);
+    weir__adhoc_destroy(adhoc);
+    adhoc = adhoc_on(table, 3); /* those that are in the table count */
+    refused(adhoc, "4/1", "", "adhoc-limits");
+    found(adhoc, "1/1", "", NOW);
+    weir__adhoc_destroy(adhoc);
+    weir_table_destroy(table);
+}
+
+static void test_a_full_table_and_a_full_slab_are_told(void **state)
+{
+    struct weir_table *table = table_with(
+        &(struct weir_table_options){ .keys = 1000, .limiters = 100, .slab = (int64_t)4 << 20 });
+    struct weir__adhoc *adhoc = adhoc_on(table, 100);
+    struct weir_limiter *limiter;
+    struct weir_error error = { 0 };
+    int n = 0;
+    char text[64];
+    (void)state;
+    do
+        snprintf(text, sizeof(text), "sliding-log %d/1000s", 100 + n++);
+    while (find(adhoc, text, "", NOW, &limiter, &error) == WEIR_OK);
+    assert_in_range(n - 1, 8, 256); /* several fit */
+    assert_contains(error.text, "no room for the keys of another sliding-log limit");
+    found(adhoc, "gcra 5/1", "", NOW); /* others need none of that */
+    weir__adhoc_destroy(adhoc);
+    weir_table_destroy(table);
+    table = table_with(&(struct weir_table_options){ .keys = 100, .limiters = 2 });
+    adhoc = adhoc_on(table, 100);
+    found(adhoc, "1/1", "", NOW);
+    found(adhoc, "2/1", "", NOW);
+    refused(adhoc, "3/1", "", "made for 2 limiters");
+    weir__adhoc_destroy(adhoc);
+    weir_table_destroy(table);
+}
+
+/* ------------------------------------------------------------------- with a name ---- */
+
+static void test_another_limit_under_a_name_changes_it_and_keys_keep_what_they_used(void **state)
+{
+    struct weir_table *table = private_table(false, 100);
+    struct weir__adhoc *adhoc = adhoc_on(table, 10);
+    (void)state;
+    struct weir_limiter *limiter = found(adhoc, "gcra 10/10", "api", NOW);
+    assert_int_equal(take(limiter, "k", 4, NOW).remaining, 6);
+    for (int i = 0; i < 3; i++) { /* back and forth */
+        assert_ptr_equal(found(adhoc, "gcra 20/10", "api", NOW), limiter);
+        assert_int_equal(left(limiter, "k", NOW), 16);
+        assert_ptr_equal(found(adhoc, "", "api", NOW), limiter);
+        assert_int_equal(left(limiter, "k", NOW), 16);
+        assert_ptr_equal(found(adhoc, "gcra 10/10", "api", NOW), limiter);
+        assert_int_equal(left(limiter, "k", NOW), 6);
+    }
+    assert_ptr_equal(found(adhoc, "30/10", "api", NOW), limiter); /* no algorithm: it stays */
+    assert_int_equal(left(limiter, "k", NOW), 26);
+    refused(adhoc, "fixed-window 10/10", "api", "algorithm");
+    assert_int_equal(left(limiter, "k", NOW), 26);
+    assert_ptr_not_equal(found(adhoc, "gcra 30/10", "web", NOW), limiter);
+    assert_ptr_not_equal(found(adhoc, "gcra 30/10", "", NOW), limiter);
+    weir__adhoc_destroy(adhoc);
+    weir_table_destroy(table);
+}
+
+static void test_a_change_by_somebody_else_is_noticed(void **state)
+{
+    struct weir_table *table = private_table(false, 100);
+    struct weir__adhoc *adhoc = adhoc_on(table, 10);
+    (void)state;
+    struct weir_limiter *limiter = found(adhoc, "gcra 10/10", "api", NOW);
+    change(limiter, "gcra 5/10", NOW);
+    found(adhoc, "", "api", NOW);
+    assert_int_equal(take(limiter, "k", 0, NOW).limit, 5);
+    found(adhoc, "gcra 10/10", "api", NOW);
+    assert_int_equal(take(limiter, "k", 0, NOW).limit, 10);
+    weir__adhoc_destroy(adhoc);
+    weir_table_destroy(table);
+}
+
+/* What a change leaves in memory must not grow without end. */
+static void test_a_name_whose_limit_changes_all_the_time_keeps_one_for_a_while(void **state)
+{
+    struct weir_table *table = private_table(false, 100);
+    struct weir__adhoc *adhoc = adhoc_on(table, 10);
+    struct weir_limiter_info info = { 0 };
+    (void)state;
+    struct weir_limiter *limiter = found(adhoc, "gcra 10/10", "api", NOW);
+    for (int i = 0; i < 3000; i++)
+        assert_ptr_equal(found(adhoc, i % 2 ? "gcra 10/10" : "gcra 20/10", "api", NOW), limiter);
+    assert_true(weir_table_limiter(table, 0, &info));
+    assert_int_equal(info.changes, 1000);
+    assert_int_equal(take(limiter, "k", 0, NOW).limit, 10);
+    found(adhoc, "gcra 20/10", "api", NOW);
+    assert_int_equal(take(limiter, "k", 0, NOW).limit, 10);
+    refused(adhoc, "gcra", "api", ""); /* what makes no sense is told all the same */
+    found(adhoc, "gcra 20/10", "api", NOW + S);
+    assert_int_equal(take(limiter, "k", 0, NOW + S).limit, 20);
+    weir__adhoc_destroy(adhoc);
+    weir_table_destroy(table);
+}
+
+static void test_names_are_nobody_elses(void **state)
+{
+    struct weir_table *table = private_table(false, 100);
+    struct weir_limiter *rule = limiter_of(table, "api@", "gcra 1/1"),
+                        *other = limiter_of(table, "api", "gcra 2/1"),
+                        *limit = limiter_of(table, "gcra 3/1s", "gcra 3/1");
+    struct weir__adhoc *adhoc = adhoc_on(table, 10);
+    (void)state;
+    struct weir_limiter *mine = found(adhoc, "gcra 5/1", "api", NOW),
+                        *at = found(adhoc, "gcra 5/1", "api@", NOW),
+                        *unnamed = found(adhoc, "gcra 3/1", "", NOW),
+                        *named = found(adhoc, "gcra 3/1", "gcra 3/1s", NOW),
+                        *sign = found(adhoc, "gcra 3/1", "=gcra 3/1s", NOW);
+    assert_ptr_not_equal(mine, other);
+    assert_ptr_not_equal(at, rule);
+    assert_ptr_not_equal(unnamed, limit);
+    assert_ptr_not_equal(named, unnamed);
+    assert_ptr_not_equal(sign, unnamed);
+    weir__adhoc_destroy(adhoc);
+    weir_table_destroy(table);
+}
+
+static void test_S1_after_a_restart_they_are_there_with_what_was_used(void **state)
+{
+    const char *path = new_path();
+    (void)state;
+    for (int run = 0; run < 3; run++) {
+        struct weir_table *table =
+            table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
+        struct weir__adhoc *adhoc = adhoc_on(table, 3);
+        if (run == 1)
+            found(adhoc, "", "api", NOW);
+        assert_int_equal(take(found(adhoc, "gcra 10/10", "api", NOW), "k", 1, NOW).remaining,
+                         9 - run);
+        assert_int_equal(take(found(adhoc, "gcra 10/10", "", NOW), "k", 2, NOW).remaining,
+                         8 - 2 * run);
+        assert_int_equal(take(found(adhoc, "sliding-window 10/10", "", NOW), "k", 3, NOW).remaining,
+                         7 - 3 * run);
+        weir__adhoc_destroy(adhoc);
+        weir_table_destroy(table);
+    }
+}
+
+/* ----------------------------------------------------------------------- threads ---- */
+
+#define THREADS 4
+#define LIMITS  20
+
+static void *look_for_all(void *argument)
+{
+    struct weir__adhoc *adhoc = argument;
+    for (int i = 0; i < 2000; i++) {
+        char text[32];
+        struct weir_limiter *limiter = NULL;
+        struct weir_decision d;
+        size_t len =
+            (size_t)snprintf(text, sizeof(text), "gcra %d/1%s", 1 + i % LIMITS, i % 3 ? "" : "s");
+        bool good = weir__adhoc_find(adhoc, text, len, "shared", i % 7 ? 0 : 6, NOW + i, &limiter,
+                                     NULL) == WEIR_OK;
+        if (!good ||
+            !weir_peek(limiter, &(struct weir_ask){ .key = { "k", 1 }, .cost = 1, .now = NOW }, &d))
+            return adhoc;
+        if (i % 7 && d.limit != 1 + i % LIMITS)
+            return adhoc;
+    }
+    return NULL;
+}
+
+static void test_threads_find_one_and_the_same(void **state)
+{
+    struct weir_table *table = private_table(false, 100);
+    struct weir__adhoc *adhoc = adhoc_on(table, LIMITS + 1);
+    pthread_t threads[THREADS];
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, look_for_all, adhoc), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    assert_int_equal(stats_of(table, -1).limiters, LIMITS + 1);
+    weir__adhoc_destroy(adhoc);
+    weir_table_destroy(table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_limits_that_are_the_same_share_their_keys),
+        cmocka_unit_test(test_every_algorithm_will_do),
+        cmocka_unit_test(test_what_is_wrong_is_told),
+        cmocka_unit_test(test_there_are_no_more_than_allowed),
+        cmocka_unit_test(test_a_full_table_and_a_full_slab_are_told),
+        cmocka_unit_test(test_another_limit_under_a_name_changes_it_and_keys_keep_what_they_used),
+        cmocka_unit_test(test_a_change_by_somebody_else_is_noticed),
+        cmocka_unit_test(test_a_name_whose_limit_changes_all_the_time_keeps_one_for_a_while),
+        cmocka_unit_test(test_names_are_nobody_elses),
+        cmocka_unit_test(test_S1_after_a_restart_they_are_there_with_what_was_used),
+        cmocka_unit_test(test_threads_find_one_and_the_same),
+    };
+    return cmocka_run_group_tests_name("adhoc", tests, make_folder, remove_folder);
+}

@@ -1,0 +1,263 @@
+/* reservations.c -- estimates that clients reserve and settle: once, by an id nobody guesses, and
+ * no more of them than there is room for. */
+#include <pthread.h>
+
+#include "unit/fixture.h"
+#include "server/serve/decide/reservations.h"
+
+struct bench {
+    struct weir_table *table;
+    struct weir_limiter *limiter;
+    struct weir__reservations *reservations;
+};
+
+static struct bench open_bench(const char *limit)
+{
+    struct bench b = { .table = private_table(false, 1000),
+                       .reservations = weir__reservations_create() };
+    b.limiter = limiter_of(b.table, "l", limit);
+    assert_non_null(b.reservations);
+    return b;
+}
+
+static void close_bench(struct bench *b)
+{
+    weir__reservations_destroy(b->reservations);
+    weir_table_destroy(b->table);
+}
+
+struct reserved {
+    struct weir_decision decision;
+    char id[36];
+};
+
+static struct reserved reserve(struct bench *b, const char *key, int64_t cost, weir_time lifetime,
+                               weir_time now)
+{
+    struct reserved r;
+    struct weir_ask ask = ask_of(key, cost, now);
+    struct weir_error error;
+    memset(&r, 0xa5, sizeof(r));
+    if (weir__reservations_reserve(b->reservations, b->limiter, &ask, lifetime, r.id, &r.decision,
+                                   &error) != WEIR_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(strlen(r.id), r.decision.allowed ? 32 : 0);
+    return r;
+}
+
+static bool settle(struct bench *b, const char *id, int64_t cost, weir_time now)
+{
+    return weir__reservations_settle(b->reservations, id, strlen(id), cost, now);
+}
+
+static void test_L13_an_estimate_is_settled_once_at_the_true_cost(void **state)
+{
+    struct bench b = open_bench("gcra 100/100s");
+    (void)state;
+    struct reserved r = reserve(&b, "k", 10, 60 * S, NOW),
+                    other = reserve(&b, "k", 10, 60 * S, NOW);
+    assert_int_equal(left(b.limiter, "k", NOW), 80);
+    assert_true(settle(&b, r.id, 3, NOW));
+    assert_int_equal(left(b.limiter, "k", NOW), 87);
+    assert_false(settle(&b, r.id, 3, NOW));
+    assert_int_equal(left(b.limiter, "k", NOW), 87);
+    assert_true(settle(&b, other.id, 15, NOW)); /* more than was thought */
+    assert_int_equal(left(b.limiter, "k", NOW), 82);
+    close_bench(&b);
+}
+
+static void test_a_refusal_has_no_id_and_takes_no_place(void **state)
+{
+    struct bench b = open_bench("gcra 5/5s");
+    (void)state;
+    for (int i = 0; i < WEIR__RESERVATIONS_MAX + 10; i++)
+        assert_false(reserve(&b, "k", 6, 60 * S, NOW).decision.allowed);
+    assert_true(reserve(&b, "k", 5, 60 * S, NOW).decision.allowed);
+    close_bench(&b);
+}
+
+static void test_an_id_nobody_has_is_nobodys(void **state)
+{
+    static const char *const wrong[] = { "",
+                                         "0",
+                                         "00000000000000000000000000000000",
+                                         "zz000000000000000000000000000000",
+                                         "000000000000000000000000000000000",
+                                         "g" };
+    struct bench b = open_bench("gcra 5/5s");
+    (void)state;
+    struct reserved r = reserve(&b, "k", 5, 60 * S, NOW), again;
+    for (size_t i = 0; i < COUNT_OF(wrong); i++)
+        assert_false(settle(&b, wrong[i], 0, NOW));
+    for (size_t i = 0; i < 32; i++) { /* every digit counts */
+        again = r;
+        again.id[i] = again.id[i] == '0' ? '1' : '0';
+        assert_false(settle(&b, again.id, 0, NOW));
+    }
+    assert_false(weir__reservations_settle(b.reservations, r.id, 31, 0, NOW));
+    assert_int_equal(left(b.limiter, "k", NOW), 0);
+    assert_true(settle(&b, r.id, 0, NOW));
+    assert_int_equal(left(b.limiter, "k", NOW), 5);
+    close_bench(&b);
+}
+
+static void test_keys_are_kept_and_bounded(void **state)
+{
+    struct bench b = open_bench("gcra 5/5s");
+    char key[WEIR__RESERVATION_KEY_MAX + 2];
+    struct weir_decision d;
+    struct weir_error error;
+    char id[36] = "untouched";
+    (void)state;
+    memset(key, 'k', sizeof(key));
+    struct weir_ask ask = { .key = { key, WEIR__RESERVATION_KEY_MAX + 1 }, .cost = 1, .now = NOW };
+    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
+                     WEIR_INVALID);
+    assert_contains(error.text, "at most 256 bytes");
+    assert_string_equal(id, "untouched");
+    assert_int_equal(keys_of(b.table), 0);
+    ask.key.len = WEIR__RESERVATION_KEY_MAX;
+    ask.cost = 5;
+    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
+                     WEIR_OK);
+    memset(key, '?', sizeof(key)); /* the caller's bytes are its own again */
+    assert_true(settle(&b, id, 2, NOW));
+    memset(key, 'k', sizeof(key));
+    weir_peek(b.limiter, &ask, &d);
+    assert_int_equal(d.remaining, 3);
+    close_bench(&b);
+}
+
+static void test_when_full_it_says_so_and_takes_nothing_and_the_expired_make_room(void **state)
+{
+    struct bench b = open_bench("gcra 1000000/1s");
+    struct weir_ask ask = ask_of("k", 1, NOW);
+    struct weir_decision d;
+    struct weir_error error;
+    struct reserved first = { 0 }, last = { 0 };
+    char id[36];
+    (void)state;
+    for (int i = 0; i < WEIR__RESERVATIONS_MAX; i++) { /* the lifetimes go up and down */
+        struct reserved r = reserve(&b, "k", 1, (10 + i * 7919 % 1000) * S, NOW);
+        first = i == 0 ? r : first;
+        last = r;
+    }
+    int64_t before = left(b.limiter, "k", NOW);
+    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
+                     WEIR_NO_MEMORY);
+    assert_contains(error.text, "65536 reservations");
+    assert_int_equal(left(b.limiter, "k", NOW), before);
+    assert_true(settle(&b, last.id, 1, NOW));
+    struct reserved r = reserve(&b, "k", 1, 10 * S, NOW);
+    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
+                     WEIR_NO_MEMORY);
+    ask.now = NOW + 10 * S - 1;
+    assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
+                     WEIR_NO_MEMORY);
+    ask.now = NOW + 10 * S; /* one in a thousand is over now, and no other */
+    int freed = 0;
+    while (weir__reservations_reserve(b.reservations, b.limiter, &ask, 2000 * S, id, &d, &error) ==
+           WEIR_OK)
+        freed++;
+    assert_in_range(freed, 66, 67);
+    assert_false(settle(&b, r.id, 1, NOW));
+    assert_false(settle(&b, first.id, 1, NOW));
+    ask.now = NOW + 1009 * S; /* and now all but those */
+    for (freed = 0; weir__reservations_reserve(b.reservations, b.limiter, &ask, 2000 * S, id, &d,
+                                               &error) == WEIR_OK;)
+        freed++;
+    assert_in_range(freed, 65536 - 67, 65536 - 66);
+    close_bench(&b);
+}
+
+static void test_L13_an_expired_one_stands(void **state)
+{
+    struct bench b = open_bench("gcra 10/1000s");
+    (void)state;
+    struct reserved r = reserve(&b, "k", 5, 2 * S, NOW);
+    assert_false(settle(&b, r.id, 0, NOW + 2 * S));
+    assert_false(settle(&b, r.id, 0, NOW)); /* even if the clock is set back */
+    assert_int_equal(left(b.limiter, "k", NOW + 2 * S), 5);
+    close_bench(&b);
+}
+
+/* Random reserves and settles against a plain list. */
+static void test_any_order_of_settling(void **state)
+{
+    enum { MANY = 300 };
+    (void)state;
+    for (uint64_t first = 1; first <= 20; first++) {
+        struct bench b = open_bench("gcra 1000000/1s");
+        struct {
+            char id[36];
+            weir_time expires;
+        } open[MANY];
+        uint64_t seed = first;
+        weir_time now = NOW;
+        int n = 0;
+        for (int i = 0; i < 3000; i++) {
+            now += (weir_time)(random64(&seed) % 3) * S;
+            if (n < MANY && random64(&seed) % 2) {
+                weir_time lifetime = (weir_time)(1 + random64(&seed) % 200) * S;
+                strcpy(open[n].id, reserve(&b, "k", 1, lifetime, now).id);
+                open[n++].expires = now + lifetime;
+            } else if (n > 0) {
+                int which = (int)(random64(&seed) % (uint64_t)n);
+                if (settle(&b, open[which].id, 1, now) != (now < open[which].expires))
+                    fail_msg("seed %d, step %d", (int)first, i);
+                open[which] = open[--n];
+            }
+        }
+        close_bench(&b);
+    }
+}
+
+/* ----------------------------------------------------------------------- threads ---- */
+
+#define THREADS 4
+
+static void *reserve_and_settle(void *argument)
+{
+    struct bench *b = argument;
+    for (int i = 0; i < 2000; i++) {
+        char id[36];
+        struct weir_decision d;
+        struct weir_ask ask = { .key = { "k", 1 }, .cost = 2, .now = NOW };
+        if (weir__reservations_reserve(b->reservations, b->limiter, &ask, S, id, &d, NULL) !=
+                WEIR_OK ||
+            (d.allowed && !weir__reservations_settle(b->reservations, id, 32, 1, NOW)))
+            return b;
+    }
+    return NULL;
+}
+
+static void test_threads_reserve_and_settle(void **state)
+{
+    struct bench b = open_bench("gcra 100000/100000s");
+    pthread_t threads[THREADS];
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, reserve_and_settle, &b), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    assert_int_equal(left(b.limiter, "k", NOW), 100000 - THREADS * 2000);
+    close_bench(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_L13_an_estimate_is_settled_once_at_the_true_cost),
+        cmocka_unit_test(test_a_refusal_has_no_id_and_takes_no_place),
+        cmocka_unit_test(test_an_id_nobody_has_is_nobodys),
+        cmocka_unit_test(test_keys_are_kept_and_bounded),
+        cmocka_unit_test(test_when_full_it_says_so_and_takes_nothing_and_the_expired_make_room),
+        cmocka_unit_test(test_L13_an_expired_one_stands),
+        cmocka_unit_test(test_any_order_of_settling),
+        cmocka_unit_test(test_threads_reserve_and_settle),
+    };
+    return cmocka_run_group_tests_name("reservations", tests, NULL, NULL);
+}

@@ -1,0 +1,110 @@
+/* auth.c -- which role a secret gives: the whole of it counts, and its length. */
+#include "unit/fixture.h"
+
+#include "server/serve/serve.h"
+#include "server/base/token.h"
+
+static enum weir__role role_of(const struct weir__settings *s, const char *secret)
+{
+    return weir__auth_role(s, secret, strlen(secret));
+}
+
+static void test_roles(void **state)
+{
+    const struct weir__settings both = { .admin_token = "admin-secret",
+                                         .check_token = "check-secret" };
+    (void)state;
+
+    assert_int_equal(role_of(&both, "admin-secret"), WEIR__ROLE_ADMIN);
+    assert_int_equal(role_of(&both, "check-secret"), WEIR__ROLE_CHECK);
+    assert_int_equal(role_of(&both, "other-secret"), WEIR__ROLE_NONE);
+    assert_int_equal(role_of(&both, "admin-secreT"), WEIR__ROLE_NONE);
+    assert_int_equal(role_of(&both, "Admin-secret"), WEIR__ROLE_NONE);
+}
+
+static void test_one_token_gives_one_role(void **state)
+{
+    const struct weir__settings admin = { .admin_token = "admin-secret", .check_token = "" };
+    const struct weir__settings check = { .admin_token = "", .check_token = "check-secret" };
+    (void)state;
+
+    assert_int_equal(role_of(&admin, "admin-secret"), WEIR__ROLE_ADMIN);
+    assert_int_equal(role_of(&check, "check-secret"), WEIR__ROLE_CHECK);
+    assert_int_equal(role_of(&check, "admin-secret"), WEIR__ROLE_NONE);
+}
+
+/* A token that is not set is nobody's. */
+static void test_nothing_is_no_secret(void **state)
+{
+    const struct weir__settings both = { .admin_token = "admin-secret",
+                                         .check_token = "check-secret" };
+    const struct weir__settings none = { .admin_token = "", .check_token = "" };
+    char zeros[WEIR__TOKEN_MAX + 1] = { 0 };
+    (void)state;
+
+    assert_int_equal(role_of(&both, ""), WEIR__ROLE_NONE);
+    assert_int_equal(role_of(&none, ""), WEIR__ROLE_NONE);
+    for (size_t len = 0; len <= sizeof(zeros); len++)
+        assert_int_equal(weir__auth_role(&none, zeros, len), WEIR__ROLE_NONE);
+}
+
+/* Both are filled up with zeros to one size: what is equal there need not be equal. */
+static void test_lengths_that_differ(void **state)
+{
+    const struct weir__settings s = { .admin_token = "admin-secret",
+                                      .check_token = "check-secret" };
+    char shown[WEIR__TOKEN_MAX + 1] = "admin-secret";
+    (void)state;
+
+    for (size_t len = 0; len <= sizeof(shown); len++)
+        assert_int_equal(weir__auth_role(&s, shown, len),
+                         len == 12 ? WEIR__ROLE_ADMIN : WEIR__ROLE_NONE);
+    assert_int_equal(role_of(&s, "admin-secret-and-more"), WEIR__ROLE_NONE);
+}
+
+/* Every byte counts, the last one of the longest too. */
+static void test_every_byte_counts(void **state)
+{
+    char token[WEIR__TOKEN_MAX + 1], shown[WEIR__TOKEN_MAX + 1];
+    const struct weir__settings s = { .admin_token = "", .check_token = token };
+    (void)state;
+
+    memset(token, 'x', WEIR__TOKEN_MAX);
+    token[WEIR__TOKEN_MAX] = 0;
+    memcpy(shown, token, sizeof(shown));
+    assert_int_equal(role_of(&s, shown), WEIR__ROLE_CHECK);
+    for (size_t i = 0; i < WEIR__TOKEN_MAX; i++) {
+        shown[i] ^= 1;
+        assert_int_equal(role_of(&s, shown), WEIR__ROLE_NONE);
+        shown[i] ^= 1;
+    }
+}
+
+/* Beyond the bytes that are compared nothing may count as equal. */
+static void test_longer_than_any_token(void **state)
+{
+    char token[WEIR__TOKEN_MAX + 1], longer[1000];
+    const struct weir__settings s = { .admin_token = token, .check_token = "" };
+    (void)state;
+
+    memset(token, 'x', WEIR__TOKEN_MAX);
+    token[WEIR__TOKEN_MAX] = 0;
+    memset(longer, 'x', sizeof(longer));
+    assert_int_equal(weir__auth_role(&s, longer, WEIR__TOKEN_MAX), WEIR__ROLE_ADMIN);
+    assert_int_equal(weir__auth_role(&s, longer, WEIR__TOKEN_MAX + 1), WEIR__ROLE_NONE);
+    assert_int_equal(weir__auth_role(&s, longer, WEIR__TOKEN_MAX - 1), WEIR__ROLE_NONE);
+    assert_int_equal(weir__auth_role(&s, longer, sizeof(longer)), WEIR__ROLE_NONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_one_token_gives_one_role),
+        cmocka_unit_test(test_nothing_is_no_secret),
+        cmocka_unit_test(test_lengths_that_differ),
+        cmocka_unit_test(test_every_byte_counts),
+        cmocka_unit_test(test_longer_than_any_token),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

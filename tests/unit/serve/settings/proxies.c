@@ -1,0 +1,66 @@
+/* proxies.c -- the networks of trusted-proxies, as people write them. */
+#include "unit/fixture.h"
+
+#include "match/address.h"
+#include "server/serve/settings/proxies.h"
+
+static bool has(const struct weir__cidr_set *set, const char *text)
+{
+    struct weir__address address;
+    assert_true(weir__address_parse(text, strlen(text), &address));
+    return weir__cidr_set_has(set, &address);
+}
+
+static void test_networks(void **state)
+{
+    struct weir__cidr_set *set = NULL;
+    struct weir_error error = { 0 };
+    (void)state;
+
+    assert_int_equal(weir__proxies_parse(&set, " 10.0.0.0/8,\t::1 ,192.0.2.7,, ", &error), WEIR_OK);
+    assert_true(has(set, "10.1.2.3") && has(set, "::1") && has(set, "192.0.2.7"));
+    assert_false(has(set, "11.0.0.1") || has(set, "::2") || has(set, "192.0.2.8"));
+    weir__cidr_set_destroy(set);
+}
+
+static void test_none(void **state)
+{
+    struct weir__cidr_set *set = (struct weir__cidr_set *)16;
+    struct weir_error error = { 0 };
+    (void)state;
+
+    assert_int_equal(weir__proxies_parse(&set, " , ", &error), WEIR_OK);
+    assert_null(set);
+    assert_int_equal(weir__proxies_parse(&set, "", &error), WEIR_OK);
+    assert_null(set);
+}
+
+static void test_mistakes_have_a_place(void **state)
+{
+    static const struct {
+        const char *text;
+        int column;
+    } wrong[] = {
+        { "10.0.0.1/8", 1 }, { "::1, nobody", 6 }, { "::1,10.0.0.0 /8", 5 }, { "::1 ::2", 1 }
+    };
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        struct weir__cidr_set *set = (struct weir__cidr_set *)16;
+        struct weir_error error = { 0 };
+        assert_int_equal(weir__proxies_parse(&set, wrong[i].text, &error), WEIR_INVALID);
+        assert_ptr_equal(set, (void *)16);
+        assert_int_equal(error.column, wrong[i].column);
+        assert_true(error.text[0]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_mistakes_have_a_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,453 @@
+/* settings.c -- what `weir serve` makes of its command line, its environment and its file, and what
+ * it says of mistakes. */
+#include "unit/fixture.h"
+
+#include "server/base/options.h"
+#include "server/serve/serve.h"
+
+#define WORDS_MAX 16
+
+static char said[65536]; /* what the last read printed, and complained of */
+
+static void collect(int fd, int saved, FILE *file)
+{
+    size_t used = strlen(said);
+
+    fflush(NULL);
+    dup2(saved, fd);
+    close(saved);
+    rewind(file);
+    said[used + fread(said + used, 1, sizeof(said) - used - 1, file)] = 0;
+    fclose(file);
+}
+
+/* Reads the settings from a command line; words are separated by blanks. */
+static int read_line(struct weir__settings *s, const char *line)
+{
+    char words[1024], *argv[WORDS_MAX + 1], *save = NULL;
+    int argc = 0;
+
+    snprintf(words, sizeof(words), "%s", line);
+    for (char *w = strtok_r(words, " ", &save); w && argc < WORDS_MAX;
+         w = strtok_r(NULL, " ", &save))
+        argv[argc++] = w;
+    fflush(NULL);
+    FILE *out = tmpfile(), *err = tmpfile();
+    assert_true(out && err);
+    int saved_out = dup(1), saved_err = dup(2);
+    dup2(fileno(out), 1);
+    dup2(fileno(err), 2);
+    int code = weir__settings_read(s, argc, argv);
+    said[0] = 0;
+    collect(1, saved_out, out);
+    collect(2, saved_err, err);
+    return code;
+}
+
+static struct weir__settings good(const char *line)
+{
+    struct weir__settings s = { 0 };
+    if (read_line(&s, line) != WEIR__GO_ON)
+        fail_msg("%s: %s", line, said);
+    return s;
+}
+
+/* It is refused, the complaint has this in it, and *out is as it was. */
+static void refuse(const char *line, const char *why)
+{
+    struct weir__settings s, before;
+
+    memset(&s, 0xa5, sizeof(s));
+    memset(&before, 0xa5, sizeof(before));
+    assert_int_equal(read_line(&s, line), WEIR__EXIT_WRONG);
+    assert_contains(said, why);
+    assert_memory_equal(&s, &before, sizeof(s));
+}
+
+static const char *file_with(const char *text)
+{
+    const char *path = new_path();
+    write_at(path, 0, text, strlen(text));
+    return path;
+}
+
+static const char *line_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static const char *line_of(const char *format, ...)
+{
+    static char line[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    return line;
+}
+
+static int fresh(void **state)
+{
+    extern char **environ;
+    (void)state;
+
+    for (bool found = true; found;) {
+        found = false;
+        for (char **e = environ; *e && !found; e++) {
+            if (strncmp(*e, "WEIR_", 5) == 0 && strchr(*e, '=')) {
+                char name[128];
+                snprintf(name, sizeof(name), "%.*s", (int)(strchr(*e, '=') - *e), *e);
+                unsetenv(name);
+                found = true;
+            }
+        }
+    }
+    unsetenv("STATE_DIRECTORY");
+    return setenv("XDG_STATE_HOME", folder, 1);
+}
+
+/* ---------------------------------------------------------------- sources ---- */
+
+static void test_defaults(void **state)
+{
+    struct weir__settings s = good("");
+    char table[512];
+    (void)state;
+
+    snprintf(table, sizeof(table), "%s/weir/weir.table", folder);
+    assert_string_equal(s.resp, "127.0.0.1:7379");
+    assert_string_equal(s.http, "127.0.0.1:7380");
+    assert_string_equal(s.rules, "");
+    assert_string_equal(s.table, table);
+    assert_string_equal(s.trusted_proxies, "127.0.0.0/8,::1");
+    assert_string_equal(s.admin_token, "");
+    assert_int_equal(s.threads, 0);
+    assert_int_equal(s.keys, 1000000);
+    assert_int_equal(s.limiters, 4096);
+    assert_int_equal(s.connections_max, 16000);
+    assert_int_equal(s.request_max, 1 << 20);
+    assert_int_equal(s.output_max, 1 << 20);
+    assert_int_equal(s.idle, 3600 * S);
+    assert_int_equal(s.patience, 10 * S);
+    assert_int_equal(s.drain, 10 * S);
+    assert_int_equal(s.ask_id_lifetime, 60 * S);
+    assert_int_equal(s.ask_ids, 65536);
+    assert_int_equal(s.adhoc_limits, 1024);
+    assert_int_equal(s.top, 256);
+    assert_int_equal(s.socket_mode, 0600);
+    assert_true(s.watch);
+    assert_false(s.memory);
+    assert_false(s.test_clock);
+    weir__settings_free(&s);
+    assert_null(s.resp);
+}
+
+static void test_flags(void **state)
+{
+    struct weir__settings s = good("--memory --no-watch --keys=5000 --idle 0 --request-max 64k "
+                                   "--output-max=1g --threads 64 --rules=");
+    (void)state;
+
+    assert_true(s.memory);
+    assert_string_equal(s.table, "");
+    assert_false(s.watch);
+    assert_int_equal(s.keys, 5000);
+    assert_int_equal(s.idle, 0);
+    assert_int_equal(s.request_max, 65536);
+    assert_int_equal(s.output_max, 1 << 30);
+    assert_int_equal(s.threads, 64);
+    assert_int_equal(weir__settings_threads(&s), 64);
+    weir__settings_free(&s);
+    s = good("--memory");
+    assert_in_range(weir__settings_threads(&s), 1, 64);
+    weir__settings_free(&s);
+}
+
+static void test_first_counts(void **state)
+{
+    const char *path = file_with("# about us\n\n keys : 111 # few\nlimiters: 2000\r\ntop: "
+                                 "3\nwatch: no\nrules: \"a #b\"\nhttp: '/tmp/x y'\nmemory: on");
+    (void)state;
+
+    setenv("WEIR_KEYS", "222", 1);
+    setenv("WEIR_LIMITERS", "3000", 1);
+    setenv("WEIR_CONFIG", path, 1);
+    struct weir__settings s = good("--keys 333 --no-memory");
+    assert_int_equal(s.keys, 333);
+    assert_int_equal(s.limiters, 3000);
+    assert_int_equal(s.top, 3);
+    assert_false(s.watch);
+    assert_false(s.memory);
+    assert_string_equal(s.rules, "a #b");
+    assert_string_equal(s.http, "/tmp/x y");
+    assert_string_equal(s.config, path);
+    weir__settings_free(&s);
+}
+
+/* --------------------------------------------------------------- mistakes ---- */
+
+static void test_bad_flags(void **state)
+{
+    static const struct {
+        const char *line, *why;
+    } cases[] = {
+        { "--kyes 5", "there is no option --kyes; did you mean --keys?" },
+        { "--zzzzzz", "there is no option --zzzzzz; see: weir serve --help" },
+        { "-x", "there is no option -x" },
+        { "--", "there is no option --" },
+        { "--no-keys", "there is no option --no-keys" },
+        { "--keys", "--keys needs a value: --keys N" },
+        { "--keys 100 --keys=100", "--keys is given twice" },
+        { "--watch --no-watch", "--watch is given twice" },
+        { "--memory=yes", "--memory takes no value" },
+        { "rules.yaml", "a rule file is --rules FILE" },
+        { "--threads 65", "--threads must be a whole number from 0 to 64, not '65'" },
+        { "--threads -1", "--threads must be a whole number from 0 to 64, not '-1'" },
+        { "--threads 2x", "not '2x'" },
+        { "--keys 99999999999999999999", "--keys must be a whole number" },
+        { "--keys 64k", "not '64k'" },
+        { "--request-max 65m",
+          "--request-max must be a size such as 64k or 1m, from 1k to 64m, not '65m'" },
+        { "--request-max 9999999999999g", "--request-max must be a size" },
+        { "--request-max 1kb", "not '1kb'" },
+        { "--socket-mode 888", "an octal mode from 0000 to 0777" },
+        { "--patience 1ms", "--patience must be a time from 100ms to 1h, not '1ms'" },
+        { "--patience soon", "--patience: " },
+        { "--resp 7379", "--resp: '7379' is no address; write HOST:PORT" },
+        { "--trusted-proxies 10.0.0.0/8,x", "--trusted-proxies: " },
+        { "--trusted-proxies 10.0.0.0/8,x", "\n    10.0.0.0/8,x\n               ^\n" },
+        { "--webhook ftp://x", "--webhook: the URL begins with neither http:// nor https://" },
+        { "--webhook http://ann:secret@x/", "--webhook: the URL has a user or password in it" },
+        { "--webhook http://x:0/", "--webhook: the URL has port 0" },
+        { "--table x --memory", "--memory and --table exclude each other" },
+        { "--tls-key x --memory", "tls-certificate and tls-key go together" },
+        { "--tls-client-ca x --memory", "tls-client-ca needs TLS" },
+        { "--limiters 10 --memory", "adhoc-limits is more than limiters" },
+        { "--admin-token x", "set WEIR_ADMIN_TOKEN, or --admin-token-file FILE" },
+        { "--config ./there-is-none", "cannot read ./there-is-none: No such file" },
+    };
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        refuse(cases[i].line, cases[i].why);
+}
+
+static void test_bad_files(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        { "keys: 100\nkyes: 5\n", ":2: there is no setting 'kyes'; did you mean keys?" },
+        { "keys 5\n", ":1: a line is NAME: VALUE" },
+        { ": 5\n", ":1: a line is NAME: VALUE" },
+        { "keys: 100\n#\nkeys: 200\n", ":3: keys is set already, in line 1" },
+        { "\nkeys: x\n", ":2: keys must be a whole number from 64 to 10000000000, not 'x'" },
+        { "watch: maybe\n", ":1: watch must be true or false, not 'maybe'" },
+        { "config: x\n", ":1: config names this file" },
+        { "rules: \"x\n", ":1: rules: a value that begins with a quote must end with it" },
+        { "rules: 'x' y\n", ":1: rules: a value that begins with a quote must end with it" },
+        { "resp: 1.2.3.4\n", ":1: resp: '1.2.3.4' is no address" },
+        { "admin-token: (set)\n", "admin-token is how --print-settings hides a secret" },
+        { "admin-token: two words\n", "admin-token has a byte that is no visible ASCII" },
+        { "admin-token: same\ncheck-token: same\nmemory: 1\n", "are the same" },
+        { "rules: a\tb\n", ":1: rules has a control character in it" },
+    };
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        refuse(line_of("--config %s", file_with(cases[i].text)), cases[i].why);
+    const char *path = new_path();
+    write_at(path, 0, "keys: 100\0x", 11);
+    refuse(line_of("--config %s", path), "has a NUL byte in it");
+}
+
+static void test_bad_environment(void **state)
+{
+    (void)state;
+
+    setenv("WEIR_REQUEST_MAX", "", 1);
+    refuse("", "WEIR_REQUEST_MAX must be a size such as 64k or 1m, from 1k to 64m, not ''");
+    unsetenv("WEIR_REQUEST_MAX");
+    setenv("WEIR_TRUSTED_PROXIES", "nobody", 1);
+    refuse("", "WEIR_TRUSTED_PROXIES: ");
+    setenv("WEIR_TRUSTED_PROXIES", "10.0.0.0/8, ::1", 1); /* blanks do not matter */
+    struct weir__settings s = good("--memory");
+    assert_string_equal(s.trusted_proxies, "10.0.0.0/8, ::1");
+    weir__settings_free(&s);
+    setenv("WEIR_WEBHOOK", "http://", 1);
+    refuse("--memory", "WEIR_WEBHOOK: the URL names no host");
+}
+
+/* ---------------------------------------------------------------- secrets ---- */
+
+static void test_secrets(void **state)
+{
+    const char *path = file_with("0123456789abcdef\r\nanother line\n");
+    (void)state;
+
+    setenv("WEIR_CHECK_TOKEN", "for-checks", 1);
+    struct weir__settings s = good(line_of("--memory --admin-token-file %s", path));
+    assert_string_equal(s.admin_token, "0123456789abcdef");
+    assert_string_equal(s.check_token, "for-checks");
+    assert_string_equal(said, "");
+    weir__settings_free(&s);
+
+    chmod(path, 0644);
+    s = good(line_of("--memory --admin-token-file %s", path));
+    assert_contains(said, "warning: everybody on this host can read");
+    weir__settings_free(&s);
+
+    refuse(line_of("--memory --check-token-file %s", path),
+           "WEIR_CHECK_TOKEN and --check-token-file are both set");
+    refuse(line_of("--memory --admin-token-file %s", file_with("\nx\n")),
+           "has no secret in its first line");
+    refuse("--memory --admin-token-file ./there-is-none", "cannot read ./there-is-none");
+    char big[400];
+    memset(big, 'x', sizeof(big) - 1);
+    big[sizeof(big) - 1] = 0;
+    refuse(line_of("--memory --admin-token-file %s", file_with(big)), "is longer than 256 bytes");
+}
+
+static void test_print(void **state)
+{
+    const char *path = file_with("keys: 500\nadmin-token: my-secret\nrules: ' a'\n");
+    struct weir__settings s = { 0 };
+    (void)state;
+
+    setenv("WEIR_IDLE", "90s", 1);
+    assert_int_equal(
+        read_line(&s, line_of("--config %s --request-max 2048k --print-settings --memory", path)),
+        WEIR__EXIT_OK);
+    assert_contains(said, line_of("keys: 500  # %s:1: keys\n", path));
+    assert_contains(said, "idle: 90s  # WEIR_IDLE\n");
+    assert_contains(said, "request-max: 2m  # --request-max\n");
+    assert_contains(said, "memory: true  # --memory\n");
+    assert_contains(said, "# limiters: 4096  (default)\n");
+    assert_contains(said, "rules: \" a\"  # ");
+    assert_contains(said, "admin-token: (set)  # ");
+    assert_contains(said, "# check-token:   (default)\n");
+    assert_contains(said, "# socket-mode: 0600  (default)\n");
+    assert_null(strstr(said, "my-secret"));
+}
+
+/* Not the place of the table that it has here, which another user or host would not have; and of a
+ * secret only where it comes from. */
+static void test_print_pins_no_default(void **state)
+{
+    const char *path = file_with("0123456789abcdef\n");
+    struct weir__settings s = { 0 };
+    (void)state;
+
+    assert_int_equal(read_line(&s, line_of("--admin-token-file %s --print-settings", path)),
+                     WEIR__EXIT_OK);
+    assert_contains(said, line_of("\n# table: %s/weir/weir.table  (default)\n", folder));
+    assert_contains(said, "\n# admin-token: (set)  # --admin-token-file\n");
+    assert_contains(said, line_of("\nadmin-token-file: %s  # --admin-token-file\n", path));
+    for (const char *line = said; *line; line = strchr(line, '\n') + 1)
+        assert_true(*line == '#' || *line == '\n' || strncmp(line, "admin-token-file", 16) == 0);
+}
+
+/* What was printed is a file that says the same. */
+static void test_print_reads_back(void **state)
+{
+    struct weir__settings s = { 0 };
+    char first[8192];
+    (void)state;
+
+    assert_int_equal(
+        read_line(&s,
+                  "--keys 777 --no-watch --memory --resp /tmp/a.sock --idle 0 --print-settings"),
+        WEIR__EXIT_OK);
+    snprintf(first, sizeof(first), "%.8000s", said);
+    s = good(line_of("--config %s", file_with(first)));
+    assert_int_equal(s.keys, 777);
+    assert_string_equal(s.resp, "/tmp/a.sock");
+    assert_string_equal(s.rules, "");
+    assert_false(s.watch);
+    assert_true(s.memory);
+    assert_int_equal(s.idle, 0);
+    weir__settings_free(&s);
+}
+
+/* Every setting is there, with its default, and no line is too wide. */
+static void test_help(void **state)
+{
+    struct weir__settings s = { 0 };
+    struct weir__option option;
+    (void)state;
+
+    assert_int_equal(read_line(&s, "--help"), WEIR__EXIT_OK);
+    size_t n = 0;
+    for (; weir__settings_option(n, &option); n++) {
+        assert_non_null(option.name);
+        if (strcmp(option.name, "watch") != 0)
+            assert_contains(said, line_of("--%s%s%s ", option.name, option.value ? " " : "",
+                                          option.value ? option.value : ""));
+    }
+    assert_int_equal(n, 32);
+    assert_contains(said, " WEIR_ADMIN_TOKEN ");
+    assert_null(strstr(said, "--admin-token "));
+    assert_contains(said, "--no-watch");
+    assert_contains(said, "[127.0.0.1:7379]");
+    for (const char *line = said, *end; *line; line = end + 1) {
+        end = strchr(line, '\n');
+        assert_non_null(end);
+        assert_true(end - line < 160);
+    }
+}
+
+/* -------------------------------------------------------------- the table ---- */
+
+static void expect_table(const char *path)
+{
+    struct weir__settings s = good("");
+    assert_string_equal(s.table, path);
+    weir__settings_free(&s);
+}
+
+static void test_table_place(void **state)
+{
+    char path[600];
+    struct stat st;
+    (void)state;
+
+    setenv("STATE_DIRECTORY", line_of("%s:/elsewhere", folder), 1);
+    snprintf(path, sizeof(path), "%s/weir.table", folder);
+    expect_table(path);
+    unsetenv("STATE_DIRECTORY");
+    snprintf(path, sizeof(path), "%s/weir/weir.table", folder);
+    expect_table(path);
+    snprintf(path, sizeof(path), "%s/weir", folder);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+
+    const char *home = getenv("HOME");
+    char before[256];
+    snprintf(before, sizeof(before), "%s", home ? home : "");
+    setenv("XDG_STATE_HOME", "", 1);
+    setenv("HOME", folder, 1);
+    snprintf(path, sizeof(path), "%s/.local/state/weir/weir.table", folder);
+    expect_table(path);
+    for (int i = 0; i < 3; i++) {
+        *strrchr(path, '/') = 0;
+        assert_int_equal(rmdir(path), 0);
+    }
+    unsetenv("HOME");
+    refuse("", "there is no HOME");
+    setenv("HOME", before, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_defaults, fresh),
+        cmocka_unit_test_setup(test_flags, fresh),
+        cmocka_unit_test_setup(test_first_counts, fresh),
+        cmocka_unit_test_setup(test_bad_flags, fresh),
+        cmocka_unit_test_setup(test_bad_files, fresh),
+        cmocka_unit_test_setup(test_bad_environment, fresh),
+        cmocka_unit_test_setup(test_secrets, fresh),
+        cmocka_unit_test_setup(test_print, fresh),
+        cmocka_unit_test_setup(test_print_pins_no_default, fresh),
+        cmocka_unit_test_setup(test_print_reads_back, fresh),
+        cmocka_unit_test_setup(test_help, fresh),
+        cmocka_unit_test_setup(test_table_place, fresh),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

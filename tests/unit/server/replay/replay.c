@@ -1,0 +1,496 @@
+/* replay.c -- traffic through rule sets on virtual time: the numbers that a hand calculation
+ * gives, for every account that is kept. */
+#include "unit/fixture.h"
+
+#include "server/replay/report.h"
+
+#define START (1700000000 * S)
+
+static struct weir_rules *rules_of(const char *text)
+{
+    struct weir_rules *rules = NULL;
+    struct weir_error error;
+    if (weir_rules_parse(&rules, text, strlen(text), NULL, &error) != WEIR_OK)
+        fail_msg("%s", error.text);
+    return rules;
+}
+
+static struct weir__replay *replay_with(struct weir__replay_options options, const char *here,
+                                        const char *there)
+{
+    struct weir__replay *replay = NULL;
+    struct weir_error error;
+    options.rules[0] = rules_of(here);
+    options.rules[1] = there ? rules_of(there) : NULL;
+    options.names[0] = "here.yaml";
+    options.names[1] = "there.yaml";
+    options.keys = options.keys ? options.keys : 1000;
+    if (weir__replay_create(&replay, &options, &error) != WEIR_OK)
+        fail_msg("%s", error.text);
+    return replay;
+}
+
+static struct weir__replay *replay_of(const char *rules)
+{
+    return replay_with((struct weir__replay_options){ .propose = -1 }, rules, NULL);
+}
+
+static void request(struct weir__replay *replay, const char *ip, const char *uri, weir_time at)
+{
+    struct weir__log_entry entry = {
+        .at = at,
+        .attrs = { { .name = "ip", .value = ip },
+                   { .name = "uri", .value = uri },
+                   { .name = "method", .value = "GET" } },
+        .n = 3,
+        .line = 1,
+    };
+    weir__replay_entry(replay, &entry);
+}
+
+static const struct weir__replay_rule *rule_of(const struct weir__side *side, const char *name)
+{
+    for (size_t i = 0; i < side->n_rules; i++)
+        if (strcmp(side->rules[i].name, name) == 0)
+            return &side->rules[i];
+    fail_msg("there is no rule %s", name);
+    return NULL;
+}
+
+static int64_t total(const int64_t at[WEIR__REPLAY_BUCKETS])
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < WEIR__REPLAY_BUCKETS; i++)
+        sum += at[i];
+    return sum;
+}
+
+#define RULE(name, more) "  - { name: " name ", key: \"{ip}\", " more " }\n"
+#define RULES            "version: 1\nrules:\n"
+
+/* -------------------------------------------------------------- one rule set ---- */
+
+/* A bucket of 5 that 5 a second fill, and a request each 100 ms for 9.9 s: 5 + 49.5 units, so 54 of
+ * 100 pass. */
+static void test_token_bucket_by_hand(void **state)
+{
+    struct weir__replay *replay = replay_of(RULES RULE("a", "limit: 5/1s burst 5"));
+    struct weir__hitter top[4];
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        request(replay, "192.0.2.1", "/x?q=1", START + i * 100 * WEIR_MILLISECOND);
+        request(replay, "192.0.2.2", "/x?q=2", START + i * 100 * WEIR_MILLISECOND);
+    }
+    request(replay, "192.0.2.3", "/y", START + 10 * S);
+    assert_false(weir__replay_end(replay));
+    const struct weir__side *side = &replay->sides[0];
+    assert_int_equal(replay->requests, 201);
+    assert_int_equal(side->allowed, 109);
+    assert_int_equal(side->refused, 92);
+    assert_int_equal(side->reasons[WEIR_LIMITED], 92);
+    assert_int_equal(side->levels[3], 92);
+    assert_int_equal(side->levels[0] + side->levels[1] + side->levels[2], 109);
+    assert_int_equal(weir__distinct_count(replay->clients), 3);
+    assert_int_equal(weir__distinct_count(side->clients), 2);
+    assert_int_equal(rule_of(side, "a")->applied, 201);
+    assert_int_equal(rule_of(side, "a")->refused, 92);
+    assert_int_equal(weir__distinct_count(rule_of(side, "a")->trace->keys), 2);
+    assert_int_equal(weir__hitters_top(rule_of(side, "a")->trace->top, top, 4), 2);
+    assert_string_equal(top[0].text, "192.0.2.1");
+    assert_int_equal(top[0].count, 46);
+    assert_int_equal(weir__hitters_top(side->uris, top, 4), 1);
+    assert_string_equal(top[0].text, "/x");
+    assert_int_equal(replay->first, START);
+    assert_int_equal(replay->last, START + 10 * S);
+    assert_int_equal(replay->buckets, 11);
+    assert_int_equal(total(side->refused_at), 92);
+    assert_int_equal(replay->at[10], 1);
+    weir__replay_destroy(replay);
+}
+
+/* 3 a second, windows at full seconds; 5 in each of 4: 2 refused each. */
+static void test_fixed_window_by_hand(void **state)
+{
+    struct weir__replay *replay =
+        replay_of(RULES RULE("a", "limit: 3/1s, algorithm: fixed-window"));
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        request(replay, "192.0.2.1", "/", START + i * 200 * WEIR_MILLISECOND);
+    weir__replay_end(replay);
+    assert_int_equal(replay->sides[0].refused, 8);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(replay->sides[0].refused_at[i], 2);
+    weir__replay_destroy(replay);
+}
+
+static void test_several_rules_count_what_they_apply_to(void **state)
+{
+    struct weir__replay *replay = replay_of(RULES RULE("all", "limit: 100/1s") RULE(
+        "login", "match: { uri: /login }, limit: 1/1h") RULE("off", "limit: 1/1h, mode: off"));
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        request(replay, "192.0.2.1", "/login", START);
+        request(replay, "192.0.2.1", "/", START);
+    }
+    weir__replay_end(replay);
+    const struct weir__side *side = &replay->sides[0];
+    assert_int_equal(side->refused, 4);
+    assert_int_equal(rule_of(side, "all")->applied, 10);
+    assert_int_equal(rule_of(side, "all")->refused, 0);
+    assert_int_equal(rule_of(side, "login")->applied, 5);
+    assert_int_equal(rule_of(side, "login")->refused, 4);
+    assert_int_equal(rule_of(side, "off")->applied, 0);
+    assert_int_equal(rule_of(side, "off")->mode, WEIR_OFF);
+    assert_null(rule_of(side, "all")->trace);
+    assert_int_equal(side->unmatched, 0);
+    weir__replay_destroy(replay);
+}
+
+/* ------------------------------------------------------------ modes and lists ---- */
+
+#define TWO_SHADOWS                                                                         \
+    RULES RULE("one", "limit: 2/1h, mode: shadow") RULE("two", "limit: 4/1h, mode: shadow") \
+        RULE("hard", "limit: 100/1h")
+
+static void test_R5_every_rule_in_shadow_is_counted(void **state)
+{
+    struct weir__replay *replay = replay_of(TWO_SHADOWS);
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        request(replay, "192.0.2.1", "/", START);
+    weir__replay_end(replay);
+    const struct weir__side *side = &replay->sides[0];
+    assert_int_equal(side->refused, 0);
+    assert_int_equal(side->would, 8);
+    assert_int_equal(rule_of(side, "one")->would, 8);
+    assert_int_equal(rule_of(side, "two")->would, 6);
+    assert_int_equal(total(rule_of(side, "one")->trace->at), 8);
+    assert_int_equal(total(rule_of(side, "two")->trace->at), 6);
+    assert_int_equal(total(side->would_at), 8);
+    assert_int_equal(weir__distinct_count(side->clients_would), 1);
+    assert_int_equal(weir__distinct_count(side->clients), 0);
+    assert_int_equal(rule_of(side, "one")->applied, 10);
+    weir__replay_destroy(replay);
+}
+
+static void test_R5_shadow_can_be_turned_on(void **state)
+{
+    static const char *const rules[] = { TWO_SHADOWS, "version: 1\nmode: shadow\nrules:\n" RULE(
+                                                          "one", "limit: 2/1h") };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rules); i++) {
+        struct weir__replay *replay = replay_with(
+            (struct weir__replay_options){ .propose = -1, .enforce = true }, rules[i], NULL);
+        for (int k = 0; k < 10; k++)
+            request(replay, "192.0.2.1", "/", START);
+        weir__replay_end(replay);
+        assert_int_equal(replay->sides[0].refused, 8);
+        assert_int_equal(replay->sides[0].would, 0);
+        assert_int_equal(rule_of(&replay->sides[0], "one")->mode, WEIR_ENFORCE);
+        weir__replay_destroy(replay);
+    }
+}
+
+static void test_R3_lists(void **state)
+{
+    struct weir__replay *replay = replay_of(
+        RULES RULE("a", "match: { uri: /a }, limit: 1/1h") "lists:\n  allow: { ip: [10.0.0.0/8] "
+                                                           "}\n  deny: { ip: [192.0.2.66] }\n");
+    struct weir__hitter top;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        request(replay, "10.1.2.3", "/a", START);
+        request(replay, "192.0.2.66", "/a", START);
+        request(replay, "192.0.2.1", "/b", START);
+    }
+    weir__replay_end(replay);
+    const struct weir__side *side = &replay->sides[0];
+    assert_int_equal(side->listed, 3);
+    assert_int_equal(side->reasons[WEIR_DENIED], 3);
+    assert_int_equal(side->refused, 3);
+    assert_int_equal(side->unmatched, 3);
+    assert_int_equal(rule_of(side, "a")->applied, 0);
+    assert_int_equal(weir__hitters_top(side->denied->top, &top, 1), 1);
+    assert_string_equal(top.text, "192.0.2.66");
+    weir__replay_destroy(replay);
+}
+
+/* One of 8 passes; the third refusal bans for 10 s, so 3 are over the limit and 4 banned; after it
+ * one passes no more (1/1h), and so on. */
+static void test_R4_bans(void **state)
+{
+    struct weir__replay *replay =
+        replay_of(RULES RULE("a", "limit: 1/1h, ban: { refusals: 3/60s, for: 10s }"));
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        request(replay, "192.0.2.1", "/", START);
+    weir__replay_end(replay);
+    const struct weir__replay_rule *rule = rule_of(&replay->sides[0], "a");
+    assert_int_equal(rule->bans, 1);
+    assert_int_equal(rule->banned, 4);
+    assert_int_equal(rule->refused, 7);
+    assert_int_equal(rule->applied, 8);
+    assert_int_equal(replay->sides[0].reasons[WEIR_BANNED], 4);
+    assert_int_equal(replay->sides[0].reasons[WEIR_LIMITED], 3);
+    weir__replay_destroy(replay);
+}
+
+/* ---------------------------------------------------------------------- time ---- */
+
+static void test_time_never_goes_back(void **state)
+{
+    struct weir__replay *replay =
+        replay_of(RULES RULE("a", "limit: 1/1s, algorithm: fixed-window"));
+    (void)state;
+    request(replay, "192.0.2.1", "/", START + 10 * S);
+    request(replay, "192.0.2.1", "/", START + 9 * S); /* a second: nothing to mention */
+    request(replay, "192.0.2.1", "/", START + 5 * S);
+    request(replay, "192.0.2.1", "/", START + 9 * S - 1);
+    request(replay, "192.0.2.1", "/", START + 11 * S);
+    weir__replay_end(replay);
+    assert_int_equal(replay->late, 2);
+    assert_int_equal(replay->late_most, 5 * S);
+    assert_int_equal(replay->sides[0].refused, 3);
+    assert_int_equal(replay->first, START + 5 * S);
+    assert_int_equal(replay->last, START + 11 * S);
+    assert_int_equal(replay->at[0], 4);
+    weir__replay_destroy(replay);
+}
+
+static void test_buckets_grow_wider_and_lose_nothing(void **state)
+{
+    (void)state;
+    for (weir_time step = S / 3; step < 100000000 * S; step = step * 7 + 1) {
+        struct weir__replay *replay = replay_of(RULES RULE("a", "limit: 1/1w"));
+        for (int i = 0; i < 700 && START + i * step < 9000000000 * S; i++) {
+            request(replay, "192.0.2.1", "/", START + i * step);
+            assert_in_range(replay->buckets, 1, WEIR__REPLAY_BUCKETS);
+            assert_true(replay->from % replay->width == 0 && replay->from <= START &&
+                        replay->from > START - replay->width);
+        }
+        weir__replay_end(replay);
+        assert_int_equal(total(replay->at), replay->requests);
+        assert_int_equal(total(replay->sides[0].refused_at), replay->sides[0].refused);
+        if (replay->sides[0].refused > 0)
+            assert_int_equal(total(replay->sides[0].rules[0].trace->at), replay->sides[0].refused);
+        for (size_t i = replay->buckets; i < WEIR__REPLAY_BUCKETS; i++)
+            assert_int_equal(replay->at[i], 0);
+        weir__replay_destroy(replay);
+    }
+}
+
+static void test_who_asks_may_be_unknown(void **state)
+{
+    struct weir__replay *replay =
+        replay_with((struct weir__replay_options){ .propose = -1, .client = "user" },
+                    RULES RULE("a", "limit: 1/1h"), NULL);
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        request(replay, "192.0.2.1", "/", START);
+    weir__replay_end(replay);
+    assert_int_equal(replay->nobody, 3);
+    assert_int_equal(replay->sides[0].refused, 2);
+    assert_int_equal(weir__distinct_count(replay->sides[0].clients), 0);
+    weir__replay_destroy(replay);
+}
+
+static void test_waits_are_counted(void **state)
+{
+    struct weir__replay *replay =
+        replay_with((struct weir__replay_options){ .propose = -1, .wait_max = 10 * S },
+                    RULES RULE("a", "limit: 1/1s queue 2, algorithm: leaky-bucket"), NULL);
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        request(replay, "192.0.2.1", "/", START);
+    weir__replay_end(replay);
+    assert_int_equal(replay->sides[0].waited, 2);
+    assert_int_equal(replay->sides[0].wait_most, 2 * S);
+    assert_int_equal(replay->sides[0].refused, 2);
+    weir__replay_destroy(replay);
+}
+
+static void test_a_table_too_small_is_noticed(void **state)
+{
+    struct weir__replay *replay =
+        replay_with((struct weir__replay_options){ .propose = -1, .keys = 100 },
+                    RULES RULE("a", "limit: 1/1h"), NULL);
+    char ip[32];
+    (void)state;
+    for (int i = 0; i < 5000; i++) {
+        snprintf(ip, sizeof(ip), "10.0.%d.%d", i / 256, i % 256);
+        request(replay, ip, "/", START);
+    }
+    weir__replay_end(replay);
+    assert_true(replay->sides[0].evicted_early > 0);
+    weir__replay_destroy(replay);
+}
+
+static void test_rules_beyond_the_traces_are_still_counted(void **state)
+{
+    enum { N = WEIR__REPLAY_TRACES + 6 };
+    char text[N * 80 + 64], uri[16];
+    size_t len = (size_t)snprintf(text, sizeof(text), RULES);
+    (void)state;
+    for (int i = 0; i < N; i++)
+        len += (size_t)snprintf(
+            text + len, sizeof(text) - len,
+            "  - { name: r%d, key: \"{ip}\", match: { uri: /%d }, limit: 1/1h }\n", i, i);
+    struct weir__replay *replay = replay_of(text);
+    for (int i = 0; i < 3 * N; i++) {
+        snprintf(uri, sizeof(uri), "/%d", i % N);
+        request(replay, "192.0.2.1", uri, START);
+    }
+    weir__replay_end(replay);
+    struct weir__series series[WEIR__SERIES];
+    size_t n = weir__report_series(replay, 0, series);
+    assert_int_equal(replay->sides[0].refused, 2 * N);
+    assert_int_equal(replay->sides[0].untraced, 12);
+    assert_int_equal(replay->sides[0].rules[N - 1].refused, 2);
+    assert_null(replay->sides[0].rules[N - 1].trace);
+    assert_int_equal(n, WEIR__SERIES);
+    assert_string_equal(series[n - 1].name, "other rules");
+    assert_int_equal(series[n - 1].total, 2 * N - 2 * (WEIR__SERIES - 1));
+    assert_int_equal(total(series[n - 1].at), series[n - 1].total);
+    weir__replay_destroy(replay);
+}
+
+/* ------------------------------------------------------------- two rule sets ---- */
+
+static void test_differences_by_hand(void **state)
+{
+    struct weir__replay *replay = replay_with(
+        (struct weir__replay_options){ .propose = -1, .listed = 3 }, RULES RULE("a", "limit: 2/1h"),
+        RULES RULE("b", "limit: 4/1h") RULE("c", "match: { uri: /x }, limit: 1/1h"));
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        request(replay, "192.0.2.1", "/", START + i); /* here 2 pass, there 4 */
+    for (int i = 0; i < 2; i++)
+        request(replay, "192.0.2.2", "/x", START + S + i); /* here both, there 1 */
+    weir__replay_end(replay);
+    assert_int_equal(replay->sides[0].refused, 4);
+    assert_int_equal(replay->sides[1].refused, 3);
+    assert_int_equal(replay->differ, 3);
+    assert_int_equal(replay->only[0], 2);
+    assert_int_equal(replay->only[1], 1);
+    assert_int_equal(replay->other_rule, 2);
+    assert_int_equal(replay->n_pairs, 2);
+    assert_int_equal(replay->pairs[0].rule[0], 0);
+    assert_int_equal(replay->pairs[0].rule[1], WEIR__REPLAY_PASSED);
+    assert_int_equal(replay->pairs[0].requests, 2);
+    assert_int_equal(replay->pairs[1].rule[1], 1);
+    assert_int_equal(replay->n_differences, 3);
+    assert_int_equal(replay->differences[2].at, START + S + 1);
+    assert_string_equal(replay->differences[2].client, "192.0.2.2");
+    assert_string_equal(replay->differences[2].uri, "/x");
+    assert_string_equal(replay->differences[2].method, "GET");
+    weir__replay_destroy(replay);
+}
+
+static void test_a_rule_has_one_colour_on_both_sides(void **state)
+{
+    struct weir__replay *replay =
+        replay_with((struct weir__replay_options){ .propose = -1 },
+                    RULES RULE("a", "match: { uri: /a }, limit: 1/1h") RULE("b", "limit: 2/1h"),
+                    RULES RULE("c", "match: { uri: /c }, limit: 1/1h")
+                        RULE("b", "match: { uri: /b }, limit: 2/1h"));
+    struct weir__series here[WEIR__SERIES], there[WEIR__SERIES];
+    (void)state;
+    for (int i = 0; i < 30; i++)
+        request(replay, "192.0.2.1", i % 3 == 0 ? "/a" : i % 3 == 1 ? "/b" : "/c", START);
+    weir__replay_end(replay);
+    assert_int_equal(weir__report_series(replay, 0, here), 2);
+    assert_int_equal(weir__report_series(replay, 1, there), 2);
+    assert_string_equal(here[0].name, "b");
+    assert_int_equal(here[0].colour, 0);
+    assert_string_equal(there[0].name, "c");
+    assert_int_equal(there[0].colour, 1);
+    assert_string_equal(there[1].name, "b");
+    assert_int_equal(there[1].colour, 0);
+    weir__replay_destroy(replay);
+}
+
+static void test_proposals_by_hand(void **state)
+{
+    struct weir__replay *replay = replay_with(
+        (struct weir__replay_options){ .propose = 100000 },
+        RULES RULE(
+            "a", "limit: 4/1s, algorithm: fixed-window") "lists:\n  allow: { ip: [192.0.2.10] }\n",
+        NULL);
+    struct weir__proposal p;
+    char ip[32];
+    (void)state;
+    do
+        for (int key = 1; key <= 11;
+             key++) /* number 10 is on the list: of the other 10, one may be refused */
+            for (int i = 0; i < (key == 10 ? 1000 : key); i++) {
+                snprintf(ip, sizeof(ip), "192.0.2.%d", key);
+                request(replay, ip, "/", START);
+            }
+    while (weir__replay_end(replay));
+    assert_int_equal(weir__propose_limits(replay->propose), 1);
+    weir__propose_get(replay->propose, 0, &p);
+    assert_int_equal(p.keys, 10);
+    assert_int_equal(p.limit.count, 9);
+    assert_int_equal(p.keys_written, 6);
+    assert_int_equal(p.keys_proposed, 1);
+    assert_int_equal(replay->requests, 1056);
+    assert_int_equal(replay->sides[0].refused, 1 + 2 + 3 + 4 + 5 + 7);
+    weir__replay_destroy(replay);
+}
+
+/* ------------------------------------------------------- what the log has not ---- */
+
+static void test_missing_attributes_are_named(void **state)
+{
+    struct weir__replay *replay =
+        replay_of("version: 1\nlists: { deny: { asn: [\"1\"] }, unused: { colour: [red] } }\n"
+                  "rules:\n"
+                  "  - { name: a, key: \"{account}:{ip}\", limit: 5/1s }\n"
+                  "  - { name: b, match: { account: x, uri: /x }, limit: 5/1s }\n"
+                  "  - { name: c, not: { header.X: y }, cost: \"{bytes}\", limit: 5/1s }\n");
+    const char *name;
+    char who[64], all[256] = "";
+    size_t at = 0;
+    (void)state;
+    request(replay, "192.0.2.1", "/x", START);
+    weir__replay_end(replay);
+    while (weir__side_missing(&replay->sides[0], &at, &name, who, sizeof(who))) {
+        size_t len = strlen(all);
+        snprintf(all + len, sizeof(all) - len, "%s: %s; ", name, who);
+    }
+    assert_non_null(strstr(all, "account: rules a, b; "));
+    assert_non_null(strstr(all, "asn: deny list; "));
+    assert_non_null(strstr(all, "header.x: rule c; "));
+    assert_non_null(strstr(all, "bytes: rule c; "));
+    assert_null(strstr(all, "ip:"));
+    assert_null(strstr(all, "uri:"));
+    assert_null(strstr(all, "colour:"));
+    at = 0;
+    assert_true(weir__side_missing(&replay->sides[0], &at, &name, who, 6)); /* cut, not overrun */
+    assert_true(strlen(who) < 6);
+    weir__replay_destroy(replay);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_token_bucket_by_hand),
+        cmocka_unit_test(test_fixed_window_by_hand),
+        cmocka_unit_test(test_several_rules_count_what_they_apply_to),
+        cmocka_unit_test(test_R5_every_rule_in_shadow_is_counted),
+        cmocka_unit_test(test_R5_shadow_can_be_turned_on),
+        cmocka_unit_test(test_R3_lists),
+        cmocka_unit_test(test_R4_bans),
+        cmocka_unit_test(test_time_never_goes_back),
+        cmocka_unit_test(test_buckets_grow_wider_and_lose_nothing),
+        cmocka_unit_test(test_who_asks_may_be_unknown),
+        cmocka_unit_test(test_waits_are_counted),
+        cmocka_unit_test(test_a_table_too_small_is_noticed),
+        cmocka_unit_test(test_rules_beyond_the_traces_are_still_counted),
+        cmocka_unit_test(test_differences_by_hand),
+        cmocka_unit_test(test_a_rule_has_one_colour_on_both_sides),
+        cmocka_unit_test(test_proposals_by_hand),
+        cmocka_unit_test(test_missing_attributes_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,597 @@
+/* all.c -- several limits at once: every item is taken or none is, and the one that refused is
+ * named. */
+#include "unit/fixture.h"
+
+static struct weir_table *make_table(bool narrow)
+{
+    return table_with(&(struct weir_table_options){
+        .keys = 200, .slab = 8 << 20, .guards = 1, .narrow = narrow });
+}
+
+static struct weir_item item_of(struct weir_limiter *limiter, const char *key, int64_t cost,
+                                weir_time now)
+{
+    return (struct weir_item){ limiter, ask_of(key, cost, now) };
+}
+
+static struct weir_decision take_all(const struct weir_item *items, size_t n)
+{
+    struct weir_decision d;
+    memset(&d, 0xa5, sizeof(d));
+    bool allowed = weir_take_all(items, n, &d);
+    assert_int_equal(allowed, d.allowed);
+    return d;
+}
+
+/* The same items at another time. */
+static struct weir_decision take_all_at(struct weir_item *items, size_t n, weir_time now)
+{
+    for (size_t i = 0; i < n; i++)
+        items[i].ask.now = now;
+    return take_all(items, n);
+}
+
+/* A refusal must leave every byte of the records, the slots and the slab as it was. */
+struct picture {
+    const struct weir_table *table;
+    unsigned char *bytes;
+    size_t size;
+};
+
+static struct picture look_at(const struct weir_table *table)
+{
+    struct picture p = { table, NULL, table->bytes - WEIR__LIMITERS_AT };
+    p.bytes = malloc(p.size);
+    assert_non_null(p.bytes);
+    memcpy(p.bytes, (unsigned char *)table->header + WEIR__LIMITERS_AT, p.size);
+    return p;
+}
+
+static void assert_unchanged(struct picture *p)
+{
+    const unsigned char *now = (unsigned char *)p->table->header + WEIR__LIMITERS_AT;
+    size_t at = 0;
+    while (at < p->size && now[at] == p->bytes[at])
+        at++;
+    free(p->bytes);
+    if (at < p->size)
+        fail_msg("the byte at %zu of the region has changed", at + (size_t)WEIR__LIMITERS_AT);
+}
+
+/* ----------------------------------------------------------- SPEC L10 ---- */
+
+static const struct {
+    bool narrow;
+    const char *slow, *fast;
+} pairs[] = {
+    { false, "300/60", "100/5" },
+    { true, "300/60", "100/5" },
+    { false, "gcra 300/60", "gcra 100/5" },
+    { false, "fixed-window 300/60", "fixed-window 100/5" },
+    { false, "sliding-log 300/60", "sliding-log 100/5" },
+    { false, "sliding-log 300/60", "100/5" },
+    { true, "300/60", "sliding-log 100/5" },
+    { true, "sliding-log 300/60", "100/5" },
+    { true, "sliding-log 300/60", "sliding-log 100/5" },
+};
+
+static void test_300_per_60_and_100_per_5_together(void **state)
+{
+    (void)state;
+    for (size_t p = 0; p < COUNT_OF(pairs); p++) {
+        struct weir_table *table = make_table(pairs[p].narrow);
+        struct weir_limiter *slow = limiter_of(table, "slow", pairs[p].slow),
+                            *fast = limiter_of(table, "fast", pairs[p].fast);
+        weir_time start = 1200 * S; /* where windows of both begin */
+        struct weir_item items[] = { item_of(slow, "k", 1, start), item_of(fast, "k", 1, start) };
+        for (int64_t i = 1; i <= 100; i++) {
+            struct weir_decision d = take_all(items, 2);
+            assert_true(d.allowed);
+            assert_int_equal(d.item, 1); /* the tightest */
+            assert_int_equal(d.remaining, 100 - i);
+            assert_int_equal(d.limit, 100);
+        }
+        assert_int_equal(left(slow, "k", start), 200);
+        for (int i = 0; i < 50; i++) { /* refused by the second: the first must not be charged */
+            struct weir_decision d = take_all(items, 2);
+            assert_false(d.allowed);
+            assert_int_equal(d.reason, WEIR_LIMITED);
+            assert_int_equal(d.item, 1);
+            assert_int_equal(d.wait, 0);
+            assert_true(d.retry > 0 && d.retry <= 5 * S);
+        }
+        assert_int_equal(left(slow, "k", start), 200);
+        struct weir_decision d = take_all(items, 2);
+        assert_false(take_all_at(items, 2, start + d.retry - 1).allowed);
+        assert_true(take_all_at(items, 2, start + d.retry).allowed);
+        weir_table_destroy(table);
+    }
+}
+
+/* A minute of one ask every ten milliseconds: what passes is what both limits allow. */
+static void test_both_limits_hold_over_a_minute(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *table = make_table(narrow);
+        struct weir_limiter *slow = limiter_of(table, "slow", "sliding-log 300/60"),
+                            *fast = limiter_of(table, "fast", "sliding-log 100/5");
+        int granted[12] = { 0 }, all = 0, named[2] = { 0 };
+        for (int i = 0; i < 6000; i++) {
+            weir_time now = NOW + i * 10 * WEIR_MILLISECOND;
+            struct weir_item items[] = { item_of(slow, "k", 1, now), item_of(fast, "k", 1, now) };
+            struct weir_decision d = take_all(items, 2);
+            granted[i / 500] += d.allowed;
+            all += d.allowed;
+            if (!d.allowed)
+                named[d.item]++;
+        }
+        assert_int_equal(all, 300);
+        assert_int_equal(granted[0], 100); /* fast refuses until slow is spent, then slow */
+        assert_int_equal(granted[1], 100);
+        assert_int_equal(granted[2], 100);
+        assert_int_equal(named[1], 2 * 400);
+        assert_int_equal(named[0], 400 + 9 * 500); /* from when both do, the first */
+        weir_table_destroy(table);
+    }
+}
+
+/* ------------------------------------------------------------ refusals ---- */
+
+static void test_a_refusal_changes_no_byte_whoever_refuses(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (size_t who = 0; who < 4; who++) {
+            struct weir_table *table = make_table(narrow);
+            struct weir_limiter *l[] = { limiter_of(table, "a", "gcra 10/10s"),
+                                         limiter_of(table, "b", "sliding-log 10/10s"),
+                                         limiter_of(table, "c", "token-bucket 10/10s"),
+                                         limiter_of(table, "d", "sliding-window 10/10s") };
+            static const int64_t costs[] = { 8, 11, -1, INT64_MAX, INT64_MIN };
+            for (size_t i = 0; i < 4; i++)
+                assert_true(take(l[i], "k", 3, NOW).allowed);
+            for (size_t c = 0; c < COUNT_OF(costs); c++) {
+                struct weir_item items[4];
+                for (size_t i = 0; i < 4; i++)
+                    items[i] = item_of(l[i], i == (who + 1) % 4 ? "unknown" : "k",
+                                       i == who ? costs[c] : 2, NOW + 1);
+                struct picture before = look_at(table);
+                struct weir_decision d = take_all(items, 4);
+                assert_false(d.allowed);
+                assert_int_equal(d.item, who);
+                assert_int_equal(d.reason, costs[c] < 0    ? WEIR_BAD_ASK
+                                           : costs[c] > 10 ? WEIR_TOO_BIG
+                                                           : WEIR_LIMITED);
+                assert_int_equal(d.wait, 0);
+                if (c > 0)
+                    assert_int_equal(d.retry, WEIR_NEVER);
+                assert_unchanged(&before);
+            }
+            assert_int_equal(keys_of(table), 4);
+            weir_table_destroy(table);
+        }
+}
+
+static void test_the_first_that_refused_is_named_and_the_longest_retry_told(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *table = make_table(narrow);
+        struct weir_limiter *a = limiter_of(table, "a", "gcra 5/5s"),
+                            *b = limiter_of(table, "b", "gcra 5/50s");
+        struct weir_limiter *c = limiter_of(table, "c", "gcra 5/20s"),
+                            *free_one = limiter_of(table, "free", "gcra 500/1s");
+        assert_true(take(a, "k", 5, NOW).allowed && take(b, "k", 5, NOW).allowed &&
+                    take(c, "k", 5, NOW).allowed);
+        struct weir_item items[] = { item_of(free_one, "k", 1, NOW), item_of(a, "k", 1, NOW),
+                                     item_of(b, "k", 1, NOW), item_of(c, "k", 2, NOW) };
+        struct weir_decision d = take_all(items, 4);
+        assert_false(d.allowed);
+        assert_int_equal(d.item, 1);
+        assert_int_equal(d.limit, 5);
+        assert_int_equal(d.remaining, 0);
+        assert_int_equal(d.retry, 10 * S); /* of b, the slowest */
+        assert_false(take_all_at(items, 4, NOW + 10 * S - 1).allowed);
+        d = take_all_at(items, 4, NOW + 10 * S);
+        assert_true(d.allowed);
+        assert_int_equal(d.item, 2); /* the tightest: b has nothing left */
+        assert_int_equal(d.remaining, 0);
+        assert_int_equal(d.retry, 0);
+        weir_table_destroy(table);
+    }
+}
+
+static void test_an_item_too_big_is_never(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *table = make_table(narrow);
+        struct weir_limiter *a = limiter_of(table, "a", "gcra 5/5s"),
+                            *b = limiter_of(table, "b", "sliding-log 5/5s");
+        struct weir_item items[] = { item_of(a, "k", 1, NOW), item_of(b, "k", 6, NOW) };
+        items[0].ask.wait_max = items[1].ask.wait_max = WEIR_FOREVER;
+        struct weir_decision d = take_all(items, 2);
+        assert_false(d.allowed);
+        assert_int_equal(d.reason, WEIR_TOO_BIG);
+        assert_int_equal(d.retry, WEIR_NEVER);
+        assert_int_equal(d.item, 1);
+        assert_int_equal(left(a, "k", NOW), 5);
+        assert_int_equal(keys_of(table), 0);
+        weir_table_destroy(table);
+    }
+}
+
+/* ---------------------------------------------------------- duplicates ---- */
+
+static const struct {
+    bool narrow;
+    const char *limit;
+} kinds[] = { { false, "gcra 10/10s" },
+              { true, "gcra 10/10s" },
+              { false, "fixed-window 10/10s" },
+              { false, "sliding-log 10/10s" },
+              { true, "sliding-window 10/10s" } };
+
+static void test_one_key_several_times_costs_the_sum(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+        struct weir_table *table = make_table(kinds[k].narrow);
+        struct weir_limiter *l = limiter_of(table, "l", kinds[k].limit),
+                            *other = limiter_of(table, "other", "gcra 100/1s");
+        struct weir_item items[] = { item_of(l, "k", 2, NOW), item_of(other, "k", 1, NOW),
+                                     item_of(l, "k", 3, NOW), item_of(l, "x", 1, NOW),
+                                     item_of(l, "k", 1, NOW) };
+        struct weir_decision d = take_all(items, 5);
+        assert_true(d.allowed);
+        assert_int_equal(d.remaining, 4);
+        assert_int_equal(left(l, "k", NOW), 4);
+        assert_int_equal(left(l, "x", NOW), 9);
+        assert_int_equal(left(other, "k", NOW), 99);
+        struct picture before = look_at(table);
+        d = take_all(items, 5); /* each alone would fit, together they do not */
+        assert_false(d.allowed);
+        assert_int_equal(d.reason, WEIR_LIMITED);
+        assert_unchanged(&before);
+        items[0].ask.cost = 0;
+        assert_true(take_all(items, 5).allowed);
+        assert_int_equal(left(l, "k", NOW), 0);
+        weir_table_destroy(table);
+    }
+}
+
+static void test_one_key_several_times_beyond_the_limit_is_never(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+        struct weir_table *table = make_table(kinds[k].narrow);
+        struct weir_limiter *l = limiter_of(table, "l", kinds[k].limit);
+        struct weir_item items[] = { item_of(l, "k", 6, NOW), item_of(l, "k", 6, NOW) };
+        struct weir_decision d = take_all(items, 2);
+        assert_false(d.allowed);
+        if (d.retry != WEIR_NEVER) /* promise 3: exact, or never */
+            fail_msg("%s: 6 and 6 of 10 are to pass after %d ms; then: %s", kinds[k].limit,
+                     (int)(d.retry / WEIR_MILLISECOND),
+                     take_all_at(items, 2, NOW + d.retry).allowed ? "they do" : "they do not");
+        assert_int_equal(d.reason, WEIR_TOO_BIG);
+        weir_table_destroy(table);
+    }
+}
+
+static void test_the_retry_of_one_key_several_times_is_exact(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(kinds); k++)
+        for (int64_t used = 0; used <= 10; used++) {
+            struct weir_table *table = make_table(kinds[k].narrow);
+            struct weir_limiter *l = limiter_of(table, "l", kinds[k].limit);
+            struct weir_item items[] = { item_of(l, "k", 3, NOW), item_of(l, "k", 5, NOW),
+                                         item_of(l, "k", 1, NOW) };
+            for (int64_t i = 0; i < used; i++)
+                assert_true(take(l, "k", 1, NOW - S + i * S / 16).allowed);
+            weir_time now = NOW;
+            struct weir_decision d = take_all_at(items, 3, now);
+            if (!d.allowed) {
+                if (take_all_at(items, 3, now + d.retry - 1).allowed)
+                    fail_msg("%s: %d used, passes before its retry of %d ms", kinds[k].limit,
+                             (int)used, (int)(d.retry / WEIR_MILLISECOND));
+                now += d.retry;
+                if (!take_all_at(items, 3, now).allowed)
+                    fail_msg("%s: %d used, refused again after its retry of %d ms", kinds[k].limit,
+                             (int)used, (int)(d.retry / WEIR_MILLISECOND));
+            }
+            weir_table_destroy(table);
+        }
+}
+
+/* ---------------------------------------------------------------- sizes ---- */
+
+static void test_no_items_are_granted(void **state)
+{
+    struct weir_decision d = take_all(NULL, 0);
+    (void)state;
+    assert_true(d.allowed);
+    assert_int_equal(d.reason, WEIR_GRANTED);
+    assert_int_equal(d.wait + d.retry + d.reset, 0);
+}
+
+static void test_one_item_is_a_take(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+        struct weir_table *one = make_table(kinds[k].narrow), *two = make_table(kinds[k].narrow);
+        struct weir_limiter *a = limiter_of(one, "l", kinds[k].limit),
+                            *b = limiter_of(two, "l", kinds[k].limit);
+        for (int64_t i = 0; i < 40; i++) {
+            struct weir_item item = item_of(a, "k", i % 5 - (i % 7 == 0), NOW + i * S / 3);
+            struct weir_decision all = take_all(&item, 1),
+                                 single = take(b, "k", item.ask.cost, item.ask.now);
+            assert_same_decision(&all, &single);
+        }
+        weir_table_destroy(one);
+        weir_table_destroy(two);
+    }
+}
+
+static void test_as_many_items_as_there_may_be(void **state)
+{
+    static const char *const limits[] = { "gcra 10/10s", "sliding-log 10/10s",
+                                          "token-bucket 10/10s" };
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *table = make_table(narrow);
+        struct weir_limiter *l[3];
+        struct weir_item items[WEIR_ALL_MAX];
+        char keys[WEIR_ALL_MAX][8];
+        for (size_t i = 0; i < 3; i++)
+            l[i] = limiter_of(table, limits[i], limits[i]);
+        for (size_t i = 0; i < WEIR_ALL_MAX; i++) {
+            snprintf(keys[i], sizeof(keys[i]), "%d", (int)i);
+            items[i] = item_of(l[i % 3], keys[i], 4, NOW);
+        }
+        assert_true(take_all(items, WEIR_ALL_MAX).allowed);
+        assert_true(take_all(items, WEIR_ALL_MAX).allowed);
+        struct picture before = look_at(table);
+        struct weir_decision d = take_all(items, WEIR_ALL_MAX);
+        assert_false(d.allowed);
+        assert_int_equal(d.item, 0);
+        assert_unchanged(&before);
+        for (size_t i = 0; i < WEIR_ALL_MAX; i++)
+            assert_int_equal(left(l[i % 3], keys[i], NOW), 2);
+        assert_int_equal(keys_of(table), WEIR_ALL_MAX);
+        for (size_t i = 0; i < WEIR_ALL_MAX - 1; i++)
+            items[i].ask.cost = 1;
+        d = take_all(items, WEIR_ALL_MAX);
+        assert_false(d.allowed);
+        assert_int_equal(d.item, WEIR_ALL_MAX - 1);
+        for (size_t i = 0; i < WEIR_ALL_MAX; i++)
+            assert_int_equal(left(l[i % 3], keys[i], NOW), 2);
+        weir_table_destroy(table);
+    }
+}
+
+/* In a full table new keys drive out others', never each other. */
+static void test_items_do_not_drive_each_other_out(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *table =
+            table_with(&(struct weir_table_options){ .keys = 1, .narrow = narrow });
+        struct weir_limiter *l = limiter_of(table, "l", "gcra 10/1h");
+        char keys[32][16];
+        for (int i = 0; i < 3000; i++) {
+            char key[16];
+            snprintf(key, sizeof(key), "old %d", i);
+            take(l, key, 1, NOW + i); /* ever later: the idlest is old */
+        }
+        struct weir_item items[32];
+        for (size_t i = 0; i < 32; i++) {
+            snprintf(keys[i], sizeof(keys[i]), "new %d", (int)i);
+            items[i] = item_of(l, keys[i], 3, NOW - S); /* each is idler than all that are there */
+        }
+        assert_true(take_all(items, 32).allowed);
+        for (size_t i = 0; i < 32; i++)
+            assert_int_equal(left(l, keys[i], NOW - S), 7);
+        weir_table_destroy(table);
+    }
+}
+
+/* --------------------------------------------- what has nothing to remember ---- */
+
+static void test_items_that_cost_nothing_take_no_slot(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+        struct weir_table *table = make_table(kinds[k].narrow);
+        struct weir_limiter *l = limiter_of(table, "l", kinds[k].limit);
+        struct weir_item items[] = { item_of(l, "a", 0, NOW), item_of(l, "b", 1, NOW),
+                                     item_of(l, "c", 0, NOW) };
+        assert_true(take_all(items, 3).allowed);
+        assert_int_equal(left(l, "b", NOW), 9);
+        if (keys_of(table) != 1)
+            fail_msg("%s: %d keys for one that has something to remember", kinds[k].limit,
+                     (int)keys_of(table));
+        weir_table_destroy(table);
+    }
+}
+
+static void test_unknown_keys_that_are_refused_together_take_no_slot(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+        struct weir_table *table = make_table(kinds[k].narrow);
+        struct weir_limiter *l = limiter_of(table, "l", kinds[k].limit);
+        struct weir_item items[] = { item_of(l, "a", 1, NOW), item_of(l, "b", 6, NOW),
+                                     item_of(l, "b", 6, NOW) };
+        struct picture before = look_at(table);
+        assert_false(take_all(items, 3).allowed);
+        if (keys_of(table) != 0)
+            fail_msg("%s: %d keys for a refusal", kinds[k].limit, (int)keys_of(table));
+        assert_unchanged(&before);
+        weir_table_destroy(table);
+    }
+}
+
+/* ------------------------------------------------------------ wait and time ---- */
+
+static void test_the_longest_wait_is_told(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *table = make_table(narrow);
+        struct weir_limiter *a = limiter_of(table, "a", "gcra 5/5s"),
+                            *b = limiter_of(table, "b", "gcra 5/20s");
+        struct weir_limiter *c = limiter_of(table, "c", "sliding-log 1/3s");
+        assert_true(take(a, "k", 5, NOW).allowed && take(b, "k", 5, NOW).allowed &&
+                    take(c, "k", 1, NOW).allowed);
+        struct weir_item items[] = { item_of(a, "k", 1, NOW), item_of(b, "k", 1, NOW),
+                                     item_of(c, "k", 1, NOW) };
+        for (size_t i = 0; i < 3; i++)
+            items[i].ask.wait_max = 4 * S - 1; /* one nanosecond too short for b */
+        struct picture before = look_at(table);
+        struct weir_decision d = take_all(items, 3);
+        assert_false(d.allowed);
+        assert_int_equal(d.item, 1);
+        assert_int_equal(d.retry, 1);
+        assert_int_equal(d.wait, 0);
+        assert_unchanged(&before);
+        for (size_t i = 0; i < 3; i++)
+            items[i].ask.wait_max = 4 * S;
+        d = take_all(items, 3);
+        assert_true(d.allowed);
+        assert_int_equal(d.wait, 4 * S);
+        assert_int_equal(peek(a, "k", 1, NOW).retry, 2 * S); /* and all three were charged */
+        assert_int_equal(peek(b, "k", 1, NOW).retry, 8 * S);
+        assert_int_equal(peek(c, "k", 1, NOW).retry, 6 * S);
+        weir_table_destroy(table);
+    }
+}
+
+static void test_a_narrow_item_waits_at_most_a_minute(void **state)
+{
+    struct weir_table *table = make_table(true);
+    struct weir_limiter *a = limiter_of(table, "a", "gcra 1/100s"),
+                        *b = limiter_of(table, "b", "gcra 500/1s");
+    struct weir_item items[] = { item_of(a, "k", 1, NOW), item_of(b, "k", 1, NOW) };
+    (void)state;
+    items[0].ask.wait_max = items[1].ask.wait_max = WEIR_FOREVER;
+    assert_true(take_all(items, 2).allowed);
+    struct weir_decision d = take_all(items, 2);
+    assert_false(d.allowed);
+    assert_int_equal(d.retry, 40 * S);
+    assert_int_equal(left(b, "k", NOW), 499);
+    d = take_all_at(items, 2, NOW + 40 * S);
+    assert_true(d.allowed);
+    assert_int_equal(d.wait, 60 * S);
+    weir_table_destroy(table);
+}
+
+static void test_a_time_before_zero_counts_as_zero(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+        struct weir_table *table = make_table(kinds[k].narrow);
+        struct weir_limiter *a = limiter_of(table, "a", kinds[k].limit),
+                            *b = limiter_of(table, "b", kinds[k].limit);
+        struct weir_item items[] = { item_of(a, "k", 4, INT64_MIN), item_of(b, "k", 5, -S) };
+        assert_true(take_all(items, 2).allowed);
+        assert_int_equal(left(a, "k", 0), 6);
+        assert_int_equal(left(b, "k", 0), 5);
+        assert_int_equal(take_all_at(items, 2, -77).remaining, 0);
+        weir_table_destroy(table);
+    }
+}
+
+/* weir.h: a clock that steps back is followed, and neither gives anything away nor locks a key
+ * out. */
+static void test_items_follow_a_clock_that_steps_back(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+        struct weir_table *table = make_table(kinds[k].narrow);
+        struct weir_limiter *a = limiter_of(table, "a", kinds[k].limit),
+                            *b = limiter_of(table, "b", "gcra 500/1s");
+        struct weir_item items[] = { item_of(a, "k", 10, NOW), item_of(b, "k", 1, NOW) };
+        weir_time then = NOW - 900 * S;
+        assert_true(take_all(items, 2).allowed);
+        items[0].ask.cost = 1;
+        struct weir_decision d = take_all_at(items, 2, then);
+        assert_false(d.allowed); /* nothing was given away */
+        assert_true(d.retry <= 12 * S);
+        if (!take_all_at(items, 2, then + d.retry).allowed)
+            fail_msg("%s, %s: locked out: refused at the time it was told to come back",
+                     kinds[k].limit, kinds[k].narrow ? "narrow" : "wide");
+        weir_table_destroy(table);
+    }
+}
+
+static void test_a_changed_limit_counts_in_all(void **state)
+{
+    struct weir_table *table = make_table(false);
+    struct weir_limiter *a = limiter_of(table, "a", "gcra 10/100s"),
+                        *b = limiter_of(table, "b", "sliding-log 10/100s");
+    (void)state;
+    assert_true(take(a, "k", 4, NOW).allowed && take(b, "k", 4, NOW).allowed);
+    change(
+        a, "gcra 20/100s",
+        NOW); /* the small state is still that of the old limit, the large one was brought over */
+    change(b, "sliding-log 20/100s", NOW);
+    struct weir_item items[] = { item_of(a, "k", 16, NOW), item_of(b, "k", 16, NOW) };
+    struct weir_decision d = take_all(items, 2);
+    assert_true(d.allowed);
+    assert_int_equal(d.remaining, 0);
+    assert_int_equal(d.limit, 20);
+    assert_false(take(a, "k", 1, NOW).allowed);
+    assert_false(take(b, "k", 1, NOW).allowed);
+    weir_table_destroy(table);
+}
+
+static void test_the_least_patient_item_of_a_key_decides(void **state)
+{
+    struct weir_table *table = private_table(false, 100);
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1s burst 2"),
+                        *other = limiter_of(table, "o", "gcra 9/1s");
+    struct weir_item items[] = { { limiter, ask_of("k", 1, NOW) },
+                                 { other, ask_of("k", 1, NOW) },
+                                 { limiter, ask_of("k", 1, NOW) } };
+    struct weir_decision d;
+    (void)state;
+    assert_true(take(limiter, "k", 1, NOW).allowed);
+    items[0].ask.wait_max = 10 * S;
+    assert_false(weir_take_all(
+        items, 3, &d)); /* two would have to wait a second, and the third item cannot */
+    assert_int_equal(left(other, "k", NOW), 9);
+    items[2].ask.wait_max = S;
+    assert_true(weir_take_all(items, 3, &d));
+    assert_int_equal(d.wait, S);
+    weir_table_destroy(table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_300_per_60_and_100_per_5_together),
+        cmocka_unit_test(test_both_limits_hold_over_a_minute),
+        cmocka_unit_test(test_a_refusal_changes_no_byte_whoever_refuses),
+        cmocka_unit_test(test_the_first_that_refused_is_named_and_the_longest_retry_told),
+        cmocka_unit_test(test_an_item_too_big_is_never),
+        cmocka_unit_test(test_one_key_several_times_costs_the_sum),
+        cmocka_unit_test(test_one_key_several_times_beyond_the_limit_is_never),
+        cmocka_unit_test(test_the_retry_of_one_key_several_times_is_exact),
+        cmocka_unit_test(test_no_items_are_granted),
+        cmocka_unit_test(test_one_item_is_a_take),
+        cmocka_unit_test(test_as_many_items_as_there_may_be),
+        cmocka_unit_test(test_items_do_not_drive_each_other_out),
+        cmocka_unit_test(test_items_that_cost_nothing_take_no_slot),
+        cmocka_unit_test(test_unknown_keys_that_are_refused_together_take_no_slot),
+        cmocka_unit_test(test_the_longest_wait_is_told),
+        cmocka_unit_test(test_a_narrow_item_waits_at_most_a_minute),
+        cmocka_unit_test(test_a_time_before_zero_counts_as_zero),
+        cmocka_unit_test(test_items_follow_a_clock_that_steps_back),
+        cmocka_unit_test(test_a_changed_limit_counts_in_all),
+        cmocka_unit_test(test_the_least_patient_item_of_a_key_decides),
+    };
+
+    return cmocka_run_group_tests_name("all", tests, NULL, NULL);
+}

@@ -1,0 +1,343 @@
+/* slot.c -- where a key lives: who gets a slot, who makes room, and that a full table goes on
+ * deciding. */
+#include "unit/fixture.h"
+
+#define KEYS_MAX 4000
+
+/* The number as a key; good until the next call but seven. */
+static const char *key_at(int i)
+{
+    static char keys[8][16];
+    char *key = keys[i % 8];
+    snprintf(key, sizeof(keys[0]), "key %d", i);
+    return key;
+}
+
+/* A table of one group, filled until no slot is empty, each key with its whole limit taken.  Key i
+ * is fresh again at idle_at(i). */
+struct full {
+    struct weir_table *table;
+    struct weir_limiter *limiter;
+    int keys; /* 0 .. keys - 1 were taken */
+};
+
+static struct full fill(bool narrow, const char *limit, weir_time (*now_of)(int i))
+{
+    struct full f = { .table = private_table(narrow, 1) };
+    f.limiter = limiter_of(f.table, "l", limit);
+    while (stats_of(f.table, -1).keys < stats_of(f.table, -1).slots) {
+        assert_true(f.keys < KEYS_MAX); /* a slot nobody can reach */
+        struct weir_decision d = peek(f.limiter, "?", 0, 0);
+        assert_true(take(f.limiter, key_at(f.keys), d.limit, now_of(f.keys)).allowed);
+        f.keys++;
+    }
+    return f;
+}
+
+static bool is_known(const struct full *f, int key, weir_time now)
+{
+    struct weir_decision d = peek(f->limiter, key_at(key), 0, now);
+    return d.remaining < d.limit;
+}
+
+static int count_known(const struct full *f, weir_time now, bool known[KEYS_MAX])
+{
+    int n = 0;
+    for (int i = 0; i < f->keys; i++) {
+        known[i] = is_known(f, i, now);
+        n += known[i];
+    }
+    return n;
+}
+
+/* ---------------------------------------------------------- who gets a slot ---- */
+
+static void test_asks_with_nothing_to_remember_take_no_slot(void **state)
+{
+    static const char *const limits[] = { "gcra 5/10s",
+                                          "token-bucket 5/10s burst 3",
+                                          "leaky-bucket 5/10s",
+                                          "sliding-log 5/10s",
+                                          "sliding-window 5/10s",
+                                          "fixed-window 5/10s",
+                                          "leaky-bucket 5/10s queue 3" };
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (size_t i = 0; i < COUNT_OF(limits) - (narrow ? 2 : 0);
+             i++) { /* the last two do not fit narrow slots */
+            struct weir_table *table = private_table(narrow, 100);
+            struct weir_limiter *limiter = limiter_of(table, "l", limits[i]);
+            struct weir_reservation r;
+            struct weir_decision d;
+            struct weir_ask ask = ask_of("unknown", 9, NOW);
+            assert_true(take(limiter, "unknown", 0, NOW).allowed);
+            assert_int_equal(take(limiter, "unknown", 9, NOW).reason, WEIR_TOO_BIG);
+            assert_int_equal(take(limiter, "unknown", -1, NOW).reason, WEIR_BAD_ASK);
+            assert_true(peek(limiter, "unknown", 1, NOW).allowed);
+            give(limiter, "unknown", 3, NOW);
+            assert_false(weir_reserve(limiter, &ask, S, &r, &d));
+            assert_int_equal(keys_of(table), 0);
+            assert_true(take(limiter, "unknown", 1, NOW).allowed);
+            assert_int_equal(keys_of(table), 1);
+            weir_table_destroy(table);
+        }
+}
+
+static void test_asks_with_nothing_to_remember_drive_nobody_out(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *table = private_table(narrow, 1);
+        struct weir_limiter *limiter = limiter_of(table, "l", "gcra 5/10s");
+        for (int i = 0; i < 2000; i++)
+            take(limiter, key_at(i), 1, NOW);
+        struct weir_table_stats before = stats_of(table, NOW);
+        for (int i = 2000; i < 4000; i++) {
+            take(limiter, key_at(i), 0, NOW);
+            take(limiter, key_at(i), 6, NOW);
+            take(limiter, key_at(i), -6, NOW);
+            peek(limiter, key_at(i), 1, NOW);
+            give(limiter, key_at(i), 1, NOW);
+        }
+        struct weir_table_stats after = stats_of(table, NOW);
+        assert_int_equal(after.keys, before.keys);
+        assert_int_equal(after.live, before.live);
+        assert_int_equal(after.evicted_idle, before.evicted_idle);
+        assert_int_equal(after.evicted_early, before.evicted_early);
+        weir_table_destroy(table);
+    }
+}
+
+static void test_one_key_has_one_slot_per_limiter(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *table = private_table(narrow, 1000);
+        struct weir_limiter *a = limiter_of(table, "a", "gcra 5/10s"),
+                            *b = limiter_of(table, "b", "gcra 5/10s");
+        for (int i = 0; i < 5; i++) {
+            assert_int_equal(take(a, "k", 1, NOW).remaining, 4 - i);
+            assert_int_equal(left(b, "k", NOW), i == 0 ? 5 : 5 - i); /* the other's is its own */
+            assert_int_equal(take(b, "k", 1, NOW).remaining, 4 - i);
+        }
+        assert_int_equal(keys_of(table), 2);
+        weir_table_destroy(table);
+    }
+}
+
+/* ------------------------------------------------------------ who makes room ---- */
+
+static weir_time at_once(int i)
+{
+    (void)i;
+    return NOW;
+}
+
+static void test_idle_keys_go_first_and_for_nothing(void **state)
+{
+    static bool known[KEYS_MAX], then[KEYS_MAX];
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct full f = fill(narrow, "gcra 2/1000s", at_once);
+        int before = count_known(&f, NOW, known);
+        assert_int_equal(before, stats_of(f.table, NOW).slots);
+        for (int i = 0; i < f.keys;
+             i += 2) /* every other key gets all back, and has nothing to remember */
+            give(f.limiter, key_at(i), 2, NOW);
+        before = count_known(&f, NOW, known);
+        struct weir_table_stats s = stats_of(f.table, NOW);
+        assert_int_equal(s.live, before);
+        assert_true(before > s.slots / 3 && before < s.slots * 2 / 3);
+        for (int i = 0; i < 10;
+             i++) /* that a window of half idle slots has none is one in billions */
+            assert_true(take(f.limiter, key_at(KEYS_MAX + i), 1, NOW).allowed);
+        assert_int_equal(stats_of(f.table, NOW).evicted_idle - s.evicted_idle, 10);
+        assert_int_equal(stats_of(f.table, NOW).evicted_early, s.evicted_early);
+        assert_int_equal(stats_of(f.table, NOW).keys, s.keys);
+        count_known(&f, NOW, then);
+        assert_memory_equal(
+            then, known, (size_t)f.keys); /* nobody who had something to remember was forgotten */
+        weir_table_destroy(f.table);
+    }
+}
+
+static void test_a_key_is_idle_from_the_very_moment_it_has_nothing_left_to_forget(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct full f = fill(narrow, "gcra 1/1000s", at_once);
+        int64_t early = stats_of(f.table, -1).evicted_early;
+        assert_true(take(f.limiter, key_at(KEYS_MAX), 1, NOW + 1000 * S - 1).allowed);
+        assert_int_equal(stats_of(f.table, -1).evicted_early, early + 1);
+        assert_int_equal(stats_of(f.table, NOW + 1000 * S - 1).live, stats_of(f.table, -1).slots);
+        assert_true(take(f.limiter, key_at(KEYS_MAX + 1), 1, NOW + 1000 * S).allowed);
+        assert_int_equal(stats_of(f.table, -1).evicted_idle, 1);
+        assert_int_equal(stats_of(f.table, NOW + 1000 * S).live, 2);
+        weir_table_destroy(f.table);
+    }
+}
+
+static weir_time one_by_one(int i)
+{
+    return NOW + i * S;
+}
+
+static void test_then_the_idlest_goes_and_is_counted(void **state)
+{
+    static bool known[KEYS_MAX], then[KEYS_MAX];
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct full f = fill(narrow, "gcra 1/1w",
+                             one_by_one); /* the lower its number, the sooner a key is fresh */
+        weir_time now = NOW + f.keys * S;
+        int before = count_known(&f, now, known);
+        assert_int_equal(before, stats_of(f.table, now).slots);
+        for (int i = 0; i < 10; i++) {
+            int64_t early = stats_of(f.table, now).evicted_early;
+            int rank = 0, victims = 0;
+            assert_true(take(f.limiter, key_at(KEYS_MAX + i), 1, now).allowed);
+            assert_int_equal(stats_of(f.table, now).evicted_early, early + 1);
+            assert_int_equal(stats_of(f.table, now).evicted_idle, 0);
+            count_known(&f, now, then);
+            for (int k = 0, order = 0; k < f.keys; k++) {
+                if (known[k] && !then[k]) {
+                    rank = order;
+                    victims++;
+                }
+                order += known[k];
+            }
+            assert_int_equal(victims, 1);
+            assert_true(rank < before / 2); /* the idlest of a window is in the idler half but for
+                                               one time in billions */
+            memcpy(known, then, sizeof(then));
+        }
+        weir_table_destroy(f.table);
+    }
+}
+
+static void test_large_slots_make_room_the_same_way(void **state)
+{
+    struct weir_table *table = private_table(false, 1);
+    struct weir_limit limit = limit_of("sliding-log 1/1w");
+    struct weir_limiter *limiter = NULL;
+    int keys = 0;
+    (void)state;
+    assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, 1, NULL),
+                     WEIR_OK); /* one group */
+    while (stats_of(table, -1).evicted_early == 0)
+        assert_true(take(limiter, key_at(keys), 1, NOW + keys * S).allowed), keys++;
+    int64_t held = keys_of(table);
+    assert_int_equal(held, keys - 1);
+    assert_int_equal(left(limiter, key_at(0), NOW + keys * S),
+                     1); /* in one group all are in reach: the idlest is the first */
+    for (int i = 1; i < keys; i++)
+        assert_int_equal(left(limiter, key_at(i), NOW + keys * S), 0);
+    weir_time later = NOW + 7 * 24 * 3600 * S + 5 * S; /* keys 1 to 5 are idle now */
+    for (int i = 0; i < 5; i++)
+        assert_true(take(limiter, key_at(keys + i), 1, later).allowed);
+    assert_int_equal(stats_of(table, -1).evicted_early, 1);
+    assert_int_equal(stats_of(table, -1).evicted_idle, 5);
+    for (int i = 6; i < keys + 5; i++)
+        assert_int_equal(left(limiter, key_at(i), later), 0);
+    assert_int_equal(keys_of(table), held);
+    weir_table_destroy(table);
+}
+
+static void test_the_keys_promised_to_large_slots_fit(void **state)
+{
+    enum { KEYS = 5000 };
+    struct weir_table *table = private_table(false, 1);
+    struct weir_limit limit = limit_of("sliding-log 4/1w");
+    struct weir_limiter *limiter = NULL;
+    (void)state;
+    assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, KEYS, NULL), WEIR_OK);
+    for (int i = 0; i < KEYS; i++)
+        assert_true(take(limiter, key_at(i), 1, NOW).allowed);
+    struct weir_table_stats s = stats_of(table, NOW);
+    assert_int_equal(s.large_keys + s.evicted_early, KEYS);
+    if (s.evicted_early > KEYS / 100)
+        fail_msg("%d of %d promised keys were driven out", (int)s.evicted_early, KEYS);
+    weir_table_destroy(table);
+}
+
+static void test_a_key_driven_out_comes_back_fresh_and_whole(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct full f = fill(narrow, "gcra 4/1w", one_by_one);
+        weir_time now = NOW + f.keys * S;
+        for (int i = 0; i < 500; i++) {
+            const char *key = key_at(KEYS_MAX + i);
+            for (int64_t n = 4; n-- > 0;)
+                assert_int_equal(take(f.limiter, key, 1, now).remaining,
+                                 n); /* nothing of the former owner is left in the slot */
+            assert_false(take(f.limiter, key, 1, now).allowed);
+        }
+        weir_table_destroy(f.table);
+    }
+}
+
+/* Both kinds of key are fresh again after ten seconds, but their states mean different things: read
+ * as the other's, none would be. */
+static void test_idle_is_told_by_the_limit_of_the_key(void **state)
+{
+    struct weir_table *table = private_table(false, 1);
+    struct weir_limiter *window = limiter_of(table, "window", "fixed-window 1/10s align=first"),
+                        *meter = limiter_of(table, "meter", "gcra 1/10s");
+    weir_time now = NOW + 11 * S;
+    (void)state;
+    for (int i = 0; i < 2000; i++)
+        assert_true(take(i % 2 ? window : meter, key_at(i), 1, NOW).allowed);
+    assert_int_equal(stats_of(table, NOW).live, stats_of(table, NOW).slots);
+    for (int i = 1; i < 2000; i += 2)
+        if (left(window, key_at(i), NOW) == 0)
+            take(window, key_at(i), 1,
+                 now); /* the windows are in use again, the meters have rested */
+    struct weir_table_stats s = stats_of(table, now);
+    assert_true(s.live > s.slots / 4 && s.live < s.slots * 3 / 4);
+    for (int i = 0; i < 10; i++)
+        assert_true(take(window, key_at(5000 + i), 1, now).allowed);
+    assert_int_equal(stats_of(table, now).evicted_idle, s.evicted_idle + 10);
+    assert_int_equal(stats_of(table, now).evicted_early, s.evicted_early);
+    assert_int_equal(stats_of(table, now).live, s.live + 10);
+    weir_table_destroy(table);
+}
+
+static void test_a_time_before_zero_finds_idle_keys_too(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *table = private_table(narrow, 1);
+        struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1h");
+        for (int i = 0; i < 2000; i++) {
+            take(limiter, key_at(i), 1, 0);
+            give(limiter, key_at(i), 1, 0); /* nothing to remember, whatever the time */
+        }
+        int64_t idle = stats_of(table, -1).evicted_idle;
+        assert_int_equal(stats_of(table, -1).evicted_early, 0);
+        for (int i = 0; i < 10; i++)
+            assert_true(take(limiter, key_at(5000 + i), 1, -5).allowed); /* counts as 0 */
+        assert_int_equal(stats_of(table, -1).evicted_idle, idle + 10);
+        assert_int_equal(stats_of(table, -1).evicted_early, 0);
+        weir_table_destroy(table);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_asks_with_nothing_to_remember_take_no_slot),
+        cmocka_unit_test(test_asks_with_nothing_to_remember_drive_nobody_out),
+        cmocka_unit_test(test_one_key_has_one_slot_per_limiter),
+        cmocka_unit_test(test_idle_keys_go_first_and_for_nothing),
+        cmocka_unit_test(test_a_key_is_idle_from_the_very_moment_it_has_nothing_left_to_forget),
+        cmocka_unit_test(test_then_the_idlest_goes_and_is_counted),
+        cmocka_unit_test(test_large_slots_make_room_the_same_way),
+        cmocka_unit_test(test_the_keys_promised_to_large_slots_fit),
+        cmocka_unit_test(test_a_key_driven_out_comes_back_fresh_and_whole),
+        cmocka_unit_test(test_idle_is_told_by_the_limit_of_the_key),
+        cmocka_unit_test(test_a_time_before_zero_finds_idle_keys_too),
+    };
+
+    return cmocka_run_group_tests_name("slot", tests, NULL, NULL);
+}

@@ -1,0 +1,657 @@
+/* table.c -- making a table and attaching to one: what is refused, in which words, and that nothing
+ * is left behind; sizes and figures. */
+#include "unit/fixture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ADDRESS_SANITIZER 1
+#endif
+#endif
+
+/* A pointer that a failing function must leave alone. */
+static struct weir_table *const untouched = (struct weir_table *)(uintptr_t)0x5a5a;
+
+static void expect_create_fails(const struct weir_table_options *options, int code,
+                                const char *words)
+{
+    struct weir_table *table = untouched;
+    struct weir_error error = { .column = 77 };
+    int got = weir_table_create(&table, options, &error);
+    if (got != code)
+        fail_msg("creating for \"%s\" gave %d: %s", words, got, error.text);
+    assert_ptr_equal(table, untouched);
+    assert_int_equal(error.column, 0);
+    assert_contains(error.text, words);
+    assert_null(strchr(error.text, '\n'));
+    assert_int_equal(weir_table_create(&table, options, NULL), code);
+}
+
+static void expect_attach_fails(const char *path, int code, const char *words)
+{
+    struct weir_table *table = untouched;
+    struct weir_error error = { .column = 77 };
+    int got = weir_table_attach(&table, path, &error);
+    if (got != code)
+        fail_msg("attaching for \"%s\" gave %d: %s", words, got, error.text);
+    assert_ptr_equal(table, untouched);
+    assert_contains(error.text, words);
+    assert_contains(error.text, path);
+    assert_int_equal(weir_table_attach(&table, path, NULL), code);
+}
+
+/* ------------------------------------------------------------------ options ---- */
+
+static void test_sizes_out_of_bounds_are_refused_and_leave_no_file(void **state)
+{
+    static const int64_t bad[] = { -1, -65536, INT64_MIN, ((int64_t)1 << 40) + 1, INT64_MAX };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        for (int narrow = 0; narrow < 2; narrow++) {
+            const char *path = new_path();
+            expect_create_fails(&(struct weir_table_options){ .keys = bad[i], .narrow = narrow },
+                                WEIR_INVALID, "keys");
+            expect_create_fails(
+                &(struct weir_table_options){ .keys = bad[i], .narrow = narrow, .path = path },
+                WEIR_INVALID, "keys");
+            assert_false(is_there(path));
+            expect_create_fails(&(struct weir_table_options){ .slab = bad[i], .narrow = narrow },
+                                WEIR_INVALID, "slab");
+            expect_create_fails(
+                &(struct weir_table_options){ .slab = bad[i], .narrow = narrow, .path = path },
+                WEIR_INVALID, "slab");
+            assert_false(is_there(path));
+        }
+}
+
+static void test_limiters_and_bans_out_of_bounds_are_refused(void **state)
+{
+    static const int64_t bad_limiters[] = { -1, 65537, INT64_MIN, INT64_MAX },
+                         bad_bans[] = { -1, 1048577, INT64_MIN, INT64_MAX };
+    const char *path = new_path();
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(bad_limiters); i++) {
+        expect_create_fails(
+            &(struct weir_table_options){ .limiters = bad_limiters[i], .path = path }, WEIR_INVALID,
+            "limiters must be");
+        expect_create_fails(&(struct weir_table_options){ .bans = bad_bans[i], .path = path },
+                            WEIR_INVALID, "bans must be");
+        assert_false(is_there(path));
+    }
+    weir_table_destroy(
+        table_with(&(struct weir_table_options){ .limiters = 65536, .bans = 1048576 }));
+    weir_table_destroy(table_with(&(struct weir_table_options){ .limiters = 1, .bans = 1 }));
+}
+
+/* Room for limiters is asked for in good measure, so what is not used must cost nothing. */
+static void test_limiters_that_are_not_there_take_no_disk(void **state)
+{
+    const char *path = new_path();
+    struct weir_table_options o = {
+        .path = path, .keys = 1, .slab = 1, .limiters = 65536, .bans = 1
+    };
+    struct weir_table *table = table_with(&o);
+    struct stat st;
+    (void)state;
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_size > 65536 * 1024);
+    assert_true(st.st_blocks * 512 < 1 << 20);
+    limiter_of(table, "l", "gcra 10/1h");
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_blocks * 512 < 1 << 20);
+    weir_table_destroy(table);
+    table = attach(path);
+    assert_int_equal(stats_of(table, NOW).limiters, 1);
+    weir_table_destroy(table);
+}
+
+static void test_defaults(void **state)
+{
+    struct weir_table *table = table_with(NULL);
+    struct weir_table_stats s = stats_of(table, -1);
+    (void)state;
+    assert_true(s.slots >= 65536);
+    assert_true(s.bytes >= s.slots * 32 + (16 << 20));
+    assert_false(s.narrow);
+    assert_int_equal(s.keys + s.limiters + s.evicted_idle + s.evicted_early + s.recovered, 0);
+    assert_int_equal(s.live, -1);
+    weir_table_destroy(table);
+    weir_table_destroy(NULL);
+}
+
+static void test_one_key_is_a_table(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *table =
+            table_with(&(struct weir_table_options){ .keys = 1, .slab = 1, .narrow = narrow });
+        struct weir_limiter *limiter = limiter_of(table, "l", "gcra 2/1m");
+        assert_true(take(limiter, "k", 2, NOW).allowed);
+        assert_false(take(limiter, "k", 1, NOW).allowed);
+        assert_int_equal(stats_of(table, -1).narrow, narrow);
+        weir_table_destroy(table);
+    }
+}
+
+static void test_no_room_for_the_file_is_an_error_and_leaves_none(void **state)
+{
+    struct rlimit old, small;
+    const char *path = new_path();
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = (struct rlimit){ 1 << 20, old.rlim_max };
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    struct weir_table *table = untouched;
+    struct weir_error error = { 0 };
+    int code = weir_table_create(
+        &table, &(struct weir_table_options){ .path = path, .keys = 1000000 }, &error);
+    setrlimit(RLIMIT_FSIZE, &old);
+    signal(SIGXFSZ, before);
+    assert_int_equal(code, WEIR_SYSTEM);
+    assert_ptr_equal(table, untouched);
+    assert_contains(error.text, strerror(EFBIG));
+    assert_false(is_there(path));
+}
+
+static void test_no_room_in_memory_is_an_error(void **state)
+{
+#ifdef ADDRESS_SANITIZER
+    (void)state;
+    skip(); /* has more address space than any bound */
+#else
+    struct rlimit old, small;
+    struct weir_table *table = untouched;
+    struct weir_error error = { 0 };
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
+    small = (struct rlimit){ (rlim_t)8 << 30, old.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
+    int code =
+        weir_table_create(&table, &(struct weir_table_options){ .keys = (int64_t)1 << 30 }, &error);
+    setrlimit(RLIMIT_AS, &old);
+    assert_int_equal(code, WEIR_NO_MEMORY);
+    assert_ptr_equal(table, untouched);
+    assert_contains(error.text, "map");
+#endif
+}
+
+/* -------------------------------------------------------------------- paths ---- */
+
+static void test_paths_that_cannot_be_are_refused(void **state)
+{
+    char path[400];
+    (void)state;
+    snprintf(path, sizeof(path), "%s/missing/table", folder);
+    expect_create_fails(&(struct weir_table_options){ .path = path }, WEIR_SYSTEM,
+                        strerror(ENOENT));
+    expect_attach_fails(path, WEIR_SYSTEM, strerror(ENOENT));
+    expect_create_fails(&(struct weir_table_options){ .path = folder }, WEIR_SYSTEM,
+                        strerror(EISDIR));
+    expect_attach_fails(folder, WEIR_SYSTEM, strerror(EISDIR));
+    expect_create_fails(&(struct weir_table_options){ .path = "" }, WEIR_SYSTEM, strerror(ENOENT));
+    snprintf(path, sizeof(path), "%s/fifo", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    expect_create_fails(&(struct weir_table_options){ .path = path }, WEIR_INVALID,
+                        "not a regular file");
+    expect_attach_fails(path, WEIR_INVALID, "not a regular file");
+    assert_true(is_there(path)); /* it was not ours to remove */
+}
+
+static void test_a_file_that_may_not_be_read_is_refused(void **state)
+{
+    const char *path = new_path();
+    bool root = geteuid() == 0;
+    (void)state;
+    weir_table_destroy(table_with(&(struct weir_table_options){ .path = path, .keys = 1 }));
+    assert_int_equal(chmod(path, 0), 0);
+    assert_int_equal(chmod(folder, 0755), 0);
+    if (root && seteuid(65534) != 0) /* root may read anything */
+        skip();
+    struct weir_table *table = untouched;
+    struct weir_error error = { 0 };
+    int code = weir_table_attach(&table, path, &error);
+    if (root)
+        assert_int_equal(seteuid(0), 0);
+    assert_int_equal(code, WEIR_SYSTEM);
+    assert_ptr_equal(table, untouched);
+    assert_contains(error.text, strerror(EACCES));
+}
+
+static void test_a_new_file_has_the_mode_asked_for(void **state)
+{
+    static const unsigned modes[][2] = {
+        { 0, 0600 }, { 0640, 0640 }, { 0666, 0666 }, { 0400, 0400 }
+    };
+    mode_t mask = umask(0);
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        const char *path = new_path();
+        struct stat st;
+        weir_table_destroy(table_with(
+            &(struct weir_table_options){ .path = path, .keys = 1, .mode = modes[i][0] }));
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 07777, modes[i][1]);
+    }
+    umask(mask);
+}
+
+/* ------------------------------------------------------------------- attach ---- */
+
+static const char *make_file(int64_t keys)
+{
+    const char *path = new_path();
+    weir_table_destroy(
+        table_with(&(struct weir_table_options){ .path = path, .keys = keys, .slab = 4096 }));
+    return path;
+}
+
+static void test_what_is_no_table_is_refused_each_for_its_reason(void **state)
+{
+    static const char text[] = "# a text file, as an editor leaves it\n";
+    char page[1 << 12];
+    (void)state;
+    expect_attach_fails(new_path(), WEIR_SYSTEM, strerror(ENOENT));
+
+    const char *empty = new_path();
+    write_at(empty, 0, "", 0);
+    expect_attach_fails(empty, WEIR_CORRUPT, "empty");
+
+    const char *zeros = new_path();
+    memset(page, 0, sizeof(page));
+    write_at(zeros, 0, page, sizeof(page));
+    expect_attach_fails(zeros, WEIR_CORRUPT, "table");
+    expect_create_fails(&(struct weir_table_options){ .path = zeros }, WEIR_CORRUPT,
+                        "table"); /* it may be a disk image: not written over */
+
+    const char *short_text = new_path();
+    write_at(short_text, 0, text, sizeof(text) - 1);
+    expect_attach_fails(short_text, WEIR_CORRUPT, "too short");
+    expect_create_fails(&(struct weir_table_options){ .path = short_text }, WEIR_CORRUPT,
+                        "too short");
+
+    const char *long_text = new_path();
+    memset(page, 'x', sizeof(page));
+    for (size_t i = 0; i < 128; i++)
+        write_at(long_text, i * sizeof(page), page, sizeof(page));
+    expect_attach_fails(long_text, WEIR_CORRUPT, "not a Weir table");
+    expect_create_fails(&(struct weir_table_options){ .path = long_text }, WEIR_CORRUPT,
+                        "not a Weir table");
+    for (size_t i = 0; i < 128; i++) { /* and not a byte of it was touched */
+        char found[sizeof(page)];
+        read_at(long_text, i * sizeof(page), found, sizeof(page));
+        assert_memory_equal(found, page, sizeof(page));
+    }
+}
+
+static void test_a_damaged_header_is_refused_each_for_its_reason(void **state)
+{
+    static const struct {
+        size_t at;
+        uint32_t value;
+        const char *words;
+    } rows[] = {
+        { offsetof(struct weir__header, magic), 0x58585858, "not a Weir table" },
+        { offsetof(struct weir__header, format), WEIR__FORMAT + 1, "format 4" },
+        { offsetof(struct weir__header, format), 0, "format 0" },
+        { offsetof(struct weir__header, format), 1, "format 1" },
+        { offsetof(struct weir__header, endian), 0x04030201, "byte order" },
+        { offsetof(struct weir__header, bytes), 12345, "damaged" },
+        { offsetof(struct weir__header, groups), 99, "damaged" },
+        { offsetof(struct weir__header, slab_bytes), 0, "damaged" },
+        { offsetof(struct weir__header, slot_size), 24, "damaged" },
+        { offsetof(struct weir__header, header_size), 8, "damaged" },
+        { offsetof(struct weir__header, limiters_max), 1, "damaged" },
+        { offsetof(struct weir__header, ban_places), 32, "damaged" },
+        { offsetof(struct weir__header, guards_max), 1, "damaged" },
+        { offsetof(struct weir__header, secrets), 1, "damaged" },
+        { offsetof(struct weir__header, check), 1, "damaged" },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const char *path = make_file(1);
+        write_at(path, rows[i].at, &rows[i].value, sizeof(rows[i].value));
+        expect_attach_fails(path, WEIR_CORRUPT, rows[i].words);
+        expect_create_fails(&(struct weir_table_options){ .path = path }, WEIR_CORRUPT,
+                            rows[i].words);
+        assert_true(is_there(path)); /* somebody's data, perhaps: not removed */
+    }
+}
+
+static void test_a_cut_or_grown_file_is_refused(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        const char *path = make_file(100000);
+        struct stat st;
+        assert_int_equal(stat(path, &st), 0);
+        off_t lengths[] = { st.st_size - 1, st.st_size - 4096,
+                            st.st_size / 2, st.st_size + 4096,
+                            5000,           100 };
+        assert_int_equal(truncate(path, lengths[i]), 0);
+        expect_attach_fails(path, WEIR_CORRUPT, i >= 4 ? "too short" : "cut");
+    }
+}
+
+/* The check notices damage, not malice: sizes that lie under a right check must still not reach
+ * outside the file. */
+static void write_header(const char *path, struct weir__header *h)
+{
+    uint64_t sum = 0xcbf29ce484222325u;
+    for (size_t i = sizeof(h->magic); i < offsetof(struct weir__header, check); i++)
+        sum = (sum ^ ((unsigned char *)h)[i]) * 0x100000001b3u;
+    h->check = sum;
+    write_at(path, 0, h, sizeof(*h));
+}
+
+static void test_sizes_that_lie_are_refused(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 23; i++) {
+        const char *path = make_file(1000);
+        struct weir__header h;
+        read_at(path, 0, &h, sizeof(h));
+        switch (i) {
+        case 0:
+            h.groups = 0;
+            break;
+        case 1:
+            h.groups++;
+            break;
+        case 2:
+            h.groups = UINT64_MAX;
+            break;
+        case 3:
+            h.slots_at += 64;
+            break;
+        case 4:
+            h.slab_at += 4096;
+            break;
+        case 5:
+            h.slab_at = UINT64_MAX;
+            break;
+        case 6:
+            h.slab_at = 4096, h.slab_bytes = h.bytes - 4096, h.groups = 1 << 20;
+            break; /* a slab before the slots */
+        case 7:
+            h.slab_bytes--;
+            break;
+        case 8:
+            h.slot_size = 64;
+            break;
+        case 9:
+            h.limiters = h.limiters_max + 1;
+            break;
+        case 10:
+            h.slab_used = h.slab_bytes + 1;
+            break;
+        case 11:
+            h.bytes += 4096;
+            break;
+        case 12:
+            h.limiters_max = 0;
+            break;
+        case 13:
+            h.limiters_max += 64; /* as if the bans began later */
+            break;
+        case 14:
+            h.limiters_max = UINT64_MAX / sizeof(struct weir__limiter_record) + 2;
+            break;
+        case 15:
+            h.ban_places = 0;
+            break;
+        case 16:
+            h.ban_places--;
+            break;
+        case 17:
+            h.ban_places = UINT64_MAX - 15;
+            break;
+        case 18:
+            h.limiters_max = WEIR__LIMITERS_MAX + 1;
+            h.slots_at = weir__slots_at(h.limiters_max, h.ban_places, h.guards_max);
+            break;
+        case 20:
+            h.guards_max = 0;
+            h.slots_at = weir__slots_at(h.limiters_max, h.ban_places, h.guards_max);
+            break;
+        case 21:
+            h.guards_max = WEIR__GUARDS_MAX + 1;
+            h.slots_at = weir__slots_at(h.limiters_max, h.ban_places, h.guards_max);
+            break;
+        case 22:
+            h.guards = (uint32_t)h.guards_max + 1;
+            break;
+        case 19: /* fits in itself, but not in the file */
+            h.limiters_max = WEIR__LIMITERS_MAX;
+            h.slots_at = weir__slots_at(h.limiters_max, h.ban_places, h.guards_max);
+            break;
+        }
+        write_header(path, &h);
+        struct weir_table *table = untouched;
+        struct weir_error error = { 0 };
+        int code = weir_table_attach(&table, path, &error);
+        if (code != WEIR_CORRUPT || table != untouched)
+            fail_msg("case %d gave %d", i, code);
+        assert_contains(error.text, "do not fit together");
+    }
+    struct weir__header h; /* and the check as written here is the right one */
+    const char *path = make_file(1000);
+    read_at(path, 0, &h, sizeof(h));
+    write_header(path, &h);
+    weir_table_destroy(attach(path));
+}
+
+/* ---------------------------------------------------------- create again ---- */
+
+static void test_create_on_an_existing_table_attaches_and_keeps_its_sizes(void **state)
+{
+    const char *path = new_path();
+    struct weir_table *table = table_with(&(struct weir_table_options){
+        .path = path, .keys = 5000, .slab = 1 << 20, .limiters = 7, .bans = 9, .narrow = true });
+    struct weir_table_stats first = stats_of(table, -1);
+    (void)state;
+    assert_true(take(limiter_of(table, "l", "gcra 10/1h"), "k", 4, NOW).allowed);
+    weir_table_destroy(table);
+    table = table_with(&(struct weir_table_options){ .path = path, .keys = 9, .slab = 9 });
+    struct weir_table_stats again = stats_of(table, -1);
+    assert_int_equal(again.slots, first.slots);
+    assert_int_equal(again.bytes, first.bytes);
+    assert_true(again.narrow);
+    assert_int_equal(again.limiters, 1);
+    assert_int_equal(again.keys, 1);
+    assert_int_equal(left(limiter_of(table, "l", "gcra 10/1h"), "k", NOW), 6);
+    weir_table_destroy(table);
+}
+
+static void test_create_finishes_what_a_dead_maker_left(void **state)
+{
+    const char *path = new_path();
+    char making[8192] = "WEIRMAKE"; /* a size, and no header yet */
+    (void)state;
+    write_at(path, 0, making, sizeof(making));
+    struct weir_table *table =
+        table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
+    assert_true(take(limiter_of(table, "l", "gcra 10/1h"), "k", 4, NOW).allowed);
+    weir_table_destroy(table);
+    table = attach(path);
+    assert_int_equal(left(limiter_of(table, "l", "gcra 10/1h"), "k", NOW), 6);
+    weir_table_destroy(table);
+}
+
+static void test_two_tables_in_one_process_on_one_file_share_the_states(void **state)
+{
+    const char *path = new_path();
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *one = table_with(&(struct weir_table_options){
+                              .path = path, .keys = 100, .narrow = narrow }),
+                          *two = attach(path);
+        struct weir_limiter *a = limiter_of(one, "l", "gcra 10/1h"),
+                            *b = limiter_of(two, "l", "gcra 10/1h");
+        struct weir_limiter *large_a = limiter_of(one, "log", "sliding-log 10/1h"),
+                            *large_b = limiter_of(two, "log", "sliding-log 10/1h");
+        assert_ptr_not_equal(one, two);
+        assert_true(take(a, "k", 3, NOW).allowed);
+        assert_int_equal(take(b, "k", 3, NOW).remaining, 4);
+        assert_int_equal(take(a, "k", 3, NOW).remaining, 1);
+        assert_false(take(b, "k", 2, NOW).allowed);
+        assert_true(take(large_a, "k", 6, NOW).allowed);
+        assert_false(take(large_b, "k", 6, NOW).allowed);
+        assert_int_equal(take(large_b, "k", 1, NOW).remaining, 3);
+        assert_int_equal(keys_of(one), 2);
+        assert_int_equal(keys_of(two), 2);
+        weir_table_destroy(one); /* the other does not mind */
+        assert_int_equal(left(b, "k", NOW), 1);
+        weir_table_destroy(two);
+        path = new_path();
+    }
+}
+
+static void test_private_tables_share_nothing(void **state)
+{
+    struct weir_table *one = private_table(false, 100), *two = private_table(false, 100);
+    (void)state;
+    assert_true(take(limiter_of(one, "l", "gcra 10/1h"), "k", 10, NOW).allowed);
+    assert_int_equal(left(limiter_of(two, "l", "gcra 10/1h"), "k", NOW), 10);
+    weir_table_destroy(one);
+    weir_table_destroy(two);
+}
+
+/* ------------------------------------------------------------------ figures ---- */
+
+static void test_stats_count_keys_live_keys_and_limiters(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *table = private_table(narrow, 10000);
+        struct weir_limiter *small = limiter_of(table, "small", "gcra 10/10s"),
+                            *large = limiter_of(table, "large", "sliding-log 10/10s");
+        for (int i = 0; i < 50; i++) {
+            char key[16];
+            snprintf(key, sizeof(key), "%d", i);
+            take(small, key, 1 + i % 5, NOW); /* fresh again after 1 to 5 s */
+            if (i < 20)
+                take(large, key, 1, NOW + i * S / 10); /* after 10 to 12 s */
+            take(small, key, 1, NOW);                  /* known already */
+        }
+        assert_int_equal(stats_of(table, -1).keys, 50);
+        assert_int_equal(stats_of(table, -1).large_keys, 20);
+        assert_true(stats_of(table, -1).large_slots >= 10000);
+        assert_int_equal(stats_of(table, -1).live, -1);
+        assert_int_equal(stats_of(table, -1).limiters, 2);
+        assert_int_equal(stats_of(table, NOW).live, 70);
+        assert_int_equal(stats_of(table, NOW + 4 * S).live, 20 + 20);
+        assert_int_equal(stats_of(table, NOW + 6 * S).live, 20);
+        assert_int_equal(stats_of(table, NOW + 11 * S).live, 9);
+        assert_int_equal(stats_of(table, NOW + 12 * S).live, 0);
+        assert_int_equal(stats_of(table, NOW + 12 * S).keys,
+                         50); /* idle ones stay until somebody needs the room */
+        assert_int_equal(stats_of(table, NOW).evicted_idle + stats_of(table, NOW).evicted_early, 0);
+        weir_table_destroy(table);
+    }
+}
+
+static void take_numbers(struct weir_limiter *limiter, uint64_t from, uint64_t to, weir_time now)
+{
+    for (uint64_t i = from; i < to; i++) {
+        struct weir_decision d;
+        struct weir_ask ask = { .key = { &i, sizeof(i) }, .cost = 1, .now = now };
+        if (!weir_take(limiter, &ask, &d))
+            fail_msg("new key %llu was refused", (unsigned long long)i);
+    }
+}
+
+static void test_the_promised_keys_fit_in_the_promised_bytes(void **state)
+{
+    enum { KEYS = 1000000, SLAB = 4096 };
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *table = table_with(&(struct weir_table_options){
+            .keys = KEYS, .slab = SLAB, .limiters = 1, .bans = 1, .guards = 1, .narrow = narrow });
+        struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1h burst 3");
+        int64_t most = narrow ? 20 : 40;
+        if (stats_of(table, -1).bytes - SLAB > most * KEYS)
+            fail_msg("%lld bytes for %d keys", (long long)stats_of(table, -1).bytes, KEYS);
+        take_numbers(limiter, 0, KEYS, NOW);
+        struct weir_table_stats s = stats_of(table, NOW);
+        assert_int_equal(s.keys + s.evicted_early, KEYS);
+        assert_int_equal(s.live, s.keys);
+        assert_int_equal(s.evicted_idle, 0);
+        if (s.evicted_early * 1000 > KEYS)
+            fail_msg("%s: %lld of %d promised keys were driven out", narrow ? "narrow" : "wide",
+                     (long long)s.evicted_early, KEYS);
+        weir_table_destroy(table);
+    }
+}
+
+static void test_half_as_many_again_still_decides_and_counts_evictions(void **state)
+{
+    enum { KEYS = 100000 };
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *table =
+            table_with(&(struct weir_table_options){ .keys = KEYS, .narrow = narrow });
+        struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1h burst 3");
+        take_numbers(limiter, 0, KEYS * 3 / 2, NOW);
+        struct weir_table_stats s = stats_of(table, NOW);
+        assert_true(s.keys <= s.slots);
+        assert_true(s.keys > s.slots * 95 / 100);
+        assert_int_equal(s.keys + s.evicted_early, KEYS * 3 / 2);
+        assert_int_equal(s.evicted_idle, 0);
+        take_numbers(limiter, KEYS * 3 / 2, KEYS * 2,
+                     NOW + 4 * 3600 * S); /* by now all are idle: they make room for nothing */
+        assert_int_equal(stats_of(table, -1).evicted_early, s.evicted_early);
+        assert_true(stats_of(table, -1).evicted_idle > KEYS / 2 * 9 / 10);
+        for (uint64_t i = KEYS * 2 - 100; i < KEYS * 2; i++) { /* the last ones are known */
+            struct weir_ask ask = { .key = { &i, sizeof(i) }, .now = NOW + 4 * 3600 * S };
+            struct weir_decision d;
+            weir_peek(limiter, &ask, &d);
+            assert_int_equal(d.remaining, 2);
+        }
+        weir_table_destroy(table);
+    }
+}
+
+static void test_a_symbolic_link_is_not_followed(void **state)
+{
+    const char *target = make_file(100), *path = new_path();
+    (void)state;
+    assert_int_equal(symlink(target, path), 0);
+    expect_attach_fails(path, WEIR_SYSTEM, "symbolic link");
+    expect_create_fails(&(struct weir_table_options){ .path = path }, WEIR_SYSTEM, "symbolic link");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes_out_of_bounds_are_refused_and_leave_no_file),
+        cmocka_unit_test(test_limiters_and_bans_out_of_bounds_are_refused),
+        cmocka_unit_test(test_limiters_that_are_not_there_take_no_disk),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_one_key_is_a_table),
+        cmocka_unit_test(test_no_room_for_the_file_is_an_error_and_leaves_none),
+        cmocka_unit_test(test_no_room_in_memory_is_an_error),
+        cmocka_unit_test(test_paths_that_cannot_be_are_refused),
+        cmocka_unit_test(test_a_file_that_may_not_be_read_is_refused),
+        cmocka_unit_test(test_a_new_file_has_the_mode_asked_for),
+        cmocka_unit_test(test_what_is_no_table_is_refused_each_for_its_reason),
+        cmocka_unit_test(test_a_damaged_header_is_refused_each_for_its_reason),
+        cmocka_unit_test(test_a_cut_or_grown_file_is_refused),
+        cmocka_unit_test(test_sizes_that_lie_are_refused),
+        cmocka_unit_test(test_create_on_an_existing_table_attaches_and_keeps_its_sizes),
+        cmocka_unit_test(test_create_finishes_what_a_dead_maker_left),
+        cmocka_unit_test(test_two_tables_in_one_process_on_one_file_share_the_states),
+        cmocka_unit_test(test_private_tables_share_nothing),
+        cmocka_unit_test(test_stats_count_keys_live_keys_and_limiters),
+        cmocka_unit_test(test_the_promised_keys_fit_in_the_promised_bytes),
+        cmocka_unit_test(test_half_as_many_again_still_decides_and_counts_evictions),
+        cmocka_unit_test(test_a_symbolic_link_is_not_followed),
+    };
+
+    return cmocka_run_group_tests_name("table", tests, make_folder, remove_folder);
+}

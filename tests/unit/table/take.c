@@ -1,0 +1,623 @@
+/* take.c -- deciding in a table: peek, give, reserve and settle, waiting on an injected clock, many
+ * at once, and what narrow slots can hold. */
+#include "unit/fixture.h"
+
+/* Limits of every algorithm; the first ones fit narrow slots or are large, so that any table takes
+ * them. */
+static const char *const limits[] = {
+    "gcra 10/10s",
+    "token-bucket 10/10s burst 7",
+    "leaky-bucket 10/10s burst 8",
+    "sliding-log 10/10s",
+    "sliding-window 10/10s",
+    "sliding-window 10/10s edge=loose",
+
+    "leaky-bucket 10/10s queue 9",
+    "fixed-window 10/10s",
+    "fixed-window 10/10s align=first",
+
+    "gcra 7/3s",
+    "token-bucket 11/7s",
+    "smooth 10/10s",
+    "warm-up 10/10s",
+};
+
+#define ANY_TABLE 6
+#define PLAIN     9 /* whose units come back at once when given back */
+#define MANY      COUNT_OF(limits)
+
+static struct weir_limiter *nth_limiter(struct weir_table *table, size_t i)
+{
+    char name[] = "limit a";
+    name[sizeof(name) - 2] = (char)('a' + i);
+    return limiter_of(table, name, limits[i]);
+}
+
+static struct weir_table *small_slab_table(bool narrow)
+{
+    return table_with(&(struct weir_table_options){
+        .keys = 1000, .slab = 4 << 20, .guards = 1, .narrow = narrow });
+}
+
+/* All of the region that decisions may change: the slots and the slab. */
+static void *copy_region(const struct weir_table *table, size_t *size)
+{
+    *size = table->bytes - WEIR__LIMITERS_AT;
+    void *copy = malloc(*size);
+    assert_non_null(copy);
+    memcpy(copy, (unsigned char *)table->header + WEIR__LIMITERS_AT, *size);
+    return copy;
+}
+
+static void assert_region(const struct weir_table *table, void *copy, size_t size)
+{
+    assert_int_equal(memcmp(copy, (unsigned char *)table->header + WEIR__LIMITERS_AT, size), 0);
+    free(copy);
+}
+
+/* --------------------------------------------------------------------- peek ---- */
+
+static void test_peek_says_what_take_would_and_changes_nothing(void **state)
+{
+    static const char *const keys[] = { "a", "b", "c" };
+    uint64_t seed = 1;
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (size_t i = 0; i < (narrow ? ANY_TABLE : MANY); i++) {
+            struct weir_table *table = table_with(&(struct weir_table_options){
+                .keys = 1, .slab = 1 << 20, .guards = 1, .narrow = narrow });
+            struct weir_limiter *limiter = nth_limiter(table, i);
+            weir_time now = NOW;
+            for (int n = 0; n < 100; n++) {
+                struct weir_ask ask =
+                    ask_of(keys[random64(&seed) % 3], (int64_t)(random64(&seed) % 6), now);
+                struct weir_decision seen, done;
+                size_t size;
+                ask.wait_max = (weir_time)(random64(&seed) % 3) * S;
+                now += (weir_time)(random64(&seed) % (uint64_t)S);
+                void *copy = copy_region(table, &size);
+                weir_peek(limiter, &ask, &seen);
+                assert_region(table, copy, size);
+                weir_take(limiter, &ask, &done);
+                assert_same_decision(&seen, &done);
+            }
+            weir_table_destroy(table);
+        }
+}
+
+static void test_a_refusal_changes_nothing(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (size_t i = 0; i < (narrow ? ANY_TABLE : MANY); i++) {
+            struct weir_table *table = table_with(&(struct weir_table_options){
+                .keys = 1, .slab = 1 << 20, .guards = 1, .narrow = narrow });
+            struct weir_limiter *limiter = nth_limiter(table, i);
+            struct weir_decision d = take(limiter, "k", 7, NOW);
+            size_t size;
+            assert_true(d.allowed);
+            void *copy = copy_region(table, &size);
+            assert_int_equal(take(limiter, "k", -1, NOW).reason, WEIR_BAD_ASK);
+            assert_int_equal(take(limiter, "k", INT64_MIN, NOW + S).retry, WEIR_NEVER);
+            if (strncmp(limits[i], "smooth", 6) != 0 &&
+                strncmp(limits[i], "warm-up", 7) != 0) { /* these lend to whoever owes nothing */
+                assert_int_equal(take(limiter, "k", 100, NOW).reason, WEIR_TOO_BIG);
+                assert_int_equal(take(limiter, "k", 7, NOW).reason, WEIR_LIMITED);
+            }
+            assert_true(take(limiter, "k", 0, NOW + 20 * S).allowed);
+            assert_region(table, copy, size);
+            weir_table_destroy(table);
+        }
+}
+
+/* --------------------------------------------------------------------- give ---- */
+
+static void test_give_gives_back_and_never_above_full(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (size_t i = 0; i < (narrow ? ANY_TABLE : PLAIN); i++) {
+            struct weir_table *table = small_slab_table(narrow);
+            struct weir_limiter *limiter = nth_limiter(table, i);
+            int64_t most = peek(limiter, "k", 0, NOW).limit;
+            assert_true(most > 6);
+            assert_int_equal(take(limiter, "k", 5, NOW).remaining, most - 5);
+            give(limiter, "k", 2, NOW);
+            assert_int_equal(left(limiter, "k", NOW), most - 3);
+            give(limiter, "k", 0, NOW); /* nothing, and less than nothing */
+            give(limiter, "k", -2, NOW);
+            give(limiter, "k", INT64_MIN, NOW);
+            assert_int_equal(left(limiter, "k", NOW), most - 3);
+            give(limiter, "other", 2, NOW); /* who has taken nothing */
+            assert_int_equal(left(limiter, "other", NOW), most);
+            give(limiter, "k", INT64_MAX, NOW);
+            assert_int_equal(left(limiter, "k", NOW), most);
+            assert_int_equal(peek(limiter, "k", 1, NOW).wait, 0);
+            assert_true(take(limiter, "k", most, NOW).allowed);
+            assert_false(take(limiter, "k", 1, NOW).allowed);
+            weir_table_destroy(table);
+        }
+}
+
+/* ------------------------------------------------------- reserve and settle ---- */
+
+struct reserved {
+    struct weir_table *table;
+    struct weir_limiter *limiter;
+    struct weir_reservation reservation;
+};
+
+/* "k" has reserved 4 of 10 at NOW for five seconds. */
+static struct reserved reserve_four(bool narrow, const char *limit)
+{
+    struct reserved r = { .table = small_slab_table(narrow) };
+    struct weir_ask ask = ask_of("k", 4, NOW);
+    struct weir_decision d;
+    r.limiter = limiter_of(r.table, "l", limit);
+    bool granted = weir_reserve(r.limiter, &ask, 5 * S, &r.reservation, &d);
+    assert_true(granted && d.allowed);
+    assert_int_equal(d.remaining, 6);
+    assert_int_equal(r.reservation.expires, NOW + 5 * S);
+    return r;
+}
+
+static const struct {
+    bool narrow;
+    const char *limit;
+} kinds[] = { { false, "gcra 10/100s" },
+              { true, "gcra 10/100s" },
+              { false, "fixed-window 10/100s" },
+              { false, "sliding-log 10/100s" },
+              { true, "sliding-window 10/100s" } };
+
+static void test_settle_gives_back_or_charges_the_difference(void **state)
+{
+    static const struct {
+        int64_t cost, left;
+    } rows[] = { { 4, 6 },          { 1, 9 }, { 0, 10 }, { -3, 10 },
+                 { INT64_MIN, 10 }, { 5, 5 }, { 10, 0 }, { 13, 0 } };
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(kinds); k++)
+        for (size_t i = 0; i < COUNT_OF(rows); i++) {
+            struct reserved r = reserve_four(kinds[k].narrow, kinds[k].limit);
+            assert_true(weir_settle(&r.reservation, rows[i].cost, NOW));
+            assert_int_equal(left(r.limiter, "k", NOW), rows[i].left);
+            assert_int_equal(r.reservation.expires, 0);
+            assert_false(weir_settle(&r.reservation, 0, NOW)); /* once */
+            assert_int_equal(left(r.limiter, "k", NOW), rows[i].left);
+            weir_table_destroy(r.table);
+        }
+}
+
+static void test_a_reservation_expires_and_its_estimate_stands(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(kinds); k++)
+        for (int last = 0; last < 2;
+             last++) { /* the last moment it can be settled, and the first it cannot */
+            struct reserved r = reserve_four(kinds[k].narrow, kinds[k].limit);
+            weir_time now = NOW + 5 * S - last;
+            assert_int_equal(weir_settle(&r.reservation, 0, now), last);
+            assert_int_equal(left(r.limiter, "k", now), last ? 10 : 6);
+            assert_false(weir_settle(&r.reservation, 0,
+                                     NOW)); /* nor does a clock that steps back revive it */
+            weir_table_destroy(r.table);
+        }
+}
+
+static void test_a_reservation_for_ever_does_not_expire(void **state)
+{
+    struct weir_table *table = small_slab_table(false);
+    struct weir_limiter *limiter = limiter_of(table, "l", "fixed-window 10/100w");
+    struct weir_ask ask = ask_of("k", 4, NOW);
+    struct weir_reservation r;
+    struct weir_decision d;
+    (void)state;
+    assert_true(weir_reserve(limiter, &ask, WEIR_FOREVER, &r, &d));
+    assert_true(weir_settle(&r, 1, NOW + 1000 * S));
+    assert_int_equal(left(limiter, "k", NOW + 1000 * S), 9);
+    weir_table_destroy(table);
+}
+
+static void test_a_refused_reservation_cannot_be_settled(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+        static const int64_t costs[] = { 7, 11, -1 };
+        struct reserved r = reserve_four(kinds[k].narrow, kinds[k].limit);
+        for (size_t i = 0; i < COUNT_OF(costs); i++) {
+            struct weir_ask ask = ask_of("k", costs[i], NOW);
+            struct weir_reservation other = { .expires = 99 };
+            struct weir_decision d;
+            assert_false(weir_reserve(r.limiter, &ask, 5 * S, &other, &d));
+            assert_false(d.allowed);
+            assert_int_equal(other.expires, 0);
+            assert_false(weir_settle(&other, 0, NOW));
+            assert_false(weir_settle(&other, 100, NOW));
+        }
+        assert_int_equal(left(r.limiter, "k", NOW), 6);
+        weir_table_destroy(r.table);
+    }
+}
+
+static void test_settling_beyond_the_limit_makes_the_key_owe(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) { /* gcra 10/10s: a unit a second */
+        struct reserved r = reserve_four(narrow, "gcra 10/10s");
+        assert_true(weir_settle(&r.reservation, 25, NOW));
+        struct weir_decision d = take(r.limiter, "k", 1, NOW);
+        assert_false(d.allowed);
+        assert_int_equal(d.retry, 16 * S); /* 25 + 1 - 10 units have to drain */
+        assert_false(take(r.limiter, "k", 1, NOW + 16 * S - 1).allowed);
+        assert_true(take(r.limiter, "k", 1, NOW + 16 * S).allowed);
+        weir_table_destroy(r.table);
+    }
+    struct reserved r = reserve_four(
+        false, "fixed-window 10/10s"); /* two windows and a half; NOW is the start of one */
+    assert_true(weir_settle(&r.reservation, 25, NOW));
+    assert_int_equal(take(r.limiter, "k", 1, NOW).retry, 20 * S);
+    assert_int_equal(left(r.limiter, "k", NOW + 20 * S), 5);
+    weir_table_destroy(r.table);
+}
+
+/* A narrow slot cannot tell a debt of more than a minute above the limit from a clock that has
+ * stepped back (docs/shm.md): the key is spent at the least, and owes no more than the minute. */
+static void test_settling_far_beyond_the_limit_leaves_a_narrow_key_spent(void **state)
+{
+    struct reserved r = reserve_four(true, "gcra 10/10s");
+    (void)state;
+    assert_true(weir_settle(&r.reservation, 1000000, NOW));
+    struct weir_decision d = take(r.limiter, "k", 1, NOW);
+    assert_false(d.allowed);
+    assert_int_equal(d.remaining, 0);
+    assert_true(d.retry >= S && d.retry <= 61 * S + S);
+    assert_true(take(r.limiter, "k", 1, NOW + d.retry).allowed);
+    weir_table_destroy(r.table);
+}
+
+static void test_a_key_that_was_driven_out_is_still_charged(void **state)
+{
+    struct weir_table *table = small_slab_table(false);
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/100s");
+    struct weir_ask ask = ask_of("k", 0, NOW); /* a reservation of nothing leaves no slot */
+    struct weir_reservation r;
+    struct weir_decision d;
+    (void)state;
+    assert_true(weir_reserve(limiter, &ask, S, &r, &d));
+    assert_int_equal(stats_of(table, -1).keys, 0);
+    assert_true(weir_settle(&r, 3, NOW));
+    assert_int_equal(left(limiter, "k", NOW), 7);
+    weir_table_destroy(table);
+}
+
+/* --------------------------------------------------------------------- wait ---- */
+
+struct fake {
+    weir_time now, slept;
+    int looks, sleeps;
+};
+
+static weir_time fake_now(void *context)
+{
+    struct fake *f = context;
+    f->looks++;
+    return f->now;
+}
+
+static void fake_sleep(void *context, weir_time span)
+{
+    struct fake *f = context;
+    f->sleeps++;
+    f->slept += span;
+    f->now += span;
+}
+
+static void test_wait_sleeps_just_as_long_as_it_must(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (int large = 0; large < 2; large++) {
+            struct weir_table *table = small_slab_table(narrow);
+            struct weir_limiter *limiter =
+                limiter_of(table, "l", large ? "sliding-log 1/7s" : "gcra 1/7s");
+            struct fake f = { .now = NOW };
+            struct weir_clock clock = { fake_now, fake_sleep, &f };
+            struct weir_ask ask = ask_of("k", 1, 5); /* its own time is ignored */
+            struct weir_decision d;
+            ask.wait_max = 7 * S;
+            assert_true(weir_wait(limiter, &ask, &clock, &d));
+            assert_int_equal(f.sleeps, 0);
+            f.now += 2 * S;
+            assert_true(weir_wait(limiter, &ask, &clock, &d));
+            assert_int_equal(d.wait, 5 * S);
+            assert_int_equal(f.sleeps, 1);
+            assert_int_equal(f.slept, 5 * S);
+            assert_true(weir_wait(limiter, &ask, &clock, &d)); /* just long enough */
+            assert_int_equal(f.slept, 12 * S);
+            ask.wait_max = 7 * S - 1; /* and one nanosecond too short: at once, and for nothing */
+            assert_false(weir_wait(limiter, &ask, &clock, &d));
+            assert_int_equal(d.retry, 1);
+            assert_int_equal(f.sleeps, 2);
+            assert_int_equal(f.looks, 4);
+            f.now += 1;
+            assert_true(weir_wait(limiter, &ask, &clock, &d));
+            assert_int_equal(f.now, NOW + 21 * S);
+            weir_table_destroy(table);
+        }
+}
+
+static void test_wait_never_waits_for_what_never_comes(void **state)
+{
+    struct weir_table *table = small_slab_table(false);
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 5/7s");
+    struct fake f = { .now = NOW };
+    struct weir_clock clock = { fake_now, fake_sleep, &f };
+    struct weir_ask ask = ask_of("k", 6, NOW);
+    struct weir_decision d;
+    (void)state;
+    ask.wait_max = WEIR_FOREVER;
+    assert_false(weir_wait(limiter, &ask, &clock, &d));
+    assert_int_equal(d.reason, WEIR_TOO_BIG);
+    ask.cost = -1;
+    assert_false(weir_wait(limiter, &ask, &clock, &d));
+    assert_int_equal(d.reason, WEIR_BAD_ASK);
+    assert_int_equal(f.sleeps, 0);
+    weir_table_destroy(table);
+}
+
+/* --------------------------------------------------------------------- many ---- */
+
+static void test_take_many_is_as_one_by_one(void **state)
+{
+    static const size_t sizes[] = { 0, 1, 2, 15, 16, 17, 31, 32, 33, 100 };
+    static const char *const keys[] = { "a", "bb", "", "a longer key, longer than sixteen bytes",
+                                        "e" };
+    struct weir_table *tables[4]; /* narrow and wide, and each again for the other way */
+    struct weir_limiter *limiters[2][ANY_TABLE + MANY];
+    uint64_t seed = 7;
+    weir_time now = NOW;
+    int64_t granted = 0, refused = 0;
+    (void)state;
+    for (int t = 0; t < 4; t++)
+        tables[t] = small_slab_table(t % 2);
+    for (size_t way = 0; way < 2; way++)
+        for (size_t i = 0; i < ANY_TABLE + MANY; i++)
+            limiters[way][i] = i < ANY_TABLE ? nth_limiter(tables[2 * way + 1], i)
+                                             : nth_limiter(tables[2 * way], i - ANY_TABLE);
+    for (int round = 0; round < 300; round++) {
+        struct weir_item items[2][100];
+        struct weir_decision many[101], one;
+        size_t n = sizes[(size_t)round % COUNT_OF(sizes)], wanted = 0;
+        for (size_t i = 0; i < n; i++) {
+            size_t which = random64(&seed) % (ANY_TABLE + MANY);
+            struct weir_ask ask = { .key = key_of(keys[random64(&seed) % COUNT_OF(keys)]),
+                                    .cost = (int64_t)(random64(&seed) % 5) -
+                                            (random64(&seed) % 20 == 0),
+                                    .wait_max = (weir_time)(random64(&seed) % 3) * S,
+                                    .now = now };
+            items[0][i] = (struct weir_item){ limiters[0][which], ask };
+            items[1][i] = (struct weir_item){ limiters[1][which], ask };
+            now += (weir_time)(random64(&seed) % (uint64_t)(S / 50));
+        }
+        memset(many, 0x5a, sizeof(many));
+        size_t got = weir_take_many(items[0], n, many);
+        for (size_t i = 0; i < n; i++) {
+            wanted += weir_take(items[1][i].limiter, &items[1][i].ask, &one);
+            assert_same_decision(&many[i], &one);
+        }
+        assert_int_equal(got, wanted);
+        assert_int_equal(many[n].reason, 0x5a); /* no more than n were written */
+        granted += (int64_t)got;
+        refused += (int64_t)(n - got);
+    }
+    assert_true(granted > 1000 && refused > 1000); /* both were put to the test */
+    assert_int_equal(weir_take_many(NULL, 0, NULL), 0);
+    for (int t = 0; t < 4; t++)
+        weir_table_destroy(tables[t]);
+}
+
+/* Several asks on one key in one call see each other, in order. */
+static void test_take_many_on_one_key_counts_each(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *table = small_slab_table(narrow);
+        struct weir_limiter *limiter = limiter_of(table, "l", "gcra 20/100s");
+        struct weir_item items[40];
+        struct weir_decision d[40];
+        for (size_t i = 0; i < 40; i++)
+            items[i] = (struct weir_item){ limiter, ask_of("k", 1, NOW) };
+        assert_int_equal(weir_take_many(items, 40, d), 20);
+        for (int64_t i = 0; i < 40; i++) {
+            assert_int_equal(d[i].allowed, i < 20);
+            assert_int_equal(d[i].remaining, i < 20 ? 19 - i : 0);
+        }
+        weir_table_destroy(table);
+    }
+}
+
+/* ------------------------------------------------------------- narrow slots ---- */
+
+static void test_a_clock_that_steps_back_neither_locks_out_nor_gives_away(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct weir_table *table = small_slab_table(narrow);
+        struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s");
+        weir_time then = NOW - 900 * S;
+        assert_true(take(limiter, "k", 10, NOW).allowed);
+        assert_int_equal(left(limiter, "k", then), 0);
+        struct weir_decision d = take(limiter, "k", 1, then);
+        assert_false(d.allowed);
+        assert_int_equal(d.retry, S); /* a spent key's, not a quarter of an hour's */
+        assert_false(take(limiter, "k", 1, then + S - 1).allowed);
+        assert_true(take(limiter, "k", 1, then + S).allowed); /* and time goes on from here */
+        assert_false(take(limiter, "k", 1, then + S).allowed);
+        assert_int_equal(left(limiter, "k", then + 5 * S), 4);
+        assert_int_equal(left(limiter, "k", then + 11 * S), 10);
+        weir_table_destroy(table);
+    }
+}
+
+static void test_a_narrow_key_waits_at_most_a_minute(void **state)
+{
+    struct weir_table *table = small_slab_table(true);
+    struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/100s");
+    struct weir_ask ask = ask_of("k", 1, NOW);
+    struct weir_decision d;
+    (void)state;
+    ask.wait_max = WEIR_FOREVER;
+    assert_true(weir_take(limiter, &ask, &d));
+    assert_false(weir_take(limiter, &ask, &d));
+    assert_int_equal(d.reason, WEIR_LIMITED);
+    assert_int_equal(d.retry, 40 * S); /* then the same ask passes, with a wait of a minute */
+    ask.now = NOW + 40 * S - 1;
+    assert_false(weir_take(limiter, &ask, &d));
+    ask.now = NOW + 40 * S;
+    assert_true(weir_take(limiter, &ask, &d));
+    assert_int_equal(d.wait, 60 * S);
+    assert_false(weir_take(limiter, &ask, &d)); /* the debt that left is remembered in full */
+    assert_int_equal(d.retry, 100 * S);
+    weir_table_destroy(table);
+}
+
+/* weir.h: a point before 0 counts as 0. */
+static void test_a_time_before_zero_counts_as_zero(void **state)
+{
+    static const weir_time times[] = { 0, -1, -5 * S, -1000 * S, INT64_MIN + 1, INT64_MIN };
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (size_t i = 0; i < COUNT_OF(times); i++) {
+            struct weir_table *table = small_slab_table(narrow);
+            struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s"),
+                                *large = limiter_of(table, "large", "sliding-log 10/10s");
+            assert_int_equal(take(limiter, "k", 9, times[i]).remaining, 1);
+            assert_int_equal(take(limiter, "k", 3, times[i]).retry, 2 * S);
+            assert_int_equal(left(limiter, "k", times[i]), 1);
+            assert_int_equal(take(limiter, "k", 1, times[i]).reset, 10 * S);
+            give(limiter, "k", 1, times[i]);
+            assert_int_equal(left(limiter, "k", 0), 1);
+            assert_int_equal(take(large, "k", 9, times[i]).remaining, 1);
+            assert_int_equal(take(large, "k", 3, times[i]).retry, 10 * S);
+            weir_table_destroy(table);
+        }
+}
+
+static void test_the_end_of_time_is_a_time(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (size_t i = 0; i < (narrow ? ANY_TABLE : MANY); i++) {
+            struct weir_table *table = small_slab_table(narrow);
+            struct weir_limiter *limiter = nth_limiter(table, i);
+            for (int n = 0; n < 30; n++) {
+                struct weir_decision d = take(limiter, "k", 1, INT64_MAX - 40 + n);
+                assert_true(d.remaining >= 0 && d.remaining <= d.limit);
+                assert_true(d.retry >= 0 && d.reset >= 0);
+                give(limiter, "k", 1, INT64_MAX - 40 + n);
+            }
+            assert_int_equal(left(limiter, "k", NOW) <= peek(limiter, "k", 0, NOW).limit,
+                             1); /* and back */
+            weir_table_destroy(table);
+        }
+}
+
+/* --------------------------------------------------------------------- keys ---- */
+
+static void test_keys_of_no_bytes_and_of_very_many(void **state)
+{
+    enum { LONG = 100 << 10 };
+    unsigned char *bytes = malloc(LONG);
+    (void)state;
+    assert_non_null(bytes);
+    memset(bytes, 'k', LONG);
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (int large = 0; large < 2; large++) {
+            struct weir_table *table = small_slab_table(narrow);
+            struct weir_limiter *limiter =
+                limiter_of(table, "l", large ? "sliding-log 2/100s" : "gcra 2/100s");
+            struct weir_ask ask = { .key = { NULL, 0 }, .cost = 1, .now = NOW };
+            struct weir_decision d;
+            assert_true(weir_take(limiter, &ask, &d));
+            ask.key.bytes = bytes; /* where no bytes lie does not matter */
+            assert_true(weir_take(limiter, &ask, &d));
+            assert_int_equal(d.remaining, 0);
+            assert_false(weir_take(limiter, &ask, &d));
+            ask.key.len = LONG;
+            assert_true(weir_take(limiter, &ask, &d));
+            assert_int_equal(d.remaining, 1);
+            for (size_t at = 0; at < LONG;
+                 at += LONG / 8 - 1) { /* another byte anywhere is another key */
+                bytes[at] ^= 1;
+                assert_true(weir_peek(limiter, &ask, &d));
+                assert_int_equal(d.remaining, 1);
+                assert_true(weir_take(limiter, &ask, &d));
+                assert_int_equal(d.remaining, 1);
+                bytes[at] ^= 1;
+            }
+            ask.key.len = LONG - 1; /* so is another length */
+            assert_true(weir_take(limiter, &ask, &d));
+            assert_int_equal(d.remaining, 1);
+            ask.key.len = LONG;
+            assert_true(weir_take(limiter, &ask, &d));
+            assert_int_equal(d.remaining, 0);
+            weir_table_destroy(table);
+        }
+    free(bytes);
+}
+
+/* Reserved again and again, each after time has paid for the one before; then all settled at
+ * nothing: nothing is left to give back. */
+static void test_settling_late_mints_nothing(void **state)
+{
+    static const char *const five[] = { "token-bucket 10/1s", "gcra 10/1s", "fixed-window 10/1s",
+                                        "sliding-window 10/1s", "sliding-log 10/1s" };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(five); i++) {
+        struct weir_table *table = private_table(false, 100);
+        struct weir_limiter *limiter = limiter_of(table, "l", five[i]);
+        struct weir_reservation held[20];
+        struct weir_decision d;
+        int64_t taken = 0;
+        for (int r = 0; r < 20; r++) {
+            struct weir_ask ask = ask_of("k", 10, NOW + 2 * r * S);
+            assert_true(weir_reserve(limiter, &ask, 3600 * S, &held[r], &d));
+        }
+        for (int r = 0; r < 20; r++) {
+            assert_true(weir_settle(&held[r], 0, NOW + 50 * S));
+            while (take(limiter, "k", 1, NOW + 50 * S).allowed)
+                taken++;
+        }
+        assert_int_equal(taken, 10);
+        weir_table_destroy(table);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_peek_says_what_take_would_and_changes_nothing),
+        cmocka_unit_test(test_a_refusal_changes_nothing),
+        cmocka_unit_test(test_give_gives_back_and_never_above_full),
+        cmocka_unit_test(test_settle_gives_back_or_charges_the_difference),
+        cmocka_unit_test(test_a_reservation_expires_and_its_estimate_stands),
+        cmocka_unit_test(test_a_reservation_for_ever_does_not_expire),
+        cmocka_unit_test(test_a_refused_reservation_cannot_be_settled),
+        cmocka_unit_test(test_settling_beyond_the_limit_makes_the_key_owe),
+        cmocka_unit_test(test_settling_far_beyond_the_limit_leaves_a_narrow_key_spent),
+        cmocka_unit_test(test_a_key_that_was_driven_out_is_still_charged),
+        cmocka_unit_test(test_wait_sleeps_just_as_long_as_it_must),
+        cmocka_unit_test(test_wait_never_waits_for_what_never_comes),
+        cmocka_unit_test(test_take_many_is_as_one_by_one),
+        cmocka_unit_test(test_take_many_on_one_key_counts_each),
+        cmocka_unit_test(test_a_clock_that_steps_back_neither_locks_out_nor_gives_away),
+        cmocka_unit_test(test_a_narrow_key_waits_at_most_a_minute),
+        cmocka_unit_test(test_a_time_before_zero_counts_as_zero),
+        cmocka_unit_test(test_the_end_of_time_is_a_time),
+        cmocka_unit_test(test_keys_of_no_bytes_and_of_very_many),
+        cmocka_unit_test(test_settling_late_mints_nothing),
+    };
+
+    return cmocka_run_group_tests_name("take", tests, NULL, NULL);
+}

@@ -1,0 +1,323 @@
+/* vectors.c -- the reader of .vec files, the replay of what it read, and its errors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "vectors/runner/replay.h"
+#include "vectors/runner/vectors.h"
+
+static struct weir__vectors parse(const char *text)
+{
+    struct weir__vectors v = { 0 };
+    struct weir_error error = { 0 };
+    int line = 0;
+
+    if (weir__vectors_parse(&v, text, strlen(text), &line, &error) != WEIR_OK)
+        fail_msg("%d:%d: %s", line, error.column, error.text);
+    return v;
+}
+
+/* ---------------------------------------------------------------- reading ---- */
+
+static void reads_every_kind_of_line(void **unused)
+{
+    struct weir__vectors v =
+        parse("# a comment\n"
+              "\n"
+              "case one\n"
+              "limit gcra 5/1m burst 3\n"
+              "at 0s take 1 -> ok limit 3 remaining 2 reset 12s\n"
+              "  at 1500ms  peek 2 wait-max 200us -> no retry ~17ns wait 0s\r\n"
+              "at 2s give 1\n"
+              "\tat 3s take 9 wait-max forever -> no retry never\n"
+              "case two\n"
+              "limit sliding-log 1/1s\n"
+              "at 1s take -1 -> no");
+    (void)unused;
+    assert_int_equal(v.case_count, 2);
+    assert_int_equal(v.line_count, 5);
+    assert_int_equal(v.cases[0].count, 4);
+    assert_int_equal(v.cases[1].first, 4);
+    assert_int_equal(v.cases[1].line, 9);
+    assert_memory_equal(v.cases[1].name, "two", 3);
+    assert_int_equal(v.cases[1].name_len, 3);
+    assert_string_equal(v.cases[0].limit.algorithm, "gcra");
+    assert_int_equal(v.cases[0].limit.burst, 3);
+
+    const struct weir__vector_line *l = v.lines;
+    assert_true(l[0].allowed && l[0].fields[WEIR__VECTOR_LIMIT].named &&
+                l[0].fields[WEIR__VECTOR_REMAINING].value == 2);
+    assert_int_equal(l[0].fields[WEIR__VECTOR_RESET].value, 12 * WEIR_SECOND);
+    assert_false(l[0].fields[WEIR__VECTOR_RETRY].named);
+    assert_int_equal(l[1].verb, WEIR__VECTOR_PEEK);
+    assert_int_equal(l[1].at, 1500 * WEIR_MILLISECOND);
+    assert_int_equal(l[1].wait_max, 200 * WEIR_MICROSECOND);
+    assert_true(l[1].fields[WEIR__VECTOR_RETRY].about &&
+                l[1].fields[WEIR__VECTOR_RETRY].value == 17);
+    assert_false(l[1].fields[WEIR__VECTOR_WAIT].about);
+    assert_int_equal(l[2].verb, WEIR__VECTOR_GIVE);
+    assert_true(l[3].wait_max == WEIR_FOREVER &&
+                l[3].fields[WEIR__VECTOR_RETRY].value == WEIR_NEVER);
+    assert_int_equal(l[4].cost, -1);
+    weir__vectors_clear(&v);
+}
+
+static void granted_means_at_once_unless_a_wait_is_named(void **unused)
+{
+    struct weir__vectors v =
+        parse("case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 -> no\n");
+    (void)unused;
+    assert_true(v.lines[0].fields[WEIR__VECTOR_WAIT].named);
+    assert_int_equal(v.lines[0].fields[WEIR__VECTOR_WAIT].value, 0);
+    assert_false(v.lines[1].fields[WEIR__VECTOR_WAIT].named);
+    weir__vectors_clear(&v);
+}
+
+static void a_change_keeps_what_it_does_not_name(void **unused)
+{
+    struct weir__vectors v = parse("case follows\nlimit gcra 10/1s\nat 0s change 4/2s\n"
+                                   "case stays\nlimit gcra 10/1s burst 7\nat 0s change 4/2s\nat 0s "
+                                   "change 4/2s burst 2\nat 0s change 5/1s\n"
+                                   "case fresh\nlimit sliding-window 10/1s buckets=5 "
+                                   "edge=loose\nat 0s change 20/1s edge=strict\n");
+    (void)unused;
+    assert_int_equal(v.lines[0].limit.burst, 0); /* never named: follows the count */
+    assert_int_equal(v.lines[0].limit.count, 4);
+    assert_int_equal(v.lines[0].limit.period, 2 * WEIR_SECOND);
+    assert_int_equal(v.lines[1].limit.burst, 7);
+    assert_int_equal(v.lines[2].limit.burst, 2);
+    assert_int_equal(v.lines[3].limit.burst, 2);
+    assert_int_equal(v.lines[4].limit.buckets, 5);
+    assert_false(v.lines[4].limit.loose);
+    weir__vectors_clear(&v);
+}
+
+static void many_cases_are_only_a_matter_of_memory(void **unused)
+{
+    static const char one[] = "case x\nlimit gcra 1/1s\nat 0s take 1 -> ok\n";
+    size_t n = 3000;
+    char *text = malloc(n * (sizeof(one) - 1) + 1);
+
+    (void)unused;
+    assert_non_null(text);
+    for (size_t i = 0; i < n; i++)
+        memcpy(text + i * (sizeof(one) - 1), one, sizeof(one));
+    struct weir__vectors v = parse(text);
+    assert_int_equal(v.case_count, n);
+    assert_int_equal(v.cases[n - 1].line, 3 * (int)n - 2);
+    weir__vectors_clear(&v);
+    free(text);
+}
+
+/* ----------------------------------------------------------------- errors ---- */
+
+#define CASE "case a\nlimit gcra 5/1s\n"
+
+static const struct mistake {
+    const char *text;
+    int line, column;
+    const char *says; /* a part of the message */
+} mistakes[] = {
+    { "", 1, 1, "no case" },
+    { "# only this\n", 2, 1, "no case" },
+    { "cases a\n", 1, 1, "begins no line" },
+    { "case\n", 1, 5, "name is missing" },
+    { "case a b\n", 1, 8, "should end here" },
+    { "case a\ncase b\n", 2, 1, "has no limit" },
+    { "case a\n", 2, 1, "has no limit" },
+    { "limit gcra 5/1s\n", 1, 1, "needs a case" },
+    { "at 0s take 1 -> ok\n", 1, 1, "needs a case" },
+    { "case a\nat 0s take 1 -> ok\n", 2, 1, "needs a case and its limit" },
+    { CASE "limit gcra 5/1s\n", 3, 1, "has a limit already" },
+    { "case a\nlimit 5/1s\n", 2, 7, "algorithm" },
+    { "case a\nlimit gcar 5/1s\n", 2, 7, "gcra" },
+    { "case a\nlimit gcra 5/1x\n", 2, 15, "unit" },
+    { "case a\nlimit gcra\n", 2, 11, "" },
+    { "case a\nlimit gcra 5/1s buckets=3\n", 2, 7,
+      "" }, /* it reads well, but there is no such plan */
+    { CASE "at\n", 3, 3, "time" },
+    { CASE "at 5 take 1 -> ok\n", 3, 5, "unit" },
+    { CASE "at 0s\n", 3, 6, "expected take" },
+    { CASE "at 0s grab 1 -> ok\n", 3, 7, "expected take" },
+    { CASE "at 0s take -> ok\n", 3, 12, "cost" },
+    { CASE "at 0s take 1.5 -> ok\n", 3, 13, "whole" },
+    { CASE "at 0s take 99999999999999999999 -> ok\n", 3, 12, "too large" },
+    { CASE "at 0s take 1 wait-max -> ok\n", 3, 23, "wait-max" },
+    { CASE "at 0s take 1 wait-max 5 -> ok\n", 3, 24, "unit" },
+    { CASE "at 0s take 1 ok\n", 3, 14, "->" },
+    { CASE "at 0s take 1 -> yes\n", 3, 17, "ok or no" },
+    { CASE "at 0s take 1 -> ok left 4\n", 3, 20, "is no field" },
+    { CASE "at 0s take 1 -> ok remaining\n", 3, 29, "remaining" },
+    { CASE "at 0s take 1 -> ok remaining ~4\n", 3, 30, "remaining" },
+    { CASE "at 0s take 1 -> ok remaining 4 remaining 4\n", 3, 32, "twice" },
+    { CASE "at 0s take 1 -> ok wait never\n", 3, 25, "wait" },
+    { CASE "at 0s take 1 -> no retry ~never\n", 3, 26, "retry" },
+    { CASE "at 0s take 1 -> no retry ~5\n", 3, 28, "unit" },
+    { CASE "at 0s give 1 -> ok\n", 3, 14, "should end here" },
+    { CASE "at 0s change gcra 5/1s\n", 3, 14, "algorithm" },
+    { CASE "at 0s change 5\n", 3, 15, "/" },
+    { CASE "at 0s change 0/1s\n", 3, 14, "" },
+    { CASE "at 0s take 1 -> ok \x01\n", 3, 20, "control character" },
+};
+
+static void says_where_a_file_is_malformed(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+        const struct mistake *m = &mistakes[i];
+        struct weir__vectors v = { .case_count = 12345 };
+        struct weir_error error = { 0 };
+        int line = 0;
+
+        if (weir__vectors_parse(&v, m->text, strlen(m->text), &line, &error) == WEIR_OK)
+            fail_msg("accepted: %s", m->text);
+        if (line != m->line || error.column != m->column || !strstr(error.text, m->says))
+            fail_msg("%s\nexpected %d:%d: %s\n     got %d:%d: %s", m->text, m->line, m->column,
+                     m->says, line, error.column, error.text);
+        assert_int_equal(v.case_count, 12345); /* untouched */
+    }
+}
+
+static void refuses_zero_bytes_and_endless_lines(void **unused)
+{
+    struct weir__vectors v;
+    struct weir_error error = { 0 };
+    char text[2000];
+    int line = 0;
+
+    (void)unused;
+    assert_int_not_equal(weir__vectors_parse(&v, "case a\0b\n", 9, &line, &error), WEIR_OK);
+    assert_int_equal(line, 1);
+    assert_int_equal(error.column, 7);
+    memset(text, '#', sizeof(text));
+    assert_int_not_equal(weir__vectors_parse(&v, text, sizeof(text), &line, &error), WEIR_OK);
+    assert_non_null(strstr(error.text, "longer"));
+}
+
+/* ----------------------------------------------------------------- replay ---- */
+
+struct heard {
+    int count, line;
+    char text[512];
+};
+
+static void hear(void *context, int line, const char *text)
+{
+    struct heard *h = context;
+
+    h->count++;
+    h->line = line;
+    snprintf(h->text, sizeof(h->text), "%s", text);
+}
+
+/* The last mismatch of a text's only case. */
+static struct heard replay(const char *door, const char *text)
+{
+    struct weir__vectors v = parse(text);
+    struct heard h = { 0 };
+    bool passed = weir__vectors_replay(weir__door_find(door), &v, &v.cases[0], hear, &h);
+
+    assert_true(passed == (h.count == 0));
+    weir__vectors_clear(&v);
+    return h;
+}
+
+static void every_door_says_the_same(void **unused)
+{
+    static const char text[] = "case a\nlimit token-bucket 10/1s burst 5\n"
+                               "at 0s take 3 -> ok limit 5 remaining 2 reset 300ms\n"
+                               "at 0s peek 3 -> no retry 100ms\n"
+                               "at 0s take 3 wait-max 100ms -> ok wait 100ms\n"
+                               "at 1s take 5 -> ok remaining 0\n"
+                               "at 1s give 2\n"
+                               "at 1s take 2 -> ok remaining 0\n"
+                               "at 1s take 6 -> no retry never\n"
+                               "at 1s change 20/1s\n"
+                               "at 1s take 1 -> no retry 50ms\n";
+    (void)unused;
+    for (const struct weir__door *const *d = weir__doors(); *d; d++) {
+        struct heard h = replay((*d)->name, text);
+        if (h.count)
+            fail_msg("%s: line %d: %s", (*d)->name, h.line, h.text);
+    }
+}
+
+static void large_states_fit_at_every_door(void **unused)
+{
+    static const char text[] = "case a\nlimit sliding-log 5000/1s\n"
+                               "at 0s take 5000 -> ok remaining 0\n"
+                               "at 0s change 9000/1s\n"
+                               "at 0s take 4000 -> ok remaining 0\n"
+                               "at 0s take 1 -> no retry 1s\n";
+    (void)unused;
+    for (const struct weir__door *const *d = weir__doors(); *d; d++) {
+        struct heard h = replay((*d)->name, text);
+        if (h.count)
+            fail_msg("%s: line %d: %s", (*d)->name, h.line, h.text);
+    }
+}
+
+static void a_mismatch_names_line_and_both_answers(void **unused)
+{
+    struct heard h =
+        replay("step", "case a\nlimit gcra 1/1s burst 2\nat 0s take 1 -> ok remaining 0\n");
+    (void)unused;
+    assert_int_equal(h.count, 1);
+    assert_int_equal(h.line, 3);
+    assert_string_equal(h.text, "expected ok remaining 0 wait 0s got ok remaining 1 wait 0s");
+
+    h = replay("step", "case a\nlimit gcra 1/1s\nat 0s take 1 -> no\n");
+    assert_string_equal(h.text, "expected no got ok wait 0s");
+    h = replay("step", "case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 -> ok\nat 0s "
+                       "take 2 -> no retry ~1s\n");
+    assert_int_equal(h.count, 2);
+    assert_string_equal(h.text, "expected no retry ~1s got no retry never");
+}
+
+static void a_wait_that_is_not_named_must_be_none(void **unused)
+{
+    struct heard h = replay(
+        "step", "case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 wait-max 1s -> ok\n");
+    (void)unused;
+    assert_int_equal(h.line, 4);
+    assert_string_equal(h.text, "expected ok wait 0s got ok wait 1s");
+}
+
+static void about_is_ten_microseconds_and_no_more(void **unused)
+{
+    (void)unused;
+#define ABOUT(retry)                                                                            \
+    replay("step",                                                                              \
+           "case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 -> no retry " retry "\n") \
+        .count
+    assert_int_equal(ABOUT("1s"), 0);
+    assert_int_equal(ABOUT("~1000010us"), 0);
+    assert_int_equal(ABOUT("~999990us"), 0);
+    assert_int_equal(ABOUT("1000000001ns"), 1);
+    assert_int_equal(ABOUT("~1000010001ns"), 1);
+    assert_int_equal(ABOUT("~999989999ns"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_every_kind_of_line),
+        cmocka_unit_test(granted_means_at_once_unless_a_wait_is_named),
+        cmocka_unit_test(a_change_keeps_what_it_does_not_name),
+        cmocka_unit_test(many_cases_are_only_a_matter_of_memory),
+        cmocka_unit_test(says_where_a_file_is_malformed),
+        cmocka_unit_test(refuses_zero_bytes_and_endless_lines),
+        cmocka_unit_test(every_door_says_the_same),
+        cmocka_unit_test(large_states_fit_at_every_door),
+        cmocka_unit_test(a_mismatch_names_line_and_both_answers),
+        cmocka_unit_test(a_wait_that_is_not_named_must_be_none),
+        cmocka_unit_test(about_is_ten_microseconds_and_no_more),
+    };
+    return cmocka_run_group_tests_name("vectors", tests, NULL, NULL);
+}

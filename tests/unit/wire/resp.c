@@ -1,0 +1,470 @@
+/* resp.c -- S1: commands and replies of RESP, at every length that can come, and what is refused
+ * and when.
+ *
+ * Every input is read at every prefix, against the end of readable memory: what is not whole is 0,
+ * and what is wrong is wrong at the very byte that makes it so.
+ */
+#include "unit/edge.h"
+
+#include "wire/resp.h"
+
+#define ARGS 16
+
+static const struct weir__resp_limits wide = { .args = ARGS, .bytes = 64 * 1024 };
+
+static ptrdiff_t command(const char *bytes, size_t len, const struct weir__resp_limits *limits,
+                         char *print, const char **what)
+{
+    struct weir__resp_arg args[ARGS];
+    size_t n = 99;
+    char *at = print;
+    *what = NULL;
+    ptrdiff_t took = weir__resp_command(at_edge(bytes, len), len, limits, args, &n, what);
+    for (size_t i = 0; took > 0 && i < n; i++)
+        at += sprintf(at, "[%.*s]", (int)args[i].len, args[i].bytes);
+    *at = '\0';
+    if (took <= 0)
+        assert_int_equal(n, 99);
+    assert_int_equal(took < 0, *what != NULL);
+    return took;
+}
+
+/* The command takes all but `rest` of the text. */
+static void check_good(const char *text, size_t rest, const char *args)
+{
+    char print[256];
+    const char *what;
+    size_t len = strlen(text), whole = len - rest;
+    for (size_t cut = 0; cut <= len; cut++) {
+        ptrdiff_t took = command(text, cut, &wide, print, &what);
+        if (took != (cut < whole ? 0 : (ptrdiff_t)whole))
+            fail_msg("%s: %zu bytes of it answer %td %s", text, cut, took, what ? what : "");
+        assert_string_equal(print, cut < whole ? "" : args);
+    }
+}
+
+/* The first `good` bytes are the beginning of something; the next is wrong, whatever follows. */
+static void check_bad_within(const struct weir__resp_limits *limits, const char *text, size_t len,
+                             size_t good, const char *why)
+{
+    char print[256];
+    const char *what;
+    for (size_t cut = 0; cut <= len; cut++) {
+        ptrdiff_t took = command(text, cut, limits, print, &what);
+        if (took != (cut <= good ? 0 : -1) || (took < 0 && strstr(what, why) == NULL))
+            fail_msg("%s: %zu bytes of it answer %td %s", text, cut, took, what ? what : "");
+    }
+}
+
+static void check_bad(const char *text, size_t good, const char *why)
+{
+    check_bad_within(&wide, text, strlen(text), good, why);
+}
+
+static void test_S1_commands(void **state)
+{
+    (void)state;
+    check_good("*1\r\n$4\r\nPING\r\n", 0, "[PING]");
+    check_good(
+        "*6\r\n$11\r\nCL.THROTTLE\r\n$4\r\nuser\r\n$2\r\n15\r\n$2\r\n30\r\n$2\r\n60\r\n$1\r\n1\r\n",
+        0, "[CL.THROTTLE][user][15][30][60][1]");
+    check_good("*2\r\n$0\r\n\r\n$2\r\n\r\n\r\n", 0, "[][\r\n]");
+    check_good("*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n", 14, "[PING]");
+    check_good("*0\r\n", 0, "");
+    check_good("*-1\r\nPING\r\n", 6, "");
+    check_good("*12\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n$1\r\ne\r\n$1\r\nf\r\n$"
+               "1\r\ng\r\n$1\r\nh\r\n$1\r\ni\r\n$1\r\nj\r\n$"
+               "1\r\nk\r\n$1\r\nl\r\n",
+               0, "[a][b][c][d][e][f][g][h][i][j][k][l]");
+    check_good("*2\r\n$"
+               "101\r\n0123456789012345678901234567890123456789012345678901234567890123456789012345"
+               "678901234567890123456789!\r\n$"
+               "1\r\nx\r\n",
+               0,
+               "[0123456789012345678901234567890123456789012345678901234567890123456789012345678901"
+               "234567890123456789!][x]");
+}
+
+static void test_S1_inline_commands(void **state)
+{
+    (void)state;
+    check_good("PING\r\n", 0, "[PING]");
+    check_good("PING\nPING", 4, "[PING]");
+    check_good("  take\t\tkey  1 \r\n", 0, "[take][key][1]");
+    check_good("\r\n", 0, "");
+    check_good(" \t\n", 0, "");
+    check_good("a \"b c\" 'd \"e' \"\" 'f\\g' h\\i\r\n", 0, "[a][b c][d \"e][][f\\g][h\\i]");
+    check_good("\"it's\" \xc3\xa9\n", 0, "[it's][\xc3\xa9]");
+}
+
+static void test_S1_inline_commands_that_are_wrong(void **state)
+{
+    static const char *const wrong[][2] = {
+        { "a \"b\n", "closing quote" },
+        { "a 'b\r\n", "closing quote" },
+        { "a \"b\"c\n", "closing quote" },
+        { "a \"b\\\"c\"\n", "escapes" },
+        { "a \"b\\n\"\n", "escapes" },
+        { "a 'b\\'c'\n", "escapes" },
+        { "a b\"c\n", "escapes" },
+        { "a b'c'\n", "escapes" },
+        { "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n", "more arguments" },
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(wrong); i++)
+        check_bad(wrong[i][0], strlen(wrong[i][0]) - 1, wrong[i][1]);
+    check_bad("\x16\x03\x01", 0, "TLS");
+    check_bad("ab\x01", 2, "control");
+    check_bad("ab\rcd\n", 3, "control");
+    check_bad_within(&wide, "ab\0cd\n", 6, 2, "control");
+}
+
+static void test_S1_commands_that_are_wrong(void **state)
+{
+    (void)state;
+    check_bad("*x", 1, "number");
+    check_bad("*1x", 2, "CRLF");
+    check_bad("*\r\n", 1, "number");
+    check_bad("*1\n", 2, "CRLF");
+    check_bad("*1\rx", 3, "LF");
+    check_bad("*+1\r\n", 1, "number");
+    check_bad("*-2\r\n", 2, "-1");
+    check_bad("*-1x", 3, "CRLF");
+    check_bad("*01\r\n", 2, "zeros");
+    check_bad("*1\r\n:1\r\n", 4, "'$'");
+    check_bad("*1\r\nPING\r\n", 4, "'$'");
+    check_bad("*1\r\n$-1\r\n", 5, "number");
+    check_bad("*1\r\n$\r\n", 5, "number");
+    check_bad("*1\r\n$00\r\n", 6, "zeros");
+    check_bad("*1\r\n$05\r\nhello\r\n", 6, "zeros");
+    check_bad("*1\r\n$4\r\nPINGx\r\n", 12, "CRLF");
+    check_bad("*1\r\n$4\r\nPING\rx", 13, "LF");
+    check_bad("*1\r\n$4\r\nPING\n\n", 12, "CRLF");
+    check_bad("*2\r\n$4\r\nPING\r\n$1\r\nab\r\n", 19, "CRLF");
+    check_bad("*1\r\n$12\r\nabcdefghijklm\r\n", 21, "CRLF");
+}
+
+static void test_S1_limits_hold_before_the_bytes_come(void **state)
+{
+    static const struct weir__resp_limits tight = { .args = 3, .bytes = 40 };
+    char print[256];
+    const char *what;
+    (void)state;
+    check_bad("*1000000000", 3, "more arguments");
+    check_bad("*17", 2, "more arguments");
+    check_bad("*1\r\n$1000000000", 10, "longer");
+    check_bad("*1\r\n$99999999999999999999999999", 9, "longer");
+    check_bad("*1\r\n$65536\r\n", 11, "longer");
+    check_bad_within(&tight, "*4\r\n", 4, 1, "more arguments");
+    check_bad_within(&tight, "*1\r\n$30\r\n", 9, 8, "longer");
+    assert_int_equal(
+        command("*1\r\n$29\r\n01234567890123456789012345678\r\n", 40, &tight, print, &what), 40);
+    check_bad_within(&tight, "*3\r\n$9\r\n012345678\r\n$9\r\n012345678\r\n$1\r\nx\r\n", 41, 37,
+                     "longer");
+    check_bad_within(&tight, "0123456789 0123456789 0123456789 0123456\n", 41, 39, "longer");
+    check_bad_within(&(struct weir__resp_limits){ 3, 3 }, "*1\r\n", 4, 3, "longer");
+}
+
+static void test_S1_limits_are_reached_exactly(void **state)
+{
+    const char *text = "*3\r\n$9\r\n012345678\r\n$9\r\n012345678\r\n$0\r\n\r\n";
+    size_t len = strlen(text);
+    char print[256];
+    const char *what;
+    (void)state;
+    assert_int_equal(command(text, len, &(struct weir__resp_limits){ 3, len }, print, &what), len);
+    assert_int_equal(command(text, len, &(struct weir__resp_limits){ 3, len - 1 }, print, &what),
+                     -1);
+    assert_int_equal(command(text, len, &(struct weir__resp_limits){ 2, len }, print, &what), -1);
+    assert_int_equal(
+        command("0123456789\n", 11, &(struct weir__resp_limits){ 1, 11 }, print, &what), 11);
+    assert_int_equal(
+        command("0123456789\n", 11, &(struct weir__resp_limits){ 1, 10 }, print, &what), -1);
+}
+
+static void test_S1_a_line_has_64_KiB_at_most(void **state)
+{
+    static char line[64 * 1024 + 1];
+    static const struct weir__resp_limits wider = { .args = ARGS, .bytes = 1 << 20 };
+    struct weir__resp_arg args[ARGS];
+    size_t n;
+    const char *what;
+    (void)state;
+    memset(line, 'a', sizeof(line));
+    assert_int_equal(
+        weir__resp_command(at_edge(line, 64 * 1024 - 1), 64 * 1024 - 1, &wider, args, &n, &what),
+        0);
+    assert_int_equal(
+        weir__resp_command(at_edge(line, 64 * 1024), 64 * 1024, &wider, args, &n, &what), -1);
+    line[64 * 1024 - 1] = '\n';
+    assert_int_equal(
+        weir__resp_command(at_edge(line, sizeof(line)), sizeof(line), &wider, args, &n, &what),
+        64 * 1024);
+    assert_int_equal(args[0].len, 64 * 1024 - 1);
+}
+
+/* ---------------------------------------------------------------- arguments ---- */
+
+static struct weir__resp_arg arg_of(const char *text)
+{
+    return (struct weir__resp_arg){ at_edge(text, strlen(text)), strlen(text) };
+}
+
+static void test_numbers(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t n;
+    } good[] = {
+        { "0", 0 },
+        { "7", 7 },
+        { "-0", 0 },
+        { "+15", 15 },
+        { "-1", -1 },
+        { "007", 7 },
+        { "999999999999999999", 999999999999999999 },
+        { "9223372036854775807", INT64_MAX },
+        { "-9223372036854775808", INT64_MIN },
+        { "-9223372036854775807", -INT64_MAX },
+        { "00000000000000000000000012", 12 },
+    };
+    static const char *const bad[] = {
+        "",
+        "-",
+        "+",
+        "a",
+        "1a",
+        "1 ",
+        " 1",
+        "--1",
+        "+-1",
+        "1.0",
+        "1e3",
+        "0x1",
+        "9223372036854775808",
+        "-9223372036854775809",
+        "18446744073709551617",
+        "99999999999999999999",
+        "1/",
+        "1:",
+        "123456789012345678901234567890",
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        int64_t n = 42;
+        if (!weir__resp_int(arg_of(good[i].text), &n) || n != good[i].n)
+            fail_msg("%s: got %lld", good[i].text, (long long)n);
+    }
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        int64_t n = 42;
+        if (weir__resp_int(arg_of(bad[i]), &n) || n != 42)
+            fail_msg("%s: got %lld", bad[i], (long long)n);
+    }
+}
+
+static void test_words_in_any_case(void **state)
+{
+    (void)state;
+    assert_true(weir__resp_is(arg_of("cl.THROTTLE"), "CL.THROTTLE"));
+    assert_true(weir__resp_is(arg_of("Ping"), "ping"));
+    assert_true(weir__resp_is(arg_of(""), ""));
+    assert_false(weir__resp_is(arg_of("pin"), "ping"));
+    assert_false(weir__resp_is(arg_of("pings"), "ping"));
+    assert_false(weir__resp_is(arg_of("a\x0e"
+                                      "b"),
+                               "a.b")); /* 0x20 apart, but no letter */
+    assert_false(weir__resp_is(arg_of("@"), "`"));
+    assert_false(weir__resp_is(arg_of("["), "{"));
+    assert_false(weir__resp_is((struct weir__resp_arg){ "a\0b", 3 }, "a"));
+}
+
+/* ------------------------------------------------------------------ writing ---- */
+
+static void check_written(const char *from, const char *end, const char *wanted)
+{
+    assert_int_equal(end - from, strlen(wanted));
+    assert_memory_equal(from, wanted, strlen(wanted));
+}
+
+static void test_S1_replies_as_they_are_written(void **state)
+{
+    char to[128];
+    (void)state;
+    check_written(to, weir__resp_put_integer(to, 0), ":0\r\n");
+    check_written(to, weir__resp_put_integer(to, 9), ":9\r\n");
+    check_written(to, weir__resp_put_integer(to, 10), ":10\r\n");
+    check_written(to, weir__resp_put_integer(to, -1), ":-1\r\n");
+    check_written(to, weir__resp_put_integer(to, 1234567890), ":1234567890\r\n");
+    check_written(to, weir__resp_put_integer(to, INT64_MAX), ":9223372036854775807\r\n");
+    check_written(to, weir__resp_put_integer(to, INT64_MIN), ":-9223372036854775808\r\n");
+    assert_true(weir__resp_put_integer(to, INT64_MIN) - to <= WEIR__RESP_NUMBER_MAX);
+    check_written(to, weir__resp_put_header(to, '*', 5), "*5\r\n");
+    check_written(to, weir__resp_put_header(to, '%', 1000), "%1000\r\n");
+    check_written(to, weir__resp_put_bulk(to, "a\r\nb", 4), "$4\r\na\r\nb\r\n");
+    check_written(to, weir__resp_put_bulk(to, NULL, 0), "$0\r\n\r\n");
+    check_written(to, weir__resp_put_simple(to, "OK", 2), "+OK\r\n");
+    check_written(to, weir__resp_put_error(to, "ERR a\r\nb", 8), "-ERR a  b\r\n");
+    check_written(to, weir__resp_put_null(to, 2), "$-1\r\n");
+    check_written(to, weir__resp_put_null(to, 3), "_\r\n");
+}
+
+static void test_every_power_of_ten_comes_back(void **state)
+{
+    char to[WEIR__RESP_NUMBER_MAX];
+    (void)state;
+    for (int64_t power = 1; power <= INT64_MAX / 10; power *= 10)
+        for (int64_t n = power - 1; n <= power + 1; n++)
+            for (int sign = -1; sign <= 1; sign += 2) {
+                size_t len = (size_t)(weir__resp_put_integer(to, sign * n) - to);
+                struct weir__resp_value v;
+                const char *what;
+                assert_int_equal(weir__resp_value(at_edge(to, len), len, &v, &what), len);
+                assert_int_equal(v.integer, sign * n);
+            }
+}
+
+/* ------------------------------------------------------------------ replies ---- */
+
+static ptrdiff_t value(const char *bytes, size_t len, char *print, const char **what)
+{
+    struct weir__resp_value v = { .kind = 'x' };
+    *what = NULL;
+    ptrdiff_t took = weir__resp_value(at_edge(bytes, len), len, &v, what);
+    if (took <= 0)
+        assert_int_equal(v.kind, 'x');
+    assert_int_equal(took < 0, *what != NULL);
+    sprintf(print, "%c %lld %.*s", v.kind, (long long)v.integer, v.bytes ? (int)v.len : 4,
+            v.bytes ? v.bytes : "NULL");
+    return took;
+}
+
+static void check_value(const char *text, size_t rest, const char *wanted)
+{
+    char print[256];
+    const char *what;
+    size_t len = strlen(text), whole = len - rest;
+    for (size_t cut = 0; cut <= len; cut++) {
+        ptrdiff_t took = value(text, cut, print, &what);
+        if (took != (cut < whole ? 0 : (ptrdiff_t)whole))
+            fail_msg("%s: %zu bytes of it answer %td %s", text, cut, took, what ? what : "");
+        assert_string_equal(print, cut < whole ? "x 0 NULL" : wanted);
+    }
+}
+
+static void check_no_value(const char *text, size_t good)
+{
+    char print[256];
+    const char *what;
+    for (size_t cut = 0; cut <= strlen(text); cut++) {
+        ptrdiff_t took = value(text, cut, print, &what);
+        if (took != (cut <= good ? 0 : -1))
+            fail_msg("%s: %zu bytes of it answer %td %s", text, cut, took, what ? what : "");
+    }
+}
+
+static void test_values_of_every_kind(void **state)
+{
+    (void)state;
+    check_value("+OK\r\n+", 1, "+ 0 OK");
+    check_value("+\r\n", 0, "+ 0 ");
+    check_value("-ERR no\r\n", 0, "- 0 ERR no");
+    check_value(":-42\r\n", 0, ": -42 NULL");
+    check_value(":+42\r\n", 0, ": 42 NULL");
+    check_value("$5\r\na\r\nbc\r\n", 0, "$ 0 a\r\nbc");
+    check_value("$0\r\n\r\n", 0, "$ 0 ");
+    check_value("$-1\r\n", 0, "$ 0 NULL");
+    check_value("*3\r\n:1\r\n", 4, "* 3 NULL");
+    check_value("*-1\r\n", 0, "* -1 NULL");
+    check_value("_\r\n", 0, "_ 0 NULL");
+    check_value("#t\r\n", 0, "# 1 NULL");
+    check_value("#f\r\n", 0, "# 0 NULL");
+    check_value("(-3492890328409238509324850943850943825024385\r\n", 0,
+                "( 0 -3492890328409238509324850943850943825024385");
+    check_value("!9\r\nERR a\r\nno\r\n", 0, "! 0 ERR a\r\nno");
+    check_value("=8\r\ntxt:some\r\n", 0, "= 0 some");
+    check_value("=4\r\nmkd:\r\n", 0, "= 0 ");
+    check_value("%2\r\n", 0, "% 2 NULL");
+    check_value("~0\r\n", 0, "~ 0 NULL");
+    check_value(">3\r\n", 0, "> 3 NULL");
+}
+
+static void test_doubles(void **state)
+{
+    static const char *const good[] = { "1",   "-1.5", "+0.25", "1e9", "1.5E-7",
+                                        "10.", "inf",  "-inf",  "nan", "0.1e+10" };
+    static const char *const bad[] = { "",         "-",    ".",  ".5",   "1e", "1e+",
+                                       "infinity", "1.5x", "e5", "0x10", "1,5" };
+    char text[64], wanted[64], print[256];
+    const char *what;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        sprintf(text, ",%s\r\n", good[i]);
+        sprintf(wanted, ", 0 %s", good[i]);
+        check_value(text, 0, wanted);
+    }
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        sprintf(text, ",%s\r\n", bad[i]);
+        if (value(text, strlen(text), print, &what) >= 0)
+            fail_msg("%s was taken", bad[i]);
+    }
+}
+
+static void test_attributes_are_passed_over(void **state)
+{
+    (void)state;
+    check_value("|1\r\n+ttl\r\n:60\r\n$2\r\nab\r\n", 0, "$ 0 ab");
+    check_value("|0\r\n:1\r\n", 0, ": 1 NULL");
+    check_value("|1\r\n+a\r\n*2\r\n:1\r\n%1\r\n+b\r\n~1\r\n$-1\r\n#t\r\n:9\r\n", 4, "# 1 NULL");
+    check_value("|1\r\n|1\r\n+a\r\n+b\r\n+c\r\n*-1\r\n>1\r\n", 0, "> 1 NULL");
+    check_value("|1\r\n+a\r\n+b\r\n|1\r\n+c\r\n+d\r\n_\r\n", 0, "_ 0 NULL");
+}
+
+static void test_values_that_are_wrong(void **state)
+{
+    (void)state;
+    check_no_value("x", 0);
+    check_no_value("+a\n", 2);
+    check_no_value("+a\rb\r\n", 3);
+    check_no_value(":1.5\r\n", 5);
+    check_no_value(":9223372036854775808\r\n", 21);
+    check_no_value(":\r\n", 2);
+    check_no_value("#x\r\n", 3);
+    check_no_value("_x\r\n", 3);
+    check_no_value("(1.5\r\n", 5);
+    check_no_value("$-2\r\n", 4);
+    check_no_value("$536870913\r\n", 11);
+    check_no_value("$?\r\n", 3);
+    check_no_value("*?\r\n", 3);
+    check_no_value("*-2\r\n", 4);
+    check_no_value("*2147483648\r\n", 12);
+    check_no_value("%-1\r\n", 4);
+    check_no_value("!-1\r\n", 4);
+    check_no_value("=3\r\n", 3);
+    check_no_value("=5\r\ntxt-x\r\n", 7);
+    check_no_value("$2\r\nabc\r\n", 6);
+    check_no_value("|1\r\n+a\r\nx", 8);
+    check_no_value("|-1\r\n", 4);
+    check_no_value(":00000000000000000000000000000000000001\r\n", 32);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_S1_commands),
+        cmocka_unit_test(test_S1_inline_commands),
+        cmocka_unit_test(test_S1_inline_commands_that_are_wrong),
+        cmocka_unit_test(test_S1_commands_that_are_wrong),
+        cmocka_unit_test(test_S1_limits_hold_before_the_bytes_come),
+        cmocka_unit_test(test_S1_limits_are_reached_exactly),
+        cmocka_unit_test(test_S1_a_line_has_64_KiB_at_most),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_words_in_any_case),
+        cmocka_unit_test(test_S1_replies_as_they_are_written),
+        cmocka_unit_test(test_every_power_of_ten_comes_back),
+        cmocka_unit_test(test_values_of_every_kind),
+        cmocka_unit_test(test_doubles),
+        cmocka_unit_test(test_attributes_are_passed_over),
+        cmocka_unit_test(test_values_that_are_wrong),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

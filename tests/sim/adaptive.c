@@ -1,14 +1,15 @@
 /* adaptive.c -- what Weir's own controller must do, scenario by scenario, with several seeds:
  * nobody has chosen a number for it. */
+#include "unit/test.h"
+
 #include "trial.h"
 
 #define SEEDS 5
 
 /* The promise of the documentation: at ten times the load nearly all of the capacity, at little
  * more than the unloaded time. */
-static void test_L12_holds_the_throughput_at_ten_times_the_load(void **state)
+TEST(test_L12_holds_the_throughput_at_ten_times_the_load)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         run_scenario("overload-10x", WEIR_ADAPTIVE, seed);
         assert_at_least(outcome.goodput, 95);
@@ -25,52 +26,45 @@ static void check_goodput(const char *name, double least)
     }
 }
 
-static void test_L12_holds_at_twice_the_load(void **state)
+TEST(test_L12_holds_at_twice_the_load)
 {
-    (void)state;
     check_goodput("overload-2x", 93);
     check_goodput("overload-many-workers", 93);
 }
 
-static void test_L12_bears_a_backend_that_slows_down_and_recovers(void **state)
+TEST(test_L12_bears_a_backend_that_slows_down_and_recovers)
 {
-    (void)state;
     check_goodput("slows-5x", 88);
     assert_at_least(goodput_between(&outcome, 75 * S, 100 * S), 90);
 }
 
-static void test_L12_follows_a_backend_that_scales(void **state)
+TEST(test_L12_follows_a_backend_that_scales)
 {
-    (void)state;
     check_goodput("scales-1-to-4", 88);
     assert_at_least(goodput_between(&outcome, 60 * S, 90 * S), 90);
     assert_at_least(goodput_between(&outcome, 100 * S, 120 * S), 88);
 }
 
-static void test_L12_does_not_take_slow_ones_for_overload(void **state)
+TEST(test_L12_does_not_take_slow_ones_for_overload)
 {
-    (void)state;
     check_goodput("bimodal", 92);
 }
 
-static void test_L12_does_not_drift_with_its_own_queue(void **state)
+TEST(test_L12_does_not_drift_with_its_own_queue)
 {
-    (void)state;
     check_goodput("slow-drift", 92);
     assert_at_most(outcome.p99, 500 * MS);
 }
 
-static void test_L12_recovers_from_a_silence_and_from_a_cold_cache(void **state)
+TEST(test_L12_recovers_from_a_silence_and_from_a_cold_cache)
 {
-    (void)state;
     check_goodput("timeouts", 85);
     assert_at_least(goodput_between(&outcome, 45 * S, 60 * S), 90);
     check_goodput("cold-cache", 80);
 }
 
-static void test_L12_ends_a_retry_storm(void **state)
+TEST(test_L12_ends_a_retry_storm)
 {
-    (void)state;
     check_goodput("retry-storm", 97);
     assert_at_least(goodput_between(&outcome, 60 * S, 90 * S), 98);
 }
@@ -83,9 +77,8 @@ static const char calm[] =
     "guard: { target: 250ms }\n";
 
 /* Never too little: who has room is let in. */
-static void test_L12_lets_everybody_in_while_there_is_room(void **state)
+TEST(test_L12_lets_everybody_in_while_there_is_room)
 {
-    (void)state;
     read_text("calm", calm, strlen(calm));
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         run_plan(WEIR_ADAPTIVE, seed);
@@ -95,10 +88,9 @@ static void test_L12_lets_everybody_in_while_there_is_room(void **state)
 
 /* As the issue has it: at least as good as the best of the published ones, everywhere; two per cent
  * are chance. */
-static void test_L12_is_as_good_as_the_best_of_the_others_everywhere(void **state)
+TEST(test_L12_is_as_good_as_the_best_of_the_others_everywhere)
 {
     static const char *const others[] = { "aimd", "vegas", "gradient2", "bbr" };
-    (void)state;
 
     for (const struct weir__embedded *e = weir__sim_files; e->name; e++) {
         double best = 0;
@@ -110,22 +102,4 @@ static void test_L12_is_as_good_as_the_best_of_the_others_everywhere(void **stat
         run_plan(WEIR_ADAPTIVE, 1);
         assert_at_least(outcome.goodput, best - 2);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_L12_holds_the_throughput_at_ten_times_the_load),
-        cmocka_unit_test(test_L12_holds_at_twice_the_load),
-        cmocka_unit_test(test_L12_bears_a_backend_that_slows_down_and_recovers),
-        cmocka_unit_test(test_L12_follows_a_backend_that_scales),
-        cmocka_unit_test(test_L12_does_not_take_slow_ones_for_overload),
-        cmocka_unit_test(test_L12_does_not_drift_with_its_own_queue),
-        cmocka_unit_test(test_L12_recovers_from_a_silence_and_from_a_cold_cache),
-        cmocka_unit_test(test_L12_ends_a_retry_storm),
-        cmocka_unit_test(test_L12_lets_everybody_in_while_there_is_room),
-        cmocka_unit_test(test_L12_is_as_good_as_the_best_of_the_others_everywhere),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* laws.c -- what holds in every trial, whatever the scenario and the controller: nothing is lost,
  * nothing is left, and it is repeatable. */
+#include "unit/test.h"
+
 #include "trial.h"
 
 static int64_t fates(const struct weir__sim_fates *f)
@@ -34,10 +36,9 @@ static void check_limit(const struct weir__sim_outcome *o, int64_t most)
         assert_at_most(o->buckets[i].in_flight_max, most);
 }
 
-static void test_G1_every_request_has_one_fate_and_every_permit_comes_back(void **state)
+TEST(test_G1_every_request_has_one_fate_and_every_permit_comes_back)
 {
     const char *const *controllers = weir_controllers();
-    (void)state;
 
     for (const struct weir__embedded *e = weir__sim_files; e->name; e++) {
         read_scenario(e->name);
@@ -49,10 +50,9 @@ static void test_G1_every_request_has_one_fate_and_every_permit_comes_back(void 
     }
 }
 
-static void test_same_seed_same_outcome(void **state)
+TEST(test_same_seed_same_outcome)
 {
     struct weir__sim_outcome *first = malloc(sizeof(*first));
-    (void)state;
 
     for (const struct weir__embedded *e = weir__sim_files; e->name; e++) {
         read_scenario(e->name);
@@ -70,10 +70,9 @@ static void test_same_seed_same_outcome(void **state)
 }
 
 /* The same requests come at the same moments with the same work, whatever becomes of them. */
-static void test_traffic_does_not_depend_on_the_controller(void **state)
+TEST(test_traffic_does_not_depend_on_the_controller)
 {
     uint64_t arrivals[3];
-    (void)state;
 
     read_scenario("three-priorities");
     run_plan("none", 5);
@@ -92,9 +91,8 @@ static const char loop[] = "length: 30s\n"
                            "clients: [{ name: loop, loop: { clients: 300, think: 500ms }, timeout: "
                            "1s, retry: { times: 1 } }]\n";
 
-static void test_clients_in_a_loop_wait_for_their_answers(void **state)
+TEST(test_clients_in_a_loop_wait_for_their_answers)
 {
-    (void)state;
     read_text("loop", loop, strlen(loop));
     check_accounts(run_plan("none", 1));
     check_limit(&outcome, 300);
@@ -109,9 +107,8 @@ static const char patient[] = "length: 10s\n"
                               "clients: [{ rate: 0.5x, arrival: even }]\n";
 
 /* Nothing by chance: 100 a second for 10 s, each takes 20 ms. */
-static void test_an_even_load_that_fits_is_served_at_once(void **state)
+TEST(test_an_even_load_that_fits_is_served_at_once)
 {
-    (void)state;
     read_text("patient", patient, strlen(patient));
     check_accounts(run_plan("fixed:2", 1));
     assert_int_equal(outcome.all.requests, 999); /* the first comes after 10 ms */
@@ -121,11 +118,10 @@ static void test_an_even_load_that_fits_is_served_at_once(void **state)
     assert_true(outcome.wasted == 0);
 }
 
-static void test_an_unknown_controller_is_named_and_nothing_changes(void **state)
+TEST(test_an_unknown_controller_is_named_and_nothing_changes)
 {
     struct weir_error error = { 0 };
     struct weir__sim_outcome *out = calloc(1, sizeof(*out));
-    (void)state;
 
     read_scenario("overload-2x");
     out->events = 42;
@@ -139,18 +135,4 @@ static void test_an_unknown_controller_is_named_and_nothing_changes(void **state
     assert_non_null(strstr(error.text, "vegas"));
     assert_int_equal(out->events, 42);
     free(out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_G1_every_request_has_one_fate_and_every_permit_comes_back),
-        cmocka_unit_test(test_same_seed_same_outcome),
-        cmocka_unit_test(test_traffic_does_not_depend_on_the_controller),
-        cmocka_unit_test(test_clients_in_a_loop_wait_for_their_answers),
-        cmocka_unit_test(test_an_even_load_that_fits_is_served_at_once),
-        cmocka_unit_test(test_an_unknown_controller_is_named_and_nothing_changes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

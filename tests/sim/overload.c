@@ -1,12 +1,13 @@
 /* overload.c -- without a guard overload is collapse; with one, whatever its controller, it is
  * not. */
+#include "unit/test.h"
+
 #include "trial.h"
 
-static void test_L1_without_control_overload_collapses(void **state)
+TEST(test_L1_without_control_overload_collapses)
 {
     static const char *const names[] = { "overload-2x", "overload-10x",  "overload-many-workers",
                                          "slows-5x",    "scales-1-to-4", "cold-cache" };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         run_scenario(names[i], "none", 1);
@@ -15,9 +16,8 @@ static void test_L1_without_control_overload_collapses(void **state)
     }
 }
 
-static void test_L1_a_fixed_limit_that_fits_holds_at_ten_times_the_load(void **state)
+TEST(test_L1_a_fixed_limit_that_fits_holds_at_ten_times_the_load)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 5; seed++) {
         run_scenario("overload-10x", "fixed:8", seed);
         assert_at_least(outcome.goodput, 93);
@@ -27,9 +27,8 @@ static void test_L1_a_fixed_limit_that_fits_holds_at_ten_times_the_load(void **s
 }
 
 /* ... and this is why limits should find themselves. */
-static void test_L1_a_fixed_limit_does_not_follow_a_backend_that_grows(void **state)
+TEST(test_L1_a_fixed_limit_does_not_follow_a_backend_that_grows)
 {
-    (void)state;
     run_scenario("scales-1-to-4", "fixed:8", 1);
     assert_at_least(goodput_between(&outcome, 10 * S, 40 * S), 90);
     assert_at_most(goodput_between(&outcome, 45 * S, 90 * S), 60);
@@ -37,10 +36,9 @@ static void test_L1_a_fixed_limit_does_not_follow_a_backend_that_grows(void **st
 
 /* Each controller as published has scenarios that it does not like; but none is worse than no
  * control. */
-static void test_L12_every_controller_is_better_than_none(void **state)
+TEST(test_L12_every_controller_is_better_than_none)
 {
     const char *const *controllers = weir_controllers();
-    (void)state;
 
     for (const struct weir__embedded *e = weir__sim_files; e->name; e++) {
         double without = run_scenario(e->name, "none", 2)->goodput;
@@ -52,9 +50,8 @@ static void test_L12_every_controller_is_better_than_none(void **state)
 }
 
 /* From half a minute after the peak on. */
-static void test_G1_a_retry_storm_ends_behind_a_guard_and_not_without(void **state)
+TEST(test_G1_a_retry_storm_ends_behind_a_guard_and_not_without)
 {
-    (void)state;
     run_scenario("retry-storm", "none", 1);
     assert_at_most(goodput_between(&outcome, 60 * S, 90 * S), 50);
     run_plan("fixed:8", 1);
@@ -63,9 +60,8 @@ static void test_G1_a_retry_storm_ends_behind_a_guard_and_not_without(void **sta
     assert_at_least(goodput_between(&outcome, 60 * S, 90 * S), 97);
 }
 
-static void test_G1_work_goes_on_after_a_silence(void **state)
+TEST(test_G1_work_goes_on_after_a_silence)
 {
-    (void)state;
     run_scenario("timeouts", "fixed:8", 1);
     assert_true(outcome.all.timed_out > 0);
     assert_at_most(goodput_between(&outcome, 26 * S, 35 * S), 0);
@@ -82,9 +78,8 @@ static const char broken[] =
     "clients: [{ rate: 0.5x, timeout: 1s }]\n"
     "guard: { breaker: { errors: 50%, min_calls: 20, window: 2s, open_for: 1s } }\n";
 
-static void test_G4_the_breaker_cuts_a_broken_backend_off_and_tries_it_again(void **state)
+TEST(test_G4_the_breaker_cuts_a_broken_backend_off_and_tries_it_again)
 {
-    (void)state;
     read_text("broken", broken, strlen(broken));
     run_plan("none", 1);
     int64_t failed = outcome.all.failed;
@@ -96,19 +91,4 @@ static void test_G4_the_breaker_cuts_a_broken_backend_off_and_tries_it_again(voi
     assert_at_least(goodput_between(&outcome, 50 * S, 60 * S),
                     85); /* it closes again: the open time has doubled a few times */
     assert_int_equal(outcome.permits_left, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_L1_without_control_overload_collapses),
-        cmocka_unit_test(test_L1_a_fixed_limit_that_fits_holds_at_ten_times_the_load),
-        cmocka_unit_test(test_L1_a_fixed_limit_does_not_follow_a_backend_that_grows),
-        cmocka_unit_test(test_L12_every_controller_is_better_than_none),
-        cmocka_unit_test(test_G1_a_retry_storm_ends_behind_a_guard_and_not_without),
-        cmocka_unit_test(test_G1_work_goes_on_after_a_silence),
-        cmocka_unit_test(test_G4_the_breaker_cuts_a_broken_backend_off_and_tries_it_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* shedding.c -- when there is too much, who gets what: priorities and classes. */
+#include "unit/test.h"
+
 #include "trial.h"
 
 static double served(size_t group)
@@ -13,9 +15,8 @@ static double kept_out(size_t group)
     return share(f->busy + f->shed, f->requests);
 }
 
-static void test_G7_the_lowest_priority_is_shed_first(void **state)
+TEST(test_G7_the_lowest_priority_is_shed_first)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
         run_scenario("three-priorities", "fixed:8", seed);
         assert_at_least(kept_out(2), kept_out(1));
@@ -26,9 +27,8 @@ static void test_G7_the_lowest_priority_is_shed_first(void **state)
 
 /* Permits are left for them; but few of 16, so those in the middle find all out now and then,
  * though far less often than the lowest. */
-static void test_G7_the_important_are_served(void **state)
+TEST(test_G7_the_important_are_served)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
         run_scenario("three-priorities", "fixed:16", seed);
         assert_at_least(served(0), 94);
@@ -37,9 +37,8 @@ static void test_G7_the_important_are_served(void **state)
     }
 }
 
-static void test_G7_a_flood_does_not_drown_the_other_tenant(void **state)
+TEST(test_G7_a_flood_does_not_drown_the_other_tenant)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
         run_scenario("two-tenants", "fixed:16", seed);
         assert_at_least(served(0), 96);
@@ -58,22 +57,9 @@ static const char weighted[] =
     "  - { name: free, class: free, rate: 3x, timeout: 1s }\n"
     "guard: { shed: true, concurrency: { weights: { gold: 3, silver: 2, free: 1 } } }\n";
 
-static void test_G7_classes_get_their_parts_by_weight(void **state)
+TEST(test_G7_classes_get_their_parts_by_weight)
 {
-    (void)state;
     read_text("weighted", weighted, strlen(weighted));
     run_plan("fixed:16", 1);
     assert_at_most(outcome.unfairness, 1.15);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_G7_the_lowest_priority_is_shed_first),
-        cmocka_unit_test(test_G7_the_important_are_served),
-        cmocka_unit_test(test_G7_a_flood_does_not_drown_the_other_tenant),
-        cmocka_unit_test(test_G7_classes_get_their_parts_by_weight),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,11 +3,7 @@
 #ifndef WEIR_TESTS_EDGE_H
 #define WEIR_TESTS_EDGE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,11 +3,7 @@
 #ifndef WEIR_TESTS_FIXTURE_H
 #define WEIR_TESTS_FIXTURE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -166,7 +162,6 @@ static char folder[256];
 static inline int make_folder(void **state)
 {
     const char *base = getenv("TMPDIR");
-    (void)state;
     snprintf(folder, sizeof(folder), "%s/weir-unit-XXXXXX", base && *base ? base : "/tmp");
     return mkdtemp(folder) == NULL;
 }
@@ -174,7 +169,6 @@ static inline int make_folder(void **state)
 static inline int remove_folder(void **state)
 {
     DIR *dir = opendir(folder);
-    (void)state;
     for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;)
         if (unlinkat(dirfd(dir), entry->d_name, 0) != 0)
             (void)unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);

@@ -2,11 +2,7 @@
 #ifndef WEIR_TESTS_HTTP_WORLD_H
 #define WEIR_TESTS_HTTP_WORLD_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include "server/serve/http/http.h"
 #include "world.h"

@@ -191,7 +191,6 @@ static inline void close_left_over(uv_handle_t *handle, void *unused)
 
 static inline int make_loop(void **state)
 {
-    (void)state;
     memset(&receiver, 0, sizeof(receiver));
     return uv_loop_init(&loop);
 }
@@ -199,7 +198,6 @@ static inline int make_loop(void **state)
 /* Nothing but visitors may be left. */
 static inline int free_loop(void **state)
 {
-    (void)state;
     stop_receiving();
     uv_walk(&loop, close_left_over, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);

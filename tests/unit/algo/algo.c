@@ -1,10 +1,6 @@
 /* algo.c -- from a limit to a plan: what is refused and in which words; division by a known number;
  * asks that make no sense. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +28,10 @@ static void expect_refusal(const struct weir_limit *limit, const char *words)
     assert_int_equal(weir_plan_create(&plan, limit, NULL), WEIR_INVALID);
 }
 
-static void test_unknown_algorithms_are_refused_by_name(void **state)
+TEST(test_unknown_algorithms_are_refused_by_name)
 {
     static const char *const names[] = { "",      "gcr",          "gcraa",        "GCRA",
                                          " gcra", "token bucket", "fixed-window " };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         char words[64] = "unknown algorithm '";
         strcat(strcat(words, names[i]), "'");
@@ -47,7 +42,7 @@ static void test_unknown_algorithms_are_refused_by_name(void **state)
     }
 }
 
-static void test_bad_numbers_are_refused(void **state)
+TEST(test_bad_numbers_are_refused)
 {
     static const struct {
         struct weir_limit limit;
@@ -98,13 +93,12 @@ static void test_bad_numbers_are_refused(void **state)
         { { .algorithm = "gcra", .count = 9, .period = S, .calendar = WEIR_DAY },
           "leave out gcra for a calendar day" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         expect_refusal(&rows[i].limit, rows[i].words);
 }
 
 /* Each member, and the algorithms that have it; all others must refuse it, and say whose it is. */
-static void test_members_of_other_algorithms_are_refused_by_name(void **state)
+TEST(test_members_of_other_algorithms_are_refused_by_name)
 {
     static const struct {
         struct weir_limit limit; /* of an algorithm by time; calendar gets a day */
@@ -124,7 +118,6 @@ static void test_members_of_other_algorithms_are_refused_by_name(void **state)
         { { .count = 5, .period = S, .zone = "UTC" }, "zone", ",calendar," },
     };
     int good = 0, bad = 0;
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(members); i++)
         for (const char *const *name = weir_algorithms(); *name; name++) {
             struct weir_limit limit = members[i].limit;
@@ -151,11 +144,10 @@ static void test_members_of_other_algorithms_are_refused_by_name(void **state)
 }
 
 /* Capacity: units at once times the price of one, in lowest terms, reaches to 2^60. */
-static void test_more_than_exact_arithmetic_reaches_is_refused(void **state)
+TEST(test_more_than_exact_arithmetic_reaches_is_refused)
 {
     static const char *const names[] = { "token-bucket", "gcra", "smooth", "leaky-bucket" };
     int64_t most = (int64_t)1 << 60;
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         struct weir_plan *plan = NULL;
         struct weir_limit just = { .algorithm = names[i], .count = 1, .period = 1, .burst = most },
@@ -185,12 +177,11 @@ static void test_more_than_exact_arithmetic_reaches_is_refused(void **state)
         "too many at this rate");
 }
 
-static void test_the_text_of_an_error_says_what_would_fit(void **state)
+TEST(test_the_text_of_an_error_says_what_would_fit)
 {
     struct weir_error error;
     struct weir_plan *plan = NULL;
     struct weir_limit limit = { .count = 1, .period = 3600 * S, .burst = INT64_MAX };
-    (void)state;
     assert_int_equal(weir_plan_create(&plan, &limit, &error), WEIR_INVALID);
     const char *number = strrchr(error.text, ' ');
     assert_non_null(number);
@@ -202,10 +193,9 @@ static void test_the_text_of_an_error_says_what_would_fit(void **state)
     assert_int_equal(weir_plan_create(&plan, &limit, &error), WEIR_INVALID);
 }
 
-static void test_every_algorithm_has_a_row(void **state)
+TEST(test_every_algorithm_has_a_row)
 {
     const char *const *names = weir_algorithms();
-    (void)state;
     for (int i = 0; names[i]; i++) {
         struct weir_limit limit = { .algorithm = names[i], .count = 5, .period = S };
         struct weir_plan *plan = NULL;
@@ -229,7 +219,7 @@ static void check_division(uint64_t n, uint64_t by)
         fail_msg("%llu / %llu", (unsigned long long)n, (unsigned long long)by);
 }
 
-static void test_division_is_exact(void **state)
+TEST(test_division_is_exact)
 {
     static const uint64_t edges[] = { 1,
                                       2,
@@ -251,7 +241,6 @@ static void test_division_is_exact(void **state)
                                       UINT64_MAX - 1,
                                       UINT64_MAX };
     uint64_t seed = 3;
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(edges); i++)
         for (size_t j = 0; j < COUNT_OF(edges); j++)
             for (uint64_t off = 0; off < 5; off++) {
@@ -309,12 +298,11 @@ static void make_states(const struct weir_plan *plan, void **one, void **two)
     memcpy(*two, *one, weir_plan_state_size(plan));
 }
 
-static void test_a_negative_cost_is_refused_for_ever_and_changes_nothing(void **state)
+TEST(test_a_negative_cost_is_refused_for_ever_and_changes_nothing)
 {
     static const int64_t costs[] = { -1, -1000, INT64_MIN + 1, INT64_MIN };
     static const weir_time times[] = { 0, 50 * S, 100 * S, 200 * S,
                                        INT64_MAX }; /* a step back must not be followed either */
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(limits) * COUNT_OF(costs) * COUNT_OF(times); i++) {
         struct weir_plan *plan = plan_of(limits[i % COUNT_OF(limits)]);
         struct weir_ask ask = { .cost = costs[i / COUNT_OF(limits) % COUNT_OF(costs)],
@@ -360,10 +348,9 @@ static void expect_alike(const char *text, const struct weir_ask *odd, const str
     weir_plan_destroy(plan);
 }
 
-static void test_a_time_before_zero_counts_as_zero(void **state)
+TEST(test_a_time_before_zero_counts_as_zero)
 {
     static const weir_time times[] = { -1, -S, -100 * S, INT64_MIN + 1, INT64_MIN };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++)
         for (size_t j = 0; j < COUNT_OF(times); j++)
             for (int64_t cost = 0; cost < 7; cost += 3)
@@ -371,10 +358,9 @@ static void test_a_time_before_zero_counts_as_zero(void **state)
                              &(struct weir_ask){ .cost = cost, .now = 0 });
 }
 
-static void test_a_wait_below_zero_counts_as_none(void **state)
+TEST(test_a_wait_below_zero_counts_as_none)
 {
     static const weir_time waits[] = { -1, -S, INT64_MIN };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++)
         for (size_t j = 0; j < COUNT_OF(waits); j++)
             for (int64_t cost = 0; cost < 7; cost++)
@@ -384,9 +370,8 @@ static void test_a_wait_below_zero_counts_as_none(void **state)
                     &(struct weir_ask){ .cost = cost, .now = 101 * S });
 }
 
-static void test_the_largest_cost_is_never_or_borrowed(void **state)
+TEST(test_the_largest_cost_is_never_or_borrowed)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         struct weir_plan *plan = plan_of(limits[i]);
         bool borrows = strncmp(limits[i], "warm-up", 7) ==
@@ -407,33 +392,12 @@ static void test_the_largest_cost_is_never_or_borrowed(void **state)
     }
 }
 
-static void test_reasons_have_names(void **state)
+TEST(test_reasons_have_names)
 {
-    (void)state;
     assert_string_equal(weir_reason_name(WEIR_GRANTED), "granted");
     assert_string_equal(weir_reason_name(WEIR_LIMITED), "limited");
     assert_string_equal(weir_reason_name(WEIR_TOO_BIG), "too-big");
     assert_string_equal(weir_reason_name(WEIR_BAD_ASK), "bad-ask");
     assert_string_equal(weir_reason_name((enum weir_reason)99), "unknown");
     assert_string_equal(weir_version(), WEIR_VERSION);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown_algorithms_are_refused_by_name),
-        cmocka_unit_test(test_bad_numbers_are_refused),
-        cmocka_unit_test(test_members_of_other_algorithms_are_refused_by_name),
-        cmocka_unit_test(test_more_than_exact_arithmetic_reaches_is_refused),
-        cmocka_unit_test(test_the_text_of_an_error_says_what_would_fit),
-        cmocka_unit_test(test_every_algorithm_has_a_row),
-        cmocka_unit_test(test_division_is_exact),
-        cmocka_unit_test(test_a_negative_cost_is_refused_for_ever_and_changes_nothing),
-        cmocka_unit_test(test_a_time_before_zero_counts_as_zero),
-        cmocka_unit_test(test_a_wait_below_zero_counts_as_none),
-        cmocka_unit_test(test_the_largest_cost_is_never_or_borrowed),
-        cmocka_unit_test(test_reasons_have_names),
-    };
-
-    return cmocka_run_group_tests_name("algo", tests, NULL, NULL);
 }

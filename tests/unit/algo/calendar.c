@@ -1,5 +1,7 @@
 /* calendar.c -- windows by the calendar: where they lie, states that may hold anything, and
  * limiters that share a zone. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "base/zone.h"
@@ -14,7 +16,7 @@ static struct weir_plan *plan_of(const char *text)
     return plan;
 }
 
-static void test_windows_by_the_calendar(void **state)
+TEST(test_windows_by_the_calendar)
 {
     static const struct {
         const char *limit;
@@ -36,7 +38,6 @@ static void test_windows_by_the_calendar(void **state)
         { "5/month zone=Pacific/Apia", 1325239200, 1322733600,
           1325325600 }, /* December 2011 has 30 days there */
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir_plan *plan = plan_of(rows[i].limit);
         weir_time start = 77, length = weir__calendar_window(plan, rows[i].now * S, &start);
@@ -49,23 +50,21 @@ static void test_windows_by_the_calendar(void **state)
     }
 }
 
-static void test_the_end_of_time(void **state)
+TEST(test_the_end_of_time)
 {
     struct weir_plan *plan = plan_of("5/month zone=Europe/Berlin");
     weir_time start, length = weir__calendar_window(plan, INT64_MAX, &start);
-    (void)state;
     assert_true(start < INT64_MAX && start > INT64_MAX - 32 * 86400 * S);
     assert_int_equal(start + length, INT64_MAX);
     weir_plan_destroy(plan);
 }
 
-static void test_UTC_has_one_name_in_a_plan(void **state)
+TEST(test_UTC_has_one_name_in_a_plan)
 {
     struct weir_plan *a = plan_of("5/day"), *b = plan_of("calendar 5/day zone=UTC"),
                      *c = plan_of("5/day zone=Etc/UTC");
     struct weir_limit unnamed = { .count = 5, .calendar = WEIR_DAY };
     struct weir_plan *d = NULL;
-    (void)state;
     memset(unnamed.zone + 1, 'x',
            sizeof(unnamed.zone) - 1); /* what follows the NUL byte is nobody's */
     assert_int_equal(weir_plan_create(&d, &unnamed, NULL), WEIR_OK);
@@ -86,24 +85,22 @@ static void test_UTC_has_one_name_in_a_plan(void **state)
     weir_plan_destroy(week);
 }
 
-static void test_a_zone_without_end_is_refused(void **state)
+TEST(test_a_zone_without_end_is_refused)
 {
     struct weir_limit limit = { .algorithm = "calendar", .count = 5, .calendar = WEIR_DAY };
     struct weir_plan *plan = NULL;
-    (void)state;
     memset(limit.zone, 'A', sizeof(limit.zone));
     assert_int_equal(weir_plan_create(&plan, &limit, NULL), WEIR_INVALID);
 }
 
 /* Any bytes at all: answers make sense, a refusal's retry is true or beyond reckoning, and what
  * comes after is a state like others. */
-static void test_damaged_states(void **state)
+TEST(test_damaged_states)
 {
     static const char *const limits[] = { "1/day", "5/day zone=Pacific/Apia",
                                           "7/week zone=Europe/Berlin", "3/month",
                                           "2305843009213693952/day" };
     uint64_t seed = 11;
-    (void)state;
     for (int i = 0; i < 60000; i++) {
         struct weir_plan *plan = plan_of(limits[i % (int)COUNT_OF(limits)]),
                          *other = plan_of(limits[(i + 1) % (int)COUNT_OF(limits)]);
@@ -140,14 +137,13 @@ static void test_damaged_states(void **state)
 
 #define MARCH (1774742400 * S) /* 2026-03-29 00:00 UTC, 01:00 in Berlin */
 
-static void test_processes_share_a_quota(void **state)
+TEST(test_processes_share_a_quota)
 {
     struct weir_table_options options = { .path = new_path(), .keys = 100 };
     struct weir_table *one = table_with(&options), *two = attach(options.path);
     struct weir_limiter *a = limiter_of(one, "quota", "100/month zone=Europe/Berlin"),
                         *b = limiter_of(two, "quota", "100/month zone=Europe/Berlin");
     struct weir_limiter_info info;
-    (void)state;
     assert_int_equal(take(a, "k", 30, MARCH).remaining, 70);
     assert_int_equal(take(b, "k", 30, MARCH).remaining, 40);
     assert_true(weir_table_limiter(two, 0, &info));
@@ -160,41 +156,25 @@ static void test_processes_share_a_quota(void **state)
     weir_table_destroy(two);
 }
 
-static void test_another_zone_is_another_limit(void **state)
+TEST(test_another_zone_is_another_limit)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "5/day");
     struct weir_limit limit = limit_of("5/day zone=Europe/Berlin");
     struct weir_error error = { 0 };
-    (void)state;
     assert_ptr_equal(limiter_of(table, "l", "5/day zone=UTC"), limiter);
     assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, 0, &error), WEIR_EXISTS);
     assert_contains(error.text, "calendar 5/day");
     weir_table_destroy(table);
 }
 
-static void test_narrow_tables_have_no_calendar(void **state)
+TEST(test_narrow_tables_have_no_calendar)
 {
     struct weir_table *table = private_table(true, 100);
     struct weir_limiter *limiter = NULL;
     struct weir_limit limit = limit_of("5/day");
-    (void)state;
     assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, 0, NULL), WEIR_INVALID);
     weir_table_destroy(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_windows_by_the_calendar),
-        cmocka_unit_test(test_the_end_of_time),
-        cmocka_unit_test(test_UTC_has_one_name_in_a_plan),
-        cmocka_unit_test(test_a_zone_without_end_is_refused),
-        cmocka_unit_test(test_damaged_states),
-        cmocka_unit_test(test_processes_share_a_quota),
-        cmocka_unit_test(test_another_zone_is_another_limit),
-        cmocka_unit_test(test_narrow_tables_have_no_calendar),
-    };
-
-    return cmocka_run_group_tests_name("calendar", tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

@@ -1,10 +1,6 @@
 /* limit.c -- the short syntax: what it means, what it refuses and where it points, and that what is
  * printed reads back the same. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -153,16 +149,14 @@ static void check_good(size_t i)
     assert_same_limit(&again, &limit);
 }
 
-static void test_good(void **state)
+TEST(test_good)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++)
         check_good(i);
 }
 
-static void test_every_algorithm(void **state)
+TEST(test_every_algorithm)
 {
-    (void)state;
     for (const char *const *name = weir_algorithms(); *name; name++) {
         char text[64];
         struct weir_limit limit;
@@ -346,9 +340,8 @@ static void check_bad_limit(const struct bad *bad)
     assert_null(strpbrk(error.text, "\r\n"));
 }
 
-static void test_bad(void **state)
+TEST(test_bad)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bad_limits); i++)
         check_bad_limit(&bad_limits[i]);
 }
@@ -382,9 +375,8 @@ static const struct {
     { "9223372036854775807ns", INT64_MAX, "never" },
 };
 
-static void test_times(void **state)
+TEST(test_times)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(good_times); i++) {
         weir_time time = -1;
         char printed[64];
@@ -417,9 +409,8 @@ static const struct bad bad_times[] = {
     { "never", 1, "the time must be a number" },
 };
 
-static void test_bad_times(void **state)
+TEST(test_bad_times)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bad_times); i++) {
         struct weir_error error = { 0 };
         weir_time time = 42;
@@ -433,11 +424,10 @@ static void test_bad_times(void **state)
     }
 }
 
-static void test_negative_times_print(void **state)
+TEST(test_negative_times_print)
 {
     char printed[64];
 
-    (void)state;
     weir_time_print(printed, sizeof(printed), -1500 * WEIR_MILLISECOND);
     assert_string_equal(printed, "-1500ms");
     weir_time_print(printed, sizeof(printed), INT64_MIN);
@@ -445,7 +435,7 @@ static void test_negative_times_print(void **state)
 }
 
 /* As snprintf: always ended, never beyond the size, and the length that would have been. */
-static void test_print_into_little_room(void **state)
+TEST(test_print_into_little_room)
 {
     const struct weir_limit limit = {
         .algorithm = "gcra", .count = 5, .period = 60 * S, .burst = 3
@@ -453,7 +443,6 @@ static void test_print_into_little_room(void **state)
     const char *whole = "gcra 5/1m burst 3";
     char out[32];
 
-    (void)state;
     assert_int_equal(weir_limit_print(NULL, 0, &limit), strlen(whole));
     assert_int_equal(weir_time_print(NULL, 0, 90 * S), 3);
     for (size_t size = 1; size < sizeof(out); size++) {
@@ -518,9 +507,8 @@ static struct weir_limit random_limit(uint64_t *seed)
     return limit;
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
-    (void)state;
     for (uint64_t first = 1; first <= 20000; first++) {
         uint64_t seed = first;
         struct weir_limit limit = random_limit(&seed), again;
@@ -550,13 +538,12 @@ static struct weir__cursor cursor_on(const char *text, struct weir_error *error)
     return (struct weir__cursor){ text, text, error };
 }
 
-static void test_read_over_keeps_the_rest(void **state)
+TEST(test_read_over_keeps_the_rest)
 {
     struct weir_limit limit = { 0 };
     unsigned named = 0;
     struct weir__cursor c = cursor_on("fixed-window 5/s burst 3 align=first", NULL);
 
-    (void)state;
     assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);
     assert_int_equal(named, WEIR__NAMED_ALGORITHM | WEIR__NAMED_BURST | WEIR__NAMED_ALIGN);
     c = cursor_on("7/2s buckets=4", NULL);
@@ -580,13 +567,12 @@ static void test_read_over_keeps_the_rest(void **state)
 
 /* A change names neither the algorithm nor the zone; a word stands for a span or a calendar window,
  * never for both. */
-static void test_read_over_calendar(void **state)
+TEST(test_read_over_calendar)
 {
     struct weir_limit limit = { 0 };
     unsigned named = 0;
     struct weir__cursor c = cursor_on("5/day zone=Asia/Kolkata", NULL);
 
-    (void)state;
     assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_OK);
     assert_int_equal(named, WEIR__NAMED_ZONE); /* the algorithm is implied, not named */
     c = cursor_on("7/month", NULL);
@@ -605,12 +591,11 @@ static void test_read_over_calendar(void **state)
 }
 
 /* A struct that nobody has checked prints, too. */
-static void test_print_any_zone(void **state)
+TEST(test_print_any_zone)
 {
     struct weir_limit limit = { .count = 5, .calendar = WEIR_DAY };
     char printed[128];
 
-    (void)state;
     memset(limit.zone, 'x', sizeof(limit.zone));
     assert_int_equal(weir_limit_print(printed, sizeof(printed), &limit),
                      strlen("5/day zone=") + 39);
@@ -619,14 +604,13 @@ static void test_print_any_zone(void **state)
     assert_string_equal(printed, "5/0s");
 }
 
-static void test_read_failure_touches_nothing(void **state)
+TEST(test_read_failure_touches_nothing)
 {
     struct weir_limit limit = { .count = 5, .period = S }, before = limit;
     struct weir_error error;
     unsigned named = 99;
     struct weir__cursor c = cursor_on("change 7/2s burst 3 colt=2", &error);
 
-    (void)state;
     assert_true(weir__cursor_accept(&c, "change"));
     assert_int_equal(weir__limit_read(&c, &limit, &named), WEIR_INVALID);
     assert_int_equal(error.column, 21); /* of the whole line */
@@ -634,14 +618,13 @@ static void test_read_failure_touches_nothing(void **state)
     assert_int_equal(named, 99);
 }
 
-static void test_cursor_walks_a_line(void **state)
+TEST(test_cursor_walks_a_line)
 {
     struct weir_error error;
     struct weir__cursor c = cursor_on("at 1.5s\ttake 12  -> ok ", &error);
     weir_time time = 0;
     int64_t cost = 0;
 
-    (void)state;
     assert_false(weir__cursor_accept(&c, "a"));
     assert_false(weir__cursor_accept(&c, "attic"));
     assert_true(weir__cursor_accept(&c, "at"));
@@ -659,25 +642,4 @@ static void test_cursor_walks_a_line(void **state)
     assert_int_equal(weir__cursor_column(&c), 21);
     assert_true(weir__cursor_accept(&c, "ok"));
     assert_true(weir__cursor_end(&c));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_every_algorithm),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_bad_times),
-        cmocka_unit_test(test_negative_times_print),
-        cmocka_unit_test(test_print_into_little_room),
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_read_over_keeps_the_rest),
-        cmocka_unit_test(test_read_over_calendar),
-        cmocka_unit_test(test_print_any_zone),
-        cmocka_unit_test(test_read_failure_touches_nothing),
-        cmocka_unit_test(test_cursor_walks_a_line),
-    };
-
-    return cmocka_run_group_tests_name("limit", tests, NULL, NULL);
 }

@@ -1,15 +1,16 @@
 /* arena.c -- pieces of every size: apart, aligned, zero, and all gone at once. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "base/arena.h"
 
-static void test_pieces_are_apart_and_zero(void **state)
+TEST(test_pieces_are_apart_and_zero)
 {
     struct weir__arena arena = { 0 };
     uint64_t seed = 1;
     unsigned char *pieces[500];
     size_t sizes[500];
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(pieces); i++) {
         sizes[i] = (size_t)(random64(&seed) % (i % 50 == 0 ? 200000 : 300));
         pieces[i] = weir__arena_take(&arena, sizes[i], 1);
@@ -29,10 +30,9 @@ static void test_pieces_are_apart_and_zero(void **state)
     weir__arena_clear(&arena);
 }
 
-static void test_too_much_fails_and_says_so(void **state)
+TEST(test_too_much_fails_and_says_so)
 {
     struct weir__arena arena = { 0 };
-    (void)state;
     assert_null(weir__arena_take(&arena, SIZE_MAX / 2, 16));
     assert_true(arena.failed);
     assert_non_null(weir__arena_take(&arena, 1, 16));
@@ -40,21 +40,10 @@ static void test_too_much_fails_and_says_so(void **state)
     weir__arena_clear(&arena);
 }
 
-static void test_copies_end_in_nul(void **state)
+TEST(test_copies_end_in_nul)
 {
     struct weir__arena arena = { 0 };
-    (void)state;
     assert_string_equal(weir__arena_copy(&arena, "abcdef", 3), "abc");
     assert_string_equal(weir__arena_copy(&arena, NULL, 0), "");
     weir__arena_clear(&arena);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces_are_apart_and_zero),
-        cmocka_unit_test(test_too_much_fails_and_says_so),
-        cmocka_unit_test(test_copies_end_in_nul),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* clock.c -- a table's time: it never goes back, not even across a reboot with a clock that is
  * wrong, and states go on counting. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #define HOUR     (3600 * S)
@@ -9,16 +11,15 @@
 
 /* -------------------------------------------------------------- the offset ---- */
 
-static void test_offset_makes_the_table_time_the_real_one(void **state)
+TEST(test_offset_makes_the_table_time_the_real_one)
 {
-    (void)state;
     assert_int_equal(weir__table_clock_offset(0, 1700000000 * S, 5 * S), 1700000000 * S - 5 * S);
     assert_int_equal(weir__table_clock_offset(0, 5 * S, 5 * S), 0);
     assert_int_equal(weir__table_clock_offset(0, 0, 5 * S),
                      -5 * S); /* a host that believes it is 1970 */
 }
 
-static void test_offset_never_goes_back(void **state)
+TEST(test_offset_never_goes_back)
 {
     static const struct {
         weir_time latest, real, monotonic, now; /* now: the table's time that must come out */
@@ -32,7 +33,6 @@ static void test_offset_never_goes_back(void **state)
         { 0, INT64_MAX, 0, INT64_MAX },
         { 50 * S, 40 * S, 9 * YEAR, 50 * S }, /* up for longer than the table's time */
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         assert_int_equal(weir__table_clock_offset(rows[i].latest, rows[i].real, rows[i].monotonic) +
                              rows[i].monotonic,
@@ -41,9 +41,8 @@ static void test_offset_never_goes_back(void **state)
 
 /* ---------------------------------------------------------- a table's clock ---- */
 
-static void test_a_new_table_has_the_real_time(void **state)
+TEST(test_a_new_table_has_the_real_time)
 {
-    (void)state;
     weir_time before = weir__clock_real();
     struct weir_table *table = private_table(false, 1);
     weir_time now = weir_table_now(table);
@@ -52,14 +51,13 @@ static void test_a_new_table_has_the_real_time(void **state)
     weir_table_destroy(table);
 }
 
-static void test_time_never_goes_back_within_a_run(void **state)
+TEST(test_time_never_goes_back_within_a_run)
 {
     const char *path = new_path();
     struct weir_table *one = table_with(&(struct weir_table_options){ .path = path, .keys = 1 }),
                       *two = attach(path);
     struct weir_clock clock = weir_table_clock(two);
     weir_time latest = 0;
-    (void)state;
     for (int i = 0; i < 10000; i++) { /* whoever is asked */
         weir_time now = i % 3 == 0   ? weir_table_now(one)
                         : i % 3 == 1 ? weir_table_now(two)
@@ -101,11 +99,10 @@ static void reboot(const char *path, weir_time latest)
         write_at(path, FIELD(clock_latest), &latest, sizeof(latest));
 }
 
-static void test_time_goes_on_after_a_reboot_and_states_count(void **state)
+TEST(test_time_goes_on_after_a_reboot_and_states_count)
 {
     const char *path = new_path();
     weir_time before = make_used(path);
-    (void)state;
     reboot(path, -1);
     struct weir_table *table = attach(path);
     weir_time now = weir_table_now(table);
@@ -116,12 +113,11 @@ static void test_time_goes_on_after_a_reboot_and_states_count(void **state)
     weir_table_destroy(table);
 }
 
-static void test_a_reboot_is_dealt_with_once(void **state)
+TEST(test_a_reboot_is_dealt_with_once)
 {
     const char *path = new_path();
     unsigned char id[WEIR__BOOT_ID_SIZE], mine[WEIR__BOOT_ID_SIZE];
     int64_t first, second;
-    (void)state;
     make_used(path);
     reboot(path, -1);
     weir_table_destroy(attach(path));
@@ -134,11 +130,10 @@ static void test_a_reboot_is_dealt_with_once(void **state)
     assert_int_equal(second, first);
 }
 
-static void test_time_goes_on_when_the_real_clock_is_behind(void **state)
+TEST(test_time_goes_on_when_the_real_clock_is_behind)
 {
     const char *path = new_path();
     weir_time latest = make_used(path) + YEAR;
-    (void)state;
     reboot(path, latest); /* the table has seen next year; the clock says this one */
     struct weir_table *table = attach(path);
     weir_time now = weir_table_now(table);
@@ -151,10 +146,9 @@ static void test_time_goes_on_when_the_real_clock_is_behind(void **state)
     weir_table_destroy(table);
 }
 
-static void test_time_jumps_ahead_with_the_real_clock(void **state)
+TEST(test_time_jumps_ahead_with_the_real_clock)
 {
     const char *path = new_path();
-    (void)state;
     make_used(path);
     weir_time real = weir__clock_real();
     reboot(path, real - 300 * DAY); /* switched off for most of a year */
@@ -164,11 +158,10 @@ static void test_time_jumps_ahead_with_the_real_clock(void **state)
     weir_table_destroy(table);
 }
 
-static void test_without_a_reboot_the_offset_stays(void **state)
+TEST(test_without_a_reboot_the_offset_stays)
 {
     const char *path = new_path();
     int64_t offset, after;
-    (void)state;
     make_used(path);
     read_at(path, FIELD(clock_offset), &offset, sizeof(offset));
     offset += 7 * DAY; /* as if the real clock had been set back since */
@@ -180,10 +173,9 @@ static void test_without_a_reboot_the_offset_stays(void **state)
     assert_int_equal(after, offset);
 }
 
-static void test_time_is_not_moved_under_those_attached(void **state)
+TEST(test_time_is_not_moved_under_those_attached)
 {
     const char *path = new_path();
-    (void)state;
     make_used(path);
     struct weir_table *one = attach(path);
     weir_time before = weir_table_now(one);
@@ -197,11 +189,10 @@ static void test_time_is_not_moved_under_those_attached(void **state)
     weir_table_destroy(two);
 }
 
-static void test_any_clock_in_the_file_gives_a_time(void **state)
+TEST(test_any_clock_in_the_file_gives_a_time)
 {
     static const int64_t odd[] = { INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX };
     const char *path = new_path();
-    (void)state;
     make_used(path);
     for (size_t i = 0; i < COUNT_OF(odd) * COUNT_OF(odd) * 2; i++) {
         int64_t offset = odd[i % COUNT_OF(odd)], latest = odd[i / COUNT_OF(odd) % COUNT_OF(odd)];
@@ -219,13 +210,12 @@ static void test_any_clock_in_the_file_gives_a_time(void **state)
 
 /* -------------------------------------------------------------- the boot id ---- */
 
-static void test_boot_id_is_what_the_host_says(void **state)
+TEST(test_boot_id_is_what_the_host_says)
 {
     unsigned char id[WEIR__BOOT_ID_SIZE], again[WEIR__BOOT_ID_SIZE];
     char text[64] = "", printed[2 * WEIR__BOOT_ID_SIZE + 1] = "";
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
     size_t digits = 0;
-    (void)state;
     memset(id, 0xff, sizeof(id));
     weir__clock_boot_id(id);
     weir__clock_boot_id(again);
@@ -243,22 +233,4 @@ static void test_boot_id_is_what_the_host_says(void **state)
     assert_string_equal(printed, text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_offset_makes_the_table_time_the_real_one),
-        cmocka_unit_test(test_offset_never_goes_back),
-        cmocka_unit_test(test_a_new_table_has_the_real_time),
-        cmocka_unit_test(test_time_never_goes_back_within_a_run),
-        cmocka_unit_test(test_time_goes_on_after_a_reboot_and_states_count),
-        cmocka_unit_test(test_a_reboot_is_dealt_with_once),
-        cmocka_unit_test(test_time_goes_on_when_the_real_clock_is_behind),
-        cmocka_unit_test(test_time_jumps_ahead_with_the_real_clock),
-        cmocka_unit_test(test_without_a_reboot_the_offset_stays),
-        cmocka_unit_test(test_time_is_not_moved_under_those_attached),
-        cmocka_unit_test(test_any_clock_in_the_file_gives_a_time),
-        cmocka_unit_test(test_boot_id_is_what_the_host_says),
-    };
-
-    return cmocka_run_group_tests_name("clock", tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

@@ -4,11 +4,7 @@
  * The secrets are fixed, so each figure here is the same in every run: a bound that holds today
  * holds until the hash changes.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,11 +65,10 @@ static size_t count_doubles(uint64_t *numbers, size_t n)
 
 /* ------------------------------------------------------------ what counts ---- */
 
-static void test_same_key_same_hash_wherever_it_lies(void **state)
+TEST(test_same_key_same_hash_wherever_it_lies)
 {
     unsigned char key[LENGTH_MAX], room[LENGTH_MAX + 32];
     uint64_t seed = 2;
-    (void)state;
     for (size_t i = 0; i < sizeof(key); i++)
         key[i] = (unsigned char)random64(&seed);
     for (size_t len = 0; len <= LENGTH_MAX; len++) {
@@ -87,12 +82,11 @@ static void test_same_key_same_hash_wherever_it_lies(void **state)
     }
 }
 
-static void test_reads_no_byte_outside_the_key(void **state)
+TEST(test_reads_no_byte_outside_the_key)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     unsigned char *room = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
                   *middle = room + page;
-    (void)state;
     assert_true(room != MAP_FAILED);
     assert_int_equal(mprotect(middle, page, PROT_READ | PROT_WRITE), 0);
     memset(middle, 'x', page);
@@ -101,18 +95,16 @@ static void test_reads_no_byte_outside_the_key(void **state)
     munmap(room, 3 * page);
 }
 
-static void test_no_bytes_is_a_key(void **state)
+TEST(test_no_bytes_is_a_key)
 {
-    (void)state;
     assert_same(hash(NULL, 0), hash("", 0));
     assert_apart(hash("", 0), hash("\0", 1));
 }
 
-static void test_length_counts(void **state)
+TEST(test_length_counts)
 {
     static const unsigned char zeros[LENGTH_MAX + 1];
     uint64_t tags[LENGTH_MAX + 1], places[LENGTH_MAX + 1];
-    (void)state;
     assert_apart(hash("a", 1), hash("a\0", 2));
     assert_apart(hash("a", 1), hash("aa", 2));
     assert_apart(hash("aa", 2), hash("aaa", 3));
@@ -125,14 +117,13 @@ static void test_length_counts(void **state)
     assert_int_equal(count_doubles(places, LENGTH_MAX + 1), 0);
 }
 
-static void test_every_byte_moves_tag_and_place(void **state)
+TEST(test_every_byte_moves_tag_and_place)
 {
     static const unsigned char masks[] = { 0x01, 0x80, 0xff };
     size_t n = 0, most = sizeof(masks) * LENGTH_MAX * (LENGTH_MAX + 1) / 2 + LENGTH_MAX + 1;
     uint64_t *tags = malloc(most * sizeof(*tags)), *places = malloc(most * sizeof(*places)),
              secrets[WEIR__HASH_SECRETS];
     unsigned char key[LENGTH_MAX];
-    (void)state;
     make_secrets(secrets, 1);
     memset(key, 'k', sizeof(key));
     for (size_t len = 0; len <= LENGTH_MAX; len++)
@@ -153,10 +144,9 @@ static void test_every_byte_moves_tag_and_place(void **state)
     free(places);
 }
 
-static void test_order_of_words_counts(void **state)
+TEST(test_order_of_words_counts)
 {
     unsigned char key[160], swapped[160];
-    (void)state;
     for (size_t i = 0; i < sizeof(key); i++)
         key[i] = (unsigned char)(i * 31 + 7);
     for (size_t a = 0; a < sizeof(key); a += 8)
@@ -280,18 +270,16 @@ static void check_spread(const char *family, size_t (*write)(char *, uint64_t))
     free(cross);
 }
 
-static void test_million_keys_have_a_million_tags_and_even_places(void **state)
+TEST(test_million_keys_have_a_million_tags_and_even_places)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
         check_spread(families[i].name, families[i].write);
 }
 
 /* Every bit of a key moves about half of the bits of tag and place. */
-static void test_every_bit_moves_half(void **state)
+TEST(test_every_bit_moves_half)
 {
     uint64_t seed = 9, secrets[WEIR__HASH_SECRETS];
-    (void)state;
     make_secrets(secrets, 1);
     for (size_t len = 1; len <= 40; len += 3)
         for (size_t bit = 0; bit < 8 * len; bit++) {
@@ -313,7 +301,7 @@ static void test_every_bit_moves_half(void **state)
 
 /* ------------------------------------------------------- salts and secrets ---- */
 
-static void test_salts_and_secrets_separate(void **state)
+TEST(test_salts_and_secrets_separate)
 {
     enum { OTHERS = 64 };
     uint64_t tags[3 * OTHERS * 4], places[3 * OTHERS * 4], seed = 4;
@@ -322,7 +310,6 @@ static void test_salts_and_secrets_separate(void **state)
         "one that is long enough to go there: it has no end, or hardly any";
     static const char *const keys[] = { "", "user", "0123456789abcdef0", long_key };
     size_t n = 0;
-    (void)state;
     for (size_t k = 0; k < 4; k++)
         for (uint64_t i = 0; i < OTHERS; i++) {
             struct weir__hash h[] = {
@@ -339,12 +326,11 @@ static void test_salts_and_secrets_separate(void **state)
     assert_int_equal(count_doubles(places, n), 0);
 }
 
-static void test_every_secret_counts(void **state)
+TEST(test_every_secret_counts)
 {
     unsigned char
         key[112 + 16]; /* the longest that is not chained: every pair of secrets has a part */
     uint64_t secrets[WEIR__HASH_SECRETS];
-    (void)state;
     memset(key, 'q', sizeof(key));
     make_secrets(secrets, 1);
     struct weir__hash whole = weir__hash_key(secrets, 0, (struct weir_key){ key, sizeof(key) });
@@ -358,11 +344,10 @@ static void test_every_secret_counts(void **state)
 
 /* ----------------------------------------------------------- random bytes ---- */
 
-static void test_random_fill_fills_just_what_it_is_given(void **state)
+TEST(test_random_fill_fills_just_what_it_is_given)
 {
     unsigned char a[1000], b[1000];
     unsigned seen = 0;
-    (void)state;
     memset(a, 0, sizeof(a));
     memset(b, 0, sizeof(b));
     assert_int_equal(weir__random_fill(a, 0), 0);
@@ -374,23 +359,4 @@ static void test_random_fill_fills_just_what_it_is_given(void **state)
     for (size_t i = 900; i < 999; i++) /* to the very end */
         seen |= a[i];
     assert_int_equal(seen, 255);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_key_same_hash_wherever_it_lies),
-        cmocka_unit_test(test_reads_no_byte_outside_the_key),
-        cmocka_unit_test(test_no_bytes_is_a_key),
-        cmocka_unit_test(test_length_counts),
-        cmocka_unit_test(test_every_byte_moves_tag_and_place),
-        cmocka_unit_test(test_order_of_words_counts),
-        cmocka_unit_test(test_million_keys_have_a_million_tags_and_even_places),
-        cmocka_unit_test(test_every_bit_moves_half),
-        cmocka_unit_test(test_salts_and_secrets_separate),
-        cmocka_unit_test(test_every_secret_counts),
-        cmocka_unit_test(test_random_fill_fills_just_what_it_is_given),
-    };
-
-    return cmocka_run_group_tests_name("hash", tests, NULL, NULL);
 }

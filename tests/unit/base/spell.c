@@ -1,9 +1,5 @@
 /* spell.c -- how far a word is from a name. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include <string.h>
 
@@ -14,7 +10,7 @@ static unsigned edits(const char *word, const char *name)
     return weir__edits(word, strlen(word), name, strlen(name));
 }
 
-static void test_edits(void **state)
+TEST(test_edits)
 {
     static const struct {
         const char *word, *name;
@@ -26,30 +22,18 @@ static void test_edits(void **state)
         { "ab", "ba", 1 },      { "abc", "xyz", 3 },   { "kitten", "sitting", 3 },
         { "a", "b", 1 },        { "abcd", "badc", 2 },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         assert_int_equal(edits(rows[i].word, rows[i].name), rows[i].edits);
         assert_int_equal(edits(rows[i].name, rows[i].word), rows[i].edits); /* there and back */
     }
 }
 
-static void test_the_longest_words(void **state)
+TEST(test_the_longest_words)
 {
     char a[WEIR__EDITS_MAX], b[WEIR__EDITS_MAX];
-    (void)state;
     memset(a, 'a', sizeof(a));
     memset(b, 'b', sizeof(b));
     assert_int_equal(weir__edits(a, sizeof(a), b, sizeof(b)), WEIR__EDITS_MAX);
     assert_int_equal(weir__edits(a, sizeof(a), a, sizeof(a)), 0);
     assert_int_equal(weir__edits(a, sizeof(a), b, 0), WEIR__EDITS_MAX);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edits),
-        cmocka_unit_test(test_the_longest_words),
-    };
-
-    return cmocka_run_group_tests_name("spell", tests, NULL, NULL);
 }

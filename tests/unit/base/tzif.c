@@ -1,10 +1,6 @@
 /* tzif.c -- files of the time zone database: what good ones mean, and what bad ones are refused
  * for. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -128,14 +124,13 @@ static void expect_change(const struct weir__zone *z, int64_t at, int32_t from, 
 
 /* ---------------------------------------------------------- good files ---- */
 
-static void test_version_1(void **state)
+TEST(test_version_1)
 {
     const struct changes c = { .n = 3,
                                .change = { { -100, 1 }, { 100, 2 }, { 200, 1 } },
                                .types = 3,
                                .offsets = { 600, 3600, 7200 } };
     struct weir__zone *z = zone_of(0, &c, NULL);
-    (void)state;
     assert_int_equal(z->changes, 3);
     assert_int_equal(z->offset, 600);
     expect_change(z, -100, 600, 3600);
@@ -146,7 +141,7 @@ static void test_version_1(void **state)
 
 /* A change to another name for the same time is none; one before all times is where it begins; one
  * after all times never comes. */
-static void test_what_changes_nothing_is_left_out(void **state)
+TEST(test_what_changes_nothing_is_left_out)
 {
     const struct changes c = {
         .n = 5,
@@ -155,7 +150,6 @@ static void test_what_changes_nothing_is_left_out(void **state)
         .offsets = { 600, 3600, 600 }
     };
     struct weir__zone *z = zone_of('2', &c, "\n\n");
-    (void)state;
     assert_int_equal(z->changes, 2);
     assert_int_equal(z->offset, 3600);
     expect_change(z, 0, 3600, 600);
@@ -164,13 +158,12 @@ static void test_what_changes_nothing_is_left_out(void **state)
 }
 
 /* The last Sundays of March and October at 1:00 UTC; 2026: 29th and 25th; 2262 is there, too. */
-static void test_the_last_line_goes_on(void **state)
+TEST(test_the_last_line_goes_on)
 {
     const struct changes c = {
         .n = 1, .change = { { 1000000000, 1 } }, .types = 2, .offsets = { 0, 7200 }
     }; /* 2001-09-09 */
     struct weir__zone *z = zone_of('2', &c, "\nCET-1CEST,M3.5.0,M10.5.0/3\n");
-    (void)state;
     expect_change(z, 1000000000, 0, 7200);
     expect_change(z, 1004230800, 7200, 3600); /* 2001-10-28 */
     expect_change(z, 1774746000, 3600, 7200);
@@ -180,11 +173,10 @@ static void test_the_last_line_goes_on(void **state)
     free(z);
 }
 
-static void test_a_line_without_changes_before_it(void **state)
+TEST(test_a_line_without_changes_before_it)
 {
     const struct changes c = { .types = 1, .offsets = { -18000 } };
     struct weir__zone *z = zone_of('2', &c, "\nEST5EDT,M3.2.0,M11.1.0\n");
-    (void)state;
     assert_int_equal(z->offset, -18000);
     expect_change(z, 1772953200, -18000, -14400); /* 2026-03-08 07:00 UTC */
     expect_change(z, 1793512800, -14400, -18000); /* 2026-11-01 06:00 UTC */
@@ -195,7 +187,7 @@ static void test_a_line_without_changes_before_it(void **state)
     free(z);
 }
 
-static void test_rules_of_all_kinds(void **state)
+TEST(test_rules_of_all_kinds)
 {
     const struct changes c = { .types = 1 };
     static const struct {
@@ -219,7 +211,6 @@ static void test_rules_of_all_kinds(void **state)
         { "\nAAA0BBB,M2.5.3/0,M10.5.0/0\n", 1834876800, 0,
           3600 }, /* there is no fifth Wednesday: the fourth */
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir__zone *z = zone_of('3', &c, rows[i].line);
         expect_change(z, rows[i].at, rows[i].from, rows[i].to);
@@ -228,25 +219,23 @@ static void test_rules_of_all_kinds(void **state)
 }
 
 /* Summer that ends when it begins (RFC 8536, 3.3.1) never ends. */
-static void test_summer_for_ever(void **state)
+TEST(test_summer_for_ever)
 {
     const struct changes c = { .types = 1, .offsets = { -18000 } };
     struct weir__zone *z = zone_of('3', &c, "\nEST5EDT,0/0,J365/25\n");
-    (void)state;
     assert_int_equal(z->change[0].offset, -14400);
     assert_true(z->change[0].at < 0);
     assert_true(z->changes == 1 || z->change[1].at > 9223372036);
     free(z);
 }
 
-static void test_a_day_that_is_left_out(void **state)
+TEST(test_a_day_that_is_left_out)
 {
     const struct changes c = { .n = 2,
                                .change = { { 864000, 1 }, { 1728000, 2 } },
                                .types = 3,
                                .offsets = { -43200, 43200, 86400 } };
     struct weir__zone *z = zone_of('2', &c, "\n\n");
-    (void)state;
     assert_int_equal(z->skips, 0); /* from noon to noon of the next day: both have a half */
     free(z);
     const struct changes whole = { .n = 2,
@@ -281,13 +270,12 @@ static void expect_refusal(const struct file *f, size_t size, const char *words)
     assert_int_equal(parse_bytes(&zone, f->bytes, size, NULL), WEIR_INVALID);
 }
 
-static void test_what_is_cut_short_is_refused(void **state)
+TEST(test_what_is_cut_short_is_refused)
 {
     const struct changes c = {
         .n = 2, .change = { { 100, 1 }, { 200, 0 } }, .types = 2, .offsets = { 0, 3600 }
     };
     static const char versions[] = { 0, '2', '3' };
-    (void)state;
     for (size_t v = 0; v < COUNT_OF(versions); v++) {
         struct file *f = make_file(versions[v], &c, versions[v] ? "\nAAA0\n" : NULL);
         for (size_t size = 0; size < f->size; size++)
@@ -296,7 +284,7 @@ static void test_what_is_cut_short_is_refused(void **state)
     }
 }
 
-static void test_what_makes_no_sense_is_refused(void **state)
+TEST(test_what_makes_no_sense_is_refused)
 {
     static const struct {
         struct changes changes;
@@ -323,7 +311,6 @@ static void test_what_makes_no_sense_is_refused(void **state)
         { { .types = 1 }, "AAA0\n", "has no last line" },
         { { .types = 1 }, "\nAAA0", "has no last line" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct file *f = make_file('2', &rows[i].changes, rows[i].line);
         expect_refusal(f, f->size, rows[i].words);
@@ -337,7 +324,7 @@ static void test_what_makes_no_sense_is_refused(void **state)
     free(f);
 }
 
-static void test_bad_last_lines_are_refused(void **state)
+TEST(test_bad_last_lines_are_refused)
 {
     static const char *const lines[] = {
         "A0",
@@ -381,7 +368,6 @@ static void test_bad_last_lines_are_refused(void **state)
         "<>0",
     };
     const struct changes c = { .types = 1 };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(lines); i++) {
         char line[80] = "\n";
         struct file *f = make_file('2', &c, strcat(strcat(line, lines[i]), "\n"));
@@ -397,11 +383,10 @@ static void test_bad_last_lines_are_refused(void **state)
     free(f);
 }
 
-static void test_too_many_days_left_out_are_refused(void **state)
+TEST(test_too_many_days_left_out_are_refused)
 {
     struct file *f = calloc(1, sizeof(*f));
     struct changes head = { .n = 20, .types = 2 }, none = { .types = 1 };
-    (void)state;
     put_head(f, '2', &none);
     put_block(f, 4, &none);
     put_head(f, '2', &head);
@@ -417,23 +402,4 @@ static void test_too_many_days_left_out_are_refused(void **state)
     put(f, "\n\n", 2);
     expect_refusal(f, f->size, "leaves out more days than any place does");
     free(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_version_1),
-        cmocka_unit_test(test_what_changes_nothing_is_left_out),
-        cmocka_unit_test(test_the_last_line_goes_on),
-        cmocka_unit_test(test_a_line_without_changes_before_it),
-        cmocka_unit_test(test_rules_of_all_kinds),
-        cmocka_unit_test(test_summer_for_ever),
-        cmocka_unit_test(test_a_day_that_is_left_out),
-        cmocka_unit_test(test_what_is_cut_short_is_refused),
-        cmocka_unit_test(test_what_makes_no_sense_is_refused),
-        cmocka_unit_test(test_bad_last_lines_are_refused),
-        cmocka_unit_test(test_too_many_days_left_out_are_refused),
-    };
-
-    return cmocka_run_group_tests_name("tzif", tests, NULL, NULL);
 }

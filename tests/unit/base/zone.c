@@ -1,5 +1,7 @@
 /* zone.c -- what day it is where; the months; and finding zones by name, in a database of our
  * own. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include <pthread.h>
@@ -30,11 +32,10 @@ static void expect_none(const char *name, const char *words)
 /* ------------------------------------------------------------ calendar ---- */
 
 /* Day by day from 1900 to 2300, as one counts them. */
-static void test_months(void **state)
+TEST(test_months)
 {
     static const int lengths[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
     int64_t day = -25567, month = -840; /* 1900-01-01 */
-    (void)state;
     for (int year = 1900; year < 2300; year++)
         for (int m = 0; m < 12; m++, month++) {
             bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
@@ -46,9 +47,8 @@ static void test_months(void **state)
     assert_int_equal(weir__month_start(30 * 12 + 2), 11017); /* 2000-03-01 */
 }
 
-static void test_floor_division(void **state)
+TEST(test_floor_division)
 {
-    (void)state;
     assert_int_equal(weir__floor_divide(7, 7), 1);
     assert_int_equal(weir__floor_divide(6, 7), 0);
     assert_int_equal(weir__floor_divide(0, 7), 0);
@@ -59,10 +59,9 @@ static void test_floor_division(void **state)
 
 /* ---------------------------------------------------------------- days ---- */
 
-static void test_days_of_utc(void **state)
+TEST(test_days_of_utc)
 {
     const struct weir__zone *z = find("");
-    (void)state;
     for (int64_t day = -3; day < 4; day++) {
         assert_int_equal(weir__zone_day_start(z, day), day * 86400);
         assert_int_equal(weir__zone_day_at(z, day * 86400), day);
@@ -72,7 +71,7 @@ static void test_days_of_utc(void **state)
     }
 }
 
-static void test_days_of_places(void **state)
+TEST(test_days_of_places)
 {
     static const struct {
         const char *name;
@@ -91,7 +90,6 @@ static void test_days_of_places(void **state)
         { "America/St_Johns", 14920, 1289097000,
           25 }, /* 2010-11-07 began, and a minute later it was the 6th again */
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const struct weir__zone *z = find(rows[i].name);
         int64_t end = rows[i].start + rows[i].hours * 3600;
@@ -108,14 +106,13 @@ static void test_days_of_places(void **state)
 }
 
 /* Every moment lies in one day; days follow each other; the ranks have no gaps. */
-static void test_days_are_a_partition(void **state)
+TEST(test_days_are_a_partition)
 {
     static const char *const names[] = {
         "Pacific/Apia",     "America/St_Johns", "Africa/Monrovia",
         "Antarctica/Troll", "Asia/Beirut",      "Pacific/Kwajalein"
     };
     uint64_t seed = 7;
-    (void)state;
     for (int i = 0; i < 20000; i++) {
         const struct weir__zone *z = find(names[i % (int)COUNT_OF(names)]);
         int64_t time = (int64_t)(random64(&seed) % 9223372036), day = weir__zone_day_at(z, time),
@@ -130,9 +127,8 @@ static void test_days_are_a_partition(void **state)
 
 /* --------------------------------------------------------------- names ---- */
 
-static void test_utc_needs_no_database(void **state)
+TEST(test_utc_needs_no_database)
 {
-    (void)state;
     setenv("TZDIR", "/nonexistent", 1);
     assert_ptr_equal(find(""), find("UTC"));
     assert_ptr_equal(find("Etc/UTC"), find("UTC"));
@@ -142,17 +138,16 @@ static void test_utc_needs_no_database(void **state)
     unsetenv("TZDIR");
 }
 
-static void test_a_zone_is_read_once(void **state)
+TEST(test_a_zone_is_read_once)
 {
     const struct weir__zone *berlin = find("Europe/Berlin");
-    (void)state;
     setenv("TZDIR", "/nonexistent", 1);
     assert_ptr_equal(find("Europe/Berlin"), berlin);
     assert_string_equal(berlin->name, "Europe/Berlin");
     unsetenv("TZDIR");
 }
 
-static void test_names_that_are_none(void **state)
+TEST(test_names_that_are_none)
 {
     static const char *const names[] = { "..",
                                          "../x",
@@ -167,14 +162,12 @@ static void test_names_that_are_none(void **state)
                                          "a\nb",
                                          "Europe\\Berlin",
                                          "A23456789012345678901234567890123456789x" };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(names); i++)
         expect_none(names[i], "a time zone has a name as in Europe/Berlin: up to 39 letters");
 }
 
-static void test_the_nearest_name_is_told(void **state)
+TEST(test_the_nearest_name_is_told)
 {
-    (void)state;
     expect_none("Europe/Berlim",
                 "unknown time zone 'Europe/Berlim'; did you mean 'Europe/Berlin'?");
     expect_none("europe/berlin", "did you mean 'Europe/Berlin'?");
@@ -199,10 +192,9 @@ static void in_folder(const char *name, const void *bytes, size_t size)
     write_at(path, 0, bytes, size);
 }
 
-static void test_TZDIR_is_asked(void **state)
+TEST(test_TZDIR_is_asked)
 {
     char path[320];
-    (void)state;
     setenv("TZDIR", folder, 1);
     in_folder("Plain", plain, sizeof(plain));
     in_folder("Cut", plain, sizeof(plain) - 1);
@@ -217,10 +209,9 @@ static void test_TZDIR_is_asked(void **state)
     unsetenv("TZDIR");
 }
 
-static void test_a_file_that_is_too_large(void **state)
+TEST(test_a_file_that_is_too_large)
 {
     static char large[70000] = "TZif";
-    (void)state;
     setenv("TZDIR", folder, 1);
     in_folder("Large", large, sizeof(large));
     expect_none("Large", "is larger than any");
@@ -238,11 +229,10 @@ static void *find_many(void *out)
     return NULL;
 }
 
-static void test_threads_find_the_same(void **state)
+TEST(test_threads_find_the_same)
 {
     const struct weir__zone *found[4][4];
     pthread_t threads[4];
-    (void)state;
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, find_many, found[i]), 0);
     for (size_t i = 0; i < 4; i++)
@@ -254,22 +244,4 @@ static void test_threads_find_the_same(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_months),
-        cmocka_unit_test(test_floor_division),
-        cmocka_unit_test(test_days_of_utc),
-        cmocka_unit_test(test_days_of_places),
-        cmocka_unit_test(test_days_are_a_partition),
-        cmocka_unit_test(test_utc_needs_no_database),
-        cmocka_unit_test(test_a_zone_is_read_once),
-        cmocka_unit_test(test_names_that_are_none),
-        cmocka_unit_test(test_the_nearest_name_is_told),
-        cmocka_unit_test(test_TZDIR_is_asked),
-        cmocka_unit_test(test_a_file_that_is_too_large),
-        cmocka_unit_test(test_threads_find_the_same),
-    };
-
-    return cmocka_run_group_tests_name("zone", tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

@@ -1,5 +1,7 @@
 /* active.c -- one rule set in the place of another: what stays, what is changed, what begins fresh,
  * and that a failure changes nothing. */
+#include "unit/test.h"
+
 #include "unit/requests.h"
 
 #define ONE(limit) RULES("- { name: a, key: \"{ip}\", limit: " limit " }\n")
@@ -13,7 +15,7 @@ static int64_t a_left(struct weir *weir, weir_time now)
 
 /* --------------------------------------------------------------- reload ---- */
 
-static void test_R6_unchanged_limits_keep_their_states(void **state)
+TEST(test_R6_unchanged_limits_keep_their_states)
 {
     static const char *const limits[] = { "300/60",
                                           "gcra 300/60",
@@ -23,7 +25,6 @@ static void test_R6_unchanged_limits_keep_their_states(void **state)
                                           "300/day",
                                           "leaky-bucket 300/60",
                                           "300/h burst 200" };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         char yaml[200], more[400];
         snprintf(yaml, sizeof(yaml), WITH("limit: %s"), limits[i]);
@@ -49,7 +50,7 @@ static void test_R6_unchanged_limits_keep_their_states(void **state)
     }
 }
 
-static void test_R6_a_changed_limit_keeps_what_was_used(void **state)
+TEST(test_R6_a_changed_limit_keeps_what_was_used)
 {
     static const struct {
         const char *algorithm;
@@ -63,7 +64,6 @@ static void test_R6_a_changed_limit_keeps_what_was_used(void **state)
         { "fixed-window ", 150 },
         { "leaky-bucket ", 150 },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char before[200], after[200];
         snprintf(before, sizeof(before), WITH("limit: %s300/60"), cases[i].algorithm);
@@ -79,7 +79,7 @@ static void test_R6_a_changed_limit_keeps_what_was_used(void **state)
     }
 }
 
-static void test_R6_another_key_or_algorithm_begins_fresh(void **state)
+TEST(test_R6_another_key_or_algorithm_begins_fresh)
 {
     static const char *const others[] = { "key: \"{ip/32/64}\", limit: gcra 300/60",
                                           "key: \"{ip}\", limit: 300/60",
@@ -87,7 +87,6 @@ static void test_R6_another_key_or_algorithm_begins_fresh(void **state)
                                           "key: \"{ip}\", limit: 300/month",
                                           "key: \"{ip}\", limit: leaky-bucket 300/60 queue 5",
                                           "key: \"{ip|none}\", limit: gcra 300/60" };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: a, %s }\n"), others[i]);
@@ -103,9 +102,8 @@ static void test_R6_another_key_or_algorithm_begins_fresh(void **state)
 }
 
 /* A rule's limits are known by their place in it. */
-static void test_R6_several_limits(void **state)
+TEST(test_R6_several_limits)
 {
-    (void)state;
     struct weir *weir = engine_of(WITH("limit: [gcra 300/60, gcra 100/5]"));
     assert_true(check_cost(weir, "ip=::1", 40, NOW).decision.allowed);
     use(weir, WITH("limit: [gcra 300/60, gcra 200/5, gcra 50/1]"), NOW);
@@ -117,9 +115,8 @@ static void test_R6_several_limits(void **state)
     weir_destroy(weir);
 }
 
-static void test_R6_tallies_and_names_go_on(void **state)
+TEST(test_R6_tallies_and_names_go_on)
 {
-    (void)state;
     struct weir *weir = engine_of(RULES("- { name: a, limit: gcra 2/60 }\n- { name: b, limit: "
                                         "100/60 }\n- { name: c, limit: 100/60, mode: shadow }\n"));
     struct weir_ruling r = check(weir, "", NOW);
@@ -143,14 +140,13 @@ static void test_R6_tallies_and_names_go_on(void **state)
 }
 
 /* "Modes and bans stay": whatever else of the rule is changed. */
-static void test_R6_modes_and_bans_stay(void **state)
+TEST(test_R6_modes_and_bans_stay)
 {
     static const char *const others[] = { "key: \"{ip}\", limit: 5/60",
                                           "key: \"{ip}\", limit: 2/60, mode: shadow",
                                           "key: \"{ip}\", limit: gcra 2/60",
                                           "key: \"{ip|none}\", limit: 2/60",
                                           "key: \"{ip/24}\", limit: [sliding-log 2/60, 9/s]" };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml),
@@ -174,9 +170,8 @@ static void test_R6_modes_and_bans_stay(void **state)
 }
 
 /* A ban's own numbers are changed too, with what was counted. */
-static void test_R6_a_changed_ban(void **state)
+TEST(test_R6_a_changed_ban)
 {
-    (void)state;
     struct weir *weir = engine_of(WITH("limit: 1/60, ban: { refusals: 5/60s, for: 10m }"));
     pass_of(weir, 3, "ip=::1", NOW); /* two refusals */
     use(weir, WITH("limit: 1/60, ban: { refusals: 3/60s, for: 20m }"), NOW);
@@ -188,10 +183,9 @@ static void test_R6_a_changed_ban(void **state)
     weir_destroy(weir);
 }
 
-static void test_R6_in_two_processes(void **state)
+TEST(test_R6_in_two_processes)
 {
     const char *path = new_path();
-    (void)state;
     struct weir_table *tables[2] = {
         table_with(&(struct weir_table_options){ .path = path, .keys = 100 }), attach(path)
     };
@@ -210,10 +204,9 @@ static void test_R6_in_two_processes(void **state)
     }
 }
 
-static void test_R6_states_survive_a_restart(void **state)
+TEST(test_R6_states_survive_a_restart)
 {
     const char *path = new_path();
-    (void)state;
     for (int run = 0; run < 3; run++) {
         struct weir_table *table =
             table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
@@ -228,9 +221,8 @@ static void test_R6_states_survive_a_restart(void **state)
     }
 }
 
-static void test_R6_a_hundred_reloads(void **state)
+TEST(test_R6_a_hundred_reloads)
 {
-    (void)state;
     struct weir *weir = engine_on(NULL);
     use(weir, ONE("sliding-window 1000/60"), NOW);
     assert_true(check_cost(weir, "ip=::1", 500, NOW).decision.allowed);
@@ -256,12 +248,11 @@ static void assert_use_fails(struct weir *weir, const char *yaml, const char *sa
     weir_rules_destroy(rules);
 }
 
-static void test_R6_a_bad_file_is_refused_whole(void **state)
+TEST(test_R6_a_bad_file_is_refused_whole)
 {
     static const char bad[] =
         RULES("- { name: a, key: \"{ip}\", limit: 1/60 }\n- { name: b, limit: oops }\n");
     struct weir_rules *rules = NULL;
-    (void)state;
     struct weir *weir = engine_of(ONE("gcra 300/60"));
     assert_true(check_cost(weir, "ip=::1", 250, NOW).decision.allowed);
     assert_int_equal(weir_rules_parse(&rules, bad, sizeof(bad) - 1, NULL, NULL), WEIR_INVALID);
@@ -270,10 +261,9 @@ static void test_R6_a_bad_file_is_refused_whole(void **state)
     weir_destroy(weir);
 }
 
-static void test_R6_a_table_with_too_few_limiters(void **state)
+TEST(test_R6_a_table_with_too_few_limiters)
 {
     struct weir_limiter_info info;
-    (void)state;
     struct weir_table *table =
         table_with(&(struct weir_table_options){ .keys = 100, .limiters = 5 });
     struct weir *weir = engine_on(table);
@@ -302,9 +292,8 @@ static void test_R6_a_table_with_too_few_limiters(void **state)
     weir_table_destroy(table);
 }
 
-static void test_R6_a_slab_that_is_too_small(void **state)
+TEST(test_R6_a_slab_that_is_too_small)
 {
-    (void)state;
     struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 64, .slab = 8192 });
     struct weir *weir = engine_on(table);
     use(weir, RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n"), NOW);
@@ -320,7 +309,7 @@ static void test_R6_a_slab_that_is_too_small(void **state)
 
 /* The second of two changes has no room: the first is changed back, and nobody has lost or won
  * anything. */
-static void test_R6_changes_before_one_that_fails_are_undone(void **state)
+TEST(test_R6_changes_before_one_that_fails_are_undone)
 {
     static const char before[] =
         RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n- { name: b, key: \"{ip}\", limit: "
@@ -334,7 +323,6 @@ static void test_R6_changes_before_one_that_fails_are_undone(void **state)
               "gcra 300/1s burst 100 }\n" /* less than is used */
               "- { name: w, key: \"{ip}\", limit: sliding-log 3000000/60, keys: 60 }\n"),
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(after); i++) {
         struct weir_table *table =
             table_with(&(struct weir_table_options){ .keys = 64, .slab = 1 << 20 });
@@ -354,7 +342,7 @@ static void test_R6_changes_before_one_that_fails_are_undone(void **state)
 }
 
 /* A change there and back is not nothing: a smaller bucket spills, and a shorter log forgets. */
-static void test_R6_a_failure_spills_nothing(void **state)
+TEST(test_R6_a_failure_spills_nothing)
 {
     static const char before[] =
         RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n- { name: b, key: \"{ip}\", limit: "
@@ -364,7 +352,6 @@ static void test_R6_a_failure_spills_nothing(void **state)
         RULES("- { name: a, key: \"{ip}\", limit: 100/60 }\n- { name: b, key: \"{ip}\", limit: "
               "sliding-log 20/60, keys: 60 }\n"
               "- { name: w, key: \"{ip}\", limit: sliding-log 3000000/60, keys: 60 }\n");
-    (void)state;
     struct weir_table *table =
         table_with(&(struct weir_table_options){ .keys = 64, .slab = 4 << 20 });
     struct weir *weir = engine_on(table);
@@ -378,13 +365,12 @@ static void test_R6_a_failure_spills_nothing(void **state)
 }
 
 /* The room of all changes together counts, not of each alone. */
-static void test_R6_two_changes_that_do_not_fit_together(void **state)
+TEST(test_R6_two_changes_that_do_not_fit_together)
 {
     static const char before[] =
         RULES("- { name: a, key: \"{ip}\", limit: 300/60 }\n"
               "- { name: v, key: \"{ip}\", limit: sliding-log 100/60, keys: 60 }\n"
               "- { name: w, key: \"{ip}\", limit: sliding-log 100/60, keys: 60 }\n");
-    (void)state;
     struct weir_table *table =
         table_with(&(struct weir_table_options){ .keys = 64, .slab = 1 << 20 });
     struct weir *weir = engine_on(table);
@@ -415,11 +401,10 @@ static void test_R6_two_changes_that_do_not_fit_together(void **state)
 }
 
 /* Twenty sliding windows on a table that was made for nothing in particular. */
-static void test_R6_room_is_shared_by_all_rules(void **state)
+TEST(test_R6_room_is_shared_by_all_rules)
 {
     char yaml[4000];
     size_t len = (size_t)snprintf(yaml, sizeof(yaml), "version: 1\nrules:\n");
-    (void)state;
     for (int i = 0; i < 20; i++)
         len += (size_t)snprintf(yaml + len, sizeof(yaml) - len,
                                 "- { name: r%d, key: \"{ip}\", limit: sliding-window %d/60 }\n", i,
@@ -434,9 +419,8 @@ static void test_R6_room_is_shared_by_all_rules(void **state)
 }
 
 /* Narrow slots cannot hold every limit: the rule is named, and those before it are as they were. */
-static void test_R6_a_limit_that_the_table_cannot_hold(void **state)
+TEST(test_R6_a_limit_that_the_table_cannot_hold)
 {
-    (void)state;
     struct weir_table *table = private_table(true, 100);
     struct weir *weir = engine_on(table);
     use(weir, ONE("gcra 300/60"), NOW);
@@ -458,27 +442,4 @@ static void test_R6_a_limit_that_the_table_cannot_hold(void **state)
     weir_table_destroy(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R6_unchanged_limits_keep_their_states),
-        cmocka_unit_test(test_R6_a_changed_limit_keeps_what_was_used),
-        cmocka_unit_test(test_R6_another_key_or_algorithm_begins_fresh),
-        cmocka_unit_test(test_R6_several_limits),
-        cmocka_unit_test(test_R6_tallies_and_names_go_on),
-        cmocka_unit_test(test_R6_modes_and_bans_stay),
-        cmocka_unit_test(test_R6_a_changed_ban),
-        cmocka_unit_test(test_R6_in_two_processes),
-        cmocka_unit_test(test_R6_states_survive_a_restart),
-        cmocka_unit_test(test_R6_a_hundred_reloads),
-        cmocka_unit_test(test_R6_a_bad_file_is_refused_whole),
-        cmocka_unit_test(test_R6_a_table_with_too_few_limiters),
-        cmocka_unit_test(test_R6_a_slab_that_is_too_small),
-        cmocka_unit_test(test_R6_changes_before_one_that_fails_are_undone),
-        cmocka_unit_test(test_R6_a_failure_spills_nothing),
-        cmocka_unit_test(test_R6_two_changes_that_do_not_fit_together),
-        cmocka_unit_test(test_R6_room_is_shared_by_all_rules),
-        cmocka_unit_test(test_R6_a_limit_that_the_table_cannot_hold),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

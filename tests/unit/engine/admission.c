@@ -1,4 +1,6 @@
 /* enter.c -- a request, the rules and the guards that apply to it: one decision, all or nothing. */
+#include "unit/test.h"
+
 #include <malloc.h>
 
 #include "unit/requests.h"
@@ -72,9 +74,8 @@ static int64_t in_flight(struct weir *weir, const char *name, weir_time now)
 
 /* ---------------------------------------------------------- G1: enter, exit ---- */
 
-static void test_G1_enter_and_exit_by_rules(void **state)
+TEST(test_G1_enter_and_exit_by_rules)
 {
-    (void)state;
     struct weir *weir =
         engine_of(GUARDS("- { name: search, match: { uri: \"/search/**\" }, concurrency: 2 }\n"));
     struct visit a = enter(weir, "uri=/search/a", NOW), b = enter(weir, "uri=/search/b", NOW);
@@ -100,9 +101,8 @@ static void test_G1_enter_and_exit_by_rules(void **state)
     weir_destroy(weir);
 }
 
-static void test_G1_without_rules_nothing_is_entered(void **state)
+TEST(test_G1_without_rules_nothing_is_entered)
 {
-    (void)state;
     struct weir *weir = engine_on(NULL);
     struct visit v = enter(weir, "uri=/", NOW);
     assert_entered(v, 0);
@@ -117,9 +117,8 @@ static void test_G1_without_rules_nothing_is_entered(void **state)
     weir_destroy(weir);
 }
 
-static void test_G1_weir_check_does_not_look_at_guards(void **state)
+TEST(test_G1_weir_check_does_not_look_at_guards)
 {
-    (void)state;
     struct weir *weir = engine_of(RULES("- { name: r, key: \"{ip}\", limit: 100/60 }\nguards:\n- { "
                                         "name: g, concurrency: 1, degrade: 1 }\n"));
     struct visit v = enter(weir, "ip=::1", NOW);
@@ -139,9 +138,8 @@ static void test_G1_weir_check_does_not_look_at_guards(void **state)
 }
 
 /* A request that costs five is one piece of work. */
-static void test_L1_a_request_is_one_permit(void **state)
+TEST(test_L1_a_request_is_one_permit)
 {
-    (void)state;
     struct weir *weir =
         engine_of(RULES("- { name: r, limit: 100/60 }\nguards:\n- { name: g, concurrency: 2 }\n"));
     struct visit v = enter_as(weir, "ip=::1", &(struct weir_ask){ .cost = 50, .now = NOW });
@@ -159,9 +157,8 @@ static const char both[] = RULES(
     "- { name: r, key: \"{ip}\", limit: fixed-window 3/60 align=first }\nguards:\n"
     "- { name: wide, concurrency: 10 }\n- { name: narrow, match: { uri: /n }, concurrency: 1 }\n");
 
-static void test_G1_a_guard_that_refuses_leaves_limits_and_other_guards(void **state)
+TEST(test_G1_a_guard_that_refuses_leaves_limits_and_other_guards)
 {
-    (void)state;
     struct weir *weir = engine_of(both);
     struct visit first = enter(weir, "ip=::1 uri=/n", NOW);
     assert_entered(first, 2);
@@ -177,9 +174,8 @@ static void test_G1_a_guard_that_refuses_leaves_limits_and_other_guards(void **s
     weir_destroy(weir);
 }
 
-static void test_G1_a_limit_that_refuses_leaves_guards(void **state)
+TEST(test_G1_a_limit_that_refuses_leaves_guards)
 {
-    (void)state;
     struct weir *weir = engine_of(both);
     assert_int_equal(pass_of(weir, 3, "ip=::1", NOW), 3);
     for (int i = 0; i < 20; i++) {
@@ -197,9 +193,8 @@ static void test_G1_a_limit_that_refuses_leaves_guards(void **state)
 }
 
 /* A probe that a limit refuses is there for the next one, and the breaker is not stuck. */
-static void test_G4_a_limit_that_refuses_gives_the_probe_back(void **state)
+TEST(test_G4_a_limit_that_refuses_gives_the_probe_back)
 {
-    (void)state;
     struct weir *weir = engine_of(
         RULES("- { name: r, key: \"{ip}\", limit: fixed-window 3/1h align=first }\nguards:\n"
               "- { name: g, breaker: { errors: 1, min_calls: 1, open_for: 1s, jitter: 0%, probes: "
@@ -228,9 +223,8 @@ static void test_G4_a_limit_that_refuses_gives_the_probe_back(void **state)
 
 /* ------------------------------------------------------------ in their order ---- */
 
-static void test_G5_a_level_of_degradation_refuses(void **state)
+TEST(test_G5_a_level_of_degradation_refuses)
 {
-    (void)state;
     struct weir *weir = engine_of(GUARDS("- { name: extras, match: { uri: /extras }, degrade: 2 "
                                          "}\n- { name: all, concurrency: 5 }\n"));
     weir_level_set(weir_table_of(weir), 1, NOW);
@@ -244,9 +238,8 @@ static void test_G5_a_level_of_degradation_refuses(void **state)
     weir_destroy(weir);
 }
 
-static void test_G1_the_first_in_the_file_is_named(void **state)
+TEST(test_G1_the_first_in_the_file_is_named)
 {
-    (void)state;
     struct weir *weir =
         engine_of(GUARDS("- { name: a, concurrency: 1 }\n- { name: b, concurrency: 1 }\n"));
     struct visit v = enter(weir, "ip=::1", NOW);
@@ -258,10 +251,9 @@ static void test_G1_the_first_in_the_file_is_named(void **state)
     weir_destroy(weir);
 }
 
-static void test_G1_more_guards_than_can_be_entered(void **state)
+TEST(test_G1_more_guards_than_can_be_entered)
 {
     char yaml[2000] = GUARDS("");
-    (void)state;
     for (int i = 0; i < WEIR_ENTRY_MAX + 2; i++)
         snprintf(yaml + strlen(yaml), sizeof(yaml) - strlen(yaml),
                  "- { name: g%d, concurrency: 5%s }\n", i, i == 0 ? ", mode: off" : "");
@@ -279,9 +271,8 @@ static void test_G1_more_guards_than_can_be_entered(void **state)
 
 /* --------------------------------------------------------------- lists, bans ---- */
 
-static void test_R3_lists_and_guards(void **state)
+TEST(test_R3_lists_and_guards)
 {
-    (void)state;
     struct weir *weir =
         engine_of(RULES("- { name: r, limit: fixed-window 1/60 align=first }\nguards:\n- { name: "
                         "g, concurrency: 3 }\n"
@@ -308,9 +299,8 @@ static void test_R3_lists_and_guards(void **state)
 }
 
 /* Everybody is shed but who is on the allow list. */
-static void test_G7_who_is_on_the_allow_list_is_not_shed(void **state)
+TEST(test_G7_who_is_on_the_allow_list_is_not_shed)
 {
-    (void)state;
     struct weir *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 5, shed: true "
                                   "}]\nlists: { allow: { ip: [10.0.0.0/8] } }\n");
     struct visit v = enter(weir, "ip=::1", NOW);
@@ -323,9 +313,8 @@ static void test_G7_who_is_on_the_allow_list_is_not_shed(void **state)
     weir_destroy(weir);
 }
 
-static void test_R4_a_banned_key_does_not_enter(void **state)
+TEST(test_R4_a_banned_key_does_not_enter)
 {
-    (void)state;
     struct weir *weir = engine_of(RULES(
         "- { name: r, key: \"{ip}\", limit: 5/60 }\nguards:\n- { name: g, concurrency: 3 }\n"));
     assert_int_equal(weir_ban_set(weir, "r", "192.0.2.1", NOW, NOW + WEIR_SECOND, NULL), WEIR_OK);
@@ -341,11 +330,10 @@ static void test_R4_a_banned_key_does_not_enter(void **state)
 
 /* --------------------------------------------------------------------- modes ---- */
 
-static void test_G5_rules_push_a_level_and_take_it_back(void **state)
+TEST(test_G5_rules_push_a_level_and_take_it_back)
 {
     static const char with[] = "version: 1\nlevel: 2\nguards: [ { name: g, degrade: 2 } ]\n";
     static const char without[] = "version: 1\nguards: [ { name: g, degrade: 2 } ]\n";
-    (void)state;
     struct weir *weir = engine_of(with);
     assert_int_equal(weir_level_get(weir_table_of(weir), NULL), 2);
     assert_false(enter(weir, "ip=::1", NOW).ruling.decision.allowed);
@@ -363,9 +351,8 @@ static void test_G5_rules_push_a_level_and_take_it_back(void **state)
     weir_destroy(weir);
 }
 
-static void test_R5_a_guard_in_shadow_lets_through(void **state)
+TEST(test_R5_a_guard_in_shadow_lets_through)
 {
-    (void)state;
     struct weir *weir = engine_of(GUARDS("- { name: g, concurrency: 1, mode: shadow }\n"));
     struct visit a = enter(weir, "ip=::1", NOW), b = enter(weir, "ip=::1", NOW);
     assert_entered(a, 1);
@@ -381,9 +368,8 @@ static void test_R5_a_guard_in_shadow_lets_through(void **state)
     weir_destroy(weir);
 }
 
-static void test_R5_a_guards_mode_by_hand(void **state)
+TEST(test_R5_a_guards_mode_by_hand)
 {
-    (void)state;
     struct weir *weir = engine_of(GUARDS("- { name: g, concurrency: 1, mode: shadow }\n"));
     struct visit a = enter(weir, "ip=::1", NOW);
     assert_int_equal(weir_mode_set(weir, "g", WEIR_ENFORCE, NULL), WEIR_OK);
@@ -407,9 +393,8 @@ static void test_R5_a_guards_mode_by_hand(void **state)
     weir_destroy(weir);
 }
 
-static void test_R5_the_mode_of_the_whole_set(void **state)
+TEST(test_R5_the_mode_of_the_whole_set)
 {
-    (void)state;
     struct weir *weir = engine_of(GUARDS("- { name: g, concurrency: 1 }\n"));
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_int_equal(weir_mode_set(weir, NULL, WEIR_SHADOW, NULL), WEIR_OK);
@@ -444,7 +429,7 @@ static struct weir__admission seen(struct weir *weir, const char *request,
     return admission;
 }
 
-static void test_G7_priority_and_class_of_a_request(void **state)
+TEST(test_G7_priority_and_class_of_a_request)
 {
     static const struct {
         const char *request;
@@ -456,7 +441,6 @@ static void test_G7_priority_and_class_of_a_request(void **state)
         { "plan=platinum header.x-priority=100", 7, 2 },
         { "header.x-priority=nonsense", 4, 2 },
     };
-    (void)state;
     struct weir *weir = engine_of(picks);
     struct visit v = enter(weir, "", NOW);
     assert_entered(v, 1);
@@ -481,11 +465,10 @@ static void note_guard(void *context, const struct weir__explained_guard *g)
     *(struct weir__explained_guard *)context = *g;
 }
 
-static void test_S6_explain_names_the_guards(void **state)
+TEST(test_S6_explain_names_the_guards)
 {
     static struct weir__explained_guard g;
     struct request r = request_of("plan=gold account=ann");
-    (void)state;
     struct weir *weir = engine_of(picks);
     weir__engine_explain_guards(weir, r.attrs, r.n, &(struct weir_ask){ .now = NOW }, note_guard,
                                 &g);
@@ -511,9 +494,8 @@ static void test_S6_explain_names_the_guards(void **state)
 
 /* --------------------------------------------------------------------- reload ---- */
 
-static void test_R6_a_changed_guard_keeps_its_permits(void **state)
+TEST(test_R6_a_changed_guard_keeps_its_permits)
 {
-    (void)state;
     struct weir *weir = engine_of(GUARDS("- { name: g, concurrency: 2 }\n"));
     struct visit a = enter(weir, "ip=::1", NOW), b = enter(weir, "ip=::1", NOW);
     use(weir, GUARDS("- { name: g, concurrency: 3 }\n"), NOW);
@@ -533,10 +515,9 @@ static void test_R6_a_changed_guard_keeps_its_permits(void **state)
     weir_destroy(weir);
 }
 
-static void test_R6_edited_lists_leave_guards(void **state)
+TEST(test_R6_edited_lists_leave_guards)
 {
     static const char *const add[] = { "10.0.0.0/8" };
-    (void)state;
     struct weir *weir = engine_of("version: 1\nguards: [{ name: g, concurrency: 1, fallback: { "
                                   "status: 200 } }]\nlists: { deny: { ip: [] } }\n");
     struct visit v = enter(weir, "ip=::1", NOW);
@@ -549,11 +530,10 @@ static void test_R6_edited_lists_leave_guards(void **state)
 }
 
 /* All or nothing: no guard is made, none is changed. */
-static void test_R6_rules_that_do_not_fit_change_nothing(void **state)
+TEST(test_R6_rules_that_do_not_fit_change_nothing)
 {
     struct weir_table *table = NULL;
     struct weir_error error = { 0 };
-    (void)state;
     assert_int_equal(
         weir_table_create(&table,
                           &(struct weir_table_options){ .keys = 1000, .guards = 2, .limiters = 6 },
@@ -577,10 +557,9 @@ static void test_R6_rules_that_do_not_fit_change_nothing(void **state)
 }
 
 /* Two engines on one table share guards; each may change them. */
-static void test_G1_engines_on_one_table_share_guards(void **state)
+TEST(test_G1_engines_on_one_table_share_guards)
 {
     struct weir_table *table = NULL;
-    (void)state;
     assert_int_equal(weir_table_create(&table, &(struct weir_table_options){ .keys = 1000 }, NULL),
                      WEIR_OK);
     struct weir *one = engine_on(table), *two = engine_on(table);
@@ -600,11 +579,10 @@ static void test_G1_engines_on_one_table_share_guards(void **state)
 
 /* -------------------------------------------------------------- for the server ---- */
 
-static void test_G5_fallbacks(void **state)
+TEST(test_G5_fallbacks)
 {
     struct weir_fallback f = { .status = 7 };
     char body[8] = "=======";
-    (void)state;
     struct weir *weir = engine_of(GUARDS("- { name: a, degrade: 1, fallback: { status: 200, body: "
                                          "\"[1]\", type: application/json } }\n"
                                          "- { name: b, degrade: 1 }\n"));
@@ -628,10 +606,9 @@ static void test_G5_fallbacks(void **state)
 }
 
 /* Bodies go with their rules: what a file has been a thousand times is not kept. */
-static void test_G5_fallbacks_of_old_rules_are_freed(void **state)
+TEST(test_G5_fallbacks_of_old_rules_are_freed)
 {
     static char yaml[40000];
-    (void)state;
     struct weir *weir = engine_on(NULL);
     size_t before = 0;
     for (int i = 0; i < 200; i++) {
@@ -659,10 +636,9 @@ static bool try_again(struct weir *weir, const char *request, bool favoured,
     return weir__check_admitted(weir, r.attrs, r.n, &admission, ruling, NULL);
 }
 
-static void test_G7_who_has_waited_is_not_shed(void **state)
+TEST(test_G7_who_has_waited_is_not_shed)
 {
     struct weir_ruling r;
-    (void)state;
     struct weir *weir =
         engine_of(GUARDS("- { name: g, concurrency: { max: 5, queue: 1 }, shed: true }\n"));
     guard_of(weir, "g").guard->record->shed.cuts[0] = (uint64_t)WEIR__LEVELS << 32;
@@ -675,11 +651,10 @@ static void test_G7_who_has_waited_is_not_shed(void **state)
 }
 
 /* However often it tries; but where there is no queue nobody waits. */
-static void test_L11_who_waits_is_not_counted_until_its_turn(void **state)
+TEST(test_L11_who_waits_is_not_counted_until_its_turn)
 {
     struct weir_totals before, after;
     struct weir_ruling r;
-    (void)state;
     struct weir *weir =
         engine_of(GUARDS("- { name: q, match: { uri: /q }, concurrency: { max: 1, queue: 1 } }\n"
                          "- { name: g, match: { uri: /g }, concurrency: 1 }\n"));
@@ -703,9 +678,8 @@ static void test_L11_who_waits_is_not_counted_until_its_turn(void **state)
 }
 
 /* Both say whether all leases were still there. */
-static void test_G1_exit_and_renew_say_whether_it_was_in_time(void **state)
+TEST(test_G1_exit_and_renew_say_whether_it_was_in_time)
 {
-    (void)state;
     struct weir *weir = engine_of(GUARDS("- { name: short, concurrency: 5, lease: 1s }\n- { name: "
                                          "long, concurrency: 5, lease: 60s }\n"));
     struct visit a = enter(weir, "ip=::1", NOW), b = enter(weir, "ip=::1", NOW),
@@ -724,10 +698,9 @@ static void test_G1_exit_and_renew_say_whether_it_was_in_time(void **state)
     weir_destroy(weir);
 }
 
-static void test_L11_the_queue_that_is_written(void **state)
+TEST(test_L11_the_queue_that_is_written)
 {
     struct weir__guard_view v;
-    (void)state;
     struct weir *weir = engine_on(NULL);
     assert_false(weir__engine_guard(weir, 0, &v));
     use(weir,
@@ -747,40 +720,4 @@ static void test_L11_the_queue_that_is_written(void **state)
     assert_int_equal(v.wait, 200 * WEIR_MILLISECOND);
     assert_false(weir__engine_guard(weir, 2, &v));
     weir_destroy(weir);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_G1_enter_and_exit_by_rules),
-        cmocka_unit_test(test_G1_without_rules_nothing_is_entered),
-        cmocka_unit_test(test_G1_weir_check_does_not_look_at_guards),
-        cmocka_unit_test(test_L1_a_request_is_one_permit),
-        cmocka_unit_test(test_G1_a_guard_that_refuses_leaves_limits_and_other_guards),
-        cmocka_unit_test(test_G1_a_limit_that_refuses_leaves_guards),
-        cmocka_unit_test(test_G4_a_limit_that_refuses_gives_the_probe_back),
-        cmocka_unit_test(test_G5_a_level_of_degradation_refuses),
-        cmocka_unit_test(test_G1_the_first_in_the_file_is_named),
-        cmocka_unit_test(test_G1_more_guards_than_can_be_entered),
-        cmocka_unit_test(test_R3_lists_and_guards),
-        cmocka_unit_test(test_G7_who_is_on_the_allow_list_is_not_shed),
-        cmocka_unit_test(test_R4_a_banned_key_does_not_enter),
-        cmocka_unit_test(test_G5_rules_push_a_level_and_take_it_back),
-        cmocka_unit_test(test_R5_a_guard_in_shadow_lets_through),
-        cmocka_unit_test(test_R5_a_guards_mode_by_hand),
-        cmocka_unit_test(test_R5_the_mode_of_the_whole_set),
-        cmocka_unit_test(test_G7_priority_and_class_of_a_request),
-        cmocka_unit_test(test_S6_explain_names_the_guards),
-        cmocka_unit_test(test_R6_a_changed_guard_keeps_its_permits),
-        cmocka_unit_test(test_R6_edited_lists_leave_guards),
-        cmocka_unit_test(test_R6_rules_that_do_not_fit_change_nothing),
-        cmocka_unit_test(test_G1_engines_on_one_table_share_guards),
-        cmocka_unit_test(test_G5_fallbacks),
-        cmocka_unit_test(test_G5_fallbacks_of_old_rules_are_freed),
-        cmocka_unit_test(test_G7_who_has_waited_is_not_shed),
-        cmocka_unit_test(test_L11_who_waits_is_not_counted_until_its_turn),
-        cmocka_unit_test(test_G1_exit_and_renew_say_whether_it_was_in_time),
-        cmocka_unit_test(test_L11_the_queue_that_is_written),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,15 @@
 /* check-many.c -- many requests at once, each for itself and in their order; and what is told of
  * those that were refused. */
+#include "unit/test.h"
+
 #include "unit/requests.h"
 
-static void test_R2_many_each_for_itself(void **state)
+TEST(test_R2_many_each_for_itself)
 {
     enum { N = 10 };
     struct weir_attr ann = ATTR("account", "ann"), bob = ATTR("account", "bob");
     struct weir_request requests[N];
     struct weir_ruling rulings[N];
-    (void)state;
     struct weir *weir = engine_of(three);
     for (int i = 0; i < N; i++)
         requests[i] = (struct weir_request){ i % 2 ? &ann : &bob, 1, { .cost = 1, .now = NOW } };
@@ -23,13 +24,12 @@ static void test_R2_many_each_for_itself(void **state)
 
 /* One key in all of them: each sees what those before it have taken, however many are prepared at a
  * time. */
-static void test_R2_many_see_those_before_them(void **state)
+TEST(test_R2_many_see_those_before_them)
 {
     enum { N = 100 };
     static struct weir_request requests[N];
     static struct weir_ruling rulings[N];
     struct weir_attr ann = ATTR("account", "ann");
-    (void)state;
     struct weir *weir =
         engine_of(RULES("- { name: r, key: \"{account}\", limit: [57/60, 90/60] }\n"
                         "- { name: log, key: \"{account}\", limit: sliding-log 70/60 }\n"));
@@ -44,7 +44,7 @@ static void test_R2_many_see_those_before_them(void **state)
 }
 
 /* A ban that one of them makes keeps those behind it out; of the same key only. */
-static void test_R4_many_and_a_ban_among_them(void **state)
+TEST(test_R4_many_and_a_ban_among_them)
 {
     enum { N = 12 };
     struct weir_attr ann = ATTR("account", "ann"), bob = ATTR("account", "bob");
@@ -52,7 +52,6 @@ static void test_R4_many_and_a_ban_among_them(void **state)
     struct weir_ruling rulings[N];
     static const int reasons[N] = { WEIR_GRANTED, WEIR_LIMITED, WEIR_LIMITED, WEIR_BANNED,
                                     WEIR_BANNED,  WEIR_GRANTED, WEIR_BANNED };
-    (void)state;
     struct weir *weir = engine_of(
         RULES("- { name: r, key: \"{account}\", limit: 1/60, ban: { refusals: 2/60s, for: 10m } }\n"
               "- { name: s, key: \"{account}\", limit: 1/60, mode: shadow }\n"));
@@ -71,9 +70,8 @@ static void test_R4_many_and_a_ban_among_them(void **state)
 
 /* A rule in shadow whose key is banned would have refused, and takes nothing; the others are asked
  * as ever. */
-static void test_R4_a_banned_shadow_among_others(void **state)
+TEST(test_R4_a_banned_shadow_among_others)
 {
-    (void)state;
     struct weir *weir =
         engine_of(RULES("- { name: s, key: \"{ip}\", limit: [5/60, 6/60], mode: shadow }\n"
                         "- { name: r, key: \"{ip}\", limit: 5/60 }\n"
@@ -92,14 +90,13 @@ static void test_R4_a_banned_shadow_among_others(void **state)
 }
 
 /* More limits than a group of requests has room for. */
-static void test_R2_many_of_many_limits(void **state)
+TEST(test_R2_many_of_many_limits)
 {
     enum { N = 20 };
     struct weir_attr who[N];
     char names[N][16];
     struct weir_request requests[N];
     struct weir_ruling rulings[N];
-    (void)state;
     for (int limits = 30; limits <= 70; limits += 10) {
         struct weir *weir =
             engine_of_many(limits, "- { name: r%d, key: \"{account}\", limit: 2/60 }\n");
@@ -119,7 +116,7 @@ static void test_R2_many_of_many_limits(void **state)
 }
 
 /* A banned rule in shadow makes room for one that had none; not in the next request's. */
-static void test_R4_many_and_room_made_by_a_ban(void **state)
+TEST(test_R4_many_and_room_made_by_a_ban)
 {
     enum { N = 4 };
     struct weir_attr who[N] = { ATTR("ip", "::1"), ATTR("account", "ann"), ATTR("ip", "::2"),
@@ -127,7 +124,6 @@ static void test_R4_many_and_room_made_by_a_ban(void **state)
     struct weir_request requests[N];
     struct weir_ruling rulings[N];
     char *yaml = malloc(BIG);
-    (void)state;
     size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
     for (int i = 0; i < 30; i++)
         len += (size_t)snprintf(yaml + len, BIG - len,
@@ -186,9 +182,8 @@ static const struct {
     { "ip=192.0.2.9", 1, WEIR_GRANTED, "" },
 };
 
-static void test_S5_the_key_of_a_refusal_is_told(void **state)
+TEST(test_S5_the_key_of_a_refusal_is_told)
 {
-    (void)state;
     struct weir *weir = engine_of(telling);
     for (size_t i = 0; i < COUNT_OF(told_cases); i++) {
         struct request q = request_of(told_cases[i].request);
@@ -206,14 +201,13 @@ static void test_S5_the_key_of_a_refusal_is_told(void **state)
     weir_destroy(weir);
 }
 
-static void test_S5_the_keys_of_many_are_told(void **state)
+TEST(test_S5_the_keys_of_many_are_told)
 {
     enum { N = COUNT_OF(told_cases) };
     static char keys[N][WEIR__KEY_TEXT];
     struct request q[N];
     struct weir_request requests[N];
     struct weir_ruling rulings[N];
-    (void)state;
     struct weir *weir = engine_of(telling);
     memset(keys, 'x', sizeof(keys));
     for (size_t i = 0; i < N; i++) {
@@ -227,19 +221,4 @@ static void test_S5_the_keys_of_many_are_told(void **state)
         assert_string_equal(keys[i], told_cases[i].key);
     }
     weir_destroy(weir);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R2_many_each_for_itself),
-        cmocka_unit_test(test_R2_many_see_those_before_them),
-        cmocka_unit_test(test_R4_many_and_a_ban_among_them),
-        cmocka_unit_test(test_R4_a_banned_shadow_among_others),
-        cmocka_unit_test(test_R2_many_of_many_limits),
-        cmocka_unit_test(test_R4_many_and_room_made_by_a_ban),
-        cmocka_unit_test(test_S5_the_key_of_a_refusal_is_told),
-        cmocka_unit_test(test_S5_the_keys_of_many_are_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,13 @@
 /* check.c -- a request and the rules that apply to it: who is limited by what, all or nothing, and
  * everything that the ruling says. */
+#include "unit/test.h"
+
 #include "unit/requests.h"
 
 /* ------------------------------------------------------------- R1: who ---- */
 
-static void test_R1_a_request_that_no_rule_is_for_is_allowed(void **state)
+TEST(test_R1_a_request_that_no_rule_is_for_is_allowed)
 {
-    (void)state;
     struct weir *weir = engine_on(NULL); /* no rules at all */
     struct weir_ruling r = check(weir, "ip=192.0.2.1", NOW);
     assert_allowed_by(r, NULL);
@@ -34,7 +35,7 @@ static void test_R1_a_request_that_no_rule_is_for_is_allowed(void **state)
 
 /* Each: two of `one` pass and a third does not; `same` shares its budget; `other` does not; `free`
  * is not limited at all. */
-static void test_R1_every_dimension(void **state)
+TEST(test_R1_every_dimension)
 {
     static const struct {
         const char *rule, *one, *same, *other, *free;
@@ -80,7 +81,6 @@ static void test_R1_every_dimension(void **state)
         { "key: \"{account|anonymous}\"", "ip=::1", "account=", "account=ann", NULL },
         { "key: \"\"", "ip=::1", "account=ann", NULL, NULL },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char yaml[400];
         snprintf(yaml, sizeof(yaml), RULES("- { name: r, %s, limit: 3/60 }\n"), cases[i].rule);
@@ -104,14 +104,13 @@ static void test_R1_every_dimension(void **state)
     }
 }
 
-static void test_R1_no_spelling_of_a_path_escapes(void **state)
+TEST(test_R1_no_spelling_of_a_path_escapes)
 {
     static const char *const spellings[] = {
         "/login",     "/%6cogin",   "//login",         "/a/../login?x",     "/./login",
         "/%2e/login", "/login#top", "/a/%2e%2e/login", "http://host/login", "/login?next=/",
         "login",      "/..//login"
     };
-    (void)state;
     struct weir *weir =
         engine_of(RULES("- { name: login, match: { uri: /login }, limit: 3/60 }\n"));
     for (size_t i = 0; i < COUNT_OF(spellings); i++) {
@@ -124,10 +123,9 @@ static void test_R1_no_spelling_of_a_path_escapes(void **state)
     weir_destroy(weir);
 }
 
-static void test_R1_long_uris_headers_and_names(void **state)
+TEST(test_R1_long_uris_headers_and_names)
 {
     static char uri[9000], value[300], name[100];
-    (void)state;
     struct weir *weir =
         engine_of(RULES("- { name: path, match: { uri: \"/a/**\" }, limit: 100/60 }\n"
                         "- { name: key, key: \"{header.x-api-key}\", limit: 2/60 }\n"));
@@ -161,9 +159,8 @@ static void test_R1_long_uris_headers_and_names(void **state)
     weir_destroy(weir);
 }
 
-static void test_R1_null_empty_and_repeated_attributes(void **state)
+TEST(test_R1_null_empty_and_repeated_attributes)
 {
-    (void)state;
     struct weir *weir = engine_of(RULES("- { name: r, key: \"{account}\", limit: 1/60 }\n"));
     struct weir_attr null = ATTR("account", NULL), empty = ATTR("account", "");
     struct weir_attr twice[] = { ATTR("account", "ann"), ATTR("account", "bob") };
@@ -179,9 +176,8 @@ static void test_R1_null_empty_and_repeated_attributes(void **state)
     weir_destroy(weir);
 }
 
-static void test_R1_names_of_headers_have_no_case(void **state)
+TEST(test_R1_names_of_headers_have_no_case)
 {
-    (void)state;
     struct weir *weir =
         engine_of(RULES("- { name: r, key: \"{header.X-Api-Key}\", limit: 1/60 }\n"));
     assert_true(passes(weir, "header.x-api-key=k", NOW));
@@ -195,9 +191,8 @@ static void test_R1_names_of_headers_have_no_case(void **state)
 }
 
 /* One name, one number: however it is written, and however often it is asked for. */
-static void test_R1_a_header_has_one_number(void **state)
+TEST(test_R1_a_header_has_one_number)
 {
-    (void)state;
     struct weir *weir =
         engine_of(RULES("- { name: r, key: \"{header.x-api-key}\", limit: 1/60 }\n"));
     uint32_t number = weir_attribute(weir, "header.X-Api-Key");
@@ -210,9 +205,8 @@ static void test_R1_a_header_has_one_number(void **state)
 }
 
 /* A number in the place of a name, for doors that see the same names over and over. */
-static void test_R1_attributes_by_number(void **state)
+TEST(test_R1_attributes_by_number)
 {
-    (void)state;
     struct weir *weir = engine_on(NULL);
     uint32_t account = weir_attribute(weir, "account"),
              country = weir_attribute(weir, "country"); /* before there are rules */
@@ -248,10 +242,9 @@ static void test_R1_attributes_by_number(void **state)
     weir_destroy(weir);
 }
 
-static void test_R1_numbers_for_255_names(void **state)
+TEST(test_R1_numbers_for_255_names)
 {
     char name[80];
-    (void)state;
     struct weir *weir = engine_of(RULES("- { name: r, key: \"{n254}\", limit: 1/60 }\n"));
     memset(name, 'n', sizeof(name));
     name[64] = '\0';
@@ -273,10 +266,9 @@ static void test_R1_numbers_for_255_names(void **state)
 
 /* ---------------------------------------------------- R2: all or nothing ---- */
 
-static void test_R2_one_refusal_consumes_nothing_anywhere(void **state)
+TEST(test_R2_one_refusal_consumes_nothing_anywhere)
 {
     static const char ann[] = "ip=192.0.2.1 account=ann";
-    (void)state;
     struct weir *weir = engine_of(three);
     assert_int_equal(pass_of(weir, 3, ann, NOW), 3);
     for (int i = 0; i < 20; i++) {
@@ -300,9 +292,8 @@ static void test_R2_one_refusal_consumes_nothing_anywhere(void **state)
     weir_destroy(weir);
 }
 
-static void test_R2_the_tightest_is_named(void **state)
+TEST(test_R2_the_tightest_is_named)
 {
-    (void)state;
     struct weir *weir = engine_of(three);
     struct weir_ruling r = check(weir, "ip=192.0.2.1 account=ann", NOW);
     assert_allowed_by(r, "per-account");
@@ -317,9 +308,8 @@ static void test_R2_the_tightest_is_named(void **state)
     weir_destroy(weir);
 }
 
-static void test_R2_several_limits_of_a_rule(void **state)
+TEST(test_R2_several_limits_of_a_rule)
 {
-    (void)state;
     struct weir *weir = engine_of(
         RULES("- { name: r, key: \"{ip}\", limit: [300/60, 100/5, sliding-log 150/10] }\n"));
     struct weir_ruling r;
@@ -340,7 +330,7 @@ static void test_R2_several_limits_of_a_rule(void **state)
     weir_destroy(weir);
 }
 
-static void test_R2_retry_is_exact(void **state)
+TEST(test_R2_retry_is_exact)
 {
     static const char *const limits[] = { "3/60",
                                           "gcra 3/7s",
@@ -351,7 +341,6 @@ static void test_R2_retry_is_exact(void **state)
                                           "[300/60, gcra 3/5]",
                                           "3/day",
                                           "3/month zone=Europe/Berlin" };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         char yaml[300];
         snprintf(yaml, sizeof(yaml),
@@ -372,9 +361,8 @@ static void test_R2_retry_is_exact(void **state)
 }
 
 /* Of two that refuse, the first is named, and the retry is until both would not. */
-static void test_R2_retry_is_that_of_all_who_refuse(void **state)
+TEST(test_R2_retry_is_that_of_all_who_refuse)
 {
-    (void)state;
     struct weir *weir = engine_of(RULES("- { name: quick, key: \"{ip}\", limit: 1/1s }\n- { name: "
                                         "slow, key: \"{ip}\", limit: 1/60s }\n"));
     assert_true(passes(weir, "ip=::1", NOW));
@@ -386,9 +374,8 @@ static void test_R2_retry_is_that_of_all_who_refuse(void **state)
     weir_destroy(weir);
 }
 
-static void test_R2_more_than_fits_is_never(void **state)
+TEST(test_R2_more_than_fits_is_never)
 {
-    (void)state;
     struct weir *weir = engine_of(three);
     struct weir_ruling r = check_cost(weir, "ip=::1 account=ann", 4, NOW);
     assert_refused_by(r, "per-account");
@@ -402,9 +389,8 @@ static void test_R2_more_than_fits_is_never(void **state)
 }
 
 /* At most WEIR_ALL_MAX limits: those first in the file. */
-static void test_R2_more_than_64_limits_apply(void **state)
+TEST(test_R2_more_than_64_limits_apply)
 {
-    (void)state;
     struct weir *weir = engine_of_many(70, "- { name: r%d, key: \"{ip}\", limit: 5/60 }\n");
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_allowed_by(r, "r0");
@@ -433,10 +419,9 @@ static void test_R2_more_than_64_limits_apply(void **state)
 }
 
 /* The first that does not fit ends it: a smaller one behind it is left out too. */
-static void test_R2_those_first_in_the_file(void **state)
+TEST(test_R2_those_first_in_the_file)
 {
     char *yaml = malloc(BIG);
-    (void)state;
     size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
     for (int i = 0; i < 63; i++)
         len += (size_t)snprintf(yaml + len, BIG - len,
@@ -459,11 +444,10 @@ static void test_R2_those_first_in_the_file(void **state)
 }
 
 /* One too many leaves the keys of the others as they are. */
-static void test_R2_what_is_left_out_disturbs_nobody(void **state)
+TEST(test_R2_what_is_left_out_disturbs_nobody)
 {
     static const char *const modes[] = { "enforce", "shadow" };
     char *yaml = malloc(BIG);
-    (void)state;
     for (int m = 0; m < 2; m++) {
         size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
         for (int i = 0; i < 64; i++)
@@ -490,14 +474,13 @@ static void test_R2_what_is_left_out_disturbs_nobody(void **state)
 }
 
 /* All 64 places taken, and nothing left out: what does not apply to the request is not missed. */
-static void test_R2_64_limits_are_not_too_many(void **state)
+TEST(test_R2_64_limits_are_not_too_many)
 {
     static const char *const others[] = { "key: \"{account}\", limit: 5/60",
                                           "limit: 5/60, mode: off",
                                           "match: { uri: /x }, limit: 5/60",
                                           "key: \"{account}\", limit: 5/60, mode: shadow" };
     char *yaml = malloc(BIG);
-    (void)state;
     for (size_t k = 0; k < COUNT_OF(others); k++) {
         size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
         for (int i = 0; i < 64; i++)
@@ -515,10 +498,9 @@ static void test_R2_64_limits_are_not_too_many(void **state)
 
 /* Rules that cannot decide (off, or without a key for this request) take no room from those that
  * can. */
-static void test_R2_a_thousand_rules_match(void **state)
+TEST(test_R2_a_thousand_rules_match)
 {
     char *yaml = malloc(BIG);
-    (void)state;
     for (int off = 0; off < 2; off++) {
         size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
         for (int i = 0; i < 1000; i++)
@@ -536,10 +518,9 @@ static void test_R2_a_thousand_rules_match(void **state)
 }
 
 /* Rules that only watch take no room from those that enforce. */
-static void test_R2_rules_in_shadow_leave_room(void **state)
+TEST(test_R2_rules_in_shadow_leave_room)
 {
     char *yaml = malloc(BIG);
-    (void)state;
     size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n");
     for (int i = 0; i < 64; i++)
         len += (size_t)snprintf(yaml + len, BIG - len,
@@ -559,10 +540,9 @@ static void test_R2_rules_in_shadow_leave_room(void **state)
 
 /* What the rules that enforce have left belongs to those in shadow, wherever in the file they
  * stand. */
-static void test_R2_shadows_in_the_room_that_is_left(void **state)
+TEST(test_R2_shadows_in_the_room_that_is_left)
 {
     char *yaml = malloc(BIG);
-    (void)state;
     for (int first = 0; first < 2; first++) {
         const char *shadow = "- { name: shadow, key: \"{ip}\", limit: 5/60, mode: shadow }\n";
         size_t len = (size_t)snprintf(yaml, BIG, "version: 1\nrules:\n%s", first ? shadow : "");
@@ -583,9 +563,8 @@ static void test_R2_shadows_in_the_room_that_is_left(void **state)
 
 /* -------------------------------------------------------- costs and waits ---- */
 
-static void test_cost_by_rule_and_by_attribute(void **state)
+TEST(test_cost_by_rule_and_by_attribute)
 {
-    (void)state;
     struct weir *weir =
         engine_of(RULES("- { name: plain, key: \"{ip}\", limit: 1000/60 }\n"
                         "- { name: five, key: \"{ip}\", limit: 1000/60, cost: 5 }\n"
@@ -618,12 +597,11 @@ static void test_cost_by_rule_and_by_attribute(void **state)
     weir_destroy(weir);
 }
 
-static void test_a_cost_beyond_all_numbers_is_too_big(void **state)
+TEST(test_a_cost_beyond_all_numbers_is_too_big)
 {
     static const char *const huge[] = { "ip=::1 bytes=1001", "ip=::1 bytes=9223372036854775807",
                                         "ip=::1 bytes=9223372036854775808",
                                         "ip=::1 bytes=99999999999999999999999999999999999999" };
-    (void)state;
     struct weir *weir =
         engine_of(RULES("- { name: bytes, key: \"{ip}\", limit: 1000/60, cost: \"{bytes}\" }\n"));
     for (size_t i = 0; i < COUNT_OF(huge); i++)
@@ -646,10 +624,9 @@ static void test_a_cost_beyond_all_numbers_is_too_big(void **state)
 }
 
 /* Whatever the rule makes of it: one that costs nothing, or has no number for its cost. */
-static void test_a_negative_cost_is_a_bad_ask_always(void **state)
+TEST(test_a_negative_cost_is_a_bad_ask_always)
 {
     static const char *const costs[] = { "cost: 0", "cost: 1", "cost: 5", "cost: \"{bytes}\"" };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(costs); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: r, key: \"{ip}\", limit: 9/60, %s }\n"),
@@ -666,12 +643,11 @@ static void test_a_negative_cost_is_a_bad_ask_always(void **state)
 }
 
 /* A point before 0 counts as 0. */
-static void test_before_the_beginning_of_time(void **state)
+TEST(test_before_the_beginning_of_time)
 {
     static const char *const limits[] = {
         "3/60", "gcra 3/60", "sliding-window 3/60", "sliding-log 3/60", "fixed-window 3/60", "3/day"
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         char yaml[200];
         snprintf(
@@ -697,10 +673,9 @@ static void test_before_the_beginning_of_time(void **state)
     }
 }
 
-static void test_who_can_wait_is_told_his_turn(void **state)
+TEST(test_who_can_wait_is_told_his_turn)
 {
     struct weir_attr ip = ATTR("ip", "::1");
-    (void)state;
     struct weir *weir =
         engine_of(RULES("- { name: shaped, key: \"{ip}\", limit: leaky-bucket 10/s queue 5 }\n"
                         "- { name: meter, key: \"{ip}\", limit: 1000/s }\n"));
@@ -723,10 +698,9 @@ static void test_who_can_wait_is_told_his_turn(void **state)
 /* --------------------------------------------------- what the ruling says ---- */
 
 /* The level by the very fraction, also of small limits. */
-static void test_level(void **state)
+TEST(test_level)
 {
     static const int64_t sizes[] = { 1, 2, 3, 4, 7, 8, 16, 100 };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: r, limit: %lld/60 }\n"), (long long)sizes[i]);
@@ -744,7 +718,7 @@ static void test_level(void **state)
     }
 }
 
-static void test_R7_short_syntax_in_rules(void **state)
+TEST(test_R7_short_syntax_in_rules)
 {
     static const struct {
         const char *limit;
@@ -761,7 +735,6 @@ static void test_R7_short_syntax_in_rules(void **state)
         { "sliding-window 7/10s buckets=5", 7, 10 * S, 7 },
         { "fixed-window 4/500ms", 4, S / 2, 4 },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: r, limit: %s }\n"), cases[i].limit);
@@ -778,11 +751,10 @@ static void test_R7_short_syntax_in_rules(void **state)
 #define BERLIN_MARCH (1772319600 * S) /* 2026-03-01 00:00 +01:00 */
 #define BERLIN_APRIL (1774994400 * S) /* 2026-04-01 00:00 +02:00 */
 
-static void test_R7_a_month_in_a_time_zone(void **state)
+TEST(test_R7_a_month_in_a_time_zone)
 {
     static const char *const rules[] = { "limit: 10000/month zone=Europe/Berlin",
                                          "limit: 10000/month, zone: Europe/Berlin" };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rules); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: quota, key: \"{account}\", %s }\n"),
@@ -805,41 +777,4 @@ static void test_R7_a_month_in_a_time_zone(void **state)
         assert_int_equal(r.window, 30 * DAY);
         weir_destroy(weir);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R1_a_request_that_no_rule_is_for_is_allowed),
-        cmocka_unit_test(test_R1_every_dimension),
-        cmocka_unit_test(test_R1_no_spelling_of_a_path_escapes),
-        cmocka_unit_test(test_R1_long_uris_headers_and_names),
-        cmocka_unit_test(test_R1_null_empty_and_repeated_attributes),
-        cmocka_unit_test(test_R1_names_of_headers_have_no_case),
-        cmocka_unit_test(test_R1_a_header_has_one_number),
-        cmocka_unit_test(test_R1_attributes_by_number),
-        cmocka_unit_test(test_R1_numbers_for_255_names),
-        cmocka_unit_test(test_R2_one_refusal_consumes_nothing_anywhere),
-        cmocka_unit_test(test_R2_the_tightest_is_named),
-        cmocka_unit_test(test_R2_several_limits_of_a_rule),
-        cmocka_unit_test(test_R2_retry_is_exact),
-        cmocka_unit_test(test_R2_retry_is_that_of_all_who_refuse),
-        cmocka_unit_test(test_R2_more_than_fits_is_never),
-        cmocka_unit_test(test_R2_more_than_64_limits_apply),
-        cmocka_unit_test(test_R2_those_first_in_the_file),
-        cmocka_unit_test(test_R2_what_is_left_out_disturbs_nobody),
-        cmocka_unit_test(test_R2_64_limits_are_not_too_many),
-        cmocka_unit_test(test_R2_a_thousand_rules_match),
-        cmocka_unit_test(test_R2_rules_in_shadow_leave_room),
-        cmocka_unit_test(test_R2_shadows_in_the_room_that_is_left),
-        cmocka_unit_test(test_cost_by_rule_and_by_attribute),
-        cmocka_unit_test(test_a_cost_beyond_all_numbers_is_too_big),
-        cmocka_unit_test(test_a_negative_cost_is_a_bad_ask_always),
-        cmocka_unit_test(test_before_the_beginning_of_time),
-        cmocka_unit_test(test_who_can_wait_is_told_his_turn),
-        cmocka_unit_test(test_level),
-        cmocka_unit_test(test_R7_short_syntax_in_rules),
-        cmocka_unit_test(test_R7_a_month_in_a_time_zone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* engine.c -- an engine is made, the modes of its rules, and what requests have come to. */
+#include "unit/test.h"
+
 #include "unit/requests.h"
 
 static int edit_list(struct weir *weir, const char *list, const char *attribute, const char *add,
@@ -28,11 +30,10 @@ static void ban(struct weir *weir, const char *rule, const char *key, weir_time 
 
 /* ------------------------------------------------------------- creation ---- */
 
-static void test_an_engine_has_a_table(void **state)
+TEST(test_an_engine_has_a_table)
 {
     struct weir *weir = NULL;
     struct weir_error error = { 0 };
-    (void)state;
     assert_int_equal(weir_create(&weir, NULL, &error), WEIR_OK);
     assert_non_null(weir_table_of(weir));
     assert_true(stats_of(weir_table_of(weir), -1).slots >= 65536);
@@ -46,10 +47,9 @@ static void test_an_engine_has_a_table(void **state)
     weir_destroy(NULL);
 }
 
-static void test_more_keys_than_any_machine_has_room_for(void **state)
+TEST(test_more_keys_than_any_machine_has_room_for)
 {
     static const int64_t keys[] = { INT64_MAX, INT64_MAX / 1024, -1 };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
         struct weir *weir = (void *)0x5a;
         struct weir_error error = { 0 };
@@ -59,11 +59,10 @@ static void test_more_keys_than_any_machine_has_room_for(void **state)
     }
 }
 
-static void test_without_rules_there_is_nothing_to_change(void **state)
+TEST(test_without_rules_there_is_nothing_to_change)
 {
     struct weir_error error = { 0 };
     struct weir_rule_info info;
-    (void)state;
     struct weir *weir = engine_on(NULL);
     assert_int_equal(edit_list(weir, "deny", "ip", "10.0.0.0/8", NULL), WEIR_INVALID);
     assert_int_equal(weir_mode_set(weir, "r", WEIR_OFF, &error), WEIR_INVALID);
@@ -76,13 +75,12 @@ static void test_without_rules_there_is_nothing_to_change(void **state)
 
 /* ------------------------------------------------------- what is in force ---- */
 
-static void test_S6_what_is_in_force_can_be_listed(void **state)
+TEST(test_S6_what_is_in_force_can_be_listed)
 {
     char names[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE];
     struct weir__list_info list;
     struct weir__modes modes;
     struct weir_error error;
-    (void)state;
     struct weir *weir = engine_on(NULL);
     assert_null(weir__engine_rule_name(weir, 0));
     assert_false(weir__engine_list(weir, 0, &list));
@@ -120,9 +118,8 @@ static void test_S6_what_is_in_force_can_be_listed(void **state)
     "rules:\n- { name: tight, key: \"{ip}\", limit: 2/60" one \
     " }\n- { name: wide, key: \"{ip}\", limit: 100/60 }\n"
 
-static void test_R5_shadow_decides_and_counts_but_lets_through(void **state)
+TEST(test_R5_shadow_decides_and_counts_but_lets_through)
 {
-    (void)state;
     struct weir *weir = engine_of(SWITCHED("", ", mode: shadow"));
     for (int i = 0; i < 10; i++) {
         struct weir_ruling r = check(weir, "ip=::1", NOW);
@@ -145,9 +142,8 @@ static void test_R5_shadow_decides_and_counts_but_lets_through(void **state)
     weir_destroy(weir);
 }
 
-static void test_R5_a_refused_request_takes_nothing_in_shadow(void **state)
+TEST(test_R5_a_refused_request_takes_nothing_in_shadow)
 {
-    (void)state;
     struct weir *weir = engine_of(
         RULES("- { name: shadow, limit: 10/60, mode: shadow }\n- { name: one, limit: 1/60 }\n"));
     assert_int_equal(pass_of(weir, 5, "", NOW), 1);
@@ -156,9 +152,8 @@ static void test_R5_a_refused_request_takes_nothing_in_shadow(void **state)
 }
 
 /* Who is refused has no use for what would have been. */
-static void test_R5_a_refusal_says_nothing_of_shadows(void **state)
+TEST(test_R5_a_refusal_says_nothing_of_shadows)
 {
-    (void)state;
     struct weir *weir = engine_of(
         RULES("- { name: shadow, limit: 1/60, mode: shadow }\n- { name: two, limit: 2/60 }\n"));
     ban(weir, "shadow", "", NOW, NOW + S);
@@ -173,9 +168,8 @@ static void test_R5_a_refusal_says_nothing_of_shadows(void **state)
     weir_destroy(weir);
 }
 
-static void test_R5_off(void **state)
+TEST(test_R5_off)
 {
-    (void)state;
     struct weir *weir = engine_of(SWITCHED("", ", mode: off"));
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_allowed_by(r, "wide");
@@ -188,10 +182,9 @@ static void test_R5_off(void **state)
     weir_destroy(weir);
 }
 
-static void test_R5_switched_by_hand(void **state)
+TEST(test_R5_switched_by_hand)
 {
     struct weir_error error = { 0 };
-    (void)state;
     struct weir *weir = engine_of(SWITCHED("", ""));
     assert_int_equal(pass_of(weir, 3, "ip=::1", NOW), 2);
     set_mode(weir, "tight", WEIR_SHADOW);
@@ -222,9 +215,8 @@ static void test_R5_switched_by_hand(void **state)
     weir_destroy(weir);
 }
 
-static void test_R5_the_whole_set_as_written(void **state)
+TEST(test_R5_the_whole_set_as_written)
 {
-    (void)state;
     struct weir *weir =
         engine_of(SWITCHED("mode: shadow\nlists: { deny: { ip: [10.0.0.0/8] } }\n", ""));
     assert_int_equal(pass_of(weir, 5, "ip=::1", NOW), 5);
@@ -244,9 +236,8 @@ static void test_R5_the_whole_set_as_written(void **state)
     weir_destroy(weir);
 }
 
-static void test_R5_a_ban_in_shadow_is_told_and_not_enforced(void **state)
+TEST(test_R5_a_ban_in_shadow_is_told_and_not_enforced)
 {
-    (void)state;
     struct weir *weir = engine_of(SWITCHED("", ", mode: shadow"));
     ban(weir, "tight", "::1", NOW, NOW + S);
     struct weir_ruling r = check(weir, "ip=::1", NOW);
@@ -264,11 +255,10 @@ static void test_R5_a_ban_in_shadow_is_told_and_not_enforced(void **state)
     weir_destroy(weir);
 }
 
-static void test_R5_at_once_in_every_engine_on_the_table(void **state)
+TEST(test_R5_at_once_in_every_engine_on_the_table)
 {
     const char *path = new_path();
     struct weir_table_options options = { .path = path, .keys = 100 };
-    (void)state;
     struct weir_table *tables[2] = { table_with(&options), attach(path) };
     struct weir *engines[2];
     for (int i = 0; i < 2; i++) {
@@ -300,9 +290,8 @@ static void test_R5_at_once_in_every_engine_on_the_table(void **state)
     weir_table_destroy(again);
 }
 
-static void test_names_of_modes(void **state)
+TEST(test_names_of_modes)
 {
-    (void)state;
     assert_string_equal(weir_mode_name(WEIR_AS_WRITTEN), "as-written");
     assert_string_equal(weir_mode_name(WEIR_ENFORCE), "enforce");
     assert_string_equal(weir_mode_name(WEIR_SHADOW), "shadow");
@@ -326,10 +315,9 @@ static void assert_totals(struct weir *weir, struct weir_totals wanted)
     assert_int_equal(t.shadow_refused, wanted.shadow_refused);
 }
 
-static void test_S5_totals(void **state)
+TEST(test_S5_totals)
 {
     struct weir_totals t = { 0 };
-    (void)state;
     struct weir *weir = engine_on(NULL);
     assert_totals(weir, t);
     assert_true(passes(weir, "ip=::1", NOW)); /* no rules yet */
@@ -366,13 +354,12 @@ static void test_S5_totals(void **state)
     weir_destroy(weir);
 }
 
-static void test_S5_totals_of_many(void **state)
+TEST(test_S5_totals_of_many)
 {
     enum { N = 50 };
     struct weir_attr who = ATTR("account", "ann");
     static struct weir_request requests[N];
     static struct weir_ruling rulings[N];
-    (void)state;
     struct weir *weir = engine_of(RULES("- { name: r, key: \"{account}\", limit: 20/60 }\n"));
     for (int i = 0; i < N; i++)
         requests[i] =
@@ -382,24 +369,4 @@ static void test_S5_totals_of_many(void **state)
     weir_destroy(weir);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_engine_has_a_table),
-        cmocka_unit_test(test_more_keys_than_any_machine_has_room_for),
-        cmocka_unit_test(test_without_rules_there_is_nothing_to_change),
-        cmocka_unit_test(test_S6_what_is_in_force_can_be_listed),
-        cmocka_unit_test(test_R5_shadow_decides_and_counts_but_lets_through),
-        cmocka_unit_test(test_R5_a_refused_request_takes_nothing_in_shadow),
-        cmocka_unit_test(test_R5_a_refusal_says_nothing_of_shadows),
-        cmocka_unit_test(test_R5_off),
-        cmocka_unit_test(test_R5_switched_by_hand),
-        cmocka_unit_test(test_R5_the_whole_set_as_written),
-        cmocka_unit_test(test_R5_a_ban_in_shadow_is_told_and_not_enforced),
-        cmocka_unit_test(test_R5_at_once_in_every_engine_on_the_table),
-        cmocka_unit_test(test_names_of_modes),
-        cmocka_unit_test(test_S5_totals),
-        cmocka_unit_test(test_S5_totals_of_many),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

@@ -1,5 +1,7 @@
 /* explain.c -- why each rule applies or does not, what it has left, and the very ruling that
  * weir_check would give; and nothing is taken. */
+#include "unit/test.h"
+
 #include "unit/requests.h"
 
 static const char rules[] =
@@ -34,9 +36,8 @@ static void assert_why(struct weir *weir, const char *rule, const char *request,
         assert_string_equal(e.condition->attribute, attribute);
 }
 
-static void test_why_a_rule_applies_or_not(void **state)
+TEST(test_why_a_rule_applies_or_not)
 {
-    (void)state;
     struct weir *weir = engine_of(rules);
     assert_why(weir, "login", "uri=/login method=POST ip=::1", WEIR__APPLIES, NULL, NULL);
     assert_why(weir, "login", "uri=/login method=GET ip=::1", WEIR__UNMATCHED, "method", "GET");
@@ -50,9 +51,8 @@ static void test_why_a_rule_applies_or_not(void **state)
     weir_destroy(weir);
 }
 
-static void test_the_state_of_a_key(void **state)
+TEST(test_the_state_of_a_key)
 {
-    (void)state;
     struct weir *weir = engine_of(rules);
     pass_of(weir, 3, "uri=/login method=POST ip=192.0.2.7", NOW);
     struct weir__explained e = explained(weir, "login", "uri=/login method=POST ip=192.0.2.7", NOW);
@@ -86,10 +86,9 @@ static struct weir__explanation explain(struct weir *weir, const struct request 
     return out;
 }
 
-static void test_every_rule_is_told_of(void **state)
+TEST(test_every_rule_is_told_of)
 {
     size_t n;
-    (void)state;
     struct weir *weir = engine_of(rules);
     struct request r = request_of("ip=10.6.6.6 account=root");
     struct weir_ask ask = { .cost = 1, .now = NOW };
@@ -149,7 +148,7 @@ static void ask_both(struct weir *weir, const char *text, int64_t cost, weir_tim
         assert_same_ruling(&first.ruling, &decided);
 }
 
-static void test_the_ruling_is_that_of_a_check(void **state)
+TEST(test_the_ruling_is_that_of_a_check)
 {
     static const char *const requests[] = {
         "uri=/login method=POST ip=192.0.2.1",
@@ -163,7 +162,6 @@ static void test_the_ruling_is_that_of_a_check(void **state)
         "",
     };
     uint64_t seed = 5;
-    (void)state;
     struct weir *weir = engine_of(rules);
     weir_time now = NOW;
     for (int i = 0; i < 2000; i++) {
@@ -178,9 +176,8 @@ static void test_the_ruling_is_that_of_a_check(void **state)
 }
 
 /* The level is 3. */
-static void test_a_deny_list_in_the_ruling(void **state)
+TEST(test_a_deny_list_in_the_ruling)
 {
-    (void)state;
     struct weir *weir = engine_of(rules);
     ask_both(weir, "ip=10.6.6.6", 1, NOW);
     ask_both(weir, "ip=10.6.6.6 account=root", 1, NOW);
@@ -189,9 +186,8 @@ static void test_a_deny_list_in_the_ruling(void **state)
 }
 
 /* No limit is named beside the ban, and no rule has been applied. */
-static void test_a_ban_in_the_ruling(void **state)
+TEST(test_a_ban_in_the_ruling)
 {
-    (void)state;
     struct weir *weir = engine_of(rules);
     for (int i = 0; i < 7; i++)
         ask_both(weir, "uri=/login method=POST ip=192.0.2.1 account=bob", 1, NOW);
@@ -202,9 +198,8 @@ static void test_a_ban_in_the_ruling(void **state)
 }
 
 /* Of a calendar window its present length; and of several that refuse, the longest retry. */
-static void test_windows_and_retries_in_the_ruling(void **state)
+TEST(test_windows_and_retries_in_the_ruling)
 {
-    (void)state;
     struct weir *weir = engine_of(rules);
     ask_both(weir, "account=bob", 1, NOW);
     weir_destroy(weir);
@@ -218,10 +213,9 @@ static void test_windows_and_retries_in_the_ruling(void **state)
 
 /* ------------------------------------------------------------- applying ---- */
 
-static void test_the_limits_that_apply(void **state)
+TEST(test_the_limits_that_apply)
 {
     struct weir__applying out[8];
-    (void)state;
     struct weir *weir = engine_of(rules);
     struct request r = request_of("uri=/api/x account=bob ip=192.0.2.2 bytes=7");
     size_t n = weir__engine_applying(weir, r.attrs, r.n, out, COUNT_OF(out));
@@ -246,13 +240,12 @@ static void note_guard(void *context, const struct weir__explained_guard *e)
 
 /* A look ten minutes ahead takes no permit back: who explains may have another clock than those who
  * work. */
-static void test_L1_a_look_ahead_leaves_permits(void **state)
+TEST(test_L1_a_look_ahead_leaves_permits)
 {
     struct weir_entry entry;
     struct weir_ruling ruling;
     struct weir__explained_guard e = { 0 };
     struct weir_ask ask = { .cost = 1, .now = NOW };
-    (void)state;
     struct weir *weir =
         engine_of("version: 1\nguards: [{ name: g, concurrency: 1, lease: 30s }]\n");
     assert_true(weir_check_enter(weir, NULL, 0, &ask, &entry, &ruling));
@@ -263,20 +256,4 @@ static void test_L1_a_look_ahead_leaves_permits(void **state)
     assert_int_equal(e.reason, WEIR_BUSY);
     assert_true(weir_check_exit(weir, &entry, WEIR_SUCCEEDED, NOW + WEIR_SECOND));
     weir_destroy(weir);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_why_a_rule_applies_or_not),
-        cmocka_unit_test(test_the_state_of_a_key),
-        cmocka_unit_test(test_every_rule_is_told_of),
-        cmocka_unit_test(test_the_ruling_is_that_of_a_check),
-        cmocka_unit_test(test_a_deny_list_in_the_ruling),
-        cmocka_unit_test(test_a_ban_in_the_ruling),
-        cmocka_unit_test(test_windows_and_retries_in_the_ruling),
-        cmocka_unit_test(test_the_limits_that_apply),
-        cmocka_unit_test(test_L1_a_look_ahead_leaves_permits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

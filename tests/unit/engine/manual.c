@@ -1,5 +1,7 @@
 /* manual.c -- what is done by hand while an engine works: lists edited, keys banned and let in
  * again; and what bans do by themselves. */
+#include "unit/test.h"
+
 #include "unit/requests.h"
 
 #define TEN_MINUTES (600 * S)
@@ -33,9 +35,8 @@ static const char listed[] =
     "rules:\n"
     "- { name: all, key: \"{ip}\", limit: 1/60, not: { account: { list: vips } } }\n";
 
-static void test_R3_allow_and_deny(void **state)
+TEST(test_R3_allow_and_deny)
 {
-    (void)state;
     struct weir *weir = engine_of(listed);
     for (int i = 0; i < 5; i++) {
         struct weir_ruling r = check(weir, "ip=10.1.1.1", NOW);
@@ -65,9 +66,8 @@ static void test_R3_allow_and_deny(void **state)
     weir_destroy(weir);
 }
 
-static void test_R3_lists_are_edited_at_run_time(void **state)
+TEST(test_R3_lists_are_edited_at_run_time)
 {
-    (void)state;
     struct weir *weir = engine_of(listed);
     assert_true(passes(weir, "ip=203.0.113.1", NOW));
     assert_int_equal(edit_list(weir, "deny", "ip", "203.0.113.0/24", "10.6.6.0/24"), WEIR_OK);
@@ -85,9 +85,8 @@ static void test_R3_lists_are_edited_at_run_time(void **state)
     weir_destroy(weir);
 }
 
-static void test_R3_an_attribute_that_no_rule_looks_at(void **state)
+TEST(test_R3_an_attribute_that_no_rule_looks_at)
 {
-    (void)state;
     struct weir *weir = engine_of(listed);
     assert_int_equal(edit_list(weir, "deny", "country", "xx", NULL), WEIR_OK);
     assert_int_equal(edit_list(weir, "deny", "uri", "/secret", NULL), WEIR_OK);
@@ -102,9 +101,8 @@ static void test_R3_an_attribute_that_no_rule_looks_at(void **state)
     weir_destroy(weir);
 }
 
-static void test_R3_a_bad_edit_changes_nothing(void **state)
+TEST(test_R3_a_bad_edit_changes_nothing)
 {
-    (void)state;
     struct weir *weir = engine_of(listed);
     assert_int_equal(edit_list(weir, "deny", "ip", "10.0.0.0/33", "10.6.6.0/24"), WEIR_INVALID);
     assert_int_equal(edit_list(weir, "deny", "", "x", NULL), WEIR_INVALID);
@@ -114,9 +112,8 @@ static void test_R3_a_bad_edit_changes_nothing(void **state)
 
 /* What the file would refuse is refused here: a list that nothing asks for, a pattern, and a name
  * that no request has. */
-static void test_R3_an_edit_without_effect_is_a_mistake(void **state)
+TEST(test_R3_an_edit_without_effect_is_a_mistake)
 {
-    (void)state;
     struct weir *weir = engine_of(listed);
     assert_int_equal(edit_list(weir, "dney", "ip", "203.0.113.1", NULL), WEIR_INVALID);
     assert_int_equal(edit_list(weir, "deny", "account", "mal*", NULL), WEIR_INVALID);
@@ -131,12 +128,11 @@ static void test_R3_an_edit_without_effect_is_a_mistake(void **state)
     weir_destroy(weir);
 }
 
-static void test_R3_a_hundred_thousand_entries(void **state)
+TEST(test_R3_a_hundred_thousand_entries)
 {
     enum { MANY = 100000 };
     static char texts[MANY][20];
     static const char *entries[MANY];
-    (void)state;
     struct weir *weir = engine_of(RULES("- { name: all, limit: 1/60 }\n"));
     for (int i = 0; i < MANY; i++) {
         snprintf(texts[i], sizeof(texts[i]), "11.%d.%d.0/24", i >> 8 & 255, i & 255);
@@ -166,9 +162,8 @@ static void test_R3_a_hundred_thousand_entries(void **state)
           " } }\n"                                                                             \
           "- { name: other, key: \"{ip}\", limit: 1000/60 }\n")
 
-static void test_R4_the_nth_refusal_bans(void **state)
+TEST(test_R4_the_nth_refusal_bans)
 {
-    (void)state;
     struct weir *weir = engine_of(BANNING(""));
     assert_int_equal(pass_of(weir, 2, "ip=::1", NOW), 2);
     for (int i = 1; i <= 3; i++) {
@@ -197,9 +192,8 @@ static void test_R4_the_nth_refusal_bans(void **state)
 }
 
 /* "No" says until when: the refusal that makes the ban too. */
-static void test_R4_retry_of_the_refusal_that_bans(void **state)
+TEST(test_R4_retry_of_the_refusal_that_bans)
 {
-    (void)state;
     struct weir *weir = engine_of(BANNING(""));
     pass_of(weir, 4, "ip=::1", NOW);
     struct weir_ruling r = check(weir, "ip=::1", NOW);
@@ -208,9 +202,8 @@ static void test_R4_retry_of_the_refusal_that_bans(void **state)
     weir_destroy(weir);
 }
 
-static void test_R4_refusals_far_apart_do_not_ban(void **state)
+TEST(test_R4_refusals_far_apart_do_not_ban)
 {
-    (void)state;
     struct weir *weir = engine_of(BANNING(""));
     pass_of(weir, 4, "ip=::1", NOW); /* two refusals */
     weir_time later = NOW + 120 * S;
@@ -220,9 +213,8 @@ static void test_R4_refusals_far_apart_do_not_ban(void **state)
     weir_destroy(weir);
 }
 
-static void test_R4_a_peek_never_counts(void **state)
+TEST(test_R4_a_peek_never_counts)
 {
-    (void)state;
     struct weir *weir = engine_of(BANNING(""));
     pass_of(weir, 4, "ip=::1", NOW);
     for (int i = 0; i < 20; i++)
@@ -235,9 +227,8 @@ static void test_R4_a_peek_never_counts(void **state)
 }
 
 /* A negative cost is a mistake of who asks, and no refusal of a client's request. */
-static void test_R4_a_mistake_never_counts(void **state)
+TEST(test_R4_a_mistake_never_counts)
 {
-    (void)state;
     struct weir *weir = engine_of(BANNING(""));
     for (int i = 0; i < 9; i++)
         assert_int_equal(check_cost(weir, "ip=::1", -1, NOW).decision.reason, WEIR_BAD_ASK);
@@ -246,9 +237,8 @@ static void test_R4_a_mistake_never_counts(void **state)
 }
 
 /* Only the rule that refuses counts. */
-static void test_R4_others_refusals_do_not_count(void **state)
+TEST(test_R4_others_refusals_do_not_count)
 {
-    (void)state;
     struct weir *weir = engine_of(RULES(
         "- { name: first, limit: 1/60 }\n"
         "- { name: banning, key: \"{ip}\", limit: 100/60, ban: { refusals: 2/60s, for: 1h } }\n"));
@@ -270,11 +260,10 @@ static weir_time refuse_until_banned(struct weir *weir, const char *request, wei
     return 0;
 }
 
-static void test_R4_escalation(void **state)
+TEST(test_R4_escalation)
 {
     static const weir_time lengths[] = { 600, 1800, 5400, 7200, 7200 };
     weir_time now = NOW;
-    (void)state;
     struct weir *weir = engine_of(BANNING(", escalate: 3, longest: 2h, forget: 1h"));
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         weir_time length = refuse_until_banned(weir, "ip=::1", now);
@@ -305,9 +294,8 @@ static struct bans bans_of(struct weir *weir, weir_time now)
     return bans;
 }
 
-static void test_R4_listed_and_lifted(void **state)
+TEST(test_R4_listed_and_lifted)
 {
-    (void)state;
     struct weir *weir = engine_of(BANNING(""));
     assert_int_equal(bans_of(weir, NOW).n, 0);
     pass_of(weir, 5, "ip=2001:DB8::0:1", NOW);
@@ -328,9 +316,8 @@ static void test_R4_listed_and_lifted(void **state)
     weir_destroy(weir);
 }
 
-static void test_R4_after_a_lift_the_count_begins_anew(void **state)
+TEST(test_R4_after_a_lift_the_count_begins_anew)
 {
-    (void)state;
     struct weir *weir = engine_of(BANNING(""));
     pass_of(weir, 5, "ip=::1", NOW);
     assert_true(weir_ban_lift(weir, "login", "::1", NOW));
@@ -345,10 +332,9 @@ static void test_R4_after_a_lift_the_count_begins_anew(void **state)
     weir_destroy(weir);
 }
 
-static void test_R4_by_hand(void **state)
+TEST(test_R4_by_hand)
 {
     struct weir_error error = { 0 };
-    (void)state;
     struct weir *weir = engine_of(BANNING("")); /* `other` has no ban of its own */
     ban(weir, "other", "192.0.2.7", NOW, NOW + 5 * S);
     struct weir_ruling r = check(weir, "ip=::ffff:192.0.2.7", NOW);
@@ -369,7 +355,7 @@ static void test_R4_by_hand(void **state)
 
 /* An address, however it is written, for rules whose key is one; and a network where the key is
  * one. */
-static void test_R4_any_spelling_of_an_address(void **state)
+TEST(test_R4_any_spelling_of_an_address)
 {
     static const struct {
         const char *template, *spelling, *request;
@@ -390,7 +376,6 @@ static void test_R4_any_spelling_of_an_address(void **state)
         { "<{ip}>", "<192.0.2.7>", "ip=192.0.2.7" },
         { "{ip}:{account}", "192.0.2.7:ann", "ip=192.0.2.7 account=ann" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: r, key: \"%s\", limit: 9/60 }\n"),
@@ -409,14 +394,13 @@ static void test_R4_any_spelling_of_an_address(void **state)
 }
 
 /* A ban is one of a key: what is none of the rule's is refused, not taken for nothing. */
-static void test_R4_what_is_no_key_of_the_rule(void **state)
+TEST(test_R4_what_is_no_key_of_the_rule)
 {
     static const char *const cases[][2] = {
         { "{ip}", "10.0.0.0/8" }, { "{ip/24}", "10.0.0.0/8" },   { "{ip/24}", "2001:db8::/32" },
         { "{ip}", "unix:" },      { "{ip|nobody}", "nobody" },   { "{ip|nobody}", "anybody" },
         { "{ip}", "" },           { "{ip/24}", "10.0.0.0/024" }, { "{ip}", "10.0.0.256" }
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char yaml[200];
         snprintf(yaml, sizeof(yaml), RULES("- { name: r, key: \"%s\", limit: 9/60 }\n"),
@@ -432,11 +416,10 @@ static void test_R4_what_is_no_key_of_the_rule(void **state)
 }
 
 /* "Bans stay": so one made under another key of the rule is lifted as it is listed, too. */
-static void test_R4_a_ban_is_lifted_as_it_is_listed(void **state)
+TEST(test_R4_a_ban_is_lifted_as_it_is_listed)
 {
     static const char *const templates[] = { "{ip}",      "{ip/24}",        "{ip/8}",
                                              "{account}", "{ip}:{account}", "<{ip}>" };
-    (void)state;
     for (size_t from = 0; from < COUNT_OF(templates); from++)
         for (size_t to = 0; to < COUNT_OF(templates); to++) {
             char yaml[200];
@@ -460,10 +443,9 @@ static void test_R4_a_ban_is_lifted_as_it_is_listed(void **state)
 
 /* A key as the list of bans and explain show it is what goes in by hand; one that is too long for
  * that is told apart all the same. */
-static void test_R4_long_keys(void **state)
+TEST(test_R4_long_keys)
 {
     char value[3001], other[3001], request[3100];
-    (void)state;
     struct weir *weir = engine_of(RULES("- { name: r, key: \"{header.x-api-key}\", limit: 1/60, "
                                         "ban: { refusals: 2/60s, for: 10m } }\n"));
     memset(value, 'k', 3000);
@@ -492,7 +474,7 @@ static void test_R4_long_keys(void **state)
 
 /* Whatever bytes a client sends, and however many: it is banned, listed, and let in again by what
  * was listed; others are not. */
-static void test_R4_hostile_keys(void **state)
+TEST(test_R4_hostile_keys)
 {
     static const char *const fill[] = { "\x80", "\xbf",     "\xff",     "\xc2",
                                         "\xe2", "\n",       "%",        " ",
@@ -500,7 +482,6 @@ static void test_R4_hostile_keys(void **state)
     static const size_t lengths[] = { 1,   3,   4,   52,  53,  100, 124, 125,  126,
                                       158, 159, 160, 161, 256, 257, 500, 20000 };
     static char value[20000];
-    (void)state;
     struct weir *weir = engine_of(RULES(
         "- { name: r, key: \"{account}\", limit: 1/60, ban: { refusals: 1/60s, for: 10m } }\n"));
     struct weir_ask ask = { .cost = 1, .now = NOW };
@@ -525,10 +506,9 @@ static void test_R4_hostile_keys(void **state)
     weir_destroy(weir);
 }
 
-static void test_R4_a_ban_survives_a_restart(void **state)
+TEST(test_R4_a_ban_survives_a_restart)
 {
     const char *path = new_path();
-    (void)state;
     for (int run = 0; run < 2; run++) {
         struct weir_table *table =
             table_with(&(struct weir_table_options){ .path = path, .keys = 100, .slab = 1 << 20 });
@@ -550,9 +530,8 @@ static void test_R4_a_ban_survives_a_restart(void **state)
     }
 }
 
-static void test_R4_everybody_banned_at_once(void **state)
+TEST(test_R4_everybody_banned_at_once)
 {
-    (void)state;
     struct weir *weir =
         engine_of(RULES("- { name: all, limit: 100/60 }\n")); /* one key for everybody: "" */
     ban(weir, "all", "", NOW, NOW + S);
@@ -578,9 +557,8 @@ static const char two_rules[] =
           "- { name: login, match: { uri: /login }, key: \"{ip}\", limit: 3/60 }\n"
           "- { name: per-account, key: \"{account}\", limit: 3/60 }\n");
 
-static void test_S6_reset_of_every_rule_that_applies(void **state)
+TEST(test_S6_reset_of_every_rule_that_applies)
 {
-    (void)state;
     struct weir *weir = engine_of(two_rules);
     pass_of(weir, 3, "ip=::1 uri=/login", NOW);
     pass_of(weir, 3, "ip=::2 uri=/login", NOW);
@@ -593,9 +571,8 @@ static void test_S6_reset_of_every_rule_that_applies(void **state)
     weir_destroy(weir);
 }
 
-static void test_S6_reset_of_one_rule(void **state)
+TEST(test_S6_reset_of_one_rule)
 {
-    (void)state;
     struct weir *weir = engine_of(two_rules);
     pass_of(weir, 3, "ip=::1 uri=/login account=ann", NOW);
     assert_int_equal(reset(weir, "login", "ip=::1 uri=/login account=ann", NOW), 1);
@@ -607,9 +584,8 @@ static void test_S6_reset_of_one_rule(void **state)
     weir_destroy(weir);
 }
 
-static void test_S6_reset_where_there_is_no_such_rule(void **state)
+TEST(test_S6_reset_where_there_is_no_such_rule)
 {
-    (void)state;
     struct weir *weir = engine_on(NULL);
     assert_int_equal(reset(weir, NULL, "ip=::1", NOW), 0); /* no rules at all */
     assert_int_equal(reset(weir, "r", "ip=::1", NOW), WEIR_INVALID);
@@ -621,9 +597,8 @@ static void test_S6_reset_where_there_is_no_such_rule(void **state)
     weir_destroy(weir);
 }
 
-static void test_S6_reset_forgets_refusals_bans_and_strikes(void **state)
+TEST(test_S6_reset_forgets_refusals_bans_and_strikes)
 {
-    (void)state;
     struct weir *weir = engine_of(BANNING(", escalate: 2"));
     refuse_until_banned(weir, "ip=::1", NOW);
     assert_int_equal(bans_of(weir, NOW).n, 1);
@@ -634,9 +609,8 @@ static void test_S6_reset_forgets_refusals_bans_and_strikes(void **state)
     weir_destroy(weir);
 }
 
-static void test_S6_reset_forgets_counted_refusals(void **state)
+TEST(test_S6_reset_forgets_counted_refusals)
 {
-    (void)state;
     struct weir *weir = engine_of(RULES(
         "- { name: r, key: \"{account}\", limit: 1/60, ban: { refusals: 3/60s, for: 10m } }\n"));
     assert_int_equal(pass_of(weir, 3, "account=ann", NOW), 1); /* and two refusals */
@@ -648,9 +622,8 @@ static void test_S6_reset_forgets_counted_refusals(void **state)
     weir_destroy(weir);
 }
 
-static void test_S6_reset_whatever_the_mode_and_the_lists(void **state)
+TEST(test_S6_reset_whatever_the_mode_and_the_lists)
 {
-    (void)state;
     struct weir *weir = engine_of("version: 1\nlists: { deny: { ip: [\"::1\"] } }\nrules:\n"
                                   "- { name: off, key: \"{ip}\", limit: 1/60 }\n"
                                   "- { name: shadow, key: \"{ip}\", limit: 1/60 }\n");
@@ -668,10 +641,9 @@ static void test_S6_reset_whatever_the_mode_and_the_lists(void **state)
 }
 
 /* More of them apply than one check can ask. */
-static void test_S6_reset_of_hundreds_of_rules(void **state)
+TEST(test_S6_reset_of_hundreds_of_rules)
 {
     char *yaml = malloc(1 << 16);
-    (void)state;
     size_t len = (size_t)sprintf(yaml, "version: 1\nrules:\n");
     for (int i = 0; i < 300; i++)
         len += (size_t)sprintf(yaml + len, "- { name: r%d, key: \"{ip}\", limit: 1/60 }\n", i);
@@ -683,39 +655,4 @@ static void test_S6_reset_of_hundreds_of_rules(void **state)
     free(yaml);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R3_allow_and_deny),
-        cmocka_unit_test(test_R3_lists_are_edited_at_run_time),
-        cmocka_unit_test(test_R3_an_attribute_that_no_rule_looks_at),
-        cmocka_unit_test(test_R3_a_bad_edit_changes_nothing),
-        cmocka_unit_test(test_R3_an_edit_without_effect_is_a_mistake),
-        cmocka_unit_test(test_R3_a_hundred_thousand_entries),
-        cmocka_unit_test(test_R4_the_nth_refusal_bans),
-        cmocka_unit_test(test_R4_retry_of_the_refusal_that_bans),
-        cmocka_unit_test(test_R4_refusals_far_apart_do_not_ban),
-        cmocka_unit_test(test_R4_a_peek_never_counts),
-        cmocka_unit_test(test_R4_a_mistake_never_counts),
-        cmocka_unit_test(test_R4_others_refusals_do_not_count),
-        cmocka_unit_test(test_R4_escalation),
-        cmocka_unit_test(test_R4_listed_and_lifted),
-        cmocka_unit_test(test_R4_after_a_lift_the_count_begins_anew),
-        cmocka_unit_test(test_R4_by_hand),
-        cmocka_unit_test(test_R4_any_spelling_of_an_address),
-        cmocka_unit_test(test_R4_what_is_no_key_of_the_rule),
-        cmocka_unit_test(test_R4_a_ban_is_lifted_as_it_is_listed),
-        cmocka_unit_test(test_R4_long_keys),
-        cmocka_unit_test(test_R4_hostile_keys),
-        cmocka_unit_test(test_R4_a_ban_survives_a_restart),
-        cmocka_unit_test(test_R4_everybody_banned_at_once),
-        cmocka_unit_test(test_S6_reset_of_every_rule_that_applies),
-        cmocka_unit_test(test_S6_reset_of_one_rule),
-        cmocka_unit_test(test_S6_reset_where_there_is_no_such_rule),
-        cmocka_unit_test(test_S6_reset_forgets_refusals_bans_and_strikes),
-        cmocka_unit_test(test_S6_reset_forgets_counted_refusals),
-        cmocka_unit_test(test_S6_reset_whatever_the_mode_and_the_lists),
-        cmocka_unit_test(test_S6_reset_of_hundreds_of_rules),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

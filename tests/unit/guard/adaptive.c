@@ -1,5 +1,7 @@
 /* adaptive.c -- Weir's own controller against a small backend: so many workers, work that takes so
  * long, and more or less who ask. */
+#include "unit/test.h"
+
 #include "unit/samples.h"
 
 struct plant {
@@ -56,14 +58,13 @@ static void run(struct plant *p, weir_time length)
     }
 }
 
-static void test_L12_finds_how_many_are_needed(void **state)
+TEST(test_L12_finds_how_many_are_needed)
 {
     static const struct {
         double workers;
         weir_time work;
     } rows[] = { { 2, 100 * MS }, { 4, 20 * MS },  { 8, 1 * MS },
                  { 16, 20 * MS }, { 64, 20 * MS }, { 500, 50 * MS } };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct plant p = plant_of(rows[i].workers, rows[i].work, 0);
         run(&p, 60 * S);
@@ -74,10 +75,9 @@ static void test_L12_finds_how_many_are_needed(void **state)
     }
 }
 
-static void test_L12_slower_work_moves_nothing(void **state)
+TEST(test_L12_slower_work_moves_nothing)
 {
     struct plant p = plant_of(16, 20 * MS, 0);
-    (void)state;
     run(&p, 60 * S);
     p.work = 100 * MS;
     run(&p, 60 * S);
@@ -89,10 +89,9 @@ static void test_L12_slower_work_moves_nothing(void **state)
     assert_in_range(p.highest, 12, 30);
 }
 
-static void test_L12_follows_workers_up_and_down(void **state)
+TEST(test_L12_follows_workers_up_and_down)
 {
     struct plant p = plant_of(4, 20 * MS, 0);
-    (void)state;
     run(&p, 60 * S);
     p.workers = 16;
     run(&p, 10 * S);
@@ -104,10 +103,9 @@ static void test_L12_follows_workers_up_and_down(void **state)
 }
 
 /* The time rises with the queue; that is not the work, however long it lasts. */
-static void test_L12_does_not_drift_under_load(void **state)
+TEST(test_L12_does_not_drift_under_load)
 {
     struct plant p = plant_of(10, 10 * MS, 0);
-    (void)state;
     p.contention = 0.01;
     run(&p, 30 * S);
     run(&p, 3600 * S);
@@ -115,10 +113,9 @@ static void test_L12_does_not_drift_under_load(void **state)
     assert_in_range(p.highest, 8, 20);
 }
 
-static void test_L12_light_load_raises_nothing(void **state)
+TEST(test_L12_light_load_raises_nothing)
 {
     struct plant p = plant_of(8, 20 * MS, 0);
-    (void)state;
     p.asks = 3;
     run(&p, 600 * S);
     assert_true(p.highest <= 23); /* the first, and a breath */
@@ -127,10 +124,9 @@ static void test_L12_light_load_raises_nothing(void **state)
     assert_in_range(p.s.limit, 7, 20);
 }
 
-static void test_L12_time_outs_lower_it_and_it_is_soon_back(void **state)
+TEST(test_L12_time_outs_lower_it_and_it_is_soon_back)
 {
     struct plant p = plant_of(8, 20 * MS, 0);
-    (void)state;
     run(&p, 60 * S);
     int64_t before = p.s.limit;
     p.silent = true;
@@ -144,10 +140,9 @@ static void test_L12_time_outs_lower_it_and_it_is_soon_back(void **state)
     assert_true(p.s.limit >= 8);
 }
 
-static void test_L12_drops_lower_it(void **state)
+TEST(test_L12_drops_lower_it)
 {
     struct plant p = plant_of(8, 20 * MS, 0);
-    (void)state;
     run(&p, 60 * S);
     int64_t before = p.s.limit;
     for (int i = 0; i < 20; i++) {
@@ -159,10 +154,9 @@ static void test_L12_drops_lower_it(void **state)
 }
 
 /* The headroom goes when the time is over the target; what the workers need does not. */
-static void test_L12_the_target_is_a_cap(void **state)
+TEST(test_L12_the_target_is_a_cap)
 {
     struct plant p = plant_of(4, 20 * MS, 24 * MS), q = plant_of(4, 100 * MS, 50 * MS);
-    (void)state;
     run(&p, 60 * S);
     run(&p, 10 * S);
     assert_true(p.highest <= 7);
@@ -170,10 +164,9 @@ static void test_L12_the_target_is_a_cap(void **state)
     assert_in_range(q.s.limit, 2, 8);
 }
 
-static void test_L12_stays_between_its_bounds(void **state)
+TEST(test_L12_stays_between_its_bounds)
 {
     struct plant p = plant_of(100, 20 * MS, 0);
-    (void)state;
     p.s = subject_of(&(struct weir_adaptive_options){
         .controller = "weir", .initial = 10, .min = 6, .max = 30 });
     run(&p, 60 * S);
@@ -184,11 +177,10 @@ static void test_L12_stays_between_its_bounds(void **state)
     assert_true(p.lowest >= 6);
 }
 
-static void test_L12_survives_nonsense(void **state)
+TEST(test_L12_survives_nonsense)
 {
     struct plant p = plant_of(8, 20 * MS, 0);
     char text[64] = "";
-    (void)state;
     for (int byte = 0; byte < 256; byte += 5) {
         memset(p.s.state, byte, sizeof(p.s.state));
         p.s.plan.row->tell(p.s.state, text, sizeof(text)); /* may say anything, but ends */
@@ -206,21 +198,4 @@ static void test_L12_survives_nonsense(void **state)
     assert_in_range(p.s.limit, 1, 16384);
     p.s.plan.row->tell(p.s.state, text, sizeof(text));
     assert_non_null(strstr(text, "workers"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_L12_finds_how_many_are_needed),
-        cmocka_unit_test(test_L12_slower_work_moves_nothing),
-        cmocka_unit_test(test_L12_follows_workers_up_and_down),
-        cmocka_unit_test(test_L12_does_not_drift_under_load),
-        cmocka_unit_test(test_L12_light_load_raises_nothing),
-        cmocka_unit_test(test_L12_time_outs_lower_it_and_it_is_soon_back),
-        cmocka_unit_test(test_L12_drops_lower_it),
-        cmocka_unit_test(test_L12_the_target_is_a_cap),
-        cmocka_unit_test(test_L12_stays_between_its_bounds),
-        cmocka_unit_test(test_L12_survives_nonsense),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

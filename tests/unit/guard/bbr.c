@@ -1,5 +1,7 @@
 /* bbr.c -- what is finished times the shortest time; numbers from the tests of go-kratos/aegis
  * among them. */
+#include "unit/test.h"
+
 #include "unit/samples.h"
 
 #define PART (100 * MS)
@@ -20,29 +22,26 @@ static int64_t feed_refusing(struct subject *s, weir_time rtt, int64_t n, int64_
 
 /* aegis: parts of 200, 300 ... 1100 that took 5.5, 15.5 ... 95.5 ms; without the last one 1000 * 6
  * * 10 / 1000. */
-static void test_L12_as_many_as_are_finished_in_the_shortest_time(void **state)
+TEST(test_L12_as_many_as_are_finished_in_the_shortest_time)
 {
     struct subject s = subject_bbr();
-    (void)state;
     for (int i = 0; i < 10; i++)
         feed_calls(&s, 5500 * WEIR_MICROSECOND + i * 10 * MS, (i + 2) * 100, 10);
     assert_int_equal(s.limit, 60);
 }
 
-static void test_L12_the_part_that_is_being_filled_does_not_count(void **state)
+TEST(test_L12_the_part_that_is_being_filled_does_not_count)
 {
     struct subject s = subject_bbr();
-    (void)state;
     assert_int_equal(feed_calls(&s, 10 * MS, 1000, 10),
                      20); /* nothing is known yet: the initial limit */
     assert_int_equal(feed_calls(&s, 10 * MS, 2000, 10), 100);
     assert_int_equal(feed_calls(&s, 10 * MS, 1, 10), 200);
 }
 
-static void test_L12_times_are_milliseconds_rounded_up(void **state)
+TEST(test_L12_times_are_milliseconds_rounded_up)
 {
     struct subject s = subject_bbr();
-    (void)state;
     feed_calls(&s, 1, 1000, 10);
     assert_int_equal(feed_calls(&s, 2 * MS, 1000, 10), 10);
     struct subject t = subject_bbr();
@@ -50,10 +49,9 @@ static void test_L12_times_are_milliseconds_rounded_up(void **state)
     assert_int_equal(feed_calls(&t, 3 * MS, 1000, 10), 30);
 }
 
-static void test_L12_ten_seconds_are_remembered(void **state)
+TEST(test_L12_ten_seconds_are_remembered)
 {
     struct subject s = subject_bbr();
-    (void)state;
     feed_calls(&s, 10 * MS, 1000, 10);
     for (int i = 1; i < 100; i++)
         assert_int_equal(feed_calls(&s, 50 * MS, 100, 10),
@@ -62,10 +60,9 @@ static void test_L12_ten_seconds_are_remembered(void **state)
 }
 
 /* Two samples in a part add up, one over two parts is halved. */
-static void test_L12_samples_and_parts_need_not_agree(void **state)
+TEST(test_L12_samples_and_parts_need_not_agree)
 {
     struct subject s = subject_bbr();
-    (void)state;
     for (int i = 0; i < 2; i++)
         feed(&s, (struct weir__sample){ .span = PART / 2, .succeeded = 500, .mean = 10 * MS });
     assert_int_equal(feed_calls(&s, 10 * MS, 1, 1), 100);
@@ -77,10 +74,9 @@ static void test_L12_samples_and_parts_need_not_agree(void **state)
     assert_int_equal(feed_calls(&u, 10 * MS, 1, 1), 100);
 }
 
-static void test_L12_a_gap_forgets(void **state)
+TEST(test_L12_a_gap_forgets)
 {
     struct subject s = subject_bbr();
-    (void)state;
     for (int i = 0; i < 10; i++)
         feed_calls(&s, 10 * MS, 1000, 10);
     s.now += 20 * S;
@@ -90,12 +86,11 @@ static void test_L12_a_gap_forgets(void **state)
 }
 
 /* A backend of 50, 20 ms each, from a limit of 2: the limit must find it, or it would be a trap. */
-static void test_L12_finds_more_while_somebody_is_refused(void **state)
+TEST(test_L12_finds_more_while_somebody_is_refused)
 {
     struct subject s =
         subject_of(&(struct weir_adaptive_options){ .controller = "bbr", .initial = 2 });
     int64_t least = INT64_MAX, most = 0;
-    (void)state;
     for (int i = 0; i < 600; i++) {
         int64_t at_work = s.limit < 50 ? s.limit : 50;
         weir_time took = s.limit > 50 ? 20 * MS * s.limit / 50 : 20 * MS;
@@ -109,28 +104,12 @@ static void test_L12_finds_more_while_somebody_is_refused(void **state)
     assert_in_range(most, 55, 75);
 }
 
-static void test_L12_says_what_it_knows(void **state)
+TEST(test_L12_says_what_it_knows)
 {
     struct subject s = subject_bbr();
     char text[64];
-    (void)state;
     feed_calls(&s, 10 * MS, 1000, 10);
     feed_calls(&s, 10 * MS, 1000, 10);
     s.plan.row->tell(s.state, text, sizeof(text));
     assert_string_equal(text, "10000/s, 10ms");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_L12_as_many_as_are_finished_in_the_shortest_time),
-        cmocka_unit_test(test_L12_the_part_that_is_being_filled_does_not_count),
-        cmocka_unit_test(test_L12_times_are_milliseconds_rounded_up),
-        cmocka_unit_test(test_L12_ten_seconds_are_remembered),
-        cmocka_unit_test(test_L12_samples_and_parts_need_not_agree),
-        cmocka_unit_test(test_L12_a_gap_forgets),
-        cmocka_unit_test(test_L12_finds_more_while_somebody_is_refused),
-        cmocka_unit_test(test_L12_says_what_it_knows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

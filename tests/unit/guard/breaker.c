@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include "guard/breaker.h"
 
@@ -78,12 +78,11 @@ static struct world opened(int probes)
 
 /* ----------------------------------------------------------------- options ---- */
 
-static void test_G4_options_have_defaults(void **unused)
+TEST(test_G4_options_have_defaults)
 {
     struct world w =
         fresh((struct weir_breaker_options){ .error_percent = 30, .slow = WEIR_SECOND });
 
-    (void)unused;
     assert_true(w.plan.on);
     assert_int_equal(w.plan.slow_percent, 50);
     assert_int_equal(w.plan.part, 10 * WEIR_SECOND / 16);
@@ -99,18 +98,17 @@ static void test_G4_options_have_defaults(void **unused)
     assert_int_equal(w.plan.slow_percent, 0);
 }
 
-static void test_G4_no_options_are_no_breaker(void **unused)
+TEST(test_G4_no_options_are_no_breaker)
 {
     struct world w = fresh((struct weir_breaker_options){ 0 });
 
-    (void)unused;
     assert_false(w.plan.on);
     assert_int_equal(ask(&w, NOW), -1);
     assert_false(tell(&w, 0, true, NOW));
     assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
 }
 
-static void test_G4_options_that_make_no_sense_are_refused(void **unused)
+TEST(test_G4_options_that_make_no_sense_are_refused)
 {
     static const struct {
         struct weir_breaker_options o;
@@ -138,7 +136,6 @@ static void test_G4_options_that_make_no_sense_are_refused(void **unused)
         { { .above = true }, "needs error_percent, errors or slow" },
     };
 
-    (void)unused;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct weir__breaker_plan plan = { .seed = 77 };
         struct weir_error e = { 0 };
@@ -152,11 +149,10 @@ static void test_G4_options_that_make_no_sense_are_refused(void **unused)
 
 /* -------------------------------------------------------------- the edges ---- */
 
-static void test_G4_zeros_are_fresh(void **unused)
+TEST(test_G4_zeros_are_fresh)
 {
     struct world w = fresh((struct weir_breaker_options){ .error_percent = 50 });
 
-    (void)unused;
     assert_int_equal(look(&w, 0).state, WEIR_BREAKER_CLOSED);
     assert_int_equal(look(&w, 0).calls, 0);
     assert_int_equal(ask(&w, 0), -1);
@@ -166,11 +162,10 @@ static void test_G4_zeros_are_fresh(void **unused)
     assert_int_equal(ask(&w, 0), 0);
 }
 
-static void test_G4_time_may_be_anything(void **unused)
+TEST(test_G4_time_may_be_anything)
 {
     struct world w = opened(1);
 
-    (void)unused;
     assert_int_equal(ask(&w, INT64_MAX), 1 + 1);
     assert_true(tell(&w, 2, true, INT64_MAX)); /* opens for ever: there is no later */
     assert_int_equal(look(&w, INT64_MAX).retry_at, INT64_MAX);
@@ -197,9 +192,8 @@ static void at_the_threshold(struct weir_breaker_options o, int good, int bad, w
     }
 }
 
-static void test_G4_equal_opens_unless_above(void **unused)
+TEST(test_G4_equal_opens_unless_above)
 {
-    (void)unused;
     for (int32_t calls = 0; calls <= 1000; calls += 1000) {
         at_the_threshold(
             (struct weir_breaker_options){ .error_percent = 50, .min_calls = 20, .calls = calls },
@@ -216,22 +210,20 @@ static void test_G4_equal_opens_unless_above(void **unused)
     }
 }
 
-static void test_G4_equal_all_opens_even_above(void **unused)
+TEST(test_G4_equal_all_opens_even_above)
 {
     struct world w =
         fresh((struct weir_breaker_options){ .error_percent = 100, .min_calls = 3, .above = true });
 
-    (void)unused;
     tell_often(&w, 3, true, NOW);
     assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_OPEN);
 }
 
-static void test_G4_slow_is_longer_than(void **unused)
+TEST(test_G4_slow_is_longer_than)
 {
     struct world w =
         fresh((struct weir_breaker_options){ .slow = 50, .slow_percent = 100, .min_calls = 1 });
 
-    (void)unused;
     weir__breaker_tell(&w.plan, &w.b, 0, false, 50, NOW);
     assert_int_equal(look(&w, NOW).slow, 0);
     weir__breaker_tell(&w.plan, &w.b, 0, false, 51, NOW);
@@ -239,13 +231,12 @@ static void test_G4_slow_is_longer_than(void **unused)
 }
 
 /* Two million and more in one part: the counts are halved, and the ratio stays. */
-static void test_G4_a_part_does_not_overflow(void **unused)
+TEST(test_G4_a_part_does_not_overflow)
 {
     struct world w = fresh((struct weir_breaker_options){
         .error_percent = 60, .min_calls = 1, .slow = 5, .slow_percent = 60 });
     int n = (1 << 21) + 10;
 
-    (void)unused;
     for (int i = 0; i < n; i++)
         weir__breaker_tell(&w.plan, &w.b, 0, i % 2, i % 2 ? 6 : 0, NOW);
     struct weir__breaker_view v = look(&w, NOW);
@@ -255,11 +246,10 @@ static void test_G4_a_part_does_not_overflow(void **unused)
     assert_in_range(v.slow, v.calls / 2 - 10, v.calls / 2 + 10);
 }
 
-static void test_G4_jitter_is_within_and_the_same_again(void **unused)
+TEST(test_G4_jitter_is_within_and_the_same_again)
 {
     weir_time least = INT64_MAX, most = 0;
 
-    (void)unused;
     for (uint64_t seed = 0; seed < 2000; seed++) {
         struct weir_breaker_options o = {
             .errors = 1, .min_calls = 1, .open_for = 1000, .open_max = 1000, .jitter_percent = 20
@@ -277,7 +267,7 @@ static void test_G4_jitter_is_within_and_the_same_again(void **unused)
     assert_true(least < 805 && most > 1195);
 }
 
-static void test_G4_jitter_is_another_each_time(void **unused)
+TEST(test_G4_jitter_is_another_each_time)
 {
     struct world w = fresh((struct weir_breaker_options){ .errors = 1,
                                                           .min_calls = 1,
@@ -286,7 +276,6 @@ static void test_G4_jitter_is_another_each_time(void **unused)
                                                           .probes = 1 });
     weir_time now = 0, last = 0;
 
-    (void)unused;
     tell(&w, 0, true, now);
     for (int i = 0; i < 20; i++) {
         weir_time span = w.b.at - now;
@@ -297,7 +286,7 @@ static void test_G4_jitter_is_another_each_time(void **unused)
     }
 }
 
-static void test_G4_back_off_stays_at_its_most(void **unused)
+TEST(test_G4_back_off_stays_at_its_most)
 {
     struct world w = fresh((struct weir_breaker_options){ .errors = 1,
                                                           .min_calls = 1,
@@ -307,7 +296,6 @@ static void test_G4_back_off_stays_at_its_most(void **unused)
                                                           .probes = 1 });
     weir_time now = 0;
 
-    (void)unused;
     tell(&w, 0, true, now);
     for (int i = 0; i < 200; i++) {
         weir_time expected = i < 9 ? (weir_time)3 << i : 1000;
@@ -317,11 +305,10 @@ static void test_G4_back_off_stays_at_its_most(void **unused)
     }
 }
 
-static void test_G4_the_clock_steps_back_and_nothing_waits_for_ever(void **unused)
+TEST(test_G4_the_clock_steps_back_and_nothing_waits_for_ever)
 {
     struct world w = opened(1);
 
-    (void)unused;
     assert_int_equal(ask(&w, NOW - WEIR_SECOND), 0); /* an ask that was overtaken is not let in */
     assert_int_equal(w.retry, 2 * WEIR_SECOND);
     assert_true(ask(&w, 5) > 0);
@@ -329,12 +316,11 @@ static void test_G4_the_clock_steps_back_and_nothing_waits_for_ever(void **unuse
 }
 
 /* Options of a guard can be changed while it is at work. */
-static void test_G4_fewer_probes_while_they_are_back(void **unused)
+TEST(test_G4_fewer_probes_while_they_are_back)
 {
     struct world w = opened(8);
     int probe = ask(&w, NOW + WEIR_SECOND);
 
-    (void)unused;
     for (int i = 1; i < 5; i++)
         ask(&w, NOW + WEIR_SECOND);
     for (int i = 0; i < 3; i++)
@@ -350,12 +336,11 @@ static void test_G4_fewer_probes_while_they_are_back(void **unused)
     assert_int_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
 }
 
-static void test_G4_another_window_while_at_work(void **unused)
+TEST(test_G4_another_window_while_at_work)
 {
     struct world w =
         fresh((struct weir_breaker_options){ .errors = 1000, .min_calls = 1, .calls = 1000 });
 
-    (void)unused;
     tell_often(&w, 1900, false, NOW);
     w.plan.calls = 10;
     tell_often(&w, 10, true, NOW);
@@ -370,12 +355,11 @@ static void test_G4_another_window_while_at_work(void **unused)
     assert_int_equal(look(&w, NOW + 16 * WEIR_SECOND).calls, 0);
 }
 
-static void test_G4_a_view_takes_nothing(void **unused)
+TEST(test_G4_a_view_takes_nothing)
 {
     struct world w = opened(1);
     struct weir__breaker before;
 
-    (void)unused;
     for (int i = 0; i < 3; i++) {
         memcpy(&before, &w.b, sizeof(before));
         look(&w, NOW + 5 * WEIR_SECOND);
@@ -384,12 +368,11 @@ static void test_G4_a_view_takes_nothing(void **unused)
     }
 }
 
-static void test_G4_no_changes_nothing(void **unused)
+TEST(test_G4_no_changes_nothing)
 {
     struct world w = opened(1);
     struct weir__breaker before;
 
-    (void)unused;
     memcpy(&before, &w.b, sizeof(before));
     assert_int_equal(ask(&w, NOW), 0);
     assert_int_equal(w.retry, WEIR_SECOND);
@@ -401,12 +384,11 @@ static void test_G4_no_changes_nothing(void **unused)
     assert_memory_equal(&before, &w.b, sizeof(before));
 }
 
-static void test_G4_a_probe_cannot_be_given_or_told_twice(void **unused)
+TEST(test_G4_a_probe_cannot_be_given_or_told_twice)
 {
     struct world w = opened(3);
     int probe = ask(&w, NOW + WEIR_SECOND);
 
-    (void)unused;
     for (int i = 0; i < 5; i++)
         weir__breaker_give(&w.plan, &w.b, (uint32_t)probe);
     tell_often(&w, 5, true, NOW + WEIR_SECOND);
@@ -420,11 +402,10 @@ static void test_G4_a_probe_cannot_be_given_or_told_twice(void **unused)
 /* ---------------------------------------------------- the defects of others ---- */
 
 /* Half-open for ever, because a rule after the breaker refuses the probe. */
-static void test_G4_sentinel_1638_probe_refused_elsewhere(void **unused)
+TEST(test_G4_sentinel_1638_probe_refused_elsewhere)
 {
     struct world w = opened(1);
 
-    (void)unused;
     for (int i = 0; i < 100; i++) {
         int probe = ask(&w, NOW + WEIR_SECOND);
         assert_true(probe > 0);
@@ -437,9 +418,8 @@ static void test_G4_sentinel_1638_probe_refused_elsewhere(void **unused)
 
 /* A window that tumbles does not see what lies on both sides of its edge; wherever the edge is,
  * there is none. */
-static void test_G4_sentinel_3130_no_edge_in_the_window(void **unused)
+TEST(test_G4_sentinel_3130_no_edge_in_the_window)
 {
-    (void)unused;
     for (int start = 0; start < 64; start++) {
         struct world w = fresh((struct weir_breaker_options){
             .errors = 10, .min_calls = 1, .window = 16 * WEIR_SECOND });
@@ -453,7 +433,7 @@ static void test_G4_sentinel_3130_no_edge_in_the_window(void **unused)
 
 /* Fewer results than min_calls come back in half-open: here min_calls does not matter there, nor
  * does the window's length. */
-static void test_G4_resilience4j_903_stuck_below_min_calls(void **unused)
+TEST(test_G4_resilience4j_903_stuck_below_min_calls)
 {
     struct world w = fresh((struct weir_breaker_options){ .error_percent = 25,
                                                           .window = WEIR_SECOND,
@@ -463,7 +443,6 @@ static void test_G4_resilience4j_903_stuck_below_min_calls(void **unused)
                                                           .probes = 8 });
     weir_time now = NOW + WEIR_SECOND;
 
-    (void)unused;
     tell_often(&w, 10, true, NOW);
     for (int i = 0; i < 8; i++, now += WEIR_SECOND) /* each in a window of its own */
         tell(&w, ask(&w, now), false, now);
@@ -471,12 +450,11 @@ static void test_G4_resilience4j_903_stuck_below_min_calls(void **unused)
 }
 
 /* Probes whose calls never return: when their leases end they are given, and others may try. */
-static void test_G4_resilience4j_935_unresponsive_probes(void **unused)
+TEST(test_G4_resilience4j_935_unresponsive_probes)
 {
     struct world w = opened(4);
     int probes[4];
 
-    (void)unused;
     for (int i = 0; i < 4; i++)
         probes[i] = ask(&w, NOW + WEIR_SECOND);
     assert_int_equal(ask(&w, NOW + 3600 * WEIR_SECOND), 0);
@@ -488,7 +466,7 @@ static void test_G4_resilience4j_935_unresponsive_probes(void **unused)
 }
 
 /* Good probes must close it; the last of them, and no more than needed. */
-static void test_G4_resilience4j_994_good_probes_close_it(void **unused)
+TEST(test_G4_resilience4j_994_good_probes_close_it)
 {
     struct world w = fresh((struct weir_breaker_options){ .error_percent = 5,
                                                           .slow = 5 * WEIR_SECOND,
@@ -497,7 +475,6 @@ static void test_G4_resilience4j_994_good_probes_close_it(void **unused)
                                                           .min_calls = 5,
                                                           .probes = 5 });
 
-    (void)unused;
     tell_often(&w, 5, true, NOW);
     for (int i = 0; i < 5; i++) {
         assert_int_not_equal(look(&w, NOW).state, WEIR_BREAKER_CLOSED);
@@ -507,12 +484,11 @@ static void test_G4_resilience4j_994_good_probes_close_it(void **unused)
 }
 
 /* The last probe ends with what is ignored. */
-static void test_G4_resilience4j_544_last_probe_ignored(void **unused)
+TEST(test_G4_resilience4j_544_last_probe_ignored)
 {
     struct world w = opened(2);
     weir_time now = NOW + WEIR_SECOND;
 
-    (void)unused;
     tell(&w, ask(&w, now), false, now);
     for (int i = 0; i < 10; i++)
         weir__breaker_give(&w.plan, &w.b, (uint32_t)ask(&w, now));
@@ -522,11 +498,10 @@ static void test_G4_resilience4j_544_last_probe_ignored(void **unused)
 }
 
 /* To look whether it is open took a probe. */
-static void test_G4_resilience4j_858_looking_takes_no_probe(void **unused)
+TEST(test_G4_resilience4j_858_looking_takes_no_probe)
 {
     struct world w = opened(1);
 
-    (void)unused;
     for (int i = 0; i < 100; i++)
         assert_int_equal(look(&w, NOW + WEIR_SECOND).state, WEIR_BREAKER_OPEN);
     assert_true(ask(&w, NOW + WEIR_SECOND) > 0);
@@ -536,13 +511,12 @@ static void test_G4_resilience4j_858_looking_takes_no_probe(void **unused)
 
 /* Permits lost or counted twice when results arrive from before the change: neither old work nor
  * old probes are probes. */
-static void test_G4_resilience4j_1568_results_of_before_are_no_probes(void **unused)
+TEST(test_G4_resilience4j_1568_results_of_before_are_no_probes)
 {
     struct world w = opened(3);
     weir_time now = NOW + WEIR_SECOND;
     int old = ask(&w, now);
 
-    (void)unused;
     ask(&w, now);
     ask(&w, now);
     tell(&w, old, true, now);
@@ -560,24 +534,22 @@ static void test_G4_resilience4j_1568_results_of_before_are_no_probes(void **unu
 
 /* At the change from open to half-open the ask that makes it is the first of the probes, not one
  * more. */
-static void test_G4_resilience4j_1432_no_more_than_the_probes(void **unused)
+TEST(test_G4_resilience4j_1432_no_more_than_the_probes)
 {
     struct world w = opened(5);
     int let = 0;
 
-    (void)unused;
     for (int i = 0; i < 50; i++)
         let += ask(&w, NOW + WEIR_SECOND) > 0;
     assert_int_equal(let, 5);
 }
 
 /* Half-open to half-open is no change, and nobody is told of one. */
-static void test_G4_resilience4j_674_half_open_once(void **unused)
+TEST(test_G4_resilience4j_674_half_open_once)
 {
     struct world w = opened(5);
     int changes = 0;
 
-    (void)unused;
     for (int i = 0; i < 50; i++) {
         ask(&w, NOW + WEIR_SECOND);
         changes += w.move.from != w.move.to;
@@ -587,12 +559,11 @@ static void test_G4_resilience4j_674_half_open_once(void **unused)
     assert_int_equal(changes, 1);
 }
 
-static void test_G4_forced(void **unused)
+TEST(test_G4_forced)
 {
     struct world w = opened(2);
     int probe = ask(&w, NOW + WEIR_SECOND);
 
-    (void)unused;
     weir__breaker_force(&w.b, WEIR_FORCE_OPEN, NOW);
     assert_int_equal(ask(&w, INT64_MAX), 0);
     assert_int_equal(w.retry, WEIR_NEVER);
@@ -609,40 +580,4 @@ static void test_G4_forced(void **unused)
     weir__breaker_give(&w.plan, &w.b, (uint32_t)probe);
     assert_true(tell(&w, 0, true, NOW));
     assert_int_equal(w.b.at, NOW + WEIR_SECOND); /* the back-off begins anew */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_G4_options_have_defaults),
-        cmocka_unit_test(test_G4_no_options_are_no_breaker),
-        cmocka_unit_test(test_G4_options_that_make_no_sense_are_refused),
-        cmocka_unit_test(test_G4_zeros_are_fresh),
-        cmocka_unit_test(test_G4_time_may_be_anything),
-        cmocka_unit_test(test_G4_equal_opens_unless_above),
-        cmocka_unit_test(test_G4_equal_all_opens_even_above),
-        cmocka_unit_test(test_G4_slow_is_longer_than),
-        cmocka_unit_test(test_G4_a_part_does_not_overflow),
-        cmocka_unit_test(test_G4_jitter_is_within_and_the_same_again),
-        cmocka_unit_test(test_G4_jitter_is_another_each_time),
-        cmocka_unit_test(test_G4_back_off_stays_at_its_most),
-        cmocka_unit_test(test_G4_the_clock_steps_back_and_nothing_waits_for_ever),
-        cmocka_unit_test(test_G4_fewer_probes_while_they_are_back),
-        cmocka_unit_test(test_G4_another_window_while_at_work),
-        cmocka_unit_test(test_G4_a_view_takes_nothing),
-        cmocka_unit_test(test_G4_no_changes_nothing),
-        cmocka_unit_test(test_G4_a_probe_cannot_be_given_or_told_twice),
-        cmocka_unit_test(test_G4_sentinel_1638_probe_refused_elsewhere),
-        cmocka_unit_test(test_G4_sentinel_3130_no_edge_in_the_window),
-        cmocka_unit_test(test_G4_resilience4j_903_stuck_below_min_calls),
-        cmocka_unit_test(test_G4_resilience4j_935_unresponsive_probes),
-        cmocka_unit_test(test_G4_resilience4j_994_good_probes_close_it),
-        cmocka_unit_test(test_G4_resilience4j_544_last_probe_ignored),
-        cmocka_unit_test(test_G4_resilience4j_858_looking_takes_no_probe),
-        cmocka_unit_test(test_G4_resilience4j_1568_results_of_before_are_no_probes),
-        cmocka_unit_test(test_G4_resilience4j_1432_no_more_than_the_probes),
-        cmocka_unit_test(test_G4_resilience4j_674_half_open_once),
-        cmocka_unit_test(test_G4_forced),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

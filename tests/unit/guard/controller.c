@@ -1,12 +1,13 @@
 /* controller.c -- the list of controllers, from options to a plan, and what a step does whatever
  * the controller. */
+#include "unit/test.h"
+
 #include "unit/samples.h"
 
-static void test_L12_the_list(void **state)
+TEST(test_L12_the_list)
 {
     const char *const *names = weir_controllers();
     int n = 0;
-    (void)state;
     for (; names[n]; n++) {
         const struct weir__controller *row = weir__controller_find(names[n]);
         assert_non_null(row);
@@ -24,14 +25,13 @@ static void test_L12_the_list(void **state)
     assert_int_equal(weir__controller_index(NULL), -1);
 }
 
-static void test_L12_no_controller_is_no_plan(void **state)
+TEST(test_L12_no_controller_is_no_plan)
 {
     struct weir__controller_plan plan = plan_of(&(struct weir_adaptive_options){ 0 }, 1024);
-    (void)state;
     assert_null(plan.row);
 }
 
-static void test_L12_defaults_are_as_published(void **state)
+TEST(test_L12_defaults_are_as_published)
 {
     static const struct {
         const char *name;
@@ -43,7 +43,6 @@ static void test_L12_defaults_are_as_published(void **state)
         { "vegas", 20, 1, 1000, WEIR_SECOND, 10 },
         { "gradient2", 20, 20, 200, WEIR_SECOND, 10 },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir__controller_plan plan =
             plan_of(&(struct weir_adaptive_options){ .controller = rows[i].name }, 16384);
@@ -55,10 +54,9 @@ static void test_L12_defaults_are_as_published(void **state)
     }
 }
 
-static void test_L12_a_window_is_looked_back_over_or_looked_at(void **state)
+TEST(test_L12_a_window_is_looked_back_over_or_looked_at)
 {
     struct weir__controller_plan plan;
-    (void)state;
     plan =
         plan_of(&(struct weir_adaptive_options){ .controller = "percentile", .target = S }, 1024);
     assert_int_equal(plan.window, 10 * S);
@@ -77,7 +75,7 @@ static void test_L12_a_window_is_looked_back_over_or_looked_at(void **state)
 }
 
 /* What is not named gives way to what is, and to the permits that there are. */
-static void test_L12_defaults_give_way(void **state)
+TEST(test_L12_defaults_give_way)
 {
     static const struct {
         struct weir_adaptive_options options;
@@ -93,7 +91,6 @@ static void test_L12_defaults_give_way(void **state)
         { { .controller = "vegas" }, 1, 1, 1, 1 },
         { { .controller = "percentile", .target = S, .rate = true }, 1, 20, 1, 1000000000 },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir__controller_plan plan = plan_of(&rows[i].options, rows[i].permits);
         assert_int_equal(plan.initial, rows[i].initial);
@@ -102,7 +99,7 @@ static void test_L12_defaults_give_way(void **state)
     }
 }
 
-static void test_L12_what_makes_no_sense_is_told(void **state)
+TEST(test_L12_what_makes_no_sense_is_told)
 {
     static const struct {
         struct weir_adaptive_options options;
@@ -135,7 +132,6 @@ static void test_L12_what_makes_no_sense_is_told(void **state)
         { { .controller = "percentile", .target = S, .rate = true, .max = 1000000001 },
           "max must be at most 1000000000" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir__controller_plan plan, before;
         struct weir_error error = { 0 };
@@ -168,7 +164,7 @@ static double scripted_step(const struct weir__controller_plan *plan, void *stat
 
 static const struct weir__controller scripted = { .name = "scripted", .step = scripted_step };
 
-static void test_L12_limits_are_whole_and_within_bounds(void **state)
+TEST(test_L12_limits_are_whole_and_within_bounds)
 {
     static const struct {
         double answer;
@@ -184,14 +180,13 @@ static void test_L12_limits_are_whole_and_within_bounds(void **state)
                                    .window = 10 * S,
                                    .sample_span = S },
                          .now = NOW };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         answer = rows[i].answer;
         assert_int_equal(feed(&s, (struct weir__sample){ 0 }), rows[i].limit);
     }
 }
 
-static void test_L12_what_is_no_number_begins_anew(void **state)
+TEST(test_L12_what_is_no_number_begins_anew)
 {
     struct subject s = { .plan = { .row = &scripted,
                                    .initial = 50,
@@ -201,7 +196,6 @@ static void test_L12_what_is_no_number_begins_anew(void **state)
                                    .sample_span = S },
                          .now = NOW };
     int64_t count;
-    (void)state;
     answer = 7;
     feed(&s, (struct weir__sample){ 0 });
     feed(&s, (struct weir__sample){ 0 });
@@ -218,9 +212,8 @@ static void test_L12_what_is_no_number_begins_anew(void **state)
 }
 
 /* Whatever byte is not as it was written: the next step is that of a fresh one. */
-static void test_L12_a_torn_state_begins_anew(void **state)
+TEST(test_L12_a_torn_state_begins_anew)
 {
-    (void)state;
     for (const char *const *name = weir_controllers(); *name; name++) {
         struct weir_adaptive_options options = { .controller = *name, .target = 100 * MS };
         struct subject fresh = subject_of(&options), used = subject_of(&options);
@@ -239,12 +232,11 @@ static void test_L12_a_torn_state_begins_anew(void **state)
     }
 }
 
-static void test_L12_what_another_controller_left_is_no_state(void **state)
+TEST(test_L12_what_another_controller_left_is_no_state)
 {
     struct subject vegas = subject_of(&(struct weir_adaptive_options){ .controller = "vegas" });
     struct subject gradient =
         subject_of(&(struct weir_adaptive_options){ .controller = "gradient2" });
-    (void)state;
     for (int i = 0; i < 20; i++)
         feed_calls(&vegas, 20 * MS, 10, vegas.limit);
     assert_true(vegas.limit > 100);
@@ -253,13 +245,12 @@ static void test_L12_what_another_controller_left_is_no_state(void **state)
 }
 
 /* Random samples, wild ones among them: always a limit within the bounds. */
-static void test_L12_every_controller_stands_any_sample(void **state)
+TEST(test_L12_every_controller_stands_any_sample)
 {
     static const int64_t odd[] = {
         0, 1, 2, 10, 1000, 1000000, INT32_MAX, (int64_t)1 << 53, 3600 * S
     };
     uint64_t seed = 11;
-    (void)state;
     for (const char *const *name = weir_controllers(); *name; name++) {
         struct subject s =
             subject_of(&(struct weir_adaptive_options){ .controller = *name, .target = 100 * MS });
@@ -290,11 +281,10 @@ static void test_L12_every_controller_stands_any_sample(void **state)
     }
 }
 
-static void test_L12_of_a_state_that_is_not_whole_nothing_is_told(void **state)
+TEST(test_L12_of_a_state_that_is_not_whole_nothing_is_told)
 {
     struct subject s = subject_of(&(struct weir_adaptive_options){ .controller = "vegas" });
     char text[80] = "x";
-    (void)state;
     weir__controller_tell(&s.plan, s.state, text, sizeof(text));
     assert_string_equal(text, ""); /* fresh */
     feed(&s, (struct weir__sample){
@@ -308,23 +298,4 @@ static void test_L12_of_a_state_that_is_not_whole_nothing_is_told(void **state)
     weir__controller_forget(s.state);
     weir__controller_tell(&s.plan, s.state, text, sizeof(text));
     assert_string_equal(text, "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_L12_the_list),
-        cmocka_unit_test(test_L12_no_controller_is_no_plan),
-        cmocka_unit_test(test_L12_defaults_are_as_published),
-        cmocka_unit_test(test_L12_a_window_is_looked_back_over_or_looked_at),
-        cmocka_unit_test(test_L12_defaults_give_way),
-        cmocka_unit_test(test_L12_what_makes_no_sense_is_told),
-        cmocka_unit_test(test_L12_limits_are_whole_and_within_bounds),
-        cmocka_unit_test(test_L12_what_is_no_number_begins_anew),
-        cmocka_unit_test(test_L12_a_torn_state_begins_anew),
-        cmocka_unit_test(test_L12_what_another_controller_left_is_no_state),
-        cmocka_unit_test(test_L12_every_controller_stands_any_sample),
-        cmocka_unit_test(test_L12_of_a_state_that_is_not_whole_nothing_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

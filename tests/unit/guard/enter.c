@@ -1,9 +1,10 @@
 /* The gate: enter and exit (L1, G1, G2). */
+#include "unit/test.h"
+
 #include "unit/guarding.h"
 
-static void test_L1_no_more_than_n_are_in_and_exit_makes_room(void **state)
+TEST(test_L1_no_more_than_n_are_in_and_exit_makes_room)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 3 });
     struct weir_permit p[4];
@@ -25,9 +26,8 @@ static void test_L1_no_more_than_n_are_in_and_exit_makes_room(void **state)
 }
 
 /* Though a permit is free; but what is said before that is said, and in shadow it is in. */
-static void test_L11_who_is_behind_others_gets_no_permit(void **state)
+TEST(test_L11_who_is_behind_others_gets_no_permit)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 3 });
     struct weir__enter_how how = { .behind = true };
@@ -49,9 +49,8 @@ static void test_L11_who_is_behind_others_gets_no_permit(void **state)
     weir_table_destroy(table);
 }
 
-static void test_G1_a_permit_is_given_back_once(void **state)
+TEST(test_G1_a_permit_is_given_back_once)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 2 });
     struct weir_permit p, copy, none = { 0 };
@@ -71,9 +70,8 @@ static void test_G1_a_permit_is_given_back_once(void **state)
     weir_table_destroy(table);
 }
 
-static void test_G1_a_copy_does_not_give_back_the_next_one_in_its_slot(void **state)
+TEST(test_G1_a_copy_does_not_give_back_the_next_one_in_its_slot)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 2 });
     struct weir_permit p, next, copy;
@@ -89,9 +87,8 @@ static void test_G1_a_copy_does_not_give_back_the_next_one_in_its_slot(void **st
     weir_table_destroy(table);
 }
 
-static void test_G1_entered_counts_work_not_permits(void **state)
+TEST(test_G1_entered_counts_work_not_permits)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", NULL);
     struct weir_permit p;
@@ -105,9 +102,8 @@ static void test_G1_entered_counts_work_not_permits(void **state)
     weir_table_destroy(table);
 }
 
-static void test_G2_n_permits_at_once_all_or_none(void **state)
+TEST(test_G2_n_permits_at_once_all_or_none)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 10 });
     struct weir_permit a, b, c;
@@ -127,9 +123,8 @@ static void test_G2_n_permits_at_once_all_or_none(void **state)
     weir_table_destroy(table);
 }
 
-static void test_G1_outcomes_are_counted_and_ignored_ones_teach_nothing(void **state)
+TEST(test_G1_outcomes_are_counted_and_ignored_ones_teach_nothing)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", NULL);
     for (int i = 0; i <= WEIR_IGNORED; i++)
@@ -146,10 +141,8 @@ static void test_G1_outcomes_are_counted_and_ignored_ones_teach_nothing(void **s
     weir_table_destroy(table);
 }
 
-static void
-test_G4_the_breaker_refuses_and_its_probe_comes_back_if_a_later_check_refuses(void **state)
+TEST(test_G4_the_breaker_refuses_and_its_probe_comes_back_if_a_later_check_refuses)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard_options o = {
         .max = 2,
@@ -180,9 +173,8 @@ test_G4_the_breaker_refuses_and_its_probe_comes_back_if_a_later_check_refuses(vo
     weir_table_destroy(table);
 }
 
-static void test_G4_forced_open_and_closed_with_and_without_a_breaker(void **state)
+TEST(test_G4_forced_open_and_closed_with_and_without_a_breaker)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *plain = guard_of(table, "plain", NULL);
     struct weir_guard *g = guard_of(
@@ -204,9 +196,8 @@ static void test_G4_forced_open_and_closed_with_and_without_a_breaker(void **sta
     weir_table_destroy(table);
 }
 
-static void test_G4_shadow_lets_through_and_counts(void **state)
+TEST(test_G4_shadow_lets_through_and_counts)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g =
         guard_of(table, "g", &(struct weir_guard_options){ .max = 2, .mode = WEIR_SHADOW });
@@ -231,9 +222,8 @@ static void test_G4_shadow_lets_through_and_counts(void **state)
     weir_table_destroy(table);
 }
 
-static void test_G5_a_level_of_degradation_switches_off_level_by_level(void **state)
+TEST(test_G5_a_level_of_degradation_switches_off_level_by_level)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *extra =
         guard_of(table, "extra", &(struct weir_guard_options){ .degrade = 1 });
@@ -256,9 +246,8 @@ static void test_G5_a_level_of_degradation_switches_off_level_by_level(void **st
     weir_table_destroy(table);
 }
 
-static void test_G5_an_open_breaker_raises_the_level_and_a_closed_one_lowers_it(void **state)
+TEST(test_G5_an_open_breaker_raises_the_level_and_a_closed_one_lowers_it)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard_options o = {
         .raises = 2,
@@ -281,9 +270,8 @@ static void test_G5_an_open_breaker_raises_the_level_and_a_closed_one_lowers_it(
     weir_table_destroy(table);
 }
 
-static void test_L12_an_adaptive_rate_bounds_how_many_enter(void **state)
+TEST(test_L12_an_adaptive_rate_bounds_how_many_enter)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_adaptive_options a = {
         .controller = "percentile", .target = S, .initial = 100, .max = 1000, .rate = true
@@ -300,9 +288,8 @@ static void test_L12_an_adaptive_rate_bounds_how_many_enter(void **state)
     weir_table_destroy(table);
 }
 
-static void test_L12_a_debt_is_not_taken_for_a_clock_that_stepped(void **state)
+TEST(test_L12_a_debt_is_not_taken_for_a_clock_that_stepped)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_adaptive_options a = {
         .controller = "percentile", .target = S, .initial = 1, .max = 1, .rate = true
@@ -318,9 +305,8 @@ static void test_L12_a_debt_is_not_taken_for_a_clock_that_stepped(void **state)
     weir_table_destroy(table);
 }
 
-static void test_G4_a_breaker_that_is_taken_away_while_open_lets_everybody_in(void **state)
+TEST(test_G4_a_breaker_that_is_taken_away_while_open_lets_everybody_in)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g = guard_of(
         table, "g", &(struct weir_guard_options){ .breaker = { .errors = 1, .min_calls = 1 } });
@@ -339,9 +325,8 @@ static void test_G4_a_breaker_that_is_taken_away_while_open_lets_everybody_in(vo
     weir_table_destroy(table);
 }
 
-static void test_G4_probes_that_are_renewed_are_not_lost(void **state)
+TEST(test_G4_probes_that_are_renewed_are_not_lost)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard_options o = {
         .lease = 500 * MS,
@@ -361,9 +346,8 @@ static void test_G4_probes_that_are_renewed_are_not_lost(void **state)
 }
 
 /* Callers half a second apart do not make each other tick at every ask. */
-static void test_callers_whose_clocks_differ_do_not_tick_each_time(void **state)
+TEST(test_callers_whose_clocks_differ_do_not_tick_each_time)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", NULL);
     work(g, NOW, MS, WEIR_SUCCEEDED);
@@ -376,9 +360,8 @@ static void test_callers_whose_clocks_differ_do_not_tick_each_time(void **state)
     weir_table_destroy(table);
 }
 
-static void test_time_before_0_and_a_clock_that_steps_back_wedge_nothing(void **state)
+TEST(test_time_before_0_and_a_clock_that_steps_back_wedge_nothing)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard_options o = { .max = 2,
                                     .adaptive = { .controller = WEIR_ADAPTIVE },
@@ -396,30 +379,4 @@ static void test_time_before_0_and_a_clock_that_steps_back_wedge_nothing(void **
     assert_true(work(g, 1000 * S, MS, WEIR_SUCCEEDED));
     assert_int_equal(info_of(g, 1000 * S).in_flight, 0);
     weir_table_destroy(table);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_L1_no_more_than_n_are_in_and_exit_makes_room),
-        cmocka_unit_test(test_L11_who_is_behind_others_gets_no_permit),
-        cmocka_unit_test(test_G1_a_permit_is_given_back_once),
-        cmocka_unit_test(test_G1_a_copy_does_not_give_back_the_next_one_in_its_slot),
-        cmocka_unit_test(test_G1_entered_counts_work_not_permits),
-        cmocka_unit_test(test_G2_n_permits_at_once_all_or_none),
-        cmocka_unit_test(test_G1_outcomes_are_counted_and_ignored_ones_teach_nothing),
-        cmocka_unit_test(
-            test_G4_the_breaker_refuses_and_its_probe_comes_back_if_a_later_check_refuses),
-        cmocka_unit_test(test_G4_forced_open_and_closed_with_and_without_a_breaker),
-        cmocka_unit_test(test_G4_shadow_lets_through_and_counts),
-        cmocka_unit_test(test_G5_a_level_of_degradation_switches_off_level_by_level),
-        cmocka_unit_test(test_G5_an_open_breaker_raises_the_level_and_a_closed_one_lowers_it),
-        cmocka_unit_test(test_L12_an_adaptive_rate_bounds_how_many_enter),
-        cmocka_unit_test(test_L12_a_debt_is_not_taken_for_a_clock_that_stepped),
-        cmocka_unit_test(test_G4_a_breaker_that_is_taken_away_while_open_lets_everybody_in),
-        cmocka_unit_test(test_G4_probes_that_are_renewed_are_not_lost),
-        cmocka_unit_test(test_callers_whose_clocks_differ_do_not_tick_each_time),
-        cmocka_unit_test(test_time_before_0_and_a_clock_that_steps_back_wedge_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* gradient2.c -- the time now against that on the long run, as published, with what is known of
  * it. */
+#include "unit/test.h"
+
 #include "unit/samples.h"
 
 static struct subject subject_from(int64_t initial, int64_t min, int64_t max)
@@ -8,10 +10,9 @@ static struct subject subject_from(int64_t initial, int64_t min, int64_t max)
         .controller = "gradient2", .initial = initial, .min = min, .max = max });
 }
 
-static void test_L12_grows_by_what_may_wait(void **state)
+TEST(test_L12_grows_by_what_may_wait)
 {
     struct subject s = subject_from(0, 0, 0);
-    (void)state;
     for (int i = 1; i <= 300; i++) {
         int64_t expected = (200 + 8 * (int64_t)i) / 10; /* 0.2 * 4 a sample */
         assert_in_range(feed_calls(&s, 10 * MS, 10, s.limit), expected < 200 ? expected - 1 : 200,
@@ -20,10 +21,9 @@ static void test_L12_grows_by_what_may_wait(void **state)
     assert_int_equal(s.limit, 200);
 }
 
-static void test_L12_half_must_be_in_use(void **state)
+TEST(test_L12_half_must_be_in_use)
 {
     struct subject s = subject_from(0, 0, 0);
-    (void)state;
     for (int i = 0; i < 50; i++)
         assert_int_equal(feed_calls(&s, 10 * MS, 10, 9), 20);
     feed_calls(&s, 10 * MS, 10, 10);
@@ -31,10 +31,9 @@ static void test_L12_half_must_be_in_use(void **state)
 }
 
 /* 100, long 10 ms, short 30 ms: gradient 1.5 * (10 * 599 + 30 * 2) / 601 / 30 = 0.5033. */
-static void test_L12_shrinks_by_the_gradient(void **state)
+TEST(test_L12_shrinks_by_the_gradient)
 {
     struct subject s = subject_from(100, 1, 200);
-    (void)state;
     for (int i = 0; i < 10; i++)
         feed_calls(&s, 10 * MS, 10, 10);
     assert_int_equal(s.limit, 100);
@@ -45,11 +44,10 @@ static void test_L12_shrinks_by_the_gradient(void **state)
 }
 
 /* The first ten are a mean, and the long time shrinks faster when load has gone. */
-static void test_L12_the_long_run(void **state)
+TEST(test_L12_the_long_run)
 {
     struct subject s = subject_from(100, 1, 200);
     char text[64];
-    (void)state;
     for (int i = 1; i <= 10; i++) {
         feed_calls(&s, i * 10 * MS, 10, 0);
         s.plan.row->tell(s.state, text, sizeof(text));
@@ -62,20 +60,18 @@ static void test_L12_the_long_run(void **state)
     assert_int_equal(strncmp(text, "long 52100us", 12) && strncmp(text, "long 52.1ms", 11), 0);
 }
 
-static void test_L12_nothing_seen_changes_nothing(void **state)
+TEST(test_L12_nothing_seen_changes_nothing)
 {
     struct subject s = subject_from(0, 0, 0);
-    (void)state;
     assert_int_equal(feed_lost(&s, 10, 10, 20), 20);
     assert_int_equal(feed(&s, (struct weir__sample){ .in_flight_max = 20 }), 20);
 }
 
 /* concurrency-limits#137: the time is that of a time-out, constantly, and some of it is even told:
  * it climbs. */
-static void test_L12_known_constant_time_outs_climb(void **state)
+TEST(test_L12_known_constant_time_outs_climb)
 {
     struct subject s = subject_from(0, 0, 0);
-    (void)state;
     for (int i = 0; i < 40; i++)
         feed(&s, (struct weir__sample){
                      .succeeded = 10, .dropped = 10, .mean = S, .in_flight_max = s.limit });
@@ -83,11 +79,10 @@ static void test_L12_known_constant_time_outs_climb(void **state)
 }
 
 /* At a gradient of 0.8 it comes to rest at 4 / 0.2 whatever the backend could do. */
-static void test_L12_known_rests_where_the_gradient_says(void **state)
+TEST(test_L12_known_rests_where_the_gradient_says)
 {
     struct subject s = subject_from(100, 1, 200);
     double longer = 10e6;
-    (void)state;
     for (int i = 0; i < 10; i++)
         feed_calls(&s, 10 * MS, 10, 0);
     for (int i = 0; i < 300;
@@ -97,18 +92,4 @@ static void test_L12_known_rests_where_the_gradient_says(void **state)
         feed_calls(&s, (weir_time)rtt, 10, s.limit);
     }
     assert_in_range(s.limit, 19, 20);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_L12_grows_by_what_may_wait),
-        cmocka_unit_test(test_L12_half_must_be_in_use),
-        cmocka_unit_test(test_L12_shrinks_by_the_gradient),
-        cmocka_unit_test(test_L12_the_long_run),
-        cmocka_unit_test(test_L12_nothing_seen_changes_nothing),
-        cmocka_unit_test(test_L12_known_constant_time_outs_climb),
-        cmocka_unit_test(test_L12_known_rests_where_the_gradient_says),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

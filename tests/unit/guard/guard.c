@@ -1,4 +1,6 @@
 /* Making, joining and changing guards; what survives. */
+#include "unit/test.h"
+
 #include "unit/guarding.h"
 
 static const struct weir_guard_options full = {
@@ -38,9 +40,8 @@ static void assert_same(const struct weir_guard_options *a, const struct weir_gu
     assert_memory_equal(&x, &y, sizeof(x));
 }
 
-static void test_options_go_into_the_table_and_come_out_as_they_were(void **state)
+TEST(test_options_go_into_the_table_and_come_out_as_they_were)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard_info info = info_of(guard_of(table, "g", &full), NOW);
     assert_same(&info.options, &full);
@@ -50,9 +51,8 @@ static void test_options_go_into_the_table_and_come_out_as_they_were(void **stat
     weir_table_destroy(table);
 }
 
-static void test_a_name_joins_the_guard_that_is_there(void **state)
+TEST(test_a_name_joins_the_guard_that_is_there)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *a = guard_of(table, "g", &full), *b = guard_of(table, "g", &full), *c = a;
     struct weir_error error;
@@ -67,9 +67,8 @@ static void test_a_name_joins_the_guard_that_is_there(void **state)
     weir_table_destroy(table);
 }
 
-static void test_what_is_left_out_is_the_same_as_its_default_written(void **state)
+TEST(test_what_is_left_out_is_the_same_as_its_default_written)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard_options brief = { .breaker = { .error_percent = 50 },
                                         .adaptive = { .controller = WEIR_ADAPTIVE } };
@@ -88,9 +87,8 @@ static void test_what_is_left_out_is_the_same_as_its_default_written(void **stat
     weir_table_destroy(table);
 }
 
-static void test_bad_options_are_refused_by_name(void **state)
+TEST(test_bad_options_are_refused_by_name)
 {
-    (void)state;
     static const struct {
         struct weir_guard_options options;
         const char *words;
@@ -132,9 +130,8 @@ static void test_bad_options_are_refused_by_name(void **state)
     weir_table_destroy(table);
 }
 
-static void test_a_table_has_as_many_guards_as_it_was_made_for(void **state)
+TEST(test_a_table_has_as_many_guards_as_it_was_made_for)
 {
-    (void)state;
     struct weir_table *table = table_with(&(struct weir_table_options){ .keys = 16, .guards = 2 });
     struct weir_guard *g = NULL;
     struct weir_error error;
@@ -150,9 +147,8 @@ static void test_a_table_has_as_many_guards_as_it_was_made_for(void **state)
         WEIR_INVALID);
 }
 
-static void test_a_change_keeps_permits_and_takes_effect_at_once(void **state)
+TEST(test_a_change_keeps_permits_and_takes_effect_at_once)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 1000 });
     struct weir_permit p[1000];
@@ -173,9 +169,8 @@ static void test_a_change_keeps_permits_and_takes_effect_at_once(void **state)
     weir_table_destroy(table);
 }
 
-static void test_another_process_sees_a_change_and_the_same_permits(void **state)
+TEST(test_another_process_sees_a_change_and_the_same_permits)
 {
-    (void)state;
     const char *path = new_path();
     struct weir_table *one = table_with(&(struct weir_table_options){ .path = path, .keys = 16 }),
                       *two = attach(path);
@@ -199,9 +194,8 @@ static void test_another_process_sees_a_change_and_the_same_permits(void **state
     weir_table_destroy(two);
 }
 
-static void test_damaged_options_are_not_used(void **state)
+TEST(test_damaged_options_are_not_used)
 {
-    (void)state;
     const char *path = new_path();
     struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 2 });
@@ -218,9 +212,8 @@ static void test_damaged_options_are_not_used(void **state)
     weir_table_destroy(table);
 }
 
-static void test_changes_are_kept_the_latest_first(void **state)
+TEST(test_changes_are_kept_the_latest_first)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", NULL);
     for (int i = 0; i < 50; i++)
@@ -234,18 +227,4 @@ static void test_changes_are_kept_the_latest_first(void **state)
     weir_table_destroy(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options_go_into_the_table_and_come_out_as_they_were),
-        cmocka_unit_test(test_a_name_joins_the_guard_that_is_there),
-        cmocka_unit_test(test_what_is_left_out_is_the_same_as_its_default_written),
-        cmocka_unit_test(test_bad_options_are_refused_by_name),
-        cmocka_unit_test(test_a_table_has_as_many_guards_as_it_was_made_for),
-        cmocka_unit_test(test_a_change_keeps_permits_and_takes_effect_at_once),
-        cmocka_unit_test(test_another_process_sees_a_change_and_the_same_permits),
-        cmocka_unit_test(test_damaged_options_are_not_used),
-        cmocka_unit_test(test_changes_are_kept_the_latest_first),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

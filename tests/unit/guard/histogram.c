@@ -1,4 +1,6 @@
 /* histogram.c -- times in bins: the stated error over the whole range, and parts that slide. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "guard/histogram.h"
@@ -27,9 +29,8 @@ static weir_time first_of(unsigned bin)
     return low;
 }
 
-static void test_L12_every_bin_is_within_its_error(void **state)
+TEST(test_L12_every_bin_is_within_its_error)
 {
-    (void)state;
     for (unsigned bin = 0; bin < WEIR__BINS; bin++) {
         weir_time first = bin == 0 ? SHORTEST : first_of(bin),
                   last = bin + 1 < WEIR__BINS ? first_of(bin + 1) - 1 : LONGEST;
@@ -41,9 +42,8 @@ static void test_L12_every_bin_is_within_its_error(void **state)
     }
 }
 
-static void test_L12_bins_are_in_order_and_bounded(void **state)
+TEST(test_L12_bins_are_in_order_and_bounded)
 {
-    (void)state;
     for (unsigned bin = 1; bin < WEIR__BINS; bin++)
         assert_true(weir__bin_middle(bin) > weir__bin_middle(bin - 1));
     assert_int_equal(weir__bin_of(0), 0);
@@ -55,11 +55,10 @@ static void test_L12_bins_are_in_order_and_bounded(void **state)
     assert_true(weir__bin_middle(WEIR__BINS - 1) > 3600 * S);
 }
 
-static void test_L12_random_times_are_within_the_error(void **state)
+TEST(test_L12_random_times_are_within_the_error)
 {
     uint64_t seed = 1;
     unsigned before = 0;
-    (void)state;
     for (int i = 0; i < 1000000; i++) {
         weir_time took =
             (weir_time)(random64(&seed) >> (21 + random64(&seed) % 33)); /* of every length alike */
@@ -97,13 +96,12 @@ static weir_time exact(const weir_time *sorted, size_t n, int permille)
     return sorted[rank ? rank - 1 : 0];
 }
 
-static void test_L12_quantiles_against_sorted_samples(void **state)
+TEST(test_L12_quantiles_against_sorted_samples)
 {
     static const int permilles[] = { 0, 1, 100, 500, 900, 990, 999, 1000 };
     static weir_time times[5000];
     static struct weir__histogram h;
     uint64_t seed = 2;
-    (void)state;
     for (int round = 0; round < 200; round++) {
         size_t n = 1 + random64(&seed) % COUNT_OF(times);
         unsigned spread = (unsigned)(random64(&seed) % 24);
@@ -120,20 +118,18 @@ static void test_L12_quantiles_against_sorted_samples(void **state)
     }
 }
 
-static void test_L12_quantile_of_nothing_and_of_one(void **state)
+TEST(test_L12_quantile_of_nothing_and_of_one)
 {
     struct weir__histogram h = { 0 };
-    (void)state;
     assert_int_equal(quantile(&h, 500), -1);
     h.counts[77] = 1;
     for (int permille = -1; permille <= 1001; permille++)
         assert_int_equal(quantile(&h, permille), weir__bin_middle(77));
 }
 
-static void test_L12_full_counts_do_not_overflow(void **state)
+TEST(test_L12_full_counts_do_not_overflow)
 {
     static struct weir__histogram h;
-    (void)state;
     memset(&h, 0xff, sizeof(h));
     assert_int_equal(quantile(&h, 1000), weir__bin_middle(WEIR__BINS - 1));
     assert_int_equal(quantile(&h, 0), weir__bin_middle(0));
@@ -149,7 +145,6 @@ static int64_t count(weir_time window, weir_time now)
 
 static int forget(void **state)
 {
-    (void)state;
     memset(&recent, 0, sizeof(recent));
     return 0;
 }
@@ -161,9 +156,8 @@ static void add(weir_time took, uint32_t n, weir_time window, weir_time now)
     weir__recent_add(&recent, &h, window, now);
 }
 
-static void test_L12_a_fresh_window_is_empty(void **state)
+TEST_WITH(test_L12_a_fresh_window_is_empty, forget, NULL)
 {
-    (void)state;
     assert_int_equal(count(10 * S, NOW), 0);
     assert_int_equal(weir__recent_quantile(&recent, 10 * S, NOW, 990), -1);
     assert_int_equal(count(10 * S, 0), 0);
@@ -171,9 +165,8 @@ static void test_L12_a_fresh_window_is_empty(void **state)
 
 /* In ms, window 10 s: what is added at `now` is there until the parts that follow push it out,
  * after 9 to 10 s. */
-static void test_L12_samples_leave_with_their_part(void **state)
+TEST_WITH(test_L12_samples_leave_with_their_part, forget, NULL)
 {
-    (void)state;
     for (int i = 1; i <= 100; i++) {
         add(i * WEIR_MILLISECOND, 1, 10 * S, NOW + i * S);
         assert_int_equal(count(10 * S, NOW + i * S), i < 10 ? i : 10);
@@ -187,14 +180,13 @@ static void test_L12_samples_leave_with_their_part(void **state)
         assert_int_equal(count(10 * S, NOW + (100 + i) * S), i < 10 ? 10 - i : 0);
 }
 
-static void test_L12_window_against_all_samples_that_were(void **state)
+TEST_WITH(test_L12_window_against_all_samples_that_were, forget, NULL)
 {
     static struct {
         weir_time at, took;
     } all[3000];
     weir_time window = 2 * S, part = window / WEIR__RECENT_PARTS, now = NOW;
     uint64_t seed = 3;
-    (void)state;
     for (int n = 0; n < (int)COUNT_OF(all); n++) {
         now += (weir_time)(random64(&seed) % (n % 100 == 0 ? 3 * S : 20 * WEIR_MILLISECOND));
         all[n].at = now;
@@ -212,9 +204,8 @@ static void test_L12_window_against_all_samples_that_were(void **state)
     }
 }
 
-static void test_L12_since_counts_whole_parts_only(void **state)
+TEST_WITH(test_L12_since_counts_whole_parts_only, forget, NULL)
 {
-    (void)state;
     for (int i = 1; i <= 10; i++)
         add(i * WEIR_MILLISECOND, 1, 10 * S, NOW + i * S);
     weir_time now = NOW + 10 * S;
@@ -228,9 +219,8 @@ static void test_L12_since_counts_whole_parts_only(void **state)
     assert_int_equal(weir__recent_quantile_since(&recent, 10 * S, now, now, 500), -1);
 }
 
-static void test_L12_a_late_clock_counts_as_the_latest_a_stepped_one_begins_anew(void **state)
+TEST_WITH(test_L12_a_late_clock_counts_as_the_latest_a_stepped_one_begins_anew, forget, NULL)
 {
-    (void)state;
     add(S, 5, 10 * S, NOW);
     add(S, 1, 10 * S, NOW - 3 * S);
     assert_int_equal(count(10 * S, NOW), 6);
@@ -242,10 +232,9 @@ static void test_L12_a_late_clock_counts_as_the_latest_a_stepped_one_begins_anew
     assert_int_equal(count(S, NOW - 20 * S), 1);
 }
 
-static void test_L12_any_bytes_and_times_are_harmless(void **state)
+TEST_WITH(test_L12_any_bytes_and_times_are_harmless, forget, NULL)
 {
     static const weir_time times[] = { INT64_MIN, -1, 0, 1, 10, NOW, INT64_MAX };
-    (void)state;
     for (size_t w = 0; w < COUNT_OF(times); w++)
         for (size_t t = 0; t < COUNT_OF(times); t++)
             for (size_t l = 0; l < COUNT_OF(times); l++) {
@@ -256,24 +245,4 @@ static void test_L12_any_bytes_and_times_are_harmless(void **state)
                 add(S, UINT32_MAX, times[w], times[t]);
                 assert_true(count(times[w], times[t]) > 0);
             }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_L12_every_bin_is_within_its_error),
-        cmocka_unit_test(test_L12_bins_are_in_order_and_bounded),
-        cmocka_unit_test(test_L12_random_times_are_within_the_error),
-        cmocka_unit_test(test_L12_quantiles_against_sorted_samples),
-        cmocka_unit_test(test_L12_quantile_of_nothing_and_of_one),
-        cmocka_unit_test(test_L12_full_counts_do_not_overflow),
-        cmocka_unit_test_setup(test_L12_a_fresh_window_is_empty, forget),
-        cmocka_unit_test_setup(test_L12_samples_leave_with_their_part, forget),
-        cmocka_unit_test_setup(test_L12_window_against_all_samples_that_were, forget),
-        cmocka_unit_test_setup(test_L12_since_counts_whole_parts_only, forget),
-        cmocka_unit_test_setup(test_L12_a_late_clock_counts_as_the_latest_a_stepped_one_begins_anew,
-                               forget),
-        cmocka_unit_test_setup(test_L12_any_bytes_and_times_are_harmless, forget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* percentile.c -- halve, slow start, settle: against small backends whose behaviour is a
  * formula. */
+#include "unit/test.h"
+
 #include "unit/samples.h"
 
 /* -------------------------------------------------------------- a backend ---- */
@@ -79,14 +81,13 @@ static struct subject subject_with(int32_t percentile)
 
 /* ------------------------------------------------------------ concurrency ---- */
 
-static void test_L12_doubles_halves_and_starts_slowly(void **state)
+TEST(test_L12_doubles_halves_and_starts_slowly)
 {
     static const int64_t expected[] = { 40, 80, 40, 50, 70 };
     struct subject s = subject_with(99);
     struct plant p = { .servers = 20, .service = 20 * MS, .demand = 1000 };
     int64_t last = s.limit;
     size_t n = 0;
-    (void)state;
     for (int i = 0; i < 60; i++) {
         int64_t limit = look_at(&s, &p);
         if (limit != last) {
@@ -99,10 +100,9 @@ static void test_L12_doubles_halves_and_starts_slowly(void **state)
         n, COUNT_OF(expected)); /* and there it stays: from 7/8 of the target to the target */
 }
 
-static void test_L12_settles_just_below_what_is_best(void **state)
+TEST(test_L12_settles_just_below_what_is_best)
 {
     static const double servers[] = { 3, 7.3, 20, 31, 100, 1000 };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(servers); i++)
         for (int percentile = 90; percentile <= 99; percentile += 9) {
             struct subject s = subject_with(percentile);
@@ -113,12 +113,11 @@ static void test_L12_settles_just_below_what_is_best(void **state)
         }
 }
 
-static void test_L12_recovers_when_the_backend_gets_faster_and_follows_when_slower(void **state)
+TEST(test_L12_recovers_when_the_backend_gets_faster_and_follows_when_slower)
 {
     struct subject s = subject_with(99);
     struct plant p = { .servers = 20, .service = 20 * MS, .demand = 100000 };
     static const double servers[] = { 20, 80, 5, 6, 300, 250, 2, 20 };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(servers); i++) {
         p.servers = servers[i];
         double best = best_of(&p, s.plan.target, 99);
@@ -140,13 +139,12 @@ static int64_t look_at_cliff(struct subject *s, struct plant *p)
             .succeeded = n, .entered = n, .refused = n, .mean = took, .in_flight_max = s->limit });
 }
 
-static void test_L12_each_cut_is_half_the_last_one(void **state)
+TEST(test_L12_each_cut_is_half_the_last_one)
 {
     static const double parts[] = { 2, 4, 8, 16, 32, 32, 32 };
     struct subject s = subject_with(99);
     struct plant p = { .servers = 1270 };
     size_t n = 0;
-    (void)state;
     for (int64_t last = s.limit, i = 0; i < 600; i++, last = s.limit)
         if (look_at_cliff(&s, &p) < last && n < COUNT_OF(parts)) {
             assert_int_equal(last, 1280); /* every way up ends where it broke first */
@@ -155,12 +153,11 @@ static void test_L12_each_cut_is_half_the_last_one(void **state)
     assert_int_equal(n, COUNT_OF(parts));
 }
 
-static void test_L12_on_a_cliff_the_swings_become_small_and_rare(void **state)
+TEST(test_L12_on_a_cliff_the_swings_become_small_and_rare)
 {
     struct subject s = subject_with(99);
     struct plant p = { .servers = 1270 };
     int above = 0;
-    (void)state;
     watch(&s, &p, 200, look_at_cliff);
     for (int i = 0; i < 1000; i++) {
         above += s.limit > 1270;
@@ -202,13 +199,12 @@ static double best_rate(const struct plant *p, weir_time target)
            (1 - 1.294 * (double)p->service / (double)target);
 }
 
-static void test_L12_rate_settles_recovers_and_follows(void **state)
+TEST(test_L12_rate_settles_recovers_and_follows)
 {
     struct subject s = subject_of(&(struct weir_adaptive_options){
         .controller = "percentile", .target = 100 * MS, .rate = true });
     struct plant p = { .servers = 20, .service = 20 * MS, .demand = 10000000 };
     static const double servers[] = { 20, 100, 4, 20 };
-    (void)state;
     backlog = 0;
     for (size_t i = 0; i < COUNT_OF(servers); i++) {
         p.servers = servers[i];
@@ -218,22 +214,20 @@ static void test_L12_rate_settles_recovers_and_follows(void **state)
     }
 }
 
-static void test_L12_rate_rises_only_while_it_is_used(void **state)
+TEST(test_L12_rate_rises_only_while_it_is_used)
 {
     struct subject s = subject_of(&(struct weir_adaptive_options){
         .controller = "percentile", .target = 100 * MS, .rate = true });
     struct plant p = { .servers = 20, .service = 20 * MS, .demand = 200 };
-    (void)state;
     backlog = 0;
     assert_within(watch(&s, &p, 500, look_at_rate), 20, 320);
 }
 
 /* ------------------------------------------------------- known defects not ---- */
 
-static void test_L12_constant_time_outs_do_not_climb(void **state)
+TEST(test_L12_constant_time_outs_do_not_climb)
 {
     struct subject s = subject_with(99);
-    (void)state;
     for (int i = 0; i < 200; i++)
         feed_lost(&s, 0, 20, s.limit);
     assert_int_equal(s.limit, 1);
@@ -242,18 +236,16 @@ static void test_L12_constant_time_outs_do_not_climb(void **state)
 }
 
 /* gradient2 climbs here: the time is bad, but constantly so. */
-static void test_L12_a_time_that_is_constantly_bad_does_not_climb(void **state)
+TEST(test_L12_a_time_that_is_constantly_bad_does_not_climb)
 {
     struct subject s = subject_with(99);
-    (void)state;
     for (int i = 0; i < 100; i++)
         assert_true(feed_calls(&s, WEIR_SECOND, 20, s.limit) <= 20);
     assert_int_equal(s.limit, 1);
 }
 
-static void test_L12_drops_count_as_slow(void **state)
+TEST(test_L12_drops_count_as_slow)
 {
-    (void)state;
     for (int64_t dropped = 0; dropped <= 40; dropped += 5) {
         struct subject s = subject_with(99);
         for (int i = 0; i < 20; i++) {
@@ -271,42 +263,38 @@ static void test_L12_drops_count_as_slow(void **state)
     }
 }
 
-static void test_L12_work_that_never_ends_is_slow(void **state)
+TEST(test_L12_work_that_never_ends_is_slow)
 {
     struct subject s = subject_with(99);
-    (void)state;
     for (int i = 0; i < 60; i++)
         feed(&s, (struct weir__sample){ .in_flight = 20, .in_flight_max = 20 });
     assert_int_equal(s.limit, 1);
 }
 
-static void test_L12_does_not_drift_when_unused(void **state)
+TEST(test_L12_does_not_drift_when_unused)
 {
     struct subject s = subject_with(99);
     struct plant p = { .servers = 20, .service = 20 * MS, .demand = 12 };
-    (void)state;
     assert_within(watch(&s, &p, 1000, look_at), 20, 20);
     p.demand = 30;
     assert_within(watch(&s, &p, 1000, look_at), 20, 80);
 }
 
 /* Half of 10000 would still be all that is there. */
-static void test_L12_cuts_from_what_is_in_use(void **state)
+TEST(test_L12_cuts_from_what_is_in_use)
 {
     struct subject s = subject_of(&(struct weir_adaptive_options){
         .controller = "percentile", .target = 100 * MS, .initial = 10000 });
-    (void)state;
     for (int i = 0; s.limit == 10000 && i < 10; i++)
         feed_calls(&s, WEIR_SECOND, 200, 40);
     assert_int_equal(s.limit, 20);
 }
 
 /* vegas and gradient2 take the slow rise for the new normal. */
-static void test_L12_does_not_follow_a_base_that_slowly_rises(void **state)
+TEST(test_L12_does_not_follow_a_base_that_slowly_rises)
 {
     struct subject s = subject_with(99);
     struct plant p = { .servers = 20, .service = 20 * MS, .demand = 100000 };
-    (void)state;
     watch(&s, &p, 100, look_at);
     for (int i = 0; i < 300; i++) {
         p.service += p.service / 300;
@@ -318,9 +306,8 @@ static void test_L12_does_not_follow_a_base_that_slowly_rises(void **state)
 
 /* ---------------------------------------------------------------- looking ---- */
 
-static void test_L12_the_percentile_is_the_one_asked_for(void **state)
+TEST(test_L12_the_percentile_is_the_one_asked_for)
 {
-    (void)state;
     for (int32_t percentile = 90; percentile <= 99; percentile += 9) {
         struct subject s = subject_with(percentile);
         for (int i = 0; i < 20; i++) {
@@ -331,10 +318,9 @@ static void test_L12_the_percentile_is_the_one_asked_for(void **state)
     }
 }
 
-static void test_L12_waits_until_it_has_seen_enough(void **state)
+TEST(test_L12_waits_until_it_has_seen_enough)
 {
     struct subject s = subject_with(99);
-    (void)state;
     for (int i = 1; i < 10; i++)
         assert_int_equal(feed_calls(&s, WEIR_SECOND, 19, 20),
                          20); /* 171 are too few for one in a hundred ... */
@@ -342,21 +328,19 @@ static void test_L12_waits_until_it_has_seen_enough(void **state)
                      10); /* ... but all there were in ten seconds */
 }
 
-static void test_L12_nothing_seen_changes_nothing(void **state)
+TEST(test_L12_nothing_seen_changes_nothing)
 {
     struct subject s = subject_with(99);
-    (void)state;
     for (int i = 0; i < 100; i++)
         assert_int_equal(feed(&s, (struct weir__sample){ 0 }), 20);
 }
 
 /* Exponential times: the percentile that is seen jumps about, the limit must not. */
-static void test_L12_noise_does_not_shake_it(void **state)
+TEST(test_L12_noise_does_not_shake_it)
 {
     struct subject s = subject_with(90);
     uint64_t seed = 5;
     double sum = 0;
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         double mean = s.limit > 20 ? (double)s.limit : 20; /* in ms: 20 servers, 20 ms */
         int64_t n = (int64_t)(1000 / mean * (double)s.limit);
@@ -378,11 +362,10 @@ static void test_L12_noise_does_not_shake_it(void **state)
     assert_true(sum / 900 > 33 && sum / 900 < 44);
 }
 
-static void test_L12_stays_within_its_bounds(void **state)
+TEST(test_L12_stays_within_its_bounds)
 {
     struct subject s = subject_of(&(struct weir_adaptive_options){
         .controller = "percentile", .target = 100 * MS, .initial = 10, .min = 4, .max = 30 });
-    (void)state;
     for (int i = 0; i < 50; i++)
         assert_in_range(feed_calls(&s, 10 * MS, 1000, s.limit), 4, 30);
     assert_int_equal(s.limit, 30);
@@ -394,11 +377,10 @@ static void test_L12_stays_within_its_bounds(void **state)
     assert_int_equal(s.limit, 30);
 }
 
-static void test_L12_says_what_it_does(void **state)
+TEST(test_L12_says_what_it_does)
 {
     struct subject s = subject_with(99);
     char text[64];
-    (void)state;
     s.plan.row->tell(s.state, text, sizeof(text));
     assert_string_equal(text, "fresh, at 0s");
     for (int i = 0; i < 3; i++)
@@ -410,31 +392,4 @@ static void test_L12_says_what_it_does(void **state)
     feed_lost(&s, 1, 10000, 1);
     s.plan.row->tell(s.state, text, sizeof(text));
     assert_string_equal(text, "cut, at lost");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_L12_doubles_halves_and_starts_slowly),
-        cmocka_unit_test(test_L12_settles_just_below_what_is_best),
-        cmocka_unit_test(test_L12_recovers_when_the_backend_gets_faster_and_follows_when_slower),
-        cmocka_unit_test(test_L12_each_cut_is_half_the_last_one),
-        cmocka_unit_test(test_L12_on_a_cliff_the_swings_become_small_and_rare),
-        cmocka_unit_test(test_L12_rate_settles_recovers_and_follows),
-        cmocka_unit_test(test_L12_rate_rises_only_while_it_is_used),
-        cmocka_unit_test(test_L12_constant_time_outs_do_not_climb),
-        cmocka_unit_test(test_L12_a_time_that_is_constantly_bad_does_not_climb),
-        cmocka_unit_test(test_L12_drops_count_as_slow),
-        cmocka_unit_test(test_L12_work_that_never_ends_is_slow),
-        cmocka_unit_test(test_L12_does_not_drift_when_unused),
-        cmocka_unit_test(test_L12_cuts_from_what_is_in_use),
-        cmocka_unit_test(test_L12_does_not_follow_a_base_that_slowly_rises),
-        cmocka_unit_test(test_L12_the_percentile_is_the_one_asked_for),
-        cmocka_unit_test(test_L12_waits_until_it_has_seen_enough),
-        cmocka_unit_test(test_L12_nothing_seen_changes_nothing),
-        cmocka_unit_test(test_L12_noise_does_not_shake_it),
-        cmocka_unit_test(test_L12_stays_within_its_bounds),
-        cmocka_unit_test(test_L12_says_what_it_does),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

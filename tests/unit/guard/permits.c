@@ -1,12 +1,13 @@
 /* Leases: what becomes of permits whose holder is late or dead (G1). */
+#include "unit/test.h"
+
 #include "unit/guarding.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 
-static void test_a_permit_word_says_what_was_put_in(void **state)
+TEST(test_a_permit_word_says_what_was_put_in)
 {
-    (void)state;
     uint64_t seed = 1;
     for (int i = 0; i < 10000; i++) {
         uint32_t weight = 1 + (uint32_t)(random64(&seed) % 16384),
@@ -20,9 +21,8 @@ static void test_a_permit_word_says_what_was_put_in(void **state)
     }
 }
 
-static void test_G1_a_lease_ends_and_a_late_exit_changes_nothing(void **state)
+TEST(test_G1_a_lease_ends_and_a_late_exit_changes_nothing)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g =
         guard_of(table, "g", &(struct weir_guard_options){ .max = 2, .lease = 30 * S });
@@ -44,9 +44,8 @@ static void test_G1_a_lease_ends_and_a_late_exit_changes_nothing(void **state)
     weir_table_destroy(table);
 }
 
-static void test_G1_a_lease_that_is_renewed_goes_on(void **state)
+TEST(test_G1_a_lease_that_is_renewed_goes_on)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g =
         guard_of(table, "g", &(struct weir_guard_options){ .max = 1, .lease = 10 * S });
@@ -64,9 +63,8 @@ static void test_G1_a_lease_that_is_renewed_goes_on(void **state)
     weir_table_destroy(table);
 }
 
-static void test_G4_a_probe_that_is_lost_comes_back_with_its_lease(void **state)
+TEST(test_G4_a_probe_that_is_lost_comes_back_with_its_lease)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard_options o = {
         .lease = 10 * S,
@@ -106,9 +104,8 @@ static void die_with_permits(const char *path, const struct weir_guard_options *
     assert_true(WIFSIGNALED(status));
 }
 
-static void test_G1_permits_of_a_process_that_died_come_back_within_a_sweep(void **state)
+TEST(test_G1_permits_of_a_process_that_died_come_back_within_a_sweep)
 {
-    (void)state;
     const struct weir_guard_options o = { .max = 5, .lease = 600 * S };
     const char *path = new_path();
     struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
@@ -124,9 +121,8 @@ static void test_G1_permits_of_a_process_that_died_come_back_within_a_sweep(void
     weir_table_destroy(table);
 }
 
-static void test_G1_permits_that_are_leased_outlive_the_process(void **state)
+TEST(test_G1_permits_that_are_leased_outlive_the_process)
 {
-    (void)state;
     const struct weir_guard_options o = { .max = 5, .lease = 20 * S };
     const char *path = new_path();
     struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
@@ -137,9 +133,8 @@ static void test_G1_permits_that_are_leased_outlive_the_process(void **state)
     weir_table_destroy(table);
 }
 
-static void test_a_child_has_a_place_of_its_own(void **state)
+TEST(test_a_child_has_a_place_of_its_own)
 {
-    (void)state;
     struct weir_table *table =
         table_with(&(struct weir_table_options){ .path = new_path(), .keys = 16 });
     guard_of(table, "g", NULL);
@@ -160,9 +155,8 @@ static void test_a_child_has_a_place_of_its_own(void **state)
 }
 
 /* A process that was killed between the gate and the seat. */
-static void test_a_gate_that_says_more_or_less_than_the_slots_is_put_right(void **state)
+TEST(test_a_gate_that_says_more_or_less_than_the_slots_is_put_right)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g =
         guard_of(table, "g", &(struct weir_guard_options){ .max = 10, .lease = 3600 * S });
@@ -196,10 +190,8 @@ static void test_a_gate_that_says_more_or_less_than_the_slots_is_put_right(void 
 }
 
 /* Killed between the breaker and the seat: no lease can end. */
-static void
-test_G4_a_probe_that_was_lost_before_it_had_a_slot_does_not_keep_it_half_open(void **state)
+TEST(test_G4_a_probe_that_was_lost_before_it_had_a_slot_does_not_keep_it_half_open)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard_options o = {
         .lease = 10 * S,
@@ -227,9 +219,8 @@ static void *hold_on(void *context)
 }
 
 /* Its first thread has ended, and /proc says that it is a zombie. */
-static void test_G1_a_process_lives_as_long_as_any_of_its_threads(void **state)
+TEST(test_G1_a_process_lives_as_long_as_any_of_its_threads)
 {
-    (void)state;
     const struct weir_guard_options o = { .max = 1, .lease = 600 * S };
     const char *path = new_path();
     struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
@@ -267,9 +258,8 @@ static void test_G1_a_process_lives_as_long_as_any_of_its_threads(void **state)
     weir_table_destroy(table);
 }
 
-static void test_G1_a_process_that_left_and_came_back_has_lost_what_it_held(void **state)
+TEST(test_G1_a_process_that_left_and_came_back_has_lost_what_it_held)
 {
-    (void)state;
     const struct weir_guard_options o = { .max = 1, .lease = 600 * S };
     const char *path = new_path();
     struct weir_table *stays = table_with(&(struct weir_table_options){ .path = path, .keys = 16 }),
@@ -285,9 +275,8 @@ static void test_G1_a_process_that_left_and_came_back_has_lost_what_it_held(void
 }
 
 /* A weekend without a single ask. */
-static void test_G1_a_lease_that_ended_long_ago_is_over(void **state)
+TEST(test_G1_a_lease_that_ended_long_ago_is_over)
 {
-    (void)state;
     for (int hours = 1; hours <= 100; hours++) {
         struct weir_table *table = private_table(false, 16);
         struct weir_guard *g =
@@ -301,9 +290,8 @@ static void test_G1_a_lease_that_ended_long_ago_is_over(void **state)
     }
 }
 
-static void test_G1_a_zombie_holds_nothing(void **state)
+TEST(test_G1_a_zombie_holds_nothing)
 {
-    (void)state;
     const struct weir_guard_options o = { .max = 1, .lease = 600 * S };
     const char *path = new_path();
     struct weir_table *table = table_with(&(struct weir_table_options){ .path = path, .keys = 16 });
@@ -323,9 +311,8 @@ static void test_G1_a_zombie_holds_nothing(void **state)
     weir_table_destroy(table);
 }
 
-static void test_slots_are_found_until_the_last(void **state)
+TEST(test_slots_are_found_until_the_last)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", &(struct weir_guard_options){ .max = 16384 });
     struct weir_permit *p = calloc(16384, sizeof(*p));
@@ -339,24 +326,4 @@ static void test_slots_are_found_until_the_last(void **state)
     weir_table_destroy(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_permit_word_says_what_was_put_in),
-        cmocka_unit_test(test_G1_a_lease_ends_and_a_late_exit_changes_nothing),
-        cmocka_unit_test(test_G1_a_lease_that_is_renewed_goes_on),
-        cmocka_unit_test(test_G4_a_probe_that_is_lost_comes_back_with_its_lease),
-        cmocka_unit_test(test_G1_permits_of_a_process_that_died_come_back_within_a_sweep),
-        cmocka_unit_test(test_G1_permits_that_are_leased_outlive_the_process),
-        cmocka_unit_test(test_a_child_has_a_place_of_its_own),
-        cmocka_unit_test(test_a_gate_that_says_more_or_less_than_the_slots_is_put_right),
-        cmocka_unit_test(
-            test_G4_a_probe_that_was_lost_before_it_had_a_slot_does_not_keep_it_half_open),
-        cmocka_unit_test(test_G1_a_zombie_holds_nothing),
-        cmocka_unit_test(test_G1_a_process_lives_as_long_as_any_of_its_threads),
-        cmocka_unit_test(test_G1_a_process_that_left_and_came_back_has_lost_what_it_held),
-        cmocka_unit_test(test_G1_a_lease_that_ended_long_ago_is_over),
-        cmocka_unit_test(test_slots_are_found_until_the_last),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

@@ -1,5 +1,7 @@
 /* pressure.c -- how much must stay out because of the host: alone, and as a loop with a host whose
  * load follows from what is let in. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include <math.h>
@@ -32,12 +34,11 @@ static int32_t looks(const struct weir__pressure_plan *plan, struct weir__pressu
 
 /* ----------------------------------------------------------- open loop ---- */
 
-static void test_G6_begins_after_two_looks_in_a_row(void **state)
+TEST(test_G6_begins_after_two_looks_in_a_row)
 {
     struct weir__pressure_plan plan = cpu_plan(80);
     struct weir__pressure p = { 0 };
     weir_time now = NOW;
-    (void)state;
     for (int i = 0; i < 20; i++) { /* every other look is a burst */
         assert_int_equal(looks(&plan, &p, 1000, 1, &now), 0);
         assert_int_equal(looks(&plan, &p, 799, 1, &now), 0);
@@ -48,22 +49,20 @@ static void test_G6_begins_after_two_looks_in_a_row(void **state)
     assert_int_equal(p.over, 1);
 }
 
-static void test_G6_at_the_threshold_is_overloaded(void **state)
+TEST(test_G6_at_the_threshold_is_overloaded)
 {
     struct weir__pressure_plan plan = cpu_plan(80);
     struct weir__pressure p = { 0 };
     weir_time now = NOW;
-    (void)state;
     assert_int_equal(looks(&plan, &p, 799, 50, &now), 0);
     assert_true(looks(&plan, &p, 800, 2, &now) > 0);
 }
 
 /* More excess, more is shed; and it grows with every look, but never to all. */
-static void test_G6_grows_with_the_excess(void **state)
+TEST(test_G6_grows_with_the_excess)
 {
     struct weir__pressure_plan plan = cpu_plan(50);
     int32_t before = 0;
-    (void)state;
     for (int32_t cpu = 550; cpu <= 1000; cpu += 150) {
         struct weir__pressure p = { 0 };
         weir_time now = NOW;
@@ -78,12 +77,11 @@ static void test_G6_grows_with_the_excess(void **state)
     }
 }
 
-static void test_G6_shrinks_slowly_and_ends(void **state)
+TEST(test_G6_shrinks_slowly_and_ends)
 {
     struct weir__pressure_plan plan = cpu_plan(80);
     struct weir__pressure p = { 0 };
     weir_time now = NOW;
-    (void)state;
     int32_t shed = looks(&plan, &p, 1000, 60, &now), steps = 0;
     assert_true(shed > 500);
     assert_int_equal(looks(&plan, &p, 780, 100, &now), shed); /* between: stays */
@@ -97,13 +95,12 @@ static void test_G6_shrinks_slowly_and_ends(void **state)
     assert_int_equal(looks(&plan, &p, 200, 10, &now), 0);
 }
 
-static void test_G6_looks_at_most_four_times_a_second(void **state)
+TEST(test_G6_looks_at_most_four_times_a_second)
 {
     struct weir__pressure_plan plan = cpu_plan(80);
     struct weir__pressure p = { 0 };
     struct weir__reading reading = unknown;
     weir_time now = NOW;
-    (void)state;
     reading.cpu = 1000;
     looks(&plan, &p, 1000, 5, &now);
     struct weir__pressure before = p;
@@ -127,12 +124,11 @@ static int32_t after_five_seconds(const struct weir_system_options *options,
     return shed;
 }
 
-static void test_G6_every_signal(void **state)
+TEST(test_G6_every_signal)
 {
     struct weir__reading high = {
         .cpu = 900, .psi_cpu = 300, .psi_memory = 200, .run_queue = 6000, .processors = 2
     };
-    (void)state;
     assert_true(after_five_seconds(&(struct weir_system_options){ .cpu_percent = 90 }, &high, 0) >
                 0);
     assert_true(
@@ -155,7 +151,7 @@ static void test_G6_every_signal(void **state)
     assert_int_equal(after_five_seconds(&(struct weir_system_options){ 0 }, &high, S), 0);
 }
 
-static void test_G6_the_greatest_signal_counts(void **state)
+TEST(test_G6_the_greatest_signal_counts)
 {
     struct weir__reading one = { .cpu = 900, .psi_cpu = 0, .psi_memory = 0, .run_queue = 0 };
     struct weir_system_options all = { .cpu_percent = 80,
@@ -163,13 +159,12 @@ static void test_G6_the_greatest_signal_counts(void **state)
                                        .memory_percent = 50,
                                        .run_queue = 4,
                                        .mean_time = S };
-    (void)state;
     assert_int_equal(
         after_five_seconds(&all, &one, S / 10),
         after_five_seconds(&(struct weir_system_options){ .cpu_percent = 80 }, &one, 0));
 }
 
-static void test_G6_what_is_not_known_does_not_count(void **state)
+TEST(test_G6_what_is_not_known_does_not_count)
 {
     struct weir_system_options all = {
         .cpu_percent = 1, .pressure_percent = 1, .memory_percent = 1, .run_queue = 1, .mean_time = 1
@@ -177,18 +172,16 @@ static void test_G6_what_is_not_known_does_not_count(void **state)
     struct weir__pressure_plan plan = cpu_plan(80);
     struct weir__pressure p = { 0 };
     weir_time now = NOW;
-    (void)state;
     assert_int_equal(after_five_seconds(&all, &unknown, 0), 0);
     assert_true(looks(&plan, &p, 1000, 20, &now) > 0);
     assert_int_equal(looks(&plan, &p, -1, 100, &now), 0); /* nothing says so any more */
 }
 
-static void test_G6_off_is_nothing(void **state)
+TEST(test_G6_off_is_nothing)
 {
     struct weir__pressure_plan plan = cpu_plan(80);
     struct weir__pressure p = { 0 }, zeros = { 0 };
     weir_time now = NOW;
-    (void)state;
     looks(&plan, &p, 1000, 20, &now);
     plan.on = false;
     assert_int_equal(looks(&plan, &p, 1000, 1, &now), 0);
@@ -198,12 +191,11 @@ static void test_G6_off_is_nothing(void **state)
 
 /* --------------------------------------------------------------- times ---- */
 
-static void test_G6_the_clock_may_step(void **state)
+TEST(test_G6_the_clock_may_step)
 {
     struct weir__pressure_plan plan = cpu_plan(80);
     struct weir__pressure p = { 0 };
     weir_time now = NOW;
-    (void)state;
     int32_t shed = looks(&plan, &p, 1000, 12, &now);
     now -= 500 * S;
     assert_int_equal(looks(&plan, &p, 1000, 1, &now), shed);
@@ -216,11 +208,10 @@ static void test_G6_the_clock_may_step(void **state)
     assert_int_equal(looks(&plan, &p, 100, 1, &now), 0);
 }
 
-static void test_G6_survives_any_state(void **state)
+TEST(test_G6_survives_any_state)
 {
     struct weir__pressure_plan plan = cpu_plan(80);
     uint64_t seed = 3;
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         struct weir__pressure p;
         weir_time now = NOW;
@@ -235,13 +226,12 @@ static void test_G6_survives_any_state(void **state)
 
 /* -------------------------------------------------------------- levels ---- */
 
-static void test_G5_levels_as_it_grows_and_lasts(void **state)
+TEST(test_G5_levels_as_it_grows_and_lasts)
 {
     struct weir__pressure_plan plan = cpu_plan(50);
     struct weir__pressure p = { 0 };
     weir_time now = NOW, began;
     int level = 0;
-    (void)state;
     assert_int_equal(weir__pressure_level(&p, now), 0);
     looks(&plan, &p, 1000, 2, &now);
     began = now;
@@ -263,12 +253,11 @@ static void test_G5_levels_as_it_grows_and_lasts(void **state)
     assert_int_equal(level, 0);
 }
 
-static void test_G5_a_level_of_old_is_none(void **state)
+TEST(test_G5_a_level_of_old_is_none)
 {
     struct weir__pressure_plan plan = cpu_plan(50);
     struct weir__pressure p = { 0 };
     weir_time now = NOW;
-    (void)state;
     looks(&plan, &p, 1000, 100, &now);
     assert_int_equal(weir__pressure_level(&p, now + 10 * S), 3);
     assert_int_equal(weir__pressure_level(&p, now + 10 * S + 1), 0);
@@ -314,10 +303,9 @@ static struct result run(const struct weir__pressure_plan *plan, struct weir__pr
 
 /* Sentinel #1206: the cpu went up and down every second.  Here it comes to rest at the
  * threshold. */
-static void test_G6_settles_at_the_threshold(void **state)
+TEST(test_G6_settles_at_the_threshold)
 {
     static const double demands[] = { 90, 120, 200, 400, 1000 };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(demands); i++)
         for (int noise = 0; noise <= 3; noise++) {
             struct weir__pressure_plan plan = cpu_plan(80);
@@ -335,25 +323,23 @@ static void test_G6_settles_at_the_threshold(void **state)
 }
 
 /* Part of the load does not come from what is let in. */
-static void test_G6_settles_beside_other_load(void **state)
+TEST(test_G6_settles_beside_other_load)
 {
     struct weir__pressure_plan plan = cpu_plan(80);
     struct weir__pressure p = { 0 };
     struct host h = { .demand = 100, .other = 50, .noise = 2, .seed = 5 };
     weir_time now = NOW;
-    (void)state;
     run(&plan, &p, &h, &now, 40);
     struct result r = run(&plan, &p, &h, &now, 60);
     assert_true(fabs(r.cpu_mean - 80) <= 5 && r.shed_max - r.shed_min < 0.1);
 }
 
-static void test_G6_ends_when_demand_ends(void **state)
+TEST(test_G6_ends_when_demand_ends)
 {
     struct weir__pressure_plan plan = cpu_plan(80);
     struct weir__pressure p = { 0 };
     struct host h = { .demand = 200, .noise = 2, .seed = 5 };
     weir_time now = NOW;
-    (void)state;
     run(&plan, &p, &h, &now, 30);
     assert_true(p.shed > 0.4);
     h.demand = 60;
@@ -363,13 +349,12 @@ static void test_G6_ends_when_demand_ends(void **state)
 }
 
 /* Pressure is seen as a mean of 10 s: slower, and not to and fro either. */
-static void test_G6_settles_by_a_slow_signal(void **state)
+TEST(test_G6_settles_by_a_slow_signal)
 {
     struct weir__pressure_plan plan = { .on = true, .options = { .pressure_percent = 40 } };
     struct weir__pressure p = { 0 };
     struct weir__reading reading = unknown;
     double seen = 0, low = 1, high = 0;
-    (void)state;
     for (int i = 0; i < 1600; i++) {
         double psi = weir__least(1, 0.8 * (1 - p.shed)) * 1000;
         if (i % 8 == 0)
@@ -382,28 +367,4 @@ static void test_G6_settles_by_a_slow_signal(void **state)
         }
     }
     assert_true(high - low < 0.1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_G6_begins_after_two_looks_in_a_row),
-        cmocka_unit_test(test_G6_at_the_threshold_is_overloaded),
-        cmocka_unit_test(test_G6_grows_with_the_excess),
-        cmocka_unit_test(test_G6_shrinks_slowly_and_ends),
-        cmocka_unit_test(test_G6_looks_at_most_four_times_a_second),
-        cmocka_unit_test(test_G6_every_signal),
-        cmocka_unit_test(test_G6_the_greatest_signal_counts),
-        cmocka_unit_test(test_G6_what_is_not_known_does_not_count),
-        cmocka_unit_test(test_G6_off_is_nothing),
-        cmocka_unit_test(test_G6_the_clock_may_step),
-        cmocka_unit_test(test_G6_survives_any_state),
-        cmocka_unit_test(test_G5_levels_as_it_grows_and_lasts),
-        cmocka_unit_test(test_G5_a_level_of_old_is_none),
-        cmocka_unit_test(test_G6_settles_at_the_threshold),
-        cmocka_unit_test(test_G6_settles_beside_other_load),
-        cmocka_unit_test(test_G6_ends_when_demand_ends),
-        cmocka_unit_test(test_G6_settles_by_a_slow_signal),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * The plant: asks come by class and priority at rates, evenly or at random; permits are held for a
  * mean time, so that so many per second can be done.  A tenth of a millisecond at a time.
  */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include <math.h>
@@ -177,9 +179,8 @@ static double part(const struct flow *f)
 
 /* ------------------------------------------------------------- levels ---- */
 
-static void test_G7_levels_go_by_priority_first(void **state)
+TEST(test_G7_levels_go_by_priority_first)
 {
-    (void)state;
     for (int priority = -8; priority <= 7; priority++)
         for (uint32_t user = 0; user < 500; user++) {
             uint32_t level = level_of_user(user, (int8_t)priority, NOW);
@@ -190,10 +191,9 @@ static void test_G7_levels_go_by_priority_first(void **state)
     assert_int_equal(level_of_user(1, 127, NOW) / WEIR__COHORTS, WEIR__PRIORITIES - 1);
 }
 
-static void test_G7_cohorts_are_even_and_depend_on_the_salt(void **state)
+TEST(test_G7_cohorts_are_even_and_depend_on_the_salt)
 {
     int counts[WEIR__COHORTS] = { 0 }, same = 0;
-    (void)state;
     for (uint32_t user = 0; user < 64000; user++) {
         char name[64];
         int length = snprintf(name, sizeof(name),
@@ -211,11 +211,10 @@ static void test_G7_cohorts_are_even_and_depend_on_the_salt(void **state)
 }
 
 /* In an hour everybody gets one new cohort, and in no minute many do. */
-static void test_G7_users_are_hashed_anew_at_moments_of_their_own(void **state)
+TEST(test_G7_users_are_hashed_anew_at_moments_of_their_own)
 {
     weir_time minute = 60 * S;
     int moved[61] = { 0 }, changes = 0;
-    (void)state;
     for (uint32_t user = 0; user < 6000; user++) {
         int mine = 0;
         for (int m = 1; m <= 60; m++) {
@@ -234,10 +233,9 @@ static void test_G7_users_are_hashed_anew_at_moments_of_their_own(void **state)
 
 /* ---------------------------------------------------------------- cut ---- */
 
-static void test_G7_fresh_lets_everybody_in(void **state)
+TEST(test_G7_fresh_lets_everybody_in)
 {
     struct plant *p = new_plant(100);
-    (void)state;
     for (uint32_t level = 0; level < WEIR__LEVELS; level++)
         for (uint32_t c = 0; c < WEIR_CLASSES; c++) {
             assert_true(weir__shed_pass(&p->shed, c, level));
@@ -247,11 +245,10 @@ static void test_G7_fresh_lets_everybody_in(void **state)
     free(p);
 }
 
-static void test_G7_a_part_of_the_level_at_the_cut_evenly(void **state)
+TEST(test_G7_a_part_of_the_level_at_the_cut_evenly)
 {
     struct plant *p = new_plant(100);
     int passed = 0, run_of = 0;
-    (void)state;
     p->shed.cuts[0] = (uint64_t)500 << 32 | (uint64_t)(0.3 * 4294967296.0);
     for (int i = 0; i < 1000; i++) {
         bool in = weir__shed_pass(&p->shed, 0, 500);
@@ -268,9 +265,8 @@ static void test_G7_a_part_of_the_level_at_the_cut_evenly(void **state)
 
 /* Pressure alone: of one level that all share just so many per mille stay out (the histogram's
  * trap: one step sheds nearly all). */
-static void test_G7_pressure_is_gradual_on_one_level(void **state)
+TEST(test_G7_pressure_is_gradual_on_one_level)
 {
-    (void)state;
     for (int32_t pressure = 0; pressure <= 1000; pressure += 50) {
         struct plant *p = new_plant(100);
         int passed = 0;
@@ -291,10 +287,9 @@ static void test_G7_pressure_is_gradual_on_one_level(void **state)
     }
 }
 
-static void test_G7_pressure_begins_with_the_least_important(void **state)
+TEST(test_G7_pressure_begins_with_the_least_important)
 {
     struct plant *p = new_plant(1000);
-    (void)state;
     p->plan.on = false;
     p->pressure = 250;
     set_flow(p, 0, 5, 0, 300);
@@ -314,10 +309,9 @@ static void test_G7_pressure_begins_with_the_least_important(void **state)
 }
 
 /* Without `on` it never sheds by itself. */
-static void test_G7_off_only_obeys_pressure(void **state)
+TEST(test_G7_off_only_obeys_pressure)
 {
     struct plant *p = new_plant(50);
-    (void)state;
     p->plan.on = false;
     set_flow(p, 0, 0, 0, 10000);
     run(p, 5 * S);
@@ -326,11 +320,10 @@ static void test_G7_off_only_obeys_pressure(void **state)
     free(p);
 }
 
-static void test_G7_a_span_of_nothing_changes_nothing(void **state)
+TEST(test_G7_a_span_of_nothing_changes_nothing)
 {
     struct plant *p = new_plant(50);
     struct weir__shed before;
-    (void)state;
     set_flow(p, 0, 0, 0, 10000);
     run(p, 5 * S);
     before = p->shed;
@@ -357,9 +350,8 @@ static struct plant *flooded(int64_t limit)
 }
 
 /* What is spared for the important is the only loss; of few permits it is a larger part. */
-static void test_G7_lowest_first_and_permits_stay_full(void **state)
+TEST(test_G7_lowest_first_and_permits_stay_full)
 {
-    (void)state;
     for (int64_t limit = 16; limit <= 4096; limit *= 4) {
         struct plant *p = flooded(limit);
         run(p, 3 * S);
@@ -373,9 +365,8 @@ static void test_G7_lowest_first_and_permits_stay_full(void **state)
 }
 
 /* Nobody is more important: nothing is spared, and hardly anybody let in for nothing. */
-static void test_G7_permits_stay_full_with_one_priority(void **state)
+TEST(test_G7_permits_stay_full_with_one_priority)
 {
-    (void)state;
     for (int64_t limit = 16; limit <= 4096; limit *= 4) {
         struct plant *p = new_plant(limit);
         set_flow(p, 0, 0, 0, 10000);
@@ -389,10 +380,9 @@ static void test_G7_permits_stay_full_with_one_priority(void **state)
 }
 
 /* Even if whoever asks does not mind what is to be spared. */
-static void test_G7_without_sparing(void **state)
+TEST(test_G7_without_sparing)
 {
     struct plant *p = flooded(256);
-    (void)state;
     p->spares = false;
     run(p, 3 * S);
     run(p, 10 * S);
@@ -402,10 +392,9 @@ static void test_G7_without_sparing(void **state)
 }
 
 /* The first second of a flood is not much worse. */
-static void test_G7_sheds_at_once(void **state)
+TEST(test_G7_sheds_at_once)
 {
     struct plant *p = flooded(100);
-    (void)state;
     p->flows[1].rate = p->flows[2].rate = 0;
     run(p, 3 * S);
     assert_int_equal(p->admitted_min, 1000);
@@ -419,7 +408,7 @@ static void test_G7_sheds_at_once(void **state)
 }
 
 /* Then permits are either idle at times or all out at times; chance refuses the least important. */
-static void test_G7_traffic_at_random(void **state)
+TEST(test_G7_traffic_at_random)
 {
     static const struct {
         int64_t limit;
@@ -429,7 +418,6 @@ static void test_G7_traffic_at_random(void **state)
                  { 128, 0.97, 0.92 },
                  { 256, 0.98, 0.94 },
                  { 1024, 0.98, 0.955 } };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct plant *p = flooded(rows[i].limit);
         p->at_random = true;
@@ -444,10 +432,9 @@ static void test_G7_traffic_at_random(void **state)
     }
 }
 
-static void test_G7_ends_when_the_flood_ends(void **state)
+TEST(test_G7_ends_when_the_flood_ends)
 {
     struct plant *p = flooded(100);
-    (void)state;
     run(p, 5 * S);
     assert_true(p->admitted < 200);
     p->flows[1].rate = 300, p->flows[2].rate = 100;
@@ -461,10 +448,9 @@ static void test_G7_ends_when_the_flood_ends(void **state)
 }
 
 /* A backend that becomes four times faster, or slower. */
-static void test_G7_follows_the_capacity(void **state)
+TEST(test_G7_follows_the_capacity)
 {
     struct plant *p = flooded(100);
-    (void)state;
     run(p, 5 * S);
     p->hold /= 4;
     run(p, 2 * S);
@@ -483,10 +469,9 @@ static void test_G7_follows_the_capacity(void **state)
 }
 
 /* All permits are held for ever, then come back. */
-static void test_G7_nothing_is_done_for_a_time(void **state)
+TEST(test_G7_nothing_is_done_for_a_time)
 {
     struct plant *p = flooded(100);
-    (void)state;
     run(p, 5 * S);
     p->hold = 1e9;
     run(p, 20 * S);
@@ -498,9 +483,8 @@ static void test_G7_nothing_is_done_for_a_time(void **state)
     free(p);
 }
 
-static void test_G7_does_not_swing(void **state)
+TEST(test_G7_does_not_swing)
 {
-    (void)state;
     for (int seed = 1; seed <= 4; seed++) {
         struct plant *p = flooded(100);
         p->seed = (uint64_t)seed;
@@ -515,10 +499,9 @@ static void test_G7_does_not_swing(void **state)
 
 /* Twice too much of one priority: half of the users get nearly everything, the others nearly
  * nothing. */
-static void test_G7_the_same_users_consistently(void **state)
+TEST(test_G7_the_same_users_consistently)
 {
     struct plant *p = new_plant(200);
-    (void)state;
     p->at_random = true;
     set_flow(p, 0, 0, 0, 2000);
     run(p, 5 * S);
@@ -531,10 +514,9 @@ static void test_G7_the_same_users_consistently(void **state)
     free(p);
 }
 
-static void test_G7_too_much_of_the_most_important(void **state)
+TEST(test_G7_too_much_of_the_most_important)
 {
     struct plant *p = new_plant(100);
-    (void)state;
     set_flow(p, 0, 7, 0, 4000);
     set_flow(p, 1, -8, 0, 4000);
     run(p, 3 * S);
@@ -570,10 +552,9 @@ static void assert_shares(const struct plant *p, double a, double b, double c)
     assert_in_range(p->total_entered, 9300, 10200);
 }
 
-static void test_G7_classes_get_their_parts(void **state)
+TEST(test_G7_classes_get_their_parts)
 {
     struct plant *p = three_classes(3000, 3000, 3000);
-    (void)state;
     assert_shares(p, 3.0 / 6, 2.0 / 6, 1.0 / 6);
     free(p);
     p = three_classes(2000, 2000, 20000); /* who floods gains nothing */
@@ -581,10 +562,9 @@ static void test_G7_classes_get_their_parts(void **state)
     free(p);
 }
 
-static void test_G7_what_a_class_leaves_the_others_get(void **state)
+TEST(test_G7_what_a_class_leaves_the_others_get)
 {
     struct plant *p = three_classes(100, 3000, 3000);
-    (void)state;
     assert_shares(p, 0.1, 0.6, 0.3);
     assert_int_equal(p->flows[0].passed, p->flows[0].offered);
     free(p);
@@ -598,10 +578,9 @@ static void test_G7_what_a_class_leaves_the_others_get(void **state)
 }
 
 /* Within a class it goes by priority; the other class is not touched by it. */
-static void test_G7_priority_within_a_class(void **state)
+TEST(test_G7_priority_within_a_class)
 {
     struct plant *p = new_plant(100);
-    (void)state;
     p->plan = (struct weir__shed_plan){ .on = true, .classes = 2, .weights = { 1, 1 } };
     set_flow(p, 0, 7, 0, 5000);
     set_flow(p, 1, -8, 0, 5000);
@@ -616,10 +595,9 @@ static void test_G7_priority_within_a_class(void **state)
 
 /* -------------------------------------------------------------- other ---- */
 
-static void test_G7_a_light_load_is_left_alone(void **state)
+TEST(test_G7_a_light_load_is_left_alone)
 {
     struct plant *p = new_plant(100);
-    (void)state;
     p->at_random = true;
     set_flow(p, 0, 0, 0, 700);
     run(p, 60 * S);
@@ -628,9 +606,8 @@ static void test_G7_a_light_load_is_left_alone(void **state)
 }
 
 /* Ticks that are late are as good. */
-static void test_G7_any_span(void **state)
+TEST(test_G7_any_span)
 {
-    (void)state;
     for (weir_time span = 100 * MS; span <= 10 * S; span *= 10) {
         struct plant *p = new_plant(100);
         struct weir__shed_sample sample = { .span = span,
@@ -651,11 +628,10 @@ static void test_G7_any_span(void **state)
 }
 
 /* An adaptive rate bounds, not permits: there is nothing to see of how full they are. */
-static void test_G7_a_rate_that_bounds(void **state)
+TEST(test_G7_a_rate_that_bounds)
 {
     struct plant *p = new_plant(100);
     int64_t entered = 0, passed = 0;
-    (void)state;
     for (int i = 0; i < 600; i++) {
         int64_t in = 0;
         for (int n = 0; n < 1000; n++)
@@ -674,11 +650,10 @@ static void test_G7_a_rate_that_bounds(void **state)
 }
 
 /* What is in the memory that is shared is not always what was written. */
-static void test_G7_survives_any_state(void **state)
+TEST(test_G7_survives_any_state)
 {
     struct plant *p = new_plant(100);
     uint64_t seed = 7;
-    (void)state;
     for (int round = 0; round < 200; round++) {
         unsigned char *bytes = (unsigned char *)&p->shed;
         for (size_t i = 0; i < sizeof(p->shed); i++)
@@ -695,9 +670,8 @@ static void test_G7_survives_any_state(void **state)
     free(p);
 }
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
-    (void)state;
     for (double x = 1e-9; x < 1e15; x *= 7)
         assert_true(fabs(weir__root(x) * weir__root(x) / x - 1) < 1e-9);
     assert_true(weir__root(0) == 0 && weir__root(-1) == 0 && weir__root(NAN) == 0 &&
@@ -705,39 +679,4 @@ static void test_numbers(void **state)
     assert_true(weir__between(1, NAN, 2) == 1 && weir__between(1, INFINITY, 2) == 2 &&
                 weir__between(1, -INFINITY, 2) == 1);
     assert_true(weir__share(1, 1) == 0.5 && weir__share(0, 1) == 0 && weir__share(1, 0) == 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_G7_levels_go_by_priority_first),
-        cmocka_unit_test(test_G7_cohorts_are_even_and_depend_on_the_salt),
-        cmocka_unit_test(test_G7_users_are_hashed_anew_at_moments_of_their_own),
-        cmocka_unit_test(test_G7_fresh_lets_everybody_in),
-        cmocka_unit_test(test_G7_a_part_of_the_level_at_the_cut_evenly),
-        cmocka_unit_test(test_G7_pressure_is_gradual_on_one_level),
-        cmocka_unit_test(test_G7_pressure_begins_with_the_least_important),
-        cmocka_unit_test(test_G7_off_only_obeys_pressure),
-        cmocka_unit_test(test_G7_a_span_of_nothing_changes_nothing),
-        cmocka_unit_test(test_G7_lowest_first_and_permits_stay_full),
-        cmocka_unit_test(test_G7_permits_stay_full_with_one_priority),
-        cmocka_unit_test(test_G7_without_sparing),
-        cmocka_unit_test(test_G7_sheds_at_once),
-        cmocka_unit_test(test_G7_traffic_at_random),
-        cmocka_unit_test(test_G7_ends_when_the_flood_ends),
-        cmocka_unit_test(test_G7_follows_the_capacity),
-        cmocka_unit_test(test_G7_nothing_is_done_for_a_time),
-        cmocka_unit_test(test_G7_does_not_swing),
-        cmocka_unit_test(test_G7_the_same_users_consistently),
-        cmocka_unit_test(test_G7_too_much_of_the_most_important),
-        cmocka_unit_test(test_G7_classes_get_their_parts),
-        cmocka_unit_test(test_G7_what_a_class_leaves_the_others_get),
-        cmocka_unit_test(test_G7_priority_within_a_class),
-        cmocka_unit_test(test_G7_a_light_load_is_left_alone),
-        cmocka_unit_test(test_G7_any_span),
-        cmocka_unit_test(test_G7_a_rate_that_bounds),
-        cmocka_unit_test(test_G7_survives_any_state),
-        cmocka_unit_test(test_numbers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

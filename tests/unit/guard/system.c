@@ -1,5 +1,7 @@
 /* system.c -- the host's load: from made-up folders that look like a host, and once from the real
  * one. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include <inttypes.h>
@@ -51,14 +53,12 @@ static int remove_tree(const char *path)
 
 static int begin(void **state)
 {
-    (void)state;
     snprintf(root, sizeof(root), "%s", new_path());
     return mkdir(root, 0700);
 }
 
 static int end(void **state)
 {
-    (void)state;
     return remove_tree(root);
 }
 
@@ -113,9 +113,8 @@ static void assert_all_unknown(const struct weir__reading *r)
 
 /* ---------------------------------------------------------------- host ---- */
 
-static void test_G6_host_without_cgroups(void **state)
+TEST_WITH(test_G6_host_without_cgroups, begin, end)
 {
-    (void)state;
     put_stat(1000, 1000, 1000, 1000, 6);
     put("proc/pressure/cpu", "some avg10=12.34 avg60=1.24 avg300=2.18 total=13422715183\nfull "
                              "avg10=99.00 avg60=0.00 avg300=0.00 total=0\n");
@@ -136,9 +135,8 @@ static void test_G6_host_without_cgroups(void **state)
 }
 
 /* A busy processor that this process may not run on is not its own, and so is an idle one. */
-static void test_G6_only_the_processors_it_may_use(void **state)
+TEST_WITH(test_G6_only_the_processors_it_may_use, begin, end)
 {
-    (void)state;
     put("proc/self/status",
         "Name:\tx\nCpus_allowed:\t2\nCpus_allowed_list:\t1\nMems_allowed:\t1\n");
     put_stat(1000, 1000, 1000, 1000, 4);
@@ -153,9 +151,8 @@ static void test_G6_only_the_processors_it_may_use(void **state)
 }
 
 /* Some list processors that could be plugged in: 128 in a machine of two. */
-static void test_G6_processors_that_are_not_there(void **state)
+TEST_WITH(test_G6_processors_that_are_not_there, begin, end)
 {
-    (void)state;
     put("proc/self/status", "Cpus_allowed_list:\t0-127\n");
     put_stat(1, 1, 1, 1, 4);
     struct weir__system *system = open_system();
@@ -168,10 +165,9 @@ static void test_G6_processors_that_are_not_there(void **state)
     weir__system_destroy(system);
 }
 
-static void test_G6_cpu_is_smoothed_a_bit(void **state)
+TEST_WITH(test_G6_cpu_is_smoothed_a_bit, begin, end)
 {
     int busy = 0, idle = 0;
-    (void)state;
     put_stat(0, 1, 0, 1, 1);
     struct weir__system *system = open_system();
     read_at_time(system, NOW);
@@ -193,9 +189,8 @@ static void test_G6_cpu_is_smoothed_a_bit(void **state)
     weir__system_destroy(system);
 }
 
-static void test_G6_looks_at_most_every_quarter_second(void **state)
+TEST_WITH(test_G6_looks_at_most_every_quarter_second, begin, end)
 {
-    (void)state;
     put_stat(100, 100, 100, 100, 2);
     struct weir__system *system = open_system();
     read_at_time(system, NOW);
@@ -205,9 +200,8 @@ static void test_G6_looks_at_most_every_quarter_second(void **state)
     weir__system_destroy(system);
 }
 
-static void test_G6_counters_and_clocks_may_go_back(void **state)
+TEST_WITH(test_G6_counters_and_clocks_may_go_back, begin, end)
 {
-    (void)state;
     put_stat(1000, 1000, 1000, 1000, 2);
     struct weir__system *system = open_system();
     read_at_time(system, NOW);
@@ -229,9 +223,8 @@ static void test_G6_counters_and_clocks_may_go_back(void **state)
 
 /* kratos#1372, aegis#18: the host has 2 processors that are nearly idle, the container half of one
  * that is used up. */
-static void test_G6_a_container_that_has_used_its_quota(void **state)
+TEST_WITH(test_G6_a_container_that_has_used_its_quota, begin, end)
 {
-    (void)state;
     put("proc/self/cgroup", "0::/box\n");
     put_stat(1000, 1000, 1000, 1000, 1);
     put_max("/box", "50000 100000\n");
@@ -247,9 +240,8 @@ static void test_G6_a_container_that_has_used_its_quota(void **state)
 }
 
 /* ... and the other way: the host is busy with others, the container's quota is not. */
-static void test_G6_a_container_on_a_busy_host(void **state)
+TEST_WITH(test_G6_a_container_on_a_busy_host, begin, end)
 {
-    (void)state;
     put("proc/self/cgroup", "0::/box\n");
     put_stat(1000, 1000, 1000, 1000, 1);
     put_max("/box", "100000 100000\n");
@@ -262,9 +254,8 @@ static void test_G6_a_container_on_a_busy_host(void **state)
     weir__system_destroy(system);
 }
 
-static void test_G6_the_tightest_of_its_parents(void **state)
+TEST_WITH(test_G6_the_tightest_of_its_parents, begin, end)
 {
-    (void)state;
     put("proc/self/cgroup", "0::/a/b/c\n");
     put_stat(0, 100, 0, 100, 1);
     put_max("/a", "160000 100000\n");
@@ -284,9 +275,8 @@ static void test_G6_the_tightest_of_its_parents(void **state)
     weir__system_destroy(system);
 }
 
-static void test_G6_a_quota_may_change(void **state)
+TEST_WITH(test_G6_a_quota_may_change, begin, end)
 {
-    (void)state;
     put("proc/self/cgroup", "0::/box\n");
     put_stat(0, 100, 0, 100, 1);
     put_max("/box", "max 100000\n");
@@ -307,11 +297,10 @@ static void test_G6_a_quota_may_change(void **state)
 
 /* Inside a container /proc/self/cgroup may tell a path of the host's, while what is mounted begins
  * at the container's own. */
-static void test_G6_a_path_that_is_not_to_be_seen(void **state)
+TEST_WITH(test_G6_a_path_that_is_not_to_be_seen, begin, end)
 {
     static const char *const told[] = { "0::/system.slice/docker-123.scope\n", "0::/../box\n",
                                         "0::/\n", "9:cpu:/x\n0::/x/y/\n" };
-    (void)state;
     put_stat(0, 100, 0, 100, 1);
     put_max("", "50000 100000\n");
     put_usage("", 0);
@@ -324,9 +313,8 @@ static void test_G6_a_path_that_is_not_to_be_seen(void **state)
 }
 
 /* Version 2 beside version 1; and version 1 alone, which is not read. */
-static void test_G6_both_versions(void **state)
+TEST_WITH(test_G6_both_versions, begin, end)
 {
-    (void)state;
     put_stat(0, 100, 0, 100, 1);
     put("proc/self/cgroup", "2:cpu:/old\n0::/box\n");
     put("sys/fs/cgroup/cpu/old/cpu.cfs_quota_us", "10000\n");
@@ -341,9 +329,8 @@ static void test_G6_both_versions(void **state)
     weir__system_destroy(system);
 }
 
-static void test_G6_pressure_of_its_own_cgroup(void **state)
+TEST_WITH(test_G6_pressure_of_its_own_cgroup, begin, end)
 {
-    (void)state;
     put("proc/self/cgroup", "0::/box\n");
     put_usage("/box", 0);
     put("proc/pressure/cpu", "some avg10=90.00 avg60=0.00 avg300=0.00 total=0\n");
@@ -360,9 +347,8 @@ static void test_G6_pressure_of_its_own_cgroup(void **state)
 
 /* ------------------------------------------------------------- failing ---- */
 
-static void test_G6_nothing_there_is_not_known(void **state)
+TEST_WITH(test_G6_nothing_there_is_not_known, begin, end)
 {
-    (void)state;
     struct weir__system *system = open_system();
     for (int i = 0; i < 3; i++) {
         struct weir__reading r = read_at_time(system, NOW + i * S);
@@ -373,7 +359,7 @@ static void test_G6_nothing_there_is_not_known(void **state)
     weir__system_destroy(NULL);
 }
 
-static void test_G6_nonsense_is_not_known(void **state)
+TEST_WITH(test_G6_nonsense_is_not_known, begin, end)
 {
     static const char *const texts[] = { "",
                                          "\n",
@@ -391,7 +377,6 @@ static void test_G6_nonsense_is_not_known(void **state)
                                          "sys/fs/cgroup/cpu.max",
                                          "sys/fs/cgroup/cpu.stat",
                                          "sys/fs/cgroup/cpu.pressure" };
-    (void)state;
     for (size_t t = 0; t < COUNT_OF(texts); t++) {
         for (size_t f = 0; f < COUNT_OF(files); f++)
             put(files[f], texts[t]);
@@ -407,9 +392,8 @@ static void test_G6_nonsense_is_not_known(void **state)
 }
 
 /* What was fine and then is not: not known, and then again. */
-static void test_G6_files_may_fail_later(void **state)
+TEST_WITH(test_G6_files_may_fail_later, begin, end)
 {
-    (void)state;
     put("proc/self/cgroup", "0::/box\n");
     put_stat(0, 100, 0, 100, 1);
     put_max("/box", "100000 100000\n");
@@ -427,11 +411,10 @@ static void test_G6_files_may_fail_later(void **state)
     weir__system_destroy(system);
 }
 
-static void test_G6_a_root_too_long_has_no_files(void **state)
+TEST_WITH(test_G6_a_root_too_long_has_no_files, begin, end)
 {
     char *name = malloc(8192);
     struct weir__system *system = NULL;
-    (void)state;
     assert_non_null(name);
     memset(name, 'x', 8191);
     name[8191] = '\0';
@@ -444,14 +427,13 @@ static void test_G6_a_root_too_long_has_no_files(void **state)
 
 /* -------------------------------------------------------------- texts ---- */
 
-static void test_G6_texts(void **state)
+TEST_WITH(test_G6_texts, begin, end)
 {
     double processors;
     uint64_t us;
     int32_t permille;
     char path[16];
     struct weir__cpus cpus;
-    (void)state;
     assert_true(weir__parse_cpu_max("250000 100000\n", &processors) && processors == 2.5);
     assert_true(weir__parse_cpu_max("max 100000\n", &processors) && processors == 0);
     assert_false(weir__parse_cpu_max("0 100000\n", &processors));
@@ -477,10 +459,9 @@ static void test_G6_texts(void **state)
 }
 
 /* A text may be longer than there is room: what is read is used. */
-static void test_G6_many_processors(void **state)
+TEST_WITH(test_G6_many_processors, begin, end)
 {
     char *text = malloc(1 << 20), *s = text;
-    (void)state;
     assert_non_null(text);
     s += sprintf(s, "cpu  1 1 1 1 0 0 0 0 0 0\n");
     for (int i = 0; i < 300; i++)
@@ -498,10 +479,9 @@ static void test_G6_many_processors(void **state)
 
 /* ---------------------------------------------------------------- real ---- */
 
-static void test_G6_this_host(void **state)
+TEST_WITH(test_G6_this_host, begin, end)
 {
     struct weir__system *system = NULL;
-    (void)state;
     assert_int_equal(weir__system_create(&system, "", NULL), WEIR_OK);
     for (int i = 0; i < 5; i++) {
         struct weir__reading r = read_at_time(system, NOW + i * LOOK);
@@ -514,31 +494,4 @@ static void test_G6_this_host(void **state)
     weir__system_destroy(system);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_G6_host_without_cgroups),
-        TEST(test_G6_only_the_processors_it_may_use),
-        TEST(test_G6_processors_that_are_not_there),
-        TEST(test_G6_cpu_is_smoothed_a_bit),
-        TEST(test_G6_looks_at_most_every_quarter_second),
-        TEST(test_G6_counters_and_clocks_may_go_back),
-        TEST(test_G6_a_container_that_has_used_its_quota),
-        TEST(test_G6_a_container_on_a_busy_host),
-        TEST(test_G6_the_tightest_of_its_parents),
-        TEST(test_G6_a_quota_may_change),
-        TEST(test_G6_a_path_that_is_not_to_be_seen),
-        TEST(test_G6_both_versions),
-        TEST(test_G6_pressure_of_its_own_cgroup),
-        TEST(test_G6_nothing_there_is_not_known),
-        TEST(test_G6_nonsense_is_not_known),
-        TEST(test_G6_files_may_fail_later),
-        TEST(test_G6_a_root_too_long_has_no_files),
-        TEST(test_G6_texts),
-        TEST(test_G6_many_processors),
-        TEST(test_G6_this_host),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

@@ -1,4 +1,6 @@
 /* A guard's options: what is filled in, what is compiled. */
+#include "unit/test.h"
+
 #include "unit/guarding.h"
 
 static struct weir__guard_plan plan_of(const struct weir_guard_options *o)
@@ -10,9 +12,8 @@ static struct weir__guard_plan plan_of(const struct weir_guard_options *o)
     return plan;
 }
 
-static void test_defaults_are_filled_in(void **state)
+TEST(test_defaults_are_filled_in)
 {
-    (void)state;
     struct weir__guard_plan p = plan_of(&(struct weir_guard_options){ 0 });
     assert_int_equal(p.max, 1024);
     assert_int_equal(p.lease, 60 * S);
@@ -22,9 +23,8 @@ static void test_defaults_are_filled_in(void **state)
     assert_null(p.controller.row);
 }
 
-static void test_there_are_twice_as_many_slots_as_permits(void **state)
+TEST(test_there_are_twice_as_many_slots_as_permits)
 {
-    (void)state;
     for (int64_t max = 1; max <= WEIR__PERMITS_MAX; max = max * 3 / 2 + 1) {
         uint32_t seats = plan_of(&(struct weir_guard_options){ .max = max }).seat_mask + 1;
         assert_true(seats >= 2 * max && (seats & (seats - 1)) == 0 && seats <= WEIR__GUARD_SEATS);
@@ -34,9 +34,8 @@ static void test_there_are_twice_as_many_slots_as_permits(void **state)
                      WEIR__GUARD_SEATS);
 }
 
-static void test_G7_classes_shed_and_so_does_the_host(void **state)
+TEST(test_G7_classes_shed_and_so_does_the_host)
 {
-    (void)state;
     struct weir__guard_plan p =
         plan_of(&(struct weir_guard_options){ .classes = { { "gold", 3 }, { "free", 1 } } });
     assert_true(p.levels && p.shed.on);
@@ -49,9 +48,8 @@ static void test_G7_classes_shed_and_so_does_the_host(void **state)
     assert_true(p.levels && p.shed.on);
 }
 
-static void test_numbers_of_a_damaged_record_never_become_a_plan_that_reaches_out(void **state)
+TEST(test_numbers_of_a_damaged_record_never_become_a_plan_that_reaches_out)
 {
-    (void)state;
     uint64_t seed = 7;
     int good = 0;
     for (int i = 0; i < 20000; i++) {
@@ -71,15 +69,4 @@ static void test_numbers_of_a_damaged_record_never_become_a_plan_that_reaches_ou
         assert_true(p.tick > 0 && p.lease > 0);
     }
     assert_true(good > 100);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults_are_filled_in),
-        cmocka_unit_test(test_there_are_twice_as_many_slots_as_permits),
-        cmocka_unit_test(test_G7_classes_shed_and_so_does_the_host),
-        cmocka_unit_test(test_numbers_of_a_damaged_record_never_become_a_plan_that_reaches_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* What is done now and then: looks, shedding, levels. */
+#include "unit/test.h"
+
 #include "unit/guarding.h"
 
 /* n pieces of work, one every `every`, each `took` long; returns the time behind the last. */
@@ -10,9 +12,8 @@ static weir_time run(struct weir_guard *g, weir_time now, int n, weir_time every
     return now;
 }
 
-static void test_L12_what_came_back_is_seen_by_quantiles_and_mean(void **state)
+TEST(test_L12_what_came_back_is_seen_by_quantiles_and_mean)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g = guard_of(table, "g", NULL);
     weir_time now = NOW;
@@ -32,9 +33,8 @@ static void test_L12_what_came_back_is_seen_by_quantiles_and_mean(void **state)
     weir_table_destroy(table);
 }
 
-static void test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller(void **state)
+TEST(test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard_options o = {
         .max = 500, .adaptive = { .controller = "aimd", .initial = 40, .min = 10, .max = 100 }
@@ -97,9 +97,8 @@ static bool ask_backend(struct backend *b, uint64_t user, int priority, weir_tim
 }
 
 /* Clients ask ten times as often as can be done; one in twenty is important. */
-static void test_G7_when_permits_run_out_the_least_important_go_first(void **state)
+TEST(test_G7_when_permits_run_out_the_least_important_go_first)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g =
         guard_of(table, "g", &(struct weir_guard_options){ .max = 50, .shed = true });
@@ -123,9 +122,8 @@ static void test_G7_when_permits_run_out_the_least_important_go_first(void **sta
     weir_table_destroy(table);
 }
 
-static void test_G5_a_level_that_is_asked_for_ends_though_nobody_comes_any_more(void **state)
+TEST(test_G5_a_level_that_is_asked_for_ends_though_nobody_comes_any_more)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard_options o = { .raises = 3,
                                     .breaker = { .errors = 1, .min_calls = 1, .open_for = S } };
@@ -142,9 +140,8 @@ static void test_G5_a_level_that_is_asked_for_ends_though_nobody_comes_any_more(
     weir_table_destroy(table);
 }
 
-static void test_G6_a_mean_time_above_what_is_allowed_sheds(void **state)
+TEST(test_G6_a_mean_time_above_what_is_allowed_sheds)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *g =
         guard_of(table, "g", &(struct weir_guard_options){ .system = { .mean_time = 50 * MS } });
@@ -161,9 +158,8 @@ static void test_G6_a_mean_time_above_what_is_allowed_sheds(void **state)
     weir_table_destroy(table);
 }
 
-static void test_G6_a_guard_that_stops_looking_at_its_host_lets_everybody_in_again(void **state)
+TEST(test_G6_a_guard_that_stops_looking_at_its_host_lets_everybody_in_again)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_guard_options o = { .system = { .mean_time = 50 * MS } };
     struct weir_guard *g = guard_of(table, "g", &o);
@@ -181,9 +177,8 @@ static void test_G6_a_guard_that_stops_looking_at_its_host_lets_everybody_in_aga
     weir_table_destroy(table);
 }
 
-static void test_L12_an_adaptive_rate_sheds_the_least_important(void **state)
+TEST(test_L12_an_adaptive_rate_sheds_the_least_important)
 {
-    (void)state;
     struct weir_table *table = private_table(false, 16);
     struct weir_adaptive_options a = {
         .controller = "percentile", .target = S, .initial = 100, .max = 100, .rate = true
@@ -208,19 +203,4 @@ static void test_L12_an_adaptive_rate_sheds_the_least_important(void **state)
     assert_int_equal(info.refused_busy, 0);
     assert_true(in[1] >= 900 && in[0] + in[1] >= 1800);
     weir_table_destroy(table);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_L12_what_came_back_is_seen_by_quantiles_and_mean),
-        cmocka_unit_test(
-            test_L12_an_adaptive_limit_follows_and_begins_anew_with_another_controller),
-        cmocka_unit_test(test_G7_when_permits_run_out_the_least_important_go_first),
-        cmocka_unit_test(test_G5_a_level_that_is_asked_for_ends_though_nobody_comes_any_more),
-        cmocka_unit_test(test_G6_a_mean_time_above_what_is_allowed_sheds),
-        cmocka_unit_test(test_G6_a_guard_that_stops_looking_at_its_host_lets_everybody_in_again),
-        cmocka_unit_test(test_L12_an_adaptive_rate_sheds_the_least_important),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* vegas.c -- how many wait is seen from how long it takes; numbers from Netflix's VegasLimitTest
  * among them. */
+#include "unit/test.h"
+
 #include "unit/samples.h"
 
 static struct subject subject_from(int64_t initial, int64_t max)
@@ -8,22 +10,20 @@ static struct subject subject_from(int64_t initial, int64_t max)
         &(struct weir_adaptive_options){ .controller = "vegas", .initial = initial, .max = max });
 }
 
-static void test_L12_the_first_time_is_the_base(void **state)
+TEST(test_L12_the_first_time_is_the_base)
 {
     struct subject s = subject_from(10, 20);
-    (void)state;
     assert_int_equal(feed_calls(&s, 10 * MS, 1, 10), 10);
     assert_int_equal(feed_calls(&s, 10 * MS, 1, 11), 16); /* nobody waits: 6 more */
     assert_int_equal(feed_calls(&s, 10 * MS, 1, 16), 20); /* 22, but for the bound */
 }
 
-static void test_L12_by_how_many_wait(void **state)
+TEST(test_L12_by_how_many_wait)
 {
     static const struct {
         int64_t rtt_ms, limit;
     } rows[] = { { 10, 16 }, { 11, 16 }, { 12, 11 }, { 14, 10 },
                  { 25, 10 }, { 26, 9 },  { 50, 9 },  { 9, 10 } };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct subject s = subject_from(10, 20);
         feed_calls(&s, 10 * MS, 1, 10);
@@ -31,10 +31,9 @@ static void test_L12_by_how_many_wait(void **state)
     }
 }
 
-static void test_L12_steps_grow_with_the_digits(void **state)
+TEST(test_L12_steps_grow_with_the_digits)
 {
     struct subject s = subject_from(10000, 20000);
-    (void)state;
     assert_int_equal(feed_calls(&s, 10 * S, 1, 5000), 10000);
     assert_int_equal(feed_calls(&s, 10 * S, 1, 6000), 10024);
     struct subject t = subject_from(100, 20000);
@@ -43,10 +42,9 @@ static void test_L12_steps_grow_with_the_digits(void **state)
     assert_int_equal(feed_calls(&t, 50 * MS, 1, 98), 97); /* 98 has one digit after the first */
 }
 
-static void test_L12_a_drop_lowers_it_used_or_not(void **state)
+TEST(test_L12_a_drop_lowers_it_used_or_not)
 {
     struct subject s = subject_from(100, 200);
-    (void)state;
     feed_calls(&s, 10 * MS, 1, 100);
     assert_int_equal(feed_lost(&s, 1, 0, 0), 98);
     assert_int_equal(feed_lost(&s, 0, 1, 98), 97);
@@ -56,31 +54,28 @@ static void test_L12_a_drop_lowers_it_used_or_not(void **state)
                      96);
 }
 
-static void test_L12_half_must_be_in_use(void **state)
+TEST(test_L12_half_must_be_in_use)
 {
     struct subject s = subject_from(10, 20);
-    (void)state;
     feed_calls(&s, 10 * MS, 1, 10);
     assert_int_equal(feed_calls(&s, 10 * MS, 1, 4), 10);
     assert_int_equal(feed_calls(&s, 50 * MS, 1, 4), 10);
     assert_int_equal(feed_calls(&s, 10 * MS, 1, 5), 16);
 }
 
-static void test_L12_never_below_one(void **state)
+TEST(test_L12_never_below_one)
 {
     struct subject s = subject_from(3, 20);
-    (void)state;
     feed_calls(&s, 10 * MS, 1, 3);
     for (int i = 0; i < 10; i++)
         feed_lost(&s, 1, 0, 3);
     assert_int_equal(s.limit, 1);
 }
 
-static void test_L12_the_base_is_measured_anew_now_and_then(void **state)
+TEST(test_L12_the_base_is_measured_anew_now_and_then)
 {
     struct subject s = subject_from(10, 10);
     int until = 0, probes = 0;
-    (void)state;
     feed_calls(&s, 10 * MS, 1, 10);
     for (int i = 1; i <= 3000; i++) {
         char text[64];
@@ -97,20 +92,18 @@ static void test_L12_the_base_is_measured_anew_now_and_then(void **state)
     assert_in_range(probes, 10, 60);
 }
 
-static void test_L12_nothing_seen_changes_nothing(void **state)
+TEST(test_L12_nothing_seen_changes_nothing)
 {
     struct subject s = subject_from(10, 20);
-    (void)state;
     feed_calls(&s, 10 * MS, 1, 10);
     assert_int_equal(feed(&s, (struct weir__sample){ .in_flight_max = 10 }), 10);
 }
 
 /* concurrency-limits#165: a base that is taken under load makes the load look like none. */
-static void test_L12_known_the_limit_drifts_up_under_load(void **state)
+TEST(test_L12_known_the_limit_drifts_up_under_load)
 {
     struct subject s = subject_from(20, 1000);
     int64_t settled = 0;
-    (void)state;
     for (int i = 0; i < 20000;
          i++) { /* a backend of 10: it takes as many times longer as there are more */
         feed_calls(&s, s.limit > 10 ? s.limit * MS : 10 * MS, 1, s.limit);
@@ -118,20 +111,4 @@ static void test_L12_known_the_limit_drifts_up_under_load(void **state)
     }
     assert_in_range(settled, 10, 30);
     assert_true(s.limit > 2 * settled);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_L12_the_first_time_is_the_base),
-        cmocka_unit_test(test_L12_by_how_many_wait),
-        cmocka_unit_test(test_L12_steps_grow_with_the_digits),
-        cmocka_unit_test(test_L12_a_drop_lowers_it_used_or_not),
-        cmocka_unit_test(test_L12_half_must_be_in_use),
-        cmocka_unit_test(test_L12_never_below_one),
-        cmocka_unit_test(test_L12_the_base_is_measured_anew_now_and_then),
-        cmocka_unit_test(test_L12_nothing_seen_changes_nothing),
-        cmocka_unit_test(test_L12_known_the_limit_drifts_up_under_load),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

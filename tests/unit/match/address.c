@@ -1,5 +1,7 @@
 /* address.c -- addresses and networks: every form that is one, none that is not, and the same as
  * inet_pton on any text. */
+#include "unit/test.h"
+
 #include <arpa/inet.h>
 #include <sys/mman.h>
 
@@ -138,9 +140,8 @@ static const char *const bad[] = {
     "0000000000000000000000000000000000000000::1",
 };
 
-static void test_R1_good_addresses(void **state)
+TEST(test_R1_good_addresses)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         struct weir__address a;
         memset(&a, 0xa5, sizeof(a));
@@ -151,9 +152,8 @@ static void test_R1_good_addresses(void **state)
     }
 }
 
-static void test_R1_bad_addresses_touch_nothing(void **state)
+TEST(test_R1_bad_addresses_touch_nothing)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct weir__address a, before;
         memset(&a, 0xa5, sizeof(a));
@@ -169,11 +169,10 @@ static void test_R1_bad_addresses_touch_nothing(void **state)
     assert_false(weir__address_parse(NULL, 0, &a));
 }
 
-static void test_R1_every_number_in_every_place(void **state)
+TEST(test_R1_every_number_in_every_place)
 {
     static const int others[] = { 0, 7, 42, 255 };
     char text[32];
-    (void)state;
     for (int value = 0; value < 1000; value++)
         for (int place = 0; place < 4; place++)
             for (size_t other = 0; other < COUNT_OF(others); other++) {
@@ -242,11 +241,10 @@ static void random_text(char *out, uint64_t *seed)
     }
 }
 
-static void test_R1_same_as_inet_pton(void **state)
+TEST(test_R1_same_as_inet_pton)
 {
     uint64_t seed = 1;
     char text[64];
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++)
         assert_as_system(good[i].text);
     for (size_t i = 0; i < COUNT_OF(bad); i++)
@@ -259,11 +257,10 @@ static void test_R1_same_as_inet_pton(void **state)
 }
 
 /* Groups of every length, "::" everywhere. */
-static void test_R1_same_as_inet_pton_in_ipv6(void **state)
+TEST(test_R1_same_as_inet_pton_in_ipv6)
 {
     uint64_t seed = 2;
     char text[128];
-    (void)state;
     for (int i = 0; i < 200000; i++) {
         size_t at = 0, groups = 1 + random64(&seed) % 9, gap = random64(&seed) % 10;
         for (size_t g = 0; g < groups; g++) {
@@ -282,13 +279,12 @@ static void test_R1_same_as_inet_pton_in_ipv6(void **state)
     }
 }
 
-static void test_R1_reads_no_byte_outside_the_text(void **state)
+TEST(test_R1_reads_no_byte_outside_the_text)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *room = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
          *middle = room + page;
     struct weir__address a, b;
-    (void)state;
     assert_true(room != MAP_FAILED);
     assert_int_equal(mprotect(middle, page, PROT_READ | PROT_WRITE), 0);
     for (size_t i = 0; i < COUNT_OF(good); i++) {
@@ -306,11 +302,10 @@ static void test_R1_reads_no_byte_outside_the_text(void **state)
     munmap(room, 3 * page);
 }
 
-static void test_R1_print_and_parse_again(void **state)
+TEST(test_R1_print_and_parse_again)
 {
     uint64_t seed = 3;
     char theirs[64];
-    (void)state;
     for (int i = 0; i < 100000; i++) {
         struct weir__address a = { .bits = i % 2 ? 32 : 128 }, b;
         for (int byte = 0; byte < a.bits / 8; byte++) /* many zeros */
@@ -324,11 +319,10 @@ static void test_R1_print_and_parse_again(void **state)
     }
 }
 
-static void test_print_into_little_room(void **state)
+TEST(test_print_into_little_room)
 {
     struct weir__address a, none = { 0 };
     char text[8] = "xxxxxxx";
-    (void)state;
     assert_true(parse("2001:db8::7", &a));
     assert_int_equal(weir__address_print(text, 5, &a), 11);
     assert_string_equal(text, "2001");
@@ -337,10 +331,9 @@ static void test_print_into_little_room(void **state)
     assert_string_equal(text, "");
 }
 
-static void test_R1_mask(void **state)
+TEST(test_R1_mask)
 {
     uint64_t seed = 4;
-    (void)state;
     for (int i = 0; i < 20000; i++) {
         struct weir__address a = { .bits = i % 2 ? 32 : 128 }, wanted;
         unsigned prefix = (unsigned)(random64(&seed) % (a.bits + 5u));
@@ -356,7 +349,7 @@ static void test_R1_mask(void **state)
 
 /* ------------------------------------------------------------- networks ---- */
 
-static void test_R1_good_networks(void **state)
+TEST(test_R1_good_networks)
 {
     static const struct {
         const char *text, *address;
@@ -376,7 +369,6 @@ static void test_R1_good_networks(void **state)
         { "::ffff:0:0/96", "0.0.0.0", 0 },
         { "::ffff:192.0.2.7", "192.0.2.7", 32 },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(nets); i++) {
         struct weir__cidr cidr;
         struct weir_error error;
@@ -387,7 +379,7 @@ static void test_R1_good_networks(void **state)
     }
 }
 
-static void test_R1_bad_networks(void **state)
+TEST(test_R1_bad_networks)
 {
     static const struct {
         const char *text;
@@ -418,7 +410,6 @@ static void test_R1_bad_networks(void **state)
         { "example.com", 1, "'example.com' is not an IP address" },
         { "a\nb\033", 1, "'a?b?'" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(nets); i++) {
         struct weir__cidr cidr, before;
         struct weir_error error = { 0 };
@@ -434,12 +425,11 @@ static void test_R1_bad_networks(void **state)
     }
 }
 
-static void test_bad_networks_of_any_length(void **state)
+TEST(test_bad_networks_of_any_length)
 {
     char text[1000];
     struct weir__cidr cidr;
     struct weir_error error;
-    (void)state;
     memset(text, '7', sizeof(text));
     assert_int_equal(weir__cidr_parse(text, sizeof(text), &cidr, &error), WEIR_INVALID);
     assert_contains(error.text,
@@ -447,24 +437,4 @@ static void test_bad_networks_of_any_length(void **state)
     memcpy(text, "10.0.0.0/", 9);
     assert_int_equal(weir__cidr_parse(text, sizeof(text), &cidr, &error), WEIR_INVALID);
     assert_contains(error.text, "from 0 to 32");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R1_good_addresses),
-        cmocka_unit_test(test_R1_bad_addresses_touch_nothing),
-        cmocka_unit_test(test_R1_every_number_in_every_place),
-        cmocka_unit_test(test_R1_same_as_inet_pton),
-        cmocka_unit_test(test_R1_same_as_inet_pton_in_ipv6),
-        cmocka_unit_test(test_R1_reads_no_byte_outside_the_text),
-        cmocka_unit_test(test_R1_print_and_parse_again),
-        cmocka_unit_test(test_print_into_little_room),
-        cmocka_unit_test(test_R1_mask),
-        cmocka_unit_test(test_R1_good_networks),
-        cmocka_unit_test(test_R1_bad_networks),
-        cmocka_unit_test(test_bad_networks_of_any_length),
-    };
-
-    return cmocka_run_group_tests_name("address", tests, NULL, NULL);
 }

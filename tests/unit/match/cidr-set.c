@@ -1,5 +1,7 @@
 /* cidr-set.c -- sets of networks answer as a loop over all networks does: overlapping, nested,
  * beside each other, at the ends of the address space, and clustered as real lists are. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 #include "match/address.h"
 
@@ -42,11 +44,10 @@ static bool has_by_loop(const struct weir__cidr *networks, size_t n,
 
 /* ---------------------------------------------------------------- by hand ---- */
 
-static void test_R3_empty_set(void **state)
+TEST(test_R3_empty_set)
 {
     struct weir__cidr_set *set = set_of(NULL, 0);
     struct weir__address none = { 0 };
-    (void)state;
     assert_false(has(set, "0.0.0.0"));
     assert_false(has(set, "::"));
     assert_false(weir__cidr_set_has(set, &none));
@@ -54,12 +55,11 @@ static void test_R3_empty_set(void **state)
     weir__cidr_set_destroy(NULL);
 }
 
-static void test_R3_everything(void **state)
+TEST(test_R3_everything)
 {
     struct weir__cidr four = cidr_of("0.0.0.0/0"), six = cidr_of("::/0");
     struct weir__cidr_set *fours = set_of(&four, 1), *sixes = set_of(&six, 1);
     struct weir__address none = { 0 };
-    (void)state;
     assert_true(has(fours, "0.0.0.0") && has(fours, "127.0.0.1") && has(fours, "255.255.255.255") &&
                 has(fours, "::ffff:1.2.3.4"));
     assert_true(has(sixes, "::") && has(sixes, "2001:db8::") &&
@@ -71,7 +71,7 @@ static void test_R3_everything(void **state)
     weir__cidr_set_destroy(sixes);
 }
 
-static void test_R3_nested_double_and_touching(void **state)
+TEST(test_R3_nested_double_and_touching)
 {
     struct weir__cidr networks[] = {
         cidr_of("10.1.2.0/24"),
@@ -88,7 +88,6 @@ static void test_R3_nested_double_and_touching(void **state)
         cidr_of("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
     };
     struct weir__cidr_set *set = set_of(networks, COUNT_OF(networks));
-    (void)state;
     assert_true(has(set, "10.0.0.0") && has(set, "10.255.255.255") && has(set, "11.0.0.0") &&
                 has(set, "11.255.255.255"));
     assert_false(has(set, "9.255.255.255") || has(set, "12.0.0.0"));
@@ -187,16 +186,14 @@ static void assert_as_loop(const struct landscape *l, size_t n, size_t asks, uin
     free(networks);
 }
 
-static void test_R3_few_networks_as_a_loop(void **state)
+TEST(test_R3_few_networks_as_a_loop)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 3000; seed++)
         assert_as_loop(&landscapes[seed % COUNT_OF(landscapes)], seed / 15 % 40, 60, seed);
 }
 
-static void test_R3_many_networks_as_a_loop(void **state)
+TEST(test_R3_many_networks_as_a_loop)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 2 * COUNT_OF(landscapes); seed++)
         assert_as_loop(&landscapes[seed % COUNT_OF(landscapes)], 500 + seed * 97, 1500,
                        100000 + seed);
@@ -204,10 +201,9 @@ static void test_R3_many_networks_as_a_loop(void **state)
 
 /* Halves of halves: each network has the half of what is left, so that equal slots divide them
  * badly at every depth. */
-static void test_R3_networks_that_crowd_to_one_side(void **state)
+TEST(test_R3_networks_that_crowd_to_one_side)
 {
     struct weir__cidr networks[127];
-    (void)state;
     for (unsigned side = 0; side < 2; side++) {
         for (unsigned i = 0; i < COUNT_OF(networks); i++) {
             struct weir__address a = { .bits = 128 };
@@ -231,11 +227,10 @@ static void test_R3_networks_that_crowd_to_one_side(void **state)
 
 /* Every second address of a /15 and of an IPv6 network: no two can be merged, and each is found,
  * the ones between are not. */
-static void test_R3_hundred_thousand_entries(void **state)
+TEST(test_R3_hundred_thousand_entries)
 {
     enum { N = 100000 };
     struct weir__cidr *networks = calloc(N, sizeof(*networks));
-    (void)state;
     for (uint32_t i = 0; i < N; i++) {
         struct weir__address *a = &networks[i].address;
         uint32_t number = i % 2 ? 0x0a000000 + i : 2 * i;
@@ -257,29 +252,12 @@ static void test_R3_hundred_thousand_entries(void **state)
     free(networks);
 }
 
-static void test_too_many_networks_are_refused(void **state)
+TEST(test_too_many_networks_are_refused)
 {
     struct weir__cidr_set *set = NULL;
     struct weir__cidr one = cidr_of("::1");
     struct weir_error error;
-    (void)state;
     assert_int_equal(weir__cidr_set_create(&set, &one, SIZE_MAX, &error), WEIR_INVALID);
     assert_contains(error.text, "at most");
     assert_null(set);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R3_empty_set),
-        cmocka_unit_test(test_R3_everything),
-        cmocka_unit_test(test_R3_nested_double_and_touching),
-        cmocka_unit_test(test_R3_few_networks_as_a_loop),
-        cmocka_unit_test(test_R3_many_networks_as_a_loop),
-        cmocka_unit_test(test_R3_networks_that_crowd_to_one_side),
-        cmocka_unit_test(test_R3_hundred_thousand_entries),
-        cmocka_unit_test(test_too_many_networks_are_refused),
-    };
-
-    return cmocka_run_group_tests_name("cidr-set", tests, NULL, NULL);
 }

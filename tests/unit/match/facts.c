@@ -1,4 +1,6 @@
 /* facts.c -- a request's attributes as a rule set looks at them. */
+#include "unit/test.h"
+
 #include "unit/requests.h"
 
 static struct weir__attributes attributes_of(const char *const *names, size_t n)
@@ -26,11 +28,10 @@ static void assert_value(const struct weir__value *v, const char *wanted)
 
 /* ------------------------------------------------------------- attributes ---- */
 
-static void test_names_have_numbers(void **state)
+TEST(test_names_have_numbers)
 {
     static const char *const names[] = { "ip", "uri", "account",         "x.ip",
                                          "a",  "b",   "header.x-api-key" };
-    (void)state;
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         assert_int_equal(weir__attribute_find(&known, names[i], strlen(names[i])), (int)i);
@@ -46,12 +47,11 @@ static void test_names_have_numbers(void **state)
     assert_int_equal(weir__attribute_find(&known, "accounting", 7), 2); /* the length counts */
 }
 
-static void test_64_attributes_are_the_most(void **state)
+TEST(test_64_attributes_are_the_most)
 {
     struct weir__attributes known = { .uri = -1 };
     struct weir_error error = { 0 };
     char name[80];
-    (void)state;
     for (int i = 0; i < WEIR__ATTRIBUTES_MAX; i++) {
         snprintf(name, sizeof(name), "attribute-number-%d", i);
         assert_int_equal(weir__attribute_add(&known, name, NULL), i);
@@ -66,12 +66,11 @@ static void test_64_attributes_are_the_most(void **state)
     assert_int_equal(known.n, WEIR__ATTRIBUTES_MAX);
 }
 
-static void test_a_name_has_1_to_63_bytes(void **state)
+TEST(test_a_name_has_1_to_63_bytes)
 {
     struct weir__attributes known = { .uri = -1 };
     struct weir_error error = { 0 };
     char name[65];
-    (void)state;
     memset(name, 'n', 64);
     name[64] = '\0';
     assert_int_equal(weir__attribute_add(&known, name, &error), WEIR_INVALID);
@@ -85,14 +84,13 @@ static void test_a_name_has_1_to_63_bytes(void **state)
 
 /* ----------------------------------------------------------------- values ---- */
 
-static void test_R1_missing_empty_and_given_twice(void **state)
+TEST(test_R1_missing_empty_and_given_twice)
 {
     static const char *const names[] = { "account", "org", "ip" };
     struct weir_attr attrs[] = {
         ATTR("account", "ann"), ATTR("account", "bob"), ATTR("unknown", "x"),
         ATTR("org", NULL),      ATTR("ip", NULL),
     };
-    (void)state;
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
     assert_value(&facts.values[0], "ann"); /* the first counts */
@@ -104,14 +102,13 @@ static void test_R1_missing_empty_and_given_twice(void **state)
         assert_int_equal(facts.values[i].len, 0);
 }
 
-static void test_lengths_may_be_given(void **state)
+TEST(test_lengths_may_be_given)
 {
     static const char *const names[] = { "account", "ip" };
     struct weir_attr attrs[] = {
         { .name = "accountant", .value = "anna", .name_len = 7, .value_len = 3 },
         { .name = "ipv", .value = "192.0.2.77", .name_len = 2, .value_len = 9 }
     };
-    (void)state;
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
     assert_value(&facts.values[0], "ann");
@@ -120,12 +117,11 @@ static void test_lengths_may_be_given(void **state)
     assert_int_equal(facts.values[1].address.bytes[3], 7);
 }
 
-static void test_R1_addresses_become_numbers(void **state)
+TEST(test_R1_addresses_become_numbers)
 {
     static const char *const names[] = { "ip", "peer.ip" };
     struct weir_attr attrs[] = { ATTR("ip", "[2001:db8::1]"), ATTR("peer.ip", "::ffff:192.0.2.1") };
     struct weir_attr garbage[] = { ATTR("ip", "unix:"), ATTR("peer.ip", "192.0.2.1:80") };
-    (void)state;
     struct weir__attributes known = attributes_of(names, COUNT_OF(names));
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
     assert_int_equal(facts.values[0].address.bits, 128);
@@ -137,7 +133,7 @@ static void test_R1_addresses_become_numbers(void **state)
 }
 
 /* The names of headers have no case, in a request as in a rule. */
-static void test_R1_headers_have_no_case(void **state)
+TEST(test_R1_headers_have_no_case)
 {
     static const char *const names[] = { "header.x-api-key" };
     struct weir_attr attrs[] = { ATTR("header.X-API-Key", "k"), ATTR("header.x-api-key", "second"),
@@ -145,7 +141,6 @@ static void test_R1_headers_have_no_case(void **state)
     struct weir_attr cut = { .name = "header.X-API-Keys", .value = "k", .name_len = 16 };
     struct weir_attr others[] = { ATTR("HEADER.x-api-key", "k"), ATTR("Header.x-api-key", "k"),
                                   ATTR("header.", "k"), ATTR("header", "k") };
-    (void)state;
     struct weir__attributes known = attributes_of(names, 1);
     struct weir__facts facts = gather(&known, attrs, COUNT_OF(attrs));
     assert_value(&facts.values[0], "k"); /* the first counts, however it is written */
@@ -158,13 +153,12 @@ static void test_R1_headers_have_no_case(void **state)
 
 /* ------------------------------------------------------------------ paths ---- */
 
-static void test_R1_a_path_is_what_a_server_sees(void **state)
+TEST(test_R1_a_path_is_what_a_server_sees)
 {
     static const char *const names[] = { "uri" };
     static const char *const spellings[] = { "/login",        "/%6cogin",   "//login",
                                              "/a/../login?x", "/./login#f", "http://host/login",
                                              "login" };
-    (void)state;
     struct weir__attributes known = attributes_of(names, 1);
     for (size_t i = 0; i < COUNT_OF(spellings); i++) {
         struct weir_attr attr = ATTR("uri", spellings[i]);
@@ -174,11 +168,10 @@ static void test_R1_a_path_is_what_a_server_sees(void **state)
     }
 }
 
-static void test_a_long_path_is_cut(void **state)
+TEST(test_a_long_path_is_cut)
 {
     static const char *const names[] = { "uri" };
     static char uri[5000];
-    (void)state;
     struct weir__attributes known = attributes_of(names, 1);
     struct weir_attr attr = { .name = "uri", .value = uri, .value_len = sizeof(uri) };
     memset(uri, 'a', sizeof(uri));
@@ -197,11 +190,10 @@ static void test_a_long_path_is_cut(void **state)
 }
 
 /* Length is a spelling too: what a server resolves to /login is /login, however long it was. */
-static void test_R1_no_length_of_a_path_escapes_a_rule(void **state)
+TEST(test_R1_no_length_of_a_path_escapes_a_rule)
 {
     static const char *const names[] = { "uri" };
     static char uri[9000];
-    (void)state;
     struct weir__attributes known = attributes_of(names, 1);
     for (int way = 0; way < 5; way++) {
         static const char *const ways[] = { "/.", "/", "/x/..", "/%2e", "/x" };
@@ -241,7 +233,7 @@ static bool holds(const char *match, const char *request)
     return all;
 }
 
-static void test_R1_every_kind_of_pattern(void **state)
+TEST(test_R1_every_kind_of_pattern)
 {
     static const struct {
         const char *match, *yes, *no;
@@ -267,29 +259,10 @@ static void test_R1_every_kind_of_pattern(void **state)
         { "uri: /login, method: POST", "uri=/login method=POST", "uri=/login method=GET" },
         { "HEADER: x", "HEADER=x", "header=x" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         if (!holds(cases[i].match, cases[i].yes))
             fail_msg("%s does not hold for %s", cases[i].match, cases[i].yes);
         if (holds(cases[i].match, cases[i].no) || holds(cases[i].match, ""))
             fail_msg("%s holds for %s", cases[i].match, cases[i].no);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names_have_numbers),
-        cmocka_unit_test(test_64_attributes_are_the_most),
-        cmocka_unit_test(test_a_name_has_1_to_63_bytes),
-        cmocka_unit_test(test_R1_missing_empty_and_given_twice),
-        cmocka_unit_test(test_lengths_may_be_given),
-        cmocka_unit_test(test_R1_addresses_become_numbers),
-        cmocka_unit_test(test_R1_headers_have_no_case),
-        cmocka_unit_test(test_R1_a_path_is_what_a_server_sees),
-        cmocka_unit_test(test_a_long_path_is_cut),
-        cmocka_unit_test(test_R1_no_length_of_a_path_escapes_a_rule),
-        cmocka_unit_test(test_R1_every_kind_of_pattern),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* glob.c -- patterns: as a matcher that tries everything does, and never in more than pattern x
  * text. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 #include "match/words.h"
 
@@ -25,9 +27,8 @@ static bool match_plainly(const char *p, const char *t, bool path)
            match_plainly(p + 1, t + 1, path);
 }
 
-static void test_R1_patterns_elsewhere(void **state)
+TEST(test_R1_patterns_elsewhere)
 {
-    (void)state;
     assert_true(match("", "", false) && !match("", "a", false) && !match("a", "", false));
     assert_true(match("*", "", false) && match("*", "a/b", false) && match("**", "a/b", false));
     assert_true(match("*bot*", "Googlebot/2.1", false) && match("*bot*", "bot", false) &&
@@ -39,9 +40,8 @@ static void test_R1_patterns_elsewhere(void **state)
     assert_true(match("a*a", "aa", false) && !match("a*a", "a", false));
 }
 
-static void test_R1_patterns_of_paths(void **state)
+TEST(test_R1_patterns_of_paths)
 {
-    (void)state;
     assert_true(match("/user/*/edit", "/user/7/edit", true) &&
                 match("/user/*/edit", "/user//edit", true));
     assert_false(match("/user/*/edit", "/user/7/8/edit", true) ||
@@ -59,9 +59,8 @@ static void test_R1_patterns_of_paths(void **state)
     assert_true(match("**/a*b/c", "/x/ab/azb/c", true) && match("**/a*b/**", "/ax/ab/c", true));
 }
 
-static void test_R1_bytes_are_bytes(void **state)
+TEST(test_R1_bytes_are_bytes)
 {
-    (void)state;
     assert_true(weir__glob_match("a*\0?", 4, "axx\0y", 5, false));
     assert_false(weir__glob_match("a", 1, "a\0", 2, false));
     assert_true(match("\xc3*", "\xc3\xa9", true));
@@ -76,11 +75,10 @@ static void random_word(char *out, const char *letters, size_t longest, uint64_t
     out[n] = '\0';
 }
 
-static void test_R1_as_the_plain_matcher(void **state)
+TEST(test_R1_as_the_plain_matcher)
 {
     static const char *const patterns[] = { "ab*", "a*/", "a*?/", "ab**/", "a***/?b" };
     static const char *const texts[] = { "ab", "a/", "ab/", "aab/" };
-    (void)state;
     for (uint64_t seed = 1; seed <= 400000; seed++) {
         uint64_t s = seed;
         char pattern[16], text[16];
@@ -94,10 +92,9 @@ static void test_R1_as_the_plain_matcher(void **state)
 }
 
 /* All short ones. */
-static void test_R1_every_short_pattern(void **state)
+TEST(test_R1_every_short_pattern)
 {
     static const char letters[] = "a/*?", bytes[] = "a/b";
-    (void)state;
     for (unsigned p = 0; p < 4096; p++)
         for (unsigned t = 0; t < 729; t++) {
             char pattern[7] = "", text[7] = "";
@@ -123,7 +120,7 @@ static char *repeat(const char *part, size_t times, const char *end)
 
 /* Each would take years if stars were tried in all combinations, and minutes if one text position
  * cost a text: that it ends is the test. */
-static void test_R1_hostile_patterns_end(void **state)
+TEST(test_R1_hostile_patterns_end)
 {
     static const struct {
         const char *pattern, *end;
@@ -136,7 +133,6 @@ static void test_R1_hostile_patterns_end(void **state)
         { "**a*/*a", "*b", 20, "a/a", "" }, { "?*", "x", 30, "a", "" },
         { "**?*", "x", 30, "aaa/", "" },    { "**a*", "/b", 1, "a", "/" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char *pattern = repeat(cases[i].pattern, cases[i].times, cases[i].end),
              *text = repeat(cases[i].text, 100000, cases[i].text_end);
@@ -145,18 +141,4 @@ static void test_R1_hostile_patterns_end(void **state)
         free(pattern);
         free(text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R1_patterns_elsewhere),
-        cmocka_unit_test(test_R1_patterns_of_paths),
-        cmocka_unit_test(test_R1_bytes_are_bytes),
-        cmocka_unit_test(test_R1_as_the_plain_matcher),
-        cmocka_unit_test(test_R1_every_short_pattern),
-        cmocka_unit_test(test_R1_hostile_patterns_end),
-    };
-
-    return cmocka_run_group_tests_name("glob", tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* key.c -- two requests have the same key exactly if the rule means them to, and then the same
  * text. */
+#include "unit/test.h"
+
 #include "unit/requests.h"
 
 struct made {
@@ -77,17 +79,15 @@ static void assert_text(const char *template, const char *request, const char *t
     assert_string_equal(made.text, text);
 }
 
-static void test_R1_without_a_template_everybody_has_one_key(void **state)
+TEST(test_R1_without_a_template_everybody_has_one_key)
 {
-    (void)state;
     assert_same("", "ip=1.2.3.4", "account=ann");
     assert_same("", "ip=1.2.3.4", "");
     assert_text("", "ip=1.2.3.4", "");
 }
 
-static void test_R1_one_attribute(void **state)
+TEST(test_R1_one_attribute)
 {
-    (void)state;
     assert_different("{account}", "account=ann", "account=bob");
     assert_different("{account}", "account=ann", "account=Ann");
     assert_same("{account}", "account=ann ip=1.2.3.4", "account=ann ip=5.6.7.8");
@@ -97,18 +97,16 @@ static void test_R1_one_attribute(void **state)
     assert_false(key_by("{account}", "account=").is);
 }
 
-static void test_R1_what_stands_for_a_missing_value(void **state)
+TEST(test_R1_what_stands_for_a_missing_value)
 {
-    (void)state;
     assert_same("{account|nobody}", "ip=1.2.3.4", "account=");
     assert_different("{account|nobody}", "", "account=ann");
     assert_text("{account|no one}", "", "no one");
     assert_false(key_by("{account|nobody}:{org}", "account=ann").is); /* only for its own */
 }
 
-static void test_R1_an_address_counts_however_it_is_written(void **state)
+TEST(test_R1_an_address_counts_however_it_is_written)
 {
-    (void)state;
     assert_same("{ip}", "ip=192.0.2.7", "ip=::ffff:192.0.2.7");
     assert_same("{ip}", "ip=2001:db8::1", "ip=2001:0DB8:0:0::0001");
     assert_same("{ip}:{account}", "ip=2001:db8::1 account=a", "ip=[2001:db8:0::1] account=a");
@@ -117,9 +115,8 @@ static void test_R1_an_address_counts_however_it_is_written(void **state)
     assert_text("{ip}", "ip=2001:0DB8:0:0::0001", "2001:db8::1");
 }
 
-static void test_R1_prefix_lengths_of_both_families(void **state)
+TEST(test_R1_prefix_lengths_of_both_families)
 {
-    (void)state;
     assert_same("{ip/24}", "ip=192.0.2.7", "ip=192.0.2.200");
     assert_different("{ip/24}", "ip=192.0.2.7", "ip=192.0.3.7");
     assert_same("{ip/24}", "ip=2001:db8:0:1::1",
@@ -135,9 +132,8 @@ static void test_R1_prefix_lengths_of_both_families(void **state)
     assert_text("{ip/24}", "ip=2001:db8::1", "2001:db8::/64");
 }
 
-static void test_R1_what_is_no_address_is_text(void **state)
+TEST(test_R1_what_is_no_address_is_text)
 {
-    (void)state;
     assert_different("{ip}", "ip=unix:a", "ip=unix:b");
     assert_different("{ip/24}", "ip=unix:a", "ip=unix:b");
     assert_same("{ip/24}", "ip=unix:a", "ip=unix:a");
@@ -147,9 +143,8 @@ static void test_R1_what_is_no_address_is_text(void **state)
 }
 
 /* Text that happens to be the bytes of an address is not that address: \3abc and 3.97.98.99 */
-static void test_R1_text_is_never_taken_for_an_address(void **state)
+TEST(test_R1_text_is_never_taken_for_an_address)
 {
-    (void)state;
     assert_different("{ip}", "ip=abc", "ip=3.97.98.99");
     assert_different("{ip|none}", "", "ip=110.111.110.101");
     assert_different("{ip/32}:{account}", "ip=none account=a", "ip=110.111.110.101 account=a");
@@ -159,9 +154,8 @@ static void test_R1_text_is_never_taken_for_an_address(void **state)
     assert_same("{ip|none}", "", "ip=none");
 }
 
-static void test_R1_combinations_are_told_apart(void **state)
+TEST(test_R1_combinations_are_told_apart)
 {
-    (void)state;
     assert_different("{a}:{b}", "a=x:y b=z", "a=x b=y:z");
     assert_different("{a}{{{b}", "a=x{ b=z", "a=x b={z");
     assert_different("{a}:{b}", "a=x b=y", "a=y b=x");
@@ -174,9 +168,8 @@ static void test_R1_combinations_are_told_apart(void **state)
 }
 
 /* An IPv6 address has the byte that stands between it and what follows; so may the last value. */
-static void test_no_two_keys_have_the_same_text(void **state)
+TEST(test_no_two_keys_have_the_same_text)
 {
-    (void)state;
     assert_different("{ip}:{account}", "ip=::1 account=a:b", "ip=::1:a account=b");
     assert_different("{ip/24}/{account}", "ip=10.0.0.1 account=24", "ip=10.0.0.2 account=24/24");
     assert_different("{ip}:{peer.ip}", "ip=::1 peer.ip=::1:2", "ip=::1:1 peer.ip=::2");
@@ -185,7 +178,7 @@ static void test_no_two_keys_have_the_same_text(void **state)
 
 /* Every combination of awkward values: two requests have the same text exactly if they have the
  * same key. */
-static void test_a_text_is_as_good_as_a_key(void **state)
+TEST(test_a_text_is_as_good_as_a_key)
 {
     static const char *const templates[] = { "{a}:{b}",
                                              "{a}::{b}",
@@ -207,7 +200,6 @@ static void test_a_text_is_as_good_as_a_key(void **state)
                                          ":a", "25", "?", "-", "24", "\xc3\xa9", "-\xc3\xa9-" };
     static const char *const addresses[] = { "",  "::1",  "1::",  "::", "::1:2",       "10.0.0.1",
                                              "?", "::1:", "2::2", "1",  "10.0.0.0/24", "none" };
-    (void)state;
     for (size_t t = 0; t < COUNT_OF(templates); t++) {
         static struct made made[8192];
         struct weir_rules *set = set_of(templates[t]);
@@ -232,9 +224,8 @@ static void test_a_text_is_as_good_as_a_key(void **state)
     }
 }
 
-static void test_bytes_that_people_cannot_read_are_escaped(void **state)
+TEST(test_bytes_that_people_cannot_read_are_escaped)
 {
-    (void)state;
     assert_text("{a}", "a=x\n\x7f%y", "x%0A%7F%25y");
     assert_text("{a}:{b}", "a=x:y b=z:z", "x%3Ay:z%3Az");
     assert_text("{a}", "a=\xc3\xa4", "\xc3\xa4");
@@ -244,12 +235,11 @@ static void test_bytes_that_people_cannot_read_are_escaped(void **state)
 
 /* ------------------------------------------------------------ long values ---- */
 
-static void test_long_values_are_whole_in_the_key(void **state)
+TEST(test_long_values_are_whole_in_the_key)
 {
     static const char *const templates[] = { "{header.x-api-key}", "{header.x-api-key}:{account}",
                                              "{account}:{header.x-api-key|none}" };
     char value[301], other[301];
-    (void)state;
     memset(value, 'k', 300);
     value[300] = '\0';
     for (size_t t = 0; t < COUNT_OF(templates); t++) {
@@ -269,11 +259,10 @@ static void test_long_values_are_whole_in_the_key(void **state)
     }
 }
 
-static void test_eight_long_values(void **state)
+TEST(test_eight_long_values)
 {
     static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
     static char values[8][301];
-    (void)state;
     struct weir_rules *set = set_of("{a}:{b}:{c}:{d}:{e}:{f}:{g}:{h}");
     for (int round = 0; round < 4; round++) {
         static const size_t lengths[] = { 300, 33, 32, 7 };
@@ -312,10 +301,9 @@ static struct made key_of_bytes(const struct weir_rules *set, const char *bytes,
     return key_with(set, &attr, 1);
 }
 
-static void test_a_long_text_ends_in_its_hash(void **state)
+TEST(test_a_long_text_ends_in_its_hash)
 {
     char value[2000];
-    (void)state;
     struct weir_rules *set = set_of("<{account}>");
     memset(value, 'v', sizeof(value));
     struct made most = key_of_bytes(set, value, WEIR__KEY_TEXT - 3),
@@ -335,10 +323,9 @@ static void test_a_long_text_ends_in_its_hash(void **state)
 }
 
 /* Who has the whole text, and who has it as it is shown, means the same key. */
-static void test_what_is_written_out_is_shortened_alike(void **state)
+TEST(test_what_is_written_out_is_shortened_alike)
 {
     char value[3000], written[3010], text[WEIR__KEY_TEXT];
-    (void)state;
     struct weir_rules *set = set_of("<{account}>");
     memset(value, 'v', sizeof(value));
     for (size_t len = 100; len < 3000; len += 9) {
@@ -354,12 +341,11 @@ static void test_what_is_written_out_is_shortened_alike(void **state)
 
 /* A text is not cut within a character; and bytes that belong to no character at all are cut
  * somewhere. */
-static void test_a_text_is_cut_between_characters(void **state)
+TEST(test_a_text_is_cut_between_characters)
 {
     static const char *const characters[] = { "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
                                               "\x80",     "\xbf",         "\xff" };
     char value[600];
-    (void)state;
     struct weir_rules *set = set_of("{account}");
     for (size_t c = 0; c < COUNT_OF(characters); c++) {
         size_t width = strlen(characters[c]);
@@ -375,11 +361,10 @@ static void test_a_text_is_cut_between_characters(void **state)
     weir_rules_destroy(set);
 }
 
-static void test_very_long_values_have_texts_of_their_own(void **state)
+TEST(test_very_long_values_have_texts_of_their_own)
 {
     static const size_t lengths[] = { 257, 300, 4096, 20000 };
     static char value[20000];
-    (void)state;
     struct weir_rules *set = set_of("<{account}>");
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         memset(value, 'v', lengths[i]);
@@ -399,12 +384,11 @@ static void test_very_long_values_have_texts_of_their_own(void **state)
     weir_rules_destroy(set);
 }
 
-static void test_eight_values_of_bytes_that_are_escaped(void **state)
+TEST(test_eight_values_of_bytes_that_are_escaped)
 {
     static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h" };
     static char value[600];
     struct weir_attr attrs[8];
-    (void)state;
     struct weir_rules *set = set_of("{a}:{b}:{c}:{d}:{e}:{f}:{g}:{h}");
     memset(value, ':', sizeof(value));
     for (size_t len = 250; len < sizeof(value); len++) {
@@ -419,30 +403,13 @@ static void test_eight_values_of_bytes_that_are_escaped(void **state)
     weir_rules_destroy(set);
 }
 
-int main(void)
+static int fill_secrets(void **state)
 {
     uint64_t seed = 3;
+
     for (size_t i = 0; i < COUNT_OF(secrets); i++)
         secrets[i] = random64(&seed);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R1_without_a_template_everybody_has_one_key),
-        cmocka_unit_test(test_R1_one_attribute),
-        cmocka_unit_test(test_R1_what_stands_for_a_missing_value),
-        cmocka_unit_test(test_R1_an_address_counts_however_it_is_written),
-        cmocka_unit_test(test_R1_prefix_lengths_of_both_families),
-        cmocka_unit_test(test_R1_what_is_no_address_is_text),
-        cmocka_unit_test(test_R1_text_is_never_taken_for_an_address),
-        cmocka_unit_test(test_R1_combinations_are_told_apart),
-        cmocka_unit_test(test_no_two_keys_have_the_same_text),
-        cmocka_unit_test(test_bytes_that_people_cannot_read_are_escaped),
-        cmocka_unit_test(test_long_values_are_whole_in_the_key),
-        cmocka_unit_test(test_eight_long_values),
-        cmocka_unit_test(test_a_text_is_as_good_as_a_key),
-        cmocka_unit_test(test_a_long_text_ends_in_its_hash),
-        cmocka_unit_test(test_what_is_written_out_is_shortened_alike),
-        cmocka_unit_test(test_a_text_is_cut_between_characters),
-        cmocka_unit_test(test_very_long_values_have_texts_of_their_own),
-        cmocka_unit_test(test_eight_values_of_bytes_that_are_escaped),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }
+
+GROUP(fill_secrets, NULL)

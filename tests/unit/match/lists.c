@@ -1,4 +1,6 @@
 /* lists.c -- lists made, asked, and edited beside those in use. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "match/lists.h"
@@ -46,9 +48,8 @@ static int edit(struct weir__lists **lists, const char *list, const char *attrib
     return code;
 }
 
-static void test_R3_networks_and_exact_values(void **state)
+TEST(test_R3_networks_and_exact_values)
 {
-    (void)state;
     struct weir__lists *lists = make();
     assert_int_equal(lists->n, 3);
     assert_int_equal(weir__lists_find(lists, "vips", "account"), 2);
@@ -69,9 +70,8 @@ static void test_R3_networks_and_exact_values(void **state)
     weir__lists_destroy(NULL);
 }
 
-static void test_entries_are_kept_sorted_and_once(void **state)
+TEST(test_entries_are_kept_sorted_and_once)
 {
-    (void)state;
     struct weir__lists *lists = make();
     const struct weir__list *l = &lists->lists[1];
     assert_int_equal(l->n, 2);
@@ -81,9 +81,8 @@ static void test_entries_are_kept_sorted_and_once(void **state)
     weir__lists_destroy(lists);
 }
 
-static void test_R3_an_edit_adds_and_removes(void **state)
+TEST(test_R3_an_edit_adds_and_removes)
 {
-    (void)state;
     struct weir__lists *lists = make();
     assert_int_equal(edit(&lists, "deny", "account", "trudy", "eve"), WEIR_OK);
     assert_true(has(lists, "deny", "account", "trudy"));
@@ -102,9 +101,8 @@ static void test_R3_an_edit_adds_and_removes(void **state)
     weir__lists_destroy(lists);
 }
 
-static void test_R3_a_list_that_was_not_there_is_made(void **state)
+TEST(test_R3_a_list_that_was_not_there_is_made)
 {
-    (void)state;
     struct weir__lists *lists = make();
     assert_int_equal(edit(&lists, "allow", "client.ip", "198.51.100.0/24", NULL), WEIR_OK);
     assert_int_equal(weir__lists_find(lists, "allow", "client.ip"),
@@ -114,11 +112,10 @@ static void test_R3_a_list_that_was_not_there_is_made(void **state)
     weir__lists_destroy(lists);
 }
 
-static void test_a_bad_entry_changes_nothing(void **state)
+TEST(test_a_bad_entry_changes_nothing)
 {
     static const char *const bad[] = { "10.0.0.0/33", "10.0.0.1/8", "ten", "",
                                        "1.2.3",       "2001:db8::g" };
-    (void)state;
     struct weir__lists *lists = make();
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         assert_int_equal(edit(&lists, "deny", "ip", bad[i], "10.0.0.0/8"), WEIR_INVALID);
@@ -128,9 +125,8 @@ static void test_a_bad_entry_changes_nothing(void **state)
 
 /* An address is the same however it is written: what is removed is the network, not its
  * spelling. */
-static void test_R3_removal_goes_by_what_an_entry_means(void **state)
+TEST(test_R3_removal_goes_by_what_an_entry_means)
 {
-    (void)state;
     struct weir__lists *lists = make();
     assert_int_equal(edit(&lists, "deny", "ip", NULL, "2001:DB8::/32"), WEIR_OK);
     assert_false(has(lists, "deny", "ip", "2001:db8::1"));
@@ -146,7 +142,7 @@ static void test_R3_removal_goes_by_what_an_entry_means(void **state)
 }
 
 /* What the file would refuse, and what nobody would ever ask for. */
-static void test_R3_what_cannot_be_edited(void **state)
+TEST(test_R3_what_cannot_be_edited)
 {
     static const struct {
         const char *list, *attribute, *entry, *says;
@@ -166,7 +162,6 @@ static void test_R3_what_cannot_be_edited(void **state)
         { "allow", "uri", "/%61", "path" },
     };
     char name[65];
-    (void)state;
     struct weir__lists *lists = make();
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         for (int removing = 0; removing < 2; removing++) {
@@ -186,9 +181,8 @@ static void test_R3_what_cannot_be_edited(void **state)
     weir__lists_destroy(lists);
 }
 
-static void test_R3_headers_have_no_case(void **state)
+TEST(test_R3_headers_have_no_case)
 {
-    (void)state;
     struct weir__lists *lists = make();
     assert_int_equal(edit(&lists, "deny", "header.X-App", "evil", NULL), WEIR_OK);
     assert_int_equal(edit(&lists, "deny", "header.x-APP", "worse", NULL), WEIR_OK);
@@ -201,12 +195,11 @@ static void test_R3_headers_have_no_case(void **state)
     weir__lists_destroy(lists);
 }
 
-static void test_R3_a_hundred_thousand_entries(void **state)
+TEST(test_R3_a_hundred_thousand_entries)
 {
     enum { MANY = 100000 };
     static char texts[MANY][20];
     static char *entries[MANY];
-    (void)state;
     for (int i = 0; i < MANY; i++) { /* every other address of 10.0.0.0/8's beginning */
         snprintf(texts[i], sizeof(texts[i]), "10.%d.%d.%d", i >> 15, i >> 7 & 255, i << 1 & 255);
         entries[i] = texts[i];
@@ -230,20 +223,4 @@ static void test_R3_a_hundred_thousand_entries(void **state)
     assert_true(has(lists, "deny", "ip", "192.0.2.9"));
     assert_int_equal(lists->lists[0].n, MANY);
     weir__lists_destroy(lists);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R3_networks_and_exact_values),
-        cmocka_unit_test(test_entries_are_kept_sorted_and_once),
-        cmocka_unit_test(test_R3_an_edit_adds_and_removes),
-        cmocka_unit_test(test_R3_a_list_that_was_not_there_is_made),
-        cmocka_unit_test(test_a_bad_entry_changes_nothing),
-        cmocka_unit_test(test_R3_removal_goes_by_what_an_entry_means),
-        cmocka_unit_test(test_R3_what_cannot_be_edited),
-        cmocka_unit_test(test_R3_headers_have_no_case),
-        cmocka_unit_test(test_R3_a_hundred_thousand_entries),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

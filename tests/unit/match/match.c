@@ -1,5 +1,7 @@
 /* match.c -- the index finds the rules that apply: no more, no fewer, in the order of the file;
  * against trying every one. */
+#include "unit/test.h"
+
 #include "unit/requests.h"
 
 #define YAML_SIZE (1 << 20)
@@ -26,18 +28,16 @@ static void assert_found(const struct weir_rules *set, const char *request, cons
         fail_msg("%s: found '%s', wanted '%s'", request, names, wanted);
 }
 
-static void test_without_rules_nothing_applies(void **state)
+TEST(test_without_rules_nothing_applies)
 {
-    (void)state;
     struct weir_rules *set = rules_of("version: 1\nrules: []\n");
     assert_found(set, "ip=1.2.3.4", "");
     assert_found(set, "", "");
     weir_rules_destroy(set);
 }
 
-static void test_R1_rules_are_found_in_the_order_of_the_file(void **state)
+TEST(test_R1_rules_are_found_in_the_order_of_the_file)
 {
-    (void)state;
     struct weir_rules *set = rules_of(
         RULES("- { name: all, limit: 1/s }\n"
               "- { name: login, match: { uri: /login, method: POST }, limit: 1/s }\n"
@@ -69,9 +69,8 @@ static void test_R1_rules_are_found_in_the_order_of_the_file(void **state)
 }
 
 /* One rule that hangs in many places is found once. */
-static void test_a_rule_is_found_once(void **state)
+TEST(test_a_rule_is_found_once)
 {
-    (void)state;
     struct weir_rules *set = rules_of(RULES(
         "- { name: a, match: { ip: [10.0.0.0/8, 10.1.0.0/16, 10.1.1.0/24, 0.0.0.0/0] }, limit: 1/s "
         "}\n"
@@ -83,11 +82,10 @@ static void test_a_rule_is_found_once(void **state)
     weir_rules_destroy(set);
 }
 
-static void test_more_than_1024_apply(void **state)
+TEST(test_more_than_1024_apply)
 {
     char *yaml = malloc(YAML_SIZE);
     uint32_t found[WEIR__FOUND_MAX];
-    (void)state;
     size_t len = (size_t)snprintf(yaml, YAML_SIZE, "version: 1\nrules:\n");
     for (int i = 0; i < 2200; i++) /* half of them are found late, below `rest` */
         len += (size_t)snprintf(yaml + len, YAML_SIZE - len,
@@ -205,11 +203,10 @@ static size_t try_all(const struct weir_rules *set, const struct weir__facts *fa
     return n;
 }
 
-static void test_R1_the_same_as_trying_each(void **state)
+TEST(test_R1_the_same_as_trying_each)
 {
     static const size_t sizes[] = { 1, 2, 3, 4, 5, 8, 20, 60, 150, 400 };
     uint64_t seed = 11;
-    (void)state;
     for (size_t s = 0; s < COUNT_OF(sizes) * 3; s++) {
         struct weir_rules *set = random_set(&seed, sizes[s % COUNT_OF(sizes)]);
         for (unsigned v = 0; v < 8 * 8 * 8 * 8; v += 1 + (unsigned)(random64(&seed) % 7)) {
@@ -233,11 +230,10 @@ static void test_R1_the_same_as_trying_each(void **state)
 }
 
 /* Ten thousand rules, each for its own path and tenant, of which one applies. */
-static void test_R1_ten_thousand_rules(void **state)
+TEST(test_R1_ten_thousand_rules)
 {
     enum { MANY = 10000 };
     char *yaml = malloc(YAML_SIZE), request[100], name[20];
-    (void)state;
     size_t len = (size_t)snprintf(yaml, YAML_SIZE, "version: 1\nrules:\n");
     for (int i = 0; i < MANY; i++)
         len += (size_t)snprintf(
@@ -258,11 +254,10 @@ static void test_R1_ten_thousand_rules(void **state)
 
 /* A condition of more patterns than are split by, and rules of more conditions than bits are kept
  * for. */
-static void test_R1_many_patterns_and_many_conditions(void **state)
+TEST(test_R1_many_patterns_and_many_conditions)
 {
     char *yaml = malloc(YAML_SIZE), request[2000] = "";
     uint32_t found[WEIR__FOUND_MAX];
-    (void)state;
     size_t len = (size_t)snprintf(yaml, YAML_SIZE, "version: 1\nrules:\n");
     for (int rule = 0; rule < 5; rule++) {
         len += (size_t)snprintf(yaml + len, YAML_SIZE - len,
@@ -299,18 +294,4 @@ static void test_R1_many_patterns_and_many_conditions(void **state)
     }
     weir_rules_destroy(set);
     free(yaml);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_rules_nothing_applies),
-        cmocka_unit_test(test_R1_rules_are_found_in_the_order_of_the_file),
-        cmocka_unit_test(test_a_rule_is_found_once),
-        cmocka_unit_test(test_more_than_1024_apply),
-        cmocka_unit_test(test_R1_the_same_as_trying_each),
-        cmocka_unit_test(test_R1_ten_thousand_rules),
-        cmocka_unit_test(test_R1_many_patterns_and_many_conditions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

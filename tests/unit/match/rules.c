@@ -1,10 +1,11 @@
 /* rules.c -- from text or a file to a rule set: what is compiled, and that one mistake leaves
  * nothing. */
+#include "unit/test.h"
+
 #include "unit/requests.h"
 
-static void test_what_a_rule_becomes(void **state)
+TEST(test_what_a_rule_becomes)
 {
-    (void)state;
     struct weir_rules *set = rules_of(
         RULES("- { name: a, limit: 1/s }\n"
               "- { name: b, key: \"{account}\", limit: [300/60, 100/5], match: { uri: /x } }\n"
@@ -32,16 +33,15 @@ static void test_what_a_rule_becomes(void **state)
     weir_rules_destroy(NULL);
 }
 
-static void test_R3_lists_are_looked_at_though_no_rule_does(void **state)
+TEST(test_R3_lists_are_looked_at_though_no_rule_does)
 {
-    (void)state;
     struct weir_rules *set = rules_of("version: 1\nlists: { deny: { country: [xx] } }\n");
     assert_int_equal(set->n_rules, 0);
     assert_true(weir__attribute_find(&set->attributes, "country", 7) >= 0);
     weir_rules_destroy(set);
 }
 
-static void test_R6_a_text_with_one_mistake_is_no_rule_set(void **state)
+TEST(test_R6_a_text_with_one_mistake_is_no_rule_set)
 {
     static const struct {
         const char *yaml, *says;
@@ -58,7 +58,6 @@ static void test_R6_a_text_with_one_mistake_is_no_rule_set(void **state)
         { RULES("- { name: a, limit: 1/s, ban: { refusals: 5/60 } }\n"), "length" },
         { "version: 1\nrules: [\n", "rules:" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct weir_rules *set = (void *)0x5a;
         struct weir_error error = { 0 };
@@ -79,14 +78,13 @@ static void count_problem(void *context, const struct weir_problem *problem)
     ++*count;
 }
 
-static void test_R6_every_mistake_is_told(void **state)
+TEST(test_R6_every_mistake_is_told)
 {
     static const char yaml[] = RULES("- { name: a, limit: 1/x }\n- { nmae: b, limit: 1/s }\n- { "
                                      "name: c, limit: 1/s, mode: of }\n");
     struct weir_rules *set = NULL;
     struct weir_error error = { 0 };
     int count = 0;
-    (void)state;
     struct weir_rules_options options = { .name = "my.yaml",
                                           .problem = count_problem,
                                           .context = &count };
@@ -96,10 +94,9 @@ static void test_R6_every_mistake_is_told(void **state)
     assert_int_equal(strncmp(error.text, "my.yaml:3:", 10), 0); /* the first */
 }
 
-static void test_the_most_attributes(void **state)
+TEST(test_the_most_attributes)
 {
     char yaml[4000];
-    (void)state;
     for (int n = 64; n <= 65; n++) {
         struct weir_rules *set = NULL;
         size_t len = (size_t)snprintf(yaml, sizeof(yaml),
@@ -115,7 +112,7 @@ static void test_the_most_attributes(void **state)
 
 /* ------------------------------------------------------------------ files ---- */
 
-static void test_R6_rules_from_a_file(void **state)
+TEST(test_R6_rules_from_a_file)
 {
     static const char yaml[] = RULES(
         "- { name: a, limit: 1/s, match: { ip: { list: office } } }\n") "lists: { office: { ip: { "
@@ -124,7 +121,6 @@ static void test_R6_rules_from_a_file(void **state)
     struct weir_rules *set = NULL;
     struct weir_error error = { 0 };
     char path[320], list[320];
-    (void)state;
     snprintf(path, sizeof(path), "%s/rules.yaml", folder);
     snprintf(list, sizeof(list), "%s/office.txt", folder);
     write_at(path, 0, yaml, sizeof(yaml) - 1);
@@ -143,11 +139,10 @@ static void test_R6_rules_from_a_file(void **state)
     assert_null(set);
 }
 
-static void test_R6_files_that_cannot_be_read(void **state)
+TEST(test_R6_files_that_cannot_be_read)
 {
     struct weir_rules *set = NULL;
     struct weir_error error = { 0 };
-    (void)state;
     assert_int_equal(weir_rules_read(&set, new_path(), NULL, &error), WEIR_SYSTEM);
     assert_contains(error.text, folder);
     assert_int_equal(weir_rules_read(&set, folder, NULL, &error), WEIR_SYSTEM); /* a directory */
@@ -155,14 +150,13 @@ static void test_R6_files_that_cannot_be_read(void **state)
 }
 
 /* Longer than one read, with the mistake on its last line: the place is right. */
-static void test_R6_a_long_file_names_its_line(void **state)
+TEST(test_R6_a_long_file_names_its_line)
 {
     enum { MANY = 5000 };
     struct weir_rules *set = NULL;
     struct weir_error error = { 0 };
     const char *path = new_path();
     char want[400];
-    (void)state;
     FILE *f = fopen(path, "w");
     assert_non_null(f);
     fprintf(f, "version: 1\nrules:\n");
@@ -175,17 +169,4 @@ static void test_R6_a_long_file_names_its_line(void **state)
     assert_contains(error.text, want);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_a_rule_becomes),
-        cmocka_unit_test(test_R3_lists_are_looked_at_though_no_rule_does),
-        cmocka_unit_test(test_R6_a_text_with_one_mistake_is_no_rule_set),
-        cmocka_unit_test(test_R6_every_mistake_is_told),
-        cmocka_unit_test(test_the_most_attributes),
-        cmocka_unit_test(test_R6_rules_from_a_file),
-        cmocka_unit_test(test_R6_files_that_cannot_be_read),
-        cmocka_unit_test(test_R6_a_long_file_names_its_line),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

@@ -1,4 +1,6 @@
 /* template.c -- how a key is written: what parses to what, and what every mistake is told. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "match/template.h"
@@ -23,11 +25,10 @@ static void assert_part(const struct weir__template_part *p, const char *before,
         assert_string_equal(p->fallback, fallback);
 }
 
-static void test_nothing_and_plain_text_have_no_attributes(void **state)
+TEST(test_nothing_and_plain_text_have_no_attributes)
 {
     static const char *const texts[] = { "", "everybody", "a}}b", "{{ip}}" };
     static const char *const literals[] = { "", "everybody", "a}b", "{ip}" };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct weir__template t = template_of(texts[i]);
         assert_int_equal(t.n, 0);
@@ -37,9 +38,8 @@ static void test_nothing_and_plain_text_have_no_attributes(void **state)
     }
 }
 
-static void test_R1_attributes_with_text_between(void **state)
+TEST(test_R1_attributes_with_text_between)
 {
-    (void)state;
     struct weir__template t = template_of("a{{{ip}:{account|no one}-{header.X-Api-Key}z");
     assert_int_equal(t.n, 3);
     assert_part(&t.parts[0], "a{", "ip", NULL);
@@ -53,7 +53,7 @@ static void test_R1_attributes_with_text_between(void **state)
     weir__template_free(&t);
 }
 
-static void test_R1_prefix_lengths(void **state)
+TEST(test_R1_prefix_lengths)
 {
     static const struct {
         const char *text;
@@ -66,7 +66,6 @@ static void test_R1_prefix_lengths(void **state)
         { "{ip/16/48}", 16, 48 },
         { "{client.ip/024|none}", 24, 64 },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct weir__template t = template_of(cases[i].text);
         assert_int_equal(t.n, 1);
@@ -76,7 +75,7 @@ static void test_R1_prefix_lengths(void **state)
     }
 }
 
-static void test_mistakes_are_told_with_their_column(void **state)
+TEST(test_mistakes_are_told_with_their_column)
 {
     static const struct {
         const char *text;
@@ -106,7 +105,6 @@ static void test_mistakes_are_told_with_their_column(void **state)
         { "{ip}\xc3\xa9{account}", 7, "ASCII" },
         { "{a},{b},{c},{d},{e},{f},{g},{h},{i}", 33, "at most 8" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct weir__template t, before;
         struct weir_error error = { 0 };
@@ -121,11 +119,10 @@ static void test_mistakes_are_told_with_their_column(void **state)
     }
 }
 
-static void test_eight_attributes_and_names_of_63_bytes_are_the_most(void **state)
+TEST(test_eight_attributes_and_names_of_63_bytes_are_the_most)
 {
     char text[80];
     struct weir_error error = { 0 };
-    (void)state;
     assert_int_equal(weir__template_check("{a},{b},{c},{d},{e},{f},{g},{h}", &error), WEIR_OK);
     memset(text, 'x', sizeof(text));
     text[0] = '{';
@@ -136,23 +133,9 @@ static void test_eight_attributes_and_names_of_63_bytes_are_the_most(void **stat
     assert_contains(error.text, "at most 63");
 }
 
-static void test_length_of_a_name(void **state)
+TEST(test_length_of_a_name)
 {
-    (void)state;
     assert_int_equal(weir__attribute_length(""), 0);
     assert_int_equal(weir__attribute_length("header.x-a_B9:"), 13);
     assert_int_equal(weir__attribute_length("\xc3\xa4"), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_and_plain_text_have_no_attributes),
-        cmocka_unit_test(test_R1_attributes_with_text_between),
-        cmocka_unit_test(test_R1_prefix_lengths),
-        cmocka_unit_test(test_mistakes_are_told_with_their_column),
-        cmocka_unit_test(test_eight_attributes_and_names_of_63_bytes_are_the_most),
-        cmocka_unit_test(test_length_of_a_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* trie.c -- prefixes of a value: against trying every one of them. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "match/trie.h"
@@ -41,9 +43,8 @@ static uint32_t next(struct walk *w)
                                                                           : (w->told++, found[0]);
 }
 
-static void test_without_prefixes_nothing_is_found(void **state)
+TEST(test_without_prefixes_nothing_is_found)
 {
-    (void)state;
     struct weir__trie *trie = trie_of(NULL, 0);
     struct walk walk = begin(trie, "abc", 3);
     assert_int_equal(next(&walk), WEIR__TRIE_NONE);
@@ -52,11 +53,10 @@ static void test_without_prefixes_nothing_is_found(void **state)
     weir__trie_destroy(NULL);
 }
 
-static void test_prefixes_come_shortest_first(void **state)
+TEST(test_prefixes_come_shortest_first)
 {
     struct weir__prefix prefixes[] = { { "/", 1, 1 },     { "/api/", 5, 2 }, { "/api/v1/", 8, 3 },
                                        { "/apix", 5, 4 }, { "", 0, 5 },      { "x\0y", 3, 6 } };
-    (void)state;
     struct weir__trie *trie = trie_of(prefixes, COUNT_OF(prefixes));
     struct walk walk = begin(trie, "/api/v1/users", 13);
     static const uint32_t wanted[] = { 5, 1, 2, 3, WEIR__TRIE_NONE, WEIR__TRIE_NONE };
@@ -100,10 +100,9 @@ static size_t random_prefixes(uint64_t *seed, struct weir__prefix *prefixes, cha
     return n;
 }
 
-static void test_the_same_as_trying_each(void **state)
+TEST(test_the_same_as_trying_each)
 {
     uint64_t seed = 7;
-    (void)state;
     for (int round = 0; round < 20; round++) {
         static char texts[PREFIXES][10];
         struct weir__prefix prefixes[PREFIXES];
@@ -123,11 +122,10 @@ static void test_the_same_as_trying_each(void **state)
 }
 
 /* A chain of prefixes, each one byte longer, is as deep as a tree gets. */
-static void test_a_long_chain(void **state)
+TEST(test_a_long_chain)
 {
     static char text[4000];
     static struct weir__prefix prefixes[4000];
-    (void)state;
     memset(text, 'z', sizeof(text));
     for (uint32_t i = 0; i < COUNT_OF(prefixes); i++)
         prefixes[i] = (struct weir__prefix){ text, i, i };
@@ -137,15 +135,4 @@ static void test_a_long_chain(void **state)
         assert_int_equal(next(&walk), i);
     assert_int_equal(next(&walk), WEIR__TRIE_NONE);
     weir__trie_destroy(trie);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_prefixes_nothing_is_found),
-        cmocka_unit_test(test_prefixes_come_shortest_first),
-        cmocka_unit_test(test_the_same_as_trying_each),
-        cmocka_unit_test(test_a_long_chain),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

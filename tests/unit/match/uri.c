@@ -1,5 +1,7 @@
 /* uri.c -- paths as a server sees them: every spelling of a path comes out the same, and what is
  * said to be plain is. */
+#include "unit/test.h"
+
 #include <sys/mman.h>
 
 #include "unit/fixture.h"
@@ -90,9 +92,8 @@ static const struct {
     { "a/..", "/" },
 };
 
-static void test_R1_known_paths(void **state)
+TEST(test_R1_known_paths)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(known); i++) {
         if (strcmp(plain(known[i].uri), known[i].plain) != 0)
             fail_msg("'%s' becomes '%s', not '%s'", known[i].uri, plain(known[i].uri),
@@ -103,10 +104,9 @@ static void test_R1_known_paths(void **state)
     }
 }
 
-static void test_R1_zero_bytes(void **state)
+TEST(test_R1_zero_bytes)
 {
     char out[16];
-    (void)state;
     assert_int_equal(weir__uri_plain("/a%00b", 6, out, 6 + 1), 4);
     assert_memory_equal(out, "/a\0b", 4);
     assert_int_equal(weir__uri_plain("/a\0/../b", 8, out, 8 + 1), 2);
@@ -165,10 +165,9 @@ static void random_uri(char *out, size_t longest, uint64_t *seed)
         used += (size_t)sprintf(out + used, "%s", parts[random64(seed) % kinds]);
 }
 
-static void test_R1_as_by_segments(void **state)
+TEST(test_R1_as_by_segments)
 {
     uint64_t seed = 1;
-    (void)state;
     for (int i = 0; i < 300000; i++) {
         char uri[256], wanted[300], got[260];
         random_uri(uri, i % 3 ? 8 : 24, &seed);
@@ -185,11 +184,10 @@ static void test_R1_as_by_segments(void **state)
 }
 
 /* What is to be seen may lie anywhere in a block of sixteen, or across two. */
-static void test_R1_is_plain_sees_every_place(void **state)
+TEST(test_R1_is_plain_sees_every_place)
 {
     static const char *const marks[] = { "%61", "?", "#", "//", "/./", "/../" };
     char uri[80];
-    (void)state;
     for (size_t len = 1; len < 70; len++) {
         memset(uri, 'a', sizeof(uri));
         uri[0] = '/';
@@ -212,13 +210,12 @@ static void test_R1_is_plain_sees_every_place(void **state)
     }
 }
 
-static void test_R1_reads_no_byte_outside_the_uri(void **state)
+TEST(test_R1_reads_no_byte_outside_the_uri)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *room = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
          *middle = room + page, out[256];
     uint64_t seed = 2;
-    (void)state;
     assert_true(room != MAP_FAILED);
     assert_int_equal(mprotect(middle, page, PROT_READ | PROT_WRITE), 0);
     for (int i = 0; i < 20000; i++) {
@@ -235,11 +232,10 @@ static void test_R1_reads_no_byte_outside_the_uri(void **state)
 
 /* Whatever the room, what is kept is the beginning of the whole: no padding pushes a path out of a
  * rule's sight. */
-static void test_R1_a_long_path_is_resolved_whole(void **state)
+TEST(test_R1_a_long_path_is_resolved_whole)
 {
     static const char *const pieces[] = { "/", "a", "bb", ".", "..", "%2e", "ccc", "/./", "/../" };
     uint64_t seed = 1;
-    (void)state;
     for (int round = 0; round < 20000; round++) {
         char uri[128] = "/", whole[160], part[160];
         for (int n = 0; n < 12; n++) {
@@ -252,18 +248,4 @@ static void test_R1_a_long_path_is_resolved_whole(void **state)
         assert_int_equal(cut, len < size ? len : size);
         assert_memory_equal(part, whole, cut);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R1_a_long_path_is_resolved_whole),
-        cmocka_unit_test(test_R1_known_paths),
-        cmocka_unit_test(test_R1_zero_bytes),
-        cmocka_unit_test(test_R1_as_by_segments),
-        cmocka_unit_test(test_R1_is_plain_sees_every_place),
-        cmocka_unit_test(test_R1_reads_no_byte_outside_the_uri),
-    };
-
-    return cmocka_run_group_tests_name("uri", tests, NULL, NULL);
 }

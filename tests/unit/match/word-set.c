@@ -1,5 +1,7 @@
 /* word-set.c -- sets of words: each word of the list is found, nothing else is, whatever the bytes
  * and lengths. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 #include "match/words.h"
 
@@ -17,23 +19,21 @@ static bool has(const struct weir__word_set *set, const char *word)
     return weir__word_set_has(set, word, strlen(word));
 }
 
-static void test_R3_empty_set(void **state)
+TEST(test_R3_empty_set)
 {
     struct weir__word_set *set = set_of(NULL, 0);
-    (void)state;
     assert_false(has(set, ""));
     assert_false(has(set, "a"));
     weir__word_set_destroy(set);
     weir__word_set_destroy(NULL);
 }
 
-static void test_R3_words_and_nothing_like_them(void **state)
+TEST(test_R3_words_and_nothing_like_them)
 {
     static const char *const words[] = {
         "alpha", "beta", "alpha", "\xff\x01\n", "a value of more than sixteen bytes", "x"
     };
     struct weir__word_set *set = set_of(words, COUNT_OF(words));
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(words); i++)
         assert_true(has(set, words[i]));
     assert_false(has(set, "") || has(set, "alph") || has(set, "alphab") || has(set, "Alpha") ||
@@ -45,23 +45,21 @@ static void test_R3_words_and_nothing_like_them(void **state)
     weir__word_set_destroy(set);
 }
 
-static void test_R3_nothing_is_a_word_too(void **state)
+TEST(test_R3_nothing_is_a_word_too)
 {
     static const char *const words[] = { "" };
     struct weir__word_set *set = set_of(words, 1);
-    (void)state;
     assert_true(has(set, ""));
     assert_true(weir__word_set_has(set, NULL, 0));
     assert_false(has(set, "a"));
     weir__word_set_destroy(set);
 }
 
-static void test_the_words_are_copied(void **state)
+TEST(test_the_words_are_copied)
 {
     char word[] = "mine";
     const char *words[] = { word };
     struct weir__word_set *set = set_of(words, 1);
-    (void)state;
     strcpy(word, "gone");
     words[0] = NULL;
     assert_true(has(set, "mine"));
@@ -71,12 +69,11 @@ static void test_the_words_are_copied(void **state)
 
 /* All words of up to four bytes of three letters; a random half is on the list, some of it
  * twice. */
-static void test_R3_as_a_loop(void **state)
+TEST(test_R3_as_a_loop)
 {
     enum { ALL = 1 + 3 + 9 + 27 + 81 };
     static char all[ALL][5];
     size_t count = 1, from = 0;
-    (void)state;
     for (size_t to = 1; to < ALL; from++)
         for (size_t letter = 0; letter < 3 && to < ALL; letter++, to++, count++)
             *stpcpy(all[to], all[from]) = "ab\xfe"[letter];
@@ -96,12 +93,11 @@ static void test_R3_as_a_loop(void **state)
     }
 }
 
-static void test_R3_hundred_thousand_entries(void **state)
+TEST(test_R3_hundred_thousand_entries)
 {
     enum { N = 100000 };
     char(*texts)[32] = calloc(N, sizeof(*texts)), other[32];
     const char **words = calloc(N, sizeof(*words));
-    (void)state;
     for (size_t i = 0; i < N; i++) {
         snprintf(texts[i], sizeof(texts[i]), i % 2 ? "key-%zu" : "a-longer-key-of-a-client-%zu", i);
         words[i] = texts[i];
@@ -117,28 +113,12 @@ static void test_R3_hundred_thousand_entries(void **state)
     free(words);
 }
 
-static void test_too_many_words_are_refused(void **state)
+TEST(test_too_many_words_are_refused)
 {
     static const char *const words[] = { "a" };
     struct weir__word_set *set = NULL;
     struct weir_error error;
-    (void)state;
     assert_int_equal(weir__word_set_create(&set, words, SIZE_MAX, &error), WEIR_INVALID);
     assert_contains(error.text, "at most");
     assert_null(set);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R3_empty_set),
-        cmocka_unit_test(test_R3_words_and_nothing_like_them),
-        cmocka_unit_test(test_R3_nothing_is_a_word_too),
-        cmocka_unit_test(test_the_words_are_copied),
-        cmocka_unit_test(test_R3_as_a_loop),
-        cmocka_unit_test(test_R3_hundred_thousand_entries),
-        cmocka_unit_test(test_too_many_words_are_refused),
-    };
-
-    return cmocka_run_group_tests_name("word-set", tests, NULL, NULL);
 }

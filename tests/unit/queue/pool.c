@@ -4,6 +4,8 @@
  * Tasks stand at a gate until the test lets them through, and time is what the test says: nothing
  * here waits for a clock but where it says so.
  */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include <pthread.h>
@@ -123,7 +125,6 @@ static void open_pool(struct weir_pool_options options)
 
 static int close_pool(void **state)
 {
-    (void)state;
     open_gate();
     weir_pool_destroy(pool, true);
     pool = NULL;
@@ -156,9 +157,8 @@ static struct weir_pool_options small(int32_t threads, int64_t queue)
 /* ------------------------------------------------ threads, queue, refusal ---- */
 
 /* Hystrix #1964, #1851: with a queue, its pool never grew beyond its core. */
-static void test_G3_the_pool_grows_to_its_maximum_before_anything_waits(void **state)
+TEST_WITH(test_G3_the_pool_grows_to_its_maximum_before_anything_waits, NULL, close_pool)
 {
-    (void)state;
     open_pool(small(3, 2));
     assert_int_equal(info().threads, 0);
     for (int i = 0; i < 3; i++) {
@@ -174,9 +174,8 @@ static void test_G3_the_pool_grows_to_its_maximum_before_anything_waits(void **s
     assert_int_equal(info().waiting, 2);
 }
 
-static void test_G3_beyond_threads_and_queue_it_is_refused(void **state)
+TEST_WITH(test_G3_beyond_threads_and_queue_it_is_refused, NULL, close_pool)
 {
-    (void)state;
     open_pool(small(2, 2));
     occupy(0);
     occupy(1);
@@ -196,9 +195,8 @@ static void test_G3_beyond_threads_and_queue_it_is_refused(void **state)
     wait_over(4);
 }
 
-static void test_G3_without_a_queue_nobody_waits(void **state)
+TEST_WITH(test_G3_without_a_queue_nobody_waits, NULL, close_pool)
 {
-    (void)state;
     open_pool(small(1, WEIR_NO_QUEUE));
     occupy(0);
     assert_int_equal(submit(1).reason, WEIR_FULL);
@@ -210,9 +208,8 @@ static void test_G3_without_a_queue_nobody_waits(void **state)
     wait_over(1);
 }
 
-static void test_a_thread_that_rests_is_used_before_one_is_started(void **state)
+TEST_WITH(test_a_thread_that_rests_is_used_before_one_is_started, NULL, close_pool)
 {
-    (void)state;
     open_pool(small(4, 2));
     gate_open = true;
     for (int i = 0; i < 8; i++) {
@@ -223,11 +220,10 @@ static void test_a_thread_that_rests_is_used_before_one_is_started(void **state)
     }
 }
 
-static void test_what_waits_runs_in_the_order_of_the_queue(void **state)
+TEST_WITH(test_what_waits_runs_in_the_order_of_the_queue, NULL, close_pool)
 {
     static const int priorities[] = { 0, -3, 7, 0, 7 }, order[] = { 4, 6, 2, 5, 3 };
     struct weir_pool_options options = small(1, 8);
-    (void)state;
     options.queue.order = WEIR_PRIORITY;
     open_pool(options);
     occupy(0);
@@ -242,10 +238,9 @@ static void test_what_waits_runs_in_the_order_of_the_queue(void **state)
     }
 }
 
-static void test_threads_have_the_name_of_the_pool(void **state)
+TEST_WITH(test_threads_have_the_name_of_the_pool, NULL, close_pool)
 {
     struct weir_pool_options options = small(1, 1);
-    (void)state;
     options.name = "a-name-that-is-too-long";
     open_pool(options);
     occupy(0);
@@ -259,10 +254,9 @@ static void test_threads_have_the_name_of_the_pool(void **state)
 /* --------------------------------------------------------------- idleness ---- */
 
 /* Hystrix #1242: idle threads were never freed. */
-static void test_G3_idle_threads_end_but_for_the_minimum(void **state)
+TEST_WITH(test_G3_idle_threads_end_but_for_the_minimum, NULL, close_pool)
 {
     struct weir_pool_options options = small(5, 2);
-    (void)state;
     options.min_threads = 2;
     options.idle = 10 * S;
     open_pool(options);
@@ -285,10 +279,9 @@ static void test_G3_idle_threads_end_but_for_the_minimum(void **state)
     assert_int_equal(info().working, 5);
 }
 
-static void test_a_thread_that_works_is_not_idle(void **state)
+TEST_WITH(test_a_thread_that_works_is_not_idle, NULL, close_pool)
 {
     struct weir_pool_options options = small(2, 2);
-    (void)state;
     options.idle = S;
     open_pool(options);
     occupy(0);
@@ -315,9 +308,8 @@ static void run_with_last_words(struct weir_task *task)
 }
 
 /* By the host's clock, and with nobody looking: what is waited for is the end of the thread. */
-static void test_an_idle_thread_ends_by_itself(void **state)
+TEST(test_an_idle_thread_ends_by_itself)
 {
-    (void)state;
     assert_int_equal(pthread_key_create(&last_words, tell_gone), 0);
     open_pool(
         (struct weir_pool_options){ .max_threads = 3, .min_threads = 1, .idle = WEIR_MILLISECOND });
@@ -344,9 +336,8 @@ static void submit_until(int i, weir_time deadline)
     assert_true(submit(i).allowed);
 }
 
-static void test_G3_who_is_too_late_is_refused_by_a_worker_and_at_the_deadline_runs(void **state)
+TEST_WITH(test_G3_who_is_too_late_is_refused_by_a_worker_and_at_the_deadline_runs, NULL, close_pool)
 {
-    (void)state;
     open_pool(small(1, 4));
     occupy(0);
     submit_until(1, NOW + 9);
@@ -364,9 +355,8 @@ static void test_G3_who_is_too_late_is_refused_by_a_worker_and_at_the_deadline_r
     assert_int_equal(info().refused, 1);
 }
 
-static void test_who_is_too_late_makes_room_for_who_submits(void **state)
+TEST_WITH(test_who_is_too_late_makes_room_for_who_submits, NULL, close_pool)
 {
-    (void)state;
     open_pool(small(1, 2));
     occupy(0);
     submit_until(1, NOW + 5);
@@ -381,9 +371,8 @@ static void test_who_is_too_late_makes_room_for_who_submits(void **state)
     assert_int_equal(info().waiting, 1);
 }
 
-static void test_who_is_too_late_already_is_refused_though_a_thread_is_free(void **state)
+TEST_WITH(test_who_is_too_late_already_is_refused_though_a_thread_is_free, NULL, close_pool)
 {
-    (void)state;
     open_pool(small(1, 2));
     jobs[0].task.waiter.deadline = NOW - 1;
     assert_int_equal(submit(0).reason, WEIR_LATE);
@@ -396,9 +385,8 @@ static void test_who_is_too_late_already_is_refused_though_a_thread_is_free(void
 
 /* ------------------------------------------------------------- cancelling ---- */
 
-static void test_only_what_waits_can_be_cancelled(void **state)
+TEST_WITH(test_only_what_waits_can_be_cancelled, NULL, close_pool)
 {
-    (void)state;
     open_pool(small(1, 2));
     occupy(0);
     submit(1);
@@ -425,11 +413,10 @@ static void *open_gate_when_refused(void *last)
     return NULL;
 }
 
-static void test_G3_destroy_refuses_what_waits(void **state)
+TEST_WITH(test_G3_destroy_refuses_what_waits, NULL, close_pool)
 {
     int last = 3;
     pthread_t opener;
-    (void)state;
     open_pool(small(2, 8));
     occupy(0);
     occupy(1);
@@ -468,10 +455,9 @@ static void *open_gate_when_ending(void *argument)
     return NULL;
 }
 
-static void test_G3_destroy_drains_and_takes_nothing_new(void **state)
+TEST_WITH(test_G3_destroy_drains_and_takes_nothing_new, NULL, close_pool)
 {
     pthread_t opener;
-    (void)state;
     open_pool(small(2, 8));
     jobs[0].task.run = run_and_submit;
     for (int i = 0; i < 2; i++)
@@ -488,9 +474,8 @@ static void test_G3_destroy_drains_and_takes_nothing_new(void **state)
     assert_int_equal(jobs[9].begun + jobs[9].refused, 0);
 }
 
-static void test_an_unused_pool_can_be_destroyed(void **state)
+TEST_WITH(test_an_unused_pool_can_be_destroyed, NULL, close_pool)
 {
-    (void)state;
     open_pool((struct weir_pool_options){ 0 });
     weir_pool_destroy(pool, false);
     weir_pool_destroy(NULL, true);
@@ -509,11 +494,10 @@ static void set_stack(size_t size)
     pthread_attr_destroy(&attr);
 }
 
-static void test_when_no_thread_can_be_started(void **state)
+TEST_WITH(test_when_no_thread_can_be_started, NULL, close_pool)
 {
     size_t usual;
     pthread_attr_t attr;
-    (void)state;
     pthread_getattr_default_np(&attr);
     pthread_attr_getstacksize(&attr, &usual);
     pthread_attr_destroy(&attr);
@@ -536,7 +520,7 @@ static void test_when_no_thread_can_be_started(void **state)
 
 /* ------------------------------------------------------------------ options ---- */
 
-static void test_options_that_make_no_sense_are_refused_with_the_reason(void **state)
+TEST(test_options_that_make_no_sense_are_refused_with_the_reason)
 {
     static const struct {
         struct weir_pool_options options;
@@ -550,7 +534,6 @@ static void test_options_that_make_no_sense_are_refused_with_the_reason(void **s
         { { .max_queue = 1048577 }, "1 to 1048576" },
         { { .queue = { .weights = { -1 } } }, "class 0" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir_pool *out = (struct weir_pool *)&jobs;
         struct weir_error error = { 0 };
@@ -558,32 +541,4 @@ static void test_options_that_make_no_sense_are_refused_with_the_reason(void **s
         assert_ptr_equal(out, &jobs);
         assert_contains(error.text, rows[i].says);
     }
-}
-
-#define TEST(f) cmocka_unit_test_teardown(f, close_pool)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_G3_the_pool_grows_to_its_maximum_before_anything_waits),
-        TEST(test_G3_beyond_threads_and_queue_it_is_refused),
-        TEST(test_G3_without_a_queue_nobody_waits),
-        TEST(test_a_thread_that_rests_is_used_before_one_is_started),
-        TEST(test_what_waits_runs_in_the_order_of_the_queue),
-        TEST(test_threads_have_the_name_of_the_pool),
-        TEST(test_G3_idle_threads_end_but_for_the_minimum),
-        TEST(test_a_thread_that_works_is_not_idle),
-        cmocka_unit_test(test_an_idle_thread_ends_by_itself),
-        TEST(test_G3_who_is_too_late_is_refused_by_a_worker_and_at_the_deadline_runs),
-        TEST(test_who_is_too_late_makes_room_for_who_submits),
-        TEST(test_who_is_too_late_already_is_refused_though_a_thread_is_free),
-        TEST(test_only_what_waits_can_be_cancelled),
-        TEST(test_G3_destroy_refuses_what_waits),
-        TEST(test_G3_destroy_drains_and_takes_nothing_new),
-        TEST(test_an_unused_pool_can_be_destroyed),
-        TEST(test_when_no_thread_can_be_started),
-        cmocka_unit_test(test_options_that_make_no_sense_are_refused_with_the_reason),
-    };
-
-    return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
 }

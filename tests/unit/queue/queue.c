@@ -1,5 +1,7 @@
 /* queue.c -- those who wait: who is next, who is too late, who is dropped, and what is said of a
  * wait. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #define MS     WEIR_MILLISECOND
@@ -21,7 +23,6 @@ static void open_queue(struct weir_queue_options options)
 
 static int close_queue(void **state)
 {
-    (void)state;
     weir_queue_destroy(queue);
     queue = NULL;
     return 0;
@@ -78,9 +79,8 @@ static const char *names(const struct weir_waiter *w)
 
 /* ------------------------------------------------------------------ order ---- */
 
-static void test_L11_fifo_is_first_in_first_out(void **state)
+TEST_WITH(test_L11_fifo_is_first_in_first_out, NULL, close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ 0 });
     assert_int_equal(next_at(NOW), NOBODY);
     for (int i = 0; i < 5; i++)
@@ -94,10 +94,9 @@ static void test_L11_fifo_is_first_in_first_out(void **state)
     assert_int_equal(next_at(NOW + 10), NOBODY);
 }
 
-static void test_L11_the_highest_priority_goes_first_and_equals_in_their_order(void **state)
+TEST_WITH(test_L11_the_highest_priority_goes_first_and_equals_in_their_order, NULL, close_queue)
 {
     static const int priorities[] = { 0, -8, 7, 0, 7, -1 }, order[] = { 2, 4, 0, 3, 5, 1 };
-    (void)state;
     open_queue((struct weir_queue_options){ .order = WEIR_PRIORITY });
     for (int i = 0; i < 6; i++)
         put_priority(i, priorities[i], NOW);
@@ -105,9 +104,8 @@ static void test_L11_the_highest_priority_goes_first_and_equals_in_their_order(v
         assert_int_equal(next_at(NOW), order[i]);
 }
 
-static void test_priorities_and_classes_beyond_the_ends_count_as_the_ends(void **state)
+TEST_WITH(test_priorities_and_classes_beyond_the_ends_count_as_the_ends, NULL, close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ .order = WEIR_PRIORITY });
     put_priority(0, -128, NOW);
     put_priority(1, -8, NOW);
@@ -137,10 +135,9 @@ static void serve_and_put_back(int turns, int counts[3])
     }
 }
 
-static void test_L11_weights_3_2_1_are_served_3_2_1_in_every_round(void **state)
+TEST_WITH(test_L11_weights_3_2_1_are_served_3_2_1_in_every_round, NULL, close_queue)
 {
     int counts[3];
-    (void)state;
     open_queue((struct weir_queue_options){ .order = WEIR_WEIGHTED, .weights = { 3, 2, 1 } });
     for (int i = 0; i < 12; i++)
         put_class(i, i % 3, NOW);
@@ -152,10 +149,9 @@ static void test_L11_weights_3_2_1_are_served_3_2_1_in_every_round(void **state)
     }
 }
 
-static void test_L11_nobody_starves_beside_a_weight_of_1000(void **state)
+TEST_WITH(test_L11_nobody_starves_beside_a_weight_of_1000, NULL, close_queue)
 {
     int counts[3];
-    (void)state;
     open_queue((struct weir_queue_options){ .order = WEIR_WEIGHTED, .weights = { 1000, 1, 1 } });
     for (int i = 0; i < 6; i++)
         put_class(i, i % 3, NOW);
@@ -167,10 +163,9 @@ static void test_L11_nobody_starves_beside_a_weight_of_1000(void **state)
     }
 }
 
-static void test_weighted_a_class_that_was_empty_has_saved_nothing_up(void **state)
+TEST_WITH(test_weighted_a_class_that_was_empty_has_saved_nothing_up, NULL, close_queue)
 {
     int counts[3];
-    (void)state;
     open_queue((struct weir_queue_options){ .order = WEIR_WEIGHTED, .weights = { 1, 1, 1 } });
     put_class(0, 0, NOW);
     put_class(1, 0, NOW);
@@ -182,9 +177,8 @@ static void test_weighted_a_class_that_was_empty_has_saved_nothing_up(void **sta
     assert_int_equal(counts[1], 5);
 }
 
-static void test_weighted_turns_that_nobody_else_wanted_cost_nothing(void **state)
+TEST_WITH(test_weighted_turns_that_nobody_else_wanted_cost_nothing, NULL, close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ .order = WEIR_WEIGHTED, .weights = { 1, 1000 } });
     put_class(0, 0, NOW);
     assert_int_equal(next_at(NOW), 0); /* alone: the queue is empty after it */
@@ -198,9 +192,8 @@ static void test_weighted_turns_that_nobody_else_wanted_cost_nothing(void **stat
 
 /* ---------------------------------------------------------------- the bound ---- */
 
-static void test_L11_it_is_bounded(void **state)
+TEST_WITH(test_L11_it_is_bounded, NULL, close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ .max = 3 });
     for (int i = 0; i < 3; i++)
         assert_int_equal(put_for(i, 0, NOW).remaining, 2 - i);
@@ -217,9 +210,9 @@ static void test_L11_it_is_bounded(void **state)
 
 /* ---------------------------------------------------------------- deadlines ---- */
 
-static void test_L11_at_its_deadline_it_has_its_turn_and_a_nanosecond_later_it_leaves(void **state)
+TEST_WITH(test_L11_at_its_deadline_it_has_its_turn_and_a_nanosecond_later_it_leaves, NULL,
+          close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ 0 });
     put_for(0, NOW + 5, NOW);
     assert_null(weir_queue_late(queue, NOW + 5));
@@ -231,9 +224,8 @@ static void test_L11_at_its_deadline_it_has_its_turn_and_a_nanosecond_later_it_l
     assert_string_equal(names(gone), "1");
 }
 
-static void test_put_after_the_deadline_is_late_and_at_it_is_not(void **state)
+TEST_WITH(test_put_after_the_deadline_is_late_and_at_it_is_not, NULL, close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ 0 });
     assert_int_equal(put_for(0, NOW - 1, NOW).reason, WEIR_LATE);
     assert_true(put_for(0, NOW, NOW).allowed);
@@ -242,9 +234,8 @@ static void test_put_after_the_deadline_is_late_and_at_it_is_not(void **state)
     assert_int_equal(next_at(INT64_MAX), 1);
 }
 
-static void test_L11_those_too_late_leave_though_nobody_asks_who_is_next(void **state)
+TEST_WITH(test_L11_those_too_late_leave_though_nobody_asks_who_is_next, NULL, close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ .max = 4 });
     put_for(0, NOW + 30, NOW);
     put_for(1, NOW + 10, NOW);
@@ -259,10 +250,9 @@ static void test_L11_those_too_late_leave_though_nobody_asks_who_is_next(void **
     assert_int_equal(next_at(NOW + 30), 4);
 }
 
-static void test_deadlines_of_many_in_any_order(void **state)
+TEST_WITH(test_deadlines_of_many_in_any_order, NULL, close_queue)
 {
     uint64_t seed = 1;
-    (void)state;
     open_queue((struct weir_queue_options){ .max = CROWD, .order = WEIR_PRIORITY });
     for (int round = 0; round < 50; round++) {
         for (int i = 0; i < CROWD; i++) {
@@ -281,9 +271,8 @@ static void test_deadlines_of_many_in_any_order(void **state)
 
 /* -------------------------------------------------------------- cancelling ---- */
 
-static void test_a_waiter_can_be_cancelled_once_while_it_waits(void **state)
+TEST_WITH(test_a_waiter_can_be_cancelled_once_while_it_waits, NULL, close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ 0 });
     struct weir_queue *other = NULL;
     assert_int_equal(weir_queue_create(&other, &(struct weir_queue_options){ 0 }, NULL), WEIR_OK);
@@ -311,9 +300,8 @@ static void put_every_ms(int from, int to)
         put(i, NOW + i * MS);
 }
 
-static void test_overload_begins_when_a_whole_interval_was_late(void **state)
+TEST_WITH(test_overload_begins_when_a_whole_interval_was_late, NULL, close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ .target = 5 * MS, .interval = 20 * MS });
     put_every_ms(0, 30);
     assert_int_equal(next_at(NOW + 30 * MS), 0); /* late from here on */
@@ -325,9 +313,9 @@ static void test_overload_begins_when_a_whole_interval_was_late(void **state)
                         "2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28");
 }
 
-static void test_in_overload_who_waited_twice_the_target_goes_and_at_twice_it_does_not(void **state)
+TEST_WITH(test_in_overload_who_waited_twice_the_target_goes_and_at_twice_it_does_not, NULL,
+          close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ .target = 5 * MS, .interval = 20 * MS });
     put_every_ms(0, 40);
     assert_int_equal(next_at(NOW + 20 * MS), 0);
@@ -339,9 +327,8 @@ static void test_in_overload_who_waited_twice_the_target_goes_and_at_twice_it_do
     assert_string_equal(names(gone), "32");
 }
 
-static void test_overload_ends_when_somebody_came_to_the_front_in_time(void **state)
+TEST_WITH(test_overload_ends_when_somebody_came_to_the_front_in_time, NULL, close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ .target = 5 * MS, .interval = 20 * MS });
     put_every_ms(0, 41);
     assert_int_equal(next_at(NOW + 20 * MS), 0);
@@ -352,9 +339,8 @@ static void test_overload_ends_when_somebody_came_to_the_front_in_time(void **st
     assert_null(gone);
 }
 
-static void test_overload_ends_when_the_queue_is_empty(void **state)
+TEST_WITH(test_overload_ends_when_the_queue_is_empty, NULL, close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ .target = 5 * MS, .interval = 20 * MS });
     put(0, NOW);
     put(1, NOW);
@@ -366,9 +352,8 @@ static void test_overload_ends_when_the_queue_is_empty(void **state)
     assert_null(gone);
 }
 
-static void test_a_burst_that_is_worked_off_within_the_interval_loses_nobody(void **state)
+TEST_WITH(test_a_burst_that_is_worked_off_within_the_interval_loses_nobody, NULL, close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ .target = 5 * MS });
     for (int i = 0; i < 50; i++)
         put(i, NOW);
@@ -378,9 +363,8 @@ static void test_a_burst_that_is_worked_off_within_the_interval_loses_nobody(voi
     }
 }
 
-static void test_without_a_target_nobody_is_dropped(void **state)
+TEST_WITH(test_without_a_target_nobody_is_dropped, NULL, close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ 0 });
     for (int i = 0; i < 50; i++)
         put(i, NOW);
@@ -390,9 +374,8 @@ static void test_without_a_target_nobody_is_dropped(void **state)
     }
 }
 
-static void test_newest_first_when_late(void **state)
+TEST_WITH(test_newest_first_when_late, NULL, close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){
         .target = 5 * MS, .interval = 20 * MS, .newest_first_when_late = true });
     put_every_ms(0, 41);
@@ -421,10 +404,9 @@ static void learn_pace(weir_time now)
         assert_int_equal(next_at(now + (i - 39) * 10 * MS), i);
 }
 
-static void test_estimates_are_the_pace_times_those_before(void **state)
+TEST_WITH(test_estimates_are_the_pace_times_those_before, NULL, close_queue)
 {
     weir_time now = NOW + 10 * S;
-    (void)state;
     open_queue((struct weir_queue_options){ 0 });
     for (int i = 0; i < 20; i++) /* nothing is known yet, so nobody is refused by it */
         assert_true(put_for(i, NOW + 1, NOW).allowed);
@@ -440,9 +422,8 @@ static void test_estimates_are_the_pace_times_those_before(void **state)
     assert_true(put_for(5, now + 50 * MS, now).allowed);
 }
 
-static void test_time_in_which_nobody_waited_is_no_pace(void **state)
+TEST_WITH(test_time_in_which_nobody_waited_is_no_pace, NULL, close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ 0 });
     learn_pace(NOW);
     learn_pace(NOW + 3600 * S);
@@ -450,10 +431,9 @@ static void test_time_in_which_nobody_waited_is_no_pace(void **state)
     assert_int_equal(weir_queue_estimate(queue, 0, 0, NOW + 7200 * S), 10 * MS);
 }
 
-static void test_a_slow_pace_locks_nobody_out_of_an_empty_queue(void **state)
+TEST_WITH(test_a_slow_pace_locks_nobody_out_of_an_empty_queue, NULL, close_queue)
 {
     weir_time now = NOW;
-    (void)state;
     open_queue((struct weir_queue_options){ 0 });
     for (int i = 0; i < 20; i++, now += 3600 * S) {
         put(0, now);
@@ -468,10 +448,9 @@ static void test_a_slow_pace_locks_nobody_out_of_an_empty_queue(void **state)
     assert_true(put_for(1, now + S, now).allowed);
 }
 
-static void test_estimates_respect_priorities(void **state)
+TEST_WITH(test_estimates_respect_priorities, NULL, close_queue)
 {
     weir_time now = NOW + 10 * S;
-    (void)state;
     open_queue((struct weir_queue_options){ .order = WEIR_PRIORITY });
     learn_pace(NOW);
     put_priority(0, 0, now);
@@ -483,10 +462,9 @@ static void test_estimates_respect_priorities(void **state)
     assert_int_equal(weir_queue_estimate(queue, -8, 0, now), 30 * MS);
 }
 
-static void test_estimates_respect_weights(void **state)
+TEST_WITH(test_estimates_respect_weights, NULL, close_queue)
 {
     weir_time now = NOW + 10 * S;
-    (void)state;
     open_queue((struct weir_queue_options){ .order = WEIR_WEIGHTED, .weights = { 3, 2, 1 } });
     learn_pace(NOW);
     for (int i = 0; i < 30; i++)
@@ -499,9 +477,8 @@ static void test_estimates_respect_weights(void **state)
 
 /* ------------------------------------------------------------------- clock ---- */
 
-static void test_the_clock_may_step_back(void **state)
+TEST_WITH(test_the_clock_may_step_back, NULL, close_queue)
 {
-    (void)state;
     open_queue((struct weir_queue_options){ .target = 5 * MS, .interval = 20 * MS });
     put_for(0, NOW + S, NOW);
     put(1, NOW);
@@ -526,7 +503,7 @@ static void test_the_clock_may_step_back(void **state)
 
 /* ------------------------------------------------------------------ options ---- */
 
-static void test_options_that_make_no_sense_are_refused_with_the_reason(void **state)
+TEST(test_options_that_make_no_sense_are_refused_with_the_reason)
 {
     static const struct {
         struct weir_queue_options options;
@@ -541,7 +518,6 @@ static void test_options_that_make_no_sense_are_refused_with_the_reason(void **s
         { { .interval = -1 }, "interval" },
         { { .newest_first_when_late = true }, "target" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir_queue *out = (struct weir_queue *)&rows;
         struct weir_error error = { 0 };
@@ -550,41 +526,4 @@ static void test_options_that_make_no_sense_are_refused_with_the_reason(void **s
         assert_contains(error.text, rows[i].says);
     }
     weir_queue_destroy(NULL);
-}
-
-#define TEST(f) cmocka_unit_test_teardown(f, close_queue)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_L11_fifo_is_first_in_first_out),
-        TEST(test_L11_the_highest_priority_goes_first_and_equals_in_their_order),
-        TEST(test_priorities_and_classes_beyond_the_ends_count_as_the_ends),
-        TEST(test_L11_weights_3_2_1_are_served_3_2_1_in_every_round),
-        TEST(test_L11_nobody_starves_beside_a_weight_of_1000),
-        TEST(test_weighted_a_class_that_was_empty_has_saved_nothing_up),
-        TEST(test_weighted_turns_that_nobody_else_wanted_cost_nothing),
-        TEST(test_L11_it_is_bounded),
-        TEST(test_L11_at_its_deadline_it_has_its_turn_and_a_nanosecond_later_it_leaves),
-        TEST(test_put_after_the_deadline_is_late_and_at_it_is_not),
-        TEST(test_L11_those_too_late_leave_though_nobody_asks_who_is_next),
-        TEST(test_deadlines_of_many_in_any_order),
-        TEST(test_a_waiter_can_be_cancelled_once_while_it_waits),
-        TEST(test_overload_begins_when_a_whole_interval_was_late),
-        TEST(test_in_overload_who_waited_twice_the_target_goes_and_at_twice_it_does_not),
-        TEST(test_overload_ends_when_somebody_came_to_the_front_in_time),
-        TEST(test_overload_ends_when_the_queue_is_empty),
-        TEST(test_a_burst_that_is_worked_off_within_the_interval_loses_nobody),
-        TEST(test_without_a_target_nobody_is_dropped),
-        TEST(test_newest_first_when_late),
-        TEST(test_estimates_are_the_pace_times_those_before),
-        TEST(test_time_in_which_nobody_waited_is_no_pace),
-        TEST(test_a_slow_pace_locks_nobody_out_of_an_empty_queue),
-        TEST(test_estimates_respect_priorities),
-        TEST(test_estimates_respect_weights),
-        TEST(test_the_clock_may_step_back),
-        cmocka_unit_test(test_options_that_make_no_sense_are_refused_with_the_reason),
-    };
-
-    return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
 }

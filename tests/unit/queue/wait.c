@@ -4,6 +4,8 @@
  * Time is virtual: a sleep moves it, and what is to happen meanwhile is written down before.  Where
  * threads sleep for real, they are woken by what is tested, not by time.
  */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include <pthread.h>
@@ -66,9 +68,10 @@ static void open_semaphore(int64_t permits)
     open_guard((struct weir_guard_options){ .max = permits }, (struct weir_queue_options){ 0 });
 }
 
+static int set_up_visitors(void **state);
+
 static int close_guard(void **state)
 {
-    (void)state;
     weir_queue_destroy(queue);
     weir_guard_destroy(guard);
     weir_table_destroy(table);
@@ -112,10 +115,9 @@ static int64_t in_flight(void)
 
 /* --------------------------------------------------------------- semaphores ---- */
 
-static void test_G2_fail_fast(void **state)
+TEST_WITH(test_G2_fail_fast, set_up_visitors, close_guard)
 {
     struct weir_permit permits[3], none;
-    (void)state;
     open_semaphore(3);
     for (int i = 0; i < 3; i++)
         assert_true(acquire(0, &permits[i]).allowed);
@@ -127,10 +129,9 @@ static void test_G2_fail_fast(void **state)
     assert_int_equal(in_flight(), 3);
 }
 
-static void test_G2_with_a_timeout_it_waits_so_long_and_no_longer(void **state)
+TEST_WITH(test_G2_with_a_timeout_it_waits_so_long_and_no_longer, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
-    (void)state;
     open_semaphore(2);
     hold(2);
     struct weir_decision d = acquire(123 * MS + 4, &permit);
@@ -140,10 +141,10 @@ static void test_G2_with_a_timeout_it_waits_so_long_and_no_longer(void **state)
     assert_int_equal(in_flight(), 2);
 }
 
-static void test_G2_a_permit_that_comes_free_meanwhile_is_had_within_5_ms(void **state)
+TEST_WITH(test_G2_a_permit_that_comes_free_meanwhile_is_had_within_5_ms, set_up_visitors,
+          close_guard)
 {
     struct weir_permit permit;
-    (void)state;
     open_semaphore(2);
     hold(2);
     plan.at = NOW + 52 * MS;
@@ -154,10 +155,9 @@ static void test_G2_a_permit_that_comes_free_meanwhile_is_had_within_5_ms(void *
     assert_int_equal(in_flight(), 2);
 }
 
-static void test_G2_a_permit_that_comes_free_at_the_deadline_is_had(void **state)
+TEST_WITH(test_G2_a_permit_that_comes_free_at_the_deadline_is_had, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
-    (void)state;
     open_semaphore(1);
     hold(1);
     plan.at = NOW + 33 * MS;
@@ -173,10 +173,9 @@ static void renew_first(void)
     plan.act = now < NOW + 3600 * S ? renew_first : exit_first;
 }
 
-static void test_G2_blocking_waits_as_long_as_it_takes(void **state)
+TEST_WITH(test_G2_blocking_waits_as_long_as_it_takes, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
-    (void)state;
     open_semaphore(1);
     hold(1);
     renew_first();
@@ -184,10 +183,9 @@ static void test_G2_blocking_waits_as_long_as_it_takes(void **state)
     assert_true(now > NOW + 3600 * S);
 }
 
-static void test_the_permit_of_a_lease_that_is_over_goes_to_who_waits(void **state)
+TEST_WITH(test_the_permit_of_a_lease_that_is_over_goes_to_who_waits, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
-    (void)state;
     open_guard((struct weir_guard_options){ .max = 1, .lease = 2 * S },
                (struct weir_queue_options){ 0 });
     hold(1);
@@ -197,10 +195,9 @@ static void test_the_permit_of_a_lease_that_is_over_goes_to_who_waits(void **sta
 }
 
 /* Only what is busy is waited for. */
-static void test_an_open_breaker_is_not_waited_for(void **state)
+TEST_WITH(test_an_open_breaker_is_not_waited_for, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
-    (void)state;
     open_semaphore(1);
     weir_guard_force(guard, WEIR_FORCE_OPEN, now);
     assert_int_equal(acquire(WEIR_FOREVER, &permit).reason, WEIR_OPEN);
@@ -212,10 +209,9 @@ static void open_breaker(void)
     weir_guard_force(guard, WEIR_FORCE_OPEN, now);
 }
 
-static void test_who_waits_is_sent_away_when_the_breaker_opens(void **state)
+TEST_WITH(test_who_waits_is_sent_away_when_the_breaker_opens, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
-    (void)state;
     open_semaphore(1);
     hold(1);
     plan.at = NOW + 50 * MS;
@@ -224,11 +220,10 @@ static void test_who_waits_is_sent_away_when_the_breaker_opens(void **state)
     assert_in_range(now, NOW + 50 * MS, NOW + 55 * MS);
 }
 
-static void test_what_can_never_be_had_is_not_waited_for(void **state)
+TEST_WITH(test_what_can_never_be_had_is_not_waited_for, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
     struct weir_decision d;
-    (void)state;
     open_semaphore(2);
     assert_false(weir_enter_wait(guard, queue,
                                  &(struct weir_ask){ .cost = 3, .wait_max = WEIR_FOREVER },
@@ -285,15 +280,13 @@ static struct weir_decision visit(int i, weir_time wait_max)
 
 static int set_up_visitors(void **state)
 {
-    (void)state;
     memset(visitors, 0, sizeof(visitors));
     turns = 0;
     return 0;
 }
 
-static void test_a_turn_is_told_once_and_in_order(void **state)
+TEST_WITH(test_a_turn_is_told_once_and_in_order, set_up_visitors, close_guard)
 {
-    (void)state;
     open_semaphore(1);
     assert_true(visit(0, S).allowed);
     assert_int_equal(visitors[0].told, 0); /* it knows */
@@ -309,12 +302,11 @@ static void test_a_turn_is_told_once_and_in_order(void **state)
     assert_int_equal(in_flight(), 0);
 }
 
-static void test_nobody_overtakes(void **state)
+TEST_WITH(test_nobody_overtakes, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
     struct weir_decision d;
     struct weir_ask ask = { .cost = 1, .now = now };
-    (void)state;
     open_semaphore(1);
     hold(1);
     visit(0, S);
@@ -329,9 +321,8 @@ static void test_nobody_overtakes(void **state)
     weir_queue_cancel(queue, &visitors[1].waiter);
 }
 
-static void test_a_higher_priority_is_before_those_who_wait(void **state)
+TEST_WITH(test_a_higher_priority_is_before_those_who_wait, set_up_visitors, close_guard)
 {
-    (void)state;
     open_guard((struct weir_guard_options){ .max = 1 },
                (struct weir_queue_options){ .order = WEIR_PRIORITY });
     hold(1);
@@ -346,9 +337,8 @@ static void test_a_higher_priority_is_before_those_who_wait(void **state)
     }
 }
 
-static void test_who_is_too_late_is_told_so_by_a_poll(void **state)
+TEST_WITH(test_who_is_too_late_is_told_so_by_a_poll, set_up_visitors, close_guard)
 {
-    (void)state;
     open_semaphore(1);
     hold(1);
     visit(0, 10 * MS);
@@ -365,9 +355,8 @@ static void test_who_is_too_late_is_told_so_by_a_poll(void **state)
     assert_int_equal(visitors[1].reason, WEIR_GRANTED);
 }
 
-static void test_who_cannot_wait_is_refused(void **state)
+TEST_WITH(test_who_cannot_wait_is_refused, set_up_visitors, close_guard)
 {
-    (void)state;
     open_guard((struct weir_guard_options){ .max = 1 }, (struct weir_queue_options){ .max = 2 });
     hold(1);
     struct weir_decision d;
@@ -388,11 +377,10 @@ static void test_who_cannot_wait_is_refused(void **state)
     assert_false(weir_queue_cancel(queue, &visitors[1].waiter));
 }
 
-static void test_a_thread_finds_room_where_others_are_too_late(void **state)
+TEST_WITH(test_a_thread_finds_room_where_others_are_too_late, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
     struct weir_decision d;
-    (void)state;
     open_guard((struct weir_guard_options){ .max = 1 }, (struct weir_queue_options){ .max = 1 });
     hold(1);
     visit(0, 10 * MS);
@@ -404,9 +392,8 @@ static void test_a_thread_finds_room_where_others_are_too_late(void **state)
     assert_int_equal(visitors[0].reason, WEIR_LATE);
 }
 
-static void test_in_a_turn_anything_may_be_done(void **state)
+TEST_WITH(test_in_a_turn_anything_may_be_done, set_up_visitors, close_guard)
 {
-    (void)state;
     open_semaphore(1);
     hold(1);
     for (int i = 0; i < 6; i++) {
@@ -421,9 +408,8 @@ static void test_in_a_turn_anything_may_be_done(void **state)
     assert_int_equal(in_flight(), 0);
 }
 
-static void test_who_needs_more_is_not_passed_by(void **state)
+TEST_WITH(test_who_needs_more_is_not_passed_by, set_up_visitors, close_guard)
 {
-    (void)state;
     open_semaphore(3);
     hold(3);
     visit_as(0, (struct weir_ask){ .cost = 2, .wait_max = S });
@@ -440,9 +426,8 @@ static void test_who_needs_more_is_not_passed_by(void **state)
     assert_int_equal(in_flight(), 3);
 }
 
-static void test_those_who_wait_are_sent_away_when_the_breaker_opens(void **state)
+TEST_WITH(test_those_who_wait_are_sent_away_when_the_breaker_opens, set_up_visitors, close_guard)
 {
-    (void)state;
     open_semaphore(1);
     hold(1);
     for (int i = 0; i < 3; i++)
@@ -483,10 +468,9 @@ static pthread_t start_thread_that_waits(void)
     return thread;
 }
 
-static void test_G2_a_thread_that_sleeps_is_handed_the_permit(void **state)
+TEST_WITH(test_G2_a_thread_that_sleeps_is_handed_the_permit, set_up_visitors, close_guard)
 {
     pthread_t thread = start_thread_that_waits();
-    (void)state;
     assert_true(weir_exit_next(guard, queue, &held[0], WEIR_SUCCEEDED, weir_table_now(table)));
     assert_int_equal(weir_queue_length(queue), 0);
     pthread_join(thread, NULL);
@@ -495,20 +479,18 @@ static void test_G2_a_thread_that_sleeps_is_handed_the_permit(void **state)
 }
 
 /* As if by another process: nobody is told. */
-static void test_G2_a_thread_that_sleeps_finds_a_permit_that_came_free(void **state)
+TEST_WITH(test_G2_a_thread_that_sleeps_finds_a_permit_that_came_free, set_up_visitors, close_guard)
 {
     pthread_t thread = start_thread_that_waits();
-    (void)state;
     exit_first();
     pthread_join(thread, NULL);
     assert_true(thread_entered);
 }
 
-static void test_G2_by_the_host_s_clock_a_wait_ends(void **state)
+TEST_WITH(test_G2_by_the_host_s_clock_a_wait_ends, set_up_visitors, close_guard)
 {
     struct weir_permit permit;
     struct weir_decision d;
-    (void)state;
     open_semaphore(1);
     now = weir_table_now(table);
     hold(1);
@@ -555,10 +537,9 @@ static bool call(enum weir_outcome outcome, bool fallback_on_error)
     return weir_call(guard, &(struct weir_ask){ .cost = 1 }, &jumping, &c, &d);
 }
 
-static void test_call_runs_the_work_under_the_guard(void **state)
+TEST_WITH(test_call_runs_the_work_under_the_guard, set_up_visitors, close_guard)
 {
     struct weir_guard_info info;
-    (void)state;
     open_semaphore(1);
     assert_true(call(WEIR_SUCCEEDED, true));
     assert_int_equal(called.worked, 1);
@@ -569,10 +550,9 @@ static void test_call_runs_the_work_under_the_guard(void **state)
     assert_int_equal(info.succeeded, 1);
 }
 
-static void test_call_falls_back_when_refused(void **state)
+TEST_WITH(test_call_falls_back_when_refused, set_up_visitors, close_guard)
 {
     struct weir_decision d;
-    (void)state;
     open_semaphore(1);
     hold(1);
     assert_false(call(WEIR_SUCCEEDED, false));
@@ -583,7 +563,7 @@ static void test_call_falls_back_when_refused(void **state)
     assert_false(weir_call(guard, &(struct weir_ask){ .cost = 1 }, &jumping, &without, &d));
 }
 
-static void test_call_falls_back_on_errors_if_told_to(void **state)
+TEST_WITH(test_call_falls_back_on_errors_if_told_to, set_up_visitors, close_guard)
 {
     static const struct {
         enum weir_outcome outcome;
@@ -594,7 +574,6 @@ static void test_call_falls_back_on_errors_if_told_to(void **state)
                  { WEIR_DROPPED, 1 },
                  { WEIR_IGNORED, 0 } };
     struct weir_guard_info info;
-    (void)state;
     open_semaphore(1);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         assert_true(call(rows[i].outcome, true));
@@ -611,24 +590,20 @@ static void test_call_falls_back_on_errors_if_told_to(void **state)
     assert_int_equal(info.in_flight, 0);
 }
 
-static void test_call_by_the_table_s_clock(void **state)
+TEST_WITH(test_call_by_the_table_s_clock, set_up_visitors, close_guard)
 {
     struct weir_call c = { .work = work, .context = &called };
     struct weir_decision d;
-    (void)state;
     open_semaphore(1);
     memset(&called, 0, sizeof(called));
     assert_true(weir_call(guard, &(struct weir_ask){ .cost = 1 }, NULL, &c, &d));
     assert_int_equal(called.worked, 1);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up_visitors, close_guard)
-
 /* In shadow everybody comes in, also who would have to wait, and leaves nothing behind. */
-static void test_G4_in_shadow_nobody_waits(void **state)
+TEST_WITH(test_G4_in_shadow_nobody_waits, set_up_visitors, close_guard)
 {
     struct weir_permit p;
-    (void)state;
     open_guard((struct weir_guard_options){ .max = 1, .mode = WEIR_SHADOW },
                (struct weir_queue_options){ 0 });
     hold(1);
@@ -655,10 +630,10 @@ static void turn_and_exit(struct weir_waiter *waiter, enum weir_reason reason)
     assert_true(weir_exit_next(guard, queue, &mine, WEIR_SUCCEEDED, now));
 }
 
-static void test_L11_turns_that_end_at_once_are_not_one_inside_the_other(void **state)
+TEST_WITH(test_L11_turns_that_end_at_once_are_not_one_inside_the_other, set_up_visitors,
+          close_guard)
 {
     enum { MANY = 100000 };
-    (void)state;
     open_guard((struct weir_guard_options){ .max = 1 }, (struct weir_queue_options){ .max = MANY });
     struct weir_waiter *waiters = calloc(MANY, sizeof(*waiters));
     struct weir_permit *permits = calloc(MANY, sizeof(*permits));
@@ -674,39 +649,4 @@ static void test_L11_turns_that_end_at_once_are_not_one_inside_the_other(void **
     assert_int_equal(in_flight(), 0);
     free(waiters);
     free(permits);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_G2_fail_fast),
-        TEST(test_G4_in_shadow_nobody_waits),
-        TEST(test_L11_turns_that_end_at_once_are_not_one_inside_the_other),
-        TEST(test_G2_with_a_timeout_it_waits_so_long_and_no_longer),
-        TEST(test_G2_a_permit_that_comes_free_meanwhile_is_had_within_5_ms),
-        TEST(test_G2_a_permit_that_comes_free_at_the_deadline_is_had),
-        TEST(test_G2_blocking_waits_as_long_as_it_takes),
-        TEST(test_the_permit_of_a_lease_that_is_over_goes_to_who_waits),
-        TEST(test_an_open_breaker_is_not_waited_for),
-        TEST(test_who_waits_is_sent_away_when_the_breaker_opens),
-        TEST(test_what_can_never_be_had_is_not_waited_for),
-        TEST(test_a_turn_is_told_once_and_in_order),
-        TEST(test_nobody_overtakes),
-        TEST(test_a_higher_priority_is_before_those_who_wait),
-        TEST(test_who_is_too_late_is_told_so_by_a_poll),
-        TEST(test_who_cannot_wait_is_refused),
-        TEST(test_a_thread_finds_room_where_others_are_too_late),
-        TEST(test_in_a_turn_anything_may_be_done),
-        TEST(test_who_needs_more_is_not_passed_by),
-        TEST(test_those_who_wait_are_sent_away_when_the_breaker_opens),
-        TEST(test_G2_a_thread_that_sleeps_is_handed_the_permit),
-        TEST(test_G2_a_thread_that_sleeps_finds_a_permit_that_came_free),
-        TEST(test_G2_by_the_host_s_clock_a_wait_ends),
-        TEST(test_call_runs_the_work_under_the_guard),
-        TEST(test_call_falls_back_when_refused),
-        TEST(test_call_falls_back_on_errors_if_told_to),
-        TEST(test_call_by_the_table_s_clock),
-    };
-
-    return cmocka_run_group_tests_name("wait", tests, NULL, NULL);
 }

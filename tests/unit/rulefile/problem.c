@@ -1,10 +1,6 @@
 /* problem.c -- places, lines with carets, nearest words, and the order in which problems are
  * told. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +31,7 @@ static const char *print_at(const char *text, size_t at)
 
 /* ---------------------------------------------------------------- places ---- */
 
-static void test_R6_marks(void **state)
+TEST(test_R6_marks)
 {
     static const char text[] = "ab\n\xc3\xa4"
                                "b\r\nc\rd\n";
@@ -44,7 +40,6 @@ static void test_R6_marks(void **state)
         int line, column;
     } cases[] = { { 0, 1, 1 },  { 2, 1, 3 }, { 3, 2, 1 },  { 5, 2, 2 },  { 8, 3, 1 },
                   { 10, 4, 1 }, { 3, 2, 1 }, { 11, 4, 2 }, { 12, 4, 3 }, { 99, 4, 3 } };
-    (void)state;
     open_text(text);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct weir__mark m = weir__report_mark(&report, cases[i].at);
@@ -55,11 +50,10 @@ static void test_R6_marks(void **state)
 }
 
 /* In any order, and as if counted from the line's beginning. */
-static void test_R6_marks_in_any_order(void **state)
+TEST(test_R6_marks_in_any_order)
 {
     char text[4096];
     unsigned seed = 7;
-    (void)state;
     for (size_t i = 0; i + 1 < sizeof(text); i++)
         text[i] = (seed = seed * 1103515245 + 12345) >> 16 & 31 ? 'x' : '\n';
     text[sizeof(text) - 1] = '\0';
@@ -75,9 +69,8 @@ static void test_R6_marks_in_any_order(void **state)
     weir__report_close(&report);
 }
 
-static void test_R6_places_that_are_not_there(void **state)
+TEST(test_R6_places_that_are_not_there)
 {
-    (void)state;
     open_text("ab\ncd");
     assert_int_equal(weir__report_place(&report, 0, 0), 0);
     assert_int_equal(weir__report_place(&report, 1, 99), 2);
@@ -91,26 +84,23 @@ static void test_R6_places_that_are_not_there(void **state)
 
 /* -------------------------------------------------------------- printing ---- */
 
-static void test_R6_line_and_caret(void **state)
+TEST(test_R6_line_and_caret)
 {
-    (void)state;
     assert_string_equal(print_at("a\nlimt: 5\nb", 2), "f:2:1: wrong\n    limt: 5\n    ^");
     assert_string_equal(print_at("a\nlimt: 5\nb", 8), "f:2:7: wrong\n    limt: 5\n          ^");
     assert_string_equal(print_at("a: [", 4), "f:1:5: wrong\n    a: [\n        ^");
     assert_string_equal(print_at("", 0), "f:1:1: wrong\n    \n    ^");
 }
 
-static void test_R6_caret_under_tabs_and_utf8(void **state)
+TEST(test_R6_caret_under_tabs_and_utf8)
 {
-    (void)state;
     assert_string_equal(print_at("a:\t\tb c", 6), "f:1:7: wrong\n    a:\t\tb c\n      \t\t  ^");
     assert_string_equal(print_at("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80x", 9),
                         "f:1:4: wrong\n    \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80x\n       ^");
 }
 
-static void test_R6_nothing_that_a_terminal_obeys(void **state)
+TEST(test_R6_nothing_that_a_terminal_obeys)
 {
-    (void)state;
     assert_string_equal(print_at("a\x1b[31m\x7f"
                                  "b",
                                  7),
@@ -123,10 +113,9 @@ static void test_R6_nothing_that_a_terminal_obeys(void **state)
     assert_string_equal(weir__quote("a\x1b\nb", 4).text, "'a??b'");
 }
 
-static void test_R6_what_is_around_the_place(void **state)
+TEST(test_R6_what_is_around_the_place)
 {
     char text[2000];
-    (void)state;
     memset(text, 'x', sizeof(text));
     text[sizeof(text) - 1] = '\0';
     text[1000] = '!';
@@ -146,11 +135,10 @@ static void test_R6_what_is_around_the_place(void **state)
     weir__report_close(&report);
 }
 
-static void test_R6_problem_of_the_whole_text(void **state)
+TEST(test_R6_problem_of_the_whole_text)
 {
     char out[64];
     struct weir_problem p = { .text = "wrong", .caret = -1 };
-    (void)state;
     assert_int_equal(weir_problem_print(out, sizeof(out), "f", &p), 8);
     assert_string_equal(out, "f: wrong");
     assert_int_equal(weir_problem_print(out, 4, NULL, &p), 12);
@@ -170,12 +158,11 @@ static void gather(void *context, const struct weir_problem *p)
     snprintf(all + strlen(all), 256 - strlen(all), "%d:%d %s|", p->line, p->column, p->text);
 }
 
-static void test_R6_told_in_order_and_once(void **state)
+TEST(test_R6_told_in_order_and_once)
 {
     char all[256] = "";
     struct weir_error error = { 0 };
     struct weir_rules_options options = { .name = "f", .problem = gather, .context = all };
-    (void)state;
     open_text("ab\ncd\n");
     assert_int_equal(weir__report_tell(&report, &options, &error), WEIR_OK);
     weir__report_add(&report, 4, "third");
@@ -190,7 +177,7 @@ static void test_R6_told_in_order_and_once(void **state)
 
 /* ------------------------------------------------------------ nearest words ---- */
 
-static void test_R6_nearest_words(void **state)
+TEST(test_R6_nearest_words)
 {
     static const char *const names[] = {
         "name", "limit", "match", "mode", "sliding-window", "not"
@@ -212,7 +199,6 @@ static void test_R6_nearest_words(void **state)
         { "ont", "not" },
         { "a-word-that-is-longer-than-forty-bytes-is-like-none", NULL },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const char *near =
             weir__nearest(cases[i].word, strlen(cases[i].word), names, COUNT_OF(names));
@@ -222,11 +208,10 @@ static void test_R6_nearest_words(void **state)
     }
 }
 
-static void test_R6_hints(void **state)
+TEST(test_R6_hints)
 {
     static const char *const names[] = { "allow", "deny" };
     const char *many[100];
-    (void)state;
     assert_string_equal(weir__hint("alow", 4, names, 2).text, "did you mean 'allow'?");
     assert_string_equal(weir__hint("zzzzz", 5, names, 2).text, "known are allow, deny");
     assert_string_equal(weir__hint("zzzzz", 5, names, 1).text, "only 'allow' is known");
@@ -238,7 +223,7 @@ static void test_R6_hints(void **state)
     assert_string_equal(hint.text + strlen(hint.text) - 5, ", ...");
 }
 
-static void test_R6_utf8(void **state)
+TEST(test_R6_utf8)
 {
     static const struct {
         const char *bytes;
@@ -256,27 +241,7 @@ static void test_R6_utf8(void **state)
                   { "\xff", 0 },
                   { "\xe2\x82", 0 },
                   { "", 0 } };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         assert_int_equal(weir__utf8_length(cases[i].bytes, cases[i].bytes + strlen(cases[i].bytes)),
                          cases[i].len);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R6_marks),
-        cmocka_unit_test(test_R6_marks_in_any_order),
-        cmocka_unit_test(test_R6_places_that_are_not_there),
-        cmocka_unit_test(test_R6_line_and_caret),
-        cmocka_unit_test(test_R6_caret_under_tabs_and_utf8),
-        cmocka_unit_test(test_R6_nothing_that_a_terminal_obeys),
-        cmocka_unit_test(test_R6_what_is_around_the_place),
-        cmocka_unit_test(test_R6_problem_of_the_whole_text),
-        cmocka_unit_test(test_R6_told_in_order_and_once),
-        cmocka_unit_test(test_R6_nearest_words),
-        cmocka_unit_test(test_R6_hints),
-        cmocka_unit_test(test_R6_utf8),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* read-guard.c -- `guards:` of rule files: what each word means, what is refused and where the
  * problem points. */
+#include "unit/test.h"
+
 #include "unit/reading.h"
 
 /* A guard with these members beside a name and a concurrency. */
@@ -26,14 +28,13 @@ static void assert_guard_problem(const char *members, int column, const char *pa
 
 /* ------------------------------------------------------------- the whole ---- */
 
-static void test_G1_a_file_of_guards_alone(void **state)
+TEST(test_G1_a_file_of_guards_alone)
 {
     struct weir__draft *d =
         read_good("version: 1\nguards:\n  - { name: search, about: for people, concurrency: 64 }\n"
                   "  - { name: b, match: { uri: \"/b/**\" }, not: { method: GET }, adaptive: weir, "
                   "mode: shadow }\n");
     const struct weir__guard_draft *g = d->guards;
-    (void)state;
     assert_int_equal(d->n_rules, 0);
     assert_int_equal(d->n_guards, 2);
     assert_string_equal(g[0].rule.name, "search");
@@ -55,7 +56,7 @@ static void test_G1_a_file_of_guards_alone(void **state)
 }
 
 /* The example of the design, and the manual's. */
-static void test_G1_the_example(void **state)
+TEST(test_G1_the_example)
 {
     struct weir__draft *d = read_good(
         "version: 1\nguards:\n  - name: search\n    match: { uri: \"/search/**\" }\n"
@@ -64,7 +65,6 @@ static void test_G1_the_example(void **state)
         "    breaker: { slow: 500ms, ratio: 50%, min_calls: 20, open_for: 5s }\n    fallback: { "
         "status: 200 }\n");
     const struct weir__guard_draft *g = d->guards;
-    (void)state;
     assert_int_equal(g->options.max, 64);
     assert_int_equal(g->queue, 128);
     assert_int_equal(g->wait, WEIR_SECOND);
@@ -86,9 +86,8 @@ static void test_G1_the_example(void **state)
     weir__draft_destroy(d);
 }
 
-static void test_G1_names(void **state)
+TEST(test_G1_names)
 {
-    (void)state;
     assert_problem("version: 1\nguards: { name: g }\n", 2, 9, "guards must be a list");
     assert_problem("version: 1\nguards:\n  - { concurrency: 1 }\n", 3, 5, "the guard has no name");
     assert_problem("version: 1\nguards:\n  - { name: a b, concurrency: 1 }\n", 3, 14,
@@ -113,11 +112,10 @@ static void test_G1_names(void **state)
 
 /* ----------------------------------------------------------- concurrency ---- */
 
-static void test_L1_concurrency(void **state)
+TEST(test_L1_concurrency)
 {
     struct weir__draft *d = read_guard("concurrency: { max: 16384, queue: 5, wait: 200ms, order: "
                                        "weighted, weights: { a: 1000 } }");
-    (void)state;
     assert_int_equal(d->guards[0].options.max, 16384);
     assert_int_equal(d->guards[0].queue, 5);
     assert_int_equal(d->guards[0].wait, 200 * WEIR_MILLISECOND);
@@ -150,11 +148,10 @@ static void test_L1_concurrency(void **state)
 
 /* -------------------------------------------------------------- adaptive ---- */
 
-static void test_L12_adaptive(void **state)
+TEST(test_L12_adaptive)
 {
     struct weir__draft *d =
         read_guard("adaptive: { controller: weir, target: 500ms, initial: 8, min: 2, max: 50 }");
-    (void)state;
     assert_string_equal(d->guards[0].options.adaptive.controller, "weir");
     assert_int_equal(d->guards[0].options.adaptive.target, 500 * WEIR_MILLISECOND);
     assert_int_equal(d->guards[0].options.adaptive.percentile, 0);
@@ -197,13 +194,12 @@ static void test_L12_adaptive(void **state)
 
 /* --------------------------------------------------------------- breaker ---- */
 
-static void test_G4_breaker(void **state)
+TEST(test_G4_breaker)
 {
     struct weir__draft *d = read_guard("breaker: { errors: 50%, slow: 500ms, ratio: 60%, calls: "
                                        "100, min_calls: 10, open_for: 1s, open_max: 60s, "
                                        "jitter: 0%, probes: 255, at: above }");
     const struct weir_breaker_options *b = &d->guards[0].options.breaker;
-    (void)state;
     assert_int_equal(b->error_percent, 50);
     assert_int_equal(b->errors, 0);
     assert_int_equal(b->slow_percent, 60);
@@ -248,12 +244,11 @@ static void test_G4_breaker(void **state)
 
 /* ---------------------------------------------------------- the small ones ---- */
 
-static void test_G6_system(void **state)
+TEST(test_G6_system)
 {
     struct weir__draft *d = read_guard(
         "system: { cpu: 85%, pressure: 40%, memory: 20%, run_queue: 4, mean_time: 500ms }");
     const struct weir_system_options *s = &d->guards[0].options.system;
-    (void)state;
     assert_int_equal(s->cpu_percent, 85);
     assert_int_equal(s->pressure_percent, 40);
     assert_int_equal(s->memory_percent, 20);
@@ -267,11 +262,10 @@ static void test_G6_system(void **state)
     assert_guard_problem("system: { load: 5 }", 11, "unknown key 'load' in system");
 }
 
-static void test_G5_levels_leases_and_shedding(void **state)
+TEST(test_G5_levels_leases_and_shedding)
 {
     struct weir__draft *d =
         read_guard("raises: 2\n    breaker: { errors: 3 }\n    lease: 30s\n    shed: true");
-    (void)state;
     assert_int_equal(d->guards[0].options.degrade, 1);
     assert_int_equal(d->guards[0].options.raises, 2);
     assert_int_equal(d->guards[0].options.lease, 30 * WEIR_SECOND);
@@ -285,14 +279,13 @@ static void test_G5_levels_leases_and_shedding(void **state)
 
 /* ------------------------------------------------- users, classes, priority ---- */
 
-static void test_G7_users_classes_and_priorities(void **state)
+TEST(test_G7_users_classes_and_priorities)
 {
     struct weir__draft *d =
         read_guard("user: \"{account|nobody}\"\n    priority: \"{header.X-Priority|crawl}\"\n"
                    "    priorities: { checkout: 5, crawl: -3 }\n    class: \"{plan}\"\n"
                    "    concurrency: { weights: { gold: 3, free: 1 } }");
     const struct weir__guard_draft *g = d->guards;
-    (void)state;
     assert_string_equal(g->rule.key, "{account|nobody}");
     assert_string_equal(g->priority.attribute, "header.x-priority");
     assert_string_equal(g->priority.fallback, "crawl");
@@ -310,9 +303,8 @@ static void test_G7_users_classes_and_priorities(void **state)
     weir__draft_destroy(d);
 }
 
-static void test_G7_wrong_users_classes_and_priorities(void **state)
+TEST(test_G7_wrong_users_classes_and_priorities)
 {
-    (void)state;
     assert_guard_problem("user: account", 7, "a user without an attribute is everybody");
     assert_guard_problem("user: \"{account\"", 16, "user: expected } at the end");
     assert_guard_problem("user: { account }", 7, "must be in quotes");
@@ -331,7 +323,7 @@ static void test_G7_wrong_users_classes_and_priorities(void **state)
                    "from 1 to 16 words");
 }
 
-static void test_G7_numbers_and_words_of_requests(void **state)
+TEST(test_G7_numbers_and_words_of_requests)
 {
     static const struct weir__priority_word words[] = { { (char *)"high", 5 },
                                                         { (char *)"3", -3 } };
@@ -343,7 +335,6 @@ static void test_G7_numbers_and_words_of_requests(void **state)
                   { "8", true, 7 },    { "-8", true, -8 },  { "-99999999999999", true, -8 },
                   { "", false, 0 },    { "-", false, 0 },   { "x", false, 0 },
                   { "1.5", false, 0 }, { "hig", false, 0 }, { "99999999999999999999", true, 7 } };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         int8_t priority = 0;
         assert_int_equal(
@@ -356,12 +347,11 @@ static void test_G7_numbers_and_words_of_requests(void **state)
 
 /* -------------------------------------------------------------- fallback ---- */
 
-static void test_G5_fallback(void **state)
+TEST(test_G5_fallback)
 {
     struct weir__draft *d =
         read_guard("fallback: { body: \"{\\\"items\\\":[]}\", type: application/json }");
     const struct weir__fallback_draft *f = &d->guards[0].fallback;
-    (void)state;
     assert_int_equal(f->status, 503);
     assert_string_equal(f->body, "{\"items\":[]}");
     assert_int_equal(f->len, 12);
@@ -390,11 +380,10 @@ static void test_G5_fallback(void **state)
 }
 
 /* Looked for beside the rules, read at once, and not too long. */
-static void test_G5_fallback_from_a_file(void **state)
+TEST(test_G5_fallback_from_a_file)
 {
     static char large[WEIR__FALLBACK_MAX + 1], text[400], rules[400];
     const char *path = new_path(), *name = strrchr(path, '/') + 1;
-    (void)state;
     write_at(path, 0, "a\0b", 3);
     snprintf(text, sizeof(text),
              "version: 1\nguards: [{ name: g, degrade: 1, fallback: { body_file: %s } }]\n", name);
@@ -417,11 +406,10 @@ static void test_G5_fallback_from_a_file(void **state)
 
 /* ------------------------------------------------------------------ many ---- */
 
-static void test_G1_too_many_guards(void **state)
+TEST(test_G1_too_many_guards)
 {
     size_t room = 200000, len = 0;
     char *text = malloc(room);
-    (void)state;
     len += (size_t)snprintf(text, room, "version: 1\nguards:\n");
     for (int i = 0; i < 4097; i++)
         len += (size_t)snprintf(text + len, room - len, "  - { name: g%d, degrade: 1 }\n", i);
@@ -433,23 +421,4 @@ static void test_G1_too_many_guards(void **state)
     free(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_G1_a_file_of_guards_alone),
-        cmocka_unit_test(test_G1_the_example),
-        cmocka_unit_test(test_G1_names),
-        cmocka_unit_test(test_L1_concurrency),
-        cmocka_unit_test(test_L12_adaptive),
-        cmocka_unit_test(test_G4_breaker),
-        cmocka_unit_test(test_G6_system),
-        cmocka_unit_test(test_G5_levels_leases_and_shedding),
-        cmocka_unit_test(test_G7_users_classes_and_priorities),
-        cmocka_unit_test(test_G7_wrong_users_classes_and_priorities),
-        cmocka_unit_test(test_G7_numbers_and_words_of_requests),
-        cmocka_unit_test(test_G5_fallback),
-        cmocka_unit_test(test_G5_fallback_from_a_file),
-        cmocka_unit_test(test_G1_too_many_guards),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

@@ -1,14 +1,15 @@
 /* read-lists.c -- lists: their entries, here and in files, and what is no entry. */
+#include "unit/test.h"
+
 #include "unit/reading.h"
 
 /* ---------------------------------------------------------------- R3: lists ---- */
 
-static void test_R3_lists(void **state)
+TEST(test_R3_lists)
 {
     struct weir__draft *d = read_good("version: 1\nlists:\n  allow: { ip: [10.0.0.0/8, \"::1\"], "
                                       "account: alice, header.X-Key: [] }\n"
                                       "  office: { account: [bob, 5, true] }\n");
-    (void)state;
     assert_int_equal(d->n_lists, 4);
     assert_string_equal(d->lists[0].name, "allow");
     assert_string_equal(d->lists[0].attribute, "ip");
@@ -23,9 +24,8 @@ static void test_R3_lists(void **state)
     weir__draft_destroy(d);
 }
 
-static void test_R3_wrong_entries(void **state)
+TEST(test_R3_wrong_entries)
 {
-    (void)state;
     assert_problem("version: 1\nlists: { deny: { ip: [10.0.0.1/8] } }\n", 2, 32, "10.0.0.0/8");
     assert_problem("version: 1\nlists: { deny: { ip: [bad] } }\n", 2, 23, "not an IP address");
     assert_problem("version: 1\nlists: { deny: { account: [a, \"*b\"] } }\n", 2, 32,
@@ -40,13 +40,12 @@ static void test_R3_wrong_entries(void **state)
     assert_problem("version: 1\nlists: { deny: { header.A: [], header.a: [] } }\n", 2, 32, "twice");
 }
 
-static void test_R3_lists_from_files(void **state)
+TEST(test_R3_lists_from_files)
 {
     char name[400], text[256];
     static const char entries[] =
         "# a comment\n10.0.0.0/8\r\n\n  192.0.2.1\t# and why\n2001:db8::/32";
     const char *path = new_path();
-    (void)state;
     write_at(path, 0, entries, strlen(entries));
     snprintf(name, sizeof(name), "%s/rules.yaml", folder);
     snprintf(text, sizeof(text), "version: 1\nlists: { deny: { ip: { file: \"%s\" } } }\n",
@@ -65,13 +64,12 @@ static void test_R3_lists_from_files(void **state)
     assert_problem(text, 2, 36, "may not name files");
 }
 
-static void test_R3_files_that_are_no_lists(void **state)
+TEST(test_R3_files_that_are_no_lists)
 {
     char name[400], text[256];
     const char *path = new_path();
     struct weir_error error = { 0 };
     static const char entries[] = "10.0.0.0/8\nnonsense\n";
-    (void)state;
     snprintf(name, sizeof(name), "%s/rules.yaml", folder);
     write_at(path, 0, entries, strlen(entries));
     snprintf(text, sizeof(text), "version: 1\nlists: { deny: { ip: { file: \"%s\" } } }\n",
@@ -94,9 +92,8 @@ static void test_R3_files_that_are_no_lists(void **state)
 
 /* A list of one's own that no rule names is fine, unless it looks like a slip for one of the two
  * that work by themselves. */
-static void test_R3_unused_list_near_allow_or_deny_refused(void **state)
+TEST(test_R3_unused_list_near_allow_or_deny_refused)
 {
-    (void)state;
     weir__draft_destroy(read_good("version: 1\nlists: { office: { ip: [10.0.0.0/8] }, allow: { "
                                   "account: [a] }, deny: { account: [b] } }\n"));
     weir__draft_destroy(
@@ -109,14 +106,4 @@ static void test_R3_unused_list_near_allow_or_deny_refused(void **state)
     assert_problem("version: 1\nlists: { Deny: {} }\n", 2, 10, "did you mean 'deny'?");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R3_lists),
-        cmocka_unit_test(test_R3_wrong_entries),
-        cmocka_unit_test(test_R3_unused_list_near_allow_or_deny_refused),
-        cmocka_unit_test(test_R3_lists_from_files),
-        cmocka_unit_test(test_R3_files_that_are_no_lists),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

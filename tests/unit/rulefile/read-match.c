@@ -1,4 +1,6 @@
 /* read-match.c -- which requests a rule is for: patterns, keys, costs. */
+#include "unit/test.h"
+
 #include "unit/reading.h"
 
 /* ----------------------------------------------------------------- R1: who ---- */
@@ -17,9 +19,8 @@ static void assert_pattern(const char *attribute, const char *yaml, enum weir__p
     weir__draft_destroy(d);
 }
 
-static void test_R1_patterns_by_how_they_look(void **state)
+TEST(test_R1_patterns_by_how_they_look)
 {
-    (void)state;
     assert_pattern("uri", "/login", WEIR__EXACT, "/login");
     assert_pattern("uri", "/api/**", WEIR__PREFIX, "/api/");
     assert_pattern("uri", "/api**", WEIR__PREFIX, "/api");
@@ -47,9 +48,8 @@ static void test_R1_patterns_by_how_they_look(void **state)
     assert_pattern("zip", "10.0.0.0/8", WEIR__EXACT, "10.0.0.0/8"); /* no address */
 }
 
-static void test_R1_patterns_by_form(void **state)
+TEST(test_R1_patterns_by_form)
 {
-    (void)state;
     assert_pattern("x", "{ exact: \"a*b\" }", WEIR__EXACT, "a*b");
     assert_pattern("x", "{ prefix: \"a*\" }", WEIR__PREFIX, "a*");
     assert_pattern("x", "{ glob: abc }", WEIR__GLOB, "abc");
@@ -63,12 +63,11 @@ static void test_R1_patterns_by_form(void **state)
     assert_rule_problem("match: { org: { list: vips } }", 23, "has no entries of 'org'");
 }
 
-static void test_R1_match_and_not(void **state)
+TEST(test_R1_match_and_not)
 {
     struct weir__draft *d = read_rule("match: { method: [POST, PUT, { glob: \"P*\" }], "
                                       "header.X-Plan: gold }\n    not: { ip: 10.0.0.0/8 }");
     const struct weir__rule_draft *r = &d->rules[0];
-    (void)state;
     assert_int_equal(r->matches, 2);
     assert_string_equal(r->match[0].attribute, "method");
     assert_int_equal(r->match[0].n, 3);
@@ -82,9 +81,8 @@ static void test_R1_match_and_not(void **state)
     weir__draft_destroy(d);
 }
 
-static void test_R1_conditions_that_could_not_hold(void **state)
+TEST(test_R1_conditions_that_could_not_hold)
 {
-    (void)state;
     assert_rule_problem("match: { method: [] }", 18, "nothing would match");
     assert_rule_problem("match: { org: \"\" }", 16, "write not: { org: \"*\" }");
     assert_rule_problem("match: { uri: login }", 15, "a path begins with /; write \"/login\"");
@@ -96,10 +94,9 @@ static void test_R1_conditions_that_could_not_hold(void **state)
     assert_rule_problem("match: { org: }", 10, "found nothing");
 }
 
-static void test_R1_key_templates(void **state)
+TEST(test_R1_key_templates)
 {
     struct weir__draft *d = read_rule("key: \"{ip/24}:{account|anonymous}\"");
-    (void)state;
     assert_string_equal(d->rules[0].key, "{ip/24}:{account|anonymous}");
     assert_int_equal(d->rules[0].key_mark.line, 6);
     weir__draft_destroy(d);
@@ -111,11 +108,10 @@ static void test_R1_key_templates(void **state)
 }
 
 /* Everybody would be counted together, and nobody means that. */
-static void test_R1_key_without_attribute_refused(void **state)
+TEST(test_R1_key_without_attribute_refused)
 {
     static const char *const meant[] = { "ip", "$ip", "{{ip}}", "<ip>", ":ip" };
     char text[64];
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(meant); i++) {
         snprintf(text, sizeof(text), "key: \"%s\"", meant[i]);
         assert_rule_problem(text, 7,
@@ -127,10 +123,9 @@ static void test_R1_key_without_attribute_refused(void **state)
                         "all leave out key");
 }
 
-static void test_R1_cost(void **state)
+TEST(test_R1_cost)
 {
     struct weir__draft *d = read_rule("cost: \"{header.X-Size}\"");
-    (void)state;
     assert_string_equal(d->rules[0].cost_attribute, "header.x-size");
     assert_int_equal(d->rules[0].cost, 1);
     weir__draft_destroy(d);
@@ -144,11 +139,10 @@ static void test_R1_cost(void **state)
     assert_rule_problem("cost: 1 2", 9, "one number");
 }
 
-static void test_R1_cost_that_can_never_pass_refused(void **state)
+TEST(test_R1_cost_that_can_never_pass_refused)
 {
     struct weir__draft *d = read_good("version: 1\nrules:\n  - { name: a, limit: [10/1m burst 20, "
                                       "sliding-window 20/1m], cost: 20 }\n");
-    (void)state;
     weir__draft_destroy(d);
     assert_problem("version: 1\nrules:\n  - { name: a, limit: 10/1m, cost: 20 }\n", 3, 36,
                    "cost 20 is more than 10/1m can ever pass at once (10): every request would be "
@@ -165,9 +159,8 @@ static void test_R1_cost_that_can_never_pass_refused(void **state)
         "write a limit of 9223");
 }
 
-static void test_R1_whole_url_is_no_path(void **state)
+TEST(test_R1_whole_url_is_no_path)
 {
-    (void)state;
     assert_rule_problem("match: { uri: \"https://example.org/login\" }", 16,
                         "uri is the path alone, without scheme and host; write '/login'");
     assert_rule_problem("match: { uri: \"https://example.org\" }", 16,
@@ -175,18 +168,4 @@ static void test_R1_whole_url_is_no_path(void **state)
     assert_rule_problem("match: { uri: login }", 15, "a path begins with /; write \"/login\"");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R1_patterns_by_how_they_look),
-        cmocka_unit_test(test_R1_patterns_by_form),
-        cmocka_unit_test(test_R1_match_and_not),
-        cmocka_unit_test(test_R1_conditions_that_could_not_hold),
-        cmocka_unit_test(test_R1_key_templates),
-        cmocka_unit_test(test_R1_key_without_attribute_refused),
-        cmocka_unit_test(test_R1_cost),
-        cmocka_unit_test(test_R1_cost_that_can_never_pass_refused),
-        cmocka_unit_test(test_R1_whole_url_is_no_path),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

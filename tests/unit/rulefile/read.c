@@ -1,15 +1,16 @@
 /* read.c -- rule files: what each key means, what is refused and where the problem points. */
+#include "unit/test.h"
+
 #include "unit/reading.h"
 
 /* ------------------------------------------------------------- the whole ---- */
 
-static void test_R6_good_file_read_whole(void **state)
+TEST(test_R6_good_file_read_whole)
 {
     struct weir__draft *d = read_good(
         "version: 1\nmode: shadow\nrules:\n  - { name: a, limit: 300/60, about: for people }\n"
         "  - { name: b.B_2-, limit: 1/s, mode: off, keys: 10, cost: 0 }\nlists: { deny: { account: "
         "[x] } }\n");
-    (void)state;
     assert_int_equal(d->mode, WEIR_SHADOW);
     assert_int_equal(d->n_rules, 2);
     assert_string_equal(d->rules[0].name, "a");
@@ -33,13 +34,12 @@ static void test_R6_good_file_read_whole(void **state)
     weir__draft_destroy(NULL);
 }
 
-static void test_R6_bad_file_refused_whole(void **state)
+TEST(test_R6_bad_file_refused_whole)
 {
     static const char text[] =
         "version: 1\nrules:\n  - { name: good, limit: 1/s }\n  - { name: bad, limit: 1/q }\n";
     struct weir_error error = { 0 };
     struct told told = read_bad_bytes(text, strlen(text), "some/rules.yaml", &error);
-    (void)state;
     assert_int_equal(told.n, 1);
     assert_contains(error.text, "some/rules.yaml:4:27: limit: unknown unit 'q'");
     assert_int_equal(error.column, 27);
@@ -52,23 +52,21 @@ static void test_R6_bad_file_refused_whole(void **state)
     assert_null(draft);
 }
 
-static void test_R6_several_problems_at_once(void **state)
+TEST(test_R6_several_problems_at_once)
 {
     struct told told = read_bad("version: 3\nmode: shdow\nrules:\n  - { name: a, limt: 1/s }\n  - "
                                 "{ name: a b, limit: 1/q, key: '{' }\n"
                                 "  - { name: c, limit: 1/s, match: { uri: x, ip: y } }\nlists: { "
                                 "deny: [] }\nzone: Nowhere\n");
     static const int lines[] = { 1, 2, 4, 5, 5, 5, 6, 6, 7, 8 };
-    (void)state;
     assert_int_equal(told.n, COUNT_OF(lines));
     for (size_t i = 0; i < told.n; i++)
         assert_int_equal(told.problems[i].line, lines[i]);
 }
 
-static void test_R6_hundred_problems_and_the_rest_counted(void **state)
+TEST(test_R6_hundred_problems_and_the_rest_counted)
 {
     char text[8192] = "version: 1\nrules:\n";
-    (void)state;
     for (int i = 0; i < 150; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
                  "  - { name: r%d, limit: 1/q }\n", i);
@@ -78,9 +76,8 @@ static void test_R6_hundred_problems_and_the_rest_counted(void **state)
     assert_int_equal(told.problems[100].line, 0);
 }
 
-static void test_R6_one_mistake_behind_an_anchor_is_told_once(void **state)
+TEST(test_R6_one_mistake_behind_an_anchor_is_told_once)
 {
-    (void)state;
     assert_problem("version: 1\nrules:\n  - &a { name: a, limit: 1/s, mode: x }\n  - { <<: *a, "
                    "name: b }\n  - { <<: *a, name: c }\n",
                    3, 37, "unknown mode 'x'");
@@ -88,9 +85,8 @@ static void test_R6_one_mistake_behind_an_anchor_is_told_once(void **state)
 
 /* ---------------------------------------------------------------- places ---- */
 
-static void test_R6_words_misspelt_get_the_nearest(void **state)
+TEST(test_R6_words_misspelt_get_the_nearest)
 {
-    (void)state;
     assert_problem("version: 1\nlist: {}\n", 2, 1, "did you mean 'lists'?");
     assert_problem("version: 1\nrulse: []\n", 2, 1, "did you mean 'rules'?");
     assert_problem("version: 1\nmode: enforced\n", 2, 7, "did you mean 'enforce'?");
@@ -108,9 +104,8 @@ static void test_R6_words_misspelt_get_the_nearest(void **state)
                    "unknown key 'rate' in a rule; did you mean 'limit'?");
 }
 
-static void test_R6_place_inside_scalars(void **state)
+TEST(test_R6_place_inside_scalars)
 {
-    (void)state;
     assert_problem("version: 1\nrules: [{ name: a, limit: 10/5x }]\n", 2, 31, "unknown unit 'x'");
     assert_problem("version: 1\nrules: [{ name: a, limit: \"10/5x\" }]\n", 2, 32,
                    "unknown unit 'x'");
@@ -121,12 +116,11 @@ static void test_R6_place_inside_scalars(void **state)
                    "0 to 32");
 }
 
-static void test_R6_columns_count_characters(void **state)
+TEST(test_R6_columns_count_characters)
 {
     struct told told =
         read_bad("version: 1\nrules: [{ about: \"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\", nmae: a, "
                  "limit: 1/s }]\n");
-    (void)state;
     assert_int_equal(told.n, 1);
     assert_int_equal(told.problems[0].column, 25);
     assert_int_equal(told.problems[0].caret, 30); /* in bytes */
@@ -134,9 +128,8 @@ static void test_R6_columns_count_characters(void **state)
                    "version '2'"); /* a byte order mark has no column */
 }
 
-static void test_R6_line_ends(void **state)
+TEST(test_R6_line_ends)
 {
-    (void)state;
     assert_problem("version: 1\r\nmode: x\r\n", 2, 7, "unknown mode");
     assert_problem("version: 1\rmode: x\r", 2, 7, "unknown mode");
     assert_problem("version: 1\n\n\nmode: x", 4, 7, "unknown mode");
@@ -144,9 +137,8 @@ static void test_R6_line_ends(void **state)
 
 /* ------------------------------------------------------------ wrong files ---- */
 
-static void test_R6_types(void **state)
+TEST(test_R6_types)
 {
-    (void)state;
     assert_problem("- a\n", 1, 1, "a rule file must be a mapping");
     assert_problem("just text\n", 1, 1, "found text");
     assert_problem("version: [1]\n", 1, 10, "version must be 1; found a list");
@@ -170,9 +162,8 @@ static void test_R6_types(void **state)
     assert_rule_problem("mode: ~", 1, "'mode' has no value");
 }
 
-static void test_R6_missing_members(void **state)
+TEST(test_R6_missing_members)
 {
-    (void)state;
     assert_problem("rules: []\n", 1, 1, "no version");
     assert_problem("version: 2\n", 1, 10, "version '2' is not known");
     assert_problem("version: 1.0\n", 1, 10, "version '1.0' is not known");
@@ -182,9 +173,8 @@ static void test_R6_missing_members(void **state)
     assert_rule_problem("ban: { refusals: 1/s }", 6, "no length");
 }
 
-static void test_R6_duplicates_name_the_first(void **state)
+TEST(test_R6_duplicates_name_the_first)
 {
-    (void)state;
     assert_problem("version: 1\nversion: 1\n", 2, 1,
                    "'version' is here twice; the first is in line 1, column 1");
     assert_problem("version: 1\nrules:\n  - { name: a, limit: 1/s }\n  - { name: a, limit: 1/s }\n",
@@ -193,18 +183,16 @@ static void test_R6_duplicates_name_the_first(void **state)
                         "the first is in line 6, column 14");
 }
 
-static void test_R6_words_of_later_versions(void **state)
+TEST(test_R6_words_of_later_versions)
 {
-    (void)state;
     assert_rule_problem("across: cluster", 1, "not in this version");
     assert_rule_problem("when_alone: share", 1, "not in this version");
 }
 
-static void test_R6_empty_files(void **state)
+TEST(test_R6_empty_files)
 {
     static const char *const texts[] = { "", "\n\n", "# only this\n", "\xEF\xBB\xBF",
                                          "---\n...\n" };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct told told = read_bad(texts[i]);
         assert_int_equal(told.n, 1);
@@ -212,9 +200,8 @@ static void test_R6_empty_files(void **state)
     assert_contains(read_bad("").problems[0].text, "the file is empty");
 }
 
-static void test_R6_yaml_mistakes_in_the_same_form(void **state)
+TEST(test_R6_yaml_mistakes_in_the_same_form)
 {
-    (void)state;
     assert_problem("version: 1\nrules: [\n", 2, 9, "[ is not closed");
     assert_problem("version: 1\nzone: \"a\n", 2, 8, "is not closed");
     assert_problem("version: 1\n  mode: x\n", 1, 10, "indentation");
@@ -228,11 +215,10 @@ static void test_R6_yaml_mistakes_in_the_same_form(void **state)
     assert_problem("version: 1\nzone: \"a\\0b\"\n", 2, 8, "NUL byte");
 }
 
-static void test_R6_bytes_that_are_no_text(void **state)
+TEST(test_R6_bytes_that_are_no_text)
 {
     struct weir_error error = { 0 };
     struct told told = read_bad_bytes("version: 1\nzone: a\0b\n", 21, NULL, &error);
-    (void)state;
     assert_int_equal(told.problems[0].column, 8);
     assert_contains(told.problems[0].text, "control character");
     assert_problem("version: 1\nzone: \x1b[0m\n", 2, 7, "control character (byte 0x1b)");
@@ -243,10 +229,9 @@ static void test_R6_bytes_that_are_no_text(void **state)
 
 /* ------------------------------------------------------------------ bounds ---- */
 
-static void test_R6_aliases_that_explode(void **state)
+TEST(test_R6_aliases_that_explode)
 {
     char text[4096] = "version: 1\nrules:\n  - &a0 [x, x, x, x, x, x, x, x, x, x]\n";
-    (void)state;
     for (int i = 1; i < 20; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
                  "  - &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i,
@@ -258,11 +243,10 @@ static void test_R6_aliases_that_explode(void **state)
 }
 
 /* Many times a mapping that is merged from a large one. */
-static void test_R6_merges_that_explode(void **state)
+TEST(test_R6_merges_that_explode)
 {
     size_t size = 1 << 20, used;
     char *text = malloc(size);
-    (void)state;
     assert_non_null(text);
     used = (size_t)snprintf(text, size, "version: 1\nlists: { a: &a {");
     for (int i = 0; i < 20000; i++)
@@ -275,19 +259,17 @@ static void test_R6_merges_that_explode(void **state)
     free(text);
 }
 
-static void test_R6_depth(void **state)
+TEST(test_R6_depth)
 {
     char text[512] = "version: 1\nrules: ";
-    (void)state;
     memset(text + strlen(text), '[', 200);
     assert_contains(read_bad(text).problems[0].text, "too many lists and mappings in each other");
 }
 
-static void test_R6_most_rules(void **state)
+TEST(test_R6_most_rules)
 {
     size_t size = 4 << 20, used;
     char *text = malloc(size);
-    (void)state;
     assert_non_null(text);
     used = (size_t)snprintf(text, size, "version: 1\nrules:\n");
     for (int i = 0; i <= WEIR__RULES_MAX; i++)
@@ -302,11 +284,10 @@ static void test_R6_most_rules(void **state)
     free(text);
 }
 
-static void test_R1_most_attributes(void **state)
+TEST(test_R1_most_attributes)
 {
     char text[4096] = "version: 1\nrules:\n  - name: a\n    limit: 1/s\n    key: \"{k1}:{k2}\"\n   "
                       " cost: \"{c}\"\n    match: { ";
-    (void)state;
     for (int i = 0; i < WEIR__ATTRIBUTES_MAX - 3; i++)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "a%d: x, ", i);
     char *end = text + strlen(text);
@@ -327,11 +308,10 @@ static struct weir_limit first_limit(const char *text)
     return limit;
 }
 
-static void test_R7_short_syntax(void **state)
+TEST(test_R7_short_syntax)
 {
     static const char *const spellings[] = { "300/60", "100/5s",          "10r/s",
                                              "6r/m",   "1000/h burst 50", "gcra 5/1m burst 3" };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(spellings); i++) {
         char text[256], got[128], wanted[128];
         snprintf(text, sizeof(text), "version: 1\nrules: [{ name: a, limit: %s }]\n", spellings[i]);
@@ -342,11 +322,10 @@ static void test_R7_short_syntax(void **state)
     }
 }
 
-static void test_R7_several_limits(void **state)
+TEST(test_R7_several_limits)
 {
     struct weir__draft *d = read_good("version: 1\nrules:\n  - name: a\n    algorithm: gcra\n    "
                                       "limit: [300/60, sliding-log 100/5]\n");
-    (void)state;
     assert_int_equal(d->rules[0].n_limits, 2);
     assert_string_equal(d->rules[0].limits[0].algorithm, "gcra");
     assert_string_equal(d->rules[0].limits[1].algorithm, "sliding-log");
@@ -360,21 +339,19 @@ static void test_R7_several_limits(void **state)
                    2, 92, "at most 16");
 }
 
-static void test_R7_what_makes_no_plan(void **state)
+TEST(test_R7_what_makes_no_plan)
 {
-    (void)state;
     assert_problem("version: 1\nrules: [{ name: a, algorithm: gcra, limit: 1/s buckets=5 }]\n", 2,
                    44, "gcra has no 'buckets'");
 }
 
-static void test_R7_calendar_windows_take_the_zone(void **state)
+TEST(test_R7_calendar_windows_take_the_zone)
 {
     static const char in_file[] =
         "version: 1\nzone: UTC\nrules: [{ name: a, limit: 10/month, algorithm: gcra }]\n";
     static const char in_rule[] =
         "version: 1\nzone: Nowhere/Else\nrules: [{ name: a, limit: 10/month, zone: UTC }]\n";
     struct weir_limit limit = first_limit(in_file);
-    (void)state;
     assert_int_equal(limit.calendar, WEIR_MONTH);
     assert_string_equal(limit.zone, "UTC");
     assert_true(limit.algorithm == NULL ||
@@ -397,11 +374,10 @@ static struct weir__ban_draft ban_of(const char *members)
     return ban;
 }
 
-static void test_R4_ban(void **state)
+TEST(test_R4_ban)
 {
     const weir_time minute = 60 * S, hour = 60 * minute, day = 24 * hour;
     struct weir__ban_draft b = ban_of("ban: { refusals: 50/60s, for: 10m }");
-    (void)state;
     assert_true(b.set);
     assert_int_equal(b.refusals.count, 50);
     assert_string_equal(b.refusals.algorithm, "sliding-window");
@@ -425,9 +401,8 @@ static void test_R4_ban(void **state)
     assert_false(ban_of("cost: 1").set);
 }
 
-static void test_R4_bans_that_make_no_sense(void **state)
+TEST(test_R4_bans_that_make_no_sense)
 {
-    (void)state;
     assert_rule_problem("ban: { refusals: 5/m, for: 0 }", 28, "more than 0");
     assert_rule_problem("ban: { refusals: 5/m, for: 3651d }", 28, "at most 3650d");
     assert_rule_problem("ban: { refusals: 5/m, for: 10m, escalate: 2, longest: 5m }", 55,
@@ -440,13 +415,12 @@ static void test_R4_bans_that_make_no_sense(void **state)
 
 /* ----------------------------------------------------------- anchors, JSON ---- */
 
-static void test_R6_anchors_and_merges(void **state)
+TEST(test_R6_anchors_and_merges)
 {
     struct weir__draft *d =
         read_good("version: 1\nrules:\n  - &a { name: a, limit: &l [7/s, 8/m], key: &k \"{ip}\" }\n"
                   "  - { <<: *a, name: b, limit: 5/s }\n  - { name: c, key: *k, limit: *l }\n"
                   "  - { <<: [{ cost: 7 }, *a], name: d }\n");
-    (void)state;
     assert_int_equal(d->n_rules, 4);
     assert_string_equal(d->rules[1].name, "b");
     assert_string_equal(d->rules[1].key, "{ip}");
@@ -458,22 +432,20 @@ static void test_R6_anchors_and_merges(void **state)
     weir__draft_destroy(d);
 }
 
-static void test_R6_json_is_yaml(void **state)
+TEST(test_R6_json_is_yaml)
 {
     struct weir__draft *d = read_good("{\"version\":1,\"rules\":[{\"name\":\"a\",\"limit\":[\"1/"
                                       "s\"],\"match\":{\"uri\":\"/a\\u0062\"}}]}");
-    (void)state;
     assert_string_equal(d->rules[0].match[0].patterns[0].text, "/ab");
     weir__draft_destroy(d);
 }
 
 /* A file that is one line: places must not be counted from its beginning each time, or this takes
  * minutes. */
-static void test_R6_one_long_line(void **state)
+TEST(test_R6_one_long_line)
 {
     size_t size = 4 << 20, used;
     char *text = malloc(size);
-    (void)state;
     assert_non_null(text);
     used = (size_t)snprintf(text, size, "{ version: 1, rules: [");
     for (int i = 0; i < 30000; i++)
@@ -490,39 +462,4 @@ static void test_R6_one_long_line(void **state)
     free(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R6_good_file_read_whole),
-        cmocka_unit_test(test_R6_bad_file_refused_whole),
-        cmocka_unit_test(test_R6_several_problems_at_once),
-        cmocka_unit_test(test_R6_hundred_problems_and_the_rest_counted),
-        cmocka_unit_test(test_R6_one_mistake_behind_an_anchor_is_told_once),
-        cmocka_unit_test(test_R6_words_misspelt_get_the_nearest),
-        cmocka_unit_test(test_R6_place_inside_scalars),
-        cmocka_unit_test(test_R6_columns_count_characters),
-        cmocka_unit_test(test_R6_line_ends),
-        cmocka_unit_test(test_R6_types),
-        cmocka_unit_test(test_R6_missing_members),
-        cmocka_unit_test(test_R6_duplicates_name_the_first),
-        cmocka_unit_test(test_R6_words_of_later_versions),
-        cmocka_unit_test(test_R6_empty_files),
-        cmocka_unit_test(test_R6_yaml_mistakes_in_the_same_form),
-        cmocka_unit_test(test_R6_bytes_that_are_no_text),
-        cmocka_unit_test(test_R6_aliases_that_explode),
-        cmocka_unit_test(test_R6_merges_that_explode),
-        cmocka_unit_test(test_R6_depth),
-        cmocka_unit_test(test_R6_most_rules),
-        cmocka_unit_test(test_R1_most_attributes),
-        cmocka_unit_test(test_R7_short_syntax),
-        cmocka_unit_test(test_R7_several_limits),
-        cmocka_unit_test(test_R7_what_makes_no_plan),
-        cmocka_unit_test(test_R7_calendar_windows_take_the_zone),
-        cmocka_unit_test(test_R4_ban),
-        cmocka_unit_test(test_R4_bans_that_make_no_sense),
-        cmocka_unit_test(test_R6_anchors_and_merges),
-        cmocka_unit_test(test_R6_json_is_yaml),
-        cmocka_unit_test(test_R6_one_long_line),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

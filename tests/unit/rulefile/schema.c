@@ -1,10 +1,6 @@
 /* schema.c -- the schema has the words that the library has; that it is a schema and agrees with
  * the reader, tests/e2e/schema.py shows. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,31 +16,27 @@ static void assert_has(const char *word)
         fail_msg("the schema has no %s", quoted);
 }
 
-static void test_R6_schema_has_every_algorithm(void **state)
+TEST(test_R6_schema_has_every_algorithm)
 {
-    (void)state;
     for (const char *const *name = weir_algorithms(); *name; name++)
         assert_has(*name);
 }
 
-static void test_R6_schema_has_every_mode(void **state)
+TEST(test_R6_schema_has_every_mode)
 {
-    (void)state;
     for (enum weir_mode mode = WEIR_ENFORCE; mode <= WEIR_OFF; mode++)
         assert_has(weir_mode_name(mode));
 }
 
-static void test_L12_schema_has_every_controller(void **state)
+TEST(test_L12_schema_has_every_controller)
 {
-    (void)state;
     for (const char *const *name = weir_controllers(); *name; name++)
         assert_has(*name);
 }
 
-static void test_R6_schema_has_the_readers_bounds(void **state)
+TEST(test_R6_schema_has_the_readers_bounds)
 {
     char bound[64];
-    (void)state;
     snprintf(bound, sizeof(bound), "\"maxItems\": %d", WEIR__RULES_MAX);
     assert_non_null(strstr(weir_rules_schema(), bound));
     snprintf(bound, sizeof(bound), "\"maxItems\": %d", WEIR__GUARDS_MAX);
@@ -55,15 +47,4 @@ static void test_R6_schema_has_the_readers_bounds(void **state)
     assert_non_null(strstr(weir_rules_schema(), bound));
     snprintf(bound, sizeof(bound), "{1,%d}$", WEIR__RULE_NAME_MAX);
     assert_non_null(strstr(weir_rules_schema(), bound));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R6_schema_has_every_algorithm),
-        cmocka_unit_test(test_R6_schema_has_every_mode),
-        cmocka_unit_test(test_L12_schema_has_every_controller),
-        cmocka_unit_test(test_R6_schema_has_the_readers_bounds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* all.c -- several limits at once: every item is taken or none is, and the one that refused is
  * named. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 static struct weir_table *make_table(bool narrow)
@@ -75,9 +77,8 @@ static const struct {
     { true, "sliding-log 300/60", "sliding-log 100/5" },
 };
 
-static void test_300_per_60_and_100_per_5_together(void **state)
+TEST(test_300_per_60_and_100_per_5_together)
 {
-    (void)state;
     for (size_t p = 0; p < COUNT_OF(pairs); p++) {
         struct weir_table *table = make_table(pairs[p].narrow);
         struct weir_limiter *slow = limiter_of(table, "slow", pairs[p].slow),
@@ -109,9 +110,8 @@ static void test_300_per_60_and_100_per_5_together(void **state)
 }
 
 /* A minute of one ask every ten milliseconds: what passes is what both limits allow. */
-static void test_both_limits_hold_over_a_minute(void **state)
+TEST(test_both_limits_hold_over_a_minute)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = make_table(narrow);
         struct weir_limiter *slow = limiter_of(table, "slow", "sliding-log 300/60"),
@@ -138,9 +138,8 @@ static void test_both_limits_hold_over_a_minute(void **state)
 
 /* ------------------------------------------------------------ refusals ---- */
 
-static void test_a_refusal_changes_no_byte_whoever_refuses(void **state)
+TEST(test_a_refusal_changes_no_byte_whoever_refuses)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t who = 0; who < 4; who++) {
             struct weir_table *table = make_table(narrow);
@@ -173,9 +172,8 @@ static void test_a_refusal_changes_no_byte_whoever_refuses(void **state)
         }
 }
 
-static void test_the_first_that_refused_is_named_and_the_longest_retry_told(void **state)
+TEST(test_the_first_that_refused_is_named_and_the_longest_retry_told)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = make_table(narrow);
         struct weir_limiter *a = limiter_of(table, "a", "gcra 5/5s"),
@@ -202,9 +200,8 @@ static void test_the_first_that_refused_is_named_and_the_longest_retry_told(void
     }
 }
 
-static void test_an_item_too_big_is_never(void **state)
+TEST(test_an_item_too_big_is_never)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = make_table(narrow);
         struct weir_limiter *a = limiter_of(table, "a", "gcra 5/5s"),
@@ -233,9 +230,8 @@ static const struct {
               { false, "sliding-log 10/10s" },
               { true, "sliding-window 10/10s" } };
 
-static void test_one_key_several_times_costs_the_sum(void **state)
+TEST(test_one_key_several_times_costs_the_sum)
 {
-    (void)state;
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         struct weir_table *table = make_table(kinds[k].narrow);
         struct weir_limiter *l = limiter_of(table, "l", kinds[k].limit),
@@ -261,9 +257,8 @@ static void test_one_key_several_times_costs_the_sum(void **state)
     }
 }
 
-static void test_one_key_several_times_beyond_the_limit_is_never(void **state)
+TEST(test_one_key_several_times_beyond_the_limit_is_never)
 {
-    (void)state;
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         struct weir_table *table = make_table(kinds[k].narrow);
         struct weir_limiter *l = limiter_of(table, "l", kinds[k].limit);
@@ -279,9 +274,8 @@ static void test_one_key_several_times_beyond_the_limit_is_never(void **state)
     }
 }
 
-static void test_the_retry_of_one_key_several_times_is_exact(void **state)
+TEST(test_the_retry_of_one_key_several_times_is_exact)
 {
-    (void)state;
     for (size_t k = 0; k < COUNT_OF(kinds); k++)
         for (int64_t used = 0; used <= 10; used++) {
             struct weir_table *table = make_table(kinds[k].narrow);
@@ -307,18 +301,16 @@ static void test_the_retry_of_one_key_several_times_is_exact(void **state)
 
 /* ---------------------------------------------------------------- sizes ---- */
 
-static void test_no_items_are_granted(void **state)
+TEST(test_no_items_are_granted)
 {
     struct weir_decision d = take_all(NULL, 0);
-    (void)state;
     assert_true(d.allowed);
     assert_int_equal(d.reason, WEIR_GRANTED);
     assert_int_equal(d.wait + d.retry + d.reset, 0);
 }
 
-static void test_one_item_is_a_take(void **state)
+TEST(test_one_item_is_a_take)
 {
-    (void)state;
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         struct weir_table *one = make_table(kinds[k].narrow), *two = make_table(kinds[k].narrow);
         struct weir_limiter *a = limiter_of(one, "l", kinds[k].limit),
@@ -334,11 +326,10 @@ static void test_one_item_is_a_take(void **state)
     }
 }
 
-static void test_as_many_items_as_there_may_be(void **state)
+TEST(test_as_many_items_as_there_may_be)
 {
     static const char *const limits[] = { "gcra 10/10s", "sliding-log 10/10s",
                                           "token-bucket 10/10s" };
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = make_table(narrow);
         struct weir_limiter *l[3];
@@ -372,9 +363,8 @@ static void test_as_many_items_as_there_may_be(void **state)
 }
 
 /* In a full table new keys drive out others', never each other. */
-static void test_items_do_not_drive_each_other_out(void **state)
+TEST(test_items_do_not_drive_each_other_out)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table =
             table_with(&(struct weir_table_options){ .keys = 1, .narrow = narrow });
@@ -399,9 +389,8 @@ static void test_items_do_not_drive_each_other_out(void **state)
 
 /* --------------------------------------------- what has nothing to remember ---- */
 
-static void test_items_that_cost_nothing_take_no_slot(void **state)
+TEST(test_items_that_cost_nothing_take_no_slot)
 {
-    (void)state;
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         struct weir_table *table = make_table(kinds[k].narrow);
         struct weir_limiter *l = limiter_of(table, "l", kinds[k].limit);
@@ -416,9 +405,8 @@ static void test_items_that_cost_nothing_take_no_slot(void **state)
     }
 }
 
-static void test_unknown_keys_that_are_refused_together_take_no_slot(void **state)
+TEST(test_unknown_keys_that_are_refused_together_take_no_slot)
 {
-    (void)state;
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         struct weir_table *table = make_table(kinds[k].narrow);
         struct weir_limiter *l = limiter_of(table, "l", kinds[k].limit);
@@ -435,9 +423,8 @@ static void test_unknown_keys_that_are_refused_together_take_no_slot(void **stat
 
 /* ------------------------------------------------------------ wait and time ---- */
 
-static void test_the_longest_wait_is_told(void **state)
+TEST(test_the_longest_wait_is_told)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = make_table(narrow);
         struct weir_limiter *a = limiter_of(table, "a", "gcra 5/5s"),
@@ -468,13 +455,12 @@ static void test_the_longest_wait_is_told(void **state)
     }
 }
 
-static void test_a_narrow_item_waits_at_most_a_minute(void **state)
+TEST(test_a_narrow_item_waits_at_most_a_minute)
 {
     struct weir_table *table = make_table(true);
     struct weir_limiter *a = limiter_of(table, "a", "gcra 1/100s"),
                         *b = limiter_of(table, "b", "gcra 500/1s");
     struct weir_item items[] = { item_of(a, "k", 1, NOW), item_of(b, "k", 1, NOW) };
-    (void)state;
     items[0].ask.wait_max = items[1].ask.wait_max = WEIR_FOREVER;
     assert_true(take_all(items, 2).allowed);
     struct weir_decision d = take_all(items, 2);
@@ -487,9 +473,8 @@ static void test_a_narrow_item_waits_at_most_a_minute(void **state)
     weir_table_destroy(table);
 }
 
-static void test_a_time_before_zero_counts_as_zero(void **state)
+TEST(test_a_time_before_zero_counts_as_zero)
 {
-    (void)state;
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         struct weir_table *table = make_table(kinds[k].narrow);
         struct weir_limiter *a = limiter_of(table, "a", kinds[k].limit),
@@ -505,9 +490,8 @@ static void test_a_time_before_zero_counts_as_zero(void **state)
 
 /* weir.h: a clock that steps back is followed, and neither gives anything away nor locks a key
  * out. */
-static void test_items_follow_a_clock_that_steps_back(void **state)
+TEST(test_items_follow_a_clock_that_steps_back)
 {
-    (void)state;
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         struct weir_table *table = make_table(kinds[k].narrow);
         struct weir_limiter *a = limiter_of(table, "a", kinds[k].limit),
@@ -526,12 +510,11 @@ static void test_items_follow_a_clock_that_steps_back(void **state)
     }
 }
 
-static void test_a_changed_limit_counts_in_all(void **state)
+TEST(test_a_changed_limit_counts_in_all)
 {
     struct weir_table *table = make_table(false);
     struct weir_limiter *a = limiter_of(table, "a", "gcra 10/100s"),
                         *b = limiter_of(table, "b", "sliding-log 10/100s");
-    (void)state;
     assert_true(take(a, "k", 4, NOW).allowed && take(b, "k", 4, NOW).allowed);
     change(
         a, "gcra 20/100s",
@@ -547,7 +530,7 @@ static void test_a_changed_limit_counts_in_all(void **state)
     weir_table_destroy(table);
 }
 
-static void test_the_least_patient_item_of_a_key_decides(void **state)
+TEST(test_the_least_patient_item_of_a_key_decides)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1s burst 2"),
@@ -556,7 +539,6 @@ static void test_the_least_patient_item_of_a_key_decides(void **state)
                                  { other, ask_of("k", 1, NOW) },
                                  { limiter, ask_of("k", 1, NOW) } };
     struct weir_decision d;
-    (void)state;
     assert_true(take(limiter, "k", 1, NOW).allowed);
     items[0].ask.wait_max = 10 * S;
     assert_false(weir_take_all(
@@ -566,32 +548,4 @@ static void test_the_least_patient_item_of_a_key_decides(void **state)
     assert_true(weir_take_all(items, 3, &d));
     assert_int_equal(d.wait, S);
     weir_table_destroy(table);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_300_per_60_and_100_per_5_together),
-        cmocka_unit_test(test_both_limits_hold_over_a_minute),
-        cmocka_unit_test(test_a_refusal_changes_no_byte_whoever_refuses),
-        cmocka_unit_test(test_the_first_that_refused_is_named_and_the_longest_retry_told),
-        cmocka_unit_test(test_an_item_too_big_is_never),
-        cmocka_unit_test(test_one_key_several_times_costs_the_sum),
-        cmocka_unit_test(test_one_key_several_times_beyond_the_limit_is_never),
-        cmocka_unit_test(test_the_retry_of_one_key_several_times_is_exact),
-        cmocka_unit_test(test_no_items_are_granted),
-        cmocka_unit_test(test_one_item_is_a_take),
-        cmocka_unit_test(test_as_many_items_as_there_may_be),
-        cmocka_unit_test(test_items_do_not_drive_each_other_out),
-        cmocka_unit_test(test_items_that_cost_nothing_take_no_slot),
-        cmocka_unit_test(test_unknown_keys_that_are_refused_together_take_no_slot),
-        cmocka_unit_test(test_the_longest_wait_is_told),
-        cmocka_unit_test(test_a_narrow_item_waits_at_most_a_minute),
-        cmocka_unit_test(test_a_time_before_zero_counts_as_zero),
-        cmocka_unit_test(test_items_follow_a_clock_that_steps_back),
-        cmocka_unit_test(test_a_changed_limit_counts_in_all),
-        cmocka_unit_test(test_the_least_patient_item_of_a_key_decides),
-    };
-
-    return cmocka_run_group_tests_name("all", tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* bans.c -- keys kept out for a while: how long, how often, by whom it is seen, what is listed, and
  * what becomes of them when the table is full, the clock is set back, a writer is killed or the
  * bytes are damaged. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include <pthread.h>
@@ -67,10 +69,9 @@ static struct weir_table *table_for(int64_t bans)
 
 /* ------------------------------------------------------------------ a ban ---- */
 
-static void test_R4_a_ban_lasts_until_its_end_and_no_longer(void **state)
+TEST(test_R4_a_ban_lasts_until_its_end_and_no_longer)
 {
     struct weir_table *table = table_for(0);
-    (void)state;
     assert_int_equal(until(table, "192.0.2.7", NOW), 0);
     assert_int_equal(strike(table, "192.0.2.7", &plain, NOW), NOW + MINUTE);
     assert_int_equal(until(table, "192.0.2.7", NOW), NOW + MINUTE);
@@ -85,10 +86,9 @@ static void test_R4_a_ban_lasts_until_its_end_and_no_longer(void **state)
     weir_table_destroy(table);
 }
 
-static void test_R4_a_key_that_is_out_stays_as_it_is(void **state)
+TEST(test_R4_a_key_that_is_out_stays_as_it_is)
 {
     struct weir_table *table = table_for(0);
-    (void)state;
     assert_int_equal(strike(table, "k", &harsher, NOW), NOW + MINUTE);
     assert_int_equal(strike(table, "k", &harsher, NOW + 30 * S), NOW + MINUTE);
     assert_int_equal(only(table, NOW + 30 * S).strikes, 1);
@@ -96,12 +96,11 @@ static void test_R4_a_key_that_is_out_stays_as_it_is(void **state)
     weir_table_destroy(table);
 }
 
-static void test_R4_bans_escalate_to_the_longest_and_are_forgotten(void **state)
+TEST(test_R4_bans_escalate_to_the_longest_and_are_forgotten)
 {
     static const int64_t minutes[] = { 1, 2, 4, 8, 16, 32, 60, 60, 60 };
     struct weir_table *table = table_for(0);
     weir_time now = NOW;
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(minutes); i++) {
         assert_int_equal(strike(table, "k", &harsher, now), now + minutes[i] * MINUTE);
         assert_int_equal(only(table, now).strikes, i + 1);
@@ -112,7 +111,7 @@ static void test_R4_bans_escalate_to_the_longest_and_are_forgotten(void **state)
     weir_table_destroy(table);
 }
 
-static void test_lengths_never_overflow(void **state)
+TEST(test_lengths_never_overflow)
 {
     static const struct weir__ban_terms odd[] = {
         { INT64_MAX, INT32_MAX, INT64_MAX, INT64_MAX },
@@ -125,7 +124,6 @@ static void test_lengths_never_overflow(void **state)
         { -S, 2, HOUR, S },
         { 0, 2, -1, 0 },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(odd); i++) {
         struct weir_table *table = table_for(1);
         weir_time now = NOW;
@@ -141,10 +139,9 @@ static void test_lengths_never_overflow(void **state)
     }
 }
 
-static void test_any_strikes_in_the_file_give_a_length(void **state)
+TEST(test_any_strikes_in_the_file_give_a_length)
 {
     static const int32_t odd[] = { INT32_MIN, -1, 0, 1, 63, 64, INT32_MAX - 1, INT32_MAX };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(odd); i++) {
         struct weir_table *table = table_for(1);
         strike(table, "k", &harsher, NOW);
@@ -159,10 +156,9 @@ static void test_any_strikes_in_the_file_give_a_length(void **state)
 
 /* ---------------------------------------------------------------- by hand ---- */
 
-static void test_R4_a_ban_by_hand(void **state)
+TEST(test_R4_a_ban_by_hand)
 {
     struct weir_table *table = table_for(0);
-    (void)state;
     put(table, "k", NOW, NOW); /* over before it begins */
     assert_int_equal(list(table, NOW, &(struct weir_ban){ 0 }), 0);
     put(table, "k", NOW, NOW + HOUR);
@@ -178,10 +174,9 @@ static void test_R4_a_ban_by_hand(void **state)
     weir_table_destroy(table);
 }
 
-static void test_R4_a_ban_by_hand_keeps_the_strikes(void **state)
+TEST(test_R4_a_ban_by_hand_keeps_the_strikes)
 {
     struct weir_table *table = table_for(0);
-    (void)state;
     strike(table, "k", &harsher, NOW);
     put(table, "k", NOW + 2 * MINUTE, NOW + 3 * MINUTE);
     assert_int_equal(only(table, NOW + 2 * MINUTE).strikes, 2);
@@ -189,10 +184,9 @@ static void test_R4_a_ban_by_hand_keeps_the_strikes(void **state)
     weir_table_destroy(table);
 }
 
-static void test_R4_a_lifted_ban_is_gone_with_its_strikes(void **state)
+TEST(test_R4_a_lifted_ban_is_gone_with_its_strikes)
 {
     struct weir_table *table = table_for(0);
-    (void)state;
     assert_false(lift(table, "k", NOW));
     strike(table, "k", &harsher, NOW);
     strike(table, "other", &harsher, NOW);
@@ -208,10 +202,9 @@ static void test_R4_a_lifted_ban_is_gone_with_its_strikes(void **state)
 }
 
 /* One load is enough while nothing is in force: after the last has gone, too. */
-static void test_nobody_looks_while_no_ban_is_in_force(void **state)
+TEST(test_nobody_looks_while_no_ban_is_in_force)
 {
     struct weir_table *table = table_for(0);
-    (void)state;
     assert_int_equal(table->header->bans_latest, 0);
     strike(table, "a", &plain, NOW);
     put(table, "b", NOW, WEIR_FOREVER);
@@ -225,11 +218,10 @@ static void test_nobody_looks_while_no_ban_is_in_force(void **state)
 
 /* ---------------------------------------------------------------- listing ---- */
 
-static void test_R4_bans_are_listed_as_people_write_them(void **state)
+TEST(test_R4_bans_are_listed_as_people_write_them)
 {
     struct weir_table *table = table_for(0);
     struct weir_ban ban = { .strikes = 77 };
-    (void)state;
     assert_false(weir__ban_get(table, 0, NOW, &ban));
     assert_false(weir__ban_get(table, table->ban_places, NOW, &ban));
     assert_false(weir__ban_get(table, SIZE_MAX, NOW, &ban));
@@ -244,10 +236,9 @@ static void test_R4_bans_are_listed_as_people_write_them(void **state)
     weir_table_destroy(table);
 }
 
-static void test_R4_long_keys_are_told_apart_and_end_in_dots(void **state)
+TEST(test_R4_long_keys_are_told_apart_and_end_in_dots)
 {
     char key[400];
-    (void)state;
     for (size_t len = 150; len < 170; len++) {
         struct weir_table *table = table_for(0);
         memset(key, 'k', sizeof(key));
@@ -275,13 +266,12 @@ static void test_R4_long_keys_are_told_apart_and_end_in_dots(void **state)
     weir_table_destroy(table);
 }
 
-static void test_what_a_terminal_would_obey_is_not_shown(void **state)
+TEST(test_what_a_terminal_would_obey_is_not_shown)
 {
     static const char key[] = "a\033[31mb\nc\x7f\xc2\x9b"
                               "d\xc3\xbc";
     struct weir_table *table = table_for(0);
     char long_rule[100];
-    (void)state;
     memset(long_rule, 'r', sizeof(long_rule) - 1);
     long_rule[sizeof(long_rule) - 1] = '\0';
     weir__ban_put(table, tag_of(table, long_rule, key), long_rule, key_of(key), NOW, NOW + S);
@@ -310,11 +300,10 @@ static bool is_out(struct weir_table *table, int i, weir_time now)
     return until(table, key, now) != 0;
 }
 
-static void test_R4_when_full_the_ban_that_ends_first_makes_room(void **state)
+TEST(test_R4_when_full_the_ban_that_ends_first_makes_room)
 {
     struct weir_table *table = table_for(1);
     int places = (int)table->ban_places; /* a single window: all of them within reach of all */
-    (void)state;
     for (int i = 0; i < places; i++)
         put_number(table, i, NOW, NOW + HOUR + (i * 7 % places) * S);
     assert_int_equal(stats_of(table, NOW).bans, places);
@@ -333,11 +322,10 @@ static void test_R4_when_full_the_ban_that_ends_first_makes_room(void **state)
     weir_table_destroy(table);
 }
 
-static void test_R4_when_full_strikes_are_forgotten_before_a_ban_goes(void **state)
+TEST(test_R4_when_full_strikes_are_forgotten_before_a_ban_goes)
 {
     struct weir_table *table = table_for(1);
     int places = (int)table->ban_places;
-    (void)state;
     strike(table, "remembered", &harsher, NOW);
     for (int i = 1; i < places; i++)
         put_number(table, i, NOW + 2 * MINUTE, NOW + 2 * MINUTE + i * S);
@@ -347,11 +335,10 @@ static void test_R4_when_full_strikes_are_forgotten_before_a_ban_goes(void **sta
     weir_table_destroy(table);
 }
 
-static void test_R4_the_promised_bans_fit(void **state)
+TEST(test_R4_the_promised_bans_fit)
 {
     enum { BANS = 20000 };
     struct weir_table *table = table_for(BANS);
-    (void)state;
     for (int i = 0; i < BANS; i++)
         put_number(table, i, NOW, NOW + HOUR + i);
     struct weir_table_stats s = stats_of(table, NOW);
@@ -370,11 +357,10 @@ static void test_R4_the_promised_bans_fit(void **state)
 
 /* ------------------------------------------------------------------ clock ---- */
 
-static void test_R4_a_clock_set_back_prolongs_no_ban(void **state)
+TEST(test_R4_a_clock_set_back_prolongs_no_ban)
 {
     struct weir_table *table = table_for(0);
     weir_time year = 365 * 24 * HOUR;
-    (void)state;
     assert_int_equal(strike(table, "k", &harsher, NOW + year), NOW + year + MINUTE);
     assert_int_equal(until(table, "k", NOW + year - S),
                      NOW + year + MINUTE); /* late by a second: overtaken on the way */
@@ -393,13 +379,12 @@ static void test_R4_a_clock_set_back_prolongs_no_ban(void **state)
 
 /* ---------------------------------------------------------------- sharing ---- */
 
-static void test_R4_bans_are_shared_and_outlive_their_processes(void **state)
+TEST(test_R4_bans_are_shared_and_outlive_their_processes)
 {
     const char *path = new_path();
     struct weir_table *one = table_with(
                           &(struct weir_table_options){ .path = path, .keys = 100, .bans = 100 }),
                       *two = attach(path);
-    (void)state;
     assert_int_equal(tag_of(one, "login", "k"), tag_of(two, "login", "k"));
     strike(one, "k", &harsher, NOW);
     assert_int_equal(until(two, "k", NOW), NOW + MINUTE);
@@ -426,13 +411,12 @@ static void test_R4_bans_are_shared_and_outlive_their_processes(void **state)
     weir_table_destroy(one);
 }
 
-static void test_the_first_to_attach_puts_the_header_right(void **state)
+TEST(test_the_first_to_attach_puts_the_header_right)
 {
     const char *path = new_path();
     struct weir_table *table =
         table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     int64_t nothing = 0;
-    (void)state;
     strike(table, "k", &plain, NOW);
     weir_table_destroy(table);
     write_at(path, offsetof(struct weir__header, bans_latest), &nothing,
@@ -445,11 +429,10 @@ static void test_the_first_to_attach_puts_the_header_right(void **state)
 /* ----------------------------------------------------------------- killed ---- */
 
 /* What a writer that was killed between mark and record leaves. */
-static void test_a_half_written_ban_counts_for_nothing(void **state)
+TEST(test_a_half_written_ban_counts_for_nothing)
 {
     struct weir_table *table = table_for(1);
     struct weir_ban ban;
-    (void)state;
     strike(table, "k", &harsher, NOW);
     for (size_t i = 0; i < table->ban_places; i++)
         table->ban_records[i].tag = 0;
@@ -485,12 +468,11 @@ static void *look(void *context)
     return NULL;
 }
 
-static void test_readers_are_right_while_others_write(void **state)
+TEST(test_readers_are_right_while_others_write)
 {
     struct race race = { .table = table_for(1) };
     pthread_t thread;
     void *wrong;
-    (void)state;
     put(race.table, "always", NOW, WEIR_FOREVER);
     assert_int_equal(pthread_create(&thread, NULL, look, &race), 0);
     for (int i = 0; i < 20000; i++) {
@@ -504,12 +486,11 @@ static void test_readers_are_right_while_others_write(void **state)
     weir_table_destroy(race.table);
 }
 
-static void test_R4_writers_killed_anywhere_leave_nothing_wrong(void **state)
+TEST(test_R4_writers_killed_anywhere_leave_nothing_wrong)
 {
     const char *path = new_path();
     struct weir_table *table = table_with(
         &(struct weir_table_options){ .path = path, .keys = 100, .slab = 4096, .bans = 1 });
-    (void)state;
     put(table, "always", NOW, WEIR_FOREVER);
     for (int round = 0; round < 40; round++) {
         int ready[2];
@@ -541,10 +522,9 @@ static void test_R4_writers_killed_anywhere_leave_nothing_wrong(void **state)
 
 /* ---------------------------------------------------------------- damaged ---- */
 
-static void test_any_bytes_are_survived(void **state)
+TEST(test_any_bytes_are_survived)
 {
     uint64_t seed = 11;
-    (void)state;
     for (int round = 0; round < 200; round++) {
         struct weir_table *table = table_for(1);
         unsigned char *bytes = (unsigned char *)table->ban_marks, *end = table->slots;
@@ -569,32 +549,4 @@ static void test_any_bytes_are_survived(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_R4_a_ban_lasts_until_its_end_and_no_longer),
-        cmocka_unit_test(test_R4_a_key_that_is_out_stays_as_it_is),
-        cmocka_unit_test(test_R4_bans_escalate_to_the_longest_and_are_forgotten),
-        cmocka_unit_test(test_lengths_never_overflow),
-        cmocka_unit_test(test_any_strikes_in_the_file_give_a_length),
-        cmocka_unit_test(test_R4_a_ban_by_hand),
-        cmocka_unit_test(test_R4_a_ban_by_hand_keeps_the_strikes),
-        cmocka_unit_test(test_R4_a_lifted_ban_is_gone_with_its_strikes),
-        cmocka_unit_test(test_nobody_looks_while_no_ban_is_in_force),
-        cmocka_unit_test(test_R4_bans_are_listed_as_people_write_them),
-        cmocka_unit_test(test_R4_long_keys_are_told_apart_and_end_in_dots),
-        cmocka_unit_test(test_what_a_terminal_would_obey_is_not_shown),
-        cmocka_unit_test(test_R4_when_full_the_ban_that_ends_first_makes_room),
-        cmocka_unit_test(test_R4_when_full_strikes_are_forgotten_before_a_ban_goes),
-        cmocka_unit_test(test_R4_the_promised_bans_fit),
-        cmocka_unit_test(test_R4_a_clock_set_back_prolongs_no_ban),
-        cmocka_unit_test(test_R4_bans_are_shared_and_outlive_their_processes),
-        cmocka_unit_test(test_the_first_to_attach_puts_the_header_right),
-        cmocka_unit_test(test_a_half_written_ban_counts_for_nothing),
-        cmocka_unit_test(test_readers_are_right_while_others_write),
-        cmocka_unit_test(test_R4_writers_killed_anywhere_leave_nothing_wrong),
-        cmocka_unit_test(test_any_bytes_are_survived),
-    };
-
-    return cmocka_run_group_tests_name("bans", tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

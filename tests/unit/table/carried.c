@@ -1,5 +1,7 @@
 /* adhoc.c -- limits that come with the ask: CL.THROTTLE's own table, the same answers as a
  * limiter's, and what a key keeps when the limit that it is asked under is another. */
+#include "unit/test.h"
+
 #include <pthread.h>
 
 #include "unit/fixture.h"
@@ -60,7 +62,7 @@ static struct weir__wide *only_slot(struct weir_table *table)
 
 /* ------------------------------------------------------------- the same answers ---- */
 
-static void test_S1_cl_throttle_to_the_nanosecond(void **state)
+TEST(test_S1_cl_throttle_to_the_nanosecond)
 {
     static const struct {
         int64_t ms, quantity;
@@ -87,7 +89,6 @@ static void test_S1_cl_throttle_to_the_nanosecond(void **state)
     };
     struct weir_table *table = private_table(false, 100);
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir_decision d =
             loose_take(table, &plan, "k", rows[i].quantity, NOW + rows[i].ms * WEIR_MILLISECOND);
@@ -136,9 +137,8 @@ static struct weir_ask invent_ask(uint64_t *seed, const struct weir_plan *plan, 
     return (struct weir_ask){ .key = key_of(key), .cost = cost, .now = *now - late };
 }
 
-static void test_the_answers_are_those_of_a_limiter(void **state)
+TEST(test_the_answers_are_those_of_a_limiter)
 {
-    (void)state;
     for (uint64_t first = 1; first <= 300; first++) {
         uint64_t seed = first;
         char text[80];
@@ -172,7 +172,7 @@ static void test_the_answers_are_those_of_a_limiter(void **state)
     }
 }
 
-static void test_many_are_decided_as_one_by_one_and_one_keys_in_their_order(void **state)
+TEST(test_many_are_decided_as_one_by_one_and_one_keys_in_their_order)
 {
     enum { N = 100 };
     static struct weir__carried_item items[N];
@@ -182,7 +182,6 @@ static void test_many_are_decided_as_one_by_one_and_one_keys_in_their_order(void
     struct weir_plan plans[3] = { plan_of("gcra 3/1s burst 20"), plan_of("gcra 7/1s burst 9"),
                                   plan_of("token-bucket 3/1s burst 5") };
     uint64_t seed = 1;
-    (void)state;
     for (int round = 0; round < 50; round++) {
         weir_time now = NOW + round * WEIR_SECOND;
         size_t n = 1 + random64(&seed) % N, granted = 0;
@@ -205,7 +204,7 @@ static void test_many_are_decided_as_one_by_one_and_one_keys_in_their_order(void
     weir_table_destroy(other);
 }
 
-static void test_meters_will_do_and_nothing_else(void **state)
+TEST(test_meters_will_do_and_nothing_else)
 {
     static const struct {
         const char *limit;
@@ -224,7 +223,6 @@ static void test_meters_will_do_and_nothing_else(void **state)
         { "gcra 4294967295/1ns burst 1", true }, /* its scale is the count */
         { "gcra 4294967296/1ns burst 1", false },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir_plan plan = plan_of(rows[i].limit);
         assert_int_equal(weir__plan_loose(&plan), rows[i].good);
@@ -233,7 +231,7 @@ static void test_meters_will_do_and_nothing_else(void **state)
 
 /* --------------------------------------------------------------- another limit ---- */
 
-static void test_under_another_limit_the_time_owed_stays(void **state)
+TEST(test_under_another_limit_the_time_owed_stays)
 {
     static const char *const limits[] = { "gcra 1/1s burst 50",
                                           "gcra 1/3s burst 50",
@@ -242,7 +240,6 @@ static void test_under_another_limit_the_time_owed_stays(void **state)
                                           "token-bucket 999983/1s burst 50000000",
                                           "gcra 2/7ns burst 9999999999",
                                           "leaky-bucket 11/1m burst 30" };
-    (void)state;
     for (size_t from = 0; from < COUNT_OF(limits); from++)
         for (size_t to = 0; to < COUNT_OF(limits); to++) {
             struct weir_table *table = private_table(false, 100);
@@ -264,11 +261,10 @@ static void test_under_another_limit_the_time_owed_stays(void **state)
         }
 }
 
-static void test_a_refusal_under_another_limit_changes_not_a_byte(void **state)
+TEST(test_a_refusal_under_another_limit_changes_not_a_byte)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_plan slow = plan_of("gcra 3/1m burst 6"), quick = plan_of("gcra 7/1s burst 2");
-    (void)state;
     assert_true(loose_take(table, &slow, "k", 4, NOW).allowed);
     struct weir__wide before = *only_slot(table);
     for (int i = 0; i < 1000; i++) {
@@ -286,12 +282,11 @@ static void test_a_refusal_under_another_limit_changes_not_a_byte(void **state)
 }
 
 /* A debt of weeks in parts of a billionth of a ns is more than 64 bits hold. */
-static void test_a_debt_too_deep_to_tell_in_the_new_parts_is_refused_and_kept(void **state)
+TEST(test_a_debt_too_deep_to_tell_in_the_new_parts_is_refused_and_kept)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_plan slow = plan_of("gcra 1/1d burst 100"),
                      fine = plan_of("gcra 1000000007/1s burst 5");
-    (void)state;
     assert_true(loose_take(table, &slow, "k", 50, NOW).allowed);
     struct weir__wide before = *only_slot(table);
     weir_time owed = loose_peek(table, &slow, "k", 0, NOW).reset;
@@ -311,13 +306,12 @@ static void test_a_debt_too_deep_to_tell_in_the_new_parts_is_refused_and_kept(vo
     weir_table_destroy(table);
 }
 
-static void test_one_key_asked_under_two_limits_in_turn_pays_for_both(void **state)
+TEST(test_one_key_asked_under_two_limits_in_turn_pays_for_both)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_plan a = plan_of("gcra 3/1s burst 30"),
                      b = plan_of("gcra 7/1s burst 70"); /* both hold ten seconds */
     int64_t from_a = 0, from_b = 0;
-    (void)state;
     for (int i = 0; i < 200; i++) {
         from_a += loose_take(table, &a, "k", 1, NOW).allowed;
         from_b += loose_take(table, &b, "k", 1, NOW).allowed;
@@ -328,12 +322,11 @@ static void test_one_key_asked_under_two_limits_in_turn_pays_for_both(void **sta
     weir_table_destroy(table);
 }
 
-static void test_the_clock_may_step_back(void **state)
+TEST(test_the_clock_may_step_back)
 {
     struct weir_plan a = plan_of("gcra 1/1s burst 5"), b = plan_of("gcra 3/1s burst 15"),
                      fine = plan_of("gcra 1000000007/1s burst 5");
     const struct weir_plan *plans[] = { &a, &b, &fine };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(plans); i++) {
         struct weir_table *table = private_table(false, 100);
         weir_time back = NOW - 500 * S;
@@ -350,11 +343,10 @@ static void test_the_clock_may_step_back(void **state)
 
 /* -------------------------------------------------------------- give and forget ---- */
 
-static void test_give_back_in_any_parts_and_never_above_full(void **state)
+TEST(test_give_back_in_any_parts_and_never_above_full)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_plan a = plan_of("gcra 1/1s burst 5"), b = plan_of("gcra 3/1s burst 15");
-    (void)state;
     loose_give(table, &a, "k", 3, NOW);
     assert_int_equal(keys_of(table), 0);
     assert_true(loose_take(table, &a, "k", 5, NOW).allowed);
@@ -370,11 +362,10 @@ static void test_give_back_in_any_parts_and_never_above_full(void **state)
     weir_table_destroy(table);
 }
 
-static void test_a_forgotten_key_is_fresh(void **state)
+TEST(test_a_forgotten_key_is_fresh)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
-    (void)state;
     assert_false(weir__carried_forget(table, key_of("k"), NOW));
     assert_true(loose_take(table, &plan, "k", 5, NOW).allowed);
     assert_true(weir__carried_forget(table, key_of("k"), NOW + S));
@@ -387,11 +378,10 @@ static void test_a_forgotten_key_is_fresh(void **state)
 
 /* ------------------------------------------------------------------------ slots ---- */
 
-static void test_asks_with_nothing_to_remember_take_no_slot(void **state)
+TEST(test_asks_with_nothing_to_remember_take_no_slot)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
-    (void)state;
     assert_true(loose_take(table, &plan, "k", 0, NOW).allowed);
     assert_int_equal(loose_take(table, &plan, "k", 6, NOW).reason, WEIR_TOO_BIG);
     assert_int_equal(loose_take(table, &plan, "k", -1, NOW).reason, WEIR_BAD_ASK);
@@ -402,12 +392,11 @@ static void test_asks_with_nothing_to_remember_take_no_slot(void **state)
     weir_table_destroy(table);
 }
 
-static void test_a_limiters_key_of_the_same_name_is_another(void **state)
+TEST(test_a_limiters_key_of_the_same_name_is_another)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1s burst 5");
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
-    (void)state;
     assert_true(loose_take(table, &plan, "k", 5, NOW).allowed);
     assert_int_equal(left(limiter, "k", NOW), 5);
     assert_int_equal(take(limiter, "k", 2, NOW).remaining, 3);
@@ -423,11 +412,10 @@ static const char *number(int i)
     return text;
 }
 
-static void test_idle_ones_make_room_and_live_ones_stay(void **state)
+TEST(test_idle_ones_make_room_and_live_ones_stay)
 {
     static const char *const limits[] = { "gcra 1/1000s", "gcra 7/7000s", "gcra 3/3001s burst 3" };
     static const weir_time spans[] = { 1000 * S, 7000 * S, 3001 * S };
-    (void)state;
     for (size_t l = 0; l < COUNT_OF(limits); l++) {
         struct weir_table *table = private_table(false, 1);
         struct weir_plan plan = plan_of(limits[l]);
@@ -454,11 +442,10 @@ static void test_idle_ones_make_room_and_live_ones_stay(void **state)
     }
 }
 
-static void test_damaged_slots_come_out_sane(void **state)
+TEST(test_damaged_slots_come_out_sane)
 {
     struct weir_plan plan = plan_of("gcra 3/1s burst 5"), other = plan_of("gcra 7/1s burst 5");
     uint64_t seed = 1;
-    (void)state;
     for (int i = 0; i < 2000; i++) {
         struct weir_table *table = table_with(
             &(struct weir_table_options){ .keys = 1, .limiters = 1, .bans = 1, .slab = 4096 });
@@ -480,13 +467,12 @@ static void test_damaged_slots_come_out_sane(void **state)
     }
 }
 
-static void test_it_is_there_when_the_file_is_opened_again(void **state)
+TEST(test_it_is_there_when_the_file_is_opened_again)
 {
     const char *path = new_path();
     struct weir_table *table =
         table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     struct weir_plan plan = plan_of("gcra 1/1s burst 5");
-    (void)state;
     assert_true(loose_take(table, &plan, "k", 3, NOW).allowed);
     weir_table_destroy(table);
     table = attach(path);
@@ -527,13 +513,12 @@ static void run(struct job *jobs)
         pthread_join(threads[i], NULL);
 }
 
-static void test_threads_on_one_key_at_one_instant_get_the_burst_and_no_more(void **state)
+TEST(test_threads_on_one_key_at_one_instant_get_the_burst_and_no_more)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_plan plan = plan_of("gcra 7/1s burst 20000");
     struct job jobs[THREADS];
     int64_t granted = 0;
-    (void)state;
     for (int i = 0; i < THREADS; i++)
         jobs[i] = (struct job){ table, &plan, 0, 16 * 1000 };
     run(jobs);
@@ -544,12 +529,11 @@ static void test_threads_on_one_key_at_one_instant_get_the_burst_and_no_more(voi
     weir_table_destroy(table);
 }
 
-static void test_threads_under_different_limits_share_the_time(void **state)
+TEST(test_threads_under_different_limits_share_the_time)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_plan a = plan_of("gcra 1/3s burst 2000"), b = plan_of("gcra 3/6001ms burst 3000");
     struct job jobs[THREADS];
-    (void)state;
     for (int i = 0; i < THREADS; i++)
         jobs[i] = (struct job){ table, i % 2 ? &a : &b, 0, 16 * 250 };
     run(jobs);
@@ -562,27 +546,4 @@ static void test_threads_under_different_limits_share_the_time(void **state)
     weir_table_destroy(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_S1_cl_throttle_to_the_nanosecond),
-        cmocka_unit_test(test_the_answers_are_those_of_a_limiter),
-        cmocka_unit_test(test_many_are_decided_as_one_by_one_and_one_keys_in_their_order),
-        cmocka_unit_test(test_meters_will_do_and_nothing_else),
-        cmocka_unit_test(test_under_another_limit_the_time_owed_stays),
-        cmocka_unit_test(test_a_refusal_under_another_limit_changes_not_a_byte),
-        cmocka_unit_test(test_a_debt_too_deep_to_tell_in_the_new_parts_is_refused_and_kept),
-        cmocka_unit_test(test_one_key_asked_under_two_limits_in_turn_pays_for_both),
-        cmocka_unit_test(test_the_clock_may_step_back),
-        cmocka_unit_test(test_give_back_in_any_parts_and_never_above_full),
-        cmocka_unit_test(test_a_forgotten_key_is_fresh),
-        cmocka_unit_test(test_asks_with_nothing_to_remember_take_no_slot),
-        cmocka_unit_test(test_a_limiters_key_of_the_same_name_is_another),
-        cmocka_unit_test(test_idle_ones_make_room_and_live_ones_stay),
-        cmocka_unit_test(test_damaged_slots_come_out_sane),
-        cmocka_unit_test(test_it_is_there_when_the_file_is_opened_again),
-        cmocka_unit_test(test_threads_on_one_key_at_one_instant_get_the_burst_and_no_more),
-        cmocka_unit_test(test_threads_under_different_limits_share_the_time),
-    };
-    return cmocka_run_group_tests_name("loose", tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

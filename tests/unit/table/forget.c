@@ -1,5 +1,7 @@
 /* forget.c -- a key is fresh again, in every kind of slot and under every algorithm; others stay as
  * they were. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 static const char *const limits[] = { "gcra 5/60s",
@@ -47,25 +49,14 @@ static void forget_under(const char *text, bool narrow)
     weir_table_destroy(table);
 }
 
-static void test_S6_forget_under_every_algorithm(void **state)
+TEST(test_S6_forget_under_every_algorithm)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++)
         forget_under(limits[i], false);
 }
 
-static void test_S6_forget_in_a_narrow_table(void **state)
+TEST(test_S6_forget_in_a_narrow_table)
 {
-    (void)state;
     forget_under("gcra 5/60s", true);
     forget_under("sliding-log 5/60s", true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_S6_forget_under_every_algorithm),
-        cmocka_unit_test(test_S6_forget_in_a_narrow_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* limiter.c -- limits at work in a table: joining by name, changing for everybody at once, and
  * keeping what was used. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 static struct weir_limiter *const untouched = (struct weir_limiter *)(uintptr_t)0x5a5a;
@@ -54,11 +56,10 @@ static void leave(struct pair *p)
 
 /* --------------------------------------------------------------------- join ---- */
 
-static void test_same_name_and_limit_joins(void **state)
+TEST(test_same_name_and_limit_joins)
 {
     struct pair p = make_pair(false, 0);
     struct weir_limiter *a = limiter_of(p.one, "api", "gcra 300/1m");
-    (void)state;
     assert_ptr_equal(limiter_of(p.one, "api", "gcra 300/60s burst 300"),
                      a); /* the same limit in other words */
     struct weir_limiter *b = limiter_of(p.two, "api", "gcra 300/1m");
@@ -68,13 +69,12 @@ static void test_same_name_and_limit_joins(void **state)
     leave(&p);
 }
 
-static void test_other_names_share_nothing(void **state)
+TEST(test_other_names_share_nothing)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_limiter *a = limiter_of(table, "api", "gcra 300/1m"),
                         *b = limiter_of(table, "apI", "gcra 300/1m");
     struct weir_limiter *c = limiter_of(table, "ap", "gcra 300/1m");
-    (void)state;
     assert_true(take(a, "k", 300, NOW).allowed);
     assert_int_equal(left(b, "k", NOW), 300);
     assert_int_equal(left(c, "k", NOW), 300);
@@ -82,12 +82,11 @@ static void test_other_names_share_nothing(void **state)
     weir_table_destroy(table);
 }
 
-static void test_same_name_with_another_limit_is_refused_and_told(void **state)
+TEST(test_same_name_with_another_limit_is_refused_and_told)
 {
     static const char *const others[] = { "gcra 300/1m burst 5", "gcra 301/1m", "gcra 300/2m",
                                           "token-bucket 300/1m", "sliding-log 300/1m" };
     struct pair p = make_pair(false, 0);
-    (void)state;
     limiter_of(p.one, "api", "gcra 300/1m");
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         expect_create_fails(p.one, "api", others[i], 0, WEIR_EXISTS, "'api'");
@@ -97,10 +96,9 @@ static void test_same_name_with_another_limit_is_refused_and_told(void **state)
     leave(&p);
 }
 
-static void test_a_limiter_outlives_its_processes(void **state)
+TEST(test_a_limiter_outlives_its_processes)
 {
     struct pair p = make_pair(false, 0);
-    (void)state;
     limiter_of(p.one, "api", "gcra 300/1m");
     assert_true(take(limiter_of(p.two, "log", "sliding-log 7/1m"), "k", 4, NOW).allowed);
     leave(&p);
@@ -113,11 +111,10 @@ static void test_a_limiter_outlives_its_processes(void **state)
 
 /* -------------------------------------------------------------------- names ---- */
 
-static void test_names_that_cannot_be_are_refused(void **state)
+TEST(test_names_that_cannot_be_are_refused)
 {
     struct weir_table *table = private_table(false, 100);
     char name[66];
-    (void)state;
     memset(name, 'n', sizeof(name));
     name[65] = '\0';
     expect_create_fails(table, name, "5/1s", 0, WEIR_INVALID, "65");
@@ -144,12 +141,11 @@ static void test_names_that_cannot_be_are_refused(void **state)
     weir_table_destroy(table);
 }
 
-static void test_bad_limits_are_refused(void **state)
+TEST(test_bad_limits_are_refused)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_limiter *limiter = untouched;
     struct weir_error error = { 0 };
-    (void)state;
     assert_int_equal(
         weir_limiter_create(&limiter, table, "l", &(struct weir_limit){ .period = S }, 0, &error),
         WEIR_INVALID);
@@ -162,12 +158,11 @@ static void test_bad_limits_are_refused(void **state)
     weir_table_destroy(table);
 }
 
-static void test_a_table_has_room_for_256_limiters(void **state)
+TEST(test_a_table_has_room_for_256_limiters)
 {
     struct pair p = make_pair(false, 0);
     struct weir_limiter_info info;
     char name[16];
-    (void)state;
     for (int i = 0; i < 256; i++) {
         snprintf(name, sizeof(name), "l%d", i);
         assert_true(take(limiter_of(p.one, name, "gcra 10/1h"), "k", i % 10, NOW).allowed);
@@ -185,11 +180,10 @@ static void test_a_table_has_room_for_256_limiters(void **state)
     leave(&p);
 }
 
-static void test_room_for_limiters_is_a_choice(void **state)
+TEST(test_room_for_limiters_is_a_choice)
 {
     struct weir_table *table =
         table_with(&(struct weir_table_options){ .keys = 100, .slab = 4096, .limiters = 3 });
-    (void)state;
     limiter_of(table, "a", "gcra 10/1h");
     limiter_of(table, "b", "gcra 10/1h");
     limiter_of(table, "c", "gcra 10/1h");
@@ -201,7 +195,7 @@ static void test_room_for_limiters_is_a_choice(void **state)
 }
 
 /* As many as a large rule set has, made by two in turn: each finds what the other made. */
-static void test_thirty_thousand_limiters(void **state)
+TEST(test_thirty_thousand_limiters)
 {
     enum { LIMITERS = 30000 };
     const char *path = new_path();
@@ -211,7 +205,6 @@ static void test_thirty_thousand_limiters(void **state)
     struct weir_table *tables[] = { table_with(&o), attach(path) };
     struct weir_limit limit = limit_of("gcra 10/1h");
     char name[32];
-    (void)state;
     for (int i = 0; i < LIMITERS; i++) {
         struct weir_limiter *limiter = NULL;
         snprintf(name, sizeof(name), "rule-%d/0", i);
@@ -237,10 +230,9 @@ static void test_thirty_thousand_limiters(void **state)
 }
 
 /* Damage can make names equal, or unended: the first counts, and nothing hangs. */
-static void test_damaged_names_are_survived(void **state)
+TEST(test_damaged_names_are_survived)
 {
     struct weir_table *table = private_table(false, 100);
-    (void)state;
     limiter_of(table, "a", "gcra 10/1h");
     for (int i = 0; i < 200; i++) {
         char name[16];
@@ -258,11 +250,10 @@ static void test_damaged_names_are_survived(void **state)
     weir_table_destroy(table);
 }
 
-static void test_limiters_are_listed(void **state)
+TEST(test_limiters_are_listed)
 {
     struct pair p = make_pair(false, 0);
     struct weir_limiter_info info = { .changes = 99 };
-    (void)state;
     assert_false(weir_table_limiter(p.one, 0, &info));
     assert_int_equal(info.changes, 99);
     struct weir_limiter *a = limiter_of(p.one, "a", "gcra 300/60 burst 5");
@@ -307,9 +298,8 @@ static const char *const counted[][3] = {
     { "sliding-log 10/100s", "sliding-log 20/100s", "sliding-log 5/90s" },
 };
 
-static void test_a_change_is_seen_by_all_at_once_and_keeps_what_was_used(void **state)
+TEST(test_a_change_is_seen_by_all_at_once_and_keeps_what_was_used)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(counted); i++) {
         struct pair p = make_pair(false, 0);
         struct weir_limiter *a = limiter_of(p.one, "l", counted[i][0]),
@@ -330,9 +320,8 @@ static void test_a_change_is_seen_by_all_at_once_and_keeps_what_was_used(void **
 }
 
 /* Who attaches after a change finds states kept under the limit before it, which it never saw. */
-static void test_a_change_keeps_what_was_used_for_those_who_attach_later(void **state)
+TEST(test_a_change_keeps_what_was_used_for_those_who_attach_later)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(counted); i++) {
         struct pair p = make_pair(false, 0);
         struct weir_limiter *a = limiter_of(p.one, "l", counted[i][0]);
@@ -349,12 +338,11 @@ static void test_a_change_keeps_what_was_used_for_those_who_attach_later(void **
 }
 
 /* docs/shm.md: a narrow slot keeps the time until the debt is paid, not the units. */
-static void test_a_change_keeps_the_time_owed_in_narrow_slots(void **state)
+TEST(test_a_change_keeps_the_time_owed_in_narrow_slots)
 {
     struct pair p = make_pair(true, 0);
     struct weir_limiter *a = limiter_of(p.one, "l", "gcra 10/10s"),
                         *b = limiter_of(p.two, "l", "gcra 10/10s");
-    (void)state;
     assert_int_equal(take(a, "k", 4, NOW).reset, 4 * S);
     change(a, "gcra 20/10s", NOW);
     assert_int_equal(peek(b, "k", 0, NOW).limit, 20);
@@ -367,7 +355,7 @@ static void test_a_change_keeps_the_time_owed_in_narrow_slots(void **state)
     leave(&p);
 }
 
-static void test_several_changes_in_a_row_keep_what_was_used(void **state)
+TEST(test_several_changes_in_a_row_keep_what_was_used)
 {
     static const char *const algorithms[] = { "gcra", "fixed-window", "sliding-window",
                                               "sliding-log", "leaky-bucket" };
@@ -380,7 +368,6 @@ static void test_several_changes_in_a_row_keep_what_was_used(void **state)
                                   2 * WEIR__PAST,
                                   2 * WEIR__PAST + 1,
                                   3 * WEIR__PAST };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(algorithms); i++)
         for (size_t r = 0; r < COUNT_OF(rounds);
              r++) { /* from some point on, more than the record remembers */
@@ -410,9 +397,8 @@ static void test_several_changes_in_a_row_keep_what_was_used(void **state)
 
 /* Used between changes that the other missed: its slot is of a version that the other has to look
  * up. */
-static void test_a_version_in_between_is_found(void **state)
+TEST(test_a_version_in_between_is_found)
 {
-    (void)state;
     for (int at = 0; at < WEIR__PAST; at++) {
         struct pair p = make_pair(false, 0);
         struct weir_limiter *a = limiter_of(p.one, "l", "gcra 10/100s"),
@@ -433,11 +419,10 @@ static void test_a_version_in_between_is_found(void **state)
     }
 }
 
-static void test_a_change_counts_from_its_own_moment(void **state)
+TEST(test_a_change_counts_from_its_own_moment)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s");
-    (void)state;
     assert_int_equal(take(limiter, "k", 10, NOW).remaining, 0);
     change(limiter, "gcra 10/100s",
            NOW + 5 * S); /* five were free again by then, and since then one in ten seconds */
@@ -447,11 +432,10 @@ static void test_a_change_counts_from_its_own_moment(void **state)
     weir_table_destroy(table);
 }
 
-static void test_a_changed_limit_is_the_one_to_join_with(void **state)
+TEST(test_a_changed_limit_is_the_one_to_join_with)
 {
     struct pair p = make_pair(false, 0);
     struct weir_limiter *a = limiter_of(p.one, "l", "gcra 10/10s");
-    (void)state;
     change(a, "gcra 20/10s", NOW);
     expect_create_fails(p.two, "l", "gcra 10/10s", 0, WEIR_EXISTS, "gcra 20/10s");
     assert_ptr_equal(limiter_of(p.one, "l", "gcra 20/10s"), a);
@@ -459,13 +443,12 @@ static void test_a_changed_limit_is_the_one_to_join_with(void **state)
     leave(&p);
 }
 
-static void test_changes_that_cannot_be_are_refused_and_change_nothing(void **state)
+TEST(test_changes_that_cannot_be_are_refused_and_change_nothing)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s");
     struct weir_limiter_info info;
     struct weir_error error = { 0 };
-    (void)state;
     assert_true(take(limiter, "k", 4, NOW).allowed);
     expect_change_fails(limiter, "token-bucket 10/10s", WEIR_INVALID, "from gcra to token-bucket");
     expect_change_fails(limiter, "sliding-log 10/10s", WEIR_INVALID, "from gcra to sliding-log");
@@ -485,13 +468,12 @@ static void test_changes_that_cannot_be_are_refused_and_change_nothing(void **st
 
 /* -------------------------------------------------------------------- modes ---- */
 
-static void test_R5_a_mode_is_seen_by_all_at_once_and_stays(void **state)
+TEST(test_R5_a_mode_is_seen_by_all_at_once_and_stays)
 {
     struct pair p = make_pair(false, 0);
     struct weir_limiter *a = limiter_of(p.one, "l", "gcra 10/10s"),
                         *b = limiter_of(p.two, "l", "gcra 10/10s");
     struct weir_limiter *other = limiter_of(p.two, "other", "gcra 10/10s");
-    (void)state;
     assert_int_equal(weir__limiter_mode(a), WEIR_AS_WRITTEN);
     assert_int_equal(weir__table_mode(p.one), WEIR_AS_WRITTEN);
     weir__limiter_set_mode(a, WEIR_SHADOW);
@@ -508,11 +490,10 @@ static void test_R5_a_mode_is_seen_by_all_at_once_and_stays(void **state)
     weir_table_destroy(table);
 }
 
-static void test_R5_a_mode_that_is_none_counts_as_written(void **state)
+TEST(test_R5_a_mode_that_is_none_counts_as_written)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s");
-    (void)state;
     for (uint32_t odd = 4; odd != 0; odd <<= 1) {
         limiter->record->mode = table->header->mode = odd;
         assert_int_equal(weir__limiter_mode(limiter), WEIR_AS_WRITTEN);
@@ -523,7 +504,7 @@ static void test_R5_a_mode_that_is_none_counts_as_written(void **state)
 
 /* ------------------------------------------------------------------- narrow ---- */
 
-static void test_narrow_refuses_limits_that_do_not_fit(void **state)
+TEST(test_narrow_refuses_limits_that_do_not_fit)
 {
     static const char *const bad[] = { "3/1s",
                                        "gcra 7/1s",
@@ -536,7 +517,6 @@ static void test_narrow_refuses_limits_that_do_not_fit(void **state)
     static const char *const good[] = { "5/1s", "gcra 300/60s", "leaky-bucket 10/1s burst 3",
                                         "sliding-log 3/1s", "sliding-window 7/1s" };
     struct weir_table *table = private_table(true, 100);
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         expect_create_fails(table, "l", bad[i], 0, WEIR_INVALID, "narrow");
     for (size_t i = 0; i < COUNT_OF(good); i++) {
@@ -547,11 +527,10 @@ static void test_narrow_refuses_limits_that_do_not_fit(void **state)
     weir_table_destroy(table);
 }
 
-static void test_narrow_refuses_to_change_to_what_does_not_fit(void **state)
+TEST(test_narrow_refuses_to_change_to_what_does_not_fit)
 {
     struct weir_table *table = private_table(true, 100);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 5/1s");
-    (void)state;
     assert_true(take(limiter, "k", 2, NOW).allowed);
     expect_change_fails(limiter, "gcra 3/1s", WEIR_INVALID, "narrow");
     assert_int_equal(left(limiter, "k", NOW), 3);
@@ -560,13 +539,12 @@ static void test_narrow_refuses_to_change_to_what_does_not_fit(void **state)
 
 /* --------------------------------------------------------------------- slab ---- */
 
-static void test_a_larger_state_moves_with_all_keys(void **state)
+TEST(test_a_larger_state_moves_with_all_keys)
 {
     struct pair p = make_pair(false, 64 << 20);
     struct weir_limiter *a = limiter_of(p.one, "l", "sliding-log 5/100s"),
                         *b = limiter_of(p.two, "l", "sliding-log 5/100s");
     char key[16];
-    (void)state;
     for (int i = 0; i < 200; i++) {
         snprintf(key, sizeof(key), "%d", i);
         assert_true(take(i % 2 ? a : b, key, 1 + i % 5, NOW + i).allowed);
@@ -587,12 +565,11 @@ static void test_a_larger_state_moves_with_all_keys(void **state)
     leave(&p);
 }
 
-static void test_a_full_slab_is_an_error_and_the_old_limit_stays(void **state)
+TEST(test_a_full_slab_is_an_error_and_the_old_limit_stays)
 {
     struct pair p = make_pair(false, 64 << 10);
     struct weir_limit limit = limit_of("sliding-log 10/100s");
     struct weir_limiter *a = NULL;
-    (void)state;
     assert_int_equal(weir_limiter_create(&a, p.one, "l", &limit, 100, NULL), WEIR_OK);
     struct weir_limiter *b = limiter_of(p.two, "l", "sliding-log 10/100s");
     assert_true(take(a, "k", 4, NOW).allowed);
@@ -613,14 +590,13 @@ static void test_a_full_slab_is_an_error_and_the_old_limit_stays(void **state)
     leave(&p);
 }
 
-static void test_a_full_slab_says_how_many_keys_would_fit(void **state)
+TEST(test_a_full_slab_says_how_many_keys_would_fit)
 {
     struct weir_table *table =
         table_with(&(struct weir_table_options){ .keys = 100, .slab = 1 << 20 });
     struct weir_limit limit = limit_of("sliding-log 100/100s");
     struct weir_limiter *limiter = NULL;
     struct weir_error error = { 0 };
-    (void)state;
     assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, 1000000, &error),
                      WEIR_NO_MEMORY);
     const char *words = strstr(error.text, "room for ");
@@ -641,13 +617,12 @@ static void test_a_full_slab_says_how_many_keys_would_fit(void **state)
 
 /* So many changes that nobody remembers the limit a state was kept under: it counts as spent at the
  * last of them, and heals. */
-static void test_a_state_from_a_forgotten_limit_is_spent_and_heals(void **state)
+TEST(test_a_state_from_a_forgotten_limit_is_spent_and_heals)
 {
     const char *path = new_path();
     struct weir_table *table =
         table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 999999937/1s burst 10");
-    (void)state;
     assert_true(take(limiter, "k", 10, NOW).allowed);
     for (int i = 1; i <= 20; i++) {
         char text[40];
@@ -662,37 +637,4 @@ static void test_a_state_from_a_forgotten_limit_is_spent_and_heals(void **state)
     weir_table_destroy(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_name_and_limit_joins),
-        cmocka_unit_test(test_other_names_share_nothing),
-        cmocka_unit_test(test_same_name_with_another_limit_is_refused_and_told),
-        cmocka_unit_test(test_a_limiter_outlives_its_processes),
-        cmocka_unit_test(test_names_that_cannot_be_are_refused),
-        cmocka_unit_test(test_bad_limits_are_refused),
-        cmocka_unit_test(test_a_table_has_room_for_256_limiters),
-        cmocka_unit_test(test_room_for_limiters_is_a_choice),
-        cmocka_unit_test(test_thirty_thousand_limiters),
-        cmocka_unit_test(test_damaged_names_are_survived),
-        cmocka_unit_test(test_limiters_are_listed),
-        cmocka_unit_test(test_a_change_is_seen_by_all_at_once_and_keeps_what_was_used),
-        cmocka_unit_test(test_a_change_keeps_what_was_used_for_those_who_attach_later),
-        cmocka_unit_test(test_a_change_keeps_the_time_owed_in_narrow_slots),
-        cmocka_unit_test(test_several_changes_in_a_row_keep_what_was_used),
-        cmocka_unit_test(test_a_version_in_between_is_found),
-        cmocka_unit_test(test_a_change_counts_from_its_own_moment),
-        cmocka_unit_test(test_a_changed_limit_is_the_one_to_join_with),
-        cmocka_unit_test(test_changes_that_cannot_be_are_refused_and_change_nothing),
-        cmocka_unit_test(test_R5_a_mode_is_seen_by_all_at_once_and_stays),
-        cmocka_unit_test(test_R5_a_mode_that_is_none_counts_as_written),
-        cmocka_unit_test(test_narrow_refuses_limits_that_do_not_fit),
-        cmocka_unit_test(test_narrow_refuses_to_change_to_what_does_not_fit),
-        cmocka_unit_test(test_a_larger_state_moves_with_all_keys),
-        cmocka_unit_test(test_a_full_slab_is_an_error_and_the_old_limit_stays),
-        cmocka_unit_test(test_a_full_slab_says_how_many_keys_would_fit),
-        cmocka_unit_test(test_a_state_from_a_forgotten_limit_is_spent_and_heals),
-    };
-
-    return cmocka_run_group_tests_name("limiter", tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

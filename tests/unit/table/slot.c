@@ -1,5 +1,7 @@
 /* slot.c -- where a key lives: who gets a slot, who makes room, and that a full table goes on
  * deciding. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #define KEYS_MAX 4000
@@ -52,7 +54,7 @@ static int count_known(const struct full *f, weir_time now, bool known[KEYS_MAX]
 
 /* ---------------------------------------------------------- who gets a slot ---- */
 
-static void test_asks_with_nothing_to_remember_take_no_slot(void **state)
+TEST(test_asks_with_nothing_to_remember_take_no_slot)
 {
     static const char *const limits[] = { "gcra 5/10s",
                                           "token-bucket 5/10s burst 3",
@@ -61,7 +63,6 @@ static void test_asks_with_nothing_to_remember_take_no_slot(void **state)
                                           "sliding-window 5/10s",
                                           "fixed-window 5/10s",
                                           "leaky-bucket 5/10s queue 3" };
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < COUNT_OF(limits) - (narrow ? 2 : 0);
              i++) { /* the last two do not fit narrow slots */
@@ -83,9 +84,8 @@ static void test_asks_with_nothing_to_remember_take_no_slot(void **state)
         }
 }
 
-static void test_asks_with_nothing_to_remember_drive_nobody_out(void **state)
+TEST(test_asks_with_nothing_to_remember_drive_nobody_out)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = private_table(narrow, 1);
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 5/10s");
@@ -108,9 +108,8 @@ static void test_asks_with_nothing_to_remember_drive_nobody_out(void **state)
     }
 }
 
-static void test_one_key_has_one_slot_per_limiter(void **state)
+TEST(test_one_key_has_one_slot_per_limiter)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = private_table(narrow, 1000);
         struct weir_limiter *a = limiter_of(table, "a", "gcra 5/10s"),
@@ -133,10 +132,9 @@ static weir_time at_once(int i)
     return NOW;
 }
 
-static void test_idle_keys_go_first_and_for_nothing(void **state)
+TEST(test_idle_keys_go_first_and_for_nothing)
 {
     static bool known[KEYS_MAX], then[KEYS_MAX];
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct full f = fill(narrow, "gcra 2/1000s", at_once);
         int before = count_known(&f, NOW, known);
@@ -161,9 +159,8 @@ static void test_idle_keys_go_first_and_for_nothing(void **state)
     }
 }
 
-static void test_a_key_is_idle_from_the_very_moment_it_has_nothing_left_to_forget(void **state)
+TEST(test_a_key_is_idle_from_the_very_moment_it_has_nothing_left_to_forget)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct full f = fill(narrow, "gcra 1/1000s", at_once);
         int64_t early = stats_of(f.table, -1).evicted_early;
@@ -182,10 +179,9 @@ static weir_time one_by_one(int i)
     return NOW + i * S;
 }
 
-static void test_then_the_idlest_goes_and_is_counted(void **state)
+TEST(test_then_the_idlest_goes_and_is_counted)
 {
     static bool known[KEYS_MAX], then[KEYS_MAX];
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct full f = fill(narrow, "gcra 1/1w",
                              one_by_one); /* the lower its number, the sooner a key is fresh */
@@ -215,13 +211,12 @@ static void test_then_the_idlest_goes_and_is_counted(void **state)
     }
 }
 
-static void test_large_slots_make_room_the_same_way(void **state)
+TEST(test_large_slots_make_room_the_same_way)
 {
     struct weir_table *table = private_table(false, 1);
     struct weir_limit limit = limit_of("sliding-log 1/1w");
     struct weir_limiter *limiter = NULL;
     int keys = 0;
-    (void)state;
     assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, 1, NULL),
                      WEIR_OK); /* one group */
     while (stats_of(table, -1).evicted_early == 0)
@@ -243,13 +238,12 @@ static void test_large_slots_make_room_the_same_way(void **state)
     weir_table_destroy(table);
 }
 
-static void test_the_keys_promised_to_large_slots_fit(void **state)
+TEST(test_the_keys_promised_to_large_slots_fit)
 {
     enum { KEYS = 5000 };
     struct weir_table *table = private_table(false, 1);
     struct weir_limit limit = limit_of("sliding-log 4/1w");
     struct weir_limiter *limiter = NULL;
-    (void)state;
     assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, KEYS, NULL), WEIR_OK);
     for (int i = 0; i < KEYS; i++)
         assert_true(take(limiter, key_at(i), 1, NOW).allowed);
@@ -260,9 +254,8 @@ static void test_the_keys_promised_to_large_slots_fit(void **state)
     weir_table_destroy(table);
 }
 
-static void test_a_key_driven_out_comes_back_fresh_and_whole(void **state)
+TEST(test_a_key_driven_out_comes_back_fresh_and_whole)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct full f = fill(narrow, "gcra 4/1w", one_by_one);
         weir_time now = NOW + f.keys * S;
@@ -279,13 +272,12 @@ static void test_a_key_driven_out_comes_back_fresh_and_whole(void **state)
 
 /* Both kinds of key are fresh again after ten seconds, but their states mean different things: read
  * as the other's, none would be. */
-static void test_idle_is_told_by_the_limit_of_the_key(void **state)
+TEST(test_idle_is_told_by_the_limit_of_the_key)
 {
     struct weir_table *table = private_table(false, 1);
     struct weir_limiter *window = limiter_of(table, "window", "fixed-window 1/10s align=first"),
                         *meter = limiter_of(table, "meter", "gcra 1/10s");
     weir_time now = NOW + 11 * S;
-    (void)state;
     for (int i = 0; i < 2000; i++)
         assert_true(take(i % 2 ? window : meter, key_at(i), 1, NOW).allowed);
     assert_int_equal(stats_of(table, NOW).live, stats_of(table, NOW).slots);
@@ -303,9 +295,8 @@ static void test_idle_is_told_by_the_limit_of_the_key(void **state)
     weir_table_destroy(table);
 }
 
-static void test_a_time_before_zero_finds_idle_keys_too(void **state)
+TEST(test_a_time_before_zero_finds_idle_keys_too)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = private_table(narrow, 1);
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/1h");
@@ -321,23 +312,4 @@ static void test_a_time_before_zero_finds_idle_keys_too(void **state)
         assert_int_equal(stats_of(table, -1).evicted_early, 0);
         weir_table_destroy(table);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_asks_with_nothing_to_remember_take_no_slot),
-        cmocka_unit_test(test_asks_with_nothing_to_remember_drive_nobody_out),
-        cmocka_unit_test(test_one_key_has_one_slot_per_limiter),
-        cmocka_unit_test(test_idle_keys_go_first_and_for_nothing),
-        cmocka_unit_test(test_a_key_is_idle_from_the_very_moment_it_has_nothing_left_to_forget),
-        cmocka_unit_test(test_then_the_idlest_goes_and_is_counted),
-        cmocka_unit_test(test_large_slots_make_room_the_same_way),
-        cmocka_unit_test(test_the_keys_promised_to_large_slots_fit),
-        cmocka_unit_test(test_a_key_driven_out_comes_back_fresh_and_whole),
-        cmocka_unit_test(test_idle_is_told_by_the_limit_of_the_key),
-        cmocka_unit_test(test_a_time_before_zero_finds_idle_keys_too),
-    };
-
-    return cmocka_run_group_tests_name("slot", tests, NULL, NULL);
 }

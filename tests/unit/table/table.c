@@ -1,5 +1,7 @@
 /* table.c -- making a table and attaching to one: what is refused, in which words, and that nothing
  * is left behind; sizes and figures. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include <errno.h>
@@ -47,10 +49,9 @@ static void expect_attach_fails(const char *path, int code, const char *words)
 
 /* ------------------------------------------------------------------ options ---- */
 
-static void test_sizes_out_of_bounds_are_refused_and_leave_no_file(void **state)
+TEST(test_sizes_out_of_bounds_are_refused_and_leave_no_file)
 {
     static const int64_t bad[] = { -1, -65536, INT64_MIN, ((int64_t)1 << 40) + 1, INT64_MAX };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         for (int narrow = 0; narrow < 2; narrow++) {
             const char *path = new_path();
@@ -69,12 +70,11 @@ static void test_sizes_out_of_bounds_are_refused_and_leave_no_file(void **state)
         }
 }
 
-static void test_limiters_and_bans_out_of_bounds_are_refused(void **state)
+TEST(test_limiters_and_bans_out_of_bounds_are_refused)
 {
     static const int64_t bad_limiters[] = { -1, 65537, INT64_MIN, INT64_MAX },
                          bad_bans[] = { -1, 1048577, INT64_MIN, INT64_MAX };
     const char *path = new_path();
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bad_limiters); i++) {
         expect_create_fails(
             &(struct weir_table_options){ .limiters = bad_limiters[i], .path = path }, WEIR_INVALID,
@@ -89,7 +89,7 @@ static void test_limiters_and_bans_out_of_bounds_are_refused(void **state)
 }
 
 /* Room for limiters is asked for in good measure, so what is not used must cost nothing. */
-static void test_limiters_that_are_not_there_take_no_disk(void **state)
+TEST(test_limiters_that_are_not_there_take_no_disk)
 {
     const char *path = new_path();
     struct weir_table_options o = {
@@ -97,7 +97,6 @@ static void test_limiters_that_are_not_there_take_no_disk(void **state)
     };
     struct weir_table *table = table_with(&o);
     struct stat st;
-    (void)state;
     assert_int_equal(stat(path, &st), 0);
     assert_true(st.st_size > 65536 * 1024);
     assert_true(st.st_blocks * 512 < 1 << 20);
@@ -110,11 +109,10 @@ static void test_limiters_that_are_not_there_take_no_disk(void **state)
     weir_table_destroy(table);
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
     struct weir_table *table = table_with(NULL);
     struct weir_table_stats s = stats_of(table, -1);
-    (void)state;
     assert_true(s.slots >= 65536);
     assert_true(s.bytes >= s.slots * 32 + (16 << 20));
     assert_false(s.narrow);
@@ -124,9 +122,8 @@ static void test_defaults(void **state)
     weir_table_destroy(NULL);
 }
 
-static void test_one_key_is_a_table(void **state)
+TEST(test_one_key_is_a_table)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table =
             table_with(&(struct weir_table_options){ .keys = 1, .slab = 1, .narrow = narrow });
@@ -138,11 +135,10 @@ static void test_one_key_is_a_table(void **state)
     }
 }
 
-static void test_no_room_for_the_file_is_an_error_and_leaves_none(void **state)
+TEST(test_no_room_for_the_file_is_an_error_and_leaves_none)
 {
     struct rlimit old, small;
     const char *path = new_path();
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     small = (struct rlimit){ 1 << 20, old.rlim_max };
     void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
@@ -159,16 +155,14 @@ static void test_no_room_for_the_file_is_an_error_and_leaves_none(void **state)
     assert_false(is_there(path));
 }
 
-static void test_no_room_in_memory_is_an_error(void **state)
+TEST(test_no_room_in_memory_is_an_error)
 {
 #ifdef ADDRESS_SANITIZER
-    (void)state;
     skip(); /* has more address space than any bound */
 #else
     struct rlimit old, small;
     struct weir_table *table = untouched;
     struct weir_error error = { 0 };
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
     small = (struct rlimit){ (rlim_t)8 << 30, old.rlim_max };
     assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
@@ -183,10 +177,9 @@ static void test_no_room_in_memory_is_an_error(void **state)
 
 /* -------------------------------------------------------------------- paths ---- */
 
-static void test_paths_that_cannot_be_are_refused(void **state)
+TEST(test_paths_that_cannot_be_are_refused)
 {
     char path[400];
-    (void)state;
     snprintf(path, sizeof(path), "%s/missing/table", folder);
     expect_create_fails(&(struct weir_table_options){ .path = path }, WEIR_SYSTEM,
                         strerror(ENOENT));
@@ -203,11 +196,10 @@ static void test_paths_that_cannot_be_are_refused(void **state)
     assert_true(is_there(path)); /* it was not ours to remove */
 }
 
-static void test_a_file_that_may_not_be_read_is_refused(void **state)
+TEST(test_a_file_that_may_not_be_read_is_refused)
 {
     const char *path = new_path();
     bool root = geteuid() == 0;
-    (void)state;
     weir_table_destroy(table_with(&(struct weir_table_options){ .path = path, .keys = 1 }));
     assert_int_equal(chmod(path, 0), 0);
     assert_int_equal(chmod(folder, 0755), 0);
@@ -223,13 +215,12 @@ static void test_a_file_that_may_not_be_read_is_refused(void **state)
     assert_contains(error.text, strerror(EACCES));
 }
 
-static void test_a_new_file_has_the_mode_asked_for(void **state)
+TEST(test_a_new_file_has_the_mode_asked_for)
 {
     static const unsigned modes[][2] = {
         { 0, 0600 }, { 0640, 0640 }, { 0666, 0666 }, { 0400, 0400 }
     };
     mode_t mask = umask(0);
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(modes); i++) {
         const char *path = new_path();
         struct stat st;
@@ -251,11 +242,10 @@ static const char *make_file(int64_t keys)
     return path;
 }
 
-static void test_what_is_no_table_is_refused_each_for_its_reason(void **state)
+TEST(test_what_is_no_table_is_refused_each_for_its_reason)
 {
     static const char text[] = "# a text file, as an editor leaves it\n";
     char page[1 << 12];
-    (void)state;
     expect_attach_fails(new_path(), WEIR_SYSTEM, strerror(ENOENT));
 
     const char *empty = new_path();
@@ -289,7 +279,7 @@ static void test_what_is_no_table_is_refused_each_for_its_reason(void **state)
     }
 }
 
-static void test_a_damaged_header_is_refused_each_for_its_reason(void **state)
+TEST(test_a_damaged_header_is_refused_each_for_its_reason)
 {
     static const struct {
         size_t at;
@@ -312,7 +302,6 @@ static void test_a_damaged_header_is_refused_each_for_its_reason(void **state)
         { offsetof(struct weir__header, secrets), 1, "damaged" },
         { offsetof(struct weir__header, check), 1, "damaged" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const char *path = make_file(1);
         write_at(path, rows[i].at, &rows[i].value, sizeof(rows[i].value));
@@ -323,9 +312,8 @@ static void test_a_damaged_header_is_refused_each_for_its_reason(void **state)
     }
 }
 
-static void test_a_cut_or_grown_file_is_refused(void **state)
+TEST(test_a_cut_or_grown_file_is_refused)
 {
-    (void)state;
     for (int i = 0; i < 6; i++) {
         const char *path = make_file(100000);
         struct stat st;
@@ -349,9 +337,8 @@ static void write_header(const char *path, struct weir__header *h)
     write_at(path, 0, h, sizeof(*h));
 }
 
-static void test_sizes_that_lie_are_refused(void **state)
+TEST(test_sizes_that_lie_are_refused)
 {
-    (void)state;
     for (int i = 0; i < 23; i++) {
         const char *path = make_file(1000);
         struct weir__header h;
@@ -448,13 +435,12 @@ static void test_sizes_that_lie_are_refused(void **state)
 
 /* ---------------------------------------------------------- create again ---- */
 
-static void test_create_on_an_existing_table_attaches_and_keeps_its_sizes(void **state)
+TEST(test_create_on_an_existing_table_attaches_and_keeps_its_sizes)
 {
     const char *path = new_path();
     struct weir_table *table = table_with(&(struct weir_table_options){
         .path = path, .keys = 5000, .slab = 1 << 20, .limiters = 7, .bans = 9, .narrow = true });
     struct weir_table_stats first = stats_of(table, -1);
-    (void)state;
     assert_true(take(limiter_of(table, "l", "gcra 10/1h"), "k", 4, NOW).allowed);
     weir_table_destroy(table);
     table = table_with(&(struct weir_table_options){ .path = path, .keys = 9, .slab = 9 });
@@ -468,11 +454,10 @@ static void test_create_on_an_existing_table_attaches_and_keeps_its_sizes(void *
     weir_table_destroy(table);
 }
 
-static void test_create_finishes_what_a_dead_maker_left(void **state)
+TEST(test_create_finishes_what_a_dead_maker_left)
 {
     const char *path = new_path();
     char making[8192] = "WEIRMAKE"; /* a size, and no header yet */
-    (void)state;
     write_at(path, 0, making, sizeof(making));
     struct weir_table *table =
         table_with(&(struct weir_table_options){ .path = path, .keys = 100 });
@@ -483,10 +468,9 @@ static void test_create_finishes_what_a_dead_maker_left(void **state)
     weir_table_destroy(table);
 }
 
-static void test_two_tables_in_one_process_on_one_file_share_the_states(void **state)
+TEST(test_two_tables_in_one_process_on_one_file_share_the_states)
 {
     const char *path = new_path();
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *one = table_with(&(struct weir_table_options){
                               .path = path, .keys = 100, .narrow = narrow }),
@@ -512,10 +496,9 @@ static void test_two_tables_in_one_process_on_one_file_share_the_states(void **s
     }
 }
 
-static void test_private_tables_share_nothing(void **state)
+TEST(test_private_tables_share_nothing)
 {
     struct weir_table *one = private_table(false, 100), *two = private_table(false, 100);
-    (void)state;
     assert_true(take(limiter_of(one, "l", "gcra 10/1h"), "k", 10, NOW).allowed);
     assert_int_equal(left(limiter_of(two, "l", "gcra 10/1h"), "k", NOW), 10);
     weir_table_destroy(one);
@@ -524,9 +507,8 @@ static void test_private_tables_share_nothing(void **state)
 
 /* ------------------------------------------------------------------ figures ---- */
 
-static void test_stats_count_keys_live_keys_and_limiters(void **state)
+TEST(test_stats_count_keys_live_keys_and_limiters)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = private_table(narrow, 10000);
         struct weir_limiter *small = limiter_of(table, "small", "gcra 10/10s"),
@@ -566,10 +548,9 @@ static void take_numbers(struct weir_limiter *limiter, uint64_t from, uint64_t t
     }
 }
 
-static void test_the_promised_keys_fit_in_the_promised_bytes(void **state)
+TEST(test_the_promised_keys_fit_in_the_promised_bytes)
 {
     enum { KEYS = 1000000, SLAB = 4096 };
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = table_with(&(struct weir_table_options){
             .keys = KEYS, .slab = SLAB, .limiters = 1, .bans = 1, .guards = 1, .narrow = narrow });
@@ -589,10 +570,9 @@ static void test_the_promised_keys_fit_in_the_promised_bytes(void **state)
     }
 }
 
-static void test_half_as_many_again_still_decides_and_counts_evictions(void **state)
+TEST(test_half_as_many_again_still_decides_and_counts_evictions)
 {
     enum { KEYS = 100000 };
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table =
             table_with(&(struct weir_table_options){ .keys = KEYS, .narrow = narrow });
@@ -617,41 +597,12 @@ static void test_half_as_many_again_still_decides_and_counts_evictions(void **st
     }
 }
 
-static void test_a_symbolic_link_is_not_followed(void **state)
+TEST(test_a_symbolic_link_is_not_followed)
 {
     const char *target = make_file(100), *path = new_path();
-    (void)state;
     assert_int_equal(symlink(target, path), 0);
     expect_attach_fails(path, WEIR_SYSTEM, "symbolic link");
     expect_create_fails(&(struct weir_table_options){ .path = path }, WEIR_SYSTEM, "symbolic link");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes_out_of_bounds_are_refused_and_leave_no_file),
-        cmocka_unit_test(test_limiters_and_bans_out_of_bounds_are_refused),
-        cmocka_unit_test(test_limiters_that_are_not_there_take_no_disk),
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_one_key_is_a_table),
-        cmocka_unit_test(test_no_room_for_the_file_is_an_error_and_leaves_none),
-        cmocka_unit_test(test_no_room_in_memory_is_an_error),
-        cmocka_unit_test(test_paths_that_cannot_be_are_refused),
-        cmocka_unit_test(test_a_file_that_may_not_be_read_is_refused),
-        cmocka_unit_test(test_a_new_file_has_the_mode_asked_for),
-        cmocka_unit_test(test_what_is_no_table_is_refused_each_for_its_reason),
-        cmocka_unit_test(test_a_damaged_header_is_refused_each_for_its_reason),
-        cmocka_unit_test(test_a_cut_or_grown_file_is_refused),
-        cmocka_unit_test(test_sizes_that_lie_are_refused),
-        cmocka_unit_test(test_create_on_an_existing_table_attaches_and_keeps_its_sizes),
-        cmocka_unit_test(test_create_finishes_what_a_dead_maker_left),
-        cmocka_unit_test(test_two_tables_in_one_process_on_one_file_share_the_states),
-        cmocka_unit_test(test_private_tables_share_nothing),
-        cmocka_unit_test(test_stats_count_keys_live_keys_and_limiters),
-        cmocka_unit_test(test_the_promised_keys_fit_in_the_promised_bytes),
-        cmocka_unit_test(test_half_as_many_again_still_decides_and_counts_evictions),
-        cmocka_unit_test(test_a_symbolic_link_is_not_followed),
-    };
-
-    return cmocka_run_group_tests_name("table", tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

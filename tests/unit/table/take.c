@@ -1,5 +1,7 @@
 /* take.c -- deciding in a table: peek, give, reserve and settle, waiting on an injected clock, many
  * at once, and what narrow slots can hold. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 /* Limits of every algorithm; the first ones fit narrow slots or are large, so that any table takes
@@ -57,11 +59,10 @@ static void assert_region(const struct weir_table *table, void *copy, size_t siz
 
 /* --------------------------------------------------------------------- peek ---- */
 
-static void test_peek_says_what_take_would_and_changes_nothing(void **state)
+TEST(test_peek_says_what_take_would_and_changes_nothing)
 {
     static const char *const keys[] = { "a", "b", "c" };
     uint64_t seed = 1;
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < (narrow ? ANY_TABLE : MANY); i++) {
             struct weir_table *table = table_with(&(struct weir_table_options){
@@ -85,9 +86,8 @@ static void test_peek_says_what_take_would_and_changes_nothing(void **state)
         }
 }
 
-static void test_a_refusal_changes_nothing(void **state)
+TEST(test_a_refusal_changes_nothing)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < (narrow ? ANY_TABLE : MANY); i++) {
             struct weir_table *table = table_with(&(struct weir_table_options){
@@ -112,9 +112,8 @@ static void test_a_refusal_changes_nothing(void **state)
 
 /* --------------------------------------------------------------------- give ---- */
 
-static void test_give_gives_back_and_never_above_full(void **state)
+TEST(test_give_gives_back_and_never_above_full)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < (narrow ? ANY_TABLE : PLAIN); i++) {
             struct weir_table *table = small_slab_table(narrow);
@@ -170,13 +169,12 @@ static const struct {
               { false, "sliding-log 10/100s" },
               { true, "sliding-window 10/100s" } };
 
-static void test_settle_gives_back_or_charges_the_difference(void **state)
+TEST(test_settle_gives_back_or_charges_the_difference)
 {
     static const struct {
         int64_t cost, left;
     } rows[] = { { 4, 6 },          { 1, 9 }, { 0, 10 }, { -3, 10 },
                  { INT64_MIN, 10 }, { 5, 5 }, { 10, 0 }, { 13, 0 } };
-    (void)state;
     for (size_t k = 0; k < COUNT_OF(kinds); k++)
         for (size_t i = 0; i < COUNT_OF(rows); i++) {
             struct reserved r = reserve_four(kinds[k].narrow, kinds[k].limit);
@@ -189,9 +187,8 @@ static void test_settle_gives_back_or_charges_the_difference(void **state)
         }
 }
 
-static void test_a_reservation_expires_and_its_estimate_stands(void **state)
+TEST(test_a_reservation_expires_and_its_estimate_stands)
 {
-    (void)state;
     for (size_t k = 0; k < COUNT_OF(kinds); k++)
         for (int last = 0; last < 2;
              last++) { /* the last moment it can be settled, and the first it cannot */
@@ -205,23 +202,21 @@ static void test_a_reservation_expires_and_its_estimate_stands(void **state)
         }
 }
 
-static void test_a_reservation_for_ever_does_not_expire(void **state)
+TEST(test_a_reservation_for_ever_does_not_expire)
 {
     struct weir_table *table = small_slab_table(false);
     struct weir_limiter *limiter = limiter_of(table, "l", "fixed-window 10/100w");
     struct weir_ask ask = ask_of("k", 4, NOW);
     struct weir_reservation r;
     struct weir_decision d;
-    (void)state;
     assert_true(weir_reserve(limiter, &ask, WEIR_FOREVER, &r, &d));
     assert_true(weir_settle(&r, 1, NOW + 1000 * S));
     assert_int_equal(left(limiter, "k", NOW + 1000 * S), 9);
     weir_table_destroy(table);
 }
 
-static void test_a_refused_reservation_cannot_be_settled(void **state)
+TEST(test_a_refused_reservation_cannot_be_settled)
 {
-    (void)state;
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         static const int64_t costs[] = { 7, 11, -1 };
         struct reserved r = reserve_four(kinds[k].narrow, kinds[k].limit);
@@ -240,9 +235,8 @@ static void test_a_refused_reservation_cannot_be_settled(void **state)
     }
 }
 
-static void test_settling_beyond_the_limit_makes_the_key_owe(void **state)
+TEST(test_settling_beyond_the_limit_makes_the_key_owe)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) { /* gcra 10/10s: a unit a second */
         struct reserved r = reserve_four(narrow, "gcra 10/10s");
         assert_true(weir_settle(&r.reservation, 25, NOW));
@@ -263,10 +257,9 @@ static void test_settling_beyond_the_limit_makes_the_key_owe(void **state)
 
 /* A narrow slot cannot tell a debt of more than a minute above the limit from a clock that has
  * stepped back (docs/shm.md): the key is spent at the least, and owes no more than the minute. */
-static void test_settling_far_beyond_the_limit_leaves_a_narrow_key_spent(void **state)
+TEST(test_settling_far_beyond_the_limit_leaves_a_narrow_key_spent)
 {
     struct reserved r = reserve_four(true, "gcra 10/10s");
-    (void)state;
     assert_true(weir_settle(&r.reservation, 1000000, NOW));
     struct weir_decision d = take(r.limiter, "k", 1, NOW);
     assert_false(d.allowed);
@@ -276,14 +269,13 @@ static void test_settling_far_beyond_the_limit_leaves_a_narrow_key_spent(void **
     weir_table_destroy(r.table);
 }
 
-static void test_a_key_that_was_driven_out_is_still_charged(void **state)
+TEST(test_a_key_that_was_driven_out_is_still_charged)
 {
     struct weir_table *table = small_slab_table(false);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/100s");
     struct weir_ask ask = ask_of("k", 0, NOW); /* a reservation of nothing leaves no slot */
     struct weir_reservation r;
     struct weir_decision d;
-    (void)state;
     assert_true(weir_reserve(limiter, &ask, S, &r, &d));
     assert_int_equal(stats_of(table, -1).keys, 0);
     assert_true(weir_settle(&r, 3, NOW));
@@ -313,9 +305,8 @@ static void fake_sleep(void *context, weir_time span)
     f->now += span;
 }
 
-static void test_wait_sleeps_just_as_long_as_it_must(void **state)
+TEST(test_wait_sleeps_just_as_long_as_it_must)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++)
         for (int large = 0; large < 2; large++) {
             struct weir_table *table = small_slab_table(narrow);
@@ -347,7 +338,7 @@ static void test_wait_sleeps_just_as_long_as_it_must(void **state)
         }
 }
 
-static void test_wait_never_waits_for_what_never_comes(void **state)
+TEST(test_wait_never_waits_for_what_never_comes)
 {
     struct weir_table *table = small_slab_table(false);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 5/7s");
@@ -355,7 +346,6 @@ static void test_wait_never_waits_for_what_never_comes(void **state)
     struct weir_clock clock = { fake_now, fake_sleep, &f };
     struct weir_ask ask = ask_of("k", 6, NOW);
     struct weir_decision d;
-    (void)state;
     ask.wait_max = WEIR_FOREVER;
     assert_false(weir_wait(limiter, &ask, &clock, &d));
     assert_int_equal(d.reason, WEIR_TOO_BIG);
@@ -368,7 +358,7 @@ static void test_wait_never_waits_for_what_never_comes(void **state)
 
 /* --------------------------------------------------------------------- many ---- */
 
-static void test_take_many_is_as_one_by_one(void **state)
+TEST(test_take_many_is_as_one_by_one)
 {
     static const size_t sizes[] = { 0, 1, 2, 15, 16, 17, 31, 32, 33, 100 };
     static const char *const keys[] = { "a", "bb", "", "a longer key, longer than sixteen bytes",
@@ -378,7 +368,6 @@ static void test_take_many_is_as_one_by_one(void **state)
     uint64_t seed = 7;
     weir_time now = NOW;
     int64_t granted = 0, refused = 0;
-    (void)state;
     for (int t = 0; t < 4; t++)
         tables[t] = small_slab_table(t % 2);
     for (size_t way = 0; way < 2; way++)
@@ -418,9 +407,8 @@ static void test_take_many_is_as_one_by_one(void **state)
 }
 
 /* Several asks on one key in one call see each other, in order. */
-static void test_take_many_on_one_key_counts_each(void **state)
+TEST(test_take_many_on_one_key_counts_each)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = small_slab_table(narrow);
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 20/100s");
@@ -439,9 +427,8 @@ static void test_take_many_on_one_key_counts_each(void **state)
 
 /* ------------------------------------------------------------- narrow slots ---- */
 
-static void test_a_clock_that_steps_back_neither_locks_out_nor_gives_away(void **state)
+TEST(test_a_clock_that_steps_back_neither_locks_out_nor_gives_away)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++) {
         struct weir_table *table = small_slab_table(narrow);
         struct weir_limiter *limiter = limiter_of(table, "l", "gcra 10/10s");
@@ -460,13 +447,12 @@ static void test_a_clock_that_steps_back_neither_locks_out_nor_gives_away(void *
     }
 }
 
-static void test_a_narrow_key_waits_at_most_a_minute(void **state)
+TEST(test_a_narrow_key_waits_at_most_a_minute)
 {
     struct weir_table *table = small_slab_table(true);
     struct weir_limiter *limiter = limiter_of(table, "l", "gcra 1/100s");
     struct weir_ask ask = ask_of("k", 1, NOW);
     struct weir_decision d;
-    (void)state;
     ask.wait_max = WEIR_FOREVER;
     assert_true(weir_take(limiter, &ask, &d));
     assert_false(weir_take(limiter, &ask, &d));
@@ -483,10 +469,9 @@ static void test_a_narrow_key_waits_at_most_a_minute(void **state)
 }
 
 /* weir.h: a point before 0 counts as 0. */
-static void test_a_time_before_zero_counts_as_zero(void **state)
+TEST(test_a_time_before_zero_counts_as_zero)
 {
     static const weir_time times[] = { 0, -1, -5 * S, -1000 * S, INT64_MIN + 1, INT64_MIN };
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < COUNT_OF(times); i++) {
             struct weir_table *table = small_slab_table(narrow);
@@ -504,9 +489,8 @@ static void test_a_time_before_zero_counts_as_zero(void **state)
         }
 }
 
-static void test_the_end_of_time_is_a_time(void **state)
+TEST(test_the_end_of_time_is_a_time)
 {
-    (void)state;
     for (int narrow = 0; narrow < 2; narrow++)
         for (size_t i = 0; i < (narrow ? ANY_TABLE : MANY); i++) {
             struct weir_table *table = small_slab_table(narrow);
@@ -525,11 +509,10 @@ static void test_the_end_of_time_is_a_time(void **state)
 
 /* --------------------------------------------------------------------- keys ---- */
 
-static void test_keys_of_no_bytes_and_of_very_many(void **state)
+TEST(test_keys_of_no_bytes_and_of_very_many)
 {
     enum { LONG = 100 << 10 };
     unsigned char *bytes = malloc(LONG);
-    (void)state;
     assert_non_null(bytes);
     memset(bytes, 'k', LONG);
     for (int narrow = 0; narrow < 2; narrow++)
@@ -569,11 +552,10 @@ static void test_keys_of_no_bytes_and_of_very_many(void **state)
 
 /* Reserved again and again, each after time has paid for the one before; then all settled at
  * nothing: nothing is left to give back. */
-static void test_settling_late_mints_nothing(void **state)
+TEST(test_settling_late_mints_nothing)
 {
     static const char *const five[] = { "token-bucket 10/1s", "gcra 10/1s", "fixed-window 10/1s",
                                         "sliding-window 10/1s", "sliding-log 10/1s" };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(five); i++) {
         struct weir_table *table = private_table(false, 100);
         struct weir_limiter *limiter = limiter_of(table, "l", five[i]);
@@ -592,32 +574,4 @@ static void test_settling_late_mints_nothing(void **state)
         assert_int_equal(taken, 10);
         weir_table_destroy(table);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_peek_says_what_take_would_and_changes_nothing),
-        cmocka_unit_test(test_a_refusal_changes_nothing),
-        cmocka_unit_test(test_give_gives_back_and_never_above_full),
-        cmocka_unit_test(test_settle_gives_back_or_charges_the_difference),
-        cmocka_unit_test(test_a_reservation_expires_and_its_estimate_stands),
-        cmocka_unit_test(test_a_reservation_for_ever_does_not_expire),
-        cmocka_unit_test(test_a_refused_reservation_cannot_be_settled),
-        cmocka_unit_test(test_settling_beyond_the_limit_makes_the_key_owe),
-        cmocka_unit_test(test_settling_far_beyond_the_limit_leaves_a_narrow_key_spent),
-        cmocka_unit_test(test_a_key_that_was_driven_out_is_still_charged),
-        cmocka_unit_test(test_wait_sleeps_just_as_long_as_it_must),
-        cmocka_unit_test(test_wait_never_waits_for_what_never_comes),
-        cmocka_unit_test(test_take_many_is_as_one_by_one),
-        cmocka_unit_test(test_take_many_on_one_key_counts_each),
-        cmocka_unit_test(test_a_clock_that_steps_back_neither_locks_out_nor_gives_away),
-        cmocka_unit_test(test_a_narrow_key_waits_at_most_a_minute),
-        cmocka_unit_test(test_a_time_before_zero_counts_as_zero),
-        cmocka_unit_test(test_the_end_of_time_is_a_time),
-        cmocka_unit_test(test_keys_of_no_bytes_and_of_very_many),
-        cmocka_unit_test(test_settling_late_mints_nothing),
-    };
-
-    return cmocka_run_group_tests_name("take", tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include "vectors/runner/replay.h"
 #include "vectors/runner/vectors.h"
@@ -54,9 +54,8 @@ static const struct {
     { CASE "at 0s force shut\n", 3, 13, "open, closed or none" },
 };
 
-static void bad_lines_are_told_with_their_place(void **unused)
+TEST(bad_lines_are_told_with_their_place)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
         struct weir__vectors v = { 0 };
         struct weir_error e = { 0 };
@@ -80,7 +79,7 @@ static void note(void *context, int line, const char *text)
     snprintf(said + n, sizeof(said) - n, "%d: %s\n", line, text);
 }
 
-static void a_mismatch_tells_what_came(void **unused)
+TEST(a_mismatch_tells_what_came)
 {
     static const char text[] = CASE "at 0s ask -> no retry 5s state open\n"
                                     "at 0s end 1 error -> state open\n"
@@ -93,7 +92,6 @@ static void a_mismatch_tells_what_came(void **unused)
     struct weir__vectors v = { 0 };
     int line = 0;
 
-    (void)unused;
     said[0] = '\0';
     assert_int_equal(weir__vectors_parse(&v, text, strlen(text), &line, NULL), WEIR_OK);
     assert_false(weir__vectors_replay(weir__door_find("step"), &v, &v.cases[0], note, NULL));
@@ -108,7 +106,7 @@ static void a_mismatch_tells_what_came(void **unused)
     weir__vectors_clear(&v);
 }
 
-static void cases_of_all_kinds_are_in_one_file(void **unused)
+TEST(cases_of_all_kinds_are_in_one_file)
 {
     static const char text[] =
         "case a\nlimit gcra 5/1s\nat 0s take 1 -> ok\n"
@@ -117,20 +115,9 @@ static void cases_of_all_kinds_are_in_one_file(void **unused)
     struct weir__vectors v = { 0 };
     int line = 0;
 
-    (void)unused;
     assert_int_equal(weir__vectors_parse(&v, text, strlen(text), &line, NULL), WEIR_OK);
     assert_int_equal(v.case_count, 3);
     for (size_t i = 0; i < v.case_count; i++)
         assert_true(weir__vectors_replay(weir__door_find("step"), &v, &v.cases[i], note, NULL));
     weir__vectors_clear(&v);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_lines_are_told_with_their_place),
-        cmocka_unit_test(a_mismatch_tells_what_came),
-        cmocka_unit_test(cases_of_all_kinds_are_in_one_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

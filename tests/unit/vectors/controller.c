@@ -1,5 +1,7 @@
 /* controller.c -- cases of .vec files that are about a controller: what a line can say, and
  * what is wrong with one. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "vectors/runner/replay.h"
@@ -32,7 +34,7 @@ static struct heard replay(const char *text)
     return h;
 }
 
-static void test_L12_a_line_can_say_all_of_a_sample(void **state)
+TEST(test_L12_a_line_can_say_all_of_a_sample)
 {
     struct heard h = replay(
         "case a\n"
@@ -45,22 +47,20 @@ static void test_L12_a_line_can_say_all_of_a_sample(void **state)
         "controller aimd\n"
         "at 0s sample rtt 1ms in-flight limit -> limit 21\n"
         "at 0s sample rtt 1ms in-flight limit -> limit 22\n");
-    (void)state;
     if (h.count)
         fail_msg("line %d: %s", h.line, h.text);
 }
 
-static void test_L12_a_mismatch_names_both_limits(void **state)
+TEST(test_L12_a_mismatch_names_both_limits)
 {
     struct heard h =
         replay("case a\ncontroller aimd\nat 1s sample rtt 1ms in-flight 20 -> limit 22\n");
-    (void)state;
     assert_int_equal(h.count, 1);
     assert_int_equal(h.line, 3);
     assert_string_equal(h.text, "expected limit 22 got limit 21");
 }
 
-static void test_L12_says_where_a_line_is_malformed(void **state)
+TEST(test_L12_says_where_a_line_is_malformed)
 {
     static const struct {
         const char *subject, *line;
@@ -92,7 +92,6 @@ static void test_L12_says_where_a_line_is_malformed(void **state)
           "at 1s sample rtt 1s rtt 1s rtt 1s rtt 1s rtt 1s rtt 1s rtt 1s rtt 1s rtt 1s", 73,
           "a sample has at most 8" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct weir__vectors v = { 0 };
         struct weir_error error = { 0 };
@@ -105,14 +104,4 @@ static void test_L12_says_where_a_line_is_malformed(void **state)
             fail_msg("%s%s: %d:%d: %s", rows[i].subject, rows[i].line, line, error.column,
                      error.text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_L12_a_line_can_say_all_of_a_sample),
-        cmocka_unit_test(test_L12_a_mismatch_names_both_limits),
-        cmocka_unit_test(test_L12_says_where_a_line_is_malformed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

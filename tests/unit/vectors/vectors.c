@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include "vectors/runner/replay.h"
 #include "vectors/runner/vectors.h"
@@ -25,7 +25,7 @@ static struct weir__vectors parse(const char *text)
 
 /* ---------------------------------------------------------------- reading ---- */
 
-static void reads_every_kind_of_line(void **unused)
+TEST(reads_every_kind_of_line)
 {
     struct weir__vectors v =
         parse("# a comment\n"
@@ -39,7 +39,6 @@ static void reads_every_kind_of_line(void **unused)
               "case two\n"
               "limit sliding-log 1/1s\n"
               "at 1s take -1 -> no");
-    (void)unused;
     assert_int_equal(v.case_count, 2);
     assert_int_equal(v.line_count, 5);
     assert_int_equal(v.cases[0].count, 4);
@@ -68,25 +67,23 @@ static void reads_every_kind_of_line(void **unused)
     weir__vectors_clear(&v);
 }
 
-static void granted_means_at_once_unless_a_wait_is_named(void **unused)
+TEST(granted_means_at_once_unless_a_wait_is_named)
 {
     struct weir__vectors v =
         parse("case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 -> no\n");
-    (void)unused;
     assert_true(v.lines[0].fields[WEIR__VECTOR_WAIT].named);
     assert_int_equal(v.lines[0].fields[WEIR__VECTOR_WAIT].value, 0);
     assert_false(v.lines[1].fields[WEIR__VECTOR_WAIT].named);
     weir__vectors_clear(&v);
 }
 
-static void a_change_keeps_what_it_does_not_name(void **unused)
+TEST(a_change_keeps_what_it_does_not_name)
 {
     struct weir__vectors v = parse("case follows\nlimit gcra 10/1s\nat 0s change 4/2s\n"
                                    "case stays\nlimit gcra 10/1s burst 7\nat 0s change 4/2s\nat 0s "
                                    "change 4/2s burst 2\nat 0s change 5/1s\n"
                                    "case fresh\nlimit sliding-window 10/1s buckets=5 "
                                    "edge=loose\nat 0s change 20/1s edge=strict\n");
-    (void)unused;
     assert_int_equal(v.lines[0].limit.burst, 0); /* never named: follows the count */
     assert_int_equal(v.lines[0].limit.count, 4);
     assert_int_equal(v.lines[0].limit.period, 2 * WEIR_SECOND);
@@ -98,13 +95,12 @@ static void a_change_keeps_what_it_does_not_name(void **unused)
     weir__vectors_clear(&v);
 }
 
-static void many_cases_are_only_a_matter_of_memory(void **unused)
+TEST(many_cases_are_only_a_matter_of_memory)
 {
     static const char one[] = "case x\nlimit gcra 1/1s\nat 0s take 1 -> ok\n";
     size_t n = 3000;
     char *text = malloc(n * (sizeof(one) - 1) + 1);
 
-    (void)unused;
     assert_non_null(text);
     for (size_t i = 0; i < n; i++)
         memcpy(text + i * (sizeof(one) - 1), one, sizeof(one));
@@ -166,9 +162,8 @@ static const struct mistake {
     { CASE "at 0s take 1 -> ok \x01\n", 3, 20, "control character" },
 };
 
-static void says_where_a_file_is_malformed(void **unused)
+TEST(says_where_a_file_is_malformed)
 {
-    (void)unused;
     for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
         const struct mistake *m = &mistakes[i];
         struct weir__vectors v = { .case_count = 12345 };
@@ -184,14 +179,13 @@ static void says_where_a_file_is_malformed(void **unused)
     }
 }
 
-static void refuses_zero_bytes_and_endless_lines(void **unused)
+TEST(refuses_zero_bytes_and_endless_lines)
 {
     struct weir__vectors v;
     struct weir_error error = { 0 };
     char text[2000];
     int line = 0;
 
-    (void)unused;
     assert_int_not_equal(weir__vectors_parse(&v, "case a\0b\n", 9, &line, &error), WEIR_OK);
     assert_int_equal(line, 1);
     assert_int_equal(error.column, 7);
@@ -228,7 +222,7 @@ static struct heard replay(const char *door, const char *text)
     return h;
 }
 
-static void every_door_says_the_same(void **unused)
+TEST(every_door_says_the_same)
 {
     static const char text[] = "case a\nlimit token-bucket 10/1s burst 5\n"
                                "at 0s take 3 -> ok limit 5 remaining 2 reset 300ms\n"
@@ -240,7 +234,6 @@ static void every_door_says_the_same(void **unused)
                                "at 1s take 6 -> no retry never\n"
                                "at 1s change 20/1s\n"
                                "at 1s take 1 -> no retry 50ms\n";
-    (void)unused;
     for (const struct weir__door *const *d = weir__doors(); *d; d++) {
         struct heard h = replay((*d)->name, text);
         if (h.count)
@@ -248,14 +241,13 @@ static void every_door_says_the_same(void **unused)
     }
 }
 
-static void large_states_fit_at_every_door(void **unused)
+TEST(large_states_fit_at_every_door)
 {
     static const char text[] = "case a\nlimit sliding-log 5000/1s\n"
                                "at 0s take 5000 -> ok remaining 0\n"
                                "at 0s change 9000/1s\n"
                                "at 0s take 4000 -> ok remaining 0\n"
                                "at 0s take 1 -> no retry 1s\n";
-    (void)unused;
     for (const struct weir__door *const *d = weir__doors(); *d; d++) {
         struct heard h = replay((*d)->name, text);
         if (h.count)
@@ -263,11 +255,10 @@ static void large_states_fit_at_every_door(void **unused)
     }
 }
 
-static void a_mismatch_names_line_and_both_answers(void **unused)
+TEST(a_mismatch_names_line_and_both_answers)
 {
     struct heard h =
         replay("step", "case a\nlimit gcra 1/1s burst 2\nat 0s take 1 -> ok remaining 0\n");
-    (void)unused;
     assert_int_equal(h.count, 1);
     assert_int_equal(h.line, 3);
     assert_string_equal(h.text, "expected ok remaining 0 wait 0s got ok remaining 1 wait 0s");
@@ -280,18 +271,16 @@ static void a_mismatch_names_line_and_both_answers(void **unused)
     assert_string_equal(h.text, "expected no retry ~1s got no retry never");
 }
 
-static void a_wait_that_is_not_named_must_be_none(void **unused)
+TEST(a_wait_that_is_not_named_must_be_none)
 {
     struct heard h = replay(
         "step", "case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 wait-max 1s -> ok\n");
-    (void)unused;
     assert_int_equal(h.line, 4);
     assert_string_equal(h.text, "expected ok wait 0s got ok wait 1s");
 }
 
-static void about_is_ten_microseconds_and_no_more(void **unused)
+TEST(about_is_ten_microseconds_and_no_more)
 {
-    (void)unused;
 #define ABOUT(retry)                                                                            \
     replay("step",                                                                              \
            "case a\nlimit gcra 1/1s\nat 0s take 1 -> ok\nat 0s take 1 -> no retry " retry "\n") \
@@ -302,22 +291,4 @@ static void about_is_ten_microseconds_and_no_more(void **unused)
     assert_int_equal(ABOUT("1000000001ns"), 1);
     assert_int_equal(ABOUT("~1000010001ns"), 1);
     assert_int_equal(ABOUT("~999989999ns"), 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_every_kind_of_line),
-        cmocka_unit_test(granted_means_at_once_unless_a_wait_is_named),
-        cmocka_unit_test(a_change_keeps_what_it_does_not_name),
-        cmocka_unit_test(many_cases_are_only_a_matter_of_memory),
-        cmocka_unit_test(says_where_a_file_is_malformed),
-        cmocka_unit_test(refuses_zero_bytes_and_endless_lines),
-        cmocka_unit_test(every_door_says_the_same),
-        cmocka_unit_test(large_states_fit_at_every_door),
-        cmocka_unit_test(a_mismatch_names_line_and_both_answers),
-        cmocka_unit_test(a_wait_that_is_not_named_must_be_none),
-        cmocka_unit_test(about_is_ten_microseconds_and_no_more),
-    };
-    return cmocka_run_group_tests_name("vectors", tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
  * Every head is read at every prefix, against the end of readable memory: a proper prefix of a good
  * head is 0, and what is wrong is wrong at the very byte that makes it so.
  */
+#include "unit/test.h"
+
 #include "unit/edge.h"
 
 #include "wire/http1.h"
@@ -74,9 +76,8 @@ static void check_bad_header(const char *header, int wanted, const char *why)
 
 /* ----------------------------------------------------------------- requests ---- */
 
-static void test_S2_a_request(void **state)
+TEST(test_S2_a_request)
 {
-    (void)state;
     check_good_with("POST /v1/check?explain=1&x HTTP/1.1\r\nHost: weir:8080\r\nContent-Length: "
                     "12\r\nX-Empty:\r\nx-b:  a \t b \t\r\n\r\n{\"a\":",
                     5);
@@ -98,7 +99,7 @@ static void test_S2_a_request(void **state)
     assert_null(weir__http_header(request.headers, request.n_headers, "x-other").bytes);
 }
 
-static void test_S2_requests_one_behind_the_other(void **state)
+TEST(test_S2_requests_one_behind_the_other)
 {
     const char *text =
         "GET /a HTTP/1.1\r\nHost: a\r\n\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n"; /* with an empty
@@ -107,7 +108,6 @@ static void test_S2_requests_one_behind_the_other(void **state)
     size_t len = strlen(text);
     int status;
     const char *what;
-    (void)state;
     ptrdiff_t took = read_request(text, len, &status, &what);
     assert_int_equal(took, 28);
     assert_int_equal(read_request(text + took, len - (size_t)took, &status, &what), 30);
@@ -116,7 +116,7 @@ static void test_S2_requests_one_behind_the_other(void **state)
     check_bad("\n", 400, "method");
 }
 
-static void test_S2_targets(void **state)
+TEST(test_S2_targets)
 {
     static const struct {
         const char *method, *target, *path, *query;
@@ -133,7 +133,6 @@ static void test_S2_targets(void **state)
         { "ANY-thing", "/\xc3\xa9", "/\xc3\xa9", "" },
     };
     char text[256];
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         sprintf(text, "%s %s HTTP/1.1\r\nHost: a\r\n\r\n", good[i].method, good[i].target);
         check_good(text);
@@ -152,9 +151,8 @@ static void test_S2_targets(void **state)
     check_bad("GET /a#b HTTP/1.1", 400, "fragment");
 }
 
-static void test_S2_request_lines_that_are_wrong(void **state)
+TEST(test_S2_request_lines_that_are_wrong)
 {
-    (void)state;
     check_bad(" ", 400, "method");
     check_bad("GET\r", 400, "method");
     check_bad("GET\t", 400, "method");
@@ -169,9 +167,8 @@ static void test_S2_request_lines_that_are_wrong(void **state)
     check_bad("GET /a h", 400, "HTTP/1.1");
 }
 
-static void test_S2_versions(void **state)
+TEST(test_S2_versions)
 {
-    (void)state;
     check_good("GET / HTTP/1.0\r\n\r\n");
     assert_int_equal(request.minor, 0);
     assert_false(request.keep_alive);
@@ -188,9 +185,8 @@ static void test_S2_versions(void **state)
     check_bad("GET / HTTP/1.1\r\r", 400, "LF behind CR");
 }
 
-static void test_S2_headers_that_are_wrong(void **state)
+TEST(test_S2_headers_that_are_wrong)
 {
-    (void)state;
     check_bad_header("a ", 400, "space");
     check_bad_header("a\t", 400, "space");
     check_bad_header("a: b\r\n ", 400, "begins with a space");
@@ -213,7 +209,7 @@ static void test_S2_headers_that_are_wrong(void **state)
     check_good("GET / HTTP/1.1\r\nHost: a\r\na: \xc3\xa9\tb\xff\r\n\r\n");
 }
 
-static void test_S2_lengths_that_two_readers_could_read_in_two_ways(void **state)
+TEST(test_S2_lengths_that_two_readers_could_read_in_two_ways)
 {
     static const char *const lengths[] = { "",
                                            "+1",
@@ -228,7 +224,6 @@ static void test_S2_lengths_that_two_readers_could_read_in_two_ways(void **state
                                            "99999999999999999999",
                                            "1.0" };
     char header[128];
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         sprintf(header, "Content-Length: %s\r\n", lengths[i]);
         check_bad_header(header, 400, "Content-Length");
@@ -249,14 +244,13 @@ static void test_S2_lengths_that_two_readers_could_read_in_two_ways(void **state
     assert_int_equal(request.content_length, 0);
 }
 
-static void test_S2_encodings(void **state)
+TEST(test_S2_encodings)
 {
     static const char *const others[] = {
         "",         "gzip",        "gzip, chunked", "chunked, chunked", "chunked,",
         "xchunked", "chunked;q=1", "identity",      "\"chunked\""
     };
     char header[128];
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         sprintf(header, "Transfer-Encoding: %s\r\n", others[i]);
         check_bad_header(header, 501, "chunked");
@@ -266,9 +260,8 @@ static void test_S2_encodings(void **state)
     assert_int_equal(request.content_length, -1);
 }
 
-static void test_S2_hosts(void **state)
+TEST(test_S2_hosts)
 {
-    (void)state;
     check_bad("GET / HTTP/1.1\r\n\r\n", 400, "no Host");
     check_bad("GET http://a/ HTTP/1.1\r\nhosts: a\r\n\r\n", 400, "no Host");
     check_bad_header("Host: a\r\n", 400, "more than one Host");
@@ -279,7 +272,7 @@ static void test_S2_hosts(void **state)
     check_good("GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n");
 }
 
-static void test_S2_connections(void **state)
+TEST(test_S2_connections)
 {
     static const struct {
         int minor;
@@ -298,7 +291,6 @@ static void test_S2_connections(void **state)
         { 0, "Connection: keep-alive, close\r\n", false },
     };
     char text[256];
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         sprintf(text, "GET / HTTP/1.%d\r\nHost: a\r\n%s\r\n", good[i].minor, good[i].headers);
         check_good(text);
@@ -307,9 +299,8 @@ static void test_S2_connections(void **state)
     }
 }
 
-static void test_S2_expectations(void **state)
+TEST(test_S2_expectations)
 {
-    (void)state;
     check_good("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\n\r\n");
     assert_true(request.expects_continue);
     check_good("POST / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n");
@@ -338,17 +329,15 @@ static int status_of(size_t len, ptrdiff_t wanted)
     return status;
 }
 
-static void test_S2_a_method_has_32_bytes_at_most(void **state)
+TEST(test_S2_a_method_has_32_bytes_at_most)
 {
-    (void)state;
     check_good("ABCDEFGHABCDEFGHABCDEFGHABCDEFGH / HTTP/1.1\r\nHost: a\r\n\r\n");
     check_bad("ABCDEFGHABCDEFGHABCDEFGHABCDEFGHA", 501, "32");
 }
 
-static void test_S2_a_target_has_8_KiB_at_most(void **state)
+TEST(test_S2_a_target_has_8_KiB_at_most)
 {
     size_t len = repeat(repeat(0, "GET /", 1), "a", 8192);
-    (void)state;
     assert_int_equal(status_of(len - 1, 0), 0);
     assert_int_equal(status_of(len, -1), 414);
     len = repeat(len - 1, " HTTP/1.1\r\nHost: a\r\n\r\n", 1);
@@ -356,10 +345,9 @@ static void test_S2_a_target_has_8_KiB_at_most(void **state)
     assert_int_equal(request.path.len, 8192);
 }
 
-static void test_S2_a_head_has_32_KiB_at_most(void **state)
+TEST(test_S2_a_head_has_32_KiB_at_most)
 {
     size_t len = repeat(repeat(0, "GET / HTTP/1.1\r\nHost: a\r\nb: ", 1), "c", 32 * 1024);
-    (void)state;
     assert_int_equal(status_of(32 * 1024 - 1, 0), 0);
     assert_int_equal(status_of(32 * 1024, -1), 431);
     assert_int_equal(status_of(len, -1), 431);
@@ -371,11 +359,10 @@ static void test_S2_a_head_has_32_KiB_at_most(void **state)
     assert_int_equal(status_of(len, -1), 431);
 }
 
-static void test_S2_a_request_has_100_headers_at_most(void **state)
+TEST(test_S2_a_request_has_100_headers_at_most)
 {
     size_t len =
         repeat(repeat(0, "GET / HTTP/1.1\r\nHost: a\r\n", 1), "b: c\r\n", WEIR__HTTP_HEADERS - 1);
-    (void)state;
     assert_int_equal(status_of(len, 0), 0);
     size_t whole = repeat(len, "\r\n", 1);
     assert_int_equal(status_of(whole, (ptrdiff_t)whole), 0);
@@ -407,9 +394,8 @@ static void check_response(const char *text, bool good)
     }
 }
 
-static void test_responses(void **state)
+TEST(test_responses)
 {
-    (void)state;
     check_response("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nRetry-After: 1\r\n\r\n",
                    true);
     assert_int_equal(response.status, 429);
@@ -426,7 +412,7 @@ static void test_responses(void **state)
     assert_int_equal(response.minor, 1);
 }
 
-static void test_responses_that_are_wrong(void **state)
+TEST(test_responses_that_are_wrong)
 {
     static const char *const wrong[] = {
         "\r",
@@ -441,7 +427,6 @@ static void test_responses_that_are_wrong(void **state)
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n",
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
         check_response(wrong[i], false);
     size_t len = repeat(repeat(0, "HTTP/1.1 200 ", 1), "a", 2000);
@@ -504,9 +489,8 @@ static void check_not_chunked(const char *text)
         fail_msg("%s: is wrong before its last byte", text);
 }
 
-static void test_chunks(void **state)
+TEST(test_chunks)
 {
-    (void)state;
     check_chunked("0\r\n\r\n", 0, "");
     check_chunked("5\r\nhello\r\n0\r\n\r\nGET ", 4, "hello");
     check_chunked("5\r\nhello\r\nA;x=\"y z\";q\r\n0123456789\r\n1\r\n\n\r\n000\r\nTrailer: "
@@ -515,7 +499,7 @@ static void test_chunks(void **state)
     check_chunked("00000000000000000000001\r\na\r\n0;\r\n\r\n", 0, "a");
 }
 
-static void test_chunks_that_are_wrong(void **state)
+TEST(test_chunks_that_are_wrong)
 {
     static const char *const wrong[] = {
         "\r",
@@ -543,16 +527,14 @@ static void test_chunks_that_are_wrong(void **state)
         "0\r\na: \x01",
         "0\r\n:",
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
         check_not_chunked(wrong[i]);
 }
 
-static void test_chunk_lines_and_trailers_are_bounded(void **state)
+TEST(test_chunk_lines_and_trailers_are_bounded)
 {
     char data[16];
     bool ended;
-    (void)state;
     size_t len = repeat(repeat(0, "1;", 1), "a", 253);
     repeat(len, "\r\n", 1);
     assert_int_equal(read_chunked(large, len + 2, 1000, data, &ended), len + 2);
@@ -580,12 +562,11 @@ static void check_query(const char *text, const char *wanted, bool wanted_bad)
     assert_true(to <= scratch + strlen(text));
 }
 
-static void test_queries(void **state)
+TEST(test_queries)
 {
     struct weir__http_text none = { NULL, 0 };
     char *scratch = NULL;
     bool bad = true;
-    (void)state;
     check_query("", "", false);
     check_query("&&", "", false);
     check_query("a=b&c=d", "a=b;c=d;", false);
@@ -600,42 +581,12 @@ static void test_queries(void **state)
     assert_false(bad);
 }
 
-static void test_status_texts(void **state)
+TEST(test_status_texts)
 {
-    (void)state;
     assert_string_equal(weir__http_status_text(200), "OK");
     assert_string_equal(weir__http_status_text(429), "Too Many Requests");
     assert_string_equal(weir__http_status_text(505), "HTTP Version Not Supported");
     for (int status = -1; status < 1000; status++)
         assert_non_null(weir__http_status_text(status));
     assert_string_equal(weir__http_status_text(299), "Unknown");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_S2_a_request),
-        cmocka_unit_test(test_S2_requests_one_behind_the_other),
-        cmocka_unit_test(test_S2_targets),
-        cmocka_unit_test(test_S2_request_lines_that_are_wrong),
-        cmocka_unit_test(test_S2_versions),
-        cmocka_unit_test(test_S2_headers_that_are_wrong),
-        cmocka_unit_test(test_S2_lengths_that_two_readers_could_read_in_two_ways),
-        cmocka_unit_test(test_S2_encodings),
-        cmocka_unit_test(test_S2_hosts),
-        cmocka_unit_test(test_S2_connections),
-        cmocka_unit_test(test_S2_expectations),
-        cmocka_unit_test(test_S2_a_method_has_32_bytes_at_most),
-        cmocka_unit_test(test_S2_a_target_has_8_KiB_at_most),
-        cmocka_unit_test(test_S2_a_head_has_32_KiB_at_most),
-        cmocka_unit_test(test_S2_a_request_has_100_headers_at_most),
-        cmocka_unit_test(test_responses),
-        cmocka_unit_test(test_responses_that_are_wrong),
-        cmocka_unit_test(test_chunks),
-        cmocka_unit_test(test_chunks_that_are_wrong),
-        cmocka_unit_test(test_chunk_lines_and_trailers_are_bounded),
-        cmocka_unit_test(test_queries),
-        cmocka_unit_test(test_status_texts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

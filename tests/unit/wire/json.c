@@ -3,11 +3,7 @@
  *
  * Texts lie in memory of exactly their size: reading beyond the end is seen by the sanitizers.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +63,7 @@ static void check_bad(const char *text, size_t len, long place, const char *expe
                  what ? what : "nothing", at);
 }
 
-static void test_scalars(void **state)
+TEST(test_scalars)
 {
     static const char *const good[][2] = {
         { "\"\"", "=s:;" },
@@ -82,12 +78,11 @@ static void test_scalars(void **state)
         { "1E-7", "=n:1E-7;" },
         { "123456789012345678901234567890", "=n:123456789012345678901234567890;" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++)
         check_good(good[i][0], strlen(good[i][0]), good[i][1]);
 }
 
-static void test_paths(void **state)
+TEST(test_paths)
 {
     static const char *const good[][2] = {
         { "{}", "" },
@@ -103,12 +98,11 @@ static void test_paths(void **state)
         { "[0,1,2,3,4,5,6,7,8,9,10]",
           "0=n:0;1=n:1;2=n:2;3=n:3;4=n:4;5=n:5;6=n:6;7=n:7;8=n:8;9=n:9;10=n:10;" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++)
         check_good(good[i][0], strlen(good[i][0]), good[i][1]);
 }
 
-static void test_escapes(void **state)
+TEST(test_escapes)
 {
     static const char *const good[][2] = {
         { "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "=s:\"\\/\b\f\n\r\t;" },
@@ -119,7 +113,6 @@ static void test_escapes(void **state)
         { "\"long enough before \\\\ and long enough behind it\"",
           "=s:long enough before \\ and long enough behind it;" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++)
         check_good(good[i][0], strlen(good[i][0]), good[i][1]);
 }
@@ -143,9 +136,8 @@ static void check_place(const char *text, const char *name, size_t depth, bool e
     assert_int_equal(v.element, element);
 }
 
-static void test_place_of_a_value(void **state)
+TEST(test_place_of_a_value)
 {
-    (void)state;
     check_place("1", "", 0, false);
     check_place("{\"a.b\":1}", "a.b", 1, false);
     check_place("[7,8]", "1", 1, true);
@@ -155,13 +147,12 @@ static void test_place_of_a_value(void **state)
     check_place("[[[1]],{\"x\":2}]", "x", 2, false);
 }
 
-static void test_nul_is_a_character_if_escaped(void **state)
+TEST(test_nul_is_a_character_if_escaped)
 {
     struct weir__json_value v;
     const char *what;
     char scratch[16];
 
-    (void)state;
     assert_int_equal(weir__json_walk("\"a\\u0000b\"", 10, scratch, keep_value, &v, &what), -1);
     assert_int_equal(v.len, 3);
     assert_memory_equal(v.text, "a\0b", 3);
@@ -171,30 +162,28 @@ static void test_nul_is_a_character_if_escaped(void **state)
     check_bad("\"\\\0\"", 4, 2, "an escape: one of \" \\ / b f n r t u");
 }
 
-static void test_decoded_strings_stay(void **state)
+TEST(test_decoded_strings_stay)
 {
     struct weir__json_value v;
     const char *what;
     char scratch[64], plain[] = "[\"\\u0061\",\"\\u0062\"]";
 
-    (void)state;
     assert_int_equal(weir__json_walk(plain, strlen(plain), scratch, keep_value, &v, &what), -1);
     assert_memory_equal(scratch, "ab", 2);
     assert_ptr_equal(v.text, scratch + 1);
 }
 
-static void test_without_scratch_strings_come_as_written(void **state)
+TEST(test_without_scratch_strings_come_as_written)
 {
     struct record r = { .len = 0 };
     const char *what, text[] = "{\"\\u0061\":\"\\u0062\"}";
 
-    (void)state;
     assert_int_equal(weir__json_walk(text, strlen(text), NULL, note, &r, &what), -1);
     assert_string_equal(r.text, "a=s:\\u0062;");
     assert_int_equal(weir__json_walk("\"\\x\"", 4, NULL, note, &r, &what), 2);
 }
 
-static void test_utf8(void **state)
+TEST(test_utf8)
 {
     static const char *const good[] = { "\xc2\x80",         "\xdf\xbf",        "\xe0\xa0\x80",
                                         "\xed\x9f\xbf",     "\xee\x80\x80",    "\xef\xbf\xbf",
@@ -219,7 +208,6 @@ static void test_utf8(void **state)
     };
     char text[32], calls[32];
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         snprintf(text, sizeof(text), "\"%s\"", good[i]);
         snprintf(calls, sizeof(calls), "=s:%s;", good[i]);
@@ -290,20 +278,18 @@ static const struct {
     { "// c\n1", 0, "a value" },
 };
 
-static void test_bad(void **state)
+TEST(test_bad)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         check_bad(bad[i].text, strlen(bad[i].text), bad[i].at, bad[i].what);
 }
 
 /* A special character is found wherever it stands among the eight bytes that are looked at
  * together. */
-static void test_every_place_of_a_quote(void **state)
+TEST(test_every_place_of_a_quote)
 {
     char text[64], calls[64];
 
-    (void)state;
     for (int n = 0; n < 40; n++) {
         snprintf(text, sizeof(text), "\"%.*s\"", n, "abcdefghijklmnopqrstuvwxyz0123456789ABCDEF");
         snprintf(calls, sizeof(calls), "=s:%.*s;", n, "abcdefghijklmnopqrstuvwxyz0123456789ABCDEF");
@@ -314,12 +300,11 @@ static void test_every_place_of_a_quote(void **state)
     }
 }
 
-static void test_depth_is_bounded(void **state)
+TEST(test_depth_is_bounded)
 {
     enum { HUGE_DEPTH = 100000 };
     char text[2 * WEIR__JSON_DEPTH + 8] = "", *deep = malloc(HUGE_DEPTH);
 
-    (void)state;
     memset(text, '[', WEIR__JSON_DEPTH);
     memset(text + WEIR__JSON_DEPTH, ']', WEIR__JSON_DEPTH);
     check_good(text, 2 * WEIR__JSON_DEPTH, "");
@@ -334,13 +319,12 @@ static void test_depth_is_bounded(void **state)
 }
 
 /* Checked, but not called back; its neighbours are. */
-static void test_long_path_is_left_out(void **state)
+TEST(test_long_path_is_left_out)
 {
     char name[WEIR__JSON_PATH + 2], text[2000];
     struct record r = { .len = 0 };
     const char *what;
 
-    (void)state;
     memset(name, 'n', sizeof(name));
     name[WEIR__JSON_PATH] = '\0';
     int len = snprintf(text, sizeof(text),
@@ -355,13 +339,12 @@ static void test_long_path_is_left_out(void **state)
 }
 
 /* A name that is long only because of its escapes. */
-static void test_long_escaped_path(void **state)
+TEST(test_long_escaped_path)
 {
     char text[WEIR__JSON_PATH * 6 + 16] = "{\"";
     struct record r = { .len = 0 };
     const char *what;
 
-    (void)state;
     for (int i = 0; i < WEIR__JSON_PATH; i++)
         strcat(text, "\\u0061");
     strcat(text, "\":1}");
@@ -370,23 +353,21 @@ static void test_long_escaped_path(void **state)
     assert_int_equal(strspn(r.text, "a"), WEIR__JSON_PATH);
 }
 
-static void test_each_may_end_it(void **state)
+TEST(test_each_may_end_it)
 {
     struct record r = { .stop_after = 2 };
     const char *what;
 
-    (void)state;
     assert_int_equal(walk_into(&r, "[1,2,3,oh no", 12, &what), -1);
     assert_string_equal(r.text, "0=n:1;1=n:2;");
 }
 
 /* Every beginning of a good text that is not good itself is wrong at its end, and nowhere else. */
-static void test_every_beginning(void **state)
+TEST(test_every_beginning)
 {
     const char *text = "{\"a\":[1.5e3,true,{\"b\":\"\\u00e4\\ud83d\\ude00 x\"}],\"c\":null}";
     size_t len = strlen(text);
 
-    (void)state;
     for (size_t n = 0; n < len; n++) {
         struct record r = { .len = 0 };
         const char *what = NULL;
@@ -394,27 +375,4 @@ static void test_every_beginning(void **state)
         bool half = at >= 0 && what && strcmp(what, "both halves of a surrogate pair") == 0;
         assert_true(half || at == (long)n);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scalars),
-        cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_escapes),
-        cmocka_unit_test(test_place_of_a_value),
-        cmocka_unit_test(test_nul_is_a_character_if_escaped),
-        cmocka_unit_test(test_decoded_strings_stay),
-        cmocka_unit_test(test_without_scratch_strings_come_as_written),
-        cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_every_place_of_a_quote),
-        cmocka_unit_test(test_depth_is_bounded),
-        cmocka_unit_test(test_long_path_is_left_out),
-        cmocka_unit_test(test_long_escaped_path),
-        cmocka_unit_test(test_each_may_end_it),
-        cmocka_unit_test(test_every_beginning),
-    };
-
-    return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

@@ -4,6 +4,8 @@
  * Every input is read at every prefix, against the end of readable memory: what is not whole is 0,
  * and what is wrong is wrong at the very byte that makes it so.
  */
+#include "unit/test.h"
+
 #include "unit/edge.h"
 
 #include "wire/resp.h"
@@ -61,9 +63,8 @@ static void check_bad(const char *text, size_t good, const char *why)
     check_bad_within(&wide, text, strlen(text), good, why);
 }
 
-static void test_S1_commands(void **state)
+TEST(test_S1_commands)
 {
-    (void)state;
     check_good("*1\r\n$4\r\nPING\r\n", 0, "[PING]");
     check_good(
         "*6\r\n$11\r\nCL.THROTTLE\r\n$4\r\nuser\r\n$2\r\n15\r\n$2\r\n30\r\n$2\r\n60\r\n$1\r\n1\r\n",
@@ -85,9 +86,8 @@ static void test_S1_commands(void **state)
                "234567890123456789!][x]");
 }
 
-static void test_S1_inline_commands(void **state)
+TEST(test_S1_inline_commands)
 {
-    (void)state;
     check_good("PING\r\n", 0, "[PING]");
     check_good("PING\nPING", 4, "[PING]");
     check_good("  take\t\tkey  1 \r\n", 0, "[take][key][1]");
@@ -97,7 +97,7 @@ static void test_S1_inline_commands(void **state)
     check_good("\"it's\" \xc3\xa9\n", 0, "[it's][\xc3\xa9]");
 }
 
-static void test_S1_inline_commands_that_are_wrong(void **state)
+TEST(test_S1_inline_commands_that_are_wrong)
 {
     static const char *const wrong[][2] = {
         { "a \"b\n", "closing quote" },
@@ -110,7 +110,6 @@ static void test_S1_inline_commands_that_are_wrong(void **state)
         { "a b'c'\n", "escapes" },
         { "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n", "more arguments" },
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
         check_bad(wrong[i][0], strlen(wrong[i][0]) - 1, wrong[i][1]);
     check_bad("\x16\x03\x01", 0, "TLS");
@@ -119,9 +118,8 @@ static void test_S1_inline_commands_that_are_wrong(void **state)
     check_bad_within(&wide, "ab\0cd\n", 6, 2, "control");
 }
 
-static void test_S1_commands_that_are_wrong(void **state)
+TEST(test_S1_commands_that_are_wrong)
 {
-    (void)state;
     check_bad("*x", 1, "number");
     check_bad("*1x", 2, "CRLF");
     check_bad("*\r\n", 1, "number");
@@ -144,12 +142,11 @@ static void test_S1_commands_that_are_wrong(void **state)
     check_bad("*1\r\n$12\r\nabcdefghijklm\r\n", 21, "CRLF");
 }
 
-static void test_S1_limits_hold_before_the_bytes_come(void **state)
+TEST(test_S1_limits_hold_before_the_bytes_come)
 {
     static const struct weir__resp_limits tight = { .args = 3, .bytes = 40 };
     char print[256];
     const char *what;
-    (void)state;
     check_bad("*1000000000", 3, "more arguments");
     check_bad("*17", 2, "more arguments");
     check_bad("*1\r\n$1000000000", 10, "longer");
@@ -165,13 +162,12 @@ static void test_S1_limits_hold_before_the_bytes_come(void **state)
     check_bad_within(&(struct weir__resp_limits){ 3, 3 }, "*1\r\n", 4, 3, "longer");
 }
 
-static void test_S1_limits_are_reached_exactly(void **state)
+TEST(test_S1_limits_are_reached_exactly)
 {
     const char *text = "*3\r\n$9\r\n012345678\r\n$9\r\n012345678\r\n$0\r\n\r\n";
     size_t len = strlen(text);
     char print[256];
     const char *what;
-    (void)state;
     assert_int_equal(command(text, len, &(struct weir__resp_limits){ 3, len }, print, &what), len);
     assert_int_equal(command(text, len, &(struct weir__resp_limits){ 3, len - 1 }, print, &what),
                      -1);
@@ -182,14 +178,13 @@ static void test_S1_limits_are_reached_exactly(void **state)
         command("0123456789\n", 11, &(struct weir__resp_limits){ 1, 10 }, print, &what), -1);
 }
 
-static void test_S1_a_line_has_64_KiB_at_most(void **state)
+TEST(test_S1_a_line_has_64_KiB_at_most)
 {
     static char line[64 * 1024 + 1];
     static const struct weir__resp_limits wider = { .args = ARGS, .bytes = 1 << 20 };
     struct weir__resp_arg args[ARGS];
     size_t n;
     const char *what;
-    (void)state;
     memset(line, 'a', sizeof(line));
     assert_int_equal(
         weir__resp_command(at_edge(line, 64 * 1024 - 1), 64 * 1024 - 1, &wider, args, &n, &what),
@@ -210,7 +205,7 @@ static struct weir__resp_arg arg_of(const char *text)
     return (struct weir__resp_arg){ at_edge(text, strlen(text)), strlen(text) };
 }
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
     static const struct {
         const char *text;
@@ -249,7 +244,6 @@ static void test_numbers(void **state)
         "1:",
         "123456789012345678901234567890",
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         int64_t n = 42;
         if (!weir__resp_int(arg_of(good[i].text), &n) || n != good[i].n)
@@ -262,9 +256,8 @@ static void test_numbers(void **state)
     }
 }
 
-static void test_words_in_any_case(void **state)
+TEST(test_words_in_any_case)
 {
-    (void)state;
     assert_true(weir__resp_is(arg_of("cl.THROTTLE"), "CL.THROTTLE"));
     assert_true(weir__resp_is(arg_of("Ping"), "ping"));
     assert_true(weir__resp_is(arg_of(""), ""));
@@ -286,10 +279,9 @@ static void check_written(const char *from, const char *end, const char *wanted)
     assert_memory_equal(from, wanted, strlen(wanted));
 }
 
-static void test_S1_replies_as_they_are_written(void **state)
+TEST(test_S1_replies_as_they_are_written)
 {
     char to[128];
-    (void)state;
     check_written(to, weir__resp_put_integer(to, 0), ":0\r\n");
     check_written(to, weir__resp_put_integer(to, 9), ":9\r\n");
     check_written(to, weir__resp_put_integer(to, 10), ":10\r\n");
@@ -308,10 +300,9 @@ static void test_S1_replies_as_they_are_written(void **state)
     check_written(to, weir__resp_put_null(to, 3), "_\r\n");
 }
 
-static void test_every_power_of_ten_comes_back(void **state)
+TEST(test_every_power_of_ten_comes_back)
 {
     char to[WEIR__RESP_NUMBER_MAX];
-    (void)state;
     for (int64_t power = 1; power <= INT64_MAX / 10; power *= 10)
         for (int64_t n = power - 1; n <= power + 1; n++)
             for (int sign = -1; sign <= 1; sign += 2) {
@@ -362,9 +353,8 @@ static void check_no_value(const char *text, size_t good)
     }
 }
 
-static void test_values_of_every_kind(void **state)
+TEST(test_values_of_every_kind)
 {
-    (void)state;
     check_value("+OK\r\n+", 1, "+ 0 OK");
     check_value("+\r\n", 0, "+ 0 ");
     check_value("-ERR no\r\n", 0, "- 0 ERR no");
@@ -388,7 +378,7 @@ static void test_values_of_every_kind(void **state)
     check_value(">3\r\n", 0, "> 3 NULL");
 }
 
-static void test_doubles(void **state)
+TEST(test_doubles)
 {
     static const char *const good[] = { "1",   "-1.5", "+0.25", "1e9", "1.5E-7",
                                         "10.", "inf",  "-inf",  "nan", "0.1e+10" };
@@ -396,7 +386,6 @@ static void test_doubles(void **state)
                                        "infinity", "1.5x", "e5", "0x10", "1,5" };
     char text[64], wanted[64], print[256];
     const char *what;
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         sprintf(text, ",%s\r\n", good[i]);
         sprintf(wanted, ", 0 %s", good[i]);
@@ -409,9 +398,8 @@ static void test_doubles(void **state)
     }
 }
 
-static void test_attributes_are_passed_over(void **state)
+TEST(test_attributes_are_passed_over)
 {
-    (void)state;
     check_value("|1\r\n+ttl\r\n:60\r\n$2\r\nab\r\n", 0, "$ 0 ab");
     check_value("|0\r\n:1\r\n", 0, ": 1 NULL");
     check_value("|1\r\n+a\r\n*2\r\n:1\r\n%1\r\n+b\r\n~1\r\n$-1\r\n#t\r\n:9\r\n", 4, "# 1 NULL");
@@ -419,9 +407,8 @@ static void test_attributes_are_passed_over(void **state)
     check_value("|1\r\n+a\r\n+b\r\n|1\r\n+c\r\n+d\r\n_\r\n", 0, "_ 0 NULL");
 }
 
-static void test_values_that_are_wrong(void **state)
+TEST(test_values_that_are_wrong)
 {
-    (void)state;
     check_no_value("x", 0);
     check_no_value("+a\n", 2);
     check_no_value("+a\rb\r\n", 3);
@@ -445,26 +432,4 @@ static void test_values_that_are_wrong(void **state)
     check_no_value("|1\r\n+a\r\nx", 8);
     check_no_value("|-1\r\n", 4);
     check_no_value(":00000000000000000000000000000000000001\r\n", 32);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_S1_commands),
-        cmocka_unit_test(test_S1_inline_commands),
-        cmocka_unit_test(test_S1_inline_commands_that_are_wrong),
-        cmocka_unit_test(test_S1_commands_that_are_wrong),
-        cmocka_unit_test(test_S1_limits_hold_before_the_bytes_come),
-        cmocka_unit_test(test_S1_limits_are_reached_exactly),
-        cmocka_unit_test(test_S1_a_line_has_64_KiB_at_most),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_words_in_any_case),
-        cmocka_unit_test(test_S1_replies_as_they_are_written),
-        cmocka_unit_test(test_every_power_of_ten_comes_back),
-        cmocka_unit_test(test_values_of_every_kind),
-        cmocka_unit_test(test_doubles),
-        cmocka_unit_test(test_attributes_are_passed_over),
-        cmocka_unit_test(test_values_that_are_wrong),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* admin.c -- what an operator can ask of the server: every row, with what is right and with what is
  * not; every answer one strict JSON text. */
+#include "unit/test.h"
+
 #include "unit/requests.h"
 
 #include "server/serve/admin/admin.h"
@@ -50,7 +52,6 @@ static void write_rules(const char *text)
 static int start(void **state)
 {
     struct weir_error error = { 0 };
-    (void)state;
     snprintf(rules_path, sizeof(rules_path), "%s/rules.yaml", folder);
     write_rules(rules_text);
     settings.rules = rules_path;
@@ -74,7 +75,6 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-    (void)state;
     weir__top_destroy(server.top);
     weir__live_destroy(server.live);
     weir__lines_destroy(server.lines);
@@ -247,10 +247,9 @@ static void told(enum weir__event_kind kind, const char *path, const char *wante
 
 /* ------------------------------------------------------------------- rows ---- */
 
-static void test_S6_rows_are_sound(void **state)
+TEST(test_S6_rows_are_sound)
 {
     bool known;
-    (void)state;
     for (const struct weir__admin *row = weir__admin_rows; row->command; row++) {
         size_t params = 0;
         assert_int_equal(strncmp(row->command, "WEIR.", 5), 0);
@@ -272,10 +271,9 @@ static void test_S6_rows_are_sound(void **state)
     }
 }
 
-static void test_S6_rows_are_found(void **state)
+TEST(test_S6_rows_are_found)
 {
     bool known;
-    (void)state;
     assert_string_equal(weir__admin_by_command("weir.bans", 9)->command, "WEIR.BANS");
     assert_null(weir__admin_by_command("WEIR.BANSX", 10));
     assert_null(weir__admin_by_command("WEIR.BAN\0", 9));
@@ -291,7 +289,7 @@ static void test_S6_rows_are_found(void **state)
 }
 
 /* Whatever is sent, the answer is a strict JSON text or one line that says what is wrong. */
-static void test_S6_rows_take_anything(void **state)
+TEST_WITH(test_S6_rows_take_anything, start, stop)
 {
     static char long_text[100000];
     const struct weir__span odd[] = { { "", 0 },
@@ -309,7 +307,6 @@ static void test_S6_rows_take_anything(void **state)
                                       { "off", 3 },
                                       { long_text, sizeof(long_text) } };
     uint64_t seed = 4;
-    (void)state;
     memset(long_text, 'x', sizeof(long_text));
     for (const struct weir__admin *row = weir__admin_rows; row->command; row++) {
         for (int i = 0; i < 300; i++) {
@@ -323,9 +320,8 @@ static void test_S6_rows_take_anything(void **state)
     }
 }
 
-static void test_S6_what_is_missing_is_said(void **state)
+TEST_WITH(test_S6_what_is_missing_is_said, start, stop)
 {
-    (void)state;
     bad("WEIR.BAN", 400, "rule is missing");
     bad("WEIR.BAN per-ip", 400, "key is missing");
     bad("WEIR.BAN per-ip 192.0.2.7", 400, "for is missing");
@@ -342,10 +338,9 @@ static void test_S6_what_is_missing_is_said(void **state)
 
 /* ----------------------------------------------------------------- status ---- */
 
-static void test_S6_status(void **state)
+TEST_WITH(test_S6_status, start, stop)
 {
     char number[24];
-    (void)state;
     server.connections = 3;
     weir__counter_add(&loops[0].counters, WEIR__COUNT_CHECK_ALLOWED, 40);
     weir__counter_add(&loops[1].counters, WEIR__COUNT_CHECK_ALLOWED, 2);
@@ -382,17 +377,15 @@ static void test_S6_status(void **state)
     answers("draining", "true");
 }
 
-static void test_S6_settings_hide_secrets(void **state)
+TEST_WITH(test_S6_settings_hide_secrets, start, stop)
 {
-    (void)state;
     good("WEIR.SETTINGS");
     assert_null(memmem(answered.bytes, answered.len, "not to be seen", 14));
     answers("rules", rules_path);
 }
 
-static void test_S6_top(void **state)
+TEST_WITH(test_S6_top, start, stop)
 {
-    (void)state;
     good("WEIR.TOP");
     answers_not("top.0.key");
     for (int i = 0; i < 5; i++)
@@ -410,10 +403,9 @@ static void test_S6_top(void **state)
     bad("WEIR.TOP ten", 400, "'ten'");
 }
 
-static void test_S6_events(void **state)
+TEST_WITH(test_S6_events, start, stop)
 {
     char line[64];
-    (void)state;
     uint64_t before = weir__events_latest(server.events);
     good("WEIR.MODE shadow per-ip");
     good("WEIR.MODE off");
@@ -443,9 +435,8 @@ static void test_S6_events(void **state)
 
 static const char one_rule[] = "version: 1\nrules:\n- { name: only, key: \"{ip}\", limit: 7/60 }\n";
 
-static void test_S6_rules_are_shown(void **state)
+TEST_WITH(test_S6_rules_are_shown, start, stop)
 {
-    (void)state;
     good("WEIR.RULES");
     answers("text", rules_text);
     answers("cause", "start");
@@ -454,10 +445,9 @@ static void test_S6_rules_are_shown(void **state)
     assert_int_equal(strlen(value_in(answered.bytes, answered.len, "hash")), 16);
 }
 
-static void test_S6_rules_set(void **state)
+TEST_WITH(test_S6_rules_set, start, stop)
 {
     char hash[32];
-    (void)state;
     good("WEIR.RULES");
     snprintf(hash, sizeof(hash), "%s", value_in(answered.bytes, answered.len, "hash"));
     assert_int_equal(run_text("WEIR.RULES.SET", one_rule, strlen(one_rule)), 200);
@@ -473,11 +463,10 @@ static void test_S6_rules_set(void **state)
 }
 
 /* R6: all that is wrong is told, and the old rules stay. */
-static void test_S6_rules_refused(void **state)
+TEST_WITH(test_S6_rules_refused, start, stop)
 {
     static const char wrong[] =
         "version: 1\nrules:\n- { name: one, limt: 7/60 }\n- { name: two, limit: 7/0 }\n";
-    (void)state;
     for (int check = 0; check < 2; check++) {
         const char *command = check ? "WEIR.RULES.CHECK" : "WEIR.RULES.SET";
         assert_int_equal(run_text(command, wrong, strlen(wrong)), 422);
@@ -494,9 +483,8 @@ static void test_S6_rules_refused(void **state)
     answers("version", "1");
 }
 
-static void test_S6_rules_check_changes_nothing(void **state)
+TEST_WITH(test_S6_rules_check_changes_nothing, start, stop)
 {
-    (void)state;
     assert_int_equal(run_text("WEIR.RULES.CHECK", one_rule, strlen(one_rule)), 200);
     assert_memory_equal(answered.bytes, "{\"problems\":[]}", answered.len);
     good("WEIR.RULES");
@@ -504,9 +492,8 @@ static void test_S6_rules_check_changes_nothing(void **state)
     answers("version", "1");
 }
 
-static void test_S6_rules_reload(void **state)
+TEST_WITH(test_S6_rules_reload, start, stop)
 {
-    (void)state;
     write_rules(one_rule);
     good("WEIR.RULES.RELOAD");
     answers("rules", "1");
@@ -524,9 +511,8 @@ static void test_S6_rules_reload(void **state)
 
 /* ------------------------------------------------------------------- bans ---- */
 
-static void test_R4_ban_and_unban(void **state)
+TEST_WITH(test_R4_ban_and_unban, start, stop)
 {
-    (void)state;
     good("WEIR.BANS");
     answers_not("bans.0.rule");
     good("WEIR.BAN per-ip 192.0.2.7 10m");
@@ -556,9 +542,8 @@ static void test_R4_ban_and_unban(void **state)
 }
 
 /* The answer has the key as the rule makes it, and the listings show it. */
-static void test_R4_ban_of_a_network(void **state)
+TEST_WITH(test_R4_ban_of_a_network, start, stop)
 {
-    (void)state;
     good("WEIR.BAN nets 198.51.100.7 1h");
     answers("key", "198.51.100.0/24");
     told(WEIR__EVENT_BAN, "key", "198.51.100.0/24");
@@ -578,10 +563,9 @@ static void test_R4_ban_of_a_network(void **state)
 }
 
 /* A long one is listed by its beginning and its hash; that is how it is answered. */
-static void test_R4_ban_of_a_long_key(void **state)
+TEST_WITH(test_R4_ban_of_a_long_key, start, stop)
 {
     char line[600] = "WEIR.BAN login ";
-    (void)state;
     memset(line + strlen(line), 'a', 400);
     strcat(line, " 1h");
     good(line);
@@ -590,11 +574,10 @@ static void test_R4_ban_of_a_long_key(void **state)
                 strstr(key, "...") != NULL);
 }
 
-static void test_R4_wrong_bans(void **state)
+TEST_WITH(test_R4_wrong_bans, start, stop)
 {
     const struct weir__admin *ban = weir__admin_by_command("WEIR.BAN", 8);
     struct weir__span words[] = { { "per-ip", 6 }, { "192.0.2.7\0x", 11 }, { "10m", 3 } };
-    (void)state;
     bad("WEIR.BAN per-pi 192.0.2.7 10m", 404, "there is no rule 'per-pi'; did you mean 'per-ip'?");
     bad("WEIR.BAN quite-another 192.0.2.7 10m", 404,
         "WEIR.MODES (weir mode, GET /v1/modes) lists them");
@@ -612,9 +595,8 @@ static void test_R4_wrong_bans(void **state)
 }
 
 /* Of a rule that is gone they are listed and lifted as before. */
-static void test_R4_bans_outlive_their_rule(void **state)
+TEST_WITH(test_R4_bans_outlive_their_rule, start, stop)
 {
-    (void)state;
     good("WEIR.BAN login ann 10m");
     assert_int_equal(run_text("WEIR.RULES.SET", one_rule, strlen(one_rule)), 200);
     good("WEIR.BANS login");
@@ -626,9 +608,8 @@ static void test_R4_bans_outlive_their_rule(void **state)
 
 /* ------------------------------------------------------------------ lists ---- */
 
-static void test_R3_list_changes_by_admin(void **state)
+TEST_WITH(test_R3_list_changes_by_admin, start, stop)
 {
-    (void)state;
     good("WEIR.LISTS");
     answers("lists.0.list", "allow");
     answers("lists.0.attribute", "ip");
@@ -662,13 +643,12 @@ static void test_R3_list_changes_by_admin(void **state)
     assert_false(passes(server.engine, "ip=2001:db8::1", NOW));
 }
 
-static void test_R3_wrong_list_changes(void **state)
+TEST_WITH(test_R3_wrong_list_changes, start, stop)
 {
     const struct weir__admin *add = weir__admin_by_command("WEIR.LIST.ADD", 13);
     struct weir__span words[] = {
         { "deny", 4 }, { "ip", 2 }, { "192.0.2.1", 9 }, { "192.0.2.1\0", 10 }
     };
-    (void)state;
     bad("WEIR.LIST.ADD offic account ann", 404, "did you mean 'office'?");
     bad("WEIR.LIST.ADD office ip 192.0.2.1", 400, "no list 'office' of ip");
     bad("WEIR.LIST.ADD deny ip 192.0.2.300", 400, "192.0.2.300");
@@ -694,11 +674,10 @@ static struct weir_guard *make_guard(const char *name, const struct weir_guard_o
     return guard;
 }
 
-static void test_G1_guards_are_listed(void **state)
+TEST_WITH(test_G1_guards_are_listed, start, stop)
 {
     struct weir_permit permit;
     struct weir_decision d;
-    (void)state;
     good("WEIR.GUARDS");
     answers("level", "0");
     assert_null(value_in(answered.bytes, answered.len, "guards.0.guard"));
@@ -725,11 +704,10 @@ static void test_G1_guards_are_listed(void **state)
     bad("WEIR.GUARDS quite-another", 404, "WEIR.GUARDS (weir guards, GET /v1/guards) lists them");
 }
 
-static void test_G4_a_guard_is_forced(void **state)
+TEST_WITH(test_G4_a_guard_is_forced, start, stop)
 {
     struct weir_permit permit;
     struct weir_decision d;
-    (void)state;
     struct weir_guard *db = make_guard(
         "db", &(struct weir_guard_options){ .max = 3, .breaker = { .error_percent = 50 } });
     good("WEIR.GUARD.FORCE db open");
@@ -746,9 +724,8 @@ static void test_G4_a_guard_is_forced(void **state)
     bad("WEIR.GUARD.FORCE bd open", 404, "did you mean 'db'");
 }
 
-static void test_G5_level_by_hand(void **state)
+TEST_WITH(test_G5_level_by_hand, start, stop)
 {
-    (void)state;
     good("WEIR.LEVEL");
     answers("level", "0");
     answers("by_hand", "false");
@@ -764,9 +741,8 @@ static void test_G5_level_by_hand(void **state)
 
 /* ------------------------------------------------------------------ modes ---- */
 
-static void test_R5_switch(void **state)
+TEST_WITH(test_R5_switch, start, stop)
 {
-    (void)state;
     assert_int_equal(pass_of(server.engine, 5, "ip=192.0.2.7", NOW), 2);
     good("WEIR.MODES");
     answers("as_written", "enforce");
@@ -804,9 +780,8 @@ static void test_R5_switch(void **state)
     assert_false(passes(server.engine, "ip=192.0.2.7", NOW));
 }
 
-static void test_R5_wrong_switch(void **state)
+TEST_WITH(test_R5_wrong_switch, start, stop)
 {
-    (void)state;
     bad("WEIR.MODE enfroce", 400,
         "'enfroce' is no mode: as-written, enforce, shadow or off; did you mean enforce?");
     bad("WEIR.MODE Off", 400, "did you mean off?");
@@ -819,9 +794,8 @@ static void test_R5_wrong_switch(void **state)
 
 /* ------------------------------------------------------------------- keys ---- */
 
-static void test_S6_reset(void **state)
+TEST_WITH(test_S6_reset, start, stop)
 {
-    (void)state;
     assert_int_equal(pass_of(server.engine, 5, "ip=192.0.2.7 uri=/net", NOW), 2);
     good("WEIR.RESET per-ip ip 192.0.2.7 uri /net");
     answers("rule", "per-ip");
@@ -842,10 +816,9 @@ static void test_S6_reset(void **state)
     bad("WEIR.RESET per-ip ip", 400, "has no value");
 }
 
-static void test_S6_explain(void **state)
+TEST_WITH(test_S6_explain, start, stop)
 {
     char line[1024] = "WEIR.EXPLAIN";
-    (void)state;
     assert_int_equal(pass_of(server.engine, 5, "ip=192.0.2.7", NOW), 2);
     good("WEIR.EXPLAIN ip 192.0.2.7 uri /other url /x account _");
     answers("rules.0.rule", "per-ip");
@@ -869,38 +842,10 @@ static void test_S6_explain(void **state)
     bad(line, 400, "65 attributes are too many: at most 64");
 }
 
-int main(void)
+static int free_answer(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_S6_rows_are_sound),
-        cmocka_unit_test(test_S6_rows_are_found),
-        cmocka_unit_test_setup_teardown(test_S6_rows_take_anything, start, stop),
-        cmocka_unit_test_setup_teardown(test_S6_what_is_missing_is_said, start, stop),
-        cmocka_unit_test_setup_teardown(test_S6_status, start, stop),
-        cmocka_unit_test_setup_teardown(test_S6_settings_hide_secrets, start, stop),
-        cmocka_unit_test_setup_teardown(test_S6_top, start, stop),
-        cmocka_unit_test_setup_teardown(test_S6_events, start, stop),
-        cmocka_unit_test_setup_teardown(test_S6_rules_are_shown, start, stop),
-        cmocka_unit_test_setup_teardown(test_S6_rules_set, start, stop),
-        cmocka_unit_test_setup_teardown(test_S6_rules_refused, start, stop),
-        cmocka_unit_test_setup_teardown(test_S6_rules_check_changes_nothing, start, stop),
-        cmocka_unit_test_setup_teardown(test_S6_rules_reload, start, stop),
-        cmocka_unit_test_setup_teardown(test_R4_ban_and_unban, start, stop),
-        cmocka_unit_test_setup_teardown(test_R4_ban_of_a_network, start, stop),
-        cmocka_unit_test_setup_teardown(test_R4_ban_of_a_long_key, start, stop),
-        cmocka_unit_test_setup_teardown(test_R4_wrong_bans, start, stop),
-        cmocka_unit_test_setup_teardown(test_R4_bans_outlive_their_rule, start, stop),
-        cmocka_unit_test_setup_teardown(test_R3_list_changes_by_admin, start, stop),
-        cmocka_unit_test_setup_teardown(test_R3_wrong_list_changes, start, stop),
-        cmocka_unit_test_setup_teardown(test_R5_switch, start, stop),
-        cmocka_unit_test_setup_teardown(test_G1_guards_are_listed, start, stop),
-        cmocka_unit_test_setup_teardown(test_G4_a_guard_is_forced, start, stop),
-        cmocka_unit_test_setup_teardown(test_G5_level_by_hand, start, stop),
-        cmocka_unit_test_setup_teardown(test_R5_wrong_switch, start, stop),
-        cmocka_unit_test_setup_teardown(test_S6_reset, start, stop),
-        cmocka_unit_test_setup_teardown(test_S6_explain, start, stop),
-    };
-    int failed = cmocka_run_group_tests(tests, make_folder, remove_folder);
     weir__buffer_free(&answered);
-    return failed;
+    return remove_folder(state);
 }
+
+GROUP(make_folder, free_answer)

@@ -1,5 +1,7 @@
 /* adhoc.c -- limits that clients bring with their asks: one limiter for what is the same, changed
  * by name, and no more than allowed. */
+#include "unit/test.h"
+
 #include <pthread.h>
 
 #include "unit/fixture.h"
@@ -49,14 +51,13 @@ static void refused(struct weir__adhoc *adhoc, const char *limit, const char *na
 
 /* --------------------------------------------------------------- without a name ---- */
 
-static void test_limits_that_are_the_same_share_their_keys(void **state)
+TEST(test_limits_that_are_the_same_share_their_keys)
 {
     static const char *const same[] = { "300/60",           "300/60s",
                                         "300/1m",           "token-bucket 300/1m",
                                         "300/60 burst 300", " 300/60" };
     struct weir_table *table = private_table(false, 100);
     struct weir__adhoc *adhoc = adhoc_on(table, 10);
-    (void)state;
     struct weir_limiter *first = found(adhoc, same[0], "", NOW);
     for (size_t i = 0; i < COUNT_OF(same); i++)
         for (int again = 0; again < 2; again++)
@@ -69,7 +70,7 @@ static void test_limits_that_are_the_same_share_their_keys(void **state)
     weir_table_destroy(table);
 }
 
-static void test_every_algorithm_will_do(void **state)
+TEST(test_every_algorithm_will_do)
 {
     static const char *const limits[] = { "fixed-window 5/10",
                                           "fixed-window 5/10 align=first",
@@ -84,7 +85,6 @@ static void test_every_algorithm_will_do(void **state)
                                           "5/day zone=Europe/Berlin" };
     struct weir_table *table = private_table(false, 1000);
     struct weir__adhoc *adhoc = adhoc_on(table, 100);
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         struct weir_limiter *limiter = found(adhoc, limits[i], "", NOW);
         assert_true(take(limiter, "k", 1, NOW).allowed);
@@ -94,14 +94,13 @@ static void test_every_algorithm_will_do(void **state)
     weir_table_destroy(table);
 }
 
-static void test_what_is_wrong_is_told(void **state)
+TEST(test_what_is_wrong_is_told)
 {
     char long_text[400], long_name[80];
     struct weir_table *table = private_table(false, 100);
     struct weir__adhoc *adhoc = adhoc_on(table, 10);
     struct weir_limiter *limiter = NULL;
     struct weir_error error;
-    (void)state;
     memset(long_text, '1', sizeof(long_text));
     long_text[sizeof(long_text) - 1] = '\0';
     memset(long_name, 'n', sizeof(long_name));
@@ -126,11 +125,10 @@ static void test_what_is_wrong_is_told(void **state)
     weir_table_destroy(table);
 }
 
-static void test_there_are_no_more_than_allowed(void **state)
+TEST(test_there_are_no_more_than_allowed)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir__adhoc *adhoc = adhoc_on(table, 3);
-    (void)state;
     found(adhoc, "1/1", "", NOW);
     found(adhoc, "2/1", "", NOW);
     found(adhoc, "3/1", "x", NOW);
@@ -159,7 +157,7 @@ static void test_there_are_no_more_than_allowed(void **state)
     weir_table_destroy(table);
 }
 
-static void test_a_full_table_and_a_full_slab_are_told(void **state)
+TEST(test_a_full_table_and_a_full_slab_are_told)
 {
     struct weir_table *table = table_with(
         &(struct weir_table_options){ .keys = 1000, .limiters = 100, .slab = (int64_t)4 << 20 });
@@ -168,7 +166,6 @@ static void test_a_full_table_and_a_full_slab_are_told(void **state)
     struct weir_error error = { 0 };
     int n = 0;
     char text[64];
-    (void)state;
     do
         snprintf(text, sizeof(text), "sliding-log %d/1000s", 100 + n++);
     while (find(adhoc, text, "", NOW, &limiter, &error) == WEIR_OK);
@@ -188,11 +185,10 @@ static void test_a_full_table_and_a_full_slab_are_told(void **state)
 
 /* ------------------------------------------------------------------- with a name ---- */
 
-static void test_another_limit_under_a_name_changes_it_and_keys_keep_what_they_used(void **state)
+TEST(test_another_limit_under_a_name_changes_it_and_keys_keep_what_they_used)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir__adhoc *adhoc = adhoc_on(table, 10);
-    (void)state;
     struct weir_limiter *limiter = found(adhoc, "gcra 10/10", "api", NOW);
     assert_int_equal(take(limiter, "k", 4, NOW).remaining, 6);
     for (int i = 0; i < 3; i++) { /* back and forth */
@@ -213,11 +209,10 @@ static void test_another_limit_under_a_name_changes_it_and_keys_keep_what_they_u
     weir_table_destroy(table);
 }
 
-static void test_a_change_by_somebody_else_is_noticed(void **state)
+TEST(test_a_change_by_somebody_else_is_noticed)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir__adhoc *adhoc = adhoc_on(table, 10);
-    (void)state;
     struct weir_limiter *limiter = found(adhoc, "gcra 10/10", "api", NOW);
     change(limiter, "gcra 5/10", NOW);
     found(adhoc, "", "api", NOW);
@@ -229,12 +224,11 @@ static void test_a_change_by_somebody_else_is_noticed(void **state)
 }
 
 /* What a change leaves in memory must not grow without end. */
-static void test_a_name_whose_limit_changes_all_the_time_keeps_one_for_a_while(void **state)
+TEST(test_a_name_whose_limit_changes_all_the_time_keeps_one_for_a_while)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir__adhoc *adhoc = adhoc_on(table, 10);
     struct weir_limiter_info info = { 0 };
-    (void)state;
     struct weir_limiter *limiter = found(adhoc, "gcra 10/10", "api", NOW);
     for (int i = 0; i < 3000; i++)
         assert_ptr_equal(found(adhoc, i % 2 ? "gcra 10/10" : "gcra 20/10", "api", NOW), limiter);
@@ -250,14 +244,13 @@ static void test_a_name_whose_limit_changes_all_the_time_keeps_one_for_a_while(v
     weir_table_destroy(table);
 }
 
-static void test_names_are_nobody_elses(void **state)
+TEST(test_names_are_nobody_elses)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir_limiter *rule = limiter_of(table, "api@", "gcra 1/1"),
                         *other = limiter_of(table, "api", "gcra 2/1"),
                         *limit = limiter_of(table, "gcra 3/1s", "gcra 3/1");
     struct weir__adhoc *adhoc = adhoc_on(table, 10);
-    (void)state;
     struct weir_limiter *mine = found(adhoc, "gcra 5/1", "api", NOW),
                         *at = found(adhoc, "gcra 5/1", "api@", NOW),
                         *unnamed = found(adhoc, "gcra 3/1", "", NOW),
@@ -272,10 +265,9 @@ static void test_names_are_nobody_elses(void **state)
     weir_table_destroy(table);
 }
 
-static void test_S1_after_a_restart_they_are_there_with_what_was_used(void **state)
+TEST(test_S1_after_a_restart_they_are_there_with_what_was_used)
 {
     const char *path = new_path();
-    (void)state;
     for (int run = 0; run < 3; run++) {
         struct weir_table *table =
             table_with(&(struct weir_table_options){ .path = path, .keys = 1000 });
@@ -318,12 +310,11 @@ static void *look_for_all(void *argument)
     return NULL;
 }
 
-static void test_threads_find_one_and_the_same(void **state)
+TEST(test_threads_find_one_and_the_same)
 {
     struct weir_table *table = private_table(false, 100);
     struct weir__adhoc *adhoc = adhoc_on(table, LIMITS + 1);
     pthread_t threads[THREADS];
-    (void)state;
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, look_for_all, adhoc), 0);
     for (int i = 0; i < THREADS; i++) {
@@ -336,20 +327,4 @@ static void test_threads_find_one_and_the_same(void **state)
     weir_table_destroy(table);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_limits_that_are_the_same_share_their_keys),
-        cmocka_unit_test(test_every_algorithm_will_do),
-        cmocka_unit_test(test_what_is_wrong_is_told),
-        cmocka_unit_test(test_there_are_no_more_than_allowed),
-        cmocka_unit_test(test_a_full_table_and_a_full_slab_are_told),
-        cmocka_unit_test(test_another_limit_under_a_name_changes_it_and_keys_keep_what_they_used),
-        cmocka_unit_test(test_a_change_by_somebody_else_is_noticed),
-        cmocka_unit_test(test_a_name_whose_limit_changes_all_the_time_keeps_one_for_a_while),
-        cmocka_unit_test(test_names_are_nobody_elses),
-        cmocka_unit_test(test_S1_after_a_restart_they_are_there_with_what_was_used),
-        cmocka_unit_test(test_threads_find_one_and_the_same),
-    };
-    return cmocka_run_group_tests_name("adhoc", tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

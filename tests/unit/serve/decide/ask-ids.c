@@ -1,5 +1,7 @@
 /* ask-ids.c -- answers remembered by the id of their ask: the same answer within the lifetime, and
  * the oldest goes when there are too many. */
+#include "unit/test.h"
+
 #include <pthread.h>
 
 #include "unit/fixture.h"
@@ -32,10 +34,9 @@ static int64_t ask(struct weir__ask_ids *ids, const char *id, uint64_t fingerpri
     }
 }
 
-static void test_S1_a_retry_is_answered_the_same_within_its_lifetime(void **state)
+TEST(test_S1_a_retry_is_answered_the_same_within_its_lifetime)
 {
     struct weir__ask_ids *ids = ids_of(1000, 60 * S);
-    (void)state;
     assert_int_equal(ask(ids, "a", 1, NOW, 9), 9);
     assert_int_equal(ask(ids, "a", 1, NOW, 8), 9);
     assert_int_equal(ask(ids, "b", 1, NOW, 7), 7);
@@ -49,12 +50,11 @@ static void test_S1_a_retry_is_answered_the_same_within_its_lifetime(void **stat
     weir__ask_ids_destroy(ids);
 }
 
-static void test_the_whole_ruling_comes_back(void **state)
+TEST(test_the_whole_ruling_comes_back)
 {
     struct weir__ask_ids *ids = ids_of(10, S);
     struct weir_ruling given, got;
     size_t hold;
-    (void)state;
     memset(&given, 0x5a, sizeof(given));
     assert_int_equal(weir__ask_ids_begin(ids, "x", 1, 7, NOW, &got, &hold), WEIR__ASK_ID_NEW);
     weir__ask_ids_end(ids, hold, &given);
@@ -63,12 +63,11 @@ static void test_the_whole_ruling_comes_back(void **state)
     weir__ask_ids_destroy(ids);
 }
 
-static void test_when_full_the_oldest_goes_and_is_counted(void **state)
+TEST(test_when_full_the_oldest_goes_and_is_counted)
 {
     enum { ROOM = 1600, MANY = 10 * ROOM };
     struct weir__ask_ids *ids = ids_of(ROOM, 60 * S);
     char id[16];
-    (void)state;
     for (int i = 0; i < MANY; i++) {
         snprintf(id, sizeof(id), "id %d", i);
         assert_int_equal(ask(ids, id, 1, NOW + i, i), i);
@@ -85,11 +84,10 @@ static void test_when_full_the_oldest_goes_and_is_counted(void **state)
     weir__ask_ids_destroy(ids);
 }
 
-static void test_those_whose_time_is_over_make_room_for_nothing(void **state)
+TEST(test_those_whose_time_is_over_make_room_for_nothing)
 {
     struct weir__ask_ids *ids = ids_of(1, S); /* as few as there can be */
     char id[16];
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         snprintf(id, sizeof(id), "id %d", i);
         assert_int_equal(ask(ids, id, 1, NOW + i * S, i), i);
@@ -98,10 +96,9 @@ static void test_those_whose_time_is_over_make_room_for_nothing(void **state)
     weir__ask_ids_destroy(ids);
 }
 
-static void test_odd_numbers_do_no_harm(void **state)
+TEST(test_odd_numbers_do_no_harm)
 {
     struct weir__ask_ids *ids = ids_of(-5, WEIR_FOREVER);
-    (void)state;
     assert_int_equal(ask(ids, "a", 1, -7, 1), 1);
     assert_int_equal(ask(ids, "a", 1, INT64_MAX - 1, 2), 1);
     weir__ask_ids_destroy(ids);
@@ -136,10 +133,9 @@ static void *ask_all(void *argument)
     return NULL;
 }
 
-static void test_S1_copies_of_one_ask_at_the_same_time_are_charged_once(void **state)
+TEST(test_S1_copies_of_one_ask_at_the_same_time_are_charged_once)
 {
     pthread_t threads[THREADS];
-    (void)state;
     shared = ids_of(100 * IDS, S);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, ask_all, NULL), 0);
@@ -148,17 +144,4 @@ static void test_S1_copies_of_one_ask_at_the_same_time_are_charged_once(void **s
     for (int i = 0; i < IDS; i++)
         assert_int_equal(charged[i], 1);
     weir__ask_ids_destroy(shared);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_S1_a_retry_is_answered_the_same_within_its_lifetime),
-        cmocka_unit_test(test_the_whole_ruling_comes_back),
-        cmocka_unit_test(test_when_full_the_oldest_goes_and_is_counted),
-        cmocka_unit_test(test_those_whose_time_is_over_make_room_for_nothing),
-        cmocka_unit_test(test_odd_numbers_do_no_harm),
-        cmocka_unit_test(test_S1_copies_of_one_ask_at_the_same_time_are_charged_once),
-    };
-    return cmocka_run_group_tests_name("ask-ids", tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* permit-token.c -- tokens of permits: what goes in comes out, and nothing else does. */
+#include "unit/test.h"
+
 #include "server/serve/decide/permit-token.h"
 
 #include "unit/fixture.h"
@@ -42,11 +44,10 @@ static void assert_same(const struct weir__permits *a, const struct weir__permit
     }
 }
 
-static void test_S1_comes_back(void **state)
+TEST(test_S1_comes_back)
 {
     struct weir__permit_key key = signer(1);
     char token[WEIR__PERMIT_TOKEN_MAX];
-    (void)state;
 
     for (uint32_t n = 1; n <= WEIR_ENTRY_MAX; n++) {
         struct weir__permits in = some(n), out = { 0 };
@@ -60,12 +61,11 @@ static void test_S1_comes_back(void **state)
 }
 
 /* A server that comes after another on the same table has the same secrets, and so the same key. */
-static void test_S1_key_is_the_tables(void **state)
+TEST(test_S1_key_is_the_tables)
 {
     struct weir__permit_key first = signer(1), again = signer(1), other = signer(2);
     struct weir__permits in = some(1), out = { .n = 77 };
     char token[WEIR__PERMIT_TOKEN_MAX];
-    (void)state;
 
     size_t len = weir__permits_print(token, &first, &in);
     assert_null(weir__permits_parse(&out, &again, token, len));
@@ -74,12 +74,11 @@ static void test_S1_key_is_the_tables(void **state)
     assert_int_equal(out.n, 77);
 }
 
-static void test_S1_no_character_can_change(void **state)
+TEST(test_S1_no_character_can_change)
 {
     struct weir__permit_key key = signer(1);
     struct weir__permits in = some(3), out = { .n = 77 };
     char token[WEIR__PERMIT_TOKEN_MAX];
-    (void)state;
 
     size_t len = weir__permits_print(token, &key, &in);
     for (size_t i = 0; i < len; i++) {
@@ -92,12 +91,11 @@ static void test_S1_no_character_can_change(void **state)
     }
 }
 
-static void test_S1_no_other_length(void **state)
+TEST(test_S1_no_other_length)
 {
     struct weir__permit_key key = signer(1);
     struct weir__permits in = some(2), out = { .n = 77 };
     char token[2 * WEIR__PERMIT_TOKEN_MAX];
-    (void)state;
 
     size_t len = weir__permits_print(token, &key, &in);
     memset(token + len, 'A', sizeof(token) - len);
@@ -107,29 +105,16 @@ static void test_S1_no_other_length(void **state)
     assert_int_equal(out.n, 77);
 }
 
-static void test_S1_nonsense(void **state)
+TEST(test_S1_nonsense)
 {
     static const char *const texts[] = {
         "", "x", "permit", "AAAA", "====", "\xff\xff", "96d8d682d22fa4ba004fcf31822aa748"
     };
     struct weir__permit_key key = signer(1);
     struct weir__permits out = { .n = 77 };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_non_null(
             strstr(weir__permits_parse(&out, &key, texts[i], strlen(texts[i])), "no permit"));
     assert_int_equal(out.n, 77);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_S1_comes_back),
-        cmocka_unit_test(test_S1_key_is_the_tables),
-        cmocka_unit_test(test_S1_no_character_can_change),
-        cmocka_unit_test(test_S1_no_other_length),
-        cmocka_unit_test(test_S1_nonsense),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

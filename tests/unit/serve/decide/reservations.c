@@ -1,5 +1,7 @@
 /* reservations.c -- estimates that clients reserve and settle: once, by an id nobody guesses, and
  * no more of them than there is room for. */
+#include "unit/test.h"
+
 #include <pthread.h>
 
 #include "unit/fixture.h"
@@ -50,10 +52,9 @@ static bool settle(struct bench *b, const char *id, int64_t cost, weir_time now)
     return weir__reservations_settle(b->reservations, id, strlen(id), cost, now);
 }
 
-static void test_L13_an_estimate_is_settled_once_at_the_true_cost(void **state)
+TEST(test_L13_an_estimate_is_settled_once_at_the_true_cost)
 {
     struct bench b = open_bench("gcra 100/100s");
-    (void)state;
     struct reserved r = reserve(&b, "k", 10, 60 * S, NOW),
                     other = reserve(&b, "k", 10, 60 * S, NOW);
     assert_int_equal(left(b.limiter, "k", NOW), 80);
@@ -66,17 +67,16 @@ static void test_L13_an_estimate_is_settled_once_at_the_true_cost(void **state)
     close_bench(&b);
 }
 
-static void test_a_refusal_has_no_id_and_takes_no_place(void **state)
+TEST(test_a_refusal_has_no_id_and_takes_no_place)
 {
     struct bench b = open_bench("gcra 5/5s");
-    (void)state;
     for (int i = 0; i < WEIR__RESERVATIONS_MAX + 10; i++)
         assert_false(reserve(&b, "k", 6, 60 * S, NOW).decision.allowed);
     assert_true(reserve(&b, "k", 5, 60 * S, NOW).decision.allowed);
     close_bench(&b);
 }
 
-static void test_an_id_nobody_has_is_nobodys(void **state)
+TEST(test_an_id_nobody_has_is_nobodys)
 {
     static const char *const wrong[] = { "",
                                          "0",
@@ -85,7 +85,6 @@ static void test_an_id_nobody_has_is_nobodys(void **state)
                                          "000000000000000000000000000000000",
                                          "g" };
     struct bench b = open_bench("gcra 5/5s");
-    (void)state;
     struct reserved r = reserve(&b, "k", 5, 60 * S, NOW), again;
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
         assert_false(settle(&b, wrong[i], 0, NOW));
@@ -101,14 +100,13 @@ static void test_an_id_nobody_has_is_nobodys(void **state)
     close_bench(&b);
 }
 
-static void test_keys_are_kept_and_bounded(void **state)
+TEST(test_keys_are_kept_and_bounded)
 {
     struct bench b = open_bench("gcra 5/5s");
     char key[WEIR__RESERVATION_KEY_MAX + 2];
     struct weir_decision d;
     struct weir_error error;
     char id[36] = "untouched";
-    (void)state;
     memset(key, 'k', sizeof(key));
     struct weir_ask ask = { .key = { key, WEIR__RESERVATION_KEY_MAX + 1 }, .cost = 1, .now = NOW };
     assert_int_equal(weir__reservations_reserve(b.reservations, b.limiter, &ask, S, id, &d, &error),
@@ -128,7 +126,7 @@ static void test_keys_are_kept_and_bounded(void **state)
     close_bench(&b);
 }
 
-static void test_when_full_it_says_so_and_takes_nothing_and_the_expired_make_room(void **state)
+TEST(test_when_full_it_says_so_and_takes_nothing_and_the_expired_make_room)
 {
     struct bench b = open_bench("gcra 1000000/1s");
     struct weir_ask ask = ask_of("k", 1, NOW);
@@ -136,7 +134,6 @@ static void test_when_full_it_says_so_and_takes_nothing_and_the_expired_make_roo
     struct weir_error error;
     struct reserved first = { 0 }, last = { 0 };
     char id[36];
-    (void)state;
     for (int i = 0; i < WEIR__RESERVATIONS_MAX; i++) { /* the lifetimes go up and down */
         struct reserved r = reserve(&b, "k", 1, (10 + i * 7919 % 1000) * S, NOW);
         first = i == 0 ? r : first;
@@ -170,10 +167,9 @@ static void test_when_full_it_says_so_and_takes_nothing_and_the_expired_make_roo
     close_bench(&b);
 }
 
-static void test_L13_an_expired_one_stands(void **state)
+TEST(test_L13_an_expired_one_stands)
 {
     struct bench b = open_bench("gcra 10/1000s");
-    (void)state;
     struct reserved r = reserve(&b, "k", 5, 2 * S, NOW);
     assert_false(settle(&b, r.id, 0, NOW + 2 * S));
     assert_false(settle(&b, r.id, 0, NOW)); /* even if the clock is set back */
@@ -182,10 +178,9 @@ static void test_L13_an_expired_one_stands(void **state)
 }
 
 /* Random reserves and settles against a plain list. */
-static void test_any_order_of_settling(void **state)
+TEST(test_any_order_of_settling)
 {
     enum { MANY = 300 };
-    (void)state;
     for (uint64_t first = 1; first <= 20; first++) {
         struct bench b = open_bench("gcra 1000000/1s");
         struct {
@@ -231,11 +226,10 @@ static void *reserve_and_settle(void *argument)
     return NULL;
 }
 
-static void test_threads_reserve_and_settle(void **state)
+TEST(test_threads_reserve_and_settle)
 {
     struct bench b = open_bench("gcra 100000/100000s");
     pthread_t threads[THREADS];
-    (void)state;
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, reserve_and_settle, &b), 0);
     for (int i = 0; i < THREADS; i++) {
@@ -245,19 +239,4 @@ static void test_threads_reserve_and_settle(void **state)
     }
     assert_int_equal(left(b.limiter, "k", NOW), 100000 - THREADS * 2000);
     close_bench(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_L13_an_estimate_is_settled_once_at_the_true_cost),
-        cmocka_unit_test(test_a_refusal_has_no_id_and_takes_no_place),
-        cmocka_unit_test(test_an_id_nobody_has_is_nobodys),
-        cmocka_unit_test(test_keys_are_kept_and_bounded),
-        cmocka_unit_test(test_when_full_it_says_so_and_takes_nothing_and_the_expired_make_room),
-        cmocka_unit_test(test_L13_an_expired_one_stands),
-        cmocka_unit_test(test_any_order_of_settling),
-        cmocka_unit_test(test_threads_reserve_and_settle),
-    };
-    return cmocka_run_group_tests_name("reservations", tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* events.c -- the ring: every event is one good JSON line within its bounds, numbers have no gaps,
  * and who is late is told how much it missed. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include <pthread.h>
@@ -14,14 +16,12 @@ static char text[WEIR__EVENT_MAX + 1]; /* of the event that was heard last */
 
 static int make_events(void **state)
 {
-    (void)state;
     events = weir__events_create();
     return events == NULL;
 }
 
 static int free_events(void **state)
 {
-    (void)state;
     weir__events_destroy(events);
     return 0;
 }
@@ -67,9 +67,8 @@ static void emit(const char *what)
     weir__events_emit(events, WEIR__EVENT_RELOAD, DAY, &(struct weir__event_facts){ .text = what });
 }
 
-static void test_S4_every_kind_has_a_name_of_its_own(void **state)
+TEST(test_S4_every_kind_has_a_name_of_its_own)
 {
-    (void)state;
     for (int i = 0; i < WEIR__EVENT_KINDS; i++) {
         assert_true(strlen(weir__event_name((enum weir__event_kind)i)) > 0);
         for (int k = 0; k < i; k++)
@@ -78,10 +77,9 @@ static void test_S4_every_kind_has_a_name_of_its_own(void **state)
     }
 }
 
-static void test_S4_an_event_says_what_is_known_and_no_more(void **state)
+TEST_WITH(test_S4_an_event_says_what_is_known_and_no_more, make_events, free_events)
 {
     uint64_t after = 0, lost = 7;
-    (void)state;
     weir__events_emit(
         events, WEIR__EVENT_BAN, DAY + 123 * WEIR_MILLISECOND,
         &(struct weir__event_facts){ .rule = "login", .key = "192.0.2.7", .until = DAY + 60 * S });
@@ -104,12 +102,11 @@ static void test_S4_an_event_says_what_is_known_and_no_more(void **state)
 }
 
 /* Whatever the texts are: what every byte of is escaped takes six times the room. */
-static void test_an_event_keeps_within_its_bounds(void **state)
+TEST_WITH(test_an_event_keeps_within_its_bounds, make_events, free_events)
 {
     static const char fills[] = { 'a', '"', '\\', '\x01', '\xff', '\x7f' };
     char fact[5000];
     uint64_t after = 0, lost;
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(fills); i++) {
         for (size_t len = 0; len < sizeof(fact); len += len < 400 ? 7 : 997) {
             memset(fact, fills[i], sizeof(fact));
@@ -123,11 +120,10 @@ static void test_an_event_keeps_within_its_bounds(void **state)
     }
 }
 
-static void test_rule_and_key_are_kept_whole(void **state)
+TEST_WITH(test_rule_and_key_are_kept_whole, make_events, free_events)
 {
     char rule[64], key[160], fact[2000], wanted[300];
     uint64_t after = 0, lost;
-    (void)state;
     memset(rule, 'r', 63);
     memset(key, 'k', 159);
     memset(fact, 't', 1999);
@@ -141,11 +137,10 @@ static void test_rule_and_key_are_kept_whole(void **state)
     assert_contains(text, "ttt...\"");
 }
 
-static void test_S4_who_is_late_is_told_how_much_it_missed(void **state)
+TEST_WITH(test_S4_who_is_late_is_told_how_much_it_missed, make_events, free_events)
 {
     uint64_t after = 0, lost;
     char wanted[32];
-    (void)state;
     for (int i = 0; i < WEIR__EVENTS_KEPT; i++)
         emit("x");
     next(&after, &lost);
@@ -165,10 +160,9 @@ static void test_S4_who_is_late_is_told_how_much_it_missed(void **state)
     assert_false(is_there_one(after));
 }
 
-static void test_a_number_of_an_earlier_run_begins_anew(void **state)
+TEST_WITH(test_a_number_of_an_earlier_run_begins_anew, make_events, free_events)
 {
     uint64_t after = 5000, lost;
-    (void)state;
     assert_false(is_there_one(after));
     emit("x");
     next(&after, &lost);
@@ -185,11 +179,10 @@ static void count_call(void *context)
     ++*(int *)context;
 }
 
-static void test_whoever_wants_is_woken(void **state)
+TEST_WITH(test_whoever_wants_is_woken, make_events, free_events)
 {
     int calls = 0;
     int64_t counts[WEIR__EVENT_KINDS];
-    (void)state;
     weir__events_on_emit(events, count_call, &calls);
     emit("a");
     emit("b");
@@ -210,11 +203,10 @@ static void *emit_many(void *context)
 }
 
 /* What is heard and what is lost is all that was told, and in order. */
-static void test_threads_emit_and_nothing_is_unaccounted_for(void **state)
+TEST_WITH(test_threads_emit_and_nothing_is_unaccounted_for, make_events, free_events)
 {
     pthread_t threads[THREADS];
     uint64_t after = 0, lost, heard = 0, all_lost = 0;
-    (void)state;
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, emit_many, NULL), 0);
     while (after < THREADS * EACH) {
@@ -229,25 +221,4 @@ static void test_threads_emit_and_nothing_is_unaccounted_for(void **state)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(heard + all_lost, THREADS * EACH);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_S4_every_kind_has_a_name_of_its_own),
-        cmocka_unit_test_setup_teardown(test_S4_an_event_says_what_is_known_and_no_more,
-                                        make_events, free_events),
-        cmocka_unit_test_setup_teardown(test_an_event_keeps_within_its_bounds, make_events,
-                                        free_events),
-        cmocka_unit_test_setup_teardown(test_rule_and_key_are_kept_whole, make_events, free_events),
-        cmocka_unit_test_setup_teardown(test_S4_who_is_late_is_told_how_much_it_missed, make_events,
-                                        free_events),
-        cmocka_unit_test_setup_teardown(test_a_number_of_an_earlier_run_begins_anew, make_events,
-                                        free_events),
-        cmocka_unit_test_setup_teardown(test_whoever_wants_is_woken, make_events, free_events),
-        cmocka_unit_test_setup_teardown(test_threads_emit_and_nothing_is_unaccounted_for,
-                                        make_events, free_events),
-    };
-
-    return cmocka_run_group_tests_name("events", tests, NULL, NULL);
 }

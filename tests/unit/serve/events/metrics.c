@@ -1,5 +1,7 @@
 /* metrics.c -- what is printed is Prometheus's text format to the letter, and says what was
  * counted. */
+#include "unit/test.h"
+
 #include "unit/requests.h"
 
 #include <ctype.h>
@@ -205,7 +207,6 @@ static int make_server(void **state)
 {
     static int something;
     struct weir_error error;
-    (void)state;
     memset(loops, 0, sizeof(loops));
     memset(&sinks, 0, sizeof(sinks));
     live = (struct weir__live_info){ .hash = "0123456789abcdef",
@@ -228,7 +229,6 @@ static int make_server(void **state)
 
 static int free_server(void **state)
 {
-    (void)state;
     weir__top_destroy(server.top);
     weir__events_destroy(server.events);
     weir_destroy(server.engine);
@@ -244,10 +244,9 @@ static void work(struct weir_guard *guard, weir_time now)
     assert_true(weir_exit(guard, &permit, WEIR_SUCCEEDED, now + WEIR_MILLISECOND));
 }
 
-static void test_S5_every_family_has_samples_of_its_own(void **state)
+TEST_WITH(test_S5_every_family_has_samples_of_its_own, make_server, free_server)
 {
     struct weir_guard *guard;
-    (void)state;
     use(server.engine, RULES(RULE_AND_NAME("login")), NOW);
     assert_int_equal(weir_guard_create(&guard, server.table, "search", NULL, NULL), WEIR_OK);
     for (int i = 0; i < 30; i++)
@@ -261,13 +260,12 @@ static void test_S5_every_family_has_samples_of_its_own(void **state)
     assert_value("weir_info{version=\"" WEIR_VERSION "\"}", 1);
 }
 
-static void test_S5_guards(void **state)
+TEST_WITH(test_S5_guards, make_server, free_server)
 {
     struct weir_guard *guard;
     struct weir_permit permit, late;
     struct weir_decision d;
     struct weir_ask ask = { .now = NOW };
-    (void)state;
     assert_int_equal(weir_guard_create(&guard, server.table, "search",
                                        &(struct weir_guard_options){ .max = 2 }, NULL),
                      WEIR_OK);
@@ -290,10 +288,9 @@ static void test_S5_guards(void **state)
 
 /* A guard that is damaged is left out, and those behind it are not; whom its queue has turned away
  * is counted too. */
-static void test_S5_guards_behind_a_damaged_one(void **state)
+TEST_WITH(test_S5_guards_behind_a_damaged_one, make_server, free_server)
 {
     struct weir_guard *guard;
-    (void)state;
     server.guards = weir__guards_create(server.table);
     assert_non_null(server.guards);
     assert_int_equal(weir_guard_create(&guard, server.table, "a", NULL, NULL), WEIR_OK);
@@ -312,10 +309,9 @@ static void test_S5_guards_behind_a_damaged_one(void **state)
     server.guards = NULL;
 }
 
-static void test_a_server_that_has_nothing_yet(void **state)
+TEST_WITH(test_a_server_that_has_nothing_yet, make_server, free_server)
 {
     struct weir__top *top = server.top;
-    (void)state;
     server.live = NULL;
     server.sinks = NULL;
     server.top = NULL;
@@ -325,10 +321,9 @@ static void test_a_server_that_has_nothing_yet(void **state)
     server.top = top;
 }
 
-static void test_S5_counters_of_all_loops_are_added_up(void **state)
+TEST_WITH(test_S5_counters_of_all_loops_are_added_up, make_server, free_server)
 {
     enum { A_LOT = 1234000 };
-    (void)state;
     for (int i = 0; i < WEIR__COUNTERS; i++) {
         weir__counter_add(&loops[0].counters, (enum weir__counter)i, A_LOT);
         weir__counter_add(&loops[1].counters, (enum weir__counter)i, i);
@@ -348,9 +343,8 @@ static void test_S5_counters_of_all_loops_are_added_up(void **state)
     assert_int_equal(ours, WEIR__COUNTERS); /* each is printed, and none twice */
 }
 
-static void test_S5_decisions_by_rule_and_outcome(void **state)
+TEST_WITH(test_S5_decisions_by_rule_and_outcome, make_server, free_server)
 {
-    (void)state;
     use(server.engine,
         RULES(RULE_AND_NAME(
             "login") "  - { name: watched, key: \"{ip}\", limit: 1/1s, mode: shadow }\n"),
@@ -367,9 +361,8 @@ static void test_S5_decisions_by_rule_and_outcome(void **state)
     assert_value("weir_table_keys{kind=\"small\"}", stats_of(server.table, -1).keys);
 }
 
-static void test_S5_checks_that_no_rule_decided(void **state)
+TEST_WITH(test_S5_checks_that_no_rule_decided, make_server, free_server)
 {
-    (void)state;
     use(server.engine,
         "version: 1\nlists:\n  deny: { ip: [192.0.2.1] }\n  allow: { ip: [192.0.2.2] "
         "}\nrules:\n" RULE_AND_NAME("login"),
@@ -383,9 +376,8 @@ static void test_S5_checks_that_no_rule_decided(void **state)
     assert_value("weir_checks_unmatched_total", 4);
 }
 
-static void test_labels_are_escaped(void **state)
+TEST_WITH(test_labels_are_escaped, make_server, free_server)
 {
-    (void)state;
     snprintf(live.source, sizeof(live.source), "a\"b\\c\nd\\");
     print_and_read(NOW);
     assert_value(
@@ -393,12 +385,11 @@ static void test_labels_are_escaped(void **state)
         1);
 }
 
-static void test_S5_thousands_of_rules_are_bounded(void **state)
+TEST_WITH(test_S5_thousands_of_rules_are_bounded, make_server, free_server)
 {
     enum { MANY = 1200 };
     char *yaml = malloc(MANY * 100);
     size_t n = (size_t)sprintf(yaml, "version: 1\nrules:\n");
-    (void)state;
     for (int i = 0; i < MANY; i++)
         n += (size_t)sprintf(
             yaml + n, "  - { name: r%d, match: { org: \"%d\" }, key: \"{ip}\", limit: 2/1s }\n", i,
@@ -415,11 +406,10 @@ static void test_S5_thousands_of_rules_are_bounded(void **state)
     assert_value("weir_decisions_total{rule=\"(others)\",outcome=\"allowed\"}", 4);
 }
 
-static void test_S5_decision_times_are_a_histogram(void **state)
+TEST_WITH(test_S5_decision_times_are_a_histogram, make_server, free_server)
 {
     double last = 0;
     int buckets = 0;
-    (void)state;
     weir__counters_time(&loops[0].counters, 1, 250);
     weir__counters_time(&loops[0].counters, 1, 251);
     weir__counters_time(&loops[1].counters, 10, 10000); /* 1 us each */
@@ -444,10 +434,9 @@ static void test_S5_decision_times_are_a_histogram(void **state)
     assert_int_equal(buckets, WEIR__TIME_BUCKETS);
 }
 
-static void test_S5_rules_bans_events_sinks_and_top(void **state)
+TEST_WITH(test_S5_rules_bans_events_sinks_and_top, make_server, free_server)
 {
     struct weir_error error;
-    (void)state;
     use(server.engine, RULES(RULE_AND_NAME("login")), NOW);
     assert_int_equal(weir_ban_set(server.engine, "login", "192.0.2.7", NOW, NOW + 5 * S, &error),
                      WEIR_OK);
@@ -480,9 +469,8 @@ static void test_S5_rules_bans_events_sinks_and_top(void **state)
     assert_value("process_start_time_seconds", 1000.001);
 }
 
-static void test_S5_the_process(void **state)
+TEST_WITH(test_S5_the_process, make_server, free_server)
 {
-    (void)state;
     print_and_read(NOW);
     double open_before = value_of("process_open_fds");
     int fd = open("/dev/null", O_RDONLY);
@@ -492,33 +480,4 @@ static void test_S5_the_process(void **state)
     assert_true(value_of("process_max_fds") > open_before);
     assert_true(value_of("process_resident_memory_bytes") > 100000);
     assert_true(value_of("process_cpu_seconds_total") > 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_S5_every_family_has_samples_of_its_own, make_server,
-                                        free_server),
-        cmocka_unit_test_setup_teardown(test_S5_guards, make_server, free_server),
-        cmocka_unit_test_setup_teardown(test_S5_guards_behind_a_damaged_one, make_server,
-                                        free_server),
-        cmocka_unit_test_setup_teardown(test_a_server_that_has_nothing_yet, make_server,
-                                        free_server),
-        cmocka_unit_test_setup_teardown(test_S5_counters_of_all_loops_are_added_up, make_server,
-                                        free_server),
-        cmocka_unit_test_setup_teardown(test_S5_decisions_by_rule_and_outcome, make_server,
-                                        free_server),
-        cmocka_unit_test_setup_teardown(test_S5_checks_that_no_rule_decided, make_server,
-                                        free_server),
-        cmocka_unit_test_setup_teardown(test_labels_are_escaped, make_server, free_server),
-        cmocka_unit_test_setup_teardown(test_S5_thousands_of_rules_are_bounded, make_server,
-                                        free_server),
-        cmocka_unit_test_setup_teardown(test_S5_decision_times_are_a_histogram, make_server,
-                                        free_server),
-        cmocka_unit_test_setup_teardown(test_S5_rules_bans_events_sinks_and_top, make_server,
-                                        free_server),
-        cmocka_unit_test_setup_teardown(test_S5_the_process, make_server, free_server),
-    };
-
-    return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
 }

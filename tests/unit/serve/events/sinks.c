@@ -1,5 +1,7 @@
 /* sinks.c -- the log of events: whole lines, whatever becomes of the file; what could not be
  * written is counted, and nobody waits for it. */
+#include "unit/test.h"
+
 #include "unit/receiver.h"
 
 #include <signal.h>
@@ -102,11 +104,10 @@ static int lines_in(const char *text)
     return n;
 }
 
-static void test_S4_events_are_lines_of_a_file(void **state)
+TEST_WITH(test_S4_events_are_lines_of_a_file, make_all, free_all)
 {
     const char *path = new_path();
     struct stat st;
-    (void)state;
     begin(path, "");
     emit(2);
     run_until(counts().log_written == 2);
@@ -118,10 +119,9 @@ static void test_S4_events_are_lines_of_a_file(void **state)
     assert_int_equal(st.st_mode & 0137, 0); /* others may not read it */
 }
 
-static void test_S4_a_file_is_gone_on_with(void **state)
+TEST_WITH(test_S4_a_file_is_gone_on_with, make_all, free_all)
 {
     const char *path = new_path();
-    (void)state;
     write_at(path, 0, "before\n", 7);
     begin(path, "");
     emit(1);
@@ -131,10 +131,9 @@ static void test_S4_a_file_is_gone_on_with(void **state)
 }
 
 /* As logrotate does it. */
-static void test_S4_a_file_that_was_moved_is_made_anew(void **state)
+TEST_WITH(test_S4_a_file_that_was_moved_is_made_anew, make_all, free_all)
 {
     const char *path = new_path(), *moved = new_path();
-    (void)state;
     begin(path, "");
     emit(1);
     run_until(counts().log_written == 1);
@@ -149,10 +148,9 @@ static void test_S4_a_file_that_was_moved_is_made_anew(void **state)
     assert_int_equal(lines_in(contents(path)), 1);
 }
 
-static void test_a_file_that_cannot_be_opened_again_stays(void **state)
+TEST_WITH(test_a_file_that_cannot_be_opened_again_stays, make_all, free_all)
 {
     char path[400], directory[360];
-    (void)state;
     snprintf(directory, sizeof(directory), "%s", new_path());
     snprintf(path, sizeof(path), "%s/log", directory);
     assert_int_equal(mkdir(directory, 0700), 0);
@@ -164,11 +162,10 @@ static void test_a_file_that_cannot_be_opened_again_stays(void **state)
     run_until(counts().log_written == 1);
 }
 
-static void test_a_file_that_cannot_be_opened_is_an_error(void **state)
+TEST_WITH(test_a_file_that_cannot_be_opened_is_an_error, make_all, free_all)
 {
     struct weir_error error;
     char path[400];
-    (void)state;
     snprintf(path, sizeof(path), "%s/missing/log", new_path());
     assert_int_equal(try_to_begin(path, "", &error), WEIR_SYSTEM);
     assert_contains(error.text, "missing/log");
@@ -177,9 +174,8 @@ static void test_a_file_that_cannot_be_opened_is_an_error(void **state)
     assert_null(sinks);
 }
 
-static void test_S4_a_full_disk_loses_lines_and_no_more(void **state)
+TEST_WITH(test_S4_a_full_disk_loses_lines_and_no_more, make_all, free_all)
 {
-    (void)state;
     begin("/dev/full", "");
     emit(3);
     run_until(counts().log_lost == 3);
@@ -189,11 +185,10 @@ static void test_S4_a_full_disk_loses_lines_and_no_more(void **state)
 }
 
 /* A line that was cut short ends where it ends; the next one is whole. */
-static void test_a_torn_line_spoils_no_other(void **state)
+TEST_WITH(test_a_torn_line_spoils_no_other, make_all, free_all)
 {
     const char *path = new_path();
     struct rlimit limit = { 100, RLIM_INFINITY }, before;
-    (void)state;
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &before);
     begin(path, "");
@@ -217,11 +212,10 @@ static void empty(int fd)
 }
 
 /* Nobody reads: lines wait in the ring, and when somebody does, what fell out of it is told. */
-static void test_S4_a_pipe_that_nobody_reads_delays_nobody(void **state)
+TEST_WITH(test_S4_a_pipe_that_nobody_reads_delays_nobody, make_all, free_all)
 {
     const char *path = new_path();
     char bytes[65536];
-    (void)state;
     assert_int_equal(mkfifo(path, 0600), 0);
     int reader = open(path, O_RDONLY | O_NONBLOCK);
     begin(path, "");
@@ -246,19 +240,17 @@ static void test_S4_a_pipe_that_nobody_reads_delays_nobody(void **state)
     close(reader);
 }
 
-static void test_a_pipe_without_a_reader_is_no_wait(void **state)
+TEST_WITH(test_a_pipe_without_a_reader_is_no_wait, make_all, free_all)
 {
     const char *path = new_path();
     struct weir_error error;
-    (void)state;
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(try_to_begin(path, "", &error), WEIR_SYSTEM);
 }
 
-static void test_a_reader_that_has_gone_loses_lines(void **state)
+TEST_WITH(test_a_reader_that_has_gone_loses_lines, make_all, free_all)
 {
     const char *path = new_path();
-    (void)state;
     assert_int_equal(mkfifo(path, 0600), 0);
     int reader = open(path, O_RDONLY | O_NONBLOCK);
     begin(path, "");
@@ -267,11 +259,10 @@ static void test_a_reader_that_has_gone_loses_lines(void **state)
     run_until(counts().log_lost == 2);
 }
 
-static void test_S4_a_log_and_a_webhook(void **state)
+TEST_WITH(test_S4_a_log_and_a_webhook, make_all, free_all)
 {
     static const char *const answers[] = { OK_ANSWER };
     const char *path = new_path();
-    (void)state;
     receive(answers, 1);
     begin(path, receiver.url);
     emit(3);
@@ -283,9 +274,8 @@ static void test_S4_a_log_and_a_webhook(void **state)
     assert_int_equal(lines_in(contents(path)), 5);
 }
 
-static void test_neither(void **state)
+TEST_WITH(test_neither, make_all, free_all)
 {
-    (void)state;
     begin("", "");
     emit(3);
     weir__sinks_reopen(sinks);
@@ -294,30 +284,10 @@ static void test_neither(void **state)
     assert_int_equal(counts().log_written + counts().log_lost, 0);
 }
 
-int main(void)
+static int ignore_broken_pipes(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_S4_events_are_lines_of_a_file, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_a_file_is_gone_on_with, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_a_file_that_was_moved_is_made_anew, make_all,
-                                        free_all),
-        cmocka_unit_test_setup_teardown(test_a_file_that_cannot_be_opened_again_stays, make_all,
-                                        free_all),
-        cmocka_unit_test_setup_teardown(test_a_file_that_cannot_be_opened_is_an_error, make_all,
-                                        free_all),
-        cmocka_unit_test_setup_teardown(test_S4_a_full_disk_loses_lines_and_no_more, make_all,
-                                        free_all),
-        cmocka_unit_test_setup_teardown(test_a_torn_line_spoils_no_other, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_a_pipe_that_nobody_reads_delays_nobody, make_all,
-                                        free_all),
-        cmocka_unit_test_setup_teardown(test_a_pipe_without_a_reader_is_no_wait, make_all,
-                                        free_all),
-        cmocka_unit_test_setup_teardown(test_a_reader_that_has_gone_loses_lines, make_all,
-                                        free_all),
-        cmocka_unit_test_setup_teardown(test_S4_a_log_and_a_webhook, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_neither, make_all, free_all),
-    };
-
     signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests_name("sinks", tests, make_folder, remove_folder);
+    return make_folder(state);
 }
+
+GROUP(ignore_broken_pipes, remove_folder)

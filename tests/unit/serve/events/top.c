@@ -1,5 +1,7 @@
 /* top.c -- who is refused most: exact while there are few, added up over loops and two periods, and
  * nobody waits. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include <pthread.h>
@@ -31,10 +33,9 @@ static void check_list(struct weir__top *top, size_t n, const char *wanted)
     weir__buffer_free(&json);
 }
 
-static void test_S5_the_most_refused_come_first(void **state)
+TEST(test_S5_the_most_refused_come_first)
 {
     struct weir__top *top = make_top(2, 100);
-    (void)state;
     check_list(top, 10, "[]");
     add(top, 0, "login", "ann", 3);
     add(top, 1, "login", "ann", 4);
@@ -49,10 +50,9 @@ static void test_S5_the_most_refused_come_first(void **state)
     weir__top_destroy(top);
 }
 
-static void test_rule_and_key_are_told_apart(void **state)
+TEST(test_rule_and_key_are_told_apart)
 {
     struct weir__top *top = make_top(1, 10);
-    (void)state;
     add(top, 0, "a", "bc", 1);
     add(top, 0, "ab", "c", 2);
     add(top, 0, "bc", "a", 3);
@@ -68,12 +68,11 @@ static void test_rule_and_key_are_told_apart(void **state)
 }
 
 /* Of two long keys that begin alike each is counted, though they look the same. */
-static void test_long_keys_are_cut_and_still_two(void **state)
+TEST(test_long_keys_are_cut_and_still_two)
 {
     struct weir__top *top = make_top(1, 10);
     char key[2000];
     struct weir__buffer json = { 0 };
-    (void)state;
     memset(key, 'k', sizeof(key));
     weir__top_add(top, 0, "r", key, sizeof(key), 1);
     weir__top_add(top, 0, "r", key, sizeof(key) - 1, 1);
@@ -86,10 +85,9 @@ static void test_long_keys_are_cut_and_still_two(void **state)
     weir__top_destroy(top);
 }
 
-static void test_a_period_is_kept_and_then_forgotten(void **state)
+TEST(test_a_period_is_kept_and_then_forgotten)
 {
     struct weir__top *top = make_top(1, 10);
-    (void)state;
     weir__top_tick(top, NOW);
     add(top, 0, "r", "old", 3);
     weir__top_tick(top, NOW + WEIR__TOP_PERIOD - 1);
@@ -107,12 +105,11 @@ static void test_a_period_is_kept_and_then_forgotten(void **state)
 
 /* Many keys that come once do not hide one that comes often; and its count is right within the
  * error that is told. */
-static void test_S5_bounded_however_many_keys_come(void **state)
+TEST(test_S5_bounded_however_many_keys_come)
 {
     struct weir__top *top = make_top(1, 50);
     struct weir__top_figures figures;
     char key[32];
-    (void)state;
     for (int i = 0; i < 20000; i++) {
         snprintf(key, sizeof(key), "stranger-%d", i);
         add(top, 0, "r", key, 1);
@@ -126,11 +123,10 @@ static void test_S5_bounded_however_many_keys_come(void **state)
     weir__top_destroy(top);
 }
 
-static void test_only_a_sensible_number_of_keys(void **state)
+TEST(test_only_a_sensible_number_of_keys)
 {
     struct weir__top *top = NULL;
     struct weir_error error;
-    (void)state;
     assert_int_equal(weir__top_create(&top, 1, 0, &error), WEIR_INVALID);
     assert_contains(error.text, "1 to 1000000");
     assert_int_equal(weir__top_create(&top, 1, INT64_MAX, &error), WEIR_INVALID);
@@ -146,13 +142,12 @@ static void *add_many(void *context)
 }
 
 /* While somebody reads all the time, refusals are missed, but each is counted as that. */
-static void test_reading_costs_refusals_and_no_wait(void **state)
+TEST(test_reading_costs_refusals_and_no_wait)
 {
     struct weir__top *top = make_top(1, 100);
     struct weir__top_figures figures = { 0 };
     pthread_t thread;
     weir_time now = NOW;
-    (void)state;
     assert_int_equal(pthread_create(&thread, NULL, add_many, top), 0);
     for (int i = 0; i < 200; i++)
         weir__top_figures(top, 10, &figures);
@@ -168,19 +163,4 @@ static void test_reading_costs_refusals_and_no_wait(void **state)
     weir__top_figures(top, 10, &figures);
     assert_int_equal(figures.total, 0);
     weir__top_destroy(top);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_S5_the_most_refused_come_first),
-        cmocka_unit_test(test_rule_and_key_are_told_apart),
-        cmocka_unit_test(test_long_keys_are_cut_and_still_two),
-        cmocka_unit_test(test_a_period_is_kept_and_then_forgotten),
-        cmocka_unit_test(test_S5_bounded_however_many_keys_come),
-        cmocka_unit_test(test_only_a_sensible_number_of_keys),
-        cmocka_unit_test(test_reading_costs_refusals_and_no_wait),
-    };
-
-    return cmocka_run_group_tests_name("top", tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* watch.c -- counts become events: a rule's limiting begins once and ends once, bans end, the table
  * is full and has room again. */
+#include "unit/test.h"
+
 #include "unit/requests.h"
 
 #include "server/serve/serve.h"
@@ -74,9 +76,8 @@ static void refuse(const char *request, int n, weir_time now)
 
 /* ---------------------------------------------------------------- rules ---- */
 
-static void test_S4_limiting_begins_once_and_ends_after_a_quiet_while(void **state)
+TEST(test_S4_limiting_begins_once_and_ends_after_a_quiet_while)
 {
-    (void)state;
     begin(ONE_RULE);
     assert_string_equal(tick(NOW), "");
     assert_true(passes(server.engine, "ip=192.0.2.1", NOW));
@@ -96,18 +97,16 @@ static void test_S4_limiting_begins_once_and_ends_after_a_quiet_while(void **sta
     end();
 }
 
-static void test_a_rule_in_shadow_limits_nobody(void **state)
+TEST(test_a_rule_in_shadow_limits_nobody)
 {
-    (void)state;
     begin(RULES("  - { name: login, key: \"{ip}\", limit: 1/1s, mode: shadow }\n"));
     assert_int_equal(pass_of(server.engine, 5, "ip=192.0.2.1", NOW), 5);
     assert_string_equal(tick(NOW), "");
     end();
 }
 
-static void test_rules_are_known_by_name_across_reloads(void **state)
+TEST(test_rules_are_known_by_name_across_reloads)
 {
-    (void)state;
     begin(RULES("  - { name: a, key: \"{ip}\", limit: 1/1s }\n  - { name: b, key: \"{account}\", "
                 "limit: 1/1s }\n"));
     refuse("ip=192.0.2.1", 2, NOW);
@@ -131,12 +130,11 @@ static void test_rules_are_known_by_name_across_reloads(void **state)
     end();
 }
 
-static void test_many_rules_in_another_order(void **state)
+TEST(test_many_rules_in_another_order)
 {
     enum { MANY = 300 };
     char yaml[40000];
     size_t n = (size_t)snprintf(yaml, sizeof(yaml), "version: 1\nrules:\n");
-    (void)state;
     begin(ONE_RULE);
     for (int i = 0; i < MANY; i++)
         n += (size_t)snprintf(
@@ -156,9 +154,8 @@ static void test_many_rules_in_another_order(void **state)
     end();
 }
 
-static void test_S4_limits_that_clients_bring_are_watched_too(void **state)
+TEST(test_S4_limits_that_clients_bring_are_watched_too)
 {
-    (void)state;
     begin(ONE_RULE);
     weir__counter_add(&loops[1].counters, WEIR__COUNT_TAKE_REFUSED, 5);
     weir__counter_add(&loops[0].counters, WEIR__COUNT_TAKE_ALLOWED, 5);
@@ -169,9 +166,8 @@ static void test_S4_limits_that_clients_bring_are_watched_too(void **state)
     end();
 }
 
-static void test_R3_the_deny_list_is_watched_too(void **state)
+TEST(test_R3_the_deny_list_is_watched_too)
 {
-    (void)state;
     begin("version: 1\nlists:\n  deny: { ip: [192.0.2.0/24] }\nrules:\n  - { name: login, key: "
           "\"{ip}\", limit: 1/1s }\n");
     assert_int_equal(pass_of(server.engine, 3, "ip=192.0.2.1", NOW), 0);
@@ -180,9 +176,8 @@ static void test_R3_the_deny_list_is_watched_too(void **state)
     end();
 }
 
-static void test_a_clock_that_is_set_back_ends_nothing_early(void **state)
+TEST(test_a_clock_that_is_set_back_ends_nothing_early)
 {
-    (void)state;
     begin(ONE_RULE);
     refuse("ip=192.0.2.1", 1, NOW + 100 * S);
     tick(NOW + 100 * S);
@@ -200,9 +195,8 @@ static void emit(enum weir__event_kind kind, const char *rule, const char *key, 
                       &(struct weir__event_facts){ .rule = rule, .key = key, .until = until });
 }
 
-static void test_R4_a_ban_that_is_over_is_told_once(void **state)
+TEST(test_R4_a_ban_that_is_over_is_told_once)
 {
-    (void)state;
     begin(ONE_RULE);
     emit(WEIR__EVENT_BAN, "login", "192.0.2.7", NOW + 10 * S);
     emit(WEIR__EVENT_BAN, "login", "192.0.2.8", NOW + 10 * S);
@@ -221,10 +215,9 @@ static void test_R4_a_ban_that_is_over_is_told_once(void **state)
     end();
 }
 
-static void test_R4_bans_of_before_the_start_end_too(void **state)
+TEST(test_R4_bans_of_before_the_start_end_too)
 {
     struct weir_error error;
-    (void)state;
     begin(ONE_RULE);
     assert_int_equal(weir_ban_set(server.engine, "login", "192.0.2.7", NOW, NOW + 5 * S, &error),
                      WEIR_OK);
@@ -234,10 +227,9 @@ static void test_R4_bans_of_before_the_start_end_too(void **state)
     end();
 }
 
-static void test_bans_remembered_are_bounded(void **state)
+TEST(test_bans_remembered_are_bounded)
 {
     char key[32];
-    (void)state;
     begin(ONE_RULE);
     for (int i = 0; i < WEIR__WATCH_BANS + 100; i++) {
         snprintf(key, sizeof(key), "key-%d", i);
@@ -249,9 +241,8 @@ static void test_bans_remembered_are_bounded(void **state)
     end();
 }
 
-static void test_a_ban_for_ever_does_not_end(void **state)
+TEST(test_a_ban_for_ever_does_not_end)
 {
-    (void)state;
     begin(ONE_RULE);
     emit(WEIR__EVENT_BAN, "login", "192.0.2.7", WEIR_NEVER);
     told();
@@ -271,9 +262,8 @@ static void crowd(struct weir_limiter *limiter, int64_t first, int64_t last, wei
     }
 }
 
-static void test_S4_a_table_that_is_full_and_has_room_again(void **state)
+TEST(test_S4_a_table_that_is_full_and_has_room_again)
 {
-    (void)state;
     begin_on(private_table(false, 1000), ONE_RULE);
     struct weir_limiter *hour = limiter_of(server.table, "hour", "1/1h");
     int64_t slots = stats_of(server.table, -1).slots;
@@ -293,9 +283,8 @@ static void test_S4_a_table_that_is_full_and_has_room_again(void **state)
     end();
 }
 
-static void test_idle_keys_fill_no_table(void **state)
+TEST(test_idle_keys_fill_no_table)
 {
-    (void)state;
     begin_on(private_table(false, 1000), ONE_RULE);
     struct weir_limiter *second = limiter_of(server.table, "second", "1/1s");
     int64_t slots = stats_of(server.table, -1).slots;
@@ -310,9 +299,8 @@ static void test_idle_keys_fill_no_table(void **state)
     end();
 }
 
-static void test_evictions_of_before_the_start_are_no_news(void **state)
+TEST(test_evictions_of_before_the_start_are_no_news)
 {
-    (void)state;
     begin_on(private_table(false, 1000), ONE_RULE);
     struct weir_limiter *second = limiter_of(server.table, "second", "1/1s");
     crowd(second, 0, 4 * stats_of(server.table, -1).slots, NOW);
@@ -342,9 +330,8 @@ static void work(struct weir_guard *guard, enum weir_outcome outcome, weir_time 
     assert_true(weir_exit(guard, &permit, outcome, now));
 }
 
-static void test_G4_changes_of_a_breaker_are_told_once(void **state)
+TEST(test_G4_changes_of_a_breaker_are_told_once)
 {
-    (void)state;
     begin(ONE_RULE);
     server.started = NOW;
     struct weir_guard *db = guard_on("db");
@@ -364,11 +351,10 @@ static void test_G4_changes_of_a_breaker_are_told_once(void **state)
 }
 
 /* As many as the table keeps, of several guards, in their order. */
-static void test_G4_no_change_is_lost_up_to_32_a_second(void **state)
+TEST(test_G4_no_change_is_lost_up_to_32_a_second)
 {
     const char *at;
     int n = 0;
-    (void)state;
     begin(ONE_RULE);
     server.started = NOW;
     struct weir_guard *guards[] = { guard_on("a"), guard_on("b") };
@@ -384,12 +370,11 @@ static void test_G4_no_change_is_lost_up_to_32_a_second(void **state)
 }
 
 /* More than that: how many, and the last 32. */
-static void test_G4_changes_that_are_lost_are_counted(void **state)
+TEST(test_G4_changes_that_are_lost_are_counted)
 {
     static const char lost[] = "\"lost\",\"guard\":\"db\",\"count\":18}";
     const char *at;
     int n = 0;
-    (void)state;
     begin(ONE_RULE);
     server.started = NOW;
     struct weir_guard *db = guard_on("db");
@@ -408,9 +393,8 @@ static void test_G4_changes_that_are_lost_are_counted(void **state)
 }
 
 /* Those behind it are watched all the same. */
-static void test_G4_a_damaged_guard_hides_no_other(void **state)
+TEST(test_G4_a_damaged_guard_hides_no_other)
 {
-    (void)state;
     begin(ONE_RULE);
     server.started = NOW;
     guard_on("a");
@@ -423,9 +407,8 @@ static void test_G4_a_damaged_guard_hides_no_other(void **state)
     end();
 }
 
-static void test_G4_what_was_before_the_start_is_not_told_again(void **state)
+TEST(test_G4_what_was_before_the_start_is_not_told_again)
 {
-    (void)state;
     begin(ONE_RULE);
     struct weir_guard *db = guard_on("db");
     weir_guard_force(db, WEIR_FORCE_OPEN, NOW - S);
@@ -435,11 +418,10 @@ static void test_G4_what_was_before_the_start_is_not_told_again(void **state)
     end();
 }
 
-static void test_G1_permits_that_nobody_gave_back(void **state)
+TEST(test_G1_permits_that_nobody_gave_back)
 {
     struct weir_permit permit;
     struct weir_decision d;
-    (void)state;
     begin(ONE_RULE);
     server.started = NOW;
     struct weir_guard *db = guard_on("db");
@@ -449,9 +431,8 @@ static void test_G1_permits_that_nobody_gave_back(void **state)
     end();
 }
 
-static void test_G5_the_level(void **state)
+TEST(test_G5_the_level)
 {
-    (void)state;
     begin(ONE_RULE);
     weir_level_set(server.table, 2, NOW);
     assert_string_equal(tick(NOW), ""); /* it was so before */
@@ -462,33 +443,4 @@ static void test_G5_the_level(void **state)
     assert_string_equal(tick(NOW + 3 * S),
                         "\"level-changed\",\"state\":\"0\",\"text\":\"by hand\"}");
     end();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_G4_changes_of_a_breaker_are_told_once),
-        cmocka_unit_test(test_G4_no_change_is_lost_up_to_32_a_second),
-        cmocka_unit_test(test_G4_changes_that_are_lost_are_counted),
-        cmocka_unit_test(test_G4_a_damaged_guard_hides_no_other),
-        cmocka_unit_test(test_G4_what_was_before_the_start_is_not_told_again),
-        cmocka_unit_test(test_G1_permits_that_nobody_gave_back),
-        cmocka_unit_test(test_G5_the_level),
-        cmocka_unit_test(test_S4_limiting_begins_once_and_ends_after_a_quiet_while),
-        cmocka_unit_test(test_a_rule_in_shadow_limits_nobody),
-        cmocka_unit_test(test_rules_are_known_by_name_across_reloads),
-        cmocka_unit_test(test_many_rules_in_another_order),
-        cmocka_unit_test(test_S4_limits_that_clients_bring_are_watched_too),
-        cmocka_unit_test(test_R3_the_deny_list_is_watched_too),
-        cmocka_unit_test(test_a_clock_that_is_set_back_ends_nothing_early),
-        cmocka_unit_test(test_R4_a_ban_that_is_over_is_told_once),
-        cmocka_unit_test(test_R4_bans_of_before_the_start_end_too),
-        cmocka_unit_test(test_bans_remembered_are_bounded),
-        cmocka_unit_test(test_a_ban_for_ever_does_not_end),
-        cmocka_unit_test(test_S4_a_table_that_is_full_and_has_room_again),
-        cmocka_unit_test(test_idle_keys_fill_no_table),
-        cmocka_unit_test(test_evictions_of_before_the_start_are_no_news),
-    };
-
-    return cmocka_run_group_tests_name("watch", tests, NULL, NULL);
 }

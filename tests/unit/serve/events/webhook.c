@@ -1,5 +1,7 @@
 /* webhook.c -- events reach somebody who listens, whatever happens on the way: in order, again
  * after a failure, and how many were lost is told. */
+#include "unit/test.h"
+
 #include "unit/receiver.h"
 
 #include <signal.h>
@@ -106,10 +108,9 @@ static const char *ids_of(size_t post)
     return out;
 }
 
-static void test_pauses_double_up_to_a_minute(void **state)
+TEST(test_pauses_double_up_to_a_minute)
 {
     static const uint64_t wanted[] = { 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000 };
-    (void)state;
     for (unsigned i = 0; i < COUNT_OF(wanted); i++) {
         assert_int_equal(weir__webhook_pause_ms(1000, i + 1, 0), wanted[i]);
         for (uint64_t chance = 1; chance < 100000; chance += 977) {
@@ -123,9 +124,8 @@ static void test_pauses_double_up_to_a_minute(void **state)
 
 /* --------------------------------------------------------------- delivering ---- */
 
-static void test_S4_events_are_posted(void **state)
+TEST_WITH(test_S4_events_are_posted, make_all, free_all)
 {
-    (void)state;
     BEGIN(OK_ANSWER);
     weir__webhook_wake(webhook); /* for nothing */
     emit(2);
@@ -143,9 +143,8 @@ static void test_S4_events_are_posted(void **state)
     assert_string_equal(ids_of(1), "3 ");
 }
 
-static void test_S4_fifty_at_a_time(void **state)
+TEST_WITH(test_S4_fifty_at_a_time, make_all, free_all)
 {
-    (void)state;
     BEGIN(OK_ANSWER);
     emit(120);
     weir__webhook_wake(webhook);
@@ -158,9 +157,8 @@ static void test_S4_fifty_at_a_time(void **state)
 }
 
 /* The same batch again and again; what has come meanwhile waits its turn. */
-static void test_S4_what_fails_is_tried_again(void **state)
+TEST_WITH(test_S4_what_fails_is_tried_again, make_all, free_all)
 {
-    (void)state;
     BEGIN(NULL, "HTTP/1.1 500 Oh\r\n\r\n", "garbage\r\n\r\n",
           "HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n", "HTTP/1.1 429 Slow\r\n\r\n",
           "HTTP/1.1 408 Late\r\n\r\n", "HTTP/1.1 503 Busy\r\n\r\n", OK_ANSWER);
@@ -177,9 +175,8 @@ static void test_S4_what_fails_is_tried_again(void **state)
     assert_int_equal(counts().lost + counts().dropped, 0);
 }
 
-static void test_S4_what_is_not_wanted_is_dropped(void **state)
+TEST_WITH(test_S4_what_is_not_wanted_is_dropped, make_all, free_all)
 {
-    (void)state;
     BEGIN("HTTP/1.1 404 Not Found\r\n\r\n", "HTTP/1.1 401 No\r\n\r\n", OK_ANSWER);
     emit(101);
     weir__webhook_wake(webhook);
@@ -189,9 +186,8 @@ static void test_S4_what_is_not_wanted_is_dropped(void **state)
     assert_int_equal(counts().failures, 2);
 }
 
-static void test_S4_what_fell_out_of_the_ring_is_told_as_a_number(void **state)
+TEST_WITH(test_S4_what_fell_out_of_the_ring_is_told_as_a_number, make_all, free_all)
 {
-    (void)state;
     BEGIN("HTTP/1.1 500 Oh\r\n\r\n", OK_ANSWER);
     emit(1);
     weir__webhook_wake(webhook);
@@ -206,9 +202,8 @@ static void test_S4_what_fell_out_of_the_ring_is_told_as_a_number(void **state)
     assert_int_equal(counts().lost, 10);
 }
 
-static void test_interim_answers_are_passed_over(void **state)
+TEST_WITH(test_interim_answers_are_passed_over, make_all, free_all)
 {
-    (void)state;
     BEGIN("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.1 204 No "
           "Content\r\n\r\n");
     emit(1);
@@ -217,11 +212,10 @@ static void test_interim_answers_are_passed_over(void **state)
     assert_int_equal(counts().failures, 0);
 }
 
-static void test_an_answer_without_end_is_none(void **state)
+TEST_WITH(test_an_answer_without_end_is_none, make_all, free_all)
 {
     static char endless[80000];
     static const char *const answers[] = { endless, OK_ANSWER };
-    (void)state;
     memset(endless, 'x', sizeof(endless) - 1);
     memcpy(endless, "HTTP/1.1 200 OK\r\nX: ", 20);
     begin(answers, 2);
@@ -231,10 +225,9 @@ static void test_an_answer_without_end_is_none(void **state)
     assert_int_equal(counts().failures, 1);
 }
 
-static void test_a_silent_one_is_left_after_the_timeout(void **state)
+TEST_WITH(test_a_silent_one_is_left_after_the_timeout, make_all, free_all)
 {
     static const char *const answers[] = { SILENCE, "HTTP/1.1 200 ", OK_ANSWER };
-    (void)state;
     receive(answers, COUNT_OF(answers));
     begin_with(receiver.url, 1, 20);
     emit(1);
@@ -243,11 +236,10 @@ static void test_a_silent_one_is_left_after_the_timeout(void **state)
 }
 
 /* The name may have an address of IPv6 too, where nobody listens. */
-static void test_every_address_of_a_name_is_tried(void **state)
+TEST_WITH(test_every_address_of_a_name_is_tried, make_all, free_all)
 {
     static const char *const answers[] = { OK_ANSWER };
     char url[64];
-    (void)state;
     receive(answers, 1);
     snprintf(url, sizeof(url), "http://localhost%s", strrchr(receiver.url, ':'));
     begin_with(url, 1, 20000);
@@ -258,10 +250,9 @@ static void test_every_address_of_a_name_is_tried(void **state)
 
 /* ----------------------------------------------------------------- stopping ---- */
 
-static void test_S4_one_last_try_at_the_end(void **state)
+TEST_WITH(test_S4_one_last_try_at_the_end, make_all, free_all)
 {
     static const char *const answers[] = { "HTTP/1.1 500 Oh\r\n\r\n", OK_ANSWER };
-    (void)state;
     receive(answers, 2);
     begin_with(receiver.url, 100000000, 20000); /* it would pause for a day */
     emit(1);
@@ -274,9 +265,8 @@ static void test_S4_one_last_try_at_the_end(void **state)
     assert_int_equal(counts().lost, 0);
 }
 
-static void test_the_end_comes_when_the_last_try_fails(void **state)
+TEST_WITH(test_the_end_comes_when_the_last_try_fails, make_all, free_all)
 {
-    (void)state;
     begin_with("http://127.0.0.1:1/", 100000000, 20000); /* where nobody listens */
     emit(60);
     weir__webhook_wake(webhook);
@@ -286,9 +276,8 @@ static void test_the_end_comes_when_the_last_try_fails(void **state)
     assert_int_equal(counts().lost, 60);
 }
 
-static void test_the_end_does_not_wait_longer_than_told(void **state)
+TEST_WITH(test_the_end_does_not_wait_longer_than_told, make_all, free_all)
 {
-    (void)state;
     BEGIN(SILENCE);
     emit(1);
     stop(5);
@@ -296,19 +285,17 @@ static void test_the_end_does_not_wait_longer_than_told(void **state)
     assert_int_equal(counts().lost, 1);
 }
 
-static void test_the_end_with_nothing_to_tell(void **state)
+TEST_WITH(test_the_end_with_nothing_to_tell, make_all, free_all)
 {
-    (void)state;
     BEGIN(OK_ANSWER);
     stop(20000);
     assert_int_equal(counts().tries, 0);
 }
 
-static void test_bad_settings_are_refused_at_the_start(void **state)
+TEST_WITH(test_bad_settings_are_refused_at_the_start, make_all, free_all)
 {
     struct weir_error error;
     struct weir__webhook_options options = { &loop, events, "gopher://h", "", now_is, NULL, 0, 0 };
-    (void)state;
     assert_int_equal(weir__webhook_create(&webhook, &options, &error), WEIR_INVALID);
     options.url = "http://h/";
     options.token = "a\r\nb";
@@ -340,61 +327,32 @@ static void begin_tls(const char *names, const char *trusted)
     weir__webhook_wake(webhook);
 }
 
-static void test_S4_over_https(void **state)
+TEST_WITH(test_S4_over_https, make_all, free_all)
 {
-    (void)state;
     begin_tls("IP:127.0.0.1", NULL);
     run_until(counts().delivered == 2 || counts().failures > 0);
     assert_int_equal(counts().delivered, 2);
     assert_contains(receiver.posts[0], "Authorization: Bearer s3cret");
 }
 
-static void test_S4_no_word_to_a_certificate_that_is_not_trusted(void **state)
+TEST_WITH(test_S4_no_word_to_a_certificate_that_is_not_trusted, make_all, free_all)
 {
-    (void)state;
     begin_tls("IP:127.0.0.1", "/dev/null");
     run_until(counts().failures == 1);
     assert_int_equal(receiver.n, 0);
 }
 
-static void test_S4_no_word_to_a_certificate_of_somebody_else(void **state)
+TEST_WITH(test_S4_no_word_to_a_certificate_of_somebody_else, make_all, free_all)
 {
-    (void)state;
     begin_tls("DNS:example.com,IP:192.0.2.1", NULL);
     run_until(counts().failures == 1);
     assert_int_equal(receiver.n, 0);
 }
 
-int main(void)
+static int ignore_broken_pipes(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pauses_double_up_to_a_minute),
-        cmocka_unit_test_setup_teardown(test_S4_events_are_posted, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_fifty_at_a_time, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_what_fails_is_tried_again, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_what_is_not_wanted_is_dropped, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_what_fell_out_of_the_ring_is_told_as_a_number,
-                                        make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_interim_answers_are_passed_over, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_an_answer_without_end_is_none, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_a_silent_one_is_left_after_the_timeout, make_all,
-                                        free_all),
-        cmocka_unit_test_setup_teardown(test_every_address_of_a_name_is_tried, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_one_last_try_at_the_end, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_the_end_comes_when_the_last_try_fails, make_all,
-                                        free_all),
-        cmocka_unit_test_setup_teardown(test_the_end_does_not_wait_longer_than_told, make_all,
-                                        free_all),
-        cmocka_unit_test_setup_teardown(test_the_end_with_nothing_to_tell, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_bad_settings_are_refused_at_the_start, make_all,
-                                        free_all),
-        cmocka_unit_test_setup_teardown(test_S4_over_https, make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_no_word_to_a_certificate_that_is_not_trusted,
-                                        make_all, free_all),
-        cmocka_unit_test_setup_teardown(test_S4_no_word_to_a_certificate_of_somebody_else, make_all,
-                                        free_all),
-    };
-
     signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests_name("webhook", tests, make_folder, remove_folder);
+    return make_folder(state);
 }
+
+GROUP(ignore_broken_pipes, remove_folder)

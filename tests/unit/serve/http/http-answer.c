@@ -1,5 +1,7 @@
 /* http-answer.c -- heads and bodies, byte by byte; and the fields that RFC 9651 and the RateLimit
  * draft have opinions about. */
+#include "unit/test.h"
+
 #include "unit/http-world.h"
 
 static struct weir__http_manner manner_of(struct world *w)
@@ -27,7 +29,7 @@ static struct weir_ruling limited(void)
                                  .level = 3 };
 }
 
-static void test_S2_answer(void **state)
+TEST_WITH(test_S2_answer, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
@@ -52,7 +54,7 @@ static void test_S2_answer(void **state)
 }
 
 /* Whatever a fallback says. */
-static void test_S2_statuses_without_a_body(void **state)
+TEST_WITH(test_S2_statuses_without_a_body, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
@@ -66,7 +68,7 @@ static void test_S2_statuses_without_a_body(void **state)
     }
 }
 
-static void test_S2_problem(void **state)
+TEST_WITH(test_S2_problem, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
@@ -81,7 +83,7 @@ static void test_S2_problem(void **state)
 }
 
 /* A refusal by rules has a code of its own. */
-static void test_S2_codes_of_problems_are_no_refusals(void **state)
+TEST_WITH(test_S2_codes_of_problems_are_no_refusals, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
@@ -94,7 +96,7 @@ static void test_S2_codes_of_problems_are_no_refusals(void **state)
     }
 }
 
-static void test_S2_allowed(void **state)
+TEST_WITH(test_S2_allowed, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
@@ -117,7 +119,7 @@ static void test_S2_allowed(void **state)
                                          "\"applied\":2,\"shadow\":null,\"list\":null}");
 }
 
-static void test_S2_refused(void **state)
+TEST_WITH(test_S2_refused, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
@@ -150,7 +152,7 @@ static void test_S2_refused(void **state)
 
 /* What is left and the window are those of the tightest limit, and the reset is of all: t is within
  * the window that is told. */
-static void test_S2_t_is_within_the_window(void **state)
+TEST_WITH(test_S2_t_is_within_the_window, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
@@ -171,7 +173,7 @@ static void test_S2_t_is_within_the_window(void **state)
 }
 
 /* At least a second, whole seconds up, and none if it never passes. */
-static void test_S2_retry_after(void **state)
+TEST_WITH(test_S2_retry_after, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
@@ -202,7 +204,7 @@ static void test_S2_retry_after(void **state)
 
 /* RFC 9651 has integers of fifteen digits; w is a positive one; what is left is never below
  * zero. */
-static void test_S2_structured_fields_stay_within_their_bounds(void **state)
+TEST_WITH(test_S2_structured_fields_stay_within_their_bounds, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
@@ -223,7 +225,7 @@ static void test_S2_structured_fields_stay_within_their_bounds(void **state)
     assert_has(answer, "\"remaining\":0,");
 }
 
-static void test_R4_banned(void **state)
+TEST_WITH(test_R4_banned, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
@@ -249,7 +251,7 @@ static void test_R4_banned(void **state)
     assert_has(answer_of(w), "\"detail\":\"login: banned\",");
 }
 
-static void test_R3_denied(void **state)
+TEST_WITH(test_R3_denied, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
@@ -267,7 +269,7 @@ static void test_R3_denied(void **state)
     assert_has(answer, "\"list\":\"deny\"}");
 }
 
-static void test_R1_no_rule_applies(void **state)
+TEST_WITH(test_R1_no_rule_applies, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
@@ -280,7 +282,7 @@ static void test_R1_no_rule_applies(void **state)
 }
 
 /* Names of rules have 40 bytes at the most; all that may be longer is bounded. */
-static void test_longest_ruling(void **state)
+TEST_WITH(test_longest_ruling, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
@@ -307,7 +309,7 @@ static void test_longest_ruling(void **state)
     assert_true(weir__http_ruling_json(json, &r) < json + sizeof(json) - 2);
 }
 
-static void test_L13_decision(void **state)
+TEST_WITH(test_L13_decision, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
@@ -339,27 +341,4 @@ static void test_L13_decision(void **state)
         "\"code\":\"weir-limited\",\"detail\":\"an ask as big as this one never "
         "passes\",\"allowed\":false,\"limit\":5,"
         "\"remaining\":5,\"retry_ms\":null,\"reset_ms\":0,\"wait_ms\":0,\"reason\":\"too-big\"}");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_S2_answer, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_statuses_without_a_body, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_problem, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_codes_of_problems_are_no_refusals, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_allowed, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_refused, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_t_is_within_the_window, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_retry_after, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_structured_fields_stay_within_their_bounds, begin,
-                                        end),
-        cmocka_unit_test_setup_teardown(test_R4_banned, begin, end),
-        cmocka_unit_test_setup_teardown(test_R3_denied, begin, end),
-        cmocka_unit_test_setup_teardown(test_R1_no_rule_applies, begin, end),
-        cmocka_unit_test_setup_teardown(test_longest_ruling, begin, end),
-        cmocka_unit_test_setup_teardown(test_L13_decision, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

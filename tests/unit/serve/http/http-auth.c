@@ -3,6 +3,8 @@
  * What was understood is seen by asking why: the world's rules limit by ip (2), by header.x-app (1)
  * and by account on POST /login (1).
  */
+#include "unit/test.h"
+
 #include "unit/http-world.h"
 
 /* How often a request with these headers is let through, of three. */
@@ -29,7 +31,7 @@ static void assert_ip(struct world *w, const char *headers, const char *ip)
     w->loop.now_is_old = true;
 }
 
-static void test_S2_allowed_and_refused(void **state)
+TEST_WITH(test_S2_allowed_and_refused, begin, end)
 {
     struct world *w = *state;
     const char *yes = request(w, "GET /v1/auth", "X-Forwarded-For: 192.0.2.7\r\n", NULL);
@@ -55,7 +57,7 @@ static void test_S2_allowed_and_refused(void **state)
 
 /* From the right, the first that is no trusted proxy; what is left of it anybody may have
  * written. */
-static void test_S2_address_of_the_client(void **state)
+TEST_WITH(test_S2_address_of_the_client, begin, end)
 {
     struct world *w = *state;
 
@@ -73,7 +75,7 @@ static void test_S2_address_of_the_client(void **state)
     assert_ip(w, "", "127.0.0.1");
 }
 
-static void test_S2_addresses_that_are_none(void **state)
+TEST_WITH(test_S2_addresses_that_are_none, begin, end)
 {
     struct world *w = *state;
 
@@ -87,7 +89,7 @@ static void test_S2_addresses_that_are_none(void **state)
 }
 
 /* Whoever is no proxy that we know describes only itself. */
-static void test_S2_forged_headers_are_ignored(void **state)
+TEST_WITH(test_S2_forged_headers_are_ignored, begin, end)
 {
     struct world *w = *state;
 
@@ -100,7 +102,7 @@ static void test_S2_forged_headers_are_ignored(void **state)
               "198.51.100.1");
 }
 
-static void test_S2_unix_socket_is_as_near_as_the_loopback(void **state)
+TEST_WITH(test_S2_unix_socket_is_as_near_as_the_loopback, begin, end)
 {
     struct world *w = *state;
 
@@ -109,7 +111,7 @@ static void test_S2_unix_socket_is_as_near_as_the_loopback(void **state)
     assert_ip(w, "X-Forwarded-For: 192.0.2.1\r\n", "192.0.2.1");
 }
 
-static void test_S2_uri_and_method(void **state)
+TEST_WITH(test_S2_uri_and_method, begin, end)
 {
     struct world *w = *state;
     static const char *const proxies[] = {
@@ -134,7 +136,7 @@ static void test_S2_uri_and_method(void **state)
 }
 
 /* One of them was sent by the client and passed on: nobody can tell which. */
-static void test_S2_forged_uri_beside_the_proxys_own(void **state)
+TEST_WITH(test_S2_forged_uri_beside_the_proxys_own, begin, end)
 {
     struct world *w = *state;
 
@@ -149,7 +151,7 @@ static void test_S2_forged_uri_beside_the_proxys_own(void **state)
         400, "x-original-method and x-forwarded-method differ");
 }
 
-static void test_S2_headers_and_query_are_attributes(void **state)
+TEST_WITH(test_S2_headers_and_query_are_attributes, begin, end)
 {
     struct world *w = *state;
 
@@ -162,7 +164,7 @@ static void test_S2_headers_and_query_are_attributes(void **state)
 
 /* A proxy's variable in the query may be filled with & and more by a client: nothing that it adds
  * describes the request, or comes twice. */
-static void test_S2_query_with_what_a_client_has_added(void **state)
+TEST_WITH(test_S2_query_with_what_a_client_has_added, begin, end)
 {
     struct world *w = *state;
     static const char *const added[] = {
@@ -189,7 +191,7 @@ static void test_S2_query_with_what_a_client_has_added(void **state)
 }
 
 /* Many headers must not push the one out that a rule counts by. */
-static void test_S2_header_behind_many_others(void **state)
+TEST_WITH(test_S2_header_behind_many_others, begin, end)
 {
     struct world *w = *state;
     char headers[4096] = "X-Forwarded-For: 203.0.1.1\r\n";
@@ -200,7 +202,7 @@ static void test_S2_header_behind_many_others(void **state)
     assert_int_equal(passes(w, "GET /v1/auth", headers), 1);
 }
 
-static void test_S2_query_is_bounded(void **state)
+TEST_WITH(test_S2_query_is_bounded, begin, end)
 {
     struct world *w = *state;
     char line[5000] = "GET /v1/auth?";
@@ -215,7 +217,7 @@ static void test_S2_query_is_bounded(void **state)
 
 /* On the loopback any page could ask, so Host and Origin matter there; but here they are the
  * headers of a request to somebody else. */
-static void test_S2_host_and_origin_are_the_clients(void **state)
+TEST_WITH(test_S2_host_and_origin_are_the_clients, begin, end)
 {
     struct world *w = *state;
 
@@ -228,7 +230,7 @@ static void test_S2_host_and_origin_are_the_clients(void **state)
 }
 
 /* The client's own Authorization goes to the backend: it is no token of ours, and no mistake. */
-static void test_S2_authorization_of_the_client(void **state)
+TEST_WITH(test_S2_authorization_of_the_client, begin, end)
 {
     struct world *w = *state;
 
@@ -246,25 +248,4 @@ static void test_S2_authorization_of_the_client(void **state)
         status_of(request(w, "GET /v1/auth",
                           "Authorization: Bearer secret\r\nX-Forwarded-For: 192.0.2.1\r\n", NULL)),
         200);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_S2_allowed_and_refused, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_address_of_the_client, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_addresses_that_are_none, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_forged_headers_are_ignored, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_unix_socket_is_as_near_as_the_loopback, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_uri_and_method, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_forged_uri_beside_the_proxys_own, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_headers_and_query_are_attributes, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_query_with_what_a_client_has_added, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_header_behind_many_others, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_query_is_bounded, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_host_and_origin_are_the_clients, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_authorization_of_the_client, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* http-check.c -- check, batch, take, peek, give, reserve, settle and the clock, from bytes to
  * bytes. */
+#include "unit/test.h"
+
 #include "unit/http-world.h"
 
 #include "wire/json.h"
@@ -9,7 +11,7 @@ static const char *check(struct world *w, const char *body)
     return request(w, "POST /v1/check", "", body);
 }
 
-static void test_S2_check(void **state)
+TEST_WITH(test_S2_check, begin, end)
 {
     struct world *w = *state;
 
@@ -26,7 +28,7 @@ static void test_S2_check(void **state)
     assert_answer(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"}}"), 200, "\"remaining\":0,");
 }
 
-static void test_S3_level(void **state)
+TEST_WITH(test_S3_level, begin, end)
 {
     struct world *w = *state;
 
@@ -38,7 +40,7 @@ static void test_S3_level(void **state)
         header_of(check(w, "{\"attributes\":{\"ip\":\"192.0.2.7\"}}"), "Weir-Level"), "3");
 }
 
-static void test_R1_check_that_no_rule_applies_to(void **state)
+TEST_WITH(test_R1_check_that_no_rule_applies_to, begin, end)
 {
     struct world *w = *state;
     const char *yes = check(w, "{}");
@@ -50,7 +52,7 @@ static void test_R1_check_that_no_rule_applies_to(void **state)
     assert_null(header_of(yes, "RateLimit"));
 }
 
-static void test_R3_lists(void **state)
+TEST_WITH(test_R3_lists, begin, end)
 {
     struct world *w = *state;
 
@@ -61,7 +63,7 @@ static void test_R3_lists(void **state)
     assert_null(header_of(no, "Retry-After"));
 }
 
-static void test_R4_ban(void **state)
+TEST_WITH(test_R4_ban, begin, end)
 {
     struct world *w = *state;
     const char *body =
@@ -73,7 +75,7 @@ static void test_R4_ban(void **state)
     assert_string_equal(header_of(w->answer.bytes, "Retry-After"), "600");
 }
 
-static void test_S2_check_cost_and_wait(void **state)
+TEST_WITH(test_S2_check_cost_and_wait, begin, end)
 {
     struct world *w = *state;
 
@@ -89,7 +91,7 @@ static void test_S2_check_cost_and_wait(void **state)
 }
 
 /* A retry with the same id is answered the same and charged once. */
-static void test_S2_ask_id(void **state)
+TEST_WITH(test_S2_ask_id, begin, end)
 {
     struct world *w = *state;
 
@@ -102,7 +104,7 @@ static void test_S2_ask_id(void **state)
                   "\"code\":\"bad-request\"");
 }
 
-static void test_S2_check_that_is_wrong(void **state)
+TEST_WITH(test_S2_check_that_is_wrong, begin, end)
 {
     struct world *w = *state;
     char body[400] = "{\"id\":\"";
@@ -121,7 +123,7 @@ static void test_S2_check_that_is_wrong(void **state)
 }
 
 /* Never "did you mean 'id'": all asks of a client would be one. */
-static void test_S2_check_with_attributes_at_the_top(void **state)
+TEST_WITH(test_S2_check_with_attributes_at_the_top, begin, end)
 {
     struct world *w = *state;
     static const char *const names[] = {
@@ -152,7 +154,7 @@ static void test_S2_check_with_attributes_at_the_top(void **state)
     assert_answer(check(w, "{\"a\\\"b\":1}"), 400, "{\\\"attributes\\\":{\\\"name\\\":...}}");
 }
 
-static void test_S2_check_with_escapes(void **state)
+TEST_WITH(test_S2_check_with_escapes, begin, end)
 {
     struct world *w = *state;
 
@@ -195,7 +197,7 @@ static void assert_json(const char *text)
         fail_msg("at %ld %s was expected: %s", at, what, text);
 }
 
-static void test_S2_batch(void **state)
+TEST_WITH(test_S2_batch, begin, end)
 {
     struct world *w = *state;
     const char *yes = batch(w, " { \"checks\" : [ {\"attributes\":{\"ip\":\"192.0.2.7\"}} , {}, "
@@ -211,7 +213,7 @@ static void test_S2_batch(void **state)
     assert_int_equal(count(yes, "\"rule\":null"), 2);
 }
 
-static void test_S2_batch_with_ids(void **state)
+TEST_WITH(test_S2_batch_with_ids, begin, end)
 {
     struct world *w = *state;
     const char *yes = batch(w, "{\"checks\":[{\"attributes\":{\"ip\":\"192.0.2.7\"},\"id\":\"a\"},{"
@@ -227,7 +229,7 @@ static void test_S2_batch_with_ids(void **state)
 }
 
 /* More than are decided together, and as many as may be. */
-static void test_S2_batch_of_a_thousand(void **state)
+TEST_WITH(test_S2_batch_of_a_thousand, begin, end)
 {
     struct world *w = *state;
     size_t len = 0;
@@ -258,7 +260,7 @@ static void test_S2_batch_of_a_thousand(void **state)
 }
 
 /* A mistake anywhere, and nothing was charged. */
-static void test_S2_batch_that_is_wrong(void **state)
+TEST_WITH(test_S2_batch_that_is_wrong, begin, end)
 {
     struct world *w = *state;
     static const struct {
@@ -288,7 +290,7 @@ static void test_S2_batch_that_is_wrong(void **state)
 }
 
 /* Names of what is nested would be longer together than the text. */
-static void test_S2_batch_of_nested_attributes(void **state)
+TEST_WITH(test_S2_batch_of_nested_attributes, begin, end)
 {
     struct world *w = *state;
     char body[2000] = "{\"checks\":[{\"attributes\":{"
@@ -304,7 +306,7 @@ static void test_S2_batch_of_nested_attributes(void **state)
 
 /* ---------------------------------------------------------- limits of one's own ---- */
 
-static void test_L13_take_peek_give(void **state)
+TEST_WITH(test_L13_take_peek_give, begin, end)
 {
     struct world *w = *state;
     const char *body = "{\"key\":\"ann\",\"limit\":\"2/10\"}";
@@ -331,7 +333,7 @@ static void test_L13_take_peek_give(void **state)
         200, "\"reset_ns\":10000000000,\"wait_ns\":0,");
 }
 
-static void test_L13_reserve_settle(void **state)
+TEST_WITH(test_L13_reserve_settle, begin, end)
 {
     struct world *w = *state;
     char settle[128], id[64] = "";
@@ -349,7 +351,7 @@ static void test_L13_reserve_settle(void **state)
         "\"remaining\":8");
 }
 
-static void test_S2_take_that_is_wrong(void **state)
+TEST_WITH(test_S2_take_that_is_wrong, begin, end)
 {
     struct world *w = *state;
     static const struct {
@@ -381,7 +383,7 @@ static void test_S2_take_that_is_wrong(void **state)
     }
 }
 
-static void test_clock(void **state)
+TEST_WITH(test_clock, begin, end)
 {
     struct world *w = *state;
 
@@ -389,31 +391,4 @@ static void test_clock(void **state)
                   "{\"now_ns\":1700000005000000000}");
     assert_int_equal(weir__loop_now(&w->loop), START + 5 * WEIR_SECOND);
     assert_answer(request(w, "POST /v1/clock", "", "{}"), 400, "'now_ns' is missing");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_S2_check, begin, end),
-        cmocka_unit_test_setup_teardown(test_S3_level, begin, end),
-        cmocka_unit_test_setup_teardown(test_R1_check_that_no_rule_applies_to, begin, end),
-        cmocka_unit_test_setup_teardown(test_R3_lists, begin, end),
-        cmocka_unit_test_setup_teardown(test_R4_ban, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_check_cost_and_wait, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_ask_id, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_check_that_is_wrong, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_check_with_attributes_at_the_top, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_check_with_escapes, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_batch, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_batch_with_ids, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_batch_of_a_thousand, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_batch_that_is_wrong, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_batch_of_nested_attributes, begin, end),
-        cmocka_unit_test_setup_teardown(test_L13_take_peek_give, begin, end),
-        cmocka_unit_test_setup_teardown(test_L13_reserve_settle, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_take_that_is_wrong, begin, end),
-        cmocka_unit_test_setup_teardown(test_clock, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

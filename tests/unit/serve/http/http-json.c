@@ -1,9 +1,5 @@
 /* http-json.c -- the members of a JSON body: what is read, and what is said of what is wrong. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,12 +59,11 @@ static bool is(struct weir__span span, const char *text)
     return span.len == strlen(text) && memcmp(span.bytes, text, span.len) == 0;
 }
 
-static void test_members(void **state)
+TEST(test_members)
 {
     struct weir__members m;
     struct target t;
 
-    (void)state;
     assert_true(
         read_into(&m, &t, " {\"text\":\"a\\n\\u00e9\",\"any\":1.5,\"count\":9223372036854775807}"));
     assert_true(is(t.text, "a\n\xc3\xa9"));
@@ -81,13 +76,12 @@ static void test_members(void **state)
     weir__members_free(&m);
 }
 
-static void test_members_of_a_long_text_with_escapes(void **state)
+TEST(test_members_of_a_long_text_with_escapes)
 {
     struct weir__members m;
     struct target t;
     char text[6000] = "{\"text\":\"\\t";
 
-    (void)state;
     memset(text + strlen(text), 'x', 4000);
     strcat(text, "\"}");
     assert_true(read_into(&m, &t, text));
@@ -96,9 +90,8 @@ static void test_members_of_a_long_text_with_escapes(void **state)
     weir__members_free(&m);
 }
 
-static void test_what_is_wrong(void **state)
+TEST(test_what_is_wrong)
 {
-    (void)state;
     check_wrong("", "the body is empty: a JSON object is needed");
     check_wrong("[]", "the body is a JSON object, and not an array");
     check_wrong("[{\"text\":1}]", "the body is a JSON object, and not an array");
@@ -130,12 +123,11 @@ static void test_what_is_wrong(void **state)
     check_wrong("{\"attributes\":{\"\":\"a\"}}", "'attributes' is an object of names and values");
 }
 
-static void test_attributes(void **state)
+TEST(test_attributes)
 {
     struct weir__members m;
     struct target t;
 
-    (void)state;
     assert_true(read_into(&m, &t,
                           "{\"text\":\"\",\"attributes\":{\"ip\":\"::1\",\"n\":7,\"none\":null,"
                           "\"empty\":\"\",\"header.X-App\":false}}"));
@@ -153,12 +145,11 @@ static void test_attributes(void **state)
 }
 
 /* Dots belong to a name, and digits are one. */
-static void test_attribute_names_with_dots(void **state)
+TEST(test_attribute_names_with_dots)
 {
     struct weir__members m;
     struct target t;
 
-    (void)state;
     assert_true(read_into(&m, &t, "{\"text\":\"\",\"attributes\":{\"0\":1,\"a.b.c\":2,\".\":3}}"));
     assert_int_equal(t.in.n, 3);
     assert_true(is((struct weir__span){ t.attrs[0].name, t.attrs[0].name_len }, "0"));
@@ -167,13 +158,12 @@ static void test_attribute_names_with_dots(void **state)
     weir__members_free(&m);
 }
 
-static void test_attribute_names_stay_in_their_room(void **state)
+TEST(test_attribute_names_stay_in_their_room)
 {
     struct weir__members m = { .n = 0 };
     struct target t = { .count = 0 };
     const struct weir__json_value value = { .kind = WEIR__JSON_STRING, .text = "x", .len = 1 };
 
-    (void)state;
     t.in = (struct weir__attributes_in){
         .attrs = t.attrs, .max = 3, .names = t.names, .names_end = t.names + 5
     };
@@ -185,13 +175,12 @@ static void test_attribute_names_stay_in_their_room(void **state)
 }
 
 /* No rule can look at it, so it is no mistake to send it. */
-static void test_attribute_with_a_long_name(void **state)
+TEST(test_attribute_with_a_long_name)
 {
     struct weir__members m;
     struct target t;
     char text[600] = "{\"text\":\"\",\"attributes\":{\"";
 
-    (void)state;
     memset(text + strlen(text), 'a', 64);
     strcat(text, "\":\"x\",\"b\":\"y\"}}");
     assert_true(read_into(&m, &t, text));
@@ -199,12 +188,11 @@ static void test_attribute_with_a_long_name(void **state)
     weir__members_free(&m);
 }
 
-static void test_members_of_a_query(void **state)
+TEST(test_members_of_a_query)
 {
     struct weir__members m;
     struct target t;
 
-    (void)state;
     assert_true(read_into(&m, &t, "{\"text\":\"\"}"));
     assert_true(
         weir__members_set(&m, (struct weir__span){ "count", 5 }, (struct weir__span){ "12", 2 }));
@@ -218,20 +206,4 @@ static void test_members_of_a_query(void **state)
     assert_false(weir__members_set(&m, (struct weir__span){ "attributes", 10 },
                                    (struct weir__span){ "x", 1 }));
     weir__members_free(&m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members),
-        cmocka_unit_test(test_members_of_a_long_text_with_escapes),
-        cmocka_unit_test(test_what_is_wrong),
-        cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_attribute_names_with_dots),
-        cmocka_unit_test(test_attribute_names_stay_in_their_room),
-        cmocka_unit_test(test_attribute_with_a_long_name),
-        cmocka_unit_test(test_members_of_a_query),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* http.c -- framing, routes, roles and events: what a client sends in whatever pieces, and what it
  * gets. */
+#include "unit/test.h"
+
 #include "unit/http-world.h"
 
 #include "wire/json.h"
@@ -85,7 +87,7 @@ static void check_several(const char *answers)
     assert_true(strcmp(answers + strlen(answers) - 6, "ready\n") == 0);
 }
 
-static void test_S2_pipelined_requests_in_any_pieces(void **state)
+TEST_WITH(test_S2_pipelined_requests_in_any_pieces, begin, end)
 {
     struct world *w = *state;
 
@@ -100,7 +102,7 @@ static void test_S2_pipelined_requests_in_any_pieces(void **state)
     }
 }
 
-static void test_S2_every_place_where_it_can_be_cut(void **state)
+TEST_WITH(test_S2_every_place_where_it_can_be_cut, begin, end)
 {
     struct world *w = *state;
 
@@ -112,7 +114,7 @@ static void test_S2_every_place_where_it_can_be_cut(void **state)
     }
 }
 
-static void test_S2_expect_continue(void **state)
+TEST_WITH(test_S2_expect_continue, begin, end)
 {
     struct world *w = *state;
     static const char head[] = "POST /v1/check HTTP/1.1\r\n" HOST LINE("Expect: 100-continue")
@@ -135,7 +137,7 @@ static void test_S2_expect_continue(void **state)
         1);
 }
 
-static void test_S2_http_1_0(void **state)
+TEST_WITH(test_S2_http_1_0, begin, end)
 {
     struct world *w = *state;
 
@@ -146,7 +148,7 @@ static void test_S2_http_1_0(void **state)
     assert_true(w->conn.ending);
 }
 
-static void test_S2_draining(void **state)
+TEST_WITH(test_S2_draining, begin, end)
 {
     struct world *w = *state;
 
@@ -171,7 +173,7 @@ static void check_given_up(struct world *w, const char *text, int status)
     }
 }
 
-static void test_S2_what_cannot_be_read(void **state)
+TEST_WITH(test_S2_what_cannot_be_read, begin, end)
 {
     struct world *w = *state;
 
@@ -192,7 +194,7 @@ static void test_S2_what_cannot_be_read(void **state)
 }
 
 /* However the bytes are spent, no more than request_max of them are waited for. */
-static void test_S2_requests_are_bounded(void **state)
+TEST_WITH(test_S2_requests_are_bounded, begin, end)
 {
     struct world *w = *state;
     static const char *const heads[] = {
@@ -216,7 +218,7 @@ static void test_S2_requests_are_bounded(void **state)
 }
 
 /* As large as it may be, to the byte. */
-static void test_S2_largest_request(void **state)
+TEST_WITH(test_S2_largest_request, begin, end)
 {
     struct world *w = *state;
     char text[8300];
@@ -237,7 +239,7 @@ static void test_S2_largest_request(void **state)
 
 /* -------------------------------------------------------------- routes ---- */
 
-static void test_S2_unknown_path_and_method(void **state)
+TEST_WITH(test_S2_unknown_path_and_method, begin, end)
 {
     struct world *w = *state;
 
@@ -257,7 +259,7 @@ static void test_S2_unknown_path_and_method(void **state)
     w->server.test_clock = &w->clock;
 }
 
-static void test_S2_pages(void **state)
+TEST_WITH(test_S2_pages, begin, end)
 {
     struct world *w = *state;
 
@@ -273,7 +275,7 @@ static void test_S2_pages(void **state)
 }
 
 /* Made on another thread: what follows waits, and all is as it was asked for. */
-static void test_S5_metrics(void **state)
+TEST_WITH(test_S5_metrics, begin, end)
 {
     struct world *w = *state;
     const char *page =
@@ -294,7 +296,7 @@ static void test_S5_metrics(void **state)
     assert_true(w->conn.ending);
 }
 
-static void test_S6_admin_of_nested_attributes(void **state)
+TEST_WITH(test_S6_admin_of_nested_attributes, begin, end)
 {
     struct world *w = *state;
     char body[3000] = "{\"rule\":\"*\",\"attributes\":{\"";
@@ -314,7 +316,7 @@ static void test_S6_admin_of_nested_attributes(void **state)
                   400, "'entries' is an array of strings");
 }
 
-static void test_S6_admin(void **state)
+TEST_WITH(test_S6_admin, begin, end)
 {
     struct world *w = *state;
 
@@ -347,7 +349,7 @@ static void test_S6_admin(void **state)
 
 /* ---------------------------------------------------------------- roles ---- */
 
-static void test_S2_roles(void **state)
+TEST_WITH(test_S2_roles, begin, end)
 {
     struct world *w = *state;
     static const struct {
@@ -392,7 +394,7 @@ static void test_S2_roles(void **state)
 
 /* A page in a browser on this host can ask anything of the loopback; it cannot choose Host, nor
  * leave Origin out. */
-static void test_S2_web_pages_may_not_ask(void **state)
+TEST_WITH(test_S2_web_pages_may_not_ask, begin, end)
 {
     struct world *w = *state;
     static const struct {
@@ -441,7 +443,7 @@ static const char *wake(struct world *w)
     return w->sent.bytes;
 }
 
-static void test_S4_events(void **state)
+TEST_WITH(test_S4_events, begin, end)
 {
     struct world *w = *state;
 
@@ -461,7 +463,7 @@ static void test_S4_events(void **state)
     assert_string_equal(ask_text(w, "GET /healthz HTTP/1.1\r\n"), "");
 }
 
-static void test_S4_events_from_the_last_that_was_seen(void **state)
+TEST_WITH(test_S4_events_from_the_last_that_was_seen, begin, end)
 {
     struct world *w = *state;
 
@@ -485,7 +487,7 @@ static void test_S4_events_from_the_last_that_was_seen(void **state)
     assert_has(told, "event: lost\ndata: {\"event\":\"lost\",\"count\":2}\n\n");
 }
 
-static void test_S4_events_that_are_asked_for_wrongly(void **state)
+TEST_WITH(test_S4_events_that_are_asked_for_wrongly, begin, end)
 {
     struct world *w = *state;
 
@@ -542,7 +544,7 @@ static bool is_described(const struct operations *all, const char *method, const
 }
 
 /* Everything that is there is described: GET /v1 lists it. */
-static void test_S2_openapi_has_every_route(void **state)
+TEST_WITH(test_S2_openapi_has_every_route, begin, end)
 {
     struct world *w = *state;
     struct operations all;
@@ -560,11 +562,10 @@ static void test_S2_openapi_has_every_route(void **state)
     assert_true(n > 30);
 }
 
-static void test_S2_openapi_has_every_row_of_admin(void **state)
+TEST_WITH(test_S2_openapi_has_every_row_of_admin, begin, end)
 {
     struct operations all;
 
-    (void)state;
     read_operations(&all);
     for (const struct weir__admin *row = weir__admin_rows; row->command; row++)
         if (!is_described(&all, row->method, row->path))
@@ -573,7 +574,7 @@ static void test_S2_openapi_has_every_row_of_admin(void **state)
 
 /* And nothing is described that is not there; without a token nobody is let in far enough to do
  * anything. */
-static void test_S2_openapi_has_nothing_else(void **state)
+TEST_WITH(test_S2_openapi_has_nothing_else, begin, end)
 {
     struct world *w = *state;
     struct operations all;
@@ -587,33 +588,4 @@ static void test_S2_openapi_has_nothing_else(void **state)
         if (status != 200 && status != 401)
             fail_msg("%s is in openapi.json, and answers %d", all.names[i], status);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_S2_pipelined_requests_in_any_pieces, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_every_place_where_it_can_be_cut, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_expect_continue, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_http_1_0, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_draining, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_what_cannot_be_read, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_requests_are_bounded, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_largest_request, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_unknown_path_and_method, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_pages, begin, end),
-        cmocka_unit_test_setup_teardown(test_S5_metrics, begin, end),
-        cmocka_unit_test_setup_teardown(test_S6_admin, begin, end),
-        cmocka_unit_test_setup_teardown(test_S6_admin_of_nested_attributes, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_roles, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_web_pages_may_not_ask, begin, end),
-        cmocka_unit_test_setup_teardown(test_S4_events, begin, end),
-        cmocka_unit_test_setup_teardown(test_S4_events_from_the_last_that_was_seen, begin, end),
-        cmocka_unit_test_setup_teardown(test_S4_events_that_are_asked_for_wrongly, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_openapi_has_every_route, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_openapi_has_every_row_of_admin, begin, end),
-        cmocka_unit_test_setup_teardown(test_S2_openapi_has_nothing_else, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

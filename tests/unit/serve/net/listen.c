@@ -1,5 +1,7 @@
 /* listen.c -- which addresses are understood and which may be opened, and sockets on loopback, on
  * paths and inherited. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include <arpa/inet.h>
@@ -70,7 +72,7 @@ static void expect_answer(const struct weir__listen *listen, const struct sockad
 
 /* ---------------------------------------------------------------- reading ---- */
 
-static void test_reads_addresses(void **state)
+TEST(test_reads_addresses)
 {
     static const char *const right[] = {
         "",         "127.0.0.1:7379", "[::1]:0",           "localhost:1",   "*:65535",
@@ -93,7 +95,6 @@ static void test_reads_addresses(void **state)
         { "/tmp/", "'/tmp/' is a directory", 1 },
     };
     struct weir_error error;
-    (void)state;
 
     for (size_t i = 0; i < COUNT_OF(right); i++)
         if (weir__listen_check(right[i], &error) != WEIR_OK)
@@ -105,11 +106,10 @@ static void test_reads_addresses(void **state)
     }
 }
 
-static void test_path_length(void **state)
+TEST(test_path_length)
 {
     char path[200];
     struct weir_error error;
-    (void)state;
 
     memset(path, 'x', sizeof(path));
     path[0] = '/';
@@ -126,7 +126,7 @@ static void test_path_length(void **state)
 
 /* ------------------------------------------------------------ who may what ---- */
 
-static void test_beyond_loopback_needs_a_token(void **state)
+TEST(test_beyond_loopback_needs_a_token)
 {
     const struct weir__listen_address beyond = { .text = "192.0.2.1:7379", .port = 7379 };
     const struct weir__listen_address within = { .text = "127.0.0.1:7379",
@@ -134,7 +134,6 @@ static void test_beyond_loopback_needs_a_token(void **state)
                                                  .loopback = true };
     struct weir__settings s = closed;
     struct weir_error error = { 0 };
-    (void)state;
 
     assert_int_equal(weir__listen_allowed(&within, &s, &error), WEIR_OK);
     assert_int_equal(weir__listen_allowed(&beyond, &s, &error), WEIR_INVALID);
@@ -155,10 +154,9 @@ static void test_beyond_loopback_needs_a_token(void **state)
 }
 
 /* Refused before a socket is bound. */
-static void test_open_asks_whether_it_may(void **state)
+TEST(test_open_asks_whether_it_may)
 {
     struct weir__settings s = resp_at("0.0.0.0:0");
-    (void)state;
 
     int before = count_fds();
     refuse(&s, "0.0.0.0:0 can be reached from other hosts");
@@ -167,10 +165,9 @@ static void test_open_asks_whether_it_may(void **state)
     assert_int_equal(count_fds(), before);
 }
 
-static void test_roles_without_a_secret(void **state)
+TEST(test_roles_without_a_secret)
 {
     struct weir__settings s = closed;
-    (void)state;
 
     assert_int_equal(weir__listen_role(&s, true), WEIR__ROLE_ADMIN);
     assert_int_equal(weir__listen_role(&s, false), WEIR__ROLE_NONE);
@@ -186,10 +183,9 @@ static void test_roles_without_a_secret(void **state)
 
 /* --------------------------------------------------------------------- TCP ---- */
 
-static void test_tcp_a_socket_for_each_loop(void **state)
+TEST(test_tcp_a_socket_for_each_loop)
 {
     struct weir__settings s = resp_at("127.0.0.1:0");
-    (void)state;
 
     int before = count_fds();
     s.http = "127.0.0.1:0";
@@ -221,11 +217,10 @@ static void test_tcp_a_socket_for_each_loop(void **state)
 }
 
 /* A second server with SO_REUSEPORT would share the port in silence. */
-static void test_tcp_port_in_use(void **state)
+TEST(test_tcp_port_in_use)
 {
     struct weir__settings first = resp_at("127.0.0.1:0"), second = closed;
     char why[128];
-    (void)state;
 
     struct weir__listen listen = opened(&first, 2);
     int before = count_fds();
@@ -249,11 +244,10 @@ static void test_tcp_port_in_use(void **state)
     weir__listen_close(&listen, true);
 }
 
-static void test_tcp_name_given_twice(void **state)
+TEST(test_tcp_name_given_twice)
 {
     struct weir__settings s = resp_at("127.0.0.1:0");
     char text[512];
-    (void)state;
 
     struct weir__listen listen = opened(&s, 1);
     snprintf(text, sizeof(text), "%s,%s", listen.addresses[0].text, listen.addresses[0].text);
@@ -265,10 +259,9 @@ static void test_tcp_name_given_twice(void **state)
     weir__listen_close(&listen, true);
 }
 
-static void test_nowhere(void **state)
+TEST(test_nowhere)
 {
     struct weir__settings s = closed;
-    (void)state;
 
     refuse(&s, "there is nowhere to listen");
     s.resp = "127.0.0.1:0,not..a..name:7379";
@@ -286,13 +279,12 @@ static struct sockaddr_un un_of(const char *path)
     return un;
 }
 
-static void test_unix(void **state)
+TEST(test_unix)
 {
     const char *path = new_path();
     struct sockaddr_un un = un_of(path);
     struct weir__settings s = resp_at(path);
     struct stat st;
-    (void)state;
 
     int before = count_fds();
     struct weir__listen listen = opened(&s, 3);
@@ -317,11 +309,10 @@ static void test_unix(void **state)
 }
 
 /* What a killed server left behind goes; what is no socket stays. */
-static void test_unix_stale(void **state)
+TEST(test_unix_stale)
 {
     const char *path = new_path();
     struct weir__settings s = resp_at(path);
-    (void)state;
 
     s.socket_mode = 0660;
     struct weir__listen listen = opened(&s, 1);
@@ -429,10 +420,9 @@ static int three_for_five(const char *address)
     return look_at(address, 5, 5, 2);
 }
 
-static void test_inherited_tcp(void **state)
+TEST(test_inherited_tcp)
 {
     struct weir__settings s = resp_at("127.0.0.1:0");
-    (void)state;
 
     struct weir__listen listen = opened(&s, 3);
     in_successor(&listen, NULL, NULL, three_for_three);
@@ -485,11 +475,10 @@ static int fails(const char *address)
 
 /* The file is the last one's to remove: not systemd's, and not while the one before goes on because
  * its successor failed. */
-static void test_inherited_unix(void **state)
+TEST(test_inherited_unix)
 {
     const char *path = new_path();
     struct weir__settings s = resp_at(path);
-    (void)state;
 
     struct weir__listen listen = opened(&s, 2);
     in_successor(&listen, NULL, "resp", one_for_two);
@@ -541,10 +530,9 @@ static int not_ours(const char *address)
            strcmp(listen.addresses[0].text, address) == 0 || listen.addresses[0].inherited;
 }
 
-static void test_inherited_wrongly(void **state)
+TEST(test_inherited_wrongly)
 {
     struct weir__settings s = resp_at("127.0.0.1:0");
-    (void)state;
 
     struct weir__listen listen = opened(&s, 2);
     in_successor(&listen, NULL, "weir.socket:weir.socket", unknown_name);
@@ -556,12 +544,11 @@ static void test_inherited_wrongly(void **state)
 
 /* For the successor each socket once, with the name of its door; those that were taken are closed
  * by who took them. */
-static void test_handover_list(void **state)
+TEST(test_handover_list)
 {
     struct weir__settings s = resp_at("127.0.0.1:0");
     struct weir__buffer names = { 0 };
     size_t n = 0;
-    (void)state;
 
     s.http = new_path();
     struct weir__listen listen = opened(&s, 2);
@@ -579,24 +566,4 @@ static void test_handover_list(void **state)
     assert_int_equal(close(taken), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads_addresses),
-        cmocka_unit_test(test_path_length),
-        cmocka_unit_test(test_beyond_loopback_needs_a_token),
-        cmocka_unit_test(test_open_asks_whether_it_may),
-        cmocka_unit_test(test_roles_without_a_secret),
-        cmocka_unit_test(test_tcp_a_socket_for_each_loop),
-        cmocka_unit_test(test_tcp_port_in_use),
-        cmocka_unit_test(test_tcp_name_given_twice),
-        cmocka_unit_test(test_nowhere),
-        cmocka_unit_test(test_unix),
-        cmocka_unit_test(test_unix_stale),
-        cmocka_unit_test(test_inherited_tcp),
-        cmocka_unit_test(test_inherited_unix),
-        cmocka_unit_test(test_inherited_wrongly),
-        cmocka_unit_test(test_handover_list),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

@@ -3,6 +3,8 @@
  *
  * Files are watched by calling weir__live_look; nothing waits.
  */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include <pthread.h>
@@ -195,10 +197,9 @@ static void assert_lists(struct host *h, const char *wanted)
 
 /* --------------------------------------------------------------- start ---- */
 
-static void test_start_with_a_file(void **state)
+TEST(test_start_with_a_file)
 {
     struct host h;
-    (void)state;
     name_files(&h);
     write_text(h.rules, FIVE);
     start(&h, h.rules, NULL);
@@ -218,11 +219,10 @@ static void test_start_with_a_file(void **state)
     stop(&h);
 }
 
-static void test_start_without_rules(void **state)
+TEST(test_start_without_rules)
 {
     struct host h;
     struct weir_error error = { 0 };
-    (void)state;
     name_files(&h);
     start(&h, "", NULL);
     assert_string_equal(info_of(&h).hash, "");
@@ -245,11 +245,10 @@ static void assert_no_start(struct host *h, const char *rules, const char *besid
     assert_contains(error.text, says);
 }
 
-static void test_R6_a_wrong_file_does_not_start(void **state)
+TEST(test_R6_a_wrong_file_does_not_start)
 {
     struct host h;
     char place[400];
-    (void)state;
     name_files(&h);
     assert_no_start(&h, h.rules, NULL, "No such file");
     stop(&h);
@@ -268,11 +267,10 @@ static void test_R6_a_wrong_file_does_not_start(void **state)
 
 /* -------------------------------------------------------------- reload ---- */
 
-static void test_R6_reload(void **state)
+TEST(test_R6_reload)
 {
     struct host h;
     char json[WEIR__EVENT_MAX + 1], before[17];
-    (void)state;
     name_files(&h);
     write_text(h.rules, FIVE);
     start(&h, h.rules, NULL);
@@ -292,12 +290,11 @@ static void test_R6_reload(void **state)
     stop(&h);
 }
 
-static void test_R6_a_bad_reload_changes_nothing(void **state)
+TEST(test_R6_a_bad_reload_changes_nothing)
 {
     struct host h;
     char json[WEIR__EVENT_MAX + 1];
     struct weir_error error = { 0 };
-    (void)state;
     name_files(&h);
     write_text(h.rules, FIVE);
     start(&h, h.rules, NULL);
@@ -324,13 +321,12 @@ static void test_R6_a_bad_reload_changes_nothing(void **state)
 }
 
 /* Rules that are right, but that the table has no room for. */
-static void test_R6_rules_that_do_not_fit_change_nothing(void **state)
+TEST(test_R6_rules_that_do_not_fit_change_nothing)
 {
     struct host h;
     char text[8192] = "version: 1\nrules:\n";
     struct weir__buffer problems = { 0 };
     struct weir_error error = { 0 };
-    (void)state;
     name_files(&h);
     write_text(h.rules, FIVE);
     start(&h, h.rules, NULL);
@@ -358,10 +354,9 @@ static bool look_twice(struct host *h)
     return weir__live_look(h->live, NOW + 3 * S) || first;
 }
 
-static void test_R6_look(void **state)
+TEST(test_R6_look)
 {
     struct host h;
-    (void)state;
     name_files(&h);
     write_text(h.rules, FIVE);
     start(&h, h.rules, NULL);
@@ -383,10 +378,9 @@ static void test_R6_look(void **state)
     stop(&h);
 }
 
-static void test_R6_a_failed_look_is_told_once(void **state)
+TEST(test_R6_a_failed_look_is_told_once)
 {
     struct host h;
-    (void)state;
     name_files(&h);
     write_text(h.rules, FIVE);
     start(&h, h.rules, NULL);
@@ -413,11 +407,10 @@ static void test_R6_a_failed_look_is_told_once(void **state)
 }
 
 /* As a volume of Kubernetes: a link to a folder that is turned over. */
-static void test_look_follows_links(void **state)
+TEST(test_look_follows_links)
 {
     struct host h;
     char one[400], two[400];
-    (void)state;
     name_files(&h);
     snprintf(one, sizeof(one), "%s.one", h.rules);
     snprintf(two, sizeof(two), "%s.two", h.rules);
@@ -433,11 +426,10 @@ static void test_look_follows_links(void **state)
     stop(&h);
 }
 
-static void test_R3_files_of_lists_are_watched(void **state)
+TEST(test_R3_files_of_lists_are_watched)
 {
     struct host h;
     char text[800], list[400];
-    (void)state;
     name_files(&h);
     snprintf(list, sizeof(list), "%s.txt", h.rules);
     snprintf(text, sizeof(text), "version: 1\nlists:\n  deny: { ip: { file: %s } }\n",
@@ -464,10 +456,9 @@ static void test_R3_files_of_lists_are_watched(void **state)
 
 /* -------------------------------------------------------------- by API ---- */
 
-static void test_R6_set_is_kept_in_the_file(void **state)
+TEST(test_R6_set_is_kept_in_the_file)
 {
     struct host h;
-    (void)state;
     name_files(&h);
     write_text(h.rules, FIVE);
     assert_int_equal(chmod(h.rules, 0640), 0);
@@ -485,11 +476,10 @@ static void test_R6_set_is_kept_in_the_file(void **state)
     stop(&h);
 }
 
-static void test_R6_set_without_a_file_is_kept_beside_the_table(void **state)
+TEST(test_R6_set_without_a_file_is_kept_beside_the_table)
 {
     struct host h;
     char kept[400];
-    (void)state;
     name_files(&h);
     snprintf(kept, sizeof(kept), "%s.rules", h.table_path);
     start(&h, "", h.table_path);
@@ -511,10 +501,9 @@ static void test_R6_set_without_a_file_is_kept_beside_the_table(void **state)
     stop(&h);
 }
 
-static void test_set_in_memory(void **state)
+TEST(test_set_in_memory)
 {
     struct host h;
-    (void)state;
     name_files(&h);
     start(&h, NULL, NULL);
     set(&h, SEVEN);
@@ -528,12 +517,11 @@ static void test_set_in_memory(void **state)
     stop(&h);
 }
 
-static void test_R6_wrong_texts_are_refused_with_all_problems(void **state)
+TEST(test_R6_wrong_texts_are_refused_with_all_problems)
 {
     struct host h;
     struct weir__buffer problems = { 0 };
     struct weir_error error = { 0 };
-    (void)state;
     name_files(&h);
     write_text(h.rules, FIVE);
     start(&h, h.rules, NULL);
@@ -576,11 +564,10 @@ static void assert_refused(struct host *h, const char *file)
 
 /* Problems quote the lines of a list's file: whoever may send rules is not thereby given all that
  * the server can read. */
-static void test_R6_lists_of_a_text_that_was_sent_are_near(void **state)
+TEST(test_R6_lists_of_a_text_that_was_sent_are_near)
 {
     struct host h;
     char text[800], far[800], list[400];
-    (void)state;
     name_files(&h);
     snprintf(list, sizeof(list), "%s.txt", h.rules);
     write_text(list, "192.0.2.1\n");
@@ -617,11 +604,10 @@ static void assert_unread(struct host *h, const char *below, const char *name)
 }
 
 /* No part of the name may lead elsewhere: neither the file nor a folder on the way to it. */
-static void test_R6_lists_of_a_text_that_was_sent_follow_no_links(void **state)
+TEST(test_R6_lists_of_a_text_that_was_sent_follow_no_links)
 {
     struct host h;
     char inner[400], deep[440], list[480], link[480], out[440], text[800];
-    (void)state;
     name_files(&h);
     snprintf(inner, sizeof(inner), "%s.d", h.rules);
     snprintf(deep, sizeof(deep), "%s/deep", inner);
@@ -652,12 +638,11 @@ static void test_R6_lists_of_a_text_that_was_sent_follow_no_links(void **state)
     rmdir(inner);
 }
 
-static void test_set_that_cannot_be_kept_is_no_set(void **state)
+TEST(test_set_that_cannot_be_kept_is_no_set)
 {
     struct host h;
     char inner[400], path[512];
     struct weir_error error = { 0 };
-    (void)state;
     name_files(&h);
     snprintf(inner, sizeof(inner), "%s.d", h.rules);
     snprintf(path, sizeof(path), "%s/rules", inner);
@@ -675,13 +660,12 @@ static void test_set_that_cannot_be_kept_is_no_set(void **state)
 
 /* --------------------------------------------------------------- lists ---- */
 
-static void test_R3_lists_by_hand_survive(void **state)
+TEST(test_R3_lists_by_hand_survive)
 {
     struct host h;
     static const char *const wanted =
         "[{\"list\":\"deny\",\"attribute\":\"ip\",\"entry\":\"192.0.2.0/24\",\"change\":\"added\"},"
         "{\"list\":\"vip\",\"attribute\":\"account\",\"entry\":\"ann\",\"change\":\"removed\"}]";
-    (void)state;
     name_files(&h);
     write_text(h.rules, VIPS);
     start(&h, h.rules, h.table_path);
@@ -714,10 +698,9 @@ static void test_R3_lists_by_hand_survive(void **state)
     stop(&h);
 }
 
-static void test_R3_lists_that_are_gone_are_skipped_and_come_back(void **state)
+TEST(test_R3_lists_that_are_gone_are_skipped_and_come_back)
 {
     struct host h;
-    (void)state;
     name_files(&h);
     write_text(h.rules, VIPS);
     start(&h, h.rules, h.table_path);
@@ -734,11 +717,10 @@ static void test_R3_lists_that_are_gone_are_skipped_and_come_back(void **state)
     stop(&h);
 }
 
-static void test_R3_what_an_edit_has_changed(void **state)
+TEST(test_R3_what_an_edit_has_changed)
 {
     struct host h;
     struct weir__live_edited e = { 0 };
-    (void)state;
     name_files(&h);
     write_text(h.rules, VIPS);
     start(&h, h.rules, NULL);
@@ -761,12 +743,11 @@ static void test_R3_what_an_edit_has_changed(void **state)
     stop(&h);
 }
 
-static void test_R3_wrong_edits_change_nothing(void **state)
+TEST(test_R3_wrong_edits_change_nothing)
 {
     struct host h;
     char kept[400];
     struct weir_error error = { 0 };
-    (void)state;
     name_files(&h);
     snprintf(kept, sizeof(kept), "%s.lists", h.table_path);
     write_text(h.rules, VIPS);
@@ -806,11 +787,10 @@ static void start_two(struct host h[2], const char *first)
     heard(&h[0], NULL);
 }
 
-static void test_R3_two_servers_keep_each_others_edits(void **state)
+TEST(test_R3_two_servers_keep_each_others_edits)
 {
     struct host h[2];
     char json[WEIR__EVENT_MAX + 1];
-    (void)state;
     start_two(h, NULL);
     edit(&h[0], "deny", "ip", TEXTS("192.0.2.1"), NONE);
     assert_false(is_denied(&h[1], "192.0.2.1"));
@@ -851,11 +831,10 @@ static void *edit_many(void *context)
     return NULL;
 }
 
-static void test_R3_two_servers_edit_at_once(void **state)
+TEST(test_R3_two_servers_edit_at_once)
 {
     struct host h[2];
     pthread_t threads[2];
-    (void)state;
     start_two(h, "192.0.2.1");
     for (int i = 0; i < 2; i++) {
         snprintf(h[i].told, sizeof(h[i].told), "server%d", i);
@@ -873,11 +852,10 @@ static void test_R3_two_servers_edit_at_once(void **state)
 }
 
 /* A file that was emptied of everything is one that says so; one that is gone says nothing. */
-static void test_lists_that_are_gone_stay_in_force(void **state)
+TEST(test_lists_that_are_gone_stay_in_force)
 {
     struct host h[2];
     char kept[400];
-    (void)state;
     start_two(h, "192.0.2.1");
     snprintf(kept, sizeof(kept), "%s.lists", h[0].table_path);
     assert_int_equal(unlink(kept), 0);
@@ -890,12 +868,11 @@ static void test_lists_that_are_gone_stay_in_force(void **state)
         stop(&h[i]);
 }
 
-static void test_damaged_lists_are_told_once_and_change_nothing(void **state)
+TEST(test_damaged_lists_are_told_once_and_change_nothing)
 {
     struct host h[2];
     char kept[400], json[WEIR__EVENT_MAX + 1];
     struct weir_error error = { 0 };
-    (void)state;
     start_two(h, "192.0.2.1");
     snprintf(kept, sizeof(kept), "%s.lists", h[0].table_path);
     write_text(kept, "weir lists 1\nchecksum 0123456789abcdef\nadded deny ip 192.0.2.9\n");
@@ -922,11 +899,10 @@ static void test_damaged_lists_are_told_once_and_change_nothing(void **state)
         stop(&h[i]);
 }
 
-static void test_damaged_lists_do_not_start(void **state)
+TEST(test_damaged_lists_do_not_start)
 {
     struct host h;
     char kept[400];
-    (void)state;
     name_files(&h);
     snprintf(kept, sizeof(kept), "%s.lists", h.table_path);
     start(&h, "", h.table_path);
@@ -937,11 +913,10 @@ static void test_damaged_lists_do_not_start(void **state)
     stop(&h);
 }
 
-static void test_leftovers_of_a_crash_are_removed(void **state)
+TEST(test_leftovers_of_a_crash_are_removed)
 {
     struct host h;
     char left[2][600], *slash;
-    (void)state;
     name_files(&h);
     write_text(h.rules, FIVE);
     slash = strrchr(h.rules, '/');
@@ -978,12 +953,11 @@ static void *visit(void *context)
 
 /* Whoever was shut out by hand stays out while rules come and go: there is no moment between the
  * rules and the lists. */
-static void test_R3_nobody_slips_in_during_a_reload(void **state)
+TEST(test_R3_nobody_slips_in_during_a_reload)
 {
     struct host h;
     pthread_t thread;
     struct visitor v = { .host = &h };
-    (void)state;
     name_files(&h);
     start(&h, "", NULL);
     set(&h, FIVE);
@@ -1001,37 +975,4 @@ static void test_R3_nobody_slips_in_during_a_reload(void **state)
     stop(&h);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_start_with_a_file),
-        cmocka_unit_test(test_start_without_rules),
-        cmocka_unit_test(test_R6_a_wrong_file_does_not_start),
-        cmocka_unit_test(test_R6_reload),
-        cmocka_unit_test(test_R6_a_bad_reload_changes_nothing),
-        cmocka_unit_test(test_R6_rules_that_do_not_fit_change_nothing),
-        cmocka_unit_test(test_R6_look),
-        cmocka_unit_test(test_R6_a_failed_look_is_told_once),
-        cmocka_unit_test(test_look_follows_links),
-        cmocka_unit_test(test_R3_files_of_lists_are_watched),
-        cmocka_unit_test(test_R6_set_is_kept_in_the_file),
-        cmocka_unit_test(test_R6_set_without_a_file_is_kept_beside_the_table),
-        cmocka_unit_test(test_set_in_memory),
-        cmocka_unit_test(test_R6_wrong_texts_are_refused_with_all_problems),
-        cmocka_unit_test(test_R6_lists_of_a_text_that_was_sent_are_near),
-        cmocka_unit_test(test_R6_lists_of_a_text_that_was_sent_follow_no_links),
-        cmocka_unit_test(test_set_that_cannot_be_kept_is_no_set),
-        cmocka_unit_test(test_R3_lists_by_hand_survive),
-        cmocka_unit_test(test_R3_lists_that_are_gone_are_skipped_and_come_back),
-        cmocka_unit_test(test_R3_what_an_edit_has_changed),
-        cmocka_unit_test(test_R3_wrong_edits_change_nothing),
-        cmocka_unit_test(test_R3_two_servers_keep_each_others_edits),
-        cmocka_unit_test(test_R3_two_servers_edit_at_once),
-        cmocka_unit_test(test_lists_that_are_gone_stay_in_force),
-        cmocka_unit_test(test_damaged_lists_are_told_once_and_change_nothing),
-        cmocka_unit_test(test_damaged_lists_do_not_start),
-        cmocka_unit_test(test_leftovers_of_a_crash_are_removed),
-        cmocka_unit_test(test_R3_nobody_slips_in_during_a_reload),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

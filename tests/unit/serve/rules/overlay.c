@@ -1,5 +1,7 @@
 /* overlay.c -- lists changed by hand: edits, the file, what a damaged one is answered, and the
  * lists that come of it. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "server/serve/rules/overlay.h"
@@ -50,10 +52,9 @@ static void assert_overlay(const struct weir__overlay *o, const char *wanted)
     assert_string_equal(got, wanted);
 }
 
-static void test_edits(void **state)
+TEST(test_edits)
 {
     struct weir__overlay *o = weir__overlay_create();
-    (void)state;
     edit(&o, "deny", "ip", TEXTS("203.0.113.9", "10.0.0.0/8"), NONE);
     assert_overlay(o, "+deny ip 10.0.0.0/8;+deny ip 203.0.113.9;");
     edit(&o, "allow", "account", TEXTS("ann"), NONE);
@@ -69,10 +70,9 @@ static void test_edits(void **state)
 }
 
 /* Otherwise whoever adds and removes addresses all year would fill it with what is not there. */
-static void test_removing_what_was_added_leaves_nothing(void **state)
+TEST(test_removing_what_was_added_leaves_nothing)
 {
     struct weir__overlay *o = weir__overlay_create();
-    (void)state;
     edit(&o, "deny", "ip", TEXTS("203.0.113.9", "203.0.113.10"), NONE);
     edit(&o, "deny", "ip", NONE, TEXTS("203.0.113.9", "203.0.113.10", "203.0.113.11"));
     assert_overlay(o, "");
@@ -97,10 +97,9 @@ static void assert_refused(const char *attribute, const char *entry, const char 
     weir__lists_destroy(written);
 }
 
-static void test_wrong_entries(void **state)
+TEST(test_wrong_entries)
 {
     char long_one[WEIR__OVERLAY_ENTRY_MAX + 2];
-    (void)state;
     memset(long_one, 'a', sizeof(long_one) - 1);
     long_one[sizeof(long_one) - 1] = '\0';
     assert_refused("account", long_one, "at most 1024 bytes");
@@ -109,14 +108,13 @@ static void test_wrong_entries(void **state)
     assert_refused("ip", "192.0.2.1/24", "192.0.2.0/24");
 }
 
-static void test_bound(void **state)
+TEST(test_bound)
 {
     size_t n = WEIR__OVERLAY_MAX;
     const char **entries = calloc(n + 1, sizeof(*entries));
     char *texts = calloc(n + 1, 8);
     struct weir__overlay *o = weir__overlay_create(), *out = NULL;
     struct weir_error error = { 0 };
-    (void)state;
     for (size_t i = 0; i <= n; i++)
         entries[i] = (snprintf(texts + 8 * i, 8, "%zu", i), texts + 8 * i);
     assert_int_equal(
@@ -151,12 +149,11 @@ static struct weir__overlay *some(void)
     return o;
 }
 
-static void test_print_and_parse(void **state)
+TEST(test_print_and_parse)
 {
     struct weir__overlay *o = some(), *again = NULL;
     struct weir__buffer text = { 0 }, twice = { 0 };
     struct weir_error error = { 0 };
-    (void)state;
     weir__overlay_print(o, &text);
     assert_false(text.failed);
     if (weir__overlay_parse(&again, text.bytes, text.len, "t.lists", &error) != WEIR_OK)
@@ -190,11 +187,10 @@ static void assert_damaged(const char *text, size_t len)
 }
 
 /* Every byte that is another, and every end that is missing, is seen: never half of it. */
-static void test_damage_is_seen(void **state)
+TEST(test_damage_is_seen)
 {
     struct weir__overlay *o = some();
     struct weir__buffer text = { 0 };
-    (void)state;
     weir__overlay_print(o, &text);
     for (size_t len = 0; len < text.len; len++)
         assert_damaged(text.bytes, len);
@@ -212,7 +208,7 @@ static void test_damage_is_seen(void **state)
 }
 
 /* A checksum that fits does not make a line right. */
-static void test_wrong_lines(void **state)
+TEST(test_wrong_lines)
 {
     static const char *const bodies[] = { "added deny ip\n",
                                           "added deny ip nonsense\n",
@@ -229,7 +225,6 @@ static void test_wrong_lines(void **state)
     struct weir_error error;
     char text[256], right[17];
     struct weir__overlay *out = NULL;
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bodies); i++) {
         int len =
             snprintf(text, sizeof(text), "weir lists 1\nchecksum 0000000000000000\n%s", bodies[i]);
@@ -247,13 +242,12 @@ static void test_wrong_lines(void **state)
     assert_damaged("weir lists 2\nchecksum 0000000000000000\n", 39);
 }
 
-static void test_read(void **state)
+TEST(test_read)
 {
     const char *path = new_path();
     struct weir__overlay *out = NULL, *o = some();
     struct weir__buffer text = { 0 };
     struct weir_error error = { 0 };
-    (void)state;
     assert_int_equal(weir__overlay_read(&out, path, &error),
                      WEIR_OK); /* nobody has changed anything yet */
     assert_int_equal(out->n, 0);
@@ -281,12 +275,11 @@ static void put(const char *path, const struct timespec times[2], const char *te
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
-static void test_stamp(void **state)
+TEST(test_stamp)
 {
     static const struct timespec one[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } },
                                  two[2] = { { .tv_sec = 1000 }, { 1000, 1 } };
     const char *path = new_path();
-    (void)state;
     assert_int_equal(weir__overlay_stamp(path), 0);
     write_at(path, 0, "x", 1);
     put(path, one, "weir lists 1\nchecksum 0123456789abcdef\nadded deny ip 192.0.2.1\n");
@@ -321,12 +314,11 @@ static bool has(const struct weir__lists *lists, const char *list, const char *a
     return at >= 0 && weir__list_has(&lists->lists[at], value, strlen(value), &address);
 }
 
-static void test_R3_apply(void **state)
+TEST(test_R3_apply)
 {
     struct weir__overlay *o = weir__overlay_create();
     struct weir__lists *written = written_lists(), *changed = NULL;
     size_t skipped = 77;
-    (void)state;
     assert_int_equal(weir__overlay_apply(o, written, &changed, &skipped, NULL), WEIR_OK);
     assert_null(changed);
     assert_int_equal(skipped, 0);
@@ -351,11 +343,10 @@ static void test_R3_apply(void **state)
     weir__overlay_destroy(o);
 }
 
-static void test_json(void **state)
+TEST(test_json)
 {
     struct weir__overlay *o = weir__overlay_create();
     struct weir__buffer json = { 0 };
-    (void)state;
     weir__overlay_json(o, &json);
     edit(&o, "vip", "account", TEXTS("a\"b"), TEXTS("ann"));
     weir__overlay_json(o, &json);
@@ -368,20 +359,4 @@ static void test_json(void **state)
     weir__overlay_destroy(o);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edits),
-        cmocka_unit_test(test_removing_what_was_added_leaves_nothing),
-        cmocka_unit_test(test_wrong_entries),
-        cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_print_and_parse),
-        cmocka_unit_test(test_damage_is_seen),
-        cmocka_unit_test(test_wrong_lines),
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_stamp),
-        cmocka_unit_test(test_R3_apply),
-        cmocka_unit_test(test_json),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

@@ -1,5 +1,7 @@
 /* rule-files.c -- the files that a rule set is read from: which they are, and the two numbers that
  * stand for them. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "rulefile/node.h"
@@ -28,12 +30,11 @@ static void refuse(const char *path, const char *why)
     assert_int_equal(len, 77);
 }
 
-static void test_reads_regular_files(void **state)
+TEST(test_reads_regular_files)
 {
     struct weir_error error = { 0 };
     char *text = NULL;
     size_t len = 0;
-    (void)state;
 
     assert_int_equal(weir__rule_files_read(file_with("text\n"), &text, &len, &error), WEIR_OK);
     assert_int_equal(len, 5);
@@ -47,19 +48,17 @@ static void test_reads_regular_files(void **state)
 }
 
 /* A pipe is refused at once: nobody waits for its writer. */
-static void test_waits_for_no_pipe(void **state)
+TEST(test_waits_for_no_pipe)
 {
     const char *path = new_path();
-    (void)state;
 
     assert_int_equal(mkfifo(path, 0600), 0);
     refuse(path, "is not a regular file");
 }
 
-static void test_too_large(void **state)
+TEST(test_too_large)
 {
     const char *path = file_with("x");
-    (void)state;
 
     assert_int_equal(truncate(path, (off_t)WEIR__RULES_TEXT_MAX + 1), 0);
     refuse(path, "is too large");
@@ -75,7 +74,7 @@ static struct weir__rule_files found_in(const char *path, const char *text)
     return files;
 }
 
-static void test_R3_G5_finds_the_files_of_lists_and_fallbacks(void **state)
+TEST(test_R3_G5_finds_the_files_of_lists_and_fallbacks)
 {
     static const char text[] =
         "version: 1\n"
@@ -88,7 +87,6 @@ static void test_R3_G5_finds_the_files_of_lists_and_fallbacks(void **state)
         "guards:\n"
         "  - { name: g, fallback: { body_file: sorry.json } }\n"
         "  - { name: h, fallback: { body: no file } }\n";
-    (void)state;
 
     struct weir__rule_files files = found_in("/etc/weir/rules.yaml", text);
     assert_int_equal(files.n, 3);
@@ -103,11 +101,10 @@ static void test_R3_G5_finds_the_files_of_lists_and_fallbacks(void **state)
     weir__rule_files_free(&files);
 }
 
-static void test_finds_none_in_what_is_no_rule_file(void **state)
+TEST(test_finds_none_in_what_is_no_rule_file)
 {
     static const char *const texts[] = { "",         "lists",         "[1, 2]",
                                          "lists: x", "lists: { a: b", "\tlists:\n" };
-    (void)state;
 
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct weir__rule_files files = found_in("rules.yaml", texts[i]);
@@ -153,11 +150,10 @@ static void set_time(const char *path, time_t when)
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
-static void test_R3_numbers_change_with_what_is_in_a_list(void **state)
+TEST(test_R3_numbers_change_with_what_is_in_a_list)
 {
     struct set s = make_set();
     uint64_t stamp = stamp_of(&s), contents = contents_of(&s);
-    (void)state;
 
     assert_true(stamp_of(&s) == stamp && contents_of(&s) == contents);
     write_at(s.list, 0, "192.0.2.8\n", 10);
@@ -167,11 +163,10 @@ static void test_R3_numbers_change_with_what_is_in_a_list(void **state)
 }
 
 /* Touched: the stamp says look, and the contents that there is nothing new. */
-static void test_touched_is_not_changed(void **state)
+TEST(test_touched_is_not_changed)
 {
     struct set s = make_set();
     uint64_t stamp = stamp_of(&s), contents = contents_of(&s);
-    (void)state;
 
     set_time(s.rules, 1);
     assert_true(stamp_of(&s) != stamp && contents_of(&s) == contents);
@@ -179,11 +174,10 @@ static void test_touched_is_not_changed(void **state)
 }
 
 /* Another file in its place, as editors and package managers do it. */
-static void test_replaced_is_seen(void **state)
+TEST(test_replaced_is_seen)
 {
     struct set s = make_set();
     struct stat st;
-    (void)state;
 
     assert_int_equal(stat(s.list, &st), 0);
     uint64_t stamp = stamp_of(&s);
@@ -194,11 +188,10 @@ static void test_replaced_is_seen(void **state)
     weir__rule_files_free(&s.files);
 }
 
-static void test_a_list_that_is_gone_counts_too(void **state)
+TEST(test_a_list_that_is_gone_counts_too)
 {
     struct set s = make_set();
     uint64_t stamp = stamp_of(&s), contents = contents_of(&s);
-    (void)state;
 
     unlink(s.list);
     uint64_t gone = stamp_of(&s), without = contents_of(&s);
@@ -208,10 +201,9 @@ static void test_a_list_that_is_gone_counts_too(void **state)
 }
 
 /* What is in one file must not count as being in the next. */
-static void test_contents_tell_files_apart(void **state)
+TEST(test_contents_tell_files_apart)
 {
     struct set s = make_set();
-    (void)state;
 
     uint64_t contents = contents_of(&s);
     char moved[540];
@@ -222,19 +214,4 @@ static void test_contents_tell_files_apart(void **state)
     weir__rule_files_free(&s.files);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads_regular_files),
-        cmocka_unit_test(test_waits_for_no_pipe),
-        cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_R3_G5_finds_the_files_of_lists_and_fallbacks),
-        cmocka_unit_test(test_finds_none_in_what_is_no_rule_file),
-        cmocka_unit_test(test_R3_numbers_change_with_what_is_in_a_list),
-        cmocka_unit_test(test_touched_is_not_changed),
-        cmocka_unit_test(test_replaced_is_seen),
-        cmocka_unit_test(test_a_list_that_is_gone_counts_too),
-        cmocka_unit_test(test_contents_tell_files_apart),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

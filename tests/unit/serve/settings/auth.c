@@ -1,4 +1,6 @@
 /* auth.c -- which role a secret gives: the whole of it counts, and its length. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "server/serve/serve.h"
@@ -9,11 +11,10 @@ static enum weir__role role_of(const struct weir__settings *s, const char *secre
     return weir__auth_role(s, secret, strlen(secret));
 }
 
-static void test_roles(void **state)
+TEST(test_roles)
 {
     const struct weir__settings both = { .admin_token = "admin-secret",
                                          .check_token = "check-secret" };
-    (void)state;
 
     assert_int_equal(role_of(&both, "admin-secret"), WEIR__ROLE_ADMIN);
     assert_int_equal(role_of(&both, "check-secret"), WEIR__ROLE_CHECK);
@@ -22,11 +23,10 @@ static void test_roles(void **state)
     assert_int_equal(role_of(&both, "Admin-secret"), WEIR__ROLE_NONE);
 }
 
-static void test_one_token_gives_one_role(void **state)
+TEST(test_one_token_gives_one_role)
 {
     const struct weir__settings admin = { .admin_token = "admin-secret", .check_token = "" };
     const struct weir__settings check = { .admin_token = "", .check_token = "check-secret" };
-    (void)state;
 
     assert_int_equal(role_of(&admin, "admin-secret"), WEIR__ROLE_ADMIN);
     assert_int_equal(role_of(&check, "check-secret"), WEIR__ROLE_CHECK);
@@ -34,13 +34,12 @@ static void test_one_token_gives_one_role(void **state)
 }
 
 /* A token that is not set is nobody's. */
-static void test_nothing_is_no_secret(void **state)
+TEST(test_nothing_is_no_secret)
 {
     const struct weir__settings both = { .admin_token = "admin-secret",
                                          .check_token = "check-secret" };
     const struct weir__settings none = { .admin_token = "", .check_token = "" };
     char zeros[WEIR__TOKEN_MAX + 1] = { 0 };
-    (void)state;
 
     assert_int_equal(role_of(&both, ""), WEIR__ROLE_NONE);
     assert_int_equal(role_of(&none, ""), WEIR__ROLE_NONE);
@@ -49,12 +48,11 @@ static void test_nothing_is_no_secret(void **state)
 }
 
 /* Both are filled up with zeros to one size: what is equal there need not be equal. */
-static void test_lengths_that_differ(void **state)
+TEST(test_lengths_that_differ)
 {
     const struct weir__settings s = { .admin_token = "admin-secret",
                                       .check_token = "check-secret" };
     char shown[WEIR__TOKEN_MAX + 1] = "admin-secret";
-    (void)state;
 
     for (size_t len = 0; len <= sizeof(shown); len++)
         assert_int_equal(weir__auth_role(&s, shown, len),
@@ -63,11 +61,10 @@ static void test_lengths_that_differ(void **state)
 }
 
 /* Every byte counts, the last one of the longest too. */
-static void test_every_byte_counts(void **state)
+TEST(test_every_byte_counts)
 {
     char token[WEIR__TOKEN_MAX + 1], shown[WEIR__TOKEN_MAX + 1];
     const struct weir__settings s = { .admin_token = "", .check_token = token };
-    (void)state;
 
     memset(token, 'x', WEIR__TOKEN_MAX);
     token[WEIR__TOKEN_MAX] = 0;
@@ -81,11 +78,10 @@ static void test_every_byte_counts(void **state)
 }
 
 /* Beyond the bytes that are compared nothing may count as equal. */
-static void test_longer_than_any_token(void **state)
+TEST(test_longer_than_any_token)
 {
     char token[WEIR__TOKEN_MAX + 1], longer[1000];
     const struct weir__settings s = { .admin_token = token, .check_token = "" };
-    (void)state;
 
     memset(token, 'x', WEIR__TOKEN_MAX);
     token[WEIR__TOKEN_MAX] = 0;
@@ -94,17 +90,4 @@ static void test_longer_than_any_token(void **state)
     assert_int_equal(weir__auth_role(&s, longer, WEIR__TOKEN_MAX + 1), WEIR__ROLE_NONE);
     assert_int_equal(weir__auth_role(&s, longer, WEIR__TOKEN_MAX - 1), WEIR__ROLE_NONE);
     assert_int_equal(weir__auth_role(&s, longer, sizeof(longer)), WEIR__ROLE_NONE);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_roles),
-        cmocka_unit_test(test_one_token_gives_one_role),
-        cmocka_unit_test(test_nothing_is_no_secret),
-        cmocka_unit_test(test_lengths_that_differ),
-        cmocka_unit_test(test_every_byte_counts),
-        cmocka_unit_test(test_longer_than_any_token),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* proxies.c -- the networks of trusted-proxies, as people write them. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "match/address.h"
@@ -11,11 +13,10 @@ static bool has(const struct weir__cidr_set *set, const char *text)
     return weir__cidr_set_has(set, &address);
 }
 
-static void test_networks(void **state)
+TEST(test_networks)
 {
     struct weir__cidr_set *set = NULL;
     struct weir_error error = { 0 };
-    (void)state;
 
     assert_int_equal(weir__proxies_parse(&set, " 10.0.0.0/8,\t::1 ,192.0.2.7,, ", &error), WEIR_OK);
     assert_true(has(set, "10.1.2.3") && has(set, "::1") && has(set, "192.0.2.7"));
@@ -23,11 +24,10 @@ static void test_networks(void **state)
     weir__cidr_set_destroy(set);
 }
 
-static void test_none(void **state)
+TEST(test_none)
 {
     struct weir__cidr_set *set = (struct weir__cidr_set *)16;
     struct weir_error error = { 0 };
-    (void)state;
 
     assert_int_equal(weir__proxies_parse(&set, " , ", &error), WEIR_OK);
     assert_null(set);
@@ -35,7 +35,7 @@ static void test_none(void **state)
     assert_null(set);
 }
 
-static void test_mistakes_have_a_place(void **state)
+TEST(test_mistakes_have_a_place)
 {
     static const struct {
         const char *text;
@@ -43,7 +43,6 @@ static void test_mistakes_have_a_place(void **state)
     } wrong[] = {
         { "10.0.0.1/8", 1 }, { "::1, nobody", 6 }, { "::1,10.0.0.0 /8", 5 }, { "::1 ::2", 1 }
     };
-    (void)state;
 
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         struct weir__cidr_set *set = (struct weir__cidr_set *)16;
@@ -53,14 +52,4 @@ static void test_mistakes_have_a_place(void **state)
         assert_int_equal(error.column, wrong[i].column);
         assert_true(error.text[0]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_networks),
-        cmocka_unit_test(test_none),
-        cmocka_unit_test(test_mistakes_have_a_place),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* settings.c -- what `weir serve` makes of its command line, its environment and its file, and what
  * it says of mistakes. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "server/base/options.h"
@@ -85,7 +87,6 @@ static const char *line_of(const char *format, ...)
 static int fresh(void **state)
 {
     extern char **environ;
-    (void)state;
 
     for (bool found = true; found;) {
         found = false;
@@ -104,11 +105,10 @@ static int fresh(void **state)
 
 /* ---------------------------------------------------------------- sources ---- */
 
-static void test_defaults(void **state)
+TEST_WITH(test_defaults, fresh, NULL)
 {
     struct weir__settings s = good("");
     char table[512];
-    (void)state;
 
     snprintf(table, sizeof(table), "%s/weir/weir.table", folder);
     assert_string_equal(s.resp, "127.0.0.1:7379");
@@ -138,11 +138,10 @@ static void test_defaults(void **state)
     assert_null(s.resp);
 }
 
-static void test_flags(void **state)
+TEST_WITH(test_flags, fresh, NULL)
 {
     struct weir__settings s = good("--memory --no-watch --keys=5000 --idle 0 --request-max 64k "
                                    "--output-max=1g --threads 64 --rules=");
-    (void)state;
 
     assert_true(s.memory);
     assert_string_equal(s.table, "");
@@ -159,11 +158,10 @@ static void test_flags(void **state)
     weir__settings_free(&s);
 }
 
-static void test_first_counts(void **state)
+TEST_WITH(test_first_counts, fresh, NULL)
 {
     const char *path = file_with("# about us\n\n keys : 111 # few\nlimiters: 2000\r\ntop: "
                                  "3\nwatch: no\nrules: \"a #b\"\nhttp: '/tmp/x y'\nmemory: on");
-    (void)state;
 
     setenv("WEIR_KEYS", "222", 1);
     setenv("WEIR_LIMITERS", "3000", 1);
@@ -182,7 +180,7 @@ static void test_first_counts(void **state)
 
 /* --------------------------------------------------------------- mistakes ---- */
 
-static void test_bad_flags(void **state)
+TEST_WITH(test_bad_flags, fresh, NULL)
 {
     static const struct {
         const char *line, *why;
@@ -222,13 +220,12 @@ static void test_bad_flags(void **state)
         { "--admin-token x", "set WEIR_ADMIN_TOKEN, or --admin-token-file FILE" },
         { "--config ./there-is-none", "cannot read ./there-is-none: No such file" },
     };
-    (void)state;
 
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         refuse(cases[i].line, cases[i].why);
 }
 
-static void test_bad_files(void **state)
+TEST_WITH(test_bad_files, fresh, NULL)
 {
     static const struct {
         const char *text, *why;
@@ -248,7 +245,6 @@ static void test_bad_files(void **state)
         { "admin-token: same\ncheck-token: same\nmemory: 1\n", "are the same" },
         { "rules: a\tb\n", ":1: rules has a control character in it" },
     };
-    (void)state;
 
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         refuse(line_of("--config %s", file_with(cases[i].text)), cases[i].why);
@@ -257,10 +253,8 @@ static void test_bad_files(void **state)
     refuse(line_of("--config %s", path), "has a NUL byte in it");
 }
 
-static void test_bad_environment(void **state)
+TEST_WITH(test_bad_environment, fresh, NULL)
 {
-    (void)state;
-
     setenv("WEIR_REQUEST_MAX", "", 1);
     refuse("", "WEIR_REQUEST_MAX must be a size such as 64k or 1m, from 1k to 64m, not ''");
     unsetenv("WEIR_REQUEST_MAX");
@@ -276,10 +270,9 @@ static void test_bad_environment(void **state)
 
 /* ---------------------------------------------------------------- secrets ---- */
 
-static void test_secrets(void **state)
+TEST_WITH(test_secrets, fresh, NULL)
 {
     const char *path = file_with("0123456789abcdef\r\nanother line\n");
-    (void)state;
 
     setenv("WEIR_CHECK_TOKEN", "for-checks", 1);
     struct weir__settings s = good(line_of("--memory --admin-token-file %s", path));
@@ -304,11 +297,10 @@ static void test_secrets(void **state)
     refuse(line_of("--memory --admin-token-file %s", file_with(big)), "is longer than 256 bytes");
 }
 
-static void test_print(void **state)
+TEST_WITH(test_print, fresh, NULL)
 {
     const char *path = file_with("keys: 500\nadmin-token: my-secret\nrules: ' a'\n");
     struct weir__settings s = { 0 };
-    (void)state;
 
     setenv("WEIR_IDLE", "90s", 1);
     assert_int_equal(
@@ -328,11 +320,10 @@ static void test_print(void **state)
 
 /* Not the place of the table that it has here, which another user or host would not have; and of a
  * secret only where it comes from. */
-static void test_print_pins_no_default(void **state)
+TEST_WITH(test_print_pins_no_default, fresh, NULL)
 {
     const char *path = file_with("0123456789abcdef\n");
     struct weir__settings s = { 0 };
-    (void)state;
 
     assert_int_equal(read_line(&s, line_of("--admin-token-file %s --print-settings", path)),
                      WEIR__EXIT_OK);
@@ -344,11 +335,10 @@ static void test_print_pins_no_default(void **state)
 }
 
 /* What was printed is a file that says the same. */
-static void test_print_reads_back(void **state)
+TEST_WITH(test_print_reads_back, fresh, NULL)
 {
     struct weir__settings s = { 0 };
     char first[8192];
-    (void)state;
 
     assert_int_equal(
         read_line(&s,
@@ -366,11 +356,10 @@ static void test_print_reads_back(void **state)
 }
 
 /* Every setting is there, with its default, and no line is too wide. */
-static void test_help(void **state)
+TEST_WITH(test_help, fresh, NULL)
 {
     struct weir__settings s = { 0 };
     struct weir__option option;
-    (void)state;
 
     assert_int_equal(read_line(&s, "--help"), WEIR__EXIT_OK);
     size_t n = 0;
@@ -401,11 +390,10 @@ static void expect_table(const char *path)
     weir__settings_free(&s);
 }
 
-static void test_table_place(void **state)
+TEST_WITH(test_table_place, fresh, NULL)
 {
     char path[600];
     struct stat st;
-    (void)state;
 
     setenv("STATE_DIRECTORY", line_of("%s:/elsewhere", folder), 1);
     snprintf(path, sizeof(path), "%s/weir.table", folder);
@@ -433,21 +421,4 @@ static void test_table_place(void **state)
     setenv("HOME", before, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_defaults, fresh),
-        cmocka_unit_test_setup(test_flags, fresh),
-        cmocka_unit_test_setup(test_first_counts, fresh),
-        cmocka_unit_test_setup(test_bad_flags, fresh),
-        cmocka_unit_test_setup(test_bad_files, fresh),
-        cmocka_unit_test_setup(test_bad_environment, fresh),
-        cmocka_unit_test_setup(test_secrets, fresh),
-        cmocka_unit_test_setup(test_print, fresh),
-        cmocka_unit_test_setup(test_print_pins_no_default, fresh),
-        cmocka_unit_test_setup(test_print_reads_back, fresh),
-        cmocka_unit_test_setup(test_help, fresh),
-        cmocka_unit_test_setup(test_table_place, fresh),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

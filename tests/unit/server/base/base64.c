@@ -1,15 +1,16 @@
 /* base64.c -- the examples of RFC 4648, both alphabets, and what is none. */
+#include "unit/test.h"
+
 #include "server/base/base64.h"
 
 #include "unit/fixture.h"
 
-static void test_examples_of_the_rfc(void **state)
+TEST(test_examples_of_the_rfc)
 {
     static const char *const rows[][2] = { { "f", "Zg" },          { "fo", "Zm8" },
                                            { "foo", "Zm9v" },      { "foob", "Zm9vYg" },
                                            { "fooba", "Zm9vYmE" }, { "foobar", "Zm9vYmFy" } };
     char text[16], back[16];
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         size_t len = strlen(rows[i][0]),
@@ -24,10 +25,9 @@ static void test_examples_of_the_rfc(void **state)
     assert_string_equal(text, "");
 }
 
-static void test_alphabets(void **state)
+TEST(test_alphabets)
 {
     char text[8], back[8];
-    (void)state;
 
     weir__base64_write(text, "\xfb\xff\xbf", 3, WEIR__BASE64);
     assert_string_equal(text, "+/+/");
@@ -39,24 +39,12 @@ static void test_alphabets(void **state)
 }
 
 /* A length that nothing has, other characters, bits that are left over. */
-static void test_what_is_none(void **state)
+TEST(test_what_is_none)
 {
     static const char *const bad[] = { "", "Z", "Zm9vY", "Zm9=", "Zm 9", "Zh", "Zm9" };
     char back[8];
-    (void)state;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
         assert_int_equal(
             weir__base64_read(back, sizeof(back), bad[i], strlen(bad[i]), WEIR__BASE64), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_examples_of_the_rfc),
-        cmocka_unit_test(test_alphabets),
-        cmocka_unit_test(test_what_is_none),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,5 @@
 /* buffer.c -- bytes that grow, and JSON that is always JSON. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +25,9 @@ static void expect(struct weir__buffer *b, const char *text)
     expect_bytes(b, text, strlen(text) + 1);
 }
 
-static void test_adds(void **state)
+TEST(test_adds)
 {
     struct weir__buffer b = { 0 };
-    (void)state;
 
     weir__buffer_add(&b, NULL, 0);
     assert_int_equal(b.len, 0);
@@ -45,10 +40,9 @@ static void test_adds(void **state)
 }
 
 /* Whatever the room that is left: a text that fills it, one less, one more. */
-static void test_grows(void **state)
+TEST(test_grows)
 {
     char long_text[2048];
-    (void)state;
 
     memset(long_text, 'x', sizeof(long_text));
     for (size_t len = 250; len < 260; len++) {
@@ -65,7 +59,7 @@ static void test_grows(void **state)
     }
 }
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
     static const struct {
         int64_t n;
@@ -77,7 +71,6 @@ static void test_numbers(void **state)
                   { 100, "100" },
                   { INT64_MAX, "9223372036854775807" },
                   { INT64_MIN, "-9223372036854775808" } };
-    (void)state;
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct weir__buffer b = { 0 };
@@ -86,10 +79,9 @@ static void test_numbers(void **state)
     }
 }
 
-static void test_drop(void **state)
+TEST(test_drop)
 {
     struct weir__buffer b = { 0 };
-    (void)state;
 
     weir__buffer_drop(&b, 3);
     weir__buffer_text(&b, "abcdef");
@@ -103,10 +95,9 @@ static void test_drop(void **state)
 }
 
 /* More than there can be: nothing is added from then on, not even what there would be room for. */
-static void test_out_of_memory(void **state)
+TEST(test_out_of_memory)
 {
     struct weir__buffer b = { 0 };
-    (void)state;
 
     weir__buffer_text(&b, "half");
     assert_null(weir__buffer_room(&b, SIZE_MAX / 2));
@@ -124,7 +115,7 @@ static void test_out_of_memory(void **state)
     expect(&b, "new");
 }
 
-static void test_json_strings(void **state)
+TEST(test_json_strings)
 {
     static const struct {
         const char *text;
@@ -143,7 +134,6 @@ static void test_json_strings(void **state)
         { "\xed\xa0\x80", 3, "\"\\ufffd\\ufffd\\ufffd\"" }, /* a surrogate */
         { "\xf4\x90\x80\x80x", 5, "\"\\ufffd\\ufffd\\ufffd\\ufffdx\"" },
     };
-    (void)state;
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct weir__buffer b = { 0 };
@@ -156,10 +146,9 @@ static void test_json_strings(void **state)
     }
 }
 
-static void test_members(void **state)
+TEST(test_members)
 {
     struct weir__buffer b = { 0 };
-    (void)state;
 
     weir__buffer_text(&b, "[{");
     weir__buffer_member(&b, "a", "x\"");
@@ -187,15 +176,4 @@ static void test_members(void **state)
                "\"1970-01-01T00:00:00.000Z\"},{\"n\":1},"
                "{\"y\":true,\"n\":false,\"t\":\"x\",\"u\":null,\"m\":[]},{\"a\":0,\"b\":1,\"c\":2,"
                "\"d\":null,\"e\":null}]");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adds),          cmocka_unit_test(test_grows),
-        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_drop),
-        cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_json_strings),
-        cmocka_unit_test(test_members),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

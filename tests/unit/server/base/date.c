@@ -1,5 +1,7 @@
 /* date.c -- the times of access logs, to the nanosecond: every form, every day, and numbers of
  * any length. */
+#include "unit/test.h"
+
 #include "unit/log-lines.h"
 
 static const struct {
@@ -99,9 +101,8 @@ static const struct {
     { "yesterday", -1 },
 };
 
-static void test_times(void **state)
+TEST(test_times)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(times); i++) {
         size_t len = strlen(times[i].text);
         char *exact = malloc(len + 1);
@@ -115,14 +116,13 @@ static void test_times(void **state)
 }
 
 /* Day after day from 1970 on, counted by hand. */
-static void test_every_day(void **state)
+TEST(test_every_day)
 {
     static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     static const int lengths[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
     int64_t days = 0;
     char text[40];
 
-    (void)state;
     for (int year = 1970; year < 2262; year++)
         for (int month = 0; month < 12; month++) {
             bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -137,12 +137,11 @@ static void test_every_day(void **state)
 }
 
 /* Digits by the thousand are read in bounded room. */
-static void test_huge_numbers(void **state)
+TEST(test_huge_numbers)
 {
     char text[5000];
     weir_time at;
 
-    (void)state;
     memset(text, '9', sizeof(text));
     assert_false(weir__date_parse(text, sizeof(text), &at));
     memset(text, '0', sizeof(text));
@@ -151,15 +150,4 @@ static void test_huge_numbers(void **state)
     memcpy(text, "971211336.", 10);
     assert_true(weir__date_parse(text, sizeof(text), &at));
     assert_true(at == OCT * S);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_every_day),
-        cmocka_unit_test(test_huge_numbers),
-    };
-
-    return cmocka_run_group_tests_name("log-time", tests, NULL, NULL);
 }

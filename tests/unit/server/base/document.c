@@ -1,10 +1,6 @@
 /* document.c -- what a server answers, by path: found, not found, of another kind; and texts that
  * are no JSON. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,11 +22,10 @@ static int read_text(struct weir__document *d, const char *text)
     return code;
 }
 
-static void test_members(void **state)
+TEST(test_members)
 {
     struct weir__document d = { 0 };
 
-    (void)state;
     assert_int_equal(read_text(&d, "{\"b\":{\"c\":[{\"n\":1},{\"n\":-22}]},\"a\":\"x\\n\\u00e9\","
                                    "\"t\":true,\"f\":false,\"z\":null,\"e\":\"\"}"),
                      WEIR_OK);
@@ -50,11 +45,10 @@ static void test_members(void **state)
     assert_null(weir__document_find(&d, "a"));
 }
 
-static void test_times(void **state)
+TEST(test_times)
 {
     struct weir__document d = { 0 };
 
-    (void)state;
     assert_int_equal(read_text(&d, "{\"a\":12005,\"b\":0.5,\"c\":0,\"n\":null,\"x\":"
                                    "9999999999999999,\"y\":-1,\"s\":\"1\"}"),
                      WEIR_OK);
@@ -69,12 +63,11 @@ static void test_times(void **state)
     weir__document_free(&d);
 }
 
-static void test_no_json(void **state)
+TEST(test_no_json)
 {
     static const char *const wrong[] = { "", "{", "{\"a\":}", "[1,]", "<html>", "{\"a\":\"\\x\"}" };
     struct weir__document d = { 0 };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         assert_int_equal(read_text(&d, wrong[i]), WEIR_INVALID);
         assert_null(d.scalars);
@@ -82,14 +75,4 @@ static void test_no_json(void **state)
     assert_int_equal(read_text(&d, "[]"), WEIR_OK);
     assert_null(weir__document_find(&d, "0"));
     weir__document_free(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_no_json),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

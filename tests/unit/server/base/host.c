@@ -1,4 +1,6 @@
 /* host.c -- HOST:PORT in its four forms, and what is wrong with what is none. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "server/base/host.h"
@@ -28,10 +30,9 @@ static void refuse(const char *text, const char *why)
     assert_memory_equal(&host, &before, sizeof(host));
 }
 
-static void test_forms(void **state)
+TEST(test_forms)
 {
     struct weir__host host;
-    (void)state;
 
     expect("localhost", "localhost", "");
     expect("192.0.2.7:80", "192.0.2.7", "80");
@@ -45,10 +46,8 @@ static void test_forms(void **state)
     assert_string_equal(host.port, "12");
 }
 
-static void test_mistakes(void **state)
+TEST(test_mistakes)
 {
-    (void)state;
-
     refuse("", "names no host");
     refuse(":80", "names no host");
     refuse("[]:80", "names no host");
@@ -66,10 +65,9 @@ static void test_mistakes(void **state)
     refuse("[", "brackets");
 }
 
-static void test_longest_name(void **state)
+TEST(test_longest_name)
 {
     char text[300];
-    (void)state;
 
     memset(text, 'x', sizeof(text));
     strcpy(text + 255, ":1");
@@ -79,14 +77,4 @@ static void test_longest_name(void **state)
     text[255] = 'x';
     strcpy(text + 256, ":1");
     refuse(text, "more than 255 bytes");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_longest_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

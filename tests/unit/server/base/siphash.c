@@ -1,12 +1,14 @@
 /* siphash.c -- the values that the authors of SipHash give: of 00, 01, 02 ... with the key 00 01
  * ... 0f. */
+#include "unit/test.h"
+
 #include "server/base/siphash.h"
 
 #include <stdio.h>
 
 #include "unit/fixture.h"
 
-static void test_values_of_its_authors(void **state)
+TEST(test_values_of_its_authors)
 {
     static const struct {
         size_t len;
@@ -20,7 +22,6 @@ static void test_values_of_its_authors(void **state)
     static const uint64_t key[2] = { 0x0706050403020100u, 0x0f0e0d0c0b0a0908u };
     unsigned char in[64], out[WEIR__SIPHASH_BYTES];
     char text[2 * sizeof(out) + 1];
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(in); i++)
         in[i] = (unsigned char)i;
@@ -30,13 +31,4 @@ static void test_values_of_its_authors(void **state)
             snprintf(text + 2 * k, 3, "%02x", out[k]);
         assert_string_equal(text, rows[i].hash);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values_of_its_authors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

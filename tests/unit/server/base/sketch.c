@@ -1,5 +1,7 @@
 /* sketch.c -- counting and finding the frequent in fixed memory: exact while it is small, within
  * its stated error when it is not. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "server/base/sketch.h"
@@ -9,7 +11,6 @@ static struct weir__sketch_secrets secrets;
 static int fill_secrets(void **state)
 {
     uint64_t seed = 7;
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(secrets.words); i++)
         secrets.words[i] = random64(&seed);
     return 0;
@@ -27,10 +28,9 @@ static void add_number(struct weir__hitters *h, int64_t n)
     weir__hitters_add(h, hash_of(n), text, (size_t)len, 1);
 }
 
-static void test_secrets_depend_on_the_text(void **state)
+TEST(test_secrets_depend_on_the_text)
 {
     struct weir__sketch_secrets a = { 0 }, b = { 0 };
-    (void)state;
     weir__sketch_secrets_make(&a, "a line", 6);
     weir__sketch_secrets_make(&b, "a line", 6);
     assert_memory_equal(&a, &b, sizeof(a));
@@ -43,10 +43,9 @@ static void test_secrets_depend_on_the_text(void **state)
 
 /* ------------------------------------------------------------- distinct ---- */
 
-static void test_distinct_is_exact_up_to_its_bound(void **state)
+TEST(test_distinct_is_exact_up_to_its_bound)
 {
     struct weir__distinct *d = weir__distinct_create();
-    (void)state;
     assert_int_equal(weir__distinct_count(d), 0);
     for (int64_t i = 1; i <= WEIR__DISTINCT_EXACT; i++) {
         weir__distinct_add(d, hash_of(i));
@@ -60,10 +59,9 @@ static void test_distinct_is_exact_up_to_its_bound(void **state)
     weir__distinct_destroy(d);
 }
 
-static void test_distinct_takes_a_hash_of_zero(void **state)
+TEST(test_distinct_takes_a_hash_of_zero)
 {
     struct weir__distinct *d = weir__distinct_create();
-    (void)state;
     weir__distinct_add(d, 0);
     weir__distinct_add(d, 0);
     assert_int_equal(weir__distinct_count(d), 1);
@@ -74,11 +72,10 @@ static void test_distinct_takes_a_hash_of_zero(void **state)
 
 /* The standard error is 0.8 %; five of them are missed less than once in a million times, and the
  * seed is fixed. */
-static void test_distinct_is_near_beyond(void **state)
+TEST(test_distinct_is_near_beyond)
 {
     struct weir__distinct *d = weir__distinct_create();
     int64_t n = 0;
-    (void)state;
     for (int64_t stop = 5000; stop <= 1280000; stop *= 4) {
         for (; n < stop; n++)
             weir__distinct_add(d, hash_of(n));
@@ -90,11 +87,10 @@ static void test_distinct_is_near_beyond(void **state)
 
 /* -------------------------------------------------------------- hitters ---- */
 
-static void test_hitters_are_exact_while_there_is_room(void **state)
+TEST(test_hitters_are_exact_while_there_is_room)
 {
     struct weir__hitters *h = weir__hitters_create(8);
     struct weir__hitter top[8];
-    (void)state;
     for (int64_t i = 1; i <= 8; i++)
         for (int64_t times = 0; times < i; times++)
             add_number(h, i);
@@ -110,11 +106,10 @@ static void test_hitters_are_exact_while_there_is_room(void **state)
     weir__hitters_destroy(h);
 }
 
-static void test_hitters_of_one_counter(void **state)
+TEST(test_hitters_of_one_counter)
 {
     struct weir__hitters *h = weir__hitters_create(1);
     struct weir__hitter top;
-    (void)state;
     for (int64_t i = 0; i < 10; i++)
         add_number(h, i);
     assert_int_equal(weir__hitters_top(h, &top, 1),
@@ -130,14 +125,13 @@ static void test_hitters_of_one_counter(void **state)
 
 /* Against true counts, on traffic where a few come often and most once: what Space-Saving promises,
  * for every one that it names. */
-static void test_hitters_keep_their_promise(void **state)
+TEST(test_hitters_keep_their_promise)
 {
     enum { KINDS = 5000, CAPACITY = 64, ADDS = 200000 };
     static int64_t truth[KINDS];
     struct weir__hitters *h = weir__hitters_create(CAPACITY);
     struct weir__hitter top[CAPACITY];
     uint64_t seed = 11;
-    (void)state;
     for (int i = 0; i < ADDS; i++) {
         uint64_t r = random64(&seed);
         int64_t kind = (int64_t)(r % 3 ? r >> 32 & 15 : (r >> 32) % KINDS);
@@ -161,11 +155,10 @@ static void test_hitters_keep_their_promise(void **state)
     weir__hitters_destroy(h);
 }
 
-static void test_hitters_whose_hashes_share_a_place(void **state)
+TEST(test_hitters_whose_hashes_share_a_place)
 {
     struct weir__hitters *h = weir__hitters_create(16);
     struct weir__hitter top[16];
-    (void)state;
     for (uint64_t round = 0; round < 1000; round++)
         weir__hitters_add(h, round << 32 | 31, "x", 1,
                           1); /* one home for all, at the index's end */
@@ -179,10 +172,9 @@ static void test_hitters_whose_hashes_share_a_place(void **state)
 
 /* ------------------------------------------------------------- the texts ---- */
 
-static void test_long_texts_are_cut_between_characters(void **state)
+TEST(test_long_texts_are_cut_between_characters)
 {
     char out[9];
-    (void)state;
     weir__text_cut(out, sizeof(out), "12345678", 8);
     assert_string_equal(out, "12345678");
     weir__text_cut(out, sizeof(out), "123456789", 9);
@@ -198,18 +190,4 @@ static void test_long_texts_are_cut_between_characters(void **state)
     assert_string_equal(out, "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_secrets_depend_on_the_text),
-        cmocka_unit_test(test_distinct_is_exact_up_to_its_bound),
-        cmocka_unit_test(test_distinct_takes_a_hash_of_zero),
-        cmocka_unit_test(test_distinct_is_near_beyond),
-        cmocka_unit_test(test_hitters_are_exact_while_there_is_room),
-        cmocka_unit_test(test_hitters_of_one_counter),
-        cmocka_unit_test(test_hitters_keep_their_promise),
-        cmocka_unit_test(test_hitters_whose_hashes_share_a_place),
-        cmocka_unit_test(test_long_texts_are_cut_between_characters),
-    };
-    return cmocka_run_group_tests(tests, fill_secrets, NULL);
-}
+GROUP(fill_secrets, NULL)

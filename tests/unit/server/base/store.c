@@ -1,5 +1,7 @@
 /* store.c -- a file replaced whole: what stays of the old one, what is left when it fails.
  * tests/crash/store.c kills it on the way. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include <errno.h>
@@ -42,10 +44,9 @@ static unsigned mode_of(const char *path)
     return st.st_mode & 07777;
 }
 
-static void test_a_new_file(void **state)
+TEST(test_a_new_file)
 {
     const char *path = new_path();
-    (void)state;
     replace(path, "one");
     assert_text(path, "one");
     assert_int_equal(mode_of(path), 0600);
@@ -53,11 +54,10 @@ static void test_a_new_file(void **state)
     assert_text(path, "");
 }
 
-static void test_permissions_stay(void **state)
+TEST(test_permissions_stay)
 {
     const char *path = new_path();
     static const unsigned modes[] = { 0644, 0640, 0400, 0664 };
-    (void)state;
     replace(path, "old");
     for (size_t i = 0; i < COUNT_OF(modes); i++) {
         assert_int_equal(chmod(path, modes[i]), 0);
@@ -67,11 +67,10 @@ static void test_permissions_stay(void **state)
     }
 }
 
-static void test_a_link_stays_one(void **state)
+TEST(test_a_link_stays_one)
 {
     const char *path = new_path(), *name = new_path();
     struct stat st;
-    (void)state;
     replace(path, "old");
     assert_int_equal(symlink(path, name), 0);
     replace(name, "new");
@@ -80,11 +79,10 @@ static void test_a_link_stays_one(void **state)
     assert_text(path, "new");
 }
 
-static void test_nothing_happens_before_commit(void **state)
+TEST(test_nothing_happens_before_commit)
 {
     const char *path = new_path();
     struct weir__store store;
-    (void)state;
     replace(path, "old");
     size_t before = files_in(folder);
     assert_int_equal(weir__store_begin(&store, path, "new", 3, NULL), WEIR_OK);
@@ -99,13 +97,12 @@ static void test_nothing_happens_before_commit(void **state)
     assert_int_equal(files_in(folder), before);
 }
 
-static void test_errors_name_the_file_and_leave_nothing(void **state)
+TEST(test_errors_name_the_file_and_leave_nothing)
 {
     char path[512];
     struct weir_error error = { 0 };
     struct weir__store store = { .folder = 77 };
     size_t before = files_in(folder);
-    (void)state;
     snprintf(path, sizeof(path), "%s/nowhere/rules", folder);
     assert_int_equal(weir__store_begin(&store, path, "x", 1, &error), WEIR_SYSTEM);
     assert_int_equal(store.folder, 77);
@@ -116,12 +113,11 @@ static void test_errors_name_the_file_and_leave_nothing(void **state)
 }
 
 /* The folder goes away between begin and commit: the new text with it, and the error says so. */
-static void test_commit_can_fail(void **state)
+TEST(test_commit_can_fail)
 {
     char inner[400], path[512];
     struct weir__store store;
     struct weir_error error = { 0 };
-    (void)state;
     snprintf(inner, sizeof(inner), "%s/inner", folder);
     snprintf(path, sizeof(path), "%s/rules", inner);
     assert_int_equal(mkdir(inner, 0700), 0);
@@ -139,7 +135,7 @@ static void touch(const char *name)
     write_at(path, 0, "x", 1);
 }
 
-static void test_leftovers_are_removed_and_nothing_else(void **state)
+TEST(test_leftovers_are_removed_and_nothing_else)
 {
     char path[512];
     static const char *const left[] = { ".r.yaml.weir-0123456789abcdef",
@@ -149,7 +145,6 @@ static void test_leftovers_are_removed_and_nothing_else(void **state)
         "r.yaml.weir-0123456789abcdef",  ".q.yaml.weir-0123456789abcdef",
         ".r.yaml.weir-0123456789abcdeg", ".r.yaml"
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(left); i++)
         touch(left[i]);
     for (size_t i = 0; i < COUNT_OF(stays); i++)
@@ -164,10 +159,9 @@ static void test_leftovers_are_removed_and_nothing_else(void **state)
     assert_int_equal(weir__store_clean("/no/such/folder/r.yaml"), 0);
 }
 
-static void test_a_name_without_a_folder(void **state)
+TEST(test_a_name_without_a_folder)
 {
     int here = open(".", O_RDONLY | O_DIRECTORY);
-    (void)state;
     assert_true(here >= 0);
     assert_int_equal(chdir(folder), 0);
     replace("bare", "one");
@@ -180,12 +174,11 @@ static void test_a_name_without_a_folder(void **state)
 
 /* ---------------------------------------------------------------- turns ---- */
 
-static void test_lock(void **state)
+TEST(test_lock)
 {
     const char *path = new_path();
     char name[400];
     struct stat st;
-    (void)state;
     snprintf(name, sizeof(name), "%s.lock", path);
     assert_int_equal(weir__store_lock(path, false, true), -1); /* nobody ever had one */
     assert_int_equal(errno, ENOENT);
@@ -211,18 +204,4 @@ static void test_lock(void **state)
     assert_false(is_there(path));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_new_file),
-        cmocka_unit_test(test_permissions_stay),
-        cmocka_unit_test(test_a_link_stays_one),
-        cmocka_unit_test(test_nothing_happens_before_commit),
-        cmocka_unit_test(test_errors_name_the_file_and_leave_nothing),
-        cmocka_unit_test(test_commit_can_fail),
-        cmocka_unit_test(test_leftovers_are_removed_and_nothing_else),
-        cmocka_unit_test(test_a_name_without_a_folder),
-        cmocka_unit_test(test_lock),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

@@ -1,12 +1,13 @@
 /* token.c -- what a secret may be made of, and one in the first line of a file. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "server/base/token.h"
 
-static void test_what_a_token_is_made_of(void **state)
+TEST(test_what_a_token_is_made_of)
 {
     char token[WEIR__TOKEN_MAX + 2];
-    (void)state;
 
     assert_null(weir__token_wrong(""));
     assert_null(weir__token_wrong("!azAZ09~"));
@@ -52,10 +53,9 @@ static void refuse(const char *path, const char *why)
     assert_ptr_equal(token, (char *)16);
 }
 
-static void test_the_first_line_of_a_file(void **state)
+TEST(test_the_first_line_of_a_file)
 {
     char longer[WEIR__TOKEN_MAX + 1];
-    (void)state;
 
     expect("secret", "secret");
     expect("secret\n", "secret");
@@ -69,11 +69,4 @@ static void test_the_first_line_of_a_file(void **state)
     refuse(file_with(longer, sizeof(longer)), "is longer than 256 bytes");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_a_token_is_made_of),
-        cmocka_unit_test(test_the_first_line_of_a_file),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

@@ -1,4 +1,6 @@
 /* url.c -- the URL of a webhook: its parts, and what is wrong with what is none. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "server/base/url.h"
@@ -27,10 +29,9 @@ static void check_bad_url(const char *text, const char *why)
     assert_string_equal(url.path, "untouched");
 }
 
-static void test_urls(void **state)
+TEST(test_urls)
 {
     char path[1100] = "http://h/", host[300] = "http://";
-    (void)state;
     check_url("http://example.com", false, "example.com", "80", "example.com", "/");
     check_url("https://example.com/", true, "example.com", "443", "example.com", "/");
     check_url("HTTP://192.0.2.1:8080/a/b?c=d", false, "192.0.2.1", "8080", "192.0.2.1:8080",
@@ -62,10 +63,4 @@ static void test_urls(void **state)
     check_url(path, false, "h", "80", "h", path + 8);
     memset(host + 7, 'h', 256);
     check_bad_url(host, "host");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_urls) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

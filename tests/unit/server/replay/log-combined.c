@@ -1,5 +1,7 @@
 /* log-combined.c -- combined lines: what they give, what clients put into them, and where one is
  * wrong. */
+#include "unit/test.h"
+
 #include "unit/log-lines.h"
 
 static void assert_combined(const char *line, const char *attributes)
@@ -7,9 +9,8 @@ static void assert_combined(const char *line, const char *attributes)
     assert_line(line, strlen(line), NULL, attributes);
 }
 
-static void test_combined_lines(void **state)
+TEST(test_combined_lines)
 {
-    (void)state;
     assert_combined(
         "127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] \"GET /apache_pb.gif HTTP/1.0\" 200 2326 "
         "\"http://www.example.com/start.html\" \"Mozilla/4.08 [en] (Win98; I ;Nav)\"",
@@ -30,9 +31,8 @@ static void test_combined_lines(void **state)
     assert_int_equal(entry.bytes, -1);
 }
 
-static void test_what_is_behind_is_ignored(void **state)
+TEST(test_what_is_behind_is_ignored)
 {
-    (void)state;
     assert_combined(GOOD " 0.003 upstream",
                     "ip=192.0.2.7|method=GET|uri=/x|protocol=HTTP/1.0|status=200|bytes=2326");
     assert_combined(GOOD " \"ref",
@@ -45,9 +45,8 @@ static void test_what_is_behind_is_ignored(void **state)
                     "ip=192.0.2.7|method=GET|uri=/x|protocol=HTTP/1.0|status=200|bytes=2326");
 }
 
-static void test_escapes(void **state)
+TEST(test_escapes)
 {
-    (void)state;
     assert_combined(HEAD "\"GET /a\\x22b\\\"c\\\\d\\tHTTP/1 HTTP/1.1\" 200 1 \"\\x5C\" \"a "
                          "\\\"quoted\\\" \\q \\x4 \\xZZ \\\\\"",
                     "ip=192.0.2.7|method=GET|uri=/a\"b\"c\\d.HTTP/1|protocol=HTTP/"
@@ -58,7 +57,7 @@ static void test_escapes(void **state)
         "ip=192.0.2.7|user=j\xc3\xbcrgen|method=GET|uri=/|protocol=HTTP/1.1|status=200|bytes=1");
 }
 
-static void test_requests_that_are_none(void **state)
+TEST(test_requests_that_are_none)
 {
     static const char *const requests[] = { "-",
                                             "",
@@ -76,14 +75,13 @@ static void test_requests_that_are_none(void **state)
                                             "/ HTTP/1.1" };
     char line[256];
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(requests); i++) {
         snprintf(line, sizeof(line), HEAD "\"%s\" 400 157 \"-\" \"-\"", requests[i]);
         assert_combined(line, "ip=192.0.2.7|status=400|bytes=157");
     }
 }
 
-static void test_requests_that_are_odd(void **state)
+TEST(test_requests_that_are_odd)
 {
     static const char *const odd[][4] = {
         { "GET /x", "GET", "/x", "" },
@@ -96,7 +94,6 @@ static void test_requests_that_are_odd(void **state)
     };
     struct weir__log_request r;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(odd); i++) {
         assert_true(weir__log_request(odd[i][0], strlen(odd[i][0]), &r));
         assert_int_equal(r.method_len, strlen(odd[i][1]));
@@ -108,9 +105,8 @@ static void test_requests_that_are_odd(void **state)
     }
 }
 
-static void test_virtual_host_in_front(void **state)
+TEST(test_virtual_host_in_front)
 {
-    (void)state;
     assert_combined(
         "example.org:443 " GOOD,
         "ip=192.0.2.7|host=example.org|method=GET|uri=/x|protocol=HTTP/1.0|status=200|bytes=2326");
@@ -124,9 +120,8 @@ static void test_virtual_host_in_front(void **state)
 }
 
 /* The name is what a client says: it must not pass for the rest of the line. */
-static void test_user_cannot_fake_a_line(void **state)
+TEST(test_user_cannot_fake_a_line)
 {
-    (void)state;
     assert_combined("192.0.2.7 - x [01/Jan/2001:00:00:00 +0000] \\x22GET /fake HTTP/1.1\\x22 200 "
                     "[10/Oct/2000:13:55:36 -0700] \"GET /true "
                     "HTTP/1.0\" 401 1",
@@ -138,12 +133,11 @@ static void test_user_cannot_fake_a_line(void **state)
         "ip=192.0.2.7|user=x] \"y|method=GET|uri=/|protocol=HTTP/1.0|status=401|bytes=1");
 }
 
-static void test_nul_and_other_bytes(void **state)
+TEST(test_nul_and_other_bytes)
 {
     static const char line[] =
         "192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] \"GET /a\0b\xff HTTP/1.0\" 200 1 \"-\" \"\0\"";
 
-    (void)state;
     assert_line(line, sizeof(line) - 1, NULL,
                 "ip=192.0.2.7|method=GET|uri=/a.b\xff|protocol=HTTP/"
                 "1.0|status=200|bytes=1|header.user-agent=.");
@@ -180,9 +174,8 @@ static const struct {
     { HEAD "\"GET / HTTP/1.0\" 200 9223372036854775808", 63, "a number of bytes" },
 };
 
-static void test_bad_lines(void **state)
+TEST(test_bad_lines)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bad_lines); i++) {
         struct weir__log_fault fault = { 999, "" };
         assert_false(read_line(bad_lines[i].line, strlen(bad_lines[i].line), NULL, &fault));
@@ -193,31 +186,12 @@ static void test_bad_lines(void **state)
 }
 
 /* No beginning of a line reads beyond its end. */
-static void test_every_beginning(void **state)
+TEST(test_every_beginning)
 {
     const char *line = "example.org:443 192.0.2.7 - a\\x62 [10/Oct/2000:13:55:36 -0700] \"GET "
                        "/\\\"x\\\\ HTTP/1.0\" 200 2326 \"r\\xe4\" \"a\\\\\"";
     struct weir__log_fault fault;
 
-    (void)state;
     for (size_t n = 0; n <= strlen(line); n++)
         (void)read_line(line, n, NULL, &fault);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_combined_lines),
-        cmocka_unit_test(test_what_is_behind_is_ignored),
-        cmocka_unit_test(test_escapes),
-        cmocka_unit_test(test_requests_that_are_none),
-        cmocka_unit_test(test_requests_that_are_odd),
-        cmocka_unit_test(test_virtual_host_in_front),
-        cmocka_unit_test(test_user_cannot_fake_a_line),
-        cmocka_unit_test(test_nul_and_other_bytes),
-        cmocka_unit_test(test_bad_lines),
-        cmocka_unit_test(test_every_beginning),
-    };
-
-    return cmocka_run_group_tests_name("log-combined", tests, NULL, NULL);
 }

@@ -1,4 +1,6 @@
 /* log-json.c -- JSON lines: the usual names, maps, and where a line or a map is wrong. */
+#include "unit/test.h"
+
 #include "unit/log-lines.h"
 
 static struct weir__log_map *map_of(const char *text)
@@ -19,9 +21,8 @@ static void assert_json(const char *mapping, const char *line, const char *attri
     weir__log_map_destroy(map);
 }
 
-static void test_json_usual_names(void **state)
+TEST(test_json_usual_names)
 {
-    (void)state;
     assert_json(NULL,
                 "{\"time_iso8601\":\"2000-10-10T13:55:36-07:00\",\"remote_addr\":\"192.0.2.7\","
                 "\"remote_user\":\"-\",\"request\":\"GET "
@@ -45,9 +46,8 @@ static void test_json_usual_names(void **state)
 }
 
 /* The best of several names wins, wherever it stands; of one name twice, the last. */
-static void test_json_best_name_wins(void **state)
+TEST(test_json_best_name_wins)
 {
-    (void)state;
     assert_json(NULL,
                 "{\"ts\":1,\"ip\":\"b\",\"remote_addr\":\"a\",\"client_ip\":\"c\",\"path\":\"/"
                 "p\",\"request_uri\":\"/r\"}",
@@ -58,12 +58,11 @@ static void test_json_best_name_wins(void **state)
     assert_json(NULL, "{\"ts\":1,\"remote_addr\":\"-\",\"ip\":\"b\",\"user\":null}", "ip=b");
 }
 
-static void test_json_map(void **state)
+TEST(test_json_map)
 {
     const char *line = "{\"ts\":5,\"when\":7,\"user\":{\"id\":42,\"name\":\"frank\"},\"ip\":\"192."
                        "0.2.7\",\"peer\":[\"192.0.2.8\"]}";
 
-    (void)state;
     assert_json("account=user.id", line,
                 "ip=192.0.2.7|user=frank|account=42|when=7|peer.0=192.0.2.8");
     assert_true(entry.at == 5 * S);
@@ -75,9 +74,8 @@ static void test_json_map(void **state)
                                                                      nothing else */
 }
 
-static void test_json_values(void **state)
+TEST(test_json_values)
 {
-    (void)state;
     assert_json(NULL,
                 " {\"ts\":1,\"a\":true,\"b\":false,\"c\":null,\"d\":-1.5e3,\"e\":\"\",\"f\":"
                 "\"\\u00e4\\n\",\"g\":[],\"h\":{\"i\":[1,\"-\"]}"
@@ -89,14 +87,13 @@ static void test_json_values(void **state)
 }
 
 /* The slots' attributes have room however many other fields there are. */
-static void test_json_more_fields_than_room(void **state)
+TEST(test_json_more_fields_than_room)
 {
     struct weir__log_map *map = map_of(NULL);
     struct weir__log_fault fault;
     char line[4096] = "{";
     size_t n = 1;
 
-    (void)state;
     for (int i = 0; i < 100; i++)
         n += (size_t)sprintf(line + n, "\"x%d\":%d,", i, i);
     n += (size_t)sprintf(line + n, "\"ts\":1,\"ip\":\"a\",\"uri\":\"/\"}");
@@ -108,14 +105,13 @@ static void test_json_more_fields_than_room(void **state)
 }
 
 /* Paths together longer than the line. */
-static void test_json_long_paths(void **state)
+TEST(test_json_long_paths)
 {
     struct weir__log_map *map = map_of(NULL);
     struct weir__log_fault fault;
     char line[4096], name[250];
     size_t n;
 
-    (void)state;
     memset(name, 'n', sizeof(name));
     n = (size_t)sprintf(line, "{\"ts\":1,\"%.250s\":{", name);
     for (int i = 0; i < 64; i++)
@@ -127,7 +123,7 @@ static void test_json_long_paths(void **state)
     weir__log_map_destroy(map);
 }
 
-static void test_json_bad_lines(void **state)
+TEST(test_json_bad_lines)
 {
     static const struct {
         const char *line;
@@ -151,7 +147,6 @@ static void test_json_bad_lines(void **state)
     };
     struct weir__log_map *map = map_of(NULL);
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct weir__log_fault fault = { 999, "" };
         assert_false(read_line(bad[i].line, strlen(bad[i].line), map, &fault));
@@ -162,7 +157,7 @@ static void test_json_bad_lines(void **state)
     weir__log_map_destroy(map);
 }
 
-static void test_bad_maps(void **state)
+TEST(test_bad_maps)
 {
     static const struct {
         const char *text;
@@ -183,7 +178,6 @@ static void test_bad_maps(void **state)
     };
     char text[400] = "a=";
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct weir__log_map *map = NULL;
         struct weir_error error = { 0 };
@@ -199,20 +193,4 @@ static void test_bad_maps(void **state)
     assert_contains(error.text, "longer than 256 bytes");
     weir__log_map_destroy(
         map_of("a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1,m=1,n=1,o=1,p=1"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_usual_names),
-        cmocka_unit_test(test_json_best_name_wins),
-        cmocka_unit_test(test_json_map),
-        cmocka_unit_test(test_json_values),
-        cmocka_unit_test(test_json_more_fields_than_room),
-        cmocka_unit_test(test_json_long_paths),
-        cmocka_unit_test(test_json_bad_lines),
-        cmocka_unit_test(test_bad_maps),
-    };
-
-    return cmocka_run_group_tests_name("log-json", tests, NULL, NULL);
 }

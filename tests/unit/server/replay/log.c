@@ -1,5 +1,7 @@
 /* log.c -- access logs as files: their lines, formats and packings, stdin, and what disks do to
  * them. */
+#include "unit/test.h"
+
 #include "unit/log-lines.h"
 
 #include <sys/wait.h>
@@ -58,9 +60,8 @@ static void assert_text(const char *text, int64_t lines, int64_t entries, int64_
     assert_file(text, strlen(text), lines, entries, bad);
 }
 
-static void test_line_ends(void **state)
+TEST(test_line_ends)
 {
-    (void)state;
     assert_text("", 0, 0, 0);
     assert_text("\n", 1, 0, 0);
     assert_text("x", 1, 0, 1);
@@ -71,20 +72,18 @@ static void test_line_ends(void **state)
     assert_text(GOOD "\nnonsense\n" GOOD "\n", 3, 2, 1);
 }
 
-static void test_first_line_tells_the_format(void **state)
+TEST(test_first_line_tells_the_format)
 {
-    (void)state;
     assert_text("\n\n {\"ts\":1}\n{\"ts\":2}\n" GOOD "\n", 5, 2, 1);
     assert_text(GOOD "\n{\"ts\":2}\n", 2, 1, 1);
 }
 
-static void test_entries_know_their_line(void **state)
+TEST(test_entries_know_their_line)
 {
     struct weir__log *log =
         open_log(file_with("\n" GOOD "\r\nbad\n" GOOD " x", 2 * strlen(GOOD) + 9), "combined");
     struct weir__log_figures figures;
 
-    (void)state;
     assert_int_equal(weir__log_next(log, &entry, NULL), 1);
     assert_int_equal(entry.line, 2);
     assert_int_equal(entry.text_len, strlen(GOOD));
@@ -101,13 +100,12 @@ static void test_entries_know_their_line(void **state)
 }
 
 /* Lines of all lengths around the block's end come whole and in their order. */
-static void test_lines_across_blocks(void **state)
+TEST(test_lines_across_blocks)
 {
     enum { LINES = 9000 };
     char *text = malloc(LINES * 300), *at = text;
     struct weir__log *log;
 
-    (void)state;
     for (int i = 0; i < LINES; i++)
         at += sprintf(at, HEAD "\"GET /%d HTTP/1.0\" 200 %d \"-\" \"%.*s\"\n", i, i, i % 150,
                       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -133,11 +131,10 @@ static char *long_line(char *out, size_t len)
     return out + len;
 }
 
-static void test_long_lines(void **state)
+TEST(test_long_lines)
 {
     char *text = malloc(3 << 20), *at;
 
-    (void)state;
     at = long_line(text, WEIR__LOG_LINE);
     assert_file(text, WEIR__LOG_LINE, 1, 1, 0);
     memcpy(at, "\r\n" GOOD, strlen(GOOD) + 2);
@@ -157,13 +154,12 @@ static void test_long_lines(void **state)
     free(text);
 }
 
-static void test_first_bad_says_why(void **state)
+TEST(test_first_bad_says_why)
 {
     int64_t entries;
     int code;
     char *text = malloc(WEIR__LOG_LINE + 100);
 
-    (void)state;
     long_line(text, WEIR__LOG_LINE + 50);
     struct weir__log_figures f =
         read_all(file_with(text, WEIR__LOG_LINE + 50), "auto", &entries, &code, NULL);
@@ -192,13 +188,12 @@ static size_t pack(const char *text, size_t len, unsigned char *out, size_t room
     return room - z.avail_out;
 }
 
-static void test_gzip(void **state)
+TEST(test_gzip)
 {
     unsigned char bytes[4096];
     const char *text = GOOD "\n" GOOD "\n" GOOD;
     size_t len = pack(text, strlen(text), bytes, sizeof(bytes));
 
-    (void)state;
     assert_file(bytes, len, 3, 3, 0);
     len += pack("\n" GOOD "\n", strlen(GOOD) + 2, bytes + len,
                 sizeof(bytes) - len); /* the second member goes on in the line */
@@ -210,14 +205,13 @@ static void test_gzip(void **state)
 }
 
 /* More than the buffers hold, in members that end anywhere. */
-static void test_gzip_of_many_members(void **state)
+TEST(test_gzip_of_many_members)
 {
     enum { LINES = 20000 };
     size_t size = LINES * (strlen(GOOD) + 20), packed = 0, len = 0;
     char *text = malloc(size);
     unsigned char *bytes = malloc(size);
 
-    (void)state;
     for (uint64_t i = 0, seed = 1; i < LINES; i++)
         len += (size_t)sprintf(text + len, GOOD " %016llx\n", (unsigned long long)random64(&seed));
     for (size_t from = 0; from < len; from += 99991)
@@ -244,14 +238,13 @@ static void assert_damaged(const unsigned char *bytes, size_t len, int64_t entri
     assert_contains(error.text, folder); /* it names the file */
 }
 
-static void test_damaged_gzip_gives_what_it_has(void **state)
+TEST(test_damaged_gzip_gives_what_it_has)
 {
     unsigned char bytes[8192];
     char text[8192];
     size_t len = 0, packed;
     uint64_t seed = 7;
 
-    (void)state;
     for (int i = 0; i < 50; i++)
         len += (size_t)sprintf(text + len, GOOD " %08x\n", (unsigned)random64(&seed));
     packed = pack(text, len, bytes, sizeof(bytes));
@@ -269,13 +262,12 @@ static void test_damaged_gzip_gives_what_it_has(void **state)
 }
 
 /* Cut anywhere: whole lines and an error; half a line is not given out as if it were one. */
-static void test_cut_gzip(void **state)
+TEST(test_cut_gzip)
 {
     unsigned char bytes[4096];
     const char *text = GOOD "\n" HEAD "\"POST /somewhere/else HTTP/2.0\" 301 178\n";
     size_t packed = pack(text, strlen(text), bytes, sizeof(bytes));
 
-    (void)state;
     for (size_t n = 2; n < packed; n++) {
         int64_t entries;
         int code;
@@ -299,7 +291,7 @@ static void assert_refused(const char *path, const char *format, const char *map
     assert_contains(error.text, says);
 }
 
-static void test_combined_map(void **state)
+TEST(test_combined_map)
 {
     struct weir__log *log = NULL;
     struct weir__log_entry e;
@@ -310,7 +302,6 @@ static void test_combined_map(void **state)
         { "account", "joe" }, { "host", "joe" }, { "user", "192.0.2.1" }, { "ip", "192.0.2.1" }
     };
 
-    (void)state;
     assert_int_equal(weir__log_open(&log, path, "auto",
                                     "account=user,host=user,user=ip,bytes=header.referer", NULL),
                      WEIR_OK);
@@ -338,11 +329,10 @@ static void test_combined_map(void **state)
     weir__log_close(log);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     const char *path = file_with("", 0);
 
-    (void)state;
     assert_refused(new_path(), "auto", NULL, WEIR_SYSTEM, "No such file");
     assert_refused(folder, "auto", NULL, WEIR_INVALID, "is a directory");
     assert_refused(path, "xml", NULL, WEIR_INVALID,
@@ -382,34 +372,14 @@ static void read_from_stdin(const void *bytes, size_t size, int64_t entries)
     assert_int_equal(f.bytes_read, size);
 }
 
-static void test_stdin(void **state)
+TEST(test_stdin)
 {
     unsigned char bytes[4096];
     const char *text = GOOD "\n" GOOD;
 
-    (void)state;
     read_from_stdin(text, strlen(text), 2);
     read_from_stdin(bytes, pack(text, strlen(text), bytes, sizeof(bytes)), 2);
     read_from_stdin("", 0, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_combined_map),
-        cmocka_unit_test(test_line_ends),
-        cmocka_unit_test(test_first_line_tells_the_format),
-        cmocka_unit_test(test_entries_know_their_line),
-        cmocka_unit_test(test_lines_across_blocks),
-        cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_first_bad_says_why),
-        cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_gzip_of_many_members),
-        cmocka_unit_test(test_damaged_gzip_gives_what_it_has),
-        cmocka_unit_test(test_cut_gzip),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_stdin),
-    };
-
-    return cmocka_run_group_tests_name("log", tests, make_folder, remove_folder);
-}
+GROUP(make_folder, remove_folder)

@@ -1,5 +1,7 @@
 /* propose.c -- the count that refuses no more than a share of keys: hand-calculated traffic, every
  * algorithm against trying all counts, and samples. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "server/replay/propose.h"
@@ -9,7 +11,6 @@ static struct weir__sketch_secrets secrets;
 static int fill_secrets(void **state)
 {
     uint64_t seed = 7;
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(secrets.words); i++)
         secrets.words[i] = random64(&seed);
     return 0;
@@ -64,12 +65,11 @@ static struct weir__proposal propose_stairs(const char *text, int64_t share)
     return out;
 }
 
-static void test_windows_are_exact(void **state)
+TEST(test_windows_are_exact)
 {
     static const char *const limits[] = { "fixed-window 10/1s", "sliding-window 10/1s",
                                           "sliding-log 10/1s", "fixed-window 1/1s",
                                           "fixed-window 4000/1s" };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         struct weir__proposal p = propose_stairs(limits[i], 100000);
         assert_int_equal(p.limit.count, 90);
@@ -81,10 +81,9 @@ static void test_windows_are_exact(void **state)
     }
 }
 
-static void test_bursts_keep_their_proportion(void **state)
+TEST(test_bursts_keep_their_proportion)
 {
     struct weir__proposal p = propose_stairs("token-bucket 10/1s", 100000);
-    (void)state;
     assert_int_equal(p.limit.count, 90);
     assert_int_equal(p.limit.burst, 0);
     p = propose_stairs("token-bucket 10/1s burst 5", 100000);
@@ -95,9 +94,8 @@ static void test_bursts_keep_their_proportion(void **state)
     assert_int_equal(p.limit.count, 45);
 }
 
-static void test_share_of_nobody_and_of_most(void **state)
+TEST(test_share_of_nobody_and_of_most)
 {
-    (void)state;
     assert_int_equal(propose_stairs("fixed-window 10/1s", 0).limit.count, 100);
     assert_int_equal(propose_stairs("token-bucket 10/1s", 0).limit.count, 100);
     assert_int_equal(propose_stairs("fixed-window 10/1s", 9999).limit.count, 100);
@@ -105,11 +103,10 @@ static void test_share_of_nobody_and_of_most(void **state)
     assert_int_equal(propose_stairs("fixed-window 10/1s", 990000).limit.count, 1);
 }
 
-static void test_one_pass_gives_a_bracket(void **state)
+TEST(test_one_pass_gives_a_bracket)
 {
     struct weir__propose *p = propose_for(100000, 0);
     struct weir_limit limit = limit_of("fixed-window 10/1s");
-    (void)state;
     add_stairs(p, &limit, 100);
     assert_true(weir__propose_pass(p));
     struct weir__proposal out = only_proposal(p);
@@ -120,11 +117,10 @@ static void test_one_pass_gives_a_bracket(void **state)
     weir__propose_destroy(p);
 }
 
-static void test_what_is_beyond_the_ladder(void **state)
+TEST(test_what_is_beyond_the_ladder)
 {
     struct weir__propose *p = propose_for(0, 0);
     struct weir_limit limit = limit_of("token-bucket 1/1h");
-    (void)state;
     for (int64_t i = 0; i < 100; i++)
         add(p, &limit, 1, 1, NOW);
     assert_true(weir__propose_pass(p));
@@ -138,13 +134,12 @@ static void test_what_is_beyond_the_ladder(void **state)
     weir__propose_destroy(p);
 }
 
-static void test_limits_are_kept_apart_and_sorted(void **state)
+TEST(test_limits_are_kept_apart_and_sorted)
 {
     struct weir__propose *p = propose_for(0, 0);
     struct weir_limit limit = limit_of("fixed-window 10/1s");
     struct weir__proposal out;
     int64_t key = 1;
-    (void)state;
     for (size_t i = 0; i < WEIR__PROPOSE_LIMITS + 1; i++)
         weir__propose_add(p, &(struct weir__propose_ask){ .rule = 1000 - i / 2,
                                                           .index = i % 2,
@@ -206,7 +201,7 @@ static int64_t refused_keys(const struct weir_limit *written, int64_t count,
     return n;
 }
 
-static void test_same_as_trying_all_counts(void **state)
+TEST(test_same_as_trying_all_counts)
 {
     static const char *const limits[] = { "token-bucket 10/1s",
                                           "token-bucket 8/2s burst 3",
@@ -222,7 +217,6 @@ static void test_same_as_trying_all_counts(void **state)
                                           "warm-up 10/1s warmup=3s cold=5",
                                           "calendar 10/day" };
     static struct traffic t[ASKS];
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         struct weir_limit limit = limit_of(limits[i]);
         struct weir__propose *p = propose_for(200000, 0);
@@ -247,10 +241,9 @@ static void test_same_as_trying_all_counts(void **state)
 /* 60,000 keys in memory for a few hundred to thousand: key i asks i % 100 + 1 times, so that a
  * tenth of the keys needs more than 90.  The sample's standard error is under 1.5 points; the seed
  * is fixed. */
-static void test_few_keys_stand_for_many(void **state)
+TEST(test_few_keys_stand_for_many)
 {
     static const char *const limits[] = { "fixed-window 10/1s", "token-bucket 10/1s" };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         struct weir__propose *p = propose_for(100000, (size_t)4 << 20);
         struct weir_limit limit = limit_of(limits[i]);
@@ -269,11 +262,10 @@ static void test_few_keys_stand_for_many(void **state)
     }
 }
 
-static void test_costs_that_no_count_passes(void **state)
+TEST(test_costs_that_no_count_passes)
 {
     struct weir__propose *p = propose_for(0, 0);
     struct weir_limit limit = limit_of("token-bucket 10/1s");
-    (void)state;
     do
         add(p, &limit, 1, INT64_MAX, NOW);
     while (weir__propose_pass(p));
@@ -281,18 +273,4 @@ static void test_costs_that_no_count_passes(void **state)
     weir__propose_destroy(p);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_windows_are_exact),
-        cmocka_unit_test(test_bursts_keep_their_proportion),
-        cmocka_unit_test(test_share_of_nobody_and_of_most),
-        cmocka_unit_test(test_one_pass_gives_a_bracket),
-        cmocka_unit_test(test_what_is_beyond_the_ladder),
-        cmocka_unit_test(test_limits_are_kept_apart_and_sorted),
-        cmocka_unit_test(test_same_as_trying_all_counts),
-        cmocka_unit_test(test_few_keys_stand_for_many),
-        cmocka_unit_test(test_costs_that_no_count_passes),
-    };
-    return cmocka_run_group_tests(tests, fill_secrets, NULL);
-}
+GROUP(fill_secrets, NULL)

@@ -1,5 +1,7 @@
 /* replay.c -- traffic through rule sets on virtual time: the numbers that a hand calculation
  * gives, for every account that is kept. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "server/replay/report.h"
@@ -72,11 +74,10 @@ static int64_t total(const int64_t at[WEIR__REPLAY_BUCKETS])
 
 /* A bucket of 5 that 5 a second fill, and a request each 100 ms for 9.9 s: 5 + 49.5 units, so 54 of
  * 100 pass. */
-static void test_token_bucket_by_hand(void **state)
+TEST(test_token_bucket_by_hand)
 {
     struct weir__replay *replay = replay_of(RULES RULE("a", "limit: 5/1s burst 5"));
     struct weir__hitter top[4];
-    (void)state;
     for (int i = 0; i < 100; i++) {
         request(replay, "192.0.2.1", "/x?q=1", START + i * 100 * WEIR_MILLISECOND);
         request(replay, "192.0.2.2", "/x?q=2", START + i * 100 * WEIR_MILLISECOND);
@@ -109,11 +110,10 @@ static void test_token_bucket_by_hand(void **state)
 }
 
 /* 3 a second, windows at full seconds; 5 in each of 4: 2 refused each. */
-static void test_fixed_window_by_hand(void **state)
+TEST(test_fixed_window_by_hand)
 {
     struct weir__replay *replay =
         replay_of(RULES RULE("a", "limit: 3/1s, algorithm: fixed-window"));
-    (void)state;
     for (int i = 0; i < 20; i++)
         request(replay, "192.0.2.1", "/", START + i * 200 * WEIR_MILLISECOND);
     weir__replay_end(replay);
@@ -123,11 +123,10 @@ static void test_fixed_window_by_hand(void **state)
     weir__replay_destroy(replay);
 }
 
-static void test_several_rules_count_what_they_apply_to(void **state)
+TEST(test_several_rules_count_what_they_apply_to)
 {
     struct weir__replay *replay = replay_of(RULES RULE("all", "limit: 100/1s") RULE(
         "login", "match: { uri: /login }, limit: 1/1h") RULE("off", "limit: 1/1h, mode: off"));
-    (void)state;
     for (int i = 0; i < 5; i++) {
         request(replay, "192.0.2.1", "/login", START);
         request(replay, "192.0.2.1", "/", START);
@@ -152,10 +151,9 @@ static void test_several_rules_count_what_they_apply_to(void **state)
     RULES RULE("one", "limit: 2/1h, mode: shadow") RULE("two", "limit: 4/1h, mode: shadow") \
         RULE("hard", "limit: 100/1h")
 
-static void test_R5_every_rule_in_shadow_is_counted(void **state)
+TEST(test_R5_every_rule_in_shadow_is_counted)
 {
     struct weir__replay *replay = replay_of(TWO_SHADOWS);
-    (void)state;
     for (int i = 0; i < 10; i++)
         request(replay, "192.0.2.1", "/", START);
     weir__replay_end(replay);
@@ -173,11 +171,10 @@ static void test_R5_every_rule_in_shadow_is_counted(void **state)
     weir__replay_destroy(replay);
 }
 
-static void test_R5_shadow_can_be_turned_on(void **state)
+TEST(test_R5_shadow_can_be_turned_on)
 {
     static const char *const rules[] = { TWO_SHADOWS, "version: 1\nmode: shadow\nrules:\n" RULE(
                                                           "one", "limit: 2/1h") };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rules); i++) {
         struct weir__replay *replay = replay_with(
             (struct weir__replay_options){ .propose = -1, .enforce = true }, rules[i], NULL);
@@ -191,13 +188,12 @@ static void test_R5_shadow_can_be_turned_on(void **state)
     }
 }
 
-static void test_R3_lists(void **state)
+TEST(test_R3_lists)
 {
     struct weir__replay *replay = replay_of(
         RULES RULE("a", "match: { uri: /a }, limit: 1/1h") "lists:\n  allow: { ip: [10.0.0.0/8] "
                                                            "}\n  deny: { ip: [192.0.2.66] }\n");
     struct weir__hitter top;
-    (void)state;
     for (int i = 0; i < 3; i++) {
         request(replay, "10.1.2.3", "/a", START);
         request(replay, "192.0.2.66", "/a", START);
@@ -217,11 +213,10 @@ static void test_R3_lists(void **state)
 
 /* One of 8 passes; the third refusal bans for 10 s, so 3 are over the limit and 4 banned; after it
  * one passes no more (1/1h), and so on. */
-static void test_R4_bans(void **state)
+TEST(test_R4_bans)
 {
     struct weir__replay *replay =
         replay_of(RULES RULE("a", "limit: 1/1h, ban: { refusals: 3/60s, for: 10s }"));
-    (void)state;
     for (int i = 0; i < 8; i++)
         request(replay, "192.0.2.1", "/", START);
     weir__replay_end(replay);
@@ -237,11 +232,10 @@ static void test_R4_bans(void **state)
 
 /* ---------------------------------------------------------------------- time ---- */
 
-static void test_time_never_goes_back(void **state)
+TEST(test_time_never_goes_back)
 {
     struct weir__replay *replay =
         replay_of(RULES RULE("a", "limit: 1/1s, algorithm: fixed-window"));
-    (void)state;
     request(replay, "192.0.2.1", "/", START + 10 * S);
     request(replay, "192.0.2.1", "/", START + 9 * S); /* a second: nothing to mention */
     request(replay, "192.0.2.1", "/", START + 5 * S);
@@ -257,9 +251,8 @@ static void test_time_never_goes_back(void **state)
     weir__replay_destroy(replay);
 }
 
-static void test_buckets_grow_wider_and_lose_nothing(void **state)
+TEST(test_buckets_grow_wider_and_lose_nothing)
 {
-    (void)state;
     for (weir_time step = S / 3; step < 100000000 * S; step = step * 7 + 1) {
         struct weir__replay *replay = replay_of(RULES RULE("a", "limit: 1/1w"));
         for (int i = 0; i < 700 && START + i * step < 9000000000 * S; i++) {
@@ -279,12 +272,11 @@ static void test_buckets_grow_wider_and_lose_nothing(void **state)
     }
 }
 
-static void test_who_asks_may_be_unknown(void **state)
+TEST(test_who_asks_may_be_unknown)
 {
     struct weir__replay *replay =
         replay_with((struct weir__replay_options){ .propose = -1, .client = "user" },
                     RULES RULE("a", "limit: 1/1h"), NULL);
-    (void)state;
     for (int i = 0; i < 3; i++)
         request(replay, "192.0.2.1", "/", START);
     weir__replay_end(replay);
@@ -294,12 +286,11 @@ static void test_who_asks_may_be_unknown(void **state)
     weir__replay_destroy(replay);
 }
 
-static void test_waits_are_counted(void **state)
+TEST(test_waits_are_counted)
 {
     struct weir__replay *replay =
         replay_with((struct weir__replay_options){ .propose = -1, .wait_max = 10 * S },
                     RULES RULE("a", "limit: 1/1s queue 2, algorithm: leaky-bucket"), NULL);
-    (void)state;
     for (int i = 0; i < 5; i++)
         request(replay, "192.0.2.1", "/", START);
     weir__replay_end(replay);
@@ -309,13 +300,12 @@ static void test_waits_are_counted(void **state)
     weir__replay_destroy(replay);
 }
 
-static void test_a_table_too_small_is_noticed(void **state)
+TEST(test_a_table_too_small_is_noticed)
 {
     struct weir__replay *replay =
         replay_with((struct weir__replay_options){ .propose = -1, .keys = 100 },
                     RULES RULE("a", "limit: 1/1h"), NULL);
     char ip[32];
-    (void)state;
     for (int i = 0; i < 5000; i++) {
         snprintf(ip, sizeof(ip), "10.0.%d.%d", i / 256, i % 256);
         request(replay, ip, "/", START);
@@ -325,12 +315,11 @@ static void test_a_table_too_small_is_noticed(void **state)
     weir__replay_destroy(replay);
 }
 
-static void test_rules_beyond_the_traces_are_still_counted(void **state)
+TEST(test_rules_beyond_the_traces_are_still_counted)
 {
     enum { N = WEIR__REPLAY_TRACES + 6 };
     char text[N * 80 + 64], uri[16];
     size_t len = (size_t)snprintf(text, sizeof(text), RULES);
-    (void)state;
     for (int i = 0; i < N; i++)
         len += (size_t)snprintf(
             text + len, sizeof(text) - len,
@@ -356,12 +345,11 @@ static void test_rules_beyond_the_traces_are_still_counted(void **state)
 
 /* ------------------------------------------------------------- two rule sets ---- */
 
-static void test_differences_by_hand(void **state)
+TEST(test_differences_by_hand)
 {
     struct weir__replay *replay = replay_with(
         (struct weir__replay_options){ .propose = -1, .listed = 3 }, RULES RULE("a", "limit: 2/1h"),
         RULES RULE("b", "limit: 4/1h") RULE("c", "match: { uri: /x }, limit: 1/1h"));
-    (void)state;
     for (int i = 0; i < 6; i++)
         request(replay, "192.0.2.1", "/", START + i); /* here 2 pass, there 4 */
     for (int i = 0; i < 2; i++)
@@ -386,7 +374,7 @@ static void test_differences_by_hand(void **state)
     weir__replay_destroy(replay);
 }
 
-static void test_a_rule_has_one_colour_on_both_sides(void **state)
+TEST(test_a_rule_has_one_colour_on_both_sides)
 {
     struct weir__replay *replay =
         replay_with((struct weir__replay_options){ .propose = -1 },
@@ -394,7 +382,6 @@ static void test_a_rule_has_one_colour_on_both_sides(void **state)
                     RULES RULE("c", "match: { uri: /c }, limit: 1/1h")
                         RULE("b", "match: { uri: /b }, limit: 2/1h"));
     struct weir__series here[WEIR__SERIES], there[WEIR__SERIES];
-    (void)state;
     for (int i = 0; i < 30; i++)
         request(replay, "192.0.2.1", i % 3 == 0 ? "/a" : i % 3 == 1 ? "/b" : "/c", START);
     weir__replay_end(replay);
@@ -409,7 +396,7 @@ static void test_a_rule_has_one_colour_on_both_sides(void **state)
     weir__replay_destroy(replay);
 }
 
-static void test_proposals_by_hand(void **state)
+TEST(test_proposals_by_hand)
 {
     struct weir__replay *replay = replay_with(
         (struct weir__replay_options){ .propose = 100000 },
@@ -418,7 +405,6 @@ static void test_proposals_by_hand(void **state)
         NULL);
     struct weir__proposal p;
     char ip[32];
-    (void)state;
     do
         for (int key = 1; key <= 11;
              key++) /* number 10 is on the list: of the other 10, one may be refused */
@@ -440,7 +426,7 @@ static void test_proposals_by_hand(void **state)
 
 /* ------------------------------------------------------- what the log has not ---- */
 
-static void test_missing_attributes_are_named(void **state)
+TEST(test_missing_attributes_are_named)
 {
     struct weir__replay *replay =
         replay_of("version: 1\nlists: { deny: { asn: [\"1\"] }, unused: { colour: [red] } }\n"
@@ -451,7 +437,6 @@ static void test_missing_attributes_are_named(void **state)
     const char *name;
     char who[64], all[256] = "";
     size_t at = 0;
-    (void)state;
     request(replay, "192.0.2.1", "/x", START);
     weir__replay_end(replay);
     while (weir__side_missing(&replay->sides[0], &at, &name, who, sizeof(who))) {
@@ -469,28 +454,4 @@ static void test_missing_attributes_are_named(void **state)
     assert_true(weir__side_missing(&replay->sides[0], &at, &name, who, 6)); /* cut, not overrun */
     assert_true(strlen(who) < 6);
     weir__replay_destroy(replay);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_token_bucket_by_hand),
-        cmocka_unit_test(test_fixed_window_by_hand),
-        cmocka_unit_test(test_several_rules_count_what_they_apply_to),
-        cmocka_unit_test(test_R5_every_rule_in_shadow_is_counted),
-        cmocka_unit_test(test_R5_shadow_can_be_turned_on),
-        cmocka_unit_test(test_R3_lists),
-        cmocka_unit_test(test_R4_bans),
-        cmocka_unit_test(test_time_never_goes_back),
-        cmocka_unit_test(test_buckets_grow_wider_and_lose_nothing),
-        cmocka_unit_test(test_who_asks_may_be_unknown),
-        cmocka_unit_test(test_waits_are_counted),
-        cmocka_unit_test(test_a_table_too_small_is_noticed),
-        cmocka_unit_test(test_rules_beyond_the_traces_are_still_counted),
-        cmocka_unit_test(test_differences_by_hand),
-        cmocka_unit_test(test_a_rule_has_one_colour_on_both_sides),
-        cmocka_unit_test(test_proposals_by_hand),
-        cmocka_unit_test(test_missing_attributes_are_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* report.c -- what all reports share: texts made safe for where they go, numbers and times in
  * words, and the progress line. */
+#include "unit/test.h"
+
 #include "unit/fixture.h"
 
 #include "server/replay/progress.h"
@@ -21,9 +23,8 @@ static const char *safe(enum weir__safe kind, const char *text, size_t len)
 
 #define SAFE(kind, text) safe(kind, text, sizeof(text) - 1)
 
-static void test_markup_is_text(void **state)
+TEST(test_markup_is_text)
 {
-    (void)state;
     assert_string_equal(SAFE(WEIR__SAFE_MARKUP, "<script>alert('a&b\")"),
                         "&lt;script&gt;alert(&#39;a&amp;b&quot;)");
     assert_string_equal(SAFE(WEIR__SAFE_MARKUP, "a\x1b[31mb\tc"), "a\xEF\xBF\xBD[31mb\xEF\xBF\xBD"
@@ -34,9 +35,8 @@ static void test_markup_is_text(void **state)
                         "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
-static void test_terminals_are_not_told_what_to_do(void **state)
+TEST(test_terminals_are_not_told_what_to_do)
 {
-    (void)state;
     assert_string_equal(SAFE(WEIR__SAFE_TERMINAL, "a\x1b]0;title\x07\r\n\x7f"), "a?]0;title????");
     assert_string_equal(SAFE(WEIR__SAFE_TERMINAL, "\xC2\x9B"
                                                   "31m"),
@@ -48,15 +48,14 @@ static void test_terminals_are_not_told_what_to_do(void **state)
     assert_string_equal(SAFE(WEIR__SAFE_TERMINAL, "\xE2\x82\xAC <&>"), "\xE2\x82\xAC <&>");
 }
 
-static void test_json_is_unicode(void **state)
+TEST(test_json_is_unicode)
 {
-    (void)state;
     assert_string_equal(SAFE(WEIR__SAFE_JSON, "a\"\\\n\0b\x7f"),
                         "a\\u0022\\u005c\\u000a\\u0000b\\u007f");
     assert_string_equal(SAFE(WEIR__SAFE_JSON, "\xC3\xA9</script>"), "\xC3\xA9</script>");
 }
 
-static void test_bytes_that_are_no_characters(void **state)
+TEST(test_bytes_that_are_no_characters)
 {
     static const char *const wrong[] = { "\x80",
                                          "\xC0\xAF",
@@ -69,7 +68,6 @@ static void test_bytes_that_are_no_characters(void **state)
                                          "\xE2\x82",
                                          "\xF0\x9F\x98",
                                          "\xFF" };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         const char *json = safe(WEIR__SAFE_JSON, wrong[i], strlen(wrong[i]));
         const char *terminal = safe(WEIR__SAFE_TERMINAL, wrong[i], strlen(wrong[i]));
@@ -81,10 +79,9 @@ static void test_bytes_that_are_no_characters(void **state)
 
 /* ------------------------------------------------------------------ in words ---- */
 
-static void test_counts_in_words(void **state)
+TEST(test_counts_in_words)
 {
     char w[WEIR__WORDS];
-    (void)state;
     assert_string_equal(weir__words_count(w, 0), "0");
     assert_string_equal(weir__words_count(w, 999), "999");
     assert_string_equal(weir__words_count(w, 1000), "1,000");
@@ -97,10 +94,9 @@ static void test_counts_in_words(void **state)
     assert_string_equal(weir__words_count(w, INT64_MAX), "9,223,372,036,854,775,807");
 }
 
-static void test_shares_in_words(void **state)
+TEST(test_shares_in_words)
 {
     char w[WEIR__WORDS];
-    (void)state;
     assert_string_equal(weir__words_share(w, 0, 0), "0 %");
     assert_string_equal(weir__words_share(w, 0, 5), "0 %");
     assert_string_equal(weir__words_share(w, 1, 1000000), "<0.01 %");
@@ -110,10 +106,9 @@ static void test_shares_in_words(void **state)
     assert_string_equal(weir__words_share(w, 5, 5), "100.0 %");
 }
 
-static void test_times_in_words(void **state)
+TEST(test_times_in_words)
 {
     char w[WEIR__WORDS];
-    (void)state;
     assert_string_equal(weir__words_time(w, 0, false), "1970-01-01 00:00:00");
     assert_string_equal(weir__words_time(w, 1700000000 * S + 123456789, true),
                         "2023-11-14 22:13:20.123");
@@ -129,11 +124,10 @@ static void test_times_in_words(void **state)
     assert_string_equal(weir__words_width(w, 2 * 604800 * S), "2 weeks");
 }
 
-static void test_proposals_in_words(void **state)
+TEST(test_proposals_in_words)
 {
     struct weir__proposal p = { .steps = 3, .limit = { .count = 420 }, .below = 419 };
     char w[WEIR__WORDS];
-    (void)state;
     assert_string_equal(weir__words_proposal(w, &p), "420");
     p.below = 400;
     assert_string_equal(weir__words_proposal(w, &p), "401 to 420");
@@ -143,11 +137,10 @@ static void test_proposals_in_words(void **state)
     assert_string_equal(weir__words_proposal(w, &p), "unknown");
 }
 
-static void test_progress_line(void **state)
+TEST(test_progress_line)
 {
     struct weir__progress p = { 0 };
     char line[512];
-    (void)state;
     weir__progress_print(line, sizeof(line), 2 * S, "a.log", 1000000, 250, 1000);
     assert_contains(line, "a.log  ██████░");
     assert_contains(line, " 25 %  1000000 lines, 500000 a second, 6s left");
@@ -157,20 +150,4 @@ static void test_progress_line(void **state)
     assert_string_equal(line, "-  0 lines, 0 a second");
     weir__progress_tell(&p, 10 * S, "x", 1, 1, 1); /* zeroed: draws nothing, and does not crash */
     weir__progress_end(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_markup_is_text),
-        cmocka_unit_test(test_terminals_are_not_told_what_to_do),
-        cmocka_unit_test(test_json_is_unicode),
-        cmocka_unit_test(test_bytes_that_are_no_characters),
-        cmocka_unit_test(test_counts_in_words),
-        cmocka_unit_test(test_shares_in_words),
-        cmocka_unit_test(test_times_in_words),
-        cmocka_unit_test(test_proposals_in_words),
-        cmocka_unit_test(test_progress_line),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

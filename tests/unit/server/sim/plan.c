@@ -1,9 +1,5 @@
 /* plan.c -- what a scenario says of a moment; and the order of what happens. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include <string.h>
 
@@ -22,10 +18,9 @@ static void read_plan(const char *text)
         fail_msg("%s", error.text);
 }
 
-static void test_rates_in_steps_ramps_and_bursts(void **state)
+TEST(test_rates_in_steps_ramps_and_bursts)
 {
     const struct weir__sim_group_plan *g = &plan.groups[0];
-    (void)state;
 
     read_plan("length: 60s\nbackend: { workers: 4, work: 20ms }\n"
               "clients: [{ rate: [1x, { at: 10s, rate: 300/s }, { at: 20s, rate: 100/s, over: 10s "
@@ -46,10 +41,9 @@ static void test_rates_in_steps_ramps_and_bursts(void **state)
     assert_int_equal(weir__sim_plan_rate_next(g, 38 * S), 40 * S);
 }
 
-static void test_changes_of_the_backend(void **state)
+TEST(test_changes_of_the_backend)
 {
     const struct weir__sim_backend_plan *b = &plan.backend;
-    (void)state;
 
     read_plan(
         "length: 60s\nclients: [{ rate: 1x, timeout: 1s }]\n"
@@ -81,10 +75,9 @@ static void assert_near(double value, double wanted)
 
 /* The least of what comes and of what can be done: 100/s, then 200/s of 400/s, then nothing, then
  * half. */
-static void test_what_is_possible(void **state)
+TEST(test_what_is_possible)
 {
     struct weir__sim_bucket buckets[8] = { 0 };
-    (void)state;
 
     read_plan(
         "length: 40s\nwarmup: 5s\nclients: [{ rate: [0.5x, { at: 10s, rate: 2x }], timeout: 1s }]\n"
@@ -98,10 +91,9 @@ static void test_what_is_possible(void **state)
 }
 
 /* Half of the calls fail after 2 ms, the others take 20: in 22 ms a worker has one good result. */
-static void test_what_fails_early_leaves_time(void **state)
+TEST(test_what_fails_early_leaves_time)
 {
     static struct weir__sim_bucket buckets[8];
-    (void)state;
     read_plan("length: 11s\nwarmup: 0s\nclients: [{ rate: 10x, timeout: 1s }]\n"
               "backend: { workers: 1, work: 20ms, changes: [{ from: 0s, to: 11s, errors: 50%, "
               "after: 2ms }] }\n");
@@ -112,12 +104,11 @@ static void test_what_fails_early_leaves_time(void **state)
     assert_near(weir__sim_plan_possible(&plan, 5 * S, buckets, 8), 275);
 }
 
-static void test_the_earliest_happens_first_and_equals_in_their_order(void **state)
+TEST(test_the_earliest_happens_first_and_equals_in_their_order)
 {
     struct weir__sim_agenda agenda = { 0 };
     struct weir__sim_agenda_item item, last = { .at = -1 };
     struct weir__sim_dice dice = { 1 };
-    (void)state;
 
     assert_false(weir__sim_agenda_next(&agenda, &item));
     for (uint32_t i = 0; i < 5000; i++)
@@ -130,17 +121,4 @@ static void test_the_earliest_happens_first_and_equals_in_their_order(void **sta
     }
     assert_false(weir__sim_agenda_next(&agenda, &item));
     weir__sim_agenda_clear(&agenda);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rates_in_steps_ramps_and_bursts),
-        cmocka_unit_test(test_changes_of_the_backend),
-        cmocka_unit_test(test_what_is_possible),
-        cmocka_unit_test(test_what_fails_early_leaves_time),
-        cmocka_unit_test(test_the_earliest_happens_first_and_equals_in_their_order),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

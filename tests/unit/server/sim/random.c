@@ -1,9 +1,5 @@
 /* random.c -- random numbers of a trial: always the same, and distributed as they should be. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include "server/sim/sim.h"
 
@@ -33,10 +29,9 @@ static void assert_near(double value, double wanted, double share)
         fail_msg("%g is not near %g", value, wanted);
 }
 
-static void test_same_seed_same_rolls(void **state)
+TEST(test_same_seed_same_rolls)
 {
     struct weir__sim_dice a, b, c;
-    (void)state;
 
     weir__sim_dice_seed(&a, 1, 2);
     weir__sim_dice_seed(&b, 1, 2);
@@ -49,13 +44,12 @@ static void test_same_seed_same_rolls(void **state)
 }
 
 /* These very numbers, on every machine. */
-static void test_known_rolls(void **state)
+TEST(test_known_rolls)
 {
     static const struct weir__sim_work lognormal = { .shape = WEIR__SIM_WORK_LOGNORMAL,
                                                      .mean = 20 * MS,
                                                      .spread = WEIR__SIM_ONE };
     struct weir__sim_dice dice;
-    (void)state;
 
     weir__sim_dice_seed(&dice, 1, 1);
     assert_int_equal(weir__sim_dice_exponential(&dice, WEIR_SECOND), 778890287);
@@ -63,11 +57,10 @@ static void test_known_rolls(void **state)
     assert_int_equal(weir__sim_dice_below(&dice, 1000000), 990345);
 }
 
-static void test_below_stays_below(void **state)
+TEST(test_below_stays_below)
 {
     struct weir__sim_dice dice = { 0 };
     int seen[7] = { 0 };
-    (void)state;
 
     for (int i = 0; i < 70000; i++)
         seen[weir__sim_dice_below(&dice, 7)]++;
@@ -76,10 +69,9 @@ static void test_below_stays_below(void **state)
     assert_int_equal(weir__sim_dice_below(&dice, 1), 0);
 }
 
-static void test_exponential(void **state)
+TEST(test_exponential)
 {
     double above;
-    (void)state;
 
     assert_near(mean_of(&(struct weir__sim_work){ .mean = 20 * MS }, &above), 20e6, 0.01);
     assert_near(above, 0.3679, 0.01); /* 1/e */
@@ -89,13 +81,12 @@ static void test_exponential(void **state)
                 92.1e6, 0.05);
 }
 
-static void test_lognormal(void **state)
+TEST(test_lognormal)
 {
     struct weir__sim_work work = { .shape = WEIR__SIM_WORK_LOGNORMAL,
                                    .mean = 20 * MS,
                                    .spread = WEIR__SIM_ONE / 2 };
     double above;
-    (void)state;
 
     assert_near(mean_of(&work, &above), 20e6, 0.01);
     assert_near(above, 0.4013, 0.02); /* 1 - Phi(1/4) */
@@ -104,14 +95,13 @@ static void test_lognormal(void **state)
                 0.04); /* e^(2.3263/2 - 1/8) */
 }
 
-static void test_bimodal_and_constant(void **state)
+TEST(test_bimodal_and_constant)
 {
     struct weir__sim_work work = { .shape = WEIR__SIM_WORK_BIMODAL,
                                    .mean = 20 * MS,
                                    .slow = 200 * MS,
                                    .slow_share = WEIR__SIM_ONE / 20 };
     double above;
-    (void)state;
 
     assert_near(mean_of(&work, &above), 20e6, 0.02);
     assert_near(above, 0.05, 0.03);
@@ -120,18 +110,4 @@ static void test_bimodal_and_constant(void **state)
                 &above),
         20e6, 1e-9);
     assert_true(above == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_seed_same_rolls),
-        cmocka_unit_test(test_known_rolls),
-        cmocka_unit_test(test_below_stays_below),
-        cmocka_unit_test(test_exponential),
-        cmocka_unit_test(test_lognormal),
-        cmocka_unit_test(test_bimodal_and_constant),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,5 @@
 /* read.c -- scenario files: what they may say, and what is said of mistakes. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit/test.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +16,7 @@ static int parse(const char *text, struct weir_error *error)
     return weir__sim_plan_parse(&plan, text, strlen(text), NULL, error);
 }
 
-static void test_everything_can_be_said(void **state)
+TEST(test_everything_can_be_said)
 {
     struct weir_error error = { 0 };
     const char *text = "about: all of it\nlength: 90s\nwarmup: 5s\nseed: 42\n"
@@ -36,7 +32,6 @@ static void test_everything_can_be_said(void **state)
                        "guard: { target: 250ms, percentile: 90, shed: true, concurrency: { max: "
                        "99, weights: { free: 1, gold: 3 } },\n"
                        "  breaker: { errors: 40%, slow: 300ms, open_for: 2s } }\n";
-    (void)state;
 
     if (parse(text, &error) != WEIR_OK)
         fail_msg("%s", error.text);
@@ -68,7 +63,7 @@ static void test_everything_can_be_said(void **state)
 #define B "backend: { workers: 4, work: 20ms }\n"
 #define C "clients: [{ rate: 2x, timeout: 1s }]\n"
 
-static void test_mistakes_are_named_with_their_place(void **state)
+TEST(test_mistakes_are_named_with_their_place)
 {
     static const struct {
         const char *text, *place, *what;
@@ -101,7 +96,6 @@ static void test_mistakes_are_named_with_their_place(void **state)
         { B C "guard: { concurrency: { max: 4, queue: 4 } }\n", "3:", "no queue" },
         { B C "guard: { breaker: { open_for: 1s } }\n", "3:", "never opens" },
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct weir_error error = { 0 };
@@ -116,10 +110,9 @@ static void test_mistakes_are_named_with_their_place(void **state)
     }
 }
 
-static void test_the_scenarios_of_the_program_are_right(void **state)
+TEST(test_the_scenarios_of_the_program_are_right)
 {
     size_t n = 0;
-    (void)state;
 
     for (const struct weir__embedded *e = weir__sim_files; e->name; e++, n++) {
         struct weir_error error = { 0 };
@@ -128,15 +121,4 @@ static void test_the_scenarios_of_the_program_are_right(void **state)
         assert_true(plan.about[0] != '\0' && plan.guard.adaptive.target > 0);
     }
     assert_true(n >= 11);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_everything_can_be_said),
-        cmocka_unit_test(test_mistakes_are_named_with_their_place),
-        cmocka_unit_test(test_the_scenarios_of_the_program_are_right),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

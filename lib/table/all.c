@@ -1,21 +1,22 @@
 /* all.c -- several limits at once: every item is taken, or none is.
  *
- *     1. Items on one key of one limiter become one ask of what they cost together.
- *     2. Look at each without touching anything, running its step on a copy.  If one refuses, that
- *     is the answer, and nothing was taken. 3. Pin each slot, if it is as it was: whoever decides
- *     on one of these keys meanwhile waits. 4. Write the copies, which lifts the pins.
+ *     1. Items on one key of one limiter become one ask with their total cost.
+ *     2. Peek at each: run its step on a copy.  A refusal is the answer, and nothing was taken.
+ *     3. Pin each slot if it has not changed: others that decide on these keys wait.
+ *     4. Write the copies, which lifts the pins.
  *
- * That is the quick way, with a hand (desk.c).  When something is in its way (a large state, a key
- * that is new to a full group, a state under an older limit, a slot that somebody else has changed
- * or pinned) it is left as if nothing had been, and the thorough one is taken:
+ * That is the quick way, with a hand (desk.c).  Something may be in its way: a large state, a new
+ * key in a full group, a state under an older limit, a slot that another thread has changed or
+ * pinned.  Then it leaves everything as it was, and the thorough way follows:
  *
- *     3. Take the desks of all groups involved, in ascending order, so that two such calls cannot
- *     wait for each other. 4. Find each key's slot, and pin it. 5. Run the steps on copies.  If all
- *     grant, write the copies; else lift the pins.
+ *     3. Take the desks of all groups involved, in ascending order, so that two calls cannot wait
+ *        for each other.
+ *     4. Find each key's slot, and pin it.
+ *     5. Run the steps on copies.  If all grant, write the copies; else lift the pins.
  *
- * The pin is a bit in the state that leaves the rest of it readable, so a process killed in here
- * leaves states that are right as they are: the next at the desk lifts the pins.  Killed while it
- * writes the copies, some keys are charged for an ask whose caller is dead.
+ * The pin is one bit of the state and the rest stays readable, so a process killed in here leaves
+ * states that are right as they are: the next holder of the desk lifts the pins.  If it was killed
+ * while it wrote the copies, some keys are charged for an ask whose caller is dead.
  */
 #include <assert.h>
 
@@ -24,19 +25,18 @@
 /* An item on its way. */
 struct part {
     const struct weir__item *of;
-    const struct weir_ask
-        *ask; /* the caller's, or `own` if that has another cost; its key is not looked at */
+    const struct weir_ask *ask; /* the caller's, or `own` if that costs something else */
     const struct weir__era *era;
-    void *slot;         /* NULL: costs nothing, so that there is nothing to write */
-    uint64_t before[2]; /* the quick way: the slot's words as they were looked at */
+    void *slot;         /* NULL: costs nothing, so there is nothing to write */
+    uint64_t before[2]; /* the quick way: the slot's words as they were read */
     uint64_t state[2];
     size_t item; /* the first that asks it */
     struct weir_ask own;
     struct weir_decision decision; /* the thorough way's */
 };
 
-/* The answer to all: the first that refused, or the tightest; the longest times.  It begins as the
- * first part's, and each of the others is weighed against what it is so far. */
+/* The answer to all: the first refusal, or else the tightest limit; the longest times.  It begins
+ * as the first part's answer, and takes in the others one by one. */
 static inline void weigh(struct weir_decision *all, const struct weir_decision *d, size_t item)
 {
     if (all->allowed && (!d->allowed || d->remaining < all->remaining)) {
@@ -70,8 +70,7 @@ static bool answer(const struct part *parts, size_t n, struct weir_decision *all
     return conclude(all);
 }
 
-/* One more item for a key that is asked already: the costs add up, the least patient decides how
- * long, the latest moment counts. */
+/* One more item on the same key: costs add up, the shortest patience and the latest time count. */
 static void add_item(struct weir_ask *together, const struct weir_ask *more)
 {
     if (more->cost < 0 || together->cost < 0)
@@ -83,7 +82,7 @@ static void add_item(struct weir_ask *together, const struct weir_ask *more)
     together->now = more->now > together->now ? more->now : together->now;
 }
 
-/* The items as parts; returns how many.  `own` is room for what they are of. */
+/* Makes parts of the items, each aimed in `own`; returns their number. */
 static size_t join(const struct weir_item *items, size_t n, struct weir__item *own,
                    struct part *parts)
 {
@@ -106,7 +105,7 @@ static size_t join(const struct weir_item *items, size_t n, struct weir__item *o
     return count;
 }
 
-/* Member by member: to zero the rest would cost more than all else here. */
+/* Member by member: zeroing the rest would cost more than everything else here. */
 static inline void begin_part(struct part *p, const struct weir__item *item,
                               const struct weir_ask *ask, size_t i)
 {
@@ -162,8 +161,8 @@ _Static_assert(WEIR__DESKS <= 64, "a set of desks is a word");
 
 /* ------------------------------------------------------------- slots ---- */
 
-/* Finds and pins the slots.  There is always one to be had: a key has more slots within reach than
- * a call has items. */
+/* Finds and pins the slots.  There always is one: a key can reach more slots than a call has
+ * items. */
 static void gather(struct part *parts, size_t n)
 {
     void *mine[WEIR_ALL_MAX];
@@ -213,8 +212,8 @@ static struct weir_ask *own_ask(struct part *p)
     return &p->own;
 }
 
-/* Small states are copies, and written only if all grant.  Large ones have no copy: they are looked
- * at here, and taken from when all have granted. */
+/* Small states are copies, written only if all grant.  Large ones have no copy: they are peeked at
+ * here, and taken from once all have granted. */
 static bool run_steps(struct part *parts, size_t n, struct weir_decision *all)
 {
     for (size_t i = 0; i < n; i++) {
@@ -242,8 +241,7 @@ static bool run_steps(struct part *parts, size_t n, struct weir_decision *all)
 
 enum quick { REFUSED, GRANTED, IN_THE_WAY };
 
-/* Whether the quick way can have anything to do with such a part at all: first of its times, then
- * of the rest. */
+/* Can the quick way take such a part at all?  First its times, then the rest. */
 static inline bool is_timely(const struct weir_table *table, const struct weir_ask *ask)
 {
     return (ask->now | ask->wait_max) >= 0 &&
@@ -286,8 +284,7 @@ static inline bool read_wide(struct part *p)
            weir__load(&s->owner) == p->era->owner;
 }
 
-/* Copies the key's state from its slot, unless it is another key's, pinned, or kept under an older
- * limit. */
+/* Copies the key's state, unless the slot is another key's, pinned, or under an older limit. */
 static __attribute__((noinline)) bool search_slot(struct part *p)
 {
     struct weir_table *table = p->of->limiter->table;
@@ -309,15 +306,12 @@ EITHER bool read_slot(struct part *p, bool narrow)
     return (narrow ? read_narrow(p) : read_wide(p)) || search_slot(p);
 }
 
-/* The steps, on copies.  A refusal that would change its state has seen the clock step back, which
- * has to be written down. */
+/* The steps, on copies.  A refusal that changes its state has seen the clock step back, which must
+ * be written down. */
 EITHER enum quick look_quickly(struct part *parts, size_t n, bool narrow, struct weir_decision *all)
 {
     for (struct part *p = parts; p < parts + n; p++) {
-        struct weir_decision own,
-            *d = p == parts
-                     ? all
-                     : &own; /* the first part's is what the answer begins as: its item is 0 */
+        struct weir_decision own, *d = p == parts ? all : &own; /* the answer begins as the first */
         if (__builtin_expect(!read_slot(p, narrow), 0))
             return IN_THE_WAY;
         uint64_t first = p->state[0], second = p->state[1];
@@ -330,7 +324,7 @@ EITHER enum quick look_quickly(struct part *parts, size_t n, bool narrow, struct
     return conclude(all) ? GRANTED : REFUSED;
 }
 
-/* Slots for keys that have none.  True if there were such: look again. */
+/* Slots for keys that have none.  True if there were any: look again. */
 static inline bool claim_slots(struct part *parts, size_t n)
 {
     bool claimed = false;

@@ -1,8 +1,8 @@
-/* adhoc.c -- limits that come with the ask.
+/* carried.c -- limits that come with the ask.
  *
- * Whoever asks brings the limit along, so there is no record of it: a client that makes up limits
- * fills nothing.  What a key has used is kept as the time that it owes, which means the same under
- * any limit; redis-cell keeps it so too, as a theoretical arrival time.
+ * The ask carries the limit, so the table keeps no record of it: a client that makes up limits
+ * fills nothing.  A key's use is kept as the time that it owes, which means the same under any
+ * limit; redis-cell does the same, as a theoretical arrival time.
  *
  *     slot    wide; owner = WEIR__CARRIED_ID << 32 | scale, which is no limiter's
  *     state   struct weir__debt (debt.h), in parts of 1/scale ns
@@ -24,7 +24,7 @@
     0x6c6f6f7365u /* limiters' salts are random, and a slot's owner tells theirs apart anyway */
 #define BATCH 16
 
-bool weir__plan_loose(const struct weir_plan *plan)
+bool weir__plan_is_carried(const struct weir_plan *plan)
 {
     bool meter = plan->algo == &weir__gcra || plan->algo == &weir__token_bucket ||
                  (plan->algo == &weir__leaky_bucket && plan->limit.queue == 0);
@@ -266,7 +266,7 @@ bool weir__carried_peek(struct weir_table *table, const struct weir__carried_ite
 
 /* ------------------------------------------------------- give and forget ---- */
 
-/* What so many units are worth in the slot's own parts. */
+/* What the units are worth in the slot's own parts. */
 static int64_t worth(const struct weir_plan *plan, int64_t units, uint32_t scale)
 {
     weir__i128 parts = (weir__i128)units * plan->price;

@@ -1,13 +1,13 @@
 /* desk.c -- locks: desks for what is rare (making room for a new key, large states, changes of
  * limits), hands for several limits at once.
  *
- * Process-shared robust mutexes: when a holder is killed the kernel hands the desk to the next in
- * line, who carries on.  Nothing needs to be undone, because whatever is done at a desk leaves the
- * table in order at every store, and nothing wrong beyond the one key (docs/shm.md).
+ * Process-shared robust mutexes: when a holder is killed, the kernel hands the desk to the next in
+ * line.  Nothing needs to be undone: every single store at a desk leaves the table in order, and at
+ * worst one key wrong (docs/shm.md).
  *
- * A hand is a lock that guards nothing by itself: who pins slots without their desks holds any one
- * hand while it does.  So whoever holds all hands knows that a pin which is still there is a dead
- * process's.  Desks are taken before hands, and who has a hand waits for nothing.
+ * A hand is a lock that guards nothing by itself: a thread that pins slots without their desks
+ * holds any one hand meanwhile.  So the holder of all hands knows that a remaining pin is a dead
+ * process's.  Desks are taken before hands, and the holder of a hand waits for nothing.
  */
 #include <assert.h>
 #include <errno.h>
@@ -29,7 +29,7 @@ void weir__desk_make(struct weir__desk *desk)
     pthread_mutexattr_destroy(&attr);
 }
 
-/* What a lock's answer means; the dead owner's lock is ours then. */
+/* A dead owner's lock is ours. */
 static int settle(struct weir_table *table, pthread_mutex_t *mutex, int code)
 {
     if (code != EOWNERDEAD)
@@ -52,7 +52,7 @@ void weir__desk_unlock(struct weir_table *table, uint64_t desk)
     pthread_mutex_unlock(&desk_at(table, desk)->mutex);
 }
 
-_Static_assert(WEIR__HANDS == 1 << 5, "the hint below chooses among so many");
+_Static_assert(WEIR__HANDS == 1 << 5, "the hint below chooses among 32");
 
 uint64_t weir__hand_take(struct weir_table *table)
 {

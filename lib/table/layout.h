@@ -27,21 +27,20 @@
 
 #define WEIR__DESKS 32
 #define WEIR__HANDS 32 /* more locks, behind the desks on their page */
-#define WEIR__REGISTRY_DESK \
-    (WEIR__DESKS - 1) /* of the limiters' and bans' records; the others are the groups' */
-#define WEIR__LIMITERS_MAX 65536 /* a table is made for 1 to so many */
-#define WEIR__NAME_SIZE    64
-#define WEIR__PAST         8 /* limits of a limiter that are remembered, the present one among them */
+/* The last desk is for the records of limiters, bans and guards; the others are the groups'. */
+#define WEIR__REGISTRY_DESK (WEIR__DESKS - 1)
+#define WEIR__LIMITERS_MAX  65536
+#define WEIR__NAME_SIZE     64
+#define WEIR__PAST          8 /* limits of a limiter that are remembered, the present one among them */
 
 #define WEIR__BANS_MAX   ((int64_t)1 << 20)
 #define WEIR__BAN_PAGE   16  /* places for bans come in pages of records */
 #define WEIR__BAN_WINDOW 64  /* a ban lies at most this far from its home */
 #define WEIR__BAN_KEY    160 /* bytes of a key that are kept, to be shown */
 
-#define WEIR__GUARDS_MAX 4096
-#define WEIR__GUARD_BYTES \
-    ((uint64_t)320 << 10)  /* of a guard's record; only what its permits need is used */
-#define WEIR__HOLDERS 1024 /* processes that can hold permits; the first place stays empty */
+#define WEIR__GUARDS_MAX  4096
+#define WEIR__GUARD_BYTES ((uint64_t)320 << 10) /* of a guard's record; sparse: see its permits */
+#define WEIR__HOLDERS     1024 /* processes that can hold permits; the first place stays empty */
 
 #define WEIR__GROUP_SLOTS    256
 #define WEIR__WINDOW_SLOTS   128 /* a key lies at most this far from its home */
@@ -59,9 +58,8 @@ struct weir__header {
     uint64_t slots_at; /* offset of the first group */
     uint64_t groups;
     uint64_t slab_at, slab_bytes;
-    uint32_t slot_size; /* 16 or 32 */
-    uint32_t
-        header_size; /* sizeof(struct weir__header), so that a build with other types is noticed */
+    uint32_t slot_size;   /* 16 or 32 */
+    uint32_t header_size; /* sizeof(struct weir__header): a build with other types is noticed */
     uint64_t limiters_max;
     uint64_t ban_places;
     uint64_t guards_max;
@@ -91,8 +89,8 @@ struct weir__header {
 };
 
 struct weir__desk {
-    _Alignas(WEIR__LINE)
-        pthread_mutex_t mutex; /* process-shared and robust; made anew when nobody is attached */
+    /* Process-shared and robust; made anew when nobody is attached. */
+    _Alignas(WEIR__LINE) pthread_mutex_t mutex;
 };
 
 /* A limit in fixed-width numbers. */
@@ -104,7 +102,7 @@ struct weir__limit_record {
     int64_t calendar, zone[5];      /* zone: a name of 39 bytes, and NUL */
 };
 
-/* First what decisions look at, on a line of its own. */
+/* The members that decisions read come first, on a line of their own. */
 struct weir__limiter_record {
     _Alignas(WEIR__LINE) uint32_t algorithm; /* index in weir_algorithms() */
     uint32_t version; /* of the limit: past[version % WEIR__PAST] is the present one */
@@ -115,7 +113,7 @@ struct weir__limiter_record {
     struct weir__limit_record past[WEIR__PAST];
 };
 
-/* What a check looks at: four to a cache line, and changed in one swap. */
+/* The part of a ban that a check reads: four to a cache line, and changed in one swap. */
 struct weir__ban_mark {
     _Alignas(16) uint64_t tag; /* 0: never used */
     int64_t until;
@@ -154,14 +152,14 @@ struct weir__narrow {
 
 /* Wide slot: two to a cache line.  `owner` is the limiter's id and the version of the limit that
  * the state is kept under, or for limits that come with the ask WEIR__CARRIED_ID and their scale
- * (loose.h). */
+ * (carried.h). */
 struct weir__wide {
     _Alignas(16) uint64_t tag;
     uint64_t owner;
     uint64_t state[2];
 };
 
-/* Large slot: used only by whoever holds its group's desk. */
+/* Large slot: only for the holder of its group's desk. */
 struct weir__large {
     uint64_t tag;
     uint64_t state[]; /* weir_plan_state_size bytes */

@@ -6,11 +6,11 @@
  * touched.
  *
  * A new key takes an empty slot by swapping its tag in; the state there is zeros, which is fresh.
- * If there is none within reach the idlest key makes room, at the group's desk: at most one
- * process at a time makes room in a group, so one key never gets two slots.
+ * If no slot within reach is empty, the idlest key makes room, at the group's desk: only one process
+ * at a time makes room in a group, so a key never gets two slots.
  *
- * A victim is pinned, its state made fresh, its tag replaced, and the pin lifted, in this order.
- * Killed at any point between, what is left is a key that is fresh: the old one or the new one.
+ * A victim is pinned, its state made fresh, its tag replaced, and the pin lifted, in this order.  A
+ * process killed in between leaves a fresh key: the old one or the new one.
  */
 #include <sched.h>
 #include <string.h>
@@ -39,7 +39,7 @@ struct weir__large *weir__large_find_locked(const struct weir_limiter *limiter,
     return NULL;
 }
 
-/* One slot behind the last group that is never used: what a key that is not there has. */
+/* The slot behind the last group is never used: it stands for a key that has no slot. */
 struct weir__large *weir__large_fresh(const struct weir_limiter *limiter)
 {
     return large_at(limiter, limiter->record->large_groups, 0);
@@ -53,9 +53,8 @@ static bool is_mine(const void *slot, void *const *mine, size_t n)
     return false;
 }
 
-#define PIN_PAUSES \
-    100 /* who pins with a hand is done in the time of a few cache misses, unless it lost its \
-           processor */
+/* A hand's pin lasts for a few cache misses, unless its holder lost the processor. */
+#define PIN_PAUSES 100
 
 static bool is_lifted_soon(const uint64_t *word)
 {
@@ -72,7 +71,7 @@ static void wait_for_hands_locked(struct weir_table *table, uint64_t *word)
 {
     if (is_lifted_soon(word))
         return;
-    if (table->fd < 0) { /* private: whoever pinned it is alive, and only lost its processor */
+    if (table->fd < 0) { /* private: the holder is alive, and only lost the processor */
         while (weir__load(word) & WEIR__PIN)
             sched_yield();
         return;
@@ -122,8 +121,8 @@ const struct weir__era *weir__slot_open_locked(struct weir_limiter *limiter, voi
     weir__slot_pin_locked(table, slot);
     uint64_t first = weir__load(pin_word(table, slot)) & ~WEIR__PIN,
              owner = table->narrow ? 0 : weir__load(&s->owner);
-    const struct weir__era *era = weir__limiter_era(
-        limiter); /* after the owner was read: never older than what the slot is kept under */
+    /* Read after the owner, so never older than the limit that the slot is kept under. */
+    const struct weir__era *era = weir__limiter_era(limiter);
     if (table->narrow) {
         bool stepped;
         state[0] = (uint64_t)now;
@@ -157,8 +156,7 @@ void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__er
 
 /* -------------------------------------------------- empty slots ---- */
 
-/* Makes an empty slot the key's.  False if it is in use, by another key or meanwhile by this
- * one. */
+/* Makes an empty slot the key's.  False: it is in use, perhaps by this very key since a moment. */
 static bool fill_slot(const struct weir_table *table, void *slot, struct weir__home home,
                       uint64_t owner)
 {
@@ -168,7 +166,7 @@ static bool fill_slot(const struct weir_table *table, void *slot, struct weir__h
     return table->narrow ? weir__swap(tag, 0, home.tag) : weir__swap_pair(tag, empty, full);
 }
 
-/* Whether the slot is the key's already: another thread may just have put it there. */
+/* Is the slot the key's already?  Another thread may just have put it there. */
 static bool is_at(const struct weir_table *table, const void *slot, struct weir__home home,
                   uint64_t owner)
 {
@@ -194,7 +192,7 @@ static void *fill_empty(struct weir_table *table, struct weir__home home, uint64
 
 /* -------------------------------------------------- making room ---- */
 
-/* From when on the key in this slot has nothing to forget. */
+/* When the key in this slot will have nothing to forget. */
 static weir_time idle_at(struct weir_table *table, void *slot)
 {
     if (table->narrow)
@@ -236,8 +234,8 @@ static void *find_victim(struct weir_table *table, struct weir__home home, weir_
 }
 
 /* The new key is fresh, but its state is not zeros: it was paid off a little before now (narrow),
- * or last seen a little after the beginning of time.  So a thread that read the zeros of a key that
- * was evicted before its first charge cannot take this one for it. */
+ * or last seen a little after the beginning of time.  So a thread that has read the zeros of a key
+ * evicted before its first charge cannot mistake the new key for it. */
 static uint64_t fresh_state(const struct weir_table *table, weir_time now)
 {
     const struct weir__header *h = table->header;
@@ -247,8 +245,8 @@ static uint64_t fresh_state(const struct weir_table *table, weir_time now)
     return (uint64_t)(!table->narrow ? little : now > little ? now - little : 0);
 }
 
-/* Makes a slot the new key's.  False if its key, thought idle, was used before it could be pinned:
- * choose again. */
+/* Makes a slot the new key's.  False if its old key, thought idle, was used before the pin: choose
+ * again. */
 static bool replace(struct weir_table *table, void *slot, struct weir__home home, uint64_t owner,
                     weir_time now, bool early)
 {

@@ -1,5 +1,4 @@
-/* slot.h -- the way to a slot that every decision takes; slot.c has the rest, and says how it all
- * hangs together. */
+/* slot.h -- the path from a key to its slot, taken by every decision; slot.c explains it all. */
 #ifndef WEIR_TABLE_SLOT_H
 #define WEIR_TABLE_SLOT_H
 
@@ -83,8 +82,8 @@ static inline struct weir__narrow *weir__narrow_find(const struct weir_table *ta
     return NULL;
 }
 
-/* Writes a pinned slot, which lifts the pin.  The time goes first: killed in between, what is left
- * is what was owed before as of the new time, which gives nothing away. */
+/* Writes a pinned slot, which lifts the pin.  The time goes first: a process killed in between
+ * leaves the old debt as of the new time, which gives nothing away. */
 static inline void weir__wide_write(struct weir__wide *slot, const uint64_t state[2])
 {
     __atomic_store_n(&slot->state[0], state[0] | WEIR__PIN, __ATOMIC_RELEASE);
@@ -109,7 +108,7 @@ static inline struct weir__wide *weir__wide_find(const struct weir_table *table,
 /* One try of an ask on a wide slot: the step on a copy, and the copy swapped in. */
 enum weir__tried {
     WEIR__TRIED_DONE,
-    WEIR__TRIED_AGAIN,  /* somebody else was quicker: look for the slot again */
+    WEIR__TRIED_AGAIN,  /* another thread was quicker: look for the slot again */
     WEIR__TRIED_PINNED, /* weir__slot_wait, and look again */
     WEIR__TRIED_OTHER,  /* the state is kept under another owner */
 };
@@ -134,8 +133,8 @@ weir__wide_try(struct weir__wide *slot, uint64_t tag, uint64_t owner, weir__step
     after[1] = before[1];
     step(plan, after, ask, take, d);
     bool same = after[0] == before[0] && after[1] == before[1];
-    /* What a swap sees by itself, a refusal has to look at: the state may have been under another
-     * limit when it was read. */
+    /* A swap notices by itself, a refusal must check: the state may have been under another limit
+     * when it was read. */
     if (__builtin_expect(same ? weir__load(&slot->state[1]) != before[1]
                               : !weir__swap_pair(slot->state, before, after),
                          0))

@@ -4,8 +4,8 @@
  *
  *     a slot's tag and state     anybody, by atomic operations; a decision on a key that is there
  *                                is one compare-and-swap
- *     an empty slot              whoever swaps its tag in first; slots never become empty again
- *     a pinned slot              whoever pinned it: the holder of the group's desk, or of a hand
+ *     an empty slot              the first to swap its tag in; slots never become empty again
+ *     a pinned slot              the pin's owner: the holder of the group's desk, or of a hand
  *                                (desk.c); others wait
  *     a large slot               the holder of its group's desk
  *     the limiters' records      the holder of the registry's desk writes, `version` last; readers
@@ -39,14 +39,13 @@ struct weir_table {
     unsigned char *guards; /* the first record */
     struct weir__holder *holders;
     uint32_t guards_max;
-    void *guarding; /* what the guards' room has in this process, and how it ends */
+    void *guarding; /* the guards' room's own data in this process, and how to end it */
     void (*guarding_end)(struct weir_table *table);
     uint64_t secrets[WEIR__HASH_SECRETS];
     uint32_t limiters_max;
-    uint32_t named; /* limiters that `names` has */
-    uint32_t *
-        names; /* their ids + 1 by the hash of their names; for the holder of the registry's desk */
-    pthread_mutex_t mutex;          /* of the following, in this process only */
+    uint32_t named;        /* limiters that `names` has */
+    uint32_t *names;       /* their ids + 1 by the hash of their names; at the registry's desk */
+    pthread_mutex_t mutex; /* of the following, in this process only */
     struct weir_limiter **limiters; /* limiters_max of them, NULL until first met */
 };
 
@@ -115,7 +114,7 @@ static inline const struct weir__era *weir__limiter_era(struct weir_limiter *lim
     return era;
 }
 
-/* The switches by hand.  What a damaged file may hold beyond them counts as none. */
+/* The switches by hand.  Any other number, from a damaged file, counts as none. */
 static inline enum weir_mode weir__mode_load(const uint32_t *mode)
 {
     uint32_t m = __atomic_load_n(mode, __ATOMIC_RELAXED);

@@ -1,10 +1,11 @@
 /* take.c -- deciding one ask: find the slot, run the step on a copy, swap the copy in.
  *
- * If the swap fails somebody else decided on this key meanwhile, and the step runs again on what
- * they left.  A refusal swaps nothing in, unless the clock has stepped back, which has to be
- * remembered.  Then the rest: batches, give, reserve and settle, waiting. After a grant the tag is
- * looked at once more: if the key was evicted in between, the charge is taken back from whoever has
- * the slot now, and made again.
+ * If the swap fails, another thread has decided on this key, and the step runs again on the new
+ * state.  A refusal swaps nothing in, unless the clock has stepped back, which must be remembered.
+ * After a grant the tag is read once more: if the key was evicted in between, the charge is taken
+ * back from the slot's new key and made again.
+ *
+ * Then the rest: batches, give, reserve and settle, waiting.
  */
 #include "table/slot.h"
 
@@ -12,7 +13,7 @@
 
 #define PAUSES 16
 
-/* Another core is deciding on this very key.  It does several decisions in the time that the cache
+/* Another core is deciding on this very key.  It makes several decisions in the time that the cache
  * line takes to change hands, so let it. */
 static void stand_back(void)
 {
@@ -243,9 +244,9 @@ static inline bool is_plain(const struct weir_ask *ask)
     return (ask->cost | ask->now) >= 0 && ask->wait_max == 0;
 }
 
-/* Ask for every key's line; look where in it the key is, and if it is not, ask for the next line;
- * decide on those that were found, and then, when the next lines have come, on the others.  The
- * asks on one key go the same way, and so stay in order. */
+/* Prefetch every key's line; where the key is not in it, prefetch the next one; decide on the keys
+ * that were found, then, when the next lines have come, on the others.  Asks on one key take the
+ * same path, so they stay in order. */
 static size_t take_batch(const struct weir_item *items, size_t n, struct weir_decision *decisions)
 {
     struct weir__home homes[BATCH];
@@ -284,8 +285,8 @@ size_t weir_take_many(const struct weir_item *items, size_t n, struct weir_decis
 
 /* --------------------------------------------------------------- give ---- */
 
-/* Gives back units, or charges them if negative.  At the desk, since it is rare, and there all
- * small slots are alike. */
+/* Gives back units, or charges them if negative.  At the desk: it is rare, and there all small
+ * slots are alike. */
 static void adjust(struct weir_limiter *limiter, struct weir_key key, int64_t units, weir_time now)
 {
     struct weir__home home = weir__home_of(limiter, key);
@@ -331,8 +332,8 @@ bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask, weir
     return granted;
 }
 
-/* Of units taken at `turn`, those that time has not given back by itself yet: returning more would
- * mint them. */
+/* The part of units taken at `turn` that time has not given back by itself: returning more would
+ * mint units. */
 static int64_t still_out(const struct weir_plan *plan, int64_t units, weir_time turn, weir_time now)
 {
     weir_time passed = now > turn ? now - turn : 0, period = plan->limit.period;

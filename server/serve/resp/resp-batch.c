@@ -168,7 +168,7 @@ static const char *make_plan(struct weir_plan *plan, int64_t burst, int64_t coun
         return "The burst is too large";
     if (__builtin_mul_overflow(period, WEIR_SECOND, &limit.period))
         return "The period is too long";
-    if (weir__plan_make(plan, &limit, &error) != WEIR_OK || !weir__plan_loose(plan))
+    if (weir__plan_make(plan, &limit, &error) != WEIR_OK || !weir__plan_is_carried(plan))
         return "This limit is beyond exact arithmetic; fewer units or a shorter period would do";
     return NULL;
 }

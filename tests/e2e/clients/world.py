@@ -100,9 +100,9 @@ def run_client(weir, command, steps=STEPS, env=None, cwd=None):
         return line.group(1)
 
 
-def snippet(heading, language):
-    """The piece of code below a heading of docs/clients.md."""
-    with open(os.path.join(ROOT, "docs/clients.md")) as file:
+def snippet(heading, language, page="docs/clients.md"):
+    """The code below a heading of a page."""
+    with open(os.path.join(ROOT, page)) as file:
         section = re.search(r"^## %s$(.*?)(?=^## |\Z)" % re.escape(heading), file.read(), re.M | re.S).group(1)
     found = re.search(r"^```%s\n(.*?)^```$" % language, section, re.M | re.S)
     return found.group(1) if found else None

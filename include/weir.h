@@ -185,7 +185,7 @@ enum weir_reason {
     WEIR_BUSY = 7, /* all permits are out; decision.retry is an estimate */
     WEIR_SHED = 8, /* too much traffic, or the host is overloaded, and others are more important;
                       decision.retry is an estimate */
-    WEIR_DEGRADED = 9,   /* switched off by the level of degradation */
+    WEIR_DEGRADED = 9,   /* switched off by the degradation */
     WEIR_FULL = 10,      /* the queue is full */
     WEIR_LATE = 11,      /* waited in the queue for too long, or would have to */
     WEIR_CANCELLED = 12, /* taken out of the queue */
@@ -419,7 +419,7 @@ WEIR_API const char *weir_mode_name(enum weir_mode mode);
  *     int code = do_the_work();
  *     weir_exit(search, &permit, code == 0 ? WEIR_SUCCEEDED : WEIR_FAILED, weir_table_now(table));
  *
- * Enter asks, in this order: the level of degradation, the breaker, shedding (of the least
+ * Enter asks, in this order: the degradation, the breaker, shedding (of the least
  * important first), an adaptive rate if it has one (WEIR_LIMITED), the number of permits, fixed or
  * found by itself.  "No" changes nothing anywhere.  Exit tells what became of the work, and only
  * from that does a guard learn.
@@ -512,9 +512,9 @@ struct weir_guard_options {
         char name[WEIR_CLASS_NAME];
         int32_t weight; /* 1 to 1000 */
     } classes[WEIR_CLASSES];
-    int32_t degrade; /* from this level of degradation on (1 to 9) it refuses everybody; 0: never */
-    int32_t raises;  /* while its breaker is not closed or its host overloaded the level is at least
-                        this; 0: a breaker does not matter */
+    int32_t degrade; /* from this degradation on (1 to 9) it refuses everybody; 0: never */
+    int32_t raises;  /* while its breaker is not closed or its host overloaded, degradation is at
+                        least this; 0: a breaker does not matter */
     enum weir_mode mode; /* enforce; shadow: decide and count, but let through (decision.reason says
                             why not); off: not even that */
 };
@@ -570,13 +570,13 @@ WEIR_API const char *weir_breaker_state_name(enum weir_breaker_state state);
 enum weir_force { WEIR_UNFORCED = 0, WEIR_FORCE_OPEN = 1, WEIR_FORCE_CLOSED = 2 };
 WEIR_API void weir_guard_force(struct weir_guard *guard, enum weir_force force, weir_time now);
 
-/* The level of degradation of everything on a table, 0 (none) to 9: what is less important is
- * switched off level by level.  Set by hand it stays; WEIR_LEVEL_AUTO: it follows the guards'
+/* The degradation of everything on a table, 0 (none) to 9: the least important is switched
+ * off first.  Set by hand it stays; WEIR_DEGRADATION_AUTO: it follows the guards'
  * system protection and breakers. */
-#define WEIR_LEVEL_AUTO (-1)
-WEIR_API void weir_level_set(struct weir_table *table, int level, weir_time now);
-WEIR_API int weir_level_get(const struct weir_table *table,
-                            bool *by_hand); /* by_hand may be NULL */
+#define WEIR_DEGRADATION_AUTO (-1)
+WEIR_API void weir_degradation_set(struct weir_table *table, int degradation, weir_time now);
+WEIR_API int weir_degradation_get(const struct weir_table *table,
+                                  bool *by_hand); /* by_hand may be NULL */
 
 /* What became of a guard; the last 32 are kept in the table. */
 enum weir_guard_event_kind {

@@ -6,7 +6,7 @@
  *
  * An allow list lets a request past limits and shedding.  It is work in progress all the same: it
  * enters, with the highest priority, and a guard refuses it when its breaker is open, it is
- * switched off by the level of degradation, or all permits are out.
+ * switched off by the degradation, or all permits are out.
  */
 #include <string.h>
 

@@ -134,13 +134,13 @@ void weir__engine_swap(struct weir *weir, struct weir__active *active)
     weir__active_destroy(old);
 }
 
-/* A level of degradation that the rules push comes with them and goes with them.  One that was set
+/* The degradation that rules push comes with them and goes with them.  One that was set
  * by hand since stays until they say another. */
-static void push_level(struct weir *weir, const struct weir_rules *rules, weir_time now)
+static void push_degradation(struct weir *weir, const struct weir_rules *rules, weir_time now)
 {
-    if (weir->aside == NULL &&
-        (weir->active == NULL || weir->active->rules->draft->level != rules->draft->level))
-        weir__level_push(weir->table, rules->draft->level, now);
+    if (weir->aside == NULL && (weir->active == NULL || weir->active->rules->draft->degradation !=
+                                                            rules->draft->degradation))
+        weir__degradation_push(weir->table, rules->draft->degradation, now);
 }
 
 int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now, struct weir_error *error)
@@ -149,7 +149,7 @@ int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now, struct 
     pthread_mutex_lock(&weir->mutex);
     int code = weir__active_create(&active, weir, rules, now, error);
     if (code == WEIR_OK) {
-        push_level(weir, rules, now);
+        push_degradation(weir, rules, now);
         weir__engine_swap(weir, active);
     }
     pthread_mutex_unlock(&weir->mutex);

@@ -138,7 +138,7 @@ static enum weir_reason reason_of(const struct weir__guard_draft *g,
                                   const struct weir_guard_info *info,
                                   const struct weir_table *table)
 {
-    if (g->options.degrade > 0 && weir_level_get(table, NULL) >= g->options.degrade)
+    if (g->options.degrade > 0 && weir_degradation_get(table, NULL) >= g->options.degrade)
         return WEIR_DEGRADED;
     if (info->breaker == WEIR_BREAKER_OPEN)
         return WEIR_OPEN;

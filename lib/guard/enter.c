@@ -1,6 +1,6 @@
 /* gate.c -- enter and exit.
  *
- * Enter asks the level of degradation, the breaker, shedding, the pace (an adaptive rate), and last
+ * Enter asks the degradation, the breaker, shedding, the pace (an adaptive rate), and last
  * the gate: one compare-and-swap of the number in flight, which is what bounds it exactly.  Then
  * the permit's word goes into a seat.  A refusal after the breaker has let a probe through gives
  * that back, so "no" changes nothing.
@@ -101,7 +101,7 @@ static RARELY void note_move(struct weir__guard_record *r, struct weir__breaker_
                              weir_time now)
 {
     weir__guard_note(r, WEIR_GUARD_EVENT_BREAKER, move.from, move.to, now);
-    __atomic_store_n(&r->tick_at, now, __ATOMIC_RELAXED); /* the level may have to follow */
+    __atomic_store_n(&r->tick_at, now, __ATOMIC_RELAXED); /* the degradation may have to follow */
 }
 
 static inline bool pass_breaker(struct passage *p)
@@ -126,7 +126,7 @@ static void give_probe(const struct passage *p)
 
 static bool is_degraded(const struct passage *p)
 {
-    return p->plan->degrade > 0 && __atomic_load_n(&p->guard->table->header->level,
+    return p->plan->degrade > 0 && __atomic_load_n(&p->guard->table->header->degradation,
                                                    __ATOMIC_RELAXED) >= (uint64_t)p->plan->degrade;
 }
 

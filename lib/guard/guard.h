@@ -46,11 +46,11 @@
     (2 *                  \
      WEIR__PERMITS_MAX) /* twice as many as there can be permits, so that a free one is found \
                                at once */
-#define WEIR__SEATS_OFFSET ((uint64_t)64 << 10) /* in the record */
-#define WEIR__CHANGES      32
-#define WEIR__SKEW         (10 * WEIR_SECOND) /* callers' clocks may be so far apart */
-#define WEIR__SWEEP        (WEIR_SECOND / 4)  /* so often it is looked which permits are over */
-#define WEIR__LEVEL_MAX    9
+#define WEIR__SEATS_OFFSET    ((uint64_t)64 << 10) /* in the record */
+#define WEIR__CHANGES         32
+#define WEIR__SKEW            (10 * WEIR_SECOND) /* callers' clocks may be so far apart */
+#define WEIR__SWEEP           (WEIR_SECOND / 4)  /* so often it is looked which permits are over */
+#define WEIR__DEGRADATION_MAX 9
 
 /* The options in fixed-width numbers, defaults filled in. */
 struct weir__guard_terms {
@@ -121,7 +121,7 @@ struct weir__guard_record {
         p99;          /* of the controller's window, or 10 s; as of the last look; 0: not known */
     int32_t admitted; /* permille of what comes; 0: as 1000 */
     int32_t pressure; /* permille */
-    int32_t raising;  /* the level of degradation that it asks for ... */
+    int32_t raising;  /* the degradation that it asks for ... */
     int32_t shedding; /* 1: a change has told so */
     int64_t raising_until; /* ... until then */
     int64_t controller; /* whose state `learnt` has: terms.adaptive.controller, and whether it is a
@@ -297,7 +297,7 @@ static inline int64_t weir__guard_calls(const struct weir__guard_record *r)
            __atomic_load_n(&r->extra, __ATOMIC_RELAXED);
 }
 
-/* tick.c -- looks at what came back, and sets the limit, the cuts and the level. */
+/* tick.c -- looks at what came back, and sets the limit, the cuts and the degradation. */
 void weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now);
 static inline bool weir__guard_is_due(const struct weir_guard *guard,
                                       const struct weir__guard_plan *plan, weir_time now)
@@ -307,8 +307,8 @@ static inline bool weir__guard_is_due(const struct weir_guard *guard,
      * apart. */
     return __builtin_expect((uint64_t)left - 1 >= (uint64_t)(plan->tick + WEIR__SKEW), 0);
 }
-/* As weir_level_set, by rules: WEIR_LEVEL_AUTO takes back only what rules have set. */
-void weir__level_push(struct weir_table *table, int level, weir_time now);
+/* As weir_degradation_set, by rules: WEIR_DEGRADATION_AUTO takes back only what rules have set. */
+void weir__degradation_push(struct weir_table *table, int degradation, weir_time now);
 void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind kind, int32_t from,
                       int32_t to, weir_time now);
 

@@ -68,15 +68,15 @@ static void shrink(struct weir__pressure *p, const struct load *load, double rig
         p->shed = p->over = 0;
 }
 
-/* Levels begin at more than they end at. */
-static int32_t level_for(const struct weir__pressure *p, weir_time now)
+/* Each step begins at more than it ends at. */
+static int32_t degradation_for(const struct weir__pressure *p, weir_time now)
 {
     weir_time lasted = now - p->over_since;
     if (!p->over)
         return 0;
-    if (p->shed >= (p->level >= 3 ? 0.35 : 0.5) && lasted >= 10 * WEIR_SECOND)
+    if (p->shed >= (p->degradation >= 3 ? 0.35 : 0.5) && lasted >= 10 * WEIR_SECOND)
         return 3;
-    if (p->shed >= (p->level >= 2 ? 0.15 : 0.25) && lasted >= 3 * WEIR_SECOND)
+    if (p->shed >= (p->degradation >= 2 ? 0.15 : 0.25) && lasted >= 3 * WEIR_SECOND)
         return 2;
     return 1;
 }
@@ -102,7 +102,7 @@ static void step(struct weir__pressure *p, const struct load *load, weir_time no
         grow(p, load, right, seconds);
     else if (p->over && load->times < STAY)
         shrink(p, load, right, seconds);
-    p->level = level_for(p, now);
+    p->degradation = degradation_for(p, now);
     p->looked = now;
 }
 
@@ -124,7 +124,7 @@ int32_t weir__pressure_step(const struct weir__pressure_plan *plan, struct weir_
     return (int32_t)(p->shed * 1000 + 0.5);
 }
 
-int weir__pressure_level(const struct weir__pressure *p, weir_time now)
+int weir__pressure_degradation(const struct weir__pressure *p, weir_time now)
 {
-    return now - p->looked > STALE ? 0 : p->level;
+    return now - p->looked > STALE ? 0 : p->degradation;
 }

@@ -60,7 +60,7 @@ struct weir__pressure {
     weir_time over_since; /* when the overload began */
     uint32_t over;        /* 1: overloaded */
     uint32_t looks;       /* in a row at or above the threshold */
-    int32_t level;
+    int32_t degradation;
     uint32_t reserved;
 };
 
@@ -72,7 +72,7 @@ struct weir__pressure_plan {
 /* One step; returns permille.  mean: the guard's mean time; 0: not known. */
 int32_t weir__pressure_step(const struct weir__pressure_plan *plan, struct weir__pressure *p,
                             const struct weir__reading *reading, weir_time mean, weir_time now);
-/* Of the level of degradation: 0 none; 1 to 3 as the pressure is greater and has lasted. */
-int weir__pressure_level(const struct weir__pressure *p, weir_time now);
+/* The degradation it asks for: 0 none; 1 to 3 as the pressure is greater and has lasted. */
+int weir__pressure_degradation(const struct weir__pressure *p, weir_time now);
 
 #endif

@@ -139,8 +139,9 @@ static int check_numbers(const struct weir_guard_options *o, struct weir_error *
 {
     int code = check_range(error, "the number of permits", o->max, 0, WEIR__PERMITS_MAX);
     if (code || (code = check_range(error, "the lease in ns", o->lease, 0, LEASE_MAX)) ||
-        (code = check_range(error, "the level of degradation", o->degrade, 0, WEIR__LEVEL_MAX)) ||
-        (code = check_range(error, "the level that is raised", o->raises, 0, WEIR__LEVEL_MAX)) ||
+        (code = check_range(error, "the degradation", o->degrade, 0, WEIR__DEGRADATION_MAX)) ||
+        (code = check_range(error, "the degradation that is raised", o->raises, 0,
+                            WEIR__DEGRADATION_MAX)) ||
         (code = check_system(&o->system, error)))
         return code;
     if (o->lease > 0 && o->lease < WEIR__LEASE_MIN)

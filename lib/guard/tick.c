@@ -4,7 +4,7 @@
  *     look         what came back since the last look goes to the controller, which sets the limit
  *     pressure     how loaded the host is
  *     shedding     who is let in
- *     level        of degradation, as far as it follows by itself
+ *     degradation  as far as it follows by itself
  *
  * One does it at a time: whoever has put itself into `ticker`.  If its process has died, or it has
  * been there for a minute, the next one takes its place.  What the dead one has left half done is a
@@ -17,12 +17,11 @@
 #define TICKER_LATE 60 /* of 2^30 ns */
 #define LOOK_LONGEST \
     WEIR_SECOND /* a look comes then, few as the results may be, if `look` allows it */
-#define RAISE_LASTS \
-    (10 * WEIR_SECOND)  /* a level that is asked for by a guard where nobody comes any more */
-#define LEVEL_PUSHED 16 /* added to what stands for a level by hand: rules have set it */
-#define SHOW_EVERY   (WEIR_SECOND / 2) /* thousands of counters are summed up for it */
-#define MEAN_LASTS   (10 * WEIR_SECOND)
-#define TIMES_WINDOW (10 * WEIR_SECOND)
+#define RAISE_LASTS     (10 * WEIR_SECOND) /* a guard that nobody enters any more asks for no longer */
+#define PUSHED_BY_RULES 16                 /* added to degradation_by_hand: rules have set it */
+#define SHOW_EVERY      (WEIR_SECOND / 2) /* thousands of counters are summed up for it */
+#define MEAN_LASTS      (10 * WEIR_SECOND)
+#define TIMES_WINDOW    (10 * WEIR_SECOND)
 
 void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind kind, int32_t from,
                       int32_t to, weir_time now)
@@ -295,28 +294,28 @@ static void shed(struct weir_guard *guard, const struct weir__guard_plan *plan, 
     }
 }
 
-/* ----------------------------------------------------------------- level ---- */
+/* ----------------------------------------------------------------- degradation ---- */
 
 /* By hand, or the highest that a guard asks for. */
-static void set_level(struct weir_table *table, weir_time now)
+static void set_degradation(struct weir_table *table, weir_time now)
 {
     struct weir__header *h = table->header;
-    uint32_t by_hand = __atomic_load_n(&h->level_by_hand, __ATOMIC_RELAXED),
+    uint32_t by_hand = __atomic_load_n(&h->degradation_by_hand, __ATOMIC_RELAXED),
              n = weir__guards_in(table);
-    int32_t level = by_hand > 0 ? (int32_t)(by_hand - 1) % LEVEL_PUSHED : 0;
+    int32_t degradation = by_hand > 0 ? (int32_t)(by_hand - 1) % PUSHED_BY_RULES : 0;
     for (uint32_t i = 0; by_hand == 0 && i < n; i++) {
         const struct weir__guard_record *r = weir__guard_record_at(table, i);
         int32_t raising = __atomic_load_n(&r->raising, __ATOMIC_RELAXED);
-        if (raising > level && __atomic_load_n(&r->raising_until, __ATOMIC_RELAXED) > now)
-            level = raising;
+        if (raising > degradation && __atomic_load_n(&r->raising_until, __ATOMIC_RELAXED) > now)
+            degradation = raising;
     }
-    level = level > WEIR__LEVEL_MAX ? WEIR__LEVEL_MAX : level;
-    if (__atomic_load_n(&h->level, __ATOMIC_RELAXED) != (uint32_t)level)
-        __atomic_store_n(&h->level, (uint32_t)level, __ATOMIC_RELAXED);
+    degradation = degradation > WEIR__DEGRADATION_MAX ? WEIR__DEGRADATION_MAX : degradation;
+    if (__atomic_load_n(&h->degradation, __ATOMIC_RELAXED) != (uint32_t)degradation)
+        __atomic_store_n(&h->degradation, (uint32_t)degradation, __ATOMIC_RELAXED);
 }
 
-static void raise_level(struct weir_guard *guard, const struct weir__guard_plan *plan,
-                        weir_time now)
+static void raise_degradation(struct weir_guard *guard, const struct weir__guard_plan *plan,
+                              weir_time now)
 {
     struct weir__guard_record *r = guard->record;
     int32_t raising = 0;
@@ -328,38 +327,39 @@ static void raise_level(struct weir_guard *guard, const struct weir__guard_plan 
             raising = plan->raises;
     }
     if (plan->pressure.on) {
-        int level = weir__pressure_level(&r->learnt.pressure, now);
-        raising = level > raising ? level : raising;
+        int degradation = weir__pressure_degradation(&r->learnt.pressure, now);
+        raising = degradation > raising ? degradation : raising;
     }
     __atomic_store_n(&r->raising, raising, __ATOMIC_RELAXED);
     __atomic_store_n(&r->raising_until, now + RAISE_LASTS, __ATOMIC_RELAXED);
-    set_level(guard->table, now);
+    set_degradation(guard->table, now);
 }
 
-void weir_level_set(struct weir_table *table, int level, weir_time now)
+void weir_degradation_set(struct weir_table *table, int degradation, weir_time now)
 {
-    level = level > WEIR__LEVEL_MAX ? WEIR__LEVEL_MAX : level;
-    __atomic_store_n(&table->header->level_by_hand, level < 0 ? 0 : (uint32_t)level + 1,
-                     __ATOMIC_RELAXED);
-    set_level(table, weir__guard_time(now));
+    degradation = degradation > WEIR__DEGRADATION_MAX ? WEIR__DEGRADATION_MAX : degradation;
+    __atomic_store_n(&table->header->degradation_by_hand,
+                     degradation < 0 ? 0 : (uint32_t)degradation + 1, __ATOMIC_RELAXED);
+    set_degradation(table, weir__guard_time(now));
 }
 
-void weir__level_push(struct weir_table *table, int level, weir_time now)
+void weir__degradation_push(struct weir_table *table, int degradation, weir_time now)
 {
-    uint32_t present = __atomic_load_n(&table->header->level_by_hand, __ATOMIC_RELAXED);
-    if (level < 0 && present <= LEVEL_PUSHED)
+    uint32_t present = __atomic_load_n(&table->header->degradation_by_hand, __ATOMIC_RELAXED);
+    if (degradation < 0 && present <= PUSHED_BY_RULES)
         return;
-    __atomic_store_n(&table->header->level_by_hand,
-                     level < 0 ? 0 : (uint32_t)level + 1 + LEVEL_PUSHED, __ATOMIC_RELAXED);
-    set_level(table, weir__guard_time(now));
+    __atomic_store_n(&table->header->degradation_by_hand,
+                     degradation < 0 ? 0 : (uint32_t)degradation + 1 + PUSHED_BY_RULES,
+                     __ATOMIC_RELAXED);
+    set_degradation(table, weir__guard_time(now));
 }
 
-int weir_level_get(const struct weir_table *table, bool *by_hand)
+int weir_degradation_get(const struct weir_table *table, bool *by_hand)
 {
     if (by_hand != NULL)
-        *by_hand = __atomic_load_n(&table->header->level_by_hand, __ATOMIC_RELAXED) != 0;
-    uint32_t level = __atomic_load_n(&table->header->level, __ATOMIC_RELAXED);
-    return level > WEIR__LEVEL_MAX ? WEIR__LEVEL_MAX : (int)level;
+        *by_hand = __atomic_load_n(&table->header->degradation_by_hand, __ATOMIC_RELAXED) != 0;
+    uint32_t degradation = __atomic_load_n(&table->header->degradation, __ATOMIC_RELAXED);
+    return degradation > WEIR__DEGRADATION_MAX ? WEIR__DEGRADATION_MAX : (int)degradation;
 }
 
 /* A breaker that is no longer in the options is closed, if it was not. */
@@ -400,7 +400,7 @@ weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, 
     if (plan->levels || r->shedding)
         shed(guard, plan, returned, now);
     close_unwanted(r, plan, now);
-    raise_level(guard, plan, now);
+    raise_degradation(guard, plan, now);
     end(r, mine);
 }
 

@@ -123,7 +123,7 @@ struct weir__list_draft {
 
 struct weir__draft {
     enum weir_mode mode; /* of the whole set; WEIR_ENFORCE unless written */
-    int level;           /* of degradation, 0 to 9; WEIR_LEVEL_AUTO unless written */
+    int degradation;     /* 0 to 9; WEIR_DEGRADATION_AUTO unless written */
     struct weir__rule_draft *rules;
     size_t n_rules;
     struct weir__guard_draft *guards;

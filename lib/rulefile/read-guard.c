@@ -377,12 +377,12 @@ static void read_how(struct weir__reader *r, const struct weir__member *m,
     if (m[SYSTEM].value)
         weir__read_system(r, m[SYSTEM].value, &g->options.system);
     weir__read_flag(r, &m[SHED], &g->options.shed);
-    weir__read_small(r, &m[DEGRADE], WEIR__LEVEL_MAX, &g->options.degrade);
-    weir__read_small(r, &m[RAISES], WEIR__LEVEL_MAX, &g->options.raises);
+    weir__read_small(r, &m[DEGRADE], WEIR__DEGRADATION_MAX, &g->options.degrade);
+    weir__read_small(r, &m[RAISES], WEIR__DEGRADATION_MAX, &g->options.raises);
     if (m[RAISES].key && m[BREAKER].key == NULL && m[SYSTEM].key == NULL)
-        weir__say(
-            r, m[RAISES].key,
-            "'raises' needs a breaker or system: while one of them says no, the level is raised");
+        weir__say(r, m[RAISES].key,
+                  "'raises' needs a breaker or system: while one of them says no, the degradation "
+                  "is raised");
     if (weir__read_span(r, &m[LEASE], &g->options.lease) && g->options.lease < WEIR__LEASE_MIN)
         weir__say(r, m[LEASE].value,
                   "lease must be 10ms or more: work that takes longer loses its permit");

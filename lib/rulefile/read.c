@@ -79,7 +79,7 @@ static void say_unknown(struct weir__reader *r, struct weir__node *key, const ch
     size_t known = 0;
 
     for (size_t i = 0; i < n && known < 24; i++) {
-        if (!members[i].later)
+        if (!members[i].later && !members[i].renamed)
             names[known++] = members[i].name;
     }
     const char *near = meant(key, names, known);
@@ -106,6 +106,8 @@ bool weir__read_members(struct weir__reader *r, const struct weir__node *node, c
             say_unknown(r, key, what, members, n);
         } else if (m->later) {
             weir__say(r, key, "'%s' is not in this version; leave it out", m->name);
+        } else if (m->renamed) {
+            weir__say(r, key, "'%s' is now called %s", m->name, m->renamed);
         } else if (value->kind == WEIR__NODE_NOTHING) {
             weir__say(r, key, "'%s' has no value; give it one, or leave it out", m->name);
             m->key = key; /* it is there, so nobody has to say that it is missing */
@@ -249,7 +251,7 @@ char *weir__read_attribute(struct weir__reader *r, const struct weir__node *node
 
 /* ---------------------------------------------------------------- whole ---- */
 
-enum { VERSION, MODE, ZONE, LEVEL, RULES, LISTS, GUARDS, MEMBERS };
+enum { VERSION, MODE, ZONE, DEGRADATION, RULES, LISTS, GUARDS, LEVEL, MEMBERS };
 
 static void read_version(struct weir__reader *r, const struct weir__node *root,
                          const struct weir__member *version)
@@ -268,11 +270,11 @@ static void read_root(struct weir__reader *r, const struct weir__node *root)
 {
     struct weir__member m[MEMBERS] = {
         [VERSION] = { .name = "version" }, [MODE] = { .name = "mode" },
-        [ZONE] = { .name = "zone" },       [LEVEL] = { .name = "level" },
+        [ZONE] = { .name = "zone" },       [DEGRADATION] = { .name = "degradation" },
         [RULES] = { .name = "rules" },     [LISTS] = { .name = "lists" },
-        [GUARDS] = { .name = "guards" },
+        [GUARDS] = { .name = "guards" },   [LEVEL] = { .name = "level", .renamed = "degradation" },
     };
-    int64_t level;
+    int64_t degradation;
 
     if (!weir__read_members(r, root, "a rule file", m, MEMBERS))
         return;
@@ -281,8 +283,9 @@ static void read_root(struct weir__reader *r, const struct weir__node *root)
         weir__read_mode(r, m[MODE].value, &r->draft->mode);
     if (m[ZONE].value)
         r->zone = weir__read_zone(r, m[ZONE].value);
-    if (m[LEVEL].value && weir__read_count(r, m[LEVEL].value, "level", 0, WEIR__LEVEL_MAX, &level))
-        r->draft->level = (int)level;
+    if (m[DEGRADATION].value && weir__read_count(r, m[DEGRADATION].value, "degradation", 0,
+                                                 WEIR__DEGRADATION_MAX, &degradation))
+        r->draft->degradation = (int)degradation;
     if (m[LISTS].value)
         weir__read_lists(r, m[LISTS].value);
     if (m[RULES].value)
@@ -323,7 +326,7 @@ int weir__draft_read(struct weir__draft **out, const char *text, size_t len,
         r->draft = draft;
         r->arena = &draft->arena;
         draft->mode = WEIR_ENFORCE;
-        draft->level = WEIR_LEVEL_AUTO;
+        draft->degradation = WEIR_DEGRADATION_AUTO;
         code = read_text(r, error);
         weir__report_close(&r->report);
     }

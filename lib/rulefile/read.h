@@ -22,6 +22,7 @@ struct weir__reader {
 struct weir__member {
     const char *name;
     bool later;             /* a word of a later version */
+    const char *renamed;    /* an old name; this is the new one */
     struct weir__node *key; /* NULL: it is not there */
     struct weir__node *value;
 };

@@ -76,11 +76,11 @@ struct weir__header {
     uint32_t mode;       /* of all limiters: enum weir_mode, by hand */
     uint32_t guards;     /* records in use */
 
-    _Alignas(WEIR__LINE) uint32_t level; /* of degradation, in force */
-    uint32_t level_by_hand;              /* 0: none is; else the level + 1 */
-    uint32_t holders_next;               /* where the next place for a holder is looked for */
-    int64_t holders_at;                  /* when it was last looked which holders are alive */
-    uint64_t holders_lost;               /* that died with the table attached */
+    _Alignas(WEIR__LINE) uint32_t degradation; /* in force */
+    uint32_t degradation_by_hand;              /* 0: none is; else the degradation + 1 */
+    uint32_t holders_next;                     /* where the next place for a holder is looked for */
+    int64_t holders_at;                        /* when it was last looked which holders are alive */
+    uint64_t holders_lost;                     /* that died with the table attached */
 
     _Alignas(WEIR__LINE) int64_t keys; /* slots in use */
     int64_t evicted_idle, evicted_early, recovered;

@@ -79,13 +79,13 @@ int weir__cmd_rules_schema(const struct weir__command *self, int argc, char **ar
 extern const struct weir__option weir__cmd_check_options[], weir__cmd_mode_options[],
     weir__cmd_reset_options[], weir__cmd_lists_options[], weir__cmd_status_options[],
     weir__cmd_events_options[], weir__cmd_top_options[], weir__cmd_completion_options[];
-extern const struct weir__option weir__cmd_guards_options[], weir__cmd_level_options[];
+extern const struct weir__option weir__cmd_guards_options[], weir__cmd_degrade_options[];
 extern const struct weir__option weir__cmd_rules_get_options[], weir__cmd_rules_set_options[],
     weir__cmd_rules_reload_options[];
 int weir__cmd_check(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_mode(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_guards(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_level(const struct weir__command *self, int argc, char **argv);
+int weir__cmd_degrade(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_reset(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_lists(const struct weir__command *self, int argc, char **argv);
 int weir__cmd_status(const struct weir__command *self, int argc, char **argv);

@@ -162,8 +162,8 @@ static void print_guards(const struct weir__document *d, bool one)
         puts("there are no guards");
     if (one)
         print_refused(d);
-    if (weir__document_number(d, 0, "level") > 0)
-        printf("level of degradation: %lld%s\n", (long long)weir__document_number(d, 0, "level"),
+    if (weir__document_number(d, 0, "degradation") > 0)
+        printf("degradation: %lld%s\n", (long long)weir__document_number(d, 0, "degradation"),
                weir__document_true(d, "by_hand") ? ", by hand" : "");
     print_changes(d);
 }
@@ -206,7 +206,7 @@ static bool tell_guards(struct weir_table *table, const char *name, weir_time no
 
     weir__buffer_text(out, "{");
     weir__buffer_member_moment(out, "now", now);
-    weir__level_json(out, table);
+    weir__degradation_json(out, table);
     weir__buffer_text(out, ",\"guards\":[");
     for (uint32_t i = 0; i < weir__guards_in(table); i++) {
         struct weir_guard *guard = weir_table_guard(table, i);

@@ -98,11 +98,11 @@ static const char guards_notes[] =
     "LETS: while it sheds, so much of what comes is let in.  weir mode --rule NAME switches a "
     "guard's mode.\n" WEIR__REMOTE_NOTE;
 
-static const char level_notes[] =
-    "From its level on, a guard with `degrade` refuses everybody: what is less important is "
-    "switched off "
-    "level by level.  0 is none, 9 the\n"
-    "highest; auto follows the guards' breakers and system protection.\n" WEIR__REMOTE_NOTE;
+static const char degrade_notes[] =
+    "A guard with `degrade: N` refuses everybody while the degradation is N or more: the least "
+    "important goes first.\n"
+    "0 is none, 9 the highest; auto follows the guards' breakers and system "
+    "protection.\n" WEIR__REMOTE_NOTE;
 
 static const char reset_notes[] = "weir reset ip=192.0.2.7 uri=/login: what the keys of this "
                                   "request have used is forgotten.\n" WEIR__REMOTE_NOTE;
@@ -164,8 +164,8 @@ static const struct weir__command commands[] = {
     { "guards", "show what bounds work in progress, or force a breaker",
       "[NAME] [--force open|closed|none] [--server ADDRESS | --table FILE]", guards_notes,
       weir__cmd_guards_options, weir__cmd_guards },
-    { "level", "show the level of degradation, or set it", "[0..9|auto] [options]", level_notes,
-      weir__cmd_level_options, weir__cmd_level },
+    { "degrade", "show the degradation, or set it", "[0..9|auto] [options]", degrade_notes,
+      weir__cmd_degrade_options, weir__cmd_degrade },
     { "reset", "forget what a request's keys have used", "[--rule NAME] [options] NAME=VALUE...",
       reset_notes, weir__cmd_reset_options, weir__cmd_reset },
     { "status", "say how a server is doing", "[options]", WEIR__REMOTE_NOTE,

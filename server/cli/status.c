@@ -83,22 +83,22 @@ static void print_rules(const struct weir__document *d)
     }
 }
 
-/* "guards      4: 12 at work, 1 breaker not closed; level 2, by hand" */
+/* "guards      4: 12 at work, 1 breaker not closed; degradation 2, by hand" */
 static void print_guards(const struct weir__document *d)
 {
     long long n = number(d, "guards.guards"), open = number(d, "guards.open"),
-              forced = number(d, "guards.forced"), level = number(d, "guards.level");
+              forced = number(d, "guards.forced"), degradation = number(d, "guards.degradation");
 
-    if (n == 0 && level == 0)
+    if (n == 0 && degradation == 0)
         return;
     printf("guards      %lld: %lld at work", n, number(d, "guards.in_flight"));
     if (open > 0)
         printf(", %lld %s not closed", open, open == 1 ? "breaker" : "breakers");
     if (forced > 0)
         printf(", %lld forced by hand", forced);
-    if (level > 0)
-        printf("; level of degradation %lld%s", level,
-               weir__document_true(d, "guards.level_by_hand") ? ", by hand" : "");
+    if (degradation > 0)
+        printf("; degradation %lld%s", degradation,
+               weir__document_true(d, "guards.degradation_by_hand") ? ", by hand" : "");
     putchar('\n');
 }
 

@@ -264,17 +264,17 @@ static void draw_head(struct screen *s, const struct look *now, const char *serv
 static void draw_guards(struct screen *s, const struct weir__document *d)
 {
     long long open = (long long)weir__document_number(d, 0, "guards.open"),
-              level = (long long)weir__document_number(d, 0, "guards.level");
+              degradation = (long long)weir__document_number(d, 0, "guards.degradation");
 
-    if (weir__document_number(d, 0, "guards.guards") == 0 && level == 0)
+    if (weir__document_number(d, 0, "guards.guards") == 0 && degradation == 0)
         return;
     printf("guards    %lld at work in %lld",
            (long long)weir__document_number(d, 0, "guards.in_flight"),
            (long long)weir__document_number(d, 0, "guards.guards"));
     if (open > 0)
         printf("   %s%lld not closed%s", s->bad, open, s->off);
-    if (level > 0)
-        printf("   %slevel of degradation %lld%s", s->bad, level, s->off);
+    if (degradation > 0)
+        printf("   %sdegradation %lld%s", s->bad, degradation, s->off);
     end_line(s);
 }
 

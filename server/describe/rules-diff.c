@@ -680,16 +680,16 @@ static void diff_lists(struct diff *d, const struct weir__draft *old, const stru
     }
 }
 
-static void diff_level(struct diff *d, int old, int new)
+static void diff_degradation(struct diff *d, int old, int new)
 {
-    if (old != new &&new == WEIR_LEVEL_AUTO)
-        say(d, "level", "follows by itself", "level %d -> none", old);
-    else if (old != new &&old == WEIR_LEVEL_AUTO)
-        say(d, "level", "guards whose degrade is no higher refuse everybody", "level none -> %d",
-            new);
+    if (old != new &&new == WEIR_DEGRADATION_AUTO)
+        say(d, "degradation", "follows by itself", "degradation %d -> none", old);
+    else if (old != new &&old == WEIR_DEGRADATION_AUTO)
+        say(d, "degradation", "guards whose degrade is no higher refuse everybody",
+            "degradation none -> %d", new);
     else if (old != new)
-        say(d, "level", "guards whose degrade is no higher refuse everybody", "level %d -> %d", old,
-            new);
+        say(d, "degradation", "guards whose degrade is no higher refuse everybody",
+            "degradation %d -> %d", old, new);
 }
 
 long weir__rules_diff(const struct weir__draft *old, const struct weir__draft *new,
@@ -699,7 +699,7 @@ long weir__rules_diff(const struct weir__draft *old, const struct weir__draft *n
 
     begin(&d, "file", "", NULL);
     diff_mode(&d, old->mode, new->mode);
-    diff_level(&d, old->level, new->level);
+    diff_degradation(&d, old->degradation, new->degradation);
     diff_rules(&d, old, new);
     diff_guards(&d, old, new);
     diff_lists(&d, old, new);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """serve-guards.py WEIR [TEST...] -- guards at the doors of `weir serve`: enter, exit and renew over RESP and HTTP, leases, queues, breakers, the
-level of degradation, what is told of them, and the command line.  Time stands still but where it is moved."""
+degradation, what is told of them, and the command line.  Time stands still but where it is moved."""
 import json
 import os
 import select
@@ -475,7 +475,7 @@ def test_L11_many_at_once(weir):
         assert (guard["in_flight"], guard["waiting"], guard["outcomes"]["ok"]) == (0, 0, 400), guard
 
 
-# ------------------------------------------------------- breaker, level, events
+# ------------------------------------------------- breaker, degradation, events
 
 
 def open_breaker(d):
@@ -534,20 +534,20 @@ def test_G4_forced_by_hand(weir):
         assert d.web("GET", "/v1/guards?guard=bd").status == 404
 
 
-def test_G5_level(weir):
+def test_G5_degradation(weir):
     with Doors(weir) as d:
-        assert d.resp.json("WEIR.LEVEL") == {"level": 0, "by_hand": False}
+        assert d.resp.json("WEIR.DEGRADE") == {"degradation": 0, "by_hand": False}
         assert d.enter("GUARD", "extras")["allowed"] == 1
-        assert d.resp.json("WEIR.LEVEL.SET", "3") == {"level": 3, "by_hand": True}
+        assert d.resp.json("WEIR.DEGRADE.SET", "3") == {"degradation": 3, "by_hand": True}
         assert d.enter("uri", "/extras")["reason"] == "degraded" and d.enter("GUARD", "search")["allowed"] == 1
         d.server.clock(1001)
-        assert d.web("PUT", "/v1/level", {"level": 1}).json()["level"] == 1
+        assert d.web("PUT", "/v1/degradation", {"degradation": 1}).json()["degradation"] == 1
         assert d.enter("GUARD", "extras")["allowed"] == 1
-        assert d.web("PUT", "/v1/level", {"level": "auto"}).json()["by_hand"] is False
+        assert d.web("PUT", "/v1/degradation", {"degradation": "auto"}).json()["by_hand"] is False
         for wrong in ("10", "-1", "full"):
-            assert d.web("PUT", "/v1/level", {"level": wrong}).status == 400, wrong
+            assert d.web("PUT", "/v1/degradation", {"degradation": wrong}).status == 400, wrong
         d.server.clock(1010)
-        told = [(e["state"], e["text"]) for e in d.events("level-changed")]
+        told = [(e["state"], e["text"]) for e in d.events("degradation-changed")]
         assert told[0] == ("3", "by hand") and told[-1][0] == "0", told
 
 
@@ -556,13 +556,13 @@ def test_S6_metrics(weir):
         open_breaker(d)
         d.enter("GUARD", "db")
         d.enter("GUARD", "search")
-        d.resp("WEIR.LEVEL.SET", "2")
+        d.resp("WEIR.DEGRADE.SET", "2")
         page = d.web("GET", "/metrics").body.decode()
         for line in (
             'weir_guard_in_flight{guard="search"} 1', 'weir_guard_limit{guard="search"} 2', 'weir_guard_breaker{guard="db",state="open"} 1',
             'weir_guard_refused_total{guard="db",reason="open"} 1',
             'weir_guard_exits_total{guard="db",outcome="error"} 4', 'weir_guard_admitted_ratio{guard="db"} 1.000000',
-            'weir_level 2', 'weir_level_by_hand 1', 'weir_enters_total{outcome="allowed"} 5', 'weir_enters_total{outcome="refused"} 1',
+            'weir_degradation 2', 'weir_degradation_by_hand 1', 'weir_enters_total{outcome="allowed"} 5', 'weir_enters_total{outcome="refused"} 1',
         ):
             assert line in page.splitlines(), line
         names = [line.split(" ")[2] for line in page.splitlines() if line.startswith("# TYPE")]
@@ -620,11 +620,11 @@ def test_S5_roles(weir):
     env = {"WEIR_CHECK_TOKEN": "check-token-of-test", "WEIR_ADMIN_TOKEN": "admin-token-of-test"}
     with Server(weir, rules=RULES, env=env) as server:
         with server.resp() as client:
-            for words in (("WEIR.ENTER", "GUARD", "search"), ("WEIR.EXIT", "x", "ok"), ("WEIR.RENEW", "x"), ("WEIR.GUARDS",), ("WEIR.LEVEL",)):
+            for words in (("WEIR.ENTER", "GUARD", "search"), ("WEIR.EXIT", "x", "ok"), ("WEIR.RENEW", "x"), ("WEIR.GUARDS",), ("WEIR.DEGRADE",)):
                 assert client(*words).startswith("NOAUTH"), words
             client("AUTH", "check-token-of-test")
             assert client("WEIR.ENTER", "GUARD", "search")[0] == 1
-            for words in (("WEIR.GUARDS",), ("WEIR.GUARD.FORCE", "db", "open"), ("WEIR.LEVEL",), ("WEIR.LEVEL.SET", "1")):
+            for words in (("WEIR.GUARDS",), ("WEIR.GUARD.FORCE", "db", "open"), ("WEIR.DEGRADE",), ("WEIR.DEGRADE.SET", "1")):
                 assert client(*words).startswith("NOPERM"), words
             client("AUTH", "admin-token-of-test")
             assert len(client.json("WEIR.GUARDS")["guards"]) == 4
@@ -667,13 +667,13 @@ def test_S6_command_line(weir):
         assert "did you mean" in run(2, "guards", "serch")
         assert "open, closed or none" in run(2, "guards", "search", "--force", "ajar")
         assert "which guard" in run(2, "guards", "--force", "open")
-        assert run(0, "level") == "0 (auto)\n" and run(0, "level", "4") == "4 (by hand)\n" and run(0, "level") == "4 (by hand)\n"
-        assert run(0, "level", "auto").endswith("(auto)\n")
-        assert "0 (none) to 9" in run(2, "level", "11")
-        run(0, "level", "2")
-        assert "4: 1 at work, 1 breaker not closed; level of degradation 2, by hand" in run(0, "status"), run(0, "status")
+        assert run(0, "degrade") == "0 (auto)\n" and run(0, "degrade", "4") == "4 (by hand)\n" and run(0, "degrade") == "4 (by hand)\n"
+        assert run(0, "degrade", "auto").endswith("(auto)\n")
+        assert "0 (none) to 9" in run(2, "degrade", "11")
+        run(0, "degrade", "2")
+        assert "4: 1 at work, 1 breaker not closed; degradation 2, by hand" in run(0, "status"), run(0, "status")
         assert "1 at work in 4" in run(0, "top", "--once", "--every", "0")
-        assert "guards" in run(0, "completion", "bash") and "level" in run(0, "--help")
+        assert "guards" in run(0, "completion", "bash") and "degrade" in run(0, "--help")
 
 
 def test_S6_a_table(weir):

@@ -246,7 +246,7 @@ static void check_liveness(struct weir *weir, struct weir_table *table, weir_tim
     struct weir_ruling ruling;
     while (n_visits > 0)
         depart(weir, now);
-    weir_level_set(table, 0, now);
+    weir_degradation_set(table, 0, now);
     for (int i = 0; i < n_guards; i++)
         weir_guard_force(guard_at(weir, i), WEIR_FORCE_CLOSED, now);
     if (!ask(weir, 0, "new", now, &entry, &ruling))
@@ -266,7 +266,7 @@ static void play(void)
     for (int i = 0; i < STEPS; i++) {
         now += one_in(3) ? 0 : int_between(1, 300) * WEIR_MILLISECOND;
         if (one_in(60))
-            weir_level_set(table, int_between(0, 3), now);
+            weir_degradation_set(table, int_between(0, 3), now);
         if (int_between(1, 5) <= 3)
             arrive(weir, now);
         else

@@ -1,4 +1,4 @@
-/* admin-guards.c -- guards and the level of degradation: listed, and moved by hand. */
+/* admin-guards.c -- guards and the degradation: listed, and moved by hand. */
 #include <string.h>
 
 #include "engine/engine.h"
@@ -51,7 +51,7 @@ void weir__admin_guards(struct weir__admin_call *call)
         return;
     weir__buffer_text(call->out, "{");
     weir__buffer_member_moment(call->out, "now", call->now);
-    weir__level_json(call->out, call->server->table);
+    weir__degradation_json(call->out, call->server->table);
     weir__buffer_text(call->out, ",\"guards\":[");
     if (one)
         add_guard(call, guard, true);
@@ -99,29 +99,29 @@ void weir__admin_guard_force(struct weir__admin_call *call)
     add_guard(call, guard, false);
 }
 
-void weir__admin_level(struct weir__admin_call *call)
+void weir__admin_degradation(struct weir__admin_call *call)
 {
     weir__buffer_text(call->out, "{");
-    weir__level_json(call->out, call->server->table);
+    weir__degradation_json(call->out, call->server->table);
     weir__buffer_text(call->out, "}");
 }
 
-void weir__admin_level_set(struct weir__admin_call *call)
+void weir__admin_degradation_set(struct weir__admin_call *call)
 {
     struct weir__span value = call->values[0];
-    int level = WEIR_LEVEL_AUTO;
+    int degradation = WEIR_DEGRADATION_AUTO;
 
     if (value.bytes == NULL) {
-        weir__admin_fail(call, 400, "level is missing: 0 to 9, or auto");
+        weir__admin_fail(call, 400, "degradation is missing: 0 to 9, or auto");
         return;
     }
     if (value.len == 1 && value.bytes[0] >= '0' && value.bytes[0] <= '9') {
-        level = value.bytes[0] - '0';
+        degradation = value.bytes[0] - '0';
     } else if (value.len != 4 || memcmp(value.bytes, "auto", 4) != 0) {
-        weir__admin_fail(call, 400, "level is 0 (none) to 9, or auto, and not %s",
+        weir__admin_fail(call, 400, "degradation is 0 (none) to 9, or auto, and not %s",
                          WEIR__SHOWN(value));
         return;
     }
-    weir_level_set(call->server->table, level, call->now);
-    weir__admin_level(call);
+    weir_degradation_set(call->server->table, degradation, call->now);
+    weir__admin_degradation(call);
 }

@@ -78,8 +78,8 @@ void weir__admin_mode(struct weir__admin_call *call);
 /* admin-guards.c */
 void weir__admin_guards(struct weir__admin_call *call);
 void weir__admin_guard_force(struct weir__admin_call *call);
-void weir__admin_level(struct weir__admin_call *call);
-void weir__admin_level_set(struct weir__admin_call *call);
+void weir__admin_degradation(struct weir__admin_call *call);
+void weir__admin_degradation_set(struct weir__admin_call *call);
 
 /* admin-keys.c */
 void weir__admin_reset(struct weir__admin_call *call);

@@ -112,8 +112,8 @@ static void add_guards(const struct weir__server *server, struct weir__buffer *o
     weir__buffer_member_number(out, "in_flight", in_flight);
     weir__buffer_member_number(out, "open", open);
     weir__buffer_member_number(out, "forced", forced);
-    weir__buffer_member_number(out, "level", weir_level_get(server->table, &by_hand));
-    weir__buffer_member_bool(out, "level_by_hand", by_hand);
+    weir__buffer_member_number(out, "degradation", weir_degradation_get(server->table, &by_hand));
+    weir__buffer_member_bool(out, "degradation_by_hand", by_hand);
     weir__buffer_text(out, "}");
 }
 

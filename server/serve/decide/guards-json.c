@@ -222,11 +222,11 @@ void weir__guard_json(struct weir__buffer *out, const struct weir_guard_info *g,
     weir__buffer_text(out, "}");
 }
 
-void weir__level_json(struct weir__buffer *out, const struct weir_table *table)
+void weir__degradation_json(struct weir__buffer *out, const struct weir_table *table)
 {
     bool by_hand = false;
-    int level = weir_level_get(table, &by_hand);
+    int degradation = weir_degradation_get(table, &by_hand);
 
-    weir__buffer_member_number(out, "level", level);
+    weir__buffer_member_number(out, "degradation", degradation);
     weir__buffer_member_bool(out, "by_hand", by_hand);
 }

@@ -15,8 +15,8 @@ struct weir__guard_place {
 };
 void weir__guard_json(struct weir__buffer *out, const struct weir_guard_info *info,
                       const struct weir__guard_place *place, weir_time now, bool changes);
-void weir__level_json(struct weir__buffer *out,
-                      const struct weir_table *table); /* its members, without braces */
+void weir__degradation_json(struct weir__buffer *out,
+                            const struct weir_table *table); /* its members, without braces */
 
 int64_t
 weir__guard_refused(const struct weir_guard_info *info); /* for whatever reason; not in shadow */

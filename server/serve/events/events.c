@@ -55,8 +55,8 @@ static const struct {
     [WEIR__EVENT_OVERLOAD_ENDED] = { "overload-ended", "the host is well again" },
     [WEIR__EVENT_PERMITS_RECLAIMED] = { "permits-reclaimed", "`count` permits were not given back "
                                                              "in time, or their holder has died" },
-    [WEIR__EVENT_LEVEL_CHANGED] = { "level-changed",
-                                    "the level of degradation is `state`; `text` says by what" },
+    [WEIR__EVENT_DEGRADATION_CHANGED] = { "degradation-changed",
+                                          "the degradation is `state`; `text` says by what" },
     [WEIR__EVENT_LOST] = { "lost", "`count` events before this one were not told: too slow a "
                                    "reader; or, of a `guard`, too many at once" },
 };

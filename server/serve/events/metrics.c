@@ -574,18 +574,18 @@ static void print_guards(struct weir__buffer *out, const struct weir__server *se
 {
     struct guard_list list = { 0 };
     bool by_hand = false;
-    int level = weir_level_get(server->table, &by_hand);
+    int degradation = weir_degradation_get(server->table, &by_hand);
 
     list_guards(&list, server, now);
     if (list.n > 0) {
         print_guard_rows(out, &list);
         print_guard_states(out, &list);
     }
-    print_head(out, "weir_level", "gauge", "The level of degradation, 0 (none) to 9.");
-    weir__buffer_format(out, "weir_level %d\n", level);
-    print_head(out, "weir_level_by_hand", "gauge",
-               "1 if the level was set by hand, and stays; 0 if it follows the guards.");
-    weir__buffer_format(out, "weir_level_by_hand %d\n", by_hand);
+    print_head(out, "weir_degradation", "gauge", "The degradation, 0 (none) to 9.");
+    weir__buffer_format(out, "weir_degradation %d\n", degradation);
+    print_head(out, "weir_degradation_by_hand", "gauge",
+               "1 if the degradation was set by hand, and stays; 0 if it follows the guards.");
+    weir__buffer_format(out, "weir_degradation_by_hand %d\n", by_hand);
     free(list.guards);
 }
 

@@ -65,7 +65,7 @@ struct weir__watch {
     int percent;           /* what that gave */
     uint64_t *told;        /* by guard: the number of the last change that was told */
     size_t guards;         /* that were met so far */
-    int level;             /* of degradation */
+    int degradation;       /* of degradation */
 
     pthread_mutex_t bans_lock;
     struct ban *bans;
@@ -302,20 +302,21 @@ static bool meet_guard(struct weir__watch *watch, size_t i)
     return true;
 }
 
-static void look_at_level(struct weir__watch *watch, const struct weir_table *table, weir_time now)
+static void look_at_degradation(struct weir__watch *watch, const struct weir_table *table,
+                                weir_time now)
 {
     bool by_hand = false;
-    int level = weir_level_get(table, &by_hand);
+    int degradation = weir_degradation_get(table, &by_hand);
     char state[16];
 
-    if (level == watch->level && watch->tick > 1)
+    if (degradation == watch->degradation && watch->tick > 1)
         return;
-    snprintf(state, sizeof(state), "%d", level);
+    snprintf(state, sizeof(state), "%d", degradation);
     if (watch->tick > 1)
-        weir__events_emit(watch->events, WEIR__EVENT_LEVEL_CHANGED, now,
+        weir__events_emit(watch->events, WEIR__EVENT_DEGRADATION_CHANGED, now,
                           &(struct weir__event_facts){ .state = state,
                                                        .text = by_hand ? "by hand" : "by itself" });
-    watch->level = level;
+    watch->degradation = degradation;
 }
 
 static void look_at_guards(struct weir__watch *watch, const struct weir__server *server,
@@ -332,7 +333,7 @@ static void look_at_guards(struct weir__watch *watch, const struct weir__server 
         look_at_guard(watch, server, &info, &watch->told[i]);
         weir_guard_destroy(guard);
     }
-    look_at_level(watch, server->table, now);
+    look_at_degradation(watch, server->table, now);
 }
 
 /* ----------------------------------------------------------------- bans ---- */

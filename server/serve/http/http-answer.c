@@ -487,7 +487,7 @@ static const char *why_refused(enum weir_reason reason)
     case WEIR_SHED:
         return "there is too much to do, and others come first";
     case WEIR_DEGRADED:
-        return "switched off by the level of degradation";
+        return "switched off by the degradation";
     case WEIR_FULL:
         return "its queue is full";
     case WEIR_LATE:

@@ -123,7 +123,7 @@ TEST(test_G1_weir_check_does_not_look_at_guards)
                                         "name: g, concurrency: 1, degrade: 1 }\n"));
     struct visit v = enter(weir, "ip=::1", NOW);
     assert_entered(v, 1);
-    weir_level_set(weir_table_of(weir), 5, NOW);
+    weir_degradation_set(weir_table_of(weir), 5, NOW);
     for (int i = 0; i < 10; i++) {
         struct weir_ruling r = check(weir, "ip=::1", NOW);
         assert_allowed_by(r, "r");
@@ -223,14 +223,14 @@ TEST(test_G4_a_limit_that_refuses_gives_the_probe_back)
 
 /* ------------------------------------------------------------ in their order ---- */
 
-TEST(test_G5_a_level_of_degradation_refuses)
+TEST(test_G5_degradation_refuses)
 {
     struct weir *weir = engine_of(GUARDS("- { name: extras, match: { uri: /extras }, degrade: 2 "
                                          "}\n- { name: all, concurrency: 5 }\n"));
-    weir_level_set(weir_table_of(weir), 1, NOW);
+    weir_degradation_set(weir_table_of(weir), 1, NOW);
     struct visit v = enter(weir, "uri=/extras", NOW);
     assert_entered(v, 2);
-    weir_level_set(weir_table_of(weir), 2, NOW);
+    weir_degradation_set(weir_table_of(weir), 2, NOW);
     v = enter(weir, "uri=/extras", NOW);
     assert_refused_by_guard(v, "extras", WEIR_DEGRADED);
     v = enter(weir, "uri=/other", NOW);
@@ -330,24 +330,24 @@ TEST(test_R4_a_banned_key_does_not_enter)
 
 /* --------------------------------------------------------------------- modes ---- */
 
-TEST(test_G5_rules_push_a_level_and_take_it_back)
+TEST(test_G5_rules_push_degradation_and_take_it_back)
 {
-    static const char with[] = "version: 1\nlevel: 2\nguards: [ { name: g, degrade: 2 } ]\n";
+    static const char with[] = "version: 1\ndegradation: 2\nguards: [ { name: g, degrade: 2 } ]\n";
     static const char without[] = "version: 1\nguards: [ { name: g, degrade: 2 } ]\n";
     struct weir *weir = engine_of(with);
-    assert_int_equal(weir_level_get(weir_table_of(weir), NULL), 2);
+    assert_int_equal(weir_degradation_get(weir_table_of(weir), NULL), 2);
     assert_false(enter(weir, "ip=::1", NOW).ruling.decision.allowed);
     use(weir, without, NOW);
-    assert_int_equal(weir_level_get(weir_table_of(weir), NULL), 0);
-    weir_level_set(weir_table_of(weir), 5, NOW);
+    assert_int_equal(weir_degradation_get(weir_table_of(weir), NULL), 0);
+    weir_degradation_set(weir_table_of(weir), 5, NOW);
     use(weir, without, NOW); /* by hand it stays */
-    assert_int_equal(weir_level_get(weir_table_of(weir), NULL), 5);
+    assert_int_equal(weir_degradation_get(weir_table_of(weir), NULL), 5);
     use(weir, with, NOW);
-    assert_int_equal(weir_level_get(weir_table_of(weir), NULL), 2);
-    weir_level_set(weir_table_of(weir), 0,
-                   NOW); /* and by hand it can be overruled, until the rules say another */
+    assert_int_equal(weir_degradation_get(weir_table_of(weir), NULL), 2);
+    weir_degradation_set(weir_table_of(weir), 0,
+                         NOW); /* and by hand it can be overruled, until the rules say another */
     use(weir, with, NOW);
-    assert_int_equal(weir_level_get(weir_table_of(weir), NULL), 0);
+    assert_int_equal(weir_degradation_get(weir_table_of(weir), NULL), 0);
     weir_destroy(weir);
 }
 

@@ -222,7 +222,7 @@ TEST(test_G4_shadow_lets_through_and_counts)
     weir_table_destroy(table);
 }
 
-TEST(test_G5_a_level_of_degradation_switches_off_level_by_level)
+TEST(test_G5_degradation_switches_off_step_by_step)
 {
     struct weir_table *table = private_table(false, 16);
     struct weir_guard *extra =
@@ -231,22 +231,22 @@ TEST(test_G5_a_level_of_degradation_switches_off_level_by_level)
         guard_of(table, "useful", &(struct weir_guard_options){ .degrade = 3 });
     struct weir_guard *vital = guard_of(table, "vital", NULL);
     bool by_hand = true;
-    assert_int_equal(weir_level_get(table, &by_hand), 0);
+    assert_int_equal(weir_degradation_get(table, &by_hand), 0);
     assert_false(by_hand);
-    for (int level = 0; level <= 4; level++) {
-        weir_level_set(table, level, NOW);
-        assert_int_equal(weir_level_get(table, &by_hand), level);
+    for (int degradation = 0; degradation <= 4; degradation++) {
+        weir_degradation_set(table, degradation, NOW);
+        assert_int_equal(weir_degradation_get(table, &by_hand), degradation);
         assert_true(by_hand);
-        assert_int_equal(why_not(extra, NOW), level >= 1 ? WEIR_DEGRADED : WEIR_GRANTED);
-        assert_int_equal(why_not(useful, NOW), level >= 3 ? WEIR_DEGRADED : WEIR_GRANTED);
+        assert_int_equal(why_not(extra, NOW), degradation >= 1 ? WEIR_DEGRADED : WEIR_GRANTED);
+        assert_int_equal(why_not(useful, NOW), degradation >= 3 ? WEIR_DEGRADED : WEIR_GRANTED);
         assert_int_equal(why_not(vital, NOW), WEIR_GRANTED);
     }
-    weir_level_set(table, WEIR_LEVEL_AUTO, NOW);
-    assert_int_equal(weir_level_get(table, &by_hand), 0);
+    weir_degradation_set(table, WEIR_DEGRADATION_AUTO, NOW);
+    assert_int_equal(weir_degradation_get(table, &by_hand), 0);
     weir_table_destroy(table);
 }
 
-TEST(test_G5_an_open_breaker_raises_the_level_and_a_closed_one_lowers_it)
+TEST(test_G5_an_open_breaker_raises_degradation_and_a_closed_one_lowers_it)
 {
     struct weir_table *table = private_table(false, 16);
     struct weir_guard_options o = {
@@ -259,13 +259,13 @@ TEST(test_G5_an_open_breaker_raises_the_level_and_a_closed_one_lowers_it)
     weir_time now = NOW;
     work(payments, now, MS, WEIR_TIMED_OUT);
     assert_int_equal(why_not(payments, now += 200 * MS), WEIR_OPEN);
-    assert_int_equal(weir_level_get(table, NULL), 2);
+    assert_int_equal(weir_degradation_get(table, NULL), 2);
     assert_int_equal(why_not(extra, now), WEIR_DEGRADED);
     now += S;
     assert_true(work(payments, now, MS, WEIR_SUCCEEDED));
     now += 200 * MS;
     assert_int_equal(why_not(payments, now), WEIR_GRANTED);
-    assert_int_equal(weir_level_get(table, NULL), 0);
+    assert_int_equal(weir_degradation_get(table, NULL), 0);
     assert_int_equal(why_not(extra, now), WEIR_GRANTED);
     weir_table_destroy(table);
 }

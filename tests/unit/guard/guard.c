@@ -188,8 +188,8 @@ TEST(test_another_process_sees_a_change_and_the_same_permits)
     assert_true(weir_exit(b, &p, WEIR_SUCCEEDED, NOW)); /* another one gives it back */
     weir_guard_force(a, WEIR_FORCE_OPEN, NOW);
     assert_int_equal(why_not(b, NOW), WEIR_OPEN);
-    weir_level_set(one, 3, NOW);
-    assert_int_equal(weir_level_get(two, NULL), 3);
+    weir_degradation_set(one, 3, NOW);
+    assert_int_equal(weir_degradation_get(two, NULL), 3);
     weir_table_destroy(one);
     weir_table_destroy(two);
 }

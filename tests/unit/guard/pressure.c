@@ -186,7 +186,7 @@ TEST(test_G6_off_is_nothing)
     plan.on = false;
     assert_int_equal(looks(&plan, &p, 1000, 1, &now), 0);
     assert_memory_equal(&p, &zeros, sizeof(p));
-    assert_int_equal(weir__pressure_level(&p, now), 0);
+    assert_int_equal(weir__pressure_degradation(&p, now), 0);
 }
 
 /* --------------------------------------------------------------- times ---- */
@@ -199,7 +199,7 @@ TEST(test_G6_the_clock_may_step)
     int32_t shed = looks(&plan, &p, 1000, 12, &now);
     now -= 500 * S;
     assert_int_equal(looks(&plan, &p, 1000, 1, &now), shed);
-    assert_true(weir__pressure_level(&p, now) <= 3);
+    assert_true(weir__pressure_degradation(&p, now) <= 3);
     assert_true(looks(&plan, &p, 1000, 1, &now) > shed);
     shed = looks(&plan, &p, 780, 1, &now);
     now += 5000 * S; /* forward: one look is not worth more than a second of growing */
@@ -220,47 +220,47 @@ TEST(test_G6_survives_any_state)
         p.looked = (weir_time)(random64(&seed) >> 2);
         p.over_since = (weir_time)(random64(&seed) >> 2);
         assert_in_range(looks(&plan, &p, 900, 10, &now), 0, 950);
-        assert_in_range(weir__pressure_level(&p, now), 0, 3);
+        assert_in_range(weir__pressure_degradation(&p, now), 0, 3);
     }
 }
 
-/* -------------------------------------------------------------- levels ---- */
+/* -------------------------------------------------------------- degradation ---- */
 
-TEST(test_G5_levels_as_it_grows_and_lasts)
+TEST(test_G5_degradation_as_it_grows_and_lasts)
 {
     struct weir__pressure_plan plan = cpu_plan(50);
     struct weir__pressure p = { 0 };
     weir_time now = NOW, began;
-    int level = 0;
-    assert_int_equal(weir__pressure_level(&p, now), 0);
+    int degradation = 0;
+    assert_int_equal(weir__pressure_degradation(&p, now), 0);
     looks(&plan, &p, 1000, 2, &now);
     began = now;
-    assert_int_equal(weir__pressure_level(&p, now), 1);
+    assert_int_equal(weir__pressure_degradation(&p, now), 1);
     for (int i = 0; i < 100; i++) {
         looks(&plan, &p, 1000, 1, &now);
-        int next = weir__pressure_level(&p, now);
-        assert_true(next == level || next == level + 1 || level == 0);
+        int next = weir__pressure_degradation(&p, now);
+        assert_true(next == degradation || next == degradation + 1 || degradation == 0);
         assert_true(next < 2 || now - began >= 3 * S);
         assert_true(next < 3 || now - began >= 10 * S);
-        level = next;
+        degradation = next;
     }
-    assert_int_equal(level, 3);
+    assert_int_equal(degradation, 3);
     while (p.over) {
         looks(&plan, &p, 100, 1, &now);
-        assert_true(weir__pressure_level(&p, now) <= level);
-        level = weir__pressure_level(&p, now);
+        assert_true(weir__pressure_degradation(&p, now) <= degradation);
+        degradation = weir__pressure_degradation(&p, now);
     }
-    assert_int_equal(level, 0);
+    assert_int_equal(degradation, 0);
 }
 
-TEST(test_G5_a_level_of_old_is_none)
+TEST(test_G5_old_degradation_is_none)
 {
     struct weir__pressure_plan plan = cpu_plan(50);
     struct weir__pressure p = { 0 };
     weir_time now = NOW;
     looks(&plan, &p, 1000, 100, &now);
-    assert_int_equal(weir__pressure_level(&p, now + 10 * S), 3);
-    assert_int_equal(weir__pressure_level(&p, now + 10 * S + 1), 0);
+    assert_int_equal(weir__pressure_degradation(&p, now + 10 * S), 3);
+    assert_int_equal(weir__pressure_degradation(&p, now + 10 * S + 1), 0);
 }
 
 /* --------------------------------------------------------- closed loop ---- */

@@ -1,4 +1,4 @@
-/* What is done now and then: looks, shedding, levels. */
+/* What is done now and then: looks, shedding, degradation. */
 #include "unit/test.h"
 
 #include "unit/guarding.h"
@@ -122,7 +122,7 @@ TEST(test_G7_when_permits_run_out_the_least_important_go_first)
     weir_table_destroy(table);
 }
 
-TEST(test_G5_a_level_that_is_asked_for_ends_though_nobody_comes_any_more)
+TEST(test_G5_degradation_that_is_asked_for_ends_though_nobody_comes_any_more)
 {
     struct weir_table *table = private_table(false, 16);
     struct weir_guard_options o = { .raises = 3,
@@ -132,10 +132,10 @@ TEST(test_G5_a_level_that_is_asked_for_ends_though_nobody_comes_any_more)
                           guard_of(table, "other", &(struct weir_guard_options){ .degrade = 1 });
     work(broken, NOW, MS, WEIR_FAILED);
     why_not(broken, NOW + 200 * MS);
-    assert_int_equal(weir_level_get(table, NULL), 3);
+    assert_int_equal(weir_degradation_get(table, NULL), 3);
     assert_int_equal(why_not(other, NOW + 5 * S), WEIR_DEGRADED);
     why_not(other, NOW + 20 * S);
-    assert_int_equal(weir_level_get(table, NULL), 0);
+    assert_int_equal(weir_degradation_get(table, NULL), 0);
     assert_int_equal(why_not(other, NOW + 20 * S), WEIR_GRANTED);
     weir_table_destroy(table);
 }
@@ -172,7 +172,7 @@ TEST(test_G6_a_guard_that_stops_looking_at_its_host_lets_everybody_in_again)
     struct weir_guard_info info = info_of(g, now);
     assert_int_equal(info.pressure_percent, 0);
     assert_int_equal(info.admitted_percent, 100);
-    assert_int_equal(weir_level_get(table, NULL), 0);
+    assert_int_equal(weir_degradation_get(table, NULL), 0);
     assert_int_equal(info.changes[0].to, 0); /* and so it is told */
     weir_table_destroy(table);
 }

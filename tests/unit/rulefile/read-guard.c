@@ -262,7 +262,7 @@ TEST(test_G6_system)
     assert_guard_problem("system: { load: 5 }", 11, "unknown key 'load' in system");
 }
 
-TEST(test_G5_levels_leases_and_shedding)
+TEST(test_G5_degradation_leases_and_shedding)
 {
     struct weir__draft *d =
         read_guard("raises: 2\n    breaker: { errors: 3 }\n    lease: 30s\n    shed: true");

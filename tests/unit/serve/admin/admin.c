@@ -679,7 +679,7 @@ TEST_WITH(test_G1_guards_are_listed, start, stop)
     struct weir_permit permit;
     struct weir_decision d;
     good("WEIR.GUARDS");
-    answers("level", "0");
+    answers("degradation", "0");
     assert_null(value_in(answered.bytes, answered.len, "guards.0.guard"));
     struct weir_guard *db = make_guard(
         "db", &(struct weir_guard_options){ .max = 3, .breaker = { .error_percent = 50 } });
@@ -724,18 +724,18 @@ TEST_WITH(test_G4_a_guard_is_forced, start, stop)
     bad("WEIR.GUARD.FORCE bd open", 404, "did you mean 'db'");
 }
 
-TEST_WITH(test_G5_level_by_hand, start, stop)
+TEST_WITH(test_G5_degradation_by_hand, start, stop)
 {
-    good("WEIR.LEVEL");
-    answers("level", "0");
+    good("WEIR.DEGRADE");
+    answers("degradation", "0");
     answers("by_hand", "false");
-    good("WEIR.LEVEL.SET 7");
-    answers("level", "7");
+    good("WEIR.DEGRADE.SET 7");
+    answers("degradation", "7");
     answers("by_hand", "true");
-    bad("WEIR.LEVEL.SET 10", 400, "0 (none) to 9, or auto");
-    bad("WEIR.LEVEL.SET -1", 400, "0 (none) to 9, or auto");
-    bad("WEIR.LEVEL.SET", 400, "level is missing");
-    good("WEIR.LEVEL.SET auto");
+    bad("WEIR.DEGRADE.SET 10", 400, "0 (none) to 9, or auto");
+    bad("WEIR.DEGRADE.SET -1", 400, "0 (none) to 9, or auto");
+    bad("WEIR.DEGRADE.SET", 400, "degradation is missing");
+    good("WEIR.DEGRADE.SET auto");
     answers("by_hand", "false");
 }
 

@@ -272,7 +272,7 @@ TEST_WITH(test_S5_guards, make_server, free_server)
     assert_true(weir_enter(guard, &ask, &permit, &d) && weir_enter(guard, &ask, &late, &d));
     assert_false(weir_enter(guard, &ask, &(struct weir_permit){ 0 }, &d));
     assert_true(weir_exit(guard, &permit, WEIR_FAILED, NOW + S));
-    weir_level_set(server.table, 4, NOW);
+    weir_degradation_set(server.table, 4, NOW);
     print_and_read(NOW + S);
     assert_value("weir_guard_in_flight{guard=\"search\"}", 1);
     assert_value("weir_guard_limit{guard=\"search\"}", 2);
@@ -280,8 +280,8 @@ TEST_WITH(test_S5_guards, make_server, free_server)
     assert_value("weir_guard_exits_total{guard=\"search\",outcome=\"error\"}", 1);
     assert_value("weir_guard_breaker{guard=\"search\",state=\"closed\"}", 1);
     assert_value("weir_guard_admitted_ratio{guard=\"search\"}", 1);
-    assert_value("weir_level", 4);
-    assert_value("weir_level_by_hand", 1);
+    assert_value("weir_degradation", 4);
+    assert_value("weir_degradation_by_hand", 1);
     assert_false(
         has("weir_guard_seconds{guard=\"search\",quantile=\"0.5\"}")); /* not known is not 0 */
 }

@@ -431,16 +431,17 @@ TEST(test_G1_permits_that_nobody_gave_back)
     end();
 }
 
-TEST(test_G5_the_level)
+TEST(test_G5_degradation)
 {
     begin(ONE_RULE);
-    weir_level_set(server.table, 2, NOW);
+    weir_degradation_set(server.table, 2, NOW);
     assert_string_equal(tick(NOW), ""); /* it was so before */
-    weir_level_set(server.table, 3, NOW);
-    assert_string_equal(tick(NOW + S), "\"level-changed\",\"state\":\"3\",\"text\":\"by hand\"}");
+    weir_degradation_set(server.table, 3, NOW);
+    assert_string_equal(tick(NOW + S),
+                        "\"degradation-changed\",\"state\":\"3\",\"text\":\"by hand\"}");
     assert_string_equal(tick(NOW + 2 * S), "");
-    weir_level_set(server.table, 0, NOW);
+    weir_degradation_set(server.table, 0, NOW);
     assert_string_equal(tick(NOW + 3 * S),
-                        "\"level-changed\",\"state\":\"0\",\"text\":\"by hand\"}");
+                        "\"degradation-changed\",\"state\":\"0\",\"text\":\"by hand\"}");
     end();
 }

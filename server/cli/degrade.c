@@ -1,4 +1,4 @@
-/* level.c -- `weir level`: the level of degradation of a running server: shown, or set by
+/* degrade.c -- `weir degrade`: shows the degradation of a running server, or sets it by
  * hand. */
 #include <stdio.h>
 #include <string.h>
@@ -11,32 +11,32 @@ struct options {
     struct weir__remote_options remote;
 };
 
-const struct weir__option weir__cmd_level_options[] = {
+const struct weir__option weir__cmd_degrade_options[] = {
     WEIR__REMOTE_JSON(struct options) WEIR__REMOTE_ROWS(struct options){ 0 },
 };
 
-static int run(struct weir__remote *r, const char *level)
+static int run(struct weir__remote *r, const char *degradation)
 {
     struct weir__buffer body = { 0 };
 
     weir__buffer_text(&body, "{");
-    if (level)
-        weir__buffer_member(&body, "level", level);
+    if (degradation)
+        weir__buffer_member(&body, "degradation", degradation);
     weir__buffer_text(&body, "}");
-    bool done =
-        weir__remote_ask_for(r, level ? "PUT" : "GET", "/v1/level", level ? &body : NULL, "level");
+    bool done = weir__remote_ask_for(r, degradation ? "PUT" : "GET", "/v1/degradation",
+                                     degradation ? &body : NULL, "degradation");
     weir__buffer_free(&body);
     if (!done)
         return WEIR__EXIT_WRONG;
     if (r->options.json)
         weir__remote_print(r);
     else
-        printf("%lld (%s)\n", (long long)weir__document_number(&r->document, 0, "level"),
+        printf("%lld (%s)\n", (long long)weir__document_number(&r->document, 0, "degradation"),
                weir__document_true(&r->document, "by_hand") ? "by hand" : "auto");
     return WEIR__EXIT_OK;
 }
 
-int weir__cmd_level(const struct weir__command *self, int argc, char **argv)
+int weir__cmd_degrade(const struct weir__command *self, int argc, char **argv)
 {
     struct options o = { 0 };
     struct weir__remote r;
@@ -45,7 +45,7 @@ int weir__cmd_level(const struct weir__command *self, int argc, char **argv)
     if (code != WEIR__GO_ON)
         return code;
     if (n > 1) {
-        weir__complain(self->name, "one level at a time; usage: weir %s %s", self->name,
+        weir__complain(self->name, "one degradation at a time; usage: weir %s %s", self->name,
                        self->arguments);
         return WEIR__EXIT_WRONG;
     }

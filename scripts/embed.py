@@ -1,25 +1,61 @@
 #!/usr/bin/env python3
-"""embed.py NAME INPUT OUTPUT -- a file as a C array: `const char NAME[]`, with a NUL behind it, and `const size_t NAME_len`.
+"""embed.py NAME INPUT OUTPUT -- a file as a C array: `const char NAME[]`, ended by a NUL, and
+`const size_t NAME_len`.
 
-JSON is checked, and loses its spaces.
+JSON is checked and loses its spaces.  HTML takes in the style sheets and the script that it links,
+and SCRIPT-HASH becomes the script's hash, for its Content-Security-Policy.
 """
+import base64
+import hashlib
 import json
+import os
+import re
 import sys
+
+
+def compact(source):
+    with open(source) as file:
+        return json.dumps(json.load(file), ensure_ascii=False, separators=(",", ":"))
+
+
+def inline(source):
+    def linked(m):
+        with open(os.path.join(os.path.dirname(source), m.group(1))) as file:
+            return file.read()
+
+    with open(source) as file:
+        page = file.read()
+    script = re.search(r'<script src="(.*?)"></script>', page)
+    code = linked(script)
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    page = page.replace(script.group(), "<script>%s</script>" % code)
+    page = page.replace("SCRIPT-HASH", "sha256-" + digest)
+    link = r'<link rel="stylesheet" href="(.*?)">'
+    return re.sub(link, lambda m: "<style>\n%s</style>" % linked(m), page)
+
+
+def read(source):
+    if source.endswith(".json"):
+        return compact(source).encode()
+    if source.endswith(".html"):
+        return inline(source).encode()
+    with open(source, "rb") as file:
+        return file.read()
 
 
 def main():
     if len(sys.argv) != 4:
         sys.exit("usage: embed.py NAME INPUT OUTPUT")
     name, source, target = sys.argv[1:]
-    data = open(source, "rb").read()
-    if source.endswith(".json"):
-        data = json.dumps(json.loads(data), ensure_ascii=False, separators=(",", ":")).encode()
-    lines = []
+    data, lines = read(source), []
     for at in range(0, len(data), 24):
-        lines.append("    " + "".join("%d," % (b if b < 128 else b - 256) for b in data[at : at + 24]))
+        row = data[at : at + 24]
+        lines.append("    " + "".join("%d," % (b if b < 128 else b - 256) for b in row))
     with open(target, "w") as out:
-        out.write("#include <stddef.h>\n\nextern const char %s[];\nextern const size_t %s_len;\n\n" % (name, name))
-        out.write("const char %s[] = {\n%s\n    0\n};\nconst size_t %s_len = %d;\n" % (name, "\n".join(lines), name, len(data)))
+        out.write("#include <stddef.h>\n\n")
+        out.write("extern const char %s[];\nextern const size_t %s_len;\n\n" % (name, name))
+        out.write("const char %s[] = {\n%s\n    0\n};\n" % (name, "\n".join(lines)))
+        out.write("const size_t %s_len = %d;\n" % (name, len(data)))
 
 
 if __name__ == "__main__":

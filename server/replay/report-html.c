@@ -1,73 +1,15 @@
-/* report-html.c -- a replay's report as one page that needs nothing from anywhere: its style,
- * its plots and its few lines of script are in it, and its Content-Security-Policy lets nothing
- * else in.  The script (sorting tables) is named there by its hash, so that even if a text from the
- * log came through as markup, no script of its own would run. */
+/* report-html.c -- a replay's report as one page that fetches nothing: report.html with its style and
+ * its script inside.
+ *
+ * The page's Content-Security-Policy names the script by its hash, so that even if a text from the
+ * log came through as markup, no script of its own would run.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/replay/report.h"
 
-/* When this changes, so does its hash: tests/e2e/simulate.sh tells the new one. */
-static const char script[] =
-    "document.querySelectorAll('table.sort').forEach(function(t){t.querySelectorAll('th').forEach("
-    "function(h,c){h.tabIndex=0;"
-    "function sort(){var up=h.getAttribute('aria-sort')==='descending',b=t.tBodies[0];"
-    "function v(r){var d=r.cells[c],n=d.getAttribute('data-n');return "
-    "n===null?d.textContent:Number(n)}"
-    "var rows=Array.prototype.slice.call(b.rows);rows.sort(function(x,y){var "
-    "p=v(x),q=v(y);return(p<q?-1:p>q?1:0)*(up?1:-1)});"
-    "rows.forEach(function(r){b.appendChild(r)});t.querySelectorAll('th').forEach(function(o){o."
-    "removeAttribute('aria-sort')});"
-    "h.setAttribute('aria-sort',up?'ascending':'descending')}"
-    "h.addEventListener('click',sort);h.addEventListener('keydown',function(e){if(e.key==='Enter')"
-    "sort()})})});";
-
-#define SCRIPT_HASH "cnRuW+2yQ5kY3QjKhCPVmuP6BrlLNR0nTArc2FxaG2w="
-
-static const char style[] =
-    ":root{color-scheme:light "
-    "dark;--bg:#f6f6f3;--card:#fff;--ink:#1d2126;--soft:#5d6772;--line:#e3e5e8;--bad:#c8384c;--"
-    "good:#23864a}"
-    "@media(prefers-color-scheme:dark){:root{--bg:#14171a;--card:#1c2024;--ink:#e6e8eb;--soft:#"
-    "98a2ad;--line:#2d3238;--bad:#f0788a;--good:#"
-    "5cc584}}"
-    "*{box-sizing:border-box}body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 "
-    "system-ui,-apple-system,'Segoe "
-    "UI',Helvetica,Arial,sans-serif}"
-    "main{max-width:1040px;margin:0 auto;padding:28px 20px 60px}h1{font-size:24px;margin:0 0 "
-    "4px}h2{font-size:17px;margin:0 0 12px}"
-    "h3{font-size:15px;margin:18px 0 6px}p{margin:4px "
-    "0}.soft,small{color:var(--soft)}.bad{color:var(--bad)}.good{color:var(--good)}"
-    "section{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:18px "
-    "20px;margin:16px 0;overflow-x:auto}"
-    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(160px,1fr));gap:14px;"
-    "background:none;border:0;padding:0}"
-    ".cards div{background:var(--card);border:1px solid "
-    "var(--line);border-radius:10px;padding:14px 18px}.cards "
-    "b{display:block;font-size:26px;line-height:1.25}"
-    ".two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(400px,100%),1fr));gap:0 "
-    "28px}.two>div{min-width:0;overflow-x:auto}"
-    "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}th,td{text-align:"
-    "left;padding:5px 10px 5px 0;"
-    "border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:break-word}td "
-    "code{display:inline-block;min-width:7em;overflow-wrap:anywhere}h2{position:sticky;left:0}th{"
-    "color:var(--soft);font-weight:500;font-"
-    "size:13px}"
-    ".sort th{cursor:pointer}.sort th[aria-sort=descending]:after{content:' \\2193'}.sort "
-    "th[aria-sort=ascending]:after{content:' \\2191'}"
-    "td.n,th.n{text-align:right;white-space:nowrap}td.bar{width:22%;min-width:90px}td.bar "
-    "i{display:block;height:11px;margin-top:6px;border-radius:2px;"
-    "background:#d1495b}td.bar i.shadow{background:#8b949e}code{font:13px "
-    "ui-monospace,Menlo,Consolas,monospace}svg.plot{display:block;width:100%;height:auto}"
-    "td svg.plot{width:300px;height:64px}.tag{white-space:nowrap;border:1px solid "
-    "var(--line);border-radius:9px;padding:0 "
-    "8px;font-size:12px;color:var(--soft)}"
-    "ul{margin:0;padding-left:18px;overflow-wrap:anywhere}"
-    "@media(max-width:860px){main{padding:16px 10px "
-    "40px}section{padding:14px}section>svg.plot{width:820px}}";
-
-/* The plots' own greys are for any background; the page knows its own. */
-static const char plot_style[] = ".plot text{fill:var(--soft)}.plot .title{fill:var(--ink)}";
+static const char place[] = "<!-- report -->\n"; /* where the report goes in the page */
 
 struct page {
     FILE *out;
@@ -109,21 +51,6 @@ static void put_bar(const struct page *p, int64_t part, int64_t whole, bool shad
 }
 
 /* ----------------------------------------------------------------------- head ---- */
-
-static void put_head(const struct page *p)
-{
-    fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-          "'unsafe-inline'; script-src "
-          "'sha256-" SCRIPT_HASH "'\">\n<meta name=\"viewport\" "
-          "content=\"width=device-width,initial-scale=1\">\n<title>What the rules "
-          "would have done</title>\n<style>",
-          p->out);
-    fputs(style, p->out);
-    fputs(weir__plot_css, p->out);
-    fputs(plot_style, p->out);
-    fputs("</style>\n</head>\n<body>\n<main>\n", p->out);
-}
 
 static void put_title(const struct page *p)
 {
@@ -482,8 +409,9 @@ void weir__report_html(FILE *out, const struct weir__report *report)
 {
     struct page p = { out, report, report->replay };
     bool two = p.replay->n_sides == 2;
+    const char *here = strstr(weir__report_page, place);
 
-    put_head(&p);
+    fwrite(weir__report_page, 1, (size_t)(here - weir__report_page), out);
     put_title(&p);
     put_cards(&p);
     fputs("<section><h2>Over time</h2>\n", out);
@@ -501,7 +429,7 @@ void weir__report_html(FILE *out, const struct weir__report *report)
     weir__report_notes(report, put_note, &p);
     fprintf(out,
             "<li>Made by weir replay %s.  Times are UTC; a request counts when the log says it "
-            "ended.</li>\n</ul></section>\n</main>\n<script>%s</script>\n"
-            "</body>\n</html>\n",
-            weir_version(), script);
+            "ended.</li>\n</ul></section>\n",
+            weir_version());
+    fputs(here + strlen(place), out);
 }

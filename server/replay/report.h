@@ -81,4 +81,6 @@ void weir__plot_timeline(FILE *out, const struct weir__report *report,
                          size_t side); /* with what each bucket holds, when pointed at */
 void weir__plot_proposal(FILE *out, const struct weir__proposal *proposal, int64_t share);
 
+extern const char weir__report_page[]; /* report.html, everything it links inside */
+
 #endif

@@ -354,7 +354,7 @@ if len(checker.scripts) != 1 or {"img", "link", "iframe", "object"} & set(checke
 else:
     want = "sha256-" + base64.b64encode(hashlib.sha256(checker.scripts[0].encode()).digest()).decode()
     if "script-src '%s'" % want not in text:
-        wrong.append("the policy names another script: SCRIPT_HASH should be " + want[7:])
+        wrong.append("the policy names another script than " + want)
 print("; ".join(wrong) or "right")
 PY
 }

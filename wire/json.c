@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 enum { PATH_OVER = WEIR__JSON_PATH + 1 }; /* the length of a path that did not fit */
 
 struct level {
@@ -99,29 +101,10 @@ static const char *skip_plain(const char *at, const char *end)
     return at;
 }
 
-/* The length of the UTF-8 sequence (Unicode 15, table 3-7: none too long, no surrogates, none
- * beyond U+10FFFF), or 0. */
-static size_t utf8_length(const unsigned char *s, size_t room)
-{
-    unsigned low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
-    unsigned high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
-    size_t n = s[0] >= 0xc2 && s[0] <= 0xdf   ? 2
-               : (s[0] & 0xf0) == 0xe0        ? 3
-               : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
-                                              : 0;
-
-    if (n == 0 || n > room || s[1] < low || s[1] > high)
-        return 0;
-    for (size_t i = 2; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    return n;
-}
-
 static bool skip_utf8(struct walk *w)
 {
     while (w->at < w->end && (*w->at & 0x80)) {
-        size_t n = utf8_length((const unsigned char *)w->at, (size_t)(w->end - w->at));
+        size_t n = weir__utf8_length(w->at, w->end);
         if (n == 0)
             return wrong(w, w->at, "UTF-8");
         w->at += n;

@@ -15,47 +15,6 @@
 
 /* ----------------------------------------------------------- characters ---- */
 
-static size_t sequence_length(unsigned char first)
-{
-    return first < 0x80                   ? 1
-           : first < 0xC2 || first > 0xF4 ? 0
-           : first < 0xE0                 ? 2
-           : first < 0xF0                 ? 3
-                                          : 4;
-}
-
-size_t weir__utf8_length(const char *p, const char *end)
-{
-    const unsigned char *c = (const unsigned char *)p;
-    size_t len = p < end ? sequence_length(c[0]) : 0;
-
-    if (len > (size_t)(end - p))
-        return 0;
-    for (size_t i = 1; i < len; i++) {
-        if ((c[i] & 0xC0) != 0x80)
-            return 0;
-    }
-    if (len >= 3 && ((c[0] == 0xE0 && c[1] < 0xA0) || (c[0] == 0xED && c[1] > 0x9F) ||
-                     (c[0] == 0xF0 && c[1] < 0x90) || (c[0] == 0xF4 && c[1] > 0x8F)))
-        return 0;
-    return len;
-}
-
-/* Control characters, and those that turn the direction of writing: what is shown must be what is
- * there. */
-static bool is_harmless(const char *p, size_t len)
-{
-    const unsigned char *c = (const unsigned char *)p;
-
-    if (len == 1)
-        return c[0] >= ' ' && c[0] != 0x7F;
-    if (len == 2)
-        return !(c[0] == 0xC2 && c[1] < 0xA0);
-    if (len == 3 && c[0] == 0xE2 && c[1] == 0x80)
-        return !(c[2] == 0x8E || c[2] == 0x8F || (c[2] >= 0xA8 && c[2] <= 0xAE));
-    return !(len == 3 && c[0] == 0xE2 && c[1] == 0x81 && c[2] >= 0xA6 && c[2] <= 0xA9);
-}
-
 /* Copies the character at p, or a question mark in its place; returns its length in `out`, and in
  * *taken what it was in the text. */
 static size_t copy_character(char *out, const char *p, const char *end, bool tabs, size_t *taken)
@@ -63,7 +22,7 @@ static size_t copy_character(char *out, const char *p, const char *end, bool tab
     size_t len = weir__utf8_length(p, end);
 
     *taken = len ? len : 1;
-    if (len > 0 && (is_harmless(p, len) || (tabs && *p == '\t'))) {
+    if (len > 0 && (weir__utf8_is_harmless(p, len) || (tabs && *p == '\t'))) {
         memcpy(out, p, len);
         return len;
     }

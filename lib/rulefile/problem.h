@@ -7,6 +7,7 @@
 #ifndef WEIR_RULES_PROBLEM_H
 #define WEIR_RULES_PROBLEM_H
 
+#include "base/utf8.h"
 #include "match/draft.h"
 
 #define WEIR__PROBLEMS_MAX 100      /* that are told; the rest is counted */
@@ -48,10 +49,6 @@ struct weir__quoted {
     char text[64];
 };
 struct weir__quoted weir__quote(const char *text, size_t len);
-
-/* Length of the UTF-8 character at p, or 0 if there is none before `end`: overlong forms,
- * surrogates and beyond U+10FFFF are none. */
-size_t weir__utf8_length(const char *p, const char *end);
 
 /* The one of `n` names that the word was most likely meant to be; NULL if it is like none of
  * them. */

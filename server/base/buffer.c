@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/utf8.h"
 #include "server/base/text.h"
 #include "weir.h"
 
@@ -100,6 +101,15 @@ void weir__buffer_drop(struct weir__buffer *b, size_t n)
         b->room = b->len;
 }
 
+void weir__buffer_print(struct weir__buffer *b, FILE *out)
+{
+    if (b->failed)
+        weir__complain(NULL, "no memory left to print this");
+    else if (b->len > 0)
+        fwrite(b->bytes, 1, b->len, out);
+    weir__buffer_free(b);
+}
+
 void weir__buffer_free(struct weir__buffer *b)
 {
     free(b->bytes);
@@ -107,25 +117,6 @@ void weir__buffer_free(struct weir__buffer *b)
 }
 
 /* ------------------------------------------------------------------ JSON ---- */
-
-/* Length of the UTF-8 sequence at c, or 0 if it is none (overlong forms, surrogates and beyond
- * U+10FFFF are none). */
-static size_t sequence(const unsigned char *c, size_t room)
-{
-    if (c[0] < 0x80)
-        return 1;
-    size_t len = c[0] >= 0xF0 ? 4 : c[0] >= 0xE0 ? 3 : 2;
-    if (c[0] < 0xC2 || c[0] > 0xF4 || len > room)
-        return 0;
-    for (size_t i = 1; i < len; i++) {
-        if ((c[i] & 0xC0) != 0x80)
-            return 0;
-    }
-    if ((c[0] == 0xE0 && c[1] < 0xA0) || (c[0] == 0xED && c[1] > 0x9F) ||
-        (c[0] == 0xF0 && c[1] < 0x90) || (c[0] == 0xF4 && c[1] > 0x8F))
-        return 0;
-    return len;
-}
 
 static bool is_plain(unsigned char c)
 {
@@ -142,7 +133,7 @@ size_t weir__json_piece(const char *text, size_t len, char escape[8])
         n++;
     if (n > 0)
         return n;
-    size_t bytes = sequence(c, len);
+    size_t bytes = weir__utf8_length(text, text + len);
     if (bytes == 0)
         memcpy(escape, "\\ufffd", 7);
     else if (*c == '"' || *c == '\\')
@@ -169,10 +160,23 @@ void weir__buffer_json(struct weir__buffer *b, const char *text, size_t len)
 
 void weir__buffer_member_name(struct weir__buffer *b, const char *name)
 {
-    if (b->len > 0 && b->bytes[b->len - 1] != '{')
+    if (b->len > 0 && b->bytes[b->len - 1] != '{' && b->bytes[b->len - 1] != '[')
         weir__buffer_add(b, ",", 1);
+    if (!name)
+        return;
     weir__buffer_json(b, name, strlen(name));
     weir__buffer_add(b, ":", 1);
+}
+
+void weir__buffer_open(struct weir__buffer *b, const char *name, char bracket)
+{
+    weir__buffer_member_name(b, name);
+    weir__buffer_add(b, &bracket, 1);
+}
+
+void weir__buffer_close(struct weir__buffer *b, char bracket)
+{
+    weir__buffer_add(b, &bracket, 1);
 }
 
 void weir__buffer_member(struct weir__buffer *b, const char *name, const char *text)
@@ -200,6 +204,15 @@ void weir__buffer_member_number(struct weir__buffer *b, const char *name, int64_
 {
     weir__buffer_member_name(b, name);
     weir__buffer_number(b, n);
+}
+
+void weir__buffer_member_numbers(struct weir__buffer *b, const char *name, const int64_t *values,
+                                 size_t n)
+{
+    weir__buffer_open(b, name, '[');
+    for (size_t i = 0; i < n; i++)
+        weir__buffer_member_number(b, NULL, values[i]);
+    weir__buffer_close(b, ']');
 }
 
 void weir__buffer_member_ms(struct weir__buffer *b, const char *name, int64_t span)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct weir__buffer {
     char *bytes;
@@ -39,20 +40,24 @@ size_t weir__json_piece(const char *text, size_t len, char escape[8]);
 
 /* A JSON string, in quotes; bytes that are no UTF-8 become U+FFFD. */
 void weir__buffer_json(struct weir__buffer *b, const char *text, size_t len);
-/* "name": and then the value, with a comma in front unless it is the first of its object. */
-void weir__buffer_member_name(struct weir__buffer *b,
-                              const char *name); /* the value is to follow */
+/* "name":value, after a comma unless it is the first of its object.  In a list the name is NULL. */
+void weir__buffer_member_name(struct weir__buffer *b, const char *name); /* the value follows */
+void weir__buffer_open(struct weir__buffer *b, const char *name, char bracket); /* { or [ */
+void weir__buffer_close(struct weir__buffer *b, char bracket);
 void weir__buffer_member(struct weir__buffer *b, const char *name, const char *text);
 void weir__buffer_member_or_null(struct weir__buffer *b, const char *name,
                                  const char *text); /* null for NULL */
 void weir__buffer_member_bool(struct weir__buffer *b, const char *name, bool is);
 void weir__buffer_member_number(struct weir__buffer *b, const char *name, int64_t n);
+void weir__buffer_member_numbers(struct weir__buffer *b, const char *name, const int64_t *values,
+                                 size_t n);
 /* A length of time in ms, rounded up; null for WEIR_NEVER and below 0. */
 void weir__buffer_member_ms(struct weir__buffer *b, const char *name, int64_t span);
 /* A point in time, as ISO 8601 in UTC with milliseconds; null for WEIR_NEVER. */
 void weir__buffer_member_moment(struct weir__buffer *b, const char *name, int64_t moment);
 
-void weir__buffer_drop(struct weir__buffer *b, size_t n); /* the first n bytes */
-void weir__buffer_free(struct weir__buffer *b);           /* and it is empty again */
+void weir__buffer_drop(struct weir__buffer *b, size_t n);   /* the first n bytes */
+void weir__buffer_print(struct weir__buffer *b, FILE *out); /* and frees it */
+void weir__buffer_free(struct weir__buffer *b);             /* and it is empty again */
 
 #endif

@@ -4,80 +4,36 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/utf8.h"
+
 /* --------------------------------------------------------------- safe texts ---- */
 
-/* The character at *at, which moves on; -1: the byte there is no UTF-8. */
-static int32_t decode(const unsigned char **at, const unsigned char *end)
+/* The text that stands for a character that may not be shown; NULL: it may. */
+static const char *replace(enum weir__safe kind, const char *c, size_t len)
 {
-    const unsigned char *c = *at;
-    int32_t len = c[0] < 0x80                   ? 1
-                  : c[0] >= 0xC2 && c[0] < 0xE0 ? 2
-                  : c[0] >= 0xE0 && c[0] < 0xF0 ? 3
-                  : c[0] >= 0xF0 && c[0] < 0xF5 ? 4
-                                                : 0;
-    int32_t code = len == 1 ? c[0] : c[0] & (0x7F >> len);
+    bool harmful = len == 0 || !weir__utf8_is_harmless(c, len);
 
-    *at += 1;
-    if (len == 0 || end - c < len)
-        return -1;
-    for (int32_t i = 1; i < len; i++) {
-        if ((c[i] & 0xC0) != 0x80)
-            return -1;
-        code = code << 6 | (c[i] & 0x3F);
-    }
-    if ((len == 3 && code < 0x800) || (len == 4 && (code < 0x10000 || code > 0x10FFFF)) ||
-        (code >= 0xD800 && code < 0xE000))
-        return -1;
-    *at = c + len;
-    return code;
-}
-
-/* Control characters, marks that turn the direction of writing or cannot be seen, and what XML does
- * not allow. */
-static bool is_harmful(int32_t code)
-{
-    return code < ' ' || (code >= 0x7F && code < 0xA0) || (code >= 0x200B && code <= 0x200F) ||
-           (code >= 0x2028 && code <= 0x202E) || (code >= 0x2060 && code <= 0x206F) ||
-           code == 0xFEFF || (code & 0xFFFE) == 0xFFFE;
-}
-
-static const char *replace(enum weir__safe kind, int32_t code, char escape[8])
-{
-    switch (kind) {
-    case WEIR__SAFE_TERMINAL:
-        return code < 0 || is_harmful(code) ? "?" : NULL;
-    case WEIR__SAFE_MARKUP:
-        if (code < 0 || is_harmful(code))
-            return "\xEF\xBF\xBD";
-        return code == '&'    ? "&amp;"
-               : code == '<'  ? "&lt;"
-               : code == '>'  ? "&gt;"
-               : code == '"'  ? "&quot;"
-               : code == '\'' ? "&#39;"
-                              : NULL;
-    case WEIR__SAFE_JSON:
-        if (code < 0)
-            return "\\ufffd";
-        if (code >= ' ' && code != '"' && code != '\\' && code != 0x7F)
-            return NULL;
-        snprintf(escape, 8, "\\u%04x", (unsigned)code & 0xFFFF);
-        return escape;
-    }
-    return "?";
+    if (kind == WEIR__SAFE_TERMINAL)
+        return harmful ? "?" : NULL;
+    return harmful      ? "\xEF\xBF\xBD"
+           : *c == '&'  ? "&amp;"
+           : *c == '<'  ? "&lt;"
+           : *c == '>'  ? "&gt;"
+           : *c == '"'  ? "&quot;"
+           : *c == '\'' ? "&#39;"
+                        : NULL;
 }
 
 void weir__safe_put(FILE *out, enum weir__safe kind, const char *text, size_t len)
 {
-    const unsigned char *c = (const unsigned char *)text, *end = c + len;
-    char escape[8];
-
-    while (c < end) {
-        const unsigned char *from = c;
-        const char *instead = replace(kind, decode(&c, end), escape);
+    for (const char *c = text, *end = text + len; c < end;) {
+        size_t n = weir__utf8_length(c, end);
+        const char *instead = replace(kind, c, n);
         if (instead)
             fputs(instead, out);
         else
-            fwrite(from, 1, (size_t)(c - from), out);
+            fwrite(c, 1, n, out);
+        c += n ? n : 1;
     }
 }
 

@@ -9,7 +9,6 @@
 enum weir__safe {
     WEIR__SAFE_TERMINAL, /* no control character, nothing that turns the direction of writing */
     WEIR__SAFE_MARKUP,   /* text and attributes of HTML and SVG */
-    WEIR__SAFE_JSON,     /* between quotes */
 };
 
 void weir__safe_put(FILE *out, enum weir__safe kind, const char *text, size_t len);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rulefile/problem.h"
 #include "server/base/text.h"
 #include "server/base/token.h"
+#include "server/base/words.h"
 
 /* What came from a server may be in it. */
 __attribute__((format(printf, 2, 3))) static void say(struct weir__remote *r, const char *format,
@@ -204,19 +204,7 @@ bool weir__remote_attributes(const char *command, struct weir__buffer *body, cha
 
 void weir__print_safely(FILE *to, const char *text)
 {
-    text = text ? text : "?";
-    const char *end = text + strlen(text);
-
-    for (size_t len; text < end; text += len) {
-        len = weir__utf8_length(text, end);
-        bool harmless = len > 1 ? !((unsigned char)text[0] == 0xC2 && (unsigned char)text[1] < 0xA0)
-                                : len == 1 && *text >= ' ' && *text != 0x7F;
-        if (harmless)
-            fwrite(text, 1, len, to);
-        else
-            fputc('?', to);
-        len = len ? len : 1;
-    }
+    weir__safe_text(to, WEIR__SAFE_TERMINAL, text ? text : "?");
 }
 
 void weir__print_padded(const char *text, int width)

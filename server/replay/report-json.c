@@ -1,117 +1,76 @@
 /* report-json.c -- a replay's report for programs: everything that is known, and the requests
  * that two rule sets decide differently.
  *
- * Counts are integers, times are texts in UTC, spans are nanoseconds.  What may be inexact says so:
+ * Counts are integers, times are texts in UTC, spans are nanoseconds.  An estimate says so:
  * {"count": 12345, "exact": false}.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/base/buffer.h"
 #include "server/replay/report.h"
 
-static void put_text(FILE *out, const char *text, size_t len)
+static void add_key(struct weir__buffer *b, const char *name, struct weir_key text)
 {
-    fputc('"', out);
-    weir__safe_put(out, WEIR__SAFE_JSON, text, len);
-    fputc('"', out);
+    weir__buffer_member_name(b, name);
+    weir__buffer_json(b, text.bytes, text.len);
 }
 
-static void put_name(FILE *out, const char *name, const char *text)
+static void add_distinct(struct weir__buffer *b, const char *name,
+                         const struct weir__distinct *distinct)
 {
-    fprintf(out, "\"%s\": ", name);
-    put_text(out, text, strlen(text));
+    weir__buffer_open(b, name, '{');
+    weir__buffer_member_number(b, "count", weir__distinct_count(distinct));
+    weir__buffer_member_bool(b, "exact", weir__distinct_is_exact(distinct));
+    weir__buffer_close(b, '}');
 }
 
-static void put_number(FILE *out, const char *name, int64_t n)
-{
-    fprintf(out, "\"%s\": %lld", name, (long long)n);
-}
-
-/* "2025-11-15T08:00:00.123Z" */
-static void put_time(FILE *out, const char *name, weir_time at)
-{
-    char text[WEIR__WORDS];
-
-    weir__words_time(text, at, true);
-    text[10] = 'T';
-    fprintf(out, "\"%s\": \"%sZ\"", name, text);
-}
-
-static void put_distinct(FILE *out, const char *name, const struct weir__distinct *distinct)
-{
-    fprintf(out, "\"%s\": { \"count\": %lld, \"exact\": %s }", name,
-            (long long)weir__distinct_count(distinct),
-            weir__distinct_is_exact(distinct) ? "true" : "false");
-}
-
-static void put_list(FILE *out, const char *name, const int64_t *values, size_t n)
-{
-    fprintf(out, "\"%s\": [", name);
-    for (size_t i = 0; i < n; i++)
-        fprintf(out, "%s%lld", i ? "," : "", (long long)values[i]);
-    fputc(']', out);
-}
-
-static void put_hitters(FILE *out, const char *name, const char *what,
+static void add_hitters(struct weir__buffer *b, const char *name, const char *what,
                         const struct weir__hitters *hitters, size_t max)
 {
     struct weir__hitter *top = malloc((max + 1) * sizeof(*top));
     size_t n = top ? weir__hitters_top(hitters, top, max) : 0;
 
-    fprintf(out, "\"%s\": [", name);
+    weir__buffer_open(b, name, '[');
     for (size_t i = 0; i < n; i++) {
-        fputs(i ? ", { " : "{ ", out);
-        put_name(out, what, top[i].text);
-        fprintf(out, ", \"refused\": %lld, \"error\": %lld }", (long long)top[i].count,
-                (long long)top[i].error);
+        weir__buffer_open(b, NULL, '{');
+        weir__buffer_member(b, what, top[i].text);
+        weir__buffer_member_number(b, "refused", top[i].count);
+        weir__buffer_member_number(b, "error", top[i].error);
+        weir__buffer_close(b, '}');
     }
-    fputc(']', out);
+    weir__buffer_close(b, ']');
     free(top);
 }
 
-static void put_trace(FILE *out, const struct weir__report *report,
+static void add_trace(struct weir__buffer *b, const struct weir__report *report,
                       const struct weir__replay_trace *trace)
 {
-    put_distinct(out, "keys", trace->keys);
-    fputs(", ", out);
-    put_hitters(out, "top", "key", trace->top, report->top);
-    fputs(", ", out);
-    put_list(out, "at", trace->at, report->replay->buckets);
+    add_distinct(b, "keys", trace->keys);
+    add_hitters(b, "top", "key", trace->top, report->top);
+    weir__buffer_member_numbers(b, "at", trace->at, report->replay->buckets);
 }
 
 /* --------------------------------------------------------------------- sides ---- */
 
-static void put_rule(FILE *out, const struct weir__report *report,
+static void add_rule(struct weir__buffer *b, const struct weir__report *report,
                      const struct weir__replay_rule *rule)
 {
-    fputs("      { ", out);
-    put_name(out, "name", rule->name);
-    fputs(", ", out);
-    put_name(out, "limits", rule->limits);
-    fputs(", ", out);
-    put_name(out, "mode", weir_mode_name(rule->mode));
-    fprintf(out,
-            ", \"applied\": %lld, \"refused\": %lld, \"banned\": %lld, \"would_refuse\": %lld, "
-            "\"bans\": %lld",
-            (long long)rule->applied, (long long)rule->refused, (long long)rule->banned,
-            (long long)rule->would, (long long)rule->bans);
-    if (rule->trace) {
-        fputs(", ", out);
-        put_trace(out, report, rule->trace);
-    }
-    fputs(" }", out);
+    weir__buffer_open(b, NULL, '{');
+    weir__buffer_member(b, "name", rule->name);
+    weir__buffer_member(b, "limits", rule->limits);
+    weir__buffer_member(b, "mode", weir_mode_name(rule->mode));
+    weir__buffer_member_number(b, "applied", rule->applied);
+    weir__buffer_member_number(b, "refused", rule->refused);
+    weir__buffer_member_number(b, "banned", rule->banned);
+    weir__buffer_member_number(b, "would_refuse", rule->would);
+    weir__buffer_member_number(b, "bans", rule->bans);
+    if (rule->trace)
+        add_trace(b, report, rule->trace);
+    weir__buffer_close(b, '}');
 }
 
-static void put_reasons(FILE *out, const struct weir__side *side)
-{
-    fputs("\"reasons\": { ", out);
-    for (int i = WEIR_LIMITED; i < WEIR__REPLAY_REASONS; i++)
-        fprintf(out, "%s\"%s\": %lld", i > WEIR_LIMITED ? ", " : "",
-                weir_reason_name((enum weir_reason)i), (long long)side->reasons[i]);
-    fputs(" }", out);
-}
-
-static void put_side_numbers(FILE *out, const struct weir__replay *replay,
+static void add_side_numbers(struct weir__buffer *b, const struct weir__replay *replay,
                              const struct weir__side *side)
 {
     const struct {
@@ -126,64 +85,55 @@ static void put_side_numbers(FILE *out, const struct weir__replay *replay,
         { "would_deny", side->would_deny },
     };
 
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        put_number(out, numbers[i].name, numbers[i].n);
-        fputs(", ", out);
-    }
-    fprintf(out, "\"refused_share\": %.9g",
-            replay->requests ? (double)side->refused / (double)replay->requests : 0);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        weir__buffer_member_number(b, numbers[i].name, numbers[i].n);
+    weir__buffer_member_name(b, "refused_share");
+    weir__buffer_format(b, "%.9g",
+                        replay->requests ? (double)side->refused / (double)replay->requests : 0);
+    weir__buffer_open(b, "reasons", '{');
+    for (int i = WEIR_LIMITED; i < WEIR__REPLAY_REASONS; i++)
+        weir__buffer_member_number(b, weir_reason_name((enum weir_reason)i), side->reasons[i]);
+    weir__buffer_close(b, '}');
+    weir__buffer_member_numbers(b, "levels", side->levels, 4);
 }
 
-static void put_side(FILE *out, const struct weir__report *report, const struct weir__side *side)
+static void add_side(struct weir__buffer *b, const struct weir__report *report,
+                     const struct weir__side *side)
 {
-    fputs("    { ", out);
-    put_name(out, "rules_file", side->path);
-    fputs(",\n      ", out);
-    put_side_numbers(out, report->replay, side);
-    fputs(",\n      ", out);
-    put_reasons(out, side);
-    fputs(", ", out);
-    put_list(out, "levels", side->levels, 4);
-    fputs(", ", out);
-    put_distinct(out, "clients_refused", side->clients);
-    fputs(", ", out);
-    put_distinct(out, "clients_would", side->clients_would);
-    fputs(",\n      ", out);
-    put_hitters(out, "uris", "uri", side->uris, report->top);
-    fputs(",\n      ", out);
-    put_list(out, "refused_at", side->refused_at, report->replay->buckets);
-    fputs(", ", out);
-    put_list(out, "would_at", side->would_at, report->replay->buckets);
+    size_t buckets = report->replay->buckets;
+
+    weir__buffer_open(b, NULL, '{');
+    weir__buffer_member(b, "rules_file", side->path);
+    add_side_numbers(b, report->replay, side);
+    add_distinct(b, "clients_refused", side->clients);
+    add_distinct(b, "clients_would", side->clients_would);
+    add_hitters(b, "uris", "uri", side->uris, report->top);
+    weir__buffer_member_numbers(b, "refused_at", side->refused_at, buckets);
+    weir__buffer_member_numbers(b, "would_at", side->would_at, buckets);
     if (side->denied) {
-        fputs(",\n      \"deny_list\": { ", out);
-        put_trace(out, report, side->denied);
-        fputs(" }", out);
+        weir__buffer_open(b, "deny_list", '{');
+        add_trace(b, report, side->denied);
+        weir__buffer_close(b, '}');
     }
-    fputs(",\n      \"rules\": [\n", out);
-    for (size_t i = 0; i < side->n_rules; i++) {
-        fputs(i ? ",\n" : "", out);
-        put_rule(out, report, &side->rules[i]);
-    }
-    fputs("\n      ] }", out);
+    weir__buffer_open(b, "rules", '[');
+    for (size_t i = 0; i < side->n_rules; i++)
+        add_rule(b, report, &side->rules[i]);
+    weir__buffer_text(b, "]}");
 }
 
 /* --------------------------------------------------------------- differences ---- */
 
 /* null: passed */
-static void put_refuser(FILE *out, const char *name, const struct weir__side *side, int32_t rule)
-{
-    if (rule == WEIR__REPLAY_PASSED)
-        fprintf(out, "\"%s\": null", name);
-    else
-        put_name(out, name, weir__side_rule_name(side, rule));
-}
-
-static void put_refusers(FILE *out, const struct weir__replay *replay,
+static void add_refusers(struct weir__buffer *b, const struct weir__replay *replay,
                          const int32_t rule[WEIR__REPLAY_SIDES])
 {
-    put_refuser(out, "refused_here_by", &replay->sides[0], rule[0]);
-    fputs(", ", out);
-    put_refuser(out, "refused_there_by", &replay->sides[1], rule[1]);
+    static const char *const names[] = { "refused_here_by", "refused_there_by" };
+
+    for (size_t i = 0; i < WEIR__REPLAY_SIDES; i++)
+        weir__buffer_member_or_null(b, names[i],
+                                    rule[i] == WEIR__REPLAY_PASSED
+                                        ? NULL
+                                        : weir__side_rule_name(&replay->sides[i], rule[i]));
 }
 
 void weir__report_difference(FILE *out, const struct weir__replay *replay,
@@ -191,170 +141,153 @@ void weir__report_difference(FILE *out, const struct weir__replay *replay,
                              struct weir_key method, struct weir_key uri,
                              const int32_t rule[WEIR__REPLAY_SIDES])
 {
-    fputs("{ ", out);
-    put_time(out, "time", entry->at);
-    fputs(", \"client\": ", out);
-    put_text(out, client.bytes, client.len);
-    fputs(", \"method\": ", out);
-    put_text(out, method.bytes, method.len);
-    fputs(", \"uri\": ", out);
-    put_text(out, uri.bytes, uri.len);
-    fprintf(out, ", \"line\": %lld, ", (long long)entry->line);
-    put_refusers(out, replay, rule);
-    fputs(" }\n", out);
+    struct weir__buffer b = { 0 };
+
+    weir__buffer_open(&b, NULL, '{');
+    weir__buffer_member_moment(&b, "time", entry->at);
+    add_key(&b, "client", client);
+    add_key(&b, "method", method);
+    add_key(&b, "uri", uri);
+    weir__buffer_member_number(&b, "line", entry->line);
+    add_refusers(&b, replay, rule);
+    weir__buffer_text(&b, "}\n");
+    weir__buffer_print(&b, out);
 }
 
-static void put_compare(FILE *out, const struct weir__replay *replay)
+static void add_compare(struct weir__buffer *b, const struct weir__replay *replay)
 {
-    fprintf(out,
-            "  \"compare\": { \"differ\": %lld, \"refused_only_here\": %lld, "
-            "\"refused_only_there\": %lld, \"refused_by_another_rule\": %lld, "
-            "\"pairs_lost\": %lld,\n    \"pairs\": [",
-            (long long)replay->differ, (long long)replay->only[0], (long long)replay->only[1],
-            (long long)replay->other_rule, (long long)replay->pairs_lost);
+    weir__buffer_open(b, "compare", '{');
+    weir__buffer_member_number(b, "differ", replay->differ);
+    weir__buffer_member_number(b, "refused_only_here", replay->only[0]);
+    weir__buffer_member_number(b, "refused_only_there", replay->only[1]);
+    weir__buffer_member_number(b, "refused_by_another_rule", replay->other_rule);
+    weir__buffer_member_number(b, "pairs_lost", replay->pairs_lost);
+    weir__buffer_open(b, "pairs", '[');
     for (size_t i = 0; i < replay->n_pairs; i++) {
-        fputs(i ? ", { " : "{ ", out);
-        put_refusers(out, replay, replay->pairs[i].rule);
-        fprintf(out, ", \"requests\": %lld }", (long long)replay->pairs[i].requests);
+        weir__buffer_open(b, NULL, '{');
+        add_refusers(b, replay, replay->pairs[i].rule);
+        weir__buffer_member_number(b, "requests", replay->pairs[i].requests);
+        weir__buffer_close(b, '}');
     }
-    fputs("],\n    \"first\": [", out);
+    weir__buffer_text(b, "]");
+    weir__buffer_open(b, "first", '[');
     for (size_t i = 0; i < replay->n_differences; i++) {
         const struct weir__replay_difference *d = &replay->differences[i];
-        fputs(i ? ",\n      { " : "\n      { ", out);
-        put_time(out, "time", d->at);
-        fputs(", ", out);
-        put_name(out, "client", d->client);
-        fputs(", ", out);
-        put_name(out, "method", d->method);
-        fputs(", ", out);
-        put_name(out, "uri", d->uri);
-        fputs(", ", out);
-        put_refusers(out, replay, d->rule);
-        fputs(" }", out);
+        weir__buffer_open(b, NULL, '{');
+        weir__buffer_member_moment(b, "time", d->at);
+        weir__buffer_member(b, "client", d->client);
+        weir__buffer_member(b, "method", d->method);
+        weir__buffer_member(b, "uri", d->uri);
+        add_refusers(b, replay, d->rule);
+        weir__buffer_close(b, '}');
     }
-    fputs("] },\n", out);
+    weir__buffer_text(b, "]}");
 }
 
 /* ----------------------------------------------------------------- proposals ---- */
 
-static void put_proposal(FILE *out, const struct weir__report *report,
+static void add_proposal(struct weir__buffer *b, const struct weir__report *report,
                          const struct weir__proposal *p)
 {
+    bool any = p->limit.count > 0;
     char limit[128];
 
-    fputs("    { ", out);
-    put_name(out, "rule", weir__report_proposal_rule(report, p));
+    weir__buffer_open(b, NULL, '{');
+    weir__buffer_member(b, "rule", weir__report_proposal_rule(report, p));
+    weir__buffer_member_number(b, "index", (int64_t)p->index);
     weir_limit_print(limit, sizeof(limit), &p->written);
-    fprintf(out, ", \"index\": %zu, \"written\": \"%s\", ", p->index, limit);
+    weir__buffer_member(b, "written", limit);
     weir_limit_print(limit, sizeof(limit), &p->limit);
-    if (p->limit.count > 0)
-        fprintf(out, "\"proposed\": \"%s\", \"count\": %lld", limit, (long long)p->limit.count);
-    else
-        fputs("\"proposed\": null, \"count\": null", out);
-    fprintf(out, ", \"too_small\": %lld, \"exact\": %s, ", (long long)p->below,
-            p->limit.count > 0 && p->limit.count - p->below <= 1 && !p->sampled ? "true" : "false");
-    fprintf(out, "\"keys\": %lld, \"sampled\": %s, ", (long long)p->keys,
-            p->sampled ? "true" : "false");
-    fprintf(out, "\"few_keys\": %s, \"far_below\": %s, ",
-            weir__proposal_has_few_keys(p) ? "true" : "false",
-            weir__proposal_is_far_below(p) ? "true" : "false");
-    put_number(out, "keys_refused_as_written", p->keys_written);
-    fputs(", ", out);
-    put_number(out, "keys_refused_as_proposed", p->keys_proposed);
-    fputs(", ", out);
-    put_list(out, "counts", p->counts, p->steps);
-    fputs(", ", out);
-    put_list(out, "keys_refused", p->refused, p->steps);
-    fputs(" }", out);
+    weir__buffer_member_or_null(b, "proposed", any ? limit : NULL);
+    weir__buffer_member_name(b, "count");
+    weir__buffer_format(b, any ? "%lld" : "null", (long long)p->limit.count);
+    weir__buffer_member_number(b, "too_small", p->below);
+    weir__buffer_member_bool(b, "exact", any && p->limit.count - p->below <= 1 && !p->sampled);
+    weir__buffer_member_number(b, "keys", p->keys);
+    weir__buffer_member_bool(b, "sampled", p->sampled);
+    weir__buffer_member_bool(b, "few_keys", weir__proposal_has_few_keys(p));
+    weir__buffer_member_bool(b, "far_below", weir__proposal_is_far_below(p));
+    weir__buffer_member_number(b, "keys_refused_as_written", p->keys_written);
+    weir__buffer_member_number(b, "keys_refused_as_proposed", p->keys_proposed);
+    weir__buffer_member_numbers(b, "counts", p->counts, p->steps);
+    weir__buffer_member_numbers(b, "keys_refused", p->refused, p->steps);
+    weir__buffer_close(b, '}');
 }
 
-static void put_proposals(FILE *out, const struct weir__report *report)
+static void add_proposals(struct weir__buffer *b, const struct weir__report *report)
 {
     const struct weir__propose *propose = report->replay->propose;
     struct weir__proposal p;
 
-    fprintf(out, "  \"propose_share\": %.6f,\n  \"proposals\": [\n",
-            (double)report->replay->options.propose / WEIR__PROPOSE_PPM);
+    weir__buffer_member_name(b, "propose_share");
+    weir__buffer_format(b, "%.6f", (double)report->replay->options.propose / WEIR__PROPOSE_PPM);
+    weir__buffer_open(b, "proposals", '[');
     for (size_t i = 0; i < weir__propose_limits(propose); i++) {
         weir__propose_get(propose, i, &p);
-        fputs(i ? ",\n" : "", out);
-        put_proposal(out, report, &p);
+        add_proposal(b, report, &p);
     }
-    fputs("\n  ],\n", out);
+    weir__buffer_close(b, ']');
 }
 
 /* ----------------------------------------------------------------- the whole ---- */
 
-struct notes {
-    FILE *out;
-    int n;
-};
-
-static void put_note(void *context, const char *text)
+static void add_note(void *context, const char *text)
 {
-    struct notes *notes = context;
-
-    fputs(notes->n++ ? ", " : "", notes->out);
-    put_text(notes->out, text, strlen(text));
+    weir__buffer_member(context, NULL, text);
 }
 
-static void put_log(FILE *out, const struct weir__report *report)
+static void add_log(struct weir__buffer *b, const struct weir__report *report)
 {
     const struct weir__replay *replay = report->replay;
 
-    fputs("  \"logs\": [", out);
-    for (size_t i = 0; i < report->n_logs; i++) {
-        fputs(i ? ", " : "", out);
-        put_text(out, report->logs[i], strlen(report->logs[i]));
-    }
-    fprintf(out,
-            "],\n  \"partial\": %s, \"requests\": %lld, \"lines\": %lld, \"bad_lines\": %lld,\n",
-            replay->partial ? "true" : "false", (long long)replay->requests,
-            (long long)replay->lines, (long long)replay->bad);
+    weir__buffer_open(b, "logs", '[');
+    for (size_t i = 0; i < report->n_logs; i++)
+        weir__buffer_member(b, NULL, report->logs[i]);
+    weir__buffer_close(b, ']');
+    weir__buffer_member_bool(b, "partial", replay->partial);
+    weir__buffer_member_number(b, "requests", replay->requests);
+    weir__buffer_member_number(b, "lines", replay->lines);
+    weir__buffer_member_number(b, "bad_lines", replay->bad);
     if (replay->first_bad) {
-        fprintf(out, "  \"first_bad\": { \"line\": %lld, ", (long long)replay->first_bad);
-        put_name(out, "file", replay->first_bad_file);
-        fputs(", ", out);
-        put_name(out, "why", replay->first_bad_why);
-        fputs(" },\n", out);
+        weir__buffer_open(b, "first_bad", '{');
+        weir__buffer_member_number(b, "line", replay->first_bad);
+        weir__buffer_member(b, "file", replay->first_bad_file);
+        weir__buffer_member(b, "why", replay->first_bad_why);
+        weir__buffer_close(b, '}');
     }
     if (replay->requests) {
-        fputs("  ", out);
-        put_time(out, "from", replay->first);
-        fputs(", ", out);
-        put_time(out, "to", replay->last);
-        fputs(",\n", out);
+        weir__buffer_member_moment(b, "from", replay->first);
+        weir__buffer_member_moment(b, "to", replay->last);
     }
-    fprintf(out, "  \"late\": %lld, \"late_most_ns\": %lld, \"without_client\": %lld,\n  ",
-            (long long)replay->late, (long long)replay->late_most, (long long)replay->nobody);
-    put_name(out, "client_attribute", replay->options.client);
-    fputs(", ", out);
-    put_distinct(out, "clients", replay->clients);
-    fputs(",\n", out);
+    weir__buffer_member_number(b, "late", replay->late);
+    weir__buffer_member_number(b, "late_most_ns", replay->late_most);
+    weir__buffer_member_number(b, "without_client", replay->nobody);
+    weir__buffer_member(b, "client_attribute", replay->options.client);
+    add_distinct(b, "clients", replay->clients);
 }
 
 void weir__report_json(FILE *out, const struct weir__report *report)
 {
     const struct weir__replay *replay = report->replay;
-    struct notes notes = { out, 0 };
+    struct weir__buffer b = { 0 };
 
-    fputs("{\n", out);
-    put_log(out, report);
-    fputs("  \"time\": { ", out);
-    put_time(out, "from", replay->from);
-    fprintf(out, ", \"width_ns\": %lld, ", (long long)replay->width);
-    put_list(out, "requests", replay->at, replay->buckets);
-    fputs(" },\n", out);
+    weir__buffer_open(&b, NULL, '{');
+    add_log(&b, report);
+    weir__buffer_open(&b, "time", '{');
+    weir__buffer_member_moment(&b, "from", replay->from);
+    weir__buffer_member_number(&b, "width_ns", replay->width);
+    weir__buffer_member_numbers(&b, "requests", replay->at, replay->buckets);
+    weir__buffer_close(&b, '}');
     if (replay->n_sides == 2)
-        put_compare(out, replay);
+        add_compare(&b, replay);
     if (replay->propose)
-        put_proposals(out, report);
-    fputs("  \"sides\": [\n", out);
-    for (size_t i = 0; i < replay->n_sides; i++) {
-        fputs(i ? ",\n" : "", out);
-        put_side(out, report, &replay->sides[i]);
-    }
-    fputs("\n  ],\n  \"notes\": [", out);
-    weir__report_notes(report, put_note, &notes);
-    fputs("]\n}\n", out);
+        add_proposals(&b, report);
+    weir__buffer_open(&b, "sides", '[');
+    for (size_t i = 0; i < replay->n_sides; i++)
+        add_side(&b, report, &replay->sides[i]);
+    weir__buffer_close(&b, ']');
+    weir__buffer_open(&b, "notes", '[');
+    weir__report_notes(report, add_note, &b);
+    weir__buffer_text(&b, "]}\n");
+    weir__buffer_print(&b, out);
 }

@@ -1,105 +1,111 @@
 /* json.c -- a trial as JSON: everything, the series too. */
 #include "server/sim/sim.h"
 
-#include "server/base/words.h"
+#include "server/base/buffer.h"
 
-static void print_time(FILE *out, const char *name, weir_time time)
+/* null: there is none. */
+static void add_real(struct weir__buffer *b, const char *name, bool any, int digits, double value)
 {
-    if (time < 0)
-        fprintf(out, "\"%s\":null", name);
+    weir__buffer_member_name(b, name);
+    if (any)
+        weir__buffer_format(b, "%.*f", digits, value);
     else
-        fprintf(out, "\"%s\":%.3f", name, (double)time / 1e6);
+        weir__buffer_text(b, "null");
 }
 
-static void print_fates(FILE *out, const char *name, const struct weir__sim_fates *f)
+static void add_time(struct weir__buffer *b, const char *name, weir_time time)
 {
-    fprintf(out,
-            "\"%s\":{\"requests\":%lld,\"retries\":%lld,\"ok\":%lld,\"failed\":%lld,\"timed_out\":%"
-            "lld,\"dropped\":%lld,\"busy\":%lld,"
-            "\"shed\":%lld,\"open\":%lld,\"lost\":%lld}",
-            name, (long long)f->requests, (long long)f->retries, (long long)f->ok,
-            (long long)f->failed, (long long)f->timed_out, (long long)f->dropped,
-            (long long)f->busy, (long long)f->shed, (long long)f->open, (long long)f->lost);
+    add_real(b, name, time >= 0, 3, (double)time / 1e6);
 }
 
-static void print_text(FILE *out, const char *name, const char *text)
+static void add_fates(struct weir__buffer *b, const char *name, const struct weir__sim_fates *f)
 {
-    fprintf(out, "\"%s\":\"", name);
-    weir__safe_text(out, WEIR__SAFE_JSON, text);
-    fputs("\",", out);
+    weir__buffer_open(b, name, '{');
+    weir__buffer_member_number(b, "requests", f->requests);
+    weir__buffer_member_number(b, "retries", f->retries);
+    weir__buffer_member_number(b, "ok", f->ok);
+    weir__buffer_member_number(b, "failed", f->failed);
+    weir__buffer_member_number(b, "timed_out", f->timed_out);
+    weir__buffer_member_number(b, "dropped", f->dropped);
+    weir__buffer_member_number(b, "busy", f->busy);
+    weir__buffer_member_number(b, "shed", f->shed);
+    weir__buffer_member_number(b, "open", f->open);
+    weir__buffer_member_number(b, "lost", f->lost);
+    weir__buffer_close(b, '}');
 }
 
-static void print_group(FILE *out, const struct weir__sim_outcome *o, size_t i)
+static void add_group(struct weir__buffer *b, const struct weir__sim_outcome *o, size_t i)
 {
     const struct weir__sim_group_plan *plan = &o->plan->groups[i];
 
-    fputs(i ? ",{" : "{", out);
-    print_text(out, "name", plan->name);
+    weir__buffer_open(b, NULL, '{');
+    weir__buffer_member(b, "name", plan->name);
     if (o->plan->n_classes)
-        print_text(out, "class", o->plan->guard.classes[plan->class].name);
-    fprintf(out, "\"priority\":%d,", plan->priority);
-    print_time(out, "p50_ms", o->groups[i].p50);
-    fputc(',', out);
-    print_time(out, "p99_ms", o->groups[i].p99);
-    fputc(',', out);
-    print_fates(out, "measured", &o->groups[i].measured);
-    fputc(',', out);
-    print_fates(out, "all", &o->groups[i].all);
-    fputc('}', out);
+        weir__buffer_member(b, "class", o->plan->guard.classes[plan->class].name);
+    weir__buffer_member_number(b, "priority", plan->priority);
+    add_time(b, "p50_ms", o->groups[i].p50);
+    add_time(b, "p99_ms", o->groups[i].p99);
+    add_fates(b, "measured", &o->groups[i].measured);
+    add_fates(b, "all", &o->groups[i].all);
+    weir__buffer_close(b, '}');
 }
 
-static void print_bucket(FILE *out, const struct weir__sim_outcome *o, size_t i)
+static void add_bucket(struct weir__buffer *b, const struct weir__sim_outcome *o, size_t i)
 {
-    const struct weir__sim_bucket *b = &o->buckets[i];
+    const struct weir__sim_bucket *bucket = &o->buckets[i];
 
-    fprintf(out,
-            "%s{\"at_ms\":%lld,\"offered\":%lld,\"ok\":%lld,\"refused\":%lld,\"bad\":%lld,"
-            "\"possible\":%.1f,",
-            i ? "," : "", (long long)((weir_time)i * o->bucket / WEIR_MILLISECOND),
-            (long long)b->offered, (long long)b->ok, (long long)b->refused, (long long)b->bad,
-            b->possible);
-    print_time(out, "p50_ms", b->p50);
-    fputc(',', out);
-    print_time(out, "p99_ms", b->p99);
-    fprintf(out,
-            ",\"in_flight\":%.2f,\"in_flight_max\":%lld,\"inside\":%.2f,\"limit\":", b->in_flight,
-            (long long)b->in_flight_max, b->inside);
-    fprintf(out, b->limit < 0 ? "null}" : "%lld}", (long long)b->limit);
+    weir__buffer_open(b, NULL, '{');
+    weir__buffer_member_number(b, "at_ms", (weir_time)i * o->bucket / WEIR_MILLISECOND);
+    weir__buffer_member_number(b, "offered", bucket->offered);
+    weir__buffer_member_number(b, "ok", bucket->ok);
+    weir__buffer_member_number(b, "refused", bucket->refused);
+    weir__buffer_member_number(b, "bad", bucket->bad);
+    add_real(b, "possible", true, 1, bucket->possible);
+    add_time(b, "p50_ms", bucket->p50);
+    add_time(b, "p99_ms", bucket->p99);
+    add_real(b, "in_flight", true, 2, bucket->in_flight);
+    weir__buffer_member_number(b, "in_flight_max", bucket->in_flight_max);
+    add_real(b, "inside", true, 2, bucket->inside);
+    add_real(b, "limit", bucket->limit >= 0, 0, (double)bucket->limit);
+    weir__buffer_close(b, '}');
 }
 
-static void print_summary(FILE *out, const struct weir__sim_outcome *o)
+static void add_summary(struct weir__buffer *b, const struct weir__sim_outcome *o)
 {
-    print_text(out, "scenario", o->plan->name);
-    print_text(out, "about", o->plan->about);
-    print_text(out, "controller", o->controller);
-    print_text(out, "at_the_end", o->told);
-    fprintf(out,
-            "\"seed\":%llu,\"capacity\":%.3f,\"possible\":%.1f,\"goodput_percent\":%.2f,\"wasted_"
-            "percent\":%.2f,\"unfairness\":",
-            (unsigned long long)o->seed, (double)weir__sim_plan_capacity(&o->plan->backend) / 1000,
-            o->possible, o->goodput, o->wasted);
-    fprintf(out, o->unfairness < 0 ? "null," : "%.3f,", o->unfairness);
-    print_time(out, "p50_ms", o->p50);
-    fputc(',', out);
-    print_time(out, "p99_ms", o->p99);
-    fputc(',', out);
-    print_time(out, "work_p99_ms", o->plan->work_p99);
-    fprintf(out, ",\"permits_left\":%lld,\"events\":%lld,", (long long)o->permits_left,
-            (long long)o->events);
+    weir__buffer_member(b, "scenario", o->plan->name);
+    weir__buffer_member(b, "about", o->plan->about);
+    weir__buffer_member(b, "controller", o->controller);
+    weir__buffer_member(b, "at_the_end", o->told);
+    weir__buffer_member_name(b, "seed");
+    weir__buffer_format(b, "%llu", (unsigned long long)o->seed);
+    add_real(b, "capacity", true, 3, (double)weir__sim_plan_capacity(&o->plan->backend) / 1000);
+    add_real(b, "possible", true, 1, o->possible);
+    add_real(b, "goodput_percent", true, 2, o->goodput);
+    add_real(b, "wasted_percent", true, 2, o->wasted);
+    add_real(b, "unfairness", o->unfairness >= 0, 3, o->unfairness);
+    add_time(b, "p50_ms", o->p50);
+    add_time(b, "p99_ms", o->p99);
+    add_time(b, "work_p99_ms", o->plan->work_p99);
+    weir__buffer_member_number(b, "permits_left", o->permits_left);
+    weir__buffer_member_number(b, "events", o->events);
 }
 
 void weir__sim_json(FILE *out, const struct weir__sim_outcome *o)
 {
-    fputc('{', out);
-    print_summary(out, o);
-    print_fates(out, "measured", &o->measured);
-    fputc(',', out);
-    print_fates(out, "all", &o->all);
-    fputs(",\"clients\":[", out);
+    struct weir__buffer b = { 0 };
+
+    weir__buffer_open(&b, NULL, '{');
+    add_summary(&b, o);
+    add_fates(&b, "measured", &o->measured);
+    add_fates(&b, "all", &o->all);
+    weir__buffer_open(&b, "clients", '[');
     for (size_t i = 0; i < o->plan->n_groups; i++)
-        print_group(out, o, i);
-    fprintf(out, "],\"bucket_ms\":%lld,\"series\":[", (long long)(o->bucket / WEIR_MILLISECOND));
+        add_group(&b, o, i);
+    weir__buffer_close(&b, ']');
+    weir__buffer_member_number(&b, "bucket_ms", o->bucket / WEIR_MILLISECOND);
+    weir__buffer_open(&b, "series", '[');
     for (size_t i = 0; i < o->n_buckets; i++)
-        print_bucket(out, o, i);
-    fputs("]}", out);
+        add_bucket(&b, o, i);
+    weir__buffer_text(&b, "]}");
+    weir__buffer_print(&b, out);
 }

@@ -222,26 +222,3 @@ TEST(test_R6_hints)
     assert_true(strlen(hint.text) < sizeof(hint.text));
     assert_string_equal(hint.text + strlen(hint.text) - 5, ", ...");
 }
-
-TEST(test_R6_utf8)
-{
-    static const struct {
-        const char *bytes;
-        size_t len;
-    } cases[] = { { "a", 1 },
-                  { "\xc3\xa4", 2 },
-                  { "\xe2\x82\xac", 3 },
-                  { "\xf0\x9f\x98\x80", 4 },
-                  { "\xc3", 0 },
-                  { "\xc0\x80", 0 },
-                  { "\xe0\x80\x80", 0 },
-                  { "\xed\xa0\x80", 0 },
-                  { "\xf4\x90\x80\x80", 0 },
-                  { "\x80", 0 },
-                  { "\xff", 0 },
-                  { "\xe2\x82", 0 },
-                  { "", 0 } };
-    for (size_t i = 0; i < COUNT_OF(cases); i++)
-        assert_int_equal(weir__utf8_length(cases[i].bytes, cases[i].bytes + strlen(cases[i].bytes)),
-                         cases[i].len);
-}

@@ -177,3 +177,19 @@ TEST(test_members)
                "{\"y\":true,\"n\":false,\"t\":\"x\",\"u\":null,\"m\":[]},{\"a\":0,\"b\":1,\"c\":2,"
                "\"d\":null,\"e\":null}]");
 }
+
+TEST(test_brackets)
+{
+    struct weir__buffer b = { 0 };
+
+    weir__buffer_open(&b, NULL, '{');
+    weir__buffer_open(&b, "empty", '[');
+    weir__buffer_close(&b, ']');
+    weir__buffer_member_numbers(&b, "n", (const int64_t[]){ 1, -2 }, 2);
+    weir__buffer_open(&b, "o", '[');
+    weir__buffer_open(&b, NULL, '{');
+    weir__buffer_close(&b, '}');
+    weir__buffer_member(&b, NULL, "x");
+    weir__buffer_text(&b, "]}");
+    expect(&b, "{\"empty\":[],\"n\":[1,-2],\"o\":[{},\"x\"]}");
+}

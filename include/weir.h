@@ -902,9 +902,10 @@ WEIR_API bool weir_check_renew(struct weir *weir, struct weir_entry *entry, weir
 
 /* What the rules say to answer for a guard when it refuses; false: nothing.  As much of its body as
  * there is room for is copied to `body`. */
+#define WEIR_FALLBACK_MAX 65536
 struct weir_fallback {
     int32_t status;
-    size_t len;       /* of the whole body, at most 65536 */
+    size_t len;       /* of the whole body, at most WEIR_FALLBACK_MAX */
     const char *type; /* of the body, such as application/json.  Good until weir_destroy */
 };
 WEIR_API bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallback *out,
@@ -977,6 +978,61 @@ struct weir_rule_info {
     int64_t shadow_refused; /* would have been, but for the rule's mode */
 };
 WEIR_API bool weir_rule_get(struct weir *weir, size_t i, struct weir_rule_info *out);
+
+/* ------------------------------------------------- floor 3: listings ---- */
+
+/* The i-th rule's name alone, good until weir_destroy; NULL: there are no more. */
+WEIR_API const char *weir_rule_name(struct weir *weir, size_t i);
+
+/* The modes of the whole rule set. */
+struct weir_modes {
+    enum weir_mode written, by_hand, in_force; /* by_hand: or WEIR_AS_WRITTEN */
+};
+WEIR_API void weir_modes_get(struct weir *weir, struct weir_modes *out);
+
+/* A guard of the rules, by its place in the file or by its name; false: there is none. */
+struct weir_ruled_guard {
+    const char *name; /* good until weir_destroy */
+    struct weir_guard *guard;
+    struct weir_modes modes; /* in_force: together with the mode of the whole set */
+    bool waits;              /* the rules give it a queue: see weir_enter_wait */
+    struct weir_queue_options queue;
+    weir_time wait;                /* ask.wait_max */
+    struct weir_fallback fallback; /* status 0: none */
+};
+WEIR_API bool weir_ruled_guard_get(struct weir *weir, size_t i, struct weir_ruled_guard *out);
+WEIR_API bool weir_ruled_guard_find(struct weir *weir, const char *name,
+                                    struct weir_ruled_guard *out);
+
+/* The i-th list in force; false: there are no more. */
+struct weir_list_info {
+    char name[64], attribute[64];
+    size_t entries;
+};
+WEIR_API bool weir_list_get(struct weir *weir, size_t i, struct weir_list_info *out);
+
+/* The i-th attribute that the rules and lists look at; false: there are no more. */
+WEIR_API bool weir_attribute_get(struct weir *weir, size_t i, char name[64]);
+
+/* As weir_check and weir_check_many.  For a request refused as limited, too big or banned, `key` is
+ * the text of its key under ruling->rule; else "". */
+#define WEIR_KEY_TEXT 160 /* bytes of a key as people read it, with its NUL */
+WEIR_API bool weir_check_key(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                             const struct weir_ask *ask, struct weir_ruling *ruling,
+                             char key[WEIR_KEY_TEXT]);
+WEIR_API size_t weir_check_many_keys(struct weir *weir, const struct weir_request *requests,
+                                     size_t n, struct weir_ruling *rulings,
+                                     char (*keys)[WEIR_KEY_TEXT]);
+
+/* The text under which listings show a key that weir_ban_set takes. */
+WEIR_API int weir_ban_key(struct weir *weir, const char *rule, const char *key,
+                          char text[WEIR_KEY_TEXT], struct weir_error *error);
+
+/* The key of a limiter is fresh again, whatever it has used.  False: it was fresh. */
+WEIR_API bool weir_forget(struct weir_limiter *limiter, struct weir_key key, weir_time now);
+
+/* What the guard's controller has learnt, in one line for people; "": nothing to tell. */
+WEIR_API void weir_guard_tell(struct weir_guard *guard, char *out, size_t size);
 
 #ifdef __cplusplus
 }

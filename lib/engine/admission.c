@@ -167,11 +167,11 @@ static struct weir_queue_options queue_of(const struct weir__guard_draft *d)
 }
 
 static void view(const struct weir *weir, const struct weir__active *f, size_t i,
-                 struct weir__guard_view *out)
+                 struct weir_ruled_guard *out)
 {
     const struct weir__post *post = &f->posts[f->rules->n_rules + i];
     const struct weir__guard_draft *d = f->rules->guards[i].draft;
-    *out = (struct weir__guard_view){
+    *out = (struct weir_ruled_guard){
         .name = post->name,
         .guard = f->stations[i].guard,
         .modes = { post->mode, weir__mode_load(post->switched),
@@ -193,7 +193,7 @@ static size_t find(const struct weir__active *f, const char *name)
 }
 
 /* By its name if there is one, else by its number. */
-static bool find_view(struct weir *weir, const char *name, size_t i, struct weir__guard_view *out)
+static bool find_view(struct weir *weir, const char *name, size_t i, struct weir_ruled_guard *out)
 {
     size_t stripe = weir__engine_hold(weir);
     const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
@@ -206,48 +206,29 @@ static bool find_view(struct weir *weir, const char *name, size_t i, struct weir
     return is;
 }
 
-bool weir__engine_guard(struct weir *weir, size_t i, struct weir__guard_view *out)
+bool weir_ruled_guard_get(struct weir *weir, size_t i, struct weir_ruled_guard *out)
 {
     return find_view(weir, NULL, i, out);
 }
 
-bool weir__engine_guard_find(struct weir *weir, const char *name, struct weir__guard_view *out)
+bool weir_ruled_guard_find(struct weir *weir, const char *name, struct weir_ruled_guard *out)
 {
     return find_view(weir, name, 0, out);
-}
-
-bool weir__engine_fallback(struct weir *weir, const char *guard,
-                           void (*tell)(void *context, const struct weir_fallback *fallback,
-                                        const char *body),
-                           void *context)
-{
-    size_t stripe = weir__engine_hold(weir);
-    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
-    size_t i = f != NULL ? find(f, guard) : 0;
-    bool is = f != NULL && i < f->rules->n_guards && f->stations[i].fallback.status != 0;
-    if (is)
-        tell(context, &f->stations[i].fallback, f->rules->guards[i].draft->fallback.body);
-    weir__engine_release(weir, stripe);
-    return is;
-}
-
-struct copy {
-    struct weir_fallback *out;
-    char *body;
-    size_t size;
-};
-
-static void copy_fallback(void *context, const struct weir_fallback *fallback, const char *body)
-{
-    const struct copy *copy = context;
-    *copy->out = *fallback;
-    if (copy->size > 0)
-        memcpy(copy->body, body, fallback->len < copy->size ? fallback->len : copy->size);
 }
 
 bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallback *out, char *body,
                        size_t size)
 {
-    struct copy copy = { out, body, size };
-    return weir__engine_fallback(weir, guard, copy_fallback, &copy);
+    size_t stripe = weir__engine_hold(weir);
+    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
+    size_t i = f != NULL ? find(f, guard) : 0;
+    bool is = f != NULL && i < f->rules->n_guards && f->stations[i].fallback.status != 0;
+    if (is) {
+        *out = f->stations[i].fallback;
+        if (size > 0)
+            memcpy(body, f->rules->guards[i].draft->fallback.body,
+                   out->len < size ? out->len : size);
+    }
+    weir__engine_release(weir, stripe);
+    return is;
 }

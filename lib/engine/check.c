@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "engine/explain.h"
 #include "table/all.h"
 
 /* What is the same for all requests of a call. */
@@ -135,7 +136,7 @@ int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__f
 /* ---------------------------------------------------------------- bans ---- */
 
 static struct weir_key key_text(const struct checker *c, const struct inquiry *q, uint32_t rule,
-                                char text[WEIR__KEY_TEXT])
+                                char text[WEIR_KEY_TEXT])
 {
     const struct weir__rule *r = &c->active->rules->rules[rule];
     return (struct weir_key){ text,
@@ -147,7 +148,7 @@ static struct weir_key key_text(const struct checker *c, const struct inquiry *q
 static bool is_own_text(const struct weir__post *post, const struct weir__rule *rule,
                         const struct weir__value *v)
 {
-    if (!post->bare || v->len == 0 || v->len >= WEIR__KEY_TEXT)
+    if (!post->bare || v->len == 0 || v->len >= WEIR_KEY_TEXT)
         return false;
     if (rule->key_kind == WEIR__KEY_ADDRESS) /* four numbers with dots are always written alike */
         return v->address.bits == 32 && v->len <= sizeof("255.255.255.255") - 1 &&
@@ -165,7 +166,7 @@ static weir_time banned_until(const struct checker *c, const struct inquiry *q, 
     const struct weir__rule *r = &c->active->rules->rules[rule];
     const struct weir__post *post = &c->active->posts[rule];
     const struct weir__value *v = &q->facts.values[r->parts[0].attribute];
-    char text[WEIR__KEY_TEXT];
+    char text[WEIR_KEY_TEXT];
     struct weir_key key =
         is_own_text(post, r, v) ? (struct weir_key){ v->text, v->len } : key_text(c, q, rule, text);
     uint64_t tag = weir__ban_tag_salted(c->weir->table, post->ban_salt, key);
@@ -217,7 +218,7 @@ static void count_refusal(const struct checker *c, struct inquiry *q, const stru
 RARELY void note_refusal(const struct checker *c, struct inquiry *q, uint32_t rule, char *told)
 {
     const struct weir__post *post = &c->active->posts[rule];
-    char own[WEIR__KEY_TEXT];
+    char own[WEIR_KEY_TEXT];
     bool counts = post->refusals != NULL && q->ask.cost > 0 && !c->peek,
          tells = told != NULL && q->ask.cost >= 0;
     count(c, &c->tally[rule].refused);
@@ -565,9 +566,9 @@ bool weir_check(struct weir *weir, const struct weir_attr *attrs, size_t n,
     return check(weir, attrs, n, ask, false, ruling, NULL);
 }
 
-bool weir__check_told(struct weir *weir, const struct weir_attr *attrs, size_t n,
-                      const struct weir_ask *ask, struct weir_ruling *ruling,
-                      char told[WEIR__KEY_TEXT])
+bool weir_check_key(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                    const struct weir_ask *ask, struct weir_ruling *ruling,
+                    char told[WEIR_KEY_TEXT])
 {
     return check(weir, attrs, n, ask, false, ruling, told);
 }
@@ -596,8 +597,7 @@ static void fetch_next_lines(const struct inquiry *inquiries, size_t n)
 
 /* The first of the requests, as many as fit; returns how many those were. */
 static size_t check_group(const struct checker *c, const struct weir_request *requests, size_t n,
-                          struct weir_ruling *rulings, char (*told)[WEIR__KEY_TEXT],
-                          size_t *allowed)
+                          struct weir_ruling *rulings, char (*told)[WEIR_KEY_TEXT], size_t *allowed)
 {
     struct inquiry inquiries[GROUP];
     struct weir__item items[ROOM];
@@ -616,8 +616,8 @@ static size_t check_group(const struct checker *c, const struct weir_request *re
     return count;
 }
 
-size_t weir__check_many_told(struct weir *weir, const struct weir_request *requests, size_t n,
-                             struct weir_ruling *rulings, char (*told)[WEIR__KEY_TEXT])
+size_t weir_check_many_keys(struct weir *weir, const struct weir_request *requests, size_t n,
+                            struct weir_ruling *rulings, char (*told)[WEIR_KEY_TEXT])
 {
     size_t allowed = 0, stripe = weir__engine_hold(weir);
     struct checker c = begin(weir, stripe, false);
@@ -630,5 +630,5 @@ size_t weir__check_many_told(struct weir *weir, const struct weir_request *reque
 size_t weir_check_many(struct weir *weir, const struct weir_request *requests, size_t n,
                        struct weir_ruling *rulings)
 {
-    return weir__check_many_told(weir, requests, n, rulings, NULL);
+    return weir_check_many_keys(weir, requests, n, rulings, NULL);
 }

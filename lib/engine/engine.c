@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "engine/explain.h"
 
 #define PRIVATE_LIMITERS 65536
 #define PRIVATE_SLAB_A_KEY \
@@ -188,7 +189,7 @@ static size_t hold(struct weir *weir, const struct weir__active **active)
     return stripe;
 }
 
-const char *weir__engine_rule_name(struct weir *weir, size_t i)
+const char *weir_rule_name(struct weir *weir, size_t i)
 {
     const struct weir__active *active;
     size_t stripe = hold(weir, &active);
@@ -197,17 +198,17 @@ const char *weir__engine_rule_name(struct weir *weir, size_t i)
     return name;
 }
 
-void weir__engine_modes(struct weir *weir, struct weir__modes *out)
+void weir_modes_get(struct weir *weir, struct weir_modes *out)
 {
     const struct weir__active *active;
     size_t stripe = hold(weir, &active);
     enum weir_mode written = active != NULL ? active->mode : WEIR_ENFORCE,
                    by_hand = weir__table_mode(weir->table);
-    *out = (struct weir__modes){ written, by_hand, by_hand == WEIR_AS_WRITTEN ? written : by_hand };
+    *out = (struct weir_modes){ written, by_hand, by_hand == WEIR_AS_WRITTEN ? written : by_hand };
     weir__engine_release(weir, stripe);
 }
 
-bool weir__engine_list(struct weir *weir, size_t i, struct weir__list_info *out)
+bool weir_list_get(struct weir *weir, size_t i, struct weir_list_info *out)
 {
     const struct weir__active *active;
     size_t stripe = hold(weir, &active);
@@ -222,15 +223,15 @@ bool weir__engine_list(struct weir *weir, size_t i, struct weir__list_info *out)
     return is;
 }
 
-size_t weir__engine_attributes(struct weir *weir,
-                               char names[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE])
+bool weir_attribute_get(struct weir *weir, size_t i, char name[WEIR__ATTRIBUTE_SIZE])
 {
     const struct weir__active *active;
-    size_t stripe = hold(weir, &active), n = active != NULL ? active->attributes.n : 0;
-    if (n > 0)
-        memcpy(names, active->attributes.names, n * sizeof(*names));
+    size_t stripe = hold(weir, &active);
+    bool is = active != NULL && i < active->attributes.n;
+    if (is)
+        memcpy(name, active->attributes.names[i], WEIR__ATTRIBUTE_SIZE);
     weir__engine_release(weir, stripe);
-    return n;
+    return is;
 }
 
 void weir_totals_get(struct weir *weir, struct weir_totals *out)

@@ -99,31 +99,6 @@ static inline void weir__engine_release(struct weir *weir, size_t stripe)
  * the mutex held. */
 void weir__engine_swap(struct weir *weir, struct weir__active *active);
 
-/* engine.c -- what is in force, one by one, for those who list it.  Other rules may come between
- * two calls. */
-const char *
-weir__engine_rule_name(struct weir *weir,
-                       size_t i); /* lives as long as the engine; NULL: there are no more */
-
-struct weir__modes {
-    enum weir_mode written, by_hand, in_force; /* by_hand: or WEIR_AS_WRITTEN */
-};
-void weir__engine_modes(struct weir *weir, struct weir__modes *out); /* of the whole set */
-
-struct weir__list_info {
-    char name[64], attribute[WEIR__ATTRIBUTE_SIZE];
-    size_t entries;
-};
-bool weir__engine_list(struct weir *weir, size_t i,
-                       struct weir__list_info *out); /* false: there are no more */
-/* What the rules and lists look at; returns how many names. */
-size_t weir__engine_attributes(struct weir *weir,
-                               char names[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE]);
-
-/* manual.c -- a key that somebody wrote out, as the rule makes it and listings of bans show it. */
-int weir__engine_ban_key(struct weir *weir, const char *rule, const char *key,
-                         char text[WEIR__KEY_TEXT], struct weir_error *error);
-
 /* active.c -- limiters for all limits of a rule set; changes those that are there with other
  * limits. */
 int weir__active_create(struct weir__active **out, struct weir *weir, struct weir_rules *rules,
@@ -144,7 +119,6 @@ static inline enum weir_mode weir__post_mode(const struct weir__post *post, enum
     return own > all ? own : all; /* enforce, shadow, off: whichever is milder */
 }
 
-uint8_t weir__level_of(const struct weir_decision *d);
 int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__facts *facts,
                              int64_t asked);
 static inline int64_t weir__rule_cost(const struct weir__rule *rule,
@@ -153,24 +127,6 @@ static inline int64_t weir__rule_cost(const struct weir__rule *rule,
     return rule->cost == 1 && rule->cost_attribute < 0 ? asked
                                                        : weir__rule_cost_made(rule, facts, asked);
 }
-
-/* For `weir replay`: every limit that applies to a request. */
-struct weir__applying {
-    size_t rule, index; /* which rule, which of its limits */
-    const struct weir_limit *limit;
-    char text[WEIR__KEY_TEXT]; /* of the key: what stands for it outside the engine */
-    int64_t cost;
-};
-size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, size_t n,
-                             struct weir__applying *out, size_t max);
-
-/* As weir_check and weir_check_many.  When refused as limited, too big or banned, `told` is the
- * text of the key under ruling->rule, else "". */
-bool weir__check_told(struct weir *weir, const struct weir_attr *attrs, size_t n,
-                      const struct weir_ask *ask, struct weir_ruling *ruling,
-                      char told[WEIR__KEY_TEXT]);
-size_t weir__check_many_told(struct weir *weir, const struct weir_request *requests, size_t n,
-                             struct weir_ruling *rulings, char (*told)[WEIR__KEY_TEXT]);
 
 /* enter.c -- the guards of a request, on the way between the bans and the limits. */
 struct weir__admission {
@@ -206,99 +162,18 @@ bool weir__admission_pass(struct weir__admission *admission, const struct weir__
                           struct weir_ruling *ruling);
 void weir__admission_undo(struct weir__admission *admission); /* as if nothing had been entered */
 
-/* check.c -- as weir_check_enter; `told` as above, or NULL. */
+/* check.c -- as weir_check_enter; `told` as weir_check_key's `key`, or NULL. */
 bool weir__check_admitted(struct weir *weir, const struct weir_attr *attrs, size_t n,
                           struct weir__admission *admission, struct weir_ruling *ruling,
                           char *told);
 
-/* enter.c -- the i-th guard of the rules, in the order of the file, for those who list them or let
- * requests wait. */
-struct weir__guard_view {
-    const char *name; /* lives as long as the engine */
-    struct weir_guard *guard;
-    struct weir__modes modes;        /* of the guard; in_force: with that of the whole set */
-    bool waits;                      /* there is a queue: ... */
-    struct weir_queue_options queue; /* ... so many may wait, in this order, ... */
-    weir_time wait;                  /* ... at most so long */
-    struct weir_fallback fallback;   /* status 0: none */
-};
-bool weir__engine_guard(struct weir *weir, size_t i,
-                        struct weir__guard_view *out); /* false: there are no more */
-bool weir__engine_guard_find(struct weir *weir, const char *name,
-                             struct weir__guard_view *out); /* false: there is none of this name */
-
-/* What the rules say to answer for a guard, and its body, while `tell` runs: which must not put
- * other rules in force.  False: nothing. */
-bool weir__engine_fallback(struct weir *weir, const char *guard,
-                           void (*tell)(void *context, const struct weir_fallback *fallback,
-                                        const char *body),
-                           void *context);
-
 /* As weir_check, but nothing is taken, counted or written. */
 bool weir__check_peek(struct weir *weir, const struct weir_attr *attrs, size_t n,
                       const struct weir_ask *ask, struct weir_ruling *ruling);
-/* An engine that only looks at its table. */
-int weir__engine_peek_only(struct weir *weir, struct weir_error *error);
 
-/* explain.c -- what every rule says to a request, and why; nothing is taken. */
-enum weir__why {
-    WEIR__APPLIES,
-    WEIR__SWITCHED_OFF, /* its mode is off */
-    WEIR__UNMATCHED,    /* `attribute` does not match `condition`, or is missing */
-    WEIR__EXCEPTED,     /* `attribute` matches `condition`, under not: */
-    WEIR__NO_KEY,       /* `attribute`, which the key is made of, is missing */
-};
-
-struct weir__explained_limit {
-    const struct weir_limit *limit;
-    struct weir_limit present;     /* what the table has, if that is another; else count 0 */
-    struct weir_decision decision; /* of a peek */
-};
-
-struct weir__explained {
-    const struct weir__rule_draft *rule;
-    enum weir__why why;
-    enum weir_mode mode;
-    const char *attribute; /* see why */
-    const char *value;     /* what it is; NULL: missing */
-    size_t value_len;
-    const struct weir__condition *condition; /* see why */
-    char key[160];
-    int64_t cost;
-    weir_time banned_until; /* 0: not */
-    size_t n_limits;
-    struct weir__explained_limit limits[WEIR__RULE_LIMITS];
-};
-
-struct weir__explanation {
-    const char *list, *list_attribute; /* "allow" or "deny" decides, by this attribute; or NULL */
-    enum weir_mode mode;               /* of the whole set */
-    struct weir_ruling ruling;         /* what weir_check would say */
-};
-
-/* What a guard makes of a request. */
-struct weir__explained_guard {
-    const struct weir__guard_draft *guard;
-    struct weir__explained
-        as_rule; /* why, mode, attribute, value, condition; its key is the user, "": unknown */
-    int8_t priority;
-    uint8_t user_class;
-    bool refuses; /* it would, if nothing changes: not for being shed, which nobody knows before */
-    enum weir_reason reason; /* why */
-    struct weir_guard_info info;
-};
-void weir__engine_explain_guards(
-    struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
-    void (*each)(void *context, const struct weir__explained_guard *guard), void *context);
 /* enter.c -- priority, class and user, as the guard takes them from the facts or the ask. */
 void weir__guard_ask(const struct weir_rules *rules, uint32_t guard, const uint64_t *secrets,
                      const struct weir__facts *facts, const struct weir_ask *from,
                      unsigned char made[WEIR__KEY_MAX], struct weir_ask *out);
-
-/* Calls `each` for every rule in the order of the file. */
-void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size_t n,
-                          const struct weir_ask *ask, struct weir__explanation *out,
-                          void (*each)(void *context, const struct weir__explained *rule),
-                          void *context);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "engine/explain.h"
 
 static void tell_attribute(struct weir__explained *e, const struct weir__active *f,
                            const struct weir__facts *facts, uint16_t attribute)

@@ -87,7 +87,7 @@ static bool is_address_key(const struct weir__rule *rule)
 
 /* An address or network as the rule makes its key of it, however it was written: 192.0.2.7 is
  * 192.0.2.0/24 to a rule of {ip/24}. */
-static int address_key(const struct weir__rule *rule, const char *key, char text[WEIR__KEY_TEXT],
+static int address_key(const struct weir__rule *rule, const char *key, char text[WEIR_KEY_TEXT],
                        struct weir_error *error)
 {
     struct weir__cidr cidr;
@@ -102,15 +102,15 @@ static int address_key(const struct weir__rule *rule, const char *key, char text
                           "a key of rule '%s' is a network of /%u, and %s is one of /%u",
                           rule->draft->name, bits, key, cidr.prefix);
     weir__address_mask(&cidr.address, bits);
-    int len = weir__address_print(text, WEIR__KEY_TEXT, &cidr.address);
+    int len = weir__address_print(text, WEIR_KEY_TEXT, &cidr.address);
     if (prefix != WEIR__NO_PREFIX)
-        snprintf(text + len, (size_t)(WEIR__KEY_TEXT - len), "/%u", prefix);
+        snprintf(text + len, (size_t)(WEIR_KEY_TEXT - len), "/%u", prefix);
     return WEIR_OK;
 }
 
 /* The text that a key is known by, if somebody writes it out. */
 static int ban_key(const struct weir *weir, const char *rule, const char *key,
-                   char text[WEIR__KEY_TEXT], struct weir_key *out, struct weir_error *error)
+                   char text[WEIR_KEY_TEXT], struct weir_key *out, struct weir_error *error)
 {
     const struct weir__post *post = find_post(weir->active, rule);
     int code = post ? WEIR_OK : no_rule(rule, error);
@@ -130,10 +130,10 @@ static int ban_key(const struct weir *weir, const char *rule, const char *key,
     return code;
 }
 
-int weir__engine_ban_key(struct weir *weir, const char *rule, const char *key,
-                         char text[WEIR__KEY_TEXT], struct weir_error *error)
+int weir_ban_key(struct weir *weir, const char *rule, const char *key, char text[WEIR_KEY_TEXT],
+                 struct weir_error *error)
 {
-    char made[WEIR__KEY_TEXT];
+    char made[WEIR_KEY_TEXT];
     struct weir_key known;
     pthread_mutex_lock(&weir->mutex);
     int code = ban_key(weir, rule, key, made, &known, error);
@@ -146,7 +146,7 @@ int weir__engine_ban_key(struct weir *weir, const char *rule, const char *key,
 int weir_ban_set(struct weir *weir, const char *rule, const char *key, weir_time now,
                  weir_time until, struct weir_error *error)
 {
-    char text[WEIR__KEY_TEXT];
+    char text[WEIR_KEY_TEXT];
     struct weir_key known;
     if (until <= now)
         return weir__fail(error, WEIR_INVALID, "a ban ends after it begins");
@@ -159,13 +159,28 @@ int weir_ban_set(struct weir *weir, const char *rule, const char *key, weir_time
     return code;
 }
 
-/* What was counted towards the next ban is forgotten too, or one more refusal would ban the key
- * again. */
+/* The refusals counted towards the next ban are forgotten too, or one more would ban the key again.
+ * The table counts them even if the rule is not in force here. */
+static void forget_refusals(struct weir *weir, const char *rule, struct weir_key key, weir_time now)
+{
+    const struct weir_ask all = { .key = key, .cost = INT64_MAX, .now = now };
+    const struct weir__post *post = find_post(weir->active, rule);
+    struct weir_limiter_info info;
+    size_t len = strlen(rule);
+    if (post != NULL && post->refusals != NULL)
+        weir_give(post->refusals, &all);
+    for (int64_t i = 0; post == NULL && weir_table_limiter(weir->table, i, &info); i++) {
+        struct weir_limiter *limiter = NULL;
+        if (strncmp(info.name, rule, len) == 0 && info.name[len] == '!')
+            limiter = weir__limiter_by_name(weir->table, info.name);
+        if (limiter != NULL)
+            weir_give(limiter, &all);
+    }
+}
+
 static bool lift(struct weir *weir, const char *rule, struct weir_key key, weir_time now)
 {
-    const struct weir__post *post = find_post(weir->active, rule);
-    if (post != NULL && post->refusals != NULL)
-        weir_give(post->refusals, &(struct weir_ask){ .key = key, .cost = INT64_MAX, .now = now });
+    forget_refusals(weir, rule, key, now);
     return weir__ban_lift(weir->table, weir__ban_tag(weir->table, rule, key), now);
 }
 
@@ -173,7 +188,7 @@ static bool lift(struct weir *weir, const char *rule, struct weir_key key, weir_
  * or be gone. */
 bool weir_ban_lift(struct weir *weir, const char *rule, const char *key, weir_time now)
 {
-    char text[WEIR__KEY_TEXT];
+    char text[WEIR_KEY_TEXT];
     struct weir_key known;
     pthread_mutex_lock(&weir->mutex);
     bool lifted =
@@ -200,15 +215,15 @@ static bool reset_key(struct weir *weir, uint32_t i, const struct weir__facts *f
     const struct weir__rule *rule = &weir->active->rules->rules[i];
     const struct weir__post *post = &weir->active->posts[i];
     unsigned char made[WEIR__KEY_MAX];
-    char text[WEIR__KEY_TEXT];
+    char text[WEIR_KEY_TEXT];
     struct weir_key key;
     if (!weir__rule_key(weir->table->secrets, rule, facts, made, &key))
         return false;
     for (size_t k = 0; k < rule->n_limits; k++)
-        weir__forget(post->limiters[k], key, now);
+        weir_forget(post->limiters[k], key, now);
     struct weir_key shown = { text, weir__rule_key_text(weir->table->secrets, rule, facts, text) };
     if (post->refusals != NULL)
-        weir__forget(post->refusals, shown, now);
+        weir_forget(post->refusals, shown, now);
     weir__ban_lift(weir->table, weir__ban_tag_salted(weir->table, post->ban_salt, shown), now);
     return true;
 }

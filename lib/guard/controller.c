@@ -225,7 +225,7 @@ void weir__controller_tell(const struct weir__controller_plan *plan, const void 
         plan->row->tell(words, out, size);
 }
 
-void weir__guard_tell(struct weir_guard *guard, char *out, size_t size)
+void weir_guard_tell(struct weir_guard *guard, char *out, size_t size)
 {
     weir__controller_tell(&weir__guard_plan_of(guard)->controller, guard->record->learnt.controller,
                           out, size);

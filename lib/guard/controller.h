@@ -79,7 +79,5 @@ void weir__controller_forget(void *state); /* fresh again; who looks meanwhile s
  * just now. */
 void weir__controller_tell(const struct weir__controller_plan *plan, const void *state, char *out,
                            size_t size);
-/* The same of a guard; what has no controller says nothing. */
-void weir__guard_tell(struct weir_guard *guard, char *out, size_t size);
 
 #endif

@@ -13,7 +13,6 @@
 #define WEIR__RULES_MAX      32768 /* each needs two limiters or more, and a table has 65536 */
 #define WEIR__ATTRIBUTES_MAX 64    /* that one rule set may look at */
 #define WEIR__PRIORITY_WORDS 16    /* of one guard */
-#define WEIR__FALLBACK_MAX   65536 /* bytes of a body */
 
 struct weir__mark {
     int line, column; /* from 1 */

@@ -85,7 +85,7 @@ bool weir__rule_key_make(const uint64_t *secrets, const struct weir__rule *rule,
 /* Keeps the beginning of a text, and hashes all of it, however long it is: in blocks, each with the
  * hash of those before. */
 struct printer {
-    char *out; /* of WEIR__KEY_TEXT */
+    char *out; /* of WEIR_KEY_TEXT */
     size_t len;
     const uint64_t *secrets;
     size_t filled;
@@ -104,7 +104,7 @@ static void fold(struct printer *p)
 
 static void put(struct printer *p, char c)
 {
-    if (p->len < WEIR__KEY_TEXT)
+    if (p->len < WEIR_KEY_TEXT)
         p->out[p->len] = c;
     p->len++;
     p->block.text[p->filled++] = c;
@@ -115,15 +115,15 @@ static void put(struct printer *p, char c)
 /* Too long: its beginning, and the hash of all of it. */
 static size_t finish(struct printer *p)
 {
-    size_t kept = WEIR__KEY_TEXT - 1 - 3 - 32;
-    if (p->len < WEIR__KEY_TEXT) {
+    size_t kept = WEIR_KEY_TEXT - 1 - 3 - 32;
+    if (p->len < WEIR_KEY_TEXT) {
         p->out[p->len] = '\0';
         return p->len;
     }
     fold(p);
     while (kept > 0 && ((unsigned char)p->out[kept] & 0xc0) == 0x80) /* not within a character */
         kept--;
-    return kept + (size_t)snprintf(p->out + kept, WEIR__KEY_TEXT - kept, "...%016llx%016llx",
+    return kept + (size_t)snprintf(p->out + kept, WEIR_KEY_TEXT - kept, "...%016llx%016llx",
                                    (unsigned long long)p->block.before.tag,
                                    (unsigned long long)p->block.before.place);
 }
@@ -213,7 +213,7 @@ static void put_part(struct printer *p, const struct weir__rule *rule, size_t i,
     put_escaped(p, rule, v.text, v.len);
 }
 
-size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole, char out[WEIR__KEY_TEXT])
+size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole, char out[WEIR_KEY_TEXT])
 {
     struct printer p = { .out = out, .secrets = secrets };
     put_text(&p, whole);
@@ -221,7 +221,7 @@ size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole, char o
 }
 
 size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rule,
-                           const struct weir__facts *facts, char out[WEIR__KEY_TEXT])
+                           const struct weir__facts *facts, char out[WEIR_KEY_TEXT])
 {
     struct printer p = { .out = out, .secrets = secrets };
     for (size_t i = 0; i < rule->key.n; i++) {

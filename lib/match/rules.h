@@ -20,7 +20,6 @@
     2048 /* bytes of a path that rules look at; what is behind them is cut off \
           */
 #define WEIR__KEY_MAX        64  /* bytes of a made key; longer ones are hashed */
-#define WEIR__KEY_TEXT       160 /* bytes of a key as people read it, with its NUL */
 #define WEIR__ATTRIBUTE_SIZE 64  /* of a name and its NUL */
 #define WEIR__FOUND_MAX      256 /* rules that are found at a time */
 
@@ -167,9 +166,9 @@ static inline bool weir__rule_key(const uint64_t *secrets, const struct weir__ru
 /* The same for people; returns the length.  No two keys have the same text, and a long text of one
  * key is always shortened alike. */
 size_t weir__rule_key_text(const uint64_t *secrets, const struct weir__rule *rule,
-                           const struct weir__facts *facts, char out[WEIR__KEY_TEXT]);
+                           const struct weir__facts *facts, char out[WEIR_KEY_TEXT]);
 size_t weir__key_text_shorten(const uint64_t *secrets, const char *whole,
-                              char out[WEIR__KEY_TEXT]); /* not in place */
+                              char out[WEIR_KEY_TEXT]); /* not in place */
 
 /* match.c -- an index of n rules from the first on. */
 int weir__match_create(struct weir__match **out, const struct weir_rules *set, size_t first,

@@ -51,8 +51,8 @@ static void read_type(struct weir__reader *r, const struct weir__member *m,
 static void copy_body(struct weir__reader *r, const struct weir__node *node,
                       struct weir__fallback_draft *f, const char *text, size_t len)
 {
-    if (len > WEIR__FALLBACK_MAX) {
-        weir__say(r, node, "the body has %zu bytes; the most is %d", len, WEIR__FALLBACK_MAX);
+    if (len > WEIR_FALLBACK_MAX) {
+        weir__say(r, node, "the body has %zu bytes; the most is %d", len, WEIR_FALLBACK_MAX);
         return;
     }
     f->body = weir__arena_copy(r->arena, text, len);
@@ -79,7 +79,7 @@ static void read_body(struct weir__reader *r, const struct weir__member *m,
                   "body_file in the rule file on the server");
         return;
     }
-    char *contents = file ? weir__read_file(r, file, WEIR__FALLBACK_MAX,
+    char *contents = file ? weir__read_file(r, file, WEIR_FALLBACK_MAX,
                                             "the body here, as in body: \"[]\"", &len)
                           : NULL;
     if (contents) {

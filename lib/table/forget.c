@@ -7,7 +7,7 @@
 
 #include "table/slot.h"
 
-bool weir__forget(struct weir_limiter *limiter, struct weir_key key, weir_time now)
+bool weir_forget(struct weir_limiter *limiter, struct weir_key key, weir_time now)
 {
     struct weir__home home = weir__home_of(limiter, key);
     static const uint64_t fresh[2] = { 0, 0 };

@@ -181,10 +181,6 @@ void weir__slot_close_locked(struct weir_limiter *limiter, const struct weir__er
 void weir__slot_pin_locked(struct weir_table *table, void *slot);
 void weir__slot_unpin_locked(struct weir_table *table, void *slot);
 
-/* forget.c -- the key is fresh again. */
-bool weir__forget(struct weir_limiter *limiter, struct weir_key key,
-                  weir_time now); /* false: it had nothing to forget */
-
 /* take.c */
 bool weir__decide(struct weir_limiter *limiter, struct weir__home home, const struct weir_ask *ask,
                   bool take, struct weir_decision *d);

@@ -15,7 +15,6 @@
 #include "server/cli/remote.h"
 #include "server/describe/rules-words.h"
 #include "match/draft.h"
-#include "table/bans.h"
 #include "server/base/text.h"
 
 struct options {
@@ -83,58 +82,61 @@ static void print_json(const struct weir_ban *ban, bool first)
            ban->since, ban->until, ban->strikes);
 }
 
-static int list(const struct options *o, struct weir_table *table, weir_time now)
+struct listing {
+    const struct options *o;
+    weir_time now;
+    size_t n;
+};
+
+static bool print_listed(void *context, const struct weir_ban *ban)
 {
-    struct weir_ban ban;
-    size_t n = 0;
+    struct listing *l = context;
+
+    if (l->o->rule && strcmp(ban->rule, l->o->rule) != 0)
+        return true;
+    if (l->o->remote.json)
+        print_json(ban, l->n == 0);
+    else
+        print_ban(ban, l->now);
+    l->n++;
+    return true;
+}
+
+static int list(const struct options *o, struct weir *weir, weir_time now)
+{
+    struct listing l = { o, now, 0 };
 
     if (o->remote.json)
         printf("{\"now_ns\":%" PRId64 ",\"bans\":[", now);
-    for (size_t i = 0; i < table->ban_places; i++) {
-        if (!weir__ban_get(table, i, now, &ban) || (o->rule && strcmp(ban.rule, o->rule) != 0))
-            continue;
-        if (o->remote.json)
-            print_json(&ban, n == 0);
-        else
-            print_ban(&ban, now);
-        n++;
-    }
-    if (o->remote.json || n == 0)
+    weir_ban_list(weir, now, print_listed, &l);
+    if (o->remote.json || l.n == 0)
         puts(o->remote.json ? "]}" : "nobody is banned");
     return WEIR__EXIT_OK;
 }
 
-/* -------------------------------------------------------------- lifting ---- */
-
-/* The refusals that were counted go too, as far as the table still counts them under this rule's
- * name: else the next one bans again. */
-static void forget_refusals(struct weir_table *table, const char *rule, struct weir_key key,
-                            weir_time now)
+static int lift(const struct options *o, struct weir *weir, const char *key, weir_time now)
 {
-    struct weir_limiter_info info;
-    size_t len = strlen(rule);
+    bool lifted = weir_ban_lift(weir, o->rule, key, now);
 
-    for (int64_t i = 0; weir_table_limiter(table, i, &info); i++) {
-        if (strncmp(info.name, rule, len) != 0 || info.name[len] != '!')
-            continue;
-        struct weir_limiter *limiter = weir__limiter_by_name(table, info.name);
-        if (limiter)
-            weir_give(limiter, &(struct weir_ask){ .key = key, .cost = INT64_MAX, .now = now });
-    }
-}
-
-static int lift(const struct options *o, struct weir_table *table, const char *text, weir_time now)
-{
-    struct weir_key key = { text, strlen(text) };
-    bool lifted = weir__ban_lift(table, weir__ban_tag(table, o->rule, key), now);
-
-    if (lifted)
-        forget_refusals(table, o->rule, key, now);
     if (o->remote.json)
         printf("{\"lifted\":%s}\n", lifted ? "true" : "false");
     else
         puts(lifted ? "lifted" : "not banned");
     return lifted ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+}
+
+/* An engine without rules. */
+static int run_table(const struct options *o, struct weir_table *table, const char *key)
+{
+    struct weir_options on = { .table = table };
+    weir_time now = o->now >= 0 ? o->now : weir_table_now(table);
+    struct weir *weir;
+
+    if (weir_create(&weir, &on, NULL) != WEIR_OK)
+        return WEIR__EXIT_WRONG;
+    int code = o->lift ? lift(o, weir, key, now) : list(o, weir, now);
+    weir_destroy(weir);
+    return code;
 }
 
 /* ----------------------------------------------------- a running server ---- */
@@ -286,8 +288,7 @@ int weir__cmd_bans(const struct weir__command *self, int argc, char **argv)
         weir__complain(self->name, "--table: %s", error.text);
         return WEIR__EXIT_WRONG;
     }
-    weir_time now = o.now >= 0 ? o.now : weir_table_now(table);
-    code = o.lift ? lift(&o, table, argv[0], now) : list(&o, table, now);
+    code = run_table(&o, table, argv[0]);
     weir_table_destroy(table);
     return code;
 }

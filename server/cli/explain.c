@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "server/base/command.h"
-#include "engine/engine.h"
+#include "engine/explain.h"
 #include "server/describe/explain-json.h"
 #include "server/base/options.h"
 #include "server/cli/remote.h"

@@ -237,11 +237,11 @@ struct known {
 
 static void list_known(struct known *known, struct weir *weir)
 {
-    size_t n = weir__engine_attributes(weir, known->texts);
+    size_t n = 0;
 
-    known->names[n] = NULL;
-    while (n-- > 0)
+    for (; n < WEIR__ATTRIBUTES_MAX && weir_attribute_get(weir, n, known->texts[n]); n++)
         known->names[n] = known->texts[n];
+    known->names[n] = NULL;
 }
 
 /* Names of headers have no case. */

@@ -3,7 +3,7 @@
 #ifndef WEIR_SERVER_EXPLAIN_JSON_H
 #define WEIR_SERVER_EXPLAIN_JSON_H
 
-#include "engine/engine.h"
+#include "engine/explain.h"
 #include "server/base/buffer.h"
 
 /* {"rules":[...],"guards":[...],"ruling":{...},"enter":{...},"unused":[...],"meant":[...]}, the

@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 #include "engine/engine.h"
+#include "engine/explain.h"
 #include "server/replay/log.h"
 #include "server/replay/propose.h"
 #include "server/base/sketch.h"

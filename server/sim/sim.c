@@ -92,7 +92,7 @@ static void end_bucket(struct weir__sim_trial *t, uint32_t i)
     if (t->guard) {
         weir_guard_get(t->guard, WEIR__SIM_START + t->now, &info);
         t->out->buckets[i].limit = info.limit;
-        weir__guard_tell(t->guard, t->out->told, sizeof(t->out->told));
+        weir_guard_tell(t->guard, t->out->told, sizeof(t->out->told));
     }
     if (i + 1 < t->out->n_buckets)
         weir__sim_post(t, (weir_time)(i + 2) * t->out->bucket, WEIR__SIM_EVENT_BUCKET, i + 1);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "engine/explain.h"
 #include "random.h"
 
 enum { RULES = 3, GUARDS = 5, VISITS = 40, STEPS = 300, USERS = 3 };
@@ -113,8 +114,8 @@ struct snapshot {
 
 static struct weir_guard *guard_at(struct weir *weir, int i)
 {
-    struct weir__guard_view view;
-    if (!weir__engine_guard(weir, (size_t)i, &view))
+    struct weir_ruled_guard view;
+    if (!weir_ruled_guard_get(weir, (size_t)i, &view))
         stop("there is no guard %d", i);
     return view.guard;
 }

@@ -20,6 +20,7 @@
 #include "invent.h"
 
 #include "engine/engine.h"
+#include "engine/explain.h"
 
 static bool trace;
 
@@ -197,12 +198,12 @@ static void flush_batch(void)
     static struct weir_attr attrs[BATCH][3 * ATTRIBUTES];
     struct weir_request requests[BATCH];
     struct weir_ruling rulings[BATCH];
-    static char told[BATCH][WEIR__KEY_TEXT];
+    static char told[BATCH][WEIR_KEY_TEXT];
     size_t allowed = 0;
     for (int i = 0; i < batched; i++)
         requests[i] = (struct weir_request){ attrs[i], as_attrs(engines[1], &batch[i], attrs[i]),
                                              batch[i].ask };
-    size_t got = weir__check_many_told(engines[1], requests, (size_t)batched, rulings, told);
+    size_t got = weir_check_many_keys(engines[1], requests, (size_t)batched, rulings, told);
     for (int i = 0; i < batched; i++) {
         compare("weir_check_many", &rulings[i], &expected[i], &batch[i]);
         compare_told(told[i], &expected[i], &batch[i]);
@@ -301,9 +302,9 @@ static void play_request(weir_time now)
     weir__engine_explain(engines[0], attrs, n, &q->ask, &foretold, heard, &hearing);
     if (hearing.n != set.n)
         stop("explain tells of %d rules, expected %d", hearing.n, set.n);
-    char told[WEIR__KEY_TEXT];
+    char told[WEIR_KEY_TEXT];
     bool tells = one_in(2);
-    bool allowed = tells ? weir__check_told(engines[0], attrs, n, &q->ask, &ruling, told)
+    bool allowed = tells ? weir_check_key(engines[0], attrs, n, &q->ask, &ruling, told)
                          : weir_check(engines[0], attrs, n, &q->ask, &ruling);
     plain_check(&set, q, plain);
     plain_total(&totals, plain);

@@ -134,7 +134,7 @@ static void *look(void *context)
         weir_guard_get(
             w->guard, w->kind == LEASE ? __atomic_load_n(&w->shared->clock, __ATOMIC_RELAXED) : NOW,
             &info);
-        weir__guard_tell(w->guard, text, sizeof(text));
+        weir_guard_tell(w->guard, text, sizeof(text));
         w->shared->looks++;
         w->shared->odd += info.limit != PERMITS || info.in_flight > PERMITS || info.reclaimed < 0 ||
                           info.succeeded < 0 || info.p99 < 0;

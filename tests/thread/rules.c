@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
+#include "engine/explain.h"
 
 #define WORKERS 4
 #define KEYS    6

@@ -6,6 +6,7 @@
 #include "fixture.h"
 
 #include "engine/engine.h"
+#include "engine/explain.h"
 
 #define RULES(lines) "version: 1\nrules:\n" lines
 

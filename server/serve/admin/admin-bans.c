@@ -101,9 +101,9 @@ static void set_ban(struct weir__admin_call *call, const char *rule, const char 
 {
     struct weir *weir = call->server->engine;
     struct weir_error error;
-    char text[WEIR__KEY_TEXT];
+    char text[WEIR_KEY_TEXT];
     struct search s = { .rule = rule, .key = text };
-    int code = weir__engine_ban_key(weir, rule, key, text, &error);
+    int code = weir_ban_key(weir, rule, key, text, &error);
 
     if (code == WEIR_OK)
         code = weir_ban_set(weir, rule, key, call->now, call->now + length, &error);
@@ -141,10 +141,10 @@ void weir__admin_ban(struct weir__admin_call *call)
  * or is gone, as it was written. */
 static void lift_ban(struct weir__admin_call *call, const char *rule, const char *key)
 {
-    char text[WEIR__KEY_TEXT];
+    char text[WEIR_KEY_TEXT];
     struct search s = { .rule = rule, .key = text };
-    bool made = weir__engine_ban_key(call->server->engine, rule, key, text, NULL) == WEIR_OK &&
-                find_ban(call, &s);
+    bool made =
+        weir_ban_key(call->server->engine, rule, key, text, NULL) == WEIR_OK && find_ban(call, &s);
 
     if (!weir_ban_lift(call->server->engine, rule, key, call->now)) {
         if (weir__admin_rule(call, call->values[0]))

@@ -14,11 +14,11 @@ static void add_guard(struct weir__admin_call *call, struct weir_guard *guard, b
     struct weir__guard_place place = { .known = true,
                                        .waiting =
                                            weir__lines_waiting(call->server->lines, guard->id) };
-    struct weir__guard_view view;
+    struct weir_ruled_guard view;
     struct weir_guard_info info;
 
     weir_guard_get(guard, call->now, &info);
-    place.in_rules = weir__engine_guard_find(call->server->engine, info.name, &view);
+    place.in_rules = weir_ruled_guard_find(call->server->engine, info.name, &view);
     place.mode = place.in_rules ? view.modes.in_force : info.options.mode;
     weir__guard_json(call->out, &info, &place, call->now, changes);
 }

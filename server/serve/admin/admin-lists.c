@@ -12,9 +12,9 @@
 
 static void add_lists(struct weir *weir, struct weir__buffer *out)
 {
-    struct weir__list_info l;
+    struct weir_list_info l;
 
-    for (size_t i = 0; weir__engine_list(weir, i, &l); i++) {
+    for (size_t i = 0; weir_list_get(weir, i, &l); i++) {
         weir__buffer_text(out, i ? ",{" : "{");
         weir__buffer_member(out, "list", l.name);
         weir__buffer_member(out, "attribute", l.attribute);
@@ -40,10 +40,10 @@ static void find_nearest(struct weir *weir, const char *list, char near[64])
 {
     static const char *const always[] = { "allow", "deny", NULL };
     const char *best = weir__text_nearest(always, list, strlen(list));
-    struct weir__list_info l;
+    struct weir_list_info l;
 
     snprintf(near, 64, "%s", best ? best : "");
-    for (size_t i = 0; weir__engine_list(weir, i, &l); i++) {
+    for (size_t i = 0; weir_list_get(weir, i, &l); i++) {
         const char *const two[] = { near[0] ? near : l.name, l.name, NULL };
         best = weir__text_nearest(two, list, strlen(list));
         if (best != NULL && best != near)
@@ -55,10 +55,10 @@ static void find_nearest(struct weir *weir, const char *list, char near[64])
 static bool find_list(struct weir__admin_call *call, const char *list)
 {
     bool found = strcmp(list, "allow") == 0 || strcmp(list, "deny") == 0;
-    struct weir__list_info l;
+    struct weir_list_info l;
     char near[64];
 
-    for (size_t i = 0; !found && weir__engine_list(call->server->engine, i, &l); i++)
+    for (size_t i = 0; !found && weir_list_get(call->server->engine, i, &l); i++)
         found = strcmp(l.name, list) == 0;
     if (found)
         return true;

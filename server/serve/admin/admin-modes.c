@@ -8,7 +8,7 @@
 #include "server/serve/decide/guards.h"
 #include "server/base/text.h"
 
-static void add_modes(struct weir__buffer *out, const struct weir__modes *m)
+static void add_modes(struct weir__buffer *out, const struct weir_modes *m)
 {
     weir__buffer_member(out, "as_written", weir_mode_name(m->written));
     weir__buffer_member_or_null(out, "by_hand",
@@ -20,7 +20,7 @@ static void add_rule(struct weir__admin_call *call, const struct weir_rule_info 
 {
     weir__buffer_text(call->out, "{");
     weir__buffer_member(call->out, "rule", info->name);
-    add_modes(call->out, &(struct weir__modes){ info->written, info->switched, info->mode });
+    add_modes(call->out, &(struct weir_modes){ info->written, info->switched, info->mode });
     weir__buffer_member_number(call->out, "allowed", info->allowed);
     weir__buffer_member_number(call->out, "refused", info->refused);
     weir__buffer_member_number(call->out, "banned", info->banned);
@@ -28,7 +28,7 @@ static void add_rule(struct weir__admin_call *call, const struct weir_rule_info 
     weir__buffer_text(call->out, "}");
 }
 
-static void add_guard(struct weir__admin_call *call, const struct weir__guard_view *view)
+static void add_guard(struct weir__admin_call *call, const struct weir_ruled_guard *view)
 {
     struct weir_guard_info g;
 
@@ -43,11 +43,11 @@ static void add_guard(struct weir__admin_call *call, const struct weir__guard_vi
 
 void weir__admin_modes(struct weir__admin_call *call)
 {
-    struct weir__modes all;
+    struct weir_modes all;
     struct weir_rule_info info;
-    struct weir__guard_view view;
+    struct weir_ruled_guard view;
 
-    weir__engine_modes(call->server->engine, &all);
+    weir_modes_get(call->server->engine, &all);
     weir__buffer_text(call->out, "{");
     add_modes(call->out, &all);
     weir__buffer_text(call->out, ",\"rules\":[");
@@ -56,7 +56,7 @@ void weir__admin_modes(struct weir__admin_call *call)
         add_rule(call, &info);
     }
     weir__buffer_text(call->out, "],\"guards\":[");
-    for (size_t i = 0; weir__engine_guard(call->server->engine, i, &view); i++) {
+    for (size_t i = 0; weir_ruled_guard_get(call->server->engine, i, &view); i++) {
         weir__buffer_text(call->out, i ? "," : "");
         add_guard(call, &view);
     }
@@ -89,9 +89,9 @@ static bool read_mode(struct weir__admin_call *call, enum weir_mode *out)
 
 /* What is now so. */
 static void answer(struct weir__admin_call *call, const char *rule,
-                   const struct weir__guard_view *guard)
+                   const struct weir_ruled_guard *guard)
 {
-    struct weir__modes all;
+    struct weir_modes all;
     struct weir_rule_info info;
 
     if (guard != NULL) {
@@ -105,7 +105,7 @@ static void answer(struct weir__admin_call *call, const char *rule,
         add_rule(call, &info);
         return;
     }
-    weir__engine_modes(call->server->engine, &all);
+    weir_modes_get(call->server->engine, &all);
     weir__buffer_text(call->out, "{");
     weir__buffer_member_or_null(call->out, "rule", rule);
     add_modes(call->out, &all);
@@ -116,7 +116,7 @@ void weir__admin_mode(struct weir__admin_call *call)
 {
     enum weir_mode mode;
     struct weir_error error;
-    struct weir__guard_view view;
+    struct weir_ruled_guard view;
     const char *rule = NULL;
 
     if (!read_mode(call, &mode) ||
@@ -127,8 +127,8 @@ void weir__admin_mode(struct weir__admin_call *call)
         weir__admin_fail_code(call, code, &error);
         return;
     }
-    bool guard = rule != NULL &&
-                 weir__engine_guard_find(call->server->engine, rule, &view); /* as it is now */
+    bool guard =
+        rule != NULL && weir_ruled_guard_find(call->server->engine, rule, &view); /* as it is now */
     answer(call, rule, guard ? &view : NULL);
     weir__events_emit(call->server->events, WEIR__EVENT_MODE, call->now,
                       &(struct weir__event_facts){ .rule = guard ? NULL : rule,

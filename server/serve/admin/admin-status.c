@@ -76,11 +76,11 @@ static void add_table(const struct weir__server *server, struct weir__buffer *ou
 /* What is switched by hand: an emergency switch that was forgotten must be seen. */
 static void add_modes(const struct weir__server *server, struct weir__buffer *out)
 {
-    struct weir__modes all;
+    struct weir_modes all;
     struct weir_rule_info info;
     int64_t n = 0;
 
-    weir__engine_modes(server->engine, &all);
+    weir_modes_get(server->engine, &all);
     for (size_t i = 0; weir_rule_get(server->engine, i, &info); i++)
         n += info.switched != WEIR_AS_WRITTEN;
     weir__buffer_member_or_null(

@@ -273,11 +273,11 @@ void weir__admin_free(char **texts, size_t n)
 /* Of all rules in force, and then perhaps of their guards; NULL: there are no more. */
 static const char *name_at(struct weir *weir, size_t rules, bool guards, size_t i)
 {
-    struct weir__guard_view view;
+    struct weir_ruled_guard view;
 
     if (i < rules)
-        return weir__engine_rule_name(weir, i);
-    return guards && weir__engine_guard(weir, i - rules, &view) ? view.name : NULL;
+        return weir_rule_name(weir, i);
+    return guards && weir_ruled_guard_get(weir, i - rules, &view) ? view.name : NULL;
 }
 
 /* Ended by NULL; NULL: no memory.  The names themselves stay as long as the engine. */
@@ -285,7 +285,7 @@ static const char **known_names(struct weir *weir, bool guards)
 {
     size_t rules = 0, n;
 
-    while (weir__engine_rule_name(weir, rules))
+    while (weir_rule_name(weir, rules))
         rules++;
     for (n = rules; name_at(weir, rules, guards, n) != NULL;)
         n++;

@@ -51,14 +51,13 @@ static void count_checks(struct weir__loop *loop, size_t n, size_t allowed)
 static bool decide(struct weir__loop *loop, const struct weir__check *check,
                    struct weir_ruling *ruling)
 {
-    char key[WEIR__KEY_TEXT];
+    char key[WEIR_KEY_TEXT];
     struct weir_ask ask = { .cost = check->cost,
                             .wait_max = check->wait_max,
                             .now = weir__loop_now(loop) };
     bool timed = loop->counters.batches++ % WEIR__TIMED_BATCHES == 0;
     weir_time began = timed ? weir__clock_monotonic() : 0;
-    bool allowed =
-        weir__check_told(loop->server->engine, check->attrs, check->n, &ask, ruling, key);
+    bool allowed = weir_check_key(loop->server->engine, check->attrs, check->n, &ask, ruling, key);
     if (timed)
         weir__counters_time(&loop->counters, 1, weir__clock_monotonic() - began);
     count_checks(loop, 1, allowed);
@@ -110,12 +109,12 @@ const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *c
 void weir__ask_check_many(struct weir__loop *loop, const struct weir_request *requests, size_t n,
                           struct weir_ruling *rulings)
 {
-    char keys[WEIR__ASK_MANY][WEIR__KEY_TEXT];
+    char keys[WEIR__ASK_MANY][WEIR_KEY_TEXT];
     while (n > 0) {
         size_t part = n < WEIR__ASK_MANY ? n : WEIR__ASK_MANY;
         bool timed = loop->counters.batches++ % WEIR__TIMED_BATCHES == 0;
         weir_time began = timed ? weir__clock_monotonic() : 0;
-        size_t allowed = weir__check_many_told(loop->server->engine, requests, part, rulings, keys);
+        size_t allowed = weir_check_many_keys(loop->server->engine, requests, part, rulings, keys);
         if (timed)
             weir__counters_time(&loop->counters, (int64_t)part, weir__clock_monotonic() - began);
         count_checks(loop, part, allowed);
@@ -196,6 +195,6 @@ int weir__ask_forget(struct weir__loop *loop, struct weir__span key, struct weir
                                 now, &limiter, error);
     if (code != WEIR_OK)
         return code;
-    *found = weir__forget(limiter, k, now);
+    *found = weir_forget(limiter, k, now);
     return WEIR_OK;
 }

@@ -30,7 +30,7 @@ void weir__ask_check_many(struct weir__loop *loop, const struct weir_request *re
                           struct weir_ruling *rulings);
 
 /* What is to be remembered of a refusal: who is refused most, and a ban that it has made.  `key`:
- * as weir__check_told tells it. */
+ * as weir_check_key tells it. */
 void weir__ask_note_refused(struct weir__loop *loop, const struct weir_ruling *ruling,
                             const char *key, weir_time now);
 

@@ -67,8 +67,8 @@ static void keep(struct weir__entered *out, struct weir_guard *guard,
 static struct weir__enter_how how_to(struct weir__server *server, const struct weir_guard *guard,
                                      bool patient, bool again)
 {
-    struct weir__guard_view view;
-    bool ruled = weir__engine_guard_find(server->engine, guard->name, &view);
+    struct weir_ruled_guard view;
+    bool ruled = weir_ruled_guard_find(server->engine, guard->name, &view);
 
     return (struct weir__enter_how){ .mode = ruled ? view.modes.in_force : WEIR_AS_WRITTEN,
                                      .leased = true,

@@ -26,7 +26,7 @@ struct weir__entered {
     struct weir_ruling ruling; /* .guard: the one that has refused, or was asked for by its name */
     struct weir__permits permits; /* n 0: nothing is to be given back */
     weir_time lease;              /* the shortest; 0: none */
-    char key[WEIR__KEY_TEXT];     /* of the rule that has refused; "": none has */
+    char key[WEIR_KEY_TEXT];      /* of the rule that has refused; "": none has */
     int8_t priority;              /* as the guard that has refused sees them */
     uint8_t user_class;
     bool queued; /* it has a queue, and was told that the ask waits: that it is busy it has not

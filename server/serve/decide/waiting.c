@@ -451,10 +451,10 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *e,
                 const struct weir__later *later, struct weir__entered *out)
 {
     struct weir__loop *loop = conn->loop;
-    struct weir__guard_view view;
+    struct weir_ruled_guard view;
 
     struct weir__lines *lines = loop->server->lines;
-    if (lines == NULL || !weir__engine_guard_find(loop->server->engine, out->ruling.guard, &view) ||
+    if (lines == NULL || !weir_ruled_guard_find(loop->server->engine, out->ruling.guard, &view) ||
         !view.waits || __atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
         return false;
     struct line *line = line_of(lines, view.guard->id, &view.queue);

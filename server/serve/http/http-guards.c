@@ -66,34 +66,29 @@ static bool read_entering(struct weir__members *members, struct entering *e, str
     return true;
 }
 
-/* What the rules say to answer instead. */
-struct instead {
-    const struct weir__http_manner *manner;
-    const struct weir_ruling *ruling;
-};
-
-static void tell_fallback(void *context, const struct weir_fallback *fallback, const char *body)
+/* What the rules say to answer instead; false: nothing. */
+static bool answer_fallback(const struct weir__http_manner *manner, const struct weir_ruling *r)
 {
-    const struct instead *instead = context;
-    const struct weir_ruling *r = instead->ruling;
-    char headers[192];
-    int n = snprintf(headers, sizeof(headers), "Weir-Fallback: %.63s\r\n", r->guard);
+    struct weir_fallback fallback;
+    char headers[192], body[WEIR_FALLBACK_MAX];
 
+    if (!weir_fallback_get(manner->loop->server->engine, r->guard, &fallback, body, sizeof(body)))
+        return false;
+    int n = snprintf(headers, sizeof(headers), "Weir-Fallback: %.63s\r\n", r->guard);
     if (r->decision.retry != WEIR_NEVER)
         n += snprintf(headers + n, sizeof(headers) - (size_t)n, "Retry-After: %lld\r\n",
                       (long long)weir__http_retry_seconds(r->decision.retry));
-    weir__http_answer(instead->manner, fallback->status, fallback->type,
+    weir__http_answer(manner, fallback.status, fallback.type,
                       (struct weir__span){ headers, (size_t)n },
-                      (struct weir__span){ body, fallback->len });
+                      (struct weir__span){ body, fallback.len });
+    return true;
 }
 
 static void answer(const struct weir__http_manner *manner, const struct weir__entered *entered)
 {
     const struct weir_ruling *r = &entered->ruling;
-    struct instead instead = { manner, r };
 
-    if (r->decision.allowed || r->guard == NULL ||
-        !weir__engine_fallback(manner->loop->server->engine, r->guard, tell_fallback, &instead))
+    if (r->decision.allowed || r->guard == NULL || !answer_fallback(manner, r))
         weir__http_entered(manner, entered);
 }
 

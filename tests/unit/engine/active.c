@@ -2,6 +2,7 @@
  * and that a failure changes nothing. */
 #include "unit/test.h"
 
+#include "engine/explain.h"
 #include "unit/requests.h"
 
 #define ONE(limit) RULES("- { name: a, key: \"{ip}\", limit: " limit " }\n")

@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 
+#include "engine/explain.h"
 #include "unit/requests.h"
 
 #define GUARDS(lines) "version: 1\nguards:\n" lines
@@ -35,10 +36,10 @@ static void leave(struct weir *weir, struct visit *v, enum weir_outcome outcome,
     assert_int_equal(v->entry.n, 0);
 }
 
-static struct weir__guard_view guard_of(struct weir *weir, const char *name)
+static struct weir_ruled_guard guard_of(struct weir *weir, const char *name)
 {
-    struct weir__guard_view view;
-    if (!weir__engine_guard_find(weir, name, &view))
+    struct weir_ruled_guard view;
+    if (!weir_ruled_guard_find(weir, name, &view))
         fail_msg("there is no guard %s", name);
     return view;
 }
@@ -700,24 +701,24 @@ TEST(test_G1_exit_and_renew_say_whether_it_was_in_time)
 
 TEST(test_L11_the_queue_that_is_written)
 {
-    struct weir__guard_view v;
+    struct weir_ruled_guard v;
     struct weir *weir = engine_on(NULL);
-    assert_false(weir__engine_guard(weir, 0, &v));
+    assert_false(weir_ruled_guard_get(weir, 0, &v));
     use(weir,
         GUARDS("- { name: a, concurrency: 1 }\n"
                "- { name: b, concurrency: { max: 1, queue: 128, wait: 200ms, order: weighted, "
                "weights: { gold: 3, free: 1 } } }\n"),
         NOW);
-    assert_true(weir__engine_guard(weir, 0, &v));
+    assert_true(weir_ruled_guard_get(weir, 0, &v));
     assert_string_equal(v.name, "a");
     assert_false(v.waits);
-    assert_true(weir__engine_guard(weir, 1, &v));
+    assert_true(weir_ruled_guard_get(weir, 1, &v));
     assert_true(v.waits);
     assert_int_equal(v.queue.max, 128);
     assert_int_equal(v.queue.order, WEIR_WEIGHTED);
     assert_int_equal(v.queue.weights[0], 3);
     assert_int_equal(v.queue.weights[1], 1);
     assert_int_equal(v.wait, 200 * WEIR_MILLISECOND);
-    assert_false(weir__engine_guard(weir, 2, &v));
+    assert_false(weir_ruled_guard_get(weir, 2, &v));
     weir_destroy(weir);
 }

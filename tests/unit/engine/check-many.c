@@ -188,10 +188,10 @@ TEST(test_S5_the_key_of_a_refusal_is_told)
     for (size_t i = 0; i < COUNT_OF(told_cases); i++) {
         struct request q = request_of(told_cases[i].request);
         struct weir_ruling r;
-        char key[WEIR__KEY_TEXT] = "before";
+        char key[WEIR_KEY_TEXT] = "before";
         bool allowed =
-            weir__check_told(weir, q.attrs, q.n,
-                             &(struct weir_ask){ .cost = told_cases[i].cost, .now = NOW }, &r, key);
+            weir_check_key(weir, q.attrs, q.n,
+                           &(struct weir_ask){ .cost = told_cases[i].cost, .now = NOW }, &r, key);
         assert_int_equal(allowed, told_cases[i].reason == WEIR_GRANTED);
         assert_int_equal(r.decision.reason, told_cases[i].reason);
         assert_string_equal(key, told_cases[i].key);
@@ -204,7 +204,7 @@ TEST(test_S5_the_key_of_a_refusal_is_told)
 TEST(test_S5_the_keys_of_many_are_told)
 {
     enum { N = COUNT_OF(told_cases) };
-    static char keys[N][WEIR__KEY_TEXT];
+    static char keys[N][WEIR_KEY_TEXT];
     struct request q[N];
     struct weir_request requests[N];
     struct weir_ruling rulings[N];
@@ -215,7 +215,7 @@ TEST(test_S5_the_keys_of_many_are_told)
         requests[i] =
             (struct weir_request){ q[i].attrs, q[i].n, { .cost = told_cases[i].cost, .now = NOW } };
     }
-    assert_int_equal(weir__check_many_told(weir, requests, N, rulings, keys), 4);
+    assert_int_equal(weir_check_many_keys(weir, requests, N, rulings, keys), 4);
     for (size_t i = 0; i < N; i++) {
         assert_int_equal(rulings[i].decision.reason, told_cases[i].reason);
         assert_string_equal(keys[i], told_cases[i].key);

@@ -77,32 +77,33 @@ TEST(test_without_rules_there_is_nothing_to_change)
 
 TEST(test_S6_what_is_in_force_can_be_listed)
 {
-    char names[WEIR__ATTRIBUTES_MAX][WEIR__ATTRIBUTE_SIZE];
-    struct weir__list_info list;
-    struct weir__modes modes;
+    char name[64];
+    struct weir_list_info list;
+    struct weir_modes modes;
     struct weir_error error;
     struct weir *weir = engine_on(NULL);
-    assert_null(weir__engine_rule_name(weir, 0));
-    assert_false(weir__engine_list(weir, 0, &list));
-    assert_int_equal(weir__engine_attributes(weir, names), 0);
-    weir__engine_modes(weir, &modes);
+    assert_null(weir_rule_name(weir, 0));
+    assert_false(weir_list_get(weir, 0, &list));
+    assert_false(weir_attribute_get(weir, 0, name));
+    weir_modes_get(weir, &modes);
     assert_int_equal(modes.written, WEIR_ENFORCE);
     weir_destroy(weir);
     weir = engine_of("version: 1\nmode: shadow\nlists: { deny: { account: [ann, bob] } }\n"
                      "rules:\n- { name: a, key: \"{ip}\", limit: 1/60, mode: \"off\" }\n- { name: "
                      "b, limit: 1/60 }\n");
-    assert_string_equal(weir__engine_rule_name(weir, 0), "a");
-    assert_string_equal(weir__engine_rule_name(weir, 1), "b");
-    assert_null(weir__engine_rule_name(weir, 2));
-    assert_true(weir__engine_list(weir, 0, &list));
+    assert_string_equal(weir_rule_name(weir, 0), "a");
+    assert_string_equal(weir_rule_name(weir, 1), "b");
+    assert_null(weir_rule_name(weir, 2));
+    assert_true(weir_list_get(weir, 0, &list));
     assert_string_equal(list.name, "deny");
     assert_string_equal(list.attribute, "account");
     assert_int_equal(list.entries, 2);
-    assert_false(weir__engine_list(weir, 1, &list));
-    assert_int_equal(weir__engine_attributes(weir, names), 2);
+    assert_false(weir_list_get(weir, 1, &list));
+    assert_true(weir_attribute_get(weir, 0, name) && weir_attribute_get(weir, 1, name));
+    assert_false(weir_attribute_get(weir, 2, name));
     assert_int_equal(weir_mode_set(weir, NULL, WEIR_ENFORCE, &error), WEIR_OK);
     assert_int_equal(weir_mode_set(weir, "a", WEIR_ENFORCE, &error), WEIR_OK);
-    weir__engine_modes(weir, &modes);
+    weir_modes_get(weir, &modes);
     assert_true(modes.written == WEIR_SHADOW && modes.by_hand == WEIR_ENFORCE &&
                 modes.in_force == WEIR_ENFORCE);
     struct weir_rule_info info = info_of(weir, "a");

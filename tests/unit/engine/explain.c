@@ -2,6 +2,7 @@
  * weir_check would give; and nothing is taken. */
 #include "unit/test.h"
 
+#include "engine/explain.h"
 #include "unit/requests.h"
 
 static const char rules[] =

@@ -8,7 +8,7 @@ struct made {
     bool is;
     unsigned char bytes[512];
     size_t len;
-    char text[WEIR__KEY_TEXT];
+    char text[WEIR_KEY_TEXT];
 };
 
 static uint64_t secrets[WEIR__HASH_SECRETS];
@@ -290,7 +290,7 @@ TEST(test_eight_long_values)
 static void assert_shortened(const char *text)
 {
     size_t len = strlen(text);
-    assert_true(len < WEIR__KEY_TEXT && len > 35);
+    assert_true(len < WEIR_KEY_TEXT && len > 35);
     assert_memory_equal(text + len - 35, "...", 3);
     assert_int_equal(strspn(text + len - 32, "0123456789abcdef"), 32);
 }
@@ -306,10 +306,10 @@ TEST(test_a_long_text_ends_in_its_hash)
     char value[2000];
     struct weir_rules *set = set_of("<{account}>");
     memset(value, 'v', sizeof(value));
-    struct made most = key_of_bytes(set, value, WEIR__KEY_TEXT - 3),
-                longer = key_of_bytes(set, value, WEIR__KEY_TEXT - 2);
-    assert_int_equal(strlen(most.text), WEIR__KEY_TEXT - 1);
-    assert_int_equal(most.text[WEIR__KEY_TEXT - 2], '>'); /* whole */
+    struct made most = key_of_bytes(set, value, WEIR_KEY_TEXT - 3),
+                longer = key_of_bytes(set, value, WEIR_KEY_TEXT - 2);
+    assert_int_equal(strlen(most.text), WEIR_KEY_TEXT - 1);
+    assert_int_equal(most.text[WEIR_KEY_TEXT - 2], '>'); /* whole */
     assert_shortened(longer.text);
     assert_memory_equal(longer.text, "<vvvv", 5);
     for (size_t at = 0; at < sizeof(value); at += 37) { /* every byte counts */
@@ -325,7 +325,7 @@ TEST(test_a_long_text_ends_in_its_hash)
 /* Who has the whole text, and who has it as it is shown, means the same key. */
 TEST(test_what_is_written_out_is_shortened_alike)
 {
-    char value[3000], written[3010], text[WEIR__KEY_TEXT];
+    char value[3000], written[3010], text[WEIR_KEY_TEXT];
     struct weir_rules *set = set_of("<{account}>");
     memset(value, 'v', sizeof(value));
     for (size_t len = 100; len < 3000; len += 9) {

@@ -382,7 +382,7 @@ TEST(test_G5_fallback)
 /* Looked for beside the rules, read at once, and not too long. */
 TEST(test_G5_fallback_from_a_file)
 {
-    static char large[WEIR__FALLBACK_MAX + 1], text[400], rules[400];
+    static char large[WEIR_FALLBACK_MAX + 1], text[400], rules[400];
     const char *path = new_path(), *name = strrchr(path, '/') + 1;
     write_at(path, 0, "a\0b", 3);
     snprintf(text, sizeof(text),

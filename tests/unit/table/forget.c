@@ -34,11 +34,11 @@ static void forget_under(const char *text, bool narrow)
     struct weir_decision first[20] = { 0 }, again[20] = { 0 }, other;
     assert_int_equal(weir_limiter_create(&limiter, table, "l", &limit, 0, NULL), WEIR_OK);
     struct weir_ask ann = ask_of("ann", 1, NOW), bob = ask_of("bob", 1, NOW);
-    weir__forget(limiter, ann.key, NOW); /* there is nothing to forget */
+    weir_forget(limiter, ann.key, NOW); /* there is nothing to forget */
     size_t n = spend(limiter, "ann", NOW, first);
     weir_take(limiter, &bob, &other);
     int64_t left = other.remaining;
-    weir__forget(limiter, ann.key, NOW + S);
+    weir_forget(limiter, ann.key, NOW + S);
     assert_int_equal(spend(limiter, "ann", NOW, again),
                      n); /* a fresh key remembers no time either */
     for (size_t i = 0; i <= n && i < 20; i++)

@@ -1,0 +1,79 @@
+/* explain.h -- for `weir explain` and `weir replay`: what every rule and guard would say to a request,
+ * and why.  Nothing is taken. */
+#ifndef WEIR_EXPLAIN_H
+#define WEIR_EXPLAIN_H
+
+#include "match/rules.h"
+
+/* check.c -- as ruling.level, of one decision. */
+uint8_t weir__level_of(const struct weir_decision *d);
+
+/* engine.c -- an engine that only reads its table. */
+int weir__engine_peek_only(struct weir *weir, struct weir_error *error);
+
+enum weir__why {
+    WEIR__APPLIES,
+    WEIR__SWITCHED_OFF, /* its mode is off */
+    WEIR__UNMATCHED,    /* `attribute` does not match `condition`, or is missing */
+    WEIR__EXCEPTED,     /* `attribute` matches `condition`, under not: */
+    WEIR__NO_KEY,       /* `attribute`, which the key is made of, is missing */
+};
+
+struct weir__explained_limit {
+    const struct weir_limit *limit;
+    struct weir_limit present;     /* what the table has, if that is another; else count 0 */
+    struct weir_decision decision; /* of a peek */
+};
+
+struct weir__explained {
+    const struct weir__rule_draft *rule;
+    enum weir__why why;
+    enum weir_mode mode;
+    const char *attribute; /* see why */
+    const char *value;     /* what it is; NULL: missing */
+    size_t value_len;
+    const struct weir__condition *condition; /* see why */
+    char key[160];
+    int64_t cost;
+    weir_time banned_until; /* 0: not */
+    size_t n_limits;
+    struct weir__explained_limit limits[WEIR__RULE_LIMITS];
+};
+
+struct weir__explanation {
+    const char *list, *list_attribute; /* "allow" or "deny" decides, by this attribute; or NULL */
+    enum weir_mode mode;               /* of the whole set */
+    struct weir_ruling ruling;         /* what weir_check would say */
+};
+
+/* What a guard makes of a request. */
+struct weir__explained_guard {
+    const struct weir__guard_draft *guard;
+    struct weir__explained
+        as_rule; /* why, mode, attribute, value, condition; its key is the user, "": unknown */
+    int8_t priority;
+    uint8_t user_class;
+    bool refuses; /* it would, if nothing changes: not for being shed, which nobody knows before */
+    enum weir_reason reason; /* why */
+    struct weir_guard_info info;
+};
+void weir__engine_explain_guards(
+    struct weir *weir, const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
+    void (*each)(void *context, const struct weir__explained_guard *guard), void *context);
+/* Calls `each` for every rule in the order of the file. */
+void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                          const struct weir_ask *ask, struct weir__explanation *out,
+                          void (*each)(void *context, const struct weir__explained *rule),
+                          void *context);
+
+/* For `weir replay`: every limit that applies to a request. */
+struct weir__applying {
+    size_t rule, index; /* which rule, which of its limits */
+    const struct weir_limit *limit;
+    char text[WEIR_KEY_TEXT]; /* of the key: what stands for it outside the engine */
+    int64_t cost;
+};
+size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, size_t n,
+                             struct weir__applying *out, size_t max);
+
+#endif

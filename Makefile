@@ -1,14 +1,18 @@
 # Weir.  Users type make; Meson does the work (meson.build).
 #
 #   make              build/weir, build/libweir.so, build/libweir.a
-#   make run          build, and start the server with a copy of examples/rules.yaml: 127.0.0.1:7379 for Redis clients, 7380 for HTTP
+#   make run          build, and start the server with a copy of examples/rules.yaml:
+#                     127.0.0.1:7379 for Redis clients, 7380 for HTTP
 #   make demo         build, and show every algorithm over one burst of traffic
-#   make test         build, and run all tests, again under ASan + UBSan and under TSan
-#   make check        what takes longer: more seeds, more kills, the fuzzers for a while
-#   make bench        the figures, peers beside us: some minutes, 4 GB of memory, 2 GB of disk (bench/run.sh measures parts of it too)
+#   make quick        the tests that take seconds
+#   make test         all tests, again under ASan + UBSan and under TSan
+#   make test T=NAME  the tests with NAME in their name
+#   make check        longer tests: more seeds, more kills, the fuzzers for a while
+#   make bench        the figures, ours beside our peers': some minutes, 4 GB of memory, 2 GB of
+#                     disk (bench/run.sh measures parts of it too)
 #   make fuzz         every fuzzer for FUZZ_SECONDS (60) each
-#   make mutants      flip comparisons and constants in lib/algo and see that a test notices
-#   make pictures     draw docs/picture-*.svg from the real code
+#   make mutants      flip comparisons and constants in lib/algo; a test must notice each
+#   make pictures     draw docs/picture-*.svg with the real code
 #   make reference    write docs/serve-reference.md from the running server
 #   make figures      write docs/figures.md from the last make bench
 #   make amalgamation build/amalgamation/weir.c and weir.h
@@ -19,37 +23,42 @@ PREFIX = /usr/local
 FUZZ_SECONDS = 60
 SETUP  = meson setup '--prefix=$(PREFIX)'
 
-.PHONY: all run demo test check bench fuzz mutants pictures reference figures amalgamation install clean
+.PHONY: all run demo quick test check bench fuzz mutants pictures reference figures amalgamation \
+        install clean
 .DEFAULT_GOAL = all
 
 all: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) --quiet >$(BUILD)/ninja.log || { cat $(BUILD)/ninja.log; false; }
+	@scripts/build.sh $(BUILD) product
 
 $(BUILD)/build.ninja:
 	@scripts/packages.sh build
 	@$(SETUP) $(BUILD) >/dev/null
 
-# Only the command: tests and fuzzers can wait.
 run: $(BUILD)/build.ninja
-	@echo 'weir: building'
-	@ninja -C $(BUILD) --quiet weir >$(BUILD)/ninja.log || { cat $(BUILD)/ninja.log; false; }
+	@scripts/build.sh $(BUILD) weir
 	@mkdir -p $(BUILD)/run
 	@cp -n examples/rules.yaml $(BUILD)/run/rules.yaml
 	@exec $(BUILD)/weir serve --rules $(BUILD)/run/rules.yaml --table $(BUILD)/run/weir.table
 
-demo: all
+demo: $(BUILD)/build.ninja
+	@scripts/build.sh $(BUILD) weir
 	@$(BUILD)/weir demo
+
+quick:
+	@scripts/packages.sh build test
+	@scripts/test.sh --quick
 
 test:
 	@scripts/packages.sh build test
-	@scripts/test.sh
+	@scripts/test.sh $(T)
 
 check:
 	@scripts/packages.sh build test
 	@scripts/test.sh --long
 
-bench: all
+bench: $(BUILD)/build.ninja
 	@scripts/packages.sh build bench
+	@scripts/build.sh $(BUILD) bench
 	@bench/run.sh $(BUILD)
 
 fuzz:
@@ -75,7 +84,7 @@ amalgamation:
 
 install: all
 	@meson configure $(BUILD) '--prefix=$(PREFIX)'
-	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet
+	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild --quiet
 
 clean:
 	@rm -rf $(BUILD)

@@ -1,25 +1,24 @@
 #!/bin/sh
-# test.sh [--long] -- all tests, three times: as built for use, under ASan + UBSan, and under TSan.  Ends with "N passed, M failed".
-# With --long those that take more seeds, rounds or kills, and the fuzzers.
+# test.sh [--quick | --long | NAME] -- all tests, three times: as built for use, under ASan + UBSan,
+# and under TSan.  Ends with "N passed, M failed".
+#     --quick  only those that take seconds, only as built for use, in build/
+#     --long   those that take more seeds, rounds or kills; and the fuzzers
+#     NAME     those with this in their name, as built for use, in build/
 set -eu
 cd "$(dirname "$0")/.."
-long=false
-[ "${1:-}" = --long ] && long=true
-
 passed=0
 failed=0
 
-# run NAME MESON-SETUP-OPTIONS... -- builds in build/test/NAME and runs the tests that $suites picks
+# setup DIR MESON-SETUP-OPTIONS...
+setup() {
+    [ -f "$1/build.ninja" ] || meson setup "$@" >/dev/null
+}
+
+# run DIR WORD... -- runs the tests that the words choose, and counts
 run() {
-    name=$1
-    shift
-    dir=build/test/$name
-    [ -f "$dir/build.ninja" ] || meson setup "$dir" "$@" >/dev/null
-    meson configure "$dir" -Dlong_tests=$long >/dev/null
-    ninja -C "$dir" --quiet >"$dir/ninja.log" || { cat "$dir/ninja.log"; exit 1; }
-    log=$dir/result.txt
-    echo "== $name"
-    meson test -C "$dir" --no-rebuild --print-errorlogs $suites 2>&1 | tee "$log" | grep -v '^ninja\|^$\|^Full log\|^Expected Fail\|^Unexpected\|^Skipped\|^Timeout' || true
+    log=$1/result.txt
+    quiet='^ninja\|^$\|^Full log\|^Expected Fail\|^Unexpected\|^Skipped\|^Timeout'
+    meson test -C "$@" --no-rebuild --print-errorlogs 2>&1 | tee "$log" | grep -v "$quiet" || true
     ok=$(sed -n 's/^Ok: *//p' "$log")
     bad=$(sed -n 's/^Fail: *//p' "$log")
     late=$(sed -n 's/^Timeout: *//p' "$log")
@@ -27,18 +26,66 @@ run() {
     failed=$((failed + ${bad:-1} + ${late:-0}))
 }
 
-suites=
-$long && suites='--suite long'
-run plain
-export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+finish() {
+    echo "$passed passed, $failed failed"
+    [ "$failed" = 0 ]
+    exit
+}
+
+long=false
+case ${1-} in
+'') ;;
+--long) long=true ;;
+--quick)
+    setup build
+    scripts/build.sh build meson-test-prereq
+    run build --suite unit --suite vectors --suite tree --suite fuzz --suite examples --suite thread
+    finish
+    ;;
+*)
+    setup build
+    chosen=$(meson introspect build --tests --targets | python3 -c '
+import json, os, sys
+all = json.load(sys.stdin)
+files = {t["id"]: t["filename"] for t in all["targets"]}
+tests = [t for t in all["tests"] if sys.argv[1] in t["name"]]
+print("names=%r" % " ".join(t["name"] for t in tests))
+needed = {f for t in tests for id in t["depends"] for f in files[id]}
+print("programs=%r" % " ".join(os.path.relpath(f, "build") for f in sorted(needed)))' "$1")
+    eval "$chosen"
+    [ -n "$names" ] || { echo "no test has $1 in its name" && exit 2; }
+    echo "$1: $names"
+    # shellcheck disable=SC2086 # several names
+    scripts/build.sh build $programs
+    # shellcheck disable=SC2086
+    run build $names
+    finish
+    ;;
+esac
+
+# run_as NAME TARGET SUITES MESON-SETUP-OPTIONS... -- in build/test/NAME
+run_as() {
+    dir=build/test/$1 target=$2 suites=$3
+    echo "== $1"
+    shift 3
+    setup "$dir" "$@"
+    meson configure "$dir" -Dlong_tests=$long >/dev/null
+    scripts/build.sh "$dir" "$target"
+    # shellcheck disable=SC2086 # several words
+    run "$dir" $suites
+}
+
+run_as plain meson-test-prereq "$($long && echo --suite long || true)"
+export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+# Random walks: the short ones, in the other run, will do.
 suites='--no-suite tree --no-suite packaging'
-$long && suites='--suite thread --suite crash' # random walks: the short ones, in the other run, will do
-run asan -Db_sanitize=address,undefined -Db_lundef=false
-# A killed process says nothing to the sanitizer, and what it runs was run above.
-export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
-suites='--suite thread --suite examples --suite unit'
+$long && suites='--suite thread --suite crash'
+run_as asan meson-test-prereq "$suites" -Db_sanitize=address,undefined -Db_lundef=false
+# Where threads meet.  A killed process says nothing to the sanitizer.
+export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp"
+suites='--suite race --suite examples'
 $long && suites='--suite thread'
-run tsan -Db_sanitize=thread -Db_lundef=false
+run_as tsan race-programs "$suites" -Db_sanitize=thread -Db_lundef=false
 $long && scripts/fuzz.sh 4
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

@@ -1,79 +1,19 @@
 #!/bin/sh
 # cli.sh WEIR VECTORS -- the weir command as people and scripts meet it: exit codes, answers, errors, processes side by side.
-set -eu
+. "${0%/*}/harness.sh"
 
-case $1 in
-/*) weir=$1 ;;
-*) weir=$PWD/$1 ;;
-esac
-case $2 in
-/*) vectors=$2 ;;
-*) vectors=$PWD/$2 ;;
-esac
-[ -x "$weir" ] || { echo "cli.sh: there is no $weir" >&2 && exit 2; }
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+weir=$(program "$1")
+vectors=$(program "$2")
 cd "$dir"
-export TMPDIR="$dir"
-unset NO_COLOR || true
 
-passed=0
-failed=0
-
-pass() {
-    passed=$((passed + 1))
-}
-
-fail() {
-    failed=$((failed + 1))
-    echo "cli.sh: $*" >&2
-}
-
-# run WORD... -- sets $code, $out and $err
+# run WORD... -- the vector runner is a program of its own
 run() {
-    code=0
-    program=$weir
-    [ "${1-}" != vectors ] || { program=$vectors && shift; } # the runner is a program of its own
-    "$program" "$@" >out 2>err || code=$?
-    out=$(cat out)
-    err=$(cat err)
-    ran="$(basename "$program") $*"
-}
-
-# answers CODE OUTPUT WORD... -- the whole of stdout, and nothing on stderr
-answers() {
-    want_code=$1 want_out=$2
-    shift 2
-    run "$@"
-    if [ "$code" = "$want_code" ] && [ "$out" = "$want_out" ] && [ -z "$err" ]; then
-        pass
+    if [ "${1-}" = vectors ]; then
+        shift
+        run_program "$vectors" "$@"
     else
-        fail "$ran: expected $want_code '$want_out' got $code '$out' $err"
+        run_program "$weir" "$@"
     fi
-}
-
-# complains PART WORD... -- exit code 2, nothing on stdout, and PART in what stderr says
-complains() {
-    want=$1
-    shift
-    run "$@"
-    case $err in
-    *"$want"*) [ "$code" = 2 ] && [ -z "$out" ] && pass && return ;;
-    esac
-    fail "$ran: expected 2 and '$want' got $code '$out' '$err'"
-}
-
-# is WHAT GOT EXPECTED
-is() {
-    if [ "$2" = "$3" ]; then pass; else fail "$1: expected '$3' got '$2'"; fi
-}
-
-# has WHAT TEXT PART
-has() {
-    case $2 in
-    *"$3"*) pass ;;
-    *) fail "$1: expected '$3' in '$2'" ;;
-    esac
 }
 
 # field NAME -- of the JSON object in $out
@@ -359,5 +299,4 @@ if [ -w /dev/full ]; then
     is 'an answer that cannot be written' "$code" 2
 fi
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

@@ -1,67 +1,10 @@
 #!/bin/sh
 # explain.sh WEIR SPEND -- weir explain, weir bans and weir table, on tables that rules have worked on.  SPEND asks rules and bans keys: spend.c.
-set -eu
+. "${0%/*}/harness.sh"
 
-absolute() {
-    case $1 in
-    /*) echo "$1" ;;
-    *) echo "$PWD/$1" ;;
-    esac
-}
-weir=$(absolute "$1")
-spend=$(absolute "$2")
-for program in "$weir" "$spend"; do
-    [ -x "$program" ] || { echo "explain.sh: there is no $program" >&2 && exit 2; }
-done
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+weir=$(program "$1")
+spend=$(program "$2")
 cd "$dir"
-
-passed=0
-failed=0
-
-pass() {
-    passed=$((passed + 1))
-}
-
-fail() {
-    failed=$((failed + 1))
-    echo "explain.sh: $*" >&2
-}
-
-# run WORD... -- sets $code, and fills out and err
-run() {
-    code=0
-    "$weir" "$@" >out 2>err || code=$?
-    ran="weir $*"
-}
-
-# answers CODE OUTPUT WORD... -- the whole of stdout, and nothing on stderr
-answers() {
-    want_code=$1
-    printf '%s\n' "$2" >want
-    shift 2
-    run "$@"
-    if [ "$code" = "$want_code" ] && diff want out >diff && [ ! -s err ]; then
-        pass
-    else
-        fail "$ran: expected $want_code got $code"
-        cat diff err >&2
-    fi
-}
-
-# says CODE PART WORD... -- PART is in what it prints, on stdout or stderr
-says() {
-    want_code=$1 want=$2
-    shift 2
-    run "$@"
-    if [ "$code" = "$want_code" ] && cat out err | grep -qF -- "$want"; then
-        pass
-    else
-        fail "$ran: expected $want_code '$want' got $code"
-        cat out err >&2
-    fi
-}
 
 # silent PART -- what was printed last has no PART
 silent() {
@@ -268,5 +211,4 @@ says 2 'too short to be a table' explain $at --table rules.yaml
 printf 'version: 1\nmode: of\n' >bad.yaml
 says 2 "did you mean 'off'?" explain --rules bad.yaml
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

@@ -1,14 +1,10 @@
 #!/bin/sh
 # install.sh SOURCE_ROOT BUILD -- what make install leaves behind is enough to build against: header, pkg-config file, both libraries, command;
 # and to run it: units, and rules to begin with.
-set -eu
+. "${0%/*}/harness.sh"
 
 root=$(cd "$1" && pwd)
 build=$(cd "$2" && pwd)
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-passed=0
-failed=0
 
 # A sanitizer's library needs a sanitizer's program; there is nothing to learn from that here.
 if nm -D "$build/libweir.so" | grep -qE '__(asan|tsan|msan)_init'; then
@@ -16,25 +12,6 @@ if nm -D "$build/libweir.so" | grep -qE '__(asan|tsan|msan)_init'; then
     echo "0 passed, 0 failed"
     exit 77
 fi
-
-# check WHAT COMMAND... -- the command succeeds; what it says is shown only if not
-check() {
-    what=$1
-    shift
-    if "$@" >"$dir/log" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "install.sh: $what: $*" >&2
-        cat "$dir/log" >&2
-    fi
-}
-
-finish() {
-    echo "$passed passed, $failed failed"
-    [ "$failed" = 0 ]
-    exit
-}
 
 check "install" env DESTDIR="$dir/root" meson install -C "$build" --no-rebuild --quiet
 pc=$(find "$dir/root" -name weir.pc)

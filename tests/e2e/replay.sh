@@ -1,62 +1,10 @@
 #!/bin/sh
 # replay.sh WEIR -- weir replay on logs made with known traffic: exactly the numbers that a hand calculation gives, by every way in and out.
-set -eu
+. "${0%/*}/harness.sh"
 
-case $1 in
-/*) weir=$1 ;;
-*) weir=$PWD/$1 ;;
-esac
-[ -x "$weir" ] || { echo "replay.sh: there is no $weir" >&2 && exit 2; }
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+weir=$(program "$1")
+verb=replay
 cd "$dir"
-export TMPDIR="$dir"
-unset NO_COLOR COLUMNS || true
-
-passed=0
-failed=0
-
-pass() {
-    passed=$((passed + 1))
-}
-
-fail() {
-    failed=$((failed + 1))
-    echo "replay.sh: $*" >&2
-}
-
-# run WORD... -- sets $code, $out and $err
-run() {
-    code=0
-    "$weir" replay "$@" >out 2>err || code=$?
-    out=$(cat out)
-    err=$(cat err)
-    ran="weir replay $*"
-}
-
-# is WHAT GOT EXPECTED
-is() {
-    if [ "$2" = "$3" ]; then pass; else fail "$1: expected '$3' got '$2'"; fi
-}
-
-# has WHAT TEXT PART
-has() {
-    case $2 in
-    *"$3"*) pass ;;
-    *) fail "$1: expected '$3' in '$2'" ;;
-    esac
-}
-
-# complains PART WORD... -- exit code 2, nothing on stdout, and PART in what stderr says
-complains() {
-    want=$1
-    shift
-    run "$@"
-    case $err in
-    *"$want"*) [ "$code" = 2 ] && [ -z "$out" ] && pass && return ;;
-    esac
-    fail "$ran: expected 2 and '$want' got $code '$out' '$err'"
-}
 
 # get EXPRESSION -- of the report r in ./out; s is its first side, t its second, rule(name) a rule of the first
 get() {
@@ -436,5 +384,4 @@ run --rules bucket.yaml --json cut.gz
 is "a log that was cut off: $err" "$code" 2
 says 'r["partial"]' True
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

@@ -3,62 +3,10 @@
 #     good/    are right
 #     shape/   are wrong in a way that the schema sees too; beside each, what check says of it
 #     sense/   are wrong in a way that only the reader sees
-set -eu
+. "${0%/*}/harness.sh"
 
-case $1 in
-/*) weir=$1 ;;
-*) weir=$PWD/$1 ;;
-esac
+weir=$(program "$1")
 rules=$(cd "$2" && pwd)/tests/rules
-[ -x "$weir" ] || { echo "rules.sh: there is no $weir" >&2 && exit 2; }
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-
-passed=0
-failed=0
-
-pass() {
-    passed=$((passed + 1))
-}
-
-fail() {
-    failed=$((failed + 1))
-    echo "rules.sh: $*" >&2
-}
-
-# run WORD... -- sets $code, and fills $dir/out and $dir/err
-run() {
-    code=0
-    "$weir" "$@" >"$dir/out" 2>"$dir/err" || code=$?
-    ran="weir $*"
-}
-
-# answers CODE OUTPUT WORD... -- the whole of stdout, and nothing on stderr
-answers() {
-    want_code=$1
-    printf '%s\n' "$2" >"$dir/want"
-    shift 2
-    run "$@"
-    if [ "$code" = "$want_code" ] && diff "$dir/want" "$dir/out" >"$dir/diff" && [ ! -s "$dir/err" ]; then
-        pass
-    else
-        fail "$ran: expected $want_code got $code"
-        cat "$dir/diff" "$dir/err" >&2
-    fi
-}
-
-# says CODE PART WORD... -- PART is in what it prints, on stdout or stderr
-says() {
-    want_code=$1 want=$2
-    shift 2
-    run "$@"
-    if [ "$code" = "$want_code" ] && cat "$dir/out" "$dir/err" | grep -qF -- "$want"; then
-        pass
-    else
-        fail "$ran: expected $want_code '$want' got $code"
-        cat "$dir/out" "$dir/err" >&2
-    fi
-}
 
 # ------------------------------------------------------------------ check
 
@@ -214,5 +162,4 @@ says 0 'rules check' rules --help
 says 2 "did you mean rules check?" rules chekc
 says 0 'usage: weir rules diff' rules diff --help
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

@@ -9,7 +9,7 @@ import select
 import socket
 import threading
 
-from serving import Error, Server, encode, is_closed, memory_of, run_tests, until
+from serving import Error, Server, encode, has_sanitizer, is_closed, memory_of, run_tests, until
 
 IDLE, BUSY = 10000, 1000
 # AddressSanitizer, if the server was built with it, would keep what was freed.
@@ -63,12 +63,6 @@ def read_all(client):
         parts.append(data)
 
 
-def has_sanitizer(weir):
-    """Then memory is not what it is in use."""
-    with open(weir, "rb") as program:
-        return b"__asan_init" in program.read()
-
-
 # ------------------------------------------------------------- many of them
 
 
@@ -80,7 +74,7 @@ def test_ten_thousand_idle(weir):
         def check_memory(when):
             each = (memory_of(server.pid) - before) // n
             print("%d connections, %s: %d bytes each" % (n, when, each))
-            assert each <= IDLE_MOST or has_sanitizer(weir), each
+            assert each <= IDLE_MOST or has_sanitizer(weir, "asan"), each
 
         idle = [connect(server, "http" if i % 4 == 0 else "resp") for i in range(n)]
         for client in idle[1::1000]:

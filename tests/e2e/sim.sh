@@ -1,46 +1,10 @@
 #!/bin/sh
 # sim.sh WEIR -- weir sim: the list, the tables, the same again with the same seed, drawings, and what it says of mistakes.
-set -eu
+. "${0%/*}/harness.sh"
 
-case $1 in
-/*) weir=$1 ;;
-*) weir=$PWD/$1 ;;
-esac
-[ -x "$weir" ] || { echo "sim.sh: there is no $weir" >&2 && exit 2; }
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+weir=$(program "$1")
+verb=sim
 cd "$dir"
-
-passed=0
-failed=0
-
-# check WHAT COMMAND... -- the command must succeed
-check() {
-    what=$1
-    shift
-    if "$@" >/dev/null 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "sim.sh: $what" >&2
-    fi
-}
-
-# run WORD... -- sets $code, and fills out and err
-run() {
-    code=0
-    "$weir" sim "$@" >out 2>err || code=$?
-}
-
-# says CODE TEXT WORD... -- ends with the code, and the text is in what it says
-says() {
-    want=$1
-    text=$2
-    shift 2
-    run "$@"
-    check "weir sim $*: ended with $code, not $want" test "$code" -eq "$want"
-    check "weir sim $*: does not say '$text': $(cat out err)" grep -qF -- "$text" out err
-}
 
 # --- the list
 run
@@ -115,5 +79,4 @@ says 2 "workers" wrong.yaml
 printf 'lenght: 3s\n' >wrong.yaml
 says 2 "did you mean 'length'" wrong.yaml
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

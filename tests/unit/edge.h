@@ -10,8 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define EDGE_ROOM       (256 * 1024)
+#define EDGE_ROOM (256 * 1024)
 
 /* A copy of the bytes, the last one before memory that cannot be read.  Good until the next. */
 static inline char *at_edge(const char *bytes, size_t len)

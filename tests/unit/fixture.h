@@ -16,9 +16,8 @@
 #include "random.h"
 #include "table/table.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define S               WEIR_SECOND
-#define NOW             (1000 * WEIR_SECOND)
+#define S   WEIR_SECOND
+#define NOW (1000 * WEIR_SECOND)
 
 /* ------------------------------------------------------ tables and limiters ---- */
 

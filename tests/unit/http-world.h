@@ -7,8 +7,6 @@
 #include "server/serve/http/http.h"
 #include "world.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
 static inline struct world *make_world(void)
 {
     return make_world_of(&weir__http, 4096);

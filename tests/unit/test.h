@@ -1,10 +1,10 @@
-/* test.h -- what every unit test begins with: cmocka, and tests that name themselves once.
+/* test.h -- the head of every unit test: cmocka, and tests that name themselves once.
  *
  *     TEST(test_a_fresh_key_has_its_whole_burst) { ... }
  *     TEST_WITH(test_..., start, stop) { struct world *w = *state; ... }
  *     GROUP(make_folder, remove_folder)    around all tests of the file
  *
- * test.c has main: it runs them in the order of the file.
+ * One program has all files of a room.  test.c has main: it runs the tests in the order written.
  */
 #ifndef WEIR_UNIT_TEST_H
 #define WEIR_UNIT_TEST_H
@@ -15,16 +15,17 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-void test_add(const char *name, CMUnitTestFunction run, CMFixtureFunction setup,
-              CMFixtureFunction teardown);
-void test_group(CMFixtureFunction setup, CMFixtureFunction teardown);
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-#define TEST_WITH(name, setup, teardown)                      \
-    static void name(void **state);                           \
-    __attribute__((constructor)) static void add_##name(void) \
-    {                                                         \
-        test_add(#name, name, setup, teardown);               \
-    }                                                         \
+void test_add(const char *file, const struct CMUnitTest *test);
+void test_group(const char *file, CMFixtureFunction setup, CMFixtureFunction teardown);
+
+#define TEST_WITH(name, setup, teardown)                                                \
+    static void name(void **state);                                                     \
+    __attribute__((constructor)) static void add_##name(void)                           \
+    {                                                                                   \
+        test_add(__FILE__, &(struct CMUnitTest){ #name, name, setup, teardown, NULL }); \
+    }                                                                                   \
     static void name(__attribute__((unused)) void **state)
 
 #define TEST(name) TEST_WITH(name, NULL, NULL)
@@ -32,7 +33,7 @@ void test_group(CMFixtureFunction setup, CMFixtureFunction teardown);
 #define GROUP(setup, teardown)                               \
     __attribute__((constructor)) static void add_group(void) \
     {                                                        \
-        test_group(setup, teardown);                         \
+        test_group(__FILE__, setup, teardown);               \
     }
 
 #endif

@@ -1,9 +1,9 @@
 /* world.h -- a server without sockets: rules, a table, a clock that stands still, and one
  * connection whose answers are gathered.
  *
- * What conn.c, loop.c and serve.c do is played here: what is sent is kept, work for other threads
- * is done as soon as the protocol has let go of the connection, and the tick of a second comes when
- * the clock is set.  For unit tests and fuzzers: what must not be ends the program.
+ * world.c plays conn.c, loop.c and serve.c: it keeps what is sent, does work for other threads as
+ * soon as the protocol lets go of the connection, and ticks when the clock is set.  For unit tests
+ * and fuzzers: a broken law ends the program.
  */
 #ifndef WEIR_TESTS_WORLD_H
 #define WEIR_TESTS_WORLD_H
@@ -73,69 +73,9 @@ static inline void world_must(bool law, const char *what)
     abort();
 }
 
-/* ------------------------------------------------ what other files would do ---- */
-
 static inline struct world *world_of(struct weir__conn *conn)
 {
     return (struct world *)((char *)conn - offsetof(struct world, conn));
-}
-
-void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len)
-{
-    weir__buffer_add(&world_of(conn)->sent, bytes, len);
-}
-
-void weir__conn_send_out(struct weir__conn *conn)
-{
-    weir__conn_send(conn, conn->loop->out.bytes, conn->loop->out.len);
-    conn->loop->out.len = 0;
-}
-
-void weir__conn_end(struct weir__conn *conn)
-{
-    conn->ending = true;
-}
-
-void weir__conn_end_early(struct weir__conn *conn)
-{
-    conn->ending = conn->lingers = true;
-}
-
-void weir__conn_resume(struct weir__conn *conn)
-{
-    conn->held = false;
-}
-
-int weir__conn_offload(struct weir__conn *conn, void (*work)(void *context),
-                       void (*done)(struct weir__conn *conn, void *context), void *context)
-{
-    struct world *w = world_of(conn);
-
-    world_must(w->work == NULL && !conn->held,
-               "one thing at a time is done elsewhere for a connection");
-    w->work = work;
-    w->done = done;
-    w->context = context;
-    conn->held = true;
-    return WEIR_OK;
-}
-
-weir_time weir__server_now(const struct weir__server *server)
-{
-    return *server->test_clock;
-}
-
-void weir__server_set_clock(struct weir__server *server, weir_time now)
-{
-    *server->test_clock = now;
-    server->tick(server, now);
-}
-
-/* There are none. */
-void weir__sinks_counts(const struct weir__sinks *sinks, struct weir__sinks_counts *out)
-{
-    (void)sinks;
-    (void)out;
 }
 
 static inline void world_tick(struct weir__server *server, weir_time now)

@@ -8,8 +8,7 @@
 #include "algo/debt.h"
 #include "random.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define S               WEIR_SECOND
+#define S WEIR_SECOND
 
 /* ------------------------------------------------------------ the refusals ---- */
 

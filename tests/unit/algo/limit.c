@@ -8,9 +8,8 @@
 #include "algo/limit.h"
 #include "random.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define S               WEIR_SECOND
-#define MAX             "9223372036854775807"
+#define S   WEIR_SECOND
+#define MAX "9223372036854775807"
 
 static void assert_text(const char *got, const char *wanted)
 {

@@ -7,8 +7,6 @@
 
 #include "base/zone.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
 /* ------------------------------------------------------- making a file ---- */
 
 struct file {

@@ -8,8 +8,6 @@
 
 #include "rulefile/problem.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
 static struct weir__report report;
 
 static void open_text(const char *text)

@@ -11,8 +11,6 @@
 
 #include "wire/json.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
 struct record {
     char text[4096]; /* "path=kind:text;" for each call */
     size_t len;

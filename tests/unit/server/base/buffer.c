@@ -7,8 +7,6 @@
 #include "server/base/buffer.h"
 #include "weir.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
 /* What the buffer holds is this, and it is empty afterwards. */
 static void expect_bytes(struct weir__buffer *b, const char *bytes, size_t len)
 {

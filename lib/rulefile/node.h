@@ -33,7 +33,7 @@ struct weir__tree {
     int64_t nodes; /* so far, and pairs that were merged */
 };
 
-/* yaml.c -- the tree, or NULL: then the report says why, or the arena has failed. */
+/* yaml.c -- the tree.  NULL: the report says why, the arena has failed, or the text is empty. */
 struct weir__node *weir__yaml_read(struct weir__arena *arena, struct weir__report *report);
 
 /* node.c -- both fail by telling the report, or when there is no memory. */

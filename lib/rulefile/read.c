@@ -303,6 +303,9 @@ static int read_text(struct weir__reader *r, struct weir_error *error)
 
     if (root != NULL)
         read_root(r, root);
+    else if (r->report.n == 0)
+        weir__report_add(&r->report, WEIR__NOWHERE,
+                         "the file is empty; a rule file begins with: version: 1");
     bool failed = nodes.failed || r->arena->failed;
     weir__arena_clear(&nodes);
     return failed ? weir__fail(error, WEIR_NO_MEMORY, "out of memory for the rules")

@@ -20,7 +20,7 @@ struct weir__node *weir__yaml_read(struct weir__arena *arena, struct weir__repor
 {
     (void)arena;
     weir__report_add(report, WEIR__NOWHERE,
-                     "this build has no YAML reader; build Weir with libfyaml to read rules");
+                     "this build has no YAML reader; build Weir with libfyaml");
     return NULL;
 }
 
@@ -109,8 +109,7 @@ static bool refuse_tag(struct builder *b, struct fy_token *tag)
 
     if (text == NULL)
         return true;
-    weir__report_add(b->tree.report, b->last_at,
-                     "a tag (!...) says nothing in a rule file; leave it out");
+    weir__report_add(b->tree.report, b->last_at, "a tag (!...) says nothing here; leave it out");
     return false;
 }
 
@@ -128,21 +127,34 @@ static bool is_nothing(const char *text, size_t len)
     return false;
 }
 
+/* libfyaml 0.7.12 reads 'a''''b' wrong: two quotes in a row, each written twice. */
+static bool refuse_quotes(struct builder *b, struct fy_token *token)
+{
+    const struct fy_mark *from = fy_token_start_mark(token), *to = fy_token_end_mark(token);
+
+    if (fy_token_scalar_style(token) != FYSS_SINGLE_QUOTED ||
+        memmem(b->tree.report->text + from->input_pos, to->input_pos - from->input_pos, "''''",
+               4) == NULL)
+        return true;
+    weir__report_add(b->tree.report, b->last_at,
+                     "two quotes in a row in single quotes; put this text in double quotes");
+    return false;
+}
+
 static bool on_scalar(struct builder *b, const struct fy_event_scalar_data *e)
 {
     size_t len = 0;
     const char *text = e->value ? fy_token_get_text(e->value, &len) : "";
     int anchor = refuse_tag(b, e->tag) ? add_anchor(b, e->anchor) : -2;
 
-    if (anchor == -2)
+    if (anchor == -2 || (e->value != NULL && !refuse_quotes(b, e->value)))
         return false;
     if (text == NULL) {
         b->tree.arena->failed = true;
         return false;
     }
     if (memchr(text, '\0', len)) {
-        weir__report_add(b->tree.report, b->last_at,
-                         "there is a NUL byte in this text; rules have none");
+        weir__report_add(b->tree.report, b->last_at, "there is a NUL byte in this text");
         return false;
     }
     bool plain = e->value == NULL || fy_token_scalar_style(e->value) == FYSS_PLAIN;
@@ -198,7 +210,7 @@ static bool on_open(struct builder *b, enum weir__node_kind kind, struct fy_toke
 static bool refuse_rest(struct builder *b, size_t at)
 {
     weir__report_add(b->tree.report, at,
-                     "this does not belong to what is above; a rule file is one mapping");
+                     "this does not belong to the mapping above; a file is one mapping");
     return false;
 }
 
@@ -221,8 +233,7 @@ static bool on_document(struct builder *b)
 {
     if (!b->done)
         return true;
-    weir__report_add(b->tree.report, b->last_at,
-                     "a second document begins here; a rule file is one");
+    weir__report_add(b->tree.report, b->last_at, "a second document begins here; a file is one");
     return false;
 }
 
@@ -282,12 +293,17 @@ static const struct {
                                                "below are not indented enough to go on with it" },
     { "plain scalar cannot start with", "text that begins with this character must be in quotes" },
     { "invalid alias detected", "text that begins with * must be in quotes" },
-    { "invalid value after mapping",
-      "expected the end of the value; text with braces must be in quotes: \"{ip}:{account}\"" },
+    { "invalid value after mapping", "expected the end of the value; text that begins with { or [ "
+                                     "must be in quotes: \"{ip}:{account}\"" },
     { "invalid escape",
       "not an escape; in double quotes write \\\\ for a backslash, or use single quotes" },
     { "double-quoted scalar without closing quote", "a \" is not closed" },
     { "single-quoted scalar without closing quote", "a ' is not closed" },
+    { "block sequence on the same line as a mapping key",
+      "a list begins on the line below its key; text that begins with - must be in quotes" },
+    { "invalid trailing content after", "there is more behind the closing quote" },
+    { "invalid mapping in plain multiline",
+      "this line is indented by fewer spaces than its neighbours, or by more" },
     { "invalid indentation in mapping",
       "this line is indented by fewer spaces than its neighbours, or by more" },
 };
@@ -417,9 +433,6 @@ struct weir__node *weir__yaml_read(struct weir__arena *arena, struct weir__repor
     struct weir__node *root = parse(&b, diag);
     fy_diag_destroy(diag);
     free(b.pending);
-    if (root == NULL && report->n == 0 && !arena->failed)
-        weir__report_add(report, WEIR__NOWHERE,
-                         "the file is empty; a rule file begins with: version: 1");
     return root;
 }
 

@@ -203,6 +203,8 @@ static int read_text(struct weir__reader *r, struct weir__sim_plan *plan, struct
 
     if (root)
         read_root(r, root, plan);
+    else if (r->report.n == 0)
+        weir__report_add(&r->report, WEIR__NOWHERE, "the file is empty");
     bool failed = nodes.failed;
     weir__arena_clear(&nodes);
     return failed ? weir__fail(error, WEIR_NO_MEMORY, "out of memory for the scenario")

@@ -213,6 +213,9 @@ TEST(test_R6_yaml_mistakes_in_the_same_form)
     assert_problem("version: 1\nzone: !x y\n", 2, 10, "a tag");
     assert_problem("version: 1\n? [a]\n: b\n", 2, 3, "a key must be text");
     assert_problem("version: 1\nzone: \"a\\0b\"\n", 2, 8, "NUL byte");
+    assert_problem("version: 1\nzone: 'a''''b'\n", 2, 8, "put this text in double quotes");
+    assert_problem("version: 1\nzone: -\n", 2, 7, "text that begins with - must be in quotes");
+    assert_problem("version: 1\nzone: 'a' b\n", 2, 11, "more behind the closing quote");
 }
 
 TEST(test_R6_bytes_that_are_no_text)

@@ -38,4 +38,22 @@ int weir__random_fill(void *out, size_t size); /* from the kernel; 0, or -1 with
 #define WEIR__EDITS_MAX 40
 unsigned weir__edits(const char *word, size_t n, const char *name, size_t m);
 
+/* The name that the word was most likely meant to be; NULL: it is like none.  There are `n` names,
+ * or fewer if a NULL ends them: WEIR__TO_NULL counts up to that. */
+#define WEIR__TO_NULL SIZE_MAX
+const char *weir__nearest(const char *word, size_t len, const char *const *names, size_t n);
+
+/* What follows "unknown key 'limt';": "did you mean 'limit'?", or "known are a, b, c". */
+struct weir__hint {
+    char text[160];
+};
+struct weir__hint weir__hint(const char *word, size_t len, const char *const *names, size_t n);
+
+/* Foreign text in quotes, fit for one line of a log: cut if it is long, and a byte that a terminal
+ * might obey is written as \xNN. */
+struct weir__quoted {
+    char text[64];
+};
+struct weir__quoted weir__quote(const char *text, size_t len);
+
 #endif

@@ -48,22 +48,6 @@ static void clean(char *text)
     *text = '\0';
 }
 
-struct weir__quoted weir__quote(const char *text, size_t len)
-{
-    struct weir__quoted q;
-    const size_t room = sizeof(q.text) - sizeof("...'") - 4;
-    const char *end = text + len;
-    size_t n = 0, taken;
-
-    q.text[n++] = '\'';
-    while (text < end && n < room) {
-        n += copy_character(q.text + n, text, end, false, &taken);
-        text += taken;
-    }
-    snprintf(q.text + n, sizeof(q.text) - n, text < end ? "...'" : "'");
-    return q;
-}
-
 /* --------------------------------------------------------------- places ---- */
 
 /* A line ends with \n, \r\n or \r. */
@@ -316,59 +300,4 @@ int weir_problem_print(char *out, size_t size, const char *name, const struct we
     draw_caret(caret, sizeof(caret), problem);
     return snprintf(out, size, "%s:%d:%d: %s\n    %s\n    %s", name, problem->line, problem->column,
                     problem->text, problem->source, caret);
-}
-
-/* -------------------------------------------------------- nearest words ---- */
-
-static bool begins(const char *name, size_t m, const char *word, size_t n)
-{
-    return n >= 2 && n < m && weir__edits(word, n, name, n) == 0;
-}
-
-const char *weir__nearest(const char *word, size_t len, const char *const *names, size_t n)
-{
-    unsigned best = 2 + (unsigned)len / 4; /* one slip in a short word, a few in a long one */
-    const char *found = NULL;
-
-    for (size_t i = 0; len <= WEIR__EDITS_MAX && i < n; i++) { /* longer words resemble nothing */
-        size_t m = strlen(names[i]);
-        if (m > WEIR__EDITS_MAX)
-            continue;
-        unsigned d = begins(names[i], m, word, len) ? 1 : weir__edits(word, len, names[i], m);
-        if (d < best && d < (len > m ? len : m)) { /* the second: of "x" and "s" nothing is alike */
-            best = d;
-            found = names[i];
-        }
-    }
-    return found;
-}
-
-static void put_all(struct weir__hint *hint, const char *const *names, size_t n)
-{
-    size_t used = (size_t)snprintf(hint->text, sizeof(hint->text), "known are");
-
-    for (size_t i = 0; i < n; i++) {
-        if (used + strlen(names[i]) + sizeof(", , ...") > sizeof(hint->text)) {
-            snprintf(hint->text + used, sizeof(hint->text) - used, ", ...");
-            return;
-        }
-        used += (size_t)snprintf(hint->text + used, sizeof(hint->text) - used, "%s %s",
-                                 i ? "," : "", names[i]);
-    }
-}
-
-struct weir__hint weir__hint(const char *word, size_t len, const char *const *names, size_t n)
-{
-    struct weir__hint hint;
-    const char *near = weir__nearest(word, len, names, n);
-
-    if (near)
-        snprintf(hint.text, sizeof(hint.text), "did you mean '%s'?", near);
-    else if (n == 0)
-        snprintf(hint.text, sizeof(hint.text), "there are none");
-    else if (n == 1)
-        snprintf(hint.text, sizeof(hint.text), "only '%s' is known", names[0]);
-    else
-        put_all(&hint, names, n);
-    return hint;
 }

@@ -7,6 +7,7 @@
 #ifndef WEIR_RULES_PROBLEM_H
 #define WEIR_RULES_PROBLEM_H
 
+#include "base/base.h"
 #include "base/utf8.h"
 #include "match/draft.h"
 
@@ -42,22 +43,5 @@ __attribute__((format(printf, 3, 4))) void weir__report_add(struct weir__report 
  * *error. */
 int weir__report_tell(struct weir__report *report, const struct weir_rules_options *options,
                       struct weir_error *error);
-
-/* A name or value from the text, in quotes, fit for one line: not too long, and nothing in it that
- * a terminal obeys. */
-struct weir__quoted {
-    char text[64];
-};
-struct weir__quoted weir__quote(const char *text, size_t len);
-
-/* The one of `n` names that the word was most likely meant to be; NULL if it is like none of
- * them. */
-const char *weir__nearest(const char *word, size_t len, const char *const *names, size_t n);
-
-/* What follows "unknown key 'limt';": "did you mean 'limit'?", or "known are a, b, c". */
-struct weir__hint {
-    char text[160];
-};
-struct weir__hint weir__hint(const char *word, size_t len, const char *const *names, size_t n);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "server/base/date.h"
 #include "server/base/text.h"
 
@@ -43,7 +44,8 @@ static int unknown(const struct weir__command *command, const char *word, size_t
     for (const struct weir__option *o = command->options; o->name && n < 64; o++)
         names[n++] = o->name;
     size_t dashes = strspn(word, "-");
-    const char *near = len > dashes ? weir__text_nearest(names, word + dashes, len - dashes) : NULL;
+    const char *near =
+        len > dashes ? weir__nearest(word + dashes, len - dashes, names, WEIR__TO_NULL) : NULL;
     if (near)
         weir__complain(command->name, "there is no option %.*s; did you mean --%s?", (int)len, word,
                        near);

@@ -34,28 +34,6 @@ void weir__complain_at(const char *command, const char *option, const char *valu
     fprintf(stderr, "\n    %*s\n", error->column, "^");
 }
 
-/* ---------------------------------------------------------- suggestions ---- */
-
-const char *weir__text_nearest(const char *const *names, const char *word, size_t len)
-{
-    const char *nearest = NULL;
-    size_t best = len / 3 + 2; /* further off is no likeness: "q" is not "take" */
-
-    for (; *names && len <= WEIR__EDITS_MAX; names++) {
-        size_t name_len = strlen(*names);
-        if (name_len > WEIR__EDITS_MAX)
-            continue;
-        size_t d = weir__edits(word, len, *names, name_len);
-        if (len >= 2 && len < name_len && memcmp(word, *names, len) == 0)
-            d = 1; /* the beginning of a name */
-        if (d < best && d < name_len) {
-            best = d;
-            nearest = *names;
-        }
-    }
-    return nearest;
-}
-
 /* ------------------------------------------------------- times and sizes ---- */
 
 struct unit {

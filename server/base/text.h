@@ -18,10 +18,6 @@ __attribute__((format(printf, 2, 3))) void weir__complain(const char *command, c
 void weir__complain_at(const char *command, const char *option, const char *value,
                        const struct weir_error *error);
 
-/* The name of a NULL-ended list that `word` was most likely meant to be, or NULL if none is
- * near. */
-const char *weir__text_nearest(const char *const *names, const char *word, size_t len);
-
 /* Whether stdout is a terminal that shows colours, and nobody has asked for none (NO_COLOR). */
 bool weir__wants_colours(void);
 

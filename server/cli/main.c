@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "server/base/command.h"
 #include "server/base/options.h"
 #include "server/cli/remote.h"
@@ -228,7 +229,7 @@ static int unknown(const char *word)
     names[n++] = "--help";
     names[n++] = "--version";
     names[n] = NULL;
-    const char *near = weir__text_nearest(names, word, strlen(word));
+    const char *near = weir__nearest(word, strlen(word), names, WEIR__TO_NULL);
     const char *what = word[0] == '-' ? "option" : "command";
     if (near)
         weir__complain(NULL, "there is no %s '%s'; did you mean %s?", what, word, near);

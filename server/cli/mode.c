@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "server/base/options.h"
 #include "server/cli/remote.h"
 #include "server/base/text.h"
@@ -166,7 +167,7 @@ static bool is_mode(const char *word)
             return true;
         n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", m ? ", " : "", modes[m]);
     }
-    const char *near = weir__text_nearest(modes, word, strlen(word));
+    const char *near = weir__nearest(word, strlen(word), modes, WEIR__TO_NULL);
     weir__complain("mode", "there is no mode '%s'; %s%s%s", word,
                    near ? "did you mean " : "the modes are ", near ? near : all, near ? "?" : "");
     return false;

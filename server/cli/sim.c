@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "server/base/command.h"
 #include "server/base/file.h"
 #include "server/base/options.h"
@@ -88,7 +89,7 @@ static bool complain_of_file(const struct weir__command *self, const char *path)
 
     for (const struct weir__embedded *e = weir__sim_files; e->name && n < 63; e++)
         names[n++] = e->name;
-    const char *near = weir__text_nearest(names, path, strlen(path));
+    const char *near = weir__nearest(path, strlen(path), names, WEIR__TO_NULL);
     if (errno == ENOENT && near)
         weir__complain(self->name,
                        "there is no scenario '%s', nor a file of that name; did you mean %s?", path,

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "algo/algo.h"
 #include "server/base/command.h"
 #include "server/base/options.h"
@@ -126,7 +127,7 @@ static bool read_algorithm(struct call *c)
     while (*names && strcmp(*names, wanted) != 0)
         names++;
     if (!*names) {
-        const char *near = weir__text_nearest(weir_algorithms(), wanted, strlen(wanted));
+        const char *near = weir__nearest(wanted, strlen(wanted), weir_algorithms(), WEIR__TO_NULL);
         weir__complain(c->command,
                        near ? "--algorithm: there is no '%s'; did you mean %s?"
                             : "--algorithm: there is no '%s'; see: weir limits",

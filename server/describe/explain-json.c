@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "server/describe/rules-words.h"
 #include "server/base/text.h"
 
@@ -281,7 +282,7 @@ static void add_unused(struct weir *weir, struct weir__buffer *out, const struct
         size_t len = attrs[i].name_len ? attrs[i].name_len : strlen(attrs[i].name);
         if (is_used(&known, &attrs[i], len))
             continue;
-        const char *near = weir__text_nearest(known.names, attrs[i].name, len);
+        const char *near = weir__nearest(attrs[i].name, len, known.names, WEIR__TO_NULL);
         add_name(out, shown == 0, attrs[i].name, len);
         add_name(&meant, shown++ == 0, near, near != NULL ? strlen(near) : 0);
     }

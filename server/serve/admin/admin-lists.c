@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "engine/engine.h"
 #include "rulefile/problem.h"
 #include "server/serve/admin/admin-parts.h"
@@ -39,13 +40,13 @@ void weir__admin_lists(struct weir__admin_call *call)
 static void find_nearest(struct weir *weir, const char *list, char near[64])
 {
     static const char *const always[] = { "allow", "deny", NULL };
-    const char *best = weir__text_nearest(always, list, strlen(list));
+    const char *best = weir__nearest(list, strlen(list), always, WEIR__TO_NULL);
     struct weir_list_info l;
 
     snprintf(near, 64, "%s", best ? best : "");
     for (size_t i = 0; weir_list_get(weir, i, &l); i++) {
         const char *const two[] = { near[0] ? near : l.name, l.name, NULL };
-        best = weir__text_nearest(two, list, strlen(list));
+        best = weir__nearest(list, strlen(list), two, WEIR__TO_NULL);
         if (best != NULL && best != near)
             memcpy(near, l.name, sizeof(l.name));
     }

@@ -2,6 +2,7 @@
  * done. */
 #include <string.h>
 
+#include "base/base.h"
 #include "engine/engine.h"
 #include "rulefile/problem.h"
 #include "server/serve/admin/admin-parts.h"
@@ -80,7 +81,7 @@ static bool read_mode(struct weir__admin_call *call, enum weir_mode *out)
         *out = (enum weir_mode)i;
         return true;
     }
-    const char *near = weir__text_nearest(names, value.bytes, value.len);
+    const char *near = weir__nearest(value.bytes, value.len, names, WEIR__TO_NULL);
     weir__admin_fail(call, 400, "%s is no mode: as-written, enforce, shadow or off%s%s%s",
                      WEIR__SHOWN(value), near ? "; did you mean " : "", near ? near : "",
                      near ? "?" : "");

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/base.h"
 #include "engine/engine.h"
 #include "rulefile/problem.h"
 #include "server/serve/admin/admin-parts.h"
@@ -304,7 +305,7 @@ static const char *find_rule(struct weir__admin_call *call, const char *const *n
     for (const char *const *name = names; *name; name++)
         if (is_text(*name, value.bytes, value.len))
             return *name;
-    const char *near = weir__text_nearest(names, value.bytes, value.len);
+    const char *near = weir__nearest(value.bytes, value.len, names, WEIR__TO_NULL);
     if (near)
         weir__admin_fail(call, 404, "there is no %s %s; did you mean '%s'?", what,
                          WEIR__SHOWN(value), near);

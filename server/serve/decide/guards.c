@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "guard/guard.h"
 #include "rulefile/problem.h"
 #include "server/base/digest.h"

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "rulefile/problem.h"
 #include "match/rules.h"
 

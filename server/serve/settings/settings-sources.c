@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "server/base/command.h"
 #include "server/base/file.h"
 #include "server/base/options.h"
@@ -25,7 +26,7 @@ static struct weir__place suggest(const char *word, size_t len, const char *dash
 
     for (size_t i = 0; i < WEIR__SETTINGS; i++)
         names[i + 2] = weir__settings_rows[i].name;
-    const char *near = len > 0 ? weir__text_nearest(names + first, word, len) : NULL;
+    const char *near = len > 0 ? weir__nearest(word, len, names + first, WEIR__TO_NULL) : NULL;
     if (near)
         snprintf(place.text, sizeof(place.text), "did you mean %s%s?", dashes, near);
     else

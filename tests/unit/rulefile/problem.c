@@ -108,7 +108,6 @@ TEST(test_R6_nothing_that_a_terminal_obeys)
                         "f:1:2: wrong\n    ?x\n     ^"); /* CSI in one character */
     assert_string_equal(print_at("\xe2\x80\xaex", 3),
                         "f:1:2: wrong\n    ?x\n     ^"); /* right to left */
-    assert_string_equal(weir__quote("a\x1b\nb", 4).text, "'a??b'");
 }
 
 TEST(test_R6_what_is_around_the_place)
@@ -171,52 +170,4 @@ TEST(test_R6_told_in_order_and_once)
     assert_string_equal(all, "0:0 first|1:2 second|2:2 third|");
     assert_string_equal(error.text, "f: first");
     weir__report_close(&report);
-}
-
-/* ------------------------------------------------------------ nearest words ---- */
-
-TEST(test_R6_nearest_words)
-{
-    static const char *const names[] = {
-        "name", "limit", "match", "mode", "sliding-window", "not"
-    };
-    static const struct {
-        const char *word, *nearest;
-    } cases[] = {
-        { "limt", "limit" },
-        { "limits", "limit" },
-        { "LIMIT", "limit" },
-        { "mdoe", "mode" },
-        { "mach", "match" },
-        { "sliding", "sliding-window" },
-        { "sliding_window", "sliding-window" },
-        { "x", NULL },
-        { "colour", NULL },
-        { "", NULL },
-        { "nam", "name" },
-        { "ont", "not" },
-        { "a-word-that-is-longer-than-forty-bytes-is-like-none", NULL },
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        const char *near =
-            weir__nearest(cases[i].word, strlen(cases[i].word), names, COUNT_OF(names));
-        if ((near == NULL) != (cases[i].nearest == NULL) ||
-            (near && strcmp(near, cases[i].nearest) != 0))
-            fail_msg("'%s' is like %s", cases[i].word, near ? near : "nothing");
-    }
-}
-
-TEST(test_R6_hints)
-{
-    static const char *const names[] = { "allow", "deny" };
-    const char *many[100];
-    assert_string_equal(weir__hint("alow", 4, names, 2).text, "did you mean 'allow'?");
-    assert_string_equal(weir__hint("zzzzz", 5, names, 2).text, "known are allow, deny");
-    assert_string_equal(weir__hint("zzzzz", 5, names, 1).text, "only 'allow' is known");
-    assert_string_equal(weir__hint("zzzzz", 5, names, 0).text, "there are none");
-    for (size_t i = 0; i < COUNT_OF(many); i++)
-        many[i] = "some-name";
-    struct weir__hint hint = weir__hint("zzzzz", 5, many, COUNT_OF(many));
-    assert_true(strlen(hint.text) < sizeof(hint.text));
-    assert_string_equal(hint.text + strlen(hint.text) - 5, ", ...");
 }

@@ -1,12 +1,49 @@
-/* window.h -- units promised to windows to come: what fixed-window and calendar share.
+/* window.h -- counting in windows: what fixed-window and calendar share.
  *
- * A window holds `count` units.  What is used beyond it is promised to the windows behind it, each
- * filled before the next.
+ *     0  int64  end    of the window that `used` is about
+ *     8  int64  used   units taken in it; more than count: the rest is promised to the windows that
+ *                      follow
+ *     bound     count in a window, and so up to 2 * count in a short time that lies across an edge
+ *
+ * An ask that can wait is promised the first later window that holds it whole; nobody overtakes a
+ * promise, and what it skipped of a window stays skipped even if it is given back.
+ *
+ * Where windows begin and end is the algorithm's: a row of edges, constant where these functions
+ * are called, so that nothing is called through a pointer.
  */
 #ifndef WEIR_ALGO_WINDOW_H
 #define WEIR_ALGO_WINDOW_H
 
 #include "algo/algo.h"
+
+#define WEIR__WINDOW_USED_MAX ((int64_t)1 << 61)
+#define WEIR__WINDOW          static inline __attribute__((always_inline))
+
+struct weir__window_state {
+    weir_time end;
+    int64_t used;
+};
+
+struct weir__edges {
+    weir_time (*longest)(const struct weir_plan *plan); /* of a window */
+    weir_time (*start)(const struct weir_plan *plan,
+                       weir_time end);                             /* of the window that ends so */
+    weir_time (*end)(const struct weir_plan *plan, weir_time now); /* of the window of `now` */
+    weir_time (*end_after)(const struct weir_plan *plan, weir_time end, int64_t windows);
+    int64_t (*passed)(const struct weir_plan *plan, weir_time end, weir_time now); /* windows */
+    bool (*same)(const struct weir_plan *a, const struct weir_plan *b); /* the same edges */
+};
+
+static inline int weir__window_prepare(struct weir_plan *plan, struct weir_error *error)
+{
+    if (plan->limit.count > WEIR__WINDOW_USED_MAX)
+        return weir__fail(error, WEIR_INVALID,
+                          "a window cannot count that far: count must be at most 2^61");
+    plan->most = plan->limit.count;
+    plan->by_count = weir__divisor_make((uint64_t)plan->limit.count);
+    plan->packs = false;
+    return WEIR_OK;
+}
 
 /* Whole windows that so many units fill. */
 static inline int64_t weir__windows_in(const struct weir_plan *plan, int64_t units)
@@ -30,6 +67,106 @@ static inline int64_t weir__window_find(const struct weir_plan *plan, int64_t us
         return full;
     *before = (full + 1) * count;
     return full + 1;
+}
+
+/* Makes the state that of the window `now` lies in.  True if the clock has stepped back: then what
+ * was used counts in this window. */
+WEIR__WINDOW bool weir__window_roll(const struct weir__edges *edges, const struct weir_plan *plan,
+                                    struct weir__window_state *s, weir_time now)
+{
+    int64_t count = plan->limit.count, passed;
+    s->used = s->used < 0                       ? 0 /* a damaged state may hold anything */
+              : s->used > WEIR__WINDOW_USED_MAX ? WEIR__WINDOW_USED_MAX
+                                                : s->used;
+    s->end &= INT64_MAX;
+    if (now < s->end) { /* this window, or a late ask; before the window before it, the clock has
+                           stepped back */
+        weir_time early = s->end - now - WEIR__LATE_MAX;
+        if (early <= 0 || early - edges->longest(plan) <= edges->longest(plan))
+            return false;
+        s->end = edges->end(plan, now);
+        return true;
+    }
+    if (s->used <= count || weir__windows_in(plan, s->used + count - 1) <=
+                                (passed = edges->passed(plan, s->end, now))) {
+        s->used = 0; /* nothing is promised to this window or later */
+        s->end = edges->end(plan, now);
+    } else {
+        s->used -= passed * count;
+        s->end = edges->end_after(plan, s->end, passed);
+    }
+    return false;
+}
+
+WEIR__WINDOW weir_time weir__window_idle_at(const struct weir__edges *edges,
+                                            const struct weir_plan *plan,
+                                            const struct weir__window_state *s)
+{
+    if (s->used <= plan->limit.count)
+        return s->used <= 0 ? 0 : s->end & INT64_MAX;
+    return edges->end_after(plan, s->end & INT64_MAX, weir__windows_in(plan, s->used - 1));
+}
+
+WEIR__WINDOW void weir__window_describe(const struct weir__edges *edges,
+                                        const struct weir_plan *plan,
+                                        const struct weir__window_state *s, weir_time now,
+                                        struct weir_decision *d)
+{
+    weir_time fresh = weir__window_idle_at(edges, plan, s);
+    d->remaining = s->used >= plan->limit.count ? 0 : plan->limit.count - s->used;
+    d->reset = fresh > now ? fresh - now : 0;
+}
+
+WEIR__WINDOW bool weir__window_step(const struct weir__edges *edges, const struct weir_plan *plan,
+                                    void *state, const struct weir_ask *ask, bool take,
+                                    struct weir_decision *d)
+{
+    struct weir__window_state s = *(struct weir__window_state *)state;
+    if (weir__window_roll(edges, plan, &s, ask->now) && take)
+        *(struct weir__window_state *)state = s;
+    if (ask->cost > plan->limit.count) {
+        weir__window_describe(edges, plan, &s, ask->now, d);
+        return weir__refuse(d, WEIR_NEVER);
+    }
+    int64_t before, ahead = weir__window_find(plan, s.used, ask->cost, &before);
+    weir_time wait = ahead > 0 ? edges->end_after(plan, s.end, ahead - 1) - ask->now : 0;
+    if (wait > ask->wait_max || before > WEIR__WINDOW_USED_MAX - ask->cost) {
+        weir__window_describe(edges, plan, &s, ask->now, d);
+        return weir__refuse(d, wait > ask->wait_max ? wait - ask->wait_max : s.end - ask->now);
+    }
+    s.used = before + ask->cost;
+    weir__window_describe(edges, plan, &s, ask->now, d);
+    if (take && ask->cost > 0)
+        *(struct weir__window_state *)state = s;
+    return weir__grant(d, wait);
+}
+
+WEIR__WINDOW void weir__window_give(const struct weir__edges *edges, const struct weir_plan *plan,
+                                    struct weir__window_state *s, int64_t units, weir_time now)
+{
+    weir__window_roll(edges, plan, s, now);
+    weir__i128 used = (weir__i128)s->used - units;
+    s->used = used < 0 ? 0 : used > WEIR__WINDOW_USED_MAX ? WEIR__WINDOW_USED_MAX : (int64_t)used;
+}
+
+/* The units used in this window stay used, in the window of the new plan, as far as it counts; so
+ * do those promised to each of the next. */
+WEIR__WINDOW void weir__window_change(const struct weir__edges *edges,
+                                      const struct weir_plan *old_plan,
+                                      const struct weir_plan *new_plan,
+                                      struct weir__window_state *s, weir_time now)
+{
+    weir_time begun = edges->start(old_plan, s->end & INT64_MAX);
+    int64_t old_count = old_plan->limit.count, count = new_plan->limit.count;
+    now = now > begun ? now : begun; /* a change does not move a key back in time */
+    weir__window_roll(edges, old_plan, s, now);
+    int64_t full = s->used > old_count ? (s->used - 1) / old_count : 0; /* before the last one */
+    int64_t rest = s->used - full * old_count;
+    s->used = full > WEIR__WINDOW_USED_MAX / count - 1
+                  ? WEIR__WINDOW_USED_MAX
+                  : full * count + (rest < count ? rest : count);
+    if (!edges->same(old_plan, new_plan))
+        s->end = s->used > 0 ? edges->end(new_plan, now) : 0;
 }
 
 #endif

@@ -78,7 +78,7 @@ TEST(test_R3_files_that_are_no_lists)
                     "line 2 of the file, 'nonsense'");
     write_at(path, 0, "\xff\xff", 2);
     assert_contains(read_bad_bytes(text, strlen(text), name, &error).problems[0].text,
-                    "line 1 of the file, '??.0.0.0/8': not UTF-8 text");
+                    "line 1 of the file, '\\xff\\xff.0.0.0/8': not UTF-8 text");
     static const char no_file[] = "version: 1\nlists: { deny: { ip: { file: not-there } } }\n";
     assert_contains(read_bad_bytes(no_file, strlen(no_file), name, &error).problems[0].text,
                     "cannot read the file 'not-there'");

@@ -1,12 +1,12 @@
-/* command.h -- what a command of `weir` is: a row, the options it takes, and the codes it ends
- * with.
+/* command.h -- a command of `weir`: a row with its options, its help and its function.
  *
- * The rows are in main.c.  A new command is a file cmd-x.c (its options and its function) and one
- * row there; the row and the options also print the help, so neither can drift from the other.
+ * A new command is a file in server/cli that ends in its row, and a line in main.c.  The row prints
+ * the help and the shell completion.
  */
 #ifndef WEIR_SERVER_COMMAND_H
 #define WEIR_SERVER_COMMAND_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,90 +16,78 @@
 enum weir__exit {
     WEIR__EXIT_OK = 0,    /* granted; all passed */
     WEIR__EXIT_NO = 1,    /* refused; some failed */
-    WEIR__EXIT_WRONG = 2, /* wrong use, or something that is needed cannot be had */
+    WEIR__EXIT_WRONG = 2, /* wrong use, or something needed is missing */
 };
+
+#define WEIR__GO_ON (-1) /* no exit code: the command is not finished */
 
 enum weir__option_kind {
     WEIR__OPTION_SWITCH, /* bool: no value */
     WEIR__OPTION_TEXT,   /* const char * */
-    WEIR__OPTION_COUNT,  /* int64_t, from `min` up */
+    WEIR__OPTION_COUNT,  /* int64_t, at least `min` */
     WEIR__OPTION_TIME,   /* weir_time */
     WEIR__OPTION_WAIT,   /* weir_time, or "forever" */
-    WEIR__OPTION_MOMENT, /* weir_time, since 1970; also as ISO 8601 */
+    WEIR__OPTION_MOMENT, /* weir_time since 1970; also as ISO 8601 */
 };
 
 struct weir__option {
-    const char *name; /* without the two dashes; NULL ends the rows */
-    char letter;      /* of the short form, or 0 */
+    const char *name; /* without the dashes; NULL ends the rows */
+    char letter;      /* the short form, or 0 */
     enum weir__option_kind kind;
-    size_t offset;     /* of the member it sets in the command's own struct */
+    size_t offset;     /* of the member it sets in the command's struct */
     int64_t min;       /* of a count */
-    const char *value; /* what the help calls its value */
+    const char *value; /* the value's name in the help */
     const char *help;
+};
+
+/* Rows of a file whose struct is called `options`. */
+#define WEIR__SWITCH(name, letter, member, help)                                           \
+    {                                                                                      \
+        name, letter, WEIR__OPTION_SWITCH, offsetof(struct options, member), 0, NULL, help \
+    }
+#define WEIR__VALUE(name, letter, kind, member, value, help)                                \
+    {                                                                                       \
+        name, letter, WEIR__OPTION_##kind, offsetof(struct options, member), 0, value, help \
+    }
+#define WEIR__TEXT(name, letter, member, value, help) \
+    WEIR__VALUE(name, letter, TEXT, member, value, help)
+#define WEIR__COUNT(name, letter, member, min, help)                                       \
+    {                                                                                      \
+        name, letter, WEIR__OPTION_COUNT, offsetof(struct options, member), min, "N", help \
+    }
+#define WEIR__MOMENT "seconds since 1970, or 2026-11-30T23:59:59Z"
+
+struct weir__command;
+struct weir__remote;
+
+/* One run of a command. */
+struct weir__call {
+    const struct weir__command *self;
+    const void *options; /* the command's struct */
+    char **words;        /* the rest, ended by NULL */
+    int n;
 };
 
 struct weir__command {
     const char *name; /* one word, or two: "rules check" */
     const char *summary;
-    const char *arguments; /* the usage, after the name */
-    const char *notes;     /* more lines for --help, or NULL */
-    const struct weir__option *options;
-    int (*run)(const struct weir__command *self, int argc,
-               char **argv); /* argv[0] is the first word after the name */
+    const char *arguments; /* the usage after the name */
+    const char *help; /* paragraphs; wrapped when printed, except lines that begin with spaces */
+    const struct weir__option *options; /* NULL: the command reads its own words */
+    const struct weir__option *shared;  /* more rows, or NULL */
+    const void *defaults;               /* the options' struct before any word is read */
+    size_t size;                        /* of that */
+    int words_min, words_max;
+    int (*run)(const struct weir__call *call); /* WEIR__GO_ON, or NULL: ask a server */
+    int (*ask)(const struct weir__call *call, struct weir__remote *server);
 };
 
-extern const struct weir__option weir__cmd_take_options[], weir__cmd_peek_options[],
-    weir__cmd_give_options[];
-extern const struct weir__option weir__cmd_table_options[], weir__cmd_demo_options[],
-    weir__cmd_limits_options[];
-extern const struct weir__option weir__cmd_rules_check_options[], weir__cmd_rules_diff_options[],
-    weir__cmd_rules_schema_options[];
+#define WEIR__COMMAND_OPTIONS(rows, ...)                                 \
+    .options = rows, .defaults = &(const struct options){ __VA_ARGS__ }, \
+    .size = sizeof(struct options)
+#define WEIR__ANY_WORDS INT_MAX
 
-int weir__cmd_take(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_peek(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_give(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_table(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_demo(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_limits(const struct weir__command *self, int argc, char **argv);
-
-extern const struct weir__option weir__cmd_bans_options[];
-int weir__cmd_bans(const struct weir__command *self, int argc, char **argv);
-
-extern const struct weir__option weir__cmd_serve_options[];
-int weir__cmd_serve(const struct weir__command *self, int argc, char **argv);
-
-extern const struct weir__option weir__cmd_explain_options[];
-extern const struct weir__option weir__cmd_replay_options[];
-int weir__cmd_explain(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_replay(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_rules_check(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_rules_diff(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_rules_schema(const struct weir__command *self, int argc, char **argv);
-
-extern const struct weir__option weir__cmd_check_options[], weir__cmd_mode_options[],
-    weir__cmd_reset_options[], weir__cmd_lists_options[], weir__cmd_status_options[],
-    weir__cmd_events_options[], weir__cmd_top_options[], weir__cmd_completion_options[];
-extern const struct weir__option weir__cmd_guards_options[], weir__cmd_degrade_options[];
-extern const struct weir__option weir__cmd_rules_get_options[], weir__cmd_rules_set_options[],
-    weir__cmd_rules_reload_options[];
-int weir__cmd_check(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_mode(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_guards(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_degrade(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_reset(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_lists(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_status(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_events(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_top(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_completion(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_rules_get(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_rules_set(const struct weir__command *self, int argc, char **argv);
-int weir__cmd_rules_reload(const struct weir__command *self, int argc, char **argv);
-
-extern const struct weir__option weir__cmd_sim_options[];
-int weir__cmd_sim(const struct weir__command *self, int argc, char **argv);
-
-/* main.c -- the i-th row; NULL: there are no more. */
+/* The i-th row of main.c, or NULL. */
 const struct weir__command *weir__command_row(size_t i);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "server/base/buffer.h"
 
-void weir__complain(const char *command, const char *format, ...)
+int weir__complain(const char *command, const char *format, ...)
 {
     va_list args;
 
@@ -20,6 +20,7 @@ void weir__complain(const char *command, const char *format, ...)
     vfprintf(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
+    return 2;
 }
 
 void weir__complain_at(const char *command, const char *option, const char *value,

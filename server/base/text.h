@@ -9,9 +9,10 @@
 
 #include "weir.h"
 
-/* One line to stderr: "weir COMMAND: ..."; a NULL command is the program itself. */
-__attribute__((format(printf, 2, 3))) void weir__complain(const char *command, const char *format,
-                                                          ...);
+/* One line to stderr: "weir COMMAND: ..."; a NULL command is the program itself.  Returns the exit
+ * code of wrong use, 2. */
+__attribute__((format(printf, 2, 3))) int weir__complain(const char *command, const char *format,
+                                                         ...);
 
 /* The same for the value of an option that could not be read, with the value below it and a caret
  * under the column. */

@@ -1,17 +1,13 @@
-/* bans.c -- `weir bans`: the keys that rules keep out, as a running server or a table file has
- * them; one more, and the lifting of one.
+/* bans.c -- `weir bans`: lists, adds and lifts bans, of a running server or a table file.
  *
- * With a table file the rules themselves are not needed: a ban is known by its rule's name and its
- * key's text, and both are in the table.
+ * A table file needs no rules: a ban is known by its rule's name and its key's text, and the table
+ * holds both.
  */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "server/base/command.h"
 #include "server/base/date.h"
-#include "server/base/options.h"
 #include "server/cli/remote.h"
 #include "server/describe/rules-words.h"
 #include "match/draft.h"
@@ -24,27 +20,19 @@ struct options {
     bool lift, add;
 };
 
-const struct weir__option weir__cmd_bans_options[] = {
-    { "table", 't', WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE",
-      "the table, which must be there; default: ask a server" },
-    { "add", 0, WEIR__OPTION_SWITCH, offsetof(struct options, add), 0, NULL,
-      "keep KEY out; a server only" },
-    { "for", 0, WEIR__OPTION_TEXT, offsetof(struct options, length), 0, "TIME",
-      "with --add: how long" },
-    { "lift", 0, WEIR__OPTION_SWITCH, offsetof(struct options, lift), 0, NULL,
-      "end the ban of KEY, and forget those before it" },
-    { "rule", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rule), 0, "NAME",
-      "with --add and --lift: whose ban; else list those of this rule" },
-    { "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME",
-      "with --table: at this time: seconds since 1970, or 2026-11-30T23:59:59Z" },
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL,
-      "as one JSON object" },
-    WEIR__REMOTE_ROWS(struct options){ 0 },
+static const struct weir__option rows[] = {
+    WEIR__TEXT("table", 't', table, "FILE", "an existing table file; default: ask a server"),
+    WEIR__SWITCH("add", 0, add, "ban KEY (servers only)"),
+    WEIR__TEXT("for", 0, length, "TIME", "with --add: how long"),
+    WEIR__SWITCH("lift", 0, lift, "end the ban of KEY, and forget its earlier bans"),
+    WEIR__TEXT("rule", 'r', rule, "NAME", "with --add and --lift: whose ban; else list only its"),
+    WEIR__VALUE("now", 0, MOMENT, now, "TIME", "with --table: as of this time: " WEIR__MOMENT),
+    { 0 },
 };
 
 /* -------------------------------------------------------------- listing ---- */
 
-/* Whole if a terminal may have it, so that it can be given to --lift. */
+/* Whole if a terminal can show it, so that it can be copied to --lift. */
 static void print_key(const char *key)
 {
     size_t len = strlen(key), plain = 0;
@@ -72,45 +60,49 @@ static void print_ban(const struct weir_ban *ban, weir_time now)
     printf(" banned %s ago, for another %s; strike %" PRId32 "\n", since, until, ban->strikes);
 }
 
-static void print_json(const struct weir_ban *ban, bool first)
+static void write_json(struct weir__buffer *json, const struct weir_ban *ban)
 {
-    printf("%s{\"rule\":", first ? "" : ",");
-    weir__json_string(ban->rule);
-    printf(",\"key\":");
-    weir__json_string(ban->key);
-    printf(",\"since_ns\":%" PRId64 ",\"until_ns\":%" PRId64 ",\"strikes\":%" PRId32 "}",
-           ban->since, ban->until, ban->strikes);
+    weir__buffer_text(json, json->bytes[json->len - 1] == '[' ? "{" : ",{");
+    weir__buffer_member(json, "rule", ban->rule);
+    weir__buffer_member(json, "key", ban->key);
+    weir__buffer_member_number(json, "since_ns", ban->since);
+    weir__buffer_member_number(json, "until_ns", ban->until);
+    weir__buffer_member_number(json, "strikes", ban->strikes);
+    weir__buffer_text(json, "}");
 }
 
 struct listing {
     const struct options *o;
     weir_time now;
     size_t n;
+    struct weir__buffer json;
 };
 
-static bool print_listed(void *context, const struct weir_ban *ban)
+static bool add_ban(void *context, const struct weir_ban *ban)
 {
     struct listing *l = context;
 
     if (l->o->rule && strcmp(ban->rule, l->o->rule) != 0)
         return true;
+    l->n++;
     if (l->o->remote.json)
-        print_json(ban, l->n == 0);
+        write_json(&l->json, ban);
     else
         print_ban(ban, l->now);
-    l->n++;
     return true;
 }
 
 static int list(const struct options *o, struct weir *weir, weir_time now)
 {
-    struct listing l = { o, now, 0 };
+    struct listing l = { .o = o, .now = now };
 
+    weir__buffer_format(&l.json, "{\"now_ns\":%" PRId64 ",\"bans\":[", now);
+    weir_ban_list(weir, now, add_ban, &l);
     if (o->remote.json)
-        printf("{\"now_ns\":%" PRId64 ",\"bans\":[", now);
-    weir_ban_list(weir, now, print_listed, &l);
-    if (o->remote.json || l.n == 0)
-        puts(o->remote.json ? "]}" : "nobody is banned");
+        printf("%.*s]}\n", (int)l.json.len, l.json.bytes);
+    else if (l.n == 0)
+        puts("nobody is banned");
+    weir__buffer_free(&l.json);
     return WEIR__EXIT_OK;
 }
 
@@ -128,12 +120,12 @@ static int lift(const struct options *o, struct weir *weir, const char *key, wei
 /* An engine without rules. */
 static int run_table(const struct options *o, struct weir_table *table, const char *key)
 {
-    struct weir_options on = { .table = table };
     weir_time now = o->now >= 0 ? o->now : weir_table_now(table);
     struct weir *weir;
+    struct weir_error error = { 0 };
 
-    if (weir_create(&weir, &on, NULL) != WEIR_OK)
-        return WEIR__EXIT_WRONG;
+    if (weir_create(&weir, &(struct weir_options){ .table = table }, &error) != WEIR_OK)
+        return weir__complain("bans", "%s", error.text);
     int code = o->lift ? lift(o, weir, key, now) : list(o, weir, now);
     weir_destroy(weir);
     return code;
@@ -151,7 +143,6 @@ static weir_time moment(const struct weir__document *d, const char *path)
     return t;
 }
 
-/* The ban whose members are `at`... */
 static void show_ban(const struct weir__document *d, const char *at, weir_time now)
 {
     struct weir_ban ban = { .strikes = (int32_t)weir__document_number(d, 0, "%sstrikes", at) };
@@ -183,37 +174,25 @@ static void show_bans(const struct weir__document *d)
         puts("nobody is banned");
 }
 
-/* All of them, or a rule's; names have few bytes that a query may not have. */
-static void write_path(const char *rule, char *out, size_t size)
+/* Lifting a ban that is not there is "no", not wrong use. */
+static int ask(const struct weir__call *call, struct weir__remote *r)
 {
-    size_t n = (size_t)snprintf(out, size, "/v1/bans%s", rule ? "?rule=" : "");
+    const struct options *o = call->options;
+    char path[256], request[272];
 
-    for (; rule && *rule && n + 4 < size; rule++)
-        n += (size_t)snprintf(out + n, size - n,
-                              isalnum((unsigned char)*rule) || strchr("-._", *rule) ? "%c"
-                                                                                    : "%%%02X",
-                              (unsigned char)*rule);
-}
-
-/* A key that is not banned cannot be let in: that is no, and not wrong use. */
-static int ask_server(struct weir__remote *r, const struct options *o, const char *key)
-{
-    struct weir__buffer body = { 0 };
-    const char *method = o->add ? "POST" : o->lift ? "DELETE" : "GET";
-    char path[256];
-
-    weir__buffer_text(&body, "{");
-    if (o->rule && key)
-        weir__buffer_member(&body, "rule", o->rule);
-    if (key)
-        weir__buffer_member(&body, "key", key);
-    if (o->add)
-        weir__buffer_member(&body, "for", o->length);
-    weir__buffer_text(&body, "}");
-    write_path(key ? NULL : o->rule, path, sizeof(path));
-    bool answered = weir__remote_call(r, method, path, key ? &body : NULL);
-    weir__buffer_free(&body);
-    if (!answered)
+    if (o->add || o->lift) {
+        struct weir__buffer *body = weir__remote_body(r);
+        weir__buffer_member(body, "rule", o->rule);
+        weir__buffer_member(body, "key", call->words[0]);
+        if (o->add)
+            weir__buffer_member(body, "for", o->length);
+    }
+    snprintf(request, sizeof(request), "%s %s",
+             o->add    ? "POST"
+             : o->lift ? "DELETE"
+                       : "GET",
+             weir__remote_path(path, "/v1/bans", "rule", o->add || o->lift ? NULL : o->rule));
+    if (!weir__remote_call(r, request))
         return WEIR__EXIT_WRONG;
     if (r->status / 100 != 2) {
         weir__remote_complain(r);
@@ -230,17 +209,6 @@ static int ask_server(struct weir__remote *r, const struct options *o, const cha
     else
         show_bans(&r->document);
     return WEIR__EXIT_OK;
-}
-
-static int run_remote(const struct weir__command *self, const struct options *o, const char *key)
-{
-    struct weir__remote r;
-
-    if (!weir__remote_open(&r, self, &o->remote))
-        return WEIR__EXIT_WRONG;
-    int code = ask_server(&r, o, key);
-    weir__remote_close(&r);
-    return code;
 }
 
 /* -------------------------------------------------------------- command ---- */
@@ -263,32 +231,41 @@ static const char *find_mistake(const struct options *o, int words)
                                         : NULL;
 }
 
-int weir__cmd_bans(const struct weir__command *self, int argc, char **argv)
+static int run(const struct weir__call *call)
 {
-    struct options o = { .now = -1 };
+    const struct options *o = call->options;
+    const char *command = call->self->name, *mistake = find_mistake(o, call->n);
     struct weir_table *table;
     struct weir_error error = { 0 };
-    int words, code = weir__options_parse(self, argc, argv, &o, &words);
 
-    if (code != WEIR__GO_ON)
-        return code;
-    const char *mistake = find_mistake(&o, words);
-    if (mistake) {
-        weir__complain(self->name, "%s; usage: weir %s %s", mistake, self->name, self->arguments);
-        return WEIR__EXIT_WRONG;
-    }
-    if (o.rule && strlen(o.rule) > WEIR__RULE_NAME_MAX) {
-        weir__complain(self->name, "--rule: a rule's name has at most %d bytes, and this has %zu",
-                       WEIR__RULE_NAME_MAX, strlen(o.rule));
-        return WEIR__EXIT_WRONG;
-    }
-    if (!o.table)
-        return run_remote(self, &o, words ? argv[0] : NULL);
-    if (weir_table_attach(&table, o.table, &error) != WEIR_OK) {
-        weir__complain(self->name, "--table: %s", error.text);
-        return WEIR__EXIT_WRONG;
-    }
-    code = run_table(&o, table, argv[0]);
+    if (mistake)
+        return weir__command_wrong(call->self, "%s", mistake);
+    if (o->rule && strlen(o->rule) > WEIR__RULE_NAME_MAX)
+        return weir__complain(command, "--rule: a rule's name has at most %d bytes, this has %zu",
+                              WEIR__RULE_NAME_MAX, strlen(o->rule));
+    if (!o->table)
+        return WEIR__GO_ON;
+    if (weir_table_attach(&table, o->table, &error) != WEIR_OK)
+        return weir__complain(command, "--table: %s", error.text);
+    int code = run_table(o, table, call->words[0]);
     weir_table_destroy(table);
     return code;
 }
+
+const struct weir__command weir__cmd_bans = {
+    .name = "bans",
+    .summary = "list bans, ban a key, or lift a ban",
+    .arguments =
+        "[--server ADDRESS | --table FILE] [--rule NAME] [--add --for TIME KEY | --lift KEY]",
+    .help = "Shows the keys that rules keep out: since when, for how much longer, and how often "
+            "before. Write rule names and keys as listed.\n"
+            "\n"
+            "  weir bans --add --rule login --for 10m 192.0.2.7\n"
+            "  weir bans --lift --rule login 192.0.2.7\n"
+            "\n"
+            "Exit codes: 0 done, 1 that key is not banned, 2 wrong use or no server.",
+    WEIR__REMOTE(rows, .now = -1),
+    .words_max = WEIR__ANY_WORDS,
+    .run = run,
+    .ask = ask,
+};

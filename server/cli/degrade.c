@@ -1,57 +1,40 @@
-/* degrade.c -- `weir degrade`: shows the degradation of a running server, or sets it by
- * hand. */
-#include <stdio.h>
-#include <string.h>
-
-#include "server/base/options.h"
+/* degrade.c -- `weir degrade`: shows or sets the degradation of a running server. */
 #include "server/cli/remote.h"
-#include "server/base/text.h"
 
 struct options {
     struct weir__remote_options remote;
 };
 
-const struct weir__option weir__cmd_degrade_options[] = {
-    WEIR__REMOTE_JSON(struct options) WEIR__REMOTE_ROWS(struct options){ 0 },
+static const struct weir__option rows[] = { { 0 } };
+
+static void show(struct weir__remote *r)
+{
+    bool by_hand = weir__document_true(&r->document, "by_hand");
+
+    weir__show(&r->document, "", by_hand ? "{degradation} (by hand)\n" : "{degradation} (auto)\n");
+}
+
+static int ask(const struct weir__call *call, struct weir__remote *r)
+{
+    if (call->n > 0)
+        weir__buffer_member(weir__remote_body(r), "degradation", call->words[0]);
+    return weir__remote_show(r, call->n > 0 ? "PUT /v1/degradation" : "GET /v1/degradation",
+                             "degradation", show);
+}
+
+const struct weir__command weir__cmd_degrade = {
+    .name = "degrade",
+    .summary = "show or set the degradation",
+    .arguments = "[0..9|auto] [options]",
+    .help =
+        "Guards with `degrade: N` refuse everything while the degradation is N or more: raise it "
+        "to switch off less important work step by step. 0 switches off nothing. With auto, it "
+        "follows the guards' breakers and system protection.\n"
+        "\n"
+        "  weir degrade 3\n"
+        "\n"
+        "Exit codes: 0 done, 2 wrong use or no server.",
+    WEIR__REMOTE(rows, .remote = { 0 }),
+    .words_max = 1,
+    .ask = ask,
 };
-
-static int run(struct weir__remote *r, const char *degradation)
-{
-    struct weir__buffer body = { 0 };
-
-    weir__buffer_text(&body, "{");
-    if (degradation)
-        weir__buffer_member(&body, "degradation", degradation);
-    weir__buffer_text(&body, "}");
-    bool done = weir__remote_ask_for(r, degradation ? "PUT" : "GET", "/v1/degradation",
-                                     degradation ? &body : NULL, "degradation");
-    weir__buffer_free(&body);
-    if (!done)
-        return WEIR__EXIT_WRONG;
-    if (r->options.json)
-        weir__remote_print(r);
-    else
-        printf("%lld (%s)\n", (long long)weir__document_number(&r->document, 0, "degradation"),
-               weir__document_true(&r->document, "by_hand") ? "by hand" : "auto");
-    return WEIR__EXIT_OK;
-}
-
-int weir__cmd_degrade(const struct weir__command *self, int argc, char **argv)
-{
-    struct options o = { 0 };
-    struct weir__remote r;
-    int n, code = weir__options_parse(self, argc, argv, &o, &n);
-
-    if (code != WEIR__GO_ON)
-        return code;
-    if (n > 1) {
-        weir__complain(self->name, "one degradation at a time; usage: weir %s %s", self->name,
-                       self->arguments);
-        return WEIR__EXIT_WRONG;
-    }
-    if (!weir__remote_open(&r, self, &o.remote))
-        return WEIR__EXIT_WRONG;
-    code = run(&r, n == 1 ? argv[0] : NULL);
-    weir__remote_close(&r);
-    return code;
-}

@@ -1,11 +1,9 @@
-/* demo.c -- `weir demo`: every algorithm over the same burst of traffic (scenario.c), drawn in
- * the terminal. */
+/* demo.c -- `weir demo`: draws every algorithm over the same burst of traffic (scenario.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/base/command.h"
-#include "server/base/options.h"
 #include "server/cli/scenario.h"
 #include "server/base/text.h"
 
@@ -13,9 +11,10 @@ struct options {
     bool csv;
 };
 
-const struct weir__option weir__cmd_demo_options[] = {
-    { "csv", 0, WEIR__OPTION_SWITCH, offsetof(struct options, csv), 0, NULL,
-      "the series behind the picture: algorithm,time_ms,offered,admitted,waited" },
+static const struct weir__option rows[] = {
+    WEIR__SWITCH("csv", 0, csv,
+                 "print the series instead: "
+                 "algorithm,time_ms,offered,admitted,waited"),
     { 0 },
 };
 
@@ -88,24 +87,20 @@ static void draw_algorithm(const char *name, const struct weir__scenario *s,
 
 static void explain(const struct colours *c)
 {
-    printf("\nA column is 100 ms and its height how many asks passed then; %s×%s: asks came and "
-           "none passed.\n",
-           c->refused, c->off);
-    printf("yes, no: asks admitted and refused; %swait%s: admitted after a wait; most: admitted in "
+    printf("\nA column is 100 ms; its height counts the asks that passed; %s×%s: asks came, none "
+           "passed.\n"
+           "yes, no: asks admitted and refused; %swait%s: admitted after a wait; most: admitted in "
            "any one second.\n\n",
-           c->waited, c->off);
-    printf("The limit is %s everywhere.  Windows count: the fixed one starts anew at every full "
-           "second, so a\n"
-           "burst across 5s gets twice the limit; the sliding ones never let more than 10 into any "
-           "second.\n"
-           "Meters (token-bucket, gcra) let a rested key pass 10 at once, then one every 100 ms.  "
-           "Shapers\n"
-           "(leaky-bucket with a queue, smooth, warm-up) give an ask its turn, here up to 500 ms "
-           "ahead; smooth\n"
-           "hands out at once what was saved while idle, warm-up on the contrary begins slowly "
-           "after a rest.\n"
-           "(calendar counts days, weeks and months: six seconds would not show much of it.)\n",
-           WEIR__SCENARIO_LIMIT);
+           c->refused, c->off, c->waited, c->off);
+    printf(
+        "The limit is always %s.  Windows count: the fixed one starts afresh every full second, "
+        "so\n"
+        "a burst across 5s gets twice the limit; the sliding ones admit at most 10 in any second.\n"
+        "Meters (token-bucket, gcra) let a rested key pass 10 at once, then one every 100 ms.\n"
+        "Shapers (leaky-bucket with a queue, smooth, warm-up) give each ask a turn, here up to\n"
+        "500 ms ahead; smooth spends savings from idle time at once, warm-up starts slowly after\n"
+        "a rest.  (calendar counts days, weeks and months: six seconds would not show it.)\n",
+        WEIR__SCENARIO_LIMIT);
 }
 
 /* --------------------------------------------------------- the commands ---- */
@@ -127,19 +122,15 @@ static int show(const struct weir__command *self, bool csv)
     for (size_t i = 0; names[i]; i++) {
         struct weir__scenario s;
         struct weir_error error = { 0 };
-        if (strcmp(names[i], "calendar") ==
-            0) /* days, weeks and months: six seconds show nothing of it */
+        if (strcmp(names[i], "calendar") == 0) /* it counts days: six seconds show nothing */
             continue;
-        if (weir__scenario_run(&s, names[i], &error) != WEIR_OK) {
-            weir__complain(self->name, "%s: %s", names[i], error.text);
-            return WEIR__EXIT_WRONG;
-        }
+        if (weir__scenario_run(&s, names[i], &error) != WEIR_OK)
+            return weir__complain(self->name, "%s: %s", names[i], error.text);
         if (i == 0 && csv)
             puts("algorithm,time_ms,offered,admitted,waited");
         if (i == 0 && !csv) {
-            printf("The same %d asks on one key, and what each algorithm makes of them under a "
-                   "limit of %s\n\n",
-                   s.offered_all, WEIR__SCENARIO_LIMIT);
+            printf("The same %d asks on one key, under a limit of %s\n\n", s.offered_all,
+                   WEIR__SCENARIO_LIMIT);
             draw_axis(&colours);
             draw_offered(&s, &colours);
         }
@@ -153,17 +144,18 @@ static int show(const struct weir__command *self, bool csv)
     return WEIR__EXIT_OK;
 }
 
-int weir__cmd_demo(const struct weir__command *self, int argc, char **argv)
+static int run(const struct weir__call *call)
 {
-    struct options o = { 0 };
-    int rest;
-    int code = weir__options_parse(self, argc, argv, &o, &rest);
-
-    if (code != WEIR__GO_ON)
-        return code;
-    if (rest) {
-        weir__complain(self->name, "'%s' is too much: this command takes no words", argv[0]);
-        return WEIR__EXIT_WRONG;
-    }
-    return show(self, o.csv);
+    return show(call->self, ((const struct options *)call->options)->csv);
 }
+
+const struct weir__command weir__cmd_demo = {
+    .name = "demo",
+    .summary = "show every algorithm over the same burst of traffic",
+    .arguments = "[--csv]",
+    .help = "Time is virtual: nothing sleeps.\n"
+            "\n"
+            "Exit codes: 0 done, 2 wrong use.",
+    WEIR__COMMAND_OPTIONS(rows, .csv = false),
+    .run = run,
+};

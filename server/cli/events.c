@@ -1,16 +1,14 @@
-/* events.c -- `weir events`: what a running server tells of what happens, and with --follow as
- * it happens.
+/* events.c -- `weir events`: the events of a running server, and with --follow new ones as they
+ * happen.
  *
- * With --follow what is kept comes first, and then server-sent events (WHATWG HTML, 9.2) from the
- * last of them on.  When the connection is lost it is made again, with the number of the last event
- * that came: none is missed that the server still has.
+ * --follow prints the kept events, then server-sent events (WHATWG HTML, 9.2).  When the connection
+ * is lost it reconnects with the number of the last event, and misses none that the server keeps.
  */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/options.h"
 #include "server/cli/remote.h"
 #include "server/base/text.h"
 
@@ -23,67 +21,47 @@ struct options {
     int64_t last, after, count;
 };
 
-const struct weir__option weir__cmd_events_options[] = {
-    { "follow", 'f', WEIR__OPTION_SWITCH, offsetof(struct options, follow), 0, NULL,
-      "go on with those that happen, until Ctrl-C" },
-    { "last", 'n', WEIR__OPTION_COUNT, offsetof(struct options, last), 0, "N",
-      "of those that were, the last N; default all, with --follow 10" },
-    { "after", 0, WEIR__OPTION_COUNT, offsetof(struct options, after), 0, "ID",
-      "only those after this number" },
-    { "count", 'c', WEIR__OPTION_COUNT, offsetof(struct options, count), 1, "N",
-      "end after N events" },
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL,
-      "one JSON object a line" },
-    WEIR__REMOTE_ROWS(struct options){ 0 },
+static const struct weir__option rows[] = {
+    WEIR__SWITCH("follow", 'f', follow, "go on with new events until Ctrl-C"),
+    WEIR__COUNT("last", 'n', last, 0, "only the last N kept events; default all, with --follow 10"),
+    WEIR__VALUE("after", 0, COUNT, after, "ID", "only events after this number"),
+    WEIR__COUNT("count", 'c', count, 1, "end after N events"),
+    { 0 },
 };
 
 struct following {
     struct weir__remote *remote;
     const struct options *o;
-    struct weir__buffer line,
-        data;     /* of the stream: what has come of a line, and of an event's data */
-    int64_t left; /* events to print yet; < 0: no end */
-    int64_t seen; /* the number of the last one */
-    bool over;    /* nobody wants more: enough were told, or nobody reads them */
+    struct weir__buffer line, data; /* the unfinished line and event of the stream */
+    int64_t left;                   /* events still to print; < 0: no end */
+    int64_t seen;                   /* the number of the last one */
+    bool over;                      /* enough were printed, or stdout is closed */
 };
 
 /* --------------------------------------------------------------- printing ---- */
 
-/* "rule login" */
-static void print_fact(const struct weir__scalar *s)
-{
-    printf("  ");
-    weir__print_safely(stdout, s->path);
-    putchar(' ');
-    weir__print_safely(stdout, s->text);
-}
+/* The members that matter come first, in this order. */
+static const char *const first[] = { "time", "event", "id",        "rule", "key",
+                                     "mode", "list",  "attribute", "until" };
 
-static const struct weir__scalar *known(const struct weir__document *d, const char *name)
-{
-    return weir__document_find(d, "%s", name);
-}
+#define SHOWN_FIRST (sizeof(first) / sizeof(first[0]))
 
-/* Those that matter first in a fixed order; what else there is behind them. */
 static void print_words(const struct weir__document *d)
 {
-    static const char *const first[] = { "rule", "key", "mode", "list", "attribute", "until" };
-    const struct weir__scalar *time = known(d, "time"), *event = known(d, "event");
-
-    weir__print_padded(time ? time->text : "", 24);
-    putchar(' ');
-    weir__print_padded(event ? event->text : NULL, 14);
-    for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++) {
-        if (known(d, first[i]))
-            print_fact(known(d, first[i]));
-    }
+    weir__show(d, "",
+               "{time:24} {event:14}[  rule {rule}][  key {key}][  mode {mode}]"
+               "[  list {list}][  attribute {attribute}][  until {until}]");
     for (size_t i = 0; i < d->n; i++) {
         const struct weir__scalar *s = &d->scalars[i];
-        bool told =
-            s == time || s == event || strcmp(s->path, "id") == 0 || s->kind == WEIR__JSON_NULL;
-        for (size_t k = 0; k < sizeof(first) / sizeof(first[0]); k++)
-            told = told || strcmp(s->path, first[k]) == 0;
-        if (!told)
-            print_fact(s);
+        bool shown = s->kind == WEIR__JSON_NULL;
+        for (size_t k = 0; k < SHOWN_FIRST; k++)
+            shown = shown || strcmp(s->path, first[k]) == 0;
+        if (shown)
+            continue;
+        printf("  ");
+        weir__print_safely(stdout, s->path);
+        putchar(' ');
+        weir__print_safely(stdout, s->text);
     }
     putchar('\n');
 }
@@ -112,8 +90,8 @@ struct span {
     size_t len;
 };
 
-/* The next element of an array of objects: the JSON is right, so braces outside of strings are
- * enough to go by. */
+/* The next element of an array of objects.  The JSON is valid, so counting braces outside strings
+ * is enough. */
 static bool next_element(const char **at, const char *end, struct span *out)
 {
     const char *begin = memchr(*at, '{', (size_t)(end - *at));
@@ -136,16 +114,15 @@ static bool next_element(const char **at, const char *end, struct span *out)
     return false;
 }
 
-/* Those that the server still has, as far as they are wanted. */
 static bool print_kept(struct following *f)
 {
     struct weir__remote *r = f->remote;
-    char path[64];
+    char request[64];
     struct span event;
     int64_t n = 0, skip;
 
-    snprintf(path, sizeof(path), "/v1/events/recent?after=%lld", (long long)f->o->after);
-    if (!weir__remote_ask_for(r, "GET", path, NULL, NULL))
+    snprintf(request, sizeof(request), "GET /v1/events/recent?after=%lld", (long long)f->o->after);
+    if (!weir__remote_ask(r, request, NULL))
         return false;
     const char *at = r->answer.len ? r->answer.bytes : "", *end = at + r->answer.len;
     for (const char *c = at; next_element(&c, end, &event);)
@@ -194,7 +171,7 @@ static bool take_bytes(void *context, const char *bytes, size_t len)
     return !f->over && f->line.len + f->data.len < LINE_MOST && !f->line.failed && !f->data.failed;
 }
 
-/* False: it was refused, and that was said. */
+/* False after a complaint. */
 static bool listen_once(struct following *f, bool *told)
 {
     struct weir__remote *r = f->remote;
@@ -213,7 +190,7 @@ static bool listen_once(struct following *f, bool *told)
         return false;
     }
     if (!f->over && !*told)
-        weir__complain(r->command, "%s; trying again",
+        weir__complain(r->call->self->name, "%s; trying again",
                        r->status < 0 ? error.text : "the server has ended the connection");
     *told = true;
     return true;
@@ -232,26 +209,30 @@ static int follow(struct following *f)
     return WEIR__EXIT_OK;
 }
 
-int weir__cmd_events(const struct weir__command *self, int argc, char **argv)
+static int ask(const struct weir__call *call, struct weir__remote *r)
 {
-    struct options o = { .last = -1, .count = -1 };
-    struct weir__remote r;
-    int n, code = weir__options_parse(self, argc, argv, &o, &n);
+    const struct options *o = call->options;
+    struct following f = { .remote = r, .o = o, .left = o->count };
+    int code = print_kept(&f) ? WEIR__EXIT_OK : WEIR__EXIT_WRONG;
 
-    if (code != WEIR__GO_ON)
-        return code;
-    if (n > 0) {
-        weir__complain(self->name, "takes no words; found '%s'", argv[0]);
-        return WEIR__EXIT_WRONG;
-    }
-    if (!weir__remote_open(&r, self, &o.remote))
-        return WEIR__EXIT_WRONG;
-    struct following f = { .remote = &r, .o = &o, .left = o.count };
-    code = print_kept(&f) ? WEIR__EXIT_OK : WEIR__EXIT_WRONG;
-    if (code == WEIR__EXIT_OK && o.follow && !f.over)
+    if (code == WEIR__EXIT_OK && o->follow && !f.over)
         code = follow(&f);
     weir__buffer_free(&f.line);
     weir__buffer_free(&f.data);
-    weir__remote_close(&r);
     return code;
 }
+
+const struct weir__command weir__cmd_events = {
+    .name = "events",
+    .summary = "show what has happened at a server, or follow it",
+    .arguments = "[--follow] [options]",
+    .help = "Limiting that begins and ends, bans, switches, reloads: the events that the server "
+            "keeps, oldest first. With --follow also new ones; a lost connection is made again, "
+            "and no kept event is missed. With --json, one object a line.\n"
+            "\n"
+            "  weir events --follow --json\n"
+            "\n"
+            "Exit codes: 0 done, 2 wrong use or no server.",
+    WEIR__REMOTE(rows, .last = -1, .count = -1),
+    .ask = ask,
+};

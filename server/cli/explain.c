@@ -1,18 +1,16 @@
 /* explain.c -- `weir explain`: what the rules say to one request, and why.
  *
- * Of a running server, or of a rule file.  Nothing is taken and nothing is written: with --table
- * the states that are there are looked at, and a limit that the table does not have yet is shown as
- * fresh.  Either way the explanation is one JSON object first, and the words are made of it.
+ * Asks a running server, or reads a rule file.  Nothing is taken or written: --table only shows the
+ * states that are there, and a limit that the table does not have as fresh.  Either way the
+ * explanation is first one JSON object; the words are made from it.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "server/base/command.h"
 #include "engine/explain.h"
 #include "server/describe/explain-json.h"
-#include "server/base/options.h"
 #include "server/cli/remote.h"
 #include "server/describe/rules-file.h"
 #include "server/describe/rules-words.h"
@@ -29,20 +27,13 @@ struct options {
     bool applying;
 };
 
-const struct weir__option weir__cmd_explain_options[] = {
-    { "rules", 'r', WEIR__OPTION_TEXT, offsetof(struct options, rules), 0, "FILE",
-      "the rules; default: ask a server" },
-    { "table", 't', WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE",
-      "with --rules: where the states are; without it every key is fresh" },
-    { "cost", 'c', WEIR__OPTION_COUNT, offsetof(struct options, cost), 0, "N",
-      "with --rules: what the request asks for; default 1" },
-    { "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME",
-      "with --rules: at this time: seconds since 1970, or 2026-11-30T23:59:59Z" },
-    { "applying", 'a', WEIR__OPTION_SWITCH, offsetof(struct options, applying), 0, NULL,
-      "leave out the rules that do not apply" },
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL,
-      "as one JSON object" },
-    WEIR__REMOTE_ROWS(struct options){ 0 },
+static const struct weir__option rows[] = {
+    WEIR__TEXT("rules", 'r', rules, "FILE", "a rule file; default: ask a server"),
+    WEIR__TEXT("table", 't', table, "FILE", "with --rules: the states; without it keys are fresh"),
+    WEIR__COUNT("cost", 'c', cost, 0, "with --rules: the cost of the request; default 1"),
+    WEIR__VALUE("now", 0, MOMENT, now, "TIME", "with --rules: as of this time: " WEIR__MOMENT),
+    WEIR__SWITCH("applying", 'a', applying, "leave out the rules that do not apply"),
+    { 0 },
 };
 
 struct colours {
@@ -52,7 +43,7 @@ struct colours {
 struct show {
     struct colours c;
     const struct weir__document *d;
-    const char *list, *list_attribute, *mode; /* of the whole set */
+    const char *list, *mode; /* of the whole set */
     bool applying;
     int width; /* of the limits' texts */
     size_t hidden;
@@ -70,7 +61,6 @@ static bool is(const char *text, const char *word)
     return text != NULL && strcmp(text, word) == 0;
 }
 
-/* The decision whose members are `at`... */
 static struct weir_decision read_decision(const struct weir__document *d, const char *at)
 {
     return (struct weir_decision){
@@ -125,9 +115,10 @@ static void print_limit(const struct show *s, const char *at)
         printf(", all again in %s", wait);
     putchar('\n');
     if (present != NULL) {
-        printf("    %s(the table has it as ", s->c.dim);
-        weir__print_safely(stdout, present);
-        printf(": another rule file is in force there)%s\n", s->c.off);
+        printf("%s", s->c.dim);
+        weir__show(s->d, at,
+                   "    (the table has it as {in_table}: another rule file is in force there)");
+        printf("%s\n", s->c.off);
     }
 }
 
@@ -149,7 +140,6 @@ static void print_limits(const struct show *s, int rule)
     }
 }
 
-/* The line about a rule that has no say here, and why. */
 static void print_idle(const struct show *s, const char *name, const char *what, const char *why)
 {
     printf("%s○ ", s->c.dim);
@@ -211,8 +201,8 @@ static const char *guard_text(const struct show *s, int i, const char *member)
 
 static void print_seen(const struct show *s, int i)
 {
-    int64_t priority = weir__document_number(s->d, 0, "guards.%d.priority", i);
     const char *user = guard_text(s, i, "user"), *class = guard_text(s, i, "class");
+    int64_t priority = weir__document_number(s->d, 0, "guards.%d.priority", i);
 
     if (*user) {
         printf(", user ");
@@ -267,10 +257,7 @@ static void print_guard(struct show *s, int i, const char *name)
 /* "ip is on the deny list" */
 static void print_listed(const struct show *s)
 {
-    weir__print_safely(stdout, s->list_attribute);
-    printf(" is on the ");
-    weir__print_safely(stdout, s->list);
-    printf(" list");
+    weir__show(s->d, "ruling.", "{list_attribute|an attribute} is on the {list} list");
 }
 
 static void print_list(const struct show *s)
@@ -284,27 +271,8 @@ static void print_list(const struct show *s)
                             : "let through, and no rule is asked");
 }
 
-/* Which rule, and when it lets in again. */
-static void print_refusal(const struct show *s, const struct weir_decision *d)
-{
-    char wait[32];
-
-    printf(" by ");
-    weir__print_safely(stdout, weir__document_text(s->d, "ruling.rule"));
-    if (d->retry == WEIR_NEVER) {
-        printf(", for ever: it asks for more than can pass at once");
-        return;
-    }
-    weir__text_time(wait, sizeof(wait), d->retry);
-    printf(" (");
-    weir__print_safely(stdout, weir__document_text(s->d, "ruling.reason"));
-    printf("); free in %s", wait);
-}
-
 static void print_verdict(const struct show *s, const struct weir_decision *d)
 {
-    const char *rule = weir__document_text(s->d, "ruling.rule");
-
     if (is(s->mode, "off")) {
         printf(": all rules are switched off");
     } else if (s->list != NULL) {
@@ -312,11 +280,12 @@ static void print_verdict(const struct show *s, const struct weir_decision *d)
         print_listed(s);
         printf("%s", is(s->mode, "shadow") ? " (all rules are in shadow)" : "");
     } else if (!d->allowed) {
-        print_refusal(s, d);
-    } else if (rule != NULL) {
-        printf("; the tightest is ");
-        weir__print_safely(stdout, rule);
-        printf(": %lld of %lld left", (long long)d->remaining, (long long)d->limit);
+        weir__show(s->d, "ruling.",
+                   d->retry == WEIR_NEVER
+                       ? " by {rule}, for ever: it asks for more than can pass at once"
+                       : " by {rule} ({reason}); free in {retry_ms:ms}");
+    } else if (weir__document_find(s->d, "ruling.rule")) {
+        weir__show(s->d, "ruling.", "; the tightest is {rule}: {remaining} of {limit} left");
     } else {
         printf(": %s", weir__document_number(s->d, 0, "ruling.applied") > 0
                            ? "no rule that applies enforces"
@@ -334,45 +303,32 @@ static bool has_guards(const struct weir__document *d)
     return false;
 }
 
-/* The verdict is that of a check; who begins work asks the guards too. */
+/* The verdict is that of a check; entering also asks the guards. */
 static void print_entering(const struct show *s)
 {
-    const char *guard = weir__document_text(s->d, "enter.guard");
     bool allowed = weir__document_true(s->d, "enter.allowed");
 
     if (!has_guards(s->d) || weir__document_find(s->d, "enter.allowed") == NULL)
         return;
     printf("entering: %s%s%s", allowed ? s->c.good : s->c.bad, allowed ? "allowed" : "refused",
            s->c.off);
-    if (!allowed) {
-        printf("%s", guard ? " by guard " : "");
-        weir__print_safely(stdout, guard ? guard : "");
-        printf(": ");
-        weir__print_safely(stdout, weir__document_text(s->d, "enter.reason"));
-    }
-    putchar('\n');
+    weir__show(s->d, "enter.", allowed ? "\n" : "[ by guard {guard}]: {reason}\n");
 }
 
 static void print_ruling(const struct show *s)
 {
     struct weir_decision d = read_decision(s->d, "ruling.");
-    const char *shadow = weir__document_text(s->d, "ruling.shadow");
 
     printf("\n%s%s%s%s", s->c.bold, d.allowed ? s->c.good : s->c.bad,
            d.allowed ? "allowed" : "refused", s->c.off);
     print_verdict(s, &d);
-    if (shadow != NULL) {
-        printf("; ");
-        weir__print_safely(stdout, shadow);
-        printf(", in shadow, would refuse");
-    }
-    putchar('\n');
+    weir__show(s->d, "ruling.", "[; {shadow}, in shadow, would refuse]\n");
     print_entering(s);
     if (s->hidden > 0)
         printf("%s%zu rules that do not apply are left out%s\n", s->c.dim, s->hidden, s->c.off);
 }
 
-/* The slip that is hardest to see: what is given under another name matches nothing. */
+/* A misspelt attribute matches nothing, and is hard to see. */
 static void print_unused(const struct show *s)
 {
     const char *name, *near;
@@ -390,7 +346,7 @@ static void print_unused(const struct show *s)
     }
 }
 
-/* So that the bars of all rules stand below each other, unless a text is very long. */
+/* Aligns the bars of all rules, unless a text is very long. */
 static int width_of_limits(const struct weir__document *d)
 {
     int width = 28;
@@ -414,8 +370,6 @@ static int explain_to_people(const struct options *o, const struct weir__documen
     const char *name;
 
     s.list = weir__document_text(d, "ruling.list");
-    s.list_attribute = weir__document_text(d, "ruling.list_attribute");
-    s.list_attribute = s.list_attribute ? s.list_attribute : "an attribute";
     s.mode = weir__document_text(d, "ruling.mode");
     if (s.list != NULL && !is(s.mode, "off"))
         print_list(&s);
@@ -441,7 +395,8 @@ static bool read_attrs(const struct weir__command *self, char **words, int n,
     for (int i = 0; i < n; i++) {
         char *equals = strchr(words[i], '=');
         if (equals == NULL || equals == words[i]) {
-            weir__complain(self->name, "'%s' is no attribute: write name=value, as in ip=192.0.2.7",
+            weir__complain(self->name,
+                           "'%s' is not an attribute: write name=value, as in ip=192.0.2.7",
                            words[i]);
             return false;
         }
@@ -457,19 +412,17 @@ static int print_explanation(const struct weir__command *self, const struct opti
     struct weir__document d = { 0 };
     struct weir_error error = { 0 };
 
-    if (json->failed ||
-        (!o->remote.json && weir__document_read(&d, json->bytes, json->len, &error) != WEIR_OK)) {
-        weir__complain(self->name, "%s", json->failed ? "out of memory" : error.text);
-        return WEIR__EXIT_WRONG;
+    if (json->failed)
+        return weir__complain(self->name, "no memory");
+    if (o->remote.json) {
+        printf("%.*s\n", (int)json->len, json->bytes);
+        return allowed ? WEIR__EXIT_OK : WEIR__EXIT_NO;
     }
-    if (!o->remote.json) {
-        int code = explain_to_people(o, &d);
-        weir__document_free(&d);
-        return code;
-    }
-    fwrite(json->bytes, 1, json->len, stdout);
-    putchar('\n');
-    return allowed ? WEIR__EXIT_OK : WEIR__EXIT_NO;
+    if (weir__document_read(&d, json->bytes, json->len, &error) != WEIR_OK)
+        return weir__complain(self->name, "%s", error.text);
+    int code = explain_to_people(o, &d);
+    weir__document_free(&d);
+    return code;
 }
 
 static int explain(const struct weir__command *self, const struct options *o, struct weir *weir,
@@ -481,9 +434,8 @@ static int explain(const struct weir__command *self, const struct options *o, st
     if (rules == NULL)
         return WEIR__EXIT_WRONG;
     if (weir_use(weir, rules, 0, &error) != WEIR_OK) {
-        weir__complain(self->name, "%s", error.text);
         weir_rules_destroy(rules);
-        return WEIR__EXIT_WRONG;
+        return weir__complain(self->name, "%s", error.text);
     }
     struct weir_ask ask = { .cost = o->cost >= 0 ? o->cost : 1,
                             .now = o->now >= 0 ? o->now : weir_table_now(weir_table_of(weir)) };
@@ -494,37 +446,29 @@ static int explain(const struct weir__command *self, const struct options *o, st
     return code;
 }
 
-static int open_engine(const struct weir__command *self, const struct options *o,
-                       struct weir_table **table, struct weir **weir)
+static int open_engine(const struct options *o, struct weir_table **table, struct weir **weir,
+                       struct weir_error *error)
 {
-    struct weir_error error;
-    if (o->table != NULL && weir_table_attach(table, o->table, &error) != WEIR_OK) {
-        weir__complain(self->name, "%s", error.text);
-        return WEIR__EXIT_WRONG;
-    }
-    if (weir_create(weir, &(struct weir_options){ .table = *table }, &error) != WEIR_OK) {
-        weir__complain(self->name, "%s", error.text);
-        return WEIR__EXIT_WRONG;
-    }
-    if (weir__engine_peek_only(*weir, &error) != WEIR_OK) {
-        weir__complain(self->name, "%s", error.text);
-        return WEIR__EXIT_WRONG;
-    }
-    return WEIR__GO_ON;
+    int code = o->table ? weir_table_attach(table, o->table, error) : WEIR_OK;
+
+    if (code == WEIR_OK)
+        code = weir_create(weir, &(struct weir_options){ .table = *table }, error);
+    return code == WEIR_OK ? weir__engine_peek_only(*weir, error) : code;
 }
 
-static int explain_locally(const struct weir__command *self, const struct options *o, char **words,
-                           int n)
+static int explain_locally(const struct weir__call *call)
 {
+    const struct options *o = call->options;
     struct weir_attr attrs[ATTRS_MAX];
     struct weir_table *table = NULL;
     struct weir *weir = NULL;
+    struct weir_error error = { 0 };
 
-    if (!read_attrs(self, words, n, attrs))
+    if (!read_attrs(call->self, call->words, call->n, attrs))
         return WEIR__EXIT_WRONG;
-    int code = open_engine(self, o, &table, &weir);
-    if (code == WEIR__GO_ON)
-        code = explain(self, o, weir, attrs, (size_t)n);
+    int code = open_engine(o, &table, &weir, &error) == WEIR_OK
+                   ? explain(call->self, o, weir, attrs, (size_t)call->n)
+                   : weir__complain(call->self->name, "%s", error.text);
     weir_destroy(weir);
     weir_table_destroy(table);
     return code;
@@ -532,28 +476,16 @@ static int explain_locally(const struct weir__command *self, const struct option
 
 /* -------------------------------------------------------- by a server ---- */
 
-static int explain_remotely(const struct weir__command *self, const struct options *o, char **words,
-                            int n)
+static int ask(const struct weir__call *call, struct weir__remote *r)
 {
-    struct weir__buffer body = { 0 };
-    struct weir__remote r;
-    int code = WEIR__EXIT_WRONG;
+    const struct options *o = call->options;
 
-    weir__buffer_text(&body, "{");
-    if (weir__remote_attributes(self->name, &body, words, n) &&
-        weir__remote_open(&r, self, &o->remote)) {
-        weir__buffer_text(&body, "}");
-        if (weir__remote_ask(&r, "POST", "/v1/explain", &body) && o->remote.json) {
-            weir__remote_print(&r);
-            code =
-                weir__document_true(&r.document, "ruling.allowed") ? WEIR__EXIT_OK : WEIR__EXIT_NO;
-        } else if (r.status / 100 == 2) {
-            code = explain_to_people(o, &r.document);
-        }
-        weir__remote_close(&r);
-    }
-    weir__buffer_free(&body);
-    return code;
+    if (!weir__remote_attributes(r) || !weir__remote_ask(r, "POST /v1/explain", "ruling"))
+        return WEIR__EXIT_WRONG;
+    if (!o->remote.json)
+        return explain_to_people(o, &r->document);
+    weir__remote_print(r);
+    return weir__document_true(&r->document, "ruling.allowed") ? WEIR__EXIT_OK : WEIR__EXIT_NO;
 }
 
 /* ----------------------------------------------------------- command ---- */
@@ -571,17 +503,29 @@ static const char *find_mistake(const struct options *o)
                : NULL;
 }
 
-int weir__cmd_explain(const struct weir__command *self, int argc, char **argv)
+static int run(const struct weir__call *call)
 {
-    struct options o = { .cost = -1, .now = -1 };
-    int n, code = weir__options_parse(self, argc, argv, &o, &n);
+    const struct options *o = call->options;
+    const char *mistake = find_mistake(o);
 
-    if (code != WEIR__GO_ON)
-        return code;
-    const char *mistake = find_mistake(&o);
-    if (mistake) {
-        weir__complain(self->name, "%s; usage: weir %s %s", mistake, self->name, self->arguments);
-        return WEIR__EXIT_WRONG;
-    }
-    return o.rules ? explain_locally(self, &o, argv, n) : explain_remotely(self, &o, argv, n);
+    if (mistake)
+        return weir__command_wrong(call->self, "%s", mistake);
+    return o->rules ? explain_locally(call) : WEIR__GO_ON;
 }
+
+const struct weir__command weir__cmd_explain = {
+    .name = "explain",
+    .summary = "say what the rules make of a request, and why",
+    .arguments = "[--server ADDRESS | --rules FILE] [options] NAME=VALUE...",
+    .help = "Shows which rules apply and why the others do not, which would refuse, what is left "
+            "of each limit and when it is free again. Takes nothing. The verdict is that of weir "
+            "check; if guards apply, another line says whether work could enter them.\n"
+            "\n"
+            "  weir explain --rules rules.yaml ip=192.0.2.7 uri=/login method=POST\n"
+            "\n"
+            "Exit codes: 0 a check would be allowed, 1 refused, 2 wrong use or no server.",
+    WEIR__REMOTE(rows, .cost = -1, .now = -1),
+    .words_max = WEIR__ANY_WORDS,
+    .run = run,
+    .ask = ask,
+};

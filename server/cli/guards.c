@@ -1,11 +1,9 @@
-/* guards.c -- `weir guards`: the guards of a running server or a table file: how they are
- * doing; and their breakers forced by hand. */
-#include <ctype.h>
+/* guards.c -- `weir guards`: shows the guards of a running server or a table file, and forces
+ * breakers. */
 #include <stdio.h>
 #include <string.h>
 
 #include "guard/guard.h"
-#include "server/base/options.h"
 #include "server/cli/remote.h"
 #include "server/serve/decide/guards.h"
 #include "server/base/text.h"
@@ -16,14 +14,11 @@ struct options {
     weir_time now; /* < 0: ask the table's clock */
 };
 
-const struct weir__option weir__cmd_guards_options[] = {
-    { "table", 't', WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE",
-      "the table, which must be there, and is only looked at; default: ask a server" },
-    { "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME",
-      "with --table: at this time: seconds since 1970, or 2026-11-30T23:59:59Z" },
-    { "force", 'f', WEIR__OPTION_TEXT, offsetof(struct options, force), 0, "STATE",
-      "of NAME: open (refuse all), closed (whatever happens), none" },
-    WEIR__REMOTE_JSON(struct options) WEIR__REMOTE_ROWS(struct options){ 0 },
+static const struct weir__option rows[] = {
+    WEIR__TEXT("table", 't', table, "FILE", "read an existing table file; default: ask a server"),
+    WEIR__VALUE("now", 0, MOMENT, now, "TIME", "with --table: as of this time: " WEIR__MOMENT),
+    WEIR__TEXT("force", 'f', force, "STATE", "force NAME's breaker: open, closed or none"),
+    { 0 },
 };
 
 /* ---------------------------------------------------------------- showing ---- */
@@ -127,22 +122,14 @@ static void print_refused(const struct weir__document *d)
 /* "2026-11-30T23:59:59.000Z breaker-opened: closed -> open", "... permits-reclaimed: 3" */
 static void print_changes(const struct weir__document *d)
 {
-    const char *event, *from, *to;
+    const char *event;
+    char at[48];
 
     for (int i = 0; (event = weir__document_text(d, "guards.0.changes.%d.event", i)) != NULL; i++) {
-        from = weir__document_text(d, "guards.0.changes.%d.from_state", i);
-        to = weir__document_text(d, "guards.0.changes.%d.to_state", i);
-        weir__print_padded(weir__document_text(d, "guards.0.changes.%d.time", i), 26);
-        putchar(' ');
-        weir__print_safely(stdout, event);
-        if (from && to) {
-            printf(": ");
-            weir__print_safely(stdout, from);
-            printf(" -> ");
-            weir__print_safely(stdout, to);
-        } else if (strcmp(event, "permits-reclaimed") == 0) {
-            printf(": %lld", (long long)weir__document_number(d, 0, "guards.0.changes.%d.to", i));
-        }
+        snprintf(at, sizeof(at), "guards.0.changes.%d.", i);
+        weir__show(d, at, "{time:26} {event}[: {from_state} -> {to_state}]");
+        if (strcmp(event, "permits-reclaimed") == 0)
+            weir__show(d, at, ": {to}");
         putchar('\n');
     }
 }
@@ -163,41 +150,19 @@ static void print_guards(const struct weir__document *d, bool one)
     if (one)
         print_refused(d);
     if (weir__document_number(d, 0, "degradation") > 0)
-        printf("degradation: %lld%s\n", (long long)weir__document_number(d, 0, "degradation"),
-               weir__document_true(d, "by_hand") ? ", by hand" : "");
+        weir__show(d, "", "degradation: {degradation}[{by_hand?}, by hand]\n");
     print_changes(d);
 }
 
-/* Names have few bytes that a query may not have. */
-static void write_path(const char *name, char *out, size_t size)
+static void show(struct weir__remote *r)
 {
-    size_t n = (size_t)snprintf(out, size, "/v1/guards%s", name ? "?guard=" : "");
-
-    for (; name && *name && n + 4 < size; name++)
-        n += (size_t)snprintf(out + n, size - n,
-                              isalnum((unsigned char)*name) || strchr("-._", *name) ? "%c"
-                                                                                    : "%%%02X",
-                              (unsigned char)*name);
-}
-
-static int show(struct weir__remote *r, const char *name)
-{
-    char path[256];
-
-    write_path(name, path, sizeof(path));
-    if (!weir__remote_ask_for(r, "GET", path, NULL, "guards"))
-        return WEIR__EXIT_WRONG;
-    if (r->options.json)
-        weir__remote_print(r);
-    else
-        print_guards(&r->document, name != NULL);
-    return WEIR__EXIT_OK;
+    print_guards(&r->document, r->call->n > 0);
 }
 
 /* --------------------------------------------------------------- a table ---- */
 
-/* As a server would say it, but for what only a server knows: the rules, and who waits.  False:
- * there is no guard of this name. */
+/* A server's answer without the things only a server knows: rules and waiters.  False: there is no
+ * guard of this name. */
 static bool tell_guards(struct weir_table *table, const char *name, weir_time now,
                         struct weir__buffer *out)
 {
@@ -229,13 +194,12 @@ static int print_told(const struct weir__buffer *told, bool json, bool one)
 
     if (json) {
         printf("%.*s\n", (int)told->len, told->bytes);
-    } else if (weir__document_read(&d, told->bytes, told->len, &error) == WEIR_OK) {
-        print_guards(&d, one);
-        weir__document_free(&d);
-    } else {
-        weir__complain("guards", "%s", error.text);
-        return WEIR__EXIT_WRONG;
+        return WEIR__EXIT_OK;
     }
+    if (weir__document_read(&d, told->bytes, told->len, &error) != WEIR_OK)
+        return weir__complain("guards", "%s", error.text);
+    print_guards(&d, one);
+    weir__document_free(&d);
     return WEIR__EXIT_OK;
 }
 
@@ -246,10 +210,8 @@ static int show_table(const struct options *o, const char *name)
     struct weir_error error = { 0 };
     int code = WEIR__EXIT_WRONG;
 
-    if (weir_table_attach(&table, o->table, &error) != WEIR_OK) {
-        weir__complain("guards", "--table: %s", error.text);
-        return code;
-    }
+    if (weir_table_attach(&table, o->table, &error) != WEIR_OK)
+        return weir__complain("guards", "--table: %s", error.text);
     bool found = tell_guards(table, name, o->now >= 0 ? o->now : weir_table_now(table), &told);
     if (told.failed)
         weir__complain("guards", "no memory");
@@ -263,66 +225,72 @@ static int show_table(const struct options *o, const char *name)
     return code;
 }
 
-/* ---------------------------------------------------------------- forcing ---- */
+/* ---------------------------------------------------------------- the command ---- */
 
-static int force(struct weir__remote *r, const char *name, const char *state)
+static void show_forced(struct weir__remote *r)
 {
-    struct weir__buffer body = { 0 };
-
-    weir__buffer_text(&body, "{");
-    weir__buffer_member(&body, "guard", name);
-    weir__buffer_member(&body, "force", state);
-    weir__buffer_text(&body, "}");
-    bool done = weir__remote_ask_for(r, "PUT", "/v1/guards", &body, "force");
-    weir__buffer_free(&body);
-    if (!done)
-        return WEIR__EXIT_WRONG;
-    if (r->options.json) {
-        weir__remote_print(r);
-        return WEIR__EXIT_OK;
-    }
-    weir__print_safely(stdout, name);
+    weir__print_safely(stdout, r->call->words[0]);
     printf(": ");
     weir__print_safely(stdout, breaker_of(&r->document, "").text);
     putchar('\n');
-    return WEIR__EXIT_OK;
 }
 
-/* Of a word too many it is said what was meant. */
-static bool is_right(const struct weir__command *self, const struct options *o, char **words, int n)
+static int ask(const struct weir__call *call, struct weir__remote *r)
 {
-    bool forces = n == 3 && strcmp(words[0], "force") == 0;
-    const char *mistake = n > 1                          ? "one guard at a time"
-                          : n == 0 && o->force           ? "which guard"
+    const struct options *o = call->options;
+    char path[256], request[264];
+
+    if (o->force) {
+        weir__buffer_member(weir__remote_body(r), "guard", call->words[0]);
+        weir__buffer_member(&r->body, "force", o->force);
+        return weir__remote_show(r, "PUT /v1/guards", "force", show_forced);
+    }
+    snprintf(request, sizeof(request), "GET %s",
+             weir__remote_path(path, "/v1/guards", "guard", call->words[0]));
+    return weir__remote_show(r, request, "guards", show);
+}
+
+static int run(const struct weir__call *call)
+{
+    const struct options *o = call->options;
+    const char *mistake = call->n == 0 && o->force       ? "which guard?"
                           : o->table && o->force         ? "--force asks a server: without --table"
                           : o->table && o->remote.server ? "--table or --server, not both"
                           : !o->table && o->now >= 0
                               ? "--now needs --table: a server has its own clock"
                               : NULL;
 
-    if (forces)
-        weir__complain(self->name, "a breaker is forced by --force: weir guards %s --force %s",
-                       words[1], words[2]);
-    else if (mistake)
-        weir__complain(self->name, "%s; usage: weir %s %s", mistake, self->name, self->arguments);
-    return !forces && !mistake;
+    if (call->n == 3 && strcmp(call->words[0], "force") == 0)
+        return weir__complain(call->self->name, "to force a breaker: weir guards %s --force %s",
+                              call->words[1], call->words[2]);
+    if (mistake || call->n > 1)
+        return weir__command_wrong(call->self, "%s", mistake ? mistake : "one guard at a time");
+    return o->table ? show_table(o, call->words[0]) : WEIR__GO_ON;
 }
 
-int weir__cmd_guards(const struct weir__command *self, int argc, char **argv)
-{
-    struct options o = { .now = -1 };
-    struct weir__remote r;
-    int n, code = weir__options_parse(self, argc, argv, &o, &n);
-
-    if (code != WEIR__GO_ON)
-        return code;
-    if (!is_right(self, &o, argv, n))
-        return WEIR__EXIT_WRONG;
-    if (o.table)
-        return show_table(&o, n == 1 ? argv[0] : NULL);
-    if (!weir__remote_open(&r, self, &o.remote))
-        return WEIR__EXIT_WRONG;
-    code = o.force ? force(&r, argv[0], o.force) : show(&r, n == 1 ? argv[0] : NULL);
-    weir__remote_close(&r);
-    return code;
-}
+const struct weir__command weir__cmd_guards = {
+    .name = "guards",
+    .summary = "show what bounds work in progress, or force a breaker",
+    .arguments = "[NAME] [--force open|closed|none] [--server ADDRESS | --table FILE]",
+    .help =
+        "Without a NAME, lists all guards; with one, also its latest changes. --force open refuses "
+        "everything, closed ignores failures, none lets the breaker decide again, starting closed. "
+        "It takes effect at once, in every process that shares the table. weir mode --rule NAME "
+        "switches a guard's mode.\n"
+        "\n"
+        "  IN/LIMIT  permits in use, of how many\n"
+        "  WAITING   asks in its queue at this server\n"
+        "  P50, P99  latency of work that succeeded\n"
+        "  GOOD      work that succeeded\n"
+        "  BAD       work that failed, timed out or was dropped\n"
+        "  SHADOW    let in, but refused if the mode were enforce\n"
+        "  LETS      share of asks let in while it sheds load\n"
+        "\n"
+        "  weir guards database --force open\n"
+        "\n"
+        "Exit codes: 0 done, 2 wrong use or no server.",
+    WEIR__REMOTE(rows, .now = -1),
+    .words_max = WEIR__ANY_WORDS,
+    .run = run,
+    .ask = ask,
+};

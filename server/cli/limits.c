@@ -1,50 +1,43 @@
-/* limits.c -- `weir limits`: the algorithms, and what each is for. */
+/* limits.c -- `weir limits`: the algorithms. */
 #include <stdio.h>
 
+#include "server/base/buffer.h"
 #include "server/base/command.h"
-#include "server/base/options.h"
-#include "server/base/text.h"
 
 struct options {
     bool json;
 };
 
-const struct weir__option weir__cmd_limits_options[] = {
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL,
-      "as one JSON array" },
+static const struct weir__option rows[] = {
+    WEIR__SWITCH("json", 0, json, "print a JSON array"),
     { 0 },
 };
 
-static void print_json(void)
+static int run(const struct weir__call *call)
 {
-    const char *comma = "";
+    const struct options *o = call->options;
+    struct weir__buffer json = { 0 };
 
-    putchar('[');
-    for (const char *const *name = weir_algorithms(); *name; name++, comma = ",") {
-        printf("%s{\"name\":", comma);
-        weir__json_string(*name);
-        printf(",\"summary\":");
-        weir__json_string(weir_algorithm_summary(*name));
-        putchar('}');
+    for (const char *const *name = weir_algorithms(); *name; name++) {
+        if (!o->json)
+            printf("%-16s %s\n", *name, weir_algorithm_summary(*name));
+        weir__buffer_text(&json, json.len ? "},{" : "[{");
+        weir__buffer_member(&json, "name", *name);
+        weir__buffer_member(&json, "summary", weir_algorithm_summary(*name));
     }
-    puts("]");
-}
-
-int weir__cmd_limits(const struct weir__command *self, int argc, char **argv)
-{
-    struct options o = { 0 };
-    int rest;
-    int code = weir__options_parse(self, argc, argv, &o, &rest);
-
-    if (code != WEIR__GO_ON)
-        return code;
-    if (rest) {
-        weir__complain(self->name, "'%s' is too much: this command takes no words", argv[0]);
-        return WEIR__EXIT_WRONG;
-    }
-    if (o.json)
-        print_json();
-    for (const char *const *name = weir_algorithms(); !o.json && *name; name++)
-        printf("%-16s %s\n", *name, weir_algorithm_summary(*name));
+    if (o->json)
+        printf("%.*s}]\n", (int)json.len, json.bytes);
+    weir__buffer_free(&json);
     return WEIR__EXIT_OK;
 }
+
+const struct weir__command weir__cmd_limits = {
+    .name = "limits",
+    .summary = "list the algorithms",
+    .arguments = "[--json]",
+    .help = "A limit names one of them: --limit 'gcra 10/1m'. Without a name it is token-bucket.\n"
+            "\n"
+            "Exit codes: 0 done, 2 wrong use.",
+    WEIR__COMMAND_OPTIONS(rows, .json = false),
+    .run = run,
+};

@@ -1,112 +1,81 @@
-/* lists.c -- `weir lists`: the lists that a running server's rules look at, and what is changed
- * in them by hand. */
-#include <stdio.h>
+/* lists.c -- `weir lists`: shows and changes the lists of a running server's rules. */
 #include <string.h>
 
-#include "server/base/options.h"
 #include "server/cli/remote.h"
-#include "server/base/text.h"
 
 struct options {
     struct weir__remote_options remote;
     bool add, remove;
 };
 
-const struct weir__option weir__cmd_lists_options[] = {
-    { "add", 'a', WEIR__OPTION_SWITCH, offsetof(struct options, add), 0, NULL,
-      "add entries: LIST ATTRIBUTE ENTRY..." },
-    { "remove", 'r', WEIR__OPTION_SWITCH, offsetof(struct options, remove), 0, NULL,
-      "remove entries: LIST ATTRIBUTE ENTRY..." },
-    WEIR__REMOTE_JSON(struct options) WEIR__REMOTE_ROWS(struct options){ 0 },
+static const struct weir__option rows[] = {
+    WEIR__SWITCH("add", 'a', add, "add entries: LIST ATTRIBUTE ENTRY..."),
+    WEIR__SWITCH("remove", 'r', remove, "remove entries: LIST ATTRIBUTE ENTRY..."),
+    { 0 },
 };
 
-static void print_column(const char *text)
-{
-    weir__print_padded(text, 16);
-    putchar(' ');
-}
-
-static int show(struct weir__remote *r)
+static void show_all(struct weir__remote *r)
 {
     const struct weir__document *d = &r->document;
-    const char *text;
-    int n = 0;
 
-    if (!weir__remote_ask_for(r, "GET", "/v1/lists", NULL, "lists"))
-        return WEIR__EXIT_WRONG;
-    if (r->options.json) {
-        weir__remote_print(r);
-        return WEIR__EXIT_OK;
-    }
-    for (; (text = weir__document_text(d, "lists.%d.list", n)) != NULL; n++) {
-        print_column(text);
-        print_column(weir__document_text(d, "lists.%d.attribute", n));
-        int64_t entries = weir__document_number(d, 0, "lists.%d.entries", n);
-        printf("%lld %s\n", (long long)entries, entries == 1 ? "entry" : "entries");
-    }
-    if (n == 0)
+    if (weir__show_each(d, "lists", "list", "{list:16} {attribute:16} {entries#entry}\n") == 0)
         puts("there are no lists");
-    for (int i = 0; (text = weir__document_text(d, "changes.%d.list", i)) != NULL; i++) {
-        if (i == 0)
-            puts("\nchanged by hand:");
-        const char *change = weir__document_text(d, "changes.%d.change", i);
-        weir__print_padded(change ? change : "changed", 8);
-        putchar(' ');
-        print_column(text);
-        print_column(weir__document_text(d, "changes.%d.attribute", i));
-        weir__print_safely(stdout, weir__document_text(d, "changes.%d.entry", i));
-        putchar('\n');
-    }
-    return WEIR__EXIT_OK;
+    if (weir__document_find(d, "changes.0.list"))
+        puts("\nchanged by hand:");
+    weir__show_each(d, "changes", "list", "{change:8} {list:16} {attribute:16} {entry}\n");
 }
 
-static int edit(struct weir__remote *r, bool add, char **words, int n)
+static void show_change(struct weir__remote *r)
 {
-    struct weir__buffer body = { 0 };
+    const struct options *o = r->call->options;
 
-    weir__buffer_text(&body, "{");
-    weir__buffer_member(&body, "list", words[0]);
-    weir__buffer_member(&body, "attribute", words[1]);
-    weir__buffer_text(&body, ",\"entries\":[");
-    for (int i = 2; i < n; i++) {
-        weir__buffer_text(&body, i > 2 ? "," : "");
-        weir__buffer_json(&body, words[i], strlen(words[i]));
-    }
-    weir__buffer_text(&body, "]}");
-    bool done = weir__remote_ask_for(r, add ? "POST" : "DELETE", "/v1/lists", &body, "changed");
-    weir__buffer_free(&body);
-    if (!done)
-        return WEIR__EXIT_WRONG;
-    if (r->options.json)
-        weir__remote_print(r);
-    else
-        printf("%lld %s; %s %s has %lld now\n",
-               (long long)weir__document_number(&r->document, 0, "changed"),
-               add ? "added" : "removed", words[0], words[1],
-               (long long)weir__document_number(&r->document, 0, "entries"));
-    return WEIR__EXIT_OK;
+    weir__show(&r->document, "", o->add ? "{changed} added; " : "{changed} removed; ");
+    printf("%s %s", r->call->words[0], r->call->words[1]);
+    weir__show(&r->document, "", " now has {entries}\n");
 }
 
-int weir__cmd_lists(const struct weir__command *self, int argc, char **argv)
+static int ask(const struct weir__call *call, struct weir__remote *r)
 {
-    struct options o = { 0 };
-    struct weir__remote r;
-    int n, code = weir__options_parse(self, argc, argv, &o, &n);
+    const struct options *o = call->options;
 
-    if (code != WEIR__GO_ON)
-        return code;
-    bool changes = o.add || o.remove;
-    const char *mistake = o.add && o.remove  ? "--add or --remove, not both"
-                          : changes && n < 3 ? "a list, an attribute and entries are needed"
-                          : !changes && n    ? "words are only for --add and --remove"
-                                             : NULL;
-    if (mistake) {
-        weir__complain(self->name, "%s; usage: weir %s %s", mistake, self->name, self->arguments);
-        return WEIR__EXIT_WRONG;
+    if (!o->add && !o->remove)
+        return weir__remote_show(r, "GET /v1/lists", "lists", show_all);
+    struct weir__buffer *body = weir__remote_body(r);
+    weir__buffer_member(body, "list", call->words[0]);
+    weir__buffer_member(body, "attribute", call->words[1]);
+    weir__buffer_text(body, ",\"entries\":[");
+    for (int i = 2; i < call->n; i++) {
+        weir__buffer_text(body, i > 2 ? "," : "");
+        weir__buffer_json(body, call->words[i], strlen(call->words[i]));
     }
-    if (!weir__remote_open(&r, self, &o.remote))
-        return WEIR__EXIT_WRONG;
-    code = changes ? edit(&r, o.add, argv, n) : show(&r);
-    weir__remote_close(&r);
-    return code;
+    weir__buffer_text(body, "]");
+    return weir__remote_show(r, o->add ? "POST /v1/lists" : "DELETE /v1/lists", "changed",
+                             show_change);
 }
+
+static int run(const struct weir__call *call)
+{
+    const struct options *o = call->options;
+    bool changes = o->add || o->remove;
+    const char *mistake = o->add && o->remove        ? "--add or --remove, not both"
+                          : changes && call->n < 3   ? "a list, an attribute and entries are needed"
+                          : !changes && call->n != 0 ? "words are only for --add and --remove"
+                                                     : NULL;
+
+    return mistake ? weir__command_wrong(call->self, "%s", mistake) : WEIR__GO_ON;
+}
+
+const struct weir__command weir__cmd_lists = {
+    .name = "lists",
+    .summary = "show or change the lists of the rules",
+    .arguments = "[options] [--add|--remove LIST ATTRIBUTE ENTRY...]",
+    .help = "Changes take effect at once and are kept with the table file.\n"
+            "\n"
+            "  weir lists --add deny ip 203.0.113.0/24 198.51.100.7\n"
+            "\n"
+            "Exit codes: 0 done, 2 wrong use or no server.",
+    WEIR__REMOTE(rows, .add = false),
+    .words_max = WEIR__ANY_WORDS,
+    .run = run,
+    .ask = ask,
+};

@@ -1,15 +1,16 @@
-/* remote.c -- what the commands that ask a running server share. */
+/* remote.c -- the commands that ask a running server: connecting, asking, complaining. */
 #include "server/cli/remote.h"
 
+#include <assert.h>
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/base/text.h"
 #include "server/base/token.h"
-#include "server/base/words.h"
 
-/* What came from a server may be in it. */
+/* The text may hold a server's words. */
 __attribute__((format(printf, 2, 3))) static void say(struct weir__remote *r, const char *format,
                                                       ...)
 {
@@ -20,14 +21,14 @@ __attribute__((format(printf, 2, 3))) static void say(struct weir__remote *r, co
     va_end(args);
     if (r->silent)
         return;
-    fprintf(stderr, "weir %s: ", r->command);
+    fprintf(stderr, "weir %s: ", r->call->self->name);
     weir__print_safely(stderr, r->said);
     fputc('\n', stderr);
 }
 
 /* ----------------------------------------------------------------- the token ---- */
 
-/* True with *token NULL: there is none. */
+/* *token NULL: there is none.  False after a complaint. */
 static bool find_token(const char *command, const char *file, char **token)
 {
     const char *given = getenv("WEIR_TOKEN"), *wrong = given ? weir__token_wrong(given) : NULL;
@@ -50,45 +51,9 @@ static bool find_token(const char *command, const char *file, char **token)
     return *token;
 }
 
-/* -------------------------------------------------------------- open, close ---- */
-
-bool weir__remote_open(struct weir__remote *out, const struct weir__command *self,
-                       const struct weir__remote_options *options)
-{
-    struct weir__remote r = { .command = self->name, .options = *options };
-    const char *usual = getenv("WEIR_SERVER");
-    struct weir_error error = { 0 };
-    char *token;
-
-    if (!r.options.server)
-        r.options.server = usual && *usual ? usual : WEIR__CLIENT_SERVER;
-    if (!find_token(r.command, options->token_file, &token))
-        return false;
-    struct weir__client_options how = { .server = r.options.server,
-                                        .token = token,
-                                        .ca = options->ca };
-    int code = weir__client_open(&r.client, &how, &error);
-    if (token)
-        explicit_bzero(token, strlen(token));
-    free(token);
-    if (code != WEIR_OK) {
-        weir__complain(r.command, "%s", error.text);
-        return false;
-    }
-    *out = r;
-    return true;
-}
-
-void weir__remote_close(struct weir__remote *remote)
-{
-    weir__client_close(remote->client);
-    weir__buffer_free(&remote->answer);
-    weir__document_free(&remote->document);
-}
-
 /* ------------------------------------------------------------------- asking ---- */
 
-/* { or [, or 0: it is no JSON of ours. */
+/* { or [, or 0: not JSON of ours. */
 static char opening(const struct weir__buffer *answer)
 {
     size_t at = 0;
@@ -98,12 +63,55 @@ static char opening(const struct weir__buffer *answer)
     return at < answer->len && strchr("{[", answer->bytes[at]) ? answer->bytes[at] : '\0';
 }
 
-bool weir__remote_call(struct weir__remote *r, const char *method, const char *path,
-                       const struct weir__buffer *body)
+void weir__remote_text(struct weir__remote *r, const char *text, size_t len)
 {
+    r->body.len = 0;
+    weir__buffer_add(&r->body, text, len);
+    r->sends = true;
+    r->object = false;
+}
+
+struct weir__buffer *weir__remote_body(struct weir__remote *r)
+{
+    weir__remote_text(r, "{", 1);
+    r->object = true;
+    return &r->body;
+}
+
+bool weir__remote_attributes(struct weir__remote *r)
+{
+    struct weir__buffer *body = weir__remote_body(r);
+    char **words = r->call->words;
+
+    weir__buffer_text(body, "\"attributes\":{");
+    for (int i = 0; i < r->call->n; i++) {
+        const char *equals = strchr(words[i], '=');
+        if (!equals || equals == words[i]) {
+            say(r, "'%s' is not an attribute: write name=value, as in ip=192.0.2.7", words[i]);
+            return false;
+        }
+        weir__buffer_text(body, i ? "," : "");
+        weir__buffer_json(body, words[i], (size_t)(equals - words[i]));
+        weir__buffer_text(body, ":");
+        weir__buffer_json(body, equals + 1, strlen(equals + 1));
+    }
+    weir__buffer_text(body, "}");
+    return true;
+}
+
+bool weir__remote_call(struct weir__remote *r, const char *request)
+{
+    char method[8];
+    const char *path = strchr(request, ' ');
     struct weir_error error = { 0 };
 
-    r->status = weir__client_ask(r->client, method, path, body, &r->answer, &error);
+    assert(path && (size_t)(path - request) < sizeof(method));
+    snprintf(method, sizeof(method), "%.*s", (int)(path - request), request);
+    if (r->object)
+        weir__buffer_text(&r->body, "}");
+    r->status = weir__client_ask(r->client, method, path + 1, r->sends ? &r->body : NULL,
+                                 &r->answer, &error);
+    r->sends = r->object = false;
     weir__document_free(&r->document);
     if (r->status > 0 && opening(&r->answer) &&
         weir__document_read(&r->document, r->answer.bytes, r->answer.len, &error) != WEIR_OK)
@@ -113,7 +121,6 @@ bool weir__remote_call(struct weir__remote *r, const char *method, const char *p
     return r->status > 0;
 }
 
-/* Which token would have been the right one. */
 static void say_unknown(struct weir__remote *r, const char *detail)
 {
     const char *usual = getenv("WEIR_TOKEN"), *given = r->options.token_file ? "--token-file"
@@ -129,33 +136,33 @@ static void say_unknown(struct weir__remote *r, const char *detail)
             r->options.server, detail && strstr(detail, "admin") ? "its admin" : "a");
 }
 
-void weir__remote_complain(struct weir__remote *r)
+int weir__remote_complain(struct weir__remote *r)
 {
     const char *detail = weir__document_text(&r->document, "detail");
 
     if (r->status == 401)
         say_unknown(r, detail);
     else if (r->status == 403 && detail && strstr(detail, "admin token"))
-        say(r, "this token may only ask: the server at %s wants its admin token for this",
+        say(r, "this token may only ask: the server at %s wants its admin token",
             r->options.server);
     else if (detail)
         say(r, "%s", detail);
     else
         say(r, "the server at %s answers %d: is it a Weir server?", r->options.server, r->status);
+    return WEIR__EXIT_WRONG;
 }
 
-bool weir__remote_ask(struct weir__remote *r, const char *method, const char *path,
-                      const struct weir__buffer *body)
+bool weir__remote_ask(struct weir__remote *r, const char *request, const char *member)
 {
-    if (!weir__remote_call(r, method, path, body))
+    if (!weir__remote_call(r, request))
         return false;
     if (r->status / 100 == 2)
-        return true;
+        return weir__remote_expect(r, member);
     weir__remote_complain(r);
     return false;
 }
 
-/* In the text, since a document has no members that are empty arrays. */
+/* In the text, because a document has no empty arrays. */
 bool weir__remote_expect(struct weir__remote *r, const char *member)
 {
     char name[64];
@@ -169,10 +176,16 @@ bool weir__remote_expect(struct weir__remote *r, const char *member)
     return false;
 }
 
-bool weir__remote_ask_for(struct weir__remote *r, const char *method, const char *path,
-                          const struct weir__buffer *body, const char *member)
+int weir__remote_show(struct weir__remote *r, const char *request, const char *member,
+                      void (*show)(struct weir__remote *remote))
 {
-    return weir__remote_ask(r, method, path, body) && weir__remote_expect(r, member);
+    if (!weir__remote_ask(r, request, member))
+        return WEIR__EXIT_WRONG;
+    if (r->options.json)
+        weir__remote_print(r);
+    else
+        show(r);
+    return WEIR__EXIT_OK;
 }
 
 void weir__remote_print(const struct weir__remote *r)
@@ -181,47 +194,99 @@ void weir__remote_print(const struct weir__remote *r)
     putchar('\n');
 }
 
-/* -------------------------------------------------------------- words in, out ---- */
-
-bool weir__remote_attributes(const char *command, struct weir__buffer *body, char **words, int n)
+const char *weir__remote_path(char out[256], const char *path, const char *query, const char *name)
 {
-    weir__buffer_text(body, body->len > 1 ? ",\"attributes\":{" : "\"attributes\":{");
-    for (int i = 0; i < n; i++) {
-        const char *equals = strchr(words[i], '=');
-        if (!equals || equals == words[i]) {
-            weir__complain(command, "'%s' is no attribute: write name=value, as in ip=192.0.2.7",
-                           words[i]);
-            return false;
-        }
-        weir__buffer_text(body, i ? "," : "");
-        weir__buffer_json(body, words[i], (size_t)(equals - words[i]));
-        weir__buffer_text(body, ":");
-        weir__buffer_json(body, equals + 1, strlen(equals + 1));
-    }
-    weir__buffer_text(body, "}");
-    return true;
+    size_t n = (size_t)snprintf(out, 256, "%s%s%s%s", path, name ? "?" : "", name ? query : "",
+                                name ? "=" : "");
+
+    for (; name && *name && n + 4 < 256; name++)
+        n += (size_t)snprintf(out + n, 256 - n,
+                              isalnum((unsigned char)*name) || strchr("-._", *name) ? "%c"
+                                                                                    : "%%%02X",
+                              (unsigned char)*name);
+    return out;
 }
 
-void weir__print_safely(FILE *to, const char *text)
+/* ------------------------------------------------------------------ running ---- */
+
+const struct weir__option weir__remote_rows[] = {
+    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct weir__remote_options, json), 0, NULL,
+      "print JSON" },
+    { "server", 's', WEIR__OPTION_TEXT, offsetof(struct weir__remote_options, server), 0, "ADDRESS",
+      "HOST:PORT, http(s)://HOST:PORT or the path of a unix socket; default $WEIR_SERVER, "
+      "else " WEIR__CLIENT_SERVER },
+    { "token-file", 0, WEIR__OPTION_TEXT, offsetof(struct weir__remote_options, token_file), 0,
+      "FILE",
+      "its first line is the token; default $WEIR_TOKEN (never the command line, which "
+      "everyone can read)" },
+    { "ca", 0, WEIR__OPTION_TEXT, offsetof(struct weir__remote_options, ca), 0, "FILE",
+      "PEM file of the authorities that may sign the server's certificate" },
+    { 0 },
+};
+
+/* False after a complaint. */
+static bool connect_to(struct weir__remote *r)
 {
-    weir__safe_text(to, WEIR__SAFE_TERMINAL, text ? text : "?");
+    const char *usual = getenv("WEIR_SERVER"), *command = r->call->self->name;
+    struct weir_error error = { 0 };
+    char *token;
+
+    if (!r->options.server)
+        r->options.server = usual && *usual ? usual : WEIR__CLIENT_SERVER;
+    if (!find_token(command, r->options.token_file, &token))
+        return false;
+    struct weir__client_options how = { .server = r->options.server,
+                                        .token = token,
+                                        .ca = r->options.ca };
+    int code = weir__client_open(&r->client, &how, &error);
+    if (token)
+        explicit_bzero(token, strlen(token));
+    free(token);
+    if (code != WEIR_OK)
+        weir__complain(command, "%s", error.text);
+    return code == WEIR_OK;
 }
 
-void weir__print_padded(const char *text, int width)
+static int ask_server(const struct weir__call *call)
 {
-    size_t len = strnlen(text ? text : "?", (size_t)width);
+    struct weir__remote r = { .call = call,
+                              .options = *(const struct weir__remote_options *)call->options };
+    int code = connect_to(&r) ? call->self->ask(call, &r) : WEIR__EXIT_WRONG;
 
-    weir__print_safely(stdout, text);
-    printf("%*s", width - (int)len, "");
+    weir__client_close(r.client);
+    weir__buffer_free(&r.body);
+    weir__buffer_free(&r.answer);
+    weir__document_free(&r.document);
+    return code;
 }
 
-struct weir__words_of_time weir__remote_ms(int64_t ms)
+static int check_words(const struct weir__call *call)
 {
-    struct weir__words_of_time words;
-    weir_time time;
+    const struct weir__command *self = call->self;
 
-    if (ms <= 0 || __builtin_mul_overflow(ms, WEIR_MILLISECOND, &time))
-        time = ms <= 0 ? 0 : INT64_MAX;
-    weir__text_time(words.text, sizeof(words.text), time);
-    return words;
+    if (call->n > 0 && self->words_max == 0)
+        return weir__complain(self->name, "takes no words; found '%s'", call->words[0]);
+    if (call->n > self->words_max)
+        return weir__command_wrong(self, "'%s' is one word too many", call->words[self->words_max]);
+    if (call->n < self->words_min)
+        return weir__command_wrong(self, "something is missing");
+    return WEIR__GO_ON;
+}
+
+int weir__command_run(const struct weir__command *command, int argc, char **argv)
+{
+    _Alignas(max_align_t) char options[256] = { 0 };
+    struct weir__call call = { .self = command, .options = options, .words = argv, .n = argc };
+
+    if (command->options == NULL)
+        return command->run(&call);
+    assert(command->size <= sizeof(options));
+    memcpy(options, command->defaults, command->size);
+    int code = weir__options_parse(command, argc, argv, options, &call.n);
+    argv[call.n] = NULL;
+    if (code == WEIR__GO_ON)
+        code = check_words(&call);
+    if (code == WEIR__GO_ON && command->run)
+        code = command->run(&call);
+    return code == WEIR__GO_ON ? ask_server(&call) : code;
 }

@@ -1,5 +1,4 @@
-/* replay.c -- `weir replay`: what rules would have done to the requests of an access
- * log. */
+/* replay.c -- `weir replay`: what rules would have done to the requests of an access log. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "server/base/command.h"
 #include "server/base/options.h"
 #include "server/replay/progress.h"
 #include "server/replay/report.h"
@@ -24,36 +22,24 @@ struct options {
     bool json, enforce;
 };
 
-#define SHORT(name, letter, kind, member, min, value, help)                    \
-    {                                                                          \
-        name, letter, kind, offsetof(struct options, member), min, value, help \
-    }
-#define OPTION(name, kind, member, min, value, help) SHORT(name, 0, kind, member, min, value, help)
-
-const struct weir__option weir__cmd_replay_options[] = {
-    SHORT("rules", 'r', WEIR__OPTION_TEXT, rules, 0, "FILE", "the rules to try"),
-    OPTION("compare", WEIR__OPTION_TEXT, compare, 0, "FILE",
-           "other rules beside them; what is decided differently is told"),
-    OPTION("enforce", WEIR__OPTION_SWITCH, enforce, 0, NULL,
-           "rules in shadow enforce: what if they were turned on"),
-    OPTION("propose", WEIR__OPTION_TEXT, propose, 0, "SHARE",
-           "for each limit, the count that refuses no more than this share of its keys: 1%"),
-    OPTION("html", WEIR__OPTION_TEXT, html, 0, "FILE",
-           "write a page with plots, which opens without a network"),
-    OPTION("svg", WEIR__OPTION_TEXT, svg, 0, "FILE", "write the plot over time"),
-    OPTION("json", WEIR__OPTION_SWITCH, json, 0, NULL, "print everything as JSON"),
-    OPTION("differ", WEIR__OPTION_TEXT, differ, 0, "FILE",
-           "write every request that is decided differently, as JSON lines"),
-    OPTION("format", WEIR__OPTION_TEXT, format, 0, "NAME",
-           "of the log: auto (the default), combined or json"),
-    OPTION("map", WEIR__OPTION_TEXT, map, 0, "MAP",
-           "attribute=field,...: which field of the log is what: account=user.id"),
-    OPTION("client", WEIR__OPTION_TEXT, client, 0, "NAME",
-           "the attribute that tells clients apart; ip unless said"),
-    OPTION("wait-max", WEIR__OPTION_WAIT, wait_max, 0, "TIME",
-           "how long a request may wait for its turn; 0 unless said"),
-    OPTION("top", WEIR__OPTION_COUNT, top, 1, "N", "rows of each list; 10 unless said"),
-    OPTION("keys", WEIR__OPTION_COUNT, keys, 1, "N", "room for so many keys; 1000000 unless said"),
+static const struct weir__option rows[] = {
+    WEIR__TEXT("rules", 'r', rules, "FILE", "the rules to try"),
+    WEIR__TEXT("compare", 0, compare, "FILE", "other rules; reports where the two differ"),
+    WEIR__SWITCH("enforce", 0, enforce, "as if rules in shadow enforced"),
+    WEIR__TEXT("propose", 0, propose, "SHARE",
+               "for each limit, the count that refuses at most this share of its keys: 1%"),
+    WEIR__TEXT("html", 0, html, "FILE", "write a page with plots; it needs no network"),
+    WEIR__TEXT("svg", 0, svg, "FILE", "write the plot over time"),
+    WEIR__SWITCH("json", 0, json, "print everything as JSON"),
+    WEIR__TEXT("differ", 0, differ, "FILE",
+               "with --compare: write each request decided differently, as JSON lines"),
+    WEIR__TEXT("format", 0, format, "NAME", "of the log: auto (default), combined or json"),
+    WEIR__TEXT("map", 0, map, "MAP", "attribute=field,...: fields of the log: account=user.id"),
+    WEIR__TEXT("client", 0, client, "NAME", "the attribute that tells clients apart; default ip"),
+    WEIR__VALUE("wait-max", 0, WAIT, wait_max, "TIME",
+                "the longest wait of a request for its turn; default 0"),
+    WEIR__COUNT("top", 0, top, 1, "rows of each list; default 10"),
+    WEIR__COUNT("keys", 0, keys, 1, "room for N keys; default 1000000"),
     { 0 },
 };
 
@@ -65,7 +51,7 @@ static void stop(int signal_number)
     stopped = 1;
 }
 
-/* The first Ctrl-C ends the reading and what was seen is reported; the second ends the program. */
+/* The first Ctrl-C ends the reading and reports what was read; the second ends the program. */
 static void watch_for_stop(void)
 {
     struct sigaction action = { .sa_handler = stop, .sa_flags = (int)SA_RESETHAND };
@@ -103,7 +89,7 @@ static const char *find_mistake(const struct options *o, int logs)
     return NULL;
 }
 
-/* Fills what the simulation needs; false, and it was said, if a value makes no sense. */
+/* False after a complaint. */
 static bool read_options(const struct weir__command *self, const struct options *o,
                          struct weir__replay_options *out)
 {
@@ -129,7 +115,7 @@ static bool is_regular(const char *path)
     return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* A name that is wrong should not cost the time of reading the files before it. */
+/* A wrong name should not cost the time of reading the files before it. */
 static bool can_read(const struct weir__command *self, char **logs, int n)
 {
     bool can = true;
@@ -205,7 +191,7 @@ static int read_logs(struct run *run)
     return code;
 }
 
-/* The log, and once more for as long as that narrows the proposals. */
+/* Reads the logs, again and again while that narrows the proposals. */
 static int replay(struct run *run)
 {
     int code = read_logs(run);
@@ -229,7 +215,7 @@ static int replay(struct run *run)
 
 /* ------------------------------------------------------------------- writing ---- */
 
-/* Opened before the reading, so that a name that cannot be written does not cost its time. */
+/* Opened before the reading: a wrong name should not cost its time. */
 static bool open_output(const struct weir__command *self, const char *path, FILE **out)
 {
     if (path == NULL)
@@ -240,8 +226,7 @@ static bool open_output(const struct weir__command *self, const char *path, FILE
     return *out != NULL;
 }
 
-/* Says what was written, and how much; nothing of a file that stayed empty because it came to
- * nothing. */
+/* Says what was written, except a file left empty by a failure. */
 static bool close_output(const struct weir__command *self, const char *path, FILE *out, bool done)
 {
     struct stat st = { 0 };
@@ -295,7 +280,7 @@ static void write_reports(const struct run *run, const struct outputs *out)
 
 /* --------------------------------------------------------------- the command ---- */
 
-/* All that is wrong with both files is said at once. */
+/* Complains about all mistakes of both files. */
 static bool read_rules(struct run *run, struct weir__replay_options *options)
 {
     const char *paths[WEIR__REPLAY_SIDES] = { run->options->rules, run->options->compare };
@@ -317,10 +302,8 @@ static int run_all(struct run *run, struct weir__replay_options *options, const 
 
     if (!read_rules(run, options))
         return WEIR__EXIT_WRONG;
-    if (weir__replay_create(&run->replay, options, &error) != WEIR_OK) {
-        weir__complain(run->self->name, "%s", error.text);
-        return WEIR__EXIT_WRONG;
-    }
+    if (weir__replay_create(&run->replay, options, &error) != WEIR_OK)
+        return weir__complain(run->self->name, "%s", error.text);
     watch_for_stop();
     int code = replay(run);
     if (code == WEIR_OK || run->replay->requests > 0) {
@@ -331,34 +314,45 @@ static int run_all(struct run *run, struct weir__replay_options *options, const 
     return code == WEIR_OK ? WEIR__EXIT_OK : WEIR__EXIT_WRONG;
 }
 
-int weir__cmd_replay(const struct weir__command *self, int argc, char **argv)
+static int run(const struct weir__call *call)
 {
-    struct options o = { .top = 10 };
+    const struct weir__command *self = call->self;
+    const struct options *o = call->options;
     struct weir__replay_options options;
     struct outputs out = { 0 };
-    int rest;
-    int code = weir__options_parse(self, argc, argv, &o, &rest);
+    const char *mistake = find_mistake(o, call->n);
+    int code = WEIR__EXIT_WRONG;
 
-    if (code != WEIR__GO_ON)
-        return code;
-    const char *mistake = find_mistake(&o, rest);
-    if (mistake) {
-        weir__complain(self->name, "%s", mistake);
-        return WEIR__EXIT_WRONG;
-    }
-    code = WEIR__EXIT_WRONG;
-    if (read_options(self, &o, &options) && can_read(self, argv, rest) &&
-        open_output(self, o.html, &out.html) && open_output(self, o.svg, &out.svg) &&
-        open_output(self, o.differ, &out.differ)) {
-        struct run run = { .self = self, .options = &o, .logs = argv, .n_logs = rest };
+    if (mistake)
+        return weir__complain(self->name, "%s", mistake);
+    if (read_options(self, o, &options) && can_read(self, call->words, call->n) &&
+        open_output(self, o->html, &out.html) && open_output(self, o->svg, &out.svg) &&
+        open_output(self, o->differ, &out.differ)) {
+        struct run run = { .self = self, .options = o, .logs = call->words, .n_logs = call->n };
         options.differ = out.differ;
         code = run_all(&run, &options, &out);
     }
     bool done = code == WEIR__EXIT_OK, written = true;
 
     fflush(stdout); /* on a terminal, the report comes first */
-    written &= close_output(self, o.html, out.html, done);
-    written &= close_output(self, o.svg, out.svg, done);
-    written &= close_output(self, o.differ, out.differ, done);
+    written &= close_output(self, o->html, out.html, done);
+    written &= close_output(self, o->svg, out.svg, done);
+    written &= close_output(self, o->differ, out.differ, done);
     return written ? code : WEIR__EXIT_WRONG;
 }
+
+const struct weir__command weir__cmd_replay = {
+    .name = "replay",
+    .summary = "say what rules would have done to the requests of a log",
+    .arguments = "--rules FILE [options] ACCESS.LOG...",
+    .help = "Reads access logs (nginx and Apache combined, JSON lines; also gzipped; - is stdin; "
+            "several in order of time), runs the rules on the logs' own times, and reports what "
+            "they would have refused: by which rule, to whom, when.\n"
+            "\n"
+            "  weir replay --rules rules.yaml --html report.html access.log.1.gz access.log\n"
+            "\n"
+            "Exit codes: 0 done, 2 wrong use or an unreadable log.",
+    WEIR__COMMAND_OPTIONS(rows, .top = 10),
+    .words_max = WEIR__ANY_WORDS,
+    .run = run,
+};

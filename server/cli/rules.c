@@ -1,13 +1,11 @@
-/* rules.c -- `weir rules check`, `weir rules diff`, `weir rules schema`; and of a running
- * server: `weir rules get`, `set`, `reload`. */
+/* rules.c -- `weir rules check`, `diff` and `schema`, for files; `get`, `set` and `reload`, for a
+ * running server. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/command.h"
 #include "server/base/file.h"
-#include "server/base/options.h"
 #include "server/cli/remote.h"
 #include "server/describe/rules-diff.h"
 #include "match/draft.h"
@@ -15,22 +13,14 @@
 #include "server/base/text.h"
 
 struct options {
-    bool json;
+    struct weir__remote_options remote;
 };
 
-const struct weir__option weir__cmd_rules_check_options[] = {
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL,
-      "print a JSON array, an object for each file" },
+static const struct weir__option json_rows[] = {
+    WEIR__SWITCH("json", 0, remote.json, "print JSON"),
     { 0 },
 };
-
-const struct weir__option weir__cmd_rules_diff_options[] = {
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL,
-      "print a JSON object" },
-    { 0 },
-};
-
-const struct weir__option weir__cmd_rules_schema_options[] = { { 0 } };
+static const struct weir__option no_rows[] = { { 0 } };
 
 /* ----------------------------------------------------------------- files ---- */
 
@@ -39,16 +29,15 @@ static const char *name_of(const char *path)
     return strcmp(path, "-") == 0 ? "stdin" : path;
 }
 
-#define BYTES_READ_MAX \
-    ((size_t)4 *       \
-     WEIR__RULES_TEXT_MAX) /* the reader says what is too much; this only bounds the memory */
+/* Bounds the memory; the rules' reader complains about less. */
+#define BYTES_READ_MAX ((size_t)4 * WEIR__RULES_TEXT_MAX)
 
-/* A file that was read, and what is wrong with it. */
+/* A file and its mistakes. */
 struct reading {
     const char *name;
     bool json;
     long problems;
-    struct weir__draft *draft; /* NULL: it cannot be read, or is wrong */
+    struct weir__draft *draft; /* NULL: wrong */
     char *text;
     size_t len;
 };
@@ -56,24 +45,26 @@ struct reading {
 static void print_problem(void *context, const struct weir_problem *p)
 {
     struct reading *r = context;
+    struct weir__buffer json = { 0 };
     char line[1024];
 
     if (!r->json) {
         weir_problem_print(line, sizeof(line), r->name, p);
         puts(line);
     } else {
-        printf("%s{\"line\":%d,\"column\":%d,\"text\":", r->problems ? "," : "", p->line,
-               p->column);
-        weir__json_string(p->text);
-        fputs(",\"source\":", stdout);
-        weir__json_string(p->source);
-        printf(",\"caret\":%d}", p->caret);
+        weir__buffer_text(&json, r->problems ? ",{" : "{");
+        weir__buffer_member_number(&json, "line", p->line);
+        weir__buffer_member_number(&json, "column", p->column);
+        weir__buffer_member(&json, "text", p->text);
+        weir__buffer_member(&json, "source", p->source);
+        weir__buffer_member_number(&json, "caret", p->caret);
+        printf("%.*s}", (int)json.len, json.bytes);
+        weir__buffer_free(&json);
     }
     r->problems++;
 }
 
-/* What the reader finds is told with its place; what only shows when the set is made is told as it
- * is. */
+/* Mistakes found by the reader have a place; those found when the set is compiled have none. */
 static void check_text(struct reading *r)
 {
     struct weir_rules_options options = {
@@ -142,68 +133,71 @@ static void print_counts(const struct reading *r)
 static int check_file(const struct weir__command *self, const char *path, bool json, bool first)
 {
     struct reading r = { .name = name_of(path), .json = json };
-    int code = WEIR__EXIT_OK;
+    const char *why = "";
 
     r.text = weir__file_read(path, BYTES_READ_MAX, &r.len);
     if (r.text == NULL) {
-        const char *why = strerror(errno);
+        why = strerror(errno);
         weir__complain(self->name, "%s: %s", r.name, why);
-        if (json) {
-            printf("%s{\"file\":", first ? "" : ",\n ");
-            weir__json_string(r.name);
-            fputs(",\"problems\":[],\"error\":", stdout);
-            weir__json_string(why);
-            fputs(",\"ok\":false}", stdout);
-        }
-        return WEIR__EXIT_WRONG;
     }
     if (json) {
         printf("%s{\"file\":", first ? "" : ",\n ");
         weir__json_string(r.name);
         fputs(",\"problems\":[", stdout);
     }
-    check_text(&r);
+    if (r.text)
+        check_text(&r);
+    int code = !r.text ? WEIR__EXIT_WRONG : !r.draft ? WEIR__EXIT_NO : WEIR__EXIT_OK;
     if (r.draft) {
         print_counts(&r);
-    } else {
-        code = WEIR__EXIT_NO;
-        if (json)
-            fputs("],\"ok\":false}", stdout);
+    } else if (json) {
+        printf("]%s", *why ? ",\"error\":" : "");
+        if (*why)
+            weir__json_string(why);
+        printf(",\"ok\":false}");
     }
     end_reading(&r);
     return code;
 }
 
-int weir__cmd_rules_check(const struct weir__command *self, int argc, char **argv)
+static int run_check(const struct weir__call *call)
 {
-    struct options o = { 0 };
-    int files, worst = WEIR__EXIT_OK;
-    int code = weir__options_parse(self, argc, argv, &o, &files);
+    const struct options *o = call->options;
+    int worst = WEIR__EXIT_OK;
 
-    if (code != WEIR__GO_ON)
-        return code;
-    if (files == 0) {
-        weir__complain(self->name, "which files? usage: weir %s %s", self->name, self->arguments);
-        return WEIR__EXIT_WRONG;
-    }
-    if (o.json)
+    if (o->remote.json)
         putchar('[');
-    for (int i = 0, shown = 0; i < files; i++) {
-        code = check_file(self, argv[i], o.json, shown == 0);
-        shown += code != WEIR__EXIT_WRONG;
+    for (int i = 0; i < call->n; i++) {
+        int code = check_file(call->self, call->words[i], o->remote.json, i == 0);
         worst = code > worst ? code : worst;
     }
-    if (o.json)
+    if (o->remote.json)
         puts("]");
     return worst;
 }
+
+const struct weir__command weir__cmd_rules_check = {
+    .name = "rules check",
+    .summary = "find the mistakes in rule files",
+    .arguments = "[--json] FILE...",
+    .help = "Prints one line for each correct file, with the numbers of its rules, limits, guards "
+            "and list entries; and each mistake with its place, the line and a caret. - is stdin.\n"
+            "\n"
+            "  weir rules check rules.yaml\n"
+            "\n"
+            "Exit codes: 0 all correct, 1 mistakes, 2 wrong use or an unreadable file.",
+    WEIR__COMMAND_OPTIONS(json_rows, .remote = { 0 }),
+    .words_min = 1,
+    .words_max = WEIR__ANY_WORDS,
+    .run = run_check,
+};
 
 /* ------------------------------------------------------------------ diff ---- */
 
 struct showing {
     bool json;
     long n;
-    char last[96]; /* the thing whose changes are being shown */
+    char last[96]; /* the heading of the last change */
 };
 
 static void show_json(struct showing *s, const struct weir__change *c)
@@ -246,10 +240,8 @@ static int show_difference(const struct weir__command *self, const struct readin
     if (json)
         fputs("{\"changes\":[", stdout);
     long n = weir__rules_diff(old->draft, new->draft, show_change, &s);
-    if (n < 0) {
-        weir__complain(self->name, "no memory");
-        return WEIR__EXIT_WRONG;
-    }
+    if (n < 0)
+        return weir__complain(self->name, "no memory");
     if (json)
         printf("%s],\"same\":%s}\n", n ? "\n" : "", n ? "false" : "true");
     else if (n == 0)
@@ -257,7 +249,7 @@ static int show_difference(const struct weir__command *self, const struct readin
     return n ? WEIR__EXIT_NO : WEIR__EXIT_OK;
 }
 
-/* A problem goes to stderr: what is on stdout is the difference. */
+/* Mistakes go to stderr: stdout has the difference. */
 static void complain_problem(void *context, const struct weir_problem *p)
 {
     struct reading *r = context;
@@ -285,102 +277,82 @@ static bool read_side(const struct weir__command *self, struct reading *r, const
     return r->draft != NULL;
 }
 
-int weir__cmd_rules_diff(const struct weir__command *self, int argc, char **argv)
+static int run_diff(const struct weir__call *call)
 {
-    struct options o = { 0 };
+    const struct options *o = call->options;
     struct reading old, new;
-    int files;
-    int code = weir__options_parse(self, argc, argv, &o, &files);
+    bool good = read_side(call->self, &old, call->words[0]);
 
-    if (code != WEIR__GO_ON)
-        return code;
-    if (files != 2) {
-        weir__complain(self->name, "which two files? usage: weir %s %s", self->name,
-                       self->arguments);
-        return WEIR__EXIT_WRONG;
-    }
-    bool good = read_side(self, &old, argv[0]);
-    good = read_side(self, &new, argv[1]) && good;
-    code = good ? show_difference(self, &old, &new, o.json) : WEIR__EXIT_WRONG;
+    good = read_side(call->self, &new, call->words[1]) && good;
+    int code = good ? show_difference(call->self, &old, &new, o->remote.json) : WEIR__EXIT_WRONG;
     end_reading(&old);
     end_reading(&new);
     return code;
 }
 
+const struct weir__command weir__cmd_rules_diff = {
+    .name = "rules diff",
+    .summary = "show what changes from one rule file to another",
+    .arguments = "[--json] OLD NEW",
+    .help = "Lists each change when NEW replaces OLD, whom it affects, and what keys keep.\n"
+            "\n"
+            "  weir rules diff old.yaml new.yaml\n"
+            "\n"
+            "Exit codes: 0 no difference, 1 some, 2 wrong use or a wrong file.",
+    WEIR__COMMAND_OPTIONS(json_rows, .remote = { 0 }),
+    .words_min = 2,
+    .words_max = 2,
+    .run = run_diff,
+};
+
 /* ---------------------------------------------------------------- schema ---- */
 
-int weir__cmd_rules_schema(const struct weir__command *self, int argc, char **argv)
+static int run_schema(const struct weir__call *call)
 {
-    int rest, nothing;
-    int code = weir__options_parse(self, argc, argv, &nothing, &rest);
-
-    if (code != WEIR__GO_ON)
-        return code;
-    if (rest > 0) {
-        weir__complain(self->name, "takes no words; found '%s'", argv[0]);
-        return WEIR__EXIT_WRONG;
-    }
+    (void)call;
     fputs(weir_rules_schema(), stdout);
     return WEIR__EXIT_OK;
 }
 
-/* -------------------------------------------------------- a running server ---- */
-
-struct remote_options {
-    struct weir__remote_options remote;
+const struct weir__command weir__cmd_rules_schema = {
+    .name = "rules schema",
+    .summary = "print the JSON Schema of rule files, for editors",
+    .arguments = "",
+    .help = "  weir rules schema >weir-rules.json\n"
+            "\n"
+            "Exit codes: 0 done, 2 wrong use.",
+    WEIR__COMMAND_OPTIONS(no_rows, .remote = { 0 }),
+    .run = run_schema,
 };
 
-#define REMOTE_OPTIONS                                                                    \
-    {                                                                                     \
-        WEIR__REMOTE_JSON(struct remote_options) WEIR__REMOTE_ROWS(struct remote_options) \
-        {                                                                                 \
-            0                                                                             \
-        }                                                                                 \
-    }
+/* -------------------------------------------------------- a running server ---- */
 
-const struct weir__option weir__cmd_rules_get_options[] = REMOTE_OPTIONS;
-const struct weir__option weir__cmd_rules_set_options[] = REMOTE_OPTIONS;
-const struct weir__option weir__cmd_rules_reload_options[] = REMOTE_OPTIONS;
-
-/* Options and connection of all three; WEIR__GO_ON, or the code to end with. */
-static int open_remote(const struct weir__command *self, int argc, char **argv, int words,
-                       struct weir__remote *r)
+static void show_text(struct weir__remote *r)
 {
-    struct remote_options o = { 0 };
-    int n, code = weir__options_parse(self, argc, argv, &o, &n);
+    const struct weir__scalar *text = weir__document_find(&r->document, "text");
 
-    if (code != WEIR__GO_ON)
-        return code;
-    if (n != words) {
-        weir__complain(self->name, "%s; usage: weir %s %s",
-                       words ? "one file is needed" : "takes no words", self->name,
-                       self->arguments);
-        return WEIR__EXIT_WRONG;
-    }
-    return weir__remote_open(r, self, &o.remote) ? WEIR__GO_ON : WEIR__EXIT_WRONG;
+    if (text)
+        fwrite(text->text, 1, text->len, stdout);
 }
 
-int weir__cmd_rules_get(const struct weir__command *self, int argc, char **argv)
+static int ask_get(const struct weir__call *call, struct weir__remote *r)
 {
-    struct weir__remote r;
-    int code = open_remote(self, argc, argv, 0, &r);
-
-    if (code != WEIR__GO_ON)
-        return code;
-    code = weir__remote_ask(&r, "GET", "/v1/rules", NULL) ? WEIR__EXIT_OK : WEIR__EXIT_WRONG;
-    if (code == WEIR__EXIT_OK && r.options.json) {
-        weir__remote_print(&r);
-    } else if (code == WEIR__EXIT_OK) {
-        const struct weir__scalar *text = weir__document_find(&r.document, "text");
-        if (text)
-            fwrite(text->text, 1, text->len, stdout);
-    }
-    weir__remote_close(&r);
-    return code;
+    (void)call;
+    return weir__remote_show(r, "GET /v1/rules", "text", show_text);
 }
 
-/* The server tells where each problem is; the line itself is taken from the text that it was
- * sent. */
+const struct weir__command weir__cmd_rules_get = {
+    .name = "rules get",
+    .summary = "print a server's rules",
+    .arguments = "[options]",
+    .help = "  weir rules get >rules.yaml\n"
+            "\n"
+            "Exit codes: 0 done, 2 wrong use or no server.",
+    WEIR__REMOTE(no_rows, .remote = { 0 }),
+    .ask = ask_get,
+};
+
+/* The server names each mistake's place; the line comes from the text we sent. */
 static void print_problems(const struct weir__document *d, struct reading *reading)
 {
     struct weir__report *report = malloc(sizeof(*report));
@@ -405,74 +377,74 @@ static void print_problems(const struct weir__document *d, struct reading *readi
     free(report);
 }
 
-static void print_in_force(const struct weir__document *d)
-{
-    const char *hash = weir__document_text(d, "hash"), *source = weir__document_text(d, "source");
-
-    printf("%lld rules, %lld limits, %lld guards, %lld list entries are in force; ",
-           (long long)weir__document_number(d, 0, "rules"),
-           (long long)weir__document_number(d, 0, "limits"),
-           (long long)weir__document_number(d, 0, "guards"),
-           (long long)weir__document_number(d, 0, "entries"));
-    weir__print_safely(stdout, hash ? hash : "no rules");
-    if (source) {
-        printf(", from ");
-        weir__print_safely(stdout, source);
-    }
-    putchar('\n');
-}
-
-/* What was put in force, or why it was not: `reading` is the text that was sent, or NULL. */
+/* `reading` is the text we sent, or NULL. */
 static int tell_outcome(struct weir__remote *r, struct reading *reading)
 {
     bool refused = r->status == 422 && weir__document_find(&r->document, "problems.0.text");
 
-    if (r->status / 100 != 2 && !refused) {
-        weir__remote_complain(r);
-        return WEIR__EXIT_WRONG;
-    }
+    if (r->status / 100 != 2 && !refused)
+        return weir__remote_complain(r);
     if (r->options.json)
         weir__remote_print(r);
     else if (!refused)
-        print_in_force(&r->document);
+        weir__show(&r->document, "",
+                   "{rules#rule}, {limits#limit}, {guards#guard}, {entries#list entry} in force; "
+                   "{hash|no rules}[, from {source}]\n");
     else if (reading)
         print_problems(&r->document, reading);
     else
         weir__remote_complain(r);
     if (refused && !r->options.json)
-        weir__complain(r->command, "nothing was changed");
+        weir__complain(r->call->self->name, "nothing was changed");
     return refused ? WEIR__EXIT_NO : WEIR__EXIT_OK;
 }
 
-int weir__cmd_rules_set(const struct weir__command *self, int argc, char **argv)
+static int ask_set(const struct weir__call *call, struct weir__remote *r)
 {
-    struct weir__remote r;
-    int code = open_remote(self, argc, argv, 1, &r);
+    struct reading reading = { .name = name_of(call->words[0]) };
+    int code = WEIR__EXIT_WRONG;
 
-    if (code != WEIR__GO_ON)
-        return code;
-    struct reading reading = { .name = name_of(argv[0]) };
-    reading.text = weir__file_read(argv[0], BYTES_READ_MAX, &reading.len);
-    code = WEIR__EXIT_WRONG;
+    reading.text = weir__file_read(call->words[0], BYTES_READ_MAX, &reading.len);
     if (!reading.text)
-        weir__complain(self->name, "%s: %s", reading.name, strerror(errno));
-    else if (weir__remote_call(&r, "PUT", "/v1/rules",
-                               &(struct weir__buffer){ .bytes = reading.text, .len = reading.len }))
-        code = tell_outcome(&r, &reading);
+        return weir__complain(call->self->name, "%s: %s", reading.name, strerror(errno));
+    weir__remote_text(r, reading.text, reading.len);
+    if (weir__remote_call(r, "PUT /v1/rules"))
+        code = tell_outcome(r, &reading);
     end_reading(&reading);
-    weir__remote_close(&r);
     return code;
 }
 
-int weir__cmd_rules_reload(const struct weir__command *self, int argc, char **argv)
+const struct weir__command weir__cmd_rules_set = {
+    .name = "rules set",
+    .summary = "give a server other rules",
+    .arguments = "[options] FILE",
+    .help = "The rules take effect at once, and the server keeps them. If there is a mistake, "
+            "nothing changes and it is shown as by weir rules check. - is stdin.\n"
+            "\n"
+            "  weir rules set rules.yaml\n"
+            "\n"
+            "Exit codes: 0 in force, 1 mistakes in the rules, 2 wrong use or no server.",
+    WEIR__REMOTE(no_rows, .remote = { 0 }),
+    .words_min = 1,
+    .words_max = 1,
+    .ask = ask_set,
+};
+
+static int ask_reload(const struct weir__call *call, struct weir__remote *r)
 {
-    struct weir__remote r;
-    int code = open_remote(self, argc, argv, 0, &r);
-
-    if (code != WEIR__GO_ON)
-        return code;
-    code = weir__remote_call(&r, "POST", "/v1/rules/reload", NULL) ? tell_outcome(&r, NULL)
-                                                                   : WEIR__EXIT_WRONG;
-    weir__remote_close(&r);
-    return code;
+    (void)call;
+    return weir__remote_call(r, "POST /v1/rules/reload") ? tell_outcome(r, NULL) : WEIR__EXIT_WRONG;
 }
+
+const struct weir__command weir__cmd_rules_reload = {
+    .name = "rules reload",
+    .summary = "make a server read its rule file again",
+    .arguments = "[options]",
+    .help = "If there is a mistake in the file, nothing changes.\n"
+            "\n"
+            "  weir rules reload\n"
+            "\n"
+            "Exit codes: 0 in force, 1 mistakes in the rules, 2 wrong use or no server.",
+    WEIR__REMOTE(no_rows, .remote = { 0 }),
+    .ask = ask_reload,
+};

@@ -1,38 +1,31 @@
-/* serve.c -- `weir serve`: the settings, then the server. */
+/* serve.c -- `weir serve`: reads the settings, then runs the server. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "server/base/command.h"
-#include "server/base/options.h"
 #include "server/serve/run.h"
 
-/* serve's options are its settings, which have a table of their own. */
-const struct weir__option weir__cmd_serve_options[] = { { .name = NULL } };
-
-/* The command line as it was, for a successor: the words before argv were the program and the
- * command's name. */
-static char **whole_line(const struct weir__command *self, int argc, char **argv)
-{
-    char **line = calloc((size_t)argc + 3, sizeof(*line));
-    if (!line)
-        return NULL;
-    line[0] = strdup(program_invocation_name);
-    line[1] = strdup(self->name);
-    for (int i = 0; i < argc; i++)
-        line[i + 2] = strdup(argv[i]);
-    return line;
-}
-
-int weir__cmd_serve(const struct weir__command *self, int argc, char **argv)
+static int run(const struct weir__call *call)
 {
     struct weir__settings settings;
-    char **line = whole_line(self, argc, argv);
-    int code = weir__settings_read(&settings, argc, argv);
+    char **line = calloc((size_t)call->n + 3, sizeof(*line)); /* for a successor */
+
+    if (line) {
+        line[0] = program_invocation_name;
+        line[1] = (char *)(uintptr_t)call->self->name;
+        for (int i = 0; i < call->n; i++)
+            line[i + 2] = call->words[i];
+    }
+    int code = weir__settings_read(&settings, call->n, call->words);
     if (code == WEIR__GO_ON)
         code = weir__serve(&settings, line);
-    for (int i = 0; line && line[i]; i++)
-        free(line[i]);
     free(line);
     return code;
 }
+
+const struct weir__command weir__cmd_serve = {
+    .name = "serve",
+    .summary = "answer Redis clients, HTTP clients and proxies",
+    .arguments = "[settings]",
+    .run = run,
+};

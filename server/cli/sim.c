@@ -1,5 +1,4 @@
-/* sim.c -- `weir sim`: how a guard's controllers bear overload, on a backend that does not
- * exist. */
+/* sim.c -- `weir sim`: tries a guard's controllers against overload, on a simulated backend. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +6,8 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "server/base/command.h"
 #include "server/base/file.h"
-#include "server/base/options.h"
+#include "server/base/command.h"
 #include "server/describe/rules-file.h"
 #include "server/sim/sim.h"
 #include "server/base/text.h"
@@ -22,24 +20,15 @@ struct options {
     bool all, json, tsv, groups;
 };
 
-#define OPTION(name, letter, kind, member, min, value, help)                   \
-    {                                                                          \
-        name, letter, kind, offsetof(struct options, member), min, value, help \
-    }
-
-const struct weir__option weir__cmd_sim_options[] = {
-    OPTION("controller", 'c', WEIR__OPTION_TEXT, controllers, 0, "LIST",
-           "of none, fixed, fixed:N and weir, aimd, ...; all unless said"),
-    OPTION("seed", 0, WEIR__OPTION_COUNT, seed, 1, "N",
-           "of the random numbers; the scenario's unless said"),
-    OPTION("all", 0, WEIR__OPTION_SWITCH, all, 0, NULL, "every scenario that is in the program"),
-    OPTION("clients", 0, WEIR__OPTION_SWITCH, groups, 0, NULL,
-           "also what became of each group of clients"),
-    OPTION("json", 0, WEIR__OPTION_SWITCH, json, 0, NULL,
-           "print everything, the series too, as JSON"),
-    OPTION("tsv", 0, WEIR__OPTION_SWITCH, tsv, 0, NULL,
-           "print name, value and unit, as the benchmarks do"),
-    OPTION("svg", 0, WEIR__OPTION_TEXT, svg, 0, "FILE", "write a drawing over time"),
+static const struct weir__option rows[] = {
+    WEIR__TEXT("controller", 'c', controllers, "LIST",
+               "of none, fixed, fixed:N and weir, aimd, ...; default all"),
+    WEIR__COUNT("seed", 0, seed, 1, "of the random numbers; default the scenario's"),
+    WEIR__SWITCH("all", 0, all, "run every built-in scenario"),
+    WEIR__SWITCH("clients", 0, groups, "also show each group of clients"),
+    WEIR__SWITCH("json", 0, json, "print everything, with the series, as JSON"),
+    WEIR__SWITCH("tsv", 0, tsv, "print name, value and unit, as the benchmarks do"),
+    WEIR__TEXT("svg", 0, svg, "FILE", "write a drawing over time"),
     { 0 },
 };
 
@@ -337,21 +326,33 @@ static const char *find_mistake(const struct options *o, int rest)
     return NULL;
 }
 
-int weir__cmd_sim(const struct weir__command *self, int argc, char **argv)
+static int start(const struct weir__call *call)
 {
-    struct options o = { 0 };
-    int rest;
-    int code = weir__options_parse(self, argc, argv, &o, &rest);
+    const struct options *o = call->options;
 
-    if (code != WEIR__GO_ON)
-        return code;
-    if (rest == 0 && !o.all && !o.svg)
-        return list_scenarios(self);
-    const char *mistake = find_mistake(&o, rest);
-    if (mistake) {
-        weir__complain(self->name, "%s", mistake);
-        return WEIR__EXIT_WRONG;
-    }
-    struct job job = { .self = self, .options = &o, .first = true };
-    return run(&job, rest, argv);
+    if (call->n == 0 && !o->all && !o->svg)
+        return list_scenarios(call->self);
+    const char *mistake = find_mistake(o, call->n);
+    if (mistake)
+        return weir__complain(call->self->name, "%s", mistake);
+    struct job job = { .self = call->self, .options = o, .first = true };
+    return run(&job, call->n, call->words);
 }
+
+const struct weir__command weir__cmd_sim = {
+    .name = "sim",
+    .summary = "try a guard's controllers against overload",
+    .arguments = "[options] [SCENARIO|FILE...]",
+    .help = "Runs clients, a guard and a backend on virtual time, and shows how much useful work "
+            "each controller gets done at many times the load. The guard is the real one; clients "
+            "and backend are a scenario (docs/sim.md). Without a word, lists the built-in "
+            "scenarios. The same seed gives the same output.\n"
+            "\n"
+            "  weir sim overload-10x\n"
+            "  weir sim --svg picture.svg my.yaml\n"
+            "\n"
+            "Exit codes: 0 done, 2 wrong use or a wrong scenario.",
+    WEIR__COMMAND_OPTIONS(rows, .seed = 0),
+    .words_max = WEIR__ANY_WORDS,
+    .run = start,
+};

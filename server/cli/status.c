@@ -1,30 +1,14 @@
 /* status.c -- `weir status`: how a running server is doing. */
-#include <stdio.h>
 #include <string.h>
 
-#include "server/base/options.h"
-#include "server/cli/remote.h"
 #include "server/base/text.h"
+#include "server/cli/remote.h"
 
 struct options {
     struct weir__remote_options remote;
 };
 
-const struct weir__option weir__cmd_status_options[] = {
-    WEIR__REMOTE_JSON(struct options) WEIR__REMOTE_ROWS(struct options){ 0 },
-};
-
-static long long number(const struct weir__document *d, const char *path)
-{
-    return (long long)weir__document_number(d, 0, "%s", path);
-}
-
-static void print_text(const struct weir__document *d, const char *path, const char *otherwise)
-{
-    const char *text = weir__document_text(d, "%s", path);
-
-    weir__print_safely(stdout, text ? text : otherwise);
-}
+static const struct weir__option rows[] = { { 0 } };
 
 static void print_addresses(const struct weir__document *d)
 {
@@ -45,120 +29,76 @@ static void print_addresses(const struct weir__document *d)
     putchar('\n');
 }
 
-/* Nothing if nothing is switched by hand: who has forgotten it is to see it. */
-static void print_modes(const struct weir__document *d)
-{
-    long long n = number(d, "modes.rules_by_hand");
-    bool all = weir__document_find(d, "modes.by_hand");
-
-    if (all) {
-        printf("MODE        ");
-        print_text(d, "modes.by_hand", "?");
-        puts(" for all rules, by hand");
-    }
-    if (n > 0)
-        printf("%-12s%lld %s switched by hand: weir mode\n", all ? "" : "MODE", n,
-               n == 1 ? "rule is" : "rules are");
-}
-
 static void print_rules(const struct weir__document *d)
 {
-    printf("rules       ");
-    if (!weir__document_find(d, "rules.hash")) {
+    weir__show(d, "",
+               "[MODE        {modes.by_hand} for all rules, by hand\n]"
+               "[MODE        {modes.rules_by_hand#rule} switched by hand: weir mode\n]"
+               "rules       ");
+    if (weir__document_find(d, "rules.hash"))
+        weir__show(d, "",
+                   "{rules.rules#rule}, {rules.limits#limit}, {rules.entries#list entry}; "
+                   "{rules.hash} from {rules.source} since {rules.since}\n");
+    else
         puts("none");
-    } else {
-        printf("%lld rules, %lld limits, %lld list entries; ", number(d, "rules.rules"),
-               number(d, "rules.limits"), number(d, "rules.entries"));
-        print_text(d, "rules.hash", "?");
-        printf(" from ");
-        print_text(d, "rules.source", "?");
-        printf(" since ");
-        print_text(d, "rules.since", "?");
-        putchar('\n');
-    }
-    if (weir__document_find(d, "rules.problem")) {
-        printf("            the last reload was refused: ");
-        print_text(d, "rules.problem", "?");
-        putchar('\n');
-    }
-}
-
-/* "guards      4: 12 at work, 1 breaker not closed; degradation 2, by hand" */
-static void print_guards(const struct weir__document *d)
-{
-    long long n = number(d, "guards.guards"), open = number(d, "guards.open"),
-              forced = number(d, "guards.forced"), degradation = number(d, "guards.degradation");
-
-    if (n == 0 && degradation == 0)
-        return;
-    printf("guards      %lld: %lld at work", n, number(d, "guards.in_flight"));
-    if (open > 0)
-        printf(", %lld %s not closed", open, open == 1 ? "breaker" : "breakers");
-    if (forced > 0)
-        printf(", %lld forced by hand", forced);
-    if (degradation > 0)
-        printf("; degradation %lld%s", degradation,
-               weir__document_true(d, "guards.degradation_by_hand") ? ", by hand" : "");
-    putchar('\n');
+    weir__show(d, "", "[            the last reload was refused: {rules.problem}\n]");
 }
 
 static void print_table(const struct weir__document *d)
 {
-    int64_t slots = number(d, "table.slots"), keys = number(d, "table.keys");
+    int64_t slots = weir__document_number(d, 0, "table.slots"),
+            keys = weir__document_number(d, 0, "table.keys");
     char bytes[32];
 
-    weir__text_bytes(bytes, sizeof(bytes), number(d, "table.bytes"));
-    printf("table       ");
-    print_text(d, "table.file", "in memory");
-    printf(": %lld of %lld slots used", (long long)keys, (long long)slots);
+    weir__text_bytes(bytes, sizeof(bytes), weir__document_number(d, 0, "table.bytes"));
+    weir__show(d, "",
+               "table       {table.file|in memory}: {table.keys} of {table.slots} slots used");
     if (slots > 0)
         printf(" (%.1f%%)", 100.0 * (double)keys / (double)slots);
     printf(", %s\n", bytes);
-    if (number(d, "table.evicted_early") > 0)
-        printf("            %lld keys had to make room before their time\n",
-               number(d, "table.evicted_early"));
+    weir__show(d, "", "[            {table.evicted_early#key} evicted early, to make room\n]");
 }
 
-static void print_status(const struct weir__document *d, const char *server)
+static void show(struct weir__remote *r)
 {
-    printf("server      weir ");
-    print_text(d, "version", "?");
-    printf(" at ");
-    weir__print_safely(stdout, server);
-    printf(", pid %lld, up %s, threads: %lld, connections: %lld%s\n", number(d, "pid"),
-           weir__remote_ms(weir__document_number(d, 0, "uptime_ms")).text, number(d, "threads"),
-           number(d, "connections"), weir__document_true(d, "draining") ? ", draining" : "");
+    const struct weir__document *d = &r->document;
+
+    weir__show(d, "", "server      weir {version} at ");
+    weir__print_safely(stdout, r->options.server);
+    weir__show(d, "",
+               ", pid {pid}, up {uptime_ms:ms}, threads: {threads}, connections: "
+               "{connections}[{draining?}, draining]\n");
     print_addresses(d);
-    print_modes(d);
     print_rules(d);
-    print_guards(d);
+    if (weir__document_number(d, 0, "guards.guards") > 0 ||
+        weir__document_number(d, 0, "guards.degradation") > 0)
+        weir__show(d, "",
+                   "guards      {guards.guards}: {guards.in_flight} at work"
+                   "[, {guards.open#breaker} not closed][, {guards.forced} forced by hand]"
+                   "[; degradation {guards.degradation}]"
+                   "[{guards.degradation_by_hand?}, by hand]\n");
     print_table(d);
-    printf("checks      %lld allowed, %lld refused\n", number(d, "totals.check_allowed"),
-           number(d, "totals.check_refused"));
-    printf("takes       %lld allowed, %lld refused\n", number(d, "totals.take_allowed"),
-           number(d, "totals.take_refused"));
+    weir__show(d, "",
+               "checks      {totals.check_allowed} allowed, {totals.check_refused} refused\n"
+               "takes       {totals.take_allowed} allowed, {totals.take_refused} refused\n");
 }
 
-int weir__cmd_status(const struct weir__command *self, int argc, char **argv)
+static int ask(const struct weir__call *call, struct weir__remote *r)
 {
-    struct options o = { 0 };
-    struct weir__remote r;
-    int n, code = weir__options_parse(self, argc, argv, &o, &n);
-
-    if (code != WEIR__GO_ON)
-        return code;
-    if (n > 0) {
-        weir__complain(self->name, "takes no words; found '%s'", argv[0]);
-        return WEIR__EXIT_WRONG;
-    }
-    if (!weir__remote_open(&r, self, &o.remote))
-        return WEIR__EXIT_WRONG;
-    code = weir__remote_ask_for(&r, "GET", "/v1/status", NULL, "version") ? WEIR__EXIT_OK
-                                                                          : WEIR__EXIT_WRONG;
-    if (code == WEIR__EXIT_OK && o.remote.json)
-        weir__remote_print(&r);
-    else if (code == WEIR__EXIT_OK)
-        print_status(&r.document, r.options.server);
-    weir__remote_close(&r);
-    return code;
+    (void)call;
+    return weir__remote_show(r, "GET /v1/status", "version", show);
 }
+
+const struct weir__command weir__cmd_status = {
+    .name = "status",
+    .summary = "show how a server is doing",
+    .arguments = "[options]",
+    .help = "Its addresses, rules, guards, table and totals. MODE appears when someone has "
+            "switched rules by hand.\n"
+            "\n"
+            "  weir status --server 192.0.2.1:7380\n"
+            "\n"
+            "Exit codes: 0 done, 2 wrong use or no server.",
+    WEIR__REMOTE(rows, .remote = { 0 }),
+    .ask = ask,
+};

@@ -1,9 +1,9 @@
-/* table.c -- `weir table`: what a table file holds. */
+/* table.c -- `weir table`: the contents of a table file. */
 #include <stdio.h>
 #include <string.h>
 
+#include "server/base/buffer.h"
 #include "server/base/command.h"
-#include "server/base/options.h"
 #include "table/table.h"
 #include "server/base/text.h"
 
@@ -12,11 +12,9 @@ struct options {
     weir_time now;
 };
 
-const struct weir__option weir__cmd_table_options[] = {
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL,
-      "as one JSON object" },
-    { "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME",
-      "count what is live at this time: seconds since 1970, or 2026-11-30T23:59:59Z" },
+static const struct weir__option rows[] = {
+    WEIR__SWITCH("json", 0, json, "print a JSON object"),
+    WEIR__VALUE("now", 0, MOMENT, now, "TIME", "count live keys as of this time: " WEIR__MOMENT),
     { 0 },
 };
 
@@ -30,8 +28,7 @@ static int slot_bytes(const struct weir_table_stats *s)
     return s->narrow ? 16 : 32;
 }
 
-/* What a key costs when the table holds what it was made for, 82 % of its slots; or more, if it
- * does. */
+/* A key's memory when the table is as full as it was made for, 82 % of its slots, or fuller. */
 #define FILLING 0.82
 
 static double key_bytes(const struct weir_table_stats *s)
@@ -40,8 +37,8 @@ static double key_bytes(const struct weir_table_stats *s)
     return slot_bytes(s) / (filling > FILLING ? filling : FILLING);
 }
 
-/* The engine's own names (lib/engine/force.c), as people say them: rule#0-1a2b3c4d is the rule's
- * first limit, rule!... what its ban counts. */
+/* The engine's names in words: rule#0-1a2b3c4d is the rule's first limit, rule!... counts refusals
+ * for its ban. */
 static void name_in_words(char *out, size_t size, const char *name)
 {
     size_t rule = strcspn(name, "#!");
@@ -58,7 +55,7 @@ static void name_in_words(char *out, size_t size, const char *name)
         snprintf(out, size, "%s", name);
 }
 
-/* rule@ keeps the rule's mode by hand, and limits nothing. */
+/* rule@ holds a mode set by hand, and limits nothing. */
 static void print_limiter(struct weir_table *table, const struct weir_limiter_info *info)
 {
     size_t len = strlen(info->name);
@@ -88,9 +85,8 @@ static void print_text(const char *path, struct weir_table *table, const struct 
     if (s->large_slots > 0)
         printf("large      %lld of sliding-window and sliding-log in %lld slots\n",
                (long long)s->large_keys, (long long)s->large_slots);
-    printf("memory     %s with all its room; %d bytes a slot, %.1f bytes a key when full; the file "
-           "is sparse: what was never used takes\n"
-           "           no memory (du says how much does)\n",
+    printf("memory     %s at most; %d bytes a slot, %.1f bytes a key when full\n"
+           "           (the file is sparse: du shows the memory in use)\n",
            bytes, slot_bytes(s), key_bytes(s));
     printf("evicted    %lld idle, %lld early\n", (long long)s->evicted_idle,
            (long long)s->evicted_early);
@@ -103,66 +99,78 @@ static void print_text(const char *path, struct weir_table *table, const struct 
         print_limiter(table, &info);
 }
 
-static void print_limiters(const struct weir_table *table)
-{
-    struct weir_limiter_info info;
-
-    printf(",\"limiters\":[");
-    for (int64_t i = 0; weir_table_limiter(table, i, &info); i++) {
-        printf("%s{\"name\":", i ? "," : "");
-        weir__json_string(info.name);
-        printf(",\"limit\":");
-        weir__json_string(info.limit);
-        printf(",\"changes\":%lld}", (long long)info.changes);
-    }
-    puts("]}");
-}
-
 static void print_json(const char *path, const struct weir_table *table,
                        const struct weir_table_stats *s)
 {
-    printf("{\"path\":");
-    weir__json_string(path);
-    printf(",\"bytes\":%lld,\"narrow\":%s", (long long)s->bytes, s->narrow ? "true" : "false");
-    printf(",\"slots\":%lld,\"keys\":%lld,\"live\":%lld", (long long)s->slots, (long long)s->keys,
-           (long long)s->live);
-    printf(",\"large_slots\":%lld,\"large_keys\":%lld", (long long)s->large_slots,
-           (long long)s->large_keys);
-    printf(",\"filling\":%.6f,\"slot_bytes\":%d", share(s->keys, s->slots), slot_bytes(s));
-    printf(",\"bytes_per_key\":%.1f", key_bytes(s));
-    printf(",\"evicted_idle\":%lld,\"evicted_early\":%lld", (long long)s->evicted_idle,
-           (long long)s->evicted_early);
-    printf(",\"recovered\":%lld", (long long)s->recovered);
-    printf(",\"bans\":%lld,\"bans_lost\":%lld", (long long)s->bans, (long long)s->bans_lost);
-    printf(",\"guards\":%lld", (long long)s->guards);
-    print_limiters(table);
+    const struct {
+        const char *name;
+        int64_t n;
+    } counts[] = {
+        { "slots", s->slots },
+        { "keys", s->keys },
+        { "live", s->live },
+        { "large_slots", s->large_slots },
+        { "large_keys", s->large_keys },
+        { "slot_bytes", slot_bytes(s) },
+        { "evicted_idle", s->evicted_idle },
+        { "evicted_early", s->evicted_early },
+        { "recovered", s->recovered },
+        { "bans", s->bans },
+        { "bans_lost", s->bans_lost },
+        { "guards", s->guards },
+    };
+    struct weir__buffer json = { 0 };
+    struct weir_limiter_info info;
+
+    weir__buffer_text(&json, "{");
+    weir__buffer_member(&json, "path", path);
+    weir__buffer_member_number(&json, "bytes", s->bytes);
+    weir__buffer_member_bool(&json, "narrow", s->narrow);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        weir__buffer_member_number(&json, counts[i].name, counts[i].n);
+    weir__buffer_format(&json, ",\"filling\":%.6f,\"bytes_per_key\":%.1f,\"limiters\":[",
+                        share(s->keys, s->slots), key_bytes(s));
+    for (int64_t i = 0; weir_table_limiter(table, i, &info); i++) {
+        weir__buffer_text(&json, i ? "},{" : "{");
+        weir__buffer_member(&json, "name", info.name);
+        weir__buffer_member(&json, "limit", info.limit);
+        weir__buffer_member_number(&json, "changes", info.changes);
+    }
+    weir__buffer_text(&json, s->limiters ? "}]}" : "]}");
+    printf("%.*s\n", (int)json.len, json.bytes);
+    weir__buffer_free(&json);
 }
 
-int weir__cmd_table(const struct weir__command *self, int argc, char **argv)
+static int run(const struct weir__call *call)
 {
-    struct options o = { .now = -1 };
+    const struct options *o = call->options;
+    const char *path = call->words[0];
     struct weir_table *table;
     struct weir_error error = { 0 };
     struct weir_table_stats stats;
-    int files;
-    int code = weir__options_parse(self, argc, argv, &o, &files);
 
-    if (code != WEIR__GO_ON)
-        return code;
-    if (files != 1) {
-        weir__complain(self->name, "it takes one file, not %d; usage: weir %s %s", files,
-                       self->name, self->arguments);
-        return WEIR__EXIT_WRONG;
-    }
-    if (weir_table_attach(&table, argv[0], &error) != WEIR_OK) {
-        weir__complain(self->name, "%s", error.text);
-        return WEIR__EXIT_WRONG;
-    }
-    weir_table_stats(table, o.now < 0 ? weir_table_now(table) : o.now, &stats);
-    if (o.json)
-        print_json(argv[0], table, &stats);
+    if (weir_table_attach(&table, path, &error) != WEIR_OK)
+        return weir__complain(call->self->name, "%s", error.text);
+    weir_table_stats(table, o->now < 0 ? weir_table_now(table) : o->now, &stats);
+    if (o->json)
+        print_json(path, table, &stats);
     else
-        print_text(argv[0], table, &stats);
+        print_text(path, table, &stats);
     weir_table_destroy(table);
     return WEIR__EXIT_OK;
 }
+
+const struct weir__command weir__cmd_table = {
+    .name = "table",
+    .summary = "show the contents of a table file",
+    .arguments = "[options] FILE",
+    .help = "Keys, memory, evictions, bans, guards and limiters.\n"
+            "\n"
+            "  weir table /dev/shm/limits\n"
+            "\n"
+            "Exit codes: 0 done, 2 wrong use or not a table.",
+    WEIR__COMMAND_OPTIONS(rows, .now = -1),
+    .words_min = 1,
+    .words_max = 1,
+    .run = run,
+};

@@ -1,11 +1,8 @@
 /* take.c -- `weir take`, `weir peek`, `weir give`: one ask on a table file, from a shell.
  *
- * The three differ in a row of struct verb; all the rest, from the limit's text to the answer, is
- * the same.
- *
- * Without --name the limiter is named by its limit as the library prints it, so that two limits on
- * one file never mix.  With --name the name stays and the limit may change: the limiter of that
- * name is joined under the limit it has, and then changed.
+ * They differ in a row of struct verb.  Without --name the limiter is named by its limit as the
+ * library prints it, so two limits in one file never mix.  With --name the name stays and the limit
+ * may change.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +11,7 @@
 
 #include "base/base.h"
 #include "algo/algo.h"
-#include "server/base/command.h"
+#include "server/base/buffer.h"
 #include "server/base/options.h"
 #include "server/base/text.h"
 
@@ -25,81 +22,55 @@ struct options {
     bool json, quiet;
 };
 
-/* The insides of rows that more than one command has. */
-#define TABLE                                                                  \
-    "table", 0, WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE", \
-        "the table; made if it is not there"
-#define THERE                                                                  \
-    "table", 0, WEIR__OPTION_TEXT, offsetof(struct options, table), 0, "FILE", \
-        "the table; it must be there"
-#define LIMIT                                                                  \
-    "limit", 0, WEIR__OPTION_TEXT, offsetof(struct options, limit), 0, "TEXT", \
-        "the limit, as in 10/1m"
-#define ALGORITHM                                                                      \
-    "algorithm", 0, WEIR__OPTION_TEXT, offsetof(struct options, algorithm), 0, "NAME", \
-        "one of weir limits (token-bucket)"
-#define NAME                                                                 \
-    "name", 0, WEIR__OPTION_TEXT, offsetof(struct options, name), 0, "NAME", \
-        "of the limiter (the limit's text)"
-#define KEYS                                                               \
-    "keys", 0, WEIR__OPTION_COUNT, offsetof(struct options, keys), 1, "N", \
-        "room for this many in a new table (65536)"
-#define ROOM                                                               \
-    "keys", 0, WEIR__OPTION_COUNT, offsetof(struct options, keys), 1, "N", \
-        "room for this many keys of a sliding window or log"
-#define NOW                                                                  \
-    "now", 0, WEIR__OPTION_MOMENT, offsetof(struct options, now), 0, "TIME", \
-        "ask at this time: seconds since 1970, or 2026-11-30T23:59:59Z"
-#define JSON                                                                 \
-    "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, json), 0, NULL, \
-        "answer with one JSON object"
-#define QUIET                                                                    \
-    "quiet", 'q', WEIR__OPTION_SWITCH, offsetof(struct options, quiet), 0, NULL, \
-        "answer with the exit code only"
-#define MODE                                                                 \
-    "mode", 0, WEIR__OPTION_TEXT, offsetof(struct options, mode), 0, "MODE", \
-        "permissions of a new table, as in 0660 (0600)"
-#define COST(min) "cost", 0, WEIR__OPTION_COUNT, offsetof(struct options, cost), min, "N"
-#define WAIT      "wait", 0, WEIR__OPTION_WAIT, offsetof(struct options, wait), 0, "TIME"
+/* Rows that all three commands have. */
+#define LIMIT     WEIR__TEXT("limit", 0, limit, "TEXT", "the limit, as in 10/1m")
+#define ALGORITHM WEIR__TEXT("algorithm", 0, algorithm, "NAME", "see weir limits (token-bucket)")
+#define NAME      WEIR__TEXT("name", 0, name, "NAME", "the limiter's name (the limit's text)")
+#define NOW       WEIR__VALUE("now", 0, MOMENT, now, "TIME", "ask at this time: " WEIR__MOMENT)
+#define JSON      WEIR__SWITCH("json", 0, json, "answer with a JSON object")
+#define QUIET     WEIR__SWITCH("quiet", 'q', quiet, "answer with the exit code only")
+#define EXISTING  WEIR__TEXT("table", 0, table, "FILE", "the table file; it must exist")
+#define ROOM      WEIR__COUNT("keys", 0, keys, 1, "room for N keys of a sliding window or log")
 
-const struct weir__option weir__cmd_take_options[] = {
-    { TABLE },
-    { LIMIT },
-    { ALGORITHM },
-    { COST(0), "units to take (1)" },
-    { WAIT, "wait for them this long at most, or forever (0s); with --now, only say how long" },
-    { NAME },
-    { KEYS },
-    { MODE },
-    { NOW },
-    { JSON },
-    { QUIET },
+static const struct weir__option take_rows[] = {
+    WEIR__TEXT("table", 0, table, "FILE", "the table file; created if missing"),
+    LIMIT,
+    ALGORITHM,
+    WEIR__COUNT("cost", 0, cost, 0, "units to take (1)"),
+    WEIR__VALUE("wait", 0, WAIT, wait, "TIME",
+                "wait at most this long, or forever (0s); with --now, only say how long"),
+    NAME,
+    WEIR__COUNT("keys", 0, keys, 1, "room for N keys in a new table (65536)"),
+    WEIR__TEXT("mode", 0, mode, "MODE", "permissions of a new table, as in 0660 (0600)"),
+    NOW,
+    JSON,
+    QUIET,
     { 0 },
 };
 
-const struct weir__option weir__cmd_peek_options[] = {
-    { THERE },
-    { LIMIT },
-    { ALGORITHM },
-    { COST(0), "units that would be taken (1)" },
-    { WAIT, "as if one could wait this long, or forever (0s)" },
-    { NAME },
-    { ROOM },
-    { NOW },
-    { JSON },
-    { QUIET },
+static const struct weir__option peek_rows[] = {
+    EXISTING,
+    LIMIT,
+    ALGORITHM,
+    WEIR__COUNT("cost", 0, cost, 0, "units that would be taken (1)"),
+    WEIR__VALUE("wait", 0, WAIT, wait, "TIME",
+                "as if the ask could wait this long, or forever (0s)"),
+    NAME,
+    ROOM,
+    NOW,
+    JSON,
+    QUIET,
     { 0 },
 };
 
-const struct weir__option weir__cmd_give_options[] = {
-    { THERE }, { LIMIT }, { ALGORITHM }, { COST(1), "units to give back (1)" },
-    { NAME },  { ROOM },  { NOW },       { JSON },
-    { QUIET }, { 0 },
+static const struct weir__option give_rows[] = {
+    EXISTING, LIMIT, ALGORITHM, WEIR__COUNT("cost", 0, cost, 1, "units to give back (1)"),
+    NAME,     ROOM,  NOW,       JSON,
+    QUIET,    { 0 },
 };
 
 struct verb;
 
-/* Everything one run of the command holds. */
 struct call {
     const char *command;
     const struct verb *verb;
@@ -143,8 +114,8 @@ static bool read_algorithm(struct call *c)
     return true;
 }
 
-/* Algorithms with large states get room for as many keys as fit 16 MiB, and a table made for one of
- * them has room for others too: the slab is a hole in the file until it is used. */
+/* Algorithms with large states get 16 MiB of keys, and a new table has room for several of them:
+ * the slab is a hole in the file until it is used. */
 static void size_slab(struct call *c, size_t state_size)
 {
     const int64_t small = 16, share = (int64_t)16 << 20, least = (int64_t)64 << 20;
@@ -158,7 +129,7 @@ static void size_slab(struct call *c, size_t state_size)
                    : share / size > 65536 ? 65536
                                           : share / size;
     if (c->slab_keys >
-        (INT64_MAX / 64 - size) / size) /* more than any table can have: let the library say so */
+        (INT64_MAX / 64 - size) / size) /* more than any table can hold: the library complains */
         c->slab = INT64_MAX;
     else if ((c->slab_keys + 16) * size * 4 > least)
         c->slab = (c->slab_keys + 16) * size * 4;
@@ -198,8 +169,7 @@ static bool find_limiter(const struct call *c, const char *name, struct weir_lim
     return false;
 }
 
-/* Joins the limiter of that name under the limit it has: WEIR_EXISTS if another process changes it
- * at this very moment. */
+/* WEIR_EXISTS: another process is just changing it. */
 static int join_limiter(struct call *c, const struct weir_limiter_info *info,
                         struct weir_error *error)
 {
@@ -393,15 +363,21 @@ static void say_give(const struct call *c, const struct weir_decision *d)
 
 static void say_json(const struct weir_decision *d)
 {
-    printf("{\"allowed\":%s,\"reason\":", d->allowed ? "true" : "false");
-    weir__json_string(weir_reason_name((enum weir_reason)d->reason));
-    printf(",\"limit\":%" PRId64 ",\"remaining\":%" PRId64 ",\"wait_ns\":%" PRId64 ",\"retry_ns\":",
-           d->limit, d->remaining, d->wait);
+    struct weir__buffer json = { 0 };
+
+    weir__buffer_text(&json, "{");
+    weir__buffer_member_bool(&json, "allowed", d->allowed);
+    weir__buffer_member(&json, "reason", weir_reason_name((enum weir_reason)d->reason));
+    weir__buffer_member_number(&json, "limit", d->limit);
+    weir__buffer_member_number(&json, "remaining", d->remaining);
+    weir__buffer_member_number(&json, "wait_ns", d->wait);
     if (d->retry == WEIR_NEVER)
-        printf("null");
+        weir__buffer_member_or_null(&json, "retry_ns", NULL);
     else
-        printf("%" PRId64, d->retry);
-    printf(",\"reset_ns\":%" PRId64 "}\n", d->reset);
+        weir__buffer_member_number(&json, "retry_ns", d->retry);
+    weir__buffer_member_number(&json, "reset_ns", d->reset);
+    printf("%.*s}\n", (int)json.len, json.bytes);
+    weir__buffer_free(&json);
 }
 
 static int ask_and_say(struct call *c, const char *key)
@@ -423,52 +399,102 @@ static int ask_and_say(struct call *c, const char *key)
 
 /* -------------------------------------------------------- the commands ---- */
 
-static bool check_words(const struct call *c, const struct weir__command *self, int keys)
+static int check(const struct weir__command *self, const struct options *o, int keys)
 {
-    const char *missing = !c->o.table                 ? "--table FILE"
-                          : !c->o.limit && !c->o.name ? "--limit TEXT"
-                          : keys == 0                 ? "KEY"
-                                                      : NULL;
+    const char *missing = !o->table               ? "--table FILE"
+                          : !o->limit && !o->name ? "--limit TEXT"
+                          : keys == 0             ? "KEY"
+                                                  : NULL;
 
     if (missing)
-        weir__complain(self->name, "%s is missing; usage: weir %s %s", missing, self->name,
-                       self->arguments);
-    else if (keys > 1)
-        weir__complain(self->name, "one KEY, please, not %d (a key with spaces needs quotes)",
-                       keys);
-    else if (c->o.algorithm && !c->o.limit)
-        weir__complain(self->name, "--algorithm needs a --limit beside it");
-    else
-        return true;
-    return false;
+        return weir__command_wrong(self, "%s is missing", missing);
+    if (keys > 1)
+        return weir__complain(self->name, "one KEY, not %d (quote a key with spaces)", keys);
+    if (o->algorithm && !o->limit)
+        return weir__complain(self->name, "--algorithm needs --limit");
+    return WEIR__GO_ON;
 }
 
-static int run(const struct weir__command *self, int argc, char **argv, const struct verb *verb)
+static int run(const struct weir__call *call, const struct verb *verb)
 {
-    struct call c = { .command = self->name, .verb = verb, .o = { .cost = 1, .now = -1 } };
-    int keys;
-    int code = weir__options_parse(self, argc, argv, &c.o, &keys);
+    struct call c = { .command = call->self->name,
+                      .verb = verb,
+                      .o = *(const struct options *)call->options };
+    int code = check(call->self, &c.o, call->n);
 
     if (code != WEIR__GO_ON)
         return code;
-    if (!check_words(&c, self, keys) || (c.o.limit && !read_limit(&c)))
+    if (c.o.limit && !read_limit(&c))
         return WEIR__EXIT_WRONG;
-    code = open_all(&c) ? ask_and_say(&c, argv[0]) : WEIR__EXIT_WRONG;
+    code = open_all(&c) ? ask_and_say(&c, call->words[0]) : WEIR__EXIT_WRONG;
     close_all(&c);
     return code;
 }
 
-int weir__cmd_take(const struct weir__command *self, int argc, char **argv)
+static int run_take(const struct weir__call *call)
 {
-    return run(self, argc, argv, &(struct verb){ take, say_take, true });
+    return run(call, &(struct verb){ take, say_take, true });
 }
 
-int weir__cmd_peek(const struct weir__command *self, int argc, char **argv)
+static int run_peek(const struct weir__call *call)
 {
-    return run(self, argc, argv, &(struct verb){ peek, say_peek, false });
+    return run(call, &(struct verb){ peek, say_peek, false });
 }
 
-int weir__cmd_give(const struct weir__command *self, int argc, char **argv)
+static int run_give(const struct weir__call *call)
 {
-    return run(self, argc, argv, &(struct verb){ give, say_give, false });
+    return run(call, &(struct verb){ give, say_give, false });
 }
+
+#define USAGE "--table FILE --limit TEXT [options] KEY"
+#define LIMITS                                                                                  \
+    "\n\nLimits: 300/60, 100/5s, 10r/s, 1000/h burst 50, gcra 5/1m burst 3. weir limits lists " \
+    "the "                                                                                      \
+    "algorithms."
+
+const struct weir__command weir__cmd_take = {
+    .name = "take",
+    .summary = "take units from a key, if its limit allows",
+    .arguments = USAGE,
+    .help = "Creates the table file if it is missing; in /dev/shm it stays in memory. Limits with "
+            "the same text share their keys. With --name, another --limit changes the limit and "
+            "every key keeps its usage; an existing name needs no --limit.\n"
+            "\n"
+            "  weir take --table /dev/shm/limits --limit 10/1m alice\n"
+            "\n"
+            "Exit codes: 0 granted, 1 refused, 2 wrong use." LIMITS,
+    WEIR__COMMAND_OPTIONS(take_rows, .cost = 1, .now = -1),
+    .words_max = WEIR__ANY_WORDS,
+    .run = run_take,
+};
+
+const struct weir__command weir__cmd_peek = {
+    .name = "peek",
+    .summary = "say what take would answer, and take nothing",
+    .arguments = USAGE,
+    .help = "The table file must exist: weir take creates one. An existing limiter, by its --name, "
+            "needs no --limit; only weir take changes a limit.\n"
+            "\n"
+            "  weir peek --table /dev/shm/limits --limit 10/1m alice\n"
+            "\n"
+            "Exit codes: 0 would be granted, 1 would be refused, 2 wrong use." LIMITS,
+    WEIR__COMMAND_OPTIONS(peek_rows, .cost = 1, .now = -1),
+    .words_max = WEIR__ANY_WORDS,
+    .run = run_peek,
+};
+
+const struct weir__command weir__cmd_give = {
+    .name = "give",
+    .summary = "give back units taken before",
+    .arguments = USAGE,
+    .help = "A key never gets more than its limit. The table file must exist: weir take creates "
+            "one. An existing limiter, by its --name, needs no --limit; only weir take changes a "
+            "limit.\n"
+            "\n"
+            "  weir give --table /dev/shm/limits --limit 10/1m alice\n"
+            "\n"
+            "Exit codes: 0 given back, 2 wrong use." LIMITS,
+    WEIR__COMMAND_OPTIONS(give_rows, .cost = 1, .now = -1),
+    .words_max = WEIR__ANY_WORDS,
+    .run = run_give,
+};

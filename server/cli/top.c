@@ -1,9 +1,8 @@
-/* top.c -- `weir top`: a running server at work: decisions a second, rule by rule, who is
- * refused most, bans, the table.
+/* top.c -- `weir top`: a running server at work, live.
  *
- * A look is four answers of the server.  Rates are the differences of two looks, over the time that
- * the server says has passed between them. On a terminal the view is drawn anew every second until
- * q or Ctrl-C; into a pipe it is printed once.
+ * A look is four answers of the server.  Rates are the differences of two looks, divided by the
+ * time between them on the server's clock.  A terminal is redrawn every second until q or Ctrl-C; a
+ * pipe gets one view.
  */
 #include <poll.h>
 #include <signal.h>
@@ -14,7 +13,6 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "server/base/options.h"
 #include "server/cli/remote.h"
 #include "server/base/text.h"
 
@@ -26,14 +24,11 @@ struct options {
     bool once;
 };
 
-const struct weir__option weir__cmd_top_options[] = {
-    { "once", '1', WEIR__OPTION_SWITCH, offsetof(struct options, once), 0, NULL,
-      "print one view and end; so it is into a pipe" },
-    { "every", 'e', WEIR__OPTION_TIME, offsetof(struct options, every), 0, "TIME",
-      "between two looks; default 1s; 0 with --once: one look, and no rates" },
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct options, remote.json), 0, NULL,
-      "as one JSON object, once" },
-    WEIR__REMOTE_ROWS(struct options){ 0 },
+static const struct weir__option rows[] = {
+    WEIR__SWITCH("once", '1', once, "print one view and end, as into a pipe"),
+    WEIR__VALUE("every", 'e', TIME, every, "TIME",
+                "between two looks; default 1s; 0 with --once: one look, without rates"),
+    { 0 },
 };
 
 /* ------------------------------------------------------------------ looks ---- */
@@ -57,16 +52,16 @@ static void free_look(struct look *look)
     *look = (struct look){ 0 };
 }
 
-/* False: the server did not answer, and that was said; then *out is empty. */
+/* False after a complaint; then *out is empty. */
 static bool take_look(struct weir__remote *r, struct look *out)
 {
-    static const char *const paths[PARTS] = { "/v1/status", "/v1/modes", "/v1/top?n=20",
-                                              "/v1/bans" };
+    static const char *const requests[PARTS] = { "GET /v1/status", "GET /v1/modes",
+                                                 "GET /v1/top?n=20", "GET /v1/bans" };
     static const char *const members[PARTS] = { "version", "in_force", "top", "bans" };
 
     *out = (struct look){ .taken = true };
     for (int i = 0; i < PARTS; i++) {
-        if (!weir__remote_ask_for(r, "GET", paths[i], NULL, members[i])) {
+        if (!weir__remote_ask(r, requests[i], members[i])) {
             free_look(out);
             return false;
         }
@@ -96,7 +91,7 @@ struct rates {
     double allowed, refused;
 };
 
-/* What is beyond this is no count. */
+/* A sum of two cannot overflow. */
 static int64_t count(int64_t n)
 {
     return n < 0 || n > INT64_MAX / 2 ? 0 : n;
@@ -110,7 +105,7 @@ static int64_t total(const struct look *look, const char *outcome)
            count(weir__document_number(d, 0, "totals.take_%s", outcome));
 }
 
-/* A counter that has gone back is another server's. */
+/* A counter that went back belongs to another server. */
 static double rate(double seconds, int64_t before, int64_t after)
 {
     return seconds > 0 && after >= before ? ((double)after - (double)before) / seconds : UNKNOWN;
@@ -135,7 +130,7 @@ struct rule {
     double allowed_rate, refused_rate; /* UNKNOWN */
 };
 
-/* Rules may have been added before it, but seldom. */
+/* Rules were rarely added before it. */
 static int place_of(const struct weir__document *modes, const char *name, int guess)
 {
     const char *other = weir__document_text(modes, "rules.%d.rule", guess);
@@ -161,14 +156,11 @@ static struct rule read_rule(const struct look *before, const struct look *now,
     rule.banned = weir__document_number(d, 0, "rules.%d.banned", i);
     rule.shadow = weir__document_number(d, 0, "rules.%d.shadow_refused", i);
     int was = rates->seconds > 0 ? place_of(old, rule.name, i) : -1;
+    double seconds = was < 0 ? 0 : rates->seconds;
     rule.allowed_rate =
-        was < 0 ? UNKNOWN
-                : rate(rates->seconds, weir__document_number(old, 0, "rules.%d.allowed", was),
-                       rule.allowed);
+        rate(seconds, weir__document_number(old, 0, "rules.%d.allowed", was), rule.allowed);
     rule.refused_rate =
-        was < 0 ? UNKNOWN
-                : rate(rates->seconds, weir__document_number(old, 0, "rules.%d.refused", was),
-                       rule.refused);
+        rate(seconds, weir__document_number(old, 0, "rules.%d.refused", was), rule.refused);
     return rule;
 }
 
@@ -244,37 +236,28 @@ static void print_rate(double rate, int width)
 static void draw_head(struct screen *s, const struct look *now, const char *server)
 {
     const struct weir__document *d = &now->parts[STATUS];
-    const char *version = weir__document_text(d, "version"),
-               *hash = weir__document_text(d, "rules.hash");
 
-    printf("%sweir ", s->bold);
-    weir__print_safely(stdout, version);
+    printf("%s", s->bold);
+    weir__show(d, "", "weir {version}");
     printf("%s  ", s->off);
     weir__print_safely(stdout, server);
-    printf("  up %s  connections %lld  rules ",
-           weir__remote_ms(weir__document_number(d, 0, "uptime_ms")).text,
-           (long long)weir__document_number(d, 0, "connections"));
-    weir__print_safely(stdout, hash ? hash : "none");
-    if (weir__document_find(d, "rules.problem"))
-        printf("  %sthe last reload was refused%s", s->bad, s->off);
+    weir__show(d, "", "  up {uptime_ms:ms}  connections {connections}  rules {rules.hash|none}");
+    printf("%s", s->bad);
+    weir__show(d, "", "[  {rules.problem?}the last reload was refused]");
+    printf("%s", s->off);
     end_line(s);
 }
 
-/* One line, and none if there are no guards: weir guards says more. */
+/* One line, and none if there are no guards: weir guards shows more. */
 static void draw_guards(struct screen *s, const struct weir__document *d)
 {
-    long long open = (long long)weir__document_number(d, 0, "guards.open"),
-              degradation = (long long)weir__document_number(d, 0, "guards.degradation");
-
-    if (weir__document_number(d, 0, "guards.guards") == 0 && degradation == 0)
+    if (weir__document_number(d, 0, "guards.guards") == 0 &&
+        weir__document_number(d, 0, "guards.degradation") == 0)
         return;
-    printf("guards    %lld at work in %lld",
-           (long long)weir__document_number(d, 0, "guards.in_flight"),
-           (long long)weir__document_number(d, 0, "guards.guards"));
-    if (open > 0)
-        printf("   %s%lld not closed%s", s->bad, open, s->off);
-    if (degradation > 0)
-        printf("   %sdegradation %lld%s", s->bad, degradation, s->off);
+    weir__show(d, "", "guards    {guards.in_flight} at work in {guards.guards}");
+    printf("%s", s->bad);
+    weir__show(d, "", "[   {guards.open} not closed][   degradation {guards.degradation}]");
+    printf("%s", s->off);
     end_line(s);
 }
 
@@ -293,10 +276,9 @@ static void draw_totals(struct screen *s, const struct look *now, const struct r
     end_line(s);
     printf("table     %lld of %lld slots (%.1f%%)", (long long)keys, (long long)slots,
            slots > 0 ? 100.0 * (double)keys / (double)slots : 0.0);
-    if (weir__document_number(d, 0, "table.evicted_early") > 0)
-        printf("  %s%lld keys had to make room before their time%s", s->bad,
-               (long long)weir__document_number(d, 0, "table.evicted_early"), s->off);
-    printf("   bans %d", count_bans(now));
+    printf("%s", s->bad);
+    weir__show(d, "", "[  {table.evicted_early#key} evicted early, to make room]");
+    printf("%s   bans %d", s->off, count_bans(now));
     end_line(s);
     draw_guards(s, d);
 }
@@ -314,7 +296,7 @@ static void draw_rule(struct screen *s, const struct rule *rule)
     end_line(s);
 }
 
-/* Some lines are kept for the keys below. */
+/* Leaves some lines for the keys below. */
 static void draw_rules(struct screen *s, const struct look *before, const struct look *now,
                        const struct rates *rates, int keys)
 {
@@ -383,38 +365,41 @@ static struct screen plain_screen(void)
 
 /* ------------------------------------------------------------------- JSON ---- */
 
-static void json_rate(const char *name, double rate)
+static void json_rates(struct weir__buffer *json, double allowed, double refused)
 {
-    if (rate < 0)
-        printf("\"%s\":null", name);
-    else
-        printf("\"%s\":%.3f", name, rate);
+    const double values[] = { allowed, refused };
+    const char *const names[] = { "allowed", "refused" };
+
+    for (size_t i = 0; i < 2; i++) {
+        weir__buffer_member_name(json, names[i]);
+        if (values[i] < 0)
+            weir__buffer_text(json, "null");
+        else
+            weir__buffer_format(json, "%.3f", values[i]);
+    }
 }
 
 static void print_json(const struct look *before, const struct look *now)
 {
     struct rates rates = rates_of(before, now);
+    struct weir__buffer json = { 0 };
     size_t n;
     struct rule *rules = list_rules(before, now, &rates, &n);
 
-    printf("{");
     for (int i = 0; i < PARTS; i++)
-        printf("\"%s\":%.*s,", part_names[i], (int)now->texts[i].len, now->texts[i].bytes);
-    printf("\"rates\":{\"interval_ms\":%.0f,", rates.seconds * 1000);
-    json_rate("allowed", rates.allowed);
-    printf(",");
-    json_rate("refused", rates.refused);
-    printf(",\"rules\":[");
+        weir__buffer_format(&json, "%s\"%s\":%.*s", i ? "," : "{", part_names[i],
+                            (int)now->texts[i].len, now->texts[i].bytes);
+    weir__buffer_format(&json, ",\"rates\":{\"interval_ms\":%.0f", rates.seconds * 1000);
+    json_rates(&json, rates.allowed, rates.refused);
+    weir__buffer_text(&json, ",\"rules\":[");
     for (size_t i = 0; i < n; i++) {
-        printf("%s{\"rule\":", i ? "," : "");
-        weir__json_string(rules[i].name);
-        printf(",");
-        json_rate("allowed", rules[i].allowed_rate);
-        printf(",");
-        json_rate("refused", rules[i].refused_rate);
-        printf("}");
+        weir__buffer_text(&json, i ? "},{" : "{");
+        weir__buffer_member(&json, "rule", rules[i].name);
+        json_rates(&json, rules[i].allowed_rate, rules[i].refused_rate);
     }
-    puts("]}}");
+    weir__buffer_text(&json, n ? "}]}}" : "]}}");
+    printf("%.*s\n", (int)json.len, json.bytes);
+    weir__buffer_free(&json);
     free(rules);
 }
 
@@ -448,8 +433,7 @@ static int print_once(struct weir__remote *r, const struct options *o)
 
 /* ------------------------------------------------------------------- live ---- */
 
-/* Set by a signal, which can come between any two instructions: the terminal is put right on the
- * way out. */
+/* Set by a signal; the terminal is restored on the way out. */
 static volatile sig_atomic_t interrupted;
 
 static void on_signal(int number)
@@ -490,7 +474,7 @@ static void draw_frame(struct weir__remote *r, const struct look *before, const 
     fflush(stdout);
 }
 
-/* A server that goes away is waited for. */
+/* A lost server is waited for. */
 static void watch(struct weir__remote *r, const struct options *o, struct look *first, bool keys)
 {
     struct look before = { 0 }, now = *first;
@@ -514,7 +498,8 @@ static int run_live(struct weir__remote *r, const struct options *o)
     struct sigaction action = { .sa_handler = on_signal };
     struct termios before, raw;
     struct look first;
-    if (!take_look(r, &first)) /* before the screen is ours: who may not look is told so */
+
+    if (!take_look(r, &first)) /* complaints come before the screen is ours */
         return WEIR__EXIT_WRONG;
     bool keys = isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &before) == 0;
 
@@ -525,8 +510,7 @@ static int run_live(struct weir__remote *r, const struct options *o)
         raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
         tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     }
-    fputs("\033[?1049h\033[?25l\033[?7l\033[2J",
-          stdout); /* a screen of its own, no cursor, and what is too long for a line is cut */
+    fputs("\033[?1049h\033[?25l\033[?7l\033[2J", stdout); /* own screen, no cursor, no wrap */
     watch(r, o, &first, keys);
     fputs("\033[?7h\033[?25h\033[?1049l", stdout);
     fflush(stdout);
@@ -543,21 +527,23 @@ static bool is_live(const struct options *o)
            strcmp(term, "dumb") != 0;
 }
 
-int weir__cmd_top(const struct weir__command *self, int argc, char **argv)
+static int ask(const struct weir__call *call, struct weir__remote *r)
 {
-    struct options o = { .every = WEIR_SECOND };
-    struct weir__remote r;
-    int n, code = weir__options_parse(self, argc, argv, &o, &n);
+    const struct options *o = call->options;
 
-    if (code != WEIR__GO_ON)
-        return code;
-    if (n > 0) {
-        weir__complain(self->name, "takes no words; found '%s'", argv[0]);
-        return WEIR__EXIT_WRONG;
-    }
-    if (!weir__remote_open(&r, self, &o.remote))
-        return WEIR__EXIT_WRONG;
-    code = is_live(&o) ? run_live(&r, &o) : print_once(&r, &o);
-    weir__remote_close(&r);
-    return code;
+    return is_live(o) ? run_live(r, o) : print_once(r, o);
 }
+
+const struct weir__command weir__cmd_top = {
+    .name = "top",
+    .summary = "watch a server at work",
+    .arguments = "[options]",
+    .help = "Decisions a second, rule by rule, the keys refused most, bans and the table. Redrawn "
+            "every second until q or Ctrl-C.\n"
+            "\n"
+            "  weir top --once --json\n"
+            "\n"
+            "Exit codes: 0 done, 2 wrong use or no server.",
+    WEIR__REMOTE(rows, .every = WEIR_SECOND),
+    .ask = ask,
+};

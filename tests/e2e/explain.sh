@@ -71,7 +71,7 @@ json 0 'x["rules"][0]["asked"] and not x["rules"][2]["asked"] and x["unused"] ==
 says 0 'all again in 1s' explain --rules rules.yaml --now 2026-11-30T23:59:59+01:00 ip=198.51.100.1 header.x-plan=gold
 says 0 'all again in 1s' explain --rules rules.yaml --now 2026-11-30T22:59:59Z ip=198.51.100.1 header.x-plan=gold
 says 0 'all again in 1s' explain --rules rules.yaml --now 1796079599 ip=198.51.100.1 header.x-plan=gold
-says 2 "'2026-13-30T22:59:59Z' is no time; write seconds since 1970, or 2026-11-30T23:59:59Z" explain --rules rules.yaml --now 2026-13-30T22:59:59Z
+says 2 "'2026-13-30T22:59:59Z' is not a time; write seconds since 1970, or 2026-11-30T23:59:59Z" explain --rules rules.yaml --now 2026-13-30T22:59:59Z
 says 0 'seconds since 1970' explain --help
 
 # --------------------------------------------------------------- lists ----
@@ -204,7 +204,7 @@ if grep -q 'watched' out; then fail 'explain has made something in the table'; e
 # --------------------------------------------------------- exit codes ----
 
 says 2 'no server at 127.0.0.1:1; start one: weir serve; or say where: --server' explain --server 127.0.0.1:1 ip=::1
-says 2 "'ip' is no attribute: write name=value, as in ip=192.0.2.7" explain $at ip
+says 2 "'ip' is not an attribute: write name=value, as in ip=192.0.2.7" explain $at ip
 says 2 'not-there' explain --rules not-there
 says 2 'not-there' explain $at --table not-there
 says 2 'too short to be a table' explain $at --table rules.yaml

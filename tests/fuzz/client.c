@@ -18,8 +18,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "server/cli/client.h"
-#include "server/base/command.h"
+#include "server/cli/remote.h"
 
 enum { INPUT_MAX = 8192, WORDS_MAX = 8, BODIES_MAX = 16 };
 
@@ -131,7 +130,7 @@ int poll(struct pollfd *fds, nfds_t n, int ms)
 
 /* ----------------------------------------------------------------- the commands ---- */
 
-static int run_resp(const struct weir__command *self, int argc, char **argv)
+static int run_resp(void)
 {
     const struct weir__client_options how = { .server = getenv("WEIR_SERVER"), .resp = true };
     const char *const words[] = { "WEIR.TAKE", "key", "1/1", NULL };
@@ -139,9 +138,6 @@ static int run_resp(const struct weir__command *self, int argc, char **argv)
     struct weir__reply reply;
     struct weir_error error = { 0 };
 
-    (void)self;
-    (void)argc;
-    (void)argv;
     check(weir__client_open(&client, &how, &error) == WEIR_OK);
     for (int i = 0; i < 3 && weir__client_command(client, words, &reply, &error) == WEIR_OK; i++)
         check(reply.n <= WEIR__REPLY_NUMBERS && memchr(reply.text, '\0', sizeof(reply.text)));
@@ -149,36 +145,38 @@ static int run_resp(const struct weir__command *self, int argc, char **argv)
     return WEIR__EXIT_OK;
 }
 
-#define ROW(name)                                                         \
-    {                                                                     \
-#name, "", "", NULL, weir__cmd_##name##_options, weir__cmd_##name \
-    }
+extern const struct weir__command weir__cmd_status, weir__cmd_top, weir__cmd_check, weir__cmd_mode,
+    weir__cmd_lists, weir__cmd_bans, weir__cmd_reset, weir__cmd_events, weir__cmd_rules_get,
+    weir__cmd_rules_reload, weir__cmd_explain, weir__cmd_guards, weir__cmd_degrade;
 
 static const struct {
-    struct weir__command command;
+    const struct weir__command *command; /* NULL: run_resp */
     const char *words;
-    bool raw; /* what the server says is printed as it is */
+    bool raw; /* the server's words are printed as they are */
 } rows[] = {
-    { ROW(status), "", false },
-    { ROW(top), "--once", false },
-    { ROW(top), "--json", true },
-    { ROW(check), "ip=192.0.2.7", false },
-    { ROW(check), "--json ip=192.0.2.7", true },
-    { ROW(mode), "", false },
-    { ROW(mode), "shadow --rule login", false },
-    { ROW(lists), "", false },
-    { ROW(lists), "--add deny ip 192.0.2.7", false },
-    { ROW(bans), "", false },
-    { ROW(bans), "--lift --rule login ann", false },
-    { ROW(bans), "--add --rule login --for 10m ann", false },
-    { ROW(reset), "ip=192.0.2.7", false },
-    { ROW(events), "--last 5", false },
-    { ROW(events), "--follow --count 3", false },
-    { ROW(events), "--follow --count 3 --json", true },
-    { ROW(rules_get), "", true },
-    { ROW(rules_reload), "", false },
-    { ROW(explain), "ip=192.0.2.7", false },
-    { { "resp", "", "", NULL, NULL, run_resp }, "", false },
+    { &weir__cmd_status, "", false },
+    { &weir__cmd_top, "--once", false },
+    { &weir__cmd_top, "--json", true },
+    { &weir__cmd_check, "ip=192.0.2.7", false },
+    { &weir__cmd_check, "--json ip=192.0.2.7", true },
+    { &weir__cmd_mode, "", false },
+    { &weir__cmd_mode, "shadow --rule login", false },
+    { &weir__cmd_lists, "", false },
+    { &weir__cmd_lists, "--add deny ip 192.0.2.7", false },
+    { &weir__cmd_bans, "", false },
+    { &weir__cmd_bans, "--lift --rule login ann", false },
+    { &weir__cmd_bans, "--add --rule login --for 10m ann", false },
+    { &weir__cmd_reset, "ip=192.0.2.7", false },
+    { &weir__cmd_events, "--last 5", false },
+    { &weir__cmd_events, "--follow --count 3", false },
+    { &weir__cmd_events, "--follow --count 3 --json", true },
+    { &weir__cmd_rules_get, "", true },
+    { &weir__cmd_rules_reload, "", false },
+    { &weir__cmd_explain, "ip=192.0.2.7", false },
+    { NULL, "", false },
+    { &weir__cmd_guards, "", false },
+    { &weir__cmd_guards, "shop", false },
+    { &weir__cmd_degrade, "", false },
 };
 
 static const size_t n_rows = sizeof(rows) / sizeof(rows[0]);
@@ -208,7 +206,7 @@ static void run(size_t row)
         argv[argc++] = w;
     stdout = stderr = open_memstream(&text, &len);
     check(stdout != NULL);
-    int code = rows[row].command.run(&rows[row].command, argc, argv);
+    int code = rows[row].command ? weir__command_run(rows[row].command, argc, argv) : run_resp();
     fclose(stdout);
     stdout = real_out;
     stderr = real_err;

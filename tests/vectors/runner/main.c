@@ -144,15 +144,15 @@ static int run(const struct weir__command *self, int argc, char **argv)
 }
 
 static const struct weir__command command = {
-    "vectors",
-    "check the algorithms against example files",
-    "[options] FILE...",
-    "A .vec file says what an algorithm does, line by line.  Each mismatch is one line, "
-    "file:line:\n"
-    "expected ... got ...; the last line is: N passed, M failed (cases, at each door).\n"
-    "Exit code: 0 all passed, 1 some failed, 2 a file could not be read.",
-    options,
-    run,
+    .name = "vectors",
+    .summary = "check the algorithms against example files",
+    .arguments = "[options] FILE...",
+    .help = "A .vec file says what an algorithm does, line by line. Each mismatch is one line, "
+            "file:line: expected ... got ...; the last line is: N passed, M failed (cases, at each "
+            "door).\n"
+            "\n"
+            "Exit codes: 0 all passed, 1 some failed, 2 a file could not be read.",
+    .options = options,
 };
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
-/* replay.c -- a fuzzer's corpus as a test: every input that was kept, once, in any build.
+/* corpus.c -- runs a fuzzer's kept inputs once, as a test in any build.
  *
- *     replay-NAME FILE...
+ *     corpus-NAME FILE...
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -17,6 +17,8 @@
 
 #include <string.h>
 
+#include "base/number.h"
+
 enum {
     HEAD_MAX = 32 * 1024,
     TARGET_MAX = 8 * 1024,
@@ -69,7 +71,7 @@ static char lower(char c)
 }
 
 /* `word` is in lower case, the text in any. */
-static bool is_word(struct weir__http_text text, const char *word)
+static bool is_word(struct weir__text text, const char *word)
 {
     for (size_t i = 0; i < text.len; i++)
         if (word[i] == '\0' || lower(text.bytes[i]) != word[i])
@@ -152,33 +154,26 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-static struct weir__http_text trim(const char *from, const char *to)
+static struct weir__text trim(const char *from, const char *to)
 {
     while (from < to && is_blank(*from))
         from++;
     while (to > from && is_blank(to[-1]))
         to--;
-    return (struct weir__http_text){ from, (size_t)(to - from) };
+    return (struct weir__text){ from, (size_t)(to - from) };
 }
 
-static bool note_length(struct head *h, struct weir__http_text value)
+static bool note_length(struct head *h, struct weir__text value)
 {
-    int64_t n = 0;
     if (h->content_length >= 0)
         return wrong(h, 400, "more than one Content-Length");
     if (value.len == 0)
         return wrong(h, 400, "Content-Length is empty");
-    for (size_t i = 0; i < value.len; i++) {
-        int digit = value.bytes[i] - '0';
-        if (!is_digit(value.bytes[i]) || n > (INT64_MAX - digit) / 10)
-            return wrong(h, 400, "Content-Length: expected one number, of 63 bits at most");
-        n = n * 10 + digit;
-    }
-    h->content_length = n;
-    return true;
+    return weir__count_parse(value.bytes, value.len, &h->content_length) ||
+           wrong(h, 400, "Content-Length: expected one number, of 63 bits at most");
 }
 
-static bool note_encoding(struct head *h, struct weir__http_text value)
+static bool note_encoding(struct head *h, struct weir__text value)
 {
     if (h->chunked)
         return wrong(h, 400, "more than one Transfer-Encoding");
@@ -188,12 +183,12 @@ static bool note_encoding(struct head *h, struct weir__http_text value)
     return true;
 }
 
-static bool note_connection(struct head *h, struct weir__http_text value)
+static bool note_connection(struct head *h, struct weir__text value)
 {
     const char *end = value.bytes + value.len;
     for (const char *at = value.bytes; at < end;) {
         const char *comma = memchr(at, ',', (size_t)(end - at));
-        struct weir__http_text option = trim(at, comma ? comma : end);
+        struct weir__text option = trim(at, comma ? comma : end);
         h->closes |= is_word(option, "close");
         h->keeps |= is_word(option, "keep-alive");
         at = comma ? comma + 1 : end;
@@ -201,7 +196,7 @@ static bool note_connection(struct head *h, struct weir__http_text value)
     return true;
 }
 
-static bool note_host(struct head *h, struct weir__http_text value)
+static bool note_host(struct head *h, struct weir__text value)
 {
     if (!h->request)
         return true;
@@ -214,7 +209,7 @@ static bool note_host(struct head *h, struct weir__http_text value)
     return true;
 }
 
-static bool note_expect(struct head *h, struct weir__http_text value)
+static bool note_expect(struct head *h, struct weir__text value)
 {
     if (!h->request)
         return true;
@@ -241,7 +236,7 @@ static bool note(struct head *h, const struct weir__http_header *header)
 }
 
 /* Up to the colon, and that too. */
-static bool read_name(struct head *h, struct weir__http_text *name)
+static bool read_name(struct head *h, struct weir__text *name)
 {
     const char *from = h->at, *at = from, *end = h->end;
     while (at < end && is_token(*at))
@@ -256,12 +251,12 @@ static bool read_name(struct head *h, struct weir__http_text *name)
                                        : "a space in or behind the name of a header");
         return wrong(h, 400, "expected the name of a header, and ':'");
     }
-    *name = (struct weir__http_text){ from, (size_t)(h->at++ - from) };
+    *name = (struct weir__text){ from, (size_t)(h->at++ - from) };
     return true;
 }
 
 /* Up to the end of the line, and that too. */
-static bool read_value(struct head *h, struct weir__http_text *value)
+static bool read_value(struct head *h, struct weir__text *value)
 {
     const char *from = h->at;
     while ((h->at = find_special(h->at, h->end, ' ')) < h->end && *h->at == '\t')
@@ -322,7 +317,7 @@ static ptrdiff_t not_read(const struct head *h, size_t len, int *status, const c
 
 /* --------------------------------------------------------------- requests ---- */
 
-static bool read_method(struct head *h, struct weir__http_text *method)
+static bool read_method(struct head *h, struct weir__text *method)
 {
     const char *from = h->at;
     while (h->at < h->end && is_token(*h->at) && h->at - from <= METHOD_MAX)
@@ -335,11 +330,11 @@ static bool read_method(struct head *h, struct weir__http_text *method)
         return wrong(h, 400,
                      *from == 0x16 ? "this is TLS, and the port is not"
                                    : "expected a method and a space");
-    *method = (struct weir__http_text){ from, (size_t)(h->at++ - from) };
+    *method = (struct weir__text){ from, (size_t)(h->at++ - from) };
     return true;
 }
 
-static bool read_target(struct head *h, struct weir__http_text *target)
+static bool read_target(struct head *h, struct weir__text *target)
 {
     const char *from = h->at, *end = h->end - from > TARGET_MAX ? from + TARGET_MAX + 1 : h->end;
     h->at = find_special(from, end, '!');
@@ -349,18 +344,18 @@ static bool read_target(struct head *h, struct weir__http_text *target)
         return false;
     if (h->at == from || *h->at != ' ')
         return wrong(h, 400, "expected a target, a space and HTTP/1.1");
-    *target = (struct weir__http_text){ from, (size_t)(h->at++ - from) };
+    *target = (struct weir__text){ from, (size_t)(h->at++ - from) };
     return true;
 }
 
 /* Where the path of "http://authority/path" begins, NULL: it is none of those. */
-static const char *skip_authority(struct weir__http_text target)
+static const char *skip_authority(struct weir__text target)
 {
     const char *end = target.bytes + target.len, *at = target.bytes;
     bool secure = target.len > 4 && lower(at[4]) == 's';
     size_t len = secure ? 8 : 7;
     if (target.len <= len ||
-        !is_word((struct weir__http_text){ at, len }, secure ? "https://" : "http://"))
+        !is_word((struct weir__text){ at, len }, secure ? "https://" : "http://"))
         return NULL;
     const char *authority = at += len;
     while (at < end && *at != '/' && *at != '?')
@@ -381,8 +376,8 @@ static bool split_target(struct head *h, struct weir__http_request *out)
     const char *at = out->target.bytes, *end = at + out->target.len;
     bool whole = (*at == '*' && out->target.len == 1 && is_method(out, "OPTIONS")) ||
                  is_method(out, "CONNECT");
-    out->path = (struct weir__http_text){ at, whole ? out->target.len : 0 };
-    out->query = (struct weir__http_text){ end, 0 };
+    out->path = (struct weir__text){ at, whole ? out->target.len : 0 };
+    out->query = (struct weir__text){ end, 0 };
     if (memchr(at, '#', out->target.len))
         return wrong(h, 400, "a target with a fragment (#)");
     if (whole)
@@ -391,12 +386,12 @@ static bool split_target(struct head *h, struct weir__http_request *out)
         return wrong(h, 400, "expected a target that begins with / or http://");
     const char *mark = memchr(at, '?', (size_t)(end - at)), *path_end = mark ? mark : end;
     if (mark)
-        out->query = (struct weir__http_text){ mark + 1, (size_t)(end - mark - 1) };
+        out->query = (struct weir__text){ mark + 1, (size_t)(end - mark - 1) };
     if (at == path_end) { /* "http://host" asks for "/", and there is one before the host */
         at = memchr(out->target.bytes, '/', out->target.len);
         path_end = at + 1;
     }
-    out->path = (struct weir__http_text){ at, (size_t)(path_end - at) };
+    out->path = (struct weir__text){ at, (size_t)(path_end - at) };
     return true;
 }
 
@@ -486,19 +481,19 @@ ptrdiff_t weir__http_response(const char *bytes, size_t len, struct weir__http_r
     return h.at - bytes;
 }
 
-struct weir__http_text weir__http_header(const struct weir__http_header *headers, size_t n,
-                                         const char *name)
+struct weir__text weir__http_header(const struct weir__http_header *headers, size_t n,
+                                    const char *name)
 {
     size_t len = strlen(name);
     for (size_t i = 0; i < n; i++) {
-        struct weir__http_text text = headers[i].name;
+        struct weir__text text = headers[i].name;
         size_t same = 0;
         while (text.len == len && same < len && lower(text.bytes[same]) == lower(name[same]))
             same++;
         if (text.len == len && same == len)
             return headers[i].value;
     }
-    return (struct weir__http_text){ NULL, 0 };
+    return (struct weir__text){ NULL, 0 };
 }
 
 /* ----------------------------------------------------------------- chunks ---- */
@@ -636,10 +631,10 @@ ptrdiff_t weir__http_chunked(struct weir__http_chunks *chunks, char *bytes, size
 
 /* ------------------------------------------------------------------ query ---- */
 
-static bool decode(struct weir__http_text in, char **scratch, struct weir__http_text *out)
+static bool decode(struct weir__text in, char **scratch, struct weir__text *out)
 {
     char *to = *scratch;
-    *out = (struct weir__http_text){ to, 0 };
+    *out = (struct weir__text){ to, 0 };
     for (size_t i = 0; i < in.len; i++) {
         char c = in.bytes[i];
         if (c == '%') {
@@ -659,8 +654,8 @@ static bool decode(struct weir__http_text in, char **scratch, struct weir__http_
     return true;
 }
 
-bool weir__http_query_next(struct weir__http_text *query, char **scratch,
-                           struct weir__http_text *name, struct weir__http_text *value, bool *bad)
+bool weir__http_query_next(struct weir__text *query, char **scratch, struct weir__text *name,
+                           struct weir__text *value, bool *bad)
 {
     *bad = false;
     if (query->len == 0)
@@ -673,10 +668,10 @@ bool weir__http_query_next(struct weir__http_text *query, char **scratch,
     const char *amp = memchr(at, '&', (size_t)(end - at)), *stop = amp ? amp : end;
     const char *equal = memchr(at, '=', (size_t)(stop - at)), *name_end = equal ? equal : stop,
                *value_start = equal ? equal + 1 : stop;
-    *bad = !decode((struct weir__http_text){ at, (size_t)(name_end - at) }, scratch, name) ||
-           !decode((struct weir__http_text){ value_start, (size_t)(stop - value_start) }, scratch,
-                   value);
-    *query = (struct weir__http_text){ stop, (size_t)(end - stop) };
+    *bad =
+        !decode((struct weir__text){ at, (size_t)(name_end - at) }, scratch, name) ||
+        !decode((struct weir__text){ value_start, (size_t)(stop - value_start) }, scratch, value);
+    *query = (struct weir__text){ stop, (size_t)(end - stop) };
     return !*bad;
 }
 

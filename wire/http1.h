@@ -11,24 +11,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct weir__http_text {
-    const char *bytes;
-    size_t len;
-};
+#include "wire/text.h"
+
+#define weir__http_text weir__text
 
 struct weir__http_header {
-    struct weir__http_text name, value; /* as written; the value without the space around it */
+    struct weir__text name, value; /* as written; the value without the space around it */
 };
 
 #define WEIR__HTTP_HEADERS 100 /* more are refused with 431 */
 
 struct weir__http_request {
-    struct weir__http_text method, target;
-    struct weir__http_text path;  /* never empty; of http://host/path what is behind the host; "*"
+    struct weir__text method, target;
+    struct weir__text path;  /* never empty; of http://host/path what is behind the host; "*"
                                      and CONNECT's: the target */
-    struct weir__http_text query; /* after the ?, or empty */
-    int minor;                    /* HTTP/1.minor */
-    bool keep_alive;              /* as version and Connection say */
+    struct weir__text query; /* after the ?, or empty */
+    int minor;               /* HTTP/1.minor */
+    bool keep_alive;         /* as version and Connection say */
     bool chunked;
     bool expects_continue;
     int64_t content_length; /* -1: none was named */
@@ -59,8 +58,8 @@ ptrdiff_t weir__http_response(const char *bytes, size_t len, struct weir__http_r
 
 /* The value of a header, whatever the case of its name; the first if there are several.  NULL
  * bytes: there is none. */
-struct weir__http_text weir__http_header(const struct weir__http_header *headers, size_t n,
-                                         const char *name);
+struct weir__text weir__http_header(const struct weir__http_header *headers, size_t n,
+                                    const char *name);
 
 /* A chunked body at the beginning of the bytes, as far as it has come.  Moves the data together at
  * `bytes` itself (so they must be writable), and is called again with what has come since:
@@ -79,8 +78,8 @@ ptrdiff_t weir__http_chunked(struct weir__http_chunks *chunks, char *bytes, size
 
 /* The next name=value of a query, percent and + decoded into `scratch` (as long as the query is
  * enough for all).  A name alone has an empty value.  False: no more, or (*bad) a broken escape. */
-bool weir__http_query_next(struct weir__http_text *query, char **scratch,
-                           struct weir__http_text *name, struct weir__http_text *value, bool *bad);
+bool weir__http_query_next(struct weir__text *query, char **scratch, struct weir__text *name,
+                           struct weir__text *value, bool *bad);
 
 /* The text of a status: "Too Many Requests"; "Unknown" if it is not known. */
 const char *weir__http_status_text(int status);

@@ -79,7 +79,7 @@ static ptrdiff_t read_count(const char *from, const char *end, size_t max, size_
 
 /* Any argument.  `before`: how many bytes of the command lie before it. */
 static ptrdiff_t read_arg(const char *at, const char *end, size_t before, size_t bytes_max,
-                          struct weir__resp_arg *arg, const char **what)
+                          struct weir__text *arg, const char **what)
 {
     static const char too_long[] = "the command is longer than is allowed";
     size_t len;
@@ -132,8 +132,8 @@ static ptrdiff_t read_array_head(const char *bytes, const char *end,
 }
 
 RARE static ptrdiff_t read_array(const char *bytes, size_t len,
-                                 const struct weir__resp_limits *limits,
-                                 struct weir__resp_arg *args, size_t *n, const char **what)
+                                 const struct weir__resp_limits *limits, struct weir__text *args,
+                                 size_t *n, const char **what)
 {
     size_t count;
     ptrdiff_t at = read_array_head(bytes, bytes + len, limits, &count, what);
@@ -152,7 +152,7 @@ RARE static ptrdiff_t read_array(const char *bytes, size_t len,
 
 /* How many bytes the argument at `at` takes, of which `left` are there, if its length has one or
  * two digits and it is whole; otherwise 0. */
-static inline size_t read_plain_arg(const char *at, size_t left, struct weir__resp_arg *arg)
+static inline size_t read_plain_arg(const char *at, size_t left, struct weir__text *arg)
 {
     if (left < 6 ||
         at[0] != '$') /* 6: the shortest there is, and all that is looked at of the head */
@@ -175,8 +175,8 @@ static inline size_t read_plain_arg(const char *at, size_t left, struct weir__re
 
 /* The array of a plain command, or 0. */
 static inline ptrdiff_t read_plain(const char *bytes, size_t len,
-                                   const struct weir__resp_limits *limits,
-                                   struct weir__resp_arg *args, size_t *n)
+                                   const struct weir__resp_limits *limits, struct weir__text *args,
+                                   size_t *n)
 {
     size_t left = len < limits->bytes ? len : limits->bytes;
     if (left < 4 || !is_line_end(bytes + 2))
@@ -186,7 +186,7 @@ static inline ptrdiff_t read_plain(const char *bytes, size_t len,
         return 0;
     const char *at = bytes + 4;
     left -= 4;
-    for (struct weir__resp_arg *arg = args; arg < args + count; arg++) {
+    for (struct weir__text *arg = args; arg < args + count; arg++) {
         size_t took = read_plain_arg(at, left, arg);
         if (took == 0)
             return 0;
@@ -198,7 +198,7 @@ static inline ptrdiff_t read_plain(const char *bytes, size_t len,
 }
 
 /* The word at `at`, which is no blank: what is behind it, or NULL if it is wrong. */
-static const char *read_word(const char *at, const char *end, struct weir__resp_arg *arg,
+static const char *read_word(const char *at, const char *end, struct weir__text *arg,
                              const char **what)
 {
     char quote = *at == '"' || *at == '\'' ? *at : '\0';
@@ -223,7 +223,7 @@ static const char *read_word(const char *at, const char *end, struct weir__resp_
 }
 
 static ptrdiff_t read_words(const char *at, const char *end, size_t args_max,
-                            struct weir__resp_arg *args, size_t *n, const char **what)
+                            struct weir__text *args, size_t *n, const char **what)
 {
     size_t count = 0;
     for (;;) {
@@ -244,8 +244,8 @@ static ptrdiff_t read_words(const char *at, const char *end, size_t args_max,
 /* A line of words.  Its end is looked for first: what is in it is judged when it is whole, but for
  * control characters, which no text has and other protocols have early. */
 RARE static ptrdiff_t read_inline(const char *bytes, size_t len,
-                                  const struct weir__resp_limits *limits,
-                                  struct weir__resp_arg *args, size_t *n, const char **what)
+                                  const struct weir__resp_limits *limits, struct weir__text *args,
+                                  size_t *n, const char **what)
 {
     size_t max = limits->bytes < LINE_MAX_BYTES ? limits->bytes : LINE_MAX_BYTES;
     const char *end = bytes + (len < max ? len : max), *at = bytes;
@@ -266,7 +266,7 @@ RARE static ptrdiff_t read_inline(const char *bytes, size_t len,
 }
 
 ptrdiff_t weir__resp_command(const char *bytes, size_t len, const struct weir__resp_limits *limits,
-                             struct weir__resp_arg *args, size_t *n, const char **what)
+                             struct weir__text *args, size_t *n, const char **what)
 {
     if (len == 0)
         return 0;
@@ -292,7 +292,7 @@ static bool read_digits(const char *at, const char *end, uint64_t more, uint64_t
     return n <= INT64_MAX + more;
 }
 
-RARE static bool read_signed(struct weir__resp_arg arg, int64_t *out)
+RARE static bool read_signed(struct weir__text arg, int64_t *out)
 {
     if (arg.len == 0)
         return false;
@@ -304,7 +304,7 @@ RARE static bool read_signed(struct weir__resp_arg arg, int64_t *out)
     return true;
 }
 
-bool weir__resp_int(struct weir__resp_arg arg, int64_t *out)
+bool weir__resp_int(struct weir__text arg, int64_t *out)
 {
     uint64_t n = 0;
     size_t i = 0;
@@ -320,7 +320,7 @@ bool weir__resp_int(struct weir__resp_arg arg, int64_t *out)
     return true;
 }
 
-bool weir__resp_is(struct weir__resp_arg arg, const char *word)
+bool weir__resp_is(struct weir__text arg, const char *word)
 {
     for (size_t i = 0; i < arg.len; i++) {
         unsigned char a = (unsigned char)arg.bytes[i], b = (unsigned char)word[i];
@@ -411,8 +411,8 @@ char *weir__resp_put_null(char *to, int version)
 /* --------------------------------------------------------------- replies ---- */
 
 /* The rest of a line of at most `max` bytes, its end included: text->len of them are text. */
-static ptrdiff_t read_line(const char *from, const char *end, size_t max,
-                           struct weir__resp_arg *text, const char **what)
+static ptrdiff_t read_line(const char *from, const char *end, size_t max, struct weir__text *text,
+                           const char **what)
 {
     size_t room = (size_t)(end - from);
     const char *stop = from + (room < max ? room : max), *at = from;
@@ -441,17 +441,17 @@ static const char *skip_sign(const char *at, const char *end)
     return at + (at < end && (*at == '-' || *at == '+'));
 }
 
-static bool is_whole_number(struct weir__resp_arg text)
+static bool is_whole_number(struct weir__text text)
 {
     const char *end = text.bytes + text.len, *digits = skip_sign(text.bytes, end);
     return digits < end && skip_digits(digits, end) == end;
 }
 
 /* inf, nan, or digits, perhaps with a fraction and an exponent. */
-static bool is_double(struct weir__resp_arg text)
+static bool is_double(struct weir__text text)
 {
     const char *end = text.bytes + text.len, *at = skip_sign(text.bytes, end), *digits = at;
-    struct weir__resp_arg word = { at, (size_t)(end - at) };
+    struct weir__text word = { at, (size_t)(end - at) };
     if (weir__resp_is(word, "inf") || weir__resp_is(word, "nan"))
         return true;
     at = skip_digits(at, end);
@@ -472,7 +472,7 @@ static bool is_double(struct weir__resp_arg text)
 static ptrdiff_t read_bulk(const char *end, struct weir__resp_value *v, ptrdiff_t took,
                            const char **what)
 {
-    struct weir__resp_arg text = { v->bytes, v->len };
+    struct weir__text text = { v->bytes, v->len };
     int64_t len;
     if (!weir__resp_int(text, &len) ||
         len < (v->kind == '$'   ? -1
@@ -500,7 +500,7 @@ static ptrdiff_t read_bulk(const char *end, struct weir__resp_value *v, ptrdiff_
 
 static ptrdiff_t read_aggregate(struct weir__resp_value *v, ptrdiff_t took, const char **what)
 {
-    struct weir__resp_arg text = { v->bytes, v->len };
+    struct weir__text text = { v->bytes, v->len };
     v->bytes = NULL;
     v->len = 0;
     if (!weir__resp_int(text, &v->integer) || v->integer < (v->kind == '*' ? -1 : 0) ||
@@ -512,7 +512,7 @@ static ptrdiff_t read_aggregate(struct weir__resp_value *v, ptrdiff_t took, cons
 /* : # _ , ( -- one line and no more. */
 static ptrdiff_t read_scalar(struct weir__resp_value *v, ptrdiff_t took, const char **what)
 {
-    struct weir__resp_arg text = { v->bytes, v->len };
+    struct weir__text text = { v->bytes, v->len };
     if (v->kind != ',' && v->kind != '(') {
         v->bytes = NULL;
         v->len = 0;
@@ -539,7 +539,7 @@ static ptrdiff_t read_scalar(struct weir__resp_value *v, ptrdiff_t took, const c
 static ptrdiff_t read_one(const char *bytes, const char *end, struct weir__resp_value *v,
                           const char **what)
 {
-    struct weir__resp_arg text;
+    struct weir__text text;
     if (bytes == end)
         return 0;
     if (*bytes == '\0' || strchr("+-:$*_#,(!=%~>|", *bytes) == NULL)

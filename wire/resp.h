@@ -10,12 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/text.h"
+
 /* ------------------------------------------------------------- commands ---- */
 
-struct weir__resp_arg {
-    const char *bytes; /* no NUL behind them */
-    size_t len;
-};
+#define weir__resp_arg weir__text
 
 struct weir__resp_limits {
     size_t args;  /* of one command */
@@ -30,12 +29,12 @@ struct weir__resp_limits {
  *           either.  An announced count or length that is too much is refused before it comes
  * `args` has room for limits->args. */
 ptrdiff_t weir__resp_command(const char *bytes, size_t len, const struct weir__resp_limits *limits,
-                             struct weir__resp_arg *args, size_t *n, const char **what);
+                             struct weir__text *args, size_t *n, const char **what);
 
 /* A whole decimal number with an optional sign, all of the argument.  False: it is none, or beyond
  * int64. */
-bool weir__resp_int(struct weir__resp_arg arg, int64_t *out);
-bool weir__resp_is(struct weir__resp_arg arg, const char *word); /* whatever the case */
+bool weir__resp_int(struct weir__text arg, int64_t *out);
+bool weir__resp_is(struct weir__text arg, const char *word); /* whatever the case */
 
 /* -------------------------------------------------------------- replies ---- */
 

@@ -258,16 +258,3 @@ bool weir__date_parse(const char *text, size_t len, weir_time *out)
         return read_iso(text, len, out);
     return read_epoch(text, len, out);
 }
-
-bool weir__count_parse(const char *text, size_t len, int64_t *out)
-{
-    int64_t value = 0;
-
-    for (size_t i = 0; i < len; i++)
-        if (!is_digit(text[i]) || __builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, text[i] - '0', &value))
-            return false;
-    if (len > 0)
-        *out = value;
-    return len > 0;
-}

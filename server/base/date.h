@@ -2,6 +2,7 @@
 #ifndef WEIR_SERVER_DATE_H
 #define WEIR_SERVER_DATE_H
 
+#include "base/number.h"
 #include "weir.h"
 
 /* 10/Oct/2000:13:55:36 -0700 */
@@ -12,8 +13,5 @@ bool weir__date_combined(const char text[WEIR__DATE_COMBINED], weir_time *out);
  * since 1970, of seconds, or by its size of milli-, micro- or nanoseconds.  What is finer than a
  * nanosecond is dropped. */
 bool weir__date_parse(const char *text, size_t len, weir_time *out);
-
-/* A count in decimal digits; false if it is none or does not fit. */
-bool weir__count_parse(const char *text, size_t len, int64_t *out);
 
 #endif

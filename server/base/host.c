@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/number.h"
+
 static bool copy(char *to, size_t size, const char *from, size_t len)
 {
     if (len >= size)
@@ -15,14 +17,9 @@ static bool copy(char *to, size_t size, const char *from, size_t len)
 
 static bool is_port(const char *text, size_t len)
 {
-    unsigned port = 0;
+    int64_t port;
 
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] < '0' || text[i] > '9' || i > 4)
-            return false;
-        port = port * 10 + (unsigned)(text[i] - '0');
-    }
-    return len > 0 && port <= 65535;
+    return len <= 5 && weir__count_parse(text, len, &port) && port <= 65535;
 }
 
 /* Where the port begins, at its colon; `end` if there is none, NULL if that cannot be told. */

@@ -24,11 +24,9 @@
 #include "server/serve/events/metrics.h"
 #include "server/serve/settings/settings.h"
 #include "weir.h"
+#include "wire/text.h"
 
-struct weir__span {
-    const char *bytes; /* no NUL behind them */
-    size_t len;
-};
+#define weir__span weir__text
 
 enum weir__role { WEIR__ROLE_NONE, WEIR__ROLE_CHECK, WEIR__ROLE_ADMIN };
 

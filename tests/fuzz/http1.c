@@ -32,7 +32,7 @@ static char *copy_of(const char *bytes, size_t len)
     return copy;
 }
 
-static void check_text(const char *bytes, ptrdiff_t len, struct weir__http_text text)
+static void check_text(const char *bytes, ptrdiff_t len, struct weir__text text)
 {
     check(text.bytes >= bytes && text.len <= (size_t)len &&
           text.bytes <= bytes + (size_t)len - text.len);
@@ -51,7 +51,7 @@ static void check_headers(const char *bytes, ptrdiff_t len, const struct weir__h
     }
 }
 
-static bool same(struct weir__http_text a, struct weir__http_text b)
+static bool same(struct weir__text a, struct weir__text b)
 {
     return a.len == b.len && memcmp(a.bytes, b.bytes, a.len) == 0;
 }
@@ -78,7 +78,7 @@ static ptrdiff_t read_request(const char *bytes, size_t len, struct weir__http_r
     return took;
 }
 
-static void put(char **to, struct weir__http_text text, const char *behind)
+static void put(char **to, struct weir__text text, const char *behind)
 {
     memcpy(*to, text.bytes, text.len);
     *to += text.len;
@@ -203,7 +203,7 @@ static void check_body(const char *bytes, size_t len, size_t piece)
 static void check_query(const char *bytes, size_t len)
 {
     char *scratch = copy_of(bytes, len), *to = scratch;
-    struct weir__http_text query = { bytes, len }, name, value;
+    struct weir__text query = { bytes, len }, name, value;
     bool bad;
     while (weir__http_query_next(&query, &to, &name, &value, &bad)) {
         check(!bad && name.bytes >= scratch && value.bytes >= name.bytes &&

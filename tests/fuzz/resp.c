@@ -36,7 +36,7 @@ static char *copy_of(const char *bytes, size_t len)
     return copy;
 }
 
-static bool same_arg(struct weir__resp_arg a, struct weir__resp_arg b)
+static bool same_arg(struct weir__text a, struct weir__text b)
 {
     return a.len == b.len && memcmp(a.bytes, b.bytes, a.len) == 0;
 }
@@ -44,7 +44,7 @@ static bool same_arg(struct weir__resp_arg a, struct weir__resp_arg b)
 /* ---------------------------------------------------------------- commands ---- */
 
 static ptrdiff_t read_command(const char *bytes, size_t len, const struct weir__resp_limits *limits,
-                              struct weir__resp_arg *args, size_t *n, const char **what)
+                              struct weir__text *args, size_t *n, const char **what)
 {
     *what = NULL;
     *n = SIZE_MAX;
@@ -60,7 +60,7 @@ static ptrdiff_t read_command(const char *bytes, size_t len, const struct weir__
 static void check_prefix(const char *bytes, size_t len, const struct weir__resp_limits *limits,
                          ptrdiff_t whole, size_t whole_n, const char *whole_what)
 {
-    struct weir__resp_arg args[ARGS_MAX];
+    struct weir__text args[ARGS_MAX];
     size_t n;
     const char *what;
     char *copy = copy_of(bytes, len);
@@ -73,11 +73,11 @@ static void check_prefix(const char *bytes, size_t len, const struct weir__resp_
     free(copy);
 }
 
-static void check_written_again(const struct weir__resp_arg *args, size_t n)
+static void check_written_again(const struct weir__text *args, size_t n)
 {
     static char text[INPUT_MAX + ARGS_MAX * 2 * WEIR__RESP_NUMBER_MAX];
     const struct weir__resp_limits limits = { ARGS_MAX, sizeof(text) };
-    struct weir__resp_arg again[ARGS_MAX];
+    struct weir__text again[ARGS_MAX];
     size_t n_again;
     const char *what;
     char *end = weir__resp_put_header(text, '*', (int64_t)n);
@@ -92,7 +92,7 @@ static void check_written_again(const struct weir__resp_arg *args, size_t n)
             char print[WEIR__RESP_NUMBER_MAX];
             size_t len = (size_t)(weir__resp_put_integer(print, number) - print);
             int64_t number_again = ~number;
-            check(weir__resp_int((struct weir__resp_arg){ print + 1, len - 3 }, &number_again) &&
+            check(weir__resp_int((struct weir__text){ print + 1, len - 3 }, &number_again) &&
                   number_again == number);
         }
     }
@@ -100,7 +100,7 @@ static void check_written_again(const struct weir__resp_arg *args, size_t n)
 
 static void check_commands(const char *bytes, size_t len, const struct weir__resp_limits *limits)
 {
-    struct weir__resp_arg args[ARGS_MAX];
+    struct weir__text args[ARGS_MAX];
     size_t n;
     const char *what;
     for (;;) {

@@ -13,7 +13,7 @@
 static struct weir__http_request request;
 static struct weir__http_response response;
 
-static bool is(struct weir__http_text text, const char *wanted)
+static bool is(struct weir__text text, const char *wanted)
 {
     return text.len == strlen(wanted) && memcmp(text.bytes, wanted, text.len) == 0;
 }
@@ -553,7 +553,7 @@ TEST(test_chunk_lines_and_trailers_are_bounded)
 static void check_query(const char *text, const char *wanted, bool wanted_bad)
 {
     char scratch[256], print[256] = "", *to = scratch, *end = print;
-    struct weir__http_text query = { at_edge(text, strlen(text)), strlen(text) }, name, value;
+    struct weir__text query = { at_edge(text, strlen(text)), strlen(text) }, name, value;
     bool bad = true;
     while (weir__http_query_next(&query, &to, &name, &value, &bad))
         end += sprintf(end, "%.*s=%.*s;", (int)name.len, name.bytes, (int)value.len, value.bytes);
@@ -564,7 +564,7 @@ static void check_query(const char *text, const char *wanted, bool wanted_bad)
 
 TEST(test_queries)
 {
-    struct weir__http_text none = { NULL, 0 };
+    struct weir__text none = { NULL, 0 };
     char *scratch = NULL;
     bool bad = true;
     check_query("", "", false);

@@ -17,7 +17,7 @@ static const struct weir__resp_limits wide = { .args = ARGS, .bytes = 64 * 1024 
 static ptrdiff_t command(const char *bytes, size_t len, const struct weir__resp_limits *limits,
                          char *print, const char **what)
 {
-    struct weir__resp_arg args[ARGS];
+    struct weir__text args[ARGS];
     size_t n = 99;
     char *at = print;
     *what = NULL;
@@ -182,7 +182,7 @@ TEST(test_S1_a_line_has_64_KiB_at_most)
 {
     static char line[64 * 1024 + 1];
     static const struct weir__resp_limits wider = { .args = ARGS, .bytes = 1 << 20 };
-    struct weir__resp_arg args[ARGS];
+    struct weir__text args[ARGS];
     size_t n;
     const char *what;
     memset(line, 'a', sizeof(line));
@@ -200,9 +200,9 @@ TEST(test_S1_a_line_has_64_KiB_at_most)
 
 /* ---------------------------------------------------------------- arguments ---- */
 
-static struct weir__resp_arg arg_of(const char *text)
+static struct weir__text arg_of(const char *text)
 {
-    return (struct weir__resp_arg){ at_edge(text, strlen(text)), strlen(text) };
+    return (struct weir__text){ at_edge(text, strlen(text)), strlen(text) };
 }
 
 TEST(test_numbers)
@@ -268,7 +268,7 @@ TEST(test_words_in_any_case)
                                "a.b")); /* 0x20 apart, but no letter */
     assert_false(weir__resp_is(arg_of("@"), "`"));
     assert_false(weir__resp_is(arg_of("["), "{"));
-    assert_false(weir__resp_is((struct weir__resp_arg){ "a\0b", 3 }, "a"));
+    assert_false(weir__resp_is((struct weir__text){ "a\0b", 3 }, "a"));
 }
 
 /* ------------------------------------------------------------------ writing ---- */

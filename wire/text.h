@@ -1,0 +1,12 @@
+/* text.h -- bytes that lie in somebody else's memory, without a NUL behind them. */
+#ifndef WEIR_WIRE_TEXT_H
+#define WEIR_WIRE_TEXT_H
+
+#include <stddef.h>
+
+struct weir__text {
+    const char *bytes;
+    size_t len;
+};
+
+#endif

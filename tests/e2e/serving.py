@@ -144,7 +144,7 @@ class Resp:
     def __init__(self, address):
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
         self.socket = socket.socket(family)
-        self.socket.settimeout(30)
+        self.socket.settimeout(120)
         self.socket.connect(address)
         self.bytes = b""
 
@@ -239,7 +239,7 @@ class Http:
     """Keep-alive HTTP."""
 
     def __init__(self, port):
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
 
     def __call__(self, method, path, body=None, headers=None):
         data = json.dumps(body) if isinstance(body, (dict, list)) else body
@@ -253,13 +253,19 @@ class Http:
         self.connection.close()
 
 
+def run_foreign(command, **options):
+    """A program that is not ours, to its end.  Its stderr is its own affair: a library's warning
+    is no failure of Weir."""
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+
+
 def write(path, text):
     with open(path, "w") as file:
         file.write(text)
 
 
-def until(what, condition, seconds=60):
-    """Looks until the condition holds, and returns what it gave; for what happens by itself in real time, and only for that."""
+def until(what, condition, seconds=120):
+    """Waits for a condition in real time, and returns its value."""
     end = time.monotonic() + seconds
     while True:
         found = condition()

@@ -14,7 +14,7 @@ import re
 import subprocess
 import tempfile
 
-from serving import Server, write
+from serving import Server, run_foreign, write
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
@@ -90,11 +90,12 @@ def run_client(weir, command, steps=STEPS, env=None, cwd=None):
         page = os.path.join(world.certificates.name, "world.json")
         with open(page, "w") as file:
             json.dump(world.page(), file)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=cwd, env=dict(os.environ, WEIR_WORLD=page, **(env or {})))
-        said = done.stdout + done.stderr
-        assert done.returncode == 0, "%s ended with %d:\n%s" % (command[0], done.returncode, said)
+        env = dict(os.environ, WEIR_WORLD=page, **(env or {}))
+        done = run_foreign(command, cwd=cwd, env=env)
+        said = done.stdout
+        assert done.returncode == 0, "%s:\n%s%s" % (command[0], said, done.stderr)
         line = re.fullmatch(r"([^\n:]+): ([^\n]*)\n", said)
-        assert line, "it said more, or other, than its one line:\n" + said
+        assert line, "not its one line:\n%s%s" % (said, done.stderr)
         assert line.group(2).split() == list(steps), "%s instead of %s" % (line.group(2), " ".join(steps))
         print("  " + said, end="", flush=True)
         return line.group(1)
@@ -116,6 +117,6 @@ def run_snippet(weir, heading, language, path, command, env=None, cwd=None):
     with Server(weir, rules=rules) as server:
         text = snippet(heading, language).replace("7379", str(server.ports["resp"])).replace("7380", str(server.ports["http"]))
         write(path, text)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=cwd, env=dict(os.environ, **(env or {})))
-        said = done.stdout + done.stderr
-        assert done.returncode == 0 and said == expected, "docs/clients.md, %s:\n%s" % (heading, said)
+        done = run_foreign(command, cwd=cwd, env=dict(os.environ, **(env or {})))
+        said = "docs/clients.md, %s:\n%s%s" % (heading, done.stdout, done.stderr)
+        assert done.returncode == 0 and done.stdout == expected, said

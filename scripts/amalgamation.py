@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""amalgamation.py OUTDIR -- the whole library as two files, weir.c and weir.h, that drop into any project.
+"""amalgamation.py OUTDIR -- the whole library as two files, weir.c and weir.h, that drop into any
+project.
 
-The order is meson.build's lib_sources.  In the one translation unit that results, names that were private to a file would meet: step is
-defined eight times.  So each file-scope name that is not weir_... gets its file's name in front (step in gcra.c: gcra__step), each macro
-of a .c file ends with it, and what files share among themselves (weir__...) becomes static: the object file exports weir.h and nothing else.
+The order is meson.build's lib_sources.  In the one translation unit that results, names that were
+private to a file would meet: step is defined eight times.  So each file-scope name that is not
+weir_... gets its file's name in front (step in gcra.c: gcra__step), each macro of a .c file ends
+with it, and what files share among themselves (weir__...) becomes static: the object file exports
+weir.h and nothing else.
 
-Why not #define step gcra__step around each file: the macro would also rename the member .step of struct weir__algo.  So the script reads
-tokens, and knows that tags and members have name spaces of their own.  It knows only as much C as the library uses, and stops with an
-error at a declaration that it cannot read.
+Why not #define step gcra__step around each file: the macro would also rename the member .step of
+struct weir__algo.  So the script reads tokens, and knows that tags and members have name spaces of
+their own.  It knows only as much C as the library uses, and stops with an error at a declaration
+that it cannot read.
 """
 import os
 import re
@@ -16,14 +20,15 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 HEAD = """\
-/* weir.c -- Weir %s as one file.  Made by scripts/amalgamation.py from the sources in lib/: change those, not this.
+/* weir.c -- Weir %s as one file.  scripts/amalgamation.py makes it from lib/: change that, not this.
  *
  * To use it, put weir.c and weir.h into your project.  Nothing to configure:
  *
  *     cc -O2 -c weir.c
  *     cc -O2 your.c weir.o -lpthread
  *
- * Made for Linux; tried with gcc 12 and clang 14.  On x86-64 it turns the instruction cmpxchg16b on by itself: no -mcx16 is needed.
+ * Made for Linux; tried with gcc 12 and clang 14.  On x86-64 it turns the instruction cmpxchg16b
+ * on by itself: no -mcx16 is needed.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -65,8 +70,9 @@ TOKEN = re.compile(
 )
 
 KEYWORDS = set(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long register restrict return short "
-    "signed sizeof static struct switch typedef union unsigned void volatile while _Alignas _Atomic _Bool _Thread_local _Noreturn bool "
+    "auto break case char const continue default do double else enum extern float for goto if "
+    "inline int long register restrict return short signed sizeof static struct switch typedef "
+    "union unsigned void volatile while _Alignas _Atomic _Bool _Thread_local _Noreturn bool "
     "__extension__ __attribute__ _Static_assert".split()
 )
 TAGGED = ("struct", "union", "enum")
@@ -137,11 +143,13 @@ def mark_members(tokens):
 
 
 def fold(tokens):
-    """The declaration with what is in brackets left out: pairs of the opening token's text, or the word, and its tokens."""
+    """The declaration with what is in brackets left out: pairs of the opening token's text, or the
+    word, and its tokens."""
     out, i = [], 0
     while i < len(tokens):
         end = group_end(tokens, i) if tokens[i].text in PAIRS else i + 1
-        if tokens[i].text == "(" and tokens[i - 1].text in ("__attribute__", "_Alignas", "__aligned__"):
+        if (tokens[i].text == "("
+            and tokens[i - 1].text in ("__attribute__", "_Alignas", "__aligned__")):
             out.pop()
         else:
             out.append((tokens[i].text, tokens[i:end]))
@@ -168,7 +176,8 @@ def declarator(part, path):
 
 
 def declared(declaration, path):
-    """The names that a file-scope declaration declares: of objects and functions, of types and constants, and tags."""
+    """The names that a file-scope declaration declares: of objects and functions, of types and
+    constants, and tags."""
     words = [t.text for t in declaration]
     function = words[-1] == "}"
     names, types, tags = [], [], []
@@ -187,7 +196,10 @@ def declared(declaration, path):
         else:
             parts[-1].append((text, group))
     if words[0] not in ("_Static_assert", ";"):
-        (types if "typedef" in words[:2] else names).extend(n for n in (declarator(p, path) for p in parts if p) if n is not None)
+        (types if "typedef" in words[:2] else names).extend(n
+                                                            for n in (declarator(p, path)
+                                                                      for p in parts if p)
+                                                                      if n is not None)
     return names, types, tags
 
 
@@ -196,7 +208,8 @@ def private(name):
 
 
 class File:
-    """A source or header of lib/: what it includes and declares, and its text for the amalgamation."""
+    """A source or header of lib/: what it includes and declares, and its text for the
+    amalgamation."""
 
     def __init__(self, path, is_header):
         self.path, self.is_header = path, is_header
@@ -237,7 +250,8 @@ class File:
                 self.make_local(declaration[0])
         strangers = self.names | self.types | self.tags
         if self.is_header and strangers:
-            fail(self.path, "a header's names must begin with weir__: %s" % ", ".join(sorted(strangers)))
+            fail(self.path,
+                 "a header's names must begin with weir__: %s" % ", ".join(sorted(strangers)))
 
     def make_local(self, first):
         if first.text == "extern":
@@ -272,7 +286,8 @@ class File:
     def write(self):
         body = re.sub(r"\n{3,}", "\n\n", self.rename(self.tokens)).strip("\n")
         undefs = "".join("#undef %s\n" % m for m in self.macros)
-        return "\n/* %s %s */\n\n%s\n%s" % ("=" * (120 - len(self.path)), self.path, body, undefs and "\n" + undefs)
+        return ("\n/* %s %s */\n\n%s\n%s" % ("=" * (120 - len(self.path)), self.path, body,
+                                             undefs and "\n" + undefs))
 
 
 def lib_sources():
@@ -310,12 +325,15 @@ def main():
         gather_headers(source, headers)
     files = list(headers.values()) + sources
     system = sorted({name for f in files for name in f.system})
-    whole = HEAD % version + "".join("#include <%s>\n" % name for name in system) + OPEN + "".join(f.write() for f in files) + CLOSE
+    whole = (HEAD % version + "".join("#include <%s>\n" % name
+                                      for name in system) + OPEN + "".join(f.write() for f in files)
+                                      + CLOSE)
     os.makedirs(out, exist_ok=True)
     for name, text in (("weir.c", whole), ("weir.h", public)):
         with open(os.path.join(out, name), "w", encoding="utf-8", newline="\n") as f:
             f.write(text)
-    sizes = ", ".join("%s %d lines %d KiB" % (n, t.count("\n"), (len(t.encode()) + 1023) // 1024) for n, t in (("weir.c", whole), ("weir.h", public)))
+    sizes = ", ".join("%s %d lines %d KiB" % (n, t.count("\n"), (len(t.encode()) + 1023) // 1024)
+                      for n, t in (("weir.c", whole), ("weir.h", public)))
     print("%s: %s, from %d files" % (out, sizes, len(files)))
 
 

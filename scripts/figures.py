@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """figures.py FIGURES.TSV -- docs/figures.md and docs/figures-keys.svg from a run of `make bench`.
 
-Each section of the page is made of the figures whose names begin as it says.  A section that a run has no figures for (bench/run.sh can measure
-parts) stays as it is in the page; goals are compared in the page as it comes out.
+Each section of the page is made of the figures whose names begin as it says.  A section that a run
+has no figures for (bench/run.sh can measure parts) stays as it is in the page; goals are compared
+in the page as it comes out.
 """
 import math
 import os
@@ -68,7 +69,8 @@ def plot(figures, path):
     for name, colour, points in lines:
         if not points:
             continue
-        path_d = " ".join(f"{'M' if i == 0 else 'L'}{at(*p)[0]:.1f},{at(*p)[1]:.1f}" for i, p in enumerate(points))
+        path_d = " ".join(f"{'M' if i == 0 else 'L'}{at(*p)[0]:.1f},{at(*p)[1]:.1f}" for i,
+                          p in enumerate(points))
         dash = ' stroke-dasharray="5 4"' if name.startswith("bound") else ""
         out.append(f'<path d="{path_d}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>')
         for p in points:
@@ -96,20 +98,27 @@ def decision(f):
     return GOALS + [
         row(f, "bare step, granted (gcra)", "step.gcra.granted", "≤ 10 ns"),
         row(f, "bare step, refused", "step.gcra.refused", "≤ 5 ns"),
-        row(f, "… granted, cheaper than Guava's RateLimiter", "step.cheaper-than-guava.granted", "≥ 4 times"),
-        row(f, "… granted, cheaper than Go's x/time/rate", "step.cheaper-than-xrate.granted", "≥ 4 times"),
-        row(f, "… refused, cheaper than Guava's RateLimiter", "step.cheaper-than-guava.refused", "≥ 4 times"),
-        row(f, "… refused, cheaper than Go's x/time/rate", "step.cheaper-than-xrate.refused", "≥ 4 times"),
-        row(f, "… granted, against Rust's governor (inlined there)", "step.cheaper-than-governor.granted"),
+        row(f, "… granted, cheaper than Guava's RateLimiter", "step.cheaper-than-guava.granted",
+            "≥ 4 times"),
+        row(f, "… granted, cheaper than Go's x/time/rate", "step.cheaper-than-xrate.granted",
+            "≥ 4 times"),
+        row(f, "… refused, cheaper than Guava's RateLimiter", "step.cheaper-than-guava.refused",
+            "≥ 4 times"),
+        row(f, "… refused, cheaper than Go's x/time/rate", "step.cheaper-than-xrate.refused",
+            "≥ 4 times"),
+        row(f, "… granted, against Rust's governor (inlined there)",
+            "step.cheaper-than-governor.granted"),
         row(f, "… granted, against a mutex bucket in C", "step.cheaper-than-mutex.granted"),
         row(f, "hash of a 16-byte key", "hash.16-bytes"),
         row(f, "take on a hot key, narrow", "take.hot.narrow"),
         row(f, "take on a hot key, refused", "take.hot.narrow.refused"),
         row(f, "take on a hot key, wide", "take.hot.wide"),
-        row(f, "take on a hot key over hash + step, narrow", "take.hot.narrow.over-hash-and-step", "≤ 2 times"),
+        row(f, "take on a hot key over hash + step, narrow", "take.hot.narrow.over-hash-and-step",
+            "≤ 2 times"),
         row(f, "take on a hot key over hash + step, wide", "take.hot.wide.over-hash-and-step"),
         row(f, "take on a hot key, instructions", "take.hot.narrow.instructions", "≤ 250"),
-        row(f, "hot key, cheaper than governor's keyed limiter", "take.hot.cheaper-than-governor-keyed"),
+        row(f, "hot key, cheaper than governor's keyed limiter",
+            "take.hot.cheaper-than-governor-keyed"),
         row(f, "two threads, different keys, speed-up", "threads.two-keys.speed-up", "≥ 1.8 times"),
         row(f, "two threads, one key, all together", "threads.one-key"),
         row(f, "… a mutex bucket the same way", "threads.one-key.mutex"),
@@ -138,13 +147,18 @@ def many_keys(f):
             out.append(f"| {base[5:]} | {get('one-by-one')} ns | {get('one-by-one-over-dependent-load')} | {get('batch-16')} ns | "
                        f"{get('batch-over-load-and-swap')} | {get('bytes-per-key')} | {get('filling')} | {get('evicted-early')} |")
     return out + [
-        "", "(Tables of 1,000 and 10,000 keys are mostly their fixed 1.7 MB of header, limiters and bans.)", "",
+        "",
+        "(Tables of 1,000 and 10,000 keys are mostly their fixed 1.7 MB of header, limiters and bans.)", "",
         "![cost against number of keys](figures-keys.svg)", "",
         "| 10 million keys | measured | goal |", "|---|---|---|",
-        row(f, "one by one over a dependent load", "keys.narrow.10000000.one-by-one-over-dependent-load", "≤ 1.3 times"),
-        row(f, "… filled to 75 %", "keys.narrow.10000000.roomy.one-by-one-over-dependent-load", "≤ 1.3 times"),
-        row(f, "batches of 16 over load + swap", "keys.narrow.10000000.batch-over-load-and-swap", "≤ 2.5 times"),
-        row(f, "… filled to 75 %", "keys.narrow.10000000.roomy.batch-over-load-and-swap", "≤ 2.5 times"),
+        row(f, "one by one over a dependent load",
+            "keys.narrow.10000000.one-by-one-over-dependent-load", "≤ 1.3 times"),
+        row(f, "… filled to 75 %", "keys.narrow.10000000.roomy.one-by-one-over-dependent-load",
+            "≤ 1.3 times"),
+        row(f, "batches of 16 over load + swap", "keys.narrow.10000000.batch-over-load-and-swap",
+            "≤ 2.5 times"),
+        row(f, "… filled to 75 %", "keys.narrow.10000000.roomy.batch-over-load-and-swap",
+            "≤ 2.5 times"),
         row(f, "bytes a key, wide", "keys.wide.10000000.bytes-per-key", "≤ 40 bytes"),
         row(f, "bytes a key, narrow", "keys.narrow.10000000.bytes-per-key", "≤ 21 bytes"),
     ]
@@ -178,7 +192,8 @@ def lists(f):
     """Whatever bench-lists asks, by the size of the list."""
     out = ["`hot` is one value again and again, `random` many of them in turn, half of them on the list; `create` the whole list.", "",
            "| what | measured |", "|---|---|"]
-    return out + [f"| {name[6:]} | {number(value)} {unit} |" for name, (value, unit) in f.items() if name.startswith("lists.")]
+    return (out + [f"| {name[6:]} | {number(value)} {unit} |" for name,
+                   (value, unit) in f.items() if name.startswith("lists.")])
 
 
 def logs(f):
@@ -192,7 +207,8 @@ def logs(f):
 def replay(f):
     count = f["replay.lines"][0]
     out = [f"`weir replay` on a log of {count:,.0f} lines (`bench/replay.sh`): two rules in force, one in shadow, a deny list, 20,000 clients.", "",
-           "| log | CPU | clock | lines a second of CPU | memory at most |", "|---|---|---|---|---|"]
+           "| log | CPU | clock | lines a second of CPU | memory at most |",
+           "|---|---|---|---|---|"]
     for text, base in (("plain", "replay"), ("packed with gzip", "replay.gz")):
         if f"{base}.cpu" in f:
             get = lambda what: "%s %s" % (number(f[f"{base}.{what}"][0]), f[f"{base}.{what}"][1])
@@ -211,18 +227,29 @@ def serve(f):
         if found and found.group(1) not in seen:
             seen.append(found.group(1))
     for what in seen:
-        cell = lambda p, k: number(f[f"serve.{what}.p{p}.{k}"][0]) if f"serve.{what}.p{p}.{k}" in f else "-"
-        out.append(f"| {what} | " + " | ".join(f"{cell(p, 'cpu')} s/million, {cell(p, 'rate')}/s" for p in (1, 16, 64)) + " |")
-    ratios = [("CL.THROTTLE against INCR, random keys, P=1", "throttle-incr.random.p1", "≤ 0.85"), ("… P=16", "throttle-incr.random.p16", "≤ 0.42"),
-              ("… P=64", "throttle-incr.random.p64", "≤ 0.2"), ("… one hot key, P=64", "throttle-incr.hot.p64", ""),
-              ("CL.THROTTLE against EVALSHA token bucket, P=1", "throttle-token-bucket.random.p1", "≤ 0.357"), ("… P=16", "throttle-token-bucket.random.p16", "≤ 0.0588"),
-              ("… P=64", "throttle-token-bucket.random.p64", "≤ 0.0222"), ("CL.THROTTLE against throttlecrab, P=1", "throttle-throttlecrab.random.p1", ""),
-              ("… P=16", "throttle-throttlecrab.random.p16", ""), ("… P=64", "throttle-throttlecrab.random.p64", ""),
-              ("WEIR.CHECK, 1,000 rules of which 3 apply, against CL.THROTTLE, P=64", "check-throttle.random.p64", "≤ 2"),
+        def cell(p, k):
+            name = f"serve.{what}.p{p}.{k}"
+            return number(f[name][0]) if name in f else "-"
+
+        out.append(f"| {what} | " + " | ".join(f"{cell(p, 'cpu')} s/million, {cell(p, 'rate')}/s"
+                                               for p in (1, 16, 64)) + " |")
+    ratios = [("CL.THROTTLE against INCR, random keys, P=1", "throttle-incr.random.p1", "≤ 0.85"),
+              ("… P=16", "throttle-incr.random.p16", "≤ 0.42"),
+              ("… P=64", "throttle-incr.random.p64", "≤ 0.2"),
+              ("… one hot key, P=64", "throttle-incr.hot.p64", ""),
+              ("CL.THROTTLE against EVALSHA token bucket, P=1", "throttle-token-bucket.random.p1",
+               "≤ 0.357"), ("… P=16", "throttle-token-bucket.random.p16", "≤ 0.0588"),
+              ("… P=64", "throttle-token-bucket.random.p64", "≤ 0.0222"),
+              ("CL.THROTTLE against throttlecrab, P=1", "throttle-throttlecrab.random.p1", ""),
+              ("… P=16", "throttle-throttlecrab.random.p16", ""),
+              ("… P=64", "throttle-throttlecrab.random.p64", ""),
+              ("WEIR.CHECK, 1,000 rules of which 3 apply, against CL.THROTTLE, P=64",
+               "check-throttle.random.p64", "≤ 2"),
               ("HTTP check against nginx's return 200", "http-check-nginx", "≤ 1")]
     out += [""] + GOALS + [row(f, text, "serve.ratio." + name, goal) for text, name, goal in ratios]
     return out + [
-        row(f, "instructions of a pipelined CL.THROTTLE, all of user space", "serve.instructions.throttle", "≤ 1000"),
+        row(f, "instructions of a pipelined CL.THROTTLE, all of user space",
+            "serve.instructions.throttle", "≤ 1000"),
         row(f, "instructions of a pipelined WEIR.CHECK, 1,000 rules", "serve.instructions.check"),
         row(f, "p99 with 8 connections, unpipelined: Weir", "serve.latency.weir.p99"),
         row(f, "… redis INCR", "serve.latency.redis.p99"),
@@ -240,10 +267,14 @@ def guards(f):
         row(f, "… instructions", "guard.everything.instructions"),
         row(f, "… in shared memory", "guard.shared"),
         row(f, "… and the table's clock read twice", "guard.everything.clock"),
-        row(f, "… cheaper than Sentinel's entry + exit", "guard.cheaper-than-sentinel", "≥ 5 times"),
-        row(f, "… cheaper than Resilience4j's bulkhead + breaker", "guard.cheaper-than-resilience4j", "≥ 1 times"),
-        row(f, "… the clock read twice on both sides, cheaper than Resilience4j's", "guard.clock.cheaper-than-resilience4j"),
-        row(f, "permits and breaker, cheaper than Resilience4j's bulkhead + breaker", "guard.breaker.cheaper-than-resilience4j"),
+        row(f, "… cheaper than Sentinel's entry + exit", "guard.cheaper-than-sentinel",
+            "≥ 5 times"),
+        row(f, "… cheaper than Resilience4j's bulkhead + breaker",
+            "guard.cheaper-than-resilience4j", "≥ 1 times"),
+        row(f, "… the clock read twice on both sides, cheaper than Resilience4j's",
+            "guard.clock.cheaper-than-resilience4j"),
+        row(f, "permits and breaker, cheaper than Resilience4j's bulkhead + breaker",
+            "guard.breaker.cheaper-than-resilience4j"),
         row(f, "refused, all permits out", "guard.refused.busy"),
         row(f, "… cheaper than Sentinel", "guard.refused.busy.cheaper-than-sentinel"),
         row(f, "… cheaper than Resilience4j", "guard.refused.busy.cheaper-than-resilience4j"),
@@ -253,7 +284,9 @@ def guards(f):
         row(f, "two threads, a guard each, speed-up", "guard.threads.two-guards.speed-up"),
         row(f, "two threads, one guard, all together", "guard.threads.one-guard"),
         "", "| peer | measured |", "|---|---|"]
-    out += [f"| {name[6:]} | {number(value)} {unit} |" for name, (value, unit) in f.items() if name.startswith(("guard.sentinel.", "guard.resilience4j."))]
+    out += [f"| {name[6:]} | {number(value)} {unit} |" for name,
+            (value, unit) in f.items()
+            if name.startswith(("guard.sentinel.", "guard.resilience4j."))]
     return out + guarded_server(f) + simulated(f)
 
 
@@ -261,29 +294,41 @@ def guarded_server(f):
     """The table of bench/guard/run.py."""
     if "guard.http.capacity" not in f:
         return []
-    get = lambda who, what: number(f[f"guard.http.{who}.{what}"][0]) if f"guard.http.{who}.{what}" in f else "-"
-    out = ["", "A real server (`bench/guard/backend.c`): four workers, 20 ms each, %s requests a second when nobody waits (p99 %s ms).  2,000 clients ask once a"
+    def get(who, what):
+        name = f"guard.http.{who}.{what}"
+        return number(f[name][0]) if name in f else "-"
+
+    out = ["",
+           "A real server (`bench/guard/backend.c`): four workers, 20 ms each, %s requests a second when nobody waits (p99 %s ms).  2,000 clients ask once a"
            % (number(f["guard.http.capacity"][0]), number(f["guard.http.unloaded.p99"][0])),
            "second each, ten times that; in the last row whoever is refused asks again at once.  Goodput is answers within a second.", "",
-           "| | goodput, of capacity | p50 | p99 | answered | refused | limit found |", "|---|---|---|---|---|---|---|"]
-    for text, who in (("without a guard", "plain"), ("with a guard", "guard"), ("… the refused ask at once", "storm")):
+           "| | goodput, of capacity | p50 | p99 | answered | refused | limit found |",
+           "|---|---|---|---|---|---|---|"]
+    for text, who in (("without a guard", "plain"), ("with a guard", "guard"),
+                      ("… the refused ask at once", "storm")):
         out.append(f"| {text} | {get(who, 'goodput')} % | {get(who, 'p50')} ms | {get(who, 'p99')} ms | {get(who, 'answered')}/s | {get(who, 'refused')}/s | {get(who, 'limit')} |")
-    return out + [""] + GOALS + [row(f, "goodput at ten times the capacity, guarded", "guard.http.guard.goodput", "≥ 95 % of capacity")]
+    return out + [""] + GOALS + [row(f, "goodput at ten times the capacity, guarded",
+                                     "guard.http.guard.goodput", "≥ 95 % of capacity")]
 
 
 def simulated(f):
     """What bench/guard/scenarios.py has a goal for."""
-    return ["", "On virtual time (`weir sim overload-10x`; the other scenarios are in [guards-figures.md](guards-figures.md)):", ""] + GOALS + [
+    return ["",
+            "On virtual time (`weir sim overload-10x`; the other scenarios are in [guards-figures.md](guards-figures.md)):", ""] + GOALS + [
         row(f, "overload 10×, without control, goodput", "guard.sim.overload-10x.none.goodput"),
-        row(f, "overload 10×, the default controller, goodput", "guard.sim.overload-10x.weir.goodput", "≥ 95 %"),
-        row(f, "… p99 of the admitted over that of the work alone", "guard.sim.overload-10x.weir.p99", "≤ 2 times"),
-        row(f, "the most it is behind the best published one in any scenario, goodput", "guard.sim.behind-best", "≤ 0 points"),
+        row(f, "overload 10×, the default controller, goodput",
+            "guard.sim.overload-10x.weir.goodput", "≥ 95 %"),
+        row(f, "… p99 of the admitted over that of the work alone",
+            "guard.sim.overload-10x.weir.p99", "≤ 2 times"),
+        row(f, "the most it is behind the best published one in any scenario, goodput",
+            "guard.sim.behind-best", "≤ 0 points"),
     ]
 
 
 def peers(f):
     return ["| peer | measured |", "|---|---|"] + [
-        f"| {name[5:]} | {number(value)} {unit} |" for name, (value, unit) in f.items() if name.startswith("peer.")]
+        f"| {name[5:]} | {number(value)} {unit} |" for name,
+        (value, unit) in f.items() if name.startswith("peer.")]
 
 
 SECTIONS = [  # title, what the names of its figures begin with, its lines

@@ -1,26 +1,35 @@
 #!/usr/bin/env python3
-"""make-log.py OUT [--lines N] [--seed S] [--gzip] [--json] [--scenario NAME] ... -- an access log, made the same way every time.
+"""make-log.py OUT [--lines N] [--seed S] [--gzip] [--json] [--scenario NAME] ... -- an access log,
+made the same way every time.
 
-OUT is a file, or - for stdout.  The format is nginx's combined one, or with --json lines of JSON with nginx's names and milliseconds.  How many
-lines each kind of client has got is said on stderr, so that what a rule does to them can be worked out by hand.
+OUT is a file, or - for stdout.  The format is nginx's combined one, or with --json lines of JSON
+with nginx's names and milliseconds.  How many lines each kind of client has got is said on stderr,
+so that what a rule does to them can be worked out by hand.
 
 Scenarios:
 
   day      (the usual one) --lines N over 24 hours from --start:
              flood       10 % of N   203.0.113.66, from 15:00 to 15:20, GET /api/search
              crawler      8 % of N   198.51.100.10 to .13, all day, pages in their order
-             login        3 % of N   203.0.113.7 to .9, from 02:00 to 04:00, POST /login, refused but for one in 500
+             login        3 % of N   203.0.113.7 to .9, from 02:00 to 04:00, POST /login, refused
+             but for one in 500
              noise        1 % of N   192.0.2.0/24: what port scanners send, no requests
-             ordinary     the rest   --clients (20000) addresses, their share of the traffic by Zipf's law, pages too; four times as much
-                                     in the evening as in the early morning; one in six is IPv6, one in twenty has a user's name
+             ordinary     the rest   --clients (20000) addresses, their share of the traffic by
+             Zipf's law, pages too; four times as much
+                                     in the evening as in the early morning; one in six is IPv6, one
+                                     in twenty has a user's name
   steady   --clients K, each exactly --rate R times a second for --seconds T: K * R * T lines
-  burst    --clients K, each --rate R times at once in the seconds 0, P, 2P, ... (--every P) before --seconds T: K * R * ceil(T / P) lines
-  flood    steady, and 203.0.113.66 exactly --flood F times a second in the middle third: F * (2T // 3 - T // 3) lines more
+  burst    --clients K, each --rate R times at once in the seconds 0, P, 2P, ... (--every P) before
+  --seconds T: K * R * ceil(T / P) lines
+  flood    steady, and 203.0.113.66 exactly --flood F times a second in the middle third: F * (2T //
+  3 - T // 3) lines more
 
-In steady, burst and flood the clients are 10.0.0.1 and up, the page is /, and a client's requests of one second are spread evenly over it (burst: not
-at all), which only --json can show.  Times are UTC.
+In steady, burst and flood the clients are 10.0.0.1 and up, the page is /, and a client's requests
+of one second are spread evenly over it (burst: not at all), which only --json can show.  Times are
+UTC.
 
---late S: one line in a hundred stands up to S seconds behind its place (day only), as in logs that servers write at the end of a request.
+--late S: one line in a hundred stands up to S seconds behind its place (day only), as in logs that
+servers write at the end of a request.
 """
 import argparse
 import gzip
@@ -44,7 +53,8 @@ BOT = "examplebot/2.1 (+https://bot.example/about)"
 
 
 class Format:
-    """A line is before(client) + time + middle(page) + after(client): pieces that are made once and joined a million times."""
+    """A line is before(client) + time + middle(page) + after(client): pieces that are made once and
+    joined a million times."""
 
     def __init__(self, json):
         self.json = json
@@ -62,7 +72,8 @@ class Format:
     def broken(self, text):
         """What was no request: `text` as nginx escapes it."""
         if self.json:
-            return '","request":"%s","status":400,"body_bytes_sent":157' % text.replace("\\x", "\\u00")
+            return ('","request":"%s","status":400,"body_bytes_sent":157'
+                    % text.replace("\\x", "\\u00"))
         return ' +0000] "%s" 400 157 "-" "' % text
 
     def after(self, ip, agent, user=None):
@@ -78,7 +89,8 @@ class Format:
         """What all times of a minute begin with."""
         if self.json:
             return at.strftime("%Y-%m-%dT%H:%M:")
-        return "%02d/%s/%04d:%02d:%02d:" % (at.day, MONTHS[at.month - 1], at.year, at.hour, at.minute)
+        return ("%02d/%s/%04d:%02d:%02d:" % (at.day, MONTHS[at.month - 1], at.year, at.hour,
+                                             at.minute))
 
     def seconds(self):
         """The rest, for each millisecond of a minute."""
@@ -118,14 +130,16 @@ class Actor:
     def lines(self, rng, minute):
         n = self.per_minute[minute]
         return zip(
-            rng.choices(self.clients, cum_weights=self.client_sums, k=n), rng.choices(self.pages, cum_weights=self.page_sums, k=n)
+            rng.choices(self.clients, cum_weights=self.client_sums, k=n),
+            rng.choices(self.pages, cum_weights=self.page_sums, k=n)
         )
 
 
 class Crawler(Actor):
     def lines(self, rng, minute):
         n, first = self.per_minute[minute], sum(self.per_minute[:minute])
-        return ((self.clients[i % len(self.clients)], self.pages[i % len(self.pages)]) for i in range(first, first + n))
+        return ((self.clients[i % len(self.clients)], self.pages[i % len(self.pages)])
+                for i in range(first, first + n))
 
 
 def ordinary_clients(rng, form, n):
@@ -134,7 +148,8 @@ def ordinary_clients(rng, form, n):
         ip = "2001:db8:%x:%x::%x" % (rng.randrange(65536), rng.randrange(65536), i + 1)
         if rng.randrange(6):
             ip = "10.%d.%d.%d" % (1 + i // 62500, i // 250 % 250, 1 + i % 250)
-        clients.append(form.client(ip, rng.choice(AGENTS), "user%d" % i if rng.randrange(20) == 0 else None))
+        clients.append(form.client(ip, rng.choice(AGENTS),
+                                   "user%d" % i if rng.randrange(20) == 0 else None))
     rng.shuffle(clients)
     return clients
 
@@ -145,7 +160,8 @@ def ordinary_pages(rng, form, n):
         kind = rng.choice(["/", "/article/", "/static/", "/api/items/", "/search?q="])
         uri = "/" if i == 0 else "/page/%d" % i if kind == "/" else "%s%d" % (kind, i)
         status = rng.choices([200, 304, 404, 500], weights=[90, 6, 3.5, 0.5])[0]
-        pages.append(form.middle("GET" if rng.randrange(12) else "POST", uri, status, rng.randrange(200, 60000)))
+        pages.append(form.middle("GET" if rng.randrange(12) else "POST", uri, status,
+                                 rng.randrange(200, 60000)))
     return pages
 
 
@@ -154,17 +170,29 @@ def actors_of_a_day(rng, form, options):
     rhythm = [1 - 0.6 * math.cos(2 * math.pi * (m - 4 * 60) / MINUTES) for m in range(MINUTES)]
     all_day = [1.0] * MINUTES
     searches = [form.middle("GET", "/api/search?q=%d" % i, 200, 5120) for i in range(100)]
-    logins = [form.middle("POST", "/login", 401, 512)] * 499 + [form.middle("POST", "/login", 302, 0)]
-    crawled = [form.middle("GET", "/robots.txt", 200, 68)] + [form.middle("GET", "/page/%d" % i, 200, 8000 + i) for i in range(1, 10000)]
-    broken = [form.broken(text) for text in ["-", "", "\\x16\\x03\\x01\\x02\\x00\\x01\\x00\\x01\\xFC\\x03\\x03", "t3 12.1.2\\x0A", "\\x03"]]
-    shares = {"flood": n * 10 // 100, "crawler": n * 8 // 100, "login": n * 3 // 100, "noise": n // 100}
+    logins = ([form.middle("POST", "/login", 401, 512)] * 499
+              + [form.middle("POST", "/login", 302, 0)])
+    crawled = ([form.middle("GET", "/robots.txt", 200, 68)]
+               + [form.middle("GET", "/page/%d" % i, 200, 8000 + i) for i in range(1, 10000)])
+    broken = [form.broken(text)
+              for text in ["-", "", "\\x16\\x03\\x01\\x02\\x00\\x01\\x00\\x01\\xFC\\x03\\x03",
+                           "t3 12.1.2\\x0A", "\\x03"]]
+    shares = {"flood": n * 10 // 100, "crawler": n * 8 // 100, "login": n * 3 // 100,
+              "noise": n // 100}
     return [
-        Actor("ordinary", n - sum(shares.values()), rhythm, ordinary_clients(rng, form, options.clients or 20000),
-              ordinary_pages(rng, form, 2000), zipf(options.clients or 20000, 0.9), zipf(2000, 1.0)),
-        Actor("flood", shares["flood"], between(15, 15 + 1 / 3), [form.client("203.0.113.66", "python-requests/2.31.0")], searches),
-        Crawler("crawler", shares["crawler"], all_day, [form.client("198.51.100.%d" % (10 + i), BOT) for i in range(4)], crawled),
-        Actor("login", shares["login"], between(2, 4), [form.client("203.0.113.%d" % (7 + i), "Go-http-client/1.1") for i in range(3)], logins),
-        Actor("noise", shares["noise"], all_day, [form.client("192.0.2.%d" % i, "-") for i in range(256)], broken),
+        Actor("ordinary", n - sum(shares.values()), rhythm,
+              ordinary_clients(rng, form, options.clients or 20000),
+              ordinary_pages(rng, form, 2000), zipf(options.clients or 20000, 0.9),
+              zipf(2000, 1.0)),
+        Actor("flood", shares["flood"], between(15, 15 + 1 / 3),
+              [form.client("203.0.113.66", "python-requests/2.31.0")], searches),
+        Crawler("crawler", shares["crawler"], all_day,
+                [form.client("198.51.100.%d" % (10 + i), BOT) for i in range(4)], crawled),
+        Actor("login", shares["login"], between(2, 4),
+              [form.client("203.0.113.%d" % (7 + i), "Go-http-client/1.1") for i in range(3)],
+              logins),
+        Actor("noise", shares["noise"], all_day,
+              [form.client("192.0.2.%d" % i, "-") for i in range(256)], broken),
     ]
 
 
@@ -172,7 +200,8 @@ def places(rng, n, late):
     """(where the line stands, its time), both in ms of the minute, in the order of the first."""
     times = rng.choices(range(60000), k=n)
     if late:
-        return sorted((t + rng.randrange(1, late * 1000 + 1) if rng.randrange(100) == 0 else t, t) for t in times)
+        return sorted((t + rng.randrange(1, late * 1000 + 1) if rng.randrange(100) == 0 else t, t)
+                      for t in times)
     return [(t, t) for t in sorted(times)]
 
 
@@ -185,7 +214,8 @@ def day(options, form, write):
         rng.shuffle(requests)
         begin = form.minute(options.start + timedelta(minutes=m))
         where = places(rng, len(requests), options.late)
-        write("".join([before + begin + seconds[t] + page + after for ((before, after), page), (_, t) in zip(requests, where)]))
+        write("".join([before + begin + seconds[t] + page + after for ((before, after), page),
+                       (_, t) in zip(requests, where)]))
     return {actor.name: actor.total for actor in actors}
 
 
@@ -195,7 +225,8 @@ def day(options, form, write):
 def numbered(form, n):
     if n > 16000000:
         sys.exit("make-log.py: at most 16000000 clients have addresses in 10.0.0.0/8")
-    return [form.client("10.%d.%d.%d" % ((i >> 16) & 255, (i >> 8) & 255, i & 255), "curl/8.5.0") for i in range(1, n + 1)]
+    return [form.client("10.%d.%d.%d" % ((i >> 16) & 255, (i >> 8) & 255, i & 255), "curl/8.5.0")
+            for i in range(1, n + 1)]
 
 
 class Even:
@@ -206,7 +237,8 @@ class Even:
         self.page, self.seconds = form.middle("GET", "/", 200, 612), form.seconds()
 
     def moment(self, clients, ms):
-        stamp = self.form.minute(self.start + timedelta(milliseconds=ms)) + self.seconds[ms % 60000] + self.page
+        stamp = (self.form.minute(self.start + timedelta(milliseconds=ms))
+                 + self.seconds[ms % 60000] + self.page)
         self.write("".join([before + stamp + after for before, after in clients]))
 
 
@@ -233,7 +265,8 @@ def flood(options, form, write):
     for t in range(options.seconds):
         flooded = options.seconds // 3 <= t < 2 * options.seconds // 3
         moments = [(i * 1000 // options.rate, clients) for i in range(options.rate)]
-        moments += [(i * 1000 // options.flood, flooder) for i in range(options.flood if flooded else 0)]
+        moments += [(i * 1000 // options.flood, flooder)
+                    for i in range(options.flood if flooded else 0)]
         for ms, who in sorted(moments, key=lambda moment: moment[0]):
             even.moment(who, t * 1000 + ms)
     third = 2 * options.seconds // 3 - options.seconds // 3
@@ -249,7 +282,8 @@ SCENARIOS = {"day": day, "steady": steady, "burst": burst, "flood": flood}
 def at_least(least):
     def number(text):
         if not text.isdigit() or int(text) < least:
-            raise argparse.ArgumentTypeError("'%s' is no whole number of at least %d" % (text, least))
+            raise argparse.ArgumentTypeError("'%s' is no whole number of at least %d"
+                                             % (text, least))
         return int(text)
 
     return number
@@ -260,12 +294,14 @@ def moment(text):
 
 
 def read_options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
     parser.add_argument("--scenario", choices=SCENARIOS, default="day")
     parser.add_argument("--lines", type=at_least(0), default=1000000)
     parser.add_argument("--seed", type=at_least(0), default=1)
-    parser.add_argument("--start", type=moment, default="2025-03-03", help="the day it begins, as 2025-03-03")
+    parser.add_argument("--start", type=moment, default="2025-03-03",
+                        help="the day it begins, as 2025-03-03")
     parser.add_argument("--clients", type=at_least(1))
     parser.add_argument("--rate", type=at_least(1), default=1)
     parser.add_argument("--flood", type=at_least(1), default=100)
@@ -305,5 +341,6 @@ if __name__ == "__main__":
     try:
         main()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read it has seen enough; Python would flush once more
+        # whoever read it has seen enough; Python would flush once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """mutants.py -- changes one token of an algorithm at a time, and sees that a test notices.
 
-    mutants.py [--files NAME...] [--limit N] [--seed N] [--rounds N] [--jobs N] [--quick] [--report FILE] [--again FILE] [--list]
+    mutants.py [--files NAME...] [--limit N] [--seed N] [--rounds N] [--jobs N] [--quick] [--report
+    FILE] [--again FILE] [--list]
 
-A copy of the tree is taken first, so that nobody's edits disturb a run.  Each mutant is compiled; one that comes out as the machine code
-of the original, or of another mutant, needs no test.  The rest meet the tests: the laws (tests/property/laws.c), the vectors
-(tests/vectors/*.vec) at the step door, and the unit test of the same name (tests/unit/NAME.c) where there is one.
+A copy of the tree is taken first, so that nobody's edits disturb a run.  Each mutant is compiled;
+one that comes out as the machine code of the original, or of another mutant, needs no test.  The
+rest meet the tests: the laws (tests/property/laws.c), the vectors (tests/vectors/*.vec) at the step
+door, and the unit test of the same name (tests/unit/NAME.c) where there is one.
 
-docs/mutants.md lists the survivors that are understood, with the reason for each.  Others get a second look: other seeds, more rounds,
-the unit tests of tables and limiters, and ASan and UBSan watching, as `make test` has them.  The run ends well if none is left.
+docs/mutants.md lists the survivors that are understood, with the reason for each.  Others get a
+second look: other seeds, more rounds, the unit tests of tables and limiters, and ASan and UBSan
+watching, as `make test` has them.  The run ends well if none is left.
 """
 import argparse
 import concurrent.futures
@@ -24,10 +27,12 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FILES = ["algo.h", "debt.h", "window.h", "algo.c", "debt.c", "fixed-window.c", "sliding-window.c", "sliding-log.c", "leaky-bucket.c", "token-bucket.c",
+FILES = ["algo.h", "debt.h", "window.h", "algo.c", "debt.c", "fixed-window.c", "sliding-window.c",
+         "sliding-log.c", "leaky-bucket.c", "token-bucket.c",
          "gcra.c", "smooth.c", "warm-up.c", "calendar.c"]
 KNOWN = "docs/mutants.md"
-READERS = ["tests/vectors/runner/vectors.c", "tests/vectors/runner/replay.c", "tests/vectors/runner/door.c"]
+READERS = ["tests/vectors/runner/vectors.c", "tests/vectors/runner/replay.c",
+           "tests/vectors/runner/door.c"]
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-mcx16", "-w"]
 FAST = ["-O1"]
 WATCHED = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
@@ -38,7 +43,10 @@ REPLAY_MAIN = r"""
 #include <stdlib.h>
 #include "replay.h"
 
-static void mismatch(void *context, int line, const char *text) { printf("%s:%d: %s\n", (const char *)context, line, text); }
+static void mismatch(void *context, int line, const char *text)
+{
+    printf("%s:%d: %s\n", (const char *)context, line, text);
+}
 
 int main(int argc, char **argv)
 {
@@ -51,7 +59,7 @@ int main(int argc, char **argv)
         FILE *file = fopen(argv[i], "rb");
         size_t len = file ? fread(text, 1, sizeof text, file) : 0;
         if (!file || weir__vectors_parse(&v, text, len, &line, &error) != WEIR_OK) {
-            printf("%s:%d: cannot be read: %s\n", argv[i], line, file ? error.text : "no such file");
+            printf("%s:%d: cannot be read: %s\n", argv[i], line, file ? error.text : "no file");
             return 1;
         }
         for (size_t c = 0; c < v.case_count; c++)
@@ -74,9 +82,13 @@ TOKEN = re.compile(r"""
 """, re.X | re.S)
 
 OPENERS = {"(": ")", "[": "]", "{": "}"}
-COMPARISONS = {"<": ["<=", ">="], "<=": ["<", ">"], ">": [">=", "<="], ">=": [">", "<"], "==": ["!="], "!=": ["=="]}
-FLIPS = {"&&": ["||"], "||": ["&&"], "+=": ["-="], "-=": ["+="], "++": ["--"], "--": ["++"], "true": ["false"], "false": ["true"]}
-SILENT = ("_Static_assert", "assert", "weir__fail", "weir__fail_at", "weir__fail_errno", "__attribute__")  # what they say is no behaviour
+COMPARISONS = {"<": ["<=", ">="], "<=": ["<", ">"], ">": [">=", "<="], ">=": [">", "<"],
+               "==": ["!="], "!=": ["=="]}
+FLIPS = {"&&": ["||"], "||": ["&&"], "+=": ["-="], "-=": ["+="], "++": ["--"], "--": ["++"],
+         "true": ["false"], "false": ["true"]}
+# what they say is no behaviour
+SILENT = ("_Static_assert", "assert", "weir__fail", "weir__fail_at", "weir__fail_errno",
+          "__attribute__")
 LITERAL_MAX = 64
 
 
@@ -113,7 +125,8 @@ def tokenize(source):
 class Mutant:
     def __init__(self, name, source, start, end, new, change):
         self.name, self.source, self.start, self.end, self.change = name, source, start, end, change
-        self.new = new + "\n" * (source.count("\n", start, end) - new.count("\n"))  # lines stay where they were
+        # lines stay where they were
+        self.new = new + "\n" * (source.count("\n", start, end) - new.count("\n"))
         self.line = source.count("\n", 0, start) + 1
         self.verdict, self.detail, self.killers, self.reason, self.seconds = None, "", [], None, 0
 
@@ -121,24 +134,29 @@ class Mutant:
         return self.source[:self.start] + self.new + self.source[self.end:]
 
     def excerpt(self):
-        """The changed place with a little of its line around it: what tells it from others, wherever its line goes."""
+        """The changed place with a little of its line around it: what tells it from others,
+        wherever its line goes."""
         left = self.source.rfind("\n", 0, self.start) + 1
         right = self.source.find("\n", self.end)
         before, after = self.source[left:self.start].lstrip(), self.source[self.end:right]
         before = re.sub(r"^\S*\s", "", before[-41:]) if len(before) > 40 else before
         after = re.sub(r"\s\S*$", "", after[:41]) if len(after) > 40 else after
-        return re.sub(r"\s+", " ", before + self.new + after).strip() if not self.change.startswith("dropped") else "nothing"
+        return (re.sub(r"\s+", " ", before + self.new + after).strip()
+                if not self.change.startswith("dropped") else "nothing")
 
     def key(self):
         return self.name, self.change, self.excerpt()
 
 
 def is_operand(t):
-    return t.kind in ("number", "string") or (t.kind == "word" and t.text not in ("return", "case", "sizeof", "else")) or t.text in (")", "]")
+    return (t.kind in ("number", "string")
+            or (t.kind == "word" and t.text not in ("return", "case", "sizeof", "else"))
+            or t.text in (")", "]"))
 
 
 def span_end(tokens, i, stops):
-    """From token i on to the first of `stops` that lies outside all brackets opened on the way; its index."""
+    """From token i on to the first of `stops` that lies outside all brackets opened on the way; its
+    index."""
     while i < len(tokens) and tokens[i].text not in stops:
         i = tokens[i].mate + 1 if tokens[i].text in OPENERS else i + 1
     return i
@@ -214,11 +232,14 @@ def ternary(tokens, i):
 def statement(tokens, i):
     """A statement that is an assignment or a call and no more: the index of its semicolon."""
     before = tokens[i - 1]
-    begins = before.text in (";", "{", "}", "else") or (before.text == ")" and tokens[before.mate - 1].text in ("if", "for", "while"))
-    if not begins or (tokens[i].kind != "word" and tokens[i].text != "*") or tokens[i].text in ("return", "if", "for", "while", "do", "else"):
+    begins = (before.text in (";", "{", "}", "else")
+              or (before.text == ")" and tokens[before.mate - 1].text in ("if", "for", "while")))
+    if (not begins or (tokens[i].kind != "word" and tokens[i].text != "*")
+        or tokens[i].text in ("return", "if", "for", "while", "do", "else")):
         return None
     j = i
-    while tokens[j].text in ("*", "(", "[", ".", "->") or (tokens[j].kind == "word" and not (j > i and tokens[j - 1].kind == "word")):
+    while (tokens[j].text in ("*", "(", "[", ".", "->")
+           or (tokens[j].kind == "word" and not (j > i and tokens[j - 1].kind == "word"))):
         j = tokens[j].mate + 1 if tokens[j].text in ("(", "[") else j + 1
     is_call = tokens[j].text == ";" and tokens[j - 1].text == ")" and tokens[i].text != "*"
     if not is_call and tokens[j].text not in ("=", "+=", "-=", "&=", "|="):
@@ -257,7 +278,8 @@ def find_mutants(name, source):
         arms = ternary(tokens, i)
         if arms:
             a, colon, end = arms
-            add(a, end, "(%s) : (%s)" % (text_of(colon + 1, end), text_of(a, colon)), "arms swapped")
+            add(a, end, "(%s) : (%s)" % (text_of(colon + 1, end), text_of(a, colon)),
+                "arms swapped")
         end = statement(tokens, i)
         if end:
             add(i, end, "", "dropped `%s`" % re.sub(r"\s+", " ", text_of(i, end)))
@@ -269,9 +291,11 @@ def find_mutants(name, source):
 def run(command, seconds, memory_mb=None):
     """Exit code (negative: a signal; None: too long) and what was said."""
     if memory_mb:
-        command = ["sh", "-c", 'ulimit -c 0; ulimit -v %d; exec "$@"' % (memory_mb * 1024), "sh"] + command
+        command = (["sh", "-c", 'ulimit -c 0; ulimit -v %d; exec "$@"' % (memory_mb * 1024),
+                    "sh"] + command)
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds, errors="replace")
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=seconds, errors="replace")
         return done.returncode, done.stdout
     except subprocess.TimeoutExpired:
         return None, ""
@@ -281,7 +305,8 @@ class Workshop:
     """A copy of the tree, its objects, and the programs that test them."""
 
     def __init__(self, place, flags, jobs, with_tables):
-        self.tree, self.flags, self.jobs, self.with_tables = os.path.join(place, "tree"), flags, jobs, with_tables
+        self.tree, self.flags = os.path.join(place, "tree"), flags
+        self.jobs, self.with_tables = jobs, with_tables
         self.objects = tempfile.mkdtemp(prefix="objects-", dir=place)
         self.programs = {}  # name: its own sources
 
@@ -289,7 +314,10 @@ class Workshop:
         return os.path.join(self.tree, *parts)
 
     def compile(self, source, out, overlay=None):
-        includes = ["-I" + d for d in ([overlay] if overlay else []) + [self.path("include"), self.path("lib"), self.path("server")]]
+        includes = ["-I" + d
+                    for d in ([overlay] if overlay else []) + [self.path("include"),
+                                                               self.path("lib"),
+                                                               self.path("server")]]
         return run(["gcc", "-c"] + FLAGS + self.flags + includes + [source, "-o", out], 120)
 
     def object_of(self, source):
@@ -297,21 +325,26 @@ class Workshop:
 
     def unit_tests(self):
         """Those of the files that are changed; with tables, of all that decides."""
-        if run(["sh", "-c", "echo 'int main(void) { return 0; }' | gcc -x c - -lcmocka -o " + os.path.join(self.objects, "probe")], 30)[0] != 0:
+        if (run(["sh", "-c",
+                 "echo 'int main(void) { return 0; }' | gcc -x c - -lcmocka -o "
+                 + os.path.join(self.objects, "probe")], 30)[0] != 0):
             return []
-        names = [os.path.basename(p)[:-2] for p in sorted(glob.glob(self.path("tests", "unit", "*.c")))]
+        names = [os.path.basename(p)[:-2]
+                 for p in sorted(glob.glob(self.path("tests", "unit", "*.c")))]
         if self.with_tables:
             return [n for n in names if self.includes("tests/unit/%s.c" % n, "lib/algo/algo.h")]
         return [n for n in names if n in {f[:-2] for f in FILES}]
 
     def build(self):
-        self.library = sorted(os.path.relpath(p, self.tree) for p in glob.glob(self.path("lib", "*", "*.c")))
+        self.library = sorted(os.path.relpath(p, self.tree)
+                              for p in glob.glob(self.path("lib", "*", "*.c")))
         self.programs = {"vectors": ["replay-main.c"] + READERS, "laws": ["tests/property/laws.c"]}
         for u in self.unit_tests():
             self.programs["unit-" + u] = ["tests/unit/%s.c" % u]
         sources = self.library + [s for own in self.programs.values() for s in own]
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
-            for source, (code, said) in zip(sources, pool.map(lambda s: self.compile(self.path(s), self.object_of(s)), sources)):
+            results = pool.map(lambda s: self.compile(self.path(s), self.object_of(s)), sources)
+            for source, (code, said) in zip(sources, results):
                 if code != 0:
                     sys.exit("mutants: %s does not compile as it is:\n%s" % (source, said))
         self.users = {name: [s for s in sources if self.uses(s, name)] for name in FILES}
@@ -321,10 +354,12 @@ class Workshop:
         return header in run(["gcc", "-MM"] + directories + [self.path(source)], 60)[1]
 
     def uses(self, source, name):
-        """Whether a change of `name` reaches a test through `source`; through a table only if tables are tested."""
+        """Whether a change of `name` reaches a test through `source`; through a table only if
+        tables are tested."""
         if name.endswith(".c"):
             return source == "lib/algo/" + name
-        return (self.with_tables or not source.startswith("lib/table/")) and self.includes(source, "lib/algo/" + name)
+        tested = self.with_tables or not source.startswith("lib/table/")
+        return tested and self.includes(source, "lib/algo/" + name)
 
     def make_objects(self, mutant, place):
         """Compiles what the mutant touches; {source: object}, or None if it does not compile."""
@@ -335,7 +370,8 @@ class Workshop:
         made = {}
         for source in self.users[mutant.name]:
             made[source] = os.path.join(place, source.replace("/", "_") + ".o")
-            code, mutant.detail = self.compile(changed if mutant.name.endswith(".c") else self.path(source), made[source], overlay=place)
+            code, mutant.detail = self.compile(changed if mutant.name.endswith(".c")
+                                               else self.path(source), made[source], overlay=place)
             if code != 0:
                 return None
         if mutant.name.endswith(".h"):
@@ -343,10 +379,12 @@ class Workshop:
         return made
 
     def compile_header(self, name, place):
-        """What a header's inline functions are by themselves, so that one which only a table uses is not taken for unchanged."""
+        """What a header's inline functions are by themselves, so that one which only a table uses
+        is not taken for unchanged."""
         out = os.path.join(place, "itself.o")
         with open(os.path.join(place, "itself.c"), "w") as f:
-            f.write('#include "base/base.h"\n#define static\n#define inline\n#include "algo/%s"\n' % name)
+            f.write('#include "base/base.h"\n#define static\n#define inline\n#include "algo/%s"\n'
+                    % name)
         self.compile(os.path.join(place, "itself.c"), out, overlay=place)
         return out
 
@@ -379,12 +417,15 @@ class Trial:
     """One way to put mutants to the test."""
 
     def __init__(self, shop, seed, rounds, seconds, memory_mb, to_the_end):
-        self.shop, self.seed, self.rounds, self.seconds, self.memory_mb = shop, seed, rounds, seconds, memory_mb
-        self.to_the_end = to_the_end  # all programs, to see which notice; else one that does is enough
+        self.shop, self.seed, self.rounds = shop, seed, rounds
+        self.seconds, self.memory_mb = seconds, memory_mb
+        # all programs, to see which notice; else one that does is enough
+        self.to_the_end = to_the_end
         self.vectors = sorted(glob.glob(shop.path("tests", "vectors", "*.vec")))
 
     def arguments(self, program):
-        return {"laws": [str(self.seed), str(self.rounds)], "vectors": self.vectors}.get(program, [])
+        return {"laws": [str(self.seed), str(self.rounds)],
+                "vectors": self.vectors}.get(program, [])
 
     def test(self, made, place):
         """(program, exit code, what it said) for each that does not end well."""
@@ -409,7 +450,8 @@ class Trial:
         elif all(code is None for _, code, _ in failed):
             mutant.verdict = "hang"
         else:
-            kinds = {"unit" if p.startswith("unit-") else p for p, code, _ in failed if code is not None}
+            kinds = {"unit" if p.startswith("unit-") else p for p, code,
+                     _ in failed if code is not None}
             mutant.verdict = "both" if {"laws", "vectors"} <= kinds else sorted(kinds)[0]
         if failed:
             mutant.detail = failed[0][2].strip()
@@ -431,7 +473,8 @@ class Progress:
         self.done += 1
         if sys.stderr.isatty() and time.time() - self.shown > 0.5 or self.done == self.total:
             self.shown = time.time()
-            sys.stderr.write("\r%s %d/%d%s" % (self.what, self.done, self.total, "\n" if self.done == self.total else ""))
+            sys.stderr.write("\r%s %d/%d%s" % (self.what, self.done, self.total,
+                                               "\n" if self.done == self.total else ""))
             sys.stderr.flush()
 
 
@@ -490,7 +533,9 @@ def run_all(mutants, options, place):
     riddles = [m for m in mutants if m.verdict == "survived" and m.reason is None]
     if riddles and not options.quick:
         look_again(riddles, options, place)
-    return sorted(os.path.basename(v) for v in trial.vectors), sorted(p for p in shop.programs if p.startswith("unit-"))
+    return sorted(os.path.basename(v) for v in trial.vectors), sorted(p
+                                                                      for p in shop.programs
+                                                                      if p.startswith("unit-"))
 
 
 def look_again(riddles, options, place):
@@ -499,7 +544,8 @@ def look_again(riddles, options, place):
     trial = Trial(shop, options.seed + 1000000, options.rounds * 2, 60, None, to_the_end=False)
     wrong = baseline(shop, trial)
     if wrong:
-        sys.exit("mutants: a test fails under sanitizers without any mutant: mend it first\n" + wrong)
+        sys.exit("mutants: a test fails under sanitizers without any mutant: mend it first\n"
+                 + wrong)
 
     def judge_one(m):
         where = tempfile.mkdtemp(dir=place)
@@ -513,8 +559,10 @@ def look_again(riddles, options, place):
 
 # --------------------------------------------------------------- reporting ----
 
-COLUMNS = [("compile", "does not compile"), ("both", "laws and vectors"), ("laws", "laws only"), ("vectors", "vectors only"), ("unit", "unit test only"),
-           ("crash", "crash"), ("hang", "hang"), ("second", "second look"), ("survived", "survived")]
+COLUMNS = [("compile", "does not compile"), ("both", "laws and vectors"), ("laws", "laws only"),
+           ("vectors", "vectors only"), ("unit", "unit test only"),
+           ("crash", "crash"), ("hang", "hang"), ("second", "second look"),
+           ("survived", "survived")]
 
 
 def cell(text):
@@ -556,19 +604,24 @@ def summary(mutants):
     survived = [m for m in real if m.verdict == "survived"]
     explained = sum(m.reason is not None for m in survived)
     return "%d changes; %d give the same machine code and %d repeat another; of the %d left %d are noticed (%.1f %%) and %d survive, %d of them explained" % (
-        len(mutants), sum(m.verdict == "same" for m in mutants), sum(m.verdict == "twin" for m in mutants), len(real), len(real) - len(survived),
+        len(mutants), sum(m.verdict == "same" for m in mutants),
+        sum(m.verdict == "twin" for m in mutants), len(real), len(real) - len(survived),
         100.0 * (len(real) - len(survived)) / max(1, len(real)), len(survived), explained)
 
 
 def markdown(mutants, vectors, units, seconds):
-    lines = [summary(mutants) + ".", "", "Vectors: %s.  Unit tests: %s.  %d s." % (", ".join(vectors) or "none", ", ".join(units) or "none", seconds), ""]
+    lines = [summary(mutants) + ".", "",
+             "Vectors: %s.  Unit tests: %s.  %d s." % (", ".join(vectors) or "none",
+                                                       ", ".join(units) or "none", seconds), ""]
     rows = figures(mutants)
     lines += ["| " + " | ".join(rows[0]) + " |", "|---|" + "--:|" * (len(rows[0]) - 1)]
     lines += ["| " + " | ".join(r) + " |" for r in rows[1:]]
     lines += ["", "| where | change | it reads then | why it survives |", "|---|---|---|---|"]
     for m in mutants:
         if m.verdict == "survived":
-            lines.append("| %s:%d | %s | %s | %s |" % (m.name, m.line, cell(m.change), code_cell(m.excerpt()), cell(m.reason or "?")))
+            lines.append("| %s:%d | %s | %s | %s |" % (m.name, m.line, cell(m.change),
+                                                       code_cell(m.excerpt()),
+                                                       cell(m.reason or "?")))
     return "\n".join(lines) + "\n"
 
 
@@ -576,22 +629,28 @@ def print_figures(mutants):
     rows = figures(mutants)
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
     for r in rows:
-        print("  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(r, widths))))
+        print("  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i,
+                        (c, w) in enumerate(zip(r, widths))))
 
 
 # -------------------------------------------------------------------- main ----
 
 def parse_options():
     p = argparse.ArgumentParser(description="Changes one token of an algorithm at a time, and sees that a test notices.")
-    p.add_argument("--files", nargs="+", default=FILES, choices=FILES, metavar="NAME", help="of lib/algo: " + " ".join(FILES))
+    p.add_argument("--files", nargs="+", default=FILES, choices=FILES, metavar="NAME",
+                   help="of lib/algo: " + " ".join(FILES))
     p.add_argument("--limit", type=int, metavar="N", help="only N mutants, chosen by --seed")
-    p.add_argument("--seed", type=int, default=1, metavar="N", help="of the choice and of the laws (default 1)")
-    p.add_argument("--rounds", type=int, default=150, metavar="N", help="of the laws (default 150; twice as many in the second look)")
+    p.add_argument("--seed", type=int, default=1, metavar="N",
+                   help="of the choice and of the laws (default 1)")
+    p.add_argument("--rounds", type=int, default=150, metavar="N",
+                   help="of the laws (default 150; twice as many in the second look)")
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 2, metavar="N")
     p.add_argument("--quick", action="store_true", help="no second look at the survivors")
-    p.add_argument("--report", metavar="FILE", help="write the figures and the survivors there, as markdown")
+    p.add_argument("--report", metavar="FILE",
+                   help="write the figures and the survivors there, as markdown")
     p.add_argument("--again", metavar="FILE", help="only the survivors listed in an earlier report")
-    p.add_argument("--list", action="store_true", help="list the mutants, with what became of each, not the survivors only")
+    p.add_argument("--list", action="store_true",
+                   help="list the mutants, with what became of each, not the survivors only")
     return p.parse_args()
 
 
@@ -620,7 +679,8 @@ def main():
         shutil.rmtree(place, ignore_errors=True)
     for m in mutants:
         if options.list or (m.verdict == "survived" and m.reason is None):
-            print("%s:%d: %s: %s    %s%s" % (m.name, m.line, m.verdict, m.change, m.excerpt(), "    " + ",".join(m.killers) if m.killers else ""))
+            print("%s:%d: %s: %s    %s%s" % (m.name, m.line, m.verdict, m.change, m.excerpt(),
+                                             "    " + ",".join(m.killers) if m.killers else ""))
     print_figures(mutants)
     print("%s; %d s" % (summary(mutants), time.time() - started))
     if options.report:

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""run.py BUILD -- a real server at ten times what it can do, with and without a guard: name<TAB>value<TAB>unit, one figure a line.
+"""run.py BUILD -- a real server at ten times what it can do, with and without a guard:
+name<TAB>value<TAB>unit, one figure a line.
 
-    guard.http.capacity             requests per second that bench/guard/backend.c answers when nobody has to wait long
+    guard.http.capacity             requests per second that bench/guard/backend.c answers when
+    nobody has to wait long
     guard.http.unloaded.p99         of two clients, in ms
     guard.http.WHO.answered         requests per second, refusals among them
     guard.http.WHO.goodput          200s that came within a second, in % of the capacity
@@ -9,10 +11,12 @@
     guard.http.WHO.refused          503s per second
     guard.http.guard.limit          what the adaptive limit came to (4 workers)
 
-WHO is plain (no guard), guard, and storm: with the guard, whoever is refused asks again at once, as often as this machine can.  For plain and
-guard 2,000 clients ask once a second each (bench/guard/load.lua), ten times the 200 that four workers of 20 ms can do.  wrk's clients never give
-up: they wait for their answer for ever, which is kinder to a server than clients that leave dead requests in its queue and ask again.
-The first seconds, in which queues fill and limits are found, do not count.
+WHO is plain (no guard), guard, and storm: with the guard, whoever is refused asks again at once, as
+often as this machine can.  For plain and guard 2,000 clients ask once a second each
+(bench/guard/load.lua), ten times the 200 that four workers of 20 ms can do.  wrk's clients never
+give up: they wait for their answer for ever, which is kinder to a server than clients that leave
+dead requests in its queue and ask again. The first seconds, in which queues fill and limits are
+found, do not count.
 """
 import os
 import re
@@ -33,7 +37,8 @@ def say(name, value, unit):
 
 class Backend:
     def __init__(self, build, kind):
-        self.process = subprocess.Popen([os.path.join(build, "bench", "bench-backend"), kind], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([os.path.join(build, "bench", "bench-backend"), kind],
+                                        stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline().split()[1])
 
     def stop(self):
@@ -44,12 +49,15 @@ class Backend:
 
 def load(port, clients, before, seconds, pause_ms):
     """What load.lua has counted: per second, and in ms."""
-    command = ["wrk", "-t", "1", "-c", str(clients), "-d", "%ds" % (before + seconds + 1), "--timeout", "1s", "-s", os.path.join(HERE, "load.lua"),
+    command = ["wrk", "-t", "1", "-c", str(clients), "-d", "%ds" % (before + seconds + 1),
+               "--timeout", "1s", "-s", os.path.join(HERE, "load.lua"),
                "http://127.0.0.1:%d/" % port, "--", str(before), str(seconds), str(pause_ms)]
-    out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=before + seconds + 30).stdout
+    out = subprocess.run(command, capture_output=True, text=True, check=True,
+                         timeout=before + seconds + 30).stdout
     words = re.search(r"^weir (.*)$", out, re.M).group(1).split()
     good, late, refused, other = (int(word) / seconds for word in words[:4])
-    return {"good": good, "late": late, "refused": refused, "other": other, "p50": float(words[4]), "p99": float(words[5])}
+    return {"good": good, "late": late, "refused": refused, "other": other, "p50": float(words[4]),
+            "p99": float(words[5])}
 
 
 def against(build, kind, *how):
@@ -62,7 +70,8 @@ def against(build, kind, *how):
 
 
 def tell(name, seen, limit, capacity):
-    say(name + ".answered", sum(seen[what] for what in ("good", "late", "refused", "other")), "requests/s")
+    say(name + ".answered", sum(seen[what] for what in ("good", "late", "refused", "other")),
+        "requests/s")
     say(name + ".goodput", 100 * seen["good"] / capacity, "% of capacity")
     say(name + ".p50", seen["p50"], "ms")
     say(name + ".p99", seen["p99"], "ms")

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""scenarios.py BUILD [DOCS] -- every scenario of `weir sim` with every controller: docs/guards-figures.md and docs/figures-overload-10x.svg.
+"""scenarios.py BUILD [DOCS] -- every scenario of `weir sim` with every controller:
+docs/guards-figures.md and docs/figures-overload-10x.svg.
 
-The trials are on virtual time and seeded: the page is the same on every machine.  What has a goal is also printed, name<TAB>value<TAB>unit:
+The trials are on virtual time and seeded: the page is the same on every machine.  What has a goal
+is also printed, name<TAB>value<TAB>unit:
 
     guard.sim.overload-10x.none.goodput    in % of what was possible; nobody is refused
     guard.sim.overload-10x.weir.goodput    with Weir's own controller
     guard.sim.overload-10x.weir.p99        of the admitted, over the p99 of the work alone
-    guard.sim.behind-best                  the most that Weir's own is behind the best published controller in any scenario, in points of goodput
+    guard.sim.behind-best                  the most that Weir's own is behind the best published
+    controller in any scenario, in points of goodput
 """
 import json
 import os
@@ -27,7 +30,8 @@ everybody in; `fixed` is a limit of twice the workers that there are at the begi
 
 
 def sim(build, *words):
-    return subprocess.run([os.path.join(build, "weir"), "sim", *words], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return subprocess.run([os.path.join(build, "weir"), "sim", *words], stdout=subprocess.PIPE,
+                          text=True, check=True).stdout
 
 
 class Trials:
@@ -51,17 +55,22 @@ def cell(value, form, marked):
 
 def table(trials, what, form, best=None, scenarios=None):
     """Scenarios by controllers; what is best is bold."""
-    out = ["| scenario | " + " | ".join(trials.controllers) + " |", "|---|" + "---|" * len(trials.controllers)]
+    out = ["| scenario | " + " | ".join(trials.controllers) + " |",
+           "|---|" + "---|" * len(trials.controllers)]
     for scenario in scenarios or trials.scenarios:
         top = trials.best(scenario, what, trials.controllers, best) if best else None
         values = [trials.get(scenario, c, what) for c in trials.controllers]
-        out.append("| %s | " % scenario + " | ".join(cell(v, form, v is not None and top is not None and form % v == form % top) for v in values) + " |")
+        out.append("| %s | " % scenario
+                   + " | ".join(cell(v, form,
+                                     v is not None and top is not None and form % v == form % top)
+                                     for v in values) + " |")
     return out
 
 
 def behind(trials, scenario):
     """Points of goodput that Weir's own is behind the best published one; below 0: ahead."""
-    return trials.best(scenario, "goodput_percent", PUBLISHED) - trials.get(scenario, OWN, "goodput_percent")
+    return (trials.best(scenario, "goodput_percent",
+                        PUBLISHED) - trials.get(scenario, OWN, "goodput_percent"))
 
 
 def against(trials):
@@ -71,28 +80,43 @@ def against(trials):
         best = trials.best(s, "goodput_percent", PUBLISHED)
         who = [c for c in PUBLISHED if trials.get(s, c, "goodput_percent") == best]
         out.append("| %s | %s | %.1f %% (%s) | %.1f %% | %+.1f | %s | %s |" % (
-            s, cell(trials.get(s, "none", "goodput_percent"), "%.1f %%", False), best, ", ".join(who), trials.get(s, OWN, "goodput_percent"), -behind(trials, s),
-            cell(trials.get(s, OWN, "p99_ms"), "%.0f ms", False), cell(trials.get(s, OWN, "work_p99_ms"), "%.0f ms", False)))
+            s, cell(trials.get(s, "none", "goodput_percent"), "%.1f %%", False), best,
+            ", ".join(who), trials.get(s, OWN, "goodput_percent"), -behind(trials, s),
+            cell(trials.get(s, OWN, "p99_ms"), "%.0f ms", False),
+            cell(trials.get(s, OWN, "work_p99_ms"), "%.0f ms", False)))
     return out
 
 
 def about(trials):
-    return ["* **%s**: %s" % (s, trials.get(s, trials.controllers[0], "about")) for s in trials.scenarios]
+    return ["* **%s**: %s" % (s, trials.get(s, trials.controllers[0], "about"))
+            for s in trials.scenarios]
 
 
 def page(trials):
-    fair = [s for s in trials.scenarios if trials.best(s, "unfairness", trials.controllers) is not None]
+    fair = [s
+            for s in trials.scenarios
+            if trials.best(s, "unfairness", trials.controllers) is not None]
     sections = [
         ("The scenarios", about(trials)),
         ("Weir's own and the best of the others", against(trials)),
-        ("Goodput", ["Answers in time, in % of what the backend could have given of what came.", ""] + table(trials, "goodput_percent", "%.1f", max)),
-        ("p99", ["Of admitted requests, in ms, as their clients see it.", ""] + table(trials, "p99_ms", "%.0f")),
-        ("Work in vain", ["Of the workers' time, in %: for clients that had given up, or for nothing.", ""] + table(trials, "wasted_percent", "%.1f", min)),
+        ("Goodput",
+         ["Answers in time, in % of what the backend could have given of what came.",
+          ""] + table(trials, "goodput_percent", "%.1f", max)),
+        ("p99",
+         ["Of admitted requests, in ms, as their clients see it.",
+          ""] + table(trials, "p99_ms", "%.0f")),
+        ("Work in vain",
+         ["Of the workers' time, in %: for clients that had given up, or for nothing.",
+          ""] + table(trials, "wasted_percent", "%.1f", min)),
     ]
     if fair:
-        sections.append(("Unfairness", ["Between classes of users; 1 is fair.", ""] + table(trials, "unfairness", "%.2f", None, fair)))
-    sections.append(("Ten times too much, over time", ["![overload-10x without control and with it](figures-overload-10x.svg)"]))
-    return HEAD + "".join("\n## %s\n\n%s\n" % (title, "\n".join(lines)) for title, lines in sections)
+        sections.append(("Unfairness",
+                         ["Between classes of users; 1 is fair.",
+                          ""] + table(trials, "unfairness", "%.2f", None, fair)))
+    sections.append(("Ten times too much, over time",
+                     ["![overload-10x without control and with it](figures-overload-10x.svg)"]))
+    return (HEAD + "".join("\n## %s\n\n%s\n" % (title, "\n".join(lines)) for title,
+                           lines in sections))
 
 
 def say(name, value, unit):
@@ -120,7 +144,8 @@ def main():
         return
     with open(os.path.join(docs, "guards-figures.md"), "w") as file:
         file.write(page(trials))
-    sim(build, DRAWN, "--controller", "none," + OWN, "--svg", os.path.join(docs, "figures-overload-10x.svg"))
+    sim(build, DRAWN, "--controller", "none," + OWN, "--svg",
+        os.path.join(docs, "figures-overload-10x.svg"))
     tell(trials)
 
 

@@ -1,14 +1,20 @@
 #!/usr/bin/python3
-"""serve-crash.py WEIR [KILLS [KEYS]] -- `weir serve` is killed in the middle of its work, again and again, and starts on the same table.
+"""serve-crash.py WEIR [KILLS [KEYS]] -- `weir serve` is killed in the middle of its work, again and
+again, and starts on the same table.
 
-The clock stands still, so a key never gets anything back: what was let in over all lives of the server is exactly what the limit has lost.
+The clock stands still, so a key never gets anything back: what was let in over all lives of the
+server is exactly what the limit has lost.
 
-    let in, as answered                      <= limit              nothing was over-admitted because of a kill
-    left at the end                          <= limit - let in     nothing that was answered is forgotten
-    left at the end + asked but unanswered   >= limit - let in     nothing is lost but what was under way when it was killed
+    let in, as answered                      <= limit              nothing was over-admitted because
+    of a kill
+    left at the end                          <= limit - let in     nothing that was answered is
+    forgotten
+    left at the end + asked but unanswered   >= limit - let in     nothing is lost but what was
+    under way when it was killed
 
-Some limits are used up on the way and some are not, so that all three say something.  Meanwhile somebody bans keys, switches modes, edits
-lists and sets rules: what was answered is there after the kill, and of the one change under way all of it or nothing."""
+Some limits are used up on the way and some are not, so that all three say something.  Meanwhile
+somebody bans keys, switches modes, edits lists and sets rules: what was answered is there after the
+kill, and of the one change under way all of it or nothing."""
 import http.client
 import json
 import os
@@ -24,14 +30,16 @@ from serving import Error, Server, encode
 
 NOW = 10**18
 LARGE, SMALL = 100000, 150
-ALGORITHMS = ["gcra", "fixed-window", "sliding-window", "sliding-log", "token-bucket", "leaky-bucket"]
+ALGORITHMS = ["gcra", "fixed-window", "sliding-window", "sliding-log", "token-bucket",
+              "leaky-bucket"]
 ASKS_PER_LIFE = 1500
 PIPELINE = 16
 FLOOD, FLOOD_LIMIT = 1000, 90000000
 
 
 def rule(name, limit):
-    return "  - name: %s\n    match: { uri: /%s }\n    key: '{account}'\n    limit: %s\n" % (name, name, limit)
+    return ("  - name: %s\n    match: { uri: /%s }\n    key: '{account}'\n    limit: %s\n"
+            % (name, name, limit))
 
 
 def limit_of(algorithm, n):
@@ -41,10 +49,13 @@ def limit_of(algorithm, n):
 
 
 def rules_text(version):
-    """The limits are always the same; what is set by API is told by a comment, and by a rule of that name."""
+    """The limits are always the same; what is set by API is told by a comment, and by a rule of
+    that name."""
     text = "# version %d\nversion: 1\nrules:\n" % version
     for algorithm in ALGORITHMS:
-        text += rule(algorithm, limit_of(algorithm, 5000 if algorithm == "sliding-log" else LARGE)) + rule("small-" + algorithm, limit_of(algorithm, SMALL))
+        text += (rule(algorithm,
+                      limit_of(algorithm, 5000 if algorithm == "sliding-log" else LARGE))
+                      + rule("small-" + algorithm, limit_of(algorithm, SMALL)))
     text += rule("version-%d" % version, "1/s")
     return text + "lists:\n  deny: { account: [nobody] }\n"
 
@@ -67,12 +78,18 @@ def all_keys():
     keys = []
     for n, limit in ((LARGE, "large"), (SMALL, "small")):
         for i in range(4):
-            keys.append(Key("throttle %s %d" % (limit, i), ["CL.THROTTLE", "%s:%d" % (limit, i), n - 1, 1, 1000, 1], n))
+            keys.append(Key("throttle %s %d" % (limit, i),
+                            ["CL.THROTTLE", "%s:%d" % (limit, i), n - 1, 1, 1000, 1], n))
     for i in range(2):
-        keys.append(Key("flood %d" % i, ["CL.THROTTLE", "flood:%d" % i, FLOOD_LIMIT - 1, 1, 1, 1], FLOOD_LIMIT))
+        keys.append(Key("flood %d" % i, ["CL.THROTTLE", "flood:%d" % i, FLOOD_LIMIT - 1, 1, 1, 1],
+                        FLOOD_LIMIT))
     for algorithm in ALGORITHMS:
-        keys.append(Key(algorithm, ["WEIR.CHECK", "COST", 1, "uri", "/" + algorithm, "account", "ann"], 5000 if algorithm == "sliding-log" else LARGE))
-        keys.append(Key("small " + algorithm, ["WEIR.CHECK", "COST", 1, "uri", "/small-" + algorithm, "account", "ann"], SMALL))
+        keys.append(Key(algorithm,
+                        ["WEIR.CHECK", "COST", 1, "uri", "/" + algorithm, "account", "ann"],
+                        5000 if algorithm == "sliding-log" else LARGE))
+        keys.append(Key("small " + algorithm,
+                        ["WEIR.CHECK", "COST", 1, "uri", "/small-" + algorithm, "account", "ann"],
+                        SMALL))
     return keys
 
 
@@ -146,7 +163,8 @@ class HttpAsker(Asker):
 
 
 class Flooder(Asker):
-    """Keeps the server busy, so that the kill comes in the middle of something: the same ask by the thousand, and only counted."""
+    """Keeps the server busy, so that the kill comes in the middle of something: the same ask by the
+    thousand, and only counted."""
 
     def __init__(self, life, key, seed):
         super().__init__(life, [key], seed)
@@ -190,7 +208,9 @@ class Operator(threading.Thread):
         n = kept["n"] = kept["n"] + 1
         what, words = [
             ("ban", ("WEIR.BAN", "gcra", "banned-%d" % n, "%dm" % (n + 1))),
-            ("mode", ("WEIR.MODE", ["shadow", "off", "enforce"][n // 4 % 3], "version-%d" % kept["version"])),
+            ("mode",
+             ("WEIR.MODE", ["shadow", "off", "enforce"][n // 4 % 3],
+              "version-%d" % kept["version"])),
             ("list", ("WEIR.LIST.ADD", "deny", "account", "denied-%d" % n)),
             ("version", ("WEIR.RULES.SET", rules_text(n))),
         ][n % 4]
@@ -207,13 +227,16 @@ class Operator(threading.Thread):
 
 
 def check_kept(client, kept):
-    """All that was answered is there; the change under way is there or not, and what it is counts from now on."""
+    """All that was answered is there; the change under way is there or not, and what it is counts
+    from now on."""
     what, n, words = kept["under way"] or (None, None, None)
     bans = {ban["key"] for ban in client.json("WEIR.BANS")["bans"]}
     lists = {change["entry"] for change in client.json("WEIR.LISTS")["changes"]}
-    missing = {"banned-%d" % i for i in kept["ban"]} - bans, {"denied-%d" % i for i in kept["list"]} - lists
+    missing = {"banned-%d" % i for i in kept["ban"]} - bans, {"denied-%d" % i
+                                                              for i in kept["list"]} - lists
     assert missing == (set(), set()), "lost: %r" % (missing,)
-    extra = bans - {"banned-%d" % i for i in kept["ban"]}, lists - {"denied-%d" % i for i in kept["list"]}
+    extra = bans - {"banned-%d" % i for i in kept["ban"]}, lists - {"denied-%d" % i
+                                                                    for i in kept["list"]}
     assert extra in [(set(), set()), ({"banned-%s" % n}, set()), (set(), {"denied-%s" % n})], extra
     for name, found in (("ban", extra[0]), ("list", extra[1])):
         if found:
@@ -236,13 +259,15 @@ class Life:
     """From a start to a kill."""
 
     def __init__(self, server, keys, kept, seed):
-        self.server, self.lock, self.count, self.enough = server, threading.Lock(), 0, threading.Event()
+        self.server, self.count = server, 0
+        self.lock, self.enough = threading.Lock(), threading.Event()
         server.clock(NOW / 10**9)
         with server.resp() as client:
             check_kept(client, kept)
         floods = [key for key in keys if key.limit == FLOOD_LIMIT]
         others = [key for key in keys if key.limit != FLOOD_LIMIT]
-        threads = [Flooder(self, key, seed) for key in floods] + [Asker(self, others, seed * 10 + i) for i in range(3)]
+        threads = ([Flooder(self, key, seed)
+                    for key in floods] + [Asker(self, others, seed * 10 + i) for i in range(3)])
         threads += [HttpAsker(self, others, seed), Operator(self, kept)]
         for thread in threads:
             thread.start()
@@ -264,9 +289,11 @@ def check_sums(server, keys):
     with server.resp() as client:
         for key in keys:
             left, lost = key.left(client), key.asked - key.answered
-            assert key.allowed <= key.limit, "%s: %d let in, of %d" % (key.name, key.allowed, key.limit)
-            assert left <= key.limit - key.allowed, "%s: %d left of %d, but %d were let in" % (key.name, left, key.limit, key.allowed)
-            assert left + lost >= key.limit - key.allowed, "%s: %d left of %d, %d let in, %d under way" % (key.name, left, key.limit, key.allowed, lost)
+            counts = "%s: %d left of %d, %d let in, %d under way" % (
+                key.name, left, key.limit, key.allowed, lost)
+            assert key.allowed <= key.limit, counts
+            assert left <= key.limit - key.allowed, counts
+            assert left + lost >= key.limit - key.allowed, counts
 
 
 def test_kills(weir, kills):
@@ -274,7 +301,8 @@ def test_kills(weir, kills):
     table, rules = os.path.join(folder, "table"), os.path.join(folder, "rules.yaml")
     with open(rules, "w") as file:
         file.write(rules_text(0))
-    keys, kept = all_keys(), {"n": 0, "ban": [], "list": [], "mode": None, "version": 0, "under way": None}
+    keys, kept = all_keys(), {"n": 0, "ban": [], "list": [], "mode": None, "version": 0,
+                              "under way": None}
     server = Server(weir, "--rules", rules, "--keys", "20000", table=table)
     with server:
         for life in range(kills):
@@ -289,7 +317,8 @@ def test_kills(weir, kills):
     leftovers = [name for name in os.listdir(folder) if ".weir-" in name]
     assert not leftovers, leftovers
     print("%d kills: %d asks, %d unanswered, %d let in; %d slots put right; %d bans, %d list entries, %d changes" % (
-        kills, sum(k.asked for k in keys), sum(k.asked - k.answered for k in keys), sum(k.allowed for k in keys), status["recovered"],
+        kills, sum(k.asked for k in keys), sum(k.asked - k.answered for k in keys),
+        sum(k.allowed for k in keys), status["recovered"],
         len(kept["ban"]), len(kept["list"]), kept["n"]))
     assert sum(k.allowed == k.limit for k in keys) > 3, "no limit was used up: nothing was shown"
     shutil.rmtree(folder)
@@ -305,7 +334,8 @@ def fill(client, n):
 
 
 def test_ready_again(weir, n):
-    """How long until a server that was killed answers again, with so many keys; told, and not judged: the machine may be busy."""
+    """How long until a server that was killed answers again, with so many keys; told, and not
+    judged: the machine may be busy."""
     folder = tempfile.mkdtemp(prefix="weir-crash-")
     with Server(weir, "--keys", str(n), table=os.path.join(folder, "table")) as server:
         server.clock(NOW / 10**9)
@@ -320,7 +350,8 @@ def test_ready_again(weir, n):
             client("WEIR.CLOCK", NOW)
             keys = client("DBSIZE")
             for i in (0, n // 2, n - 1):
-                assert client("CL.THROTTLE", "k:%08d" % i, 9, 1, 1000)[2] == 8, "key %d was forgotten" % i
+                assert client("CL.THROTTLE", "k:%08d" % i, 9, 1,
+                              1000)[2] == 8, "key %d was forgotten" % i
     print("ready %d ms after kill -9 with %d keys" % (took * 1000, keys))
     shutil.rmtree(folder)
 

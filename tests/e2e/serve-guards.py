@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""serve-guards.py WEIR [TEST...] -- guards at the doors of `weir serve`: enter, exit and renew over RESP and HTTP, leases, queues, breakers, the
-degradation, what is told of them, and the command line.  Time stands still but where it is moved."""
+"""serve-guards.py WEIR [TEST...] -- guards at the doors of `weir serve`: enter, exit and renew over
+RESP and HTTP, leases, queues, breakers, the degradation, what is told of them, and the command
+line.  Time stands still but where it is moved."""
 import json
 import os
 import select
@@ -39,11 +40,13 @@ guards:
     degrade: 2
 """
 
-NAMES = ["allowed", "rule", "limit", "remaining", "retry_ms", "reset_ms", "wait_ms", "level", "reason", "shadow", "guard", "permit", "lease_ms"]
+NAMES = ["allowed", "rule", "limit", "remaining", "retry_ms", "reset_ms", "wait_ms", "level",
+         "reason", "shadow", "guard", "permit", "lease_ms"]
 
 
 class Doors:
-    """A server with the rules, asked by RESP and by HTTP in the same words; answers as HTTP has them."""
+    """A server with the rules, asked by RESP and by HTTP in the same words; answers as HTTP has
+    them."""
 
     def __init__(self, weir, rules=RULES, **options):
         self.server = Server(weir, rules=rules, **options)
@@ -77,11 +80,14 @@ class Doors:
 def test_L1_one_guard(weir):
     with Doors(weir) as d:
         first = d.enter("GUARD", "search")
-        assert first["allowed"] == 1 and first["guard"] == "search" and first["reason"] == "granted" and first["lease_ms"] == 30000, first
+        assert first["allowed"] == 1 and first["guard"] == "search", first
+        assert first["reason"] == "granted" and first["lease_ms"] == 30000, first
         assert (first["limit"], first["remaining"]) == (2, 1) and len(first["permit"]) == 54, first
         second = d.enter("GUARD", "search")
         third = d.enter("GUARD", "search")
-        assert second["allowed"] == 1 and (third["allowed"], third["reason"], third["permit"], third["lease_ms"]) == (0, "busy", None, -1), third
+        assert second["allowed"] == 1, third
+        assert (third["allowed"], third["reason"], third["permit"],
+                third["lease_ms"]) == (0, "busy", None, -1), third
         assert d.guard("search")["in_flight"] == 2
         assert d.exit(first["permit"]) == 1 and d.exit(first["permit"]) == 0
         assert d.guard("search")["in_flight"] == 1
@@ -89,23 +95,29 @@ def test_L1_one_guard(weir):
         assert d.enter("GUARD", "search", "COST", 3)["reason"] == "too-big"
         assert d.exit(second["permit"], "IGNORED", "TOOK", 5) == 1
         both = d.enter("GUARD", "search", "COST", 2)
-        assert both["allowed"] == 1 and d.guard("search")["in_flight"] == 2 and d.exit(both["permit"]) == 1
+        assert both["allowed"] == 1 and d.guard("search")["in_flight"] == 2
+        assert d.exit(both["permit"]) == 1
         assert d.guard("search")["in_flight"] == 0
 
 
 def test_G1_by_rules_all_or_nothing(weir):
     with Doors(weir) as d:
         permits = [d.enter("ip", "192.0.2.1", "uri", "/search") for _ in range(2)]
-        assert all(p["allowed"] == 1 and p["permit"] and p["rule"] == "per-ip" and p["guard"] is None for p in permits), permits
+        assert all(p["allowed"] == 1 and p["permit"] and p["rule"] == "per-ip"
+                   and p["guard"] is None for p in permits), permits
         assert d.guard("search")["in_flight"] == 2 and d.guard("db")["in_flight"] == 2
         refused = d.enter("ip", "192.0.2.1", "uri", "/search")
-        assert (refused["allowed"], refused["guard"], refused["reason"], refused["level"]) == (0, "search", "busy", 3), refused
+        assert (refused["allowed"], refused["guard"], refused["reason"],
+                refused["level"]) == (0, "search", "busy", 3), refused
         assert d.guard("db")["in_flight"] == 2, "a refusal by one guard has left something in another"
-        assert d.enter("ip", "192.0.2.1")["remaining"] == 0, "a refusal by a guard has charged the limit"
+        assert d.enter("ip",
+                       "192.0.2.1")["remaining"] == 0, "a refusal by a guard has charged the limit"
         assert d.exit(permits[0]["permit"]) == 1
         limited = d.enter("ip", "192.0.2.1", "uri", "/search")
-        assert (limited["allowed"], limited["rule"], limited["reason"], limited["guard"]) == (0, "per-ip", "limited", None), limited
-        assert d.guard("search")["in_flight"] == 1 and d.guard("db")["in_flight"] == 1, "a limit's refusal has kept permits"
+        assert (limited["allowed"], limited["rule"], limited["reason"],
+                limited["guard"]) == (0, "per-ip", "limited", None), limited
+        assert d.guard("search")["in_flight"] == 1, "a limit's refusal has kept permits"
+        assert d.guard("db")["in_flight"] == 1, "a limit's refusal has kept permits"
         none = d.enter("account", "ann")
         assert none["allowed"] == 1 and none["permit"] is None and none["lease_ms"] == -1, none
         assert d.exit(permits[1]["permit"]) == 1 and d.guard("db")["in_flight"] == 0
@@ -126,21 +138,30 @@ def test_S1_the_same_over_http(weir):
         first = d.web("POST", "/v1/enter", ask)
         assert first.status == 200 and first.headers["weir-level"] == "0", first.body
         told = first.json()
-        assert told["allowed"] and told["guard"] == "search" and told["lease_ms"] == 30000 and told["limit"] == 2, told
+        assert told["allowed"] and told["guard"] == "search" and told["lease_ms"] == 30000, told
+        assert told["limit"] == 2, told
         d.web("POST", "/v1/enter", {"attributes": {"uri": "/search"}})
         fallback = d.web("POST", "/v1/enter", {"attributes": {"uri": "/search"}})
-        assert (fallback.status, fallback.body, fallback.headers["weir-fallback"]) == (200, b"[]", "search")
-        assert fallback.headers["content-type"] == "application/json" and int(fallback.headers["retry-after"]) >= 1
+        assert (fallback.status, fallback.body,
+                fallback.headers["weir-fallback"]) == (200, b"[]", "search")
+        assert fallback.headers["content-type"] == "application/json"
+        assert int(fallback.headers["retry-after"]) >= 1
         for _ in range(2):
             busy = d.web("POST", "/v1/enter", {"guard": "db", "cost": 3})
         problem = busy.json()
-        assert busy.status == 503 and busy.headers["content-type"] == "application/problem+json" and int(busy.headers["retry-after"]) >= 1
-        assert (problem["code"], problem["guard"], problem["reason"], problem["permit"]) == ("weir-busy", "db", "busy", None), problem
+        assert busy.status == 503 and busy.headers["content-type"] == "application/problem+json"
+        assert int(busy.headers["retry-after"]) >= 1
+        assert (problem["code"], problem["guard"], problem["reason"],
+                problem["permit"]) == ("weir-busy", "db", "busy", None), problem
         renewed = d.web("POST", "/v1/renew", {"permit": told["permit"]}).json()
         assert renewed["lease_ms"] == 30000
-        assert d.web("POST", "/v1/exit", {"permit": renewed["permit"], "outcome": "ok", "took_ms": 12}).json() == {"exited": True}
-        assert d.web("POST", "/v1/exit", {"permit": told["permit"], "outcome": "ok"}).json() == {"exited": False}
-        assert d.web("POST", "/v1/renew", {"permit": told["permit"]}).json() == {"permit": None, "lease_ms": None}
+        assert d.web("POST", "/v1/exit",
+                     {"permit": renewed["permit"], "outcome": "ok",
+                      "took_ms": 12}).json() == {"exited": True}
+        assert d.web("POST", "/v1/exit",
+                     {"permit": told["permit"], "outcome": "ok"}).json() == {"exited": False}
+        assert d.web("POST", "/v1/renew",
+                     {"permit": told["permit"]}).json() == {"permit": None, "lease_ms": None}
         limited = d.web("POST", "/v1/enter", {"attributes": {"ip": "192.0.2.5"}, "cost": 4})
         assert limited.status == 429 and limited.json()["code"] == "weir-limited"
 
@@ -173,11 +194,14 @@ def test_S1_wrong_asks(weir):
             answer = d.resp("WEIR.EXIT", *words)
             assert isinstance(answer, Error) and text in answer, (words, answer)
         for body, status in (
-            ({"guard": "serch"}, 404), ({"guard": "shop", "class": "golf"}, 400), ({"class": "gold"}, 400), ({"priority": 9}, 400),
-            ({"priority": "high"}, 400), ({"gaurd": "shop"}, 400), ({"guard": ""}, 400), ({"cost": -1}, 400), ([], 400),
+            ({"guard": "serch"}, 404), ({"guard": "shop", "class": "golf"}, 400),
+            ({"class": "gold"}, 400), ({"priority": 9}, 400),
+            ({"priority": "high"}, 400), ({"gaurd": "shop"}, 400), ({"guard": ""}, 400),
+            ({"cost": -1}, 400), ([], 400),
         ):
             assert d.web("POST", "/v1/enter", body).status == status, body
-        for path, body in (("/v1/exit", {"permit": "x", "outcome": "ok"}), ("/v1/exit", {"permit": "x"}), ("/v1/renew", {"permit": "x"}),
+        for path, body in (("/v1/exit", {"permit": "x", "outcome": "ok"}),
+                           ("/v1/exit", {"permit": "x"}), ("/v1/renew", {"permit": "x"}),
                            ("/v1/renew", {})):
             assert d.web("POST", path, body).status == 400, (path, body)
         assert d.resp("MULTI") == "OK" and "MULTI" in d.resp("WEIR.ENTER", "GUARD", "search")
@@ -201,7 +225,8 @@ def test_L1_a_lease_ends_by_time(weir):
         renewed, lease = d.resp("WEIR.RENEW", renewed)
         assert lease == 30000
         d.server.clock(1035)
-        assert d.guard("search")["in_flight"] == 1 and d.exit(late) == 0 and d.resp("WEIR.RENEW", late) is None
+        assert d.guard("search")["in_flight"] == 1 and d.exit(late) == 0
+        assert d.resp("WEIR.RENEW", late) is None
         d.server.clock(1036)
         assert [(e["guard"], e["count"]) for e in d.events("permits-reclaimed")] == [("search", 1)]
         assert d.exit(renewed) == 1 and d.guard("search")["in_flight"] == 0
@@ -209,7 +234,8 @@ def test_L1_a_lease_ends_by_time(weir):
 
 def test_S1_permits_outlive_the_server(weir):
     """A restart on the same table, and even kill -9: what clients hold stays theirs."""
-    with tempfile.TemporaryDirectory(prefix="weir-guards-") as folder, Doors(weir, table=os.path.join(folder, "table")) as d:
+    with (tempfile.TemporaryDirectory(prefix="weir-guards-") as folder,
+          Doors(weir, table=os.path.join(folder, "table")) as d):
         permit = d.enter("GUARD", "search")["permit"]
         d.enter("GUARD", "search")
         d.server.kill()
@@ -234,7 +260,8 @@ def test_S1_permits_outlive_a_handover(weir):
         successor = d.resp.json("WEIR.STATUS")["pid"]
         try:
             assert successor != d.server.pid
-            assert d.guard("search")["in_flight"] == 1 and d.exit(permit) == 1 and d.guard("search")["in_flight"] == 0
+            assert d.guard("search")["in_flight"] == 1 and d.exit(permit) == 1
+            assert d.guard("search")["in_flight"] == 0
         finally:
             os.kill(successor, signal.SIGTERM)
             d.resp.close()
@@ -261,7 +288,8 @@ def test_L1_bound_to_the_connection(weir):
         free.close()
         bound.close()
         until("the bound one is given back", lambda: d.guard("search")["in_flight"] == 1)
-        assert d.exit(permit) == 0 and d.guard("search")["outcomes"] == {"ok": 0, "error": 0, "timeout": 0, "dropped": 0}
+        assert d.exit(permit) == 0
+        assert d.guard("search")["outcomes"] == {"ok": 0, "error": 0, "timeout": 0, "dropped": 0}
         bound = d.server.resp()
         permit = d.enter("GUARD", "search", "BOUND", client=bound)["permit"]
         permit, _ = bound("WEIR.RENEW", permit)
@@ -305,22 +333,28 @@ class Waiter:
 
 
 def test_L11_waits_for_a_permit(weir):
-    """The answer comes when somebody else gives a permit back, and what was sent behind it is answered behind it."""
+    """The answer comes when somebody else gives a permit back, and what was sent behind it is
+    answered behind it."""
     with Doors(weir) as d:
         permit = d.enter("GUARD", "shop")["permit"]
-        first, second = Waiter(d, "GUARD", "shop", "WAIT", 60000), Waiter(d, "GUARD", "shop", "WAIT", 60000)
+        first, second = Waiter(d, "GUARD", "shop", "WAIT",
+                               60000), Waiter(d, "GUARD", "shop", "WAIT", 60000)
         full = d.enter("GUARD", "shop", "WAIT", 1000)
         assert (full["allowed"], full["reason"], full["guard"]) == (0, "full", "shop"), full
-        assert d.enter("GUARD", "shop")["reason"] == "busy", "who does not wait is not put into the queue"
+        assert d.enter("GUARD",
+                       "shop")["reason"] == "busy", "who does not wait is not put into the queue"
         for waiter in (first, second):
             assert d.exit(permit) == 1
             entered = waiter.answer()
-            assert entered["allowed"] == 1 and entered["guard"] == "shop" and entered["lease_ms"] == 60000, entered
+            assert entered["allowed"] == 1 and entered["guard"] == "shop", entered
+            assert entered["lease_ms"] == 60000, entered
             assert d.guard("shop")["in_flight"] == 1
             permit = entered["permit"]
-        assert d.exit(permit) == 1 and d.guard("shop")["in_flight"] == 0 and d.guard("shop")["waiting"] == 0
+        assert d.exit(permit) == 1 and d.guard("shop")["in_flight"] == 0
+        assert d.guard("shop")["waiting"] == 0
         refused = d.guard("shop")["refused"]
-        assert refused == {"open": 0, "busy": 1, "limited": 0, "shed": 0, "degraded": 0, "full": 1, "late": 0}, refused
+        assert refused == {"open": 0, "busy": 1, "limited": 0, "shed": 0, "degraded": 0, "full": 1,
+                           "late": 0}, refused
         assert 'weir_guard_refused_total{guard="shop",reason="full"} 1' in d.web("GET", "/metrics").body.decode().splitlines()
 
 
@@ -331,11 +365,13 @@ def test_L11_nobody_overtakes(weir):
         first = Waiter(d, "GUARD", "shop", "COST", 2, "WAIT", 60000)
         for words in (("GUARD", "shop"), ("uri", "/shop")):
             refused = d.enter(*words)
-            assert (refused["allowed"], refused["reason"], refused["guard"]) == (0, "busy", "shop"), (words, refused)
+            assert (refused["allowed"], refused["reason"],
+                    refused["guard"]) == (0, "busy", "shop"), (words, refused)
         second = Waiter(d, "WAIT", 60000, "uri", "/shop")
         assert d.guard("shop")["in_flight"] == 1 and d.exit(permit) == 1
         both = first.answer()
-        assert both["allowed"] == 1 and d.guard("shop")["in_flight"] == 2 and d.guard("shop")["waiting"] == 1
+        assert both["allowed"] == 1 and d.guard("shop")["in_flight"] == 2
+        assert d.guard("shop")["waiting"] == 1
         assert d.exit(both["permit"]) == 1
         last = second.answer()
         assert last["allowed"] == 1 and d.enter("GUARD", "shop")["allowed"] == 1
@@ -346,11 +382,13 @@ def test_S1_who_waits_is_answered_when_the_server_ends(weir):
         d.enter("GUARD", "shop")
         first, web = d.server.resp(), d.server.http()
         first.send("WEIR.ENTER", "GUARD", "shop", "WAIT", 60000)
-        web.connection.request("POST", "/v1/enter", body=json.dumps({"guard": "shop", "wait_ms": 60000}))
+        web.connection.request("POST", "/v1/enter",
+                               body=json.dumps({"guard": "shop", "wait_ms": 60000}))
         until("both wait", lambda: d.guard("shop")["waiting"] == 2)
         d.server.process.send_signal(signal.SIGTERM)
         told = dict(zip(NAMES, first.read()))
-        assert (told["allowed"], told["reason"], told["guard"], told["permit"]) == (0, "cancelled", "shop", None), told
+        assert (told["allowed"], told["reason"], told["guard"],
+                told["permit"]) == (0, "cancelled", "shop", None), told
         answer = web.connection.getresponse()
         assert answer.status == 503 and json.loads(answer.read())["code"] == "weir-cancelled"
         first.close()
@@ -362,11 +400,13 @@ def test_L11_weights(weir):
     rules = RULES.replace("queue: 2", "queue: 20")
     with Doors(weir, rules=rules) as d:
         permit = d.enter("GUARD", "shop")["permit"]
-        waiters = [(name, Waiter(d, "GUARD", "shop", "CLASS", name, "WAIT", 60000)) for name in ["free"] * 4 + ["gold"] * 4]
+        waiters = [(name, Waiter(d, "GUARD", "shop", "CLASS", name, "WAIT", 60000))
+                   for name in ["free"] * 4 + ["gold"] * 4]
         order = []
         for _ in range(8):
             assert d.exit(permit) == 1
-            name, waiter = until("a turn", lambda: next((w for w in waiters if readable(w[1].client)), None))
+            name, waiter = until("a turn",
+                                 lambda: next((w for w in waiters if readable(w[1].client)), None))
             waiters.remove((name, waiter))
             order.append(name)
             permit = waiter.answer()["permit"]
@@ -383,7 +423,8 @@ def test_L11_by_rules(weir):
         waiter = Waiter(d, "WAIT", 60000, "uri", "/shop", "ip", "192.0.2.1", "plan", "gold")
         assert d.exit(permit) == 1
         entered = waiter.answer()
-        assert entered["allowed"] == 1 and entered["permit"] and entered["rule"] == "per-ip", entered
+        assert entered["allowed"] == 1 and entered["permit"], entered
+        assert entered["rule"] == "per-ip", entered
         assert d.exit(entered["permit"]) == 1 and d.guard("shop")["in_flight"] == 0
 
 
@@ -419,7 +460,8 @@ def test_L11_too_late(weir):
 
 
 def test_L11_who_leaves_is_not_waited_for(weir):
-    """A connection that ends while it waits: when it is seen, by an answer or at the end, nothing is kept."""
+    """A connection that ends while it waits: when it is seen, by an answer or at the end, nothing
+    is kept."""
     with Doors(weir) as d:
         permit = d.enter("GUARD", "shop")["permit"]
         client = d.server.resp()
@@ -434,13 +476,16 @@ def test_L11_over_http(weir):
     with Doors(weir) as d:
         permit = d.enter("GUARD", "shop")["permit"]
         answers = []
-        thread = threading.Thread(target=lambda: answers.append(d.web("POST", "/v1/enter", {"guard": "shop", "wait_ms": 60000})))
+        body = {"guard": "shop", "wait_ms": 60000}
+        thread = threading.Thread(target=lambda: answers.append(d.web("POST", "/v1/enter", body)))
         thread.start()
         until("it waits", lambda: d.guard("shop")["waiting"] == 1)
         assert d.exit(permit) == 1
         thread.join()
         assert answers[0].status == 200 and answers[0].json()["permit"], answers[0].body
-        assert d.web("POST", "/v1/exit", {"permit": answers[0].json()["permit"], "outcome": "ok"}).json() == {"exited": True}
+        assert d.web("POST", "/v1/exit",
+                     {"permit": answers[0].json()["permit"],
+                      "outcome": "ok"}).json() == {"exited": True}
 
 
 def test_L11_the_server_can_end_while_somebody_waits(weir):
@@ -452,7 +497,8 @@ def test_L11_the_server_can_end_while_somebody_waits(weir):
 
 
 def test_L11_many_at_once(weir):
-    """On all threads, with permits given back from other connections: as many come in as are let in, and nobody is forgotten."""
+    """On all threads, with permits given back from other connections: as many come in as are let
+    in, and nobody is forgotten."""
     rules = RULES.replace("max: 1, queue: 2", "max: 4, queue: 500")
     with Doors(weir, rules=rules, clock=False, threads=2) as d:
         done = []
@@ -487,23 +533,29 @@ def test_G4_breaker_at_the_door(weir):
     with Doors(weir) as d:
         open_breaker(d)
         refused = d.enter("GUARD", "db")
-        assert (refused["allowed"], refused["reason"], refused["guard"]) == (0, "open", "db") and 0 < refused["retry_ms"] <= 5000, refused
+        assert (refused["allowed"], refused["reason"],
+                refused["guard"]) == (0, "open", "db"), refused
+        assert 0 < refused["retry_ms"] <= 5000, refused
         web = d.web("POST", "/v1/enter", {"attributes": {"uri": "/db"}})
-        assert web.status == 503 and web.json()["code"] == "weir-open" and web.headers["retry-after"] == "5", (web.headers, web.body)
+        assert web.status == 503 and web.json()["code"] == "weir-open", (web.headers, web.body)
+        assert web.headers["retry-after"] == "5", (web.headers, web.body)
         assert d.guard("db")["breaker"] == "open" and d.guard("search")["in_flight"] == 0
         d.server.clock(1006)
         for _ in range(3):
             assert d.exit(d.enter("GUARD", "db")["permit"], "ok", "TOOK", 3) == 1
         assert d.guard("db")["breaker"] == "closed"
         d.server.clock(1007)
-        told = [(e["event"], e["guard"]) for e in d.events("breaker-opened", "breaker-half-open", "breaker-closed")]
-        assert told == [("breaker-opened", "db"), ("breaker-half-open", "db"), ("breaker-closed", "db")], told
+        told = [(e["event"], e["guard"])
+                for e in d.events("breaker-opened", "breaker-half-open", "breaker-closed")]
+        assert told == [("breaker-opened", "db"), ("breaker-half-open", "db"),
+                        ("breaker-closed", "db")], told
         d.server.clock(1008)
         assert len(d.events("breaker-opened")) == 1, "a change is told once"
 
 
 def test_G4_told_once_over_a_restart(weir):
-    with tempfile.TemporaryDirectory(prefix="weir-guards-") as folder, Doors(weir, table=os.path.join(folder, "table"), clock=False) as d:
+    with (tempfile.TemporaryDirectory(prefix="weir-guards-") as folder,
+          Doors(weir, table=os.path.join(folder, "table"), clock=False) as d):
         open_breaker(d)
         until("it is told", lambda: d.events("breaker-opened"))
         d.server.kill()
@@ -527,8 +579,10 @@ def test_G4_forced_by_hand(weir):
         assert d.resp.json("WEIR.GUARD.FORCE", "db", "none")["force"] == "none"
         d.server.clock(1001)
         assert [e["state"] for e in d.events("guard-forced")] == ["open", "closed", "none"]
-        told = [(c["event"], c["from_state"], c["to_state"]) for c in d.guard("db")["changes"] if c["event"] == "guard-forced"]
-        assert told == [("guard-forced", "closed", "none"), ("guard-forced", "open", "closed"), ("guard-forced", "none", "open")], told
+        told = [(c["event"], c["from_state"], c["to_state"])
+                for c in d.guard("db")["changes"] if c["event"] == "guard-forced"]
+        assert told == [("guard-forced", "closed", "none"), ("guard-forced", "open", "closed"),
+                        ("guard-forced", "none", "open")], told
         assert d.web("PUT", "/v1/guards", {"guard": "db", "force": "ajar"}).status == 400
         assert d.web("PUT", "/v1/guards", {"guard": "bd", "force": "open"}).status == 404
         assert d.web("GET", "/v1/guards?guard=bd").status == 404
@@ -539,7 +593,8 @@ def test_G5_degradation(weir):
         assert d.resp.json("WEIR.DEGRADE") == {"degradation": 0, "by_hand": False}
         assert d.enter("GUARD", "extras")["allowed"] == 1
         assert d.resp.json("WEIR.DEGRADE.SET", "3") == {"degradation": 3, "by_hand": True}
-        assert d.enter("uri", "/extras")["reason"] == "degraded" and d.enter("GUARD", "search")["allowed"] == 1
+        assert d.enter("uri", "/extras")["reason"] == "degraded"
+        assert d.enter("GUARD", "search")["allowed"] == 1
         d.server.clock(1001)
         assert d.web("PUT", "/v1/degradation", {"degradation": 1}).json()["degradation"] == 1
         assert d.enter("GUARD", "extras")["allowed"] == 1
@@ -559,10 +614,13 @@ def test_S6_metrics(weir):
         d.resp("WEIR.DEGRADE.SET", "2")
         page = d.web("GET", "/metrics").body.decode()
         for line in (
-            'weir_guard_in_flight{guard="search"} 1', 'weir_guard_limit{guard="search"} 2', 'weir_guard_breaker{guard="db",state="open"} 1',
+            'weir_guard_in_flight{guard="search"} 1', 'weir_guard_limit{guard="search"} 2',
+            'weir_guard_breaker{guard="db",state="open"} 1',
             'weir_guard_refused_total{guard="db",reason="open"} 1',
-            'weir_guard_exits_total{guard="db",outcome="error"} 4', 'weir_guard_admitted_ratio{guard="db"} 1.000000',
-            'weir_degradation 2', 'weir_degradation_by_hand 1', 'weir_enters_total{outcome="allowed"} 5', 'weir_enters_total{outcome="refused"} 1',
+            'weir_guard_exits_total{guard="db",outcome="error"} 4',
+            'weir_guard_admitted_ratio{guard="db"} 1.000000',
+            'weir_degradation 2', 'weir_degradation_by_hand 1',
+            'weir_enters_total{outcome="allowed"} 5', 'weir_enters_total{outcome="refused"} 1',
         ):
             assert line in page.splitlines(), line
         names = [line.split(" ")[2] for line in page.splitlines() if line.startswith("# TYPE")]
@@ -572,16 +630,19 @@ def test_S6_metrics(weir):
 def test_R5_the_switch_by_hand_holds_for_guards(weir):
     with Doors(weir) as d:
         d.resp("WEIR.MODE", "off")
-        assert all(d.enter("GUARD", "search")["allowed"] == 1 for _ in range(5)) and d.guard("search")["in_flight"] == 0
+        assert all(d.enter("GUARD", "search")["allowed"] == 1 for _ in range(5))
+        assert d.guard("search")["in_flight"] == 0
         d.resp("WEIR.MODE", "as-written")
         assert [d.enter("GUARD", "search")["allowed"] for _ in range(3)] == [1, 1, 0]
 
 
 def test_R5_a_guard_is_switched_by_hand(weir):
     """By its name, as a rule is; and it is kept in the table."""
-    with tempfile.TemporaryDirectory(prefix="weir-guards-") as folder, Doors(weir, table=os.path.join(folder, "table")) as d:
+    with (tempfile.TemporaryDirectory(prefix="weir-guards-") as folder,
+          Doors(weir, table=os.path.join(folder, "table")) as d):
         switched = d.resp.json("WEIR.MODE", "shadow", "search")
-        assert switched == {"guard": "search", "as_written": "enforce", "by_hand": "shadow", "in_force": "shadow", "refused": 0,
+        assert switched == {"guard": "search", "as_written": "enforce", "by_hand": "shadow",
+                            "in_force": "shadow", "refused": 0,
                             "shadow_refused": 0}, switched
         assert [d.enter("GUARD", "search")["allowed"] for _ in range(3)] == [1, 1, 1]
         assert d.guard("search")["mode"] == "shadow" and d.guard("search")["shadow_refused"] == 1
@@ -590,12 +651,15 @@ def test_R5_a_guard_is_switched_by_hand(weir):
         d.resp, d.web = d.server.resp(), d.server.http()
         d.server.clock(1001)
         modes = {m["guard"]: m["in_force"] for m in d.resp.json("WEIR.MODES")["guards"]}
-        assert modes == {"search": "shadow", "shop": "enforce", "db": "enforce", "extras": "enforce"}, modes
-        assert d.web("PUT", "/v1/modes", {"mode": "as-written", "rule": "search"}).json()["in_force"] == "enforce"
+        assert modes == {"search": "shadow", "shop": "enforce", "db": "enforce",
+                         "extras": "enforce"}, modes
+        assert d.web("PUT", "/v1/modes",
+                     {"mode": "as-written", "rule": "search"}).json()["in_force"] == "enforce"
         assert d.enter("GUARD", "search")["allowed"] == 0
         assert d.events("mode")[-1]["guard"] == "search"
         unknown = d.web("PUT", "/v1/modes", {"mode": "off", "rule": "serch"})
-        assert unknown.status == 404 and "no rule or guard 'serch'; did you mean 'search'?" in unknown.json()["detail"]
+        assert unknown.status == 404
+        assert "no rule or guard 'serch'; did you mean 'search'?" in unknown.json()["detail"]
         assert d.web("POST", "/v1/bans", {"rule": "search", "key": "x", "for": "1m"}).status == 404
 
 
@@ -613,18 +677,21 @@ def test_S5_a_fallback_is_no_way_to_read_files(weir):
     with Doors(weir) as d:
         rules = RULES.replace('body: "[]", type: application/json', "body_file: rules.yaml")
         refused = d.web("PUT", "/v1/rules", rules)
-        assert refused.status == 422 and "may not take a body from a file" in refused.body.decode(), refused.body
+        assert refused.status == 422, refused.body
+        assert "may not take a body from a file" in refused.body.decode(), refused.body
 
 
 def test_S5_roles(weir):
     env = {"WEIR_CHECK_TOKEN": "check-token-of-test", "WEIR_ADMIN_TOKEN": "admin-token-of-test"}
     with Server(weir, rules=RULES, env=env) as server:
         with server.resp() as client:
-            for words in (("WEIR.ENTER", "GUARD", "search"), ("WEIR.EXIT", "x", "ok"), ("WEIR.RENEW", "x"), ("WEIR.GUARDS",), ("WEIR.DEGRADE",)):
+            for words in (("WEIR.ENTER", "GUARD", "search"), ("WEIR.EXIT", "x", "ok"),
+                          ("WEIR.RENEW", "x"), ("WEIR.GUARDS",), ("WEIR.DEGRADE",)):
                 assert client(*words).startswith("NOAUTH"), words
             client("AUTH", "check-token-of-test")
             assert client("WEIR.ENTER", "GUARD", "search")[0] == 1
-            for words in (("WEIR.GUARDS",), ("WEIR.GUARD.FORCE", "db", "open"), ("WEIR.DEGRADE",), ("WEIR.DEGRADE.SET", "1")):
+            for words in (("WEIR.GUARDS",), ("WEIR.GUARD.FORCE", "db", "open"), ("WEIR.DEGRADE",),
+                          ("WEIR.DEGRADE.SET", "1")):
                 assert client(*words).startswith("NOPERM"), words
             client("AUTH", "admin-token-of-test")
             assert len(client.json("WEIR.GUARDS")["guards"]) == 4
@@ -638,7 +705,8 @@ def test_S6_command_line(weir):
         env = dict(os.environ, WEIR_SERVER="127.0.0.1:%d" % d.server.ports["http"])
 
         def run(code, *words):
-            done = subprocess.run([weir, *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            done = subprocess.run([weir, *words], env=env, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True)
             assert done.returncode == code, (words, done)
             return done.stdout + done.stderr
 
@@ -646,15 +714,18 @@ def test_S6_command_line(weir):
         d.enter("GUARD", "search")
         listed = run(0, "guards")
         assert "search" in listed and "1/2" in listed and "open, again in" in listed, listed
-        assert "not in the rules" not in listed and not any(line.endswith(" ") for line in listed.splitlines()), listed
+        assert "not in the rules" not in listed, listed
+        assert not any(line.endswith(" ") for line in listed.splitlines()), listed
         one = run(0, "guards", "db")
         assert "breaker-opened: closed -> open" in one, one
-        assert "entering: refused by guard db: open" in run(0, "explain", "uri=/db"), run(0, "explain", "uri=/db")
+        assert "entering: refused by guard db: open" in run(0, "explain",
+                                                            "uri=/db"), run(0, "explain", "uri=/db")
         d.enter("GUARD", "db")
         assert "refused: 1 open" in run(0, "guards", "db")
         assert run(0, "mode", "shadow", "--rule", "extras") == "extras: shadow\n"
         assert "shadow (by hand; written: enforce)" in run(0, "mode")
-        assert run(0, "mode", "as-written") == "all rules: enforce\nstill switched by hand: guard extras (shadow); " \
+        assert run(0, "mode",
+                   "as-written") == "all rules: enforce\nstill switched by hand: guard extras (shadow); " \
             "--rule NAME as-written ends one\n"
         run(0, "mode", "as-written", "--rule", "extras")
         assert json.loads(run(0, "guards", "--json", "db"))["guards"][0]["guard"] == "db"
@@ -667,7 +738,8 @@ def test_S6_command_line(weir):
         assert "did you mean" in run(2, "guards", "serch")
         assert "open, closed or none" in run(2, "guards", "search", "--force", "ajar")
         assert "which guard" in run(2, "guards", "--force", "open")
-        assert run(0, "degrade") == "0 (auto)\n" and run(0, "degrade", "4") == "4 (by hand)\n" and run(0, "degrade") == "4 (by hand)\n"
+        assert run(0, "degrade") == "0 (auto)\n" and run(0, "degrade", "4") == "4 (by hand)\n"
+        assert run(0, "degrade") == "4 (by hand)\n"
         assert run(0, "degrade", "auto").endswith("(auto)\n")
         assert "0 (none) to 9" in run(2, "degrade", "11")
         run(0, "degrade", "2")
@@ -682,16 +754,20 @@ def test_S6_a_table(weir):
         path = os.path.join(folder, "table")
 
         def run(code, *words):
-            done = subprocess.run([weir, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            done = subprocess.run([weir, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True)
             assert done.returncode == code, (words, done)
             return done.stdout + done.stderr
 
         with Doors(weir, table=path) as d:
             d.enter("GUARD", "search")
             listed = run(0, "guards", "--table", path, "--now", "1001")
-            assert "1/2" in listed and len(listed.splitlines()) == 5 and "not in the rules" not in listed, listed
-            one = json.loads(run(0, "guards", "--table", path, "--json", "--now", "2000", "search"))["guards"]
-            assert [(g["guard"], g["in_flight"], g["in_rules"], g["changes"]) for g in one] == [("search", 1, None, [])], one
+            assert "1/2" in listed and len(listed.splitlines()) == 5, listed
+            assert "not in the rules" not in listed, listed
+            one = json.loads(run(0, "guards", "--table", path, "--json", "--now", "2000",
+                                 "search"))["guards"]
+            assert [(g["guard"], g["in_flight"], g["in_rules"], g["changes"])
+                    for g in one] == [("search", 1, None, [])], one
             d.resp.close()
             d.web.close()
         assert "no guard 'serch'" in run(2, "guards", "--table", path, "serch")

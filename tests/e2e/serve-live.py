@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""serve-live.py WEIR [TEST...] -- what changes while `weir serve` runs: rules, modes, the process itself.
+"""serve-live.py WEIR [TEST...] -- what changes while `weir serve` runs: rules, modes, the process
+itself.
 
-What the server does by itself in real time (a look at the rule file every second, draining) is waited for; everything else is asked for."""
+What the server does by itself in real time (a look at the rule file every second, draining) is
+waited for; everything else is asked for."""
 import atexit
 import ctypes
 import os
@@ -27,7 +29,8 @@ rules:
 BAD = "version: 1\nrules:\n  - name: per-ip\n    key: '{ip}'\n    limit: 5/10s\n  - name: wrong\n    key: '{ip}'\n    limit: many/10s\n"
 
 PR_SET_CHILD_SUBREAPER = 36
-ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # successors become our children when their parent ends: their exit code is seen
+# successors become our children when their parent ends: their exit code is seen
+ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def check(client, **attributes):
@@ -42,22 +45,29 @@ def rules_of(client):
 
 
 def check_reload(weir, reload, cause):
-    """Another file comes into force; a bad one does not, whole, and the old one stays; unchanged limits keep what was used."""
+    """Another file comes into force; a bad one does not, whole, and the old one stays; unchanged
+    limits keep what was used."""
     with Server(weir, rules=RULES % 5) as server, server.resp() as client:
         first = rules_of(client)
         for _ in range(3):
             assert check(client, ip="192.0.2.7", account="ann")[0] == 1
         write(server.rules, BAD)
         reload(server, client)
-        now = until("the bad file is seen", lambda: rules_of(client)["problem"] and rules_of(client))
-        assert now["hash"] == first["hash"] and now["version"] == 1 and "rules.yaml:8:12" in now["problem"], now
+        now = until("the bad file is seen",
+                    lambda: rules_of(client)["problem"] and rules_of(client))
+        assert now["hash"] == first["hash"] and now["version"] == 1, now
+        assert "rules.yaml:8:12" in now["problem"], now
         assert check(client, ip="192.0.2.7", account="ann")[2:4] == [5, 1]  # both rules, as before
         write(server.rules, RULES % 3)
         reload(server, client)
-        now = until("the new file is in force", lambda: rules_of(client)["version"] == 2 and rules_of(client))
-        assert now["cause"] == cause and now["problem"] is None and now["hash"] != first["hash"], now
-        assert check(client, ip="192.0.2.7", account="bob")[1:4] == ["per-ip", 5, 0]  # four were used before
-        assert check(client, ip="192.0.2.8", account="bob")[1:4] == ["per-account", 3, 1]  # the changed one has its new limit
+        now = until("the new file is in force",
+                    lambda: rules_of(client)["version"] == 2 and rules_of(client))
+        assert now["cause"] == cause and now["problem"] is None, now
+        assert now["hash"] != first["hash"], now
+        # four were used before
+        assert check(client, ip="192.0.2.7", account="bob")[1:4] == ["per-ip", 5, 0]
+        # the changed one has its new limit
+        assert check(client, ip="192.0.2.8", account="bob")[1:4] == ["per-account", 3, 1]
         events = [event["event"] for event in client.json("WEIR.EVENTS")]
         assert "reload-failed" in events and "reload" in events, events
 
@@ -87,9 +97,10 @@ def test_R6_reload_by_http(weir):
 
 
 def test_R6_states_of_unchanged_limits_survive_reloads_under_load(weir):
-    """Reloads by the dozen while everybody asks, at a standing clock: the count is exact all the same."""
+    """Reloads by the dozen while everybody asks, at a standing clock: the count is exact all the
+    same."""
     limit, threads, each = 500, 4, 400
-    rules = "version: 1\nrules:\n  - name: same\n    key: '{ip}'\n    limit: sliding-window %d/1d\n  - name: other\n    key: '{ip}'\n    limit: fixed-window %%d/1d\n" % limit
+    rules = ("version: 1\nrules:\n  - name: same\n    key: '{ip}'\n    limit: sliding-window %d/1d\n  - name: other\n    key: '{ip}'\n    limit: fixed-window %%d/1d\n" % limit)
     granted = []
 
     def ask(server):
@@ -116,7 +127,8 @@ def test_R6_a_file_that_is_gone_changes_nothing(weir):
         assert isinstance(client("WEIR.RULES.RELOAD"), Error)
         assert check(client, ip="192.0.2.7")[1] == "per-ip"
         assert rules_of(client)["problem"]
-        write(server.rules, RULES % 5)  # and back: the same text is no change, but the problem is over
+        # and back: the same text is no change, but the problem is over
+        write(server.rules, RULES % 5)
         client.json("WEIR.RULES.RELOAD")
         assert rules_of(client)["problem"] is None
 
@@ -125,7 +137,8 @@ def test_R6_a_bad_file_at_the_start_is_refused(weir):
     folder = tempfile.mkdtemp(prefix="weir-live-")
     rules = os.path.join(folder, "rules.yaml")
     write(rules, BAD)
-    done = subprocess.run([weir, "serve", "--resp", "127.0.0.1:0", "--http", "", "--memory", "--rules", rules], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([weir, "serve", "--resp", "127.0.0.1:0", "--http", "", "--memory",
+                           "--rules", rules], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "rules.yaml:8" in done.stderr and "many" in done.stderr, done
     shutil.rmtree(folder)
 
@@ -134,7 +147,8 @@ def test_R6_a_bad_file_at_the_start_is_refused(weir):
 
 
 def connections_on_all_threads(server, n):
-    """The kernel spreads connections over the threads by chance: with so many of them each has some."""
+    """The kernel spreads connections over the threads by chance: with so many of them each has
+    some."""
     return [server.resp() for _ in range(n)]
 
 
@@ -144,7 +158,8 @@ def test_R5_modes_at_once_on_all_threads(weir):
         for client in clients:
             check(client, ip="192.0.2.7")
         for rule in ([], ["per-ip"]):
-            for mode, allowed in (("enforce", 0), ("off", 1), ("enforce", 0), ("shadow", 1), ("as-written", 0)) * 5:
+            for mode, allowed in (("enforce", 0), ("off", 1), ("enforce", 0), ("shadow", 1),
+                                  ("as-written", 0)) * 5:
                 admin.json("WEIR.MODE", mode, *rule)
                 for client in clients:  # whoever asks after the switch was answered sees it
                     assert check(client, ip="192.0.2.7")[0] == allowed, (mode, rule)
@@ -169,14 +184,17 @@ def refuses(port):
     try:
         socket.create_connection(("127.0.0.1", port), timeout=30).close()
         return False
-    except (ConnectionRefusedError, ConnectionResetError):  # reset: it stood in the queue when that was closed
+    # reset: it stood in the queue when that was closed
+    except (ConnectionRefusedError, ConnectionResetError):
         return True
 
 
 def test_sigterm_drains(weir):
-    """A request that has begun is answered when its rest comes; who says nothing is closed; nobody new gets in; the end is a good one."""
+    """A request that has begun is answered when its rest comes; who says nothing is closed; nobody
+    new gets in; the end is a good one."""
     with Server(weir, "--drain", "30s") as server:
-        half, idle, sse = server.resp(), server.resp(), socket.create_connection(("127.0.0.1", server.ports["http"]), timeout=30)
+        half, idle = server.resp(), server.resp()
+        sse = socket.create_connection(("127.0.0.1", server.ports["http"]), timeout=30)
         half_http = socket.create_connection(("127.0.0.1", server.ports["http"]), timeout=30)
         assert idle("PING") == "PONG"
         sse.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -187,7 +205,8 @@ def test_sigterm_drains(weir):
         assert half.read() == "PONG"
         server.process.send_signal(signal.SIGTERM)
         assert is_closed(idle.socket) and is_closed(sse)
-        until("nobody new gets in", lambda: refuses(server.ports["resp"]) and refuses(server.ports["http"]))
+        until("nobody new gets in",
+              lambda: refuses(server.ports["resp"]) and refuses(server.ports["http"]))
         assert server.process.poll() is None
         half.raw(command[20:])
         assert half.read() == [0, 5, 4, -1, 1]
@@ -226,8 +245,8 @@ def test_a_second_sigterm_ends_at_once(weir):
 
 
 class Caller(threading.Thread):
-    """A connection for every ask, or one that is kept as long as the server lets it; no attempt to connect may fail, and of the asks only
-    those on a kept connection that was closed meanwhile."""
+    """A connection for every ask, or one that is kept as long as the server lets it; no attempt to
+    connect may fail, and of the asks only those on a kept connection that was closed meanwhile."""
 
     def __init__(self, address, keep, door="resp"):
         super().__init__()
@@ -300,10 +319,12 @@ def end_the_rest():
 
 
 def check_handover(weir, where):
-    """Twice in a row, since a successor must be able to have one too.  The clock stands still at 0 in all of them."""
+    """Twice in a row, since a successor must be able to have one too.  The clock stands still at 0
+    in all of them."""
     limit = 10**7
     folder = tempfile.mkdtemp(prefix="weir-live-")
-    rules = "version: 1\nrules:\n  - name: all\n    key: '{ip}'\n    limit: %d/1000d burst %d\n" % (limit, limit)
+    rules = ("version: 1\nrules:\n  - name: all\n    key: '{ip}'\n    limit: %d/1000d burst %d\n"
+             % (limit, limit))
     options = {"resp": os.path.join(folder, "resp.sock")} if where == "unix" else {}
     server = Server(weir, table=os.path.join(folder, "table"), rules=rules, **options)
     address = options.get("resp") or ("127.0.0.1", server.ports["resp"])
@@ -336,9 +357,10 @@ def check_handover(weir, where):
     # ThreadSanitizer replaces the 16-byte swap by a lock that other processes do not see.
     if not has_sanitizer(weir, "tsan"):
         assert limit - allowed - lost <= left <= limit - allowed, (left, allowed, lost)
-    print("%s: two handovers, %d asks, %d on connections that were closed" % (where, sum(c.asked for c in callers), sum(c.closed for c in callers)))
+    print("%s: two handovers, %d asks, %d on connections that were closed"
+          % (where, sum(c.asked for c in callers), sum(c.closed for c in callers)))
     end(third)
-    assert where == "tcp" or not os.path.exists(address), "the last one removes what the first one made"
+    assert where == "tcp" or not os.path.exists(address), "the last one removes the socket"
     server.process.stdout.close()
     server.errors.close()
     shutil.rmtree(folder)
@@ -354,12 +376,14 @@ def test_handover_of_unix_sockets(weir):
 
 
 class Editor(threading.Thread):
-    """Shuts out one address after another, and remembers those that it was told are shut out.  On one connection as long
-    as that lasts: so the old server is asked while the new one is there already."""
+    """Shuts out one address after another, and remembers those that it was told are shut out.  On
+    one connection as long as that lasts: so the old server is asked while the new one is there
+    already."""
 
     def __init__(self, address, number):
         super().__init__()
-        self.address, self.number, self.over, self.denied, self.problem = address, number, False, [], None
+        self.address, self.number = address, number
+        self.over, self.denied, self.problem = False, [], None
 
     def run(self):
         client = None
@@ -382,7 +406,8 @@ class Editor(threading.Thread):
 
 
 def test_handover_loses_no_edit_of_lists(weir):
-    """Whoever was shut out stays out, whichever of the two servers was told so, and is in the file at the end."""
+    """Whoever was shut out stays out, whichever of the two servers was told so, and is in the file
+    at the end."""
     folder = tempfile.mkdtemp(prefix="weir-live-")
     server = Server(weir, table=os.path.join(folder, "table"), rules=RULES % 5)
     address = ("127.0.0.1", server.ports["resp"])
@@ -404,7 +429,8 @@ def test_handover_loses_no_edit_of_lists(weir):
     denied = {entry for editor in editors for entry in editor.denied}
     with Resp(address) as client:
         there = {change["entry"] for change in client.json("WEIR.LISTS")["changes"]}
-        assert not denied - there, "%d of %d are lost: %s" % (len(denied - there), len(denied), sorted(denied - there)[:5])
+        assert not denied - there, "%d of %d are lost: %s" % (len(denied - there), len(denied),
+                                                              sorted(denied - there)[:5])
         for entry in denied:
             assert check(client, ip=entry)[0] == 0, entry
     end(successor)
@@ -418,7 +444,8 @@ def test_handover_loses_no_edit_of_lists(weir):
 
 
 def test_handover_to_a_successor_that_fails(weir):
-    """The rules are wrong by now: the successor refuses to start, and the old one goes on as if nothing had happened."""
+    """The rules are wrong by now: the successor refuses to start, and the old one goes on as if
+    nothing had happened."""
     with Server(weir, "--no-watch", rules=RULES % 5) as server, server.resp() as client:
         write(server.rules, BAD)
         server.process.send_signal(signal.SIGUSR2)
@@ -427,13 +454,15 @@ def test_handover_to_a_successor_that_fails(weir):
         with server.resp() as other:
             assert other("PING") == "PONG"
         write(server.rules, RULES % 5)
-        new = hand_over(server, ("127.0.0.1", server.ports["resp"]))  # and when they are right again it works
+        # and when they are right again it works
+        new = hand_over(server, ("127.0.0.1", server.ports["resp"]))
         end(new)
         server.process.returncode = 0
 
 
 def test_a_unix_socket_that_a_kill_left_behind(weir):
-    """Its file is there, and nobody listens: the next server takes the place.  One that listens is not driven out."""
+    """Its file is there, and nobody listens: the next server takes the place.  One that listens is
+    not driven out."""
     folder = tempfile.mkdtemp(prefix="weir-live-")
     path = os.path.join(folder, "resp.sock")
     with Server(weir, resp=path) as server:
@@ -442,7 +471,8 @@ def test_a_unix_socket_that_a_kill_left_behind(weir):
         server.start()
         with Resp(path) as client:
             assert client("PING") == "PONG"
-        second = subprocess.run([weir, "serve", "--memory", "--resp", path, "--http", ""], capture_output=True, text=True, timeout=60)
+        second = subprocess.run([weir, "serve", "--memory", "--resp", path, "--http", ""],
+                                capture_output=True, text=True, timeout=60)
         assert second.returncode == 2 and "in use" in second.stderr, second
         with Resp(path) as client:
             assert client("PING") == "PONG"
@@ -467,10 +497,12 @@ def activate(weir, sockets, names, env, *options):
         for i, fd in enumerate(spare):
             os.dup2(fd, 3 + i)
             os.set_inheritable(3 + i, True)
-        os.environ.update(env, LISTEN_FDS=str(len(sockets)), LISTEN_FDNAMES=names, LISTEN_PID=str(os.getpid()))
+        os.environ.update(env, LISTEN_FDS=str(len(sockets)), LISTEN_FDNAMES=names,
+                          LISTEN_PID=str(os.getpid()))
         os.execv(weir, [weir, "serve", "--memory", "--test-clock", "--threads", "2", *options])
 
-    return subprocess.Popen(["never"], executable="never", preexec_fn=place, close_fds=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(["never"], executable="never", preexec_fn=place, close_fds=False,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def test_systemd_socket_activation_and_notify(weir):
@@ -480,19 +512,23 @@ def test_systemd_socket_activation_and_notify(weir):
     notify.settimeout(60)
     path = os.path.join(folder, "resp.sock")
     tcp, unix = listening(), listening(path)
-    early = socket.create_connection(tcp.getsockname(), timeout=60)  # before there is a server: it waits
+    # before there is a server: it waits
+    early = socket.create_connection(tcp.getsockname(), timeout=60)
     early.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    process = activate(weir, [tcp, unix], "http:resp", {"NOTIFY_SOCKET": os.path.join(folder, "notify")})
+    process = activate(weir, [tcp, unix], "http:resp",
+                       {"NOTIFY_SOCKET": os.path.join(folder, "notify")})
     assert notify.recv(1000) == b"READY=1"
     assert early.recv(1000).startswith(b"HTTP/1.1 200")
     with Resp(path) as client:
         addresses = client.json("WEIR.STATUS")["addresses"]
-        assert addresses == {"resp": [path], "http": ["127.0.0.1:%d" % tcp.getsockname()[1]]}, addresses
+        assert addresses == {"resp": [path],
+                             "http": ["127.0.0.1:%d" % tcp.getsockname()[1]]}, addresses
     process.send_signal(signal.SIGTERM)
     assert notify.recv(1000) == b"STOPPING=1"
     assert process.wait(timeout=60) == 0
     assert os.path.exists(path), "systemd's socket was removed"
-    late = socket.create_connection(tcp.getsockname(), timeout=60)  # systemd holds it still: nobody is refused
+    # systemd holds it still: nobody is refused
+    late = socket.create_connection(tcp.getsockname(), timeout=60)
     for sock in (early, late, tcp, unix, notify, process.stdout):
         sock.close()
     shutil.rmtree(folder)
@@ -507,7 +543,8 @@ def test_systemd_a_socket_of_another_name_is_refused(weir):
 
 
 def test_handover_tells_the_supervisor(weir):
-    """The successor says that it is the main process now; that the old one ends is no news for the supervisor."""
+    """The successor says that it is the main process now; that the old one ends is no news for the
+    supervisor."""
     folder = tempfile.mkdtemp(prefix="weir-live-")
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notify.bind(os.path.join(folder, "notify"))
@@ -534,7 +571,8 @@ def test_handover_tells_the_supervisor(weir):
 def test_S1_drains_with_a_single_worker(weir):
     """What waits for the threads to end must not wait where their own work is done."""
     with Server(weir, env={"UV_THREADPOOL_SIZE": "1"}) as server, server.resp() as client:
-        client.raw(encode(["PING"]) + encode(["WEIR.STATUS"])[:-3])  # under way when the server is told to end
+        # under way when the server is told to end
+        client.raw(encode(["PING"]) + encode(["WEIR.STATUS"])[:-3])
         assert client.read() == "PONG"
         server.process.send_signal(signal.SIGTERM)
         client.raw(encode(["WEIR.STATUS"])[-3:])
@@ -543,16 +581,21 @@ def test_S1_drains_with_a_single_worker(weir):
 
 NARROW = """import ctypes, sys
 class Options(ctypes.Structure):
-    _fields_ = [("path", ctypes.c_char_p), ("keys", ctypes.c_int64), ("slab", ctypes.c_int64), ("limiters", ctypes.c_int64),
-                ("bans", ctypes.c_int64), ("guards", ctypes.c_int64), ("narrow", ctypes.c_bool), ("mode", ctypes.c_uint)]
+    _fields_ = [("path", ctypes.c_char_p), ("keys", ctypes.c_int64), ("slab", ctypes.c_int64),
+                ("limiters", ctypes.c_int64), ("bans", ctypes.c_int64), ("guards", ctypes.c_int64),
+                ("narrow", ctypes.c_bool), ("mode", ctypes.c_uint)]
 made = ctypes.c_void_p()
-sys.exit(ctypes.CDLL(sys.argv[1]).weir_table_create(ctypes.byref(made), ctypes.byref(Options(path=sys.argv[2].encode(), keys=100, narrow=True)), None))
+options = Options(path=sys.argv[2].encode(), keys=100, narrow=True)
+weir = ctypes.CDLL(sys.argv[1])
+sys.exit(weir.weir_table_create(ctypes.byref(made), ctypes.byref(options), None))
 """
 
 
 def make_narrow_table(library, path):
-    """As a program does that uses the library, since the command line makes none.  A library with a sanitizer in it cannot be loaded into Python."""
-    return subprocess.run([sys.executable, "-c", NARROW, library, path], stderr=subprocess.DEVNULL).returncode == 0
+    """As a program does that uses the library, since the command line makes none.  A library with a
+    sanitizer in it cannot be loaded into Python."""
+    return (subprocess.run([sys.executable, "-c", NARROW, library, path],
+                           stderr=subprocess.DEVNULL).returncode == 0)
 
 
 def test_S1_a_narrow_table_is_refused(weir):
@@ -561,7 +604,8 @@ def test_S1_a_narrow_table_is_refused(weir):
         if not make_narrow_table(os.path.join(os.path.dirname(weir), "libweir.so"), table):
             print("skipped: no narrow table could be made")
             return
-        done = subprocess.run([weir, "serve", "--table", table, "--resp", "127.0.0.1:0", "--http", ""], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([weir, "serve", "--table", table, "--resp", "127.0.0.1:0", "--http",
+                               ""], capture_output=True, text=True, timeout=60)
         assert done.returncode == 2 and "narrow" in done.stderr, done
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""serve-load.py WEIR [TEST...] -- many clients, and bad ones: idle, busy, slow, half closed, reading nothing, talking nonsense.
+"""serve-load.py WEIR [TEST...] -- many clients, and bad ones: idle, busy, slow, half closed,
+reading nothing, talking nonsense.
 
-Whatever one of them does, the others are served, and the server's memory stays where it was.  What the server does by its own clock (patience)
-is waited for, with a patience of one second."""
+Whatever one of them does, the others are served, and the server's memory stays where it was.  What
+the server does by its own clock (patience) is waited for, with a patience of one second."""
 import os
 import resource
 import select
@@ -88,7 +89,8 @@ def test_ten_thousand_idle(weir):
                 assert client("CL.THROTTLE", "k", 100000, 1, 1)[0] == 0
         # and after they have been busy once: what that took was given back
         for client in idle:
-            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" if client.getpeername()[1] == server.ports["http"] else b"PING\r\n")
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                           if client.getpeername()[1] == server.ports["http"] else b"PING\r\n")
         for client in idle:
             assert client.recv(1000)
         check_memory("idle after a request")
@@ -98,7 +100,8 @@ def test_ten_thousand_idle(weir):
 
 
 def test_a_thousand_busy_count_exactly(weir):
-    """All ask for one key at one instant, over four threads: as many get through as the limit says, not one more."""
+    """All ask for one key at one instant, over four threads: as many get through as the limit says,
+    not one more."""
     n, each, limit = room_for_files(BUSY), 40, 12345
     with Server(weir, threads=4) as server:
         clients = [connect(server) for _ in range(n)]
@@ -108,7 +111,8 @@ def test_a_thousand_busy_count_exactly(weir):
         granted = refused = 0
         for client in clients:
             got = b""
-            while got.count(b"*5\r\n") < each or got[-2:] != b"\r\n" or got[got.rindex(b"*5") :].count(b"\r\n") < 6:
+            while (got.count(b"*5\r\n") < each or got[-2:] != b"\r\n"
+                   or got[got.rindex(b"*5") :].count(b"\r\n") < 6):
                 more = client.recv(65536)
                 assert more
                 got += more
@@ -122,7 +126,8 @@ def test_too_many_connections_are_told(weir):
     with Server(weir, "--connections-max", "20") as server:
         clients = [connect(server, "http" if i % 2 else "resp") for i in range(20)]
         for i, client in enumerate(clients):  # all are really there, not on their way
-            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" if i % 2 else b"PING\r\n")
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" if i % 2
+                           else b"PING\r\n")
             assert client.recv(1000)
         for door, words in (("resp", b"-ERR max number of clients"), ("http", b"HTTP/1.1 503 ")):
             with connect(server, door) as late:
@@ -148,7 +153,8 @@ def ping(server):
 
 
 def trickle(server, door, data):
-    """A byte whenever the server is ready for one, and never the end; returns when the server has had enough."""
+    """A byte whenever the server is ready for one, and never the end; returns when the server has
+    had enough."""
     client = connect(server, door)
     at = 0
     client.setblocking(False)
@@ -169,18 +175,21 @@ def trickle(server, door, data):
 
 
 def test_slowloris(weir):
-    """Requests that begin and never end, byte by byte: closed after `patience`, though something always comes."""
+    """Requests that begin and never end, byte by byte: closed after `patience`, though something
+    always comes."""
     beginnings = [
         ("resp", b"*3\r\n$11\r\nCL.THROTTLE\r\n$100000\r\n"),
         ("resp", b"CL.THROTTLE k 1 1 "),
         ("http", b"GET / HTTP/1.1\r\nHost: localhost\r\nX-A: "),
         ("http", b"GET /"),
         ("http", b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{"),
-        ("http", b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{    \r\n3000\r\n"),
+        ("http",
+         b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{    \r\n3000\r\n"),
     ]
     with Server(weir, "--patience", "1s") as server:
         ends = []
-        threads = [threading.Thread(target=lambda b=b: ends.append(trickle(server, *b))) for b in beginnings]
+        threads = [threading.Thread(target=lambda b=b: ends.append(trickle(server, *b)))
+                   for b in beginnings]
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
@@ -202,11 +211,13 @@ def test_idle_are_closed_and_others_are_not(weir):
 
 
 def test_half_closed(weir):
-    """A client that has said everything and closes its side still gets all answers, and then the end."""
+    """A client that has said everything and closes its side still gets all answers, and then the
+    end."""
     with Server(weir) as server:
         for n in (1, 1000, 100000):
             with connect(server) as client:
-                thread = threading.Thread(target=lambda: (client.sendall(b"PING\r\n" * n), client.shutdown(socket.SHUT_WR)))
+                thread = threading.Thread(target=lambda: (client.sendall(b"PING\r\n" * n),
+                                                          client.shutdown(socket.SHUT_WR)))
                 thread.start()
                 assert read_all(client) == b"+PONG\r\n" * n
                 thread.join()
@@ -235,8 +246,8 @@ def not_reading(server):
 
 
 def pour(server, client, data, total):
-    """Sends as much as is taken, without ever reading, until the server has had enough of it; returns how much it was, and how much memory the
-    server had at the most meanwhile."""
+    """Sends as much as is taken, without ever reading, until the server has had enough of it;
+    returns how much it was, and how much memory the server had at the most meanwhile."""
     client.setblocking(False)
     sent = most = 0
     try:
@@ -260,7 +271,8 @@ def check_not_reading(weir, door, data):
         sent, most = pour(server, client, data, 100 * MIB)
         grown = most - before
         serves(server)
-        print("%s: took %.1f MiB of 100 from a client that does not read, and holds %.1f MiB more" % (door, sent / MIB, grown / MIB))
+        print("%s: took %.1f MiB of 100 from a client that does not read, and holds %.1f MiB more"
+              % (door, sent / MIB, grown / MIB))
         assert sent < 50 * MIB, "it went on taking"
         assert grown < 16 * MIB, grown
         until("it is closed", lambda: not_reading(server) == 1)
@@ -282,8 +294,10 @@ def switch_modes(server, client, n):
 
 
 def check_deaf(weir, listen):
-    """Somebody wants to be told of events and never reads: dropped when more than output-max waits for him."""
-    with Server(weir, "--output-max", "64k", "--patience", "1h", rules=RULES, env=LEAN) as server, server.resp() as client:
+    """Somebody wants to be told of events and never reads: dropped when more than output-max waits
+    for him."""
+    with (Server(weir, "--output-max", "64k", "--patience", "1h", rules=RULES, env=LEAN) as server,
+          server.resp() as client):
         deaf = listen(server)
         before = memory_of(server.pid)
         most = 0
@@ -308,7 +322,8 @@ def small_buffers(server, door):
 def test_S4_a_subscriber_that_never_reads(weir):
     def listen(server):
         client = small_buffers(server, "resp")
-        client.sendall(b"PSUBSCRIBE " + b" ".join(b"weir.events.%s" % (b"*" * i) for i in range(1, 60)) + b"\r\n")
+        client.sendall(b"PSUBSCRIBE " + b" ".join(b"weir.events.%s" % (b"*" * i)
+                                                  for i in range(1, 60)) + b"\r\n")
         client.recv(100)
         return client
 
@@ -329,12 +344,18 @@ def test_S4_an_sse_client_that_never_reads(weir):
 
 
 class Nonsense(threading.Thread):
-    """One client at full rate: connections that say what is no request, and such as say what cannot be answered."""
+    """One client at full rate: connections that say what is no request, and such as say what cannot
+    be answered."""
 
-    KINDS = [("resp", b"*1\r\n$-7\r\n" * 100), ("resp", b"\x16\x03\x01\x02\x00\r\n" * 100), ("resp", b"NOTHING OF THE KIND\r\n" * 1000),
-             ("resp", b"*2\r\n$11\r\nCL.THROTTLE\r\n$1\r\nk\r\n" * 1000), ("resp", b"\x00" * 70000), ("http", b"GARBAGE\r\n\r\n" * 100),
-             ("http", b"GET / HTTP/9.9\r\n\r\n"), ("http", b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n{]}" * 1000),
-             ("http", b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n")]
+    KINDS = [("resp", b"*1\r\n$-7\r\n" * 100), ("resp", b"\x16\x03\x01\x02\x00\r\n" * 100),
+             ("resp", b"NOTHING OF THE KIND\r\n" * 1000),
+             ("resp", b"*2\r\n$11\r\nCL.THROTTLE\r\n$1\r\nk\r\n" * 1000), ("resp", b"\x00" * 70000),
+             ("http", b"GARBAGE\r\n\r\n" * 100),
+             ("http", b"GET / HTTP/9.9\r\n\r\n"),
+             ("http",
+              b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n{]}" * 1000),
+             ("http",
+              b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n")]
 
     def __init__(self, server):
         super().__init__()
@@ -388,15 +409,24 @@ def say(server, door, data):
 def test_requests_have_bounds(weir):
     head = b"POST /v1/check HTTP/1.1\r\nHost: localhost\r\n"
     with Server(weir, "--request-max", "64k") as server:
-        assert b"-ERR Protocol error" in say(server, "resp", b"*1025\r\n" + b"$1\r\nx\r\n" * 1025)  # too many words
-        assert b"-ERR Protocol error" in say(server, "resp", b"*2\r\n$4\r\nECHO\r\n$70000\r\n" + b"x" * 70000 + b"\r\n")
+        # too many words
+        assert b"-ERR Protocol error" in say(server, "resp", b"*1025\r\n" + b"$1\r\nx\r\n" * 1025)
+        assert b"-ERR Protocol error" in say(server, "resp",
+                                             b"*2\r\n$4\r\nECHO\r\n$70000\r\n" + b"x" * 70000
+                                             + b"\r\n")
         assert b"-ERR Protocol error" in say(server, "resp", b"x" * 200000)  # a line without an end
-        assert b" 413 " in say(server, "http", head + b"Content-Length: 70000\r\n\r\n" + b"x" * 70000)
-        assert b" 413 " in say(server, "http", head + b"Transfer-Encoding: chunked\r\n\r\n" + b"400\r\n%s\r\n" % (b"x" * 1024) * 80 + b"0\r\n\r\n")
-        assert b" 431 " in say(server, "http", head + b"".join(b"X-%d: y\r\n" % i for i in range(1000)) + b"\r\n")  # too many headers
+        assert b" 413 " in say(server, "http",
+                               head + b"Content-Length: 70000\r\n\r\n" + b"x" * 70000)
+        assert b" 413 " in say(server, "http",
+                               head + b"Transfer-Encoding: chunked\r\n\r\n" + b"400\r\n%s\r\n"
+                               % (b"x" * 1024) * 80 + b"0\r\n\r\n")
+        # too many headers
+        assert b" 431 " in say(server, "http",
+                               head + b"".join(b"X-%d: y\r\n" % i for i in range(1000)) + b"\r\n")
         answer = say(server, "http", head + b"X: " + b"y" * 100000 + b"\r\n\r\n")  # too large ones
         assert b" 431 " in answer or b" 413 " in answer, answer
-        answer = say(server, "http", b"GET /" + b"y" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = say(server, "http",
+                     b"GET /" + b"y" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b" 414 " in answer or b" 413 " in answer or b" 431 " in answer, answer
         with server.resp() as client:  # what is within them is served
             assert client("ECHO", "x" * 60000) == "x" * 60000

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""serve-nginx.py WEIR [TEST...] -- nginx in front, its auth_request asking /v1/auth: the configuration of docs/clients.md, at work.
+"""serve-nginx.py WEIR [TEST...] -- nginx in front, its auth_request asking /v1/auth: the
+configuration of docs/clients.md, at work.
 
-nginx runs from a folder of its own, on a loopback port of its own, and is stopped by its own pid.  Clients come from several addresses of
-the loopback; so Weir is told that only 127.0.0.1 is a proxy."""
+nginx runs from a folder of its own, on a loopback port of its own, and is stopped by its own pid.
+Clients come from several addresses of the loopback; so Weir is told that only 127.0.0.1 is a
+proxy."""
 import contextlib
 import http.client
 import os
@@ -53,7 +55,8 @@ http {{
     }}
 """
 
-# A second server, where the client's own headers go to Weir too, but for those that nginx does not write itself.
+# A second server, where the client's own headers go to Weir too, but for those that nginx does not
+# write itself.
 ALL_HEADERS = """    server {{
         listen unix:{folder}/all-headers;
         set_real_ip_from unix:;
@@ -87,7 +90,8 @@ def free_port():
 
 
 def configuration(folder, front, weir):
-    shown = snippet("nginx", "nginx").replace("127.0.0.1:8080", front).replace("127.0.0.1:7380", weir)
+    shown = snippet("nginx", "nginx").replace("127.0.0.1:8080",
+                                              front).replace("127.0.0.1:7380", weir)
     return CONFIGURATION.format(folder=folder) + shown + ALL_HEADERS.format(folder=folder) + "}\n"
 
 
@@ -100,7 +104,8 @@ class Nginx:
         for _ in range(20):  # another program may take the port first
             self.port = free_port()
             weir = weir or "127.0.0.1:%d" % server.ports["http"]
-            write(self.path("conf"), configuration(self.home.name, "127.0.0.1:%d" % self.port, weir))
+            write(self.path("conf"),
+                  configuration(self.home.name, "127.0.0.1:%d" % self.port, weir))
             if self.start():
                 return
         raise RuntimeError("nginx did not start: " + self.complaints())
@@ -111,10 +116,14 @@ class Nginx:
     def start(self):
         """It writes its pid when it listens."""
         open(self.path("error.log"), "w").close()
-        self.process = subprocess.Popen(["nginx", "-p", self.home.name, "-e", self.path("error.log"), "-c", self.path("conf")],
-                                        stderr=subprocess.DEVNULL, env=dict(os.environ, PATH=os.environ["PATH"] + ":/usr/sbin"))
+        self.process = subprocess.Popen(["nginx", "-p", self.home.name, "-e",
+                                         self.path("error.log"), "-c", self.path("conf")],
+                                        stderr=subprocess.DEVNULL,
+                                        env=dict(os.environ,
+                                                 PATH=os.environ["PATH"] + ":/usr/sbin"))
         while self.process.poll() is None:
-            if os.path.exists(self.path("pid")) and open(self.path("pid")).read().strip() == str(self.process.pid):
+            if (os.path.exists(self.path("pid"))
+                and open(self.path("pid")).read().strip() == str(self.process.pid)):
                 return True
         if "Address already in use" in self.complaints():
             return False
@@ -123,10 +132,13 @@ class Nginx:
     def complaints(self):
         return open(self.path("error.log")).read()
 
-    def __call__(self, path, method="GET", client="127.0.0.2", headers=None, body=None, chunked=False):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30, source_address=(client, 0))
+    def __call__(self, path, method="GET", client="127.0.0.2", headers=None, body=None,
+                 chunked=False):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30,
+                                                source_address=(client, 0))
         try:
-            connection.request(method, path, body=body, headers=headers or {}, encode_chunked=chunked)
+            connection.request(method, path, body=body, headers=headers or {},
+                               encode_chunked=chunked)
             return Answer(connection.getresponse())
         finally:
             connection.close()
@@ -174,11 +186,15 @@ def test_S2_nginx_refuses_with_429(weir):
     with behind_nginx(weir) as server, Nginx(server) as nginx:
         for left in (4, 3, 2, 1, 0):
             answer = nginx("/")
-            assert answer.status == 200 and answer.headers["ratelimit"].startswith('"per-ip";r=%d' % left), answer.headers
+            assert answer.status == 200, answer.headers
+            assert answer.headers["ratelimit"].startswith('"per-ip";r=%d' % left), answer.headers
         refused = nginx("/")
-        assert refused.status == 429 and refused.headers["retry-after"] == "2", (refused.status, refused.headers)
-        assert refused.headers["ratelimit"] == '"per-ip";r=0;t=2' and refused.headers["ratelimit-policy"] == '"per-ip";q=5;w=10', refused.headers
-        assert refused.headers["content-type"] == "application/problem+json" and refused.json()["status"] == 429
+        assert refused.status == 429, (refused.status, refused.headers)
+        assert refused.headers["retry-after"] == "2", (refused.status, refused.headers)
+        assert refused.headers["ratelimit"] == '"per-ip";r=0;t=2', refused.headers
+        assert refused.headers["ratelimit-policy"] == '"per-ip";q=5;w=10', refused.headers
+        assert refused.headers["content-type"] == "application/problem+json"
+        assert refused.json()["status"] == 429
         assert nginx("/", client="127.0.0.3").status == 200  # somebody else
         server.clock(2)
         assert nginx("/").status == 200 and nginx("/").status == 429  # Retry-After was true
@@ -187,40 +203,52 @@ def test_S2_nginx_refuses_with_429(weir):
 def test_S2_nginx_denied_is_403(weir):
     with behind_nginx(weir) as server, Nginx(server) as nginx:
         denied = nginx("/", client="127.0.0.66")
-        assert denied.status == 403 and "retry-after" not in denied.headers and denied.json()["title"] == "Denied", denied.headers
+        assert denied.status == 403 and "retry-after" not in denied.headers, denied.headers
+        assert denied.json()["title"] == "Denied", denied.headers
         own = nginx("/forbidden")
-        assert own.status == 403 and own.body == b"its own\n", own.body  # what the backend forbids stays as it is
+        # what the backend forbids stays as it is
+        assert own.status == 403 and own.body == b"its own\n", own.body
 
 
 def test_S2_nginx_limits_per_path(weir):
     with behind_nginx(weir) as server, Nginx(server) as nginx:
-        assert [nginx("/login", "POST", body=b"x" * 100_000).status for _ in range(3)] == [200, 200, 429]
+        assert [nginx("/login", "POST", body=b"x" * 100_000).status
+                for _ in range(3)] == [200, 200, 429]
         assert nginx("/login?again=1", "POST").status == 429  # the query is no way around it
         assert nginx("/a/../login", "POST").status == 429  # nor dots, nor escapes
         assert nginx("/%6cogin", "POST").status == 429
-        assert nginx("/login").status == 200 and nginx("/").status == 200  # another method, another path
-        assert nginx("/login", "POST", client="127.0.0.3", body=iter([b"a", b"b"]), chunked=True, headers={"Transfer-Encoding": "chunked"}).status == 200
+        # another method, another path
+        assert nginx("/login").status == 200 and nginx("/").status == 200
+        assert nginx("/login", "POST", client="127.0.0.3", body=iter([b"a", b"b"]), chunked=True,
+                     headers={"Transfer-Encoding": "chunked"}).status == 200
         assert nginx("/", "HEAD", client="127.0.0.3").status == 200
-        assert [nginx("/", client="127.0.0.4", headers={"User-Agent": "a bot"}).status for _ in range(2)] == [200, 429]
+        assert [nginx("/", client="127.0.0.4", headers={"User-Agent": "a bot"}).status
+                for _ in range(2)] == [200, 429]
 
 
 def test_S2_nginx_forged_headers_are_ignored(weir):
     """However a client names itself, it is the one that nginx sees."""
     with behind_nginx(weir) as server, Nginx(server) as nginx:
-        forged = {"X-Forwarded-For": "198.51.100.%d", "X-Real-IP": "198.51.100.%d", "Forwarded": "for=198.51.100.%d", "X-Original-URI": "/free/%d",
-                  "X-Forwarded-Uri": "/free/%d", "X-Original-URL": "/free/%d", "X-Original-Method": "M%d", "X-Forwarded-Method": "M%d",
-                  "Weir-Level": "%d", "Authorization": "Bearer %d", "Host": "host-%d.example", "Origin": "https://host-%d.example"}
-        answers = [nginx("/", headers={name: value % i for name, value in forged.items()}) for i in range(8)]
+        forged = {"X-Forwarded-For": "198.51.100.%d", "X-Real-IP": "198.51.100.%d",
+                  "Forwarded": "for=198.51.100.%d", "X-Original-URI": "/free/%d",
+                  "X-Forwarded-Uri": "/free/%d", "X-Original-URL": "/free/%d",
+                  "X-Original-Method": "M%d", "X-Forwarded-Method": "M%d",
+                  "Weir-Level": "%d", "Authorization": "Bearer %d", "Host": "host-%d.example",
+                  "Origin": "https://host-%d.example"}
+        answers = [nginx("/", headers={name: value % i for name, value in forged.items()})
+                   for i in range(8)]
         assert [answer.status for answer in answers] == [200] * 5 + [429] * 3
         assert answers[0].body == b"GET / level=0\n", answers[0].body
 
 
 def test_S2_nginx_passing_all_headers(weir):
-    """With $proxy_add_x_forwarded_for what the client wrote comes first, and what nginx saw last: the last counts."""
+    """With $proxy_add_x_forwarded_for what the client wrote comes first, and what nginx saw last:
+    the last counts."""
     with behind_nginx(weir) as server, Nginx(server) as nginx:
         for i in range(7):
             connection = OverSocket(nginx.path("all-headers"))
-            forged = {"X-Forwarded-For": "198.51.100.%d, 127.0.0.1" % i, "X-Forwarded-Uri": "/free", "X-Original-URL": "/free", "Authorization": "Basic eDp5"}
+            forged = {"X-Forwarded-For": "198.51.100.%d, 127.0.0.1" % i, "X-Forwarded-Uri": "/free",
+                      "X-Original-URL": "/free", "Authorization": "Basic eDp5"}
             connection.request("GET", "/", headers=dict(forged, **{"X-Test-Address": "192.0.2.1"}))
             answer = connection.getresponse()
             assert answer.status == (200 if i < 5 else 429), (i, answer.status, answer.read())
@@ -253,16 +281,21 @@ def test_S2_nginx_goes_on_without_weir(weir):
         server.stop()
         for _ in range(10):
             answer = nginx("/")
-            assert answer.status == 200 and answer.body == b"GET / level=\n", (answer.status, answer.body)
+            assert answer.status == 200, (answer.status, answer.body)
+            assert answer.body == b"GET / level=\n", (answer.status, answer.body)
 
 
 def test_S3_level_header_to_the_backend(weir):
     with behind_nginx(weir) as server, Nginx(server) as nginx:
         levels = [nginx("/page").body.decode() for _ in range(5)]
         assert levels[0] == "GET /page level=0\n", levels
-        assert [int(text[-2]) for text in levels] == sorted(int(text[-2]) for text in levels) and levels[-1] == "GET /page level=2\n", levels
+        assert [int(text[-2]) for text in levels] == sorted(int(text[-2])
+                                                            for text in levels), levels
+        assert levels[-1] == "GET /page level=2\n", levels
         assert nginx("/page").status == 429  # level 3 does not get there
-        assert nginx("/page", client="127.0.0.3", headers={"Weir-Level": "3"}).body == b"GET /page level=0\n"  # and nobody can pretend
+        # and nobody can pretend
+        assert nginx("/page", client="127.0.0.3",
+                     headers={"Weir-Level": "3"}).body == b"GET /page level=0\n"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """serve-security.py WEIR [TEST...] -- who may do what with `weir serve`, and what never gets out.
 
-That two servers spread the same keys differently (the keyed hash) cannot be seen from outside: that other secrets make other places of the same
-keys is in tests/unit/hash.c."""
+That two servers spread the same keys differently (the keyed hash) cannot be seen from outside: that
+other secrets make other places of the same keys is in tests/unit/hash.c."""
 import base64
 import http.client
 import os
@@ -40,17 +40,22 @@ class Folder:
 
 def refusal(weir, *options, env=None):
     """What is said by a server that refuses to start."""
-    done = subprocess.run([weir, "serve", "--memory", *options], capture_output=True, text=True, timeout=60, env=dict(os.environ, **(env or {})))
+    done = subprocess.run([weir, "serve", "--memory", *options], capture_output=True, text=True,
+                          timeout=60, env=dict(os.environ, **(env or {})))
     assert done.returncode == 2, done
     return done.stderr
 
 
-def ask(server, method, path, token=None, body=None, basic=False, door="http", source="127.0.0.1", **headers):
+def ask(server, method, path, token=None, body=None, basic=False, door="http", source="127.0.0.1",
+        **headers):
     """One request on a connection of its own, from any address of the loopback."""
     if token:
-        headers["Authorization"] = "Basic " + base64.b64encode(b"any:" + token.encode()).decode() if basic else "Bearer " + token
-    connection = http.client.HTTPConnection("127.0.0.1", server.ports[door], timeout=60, source_address=(source, 0))
-    connection.request(method, path, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        headers["Authorization"] = ("Basic " + base64.b64encode(b"any:" + token.encode()).decode()
+                                    if basic else "Bearer " + token)
+    connection = http.client.HTTPConnection("127.0.0.1", server.ports[door], timeout=60,
+                                            source_address=(source, 0))
+    connection.request(method, path, body=body,
+                       headers={name.replace("_", "-"): value for name, value in headers.items()})
     answer = Answer(connection.getresponse())
     connection.close()
     return answer
@@ -60,12 +65,14 @@ def ask(server, method, path, token=None, body=None, basic=False, door="http", s
 
 
 def test_beyond_the_loopback_a_token_is_needed(weir):
-    for doors in (["--resp", "0.0.0.0:0", "--http", ""], ["--resp", "", "--http", "0.0.0.0:0"], ["--resp", "127.0.0.1:0", "--http", "*:0"]):
+    for doors in (["--resp", "0.0.0.0:0", "--http", ""], ["--resp", "", "--http", "0.0.0.0:0"],
+                  ["--resp", "127.0.0.1:0", "--http", "*:0"]):
         said = refusal(weir, *doors)
         assert "can be reached from other hosts" in said and "WEIR_ADMIN_TOKEN" in said, said
     said = refusal(weir, "--resp", "0.0.0.0:0", "--http", "", env={"WEIR_ADMIN_TOKEN": "short"})
     assert "5 bytes" in said and "short" not in said.replace("is short", ""), said
-    said = refusal(weir, "--resp", "127.0.0.1:0", "--http", "", "--webhook", "http://user:url-secret@127.0.0.1:1/")
+    said = refusal(weir, "--resp", "127.0.0.1:0", "--http", "", "--webhook",
+                   "http://user:url-secret@127.0.0.1:1/")
     assert "password" in said and "url-secret" not in said, said
     said = refusal(weir, "--resp", "127.0.0.1:0", "--http", "", "--admin-token", ADMIN)
     assert "everybody on this host can read command lines" in said and ADMIN not in said, said
@@ -82,14 +89,17 @@ def test_unix_sockets_are_for_their_owner(weir):
 
 # ------------------------------------------------------------------- roles
 
-OPEN = {"AUTH", "CLIENT", "HELLO", "QUIT", "RESET"}  # RESP commands that need no role: what clients say first
-CHECKING = {"POST /v1/check", "* /v1/auth", "POST /v1/check/batch", "POST /v1/take", "POST /v1/peek", "POST /v1/give", "POST /v1/reserve",
+# RESP commands that need no role: what clients say first
+OPEN = {"AUTH", "CLIENT", "HELLO", "QUIT", "RESET"}
+CHECKING = {"POST /v1/check", "* /v1/auth", "POST /v1/check/batch", "POST /v1/take",
+            "POST /v1/peek", "POST /v1/give", "POST /v1/reserve",
             "POST /v1/settle", "POST /v1/enter", "POST /v1/exit", "POST /v1/renew", "GET /metrics"}
 PUBLIC = {"GET /healthz", "GET /readyz", "GET /openapi.json", "GET /v1", "GET /"}
 
 
 def denied(answer):
-    return isinstance(answer, Error) and answer.split()[0] in ("NOAUTH", "NOPERM") and answer.split()[0]
+    return (isinstance(answer, Error) and answer.split()[0] in ("NOAUTH", "NOPERM")
+            and answer.split()[0])
 
 
 def test_S1_roles_over_resp(weir):
@@ -98,7 +108,8 @@ def test_S1_roles_over_resp(weir):
         assert admin("AUTH", ADMIN) == "OK"
         rows = admin("COMMAND", "LIST")
         needs_admin = {row[0] for row in admin("COMMAND") if "admin" in row[2]}
-        assert {"WEIR.RULES.SET", "WEIR.BAN", "WEIR.MODE", "WEIR.LIST.ADD", "WEIR.RESET", "WEIR.EVENTS", "SUBSCRIBE"} <= needs_admin, needs_admin
+        assert {"WEIR.RULES.SET", "WEIR.BAN", "WEIR.MODE", "WEIR.LIST.ADD", "WEIR.RESET",
+                "WEIR.EVENTS", "SUBSCRIBE"} <= needs_admin, needs_admin
         for name in rows:
             with server.resp() as nobody:
                 words = nobody(name)
@@ -106,7 +117,8 @@ def test_S1_roles_over_resp(weir):
                     assert denied(words) == "NOAUTH", (name, words)
             with server.resp() as checker:
                 assert checker("AUTH", CHECK) == "OK"
-                assert denied(checker(name, "x", "y")) == ("NOPERM" if name in needs_admin else False), name
+                assert denied(checker(name, "x", "y")) == ("NOPERM" if name in needs_admin
+                                                           else False), name
             with server.resp() as checker:
                 assert checker("AUTH", CHECK) == checker("MULTI") == "OK"
                 assert (denied(checker(name, "x", "y")) == "NOPERM") == (name in needs_admin), name
@@ -120,14 +132,20 @@ def test_S1_ways_to_show_a_token_over_resp(weir):
                 return denied(client("WEIR.STATUS")), denied(client("CL.THROTTLE", "k", 1, 1, 1))
 
         may_all, may_ask, may_not = (False, False), ("NOPERM", False), ("NOAUTH", "NOAUTH")
-        assert outcome("AUTH", ADMIN) == outcome("AUTH", "default", ADMIN) == outcome("HELLO", 3, "AUTH", "default", ADMIN) == may_all
+        assert outcome("AUTH", ADMIN) == outcome("AUTH", "default",
+                                                 ADMIN) == outcome("HELLO", 3, "AUTH", "default",
+                                                                   ADMIN) == may_all
         assert outcome("AUTH", CHECK) == outcome("HELLO", 2, "AUTH", "any", CHECK) == may_ask
-        for wrong in ("", "x", ADMIN[:-1], ADMIN + "x", ADMIN.upper(), "\0" * len(ADMIN), ADMIN + "\0", "x" * 1000):
-            assert outcome("AUTH", wrong) == outcome("HELLO", 3, "AUTH", "default", wrong) == may_not, wrong
+        for wrong in ("", "x", ADMIN[:-1], ADMIN + "x", ADMIN.upper(), "\0" * len(ADMIN),
+                      ADMIN + "\0", "x" * 1000):
+            assert outcome("AUTH", wrong) == outcome("HELLO", 3, "AUTH", "default",
+                                                     wrong) == may_not, wrong
         with server.resp() as client:
-            assert client("HELLO", 3).startswith("NOAUTH") and client("AUTH", "no").startswith("WRONGPASS")
+            assert client("HELLO", 3).startswith("NOAUTH")
+            assert client("AUTH", "no").startswith("WRONGPASS")
             assert client("AUTH", ADMIN) == "OK" and client("PING") == "PONG"
-            assert client("AUTH", "no").startswith("WRONGPASS") and client("PING") == "PONG"  # as in Redis: a wrong one changes nothing
+            # as in Redis: a wrong one changes nothing
+            assert client("AUTH", "no").startswith("WRONGPASS") and client("PING") == "PONG"
             assert client("RESET") == "RESET" and client("PING").startswith("NOAUTH")
             assert server.resp()("AUTH", ADMIN) == "OK"
 
@@ -142,9 +160,11 @@ def test_S1_a_transaction_keeps_no_rights(weir):
 
 
 def test_S1_an_admin_token_alone_leaves_asking_open(weir):
-    """On the loopback: applications on the host may ask, and only who has the token may change anything."""
+    """On the loopback: applications on the host may ask, and only who has the token may change
+    anything."""
     with Server(weir, env={"WEIR_ADMIN_TOKEN": ADMIN}) as server, server.resp() as client:
-        assert client("CL.THROTTLE", "k", 4, 1, 1)[0] == 0 and denied(client("WEIR.MODE", "off")) == "NOPERM"
+        assert client("CL.THROTTLE", "k", 4, 1, 1)[0] == 0
+        assert denied(client("WEIR.MODE", "off")) == "NOPERM"
         assert ask(server, "POST", "/v1/check", body='{"attributes":{}}').status == 200
         assert ask(server, "PUT", "/v1/modes", body='{"mode":"off"}').status == 401
 
@@ -154,12 +174,14 @@ def test_S2_roles_over_http(weir):
         routes = ask(server, "GET", "/v1").json()["routes"]
         assert len(routes) > 30
         for route in routes:
-            name, method = "%s %s" % (route["method"], route["path"]), route["method"].replace("*", "GET")
+            name, method = "%s %s" % (route["method"],
+                                      route["path"]), route["method"].replace("*", "GET")
             if name in PUBLIC:
                 assert ask(server, method, route["path"]).status == 200, name
                 continue
             nobody = ask(server, method, route["path"])
-            assert nobody.status == 401 and "Bearer" in nobody.headers["www-authenticate"], (name, nobody.status)
+            assert nobody.status == 401, (name, nobody.status)
+            assert "Bearer" in nobody.headers["www-authenticate"], (name, nobody.status)
             for basic in (False, True):
                 wrong = ask(server, method, route["path"], "wrong", basic=basic)
                 assert wrong.status == 401, (name, wrong.status)
@@ -168,7 +190,9 @@ def test_S2_roles_over_http(weir):
             if name not in ("GET /v1/events", "POST /v1/clock"):
                 assert ask(server, method, route["path"], ADMIN).status not in (401, 403), name
         assert ask(server, "GET", "/v1/status", ADMIN, basic=True).status == 200
-        for broken in ("Bearer", "Bearer ", "Basic", "Basic !!!!", "Basic " + base64.b64encode(ADMIN.encode()).decode(), "Digest x", ADMIN, "Basic " + "A" * 5000):
+        for broken in ("Bearer", "Bearer ", "Basic", "Basic !!!!",
+                       "Basic " + base64.b64encode(ADMIN.encode()).decode(), "Digest x", ADMIN,
+                       "Basic " + "A" * 5000):
             assert ask(server, "GET", "/v1/status", Authorization=broken).status == 401, broken
 
 
@@ -183,7 +207,8 @@ def test_secrets_do_not_get_out(weir):
         os.chmod(token_file, 0o600)
         env = {"WEIR_CHECK_TOKEN": CHECK, "WEIR_WEBHOOK_TOKEN": hook}
         rules = RULES + "  - name: by-token\n    key: '{header.authorization}'\n    limit: 1/1d\n"
-        options = ["--admin-token-file", token_file, "--events-log", log, "--webhook", "http://127.0.0.1:1/x"]
+        options = ["--admin-token-file", token_file, "--events-log", log, "--webhook",
+                   "http://127.0.0.1:1/x"]
         told = []
         with Server(weir, *options, rules=rules, env=env) as server, server.resp() as client:
             for secret in (CHECK, ADMIN, "wrong-secret"):
@@ -193,14 +218,16 @@ def test_secrets_do_not_get_out(weir):
                 for _ in range(3):  # refused: the key gets among the top ones
                     told.append(ask(server, "GET", "/v1/auth", secret).body.decode())
             client("AUTH", ADMIN)
-            for words in (["WEIR.SETTINGS"], ["WEIR.STATUS"], ["WEIR.TOP"], ["WEIR.EVENTS"], ["WEIR.RULES"], ["INFO"], ["CLIENT", "LIST"], ["CONFIG", "GET", "*"]):
+            for words in (["WEIR.SETTINGS"], ["WEIR.STATUS"], ["WEIR.TOP"], ["WEIR.EVENTS"],
+                          ["WEIR.RULES"], ["INFO"], ["CLIENT", "LIST"], ["CONFIG", "GET", "*"]):
                 told.append(str(client(*words)))
             assert '"admin_token":true' in told[-8], told[-8]
             told.append(ask(server, "GET", "/metrics", ADMIN).body.decode())
             told.append(str(ask(server, "GET", "/v1/status", "wrong-secret").body))
             told.append(open("/proc/%d/cmdline" % server.pid).read())
             told.append("".join(server.said))
-            printed = subprocess.run(server.command + ["--print-settings"], capture_output=True, text=True, env=server.env)
+            printed = subprocess.run(server.command + ["--print-settings"], capture_output=True,
+                                     text=True, env=server.env)
             told.append(printed.stdout + printed.stderr)
             assert "admin-token: (set)" in printed.stdout
             client.json("WEIR.MODE", "off")
@@ -208,7 +235,8 @@ def test_secrets_do_not_get_out(weir):
         told.append(open(log).read())
         told.append(server.stop_said)
         for text in told:
-            for secret in (ADMIN, CHECK, hook, "wrong-secret", base64.b64encode(b"any:" + ADMIN.encode()).decode()):
+            for secret in (ADMIN, CHECK, hook, "wrong-secret",
+                           base64.b64encode(b"any:" + ADMIN.encode()).decode()):
                 assert secret not in text, "%s is told: %s" % (secret, text[:2000])
 
 
@@ -216,35 +244,44 @@ def test_secrets_do_not_get_out(weir):
 
 
 def test_S2_pages_of_others_cannot_ask(weir):
-    """Without tokens whoever is on this host may do everything; a browser on this host shows pages that are not."""
+    """Without tokens whoever is on this host may do everything; a browser on this host shows pages
+    that are not."""
     with Server(weir) as server:
         port = server.ports["http"]
 
         def status(host, path="/v1/status", **headers):
             return ask(server, "GET", path, Host=host, **headers).status
 
-        for host in ("localhost", "localhost:%d" % port, "127.0.0.1:%d" % port, "[::1]:%d" % port, "weir.localhost", "LOCALHOST"):
+        for host in ("localhost", "localhost:%d" % port, "127.0.0.1:%d" % port, "[::1]:%d" % port,
+                     "weir.localhost", "LOCALHOST"):
             assert status(host) == 200, host
-        for host in ("evil.example", "evil.example:%d" % port, "localhost.evil.example", "127.0.0.1.evil.example", "evil-localhost", "local", "xlocalhost"):
+        for host in ("evil.example", "evil.example:%d" % port, "localhost.evil.example",
+                     "127.0.0.1.evil.example", "evil-localhost", "local", "xlocalhost"):
             assert status(host) == 403, host
             assert status(host, "/healthz") == 200  # load balancers have names of their own for it
-        for origin in ("http://evil.example", "https://localhost.evil.example", "null", "http://localhost:1", "file://", "http://127.0.0.1", ""):
+        for origin in ("http://evil.example", "https://localhost.evil.example", "null",
+                       "http://localhost:1", "file://", "http://127.0.0.1", ""):
             if origin:
                 assert status("127.0.0.1:%d" % port, Origin=origin) == 403, origin
         assert status("127.0.0.1:%d" % port, Origin="http://127.0.0.1:%d" % port) == 200
         answer = ask(server, "PUT", "/v1/modes", body='{"mode":"off"}', Host="evil.example")
         assert answer.status == 403 and server.resp().json("WEIR.MODES")["in_force"] == "enforce"
     with Server(weir, env={"WEIR_ADMIN_TOKEN": ADMIN}) as server:  # a token cannot be had by a page
-        assert ask(server, "GET", "/v1/status", ADMIN, Host="evil.example", Origin="http://evil.example").status == 200
-        assert ask(server, "POST", "/v1/check", body='{"attributes":{}}', Host="evil.example").status == 403
+        assert ask(server, "GET", "/v1/status", ADMIN, Host="evil.example",
+                   Origin="http://evil.example").status == 200
+        assert ask(server, "POST", "/v1/check", body='{"attributes":{}}',
+                   Host="evil.example").status == 403
 
 
 def test_S1_http_on_the_resp_port_is_not_obeyed(weir):
     """A form that a page was made to send: its body would be commands."""
     with Server(weir) as server:
-        for head in (b"POST / HTTP/1.1\r\nHost: x\r\n", b"GET / HTTP/1.1\r\nHost: x\r\n", b"post / HTTP/1.1\r\n", b"OPTIONS / HTTP/1.1\r\nHOST: x\r\n"):
-            with socket.create_connection(("127.0.0.1", server.ports["resp"]), timeout=60) as client:
-                client.sendall(head + b"Content-Length: 40\r\n\r\nWEIR.MODE off\r\nCL.THROTTLE k 0 1 60\r\n")
+        for head in (b"POST / HTTP/1.1\r\nHost: x\r\n", b"GET / HTTP/1.1\r\nHost: x\r\n",
+                     b"post / HTTP/1.1\r\n", b"OPTIONS / HTTP/1.1\r\nHOST: x\r\n"):
+            with socket.create_connection(("127.0.0.1", server.ports["resp"]),
+                                          timeout=60) as client:
+                client.sendall(head
+                               + b"Content-Length: 40\r\n\r\nWEIR.MODE off\r\nCL.THROTTLE k 0 1 60\r\n")
                 said = b""
                 while True:
                     data = client.recv(65536)
@@ -267,7 +304,8 @@ def auth(server, source, forwarded=None, **headers):
 
 
 def test_S2_forged_forwarding_headers(weir):
-    """127.0.0.1 is the proxy, 127.0.0.2 is not.  The limit is one for each address, so who is asked for shows."""
+    """127.0.0.1 is the proxy, 127.0.0.2 is not.  The limit is one for each address, so who is asked
+    for shows."""
     with Server(weir, "--trusted-proxies", "127.0.0.1", rules=RULES) as server:
         assert auth(server, "127.0.0.2", "192.0.2.1") == 200  # that was 127.0.0.2
         assert auth(server, "127.0.0.2", "192.0.2.2") == 429
@@ -275,13 +313,16 @@ def test_S2_forged_forwarding_headers(weir):
         assert auth(server, "127.0.0.2", Forwarded="for=192.0.2.3") == 429
         for address in ("192.0.2.1", "192.0.2.2", "192.0.2.3"):
             assert auth(server, "127.0.0.1", address) == 200, address  # nothing was charged to them
-        assert auth(server, "127.0.0.1", "198.51.100.99, 192.0.2.1") == 429  # the left one is the client's own word
-        assert auth(server, "127.0.0.1", "198.51.100.99, 192.0.2.4, 127.0.0.1") == 200  # over two proxies
+        # the left one is the client's own word
+        assert auth(server, "127.0.0.1", "198.51.100.99, 192.0.2.1") == 429
+        # over two proxies
+        assert auth(server, "127.0.0.1", "198.51.100.99, 192.0.2.4, 127.0.0.1") == 200
         assert auth(server, "127.0.0.1", "192.0.2.4") == 429
         assert auth(server, "127.0.0.1", "192.0.2.5, nonsense") == 200  # that was the proxy itself
         assert auth(server, "127.0.0.1") == 429
     with Server(weir, "--trusted-proxies", "", rules=RULES) as server:
-        assert auth(server, "127.0.0.1", "192.0.2.1") == 200 and auth(server, "127.0.0.1", "192.0.2.2") == 429
+        assert auth(server, "127.0.0.1", "192.0.2.1") == 200
+        assert auth(server, "127.0.0.1", "192.0.2.2") == 429
 
 
 # --------------------------------------------------------------------- TLS
@@ -290,11 +331,14 @@ def test_S2_forged_forwarding_headers(weir):
 def make(folder, name, *signed):
     """A key and a certificate, signed by that of another or by itself."""
     key, pem = os.path.join(folder, name + ".key"), os.path.join(folder, name + ".pem")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=" + name,
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+               "-nodes", "-days", "2", "-subj", "/CN=" + name,
                "-keyout", key, "-out", pem]
     if signed:
-        command += ["-CA", os.path.join(folder, signed[0] + ".pem"), "-CAkey", os.path.join(folder, signed[0] + ".key")]
-        command += ["-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"]
+        command += ["-CA", os.path.join(folder, signed[0] + ".pem"), "-CAkey",
+                    os.path.join(folder, signed[0] + ".key")]
+        command += ["-addext", "subjectAltName=IP:127.0.0.1", "-addext",
+                    "basicConstraints=critical,CA:FALSE"]
     subprocess.run(command, check=True, capture_output=True)
     return pem, key
 
@@ -302,14 +346,16 @@ def make(folder, name, *signed):
 def context(folder, ca, certificate=None):
     made = ssl.create_default_context(cafile=os.path.join(folder, ca + ".pem"))
     if certificate:
-        made.load_cert_chain(os.path.join(folder, certificate + ".pem"), os.path.join(folder, certificate + ".key"))
+        made.load_cert_chain(os.path.join(folder, certificate + ".pem"),
+                             os.path.join(folder, certificate + ".key"))
     return made
 
 
 def say_secretly(server, tls, door, data):
     """What is answered; None if the handshake failed or the server hung up."""
     try:
-        with socket.create_connection(("127.0.0.1", server.ports[door]), timeout=60) as plain, tls.wrap_socket(plain, server_hostname="127.0.0.1") as client:
+        with (socket.create_connection(("127.0.0.1", server.ports[door]), timeout=60) as plain,
+              tls.wrap_socket(plain, server_hostname="127.0.0.1") as client):
             client.sendall(data)
             return client.recv(65536) or None
     except (ssl.SSLError, ConnectionError):
@@ -320,7 +366,8 @@ GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def tls_options(folder):
-    return ["--tls-certificate", os.path.join(folder, "server.pem"), "--tls-key", os.path.join(folder, "server.key")]
+    return ["--tls-certificate", os.path.join(folder, "server.pem"), "--tls-key",
+            os.path.join(folder, "server.key")]
 
 
 def test_S1_tls_with_client_certificates(weir):
@@ -329,7 +376,8 @@ def test_S1_tls_with_client_certificates(weir):
         make(folder, "server", "ca")
         make(folder, "client", "ca")
         make(folder, "stranger")
-        with Server(weir, *tls_options(folder), "--tls-client-ca", os.path.join(folder, "ca.pem")) as server:
+        with Server(weir, *tls_options(folder), "--tls-client-ca",
+                    os.path.join(folder, "ca.pem")) as server:
             good = context(folder, "ca", "client")
             assert say_secretly(server, good, "resp", b"PING\r\n") == b"+PONG\r\n"
             assert say_secretly(server, good, "http", GET).startswith(b"HTTP/1.1 200")
@@ -338,14 +386,18 @@ def test_S1_tls_with_client_certificates(weir):
             old = context(folder, "ca", "client")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that these are old is what is tested
-                old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+                old.minimum_version = ssl.TLSVersion.TLSv1
+                old.maximum_version = ssl.TLSVersion.TLSv1_1
             assert say_secretly(server, old, "resp", b"PING\r\n") is None
             with socket.create_connection(("127.0.0.1", server.ports["resp"]), timeout=60) as plain:
                 plain.sendall(b"PING\r\nPING\r\nPING\r\n")
                 assert is_closed(plain)
             assert say_secretly(server, good, "resp", b"PING\r\n") == b"+PONG\r\n"
-            with socket.create_connection(("127.0.0.1", server.ports["resp"]), timeout=60) as plain, good.wrap_socket(plain, server_hostname="127.0.0.1") as client:
-                client.sendall(encode(["ECHO", "x" * 300000]) * 3)  # more than any buffer, both ways
+            with (socket.create_connection(("127.0.0.1", server.ports["resp"]),
+                                           timeout=60) as plain,
+                  good.wrap_socket(plain, server_hostname="127.0.0.1") as client):
+                # more than any buffer, both ways
+                client.sendall(encode(["ECHO", "x" * 300000]) * 3)
                 want, got = 3 * len(b"$300000\r\n" + b"x" * 300000 + b"\r\n"), 0
                 while got < want:
                     got += len(client.recv(65536))
@@ -360,7 +412,8 @@ def test_S1_tls_says_all_before_the_end(weir):
         with Server(weir, *tls_options(folder)) as server:
             incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
             tls = context(folder, "ca").wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
-            with socket.create_connection(("127.0.0.1", server.ports["resp"]), timeout=60) as client:
+            with socket.create_connection(("127.0.0.1", server.ports["resp"]),
+                                          timeout=60) as client:
                 shake(client, tls, incoming, outgoing)
                 n = 20000
                 tls.write(b"ECHO 0123456789012345678901234567890123456789\r\n" * n)
@@ -406,23 +459,27 @@ def read_plain(client, tls, incoming):
 
 
 def test_S1_tls_slowloris(weir):
-    """A handshake that never ends, and a record that never ends: closed after `patience`, though a byte comes now and then."""
+    """A handshake that never ends, and a record that never ends: closed after `patience`, though a
+    byte comes now and then."""
     with Folder() as folder:
         make(folder, "ca")
         make(folder, "server", "ca")
         with Server(weir, *tls_options(folder), "--patience", "1s") as server:
             incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
             tls = context(folder, "ca").wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
-            with socket.create_connection(("127.0.0.1", server.ports["resp"]), timeout=60) as client:
+            with socket.create_connection(("127.0.0.1", server.ports["resp"]),
+                                          timeout=60) as client:
                 shake(client, tls, incoming, outgoing)
                 tls.write(b"PING\r\n" + b"x" * 2000)
                 assert trickles_out(client, outgoing.read()), "a record"
-            tls = context(folder, "ca").wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="127.0.0.1")
+            tls = context(folder, "ca").wrap_bio(ssl.MemoryBIO(), outgoing,
+                                                 server_hostname="127.0.0.1")
             try:
                 tls.do_handshake()
             except ssl.SSLWantReadError:
                 pass
-            with socket.create_connection(("127.0.0.1", server.ports["resp"]), timeout=60) as client:
+            with socket.create_connection(("127.0.0.1", server.ports["resp"]),
+                                          timeout=60) as client:
                 assert trickles_out(client, outgoing.read()), "a handshake"
             assert say_secretly(server, context(folder, "ca"), "resp", b"PING\r\n") == b"+PONG\r\n"
 
@@ -454,7 +511,8 @@ def test_S1_tls_certificates_are_renewed(weir):
             assert ssl.get_server_certificate(("127.0.0.1", server.ports["resp"])) == first
             make(folder, "server", "ca")
             server.process.send_signal(signal.SIGHUP)
-            until("the new one is shown", lambda: ssl.get_server_certificate(("127.0.0.1", server.ports["resp"])) != first)
+            until("the new one is shown",
+                  lambda: ssl.get_server_certificate(("127.0.0.1", server.ports["resp"])) != first)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""serving.py -- what the tests of `weir serve` share: a server on ports of its own, stopped by its own pid, and the smallest clients.
+"""serving.py -- what the tests of `weir serve` share: a server on ports of its own, stopped by its
+own pid, and the smallest clients.
 
-A server is started with --test-clock unless told otherwise: time stands still until a test moves it.  Nothing sleeps."""
+A server is started with --test-clock unless told otherwise: time stands still until a test moves
+it.  Nothing sleeps."""
 import http.client
 import json
 import os
@@ -40,7 +42,8 @@ lists:
 class Server:
     """weir serve, ready when the constructor returns."""
 
-    def __init__(self, weir, *options, rules=None, clock=True, table=None, env=None, resp="127.0.0.1:0", http="127.0.0.1:0", threads=2):
+    def __init__(self, weir, *options, rules=None, clock=True, table=None, env=None,
+                 resp="127.0.0.1:0", http="127.0.0.1:0", threads=2):
         self.folder = tempfile.mkdtemp(prefix="weir-test-")
         self.weir = weir
         command = [weir, "serve", "--resp", resp, "--http", http, "--threads", str(threads)]
@@ -57,7 +60,8 @@ class Server:
 
     def start(self):
         self.errors = open(os.path.join(self.folder, "stderr"), "ab")
-        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=self.errors, env=self.env, text=True)
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=self.errors,
+                                        env=self.env, text=True)
         self.said = []
         self.ports = {}
         self.addresses = {}
@@ -114,7 +118,8 @@ class Server:
         said = self.stop_said = self.complaints()
         shutil.rmtree(self.folder, ignore_errors=True)
         assert code == expect, "the server ended with %d: %s" % (code, said)
-        assert "ERROR: AddressSanitizer" not in said and "runtime error" not in said and "LeakSanitizer" not in said, said
+        assert "ERROR: AddressSanitizer" not in said and "runtime error" not in said, said
+        assert "LeakSanitizer" not in said, said
         return said
 
     def __enter__(self):
@@ -304,7 +309,8 @@ def is_closed(client, seconds=60):
 
 
 def run_tests(names):
-    """Runs every function called test_* in the order written; the arguments of the program are weir and perhaps names of tests."""
+    """Runs every function called test_* in the order written; the arguments of the program are weir
+    and perhaps names of tests."""
     weir = sys.argv[1]
     wanted = sys.argv[2:]
     passed = failed = 0

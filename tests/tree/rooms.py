@@ -10,7 +10,8 @@
     numbers    no floating point in lib/algo and lib/table
     length     no source of more than 700 lines; weir.h, which is the manual, 900
     vectors    every algorithm has tests/vectors/NAME.vec
-    symbols    all begin with weir_ or weir__; the shared library exports what weir.h declares, and nothing else
+    symbols    all begin with weir_ or weir__; the shared library exports what weir.h declares, and
+    nothing else
     paths      no file names a place that only one machine has
 
 Prints each violation as file:line: what, and ends with "N passed, M failed".
@@ -28,7 +29,8 @@ SERVE_ROOMS = ["net", "settings", "decide", "resp", "http", "admin", "rules", "e
 CLOCK_FILE = "lib/base/clock.c"
 
 # What each room may include beside itself; weir.h is open to all.
-MAY_INCLUDE = {"lib/" + room: ["lib/" + left for left in LIB_ROOMS[:i]] for i, room in enumerate(LIB_ROOMS)}
+MAY_INCLUDE = {"lib/" + room: ["lib/" + left for left in LIB_ROOMS[:i]] for i,
+               room in enumerate(LIB_ROOMS)}
 LEFT_OF_SERVER = ["wire", "cluster"] + ["lib/" + room for room in LIB_ROOMS]
 MAY_INCLUDE.update(
     {
@@ -79,15 +81,20 @@ def list_files(root):
     """Tracked files and those that would be; without git, all that are not in a build directory."""
     try:
         git = subprocess.run(
-            ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True, check=True
+            ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            capture_output=True, check=True
         )
         names = git.stdout.decode().split("\0")
     except (OSError, subprocess.CalledProcessError):
         names = []
         for folder, folders, files in os.walk(root):
-            folders[:] = [f for f in folders if f[0] != "." and not os.path.exists(os.path.join(folder, f, "build.ninja"))]
+            folders[:] = [f
+                          for f in folders if f[0] != "."
+                          and not os.path.exists(os.path.join(folder, f, "build.ninja"))]
             names += [os.path.relpath(os.path.join(folder, f), root) for f in files]
-    return sorted({n for n in names if n and os.path.isfile(os.path.join(root, n)) and not os.path.islink(os.path.join(root, n))})
+    return sorted({n
+                   for n in names if n and os.path.isfile(os.path.join(root, n))
+                   and not os.path.islink(os.path.join(root, n))})
 
 
 def read(root, path):
@@ -104,7 +111,8 @@ def blank(text, strings):
     pattern = r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
 
     def replace(m):
-        return m.group() if m.group()[0] in "\"'" and not strings else re.sub(r"[^\n]", " ", m.group())
+        return (m.group() if m.group()[0] in "\"'" and not strings
+                else re.sub(r"[^\n]", " ", m.group()))
 
     return re.sub(pattern, replace, text, flags=re.S)
 
@@ -114,7 +122,8 @@ def line_of(text, at):
 
 
 def find(path, text, pattern, what):
-    return [(path, line_of(text, m.start()), what % m.group().strip(" (")) for m in pattern.finditer(text)]
+    return [(path, line_of(text, m.start()), what % m.group().strip(" ("))
+            for m in pattern.finditer(text)]
 
 
 def is_c(path):
@@ -132,19 +141,23 @@ def check_includes(path, text, files):
     for m in INCLUDE.finditer(code):
         name, line = m.group(2), line_of(code, m.start(1))
         near = os.path.normpath(os.path.join(os.path.dirname(path), name))
-        places = ([near] if m.group(1) == '"' else []) + ["include/" + name, "lib/" + name, os.path.normpath(name)]
+        places = (([near] if m.group(1) == '"' else []) + ["include/" + name, "lib/" + name,
+                                                           os.path.normpath(name)])
         target = next((p for p in places if p in files), None)
         if target is None and m.group(1) == '"' and room not in ("nginx", "bindings"):
             violations.append((path, line, '"%s" is not in the tree' % name))
-        if target is None or target == "include/weir.h" or room_of(target) in [room] + MAY_INCLUDE[room]:
+        if (target is None or target == "include/weir.h"
+            or room_of(target) in [room] + MAY_INCLUDE[room]):
             continue
-        violations.append((path, line, "%s must not include %s: %s" % (room, room_of(target), name)))
+        violations.append((path, line,
+                           "%s must not include %s: %s" % (room, room_of(target), name)))
     return violations
 
 
 def check_clock(path, text):
     what = "'%s' reads or waits for a clock; only " + CLOCK_FILE + " may"
-    return find(path, blank(text, True), CLOCK_CALL, what) + find(path, blank(text, False), CLOCK_ASM, what)
+    return (find(path, blank(text, True), CLOCK_CALL, what) + find(path, blank(text, False),
+                                                                   CLOCK_ASM, what))
 
 
 def check_length(path, text):
@@ -172,7 +185,8 @@ def check_sources(report, root, files):
             report.check([(path, 1, "%s is no room: see docs/architecture.md" % room_of(path))])
         if path.startswith("server/serve/") and path.count("/") > 2:
             known_room = path.split("/")[2] in SERVE_ROOMS
-            report.check([] if known_room else [(path, 1, "server/serve has %s" % ", ".join(SERVE_ROOMS))])
+            report.check([] if known_room
+                         else [(path, 1, "server/serve has %s" % ", ".join(SERVE_ROOMS))])
         if path.startswith(TIMELESS) and path != CLOCK_FILE:
             report.check(check_clock(path, text))
         if path.startswith(INTEGER):
@@ -191,7 +205,8 @@ def check_paths(report, root, files):
 
 
 def symbols(library, *options):
-    out = subprocess.run(["nm", "-g", "--defined-only", "-P", *options, library], stdout=subprocess.PIPE, text=True).stdout
+    out = subprocess.run(["nm", "-g", "--defined-only", "-P", *options, library],
+                         stdout=subprocess.PIPE, text=True).stdout
     names = {line.split()[0].split("@")[0] for line in out.splitlines() if len(line.split()) >= 3}
     return {n for n in names if not INSTRUMENTED.match(n)}
 
@@ -199,14 +214,19 @@ def symbols(library, *options):
 def check_symbols(report, root, static, shared):
     text = read(root, "include/weir.h")
     code = blank(text, True)
-    public = {m.group(1): line_of(code, m.start(1)) for m in re.finditer(r"\bWEIR_API\b[^;{}#]*?\b(weir_\w+)\s*\(", code)}
+    public = {m.group(1): line_of(code, m.start(1))
+              for m in re.finditer(r"\bWEIR_API\b[^;{}#]*?\b(weir_\w+)\s*\(", code)}
     kept, exported = symbols(static), symbols(shared, "-D")
     report.check([(static, 0, "no symbols: not a library of Weir")] if not kept else [])
-    report.check([(static, 0, "'%s' does not begin with weir_" % n) for n in sorted(kept) if not n.startswith("weir_")])
-    report.check([(shared, 0, "exports '%s', which weir.h does not declare" % n) for n in sorted(exported - set(public))])
-    report.check([("include/weir.h", public[n], "'%s' is not exported" % n) for n in sorted(set(public) - exported)])
+    report.check([(static, 0, "'%s' does not begin with weir_" % n)
+                  for n in sorted(kept) if not n.startswith("weir_")])
+    report.check([(shared, 0, "exports '%s', which weir.h does not declare" % n)
+                  for n in sorted(exported - set(public))])
+    report.check([("include/weir.h", public[n], "'%s' is not exported" % n)
+                  for n in sorted(set(public) - exported)])
     plain = re.finditer(r"^(?!WEIR_API\b)\w[\w *]*?\b(weir_\w+)\((?!\*).*;", code, re.M)
-    report.check([("include/weir.h", line_of(code, m.start(1)), "'%s' is declared without WEIR_API" % m.group(1)) for m in plain])
+    report.check([("include/weir.h", line_of(code, m.start(1)),
+                   "'%s' is declared without WEIR_API" % m.group(1)) for m in plain])
 
 
 def main():
@@ -214,7 +234,8 @@ def main():
         sys.exit("usage: rooms.py SOURCE_ROOT STATIC_LIB SHARED_LIB")
     root, static, shared = sys.argv[1:]
     report, files = Report(), list_files(root)
-    report.check([] if "include/weir.h" in files and CLOCK_FILE in files else [(root, 0, "not the sources of Weir")])
+    report.check([] if "include/weir.h" in files and CLOCK_FILE in files
+                 else [(root, 0, "not the sources of Weir")])
     check_sources(report, root, files)
     check_paths(report, root, files)
     check_symbols(report, root, static, shared)

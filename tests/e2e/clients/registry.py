@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""registry.py WEIR FOLDER [NAME...] -- the newest client libraries, as their registries have them: npm, Go's proxy, Maven Central, PyPI.
+"""registry.py WEIR FOLDER [NAME...] -- the newest client libraries, as their registries have them:
+npm, Go's proxy, Maven Central, PyPI.
 
-Each is fetched and built in FOLDER/NAME, a copy of the folder of that name here; versions and checksums are pinned there.  Without the tool,
-or where the registry does not answer, it is skipped, and said so: tests must pass on a machine without a network.  A checksum that differs
-is no such case."""
+Each is fetched and built in FOLDER/NAME, a copy of the folder of that name here; versions and
+checksums are pinned there.  Without the tool, or where the registry does not answer, it is skipped,
+and said so: tests must pass on a machine without a network.  A checksum that differs is no such
+case."""
 import os
 import re
 import shutil
@@ -15,8 +17,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 from clients.world import run_client, run_snippet  # noqa: E402
 
-NPM = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=60000"]
-PIP = ["python3", "-m", "pip", "install", "--quiet", "--retries", "1", "--only-binary", ":all:", "--require-hashes", "--requirement",
+NPM = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1",
+       "--fetch-timeout=60000"]
+PIP = ["python3", "-m", "pip", "install", "--quiet", "--retries", "1", "--only-binary", ":all:",
+       "--require-hashes", "--requirement",
        "requirements.txt", "--upgrade", "--target", "packages"]
 MAVEN = ["mvn", "--quiet", "--batch-mode", "--no-transfer-progress", "dependency:copy-dependencies"]
 
@@ -26,8 +30,10 @@ CLASSES = "target:target/dependency/*"
 CLIENTS = {
     "ioredis": (NPM, None, ["node", "ioredis.js"], {}),
     "node-redis": (NPM, None, ["node", "node-redis.js"], {}),
-    "go-redis": (["go", "mod", "download"], ["go", "build", "-o", "go-redis", "."], ["./go-redis"], {}),
-    "jedis": (MAVEN, ["javac", "-cp", CLASSES, "-d", "target", "JedisTest.java"], ["java", "-cp", CLASSES, "JedisTest"], {}),
+    "go-redis": (["go", "mod", "download"], ["go", "build", "-o", "go-redis", "."], ["./go-redis"],
+                 {}),
+    "jedis": (MAVEN, ["javac", "-cp", CLASSES, "-d", "target", "JedisTest.java"],
+              ["java", "-cp", CLASSES, "JedisTest"], {}),
     "redis-py": (PIP, None, ["python3", "-X", "dev", "redis-py.py"], {"PYTHONPATH": "packages"}),
 }
 
@@ -49,7 +55,8 @@ def why(output):
     """The first line that says error, or the last one."""
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).strip() for line in output.splitlines()]
     lines = [line for line in lines if line]
-    return next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "it did not say why")
+    return next((line for line in lines if "error" in line.lower()),
+                lines[-1] if lines else "it did not say why")
 
 
 def run(command, folder):
@@ -62,7 +69,9 @@ def run(command, folder):
 def fetch(command, folder):
     done = run(command, folder)
     output = done.stdout + done.stderr
-    if done.returncode and any(word in output.lower() for word in ("checksum mismatch", "eintegrity", "do not match the hashes")):
+    if (done.returncode
+        and any(word in output.lower()
+                for word in ("checksum mismatch", "eintegrity", "do not match the hashes"))):
         raise AssertionError("what came is not what was pinned:\n" + output)
     if done.returncode:
         raise Skipped("%s: %s" % (command[0], why(output)))

@@ -1,12 +1,14 @@
-"""world.py -- what a client library finds when it is tested: three servers, and a page that says what to do and what must come.
+"""world.py -- what a client library finds when it is tested: three servers, and a page that says
+what to do and what must come.
 
     plain    no token, time stands still until WEIR.CLOCK
     guarded  two tokens: WEIR_CHECK_TOKEN and WEIR_ADMIN_TOKEN
     tls      the same over TLS, with a certificate made for the test
 
-The page (WEIR_WORLD, JSON) is the same for every language, and so is what a program does with it: it goes through the steps that its client
-can do, prints a line "NAME VERSION: step step ..." and ends with 0.  Anything else it prints, on either stream, is a complaint of the client
-about the server, and fails the test.
+The page (WEIR_WORLD, JSON) is the same for every language, and so is what a program does with it:
+it goes through the steps that its client can do, prints a line "NAME VERSION: step step ..." and
+ends with 0.  Anything else it prints, on either stream, is a complaint of the client about the
+server, and fails the test.
 """
 import json
 import os
@@ -30,22 +32,30 @@ rules:
 
 # t in ms, quantity, reply: redis-cell's own test (max_burst 4, 1 per second)
 GOLDEN = [
-    (0, 6, [1, 5, 5, -1, 0]), (0, 1, [0, 5, 4, -1, 1]), (0, 1, [0, 5, 3, -1, 2]), (0, 1, [0, 5, 2, -1, 3]), (0, 1, [0, 5, 1, -1, 4]),
-    (0, 1, [0, 5, 0, -1, 5]), (0, 1, [1, 5, 0, 1, 5]), (3000, 1, [0, 5, 2, -1, 3]), (3100, 1, [0, 5, 1, -1, 4]), (4000, 1, [0, 5, 1, -1, 4]),
-    (8000, 1, [0, 5, 4, -1, 1]), (9500, 1, [0, 5, 4, -1, 1]), (9500, 0, [0, 5, 4, -1, 1]), (9500, 2, [0, 5, 2, -1, 3]), (9500, 5, [1, 5, 2, 3, 3]),
+    (0, 6, [1, 5, 5, -1, 0]), (0, 1, [0, 5, 4, -1, 1]), (0, 1, [0, 5, 3, -1, 2]),
+    (0, 1, [0, 5, 2, -1, 3]), (0, 1, [0, 5, 1, -1, 4]),
+    (0, 1, [0, 5, 0, -1, 5]), (0, 1, [1, 5, 0, 1, 5]), (3000, 1, [0, 5, 2, -1, 3]),
+    (3100, 1, [0, 5, 1, -1, 4]), (4000, 1, [0, 5, 1, -1, 4]),
+    (8000, 1, [0, 5, 4, -1, 1]), (9500, 1, [0, 5, 4, -1, 1]), (9500, 0, [0, 5, 4, -1, 1]),
+    (9500, 2, [0, 5, 2, -1, 3]), (9500, 5, [1, 5, 2, 3, 3]),
     (15000, 6, [1, 5, 5, -1, 0]),
 ]
 
-# In this order; a client that cannot do one leaves it out, and its test says so.  resp3: the same list as with RESP2.
-STEPS = ["connect", "throttle", "check", "errors", "pipeline", "multi", "resp3", "events", "auth", "tls"]
+# In this order; a client that cannot do one leaves it out, and its test says so.  resp3: the same
+# list as with RESP2.
+STEPS = ["connect", "throttle", "check", "errors", "pipeline", "multi", "resp3", "events", "auth",
+         "tls"]
 
 
 def make_certificate(folder):
-    """A key and a certificate for 127.0.0.1, signed by itself: what a client must be told to trust."""
+    """A key and a certificate for 127.0.0.1, signed by itself: what a client must be told to
+    trust."""
     key, certificate = os.path.join(folder, "key.pem"), os.path.join(folder, "certificate.pem")
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", certificate],
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out",
+         certificate],
         check=True, capture_output=True)
     return certificate, key
 
@@ -79,8 +89,10 @@ class World:
         return self.servers[name].ports["resp"]
 
     def page(self):
-        golden = [{"now_ns": str(10**18 + ms * 10**6), "quantity": quantity, "reply": reply} for ms, quantity, reply in GOLDEN]
-        return {"host": "127.0.0.1", "ports": {name: self.port(name) for name in self.servers}, "certificate": self.certificate,
+        golden = [{"now_ns": str(10**18 + ms * 10**6), "quantity": quantity, "reply": reply} for ms,
+                  quantity, reply in GOLDEN]
+        return {"host": "127.0.0.1", "ports": {name: self.port(name) for name in self.servers},
+                "certificate": self.certificate,
                 "check_token": CHECK_TOKEN, "admin_token": ADMIN_TOKEN, "golden": golden}
 
 
@@ -96,7 +108,7 @@ def run_client(weir, command, steps=STEPS, env=None, cwd=None):
         assert done.returncode == 0, "%s:\n%s%s" % (command[0], said, done.stderr)
         line = re.fullmatch(r"([^\n:]+): ([^\n]*)\n", said)
         assert line, "not its one line:\n%s%s" % (said, done.stderr)
-        assert line.group(2).split() == list(steps), "%s instead of %s" % (line.group(2), " ".join(steps))
+        assert line.group(2).split() == list(steps), "%s, not %s" % (line.group(2), steps)
         print("  " + said, end="", flush=True)
         return line.group(1)
 
@@ -104,7 +116,8 @@ def run_client(weir, command, steps=STEPS, env=None, cwd=None):
 def snippet(heading, language, page="docs/clients.md"):
     """The code below a heading of a page."""
     with open(os.path.join(ROOT, page)) as file:
-        section = re.search(r"^## %s$(.*?)(?=^## |\Z)" % re.escape(heading), file.read(), re.M | re.S).group(1)
+        section = re.search(r"^## %s$(.*?)(?=^## |\Z)" % re.escape(heading), file.read(),
+                            re.M | re.S).group(1)
     found = re.search(r"^```%s\n(.*?)^```$" % language, section, re.M | re.S)
     return found.group(1) if found else None
 
@@ -115,7 +128,9 @@ def run_snippet(weir, heading, language, path, command, env=None, cwd=None):
     with open(os.path.join(ROOT, "examples/rules.yaml")) as file:
         rules = file.read()
     with Server(weir, rules=rules) as server:
-        text = snippet(heading, language).replace("7379", str(server.ports["resp"])).replace("7380", str(server.ports["http"]))
+        text = snippet(heading, language)
+        for port, door in (("7379", "resp"), ("7380", "http")):
+            text = text.replace(port, str(server.ports[door]))
         write(path, text)
         done = run_foreign(command, cwd=cwd, env=dict(os.environ, **(env or {})))
         said = "docs/clients.md, %s:\n%s%s" % (heading, done.stdout, done.stderr)

@@ -1,4 +1,5 @@
-"""redis-py.py -- the redis package of Python: python3-redis of Debian, and the newest one of the registry (registry.py)."""
+"""redis-py.py -- the redis package of Python: python3-redis of Debian, and the newest one of the
+registry (registry.py)."""
 import json
 import os
 import warnings
@@ -13,7 +14,8 @@ CAN_RESP3 = int(redis.__version__.split(".")[0]) >= 5
 
 
 def client(server="plain", **options):
-    return redis.Redis(host=WORLD["host"], port=WORLD["ports"][server], decode_responses=True, socket_timeout=30, **options)
+    return redis.Redis(host=WORLD["host"], port=WORLD["ports"][server], decode_responses=True,
+                       socket_timeout=30, **options)
 
 
 def refused(do, *words):
@@ -44,7 +46,8 @@ def throttle():
 def check():
     with client() as r:
         for left in (4, 3, 2, 1, 0):
-            assert r.execute_command("WEIR.CHECK", "ip", "192.0.2.7", "uri", "/")[:4] == [1, "per-ip", 5, left]
+            assert r.execute_command("WEIR.CHECK", "ip", "192.0.2.7", "uri",
+                                     "/")[:4] == [1, "per-ip", 5, left]
         answer = r.execute_command("WEIR.CHECK", "ip", "192.0.2.7", "uri", "/")
         assert answer[:2] == [0, "per-ip"] and answer[4] == 2000 and answer[8] == "limited", answer
 
@@ -109,14 +112,17 @@ def auth():
 
 
 def tls():
-    with client("tls", ssl=True, ssl_ca_certs=WORLD["certificate"], password=WORLD["check_token"]) as r:
+    with client("tls", ssl=True, ssl_ca_certs=WORLD["certificate"],
+                password=WORLD["check_token"]) as r:
         assert r.ping()
         assert r.execute_command("CL.THROTTLE", "tls", 4, 1, 60) == [0, 5, 4, -1, 60]
     with client("tls", ssl=True, password=WORLD["check_token"]) as r:
-        assert "certificate verify failed" in refused(r.ping)  # nobody has told it to trust this one
+        # nobody has told it to trust this one
+        assert "certificate verify failed" in refused(r.ping)
 
 
-for step in [connect, throttle, check, errors, pipeline, multi] + [resp3] * CAN_RESP3 + [events, auth, tls]:
+for step in [connect, throttle, check, errors, pipeline,
+             multi] + [resp3] * CAN_RESP3 + [events, auth, tls]:
     step()
     STEPS.append(step.__name__)
 print("redis-py %s: %s" % (redis.__version__, " ".join(STEPS)))

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """figures.py FIGURES.TSV -- docs/figures.md and docs/figures-keys.svg from a run of `make bench`.
 
-Each section of the page is made of the figures whose names begin as it says.  A section that a run
-has no figures for (bench/run.sh can measure parts) stays as it is in the page; goals are compared
-in the page as it comes out.
+A section shows the figures whose names begin as SECTIONS says.  A section without figures in this
+run (bench/run.sh can measure parts) stays as it is in the page; goals are compared at the end.
 """
 import math
 import os
@@ -136,8 +135,9 @@ def steps(f):
 
 
 def many_keys(f):
-    out = ["Uniform random keys, the worst case.  `roomy` tables are filled to 75 %, the others to the promised 82 %.  The bounds are measured in a",
-           "region of the same size in the same run: one dependent load, and batches of 16 prefetched loads, each with a compare-and-swap.", "",
+    out = ["Uniform random keys, the worst case. `roomy` tables are filled to 75 %, the others to the promised",
+           "82 %. The bounds are measured in a region of the same size in the same run: one dependent load, and",
+           "batches of 16 prefetched loads, each with a compare-and-swap.", "",
            "| table | one by one | over a dependent load | batches of 16 | over load + swap | bytes a key | filling | evicted early |",
            "|---|---|---|---|---|---|---|---|"]
     for name in f:
@@ -165,8 +165,9 @@ def many_keys(f):
 
 
 def rules(f):
-    return ["A request of five attributes, of which three rules apply: by address, by path and account, by organisation.  The other rules ask for other",
-            "paths, prefixes, organisations and networks.  Names are numbered once (`weir_attribute`) unless said.", ""] + GOALS + [
+    return ["A request of five attributes, to which three rules apply: by address, by path and account, by",
+            "organisation. The other rules look for other paths, prefixes, organisations and networks. Unless",
+            "stated, attribute names are resolved once (`weir_attribute`).", ""] + GOALS + [
         row(f, "check, 1 rule, and it applies", "check.rules.1"),
         row(f, "check, 3 rules, and all apply", "check.rules.3"),
         row(f, "check, 100 rules, 3 apply", "check.rules.100"),
@@ -178,7 +179,7 @@ def rules(f):
         row(f, "the same, 10,000 rules over 3", "check.varied.10000.ratio"),
         row(f, "check, 3 rules, attributes by their names", "check.by_name"),
         row(f, "three bare takes on the same keys", "check.three_takes"),
-        row(f, "check, 3 rules, less the three takes", "check.over_takes", "≤ 60 ns"),
+        row(f, "check, 3 rules, minus the three takes", "check.over_takes", "≤ 60 ns"),
         row(f, "check, refused", "check.refused"),
         row(f, "check, 3 rules, no lists", "check.lists.0"),
         row(f, "check, 3 rules, lists of 100,000 entries", "check.lists.100000"),
@@ -189,8 +190,9 @@ def rules(f):
 
 
 def lists(f):
-    """Whatever bench-lists asks, by the size of the list."""
-    out = ["`hot` is one value again and again, `random` many of them in turn, half of them on the list; `create` the whole list.", "",
+    """The figures of bench-lists, by the size of the list."""
+    out = ["`hot` asks one value repeatedly, `random` many in turn, half of them on the list;",
+           "`create` makes the whole list.", "",
            "| what | measured |", "|---|---|"]
     return (out + [f"| {name[6:]} | {number(value)} {unit} |" for name,
                    (value, unit) in f.items() if name.startswith("lists.")])
@@ -206,7 +208,8 @@ def logs(f):
 
 def replay(f):
     count = f["replay.lines"][0]
-    out = [f"`weir replay` on a log of {count:,.0f} lines (`bench/replay.sh`): two rules in force, one in shadow, a deny list, 20,000 clients.", "",
+    out = [f"`weir replay` on a log of {count:,.0f} lines (`bench/replay.sh`): two rules in force,",
+           "one in shadow, a deny list, 20,000 clients.", "",
            "| log | CPU | clock | lines a second of CPU | memory at most |",
            "|---|---|---|---|---|"]
     for text, base in (("plain", "replay"), ("packed with gzip", "replay.gz")):
@@ -218,8 +221,9 @@ def replay(f):
 
 def serve(f):
     """CL.THROTTLE beside redis-server, rules beside CL.THROTTLE, HTTP beside nginx."""
-    out = ["The server has one core, the load generator (redis-benchmark, wrk) the other, 50 connections; a million random keys, or one hot key.  Ratios are of",
-           "the server's CPU per request, ours over theirs, by turns in one run.", "",
+    out = ["The server has one core, the load generator (redis-benchmark, wrk) the other; 50 connections; a",
+           "million random keys, or one hot key. Ratios are the server's CPU per request, ours over theirs,",
+           "measured by turns in one run.", "",
            "| | pipeline 1 | 16 | 64 |", "|---|---|---|---|"]
     seen = []
     for name in f:
@@ -258,9 +262,10 @@ def serve(f):
 
 def guards(f):
     """Enter and exit, beside Sentinel and Resilience4j; a real server at ten times its capacity."""
-    out = ["`weir_enter` and `weir_exit`, one thread, the time supplied and running as at 10,000 calls a second; `everything` is a number of permits, a breaker",
-           "over a time window and the adaptive limit `weir`.  Sentinel has a rule by thread count and one by slow-call ratio, Resilience4j a semaphore",
-           "bulkhead and a breaker over a time window.", ""] + GOALS + [
+    out = ["`weir_enter` and `weir_exit` in one thread; the time is supplied and runs as at 10,000 calls a",
+           "second. `everything` is permits, a breaker over a time window and the adaptive limit `weir`. Sentinel",
+           "has a rule by thread count and one by slow-call ratio, Resilience4j a semaphore bulkhead and a",
+           "breaker over a time window.", ""] + GOALS + [
         row(f, "enter + exit, permits", "guard.permits"),
         row(f, "enter + exit, permits and breaker", "guard.breaker"),
         row(f, "enter + exit, everything", "guard.everything", "≤ 100 ns"),
@@ -299,22 +304,25 @@ def guarded_server(f):
         return number(f[name][0]) if name in f else "-"
 
     out = ["",
-           "A real server (`bench/guard/backend.c`): four workers, 20 ms each, %s requests a second when nobody waits (p99 %s ms).  2,000 clients ask once a"
-           % (number(f["guard.http.capacity"][0]), number(f["guard.http.unloaded.p99"][0])),
-           "second each, ten times that; in the last row whoever is refused asks again at once.  Goodput is answers within a second.", "",
+           "A real server (`bench/guard/backend.c`): four workers, 20 ms each, %s requests a second"
+           % number(f["guard.http.capacity"][0]),
+           "when nobody waits (p99 %s ms). 2,000 clients ask once a second each, ten times that; in the"
+           % number(f["guard.http.unloaded.p99"][0]),
+           "last row refused clients ask again at once. Goodput is answers within a second.", "",
            "| | goodput, of capacity | p50 | p99 | answered | refused | limit found |",
            "|---|---|---|---|---|---|---|"]
     for text, who in (("without a guard", "plain"), ("with a guard", "guard"),
-                      ("… the refused ask at once", "storm")):
+                      ("… refused clients ask at once", "storm")):
         out.append(f"| {text} | {get(who, 'goodput')} % | {get(who, 'p50')} ms | {get(who, 'p99')} ms | {get(who, 'answered')}/s | {get(who, 'refused')}/s | {get(who, 'limit')} |")
     return out + [""] + GOALS + [row(f, "goodput at ten times the capacity, guarded",
                                      "guard.http.guard.goodput", "≥ 95 % of capacity")]
 
 
 def simulated(f):
-    """What bench/guard/scenarios.py has a goal for."""
+    """The goals of bench/guard/scenarios.py."""
     return ["",
-            "On virtual time (`weir sim overload-10x`; the other scenarios are in [guards-figures.md](guards-figures.md)):", ""] + GOALS + [
+            "On virtual time (`weir sim overload-10x`; [the other scenarios](guards-figures.md)):",
+            ""] + GOALS + [
         row(f, "overload 10×, without control, goodput", "guard.sim.overload-10x.none.goodput"),
         row(f, "overload 10×, the default controller, goodput",
             "guard.sim.overload-10x.weir.goodput", "≥ 95 %"),
@@ -331,7 +339,7 @@ def peers(f):
         (value, unit) in f.items() if name.startswith("peer.")]
 
 
-SECTIONS = [  # title, what the names of its figures begin with, its lines
+SECTIONS = [  # title, beginnings of the names of its figures, its lines
     ("One decision", ("step.", "take.", "hash.", "threads."), decision),
     ("Every algorithm's bare step", ("step.",), steps),
     ("Many keys", ("keys.",), many_keys),
@@ -347,8 +355,9 @@ SECTIONS = [  # title, what the names of its figures begin with, its lines
 
 HEAD = """# Figures
 
-Made by `make bench` and `scripts/figures.py`, peers in the same run; CPU time, medians of five rounds.  One machine of two virtual
-cores, shared with others: ratios and instruction counts hold, single times wander by 10 to 20 %.
+Made by `make bench` and `scripts/figures.py`, with peers in the same run: CPU time, medians of five
+rounds. The machine has two virtual cores and is shared: ratios and instruction counts are reliable,
+single times vary by 10 to 20 %.
 """
 
 

@@ -23,9 +23,11 @@ DRAWN = "overload-10x"
 
 HEAD = """# Guards: scenarios and controllers
 
-Made by `make bench` (`bench/guard/scenarios.py`) from `weir sim --all --json`: the real guard on virtual time, before a backend that does not exist;
-the same seed gives the same page on every machine.  `weir sim NAME` shows one scenario in full, `weir sim NAME --svg FILE` draws it.  `none` lets
-everybody in; `fixed` is a limit of twice the workers that there are at the beginning, chosen by somebody who knows them.
+Made by `make bench` (`bench/guard/scenarios.py`) from `weir sim --all --json`: the real guard on
+virtual time, in front of a simulated backend; the same seed gives the same page on every machine.
+`weir sim NAME` shows one scenario in full, `weir sim NAME --svg FILE` draws it. `none` lets everybody
+in; `fixed` is a limit of twice the workers there are at the beginning, as set by somebody who knows
+them.
 """
 
 
@@ -100,13 +102,13 @@ def page(trials):
         ("The scenarios", about(trials)),
         ("Weir's own and the best of the others", against(trials)),
         ("Goodput",
-         ["Answers in time, in % of what the backend could have given of what came.",
+         ["Answers in time, as a percentage of what the backend could have answered.",
           ""] + table(trials, "goodput_percent", "%.1f", max)),
         ("p99",
-         ["Of admitted requests, in ms, as their clients see it.",
+         ["Admitted requests, in ms, as their clients see it.",
           ""] + table(trials, "p99_ms", "%.0f")),
-        ("Work in vain",
-         ["Of the workers' time, in %: for clients that had given up, or for nothing.",
+        ("Wasted work",
+         ["Share of the workers' time, in %, spent for clients that had given up or for errors.",
           ""] + table(trials, "wasted_percent", "%.1f", min)),
     ]
     if fair:

@@ -47,7 +47,8 @@ def plot(figures, path):
     width, height, left, right, top, bottom = 800, 420, 60, 260, 30, 50
     xs = [x for _, _, points in lines for x, _ in points]
     ys = [y for _, _, points in lines for _, y in points]
-    x0, x1, y1 = math.log10(min(xs)), math.log10(max(xs)), max(ys) * 1.1
+    step = 50 if max(ys) > 150 else 20
+    x0, x1, y1 = math.log10(min(xs)), math.log10(max(xs)), math.ceil(max(ys) / step) * step  # the axis ends above the peak
 
     def at(x, y):
         return left + (math.log10(x) - x0) / (x1 - x0) * (width - left - right), height - bottom - y / y1 * (height - top - bottom)
@@ -55,8 +56,7 @@ def plot(figures, path):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
            f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
            '<text x="10" y="18" fill="#212529" font-size="14">Cost of a decision against the number of keys (ns of CPU, uniform random keys)</text>']
-    step = 50 if y1 > 150 else 20
-    for tick in range(0, int(y1) + 1, step):
+    for tick in range(0, y1 + 1, step):
         _, y = at(min(xs), tick)
         out.append(f'<line x1="{left}" x2="{width - right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e9ecef"/>')
         out.append(f'<text x="{left - 8}" y="{y + 4:.1f}" fill="#495057" text-anchor="end">{tick}</text>')

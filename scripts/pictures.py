@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""pictures.py BUILD -- what each algorithm lets through under the same burst of traffic, drawn from the real code.
+"""pictures.py BUILD -- draws docs/picture-*.svg with the real code.
 
-Runs BUILD/weir demo --csv (server/scenario.c: one key, one limit, virtual time) and writes docs/picture-<algorithm>.svg, one for each, and
-docs/picture-all.svg with all of them beside each other.  Beside them docs/picture-sim.svg, overload without a guard and with one, which
-BUILD/weir sim draws itself.  Plain SVG with colours that can be read on white and on dark, no fonts but the viewer's own.
+docs/picture-<algorithm>.svg and docs/picture-all.svg: BUILD/weir demo --csv (server/cli/scenario.c: one key, one limit,
+virtual time).  docs/picture-sim.svg: BUILD/weir sim, overload without a guard and with one.  docs/picture-replay.svg:
+BUILD/weir replay, a day of made traffic under the rules in docs/replay.md.  docs/picture-serve.svg is drawn by hand.
+Plain SVG, colours for white and dark pages, the viewer's own fonts.
 """
 import csv
 import os
+import re
 import subprocess
 import sys
+import tempfile
 
 LIMIT, PERIOD_MS = 10, 1000  # of the scenario, WEIR__SCENARIO_LIMIT
 
@@ -166,6 +169,20 @@ def draw_sim(build, path):
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
+def draw_replay(build, docs, path):
+    here = os.path.dirname(os.path.abspath(__file__))
+    with tempfile.TemporaryDirectory() as folder, open(os.path.join(docs, "replay.md")) as page:
+        log, rules = os.path.join(folder, "access.log"), os.path.join(folder, "rules.yaml")
+        with open(rules, "w") as f:
+            f.write(re.search("```yaml\n(.*?)```", page.read(), re.S).group(1))
+        make = [sys.executable, os.path.join(here, "make-log.py"), log, "--lines", "200000", "--late", "3"]
+        subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
+        command = [os.path.abspath(os.path.join(build, "weir")), "replay", "--rules", "rules.yaml", "--svg", "picture.svg", log]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
+        with open(os.path.join(folder, "picture.svg")) as made, open(path, "w") as f:
+            f.write(made.read())
+
+
 def read_series(build):
     out = subprocess.run([os.path.join(build, "weir"), "demo", "--csv"], check=True, stdout=subprocess.PIPE, text=True).stdout
     found = {}
@@ -185,7 +202,8 @@ def main():
         draw_one(series, most, most_in_period, os.path.join(docs, "picture-%s.svg" % series.name))
     draw_all(all_series, most, os.path.join(docs, "picture-all.svg"))
     draw_sim(sys.argv[1], os.path.join(docs, "picture-sim.svg"))
-    print("%d pictures in docs/" % (len(all_series) + 2))
+    draw_replay(sys.argv[1], docs, os.path.join(docs, "picture-replay.svg"))
+    print("%d pictures in docs/" % (len(all_series) + 3))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """scenarios.py BUILD [DOCS] -- every scenario of `weir sim` with every controller:
-docs/guards-figures.md and docs/figures-overload-10x.svg.
+docs/guards-figures.md.
 
 The trials are on virtual time and seeded: the page is the same on every machine.  What has a goal
 is also printed, name<TAB>value<TAB>unit:
@@ -116,7 +116,7 @@ def page(trials):
                          ["Between classes of users; 1 is fair.",
                           ""] + table(trials, "unfairness", "%.2f", None, fair)))
     sections.append(("Ten times too much, over time",
-                     ["![overload-10x without control and with it](figures-overload-10x.svg)"]))
+                     ["![overload-10x without control and with it](picture-sim.svg)"]))
     return (HEAD + "".join("\n## %s\n\n%s\n" % (title, "\n".join(lines)) for title,
                            lines in sections))
 
@@ -146,8 +146,6 @@ def main():
         return
     with open(os.path.join(docs, "guards-figures.md"), "w") as file:
         file.write(page(trials))
-    sim(build, DRAWN, "--controller", "none," + OWN, "--svg",
-        os.path.join(docs, "figures-overload-10x.svg"))
     tell(trials)
 
 

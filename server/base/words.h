@@ -30,6 +30,4 @@ const char *weir__words_clock(char out[WEIR__WORDS], weir_time at,
                               weir_time step); /* as much of it as marks that far apart need */
 const char *weir__words_width(char out[WEIR__WORDS], weir_time width); /* 10 s */
 
-extern const char weir__plot_css[]; /* plot.css, for every <svg class="plot"> */
-
 #endif

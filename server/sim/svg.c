@@ -1,16 +1,15 @@
-/* svg.c -- trials of one plan over time: a row for each controller, three panels beside each
- * other.
+/* svg.c -- trials of one plan over time: a row for each controller, three panels side by side.
  *
- *     what comes (grey), what is served in time (green), what could be served (dashed)
- *     how long it takes: p50 and p99 of those admitted; dashed: the target
- *     how many are at work (grey), and the limit
+ *     requests that come (grey) and are served in time (green); dashed: what could be served
+ *     latency, p50 and p99 of the admitted; dashed: the target
+ *     requests at work (grey), and the limit
  *
- * All rows have the same scales.  The first panel's ends a little above what could be served: ten
- * times that would leave nothing to see. Times and permits are on a scale of doublings, straight
- * between them: no logarithm of libm, so the drawing is the same everywhere.
+ * All rows have the same scales.  The first ends a little above what could be served: at ten times
+ * that there would be nothing to see.  Curves that leave their panel are marked.
  */
 #include "server/sim/sim.h"
 
+#include "server/base/plot.h"
 #include "server/base/words.h"
 
 #define WIDTH  1008.0
@@ -22,114 +21,7 @@
 static const double lefts[PANELS] = { 58, 392, 726 };
 #define PANEL_WIDTH 262.0
 
-/* One panel. */
-struct panel {
-    double x, y, low, high;
-    bool doublings;
-    size_t n;         /* buckets */
-    weir_time bucket; /* their width */
-    weir_time length; /* of the trial: the last bucket may be shorter */
-};
-
-/* How many doublings from 1: 3 is 1.5, as the way from 2 to 4 is taken as straight. */
-static double doublings(double value)
-{
-    double n = 0;
-
-    for (; value >= 2; value /= 2)
-        n++;
-    for (; value > 0 && value < 1 && n > -40; value *= 2)
-        n--;
-    return value > 0 ? n + value - 1 : -40;
-}
-
-static double y_of(const struct panel *p, double value)
-{
-    double low = p->doublings ? doublings(p->low) : p->low,
-           high = p->doublings ? doublings(p->high) : p->high;
-    double part = ((p->doublings ? doublings(value) : value) - low) / (high - low);
-
-    return p->y + HEIGHT * (1 - (part < 0 ? 0 : part > 1 ? 1 : part));
-}
-
-static double x_at(const struct panel *p, weir_time at)
-{
-    return p->x + PANEL_WIDTH * (double)(at < p->length ? at : p->length) / (double)p->length;
-}
-
-static double x_of(const struct panel *p, size_t bucket)
-{
-    return x_at(p, (weir_time)bucket * p->bucket);
-}
-
-/* --------------------------------------------------------------------- curves ---- */
-
-/* A negative value is a gap. */
-static void draw_line(FILE *out, const struct panel *p, const char *style, const double *values)
-{
-    bool down = false;
-
-    fprintf(out, "<path class=\"line %s\" d=\"", style);
-    for (size_t i = 0; i < p->n; i++) {
-        double x = (x_of(p, i) + x_of(p, i + 1)) / 2;
-        if (values[i] >= 0)
-            fprintf(out, "%c%.1f %.1f", down ? 'L' : 'M', x, y_of(p, values[i]));
-        down = values[i] >= 0;
-    }
-    fputs("\"/>\n", out);
-}
-
-static void draw_area(FILE *out, const struct panel *p, const char *style, const double *values)
-{
-    fprintf(out, "<path class=\"%s\" d=\"M%.1f %.1f", style, p->x, p->y + HEIGHT);
-    for (size_t i = 0; i < p->n; i++)
-        fprintf(out, "V%.1fH%.1f", y_of(p, values[i] < 0 ? 0 : values[i]), x_of(p, i + 1));
-    fprintf(out, "V%.1fZ\"/>\n", p->y + HEIGHT);
-}
-
-static void draw_mark(FILE *out, const struct panel *p, double value, const char *text)
-{
-    double y = y_of(p, value);
-
-    fprintf(out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", p->x,
-            p->x + PANEL_WIDTH, y, y);
-    fprintf(out, "<text class=\"end\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", p->x - 6, y + 4, text);
-}
-
-/* ----------------------------------------------------------------------- axes ---- */
-
-static void draw_times(FILE *out, const struct panel *p, bool words)
-{
-    weir_time step = p->length > 60 * WEIR_SECOND ? 20 * WEIR_SECOND : 10 * WEIR_SECOND;
-
-    while (p->length / step > 7)
-        step *= 2;
-    fprintf(out, "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", p->x,
-            p->x + PANEL_WIDTH, p->y + HEIGHT, p->y + HEIGHT);
-    for (weir_time at = 0; at <= p->length; at += step) {
-        double x = x_at(p, at);
-        fprintf(out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", x, x,
-                p->y, p->y + HEIGHT + 3);
-        if (words)
-            fprintf(out, "<text class=\"mid\" x=\"%.1f\" y=\"%.1f\">%llds</text>", x,
-                    p->y + HEIGHT + 16, (long long)(at / WEIR_SECOND));
-    }
-    fputc('\n', out);
-}
-
-static void draw_rate_marks(FILE *out, const struct panel *p)
-{
-    char text[WEIR__WORDS];
-    double step = 1;
-
-    while (step * 50 < p->high)
-        step *= 10;
-    step *= step * 5 >= p->high ? 1 : step * 10 >= p->high ? 2 : step * 25 >= p->high ? 5 : 10;
-    for (int i = 0; i * step <= p->high; i++)
-        draw_mark(out, p, i * step, weir__words_count(text, (int64_t)(i * step)));
-}
-
-static void draw_tens(FILE *out, const struct panel *p, bool times)
+static void draw_tens(FILE *out, const struct weir__plot *p, bool times)
 {
     char text[40];
 
@@ -140,7 +32,7 @@ static void draw_tens(FILE *out, const struct panel *p, bool times)
             weir_time_print(text, sizeof(text), (weir_time)value);
         else
             snprintf(text, sizeof(text), "%.0f", value);
-        draw_mark(out, p, value, text);
+        weir__plot_mark(out, p, value, text);
     }
 }
 
@@ -155,8 +47,7 @@ static void widen(double *most, double value)
     *most = value > *most ? value : *most;
 }
 
-/* Without a guard there may be a hundred thousand inside: that is not what the scale is for, unless
- * there is nothing else. */
+/* Without a guard a hundred thousand may be at work: they do not count, unless it is alone. */
 static struct scales find_scales(const struct weir__sim_outcome *const *outcomes, size_t n)
 {
     struct scales s = { .rate = 1, .time_low = 1e18, .time_high = 2e6, .permits = 16 };
@@ -166,7 +57,7 @@ static struct scales find_scales(const struct weir__sim_outcome *const *outcomes
         double seconds = (double)o->bucket / 1e9;
         for (size_t i = 0; i < o->n_buckets; i++) {
             const struct weir__sim_bucket *b = &o->buckets[i];
-            widen(&s.rate, 1.4 * b->possible / seconds);
+            widen(&s.rate, 1.7 * b->possible / seconds);
             widen(&s.time_high, 1.1 * (double)b->p99);
             widen(&s.permits, 1.2 * (double)b->limit);
             if (b->p50 > 0 && (double)b->p50 < s.time_low)
@@ -181,7 +72,7 @@ static struct scales find_scales(const struct weir__sim_outcome *const *outcomes
 
 /* ----------------------------------------------------------------------- rows ---- */
 
-static void draw_rates(FILE *out, const struct panel *p, const struct weir__sim_outcome *o)
+static void draw_rates(FILE *out, const struct weir__plot *p, const struct weir__sim_outcome *o)
 {
     double offered[WEIR__SIM_BUCKETS], ok[WEIR__SIM_BUCKETS], possible[WEIR__SIM_BUCKETS];
 
@@ -193,13 +84,14 @@ static void draw_rates(FILE *out, const struct panel *p, const struct weir__sim_
         ok[i] = (double)o->buckets[i].ok / seconds;
         possible[i] = o->buckets[i].possible / seconds;
     }
-    draw_rate_marks(out, p);
-    draw_area(out, p, "all", offered);
-    draw_area(out, p, "served", ok);
-    draw_line(out, p, "would", possible);
+    weir__plot_values(out, p, 1, "");
+    weir__plot_area(out, p, "all", NULL, offered);
+    weir__plot_area(out, p, "served", NULL, ok);
+    weir__plot_line(out, p, "would", possible);
+    weir__plot_clip(out, p, offered);
 }
 
-static void draw_latency(FILE *out, const struct panel *p, const struct weir__sim_outcome *o)
+static void draw_latency(FILE *out, const struct weir__plot *p, const struct weir__sim_outcome *o)
 {
     double p50[WEIR__SIM_BUCKETS], p99[WEIR__SIM_BUCKETS];
     weir_time target = o->plan->guard.adaptive.target;
@@ -210,13 +102,12 @@ static void draw_latency(FILE *out, const struct panel *p, const struct weir__si
     }
     draw_tens(out, p, true);
     if (target)
-        fprintf(out, "<line class=\"mark\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
-                p->x, p->x + PANEL_WIDTH, y_of(p, (double)target), y_of(p, (double)target));
-    draw_line(out, p, "p99", p99);
-    draw_line(out, p, "p50", p50);
+        weir__plot_mark(out, p, (double)target, "");
+    weir__plot_line(out, p, "p99", p99);
+    weir__plot_line(out, p, "p50", p50);
 }
 
-static void draw_permits(FILE *out, const struct panel *p, const struct weir__sim_outcome *o)
+static void draw_permits(FILE *out, const struct weir__plot *p, const struct weir__sim_outcome *o)
 {
     double in_flight[WEIR__SIM_BUCKETS], limit[WEIR__SIM_BUCKETS];
 
@@ -225,14 +116,20 @@ static void draw_permits(FILE *out, const struct panel *p, const struct weir__si
         limit[i] = (double)o->buckets[i].limit;
     }
     draw_tens(out, p, false);
-    draw_area(out, p, "all", in_flight);
-    draw_line(out, p, "limit", limit);
+    weir__plot_area(out, p, "all", NULL, in_flight);
+    weir__plot_line(out, p, "limit", limit);
+    weir__plot_clip(out, p, in_flight);
 }
 
 static void draw_row(FILE *out, const struct weir__sim_outcome *o, const struct scales *s, double y,
                      bool words)
 {
-    struct panel p = { .y = y, .n = o->n_buckets, .bucket = o->bucket, .length = o->plan->length };
+    struct weir__plot p = { .y = y,
+                            .width = PANEL_WIDTH,
+                            .height = HEIGHT,
+                            .n = o->n_buckets,
+                            .bucket = o->bucket,
+                            .length = o->plan->length };
 
     fprintf(out, "<text class=\"title\" x=\"%.0f\" y=\"%.1f\">", lefts[0], y - 7);
     weir__safe_text(out, WEIR__SAFE_MARKUP, o->controller);
@@ -244,38 +141,34 @@ static void draw_row(FILE *out, const struct weir__sim_outcome *o, const struct 
         p.doublings = i > 0;
         p.low = i == 0 ? 0 : i == 1 ? s->time_low : 1;
         p.high = i == 0 ? s->rate : i == 1 ? s->time_high : s->permits;
-        draw_times(out, &p, words);
+        weir__plot_times(out, &p, words);
         (i == 0 ? draw_rates : i == 1 ? draw_latency : draw_permits)(out, &p, o);
     }
 }
 
 /* ---------------------------------------------------------------------- whole ---- */
 
-static void draw_key(FILE *out, double x, const char *style, bool line, const char *text)
-{
-    if (line)
-        fprintf(out, "<path class=\"line %s\" d=\"M%.1f 44h14\"/>", style, x);
-    else
-        fprintf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"38\" width=\"11\" height=\"11\"/>", style,
-                x);
-    fprintf(out, "<text x=\"%.1f\" y=\"48\">%s</text>\n", x + (line ? 19 : 16), text);
-}
-
 static void draw_head(FILE *out, const struct weir__sim_plan *plan)
 {
+    static const struct {
+        int panel;
+        const char *style, *text;
+    } keys[] = {
+        { 0, "all", "arriving /s" }, { 0, "served", "served /s" }, { 0, "line would", "possible" },
+        { 1, "line p99", "p99" },    { 1, "line p50", "p50" },     { 1, "line mark", "target" },
+        { 2, "all", "at work" },     { 2, "line limit", "limit" },
+    };
+    double x = 0;
+
     fprintf(out, "<text class=\"title\" x=\"%.0f\" y=\"20\">", lefts[0]);
     weir__safe_text(out, WEIR__SAFE_MARKUP, plan->name);
     fputs(": ", out);
     weir__safe_text(out, WEIR__SAFE_MARKUP, plan->about);
     fputs("</text>\n", out);
-    draw_key(out, lefts[0], "all", false, "come /s");
-    draw_key(out, lefts[0] + 78, "served", false, "served /s");
-    draw_key(out, lefts[0] + 166, "would", true, "possible");
-    draw_key(out, lefts[1], "p99", true, "p99");
-    draw_key(out, lefts[1] + 64, "p50", true, "p50");
-    draw_key(out, lefts[1] + 128, "mark", true, "target");
-    draw_key(out, lefts[2], "all", false, "at work");
-    draw_key(out, lefts[2] + 78, "limit", true, "limit");
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        x = i == 0 || keys[i].panel != keys[i - 1].panel ? lefts[keys[i].panel] : x;
+        x = weir__plot_key(out, x, 48, keys[i].style, keys[i].text);
+    }
 }
 
 void weir__sim_svg(FILE *out, const struct weir__sim_outcome *const *outcomes, size_t n)
@@ -283,16 +176,7 @@ void weir__sim_svg(FILE *out, const struct weir__sim_outcome *const *outcomes, s
     struct scales scales = find_scales(outcomes, n);
     double height = TOP + ROW * (double)n;
 
-    fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 %.0f %.0f\" "
-            "width=\"%.0f\" height=\"%.0f\" role=\"img\">\n",
-            WIDTH, height, WIDTH, height);
-    fputs("<title>a guard's controllers over time</title>\n<style>", out);
-    fputs(weir__plot_css, out);
-    fputs(".plot .line{fill:none;stroke-width:1.4;stroke-linejoin:round}.plot "
-          ".served{fill:#2f9e55;opacity:0.75}.plot .p99{stroke:#d1495b}"
-          ".plot .p50{stroke:#3b7dd8}.plot .limit{stroke:#7a5cc7;stroke-width:1.8}</style>\n",
-          out);
+    weir__plot_begin(out, WIDTH, height, "a guard's controllers over time");
     draw_head(out, outcomes[0]->plan);
     for (size_t i = 0; i < n; i++)
         draw_row(out, outcomes[i], &scales, TOP + ROW * (double)i + 8, i + 1 == n);

@@ -70,7 +70,6 @@ static struct subject open_subject(const char *path, const struct weir_guard_opt
 
 static void close_subject(struct subject *s)
 {
-    weir_guard_destroy(s->guard);
     weir_table_destroy(s->table);
 }
 
@@ -241,8 +240,6 @@ static double run_threads(int n, bool same)
                                                     &everything) };
         double each = run_round(guards, n);
         best = round == 0 || each < best ? each : best;
-        weir_guard_destroy(guards[0]);
-        weir_guard_destroy(guards[1]);
         weir_table_destroy(table);
     }
     return best;

@@ -1,4 +1,4 @@
-// cplusplus.cc -- the same header from C++: destructors own what C code destroys by hand.
+// cplusplus.cc -- the same header from C++: a destructor ends what C code ends by hand.
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -10,13 +10,8 @@ struct Destroy {
     {
         weir_table_destroy(t);
     }
-    void operator()(weir_limiter *l) const
-    {
-        weir_limiter_destroy(l);
-    }
 };
 using Table = std::unique_ptr<weir_table, Destroy>;
-using Limiter = std::unique_ptr<weir_limiter, Destroy>;
 
 // Setup can fail, so it throws; deciding cannot, so it does not.
 static Table make_table(int64_t keys)
@@ -30,35 +25,37 @@ static Table make_table(int64_t keys)
     return Table(out);
 }
 
-static Limiter make_limiter(const Table &table, const char *name, const char *text)
+static weir_limiter *make_limiter(const Table &table, const char *name, const char *text)
 {
     weir_limit limit;
     weir_error error;
     weir_limiter *out;
-    if (weir_limit_parse(&limit, text, &error) || weir_limiter_create(&out, table.get(), name, &limit, 0, &error))
+    if (weir_limit_parse(&limit, text, &error) ||
+        weir_limiter_create(&out, table.get(), name, &limit, 0, &error))
         throw std::runtime_error(std::string(name) + ": " + error.text);
-    return Limiter(out);
+    return out; // it lives as long as the table
 }
 
-static weir_decision take(const Limiter &limiter, const std::string &key, weir_time now) noexcept
+static weir_decision take(weir_limiter *limiter, const std::string &key, weir_time now) noexcept
 {
     weir_ask ask = {};
     weir_decision d;
     ask.key = { key.data(), key.size() };
     ask.cost = 1;
     ask.now = now;
-    weir_take(limiter.get(), &ask, &d);
+    weir_take(limiter, &ask, &d);
     return d;
 }
 
 int main()
 try {
     Table table = make_table(1000);
-    Limiter api = make_limiter(table, "api", "gcra 100/m burst 2"); // declared after its table, so destroyed before it
+    weir_limiter *api = make_limiter(table, "api", "gcra 100/m burst 2");
     weir_time now = weir_table_now(table.get());
     bool first = take(api, "ann", now).allowed, second = take(api, "ann", now).allowed;
     weir_decision third = take(api, "ann", now);
-    std::printf("ann: %s, %s, %s (retry in %lld ms)\n", first ? "yes" : "no", second ? "yes" : "no", third.allowed ? "yes" : "no",
+    std::printf("ann: %s, %s, %s (retry in %lld ms)\n", first ? "yes" : "no", second ? "yes" : "no",
+                third.allowed ? "yes" : "no",
                 static_cast<long long>(third.retry / WEIR_MILLISECOND));
     try {
         make_limiter(table, "typo", "100/minute");

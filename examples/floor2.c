@@ -92,9 +92,6 @@ int main(void)
     }
     expect(weir_take_many(batch, 100, answers) == 80, "of 100 asks by 40 users at 2/s, 80 pass");
 
-    weir_limiter_destroy(user);
-    weir_limiter_destroy(all);
-    weir_limiter_destroy(tokens);
     weir_table_destroy(table);
     return 0;
 }

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <weir.h>
+#include <weir-queue.h>
 
 static void expect(bool so, const char *what)
 {
@@ -46,7 +46,6 @@ static void permits(struct weir_table *table, weir_time now)
            "what was given back cannot be given back again");
     weir_exit(reports, &second, WEIR_SUCCEEDED, ask.now);
     weir_exit(reports, &third, WEIR_SUCCEEDED, ask.now);
-    weir_guard_destroy(reports);
 }
 
 /* What is broken is left alone, and tried again. */
@@ -75,7 +74,6 @@ static void breaker(struct weir_table *table, weir_time now)
     weir_exit(search, &permit, WEIR_SUCCEEDED, ask.now);
     expect(weir_enter(search, &ask, &permit, &d), "and as that went well, all may");
     weir_exit(search, &permit, WEIR_SUCCEEDED, ask.now);
-    weir_guard_destroy(search);
 }
 
 /* No number at all: how many may be at work is found from how long they take (bench/guard/backend.c
@@ -94,7 +92,6 @@ static void adaptive(struct weir_table *table, weir_time now)
     weir_guard_get(backend, now + 20 * WEIR_MILLISECOND, &info);
     expect(info.succeeded == 1 && info.in_flight == 0, "it has been done, and nobody is at work");
     printf("     %" PRId64 " may be at work at once, to begin with\n", info.limit);
-    weir_guard_destroy(backend);
 }
 
 int main(void)

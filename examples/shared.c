@@ -36,7 +36,6 @@ static int work(const char *path, weir_time now)
     for (int i = 0; i < TRIES; i++)
         granted += weir_take(
             api, &(struct weir_ask){ .key = { "everybody", 9 }, .cost = 1, .now = now }, &d);
-    weir_limiter_destroy(api);
     weir_table_destroy(table);
     return granted;
 }

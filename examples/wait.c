@@ -60,7 +60,6 @@ int main(void)
     printf("a sender with 2 s of patience: %s, try again in %" PRId64 " s\n",
            weir_reason_name(d.reason), d.retry / WEIR_SECOND);
 
-    weir_limiter_destroy(mail);
     weir_table_destroy(table);
     return 0;
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""amalgamation.py OUTDIR -- the whole library as two files, weir.c and weir.h, that drop into any
+"""amalgamation.py OUTDIR -- the whole library as weir.c with its public headers, to drop into any
 project.
 
 The order is meson.build's lib_sources.  In the one translation unit that results, names that were
 private to a file would meet: step is defined eight times.  So each file-scope name that is not
 weir_... gets its file's name in front (step in gcra.c: gcra__step), each macro of a .c file ends
 with it, and what files share among themselves (weir__...) becomes static: the object file exports
-weir.h and nothing else.
+the headers' functions and nothing else.
 
 Why not #define step gcra__step around each file: the macro would also rename the member .step of
 struct weir__algo.  So the script reads tokens, and knows that tags and members have name spaces of
@@ -18,11 +18,12 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PUBLIC = ["weir.h", "weir-queue.h"]
 
 HEAD = """\
 /* weir.c -- Weir %s as one file.  scripts/amalgamation.py makes it from lib/: change that, not this.
  *
- * To use it, put weir.c and weir.h into your project.  Nothing to configure:
+ * To use it, put weir.c, weir.h and weir-queue.h into your project.  Nothing to configure:
  *
  *     cc -O2 -c weir.c
  *     cc -O2 your.c weir.o -lpthread
@@ -38,7 +39,7 @@ HEAD = """\
 
 # After the system's headers, so that it is about this file's functions only.
 OPEN = """
-#include "weir.h"
+#include "weir-queue.h"
 
 #if defined(__x86_64__) && defined(__clang__)
 #pragma clang attribute push(__attribute__((target("cx16"))), apply_to = function)
@@ -302,7 +303,7 @@ def gather_headers(file, headers):
     """The internal headers that a file needs, each after those that it needs itself."""
     for name in file.internal:
         path = "lib/" + name
-        if name == "weir.h" or path in headers:
+        if name in PUBLIC or path in headers:
             continue
         header = File(path, True)
         gather_headers(header, headers)
@@ -313,8 +314,9 @@ def main():
     if len(sys.argv) != 2:
         sys.exit("usage: amalgamation.py OUTDIR")
     out = sys.argv[1]
-    public = open(os.path.join(ROOT, "include/weir.h"), encoding="utf-8").read()
-    version = re.search(r'WEIR_VERSION\s+"(.*?)"', public).group(1)
+    public = [(name, open(os.path.join(ROOT, "include", name), encoding="utf-8").read())
+              for name in PUBLIC]
+    version = re.search(r'WEIR_VERSION\s+"(.*?)"', public[0][1]).group(1)
     sources = [File(path, False) for path in lib_sources()]
     prefixes = [f.prefix for f in sources]
     for source in sources:
@@ -329,11 +331,12 @@ def main():
                                       for name in system) + OPEN + "".join(f.write() for f in files)
                                       + CLOSE)
     os.makedirs(out, exist_ok=True)
-    for name, text in (("weir.c", whole), ("weir.h", public)):
+    written = [("weir.c", whole)] + public
+    for name, text in written:
         with open(os.path.join(out, name), "w", encoding="utf-8", newline="\n") as f:
             f.write(text)
     sizes = ", ".join("%s %d lines %d KiB" % (n, t.count("\n"), (len(t.encode()) + 1023) // 1024)
-                      for n, t in (("weir.c", whole), ("weir.h", public)))
+                      for n, t in written)
     print("%s: %s, from %d files" % (out, sizes, len(files)))
 
 

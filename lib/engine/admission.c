@@ -158,28 +158,17 @@ bool weir_check_renew(struct weir *weir, struct weir_entry *entry, weir_time now
 
 /* --------------------------------------------------------------- listing ---- */
 
-static struct weir_queue_options queue_of(const struct weir__guard_draft *d)
-{
-    struct weir_queue_options q = { .max = d->queue, .order = d->order };
-    for (size_t i = 0; i < d->n_classes; i++)
-        q.weights[i] = d->options.classes[i].weight;
-    return q;
-}
-
 static void view(const struct weir *weir, const struct weir__active *f, size_t i,
                  struct weir_ruled_guard *out)
 {
     const struct weir__post *post = &f->posts[f->rules->n_rules + i];
-    const struct weir__guard_draft *d = f->rules->guards[i].draft;
     *out = (struct weir_ruled_guard){
         .name = post->name,
         .guard = f->stations[i].guard,
         .modes = { post->mode, weir__mode_load(post->switched),
                    weir__post_mode(post, weir__active_mode(weir, f)) },
-        .waits = d->queue > 0,
-        .queue = queue_of(d),
-        .wait = d->wait,
         .fallback = f->stations[i].fallback,
+        .waits = f->rules->guards[i].draft->queue > 0,
     };
 }
 
@@ -192,13 +181,22 @@ static size_t find(const struct weir__active *f, const char *name)
     return i;
 }
 
-/* By its name if there is one, else by its number. */
-static bool find_view(struct weir *weir, const char *name, size_t i, struct weir_ruled_guard *out)
+bool weir_ruled_guard_next(struct weir *weir, int64_t *at, struct weir_ruled_guard *out)
 {
     size_t stripe = weir__engine_hold(weir);
     const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
-    if (f != NULL && name != NULL)
-        i = find(f, name);
+    bool is = f != NULL && (uint64_t)*at < f->rules->n_guards;
+    if (is)
+        view(weir, f, (size_t)(*at)++, out);
+    weir__engine_release(weir, stripe);
+    return is;
+}
+
+bool weir_ruled_guard_find(struct weir *weir, const char *name, struct weir_ruled_guard *out)
+{
+    size_t stripe = weir__engine_hold(weir);
+    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
+    size_t i = f != NULL ? find(f, name) : 0;
     bool is = f != NULL && i < f->rules->n_guards;
     if (is)
         view(weir, f, i, out);
@@ -206,14 +204,22 @@ static bool find_view(struct weir *weir, const char *name, size_t i, struct weir
     return is;
 }
 
-bool weir_ruled_guard_get(struct weir *weir, size_t i, struct weir_ruled_guard *out)
+bool weir_ruled_queue_get(struct weir *weir, const char *guard, struct weir_queue_options *out,
+                          weir_time *wait_max)
 {
-    return find_view(weir, NULL, i, out);
-}
-
-bool weir_ruled_guard_find(struct weir *weir, const char *name, struct weir_ruled_guard *out)
-{
-    return find_view(weir, name, 0, out);
+    size_t stripe = weir__engine_hold(weir);
+    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
+    size_t i = f != NULL ? find(f, guard) : 0;
+    bool is = f != NULL && i < f->rules->n_guards && f->rules->guards[i].draft->queue > 0;
+    if (is) {
+        const struct weir__guard_draft *d = f->rules->guards[i].draft;
+        *out = (struct weir_queue_options){ .max = d->queue, .order = d->order };
+        for (size_t k = 0; k < d->n_classes; k++)
+            out->weights[k] = d->options.classes[k].weight;
+        *wait_max = d->wait;
+    }
+    weir__engine_release(weir, stripe);
+    return is;
 }
 
 bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallback *out, char *body,

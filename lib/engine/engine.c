@@ -159,28 +159,6 @@ int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now, struct 
 
 /* ------------------------------------------------------------- in force ---- */
 
-bool weir_rule_get(struct weir *weir, size_t i, struct weir_rule_info *out)
-{
-    pthread_mutex_lock(&weir->mutex);
-    const struct weir__active *active = weir->active;
-    bool is = active != NULL && i < active->rules->n_rules;
-    if (is) {
-        const struct weir__post *post = &active->posts[i];
-        struct weir__tally t = sum(active, i);
-        *out =
-            (struct weir_rule_info){ .written = post->mode,
-                                     .switched = weir__limiter_mode(post->lever),
-                                     .mode = weir__post_mode(post, weir__active_mode(weir, active)),
-                                     .allowed = t.allowed,
-                                     .refused = t.refused,
-                                     .banned = t.banned,
-                                     .shadow_refused = t.shadow_refused };
-        memcpy(out->name, post->name, strlen(post->name));
-    }
-    pthread_mutex_unlock(&weir->mutex);
-    return is;
-}
-
 /* To be left again; *active is NULL if there are no rules. */
 static size_t hold(struct weir *weir, const struct weir__active **active)
 {
@@ -189,13 +167,27 @@ static size_t hold(struct weir *weir, const struct weir__active **active)
     return stripe;
 }
 
-const char *weir_rule_name(struct weir *weir, size_t i)
+bool weir_rule_next(struct weir *weir, int64_t *at, struct weir_rule_info *out)
 {
     const struct weir__active *active;
     size_t stripe = hold(weir, &active);
-    const char *name = active != NULL && i < active->rules->n_rules ? active->posts[i].name : NULL;
+    bool is = active != NULL && (uint64_t)*at < active->rules->n_rules;
+    if (is) {
+        size_t i = (size_t)(*at)++;
+        const struct weir__post *post = &active->posts[i];
+        struct weir__tally t = sum(active, i);
+        *out =
+            (struct weir_rule_info){ .name = post->name,
+                                     .written = post->mode,
+                                     .switched = weir__limiter_mode(post->lever),
+                                     .mode = weir__post_mode(post, weir__active_mode(weir, active)),
+                                     .allowed = t.allowed,
+                                     .refused = t.refused,
+                                     .banned = t.banned,
+                                     .shadow_refused = t.shadow_refused };
+    }
     weir__engine_release(weir, stripe);
-    return name;
+    return is;
 }
 
 void weir_modes_get(struct weir *weir, struct weir_modes *out)
@@ -208,13 +200,13 @@ void weir_modes_get(struct weir *weir, struct weir_modes *out)
     weir__engine_release(weir, stripe);
 }
 
-bool weir_list_get(struct weir *weir, size_t i, struct weir_list_info *out)
+bool weir_list_next(struct weir *weir, int64_t *at, struct weir_list_info *out)
 {
     const struct weir__active *active;
     size_t stripe = hold(weir, &active);
-    bool is = active != NULL && i < active->lists->n;
+    bool is = active != NULL && (uint64_t)*at < active->lists->n;
     if (is) {
-        const struct weir__list *l = &active->lists->lists[i];
+        const struct weir__list *l = &active->lists->lists[(*at)++];
         snprintf(out->name, sizeof(out->name), "%s", l->name);
         snprintf(out->attribute, sizeof(out->attribute), "%s", l->attribute);
         out->entries = l->n;
@@ -223,13 +215,13 @@ bool weir_list_get(struct weir *weir, size_t i, struct weir_list_info *out)
     return is;
 }
 
-bool weir_attribute_get(struct weir *weir, size_t i, char name[WEIR__ATTRIBUTE_SIZE])
+bool weir_attribute_next(struct weir *weir, int64_t *at, char name[WEIR__ATTRIBUTE_SIZE])
 {
     const struct weir__active *active;
     size_t stripe = hold(weir, &active);
-    bool is = active != NULL && i < active->attributes.n;
+    bool is = active != NULL && (uint64_t)*at < active->attributes.n;
     if (is)
-        memcpy(name, active->attributes.names[i], WEIR__ATTRIBUTE_SIZE);
+        memcpy(name, active->attributes.names[(*at)++], WEIR__ATTRIBUTE_SIZE);
     weir__engine_release(weir, stripe);
     return is;
 }

@@ -20,6 +20,7 @@
 #include "match/rules.h"
 #include "table/bans.h"
 #include "table/table.h"
+#include "weir-queue.h"
 
 #define WEIR__STRIPES 64
 

@@ -169,7 +169,7 @@ static void forget_refusals(struct weir *weir, const char *rule, struct weir_key
     size_t len = strlen(rule);
     if (post != NULL && post->refusals != NULL)
         weir_give(post->refusals, &all);
-    for (int64_t i = 0; post == NULL && weir_table_limiter(weir->table, i, &info); i++) {
+    for (int64_t at = 0; post == NULL && weir_limiter_next(weir->table, &at, &info);) {
         struct weir_limiter *limiter = NULL;
         if (strncmp(info.name, rule, len) == 0 && info.name[len] == '!')
             limiter = weir__limiter_by_name(weir->table, info.name);
@@ -198,13 +198,12 @@ bool weir_ban_lift(struct weir *weir, const char *rule, const char *key, weir_ti
     return lifted;
 }
 
-void weir_ban_list(struct weir *weir, weir_time now,
-                   bool (*each)(void *context, const struct weir_ban *ban), void *context)
+bool weir_ban_next(struct weir *weir, weir_time now, int64_t *at, struct weir_ban *out)
 {
-    struct weir_ban ban;
-    for (size_t i = 0; i < weir->table->ban_places; i++)
-        if (weir__ban_get(weir->table, i, now, &ban) && !each(context, &ban))
-            return;
+    bool found = false;
+    while (!found && (uint64_t)*at < weir->table->ban_places)
+        found = weir__ban_get(weir->table, (size_t)(*at)++, now, out);
+    return found;
 }
 
 /* --------------------------------------------------------------- reset ---- */

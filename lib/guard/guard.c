@@ -312,12 +312,6 @@ int weir_guard_create(struct weir_guard **out, struct weir_table *table, const c
     return code;
 }
 
-/* It stays with the table: other creates of the name have the same one. */
-void weir_guard_destroy(struct weir_guard *guard)
-{
-    (void)guard;
-}
-
 int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options *options,
                       struct weir_error *error)
 {
@@ -336,9 +330,9 @@ int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options 
 }
 
 /* Those that this process has met already are found without the desk. */
-static struct weir_guard *guard_at(struct weir_table *table, uint32_t id)
+struct weir_guard *weir__guard_at(struct weir_table *table, uint32_t id)
 {
-    struct weir__guarding *g = weir__guarding_of(table);
+    struct weir__guarding *g = id < weir__guards_in(table) ? weir__guarding_of(table) : NULL;
     struct weir_guard *guard = g ? __atomic_load_n(&g->guards[id], __ATOMIC_ACQUIRE) : NULL;
     if (guard != NULL || g == NULL)
         return guard;
@@ -348,15 +342,19 @@ static struct weir_guard *guard_at(struct weir_table *table, uint32_t id)
     return guard;
 }
 
-struct weir_guard *weir_table_guard(struct weir_table *table, int64_t i)
+bool weir_guard_next(struct weir_table *table, int64_t *at, struct weir_guard **out)
 {
-    return i >= 0 && i < (int64_t)weir__guards_in(table) ? guard_at(table, (uint32_t)i) : NULL;
+    struct weir_guard *guard = NULL;
+    while (guard == NULL && *at >= 0 && *at < (int64_t)weir__guards_in(table))
+        guard = weir__guard_at(table, (uint32_t)(*at)++);
+    if (guard != NULL)
+        *out = guard;
+    return guard != NULL;
 }
 
 struct weir_guard *weir__guard_by_name(struct weir_table *table, const char *name)
 {
-    uint32_t id = find_place(table, name);
-    return id < weir__guards_in(table) ? guard_at(table, id) : NULL;
+    return weir__guard_at(table, find_place(table, name));
 }
 
 /* --------------------------------------------------------------- by hand ---- */

@@ -47,7 +47,7 @@
      WEIR__PERMITS_MAX) /* twice as many as there can be permits, so that a free one is found \
                                at once */
 #define WEIR__SEATS_OFFSET    ((uint64_t)64 << 10) /* in the record */
-#define WEIR__CHANGES         32
+#define WEIR__GUARD_EVENTS    32
 #define WEIR__SKEW            (10 * WEIR_SECOND) /* callers' clocks may be so far apart */
 #define WEIR__SWEEP           (WEIR_SECOND / 4)  /* so often it is looked which permits are over */
 #define WEIR__DEGRADATION_MAX 9
@@ -131,8 +131,8 @@ struct weir__guard_record {
         WEIR__LINE) int64_t rate_at; /* adaptive rate: everything granted so far is paid for then */
 
     _Alignas(WEIR__LINE) struct weir__guard_totals totals;
-    uint64_t changes; /* so far */
-    struct weir_guard_event changed[WEIR__CHANGES];
+    uint64_t events; /* so far */
+    struct weir_guard_event kept[WEIR__GUARD_EVENTS];
 
     struct weir__breaker breaker;
     struct weir__window window;
@@ -220,8 +220,9 @@ struct weir__guarding *weir__guarding_of(struct weir_table *table); /* NULL: no 
 
 /* Of this name; NULL: there is none, or its record makes no sense. */
 struct weir_guard *weir__guard_by_name(struct weir_table *table, const char *name);
-uint32_t weir__guards_in(const struct weir_table *table); /* places for weir_table_guard; one that
-                                                             is damaged is NULL there */
+uint32_t weir__guards_in(const struct weir_table *table);
+/* The guard in place `id`, from 0; NULL: there is none, or its record makes no sense. */
+struct weir_guard *weir__guard_at(struct weir_table *table, uint32_t id);
 static inline struct weir__guard_record *weir__guard_record_at(const struct weir_table *table,
                                                                uint32_t i)
 {

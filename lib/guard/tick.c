@@ -26,8 +26,8 @@
 void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind kind, int32_t from,
                       int32_t to, weir_time now)
 {
-    uint64_t number = __atomic_add_fetch(&r->changes, 1, __ATOMIC_RELAXED);
-    struct weir_guard_event *c = &r->changed[number % WEIR__CHANGES];
+    uint64_t number = __atomic_add_fetch(&r->events, 1, __ATOMIC_RELAXED);
+    struct weir_guard_event *c = &r->kept[number % WEIR__GUARD_EVENTS];
     __atomic_store_n(&c->number, 0, __ATOMIC_RELAXED); /* not to be read now */
     __atomic_store_n(&c->at, now, __ATOMIC_RELEASE);
     __atomic_store_n(&c->kind, (int32_t)kind, __ATOMIC_RELEASE);
@@ -406,11 +406,11 @@ weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, 
 
 /* ------------------------------------------------------------------ info ---- */
 
-static void read_changes(const struct weir__guard_record *r, struct weir_guard_event *out)
+static void read_events(const struct weir__guard_record *r, struct weir_guard_event *out)
 {
-    uint64_t last = __atomic_load_n(&r->changes, __ATOMIC_ACQUIRE);
-    for (uint64_t i = 0, n = 0; i < WEIR__CHANGES && i < last; i++) {
-        const struct weir_guard_event *c = &r->changed[(last - i) % WEIR__CHANGES];
+    uint64_t last = __atomic_load_n(&r->events, __ATOMIC_ACQUIRE);
+    for (uint64_t i = 0, n = 0; i < WEIR__GUARD_EVENTS && i < last; i++) {
+        const struct weir_guard_event *c = &r->kept[(last - i) % WEIR__GUARD_EVENTS];
         struct weir_guard_event copy = { .number = __atomic_load_n(&c->number, __ATOMIC_ACQUIRE) };
         copy.at = __atomic_load_n(&c->at, __ATOMIC_ACQUIRE);
         copy.kind = __atomic_load_n(&c->kind, __ATOMIC_ACQUIRE);
@@ -474,7 +474,7 @@ void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard
     out->admitted_percent =
         __atomic_load_n(&r->admitted, __ATOMIC_RELAXED) == 0 ? 100 : percent_of(&r->admitted);
     out->pressure_percent = percent_of(&r->pressure);
-    read_changes(r, out->changes);
+    read_events(r, out->events);
 }
 
 void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_info *out)

@@ -7,6 +7,7 @@
 #define WEIR_RULES_DRAFT_H
 
 #include "base/arena.h"
+#include "weir-queue.h"
 
 #define WEIR__RULE_NAME_MAX  40    /* bytes; a limiter's name is made of it */
 #define WEIR__RULE_LIMITS    16    /* limits of one rule */

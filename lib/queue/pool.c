@@ -264,7 +264,7 @@ static bool submit_locked(struct weir_pool *pool, struct weir_task *task, weir_t
 bool weir_pool_submit(struct weir_pool *pool, struct weir_task *task,
                       struct weir_decision *decision)
 {
-    assert(task->run != NULL && task->refused != NULL && task->waiter.queue == NULL);
+    assert(task->run != NULL && task->refused != NULL && weir__own(&task->waiter)->queue == NULL);
     pthread_mutex_lock(&pool->lock);
     weir_time now = now_of(pool);
     struct weir_waiter *left = pool->queue != NULL ? weir_queue_late(pool->queue, now) : NULL;

@@ -56,7 +56,7 @@ static weir_time span_of(weir_time from, weir_time to)
 
 static weir_time wait_of(const struct weir_waiter *w, weir_time now)
 {
-    return span_of(w->since, now);
+    return span_of(weir__own(w)->since, now);
 }
 
 static bool is_timed(const struct weir_waiter *w)
@@ -74,7 +74,7 @@ static bool is_over(const struct weir_waiter *w, weir_time now)
 static void place(struct weir_queue *q, struct weir_waiter *w, int64_t i)
 {
     q->heap[i] = w;
-    w->place = (uint32_t)i;
+    weir__own(w)->place = (uint64_t)i;
 }
 
 static void sift_up(struct weir_queue *q, struct weir_waiter *w, int64_t i)
@@ -98,9 +98,9 @@ static void sift_down(struct weir_queue *q, struct weir_waiter *w, int64_t i)
 
 static void heap_remove(struct weir_queue *q, struct weir_waiter *w)
 {
-    int64_t i = w->place;
+    int64_t i = (int64_t)weir__own(w)->place;
     struct weir_waiter *last = q->heap[q->timed--];
-    w->place = 0;
+    weir__own(w)->place = 0;
     if (last == w)
         return;
     if (i > 1 && q->heap[i / 2]->deadline > last->deadline)
@@ -134,16 +134,16 @@ static void link_last(struct weir_queue *q, struct weir_waiter *w, weir_time now
         lane->tag = q->virtual_time;
     if (q->length == 0)
         q->front_since = now;
-    w->since = now;
-    w->queue = q;
+    weir__own(w)->since = now;
+    weir__own(w)->queue = q;
     w->reason = WEIR_BUSY;
     w->next = NULL;
-    w->previous = lane->last;
+    weir__own(w)->previous = lane->last;
     *(lane->last != NULL ? &lane->last->next : &lane->first) = w;
     lane->last = w;
     lane->length++;
     q->length++;
-    w->place = 0;
+    weir__own(w)->place = 0;
     if (is_timed(w))
         sift_up(q, w, ++q->timed);
 }
@@ -160,13 +160,13 @@ static void run_empty(struct weir_queue *q)
 static void take_out(struct weir_queue *q, struct weir_waiter *w, enum weir_reason reason)
 {
     struct weir__lane *lane = lane_with(q, w);
-    *(w->previous != NULL ? &w->previous->next : &lane->first) = w->next;
-    *(w->next != NULL ? &w->next->previous : &lane->last) = w->previous;
+    *(weir__own(w)->previous != NULL ? &weir__own(w)->previous->next : &lane->first) = w->next;
+    *(w->next != NULL ? &weir__own(w->next)->previous : &lane->last) = weir__own(w)->previous;
     lane->length--;
-    if (w->place != 0)
+    if (weir__own(w)->place != 0)
         heap_remove(q, w);
-    w->next = w->previous = NULL;
-    w->queue = NULL;
+    w->next = weir__own(w)->previous = NULL;
+    weir__own(w)->queue = NULL;
     w->reason = (uint8_t)reason;
     if (--q->length == 0)
         run_empty(q);
@@ -398,7 +398,7 @@ void weir_queue_destroy(struct weir_queue *queue)
 bool weir_queue_put(struct weir_queue *queue, struct weir_waiter *waiter, weir_time now,
                     struct weir_decision *decision)
 {
-    assert(waiter->queue == NULL);
+    assert(weir__own(waiter)->queue == NULL);
     pthread_mutex_lock(&queue->lock);
     bool waits = put_locked(queue, waiter, now, decision);
     pthread_mutex_unlock(&queue->lock);
@@ -442,7 +442,7 @@ struct weir_waiter *weir__queue_clear(struct weir_queue *queue)
 bool weir_queue_cancel(struct weir_queue *queue, struct weir_waiter *waiter)
 {
     pthread_mutex_lock(&queue->lock);
-    bool waits = waiter->queue == queue;
+    bool waits = weir__own(waiter)->queue == queue;
     if (waits)
         take_out(queue, waiter, WEIR_CANCELLED);
     pthread_mutex_unlock(&queue->lock);
@@ -505,7 +505,7 @@ enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir_waiter *
                                   bool patient, weir_time now, weir__offer *offer, void *context,
                                   bool *waits, struct weir_decision *d)
 {
-    assert(waiter->queue == NULL);
+    assert(weir__own(waiter)->queue == NULL);
     *waits = false;
     pthread_mutex_lock(&queue->lock);
     int64_t before = count_before(queue, lane_of(queue, waiter->priority, waiter->user_class), now);

@@ -6,12 +6,30 @@
 #include <pthread.h>
 
 #include "base/base.h"
+#include "weir-queue.h"
 
 #define WEIR__QUEUE_MAX  1048576 /* who may wait */
 #define WEIR__WEIGHT_MAX 1000
 #define WEIR__LANES                          \
     (WEIR_PRIORITY_MAX - WEIR_PRIORITY_MIN + \
      1) /* one for each priority; of these weighted queues use WEIR_CLASSES, and FIFO one */
+
+/* What a waiter's `own` holds. */
+struct __attribute__((may_alias)) weir__own {
+    weir_time since;
+    struct weir_waiter *previous; /* in its lane */
+    struct weir_queue *queue;     /* NULL: it is in none */
+    uint64_t place;               /* in the heap of deadlines, from 1; 0: not there */
+    struct weir_ask ask;          /* wait.c's ... */
+    struct weir_permit *permit;   /* ... too */
+};
+_Static_assert(sizeof(struct weir__own) <= sizeof(((struct weir_waiter *)0)->own),
+               "a waiter has room for it");
+
+static inline struct weir__own *weir__own(const struct weir_waiter *waiter)
+{
+    return (struct weir__own *)(uintptr_t)waiter->own;
+}
 
 struct weir__lane {
     struct weir_waiter *first, *last;

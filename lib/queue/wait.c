@@ -56,10 +56,11 @@ static void wake(struct weir_waiter *waiter, enum weir_reason reason)
 static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
 {
     const struct turns *t = context;
-    struct weir__enter_how how = { .favoured = t->favoured, .waits = waiter->ask.wait_max > 0 };
+    struct weir__enter_how how = { .favoured = t->favoured,
+                                   .waits = weir__own(waiter)->ask.wait_max > 0 };
     struct weir_decision d;
-    waiter->ask.now = t->now;
-    weir__guard_enter(t->guard, &waiter->ask, &how, waiter->permit, &d);
+    weir__own(waiter)->ask.now = t->now;
+    weir__guard_enter(t->guard, &weir__own(waiter)->ask, &how, weir__own(waiter)->permit, &d);
     if (t->decision != NULL)
         *t->decision = d;
     else if (waiter->turn == wake)
@@ -130,8 +131,8 @@ static bool join(struct weir_guard *guard, struct weir_queue *queue, const struc
     waiter->deadline = patient ? deadline_of(now, ask->wait_max) : 0;
     waiter->priority = ask->priority;
     waiter->user_class = ask->user_class;
-    waiter->ask = *ask;
-    waiter->permit = permit;
+    weir__own(waiter)->ask = *ask;
+    weir__own(waiter)->permit = permit;
     *permit = (struct weir_permit){ 0 };
     enum weir_reason reason =
         weir__queue_join(queue, waiter, patient, now, try_to_enter, &t, waits, d);

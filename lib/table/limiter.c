@@ -447,12 +447,6 @@ int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, con
     return code;
 }
 
-/* One object per name and process: it goes with the table. */
-void weir_limiter_destroy(struct weir_limiter *limiter)
-{
-    (void)limiter;
-}
-
 /* ----------------------------------------------------------- change ---- */
 
 static bool spare_fits(const struct weir__era *old, const struct weir_plan *plan)
@@ -552,10 +546,12 @@ int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *l
     return code;
 }
 
-bool weir_table_limiter(const struct weir_table *table, int64_t i, struct weir_limiter_info *out)
+bool weir_limiter_next(const struct weir_table *table, int64_t *at, struct weir_limiter_info *out)
 {
+    int64_t i = *at;
     if (i < 0 || i >= weir__limiters_in(table))
         return false;
+    *at = i + 1;
     *out = (struct weir_limiter_info){ .limit = "damaged" };
     memcpy(out->name, record_at(table, (uint64_t)i)->name, sizeof(out->name) - 1);
     weir__text_clean(out->name);

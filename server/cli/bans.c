@@ -71,38 +71,27 @@ static void write_json(struct weir__buffer *json, const struct weir_ban *ban)
     weir__buffer_text(json, "}");
 }
 
-struct listing {
-    const struct options *o;
-    weir_time now;
-    size_t n;
-    struct weir__buffer json;
-};
-
-static bool add_ban(void *context, const struct weir_ban *ban)
-{
-    struct listing *l = context;
-
-    if (l->o->rule && strcmp(ban->rule, l->o->rule) != 0)
-        return true;
-    l->n++;
-    if (l->o->remote.json)
-        write_json(&l->json, ban);
-    else
-        print_ban(ban, l->now);
-    return true;
-}
-
 static int list(const struct options *o, struct weir *weir, weir_time now)
 {
-    struct listing l = { .o = o, .now = now };
+    struct weir__buffer json = { 0 };
+    struct weir_ban ban;
+    size_t n = 0;
 
-    weir__buffer_format(&l.json, "{\"now_ns\":%" PRId64 ",\"bans\":[", now);
-    weir_ban_list(weir, now, add_ban, &l);
+    weir__buffer_format(&json, "{\"now_ns\":%" PRId64 ",\"bans\":[", now);
+    for (int64_t at = 0; weir_ban_next(weir, now, &at, &ban);) {
+        if (o->rule && strcmp(ban.rule, o->rule) != 0)
+            continue;
+        n++;
+        if (o->remote.json)
+            write_json(&json, &ban);
+        else
+            print_ban(&ban, now);
+    }
     if (o->remote.json)
-        printf("%.*s]}\n", (int)l.json.len, l.json.bytes);
-    else if (l.n == 0)
+        printf("%.*s]}\n", (int)json.len, json.bytes);
+    else if (n == 0)
         puts("nobody is banned");
-    weir__buffer_free(&l.json);
+    weir__buffer_free(&json);
     return WEIR__EXIT_OK;
 }
 

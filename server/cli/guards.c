@@ -167,15 +167,15 @@ static bool tell_guards(struct weir_table *table, const char *name, weir_time no
                         struct weir__buffer *out)
 {
     struct weir_guard_info info;
+    struct weir_guard *guard;
     const char *separator = "";
 
     weir__buffer_text(out, "{");
     weir__buffer_member_moment(out, "now", now);
     weir__degradation_json(out, table);
     weir__buffer_text(out, ",\"guards\":[");
-    for (uint32_t i = 0; i < weir__guards_in(table); i++) {
-        struct weir_guard *guard = weir_table_guard(table, i);
-        if (guard == NULL || (name && strcmp(guard->name, name) != 0))
+    for (int64_t at = 0; weir_guard_next(table, &at, &guard);) {
+        if (name && strcmp(guard->name, name) != 0)
             continue;
         weir__guard_peek(guard, now, &info);
         weir__buffer_text(out, separator);

@@ -95,7 +95,7 @@ static void print_text(const char *path, struct weir_table *table, const struct 
     printf("guards     %lld%s\n", (long long)s->guards,
            s->guards ? "; weir guards --table lists them" : "");
     printf("limiters   %lld\n", (long long)s->limiters);
-    for (int64_t i = 0; weir_table_limiter(table, i, &info); i++)
+    for (int64_t at = 0; weir_limiter_next(table, &at, &info);)
         print_limiter(table, &info);
 }
 
@@ -130,8 +130,8 @@ static void print_json(const char *path, const struct weir_table *table,
         weir__buffer_member_number(&json, counts[i].name, counts[i].n);
     weir__buffer_format(&json, ",\"filling\":%.6f,\"bytes_per_key\":%.1f,\"limiters\":[",
                         share(s->keys, s->slots), key_bytes(s));
-    for (int64_t i = 0; weir_table_limiter(table, i, &info); i++) {
-        weir__buffer_text(&json, i ? "},{" : "{");
+    for (int64_t at = 0; weir_limiter_next(table, &at, &info);) {
+        weir__buffer_text(&json, at > 1 ? "},{" : "{");
         weir__buffer_member(&json, "name", info.name);
         weir__buffer_member(&json, "limit", info.limit);
         weir__buffer_member_number(&json, "changes", info.changes);

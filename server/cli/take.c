@@ -162,7 +162,7 @@ static bool read_limit(struct call *c)
 
 static bool find_limiter(const struct call *c, const char *name, struct weir_limiter_info *out)
 {
-    for (int64_t i = 0; weir_table_limiter(c->table, i, out); i++) {
+    for (int64_t at = 0; weir_limiter_next(c->table, &at, out);) {
         if (strcmp(out->name, name) == 0)
             return true;
     }
@@ -280,9 +280,8 @@ static bool open_all(struct call *c)
 static void close_all(struct call *c)
 {
     if (c->limiter)
-        weir_limiter_destroy(c->limiter);
-    if (c->table)
-        weir_table_destroy(c->table);
+        if (c->table)
+            weir_table_destroy(c->table);
 }
 
 /* ------------------------------------------------------------- the ask ---- */

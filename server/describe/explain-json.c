@@ -238,10 +238,10 @@ struct known {
 
 static void list_known(struct known *known, struct weir *weir)
 {
-    size_t n = 0;
+    int64_t n = 0;
 
-    for (; n < WEIR__ATTRIBUTES_MAX && weir_attribute_get(weir, n, known->texts[n]); n++)
-        known->names[n] = known->texts[n];
+    while (n < WEIR__ATTRIBUTES_MAX && weir_attribute_next(weir, &n, known->texts[n]))
+        known->names[n - 1] = known->texts[n - 1];
     known->names[n] = NULL;
 }
 

@@ -68,8 +68,8 @@ static int list_rules(struct weir__side *side, struct weir_error *error)
                           side->n_rules);
     for (size_t i = 0; i < side->n_rules; i++) {
         struct weir__replay_rule *rule = &side->rules[i];
-        weir_rule_get(side->weir, i, &info);
-        memcpy(rule->name, info.name, sizeof(rule->name));
+        weir_rule_next(side->weir, &(int64_t){ (int64_t)i }, &info);
+        snprintf(rule->name, sizeof(rule->name), "%s", info.name);
         print_limits(rule->limits, sizeof(rule->limits), &rules->draft->rules[i]);
         rule->mode = info.mode;
         rule->can_ban = rules->draft->rules[i].ban.set;
@@ -85,11 +85,11 @@ static void enforce(struct weir__side *side)
 {
     struct weir_rule_info info;
 
-    for (size_t i = 0; weir_rule_get(side->weir, i, &info); i++) {
+    for (int64_t at = 0; weir_rule_next(side->weir, &at, &info);) {
         if (info.mode != WEIR_SHADOW)
             continue;
         weir_mode_set(side->weir, info.name, WEIR_ENFORCE, NULL);
-        weir_rule_get(side->weir, i, &info);
+        weir_rule_next(side->weir, &(int64_t){ at - 1 }, &info);
         if (info.mode == WEIR_SHADOW)
             weir_mode_set(side->weir, NULL, WEIR_ENFORCE, NULL);
     }
@@ -273,7 +273,7 @@ static bool would_have(struct weir__side *side, size_t rule)
     struct weir_rule_info info;
     int64_t before = side->rules[rule].would;
 
-    weir_rule_get(side->weir, rule, &info);
+    weir_rule_next(side->weir, &(int64_t){ (int64_t)rule }, &info);
     side->rules[rule].would = info.shadow_refused;
     return info.shadow_refused > before;
 }
@@ -490,7 +490,8 @@ void weir__side_end(struct weir__side *side)
     struct weir_rule_info info;
     struct weir_table_stats stats;
 
-    for (size_t i = 0; weir_rule_get(side->weir, i, &info) && i < side->n_rules; i++) {
+    for (size_t i = 0; i < side->n_rules; i++) {
+        weir_rule_next(side->weir, &(int64_t){ (int64_t)i }, &info);
         side->rules[i].applied += info.allowed + info.shadow_refused;
         side->rules[i].would = info.shadow_refused;
     }

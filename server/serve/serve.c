@@ -391,7 +391,7 @@ static void print_switches(const struct life *life)
     struct weir_rule_info rule;
     if (all != WEIR_AS_WRITTEN)
         printf("  mode   %s for all rules, by hand\n", weir_mode_name(all));
-    for (size_t i = 0; weir_rule_get(life->server.engine, i, &rule); i++)
+    for (int64_t at = 0; weir_rule_next(life->server.engine, &at, &rule);)
         if (rule.switched != WEIR_AS_WRITTEN)
             printf("  mode   %s for %s, by hand\n", weir_mode_name(rule.switched), rule.name);
 }

@@ -241,7 +241,6 @@ static void end(struct weir__sim_trial *t)
     if (t->guard) {
         weir_guard_get(t->guard, WEIR__SIM_START + t->now, &info);
         t->out->permits_left = info.in_flight;
-        weir_guard_destroy(t->guard);
     }
     if (t->table)
         weir_table_destroy(t->table);

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "weir.h"
+#include "weir-queue.h"
 
 #define WRAP(type, name, parameters, arguments)            \
     type __real_##name parameters;                         \

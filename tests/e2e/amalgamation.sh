@@ -1,5 +1,5 @@
 #!/bin/sh
-# amalgamation.sh SOURCE_ROOT [--all] -- the two-file library in a project that has nothing else:
+# amalgamation.sh SOURCE_ROOT [--all] -- the library in one file, in a project that has nothing else:
 # cc -c weir.c.  With --all under more options.
 . "${0%/*}/harness.sh"
 
@@ -11,7 +11,7 @@ says_one_line() {
 
 exports_only_the_header() {
     nm -g --defined-only "$1" | awk '{ print $3 }' | sort >"$dir/exported"
-    grep -ho 'WEIR_API.* \**weir_[a-z_]*(' "$root/include/weir.h" | sed 's/($//; s/.*[ *]//' |
+    grep -ho 'WEIR_API.* \**weir_[a-z_]*(' "$root"/include/*.h | sed 's/($//; s/.*[ *]//' |
         sort >"$dir/declared"
     diff "$dir/declared" "$dir/exported"
 }

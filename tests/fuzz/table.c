@@ -84,7 +84,7 @@ static void use(struct weir_table *t, weir_time now)
     }
     struct weir_decision d;
     weir_take_all(items, n, &d);
-    for (int64_t i = 0; weir_table_limiter(t, i, &info); i++)
+    for (int64_t at = 0; weir_limiter_next(t, &at, &info);)
         ;
     use_bans(t, now);
     weir_table_stats(t, now, &stats);

@@ -115,7 +115,7 @@ struct snapshot {
 static struct weir_guard *guard_at(struct weir *weir, int i)
 {
     struct weir_ruled_guard view;
-    if (!weir_ruled_guard_get(weir, (size_t)i, &view))
+    if (!weir_ruled_guard_next(weir, &(int64_t){ i }, &view))
         stop("there is no guard %d", i);
     return view.guard;
 }

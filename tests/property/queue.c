@@ -17,6 +17,7 @@
 
 #include "base/base.h"
 #include "random.h"
+#include "queue/queue.h"
 
 #define MS    WEIR_MILLISECOND
 #define CROWD 96
@@ -265,7 +266,8 @@ static void check_gone(const struct weir_waiter *list, const bool wanted[CROWD],
     int got = 0;
     for (const struct weir_waiter *w = list; w != NULL; w = w->next, got++) {
         expect(wanted[w - waiters], "who has left", w - waiters, -1);
-        expect(w->queue == NULL && w->reason == WEIR_LATE, "why it has left", w->reason, WEIR_LATE);
+        expect(weir__own(w)->queue == NULL && w->reason == WEIR_LATE, "why it has left", w->reason,
+               WEIR_LATE);
     }
     same("how many have left", got, n);
     late += n;
@@ -277,7 +279,7 @@ static void do_put(weir_time now)
     struct weir_waiter *w = &waiters[who];
     struct weir_decision d;
     weir_time wait;
-    if (w->queue != NULL)
+    if (weir__own(w)->queue != NULL)
         return;
     w->priority = (int8_t)between(-8, 7);
     w->user_class = (uint8_t)between(0, WEIR_CLASSES - 1);
@@ -316,7 +318,7 @@ static void do_late(weir_time now)
 static void do_cancel(void)
 {
     int who = (int)between(0, CROWD - 1);
-    bool waits = waiters[who].queue != NULL;
+    bool waits = weir__own(&waiters[who])->queue != NULL;
     same("cancel", weir_queue_cancel(queue, &waiters[who]), waits);
     if (waits)
         plain_remove(who);

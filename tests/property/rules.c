@@ -496,28 +496,22 @@ static struct rule *find_rule(const char *name)
 
 /* A ban as this engine lists it: a long key has a hash that only its table knows. */
 struct listing {
-    const struct ban *ban;
     char key[TEXT_MAX];
     int n;
 };
-
-static bool find_text(void *context, const struct weir_ban *got)
-{
-    struct listing *l = context;
-    if (strcmp(got->rule, l->ban->rule) == 0 && is_listed_as(l->ban->text, got->key)) {
-        memcpy(l->key, got->key, sizeof(l->key));
-        l->n++;
-    }
-    return true;
-}
 
 /* A way to name the ban's key: as it is listed, in full, or an address as it came. */
 static const char *name_key(struct listing *l, struct weir *weir, const struct ban *b,
                             const struct rule *r, weir_time now)
 {
     bool same = r != NULL && strcmp(b->template, r->template) == 0;
-    *l = (struct listing){ .ban = b };
-    weir_ban_list(weir, now, find_text, l);
+    struct weir_ban got;
+    *l = (struct listing){ 0 };
+    for (int64_t at = 0; weir_ban_next(weir, now, &at, &got);)
+        if (strcmp(got.rule, b->rule) == 0 && is_listed_as(b->text, got.key)) {
+            memcpy(l->key, got.key, sizeof(l->key));
+            l->n++;
+        }
     if (l->n == 1 && b->until > now && one_in(2))
         return l->key;
     return same && b->spelling && one_in(2) ? b->spelling : b->text;
@@ -656,27 +650,25 @@ static void compare_tallies(const struct weir_rule_info *got, struct rule *r)
         got->refused != r->tally.refused || got->banned != r->tally.banned ||
         got->shadow_refused != r->tally.shadow_refused || got->mode != rule_mode(&set, r) ||
         got->switched != r->switched)
-        stop("weir_rule_get %s: %" PRId64 " allowed %" PRId64 " refused %" PRId64 " banned %" PRId64
-             " shadow, expected %s: %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
+        stop("weir_rule_next %s: %" PRId64 " allowed %" PRId64 " refused %" PRId64
+             " banned %" PRId64 " shadow, expected %s: %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64
              "; mode %d, expected %d",
              got->name, got->allowed, got->refused, got->banned, got->shadow_refused, r->name,
              r->tally.allowed, r->tally.refused, r->tally.banned, r->tally.shadow_refused,
              got->mode, rule_mode(&set, r));
 }
 
-static bool find_listed(void *context, const struct weir_ban *got)
+static void find_listed(const struct weir_ban *got)
 {
     for (int i = 0; i < n_bans; i++)
         if (!bans[i].listed && strcmp(bans[i].rule, got->rule) == 0 &&
             is_listed_as(bans[i].text, got->key) && bans[i].until == got->until &&
             bans[i].since == got->since && bans[i].strikes == got->strikes) {
             bans[i].listed = true;
-            ++*(int *)context;
-            return true;
+            return;
         }
     stop("a ban that should not be: rule %s key %s since %" PRId64 " until %" PRId64 " strikes %d",
          got->rule, got->key, got->since, got->until, got->strikes);
-    return false;
 }
 
 static void judge(weir_time now)
@@ -689,9 +681,9 @@ static void judge(weir_time now)
         struct weir_rule_info info;
         int listed = 0;
         for (int i = 0; i < set.n; i++)
-            if (weir_rule_get(engines[k], (size_t)i, &info))
+            if (weir_rule_next(engines[k], &(int64_t){ i }, &info))
                 compare_tallies(&info, &set.rules[i]);
-        if (weir_rule_get(engines[k], (size_t)set.n, &info))
+        if (weir_rule_next(engines[k], &(int64_t){ set.n }, &info))
             stop("a rule too many");
         for (int i = 0; i < n_bans; i++)
             bans[i].listed = false;
@@ -702,7 +694,9 @@ static void judge(weir_time now)
                  ", shadow %" PRId64 " %" PRId64,
                  got.checked, totals.checked, got.unmatched, totals.unmatched, got.shadow_refused,
                  totals.shadow_refused);
-        weir_ban_list(engines[k], now, find_listed, &listed);
+        struct weir_ban ban;
+        for (int64_t at = 0; weir_ban_next(engines[k], now, &at, &ban); listed++)
+            find_listed(&ban);
         if (listed != in_force)
             stop("%d bans are listed, expected %d", listed, in_force);
     }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "random.h"
-#include "weir.h"
+#include "weir-queue.h"
 
 #define SUBMITTERS 4
 #define TASKS      2000 /* of each submitter */

@@ -311,7 +311,7 @@ static int64_t used_of_other(struct weir *weir, int ip)
 static void find_toggled(struct job *job, int i)
 {
     struct weir_rule_info info;
-    for (size_t k = 0; weir_rule_get(job->weir, k, &info); k++)
+    for (int64_t at = 0; weir_rule_next(job->weir, &at, &info);)
         if (strcmp(info.name, "toggled") == 0 && info.switched == (enum weir_mode)(i % 4))
             return;
     add(&job->shared->bad, 1);
@@ -359,11 +359,11 @@ static void judge_swaps(struct job *job)
     use(job->weir, swapped[0]);
     expect(s->bad == 0, "rulings that no rule set can give", s->bad, 0);
     expect(s->all == 300000, "granted across swaps", s->all, 300000);
-    expect(weir_rule_get(job->weir, 0, &info), "the steady rule", 0, 1);
+    expect(weir_rule_next(job->weir, &(int64_t){ 0 }, &info), "the steady rule", 0, 1);
     expect(info.allowed + info.refused == s->asked, "asks that the steady rule counted",
            info.allowed + info.refused, s->asked);
     expect(info.allowed == s->all, "grants that the steady rule counted", info.allowed, s->all);
-    expect(weir_rule_get(job->weir, 1, &info), "the other rule", 0, 1);
+    expect(weir_rule_next(job->weir, &(int64_t){ 1 }, &info), "the other rule", 0, 1);
     expect(info.allowed == s->all, "grants that the other rule counted", info.allowed, s->all);
     for (int k = 0; k < KEYS; k++)
         expect(used_of_other(job->weir, k) == s->by_ip[k], "used across changes",

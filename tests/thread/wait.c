@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "weir.h"
+#include "weir-queue.h"
 
 #define PERMITS 3
 #define THREADS 8
@@ -146,7 +146,6 @@ static void play(enum weir_order order)
     expect(weir_queue_length(queue) == 0, "those who wait in the end", weir_queue_length(queue));
     expect(most <= PERMITS, "the most that were inside", most);
     weir_queue_destroy(queue);
-    weir_guard_destroy(guard);
     weir_table_destroy(table);
 }
 

@@ -176,7 +176,7 @@ static inline int64_t rule_left(struct weir *weir, const char *rule, const char 
 static inline struct weir_rule_info info_of(struct weir *weir, const char *rule)
 {
     struct weir_rule_info info;
-    for (size_t i = 0; weir_rule_get(weir, i, &info); i++)
+    for (int64_t at = 0; weir_rule_next(weir, &at, &info);)
         if (strcmp(info.name, rule) == 0)
             return info;
     fail_msg("there is no rule %s", rule);

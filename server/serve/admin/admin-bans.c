@@ -20,36 +20,24 @@ static void add_ban(struct weir__buffer *out, const struct weir_ban *ban, weir_t
 
 /* --------------------------------------------------------------- listing ---- */
 
-struct listing {
-    const struct weir__admin_call *call;
-    struct weir__span rule; /* bytes NULL: all */
-    size_t n;
-};
-
-static bool list_ban(void *context, const struct weir_ban *ban)
-{
-    struct listing *l = context;
-
-    if (l->rule.bytes &&
-        (strlen(ban->rule) != l->rule.len || memcmp(ban->rule, l->rule.bytes, l->rule.len) != 0))
-        return true;
-    weir__buffer_text(l->call->out, l->n++ ? "," : "");
-    add_ban(l->call->out, ban, l->call->now);
-    return true;
-}
-
 /* Bans of a rule that is gone are listed as well: it is only unknown if it has none. */
 void weir__admin_bans(struct weir__admin_call *call)
 {
-    struct listing l = { .call = call, .rule = call->values[0] };
-    size_t before = call->out->len;
+    struct weir__span rule = call->values[0]; /* bytes NULL: all */
+    size_t before = call->out->len, n = 0;
+    struct weir_ban ban;
 
     weir__buffer_text(call->out, "{");
     weir__buffer_member_moment(call->out, "now", call->now);
     weir__buffer_text(call->out, ",\"bans\":[");
-    weir_ban_list(call->server->engine, call->now, list_ban, &l);
+    for (int64_t at = 0; weir_ban_next(call->server->engine, call->now, &at, &ban);)
+        if (!rule.bytes ||
+            (strlen(ban.rule) == rule.len && memcmp(ban.rule, rule.bytes, rule.len) == 0)) {
+            weir__buffer_text(call->out, n++ ? "," : "");
+            add_ban(call->out, &ban, call->now);
+        }
     weir__buffer_text(call->out, "]}");
-    if (l.n == 0 && l.rule.bytes && weir__admin_rule(call, l.rule) == NULL)
+    if (n == 0 && rule.bytes && weir__admin_rule(call, rule) == NULL)
         call->out->len = before;
 }
 
@@ -77,23 +65,15 @@ static bool read_length(struct weir__admin_call *call, weir_time *out)
 /* The ban of this key, as listings show it. */
 struct search {
     const char *rule, *key;
-    struct weir_ban found; /* rule "": none */
+    struct weir_ban found;
 };
-
-static bool look_at_ban(void *context, const struct weir_ban *ban)
-{
-    struct search *s = context;
-    bool found = strcmp(ban->rule, s->rule) == 0 && strcmp(ban->key, s->key) == 0;
-
-    if (found)
-        s->found = *ban;
-    return !found;
-}
 
 static bool find_ban(const struct weir__admin_call *call, struct search *s)
 {
-    weir_ban_list(call->server->engine, call->now, look_at_ban, s);
-    return s->found.rule[0] != '\0';
+    for (int64_t at = 0; weir_ban_next(call->server->engine, call->now, &at, &s->found);)
+        if (strcmp(s->found.rule, s->rule) == 0 && strcmp(s->found.key, s->key) == 0)
+            return true;
+    return false;
 }
 
 static void set_ban(struct weir__admin_call *call, const char *rule, const char *key,

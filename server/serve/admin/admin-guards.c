@@ -55,9 +55,7 @@ void weir__admin_guards(struct weir__admin_call *call)
     weir__buffer_text(call->out, ",\"guards\":[");
     if (one)
         add_guard(call, guard, true);
-    for (uint32_t i = 0; !one && i < weir__guards_in(call->server->table); i++) {
-        if ((guard = weir__guards_get(call->server->guards, i)) == NULL) /* it is damaged */
-            continue;
+    for (int64_t at = 0; !one && weir_guard_next(call->server->table, &at, &guard);) {
         weir__buffer_text(call->out, separator);
         add_guard(call, guard, false);
         separator = ",";

@@ -15,8 +15,8 @@ static void add_lists(struct weir *weir, struct weir__buffer *out)
 {
     struct weir_list_info l;
 
-    for (size_t i = 0; weir_list_get(weir, i, &l); i++) {
-        weir__buffer_text(out, i ? ",{" : "{");
+    for (int64_t at = 0; weir_list_next(weir, &at, &l);) {
+        weir__buffer_text(out, at > 1 ? ",{" : "{");
         weir__buffer_member(out, "list", l.name);
         weir__buffer_member(out, "attribute", l.attribute);
         weir__buffer_member_number(out, "entries", (int64_t)l.entries);
@@ -44,7 +44,7 @@ static void find_nearest(struct weir *weir, const char *list, char near[64])
     struct weir_list_info l;
 
     snprintf(near, 64, "%s", best ? best : "");
-    for (size_t i = 0; weir_list_get(weir, i, &l); i++) {
+    for (int64_t at = 0; weir_list_next(weir, &at, &l);) {
         const char *const two[] = { near[0] ? near : l.name, l.name, NULL };
         best = weir__nearest(list, strlen(list), two, WEIR__TO_NULL);
         if (best != NULL && best != near)
@@ -59,7 +59,7 @@ static bool find_list(struct weir__admin_call *call, const char *list)
     struct weir_list_info l;
     char near[64];
 
-    for (size_t i = 0; !found && weir_list_get(call->server->engine, i, &l); i++)
+    for (int64_t at = 0; !found && weir_list_next(call->server->engine, &at, &l);)
         found = strcmp(l.name, list) == 0;
     if (found)
         return true;

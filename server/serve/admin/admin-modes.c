@@ -52,13 +52,13 @@ void weir__admin_modes(struct weir__admin_call *call)
     weir__buffer_text(call->out, "{");
     add_modes(call->out, &all);
     weir__buffer_text(call->out, ",\"rules\":[");
-    for (size_t i = 0; weir_rule_get(call->server->engine, i, &info); i++) {
-        weir__buffer_text(call->out, i ? "," : "");
+    for (int64_t at = 0; weir_rule_next(call->server->engine, &at, &info);) {
+        weir__buffer_text(call->out, at > 1 ? "," : "");
         add_rule(call, &info);
     }
     weir__buffer_text(call->out, "],\"guards\":[");
-    for (size_t i = 0; weir_ruled_guard_get(call->server->engine, i, &view); i++) {
-        weir__buffer_text(call->out, i ? "," : "");
+    for (int64_t at = 0; weir_ruled_guard_next(call->server->engine, &at, &view);) {
+        weir__buffer_text(call->out, at > 1 ? "," : "");
         add_guard(call, &view);
     }
     weir__buffer_text(call->out, "]}");
@@ -100,7 +100,7 @@ static void answer(struct weir__admin_call *call, const char *rule,
         return;
     }
 
-    for (size_t i = 0; rule != NULL && weir_rule_get(call->server->engine, i, &info); i++) {
+    for (int64_t at = 0; rule != NULL && weir_rule_next(call->server->engine, &at, &info);) {
         if (strcmp(info.name, rule) != 0)
             continue;
         add_rule(call, &info);

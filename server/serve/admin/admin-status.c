@@ -81,7 +81,7 @@ static void add_modes(const struct weir__server *server, struct weir__buffer *ou
     int64_t n = 0;
 
     weir_modes_get(server->engine, &all);
-    for (size_t i = 0; weir_rule_get(server->engine, i, &info); i++)
+    for (int64_t at = 0; weir_rule_next(server->engine, &at, &info);)
         n += info.switched != WEIR_AS_WRITTEN;
     weir__buffer_member_or_null(
         out, "by_hand", all.by_hand == WEIR_AS_WRITTEN ? NULL : weir_mode_name(all.by_hand));
@@ -96,15 +96,12 @@ static void add_guards(const struct weir__server *server, struct weir__buffer *o
     int64_t n = 0, open = 0, forced = 0, in_flight = 0;
     bool by_hand = false;
 
-    for (uint32_t i = 0; i < weir__guards_in(server->table); i++) {
-        if ((guard = weir_table_guard(server->table, i)) == NULL) /* it is damaged */
-            continue;
+    for (int64_t at = 0; weir_guard_next(server->table, &at, &guard);) {
         weir_guard_get(guard, now, &info);
         n++;
         open += info.breaker != WEIR_BREAKER_CLOSED;
         forced += info.force != WEIR_UNFORCED;
         in_flight += info.in_flight;
-        weir_guard_destroy(guard);
     }
     weir__buffer_member_name(out, "guards");
     weir__buffer_text(out, "{");

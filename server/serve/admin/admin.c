@@ -271,31 +271,31 @@ void weir__admin_free(char **texts, size_t n)
 
 /* ----------------------------------------------------------------- rules ---- */
 
-/* Of all rules in force, and then perhaps of their guards; NULL: there are no more. */
-static const char *name_at(struct weir *weir, size_t rules, bool guards, size_t i)
+/* Puts the names of the rules in force, and perhaps of their guards, into `names` as far as there
+ * is room; returns how many there are. */
+static size_t list_names(struct weir *weir, bool guards, const char **names, size_t room)
 {
+    struct weir_rule_info rule;
     struct weir_ruled_guard view;
+    size_t n = 0;
 
-    if (i < rules)
-        return weir_rule_name(weir, i);
-    return guards && weir_ruled_guard_get(weir, i - rules, &view) ? view.name : NULL;
+    for (int64_t at = 0; weir_rule_next(weir, &at, &rule); n++)
+        if (n < room)
+            names[n] = rule.name;
+    for (int64_t at = 0; guards && weir_ruled_guard_next(weir, &at, &view); n++)
+        if (n < room)
+            names[n] = view.name;
+    return n;
 }
 
 /* Ended by NULL; NULL: no memory.  The names themselves stay as long as the engine. */
 static const char **known_names(struct weir *weir, bool guards)
 {
-    size_t rules = 0, n;
-
-    while (weir_rule_name(weir, rules))
-        rules++;
-    for (n = rules; name_at(weir, rules, guards, n) != NULL;)
-        n++;
+    size_t n = list_names(weir, guards, NULL, 0);
     const char **names = calloc(n + 1, sizeof(*names));
-    for (size_t i = 0, k = 0; names != NULL && i < n; i++) {
-        const char *name = name_at(weir, rules, guards, i); /* NULL: there are fewer by now */
-        if (name)
-            names[k++] = name;
-    }
+
+    if (names != NULL)
+        list_names(weir, guards, names, n);
     return names;
 }
 

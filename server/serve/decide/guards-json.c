@@ -192,9 +192,8 @@ static void add_changes(struct weir__buffer *out, const struct weir_guard_info *
 {
     weir__buffer_member_name(out, "changes");
     weir__buffer_text(out, "[");
-    for (size_t i = 0; i < sizeof(g->changes) / sizeof(g->changes[0]) && g->changes[i].number;
-         i++) {
-        const struct weir_guard_event *c = &g->changes[i];
+    for (size_t i = 0; i < sizeof(g->events) / sizeof(g->events[0]) && g->events[i].number; i++) {
+        const struct weir_guard_event *c = &g->events[i];
         weir__buffer_text(out, i ? ",{" : "{");
         weir__buffer_member_number(out, "number", (int64_t)c->number);
         weir__buffer_member_moment(out, "time", c->at);

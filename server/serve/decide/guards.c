@@ -50,7 +50,7 @@ struct weir_guard *weir__guards_get(struct weir__guards *g, uint32_t id)
 
     if (guard != NULL || id >= WEIR__GUARDS_MAX)
         return guard;
-    guard = weir_table_guard(g->table, id);
+    guard = weir__guard_at(g->table, id);
     __atomic_store_n(&g->known[id], guard, __ATOMIC_RELEASE);
     return guard;
 }

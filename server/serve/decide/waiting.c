@@ -451,13 +451,17 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *e,
                 const struct weir__later *later, struct weir__entered *out)
 {
     struct weir__loop *loop = conn->loop;
+    struct weir *weir = loop->server->engine;
     struct weir_ruled_guard view;
+    struct weir_queue_options queue;
+    weir_time wait_max;
 
     struct weir__lines *lines = loop->server->lines;
-    if (lines == NULL || !weir_ruled_guard_find(loop->server->engine, out->ruling.guard, &view) ||
-        !view.waits || __atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
+    if (lines == NULL || !weir_ruled_guard_find(weir, out->ruling.guard, &view) ||
+        !weir_ruled_queue_get(weir, out->ruling.guard, &queue, &wait_max) ||
+        __atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))
         return false;
-    struct line *line = line_of(lines, view.guard->id, &view.queue);
+    struct line *line = line_of(lines, view.guard->id, &queue);
     struct weir__waiting *waiting = line ? waiting_of(loop) : NULL;
     struct weir__wait *w = waiting ? make_wait(conn, e, later) : NULL;
     if (w == NULL)
@@ -468,7 +472,7 @@ bool weir__wait(struct weir__conn *conn, const struct weir__enter *e,
     waiting->n++;
     conn->wait = w; /* before it joins: its turn may come at once, on another thread */
     conn->held = true;
-    if (join(w, e->wait_max < view.wait ? e->wait_max : view.wait, &out->ruling.decision)) {
+    if (join(w, e->wait_max < wait_max ? e->wait_max : wait_max, &out->ruling.decision)) {
         begin_waiting(loop, lines, line);
         return true;
     }

@@ -398,8 +398,8 @@ static void read_rules(struct rule_list *list, const struct weir__server *server
 
     list->n = 0;
     *others = (struct weir_rule_info){ .name = "(others)" };
-    for (size_t i = 0; weir_rule_get(server->engine, i, &info); i++) {
-        if (i < RULES_MAX) {
+    for (int64_t at = 0; weir_rule_next(server->engine, &at, &info);) {
+        if (at <= RULES_MAX) {
             list->rules[list->n++] = info;
             continue;
         }
@@ -472,15 +472,12 @@ struct guard_list {
 static void list_guards(struct guard_list *list, const struct weir__server *server, weir_time now)
 {
     uint32_t n = weir__guards_in(server->table);
+    struct weir_guard *guard;
 
     list->guards = n ? calloc(n < GUARDS_MAX ? n : GUARDS_MAX, sizeof(*list->guards)) : NULL;
-    for (uint32_t i = 0; list->guards != NULL && i < n && list->n < GUARDS_MAX; i++) {
-        struct weir_guard *guard = weir_table_guard(server->table, i);
-        if (guard == NULL)
-            continue;
+    for (int64_t at = 0; list->guards != NULL && list->n < GUARDS_MAX && list->n < n &&
+                         weir_guard_next(server->table, &at, &guard);)
         weir_guard_get(guard, now, &list->guards[list->n++]);
-        weir_guard_destroy(guard);
-    }
 }
 
 /* What each has one sample of, by name; or, with a second label, several. */

@@ -180,7 +180,7 @@ static void look_at_rules(struct weir__watch *watch, const struct weir__server *
     struct weir_totals totals;
 
     watch->tick++;
-    for (size_t i = 0; weir_rule_get(server->engine, i, &info); i++)
+    for (int64_t at = 0; weir_rule_next(server->engine, &at, &info);)
         look_at_rule(watch, info.name, info.refused + info.banned, now);
     weir_totals_get(server->engine, &totals);
     look_at_rule(watch, WEIR__TOP_DENY, totals.denied, now);
@@ -278,8 +278,8 @@ static void tell_lost(struct weir__watch *watch, const struct weir_guard_info *g
 static void look_at_guard(struct weir__watch *watch, const struct weir__server *server,
                           const struct weir_guard_info *g, uint64_t *told)
 {
-    for (size_t i = sizeof(g->changes) / sizeof(g->changes[0]); i-- > 0;) {
-        const struct weir_guard_event *c = &g->changes[i];
+    for (size_t i = sizeof(g->events) / sizeof(g->events[0]); i-- > 0;) {
+        const struct weir_guard_event *c = &g->events[i];
         if (c->number <= *told)
             continue;
         tell_lost(watch, g, c->number - *told - 1, c->at);
@@ -323,15 +323,12 @@ static void look_at_guards(struct weir__watch *watch, const struct weir__server 
                            weir_time now)
 {
     struct weir_guard_info info;
-    uint32_t n = weir__guards_in(server->table);
+    struct weir_guard *guard;
 
-    for (uint32_t i = 0; i < n && meet_guard(watch, i); i++) {
-        struct weir_guard *guard = weir_table_guard(server->table, i);
-        if (guard == NULL) /* it is damaged */
-            continue;
+    for (int64_t at = 0;
+         weir_guard_next(server->table, &at, &guard) && meet_guard(watch, guard->id);) {
         weir_guard_get(guard, now, &info);
-        look_at_guard(watch, server, &info, &watch->told[i]);
-        weir_guard_destroy(guard);
+        look_at_guard(watch, server, &info, &watch->told[guard->id]);
     }
     look_at_degradation(watch, server->table, now);
 }
@@ -431,9 +428,15 @@ static void end_bans(struct weir__watch *watch, weir_time now)
     pthread_mutex_unlock(&watch->bans_lock);
 }
 
-static bool remember(void *context, const struct weir_ban *ban)
+/* Those that were in force when the server started. */
+static void remember_bans(struct weir__watch *watch, const struct weir__server *server,
+                          weir_time now)
 {
-    return remember_ban(context, ban->rule, ban->key, ban->until);
+    struct weir_ban ban;
+
+    for (int64_t at = 0; weir_ban_next(server->engine, now, &at, &ban) &&
+                         remember_ban(watch, ban.rule, ban.key, ban.until);)
+        ;
 }
 
 /* ------------------------------------------------------ tick, creation ---- */
@@ -442,7 +445,7 @@ void weir__watch_tick(struct weir__watch *watch, struct weir__server *server, we
 {
     pthread_mutex_lock(&watch->lock);
     if (watch->tick == 0)
-        weir_ban_list(server->engine, now, remember, watch);
+        remember_bans(watch, server, now);
     look_at_rules(watch, server, now);
     look_at_table(watch, server->table, now);
     look_at_guards(watch, server, now);

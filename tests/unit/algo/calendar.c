@@ -146,7 +146,7 @@ TEST(test_processes_share_a_quota)
     struct weir_limiter_info info;
     assert_int_equal(take(a, "k", 30, MARCH).remaining, 70);
     assert_int_equal(take(b, "k", 30, MARCH).remaining, 40);
-    assert_true(weir_table_limiter(two, 0, &info));
+    assert_true(weir_limiter_next(two, &(int64_t){ 0 }, &info));
     assert_string_equal(info.limit, "calendar 100/month zone=Europe/Berlin");
     change(b, "calendar 200/day zone=Asia/Kolkata", MARCH);
     struct weir_decision d = peek(a, "k", 0, MARCH);

@@ -280,7 +280,7 @@ TEST(test_R6_a_table_with_too_few_limiters)
                      4); /* they are never removed, so none was made */
     assert_int_equal(a_left(weir, NOW), 250);
     assert_int_equal(rule_left(weir, "b", "", NOW), 50);
-    for (int64_t i = 0; weir_table_limiter(table, i, &info); i++)
+    for (int64_t at = 0; weir_limiter_next(table, &at, &info);)
         assert_int_equal(info.changes, 0);
     struct weir_ruling r = check(weir, "ip=::1", NOW);
     assert_allowed_by(r, "b");

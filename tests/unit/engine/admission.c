@@ -133,8 +133,8 @@ TEST(test_G1_weir_check_does_not_look_at_guards)
     }
     assert_int_equal(in_flight(weir, "g", NOW), 1);
     struct weir_rule_info info;
-    assert_true(weir_rule_get(weir, 0, &info));
-    assert_false(weir_rule_get(weir, 1, &info)); /* a guard is no rule */
+    assert_true(weir_rule_next(weir, &(int64_t){ 0 }, &info));
+    assert_false(weir_rule_next(weir, &(int64_t){ 1 }, &info)); /* a guard is no rule */
     weir_destroy(weir);
 }
 
@@ -550,7 +550,7 @@ TEST(test_R6_rules_that_do_not_fit_change_nothing)
                     "the rules need 2 more guards, and the table, made for 2, has room for 1");
     weir_rules_destroy(rules);
     assert_int_equal(guard_info(weir, "a", NOW).options.max, 5);
-    assert_null(weir_table_guard(table, 1));
+    assert_null(weir__guard_at(table, 1));
     use(weir, GUARDS("- { name: a, concurrency: 6 }\n- { name: b, concurrency: 1 }\n"), NOW);
     assert_int_equal(guard_info(weir, "a", NOW).options.max, 6);
     weir_destroy(weir);
@@ -702,23 +702,26 @@ TEST(test_G1_exit_and_renew_say_whether_it_was_in_time)
 TEST(test_L11_the_queue_that_is_written)
 {
     struct weir_ruled_guard v;
+    struct weir_queue_options queue;
+    weir_time wait_max;
     struct weir *weir = engine_on(NULL);
-    assert_false(weir_ruled_guard_get(weir, 0, &v));
+    assert_false(weir_ruled_guard_next(weir, &(int64_t){ 0 }, &v));
     use(weir,
         GUARDS("- { name: a, concurrency: 1 }\n"
                "- { name: b, concurrency: { max: 1, queue: 128, wait: 200ms, order: weighted, "
                "weights: { gold: 3, free: 1 } } }\n"),
         NOW);
-    assert_true(weir_ruled_guard_get(weir, 0, &v));
+    assert_true(weir_ruled_guard_next(weir, &(int64_t){ 0 }, &v));
     assert_string_equal(v.name, "a");
-    assert_false(v.waits);
-    assert_true(weir_ruled_guard_get(weir, 1, &v));
-    assert_true(v.waits);
-    assert_int_equal(v.queue.max, 128);
-    assert_int_equal(v.queue.order, WEIR_WEIGHTED);
-    assert_int_equal(v.queue.weights[0], 3);
-    assert_int_equal(v.queue.weights[1], 1);
-    assert_int_equal(v.wait, 200 * WEIR_MILLISECOND);
-    assert_false(weir_ruled_guard_get(weir, 2, &v));
+    assert_false(weir_ruled_queue_get(weir, "a", &queue, &wait_max));
+    assert_false(weir_ruled_queue_get(weir, "c", &queue, &wait_max));
+    assert_true(weir_ruled_guard_next(weir, &(int64_t){ 1 }, &v));
+    assert_true(weir_ruled_queue_get(weir, v.name, &queue, &wait_max));
+    assert_int_equal(queue.max, 128);
+    assert_int_equal(queue.order, WEIR_WEIGHTED);
+    assert_int_equal(queue.weights[0], 3);
+    assert_int_equal(queue.weights[1], 1);
+    assert_int_equal(wait_max, 200 * WEIR_MILLISECOND);
+    assert_false(weir_ruled_guard_next(weir, &(int64_t){ 2 }, &v));
     weir_destroy(weir);
 }

@@ -69,7 +69,7 @@ TEST(test_without_rules_there_is_nothing_to_change)
     assert_contains(error.text, "'r'");
     assert_int_equal(weir_ban_set(weir, "r", "k", NOW, NOW + 1, &error), WEIR_INVALID);
     assert_false(weir_ban_lift(weir, "r", "k", NOW));
-    assert_false(weir_rule_get(weir, 0, &info));
+    assert_false(weir_rule_next(weir, &(int64_t){ 0 }, &info));
     weir_destroy(weir);
 }
 
@@ -82,31 +82,36 @@ TEST(test_S6_what_is_in_force_can_be_listed)
     struct weir_modes modes;
     struct weir_error error;
     struct weir *weir = engine_on(NULL);
-    assert_null(weir_rule_name(weir, 0));
-    assert_false(weir_list_get(weir, 0, &list));
-    assert_false(weir_attribute_get(weir, 0, name));
+    assert_false(weir_list_next(weir, &(int64_t){ 0 }, &list));
+    assert_false(weir_attribute_next(weir, &(int64_t){ 0 }, name));
     weir_modes_get(weir, &modes);
     assert_int_equal(modes.written, WEIR_ENFORCE);
     weir_destroy(weir);
     weir = engine_of("version: 1\nmode: shadow\nlists: { deny: { account: [ann, bob] } }\n"
                      "rules:\n- { name: a, key: \"{ip}\", limit: 1/60, mode: \"off\" }\n- { name: "
                      "b, limit: 1/60 }\n");
-    assert_string_equal(weir_rule_name(weir, 0), "a");
-    assert_string_equal(weir_rule_name(weir, 1), "b");
-    assert_null(weir_rule_name(weir, 2));
-    assert_true(weir_list_get(weir, 0, &list));
+    struct weir_rule_info info;
+    int64_t at = 0;
+    assert_true(weir_rule_next(weir, &at, &info));
+    assert_string_equal(info.name, "a");
+    assert_true(weir_rule_next(weir, &at, &info));
+    assert_string_equal(info.name, "b");
+    assert_false(weir_rule_next(weir, &at, &info));
+    assert_int_equal(at, 2);
+    assert_true(weir_list_next(weir, &(int64_t){ 0 }, &list));
     assert_string_equal(list.name, "deny");
     assert_string_equal(list.attribute, "account");
     assert_int_equal(list.entries, 2);
-    assert_false(weir_list_get(weir, 1, &list));
-    assert_true(weir_attribute_get(weir, 0, name) && weir_attribute_get(weir, 1, name));
-    assert_false(weir_attribute_get(weir, 2, name));
+    assert_false(weir_list_next(weir, &(int64_t){ 1 }, &list));
+    assert_true(weir_attribute_next(weir, &(int64_t){ 0 }, name) &&
+                weir_attribute_next(weir, &(int64_t){ 1 }, name));
+    assert_false(weir_attribute_next(weir, &(int64_t){ 2 }, name));
     assert_int_equal(weir_mode_set(weir, NULL, WEIR_ENFORCE, &error), WEIR_OK);
     assert_int_equal(weir_mode_set(weir, "a", WEIR_ENFORCE, &error), WEIR_OK);
     weir_modes_get(weir, &modes);
     assert_true(modes.written == WEIR_SHADOW && modes.by_hand == WEIR_ENFORCE &&
                 modes.in_force == WEIR_ENFORCE);
-    struct weir_rule_info info = info_of(weir, "a");
+    info = info_of(weir, "a");
     assert_true(info.written == WEIR_OFF && info.switched == WEIR_ENFORCE &&
                 info.mode == WEIR_ENFORCE);
     weir_destroy(weir);

@@ -277,20 +277,15 @@ TEST(test_R4_escalation)
 
 struct bans {
     struct weir_ban ban[8];
-    size_t n, most;
+    size_t n;
 };
-
-static bool note_ban(void *context, const struct weir_ban *b)
-{
-    struct bans *bans = context;
-    bans->ban[bans->n++] = *b;
-    return bans->n < bans->most;
-}
 
 static struct bans bans_of(struct weir *weir, weir_time now)
 {
-    struct bans bans = { .n = 0, .most = COUNT_OF(bans.ban) };
-    weir_ban_list(weir, now, note_ban, &bans);
+    struct bans bans = { .n = 0 };
+    for (int64_t at = 0;
+         bans.n < COUNT_OF(bans.ban) && weir_ban_next(weir, now, &at, &bans.ban[bans.n]);)
+        bans.n++;
     return bans;
 }
 

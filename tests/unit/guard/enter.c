@@ -187,8 +187,8 @@ TEST(test_G4_forced_open_and_closed_with_and_without_a_breaker)
         assert_int_equal(info_of(both[i], NOW).force, WEIR_FORCE_OPEN);
         weir_guard_force(both[i], WEIR_UNFORCED, NOW);
         assert_int_equal(why_not(both[i], NOW), WEIR_GRANTED);
-        assert_int_equal(info_of(both[i], NOW).changes[0].kind, WEIR_GUARD_EVENT_FORCE);
-        assert_int_equal(info_of(both[i], NOW).changes[0].number, 2);
+        assert_int_equal(info_of(both[i], NOW).events[0].kind, WEIR_GUARD_EVENT_FORCE);
+        assert_int_equal(info_of(both[i], NOW).events[0].number, 2);
     }
     weir_guard_force(g, WEIR_FORCE_CLOSED, NOW);
     for (int i = 0; i < 10; i++)
@@ -318,8 +318,8 @@ TEST(test_G4_a_breaker_that_is_taken_away_while_open_lets_everybody_in)
         assert_true(work(g, NOW + MS + i * 100 * MS, MS, WEIR_SUCCEEDED));
     struct weir_guard_info info = info_of(g, NOW + 20 * S);
     assert_int_equal(info.breaker, WEIR_BREAKER_CLOSED);
-    assert_int_equal(info.changes[0].kind, WEIR_GUARD_EVENT_BREAKER);
-    assert_int_equal(info.changes[0].to, WEIR_BREAKER_CLOSED);
+    assert_int_equal(info.events[0].kind, WEIR_GUARD_EVENT_BREAKER);
+    assert_int_equal(info.events[0].to, WEIR_BREAKER_CLOSED);
     weir_guard_force(g, WEIR_FORCE_OPEN, NOW + 21 * S);
     assert_int_equal(why_not(g, NOW + 21 * S), WEIR_OPEN);
     weir_table_destroy(table);

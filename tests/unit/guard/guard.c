@@ -60,10 +60,12 @@ TEST(test_a_name_joins_the_guard_that_is_there)
     assert_int_equal(weir_guard_create(&c, table, "g", NULL, &error), WEIR_EXISTS);
     assert_non_null(strstr(error.text, "other options (number of permits)"));
     assert_ptr_equal(c, a);
-    assert_ptr_equal(weir_table_guard(table, 0), a);
-    assert_null(weir_table_guard(table, 1));
-    assert_null(weir_table_guard(table, -1));
-    weir_guard_destroy(a);
+    int64_t at = 0;
+    assert_true(weir_guard_next(table, &at, &b));
+    assert_ptr_equal(b, a);
+    assert_false(weir_guard_next(table, &at, &b));
+    assert_false(weir_guard_next(table, &(int64_t){ -1 }, &b));
+    assert_false(weir_guard_next(table, &(int64_t){ INT64_MAX }, &b));
     weir_table_destroy(table);
 }
 
@@ -203,7 +205,7 @@ TEST(test_damaged_options_are_not_used)
     g->record->version += 2;
     assert_int_equal(why_not(g, NOW), WEIR_GRANTED); /* the old plan goes on */
     struct weir_table *other = attach(path);
-    assert_null(weir_table_guard(other, 0));
+    assert_null(weir__guard_at(other, 0));
     g->record->version++; /* a writer has died */
     struct weir_guard *again = guard_of(other, "g", &(struct weir_guard_options){ .max = 4 });
     assert_int_equal(info_of(again, NOW).limit, 4);
@@ -220,9 +222,9 @@ TEST(test_changes_are_kept_the_latest_first)
         weir__guard_note(g->record, WEIR_GUARD_EVENT_SHEDDING, i, i + 1, NOW + i);
     struct weir_guard_info info = info_of(g, NOW);
     for (int i = 0; i < 32; i++) {
-        assert_int_equal(info.changes[i].number, 50 - i);
-        assert_int_equal(info.changes[i].to, 50 - i);
-        assert_int_equal(info.changes[i].at, NOW + 49 - i);
+        assert_int_equal(info.events[i].number, 50 - i);
+        assert_int_equal(info.events[i].to, 50 - i);
+        assert_int_equal(info.events[i].at, NOW + 49 - i);
     }
     weir_table_destroy(table);
 }

@@ -117,8 +117,8 @@ TEST(test_G7_when_permits_run_out_the_least_important_go_first)
     struct weir_guard_info info = info_of(g, NOW + 20 * S);
     assert_true(info.admitted_percent < 30);
     assert_true(info.refused_shed > info.refused_busy);
-    assert_int_equal(info.changes[0].kind, WEIR_GUARD_EVENT_SHEDDING);
-    assert_int_equal(info.changes[0].to, 1);
+    assert_int_equal(info.events[0].kind, WEIR_GUARD_EVENT_SHEDDING);
+    assert_int_equal(info.events[0].to, 1);
     weir_table_destroy(table);
 }
 
@@ -173,7 +173,7 @@ TEST(test_G6_a_guard_that_stops_looking_at_its_host_lets_everybody_in_again)
     assert_int_equal(info.pressure_percent, 0);
     assert_int_equal(info.admitted_percent, 100);
     assert_int_equal(weir_degradation_get(table, NULL), 0);
-    assert_int_equal(info.changes[0].to, 0); /* and so it is told */
+    assert_int_equal(info.events[0].to, 0); /* and so it is told */
     weir_table_destroy(table);
 }
 

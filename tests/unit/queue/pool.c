@@ -7,6 +7,7 @@
 #include "unit/test.h"
 
 #include "unit/fixture.h"
+#include "weir-queue.h"
 
 #include <pthread.h>
 #include <sched.h>

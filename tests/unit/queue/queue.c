@@ -3,6 +3,7 @@
 #include "unit/test.h"
 
 #include "unit/fixture.h"
+#include "queue/queue.h"
 
 #define MS     WEIR_MILLISECOND
 #define CROWD  64
@@ -70,7 +71,7 @@ static const char *names(const struct weir_waiter *w)
     text[0] = '\0';
     for (; w != NULL; w = w->next) {
         assert_int_equal(w->reason, WEIR_LATE);
-        assert_null(w->queue);
+        assert_null(weir__own(w)->queue);
         snprintf(text + strlen(text), sizeof(text) - strlen(text), text[0] ? " %d" : "%d",
                  (int)(w - waiters));
     }
@@ -88,7 +89,7 @@ TEST_WITH(test_L11_fifo_is_first_in_first_out, NULL, close_queue)
     for (int i = 0; i < 5; i++) {
         assert_int_equal(next_at(NOW + 10), i);
         assert_null(gone);
-        assert_null(waiters[i].queue);
+        assert_null(weir__own(&waiters[i])->queue);
         assert_int_equal(waiters[i].reason, WEIR_GRANTED);
     }
     assert_int_equal(next_at(NOW + 10), NOBODY);
@@ -201,7 +202,7 @@ TEST_WITH(test_L11_it_is_bounded, NULL, close_queue)
     assert_int_equal(d.reason, WEIR_FULL);
     assert_int_equal(d.limit, 3);
     assert_true(d.retry > 0);
-    assert_null(waiters[3].queue);
+    assert_null(weir__own(&waiters[3])->queue);
     assert_int_equal(weir_queue_length(queue), 3);
     assert_int_equal(next_at(NOW), 0);
     put(3, NOW);

@@ -7,6 +7,7 @@
 #include "unit/test.h"
 
 #include "unit/fixture.h"
+#include "weir-queue.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -73,7 +74,6 @@ static int set_up_visitors(void **state);
 static int close_guard(void **state)
 {
     weir_queue_destroy(queue);
-    weir_guard_destroy(guard);
     weir_table_destroy(table);
     return 0;
 }
@@ -626,8 +626,7 @@ static void turn_and_exit(struct weir_waiter *waiter, enum weir_reason reason)
 {
     assert_int_equal(reason, WEIR_GRANTED);
     turns_had++;
-    struct weir_permit mine = *waiter->permit;
-    assert_true(weir_exit_next(guard, queue, &mine, WEIR_SUCCEEDED, now));
+    assert_true(weir_exit_next(guard, queue, waiter->context, WEIR_SUCCEEDED, now));
 }
 
 TEST_WITH(test_L11_turns_that_end_at_once_are_not_one_inside_the_other, set_up_visitors,
@@ -642,6 +641,7 @@ TEST_WITH(test_L11_turns_that_end_at_once_are_not_one_inside_the_other, set_up_v
         struct weir_decision d;
         struct weir_ask ask = { .cost = 1, .wait_max = WEIR_FOREVER, .now = now };
         waiters[i].turn = turn_and_exit;
+        waiters[i].context = &permits[i];
         assert_true(weir_enter_later(guard, queue, &ask, &waiters[i], &permits[i], &d));
     }
     assert_true(weir_exit_next(guard, queue, &held[0], WEIR_SUCCEEDED, now));

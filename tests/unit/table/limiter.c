@@ -134,9 +134,9 @@ TEST(test_names_that_cannot_be_are_refused)
     limiter_of(table, name, "5/1s");
     limiter_of(table, "with spaces, 'quotes' and \xc3\xbcml\xc3\xa4uts", "5/1s");
     struct weir_limiter_info info;
-    assert_true(weir_table_limiter(table, 0, &info));
+    assert_true(weir_limiter_next(table, &(int64_t){ 0 }, &info));
     assert_string_equal(info.name, name);
-    assert_true(weir_table_limiter(table, 1, &info));
+    assert_true(weir_limiter_next(table, &(int64_t){ 1 }, &info));
     assert_string_equal(info.name, "with spaces, 'quotes' and \xc3\xbcml\xc3\xa4uts");
     weir_table_destroy(table);
 }
@@ -173,10 +173,10 @@ TEST(test_a_table_has_room_for_256_limiters)
          i++) { /* those that are there can still be joined, and each has its own states */
         snprintf(name, sizeof(name), "l%d", (int)i);
         assert_int_equal(left(limiter_of(p.two, name, "gcra 10/1h"), "k", NOW), 10 - i % 10);
-        assert_true(weir_table_limiter(p.two, i, &info));
+        assert_true(weir_limiter_next(p.two, &(int64_t){ i }, &info));
         assert_string_equal(info.name, name);
     }
-    assert_false(weir_table_limiter(p.two, 256, &info));
+    assert_false(weir_limiter_next(p.two, &(int64_t){ 256 }, &info));
     leave(&p);
 }
 
@@ -254,7 +254,7 @@ TEST(test_limiters_are_listed)
 {
     struct pair p = make_pair(false, 0);
     struct weir_limiter_info info = { .changes = 99 };
-    assert_false(weir_table_limiter(p.one, 0, &info));
+    assert_false(weir_limiter_next(p.one, &(int64_t){ 0 }, &info));
     assert_int_equal(info.changes, 99);
     struct weir_limiter *a = limiter_of(p.one, "a", "gcra 300/60 burst 5");
     limiter_of(p.one, "b", "sliding-window 10/1s buckets=5 edge=loose");
@@ -263,21 +263,21 @@ TEST(test_limiters_are_listed)
     change(a, "gcra 100/60 burst 5", NOW);
     for (int i = 0; i < 2; i++) {
         struct weir_table *table = i ? p.two : p.one;
-        assert_true(weir_table_limiter(table, 0, &info));
+        assert_true(weir_limiter_next(table, &(int64_t){ 0 }, &info));
         assert_string_equal(info.name, "a");
         assert_string_equal(info.limit, "gcra 100/1m burst 5");
         assert_int_equal(info.changes, 2);
-        assert_true(weir_table_limiter(table, 1, &info));
+        assert_true(weir_limiter_next(table, &(int64_t){ 1 }, &info));
         assert_string_equal(info.name, "b");
         struct weir_limit read = limit_of(info.limit);
         assert_int_equal(read.buckets, 5);
         assert_true(read.loose);
         assert_int_equal(info.changes, 0);
-        assert_false(weir_table_limiter(table, 2, &info));
-        assert_false(weir_table_limiter(table, -1, &info));
-        assert_false(weir_table_limiter(table, INT64_MAX, &info));
-        assert_false(
-            weir_table_limiter(table, (int64_t)1 << 32, &info)); /* which is 0 if cut to 32 bits */
+        assert_false(weir_limiter_next(table, &(int64_t){ 2 }, &info));
+        assert_false(weir_limiter_next(table, &(int64_t){ -1 }, &info));
+        assert_false(weir_limiter_next(table, &(int64_t){ INT64_MAX }, &info));
+        assert_false(weir_limiter_next(table, &(int64_t){ (int64_t)1 << 32 },
+                                       &info)); /* which is 0 if cut to 32 bits */
     }
     leave(&p);
 }
@@ -457,7 +457,7 @@ TEST(test_changes_that_cannot_be_are_refused_and_change_nothing)
                      WEIR_INVALID);
     assert_contains(error.text, "count");
     assert_int_equal(left(limiter, "k", NOW), 6);
-    assert_true(weir_table_limiter(table, 0, &info));
+    assert_true(weir_limiter_next(table, &(int64_t){ 0 }, &info));
     assert_int_equal(limit_of(info.limit).count, 10);
     assert_int_equal(info.changes, 0);
     struct weir_limit unnamed = { .count = 20, .period = 10 * S }; /* keeps its algorithm */
@@ -582,7 +582,7 @@ TEST(test_a_full_slab_is_an_error_and_the_old_limit_stays)
     assert_true(take(b, "k", 6, NOW).allowed);
     assert_false(take(a, "k", 1, NOW).allowed);
     struct weir_limiter_info info;
-    assert_true(weir_table_limiter(p.two, 0, &info));
+    assert_true(weir_limiter_next(p.two, &(int64_t){ 0 }, &info));
     assert_int_equal(info.changes, 0);
     limiter_of(p.one, "small", "gcra 10/1s"); /* which needs nothing of it */
     change(a, "sliding-log 8/100s", NOW);     /* nor does a smaller state */

@@ -117,10 +117,6 @@ static void table_close(void *run)
     struct table_run *t = run;
 
     for (unsigned i = 0; i < 2; i++) {
-        if (t->limiters[i])
-            weir_limiter_destroy(t->limiters[i]);
-    }
-    for (unsigned i = 0; i < 2; i++) {
         if (t->tables[i])
             weir_table_destroy(t->tables[i]);
     }

@@ -232,7 +232,7 @@ TEST(test_a_name_whose_limit_changes_all_the_time_keeps_one_for_a_while)
     struct weir_limiter *limiter = found(adhoc, "gcra 10/10", "api", NOW);
     for (int i = 0; i < 3000; i++)
         assert_ptr_equal(found(adhoc, i % 2 ? "gcra 10/10" : "gcra 20/10", "api", NOW), limiter);
-    assert_true(weir_table_limiter(table, 0, &info));
+    assert_true(weir_limiter_next(table, &(int64_t){ 0 }, &info));
     assert_int_equal(info.changes, 1000);
     assert_int_equal(take(limiter, "k", 0, NOW).limit, 10);
     found(adhoc, "gcra 20/10", "api", NOW);

@@ -400,7 +400,7 @@ TEST(test_G4_a_damaged_guard_hides_no_other)
     guard_on("a");
     server.table->header->guards++; /* all zeros: nobody has ever made it */
     struct weir_guard *c = guard_on("c");
-    assert_null(weir_table_guard(server.table, 1));
+    assert_null(weir__guard_at(server.table, 1));
     tick(NOW);
     weir_guard_force(c, WEIR_FORCE_OPEN, NOW + S);
     assert_string_equal(tick(NOW + S), "\"guard-forced\",\"guard\":\"c\",\"state\":\"open\"}");

@@ -1,32 +1,28 @@
 #!/usr/bin/env python3
-"""make-log.py OUT [--lines N] [--seed S] [--gzip] [--json] [--scenario NAME] ... -- an access log,
-made the same way every time.
+"""make-log.py OUT [--lines N] [--seed S] [--gzip] [--json] [--scenario NAME] ... -- an access log.
 
-OUT is a file, or - for stdout.  The format is nginx's combined one, or with --json lines of JSON
-with nginx's names and milliseconds.  How many lines each kind of client has got is said on stderr,
-so that what a rule does to them can be worked out by hand.
+OUT is a file, or - for stdout; the same options always give the same bytes.  The format is nginx's
+combined one, or with --json lines of JSON with nginx's names and milliseconds.  stderr says how many
+lines each kind of client has, so that the effect of a rule can be worked out by hand.
 
 Scenarios:
 
-  day      (the usual one) --lines N over 24 hours from --start:
-             flood       10 % of N   203.0.113.66, from 15:00 to 15:20, GET /api/search
-             crawler      8 % of N   198.51.100.10 to .13, all day, pages in their order
-             login        3 % of N   203.0.113.7 to .9, from 02:00 to 04:00, POST /login, refused
-             but for one in 500
-             noise        1 % of N   192.0.2.0/24: what port scanners send, no requests
-             ordinary     the rest   --clients (20000) addresses, their share of the traffic by
-             Zipf's law, pages too; four times as much
-                                     in the evening as in the early morning; one in six is IPv6, one
-                                     in twenty has a user's name
+  day      (the default) --lines N over 24 hours from --start:
+             flood     10 % of N  203.0.113.66, from 15:00 to 15:20, GET /api/search
+             crawler    8 % of N  198.51.100.10 to .13, all day, pages in order
+             login      3 % of N  203.0.113.7 to .9, from 02:00 to 04:00, POST /login; one in 500 succeeds
+             noise      1 % of N  192.0.2.0/24: the bytes of port scanners, not requests
+             ordinary   the rest  --clients (20000) addresses, shares of clients and pages by Zipf's
+                                  law; four times as much in the evening as in the early morning; one
+                                  in six is IPv6, one in twenty has a user name
   steady   --clients K, each exactly --rate R times a second for --seconds T: K * R * T lines
   burst    --clients K, each --rate R times at once in the seconds 0, P, 2P, ... (--every P) before
-  --seconds T: K * R * ceil(T / P) lines
-  flood    steady, and 203.0.113.66 exactly --flood F times a second in the middle third: F * (2T //
-  3 - T // 3) lines more
+           --seconds T: K * R * ceil(T / P) lines
+  flood    steady, and 203.0.113.66 exactly --flood F times a second in the middle third:
+           F * (2T // 3 - T // 3) lines more
 
-In steady, burst and flood the clients are 10.0.0.1 and up, the page is /, and a client's requests
-of one second are spread evenly over it (burst: not at all), which only --json can show.  Times are
-UTC.
+In steady, burst and flood the clients are 10.0.0.1 and up, the page is /, and a client's requests of
+one second are spread evenly over it (burst: not at all), which only --json can show.  Times are UTC.
 
 --late S: one line in a hundred stands up to S seconds behind its place (day only), as in logs that
 servers write at the end of a request.
@@ -70,7 +66,7 @@ class Format:
         return form % (method, uri, status, size)
 
     def broken(self, text):
-        """What was no request: `text` as nginx escapes it."""
+        """Bytes that were no request: `text` as nginx escapes it."""
         if self.json:
             return ('","request":"%s","status":400,"body_bytes_sent":157'
                     % text.replace("\\x", "\\u00"))
@@ -86,7 +82,7 @@ class Format:
         return self.before(ip, user), self.after(ip, agent, user)
 
     def minute(self, at):
-        """What all times of a minute begin with."""
+        """The beginning of all times of a minute."""
         if self.json:
             return at.strftime("%Y-%m-%dT%H:%M:")
         return ("%02d/%s/%04d:%02d:%02d:" % (at.day, MONTHS[at.month - 1], at.year, at.hour,
@@ -119,7 +115,7 @@ def between(first_hour, last_hour):
 
 
 class Actor:
-    """Clients and pages that belong together, and how many lines they have in each minute."""
+    """Clients and pages that belong together, and their lines in each minute."""
 
     def __init__(self, name, total, weights, clients, pages, client_sums=None, page_sums=None):
         self.name, self.total = name, total
@@ -341,6 +337,6 @@ if __name__ == "__main__":
     try:
         main()
     except BrokenPipeError:
-        # whoever read it has seen enough; Python would flush once more
+        # the reader has seen enough; Python would flush once more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -3,7 +3,7 @@
 
 A row's tests are the folders with tests named test_ID_..., the vector files of the algorithms and
 the unit tests of the files that its column `code` names.  --check compares instead of writing, and
-fails if a row has no test, a path or a link leads nowhere, or a test has an id without a row.
+fails if a row has no test, a path leads nowhere, or a test has an id without a row.
 """
 import collections
 import os
@@ -14,7 +14,6 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = "docs/capabilities.md"
 TEST = re.compile(r"\btest_([A-Z]\d+)_\w")
 ROW = re.compile(r"^\| ([A-Z]\d+) \| (.*) \| (.*) \|(.*)\|(.*)\|$")
-LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]*))?\)")
 NOT_YET = "not yet"
 
 
@@ -49,26 +48,12 @@ def own_tests(path):
     return [each for each in candidates if exists(each)]
 
 
-def anchors(path):
-    """The anchors of a page's headings, as GitHub makes them."""
-    heads = re.findall(r"^#+ (.*)$", read(path), re.M)
-    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
-
-
-def broken_links(text):
-    for page, anchor in LINK.findall(text):
-        path = os.path.join("docs", page) if page else PAGE
-        if not exists(path) or anchor and anchor not in anchors(path):
-            yield "no such place: %s#%s" % (page, anchor)
-
-
 def fill(row, named, problems):
     """The row with its tests."""
     key, what, code, _, docs = row.groups()
     paths = re.findall(r"`([^`]+)`", code)
     tests = named.get(key, set()) | {test for path in paths for test in own_tests(path)}
     complaints = ["no such file: " + path for path in paths if not exists(path)]
-    complaints += broken_links(docs)
     if NOT_YET in code and key in named:
         complaints.append("has tests, so it is built: say where")
     if NOT_YET not in code and not (paths and tests):

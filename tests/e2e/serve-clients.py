@@ -9,8 +9,8 @@ import re
 import subprocess
 import tempfile
 
-from clients.world import (ADMIN_TOKEN, CHECK_TOKEN, GOLDEN, HERE, RULES, STEPS, World, run_client,
-                           run_snippet)
+from clients.world import (ADMIN_TOKEN, CHECK_TOKEN, GOLDEN, HERE, ROOT, RULES, STEPS, World,
+                           run_client, run_snippet)
 from serving import Server, run_foreign, run_tests
 
 RESP2 = [step for step in STEPS if step != "resp3"]
@@ -116,6 +116,21 @@ def test_S1_redis_benchmark(weir):
             assert done.returncode == 0 and "rror" not in done.stdout, done
         totals = server.http()("GET", "/v1/status").json()["totals"]
         assert totals["take_allowed"] + totals["take_refused"] == 4000, totals
+
+
+def test_R4_the_readme_shows_a_ban(weir):
+    """The first commands of README.md, and the output below them; only the age of the ban differs."""
+    with open(os.path.join(ROOT, "README.md")) as file:
+        commands, shown = re.findall(r"^```(?:sh)?\n(.*?)^```$", file.read(), re.M | re.S)[:2]
+    with open(os.path.join(ROOT, "examples/rules.yaml")) as file:
+        rules = file.read()
+    commands = re.sub(r"^make run.*\n", "", commands, flags=re.M).replace("build/weir", weir)
+    with Server(weir, rules=rules) as server:
+        http = str(server.ports["http"])
+        env = dict(os.environ, WEIR_SERVER="127.0.0.1:" + http)
+        done = run_foreign(["sh", "-c", commands.replace("7380", http)], env=env)
+    said, shown = (re.sub(r"banned \w+ ago", "banned", text) for text in (done.stdout, shown))
+    assert said == shown, said + done.stderr
 
 
 def test_docs_clients(weir):

@@ -46,16 +46,13 @@ static void note(struct weir__admission *admission, const struct weir__active *f
 void weir__admission_find(struct weir__admission *admission, const struct weir__active *active,
                           struct weir__facts *facts, const struct weir_ruling *ruling, bool listed)
 {
-    uint32_t found[WEIR__FOUND_MAX], from = 0;
-    size_t n;
+    struct weir__matches m;
     admission->listed = listed;
-    do {
-        n = active->rules->n_guards ? weir__match_find_guards(active->rules, facts, from, found)
-                                    : 0;
-        for (size_t i = 0; i < n; i++)
-            note(admission, active, found[i], ruling);
-        from = n > 0 ? found[n - 1] + 1 : 0;
-    } while (n == WEIR__FOUND_MAX);
+    weir__matches_begin(&m, active->rules, active->rules->guard_match, facts);
+    do
+        for (size_t i = 0; i < m.n; i++)
+            note(admission, active, m.found[i], ruling);
+    while (weir__matches_more(&m));
 }
 
 void weir__admission_undo(struct weir__admission *admission)
@@ -183,32 +180,32 @@ static size_t find(const struct weir__active *f, const char *name)
 
 bool weir_ruled_guard_next(struct weir *weir, int64_t *at, struct weir_ruled_guard *out)
 {
-    size_t stripe = weir__engine_hold(weir);
-    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
+    const struct weir__active *f;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &f);
     bool is = f != NULL && (uint64_t)*at < f->rules->n_guards;
     if (is)
         view(weir, f, (size_t)(*at)++, out);
-    weir__engine_release(weir, stripe);
+    weir__engine_release(stripe);
     return is;
 }
 
 bool weir_ruled_guard_find(struct weir *weir, const char *name, struct weir_ruled_guard *out)
 {
-    size_t stripe = weir__engine_hold(weir);
-    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
+    const struct weir__active *f;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &f);
     size_t i = f != NULL ? find(f, name) : 0;
     bool is = f != NULL && i < f->rules->n_guards;
     if (is)
         view(weir, f, i, out);
-    weir__engine_release(weir, stripe);
+    weir__engine_release(stripe);
     return is;
 }
 
 bool weir_ruled_queue_get(struct weir *weir, const char *guard, struct weir_queue_options *out,
                           weir_time *wait_max)
 {
-    size_t stripe = weir__engine_hold(weir);
-    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
+    const struct weir__active *f;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &f);
     size_t i = f != NULL ? find(f, guard) : 0;
     bool is = f != NULL && i < f->rules->n_guards && f->rules->guards[i].draft->queue > 0;
     if (is) {
@@ -218,15 +215,15 @@ bool weir_ruled_queue_get(struct weir *weir, const char *guard, struct weir_queu
             out->weights[k] = d->options.classes[k].weight;
         *wait_max = d->wait;
     }
-    weir__engine_release(weir, stripe);
+    weir__engine_release(stripe);
     return is;
 }
 
 bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallback *out, char *body,
                        size_t size)
 {
-    size_t stripe = weir__engine_hold(weir);
-    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
+    const struct weir__active *f;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &f);
     size_t i = f != NULL ? find(f, guard) : 0;
     bool is = f != NULL && i < f->rules->n_guards && f->stations[i].fallback.status != 0;
     if (is) {
@@ -235,6 +232,6 @@ bool weir_fallback_get(struct weir *weir, const char *guard, struct weir_fallbac
             memcpy(body, f->rules->guards[i].draft->fallback.body,
                    out->len < size ? out->len : size);
     }
-    weir__engine_release(weir, stripe);
+    weir__engine_release(stripe);
     return is;
 }

@@ -35,6 +35,7 @@ struct checker {
 struct inquiry {
     struct weir_ask ask; /* without the key; a time before 0 is 0 */
     struct weir_ruling *ruling;
+    char *told;               /* where the text of the key that was refused goes, or NULL */
     struct weir__item *items; /* first those of rules that enforce, then those in shadow; a rule's
                                  lie side by side.  `whose`: the rule; `which`: of its limits */
     size_t n_rules, n_enforced, n_items; /* rules that apply; items of those that enforce; of all */
@@ -135,14 +136,6 @@ int64_t weir__rule_cost_made(const struct weir__rule *rule, const struct weir__f
 
 /* ---------------------------------------------------------------- bans ---- */
 
-static struct weir_key key_text(const struct checker *c, const struct inquiry *q, uint32_t rule,
-                                char text[WEIR_KEY_TEXT])
-{
-    const struct weir__rule *r = &c->active->rules->rules[rule];
-    return (struct weir_key){ text,
-                              weir__rule_key_text(c->weir->table->secrets, r, &q->facts, text) };
-}
-
 /* Whether the text of the rule's key is the value itself: nothing around it, nothing in it that is
  * written otherwise. */
 static bool is_own_text(const struct weir__post *post, const struct weir__rule *rule,
@@ -159,17 +152,29 @@ static bool is_own_text(const struct weir__post *post, const struct weir__rule *
     return true;
 }
 
-/* While any ban is in force every key is looked for, so its text is not printed if it is there
- * already. */
-static weir_time banned_until(const struct checker *c, const struct inquiry *q, uint32_t rule)
+/* The text of the rule's key: the value itself if that is it, which saves printing it. */
+static struct weir_key shown_key(const struct checker *c, const struct inquiry *q, uint32_t rule,
+                                 char text[WEIR_KEY_TEXT])
 {
     const struct weir__rule *r = &c->active->rules->rules[rule];
-    const struct weir__post *post = &c->active->posts[rule];
     const struct weir__value *v = &q->facts.values[r->parts[0].attribute];
+    if (is_own_text(&c->active->posts[rule], r, v))
+        return (struct weir_key){ v->text, v->len };
+    return (struct weir_key){ text,
+                              weir__rule_key_text(c->weir->table->secrets, r, &q->facts, text) };
+}
+
+static void tell_key(const struct inquiry *q, struct weir_key key)
+{
+    memcpy(q->told, key.bytes, key.len);
+    q->told[key.len] = '\0';
+}
+
+static weir_time banned_until(const struct checker *c, const struct inquiry *q, uint32_t rule)
+{
     char text[WEIR_KEY_TEXT];
-    struct weir_key key =
-        is_own_text(post, r, v) ? (struct weir_key){ v->text, v->len } : key_text(c, q, rule, text);
-    uint64_t tag = weir__ban_tag_salted(c->weir->table, post->ban_salt, key);
+    uint64_t tag = weir__ban_tag_salted(c->weir->table, c->active->posts[rule].ban_salt,
+                                        shown_key(c, q, rule, text));
     return c->peek ? weir__ban_peek(c->weir->table, tag, q->ask.now)
                    : weir__ban_until(c->weir->table, tag, q->ask.now);
 }
@@ -183,8 +188,9 @@ static void note_shadow(const struct checker *c, struct inquiry *q, uint32_t rul
 }
 
 RARELY void refuse_banned(const struct checker *c, struct inquiry *q, uint32_t rule,
-                          weir_time until, char *told)
+                          weir_time until)
 {
+    char text[WEIR_KEY_TEXT];
     weir_time left = until - q->ask.now;
     count(c, &c->tally[rule].banned);
     q->ruling->rule = c->active->posts[rule].name;
@@ -192,8 +198,8 @@ RARELY void refuse_banned(const struct checker *c, struct inquiry *q, uint32_t r
     q->ruling->decision =
         (struct weir_decision){ .reason = WEIR_BANNED, .retry = left, .reset = left };
     q->ruling->level = 3;
-    if (told != NULL)
-        key_text(c, q, rule, told);
+    if (q->told != NULL)
+        tell_key(q, shown_key(c, q, rule, text));
 }
 
 /* One refusal more.  The one that makes the number full bans the key, and the count begins anew. */
@@ -215,36 +221,41 @@ static void count_refusal(const struct checker *c, struct inquiry *q, const stru
 }
 
 /* What a refusal by this rule brings with it. */
-RARELY void note_refusal(const struct checker *c, struct inquiry *q, uint32_t rule, char *told)
+RARELY void note_refusal(const struct checker *c, struct inquiry *q, uint32_t rule)
 {
     const struct weir__post *post = &c->active->posts[rule];
-    char own[WEIR_KEY_TEXT];
+    char text[WEIR_KEY_TEXT];
     bool counts = post->refusals != NULL && q->ask.cost > 0 && !c->peek,
-         tells = told != NULL && q->ask.cost >= 0;
+         tells = q->told != NULL && q->ask.cost >= 0;
     count(c, &c->tally[rule].refused);
     if (!counts && !tells)
         return;
-    struct weir_key key = key_text(c, q, rule, tells ? told : own);
+    struct weir_key key = shown_key(c, q, rule, text);
+    if (tells)
+        tell_key(q, key);
     if (counts)
         count_refusal(c, q, post, key);
 }
 
 /* ------------------------------------------------------------- applying ---- */
 
-/* How much of the inquiry is in use. */
-struct used {
+/* One way through the rules that match: which of them are wanted, and what came of them. */
+struct pass {
+    enum weir_mode wanted;
+    bool bans;    /* looked at too: see pass_bans */
+    bool full;    /* a rule did not fit: of those behind it only bans count */
+    bool shadows; /* there are rules in shadow */
     size_t rules, items;
-    bool full; /* a rule did not fit: of those behind it only bans count */
 };
 
 /* The rule's limits among the items. */
-ALWAYS void add_items(const struct checker *c, struct inquiry *q, struct used *u, uint32_t i,
+ALWAYS void add_items(const struct checker *c, struct inquiry *q, struct pass *p, uint32_t i,
                       const struct weir__rule *rule, struct weir_key key)
 {
     struct weir_limiter *const *limiters = c->active->limiters + rule->first_limit;
     int64_t cost = weir__rule_cost(rule, &q->facts, q->ask.cost);
     uint32_t n = rule->n_limits;
-    struct weir__item *item = q->items + u->items;
+    struct weir__item *item = q->items + p->items;
     for (uint32_t k = 0; k < n; k++, item++) {
         item->cost = cost;
         item->whose = i;
@@ -252,106 +263,95 @@ ALWAYS void add_items(const struct checker *c, struct inquiry *q, struct used *u
         weir__item_aim(item, limiters[k], key);
         __builtin_prefetch(item->line, 1);
     }
-    u->items += n;
-    u->rules++;
+    p->items += n;
+    p->rules++;
 }
 
-/* What became of a rule that matches. */
-enum outcome { LEFT_OUT, APPLIED, BANNED };
-
-/* Bans are looked at only if asked for: see pass_bans. */
-ALWAYS enum outcome apply_rule(const struct checker *c, struct inquiry *q, struct used *u,
-                               uint32_t i, enum weir_mode wanted, bool bans, char *told)
+/* False: the request is refused, because the rule's key is banned. */
+ALWAYS bool apply_rule(const struct checker *c, struct inquiry *q, struct pass *p, uint32_t i)
 {
     const struct weir__rule *rule = &c->active->rules->rules[i];
+    enum weir_mode mode = weir__post_mode(&c->active->posts[i], q->ruling->mode);
     unsigned char made[WEIR__KEY_MAX];
     struct weir_key key;
     weir_time until;
-    if (weir__post_mode(&c->active->posts[i], q->ruling->mode) != wanted ||
-        !weir__rule_key(c->weir->table->secrets, rule, &q->facts, made, &key))
-        return LEFT_OUT;
-    if (bans && (until = banned_until(c, q, i)) != 0) {
-        if (wanted == WEIR_ENFORCE)
-            refuse_banned(c, q, i, until, told);
+    if (mode != p->wanted) {
+        p->shadows = p->shadows || mode == WEIR_SHADOW;
+        return true;
+    }
+    if (!weir__rule_key(c->weir->table->secrets, rule, &q->facts, made, &key))
+        return true;
+    if (p->bans && (until = banned_until(c, q, i)) != 0) {
+        if (mode == WEIR_ENFORCE)
+            refuse_banned(c, q, i, until);
         else
             note_shadow(c, q, i);
-        return BANNED;
+        return mode != WEIR_ENFORCE;
     }
-    if (__builtin_expect(u->items + rule->n_limits > WEIR_ALL_MAX, 0))
-        u->full = true;
-    if (__builtin_expect(!u->full, 1))
-        add_items(c, q, u, i, rule, key);
-    return APPLIED;
-}
-
-/* The rules of this mode that match; counts the others.  False: a key is banned. */
-ALWAYS bool apply_mode(const struct checker *c, struct inquiry *q, struct used *u,
-                       enum weir_mode wanted, bool bans, size_t *others, char *told)
-{
-    uint32_t found[WEIR__FOUND_MAX], from = 0;
-    size_t n;
-    do {
-        n = weir__match_find(c->active->rules, &q->facts, from, found);
-        for (size_t i = 0; i < n; i++) {
-            enum outcome o = apply_rule(c, q, u, found[i], wanted, bans, told);
-            *others += o == LEFT_OUT;
-            if (o == BANNED && wanted == WEIR_ENFORCE)
-                return false;
-        }
-        from = n > 0 ? found[n - 1] + 1 : 0;
-    } while (__builtin_expect(n == WEIR__FOUND_MAX, 0));
+    if (__builtin_expect(p->items + rule->n_limits > WEIR_ALL_MAX, 0))
+        p->full = true;
+    if (__builtin_expect(!p->full, 1))
+        add_items(c, q, p, i, rule, key);
     return true;
 }
 
-RARELY void apply_shadows(const struct checker *c, struct inquiry *q, struct used *u, bool bans)
+RARELY void apply_shadows(const struct checker *c, struct inquiry *q, struct weir__matches *m,
+                          struct pass p)
 {
-    size_t others = 0;
-    u->full = false;
-    apply_mode(c, q, u, WEIR_SHADOW, bans, &others, NULL);
-    q->cut = q->cut || u->full;
-    q->n_items = u->items;
-    q->n_rules = u->rules;
+    p.wanted = WEIR_SHADOW;
+    p.full = false;
+    if (m->later)
+        weir__matches_begin(m, m->set, m->match, m->facts);
+    do
+        for (size_t i = 0; i < m->n; i++)
+            apply_rule(c, q, &p, m->found[i]);
+    while (weir__matches_more(m));
+    q->cut = q->cut || p.full;
+    q->n_items = p.items;
+    q->n_rules = p.rules;
 }
 
 /* First the rules that enforce, then, in the room that they have left, those in shadow.  False: the
  * request is refused, because a key is banned. */
-ALWAYS bool apply_rules(const struct checker *c, struct inquiry *q, bool bans, char *told)
+ALWAYS bool apply_rules(const struct checker *c, struct inquiry *q, bool bans)
 {
-    struct used used = { 0, 0, false };
-    size_t others = 0;
-    if (!apply_mode(c, q, &used, WEIR_ENFORCE, bans, &others, told))
-        return false;
-    q->n_enforced = q->n_items = used.items;
-    q->n_rules = used.rules;
-    q->cut = used.full;
-    if (__builtin_expect(others > 0, 0)) {
-        struct used more = used;
-        apply_shadows(c, q, &more, bans);
-    }
+    struct pass p = { .wanted = WEIR_ENFORCE, .bans = bans };
+    struct weir__matches m;
+    weir__matches_begin(&m, c->active->rules, c->active->rules->match, &q->facts);
+    do
+        for (size_t i = 0, n = m.n; i < n; i++)
+            if (!apply_rule(c, q, &p, m.found[i]))
+                return false;
+    while (weir__matches_more(&m));
+    q->n_enforced = q->n_items = p.items;
+    q->n_rules = p.rules;
+    q->cut = p.full;
+    if (__builtin_expect(p.shadows, 0))
+        apply_shadows(c, q, &m, p);
     return true;
 }
 
 /* Rules that were left out for want of room may have bans too, and a banned rule in shadow makes
  * room: all over again. */
-RARELY bool apply_rules_anew(const struct checker *c, struct inquiry *q, char *told)
+RARELY bool apply_rules_anew(const struct checker *c, struct inquiry *q)
 {
-    return apply_rules(c, q, true, told);
+    return apply_rules(c, q, true);
 }
 
 /* While any ban is in force, and when the request's turn has come: a ban may be of this very
  * moment.  A rule in shadow whose key is banned would have refused, and is not asked.  False: the
  * request is refused. */
-RARELY bool pass_bans(const struct checker *c, struct inquiry *q, char *told)
+RARELY bool pass_bans(const struct checker *c, struct inquiry *q)
 {
     size_t kept = 0;
     if (q->cut)
-        return apply_rules_anew(c, q, told);
+        return apply_rules_anew(c, q);
     for (size_t i = 0, n; i < q->n_items; i += n) {
         uint32_t rule = q->items[i].whose;
         weir_time until = banned_until(c, q, rule);
         n = c->active->rules->rules[rule].n_limits;
         if (until != 0 && i < q->n_enforced) {
-            refuse_banned(c, q, rule, until, told);
+            refuse_banned(c, q, rule, until);
             return false;
         }
         if (until != 0) {
@@ -391,7 +391,7 @@ ALWAYS void name_limit(const struct checker *c, struct inquiry *q, size_t item)
     }
 }
 
-ALWAYS bool decide_enforced(const struct checker *c, struct inquiry *q, char *told)
+ALWAYS bool decide_enforced(const struct checker *c, struct inquiry *q)
 {
     struct weir_decision *d = &q->ruling->decision;
     if (q->n_enforced == 0)
@@ -400,7 +400,7 @@ ALWAYS bool decide_enforced(const struct checker *c, struct inquiry *q, char *to
     name_limit(c, q, d->item);
     q->ruling->level = weir__level_of(d);
     if (!d->allowed)
-        note_refusal(c, q, q->items[d->item].whose, told);
+        note_refusal(c, q, q->items[d->item].whose);
     return d->allowed;
 }
 
@@ -435,15 +435,15 @@ ALWAYS bool pass_guards(const struct checker *c, struct inquiry *q,
                                 q->ruling);
 }
 
-ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q, char *told,
+ALWAYS void decide_by_rules(const struct checker *c, struct inquiry *q,
                             struct weir__admission *admission)
 {
-    if (__builtin_expect(weir__bans_any(c->weir->table, q->ask.now), 0) && !pass_bans(c, q, told))
+    if (__builtin_expect(weir__bans_any(c->weir->table, q->ask.now), 0) && !pass_bans(c, q))
         return;
     q->ruling->applied = (uint16_t)q->n_rules;
     q->ruling->cut = q->cut;
     bool passed = pass_guards(c, q, admission);
-    if (!passed || !decide_enforced(c, q, told)) {
+    if (!passed || !decide_enforced(c, q)) {
         q->ruling->shadow = NULL; /* what would have been does not matter */
         if (passed && admission != NULL)
             weir__admission_undo(admission);
@@ -487,51 +487,50 @@ ALWAYS void count_total(const struct checker *c, const struct inquiry *q,
 
 /* ------------------------------------------------------------- the parts ---- */
 
-/* Everything that changes nothing.  `items` has room for WEIR_ALL_MAX. */
-ALWAYS void prepare(const struct checker *c, struct inquiry *q, struct weir__item *items,
-                    const struct weir_attr *attrs, size_t n, const struct weir_ask *ask,
-                    struct weir_ruling *ruling, struct weir__admission *admission)
+/* Everything that changes nothing.  The caller has set the inquiry's ruling, told and items, which
+ * have room for WEIR_ALL_MAX. */
+ALWAYS void prepare(const struct checker *c, struct inquiry *q, const struct weir_attr *attrs,
+                    size_t n, const struct weir_ask *ask, struct weir__admission *admission)
 {
+    struct weir_ruling *ruling = q->ruling;
     static const struct weir_ruling free_way = { .decision = { .allowed = true },
                                                  .mode = WEIR_ENFORCE };
     *ruling = free_way;
-    q->ruling = ruling;
+    if (q->told != NULL)
+        *q->told = '\0';
     q->n_items = 0;
     q->open = q->cut = false;
     if (c->active == NULL ||
         (ruling->mode = (uint8_t)weir__active_mode(c->weir, c->active)) == WEIR_OFF)
         return;
-    q->items = items;
     q->ask.cost = ask->cost;
     q->ask.wait_max = ask->wait_max;
     q->ask.now = ask->now < 0 ? 0 : ask->now;
     weir__facts_gather(&c->active->attributes, c->active->lists, attrs, n, &q->facts);
     q->open = !decide_by_list(c, q);
     if (q->open)
-        apply_rules(c, q, false, NULL);
+        apply_rules(c, q, false);
     if (admission != NULL && ruling->decision.allowed)
         weir__admission_find(admission, c->active, &q->facts, ruling, !q->open);
 }
 
-ALWAYS bool decide(const struct checker *c, struct inquiry *q, char *told,
-                   struct weir__admission *admission)
+ALWAYS bool decide(const struct checker *c, struct inquiry *q, struct weir__admission *admission)
 {
-    if (told != NULL)
-        *told = '\0';
     if (q->open)
-        decide_by_rules(c, q, told, admission);
+        decide_by_rules(c, q, admission);
     else
         pass_guards(c, q, admission);
     count_total(c, q, admission);
     return q->ruling->decision.allowed;
 }
 
-static inline struct checker begin(struct weir *weir, size_t stripe, bool peek)
+static inline struct checker begin(struct weir *weir, bool peek)
 {
-    const struct weir__active *active = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
-    return (struct checker){ weir, active, &weir->stripes[stripe],
-                             active ? active->tally + stripe * active->rules->n_rules : NULL,
-                             peek };
+    const struct weir__active *active;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &active);
+    size_t at = (size_t)(stripe - weir->stripes);
+    return (struct checker){ weir, active, stripe,
+                             active ? active->tally + at * active->rules->n_rules : NULL, peek };
 }
 
 ALWAYS bool check_by(struct weir *weir, const struct weir_attr *attrs, size_t n,
@@ -540,11 +539,13 @@ ALWAYS bool check_by(struct weir *weir, const struct weir_attr *attrs, size_t n,
 {
     struct weir__item items[WEIR_ALL_MAX];
     struct inquiry q;
-    size_t stripe = weir__engine_hold(weir);
-    struct checker c = begin(weir, stripe, peek);
-    prepare(&c, &q, items, attrs, n, ask, ruling, admission);
-    bool allowed = decide(&c, &q, told, admission);
-    weir__engine_release(weir, stripe);
+    struct checker c = begin(weir, peek);
+    q.ruling = ruling;
+    q.told = told;
+    q.items = items;
+    prepare(&c, &q, attrs, n, ask, admission);
+    bool allowed = decide(&c, &q, admission);
+    weir__engine_release(c.stripe);
     return allowed;
 }
 
@@ -604,26 +605,29 @@ static size_t check_group(const struct checker *c, const struct weir_request *re
     size_t count = 0, used = 0;
     while (count < n && count < GROUP && used + WEIR_ALL_MAX <= ROOM) {
         struct inquiry *q = &inquiries[count];
-        prepare(c, q, items + used, requests[count].attrs, requests[count].n, &requests[count].ask,
-                &rulings[count], NULL);
+        const struct weir_request *r = &requests[count];
+        q->ruling = &rulings[count];
+        q->told = told ? told[count] : NULL;
+        q->items = items + used;
+        prepare(c, q, r->attrs, r->n, &r->ask, NULL);
         used += q->cut ? WEIR_ALL_MAX
                        : q->n_items; /* who was cut may need more when bans are looked at */
         count++;
     }
     fetch_next_lines(inquiries, count);
     for (size_t i = 0; i < count; i++)
-        *allowed += decide(c, &inquiries[i], told ? told[i] : NULL, NULL);
+        *allowed += decide(c, &inquiries[i], NULL);
     return count;
 }
 
 size_t weir_check_many_keys(struct weir *weir, const struct weir_request *requests, size_t n,
                             struct weir_ruling *rulings, char (*told)[WEIR_KEY_TEXT])
 {
-    size_t allowed = 0, stripe = weir__engine_hold(weir);
-    struct checker c = begin(weir, stripe, false);
+    struct checker c = begin(weir, false);
+    size_t allowed = 0;
     for (size_t i = 0; i < n;)
         i += check_group(&c, requests + i, n - i, rulings + i, told ? told + i : NULL, &allowed);
-    weir__engine_release(weir, stripe);
+    weir__engine_release(c.stripe);
     return allowed;
 }
 

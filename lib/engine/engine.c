@@ -18,16 +18,17 @@
 
 _Static_assert(WEIR__STRIPES == 1 << 6, "the hint below chooses among so many");
 
-size_t weir__engine_hold(struct weir *weir)
+struct weir__stripe *weir__engine_hold(struct weir *weir, const struct weir__active **active)
 {
     size_t first = weir__thread_hint(6);
     for (size_t i = 0;; i++) {
-        size_t stripe = (first + i) % WEIR__STRIPES;
-        uint64_t *turn = &weir->stripes[stripe].turn,
-                 rest = __atomic_load_n(turn, __ATOMIC_RELAXED);
+        struct weir__stripe *stripe = &weir->stripes[(first + i) % WEIR__STRIPES];
+        uint64_t *turn = &stripe->turn, rest = __atomic_load_n(turn, __ATOMIC_RELAXED);
         if (rest % 2 == 0 && __atomic_compare_exchange_n(turn, &rest, rest + 1, false,
-                                                         __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+                                                         __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+            *active = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
             return stripe;
+        }
         if (i % WEIR__STRIPES == WEIR__STRIPES - 1)
             sched_yield(); /* more threads than stripes */
     }
@@ -159,18 +160,10 @@ int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now, struct 
 
 /* ------------------------------------------------------------- in force ---- */
 
-/* To be left again; *active is NULL if there are no rules. */
-static size_t hold(struct weir *weir, const struct weir__active **active)
-{
-    size_t stripe = weir__engine_hold(weir);
-    *active = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
-    return stripe;
-}
-
 bool weir_rule_next(struct weir *weir, int64_t *at, struct weir_rule_info *out)
 {
     const struct weir__active *active;
-    size_t stripe = hold(weir, &active);
+    struct weir__stripe *stripe = weir__engine_hold(weir, &active);
     bool is = active != NULL && (uint64_t)*at < active->rules->n_rules;
     if (is) {
         size_t i = (size_t)(*at)++;
@@ -186,24 +179,24 @@ bool weir_rule_next(struct weir *weir, int64_t *at, struct weir_rule_info *out)
                                      .banned = t.banned,
                                      .shadow_refused = t.shadow_refused };
     }
-    weir__engine_release(weir, stripe);
+    weir__engine_release(stripe);
     return is;
 }
 
 void weir_modes_get(struct weir *weir, struct weir_modes *out)
 {
     const struct weir__active *active;
-    size_t stripe = hold(weir, &active);
+    struct weir__stripe *stripe = weir__engine_hold(weir, &active);
     enum weir_mode written = active != NULL ? active->mode : WEIR_ENFORCE,
                    by_hand = weir__table_mode(weir->table);
     *out = (struct weir_modes){ written, by_hand, by_hand == WEIR_AS_WRITTEN ? written : by_hand };
-    weir__engine_release(weir, stripe);
+    weir__engine_release(stripe);
 }
 
 bool weir_list_next(struct weir *weir, int64_t *at, struct weir_list_info *out)
 {
     const struct weir__active *active;
-    size_t stripe = hold(weir, &active);
+    struct weir__stripe *stripe = weir__engine_hold(weir, &active);
     bool is = active != NULL && (uint64_t)*at < active->lists->n;
     if (is) {
         const struct weir__list *l = &active->lists->lists[(*at)++];
@@ -211,18 +204,18 @@ bool weir_list_next(struct weir *weir, int64_t *at, struct weir_list_info *out)
         snprintf(out->attribute, sizeof(out->attribute), "%s", l->attribute);
         out->entries = l->n;
     }
-    weir__engine_release(weir, stripe);
+    weir__engine_release(stripe);
     return is;
 }
 
 bool weir_attribute_next(struct weir *weir, int64_t *at, char name[WEIR__ATTRIBUTE_SIZE])
 {
     const struct weir__active *active;
-    size_t stripe = hold(weir, &active);
+    struct weir__stripe *stripe = weir__engine_hold(weir, &active);
     bool is = active != NULL && (uint64_t)*at < active->attributes.n;
     if (is)
         memcpy(name, active->attributes.names[(*at)++], WEIR__ATTRIBUTE_SIZE);
-    weir__engine_release(weir, stripe);
+    weir__engine_release(stripe);
     return is;
 }
 

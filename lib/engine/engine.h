@@ -89,11 +89,12 @@ struct weir {
     struct weir__stripe stripes[WEIR__STRIPES];
 };
 
-/* engine.c -- a stripe for the time of a check; returns its number. */
-size_t weir__engine_hold(struct weir *weir);
-static inline void weir__engine_release(struct weir *weir, size_t stripe)
+/* engine.c -- a stripe for the time of a check, and the rules in force, which stay until it is
+ * released; NULL: none yet. */
+struct weir__stripe *weir__engine_hold(struct weir *weir, const struct weir__active **active);
+static inline void weir__engine_release(struct weir__stripe *stripe)
 {
-    uint64_t *turn = &weir->stripes[stripe].turn;
+    uint64_t *turn = &stripe->turn;
     __atomic_store_n(turn, __atomic_load_n(turn, __ATOMIC_RELAXED) + 1, __ATOMIC_RELEASE);
 }
 /* Puts another active in its place and destroys the old one when nobody can be looking at it.  With

@@ -118,8 +118,8 @@ void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size
     struct weir__explained e;
     *out = (struct weir__explanation){ .mode = WEIR_ENFORCE };
     weir__check_peek(weir, attrs, n, ask, &out->ruling);
-    size_t stripe = weir__engine_hold(weir);
-    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
+    const struct weir__active *f;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &f);
     if (f != NULL) {
         out->mode = weir__active_mode(weir, f);
         weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
@@ -129,7 +129,7 @@ void weir__engine_explain(struct weir *weir, const struct weir_attr *attrs, size
             each(context, &e);
         }
     }
-    weir__engine_release(weir, stripe);
+    weir__engine_release(stripe);
 }
 
 /* ---------------------------------------------------------------- guards ---- */
@@ -179,8 +179,8 @@ void weir__engine_explain_guards(
 {
     struct weir__facts facts;
     struct weir__explained_guard e;
-    size_t stripe = weir__engine_hold(weir);
-    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
+    const struct weir__active *f;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &f);
     if (f != NULL) {
         weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
         for (uint32_t i = 0; i < f->rules->n_guards; i++) {
@@ -188,7 +188,7 @@ void weir__engine_explain_guards(
             each(context, &e);
         }
     }
-    weir__engine_release(weir, stripe);
+    weir__engine_release(stripe);
 }
 
 /* -------------------------------------------------------------- applying ---- */
@@ -217,19 +217,19 @@ static size_t add_applying(const struct weir *weir, const struct weir__active *f
 size_t weir__engine_applying(struct weir *weir, const struct weir_attr *attrs, size_t n,
                              struct weir__applying *out, size_t max)
 {
-    size_t stripe = weir__engine_hold(weir), count = 0, found_n = 0;
-    const struct weir__active *f = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
+    const struct weir__active *f;
+    struct weir__stripe *stripe = weir__engine_hold(weir, &f);
+    size_t count = 0;
     struct weir__facts facts;
-    uint32_t found[WEIR__FOUND_MAX], from = 0;
+    struct weir__matches m;
     if (f != NULL) {
         weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
-        do {
-            found_n = weir__match_find(f->rules, &facts, from, found);
-            for (size_t i = 0; i < found_n; i++)
-                count = add_applying(weir, f, found[i], &facts, out, count, max);
-            from = found_n > 0 ? found[found_n - 1] + 1 : 0;
-        } while (found_n == WEIR__FOUND_MAX);
+        weir__matches_begin(&m, f->rules, f->rules->match, &facts);
+        do
+            for (size_t i = 0; i < m.n; i++)
+                count = add_applying(weir, f, m.found[i], &facts, out, count, max);
+        while (weir__matches_more(&m));
     }
-    weir__engine_release(weir, stripe);
+    weir__engine_release(stripe);
     return count;
 }

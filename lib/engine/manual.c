@@ -233,17 +233,15 @@ static int64_t reset_keys(struct weir *weir, const struct weir__post *only,
 {
     const struct weir__active *f = weir->active;
     struct weir__facts facts;
-    uint32_t found[WEIR__FOUND_MAX], from = 0;
-    size_t found_n;
+    struct weir__matches m;
     int64_t count = 0;
     weir__facts_gather(&f->attributes, f->lists, attrs, n, &facts);
-    do {
-        found_n = weir__match_find(f->rules, &facts, from, found);
-        for (size_t i = 0; i < found_n; i++)
-            if (only == NULL || only == &f->posts[found[i]])
-                count += reset_key(weir, found[i], &facts, now);
-        from = found_n > 0 ? found[found_n - 1] + 1 : 0;
-    } while (found_n == WEIR__FOUND_MAX);
+    weir__matches_begin(&m, f->rules, f->rules->match, &facts);
+    do
+        for (size_t i = 0; i < m.n; i++)
+            if (only == NULL || only == &f->posts[m.found[i]])
+                count += reset_key(weir, m.found[i], &facts, now);
+    while (weir__matches_more(&m));
     return count;
 }
 

@@ -15,7 +15,8 @@ static uint8_t place_of(const char *name, size_t len)
 }
 
 /* by_name has four times as many places as there can be attributes, so a search ends soon. */
-int weir__attribute_find(const struct weir__attributes *known, const char *name, size_t len)
+static inline __attribute__((always_inline)) int find(const struct weir__attributes *known,
+                                                      const char *name, size_t len)
 {
     for (uint8_t place = place_of(name, len); known->by_name[place] != 0; place++) {
         int i = known->by_name[place] - 1;
@@ -23,6 +24,11 @@ int weir__attribute_find(const struct weir__attributes *known, const char *name,
             return i;
     }
     return -1;
+}
+
+int weir__attribute_find(const struct weir__attributes *known, const char *name, size_t len)
+{
+    return find(known, name, len);
 }
 
 int weir__attribute_add(struct weir__attributes *known, const char *name, struct weir_error *error)
@@ -66,7 +72,8 @@ static void plain_uri(struct weir__value *v, char scratch[WEIR__URI_MAX])
 }
 
 /* Names of headers have no case.  Whoever gives them in small letters does not come here. */
-static int find_header(const struct weir__attributes *known, const char *name, size_t len)
+static __attribute__((noinline)) int find_header(const struct weir__attributes *known,
+                                                 const char *name, size_t len)
 {
     char small[WEIR__ATTRIBUTE_SIZE];
     if (len < 8 || memcmp(name, "header.", 7) != 0)
@@ -84,7 +91,7 @@ static inline int number_of(const struct weir__attributes *known, const struct w
     size_t len = a->name_len ? a->name_len : strlen(a->name);
     if (len >= WEIR__ATTRIBUTE_SIZE)
         return -1;
-    int at = weir__attribute_find(known, a->name, len);
+    int at = find(known, a->name, len);
     return at < 0 ? find_header(known, a->name, len) : at;
 }
 

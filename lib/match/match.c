@@ -276,19 +276,12 @@ static void search_node(struct search *s, uint32_t at)
     }
 }
 
-size_t weir__match_find(const struct weir_rules *set, struct weir__facts *facts, uint32_t from,
-                        uint32_t found[WEIR__FOUND_MAX])
+size_t weir__match_find(const struct weir_rules *set, const struct weir__match *match,
+                        struct weir__facts *facts, uint32_t from, uint32_t found[WEIR__FOUND_MAX])
 {
-    struct search s = { set, set->match, facts, from, found, 0 };
-    search_node(&s, 0);
-    return s.n;
-}
-
-size_t weir__match_find_guards(const struct weir_rules *set, struct weir__facts *facts,
-                               uint32_t from, uint32_t found[WEIR__FOUND_MAX])
-{
-    struct search s = { set, set->guard_match, facts, from, found, 0 };
-    search_node(&s, 0);
+    struct search s = { set, match, facts, from, found, 0 };
+    if (match != NULL)
+        search_node(&s, 0);
     return s.n;
 }
 

@@ -175,12 +175,46 @@ int weir__match_create(struct weir__match **out, const struct weir_rules *set, s
                        size_t n, struct weir_error *error);
 void weir__match_destroy(struct weir__match *match);
 
-/* The rules that match, in the order of the file, from the rule `from` on; returns how many.  If it
- * is WEIR__FOUND_MAX there may be more: ask again, from behind the last. */
-size_t weir__match_find(const struct weir_rules *set, struct weir__facts *facts, uint32_t from,
-                        uint32_t found[WEIR__FOUND_MAX]);
-/* The same for guards: their places among set->rules. */
-size_t weir__match_find_guards(const struct weir_rules *set, struct weir__facts *facts,
-                               uint32_t from, uint32_t found[WEIR__FOUND_MAX]);
+/* The rules of an index (set->match or set->guard_match; NULL: none) that match, in the order of the
+ * file, from the rule `from` on; returns how many.  If it is WEIR__FOUND_MAX there may be more:
+ * weir__matches_more asks again. */
+size_t weir__match_find(const struct weir_rules *set, const struct weir__match *match,
+                        struct weir__facts *facts, uint32_t from, uint32_t found[WEIR__FOUND_MAX]);
+
+/* All of them, part by part:
+ *
+ *     weir__matches_begin(&m, set, set->match, &facts);
+ *     do
+ *         for (size_t i = 0; i < m.n; i++)
+ *             ... m.found[i] ...
+ *     while (weir__matches_more(&m));
+ */
+struct weir__matches {
+    const struct weir_rules *set;
+    const struct weir__match *match;
+    struct weir__facts *facts;
+    size_t n;
+    bool later; /* not the first part */
+    uint32_t found[WEIR__FOUND_MAX];
+};
+
+static inline void weir__matches_begin(struct weir__matches *m, const struct weir_rules *rules,
+                                       const struct weir__match *match, struct weir__facts *facts)
+{
+    m->set = rules;
+    m->match = match;
+    m->facts = facts;
+    m->later = false;
+    m->n = weir__match_find(rules, match, facts, 0, m->found);
+}
+
+static inline bool weir__matches_more(struct weir__matches *m)
+{
+    if (__builtin_expect(m->n < WEIR__FOUND_MAX, 1))
+        return false;
+    m->later = true;
+    m->n = weir__match_find(m->set, m->match, m->facts, m->found[m->n - 1] + 1, m->found);
+    return true;
+}
 
 #endif

@@ -12,7 +12,7 @@ static size_t find(const struct weir_rules *set, const char *request,
     struct request r = request_of(request);
     struct weir__facts facts;
     weir__facts_gather(&set->attributes, set->lists, r.attrs, r.n, &facts);
-    return weir__match_find(set, &facts, 0, found);
+    return weir__match_find(set, set->match, &facts, 0, found);
 }
 
 /* The names of those found, with spaces between. */
@@ -102,13 +102,13 @@ TEST(test_more_than_1024_apply)
     weir__facts_gather(&set->attributes, set->lists, r.attrs, r.n, &facts);
     uint32_t from = 0;
     for (size_t n = WEIR__FOUND_MAX; n == WEIR__FOUND_MAX;) {
-        n = weir__match_find(set, &facts, from, found);
+        n = weir__match_find(set, set->match, &facts, from, found);
         for (size_t i = 0; i < n; i++)
             assert_int_equal(found[i], from++);
     }
     assert_int_equal(from, 2200);
-    assert_int_equal(weir__match_find(set, &facts, 2199, found), 1);
-    assert_int_equal(weir__match_find(set, &facts, 2200, found), 0);
+    assert_int_equal(weir__match_find(set, set->match, &facts, 2199, found), 1);
+    assert_int_equal(weir__match_find(set, set->match, &facts, 2200, found), 0);
     weir_rules_destroy(set);
     free(yaml);
 }
@@ -217,12 +217,12 @@ TEST(test_R1_the_same_as_trying_each)
             struct request r = request_of(request);
             struct weir__facts facts;
             weir__facts_gather(&set->attributes, set->lists, r.attrs, r.n, &facts);
-            size_t n = weir__match_find(set, &facts, 0, found);
+            size_t n = weir__match_find(set, set->match, &facts, 0, found);
             assert_int_equal(n, try_all(set, &facts, wanted));
             assert_memory_equal(found, wanted, n * sizeof(*found));
             size_t skipped = n ? random64(&seed) % n : 0; /* from behind any of them */
             uint32_t from = skipped ? wanted[skipped - 1] + 1 : 0;
-            assert_int_equal(weir__match_find(set, &facts, from, found), n - skipped);
+            assert_int_equal(weir__match_find(set, set->match, &facts, from, found), n - skipped);
             assert_memory_equal(found, wanted + skipped, (n - skipped) * sizeof(*found));
         }
         weir_rules_destroy(set);
@@ -283,13 +283,13 @@ TEST(test_R1_many_patterns_and_many_conditions)
         attrs[40] = (struct weir_attr)ATTR("code", request);
         struct weir__facts facts;
         weir__facts_gather(&set->attributes, set->lists, attrs, 41, &facts);
-        size_t n = weir__match_find(set, &facts, 0, found);
+        size_t n = weir__match_find(set, set->match, &facts, 0, found);
         assert_int_equal(n, code < 400 ? 1 : 0); /* the last rule's last condition does not hold */
         if (n == 1)
             assert_int_equal(found[0], code / 100);
         attrs[39].value = "z";
         weir__facts_gather(&set->attributes, set->lists, attrs, 41, &facts);
-        assert_int_equal(weir__match_find(set, &facts, 0, found), 0);
+        assert_int_equal(weir__match_find(set, set->match, &facts, 0, found), 0);
         attrs[39].value = "x";
     }
     weir_rules_destroy(set);

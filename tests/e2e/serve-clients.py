@@ -119,18 +119,19 @@ def test_S1_redis_benchmark(weir):
 
 
 def test_R4_the_readme_shows_a_ban(weir):
-    """The first commands of README.md, and the output below them; only the age of the ban differs."""
+    """The first commands of README.md print the lines below them, in that order."""
     with open(os.path.join(ROOT, "README.md")) as file:
         commands, shown = re.findall(r"^```(?:sh)?\n(.*?)^```$", file.read(), re.M | re.S)[:2]
     with open(os.path.join(ROOT, "examples/rules.yaml")) as file:
         rules = file.read()
     commands = re.sub(r"^make run.*\n", "", commands, flags=re.M).replace("build/weir", weir)
     with Server(weir, rules=rules) as server:
-        http = str(server.ports["http"])
-        env = dict(os.environ, WEIR_SERVER="127.0.0.1:" + http)
-        done = run_foreign(["sh", "-c", commands.replace("7380", http)], env=env)
-    said, shown = (re.sub(r"banned \w+ ago", "banned", text) for text in (done.stdout, shown))
-    assert said == shown, said + done.stderr
+        env = dict(os.environ, WEIR_SERVER="127.0.0.1:%d" % server.ports["http"])
+        said = run_foreign(["sh", "-c", commands], env=env).stdout
+    ages = re.compile(r"banned \w+ ago")
+    said = iter(ages.sub("", said).splitlines())
+    for line in ages.sub("", shown).splitlines():
+        assert line == "..." or line in said, line  # `in` goes on where it has found the last one
 
 
 def test_docs_clients(weir):

@@ -1,8 +1,5 @@
-/* client.c -- a small client of `weir serve`.
- *
- * A link is a socket, with TLS around it or not; HTTP and RESP are spoken over it, and the parsers
- * are those of wire/.
- */
+/* client.c -- a small client of `weir serve`: a socket, with or without TLS, and HTTP on it, parsed
+ * by wire/. */
 #include "server/cli/client.h"
 
 #include <arpa/inet.h>
@@ -23,10 +20,8 @@
 #include "base/base.h"
 #include "server/base/host.h"
 #include "wire/http1.h"
-#include "wire/resp.h"
 
-#define PATIENCE_S \
-    30 /* nothing for so long: the server is taken for dead; it says something every 15 s */
+#define PATIENCE_S   30 /* a live server says something every 15 s */
 #define ANSWER_MAX   ((size_t)64 << 20)
 #define READ_AT_ONCE 65536
 
@@ -34,19 +29,18 @@ enum scheme { PLAIN, TLS, UNIX };
 
 struct weir__client {
     enum scheme scheme;
-    struct weir__host host; /* a unix socket: its path, and no port */
-    char *address;          /* as it was given */
+    struct weir__host host; /* of a unix socket: its path, and no port */
+    char *address;          /* as given */
     char *token;
-    bool resp;
     int fd; /* -1: not connected */
     SSL_CTX *context;
     SSL *ssl;
-    struct weir__buffer in; /* what has come and is not read yet */
+    struct weir__buffer in; /* received, not read yet */
 };
 
 /* --------------------------------------------------------------- addresses ---- */
 
-/* A '/' may end it; nothing but the root is there. */
+/* A '/' may end it; there is no other path. */
 static int read_host(struct weir__client *c, const char *text, struct weir_error *error)
 {
     size_t len = strcspn(text, "/");
@@ -55,15 +49,14 @@ static int read_host(struct weir__client *c, const char *text, struct weir_error
 
     if (wrong)
         return weir__fail(error, WEIR_INVALID,
-                          "'%.80s' is no server: write HOST:PORT, http://HOST:PORT, "
-                          "https://HOST:PORT or a unix socket's path (it %s)",
+                          "'%.80s' is not a server: write HOST:PORT, http://HOST:PORT, "
+                          "https://HOST:PORT or the path of a unix socket (it %s)",
                           c->address, wrong);
     if (!c->host.port[0])
-        strcpy(c->host.port, c->resp ? WEIR__CLIENT_RESP_PORT : WEIR__CLIENT_HTTP_PORT);
+        strcpy(c->host.port, WEIR__CLIENT_HTTP_PORT);
     return WEIR_OK;
 }
 
-/* In place of a host's name. */
 static int read_path(struct weir__client *c, const char *text, struct weir_error *error)
 {
     size_t len = strlen(text);
@@ -80,9 +73,6 @@ static int read_address(struct weir__client *c, const char *text, struct weir_er
     bool plain = strncmp(text, "http://", 7) == 0, tls = strncmp(text, "https://", 8) == 0;
 
     c->scheme = tls ? TLS : PLAIN;
-    if ((plain || tls) && c->resp)
-        return weir__fail(error, WEIR_INVALID,
-                          "'%.80s': for RESP write HOST:PORT or a unix socket's path", text);
     if (plain || tls || strchr(text, '/') == NULL)
         return read_host(c, text + (tls ? 8 : plain ? 7 : 0), error);
     c->scheme = UNIX;
@@ -172,7 +162,7 @@ static int fail_tls(struct weir__client *c, const char *what, struct weir_error 
 
     weir__fail(error, verdict != X509_V_OK ? WEIR_INVALID : WEIR_SYSTEM, "%s: %s%s", what,
                reason ? reason : "the connection was closed",
-               verdict != X509_V_OK ? "; --ca FILE names whom to trust" : "");
+               verdict != X509_V_OK ? "; --ca FILE names the authorities to trust" : "");
     ERR_clear_error();
     return WEIR_SYSTEM;
 }
@@ -242,8 +232,7 @@ static int send_all(struct weir__client *c, const char *bytes, size_t len, struc
     return WEIR_OK;
 }
 
-/* More bytes behind those that are there: how many, 0 at the end of the connection, or a negative
- * code. */
+/* More bytes for `in`: their number, 0 at the end of the connection, or a negative code. */
 static ssize_t receive(struct weir__client *c, struct weir_error *error)
 {
     char *to = weir__buffer_room(&c->in, READ_AT_ONCE);
@@ -271,9 +260,7 @@ static int closed_early(const struct weir__client *c, struct weir_error *error)
 {
     return weir__fail(error, WEIR_SYSTEM,
                       "the server at %.100s closed the connection without an answer%s", c->address,
-                      c->scheme != PLAIN ? ""
-                      : c->resp          ? "; is that its RESP port?"
-                                         : "; if it speaks TLS, write --server https://...");
+                      c->scheme != PLAIN ? "" : "; if it speaks TLS, write --server https://...");
 }
 
 /* -------------------------------------------------------------------- HTTP ---- */
@@ -316,7 +303,7 @@ static int send_request(struct weir__client *c, const char *method, const char *
     return code;
 }
 
-/* Reads a head and takes it out of what has come.  WEIR_OK, or a code; *any: something has come. */
+/* Reads a head and drops it from `in`; *any: something was received. */
 static int read_head(struct weir__client *c, struct weir__http_response *head, bool *any,
                      struct weir_error *error)
 {
@@ -326,8 +313,8 @@ static int read_head(struct weir__client *c, struct weir__http_response *head, b
         ptrdiff_t n = c->in.len ? weir__http_response(c->in.bytes, c->in.len, head, &what) : 0;
         *any = *any || c->in.len > 0;
         if (n < 0)
-            return weir__fail(error, WEIR_SYSTEM, "what answers at %.100s is no HTTP server: %s",
-                              c->address, what);
+            return weir__fail(error, WEIR_SYSTEM, "%.100s is not an HTTP server: %s", c->address,
+                              what);
         if (n > 0) {
             weir__buffer_drop(&c->in, (size_t)n);
             if (head->status / 100 != 1)
@@ -420,28 +407,23 @@ static int read_body(struct weir__client *c, const struct weir__http_response *h
     return code == WEIR_OK ? head->status : code;
 }
 
-/* A kept connection may have been closed while nobody asked: what only reads is asked again
- * then. */
+/* A kept connection may have been closed in the meantime: a GET is tried again then. */
 static int ask_head(struct weir__client *c, const char *method, const char *path,
                     const struct weir__buffer *body, struct weir__http_response *head,
                     struct weir_error *error)
 {
-    bool kept = c->fd >= 0 && strcmp(method, "GET") == 0, any = false;
-    int code = send_request(c, method, path, body, error);
+    bool any = false;
 
-    if (code == WEIR_OK)
-        code = read_head(c, head, &any, error);
-    if (code == WEIR_OK)
-        return WEIR_OK;
-    disconnect(c);
-    if (!kept || any)
-        return code;
-    code = send_request(c, method, path, body, error);
-    if (code == WEIR_OK)
-        code = read_head(c, head, &any, error);
-    if (code != WEIR_OK)
+    for (bool again = c->fd >= 0 && strcmp(method, "GET") == 0;; again = false) {
+        int code = send_request(c, method, path, body, error);
+        if (code == WEIR_OK)
+            code = read_head(c, head, &any, error);
+        if (code == WEIR_OK)
+            return WEIR_OK;
         disconnect(c);
-    return code;
+        if (!again || any)
+            return code;
+    }
 }
 
 int weir__client_ask(struct weir__client *c, const char *method, const char *path,
@@ -477,92 +459,24 @@ int weir__client_stream(struct weir__client *c, const char *path,
     return 200;
 }
 
-/* -------------------------------------------------------------------- RESP ---- */
+/* -------------------------------------------------------- another protocol ---- */
 
-/* The next value: WEIR_OK, and it is gone from what has come when the caller drops *taken bytes. */
-static int next_value(struct weir__client *c, struct weir__resp_value *value, size_t *taken,
+int weir__client_send(struct weir__client *c, const char *bytes, size_t len,
                       struct weir_error *error)
 {
-    const char *what = NULL;
+    int code = c->fd < 0 ? make_link(c, error) : WEIR_OK;
 
-    for (;;) {
-        ptrdiff_t n = c->in.len ? weir__resp_value(c->in.bytes, c->in.len, value, &what) : 0;
-        *taken = n > 0 ? (size_t)n : 0;
-        if (n > 0)
-            return WEIR_OK;
-        if (n < 0)
-            return weir__fail(error, WEIR_SYSTEM, "what answers at %.100s speaks no RESP: %s",
-                              c->address, what);
-        ssize_t more = c->in.len > ANSWER_MAX ? too_long(error) : receive(c, error);
-        if (more <= 0)
-            return more < 0 ? (int)more : closed_early(c, error);
-    }
+    return code == WEIR_OK ? send_all(c, bytes, len, error) : code;
 }
 
-static int read_reply(struct weir__client *c, struct weir__reply *reply, struct weir_error *error)
+ptrdiff_t weir__client_receive(struct weir__client *c, struct weir__buffer **in,
+                               struct weir_error *error)
 {
-    struct weir__resp_value value;
-    size_t taken;
-    int code = next_value(c, &value, &taken, error);
-
-    if (code != WEIR_OK)
-        return code;
-    *reply = (struct weir__reply){ .kind = value.kind,
-                                   .numbers = { value.integer },
-                                   .n = value.kind == ':' };
-    if (value.bytes)
-        snprintf(reply->text, sizeof(reply->text), "%.*s", (int)(value.len < 63 ? value.len : 63),
-                 value.bytes);
-    if (value.kind == '-')
-        code = weir__fail(error, WEIR_INVALID, "%.*s", (int)(value.len < 240 ? value.len : 240),
-                          value.bytes);
-    weir__buffer_drop(&c->in, taken);
-    for (int64_t left = value.kind == '*' ? value.integer : 0; left > 0 && code == WEIR_OK;
-         left--) {
-        code = next_value(c, &value, &taken, error);
-        if (code != WEIR_OK)
-            break;
-        weir__buffer_drop(&c->in, taken);
-        if (reply->n < WEIR__REPLY_NUMBERS)
-            reply->numbers[reply->n++] = value.kind == ':' ? value.integer : 0;
-    }
-    return code;
-}
-
-int weir__client_command(struct weir__client *c, const char *const *words,
-                         struct weir__reply *reply, struct weir_error *error)
-{
-    struct weir__buffer out = { 0 };
-    size_t n = 0;
-
-    while (words[n])
-        n++;
-    weir__buffer_format(&out, "*%zu\r\n", n);
-    for (size_t i = 0; i < n; i++)
-        weir__buffer_format(&out, "$%zu\r\n%s\r\n", strlen(words[i]), words[i]);
-    int code = out.failed  ? weir__fail(error, WEIR_NO_MEMORY, "no memory for the command")
-               : c->fd < 0 ? make_link(c, error)
-                           : WEIR_OK;
-    if (code == WEIR_OK)
-        code = send_all(c, out.bytes, out.len, error);
-    if (code == WEIR_OK)
-        code = read_reply(c, reply, error);
-    if (code != WEIR_OK && code != WEIR_INVALID)
-        disconnect(c);
-    weir__buffer_free(&out);
-    return code;
+    *in = &c->in;
+    return receive(c, error);
 }
 
 /* ------------------------------------------------------------- open, close ---- */
-
-static int log_in(struct weir__client *c, struct weir_error *error)
-{
-    struct weir__reply reply;
-
-    if (!c->resp || !c->token)
-        return WEIR_OK;
-    return weir__client_command(c, (const char *const[]){ "AUTH", c->token, NULL }, &reply, error);
-}
 
 int weir__client_open(struct weir__client **out, const struct weir__client_options *options,
                       struct weir_error *error)
@@ -571,10 +485,8 @@ int weir__client_open(struct weir__client **out, const struct weir__client_optio
 
     if (!c)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory");
-    signal(SIGPIPE,
-           SIG_IGN); /* TLS writes as it likes, and an error that is returned can be told */
+    signal(SIGPIPE, SIG_IGN); /* for TLS: errors are returned instead */
     c->fd = -1;
-    c->resp = options->resp;
     c->address = strdup(options->server);
     c->token = options->token ? strdup(options->token) : NULL;
     int code = !c->address || (options->token && !c->token)
@@ -584,8 +496,6 @@ int weir__client_open(struct weir__client **out, const struct weir__client_optio
         code = make_context(c, options->ca, error);
     if (code == WEIR_OK)
         code = make_link(c, error);
-    if (code == WEIR_OK)
-        code = log_in(c, error);
     if (code == WEIR_OK)
         *out = c;
     else

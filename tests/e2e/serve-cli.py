@@ -292,10 +292,10 @@ def test_S6_no_server(weir):
     for words in [("status",), ("check", "ip=192.0.2.7"), ("bans",), ("mode",), ("events", "--follow"), ("top",), ("rules", "get"), ("explain", "ip=192.0.2.7")]:
         cli.fails("no server at 127.0.0.1:1; start one: weir serve; or say where: --server", *words)
     cli.fails("no server at ./none; start one", "status", "--server", "./none")
-    cli.fails("'ftp:x:y' is no server: write HOST:PORT", "status", "--server", "ftp:x:y")
+    cli.fails("'ftp:x:y' is not a server: write HOST:PORT", "status", "--server", "ftp:x:y")
     cli.env.pop("WEIR_SERVER")
     with Server(weir) as server:  # RESP is no HTTP
-        cli.fails("no HTTP server", "status", "--server", "127.0.0.1:%d" % server.ports["resp"])
+        cli.fails("is not an HTTP server", "status", "--server", "127.0.0.1:%d" % server.ports["resp"])
         assert "pid %d" % server.pid in cli(0, "status", "--server", "http://127.0.0.1:%d/" % server.ports["http"])
         assert "pid %d" % server.pid in cli(0, "status", "--server", "localhost:%d" % server.ports["http"])
 
@@ -364,7 +364,7 @@ def test_S6_tls_and_unix_sockets(weir):
         https = "https://127.0.0.1:%d" % server.ports["http"]
         assert cli(0, "check", "--server", https, "--ca", certificate, "ip=192.0.2.7").startswith("allowed")
         assert len(cli(0, "events", "--server", https, "--ca", certificate, "-f", "-c", "1").splitlines()) == 1
-        cli.fails("--ca FILE names whom to trust", "status", "--server", https)
+        cli.fails("--ca FILE names the authorities to trust", "status", "--server", https)
         cli.fails("no TLS with https://localhost", "status", "--server", https.replace("127.0.0.1", "localhost"), "--ca", certificate)
         cli.fails("has no certificates", "status", "--server", https, "--ca", key)
         cli.fails("https://", "status", "--server", "127.0.0.1:%d" % server.ports["http"])

@@ -130,27 +130,12 @@ int poll(struct pollfd *fds, nfds_t n, int ms)
 
 /* ----------------------------------------------------------------- the commands ---- */
 
-static int run_resp(void)
-{
-    const struct weir__client_options how = { .server = getenv("WEIR_SERVER"), .resp = true };
-    const char *const words[] = { "WEIR.TAKE", "key", "1/1", NULL };
-    struct weir__client *client = NULL;
-    struct weir__reply reply;
-    struct weir_error error = { 0 };
-
-    check(weir__client_open(&client, &how, &error) == WEIR_OK);
-    for (int i = 0; i < 3 && weir__client_command(client, words, &reply, &error) == WEIR_OK; i++)
-        check(reply.n <= WEIR__REPLY_NUMBERS && memchr(reply.text, '\0', sizeof(reply.text)));
-    weir__client_close(client);
-    return WEIR__EXIT_OK;
-}
-
 extern const struct weir__command weir__cmd_status, weir__cmd_top, weir__cmd_check, weir__cmd_mode,
     weir__cmd_lists, weir__cmd_bans, weir__cmd_reset, weir__cmd_events, weir__cmd_rules_get,
     weir__cmd_rules_reload, weir__cmd_explain, weir__cmd_guards, weir__cmd_degrade;
 
 static const struct {
-    const struct weir__command *command; /* NULL: run_resp */
+    const struct weir__command *command;
     const char *words;
     bool raw; /* the server's words are printed as they are */
 } rows[] = {
@@ -173,7 +158,6 @@ static const struct {
     { &weir__cmd_rules_get, "", true },
     { &weir__cmd_rules_reload, "", false },
     { &weir__cmd_explain, "ip=192.0.2.7", false },
-    { NULL, "", false },
     { &weir__cmd_guards, "", false },
     { &weir__cmd_guards, "shop", false },
     { &weir__cmd_degrade, "", false },
@@ -206,7 +190,7 @@ static void run(size_t row)
         argv[argc++] = w;
     stdout = stderr = open_memstream(&text, &len);
     check(stdout != NULL);
-    int code = rows[row].command ? weir__command_run(rows[row].command, argc, argv) : run_resp();
+    int code = weir__command_run(rows[row].command, argc, argv);
     fclose(stdout);
     stdout = real_out;
     stderr = real_err;

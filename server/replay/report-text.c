@@ -1,5 +1,4 @@
-/* report-text.c -- a replay's report for the terminal: what would have been refused, by which
- * rule, to whom and when, at a glance. */
+/* report-text.c -- a replay's report for the terminal. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,12 +9,13 @@ struct page {
     const struct weir__report *report;
     const struct weir__replay *replay;
     size_t width;
+    int notes;                                       /* printed so far */
     const char *all, *bad, *good, *dim, *bold, *off; /* escape sequences, or empty */
 };
 
 static struct page open_page(FILE *out, const struct weir__report *report)
 {
-    struct page p = { out, report, report->replay, report->width, "", "", "", "", "", "" };
+    struct page p = { out, report, report->replay, report->width, 0, "", "", "", "", "", "" };
 
     p.width = p.width < 60 ? 60 : p.width > 120 ? 120 : p.width;
     if (!report->colours)
@@ -34,7 +34,7 @@ static void heading(const struct page *p, const char *text)
     fprintf(p->out, "\n%s%s%s\n", p->bold, text, p->off);
 }
 
-/* Characters of a text, counted as the terminal will show them. */
+/* Characters, as a terminal shows them. */
 static size_t count_columns(const char *text, size_t len)
 {
     size_t n = 0;
@@ -44,7 +44,7 @@ static size_t count_columns(const char *text, size_t len)
     return n;
 }
 
-/* A text from the log in a column of that width, cut or filled up. */
+/* A text of the log, cut or padded to a width. */
 static void put_field(const struct page *p, const char *text, size_t width)
 {
     size_t len = strlen(text), columns = count_columns(text, len);
@@ -65,7 +65,7 @@ static void put_field(const struct page *p, const char *text, size_t width)
     fprintf(p->out, "%*s", (int)(width - columns), "");
 }
 
-/* A bar of eighths of a character; what is not nothing can be seen. */
+/* A bar of eighths of a character; anything above 0 is visible. */
 static void put_bar(const struct page *p, const char *colour, int64_t part, int64_t whole,
                     size_t width)
 {
@@ -83,8 +83,7 @@ static void put_bar(const struct page *p, const char *colour, int64_t part, int6
 
 enum { ROWS = 3, COLUMNS_MAX = 120 };
 
-/* The buckets in `columns` columns: of those that share one the largest, so that no peak is
- * lost. */
+/* The buckets in `columns` columns; each shows its largest, so that no peak is lost. */
 static int64_t sample(const struct page *p, const int64_t *at, int64_t *out, size_t columns)
 {
     size_t n = p->replay->buckets;
@@ -194,19 +193,11 @@ static void put_head(const struct page *p)
             p->off);
 }
 
-struct total {
-    const char *name;
-    int64_t part[WEIR__REPLAY_SIDES], whole;
-    bool about, bad, always;
-};
-
-static void put_total(const struct page *p, const struct total *t)
+static void put_total(const struct page *p, const struct weir__total *t)
 {
     char count[WEIR__WORDS], share[WEIR__WORDS];
 
-    if (!t->always && t->part[0] == 0 && t->part[1] == 0)
-        return;
-    fprintf(p->out, "  %-24s", t->name);
+    fprintf(p->out, "  %s%-*s", t->inner ? "  " : "", t->inner ? 22 : 24, t->name);
     for (size_t i = 0; i < p->replay->n_sides; i++) {
         const char *colour = t->bad && t->part[i] ? p->bad : "";
         weir__words_count(count, t->part[i]);
@@ -221,76 +212,13 @@ static void put_total(const struct page *p, const struct total *t)
 
 static void put_totals(const struct page *p)
 {
-    const struct weir__replay *replay = p->replay;
-    const struct weir__side *a = &replay->sides[0], *b = &replay->sides[replay->n_sides - 1];
-    int64_t clients = weir__distinct_count(replay->clients);
-    bool about = !weir__distinct_is_exact(a->clients) || !weir__distinct_is_exact(b->clients);
-    const struct total totals[] = {
-        { "allowed", { a->allowed, b->allowed }, replay->requests, false, false, true },
-        { "refused", { a->refused, b->refused }, replay->requests, false, true, true },
-        { "  over a limit",
-          { a->reasons[WEIR_LIMITED], b->reasons[WEIR_LIMITED] },
-          replay->requests,
-          false,
-          true,
-          false },
-        { "  too big for it",
-          { a->reasons[WEIR_TOO_BIG], b->reasons[WEIR_TOO_BIG] },
-          replay->requests,
-          false,
-          true,
-          false },
-        { "  banned",
-          { a->reasons[WEIR_BANNED], b->reasons[WEIR_BANNED] },
-          replay->requests,
-          false,
-          true,
-          false },
-        { "  on the deny list",
-          { a->reasons[WEIR_DENIED], b->reasons[WEIR_DENIED] },
-          replay->requests,
-          false,
-          true,
-          false },
-        { "in shadow, would refuse", { a->would, b->would }, replay->requests, false, true, false },
-        { "  on the deny list",
-          { a->would_deny, b->would_deny },
-          replay->requests,
-          false,
-          true,
-          false },
-        { "allowed after a wait", { a->waited, b->waited }, replay->requests, false, false, false },
-        { "on the allow list", { a->listed, b->listed }, replay->requests, false, false, false },
-        { "no rule applied",
-          { a->unmatched, b->unmatched },
-          replay->requests,
-          false,
-          false,
-          false },
-        { "nearly spent (level 2)",
-          { a->levels[2], b->levels[2] },
-          replay->requests,
-          false,
-          false,
-          false },
-        { "clients refused",
-          { weir__distinct_count(a->clients), weir__distinct_count(b->clients) },
-          clients,
-          about,
-          true,
-          true },
-        { "clients, in shadow",
-          { weir__distinct_count(a->clients_would), weir__distinct_count(b->clients_would) },
-          clients,
-          about,
-          true,
-          false },
-    };
+    struct weir__total totals[WEIR__TOTALS];
+    size_t n = weir__report_totals(p->replay, totals);
 
     fputc('\n', p->out);
-    if (replay->n_sides == 2)
+    if (p->replay->n_sides == 2)
         fprintf(p->out, "  %-24s%s%13s%24s%s\n", "", p->dim, "here", "there", p->off);
-    for (size_t i = 0; i < sizeof(totals) / sizeof(totals[0]); i++)
+    for (size_t i = 0; i < n; i++)
         put_total(p, &totals[i]);
 }
 
@@ -329,15 +257,15 @@ static void put_rules(const struct page *p, const struct weir__side *side)
     enum { MOST = 40 };
     const struct weir__replay_rule **rules = weir__report_rules(side);
     size_t name_width = 12;
+    char title[32];
 
     if (rules == NULL)
         return;
     for (size_t i = 0; i < side->n_rules && i < MOST; i++)
         name_width = strlen(rules[i]->name) > name_width ? strlen(rules[i]->name) : name_width;
     name_width = name_width > 24 ? 24 : name_width;
-    heading(p, p->replay->n_sides == 1    ? "rules"
-               : side == p->replay->sides ? "rules here"
-                                          : "rules there");
+    snprintf(title, sizeof(title), "rules%s", weir__report_where(p->replay, side));
+    heading(p, title);
     fprintf(p->out, "  %s%-*s %-7s %12s %12s %9s %8s%s\n", p->dim, (int)name_width, "", "mode",
             "applied", "refused", "share", "keys", p->off);
     for (size_t i = 0; i < side->n_rules && i < MOST; i++)
@@ -348,7 +276,8 @@ static void put_rules(const struct page *p, const struct weir__side *side)
     for (size_t i = 0; i < side->n_rules; i++)
         shadow |= rules[i]->mode == WEIR_SHADOW && rules[i]->would;
     if (shadow)
-        fprintf(p->out, "  %sof rules in shadow: would have refused%s\n", p->dim, p->off);
+        fprintf(p->out, "  %sfor rules in shadow: what they would have refused%s\n", p->dim,
+                p->off);
     free(rules);
 }
 
@@ -377,9 +306,7 @@ static void put_hitters(const struct page *p, const char *title,
 static void put_keys(const struct page *p, const struct weir__side *side)
 {
     const struct weir__replay_rule **rules = weir__report_rules(side);
-    const char *where = p->replay->n_sides == 1    ? ""
-                        : side == p->replay->sides ? " here"
-                                                   : " there";
+    const char *where = weir__report_where(p->replay, side);
     char title[288];
 
     for (size_t i = 0; rules && i < side->n_rules && i < p->report->top; i++) {
@@ -508,7 +435,7 @@ static void put_proposals(const struct page *p)
         return;
     snprintf(title, sizeof(title),
              "limits that would have refused at most %s of their keys, ever: bounds from this log, "
-             "no recommendation",
+             "not recommendations",
              weir__words_share(share, p->replay->options.propose, WEIR__PROPOSE_PPM));
     heading(p, title);
     for (size_t i = 0; i < weir__propose_limits(propose); i++) {
@@ -524,9 +451,11 @@ static void put_proposals(const struct page *p)
 /* In lines that end between words. */
 static void put_note(void *context, const char *text)
 {
-    const struct page *p = context;
+    struct page *p = context;
     size_t most = p->width - 4;
 
+    if (p->notes++ == 0)
+        heading(p, "notes");
     while (strlen(text) > most) {
         size_t len = most;
         while (len > most / 2 && text[len] != ' ')
@@ -541,16 +470,9 @@ static void put_note(void *context, const char *text)
     fputc('\n', p->out);
 }
 
-static void count_note(void *context, const char *text)
-{
-    (void)text;
-    ++*(int *)context;
-}
-
 void weir__report_text(FILE *out, const struct weir__report *report)
 {
     struct page p = open_page(out, report);
-    int notes = 0;
 
     put_head(&p);
     put_totals(&p);
@@ -561,8 +483,5 @@ void weir__report_text(FILE *out, const struct weir__report *report)
     for (size_t i = 0; i < p.replay->n_sides; i++)
         put_keys(&p, &p.replay->sides[i]);
     put_proposals(&p);
-    weir__report_notes(report, count_note, &notes);
-    if (notes)
-        heading(&p, "notes");
     weir__report_notes(report, put_note, &p);
 }

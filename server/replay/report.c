@@ -1,5 +1,4 @@
-/* report.c -- what all reports share: numbers and times in words, notes, texts made safe, which
- * rules a plot shows. */
+/* report.c -- shared by all reports: totals, notes, the order of rules, the series of a plot. */
 #include "server/replay/report.h"
 
 #include <stdarg.h>
@@ -30,6 +29,62 @@ const char *weir__report_proposal_rule(const struct weir__report *report,
                                        const struct weir__proposal *proposal)
 {
     return report->replay->sides[0].rules[proposal->rule].name;
+}
+
+/* ------------------------------------------------------------------- totals ---- */
+
+const char *weir__report_where(const struct weir__replay *replay, const struct weir__side *side)
+{
+    return replay->n_sides == 1 ? "" : side == replay->sides ? " here" : " there";
+}
+
+enum { GOOD = 0, BAD = 1, INNER = 2, ALWAYS = 4 };
+
+struct totals {
+    struct weir__total *out;
+    size_t n;
+    int64_t whole;
+    bool about;
+};
+
+static void add(struct totals *t, const char *name, int64_t here, int64_t there, unsigned how)
+{
+    if (!(how & ALWAYS) && here == 0 && there == 0)
+        return;
+    t->out[t->n++] = (struct weir__total){ .name = name,
+                                           .part = { here, there },
+                                           .whole = t->whole,
+                                           .inner = how & INNER,
+                                           .bad = how & BAD,
+                                           .about = t->about };
+}
+
+size_t weir__report_totals(const struct weir__replay *replay, struct weir__total out[WEIR__TOTALS])
+{
+    const struct weir__side *a = &replay->sides[0], *b = &replay->sides[replay->n_sides - 1];
+    const int64_t *x = a->reasons, *y = b->reasons;
+    struct totals t = { .out = out, .whole = replay->requests };
+
+    add(&t, "allowed", a->allowed, b->allowed, GOOD | ALWAYS);
+    add(&t, "refused", a->refused, b->refused, BAD | ALWAYS);
+    add(&t, "over a limit", x[WEIR_LIMITED], y[WEIR_LIMITED], BAD | INNER);
+    add(&t, "too big for it", x[WEIR_TOO_BIG], y[WEIR_TOO_BIG], BAD | INNER);
+    add(&t, "banned", x[WEIR_BANNED], y[WEIR_BANNED], BAD | INNER);
+    add(&t, "on the deny list", x[WEIR_DENIED], y[WEIR_DENIED], BAD | INNER);
+    add(&t, "in shadow, would refuse", a->would, b->would, BAD);
+    add(&t, "on the deny list", a->would_deny, b->would_deny, BAD | INNER);
+    add(&t, "allowed after a wait", a->waited, b->waited, GOOD);
+    add(&t, "on the allow list", a->listed, b->listed, GOOD);
+    add(&t, "no rule applied", a->unmatched, b->unmatched, GOOD);
+    add(&t, "half spent (level 1)", a->levels[1], b->levels[1], GOOD);
+    add(&t, "nearly spent (level 2)", a->levels[2], b->levels[2], GOOD);
+    t.whole = weir__distinct_count(replay->clients);
+    t.about = !weir__distinct_is_exact(a->clients) || !weir__distinct_is_exact(b->clients);
+    add(&t, "clients refused", weir__distinct_count(a->clients), weir__distinct_count(b->clients),
+        BAD | ALWAYS);
+    add(&t, "clients, in shadow", weir__distinct_count(a->clients_would),
+        weir__distinct_count(b->clients_would), BAD);
+    return t.n;
 }
 
 /* ------------------------------------------------------------------- series ---- */
@@ -68,7 +123,7 @@ static size_t rank_traces(const struct weir__side *side, struct rank ranks[WEIR_
 
 #define OTHERS "other rules"
 
-/* What was refused by those that have no series of their own: the rest of each bucket. */
+/* The rest of each bucket. */
 static void fill_others(const struct weir__side *side, struct weir__series *out, size_t n)
 {
     struct weir__series *others = &out[n];
@@ -111,7 +166,7 @@ static const struct weir__series *find_series(const struct weir__series *series,
     return NULL;
 }
 
-/* Who has a colour on the first side keeps it; the others take what is free. */
+/* A rule with a colour on the first side keeps it; the others take free ones. */
 static void choose_colours(struct weir__series *series, size_t n, const struct weir__series *first,
                            size_t n_first)
 {
@@ -212,12 +267,12 @@ static void note_log(const struct notes *n, const struct weir__replay *replay)
              weir__words_counted(a, replay->late, "request"),
              replay->late == 1 ? "stands" : "stand", b, replay->late == 1 ? "was" : "were",
              replay->late > replay->requests / 20
-                 ? "  So many are a sign that files were given in the "
-                   "wrong order, or are not sorted by time."
+                 ? " Perhaps files were given in the wrong order, or are not sorted by "
+                   "time."
                  : "");
     }
     if (replay->nobody)
-        note(n, "%s %s no attribute '%s' and %s not among the clients.",
+        note(n, "%s %s no attribute '%s' and %s not counted among the clients.",
              weir__words_counted(a, replay->nobody, "request"),
              replay->nobody == 1 ? "has" : "have", replay->options.client,
              replay->nobody == 1 ? "is" : "are");
@@ -232,20 +287,18 @@ static void note_side(const struct notes *n, const struct weir__replay *replay,
     if (side->evicted_early)
         note(n,
              "%s: the table of %s was too small: %s forgotten early, so some requests passed that "
-             "would not have.  Not exact; "
-             "--keys %lld would be nearer.",
+             "should not have. Try --keys %lld.",
              side->path, weir__words_counted(a, keys, "key"),
              weir__words_counted(b, side->evicted_early, "key"), (long long)keys * 4);
     if (side->bans_lost)
-        note(n, "%s: %s made room for others before their end.  Not exact.", side->path,
+        note(n, "%s: %s ended early to make room for others; the result is not exact.", side->path,
              weir__words_counted(a, side->bans_lost, "ban"));
     if (side->untraced)
-        note(n, "%s: more than %d rules refused; of the rest, %s, the keys were not followed.",
+        note(n, "%s: more than %d rules refused; the keys of the rest, %s, were not followed.",
              side->path, WEIR__REPLAY_TRACES, weir__words_counted(a, side->untraced, "refusal"));
 }
 
-/* Rules that look at what the log has not: they do not apply, and it looks as if they were
- * harmless. */
+/* A rule whose attribute the log lacks never applies, and looks harmless. */
 static void note_missing(const struct notes *n, const struct weir__replay *replay,
                          const struct weir__side *side)
 {
@@ -256,7 +309,7 @@ static void note_missing(const struct notes *n, const struct weir__replay *repla
 
     while (replay->requests > 0 && weir__side_missing(side, &at, &name, who, sizeof(who)))
         note(n,
-             "%s%so request in the log has '%s' (%s).  If the log has it under another name: --map "
+             "%s%so request in the log has '%s' (%s). If the log has it under another name: --map "
              "%s=FIELD.",
              path, colon, name, who, name);
 }
@@ -271,8 +324,8 @@ static void note_shadow_bans(const struct notes *n, const struct weir__replay *r
                 replay->sides[s].rules[i].can_ban && replay->sides[s].rules[i].mode == WEIR_SHADOW;
     }
     if (any)
-        note(n, "Rules in shadow do not ban, and each is judged for itself; --enforce shows what "
-                "they would do together.");
+        note(n, "Rules in shadow do not ban, and each is judged alone; --enforce shows what they "
+                "would do together.");
 }
 
 /* The largest error of any count of a key or a URI. */
@@ -311,7 +364,7 @@ bool weir__proposal_is_far_below(const struct weir__proposal *p)
     return p->limit.count > 0 && p->limit.count < p->written.count / 4;
 }
 
-/* One sentence for all of which `is` holds. */
+/* One sentence about all proposals for which `is` holds. */
 static void note_proposed(const struct notes *n, const struct weir__report *report,
                           bool (*is)(const struct weir__proposal *p), const char *what)
 {
@@ -346,16 +399,16 @@ static void note_proposals(const struct notes *n, const struct weir__report *rep
         sampled |= p.sampled;
     }
     note_proposed(n, report, weir__proposal_has_few_keys,
-                  "come from fewer than 20 keys: so few say little about those that will come.");
+                  "come from fewer than 20 keys, which say little about future ones.");
     note_proposed(n, report, weir__proposal_is_far_below,
-                  "are less than a quarter of what is written: as much as was ordinary in this "
-                  "log, with nothing left for a busier day.");
+                  "are below a quarter of what is written: enough for an ordinary day of this log, "
+                  "with no reserve for a busier one.");
     if (rough && report->replay->passes == 1)
-        note(n, "Proposals are as near as one reading of the log can tell; from regular files they "
-                "would be exact.");
+        note(n, "Proposals are as exact as one reading of the log allows; regular files are read "
+                "again until they are exact.");
     if (sampled)
-        note(n, "Proposals: there are more keys than memory for them; the share is that of a "
-                "sample, chosen by chance.");
+        note(n, "Proposals: there are too many keys for memory; the share is that of a random "
+                "sample.");
     if (propose && !weir__propose_is_whole(propose))
         note(n,
              "Proposals: memory was short or there are more than %d limits; some limits are "
@@ -377,7 +430,7 @@ void weir__report_notes(const struct weir__report *report,
     for (size_t i = 0; i < replay->n_sides; i++) {
         note_side(&n, replay, &replay->sides[i]);
         if (find_error(&replay->sides[i]))
-            note(&n, "%s: in lists of who was refused most, a count may be up to %s too high.",
+            note(&n, "%s: in the lists of most refused, a count may be up to %s too high.",
                  replay->sides[i].path, weir__words_count(a, find_error(&replay->sides[i])));
     }
     if (is_about(replay))

@@ -1,14 +1,12 @@
-/* report.h -- what a replay found, for people (text, HTML, SVG) and for programs (JSON).
+/* report.h -- a replay's findings, for people (text, HTML, SVG) and for programs (JSON).
  *
- *     report.c        what all of them share: numbers and times in words, notes, texts made safe,
- *                     which rules a plot shows
+ *     report.c        shared by all: totals, notes, the order of rules, the series of a plot
  *     report-text.c   the terminal
  *     report-svg.c    the plot of requests and refusals over time
- *     report-html.c   one page that needs nothing from anywhere
+ *     report-html.c   one page that fetches nothing
  *     report-json.c   everything
  *
- * Whatever comes from the log was written by strangers: it goes out through weir__safe_put, and in
- * no other way.
+ * Strangers wrote the log: its texts go out only through weir__safe_put or as JSON strings.
  */
 #ifndef WEIR_SERVER_REPORT_H
 #define WEIR_SERVER_REPORT_H
@@ -44,12 +42,28 @@ const char *weir__words_proposal(
     char out[WEIR__WORDS],
     const struct weir__proposal *proposal); /* the count: 420; 400 to 420; more than 420 */
 
-/* Calls `each` with every sentence about what the numbers are worth. */
+/* " here", " there", or "" if there is one side. */
+const char *weir__report_where(const struct weir__replay *replay, const struct weir__side *side);
+
+/* The totals worth showing, on both sides. */
+struct weir__total {
+    const char *name;
+    int64_t part[WEIR__REPLAY_SIDES], whole;
+    bool inner; /* part of the one above */
+    bool bad;
+    bool about; /* estimated */
+};
+
+#define WEIR__TOTALS 16
+
+size_t weir__report_totals(const struct weir__replay *replay, struct weir__total out[WEIR__TOTALS]);
+
+/* Calls `each` with every sentence about how far the numbers can be trusted. */
 void weir__report_notes(const struct weir__report *report,
                         void (*each)(void *context, const char *note), void *context);
 
-/* The rules that refused most, for a plot: refusals of the deny list and of rules, and last what is
- * left over as "other rules". */
+/* The deny list and the rules that refused most, for a plot; the last is the rest, "other
+ * rules". */
 #define WEIR__SERIES 7
 
 struct weir__series {
@@ -62,16 +76,14 @@ struct weir__series {
 size_t weir__report_series(const struct weir__replay *replay, size_t side,
                            struct weir__series out[WEIR__SERIES]);
 
-/* Rules in the order of a table: those that did most first.  The caller frees it; NULL: no
- * memory. */
+/* The rules, those that did most first.  The caller frees it; NULL: no memory. */
 const struct weir__replay_rule **weir__report_rules(const struct weir__side *side);
 
-/* Proposals that are worth less than they look: from fewer than 20 keys; less than a quarter of
- * what is written. */
+/* Proposals to distrust: from fewer than 20 keys; below a quarter of what is written. */
 bool weir__proposal_has_few_keys(const struct weir__proposal *proposal);
 bool weir__proposal_is_far_below(const struct weir__proposal *proposal);
 
-/* The rule's proposal at place i has its name here. */
+/* The name of its rule. */
 const char *weir__report_proposal_rule(const struct weir__report *report,
                                        const struct weir__proposal *proposal);
 

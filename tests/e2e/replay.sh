@@ -183,7 +183,7 @@ rules >account.yaml <<'END'
   - { name: per-ip, key: "{ip}", limit: 5/1s }
 END
 run --rules account.yaml --json seconds.log
-says 'r["notes"]' "[\"No request in the log has 'account' (rules login, month).  If the log has it under another name: --map account=FIELD.\"]"
+says 'r["notes"]' "[\"No request in the log has 'account' (rules login, month). If the log has it under another name: --map account=FIELD.\"]"
 run --rules account.yaml --html page.html seconds.log
 has "$ran" "$out" "No request in the log has 'account' (rules login, month)."
 has "page.html" "$(cat page.html)" "No request in the log has &#39;account&#39; (rules login, month)."
@@ -227,7 +227,7 @@ run --rules stairs.yaml --propose 0 --json stairs.log
 says 'r["proposals"][0]["proposed"]' 'gcra 100/1s'
 run --rules stairs.yaml --propose 0.1 stairs.log
 has "$ran" "$out" "gcra 20/1s → gcra 90/1s"
-has "$ran" "$out" "bounds from this log, no recommendation"
+has "$ran" "$out" "bounds from this log, not recommendations"
 # Three keys are few; and 10 is far below 1000.
 rules >much.yaml <<'END'
   - { name: a, key: "{ip}", limit: 1000/1s, algorithm: fixed-window }
@@ -236,12 +236,12 @@ run --rules much.yaml --propose 1% --json seconds.log
 says '[(p["count"], p["few_keys"], p["far_below"]) for p in r["proposals"]]' '[(10, True, True)]'
 run --rules much.yaml --propose 1% seconds.log
 has "$ran" "$out" "Proposals for a come from fewer than 20 keys"
-has "$ran" "$out" "Proposals for a are less than a quarter of what is written"
+has "$ran" "$out" "Proposals for a are below a quarter of what is written"
 # What can be read only once gives a bracket.
 "$weir" replay --rules stairs.yaml --propose 10% --json - <stairs.log >out
 ran="--propose from standard input"
 says 'r["proposals"][0]["too_small"] < 90 <= r["proposals"][0]["count"] <= 113, r["proposals"][0]["exact"]' '(True, False)'
-has "$ran" "$(get 'r["notes"]')" "as near as one reading of the log can tell"
+has "$ran" "$(get 'r["notes"]')" "as exact as one reading of the log allows"
 
 # ------------------------------------------------------------------- reports ----
 

@@ -48,9 +48,14 @@ test compares the two, so it is true of the tree it lies in.
 """
 
 SETTINGS = """\
-A setting is `--NAME` on the command line, `WEIR_NAME` in the environment (capitals, `_` for `-`), or a line `NAME: VALUE` in the file that
-`--config` names. The first of these that has it counts, then the default. A switch that is on by default is turned off by `--no-NAME`. Times are
-`10s`, `5m`, `1h`; sizes `64k`, `1m`. `weir serve --print-settings` prints all of them with the place each comes from, as such a file.
+A setting is `--NAME` on the command line, `WEIR_NAME` in the environment (capitals, `_` for `-`),
+or a line `NAME: VALUE` in the file that `--config` names. The first of these that has it counts,
+then the default. A switch is turned off by `--no-NAME`. Times are `10s`, `5m`, `1h`; sizes `64k`,
+`1m`. `weir serve --print-settings` prints all of them with the place each comes from, as such a
+file.
+
+The file is YAML, one mapping: lines begin in the first column, and a value that begins with `[`,
+`*`, `-` or the like needs quotes: `resp: "[::1]:7379"`, `events-log: "-"`.
 """
 
 SIGNALS = """\
@@ -327,8 +332,9 @@ def run(weir, *words):
 def read_help(weir):
     """{name: (how it is written, help)} of every setting."""
     found = {}
-    for line in run(weir, "--help").splitlines():
-        parts = re.match(r"      (?:--(no-)?([\w-]+)|(WEIR_\w+))( [A-Z]+)? {2,}(.*?)( \[[^\[\]]*\])?$", line)
+    joined = re.sub(r"\n {27}", " ", run(weir, "--help"))  # long lines are wrapped
+    for line in joined.splitlines():
+        parts = re.match(r"      (?:--(no-)?([\w-]+)|(WEIR_\w+))( [A-Z]+)? +(.*?)( \[[^\[\]]*\])?$", line)
         if not parts:
             continue
         no, flag, secret, value, text, _ = parts.groups()

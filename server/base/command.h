@@ -22,12 +22,18 @@ enum weir__exit {
 #define WEIR__GO_ON (-1) /* no exit code: the command is not finished */
 
 enum weir__option_kind {
-    WEIR__OPTION_SWITCH, /* bool: no value */
-    WEIR__OPTION_TEXT,   /* const char * */
-    WEIR__OPTION_COUNT,  /* int64_t, at least `min` */
-    WEIR__OPTION_TIME,   /* weir_time */
-    WEIR__OPTION_WAIT,   /* weir_time, or "forever" */
-    WEIR__OPTION_MOMENT, /* weir_time since 1970; also as ISO 8601 */
+    WEIR__OPTION_SWITCH,    /* bool: no value */
+    WEIR__OPTION_TEXT,      /* const char *, as all up to SECRET */
+    WEIR__OPTION_ADDRESSES, /* to listen on */
+    WEIR__OPTION_NETWORKS,  /* CIDR */
+    WEIR__OPTION_URL,
+    WEIR__OPTION_SECRET, /* never on the command line */
+    WEIR__OPTION_COUNT,  /* int64_t, as all below */
+    WEIR__OPTION_SIZE,   /* bytes: 64k, 1m, 1g */
+    WEIR__OPTION_MODE,   /* permissions of a file, in octal */
+    WEIR__OPTION_TIME,   /* weir_time, as all below */
+    WEIR__OPTION_WAIT,   /* or "forever" */
+    WEIR__OPTION_MOMENT, /* since 1970; also as ISO 8601 */
 };
 
 struct weir__option {
@@ -35,26 +41,32 @@ struct weir__option {
     char letter;      /* the short form, or 0 */
     enum weir__option_kind kind;
     size_t offset;     /* of the member it sets in the command's struct */
-    int64_t min;       /* of a count */
+    int64_t min, max;  /* of numbers and times; max 0: none, and a time has no min either */
     const char *value; /* the value's name in the help */
     const char *help;
+    const char *standard; /* the default, as text; NULL: not shown */
+    const char *section;  /* of the help, from this row on; NULL: that of the row before */
 };
 
+static inline bool weir__option_is_text(const struct weir__option *option)
+{
+    return option->kind >= WEIR__OPTION_TEXT && option->kind <= WEIR__OPTION_SECRET;
+}
+
 /* Rows of a file whose struct is called `options`. */
-#define WEIR__SWITCH(name, letter, member, help)                                           \
-    {                                                                                      \
-        name, letter, WEIR__OPTION_SWITCH, offsetof(struct options, member), 0, NULL, help \
+#define WEIR__OPTION(in, title, key, of_kind, member, least, written, about)          \
+    {                                                                                 \
+        .name = title, .letter = key, .kind = WEIR__OPTION_##of_kind,                 \
+        .offset = offsetof(in, member), .min = least, .value = written, .help = about \
     }
-#define WEIR__VALUE(name, letter, kind, member, value, help)                                \
-    {                                                                                       \
-        name, letter, WEIR__OPTION_##kind, offsetof(struct options, member), 0, value, help \
-    }
+#define WEIR__SWITCH(name, letter, member, help) \
+    WEIR__OPTION(struct options, name, letter, SWITCH, member, 0, NULL, help)
+#define WEIR__VALUE(name, letter, kind, member, value, help) \
+    WEIR__OPTION(struct options, name, letter, kind, member, 0, value, help)
 #define WEIR__TEXT(name, letter, member, value, help) \
     WEIR__VALUE(name, letter, TEXT, member, value, help)
-#define WEIR__COUNT(name, letter, member, min, help)                                       \
-    {                                                                                      \
-        name, letter, WEIR__OPTION_COUNT, offsetof(struct options, member), min, "N", help \
-    }
+#define WEIR__COUNT(name, letter, member, min, help) \
+    WEIR__OPTION(struct options, name, letter, COUNT, member, min, "N", help)
 #define WEIR__MOMENT "seconds since 1970, or 2026-11-30T23:59:59Z"
 
 struct weir__command;
@@ -73,10 +85,10 @@ struct weir__command {
     const char *summary;
     const char *arguments; /* the usage after the name */
     const char *help; /* paragraphs; wrapped when printed, except lines that begin with spaces */
-    const struct weir__option *options; /* NULL: the command reads its own words */
-    const struct weir__option *shared;  /* more rows, or NULL */
-    const void *defaults;               /* the options' struct before any word is read */
-    size_t size;                        /* of that */
+    const struct weir__option *options;
+    const struct weir__option *shared; /* more rows, or NULL */
+    const void *defaults;              /* the options' struct before any word is read */
+    size_t size;                       /* of that; 0: the command reads its own words */
     int words_min, words_max;
     int (*run)(const struct weir__call *call); /* WEIR__GO_ON, or NULL: ask a server */
     int (*ask)(const struct weir__call *call, struct weir__remote *server);

@@ -23,10 +23,10 @@ int weir__complain(const char *command, const char *format, ...)
     return 2;
 }
 
-void weir__complain_at(const char *command, const char *option, const char *value,
+void weir__complain_at(const char *command, const char *place, const char *value,
                        const struct weir_error *error)
 {
-    weir__complain(command, "--%s: %s", option, error->text);
+    weir__complain(command, "%s: %s", place, error->text);
     if (error->column < 1)
         return;
     fputs("    ", stderr);

@@ -14,9 +14,9 @@
 __attribute__((format(printf, 2, 3))) int weir__complain(const char *command, const char *format,
                                                          ...);
 
-/* The same for the value of an option that could not be read, with the value below it and a caret
- * under the column. */
-void weir__complain_at(const char *command, const char *option, const char *value,
+/* The same about a value that could not be read, with the value below it and a caret under the
+ * column.  `place` is where it was given: "--limit". */
+void weir__complain_at(const char *command, const char *place, const char *value,
                        const struct weir_error *error);
 
 /* Whether stdout is a terminal that shows colours, and nobody has asked for none (NO_COLOR). */

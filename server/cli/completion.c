@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "server/base/options.h"
-#include "server/serve/settings/settings.h"
 
 struct options {
     bool none;
@@ -96,37 +95,26 @@ static void print_commands(const char *first)
     }
 }
 
-/* The i-th option of a command; serve's are its settings. */
-static bool option_of(const struct weir__command *command, size_t i, struct weir__option *out)
+static void print_options(const struct weir__command *command)
 {
     const struct weir__option *o;
 
-    if (strcmp(command->name, "serve") == 0)
-        return weir__settings_option(i, out);
-    if ((o = weir__options_row(command, i)) == NULL)
-        return false;
-    *out = *o;
-    return true;
-}
-
-static void print_options(const struct weir__command *command)
-{
-    struct weir__option o;
-
     puts("--help\tshow this");
-    for (size_t i = 0; option_of(command, i, &o); i++)
-        printf("--%s\t%s\n", o.name, o.help);
+    for (size_t i = 0; (o = weir__options_row(command, i)) != NULL; i++) {
+        if (o->kind != WEIR__OPTION_SECRET)
+            printf("--%s\t%s\n", o->name, o->help);
+    }
 }
 
 /* Is the word an option that takes a value?  *file: is that a file? */
 static bool takes_value(const struct weir__command *command, const char *word, bool *file)
 {
-    struct weir__option o;
+    const struct weir__option *o;
 
-    for (size_t i = 0; word[0] == '-' && option_of(command, i, &o); i++) {
-        *file = o.value && strcmp(o.value, "FILE") == 0;
-        if (o.value && (word[1] == '-' ? strcmp(word + 2, o.name) == 0
-                                       : o.letter && word[1] == o.letter && !word[2]))
+    for (size_t i = 0; word[0] == '-' && (o = weir__options_row(command, i)) != NULL; i++) {
+        *file = o->value && strcmp(o->value, "FILE") == 0;
+        if (o->value && (word[1] == '-' ? strcmp(word + 2, o->name) == 0
+                                        : o->letter && word[1] == o->letter && !word[2]))
             return true;
     }
     return false;

@@ -210,17 +210,15 @@ const char *weir__remote_path(char out[256], const char *path, const char *query
 /* ------------------------------------------------------------------ running ---- */
 
 const struct weir__option weir__remote_rows[] = {
-    { "json", 0, WEIR__OPTION_SWITCH, offsetof(struct weir__remote_options, json), 0, NULL,
-      "print JSON" },
-    { "server", 's', WEIR__OPTION_TEXT, offsetof(struct weir__remote_options, server), 0, "ADDRESS",
-      "HOST:PORT, http(s)://HOST:PORT or the path of a unix socket; default $WEIR_SERVER, "
-      "else " WEIR__CLIENT_SERVER },
-    { "token-file", 0, WEIR__OPTION_TEXT, offsetof(struct weir__remote_options, token_file), 0,
-      "FILE",
-      "its first line is the token; default $WEIR_TOKEN (never the command line, which "
-      "everyone can read)" },
-    { "ca", 0, WEIR__OPTION_TEXT, offsetof(struct weir__remote_options, ca), 0, "FILE",
-      "PEM file of the authorities that may sign the server's certificate" },
+    WEIR__OPTION(struct weir__remote_options, "json", 0, SWITCH, json, 0, NULL, "print JSON"),
+    WEIR__OPTION(struct weir__remote_options, "server", 's', TEXT, server, 0, "ADDRESS",
+                 "HOST:PORT, http(s)://HOST:PORT or the path of a unix socket; default "
+                 "$WEIR_SERVER, else " WEIR__CLIENT_SERVER),
+    WEIR__OPTION(struct weir__remote_options, "token-file", 0, TEXT, token_file, 0, "FILE",
+                 "its first line is the token; default $WEIR_TOKEN (never the command line, which "
+                 "everyone can read)"),
+    WEIR__OPTION(struct weir__remote_options, "ca", 0, TEXT, ca, 0, "FILE",
+                 "PEM file of the authorities that may sign the server's certificate"),
     { 0 },
 };
 
@@ -278,7 +276,7 @@ int weir__command_run(const struct weir__command *command, int argc, char **argv
     _Alignas(max_align_t) char options[256] = { 0 };
     struct weir__call call = { .self = command, .options = options, .words = argv, .n = argc };
 
-    if (command->options == NULL)
+    if (command->size == 0)
         return command->run(&call);
     assert(command->size <= sizeof(options));
     memcpy(options, command->defaults, command->size);

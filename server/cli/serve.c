@@ -16,7 +16,7 @@ static int run(const struct weir__call *call)
         for (int i = 0; i < call->n; i++)
             line[i + 2] = call->words[i];
     }
-    int code = weir__settings_read(&settings, call->n, call->words);
+    int code = weir__settings_read(call->self, &settings, call->n, call->words);
     if (code == WEIR__GO_ON)
         code = weir__serve(&settings, line);
     free(line);
@@ -26,6 +26,13 @@ static int run(const struct weir__call *call)
 const struct weir__command weir__cmd_serve = {
     .name = "serve",
     .summary = "answer Redis clients, HTTP clients and proxies",
-    .arguments = "[settings]",
+    .arguments = "[options]",
+    .help = "A setting is --NAME here, WEIR_NAME in the environment (WEIR_TRUSTED_PROXIES) or a "
+            "line NAME: VALUE in the file that --config names; the first of these counts.  [..] is "
+            "the default.\n"
+            "\n"
+            "SIGHUP reads the rules again, SIGTERM ends when requests under way are answered, "
+            "SIGUSR2 hands the sockets over to a new process.",
+    .options = weir__settings_rows,
     .run = run,
 };

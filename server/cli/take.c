@@ -141,7 +141,7 @@ static bool read_limit(struct call *c)
     struct weir_plan *plan;
 
     if (weir_limit_parse(&c->limit, c->o.limit, &error) != WEIR_OK) {
-        weir__complain_at(c->command, "limit", c->o.limit, &error);
+        weir__complain_at(c->command, "--limit", c->o.limit, &error);
         return false;
     }
     if (c->o.algorithm && !read_algorithm(c))
@@ -149,7 +149,7 @@ static bool read_limit(struct call *c)
     if (!c->limit.algorithm)
         c->limit.algorithm = "token-bucket";
     if (weir_plan_create(&plan, &c->limit, &error) != WEIR_OK) {
-        weir__complain_at(c->command, "limit", c->o.limit, &error);
+        weir__complain_at(c->command, "--limit", c->o.limit, &error);
         return false;
     }
     size_slab(c, weir_plan_state_size(plan));

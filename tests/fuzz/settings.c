@@ -25,6 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const char file_name[] = "weir.conf", secret[] = "a-secret-of-a-file\r\n";
 static struct weir__buffer file; /* what is in it now */
 
+static const struct weir__command serve = { .name = "serve", .options = weir__settings_rows };
+
 static void check(bool law)
 {
     if (!law)
@@ -71,7 +73,7 @@ static int read_file(struct weir__settings *out, bool print, struct weir__buffer
 
     stdout = stderr = open_memstream(&text, &len);
     check(stdout != NULL);
-    int code = weir__settings_read(out, print ? 3 : 2, argv);
+    int code = weir__settings_read(&serve, out, print ? 3 : 2, argv);
     fclose(stdout);
     stdout = real_out;
     stderr = real_err;

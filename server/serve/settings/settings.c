@@ -1,301 +1,561 @@
-/* settings.c -- what `weir serve` can be told: the table of it, the help, and the order of reading.
+/* settings.c -- everything `weir serve` can be told: the table, its sources, its values.
  *
- * A setting is a row of the table below: where it goes, how its text is read, its default, its
- * bounds, and what the help says of it.  First the text of each is found (settings-sources.c:
- * command line, environment, file), then all are read (settings-values.c), so that whatever is
- * wrong is said with the place it comes from.
+ * A setting is a row of the table below: its name, how its text is read, its default, its bounds,
+ * and its line of the help.  First the text of each is found (command line, environment, file), then
+ * all are read, so that every complaint names the place the text comes from.
  */
-#include "server/serve/settings/settings-parts.h"
+#include "server/serve/settings/settings.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 
-#include "server/base/command.h"
+#include "match/address.h"
+#include "rulefile/node.h"
+#include "server/base/file.h"
 #include "server/base/options.h"
+#include "server/base/text.h"
+#include "server/base/token.h"
+#include "server/base/url.h"
+#include "server/serve/net/listen.h"
+#include "server/serve/settings/proxies.h"
+#include "server/serve/settings/table-path.h"
 
-#define AT(member) offsetof(struct weir__settings, member)
-#define MIB        ((int64_t)1 << 20)
+#define MIB ((int64_t)1 << 20)
+#define DAY (86400 * WEIR_SECOND)
 
-/* The rows are to be read across. */
-#define SWITCH    WEIR__KIND_SWITCH
-#define TEXT      WEIR__KIND_TEXT
-#define ADDRESSES WEIR__KIND_ADDRESSES
-#define NETWORKS  WEIR__KIND_NETWORKS
-#define URL       WEIR__KIND_URL
-#define SECRET    WEIR__KIND_SECRET
-#define COUNT     WEIR__KIND_COUNT
-#define SIZE      WEIR__KIND_SIZE
-#define MODE      WEIR__KIND_MODE
-#define SPAN      WEIR__KIND_SPAN
+#define ROW(head, of_kind, text, member, by_default, least, most, written, about)          \
+    {                                                                                      \
+        .name = text, .kind = WEIR__OPTION_##of_kind,                                      \
+        .offset = offsetof(struct weir__settings, member), .min = least, .value = written, \
+        .help = about, .max = most, .standard = by_default, .section = head                \
+    }
 
-const struct weir__setting weir__settings_rows[WEIR__SETTINGS] = {
-    { "listening", "resp", ADDRESSES, AT(resp), "127.0.0.1:7379", 0, 0, "ADDRESSES",
-      "for Redis clients: HOST:PORT, [HOST6]:PORT, a unix socket's path; several with commas; "
-      "empty: none" },
-    { NULL, "http", ADDRESSES, AT(http), "127.0.0.1:7380", 0, 0, "ADDRESSES",
-      "for HTTP, likewise" },
-    { NULL, "socket-mode", MODE, AT(socket_mode), "0600", 0, 0777, "MODE",
-      "permissions of unix sockets" },
-    { NULL, "threads", COUNT, AT(threads), "0", 0, WEIR__THREADS_MAX, "N",
-      "threads that serve; 0: one per core" },
+/* The row behind a secret is its file. */
+#define SETTINGS 34
+const struct weir__option weir__settings_rows[] = {
+    ROW("listening", ADDRESSES, "resp", resp, "127.0.0.1:7379", 0, 0, "ADDRESSES",
+        "for Redis clients: HOST:PORT, [HOST6]:PORT, a unix socket's path; several with commas; "
+        "empty: none"),
+    ROW(NULL, ADDRESSES, "http", http, "127.0.0.1:7380", 0, 0, "ADDRESSES", "the same for HTTP"),
+    ROW(NULL, MODE, "socket-mode", socket_mode, "0600", 0, 0777, "MODE",
+        "permissions of unix sockets"),
+    ROW(NULL, COUNT, "threads", threads, "0", 0, WEIR__THREADS_MAX, "N",
+        "threads that serve; 0: one per core"),
 
-    { "rules and state", "rules", TEXT, AT(rules), "", 0, 0, "FILE",
-      "the rule file; none: every check is allowed until rules are set" },
-    { NULL, "watch", SWITCH, AT(watch), "true", 0, 0, NULL,
-      "look whether the rule file has changed, and read it again" },
-    { NULL, "table", TEXT, AT(table), "", 0, 0, "FILE",
-      "what keys have used; by default weir.table in $STATE_DIRECTORY, $XDG_STATE_HOME/weir or "
-      "~/.local/state/weir" },
-    { NULL, "memory", SWITCH, AT(memory), "false", 0, 0, NULL,
-      "no table file: nothing is kept on disk" },
-    { NULL, "keys", COUNT, AT(keys), "1000000", 64, 10000000000, "N",
-      "room for this many keys in a new table" },
-    { NULL, "limiters", COUNT, AT(limiters), "4096", 1, 65536, "N",
-      "room for this many limits in a new table" },
+    ROW("rules and state", TEXT, "rules", rules, "", 0, 0, "FILE",
+        "the rule file; none: every check is allowed until rules are set"),
+    ROW(NULL, SWITCH, "watch", watch, "true", 0, 0, NULL,
+        "read the rule file again when it changes"),
+    ROW(NULL, TEXT, "table", table, "", 0, 0, "FILE",
+        "the state of all keys; by default weir.table in $STATE_DIRECTORY, $XDG_STATE_HOME/weir or "
+        "~/.local/state/weir"),
+    ROW(NULL, SWITCH, "memory", memory, "false", 0, 0, NULL,
+        "no table file: nothing is kept on disk"),
+    ROW(NULL, COUNT, "keys", keys, "1000000", 64, 10000000000, "N",
+        "room for this many keys in a new table"),
+    ROW(NULL, COUNT, "limiters", limiters, "4096", 1, 65536, "N",
+        "room for this many limits in a new table"),
 
-    { "who may", "admin-token", SECRET, AT(admin_token), "", 0, 0, "SECRET",
-      "gives all rights; no flag, since everybody can read those: the environment or the file" },
-    { NULL, "admin-token-file", TEXT, AT(admin_token_file), "", 0, 0, "FILE",
-      "a file whose first line is it" },
-    { NULL, "check-token", SECRET, AT(check_token), "", 0, 0, "SECRET",
-      "gives the right to ask; then nobody may without a token" },
-    { NULL, "check-token-file", TEXT, AT(check_token_file), "", 0, 0, "FILE",
-      "a file whose first line is it" },
-    { NULL, "trusted-proxies", NETWORKS, AT(trusted_proxies), "127.0.0.0/8,::1", 0, 0, "NETWORKS",
-      "whose X-Forwarded-For and the like are believed" },
-    { NULL, "tls-certificate", TEXT, AT(tls_certificate), "", 0, 0, "FILE",
-      "PEM: TLS on all TCP ports" },
-    { NULL, "tls-key", TEXT, AT(tls_key), "", 0, 0, "FILE", "PEM: its key" },
-    { NULL, "tls-client-ca", TEXT, AT(tls_client_ca), "", 0, 0, "FILE",
-      "PEM: clients must show a certificate signed by it" },
+    ROW("access", SECRET, "admin-token", admin_token, "", 0, 0, "SECRET",
+        "gives all rights; no flag, since everybody can read those: the environment or the file"),
+    ROW(NULL, TEXT, "admin-token-file", admin_token_file, "", 0, 0, "FILE",
+        "a file with the token in its first line"),
+    ROW(NULL, SECRET, "check-token", check_token, "", 0, 0, "SECRET",
+        "gives the right to ask; without a token nobody may then"),
+    ROW(NULL, TEXT, "check-token-file", check_token_file, "", 0, 0, "FILE",
+        "a file with the token in its first line"),
+    ROW(NULL, NETWORKS, "trusted-proxies", trusted_proxies, "127.0.0.0/8,::1", 0, 0, "NETWORKS",
+        "believe X-Forwarded-For and the like from these"),
+    ROW(NULL, TEXT, "tls-certificate", tls_certificate, "", 0, 0, "FILE",
+        "PEM: TLS on all TCP ports"),
+    ROW(NULL, TEXT, "tls-key", tls_key, "", 0, 0, "FILE", "PEM: its key"),
+    ROW(NULL, TEXT, "tls-client-ca", tls_client_ca, "", 0, 0, "FILE",
+        "PEM: clients must show a certificate signed by it"),
 
-    { "bounds", "connections-max", COUNT, AT(connections_max), "16000", 1, 1000000, "N",
-      "connections at a time" },
-    { NULL, "request-max", SIZE, AT(request_max), "1m", 1024, 64 * MIB, "SIZE",
-      "bytes of one request" },
-    { NULL, "output-max", SIZE, AT(output_max), "1m", 65536, 1024 * MIB, "SIZE",
-      "bytes that wait for a subscriber that does not read" },
-    { NULL, "idle", SPAN, AT(idle), "1h", 0, 365 * 86400 * WEIR_SECOND, "TIME",
-      "a connection that says nothing for so long is closed; 0: never" },
-    { NULL, "patience", SPAN, AT(patience), "10s", 100 * WEIR_MILLISECOND, 3600 * WEIR_SECOND,
-      "TIME", "a request that has begun must be whole after so long" },
-    { NULL, "drain", SPAN, AT(drain), "10s", 0, 3600 * WEIR_SECOND, "TIME",
-      "requests under way have so long after SIGTERM" },
-    { NULL, "ask-id-lifetime", SPAN, AT(ask_id_lifetime), "1m", WEIR_SECOND, 86400 * WEIR_SECOND,
-      "TIME", "an ask that comes again with the same id within it is charged once" },
-    { NULL, "ask-ids", COUNT, AT(ask_ids), "65536", 1, 16777216, "N", "remembered at the most" },
-    { NULL, "adhoc-limits", COUNT, AT(adhoc_limits), "1024", 1, 65536, "N",
-      "different limits that clients may bring with their asks" },
-    { NULL, "top", COUNT, AT(top), "256", 1, 65536, "N",
-      "limited keys that are followed, for the list of the most limited" },
+    ROW("bounds", COUNT, "connections-max", connections_max, "16000", 1, 1000000, "N",
+        "connections at a time"),
+    ROW(NULL, SIZE, "request-max", request_max, "1m", 1024, 64 * MIB, "SIZE",
+        "bytes of one request"),
+    ROW(NULL, SIZE, "output-max", output_max, "1m", 65536, 1024 * MIB, "SIZE",
+        "bytes kept for a subscriber that does not read"),
+    ROW(NULL, TIME, "idle", idle, "1h", 0, 365 * DAY, "TIME",
+        "close a connection after this long without a request; 0: never"),
+    ROW(NULL, TIME, "patience", patience, "10s", 100 * WEIR_MILLISECOND, 3600 * WEIR_SECOND, "TIME",
+        "time for a request to arrive whole"),
+    ROW(NULL, TIME, "drain", drain, "10s", 0, 3600 * WEIR_SECOND, "TIME",
+        "time for requests under way to end after SIGTERM"),
+    ROW(NULL, TIME, "ask-id-lifetime", ask_id_lifetime, "1m", WEIR_SECOND, DAY, "TIME",
+        "an ask that comes again with the same id within this time is charged once"),
+    ROW(NULL, COUNT, "ask-ids", ask_ids, "65536", 1, 16777216, "N", "ids remembered at most"),
+    ROW(NULL, COUNT, "adhoc-limits", adhoc_limits, "1024", 1, 65536, "N",
+        "different limits that clients may bring with their asks"),
+    ROW(NULL, COUNT, "top", top, "256", 1, 65536, "N",
+        "limited keys to follow, for the list of the most limited"),
 
-    { "events", "events-log", TEXT, AT(events_log), "", 0, 0, "FILE",
-      "gets a line of JSON per event; -: standard output" },
-    { NULL, "webhook", URL, AT(webhook), "", 0, 0, "URL", "is sent the events" },
-    { NULL, "webhook-token", SECRET, AT(webhook_token), "", 0, 0, "SECRET",
-      "is sent with them as a bearer token" },
-    { NULL, "webhook-token-file", TEXT, AT(webhook_token_file), "", 0, 0, "FILE",
-      "a file whose first line is it" },
+    ROW("events", TEXT, "events-log", events_log, "", 0, 0, "FILE",
+        "gets a line of JSON per event; -: standard output"),
+    ROW(NULL, URL, "webhook", webhook, "", 0, 0, "URL", "is sent the events"),
+    ROW(NULL, SECRET, "webhook-token", webhook_token, "", 0, 0, "SECRET",
+        "is sent with them as a bearer token"),
+    ROW(NULL, TEXT, "webhook-token-file", webhook_token_file, "", 0, 0, "FILE",
+        "a file with the token in its first line"),
 
-    { "others", "config", TEXT, AT(config), "", 0, 0, "FILE",
-      "a file of settings: NAME: VALUE lines, # comments" },
-    { NULL, "test-clock", SWITCH, AT(test_clock), "false", 0, 0, NULL,
-      "time stands still until WEIR.CLOCK sets it: for tests" },
+    ROW("others", TEXT, "config", config, "", 0, 0, "FILE",
+        "a file of settings: YAML, NAME: VALUE lines"),
+    ROW(NULL, SWITCH, "test-clock", test_clock, "false", 0, 0, NULL,
+        "time stands still until WEIR.CLOCK sets it: for tests"),
+    { .name = "print-settings",
+      .help = "show what is in force and where it comes from, as a file of settings; defaults as "
+              "comments" },
+    { .name = NULL },
 };
 
-static const char print_help[] =
-    "show what is in force and where it comes from, as a file of settings; defaults as comments";
+enum { CONFIG = SETTINGS - 2, PRINT = SETTINGS, ROWS };
 
-void *weir__settings_member(const struct weir__reading *r, const struct weir__setting *row)
+_Static_assert(sizeof(weir__settings_rows) / sizeof(weir__settings_rows[0]) == ROWS + 1,
+               "SETTINGS counts the rows");
+
+/* ---------------------------------------------------------------- sources ---- */
+
+struct found {
+    const char *text; /* NULL: the default */
+    enum { FLAG, ENVIRONMENT, CONFIG_FILE } from;
+    struct weir__mark mark; /* in the file; line 0: it does not say */
+};
+
+struct reading {
+    const struct weir__command *self;
+    struct weir__settings s;
+    struct found values[SETTINGS];
+    const char *config;
+    struct weir__arena nodes; /* what the file says */
+};
+
+struct place {
+    char text[300];
+};
+
+/* --keys, WEIR_KEYS, weir.conf:12:7: keys */
+static struct place place_of(const struct reading *r, const struct weir__option *row)
 {
-    return (char *)(uintptr_t)&r->s + row->offset;
-}
+    const struct found *v = &r->values[row - weir__settings_rows];
+    struct place place;
 
-bool weir__setting_is_text(const struct weir__setting *row)
-{
-    return row->kind >= TEXT && row->kind <= SECRET;
-}
-
-struct weir__place weir__settings_environment_name(const struct weir__setting *row)
-{
-    struct weir__place place;
-    size_t len = (size_t)snprintf(place.text, sizeof(place.text), "WEIR_%s", row->name);
-
-    for (char *c = place.text; c < place.text + len; c++)
-        *c = (char)(*c == '-' ? '_' : *c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
-    return place;
-}
-
-struct weir__place weir__settings_place(const struct weir__reading *r,
-                                        const struct weir__setting *row)
-{
-    const struct weir__found *v = &r->values[row - weir__settings_rows];
-    struct weir__place place;
-
-    if (v->from == WEIR__FROM_ENVIRONMENT)
-        return weir__settings_environment_name(row);
-    if (v->from == WEIR__FROM_FILE)
-        snprintf(place.text, sizeof(place.text), "%.200s:%d: %s", r->config, v->line, row->name);
+    if (v->text && v->from == CONFIG_FILE)
+        snprintf(place.text, sizeof(place.text), "%.200s:%d:%d: %s", r->config, v->mark.line,
+                 v->mark.column, row->name);
+    else if (v->text && v->from == ENVIRONMENT)
+        snprintf(place.text, sizeof(place.text), "%s", weir__option_environment(row).name);
     else
         snprintf(place.text, sizeof(place.text), "--%s", row->name);
     return place;
 }
 
-const struct weir__setting *weir__settings_find(const char *name, size_t len)
+static int find_texts(struct reading *r, int argc, char **argv, bool *print)
 {
-    for (size_t i = 0; i < WEIR__SETTINGS; i++) {
-        if (strlen(weir__settings_rows[i].name) == len &&
-            memcmp(weir__settings_rows[i].name, name, len) == 0)
+    const char *texts[ROWS] = { NULL };
+    int rest, code = weir__options_find(r->self, argc, argv, texts, &rest);
+
+    if (code == WEIR__GO_ON && rest > 0) {
+        weir__complain("serve", "unexpected '%s'; a rule file is --rules FILE", argv[0]);
+        return WEIR__EXIT_WRONG;
+    }
+    for (size_t i = 0; i < SETTINGS; i++) {
+        r->values[i].from = texts[i] ? FLAG : ENVIRONMENT;
+        r->values[i].text =
+            texts[i] ? texts[i] : getenv(weir__option_environment(&weir__settings_rows[i]).name);
+    }
+    *print = texts[PRINT];
+    return code;
+}
+
+/* NULL: there is none. */
+static const struct weir__option *find_row(const char *name)
+{
+    for (size_t i = 0; i < SETTINGS; i++) {
+        if (strcmp(weir__settings_rows[i].name, name) == 0)
             return &weir__settings_rows[i];
     }
     return NULL;
 }
 
-void weir__settings_print_value(char *out, size_t size, const struct weir__setting *row, int64_t n)
+/* A name and its value in the file. */
+static void find_pair(struct reading *r, struct weir__report *report, const struct weir__node *key,
+                      const struct weir__node *value)
 {
-    static const char units[] = "kmg";
-    int unit = -1;
+    const struct weir__option *row = find_row(key->text);
+    const char *names[SETTINGS];
 
-    for (; row->kind == SIZE && n > 0 && n % 1024 == 0 && unit < 2; n /= 1024)
-        unit++;
-    if (row->kind == SPAN)
-        weir_time_print(out, size, n);
-    else if (row->kind == MODE)
-        snprintf(out, size, "%04llo", (unsigned long long)n);
-    else
-        snprintf(out, size, "%lld%.1s", (long long)n, unit >= 0 ? units + unit : "");
-}
-
-/* -------------------------------------------------------------- the help ---- */
-
-static void help_line(const char *head, const char *help, const char *standard)
-{
-    printf("      %-30s %s%s%s%s\n", head, help, *standard ? " [" : "", standard,
-           *standard ? "]" : "");
-}
-
-static void help_row(const struct weir__setting *row)
-{
-    bool on = row->kind == SWITCH && strcmp(row->standard, "true") == 0;
-    char head[64];
-
-    if (row->kind == SECRET)
-        snprintf(head, sizeof(head), "%.60s",
-                 weir__settings_environment_name(row).text); /* there is no flag */
-    else
-        snprintf(head, sizeof(head), "--%s%s%s%s", on ? "no-" : "", row->name,
-                 row->value ? " " : "", row->value ? row->value : "");
-    help_line(head, on ? "do not look whether the rule file has changed" : row->help,
-              row->kind == SWITCH ? "" : row->standard);
-}
-
-void weir__settings_help(void)
-{
-    printf("usage: weir serve [options]\n\nanswer who may and who must wait, over RESP and HTTP\n\n"
-           "A setting is --NAME here, WEIR_NAME in the environment (WEIR_TRUSTED_PROXIES) or "
-           "`NAME: VALUE` in the file that --config\n"
-           "names: the first of these that has it counts.  [..] is the default.  SIGHUP reads the "
-           "rules again, SIGTERM ends when requests\n"
-           "under way are answered, SIGUSR2 hands the sockets over to a new process.\n");
-    for (const struct weir__setting *row = weir__settings_rows;
-         row < weir__settings_rows + WEIR__SETTINGS; row++) {
-        if (row->section)
-            printf("\n%s:\n", row->section);
-        help_row(row);
+    for (size_t i = 0; i < SETTINGS; i++)
+        names[i] = weir__settings_rows[i].name;
+    if (row == NULL) {
+        weir__report_add(report, key->at, "there is no setting %s; %s",
+                         weir__quote(key->text, key->n).text,
+                         weir__hint(key->text, key->n, names, SETTINGS).text);
+    } else if (row == &weir__settings_rows[CONFIG]) {
+        weir__report_add(report, key->at, "config names this file; it cannot stand in it");
+    } else if (value->kind != WEIR__NODE_TEXT && value->kind != WEIR__NODE_NOTHING) {
+        weir__report_add(report, value->at,
+                         "%s must be text; found %s; text that begins with [ or { needs quotes",
+                         row->name, weir__node_word(value));
+    } else if (r->values[row - weir__settings_rows].text == NULL) {
+        r->values[row - weir__settings_rows] =
+            (struct found){ value->text, CONFIG_FILE, weir__report_mark(report, value->at) };
     }
-    help_line("--print-settings", print_help, "");
-    printf("  -h, %-30s %s\n", "--help", "show this");
 }
 
-bool weir__settings_option(size_t i, struct weir__option *out)
+/* Without the line itself: a secret may stand in it. */
+static void complain(void *context, const struct weir_problem *p)
 {
-    for (const struct weir__setting *row = weir__settings_rows;
-         row < weir__settings_rows + WEIR__SETTINGS; row++) {
-        if (row->kind == SECRET || i-- > 0)
+    if (p->line > 0)
+        weir__complain("serve", "%s:%d:%d: %s", (const char *)context, p->line, p->column, p->text);
+    else
+        weir__complain("serve", "%s: %s", (const char *)context, p->text);
+}
+
+static bool find_in_text(struct reading *r, struct weir__report *report)
+{
+    struct weir_rules_options options = { .problem = complain,
+                                          .context = (void *)(uintptr_t)r->config };
+    const struct weir__node *root = weir__yaml_read(&r->nodes, report);
+
+    if (root != NULL && root->kind == WEIR__NODE_MAPPING) {
+        for (size_t i = 0; i < root->n; i++)
+            find_pair(r, report, root->items[2 * i], root->items[2 * i + 1]);
+    } else if (root != NULL && root->kind != WEIR__NODE_NOTHING) {
+        weir__report_add(report, root->at, "a file of settings has lines NAME: VALUE");
+    }
+    if (r->nodes.failed)
+        weir__complain("serve", "no memory to read %s", r->config);
+    return weir__report_tell(report, &options, NULL) == WEIR_OK && !r->nodes.failed;
+}
+
+static bool find_in_file(struct reading *r)
+{
+    enum { FILE_MAX = 1 << 20 };
+    struct weir__report *report = calloc(1, sizeof(*report));
+    size_t len = 0;
+    char *text = strcmp(r->config, "-") == 0 ? (errno = EINVAL, NULL)
+                                             : weir__file_read(r->config, FILE_MAX, &len);
+    bool good =
+        report != NULL && text != NULL && weir__report_open(report, text, len, NULL) == WEIR_OK;
+
+    if (!good)
+        weir__complain("serve", "cannot read %s: %s", r->config, strerror(errno));
+    else
+        good = find_in_text(r, report);
+    if (report != NULL)
+        weir__report_close(report);
+    free(report);
+    if (text != NULL)
+        explicit_bzero(text, len);
+    free(text);
+    return good;
+}
+
+/* ----------------------------------------------------------------- values ---- */
+
+static void *member_of(const struct weir__settings *settings, const struct weir__option *row)
+{
+    return (char *)(uintptr_t)settings + row->offset;
+}
+
+static const char *text_of(const struct weir__settings *settings, const struct weir__option *row)
+{
+    return *(const char **)member_of(settings, row);
+}
+
+static const char *wrong_bytes(const struct weir__option *row, const char *text)
+{
+    if (row->kind == WEIR__OPTION_SECRET)
+        return weir__token_wrong(text);
+    for (const char *c = text; *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == 0x7F)
+            return "has a control character in it";
+    }
+    return NULL;
+}
+
+/* Reads it as its user will. */
+static int check_text(const struct weir__option *row, const char *text, struct weir_error *error)
+{
+    struct weir__cidr_set *networks = NULL;
+    struct weir__url url;
+
+    if (row->kind == WEIR__OPTION_ADDRESSES)
+        return weir__listen_check(text, error);
+    if (row->kind == WEIR__OPTION_URL && *text)
+        return weir__url_parse(&url, text, error);
+    if (row->kind != WEIR__OPTION_NETWORKS)
+        return WEIR_OK;
+    int code = weir__proxies_parse(&networks, text, error);
+    weir__cidr_set_destroy(networks);
+    return code;
+}
+
+static bool keep_text(struct reading *r, const struct weir__option *row, const char *text)
+{
+    char *copy = strdup(text), **member = member_of(&r->s, row);
+
+    if (!copy)
+        weir__complain("serve", "no memory for the settings");
+    free(*member);
+    *member = copy;
+    return copy;
+}
+
+static bool read_text(struct reading *r, const struct weir__option *row, const char *text)
+{
+    struct weir_error error = { 0 };
+    const char *wrong = wrong_bytes(row, text);
+
+    if (wrong) {
+        weir__complain("serve", "%s %s", place_of(r, row).text, wrong);
+        return false;
+    }
+    if (check_text(row, text, &error) == WEIR_OK)
+        return keep_text(r, row, text);
+    weir__complain_at("serve", place_of(r, row).text, text, &error);
+    return false;
+}
+
+static bool read_values(struct reading *r)
+{
+    bool good = true;
+
+    for (size_t i = 0; good && i < SETTINGS; i++) {
+        const struct weir__option *row = &weir__settings_rows[i];
+        const char *text = r->values[i].text ? r->values[i].text : row->standard;
+        good = weir__option_is_text(row)
+                   ? read_text(r, row, text)
+                   : weir__option_read("serve", row, place_of(r, row).text, text, &r->s);
+    }
+    return good;
+}
+
+/* -------------------------------------------------------- secrets in files ---- */
+
+static void warn_if_open(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IROTH))
+        weir__complain("serve",
+                       "warning: everybody on this host can read %s, and it has a secret in it; "
+                       "chmod 600 it",
+                       path);
+}
+
+static bool read_secret_file(struct reading *r, const struct weir__option *secret)
+{
+    const char *path = text_of(&r->s, secret + 1);
+    char **member = member_of(&r->s, secret), *token = NULL;
+    struct weir_error error = { 0 };
+
+    if (weir__token_read(&token, path, &error) != WEIR_OK) {
+        weir__complain("serve", "%s: %s", place_of(r, secret + 1).text, error.text);
+        return false;
+    }
+    warn_if_open(path);
+    free(*member);
+    *member = token;
+    return true;
+}
+
+static bool read_secrets(struct reading *r)
+{
+    for (size_t i = 0; i < SETTINGS; i++) {
+        const struct weir__option *secret = &weir__settings_rows[i];
+        if (secret->kind != WEIR__OPTION_SECRET)
             continue;
-        *out = (struct weir__option){ .name = row->name, .value = row->value, .help = row->help };
-        return true;
+        bool has = *text_of(&r->s, secret), named = *text_of(&r->s, secret + 1);
+        if (has && named) {
+            weir__complain("serve", "%s and %s are both set; one is enough",
+                           place_of(r, secret).text, place_of(r, secret + 1).text);
+            return false;
+        }
+        if (named && !read_secret_file(r, secret))
+            return false;
+        if (has && r->values[i].from == CONFIG_FILE)
+            warn_if_open(r->config);
     }
-    if (i == 0)
-        *out = (struct weir__option){ .name = "print-settings", .help = print_help };
-    return i == 0;
+    return true;
 }
 
-/* ----------------------------------------------------------- all of them ---- */
+/* --------------------------------------------------------------- together ---- */
 
-/* As a line of the file would have it. */
-static void print_text(const struct weir__setting *row, const char *text)
+static bool choose_table(struct reading *r, bool print)
 {
-    bool plain = *text != '"' && *text != '\'' && *text != '#' && *text != ' ' &&
-                 !strstr(text, " #") && (!*text || text[strlen(text) - 1] != ' ');
-    const char *quote = plain ? "" : strchr(text, '"') ? "'" : "\"";
+    const struct weir__option *table = find_row("table"), *memory = find_row("memory");
+    char path[4096];
 
-    if (row->kind == SECRET)
+    if (r->s.memory && *r->s.table) {
+        weir__complain("serve", "%s and %s exclude each other: with memory there is no table file",
+                       place_of(r, memory).text, place_of(r, table).text);
+        return false;
+    }
+    if (r->s.memory || *r->s.table)
+        return true;
+    if (!weir__table_path(path, sizeof(path))) {
+        weir__complain("serve", "there is no HOME to keep the table file in; --table FILE says "
+                                "where, --memory needs none");
+        return false;
+    }
+    return keep_text(r, table, path) && (print || weir__table_path_make(path));
+}
+
+static bool fits_together(const struct weir__settings *s)
+{
+    const char *wrong = NULL;
+
+    if (!*s->tls_certificate != !*s->tls_key)
+        wrong = "tls-certificate and tls-key go together: set both, or none";
+    else if (*s->tls_client_ca && !*s->tls_certificate)
+        wrong = "tls-client-ca needs TLS: set tls-certificate and tls-key too";
+    else if (*s->admin_token && strcmp(s->admin_token, s->check_token) == 0)
+        wrong = "admin-token and check-token are the same: clients with the right to ask could "
+                "do everything";
+    else if (s->adhoc_limits > s->limiters)
+        wrong = "adhoc-limits is more than limiters: they would not fit into the table";
+    if (wrong)
+        weir__complain("serve", "%s", wrong);
+    return !wrong;
+}
+
+/* ---------------------------------------------------------------- showing ---- */
+
+/* Whether YAML takes it for this text without quotes. */
+static bool is_plain(const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "/._-,:";
+    size_t len = strlen(text);
+
+    return len == 0 || (strspn(text, plain) == len && !strchr("._-,:", *text) &&
+                        text[len - 1] != ':' && strcasecmp(text, "null") != 0);
+}
+
+static void print_text(const struct weir__option *row, const char *text)
+{
+    if (row->kind == WEIR__OPTION_SECRET) {
         printf("%s", *text ? "(set)" : "");
-    else
-        printf("%s%s%s", quote, text, quote);
+        return;
+    }
+    const char *quote = is_plain(text) ? "" : "\"";
+    printf("%s", quote);
+    for (const char *c = text; *c; c++)
+        printf("%s%c", *c == '"' || *c == '\\' ? "\\" : "", *c);
+    printf("%s", quote);
 }
 
-static void print_member(const struct weir__reading *r, const struct weir__setting *row)
+static void print_member(const struct weir__settings *settings, const struct weir__option *row)
 {
-    const void *member = weir__settings_member(r, row);
+    const void *member = member_of(settings, row);
     char number[40];
 
-    if (weir__setting_is_text(row)) {
+    if (weir__option_is_text(row)) {
         print_text(row, *(const char *const *)member);
-    } else if (row->kind == SWITCH) {
+    } else if (row->kind == WEIR__OPTION_SWITCH) {
         printf("%s", *(const bool *)member ? "true" : "false");
     } else {
-        weir__settings_print_value(number, sizeof(number), row, *(const int64_t *)member);
+        weir__option_print(number, sizeof(number), row, *(const int64_t *)member);
         printf("%s", number);
     }
 }
 
-/* Comments are: defaults, because some depend on who asks and on which host (table), and elsewhere
- * the file must not hold on to them; secrets that come from a file; and config, which cannot stand
- * in one. */
-static void print_setting(const struct weir__reading *r, const struct weir__setting *row)
+/* Comments are: defaults, because some depend on the user and the host (table), and elsewhere the
+ * file must not hold on to them; secrets that come from a file; and config, which cannot stand in
+ * one. */
+static void print_setting(const struct reading *r, const struct weir__option *row)
 {
-    const struct weir__found *value = &r->values[row - weir__settings_rows];
-    bool from_file = row->kind == SECRET && !value->text && value[1].text;
+    const struct found *value = &r->values[row - weir__settings_rows];
+    bool from_file = row->kind == WEIR__OPTION_SECRET && !value->text && value[1].text;
 
-    printf("%s%s: ", !value->text || strcmp(row->name, "config") == 0 ? "# " : "", row->name);
-    print_member(r, row);
+    printf("%s%s: ", !value->text || row == &weir__settings_rows[CONFIG] ? "# " : "", row->name);
+    print_member(&r->s, row);
     if (value->text || from_file)
-        printf("  # %s\n", weir__settings_place(r, row + from_file).text);
+        printf("  # %s\n", place_of(r, row + from_file).text);
     else
         puts("  (default)");
 }
 
-static void print_settings(const struct weir__reading *r)
+static void print_settings(const struct reading *r)
 {
-    for (const struct weir__setting *row = weir__settings_rows;
-         row < weir__settings_rows + WEIR__SETTINGS; row++) {
-        if (row->section)
-            printf("%s# %s\n", row > weir__settings_rows ? "\n" : "", row->section);
-        print_setting(r, row);
+    for (size_t i = 0; i < SETTINGS; i++) {
+        if (weir__settings_rows[i].section)
+            printf("%s# %s\n", i ? "\n" : "", weir__settings_rows[i].section);
+        print_setting(r, &weir__settings_rows[i]);
     }
 }
 
-int weir__settings_read(struct weir__settings *out, int argc, char **argv)
+static void add_json(struct weir__buffer *out, const struct weir__settings *settings,
+                     const struct weir__option *row)
 {
-    struct weir__reading r = { 0 };
-    int code = weir__settings_flags(&r, argc, argv);
+    const void *member = member_of(settings, row);
+    char name[64];
 
-    if (code == WEIR__GO_ON) {
-        weir__settings_environment(&r);
-        bool good = weir__settings_file(&r) && weir__settings_values(&r);
-        code = good ? WEIR__GO_ON : WEIR__EXIT_WRONG;
+    snprintf(name, sizeof(name), "%s%s", row->name, row->kind == WEIR__OPTION_TIME ? "_ms" : "");
+    for (char *dash = name; (dash = strchr(dash, '-')) != NULL;)
+        *dash = '_';
+    if (row->kind == WEIR__OPTION_SWITCH)
+        weir__buffer_member_bool(out, name, *(const bool *)member);
+    else if (row->kind == WEIR__OPTION_SECRET)
+        weir__buffer_member_bool(out, name, text_of(settings, row) && *text_of(settings, row));
+    else if (weir__option_is_text(row))
+        weir__buffer_member(out, name, text_of(settings, row) ? text_of(settings, row) : "");
+    else if (row->kind == WEIR__OPTION_TIME)
+        weir__buffer_member_number(out, name, *(const weir_time *)member / WEIR_MILLISECOND);
+    else if (row->kind == WEIR__OPTION_MODE) {
+        char mode[24];
+        weir__option_print(mode, sizeof(mode), row, *(const int64_t *)member);
+        weir__buffer_member(out, name, mode);
+    } else
+        weir__buffer_member_number(out, name, *(const int64_t *)member);
+}
+
+void weir__settings_json(const struct weir__settings *settings, struct weir__buffer *out)
+{
+    weir__buffer_text(out, "{");
+    for (size_t i = 0; i < SETTINGS; i++)
+        add_json(out, settings, &weir__settings_rows[i]);
+    weir__buffer_text(out, "}");
+}
+
+/* -------------------------------------------------------------------- all ---- */
+
+/* Secrets may stand in the file. */
+static void forget_texts(struct reading *r)
+{
+    for (size_t i = 0; i < SETTINGS; i++) {
+        const struct found *v = &r->values[i];
+        if (v->text && v->from == CONFIG_FILE && weir__settings_rows[i].kind == WEIR__OPTION_SECRET)
+            explicit_bzero((char *)(uintptr_t)v->text, strlen(v->text));
     }
-    if (code == WEIR__GO_ON && r.print) {
+    weir__arena_clear(&r->nodes);
+}
+
+int weir__settings_read(const struct weir__command *self, struct weir__settings *out, int argc,
+                        char **argv)
+{
+    struct reading r = { .self = self };
+    bool print = false;
+    int code = find_texts(&r, argc, argv, &print);
+
+    r.config = r.values[CONFIG].text ? r.values[CONFIG].text : "";
+    if (code == WEIR__GO_ON &&
+        !((!*r.config || find_in_file(&r)) && read_values(&r) && read_secrets(&r) &&
+          fits_together(&r.s) && choose_table(&r, print)))
+        code = WEIR__EXIT_WRONG;
+    if (code == WEIR__GO_ON && print) {
         print_settings(&r);
         code = WEIR__EXIT_OK;
     }
-    if (r.file)
-        explicit_bzero(r.file, r.file_len); /* secrets may stand in it */
-    free(r.file);
+    forget_texts(&r);
     if (code == WEIR__GO_ON)
         *out = r.s;
     else
@@ -305,11 +565,10 @@ int weir__settings_read(struct weir__settings *out, int argc, char **argv)
 
 void weir__settings_free(struct weir__settings *settings)
 {
-    for (size_t i = 0; i < WEIR__SETTINGS; i++) {
-        char *text = weir__setting_is_text(&weir__settings_rows[i])
-                         ? *(char **)(void *)((char *)settings + weir__settings_rows[i].offset)
-                         : NULL;
-        if (text && weir__settings_rows[i].kind == SECRET)
+    for (size_t i = 0; i < SETTINGS; i++) {
+        const struct weir__option *row = &weir__settings_rows[i];
+        char *text = weir__option_is_text(row) ? *(char **)member_of(settings, row) : NULL;
+        if (text && row->kind == WEIR__OPTION_SECRET)
             explicit_bzero(text, strlen(text));
         free(text);
     }

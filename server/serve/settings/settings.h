@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "server/base/buffer.h"
+#include "server/base/command.h"
 #include "weir.h"
 
 struct weir__settings {
@@ -54,9 +55,13 @@ struct weir__settings {
 
 #define WEIR__THREADS_MAX 64
 
-/* Reads them all.  `argv` holds what follows "serve".  WEIR__GO_ON, or a code to exit with (help
- * was shown, or something was wrong and said); then *out is untouched. */
-int weir__settings_read(struct weir__settings *out, int argc, char **argv);
+/* The table of them, as the options of `weir serve`; --print-settings is the last row. */
+extern const struct weir__option weir__settings_rows[];
+
+/* Reads them all.  `self` is serve's row, `argv` the words after "serve".  WEIR__GO_ON, or a code to
+ * exit with after the help or a complaint; then *out is untouched. */
+int weir__settings_read(const struct weir__command *self, struct weir__settings *out, int argc,
+                        char **argv);
 void weir__settings_free(struct weir__settings *settings);
 
 /* All of them as one JSON object, by their names; of a secret only whether it is set (true or
@@ -65,10 +70,5 @@ void weir__settings_json(const struct weir__settings *settings, struct weir__buf
 
 /* As many as the settings say, or one per core that this process may use. */
 size_t weir__settings_threads(const struct weir__settings *settings);
-
-/* The i-th flag as a row for shell completion: name, what its value is called (NULL: a switch),
- * help.  False: there are no more. */
-struct weir__option;
-bool weir__settings_option(size_t i, struct weir__option *out);
 
 #endif

@@ -17,12 +17,12 @@ struct options {
 };
 
 static const struct weir__option options[] = {
-    { "door", 0, WEIR__OPTION_TEXT, offsetof(struct options, door), 0, "NAME",
-      "step (the bare algorithm; default), table, shm, or all of them; resp or http of a server" },
-    { "server", 's', WEIR__OPTION_TEXT, offsetof(struct options, server), 0, "ADDRESS",
-      "with resp and http: a server that has --test-clock; default: start one" },
-    { "weir", 0, WEIR__OPTION_TEXT, offsetof(struct options, weir), 0, "PATH",
-      "the command to start one with; default: build/weir" },
+    WEIR__TEXT("door", 0, door, "NAME",
+               "step (the bare algorithm; default), table, shm, or all of them; resp or http of a "
+               "server"),
+    WEIR__TEXT("server", 's', server, "ADDRESS",
+               "with resp and http: a server that has --test-clock; default: start one"),
+    WEIR__TEXT("weir", 0, weir, "PATH", "the command to start one with; default: build/weir"),
     { 0 },
 };
 

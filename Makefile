@@ -13,7 +13,8 @@
 #   make fuzz         every fuzzer for FUZZ_SECONDS (60) each
 #   make mutants      flip comparisons and constants in lib/algo; a test must notice each
 #   make pictures     draw docs/picture-*.svg with the real code
-#   make reference    write docs/serve-reference.md from the running server
+#   make reference    write docs/serve-reference.md from the running server, and the tests of
+#                     docs/capabilities.md
 #   make figures      write docs/figures.md from the last make bench
 #   make amalgamation build/amalgamation/weir.c and weir.h
 #   make install      to PREFIX (/usr/local), under DESTDIR if set
@@ -74,6 +75,7 @@ pictures: all
 
 reference: all
 	@scripts/reference.py $(BUILD)
+	@scripts/capabilities.py
 
 figures:
 	@scripts/figures.py $(BUILD)/bench-out/figures.tsv

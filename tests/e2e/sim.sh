@@ -15,7 +15,7 @@ for name in overload-2x overload-10x slows-5x scales-1-to-4 bimodal slow-drift t
 done
 
 # --- a table, and the same again
-says 0 "ten times as much" overload-10x --controller none,fixed:8,vegas
+says 0 "ten times as many" overload-10x --controller none,fixed:8,vegas
 check "no row of none" grep -q "^  none " out
 check "no row of fixed:8" grep -q "^  fixed:8 " out
 cp out first

@@ -18,6 +18,7 @@
 static inline double cpu_ns(void)
 {
     struct timespec t;
+
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
@@ -25,6 +26,7 @@ static inline double cpu_ns(void)
 static inline double wall_ns(void)
 {
     struct timespec t;
+
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
@@ -32,6 +34,7 @@ static inline double wall_ns(void)
 static inline int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
+
     return x < y ? -1 : x > y;
 }
 
@@ -59,6 +62,7 @@ typedef void (*work_function)(void *context, int64_t n);
 static inline double measure(work_function work, void *context, int64_t n)
 {
     double rounds[ROUNDS];
+
     work(context, n / 4 + 1);
     for (int i = 0; i < ROUNDS; i++) {
         double begin = cpu_ns();
@@ -73,6 +77,7 @@ static inline double measure(work_function work, void *context, int64_t n)
 static inline void wait_for_all(int *gate, int wanted, int number)
 {
     cpu_set_t set;
+
     CPU_ZERO(&set);
     CPU_SET((size_t)number, &set);
     pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
@@ -91,6 +96,7 @@ static inline struct weir_limit parse_limit(const char *text)
 {
     struct weir_limit limit;
     struct weir_error e;
+
     if (weir_limit_parse(&limit, text, &e) != WEIR_OK)
         die(text, &e);
     return limit;

@@ -34,6 +34,7 @@ __attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
 {
     char line[512];
     va_list args;
+
     va_start(args, format);
     int n = vsnprintf(line, sizeof(line), format, args);
     va_end(args);
@@ -82,6 +83,7 @@ static void add_rules(int n, const char *limit)
 static void add_lists(int n)
 {
     static const char *const lists[] = { "allow", "deny" };
+
     if (n == 0)
         return;
     add("lists:\n");
@@ -103,6 +105,7 @@ static struct weir *make_engine(int64_t keys)
     struct weir_rules *rules;
     struct weir *weir;
     struct weir_error error;
+
     if (weir_rules_parse(&rules, text, text_len, NULL, &error) ||
         weir_create(&weir, &options, &error) || weir_use(weir, rules, 0, &error)) {
         fprintf(stderr, "bench-check: %s\n", error.text);
@@ -130,6 +133,7 @@ static void checks(void *context, int64_t n)
 {
     static weir_time now = WEIR_SECOND;
     struct weir_ruling ruling;
+
     for (int64_t i = 0; i < n; i++) {
         struct weir_ask ask = { .cost = 1, .now = now += 1000 };
         keep(weir_check(context, request, sizeof(request) / sizeof(*request), &ask, &ruling));
@@ -146,6 +150,7 @@ static void vary_requests(struct weir *weir)
 {
     static char texts[VARIED][3][32];
     uint64_t seed = 1;
+
     for (int i = 0; i < VARIED; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         unsigned r = (unsigned)(seed >> 33);
@@ -168,6 +173,7 @@ static void varied_checks(void *context, int64_t n)
 {
     static weir_time now = WEIR_SECOND;
     struct weir_ruling ruling;
+
     for (int64_t i = 0; i < n; i++) {
         struct weir_ask ask = { .cost = 1, .now = now += 1000 };
         keep(weir_check(context, varied[i % VARIED], 5, &ask, &ruling));
@@ -177,6 +183,7 @@ static void varied_checks(void *context, int64_t n)
 static void ask_varied(void)
 {
     double three = 0;
+
     for (int n = 3; n <= 10000; n = n == 3 ? 100 : n * 100) {
         char name[64];
         add_rules(n, FREE);
@@ -215,6 +222,7 @@ static void many_checks(void *context, int64_t n)
     static weir_time now = WEIR_SECOND;
     struct weir_request requests[AT_A_TIME];
     struct weir_ruling rulings[AT_A_TIME];
+
     for (int64_t i = 0; i + AT_A_TIME <= n; i += AT_A_TIME) {
         for (int k = 0; k < AT_A_TIME; k++)
             requests[k] = (struct weir_request){ varied_request(i + k),
@@ -228,6 +236,7 @@ static void cold_checks(void *context, int64_t n)
 {
     static weir_time now = WEIR_SECOND;
     struct weir_ruling ruling;
+
     for (int64_t i = 0; i < n; i++) {
         struct weir_ask ask = { .cost = 1, .now = now += 1000 };
         keep(weir_check(context, varied_request(i), 5, &ask, &ruling));
@@ -279,6 +288,7 @@ static double measure_check(int applied, bool allowed)
 {
     struct weir *weir = make_engine(0);
     struct weir_ruling ruling;
+
     number_attributes(weir, !by_name);
     checks(weir, 100);
     weir_check(weir, request, sizeof(request) / sizeof(*request),
@@ -303,6 +313,7 @@ static void bare_takes(void *context, int64_t n)
     static weir_time now = WEIR_SECOND;
     struct bare *b = context;
     struct weir_decision d;
+
     for (int64_t i = 0; i < n; i++) {
         now += 1000;
         for (int k = 0; k < 3; k++) {
@@ -318,6 +329,7 @@ static double measure_takes(void)
     struct bare b = { .keys = { { "\xc0\0\2M", 4 }, { "ann", 3 }, { "acme", 4 } } };
     struct weir_table *table;
     struct weir_limit limit;
+
     weir_limit_parse(&limit, FREE, NULL);
     if (weir_table_create(&table, &(struct weir_table_options){ .keys = 65536 }, NULL))
         exit(2);
@@ -333,6 +345,7 @@ static void ask_rules(void)
 {
     static const int sizes[] = { 1, 3, 100, 10000 };
     double three = 0;
+
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
         char name[64];
         add_rules(sizes[i], FREE);
@@ -356,6 +369,7 @@ static void ask_rules(void)
 static void ask_lists(void)
 {
     double without = 0;
+
     for (int n = 0; n <= 100000; n += 100000) {
         char name[64];
         add_rules(3, FREE);

@@ -44,6 +44,7 @@ static struct weir_table *open_table(const char *path)
 {
     struct weir_table *table;
     struct weir_error e;
+
     if (weir_table_create(&table,
                           &(struct weir_table_options){ .path = path, .keys = 1000, .slab = 4096 },
                           &e) != WEIR_OK)
@@ -56,6 +57,7 @@ static struct weir_guard *open_guard(struct weir_table *table, const char *name,
 {
     struct weir_guard *guard;
     struct weir_error e;
+
     if (weir_guard_create(&guard, table, name, options, &e) != WEIR_OK)
         die(name, &e);
     return guard;
@@ -64,6 +66,7 @@ static struct weir_guard *open_guard(struct weir_table *table, const char *name,
 static struct subject open_subject(const char *path, const struct weir_guard_options *options)
 {
     struct subject s = { .table = open_table(path), .now = 1000 * WEIR_SECOND, .entered = true };
+
     s.guard = open_guard(s.table, "bench", options);
     return s;
 }
@@ -87,6 +90,7 @@ static void pairs(void *context, int64_t n)
 {
     struct subject *s = context;
     int64_t entered = 0;
+
     for (int64_t i = 0; i < n; i++) {
         struct weir_ask ask = { .cost = 1, .now = s->now };
         struct weir_permit permit;
@@ -106,6 +110,7 @@ static void pairs_by_clock(void *context, int64_t n)
 {
     struct subject *s = context;
     int64_t entered = 0;
+
     for (int64_t i = 0; i < n; i++) {
         struct weir_ask ask = { .cost = 1, .now = weir_table_now(s->table) };
         struct weir_permit permit;
@@ -124,6 +129,7 @@ static void entered_by(const char *name, const char *path, const struct weir_gua
 {
     struct subject s = open_subject(path, options);
     struct weir_guard_info info;
+
     figure(name, measure(work, &s, PAIRS), "ns");
     weir_guard_get(s.guard, s.now, &info);
     check(name, info.succeeded, PAIRS / 4 + 1 + ROUNDS * PAIRS);
@@ -135,6 +141,7 @@ static void refused_busy(void)
     struct subject s = open_subject(NULL, &one_permit);
     struct weir_permit permit;
     struct weir_decision d;
+
     weir_enter(s.guard, &(struct weir_ask){ .cost = 1, .now = s.now }, &permit, &d);
     s.entered = false;
     figure("guard.refused.busy", measure(pairs, &s, PAIRS), "ns");
@@ -144,6 +151,7 @@ static void refused_busy(void)
 static void refused_open(void)
 {
     struct subject s = open_subject(NULL, &everything);
+
     weir_guard_force(s.guard, WEIR_FORCE_OPEN, s.now);
     s.entered = false;
     figure("guard.refused.open", measure(pairs, &s, PAIRS), "ns");
@@ -153,6 +161,7 @@ static void refused_open(void)
 static void shared(void)
 {
     char path[60];
+
     snprintf(path, sizeof(path), "/dev/shm/weir-bench-guard.%d", (int)getpid());
     entered_by("guard.shared", path, &everything, pairs);
     unlink(path);
@@ -172,6 +181,7 @@ static void one(void)
 static void loop(int64_t n)
 {
     struct subject s = open_subject(NULL, &everything);
+
     pairs(&s, n);
     close_subject(&s);
 }
@@ -194,6 +204,7 @@ static void *run_pairs(void *argument)
 {
     struct runner *r = argument;
     int64_t entered = 0;
+
     wait_for_all(r->gate, r->wanted, r->number);
     r->begin = wall_ns();
     for (int64_t i = 0; i < THREAD_PAIRS; i++) {
@@ -216,6 +227,7 @@ static double run_round(struct weir_guard *const *guards, int n)
     struct runner runners[2];
     int gate = 0;
     double begin = 0, end = 0;
+
     for (int i = 0; i < n; i++) {
         runners[i] = (struct runner){ .guard = guards[i], .gate = &gate, .wanted = n, .number = i };
         pthread_create(&threads[i], NULL, run_pairs, &runners[i]);
@@ -233,6 +245,7 @@ static double run_round(struct weir_guard *const *guards, int n)
 static double run_threads(int n, bool same)
 {
     double best = 0;
+
     for (int round = 0; round < ROUNDS; round++) {
         struct weir_table *table = open_table(NULL);
         struct weir_guard *guards[2] = { open_guard(table, "first", &everything),
@@ -249,6 +262,7 @@ static void threads(void)
 {
     double alone = run_threads(1, true), apart = run_threads(2, false),
            together = run_threads(2, true);
+
     figure("guard.threads.one", alone, "ns");
     figure("guard.threads.two-guards", apart, "ns");
     figure("guard.threads.two-guards.speed-up", alone / apart, "times");
@@ -258,6 +272,7 @@ static void threads(void)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "one";
+
     if (strcmp(what, "one") == 0)
         one();
     else if (strcmp(what, "threads") == 0)

@@ -36,6 +36,7 @@ static struct weir__address addresses[TEXTS];
 static void random_address(struct weir__address *a, unsigned bits, uint64_t number)
 {
     uint64_t half[2] = { weir__mix64(number), weir__mix64(number + 1) };
+
     memset(a, 0, sizeof(*a));
     memcpy(a->bytes, half, bits / 8);
     a->bits = (uint8_t)bits;
@@ -84,6 +85,7 @@ static void parse(void *context, int64_t n)
 {
     const struct subject *s = context;
     struct weir__address a;
+
     for (int64_t i = 0; i < n; i++) {
         size_t at = (size_t)i & s->mask;
         keep(weir__address_parse(texts[at], lengths[at], &a));
@@ -95,6 +97,7 @@ static void parse_pton(void *context, int64_t n)
 {
     const struct subject *s = context;
     struct in6_addr a;
+
     for (int64_t i = 0; i < n; i++) {
         size_t at = (size_t)i & s->mask;
         keep((uint64_t)inet_pton(addresses[at].bits == 32 ? AF_INET : AF_INET6, texts[at], &a));
@@ -105,6 +108,7 @@ static void find_network(void *context, int64_t n)
 {
     const struct subject *s = context;
     uint64_t found = 0;
+
     for (int64_t i = 0; i < n; i++)
         found += weir__cidr_set_has(s->networks, &addresses[(size_t)i & s->mask]);
     keep(found);
@@ -114,6 +118,7 @@ static void find_word(void *context, int64_t n)
 {
     const struct subject *s = context;
     uint64_t found = 0;
+
     for (int64_t i = 0; i < n; i++)
         found +=
             weir__word_set_has(s->words, texts[(size_t)i & s->mask], lengths[(size_t)i & s->mask]);
@@ -123,6 +128,7 @@ static void find_word(void *context, int64_t n)
 static void look_at_uri(void *context, int64_t n)
 {
     const struct subject *s = context;
+
     for (int64_t i = 0; i < n; i++)
         keep(weir__uri_is_plain(s->texts[0], s->lengths[0]));
 }
@@ -130,6 +136,7 @@ static void look_at_uri(void *context, int64_t n)
 static void make_plain(void *context, int64_t n)
 {
     const struct subject *s = context;
+
     for (int64_t i = 0; i < n; i++)
         keep(weir__uri_plain(s->texts[0], s->lengths[0], plain, s->lengths[0] + 1));
 }
@@ -137,6 +144,7 @@ static void make_plain(void *context, int64_t n)
 static void match_glob(void *context, int64_t n)
 {
     const struct subject *s = context;
+
     for (int64_t i = 0; i < n; i++)
         keep(weir__glob_match(s->pattern, strlen(s->pattern), s->texts[0], s->lengths[0], true));
 }
@@ -147,6 +155,7 @@ static void show(const char *what, const char *how, work_function work, struct s
                  size_t mask)
 {
     char label[80];
+
     snprintf(label, sizeof(label), "%s.%s", what, how);
     s->mask = mask;
     figure(label, measure(work, s, LOOKUPS), "ns");
@@ -156,6 +165,7 @@ static void bench_addresses(unsigned bits)
 {
     struct subject s = { 0 };
     const char *name = bits == 32 ? "lists.parse.ipv4" : "lists.parse.ipv6";
+
     make_addresses(0, bits);
     show(name, "hot", parse, &s, 0);
     show(name, "random", parse, &s, 8191);
@@ -168,6 +178,7 @@ static void bench_networks(size_t n, unsigned bits)
     struct weir__cidr_set *set;
     struct weir_error e;
     char name[64];
+
     snprintf(name, sizeof(name), "lists.networks.ipv%d.%zu", bits == 32 ? 4 : 6, n);
     make_networks(n, bits);
     make_addresses(n, bits);
@@ -191,6 +202,7 @@ static void bench_words(size_t n)
     struct weir_error e;
     static const char *list[ENTRIES];
     char name[64];
+
     snprintf(name, sizeof(name), "lists.words.%zu", n);
     make_words(n);
     for (size_t i = 0; i < n; i++)
@@ -210,6 +222,7 @@ static void bench_text(const char *name, const char *how, work_function work, co
                        const char *pattern)
 {
     struct subject s = { .texts = texts, .lengths = lengths, .pattern = pattern };
+
     lengths[0] = (size_t)snprintf(texts[0], sizeof(texts[0]), "%s", text);
     show(name, how, work, &s, 0);
 }
@@ -217,6 +230,7 @@ static void bench_text(const char *name, const char *how, work_function work, co
 int main(void)
 {
     static const size_t sizes[] = { 0, 1000, ENTRIES };
+
     bench_addresses(32);
     bench_addresses(128);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {

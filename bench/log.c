@@ -27,6 +27,7 @@ static void read_combined(void *context, int64_t n)
 {
     struct weir__log_entry entry;
     struct weir__log_fault fault;
+
     (void)context;
     for (int64_t i = 0; i < n; i++) {
         keep(weir__log_combined(combined, sizeof(combined) - 1, scratch, &entry, &fault));
@@ -38,6 +39,7 @@ static void read_json(void *context, int64_t n)
 {
     struct weir__log_entry entry;
     struct weir__log_fault fault;
+
     for (int64_t i = 0; i < n; i++) {
         keep(weir__log_json(json, sizeof(json) - 1, scratch, context, &entry, &fault));
         keep((uint64_t)entry.at + entry.n);
@@ -54,6 +56,7 @@ static void walk_json(void *context, int64_t n)
 {
     uint64_t sum = 0;
     const char *what;
+
     (void)context;
     for (int64_t i = 0; i < n; i++)
         keep((uint64_t)weir__json_walk(json, sizeof(json) - 1, scratch, ignore, &sum, &what));
@@ -68,6 +71,7 @@ static void read_file(const char *path)
     struct weir_error e;
     double begin = cpu_ns();
     int code;
+
     if (weir__log_open(&log, path, "auto", NULL, &e) != WEIR_OK)
         die(path, &e);
     while ((code = weir__log_next(log, &entry, &e)) > 0)
@@ -85,6 +89,7 @@ int main(int argc, char **argv)
 {
     struct weir__log_map *map;
     struct weir_error e;
+
     for (int i = 1; i < argc; i++)
         read_file(argv[i]);
     if (argc > 1)

@@ -1,13 +1,15 @@
 #!/bin/sh
-# replay.sh BUILD -- a day's access log through `weir replay`: time and memory, plain and packed, one figure a line: name<TAB>value<TAB>unit.
+# replay.sh BUILD -- a day's access log through `weir replay`: time and memory, plain and packed,
+# one figure a line: name<TAB>value<TAB>unit.
 #
-#     replay.lines      of the log: REPLAY_LINES (10000000, which takes 2 GB of disk); made once, and kept in the build directory
+#     replay.lines      of the log: REPLAY_LINES (10000000, 2 GB of disk); made once, kept in BUILD
 #     replay.cpu        seconds of CPU
 #     replay.wall       seconds by the clock on the wall
 #     replay.memory     MiB at most
 #     replay.gz.*       the same log packed with gzip
 #
-# Two rules in force, one in shadow, a deny list; 20,000 clients and what scripts/make-log.py adds to them.
+# Two rules in force, one in shadow, a deny list; 20,000 clients, and the attackers and crawlers of
+# scripts/make-log.py.
 set -eu
 here=$(dirname "$0")
 build=${1:-build}

@@ -1,8 +1,10 @@
 #!/bin/sh
-# run.sh [BUILD [PART...]] -- all figures, one a line: name<TAB>value<TAB>unit.  The peers are measured in the same run.
+# run.sh [BUILD [PART...]] -- all figures, one a line: name<TAB>value<TAB>unit.  The peers run
+# beside us.
 #
-# Parts: decisions (with the peers), keys, rules, logs, replay, serve, guard (with its peers, and docs/guards-figures.md); without any, all.
-# WEIR_BENCH_KEYS=N stops at N keys (default 100000000, which takes 4 GB and some minutes); REPLAY_LINES=N is the length of replay's log.
+# Parts: decisions (with the peers), keys, rules, logs, replay, serve, guard (with its peers, and
+# docs/guards-figures.md); without any, all.  WEIR_BENCH_KEYS=N stops at N keys (default 100000000,
+# which takes 4 GB and some minutes); REPLAY_LINES=N is the length of replay's log.
 set -eu
 here=$(dirname "$0")
 build=${1:-build}
@@ -36,11 +38,13 @@ ratio() {
     a=$(value "$2")
     b=$(value "$3")
     if [ -n "$a" ] && [ -n "$b" ]; then
-        awk -v n="$1" -v a="$a" -v b="$b" 'BEGIN { printf "%s\t%.3g\ttimes\n", n, b / a }' | tee -a "$figures"
+        awk -v n="$1" -v a="$a" -v b="$b" 'BEGIN { printf "%s\t%.3g\ttimes\n", n, b / a }' |
+            tee -a "$figures"
     fi
 }
 
-# instructions NAME N FUNCTIONS COMMAND... -- what the functions execute for one of N turns of COMMAND N: the difference of N turns and twice as many
+# instructions NAME N FUNCTIONS COMMAND... -- instructions of the functions in one turn of COMMAND:
+# the difference between 2 N turns and N, by N
 instructions() {
     name=$1 n=$2 functions=$3
     shift 3
@@ -54,7 +58,8 @@ instructions() {
     done
     count() {
         # shellcheck disable=SC2086 # several words
-        valgrind --tool=callgrind --callgrind-out-file=/dev/null $toggles "$@" 2>&1 | sed -n 's/.*Collected : *//p'
+        valgrind --tool=callgrind --callgrind-out-file=/dev/null $toggles "$@" 2>&1 |
+            sed -n 's/.*Collected : *//p'
     }
     a=$(count "$@" "$n")
     b=$(count "$@" $((2 * n)))
@@ -83,7 +88,8 @@ keys() {
         ask "$build/bench/bench-take" keys $size narrow roomy
         [ "$size" -gt 10000000 ] || ask "$build/bench/bench-take" keys $size wide
     done
-    ratio keys.narrow.1000000.roomy.cheaper-than-governor-keyed keys.narrow.1000000.roomy.one-by-one peer.governor.keyed-1e6
+    ratio keys.narrow.1000000.roomy.cheaper-than-governor-keyed \
+        keys.narrow.1000000.roomy.one-by-one peer.governor.keyed-1e6
 }
 
 rules() {
@@ -112,10 +118,12 @@ guard() {
     ratio guard.breaker.cheaper-than-resilience4j guard.breaker guard.resilience4j.enter-exit
     ratio guard.clock.cheaper-than-resilience4j guard.everything.clock guard.resilience4j.clock
     for what in busy open; do
-        ratio "guard.refused.$what.cheaper-than-sentinel" "guard.refused.$what" "guard.sentinel.$what"
-        ratio "guard.refused.$what.cheaper-than-resilience4j" "guard.refused.$what" "guard.resilience4j.$what"
+        for peer in sentinel resilience4j; do
+            ratio "guard.refused.$what.cheaper-than-$peer" "guard.refused.$what" "guard.$peer.$what"
+        done
     done
-    instructions guard.everything.instructions 20000 "weir_enter weir_exit" "$build/bench/bench-guard" loop
+    instructions guard.everything.instructions 20000 "weir_enter weir_exit" \
+        "$build/bench/bench-guard" loop
     ask "$here/guard/run.py" "$build"
     ask "$here/guard/scenarios.py" "$build"
 }

@@ -17,6 +17,7 @@ static void run(void *context, int64_t n)
     struct weir_decision d;
     uint64_t allowed = 0;
     struct weir_ask a = { .cost = 1, .now = s->now };
+
     for (int64_t i = 0; i < n; i++) {
         a.now = s->now;
         allowed += weir_step(s->plan, s->state, &a, &d);
@@ -34,6 +35,7 @@ static void bench(const char *text, const char *name)
     struct weir_error e;
     struct subject s = { .now = 1000 * WEIR_SECOND };
     char label[80];
+
     if (weir_plan_create(&s.plan, &limit, &e) != WEIR_OK)
         die(text, &e);
     s.state = calloc(1, weir_plan_state_size(s.plan));

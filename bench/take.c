@@ -45,6 +45,7 @@ static struct subject open_table(int64_t keys, int64_t room, bool narrow)
     struct weir_table_options o = { .keys = room, .narrow = narrow, .slab = 4096 };
     struct weir_limit limit = parse_limit("gcra 1000/1s burst 10");
     struct weir_error e;
+
     if (weir_table_create(&s.table, &o, &e) != WEIR_OK ||
         weir_limiter_create(&s.limiter, s.table, "bench", &limit, 0, &e) != WEIR_OK)
         die("table", &e);
@@ -59,6 +60,7 @@ static void take_hot(void *context, int64_t n)
     struct name name;
     struct weir_decision d;
     struct weir_key key = key_of(&name, 42);
+
     for (int64_t i = 0; i < n; i++) {
         struct weir_ask a = { .key = key, .cost = 1, .now = s->now };
         weir_take(s->limiter, &a, &d);
@@ -73,6 +75,7 @@ static void take_hot_refused(void *context, int64_t n)
     struct name name;
     struct weir_decision d;
     struct weir_key key = key_of(&name, 42);
+
     for (int64_t i = 0; i < n; i++) {
         struct weir_ask a = { .key = key, .cost = 1, .now = s->now };
         weir_take(s->limiter, &a, &d);
@@ -85,6 +88,7 @@ static void hash_only(void *context, int64_t n)
     struct subject *s = context;
     struct name name;
     struct weir_key key = key_of(&name, 42);
+
     for (int64_t i = 0; i < n; i++) {
         keep((uint64_t)&name);
         struct weir__hash h = weir__hash_key(s->table->secrets, 7, key);
@@ -97,6 +101,7 @@ static void step_only(void *context, int64_t n)
     struct subject *s = context;
     uint64_t state[2] = { 0, 0 };
     struct weir_decision d;
+
     for (int64_t i = 0; i < n; i++) {
         struct weir_ask a = { .cost = 1, .now = s->now };
         weir_step(&s->limiter->era->plan, state, &a, &d);
@@ -130,6 +135,7 @@ static void hot(void)
 static void hot_loop(int64_t n)
 {
     struct subject s = open_table(1000, 1000, true);
+
     take_hot(&s, n);
     weir_table_destroy(s.table);
 }
@@ -140,6 +146,7 @@ static void fill(struct subject *s)
 {
     struct name name;
     struct weir_decision d;
+
     for (int64_t i = 0; i < s->keys; i++) {
         struct weir_ask a = { .key = key_of(&name, (uint64_t)i), .cost = 1, .now = s->now };
         weir_take(s->limiter, &a, &d);
@@ -152,6 +159,7 @@ static void take_random(void *context, int64_t n)
     struct subject *s = context;
     struct name name;
     struct weir_decision d;
+
     for (int64_t i = 0; i < n; i++) {
         struct weir_ask a = { .key = key_of(&name, weir__mix64(s->seed++) % (uint64_t)s->keys),
                               .cost = 1,
@@ -168,6 +176,7 @@ static void take_batches(void *context, int64_t n)
     struct name names[BATCH];
     struct weir_item items[BATCH];
     struct weir_decision d[BATCH];
+
     for (int64_t i = 0; i < n; i += BATCH) {
         for (int j = 0; j < BATCH; j++)
             items[j] = (struct weir_item){ s->limiter,
@@ -186,6 +195,7 @@ static void load_dependent(void *context, int64_t n)
 {
     struct subject *s = context;
     uint64_t lines = s->bytes / 64, at = 0;
+
     for (int64_t i = 0; i < n; i++)
         at = *(volatile uint64_t *)(void *)(s->region + (weir__mix64(s->seed++ + at) % lines) * 64);
     keep(at);
@@ -195,6 +205,7 @@ static void load_and_swap(void *context, int64_t n)
 {
     struct subject *s = context;
     uint64_t lines = s->bytes / 64, *at[BATCH];
+
     for (int64_t i = 0; i < n; i += BATCH) {
         for (int j = 0; j < BATCH; j++) {
             at[j] = (uint64_t *)(void *)(s->region + (weir__mix64(s->seed++) % lines) * 64);
@@ -244,6 +255,7 @@ static void keys(int64_t n, bool narrow, int64_t room)
     struct subject s = open_table(n, room, narrow);
     struct weir_table_stats stats;
     char name[60], label[100];
+
     snprintf(name, sizeof(name), "%s.%" PRId64 "%s", narrow ? "narrow" : "wide", n,
              room > n ? ".roomy" : "");
     fill(&s);
@@ -290,6 +302,7 @@ static void *take_in_thread(void *argument)
     struct name name;
     struct weir_key key = key_of(&name, r->key);
     struct weir_decision d;
+
     wait_for_all(r->gate, r->wanted, r->number);
     r->begin = wall_ns();
     for (int64_t i = 0; i < THREAD_TAKES; i++) {
@@ -306,6 +319,7 @@ static void *take_in_thread(void *argument)
 static void *take_under_mutex(void *argument)
 {
     struct runner *r = argument;
+
     wait_for_all(r->gate, r->wanted, r->number);
     r->begin = wall_ns();
     for (int64_t i = 0; i < THREAD_TAKES; i++) {
@@ -329,6 +343,7 @@ static double run_threads(struct subject *s, int n, bool same_key, void *(*work)
 {
     double best = 0;
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
     for (int round = 0; round < ROUNDS; round++) {
         pthread_t threads[2];
         struct runner runners[2];
@@ -363,6 +378,7 @@ static void threads(void)
            two = run_threads(&s, 2, false, take_in_thread);
     double same = run_threads(&s, 2, true, take_in_thread),
            mutex = run_threads(&s, 2, true, take_under_mutex);
+
     figure("threads.one", one, "ns");
     figure("threads.two-keys", two, "ns");
     figure("threads.two-keys.speed-up", one / two, "times");
@@ -375,6 +391,7 @@ static void threads(void)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "hot";
+
     if (strcmp(what, "hot") == 0)
         hot();
     else if (strcmp(what, "hot-loop") == 0)

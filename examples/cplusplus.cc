@@ -19,6 +19,7 @@ static Table make_table(int64_t keys)
     weir_table_options options = {};
     weir_error error;
     weir_table *out;
+
     options.keys = keys;
     if (weir_table_create(&out, &options, &error))
         throw std::runtime_error(error.text);
@@ -30,6 +31,7 @@ static weir_limiter *make_limiter(const Table &table, const char *name, const ch
     weir_limit limit;
     weir_error error;
     weir_limiter *out;
+
     if (weir_limit_parse(&limit, text, &error) ||
         weir_limiter_create(&out, table.get(), name, &limit, 0, &error))
         throw std::runtime_error(std::string(name) + ": " + error.text);
@@ -40,6 +42,7 @@ static weir_decision take(weir_limiter *limiter, const std::string &key, weir_ti
 {
     weir_ask ask = {};
     weir_decision d;
+
     ask.key = { key.data(), key.size() };
     ask.cost = 1;
     ask.now = now;

@@ -27,6 +27,7 @@ static bool request(const struct weir_plan *plan, struct connection *c, weir_tim
 {
     bool allowed = weir_step(plan, c->limit_state, &(struct weir_ask){ .cost = 1, .now = now }, d);
     char retry[32];
+
     weir_time_print(retry, sizeof(retry), d->retry);
     printf("connection %d at %4" PRId64 " ms: %s, %" PRId64 " left, retry in %s\n", c->id,
            now / WEIR_MILLISECOND, weir_reason_name(d->reason), d->remaining, retry);
@@ -38,6 +39,7 @@ int main(void)
     struct weir_limit limit;
     struct weir_plan *plan;
     struct weir_error error;
+
     if (weir_limit_parse(&limit, "5/s burst 3", &error) ||
         weir_plan_create(&plan, &limit, &error)) {
         fprintf(stderr, "floor1: %s\n", error.text);

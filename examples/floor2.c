@@ -26,6 +26,7 @@ static struct weir_limiter *limiter(struct weir_table *table, const char *name, 
     struct weir_limiter *out;
     struct weir_limit limit;
     struct weir_error error;
+
     if (weir_limit_parse(&limit, text, &error) ||
         weir_limiter_create(&out, table, name, &limit, 0, &error)) {
         fprintf(stderr, "floor2: %s: %s\n", name, error.text);
@@ -38,6 +39,7 @@ int main(void)
 {
     struct weir_table *table;
     struct weir_error error;
+
     if (weir_table_create(&table, &(struct weir_table_options){ .keys = 100000 }, &error)) {
         fprintf(stderr, "floor2: %s\n", error.text);
         return 1;

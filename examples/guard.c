@@ -20,6 +20,7 @@ static struct weir_guard *guard(struct weir_table *table, const char *name,
 {
     struct weir_guard *out;
     struct weir_error error;
+
     if (weir_guard_create(&out, table, name, options, &error)) {
         fprintf(stderr, "guard: %s: %s\n", name, error.text);
         exit(1);
@@ -98,6 +99,7 @@ int main(void)
 {
     struct weir_table *table;
     struct weir_error error;
+
     if (weir_table_create(&table, &(struct weir_table_options){ .keys = 1000 }, &error)) {
         fprintf(stderr, "guard: %s\n", error.text);
         return 1;

@@ -43,6 +43,7 @@ static bool ask(struct weir *weir, const char *ip, const char *method, const cha
                                  { .name = "uri", .value = uri } };
     struct weir_ruling ruling;
     bool allowed = weir_check(weir, attrs, 3, &(struct weir_ask){ .cost = 1, .now = now }, &ruling);
+
     printf("     %-12s %-4s %-12s  %s", ip, method, uri, allowed ? "yes" : "no");
     if (ruling.list != NULL)
         printf(", by the %s list\n", ruling.list);
@@ -61,6 +62,7 @@ static bool reload(struct weir *weir, const char *text, weir_time now)
 {
     struct weir_rules *rules;
     struct weir_error error;
+
     if (weir_rules_parse(&rules, text, strlen(text), NULL, &error)) {
         printf("     %s\n", error.text);
         return false;
@@ -78,6 +80,7 @@ static int with_file(struct weir *weir, const char *path, weir_time now)
 {
     struct weir_rules *rules = NULL;
     struct weir_error error;
+
     if (weir_rules_read(&rules, path, NULL, &error) || weir_use(weir, rules, now, &error)) {
         fprintf(stderr, "rules: %s\n", error.text);
         weir_rules_destroy(rules);
@@ -91,6 +94,7 @@ static int with_file(struct weir *weir, const char *path, weir_time now)
 static void walk_through(struct weir *weir, weir_time now)
 {
     int passed = 0;
+
     expect(ask(weir, "192.0.2.7", "GET", "/", now), "without rules everything is allowed");
     expect(reload(weir, first, now), "the rules are in force");
     for (int i = 0; i < 4; i++)
@@ -114,6 +118,7 @@ int main(int argc, char **argv)
     struct weir *weir;
     struct weir_error error;
     int code = 0;
+
     if (weir_create(&weir, NULL, &error)) {
         fprintf(stderr, "rules: %s\n", error.text);
         return 1;

@@ -31,6 +31,7 @@ static int work(const char *path, weir_time now)
     struct weir_error error;
     struct weir_decision d;
     int granted = 0;
+
     check(weir_table_attach(&table, path, &error), &error);
     check(weir_limiter_create(&api, table, "api", &limit, 0, &error), &error);
     for (int i = 0; i < TRIES; i++)
@@ -46,6 +47,7 @@ int main(void)
     struct weir_table *table;
     struct weir_error error;
     int results[2], total = 0;
+
     if (mkdtemp(folder) == NULL || pipe(results) != 0)
         return 1;
     snprintf(path, sizeof(path), "%s/table", folder);

@@ -35,6 +35,7 @@ int main(void)
     struct weir_limit limit = { .count = 10,
                                 .period = 60 * WEIR_SECOND,
                                 .burst = 1 }; /* a mail every six seconds */
+
     if (weir_table_create(&table, &(struct weir_table_options){ .keys = 1000 }, &error) ||
         weir_limiter_create(&mail, table, "mail", &limit, 0, &error)) {
         fprintf(stderr, "wait: %s\n", error.text);

@@ -109,9 +109,9 @@ WEIR_API bool weir_exit_next(struct weir_guard *guard, struct weir_queue *queue,
  * call it now and then.  Returns how many still wait. */
 WEIR_API int64_t weir_enter_poll(struct weir_guard *guard, struct weir_queue *queue, weir_time now);
 
-/* A whole visit: runs the work under the guard in this thread; if it is refused, or (fallback_on_error) ends in an
- * error, runs the fallback.  True: the work was done, with any outcome.  The time comes from the
- * clock (NULL: the table's), not from ask->now. */
+/* A whole visit: runs the work under the guard in this thread; if it is refused, or
+ * (fallback_on_error) ends in an error, runs the fallback.  True: the work was done, with any
+ * outcome. The time comes from the clock (NULL: the table's), not from ask->now. */
 struct weir_call {
     enum weir_outcome (*work)(void *context);
     void (*fallback)(void *context, const struct weir_decision *decision); /* may be NULL */

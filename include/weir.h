@@ -121,7 +121,7 @@ struct weir_limit {
     const char *algorithm; /* a name from weir_algorithms(); NULL: "token-bucket" */
     int64_t count;         /* this many ... */
     weir_time period;      /* ... in this time */
-    /* The most that can pass at one instant after a rest; 0: count (leaky-bucket with a queue: 1) */
+    /* Most that can pass at one instant after a rest; 0: count (leaky-bucket with a queue: 1) */
     int64_t burst;
     /* leaky-bucket: units that may wait for their turn.  0: it is a meter, which makes nobody wait;
      * WEIR_NO_QUEUE: a shaper with no room to wait */
@@ -259,7 +259,7 @@ struct weir_table_options {
     const char *path;
     int64_t keys; /* room for this many keys; 0: 65536.  39 bytes each, or 19.5 if narrow */
     /* Bytes for the states of sliding-window and sliding-log: 4/3 of the state size for each key of
-     * each such limiter; 0: 256 a key, enough for one sliding window.  Unused bytes take no memory */
+     * each such limiter; 0: 256 a key, for one sliding window.  Unused ones take no memory */
     int64_t slab;
     int64_t limiters; /* room for this many, at most 65536; 0: 256 */
     int64_t bans;     /* room for this many, at most 1048576; 0: 4096 */
@@ -411,8 +411,8 @@ WEIR_API bool weir_wait(struct weir_limiter *limiter, const struct weir_ask *ask
  *     int code = do_the_work();
  *     weir_exit(search, &permit, code == 0 ? WEIR_SUCCEEDED : WEIR_FAILED, weir_table_now(table));
  *
- * Enter asks, in this order: the degradation, the breaker, shedding (the least important first), the
- * adaptive rate if there is one (WEIR_LIMITED), and the number of permits, fixed or adaptive.
+ * Enter asks, in this order: the degradation, the breaker, shedding (the least important first),
+ * the adaptive rate if there is one (WEIR_LIMITED), and the number of permits, fixed or adaptive.
  * Exit reports the outcome; a guard learns only from that.
  *
  * A permit is a lease.  It is taken back when the guard's `lease` is over or, within a second, when
@@ -515,7 +515,7 @@ struct weir_guard_options {
 };
 
 /* Joins the guard of that name if it has the same options, with defaults filled in.  WEIR_EXISTS:
- * it has others, and the error names the part; weir_guard_change changes it.  NULL: all defaults. */
+ * it has others, and the error names the part; weir_guard_change changes it.  NULL: defaults. */
 WEIR_API int weir_guard_create(struct weir_guard **out, struct weir_table *table, const char *name,
                                const struct weir_guard_options *options, struct weir_error *error);
 
@@ -653,8 +653,8 @@ struct weir;
 
 struct weir_options {
     struct weir_table *table; /* must outlive the engine; NULL: a private one ... */
-    /* ... with room for this many keys; 0: 65536.  It reserves 16 KiB of address space for each, for
-     * sliding windows; only used pages take memory */
+    /* ... with room for this many keys; 0: 65536.  It reserves 16 KiB of address space for each,
+     * for sliding windows; only used pages take memory */
     int64_t keys;
 };
 
@@ -724,8 +724,8 @@ struct weir_request {
 WEIR_API size_t weir_check_many(struct weir *weir, const struct weir_request *requests, size_t n,
                                 struct weir_ruling *rulings);
 
-/* As the two above.  If a request is refused as limited, too big or banned, `key` is the text of its
- * key under ruling->rule; else "". */
+/* As the two above.  If a request is refused as limited, too big or banned, `key` is the text of
+ * its key under ruling->rule; else "". */
 #define WEIR_KEY_TEXT 160 /* bytes of a key as people read it, including the NUL */
 WEIR_API bool weir_check_key(struct weir *weir, const struct weir_attr *attrs, size_t n,
                              const struct weir_ask *ask, struct weir_ruling *ruling,

@@ -21,7 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PUBLIC = ["weir.h", "weir-queue.h"]
 
 HEAD = """\
-/* weir.c -- Weir %s as one file.  scripts/amalgamation.py makes it from lib/: change that, not this.
+/* weir.c -- Weir %s as one file, made by scripts/amalgamation.py from lib/: change that, not this.
  *
  * To use it, put weir.c, weir.h and weir-queue.h into your project.  Nothing to configure:
  *

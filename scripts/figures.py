@@ -48,10 +48,12 @@ def plot(figures, path):
     xs = [x for _, _, points in lines for x, _ in points]
     ys = [y for _, _, points in lines for _, y in points]
     step = 50 if max(ys) > 150 else 20
-    x0, x1, y1 = math.log10(min(xs)), math.log10(max(xs)), math.ceil(max(ys) / step) * step  # the axis ends above the peak
+    x0, x1 = math.log10(min(xs)), math.log10(max(xs))
+    y1 = math.ceil(max(ys) / step) * step  # the axis ends above the peak
 
     def at(x, y):
-        return left + (math.log10(x) - x0) / (x1 - x0) * (width - left - right), height - bottom - y / y1 * (height - top - bottom)
+        return (left + (math.log10(x) - x0) / (x1 - x0) * (width - left - right),
+                height - bottom - y / y1 * (height - top - bottom))
 
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
            f'<rect width="{width}" height="{height}" fill="#ffffff"/>',

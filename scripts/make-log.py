@@ -10,19 +10,19 @@ Scenarios:
   day      (the default) --lines N over 24 hours from --start:
              flood     10 % of N  203.0.113.66, from 15:00 to 15:20, GET /api/search
              crawler    8 % of N  198.51.100.10 to .13, all day, pages in order
-             login      3 % of N  203.0.113.7 to .9, from 02:00 to 04:00, POST /login; one in 500 succeeds
+             login      3 % of N  203.0.113.7 to .9, 02:00 to 04:00, POST /login, 1 in 500 good
              noise      1 % of N  192.0.2.0/24: the bytes of port scanners, not requests
              ordinary   the rest  --clients (20000) addresses, shares of clients and pages by Zipf's
-                                  law; four times as much in the evening as in the early morning; one
-                                  in six is IPv6, one in twenty has a user name
+                                  law; four times as much in the evening as in the early morning;
+                                  one in six is IPv6, one in twenty has a user name
   steady   --clients K, each exactly --rate R times a second for --seconds T: K * R * T lines
   burst    --clients K, each --rate R times at once in the seconds 0, P, 2P, ... (--every P) before
            --seconds T: K * R * ceil(T / P) lines
   flood    steady, and 203.0.113.66 exactly --flood F times a second in the middle third:
            F * (2T // 3 - T // 3) lines more
 
-In steady, burst and flood the clients are 10.0.0.1 and up, the page is /, and a client's requests of
-one second are spread evenly over it (burst: not at all), which only --json can show.  Times are UTC.
+In steady, burst and flood the clients are 10.0.0.1 and up, the page is /, and a client's requests
+of one second are spread evenly over it (burst: not at all), as only --json shows.  Times are UTC.
 
 --late S: one line in a hundred stands up to S seconds behind its place (day only), as in logs that
 servers write at the end of a request.

@@ -1,8 +1,8 @@
 #!/bin/sh
-# packages.sh GROUP... -- install the Debian packages of these groups (packages.txt) that are missing.
+# packages.sh GROUP... -- install the missing Debian packages of these groups (packages.txt).
 set -eu
 list=$(dirname "$0")/../packages.txt
-command -v dpkg-query >/dev/null || exit 0 # not Debian: what is missing will be named by whoever misses it
+command -v dpkg-query >/dev/null || exit 0 # not Debian: Meson names what is missing
 missing=
 for group in "$@"; do
     for package in $(awk -v g="$group" '$1 !~ /^#/ && $2 == g { print $1 }' "$list"); do
@@ -19,4 +19,5 @@ as_root=
 [ "$(id -u)" = 0 ] || as_root=sudo
 echo "weir: installing$missing"
 $as_root apt-get update -qq
-DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends $missing >/dev/null
+export DEBIAN_FRONTEND=noninteractive
+$as_root apt-get install -y -qq --no-install-recommends $missing >/dev/null

@@ -75,6 +75,7 @@ static void answer(struct client *c, const char *status)
     char text[200];
     int n = snprintf(text, sizeof(text), "HTTP/1.1 %s\r\nContent-Length: 0\r\nX-Sent: %s\r\n\r\n",
                      status, c->stamp);
+
     (void)!send(c->fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -134,6 +135,7 @@ static void enqueue(struct client *c)
 static void request(struct client *c)
 {
     struct weir_decision d;
+
     if (guard && !weir_enter(guard, &(struct weir_ask){ .cost = 1, .now = weir_table_now(table) },
                              &c->permit, &d))
         answer(c, "503 Service Unavailable");
@@ -145,6 +147,7 @@ static void keep_stamp(struct client *c)
 {
     const char *begin = strchr(c->text, '/');
     size_t n = begin ? strcspn(begin, " \r\n") : 0;
+
     snprintf(c->stamp, sizeof(c->stamp), "%.*s", (int)n, begin ? begin : "");
 }
 
@@ -170,6 +173,7 @@ static void leave(struct client *c)
 static void hear(struct client *c)
 {
     ssize_t n = recv(c->fd, c->text + c->len, REQUEST_MAX - 1 - c->len, MSG_DONTWAIT);
+
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n > 0)
@@ -188,6 +192,7 @@ static void welcome(int listener)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     struct client *c = fd >= 0 ? calloc(1, sizeof(*c)) : NULL;
+
     if (!c) {
         if (fd >= 0)
             close(fd);
@@ -205,6 +210,7 @@ static int listen_here(void)
     struct sockaddr_in address = { .sin_family = AF_INET,
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t size = sizeof(address);
+
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) || listen(fd, 4096) ||
         getsockname(fd, (struct sockaddr *)&address, &size))
         fail("backend: listen");
@@ -217,6 +223,7 @@ static void open_guard(void)
 {
     struct weir_guard_options options = { .adaptive = { .controller = WEIR_ADAPTIVE } };
     struct weir_error error;
+
     if (weir_table_create(&table, &(struct weir_table_options){ .keys = 1000 }, &error) ||
         weir_guard_create(&guard, table, "backend", &options, &error)) {
         fprintf(stderr, "backend: %s\n", error.text);
@@ -233,6 +240,7 @@ static void end(int signal_number)
 static void serve(int listener)
 {
     struct epoll_event events[256];
+
     while (!ended) {
         int n = epoll_wait(poller, events, 256, 1000);
         for (int i = 0; i < n; i++)
@@ -246,6 +254,7 @@ static void serve(int listener)
 static void tell(void)
 {
     struct weir_guard_info info;
+
     weir_guard_get(guard, weir_table_now(table), &info);
     printf("limit %" PRId64 "\n", info.limit);
 }

@@ -25,9 +25,9 @@ HEAD = """# Guards: scenarios and controllers
 
 Made by `make bench` (`bench/guard/scenarios.py`) from `weir sim --all --json`: the real guard on
 virtual time, in front of a simulated backend; the same seed gives the same page on every machine.
-`weir sim NAME` shows one scenario in full, `weir sim NAME --svg FILE` draws it. `none` lets everybody
-in; `fixed` is a limit of twice the workers there are at the beginning, as set by somebody who knows
-them.
+`weir sim NAME` shows one scenario in full, `weir sim NAME --svg FILE` draws it. `none` lets
+everybody in; `fixed` is a limit of twice the workers there are at the beginning, as set by somebody
+who knows them.
 """
 
 

@@ -55,6 +55,7 @@ __attribute__((noinline)) static bool take(struct bucket *b, double cost, int64_
 static int64_t clock_ns(clockid_t id)
 {
     struct timespec t;
+
     clock_gettime(id, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
@@ -155,6 +156,7 @@ static bool two_cpus(int cpus[2])
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
+
     return (x > y) - (x < y);
 }
 

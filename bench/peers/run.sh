@@ -1,12 +1,13 @@
 #!/bin/sh
-# run.sh -- builds and runs the peers, and prints what they measure: NAME<TAB>VALUE<TAB>UNIT, one figure a line.
+# run.sh OUTDIR [PEER...] -- builds and runs the peers, and prints their figures, one a line:
+# NAME<TAB>VALUE<TAB>UNIT.
 #
-#   bench/peers/run.sh OUTDIR [PEER...]     without names: the peers of a decision (mutex xrate governor guava); those of guards are
-#                                           sentinel and resilience4j
+# Without names: the peers of a decision (mutex xrate governor guava).  Those of guards are sentinel
+# and resilience4j.
 #
-# The sources are copied to OUTDIR (made if missing), and what is fetched and built stays there; only cargo keeps its downloads in its own
-# home, where a user's choice of registry lives.  A peer whose tools or packages cannot be had is named on stderr (skipped: WHO: WHY) and
-# left out; that is no failure.
+# Sources are copied to OUTDIR (made if missing), where downloads and builds stay too; only cargo
+# keeps its downloads in its own home, with the user's choice of registry.  A peer whose tools or
+# packages are missing is named on stderr (skipped: WHO: WHY) and left out; that is no failure.
 set -u
 
 BUILD_SECONDS=180
@@ -47,7 +48,8 @@ build() {
 run() {
     who=$1
     shift
-    if (cd "$out/$who" && timeout "$RUN_SECONDS" "$@") >"$out/$who.figures" 2>>"$out/$who.log" </dev/null; then
+    if (cd "$out/$who" && timeout "$RUN_SECONDS" "$@") >"$out/$who.figures" \
+        2>>"$out/$who.log" </dev/null; then
         cat "$out/$who.figures"
     else
         skip "$who" "its run failed, see $out/$who.log"
@@ -65,8 +67,8 @@ peer_mutex() {
 peer_xrate() {
     need xrate go && copy xrate || return
     # Neither another toolchain than the one here nor a cache that rm -r cannot remove.
-    build xrate env GOTOOLCHAIN=local GOPATH="$out/go" GOMODCACHE="$out/go/mod" GOCACHE="$out/go/cache" GOWORK=off \
-        go build -buildvcs=false -modcacherw -o xrate . &&
+    build xrate env GOTOOLCHAIN=local GOPATH="$out/go" GOMODCACHE="$out/go/mod" \
+        GOCACHE="$out/go/cache" GOWORK=off go build -buildvcs=false -modcacherw -o xrate . &&
         run xrate ./xrate
 }
 
@@ -76,7 +78,7 @@ peer_governor() {
         run governor target/release/governor-peer
 }
 
-# java_peer WHO CLASS [OPTION...]: Maven fetches the jars that its pom names, javac compiles its one source
+# java_peer WHO CLASS [OPTION...]: Maven fetches the jars of its pom, javac compiles its one source
 java_peer() {
     who=$1 class=$2
     shift 2
@@ -89,7 +91,9 @@ java_peer() {
 peer_guava() { java_peer guava GuavaPeer; }
 
 # Sentinel writes its logs to the home directory unless it is told where.
-peer_sentinel() { java_peer sentinel SentinelPeer -Dcsp.sentinel.log.dir=log -Dproject.name=weir-bench; }
+peer_sentinel() {
+    java_peer sentinel SentinelPeer -Dcsp.sentinel.log.dir=log -Dproject.name=weir-bench
+}
 
 peer_resilience4j() { java_peer resilience4j Resilience4jPeer; }
 

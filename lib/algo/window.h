@@ -17,7 +17,7 @@
 #include "algo/algo.h"
 
 #define WEIR__WINDOW_USED_MAX ((int64_t)1 << 61)
-#define WEIR__WINDOW          static inline __attribute__((always_inline))
+#define WEIR__WINDOW          inline __attribute__((always_inline))
 
 struct weir__window_state {
     weir_time end;
@@ -71,8 +71,9 @@ static inline int64_t weir__window_find(const struct weir_plan *plan, int64_t us
 
 /* Makes the state that of the window `now` lies in.  True if the clock has stepped back: then what
  * was used counts in this window. */
-WEIR__WINDOW bool weir__window_roll(const struct weir__edges *edges, const struct weir_plan *plan,
-                                    struct weir__window_state *s, weir_time now)
+static WEIR__WINDOW bool weir__window_roll(const struct weir__edges *edges,
+                                           const struct weir_plan *plan,
+                                           struct weir__window_state *s, weir_time now)
 {
     int64_t count = plan->limit.count, passed;
     s->used = s->used < 0                       ? 0 /* a damaged state may hold anything */
@@ -98,28 +99,29 @@ WEIR__WINDOW bool weir__window_roll(const struct weir__edges *edges, const struc
     return false;
 }
 
-WEIR__WINDOW weir_time weir__window_idle_at(const struct weir__edges *edges,
-                                            const struct weir_plan *plan,
-                                            const struct weir__window_state *s)
+static WEIR__WINDOW weir_time weir__window_idle_at(const struct weir__edges *edges,
+                                                   const struct weir_plan *plan,
+                                                   const struct weir__window_state *s)
 {
     if (s->used <= plan->limit.count)
         return s->used <= 0 ? 0 : s->end & INT64_MAX;
     return edges->end_after(plan, s->end & INT64_MAX, weir__windows_in(plan, s->used - 1));
 }
 
-WEIR__WINDOW void weir__window_describe(const struct weir__edges *edges,
-                                        const struct weir_plan *plan,
-                                        const struct weir__window_state *s, weir_time now,
-                                        struct weir_decision *d)
+static WEIR__WINDOW void weir__window_describe(const struct weir__edges *edges,
+                                               const struct weir_plan *plan,
+                                               const struct weir__window_state *s, weir_time now,
+                                               struct weir_decision *d)
 {
     weir_time fresh = weir__window_idle_at(edges, plan, s);
     d->remaining = s->used >= plan->limit.count ? 0 : plan->limit.count - s->used;
     d->reset = fresh > now ? fresh - now : 0;
 }
 
-WEIR__WINDOW bool weir__window_step(const struct weir__edges *edges, const struct weir_plan *plan,
-                                    void *state, const struct weir_ask *ask, bool take,
-                                    struct weir_decision *d)
+static WEIR__WINDOW bool weir__window_step(const struct weir__edges *edges,
+                                           const struct weir_plan *plan, void *state,
+                                           const struct weir_ask *ask, bool take,
+                                           struct weir_decision *d)
 {
     struct weir__window_state s = *(struct weir__window_state *)state;
     if (weir__window_roll(edges, plan, &s, ask->now) && take)
@@ -141,8 +143,10 @@ WEIR__WINDOW bool weir__window_step(const struct weir__edges *edges, const struc
     return weir__grant(d, wait);
 }
 
-WEIR__WINDOW void weir__window_give(const struct weir__edges *edges, const struct weir_plan *plan,
-                                    struct weir__window_state *s, int64_t units, weir_time now)
+static WEIR__WINDOW void weir__window_give(const struct weir__edges *edges,
+                                           const struct weir_plan *plan,
+                                           struct weir__window_state *s, int64_t units,
+                                           weir_time now)
 {
     weir__window_roll(edges, plan, s, now);
     weir__i128 used = (weir__i128)s->used - units;
@@ -151,10 +155,10 @@ WEIR__WINDOW void weir__window_give(const struct weir__edges *edges, const struc
 
 /* The units used in this window stay used, in the window of the new plan, as far as it counts; so
  * do those promised to each of the next. */
-WEIR__WINDOW void weir__window_change(const struct weir__edges *edges,
-                                      const struct weir_plan *old_plan,
-                                      const struct weir_plan *new_plan,
-                                      struct weir__window_state *s, weir_time now)
+static WEIR__WINDOW void weir__window_change(const struct weir__edges *edges,
+                                             const struct weir_plan *old_plan,
+                                             const struct weir_plan *new_plan,
+                                             struct weir__window_state *s, weir_time now)
 {
     weir_time begun = edges->start(old_plan, s->end & INT64_MAX);
     int64_t old_count = old_plan->limit.count, count = new_plan->limit.count;

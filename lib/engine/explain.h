@@ -1,5 +1,5 @@
-/* explain.h -- for `weir explain` and `weir replay`: what every rule and guard would say to a request,
- * and why.  Nothing is taken. */
+/* explain.h -- for `weir explain` and `weir replay`: the answer of every rule and guard to a
+ * request, and why.  Nothing is taken. */
 #ifndef WEIR_EXPLAIN_H
 #define WEIR_EXPLAIN_H
 

@@ -17,9 +17,9 @@
 #define TICKER_LATE 60 /* of 2^30 ns */
 #define LOOK_LONGEST \
     WEIR_SECOND /* a look comes then, few as the results may be, if `look` allows it */
-#define RAISE_LASTS     (10 * WEIR_SECOND) /* a guard that nobody enters any more asks for no longer */
+#define RAISE_LASTS     (10 * WEIR_SECOND) /* of a guard that nobody enters any more */
 #define PUSHED_BY_RULES 16                 /* added to degradation_by_hand: rules have set it */
-#define SHOW_EVERY      (WEIR_SECOND / 2) /* thousands of counters are summed up for it */
+#define SHOW_EVERY      (WEIR_SECOND / 2)  /* thousands of counters are summed up for it */
 #define MEAN_LASTS      (10 * WEIR_SECOND)
 #define TIMES_WINDOW    (10 * WEIR_SECOND)
 

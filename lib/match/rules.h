@@ -175,8 +175,8 @@ int weir__match_create(struct weir__match **out, const struct weir_rules *set, s
                        size_t n, struct weir_error *error);
 void weir__match_destroy(struct weir__match *match);
 
-/* The rules of an index (set->match or set->guard_match; NULL: none) that match, in the order of the
- * file, from the rule `from` on; returns how many.  If it is WEIR__FOUND_MAX there may be more:
+/* The rules of an index (set->match or set->guard_match; NULL: none) that match, in the order of
+ * the file, from the rule `from` on; returns how many.  If it is WEIR__FOUND_MAX there may be more:
  * weir__matches_more asks again. */
 size_t weir__match_find(const struct weir_rules *set, const struct weir__match *match,
                         struct weir__facts *facts, uint32_t from, uint32_t found[WEIR__FOUND_MAX]);

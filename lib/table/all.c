@@ -87,6 +87,7 @@ static size_t join(const struct weir_item *items, size_t n, struct weir__item *o
                    struct part *parts)
 {
     size_t count = 0;
+
     for (size_t i = 0; i < n; i++) {
         size_t p = 0;
         weir__item_aim(&own[count], items[i].limiter, items[i].ask.key);
@@ -138,6 +139,7 @@ static bool look(struct part *parts, size_t n, struct weir_decision *all)
 static uint64_t desks_of(const struct part *parts, size_t n)
 {
     uint64_t set = 0;
+
     for (size_t i = 0; i < n; i++)
         set |= (uint64_t)1 << weir__desk_of(weir__item_home(parts[i].of).group);
     return set;
@@ -166,6 +168,7 @@ _Static_assert(WEIR__DESKS <= 64, "a set of desks is a word");
 static void gather(struct part *parts, size_t n)
 {
     void *mine[WEIR_ALL_MAX];
+
     for (size_t i = 0; i < n; i++) {
         struct part *p = &parts[i];
         struct weir_limiter *limiter = p->of->limiter;
@@ -265,6 +268,7 @@ static inline bool read_narrow(struct part *p)
 {
     struct weir__narrow *s = p->slot;
     bool stepped;
+
     p->before[0] = weir__load(&s->word);
     if (p->before[0] & WEIR__PIN || weir__load(&s->tag) != p->of->hash.tag)
         return false;
@@ -277,6 +281,7 @@ static inline bool read_wide(struct part *p)
 {
     struct weir__wide *s = p->slot;
     uint64_t before[2];
+
     weir__load_pair(s->state, before);
     p->before[0] = p->state[0] = before[0];
     p->before[1] = p->state[1] = before[1];
@@ -289,6 +294,7 @@ static __attribute__((noinline)) bool search_slot(struct part *p)
 {
     struct weir_table *table = p->of->limiter->table;
     struct weir__home home = weir__item_home(p->of);
+
     p->slot = table->narrow ? (void *)weir__narrow_find(table, home)
                             : (void *)weir__wide_find(table, p->of->limiter->id, home);
     if (p->slot == NULL) {
@@ -328,6 +334,7 @@ EITHER enum quick look_quickly(struct part *parts, size_t n, bool narrow, struct
 static inline bool claim_slots(struct part *parts, size_t n)
 {
     bool claimed = false;
+
     for (struct part *p = parts; p < parts + n; p++) {
         if (__builtin_expect(p->slot == NULL, 0)) {
             weir__slot_claim(p->of->limiter, weir__item_home(p->of), p->ask->now);
@@ -341,6 +348,7 @@ EITHER bool pin_slot(struct part *p, bool narrow)
 {
     uint64_t pinned[2] = { p->before[0] | WEIR__PIN, p->before[1] };
     struct weir__wide *s = p->slot; /* the tag is the first word of either kind */
+
     if (narrow ? !weir__swap(&((struct weir__narrow *)p->slot)->word, p->before[0], pinned[0])
                : !weir__swap_pair(s->state, p->before, pinned))
         return false;
@@ -368,6 +376,7 @@ EITHER bool commit(struct weir_table *table, struct part *parts, size_t n, bool 
     bool private = table->fd < 0;
     uint64_t hand = private ? 0 : weir__hand_take(table);
     struct part *p = parts, *end = parts + n;
+
     while (p < end && pin_slot(p, narrow))
         p++;
     bool pinned = p == end;
@@ -428,6 +437,7 @@ static inline bool take_parts(struct weir_table *table, struct part *parts, size
                               struct weir_decision *decision)
 {
     enum quick way = IN_THE_WAY;
+
     if (__builtin_expect(plain, 1))
         way = table->narrow ? take_narrow(table, parts, n, decision)
                             : take_wide(table, parts, n, decision);
@@ -439,6 +449,7 @@ bool weir_take_all(const struct weir_item *items, size_t n, struct weir_decision
 {
     struct part parts[WEIR_ALL_MAX];
     struct weir__item own[WEIR_ALL_MAX];
+
     assert(n <= WEIR_ALL_MAX);
     if (n == 0) {
         *decision = (struct weir_decision){ .allowed = true };
@@ -459,6 +470,7 @@ static bool take_one(const struct weir__item *item, const struct weir_ask *ask,
                      struct weir_decision *d)
 {
     struct weir_ask own = { .cost = item->cost, .wait_max = ask->wait_max, .now = ask->now };
+
     if (item->limiter->kind == WEIR__WIDE) {
         const struct weir__era *era = weir__limiter_era(item->limiter);
         if (weir__wide_try(item->line, item->hash.tag, era->owner, weir__step, &era->plan, &own,
@@ -472,6 +484,7 @@ bool weir__all_take(const struct weir__item *items, size_t n, const struct weir_
                     struct weir_decision *decision)
 {
     struct part parts[WEIR_ALL_MAX];
+
     assert(n > 0 && n <= WEIR_ALL_MAX);
     if (n == 1)
         return take_one(items, ask, decision);
@@ -488,6 +501,7 @@ bool weir__all_peek(const struct weir__item *items, size_t n, const struct weir_
                     struct weir_decision *decision)
 {
     struct part parts[WEIR_ALL_MAX];
+
     assert(n > 0 && n <= WEIR_ALL_MAX);
     for (size_t i = 0; i < n; i++) {
         begin_part(&parts[i], &items[i], ask, i);

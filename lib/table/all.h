@@ -23,12 +23,14 @@ static inline struct weir__home weir__item_home(const struct weir__item *item)
     uint64_t groups =
         limiter->kind == WEIR__LARGE ? limiter->record->large_groups : limiter->table->groups;
     uint64_t step = limiter->kind == WEIR__NARROW ? WEIR__NARROW_STEP : WEIR__WIDE_STEP;
+
     return weir__home_from(item->hash, groups, step);
 }
 
 static inline void *weir__large_line(const struct weir_limiter *limiter, struct weir__home home)
 {
     const struct weir__era *era = __atomic_load_n(&limiter->era, __ATOMIC_ACQUIRE);
+
     return era->large +
            (home.group * WEIR__LARGE_GROUP + home.first % WEIR__LARGE_GROUP) * era->large_stride;
 }
@@ -39,6 +41,7 @@ weir__item_aim(struct weir__item *item, struct weir_limiter *limiter, struct wei
 {
     struct weir_table *table = limiter->table;
     struct weir__hash h = weir__hash_key(table->secrets, limiter->salt, key);
+
     item->limiter = limiter;
     item->hash.tag = h.tag | (h.tag == 0);
     item->hash.place = h.place;
@@ -58,6 +61,7 @@ static inline bool weir__item_is_further(const struct weir__item *item)
 {
     const uint64_t *tags = item->line; /* the first word of a slot of either kind */
     size_t step = item->limiter->kind == WEIR__WIDE ? 4 : 2;
+
     if (item->limiter->kind == WEIR__LARGE)
         return false;
     for (size_t i = 0; i < WEIR__LINE / sizeof(*tags); i += step)

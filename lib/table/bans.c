@@ -71,6 +71,7 @@ static bool in_force(const struct weir_table *table, uint64_t i, weir_time now)
 static uint64_t find(const struct weir_table *table, uint64_t tag)
 {
     uint64_t i = home_of(table, tag);
+
     for (uint64_t n = window_of(table); n > 0; n--, i = next_to(table, i)) {
         uint64_t found = weir__load(&table->ban_marks[i].tag);
         if (found == tag)
@@ -86,6 +87,7 @@ static uint64_t find(const struct weir_table *table, uint64_t tag)
 static struct weir__ban_record *record_locked(const struct weir_table *table, uint64_t i)
 {
     struct weir__ban_record *r = &table->ban_records[i];
+
     return r->tag == table->ban_marks[i].tag ? r : NULL;
 }
 
@@ -95,6 +97,7 @@ static weir_time free_at_locked(const struct weir_table *table, uint64_t i, weir
 {
     const struct weir__ban_record *r = record_locked(table, i);
     weir_time until = until_at(table, i);
+
     if (table->ban_marks[i].tag ==
         0) /* whatever damage has put beside it: no search gets past it */
         return -1;
@@ -107,6 +110,7 @@ static uint64_t make_room_locked(struct weir_table *table, uint64_t tag, weir_ti
     uint64_t best = NOWHERE, i = home_of(table, tag);
     weir_time best_at = 0;
     bool best_over = false;
+
     for (uint64_t n = window_of(table); n > 0; n--, i = next_to(table, i)) {
         weir_time at = free_at_locked(table, i, now);
         bool over = !in_force(table, i, now);
@@ -128,6 +132,7 @@ static uint64_t make_room_locked(struct weir_table *table, uint64_t tag, weir_ti
 static void write_texts(struct weir__ban_record *r, const char *rule, struct weir_key key)
 {
     size_t rule_len = strlen(rule), key_len = key.len < sizeof(r->key) ? key.len : sizeof(r->key);
+
     memset(r->rule, 0, sizeof(r->rule));
     memset(r->key, 0, sizeof(r->key));
     memcpy(r->rule, rule, rule_len < sizeof(r->rule) ? rule_len : sizeof(r->rule) - 1);
@@ -145,6 +150,7 @@ struct span {
 static void raise_latest(struct weir_table *table, weir_time until)
 {
     int64_t *latest = &table->header->bans_latest;
+
     if (__atomic_load_n(latest, __ATOMIC_RELAXED) < until)
         __atomic_store_n(latest, until, __ATOMIC_RELEASE);
 }
@@ -155,6 +161,7 @@ static void write_locked(struct weir_table *table, uint64_t i, uint64_t tag, con
 {
     struct weir__ban_record *r = &table->ban_records[i];
     struct weir__ban_mark *m = &table->ban_marks[i];
+
     if (m->tag != tag)
         __atomic_store_n(&m->until, 0,
                          __ATOMIC_SEQ_CST); /* who makes room is out before anything else happens */
@@ -177,6 +184,7 @@ static void follow_clock_locked(struct weir_table *table, uint64_t i, weir_time 
 {
     const struct weir__ban_record *r = record_locked(table, i);
     weir_time until = until_at(table, i);
+
     if (r == NULL || until <= now || r->since <= later(now, LATE))
         return;
     weir_time back = r->since - now;
@@ -205,6 +213,7 @@ static __attribute__((noinline)) weir_time follow_clock(struct weir_table *table
 static weir_time look(const struct weir_table *table, uint64_t tag, weir_time now, weir_time *back)
 {
     uint64_t i = find(table, tag);
+
     *back = 0;
     if (i == NOWHERE)
         return 0;
@@ -220,12 +229,14 @@ static weir_time look(const struct weir_table *table, uint64_t tag, weir_time no
 weir_time weir__ban_look(const struct weir_table *table, uint64_t tag, weir_time now)
 {
     weir_time back, from = now < 0 ? 0 : now, until = look(table, tag, from, &back);
+
     return back > 0 ? follow_clock((struct weir_table *)table, tag, from) : until;
 }
 
 weir_time weir__ban_peek(const struct weir_table *table, uint64_t tag, weir_time now)
 {
     weir_time back, until = look(table, tag, now < 0 ? 0 : now, &back);
+
     return until == WEIR_FOREVER ? until : until - back;
 }
 
@@ -236,6 +247,7 @@ static weir_time length_of(const struct weir__ban_terms *terms, int32_t strikes)
 {
     weir_time length = terms->length > 0 ? terms->length : 0,
               longest = terms->longest > length ? terms->longest : length;
+
     for (int32_t i = 0; i < strikes && length < longest && length > 0 && terms->factor > 1; i++)
         length = length > longest / terms->factor ? longest : length * terms->factor;
     return length;
@@ -303,6 +315,7 @@ void weir__ban_put(struct weir_table *table, uint64_t tag, const char *rule, str
 static void find_latest(struct weir_table *table, weir_time most)
 {
     weir_time latest = 0;
+
     for (uint64_t i = 0; i < table->ban_places && latest < most; i++)
         latest = until_at(table, i) > latest ? until_at(table, i) : latest;
     __atomic_store_n(&table->header->bans_latest, latest, __ATOMIC_RELEASE);
@@ -316,6 +329,7 @@ void weir__bans_settle(struct weir_table *table)
 bool weir__ban_lift(struct weir_table *table, uint64_t tag, weir_time now)
 {
     weir_time until = 0;
+
     weir__desk_lock(table, WEIR__REGISTRY_DESK);
     uint64_t i = find(table, tag);
     if (i != NOWHERE) {
@@ -336,6 +350,7 @@ static void show_key(const struct weir__ban_record *r, char *out, size_t size)
 {
     static const char dots[] = "...";
     size_t len = r->key_len < size ? r->key_len : size - sizeof(dots);
+
     memcpy(out, r->key, len);
     if (r->key_len >= size) {
         while (len > size - 2 * sizeof(dots) && ((unsigned char)r->key[len] & 0xc0) == 0x80)
@@ -350,6 +365,7 @@ static void show_key(const struct weir__ban_record *r, char *out, size_t size)
 static void show_locked(const struct weir_table *table, uint64_t i, struct weir_ban *out)
 {
     const struct weir__ban_record *r = record_locked(table, i);
+
     *out = (struct weir_ban){
         .rule = "?", .key = "?", .until = until_at(table, i), .strikes = 1
     }; /* in force, if a writer was killed in it */
@@ -382,6 +398,7 @@ bool weir__ban_get(struct weir_table *table, size_t i, weir_time now, struct wei
 int64_t weir__bans_in_force(const struct weir_table *table, weir_time now)
 {
     int64_t n = 0;
+
     for (uint64_t i = 0; i < table->ban_places; i++)
         n += in_force(table, i, now);
     return n;

@@ -22,6 +22,7 @@ static inline uint64_t weir__ban_tag_salted(const struct weir_table *table, uint
                                             struct weir_key key)
 {
     uint64_t tag = weir__hash_key(table->secrets, salt, key).tag;
+
     return tag | (tag == 0);
 }
 

@@ -28,6 +28,7 @@ bool weir__plan_is_carried(const struct weir_plan *plan)
 {
     bool meter = plan->algo == &weir__gcra || plan->algo == &weir__token_bucket ||
                  (plan->algo == &weir__leaky_bucket && plan->limit.queue == 0);
+
     return meter && plan->by_scale.by <= UINT32_MAX;
 }
 
@@ -39,6 +40,7 @@ static inline uint64_t owner_of(const struct weir_plan *plan)
 static uint32_t scale_of(uint64_t owner)
 {
     uint32_t scale = (uint32_t)owner;
+
     return scale | (scale == 0); /* 0 is damage */
 }
 
@@ -46,6 +48,7 @@ weir_time weir__carried_idle_at(uint64_t owner, const uint64_t state[2])
 {
     weir_time at = (weir_time)(state[0] & INT64_MAX), span;
     int64_t owed = (int64_t)state[1];
+
     if (owed <= 0)
         return 0;
     span = owed / scale_of(owner) + (owed % scale_of(owner) != 0);
@@ -83,6 +86,7 @@ static bool open_locked(struct weir_table *table, struct weir__home home, weir_t
                         struct opened *o)
 {
     struct weir__wide *slot = weir__wide_find(table, WEIR__CARRIED_ID, home);
+
     if (slot == NULL)
         return false;
     weir__slot_pin_locked(table, slot);
@@ -98,6 +102,7 @@ static bool open_locked(struct weir_table *table, struct weir__home home, weir_t
 static void close_locked(const struct opened *o, uint64_t owner, const struct weir__debt *debt)
 {
     uint64_t state[2] = { (uint64_t)debt->at, (uint64_t)debt->owed };
+
     __atomic_store_n(&o->slot->owner, owner, __ATOMIC_RELEASE);
     weir__wide_write(o->slot, state);
 }
@@ -113,6 +118,7 @@ static bool refuse_deep(const struct weir_plan *plan, weir__i128 owed, const str
                         struct weir_decision *d)
 {
     weir__i128 scale = (weir__i128)plan->by_scale.by;
+
     weir__decision_begin(plan, d);
     d->remaining = 0;
     d->reset = (weir_time)((owed + scale - 1) / scale);
@@ -130,6 +136,7 @@ static void decide_opened(struct weir_table *table, const struct opened *o,
     struct weir__debt after = { o->debt.at, (int64_t)owed };
     bool granted = owed > WEIR__OWED_MAX ? refuse_deep(plan, owed, ask, d)
                                          : weir__step(plan, &after, ask, take, d);
+
     if (granted && take && ask->cost > 0) {
         after.owed +=
             after.owed ==
@@ -148,6 +155,7 @@ static bool decide_other(struct weir_table *table, struct weir__home home,
                          struct weir_decision *d)
 {
     struct opened o;
+
     weir__desk_lock(table, weir__desk_of(home.group));
     bool found = open_locked(table, home, ask->now, &o);
     if (found)
@@ -187,6 +195,7 @@ static __attribute__((noinline)) void decide(struct weir_table *table, struct we
 {
     struct weir_ask ask = item->ask;
     bool bad = ask.cost < 0;
+
     ask.cost = bad ? 0 : ask.cost;
     ask.now = ask.now < 0 ? 0 : ask.now;
     ask.wait_max = 0;
@@ -201,6 +210,7 @@ static __attribute__((noinline)) void decide(struct weir_table *table, struct we
 static inline struct weir__wide *find_near(struct weir__wide *line, uint64_t tag)
 {
     struct weir__wide *slot = line + (weir__load(&line[1].tag) == tag);
+
     return weir__load(&slot->tag) == tag ? slot : NULL;
 }
 
@@ -208,6 +218,7 @@ static inline bool take_near(struct weir__wide *slot, uint64_t tag,
                              const struct weir__carried_item *item, struct weir_decision *d)
 {
     const struct weir_ask *ask = &item->ask;
+
     if (__builtin_expect((ask->cost | ask->now) < 0 || ask->wait_max != 0, 0))
         return false;
     return weir__wide_try(slot, tag, owner_of(item->plan), step, item->plan, ask, true, d) ==
@@ -223,6 +234,7 @@ static __attribute__((flatten)) size_t take_batch(struct weir_table *table,
     struct weir__home homes[BATCH];
     struct weir__wide *slots[BATCH];
     size_t granted = 0;
+
     for (size_t i = 0; i < n; i++) {
         homes[i] = home_of(table, items[i].ask.key);
         slots[i] = weir__wide_at(table, homes[i].group, homes[i].first);
@@ -249,6 +261,7 @@ size_t weir__carried_take_many(struct weir_table *table, const struct weir__carr
                                size_t n, struct weir_decision *decisions)
 {
     size_t granted = 0;
+
     assert(!table->narrow);
     for (size_t begin = 0; begin < n; begin += BATCH)
         granted += take_batch(table, items + begin, n - begin < BATCH ? n - begin : BATCH,
@@ -270,6 +283,7 @@ bool weir__carried_peek(struct weir_table *table, const struct weir__carried_ite
 static int64_t worth(const struct weir_plan *plan, int64_t units, uint32_t scale)
 {
     weir__i128 parts = (weir__i128)units * plan->price;
+
     parts =
         (parts > WEIR__OWED_MAX ? WEIR__OWED_MAX : parts) * scale / (weir__i128)plan->by_scale.by;
     return parts > WEIR__OWED_MAX ? WEIR__OWED_MAX : (int64_t)parts;
@@ -279,6 +293,7 @@ void weir__carried_give(struct weir_table *table, const struct weir__carried_ite
 {
     struct weir__home home = home_of(table, item->ask.key);
     struct opened o;
+
     assert(!table->narrow);
     if (item->ask.cost <= 0)
         return;
@@ -295,6 +310,7 @@ bool weir__carried_forget(struct weir_table *table, struct weir_key key, weir_ti
 {
     struct weir__home home = home_of(table, key);
     struct opened o;
+
     assert(!table->narrow);
     weir__desk_lock(table, weir__desk_of(home.group));
     bool found = open_locked(table, home, now < 0 ? 0 : now, &o), used = found && o.debt.owed > 0;

@@ -22,6 +22,7 @@ static struct weir__desk *desk_at(struct weir_table *table, uint64_t desk)
 void weir__desk_make(struct weir__desk *desk)
 {
     pthread_mutexattr_t attr;
+
     pthread_mutexattr_init(&attr);
     pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
     pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
@@ -43,6 +44,7 @@ void weir__desk_lock(struct weir_table *table, uint64_t desk)
 {
     pthread_mutex_t *mutex = &desk_at(table, desk)->mutex;
     int code = settle(table, mutex, pthread_mutex_lock(mutex));
+
     assert(code == 0);
     (void)code;
 }
@@ -57,6 +59,7 @@ _Static_assert(WEIR__HANDS == 1 << 5, "the hint below chooses among 32");
 uint64_t weir__hand_take(struct weir_table *table)
 {
     uint64_t hand = weir__thread_hint(5);
+
     for (uint64_t i = 0; i < WEIR__HANDS; i++) {
         uint64_t desk = WEIR__DESKS + (hand + i) % WEIR__HANDS;
         pthread_mutex_t *mutex = &desk_at(table, desk)->mutex;

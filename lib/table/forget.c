@@ -12,6 +12,7 @@ bool weir_forget(struct weir_limiter *limiter, struct weir_key key, weir_time no
     struct weir__home home = weir__home_of(limiter, key);
     static const uint64_t fresh[2] = { 0, 0 };
     bool was = false;
+
     weir__desk_lock(limiter->table, weir__desk_of(home.group));
     if (limiter->kind == WEIR__LARGE) {
         struct weir__large *slot = weir__large_find_locked(limiter, home);

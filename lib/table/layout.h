@@ -31,7 +31,7 @@
 #define WEIR__REGISTRY_DESK (WEIR__DESKS - 1)
 #define WEIR__LIMITERS_MAX  65536
 #define WEIR__NAME_SIZE     64
-#define WEIR__PAST          8 /* limits of a limiter that are remembered, the present one among them */
+#define WEIR__PAST          8 /* limits of a limiter that are remembered, with the present one */
 
 #define WEIR__BANS_MAX   ((int64_t)1 << 20)
 #define WEIR__BAN_PAGE   16  /* places for bans come in pages of records */

@@ -20,6 +20,7 @@ static struct weir__limit_record to_numbers(const struct weir_limit *l, weir_tim
                                     l->buckets,  l->align_first, l->loose, l->warmup,
                                     l->cold,     since,          0,        0,
                                     l->calendar, { 0 } };
+
     _Static_assert(sizeof(r.zone) == sizeof(l->zone), "a zone's name fits its words");
     memcpy(r.zone, l->zone, sizeof(r.zone));
     return r;
@@ -45,6 +46,7 @@ static struct weir_limit from_numbers(uint32_t algorithm, const struct weir__lim
         .cold = to_int32(r->cold),
         .calendar = to_int32(r->calendar),
     };
+
     memcpy(l.zone, r->zone,
            sizeof(l.zone) - 1); /* the last byte stays NUL, whatever the record says */
     return l;
@@ -53,6 +55,7 @@ static struct weir_limit from_numbers(uint32_t algorithm, const struct weir__lim
 static size_t algorithms(void)
 {
     size_t n = 0;
+
     while (weir_algorithms()[n] != NULL)
         n++;
     return n;
@@ -62,6 +65,7 @@ static size_t algorithms(void)
 static void load_numbers(struct weir__limit_record *out, const struct weir__limit_record *from)
 {
     const int64_t *p = &from->count;
+
     for (size_t i = 0; i < sizeof(*out) / sizeof(int64_t); i++)
         (&out->count)[i] = __atomic_load_n(p + i, __ATOMIC_ACQUIRE);
 }
@@ -98,6 +102,7 @@ static bool large_fits(const struct weir_table *table, uint64_t groups,
 {
     const struct weir__header *h = table->header;
     uint64_t at = (uint64_t)n->large_at, stride = (uint64_t)n->large_stride;
+
     if (plan->state_size <= WEIR__STATE_SMALL)
         return groups == 0;
     if (groups == 0 || stride < stride_for(plan) || stride > h->slab_bytes || stride % 16 != 0 ||
@@ -111,6 +116,7 @@ static struct weir__era *compile_era(const struct weir_table *table, uint32_t id
 {
     const struct weir__limiter_record *r = record_at(table, id);
     struct weir__limit_record numbers;
+
     load_numbers(&numbers, &r->past[version % WEIR__PAST]);
     bool overwritten = __atomic_load_n(&r->version, __ATOMIC_ACQUIRE) - version >=
                        WEIR__PAST - 1; /* or about to be */
@@ -147,6 +153,7 @@ static void add_eras(struct weir_limiter *limiter, uint32_t from, uint32_t to)
 static struct weir__era *find_era(const struct weir_limiter *limiter, uint32_t version)
 {
     struct weir__era *era = limiter->era;
+
     while (era != NULL && (uint32_t)era->owner != version)
         era = era->older;
     return era;
@@ -170,6 +177,7 @@ void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era 
                            uint64_t owner, const uint64_t from[2], uint64_t to[2])
 {
     uint64_t state[2] = { from[0], from[1] };
+
     pthread_mutex_lock(&limiter->table->mutex);
     const struct weir__era *old = find_era(limiter, (uint32_t)owner);
     if (old == NULL) { /* so many changes ago that nobody remembers: spent, as of the last change,
@@ -197,6 +205,7 @@ void weir__limiter_convert(struct weir_limiter *limiter, const struct weir__era 
 uint32_t weir__limiters_in(const struct weir_table *table)
 {
     uint64_t n = __atomic_load_n(&table->header->limiters, __ATOMIC_ACQUIRE);
+
     return n < table->limiters_max ? (uint32_t)n : table->limiters_max;
 }
 
@@ -204,6 +213,7 @@ static struct weir_limiter *open_limiter(struct weir_table *table, uint32_t id)
 {
     struct weir__limiter_record *r = record_at(table, id);
     struct weir_limiter *limiter = calloc(1, sizeof(*limiter));
+
     if (limiter == NULL)
         return NULL;
     *limiter = (struct weir_limiter){ .table = table, .record = r, .salt = r->salt, .id = id };
@@ -256,6 +266,7 @@ void weir__limiter_free(struct weir_limiter *limiter)
 size_t weir__names_room(const struct weir_table *table)
 {
     size_t room = 1;
+
     while (room < 2 * (size_t)table->limiters_max)
         room *= 2;
     return room;
@@ -266,6 +277,7 @@ static uint32_t *name_place(const struct weir_table *table, const char *name, si
 {
     size_t mask = weir__names_room(table) - 1,
            i = weir__hash_key(table->secrets, 0, (struct weir_key){ name, len }).place & mask;
+
     while (table->names[i] != 0 &&
            strncmp(record_at(table, table->names[i] - 1)->name, name, WEIR__NAME_SIZE) != 0)
         i = (i + 1) & mask;
@@ -302,6 +314,7 @@ static int carve(struct weir_table *table, const struct weir_plan *plan, uint64_
     uint64_t stride = stride_for(plan), used = __atomic_load_n(&h->slab_used, __ATOMIC_ACQUIRE),
              left = h->slab_bytes - used;
     uint64_t most = groups_in(left, stride);
+
     if (groups > most) {
         weir__u128 needed = ((weir__u128)groups * WEIR__LARGE_GROUP + 1) * stride + used;
         return weir__fail(error, WEIR_NO_MEMORY,
@@ -328,6 +341,7 @@ static int carve(struct weir_table *table, const struct weir_plan *plan, uint64_
 static int commit_record(const struct weir_table *table, uint32_t id, struct weir_error *error)
 {
     uint32_t left = table->limiters_max - id, n = left < COMMIT_RECORDS ? left : COMMIT_RECORDS;
+
     if (id % COMMIT_RECORDS != 0)
         return WEIR_OK;
     return weir__table_commit(table, WEIR__LIMITERS_AT + id * sizeof(struct weir__limiter_record),
@@ -340,6 +354,7 @@ static int write_record(struct weir_table *table, uint32_t id, const char *name,
     struct weir__limiter_record *r = record_at(table, id);
     struct weir__limit_record numbers = to_numbers(&plan->limit, 0);
     int code = commit_record(table, id, error);
+
     if (code)
         return code;
     memset(r, 0, sizeof(*r));
@@ -365,6 +380,7 @@ static int write_record(struct weir_table *table, uint32_t id, const char *name,
 static bool is_control(const char *c)
 {
     unsigned char first = (unsigned char)c[0], second = (unsigned char)c[1];
+
     return first < 0x20 || first == 0x7f || (first == 0xc2 && second >= 0x80 && second < 0xa0);
 }
 
@@ -383,6 +399,7 @@ void weir__text_clean(char *text)
 static int check_name(const char *name, struct weir_error *error)
 {
     size_t len = strlen(name);
+
     if (len == 0 || len >= WEIR__NAME_SIZE)
         return weir__fail(error, WEIR_INVALID,
                           "a limiter's name has 1 to %d bytes, and this has %zu",
@@ -408,6 +425,7 @@ static int join_or_add(struct weir_limiter **out, struct weir_table *table, cons
                        const struct weir_plan *plan, int64_t keys, struct weir_error *error)
 {
     uint32_t id = find_name_locked(table, name);
+
     if (id == NONE) {
         id = weir__limiters_in(table);
         if (id == table->limiters_max)
@@ -438,6 +456,7 @@ int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, con
 {
     struct weir_plan plan;
     int code;
+
     if ((code = check_name(name, error)) || (code = weir__plan_make(&plan, limit, error)) ||
         (code = fits_table(table, &plan, error)))
         return code;
@@ -452,6 +471,7 @@ int weir_limiter_create(struct weir_limiter **out, struct weir_table *table, con
 static bool spare_fits(const struct weir__era *old, const struct weir_plan *plan)
 {
     const struct weir__era *spare = old->older;
+
     return spare != NULL && spare->large != old->large && spare->large_stride >= stride_for(plan);
 }
 
@@ -469,6 +489,7 @@ static int choose_array(struct weir_limiter *limiter, const struct weir__era *ol
                         struct weir_error *error)
 {
     const unsigned char *base = (unsigned char *)limiter->table->header;
+
     if (spare_fits(old, plan)) {
         *at = (uint64_t)(old->older->large - base);
         *stride = old->older->large_stride;
@@ -486,6 +507,7 @@ static int convert_large(struct weir_limiter *limiter, const struct weir__era *o
 {
     uint64_t slots = limiter->record->large_groups * WEIR__LARGE_GROUP, at, stride;
     int code = choose_array(limiter, old, plan, &at, &stride, error);
+
     for (uint64_t i = 0; code == WEIR_OK && i < slots; i++) {
         struct weir__large *from = (void *)(old->large + i * old->large_stride);
         struct weir__large *to =
@@ -509,6 +531,7 @@ static int change_locked(struct weir_limiter *limiter, const struct weir_plan *p
     struct weir__limiter_record *r = limiter->record;
     const struct weir__era *present = weir__limiter_era(limiter);
     struct weir__limit_record numbers = to_numbers(&plan->limit, now);
+
     if (weir__limit_equal(&present->plan.limit, &plan->limit))
         return WEIR_OK;
     int code = limiter->kind == WEIR__LARGE ? convert_large(limiter, present, plan, &numbers, error)
@@ -529,6 +552,7 @@ int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *l
     struct weir_limit wanted = *limit;
     const char *algorithm = weir__limiter_era(limiter)->plan.limit.algorithm;
     struct weir_plan plan;
+
     wanted.algorithm = limit->algorithm ? limit->algorithm : algorithm;
     if (strcmp(wanted.algorithm, algorithm) != 0)
         return weir__fail(error, WEIR_INVALID,
@@ -549,6 +573,7 @@ int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *l
 bool weir_limiter_next(const struct weir_table *table, int64_t *at, struct weir_limiter_info *out)
 {
     int64_t i = *at;
+
     if (i < 0 || i >= weir__limiters_in(table))
         return false;
     *at = i + 1;

@@ -21,6 +21,7 @@
 static struct weir__large *large_at(const struct weir_limiter *limiter, uint64_t group, uint64_t i)
 {
     const struct weir__era *era = __atomic_load_n(&limiter->era, __ATOMIC_ACQUIRE);
+
     return (struct weir__large *)(void *)(era->large +
                                           (group * WEIR__LARGE_GROUP + i % WEIR__LARGE_GROUP) *
                                               era->large_stride);
@@ -103,6 +104,7 @@ static uint64_t *pin_word(const struct weir_table *table, void *slot)
 void weir__slot_pin_locked(struct weir_table *table, void *slot)
 {
     uint64_t *word = pin_word(table, slot);
+
     while (__atomic_fetch_or(word, WEIR__PIN, __ATOMIC_ACQ_REL) & WEIR__PIN)
         wait_for_hands_locked(table, word);
 }
@@ -117,6 +119,7 @@ const struct weir__era *weir__slot_open_locked(struct weir_limiter *limiter, voi
 {
     struct weir_table *table = limiter->table;
     struct weir__wide *s = slot;
+
     now = now < 0 ? 0 : now;
     weir__slot_pin_locked(table, slot);
     uint64_t first = weir__load(pin_word(table, slot)) & ~WEIR__PIN,
@@ -161,6 +164,7 @@ static bool fill_slot(const struct weir_table *table, void *slot, struct weir__h
                       uint64_t owner)
 {
     uint64_t *tag = slot, empty[2] = { 0, 0 }, full[2] = { home.tag, owner };
+
     if (weir__load(tag) != 0)
         return false;
     return table->narrow ? weir__swap(tag, 0, home.tag) : weir__swap_pair(tag, empty, full);
@@ -171,6 +175,7 @@ static bool is_at(const struct weir_table *table, const void *slot, struct weir_
                   uint64_t owner)
 {
     const struct weir__wide *s = slot; /* the tag is the first word of either kind */
+
     return weir__load(&s->tag) == home.tag &&
            (table->narrow || weir__load(&s->owner) >> 32 == owner >> 32);
 }
@@ -215,6 +220,7 @@ static void *find_victim(struct weir_table *table, struct weir__home home, weir_
 {
     void *best = NULL;
     weir_time best_at = 0;
+
     for (uint64_t i = 0; i < WEIR__WINDOW_SLOTS; i++) {
         void *slot = weir__small_at(table, home.group, home.first + i);
         if (is_mine(slot, mine, n))
@@ -242,6 +248,7 @@ static uint64_t fresh_state(const struct weir_table *table, weir_time now)
     int64_t evictions = __atomic_load_n(&h->evicted_idle, __ATOMIC_RELAXED) +
                         __atomic_load_n(&h->evicted_early, __ATOMIC_RELAXED);
     weir_time little = (evictions & 0xffff) + 1;
+
     return (uint64_t)(!table->narrow ? little : now > little ? now - little : 0);
 }
 
@@ -251,6 +258,7 @@ static bool replace(struct weir_table *table, void *slot, struct weir__home home
                     weir_time now, bool early)
 {
     uint64_t fresh = fresh_state(table, now), *word = pin_word(table, slot);
+
     weir__slot_pin_locked(table, slot);
     if (!early && idle_at(table, slot) > now) {
         weir__slot_unpin_locked(table, slot);
@@ -311,6 +319,7 @@ void *weir__slot_claim_as(struct weir_table *table, struct weir__home home, uint
                           weir_time now)
 {
     void *slot = fill_empty(table, home, owner);
+
     if (slot != NULL)
         return slot;
     weir__desk_lock(table, weir__desk_of(home.group));
@@ -332,6 +341,7 @@ static struct weir__large *large_victim(const struct weir_limiter *limiter, stru
     struct weir__large *best = NULL;
     weir_time best_at = 0;
     bool early = true;
+
     for (uint64_t i = 0; early && i < WEIR__LARGE_GROUP; i++) {
         struct weir__large *slot = large_at(limiter, home.group, home.first + i);
         if (is_mine(slot, mine, n))
@@ -377,12 +387,14 @@ struct weir__large *weir__large_claim_locked(struct weir_limiter *limiter, struc
 bool weir__slot_live(struct weir_table *table, uint64_t slot, weir_time now)
 {
     void *s = weir__small_at(table, slot / WEIR__GROUP_SLOTS, slot % WEIR__GROUP_SLOTS);
+
     return weir__load(s) != 0 && idle_at(table, s) > now; /* the tag is a slot's first word */
 }
 
 int64_t weir__large_live(struct weir_limiter *limiter, weir_time now)
 {
     int64_t live = 0;
+
     for (uint64_t group = 0; group < limiter->record->large_groups; group++) {
         weir__desk_lock(limiter->table, weir__desk_of(group));
         const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;

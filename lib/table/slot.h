@@ -24,6 +24,7 @@ weir__home_of(const struct weir_limiter *limiter, struct weir_key key)
     struct weir__hash h = weir__hash_key(table->secrets, limiter->salt, key);
     uint64_t groups = limiter->kind == WEIR__LARGE ? limiter->record->large_groups : table->groups;
     uint64_t step = limiter->kind == WEIR__NARROW ? WEIR__NARROW_STEP : WEIR__WIDE_STEP;
+
     return weir__home_from(h, groups, step);
 }
 
@@ -53,6 +54,7 @@ static inline const void *weir__slot_line(const struct weir_limiter *limiter,
                                           struct weir__home home, uint64_t further)
 {
     uint64_t step = limiter->kind == WEIR__NARROW ? WEIR__NARROW_STEP : WEIR__WIDE_STEP;
+
     return limiter->kind == WEIR__LARGE
                ? NULL
                : weir__small_at(limiter->table, home.group, home.first + further * step);
@@ -63,6 +65,7 @@ static inline const void *weir__slot_line(const struct weir_limiter *limiter,
 static inline struct weir__narrow *weir__narrow_in(struct weir__narrow *line, uint64_t tag)
 {
     struct weir__narrow *slot = line;
+
     slot = weir__load(&line[1].tag) == tag ? line + 1 : slot;
     slot = weir__load(&line[2].tag) == tag ? line + 2 : slot;
     return weir__load(&line[3].tag) == tag ? line + 3 : slot;
@@ -122,6 +125,7 @@ weir__wide_try(struct weir__wide *slot, uint64_t tag, uint64_t owner, weir__step
                struct weir_decision *d)
 {
     uint64_t before[2], after[2];
+
     weir__load_pair(slot->state, before);
     if (__builtin_expect((before[0] & WEIR__PIN) != 0, 0))
         return WEIR__TRIED_PINNED;

@@ -23,7 +23,7 @@
 #define LIMITERS_DEFAULT 256
 #define BANS_DEFAULT     4096
 #define GUARDS_DEFAULT   64
-#define SLAB_PER_KEY     256 /* a sliding window of 10 buckets, twice, so that its limit can change */
+#define SLAB_PER_KEY     256 /* a sliding window of 10 buckets, twice: its limit can change */
 #define MAGIC_SIZE       8
 #define MAKING           "WEIRMAKE" /* where the magic will be, while a table is being made */
 #define HUGE_PAGES_FROM  ((size_t)4 << 20)
@@ -43,6 +43,7 @@ static int choose_fixed_sizes(const struct weir_table_options *o, struct sizes *
     int64_t limiters = o->limiters ? o->limiters : LIMITERS_DEFAULT,
             bans = o->bans ? o->bans : BANS_DEFAULT;
     int64_t guards = o->guards ? o->guards : GUARDS_DEFAULT;
+
     if (limiters < 1 || limiters > WEIR__LIMITERS_MAX)
         return weir__fail(error, WEIR_INVALID, "limiters must be from 1 to %d, and is %" PRId64,
                           WEIR__LIMITERS_MAX, limiters);
@@ -65,6 +66,7 @@ static int choose_sizes(const struct weir_table_options *o, struct sizes *out,
                         struct weir_error *error)
 {
     int64_t keys = o->keys ? o->keys : KEYS_DEFAULT, slab = o->slab;
+
     if (keys < 1 || keys > KEYS_MAX)
         return weir__fail(error, WEIR_INVALID, "keys must be from 1 to 2^40, and is %" PRId64,
                           keys);
@@ -93,6 +95,7 @@ static uint64_t header_check(const struct weir__header *h)
 {
     uint64_t sum = 0xcbf29ce484222325u;
     const unsigned char *p = (const unsigned char *)h;
+
     for (size_t i = sizeof(h->magic); i < offsetof(struct weir__header, check); i++)
         sum = (sum ^ p[i]) * 0x100000001b3u;
     return sum;
@@ -126,6 +129,7 @@ static int write_header(struct weir__header *h, const struct sizes *s, struct we
 static bool sizes_fit(const struct weir__header *h, uint64_t file_bytes)
 {
     uint64_t places_max = (uint64_t)WEIR__BANS_MAX * 5 / 4;
+
     if (h->limiters_max == 0 || h->limiters_max > WEIR__LIMITERS_MAX || h->ban_places == 0 ||
         h->ban_places > places_max || h->ban_places % WEIR__BAN_PAGE != 0 || h->guards_max == 0 ||
         h->guards_max > WEIR__GUARDS_MAX ||
@@ -175,6 +179,7 @@ weir_time weir__table_clock_offset(weir_time latest, weir_time real, weir_time m
 static void set_clock(struct weir__header *h)
 {
     unsigned char boot[WEIR__BOOT_ID_SIZE];
+
     weir__clock_boot_id(boot);
     if (h->clock_latest == 0 || memcmp(boot, h->boot_id, sizeof(boot)) != 0) {
         weir_time latest = h->clock_latest < 0 ? 0 : h->clock_latest;
@@ -188,6 +193,7 @@ weir_time weir_table_now(const struct weir_table *table)
 {
     weir_time now =
         (weir_time)((uint64_t)weir__clock_monotonic() + (uint64_t)table->header->clock_offset);
+
     return now < 0 ? 0 : now;
 }
 
@@ -217,6 +223,7 @@ struct weir_clock weir_table_clock(struct weir_table *table)
 static void make_desks(struct weir__header *h)
 {
     struct weir__desk *desks = (struct weir__desk *)(void *)((unsigned char *)h + WEIR__DESKS_AT);
+
     for (int i = 0; i < WEIR__DESKS + WEIR__HANDS; i++)
         weir__desk_make(&desks[i]);
 }
@@ -227,6 +234,7 @@ int weir__table_commit(const struct weir_table *table, uint64_t at, uint64_t byt
                        struct weir_error *error)
 {
     int code = table->fd < 0 ? 0 : posix_fallocate(table->fd, (off_t)at, (off_t)bytes);
+
     if (code == 0 || code == EOPNOTSUPP || code == EINVAL)
         return WEIR_OK;
     return weir__fail(error, WEIR_SYSTEM, "cannot get %" PRIu64 " bytes for the table: %s", bytes,
@@ -237,6 +245,7 @@ static int map_region(struct weir_table *table, uint64_t bytes, struct weir_erro
 {
     int flags = table->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, table->fd, 0);
+
     if (p == MAP_FAILED)
         return weir__fail(error, WEIR_NO_MEMORY, "cannot map %" PRIu64 " bytes for a table: %s",
                           bytes, strerror(errno));
@@ -251,6 +260,7 @@ static int settle_in(struct weir_table *table, struct weir_error *error)
 {
     struct weir__header *h = table->header;
     unsigned char *base = (unsigned char *)h;
+
     table->limiters_max = (uint32_t)h->limiters_max;
     table->ban_marks = (struct weir__ban_mark *)(void *)(base + weir__bans_at(h->limiters_max));
     table->ban_records =
@@ -277,6 +287,7 @@ static int lay_out(struct weir_table *table, const struct weir_table_options *op
 {
     struct sizes s = { 0 };
     int code = choose_sizes(options, &s, error);
+
     if (code)
         return code;
     if (table->fd >= 0 &&
@@ -321,6 +332,7 @@ static int open_existing(struct weir_table *table, const char *path, uint64_t by
 static struct weir_table *new_table(void)
 {
     struct weir_table *table = calloc(1, sizeof(*table));
+
     if (table != NULL) {
         table->fd = -1;
         pthread_mutex_init(&table->mutex, NULL);
@@ -340,6 +352,7 @@ static int lock_file(int fd, bool *alone)
 static bool is_unfinished(int fd, uint64_t bytes)
 {
     char magic[MAGIC_SIZE];
+
     return bytes == 0 || (pread(fd, magic, sizeof(magic), 0) == MAGIC_SIZE &&
                           memcmp(magic, MAKING, sizeof(magic)) == 0);
 }
@@ -348,6 +361,7 @@ static bool is_unfinished(int fd, uint64_t bytes)
 static int open_or_make(const char *path, const struct weir_table_options *options, bool *made)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
     *made = fd < 0 && errno == ENOENT && options != NULL;
     if (!*made)
         return fd;
@@ -377,6 +391,7 @@ static int try_file(struct weir_table *table, const char *path,
 {
     bool made, alone;
     struct stat st;
+
     table->fd = open_or_make(path, options, &made);
     if (table->fd < 0)
         return errno == EEXIST
@@ -455,6 +470,7 @@ int weir_table_create(struct weir_table **out, const struct weir_table_options *
     static const struct weir_table_options defaults;
     const struct weir_table_options *o = options ? options : &defaults;
     struct weir_table *table = new_table();
+
     if (table == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a table");
     return finish_table(out, table,
@@ -464,6 +480,7 @@ int weir_table_create(struct weir_table **out, const struct weir_table_options *
 int weir_table_attach(struct weir_table **out, const char *path, struct weir_error *error)
 {
     struct weir_table *table = new_table();
+
     if (table == NULL)
         return weir__fail(error, WEIR_NO_MEMORY, "no memory for a table");
     return finish_table(out, table, open_file(table, path, NULL, error));
@@ -482,6 +499,7 @@ void weir_table_destroy(struct weir_table *table)
 static int64_t count_live(struct weir_table *table, weir_time now)
 {
     int64_t live = 0;
+
     for (uint64_t i = 0; i < table->groups * WEIR__GROUP_SLOTS; i++)
         live += weir__slot_live(table, i, now);
     for (uint32_t id = 0, n = weir__limiters_in(table); id < n; id++) {
@@ -495,6 +513,7 @@ static int64_t count_live(struct weir_table *table, weir_time now)
 static int64_t count_large_slots(struct weir_table *table)
 {
     int64_t slots = 0;
+
     for (uint32_t id = 0, n = weir__limiters_in(table); id < n; id++) {
         struct weir_limiter *limiter = weir__limiter_by_id(table, id);
         slots += limiter == NULL ? 0 : (int64_t)limiter->record->large_groups * WEIR__LARGE_GROUP;
@@ -505,6 +524,7 @@ static int64_t count_large_slots(struct weir_table *table)
 void weir_table_stats(const struct weir_table *table, weir_time now, struct weir_table_stats *out)
 {
     const struct weir__header *h = table->header;
+
     *out = (struct weir_table_stats){
         .slots = (int64_t)(table->groups * WEIR__GROUP_SLOTS),
         .keys = __atomic_load_n(&h->keys, __ATOMIC_RELAXED),

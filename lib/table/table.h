@@ -107,6 +107,7 @@ void weir__limiter_free(struct weir_limiter *limiter);
 static inline const struct weir__era *weir__limiter_era(struct weir_limiter *limiter)
 {
     const struct weir__era *era = __atomic_load_n(&limiter->era, __ATOMIC_ACQUIRE);
+
     if (__builtin_expect(__atomic_load_n(&limiter->record->version, __ATOMIC_ACQUIRE) !=
                              (uint32_t)era->owner,
                          0))
@@ -118,6 +119,7 @@ static inline const struct weir__era *weir__limiter_era(struct weir_limiter *lim
 static inline enum weir_mode weir__mode_load(const uint32_t *mode)
 {
     uint32_t m = __atomic_load_n(mode, __ATOMIC_RELAXED);
+
     return m > WEIR_OFF ? WEIR_AS_WRITTEN : (enum weir_mode)m;
 }
 
@@ -208,6 +210,7 @@ static inline bool weir__swap_pair(uint64_t *p, const uint64_t expected[2],
 {
     weir__u128 e = (weir__u128)expected[1] << 64 | expected[0],
                d = (weir__u128)desired[1] << 64 | desired[0];
+
     return __sync_bool_compare_and_swap((weir__u128 *)(void *)p, e, d);
 }
 
@@ -217,6 +220,7 @@ static inline bool weir__swap_pair(uint64_t *p, const uint64_t expected[2],
 static inline void weir__load_pair(const uint64_t *p, uint64_t out[2])
 {
     uint64_t first = weir__load(p);
+
     do {
         out[0] = first;
         out[1] = weir__load(p + 1);

@@ -55,6 +55,7 @@ static inline bool try_narrow(struct weir_limiter *limiter, struct weir__home ho
     uint64_t word = weir__load(&slot->word), charged;
     int64_t owed, after;
     bool stepped;
+
     weir__decision_begin(plan, d);
     do {
         if (__builtin_expect((word & WEIR__PIN) != 0, 0)) {
@@ -93,6 +94,7 @@ static inline __attribute__((always_inline)) bool decide_narrow(struct weir_limi
                                                                 bool take, struct weir_decision *d)
 {
     struct weir_ask mended;
+
     if (__builtin_expect(
             (ask->cost | ask->now) < 0 || (uint64_t)ask->wait_max > WEIR__PACKED_WAIT_MAX, 0)) {
         if (!mend(ask, &mended))
@@ -148,6 +150,7 @@ static inline bool try_wide(struct weir_limiter *limiter, struct weir__home home
     const struct weir__era *era = weir__limiter_era(limiter);
     enum weir__tried tried =
         weir__wide_try(slot, home.tag, era->owner, weir__step, &era->plan, ask, take, d);
+
     return __builtin_expect(tried == WEIR__TRIED_DONE, 1) ||
            clear_the_way(limiter, home, slot, tried);
 }
@@ -215,6 +218,7 @@ bool weir_take(struct weir_limiter *limiter, const struct weir_ask *ask,
                struct weir_decision *decision)
 {
     struct weir__home home = weir__home_of(limiter, ask->key);
+
     return decide(limiter, home, ask, true, decision);
 }
 
@@ -222,6 +226,7 @@ bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask,
                struct weir_decision *decision)
 {
     struct weir__home home = weir__home_of(limiter, ask->key);
+
     return weir__decide(limiter, home, ask, false, decision);
 }
 
@@ -252,6 +257,7 @@ static size_t take_batch(const struct weir_item *items, size_t n, struct weir_de
     struct weir__home homes[BATCH];
     struct weir__narrow *slots[BATCH];
     size_t granted = 0;
+
     for (size_t i = 0; i < n; i++) {
         homes[i] = weir__home_of(items[i].limiter, items[i].ask.key);
         __builtin_prefetch(weir__slot_line(items[i].limiter, homes[i], 0), 1);
@@ -277,6 +283,7 @@ static size_t take_batch(const struct weir_item *items, size_t n, struct weir_de
 size_t weir_take_many(const struct weir_item *items, size_t n, struct weir_decision *decisions)
 {
     size_t granted = 0;
+
     for (size_t begin = 0; begin < n; begin += BATCH)
         granted +=
             take_batch(items + begin, n - begin < BATCH ? n - begin : BATCH, decisions + begin);
@@ -291,6 +298,7 @@ static void adjust(struct weir_limiter *limiter, struct weir_key key, int64_t un
 {
     struct weir__home home = weir__home_of(limiter, key);
     bool charge = units < 0;
+
     weir__desk_lock(limiter->table, weir__desk_of(home.group));
     if (limiter->kind == WEIR__LARGE) {
         const struct weir_plan *plan = &weir__limiter_era(limiter)->plan;
@@ -324,6 +332,7 @@ bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask, weir
 {
     weir_time now = ask->now < 0 ? 0 : ask->now;
     bool granted = weir_take(limiter, ask, decision);
+
     *out = (struct weir_reservation){ .limiter = limiter, .key = ask->key, .cost = ask->cost };
     if (granted) {
         out->turn = decision->wait > INT64_MAX - now ? INT64_MAX : now + decision->wait;
@@ -337,6 +346,7 @@ bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask, weir
 static int64_t still_out(const struct weir_plan *plan, int64_t units, weir_time turn, weir_time now)
 {
     weir_time passed = now > turn ? now - turn : 0, period = plan->limit.period;
+
     if (plan->algo == &weir__calendar) { /* until the window is over */
         weir_time then, present;
         weir__calendar_window(plan, turn, &then);
@@ -355,6 +365,7 @@ static int64_t still_out(const struct weir_plan *plan, int64_t units, weir_time 
 bool weir_settle(struct weir_reservation *reservation, int64_t true_cost, weir_time now)
 {
     weir_time expires = reservation->expires;
+
     reservation->expires = 0;
     now = now < 0 ? 0 : now;
     if (expires == 0 || now >= expires)
@@ -374,6 +385,7 @@ bool weir_wait(struct weir_limiter *limiter, const struct weir_ask *ask,
                const struct weir_clock *clock, struct weir_decision *decision)
 {
     struct weir_ask timed = *ask;
+
     timed.now = clock->now(clock->context);
     if (!weir_take(limiter, &timed, decision))
         return false;

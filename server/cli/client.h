@@ -28,8 +28,8 @@ void weir__client_close(struct weir__client *client);
 
 /* ------------------------------------------------------------------- HTTP ---- */
 
-/* Sends a request (body NULL: none; else a JSON object, or rules) and replaces `answer` by the whole
- * answer.  Returns its status, or a negative code. */
+/* Sends a request (body NULL: none; else a JSON object, or rules) and replaces `answer` by the
+ * whole answer.  Returns its status, or a negative code. */
 int weir__client_ask(struct weir__client *client, const char *method, const char *path,
                      const struct weir__buffer *body, struct weir__buffer *answer,
                      struct weir_error *error);
@@ -46,8 +46,8 @@ int weir__client_stream(struct weir__client *client, const char *path,
 /* Sends bytes, connecting if need be. */
 int weir__client_send(struct weir__client *client, const char *bytes, size_t len,
                       struct weir_error *error);
-/* Waits for more bytes and adds them to *in, which the caller drops when read.  Their number; 0: the
- * connection was closed; or a negative code. */
+/* Waits for more bytes and adds them to *in, which the caller drops when read.  Their number; 0:
+ * the connection was closed; or a negative code. */
 ptrdiff_t weir__client_receive(struct weir__client *client, struct weir__buffer **in,
                                struct weir_error *error);
 

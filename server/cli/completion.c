@@ -136,7 +136,7 @@ static bool takes_files(const char *usage)
     return strstr(usage, ".LOG") || strstr(usage, "OLD NEW");
 }
 
-/* The usage's alternatives: words in small letters beside a '|', except options and their values. */
+/* The usage's alternatives: lower-case words beside a '|', except options and their values. */
 static void print_choices(const char *usage)
 {
     for (const char *c = usage; *c;) {

@@ -62,6 +62,7 @@ static const struct weir_guard_options options = {
 static void note_most(struct book *book, uint64_t held)
 {
     int64_t sum = 0, most = __atomic_load_n(&book->most, __ATOMIC_RELAXED);
+
     for (; held; held >>= 16)
         sum += (int64_t)(held & 0xffff);
     while (sum > most && !__atomic_compare_exchange_n(&book->most, &most, sum, true,
@@ -73,6 +74,7 @@ static bool enter(struct weir_guard *guard, struct book *book, int me, int64_t c
                   struct weir_permit *permit)
 {
     struct weir_decision d;
+
     if (!weir_enter(guard, &(struct weir_ask){ .cost = cost, .now = now }, permit, &d))
         return false;
     note_most(book, __atomic_add_fetch(&book->held, (uint64_t)cost << 16 * me, __ATOMIC_SEQ_CST));
@@ -88,6 +90,7 @@ static struct weir_guard *join(const char *path, struct weir_table **table)
 {
     struct weir_guard *guard = NULL;
     struct weir_error e;
+
     if (weir_table_attach(table, path, &e) || weir_guard_create(&guard, *table, "g", &options, &e))
         die("attach", e.text);
     return guard;
@@ -98,6 +101,7 @@ static void be_victim(const char *path, struct book *book, int me)
 {
     struct weir_table *table;
     struct weir_guard *guard = join(path, &table);
+
     for (;;) {
         struct weir_permit p[3];
         int64_t costs[3];
@@ -117,6 +121,7 @@ static void be_victim(const char *path, struct book *book, int me)
 static pid_t start_victim(const char *path, struct book *book, int me)
 {
     pid_t pid = fork();
+
     if (pid == 0) {
         random_state += (uint64_t)getpid() * 77;
         be_victim(path, book, me);
@@ -145,6 +150,7 @@ static void witness(struct weir_guard *guard, struct book *book)
 {
     struct weir_permit p;
     weir_time now = __atomic_add_fetch(&book->clock, STEP, __ATOMIC_RELAXED);
+
     book->asked++;
     if (enter(guard, book, VICTIMS, 1, now, &p)) {
         book->entered++;
@@ -160,6 +166,7 @@ static int check_end(struct weir_guard *guard, weir_time now)
     struct weir_permit p[PERMITS];
     struct weir_decision d;
     int got = 0;
+
     weir_guard_force(guard, WEIR_FORCE_CLOSED, now);
     for (int i = 0; i < 40; i++)
         weir_guard_get(guard, now += WEIR_SECOND / 4 + WEIR_SECOND / 10, &info);
@@ -186,6 +193,7 @@ int main(int argc, char **argv)
     struct weir_table *table = NULL;
     struct weir_guard *guard = NULL;
     pid_t victims[VICTIMS];
+
     random_state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     int kills = argc > 2 ? atoi(argv[2]) : 300;
     snprintf(path, sizeof(path), "/dev/shm/weir-crash-guard-%d", (int)getpid());

@@ -68,6 +68,7 @@ static struct weir_table *attach(const char *path, const char *suffix, bool narr
     struct weir_table *t = NULL;
     struct weir_error e;
     char name[64];
+
     snprintf(name, sizeof(name), "%s%s", path, suffix);
     struct weir_table_options o = { .path = name, .keys = keys, .narrow = narrow };
     if (weir_table_create(&t, &o, &e) != WEIR_OK)
@@ -80,6 +81,7 @@ static struct tables open_tables(const char *path, bool narrow)
     struct tables t = { attach(path, "", narrow, 10000),
                         attach(path, ".tiny", narrow, 200),
                         { NULL } };
+
     for (int i = 0; i < LIMITERS; i++) {
         struct weir_limit limit;
         struct weir_error e;
@@ -110,6 +112,7 @@ static void victim(const char *path, bool narrow, uint64_t seed, struct book *bo
 {
     struct tables t = open_tables(path, narrow);
     struct weir_limiter **l = t.l;
+
     random_state = seed;
     for (;;) {
         struct weir_decision d;
@@ -165,6 +168,7 @@ static void witness(const char *path, bool narrow, struct book *book)
 {
     struct tables t = open_tables(path, narrow);
     int64_t key = 7;
+
     for (int64_t round = 0; !__atomic_load_n(&book->stop, __ATOMIC_RELAXED); round++) {
         int got = 0;
         for (int i = 0; i < 45; i++) {
@@ -232,6 +236,7 @@ static void judge(const char *path, bool narrow, const struct book *book, int64_
 {
     struct tables t = open_tables(path, narrow);
     struct weir_table_stats roomy, tiny;
+
     alarm(60); /* a stuck key would hang here */
     weir_table_stats(t.roomy, NOW, &roomy);
     weir_table_stats(t.tiny, NOW, &tiny);
@@ -254,6 +259,7 @@ static pid_t start_victim(const char *path, bool narrow, struct book *book)
 {
     uint64_t seed = roll();
     pid_t pid = fork();
+
     if (pid == 0)
         victim(path, narrow, seed, book);
     return pid;
@@ -266,6 +272,7 @@ static void run(bool narrow, int64_t kills)
         mmap(NULL, sizeof(*book), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t victims[VICTIMS], watcher;
     char tiny[64];
+
     close(mkstemp(path));
     snprintf(tiny, sizeof(tiny), "%s.tiny", path);
     struct tables first = open_tables(path, narrow);

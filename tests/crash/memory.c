@@ -1,5 +1,5 @@
-/* memory.c -- every setup call of the library while its n-th allocation fails, for every n: an error
- * with a text each time, nothing half done, no crash, and (under AddressSanitizer) no leak.
+/* memory.c -- every setup call of the library while its n-th allocation fails, for every n: an
+ * error with a text each time, nothing half done, no crash, and (under AddressSanitizer) no leak.
  *
  *     memory RULE-FILE...
  *

@@ -73,6 +73,7 @@ int __wrap_fchown(int fd, uid_t owner, gid_t group);
 int __wrap_open(const char *path, int flags, ...)
 {
     va_list args;
+
     va_start(args, flags);
     mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
     va_end(args);
@@ -82,6 +83,7 @@ int __wrap_open(const char *path, int flags, ...)
 int __wrap_open64(const char *path, int flags, ...)
 {
     va_list args;
+
     va_start(args, flags);
     mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
     va_end(args);
@@ -92,6 +94,7 @@ int __wrap_open64(const char *path, int flags, ...)
 ssize_t __wrap_write(int fd, const void *bytes, size_t len)
 {
     bool cut = (what == CUT || what == DIE) && left == 0 && len > 1;
+
     if (cut && what == DIE)
         (void)!__real_write(fd, bytes, len / 2);
     return is_now() ? fail() : __real_write(fd, bytes, cut ? len / 2 : len);
@@ -111,6 +114,7 @@ int __wrap_close(int fd)
 {
     bool now = is_now();
     int code = __real_close(fd);
+
     return now ? fail() : code;
 }
 
@@ -156,6 +160,7 @@ static void must(bool good, const char *text)
 static bool start(struct host *h, const char *rules, struct weir_error *error)
 {
     struct weir_table_options options = { .keys = 1024, .limiters = 64 };
+
     must(weir_table_create(&h->table, &options, error) == WEIR_OK, "table");
     must(weir_create(&h->engine, &(struct weir_options){ .table = h->table }, error) == WEIR_OK,
          "engine");
@@ -182,6 +187,7 @@ static struct force force_of(struct host *h)
     struct weir_ruling ruling;
     struct weir_ask peek = { .now = NOW };
     struct force f = { 0, 0 };
+
     weir_check(h->engine, &(struct weir_attr){ .name = "account", .value = "ann" }, 1, &peek,
                &ruling);
     f.limit = ruling.count;
@@ -233,6 +239,7 @@ static void prepare(const struct change *c)
 {
     struct host h = { 0 };
     struct weir_error error = { 0 };
+
     unlink(kept_path);
     unlink(lists_path);
     unlink(lock_path);
@@ -248,6 +255,7 @@ static size_t files_in(const char *folder)
 {
     size_t n = 0;
     DIR *dir = opendir(folder);
+
     must(dir != NULL, folder);
     while (readdir(dir) != NULL)
         n++;
@@ -267,6 +275,7 @@ static bool restart(const struct change *c, struct force *found, const char *fol
     struct host h = { 0 };
     struct weir_error error = { 0 };
     bool started = start(&h, c->file ? rules_path : "", &error);
+
     *found = started ? force_of(&h) : (struct force){ -1, -1 };
     stop(&h);
     size_t wanted = 3, there = files_in(folder); /* the rules, . and .. */
@@ -298,6 +307,7 @@ static bool die_at(const struct change *c, long n, const char *folder)
     int status = 0;
     char text[320] = "neither the old nor the new is there";
     struct force found;
+
     prepare(c);
     pid_t child = fork();
     must(child >= 0, "fork");
@@ -325,6 +335,7 @@ static bool fail_at(const struct change *c, long n, enum what how, int number, c
     struct weir_error error = { 0 };
     struct force found;
     char text[320] = "what is in force and what is kept is not what it says";
+
     prepare(c);
     must(start(&h, c->file ? rules_path : "", &error), error.text);
     error.text[0] = '\0';
@@ -347,6 +358,7 @@ static bool fail_at(const struct change *c, long n, enum what how, int number, c
 int main(int argc, char **argv)
 {
     char folder[512];
+
     snprintf(folder, sizeof(folder), "%s/weir-crash-XXXXXX", argc > 1 ? argv[1] : "/tmp");
     must(mkdtemp(folder) != NULL, "folder");
     snprintf(rules_path, sizeof(rules_path), "%s/rules.yaml", folder);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# amalgamation.sh SOURCE_ROOT [--all] -- the library in one file, in a project that has nothing else:
+# amalgamation.sh SOURCE_ROOT [--all] -- the library in one file, alone in a project:
 # cc -c weir.c.  With --all under more options.
 . "${0%/*}/harness.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# install.sh SOURCE_ROOT BUILD -- what make install leaves behind is enough to build against: header, pkg-config file, both libraries, command;
-# and to run it: units, and rules to begin with.
+# install.sh SOURCE_ROOT BUILD -- make install leaves enough to build against (header, pkg-config
+# file, both libraries, command) and to run (units, and rules to begin with).
 . "${0%/*}/harness.sh"
 
 root=$(cd "$1" && pwd)
@@ -34,8 +34,10 @@ needs() { # needs PROGRAM -- the Weir libraries that it loads
 
 check "version" test "$(config --modversion)" = "$version"
 check "command" test "$("$prefix/bin/weir" --version)" = "weir $version"
-check "unit" grep -qx "ExecStart=${prefix#"$dir/root"}/bin/weir serve --config /etc/weir/weir.conf" "$prefix/lib/systemd/system/weir.service"
-check "sockets" test -f "$prefix/lib/systemd/system/weir.socket" -a -f "$prefix/lib/systemd/system/weir-http.socket"
+units=$prefix/lib/systemd/system
+start="${prefix#"$dir/root"}/bin/weir serve --config /etc/weir/weir.conf"
+check "unit" grep -qx "ExecStart=$start" "$units/weir.service"
+check "sockets" test -f "$units/weir.socket" -a -f "$units/weir-http.socket"
 check "rules to begin with" cmp "$root/examples/rules.yaml" "$prefix/share/doc/weir/rules.yaml"
 check "header" cmp "$root/include/weir.h" "$prefix/include/weir.h"
 
@@ -45,16 +47,19 @@ cp "$dir/only.c" "$dir/only.cc"
 check "header alone, C" cc -std=c99 -pedantic -Wall -Wextra -Werror -fsyntax-only $(config --cflags) "$dir/only.c"
 if command -v c++ >/dev/null; then
     # shellcheck disable=SC2046
-    check "header alone, C++" c++ -std=c++11 -pedantic -Wall -Wextra -Werror -fsyntax-only $(config --cflags) "$dir/only.cc"
+    check "header alone, C++" c++ -std=c++11 -pedantic -Wall -Wextra -Werror -fsyntax-only \
+        $(config --cflags) "$dir/only.cc"
 fi
 
 # shellcheck disable=SC2046
-check "with the .so" cc -Wall -Wextra -Werror "$root/examples/floor2.c" $(config --cflags --libs) -o "$dir/shared"
+check "with the .so" cc -Wall -Wextra -Werror "$root/examples/floor2.c" \
+    $(config --cflags --libs) -o "$dir/shared"
 check "it needs the .so" test "$(needs "$dir/shared")" = libweir.so.0
 check "it runs" env LD_LIBRARY_PATH="$libdir" "$dir/shared"
 
 # shellcheck disable=SC2046
-check "with the .a" cc -Wall -Wextra -Werror "$root/examples/floor2.c" $(config --cflags) "$libdir/libweir.a" $(config --static --libs-only-other) -o "$dir/static"
+check "with the .a" cc -Wall -Wextra -Werror "$root/examples/floor2.c" $(config --cflags) \
+    "$libdir/libweir.a" $(config --static --libs-only-other) -o "$dir/static"
 check "it needs no .so" test -z "$(needs "$dir/static")"
 check "it runs" "$dir/static"
 

@@ -19,6 +19,7 @@ static void check(bool law)
 static bool holds(const struct weir__cidr *network, const struct weir__address *address)
 {
     struct weir__address masked = *address;
+
     weir__address_mask(&masked, network->prefix);
     return address->bits == network->address.bits &&
            memcmp(masked.bytes, network->address.bytes, sizeof(masked.bytes)) == 0;
@@ -39,6 +40,7 @@ static bool read_network(const char *bytes, size_t len, struct weir__cidr *out)
     char *line = malloc(len > 0 ? len : 1), printed[64];
     struct weir_error error;
     struct weir__address again;
+
     check(line != NULL);
     memcpy(line, bytes, len);
     int code = weir__cidr_parse(line, len, out, &error);
@@ -81,6 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct weir__cidr networks[NETWORKS_MAX] = { 0 };
     struct weir__cidr_set *set;
     size_t n = 0;
+
     while (at < end && n < NETWORKS_MAX) {
         const char *line_end = memchr(at, '\n', (size_t)(end - at));
         size_t len = (size_t)((line_end != NULL ? line_end : end) - at);

@@ -15,6 +15,7 @@ static bool match_by_table(const char *pattern, size_t pattern_len, const char *
                            bool path)
 {
     static bool ends[LENGTH_MAX + 1];
+
     memset(ends, 0, sizeof(ends));
     ends[0] = true;
     for (size_t p = 0; p < pattern_len; p++) {
@@ -39,6 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t pattern_len = line != NULL ? (size_t)(line - data) : size,
            len = size - pattern_len - (line != NULL);
     char *pattern = malloc(pattern_len + 1), *text = malloc(len + 1);
+
     if (pattern == NULL || text == NULL || size > LENGTH_MAX)
         goto end;
     memcpy(pattern, data, pattern_len);

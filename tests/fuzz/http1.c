@@ -27,6 +27,7 @@ static void check(bool law)
 static char *copy_of(const char *bytes, size_t len)
 {
     char *copy = malloc(len > 0 ? len : 1);
+
     check(copy != NULL);
     memcpy(copy, bytes, len);
     return copy;
@@ -92,6 +93,7 @@ static void check_written_again(const struct weir__http_request *r)
     int status;
     const char *what;
     char *end = text;
+
     put(&end, r->method, " ");
     put(&end, r->target, "");
     end += sprintf(end, " HTTP/1.%d\r\n", r->minor);
@@ -116,6 +118,7 @@ static void check_request(const char *bytes, size_t len)
     int status, cut_status;
     const char *what, *cut_what;
     ptrdiff_t took = read_request(bytes, len, &whole, &status, &what);
+
     for (size_t cut = 0; cut < len; cut += cut < EVERY_PREFIX_TO ? 1 : 97) {
         char *copy = copy_of(bytes, cut);
         ptrdiff_t cut_took = read_request(copy, cut, &cut_out, &cut_status, &cut_what);
@@ -133,6 +136,7 @@ static void check_request(const char *bytes, size_t len)
 static ptrdiff_t read_response(const char *bytes, size_t len, const char **what)
 {
     static struct weir__http_response out;
+
     *what = NULL;
     ptrdiff_t took = weir__http_response(bytes, len, &out, what);
     check(took <= (ptrdiff_t)len && took <= 32 * 1024 && (took < 0) == (*what != NULL));
@@ -148,6 +152,7 @@ static void check_response(const char *bytes, size_t len)
 {
     const char *what, *cut_what;
     ptrdiff_t took = read_response(bytes, len, &what);
+
     for (size_t cut = 0; cut < len; cut += cut < EVERY_PREFIX_TO ? 1 : 97) {
         char *copy = copy_of(bytes, cut);
         ptrdiff_t cut_took = read_response(copy, cut, &cut_what);
@@ -170,6 +175,7 @@ struct body {
 static void read_body(const char *bytes, size_t len, size_t piece, struct body *b)
 {
     struct weir__http_chunks chunks = { 0 };
+
     *b = (struct body){ 0 };
     while ((size_t)b->read < len && !chunks.ended) {
         size_t n = len - (size_t)b->read < piece ? len - (size_t)b->read : piece,
@@ -193,6 +199,7 @@ static void read_body(const char *bytes, size_t len, size_t piece, struct body *
 static void check_body(const char *bytes, size_t len, size_t piece)
 {
     static struct body whole, parts;
+
     read_body(bytes, len, len > 0 ? len : 1, &whole);
     read_body(bytes, len, piece, &parts);
     check(whole.read == parts.read && whole.what == parts.what && whole.ended == parts.ended);
@@ -205,6 +212,7 @@ static void check_query(const char *bytes, size_t len)
     char *scratch = copy_of(bytes, len), *to = scratch;
     struct weir__text query = { bytes, len }, name, value;
     bool bad;
+
     while (weir__http_query_next(&query, &to, &name, &value, &bad)) {
         check(!bad && name.bytes >= scratch && value.bytes >= name.bytes &&
               value.bytes + value.len <= to);

@@ -31,6 +31,7 @@ static bool lies_in(const char *bytes, size_t len, const char *at, size_t n)
 static char *copy_of(const char *bytes, size_t len)
 {
     char *copy = malloc(len > 0 ? len : 1);
+
     check(copy != NULL);
     memcpy(copy, bytes, len);
     return copy;
@@ -65,6 +66,7 @@ static void check_prefix(const char *bytes, size_t len, const struct weir__resp_
     const char *what;
     char *copy = copy_of(bytes, len);
     ptrdiff_t took = read_command(copy, len, limits, args, &n, &what);
+
     if (whole > 0)
         check(len < (size_t)whole ? took == 0 : took == whole && n == whole_n);
     else
@@ -81,6 +83,7 @@ static void check_written_again(const struct weir__text *args, size_t n)
     size_t n_again;
     const char *what;
     char *end = weir__resp_put_header(text, '*', (int64_t)n);
+
     for (size_t i = 0; i < n; i++)
         end = weir__resp_put_bulk(end, args[i].bytes, args[i].len);
     check(read_command(text, (size_t)(end - text), &limits, again, &n_again, &what) == end - text &&
@@ -103,6 +106,7 @@ static void check_commands(const char *bytes, size_t len, const struct weir__res
     struct weir__text args[ARGS_MAX];
     size_t n;
     const char *what;
+
     for (;;) {
         ptrdiff_t took = read_command(bytes, len, limits, args, &n, &what);
         for (size_t cut = 0; cut < len; cut += cut < EVERY_PREFIX_TO ? 1 : 97)
@@ -159,6 +163,7 @@ static void check_value_written_again(const struct weir__resp_value *v)
     struct weir__resp_value again;
     const char *what;
     char *end = write_value(text, v);
+
     if (end == NULL)
         return;
     check(read_value(text, (size_t)(end - text), &again, &what) == end - text);
@@ -171,6 +176,7 @@ static void check_replies(const char *bytes, size_t len)
 {
     struct weir__resp_value v, cut_v;
     const char *what, *cut_what;
+
     for (;;) {
         ptrdiff_t took = read_value(bytes, len, &v, &what);
         for (size_t cut = 0; cut < len; cut += cut < EVERY_PREFIX_TO ? 1 : 97) {

@@ -18,6 +18,7 @@ static void check(bool law)
 static void check_stat(const char *text, const struct weir__cpus *cpus)
 {
     struct weir__proc_stat stat;
+
     if (!weir__parse_proc_stat(text, cpus, &stat))
         return;
     check(stat.busy <= stat.total && stat.cpus >= 0 && stat.cpus <= stat.all_cpus);

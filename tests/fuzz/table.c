@@ -34,6 +34,7 @@ static struct weir_limiter *limiter_of(struct weir_table *t, size_t i)
     struct weir_limiter *l = NULL;
     struct weir_limit limit;
     char name[] = "a";
+
     name[0] = (char)('a' + i);
     if (weir_limit_parse(&limit, limits[i], NULL) == WEIR_OK)
         (void)weir_limiter_create(&l, t, name, &limit, 16, NULL);
@@ -46,6 +47,7 @@ static void use_bans(struct weir_table *t, weir_time now)
         .length = WEIR_SECOND, .factor = 3, .longest = 60 * WEIR_SECOND, .forget = WEIR_SECOND
     };
     struct weir_ban ban;
+
     for (char k = 'a'; k < 'a' + 10; k++) {
         uint64_t tag = weir__ban_tag(t, "rule", (struct weir_key){ &k, 1 });
         if (weir__ban_strike(t, tag, "rule", (struct weir_key){ &k, 1 }, &terms, now) <= now ||
@@ -66,6 +68,7 @@ static void use(struct weir_table *t, weir_time now)
     struct weir_limiter_info info;
     struct weir_item items[LIMITS];
     size_t n = 0;
+
     for (size_t i = 0; i < LIMITS; i++) {
         struct weir_limiter *l = limiter_of(t, i);
         if (l == NULL)
@@ -96,6 +99,7 @@ static unsigned char *good_table(size_t *size, char *path)
 {
     static unsigned char *bytes;
     static size_t length;
+
     if (bytes == NULL) {
         struct weir_table *t = NULL;
         struct weir_table_options o = {
@@ -129,6 +133,7 @@ static size_t place_of(unsigned kind, unsigned place, size_t size, const struct 
                 : kind % 6 == 3 ? good->slots_at + groups + place
                 : kind % 6 == 4 ? (size_t)place * 64
                                 : bans + place % (good->slots_at - bans);
+
     return at % (size - 8);
 }
 
@@ -137,6 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
 {
     static char path[64];
+
     if (path[0] == '\0')
         snprintf(path, sizeof(path), "/dev/shm/weir-fuzz-%d", (int)getpid());
     unlink(path);

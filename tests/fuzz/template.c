@@ -27,6 +27,7 @@ static void check_error(const struct weir_error *error, size_t length)
 static void check_part(const struct weir__template_part *p, bool first)
 {
     size_t len = strlen(p->attribute);
+
     check(p->before != NULL && (first || p->before[0] != '\0'));
     check(len >= 1 && len <= 63 && weir__attribute_length(p->attribute) == len);
     check(p->fallback == NULL || (p->fallback[0] != '\0' && !strpbrk(p->fallback, "{}")));
@@ -71,6 +72,7 @@ static void check_again(const struct weir__template *t, size_t length)
 {
     char *text = malloc(2 * length + 256);
     struct weir__template again;
+
     check(text != NULL);
     write_template(text, t);
     check(weir__template_parse(&again, text, NULL) == WEIR_OK && again.n == t->n);

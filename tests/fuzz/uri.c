@@ -30,6 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *uri = malloc(size > 0 ? size : 1),
          *out = malloc(size + 1); /* of exactly this size, so that one byte too far is seen */
+
     check(uri != NULL && out != NULL);
     if (size > 0)
         memcpy(uri, data, size);

@@ -20,6 +20,7 @@ static void check_day(const struct weir__zone *z, int64_t time)
 {
     int64_t day = weir__zone_day_at(z, time), start = weir__zone_day_start(z, day),
             end = weir__zone_day_start(z, day + 1);
+
     check(start <= time && time < end);
     check(weir__zone_day_at(z, start) == day && weir__zone_day_at(z, end - 1) == day &&
           weir__zone_day_at(z, end) > day);
@@ -31,6 +32,7 @@ static void check_day(const struct weir__zone *z, int64_t time)
 static void check_windows(const struct weir__zone *z, weir_time now)
 {
     struct weir_plan plan = { .algo = &weir__calendar, .zone = z };
+
     for (int32_t kind = WEIR_DAY; kind <= WEIR_MONTH; kind++) {
         weir_time start, next, length;
         plan.limit.calendar = kind;

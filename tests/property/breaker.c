@@ -156,6 +156,7 @@ static bool beyond(const struct model *m, double value, double threshold, enum e
     bool equal = value == threshold;
     bool yes = value > threshold ||
                (equal && (!m->o->above || (threshold == 100 && event != OPEN_BY_ERRORS)));
+
     happened[event] += counting && yes;
     happened[OPEN_AT_EQUAL] += counting && yes && equal;
     happened[NOT_OPEN_AT_EQUAL] += counting && !yes && equal;

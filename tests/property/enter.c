@@ -28,6 +28,7 @@ static char yaml[8192];
 __attribute__((format(printf, 1, 2), noreturn)) static void stop(const char *format, ...)
 {
     va_list args;
+
     va_start(args, format);
     fprintf(stderr, "enter: seed %" PRIu64 ": ", seed);
     vfprintf(stderr, format, args);
@@ -46,6 +47,7 @@ __attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
 {
     size_t len = strlen(yaml);
     va_list args;
+
     va_start(args, format);
     vsnprintf(yaml + len, sizeof(yaml) - len, format, args);
     va_end(args);
@@ -59,6 +61,7 @@ static const char *paths_of(int guard)
 static void add_guard(int i)
 {
     int path = int_between(0, 2);
+
     covers[i][0] = path != 1;
     covers[i][1] = path != 0;
     most[i] = int_between(1, 8);
@@ -77,6 +80,7 @@ static void make_rules(void)
 {
     static const char *const algorithms[] = { "fixed-window", "sliding-window", "sliding-log",
                                               "token-bucket", "gcra" };
+
     yaml[0] = '\0';
     n_rules = int_between(0, RULES);
     n_guards = int_between(1, GUARDS);
@@ -95,6 +99,7 @@ static struct weir *make_engine(struct weir_table **table, weir_time now)
     struct weir_rules *rules;
     struct weir *weir;
     struct weir_error e;
+
     if (weir_table_create(table, &(struct weir_table_options){ .keys = 1000, .guards = GUARDS },
                           &e) ||
         weir_create(&weir, &(struct weir_options){ .table = *table }, &e) ||
@@ -115,6 +120,7 @@ struct snapshot {
 static struct weir_guard *guard_at(struct weir *weir, int i)
 {
     struct weir_ruled_guard view;
+
     if (!weir_ruled_guard_next(weir, &(int64_t){ i }, &view))
         stop("there is no guard %d", i);
     return view.guard;
@@ -129,6 +135,7 @@ static int count_probes(struct weir_guard *guard, weir_time now)
     uint32_t probes[64];
     weir_time retry;
     int n = 0;
+
     while (n < 64 && weir__breaker_ask(plan, b, now, &probes[n], &retry, &move) && probes[n] != 0)
         n++;
     bool closed =
@@ -146,6 +153,7 @@ struct looking {
 static void note_rule(void *context, const struct weir__explained *e)
 {
     struct looking *l = context;
+
     for (size_t k = 0; k < e->n_limits; k++) {
         l->out->left[l->user][l->rule][k] = e->limits[k].decision.remaining;
         l->out->reset[l->user][l->rule][k] = e->limits[k].decision.reset;
@@ -158,6 +166,7 @@ static struct snapshot look(struct weir *weir, weir_time now)
     static const char *const users[USERS] = { "ann", "bob", "eve" };
     struct snapshot s;
     struct weir__explanation x;
+
     memset(&s, 0, sizeof(s));
     for (int i = 0; i < n_guards; i++) {
         struct weir_guard *guard = guard_at(weir, i);
@@ -187,6 +196,7 @@ static bool ask(struct weir *weir, int path, const char *user, weir_time now,
 {
     struct weir_attr attrs[] = { { .name = "uri", .value = path ? "/b" : "/a" },
                                  { .name = "account", .value = user } };
+
     return weir_check_enter(weir, attrs, 2, &(struct weir_ask){ .cost = 1, .now = now }, entry,
                             ruling);
 }
@@ -212,6 +222,7 @@ static void arrive(struct weir *weir, weir_time now)
     struct visit v = { .path = int_between(0, 1) };
     bool allowed = ask(weir, v.path, users[int_between(0, USERS - 1)], now, &v.entry, &ruling);
     bool ignored = allowed && (n_visits == VISITS || one_in(5)), rated = ruling.rule != NULL;
+
     if (allowed && !ignored) {
         visits[n_visits++] = v;
         return;
@@ -232,6 +243,7 @@ static void depart(struct weir *weir, weir_time now)
 {
     static const enum weir_outcome outcomes[] = { WEIR_SUCCEEDED, WEIR_SUCCEEDED, WEIR_FAILED,
                                                   WEIR_TIMED_OUT, WEIR_DROPPED,   WEIR_IGNORED };
+
     if (n_visits == 0)
         return;
     int i = int_between(0, n_visits - 1);
@@ -245,6 +257,7 @@ static void check_liveness(struct weir *weir, struct weir_table *table, weir_tim
 {
     struct weir_entry entry;
     struct weir_ruling ruling;
+
     while (n_visits > 0)
         depart(weir, now);
     weir_degradation_set(table, 0, now);
@@ -261,6 +274,7 @@ static void play(void)
 {
     weir_time now = 1000 * WEIR_SECOND;
     struct weir_table *table;
+
     make_rules();
     struct weir *weir = make_engine(&table, now);
     n_visits = 0;
@@ -283,6 +297,7 @@ int main(int argc, char **argv)
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1,
              rounds = argc > 2 ? strtoull(argv[2], NULL, 10) : 200;
+
     for (seed = first; seed < first + rounds; seed++) {
         random_state = seed;
         play();

@@ -198,6 +198,7 @@ static struct condition random_condition(int attribute)
 {
     struct condition c = { .attribute = attribute };
     int wanted = one_in(3) ? int_between(2, 6) : 1;
+
     while (c.n < wanted) {
         int i = int_between(0, PATTERNS - 1);
         if (patterns[i].attribute == attribute)
@@ -209,6 +210,7 @@ static struct condition random_condition(int attribute)
 static int random_conditions(struct condition *out, int n)
 {
     bool used[ATTRIBUTES] = { false };
+
     for (int i = 0; i < n; i++) {
         int attribute;
         do
@@ -224,12 +226,14 @@ static int random_conditions(struct condition *out, int n)
 static const char *spell_name(int attribute)
 {
     static const char *const spellings[] = { "header.x-key", "header.X-Key", "header.X-KEY" };
+
     return attribute == HEADER ? spellings[int_between(0, 2)] : attribute_names[attribute];
 }
 
 static size_t write_literal(char *out, const char *text)
 {
     size_t n = 0;
+
     for (; *text; text++) {
         out[n++] = *text;
         if (*text == '{')
@@ -241,6 +245,7 @@ static size_t write_literal(char *out, const char *text)
 static void write_template(struct rule *r)
 {
     char *t = r->template, *m = r->made_of;
+
     *m = '\0';
     for (int i = 0; i < r->parts; i++) {
         const struct part *p = &r->key[i];
@@ -261,6 +266,7 @@ static void random_key(struct rule *r)
     static const char *const fallbacks[] = { "nobody", "bob", "10.0.0.1", ":", "100%" };
     static const int parts[] = { 0, 1, 1, 1, 1, 2, 2, 3 };
     bool used[ATTRIBUTES] = { false };
+
     r->parts = parts[int_between(0, 7)];
     for (int i = 0; i < r->parts; i++) {
         struct part *p = &r->key[i];
@@ -286,6 +292,7 @@ static struct weir_limit random_limit(const char *algorithm)
     static const char *const zones[] = { "", "Europe/Berlin", "America/New_York", "Asia/Kolkata" };
     struct weir_limit l = { .algorithm = algorithm,
                             .count = one_in(6) ? int_between(9, 200) : int_between(1, 8) };
+
     l.period = periods[int_between(0, 5)] * (one_in(4) ? WEIR_SECOND / 3 : WEIR_SECOND);
     bool debts = strcmp(algorithm, "gcra") == 0 || strcmp(algorithm, "token-bucket") == 0;
     if (debts && one_in(2))
@@ -307,6 +314,7 @@ static struct weir_limit narrow_limit(const char *algorithm)
 {
     static const int counts[] = { 1, 2, 4, 5, 8, 10, 20, 100 };
     struct weir_limit l = random_limit(algorithm);
+
     l.count = counts[int_between(0, one_in(4) ? 7 : 4)];
     l.period = int_between(1, 60) * WEIR_SECOND;
     l.queue = 0;
@@ -316,6 +324,7 @@ static struct weir_limit narrow_limit(const char *algorithm)
 static void stop(const char *format, ...)
 {
     va_list args;
+
     va_start(args, format);
     fprintf(stderr, "rules: ");
     vfprintf(stderr, format, args);
@@ -340,6 +349,7 @@ static void random_algorithm(struct weir_limit *l, bool large)
 {
     static const char *const narrow_ones[] = { "gcra", "token-bucket", "leaky-bucket",
                                                "sliding-window", "sliding-log" };
+
     const char *const *algorithms = weir_algorithms();
     int n = 0;
     while (algorithms[n])
@@ -376,6 +386,7 @@ static void random_rule(struct rule *r, bool large)
 static const char *random_entry(int attribute)
 {
     static const char *const paths[] = { "/admin", "/login", "/api/v2", "/" };
+
     return is_address(attribute) ? networks[int_between(0, 6)][int_between(0, 1)]
            : attribute == URI    ? paths[int_between(0, 3)]
                                  : words[int_between(0, 7)];
@@ -384,6 +395,7 @@ static const char *random_entry(int attribute)
 static void random_list(const char *name, int attribute)
 {
     struct list *l = &set.list[set.lists++];
+
     *l = (struct list){ .name = name, .attribute = attribute, .n = int_between(0, 3) };
     for (int i = 0; i < l->n; i++)
         l->entries[i] = random_entry(attribute);
@@ -395,6 +407,7 @@ static void random_crowd(void)
 {
     bool few = one_in(2), single = one_in(2);
     int n = few ? int_between(66, 120) : int_between(1000, 1200);
+
     while (set.n < n) {
         struct rule *r = &set.rules[set.n++];
         random_rule(r, false);
@@ -411,6 +424,7 @@ static void random_crowd(void)
 static void random_set(void)
 {
     static const int sizes[] = { 0, 1, 2, 4, 8, 16, 40, 200 };
+
     set.n = set.lists = 0;
     set.mode = one_in(6) ? one_in(5) ? WEIR_OFF : WEIR_SHADOW : WEIR_ENFORCE;
     set.switched = WEIR_AS_WRITTEN;
@@ -441,6 +455,7 @@ static size_t yaml_len;
 static __attribute__((format(printf, 1, 2))) void write_yaml(const char *format, ...)
 {
     va_list args;
+
     va_start(args, format);
     yaml_len += (size_t)vsnprintf(yaml + yaml_len, sizeof(yaml) - yaml_len, format, args);
     va_end(args);
@@ -451,6 +466,7 @@ static void write_pattern(const struct condition *c, int i)
     static const char *const forms[] = { "exact", "prefix", "glob", "", "list", "" };
     const struct pattern *p = &c->patterns[i];
     const char *written = p->text;
+
     for (int k = 0; k < PATTERNS; k++)
         if (patterns[k].pattern.text == p->text && patterns[k].pattern.kind == p->kind &&
             patterns[k].attribute == c->attribute && patterns[k].written != NULL)
@@ -511,6 +527,7 @@ static void write_rule(const struct rule *r)
 static void write_lists(void)
 {
     static const char *const names[] = { "vips", "office", "deny", "allow" };
+
     write_yaml("lists:\n");
     for (int n = 0; n < 4; n++) {
         write_yaml("  %s: {", names[n]);

@@ -37,6 +37,7 @@ static weir_time
 static void broken(const char *law, const char *detail, int line)
 {
     char text[256];
+
     weir_limit_print(text, sizeof(text), &limit_of_round);
     fprintf(stderr,
             "laws.c:%d: %s: law broken: %s (%s)\n  limit %s\n  again: laws %" PRIu64 " 1 %s\n",
@@ -95,6 +96,7 @@ static void random_calendar(struct weir_limit *l)
 static weir_time span_of(const struct weir_limit *l)
 {
     static const int64_t hours[] = { 0, 25, 169, 745 };
+
     return is("calendar") ? hours[l->calendar] * 3600 * WEIR_SECOND : l->period;
 }
 
@@ -107,6 +109,7 @@ static struct weir_limit random_limit(void)
     };
     struct weir_limit l = { .algorithm = algorithm_of_round,
                             .count = one_in(4) ? between(1, 5) : between(1, 300) };
+
     l.period = periods[between(0, 9)] * (one_in(3) ? between(1, 9) : 1);
     if (one_in(20))
         l.count = between(1, 3000000);
@@ -155,6 +158,7 @@ struct key {
 static void key_open(struct key *k)
 {
     struct weir_error error;
+
     do {
         limit_of_round = random_limit();
     } while (weir_plan_create(&k->plan, &limit_of_round, &error) != WEIR_OK);
@@ -187,6 +191,7 @@ static struct weir_ask random_ask(const struct key *k)
 {
     int64_t most = k->plan->most;
     struct weir_ask a = { .now = k->now, .cost = 1 };
+
     if (one_in(3))
         a.cost = between(0, most < 100 ? most + 1 : 100);
     if (one_in(50))
@@ -201,6 +206,7 @@ static struct weir_ask random_ask(const struct key *k)
 static void move_time(struct key *k)
 {
     weir_time unit = span_of_round / limit_of_round.count;
+
     if (one_in(3))
         return;
     k->now += one_in(2)   ? between(0, 2 * unit + 1)
@@ -215,6 +221,7 @@ static void move_time(struct key *k)
 static void remember(struct key *k, const struct weir_ask *a, const struct weir_decision *d)
 {
     weir_time base = a->now > k->seen ? a->now : k->seen;
+
     if (k->granted == GRANTS_MAX || a->cost == 0)
         return;
     k->grants[k->granted++] = (struct grant){ base + d->wait, a->cost };
@@ -226,6 +233,7 @@ static weir__i128 bound_over(const struct key *k, weir_time span, int64_t larges
     const struct weir_limit *l = &k->plan->limit;
     weir__i128 rate = ((weir__i128)(span + 1) * l->count) /
                       span_of_round; /* + 1: turns are told in whole ns, rounded up */
+
     if (is("fixed-window"))
         return (weir__i128)l->count * ((weir__i128)span / l->period + 2);
     if (is("calendar")) /* windows of 28 days are months, too; see also in_each_window */
@@ -298,6 +306,7 @@ static bool passes_later(struct key *k, const struct weir_ask *a, weir_time afte
 {
     struct weir_ask again = *a;
     struct weir_decision d;
+
     again.now = (a->now > k->seen ? a->now : k->seen) + after;
     memcpy(k->copy, k->state, k->size);
     return weir_step(k->plan, k->copy, &again, &d);
@@ -315,6 +324,7 @@ static void idle_is_fresh(struct key *k)
 {
     weir_time idle = weir_step_idle_at(k->plan, k->state),
               now = idle > k->latest ? idle : k->latest;
+
     if (idle > INT64_MAX / 2)
         return;
     unsigned char *fresh = calloc(1, k->size);
@@ -335,6 +345,7 @@ static void reset_is_idle(struct key *k, const struct weir_ask *a, const struct 
 {
     weir_time now = a->now > k->seen ? a->now : k->seen,
               idle = weir_step_idle_at(k->plan, k->state);
+
     if (idle == INT64_MAX || a->cost == 0)
         return;
     LAW(d->reset == (idle > now ? idle - now : 0), "reset is the time to idle_at");
@@ -343,6 +354,7 @@ static void reset_is_idle(struct key *k, const struct weir_ask *a, const struct 
 static void take_once(struct key *k, const struct weir_ask *a)
 {
     struct weir_decision looked, d;
+
     memcpy(k->copy, k->state, k->size);
     weir_step_peek(k->plan, k->state, a, &looked);
     LAW(memcmp(k->copy, k->state, k->size) == 0, "a look changes nothing");
@@ -368,6 +380,7 @@ static void fresh_gets_its_burst(const struct key *k)
     int64_t got = 0, most = is("warm-up")               ? 1
                             : k->plan->limit.queue != 0 ? k->plan->limit.burst
                                                         : k->plan->most;
+
     a.wait_max = 0;
     if (is("smooth")) /* has saved its burst once its clock has run that long; then one more borrows
                        */
@@ -390,6 +403,7 @@ static void give_back_a_loan(struct key *k)
     struct weir_ask a = { .now = k->latest, .cost = between(1, 5), .wait_max = WEIR_FOREVER },
                     look = { .now = k->latest, .wait_max = WEIR_FOREVER };
     struct weir_decision before, taken, between_times, after;
+
     memcpy(k->copy, k->state, k->size);
     weir_step_peek(k->plan, k->copy, &look, &before);
     weir_step(k->plan, k->copy, &a, &taken);
@@ -407,6 +421,7 @@ static void give_back(struct key *k)
     struct weir_ask a = { .now = k->latest, .cost = between(1, 5) };
     struct weir_decision before, taken, after;
     struct weir_ask look = { .now = k->latest };
+
     if (borrows()) {
         give_back_a_loan(k);
         return;
@@ -433,6 +448,7 @@ static void ask_late(struct key *k)
     struct weir_ask a = { .now = k->latest - between(0, WEIR_SECOND), .cost = 1 },
                     sharp = { .now = k->latest, .cost = 1 };
     struct weir_decision late, punctual;
+
     if (a.now < 0 || is("warm-up") || counts_by_the_clock() ||
         weir_step_idle_at(k->plan, k->state) <= k->latest)
         return;
@@ -448,6 +464,7 @@ static weir_time held_up(const struct key *k, weir_time *seen)
 {
     weir_time idle = weir_step_idle_at(k->plan, k->state);
     uint64_t words[2];
+
     memcpy(words, k->state, sizeof(words));
     *seen = (weir_time)words[0];
     if (is("warm-up"))
@@ -462,6 +479,7 @@ static void step_back(struct key *k)
     struct weir_ask a = { .now = k->latest, .cost = 1 }, b = a;
     struct weir_decision before, after, looked;
     weir_time seen, longest = held_up(k, &seen);
+
     b.now = k->latest - 3600 * WEIR_SECOND - between(0, 3600 * WEIR_SECOND) - span_of_round;
     if (b.now < 0 || longest > INT64_MAX / 4)
         return;
@@ -490,6 +508,7 @@ static void change_limit(struct key *k)
     struct weir_error error;
     struct weir_decision before, after;
     struct weir_ask look = { .now = k->latest };
+
     changed.burst = is_window() ? 0 : changed.burst;
     changed.count = between(1, 300);
     if (is("calendar") && one_in(2))
@@ -545,6 +564,7 @@ static void against_the_plain_model(struct key *k)
     struct model m = { (weir__i128)l->burst * l->period, k->now };
     unsigned char *state = calloc(1, k->size);
     weir_time now = k->now;
+
     for (int i = 0; i < 200; i++) {
         int64_t cost = one_in(4) ? between(0, l->burst < 60 ? l->burst : 60) : 1;
         weir__i128 full = (weir__i128)l->burst * l->period;
@@ -574,6 +594,7 @@ static void against_the_plain_log(struct key *k)
     int64_t used = 0;
     unsigned char *state = calloc(1, k->size);
     weir_time now = k->now;
+
     for (int i = 0; i < 300; i++) {
         int64_t cost = one_in(4) ? between(1, l->count < 60 ? l->count : 60) : 1, live = 0;
         for (int64_t g = 0; g < used; g++)
@@ -599,6 +620,7 @@ static weir_time plain_window(const struct key *k, weir_time now, weir_time star
 {
     const struct weir_limit *l = &k->plan->limit;
     weir_time begun;
+
     *length = is("calendar") ? weir__calendar_window(k->plan, now, &begun) : l->period;
     if (is("calendar"))
         return begun;
@@ -613,6 +635,7 @@ static void against_the_plain_counter(struct key *k)
     unsigned char *state = calloc(1, k->size);
     weir_time now = k->now, start = INT64_MIN, length;
     int64_t used = 0;
+
     for (int i = 0; i < 300; i++) {
         weir_time window = plain_window(k, now, start, &length);
         int64_t cost = one_in(4) ? between(1, l->count < 60 ? l->count : 60) : 1,
@@ -644,6 +667,7 @@ static void against_the_plain_bucket(struct key *k)
     weir__i128 level = 0, whole = (weir__i128)k->plan->most * l->period,
                quick = (weir__i128)(l->burst - 1) * l->period;
     weir_time now = k->now;
+
     for (int i = 0; i < 300; i++) {
         int64_t cost = one_in(4) ? between(1, k->plan->most < 60 ? k->plan->most : 60) : 1;
         weir_time max = one_in(2) ? WEIR_FOREVER : between(0, 3 * l->period);
@@ -677,6 +701,7 @@ static void against_the_plain_limiter(struct key *k)
     weir_time now = k->now;
     struct weir_ask first = { .now = now, .cost = 1, .wait_max = WEIR_FOREVER };
     struct weir_decision d;
+
     weir_step(k->plan, state, &first,
               &d); /* whatever a fresh key had saved: use it up, and know where we are */
     first.cost = (int64_t)l->burst;
@@ -727,6 +752,7 @@ static void against_the_plain_warm_up(struct key *k)
     double slope = stable * (cold - 1) / (most - threshold), stored = most, next = 0;
     unsigned char *state = calloc(1, k->size);
     weir_time now = between(0, 1000 * WEIR_SECOND), start = now;
+
     for (int i = 0; i < 100 && next < 1e15; i++) {
         int64_t cost = one_in(4) ? between(1, 30) : 1;
         double t = (double)(now - start), left = (double)cost;
@@ -760,6 +786,7 @@ static int64_t steps;
 static void play(void)
 {
     static struct key k;
+
     key_open(&k);
     fresh_gets_its_burst(&k);
     if (is("gcra") || is("token-bucket") || (is("leaky-bucket") && k.plan->limit.queue == 0))
@@ -805,6 +832,7 @@ int main(int argc, char **argv)
     int64_t rounds = argc > 2 ? atoll(argv[2]) : 1000;
     const char *only = argc > 3 ? argv[3] : NULL;
     int passed = 0;
+
     for (const char *const *name = weir_algorithms(); *name != NULL; name++) {
         if (only != NULL && strcmp(only, *name) != 0)
             continue;

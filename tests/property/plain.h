@@ -113,6 +113,7 @@ static struct address plain_address(const char *text, size_t len)
     struct address a = { 0 };
     char copy[64];
     bool bracket = len >= 2 && text[0] == '[' && text[len - 1] == ']';
+
     snprintf(copy, sizeof(copy), "%.*s", (int)(bracket ? len - 2 : len), text + bracket);
     if (!bracket && inet_pton(AF_INET, copy, a.bytes) == 1)
         a.bits = 32;
@@ -139,6 +140,7 @@ static bool plain_in_network(struct address a, const char *network)
     int prefix = !slash                                 ? n.bits
                  : n.bits == 32 && strchr(network, ':') ? atoi(slash + 1) - 96
                                                         : atoi(slash + 1);
+
     plain_mask(&a, prefix);
     return a.bits != 0 && a.bits == n.bits && memcmp(a.bytes, n.bytes, 16) == 0;
 }
@@ -167,6 +169,7 @@ static int hex_digit(char c)
 {
     const char *digits = "0123456789abcdef",
                *found = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
+
     return found ? (int)(found - digits) : -1;
 }
 
@@ -176,6 +179,7 @@ static size_t plain_decode(const char *uri, char *out)
 {
     const char *scheme = strstr(uri, "://");
     size_t n = 0;
+
     if (scheme != NULL && scheme != uri && strcspn(uri, "/?#") == (size_t)(scheme - uri) + 1)
         uri = scheme + 3 + strcspn(scheme + 3, "/?#");
     for (; *uri && *uri != '?' && *uri != '#'; uri++) {
@@ -189,6 +193,7 @@ static size_t plain_decode(const char *uri, char *out)
 static void plain_path(struct value *v)
 {
     char decoded[VALUE_MAX], out[VALUE_MAX] = "";
+
     if (v->len == 0 || strcmp(v->text, "*") == 0)
         return;
     size_t n = plain_decode(v->text, decoded);
@@ -297,6 +302,7 @@ static void add_address(struct key *k, const struct rule *rule, const struct par
 {
     char text[INET6_ADDRSTRLEN + 8];
     int prefix = a.bits == 32 ? part->prefix4 : part->prefix6, addresses = 0;
+
     plain_mask(&a, prefix < 0 ? a.bits : prefix);
     inet_ntop(a.bits == 32 ? AF_INET : AF_INET6, a.bytes, text, sizeof(text));
     sprintf(k->id + strlen(k->id), "a%s,", text);
@@ -340,6 +346,7 @@ static bool plain_key(const struct rule *rule, const struct request *q, struct k
 static bool is_listed_as(const char *text, const char *listed)
 {
     size_t len = strlen(listed);
+
     if (strlen(text) < TEXT_MAX)
         return strcmp(text, listed) == 0;
     return len < TEXT_MAX && len >= TEXT_MAX - 4 && strncmp(text, listed, len - 35) == 0 &&
@@ -372,6 +379,7 @@ static uint32_t hash_text(uint32_t h, const char *text)
 static struct cell *plain_cell(const struct limiter *limiter, const char *key)
 {
     struct cell **head = &cells[hash_text(hash_text(5381, limiter->owner), key) % BUCKETS];
+
     for (struct cell *c = *head; c != NULL; c = c->next)
         if (c->limiter == limiter && strcmp(c->key, key) == 0)
             return c;
@@ -399,6 +407,7 @@ static struct limiter *find_limiter(const struct rule *rule, char sort, int inde
                                     const struct weir_limit *limit, char owner[400])
 {
     struct limiter *l = limiters;
+
     snprintf(owner, 400, "%s%c%d-%s-%s", rule->name, sort, index, limit->algorithm, rule->made_of);
     while (l != NULL && strcmp(l->owner, owner) != 0)
         l = l->next;
@@ -408,6 +417,7 @@ static struct limiter *find_limiter(const struct rule *rule, char sort, int inde
 static struct weir_plan *make_plan(const struct weir_limit *limit)
 {
     struct weir_plan *plan = NULL;
+
     if (weir_plan_create(&plan, limit, NULL) != WEIR_OK)
         abort();
     return plan;
@@ -420,6 +430,7 @@ static bool plain_would_change(const struct rule *rule, int index)
     const struct limiter *l = find_limiter(rule, '#', index, &rule->limit[index], owner);
     struct weir_plan *plan = make_plan(&rule->limit[index]);
     bool would = l != NULL && !weir__limit_equal(&l->plan->limit, &plan->limit);
+
     weir_plan_destroy(plan);
     return would;
 }
@@ -431,6 +442,7 @@ static struct limiter *plain_limiter(const struct rule *rule, char sort, int ind
     char owner[400];
     struct limiter *l = find_limiter(rule, sort, index, limit, owner);
     struct weir_plan *plan = make_plan(limit);
+
     if (l == NULL) {
         l = calloc(1, sizeof(*l));
         *l = (struct limiter){ limiters, strdup(owner), plan };
@@ -481,6 +493,7 @@ static struct ban *plain_ban(const struct rule *rule, const struct key *key,
 {
     const char *text = key->text;
     int *head = &ban_buckets[hash_text(hash_text(5381, rule->name), text) % BUCKETS];
+
     for (int i = *head - 1; i >= 0; i = bans[i].next)
         if (strcmp(bans[i].rule, rule->name) == 0 && strcmp(bans[i].text, text) == 0)
             return &bans[i];
@@ -503,6 +516,7 @@ static struct ban *plain_ban(const struct rule *rule, const struct key *key,
 static void plain_follow(struct ban *b, weir_time now)
 {
     weir_time back = b->since - now;
+
     if (b->until <= now || back <= WEIR_SECOND)
         return;
     b->since -= back;
@@ -513,6 +527,7 @@ static void plain_follow(struct ban *b, weir_time now)
 static void plain_strike(const struct rule *rule, struct ban *b, weir_time now)
 {
     weir_time length = rule->length;
+
     if (b->forget_at <= now)
         b->strikes = 0;
     for (int i = 0; i < b->strikes; i++)
@@ -558,6 +573,7 @@ static enum weir_mode all_mode(const struct set *set)
 static enum weir_mode rule_mode(const struct set *set, const struct rule *rule)
 {
     enum weir_mode own = rule->switched ? rule->switched : rule->mode, all = all_mode(set);
+
     return own == WEIR_OFF || all == WEIR_OFF         ? WEIR_OFF
            : own == WEIR_SHADOW || all == WEIR_SHADOW ? WEIR_SHADOW
                                                       : WEIR_ENFORCE;
@@ -568,6 +584,7 @@ static enum weir_mode rule_mode(const struct set *set, const struct rule *rule)
 static int64_t plain_cost(const struct rule *rule, const struct request *q)
 {
     __int128 times = 1, most = INT64_MAX, cost;
+
     if (rule->cost_attribute >= 0) {
         const struct value *v = &q->seen[rule->cost_attribute];
         if (v->len > 0 && strspn(v->text, "0123456789") == v->len)
@@ -645,6 +662,7 @@ static bool plain_take_all(const struct item *items, int n, struct weir_decision
 static int plain_level(const struct weir_decision *d)
 {
     __int128 left = d->remaining;
+
     return !d->allowed ? 3 : left * 8 < d->limit ? 2 : left * 2 < d->limit ? 1 : 0;
 }
 
@@ -653,6 +671,7 @@ static void plain_refusal(struct rule *rule, const struct request *q, struct wei
     struct weir_ask one = { .cost = 1, .now = q->ask.now };
     struct weir_decision d;
     struct key key;
+
     rule->tally.refused++;
     if (!rule->bans || q->ask.cost <= 0)
         return;
@@ -692,6 +711,7 @@ static weir_time plain_banned(const struct rule *rule, const struct key *key,
                               const struct request *q)
 {
     struct ban *b = plain_ban(rule, key, q);
+
     plain_follow(b, q->ask.now);
     return b->until > q->ask.now ? b->until : 0;
 }
@@ -727,6 +747,7 @@ static bool plain_apply(struct rule *rule, enum weir_mode mode, const struct req
                         struct applying *a, struct weir_ruling *out)
 {
     struct key key;
+
     if (!plain_key(rule, q, &key))
         return true;
     weir_time until = plain_banned(rule, &key, q);
@@ -824,6 +845,7 @@ static int plain_reset(struct set *set, const struct request *given, const struc
     static struct request q;
     static struct key key;
     int n = 0;
+
     q = *given;
     plain_look(&q);
     for (int i = 0; i < set->n; i++) {
@@ -849,6 +871,7 @@ static void plain_told(const struct set *set, const struct request *given,
 {
     static struct request q;
     int reason = ruling->decision.reason;
+
     key->text[0] = '\0';
     if (reason != WEIR_LIMITED && reason != WEIR_TOO_BIG && reason != WEIR_BANNED)
         return;
@@ -863,6 +886,7 @@ static void plain_total(struct weir_totals *t, const struct weir_ruling *r)
 {
     bool deny = r->list != NULL && strcmp(r->list, "deny") == 0,
          shadow = r->decision.allowed && (deny || r->shadow != NULL);
+
     t->checked++;
     t->allowed += r->decision.allowed;
     t->refused += !r->decision.allowed;
@@ -876,6 +900,7 @@ static void plain_check(struct set *set, const struct request *given, struct wei
 {
     static struct applying a;
     static struct request q;
+
     q = *given;
     plain_look(&q);
     *out = (struct weir_ruling){ .decision = { .allowed = true }, .mode = (uint8_t)all_mode(set) };

@@ -68,6 +68,7 @@ static int rank(int who)
 static int64_t count_rank(int r)
 {
     int64_t n = 0;
+
     for (int i = 0; i < plain.n; i++)
         n += rank(plain.waiting[i]) == r;
     return n;
@@ -86,6 +87,7 @@ static bool overloaded(weir_time now)
 static void plain_remove(int who)
 {
     int i = 0;
+
     while (plain.waiting[i] != who)
         i++;
     memmove(&plain.waiting[i], &plain.waiting[i + 1], (size_t)(plain.n - i - 1) * sizeof(int));
@@ -100,6 +102,7 @@ static void plain_remove(int who)
 static int next_rank(void)
 {
     int best = -1;
+
     for (int i = 0; i < plain.n; i++) {
         int r = rank(plain.waiting[i]);
         bool sooner =
@@ -133,6 +136,7 @@ static int64_t plain_before(int who, weir_time now)
     int own = rank(who);
     int64_t before = options.newest_first_when_late && overloaded(now) ? 0 : count_rank(own),
             mine = before + 1;
+
     for (int r = 0; r < 16; r++) {
         int64_t there = count_rank(r);
         if (r == own || there == 0)
@@ -156,6 +160,7 @@ static weir_time plain_estimate(int64_t turns)
 static enum weir_reason plain_put(int who, weir_time now, weir_time *wait)
 {
     const struct weir_waiter *w = &waiters[who];
+
     *wait = plain_estimate(plain_before(who, now));
     if (w->deadline != 0 && now > w->deadline)
         return WEIR_LATE;
@@ -177,6 +182,7 @@ static enum weir_reason plain_put(int who, weir_time now, weir_time *wait)
 static int plain_late(weir_time now, bool gone[CROWD])
 {
     int n = 0;
+
     for (int i = plain.n; i-- > 0;) {
         int who = plain.waiting[i];
         if (waiters[who].deadline == 0 || now <= waiters[who].deadline)
@@ -264,6 +270,7 @@ static int64_t joined, served, late, cancelled;
 static void check_gone(const struct weir_waiter *list, const bool wanted[CROWD], int n)
 {
     int got = 0;
+
     for (const struct weir_waiter *w = list; w != NULL; w = w->next, got++) {
         expect(wanted[w - waiters], "who has left", w - waiters, -1);
         expect(weir__own(w)->queue == NULL && w->reason == WEIR_LATE, "why it has left", w->reason,
@@ -279,6 +286,7 @@ static void do_put(weir_time now)
     struct weir_waiter *w = &waiters[who];
     struct weir_decision d;
     weir_time wait;
+
     if (weir__own(w)->queue != NULL)
         return;
     w->priority = (int8_t)between(-8, 7);
@@ -299,6 +307,7 @@ static void do_next(weir_time now)
     bool gone[CROWD] = { false };
     int n, wanted = plain_next(now, gone, &n);
     struct weir_waiter *left = NULL, *w = weir_queue_next(queue, now, &left);
+
     same("next", w == NULL ? -1 : w - waiters, wanted);
     check_gone(left, gone, n);
     served += w != NULL;
@@ -312,6 +321,7 @@ static void do_late(weir_time now)
 {
     bool gone[CROWD] = { false };
     int n = plain_late(now, gone);
+
     check_gone(weir_queue_late(queue, now), gone, n);
 }
 
@@ -319,6 +329,7 @@ static void do_cancel(void)
 {
     int who = (int)between(0, CROWD - 1);
     bool waits = weir__own(&waiters[who])->queue != NULL;
+
     same("cancel", weir_queue_cancel(queue, &waiters[who]), waits);
     if (waits)
         plain_remove(who);
@@ -357,6 +368,7 @@ static void walk(void)
 {
     weir_time now = 100 * WEIR_SECOND;
     int64_t eager = between(30, 60); /* of 100 steps so many put */
+
     invent_options();
     memset(&plain, 0, sizeof(plain));
     memset(waiters, 0, sizeof(waiters));
@@ -386,6 +398,7 @@ int main(int argc, char **argv)
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     int rounds = argc > 2 ? atoi(argv[2]) : 300;
+
     for (int i = 0; i < rounds; i++) {
         random_state = seed_of_round = first + (uint64_t)i;
         walk();

@@ -36,6 +36,7 @@ static void create_engines(void)
     struct weir_table_options o = {
         .keys = 30000, .limiters = 20000, .slab = (int64_t)1 << 30, .narrow = narrow
     };
+
     for (int i = 0; i < TWINS; i++)
         if (weir_table_create(&tables[i], &o, &e) != WEIR_OK ||
             weir_create(&engines[i], &(struct weir_options){ .table = tables[i] }, &e) != WEIR_OK)
@@ -70,6 +71,7 @@ static void mend_costs(void)
 static void use_rules(weir_time now)
 {
     struct weir_error e;
+
     mend_costs();
     write_set();
     for (int i = 0; i < TWINS; i++) {
@@ -117,6 +119,7 @@ static void random_request(struct request *q, weir_time now)
 static size_t as_attrs(struct weir *weir, const struct request *q, struct weir_attr *attrs)
 {
     size_t n = 0;
+
     for (int i = 0, first = int_between(0, ATTRIBUTES - 1); i < ATTRIBUTES; i++) {
         int a = (first + i) % ATTRIBUTES;
         if (q->given[a].len == 0 && one_in(2))
@@ -138,6 +141,7 @@ static size_t as_attrs(struct weir *weir, const struct request *q, struct weir_a
 static void show_request(char *out, size_t size, const struct request *q)
 {
     size_t n = 0;
+
     for (int a = 0; a < ATTRIBUTES; a++)
         if (q->given[a].len > 0)
             n +=
@@ -149,6 +153,7 @@ static void show_request(char *out, size_t size, const struct request *q)
 static void show_ruling(char *out, size_t size, const struct weir_ruling *r)
 {
     const struct weir_decision *d = &r->decision;
+
     snprintf(out, size,
              "%s reason=%s item=%d limit=%" PRId64 " remaining=%" PRId64 " wait=%" PRId64
              " retry=%" PRId64 " reset=%" PRId64 " rule=%s list=%s shadow=%s count=%" PRId64
@@ -163,6 +168,7 @@ static void compare(const char *what, const struct weir_ruling *got,
                     const struct weir_ruling *expected, const struct request *q)
 {
     char a[1024], b[1024], request[ATTRIBUTES * (VALUE_MAX + 32)];
+
     show_ruling(a, sizeof(a), got);
     show_ruling(b, sizeof(b), expected);
     if (strcmp(a, b) == 0)
@@ -187,6 +193,7 @@ static struct weir_totals totals;
 static void compare_told(const char *told, const struct weir_ruling *plain, const struct request *q)
 {
     static struct key key;
+
     plain_told(&set, q, plain, &key);
     if (!is_listed_as(key.text, told))
         stop("told of key '%s', expected '%s'\n%s", told, key.text, yaml);
@@ -200,6 +207,7 @@ static void flush_batch(void)
     struct weir_ruling rulings[BATCH];
     static char told[BATCH][WEIR_KEY_TEXT];
     size_t allowed = 0;
+
     for (int i = 0; i < batched; i++)
         requests[i] = (struct weir_request){ attrs[i], as_attrs(engines[1], &batch[i], attrs[i]),
                                              batch[i].ask };
@@ -238,6 +246,7 @@ static void heard(void *context, const struct weir__explained *told)
     const struct rule *r = &set.rules[h->n++];
     static struct key key;
     enum weir__why why = plain_why(r, &h->q, &key);
+
     if (strcmp(told->rule->name, r->name) != 0 || told->why != why ||
         told->mode != rule_mode(&set, r))
         stop("explain: %s: why %d, mode %d, expected %s: %d, %d\n%s", told->rule->name, told->why,
@@ -270,6 +279,7 @@ static void compare_foretold(struct weir_ruling *foretold, struct weir_ruling se
 static void trace_request(const struct request *q, const struct weir_ruling *ruling)
 {
     static char t[ATTRIBUTES * (VALUE_MAX + 32)];
+
     show_request(t, sizeof(t), q);
     printf("%s\n", t);
     show_ruling(t, sizeof(t), ruling);
@@ -294,6 +304,7 @@ static void play_request(weir_time now)
     struct weir_ruling ruling, *plain = &expected[batched];
     struct weir__explanation foretold;
     static struct hearing hearing;
+
     random_request(q, now);
     hearing.q = *q;
     hearing.n = 0;
@@ -339,6 +350,7 @@ static void change_limit(void)
 {
     struct rule *r = any_rule();
     struct weir_limit *l = r ? &r->limit[int_between(0, r->limits - 1)] : NULL;
+
     if (l != NULL && !is_one_word(l)) {
         l->count = int_between(1, 20);
         if (l->period > 0 && one_in(2))
@@ -356,6 +368,7 @@ static void change_limit(void)
 static void change_rule(void)
 {
     struct rule *r = any_rule();
+
     if (r == NULL)
         return;
     struct rule before = *r;
@@ -396,6 +409,7 @@ static void remove_rule(void)
 static void insert_rule(void)
 {
     int i = int_between(0, set.n);
+
     if (set.n == RULES_MAX)
         return;
     memmove(&set.rules[i + 1], &set.rules[i], (size_t)(set.n++ - i) * sizeof(*set.rules));
@@ -412,6 +426,7 @@ static void fail_to_use(weir_time now)
     static struct set before;
     struct weir_error e = { 0 };
     struct rule *r = any_rule();
+
     if (r == NULL || !narrow)
         return;
     before = set;
@@ -440,6 +455,7 @@ static void fail_to_use(weir_time now)
 static const char *forget_entry(struct list *l, const char *entry)
 {
     const char *other = entry;
+
     for (int k = 0; k < 7 && is_address(l->attribute); k++)
         if (strcmp(entry, networks[k][0]) == 0 || strcmp(entry, networks[k][1]) == 0) {
             other = networks[k][int_between(0, 1)];
@@ -462,6 +478,7 @@ static void edit_list(void)
     struct weir_error e;
     const char *add = random_entry(l->attribute), *remove = NULL;
     bool adds = l->n < 16;
+
     if (adds)
         l->entries[l->n++] = add;
     if (l->n > 0 && one_in(2))
@@ -478,6 +495,7 @@ static void switch_mode(void)
     enum weir_mode mode = (enum weir_mode)int_between(WEIR_AS_WRITTEN, WEIR_OFF);
     struct rule *r = set.n > 0 && !one_in(4) ? &set.rules[int_between(0, set.n - 1)] : NULL;
     struct weir_error e;
+
     if (r == NULL && one_in(2))
         mode = WEIR_AS_WRITTEN;
     for (int i = 0; i < TWINS; i++)
@@ -506,6 +524,7 @@ static const char *name_key(struct listing *l, struct weir *weir, const struct b
 {
     bool same = r != NULL && strcmp(b->template, r->template) == 0;
     struct weir_ban got;
+
     *l = (struct listing){ 0 };
     for (int64_t at = 0; weir_ban_next(weir, now, &at, &got);)
         if (strcmp(got.rule, b->rule) == 0 && is_listed_as(b->text, got.key)) {
@@ -521,6 +540,7 @@ static const char *name_key(struct listing *l, struct weir *weir, const struct b
 static struct ban *any_ban(weir_time now)
 {
     struct ban *b = n_bans > 0 ? &bans[int_between(0, n_bans - 1)] : NULL;
+
     if (b != NULL && b->until <= now && !one_in(4))
         for (int i = 0; i < n_bans; i++)
             if (bans[i].until > now && one_in(3))
@@ -533,6 +553,7 @@ static void lift_ban(weir_time now)
     struct ban *b = any_ban(now);
     struct rule *r = b ? find_rule(b->rule) : NULL;
     struct listing listing;
+
     if (b == NULL)
         return;
     for (int i = 0; i < TWINS; i++) {
@@ -556,6 +577,7 @@ static void set_ban(weir_time now)
     struct weir_error e;
     struct listing listing;
     weir_time until = now + int_between(1, 100) * WEIR_SECOND;
+
     if (r == NULL || strcmp(r->template, b->template) != 0 || seed_of_round % 2 == 1)
         return;
     for (int i = 0; i < TWINS; i++) {
@@ -577,6 +599,7 @@ static void reset_keys(weir_time now)
     static struct request q;
     struct weir_attr attrs[3 * ATTRIBUTES];
     struct weir_error e;
+
     random_request(&q, now);
     struct rule *only = one_in(3) ? any_rule() : NULL;
     int wanted = plain_reset(&set, &q, only);
@@ -753,6 +776,7 @@ int main(int argc, char **argv)
 {
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     int rounds = argc > 2 ? atoi(argv[2]) : 200;
+
     trace = argc > 3;
     for (int i = 0; i < rounds; i++)
         play_round(seed + (uint64_t)i);

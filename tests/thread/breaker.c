@@ -69,6 +69,7 @@ static void fresh(const struct weir_breaker_options *o)
 static struct weir__breaker_view look(weir_time now)
 {
     struct weir__breaker_view v;
+
     weir__breaker_look(&it.plan, &it.breaker, now, &v);
     return v;
 }
@@ -231,6 +232,7 @@ static void counts_of_calls(void)
 static void tell_to_the_brim(int worker, int round)
 {
     weir_time now = NOW + (round & 4 ? (worker & 1) * it.plan.part : 0);
+
     tell(0, worker < 4, now);
     tell(0, worker >= 4, now);
 }

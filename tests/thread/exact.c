@@ -58,6 +58,7 @@ static struct weir_table *make_table(bool narrow, const char *path, int64_t keys
     struct weir_table *t = NULL;
     struct weir_error e;
     struct weir_table_options o = { .narrow = narrow, .path = path, .keys = keys };
+
     if (weir_table_create(&t, &o, &e) != WEIR_OK) {
         fprintf(stderr, "exact: %s\n", e.text);
         exit(1);
@@ -70,6 +71,7 @@ static struct weir_limiter *make_limiter(struct weir_table *t, const char *name,
     struct weir_limiter *l = NULL;
     struct weir_limit limit;
     struct weir_error e;
+
     if (weir_limit_parse(&limit, text, &e) != WEIR_OK ||
         weir_limiter_create(&l, t, name, &limit, 256, &e) != WEIR_OK) {
         fprintf(stderr, "exact: %s: %s\n", text, e.text);
@@ -111,6 +113,7 @@ static void add(int64_t *n, int64_t d)
 static void *thread_main(void *argument)
 {
     struct job *job = argument;
+
     at_the_gate(job->shared);
     job->run(job);
     return NULL;
@@ -120,6 +123,7 @@ static void run_threads(const struct job *job)
 {
     pthread_t threads[WORKERS];
     struct job jobs[WORKERS];
+
     for (int i = 0; i < WORKERS; i++) {
         jobs[i] = *job;
         jobs[i].number = i;
@@ -133,6 +137,7 @@ static void run_threads(const struct job *job)
 static void run_processes(const struct job *job)
 {
     pid_t pids[WORKERS];
+
     for (int i = 0; i < WORKERS; i++) {
         pids[i] = fork();
         if (pids[i] != 0)
@@ -161,6 +166,7 @@ static struct shared *new_shared(void)
 {
     struct shared *s =
         mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
     return s;
 }
 
@@ -183,6 +189,7 @@ static void take_in_batches(struct job *job)
     struct weir_item items[KEYS];
     struct weir_decision d[KEYS];
     int64_t numbers[KEYS];
+
     for (int i = 0; i < job->asks; i++) {
         for (int64_t k = 0; k < KEYS; k++) {
             numbers[k] = k;
@@ -201,6 +208,7 @@ static void exact_counts(const char *text, int64_t wanted, bool narrow, bool pro
 {
     static char name[200];
     char path[] = "weir-exact-XXXXXX";
+
     snprintf(name, sizeof(name), "%s, %s, %s", text, narrow ? "narrow" : "wide",
              processes ? "processes" : "threads");
     subject = name;
@@ -230,6 +238,7 @@ static void take_together(struct job *job)
 {
     int64_t number = 1;
     struct weir_ask a = { .key = key_of(&number), .cost = 1, .now = NOW };
+
     for (int i = 0; i < 200; i++) {
         struct weir_item items[] = { { job->limiters[0], a },
                                      { job->limiters[1], a },
@@ -273,6 +282,7 @@ static void all_or_nothing(bool narrow)
 static void take_crosswise(struct job *job)
 {
     int64_t one = 1, two = 2;
+
     for (int i = 0; i < 300; i++) {
         struct weir_ask a = { .key = key_of(job->number % 2 ? &one : &two), .cost = 1, .now = NOW };
         struct weir_ask b = { .key = key_of(job->number % 2 ? &two : &one), .cost = 1, .now = NOW };
@@ -308,6 +318,7 @@ static void take_and_give(struct job *job)
 {
     int64_t number = 3;
     struct weir_ask a = { .key = key_of(&number), .cost = 2, .now = NOW };
+
     for (int i = 0; i < 500; i++) {
         struct weir_decision d;
         if (weir_take(job->limiters[0], &a, &d))
@@ -392,6 +403,7 @@ static void flood(struct job *job)
 static int by_tag(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
     return x < y ? -1 : x > y;
 }
 
@@ -401,6 +413,7 @@ static int64_t doubles(const struct weir_table *t)
            stride = t->header->slot_size / sizeof(uint64_t);
     uint64_t *tags = malloc(n * sizeof(*tags));
     int64_t found = 0;
+
     for (size_t i = 0; i < n; i++)
         tags[i] = ((uint64_t *)(void *)t->slots)[i * stride];
     qsort(tags, n, sizeof(*tags), by_tag);
@@ -437,6 +450,7 @@ static void change_crowd(struct job *job, int i)
 {
     struct weir_limit limit;
     struct weir_error e;
+
     weir_limit_parse(&limit, job->text, &e);
     limit.count += i % 2 ? 0 : 1000;
     if (weir_limiter_change(job->limiters[1], &limit, NOW, &e) != WEIR_OK)
@@ -505,6 +519,7 @@ static void crowded(bool narrow, bool changing_too)
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 1;
+
     static const struct {
         const char *text;
         int64_t wanted;

@@ -74,6 +74,7 @@ static void hold(struct worker *w)
 {
     struct weir_permit p;
     struct weir_decision d;
+
     for (int i = 0; i < 3 * PERMITS; i++)
         if (weir_enter(w->guard, &(struct weir_ask){ .cost = 1, .now = NOW }, &p, &d))
             __atomic_add_fetch(&w->shared->granted, 1, __ATOMIC_RELAXED);
@@ -82,6 +83,7 @@ static void hold(struct worker *w)
 static void note_most(struct shared *s, int64_t held)
 {
     int64_t most = __atomic_load_n(&s->most, __ATOMIC_RELAXED);
+
     while (held > most && !__atomic_compare_exchange_n(&s->most, &most, held, true,
                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
@@ -92,6 +94,7 @@ static void note_most(struct shared *s, int64_t held)
 static void churn(struct worker *w)
 {
     struct shared *s = w->shared;
+
     for (int i = 0; i < w->rounds; i++) {
         struct weir_permit p;
         struct weir_decision d;
@@ -110,6 +113,7 @@ static void lease(struct worker *w)
 {
     struct shared *s = w->shared;
     struct weir_permit kept[4] = { { 0 } };
+
     for (int i = 0; i < w->rounds; i++) {
         weir_time now = __atomic_add_fetch(&s->clock, 3 * WEIR_MILLISECOND, __ATOMIC_RELAXED);
         struct weir_permit *p = &kept[i % 4];
@@ -130,6 +134,7 @@ static void *look(void *context)
     struct worker *w = context;
     struct weir_guard_info info;
     char text[64];
+
     while (__atomic_load_n(&w->shared->done, __ATOMIC_ACQUIRE) == 0) {
         weir_guard_get(
             w->guard, w->kind == LEASE ? __atomic_load_n(&w->shared->clock, __ATOMIC_RELAXED) : NOW,
@@ -145,6 +150,7 @@ static void *look(void *context)
 static void *run(void *context)
 {
     struct worker *w = context;
+
     meet(&w->shared->ready);
     (w->kind == HOLD ? hold : w->kind == CHURN ? churn : lease)(w);
     meet(&w->shared->finished); /* what is held by a process that has ended can be had again */
@@ -154,6 +160,7 @@ static void *run(void *context)
 static void run_threads(struct worker *workers)
 {
     pthread_t threads[WORKERS], looker;
+
     if (workers->kind != HOLD)
         pthread_create(&looker, NULL, look, workers);
     for (int i = 0; i < WORKERS; i++)
@@ -168,6 +175,7 @@ static void run_threads(struct worker *workers)
 static void run_processes(struct worker *workers)
 {
     pid_t pids[WORKERS];
+
     for (int i = 0; i < WORKERS; i++)
         if ((pids[i] = fork()) == 0) {
             run(&workers[i]);
@@ -180,6 +188,7 @@ static void run_processes(struct worker *workers)
 static void check(struct weir_guard *guard, const struct shared *s, int kind, bool processes)
 {
     char what[64];
+
     snprintf(what, sizeof(what), "%s, %s", kinds[kind], processes ? "processes" : "threads");
     if (kind == HOLD) {
         expect(s->granted == PERMITS, what, s->granted, PERMITS);
@@ -210,6 +219,7 @@ static void test(int kind, bool processes, int rounds)
     struct weir_guard *guard = NULL;
     struct weir_guard_options o = { .max = PERMITS,
                                     .lease = kind == LEASE ? 20 * WEIR_MILLISECOND : 0 };
+
     o.adaptive = (struct weir_adaptive_options){
         .controller = "vegas", .initial = PERMITS, .min = PERMITS, .max = PERMITS
     };
@@ -239,6 +249,7 @@ static void test(int kind, bool processes, int rounds)
 int main(int argc, char **argv)
 {
     int times = argc > 1 ? atoi(argv[1]) : 1;
+
     for (int i = 0; i < times; i++)
         for (int kind = 0; kind < KINDS; kind++) {
             test(kind, false, 20000);

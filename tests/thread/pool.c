@@ -63,6 +63,7 @@ static void run(struct weir_task *base)
     struct task *t = (struct task *)base;
     int n = __atomic_add_fetch(&running, 1, __ATOMIC_SEQ_CST),
         most = __atomic_load_n(&running_max, __ATOMIC_SEQ_CST);
+
     while (n > most && !__atomic_compare_exchange_n(&running_max, &most, n, false, __ATOMIC_SEQ_CST,
                                                     __ATOMIC_SEQ_CST))
         ;
@@ -74,6 +75,7 @@ static void run(struct weir_task *base)
 static void refused(struct weir_task *base, enum weir_reason reason)
 {
     struct task *t = (struct task *)base;
+
     (void)reason;
     __atomic_add_fetch(&t->refused, 1, __ATOMIC_SEQ_CST);
 }
@@ -81,6 +83,7 @@ static void refused(struct weir_task *base, enum weir_reason reason)
 static void invent_task(struct submitter *s, struct task *t)
 {
     uint64_t dice = random64(&s->seed);
+
     *t = (struct task){ .task = { .run = run, .refused = refused } };
     t->task.waiter.priority = (int8_t)(dice % 16 - 8);
     t->task.waiter.user_class = (uint8_t)(dice >> 8 & 7);
@@ -90,6 +93,7 @@ static void invent_task(struct submitter *s, struct task *t)
 static void *submit_many(void *argument)
 {
     struct submitter *s = argument;
+
     for (int i = 0; i < TASKS; i++) {
         struct task *t = &s->tasks[i];
         struct weir_decision d;
@@ -131,6 +135,7 @@ static void play(uint64_t seed, bool drain, int64_t fates[3])
                                    .idle = 20,
                                    .max_queue = QUEUE,
                                    .clock = &clock_of_pool };
+
     o.queue.order = (enum weir_order)(seed % 3);
     o.queue.target = seed % 2 ? 4 : 0;
     o.queue.interval = 8;
@@ -156,6 +161,7 @@ int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 1;
     int64_t fates[3] = { 0 };
+
     now = 1000 * WEIR_SECOND;
     for (int i = 0; i < 6 * rounds; i++)
         play((uint64_t)i, i / 3 % 2 == 0, fates);

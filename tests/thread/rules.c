@@ -63,6 +63,7 @@ static void use(struct weir *weir, const char *text)
 {
     struct weir_rules *rules = NULL;
     struct weir_error e;
+
     must(weir_rules_parse(&rules, text, strlen(text), NULL, &e), &e);
     must(weir_use(weir, rules, NOW, &e), &e);
 }
@@ -97,6 +98,7 @@ static void at_the_gate(struct shared *s, int n)
 static void *thread_main(void *argument)
 {
     struct job *job = argument;
+
     at_the_gate(job->shared, WORKERS);
     job->run(job);
     __atomic_fetch_add(&job->shared->done, 1, __ATOMIC_ACQ_REL);
@@ -107,6 +109,7 @@ static void run_threads(const struct job *job)
 {
     pthread_t threads[WORKERS];
     struct job jobs[WORKERS];
+
     for (int i = 0; i < WORKERS; i++) {
         jobs[i] = *job;
         jobs[i].number = i;
@@ -137,6 +140,7 @@ static bool ask(struct weir *weir, int ip, int account, int64_t cost, struct wei
     struct weir_attr attrs[] = { { .name = "ip", .value = ips[ip], .id = ip_number },
                                  { .name = "account", .value = accounts[account] },
                                  { .name = "uri", .value = "//api/./x?y" } };
+
     return weir_check(weir, attrs, 3, &(struct weir_ask){ .cost = cost, .now = NOW }, ruling);
 }
 
@@ -144,6 +148,7 @@ static bool ask_and_count(struct job *job, int ip, int account, int64_t cost)
 {
     struct weir_ruling ruling;
     bool allowed = ask(job->weir, ip, account, cost, &ruling);
+
     add(&job->shared->asked, 1);
     if (!allowed)
         return false;
@@ -190,6 +195,7 @@ struct left {
 static void note_left(void *context, const struct weir__explained *rule)
 {
     struct left *left = context;
+
     for (size_t i = 0; i < rule->n_limits; i++) {
         const struct weir_decision *d = &rule->limits[i].decision;
         int64_t used = d->limit - d->remaining;
@@ -210,6 +216,7 @@ static struct left look(struct weir *weir, int ip, int account)
                                  { .name = "uri", .value = "/api/x" } };
     struct left left = { .least = INT64_MAX };
     struct weir__explanation unused;
+
     weir__engine_explain(weir, attrs, 3, &(struct weir_ask){ .now = NOW }, &unused, note_left,
                          &left);
     return left;
@@ -284,6 +291,7 @@ static void edit(struct weir *weir, int i)
 {
     const char *name = i % 2 ? "nina" : "oscar";
     struct weir_error e;
+
     must(weir_list_edit(weir, i % 3 ? "deny" : "friends", "account", &name, 1, NULL, 0, &e), &e);
     must(weir_list_edit(weir, "allow", "header.x", &name, 1, NULL, 0, &e), &e);
     must(weir_list_edit(weir, "allow", "header.x", NULL, 0, &name, 1, &e), &e);
@@ -293,6 +301,7 @@ static void edit(struct weir *weir, int i)
 static void note_other(void *context, const struct weir__explained *rule)
 {
     const struct weir_decision *d = &rule->limits[0].decision;
+
     if (strcmp(rule->rule->name, "other") == 0)
         *(int64_t *)context = d->limit - d->remaining;
 }
@@ -302,6 +311,7 @@ static int64_t used_of_other(struct weir *weir, int ip)
     struct weir_attr attrs[] = { { .name = "ip", .value = ips[ip] } };
     struct weir__explanation unused;
     int64_t used = -1;
+
     weir__engine_explain(weir, attrs, 1, &(struct weir_ask){ .now = NOW }, &unused, note_other,
                          &used);
     return used;
@@ -311,6 +321,7 @@ static int64_t used_of_other(struct weir *weir, int ip)
 static void find_toggled(struct job *job, int i)
 {
     struct weir_rule_info info;
+
     for (int64_t at = 0; weir_rule_next(job->weir, &at, &info);)
         if (strcmp(info.name, "toggled") == 0 && info.switched == (enum weir_mode)(i % 4))
             return;
@@ -320,6 +331,7 @@ static void find_toggled(struct job *job, int i)
 static void swap_and_edit(struct job *job, int i)
 {
     char name[] = "header.A-z";
+
     use(job->weir, swapped[i % 3 == 2]);
     if (i > 0)
         find_toggled(job, i - 1);
@@ -356,6 +368,7 @@ static void judge_swaps(struct job *job)
 {
     struct shared *s = job->shared;
     struct weir_rule_info info;
+
     use(job->weir, swapped[0]);
     expect(s->bad == 0, "rulings that no rule set can give", s->bad, 0);
     expect(s->all == 300000, "granted across swaps", s->all, 300000);
@@ -399,6 +412,7 @@ static struct weir *open_engine(const char *path, const char *text)
     struct weir_table *table = NULL;
     struct weir *weir = NULL;
     struct weir_error e;
+
     must(weir_table_create(
              &table, &(struct weir_table_options){ .path = path, .keys = 1000, .slab = 1 << 22 },
              &e),
@@ -411,6 +425,7 @@ static struct weir *open_engine(const char *path, const char *text)
 static void close_engine(struct weir *weir)
 {
     struct weir_table *table = weir_table_of(weir);
+
     weir_destroy(weir);
     weir_table_destroy(table);
 }
@@ -420,6 +435,7 @@ static pid_t in_child(const char *path, const char *text, struct shared *shared,
                       void (*run)(struct job *))
 {
     pid_t pid = fork();
+
     if (pid != 0)
         return pid;
     failed = 0; /* from here on its own */
@@ -434,6 +450,7 @@ static pid_t in_child(const char *path, const char *text, struct shared *shared,
 static void wait_for(pid_t pid)
 {
     int status;
+
     waitpid(pid, &status, 0);
     expect(status == 0, "a process's end", status, 0);
 }
@@ -450,6 +467,7 @@ static void exact_across_processes(const char *path, const char *text)
     struct weir *weir = open_engine(path, text);
     pid_t one = in_child(path, text, s, 0, ask_when_both_are_here),
           two = in_child(path, text, s, 1, ask_when_both_are_here);
+
     wait_for(one);
     wait_for(two);
     compare_books(weir, s);
@@ -462,6 +480,7 @@ static void exact_across_processes(const char *path, const char *text)
 static void get_banned(struct job *job)
 {
     struct weir_ruling r;
+
     for (int i = 0; i < 5; i++) {
         bool allowed = ask(job->weir, 0, 0, 1, &r);
         expect(allowed == (i < 2), "allowed before the ban", allowed, i < 2);
@@ -473,6 +492,7 @@ static void get_banned(struct job *job)
 static void lift_and_switch(struct job *job)
 {
     struct weir_error e;
+
     expect(weir_ban_lift(job->weir, "login", "10.0.0.1", NOW), "the ban lifted", 0, 1);
     must(weir_mode_set(job->weir, "login", WEIR_SHADOW, &e), &e);
 }
@@ -480,6 +500,7 @@ static void lift_and_switch(struct job *job)
 static void switch_all_off(struct job *job)
 {
     struct weir_error e;
+
     must(weir_mode_set(job->weir, NULL, WEIR_OFF, &e), &e);
 }
 
@@ -487,6 +508,7 @@ static void bans_and_modes_across_processes(const char *path)
 {
     struct weir *weir = open_engine(path, ban_rules);
     struct weir_ruling r;
+
     wait_for(in_child(path, ban_rules, NULL, 0, get_banned));
     expect(!ask(weir, 0, 1, 1, &r) && r.decision.reason == WEIR_BANNED, "banned by another process",
            r.decision.reason, WEIR_BANNED);
@@ -503,6 +525,7 @@ static void bans_and_modes_across_processes(const char *path)
 static void processes(void)
 {
     static const char *const texts[] = { small_rules, large_rules };
+
     for (int i = 0; i < 3; i++) {
         char path[] = "weir-rules-XXXXXX";
         subject = i < 2 ? "two processes" : "bans and modes of two processes";
@@ -518,6 +541,7 @@ static void processes(void)
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 1;
+
     alarm(500); /* a stuck key, or a swap that waits for ever, would hang */
     for (int round = 0; round < rounds; round++) {
         all_or_nothing(small_rules, 20);

@@ -37,6 +37,7 @@ static void come_in(void)
 {
     int n = __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST),
         seen = __atomic_load_n(&most, __ATOMIC_SEQ_CST);
+
     while (n > seen &&
            !__atomic_compare_exchange_n(&most, &seen, n, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         ;
@@ -55,6 +56,7 @@ static void go_out(struct weir_permit *permit, bool tell)
 static void *work(void *argument)
 {
     int me = (int)(intptr_t)argument;
+
     for (int i = 0; i < TIMES; i++) {
         weir_time wait_max = i % 3 == 0   ? WEIR_FOREVER
                              : i % 3 == 1 ? WEIR_MILLISECOND
@@ -91,6 +93,7 @@ static struct visitor {
 static void note_turn(struct weir_waiter *waiter, enum weir_reason reason)
 {
     struct visitor *v = (struct visitor *)waiter;
+
     expect(__atomic_exchange_n(&v->turn, 1 + (int)reason, __ATOMIC_ACQ_REL) == 0,
            "a turn is told once", reason);
 }
@@ -98,6 +101,7 @@ static void note_turn(struct weir_waiter *waiter, enum weir_reason reason)
 static void visit_once(void)
 {
     bool waits[VISITORS] = { false };
+
     for (int i = 0; i < VISITORS; i++) {
         struct visitor *v = &visitors[i];
         struct weir_decision d;
@@ -130,6 +134,7 @@ static void play(enum weir_order order)
     pthread_t threads[THREADS];
     struct weir_guard_info info;
     struct weir_queue_options o = { .order = order, .weights = { 3, 2, 1, 1 } };
+
     if (weir_table_create(&table, &(struct weir_table_options){ .keys = 64 }, NULL) != WEIR_OK ||
         weir_guard_create(&guard, table, "few", &(struct weir_guard_options){ .max = PERMITS },
                           NULL) != WEIR_OK ||
@@ -152,6 +157,7 @@ static void play(enum weir_order order)
 int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 1;
+
     for (int i = 0; i < 3 * rounds; i++)
         play((enum weir_order)(i % 3));
     printf("thread-wait: %" PRId64 " entered, %" PRId64 " left; %" PRId64 " passed, %" PRId64

@@ -1,5 +1,4 @@
-/* guards-json.h -- a guard in JSON and in words, as servers answer it and `weir guards --table` shows
- * it. */
+/* guards-json.h -- a guard in JSON and in words, as servers and `weir guards --table` show it. */
 #ifndef WEIR_SERVER_GUARDS_JSON_H
 #define WEIR_SERVER_GUARDS_JSON_H
 

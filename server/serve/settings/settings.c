@@ -1,8 +1,8 @@
 /* settings.c -- everything `weir serve` can be told: the table, its sources, its values.
  *
  * A setting is a row of the table below: its name, how its text is read, its default, its bounds,
- * and its line of the help.  First the text of each is found (command line, environment, file), then
- * all are read, so that every complaint names the place the text comes from.
+ * and its line of the help.  First the text of each is found (command line, environment, file),
+ * then all are read, so that every complaint names the place the text comes from.
  */
 #include "server/serve/settings/settings.h"
 

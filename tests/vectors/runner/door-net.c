@@ -422,6 +422,7 @@ static int net_open(const struct weir__door *self, void **run, const struct weir
 {
     struct net *n = self->context;
     int code = make_room(n, count_large(vectors, c), error);
+
     if (code != WEIR_OK)
         return code;
     struct run *r = calloc(1, sizeof(*r));

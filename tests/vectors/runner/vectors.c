@@ -62,6 +62,7 @@ static int read_number(struct reader *r, const char *what, int64_t *out)
 {
     bool minus = !weir__cursor_end(&r->cursor) && *r->cursor.at == '-' && r->cursor.at[1] >= '0' &&
                  r->cursor.at[1] <= '9';
+
     r->cursor.at += minus;
     int code = weir__cursor_count(&r->cursor, what, 0, out);
     if (code == WEIR_OK && minus)
@@ -74,6 +75,7 @@ int weir__vector_time(struct weir__cursor *cursor, const char *what, weir_time *
 {
     int code = weir__cursor_time(cursor, what, out);
     char last = code == WEIR_OK ? cursor->at[-1] : 's';
+
     if (last < '0' || last > '9')
         return code;
     return weir__fail_at(cursor->error, weir__cursor_column(cursor),
@@ -111,6 +113,7 @@ static int add_case(struct reader *r, const struct weir__vector_case *c)
 {
     void *items = r->out.cases;
     int code = grow(r, &items, r->out.case_count, &r->case_room, sizeof(*c));
+
     r->out.cases = items;
     if (code == WEIR_OK)
         r->out.cases[r->out.case_count++] = *c;
@@ -121,6 +124,7 @@ static int add_line(struct reader *r, const struct weir__vector_line *l)
 {
     void *items = r->out.lines;
     int code = grow(r, &items, r->out.line_count, &r->line_room, sizeof(*l));
+
     r->out.lines = items;
     if (code != WEIR_OK)
         return code;
@@ -178,6 +182,7 @@ static int read_limit(struct reader *r)
 static int read_change(struct reader *r, struct weir__vector_line *l)
 {
     int code = read_limit_text(r, false);
+
     l->limit = r->limit;
     return code;
 }
@@ -267,6 +272,7 @@ static int read_ask(struct reader *r, struct weir__vector_line *l)
 static int read_give(struct reader *r, struct weir__vector_line *l)
 {
     int code = read_number(r, "the cost", &l->cost);
+
     return code == WEIR_OK ? read_end(r) : code;
 }
 

@@ -30,6 +30,10 @@ void weir__clock_wake_word(
 void weir__clock_boot_id(unsigned char id[WEIR__BOOT_ID_SIZE]); /* another after each boot; zeros if
                                                                    the host does not tell */
 
+/* file.c -- reads to the end; the caller frees it.  NULL with errno: EFBIG if there are more than
+ * `most` bytes. */
+char *weir__file_read_all(int fd, size_t most, size_t *len);
+
 /* hash.c; the hash itself is in hash.h */
 int weir__random_fill(void *out, size_t size); /* from the kernel; 0, or -1 with errno */
 

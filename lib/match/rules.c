@@ -246,45 +246,20 @@ void weir_rules_destroy(struct weir_rules *rules)
 
 /* --------------------------------------------------------------- files ---- */
 
-static int read_all(int fd, const char *path, char **text, size_t *len, struct weir_error *error)
-{
-    size_t room = 65536;
-    char *buffer = malloc(room);
-    *len = 0;
-    for (ssize_t got; buffer != NULL; *len += (size_t)got) {
-        if (*len == room) {
-            char *more = room >= WEIR__RULES_TEXT_MAX ? NULL : realloc(buffer, room *= 2);
-            if (more == NULL)
-                break;
-            buffer = more;
-        }
-        got = read(fd, buffer + *len, room - *len);
-        if (got == 0) {
-            *text = buffer;
-            return WEIR_OK;
-        }
-        if (got < 0 && errno != EINTR) {
-            int code = weir__fail_errno(error, "cannot read", path);
-            free(buffer);
-            return code;
-        }
-        got = got < 0 ? 0 : got;
-    }
-    free(buffer);
-    return weir__fail(error, WEIR_NO_MEMORY, "%s is too large: a rule file has at most %zu MiB",
-                      path, (size_t)WEIR__RULES_TEXT_MAX >> 20);
-}
-
 int weir_rules_read(struct weir_rules **out, const char *path,
                     const struct weir_rules_options *options, struct weir_error *error)
 {
     struct weir_rules_options named = options ? *options : (struct weir_rules_options){ 0 };
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = NULL;
     size_t len;
     if (fd < 0)
         return weir__fail_errno(error, "cannot open", path);
-    int code = read_all(fd, path, &text, &len, error);
+    char *text = weir__file_read_all(fd, WEIR__RULES_TEXT_MAX, &len);
+    int code = text != NULL     ? WEIR_OK
+               : errno == EFBIG ? weir__fail(error, WEIR_NO_MEMORY,
+                                             "%s is too large: a rule file has at most %zu MiB",
+                                             path, (size_t)WEIR__RULES_TEXT_MAX >> 20)
+                                : weir__fail_errno(error, "cannot read", path);
     close(fd);
     if (code != WEIR_OK)
         return code;

@@ -28,47 +28,6 @@ static char *find_path(const char *rules, const char *name)
     return path;
 }
 
-static int read_all(int fd, char *text, size_t size, size_t *len)
-{
-    for (*len = 0; *len < size;) {
-        ssize_t n = read(fd, text + *len, size - *len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return (int)n;
-        *len += (size_t)n;
-    }
-    return 0;
-}
-
-/* The whole file; NULL, and *why says why. */
-static char *read_open(int fd, size_t most, size_t *len, const char **why)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) != 0) {
-        *why = strerror(errno);
-        return NULL;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        *why = "it is not a regular file";
-        return NULL;
-    }
-    if ((uint64_t)st.st_size > most) {
-        *why = most == BYTES_MAX ? "it is too large; the most is 64 MiB"
-                                 : "it is too large; the most is 64 KiB";
-        return NULL;
-    }
-    char *text = malloc((size_t)st.st_size + 1);
-    *why = "no memory";
-    if (text && read_all(fd, text, (size_t)st.st_size, len) != 0) {
-        *why = strerror(errno);
-        free(text);
-        text = NULL;
-    }
-    return text;
-}
-
 #define OPENING \
     (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) /* not waiting: it might be a pipe \
                                                     */
@@ -127,12 +86,19 @@ static char *read_named(const char *rules, const char *name, bool near, size_t m
                         const char **why)
 {
     int fd = open_file(rules, name, near);
+    struct stat st;
 
     if (fd < 0) {
         *why = strerror(errno);
         return NULL;
     }
-    char *text = read_open(fd, most, len, why);
+    char *text = NULL;
+    if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
+        *why = "it is not a regular file";
+    else if ((text = weir__file_read_all(fd, most, len)) == NULL)
+        *why = errno != EFBIG      ? strerror(errno)
+               : most == BYTES_MAX ? "it is too large; the most is 64 MiB"
+                                   : "it is too large; the most is 64 KiB";
     close(fd);
     return text;
 }

@@ -13,60 +13,25 @@
 
 /* ------------------------------------------------------------- reading ---- */
 
-/* Not waiting: it might be a pipe, and its writer away. */
-static int open_regular(const char *path, size_t *size, struct weir_error *error)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return weir__fail_errno(error, "cannot open", path);
-    int code = fstat(fd, &st) != 0 ? weir__fail_errno(error, "cannot look at", path)
-               : !S_ISREG(st.st_mode)
-                   ? weir__fail(error, WEIR_INVALID, "%s is not a regular file", path)
-               : st.st_size > (off_t)WEIR__RULES_TEXT_MAX
-                   ? weir__fail(error, WEIR_INVALID, "%s is too large: the most is %zu MiB", path,
-                                WEIR__RULES_TEXT_MAX >> 20)
-                   : WEIR_OK;
-    if (code == WEIR_OK) {
-        *size = (size_t)st.st_size;
-        return fd;
-    }
-    close(fd);
-    return code;
-}
-
-/* Until the end of the file, or `room` is full: whoever is writing it now will be seen by the next
- * stamp. */
-static bool read_all(int fd, char *text, size_t room, size_t *len)
-{
-    for (*len = 0; *len < room;) {
-        ssize_t n = read(fd, text + *len, room - *len);
-        if (n == 0 || (n < 0 && errno != EINTR))
-            return n == 0;
-        *len += n > 0 ? (size_t)n : 0;
-    }
-    return true;
-}
-
 int weir__rule_files_read(const char *path, char **text, size_t *len, struct weir_error *error)
 {
-    size_t size = 0, got = 0;
-    int fd = open_regular(path, &size, error), code = WEIR_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* waits for no pipe */
+    struct stat st;
+
     if (fd < 0)
-        return fd;
-    char *bytes = malloc(size + 1);
-    if (bytes == NULL)
-        code = weir__fail(error, WEIR_NO_MEMORY, "out of memory for %s", path);
-    else if (!read_all(fd, bytes, size, &got))
-        code = weir__fail_errno(error, "cannot read", path);
+        return weir__fail_errno(error, "cannot open", path);
+    bool odd = fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);
+    char *all = odd ? NULL : weir__file_read_all(fd, WEIR__RULES_TEXT_MAX, len);
+    int code = all   ? WEIR_OK
+               : odd ? weir__fail(error, WEIR_INVALID, "%s is not a regular file", path)
+               : errno == EFBIG
+                   ? weir__fail(error, WEIR_INVALID, "%s is too large: the most is %zu MiB", path,
+                                WEIR__RULES_TEXT_MAX >> 20)
+                   : weir__fail_errno(error, "cannot read", path);
     close(fd);
-    if (code != WEIR_OK) {
-        free(bytes);
-        return code;
-    }
-    *text = bytes;
-    *len = got;
-    return WEIR_OK;
+    if (all)
+        *text = all;
+    return code;
 }
 
 /* ------------------------------------------------------------- finding ---- */

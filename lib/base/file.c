@@ -1,0 +1,53 @@
+/* file.c -- a whole file in memory. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+enum { ROOM_LEAST = 4096 };
+
+/* Room for what the file has, as far as it says, and for one byte more: then its end is seen. */
+static size_t first_room(int fd, size_t most)
+{
+    struct stat st;
+    size_t size = fstat(fd, &st) == 0 && st.st_size > 0 ? (size_t)st.st_size : 0;
+
+    return size > most ? 0 : size >= ROOM_LEAST ? size + 1 : ROOM_LEAST;
+}
+
+static char *give_up(char *text, int why)
+{
+    free(text);
+    errno = why;
+    return NULL;
+}
+
+char *weir__file_read_all(int fd, size_t most, size_t *len)
+{
+    size_t room = first_room(fd, most), used = 0;
+    char *text = room ? malloc(room) : NULL;
+
+    if (room == 0)
+        return give_up(NULL, EFBIG);
+    for (ssize_t got; text != NULL; used += (size_t)got) {
+        if (used > most)
+            return give_up(text, EFBIG);
+        if (used == room) {
+            char *grown = realloc(text, room *= 2);
+            if (grown == NULL)
+                return give_up(text, ENOMEM);
+            text = grown;
+        }
+        got = read(fd, text + used, room - used);
+        if (got == 0) {
+            *len = used;
+            return text;
+        }
+        if (got < 0 && errno != EINTR)
+            return give_up(text, errno);
+        got = got < 0 ? 0 : got;
+    }
+    return NULL;
+}

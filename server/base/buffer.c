@@ -105,7 +105,7 @@ void weir__buffer_print(struct weir__buffer *b, FILE *out)
 {
     if (b->failed)
         weir__complain(NULL, "no memory left to print this");
-    else if (b->len > 0)
+    else if (out && b->len > 0)
         fwrite(b->bytes, 1, b->len, out);
     weir__buffer_free(b);
 }

@@ -57,7 +57,7 @@ void weir__buffer_member_ms(struct weir__buffer *b, const char *name, int64_t sp
 void weir__buffer_member_moment(struct weir__buffer *b, const char *name, int64_t moment);
 
 void weir__buffer_drop(struct weir__buffer *b, size_t n);   /* the first n bytes */
-void weir__buffer_print(struct weir__buffer *b, FILE *out); /* and frees it */
+void weir__buffer_print(struct weir__buffer *b, FILE *out); /* unless NULL; and frees it */
 void weir__buffer_free(struct weir__buffer *b);             /* and it is empty again */
 
 #endif

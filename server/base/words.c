@@ -1,4 +1,4 @@
-/* words.c -- numbers and times in words, and strangers' texts made safe to show. */
+/* words.c -- numbers, times and bars for people, and strangers' texts made safe. */
 #include "server/base/words.h"
 
 #include <string.h>
@@ -40,6 +40,35 @@ void weir__safe_put(FILE *out, enum weir__safe kind, const char *text, size_t le
 void weir__safe_text(FILE *out, enum weir__safe kind, const char *text)
 {
     weir__safe_put(out, kind, text, strlen(text));
+}
+
+/* ----------------------------------------------------------- colours and bars ---- */
+
+struct weir__colours weir__colours(bool wanted)
+{
+    if (!wanted)
+        return (struct weir__colours){ "", "", "", "", "", "", "" };
+    return (struct weir__colours){ "\033[32m", "\033[31m", "\033[33m", "\033[36m",
+                                   "\033[2m",  "\033[1m",  "\033[0m" };
+}
+
+int weir__words_bar(FILE *out, double part, double whole, int width)
+{
+    static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
+    int n = whole > 0 ? (int)(part / whole * 8 * width + 0.5) : 0;
+
+    n = n > 8 * width ? 8 * width : n <= 0 ? part > 0 : n;
+    for (int i = 0; i < n / 8; i++)
+        fputs("█", out);
+    fputs(eighths[n % 8], out);
+    return (n + 7) / 8;
+}
+
+const char *weir__words_column(int64_t eighths)
+{
+    static const char *const columns[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+
+    return columns[eighths < 0 ? 0 : eighths > 8 ? 8 : eighths];
 }
 
 /* ----------------------------------------------------------------- in words ---- */

@@ -1,4 +1,4 @@
-/* words.h -- numbers and times in words, and strangers' texts made safe to show. */
+/* words.h -- numbers, times and bars for people, and strangers' texts made safe. */
 #ifndef WEIR_SERVER_WORDS_H
 #define WEIR_SERVER_WORDS_H
 
@@ -13,6 +13,17 @@ enum weir__safe {
 
 void weir__safe_put(FILE *out, enum weir__safe kind, const char *text, size_t len);
 void weir__safe_text(FILE *out, enum weir__safe kind, const char *text); /* ended by NUL */
+
+/* Escape sequences; all empty without colours. */
+struct weir__colours {
+    const char *good, *bad, *mild, *note, *dim, *bold, *off;
+};
+struct weir__colours weir__colours(bool wanted);
+
+/* A bar of `width` characters, in eighths: `part` of `whole`; anything above 0 is visible. */
+int weir__words_bar(FILE *out, double part, double whole, int width);
+/* A column of 0 to 8 eighths. */
+const char *weir__words_column(int64_t eighths);
 
 #define WEIR__WORDS 48
 

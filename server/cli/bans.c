@@ -62,13 +62,13 @@ static void print_ban(const struct weir_ban *ban, weir_time now)
 
 static void write_json(struct weir__buffer *json, const struct weir_ban *ban)
 {
-    weir__buffer_text(json, json->bytes[json->len - 1] == '[' ? "{" : ",{");
+    weir__buffer_open(json, NULL, '{');
     weir__buffer_member(json, "rule", ban->rule);
     weir__buffer_member(json, "key", ban->key);
     weir__buffer_member_number(json, "since_ns", ban->since);
     weir__buffer_member_number(json, "until_ns", ban->until);
     weir__buffer_member_number(json, "strikes", ban->strikes);
-    weir__buffer_text(json, "}");
+    weir__buffer_close(json, '}');
 }
 
 static int list(const struct options *o, struct weir *weir, weir_time now)

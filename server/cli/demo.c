@@ -6,6 +6,7 @@
 #include "server/base/command.h"
 #include "server/cli/scenario.h"
 #include "server/base/text.h"
+#include "server/base/words.h"
 
 struct options {
     bool csv;
@@ -18,21 +19,7 @@ static const struct weir__option rows[] = {
     { 0 },
 };
 
-/* Escape sequences, or empty texts where there is no terminal to colour. */
-struct colours {
-    const char *offered, *admitted, *waited, *refused, *dim, *off;
-};
-
-static struct colours choose_colours(void)
-{
-    if (!weir__wants_colours())
-        return (struct colours){ "", "", "", "", "", "" };
-    return (struct colours){ "\033[36m", "\033[32m", "\033[33m", "\033[31m", "\033[2m", "\033[0m" };
-}
-
 /* ---------------------------------------------------------- the picture ---- */
-
-static const char *const bars[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
 
 static int largest(const struct weir__scenario *s)
 {
@@ -45,11 +32,10 @@ static int largest(const struct weir__scenario *s)
 
 static const char *bar(int n, int most)
 {
-    int height = (n * 8 + most - 1) / most;
-    return bars[height > 8 ? 8 : height];
+    return weir__words_column((n * 8 + most - 1) / most);
 }
 
-static void draw_axis(const struct colours *c)
+static void draw_axis(const struct weir__colours *c)
 {
     printf("%-15s%s", "", c->dim);
     for (int i = 0; i < WEIR__SCENARIO_BUCKETS; i += 10)
@@ -58,40 +44,39 @@ static void draw_axis(const struct colours *c)
     printf("  yes   no wait most%s\n", c->off);
 }
 
-static void draw_offered(const struct weir__scenario *s, const struct colours *c)
+static void draw_offered(const struct weir__scenario *s, const struct weir__colours *c)
 {
     int most = largest(s);
 
-    printf("%-15s%s", "offered", c->offered);
+    printf("%-15s%s", "offered", c->note);
     for (int i = 0; i < WEIR__SCENARIO_BUCKETS; i++)
         fputs(bar(s->offered[i], most), stdout);
     printf("%s%5d\n", c->off, s->offered_all);
 }
 
 static void draw_algorithm(const char *name, const struct weir__scenario *s,
-                           const struct colours *c)
+                           const struct weir__colours *c)
 {
     int most = largest(s);
 
     printf("%-15s", name);
     for (int i = 0; i < WEIR__SCENARIO_BUCKETS; i++) {
         if (s->admitted[i])
-            printf("%s%s%s", s->waited[i] ? c->waited : c->admitted, bar(s->admitted[i], most),
-                   c->off);
+            printf("%s%s%s", s->waited[i] ? c->mild : c->good, bar(s->admitted[i], most), c->off);
         else
-            printf("%s%s%s", c->refused, s->refused[i] ? "×" : " ", c->off);
+            printf("%s%s%s", c->bad, s->refused[i] ? "×" : " ", c->off);
     }
     printf("%5d%5d%5d%5d\n", s->admitted_all, s->offered_all - s->admitted_all, s->waited_all,
            s->most);
 }
 
-static void explain(const struct colours *c)
+static void explain(const struct weir__colours *c)
 {
     printf("\nA column is 100 ms; its height counts the asks that passed; %s×%s: asks came, none "
            "passed.\n"
            "yes, no: asks admitted and refused; %swait%s: admitted after a wait; most: admitted in "
            "any one second.\n\n",
-           c->refused, c->off, c->waited, c->off);
+           c->bad, c->off, c->mild, c->off);
     printf(
         "The limit is always %s.  Windows count: the fixed one starts afresh every full second, "
         "so\n"
@@ -116,7 +101,7 @@ static void print_csv(const char *name, const struct weir__scenario *s)
 
 static int show(const struct weir__command *self, bool csv)
 {
-    struct colours colours = choose_colours();
+    struct weir__colours colours = weir__colours(weir__wants_colours());
     const char *const *names = weir_algorithms();
 
     for (size_t i = 0; names[i]; i++) {

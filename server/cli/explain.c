@@ -15,6 +15,7 @@
 #include "server/describe/rules-file.h"
 #include "server/describe/rules-words.h"
 #include "server/base/text.h"
+#include "server/base/words.h"
 
 #define ATTRS_MAX 64
 #define BAR_WIDTH 20
@@ -36,25 +37,14 @@ static const struct weir__option rows[] = {
     { 0 },
 };
 
-struct colours {
-    const char *good, *bad, *mild, *dim, *bold, *off;
-};
-
 struct show {
-    struct colours c;
+    struct weir__colours c;
     const struct weir__document *d;
     const char *list, *mode; /* of the whole set */
     bool applying;
     int width; /* of the limits' texts */
     size_t hidden;
 };
-
-static struct colours choose_colours(void)
-{
-    if (!weir__wants_colours())
-        return (struct colours){ "", "", "", "", "", "" };
-    return (struct colours){ "\033[32m", "\033[31m", "\033[33m", "\033[2m", "\033[1m", "\033[0m" };
-}
 
 static bool is(const char *text, const char *word)
 {
@@ -76,18 +66,11 @@ static struct weir_decision read_decision(const struct weir__document *d, const 
 
 static void print_bar(const struct show *s, const struct weir_decision *d)
 {
-    static const char *const parts[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
     int64_t left = d->remaining < 0 ? 0 : d->remaining > d->limit ? d->limit : d->remaining;
-    int eighths = d->limit > 0 ? (int)((double)left / (double)d->limit * BAR_WIDTH * 8) : 0,
-        width = 0;
-    const char *colour = !d->allowed ? s->c.bad : weir__level_of(d) > 0 ? s->c.mild : s->c.good;
-    printf("%s", colour);
-    for (; width < eighths / 8; width++)
-        fputs("█", stdout);
-    if (eighths % 8 != 0) {
-        fputs(parts[eighths % 8], stdout);
-        width++;
-    }
+    bool low = weir__level_of(d) > 0;
+
+    printf("%s", !d->allowed ? s->c.bad : low ? s->c.mild : s->c.good);
+    int width = weir__words_bar(stdout, (double)left, (double)d->limit, BAR_WIDTH);
     printf("%s", s->c.dim);
     for (; width < BAR_WIDTH; width++)
         fputs("·", stdout);
@@ -364,9 +347,10 @@ static int width_of_limits(const struct weir__document *d)
 
 static int explain_to_people(const struct options *o, const struct weir__document *d)
 {
-    struct show s = {
-        .c = choose_colours(), .d = d, .applying = o->applying, .width = width_of_limits(d)
-    };
+    struct show s = { .c = weir__colours(weir__wants_colours()),
+                      .d = d,
+                      .applying = o->applying,
+                      .width = width_of_limits(d) };
     const char *name;
 
     s.list = weir__document_text(d, "ruling.list");

@@ -18,16 +18,17 @@ static int run(const struct weir__call *call)
     const struct options *o = call->options;
     struct weir__buffer json = { 0 };
 
+    weir__buffer_open(&json, NULL, '[');
     for (const char *const *name = weir_algorithms(); *name; name++) {
         if (!o->json)
             printf("%-16s %s\n", *name, weir_algorithm_summary(*name));
-        weir__buffer_text(&json, json.len ? "},{" : "[{");
+        weir__buffer_open(&json, NULL, '{');
         weir__buffer_member(&json, "name", *name);
         weir__buffer_member(&json, "summary", weir_algorithm_summary(*name));
+        weir__buffer_close(&json, '}');
     }
-    if (o->json)
-        printf("%.*s}]\n", (int)json.len, json.bytes);
-    weir__buffer_free(&json);
+    weir__buffer_text(&json, "]\n");
+    weir__buffer_print(&json, o->json ? stdout : NULL);
     return WEIR__EXIT_OK;
 }
 

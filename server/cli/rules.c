@@ -35,7 +35,7 @@ static const char *name_of(const char *path)
 /* A file and its mistakes. */
 struct reading {
     const char *name;
-    bool json;
+    struct weir__buffer *json; /* NULL: in words */
     long problems;
     struct weir__draft *draft; /* NULL: wrong */
     char *text;
@@ -45,23 +45,21 @@ struct reading {
 static void print_problem(void *context, const struct weir_problem *p)
 {
     struct reading *r = context;
-    struct weir__buffer json = { 0 };
     char line[1024];
 
+    r->problems++;
     if (!r->json) {
         weir_problem_print(line, sizeof(line), r->name, p);
         puts(line);
-    } else {
-        weir__buffer_text(&json, r->problems ? ",{" : "{");
-        weir__buffer_member_number(&json, "line", p->line);
-        weir__buffer_member_number(&json, "column", p->column);
-        weir__buffer_member(&json, "text", p->text);
-        weir__buffer_member(&json, "source", p->source);
-        weir__buffer_member_number(&json, "caret", p->caret);
-        printf("%.*s}", (int)json.len, json.bytes);
-        weir__buffer_free(&json);
+        return;
     }
-    r->problems++;
+    weir__buffer_open(r->json, NULL, '{');
+    weir__buffer_member_number(r->json, "line", p->line);
+    weir__buffer_member_number(r->json, "column", p->column);
+    weir__buffer_member(r->json, "text", p->text);
+    weir__buffer_member(r->json, "source", p->source);
+    weir__buffer_member_number(r->json, "caret", p->caret);
+    weir__buffer_close(r->json, '}');
 }
 
 /* Mistakes found by the reader have a place; those found when the set is compiled have none. */
@@ -120,20 +118,26 @@ static void print_counts(const struct reading *r)
 {
     struct counts c = count(r->draft);
 
-    if (r->json)
-        printf("],\"ok\":true,\"rules\":%zu,\"limits\":%zu,\"guards\":%zu,\"entries\":%zu}",
-               c.rules, c.limits, c.guards, c.entries);
-    else
-        printf("%s: %zu %s, %zu %s, %zu %s, %zu list %s\n", r->name, c.rules,
-               plural(c.rules, "rule", "rules"), c.limits, plural(c.limits, "limit", "limits"),
-               c.guards, plural(c.guards, "guard", "guards"), c.entries,
-               plural(c.entries, "entry", "entries"));
+    printf("%s: %zu %s, %zu %s, %zu %s, %zu list %s\n", r->name, c.rules,
+           plural(c.rules, "rule", "rules"), c.limits, plural(c.limits, "limit", "limits"),
+           c.guards, plural(c.guards, "guard", "guards"), c.entries,
+           plural(c.entries, "entry", "entries"));
 }
 
-static int check_file(const struct weir__command *self, const char *path, bool json, bool first)
+static void add_counts(const struct reading *r)
+{
+    struct counts c = count(r->draft);
+
+    weir__buffer_member_number(r->json, "rules", (int64_t)c.rules);
+    weir__buffer_member_number(r->json, "limits", (int64_t)c.limits);
+    weir__buffer_member_number(r->json, "guards", (int64_t)c.guards);
+    weir__buffer_member_number(r->json, "entries", (int64_t)c.entries);
+}
+
+static int check_file(const struct weir__command *self, const char *path, struct weir__buffer *json)
 {
     struct reading r = { .name = name_of(path), .json = json };
-    const char *why = "";
+    const char *why = NULL;
 
     r.text = weir__file_read(path, BYTES_READ_MAX, &r.len);
     if (r.text == NULL) {
@@ -141,20 +145,23 @@ static int check_file(const struct weir__command *self, const char *path, bool j
         weir__complain(self->name, "%s: %s", r.name, why);
     }
     if (json) {
-        printf("%s{\"file\":", first ? "" : ",\n ");
-        weir__json_string(r.name);
-        fputs(",\"problems\":[", stdout);
+        weir__buffer_open(json, NULL, '{');
+        weir__buffer_member(json, "file", r.name);
+        weir__buffer_open(json, "problems", '[');
     }
     if (r.text)
         check_text(&r);
     int code = !r.text ? WEIR__EXIT_WRONG : !r.draft ? WEIR__EXIT_NO : WEIR__EXIT_OK;
-    if (r.draft) {
+    if (json) {
+        weir__buffer_close(json, ']');
+        if (why)
+            weir__buffer_member(json, "error", why);
+        weir__buffer_member_bool(json, "ok", r.draft != NULL);
+        if (r.draft)
+            add_counts(&r);
+        weir__buffer_close(json, '}');
+    } else if (r.draft) {
         print_counts(&r);
-    } else if (json) {
-        printf("]%s", *why ? ",\"error\":" : "");
-        if (*why)
-            weir__json_string(why);
-        printf(",\"ok\":false}");
     }
     end_reading(&r);
     return code;
@@ -163,16 +170,16 @@ static int check_file(const struct weir__command *self, const char *path, bool j
 static int run_check(const struct weir__call *call)
 {
     const struct options *o = call->options;
+    struct weir__buffer json = { 0 };
     int worst = WEIR__EXIT_OK;
 
-    if (o->remote.json)
-        putchar('[');
+    weir__buffer_open(&json, NULL, '[');
     for (int i = 0; i < call->n; i++) {
-        int code = check_file(call->self, call->words[i], o->remote.json, i == 0);
+        int code = check_file(call->self, call->words[i], o->remote.json ? &json : NULL);
         worst = code > worst ? code : worst;
     }
-    if (o->remote.json)
-        puts("]");
+    weir__buffer_text(&json, "]\n");
+    weir__buffer_print(&json, o->remote.json ? stdout : NULL);
     return worst;
 }
 
@@ -195,32 +202,24 @@ const struct weir__command weir__cmd_rules_check = {
 /* ------------------------------------------------------------------ diff ---- */
 
 struct showing {
-    bool json;
-    long n;
+    struct weir__buffer json;
+    bool in_json;
     char last[96]; /* the heading of the last change */
 };
 
-static void show_json(struct showing *s, const struct weir__change *c)
+static void show_change(void *context, const struct weir__change *c)
 {
     const char *const members[][2] = { { "of", c->of },     { "name", c->name },
                                        { "who", c->who },   { "what", c->what },
                                        { "text", c->text }, { "effect", c->effect } };
-
-    fputs(s->n++ ? ",\n " : "\n ", stdout);
-    for (size_t i = 0; i < 6; i++) {
-        printf("%c\"%s\":", i ? ',' : '{', members[i][0]);
-        weir__json_string(members[i][1]);
-    }
-    putchar('}');
-}
-
-static void show_change(void *context, const struct weir__change *c)
-{
     struct showing *s = context;
     char head[sizeof(s->last)];
 
-    if (s->json) {
-        show_json(s, c);
+    if (s->in_json) {
+        weir__buffer_open(&s->json, NULL, '{');
+        for (size_t i = 0; i < 6; i++)
+            weir__buffer_member(&s->json, members[i][0], members[i][1]);
+        weir__buffer_close(&s->json, '}');
         return;
     }
     snprintf(head, sizeof(head), "%s%s%s", strcmp(c->of, "file") == 0 ? "the whole file" : c->of,
@@ -229,22 +228,22 @@ static void show_change(void *context, const struct weir__change *c)
         printf("%s%s%s%s\n", head, *c->who ? " (" : "", c->who, *c->who ? ")" : "");
     strcpy(s->last, head);
     printf("    %s%s%s\n", c->text, *c->effect ? ": " : "", c->effect);
-    s->n++;
 }
 
 static int show_difference(const struct weir__command *self, const struct reading *old,
                            const struct reading *new, bool json)
 {
-    struct showing s = { .json = json };
+    struct showing s = { .in_json = json };
 
-    if (json)
-        fputs("{\"changes\":[", stdout);
+    weir__buffer_text(&s.json, "{\"changes\":[");
     long n = weir__rules_diff(old->draft, new->draft, show_change, &s);
+    weir__buffer_close(&s.json, ']');
+    weir__buffer_member_bool(&s.json, "same", n == 0);
+    weir__buffer_text(&s.json, "}\n");
+    weir__buffer_print(&s.json, json && n >= 0 ? stdout : NULL);
     if (n < 0)
         return weir__complain(self->name, "no memory");
-    if (json)
-        printf("%s],\"same\":%s}\n", n ? "\n" : "", n ? "false" : "true");
-    else if (n == 0)
+    if (!json && n == 0)
         puts("no difference");
     return n ? WEIR__EXIT_NO : WEIR__EXIT_OK;
 }

@@ -135,10 +135,10 @@ static void print_json(const char *path, const struct weir_table *table,
         weir__buffer_member(&json, "name", info.name);
         weir__buffer_member(&json, "limit", info.limit);
         weir__buffer_member_number(&json, "changes", info.changes);
+        weir__buffer_close(&json, '}');
     }
-    weir__buffer_text(&json, s->limiters ? "}]}" : "]}");
-    printf("%.*s\n", (int)json.len, json.bytes);
-    weir__buffer_free(&json);
+    weir__buffer_text(&json, "]}\n");
+    weir__buffer_print(&json, stdout);
 }
 
 static int run(const struct weir__call *call)

@@ -84,8 +84,9 @@ struct call {
 
 struct verb {
     bool (*decide)(struct call *c, const struct weir_ask *ask, struct weir_decision *d);
-    void (*say)(const struct call *c, const struct weir_decision *d);
-    bool takes; /* and so may make a table, and change a limit */
+    const char *granted, *refused;
+    bool takes; /* may create a table and change a limit */
+    bool peeks;
 };
 
 /* ----------------------------------------------------------- the limit ---- */
@@ -312,52 +313,28 @@ static bool give(struct call *c, const struct weir_ask *ask, struct weir_decisio
 
 /* ---------------------------------------------------------- the answer ---- */
 
-static void say_refused(const struct call *c, const struct weir_decision *d, const char *refused)
+/* "granted after 2s, 3 of 5 left" */
+static void say(const struct call *c, const struct weir_decision *d)
 {
+    const struct verb *v = c->verb;
     char time[32];
 
-    if (d->retry == WEIR_NEVER) {
+    if (!d->allowed && d->retry == WEIR_NEVER) {
         printf("%s for ever: %" PRId64 " is more than the %" PRId64 " that can pass at once\n",
-               refused, c->o.cost, d->limit);
+               v->refused, c->o.cost, d->limit);
         return;
     }
-    weir__text_time(time, sizeof(time), d->retry);
-    printf("%s, retry in %s\n", refused, time);
-}
-
-static void say_take(const struct call *c, const struct weir_decision *d)
-{
-    char time[32];
-
+    weir__text_time(time, sizeof(time), d->allowed ? d->wait : d->retry);
     if (!d->allowed) {
-        say_refused(c, d, "refused");
+        printf("%s, retry in %s\n", v->refused, time);
         return;
     }
-    weir__text_time(time, sizeof(time), d->wait);
+    printf("%s", v->granted);
     if (d->wait > 0)
-        printf("granted %s %s, ", c->o.now >= 0 ? "for use in" : "after", time);
-    else
-        printf("granted, ");
-    printf("%" PRId64 " of %" PRId64 " left\n", d->remaining, d->limit);
-}
-
-static void say_peek(const struct call *c, const struct weir_decision *d)
-{
-    char time[32];
-
-    if (!d->allowed) {
-        say_refused(c, d, "would be refused");
-        return;
-    }
-    weir__text_time(time, sizeof(time), d->wait);
-    printf("would be granted%s%s, leaving %" PRId64 " of %" PRId64 "\n",
-           d->wait > 0 ? " after " : "", d->wait > 0 ? time : "", d->remaining, d->limit);
-}
-
-static void say_give(const struct call *c, const struct weir_decision *d)
-{
-    (void)c;
-    printf("given back, %" PRId64 " of %" PRId64 " left\n", d->remaining, d->limit);
+        printf(" %s %s", v->takes && c->o.now >= 0 ? "for use in" : "after", time);
+    printf(v->peeks ? ", leaving %" PRId64 " of %" PRId64 "\n"
+                    : ", %" PRId64 " of %" PRId64 " left\n",
+           d->remaining, d->limit);
 }
 
 static void say_json(const struct weir_decision *d)
@@ -375,8 +352,8 @@ static void say_json(const struct weir_decision *d)
     else
         weir__buffer_member_number(&json, "retry_ns", d->retry);
     weir__buffer_member_number(&json, "reset_ns", d->reset);
-    printf("%.*s}\n", (int)json.len, json.bytes);
-    weir__buffer_free(&json);
+    weir__buffer_text(&json, "}\n");
+    weir__buffer_print(&json, stdout);
 }
 
 static int ask_and_say(struct call *c, const char *key)
@@ -387,12 +364,10 @@ static int ask_and_say(struct call *c, const char *key)
     };
     bool allowed = c->verb->decide(c, &ask, &d);
 
-    if (c->o.quiet)
-        return allowed ? WEIR__EXIT_OK : WEIR__EXIT_NO;
-    if (c->o.json)
+    if (c->o.json && !c->o.quiet)
         say_json(&d);
-    else
-        c->verb->say(c, &d);
+    else if (!c->o.quiet)
+        say(c, &d);
     return allowed ? WEIR__EXIT_OK : WEIR__EXIT_NO;
 }
 
@@ -432,17 +407,17 @@ static int run(const struct weir__call *call, const struct verb *verb)
 
 static int run_take(const struct weir__call *call)
 {
-    return run(call, &(struct verb){ take, say_take, true });
+    return run(call, &(struct verb){ take, "granted", "refused", .takes = true });
 }
 
 static int run_peek(const struct weir__call *call)
 {
-    return run(call, &(struct verb){ peek, say_peek, false });
+    return run(call, &(struct verb){ peek, "would be granted", "would be refused", .peeks = true });
 }
 
 static int run_give(const struct weir__call *call)
 {
-    return run(call, &(struct verb){ give, say_give, false });
+    return run(call, &(struct verb){ give, "given back", "", .peeks = false });
 }
 
 #define USAGE "--table FILE --limit TEXT [options] KEY"

@@ -15,6 +15,7 @@
 
 #include "server/cli/remote.h"
 #include "server/base/text.h"
+#include "server/base/words.h"
 
 #define KEYS_SHOWN 10
 
@@ -197,9 +198,9 @@ static struct rule *list_rules(const struct look *before, const struct look *now
 /* ---------------------------------------------------------------- drawing ---- */
 
 struct screen {
-    const char *bold, *dim, *bad, *off; /* colours */
-    const char *end;                    /* of a line: what was there before is wiped */
-    int left;                           /* lines that there is room for yet */
+    struct weir__colours c;
+    const char *end; /* of a line: what was there before is wiped */
+    int left;        /* lines that there is room for yet */
 };
 
 static bool has_room(const struct screen *s)
@@ -237,14 +238,14 @@ static void draw_head(struct screen *s, const struct look *now, const char *serv
 {
     const struct weir__document *d = &now->parts[STATUS];
 
-    printf("%s", s->bold);
+    printf("%s", s->c.bold);
     weir__show(d, "", "weir {version}");
-    printf("%s  ", s->off);
+    printf("%s  ", s->c.off);
     weir__print_safely(stdout, server);
     weir__show(d, "", "  up {uptime_ms:ms}  connections {connections}  rules {rules.hash|none}");
-    printf("%s", s->bad);
+    printf("%s", s->c.bad);
     weir__show(d, "", "[  {rules.problem?}the last reload was refused]");
-    printf("%s", s->off);
+    printf("%s", s->c.off);
     end_line(s);
 }
 
@@ -255,9 +256,9 @@ static void draw_guards(struct screen *s, const struct weir__document *d)
         weir__document_number(d, 0, "guards.degradation") == 0)
         return;
     weir__show(d, "", "guards    {guards.in_flight} at work in {guards.guards}");
-    printf("%s", s->bad);
+    printf("%s", s->c.bad);
     weir__show(d, "", "[   {guards.open} not closed][   degradation {guards.degradation}]");
-    printf("%s", s->off);
+    printf("%s", s->c.off);
     end_line(s);
 }
 
@@ -269,30 +270,30 @@ static void draw_totals(struct screen *s, const struct look *now, const struct r
 
     printf("allowed/s ");
     print_rate(rates->allowed, 10);
-    printf("   refused/s %s", rates->refused > 0 ? s->bad : "");
+    printf("   refused/s %s", rates->refused > 0 ? s->c.bad : "");
     print_rate(rates->refused, 10);
-    printf("%s   in all %lld and %lld", s->off, (long long)total(now, "allowed"),
+    printf("%s   in all %lld and %lld", s->c.off, (long long)total(now, "allowed"),
            (long long)total(now, "refused"));
     end_line(s);
     printf("table     %lld of %lld slots (%.1f%%)", (long long)keys, (long long)slots,
            slots > 0 ? 100.0 * (double)keys / (double)slots : 0.0);
-    printf("%s", s->bad);
+    printf("%s", s->c.bad);
     weir__show(d, "", "[  {table.evicted_early#key} evicted early, to make room]");
-    printf("%s   bans %d", s->off, count_bans(now));
+    printf("%s   bans %d", s->c.off, count_bans(now));
     end_line(s);
     draw_guards(s, d);
 }
 
 static void draw_rule(struct screen *s, const struct rule *rule)
 {
-    printf("%s", rule->refused_rate > 0 ? s->bad : "");
+    printf("%s", rule->refused_rate > 0 ? s->c.bad : "");
     print_cut(rule->name, 24);
     print_cut(rule->mode ? rule->mode : "?", 8);
     print_rate(rule->allowed_rate, 10);
     printf(" ");
     print_rate(rule->refused_rate, 10);
     printf(" %12lld %12lld %10lld %10lld%s", (long long)rule->allowed, (long long)rule->refused,
-           (long long)rule->banned, (long long)rule->shadow, s->off);
+           (long long)rule->banned, (long long)rule->shadow, s->c.off);
     end_line(s);
 }
 
@@ -305,13 +306,13 @@ static void draw_rules(struct screen *s, const struct look *before, const struct
     int reserve = keys > 0 ? (keys < KEYS_SHOWN ? keys : KEYS_SHOWN) + 2 : 0;
 
     end_line(s);
-    printf("%s%-24s %-8s %10s %10s %12s %12s %10s %10s%s", s->dim, "RULE", "MODE", "ALLOWED/S",
-           "REFUSED/S", "ALLOWED", "REFUSED", "BY BANS", "IN SHADOW", s->off);
+    printf("%s%-24s %-8s %10s %10s %12s %12s %10s %10s%s", s->c.dim, "RULE", "MODE", "ALLOWED/S",
+           "REFUSED/S", "ALLOWED", "REFUSED", "BY BANS", "IN SHADOW", s->c.off);
     end_line(s);
     for (; shown < n && (s->left > reserve + 1 || shown < 3) && has_room(s); shown++)
         draw_rule(s, &rules[shown]);
     if (shown < n && has_room(s)) {
-        printf("%sand %zu more%s", s->dim, n - shown, s->off);
+        printf("%sand %zu more%s", s->c.dim, n - shown, s->c.off);
         end_line(s);
     }
     free(rules);
@@ -324,7 +325,7 @@ static void draw_keys(struct screen *s, const struct weir__document *top)
     if (s->left < 3 || !weir__document_find(top, "top.0.key"))
         return;
     end_line(s);
-    printf("%s%-40s %-24s %12s%s", s->dim, "REFUSED MOST, LATELY", "RULE", "REFUSED", s->off);
+    printf("%s%-40s %-24s %12s%s", s->c.dim, "REFUSED MOST, LATELY", "RULE", "REFUSED", s->c.off);
     end_line(s);
     for (int i = 0;
          has_room(s) && i < KEYS_SHOWN && (key = weir__document_text(top, "top.%d.key", i)) != NULL;
@@ -353,14 +354,7 @@ static void draw(struct screen *s, const struct look *before, const struct look 
 
 static struct screen plain_screen(void)
 {
-    bool colours = weir__wants_colours();
-
-    return (struct screen){ .bold = colours ? "\033[1m" : "",
-                            .dim = colours ? "\033[2m" : "",
-                            .bad = colours ? "\033[31m" : "",
-                            .off = colours ? "\033[0m" : "",
-                            .end = "",
-                            .left = 1 << 20 };
+    return (struct screen){ .c = weir__colours(weir__wants_colours()), .end = "", .left = 1 << 20 };
 }
 
 /* ------------------------------------------------------------------- JSON ---- */
@@ -393,13 +387,13 @@ static void print_json(const struct look *before, const struct look *now)
     json_rates(&json, rates.allowed, rates.refused);
     weir__buffer_text(&json, ",\"rules\":[");
     for (size_t i = 0; i < n; i++) {
-        weir__buffer_text(&json, i ? "},{" : "{");
+        weir__buffer_open(&json, NULL, '{');
         weir__buffer_member(&json, "rule", rules[i].name);
         json_rates(&json, rules[i].allowed_rate, rules[i].refused_rate);
+        weir__buffer_close(&json, '}');
     }
-    weir__buffer_text(&json, n ? "}]}}" : "]}}");
-    printf("%.*s\n", (int)json.len, json.bytes);
-    weir__buffer_free(&json);
+    weir__buffer_text(&json, "]}}\n");
+    weir__buffer_print(&json, stdout);
     free(rules);
 }
 
@@ -465,11 +459,11 @@ static void draw_frame(struct weir__remote *r, const struct look *before, const 
     fputs("\033[H", stdout);
     if (now->taken)
         draw(&screen, before, now, r->options.server);
-    printf("\033[J%s%s%s", screen.dim, now->taken ? "q ends" : "", screen.off);
+    printf("\033[J%s%s%s", screen.c.dim, now->taken ? "q ends" : "", screen.c.off);
     if (!now->taken) {
-        printf("%s", screen.bad);
+        printf("%s", screen.c.bad);
         weir__print_safely(stdout, r->said);
-        printf("%s; trying again; q ends\033[K", screen.off);
+        printf("%s; trying again; q ends\033[K", screen.c.off);
     }
     fflush(stdout);
 }

@@ -9,29 +9,24 @@ struct page {
     const struct weir__report *report;
     const struct weir__replay *replay;
     size_t width;
-    int notes;                                       /* printed so far */
-    const char *all, *bad, *good, *dim, *bold, *off; /* escape sequences, or empty */
+    int notes; /* printed so far */
+    struct weir__colours c;
 };
 
 static struct page open_page(FILE *out, const struct weir__report *report)
 {
-    struct page p = { out, report, report->replay, report->width, 0, "", "", "", "", "", "" };
+    size_t width = report->width < 60 ? 60 : report->width > 120 ? 120 : report->width;
 
-    p.width = p.width < 60 ? 60 : p.width > 120 ? 120 : p.width;
-    if (!report->colours)
-        return p;
-    p.all = "\033[36m";
-    p.bad = "\033[31m";
-    p.good = "\033[32m";
-    p.dim = "\033[2m";
-    p.bold = "\033[1m";
-    p.off = "\033[0m";
-    return p;
+    return (struct page){ .out = out,
+                          .report = report,
+                          .replay = report->replay,
+                          .width = width,
+                          .c = weir__colours(report->colours) };
 }
 
 static void heading(const struct page *p, const char *text)
 {
-    fprintf(p->out, "\n%s%s%s\n", p->bold, text, p->off);
+    fprintf(p->out, "\n%s%s%s\n", p->c.bold, text, p->c.off);
 }
 
 /* Characters, as a terminal shows them. */
@@ -65,18 +60,12 @@ static void put_field(const struct page *p, const char *text, size_t width)
     fprintf(p->out, "%*s", (int)(width - columns), "");
 }
 
-/* A bar of eighths of a character; anything above 0 is visible. */
 static void put_bar(const struct page *p, const char *colour, int64_t part, int64_t whole,
                     size_t width)
 {
-    static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
-    size_t n = whole > 0 ? (size_t)((double)part / (double)whole * 8 * (double)width + 0.5) : 0;
-
-    n = n > 8 * width ? 8 * width : n == 0 && part > 0 ? 1 : n;
     fputs(colour, p->out);
-    for (size_t i = 0; i < n / 8; i++)
-        fputs("█", p->out);
-    fprintf(p->out, "%s%s", eighths[n % 8], p->off);
+    weir__words_bar(p->out, (double)part, (double)whole, (int)width);
+    fputs(p->c.off, p->out);
 }
 
 /* ------------------------------------------------------------------ over time ---- */
@@ -102,7 +91,6 @@ static int64_t sample(const struct page *p, const int64_t *at, int64_t *out, siz
 static void draw_columns(const struct page *p, const char *name, const char *colour,
                          const int64_t *at, size_t columns)
 {
-    static const char *const bars[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
     int64_t values[COLUMNS_MAX], most = sample(p, at, values, columns);
     char count[WEIR__WORDS];
 
@@ -111,12 +99,12 @@ static void draw_columns(const struct page *p, const char *name, const char *col
         for (size_t c = 0; c < columns; c++) {
             int64_t eighths =
                 most ? (int64_t)((double)values[c] / (double)most * 8 * ROWS + 0.999) - 8 * row : 0;
-            fputs(bars[eighths < 0 ? 0 : eighths > 8 ? 8 : eighths], p->out);
+            fputs(weir__words_column(eighths), p->out);
         }
         if (row == ROWS - 1)
-            fprintf(p->out, "%s %s%s", p->dim, most ? "▔" : "",
+            fprintf(p->out, "%s %s%s", p->c.dim, most ? "▔" : "",
                     most ? weir__words_count(count, most) : "none");
-        fprintf(p->out, "%s\n", p->off);
+        fprintf(p->out, "%s\n", p->c.off);
     }
 }
 
@@ -127,13 +115,13 @@ static void draw_time(const struct page *p, size_t columns)
     char text[WEIR__WORDS];
     weir_time step = span / (weir_time)marks;
 
-    fprintf(p->out, "  %-9s %s", "", p->dim);
+    fprintf(p->out, "  %-9s %s", "", p->c.dim);
     for (size_t i = 0; i < marks; i++) {
         weir_time at = p->replay->from + (weir_time)i * step;
         weir__words_clock(text, at - at % WEIR_SECOND, step);
         fprintf(p->out, "%-*s", (int)((i + 1) * columns / marks - i * columns / marks), text);
     }
-    fprintf(p->out, "%s\n", p->off);
+    fprintf(p->out, "%s\n", p->c.off);
 }
 
 static void draw_timeline(const struct page *p)
@@ -148,16 +136,16 @@ static void draw_timeline(const struct page *p)
     snprintf(title, sizeof(title), "over time, in each %s (UTC)",
              weir__words_width(width, p->replay->width));
     heading(p, title);
-    draw_columns(p, "requests", p->all, p->replay->at, columns);
+    draw_columns(p, "requests", p->c.note, p->replay->at, columns);
     for (size_t i = 0; i < p->replay->n_sides; i++) {
         const struct weir__side *side = &p->replay->sides[i];
         draw_columns(p,
                      p->replay->n_sides == 1 ? "refused"
                      : i == 0                ? "here"
                                              : "there",
-                     p->bad, side->refused_at, columns);
+                     p->c.bad, side->refused_at, columns);
         if (side->would)
-            draw_columns(p, "in shadow", p->dim, side->would_at, columns);
+            draw_columns(p, "in shadow", p->c.dim, side->would_at, columns);
     }
     draw_time(p, columns);
 }
@@ -169,7 +157,7 @@ static void put_head(const struct page *p)
     const struct weir__replay *replay = p->replay;
     char a[WEIR__WORDS], b[WEIR__WORDS];
 
-    fprintf(p->out, "%sweir replay%s  ", p->bold, p->off);
+    fprintf(p->out, "%sweir replay%s  ", p->c.bold, p->c.off);
     weir__safe_text(p->out, WEIR__SAFE_TERMINAL, replay->sides[0].path);
     if (replay->n_sides == 2) {
         fputs(" (here), ", p->out);
@@ -189,8 +177,8 @@ static void put_head(const struct page *p)
     if (replay->requests)
         fprintf(p->out, ", %s to %s UTC", weir__words_time(a, replay->first, false),
                 weir__words_time(b, replay->last, false));
-    fprintf(p->out, "%s%s%s\n", p->bad, replay->partial ? "  PARTIAL: stopped before the end" : "",
-            p->off);
+    fprintf(p->out, "%s%s%s\n", p->c.bad,
+            replay->partial ? "  PARTIAL: stopped before the end" : "", p->c.off);
 }
 
 static void put_total(const struct page *p, const struct weir__total *t)
@@ -199,13 +187,13 @@ static void put_total(const struct page *p, const struct weir__total *t)
 
     fprintf(p->out, "  %s%-*s", t->inner ? "  " : "", t->inner ? 22 : 24, t->name);
     for (size_t i = 0; i < p->replay->n_sides; i++) {
-        const char *colour = t->bad && t->part[i] ? p->bad : "";
+        const char *colour = t->bad && t->part[i] ? p->c.bad : "";
         weir__words_count(count, t->part[i]);
         fprintf(p->out, "%s%s%*s%s  %-9s", colour, t->about ? "~" : " ", 12, count,
-                *colour ? p->off : "", weir__words_share(share, t->part[i], t->whole));
+                *colour ? p->c.off : "", weir__words_share(share, t->part[i], t->whole));
     }
     if (p->replay->n_sides == 1)
-        put_bar(p, t->bad ? p->bad : p->good, t->part[0], t->whole,
+        put_bar(p, t->bad ? p->c.bad : p->c.good, t->part[0], t->whole,
                 p->width > 74 ? p->width - 54 : 20);
     fputc('\n', p->out);
 }
@@ -217,7 +205,7 @@ static void put_totals(const struct page *p)
 
     fputc('\n', p->out);
     if (p->replay->n_sides == 2)
-        fprintf(p->out, "  %-24s%s%13s%24s%s\n", "", p->dim, "here", "there", p->off);
+        fprintf(p->out, "  %-24s%s%13s%24s%s\n", "", p->c.dim, "here", "there", p->c.off);
     for (size_t i = 0; i < n; i++)
         put_total(p, &totals[i]);
 }
@@ -234,22 +222,22 @@ static void put_rule(const struct page *p, const struct weir__replay_rule *rule,
         weir__words_distinct(d, rule->trace->keys);
     fputs("  ", p->out);
     put_field(p, rule->name, name_width);
-    fprintf(p->out, " %s%-7s%s %12s %s%12s%s %9s %8s ", rule->mode == WEIR_ENFORCE ? "" : p->dim,
-            weir_mode_name(rule->mode), rule->mode == WEIR_ENFORCE ? "" : p->off,
+    fprintf(p->out, " %s%-7s%s %12s %s%12s%s %9s %8s ", rule->mode == WEIR_ENFORCE ? "" : p->c.dim,
+            weir_mode_name(rule->mode), rule->mode == WEIR_ENFORCE ? "" : p->c.off,
             rule->mode == WEIR_OFF ? "-" : weir__words_count(a, rule->applied),
-            refused && rule->mode == WEIR_ENFORCE ? p->bad : "",
+            refused && rule->mode == WEIR_ENFORCE ? p->c.bad : "",
             rule->mode == WEIR_OFF ? "-" : weir__words_count(b, refused),
-            refused && rule->mode == WEIR_ENFORCE ? p->off : "",
+            refused && rule->mode == WEIR_ENFORCE ? p->c.off : "",
             rule->mode == WEIR_OFF ? "-" : weir__words_share(c, refused, rule->applied), d);
     if (p->width > used + 4)
-        put_bar(p, rule->mode == WEIR_ENFORCE ? p->bad : p->dim, refused, rule->applied,
+        put_bar(p, rule->mode == WEIR_ENFORCE ? p->c.bad : p->c.dim, refused, rule->applied,
                 p->width - used);
     fputc('\n', p->out);
     if (rule->bans || rule->banned)
-        fprintf(p->out, "  %*s %s%s, %s refused by %s%s\n", (int)name_width, "", p->dim,
+        fprintf(p->out, "  %*s %s%s, %s refused by %s%s\n", (int)name_width, "", p->c.dim,
                 weir__words_counted(a, rule->bans, "ban"),
                 weir__words_counted(b, rule->banned, "request"), rule->bans == 1 ? "it" : "them",
-                p->off);
+                p->c.off);
 }
 
 static void put_rules(const struct page *p, const struct weir__side *side)
@@ -266,18 +254,19 @@ static void put_rules(const struct page *p, const struct weir__side *side)
     name_width = name_width > 24 ? 24 : name_width;
     snprintf(title, sizeof(title), "rules%s", weir__report_where(p->replay, side));
     heading(p, title);
-    fprintf(p->out, "  %s%-*s %-7s %12s %12s %9s %8s%s\n", p->dim, (int)name_width, "", "mode",
-            "applied", "refused", "share", "keys", p->off);
+    fprintf(p->out, "  %s%-*s %-7s %12s %12s %9s %8s%s\n", p->c.dim, (int)name_width, "", "mode",
+            "applied", "refused", "share", "keys", p->c.off);
     for (size_t i = 0; i < side->n_rules && i < MOST; i++)
         put_rule(p, rules[i], name_width);
     if (side->n_rules > MOST)
-        fprintf(p->out, "  %sand %zu more that did less%s\n", p->dim, side->n_rules - MOST, p->off);
+        fprintf(p->out, "  %sand %zu more that did less%s\n", p->c.dim, side->n_rules - MOST,
+                p->c.off);
     bool shadow = false;
     for (size_t i = 0; i < side->n_rules; i++)
         shadow |= rules[i]->mode == WEIR_SHADOW && rules[i]->would;
     if (shadow)
-        fprintf(p->out, "  %sfor rules in shadow: what they would have refused%s\n", p->dim,
-                p->off);
+        fprintf(p->out, "  %sfor rules in shadow: what they would have refused%s\n", p->c.dim,
+                p->c.off);
     free(rules);
 }
 
@@ -314,15 +303,15 @@ static void put_keys(const struct page *p, const struct weir__side *side)
         snprintf(title, sizeof(title), "%s (%s)%s: keys it %s most", rules[i]->name,
                  rules[i]->limits, where, shadow ? "would have refused" : "refused");
         if (rules[i]->trace)
-            put_hitters(p, title, rules[i]->trace->top, shadow ? p->dim : p->bad);
+            put_hitters(p, title, rules[i]->trace->top, shadow ? p->c.dim : p->c.bad);
     }
     free(rules);
     snprintf(title, sizeof(title), "deny list%s: clients it %s most", where,
              side->would_deny ? "would have refused" : "refused");
     if (side->denied)
-        put_hitters(p, title, side->denied->top, side->would_deny ? p->dim : p->bad);
+        put_hitters(p, title, side->denied->top, side->would_deny ? p->c.dim : p->c.bad);
     snprintf(title, sizeof(title), "URIs refused most%s", where);
-    put_hitters(p, title, side->uris, p->bad);
+    put_hitters(p, title, side->uris, p->c.bad);
 }
 
 /* ----------------------------------------------------------------- differences ---- */
@@ -344,14 +333,14 @@ static void put_pairs(const struct page *p)
 
     memcpy(pairs, p->replay->pairs, sizeof(pairs));
     qsort(pairs, p->replay->n_pairs, sizeof(*pairs), by_requests);
-    fprintf(p->out, "  %s%-26s %-26s %12s%s\n", p->dim, "here", "there", "requests", p->off);
+    fprintf(p->out, "  %s%-26s %-26s %12s%s\n", p->c.dim, "here", "there", "requests", p->c.off);
     for (size_t i = 0; i < p->replay->n_pairs && i < 20; i++) {
         fputs("  ", p->out);
         for (size_t s = 0; s < 2; s++) {
             bool passed = pairs[i].rule[s] == WEIR__REPLAY_PASSED;
-            fputs(passed ? p->good : p->bad, p->out);
+            fputs(passed ? p->c.good : p->c.bad, p->out);
             put_field(p, weir__side_rule_name(&p->replay->sides[s], pairs[i].rule[s]), 26);
-            fprintf(p->out, "%s ", p->off);
+            fprintf(p->out, "%s ", p->c.off);
         }
         fprintf(p->out, "%12s\n", weir__words_count(count, pairs[i].requests));
     }
@@ -368,7 +357,7 @@ static void put_difference(const struct page *p, const struct weir__replay_diffe
     put_field(p, d->method, 5);
     fputc(' ', p->out);
     put_field(p, d->uri, p->width - 65);
-    fprintf(p->out, " %s%s%s by ", p->bad, here == 0 ? "here" : "there", p->off);
+    fprintf(p->out, " %s%s%s by ", p->c.bad, here == 0 ? "here" : "there", p->c.off);
     put_field(p, weir__side_rule_name(&p->replay->sides[here], d->rule[here]), 16);
     fputc('\n', p->out);
 }
@@ -390,7 +379,7 @@ static void put_differences(const struct page *p)
     if (replay->differ == 0)
         return;
     put_pairs(p);
-    fprintf(p->out, "  %sthe first of them, refused%s\n", p->dim, p->off);
+    fprintf(p->out, "  %sthe first of them, refused%s\n", p->c.dim, p->c.off);
     for (size_t i = 0; i < replay->n_differences; i++)
         put_difference(p, &replay->differences[i]);
 }
@@ -410,8 +399,8 @@ static void put_proposal(const struct page *p, const struct weir__proposal *prop
         snprintf(to, sizeof(to), "count %s", words);
     fputs("  ", p->out);
     put_field(p, weir__report_proposal_rule(p->report, proposal), 16);
-    fprintf(p->out, " %s → %s%s%s", limit, p->good, to, p->off);
-    fprintf(p->out, "\n  %16s %s%s%s key%s, refused as written: %s", "", p->dim,
+    fprintf(p->out, " %s → %s%s%s", limit, p->c.good, to, p->c.off);
+    fprintf(p->out, "\n  %16s %s%s%s key%s, refused as written: %s", "", p->c.dim,
             proposal->sampled ? "a sample of " : "", weir__words_count(a, proposal->keys),
             proposal->keys == 1 ? "" : "s",
             proposal->keys_written < 0
@@ -422,7 +411,7 @@ static void put_proposal(const struct page *p, const struct weir__proposal *prop
                 weir__words_share(c, proposal->keys_proposed, proposal->keys));
     fputs(weir__proposal_has_few_keys(proposal) ? "; few keys" : "", p->out);
     fputs(weir__proposal_is_far_below(proposal) ? "; far below what is written" : "", p->out);
-    fprintf(p->out, "%s\n", p->off);
+    fprintf(p->out, "%s\n", p->c.off);
 }
 
 static void put_proposals(const struct page *p)

@@ -49,7 +49,7 @@ answers 0 '● per-ip                   key 192.0.2.7/32
     sliding-window 300/1m        ███████████████████▉ 299 of 300 left, all again in 1m 2s
     sliding-log 100/5s           ███████████████████▊ 99 of 100 left, all again in 5s
 ● login                    key 192.0.2.7:nobody
-    5/1m burst 3                 █████████████▎······ 2 of 3 left, all again in 12s
+    5/1m burst 3                 █████████████▍······ 2 of 3 left, all again in 12s
 ○ search                   does not apply: uri is /login, and it is for uri /search/...
 ○ others                   does not apply: ip is 192.0.2.7, and it is not for ip on the list office
 

@@ -170,7 +170,7 @@ def test_S1_wrong_asks(weir):
     with Doors(weir) as d:
         for words, text in (
             (("GUARD", "serch"), "did you mean 'search'"),
-            (("GUARD", ""), "GUARD needs"),
+            (("GUARD", ""), "GUARD is empty"),
             (("GUARD", "shop", "CLASS", "golf"), "did you mean 'gold'"),
             (("CLASS", "gold"), "name the guard too"),
             (("PRIORITY", "8"), "-8 to 7"),
@@ -189,7 +189,7 @@ def test_S1_wrong_asks(weir):
             (("A" * 54, "ok"), "no permit"),
             (("x", "okay"), "ok, error, timeout, dropped or ignored"),
             (("x", "ok", "TOOK", "-1"), "TOOK"),
-            (("x", "ok", "TOOK"), "wrong number"),
+            (("x", "ok", "TOOK"), "'TOOK' has no value; usage: WEIR.EXIT"),
         ):
             answer = d.resp("WEIR.EXIT", *words)
             assert isinstance(answer, Error) and text in answer, (words, answer)
@@ -736,7 +736,7 @@ def test_S6_command_line(weir):
         assert d.enter("GUARD", "search")["reason"] == "open"
         run(0, "guards", "search", "--force", "none")
         assert "did you mean" in run(2, "guards", "serch")
-        assert "open, closed or none" in run(2, "guards", "search", "--force", "ajar")
+        assert "none, open or closed" in run(2, "guards", "search", "--force", "ajar")
         assert "which guard" in run(2, "guards", "--force", "open")
         assert run(0, "degrade") == "0 (auto)\n" and run(0, "degrade", "4") == "4 (by hand)\n"
         assert run(0, "degrade") == "4 (by hand)\n"

@@ -7,7 +7,6 @@
  *   each name, outside of transactions;) what the operator's commands answer is JSON; all that
  *   subscribers are told is RESP too.
  */
-#include "server/serve/admin/admin.h"
 #include "server/serve/resp/resp.h"
 #include "session.h"
 
@@ -54,7 +53,8 @@ static void check_reply(struct replies *r, struct weir__resp_arg name)
     struct weir__resp_value value;
 
     next_reply(r, &value);
-    if (weir__admin_by_command(name.bytes, name.len) && value.kind == '$')
+    const struct weir__verb *verb = weir__verb_by_command(name.bytes, name.len);
+    if (verb && verb->how == WEIR__VERB_AWAY && value.kind == '$')
         check_json(value.bytes, value.len);
 }
 

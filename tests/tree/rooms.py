@@ -27,7 +27,7 @@ MANUAL, MANUAL_LINES_MAX = "include/weir.h", 860
 PUBLIC = ["include/weir.h", "include/weir-queue.h"]
 LIB_ROOMS = ["base", "algo", "table", "guard", "queue", "match", "rulefile", "engine"]
 SERVER_ROOMS = ["base", "describe", "replay", "sim", "serve", "cli"]
-SERVE_ROOMS = ["net", "settings", "decide", "resp", "http", "admin", "rules", "events"]
+SERVE_ROOMS = ["net", "settings", "verbs", "decide", "resp", "http", "admin", "rules", "events"]
 CLOCK_FILE = "lib/base/clock.c"
 
 # What each room may include beside itself; the public headers are open to all.

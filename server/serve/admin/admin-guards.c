@@ -4,12 +4,12 @@
 #include "engine/engine.h"
 #include "guard/guard.h"
 #include "rulefile/problem.h"
-#include "server/serve/admin/admin-parts.h"
+#include "server/serve/admin/admin.h"
 #include "server/serve/decide/guards.h"
 #include "server/serve/decide/waiting.h"
 #include "server/base/text.h"
 
-static void add_guard(struct weir__admin_call *call, struct weir_guard *guard, bool changes)
+static void add_guard(struct weir__call *call, struct weir_guard *guard, bool changes)
 {
     struct weir__guard_place place = { .known = true,
                                        .waiting =
@@ -20,104 +20,76 @@ static void add_guard(struct weir__admin_call *call, struct weir_guard *guard, b
     weir_guard_get(guard, call->now, &info);
     place.in_rules = weir_ruled_guard_find(call->server->engine, info.name, &view);
     place.mode = place.in_rules ? view.modes.in_force : info.options.mode;
-    weir__guard_json(call->out, &info, &place, call->now, changes);
+    weir__guard_json(&call->out, &info, &place, call->now, changes);
 }
 
 /* --------------------------------------------------------------- listing ---- */
 
 /* NULL: there is none, and the call has failed. */
-static struct weir_guard *find(struct weir__admin_call *call, struct weir__span name)
+static struct weir_guard *find(struct weir__call *call, struct weir__span name)
 {
-    struct weir_guard *guard =
-        name.bytes ? weir__guards_find(call->server->guards, name.bytes, name.len) : NULL;
+    struct weir_guard *guard = weir__guards_find(call->server->guards, name.bytes, name.len);
     struct weir_error error;
 
-    if (name.bytes == NULL)
-        weir__admin_fail(call, 400, "guard is missing");
-    else if (guard == NULL)
-        weir__admin_fail(call,
-                         weir__guards_unknown(call->server->guards, name.bytes, name.len, &error),
-                         "%s", error.text);
+    if (guard == NULL)
+        weir__call_fail(call,
+                        weir__guards_unknown(call->server->guards, name.bytes, name.len, &error),
+                        "%s", error.text);
     return guard;
 }
 
-void weir__admin_guards(struct weir__admin_call *call)
+void weir__admin_guards(struct weir__call *call)
 {
-    bool one = weir__admin_given(call, 0);
+    bool one = weir__call_given(call, 0);
     const char *separator = "";
-    struct weir_guard *guard = one ? find(call, call->values[0]) : NULL;
+    struct weir_guard *guard = one ? find(call, call->values[0].text) : NULL;
 
     if (one && guard == NULL)
         return;
-    weir__buffer_text(call->out, "{");
-    weir__buffer_member_moment(call->out, "now", call->now);
-    weir__degradation_json(call->out, call->server->table);
-    weir__buffer_text(call->out, ",\"guards\":[");
+    weir__buffer_text(&call->out, "{");
+    weir__buffer_member_moment(&call->out, "now", call->now);
+    weir__degradation_json(&call->out, call->server->table);
+    weir__buffer_text(&call->out, ",\"guards\":[");
     if (one)
         add_guard(call, guard, true);
     for (int64_t at = 0; !one && weir_guard_next(call->server->table, &at, &guard);) {
-        weir__buffer_text(call->out, separator);
+        weir__buffer_text(&call->out, separator);
         add_guard(call, guard, false);
         separator = ",";
     }
-    weir__buffer_text(call->out, "]}");
+    weir__buffer_text(&call->out, "]}");
 }
 
 /* --------------------------------------------------------------- by hand ---- */
 
-static bool read_force(struct weir__admin_call *call, enum weir_force *out)
-{
-    static const char *const names[] = { "none", "open", "closed",
-                                         NULL }; /* as weir__force_name has them */
-    struct weir__span value = call->values[1];
-
-    if (value.bytes == NULL) {
-        weir__admin_fail(call, 400, "force is missing: open, closed or none");
-        return false;
-    }
-    for (int i = 0; names[i]; i++) {
-        if (strlen(names[i]) != value.len || memcmp(names[i], value.bytes, value.len) != 0)
-            continue;
-        *out = (enum weir_force)i;
-        return true;
-    }
-    weir__admin_fail(call, 400, "force is open, closed or none, and not %s", WEIR__SHOWN(value));
-    return false;
-}
-
 /* That it was done is told by the tick of the next second (watch.c), whoever has done it. */
-void weir__admin_guard_force(struct weir__admin_call *call)
+void weir__admin_guard_force(struct weir__call *call)
 {
-    enum weir_force force;
-    struct weir_guard *guard = find(call, call->values[0]);
+    struct weir_guard *guard = find(call, call->values[0].text);
 
-    if (guard == NULL || !read_force(call, &force))
+    if (guard == NULL)
         return;
-    weir_guard_force(guard, force, call->now);
+    weir_guard_force(guard, (enum weir_force)call->values[1].number, call->now);
     add_guard(call, guard, false);
 }
 
-void weir__admin_degradation(struct weir__admin_call *call)
+void weir__admin_degradation(struct weir__call *call)
 {
-    weir__buffer_text(call->out, "{");
-    weir__degradation_json(call->out, call->server->table);
-    weir__buffer_text(call->out, "}");
+    weir__buffer_text(&call->out, "{");
+    weir__degradation_json(&call->out, call->server->table);
+    weir__buffer_text(&call->out, "}");
 }
 
-void weir__admin_degradation_set(struct weir__admin_call *call)
+void weir__admin_degradation_set(struct weir__call *call)
 {
-    struct weir__span value = call->values[0];
+    struct weir__span value = call->values[0].text;
     int degradation = WEIR_DEGRADATION_AUTO;
 
-    if (value.bytes == NULL) {
-        weir__admin_fail(call, 400, "degradation is missing: 0 to 9, or auto");
-        return;
-    }
     if (value.len == 1 && value.bytes[0] >= '0' && value.bytes[0] <= '9') {
         degradation = value.bytes[0] - '0';
     } else if (value.len != 4 || memcmp(value.bytes, "auto", 4) != 0) {
-        weir__admin_fail(call, 400, "degradation is 0 (none) to 9, or auto, and not %s",
-                         WEIR__SHOWN(value));
+        weir__call_fail(call, 400, "degradation is 0 (none) to 9, or auto, and not %s",
+                        WEIR__SHOWN(value));
         return;
     }
     weir_degradation_set(call->server->table, degradation, call->now);

@@ -6,7 +6,7 @@
 #include "base/base.h"
 #include "engine/engine.h"
 #include "rulefile/problem.h"
-#include "server/serve/admin/admin-parts.h"
+#include "server/serve/admin/admin.h"
 #include "server/base/text.h"
 
 /* --------------------------------------------------------------- listing ---- */
@@ -24,13 +24,13 @@ static void add_lists(struct weir *weir, struct weir__buffer *out)
     }
 }
 
-void weir__admin_lists(struct weir__admin_call *call)
+void weir__admin_lists(struct weir__call *call)
 {
-    weir__buffer_text(call->out, "{\"lists\":[");
-    add_lists(call->server->engine, call->out);
-    weir__buffer_text(call->out, "],\"changes\":");
-    weir__live_lists(call->server->live, call->out);
-    weir__buffer_text(call->out, "}");
+    weir__buffer_text(&call->out, "{\"lists\":[");
+    add_lists(call->server->engine, &call->out);
+    weir__buffer_text(&call->out, "],\"changes\":");
+    weir__live_lists(call->server->live, &call->out);
+    weir__buffer_text(&call->out, "}");
 }
 
 /* -------------------------------------------------------------- changing ---- */
@@ -53,7 +53,7 @@ static void find_nearest(struct weir *weir, const char *list, char near[64])
 }
 
 /* Whether there is such a list, of whatever attribute. */
-static bool find_list(struct weir__admin_call *call, const char *list)
+static bool find_list(struct weir__call *call, const char *list)
 {
     bool found = strcmp(list, "allow") == 0 || strcmp(list, "deny") == 0;
     struct weir_list_info l;
@@ -65,66 +65,57 @@ static bool find_list(struct weir__admin_call *call, const char *list)
         return true;
     find_nearest(call->server->engine, list, near);
     if (near[0])
-        weir__admin_fail(call, 404, "there is no list %s; did you mean '%s'?",
-                         weir__quote(list, strlen(list)).text, near);
+        weir__call_fail(call, 404, "there is no list %s; did you mean '%s'?",
+                        weir__quote(list, strlen(list)).text, near);
     else
-        weir__admin_fail(call, 404,
-                         "there is no list %s; there are allow, deny and those that the rules name",
-                         weir__quote(list, strlen(list)).text);
+        weir__call_fail(call, 404,
+                        "there is no list %s; there are allow, deny and those that the rules name",
+                        weir__quote(list, strlen(list)).text);
     return false;
 }
 
-struct edit {
-    const char *list, *attribute;
-    const char *const *entries;
-    size_t n;
-    bool add;
-};
-
-static void run_edit(struct weir__admin_call *call, const struct edit *e)
+static void answer(struct weir__call *call, const char *attribute,
+                   const struct weir__live_edited *edited)
 {
+    weir__buffer_text(&call->out, "{");
+    weir__buffer_member(&call->out, "list", call->values[0].text.bytes);
+    weir__buffer_member(&call->out, "attribute", attribute);
+    weir__buffer_member_number(&call->out, "entries", (int64_t)edited->entries);
+    weir__buffer_member_number(&call->out, "changed", (int64_t)(edited->added + edited->removed));
+    weir__buffer_text(&call->out, "}");
+}
+
+static void edit(struct weir__call *call, bool add)
+{
+    const char *list = call->values[0].text.bytes;
+    char *small = weir__attribute_small(call->values[1].text.bytes);
+    const char **entries = calloc(call->n_entries, sizeof(*entries));
+    size_t n = call->n_entries, added = add ? n : 0;
     struct weir__live_edited edited;
     struct weir_error error;
-    int code = weir__live_list_edit(
-        call->server->live, e->list, e->attribute, e->add ? e->entries : NULL, e->add ? e->n : 0,
-        e->add ? NULL : e->entries, e->add ? 0 : e->n, call->now, &edited, &error);
 
-    if (code != WEIR_OK) {
-        weir__admin_fail_code(call, code, &error);
-        return;
+    for (size_t i = 0; entries && i < n; i++)
+        entries[i] = call->entries[i].bytes;
+    if (small == NULL || entries == NULL) {
+        weir__call_no_memory(call);
+    } else if (find_list(call, list)) {
+        int code = weir__live_list_edit(call->server->live, list, small, entries, added,
+                                        entries + added, n - added, call->now, &edited, &error);
+        if (code != WEIR_OK)
+            weir__call_fail_code(call, code, &error);
+        else
+            answer(call, small, &edited);
     }
-    weir__buffer_text(call->out, "{");
-    weir__buffer_member(call->out, "list", e->list);
-    weir__buffer_member(call->out, "attribute", e->attribute);
-    weir__buffer_member_number(call->out, "entries", (int64_t)edited.entries);
-    weir__buffer_member_number(call->out, "changed", (int64_t)(edited.added + edited.removed));
-    weir__buffer_text(call->out, "}");
-}
-
-static void edit(struct weir__admin_call *call, bool add)
-{
-    char *list = weir__admin_copy(call, call->values[0], "list");
-    char *attribute = list ? weir__admin_copy(call, call->values[1], "attribute") : NULL;
-    char *small = attribute ? weir__attribute_small(attribute) : NULL;
-    char **entries = small && find_list(call, list) ? weir__admin_entries(call) : NULL;
-
-    if (attribute && small == NULL)
-        weir__admin_no_memory(call);
-    if (entries)
-        run_edit(call,
-                 &(struct edit){ list, small, (const char *const *)entries, call->n_rest, add });
-    weir__admin_free(entries, call->n_rest);
+    free(entries);
     free(small);
-    free(attribute);
-    free(list);
 }
 
-void weir__admin_list_add(struct weir__admin_call *call)
+void weir__admin_list_add(struct weir__call *call)
 {
     edit(call, true);
 }
 
-void weir__admin_list_remove(struct weir__admin_call *call)
+void weir__admin_list_remove(struct weir__call *call)
 {
     edit(call, false);
 }

@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "engine/engine.h"
 #include "rulefile/problem.h"
-#include "server/serve/admin/admin-parts.h"
+#include "server/serve/admin/admin.h"
 #include "server/serve/decide/guards.h"
 #include "server/base/text.h"
 
@@ -17,80 +17,57 @@ static void add_modes(struct weir__buffer *out, const struct weir_modes *m)
     weir__buffer_member(out, "in_force", weir_mode_name(m->in_force));
 }
 
-static void add_rule(struct weir__admin_call *call, const struct weir_rule_info *info)
+static void add_rule(struct weir__call *call, const struct weir_rule_info *info)
 {
-    weir__buffer_text(call->out, "{");
-    weir__buffer_member(call->out, "rule", info->name);
-    add_modes(call->out, &(struct weir_modes){ info->written, info->switched, info->mode });
-    weir__buffer_member_number(call->out, "allowed", info->allowed);
-    weir__buffer_member_number(call->out, "refused", info->refused);
-    weir__buffer_member_number(call->out, "banned", info->banned);
-    weir__buffer_member_number(call->out, "shadow_refused", info->shadow_refused);
-    weir__buffer_text(call->out, "}");
+    weir__buffer_text(&call->out, "{");
+    weir__buffer_member(&call->out, "rule", info->name);
+    add_modes(&call->out, &(struct weir_modes){ info->written, info->switched, info->mode });
+    weir__buffer_member_number(&call->out, "allowed", info->allowed);
+    weir__buffer_member_number(&call->out, "refused", info->refused);
+    weir__buffer_member_number(&call->out, "banned", info->banned);
+    weir__buffer_member_number(&call->out, "shadow_refused", info->shadow_refused);
+    weir__buffer_text(&call->out, "}");
 }
 
-static void add_guard(struct weir__admin_call *call, const struct weir_ruled_guard *view)
+static void add_guard(struct weir__call *call, const struct weir_ruled_guard *view)
 {
     struct weir_guard_info g;
 
     weir_guard_get(view->guard, call->now, &g);
-    weir__buffer_text(call->out, "{");
-    weir__buffer_member(call->out, "guard", view->name);
-    add_modes(call->out, &view->modes);
-    weir__buffer_member_number(call->out, "refused", weir__guard_refused(&g));
-    weir__buffer_member_number(call->out, "shadow_refused", g.shadow_refused);
-    weir__buffer_text(call->out, "}");
+    weir__buffer_text(&call->out, "{");
+    weir__buffer_member(&call->out, "guard", view->name);
+    add_modes(&call->out, &view->modes);
+    weir__buffer_member_number(&call->out, "refused", weir__guard_refused(&g));
+    weir__buffer_member_number(&call->out, "shadow_refused", g.shadow_refused);
+    weir__buffer_text(&call->out, "}");
 }
 
-void weir__admin_modes(struct weir__admin_call *call)
+void weir__admin_modes(struct weir__call *call)
 {
     struct weir_modes all;
     struct weir_rule_info info;
     struct weir_ruled_guard view;
 
     weir_modes_get(call->server->engine, &all);
-    weir__buffer_text(call->out, "{");
-    add_modes(call->out, &all);
-    weir__buffer_text(call->out, ",\"rules\":[");
+    weir__buffer_text(&call->out, "{");
+    add_modes(&call->out, &all);
+    weir__buffer_text(&call->out, ",\"rules\":[");
     for (int64_t at = 0; weir_rule_next(call->server->engine, &at, &info);) {
-        weir__buffer_text(call->out, at > 1 ? "," : "");
+        weir__buffer_text(&call->out, at > 1 ? "," : "");
         add_rule(call, &info);
     }
-    weir__buffer_text(call->out, "],\"guards\":[");
+    weir__buffer_text(&call->out, "],\"guards\":[");
     for (int64_t at = 0; weir_ruled_guard_next(call->server->engine, &at, &view);) {
-        weir__buffer_text(call->out, at > 1 ? "," : "");
+        weir__buffer_text(&call->out, at > 1 ? "," : "");
         add_guard(call, &view);
     }
-    weir__buffer_text(call->out, "]}");
+    weir__buffer_text(&call->out, "]}");
 }
 
 /* ------------------------------------------------------------- switching ---- */
 
-static bool read_mode(struct weir__admin_call *call, enum weir_mode *out)
-{
-    static const char *const names[] = { "as-written", "enforce", "shadow", "off", NULL };
-    struct weir__span value = call->values[0];
-
-    if (value.bytes == NULL) {
-        weir__admin_fail(call, 400, "mode is missing: as-written, enforce, shadow or off");
-        return false;
-    }
-    for (int i = 0; names[i]; i++) {
-        if (strlen(names[i]) != value.len || memcmp(names[i], value.bytes, value.len) != 0)
-            continue;
-        *out = (enum weir_mode)i;
-        return true;
-    }
-    const char *near = weir__nearest(value.bytes, value.len, names, WEIR__TO_NULL);
-    weir__admin_fail(call, 400, "%s is no mode: as-written, enforce, shadow or off%s%s%s",
-                     WEIR__SHOWN(value), near ? "; did you mean " : "", near ? near : "",
-                     near ? "?" : "");
-    return false;
-}
-
 /* What is now so. */
-static void answer(struct weir__admin_call *call, const char *rule,
-                   const struct weir_ruled_guard *guard)
+static void answer(struct weir__call *call, const char *rule, const struct weir_ruled_guard *guard)
 {
     struct weir_modes all;
     struct weir_rule_info info;
@@ -107,25 +84,25 @@ static void answer(struct weir__admin_call *call, const char *rule,
         return;
     }
     weir_modes_get(call->server->engine, &all);
-    weir__buffer_text(call->out, "{");
-    weir__buffer_member_or_null(call->out, "rule", rule);
-    add_modes(call->out, &all);
-    weir__buffer_text(call->out, "}");
+    weir__buffer_text(&call->out, "{");
+    weir__buffer_member_or_null(&call->out, "rule", rule);
+    add_modes(&call->out, &all);
+    weir__buffer_text(&call->out, "}");
 }
 
-void weir__admin_mode(struct weir__admin_call *call)
+void weir__admin_mode(struct weir__call *call)
 {
-    enum weir_mode mode;
+    enum weir_mode mode = (enum weir_mode)call->values[0].number;
     struct weir_error error;
     struct weir_ruled_guard view;
     const char *rule = NULL;
 
-    if (!read_mode(call, &mode) ||
-        (weir__admin_given(call, 1) && (rule = weir__admin_switch(call, call->values[1])) == NULL))
+    if (weir__call_given(call, 1) &&
+        (rule = weir__admin_switch(call, call->values[1].text)) == NULL)
         return;
     int code = weir_mode_set(call->server->engine, rule, mode, &error);
     if (code != WEIR_OK) {
-        weir__admin_fail_code(call, code, &error);
+        weir__call_fail_code(call, code, &error);
         return;
     }
     bool guard =

@@ -1,7 +1,7 @@
 /* admin-rules.c -- the rules in force: shown, and others put in their place. */
 #include <string.h>
 
-#include "server/serve/admin/admin-parts.h"
+#include "server/serve/admin/admin.h"
 
 /* ----------------------------------------------------------------- which ---- */
 
@@ -26,26 +26,26 @@ void weir__admin_rules_info(const struct weir__server *server, struct weir__buff
     weir__buffer_member_moment(out, "problem_at", info.problem[0] ? info.problem_at : WEIR_NEVER);
 }
 
-void weir__admin_rules(struct weir__admin_call *call)
+void weir__admin_rules(struct weir__call *call)
 {
     struct weir__buffer text = { 0 };
 
     weir__live_text(call->server->live, &text);
-    weir__buffer_text(call->out, "{");
-    weir__admin_rules_info(call->server, call->out);
-    weir__buffer_member_name(call->out, "text");
-    weir__buffer_json(call->out, text.len ? text.bytes : "", text.len);
-    weir__buffer_text(call->out, "}");
+    weir__buffer_text(&call->out, "{");
+    weir__admin_rules_info(call->server, &call->out);
+    weir__buffer_member_name(&call->out, "text");
+    weir__buffer_json(&call->out, text.len ? text.bytes : "", text.len);
+    weir__buffer_text(&call->out, "}");
     if (text.failed)
-        weir__admin_no_memory(call);
+        weir__call_no_memory(call);
     weir__buffer_free(&text);
 }
 
-static void answer_info(struct weir__admin_call *call)
+static void answer_info(struct weir__call *call)
 {
-    weir__buffer_text(call->out, "{");
-    weir__admin_rules_info(call->server, call->out);
-    weir__buffer_text(call->out, "}");
+    weir__buffer_text(&call->out, "{");
+    weir__admin_rules_info(call->server, &call->out);
+    weir__buffer_text(&call->out, "}");
 }
 
 /* ---------------------------------------------------------------- others ---- */
@@ -62,38 +62,28 @@ static void add_problem(struct weir__buffer *out, const char *text)
 
 /* Rules that are wrong are 422, with everything that is wrong about them; a disk that is full is
  * not their fault. */
-static void refuse(struct weir__admin_call *call, int code, const struct weir_error *error,
+static void refuse(struct weir__call *call, int code, const struct weir_error *error,
                    const struct weir__buffer *problems)
 {
-    weir__admin_fail_code(call, code, error);
+    weir__call_fail_code(call, code, error);
     if (call->status != 400)
         return;
     call->status = 422;
-    weir__buffer_text(call->out, "{\"problems\":");
+    weir__buffer_text(&call->out, "{\"problems\":");
     if (problems->len > strlen("[]"))
-        weir__buffer_add(call->out, problems->bytes, problems->len);
+        weir__buffer_add(&call->out, problems->bytes, problems->len);
     else
-        add_problem(call->out, error->text);
-    weir__buffer_text(call->out, "}");
+        add_problem(&call->out, error->text);
+    weir__buffer_text(&call->out, "}");
 }
 
-static bool is_given(struct weir__admin_call *call)
-{
-    if (weir__admin_given(call, 0))
-        return true;
-    weir__admin_fail(call, 400, "the rules are missing: send their text");
-    return false;
-}
-
-void weir__admin_rules_set(struct weir__admin_call *call)
+void weir__admin_rules_set(struct weir__call *call)
 {
     struct weir__buffer problems = { 0 };
     struct weir_error error;
 
-    if (!is_given(call))
-        return;
-    int code = weir__live_set(call->server->live, call->values[0].bytes, call->values[0].len,
-                              call->now, &problems, &error);
+    int code = weir__live_set(call->server->live, call->values[0].text.bytes,
+                              call->values[0].text.len, call->now, &problems, &error);
     if (code == WEIR_OK)
         answer_info(call);
     else
@@ -101,23 +91,21 @@ void weir__admin_rules_set(struct weir__admin_call *call)
     weir__buffer_free(&problems);
 }
 
-void weir__admin_rules_check(struct weir__admin_call *call)
+void weir__admin_rules_check(struct weir__call *call)
 {
     struct weir__buffer problems = { 0 };
     struct weir_error error;
 
-    if (!is_given(call))
-        return;
-    int code = weir__live_check(call->server->live, call->values[0].bytes, call->values[0].len,
-                                &problems, &error);
+    int code = weir__live_check(call->server->live, call->values[0].text.bytes,
+                                call->values[0].text.len, &problems, &error);
     if (code == WEIR_OK)
-        weir__buffer_text(call->out, "{\"problems\":[]}");
+        weir__buffer_text(&call->out, "{\"problems\":[]}");
     else
         refuse(call, code, &error, &problems);
     weir__buffer_free(&problems);
 }
 
-void weir__admin_rules_reload(struct weir__admin_call *call)
+void weir__admin_rules_reload(struct weir__call *call)
 {
     struct weir__buffer problems = { 0 };
     struct weir_error error;

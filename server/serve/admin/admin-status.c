@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
-#include "server/serve/admin/admin-parts.h"
+#include "server/serve/admin/admin.h"
 #include "server/serve/net/listen.h"
 #include "server/serve/events/top.h"
 
@@ -173,10 +173,10 @@ static void add_object(const struct weir__server *server, struct weir__buffer *o
     weir__buffer_text(out, "}");
 }
 
-void weir__admin_status(struct weir__admin_call *call)
+void weir__admin_status(struct weir__call *call)
 {
     struct weir__server *server = call->server;
-    struct weir__buffer *out = call->out;
+    struct weir__buffer *out = &call->out;
 
     weir__buffer_text(out, "{");
     weir__buffer_member(out, "version", weir_version());
@@ -202,42 +202,34 @@ void weir__admin_status(struct weir__admin_call *call)
     weir__buffer_text(out, "}");
 }
 
-void weir__admin_settings(struct weir__admin_call *call)
+void weir__admin_settings(struct weir__call *call)
 {
-    weir__settings_json(call->server->settings, call->out);
+    weir__settings_json(call->server->settings, &call->out);
 }
 
 /* -------------------------------------------------------- top and events ---- */
 
-void weir__admin_top(struct weir__admin_call *call)
+void weir__admin_top(struct weir__call *call)
 {
-    int64_t n = 20;
-
-    if (!weir__admin_count(call, 0, "n", 1, WEIR__TOP_MOST, &n))
-        return;
-    weir__buffer_text(call->out, "{\"top\":");
-    weir__top_list(call->server->top, (size_t)n, call->out);
-    weir__buffer_text(call->out, "}");
+    weir__buffer_text(&call->out, "{\"top\":");
+    weir__top_list(call->server->top, (size_t)call->values[0].number, &call->out);
+    weir__buffer_text(&call->out, "}");
 }
 
 /* No more than the ring has, or whoever emits all the time would keep this going. */
-void weir__admin_events(struct weir__admin_call *call)
+void weir__admin_events(struct weir__call *call)
 {
     enum weir__event_kind kind;
-    int64_t known = 0;
-    uint64_t lost;
+    uint64_t after = (uint64_t)call->values[0].number, lost;
 
-    if (!weir__admin_count(call, 0, "after", 0, INT64_MAX - 1, &known))
-        return;
-    uint64_t after = (uint64_t)known;
-    weir__buffer_text(call->out, "[");
+    weir__buffer_text(&call->out, "[");
     for (int i = 0; i < WEIR__EVENTS_KEPT; i++) {
-        size_t before = call->out->len;
-        weir__buffer_text(call->out, i ? "," : "");
-        if (weir__events_next(call->server->events, &after, &kind, call->out, &lost))
+        size_t before = call->out.len;
+        weir__buffer_text(&call->out, i ? "," : "");
+        if (weir__events_next(call->server->events, &after, &kind, &call->out, &lost))
             continue;
-        call->out->len = before; /* without the comma */
+        call->out.len = before; /* without the comma */
         break;
     }
-    weir__buffer_text(call->out, "]");
+    weir__buffer_text(&call->out, "]");
 }

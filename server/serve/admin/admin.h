@@ -1,65 +1,58 @@
-/* admin.h -- what an operator can ask of the server: one row each, the same over RESP and HTTP.
- *
- * A row names its command, its HTTP method and path, who may, and its parameters in order.  Over
- * RESP the parameters are the arguments; over HTTP they are members of the JSON body, or of the
- * query.  The answer is one JSON text: an HTTP body, or a bulk string.  COMMAND DOCS and WEIR.HELP
- * are printed from the same rows; openapi.json is written by hand, and a test compares it with
- * them.
- */
+/* admin.h -- the operator's verbs.  Each runs on a thread of its own: it reads and writes files, or
+ * may wait for somebody who changes the rules. */
 #ifndef WEIR_SERVE_ADMIN_H
 #define WEIR_SERVE_ADMIN_H
 
-#include "server/serve/serve.h"
+#include "rulefile/problem.h"
+#include "server/serve/verbs/verbs.h"
 
-#define WEIR__PARAMS_MAX 5
+/* The name of a rule in force, good as long as the engine.  NULL: there is none, the call has
+ * failed with 404, and a likely one is named. */
+const char *weir__admin_rule(struct weir__call *call, struct weir__span value);
+/* The same for a rule or a guard: both have a mode. */
+const char *weir__admin_switch(struct weir__call *call, struct weir__span value);
 
-struct weir__param {
-    const char *name; /* NULL ends them */
-    const char *help;
-    bool optional; /* over RESP only the last ones can be */
-};
+/* A text that somebody sent, for a message: in quotes, not too long, and nothing in it that a
+ * terminal obeys. */
+#define WEIR__SHOWN(span) (weir__quote((span).bytes, (span).len).text)
 
-enum weir__rest {
-    WEIR__REST_NONE,
-    WEIR__REST_ATTRIBUTES, /* name value name value ...; over HTTP an object "attributes" */
-    WEIR__REST_ENTRIES,    /* texts; over HTTP an array "entries" */
-};
+/* admin-rules.c: the members about the rules in force, without braces. */
+void weir__admin_rules_info(const struct weir__server *server, struct weir__buffer *out);
 
-struct weir__admin_call {
-    struct weir__server *server;
-    weir_time now;
-    struct weir__span values[WEIR__PARAMS_MAX]; /* in the row's order; bytes NULL: not given */
-    const struct weir__span *rest;
-    size_t n_rest;            /* attributes: names and values both count */
-    struct weir__buffer *out; /* the JSON text, if all went well; and of rules that were refused
-                                 (422) {"problems":[...]} */
-    int status; /* as HTTP has them: 200 to begin with; over RESP what is not 2xx is an error */
-    char message[512]; /* what was wrong, and what would be right: one line */
-};
+/* admin-status.c */
+void weir__admin_status(struct weir__call *call);
+void weir__admin_top(struct weir__call *call);
+void weir__admin_events(struct weir__call *call);
+void weir__admin_settings(struct weir__call *call);
 
-struct weir__admin {
-    const char *command;       /* "WEIR.BANS" */
-    const char *method, *path; /* "GET", "/v1/bans" */
-    enum weir__role role;
-    bool raw_body; /* over HTTP the body is the first parameter, as it is (a rule file) */
-    enum weir__rest rest;
-    /* Looks at its parameters itself: what is missing or wrong is 400.  Takes long, or may wait for
-     * somebody who does: never on a loop's thread, so a call is first made an errand
-     * (admin-errand.h). */
-    void (*run)(struct weir__admin_call *call);
-    const char *summary;
-    struct weir__param params[WEIR__PARAMS_MAX + 1];
-};
+/* admin-rules.c */
+void weir__admin_rules(struct weir__call *call);
+void weir__admin_rules_set(struct weir__call *call);
+void weir__admin_rules_check(struct weir__call *call);
+void weir__admin_rules_reload(struct weir__call *call);
 
-/* Ended by a NULL command. */
-extern const struct weir__admin weir__admin_rows[];
-const struct weir__admin *weir__admin_by_command(const char *name,
-                                                 size_t len); /* whatever the case; NULL: none */
-/* *path_known: there is such a path, if only for other methods. */
-const struct weir__admin *weir__admin_by_path(const char *method, size_t method_len,
-                                              const char *path, size_t path_len, bool *path_known);
+/* admin-bans.c */
+void weir__admin_bans(struct weir__call *call);
+void weir__admin_ban(struct weir__call *call);
+void weir__admin_unban(struct weir__call *call);
 
-__attribute__((format(printf, 3, 4))) void weir__admin_fail(struct weir__admin_call *call,
-                                                            int status, const char *format, ...);
+/* admin-lists.c */
+void weir__admin_lists(struct weir__call *call);
+void weir__admin_list_add(struct weir__call *call);
+void weir__admin_list_remove(struct weir__call *call);
+
+/* admin-modes.c */
+void weir__admin_modes(struct weir__call *call);
+void weir__admin_mode(struct weir__call *call);
+
+/* admin-guards.c */
+void weir__admin_guards(struct weir__call *call);
+void weir__admin_guard_force(struct weir__call *call);
+void weir__admin_degradation(struct weir__call *call);
+void weir__admin_degradation_set(struct weir__call *call);
+
+/* admin-keys.c */
+void weir__admin_reset(struct weir__call *call);
+void weir__admin_explain(struct weir__call *call);
 
 #endif

@@ -14,7 +14,7 @@
 #define WEIR__RESERVE_LIFETIME (60 * WEIR_SECOND) /* unless named */
 
 struct weir__check {
-    struct weir_attr attrs[WEIR__CHECK_ATTRS];
+    const struct weir_attr *attrs;
     size_t n;
     int64_t cost; /* 1 unless named */
     weir_time wait_max;

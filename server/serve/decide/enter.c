@@ -10,9 +10,6 @@
 #include "rulefile/problem.h"
 #include "server/serve/decide/waiting.h"
 
-_Static_assert(WEIR_PRIORITY_MIN == -8 && WEIR_PRIORITY_MAX == 7,
-               "WEIR__PRIORITY says what a priority is");
-
 /* What is wrong, and the status of it. */
 __attribute__((format(printf, 3, 4))) static int wrong(struct weir_error *error, int status,
                                                        const char *format, ...)
@@ -173,8 +170,6 @@ int weir__ask_enter(struct weir__conn *conn, const struct weir__enter *e,
 {
     struct weir__loop *loop = conn->loop;
 
-    if (e->priority < WEIR_PRIORITY_MIN || e->priority > WEIR_PRIORITY_MAX)
-        return wrong(error, 400, "a priority is " WEIR__PRIORITY);
     if (e->guard.len == 0 && e->user_class.len)
         return wrong(
             error, 400,
@@ -244,16 +239,4 @@ weir_time weir__ask_renew(struct weir__loop *loop, struct weir__permits *permits
     }
     permits->n = n;
     return shortest;
-}
-
-bool weir__outcome_of(struct weir__span word, enum weir_outcome *out)
-{
-    for (int i = WEIR_SUCCEEDED; i <= WEIR_IGNORED; i++) {
-        const char *name = weir_outcome_name((enum weir_outcome)i);
-        if (strlen(name) != word.len || strncasecmp(name, word.bytes, word.len) != 0)
-            continue;
-        *out = (enum weir_outcome)i;
-        return true;
-    }
-    return false;
 }

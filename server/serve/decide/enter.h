@@ -61,11 +61,6 @@ bool weir__ask_exit(struct weir__loop *loop, struct weir__permits *permits,
  * are over. */
 weir_time weir__ask_renew(struct weir__loop *loop, struct weir__permits *permits);
 
-/* "ok", "error", "timeout", "dropped", "ignored"; false: it is none of them. */
-bool weir__outcome_of(struct weir__span word, enum weir_outcome *out);
-#define WEIR__PRIORITY "a whole number from -8 to 7, the highest goes first"
-#define WEIR__OUTCOMES "ok, error, timeout, dropped or ignored"
-
 /* For waiting.c, from any thread: one try.  `again`: it has waited, and passed shedding when it
  * came; it is not shed now. */
 int weir__enter_once(struct weir__server *server, const struct weir__enter *enter, weir_time now,

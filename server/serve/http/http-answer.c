@@ -630,15 +630,15 @@ static void put_decision_headers(struct pen *pen, const struct weir_decision *d,
     put_retry_after(pen, d);
 }
 
-void weir__http_decision(const struct weir__http_manner *manner,
-                         const struct weir__http_taken *taken)
+void weir__http_decision(const struct weir__http_manner *manner, const struct weir__call *call)
 {
-    const struct weir_decision *d = &taken->answer->decision;
+    const struct weir_decision *d = &call->taken.answer.decision;
+    const char *reservation = call->taken.answer.reservation;
     bool refused = !d->allowed;
     char headers[1024], body[WEIR__HTTP_RULING_MAX];
     struct pen head = { headers }, pen = { body };
 
-    put_decision_headers(&head, d, taken->policy);
+    put_decision_headers(&head, d, call->taken.policy);
     if (refused) {
         put_refusal(&pen, refusal_of(d), 429);
         put_text(&pen, d->retry == WEIR_NEVER ? "an ask as big as this one never passes"
@@ -647,11 +647,10 @@ void weir__http_decision(const struct weir__http_manner *manner,
     } else {
         PUT(&pen, "{");
     }
-    put_decision(&pen, d, taken->ns);
-    if (d->allowed && taken->answer->reservation[0]) {
+    put_decision(&pen, d, call->taken.unit == 1);
+    if (d->allowed && reservation[0]) {
         PUT(&pen, ",\"reservation\":\"");
-        put(&pen, taken->answer->reservation,
-            strnlen(taken->answer->reservation, sizeof(taken->answer->reservation)));
+        put(&pen, reservation, strnlen(reservation, sizeof(call->taken.answer.reservation)));
         PUT(&pen, "\"");
     }
     PUT(&pen, "}");

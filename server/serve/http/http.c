@@ -23,65 +23,7 @@
 
 #define SECRET_MAX 1024 /* bytes of a token */
 
-/* --------------------------------------------------------------- routes ---- */
-
-struct route {
-    const char *method; /* NULL: any */
-    const char *path;
-    size_t path_len;
-    enum weir__role role;
-    bool foreign; /* its headers are another request's */
-    void (*run)(struct weir__http_call *call);
-    const char *summary;
-};
-
-static void index_page(struct weir__http_call *call);
-static void root(struct weir__http_call *call);
-static void healthz(struct weir__http_call *call);
-static void readyz(struct weir__http_call *call);
-static void openapi(struct weir__http_call *call);
-
-#define PATH(text) text, sizeof(text) - 1
-
-static const struct route routes[] = {
-    { "POST", PATH("/v1/check"), WEIR__ROLE_CHECK, false, weir__http_check,
-      "Decides a request by the rules." },
-    { NULL, PATH("/v1/auth"), WEIR__ROLE_CHECK, true, weir__http_auth,
-      "The same for a proxy: nginx auth_request, Traefik, Caddy." },
-    { "POST", PATH("/v1/check/batch"), WEIR__ROLE_CHECK, false, weir__http_batch,
-      "Decides up to 1000 requests." },
-    { "POST", PATH("/v1/take"), WEIR__ROLE_CHECK, false, weir__http_take,
-      "Takes from a key, by a limit that comes with the ask." },
-    { "POST", PATH("/v1/peek"), WEIR__ROLE_CHECK, false, weir__http_peek,
-      "The same answer, and nothing is taken." },
-    { "POST", PATH("/v1/give"), WEIR__ROLE_CHECK, false, weir__http_give,
-      "Gives back what was taken." },
-    { "POST", PATH("/v1/reserve"), WEIR__ROLE_CHECK, false, weir__http_reserve,
-      "Takes an estimate." },
-    { "POST", PATH("/v1/settle"), WEIR__ROLE_CHECK, false, weir__http_settle,
-      "Says what a reservation has really cost." },
-    { "POST", PATH("/v1/enter"), WEIR__ROLE_CHECK, false, weir__http_enter,
-      "Begins work: by the guards and limits of the rules, or by one guard." },
-    { "POST", PATH("/v1/exit"), WEIR__ROLE_CHECK, false, weir__http_exit,
-      "The work is done: gives the permit back." },
-    { "POST", PATH("/v1/renew"), WEIR__ROLE_CHECK, false, weir__http_renew,
-      "The work goes on: the permit's lease begins anew." },
-    { "GET", PATH("/v1/events"), WEIR__ROLE_ADMIN, false, weir__http_events,
-      "Events as they happen: server-sent events." },
-    { "GET", PATH("/metrics"), WEIR__ROLE_CHECK, false, weir__http_metrics,
-      "What is counted, for Prometheus." },
-    { "GET", PATH("/healthz"), WEIR__ROLE_NONE, false, healthz, "200 while the server runs." },
-    { "GET", PATH("/readyz"), WEIR__ROLE_NONE, false, readyz,
-      "200 while it takes new connections, 503 when it drains." },
-    { "GET", PATH("/openapi.json"), WEIR__ROLE_NONE, false, openapi,
-      "All of this as OpenAPI 3.1." },
-    { "GET", PATH("/v1"), WEIR__ROLE_NONE, false, index_page, "This list." },
-    { "GET", PATH("/"), WEIR__ROLE_NONE, false, root, "Where to begin." },
-    { "POST", PATH("/v1/clock"), WEIR__ROLE_ADMIN, false, weir__http_clock,
-      "Sets the time; only with --test-clock." },
-};
-
-#define N_ROUTES (sizeof(routes) / sizeof(routes[0]))
+/* ---------------------------------------------------------------- pages ---- */
 
 static void body_of(struct weir__http_call *call, const char *type, const char *bytes, size_t len)
 {
@@ -89,7 +31,7 @@ static void body_of(struct weir__http_call *call, const char *type, const char *
                       (struct weir__span){ bytes, len });
 }
 
-static void root(struct weir__http_call *call)
+void weir__http_root(struct weir__http_call *call)
 {
     static const char text[] =
         "Weir " WEIR_VERSION ": rate limits for services.\n\n"
@@ -101,43 +43,44 @@ static void root(struct weir__http_call *call)
     body_of(call, "text/plain; charset=utf-8", text, sizeof(text) - 1);
 }
 
-static void add_route(struct weir__buffer *out, const char *method, const char *path,
-                      const char *summary)
+static void send_json(struct weir__http_call *call, struct weir__buffer *out)
 {
-    if (out->len && out->bytes[out->len - 1] == '}')
-        weir__buffer_text(out, ",");
-    weir__buffer_text(out, "{");
-    weir__buffer_member(out, "method", method ? method : "*");
-    weir__buffer_member(out, "path", path);
-    weir__buffer_member(out, "summary", summary);
-    weir__buffer_text(out, "}");
+    if (out->failed)
+        weir__http_problem(&call->manner, 503, NULL, "out of memory");
+    else
+        body_of(call, WEIR__HTTP_JSON, out->bytes, out->len);
+    weir__buffer_free(out);
 }
 
-static void index_page(struct weir__http_call *call)
+void weir__http_index(struct weir__http_call *call)
 {
     struct weir__buffer out = { 0 };
+    const char *separator = "";
 
     weir__buffer_text(&out, "{\"name\":\"weir\"");
     weir__buffer_member(&out, "version", WEIR_VERSION);
     weir__buffer_text(&out, ",\"routes\":[");
-    for (size_t i = 0; i < N_ROUTES; i++)
-        add_route(&out, routes[i].method, routes[i].path, routes[i].summary);
-    for (const struct weir__admin *row = weir__admin_rows; row->command; row++)
-        add_route(&out, row->method, row->path, row->summary);
+    for (const struct weir__verb *v = weir__verbs; v->summary; v++) {
+        if (v->path == NULL)
+            continue;
+        weir__buffer_text(&out, separator);
+        weir__buffer_text(&out, "{");
+        weir__buffer_member(&out, "method", v->method ? v->method : "*");
+        weir__buffer_member(&out, "path", v->path);
+        weir__buffer_member(&out, "summary", v->summary);
+        weir__buffer_text(&out, "}");
+        separator = ",";
+    }
     weir__buffer_text(&out, "]}");
-    if (out.failed)
-        weir__http_problem(&call->manner, 503, NULL, "out of memory");
-    else
-        body_of(call, WEIR__HTTP_JSON, out.bytes, out.len);
-    weir__buffer_free(&out);
+    send_json(call, &out);
 }
 
-static void healthz(struct weir__http_call *call)
+void weir__http_healthz(struct weir__http_call *call)
 {
     body_of(call, "text/plain; charset=utf-8", "ok\n", 3);
 }
 
-static void readyz(struct weir__http_call *call)
+void weir__http_readyz(struct weir__http_call *call)
 {
     if (__atomic_load_n(&call->conn->loop->server->draining, __ATOMIC_RELAXED))
         weir__http_problem(&call->manner, 503, NULL, "the server drains: ask another one");
@@ -145,9 +88,12 @@ static void readyz(struct weir__http_call *call)
         body_of(call, "text/plain; charset=utf-8", "ready\n", 6);
 }
 
-static void openapi(struct weir__http_call *call)
+void weir__http_openapi(struct weir__http_call *call)
 {
-    body_of(call, WEIR__HTTP_JSON, weir__openapi, weir__openapi_len);
+    struct weir__buffer out = { 0 };
+
+    weir__openapi_print(&out);
+    send_json(call, &out);
 }
 
 /* -------------------------------------------------------------- who may ---- */
@@ -300,14 +246,6 @@ static bool is_get(struct weir__http_text method)
     return weir__http_is(method, "GET", 3) || weir__http_is(method, "HEAD", 4);
 }
 
-static bool has_method(const struct route *route, struct weir__http_text method)
-{
-    if (route->method == NULL)
-        return true;
-    return weir__http_is(method, route->method, strlen(route->method)) ||
-           (route->method[0] == 'G' && is_get(method));
-}
-
 static void add_method(char allow[64], const char *method)
 {
     size_t len = strlen(allow);
@@ -317,63 +255,39 @@ static void add_method(char allow[64], const char *method)
 }
 
 /* The path is known, but not with this method. */
-static void wrong_method(struct weir__http_call *call, const struct route *route)
+static void wrong_method(struct weir__http_call *call)
 {
     struct weir__http_text path = call->request->path;
     char allow[64] = "", header[96];
 
-    if (route)
-        add_method(allow, route->method);
-    for (const struct weir__admin *row = weir__admin_rows; row->command; row++)
-        if (weir__http_is(path, row->path, strlen(row->path)))
-            add_method(allow, row->method);
+    for (const struct weir__verb *v = weir__verbs; v->summary; v++)
+        if (v->path && weir__http_is(path, v->path, strlen(v->path)))
+            add_method(allow, v->method);
     snprintf(header, sizeof(header), "Allow: %s\r\n", allow);
     weir__http_problem(&call->manner, 405, header, "%s wants %s, and not %s",
                        weir__quote(path.bytes, path.len).text, allow,
                        weir__quote(call->request->method.bytes, call->request->method.len).text);
 }
 
-static void ask_admin(struct weir__http_call *call)
+static void dispatch(struct weir__http_call *call)
 {
     struct weir__http_text method = call->request->method, path = call->request->path;
     bool known = false;
 
     if (is_get(method))
         method = (struct weir__http_text){ "GET", 3 };
-    const struct weir__admin *row =
-        weir__admin_by_path(method.bytes, method.len, path.bytes, path.len, &known);
-    if (row == NULL && known)
-        wrong_method(call, NULL);
-    else if (row == NULL)
+    const struct weir__verb *verb = call->verb =
+        weir__verb_by_path(weir__span_of(method), weir__span_of(path), &known);
+    if (verb && verb->testing && !call->conn->loop->server->test_clock)
+        verb = NULL, known = false;
+    if (verb == NULL && known)
+        wrong_method(call);
+    else if (verb == NULL)
         weir__http_problem(&call->manner, 404, NULL,
-                           "there is nothing at %s; GET /v1 lists what there is",
+                           "there is nothing at %s; GET /v1 lists every route",
                            weir__quote(path.bytes, path.len).text);
-    else if (admit(call, row->role, false))
-        weir__http_admin(call, row);
-}
-
-static const struct route *find_route(const struct weir__http_call *call)
-{
-    struct weir__http_text path = call->request->path;
-
-    for (size_t i = 0; i < N_ROUTES; i++)
-        if (weir__http_is(path, routes[i].path, routes[i].path_len))
-            return routes[i].run == weir__http_clock && !call->conn->loop->server->test_clock
-                       ? NULL
-                       : &routes[i];
-    return NULL;
-}
-
-static void dispatch(struct weir__http_call *call)
-{
-    const struct route *route = find_route(call);
-
-    if (route == NULL)
-        ask_admin(call);
-    else if (!has_method(route, call->request->method))
-        wrong_method(call, route);
-    else if (admit(call, route->role, route->foreign))
-        route->run(call);
+    else if (admit(call, verb->role, verb->foreign))
+        (verb->http ? verb->http : weir__http_verb)(call);
 }
 
 /* -------------------------------------------------------------- framing ---- */

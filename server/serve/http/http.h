@@ -1,24 +1,18 @@
-/* http.h -- what the files of the HTTP protocol share: a request that is whole, the members of its
- * JSON, and how answers are written.
+/* http.h -- shared by the files of the HTTP protocol: a request that is whole, and how answers are
+ * written.
  *
- *     http.c          bytes to requests; who may; which function answers
- *     http-json.c     the body's members, by a table of those that are known
- *     http-check.c    deciding: check, batch, take, peek, give, reserve, settle
- *     http-guards.c   work in progress: enter, exit, renew
+ *     http.c          bytes to requests; roles; which function answers
+ *     http-verbs.c    verbs whose row says all, enter, and metrics
+ *     http-check.c    check and batch: read and decided without asking for memory
  *     http-auth.c     deciding for a proxy, about the request that it describes
- *     http-admin.c    the rows of admin.h, and metrics: on another thread
  *     http-events.c   server-sent events
  *     http-answer.c   heads and bodies
  */
 #ifndef WEIR_SERVE_HTTP_H
 #define WEIR_SERVE_HTTP_H
 
-#include "server/serve/admin/admin.h"
-#include "server/serve/decide/ask.h"
-#include "server/serve/decide/enter.h"
-#include "server/serve/serve.h"
+#include "server/serve/verbs/verbs.h"
 #include "wire/http1.h"
-#include "wire/json.h"
 
 /* How an answer is to be given: all that it needs to know of the request. */
 struct weir__http_manner {
@@ -32,6 +26,7 @@ struct weir__http_manner {
 struct weir__http_call {
     struct weir__conn *conn;
     const struct weir__http_request *request;
+    const struct weir__verb *verb; /* found by method and path */
     struct weir__span body;
     struct weir__http_manner manner;
     enum weir__role role; /* of this request */
@@ -65,76 +60,6 @@ static inline bool weir__http_is(struct weir__http_text text, const char *word, 
     return text.len == len && __builtin_memcmp(text.bytes, word, len) == 0;
 }
 
-/* ------------------------------------------------------- http-json.c ---- */
-
-enum weir__member_kind {
-    WEIR__MEMBER_TEXT,   /* a string, to a struct weir__span */
-    WEIR__MEMBER_COUNT,  /* a whole number from 0, to an int64_t */
-    WEIR__MEMBER_ANY,    /* a string, a number, true or false, as written, to a struct weir__span */
-    WEIR__MEMBER_OBJECT, /* goes to `inner` */
-    WEIR__MEMBER_ARRAY,  /* likewise, with its place for a name */
-};
-
-struct weir__member {
-    const char *name;
-    enum weir__member_kind kind;
-    bool needed;
-    size_t offset; /* in the target */
-};
-
-#define WEIR__MEMBERS_MAX 16
-
-struct weir__members {
-    const struct weir__member *rows;
-    size_t n;
-    void *target;
-    /* A value directly in the object or array, no object or array itself.  False: it is wrong, and
-     * `problem` says how. */
-    bool (*inner)(struct weir__members *members, struct weir__span name,
-                  const struct weir__json_value *value);
-    bool attributes; /* of a request: a member that is not known may be one that belongs among them
-                      */
-    uint32_t given;  /* a bit for each row */
-    char problem[320]; /* one line */
-    char *scratch;     /* where strings with escapes go, as long as the text is; NULL: ... */
-    char *heap;        /* ... here, if the text is longer than ... */
-    char room[1024];
-};
-
-/* To be filled: what the rows say goes to `target`. */
-void weir__members_begin(struct weir__members *members, const struct weir__member *rows, size_t n,
-                         void *target);
-/* Reads a JSON object.  What it is made of stays in the text or in `members`, until
- * weir__members_free.  null is as good as nothing.  False: `problem` says what is wrong and what
- * would be right. */
-bool weir__members_read(struct weir__members *members, struct weir__span text);
-/* One that came in another way, as a query's parameter does. */
-bool weir__members_set(struct weir__members *members, struct weir__span name,
-                       struct weir__span value);
-/* Are those there that are needed?  (weir__members_read does not ask.) */
-bool weir__members_whole(struct weir__members *members);
-void weir__members_free(struct weir__members *members);
-__attribute__((format(printf, 2, 3))) bool weir__members_wrong(struct weir__members *members,
-                                                               const char *format, ...); /* false */
-
-/* Attributes being gathered. */
-struct weir__attributes_in {
-    struct weir_attr *attrs;
-    size_t n, max;
-    char *names, *names_end; /* room for them: where the next one goes, and where it ends */
-};
-/* As weir__members.inner wants it, but for the second. */
-bool weir__attribute_in(struct weir__members *members, struct weir__attributes_in *in,
-                        struct weir__span name, const struct weir__json_value *value);
-/* The same of a request, whose attributes go to the struct weir__attributes_in that `target` begins
- * with. */
-void weir__members_begin_request(struct weir__members *members, const struct weir__member *rows,
-                                 size_t n, void *target);
-/* header.X-Plan is header.x-plan. */
-void weir__attribute_lower(char *name, size_t len);
-/* ip, uri, method, host, scheme, header.*: what a request is described by, whoever describes it. */
-bool weir__attribute_describes(struct weir__span name);
-
 /* ----------------------------------------------------- http-answer.c ---- */
 
 #define WEIR__HTTP_JSON "application/json"
@@ -163,43 +88,35 @@ void weir__http_ruling(const struct weir__http_manner *manner, const struct weir
 /* {"allowed":...}; `to` has room for WEIR__HTTP_RULING_MAX.  Returns the end. */
 char *weir__http_ruling_json(char *to, const struct weir_ruling *ruling);
 
-/* The answer to take, peek and reserve. */
-struct weir__http_taken {
-    const struct weir__adhoc_answer *answer;
-    struct weir__span policy; /* what the headers call it */
-    bool ns;                  /* times in nanoseconds */
-};
 /* The answer to enter. */
 void weir__http_entered(const struct weir__http_manner *manner,
                         const struct weir__entered *entered);
-int64_t
-weir__http_retry_seconds(weir_time retry); /* as Retry-After has it: rounded up, at least 1 */
-void weir__http_decision(const struct weir__http_manner *manner,
-                         const struct weir__http_taken *taken);
+/* As Retry-After has it: rounded up, at least 1. */
+int64_t weir__http_retry_seconds(weir_time retry);
+/* The answer to take, peek and reserve. */
+void weir__http_decision(const struct weir__http_manner *manner, const struct weir__call *call);
 
-/* ----------------------------------------------------------- the routes ---- */
+/* ------------------------------------------------------ http-verbs.c ---- */
 
+/* Verbs whose row says all: reads the arguments, runs it here or elsewhere, answers. */
+void weir__http_verb(struct weir__http_call *call);
+void weir__http_enter(struct weir__http_call *call);
+void weir__http_metrics(struct weir__http_call *call);
+
+/* ------------------------------------------------------ verbs of HTTP ---- */
+
+#define WEIR__HTTP_BATCH 1000 /* checks */
 void weir__http_check(struct weir__http_call *call);
 void weir__http_batch(struct weir__http_call *call);
-void weir__http_take(struct weir__http_call *call);
-void weir__http_peek(struct weir__http_call *call);
-void weir__http_give(struct weir__http_call *call);
-void weir__http_reserve(struct weir__http_call *call);
-void weir__http_settle(struct weir__http_call *call);
-void weir__http_enter(struct weir__http_call *call);
-void weir__http_exit(struct weir__http_call *call);
-void weir__http_renew(struct weir__http_call *call);
-void weir__http_clock(struct weir__http_call *call);
 void weir__http_auth(struct weir__http_call *call);
-void weir__http_admin(struct weir__http_call *call, const struct weir__admin *row);
-void weir__http_metrics(struct weir__http_call *call);
 void weir__http_events(struct weir__http_call *call);
+void weir__http_root(struct weir__http_call *call);
+void weir__http_index(struct weir__http_call *call);
+void weir__http_healthz(struct weir__http_call *call);
+void weir__http_readyz(struct weir__http_call *call);
+void weir__http_openapi(struct weir__http_call *call);
 
 void weir__http_events_wake(struct weir__conn *conn);
 void weir__http_events_close(struct weir__http_session *session); /* frees it */
-
-/* openapi.json, made a C array by scripts/embed.py. */
-extern const char weir__openapi[];
-extern const size_t weir__openapi_len;
 
 #endif

@@ -250,31 +250,36 @@ void weir__resp_throttle(struct weir__resp_call *call)
 
 /* ----------------------------------------------------------- WEIR.CHECK ---- */
 
-#define RULING_ROOM 512 /* bytes of a reply, but for the names of rules */
-
 static char *put_text(char *to, const char *text, int version)
 {
     return text ? weir__resp_put_bulk(to, text, strlen(text)) : weir__resp_put_null(to, version);
 }
 
-/* A list in RESP3 too, where a map would be at home: a client's library chooses the version, often
- * unasked, and code that reads the list by place would find the word "allowed" in a map's first,
- * which is true whatever was decided. */
-static void reply_ruling(struct weir__conn *conn, const struct weir_ruling *r)
+char *weir__resp_put_ruling(char *to, const struct weir_ruling *r, int version)
 {
     const struct weir_decision *d = &r->decision;
-    size_t names = (r->rule ? strlen(r->rule) : 0) + (r->shadow ? strlen(r->shadow) : 0);
-    char *to = weir__buffer_room(&conn->loop->out, RULING_ROOM + names), *begin = to;
-    if (!to)
-        return;
-    memcpy(to, "*10\r\n", 5);
-    to = put(to + 5, d->allowed);
-    to = put_text(to, r->rule, conn->resp);
+
+    to = put(to, d->allowed);
+    to = put_text(to, r->rule, version);
     to = put(put(to, d->limit), d->remaining);
     to = put(put(to, weir__ask_retry_ms(d)), weir__ask_ms(d->reset));
     to = put(put(to, weir__ask_ms(d->wait)), r->level);
-    to = put_text(to, weir_reason_name((enum weir_reason)d->reason), conn->resp);
-    to = put_text(to, r->shadow, conn->resp);
+    to = put_text(to, weir_reason_name((enum weir_reason)d->reason), version);
+    return put_text(to, r->shadow, version);
+}
+
+/* A list in RESP3 too, where a map would be at home: a client's library chooses the version, often
+ * unasked, and code that reads the list by place would find the word "allowed" first in a map,
+ * which is true whatever was decided. */
+static void reply_ruling(struct weir__conn *conn, const struct weir_ruling *r)
+{
+    size_t names = (r->rule ? strlen(r->rule) : 0) + (r->shadow ? strlen(r->shadow) : 0);
+    char *to = weir__buffer_room(&conn->loop->out, WEIR__RESP_RULING + names), *begin = to;
+
+    if (!to)
+        return;
+    memcpy(to, "*10\r\n", 5);
+    to = weir__resp_put_ruling(to + 5, r, conn->resp);
     conn->loop->out.len += (size_t)(to - begin);
 }
 
@@ -304,6 +309,30 @@ struct options {
     size_t first; /* the first attribute's place */
 };
 
+static bool is_option(const struct weir__resp_call *call, struct weir__resp_arg name)
+{
+    return weir__verb_is_option(weir__verb_by_command(call->args[0].bytes, call->args[0].len),
+                                (struct weir__span){ name.bytes, name.len });
+}
+
+/* NULL, or what is wrong.  An option behind the attributes would be one more of them, and do
+ * nothing. */
+static const char *check_names(const struct weir__resp_call *call, size_t first)
+{
+    for (size_t i = first; i < call->n; i += 2) {
+        struct weir__resp_arg name = call->args[i];
+        if (name.len == 0)
+            return "the name of an attribute is empty";
+        if (name.bytes[0] <= 'Z' && is_option(call, name))
+            return "options come before the attributes: COST, WAIT and ID are no names of "
+                   "attributes";
+    }
+    if ((call->n - first) % 2 != 0)
+        return "attributes come in pairs: WEIR.CHECK [COST n] [WAIT ms] [ID id] [ATTRIBUTES] "
+               "[name value ...]";
+    return (call->n - first) / 2 > WEIR__CHECK_ATTRS ? "at most 64 attributes" : NULL;
+}
+
 /* The words in front of the attributes.  NULL, or what is wrong. */
 static const char *read_options(const struct weir__resp_call *call, struct options *o)
 {
@@ -314,9 +343,10 @@ static const char *read_options(const struct weir__resp_call *call, struct optio
             if (!weir__resp_int(call->args[i + 1], &o->cost) || o->cost < 0)
                 return "COST must be a whole number from 0 up";
         } else if (len == 4 && weir__resp_is(call->args[i], "WAIT")) {
-            if (!weir__resp_int(call->args[i + 1], &o->wait_ms) || o->wait_ms < 0 ||
-                o->wait_ms > INT64_MAX / WEIR_MILLISECOND)
+            if (!weir__resp_int(call->args[i + 1], &o->wait_ms) || o->wait_ms < 0)
                 return "WAIT must be a whole number of milliseconds from 0 up";
+            if (o->wait_ms > INT64_MAX / WEIR_MILLISECOND)
+                o->wait_ms = INT64_MAX / WEIR_MILLISECOND;
         } else if (len == 2 && weir__resp_is(call->args[i], "ID")) {
             o->id = call->args[i + 1];
         } else {
@@ -326,10 +356,7 @@ static const char *read_options(const struct weir__resp_call *call, struct optio
     if (i < call->n && call->args[i].len == 10 && weir__resp_is(call->args[i], "ATTRIBUTES"))
         i++;
     o->first = i;
-    if ((call->n - i) % 2 != 0)
-        return "attributes come in pairs: WEIR.CHECK [COST n] [WAIT ms] [ID id] [ATTRIBUTES] name "
-               "value [name value ...]";
-    return (call->n - i) / 2 > WEIR__CHECK_ATTRS ? "at most 64 attributes" : NULL;
+    return check_names(call, i);
 }
 
 /* The engine's number for a name; 0: it has none.  Each place of the cache is filled once: names
@@ -365,12 +392,15 @@ static struct weir_attr attribute(struct weir__loop *loop, struct batch *b,
 /* An ask with an id is looked up first, and so goes alone. */
 static void check_alone(struct weir__resp_call *call, struct batch *b, const struct options *o)
 {
-    struct weir__check check = { .cost = o->cost,
+    struct weir_attr attrs[WEIR__CHECK_ATTRS];
+    struct weir__check check = { .attrs = attrs,
+                                 .cost = o->cost,
                                  .wait_max = o->wait_ms * WEIR_MILLISECOND,
                                  .id = { o->id.bytes, o->id.len } };
     struct weir_ruling ruling;
+
     for (size_t i = o->first; i < call->n; i += 2)
-        check.attrs[check.n++] = attribute(call->conn->loop, b, &call->args[i]);
+        attrs[check.n++] = attribute(call->conn->loop, b, &call->args[i]);
     const char *wrong = weir__ask_check(call->conn->loop, &check, &ruling);
     if (wrong)
         weir__reply_error(call->conn, "ERR %s", wrong);
@@ -386,9 +416,6 @@ void weir__resp_check(struct weir__resp_call *call)
     struct options o = { .cost = 1 };
     const char *wrong = b ? read_options(call, &o) : "no memory";
     size_t n = wrong ? 0 : (call->n - o.first) / 2;
-    for (size_t i = o.first; !wrong && i < call->n; i += 2)
-        if (call->args[i].len == 0)
-            wrong = "an attribute's name is empty";
     if (wrong || o.id.len || b->throttles || b->checks == CHECKS || b->attrs + n > ATTRS)
         weir__resp_flush(loop, call->conn);
     if (wrong) {

@@ -1,4 +1,4 @@
-/* resp-commands.c -- the table of commands, and those that every Redis client expects of a server.
+/* resp-commands.c -- commands that every Redis client expects of a server.
  *
  * Weir keeps no data for clients, so what Redis has for data is not here; what clients send to
  * introduce themselves, to keep a connection alive, to look a server over or to wrap a pipeline
@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "server/serve/admin/admin.h"
 #include "server/serve/net/conn.h"
 #include "server/serve/resp/resp.h"
 
@@ -19,7 +18,7 @@
 
 /* --------------------------------------------------------- who and what ---- */
 
-static void ping(struct weir__resp_call *call)
+void weir__resp_ping(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
     if (conn->subscribed && conn->resp == 2) {
@@ -34,7 +33,7 @@ static void ping(struct weir__resp_call *call)
     }
 }
 
-static void echo(struct weir__resp_call *call)
+void weir__resp_echo(struct weir__resp_call *call)
 {
     weir__reply_bulk(call->conn, ARG(call, 1));
 }
@@ -60,10 +59,10 @@ static bool has_secrets(const struct weir__settings *s)
 }
 
 /* AUTH [user] token */
-static void auth(struct weir__resp_call *call)
+void weir__resp_auth(struct weir__resp_call *call)
 {
     if (call->n > 3)
-        weir__reply_wrong_number(call);
+        weir__reply_error(call->conn, "ERR wrong number of arguments; usage: AUTH [user] token");
     else if (!has_secrets(call->conn->loop->server->settings))
         weir__reply_error(call->conn, "ERR AUTH was called, but the server has no token: everybody "
                                       "who can connect may do everything");
@@ -99,7 +98,7 @@ static void reply_hello(struct weir__conn *conn)
 }
 
 /* HELLO [version [AUTH user token] [SETNAME name]] */
-static void hello(struct weir__resp_call *call)
+void weir__resp_hello(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
     int64_t version = conn->resp;
@@ -132,13 +131,13 @@ static void hello(struct weir__resp_call *call)
     reply_hello(conn);
 }
 
-static void quit(struct weir__resp_call *call)
+void weir__resp_quit(struct weir__resp_call *call)
 {
     weir__reply_simple(call->conn, "OK");
     weir__conn_end(call->conn);
 }
 
-static void reset(struct weir__resp_call *call)
+void weir__resp_reset(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
     if (weir__resp.close)
@@ -149,7 +148,7 @@ static void reset(struct weir__resp_call *call)
     weir__reply_simple(conn, "RESET");
 }
 
-static void select_database(struct weir__resp_call *call)
+void weir__resp_select(struct weir__resp_call *call)
 {
     int64_t n;
     if (weir__resp_int(call->args[1], &n) && n == 0)
@@ -174,7 +173,7 @@ static void client_info(struct weir__conn *conn)
                                                 : sizeof(text) - 1);
 }
 
-static void client(struct weir__resp_call *call)
+void weir__resp_client(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
     struct weir__resp_arg what = call->args[1];
@@ -207,7 +206,7 @@ static void client(struct weir__resp_call *call)
 }
 
 /* CONFIG GET is asked by load generators and monitors: there is nothing of the kind. */
-static void config(struct weir__resp_call *call)
+void weir__resp_config(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
     if (weir__resp_is(call->args[1], "GET") && call->n > 2) {
@@ -222,7 +221,7 @@ static void config(struct weir__resp_call *call)
     }
 }
 
-static void info(struct weir__resp_call *call)
+void weir__resp_info(struct weir__resp_call *call)
 {
     struct weir__server *server = call->conn->loop->server;
     struct weir__buffer text = { 0 };
@@ -267,7 +266,7 @@ static void info(struct weir__resp_call *call)
     weir__buffer_free(&text);
 }
 
-static void tell_time(struct weir__resp_call *call)
+void weir__resp_time(struct weir__resp_call *call)
 {
     char text[32];
     weir_time now = weir__loop_now(call->conn->loop);
@@ -278,7 +277,7 @@ static void tell_time(struct weir__resp_call *call)
     weir__reply_text(call->conn, text);
 }
 
-static void dbsize(struct weir__resp_call *call)
+void weir__resp_dbsize(struct weir__resp_call *call)
 {
     struct weir_table_stats stats;
     weir_table_stats(call->conn->loop->server->table, -1, &stats);
@@ -287,7 +286,7 @@ static void dbsize(struct weir__resp_call *call)
 
 /* ---------------------------------------------------------- transactions ---- */
 
-static void multi(struct weir__resp_call *call)
+void weir__resp_multi(struct weir__resp_call *call)
 {
     struct weir__resp_session *s = weir__resp_session(call->conn);
     if (!s || s->multi) {
@@ -308,7 +307,7 @@ static void end_multi(struct weir__resp_session *s)
     weir__buffer_free(&s->queue);
 }
 
-static void discard(struct weir__resp_call *call)
+void weir__resp_discard(struct weir__resp_call *call)
 {
     struct weir__resp_session *s = call->conn->session;
     if (!s || !s->multi) {
@@ -331,7 +330,7 @@ static void run_queue(struct weir__conn *conn, const struct weir__buffer *queue,
 {
     struct weir__resp_arg args[WEIR__RESP_ARGS];
     const struct weir__resp_limits limits = { WEIR__RESP_ARGS, queue->len };
-    struct weir__resp_call call = { conn, args, 0 };
+    struct weir__resp_call call = { .conn = conn, .args = args };
     size_t at = 0, begin = conn->loop->out.len;
     const char *what;
     weir__reply_header(conn, '*', (int64_t)n);
@@ -352,7 +351,7 @@ static void run_queue(struct weir__conn *conn, const struct weir__buffer *queue,
     }
 }
 
-static void exec(struct weir__resp_call *call)
+void weir__resp_exec(struct weir__resp_call *call)
 {
     struct weir__resp_session *s = call->conn->session;
     if (!s || !s->multi) {
@@ -373,295 +372,141 @@ static void exec(struct weir__resp_call *call)
     weir__buffer_free(&queue);
 }
 
-static void watch(struct weir__resp_call *call)
+void weir__resp_watch(struct weir__resp_call *call)
 {
     weir__reply_simple(call->conn, "OK");
 }
 
-/* --------------------------------------------------------------- the table ---- */
+/* ------------------------------------------------------ telling the rows ---- */
 
-static void command(struct weir__resp_call *call);
-static void help(struct weir__resp_call *call);
-
-#define NONE  WEIR__ROLE_NONE
-#define CHECK WEIR__ROLE_CHECK
-
-enum { CHECK_ROW = 25 }; /* what comes by the million is not searched for */
-
-/* In the order of their names: weir__resp_find searches by halves.  The admin's commands are in
- * admin.h's rows. */
-static const struct weir__resp_row rows[] = {
-    { "AUTH", -2, NONE, "[user] token", "show the check or admin token", auth },
-    { "CL.THROTTLE", -5, CHECK, "key max_burst count period [quantity]",
-      "ask a key by a limit that comes with the ask, as redis-cell does", weir__resp_throttle },
-    { "CLIENT", -2, NONE, "SETNAME|GETNAME|SETINFO|ID|INFO|LIST ...",
-      "what clients tell of themselves", client },
-    { "COMMAND", -1, CHECK, "[COUNT | LIST | INFO name ... | DOCS name ...]",
-      "the commands there are", command },
-    { "CONFIG", -2, CHECK, "GET name ...", "for clients that ask; there is nothing to get",
-      config },
-    { "DBSIZE", 1, CHECK, "", "how many keys the table holds", dbsize },
-    { "DEL", -2, CHECK, "key ...", "forget what keys of CL.THROTTLE have used", weir__resp_del },
-    { "DISCARD", 1, CHECK, "", "drop the commands since MULTI", discard },
-    { "ECHO", 2, CHECK, "text", "say it back", echo },
-    { "EXEC", 1, CHECK, "", "run the commands since MULTI", exec },
-    { "HELLO", -1, NONE, "[version [AUTH user token] [SETNAME name]]", "choose RESP2 or RESP3",
-      hello },
-    { "INFO", -1, CHECK, "[section ...]", "figures, as Redis prints them", info },
-    { "MULTI", 1, CHECK, "", "keep the commands that follow until EXEC", multi },
-    { "PING", -1, CHECK, "[text]", "is somebody there?", ping },
-    { "PSUBSCRIBE", -2, WEIR__ROLE_ADMIN, "pattern ...", "be told of events: weir.events.*",
-      weir__resp_subscribe },
-    { "PUNSUBSCRIBE", -1, CHECK, "[pattern ...]", "no more", weir__resp_unsubscribe },
-    { "QUIT", -1, NONE, "", "close the connection", quit },
-    { "RESET", 1, NONE, "", "make the connection as new", reset },
-    { "SELECT", 2, CHECK, "0", "for clients that ask; there is only 0", select_database },
-    { "SUBSCRIBE", -2, WEIR__ROLE_ADMIN, "channel ...",
-      "be told of events: weir.events, weir.events.ban ...", weir__resp_subscribe },
-    { "TIME", 1, CHECK, "", "the time that decisions are made at", tell_time },
-    { "UNLINK", -2, CHECK, "key ...", "as DEL", weir__resp_del },
-    { "UNSUBSCRIBE", -1, CHECK, "[channel ...]", "no more", weir__resp_unsubscribe },
-    { "UNWATCH", 1, CHECK, "", "for clients that ask", watch },
-    { "WATCH", -2, CHECK, "key ...", "for clients that ask; nothing is watched", watch },
-    [CHECK_ROW] = { "WEIR.CHECK", -1, CHECK,
-                    "[COST n] [WAIT ms] [ID id] [ATTRIBUTES] name value [name value ...]",
-                    "decide a request by the rules", weir__resp_check },
-    { "WEIR.CLOCK", -1, WEIR__ROLE_ADMIN, "[ns]",
-      "the time; set it, if the server was started with --test-clock", weir__resp_clock },
-    { "WEIR.ENTER", -1, CHECK,
-      "[GUARD name] [COST n] [PRIORITY n] [CLASS name] [USER key] [WAIT ms] [BOUND] [ATTRIBUTES] "
-      "[name value ...]",
-      "begin work: by the guards and limits of the rules, or by one guard", weir__resp_enter },
-    { "WEIR.EXIT", -3, CHECK, "permit ok|error|timeout|dropped|ignored [TOOK ms]",
-      "the work is done: give the permit back", weir__resp_exit },
-    { "WEIR.FORGET", -3, CHECK, "key limit [NAME name]", "forget what a key of WEIR.TAKE has used",
-      weir__resp_forget },
-    { "WEIR.GIVE", -3, CHECK, "key limit [COST n] [NAME name]", "give back units that were taken",
-      weir__resp_give },
-    { "WEIR.HELP", -1, CHECK, "[name]", "what the commands are for", help },
-    { "WEIR.PEEK", -3, CHECK, "key limit [COST n] [WAIT ms] [NAME name] [NS]",
-      "as WEIR.TAKE, and nothing is taken", weir__resp_peek },
-    { "WEIR.RENEW", 2, CHECK, "permit", "the work goes on: the lease begins anew",
-      weir__resp_renew },
-    { "WEIR.RESERVE", -3, CHECK, "key limit [COST n] [WAIT ms] [LIFETIME ms] [NAME name] [NS]",
-      "take an estimate, to be settled", weir__resp_reserve },
-    { "WEIR.SETTLE", 3, CHECK, "reservation cost", "say what a reservation has really cost",
-      weir__resp_settle },
-    { "WEIR.TAKE", -3, CHECK, "key limit [COST n] [WAIT ms] [NAME name] [NS]",
-      "ask a key by any limit: 'sliding-window 300/60'", weir__resp_take },
-};
-
-#define ROWS (sizeof(rows) / sizeof(rows[0]))
-
-static int compare(struct weir__resp_arg word, const char *name)
+/* The next row with a command, from v on; NULL: there are no more. */
+static const struct weir__verb *next(const struct weir__verb *v)
 {
-    for (size_t i = 0; i < word.len; i++) {
-        int c = word.bytes[i] >= 'a' && word.bytes[i] <= 'z' ? word.bytes[i] - 32
-                                                             : (unsigned char)word.bytes[i];
-        if (!name[i]) /* also a word that goes on behind a NUL */
-            return 1;
-        if (c != (unsigned char)name[i])
-            return c - (unsigned char)name[i];
-    }
-    return name[word.len] ? -1 : 0;
+    while (v->summary && !v->command)
+        v++;
+    return v->summary ? v : NULL;
 }
 
-/* What stands for the rows of admin.h, one for each role; the command itself is found again by its
- * name. */
-static const struct weir__resp_row *admin_row(struct weir__resp_arg word)
+#define EACH(v) (const struct weir__verb *v = next(weir__verbs); v; v = next(v + 1))
+
+static int64_t count_all(void)
 {
-    static const struct weir__resp_row any[] = {
-        { "WEIR.*", -1, NONE, "", "", weir__resp_admin },
-        { "WEIR.*", -1, CHECK, "", "", weir__resp_admin },
-        { "WEIR.*", -1, WEIR__ROLE_ADMIN, "", "", weir__resp_admin },
-    };
-    const struct weir__admin *row = weir__admin_by_command(word.bytes, word.len);
-    return row ? &any[row->role] : NULL;
-}
+    int64_t n = 0;
 
-const struct weir__resp_row *weir__resp_find(struct weir__resp_arg word)
-{
-    static const char check[] = "WEIR.CHECK";
-    if (word.len == sizeof(check) - 1 && memcmp(word.bytes, check, word.len) == 0)
-        return &rows[CHECK_ROW];
-    size_t low = 0, high = ROWS;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        int order = compare(word, rows[middle].name);
-        if (order == 0)
-            return &rows[middle];
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return admin_row(word);
-}
-
-/* ---------------------------------------------------- telling the table ---- */
-
-/* One command, from either table. */
-struct told {
-    const char *name, *summary;
-    char arguments[256];
-    int arity;
-    enum weir__role role;
-    bool key;
-};
-
-static size_t count_all(void)
-{
-    size_t n = ROWS;
-    for (const struct weir__admin *a = weir__admin_rows; a->command; a++)
-        n++;
+    for
+        EACH(v)
+    n++;
     return n;
 }
 
-static void print_arguments(const struct weir__admin *a, char *out, size_t size)
+static bool is_named(const struct weir__verb *v, struct weir__resp_arg word)
 {
-    size_t n = 0;
-    out[0] = 0;
-    for (const struct weir__param *p = a->params; p->name && n < size; p++)
-        n += (size_t)snprintf(out + n, size - n, p->optional ? "%s[%s]" : "%s%s", n ? " " : "",
-                              p->name);
-    if (a->rest == WEIR__REST_ATTRIBUTES && n < size)
-        snprintf(out + n, size - n, "%sattribute value [attribute value ...]", n ? " " : "");
-    if (a->rest == WEIR__REST_ENTRIES && n < size)
-        snprintf(out + n, size - n, "%sentry [entry ...]", n ? " " : "");
-}
-
-static struct told tell_admin(const struct weir__admin *a)
-{
-    struct told t = { .name = a->command, .summary = a->summary, .arity = -1, .role = a->role };
-    int needed = 1;
-    for (const struct weir__param *p = a->params; p->name; p++)
-        needed += !p->optional;
-    t.arity = -needed;
-    print_arguments(a, t.arguments, sizeof(t.arguments));
-    return t;
-}
-
-static struct told tell(size_t i)
-{
-    if (i >= ROWS)
-        return tell_admin(&weir__admin_rows[i - ROWS]);
-    struct told t = { .name = rows[i].name,
-                      .summary = rows[i].summary,
-                      .arity = rows[i].arity,
-                      .role = rows[i].role };
-    snprintf(t.arguments, sizeof(t.arguments), "%s", rows[i].arguments);
-    t.key = strncmp(t.arguments, "key", 3) == 0;
-    return t;
-}
-
-static bool is_named(const struct told *t, struct weir__resp_arg word)
-{
-    return compare(word, t->name) == 0;
+    return weir__verb_by_command(word.bytes, word.len) == v;
 }
 
 /* As COMMAND tells it: name, arity, flags, first key, last key, step, categories, tips, key
  * specifications, subcommands. */
-static void reply_command(struct weir__conn *conn, const struct told *t)
+static void reply_command(struct weir__conn *conn, const struct weir__verb *v)
 {
+    char usage[256];
+    bool key = strncmp(weir__verb_usage(v, usage, sizeof(usage)), "key", 3) == 0;
+
     weir__reply_header(conn, '*', 10);
-    weir__reply_text(conn, t->name);
-    weir__reply_integer(conn, t->arity);
+    weir__reply_text(conn, v->command);
+    weir__reply_integer(conn, weir__verb_arity(v));
     weir__reply_header(conn, conn->resp == 3 ? '~' : '*', 2);
-    weir__reply_simple(conn, t->key ? "write" : "readonly");
-    weir__reply_simple(conn, t->role == WEIR__ROLE_ADMIN ? "admin" : "fast");
-    weir__reply_integer(conn, t->key);
-    weir__reply_integer(conn, t->key);
-    weir__reply_integer(conn, t->key);
+    weir__reply_simple(conn, key ? "write" : "readonly");
+    weir__reply_simple(conn, v->role == WEIR__ROLE_ADMIN ? "admin" : "fast");
+    weir__reply_integer(conn, key);
+    weir__reply_integer(conn, key);
+    weir__reply_integer(conn, key);
     for (int i = 0; i < 4; i++)
         weir__reply_header(conn, '*', 0);
 }
 
-static void reply_docs(struct weir__conn *conn, const struct told *t)
+static void reply_docs(struct weir__conn *conn, const struct weir__verb *v)
 {
-    weir__reply_text(conn, t->name);
-    weir__reply_map(conn, t->arguments[0] ? 4 : 3);
+    char usage[256];
+
+    weir__verb_usage(v, usage, sizeof(usage));
+    weir__reply_text(conn, v->command);
+    weir__reply_map(conn, usage[0] ? 4 : 3);
     weir__reply_text(conn, "summary");
-    weir__reply_text(conn, t->summary);
+    weir__reply_text(conn, v->summary);
     weir__reply_text(conn, "since");
     weir__reply_text(conn, "0.1.0");
     weir__reply_text(conn, "group");
     weir__reply_text(conn, "generic");
-    if (t->arguments[0] == '\0')
+    if (usage[0] == '\0')
         return;
     weir__reply_text(conn, "arguments"); /* all as one: redis-cli shows its name, and takes words
                                             off it as they are typed */
     weir__reply_header(conn, '*', 1);
     weir__reply_map(conn, 2);
     weir__reply_text(conn, "name");
-    weir__reply_text(conn, t->arguments);
+    weir__reply_text(conn, usage);
     weir__reply_text(conn, "type");
     weir__reply_text(conn, "string");
 }
 
-static bool is_wanted(const struct weir__resp_call *call, const struct told *t)
+static bool is_wanted(const struct weir__resp_call *call, const struct weir__verb *v)
 {
     bool wanted = call->n == 2;
+
     for (size_t i = 2; i < call->n; i++)
-        wanted |= is_named(t, call->args[i]);
+        wanted |= is_named(v, call->args[i]);
     return wanted;
 }
 
 static void command_docs(struct weir__resp_call *call)
 {
     int64_t n = 0;
-    for (size_t i = 0; i < count_all(); i++) {
-        struct told t = tell(i);
-        n += is_wanted(call, &t);
-    }
+
+    for
+        EACH(v)
+    n += is_wanted(call, v);
     weir__reply_map(call->conn, n);
-    for (size_t i = 0; i < count_all(); i++) {
-        struct told t = tell(i);
-        if (is_wanted(call, &t))
-            reply_docs(call->conn, &t);
-    }
+    for
+        EACH(v)
+    if (is_wanted(call, v))
+        reply_docs(call->conn, v);
 }
 
-/* In the order asked for, null for what there is not. */
+/* In the order asked for, null for unknown names. */
 static void command_info(struct weir__resp_call *call)
 {
     weir__reply_header(call->conn, '*', (int64_t)call->n - 2);
     for (size_t a = 2; a < call->n; a++) {
-        bool found = false;
-        for (size_t i = 0; !found && i < count_all(); i++) {
-            struct told t = tell(i);
-            if ((found = is_named(&t, call->args[a])))
-                reply_command(call->conn, &t);
-        }
-        if (!found && call->conn->resp == 3)
+        const struct weir__verb *v = weir__verb_by_command(call->args[a].bytes, call->args[a].len);
+        if (v)
+            reply_command(call->conn, v);
+        else if (call->conn->resp == 3)
             weir__reply_text(call->conn, NULL);
-        else if (!found)
+        else
             weir__reply_header(call->conn, '*', -1);
     }
 }
 
-static void command_list(struct weir__resp_call *call)
-{
-    weir__reply_header(call->conn, '*', (int64_t)count_all());
-    for (size_t i = 0; i < count_all(); i++)
-        weir__reply_text(call->conn, tell(i).name);
-}
-
-static void command(struct weir__resp_call *call)
+void weir__resp_command_table(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
-    if (call->n == 1 || (call->n == 2 && weir__resp_is(call->args[1], "INFO"))) {
-        weir__reply_header(conn, '*', (int64_t)count_all());
-        for (size_t i = 0; i < count_all(); i++) {
-            struct told t = tell(i);
-            reply_command(conn, &t);
-        }
-    } else if (weir__resp_is(call->args[1], "COUNT")) {
-        weir__reply_integer(conn, (int64_t)count_all());
-    } else if (weir__resp_is(call->args[1], "LIST")) {
-        command_list(call);
-    } else if (weir__resp_is(call->args[1], "DOCS")) {
+    struct weir__resp_arg what = call->n > 1 ? call->args[1] : (struct weir__resp_arg){ "INFO", 4 };
+
+    if (weir__resp_is(what, "INFO") && call->n <= 2) {
+        weir__reply_header(conn, '*', count_all());
+        for
+            EACH(v)
+        reply_command(conn, v);
+    } else if (weir__resp_is(what, "COUNT")) {
+        weir__reply_integer(conn, count_all());
+    } else if (weir__resp_is(what, "LIST")) {
+        weir__reply_header(conn, '*', count_all());
+        for
+            EACH(v)
+        weir__reply_text(conn, v->command);
+    } else if (weir__resp_is(what, "DOCS")) {
         command_docs(call);
-    } else if (weir__resp_is(call->args[1], "INFO")) {
+    } else if (weir__resp_is(what, "INFO")) {
         command_info(call);
     } else {
         weir__reply_error(
@@ -670,26 +515,23 @@ static void command(struct weir__resp_call *call)
 }
 
 /* WEIR.HELP: a line each; WEIR.HELP name: just that one. */
-static void help(struct weir__resp_call *call)
+void weir__resp_help(struct weir__resp_call *call)
 {
     int64_t n = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < count_all(); i++) {
-            struct told t = tell(i);
-            char line[512];
-            if (call->n > 1 && !is_named(&t, call->args[1]))
+
+    for
+        EACH(v)
+    n += call->n == 1 || is_named(v, call->args[1]);
+    weir__reply_header(call->conn, '*', n);
+    for
+        EACH(v)
+        {
+            char line[640], usage[256];
+            if (call->n > 1 && !is_named(v, call->args[1]))
                 continue;
-            n += pass == 0;
-            int len =
-                snprintf(line, sizeof(line), "%s%s%s -- %s%s", t.name, t.arguments[0] ? " " : "",
-                         t.arguments, t.summary, t.role == WEIR__ROLE_ADMIN ? " (admin)" : "");
-            if (pass == 1)
-                weir__reply_bulk(call->conn, line,
-                                 len < 0                      ? 0
-                                 : (size_t)len < sizeof(line) ? (size_t)len
-                                                              : sizeof(line) - 1);
+            weir__verb_usage(v, usage, sizeof(usage));
+            snprintf(line, sizeof(line), "%s%s%s -- %s%s", v->command, usage[0] ? " " : "", usage,
+                     v->summary, v->role == WEIR__ROLE_ADMIN ? " (admin)" : "");
+            weir__reply_text(call->conn, line);
         }
-        if (pass == 0)
-            weir__reply_header(call->conn, '*', n);
-    }
 }

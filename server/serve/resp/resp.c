@@ -84,13 +84,6 @@ void weir__reply_push(struct weir__conn *conn, int64_t n)
     weir__reply_header(conn, conn->resp == 3 ? '>' : '*', n);
 }
 
-void weir__reply_wrong_number(struct weir__resp_call *call)
-{
-    const struct weir__resp_row *row = weir__resp_find(call->args[0]);
-    weir__reply_error(call->conn, "ERR wrong number of arguments for '%s' command; it is: %s %s",
-                      row->name, row->name, row->arguments);
-}
-
 /* -------------------------------------------------------------- sessions ---- */
 
 struct weir__resp_session *weir__resp_session(struct weir__conn *conn)
@@ -127,49 +120,47 @@ static bool is_multi_word(struct weir__resp_arg name)
 static void say_unknown(struct weir__resp_call *call)
 {
     int shown = call->args[0].len > 64 ? 64 : (int)call->args[0].len;
-    weir__reply_error(call->conn, "ERR unknown command '%.*s'; WEIR.HELP lists those there are",
-                      shown, call->args[0].bytes);
+    weir__reply_error(call->conn, "ERR unknown command '%.*s'; WEIR.HELP lists all commands", shown,
+                      call->args[0].bytes);
 }
 
-/* NULL, with the reason said, if it cannot be run. */
-static const struct weir__resp_row *find_allowed(struct weir__resp_call *call)
+static bool has_right_number(const struct weir__verb *verb, size_t n)
+{
+    return verb->arity == 0 ||
+           (verb->arity > 0 ? n == (size_t)verb->arity : n >= (size_t)-verb->arity);
+}
+
+/* False, with the reason said, if it cannot be run.  Those that are gathered answer in their turn,
+ * even with an error. */
+static bool find_allowed(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
-    const struct weir__resp_row *row = weir__resp_find(call->args[0]);
-    if (row && conn->role >= row->role &&
-        (row->run == weir__resp_throttle || row->run == weir__resp_check))
-        return row; /* they answer in their turn, whatever is wrong */
+    const struct weir__verb *verb = call->verb =
+        weir__verb_by_command(call->args[0].bytes, call->args[0].len);
+    enum weir__role needed = verb ? verb->role : WEIR__ROLE_CHECK;
+
+    if (verb && conn->role >= needed && verb->how == WEIR__VERB_BATCHED)
+        return true;
     weir__resp_flush(conn->loop, conn);
-    bool right =
-        row && (row->arity >= 0 ? call->n == (size_t)row->arity : call->n >= (size_t)-row->arity);
-    if (!row && conn->role == WEIR__ROLE_NONE)
+    if (conn->role < needed && conn->role == WEIR__ROLE_NONE)
         weir__reply_error(conn, "NOAUTH a token is needed: AUTH token");
-    else if (!row)
+    else if (!verb)
         say_unknown(call);
-    else if (conn->role < row->role && conn->role == WEIR__ROLE_NONE)
-        weir__reply_error(conn, "NOAUTH a token is needed: AUTH token");
-    else if (conn->role < row->role)
+    else if (conn->role < needed)
         weir__reply_error(conn,
                           "NOPERM this command needs the admin role: AUTH with the admin token");
-    else if (!right)
-        weir__reply_wrong_number(call);
+    else if (!has_right_number(verb, call->n))
+        weir__reply_error(conn, "ERR wrong number of arguments; usage: %s %s", verb->command,
+                          verb->usage ? verb->usage : "");
     else
-        return row;
-    return NULL;
+        return true;
+    return false;
 }
 
 void weir__resp_run(struct weir__resp_call *call)
 {
-    const struct weir__resp_row *row = find_allowed(call);
-    if (row)
-        row->run(call);
-}
-
-/* It answers once for each name: within an array of one answer to each command no client could tell
- * them apart. */
-static bool answers_often(const struct weir__resp_row *row)
-{
-    return row->run == weir__resp_subscribe || row->run == weir__resp_unsubscribe;
+    if (find_allowed(call))
+        (call->verb->resp ? call->verb->resp : weir__resp_verb)(call);
 }
 
 #define QUEUE_MAX (64 * 1024)
@@ -179,21 +170,15 @@ static void queue(struct weir__resp_call *call, const char *bytes, size_t len)
 {
     struct weir__conn *conn = call->conn;
     struct weir__resp_session *s = conn->session;
-    const struct weir__resp_row *row = find_allowed(call);
-    if (row && row->run == weir__resp_admin) { /* it may take long, and EXEC answers all at once */
-        weir__reply_error(conn,
-                          "ERR commands of the operator cannot be run between MULTI and EXEC");
-        row = NULL;
+    bool good = find_allowed(call);
+    enum weir__verb_how how = good ? call->verb->how : WEIR__VERB_NOW;
+
+    if (how == WEIR__VERB_AWAY || how == WEIR__VERB_WAITS || how == WEIR__VERB_MANY) {
+        /* It may take long, or answers often: EXEC answers all at once, in one list. */
+        weir__reply_error(conn, "ERR %s cannot be run between MULTI and EXEC", call->verb->command);
+        good = false;
     }
-    if (row && row->run == weir__resp_enter) { /* it may wait */
-        weir__reply_error(conn, "ERR WEIR.ENTER cannot be run between MULTI and EXEC");
-        row = NULL;
-    }
-    if (row && answers_often(row)) {
-        weir__reply_error(conn, "ERR subscriptions cannot be changed between MULTI and EXEC");
-        row = NULL;
-    }
-    if (!row) {
+    if (!good) {
         s->multi_failed = true;
         return;
     }
@@ -221,18 +206,21 @@ static bool is_http(const struct weir__resp_call *call)
            (len == 5 && weir__resp_is(call->args[0], "Host:"));
 }
 
-/* What nearly every command of a busy connection is. */
-static bool is_throttle(const struct weir__resp_call *call)
+/* The commands that come by the million are not searched for. */
+static inline bool is_hot(const struct weir__resp_call *call, const char *name, size_t len)
 {
-    return call->args[0].len == 11 && memcmp(call->args[0].bytes, "CL.THROTTLE", 11) == 0 &&
+    return call->args[0].len == len && memcmp(call->args[0].bytes, name, len) == 0 &&
            call->conn->role >= WEIR__ROLE_CHECK && !call->conn->session;
 }
 
 static void run_one(struct weir__resp_call *call, const char *bytes, size_t len)
 {
     struct weir__conn *conn = call->conn;
-    if (is_throttle(call)) {
+
+    if (is_hot(call, "CL.THROTTLE", 11)) {
         weir__resp_throttle(call);
+    } else if (is_hot(call, "WEIR.CHECK", 10)) {
+        weir__resp_check(call);
     } else if (is_http(call)) {
         weir__resp_flush(conn->loop, conn);
         weir__counter_add(&conn->loop->counters, WEIR__COUNT_BAD_INPUT, 1);
@@ -261,7 +249,7 @@ static size_t feed(struct weir__conn *conn, char *bytes, size_t len)
     struct weir__resp_arg args[WEIR__RESP_ARGS];
     const struct weir__resp_limits all = { WEIR__RESP_ARGS,
                                            (size_t)loop->server->settings->request_max };
-    struct weir__resp_call call = { conn, args, 0 };
+    struct weir__resp_call call = { .conn = conn, .args = args };
     size_t at = 0;
     int64_t commands = 0;
     while (at < len && !conn->ending && !conn->held && !weir__conn_is_full(conn)) {

@@ -1,9 +1,9 @@
-/* resp.h -- what the files of the RESP protocol share: a command as it came, the rows of commands,
- * and how replies are written. */
+/* resp.h -- shared by the files of the RESP protocol: a command as it came, and how replies are
+ * written. */
 #ifndef WEIR_SERVE_RESP_H
 #define WEIR_SERVE_RESP_H
 
-#include "server/serve/serve.h"
+#include "server/serve/verbs/verbs.h"
 #include "wire/resp.h"
 
 #define WEIR__RESP_ARGS 1024
@@ -12,18 +12,8 @@ struct weir__resp_call {
     struct weir__conn *conn;
     const struct weir__resp_arg *args; /* args[0] is the command's name */
     size_t n;
+    const struct weir__verb *verb; /* found by the name */
 };
-
-struct weir__resp_row {
-    const char *name;
-    int arity;            /* with the name; -n: n or more */
-    enum weir__role role; /* WEIR__ROLE_NONE: even before AUTH */
-    const char *arguments, *summary;
-    void (*run)(struct weir__resp_call *call);
-};
-
-/* resp-commands.c -- whatever the case of the name; NULL: there is none. */
-const struct weir__resp_row *weir__resp_find(struct weir__resp_arg name);
 
 /* What a connection has beyond what all have; made when it is first needed. */
 #define WEIR__CHANNELS_MAX 64
@@ -52,35 +42,53 @@ void weir__reply_text(struct weir__conn *conn, const char *text); /* a bulk; NUL
 void weir__reply_header(struct weir__conn *conn, char kind, int64_t n);
 void weir__reply_map(struct weir__conn *conn, int64_t pairs); /* RESP2: an array of twice as many */
 void weir__reply_push(struct weir__conn *conn, int64_t n);    /* RESP2: an array */
-void weir__reply_wrong_number(struct weir__resp_call *call);
 
-/* resp-weir.c, resp-pubsub.c, resp-batch.c */
-void weir__resp_take(struct weir__resp_call *call);
-void weir__resp_peek(struct weir__resp_call *call);
-void weir__resp_give(struct weir__resp_call *call);
-void weir__resp_reserve(struct weir__resp_call *call);
-void weir__resp_settle(struct weir__resp_call *call);
-void weir__resp_forget(struct weir__resp_call *call);
+/* resp-weir.c -- verbs whose row says all: reads the arguments, runs it here or elsewhere, replies. */
+void weir__resp_verb(struct weir__resp_call *call);
+/* Begins a call and fills it in; false: it has failed.  weir__call_end in either case. */
+bool weir__resp_read(struct weir__resp_call *call, struct weir__call *out);
+void weir__resp_reply(struct weir__conn *conn, const struct weir__call *call);
 void weir__resp_del(struct weir__resp_call *call);
-void weir__resp_clock(struct weir__resp_call *call);
-void weir__resp_admin(struct weir__resp_call *call); /* any row of admin.h */
 
 /* resp-guards.c */
 void weir__resp_enter(struct weir__resp_call *call);
 void weir__resp_exit(struct weir__resp_call *call);
 void weir__resp_renew(struct weir__resp_call *call);
-void weir__resp_unbind(
-    struct weir__conn *conn,
-    struct weir__resp_session *session); /* gives back what is bound to the connection */
+/* Gives back the permits that are bound to the connection. */
+void weir__resp_unbind(struct weir__conn *conn, struct weir__resp_session *session);
 
+/* resp-pubsub.c */
 void weir__resp_subscribe(struct weir__resp_call *call);
 void weir__resp_unsubscribe(struct weir__resp_call *call);
 void weir__resp_wake(struct weir__conn *conn);
 
-/* Commands that are decided together: they are only noted, and answered by weir__resp_flush. */
+/* resp-batch.c -- commands that are decided together: they are only noted, and answered by
+ * weir__resp_flush. */
 void weir__resp_throttle(struct weir__resp_call *call);
 void weir__resp_check(struct weir__resp_call *call);
 void weir__resp_flush(struct weir__loop *loop, struct weir__conn *conn);
+#define WEIR__RESP_RULING 512 /* bytes of a ruling's ten members, beside the names of rules */
+char *weir__resp_put_ruling(char *to, const struct weir_ruling *ruling, int version);
+
+/* resp-commands.c -- what every Redis client expects of a server. */
+void weir__resp_auth(struct weir__resp_call *call);
+void weir__resp_client(struct weir__resp_call *call);
+void weir__resp_command_table(struct weir__resp_call *call);
+void weir__resp_config(struct weir__resp_call *call);
+void weir__resp_dbsize(struct weir__resp_call *call);
+void weir__resp_discard(struct weir__resp_call *call);
+void weir__resp_echo(struct weir__resp_call *call);
+void weir__resp_exec(struct weir__resp_call *call);
+void weir__resp_hello(struct weir__resp_call *call);
+void weir__resp_help(struct weir__resp_call *call);
+void weir__resp_info(struct weir__resp_call *call);
+void weir__resp_multi(struct weir__resp_call *call);
+void weir__resp_ping(struct weir__resp_call *call);
+void weir__resp_quit(struct weir__resp_call *call);
+void weir__resp_reset(struct weir__resp_call *call);
+void weir__resp_select(struct weir__resp_call *call);
+void weir__resp_time(struct weir__resp_call *call);
+void weir__resp_watch(struct weir__resp_call *call);
 
 /* Runs one command, as feed does: also those that EXEC has gathered. */
 void weir__resp_run(struct weir__resp_call *call);

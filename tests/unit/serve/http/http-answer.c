@@ -313,25 +313,27 @@ TEST_WITH(test_L13_decision, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
-    struct weir__adhoc_answer a = {
+    static struct weir__call c;
+
+    c.taken.policy = (struct weir__span){ "5/1 \"x\\", 7 };
+    c.taken.unit = 1;
+    c.taken.answer = (struct weir__adhoc_answer){
         .decision = { .allowed = true, .limit = 5, .remaining = 4, .reset = 1500, .wait = 3 },
         .reservation = "r1"
     };
-    struct weir__http_taken taken = { &a, { "5/1 \"x\\", 7 }, true };
-
-    weir__http_decision(&m, &taken);
+    weir__http_decision(&m, &c);
     const char *answer = answer_of(w);
     assert_string_equal(body_of(answer), "{\"allowed\":true,\"limit\":5,\"remaining\":4,\"retry_"
                                          "ns\":null,\"reset_ns\":1500,\"wait_ns\":3,"
                                          "\"reason\":\"granted\",\"reservation\":\"r1\"}");
     assert_string_equal(header_of(answer, "RateLimit"), "\"5/1 \\\"x\\\\\";r=4;t=1");
     assert_string_equal(header_of(answer, "RateLimit-Policy"), "\"5/1 \\\"x\\\\\";q=5");
-    a.decision = (struct weir_decision){
+    c.taken.answer.decision = (struct weir_decision){
         .reason = WEIR_TOO_BIG, .limit = 5, .remaining = 5, .retry = WEIR_NEVER
     };
-    taken.ns = false;
-    taken.policy = (struct weir__span){ "n\xc3\xa4me", 5 };
-    weir__http_decision(&m, &taken);
+    c.taken.unit = WEIR_MILLISECOND;
+    c.taken.policy = (struct weir__span){ "n\xc3\xa4me", 5 };
+    weir__http_decision(&m, &c);
     answer = answer_of(w);
     assert_int_equal(status_of(answer), 429);
     assert_null(header_of(answer, "RateLimit"));

@@ -244,7 +244,7 @@ TEST_WITH(test_S2_unknown_path_and_method, begin, end)
     struct world *w = *state;
 
     assert_answer(request(w, "GET /nothing", "", NULL), 404,
-                  "there is nothing at '/nothing'; GET /v1 lists what there is");
+                  "there is nothing at '/nothing'; GET /v1 lists every route");
     assert_answer(request(w, "GET /v1/check", "", NULL), 405,
                   "'/v1/check' wants POST, and not 'GET'");
     assert_string_equal(header_of(w->answer.bytes, "Allow"), "POST");
@@ -269,8 +269,9 @@ TEST_WITH(test_S2_pages, begin, end)
     assert_answer(request(w, "GET /metrics", "", NULL), 200,
                   "Content-Type: text/plain; version=0.0.4");
     assert_answer(request(w, "GET /openapi.json", "", NULL), 200, "{\"openapi\":\"3.1.0\"");
+    size_t len = strlen(body_of(w->answer.bytes));
     const char *head = request(w, "HEAD /openapi.json", "", NULL);
-    assert_int_equal(strtoul(header_of(head, "Content-Length"), NULL, 10), weir__openapi_len);
+    assert_int_equal(strtoul(header_of(head, "Content-Length"), NULL, 10), len);
     assert_string_equal(body_of(head), "");
 }
 
@@ -336,7 +337,8 @@ TEST_WITH(test_S6_admin, begin, end)
     assert_answer(request(w, "POST /v1/bans", "", "{\"ruel\":\"login\"}"), 400,
                   "unknown member 'ruel'; did you mean 'rule'?");
     assert_answer(request(w, "GET /v1/bans?x=%", "", NULL), 400, "\"code\":\"bad-request\"");
-    assert_answer(request(w, "GET /v1/top?n=x", "", NULL), 400, "n is a whole number");
+    assert_answer(request(w, "GET /v1/top?n=x", "", NULL), 400,
+                  "'n' is a whole number from 1 to 1000, and not 'x'");
     assert_answer(request(w, "PUT /v1/modes", "", "{\"mode\":\"shadow\",\"rule\":\"login\"}"), 200,
                   "\"in_force\":\"shadow\"");
     assert_answer(request(w, "POST /v1/explain", "",
@@ -526,10 +528,13 @@ static bool note(void *context, const struct weir__json_value *v)
 
 static void read_operations(struct operations *all)
 {
+    struct weir__buffer text = { 0 };
     const char *what;
 
     all->n = 0;
-    assert_int_equal(weir__json_walk(weir__openapi, weir__openapi_len, NULL, note, all, &what), -1);
+    weir__openapi_print(&text);
+    assert_int_equal(weir__json_walk(text.bytes, text.len, NULL, note, all, &what), -1);
+    weir__buffer_free(&text);
 }
 
 static bool is_described(const struct operations *all, const char *method, const char *path)
@@ -560,16 +565,6 @@ TEST_WITH(test_S2_openapi_has_every_route, begin, end)
             fail_msg("%s %s is not in openapi.json", method, path);
     }
     assert_true(n > 30);
-}
-
-TEST_WITH(test_S2_openapi_has_every_row_of_admin, begin, end)
-{
-    struct operations all;
-
-    read_operations(&all);
-    for (const struct weir__admin *row = weir__admin_rows; row->command; row++)
-        if (!is_described(&all, row->method, row->path))
-            fail_msg("%s: %s %s is not in openapi.json", row->command, row->method, row->path);
 }
 
 /* And nothing is described that is not there; without a token nobody is let in far enough to do

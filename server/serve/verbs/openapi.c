@@ -1,0 +1,477 @@
+/* openapi.c -- the rows as an OpenAPI document.
+ *
+ * openapi.json, beside this file, has its head and the parts that no row says: errors, headers, the
+ * answers of decisions with their headers.  It ends with the schemas, which go on here; then come
+ * the paths.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/serve/verbs/verbs.h"
+
+/* openapi.json, made a C array by scripts/embed.py. */
+extern const char weir__openapi_head[];
+extern const size_t weir__openapi_head_len;
+
+#define BODIES_TAG "decide" /* bodies of these verbs are schemas with names of their own */
+
+static void begin(struct weir__buffer *out, const char *name)
+{
+    weir__buffer_member_name(out, name);
+    weir__buffer_text(out, "{");
+}
+
+static void end(struct weir__buffer *out)
+{
+    weir__buffer_text(out, "}");
+}
+
+static void add_ref(struct weir__buffer *out, const char *where, const char *name, size_t len)
+{
+    char text[96];
+
+    snprintf(text, sizeof(text), "#/components/%s/%.*s", where, (int)len, name);
+    weir__buffer_member(out, "$ref", text);
+}
+
+/* -------------------------------------------------------------- schemas ---- */
+
+static void add_type(struct weir__buffer *out, const char *type, size_t len);
+
+static void add_kind(struct weir__buffer *out, const char *kind, bool null)
+{
+    weir__buffer_member_name(out, "type");
+    weir__buffer_format(out, null ? "[\"%s\",\"null\"]" : "\"%s\"", kind);
+}
+
+/* a|b|c, or Name|Other. */
+static void add_choices(struct weir__buffer *out, const char *type, size_t len, bool null)
+{
+    bool names = isupper((unsigned char)type[0]);
+
+    if (!names)
+        add_kind(out, "string", null);
+    weir__buffer_member_name(out, names ? "anyOf" : "enum");
+    for (size_t at = 0, n; at < len; at += n + 1) {
+        n = 0;
+        while (at + n < len && type[at + n] != '|')
+            n++;
+        weir__buffer_text(out, at ? "," : "[");
+        if (names) {
+            weir__buffer_text(out, "{");
+            add_ref(out, "schemas", type + at, n);
+            end(out);
+        } else {
+            weir__buffer_json(out, type + at, n);
+        }
+    }
+    weir__buffer_text(out, null ? ",null]" : "]");
+}
+
+static void add_events(struct weir__buffer *out)
+{
+    add_kind(out, "string", false);
+    weir__buffer_member_name(out, "enum");
+    for (int i = 0; i < WEIR__EVENT_KINDS; i++) {
+        const char *name = weir__event_name((enum weir__event_kind)i);
+        weir__buffer_text(out, i ? "," : "[");
+        weir__buffer_json(out, name, strlen(name));
+    }
+    weir__buffer_text(out, "]");
+}
+
+static void add_range(struct weir__buffer *out, const char *type, bool null)
+{
+    int min = 0, max = 0;
+
+    sscanf(type, "%d..%d", &min, &max);
+    add_kind(out, "integer", null);
+    weir__buffer_member_number(out, "minimum", min);
+    weir__buffer_member_number(out, "maximum", max);
+}
+
+static void add_plain(struct weir__buffer *out, const char *type, size_t len, bool null)
+{
+    if (len == 5 && memcmp(type, "event", len) == 0) {
+        add_events(out);
+        return;
+    }
+    add_kind(out,
+             type[0] == 't' || type[0] == 'm' ? "string"
+             : type[0] == 'b'                 ? "boolean"
+             : type[0] == 'o'                 ? "object"
+                                              : "integer",
+             null);
+    if (type[0] == 'm')
+        weir__buffer_member(out, "format", "date-time");
+    if (type[0] == 'c')
+        weir__buffer_member_number(out, "minimum", 0);
+}
+
+/* The members of a type's schema, as fields write it. */
+static void add_type(struct weir__buffer *out, const char *type, size_t len)
+{
+    bool null = type[len - 1] == '?';
+
+    len -= null;
+    if (type[0] == '[') {
+        add_kind(out, "array", null);
+        begin(out, "items");
+        add_type(out, type + 1, len - 2);
+        end(out);
+    } else if (memchr(type, '|', len)) {
+        add_choices(out, type, len, null);
+    } else if (isupper((unsigned char)type[0])) {
+        add_ref(out, "schemas", type, len);
+    } else if (isdigit((unsigned char)type[0])) {
+        add_range(out, type, null);
+    } else {
+        add_plain(out, type, len, null);
+    }
+}
+
+static void add_text(struct weir__buffer *out, const char *text)
+{
+    if (text && text[0])
+        weir__buffer_member(out, "description", text);
+}
+
+static const struct weir__schema *find_schema(const char *name)
+{
+    const struct weir__schema *s = weir__schemas;
+
+    while (s->name && strcmp(s->name, name) != 0)
+        s++;
+    return s;
+}
+
+/* Each of a field's names: "p50_us [p90_us]".  `place` counts the members of RESP's list. */
+static void add_names(struct weir__buffer *out, const struct weir__field *f, bool required,
+                      int *place)
+{
+    bool placed = f->name[0] != '-';
+
+    for (const char *at = f->name + !placed; *at;) {
+        bool maybe = *at == '[';
+        size_t len = strcspn(at + maybe, "] ");
+        char name[64];
+        snprintf(name, sizeof(name), "%.*s", (int)len, at + maybe);
+        at += maybe + len + maybe;
+        at += *at == ' ';
+        if (required && !maybe) {
+            weir__buffer_text(out, out->bytes[out->len - 1] == '[' ? "" : ",");
+            weir__buffer_json(out, name, len);
+        } else if (!required) {
+            begin(out, name);
+            add_type(out, f->type, strlen(f->type));
+            add_text(out, f->text);
+            if (placed)
+                weir__buffer_member_number(out, "x-weir-place", (*place)++);
+            end(out);
+        }
+    }
+}
+
+static void add_fields(struct weir__buffer *out, const struct weir__schema *s, bool required)
+{
+    int place = 0;
+
+    for (const struct weir__field *f = s->fields; f->name; f++)
+        if (f->name[0] == '*')
+            add_fields(out, find_schema(f->type), required);
+        else
+            add_names(out, f, required, &place);
+}
+
+static void add_schema(struct weir__buffer *out, const struct weir__schema *s)
+{
+    begin(out, s->name);
+    weir__buffer_member(out, "type", "object");
+    add_text(out, s->text);
+    begin(out, "properties");
+    add_fields(out, s, false);
+    end(out);
+    weir__buffer_member_name(out, "required");
+    weir__buffer_text(out, "[");
+    add_fields(out, s, true);
+    weir__buffer_text(out, "]");
+    end(out);
+}
+
+/* ------------------------------------------------------------ arguments ---- */
+
+static void add_bounds(struct weir__buffer *out, const struct weir__arg *a)
+{
+    weir__buffer_member(out, "type", "integer");
+    weir__buffer_member_number(out, "minimum", a->min);
+    if (a->max)
+        weir__buffer_member_number(out, "maximum", a->max);
+    if (!a->needed && a->otherwise >= 0)
+        weir__buffer_member_number(out, "default", a->otherwise);
+}
+
+static void add_arg_type(struct weir__buffer *out, const struct weir__arg *a)
+{
+    switch (a->kind) {
+    case WEIR__ARG_COUNT:
+    case WEIR__ARG_TIME:
+        add_bounds(out, a);
+        break;
+    case WEIR__ARG_CHOICE:
+    case WEIR__ARG_UNIT:
+        add_choices(out, a->choices, strlen(a->choices), false);
+        if (a->kind == WEIR__ARG_UNIT) {
+            weir__buffer_member_name(out, "default");
+            weir__buffer_json(out, a->choices, strcspn(a->choices, "|"));
+        }
+        break;
+    case WEIR__ARG_SCALAR:
+        weir__buffer_text(out, "\"type\":[\"string\",\"number\",\"boolean\"]");
+        break;
+    case WEIR__ARG_ATTRIBUTES:
+        add_ref(out, "schemas", "Attributes", 10);
+        break;
+    case WEIR__ARG_ENTRIES:
+        weir__buffer_text(out, "\"type\":\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1");
+        break;
+    case WEIR__ARG_CHECKS:
+        weir__buffer_text(out, "\"type\":\"array\",\"items\":{");
+        add_ref(out, "schemas", "Check", 5);
+        weir__buffer_format(out, "},\"minItems\":1,\"maxItems\":%d", (int)a->max);
+        break;
+    default:
+        weir__buffer_member(out, "type", "string");
+        if (a->max)
+            weir__buffer_member_number(out, "maxLength", a->max);
+    }
+}
+
+static void add_arg(struct weir__buffer *out, const struct weir__arg *a)
+{
+    add_arg_type(out, a);
+    add_text(out, a->text);
+    if (a->example && a->kind != WEIR__ARG_ENTRIES) {
+        weir__buffer_member_name(out, "examples");
+        weir__buffer_format(out, "[%s]", a->example);
+    }
+}
+
+/* The body's schema, members of an object. */
+static void add_body(struct weir__buffer *out, const struct weir__verb *v)
+{
+    weir__buffer_member(out, "type", "object");
+    begin(out, "properties");
+    for (const struct weir__arg *a = v->args; a->name; a++) {
+        char ns[40];
+        if (a->resp_only)
+            continue;
+        begin(out, weir__arg_member(a).text);
+        add_arg(out, a);
+        end(out);
+        if (a->kind != WEIR__ARG_TIME || !weir__verb_has_unit(v))
+            continue;
+        snprintf(ns, sizeof(ns), "%s_ns", a->name);
+        begin(out, ns);
+        weir__buffer_text(out, "\"type\":\"integer\",\"minimum\":0");
+        weir__buffer_member(out, "description", "the same with the unit ns");
+        end(out);
+    }
+    end(out);
+    weir__buffer_member_name(out, "required");
+    weir__buffer_text(out, "[");
+    for (const struct weir__arg *a = v->args; a->name; a++)
+        if (a->needed) {
+            weir__buffer_text(out, out->bytes[out->len - 1] == '[' ? "" : ",");
+            weir__buffer_json(out, a->name, strlen(a->name));
+        }
+    weir__buffer_text(out, "]");
+    weir__buffer_member_bool(out, "additionalProperties", false);
+}
+
+/* "checkBatch" has the schema CheckBatch. */
+static const char *body_name(const struct weir__verb *v, char name[32])
+{
+    snprintf(name, 32, "%s", v->id);
+    name[0] = (char)toupper((unsigned char)name[0]);
+    return name;
+}
+
+static bool has_body(const struct weir__verb *v)
+{
+    const struct weir__arg *a = v->args;
+
+    if (v->method == NULL || strcmp(v->method, "GET") == 0 || a->name == NULL)
+        return false;
+    if (strcmp(v->method, "DELETE") != 0)
+        return true;
+    while (a->name && a->kind != WEIR__ARG_ENTRIES)
+        a++;
+    return a->name != NULL;
+}
+
+static void add_request(struct weir__buffer *out, const struct weir__verb *v)
+{
+    char name[32];
+    bool raw = v->args[0].kind == WEIR__ARG_BODY;
+
+    begin(out, "requestBody");
+    weir__buffer_member_bool(out, "required", true);
+    begin(out, "content");
+    begin(out, raw ? "application/yaml" : "application/json");
+    begin(out, "schema");
+    if (raw)
+        weir__buffer_member(out, "type", "string");
+    else if (strcmp(v->tag, BODIES_TAG) == 0)
+        add_ref(out, "schemas", body_name(v, name), strlen(v->id));
+    else
+        add_body(out, v);
+    weir__buffer_text(out, "}}}}");
+}
+
+static void add_parameters(struct weir__buffer *out, const struct weir__verb *v)
+{
+    weir__buffer_member_name(out, "parameters");
+    for (const struct weir__arg *a = v->args; a->name; a++) {
+        weir__buffer_text(out, a == v->args ? "[{" : ",{");
+        weir__buffer_member(out, "name", a->name);
+        weir__buffer_member(out, "in", "query");
+        weir__buffer_member_bool(out, "required", a->needed);
+        add_text(out, a->text);
+        if (a->kind == WEIR__ARG_ATTRIBUTES)
+            weir__buffer_text(out, ",\"style\":\"form\",\"explode\":true");
+        begin(out, "schema");
+        add_arg_type(out, a);
+        weir__buffer_text(out, "}}");
+    }
+    weir__buffer_text(out, "]");
+}
+
+/* -------------------------------------------------------------- answers ---- */
+
+/* What 200 has, unless `statuses` names it: "Name", "[Name]", "object", or a media type. */
+static void add_success(struct weir__buffer *out, const struct weir__verb *v)
+{
+    bool media = strchr(v->answer, '/') != NULL;
+
+    begin(out, "200");
+    weir__buffer_member(out, "description", "Done.");
+    begin(out, "content");
+    begin(out, media ? v->answer : "application/json");
+    begin(out, "schema");
+    if (media)
+        weir__buffer_member(out, "type", "string");
+    else
+        add_type(out, v->answer, strlen(v->answer));
+    weir__buffer_text(out, "}}}}");
+}
+
+static void add_status(struct weir__buffer *out, const char *status, const char *name, size_t len)
+{
+    char text[4] = "";
+
+    begin(out, memcpy(text, status, 3));
+    add_ref(out, "responses", name, len);
+    end(out);
+}
+
+static void add_responses(struct weir__buffer *out, const struct weir__verb *v)
+{
+    const char *all = v->statuses ? v->statuses : "";
+
+    begin(out, "responses");
+    if (strncmp(all, "200", 3) != 0)
+        add_success(out, v);
+    for (const char *at = all; *at; at += strspn(at, " ")) {
+        size_t len = strcspn(at, " "), skip = len > 3 ? 4 : 0;
+        add_status(out, at, at + skip, len - skip);
+        at += len;
+    }
+    if (v->role != WEIR__ROLE_NONE)
+        add_status(out, "401", "401", 3);
+    if (v->role != WEIR__ROLE_NONE && strstr(all, "403") == NULL)
+        add_status(out, "403", "403", 3);
+    end(out);
+}
+
+/* ---------------------------------------------------------------- paths ---- */
+
+static void add_operation(struct weir__buffer *out, const struct weir__verb *v, const char *method)
+{
+    static const char *const roles[] = { "none", "check", "admin" };
+    char name[16] = "", id[48];
+
+    for (size_t i = 0; method[i] && i < sizeof(name) - 1; i++)
+        name[i] = (char)tolower((unsigned char)method[i]);
+    snprintf(id, sizeof(id), "%s%s", v->id, v->method || name[0] == 'g' ? "" : "Post");
+    begin(out, name);
+    weir__buffer_member_name(out, "tags");
+    weir__buffer_format(out, "[\"%s\"]", v->tag);
+    weir__buffer_member(out, "operationId", id);
+    weir__buffer_member(out, "summary", v->summary);
+    add_text(out, v->more);
+    if (has_body(v))
+        add_request(out, v);
+    else if (v->args[0].name)
+        add_parameters(out, v);
+    add_responses(out, v);
+    if (v->role == WEIR__ROLE_NONE)
+        weir__buffer_text(out, ",\"security\":[]");
+    weir__buffer_member(out, "x-weir-role", roles[v->role]);
+    if (v->command)
+        weir__buffer_member(out, "x-weir-command", v->command);
+    end(out);
+}
+
+/* All that the path can be asked, where the first of them stands. */
+static void add_path(struct weir__buffer *out, const struct weir__verb *first)
+{
+    for (const struct weir__verb *v = weir__verbs; v < first; v++)
+        if (v->path && strcmp(v->path, first->path) == 0)
+            return;
+    begin(out, first->path);
+    for (const struct weir__verb *v = first; v->summary; v++) {
+        if (v->path == NULL || strcmp(v->path, first->path) != 0)
+            continue;
+        add_operation(out, v, v->method ? v->method : "GET");
+        if (v->method == NULL)
+            add_operation(out, v, "POST");
+    }
+    end(out);
+}
+
+/* Without the last braces, of schemas, components and the document, and the space between them. */
+static size_t length_of_head(void)
+{
+    size_t len = weir__openapi_head_len;
+
+    for (int braces = 0; braces < 3; braces++)
+        while (weir__openapi_head[--len] != '}')
+            continue;
+    while (isspace((unsigned char)weir__openapi_head[len - 1]))
+        len--;
+    return len;
+}
+
+void weir__openapi_print(struct weir__buffer *out)
+{
+    char name[32];
+
+    weir__buffer_add(out, weir__openapi_head, length_of_head());
+    for (const struct weir__schema *s = weir__schemas; s->name; s++)
+        add_schema(out, s);
+    for (const struct weir__verb *v = weir__verbs; v->summary; v++) {
+        if (!v->path || strcmp(v->tag, BODIES_TAG) != 0 || !has_body(v))
+            continue;
+        begin(out, body_name(v, name));
+        add_body(out, v);
+        end(out);
+    }
+    end(out);
+    end(out);
+    begin(out, "paths");
+    for (const struct weir__verb *v = weir__verbs; v->summary; v++)
+        if (v->path)
+            add_path(out, v);
+    weir__buffer_text(out, "}}");
+}

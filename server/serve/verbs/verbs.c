@@ -1,0 +1,420 @@
+/* verbs.c -- everything the server can be asked, one row each; how a row is found and printed.
+ *
+ * The verbs that come by the million are at the top: they are found first.
+ */
+#include "server/serve/verbs/verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "server/serve/admin/admin.h"
+#include "server/serve/decide/decide.h"
+#include "server/serve/events/top.h"
+#include "server/serve/http/http.h"
+#include "server/serve/resp/resp.h"
+
+#define NONE  WEIR__ROLE_NONE
+#define CHECK WEIR__ROLE_CHECK
+#define ADMIN WEIR__ROLE_ADMIN
+
+#define COMMAND(text) .command = text, .command_len = sizeof(text) - 1
+#define PATH(text)    .path = text, .path_len = sizeof(text) - 1
+
+/* -------------------------------------------------- arguments used again ---- */
+
+#define TEXT(called, ...)                                   \
+    {                                                       \
+        .name = called, .kind = WEIR__ARG_TEXT, __VA_ARGS__ \
+    }
+#define SCALAR(called, ...)                                   \
+    {                                                         \
+        .name = called, .kind = WEIR__ARG_SCALAR, __VA_ARGS__ \
+    }
+#define COUNT(called, ...)                                   \
+    {                                                        \
+        .name = called, .kind = WEIR__ARG_COUNT, __VA_ARGS__ \
+    }
+#define TIME(called, ...)                                   \
+    {                                                       \
+        .name = called, .kind = WEIR__ARG_TIME, __VA_ARGS__ \
+    }
+#define CHOICE(called, ...)                                   \
+    {                                                         \
+        .name = called, .kind = WEIR__ARG_CHOICE, __VA_ARGS__ \
+    }
+
+#define ATTRIBUTES                                                               \
+    {                                                                            \
+        .name = "attributes", .word = "ATTRIBUTES", .kind = WEIR__ARG_ATTRIBUTES \
+    }
+#define ENTRIES                                                                          \
+    {                                                                                    \
+        .name = "entries", .kind = WEIR__ARG_ENTRIES, .needed = true,                    \
+        .text = "addresses and networks, or whole values", .example = "\"192.0.2.0/24\"" \
+    }
+#define RULES                                                   \
+    {                                                           \
+        .name = "text", .kind = WEIR__ARG_BODY, .needed = true, \
+        .text = "the rules, as a rule file has them"            \
+    }
+
+#define COST(says) COUNT("cost", .word = "COST", .otherwise = 1, .text = says)
+#define WAIT(says) TIME("wait", .word = "WAIT", .text = says)
+#define RULE       TEXT("rule", .needed = true, .text = "name of a rule")
+#define KEY \
+    TEXT("key", .needed = true, .text = "as listings show it", .example = "\"192.0.2.0/24:ann\"")
+#define LIST TEXT("list", .needed = true, .text = "allow, deny, or a list that the rules name")
+#define ATTRIBUTE                                                                          \
+    TEXT("attribute", .needed = true, .text = "of the entries: ip, account, header.x-app", \
+         .example = "\"ip\"")
+#define PERMIT TEXT("permit", .needed = true, .text = "as enter or renew answered it")
+
+/* Take, peek, give, reserve: decide.c knows their places. */
+#define TAKE_ARGS                                                                                  \
+    SCALAR("key", .needed = true, .min = 1, .text = "the key that is counted"),                    \
+        TEXT("limit", .needed = true, .text = "as rules have them",                                \
+             .example = "\"gcra 5/1m burst 3\""),                                                  \
+        COST("units"), WAIT("how long the caller can wait"),                                       \
+        TEXT("name", .word = "NAME",                                                               \
+             .text =                                                                               \
+                 "asks under one name share their keys, and another limit changes it; without it " \
+                 "keys belong to the limit"),                                                      \
+    {                                                                                              \
+        .name = "unit", .kind = WEIR__ARG_UNIT, .word = "NS", .choices = "ms|ns",                  \
+        .text = "of all times in the ask and its answer: members end in _ms or in _ns"             \
+    }
+
+/* ----------------------------------------------------------------- rows ---- */
+
+/* clang-format off */
+const struct weir__verb weir__verbs[] = {
+    { COMMAND("WEIR.CHECK"), .method = "POST", PATH("/v1/check"), .id = "check", .tag = "decide",
+      .role = CHECK, .how = WEIR__VERB_BATCHED, .resp = weir__resp_check, .http = weir__http_check,
+      .answer = "Ruling", .statuses = "200=Allowed 400 403=Denied 413 429=Refused",
+      .summary = "Decides a request by the rules.",
+      .args = { COST("units asked for, multiplied by the rules' own; 0 takes nothing"),
+                WAIT("how long the caller can wait: a grant may lie this far in the future"),
+                TEXT("id", .word = "ID", .max = 128,
+                     .text = "asked again with the same id, the answer is the same and nothing is charged"),
+                ATTRIBUTES } },
+    { COMMAND("CL.THROTTLE"), .id = "throttle", .tag = "decide", .role = CHECK,
+      .how = WEIR__VERB_BATCHED, .resp = weir__resp_throttle, .answer = "Throttled",
+      .summary = "Takes from a key by a limit that comes with the ask, as redis-cell does.",
+      .args = { TEXT("key", .needed = true), COUNT("max_burst", .needed = true),
+                COUNT("count", .needed = true, .min = 1), COUNT("period", .needed = true, .min = 1, .text = "seconds"),
+                COUNT("quantity", .otherwise = 1) } },
+    { PATH("/v1/auth"), .id = "auth", .tag = "decide", .role = CHECK, .foreign = true,
+      .http = weir__http_auth, .answer = "", .statuses = "200=AllowedBare 400 403=Denied 429=Refused 503=RefusedLater",
+      .summary = "Decides for a proxy: nginx auth_request, Traefik, Caddy.",
+      .more = "If the peer is one of trusted-proxies, the request is the one that it describes: ip from X-Forwarded-For"
+              " (from the right, the first that is no trusted proxy) or X-Real-IP, uri from X-Original-URI, X-Original-URL or"
+              " X-Forwarded-Uri, method from X-Original-Method or X-Forwarded-Method (two that differ are refused with 400),"
+              " host from X-Forwarded-Host, scheme from X-Forwarded-Proto. All other headers are attributes header.NAME, and"
+              " every parameter of the query is one too. A parameter that comes twice, or is called ip, uri, method, host,"
+              " scheme or header.NAME, is refused with 400: put variables of the proxy into headers, since a client may fill"
+              " them with & and more parameters. A peer that is no trusted proxy describes only itself. Any method will do.",
+      .args = { CHOICE("refuse", .choices = "401|403|429|503",
+                       .text = "the status of refusals: nginx's auth_request understands only 401 and 403"),
+                { .name = "attributes", .kind = WEIR__ARG_ATTRIBUTES } } },
+    { COMMAND("WEIR.TAKE"), .method = "POST", PATH("/v1/take"), .id = "take", .tag = "decide", .role = CHECK,
+      .run = weir__decide_take, .answer = "Decision", .statuses = "200=Taken 400 409 413 422 429=TakeRefused 503",
+      .summary = "Takes from a key by a limit that comes with the ask.", .args = { TAKE_ARGS } },
+    { COMMAND("WEIR.PEEK"), .method = "POST", PATH("/v1/peek"), .id = "peek", .tag = "decide", .role = CHECK,
+      .run = weir__decide_peek, .answer = "Decision", .statuses = "200=Taken 400 409 413 422 429=TakeRefused 503",
+      .summary = "Answers like take, and takes nothing.", .args = { TAKE_ARGS } },
+    { COMMAND("WEIR.GIVE"), .method = "POST", PATH("/v1/give"), .id = "give", .tag = "decide", .role = CHECK,
+      .run = weir__decide_give, .answer = "Given", .statuses = "400 409 413 422 503",
+      .summary = "Gives units back.", .args = { TAKE_ARGS } },
+    { COMMAND("WEIR.RESERVE"), .method = "POST", PATH("/v1/reserve"), .id = "reserve", .tag = "decide", .role = CHECK,
+      .run = weir__decide_reserve, .answer = "Decision", .statuses = "200=Taken 400 409 413 422 429=TakeRefused 503",
+      .summary = "Takes an estimate, to be settled.",
+      .args = { TAKE_ARGS, TIME("lifetime", .word = "LIFETIME", .otherwise = 60000,
+                                .text = "a reservation that nobody settles in this time stands as it is") } },
+    { COMMAND("WEIR.SETTLE"), .method = "POST", PATH("/v1/settle"), .id = "settle", .tag = "decide", .role = CHECK,
+      .run = weir__decide_settle, .answer = "Settled", .statuses = "400 413",
+      .summary = "Corrects a reservation to its real cost.",
+      .args = { TEXT("reservation", .needed = true), COUNT("cost", .needed = true, .text = "the real cost") } },
+    { COMMAND("WEIR.FORGET"), .id = "forget", .tag = "decide", .role = CHECK, .run = weir__decide_forget,
+      .answer = "Forgotten", .summary = "Forgets what a key of WEIR.TAKE has used.",
+      .args = { TEXT("key", .needed = true), TEXT("limit", .needed = true), TEXT("name", .word = "NAME") } },
+    { COMMAND("WEIR.ENTER"), .method = "POST", PATH("/v1/enter"), .id = "enter", .tag = "decide", .role = CHECK,
+      .how = WEIR__VERB_WAITS, .resp = weir__resp_enter, .http = weir__http_enter, .answer = "Entered",
+      .statuses = "200=Entered 400 403=Denied 404 413 429=RefusedByLimit 503=RefusedByGuard",
+      .summary = "Begins work: by the guards and limits of the rules, or by one guard.",
+      .more = "All or nothing. If it is allowed, give the permit back by exit within lease_ms, or make it last longer by renew;"
+              " null: there is nothing to give back. If a guard refuses and the rules have a fallback for it, the answer is"
+              " that fallback: its status, type and body, with the header Weir-Fallback. With a wait, and a guard that has"
+              " a queue, the answer comes when a permit is free.",
+      .args = { TEXT("guard", .word = "GUARD", .min = 1,
+                     .text = "this guard alone; without it, the guards and limits of the rules that apply to the attributes"),
+                COST("permits, and units of limits"),
+                COUNT("priority", .word = "PRIORITY", .min = WEIR_PRIORITY_MIN, .max = WEIR_PRIORITY_MAX,
+                      .text = "the highest goes first, and is shed last"),
+                TEXT("class", .word = "CLASS", .min = 1,
+                     .text = "one of the guard's classes; needs a guard. Rules take it from an attribute"),
+                SCALAR("user", .word = "USER", .text = "under overload the same users are refused consistently"),
+                WAIT("how long the caller can wait for a guard that has a queue, and for limits"),
+                { .name = "bound", .word = "BOUND", .kind = WEIR__ARG_SWITCH, .resp_only = true,
+                  .text = "the permit ends with the connection" },
+                ATTRIBUTES } },
+    { COMMAND("WEIR.EXIT"), .method = "POST", PATH("/v1/exit"), .id = "exit", .tag = "decide", .role = CHECK,
+      .run = weir__decide_exit, .resp = weir__resp_exit, .answer = "Exited", .statuses = "400 413",
+      .summary = "Ends work: gives the permit back.",
+      .args = { PERMIT,
+                CHOICE("outcome", .needed = true, .choices = "ok|error|timeout|dropped|ignored",
+                       .text = "error: counts for the breaker; timeout: no answer in time; dropped: refused further on for"
+                               " want of capacity; ignored: nothing is learnt from it"),
+                TIME("took", .word = "TOOK", .max = INT64_MAX / WEIR_MILLISECOND, .otherwise = -1,
+                     .text = "if that is another time than from enter to exit") } },
+    { COMMAND("WEIR.RENEW"), .method = "POST", PATH("/v1/renew"), .id = "renew", .tag = "decide", .role = CHECK,
+      .run = weir__decide_renew, .resp = weir__resp_renew, .answer = "Renewed", .statuses = "400 413",
+      .summary = "Goes on with work: the permit's lease begins anew.", .args = { PERMIT } },
+    { .method = "POST", PATH("/v1/check/batch"), .id = "checkBatch", .tag = "decide", .role = CHECK,
+      .http = weir__http_batch, .answer = "BatchAnswer", .statuses = "400 413",
+      .summary = "Decides up to 1000 requests.",
+      .args = { { .name = "checks", .kind = WEIR__ARG_CHECKS, .needed = true, .max = WEIR__HTTP_BATCH } } },
+    { COMMAND("DEL"), .id = "del", .tag = "decide", .role = CHECK, .resp = weir__resp_del, .usage = "key ...", .arity = -2,
+      .summary = "Forgets what keys of CL.THROTTLE have used; answers how many had used something." },
+    { COMMAND("UNLINK"), .id = "unlink", .tag = "decide", .role = CHECK, .resp = weir__resp_del, .usage = "key ...", .arity = -2,
+      .summary = "The same as DEL." },
+
+    { COMMAND("WEIR.RULES"), .method = "GET", PATH("/v1/rules"), .id = "rules", .tag = "rules", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_rules, .answer = "Rules",
+      .summary = "The rules in force: their text, hash, source and age." },
+    { COMMAND("WEIR.RULES.SET"), .method = "PUT", PATH("/v1/rules"), .id = "rulesSet", .tag = "rules", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_rules_set, .answer = "RulesInfo", .statuses = "400 413 422 500",
+      .summary = "Puts other rules in force, and keeps them. If anything is wrong with them, nothing changes.",
+      .args = { RULES } },
+    { COMMAND("WEIR.RULES.CHECK"), .method = "POST", PATH("/v1/rules/check"), .id = "rulesCheck", .tag = "rules",
+      .role = ADMIN, .how = WEIR__VERB_AWAY, .run = weir__admin_rules_check, .answer = "RulesChecked",
+      .statuses = "400 413 422", .summary = "Says whether a text would do as rules, and everything that is wrong with it.",
+      .args = { RULES } },
+    { COMMAND("WEIR.RULES.RELOAD"), .method = "POST", PATH("/v1/rules/reload"), .id = "rulesReload", .tag = "rules",
+      .role = ADMIN, .how = WEIR__VERB_AWAY, .run = weir__admin_rules_reload, .answer = "RulesInfo",
+      .statuses = "400 422 500", .summary = "Reads the rule file again. If anything is wrong with it, nothing changes." },
+    { COMMAND("WEIR.BANS"), .method = "GET", PATH("/v1/bans"), .id = "bans", .tag = "bans", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_bans, .answer = "Bans", .statuses = "404",
+      .summary = "The bans in force, of all rules or of one.", .args = { TEXT("rule", .text = "name of a rule") } },
+    { COMMAND("WEIR.BAN"), .method = "POST", PATH("/v1/bans"), .id = "ban", .tag = "bans", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_ban, .answer = "Ban", .statuses = "400 404 409",
+      .summary = "Keeps a key of a rule out for a time; if it is out already, the end changes.",
+      .args = { RULE, KEY, TEXT("for", .needed = true, .text = "how long: 10m, 1h, 90s", .example = "\"10m\"") } },
+    { COMMAND("WEIR.UNBAN"), .method = "DELETE", PATH("/v1/bans"), .id = "unban", .tag = "bans", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_unban, .answer = "Unbanned", .statuses = "400 404",
+      .summary = "Lifts a ban, and forgets those before it.", .args = { RULE, KEY } },
+    { COMMAND("WEIR.LISTS"), .method = "GET", PATH("/v1/lists"), .id = "lists", .tag = "lists", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_lists, .answer = "Lists",
+      .summary = "The lists that rules look at, and the changes made to them by hand." },
+    { COMMAND("WEIR.LIST.ADD"), .method = "POST", PATH("/v1/lists"), .id = "listAdd", .tag = "lists", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_list_add, .answer = "ListChanged", .statuses = "400 404",
+      .summary = "Adds entries to a list.", .args = { LIST, ATTRIBUTE, ENTRIES } },
+    { COMMAND("WEIR.LIST.REMOVE"), .method = "DELETE", PATH("/v1/lists"), .id = "listRemove", .tag = "lists",
+      .role = ADMIN, .how = WEIR__VERB_AWAY, .run = weir__admin_list_remove, .answer = "ListChanged", .statuses = "400 404",
+      .summary = "Removes entries from a list.", .args = { LIST, ATTRIBUTE, ENTRIES } },
+    { COMMAND("WEIR.MODES"), .method = "GET", PATH("/v1/modes"), .id = "modes", .tag = "modes", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_modes, .answer = "Modes",
+      .summary = "The mode of the whole set, of every rule and of every guard: as written, by hand, in force; and what each did." },
+    { COMMAND("WEIR.MODE"), .method = "PUT", PATH("/v1/modes"), .id = "mode", .tag = "modes", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_mode, .answer = "RuleMode", .statuses = "400 404",
+      .summary = "Switches a rule or a guard, or all of them, by hand.",
+      .args = { CHOICE("mode", .needed = true, .choices = "as-written|enforce|shadow|off",
+                       .text = "shadow: decide and count, but let through"),
+                TEXT("rule", .text = "name of a rule or a guard; without it, all of them") } },
+    { COMMAND("WEIR.GUARDS"), .method = "GET", PATH("/v1/guards"), .id = "guards", .tag = "guards", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_guards, .answer = "Guards", .statuses = "400 404",
+      .summary = "The guards: state, counts, options; of a single one also its latest changes.",
+      .args = { TEXT("guard", .text = "name of a guard; without it, all of them") } },
+    { COMMAND("WEIR.GUARD.FORCE"), .method = "PUT", PATH("/v1/guards"), .id = "force", .tag = "guards", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_guard_force, .answer = "Guard", .statuses = "400 404",
+      .summary = "Forces a guard's breaker by hand, or ends that; it begins anew then, closed.",
+      .args = { TEXT("guard", .needed = true, .text = "name of a guard"),
+                CHOICE("force", .needed = true, .choices = "none|open|closed",
+                       .text = "open refuses everything, closed never opens") } },
+    { COMMAND("WEIR.DEGRADE"), .method = "GET", PATH("/v1/degradation"), .id = "degradation", .tag = "guards",
+      .role = ADMIN, .how = WEIR__VERB_AWAY, .run = weir__admin_degradation, .answer = "Degradation",
+      .summary = "The degradation, 0 (none) to 9." },
+    { COMMAND("WEIR.DEGRADE.SET"), .method = "PUT", PATH("/v1/degradation"), .id = "setDegradation", .tag = "guards",
+      .role = ADMIN, .how = WEIR__VERB_AWAY, .run = weir__admin_degradation_set, .answer = "Degradation", .statuses = "400",
+      .summary = "Sets the degradation by hand, or lets it follow the guards.",
+      .args = { SCALAR("degradation", .needed = true,
+                       .text = "0 (none) to 9; auto: it follows the guards' breakers and system protection") } },
+    { COMMAND("WEIR.RESET"), .method = "POST", PATH("/v1/reset"), .id = "reset", .tag = "keys", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_reset, .answer = "Reset", .statuses = "400 404",
+      .summary = "Forgets what the request's keys have used, and lifts their bans; answers how many rules have such a key.",
+      .args = { TEXT("rule", .needed = true, .text = "name of a rule; * for every rule that applies to the request"),
+                ATTRIBUTES } },
+    { COMMAND("WEIR.EXPLAIN"), .method = "POST", PATH("/v1/explain"), .id = "explain", .tag = "keys", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_explain, .answer = "Explanation", .statuses = "400",
+      .summary = "What every rule says to a request, and why. Nothing is taken.", .args = { ATTRIBUTES } },
+    { COMMAND("WEIR.TOP"), .method = "GET", PATH("/v1/top"), .id = "top", .tag = "keys", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_top, .answer = "Top", .statuses = "400",
+      .summary = "The keys that were refused most in the last ten to twenty minutes.",
+      .args = { COUNT("n", .min = 1, .max = WEIR__TOP_MOST, .otherwise = 20, .text = "at most this many") } },
+    { .method = "GET", PATH("/v1/events"), .id = "events", .tag = "events", .role = ADMIN, .http = weir__http_events,
+      .answer = "text/event-stream", .statuses = "400",
+      .summary = "Events as they happen: server-sent events with id, event, data (an Event).",
+      .args = { COUNT("after", .otherwise = -1,
+                      .text = "number of the last event seen, also as the header Last-Event-ID: kept events behind it come"
+                              " first; without it, only new ones") } },
+    { COMMAND("WEIR.EVENTS"), .method = "GET", PATH("/v1/events/recent"), .id = "eventsRecent", .tag = "events",
+      .role = ADMIN, .how = WEIR__VERB_AWAY, .run = weir__admin_events, .answer = "[Event]", .statuses = "400",
+      .summary = "The events that are kept, oldest first.",
+      .args = { COUNT("after", .max = INT64_MAX - 1, .text = "number of the last event seen") } },
+    { COMMAND("WEIR.STATUS"), .method = "GET", PATH("/v1/status"), .id = "status", .tag = "server", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_status, .answer = "Status",
+      .summary = "How the server is doing: version, uptime, connections, rules in force, table, totals." },
+    { COMMAND("WEIR.SETTINGS"), .method = "GET", PATH("/v1/settings"), .id = "settings", .tag = "server", .role = ADMIN,
+      .how = WEIR__VERB_AWAY, .run = weir__admin_settings, .answer = "Settings",
+      .summary = "The settings in force; secrets are not shown." },
+    { .method = "GET", PATH("/metrics"), .id = "metrics", .tag = "server", .role = CHECK, .http = weir__http_metrics,
+      .answer = "text/plain", .summary = "Counters and gauges for Prometheus." },
+    { .method = "GET", PATH("/healthz"), .id = "healthz", .tag = "server", .http = weir__http_healthz,
+      .answer = "text/plain", .summary = "200 while the server runs." },
+    { .method = "GET", PATH("/readyz"), .id = "readyz", .tag = "server", .http = weir__http_readyz,
+      .answer = "text/plain", .statuses = "503", .summary = "200 while it takes new connections, 503 when it drains." },
+    { .method = "GET", PATH("/openapi.json"), .id = "openapi", .tag = "server", .http = weir__http_openapi,
+      .answer = "object", .summary = "This description: OpenAPI 3.1." },
+    { .method = "GET", PATH("/v1"), .id = "index", .tag = "server", .http = weir__http_index,
+      .answer = "Index", .summary = "Every route." },
+    { .method = "GET", PATH("/"), .id = "root", .tag = "server", .http = weir__http_root,
+      .answer = "text/plain", .summary = "Where to begin." },
+    { COMMAND("WEIR.CLOCK"), .method = "POST", PATH("/v1/clock"), .id = "clock", .tag = "server", .role = ADMIN,
+      .testing = true, .run = weir__decide_clock, .answer = "Clock", .statuses = "400 404",
+      .summary = "The time; sets it, if the server was started with --test-clock.",
+      .args = { COUNT("now_ns", .needed = true, .resp_optional = true, .text = "nanoseconds since 1970, or on any axis that begins at 0") } },
+
+    { COMMAND("AUTH"), .resp = weir__resp_auth, .usage = "[user] token", .arity = -2, .summary = "Shows the check or admin token." },
+    { COMMAND("CLIENT"), .resp = weir__resp_client, .usage = "SETNAME|GETNAME|SETINFO|ID|INFO|LIST ...", .arity = -2,
+      .summary = "What clients tell about themselves." },
+    { COMMAND("COMMAND"), .role = CHECK, .resp = weir__resp_command_table, .arity = -1,
+      .usage = "[COUNT | LIST | INFO name ... | DOCS name ...]", .summary = "The commands there are." },
+    { COMMAND("CONFIG"), .role = CHECK, .resp = weir__resp_config, .usage = "GET name ...", .arity = -2,
+      .summary = "For clients that ask; there is nothing to get." },
+    { COMMAND("DBSIZE"), .role = CHECK, .resp = weir__resp_dbsize, .arity = 1, .summary = "The number of keys in the table." },
+    { COMMAND("DISCARD"), .role = CHECK, .resp = weir__resp_discard, .arity = 1, .summary = "Drops the commands since MULTI." },
+    { COMMAND("ECHO"), .role = CHECK, .resp = weir__resp_echo, .usage = "text", .arity = 2, .summary = "Says it back." },
+    { COMMAND("EXEC"), .role = CHECK, .resp = weir__resp_exec, .arity = 1, .summary = "Runs the commands since MULTI." },
+    { COMMAND("HELLO"), .resp = weir__resp_hello, .usage = "[version [AUTH user token] [SETNAME name]]", .arity = -1,
+      .summary = "Chooses RESP2 or RESP3." },
+    { COMMAND("INFO"), .role = CHECK, .resp = weir__resp_info, .usage = "[section ...]", .arity = -1,
+      .summary = "Figures, as Redis prints them." },
+    { COMMAND("MULTI"), .role = CHECK, .resp = weir__resp_multi, .arity = 1, .summary = "Keeps the commands that follow until EXEC." },
+    { COMMAND("PING"), .role = CHECK, .resp = weir__resp_ping, .usage = "[text]", .arity = -1, .summary = "Is somebody there?" },
+    { COMMAND("PSUBSCRIBE"), .role = ADMIN, .how = WEIR__VERB_MANY, .resp = weir__resp_subscribe, .usage = "pattern ...",
+      .arity = -2, .summary = "Events as they happen: weir.events.*." },
+    { COMMAND("PUNSUBSCRIBE"), .role = CHECK, .how = WEIR__VERB_MANY, .resp = weir__resp_unsubscribe,
+      .usage = "[pattern ...]", .arity = -1, .summary = "Ends PSUBSCRIBE." },
+    { COMMAND("QUIT"), .resp = weir__resp_quit, .arity = -1, .summary = "Closes the connection." },
+    { COMMAND("RESET"), .resp = weir__resp_reset, .arity = 1, .summary = "Makes the connection as new." },
+    { COMMAND("SELECT"), .role = CHECK, .resp = weir__resp_select, .usage = "0", .arity = 2,
+      .summary = "For clients that ask; there is only 0." },
+    { COMMAND("SUBSCRIBE"), .role = ADMIN, .how = WEIR__VERB_MANY, .resp = weir__resp_subscribe, .usage = "channel ...",
+      .arity = -2, .summary = "Events as they happen: weir.events, weir.events.ban." },
+    { COMMAND("TIME"), .role = CHECK, .resp = weir__resp_time, .arity = 1, .summary = "The time of decisions." },
+    { COMMAND("UNSUBSCRIBE"), .role = CHECK, .how = WEIR__VERB_MANY, .resp = weir__resp_unsubscribe,
+      .usage = "[channel ...]", .arity = -1, .summary = "Ends SUBSCRIBE." },
+    { COMMAND("UNWATCH"), .role = CHECK, .resp = weir__resp_watch, .arity = 1, .summary = "For clients that ask." },
+    { COMMAND("WATCH"), .role = CHECK, .resp = weir__resp_watch, .usage = "key ...", .arity = -2,
+      .summary = "For clients that ask; nothing is watched." },
+    { COMMAND("WEIR.HELP"), .role = CHECK, .resp = weir__resp_help, .usage = "[name]", .arity = -1,
+      .summary = "What the commands are for." },
+    { 0 },
+};
+/* clang-format on */
+
+/* -------------------------------------------------------------- finding ---- */
+
+const struct weir__verb *weir__verb_by_command(const char *name, size_t len)
+{
+    for (const struct weir__verb *v = weir__verbs; v->summary; v++)
+        if (v->command_len == len && len > 0 &&
+            (memcmp(v->command, name, len) == 0 || strncasecmp(v->command, name, len) == 0))
+            return v;
+    return NULL;
+}
+
+static bool is(const char *text, struct weir__span span)
+{
+    return strlen(text) == span.len && memcmp(text, span.bytes, span.len) == 0;
+}
+
+const struct weir__verb *weir__verb_by_path(struct weir__span method, struct weir__span path,
+                                            bool *path_known)
+{
+    *path_known = false;
+    for (const struct weir__verb *v = weir__verbs; v->summary; v++) {
+        if (v->path_len != path.len || memcmp(v->path, path.bytes, path.len) != 0)
+            continue;
+        *path_known = true;
+        if (v->method == NULL || is(v->method, method))
+            return v;
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------- printing ---- */
+
+struct weir__arg_name weir__arg_member(const struct weir__arg *arg)
+{
+    struct weir__arg_name name;
+
+    snprintf(name.text, sizeof(name.text), "%s%s", arg->name,
+             arg->kind == WEIR__ARG_TIME ? "_ms" : "");
+    return name;
+}
+
+/* "COST n", "key", "[name value ...]" */
+static void print_arg(const struct weir__arg *arg, char *out, size_t size)
+{
+    const char *value = arg->kind == WEIR__ARG_COUNT && arg->word ? "n"
+                        : arg->kind == WEIR__ARG_TIME             ? "ms"
+                        : arg->kind == WEIR__ARG_CHOICE           ? arg->choices
+                                                                  : arg->name;
+
+    if (arg->kind == WEIR__ARG_ATTRIBUTES)
+        snprintf(out, size, "[ATTRIBUTES] [name value ...]");
+    else if (arg->kind == WEIR__ARG_ENTRIES)
+        snprintf(out, size, "entry [entry ...]");
+    else if (arg->word && (arg->kind == WEIR__ARG_SWITCH || arg->kind == WEIR__ARG_UNIT))
+        snprintf(out, size, "[%s]", arg->word);
+    else if (arg->word)
+        snprintf(out, size, "[%s %s]", arg->word, value);
+    else
+        snprintf(out, size, arg->needed && !arg->resp_optional ? "%s" : "[%s]", value);
+}
+
+char *weir__verb_usage(const struct weir__verb *verb, char *out, size_t size)
+{
+    size_t n = 0;
+
+    snprintf(out, size, "%s", verb->usage ? verb->usage : "");
+    for (const struct weir__arg *a = verb->args; a->name && n + 1 < size; a++) {
+        char text[64];
+        print_arg(a, text, sizeof(text));
+        n += (size_t)snprintf(out + n, size - n, "%s%s", n ? " " : "", text);
+    }
+    return out;
+}
+
+int weir__verb_arity(const struct weir__verb *verb)
+{
+    int needed = 1, n = 1;
+
+    if (verb->arity)
+        return verb->arity;
+    for (const struct weir__arg *a = verb->args; a->name; a++) {
+        needed += a->needed && !a->resp_optional;
+        n += a->word || a->kind == WEIR__ARG_ENTRIES ? 1000 : 1;
+    }
+    return n == needed ? n : -needed;
+}
+
+bool weir__verb_has_unit(const struct weir__verb *verb)
+{
+    const struct weir__arg *a = verb->args;
+
+    while (a->name && a->kind != WEIR__ARG_UNIT)
+        a++;
+    return a->name != NULL;
+}

@@ -1,0 +1,218 @@
+/* verbs.h -- everything the server can be asked, one row each.
+ *
+ * A row is data: the command over RESP, the method and path over HTTP, the role, the arguments with
+ * their kinds and bounds, the answer.  The doors find verbs, read arguments and check roles by it;
+ * WEIR.HELP, COMMAND, GET /v1, /openapi.json and the reference page are printed from it.
+ *
+ *     verbs.c     the rows
+ *     schemas.c   the members of answers
+ *     call.c      arguments: one reader for RESP words, JSON members and query parameters
+ *     openapi.c   the rows as OpenAPI
+ */
+#ifndef WEIR_SERVE_VERBS_H
+#define WEIR_SERVE_VERBS_H
+
+#include "server/serve/decide/enter.h"
+#include "server/serve/serve.h"
+
+struct weir__call;
+struct weir__resp_call;
+struct weir__http_call;
+
+/* ------------------------------------------------------------ arguments ---- */
+
+enum weir__arg_kind {
+    WEIR__ARG_TEXT,       /* min, max: bytes */
+    WEIR__ARG_SCALAR,     /* likewise; over HTTP also a number, true or false, as written */
+    WEIR__ARG_COUNT,      /* a whole number from min to max */
+    WEIR__ARG_TIME,       /* in ms.  Its member is NAME_ms, or NAME_ns if the verb has a unit */
+    WEIR__ARG_CHOICE,     /* one of `choices`; its number is the place there */
+    WEIR__ARG_UNIT,       /* the choice ms|ns, of all times */
+    WEIR__ARG_SWITCH,     /* over RESP: the word alone */
+    WEIR__ARG_BODY,       /* a text; over HTTP the body as it is */
+    WEIR__ARG_ATTRIBUTES, /* over RESP: the rest, name value ... */
+    WEIR__ARG_ENTRIES,    /* over RESP: the rest */
+    WEIR__ARG_CHECKS,     /* over HTTP: an array of what WEIR.CHECK takes */
+};
+
+struct weir__arg {
+    const char *name; /* of the JSON member; NULL ends them */
+    const char *word; /* over RESP it follows this word; NULL: it has a place of its own */
+    enum weir__arg_kind kind;
+    bool needed;
+    bool resp_only;
+    bool resp_optional;  /* though it is needed over HTTP */
+    int64_t min, max;    /* max 0: none */
+    int64_t otherwise;   /* if it is not given; below 0: none */
+    const char *choices; /* "ms|ns"; over RESP the word itself stands for the last */
+    const char *example; /* JSON */
+    const char *text;
+};
+
+/* -------------------------------------------------------------- answers ---- */
+
+/* One member, or several of the same kind: "p50_us p90_us"; "[name]": it is not always
+ * there; "-name": RESP's list does not have it.
+ *
+ *     text, bool, count (from 0), integer, moment, object, any, 0..9, a|b|c
+ *     [kind]   an array of it
+ *     kind?    or null
+ *     Name     another schema; with the name "*": its members here
+ */
+struct weir__field {
+    const char *name, *type, *text;
+};
+
+struct weir__schema {
+    const char *name, *text;
+    const struct weir__field *fields; /* ended by a NULL name */
+};
+
+extern const struct weir__schema weir__schemas[]; /* ended by a NULL name */
+
+/* ----------------------------------------------------------------- rows ---- */
+
+#define WEIR__ARGS_MAX 9
+
+enum weir__verb_how {
+    WEIR__VERB_NOW,     /* at once, on the loop's thread */
+    WEIR__VERB_BATCHED, /* RESP gathers them and decides many together */
+    WEIR__VERB_WAITS,   /* may be answered later */
+    WEIR__VERB_AWAY,    /* on another thread: it reads files, or waits for other changes of rules */
+    WEIR__VERB_MANY,    /* RESP answers once for each argument */
+};
+
+struct weir__verb {
+    const char *command; /* "WEIR.BANS"; NULL: not over RESP */
+    const char *method;  /* "GET"; NULL: any */
+    const char *path;    /* "/v1/bans"; NULL: not over HTTP */
+    uint8_t command_len, path_len;
+    const char *id, *tag; /* OpenAPI's operationId and tag */
+    enum weir__role role; /* WEIR__ROLE_NONE: even before AUTH */
+    enum weir__verb_how how;
+    bool foreign;         /* over HTTP the headers are those of somebody else's request */
+    bool testing;         /* only with --test-clock */
+    const char *answer;   /* a schema; "[Name]", "object", "text": as fields have them */
+    const char *statuses; /* beside 200: "400 404 429=Refused"; 401 and 403 come with the role */
+    /* What it does; or, where a door does it in its own way, that door's function. */
+    void (*run)(struct weir__call *call);
+    void (*resp)(struct weir__resp_call *call);
+    void (*http)(struct weir__http_call *call);
+    const char *usage; /* over RESP, if that is not what the arguments say */
+    int arity;         /* of `usage`, as Redis counts: with the name; -n: n or more */
+    const char *summary, *more;
+    struct weir__arg args[WEIR__ARGS_MAX + 1];
+};
+
+extern const struct weir__verb weir__verbs[]; /* ended by one without a summary */
+
+/* Whatever the case of the name; NULL: there is none. */
+const struct weir__verb *weir__verb_by_command(const char *name, size_t len);
+/* *path_known: there is such a path, if only for other methods. */
+const struct weir__verb *weir__verb_by_path(struct weir__span method, struct weir__span path,
+                                            bool *path_known);
+/* "key limit [COST n] [NS]"; returns out. */
+char *weir__verb_usage(const struct weir__verb *verb, char *out, size_t size);
+int weir__verb_arity(const struct weir__verb *verb);     /* as Redis counts */
+bool weir__verb_has_unit(const struct weir__verb *verb); /* without one, all times are in ms */
+/* "wait_ms" of the time "wait"; others are called what they are. */
+struct weir__arg_name {
+    char text[32];
+};
+struct weir__arg_name weir__arg_member(const struct weir__arg *arg);
+
+void weir__openapi_print(struct weir__buffer *out);
+
+/* ---------------------------------------------------------------- calls ---- */
+
+#define WEIR__CALL_ATTRS 64
+
+struct weir__given {
+    struct weir__span text; /* bytes NULL: it was not given */
+    int64_t number;         /* COUNT, CHOICE: itself; TIME: in ns; SWITCH: 1 */
+    bool ns;                /* the member was NAME_ns */
+};
+
+enum weir__answer_kind {
+    WEIR__ANSWER_JSON,   /* `out` has it */
+    WEIR__ANSWER_OK,     /* over HTTP the schema's only member is true */
+    WEIR__ANSWER_BOOL,   /* `number` is the schema's only member; over RESP 0 or 1 */
+    WEIR__ANSWER_NUMBER, /* likewise, a number */
+    WEIR__ANSWER_TAKEN,
+    WEIR__ANSWER_RENEWED,
+};
+
+/* One call: the row, the values that were given, and what came of it.  weir__call_begin sets it up,
+ * a reader fills it in, the row's `run` answers, weir__call_end frees what it has. */
+struct weir__call {
+    const struct weir__verb *verb;
+    struct weir__server *server;
+    struct weir__loop *loop; /* NULL: it runs on another thread */
+    weir_time now;
+    bool http; /* which door's words messages use */
+    bool ns;   /* the unit of its times */
+
+    struct weir__given values[WEIR__ARGS_MAX]; /* in the row's order */
+    struct weir_attr *attrs;                   /* given by the caller, or `own_attrs` */
+    size_t n_attrs;
+    char *names, *names_end; /* room for names of attributes over HTTP: where the next goes */
+    struct weir__span *entries;
+    size_t n_entries, entries_room;
+
+    int status;        /* as HTTP has them: 200 to begin with */
+    char message[512]; /* unless it is 2xx: what is wrong and what would be right, one line */
+    enum weir__answer_kind answer;
+    int64_t number;
+    struct {
+        struct weir__adhoc_answer answer;
+        struct weir__span policy; /* what the headers call the limit */
+        weir_time unit;           /* of the times */
+    } taken;
+    struct weir__permits permits; /* that were shown */
+    struct {
+        struct weir__permits permits;
+        weir_time lease;
+    } renewed;
+    struct weir__buffer out; /* JSON; of rules that were refused (422) {"problems":[...]} */
+
+    char *scratch; /* where strings with escapes go; NULL: `room`, or `heap` */
+    char *heap, *kept;
+    struct weir_attr own_attrs[WEIR__CALL_ATTRS];
+    char own_names[(WEIR__CALL_ATTRS + 1) * 64];
+    char room[1024];
+};
+
+void weir__call_begin(struct weir__call *call, const struct weir__verb *verb,
+                      struct weir__loop *loop, bool http);
+void weir__call_end(struct weir__call *call);
+
+/* Readers.  False: `status` and `message` say what is wrong.  Values point into what was read. */
+bool weir__call_words(struct weir__call *call, const struct weir__span *words, size_t n);
+bool weir__call_json(struct weir__call *call, struct weir__span body); /* does not ask for needed */
+bool weir__call_member(struct weir__call *call, struct weir__span name, struct weir__span value);
+bool weir__call_whole(struct weir__call *call); /* are those there that are needed? */
+/* Copies what the values point to, with a NUL behind each; false: no memory. */
+bool weir__call_keep(struct weir__call *call);
+
+static inline bool weir__call_given(const struct weir__call *call, size_t i)
+{
+    return call->values[i].text.bytes != NULL;
+}
+
+/* Returns false. */
+__attribute__((format(printf, 3, 4))) bool weir__call_fail(struct weir__call *call, int status,
+                                                           const char *format, ...);
+bool weir__call_no_memory(struct weir__call *call);
+/* Of a function that returns a weir_code. */
+bool weir__call_fail_code(struct weir__call *call, int code, const struct weir_error *error);
+
+/* Is it one of the verb's words, in capitals?  Then it does not belong among the attributes. */
+bool weir__verb_is_option(const struct weir__verb *verb, struct weir__span name);
+#define WEIR__MISPLACED "options come before the attributes, and %.*s is one"
+
+/* header.X-Plan is header.x-plan. */
+void weir__attribute_lower(char *name, size_t len);
+/* ip, uri, method, host, scheme, header.*: what describes a request at every door. */
+bool weir__attribute_describes(struct weir__span name);
+
+#endif

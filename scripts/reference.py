@@ -2,8 +2,7 @@
 """reference.py BUILD [--check] -- docs/serve-reference.md, from the server itself.
 
 Starts BUILD/weir serve on ports of its own with a clock that stands still, asks it what it has (WEIR.HELP, COMMAND, /openapi.json, /metrics,
---help, --print-settings) and what it answers, and writes the page.  What a member means is written here, below; a member, a code or an event
-without such words is an error, so nothing new stays unsaid.  With --check the page is compared with the one in the tree: a difference is
+--help, --print-settings) and what it answers, and writes the page.  A code or an event without words is an error, so nothing new stays unsaid.  With --check the page is compared with the one in the tree: a difference is
 printed, and the exit code is 1.
 """
 import difflib
@@ -110,59 +109,6 @@ ERRORS = """\
 A refusal is never an error: it is an answer whose `allowed` is 0.
 """
 
-# What the members of an answer mean, over both protocols.
-MEMBERS = {
-    "allowed": "1 yes, 0 no",
-    "rule": "that refused, or the tightest that applies; null: none applies",
-    "limit": "the most that can pass at one instant after a rest",
-    "remaining": "what could be taken right now, after this ask",
-    "retry_ms": "refused: the same ask passes after so long if nobody else asks. -1: allowed, or it can never pass",
-    "reset_ms": "until all that was used is free again, in every limit that was asked",
-    "wait_ms": "allowed: use it after so long; 0 unless the ask said that it can wait",
-    "level": "0 free, 1 less than half is left, 2 less than an eighth, 3 refusing",
-    "reason": "granted, limited, too-big (can never pass), bad-ask, banned, denied; of guards: open, busy, shed, degraded, full, late",
-    "shadow": "a rule in shadow that would have refused; null: none",
-    "reservation": "id for WEIR.SETTLE; null if refused",
-    "guard": "that refused, or that was named; null: none",
-    "permit": "for WEIR.EXIT; null: refused, or there is nothing to give back",
-    "lease_ms": "a permit that is not given back within it is taken back; -1: there is none",
-}
-
-# Which of them RESP has at which place.
-CHECKED = ["allowed", "rule", "limit", "remaining", "retry_ms", "reset_ms", "wait_ms", "level", "reason", "shadow"]
-ENTERED = CHECKED + ["guard", "permit", "lease_ms"]
-TAKEN = ["allowed", "limit", "remaining", "retry_ms", "reset_ms", "wait_ms", "reservation"]
-
-EVENT_MEMBERS = {
-    "id": "numbers from 1, since the server started",
-    "time": "UTC, with milliseconds",
-    "event": "which of those above",
-    "rule": "whose limit, ban or mode it is; (takes): limits that clients bring along; (deny): the deny list",
-    "guard": "whose breaker, shedding or permits it is",
-    "key": "who, as listings show it",
-    "until": "the end of the ban; when a breaker is tried again",
-    "mode": "that was set",
-    "state": "that a guard was forced to; the degradation",
-    "list": "that was changed",
-    "attribute": "of the list's entries",
-    "hash": "of the rules that are in force now",
-    "source": "where they come from: a file, or api",
-    "text": "what else there is to say; of a reload its cause: file, signal, api",
-    "refused": "how many were refused",
-    "count": "how many rules, entries, keys, permits, or events that were lost",
-}
-
-# Of members that /openapi.json says nothing about.
-WORDS = {"allowed": "", "reason": "", "cost": "Units; 1 unless named.", "limit": "As in the answer to a check.", "remaining": "Likewise."}
-
-THROTTLE = [
-    ("limited", "0 yes, 1 no"),
-    ("limit", "max_burst + 1"),
-    ("remaining", "what could be taken right now"),
-    ("retry after", "seconds; -1: allowed, or it can never pass"),
-    ("reset after", "seconds until the key is as good as fresh"),
-]
-
 CODES = {
     "weir-limited": (429, "a limit refused"),
     "weir-banned": (429, "the key is banned; retry_ms is until the end of the ban"),
@@ -195,8 +141,9 @@ enough; with `NS` all three times are in nanoseconds.
 """
 
 LISTS = """\
-Lists, the same in RESP2 and RESP3: a client's library may choose the version, and what is at place 0 must not change with it. Over HTTP the members of
-Weir's own answers have these names.
+Lists, the same in RESP2 and RESP3: a client's library may choose the version, and place 0 must not
+change with it. Over HTTP the members of Weir's own answers have these names. A boolean is 1 or 0,
+and a number that is null over HTTP is -1.
 """
 
 ROUTES = """\
@@ -365,37 +312,18 @@ def settings(weir):
 # ----------------------------------------------------------------------------------------------------------------- RESP commands
 
 
-def roles(weir):
-    """{command: role}, by trying each without a token and with the check token."""
-    found = {}
-    with Server(weir, WEIR_CHECK_TOKEN=CHECK_TOKEN, WEIR_ADMIN_TOKEN=ADMIN_TOKEN) as server:
-        client = server.resp("AUTH", CHECK_TOKEN)
-        rows = client("COMMAND")
-        client.close()
-        for name, arity, *_ in rows:
-            words = [name] + ["9"] * max(abs(arity) - 1, name == "HELLO")
-            found[name.upper()] = "-"
-            for first, error, role in ((), "NOAUTH", "check"), (("AUTH", CHECK_TOKEN), "NOPERM", "admin"):
-                client = server.resp(*first)
-                answer = client(*words)
-                client.close()
-                if isinstance(answer, Error) and answer.startswith(error):
-                    found[name.upper()] = role
-    return found
-
-
-def commands(weir, server):
-    role_of = roles(weir)
+def commands(server):
     groups = {"Deciding": [], "Operating": [], "What clients expect": []}
     client = server.resp()
     for line in sorted(client("WEIR.HELP"), key=lambda line: line.split(" ")[0]):
         use, summary = line.split(" -- ", 1)
+        summary, role = re.match(r"(.*?)(?: \((admin|without a token)\))?$", summary).groups()
+        role = {None: "check", "admin": "admin"}.get(role, "-")
         name, _, arguments = use.partition(" ")
-        role = role_of[name]
-        ours = name.startswith(("WEIR.", "CL.")) and name != "WEIR.HELP" or name in ("DEL", "UNLINK")
+        ours = name.startswith(("WEIR.", "CL.")) and name != "WEIR.HELP"
+        ours = ours or name in ("DEL", "UNLINK")
         group = "Operating" if role == "admin" else "Deciding" if ours else "What clients expect"
-        summary = sentence(summary.replace(" (admin)", ""))
-        groups[group].append((code(name), code(arguments.strip()), role, summary[0].lower() + summary[1:] if summary[1:2].islower() else summary))
+        groups[group].append((code(name), code(arguments.strip()), role, sentence(summary)))
     client.close()
     out = ["## RESP commands\n", ROLES]
     for group, rows in groups.items():
@@ -406,12 +334,26 @@ def commands(weir, server):
 # ------------------------------------------------------------------------------------------------------------------ RESP replies
 
 
-def layout(server, client, names, words, path, body):
-    """The members of an answer in their order, compared with HTTP, which says their names.  A refusal takes nothing, so both say the same."""
+def places(api, schema):
+    """The members of RESP's list, in their order."""
+    return {n: m for n, m in api["components"]["schemas"][schema]["properties"].items()
+            if "x-weir-place" in m}
+
+
+def layout(server, client, api, schema, words, path, body):
+    """The table of a list's members.  A refusal takes nothing, so both doors answer the same."""
+    found = places(api, schema)
     answer, named = client(*words), json.loads(server.http("POST", path, json.dumps(body))[1])
-    wanted = [-1 if named.get(name) is None and name.endswith("_ms") else named.get(name) for name in names]
+    wanted = [-1 if named.get(name) is None and name.endswith("_ms") else named.get(name)
+              for name in found]
     assert answer[0] == 0 and answer == wanted, (answer, named)
-    return [(i, code(name), MEMBERS[name]) for i, name in enumerate(names)]
+    return place_table(api, found)
+
+
+def place_table(api, found):
+    rows = [(i, code(name), kind_of(api, m), m["description"])
+            for i, (name, m) in enumerate(found.items())]
+    return table(("", "name", "kind", "what"), rows)
 
 
 def show(value):
@@ -425,25 +367,29 @@ def transcript(client, *words):
     return "> %s\n%s" % (text, re.sub(r'"[0-9a-f]{32}"', '"(32 hexadecimal digits)"', show(client(*words))))
 
 
-def replies(server):
+def replies(server, api):
     client = server.resp()
-    head = ("", "name", "what")
-    out = ["## RESP replies\n", LISTS, "### CL.THROTTLE\n", table(head, [(i, n, w) for i, (n, w) in enumerate(THROTTLE)]), CELL]
-    client("WEIR.CHECK", "COST", 2, "ip", "192.0.2.1", "uri", "/login")
-    ask = ("WEIR.CHECK", "ip", "192.0.2.1", "uri", "/login")
-    rows = layout(server, client, CHECKED, ask, "/v1/check", {"attributes": {"ip": "192.0.2.1", "uri": "/login"}})
-    out += ["### WEIR.CHECK\n", table(head, rows)]
+    out = ["## RESP replies\n", LISTS, "### CL.THROTTLE\n",
+           place_table(api, places(api, "Throttled")), CELL, "### WEIR.CHECK\n"]
+    request = {"ip": "192.0.2.1", "uri": "/login"}
+    words = [word for pair in request.items() for word in pair]
+    client("WEIR.CHECK", "COST", 2, *words)
+    out += [layout(server, client, api, "Ruling", ("WEIR.CHECK", *words), "/v1/check",
+                   {"attributes": request}), "### WEIR.ENTER\n"]
     client("WEIR.ENTER", "GUARD", "search", "COST", 2)
-    rows = layout(server, client, ENTERED, ("WEIR.ENTER", "GUARD", "search"), "/v1/enter", {"guard": "search"})
-    out += ["### WEIR.ENTER\n", table(head, rows)]
+    out += [layout(server, client, api, "Entered", ("WEIR.ENTER", "GUARD", "search"), "/v1/enter",
+                   {"guard": "search"}), "### WEIR.TAKE, WEIR.PEEK, WEIR.RESERVE\n"]
     client("WEIR.TAKE", "a", "10/1m", "COST", 10)
-    rows = layout(server, client, TAKEN, ("WEIR.RESERVE", "a", "10/1m"), "/v1/reserve", {"key": "a", "limit": "10/1m"})
-    out += ["### WEIR.TAKE, WEIR.PEEK, WEIR.RESERVE\n", table(head, rows)]
-    out += ["`reservation` is of WEIR.RESERVE only. `retry_ms` and `reset_ms` are -1 for never.\n", "### Others\n", OTHERS, "### Replies as they look\n"]
-    asks = [("CL.THROTTLE", "ann", "15", "30", "60"), ("WEIR.CHECK", "ip", "192.0.2.7", "uri", "/login"),
-            ("WEIR.TAKE", "bob", "sliding-window 3/10s", "COST", "2"), ("WEIR.TAKE", "bob", "sliding-window 3/10s", "COST", "2"),
+    out += [layout(server, client, api, "Decision", ("WEIR.RESERVE", "a", "10/1m"), "/v1/reserve",
+                   {"key": "a", "limit": "10/1m"})]
+    out += ["Only WEIR.RESERVE answers `reservation`.\n", "### Others\n", OTHERS,
+            "### Replies as they look\n"]
+    bob = ("WEIR.TAKE", "bob", "sliding-window 3/10s", "COST", "2")
+    asks = [("CL.THROTTLE", "ann", "15", "30", "60"),
+            ("WEIR.CHECK", "ip", "192.0.2.7", "uri", "/login"), bob, bob,
             ("WEIR.RESERVE", "cat", "1000/1h", "COST", "100", "NAME", "tokens")]
-    out += ["```\n" + "\n".join(transcript(client, *ask) for ask in asks) + "\n```\n", "### Errors\n", ERRORS]
+    out += ["```\n" + "\n".join(transcript(client, *ask) for ask in asks) + "\n```\n",
+            "### Errors\n", ERRORS]
     client.close()
     return "\n".join(out)
 
@@ -491,14 +437,14 @@ def kind_of(api, schema):
     return kinds if isinstance(kinds, str) else " or ".join(kinds)
 
 
-def members(api, name, words={}):
+def members(api, name):
     schema = resolve(api, api["components"]["schemas"][name])
     parts = [resolve(api, part) for part in schema.get("allOf", [schema])]
     rows = []
     for part in parts:
         for member, what in part.get("properties", {}).items():
             shown = member if member in part.get("required", []) else "[%s]" % member
-            rows.append((code(shown), kind_of(api, what), resolve(api, what).get("description") or words[member]))
+            rows.append((code(shown), kind_of(api, what), what.get("description") or resolve(api, what).get("description", "")))
     return table(("member", "kind", "what"), rows)
 
 
@@ -508,17 +454,22 @@ def http_transcript(server, body):
     return "```\n> POST /v1/check\n> %s\n%s\n\n%s\n```\n" % (body, "\n".join(head), text)
 
 
+# Schemas that have a table of their own.
+ANSWERS = {"Check": "A check", "Ruling": "The answer to a check",
+           "Reserve": "A take, peek, give or reserve", "Decision": "The answer to it",
+           "Enter": "Entering guards", "Entered": "The answer to it", "Exit": "Leaving guards"}
+
+
 def answers(server, api):
     schemas = api["components"]["schemas"]
-    known = list(schemas["Problem"]["properties"]["code"]["enum"])
-    for name in "Refusal", "GuardRefusal":
-        known += resolve(api, schemas[name]["allOf"][0])["properties"]["code"]["enum"]
+    known = []
+    for name in "Problem", "Refusal", "GuardRefusal":
+        known += schemas[name]["allOf"][0]["properties"]["code"]["enum"]
     assert set(known) == set(CODES), "codes: %s" % (set(known) ^ set(CODES))
     out = ["## HTTP answers\n", "Members in brackets may be left out, or are not always there.\n"]
-    for name, title in (("Check", "A check"), ("Ruling", "The answer to a check"), ("Reserve", "A take, peek, give or reserve"), ("Decision", "The answer to it"), ("Enter", "Entering guards"),
-                        ("Entered", "What they answer"), ("Exit", "Leaving them")):
-        out += ["### " + title + "\n", members(api, name, WORDS)]
-    out += ["`lifetime_ms` and `lifetime_ns` are of reserve only.\n", "### Headers\n"]
+    for name, title in ANSWERS.items():
+        out += ["### " + title + "\n", members(api, name)]
+    out += ["Only reserve takes `lifetime_ms` and `lifetime_ns`.\n", "### Headers\n"]
     out += [table(("header", "what"), [(code(n), sentence(h["description"])) for n, h in api["components"]["headers"].items()])]
     out += ["### Refusals and problems\n", PROBLEMS]
     out += [table(("code", "status", "when"), [(code(c), status, when) for c, (status, when) in CODES.items()]), "### Checks as they look\n"]
@@ -531,11 +482,12 @@ def answers(server, api):
 def others(api):
     """Answers of the operator's routes, by name: which members they have."""
     rows = []
+    asks = {m["operationId"][0].upper() + m["operationId"][1:]
+            for path in api["paths"].values() for m in path.values()}
     for name, schema in api["components"]["schemas"].items():
-        shown = [m for part in [schema] + schema.get("allOf", []) for m in resolve(api, part).get("properties", {})]
-        if shown and name not in ("Check", "Ruling", "Reserve", "Take", "Decision", "Refusal", "TakeRefusal", "GuardRefusal", "Problem", "Enter",
-                                   "Entered", "Exit"):
-            rows.append((name, " ".join(code(m) for m in shown)))
+        shown = [code(member) for member in schema.get("properties", {})]
+        if shown and name not in ANSWERS and (name not in asks or "additionalProperties" not in schema):
+            rows.append((name, " ".join(shown)))
     return rows
 
 
@@ -549,7 +501,7 @@ def events(api, metrics):
     counted = set(re.findall(r'weir_events_total\{event="([\w-]+)"\}', metrics))
     assert counted == {name for name, _ in found} - {"lost"}, "events: %s" % found
     out = ["## Events\n", "One JSON object each. The last 1024 are kept for `GET /v1/events/recent`, WEIR.EVENTS and listeners that come back.\n"]
-    out += [table(("event", "what"), [(code(name), what) for name, what in found]), "### Members\n", members(api, "Event", EVENT_MEMBERS)]
+    out += [table(("event", "what"), [(code(name), what) for name, what in found]), "### Members\n", members(api, "Event")]
     return "\n".join(out)
 
 
@@ -590,7 +542,7 @@ def page(weir):
         rules.flush()
         with Server(weir, "--test-clock", "--rules", rules.name) as server:
             api = json.loads(server.http("GET", "/openapi.json")[1])
-            parts = [HEAD, settings(weir), "## Signals\n\n" + SIGNALS, "## Files\n\n" + FILES, commands(weir, server), replies(server), routes(api),
+            parts = [HEAD, settings(weir), "## Signals\n\n" + SIGNALS, "## Files\n\n" + FILES, commands(server), replies(server, api), routes(api),
                      answers(server, api)]
             work(server)
             metrics = server.http("GET", "/metrics")[1]

@@ -21,7 +21,7 @@ static void add_ban(struct weir__buffer *out, const struct weir_ban *ban, weir_t
 /* --------------------------------------------------------------- listing ---- */
 
 /* Bans of a rule that is gone are listed as well: it is only unknown if it has none. */
-void weir__admin_bans(struct weir__call *call)
+void weir__admin_bans(struct weir__verb_call *call)
 {
     struct weir__span rule = call->values[0].text; /* bytes NULL: all */
     size_t before = call->out.len, n = 0;
@@ -43,7 +43,7 @@ void weir__admin_bans(struct weir__call *call)
 
 /* --------------------------------------------------------------- banning ---- */
 
-static bool read_length(struct weir__call *call, weir_time *out)
+static bool read_length(struct weir__verb_call *call, weir_time *out)
 {
     struct weir_error error;
 
@@ -63,7 +63,7 @@ struct search {
     struct weir_ban found;
 };
 
-static bool find_ban(struct weir__call *call, struct search *s)
+static bool find_ban(struct weir__verb_call *call, struct search *s)
 {
     for (int64_t at = 0; weir_ban_next(call->server->engine, call->now, &at, &s->found);)
         if (strcmp(s->found.rule, s->rule) == 0 && strcmp(s->found.key, s->key) == 0)
@@ -71,7 +71,8 @@ static bool find_ban(struct weir__call *call, struct search *s)
     return false;
 }
 
-static void set_ban(struct weir__call *call, const char *rule, const char *key, weir_time length)
+static void set_ban(struct weir__verb_call *call, const char *rule, const char *key,
+                    weir_time length)
 {
     struct weir *weir = call->server->engine;
     struct weir_error error;
@@ -98,7 +99,7 @@ static void set_ban(struct weir__call *call, const char *rule, const char *key, 
             .rule = rule, .key = s.found.key, .source = "api", .until = s.found.until });
 }
 
-void weir__admin_ban(struct weir__call *call)
+void weir__admin_ban(struct weir__verb_call *call)
 {
     weir_time length = 0;
     const char *rule = weir__admin_rule(call, call->values[0].text);
@@ -111,7 +112,7 @@ void weir__admin_ban(struct weir__call *call)
 
 /* The key is told as the ban had it: as the rule makes it, or, if the rule has another key by now
  * or is gone, as it was written. */
-static void lift_ban(struct weir__call *call, const char *rule, const char *key)
+static void lift_ban(struct weir__verb_call *call, const char *rule, const char *key)
 {
     char text[WEIR_KEY_TEXT];
     struct search s = { .rule = rule, .key = text };
@@ -135,7 +136,7 @@ static void lift_ban(struct weir__call *call, const char *rule, const char *key)
 }
 
 /* The rule may be gone: its bans are still there. */
-void weir__admin_unban(struct weir__call *call)
+void weir__admin_unban(struct weir__verb_call *call)
 {
     lift_ban(call, call->values[0].text.bytes, call->values[1].text.bytes);
 }

@@ -9,7 +9,7 @@
 #include "server/serve/decide/waiting.h"
 #include "server/base/text.h"
 
-static void add_guard(struct weir__call *call, struct weir_guard *guard, bool changes)
+static void add_guard(struct weir__verb_call *call, struct weir_guard *guard, bool changes)
 {
     struct weir__guard_place place = { .known = true,
                                        .waiting =
@@ -26,7 +26,7 @@ static void add_guard(struct weir__call *call, struct weir_guard *guard, bool ch
 /* --------------------------------------------------------------- listing ---- */
 
 /* NULL: there is none, and the call has failed. */
-static struct weir_guard *find(struct weir__call *call, struct weir__span name)
+static struct weir_guard *find(struct weir__verb_call *call, struct weir__span name)
 {
     struct weir_guard *guard = weir__guards_find(call->server->guards, name.bytes, name.len);
     struct weir_error error;
@@ -38,7 +38,7 @@ static struct weir_guard *find(struct weir__call *call, struct weir__span name)
     return guard;
 }
 
-void weir__admin_guards(struct weir__call *call)
+void weir__admin_guards(struct weir__verb_call *call)
 {
     bool one = weir__call_given(call, 0);
     const char *separator = "";
@@ -63,7 +63,7 @@ void weir__admin_guards(struct weir__call *call)
 /* --------------------------------------------------------------- by hand ---- */
 
 /* That it was done is told by the tick of the next second (watch.c), whoever has done it. */
-void weir__admin_guard_force(struct weir__call *call)
+void weir__admin_guard_force(struct weir__verb_call *call)
 {
     struct weir_guard *guard = find(call, call->values[0].text);
 
@@ -73,14 +73,14 @@ void weir__admin_guard_force(struct weir__call *call)
     add_guard(call, guard, false);
 }
 
-void weir__admin_degradation(struct weir__call *call)
+void weir__admin_degradation(struct weir__verb_call *call)
 {
     weir__buffer_text(&call->out, "{");
     weir__degradation_json(&call->out, call->server->table);
     weir__buffer_text(&call->out, "}");
 }
 
-void weir__admin_degradation_set(struct weir__call *call)
+void weir__admin_degradation_set(struct weir__verb_call *call)
 {
     struct weir__span value = call->values[0].text;
     int degradation = WEIR_DEGRADATION_AUTO;

@@ -5,7 +5,7 @@
 #include "server/describe/explain-json.h"
 #include "server/serve/admin/admin.h"
 
-void weir__admin_explain(struct weir__call *call)
+void weir__admin_explain(struct weir__verb_call *call)
 {
     weir__explain_json(call->server->engine, call->attrs, call->n_attrs,
                        &(struct weir_ask){ .cost = 1, .now = call->now }, false, &call->out);
@@ -16,7 +16,7 @@ static bool is_star(struct weir__span value)
     return value.len == 1 && value.bytes[0] == '*';
 }
 
-void weir__admin_reset(struct weir__call *call)
+void weir__admin_reset(struct weir__verb_call *call)
 {
     struct weir_error error;
     bool all = is_star(call->values[0].text);

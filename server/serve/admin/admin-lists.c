@@ -24,7 +24,7 @@ static void add_lists(struct weir *weir, struct weir__buffer *out)
     }
 }
 
-void weir__admin_lists(struct weir__call *call)
+void weir__admin_lists(struct weir__verb_call *call)
 {
     weir__buffer_text(&call->out, "{\"lists\":[");
     add_lists(call->server->engine, &call->out);
@@ -53,7 +53,7 @@ static void find_nearest(struct weir *weir, const char *list, char near[64])
 }
 
 /* Whether there is such a list, of whatever attribute. */
-static bool find_list(struct weir__call *call, const char *list)
+static bool find_list(struct weir__verb_call *call, const char *list)
 {
     bool found = strcmp(list, "allow") == 0 || strcmp(list, "deny") == 0;
     struct weir_list_info l;
@@ -74,7 +74,7 @@ static bool find_list(struct weir__call *call, const char *list)
     return false;
 }
 
-static void answer(struct weir__call *call, const char *attribute,
+static void answer(struct weir__verb_call *call, const char *attribute,
                    const struct weir__live_edited *edited)
 {
     weir__buffer_text(&call->out, "{");
@@ -85,7 +85,7 @@ static void answer(struct weir__call *call, const char *attribute,
     weir__buffer_text(&call->out, "}");
 }
 
-static void edit(struct weir__call *call, bool add)
+static void edit(struct weir__verb_call *call, bool add)
 {
     const char *list = call->values[0].text.bytes;
     char *small = weir__attribute_small(call->values[1].text.bytes);
@@ -110,12 +110,12 @@ static void edit(struct weir__call *call, bool add)
     free(small);
 }
 
-void weir__admin_list_add(struct weir__call *call)
+void weir__admin_list_add(struct weir__verb_call *call)
 {
     edit(call, true);
 }
 
-void weir__admin_list_remove(struct weir__call *call)
+void weir__admin_list_remove(struct weir__verb_call *call)
 {
     edit(call, false);
 }

@@ -17,7 +17,7 @@ static void add_modes(struct weir__buffer *out, const struct weir_modes *m)
     weir__buffer_member(out, "in_force", weir_mode_name(m->in_force));
 }
 
-static void add_rule(struct weir__call *call, const struct weir_rule_info *info)
+static void add_rule(struct weir__verb_call *call, const struct weir_rule_info *info)
 {
     weir__buffer_text(&call->out, "{");
     weir__buffer_member(&call->out, "rule", info->name);
@@ -29,7 +29,7 @@ static void add_rule(struct weir__call *call, const struct weir_rule_info *info)
     weir__buffer_text(&call->out, "}");
 }
 
-static void add_guard(struct weir__call *call, const struct weir_ruled_guard *view)
+static void add_guard(struct weir__verb_call *call, const struct weir_ruled_guard *view)
 {
     struct weir_guard_info g;
 
@@ -42,7 +42,7 @@ static void add_guard(struct weir__call *call, const struct weir_ruled_guard *vi
     weir__buffer_text(&call->out, "}");
 }
 
-void weir__admin_modes(struct weir__call *call)
+void weir__admin_modes(struct weir__verb_call *call)
 {
     struct weir_modes all;
     struct weir_rule_info info;
@@ -67,7 +67,8 @@ void weir__admin_modes(struct weir__call *call)
 /* ------------------------------------------------------------- switching ---- */
 
 /* What is now so. */
-static void answer(struct weir__call *call, const char *rule, const struct weir_ruled_guard *guard)
+static void answer(struct weir__verb_call *call, const char *rule,
+                   const struct weir_ruled_guard *guard)
 {
     struct weir_modes all;
     struct weir_rule_info info;
@@ -90,7 +91,7 @@ static void answer(struct weir__call *call, const char *rule, const struct weir_
     weir__buffer_text(&call->out, "}");
 }
 
-void weir__admin_mode(struct weir__call *call)
+void weir__admin_mode(struct weir__verb_call *call)
 {
     enum weir_mode mode = (enum weir_mode)call->values[0].number;
     struct weir_error error;

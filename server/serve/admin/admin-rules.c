@@ -26,7 +26,7 @@ void weir__admin_rules_info(const struct weir__server *server, struct weir__buff
     weir__buffer_member_moment(out, "problem_at", info.problem[0] ? info.problem_at : WEIR_NEVER);
 }
 
-void weir__admin_rules(struct weir__call *call)
+void weir__admin_rules(struct weir__verb_call *call)
 {
     struct weir__buffer text = { 0 };
 
@@ -41,7 +41,7 @@ void weir__admin_rules(struct weir__call *call)
     weir__buffer_free(&text);
 }
 
-static void answer_info(struct weir__call *call)
+static void answer_info(struct weir__verb_call *call)
 {
     weir__buffer_text(&call->out, "{");
     weir__admin_rules_info(call->server, &call->out);
@@ -62,7 +62,7 @@ static void add_problem(struct weir__buffer *out, const char *text)
 
 /* Rules that are wrong are 422, with everything that is wrong about them; a disk that is full is
  * not their fault. */
-static void refuse(struct weir__call *call, int code, const struct weir_error *error,
+static void refuse(struct weir__verb_call *call, int code, const struct weir_error *error,
                    const struct weir__buffer *problems)
 {
     weir__call_fail_code(call, code, error);
@@ -77,7 +77,7 @@ static void refuse(struct weir__call *call, int code, const struct weir_error *e
     weir__buffer_text(&call->out, "}");
 }
 
-void weir__admin_rules_set(struct weir__call *call)
+void weir__admin_rules_set(struct weir__verb_call *call)
 {
     struct weir__buffer problems = { 0 };
     struct weir_error error;
@@ -91,7 +91,7 @@ void weir__admin_rules_set(struct weir__call *call)
     weir__buffer_free(&problems);
 }
 
-void weir__admin_rules_check(struct weir__call *call)
+void weir__admin_rules_check(struct weir__verb_call *call)
 {
     struct weir__buffer problems = { 0 };
     struct weir_error error;
@@ -105,7 +105,7 @@ void weir__admin_rules_check(struct weir__call *call)
     weir__buffer_free(&problems);
 }
 
-void weir__admin_rules_reload(struct weir__call *call)
+void weir__admin_rules_reload(struct weir__verb_call *call)
 {
     struct weir__buffer problems = { 0 };
     struct weir_error error;

@@ -173,7 +173,7 @@ static void add_object(const struct weir__server *server, struct weir__buffer *o
     weir__buffer_text(out, "}");
 }
 
-void weir__admin_status(struct weir__call *call)
+void weir__admin_status(struct weir__verb_call *call)
 {
     struct weir__server *server = call->server;
     struct weir__buffer *out = &call->out;
@@ -202,14 +202,14 @@ void weir__admin_status(struct weir__call *call)
     weir__buffer_text(out, "}");
 }
 
-void weir__admin_settings(struct weir__call *call)
+void weir__admin_settings(struct weir__verb_call *call)
 {
     weir__settings_json(call->server->settings, &call->out);
 }
 
 /* -------------------------------------------------------- top and events ---- */
 
-void weir__admin_top(struct weir__call *call)
+void weir__admin_top(struct weir__verb_call *call)
 {
     weir__buffer_text(&call->out, "{\"top\":");
     weir__top_list(call->server->top, (size_t)call->values[0].number, &call->out);
@@ -217,7 +217,7 @@ void weir__admin_top(struct weir__call *call)
 }
 
 /* No more than the ring has, or whoever emits all the time would keep this going. */
-void weir__admin_events(struct weir__call *call)
+void weir__admin_events(struct weir__verb_call *call)
 {
     enum weir__event_kind kind;
     uint64_t after = (uint64_t)call->values[0].number, lost;

@@ -8,9 +8,9 @@
 
 /* The name of a rule in force, good as long as the engine.  NULL: there is none, the call has
  * failed with 404, and a likely one is named. */
-const char *weir__admin_rule(struct weir__call *call, struct weir__span value);
+const char *weir__admin_rule(struct weir__verb_call *call, struct weir__span value);
 /* The same for a rule or a guard: both have a mode. */
-const char *weir__admin_switch(struct weir__call *call, struct weir__span value);
+const char *weir__admin_switch(struct weir__verb_call *call, struct weir__span value);
 
 /* A text that somebody sent, for a message: in quotes, not too long, and nothing in it that a
  * terminal obeys. */
@@ -20,39 +20,39 @@ const char *weir__admin_switch(struct weir__call *call, struct weir__span value)
 void weir__admin_rules_info(const struct weir__server *server, struct weir__buffer *out);
 
 /* admin-status.c */
-void weir__admin_status(struct weir__call *call);
-void weir__admin_top(struct weir__call *call);
-void weir__admin_events(struct weir__call *call);
-void weir__admin_settings(struct weir__call *call);
+void weir__admin_status(struct weir__verb_call *call);
+void weir__admin_top(struct weir__verb_call *call);
+void weir__admin_events(struct weir__verb_call *call);
+void weir__admin_settings(struct weir__verb_call *call);
 
 /* admin-rules.c */
-void weir__admin_rules(struct weir__call *call);
-void weir__admin_rules_set(struct weir__call *call);
-void weir__admin_rules_check(struct weir__call *call);
-void weir__admin_rules_reload(struct weir__call *call);
+void weir__admin_rules(struct weir__verb_call *call);
+void weir__admin_rules_set(struct weir__verb_call *call);
+void weir__admin_rules_check(struct weir__verb_call *call);
+void weir__admin_rules_reload(struct weir__verb_call *call);
 
 /* admin-bans.c */
-void weir__admin_bans(struct weir__call *call);
-void weir__admin_ban(struct weir__call *call);
-void weir__admin_unban(struct weir__call *call);
+void weir__admin_bans(struct weir__verb_call *call);
+void weir__admin_ban(struct weir__verb_call *call);
+void weir__admin_unban(struct weir__verb_call *call);
 
 /* admin-lists.c */
-void weir__admin_lists(struct weir__call *call);
-void weir__admin_list_add(struct weir__call *call);
-void weir__admin_list_remove(struct weir__call *call);
+void weir__admin_lists(struct weir__verb_call *call);
+void weir__admin_list_add(struct weir__verb_call *call);
+void weir__admin_list_remove(struct weir__verb_call *call);
 
 /* admin-modes.c */
-void weir__admin_modes(struct weir__call *call);
-void weir__admin_mode(struct weir__call *call);
+void weir__admin_modes(struct weir__verb_call *call);
+void weir__admin_mode(struct weir__verb_call *call);
 
 /* admin-guards.c */
-void weir__admin_guards(struct weir__call *call);
-void weir__admin_guard_force(struct weir__call *call);
-void weir__admin_degradation(struct weir__call *call);
-void weir__admin_degradation_set(struct weir__call *call);
+void weir__admin_guards(struct weir__verb_call *call);
+void weir__admin_guard_force(struct weir__verb_call *call);
+void weir__admin_degradation(struct weir__verb_call *call);
+void weir__admin_degradation_set(struct weir__verb_call *call);
 
 /* admin-keys.c */
-void weir__admin_reset(struct weir__call *call);
-void weir__admin_explain(struct weir__call *call);
+void weir__admin_reset(struct weir__verb_call *call);
+void weir__admin_explain(struct weir__verb_call *call);
 
 #endif

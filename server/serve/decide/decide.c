@@ -11,7 +11,7 @@ static int status_of(int code)
                                   : 500;
 }
 
-static void ask(struct weir__call *call, enum weir__ask_verb verb)
+static void ask(struct weir__verb_call *call, enum weir__ask_verb verb)
 {
     const struct weir__given *v = call->values;
     const struct weir__adhoc_ask ask = { .verb = verb,
@@ -35,40 +35,40 @@ static void ask(struct weir__call *call, enum weir__ask_verb verb)
     call->answer = verb == WEIR__GIVE ? WEIR__ANSWER_OK : WEIR__ANSWER_TAKEN;
 }
 
-void weir__decide_take(struct weir__call *call)
+void weir__decide_take(struct weir__verb_call *call)
 {
     ask(call, WEIR__TAKE);
 }
 
-void weir__decide_peek(struct weir__call *call)
+void weir__decide_peek(struct weir__verb_call *call)
 {
     ask(call, WEIR__PEEK);
 }
 
-void weir__decide_give(struct weir__call *call)
+void weir__decide_give(struct weir__verb_call *call)
 {
     ask(call, WEIR__GIVE);
 }
 
-void weir__decide_reserve(struct weir__call *call)
+void weir__decide_reserve(struct weir__verb_call *call)
 {
     ask(call, WEIR__RESERVE);
 }
 
-static void answer(struct weir__call *call, enum weir__answer_kind kind, int64_t number)
+static void answer(struct weir__verb_call *call, enum weir__answer_kind kind, int64_t number)
 {
     call->answer = kind;
     call->number = number;
 }
 
-void weir__decide_settle(struct weir__call *call)
+void weir__decide_settle(struct weir__verb_call *call)
 {
     const struct weir__given *v = call->values; /* reservation, cost */
 
     answer(call, WEIR__ANSWER_BOOL, weir__ask_settle(call->loop, v[0].text, v[1].number));
 }
 
-void weir__decide_forget(struct weir__call *call)
+void weir__decide_forget(struct weir__verb_call *call)
 {
     const struct weir__given *v = call->values; /* key, limit, name */
     struct weir_error error = { 0 };
@@ -83,7 +83,7 @@ void weir__decide_forget(struct weir__call *call)
 
 /* --------------------------------------------------------------- guards ---- */
 
-int weir__decide_enter(struct weir__call *call, struct weir__conn *conn,
+int weir__decide_enter(struct weir__verb_call *call, struct weir__conn *conn,
                        const struct weir__later *later, struct weir__entered *out)
 {
     const struct weir__given *v = call->values;
@@ -103,7 +103,7 @@ int weir__decide_enter(struct weir__call *call, struct weir__conn *conn,
     return status;
 }
 
-static bool read_permits(struct weir__call *call)
+static bool read_permits(struct weir__verb_call *call)
 {
     struct weir_error error = { 0 };
     int status = weir__ask_permits(call->loop, call->values[0].text, &call->permits, &error);
@@ -111,7 +111,7 @@ static bool read_permits(struct weir__call *call)
     return status == 200 || weir__call_fail(call, status, "%s", error.text);
 }
 
-void weir__decide_exit(struct weir__call *call)
+void weir__decide_exit(struct weir__verb_call *call)
 {
     const struct weir__given *v = call->values; /* permit, outcome, took */
 
@@ -122,7 +122,7 @@ void weir__decide_exit(struct weir__call *call)
            weir__ask_exit(call->loop, &permits, (enum weir_outcome)v[1].number, v[2].number));
 }
 
-void weir__decide_renew(struct weir__call *call)
+void weir__decide_renew(struct weir__verb_call *call)
 {
     if (!read_permits(call))
         return;
@@ -134,7 +134,7 @@ void weir__decide_renew(struct weir__call *call)
 /* ------------------------------------------------------------ the clock ---- */
 
 /* For tests: the time is what they say. */
-void weir__decide_clock(struct weir__call *call)
+void weir__decide_clock(struct weir__verb_call *call)
 {
     if (!weir__call_given(call, 0)) {
         answer(call, WEIR__ANSWER_NUMBER, call->now);

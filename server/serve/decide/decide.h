@@ -16,19 +16,19 @@ enum {
     WEIR__ENTER_BOUND,
 };
 
-void weir__decide_take(struct weir__call *call);
-void weir__decide_peek(struct weir__call *call);
-void weir__decide_give(struct weir__call *call);
-void weir__decide_reserve(struct weir__call *call);
-void weir__decide_settle(struct weir__call *call);
-void weir__decide_forget(struct weir__call *call);
-void weir__decide_exit(struct weir__call *call);
-void weir__decide_renew(struct weir__call *call);
-void weir__decide_clock(struct weir__call *call);
+void weir__decide_take(struct weir__verb_call *call);
+void weir__decide_peek(struct weir__verb_call *call);
+void weir__decide_give(struct weir__verb_call *call);
+void weir__decide_reserve(struct weir__verb_call *call);
+void weir__decide_settle(struct weir__verb_call *call);
+void weir__decide_forget(struct weir__verb_call *call);
+void weir__decide_exit(struct weir__verb_call *call);
+void weir__decide_renew(struct weir__verb_call *call);
+void weir__decide_clock(struct weir__verb_call *call);
 
 /* As weir__ask_enter, for the connection that the call came from.  Unless it is 200 or 202, the
  * call has failed. */
-int weir__decide_enter(struct weir__call *call, struct weir__conn *conn,
+int weir__decide_enter(struct weir__verb_call *call, struct weir__conn *conn,
                        const struct weir__later *later, struct weir__entered *out);
 
 #endif

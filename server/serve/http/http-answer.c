@@ -630,7 +630,7 @@ static void put_decision_headers(struct pen *pen, const struct weir_decision *d,
     put_retry_after(pen, d);
 }
 
-void weir__http_decision(const struct weir__http_manner *manner, const struct weir__call *call)
+void weir__http_decision(const struct weir__http_manner *manner, const struct weir__verb_call *call)
 {
     const struct weir_decision *d = &call->taken.answer.decision;
     const char *reservation = call->taken.answer.reservation;

@@ -18,7 +18,7 @@
 
 void weir__http_check(struct weir__http_call *call)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
     struct weir_ruling ruling;
     const char *problem = c.message;
 
@@ -124,7 +124,7 @@ static bool make_room(struct batch *b)
 /* One more check; the attributes come behind those that are there. */
 static bool read_item(struct batch *b, const struct weir__verb *verb)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
 
     skip_space(b);
     size_t at = (size_t)(b->text - b->begin);

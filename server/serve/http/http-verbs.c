@@ -120,7 +120,7 @@ void weir__http_metrics(struct weir__http_call *call)
 /* -------------------------------------------------------------- reading ---- */
 
 /* `scratch` has room for the whole query. */
-static bool read_query(struct weir__call *c, struct weir__http_text query, char *scratch)
+static bool read_query(struct weir__verb_call *c, struct weir__http_text query, char *scratch)
 {
     struct weir__http_text name, value;
     bool bad = false;
@@ -138,7 +138,7 @@ static bool has_body_as_it_is(const struct weir__verb *verb)
 }
 
 /* The operator's may come without a body, or all in the query. */
-static bool read_away(struct weir__http_call *call, struct weir__call *c)
+static bool read_away(struct weir__http_call *call, struct weir__verb_call *c)
 {
     struct weir__http_text query = call->request->query;
     const char *first = c->verb->args[0].name;
@@ -158,7 +158,8 @@ static bool read_away(struct weir__http_call *call, struct weir__call *c)
 
 /* -------------------------------------------------------------- answers ---- */
 
-static void answer_renewed(const struct weir__http_manner *manner, const struct weir__call *call)
+static void answer_renewed(const struct weir__http_manner *manner,
+                           const struct weir__verb_call *call)
 {
     char token[WEIR__PERMIT_TOKEN_MAX], text[WEIR__PERMIT_TOKEN_MAX + 64];
 
@@ -170,7 +171,8 @@ static void answer_renewed(const struct weir__http_manner *manner, const struct 
 }
 
 /* {"settled":true}: the schema's only member. */
-static void answer_member(const struct weir__http_manner *manner, const struct weir__call *call)
+static void answer_member(const struct weir__http_manner *manner,
+                          const struct weir__verb_call *call)
 {
     const struct weir__schema *s = weir__schemas;
     char text[96], number[24];
@@ -186,7 +188,7 @@ static void answer_member(const struct weir__http_manner *manner, const struct w
 }
 
 /* What a failed call has written is an object: the problems of a rule file. */
-static void answer_call(const struct weir__http_manner *manner, const struct weir__call *call)
+static void answer_call(const struct weir__http_manner *manner, const struct weir__verb_call *call)
 {
     if (call->out.failed)
         no_memory(manner);
@@ -207,12 +209,12 @@ static void answer_call(const struct weir__http_manner *manner, const struct wei
 
 struct task {
     struct away away;
-    struct weir__call call;
+    struct weir__verb_call call;
 };
 
 static void run_task(struct away *away)
 {
-    struct weir__call *call = &((struct task *)away)->call;
+    struct weir__verb_call *call = &((struct task *)away)->call;
 
     call->verb->run(call);
 }
@@ -248,7 +250,7 @@ static void run_away(struct weir__http_call *call)
 
 void weir__http_verb(struct weir__http_call *call)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
 
     if (call->verb->how == WEIR__VERB_AWAY) {
         run_away(call);
@@ -309,7 +311,7 @@ static void answer_later(struct weir__conn *conn, const struct weir__entered *en
 void weir__http_enter(struct weir__http_call *call)
 {
     struct weir__entered entered;
-    struct weir__call c;
+    struct weir__verb_call c;
     const struct weir__later later = { answer_later, &call->manner, sizeof(call->manner) };
     int status = 400;
 

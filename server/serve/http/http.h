@@ -94,7 +94,8 @@ void weir__http_entered(const struct weir__http_manner *manner,
 /* As Retry-After has it: rounded up, at least 1. */
 int64_t weir__http_retry_seconds(weir_time retry);
 /* The answer to take, peek and reserve. */
-void weir__http_decision(const struct weir__http_manner *manner, const struct weir__call *call);
+void weir__http_decision(const struct weir__http_manner *manner,
+                         const struct weir__verb_call *call);
 
 /* ------------------------------------------------------ http-verbs.c ---- */
 

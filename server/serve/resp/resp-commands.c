@@ -531,7 +531,10 @@ void weir__resp_help(struct weir__resp_call *call)
                 continue;
             weir__verb_usage(v, usage, sizeof(usage));
             snprintf(line, sizeof(line), "%s%s%s -- %s%s", v->command, usage[0] ? " " : "", usage,
-                     v->summary, v->role == WEIR__ROLE_ADMIN ? " (admin)" : "");
+                     v->summary,
+                     v->role == WEIR__ROLE_ADMIN   ? " (admin)"
+                     : v->role == WEIR__ROLE_CHECK ? ""
+                                                   : " (without a token)");
             weir__reply_text(call->conn, line);
         }
 }

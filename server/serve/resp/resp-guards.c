@@ -117,7 +117,7 @@ static void answer_later(struct weir__conn *conn, const struct weir__entered *en
 void weir__resp_enter(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
-    struct weir__call c;
+    struct weir__verb_call c;
     struct weir__entered entered;
     bool good = weir__resp_read(call, &c), bound = good && c.values[WEIR__ENTER_BOUND].number;
     const char *full = bound ? make_room(conn) : NULL;
@@ -142,7 +142,7 @@ void weir__resp_enter(struct weir__resp_call *call)
 
 void weir__resp_exit(struct weir__resp_call *call)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
 
     if (weir__resp_read(call, &c))
         c.verb->run(&c);
@@ -155,7 +155,7 @@ void weir__resp_exit(struct weir__resp_call *call)
 
 void weir__resp_renew(struct weir__resp_call *call)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
 
     if (weir__resp_read(call, &c))
         c.verb->run(&c);

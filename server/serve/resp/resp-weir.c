@@ -9,7 +9,7 @@ static struct weir__span span(struct weir__resp_arg arg)
     return (struct weir__span){ arg.bytes, arg.len };
 }
 
-bool weir__resp_read(struct weir__resp_call *call, struct weir__call *out)
+bool weir__resp_read(struct weir__resp_call *call, struct weir__verb_call *out)
 {
     struct weir__span words[WEIR__RESP_ARGS];
 
@@ -21,7 +21,7 @@ bool weir__resp_read(struct weir__resp_call *call, struct weir__call *out)
 
 /* -------------------------------------------------------------- replies ---- */
 
-static void reply_taken(struct weir__conn *conn, const struct weir__call *call)
+static void reply_taken(struct weir__conn *conn, const struct weir__verb_call *call)
 {
     const struct weir_decision *d = &call->taken.answer.decision;
     weir_time unit = call->taken.unit;
@@ -38,7 +38,7 @@ static void reply_taken(struct weir__conn *conn, const struct weir__call *call)
         weir__reply_text(conn, d->allowed ? call->taken.answer.reservation : NULL);
 }
 
-static void reply_renewed(struct weir__conn *conn, const struct weir__call *call)
+static void reply_renewed(struct weir__conn *conn, const struct weir__verb_call *call)
 {
     char token[WEIR__PERMIT_TOKEN_MAX];
 
@@ -52,7 +52,7 @@ static void reply_renewed(struct weir__conn *conn, const struct weir__call *call
     weir__reply_integer(conn, weir__ask_ms(call->renewed.lease));
 }
 
-void weir__resp_reply(struct weir__conn *conn, const struct weir__call *call)
+void weir__resp_reply(struct weir__conn *conn, const struct weir__verb_call *call)
 {
     if (call->status / 100 != 2) {
         weir__reply_error(conn, "ERR %s", call->message);
@@ -84,14 +84,14 @@ void weir__resp_reply(struct weir__conn *conn, const struct weir__call *call)
 
 static void work(void *context)
 {
-    struct weir__call *call = context;
+    struct weir__verb_call *call = context;
 
     call->verb->run(call);
 }
 
 static void done(struct weir__conn *conn, void *context)
 {
-    struct weir__call *call = context;
+    struct weir__verb_call *call = context;
 
     if (conn) {
         weir__resp_reply(conn, call);
@@ -103,7 +103,7 @@ static void done(struct weir__conn *conn, void *context)
 
 static void run_away(struct weir__resp_call *call)
 {
-    struct weir__call *c = malloc(sizeof(*c));
+    struct weir__verb_call *c = malloc(sizeof(*c));
 
     if (c == NULL) {
         weir__reply_error(call->conn, "ERR out of memory");
@@ -121,7 +121,7 @@ static void run_away(struct weir__resp_call *call)
 
 void weir__resp_verb(struct weir__resp_call *call)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
 
     if (call->verb->how == WEIR__VERB_AWAY) {
         run_away(call);

@@ -46,8 +46,8 @@ void weir__reply_push(struct weir__conn *conn, int64_t n);    /* RESP2: an array
 /* resp-weir.c -- verbs whose row says all: reads the arguments, runs it here or elsewhere, replies. */
 void weir__resp_verb(struct weir__resp_call *call);
 /* Begins a call and fills it in; false: it has failed.  weir__call_end in either case. */
-bool weir__resp_read(struct weir__resp_call *call, struct weir__call *out);
-void weir__resp_reply(struct weir__conn *conn, const struct weir__call *call);
+bool weir__resp_read(struct weir__resp_call *call, struct weir__verb_call *out);
+void weir__resp_reply(struct weir__conn *conn, const struct weir__verb_call *call);
 void weir__resp_del(struct weir__resp_call *call);
 
 /* resp-guards.c */

@@ -20,7 +20,7 @@
 #define SHOWN(span) (weir__quote((span).bytes, (span).len).text)
 #define MS_MAX      (INT64_MAX / WEIR_MILLISECOND)
 
-void weir__call_begin(struct weir__call *call, const struct weir__verb *verb,
+void weir__call_begin(struct weir__verb_call *call, const struct weir__verb *verb,
                       struct weir__loop *loop, bool http)
 {
     /* One by one: most of it is room that need not be cleared. */
@@ -44,7 +44,7 @@ void weir__call_begin(struct weir__call *call, const struct weir__verb *verb,
         call->values[i] = (struct weir__given){ .number = verb->args[i].otherwise };
 }
 
-void weir__call_end(struct weir__call *call)
+void weir__call_end(struct weir__verb_call *call)
 {
     weir__buffer_free(&call->out);
     free(call->entries);
@@ -55,7 +55,7 @@ void weir__call_end(struct weir__call *call)
 /* -------------------------------------------------------------- failing ---- */
 
 /* It may quote what was sent: it stays one line, and nothing that a terminal obeys. */
-bool weir__call_fail(struct weir__call *call, int status, const char *format, ...)
+bool weir__call_fail(struct weir__verb_call *call, int status, const char *format, ...)
 {
     va_list args;
 
@@ -68,12 +68,12 @@ bool weir__call_fail(struct weir__call *call, int status, const char *format, ..
     return false;
 }
 
-bool weir__call_no_memory(struct weir__call *call)
+bool weir__call_no_memory(struct weir__verb_call *call)
 {
     return weir__call_fail(call, 503, "out of memory");
 }
 
-bool weir__call_fail_code(struct weir__call *call, int code, const struct weir_error *error)
+bool weir__call_fail_code(struct weir__verb_call *call, int code, const struct weir_error *error)
 {
     int status = code == WEIR_NO_MEMORY                        ? 503
                  : code == WEIR_SYSTEM || code == WEIR_CORRUPT ? 500
@@ -83,7 +83,7 @@ bool weir__call_fail_code(struct weir__call *call, int code, const struct weir_e
 }
 
 /* As the door's users call it: 'wait_ms', WAIT, rule. */
-static struct weir__arg_name label(const struct weir__call *call, const struct weir__arg *arg)
+static struct weir__arg_name label(const struct weir__verb_call *call, const struct weir__arg *arg)
 {
     struct weir__arg_name name;
 
@@ -132,7 +132,7 @@ static void describe(const struct weir__arg *arg, char *out, size_t size)
 }
 
 /* `shown`: what came instead, quoted if it can be. */
-static bool wrong(struct weir__call *call, const struct weir__arg *arg, const char *shown)
+static bool wrong(struct weir__verb_call *call, const struct weir__arg *arg, const char *shown)
 {
     char right[160];
 
@@ -155,7 +155,7 @@ static int64_t choose(const char *choices, struct weir__span text)
     }
 }
 
-static bool take_number(struct weir__call *call, const struct weir__arg *arg,
+static bool take_number(struct weir__verb_call *call, const struct weir__arg *arg,
                         struct weir__given *value)
 {
     struct weir__resp_arg text = { value->text.bytes, value->text.len };
@@ -169,7 +169,8 @@ static bool take_number(struct weir__call *call, const struct weir__arg *arg,
     return true;
 }
 
-static bool take_text(struct weir__call *call, const struct weir__arg *arg, struct weir__span text)
+static bool take_text(struct weir__verb_call *call, const struct weir__arg *arg,
+                      struct weir__span text)
 {
     if (text.len < (size_t)arg->min)
         return weir__call_fail(call, 400, "%s is empty", label(call, arg).text);
@@ -183,7 +184,7 @@ static bool take_text(struct weir__call *call, const struct weir__arg *arg, stru
     return true;
 }
 
-static bool take(struct weir__call *call, const struct weir__arg *arg, struct weir__span text)
+static bool take(struct weir__verb_call *call, const struct weir__arg *arg, struct weir__span text)
 {
     struct weir__given *value = &call->values[arg - call->verb->args];
 
@@ -199,7 +200,8 @@ static bool take(struct weir__call *call, const struct weir__arg *arg, struct we
     return value->number >= 0 || wrong(call, arg, SHOWN(text));
 }
 
-static bool add_entry(struct weir__call *call, const struct weir__arg *arg, struct weir__span text)
+static bool add_entry(struct weir__verb_call *call, const struct weir__arg *arg,
+                      struct weir__span text)
 {
     if (call->n_entries == call->entries_room) {
         size_t room = call->entries_room ? call->entries_room * 2 : 64;
@@ -213,7 +215,7 @@ static bool add_entry(struct weir__call *call, const struct weir__arg *arg, stru
     return take_text(call, arg, text);
 }
 
-static bool missing(struct weir__call *call, const struct weir__arg *arg)
+static bool missing(struct weir__verb_call *call, const struct weir__arg *arg)
 {
     if (arg->kind == WEIR__ARG_ENTRIES && call->n_entries)
         return true;
@@ -222,7 +224,8 @@ static bool missing(struct weir__call *call, const struct weir__arg *arg)
 }
 
 /* Members of times have the unit in their name; words have that of the command. */
-static bool convert(struct weir__call *call, const struct weir__arg *arg, struct weir__given *v)
+static bool convert(struct weir__verb_call *call, const struct weir__arg *arg,
+                    struct weir__given *v)
 {
     if (call->http && v->text.bytes && v->ns != call->ns)
         return weir__call_fail(call, 400, "%s needs \"unit\":\"%s\"", label(call, arg).text,
@@ -232,7 +235,7 @@ static bool convert(struct weir__call *call, const struct weir__arg *arg, struct
     return true;
 }
 
-bool weir__call_whole(struct weir__call *call)
+bool weir__call_whole(struct weir__verb_call *call)
 {
     struct weir__given *v = call->values;
 
@@ -267,7 +270,7 @@ bool weir__attribute_describes(struct weir__span name)
     return name.len >= 7 && memcmp(name.bytes, "header.", 7) == 0;
 }
 
-static bool is_there(const struct weir__call *call, const char *name, size_t len)
+static bool is_there(const struct weir__verb_call *call, const char *name, size_t len)
 {
     for (size_t i = 0; i < call->n_attrs; i++)
         if (call->attrs[i].name_len == len && memcmp(call->attrs[i].name, name, len) == 0)
@@ -276,7 +279,8 @@ static bool is_there(const struct weir__call *call, const char *name, size_t len
 }
 
 /* An empty value is a missing one.  No rule can look at a name that is longer than a rule's. */
-static bool add_attribute(struct weir__call *call, struct weir__span name, struct weir__span value)
+static bool add_attribute(struct weir__verb_call *call, struct weir__span name,
+                          struct weir__span value)
 {
     if (name.len == 0)
         return weir__call_fail(call, 400,
@@ -324,7 +328,7 @@ static const struct weir__arg *find_word(const struct weir__verb *verb, struct w
     return NULL;
 }
 
-static bool say_usage(struct weir__call *call, const char *what)
+static bool say_usage(struct weir__verb_call *call, const char *what)
 {
     char usage[256];
 
@@ -333,7 +337,7 @@ static bool say_usage(struct weir__call *call, const char *what)
 }
 
 /* Those with a place of their own come first.  Returns how many there were. */
-static size_t take_places(struct weir__call *call, const struct weir__span *words, size_t n)
+static size_t take_places(struct weir__verb_call *call, const struct weir__span *words, size_t n)
 {
     size_t at = 0;
 
@@ -347,7 +351,7 @@ static size_t take_places(struct weir__call *call, const struct weir__span *word
 }
 
 /* Words and their values, up to the first that is none; *at is moved there. */
-static bool take_words(struct weir__call *call, const struct weir__span *words, size_t n,
+static bool take_words(struct weir__verb_call *call, const struct weir__span *words, size_t n,
                        size_t *at)
 {
     while (*at < n) {
@@ -379,7 +383,7 @@ bool weir__verb_is_option(const struct weir__verb *verb, struct weir__span name)
     return a && memcmp(a->word, name.bytes, name.len) == 0;
 }
 
-static bool take_attributes(struct weir__call *call, const struct weir__span *words, size_t n)
+static bool take_attributes(struct weir__verb_call *call, const struct weir__span *words, size_t n)
 {
     if (n && is_word(words[0], "ATTRIBUTES")) {
         words++;
@@ -401,7 +405,7 @@ static bool take_attributes(struct weir__call *call, const struct weir__span *wo
     return true;
 }
 
-bool weir__call_words(struct weir__call *call, const struct weir__span *words, size_t n)
+bool weir__call_words(struct weir__verb_call *call, const struct weir__span *words, size_t n)
 {
     size_t at = take_places(call, words, n);
     const struct weir__arg *rest = call->verb->args;
@@ -430,7 +434,7 @@ bool weir__call_words(struct weir__call *call, const struct weir__span *words, s
 /* -------------------------------------------------------------- members ---- */
 
 /* NULL: there is none of that name.  A time has a unit in its name. */
-static const struct weir__arg *find_member(struct weir__call *call, struct weir__span name)
+static const struct weir__arg *find_member(struct weir__verb_call *call, struct weir__span name)
 {
     for (const struct weir__arg *a = call->verb->args; a->name; a++) {
         if (name.len == 0 || a->name[0] != name.bytes[0])
@@ -465,7 +469,7 @@ static bool is_plain(struct weir__span name)
 /* An attribute in the wrong place is the likeliest mistake.  A client that writes "ip" must not be
  * told to write "id", nor "cost" for "host": the one would make all requests of a client one ask,
  * the other let the client choose its price. */
-static bool stray(struct weir__call *call, struct weir__span name)
+static bool stray(struct weir__verb_call *call, struct weir__span name)
 {
     static const char *const names[] = { "attributes", "cost", "wait_ms" };
     const char *near =
@@ -481,7 +485,7 @@ static bool stray(struct weir__call *call, struct weir__span name)
         SHOWN(name), (int)shown.len, shown.bytes);
 }
 
-static bool unknown(struct weir__call *call, struct weir__span name)
+static bool unknown(struct weir__verb_call *call, struct weir__span name)
 {
     struct weir__arg_name texts[WEIR__ARGS_MAX];
     const char *names[WEIR__ARGS_MAX];
@@ -505,7 +509,7 @@ static bool is_inner(const struct weir__arg *arg)
     return arg->kind == WEIR__ARG_ATTRIBUTES || arg->kind == WEIR__ARG_ENTRIES;
 }
 
-static bool take_value(struct weir__call *call, const struct weir__arg *arg,
+static bool take_value(struct weir__verb_call *call, const struct weir__arg *arg,
                        const struct weir__json_value *value)
 {
     bool number = arg->kind == WEIR__ARG_COUNT || arg->kind == WEIR__ARG_TIME;
@@ -522,7 +526,7 @@ static bool take_value(struct weir__call *call, const struct weir__arg *arg,
 }
 
 /* A value in an object or array of the body. */
-static bool take_inner(struct weir__call *call, const struct weir__arg *arg,
+static bool take_inner(struct weir__verb_call *call, const struct weir__arg *arg,
                        const struct weir__json_value *value)
 {
     struct weir__span name = { value->path + value->path_len - value->name_len, value->name_len };
@@ -556,7 +560,7 @@ static struct weir__span member_of(const struct weir__json_value *value)
 
 static bool each(void *context, const struct weir__json_value *value)
 {
-    struct weir__call *call = context;
+    struct weir__verb_call *call = context;
     struct weir__span name = member_of(value), text = { value->text, value->len };
 
     if (value->depth == 0)
@@ -568,7 +572,7 @@ static bool each(void *context, const struct weir__json_value *value)
 }
 
 /* Where strings with escapes go.  False: no memory. */
-static bool find_room(struct weir__call *call, struct weir__span text, char **scratch)
+static bool find_room(struct weir__verb_call *call, struct weir__span text, char **scratch)
 {
     *scratch = NULL;
     if (text.len == 0 || memchr(text.bytes, '\\', text.len) == NULL)
@@ -579,7 +583,7 @@ static bool find_room(struct weir__call *call, struct weir__span text, char **sc
     return *scratch != NULL;
 }
 
-bool weir__call_json(struct weir__call *call, struct weir__span text)
+bool weir__call_json(struct weir__verb_call *call, struct weir__span text)
 {
     char *scratch;
     const char *what = NULL;
@@ -600,7 +604,8 @@ bool weir__call_json(struct weir__call *call, struct weir__span text)
     return call->status == 200;
 }
 
-bool weir__call_member(struct weir__call *call, struct weir__span name, struct weir__span value)
+bool weir__call_member(struct weir__verb_call *call, struct weir__span name,
+                       struct weir__span value)
 {
     const struct weir__arg *arg = find_member(call, name);
 
@@ -611,7 +616,7 @@ bool weir__call_member(struct weir__call *call, struct weir__span name, struct w
 
 /* -------------------------------------------------------------- keeping ---- */
 
-static size_t measure(const struct weir__call *call)
+static size_t measure(const struct weir__verb_call *call)
 {
     size_t n = 1;
 
@@ -634,7 +639,7 @@ static const char *copy(char **to, const char *bytes, size_t len)
     return begin;
 }
 
-bool weir__call_keep(struct weir__call *call)
+bool weir__call_keep(struct weir__verb_call *call)
 {
     char *to = call->kept = malloc(measure(call));
 

@@ -15,7 +15,7 @@
 #include "server/serve/decide/enter.h"
 #include "server/serve/serve.h"
 
-struct weir__call;
+struct weir__verb_call;
 struct weir__resp_call;
 struct weir__http_call;
 
@@ -95,7 +95,7 @@ struct weir__verb {
     const char *answer;   /* a schema; "[Name]", "object", "text": as fields have them */
     const char *statuses; /* beside 200: "400 404 429=Refused"; 401 and 403 come with the role */
     /* What it does; or, where a door does it in its own way, that door's function. */
-    void (*run)(struct weir__call *call);
+    void (*run)(struct weir__verb_call *call);
     void (*resp)(struct weir__resp_call *call);
     void (*http)(struct weir__http_call *call);
     const char *usage; /* over RESP, if that is not what the arguments say */
@@ -144,7 +144,7 @@ enum weir__answer_kind {
 
 /* One call: the row, the values that were given, and what came of it.  weir__call_begin sets it up,
  * a reader fills it in, the row's `run` answers, weir__call_end frees what it has. */
-struct weir__call {
+struct weir__verb_call {
     const struct weir__verb *verb;
     struct weir__server *server;
     struct weir__loop *loop; /* NULL: it runs on another thread */
@@ -182,29 +182,31 @@ struct weir__call {
     char room[1024];
 };
 
-void weir__call_begin(struct weir__call *call, const struct weir__verb *verb,
+void weir__call_begin(struct weir__verb_call *call, const struct weir__verb *verb,
                       struct weir__loop *loop, bool http);
-void weir__call_end(struct weir__call *call);
+void weir__call_end(struct weir__verb_call *call);
 
 /* Readers.  False: `status` and `message` say what is wrong.  Values point into what was read. */
-bool weir__call_words(struct weir__call *call, const struct weir__span *words, size_t n);
-bool weir__call_json(struct weir__call *call, struct weir__span body); /* does not ask for needed */
-bool weir__call_member(struct weir__call *call, struct weir__span name, struct weir__span value);
-bool weir__call_whole(struct weir__call *call); /* are those there that are needed? */
+bool weir__call_words(struct weir__verb_call *call, const struct weir__span *words, size_t n);
+bool weir__call_json(struct weir__verb_call *call,
+                     struct weir__span body); /* does not ask for needed */
+bool weir__call_member(struct weir__verb_call *call, struct weir__span name,
+                       struct weir__span value);
+bool weir__call_whole(struct weir__verb_call *call); /* are those there that are needed? */
 /* Copies what the values point to, with a NUL behind each; false: no memory. */
-bool weir__call_keep(struct weir__call *call);
+bool weir__call_keep(struct weir__verb_call *call);
 
-static inline bool weir__call_given(const struct weir__call *call, size_t i)
+static inline bool weir__call_given(const struct weir__verb_call *call, size_t i)
 {
     return call->values[i].text.bytes != NULL;
 }
 
 /* Returns false. */
-__attribute__((format(printf, 3, 4))) bool weir__call_fail(struct weir__call *call, int status,
+__attribute__((format(printf, 3, 4))) bool weir__call_fail(struct weir__verb_call *call, int status,
                                                            const char *format, ...);
-bool weir__call_no_memory(struct weir__call *call);
+bool weir__call_no_memory(struct weir__verb_call *call);
 /* Of a function that returns a weir_code. */
-bool weir__call_fail_code(struct weir__call *call, int code, const struct weir_error *error);
+bool weir__call_fail_code(struct weir__verb_call *call, int code, const struct weir_error *error);
 
 /* Is it one of the verb's words, in capitals?  Then it does not belong among the attributes. */
 bool weir__verb_is_option(const struct weir__verb *verb, struct weir__span name);

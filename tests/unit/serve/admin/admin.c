@@ -90,7 +90,7 @@ static int stop(void **state)
 #define WORDS_MAX 200
 
 static struct weir__buffer answered;
-static struct weir__call last;
+static struct weir__verb_call last;
 
 static bool go_on(void *context, const struct weir__json_value *v)
 {

@@ -313,7 +313,7 @@ TEST_WITH(test_L13_decision, begin, end)
 {
     struct world *w = *state;
     struct weir__http_manner m = manner_of(w);
-    static struct weir__call c;
+    static struct weir__verb_call c;
 
     c.taken.policy = (struct weir__span){ "5/1 \"x\\", 7 };
     c.taken.unit = 1;

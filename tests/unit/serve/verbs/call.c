@@ -21,13 +21,13 @@ static const struct weir__verb verb = {
               { .name = "attributes", .word = "ATTRIBUTES", .kind = WEIR__ARG_ATTRIBUTES } },
 };
 
-static bool read_into(struct weir__call *c, const char *text)
+static bool read_into(struct weir__verb_call *c, const char *text)
 {
     weir__call_begin(c, &verb, NULL, true);
     return weir__call_json(c, (struct weir__span){ text, strlen(text) }) && weir__call_whole(c);
 }
 
-static void says(struct weir__call *c, const char *text, const char *problem)
+static void says(struct weir__verb_call *c, const char *text, const char *problem)
 {
     if (strstr(c->message, problem) == NULL)
         fail_msg("%s: %s\n--- instead of ---\n%s", text, c->message, problem);
@@ -37,7 +37,7 @@ static void says(struct weir__call *c, const char *text, const char *problem)
 
 static void check_wrong(const char *text, const char *problem)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
 
     if (read_into(&c, text))
         fail_msg("%s: nothing was wrong", text);
@@ -45,7 +45,7 @@ static void check_wrong(const char *text, const char *problem)
 }
 
 /* "a COUNT 5": as RESP has them; "_" is empty. */
-static bool read_words(struct weir__call *c, const char *line)
+static bool read_words(struct weir__verb_call *c, const char *line)
 {
     struct weir__span words[200];
     size_t n = 0;
@@ -63,7 +63,7 @@ static bool read_words(struct weir__call *c, const char *line)
 
 static void check_wrong_words(const char *line, const char *problem)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
 
     if (read_words(&c, line))
         fail_msg("%s: nothing was wrong", line);
@@ -77,7 +77,7 @@ static bool is(struct weir__span span, const char *text)
 
 TEST(test_members)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
 
     assert_true(
         read_into(&c, " {\"text\":\"a\\n\\u00e9\",\"any\":1.5,\"count\":9223372036854775807}"));
@@ -108,7 +108,7 @@ TEST(test_times)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct weir__call c;
+        struct weir__verb_call c;
         assert_true(read_into(&c, rows[i].json));
         assert_int_equal(c.values[WAIT].number, rows[i].ns);
         weir__call_end(&c);
@@ -124,7 +124,7 @@ TEST(test_times)
 
 TEST(test_words)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
 
     assert_true(read_words(&c, "a count 7 BOUND ANY _ attributes ip ::1 header.X y z _"));
     assert_true(is(c.values[TEXT].text, "a"));
@@ -148,7 +148,7 @@ TEST(test_words)
 
 TEST(test_members_of_a_long_text_with_escapes)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
     char text[6000] = "{\"text\":\"\\t";
 
     memset(text + strlen(text), 'x', 4000);
@@ -193,7 +193,7 @@ TEST(test_what_is_wrong)
 
 TEST(test_attributes)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
 
     assert_true(read_into(&c, "{\"text\":\"\",\"attributes\":{\"ip\":\"::1\",\"n\":7,\"none\":null,"
                               "\"empty\":\"\",\"header.X-App\":false}}"));
@@ -212,7 +212,7 @@ TEST(test_attributes)
 /* Dots belong to a name, and digits are one. */
 TEST(test_attribute_names_with_dots)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
 
     assert_true(read_into(&c, "{\"text\":\"\",\"attributes\":{\"0\":1,\"a.b.c\":2,\".\":3}}"));
     assert_int_equal(c.n_attrs, 3);
@@ -224,7 +224,7 @@ TEST(test_attribute_names_with_dots)
 
 TEST(test_attributes_stay_in_their_room)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
     static const char two[] = "{\"text\":\"\",\"attributes\":{\"abc\":1,\"def\":2}}";
     char many[2000] = "{\"attributes\":{\"x\":0";
 
@@ -243,7 +243,7 @@ TEST(test_attributes_stay_in_their_room)
 /* No rule can look at it, so it is no mistake to send it. */
 TEST(test_attribute_with_a_long_name)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
     char text[600] = "{\"text\":\"\",\"attributes\":{\"";
 
     memset(text + strlen(text), 'a', 64);
@@ -253,7 +253,7 @@ TEST(test_attribute_with_a_long_name)
     weir__call_end(&c);
 }
 
-static bool set(struct weir__call *c, const char *name, const char *value)
+static bool set(struct weir__verb_call *c, const char *name, const char *value)
 {
     return weir__call_member(c, (struct weir__span){ name, strlen(name) },
                              (struct weir__span){ value, strlen(value) });
@@ -261,7 +261,7 @@ static bool set(struct weir__call *c, const char *name, const char *value)
 
 TEST(test_members_of_a_query)
 {
-    struct weir__call c;
+    struct weir__verb_call c;
 
     assert_true(read_into(&c, "{\"text\":\"\"}"));
     assert_true(set(&c, "count", "12"));

@@ -18,7 +18,7 @@ import sys
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 OWN = "weir"
-PUBLISHED = ("aimd", "vegas", "gradient2", "bbr")
+PUBLISHED = ("aimd", "vegas", "gradient2")
 DRAWN = "overload-10x"
 
 HEAD = """# Guards: scenarios and controllers

@@ -10,15 +10,16 @@
  * order is part of the table's format (docs/shm.md): add at the end. */
 static const struct weir__controller *const controllers[] = {
     &weir__controller_weir,  &weir__controller_percentile, &weir__controller_aimd,
-    &weir__controller_vegas, &weir__controller_gradient2,  &weir__controller_bbr,
+    &weir__controller_vegas, &weir__controller_gradient2,
 };
 
 #define CONTROLLERS ((int)(sizeof(controllers) / sizeof(*controllers)))
 
 const char *const *weir_controllers(void)
 {
-    static const char *const names[] = { "weir",      "percentile", "aimd", "vegas",
-                                         "gradient2", "bbr",        NULL };
+    static const char *const names[] = {
+        "weir", "percentile", "aimd", "vegas", "gradient2", NULL,
+    };
     _Static_assert(sizeof(names) / sizeof(*names) == sizeof(controllers) / sizeof(*controllers) + 1,
                    "a name for each, in the same order");
     return names;
@@ -130,8 +131,8 @@ int weir__controller_plan_make(struct weir__controller_plan *out,
     const struct weir__controller *row = weir__controller_find(options->controller);
     if (row == NULL)
         return weir__fail(error, WEIR_INVALID,
-                          "unknown controller '%.40s'; there are weir, percentile, aimd, vegas, "
-                          "gradient2 and bbr",
+                          "unknown controller '%.40s'; there are weir, percentile, aimd, vegas "
+                          "and gradient2",
                           options->controller);
     if (options->rate && row != &weir__controller_percentile)
         return weir__fail(error, WEIR_INVALID, "%s has no 'rate'; it is for percentile", row->name);

@@ -60,7 +60,7 @@ struct weir__controller {
 };
 
 extern const struct weir__controller weir__controller_weir, weir__controller_percentile,
-    weir__controller_aimd, weir__controller_vegas, weir__controller_gradient2, weir__controller_bbr;
+    weir__controller_aimd, weir__controller_vegas, weir__controller_gradient2;
 
 /* controller.c */
 int weir__controller_plan_make(struct weir__controller_plan *out,

@@ -90,7 +90,7 @@ TEST(test_L12_lets_everybody_in_while_there_is_room)
  * are chance. */
 TEST(test_L12_is_as_good_as_the_best_of_the_others_everywhere)
 {
-    static const char *const others[] = { "aimd", "vegas", "gradient2", "bbr" };
+    static const char *const others[] = { "aimd", "vegas", "gradient2" };
 
     for (const struct weir__embedded *e = weir__sim_files; e->name; e++) {
         double best = 0;

@@ -106,7 +106,7 @@ TEST(test_L12_what_makes_no_sense_is_told)
         const char *text;
     } rows[] = {
         { { .controller = "vega" },
-          "unknown controller 'vega'; there are weir, percentile, aimd, vegas, gradient2 and bbr" },
+          "unknown controller 'vega'; there are weir, percentile, aimd, vegas and gradient2" },
         { { .controller = "" }, "unknown controller ''" },
         { { .controller = "vegas", .rate = true }, "vegas has no 'rate'; it is for percentile" },
         { { .controller = "vegas", .initial = -1 }, "initial must be at least 1" },

@@ -288,6 +288,38 @@ TEST(test_L12_an_adaptive_rate_bounds_how_many_enter)
     weir_table_destroy(table);
 }
 
+/* A nanosecond is too coarse for the price of one at this rate: 3.33 ns. */
+TEST(test_L12_an_adaptive_rate_is_exact)
+{
+    struct weir_table *table = private_table(false, 16);
+    struct weir_adaptive_options a = { .controller = "percentile",
+                                       .target = S,
+                                       .initial = 300000000,
+                                       .max = 300000000,
+                                       .rate = true };
+    struct weir_guard *g =
+        guard_of(table, "g", &(struct weir_guard_options){ .max = 16384, .adaptive = a });
+    struct weir_ask ask = { .cost = 16384, .now = NOW };
+    struct weir_permit p;
+    struct weir_decision d;
+    int64_t entered = 0;
+    while (weir_enter(g, &ask, &p, &d) && ++entered < 10000)
+        weir_exit(g, &p, WEIR_SUCCEEDED, ask.now);
+    assert_int_equal(entered, 30000000 / 16384);
+    for (ask.now = NOW; ask.now < NOW + 10 * MS;) {
+        assert_false(weir_enter(g, &ask, &p, &d));
+        ask.now += d.retry - 1;
+        assert_false(weir_enter(g, &ask, &p, &d)); /* `retry` is exact */
+        assert_int_equal(d.retry, 1);
+        ask.now += 1;
+        assert_true(weir_enter(g, &ask, &p, &d));
+        weir_exit(g, &p, WEIR_SUCCEEDED, ask.now);
+        entered++;
+    }
+    assert_int_equal(entered, (30000000 + 3000000) / 16384 + 1);
+    weir_table_destroy(table);
+}
+
 TEST(test_L12_a_debt_is_not_taken_for_a_clock_that_stepped)
 {
     struct weir_table *table = private_table(false, 16);

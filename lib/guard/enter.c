@@ -1,4 +1,4 @@
-/* gate.c -- enter and exit.
+/* enter.c -- enter and exit.
  *
  * Enter asks the degradation, the breaker, shedding, the pace (an adaptive rate), and last
  * the gate: one compare-and-swap of the number in flight, which is what bounds it exactly.  Then
@@ -9,12 +9,12 @@
  * sweep, never both), lowers the gate, and tells the breaker and the window what became of the
  * work.
  */
+#include "algo/debt.h"
 #include "guard/guard.h"
 
 #define RARELY        __attribute__((noinline, cold))
 #define TOOK_MAX      (86400 * WEIR_SECOND) /* so that times can be summed up */
-#define HOUR          (3600 * WEIR_SECOND)
-#define UNKNOWN_RETRY (WEIR_SECOND / 10) /* while nothing is known of how long the work takes */
+#define UNKNOWN_RETRY (WEIR_SECOND / 10)    /* while nothing is known of how long the work takes */
 
 /* What an ask has come to. */
 struct passage {
@@ -64,35 +64,48 @@ static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts
 
 /* ------------------------------------------------------------------ pace ---- */
 
-/* What an ask costs at the present rate; at most an hour, so that a debt is told from a clock that
- * has stepped back. */
-static weir_time price_of(const struct passage *p)
+/* An adaptive rate is a meter as in algo/debt.h, with a burst of a tenth of a second but at least one
+ * ask.  A unit costs WEIR_SECOND parts and each nanosecond pays off `rate` parts, so it is exact, and
+ * a debt stays what it is when the rate changes. */
+static int64_t owed_at(const struct passage *p, int64_t rate, const uint64_t seen[2], weir_time *at)
 {
-    int64_t rate = __atomic_load_n(&p->record->limit, __ATOMIC_RELAXED);
-    weir_time price = p->cost * (WEIR_SECOND / (rate > 0 ? rate : p->plan->controller.initial));
-    return price < HOUR ? price : HOUR;
+    struct weir_plan plan; /* only its scale matters here */
+    plan.by_scale.by = (uint64_t)rate;
+    *at = (weir_time)seen[0];
+    return weir__debt_at(&plan, at, (int64_t)seen[1], p->now, 0);
 }
 
-/* An adaptive rate: GCRA with a burst of a tenth of a second, at least one ask. */
 static bool pass_pace(struct passage *p)
 {
-    weir_time price = price_of(p), room = WEIR_SECOND / 10;
-    int64_t at = __atomic_load_n(&p->record->rate_at, __ATOMIC_RELAXED), from;
+    int64_t found = __atomic_load_n(&p->record->limit, __ATOMIC_RELAXED);
+    int64_t rate = found > 0 ? found : p->plan->controller.initial, owed;
+    int64_t price = p->cost * WEIR_SECOND, room = rate * (WEIR_SECOND / 10);
+    uint64_t seen[2];
+    weir_time at;
     do {
-        from = at > p->now && at - p->now <= 2 * HOUR ? at : p->now;
-        if (from > p->now && from + price - p->now > room) {
-            p->retry = from + price - p->now - room;
+        weir__load_pair(p->record->pace, seen);
+        owed = owed_at(p, rate, seen, &at);
+        if (owed > 0 && owed + price > room) {
+            int64_t over = price > room ? owed : owed + price - room;
+            p->retry = (over + rate - 1) / rate;
             return false;
         }
-    } while (!__atomic_compare_exchange_n(&p->record->rate_at, &at, from + price, true,
-                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    } while (!weir__swap_pair(p->record->pace, seen,
+                              (const uint64_t[2]){ (uint64_t)at, (uint64_t)(owed + price) }));
     return true;
 }
 
 static void give_pace(const struct passage *p)
 {
-    if (p->plan->controller.rate)
-        __atomic_fetch_sub(&p->record->rate_at, price_of(p), __ATOMIC_RELAXED);
+    int64_t price = p->cost * WEIR_SECOND;
+    uint64_t seen[2], next[2];
+    if (!p->plan->controller.rate)
+        return;
+    do {
+        weir__load_pair(p->record->pace, seen);
+        next[0] = seen[0];
+        next[1] = (int64_t)seen[1] > price ? seen[1] - (uint64_t)price : 0;
+    } while (!weir__swap_pair(p->record->pace, seen, next));
 }
 
 /* --------------------------------------------------------------- breaker ---- */

@@ -127,8 +127,8 @@ struct weir__guard_record {
     int64_t controller; /* whose state `learnt` has: terms.adaptive.controller, and whether it is a
                            rate */
 
-    _Alignas(
-        WEIR__LINE) int64_t rate_at; /* adaptive rate: everything granted so far is paid for then */
+    /* adaptive rate: as struct weir__debt, in parts of which a unit is WEIR_SECOND; swapped as one */
+    _Alignas(WEIR__LINE) uint64_t pace[2];
 
     _Alignas(WEIR__LINE) struct weir__guard_totals totals;
     uint64_t events; /* so far */
@@ -231,7 +231,7 @@ static inline struct weir__guard_record *weir__guard_record_at(const struct weir
 /* As weir_guard_get, but nothing that is due is done. */
 void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard_info *out);
 
-/* gate.c -- enter, in more detail. */
+/* enter.c -- enter, in more detail. */
 struct weir__enter_how {
     enum weir_mode mode; /* WEIR_AS_WRITTEN: as the guard's options say */
     bool leased;         /* it belongs to no process: only time takes it back */

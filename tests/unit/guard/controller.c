@@ -16,7 +16,7 @@ TEST(test_L12_the_list)
         assert_ptr_equal(weir__controller_at(n), row);
         assert_string_equal(weir_controller_summary(names[n]), row->summary);
     }
-    assert_int_equal(n, 6);
+    assert_int_equal(n, 5);
     assert_string_equal(names[0], WEIR_ADAPTIVE);
     assert_null(weir__controller_at(n));
     assert_null(weir__controller_at(-1));

@@ -608,6 +608,8 @@ WEIR_API void weir_guard_get(struct weir_guard *guard, weir_time now, struct wei
 /* What the controller has learnt, in one line for people; "": nothing. */
 WEIR_API void weir_guard_tell(struct weir_guard *guard, char *out, size_t size);
 
+/* By name; NULL: there is none, or its record makes no sense. */
+WEIR_API struct weir_guard *weir_guard_find(struct weir_table *table, const char *name);
 /* In the order they were made; one whose record makes no sense is left out. */
 WEIR_API bool weir_guard_next(struct weir_table *table, int64_t *at, struct weir_guard **out);
 

@@ -305,13 +305,13 @@ static int add_guard(struct maker *m, struct weir_guard **out, const struct weir
 {
     struct weir_error why = { 0 };
     struct weir_table *aside = m->weir->aside;
-    *out = aside ? weir__guard_by_name(m->weir->table, d->rule.name) : NULL;
+    *out = aside ? weir_guard_find(m->weir->table, d->rule.name) : NULL;
     if (*out != NULL)
         return WEIR_OK;
     int code =
         weir_guard_create(out, aside ? aside : m->weir->table, d->rule.name, &d->options, &why);
     if (code == WEIR_EXISTS) {
-        *out = weir__guard_by_name(aside ? aside : m->weir->table, d->rule.name);
+        *out = weir_guard_find(aside ? aside : m->weir->table, d->rule.name);
         code = *out ? note_guard_change(m, *out, d) : code;
     }
     return code ? weir__fail(m->error, code, "guard '%s': %s", d->rule.name, why.text) : WEIR_OK;
@@ -422,7 +422,7 @@ static int check_guard_places(const struct weir *weir, const struct weir_rules *
     const struct weir_table *table = weir->aside ? weir->aside : weir->table;
     int64_t missing = 0, left = (int64_t)table->guards_max - weir__guards_in(table);
     for (size_t i = 0; i < rules->n_guards; i++)
-        missing += weir__guard_by_name(weir->table, rules->guards[i].draft->rule.name) == NULL;
+        missing += weir_guard_find(weir->table, rules->guards[i].draft->rule.name) == NULL;
     if (missing <= left)
         return WEIR_OK;
     return weir__fail(error, WEIR_NO_MEMORY,

@@ -200,8 +200,7 @@ static int64_t parts_between(uint64_t a, uint64_t b)
 static uint64_t part_of(const struct weir__breaker_plan *plan, const struct weir__breaker *b,
                         weir_time now)
 {
-    return (uint64_t)(now < 0 ? 0 : now) / (uint64_t)plan->part +
-           __atomic_load_n(&b->skew, __ATOMIC_RELAXED);
+    return (uint64_t)(now < 0 ? 0 : now) / (uint64_t)plan->part + WEIR__GET(&b->skew);
 }
 
 static struct counts time_sum(const struct weir__breaker *b, uint64_t part, uint64_t episode)
@@ -254,8 +253,8 @@ static uint64_t part_settle(const struct weir__breaker_plan *plan, struct weir__
                             weir_time now)
 {
     for (;;) {
-        uint64_t skew = __atomic_load_n(&b->skew, __ATOMIC_RELAXED), part = part_of(plan, b, now);
-        uint64_t latest = __atomic_load_n(&b->latest, __ATOMIC_RELAXED);
+        uint64_t skew = WEIR__GET(&b->skew), part = part_of(plan, b, now);
+        uint64_t latest = WEIR__GET(&b->latest);
         int64_t late = parts_between(part, latest);
         if (late < (int64_t)PARTS)
             return part;
@@ -289,8 +288,7 @@ static bool time_reached(const struct weir__breaker_plan *plan, struct weir__bre
     }
     if (c.calls < plan->min_calls)
         return false;
-    if (__atomic_load_n(&b->watch, __ATOMIC_RELAXED) ==
-        mark) /* full: from here on a success is only good */
+    if (WEIR__GET(&b->watch) == mark) /* full: from here on a success is only good */
         __atomic_compare_exchange_n(&b->watch, &mark, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return is_bad(plan, &c);
 }
@@ -316,7 +314,7 @@ static inline bool time_add(struct weir__breaker *b, uint64_t part, uint64_t whe
     uint64_t seen[2] = { when, __atomic_load_n(&p->counts, __ATOMIC_ACQUIRE) },
              next[2] = { when, seen[1] + 1 };
 
-    return ((part ^ __atomic_load_n(&b->latest, __ATOMIC_RELAXED)) & PART_MASK) == 0 &&
+    return ((part ^ WEIR__GET(&b->latest)) & PART_MASK) == 0 &&
            (seen[1] & COUNT_MASK) != COUNT_MASK &&
            __atomic_load_n(&p->when, __ATOMIC_ACQUIRE) == when &&
            weir__swap_pair(&p->when, seen, next);
@@ -651,7 +649,7 @@ static struct counts look_counts(const struct weir__breaker_plan *plan,
         return (struct counts){ byte_of(gate, BACK), byte_of(gate, BAD), byte_of(gate, SLOW) };
     if (plan->part == 0)
         return ring_sum(plan, b, episode);
-    uint64_t part = part_of(plan, b, now), latest = __atomic_load_n(&b->latest, __ATOMIC_RELAXED);
+    uint64_t part = part_of(plan, b, now), latest = WEIR__GET(&b->latest);
     return time_sum(b, parts_between(latest, part) > 0 ? part : latest, episode);
 }
 

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "guard/guard.h"
 #include "guard/number.h"
 
 /* A new controller: its file, a line here, cases in tests/vectors/guards, a section in docs.  The
@@ -179,7 +178,7 @@ static bool is_zero(const uint64_t words[WORDS])
 static void load(uint64_t words[WORDS], const void *state)
 {
     for (size_t i = 0; i < WORDS; i++)
-        words[i] = __atomic_load_n((const uint64_t *)state + i, __ATOMIC_RELAXED);
+        words[i] = WEIR__GET((const uint64_t *)state + i);
 }
 
 /* On a copy, so that a process that is killed here leaves the old state, the new one, or one whose
@@ -200,7 +199,7 @@ int64_t weir__controller_step(const struct weir__controller_plan *plan, void *st
     }
     words[WORDS - 1] = check_of(words, index);
     for (size_t i = 0; i < WORDS; i++)
-        __atomic_store_n((uint64_t *)state + i, words[i], __ATOMIC_RELAXED);
+        WEIR__SET((uint64_t *)state + i, words[i]);
     return weir__is_finite(limit)
                ? (int64_t)weir__between((double)plan->min, limit, (double)plan->max)
                : plan->initial;
@@ -209,7 +208,7 @@ int64_t weir__controller_step(const struct weir__controller_plan *plan, void *st
 void weir__controller_forget(void *state)
 {
     for (size_t i = 0; i < WORDS; i++)
-        __atomic_store_n((uint64_t *)state + i, 0, __ATOMIC_RELAXED);
+        WEIR__SET((uint64_t *)state + i, 0);
 }
 
 /* --------------------------------------------------------------- in words ---- */
@@ -224,10 +223,4 @@ void weir__controller_tell(const struct weir__controller_plan *plan, const void 
     if (plan->row && plan->row->tell &&
         words[WORDS - 1] == check_of(words, weir__controller_index(plan->row)))
         plan->row->tell(words, out, size);
-}
-
-void weir_guard_tell(struct weir_guard *guard, char *out, size_t size)
-{
-    weir__controller_tell(&weir__guard_plan_of(guard)->controller, guard->record->learnt.controller,
-                          out, size);
 }

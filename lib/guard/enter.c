@@ -33,15 +33,14 @@ static inline int64_t limit_of(const struct passage *p)
 {
     if (p->plan->controller.row == NULL || p->plan->controller.rate)
         return p->plan->max;
-    int64_t found = __atomic_load_n(&p->record->limit, __ATOMIC_RELAXED);
+    int64_t found = WEIR__GET(&p->record->limit);
     return found > 0 ? found : p->plan->controller.initial;
 }
 
 /* About when a permit comes free: they come at the pace of the work. */
 static weir_time free_in(const struct passage *p, int64_t limit)
 {
-    weir_time mean = __atomic_load_n(&p->record->mean, __ATOMIC_RELAXED),
-              each = mean / (limit > 0 ? limit : 1);
+    weir_time mean = WEIR__GET(&p->record->mean), each = mean / (limit > 0 ? limit : 1);
     if (mean == 0)
         return UNKNOWN_RETRY;
     return each < WEIR_MILLISECOND ? WEIR_MILLISECOND : each;
@@ -52,7 +51,7 @@ static weir_time free_in(const struct passage *p, int64_t limit)
 static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts_only,
                              int64_t *in_flight)
 {
-    int64_t n = __atomic_load_n(&p->record->in_flight, __ATOMIC_RELAXED);
+    int64_t n = WEIR__GET(&p->record->in_flight);
     do {
         *in_flight = n;
         if (n + p->cost > limit && n > 0 && !counts_only)
@@ -64,9 +63,9 @@ static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts
 
 /* ------------------------------------------------------------------ pace ---- */
 
-/* An adaptive rate is a meter as in algo/debt.h, with a burst of a tenth of a second but at least one
- * ask.  A unit costs WEIR_SECOND parts and each nanosecond pays off `rate` parts, so it is exact, and
- * a debt stays what it is when the rate changes. */
+/* An adaptive rate is a meter as in algo/debt.h, with a burst of a tenth of a second but at least
+ * one ask.  A unit costs WEIR_SECOND parts and each nanosecond pays off `rate` parts, so it is
+ * exact, and a debt stays what it is when the rate changes. */
 static int64_t owed_at(const struct passage *p, int64_t rate, const uint64_t seen[2], weir_time *at)
 {
     struct weir_plan plan; /* only its scale matters here */
@@ -77,7 +76,7 @@ static int64_t owed_at(const struct passage *p, int64_t rate, const uint64_t see
 
 static bool pass_pace(struct passage *p)
 {
-    int64_t found = __atomic_load_n(&p->record->limit, __ATOMIC_RELAXED);
+    int64_t found = WEIR__GET(&p->record->limit);
     int64_t rate = found > 0 ? found : p->plan->controller.initial, owed;
     int64_t price = p->cost * WEIR_SECOND, room = rate * (WEIR_SECOND / 10);
     uint64_t seen[2];
@@ -114,7 +113,7 @@ static RARELY void note_move(struct weir__guard_record *r, struct weir__breaker_
                              weir_time now)
 {
     weir__guard_note(r, WEIR_GUARD_EVENT_BREAKER, move.from, move.to, now);
-    __atomic_store_n(&r->tick_at, now, __ATOMIC_RELAXED); /* the degradation may have to follow */
+    WEIR__SET(&r->tick_at, now); /* the degradation may have to follow */
 }
 
 static inline bool pass_breaker(struct passage *p)
@@ -139,8 +138,8 @@ static void give_probe(const struct passage *p)
 
 static bool is_degraded(const struct passage *p)
 {
-    return p->plan->degrade > 0 && __atomic_load_n(&p->guard->table->header->degradation,
-                                                   __ATOMIC_RELAXED) >= (uint64_t)p->plan->degrade;
+    return p->plan->degrade > 0 &&
+           WEIR__GET(&p->guard->table->header->degradation) >= (uint64_t)p->plan->degrade;
 }
 
 static bool is_shed(const struct passage *p, const struct weir_ask *ask, int64_t *spare)
@@ -232,8 +231,8 @@ static inline void fill_permit(const struct passage *p, bool leased, struct weir
 
 static inline void note_most(struct weir__window *w, int64_t in_flight)
 {
-    if (in_flight > __atomic_load_n(&w->in_flight_max, __ATOMIC_RELAXED))
-        __atomic_store_n(&w->in_flight_max, in_flight, __ATOMIC_RELAXED);
+    if (in_flight > WEIR__GET(&w->in_flight_max))
+        WEIR__SET(&w->in_flight_max, in_flight);
 }
 
 static RARELY bool refuse_ask(struct weir_permit *permit, struct weir_decision *d,
@@ -320,8 +319,7 @@ bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask, struct wei
 /* A permit may come from anywhere. */
 static inline bool is_permit(const struct weir_guard *guard, const struct weir_permit *permit)
 {
-    return permit->seat < WEIR__GUARD_SEATS &&
-           permit->seat < __atomic_load_n(&guard->record->seats, __ATOMIC_RELAXED) &&
+    return permit->seat < WEIR__GUARD_SEATS && permit->seat < WEIR__GET(&guard->record->seats) &&
            weir__permit_weight(permit->word) != 0;
 }
 
@@ -341,7 +339,7 @@ static inline bool take_back(struct weir_guard *guard, struct weir_permit *permi
 
 static inline void note_least(struct weir__window *w, weir_time took)
 {
-    int64_t least = __atomic_load_n(&w->min, __ATOMIC_RELAXED);
+    int64_t least = WEIR__GET(&w->min);
     while (__builtin_expect(least == 0 || took + 1 < least, 0) &&
            !__atomic_compare_exchange_n(&w->min, &least, took + 1, true, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED))

@@ -98,7 +98,7 @@ static uint32_t read_terms(const struct weir__guard_record *r, struct weir_guard
     for (size_t i = 0; i < sizeof(terms) / 8; i++)
         to[i] = __atomic_load_n(
             &from[i], __ATOMIC_ACQUIRE); /* so that the version is read again behind them */
-    if (version % 2 != 0 || __atomic_load_n(&r->version, __ATOMIC_RELAXED) != version)
+    if (version % 2 != 0 || WEIR__GET(&r->version) != version)
         return 0;
     weir__guard_terms_read(&terms, out);
     return version;
@@ -110,15 +110,15 @@ _Static_assert(sizeof(struct weir__guard_terms) % 8 == 0, "terms are read word b
 static void write_terms_locked(struct weir__guard_record *r, const struct weir__guard_plan *plan)
 {
     struct weir__guard_terms terms;
-    uint32_t version = __atomic_load_n(&r->version, __ATOMIC_RELAXED) | 1;
+    uint32_t version = WEIR__GET(&r->version) | 1;
     uint64_t *to = (uint64_t *)(void *)&r->terms;
     const uint64_t *from = (const uint64_t *)(const void *)&terms;
     weir__guard_terms_write(&terms, &plan->options);
-    __atomic_store_n(&r->version, version, __ATOMIC_RELAXED);
+    WEIR__SET(&r->version, version);
     for (size_t i = 0; i < sizeof(terms) / 8; i++)
         __atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE); /* not before the version is odd */
     if (plan->seat_mask + 1 > r->seats)
-        __atomic_store_n(&r->seats, plan->seat_mask + 1, __ATOMIC_RELAXED);
+        WEIR__SET(&r->seats, plan->seat_mask + 1);
     __atomic_store_n(&r->version, version + 1 ? version + 1 : 2, __ATOMIC_RELEASE);
 }
 
@@ -144,7 +144,7 @@ static int compile(struct weir__guard_plan **out, struct weir__guard_record *r,
 struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard)
 {
     uint32_t version = __atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE);
-    if (version % 2 != 0 || version == __atomic_load_n(&guard->bad_version, __ATOMIC_RELAXED))
+    if (version % 2 != 0 || version == WEIR__GET(&guard->bad_version))
         return __atomic_load_n(&guard->plan, __ATOMIC_ACQUIRE);
     pthread_mutex_lock(&guard->table->mutex);
     struct weir__guard_plan *plan = guard->plan, *fresh;
@@ -152,7 +152,7 @@ struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard)
         int code = compile(&fresh, guard->record, NULL);
         if (code == WEIR_CORRUPT &&
             __atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE) == version)
-            __atomic_store_n(&guard->bad_version, version, __ATOMIC_RELAXED);
+            WEIR__SET(&guard->bad_version, version);
         if (code == WEIR_OK) {
             fresh->older = plan;
             plan = fresh;
@@ -352,7 +352,7 @@ bool weir_guard_next(struct weir_table *table, int64_t *at, struct weir_guard **
     return guard != NULL;
 }
 
-struct weir_guard *weir__guard_by_name(struct weir_table *table, const char *name)
+struct weir_guard *weir_guard_find(struct weir_table *table, const char *name)
 {
     return weir__guard_at(table, find_place(table, name));
 }
@@ -369,16 +369,4 @@ void weir_guard_force(struct weir_guard *guard, enum weir_force force, weir_time
     weir__breaker_force(&guard->record->breaker, force, now);
     weir__guard_note(guard->record, WEIR_GUARD_EVENT_FORCE, (int32_t)view.force, (int32_t)force,
                      now);
-}
-
-const char *weir_outcome_name(enum weir_outcome outcome)
-{
-    static const char *const names[] = { "ok", "error", "timeout", "dropped", "ignored" };
-    return outcome <= WEIR_IGNORED ? names[outcome] : "unknown";
-}
-
-const char *weir_breaker_state_name(enum weir_breaker_state state)
-{
-    static const char *const names[] = { "closed", "open", "half-open" };
-    return state <= WEIR_BREAKER_HALF_OPEN ? names[state] : "unknown";
 }

@@ -127,7 +127,7 @@ struct weir__guard_record {
     int64_t controller; /* whose state `learnt` has: terms.adaptive.controller, and whether it is a
                            rate */
 
-    /* adaptive rate: as struct weir__debt, in parts of which a unit is WEIR_SECOND; swapped as one */
+    /* adaptive rate: struct weir__debt, a unit being WEIR_SECOND parts; swapped as one */
     _Alignas(WEIR__LINE) uint64_t pace[2];
 
     _Alignas(WEIR__LINE) struct weir__guard_totals totals;
@@ -218,8 +218,6 @@ static inline const struct weir__guard_plan *weir__guard_plan_of(struct weir_gua
 }
 struct weir__guarding *weir__guarding_of(struct weir_table *table); /* NULL: no memory */
 
-/* Of this name; NULL: there is none, or its record makes no sense. */
-struct weir_guard *weir__guard_by_name(struct weir_table *table, const char *name);
 uint32_t weir__guards_in(const struct weir_table *table);
 /* The guard in place `id`, from 0; NULL: there is none, or its record makes no sense. */
 struct weir_guard *weir__guard_at(struct weir_table *table, uint32_t id);
@@ -228,8 +226,6 @@ static inline struct weir__guard_record *weir__guard_record_at(const struct weir
 {
     return (struct weir__guard_record *)(void *)(table->guards + i * WEIR__GUARD_BYTES);
 }
-/* As weir_guard_get, but nothing that is due is done. */
-void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard_info *out);
 
 /* enter.c -- enter, in more detail. */
 struct weir__enter_how {
@@ -294,8 +290,7 @@ static inline void weir__admission_lower(struct weir__guard_record *r, uint32_t 
 /* How many are at work, whatever permits they have. */
 static inline int64_t weir__guard_calls(const struct weir__guard_record *r)
 {
-    return __atomic_load_n(&r->in_flight, __ATOMIC_RELAXED) -
-           __atomic_load_n(&r->extra, __ATOMIC_RELAXED);
+    return WEIR__GET(&r->in_flight) - WEIR__GET(&r->extra);
 }
 
 /* tick.c -- looks at what came back, and sets the limit, the cuts and the degradation. */
@@ -303,14 +298,25 @@ void weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *p
 static inline bool weir__guard_is_due(const struct weir_guard *guard,
                                       const struct weir__guard_plan *plan, weir_time now)
 {
-    int64_t left = __atomic_load_n(&guard->record->tick_at, __ATOMIC_RELAXED) - now;
+    int64_t left = WEIR__GET(&guard->record->tick_at) - now;
     /* Over; or much further off than it can be: the clock has stepped.  Callers may be seconds
      * apart. */
     return __builtin_expect((uint64_t)left - 1 >= (uint64_t)(plan->tick + WEIR__SKEW), 0);
 }
+
+/* degradation.c */
+void weir__degradation_raise(struct weir_guard *guard, const struct weir__guard_plan *plan,
+                             weir_time now);
 /* As weir_degradation_set, by rules: WEIR_DEGRADATION_AUTO takes back only what rules have set. */
 void weir__degradation_push(struct weir_table *table, int degradation, weir_time now);
+
+/* info.c */
 void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind kind, int32_t from,
                       int32_t to, weir_time now);
+int64_t weir__window_succeeded(const struct weir__window *w);
+/* Permits that came back without a result. */
+int64_t weir__guard_resultless(const struct weir__guard_record *r);
+/* As weir_guard_get, but nothing that is due is done. */
+void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard_info *out);
 
 #endif

@@ -71,13 +71,13 @@ static bool read_holder(const struct weir__holder *h, struct weir__holder *out)
     out->pid = __atomic_load_n(&h->pid, __ATOMIC_ACQUIRE);
     out->start = __atomic_load_n(&h->start, __ATOMIC_ACQUIRE);
     out->space = __atomic_load_n(&h->space, __ATOMIC_ACQUIRE);
-    return out->pid != 0 && __atomic_load_n(&h->pid, __ATOMIC_RELAXED) == out->pid;
+    return out->pid != 0 && WEIR__GET(&h->pid) == out->pid;
 }
 
 void weir__holders_bury(struct weir_table *table, weir_time now)
 {
     struct weir__header *h = table->header;
-    int64_t last = __atomic_load_n(&h->holders_at, __ATOMIC_RELAXED);
+    int64_t last = WEIR__GET(&h->holders_at);
     if ((now >= last && now - last < WEIR__SWEEP) ||
         !__atomic_compare_exchange_n(&h->holders_at, &last, now, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED))
@@ -101,8 +101,8 @@ static uint32_t claim_place_locked(struct weir_table *table, const struct weir__
         struct weir__holder *h = &table->holders[place];
         if (__atomic_load_n(&h->pid, __ATOMIC_ACQUIRE) != 0)
             continue;
-        __atomic_store_n(&h->start, self->start, __ATOMIC_RELAXED);
-        __atomic_store_n(&h->space, self->space, __ATOMIC_RELAXED);
+        WEIR__SET(&h->start, self->start);
+        WEIR__SET(&h->space, self->space);
         __atomic_store_n(&h->pid, self->pid, __ATOMIC_RELEASE);
         table->header->holders_next = place % (WEIR__HOLDERS - 1);
         return place;
@@ -115,7 +115,7 @@ static bool has_place(const struct weir_table *table, const uint64_t *me, uint64
 {
     *place = __atomic_load_n(&me[0], __ATOMIC_ACQUIRE);
     return *place >= WEIR__HOLDERS ||
-           (*place != 0 && __atomic_load_n(&table->holders[*place].pid, __ATOMIC_RELAXED) == me[1]);
+           (*place != 0 && WEIR__GET(&table->holders[*place].pid) == me[1]);
 }
 
 static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, uint64_t *me)
@@ -127,7 +127,7 @@ static __attribute__((noinline)) uint32_t register_me(struct weir_table *table, 
     weir__desk_lock(table, WEIR__REGISTRY_DESK);
     if (!has_place(table, me, &place)) {
         place = claim_place_locked(table, &self);
-        __atomic_store_n(&me[1], self.pid, __ATOMIC_RELAXED);
+        WEIR__SET(&me[1], self.pid);
         __atomic_store_n(&me[0], place ? place : WEIR__HOLDERS, __ATOMIC_RELEASE);
     }
     weir__desk_unlock(table, WEIR__REGISTRY_DESK);
@@ -163,7 +163,7 @@ uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder, uint3
 
 static inline bool put_at(uint64_t *seat, uint64_t word, struct weir_permit *permit)
 {
-    uint64_t free = __atomic_load_n(seat, __ATOMIC_RELAXED);
+    uint64_t free = WEIR__GET(seat);
     if (weir__permit_weight(free) != 0)
         return false;
     permit->word = word | weir__permit_freed(free + 1);
@@ -200,8 +200,7 @@ static bool is_over(const struct weir_guard *guard, const struct weir__guard_pla
     if (age > lease &&
         age < TIME_MASK - lease) /* up to a lease ahead: the clock has stepped back */
         return true;
-    return holder != 0 &&
-           __atomic_load_n(&guard->table->holders[holder].pid, __ATOMIC_RELAXED) == 0;
+    return holder != 0 && WEIR__GET(&guard->table->holders[holder].pid) == 0;
 }
 
 static int64_t held_by(const struct weir_guard *guard, uint32_t n)
@@ -233,9 +232,8 @@ static int64_t read_drift(const struct weir_guard *guard, uint32_t n)
 static void settle_drift(struct weir_guard *guard, uint32_t n)
 {
     struct weir__learnt *l = &guard->record->learnt;
-    uint64_t lost = __atomic_load_n(&guard->table->header->holders_lost, __ATOMIC_RELAXED);
-    if (lost != l->holders_lost ||
-        __atomic_load_n(&guard->record->in_flight, __ATOMIC_RELAXED) < 0) {
+    uint64_t lost = WEIR__GET(&guard->table->header->holders_lost);
+    if (lost != l->holders_lost || WEIR__GET(&guard->record->in_flight) < 0) {
         l->holders_lost = lost;
         l->watching = 3 * DRIFT_SWEEPS;
     }
@@ -267,7 +265,7 @@ void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan
                          weir_time now)
 {
     struct weir__guard_record *r = guard->record;
-    uint32_t seats = __atomic_load_n(&r->seats, __ATOMIC_RELAXED),
+    uint32_t seats = WEIR__GET(&r->seats),
              n = seats < WEIR__GUARD_SEATS ? seats : WEIR__GUARD_SEATS;
     int64_t reclaimed = 0;
     if (guard->table->fd >= 0)

@@ -100,7 +100,7 @@ bool weir__shed_pass(struct weir__shed *shed, uint32_t user_class, uint32_t leve
     user_class = in_range(user_class, WEIR_CLASSES);
     level = in_range(level, WEIR__LEVELS);
     __atomic_fetch_add(&shed->arrivals[user_class][level], ONE, __ATOMIC_RELAXED);
-    uint64_t cut = __atomic_load_n(&shed->cuts[user_class], __ATOMIC_RELAXED);
+    uint64_t cut = WEIR__GET(&shed->cuts[user_class]);
     if (cut == 0 || level > level_of(cut))
         return true;
     if (level < level_of(cut))
@@ -113,8 +113,7 @@ bool weir__shed_pass(struct weir__shed *shed, uint32_t user_class, uint32_t leve
 int64_t weir__shed_spare(const struct weir__shed *shed, uint32_t user_class, uint32_t level)
 {
     uint32_t rank = in_range(level, WEIR__LEVELS) / WEIR__COHORTS;
-    return __atomic_load_n(&shed->spares[in_range(user_class, WEIR_CLASSES)][rank],
-                           __ATOMIC_RELAXED);
+    return WEIR__GET(&shed->spares[in_range(user_class, WEIR_CLASSES)][rank]);
 }
 
 /* ----------------------------------------------------------- means ---- */
@@ -150,7 +149,7 @@ static double sum(const uint32_t *arrivals)
 {
     uint64_t all = 0;
     for (int i = 0; i < WEIR__LEVELS; i++)
-        all += __atomic_load_n(&arrivals[i], __ATOMIC_RELAXED);
+        all += WEIR__GET(&arrivals[i]);
     return (double)all;
 }
 
@@ -159,7 +158,7 @@ static double fade(uint32_t *arrivals, double share)
 {
     uint64_t kept = 0;
     for (int i = 0; i < WEIR__LEVELS; i++) {
-        uint32_t count = __atomic_load_n(&arrivals[i], __ATOMIC_RELAXED);
+        uint32_t count = WEIR__GET(&arrivals[i]);
         if (count == 0)
             continue;
         uint32_t gone = (uint32_t)weir__between(1, count * share + 0.999, count);
@@ -291,7 +290,7 @@ static uint64_t cut_at(const uint32_t *arrivals, double share)
 {
     double all = sum(arrivals), in = 0;
     for (int i = WEIR__LEVELS - 1; i >= 0; i--) {
-        double count = __atomic_load_n(&arrivals[i], __ATOMIC_RELAXED), left = share * all - in;
+        double count = WEIR__GET(&arrivals[i]), left = share * all - in;
         if (count > left) {
             uint64_t cut = (uint64_t)i << 32 |
                            (uint64_t)weir__between(0, left / count * 4294967296.0, 4294967295.0);
@@ -325,7 +324,7 @@ static int64_t spare_of(double q, int64_t most)
 static int64_t set_spare(struct weir__shed *s, int c, int rank, double q, int64_t most)
 {
     int64_t spare = spare_of(q, most);
-    __atomic_store_n(&s->spares[c][rank], (uint16_t)spare, __ATOMIC_RELAXED);
+    WEIR__SET(&s->spares[c][rank], (uint16_t)spare);
     return spare;
 }
 
@@ -334,7 +333,7 @@ static int64_t set_spare(struct weir__shed *s, int c, int rank, double q, int64_
 static void set_spares(struct weir__shed *s, int c, double offered, double uncut, double can,
                        int64_t limit)
 {
-    uint64_t cut = __atomic_load_n(&s->cuts[c], __ATOMIC_RELAXED);
+    uint64_t cut = WEIR__GET(&s->cuts[c]);
     double all = sum(s->arrivals[c]), above = 0;
     for (int rank = WEIR__PRIORITIES - 1; rank >= 0; rank--) {
         bool low = cut != 0 && rank <= (int)(level_of(cut) / WEIR__COHORTS);
@@ -343,7 +342,7 @@ static void set_spares(struct weir__shed *s, int c, double offered, double uncut
                                   low ? limit / 4 : limit / 8);
         s->spare = spare > s->spare ? spare : s->spare;
         for (int i = 0; i < WEIR__COHORTS; i++)
-            above += __atomic_load_n(&s->arrivals[c][rank * WEIR__COHORTS + i], __ATOMIC_RELAXED);
+            above += WEIR__GET(&s->arrivals[c][rank * WEIR__COHORTS + i]);
     }
 }
 
@@ -356,8 +355,7 @@ static void set_cuts(const struct weir__shed_plan *plan, struct weir__shed *s,
     fill(got, offered, plan, room);
     for (int c = 0; c < WEIR_CLASSES; c++) {
         bool cut = c < plan->classes && got[c] < offered[c];
-        __atomic_store_n(&s->cuts[c], cut ? cut_at(s->arrivals[c], got[c] / offered[c]) : 0,
-                         __ATOMIC_RELAXED);
+        WEIR__SET(&s->cuts[c], cut ? cut_at(s->arrivals[c], got[c] / offered[c]) : 0);
         uncut += cut ? 0 : offered[c];
     }
     s->spare = 0;

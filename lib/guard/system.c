@@ -393,28 +393,27 @@ static void look(struct weir__system *s, double seconds)
             tightest = weir__most(tightest, use);
         }
     }
-    __atomic_store_n(&s->cpu, smooth(s, processors < s->there ? tightest : host, seconds),
-                     __ATOMIC_RELAXED);
-    __atomic_store_n(&s->run_queue, run_queue, __ATOMIC_RELAXED);
-    __atomic_store_n(&s->psi_cpu, look_at_psi(s, 0), __ATOMIC_RELAXED);
-    __atomic_store_n(&s->psi_memory, look_at_psi(s, 1), __ATOMIC_RELAXED);
-    __atomic_store_n(&s->milli_processors, (int64_t)(processors * 1000 + 0.5), __ATOMIC_RELAXED);
+    WEIR__SET(&s->cpu, smooth(s, processors < s->there ? tightest : host, seconds));
+    WEIR__SET(&s->run_queue, run_queue);
+    WEIR__SET(&s->psi_cpu, look_at_psi(s, 0));
+    WEIR__SET(&s->psi_memory, look_at_psi(s, 1));
+    WEIR__SET(&s->milli_processors, (int64_t)(processors * 1000 + 0.5));
 }
 
 /* One looks.  If the clock has stepped back there is no saying how long it was: counted from
  * here. */
 static void look_if_due(struct weir__system *s, weir_time now)
 {
-    weir_time span = now - __atomic_load_n(&s->looked, __ATOMIC_RELAXED);
-    if (__atomic_load_n(&s->begun, __ATOMIC_RELAXED) && span >= 0 && span < LOOK)
+    weir_time span = now - WEIR__GET(&s->looked);
+    if (WEIR__GET(&s->begun) && span >= 0 && span < LOOK)
         return;
     if (__atomic_exchange_n(&s->looking, 1, __ATOMIC_ACQUIRE) != 0)
         return;
     span = s->begun ? now - s->looked : 0;
     if (!s->begun || span < 0 || span >= LOOK) {
         look(s, span > 0 ? (double)span / (double)WEIR_SECOND : 0);
-        __atomic_store_n(&s->looked, now, __ATOMIC_RELAXED);
-        __atomic_store_n(&s->begun, true, __ATOMIC_RELAXED);
+        WEIR__SET(&s->looked, now);
+        WEIR__SET(&s->begun, true);
     }
     __atomic_store_n(&s->looking, 0, __ATOMIC_RELEASE);
 }
@@ -422,13 +421,12 @@ static void look_if_due(struct weir__system *s, weir_time now)
 void weir__system_read(struct weir__system *system, weir_time now, struct weir__reading *out)
 {
     look_if_due(system, now);
-    *out = (struct weir__reading){
-        .cpu = __atomic_load_n(&system->cpu, __ATOMIC_RELAXED),
-        .psi_cpu = __atomic_load_n(&system->psi_cpu, __ATOMIC_RELAXED),
-        .psi_memory = __atomic_load_n(&system->psi_memory, __ATOMIC_RELAXED),
-        .run_queue = __atomic_load_n(&system->run_queue, __ATOMIC_RELAXED),
-        .processors = (double)__atomic_load_n(&system->milli_processors, __ATOMIC_RELAXED) / 1000
-    };
+    *out =
+        (struct weir__reading){ .cpu = WEIR__GET(&system->cpu),
+                                .psi_cpu = WEIR__GET(&system->psi_cpu),
+                                .psi_memory = WEIR__GET(&system->psi_memory),
+                                .run_queue = WEIR__GET(&system->run_queue),
+                                .processors = (double)WEIR__GET(&system->milli_processors) / 1000 };
 }
 
 /* --------------------------------------------------------- create, destroy ---- */

@@ -95,7 +95,7 @@ static int64_t count(const struct weir_waiter *left)
 
 static void rest_locked(struct weir_pool *pool, struct worker *w)
 {
-    __atomic_store_n(&w->word, RESTS, __ATOMIC_RELAXED);
+    WEIR__SET(&w->word, RESTS);
     w->resting_since = now_of(pool);
     w->above = NULL;
     w->below = pool->top;
@@ -174,7 +174,7 @@ static struct weir_task *next_task(struct weir_pool *pool, struct worker *w, boo
     if (next != NULL || ends)
         return next != NULL ? task_of(next) : NULL;
     sleep_on(pool, w);
-    return __atomic_load_n(&w->word, __ATOMIC_RELAXED) == GOES ? w->task : NULL;
+    return WEIR__GET(&w->word) == GOES ? w->task : NULL;
 }
 
 /* False: its deadline is over by now. */

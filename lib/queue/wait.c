@@ -100,12 +100,12 @@ enum { IDLE, SERVING, ONCE_MORE };
 static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
 {
     uint32_t serving;
-    __atomic_store_n(&queue->served_at, now, __ATOMIC_RELAXED);
+    WEIR__SET(&queue->served_at, now);
     if (__atomic_exchange_n(&queue->serving, ONCE_MORE, __ATOMIC_ACQ_REL) != IDLE)
         return;
     do {
         __atomic_store_n(&queue->serving, SERVING, __ATOMIC_RELEASE);
-        serve_once(guard, queue, __atomic_load_n(&queue->served_at, __ATOMIC_RELAXED));
+        serve_once(guard, queue, WEIR__GET(&queue->served_at));
         serving = SERVING;
     } while (!__atomic_compare_exchange_n(&queue->serving, &serving, IDLE, false, __ATOMIC_ACQ_REL,
                                           __ATOMIC_RELAXED));

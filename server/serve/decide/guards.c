@@ -75,7 +75,7 @@ struct weir_guard *weir__guards_find(struct weir__guards *g, const char *name, s
         return NULL;
     memcpy(text, name, len);
     text[len] = '\0';
-    guard = weir__guard_by_name(g->table, text);
+    guard = weir_guard_find(g->table, text);
     if (guard != NULL)
         __atomic_store_n(hint, guard->id + 1, __ATOMIC_RELAXED);
     return guard;

@@ -1,0 +1,69 @@
+/* degradation.c -- the degradation of a table: by hand, by rules, or the highest that a guard asks
+ * for. */
+#include "guard/guard.h"
+
+#define RAISE_LASTS     (10 * WEIR_SECOND) /* then a guard that nobody enters asks for none */
+#define PUSHED_BY_RULES 16                 /* added to degradation_by_hand: rules have set it */
+
+/* By hand, or the highest that a guard asks for. */
+static void set_degradation(struct weir_table *table, weir_time now)
+{
+    struct weir__header *h = table->header;
+    uint32_t by_hand = WEIR__GET(&h->degradation_by_hand), n = weir__guards_in(table);
+    int32_t degradation = by_hand > 0 ? (int32_t)(by_hand - 1) % PUSHED_BY_RULES : 0;
+    for (uint32_t i = 0; by_hand == 0 && i < n; i++) {
+        const struct weir__guard_record *r = weir__guard_record_at(table, i);
+        int32_t raising = WEIR__GET(&r->raising);
+        if (raising > degradation && WEIR__GET(&r->raising_until) > now)
+            degradation = raising;
+    }
+    degradation = degradation > WEIR__DEGRADATION_MAX ? WEIR__DEGRADATION_MAX : degradation;
+    if (WEIR__GET(&h->degradation) != (uint32_t)degradation)
+        WEIR__SET(&h->degradation, (uint32_t)degradation);
+}
+
+void weir__degradation_raise(struct weir_guard *guard, const struct weir__guard_plan *plan,
+                             weir_time now)
+{
+    struct weir__guard_record *r = guard->record;
+    int32_t raising = 0;
+    if (plan->raises > 0) {
+        struct weir__breaker_view view;
+        weir__breaker_look(&plan->breaker, &r->breaker, now, &view);
+        if (view.state != WEIR_BREAKER_CLOSED || view.force == WEIR_FORCE_OPEN ||
+            r->learnt.pressure.over)
+            raising = plan->raises;
+    }
+    if (plan->pressure.on) {
+        int degradation = weir__pressure_degradation(&r->learnt.pressure, now);
+        raising = degradation > raising ? degradation : raising;
+    }
+    WEIR__SET(&r->raising, raising);
+    WEIR__SET(&r->raising_until, now + RAISE_LASTS);
+    set_degradation(guard->table, now);
+}
+
+void weir_degradation_set(struct weir_table *table, int degradation, weir_time now)
+{
+    degradation = degradation > WEIR__DEGRADATION_MAX ? WEIR__DEGRADATION_MAX : degradation;
+    WEIR__SET(&table->header->degradation_by_hand, degradation < 0 ? 0 : (uint32_t)degradation + 1);
+    set_degradation(table, weir__guard_time(now));
+}
+
+void weir__degradation_push(struct weir_table *table, int degradation, weir_time now)
+{
+    uint32_t present = WEIR__GET(&table->header->degradation_by_hand);
+    if (degradation < 0 && present <= PUSHED_BY_RULES)
+        return;
+    WEIR__SET(&table->header->degradation_by_hand,
+              degradation < 0 ? 0 : (uint32_t)degradation + 1 + PUSHED_BY_RULES);
+    set_degradation(table, weir__guard_time(now));
+}
+
+int weir_degradation_get(const struct weir_table *table, bool *by_hand)
+{
+    if (by_hand != NULL)
+        *by_hand = WEIR__GET(&table->header->degradation_by_hand) != 0;
+    uint32_t degradation = WEIR__GET(&table->header->degradation);
+    return degradation > WEIR__DEGRADATION_MAX ? WEIR__DEGRADATION_MAX : (int)degradation;
+}

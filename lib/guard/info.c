@@ -1,0 +1,132 @@
+/* info.c -- what a guard is doing: its counts, times and latest events. */
+#include <string.h>
+
+#include "guard/guard.h"
+
+/* -------------------------------------------------------------- events ---- */
+
+/* A reader leaves out an event that is being written over: its number is 0 meanwhile. */
+void weir__guard_note(struct weir__guard_record *r, enum weir_guard_event_kind kind, int32_t from,
+                      int32_t to, weir_time now)
+{
+    uint64_t number = __atomic_add_fetch(&r->events, 1, __ATOMIC_RELAXED);
+    struct weir_guard_event *c = &r->kept[number % WEIR__GUARD_EVENTS];
+    WEIR__SET(&c->number, 0); /* not to be read now */
+    __atomic_store_n(&c->at, now, __ATOMIC_RELEASE);
+    __atomic_store_n(&c->kind, (int32_t)kind, __ATOMIC_RELEASE);
+    __atomic_store_n(&c->from, from, __ATOMIC_RELEASE);
+    __atomic_store_n(&c->to, to, __ATOMIC_RELEASE);
+    __atomic_store_n(&c->number, number, __ATOMIC_RELEASE);
+}
+
+static void read_events(const struct weir__guard_record *r, struct weir_guard_event *out)
+{
+    uint64_t last = __atomic_load_n(&r->events, __ATOMIC_ACQUIRE);
+    for (uint64_t i = 0, n = 0; i < WEIR__GUARD_EVENTS && i < last; i++) {
+        const struct weir_guard_event *c = &r->kept[(last - i) % WEIR__GUARD_EVENTS];
+        struct weir_guard_event copy = { .number = __atomic_load_n(&c->number, __ATOMIC_ACQUIRE) };
+        copy.at = __atomic_load_n(&c->at, __ATOMIC_ACQUIRE);
+        copy.kind = __atomic_load_n(&c->kind, __ATOMIC_ACQUIRE);
+        copy.from = __atomic_load_n(&c->from, __ATOMIC_ACQUIRE);
+        copy.to = __atomic_load_n(&c->to, __ATOMIC_ACQUIRE);
+        if (copy.number == last - i && WEIR__GET(&c->number) == copy.number)
+            out[n++] = copy;
+    }
+}
+
+/* -------------------------------------------------------------- counts ---- */
+
+int64_t weir__window_succeeded(const struct weir__window *w)
+{
+    int64_t n = 0;
+    for (int i = 0; i < WEIR__BINS; i++)
+        n += WEIR__GET(&w->times.counts[i]);
+    return n;
+}
+
+/* Permits that came back without a result. */
+int64_t weir__guard_resultless(const struct weir__guard_record *r)
+{
+    return WEIR__GET(&r->totals.ignored) + WEIR__GET(&r->totals.reclaimed);
+}
+
+static void read_counts(const struct weir__guard_record *r, struct weir_guard_info *out)
+{
+    const struct weir__guard_totals *t = &r->totals;
+    const struct weir__window *w = &r->window;
+    int64_t n[WEIR_IGNORED];
+    for (int i = 0; i < WEIR_IGNORED; i++)
+        n[i] = WEIR__GET(&t->results[i]) + WEIR__GET(&w->results[i]);
+    out->succeeded = n[WEIR_SUCCEEDED] + weir__window_succeeded(w);
+    out->failed = n[WEIR_FAILED];
+    out->timed_out = n[WEIR_TIMED_OUT];
+    out->dropped = n[WEIR_DROPPED];
+    out->reclaimed = WEIR__GET(&t->reclaimed);
+    out->refused_open = WEIR__GET(&t->open);
+    out->refused_busy = WEIR__GET(&t->busy);
+    out->refused_limited = WEIR__GET(&t->limited);
+    out->refused_shed = WEIR__GET(&t->shed);
+    out->refused_full = WEIR__GET(&t->full);
+    out->refused_late = WEIR__GET(&t->late);
+    out->refused_degraded = WEIR__GET(&t->degraded);
+    out->shadow_refused = WEIR__GET(&t->shadow);
+}
+
+static int32_t percent_of(const int32_t *permille)
+{
+    return WEIR__GET(permille) / 10;
+}
+
+void weir__guard_peek(struct weir_guard *guard, weir_time now, struct weir_guard_info *out)
+{
+    const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
+    const struct weir__guard_record *r = guard->record;
+    struct weir__breaker_view view;
+    memset(out, 0, sizeof(*out));
+    memcpy(out->name, guard->name, sizeof(out->name));
+    out->options = plan->options;
+    out->in_flight = WEIR__GET(&r->in_flight);
+    out->limit = plan->controller.row ? WEIR__GET(&r->limit) : plan->max;
+    if (out->limit <= 0)
+        out->limit = plan->controller.initial;
+    weir__breaker_look(&plan->breaker, &r->breaker, weir__guard_time(now), &view);
+    out->breaker = view.state, out->force = view.force, out->retry_at = view.retry_at;
+    out->calls = view.calls, out->errors = view.errors, out->slow = view.slow;
+    out->p50 = WEIR__GET(&r->p50);
+    out->p90 = WEIR__GET(&r->p90);
+    out->p99 = WEIR__GET(&r->p99);
+    out->mean = WEIR__GET(&r->mean);
+    read_counts(r, out);
+    out->entered = out->succeeded + out->failed + out->timed_out + out->dropped +
+                   weir__guard_resultless(r) + weir__guard_calls(r);
+    out->admitted_percent = WEIR__GET(&r->admitted) == 0 ? 100 : percent_of(&r->admitted);
+    out->pressure_percent = percent_of(&r->pressure);
+    read_events(r, out->events);
+}
+
+void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_info *out)
+{
+    const struct weir__guard_plan *plan = weir__guard_plan_of(guard);
+    now = weir__guard_time(now);
+    if (weir__guard_is_due(guard, plan, now))
+        weir__guard_tick(guard, plan, now); /* nobody may have come for a while */
+    weir__guard_peek(guard, now, out);
+}
+
+void weir_guard_tell(struct weir_guard *guard, char *out, size_t size)
+{
+    weir__controller_tell(&weir__guard_plan_of(guard)->controller, guard->record->learnt.controller,
+                          out, size);
+}
+
+const char *weir_outcome_name(enum weir_outcome outcome)
+{
+    static const char *const names[] = { "ok", "error", "timeout", "dropped", "ignored" };
+    return outcome <= WEIR_IGNORED ? names[outcome] : "unknown";
+}
+
+const char *weir_breaker_state_name(enum weir_breaker_state state)
+{
+    static const char *const names[] = { "closed", "open", "half-open" };
+    return state <= WEIR_BREAKER_HALF_OPEN ? names[state] : "unknown";
+}

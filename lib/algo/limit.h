@@ -1,34 +1,8 @@
-/* limit.h -- what the other readers of the project (the vector files' first of all) share with the
- * parser of limits.
- *
- * A cursor walks over one line.  Each reader skips spaces and tabs, takes what it knows and leaves
- * the cursor behind it; when it fails it has said why in the cursor's error, with a column that
- * counts from the start of the whole line.
- */
+/* limit.h -- reading a limit as part of a longer line: vector files, rules. */
 #ifndef WEIR_ALGO_LIMIT_H
 #define WEIR_ALGO_LIMIT_H
 
-#include "weir.h"
-
-struct weir__cursor {
-    const char *text;         /* the whole line, ended by NUL: columns count from here */
-    const char *at;           /* the next character; set it to text to begin */
-    struct weir_error *error; /* may be NULL */
-};
-
-/* The column of the next character, for an error of the caller's own. */
-int weir__cursor_column(const struct weir__cursor *cursor);
-
-/* True when only spaces and tabs are left; skips them. */
-bool weir__cursor_end(struct weir__cursor *cursor);
-
-/* Takes `word` if it is the next whole word; else false, and nothing but spaces is skipped. */
-bool weir__cursor_accept(struct weir__cursor *cursor, const char *word);
-
-/* A whole number of at least `min`, and a time; both must fill their word.  `what` names the thing
- * in an error: "the cost". */
-int weir__cursor_count(struct weir__cursor *cursor, const char *what, int64_t min, int64_t *out);
-int weir__cursor_time(struct weir__cursor *cursor, const char *what, weir_time *out);
+#include "base/cursor.h"
 
 /* Which members a text named; it always names count and period (or calendar). */
 enum weir__limit_named {

@@ -255,7 +255,7 @@ static int make_post(struct maker *m, struct weir__post *post, const struct weir
 static int check_room(struct maker *m)
 {
     const struct weir__header *h = m->weir->table->header;
-    uint64_t left = h->slab_bytes - __atomic_load_n(&h->slab_used, __ATOMIC_ACQUIRE);
+    uint64_t left = h->slab_bytes - weir__acquire(&h->slab_used);
     for (size_t i = 0; i < m->n_changes; i++) {
         uint64_t needed = weir__limiter_change_bytes(m->changes[i].limiter, &m->changes[i].to);
         if (needed > left)

@@ -58,8 +58,7 @@ enum weir_mode weir__active_mode(const struct weir *weir, const struct weir__act
 static inline void count(const struct checker *c, int64_t *counter)
 {
     if (!c->peek)
-        __atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + 1,
-                         __ATOMIC_RELAXED); /* the stripe is ours alone */
+        weir__set(counter, weir__get(counter) + 1); /* the stripe is ours alone */
 }
 
 ALWAYS bool ask_all(const struct checker *c, const struct inquiry *q, size_t first, size_t n,

@@ -23,7 +23,7 @@ struct weir__stripe *weir__engine_hold(struct weir *weir, const struct weir__act
     size_t first = weir__thread_hint(6);
     for (size_t i = 0;; i++) {
         struct weir__stripe *stripe = &weir->stripes[(first + i) % WEIR__STRIPES];
-        uint64_t *turn = &stripe->turn, rest = __atomic_load_n(turn, __ATOMIC_RELAXED);
+        uint64_t *turn = &stripe->turn, rest = weir__get(turn);
         if (rest % 2 == 0 && __atomic_compare_exchange_n(turn, &rest, rest + 1, false,
                                                          __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
             *active = __atomic_load_n(&weir->active, __ATOMIC_SEQ_CST);
@@ -39,7 +39,7 @@ static void wait_for_checks(const struct weir *weir)
 {
     for (size_t i = 0; i < WEIR__STRIPES; i++) {
         uint64_t turn = __atomic_load_n(&weir->stripes[i].turn, __ATOMIC_SEQ_CST);
-        while (turn % 2 == 1 && __atomic_load_n(&weir->stripes[i].turn, __ATOMIC_ACQUIRE) == turn)
+        while (turn % 2 == 1 && weir__acquire(&weir->stripes[i].turn) == turn)
             sched_yield();
     }
 }
@@ -51,10 +51,10 @@ static struct weir__tally sum(const struct weir__active *active, size_t rule)
     struct weir__tally t = { 0 };
     for (size_t s = 0; s <= WEIR__STRIPES; s++) {
         const struct weir__tally *more = &active->tally[s * active->rules->n_rules + rule];
-        t.allowed += __atomic_load_n(&more->allowed, __ATOMIC_RELAXED);
-        t.refused += __atomic_load_n(&more->refused, __ATOMIC_RELAXED);
-        t.banned += __atomic_load_n(&more->banned, __ATOMIC_RELAXED);
-        t.shadow_refused += __atomic_load_n(&more->shadow_refused, __ATOMIC_RELAXED);
+        t.allowed += weir__get(&more->allowed);
+        t.refused += weir__get(&more->refused);
+        t.banned += weir__get(&more->banned);
+        t.shadow_refused += weir__get(&more->shadow_refused);
     }
     return t;
 }
@@ -92,7 +92,7 @@ static void number_attributes(const struct weir *weir, struct weir__active *acti
     for (size_t i = 1; i <= weir->n_attributes; i++) {
         int at = weir__attribute_find(&active->attributes, weir->attributes[i],
                                       strlen(weir->attributes[i]));
-        __atomic_store_n(&active->attributes.by_id[i], (uint8_t)(at + 1), __ATOMIC_RELAXED);
+        weir__set(&active->attributes.by_id[i], (uint8_t)(at + 1));
     }
 }
 
@@ -224,12 +224,12 @@ void weir_totals_get(struct weir *weir, struct weir_totals *out)
     struct weir_totals t = { 0 };
     for (size_t i = 0; i < WEIR__STRIPES; i++) {
         const struct weir__stripe *s = &weir->stripes[i];
-        t.allowed += __atomic_load_n(&s->allowed, __ATOMIC_RELAXED);
-        t.refused += __atomic_load_n(&s->refused, __ATOMIC_RELAXED);
-        t.denied += __atomic_load_n(&s->denied, __ATOMIC_RELAXED);
-        t.allow_listed += __atomic_load_n(&s->allow_listed, __ATOMIC_RELAXED);
-        t.unmatched += __atomic_load_n(&s->unmatched, __ATOMIC_RELAXED);
-        t.shadow_refused += __atomic_load_n(&s->shadow_refused, __ATOMIC_RELAXED);
+        t.allowed += weir__get(&s->allowed);
+        t.refused += weir__get(&s->refused);
+        t.denied += weir__get(&s->denied);
+        t.allow_listed += weir__get(&s->allow_listed);
+        t.unmatched += weir__get(&s->unmatched);
+        t.shadow_refused += weir__get(&s->shadow_refused);
     }
     t.checked = t.allowed + t.refused;
     *out = t;

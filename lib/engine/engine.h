@@ -95,7 +95,7 @@ struct weir__stripe *weir__engine_hold(struct weir *weir, const struct weir__act
 static inline void weir__engine_release(struct weir__stripe *stripe)
 {
     uint64_t *turn = &stripe->turn;
-    __atomic_store_n(turn, __atomic_load_n(turn, __ATOMIC_RELAXED) + 1, __ATOMIC_RELEASE);
+    weir__publish(turn, weir__get(turn) + 1);
 }
 /* Puts another active in its place and destroys the old one when nobody can be looking at it.  With
  * the mutex held. */

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/atomic.h"
 #include "match/rules.h"
 
 static uint8_t place_of(const char *name, size_t len)
@@ -87,7 +88,7 @@ static __attribute__((noinline)) int find_header(const struct weir__attributes *
 static inline int number_of(const struct weir__attributes *known, const struct weir_attr *a)
 {
     if (a->id != 0)
-        return a->id < 256 ? __atomic_load_n(&known->by_id[a->id], __ATOMIC_RELAXED) - 1 : -1;
+        return a->id < 256 ? weir__get(&known->by_id[a->id]) - 1 : -1;
     size_t len = a->name_len ? a->name_len : strlen(a->name);
     if (len >= WEIR__ATTRIBUTE_SIZE)
         return -1;

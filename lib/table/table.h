@@ -24,6 +24,7 @@
 #define WEIR_TABLE_H
 
 #include "algo/debt.h"
+#include "base/atomic.h"
 #include "table/layout.h"
 
 struct weir_table {
@@ -190,47 +191,6 @@ bool weir__decide(struct weir_limiter *limiter, struct weir__home home, const st
 static inline uint64_t weir__desk_of(uint64_t group)
 {
     return group % WEIR__REGISTRY_DESK;
-}
-
-static inline uint64_t weir__load(const uint64_t *p)
-{
-    return __atomic_load_n(p, __ATOMIC_ACQUIRE);
-}
-
-static inline bool weir__swap(uint64_t *p, uint64_t expected, uint64_t desired)
-{
-    return __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_ACQUIRE);
-}
-
-/* Sixteen bytes at once: no lock to die in.  Without this instruction tables would need another
- * design, so there is no fallback. */
-static inline bool weir__swap_pair(uint64_t *p, const uint64_t expected[2],
-                                   const uint64_t desired[2])
-{
-    weir__u128 e = (weir__u128)expected[1] << 64 | expected[0],
-               d = (weir__u128)desired[1] << 64 | desired[0];
-
-    return __sync_bool_compare_and_swap((weir__u128 *)(void *)p, e, d);
-}
-
-/* A pair that was whole at one moment, or close enough: the first word is read again, and a change
- * of the second alone leaves either combination a state that the key was in.  A grant is decided by
- * weir__swap_pair anyway. */
-static inline void weir__load_pair(const uint64_t *p, uint64_t out[2])
-{
-    uint64_t first = weir__load(p);
-
-    do {
-        out[0] = first;
-        out[1] = weir__load(p + 1);
-        first = weir__load(p);
-    } while (first != out[0]);
-}
-
-static inline void weir__count(int64_t *counter, int64_t n)
-{
-    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
 #endif

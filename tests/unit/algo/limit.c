@@ -193,8 +193,8 @@ static const struct bad bad_limits[] = {
     { "LeakyBucket 5/s", 1, "did you mean 'leaky-bucket'?" },
     { "GCRA 5/s", 1, "did you mean 'gcra'?" },
     { "magic 5/s", 1, "unknown algorithm 'magic'; known are " },
-    { "abcdefghijklmnopqrstuvwxyz 5/s", 1,
-      "unknown algorithm 'abcdefghijklmnopqrstuvwx...'; known are " },
+    { "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz 5/s", 1,
+      "yzab...'; known are " },
     { "gcra=5/s", 1, "expected a limit" },
 
     /* the count */
@@ -223,7 +223,7 @@ static const struct bad bad_limits[] = {
     { "5/1S", 4, "unknown unit 'S'; did you mean 's'?" },
     { "5/1sm", 4, "unknown unit 'sm'; did you mean '" },
     { "5/1x", 4, "unknown unit 'x'; known are w, d, h, m, s, ms, us, ns" },
-    { "5/1\xc2\xb5s", 4, "unknown unit '\\xc2\\xb5s'" },
+    { "5/1\xc2\xb5s", 4, "unknown unit '\xc2\xb5s'" },
     { "5/1m30s", 5, "unexpected '3' after the time" },
     { "5/s,burst 3", 4, "unexpected ',' after the period" },
     { "5/1s,burst 3", 5, "unexpected ','" },
@@ -345,95 +345,6 @@ TEST(test_bad)
         check_bad_limit(&bad_limits[i]);
 }
 
-/* ---------------------------------------------------------------- times ---- */
-
-static const struct {
-    const char *text;
-    weir_time time;
-    const char *printed;
-} good_times[] = {
-    { "250ms", 250 * WEIR_MILLISECOND, "250ms" },
-    { "1h", 3600 * S, "1h" },
-    { "90s", 90 * S, "90s" },
-    { "90", 90 * S, "90s" },
-    { "0", 0, "0s" },
-    { "0w", 0, "0s" },
-    { " 1500ms\t", 1500 * WEIR_MILLISECOND, "1500ms" },
-    { "60s", 60 * S, "1m" },
-    { "200us", 200 * WEIR_MICROSECOND, "200us" },
-    { "17ns", 17, "17ns" },
-    { "14d", 1209600 * S, "2w" },
-    { "1.5s", 1500 * WEIR_MILLISECOND, "1500ms" },
-    { "0.000000001", 1, "1ns" },
-    { "1.000000000000000000000000000000s", S, "1s" },
-    { "0.001us", 1, "1ns" },
-    { "0.00000000005m", 3, "3ns" }, /* each digit alone is not whole, the fraction is */
-    { "0.0000000000025h", 9, "9ns" },
-    { "0.00000000003125w", 18900, "18900ns" },
-    { "9223372036.854775807s", INT64_MAX, "never" },
-    { "9223372036854775807ns", INT64_MAX, "never" },
-};
-
-TEST(test_times)
-{
-    for (size_t i = 0; i < COUNT_OF(good_times); i++) {
-        weir_time time = -1;
-        char printed[64];
-
-        print_message("%s\n", good_times[i].text);
-        assert_int_equal(weir_time_parse(&time, good_times[i].text, NULL), WEIR_OK);
-        assert_int_equal(time, good_times[i].time);
-        assert_int_equal(weir_time_print(printed, sizeof(printed), time),
-                         strlen(good_times[i].printed));
-        assert_string_equal(printed, good_times[i].printed);
-    }
-}
-
-static const struct bad bad_times[] = {
-    { "", 1, "the time must be a number such as 60; found the end" },
-    { " ", 2, "found the end" },
-    { "s", 1, "the time must be a number" },
-    { "-1s", 1, "the time must be a number" },
-    { "1 s", 3, "unexpected 's' after the time" },
-    { "1s 2s", 4, "unexpected '2' after the time" },
-    { "1sec", 2, "did you mean 's'?" },
-    { "1.", 3, "expected a digit" },
-    { ".5s", 1, "the time must be a number" },
-    { "1,5s", 2, "unexpected ','" },
-    { "0.0001us", 6, "finer than a nanosecond" },
-    { "0.00000000001m", 13, "finer than a nanosecond" },
-    { "9223372036.854775808s", 1, "the time is too large" },
-    { "9223372037", 1, "the time is too large" },
-    { "18446744073709551616ns", 1, "the time is too large" },
-    { "never", 1, "the time must be a number" },
-};
-
-TEST(test_bad_times)
-{
-    for (size_t i = 0; i < COUNT_OF(bad_times); i++) {
-        struct weir_error error = { 0 };
-        weir_time time = 42;
-
-        print_message("%s\n", bad_times[i].text);
-        assert_int_equal(weir_time_parse(&time, bad_times[i].text, &error), WEIR_INVALID);
-        assert_int_equal(time, 42);
-        if (!strstr(error.text, bad_times[i].says))
-            fail_msg("'%s' says '%s', not '%s'", bad_times[i].text, error.text, bad_times[i].says);
-        assert_int_equal(error.column, bad_times[i].column);
-    }
-}
-
-TEST(test_negative_times_print)
-{
-    char printed[64];
-
-    weir_time_print(printed, sizeof(printed), -1500 * WEIR_MILLISECOND);
-    assert_string_equal(printed, "-1500ms");
-    weir_time_print(printed, sizeof(printed), INT64_MIN);
-    assert_string_equal(printed, "-9223372036854775808ns");
-}
-
-/* As snprintf: always ended, never beyond the size, and the length that would have been. */
 TEST(test_print_into_little_room)
 {
     const struct weir_limit limit = {
@@ -615,30 +526,4 @@ TEST(test_read_failure_touches_nothing)
     assert_int_equal(error.column, 21); /* of the whole line */
     assert_same_limit(&limit, &before);
     assert_int_equal(named, 99);
-}
-
-TEST(test_cursor_walks_a_line)
-{
-    struct weir_error error;
-    struct weir__cursor c = cursor_on("at 1.5s\ttake 12  -> ok ", &error);
-    weir_time time = 0;
-    int64_t cost = 0;
-
-    assert_false(weir__cursor_accept(&c, "a"));
-    assert_false(weir__cursor_accept(&c, "attic"));
-    assert_true(weir__cursor_accept(&c, "at"));
-    assert_int_equal(weir__cursor_time(&c, "the time", &time), WEIR_OK);
-    assert_int_equal(time, 1500 * WEIR_MILLISECOND);
-    assert_int_equal(weir__cursor_count(&c, "the cost", 13, &cost), WEIR_INVALID);
-    assert_int_equal(error.column, 9);
-    assert_true(weir__cursor_accept(&c, "take"));
-    assert_int_equal(weir__cursor_count(&c, "the cost", 13, &cost), WEIR_INVALID);
-    assert_string_equal(error.text, "the cost must be at least 13");
-    assert_int_equal(weir__cursor_count(&c, "the cost", 0, &cost), WEIR_OK);
-    assert_int_equal(cost, 12);
-    assert_true(weir__cursor_accept(&c, "->"));
-    assert_false(weir__cursor_end(&c));
-    assert_int_equal(weir__cursor_column(&c), 21);
-    assert_true(weir__cursor_accept(&c, "ok"));
-    assert_true(weir__cursor_end(&c));
 }

@@ -1,0 +1,54 @@
+/* atomic.h -- words that several threads or processes read and write at once. */
+#ifndef WEIR_BASE_ATOMIC_H
+#define WEIR_BASE_ATOMIC_H
+
+#include "base/base.h"
+
+/* Of any whole number or pointer, for what stands by itself: counters, hints. */
+#define weir__get(p)        __atomic_load_n((p), __ATOMIC_RELAXED)
+#define weir__set(p, value) __atomic_store_n((p), (value), __ATOMIC_RELAXED)
+
+/* What was written before weir__publish is seen after weir__acquire. */
+#define weir__acquire(p)        __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define weir__publish(p, value) __atomic_store_n((p), (value), __ATOMIC_RELEASE)
+
+static inline uint64_t weir__load(const uint64_t *p)
+{
+    return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+static inline bool weir__swap(uint64_t *p, uint64_t expected, uint64_t desired)
+{
+    return __atomic_compare_exchange_n(p, &expected, desired, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
+
+/* Sixteen bytes at once: no lock to die in.  Without this instruction tables would need another
+ * design, so there is no fallback. */
+static inline bool weir__swap_pair(uint64_t *p, const uint64_t expected[2],
+                                   const uint64_t desired[2])
+{
+    weir__u128 e = (weir__u128)expected[1] << 64 | expected[0],
+               d = (weir__u128)desired[1] << 64 | desired[0];
+    return __sync_bool_compare_and_swap((weir__u128 *)(void *)p, e, d);
+}
+
+/* A pair that was whole at one moment, or close enough: the first word is read again, and a change
+ * of the second alone leaves either combination a state that the key was in.  A grant is decided by
+ * weir__swap_pair anyway. */
+static inline void weir__load_pair(const uint64_t *p, uint64_t out[2])
+{
+    uint64_t first = weir__load(p);
+    do {
+        out[0] = first;
+        out[1] = weir__load(p + 1);
+        first = weir__load(p);
+    } while (first != out[0]);
+}
+
+static inline void weir__count(int64_t *counter, int64_t n)
+{
+    __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+#endif

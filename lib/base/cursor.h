@@ -1,0 +1,74 @@
+/* cursor.h -- reading one line of text, for people's errors: limits, times, vector files.
+ *
+ * Each reader skips spaces and tabs, takes what it knows and leaves the cursor behind it; when it
+ * fails it has said why in the cursor's error, with a column that counts from the start of the
+ * whole line.
+ */
+#ifndef WEIR_BASE_CURSOR_H
+#define WEIR_BASE_CURSOR_H
+
+#include "base/base.h"
+
+struct weir__cursor {
+    const char *text;         /* the whole line, ended by NUL: columns count from here */
+    const char *at;           /* the next character; set it to text to begin */
+    struct weir_error *error; /* may be NULL */
+};
+
+/* Not <ctype.h>: that asks the locale. */
+static inline bool weir__is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Bytes of UTF-8 count as letters, so that a wrong word is quoted whole. */
+static inline bool weir__is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80;
+}
+
+static inline bool weir__is_word_end(char c)
+{
+    return c == '\0' || c == ' ' || c == '\t';
+}
+
+/* The column of the next character, for an error of the caller's own. */
+int weir__cursor_column(const struct weir__cursor *cursor);
+/* Says what is wrong at the next character. */
+__attribute__((format(printf, 2, 3))) int weir__cursor_fail(struct weir__cursor *cursor,
+                                                            const char *format, ...);
+/* An error of a function that knows the words but not their place. */
+int weir__cursor_place(struct weir__cursor *cursor, const char *at, int code);
+/* The next bytes in quotes, or "the end". */
+struct weir__quoted weir__cursor_quote(const struct weir__cursor *cursor, size_t len);
+/* "unknown unit 'x'; " and a hint at the names. */
+int weir__cursor_unknown(struct weir__cursor *cursor, size_t len, const char *sort,
+                         const char *const *names, size_t n);
+
+/* True when only spaces and tabs are left; skips them. */
+bool weir__cursor_end(struct weir__cursor *cursor);
+/* Bytes of the next word. */
+size_t weir__cursor_word(const struct weir__cursor *cursor);
+/* Whether the next `len` bytes are the word; it is not taken. */
+bool weir__cursor_is(const struct weir__cursor *cursor, size_t len, const char *word);
+/* Takes `word` if it is the next whole word; else false, and nothing but spaces is skipped. */
+bool weir__cursor_accept(struct weir__cursor *cursor, const char *word);
+/* The word must end here. */
+int weir__cursor_expect_end(struct weir__cursor *cursor, const char *what);
+
+/* Digits, at least one; the cursor stays on a number that is too large or too small.  `what` names
+ * the thing in an error: "the cost". */
+int weir__cursor_digits(struct weir__cursor *cursor, const char *what, int64_t min, int64_t max,
+                        int64_t *out);
+/* The same, and they must fill their word. */
+int weir__cursor_number(struct weir__cursor *cursor, const char *what, int64_t min, int64_t max,
+                        int64_t *out);
+int weir__cursor_count(struct weir__cursor *cursor, const char *what, int64_t min, int64_t *out);
+
+/* time.c -- a time, which must fill its word; one that must not be 0; and what one unit is, which
+ * leaves *out if there is none. */
+int weir__cursor_time(struct weir__cursor *cursor, const char *what, weir_time *out);
+int weir__cursor_span(struct weir__cursor *cursor, const char *what, weir_time *out);
+int weir__cursor_unit(struct weir__cursor *cursor, weir_time *out);
+
+#endif

@@ -1,0 +1,181 @@
+/* time.c -- times as people write them: "250ms", "1.5h", "90".
+ *
+ *     TIME     digits[.digits][unit]      no unit: seconds
+ *     unit     ns us ms s m h d w
+ *
+ * Everything is exact: a decimal time is computed in integers, and one that is not a whole number
+ * of nanoseconds is an error, not a rounding.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/cursor.h"
+
+#define UNITS 8
+
+/* Largest first: the printer takes the first that divides. */
+static const struct unit {
+    const char *name;
+    weir_time span;
+} units[UNITS] = {
+    { "w", 604800 * WEIR_SECOND }, { "d", 86400 * WEIR_SECOND },
+    { "h", 3600 * WEIR_SECOND },   { "m", 60 * WEIR_SECOND },
+    { "s", WEIR_SECOND },          { "ms", WEIR_MILLISECOND },
+    { "us", WEIR_MICROSECOND },    { "ns", 1 },
+};
+
+static const char *const names[UNITS] = { "w", "d", "h", "m", "s", "ms", "us", "ns" };
+
+/* Never accepted, only recognised: "5sec; did you mean 's'?" */
+static const char *const long_names[UNITS] = { "weeks",        "days",       "hours",
+                                               "minutes",      "seconds",    "milliseconds",
+                                               "microseconds", "nanoseconds" };
+
+/* Months and years have no one length. */
+static int fail_unit(struct weir__cursor *c, size_t length)
+{
+    char first = (char)(*c->at | 0x20), second = (char)(c->at[1] | 0x20);
+
+    if (first == 'y' || (length > 1 && first == 'm' && second == 'o'))
+        return weir__cursor_fail(
+            c,
+            "unknown unit %s; write days, as in 365d; of limits day, week and month are calendar "
+            "windows, written without a number, as in 10000/month",
+            weir__cursor_quote(c, length).text);
+    const char *meant = weir__nearest(c->at, length, long_names, UNITS);
+    for (size_t i = 0; i < UNITS; i++)
+        if (meant == long_names[i])
+            return weir__cursor_fail(c, "unknown unit %s; did you mean '%s'?",
+                                     weir__cursor_quote(c, length).text, names[i]);
+    return weir__cursor_unknown(c, length, "unit", names, UNITS);
+}
+
+int weir__cursor_unit(struct weir__cursor *c, weir_time *out)
+{
+    size_t length = 0;
+
+    while (weir__is_letter(c->at[length]))
+        length++;
+    if (length == 0)
+        return WEIR_OK;
+    for (size_t i = 0; i < UNITS; i++) {
+        if (weir__cursor_is(c, length, units[i].name)) {
+            *out = units[i].span;
+            c->at += length;
+            return WEIR_OK;
+        }
+    }
+    return fail_unit(c, length);
+}
+
+/* .digits: leaves where they begin and how many there are, none if there is no point. */
+static int read_fraction(struct weir__cursor *c, const char **digits, size_t *count)
+{
+    *count = 0;
+    if (*c->at != '.')
+        return WEIR_OK;
+    *digits = ++c->at;
+    while (weir__is_digit(*c->at))
+        c->at++;
+    *count = (size_t)(c->at - *digits);
+    if (*count == 0)
+        return weir__cursor_fail(c, "expected a digit after the point; found %s",
+                                 weir__cursor_quote(c, 1).text);
+    return WEIR_OK;
+}
+
+/* The fraction in nanoseconds.  From the last digit to the first: (rest + digit * unit) / 10 must
+ * come out even at every step, or the whole does not; so 0.00000000005m is 3ns, and no number of
+ * digits can overflow. */
+static int scale_fraction(struct weir__cursor *c, const char *digits, size_t count, weir_time unit,
+                          weir_time *out)
+{
+    weir_time rest = 0;
+
+    while (count > 0 && digits[count - 1] == '0')
+        count--; /* so that an error points at the finest digit that matters */
+    for (size_t i = count; i-- > 0;) {
+        rest += (digits[i] - '0') * unit;
+        if (rest % 10 != 0) {
+            c->at = digits + count - 1;
+            return weir__cursor_fail(c, "finer than a nanosecond; write fewer digits");
+        }
+        rest /= 10;
+    }
+    *out = rest;
+    return WEIR_OK;
+}
+
+static int read_time(struct weir__cursor *c, const char *what, weir_time *out)
+{
+    const char *start = c->at, *digits = c->at;
+    weir_time whole = 0, part = 0, unit = WEIR_SECOND;
+    size_t count = 0;
+    int code = weir__cursor_digits(c, what, 0, INT64_MAX, &whole);
+
+    if (code == WEIR_OK)
+        code = read_fraction(c, &digits, &count);
+    if (code == WEIR_OK)
+        code = weir__cursor_unit(c, &unit);
+    if (code == WEIR_OK)
+        code = weir__cursor_expect_end(c, "the time; write one number and one unit, such as 90s");
+    if (code == WEIR_OK)
+        code = scale_fraction(c, digits, count, unit, &part);
+    if (code != WEIR_OK)
+        return code;
+    if (__builtin_mul_overflow(whole, unit, &whole) ||
+        __builtin_add_overflow(whole, part, &whole)) {
+        c->at = start;
+        return weir__cursor_fail(c, "%s is too large; the most is %" PRId64 "ns, some 292 years",
+                                 what, INT64_MAX);
+    }
+    *out = whole;
+    return WEIR_OK;
+}
+
+int weir__cursor_time(struct weir__cursor *cursor, const char *what, weir_time *out)
+{
+    weir__cursor_end(cursor);
+    return read_time(cursor, what, out);
+}
+
+/* Nothing can happen "per 0 s", and in a struct 0 stands for the default. */
+int weir__cursor_span(struct weir__cursor *cursor, const char *what, weir_time *out)
+{
+    const char *start = cursor->at;
+    int code = read_time(cursor, what, out);
+
+    if (code == WEIR_OK && *out == 0) {
+        cursor->at = start;
+        return weir__cursor_fail(cursor, "%s must be at least 1ns", what);
+    }
+    return code;
+}
+
+int weir_time_parse(weir_time *out, const char *text, struct weir_error *error)
+{
+    assert(out && text);
+    struct weir__cursor cursor = { text, text, error };
+    weir_time time = 0;
+    int code = weir__cursor_time(&cursor, "the time", &time);
+
+    if (code == WEIR_OK && !weir__cursor_end(&cursor))
+        return weir__cursor_fail(&cursor, "unexpected %s after the time",
+                                 weir__cursor_quote(&cursor, 1).text);
+    if (code == WEIR_OK)
+        *out = time;
+    return code;
+}
+
+int weir_time_print(char *out, size_t size, weir_time time)
+{
+    assert(out || size == 0);
+    const struct unit *u = units;
+
+    if (time == WEIR_NEVER)
+        return snprintf(out, size, "never");
+    while (time % u->span != 0) /* ends: ns divides everything */
+        u++;
+    return snprintf(out, size, "%" PRId64 "%s", time / u->span, time ? u->name : "s");
+}

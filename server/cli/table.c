@@ -131,7 +131,7 @@ static void print_json(const char *path, const struct weir_table *table,
     weir__buffer_format(&json, ",\"filling\":%.6f,\"bytes_per_key\":%.1f,\"limiters\":[",
                         share(s->keys, s->slots), key_bytes(s));
     for (int64_t at = 0; weir_limiter_next(table, &at, &info);) {
-        weir__buffer_text(&json, at > 1 ? "},{" : "{");
+        weir__buffer_open(&json, NULL, '{');
         weir__buffer_member(&json, "name", info.name);
         weir__buffer_member(&json, "limit", info.limit);
         weir__buffer_member_number(&json, "changes", info.changes);

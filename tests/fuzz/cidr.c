@@ -1,20 +1,10 @@
 /* cidr.c -- any bytes as a list of networks, one a line: no crash, an error that points into the
  * line, what parses comes back the same, and a set of them answers as a loop does. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz/fuzz.h"
 
 #include "match/address.h"
 
 #define NETWORKS_MAX 64
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool law)
-{
-    if (!law)
-        abort();
-}
 
 static bool holds(const struct weir__cidr *network, const struct weir__address *address)
 {

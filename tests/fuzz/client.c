@@ -9,26 +9,17 @@
  *   when there is no more to say the connection is closed, and the next one has an event to tell:
  *   who follows them comes to an end.
  */
+#include "fuzz/fuzz.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "server/cli/remote.h"
 
 enum { INPUT_MAX = 8192, WORDS_MAX = 8, BODIES_MAX = 16 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool law)
-{
-    if (!law)
-        abort();
-}
 
 /* ------------------------------------------------------------------- the server ---- */
 

@@ -2,11 +2,9 @@
  *
  *     corpus-NAME FILE...
  */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "fuzz/fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
+#include <stdio.h>
 
 int main(int argc, char **argv)
 {

@@ -1,14 +1,10 @@
 /* glob.c -- the first line is a pattern, the rest a text: the same answer as a table of all their
  * beginnings, and in time. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz/fuzz.h"
 
 #include "match/words.h"
 
 #define LENGTH_MAX 4096
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* ends[i]: the pattern so far matches the first i bytes of the text. */
 static bool match_by_table(const char *pattern, size_t pattern_len, const char *text, size_t len,

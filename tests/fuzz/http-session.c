@@ -7,10 +7,10 @@
  *   ends it; an answer says that it is the last one, if it is, and never otherwise; what says that
  *   it is JSON is JSON; events are server-sent events, with JSON in them.
  */
+#include "fuzz/fuzz.h"
+
 #include "server/serve/http/http.h"
 #include "session.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct bytes {
     const char *at, *end;

@@ -6,32 +6,13 @@
  *   all that was found lies in the input; a body is the same in whatever pieces it comes;
  *   a head that was read, written again from what was found, reads the same.
  */
-#include <stdint.h>
+#include "fuzz/fuzz.h"
+
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "wire/http1.h"
 
 enum { INPUT_MAX = 40 * 1024, EVERY_PREFIX_TO = 512 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool law)
-{
-    if (!law)
-        abort();
-}
-
-/* Of exactly this size, so that a read beyond the end is seen. */
-static char *copy_of(const char *bytes, size_t len)
-{
-    char *copy = malloc(len > 0 ? len : 1);
-
-    check(copy != NULL);
-    memcpy(copy, bytes, len);
-    return copy;
-}
 
 static void check_text(const char *bytes, ptrdiff_t len, struct weir__text text)
 {

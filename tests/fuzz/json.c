@@ -5,13 +5,9 @@
  *   the text before an error gives the calls that came before it, and a number at most that ends
  *   where the text ends.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz/fuzz.h"
 
 #include "wire/json.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct run {
     const char *text, *scratch;
@@ -19,12 +15,6 @@ struct run {
     size_t calls, stop_after;
     uint64_t sum; /* of all that was called back */
 };
-
-static void check(bool law)
-{
-    if (!law)
-        abort();
-}
 
 static void mix(struct run *r, const char *bytes, size_t len)
 {

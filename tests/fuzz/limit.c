@@ -1,18 +1,8 @@
 /* limit.c -- any bytes as a limit and as a time: no crash, an error that points into the text, and
  * what parses comes back the same. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz/fuzz.h"
 
 #include "weir.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool law)
-{
-    if (!law)
-        abort();
-}
 
 static bool same(const struct weir_limit *a, const struct weir_limit *b)
 {

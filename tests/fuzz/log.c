@@ -7,16 +7,13 @@
  * twice; what is refused says why and where, within the line; a file's lines are as many as its
  * newlines, and each entry of it is what its line alone gives.
  */
-#include <stdint.h>
+#include "fuzz/fuzz.h"
+
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "server/replay/log.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define LAW(holds)                                                              \
     do {                                                                        \

@@ -4,25 +4,16 @@
  *   the first byte chooses: the rest is the whole file, or what stands below a checksum that is
  *   right.
  */
+#include "fuzz/fuzz.h"
+
 #include <inttypes.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/base/digest.h"
 #include "server/serve/rules/overlay.h"
 #include "wire/json.h"
 
 enum { INPUT_MAX = 4096, HEAD_MAX = 64 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool law)
-{
-    if (!law)
-        abort();
-}
 
 static bool go_on(void *context, const struct weir__json_value *value)
 {

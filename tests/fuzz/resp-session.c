@@ -7,10 +7,10 @@
  *   each name, outside of transactions;) what the operator's commands answer is JSON; all that
  *   subscribers are told is RESP too.
  */
+#include "fuzz/fuzz.h"
+
 #include "server/serve/resp/resp.h"
 #include "session.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct replies {
     const char *at, *end;

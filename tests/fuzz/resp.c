@@ -6,35 +6,15 @@
  *   answers, and for the same reason; all arguments lie in the input, and within the limits; what
  *   was read, written again, reads the same.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz/fuzz.h"
 
 #include "wire/resp.h"
 
 enum { ARGS_MAX = 16, INPUT_MAX = 4096, EVERY_PREFIX_TO = 512 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool law)
-{
-    if (!law)
-        abort();
-}
-
 static bool lies_in(const char *bytes, size_t len, const char *at, size_t n)
 {
     return at >= bytes && n <= len && at <= bytes + len - n;
-}
-
-/* Of exactly this size, so that a read beyond the end is seen. */
-static char *copy_of(const char *bytes, size_t len)
-{
-    char *copy = malloc(len > 0 ? len : 1);
-
-    check(copy != NULL);
-    memcpy(copy, bytes, len);
-    return copy;
 }
 
 static bool same_arg(struct weir__text a, struct weir__text b)

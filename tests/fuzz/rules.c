@@ -1,8 +1,6 @@
 /* rules.c -- any bytes as a rule file: no crash, every problem with a place in the text, and a set
  * is made of all that is read. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz/fuzz.h"
 
 #include "match/draft.h"
 
@@ -14,12 +12,6 @@ const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
     return "leak:libfyaml.so\n";
-}
-
-static void check(bool law)
-{
-    if (!law)
-        abort();
 }
 
 static bool is_one_line(const char *text, size_t size)

@@ -7,6 +7,8 @@
 #ifndef WEIR_TESTS_SESSION_H
 #define WEIR_TESTS_SESSION_H
 
+#include "fuzz/fuzz.h"
+
 #include <strings.h>
 
 #include "unit/world.h"
@@ -16,23 +18,6 @@ enum { INPUT_MAX = 12 * 1024, REQUEST_MAX = 4096, KEYS = 256 };
 
 #define CHECK_TOKEN "check-token"
 #define ADMIN_TOKEN "admin-token"
-
-static void check(bool law)
-{
-    if (!law)
-        abort();
-}
-
-/* Of exactly this size, so that a read beyond the end is seen. */
-static char *copy_of(const char *bytes, size_t len)
-{
-    char *copy = malloc(len > 0 ? len : 1);
-
-    check(copy != NULL);
-    if (len > 0)
-        memcpy(copy, bytes, len);
-    return copy;
-}
 
 static bool go_on(void *context, const struct weir__json_value *value)
 {

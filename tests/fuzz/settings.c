@@ -7,10 +7,9 @@
  *   for secrets, which are not printed); two lists of addresses that are good are good together; of
  *   what is wrong the place is told.
  */
-#include <stdint.h>
+#include "fuzz/fuzz.h"
+
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/base/file.h"
 #include "server/base/options.h"
@@ -20,18 +19,10 @@
 
 enum { INPUT_MAX = 4096 };
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static const char file_name[] = "weir.conf", secret[] = "a-secret-of-a-file\r\n";
 static struct weir__buffer file; /* what is in it now */
 
 static const struct weir__command serve = { .name = "serve", .options = weir__settings_rows };
-
-static void check(bool law)
-{
-    if (!law)
-        abort();
-}
 
 /* In place of the real one: no file of this machine is read. */
 char *weir__file_read(const char *path, size_t most, size_t *len)

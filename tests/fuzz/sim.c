@@ -1,8 +1,6 @@
 /* sim.c -- any bytes as a scenario file: no crash, every problem with a place in the text, and a
  * plan that is read makes sense. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz/fuzz.h"
 
 #include "server/sim/sim.h"
 
@@ -13,12 +11,6 @@ const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
     return "leak:libfyaml.so\n";
-}
-
-static void check(bool law)
-{
-    if (!law)
-        abort();
 }
 
 static void count_problem(void *context, const struct weir_problem *p)

@@ -1,19 +1,10 @@
 /* system.c -- any bytes as the kernel's texts on load: each parser says that it does not know, or
  * something that can be. */
+#include "fuzz/fuzz.h"
+
 #include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "guard/system.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool law)
-{
-    if (!law)
-        abort();
-}
 
 static void check_stat(const char *text, const struct weir__cpus *cpus)
 {

@@ -4,10 +4,10 @@
  * The input is a list of edits to a good table: two bytes of kind and place, eight of what to write
  * there.  Most go to where they hurt: the header, the limiters' records, the states, the bans.
  */
+#include "fuzz/fuzz.h"
+
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -136,8 +136,6 @@ static size_t place_of(unsigned kind, unsigned place, size_t size, const struct 
 
     return at % (size - 8);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
 {

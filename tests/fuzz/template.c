@@ -1,21 +1,12 @@
 /* template.c -- any bytes as a key's template: no crash, an error that points into the text, parts
  * that a template can have; and what parses says the same when it is written anew from its
  * parts. */
-#include <stdint.h>
+#include "fuzz/fuzz.h"
+
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "match/draft.h"
 #include "match/template.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool law)
-{
-    if (!law)
-        abort();
-}
 
 static void check_error(const struct weir_error *error, size_t length)
 {

@@ -1,18 +1,8 @@
 /* uri.c -- any bytes as a URI: what comes out is a path with nothing left to resolve, fits, and is
  * the same exactly if it is said to be. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz/fuzz.h"
 
 #include "match/words.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool law)
-{
-    if (!law)
-        abort();
-}
 
 static void check_path(const char *path, size_t len)
 {

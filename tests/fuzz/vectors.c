@@ -6,15 +6,12 @@
  *   clock goes forward); a peek changes nothing, and the take after it says the same; nothing is
  *   negative, and no more is left than the limit.
  */
-#include <stdint.h>
+#include "fuzz/fuzz.h"
+
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "vectors/runner/replay.h"
 #include "vectors/runner/vectors.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { STATE_MAX = 1 << 20 };
 

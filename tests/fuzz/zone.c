@@ -1,19 +1,9 @@
 /* zone.c -- any bytes as a file of the time zone database: refused, or a zone whose days are a
  * calendar. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz/fuzz.h"
 
 #include "algo/algo.h"
 #include "base/zone.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool law)
-{
-    if (!law)
-        abort();
-}
 
 /* A moment lies in its day, days follow each other, and the ranks have no gaps. */
 static void check_day(const struct weir__zone *z, int64_t time)

@@ -2,8 +2,8 @@
 """make-log.py OUT [--lines N] [--seed S] [--gzip] [--json] [--scenario NAME] ... -- an access log.
 
 OUT is a file, or - for stdout; the same options always give the same bytes.  The format is nginx's
-combined one, or with --json lines of JSON with nginx's names and milliseconds.  stderr says how many
-lines each kind of client has, so that the effect of a rule can be worked out by hand.
+combined one, or with --json lines of JSON with nginx's names and milliseconds.  stderr says how
+many lines each kind of client has, so that the effect of a rule can be worked out by hand.
 
 Scenarios:
 

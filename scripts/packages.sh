@@ -2,7 +2,7 @@
 # packages.sh GROUP... -- install the missing Debian packages of these groups (packages.txt).
 set -eu
 list=$(dirname "$0")/../packages.txt
-command -v dpkg-query >/dev/null || exit 0 # not Debian: Meson names what is missing
+command -v dpkg-query >/dev/null || exit 0 # not Debian: Meson names missing libraries
 missing=
 for group in "$@"; do
     for package in $(awk -v g="$group" '$1 !~ /^#/ && $2 == g { print $1 }' "$list"); do

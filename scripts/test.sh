@@ -18,7 +18,8 @@ setup() {
 run() {
     log=$1/result.txt
     quiet='^ninja\|^$\|^Full log\|^Expected Fail\|^Unexpected\|^Skipped\|^Timeout'
-    meson test -C "$@" --no-rebuild --print-errorlogs 2>&1 | tee "$log" | grep -v "$quiet" || true
+    meson test -C "$@" -t 3 --no-rebuild --print-errorlogs 2>&1 | tee "$log" |
+        grep -v "$quiet" || true
     ok=$(sed -n 's/^Ok: *//p' "$log")
     bad=$(sed -n 's/^Fail: *//p' "$log")
     late=$(sed -n 's/^Timeout: *//p' "$log")

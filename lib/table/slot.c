@@ -6,8 +6,8 @@
  * touched.
  *
  * A new key takes an empty slot by swapping its tag in; the state there is zeros, which is fresh.
- * If no slot within reach is empty, the idlest key makes room, at the group's desk: only one process
- * at a time makes room in a group, so a key never gets two slots.
+ * If no slot within reach is empty, the idlest key makes room, at the group's desk: only one
+ * process at a time makes room in a group, so a key never gets two slots.
  *
  * A victim is pinned, its state made fresh, its tag replaced, and the pin lifted, in this order.  A
  * process killed in between leaves a fresh key: the old one or the new one.

@@ -3,8 +3,8 @@
  *
  *     guard SEED KILLS
  *
- *     never too many   what is held, as booked by those alive, never adds up to more than there are
- *                      permits.  Each books what it got and crosses it out before it gives it back.
+ *     never too many   the living never hold more than there are permits.  Each books a permit when
+ *                      it has it, and crosses it out before it gives it back.
  *                      A victim is stopped first, so that its booking can go before its permits
  *                      may be taken back: whatever is booked is out
  *     nothing lost     after the last kill, and the few seconds that are stated, nothing is out and
@@ -96,7 +96,7 @@ static struct weir_guard *join(const char *path, struct weir_table **table)
     return guard;
 }
 
-/* Time goes on by what is done. */
+/* Time goes on with the work. */
 static void be_victim(const char *path, struct book *book, int me)
 {
     struct weir_table *table;
@@ -171,7 +171,7 @@ static int check_end(struct weir_guard *guard, weir_time now)
     for (int i = 0; i < 40; i++)
         weir_guard_get(guard, now += WEIR_SECOND / 4 + WEIR_SECOND / 10, &info);
     for (int i = 0; i < 100 && guard->record->limit < PERMITS;
-         i++) { /* what the controller has learnt from the errors */
+         i++) { /* the controller has learnt from the errors */
         weir_time t = now += 2 * WEIR_SECOND;
         for (int k = 0; k < PERMITS; k++)
             weir_enter(guard, &(struct weir_ask){ .cost = 1, .now = t }, &p[k], &d);

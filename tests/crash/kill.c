@@ -12,8 +12,8 @@
  *     nothing lost        nor more than was booked and the decisions that were cut off
  *     no stuck key        every key of both files can be asked, and after its rest it has its whole
  *                         burst again
- *     others go on        the witness got exactly what the limit allows, in every round
- *     attach works        before, during and after; and some of what was cut off was put right
+ *     others go on        the witness got exactly the limit, in every round
+ *     attach works        before, during and after; and some interrupted work was put right
  *                         (recovered)
  */
 #include <inttypes.h>
@@ -195,7 +195,7 @@ static void expect(bool ok, const char *what, int64_t got, int64_t wanted)
         fprintf(stderr, "kill: %s: got %" PRId64 ", expected %" PRId64 "\n", what, got, wanted);
 }
 
-/* What each key has used against what was booked for it. */
+/* Each key's use against the books. */
 static void compare_books(struct tables *t, const struct book *book, int64_t kills)
 {
     for (int limiter = SMALL; limiter <= LARGE; limiter++) {

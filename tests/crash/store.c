@@ -30,7 +30,7 @@
 enum what { NOTHING, DIE, FAIL, CUT };
 
 static enum what what; /* happens at a call, ... */
-static long left;      /* ... after so many; below 0: it has */
+static long left;      /* ... after this many; below 0: it has */
 static int why;        /* errno of one that fails */
 
 /* Whether it is this call's turn. */
@@ -301,7 +301,7 @@ static void count(const struct change *c, const char *how, long n, bool good, co
         fprintf(stderr, "%s, call %ld %s: %s\n", c->name, n, how, text);
 }
 
-/* False once there are not so many calls. */
+/* False once there are fewer calls. */
 static bool die_at(const struct change *c, long n, const char *folder)
 {
     int status = 0;
@@ -334,7 +334,7 @@ static bool fail_at(const struct change *c, long n, enum what how, int number, c
     struct host h = { 0 };
     struct weir_error error = { 0 };
     struct force found;
-    char text[320] = "what is in force and what is kept is not what it says";
+    char text[320] = "in force, kept and told are not the same";
 
     prepare(c);
     must(start(&h, c->file ? rules_path : "", &error), error.text);

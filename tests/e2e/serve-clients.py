@@ -156,7 +156,7 @@ def curl(server, path, *options, data=None, base=None):
 
 
 def split_answer(data):
-    """The last head, and what is behind it."""
+    """The last head, and its body."""
     begin = max(m.start() for m in re.finditer(rb"(?:^|\n)HTTP/1\.1 \d", data))
     head, body = data[begin:].lstrip(b"\n").split(b"\r\n\r\n", 1)
     status, *lines = head.decode().split("\r\n")

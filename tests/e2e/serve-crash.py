@@ -2,8 +2,8 @@
 """serve-crash.py WEIR [KILLS [KEYS]] -- `weir serve` is killed in the middle of its work, again and
 again, and starts on the same table.
 
-The clock stands still, so a key never gets anything back: what was let in over all lives of the
-server is exactly what the limit has lost.
+The clock stands still, so a key never gets anything back: the asks let in over all lives of the
+server are exactly the units its limit has lost.
 
     let in, as answered                      <= limit              nothing was over-admitted because
     of a kill
@@ -61,7 +61,7 @@ def rules_text(version):
 
 
 class Key:
-    """One key: how it is asked, and what became of it."""
+    """One key: how it is asked, and its counts."""
 
     def __init__(self, name, words, limit):
         self.name, self.words, self.limit = name, words, limit
@@ -187,7 +187,7 @@ class Flooder(Asker):
 
 
 class Operator(threading.Thread):
-    """Changes things, one after the other, and remembers what was answered."""
+    """Changes things, one after the other, and remembers the answers."""
 
     def __init__(self, life, kept):
         super().__init__()

@@ -233,7 +233,7 @@ def test_L1_a_lease_ends_by_time(weir):
 
 
 def test_S1_permits_outlive_the_server(weir):
-    """A restart on the same table, and even kill -9: what clients hold stays theirs."""
+    """A restart on the same table, and even kill -9: clients keep their permits."""
     with (tempfile.TemporaryDirectory(prefix="weir-guards-") as folder,
           Doors(weir, table=os.path.join(folder, "table")) as d):
         permit = d.enter("GUARD", "search")["permit"]
@@ -249,7 +249,7 @@ def test_S1_permits_outlive_the_server(weir):
 
 
 def test_S1_permits_outlive_a_handover(weir):
-    """The old server ends, and with it its process; what clients hold is not its own."""
+    """The old server's process ends; the permits are its clients', not its own."""
     with tempfile.TemporaryDirectory(prefix="weir-guards-") as folder:
         d = Doors(weir, table=os.path.join(folder, "table"), clock=False)
         permit = d.enter("GUARD", "search")["permit"]
@@ -342,7 +342,7 @@ def test_L11_waits_for_a_permit(weir):
         full = d.enter("GUARD", "shop", "WAIT", 1000)
         assert (full["allowed"], full["reason"], full["guard"]) == (0, "full", "shop"), full
         assert d.enter("GUARD",
-                       "shop")["reason"] == "busy", "who does not wait is not put into the queue"
+                       "shop")["reason"] == "busy", "an ask without WAIT is not queued"
         for waiter in (first, second):
             assert d.exit(permit) == 1
             entered = waiter.answer()
@@ -359,7 +359,7 @@ def test_L11_waits_for_a_permit(weir):
 
 
 def test_L11_nobody_overtakes(weir):
-    """Who waits for two permits has one of them free before it: nobody who comes later takes it."""
+    """While one waits for two permits and one is free, no later ask takes it."""
     with Doors(weir, rules=RULES.replace("{ max: 1, queue: 2", "{ max: 2, queue: 2")) as d:
         permit = d.enter("GUARD", "shop")["permit"]
         first = Waiter(d, "GUARD", "shop", "COST", 2, "WAIT", 60000)
@@ -429,7 +429,7 @@ def test_L11_by_rules(weir):
 
 
 def test_R5_in_shadow_nobody_waits(weir):
-    """Who would have to wait is in; and who waits when all is put in shadow comes in, once."""
+    """In shadow nobody waits: new asks come in, and so do the waiting ones, once."""
     with Doors(weir) as d:
         d.enter("GUARD", "shop")
         waiter = Waiter(d, "GUARD", "shop", "WAIT", 60000)
@@ -563,8 +563,8 @@ def test_G4_told_once_over_a_restart(weir):
         d.resp = d.server.resp()
         assert d.guard("db")["breaker"] in ("open", "half-open")
         d.resp("WEIR.GUARD.FORCE", "db", "closed")
-        until("what is new is told", lambda: d.events("guard-forced"))
-        assert d.events("breaker-opened") == [], "what was told before the restart is told again"
+        until("news is told", lambda: d.events("guard-forced"))
+        assert d.events("breaker-opened") == [], "old news is told again after a restart"
 
 
 def test_G4_forced_by_hand(weir):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""serve-live.py WEIR [TEST...] -- what changes while `weir serve` runs: rules, modes, the process
+"""serve-live.py WEIR [TEST...] -- changes while `weir serve` runs: rules, modes, the process
 itself.
 
 What the server does by itself in real time (a look at the rule file every second, draining) is
@@ -161,7 +161,7 @@ def test_R5_modes_at_once_on_all_threads(weir):
             for mode, allowed in (("enforce", 0), ("off", 1), ("enforce", 0), ("shadow", 1),
                                   ("as-written", 0)) * 5:
                 admin.json("WEIR.MODE", mode, *rule)
-                for client in clients:  # whoever asks after the switch was answered sees it
+                for client in clients:  # every ask after the switch sees it
                     assert check(client, ip="192.0.2.7")[0] == allowed, (mode, rule)
         for client in clients:
             client.close()

@@ -13,7 +13,7 @@ import threading
 from serving import Error, Server, encode, has_sanitizer, is_closed, memory_of, run_tests, until
 
 IDLE, BUSY = 10000, 1000
-# AddressSanitizer, if the server was built with it, would keep what was freed.
+# Else AddressSanitizer keeps freed memory.
 LEAN = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"}
 MIB = 1 << 20
 IDLE_MOST = 4096  # bytes that a connection may take which waits
@@ -87,7 +87,7 @@ def test_ten_thousand_idle(weir):
         with server.resp() as client:
             for _ in range(1000):
                 assert client("CL.THROTTLE", "k", 100000, 1, 1)[0] == 0
-        # and after they have been busy once: what that took was given back
+        # after they have been busy once, its memory is given back
         for client in idle:
             client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
                            if client.getpeername()[1] == server.ports["http"] else b"PING\r\n")
@@ -206,7 +206,7 @@ def test_idle_are_closed_and_others_are_not(weir):
         quiet, listener = connect(server), server.resp()
         assert listener("SUBSCRIBE", "weir.events")[0] == "subscribe"
         assert is_closed(quiet)
-        assert listener("PING") == ["pong", ""]  # who waits for events has nothing to say
+        assert listener("PING") == ["pong", ""]  # a subscriber may only say this
         listener.close()
 
 
@@ -428,7 +428,7 @@ def test_requests_have_bounds(weir):
         answer = say(server, "http",
                      b"GET /" + b"y" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b" 414 " in answer or b" 413 " in answer or b" 431 " in answer, answer
-        with server.resp() as client:  # what is within them is served
+        with server.resp() as client:  # an ask within them is served
             assert client("ECHO", "x" * 60000) == "x" * 60000
             assert isinstance(client(*["x"] * 1024), Error)
             assert client("PING") == "PONG"

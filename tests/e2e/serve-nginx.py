@@ -48,7 +48,7 @@ http {{
     scgi_temp_path {folder}/scgi;
 
     upstream backend {{ server unix:{folder}/backend; }}
-    server {{ # the service behind: it says what it was told
+    server {{ # the service behind: it echoes
         listen unix:{folder}/backend;
         location = /forbidden {{ return 403 "its own\\n"; }}
         location / {{ return 200 "$request_method $request_uri level=$http_weir_level\\n"; }}
@@ -206,7 +206,7 @@ def test_S2_nginx_denied_is_403(weir):
         assert denied.status == 403 and "retry-after" not in denied.headers, denied.headers
         assert denied.json()["title"] == "Denied", denied.headers
         own = nginx("/forbidden")
-        # what the backend forbids stays as it is
+        # the backend's own refusals stay as they are
         assert own.status == 403 and own.body == b"its own\n", own.body
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""serve-security.py WEIR [TEST...] -- who may do what with `weir serve`, and what never gets out.
+"""serve-security.py WEIR [TEST...] -- roles at `weir serve`, and secrets that never get out.
 
 That two servers spread the same keys differently (the keyed hash) cannot be seen from outside: that
 other secrets make other places of the same keys is in tests/unit/hash.c."""
@@ -89,7 +89,7 @@ def test_unix_sockets_are_for_their_owner(weir):
 
 # ------------------------------------------------------------------- roles
 
-# RESP commands that need no role: what clients say first
+# RESP commands that need no role: a client's first words
 OPEN = {"AUTH", "CLIENT", "HELLO", "QUIT", "RESET"}
 CHECKING = {"POST /v1/check", "* /v1/auth", "POST /v1/check/batch", "POST /v1/take",
             "POST /v1/peek", "POST /v1/give", "POST /v1/reserve",
@@ -385,7 +385,7 @@ def test_S1_tls_with_client_certificates(weir):
             assert say_secretly(server, context(folder, "ca", "stranger"), "http", GET) is None
             old = context(folder, "ca", "client")
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that these are old is what is tested
+                warnings.simplefilter("ignore")  # they must be old
                 old.minimum_version = ssl.TLSVersion.TLSv1
                 old.maximum_version = ssl.TLSVersion.TLSv1_1
             assert say_secretly(server, old, "resp", b"PING\r\n") is None

@@ -1,4 +1,4 @@
-"""serving.py -- what the tests of `weir serve` share: a server on ports of its own, stopped by its
+"""serving.py -- shared by the tests of `weir serve`: a server on ports of its own, stopped by its
 own pid, and the smallest clients.
 
 A server is started with --test-clock unless told otherwise: time stands still until a test moves

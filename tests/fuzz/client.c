@@ -1,4 +1,4 @@
-/* client.c -- any bytes as what a server answers to the commands that ask one: no crash, and
+/* client.c -- any bytes as the answer of a server to the commands that ask one: no crash, and
  * nothing is printed that a terminal obeys.
  *
  *   the first byte chooses the command; the second how many bytes come at a time, and whether the

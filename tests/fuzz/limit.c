@@ -1,5 +1,5 @@
 /* limit.c -- any bytes as a limit and as a time: no crash, an error that points into the text, and
- * what parses comes back the same. */
+ * a limit that parses comes back the same. */
 #include "fuzz/fuzz.h"
 
 #include "weir.h"

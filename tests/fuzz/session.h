@@ -1,8 +1,8 @@
-/* session.h -- what the fuzzers of whole sessions share: a server without sockets, and bytes that
+/* session.h -- shared by the fuzzers of whole sessions: a server without sockets, and bytes that
  * come in pieces as a network may cut them.
  *
  * The first byte of the input says how: its lower half is how the rest is cut (0: not at all, 1:
- * byte by byte), its upper half who comes.
+ * byte by byte), its upper half the role.
  */
 #ifndef WEIR_TESTS_SESSION_H
 #define WEIR_TESTS_SESSION_H
@@ -38,7 +38,7 @@ static struct world *begin_session(const struct weir__protocol *protocol, unsign
     struct world *w = make_world_of(protocol, KEYS);
 
     w->settings.request_max = REQUEST_MAX;
-    if (how & 0x30) { /* a stranger, or who may only ask */
+    if (how & 0x30) { /* a stranger, or one that may only ask */
         w->settings.check_token = CHECK_TOKEN;
         w->settings.admin_token = ADMIN_TOKEN;
         w->conn.role = w->conn.first_role = how & 0x10 ? WEIR__ROLE_NONE : WEIR__ROLE_CHECK;
@@ -87,7 +87,7 @@ static void wake(struct world *w, struct weir__buffer *told)
     w->sent.len = 0;
 }
 
-/* Feeds it all, what was not used again with more behind it.  Returns how many bytes were used. */
+/* Feeds it all; unused bytes come again with more behind them.  Returns how many were used. */
 static size_t feed_session(struct world *w, const char *bytes, size_t len, unsigned how,
                            struct weir__buffer *told)
 {

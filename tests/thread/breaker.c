@@ -1,5 +1,5 @@
-/* breaker.c -- many threads at one breaker: exactly so many probes pass, nothing that was told is
- * lost, and each change is made once.
+/* breaker.c -- many threads at one breaker: exactly the set number of probes passes, nothing that
+ * was told is lost, and each change is made once.
  *
  *     thread-breaker [ROUNDS]
  */

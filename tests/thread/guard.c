@@ -49,9 +49,9 @@ static void expect(bool ok, const char *what, int64_t got, int64_t wanted)
 }
 
 struct shared {
-    int64_t done, looks, odd; /* of who looks */
+    int64_t done, looks, odd; /* of the onlooker */
     int64_t ready, finished, granted, held, most, entered, returned, late;
-    int64_t clock; /* goes on in steps, by whoever gets to it */
+    int64_t clock; /* goes on in steps, moved by any of them */
 };
 
 struct worker {
@@ -153,7 +153,7 @@ static void *run(void *context)
 
     meet(&w->shared->ready);
     (w->kind == HOLD ? hold : w->kind == CHURN ? churn : lease)(w);
-    meet(&w->shared->finished); /* what is held by a process that has ended can be had again */
+    meet(&w->shared->finished); /* the permits of a process that has ended are free again */
     return NULL;
 }
 

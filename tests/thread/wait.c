@@ -72,7 +72,7 @@ static void *work(void *argument)
             sched_yield();
             go_out(&permit, (me + i) % 8 != 0);
         } else {
-            expect(wait_max != WEIR_FOREVER, "who waits for ever gets in; reason", d.reason);
+            expect(wait_max != WEIR_FOREVER, "a wait for ever ends inside; reason", d.reason);
             expect(d.reason == WEIR_LATE || d.reason == WEIR_BUSY, "why not", d.reason);
             __atomic_add_fetch(&left_late, 1, __ATOMIC_RELAXED);
         }
@@ -148,7 +148,7 @@ static void play(enum weir_order order)
         pthread_join(threads[i], NULL);
     weir_guard_get(guard, weir_table_now(table), &info);
     expect(info.in_flight == 0, "permits that are out in the end", info.in_flight);
-    expect(weir_queue_length(queue) == 0, "those who wait in the end", weir_queue_length(queue));
+    expect(weir_queue_length(queue) == 0, "waiting in the end", weir_queue_length(queue));
     expect(most <= PERMITS, "the most that were inside", most);
     weir_queue_destroy(queue);
     weir_table_destroy(table);

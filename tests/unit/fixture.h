@@ -1,4 +1,4 @@
-/* fixture.h -- what the tests of tables share: tables and limiters from one line of text, asks, and
+/* fixture.h -- shared by the tests of tables: tables and limiters from one line of text, asks, and
  * a folder that goes with the test. */
 #ifndef WEIR_TESTS_FIXTURE_H
 #define WEIR_TESTS_FIXTURE_H

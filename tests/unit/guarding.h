@@ -1,4 +1,4 @@
-/* guarding.h -- what the tests of guards share. */
+/* guarding.h -- shared by the tests of guards. */
 #ifndef WEIR_TESTS_GUARDING_H
 #define WEIR_TESTS_GUARDING_H
 
@@ -24,7 +24,7 @@ static inline bool enter_at(struct weir_guard *guard, weir_time now, struct weir
     return weir_enter(guard, &(struct weir_ask){ .cost = 1, .now = now }, permit, &d);
 }
 
-/* Why not; WEIR_GRANTED: it could, and has given back. */
+/* Why an enter is refused; WEIR_GRANTED: it is not, and the permit is given back. */
 static inline enum weir_reason why_not(struct weir_guard *guard, weir_time now)
 {
     struct weir_permit permit;

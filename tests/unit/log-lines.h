@@ -1,4 +1,4 @@
-/* log-lines.h -- what the tests of access logs share: a good line and its time, and lines read by
+/* log-lines.h -- shared by the tests of access logs: a good line and its time, and lines read by
  * themselves.
  *
  * Lines lie in memory of exactly their size: reading beyond the end is seen by the sanitizers.
@@ -36,7 +36,7 @@ static inline const char *shown(const struct weir__log_entry *e)
     return text;
 }
 
-/* In memory of its size; what the entry points to is there until the next call. */
+/* In memory of its size.  The entry points into it until the next call. */
 static inline bool read_line(const char *line, size_t len, const struct weir__log_map *map,
                              struct weir__log_fault *fault)
 {

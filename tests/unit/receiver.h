@@ -1,5 +1,5 @@
-/* receiver.h -- for tests: somebody who takes posts on loopback, in the test's own loop, answers
- * them as it was told, and keeps what came. */
+/* receiver.h -- takes posts on loopback, in the test's own loop, answers them as told, and keeps
+ * them. */
 #ifndef WEIR_TESTS_RECEIVER_H
 #define WEIR_TESTS_RECEIVER_H
 
@@ -12,7 +12,7 @@
 #include "server/serve/net/tls.h"
 
 #define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-#define SILENCE   "" /* takes the post, and says nothing */
+#define SILENCE   "" /* takes the post without an answer */
 
 enum { POSTS_MAX = 64 };
 
@@ -207,7 +207,7 @@ static inline int free_loop(void **state)
     return uv_loop_close(&loop);
 }
 
-/* Runs the loop until it is so.  One that never is so hangs, and the test's time limit ends it. */
+/* Runs the loop until the condition holds, or until the test's time limit. */
 #define run_until(condition)            \
     do {                                \
         while (!(condition))            \

@@ -1,5 +1,5 @@
-/* requests.h -- what the tests of rules share: rule sets from a line or two of YAML, requests from
- * "ip=192.0.2.1 uri=/login", and a look at what a rule has left for one. */
+/* requests.h -- shared by the tests of rules: rule sets from a line or two of YAML, requests from
+ * "ip=192.0.2.1 uri=/login", and the rest that a rule has left for one. */
 #ifndef WEIR_TESTS_REQUESTS_H
 #define WEIR_TESTS_REQUESTS_H
 

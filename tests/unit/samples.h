@@ -1,4 +1,4 @@
-/* samples.h -- what the tests of controllers share: a controller under test, and samples made by
+/* samples.h -- shared by the tests of controllers: a controller under test, and samples made by
  * hand. */
 #ifndef WEIR_TESTS_SAMPLES_H
 #define WEIR_TESTS_SAMPLES_H
@@ -40,7 +40,7 @@ static inline void add_times(struct subject *s, weir_time took, int64_t n)
     s->times.counts[weir__bin_of(took)] += (uint32_t)n;
 }
 
-/* Time goes on by the sample's span (0: a look); what s->times has is its results'. */
+/* Time goes on by the sample's span (0: a look); s->times holds its results. */
 static inline int64_t feed(struct subject *s, struct weir__sample sample)
 {
     sample.span = sample.span ? sample.span : s->plan.sample_span;

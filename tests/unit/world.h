@@ -1,7 +1,7 @@
 /* world.h -- a server without sockets: rules, a table, a clock that stands still, and one
  * connection whose answers are gathered.
  *
- * world.c plays conn.c, loop.c and serve.c: it keeps what is sent, does work for other threads as
+ * world.c plays conn.c, loop.c and serve.c: it keeps sent bytes, does work for other threads as
  * soon as the protocol lets go of the connection, and ticks when the clock is set.  For unit tests
  * and fuzzers: a broken law ends the program.
  */
@@ -97,7 +97,7 @@ static inline void world_make_rules(struct weir__server *s)
                error.text);
 }
 
-/* One that nobody has used, to be taken before another is made: it is by far the largest part. */
+/* An unused one, to be taken before another is made: it is by far the largest part. */
 static struct weir__reservations *world_spare;
 
 static inline struct weir__reservations *world_reservations(void)
@@ -134,7 +134,7 @@ static inline void world_make_server(struct weir__server *s, int64_t keys)
     world_make_rules(s);
 }
 
-/* Whose connection is the admin's, from this host. */
+/* Its connection is an admin's, from this host. */
 static inline struct world *make_world_of(const struct weir__protocol *protocol, int64_t keys)
 {
     static const struct weir__settings none = { .config = "",
@@ -243,7 +243,7 @@ static inline void world_work(struct world *w)
     world_gather(w);
 }
 
-/* Who waits for a guard waits in vain: time goes on until it is told so. */
+/* Waiting for a guard is in vain: time goes on until the refusal. */
 static inline void world_wait(struct world *w)
 {
     for (int i = 0; w->conn.wait && i < 100; i++) {
@@ -255,7 +255,7 @@ static inline void world_wait(struct world *w)
     world_gather(w);
 }
 
-/* Feeds bytes that lie in memory of exactly their size, as conn.c does, and gathers what comes.
+/* Feeds bytes that lie in memory of exactly their size, as conn.c does, and gathers the answers.
  * Returns how many were used. */
 static inline size_t feed_bytes(struct world *w, char *bytes, size_t len)
 {

@@ -72,7 +72,7 @@ def fetch(command, folder):
     if (done.returncode
         and any(word in output.lower()
                 for word in ("checksum mismatch", "eintegrity", "do not match the hashes"))):
-        raise AssertionError("what came is not what was pinned:\n" + output)
+        raise AssertionError("not the pinned version:\n" + output)
     if done.returncode:
         raise Skipped("%s: %s" % (command[0], why(output)))
 

@@ -1,5 +1,5 @@
-"""world.py -- what a client library finds when it is tested: three servers, and a page that says
-what to do and what must come.
+"""world.py -- the world of a client library under test: three servers, and a page of steps and
+their results.
 
     plain    no token, time stands still until WEIR.CLOCK
     guarded  two tokens: WEIR_CHECK_TOKEN and WEIR_ADMIN_TOKEN

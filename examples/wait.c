@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <weir.h>
+#include <weir-queue.h>
 
 static weir_time tell(void *context)
 {

@@ -1,9 +1,4 @@
-/* weir-queue.h -- waiting for a guard, and thread pools.  Read weir.h first.
- *
- *   queue   who waits for a turn in this process, and who is next
- *   wait    enter a guard, or wait in a queue until that is possible: threads and event loops
- *   pool    a bulkhead with threads of its own
- */
+/* weir-queue.h -- for callers that can wait: clocks, queues, thread pools.  Read weir.h first. */
 #ifndef WEIR_QUEUE_H
 #define WEIR_QUEUE_H
 
@@ -12,6 +7,23 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ----------------------------------------------- waiting for a limiter ---- */
+
+/* A clock that tests can replace, so that they jump instead of sleeping. */
+struct weir_clock {
+    weir_time (*now)(void *context);
+    void (*sleep)(void *context, weir_time span);
+    void *context;
+};
+
+/* The table's clock and a real sleep. */
+WEIR_API struct weir_clock weir_table_clock(struct weir_table *table);
+
+/* Takes, and sleeps until the grant may be used: at most ask->wait_max.  False, at once, if that is
+ * not enough.  The time comes from the clock, not from ask->now. */
+WEIR_API bool weir_wait(struct weir_limiter *limiter, const struct weir_ask *ask,
+                        const struct weir_clock *clock, struct weir_decision *decision);
 
 /* --------------------------------------------------------------- queues ---- */
 

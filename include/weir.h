@@ -1,17 +1,13 @@
 /* weir.h -- traffic control: rate limits by key, limits on work in progress, and rules that choose.
  *
- * A decision takes nanoseconds, in one process or shared by every process of a host.  This header
- * is the manual; read it from top to bottom as far as you need.  Each floor builds on the one
- * before it, so stop at the lowest that serves you.
+ * This header is the manual.  Each floor builds on the one before it: read on as far as you need.
  *
  *   floor 1   you hold the state        weir_plan_create, weir_step
  *   floor 2   a table holds the states  weir_table_create, weir_limiter_create, weir_take
  *   guards    work in progress          weir_guard_create, weir_enter, weir_exit
  *   floor 3   rules choose              weir_create, weir_rules_read, weir_use, weir_check
  *
- * weir-queue.h adds queues and thread pools, for callers that can wait.
- *
- * The words:
+ * weir-queue.h is for callers that can wait: queues and thread pools.  The words:
  *
  *   limit     what a person writes: "300 per 60 s"
  *   plan      a limit, checked and compiled; it never changes, and threads may share it
@@ -37,18 +33,15 @@
  * decide return whether the ask was granted.  A bug in the caller (NULL where none may be) asserts.
  *
  * Threads.  Any function may be called from many threads at once; only create and destroy must not
- * overlap with the use of the same object.  After fork (with no other thread inside the library) a
- * table with a path stays shared; a private one becomes two.
+ * overlap with other uses of the object.  After fork (with no other thread in here) a table with a
+ * path stays shared; a private one becomes two.
  *
- * Listings.  Functions named ..._next step through limiters, guards, rules and bans.  Start with a
- * cursor of 0 and call until the answer is false; each call copies one entry and holds no lock
- * afterwards:
+ * Listings.  Functions named ..._next give one entry per call, from a cursor of 0 until false:
  *
  *     for (int64_t at = 0; weir_ban_next(weir, now, &at, &ban);)
  *         printf("%s %s\n", ban.rule, ban.key);
  *
- * Entries that come or go meanwhile may or may not be listed; all others are listed once.
- */
+ * Entries that come or go meanwhile may be missing; all others are listed once. */
 #ifndef WEIR_H
 #define WEIR_H
 
@@ -69,24 +62,20 @@ extern "C" {
 #endif
 
 #define WEIR_VERSION        "0.1.0"
-#define WEIR_VERSION_NUMBER 100 /* major * 10000 + minor * 100 + patch */
-
-/* The version of the library that is running. */
-WEIR_API const char *weir_version(void);
+#define WEIR_VERSION_NUMBER 100          /* major * 10000 + minor * 100 + patch */
+WEIR_API const char *weir_version(void); /* of the library that is running */
 
 /* ---------------------------------------------------------------- time ---- */
 
 /* Nanoseconds: a point or a span.  All asks on one table must use one axis, and weir_table_now()
- * gives a good one; any that starts at 0 or later will do (points before 0 count as 0).
- *
- * Threads overtake each other, so an ask may be up to a second late: it counts as of the latest
- * moment its key has seen.  A clock that steps back further is followed: the step gives nothing
- * away and locks no key out, but time that passes twice counts twice. */
+ * gives a good one; any that starts at 0 or later will do (points before 0 count as 0).  An ask may
+ * be up to a second late, as threads overtake each other: it counts as of the latest moment its key
+ * has seen.  A clock that steps back further is followed: the step gives nothing away and locks no
+ * key out, but time that passes twice counts twice. */
 typedef int64_t weir_time;
 
-#define WEIR_NEVER   INT64_MAX /* decision.retry: this ask can never be granted */
-#define WEIR_FOREVER INT64_MAX /* ask.wait_max: any wait will do */
-
+#define WEIR_NEVER       INT64_MAX /* decision.retry: this ask can never be granted */
+#define WEIR_FOREVER     INT64_MAX /* ask.wait_max: any wait will do */
 #define WEIR_MICROSECOND ((weir_time)1000)
 #define WEIR_MILLISECOND ((weir_time)1000000)
 #define WEIR_SECOND      ((weir_time)1000000000)
@@ -110,7 +99,6 @@ struct weir_error {
 /* --------------------------------------------------------------- limits ---- */
 
 enum weir_calendar { WEIR_NO_CALENDAR = 0, WEIR_DAY = 1, WEIR_WEEK = 2, WEIR_MONTH = 3 };
-
 #define WEIR_NO_QUEUE ((int64_t)-1)
 
 /* A limit as a person means it.  Zero means the default, so name only what you need:
@@ -123,14 +111,10 @@ struct weir_limit {
     weir_time period;      /* ... in this time */
     /* Most that can pass at one instant after a rest; 0: count (leaky-bucket with a queue: 1) */
     int64_t burst;
-    /* leaky-bucket: units that may wait for their turn.  0: it is a meter, which makes nobody wait;
-     * WEIR_NO_QUEUE: a shaper with no room to wait */
-    int64_t queue;
+    int64_t queue;    /* leaky-bucket: units that may wait; 0: a meter; WEIR_NO_QUEUE: none may */
     int32_t buckets;  /* sliding-window: parts of the window; 0: 10 */
     bool align_first; /* fixed-window: starts with the first ask, not at a multiple of the period */
-    /* sliding-window: the partly expired bucket does not count, as in Sentinel; then up to twice
-     * the limit can pass in a period */
-    bool loose;
+    bool loose; /* sliding-window: as Sentinel's; up to twice the limit can pass in a period */
     weir_time warmup; /* warm-up: time from cold to warm; 0: the period */
     int32_t cold;     /* warm-up: how many times slower a cold key is; 0: 3 */
     int32_t calendar; /* calendar: WEIR_DAY, WEIR_WEEK (from Monday) or WEIR_MONTH; no period */
@@ -149,7 +133,6 @@ struct weir_limit {
  * "w") or a calendar window ("day", "week", "month").  Members of *out that the text does not name
  * become 0.  On an error, error->column points at the character. */
 WEIR_API int weir_limit_parse(struct weir_limit *out, const char *text, struct weir_error *error);
-
 /* Prints what weir_limit_parse reads; returns the length as snprintf does. */
 WEIR_API int weir_limit_print(char *out, size_t size, const struct weir_limit *limit);
 
@@ -198,7 +181,6 @@ enum weir_reason {
     WEIR_LATE = 11,    /* the wait in the queue was too long, or would be */
     WEIR_CANCELLED = 12, /* taken out of the queue */
 };
-
 /* "granted", "limited", "too-big", "bad-ask", "banned", "denied", ... */
 WEIR_API const char *weir_reason_name(enum weir_reason reason);
 
@@ -216,11 +198,9 @@ struct weir_decision {
 /* ------------------------------------------- floor 1: you hold the state ---- */
 
 struct weir_plan;
-
 WEIR_API int weir_plan_create(struct weir_plan **out, const struct weir_limit *limit,
                               struct weir_error *error);
 WEIR_API void weir_plan_destroy(struct weir_plan *plan);
-
 /* Bytes of one key's state: 16, but more for sliding-window and sliding-log.  Align it to 8 and
  * fill it with zeros: then it is fresh. */
 WEIR_API size_t weir_plan_state_size(const struct weir_plan *plan);
@@ -228,17 +208,13 @@ WEIR_API size_t weir_plan_state_size(const struct weir_plan *plan);
 /* The step: reads no clock, takes no lock, allocates nothing.  One thread at a time per state. */
 WEIR_API bool weir_step(const struct weir_plan *plan, void *state, const struct weir_ask *ask,
                         struct weir_decision *decision);
-
 /* The same decision, and the state stays untouched. */
 WEIR_API bool weir_step_peek(const struct weir_plan *plan, const void *state,
                              const struct weir_ask *ask, struct weir_decision *decision);
-
 /* Gives back ask->cost units that were taken before; never lifts a key above full. */
 WEIR_API void weir_step_give(const struct weir_plan *plan, void *state, const struct weir_ask *ask);
-
 /* From this moment on the state equals a fresh one. */
 WEIR_API weir_time weir_step_idle_at(const struct weir_plan *plan, const void *state);
-
 /* The limit changes at `now`, the algorithm does not: writes what `from` has used into `to`, which
  * has the new plan's size and does not overlap. */
 WEIR_API void weir_step_change(const struct weir_plan *old_plan, const struct weir_plan *new_plan,
@@ -247,13 +223,10 @@ WEIR_API void weir_step_change(const struct weir_plan *old_plan, const struct we
 /* ------------------------------------- floor 2: a table holds the states ---- */
 
 /* A region of fixed size, private to the process or shared by all that open the same path.
- * Decisions allocate nothing, and only those of sliding-window and sliding-log take a lock.
- *
- * A full table makes room by evicting the key that is closest to fresh.  An evicted key is a fresh
- * key, so the promises hold while the table has room for all keys that are not idle: watch
- * stats.evicted_early, which should stay 0. */
+ * Decisions allocate nothing, and only those of sliding-window and sliding-log take a lock.  A full
+ * table evicts the key that is closest to fresh.  An evicted key is a fresh key, so the promises
+ * hold while there is room for all keys that are not idle: stats.evicted_early should stay 0. */
 struct weir_table;
-
 struct weir_table_options {
     /* A file, created if there is none; in /dev/shm: memory only.  NULL: private to the process */
     const char *path;
@@ -270,14 +243,11 @@ struct weir_table_options {
     bool narrow;
     unsigned mode; /* permissions of a new file, regardless of the umask; 0: 0600 */
 };
-
 /* Creates a table, or attaches to the one that the path has; that keeps its own sizes. */
 WEIR_API int weir_table_create(struct weir_table **out, const struct weir_table_options *options,
                                struct weir_error *error);
-
 /* Attaches to a table that another process has created.  Refuses a format it does not know. */
 WEIR_API int weir_table_attach(struct weir_table **out, const char *path, struct weir_error *error);
-
 /* Leaves the table, and frees its limiters and guards in this process.  The file stays. */
 WEIR_API void weir_table_destroy(struct weir_table *table);
 
@@ -287,12 +257,11 @@ WEIR_API void weir_table_destroy(struct weir_table *table);
 WEIR_API weir_time weir_table_now(const struct weir_table *table);
 
 struct weir_table_stats {
-    int64_t slots;       /* places for keys */
-    int64_t keys;        /* places in use, including idle keys */
-    int64_t large_slots; /* the same for sliding-window and sliding-log */
-    int64_t large_keys;
-    int64_t live;  /* keys that are not as good as fresh; -1 unless asked for */
-    int64_t bytes; /* of the whole region */
+    int64_t slots;                   /* places for keys */
+    int64_t keys;                    /* places in use, including idle keys */
+    int64_t large_slots, large_keys; /* the same for sliding-window and sliding-log */
+    int64_t live;                    /* keys that are not as good as fresh; -1 unless asked for */
+    int64_t bytes;                   /* of the whole region */
     int64_t limiters, guards;
     int64_t evicted_idle;  /* keys that made room and were as good as fresh */
     int64_t evicted_early; /* keys that were not: the table is too small */
@@ -301,7 +270,6 @@ struct weir_table_stats {
     int64_t bans_lost;     /* bans that made room before their end: the table has too few places */
     bool narrow;
 };
-
 /* Counting `live` and `bans` reads every slot and every ban: now = -1 leaves that out. */
 WEIR_API void weir_table_stats(const struct weir_table *table, weir_time now,
                                struct weir_table_stats *out);
@@ -309,14 +277,12 @@ WEIR_API void weir_table_stats(const struct weir_table *table, weir_time now,
 /* A limit at work in a table.  Processes that share the table and use the same name share the
  * states.  It lives as long as the table; creating a name again gives the same limiter. */
 struct weir_limiter;
-
 /* WEIR_EXISTS: the name has another limit; weir_limiter_change changes it.  `keys` is for
  * sliding-window and sliding-log: room for this many keys in the slab; 0: as many as the table.
  * A name has 1 to 63 bytes. */
 WEIR_API int weir_limiter_create(struct weir_limiter **out, struct weir_table *table,
                                  const char *name, const struct weir_limit *limit, int64_t keys,
                                  struct weir_error *error);
-
 /* Changes the limit for all processes; every key keeps what it has used.  The algorithm stays. */
 WEIR_API int weir_limiter_change(struct weir_limiter *limiter, const struct weir_limit *limit,
                                  weir_time now, struct weir_error *error);
@@ -337,14 +303,11 @@ WEIR_API bool weir_limiter_next(const struct weir_table *table, int64_t *at,
  * With wait_max > 0 a grant may lie in the future: use it decision.wait later. */
 WEIR_API bool weir_take(struct weir_limiter *limiter, const struct weir_ask *ask,
                         struct weir_decision *decision);
-
 /* As weir_take, but takes nothing. */
 WEIR_API bool weir_peek(struct weir_limiter *limiter, const struct weir_ask *ask,
                         struct weir_decision *decision);
-
 /* Gives back ask->cost units that were taken just before, unless time has given them back. */
 WEIR_API void weir_give(struct weir_limiter *limiter, const struct weir_ask *ask);
-
 /* Makes the key fresh, whatever it has used.  False: it was fresh. */
 WEIR_API bool weir_forget(struct weir_limiter *limiter, struct weir_key key, weir_time now);
 
@@ -352,7 +315,6 @@ struct weir_item {
     struct weir_limiter *limiter;
     struct weir_ask ask;
 };
-
 /* Decides each item on its own, overlapping their waits for memory; items on one key in order.
  * Returns how many were granted. */
 WEIR_API size_t weir_take_many(const struct weir_item *items, size_t n,
@@ -360,7 +322,6 @@ WEIR_API size_t weir_take_many(const struct weir_item *items, size_t n,
 
 /* All or nothing: takes every item or none, whatever other threads and processes do.  The items,
  * at most WEIR_ALL_MAX, share one table; no items at all are granted.
- *
  * Refused: decision.item is the first that refused, decision.retry the longest retry of all.
  * Allowed: decision.item is the tightest (least remaining), decision.wait the longest wait.
  * limit and remaining are that item's; reset is the longest.  Items on one key of one limiter count
@@ -381,25 +342,9 @@ struct weir_reservation {
 WEIR_API bool weir_reserve(struct weir_limiter *limiter, const struct weir_ask *ask,
                            weir_time lifetime, struct weir_reservation *out,
                            struct weir_decision *decision);
-
 /* Gives back the unused part, unless time has; or charges what was used beyond the estimate, even
  * if that leaves the key in debt.  False: it was settled before or has expired, nothing happens. */
 WEIR_API bool weir_settle(struct weir_reservation *reservation, int64_t true_cost, weir_time now);
-
-/* A clock that tests can replace, so that they jump instead of sleeping. */
-struct weir_clock {
-    weir_time (*now)(void *context);
-    void (*sleep)(void *context, weir_time span);
-    void *context;
-};
-
-/* The table's clock and a real sleep. */
-WEIR_API struct weir_clock weir_table_clock(struct weir_table *table);
-
-/* Takes, and sleeps until the grant may be used: at most ask->wait_max.  False, at once, if that is
- * not enough.  The time comes from the clock, not from ask->now. */
-WEIR_API bool weir_wait(struct weir_limiter *limiter, const struct weir_ask *ask,
-                        const struct weir_clock *clock, struct weir_decision *decision);
 
 /* ------------------------------------------- guards: work in progress ---- */
 
@@ -417,19 +362,11 @@ WEIR_API bool weir_wait(struct weir_limiter *limiter, const struct weir_ask *ask
  *
  * A permit is a lease.  It is taken back when the guard's `lease` is over or, within a second, when
  * its process has died (on this host, in this pid namespace); a later exit changes nothing.
- *
- * Guards live in a table, under a name.  Processes that share the table share the guard, its
- * permits and what it has learnt.  Like a limiter, a guard lives as long as its table. */
+ * Like a limiter, a guard lives in a table under a name: processes share it and its permits. */
 struct weir_guard;
 
-/* The switch of a guard, a rule or all rules. */
-enum weir_mode {
-    WEIR_AS_WRITTEN = 0,
-    WEIR_ENFORCE = 1,
-    WEIR_SHADOW = 2, /* decides and counts, but lets everything through */
-    WEIR_OFF = 3,
-};
-
+/* The switch of a guard, a rule or all rules.  Shadow decides, but lets everything in. */
+enum weir_mode { WEIR_AS_WRITTEN = 0, WEIR_ENFORCE = 1, WEIR_SHADOW = 2, WEIR_OFF = 3 };
 /* "as-written", "enforce", "shadow", "off" */
 WEIR_API const char *weir_mode_name(enum weir_mode mode);
 
@@ -442,7 +379,6 @@ enum weir_outcome {
     WEIR_DROPPED = 3,   /* refused further on, for want of capacity */
     WEIR_IGNORED = 4,   /* never begun, or it says nothing: counts in `entered` and nowhere else */
 };
-
 /* "ok", "error", "timeout", "dropped", "ignored" */
 WEIR_API const char *weir_outcome_name(enum weir_outcome outcome);
 
@@ -465,20 +401,15 @@ struct weir_breaker_options {
     bool above;             /* opens above the thresholds only, not at them */
 };
 
-/* A limit that adjusts itself. */
 struct weir_adaptive_options {
-    const char *controller;    /* a name from weir_controllers(); NULL: no adaptive limit */
+    const char *controller;    /* a name from weir_controllers(); NULL: the limit does not adapt */
     int64_t initial, min, max; /* permits (or per second); 0: the controller's own */
-    /* percentile: the time must stay below it (required).  weir: admits no more than that allows.
-     * Others ignore it */
-    weir_time target;
-    int32_t percentile; /* percentile, weir: of the target, 1 to 99; 0: 99 */
-    weir_time window;   /* percentile: looks back this far; 0: 10 s.  Others: between two looks */
-    bool rate;          /* percentile: bounds entries per second instead of work in progress */
+    weir_time target;          /* percentile (required), weir: the time must stay below it */
+    int32_t percentile;        /* percentile, weir: of the target, 1 to 99; 0: 99 */
+    weir_time window; /* percentile: looks back this far; 0: 10 s.  Others: between two looks */
+    bool rate;        /* percentile: bounds entries per second instead of work in progress */
 };
-
 #define WEIR_ADAPTIVE "weir" /* Weir's own controller: nothing to choose */
-
 /* The names of the controllers, ended by NULL, and one line about each. */
 WEIR_API const char *const *weir_controllers(void);
 WEIR_API const char *weir_controller_summary(const char *name);
@@ -493,7 +424,6 @@ struct weir_system_options {
 };
 
 #define WEIR_CLASS_NAME 16
-
 struct weir_guard_options {
     int64_t max;     /* permits, at most 16384; 0: 1024.  Also the ceiling of an adaptive limit */
     weir_time lease; /* 0: 60 s; at most an hour */
@@ -508,17 +438,13 @@ struct weir_guard_options {
         int32_t weight; /* 1 to 1000 */
     } classes[WEIR_CLASSES];
     int32_t degrade; /* from this degradation on (1 to 9) it refuses everybody; 0: never */
-    /* While its breaker is not closed or its host is overloaded, degradation is at least this; 0:
-     * the breaker does not matter */
-    int32_t raises;
+    int32_t raises;  /* degradation is at least this while its breaker is open or host overloaded */
     enum weir_mode mode; /* 0: enforce.  In shadow decision.reason says why it would refuse */
 };
-
 /* Joins the guard of that name if it has the same options, with defaults filled in.  WEIR_EXISTS:
  * it has others, and the error names the part; weir_guard_change changes it.  NULL: defaults. */
 WEIR_API int weir_guard_create(struct weir_guard **out, struct weir_table *table, const char *name,
                                const struct weir_guard_options *options, struct weir_error *error);
-
 /* Changes the options for all processes.  Permits that are out stay out; a breaker or controller
  * that stays keeps what it has learnt. */
 WEIR_API int weir_guard_change(struct weir_guard *guard, const struct weir_guard_options *options,
@@ -526,33 +452,25 @@ WEIR_API int weir_guard_change(struct weir_guard *guard, const struct weir_guard
 
 /* All zeros: none.  It may be copied; any thread or process with the guard may return it, once. */
 struct weir_permit {
-    uint64_t word;   /* as it stands in its seat */
-    uint32_t seat;   /* a place in the guard's record */
+    uint64_t word;
+    uint32_t seat;
     weir_time since; /* when it entered */
 };
-
 /* Takes ask->cost permits (0 counts as 1) or none; ask->key is the user, for shedding.  Never
  * waits; weir_enter_wait in weir-queue.h does. */
 WEIR_API bool weir_enter(struct weir_guard *guard, const struct weir_ask *ask,
                          struct weir_permit *permit, struct weir_decision *decision);
-
 /* Returns the permit and zeroes it.  False: it was none, or its lease was over. */
 WEIR_API bool weir_exit(struct weir_guard *guard, struct weir_permit *permit,
                         enum weir_outcome outcome, weir_time now);
 /* The same for work that took another time than from enter to exit. */
 WEIR_API bool weir_exit_after(struct weir_guard *guard, struct weir_permit *permit,
                               enum weir_outcome outcome, weir_time took, weir_time now);
-
 /* Starts the lease again.  False: it was over. */
 WEIR_API bool weir_permit_renew(struct weir_guard *guard, struct weir_permit *permit,
                                 weir_time now);
 
-enum weir_breaker_state {
-    WEIR_BREAKER_CLOSED = 0,
-    WEIR_BREAKER_OPEN = 1,
-    WEIR_BREAKER_HALF_OPEN = 2,
-};
-
+enum weir_breaker_state { WEIR_BREAKER_CLOSED, WEIR_BREAKER_OPEN, WEIR_BREAKER_HALF_OPEN };
 /* "closed", "open", "half-open" */
 WEIR_API const char *weir_breaker_state_name(enum weir_breaker_state state);
 
@@ -560,13 +478,11 @@ WEIR_API const char *weir_breaker_state_name(enum weir_breaker_state state);
 enum weir_force { WEIR_UNFORCED = 0, WEIR_FORCE_OPEN = 1, WEIR_FORCE_CLOSED = 2 };
 WEIR_API void weir_guard_force(struct weir_guard *guard, enum weir_force force, weir_time now);
 
-/* The degradation of everything on a table, 0 (none) to 9: guards switch off one after another as
- * it rises.  Set by hand it stays; WEIR_DEGRADATION_AUTO follows the guards' breakers and system
- * protection. */
+/* The degradation of a table, 0 (none) to 9: guards switch off one after another as it rises.  Set
+ * by hand it stays; WEIR_DEGRADATION_AUTO follows the guards' breakers and system protection. */
 #define WEIR_DEGRADATION_AUTO (-1)
 WEIR_API void weir_degradation_set(struct weir_table *table, int degradation, weir_time now);
-/* by_hand may be NULL. */
-WEIR_API int weir_degradation_get(const struct weir_table *table, bool *by_hand);
+WEIR_API int weir_degradation_get(const struct weir_table *table, bool *by_hand); /* or NULL */
 
 enum weir_guard_event_kind {
     WEIR_GUARD_EVENT_BREAKER = 1,   /* from, to: enum weir_breaker_state */
@@ -580,7 +496,6 @@ struct weir_guard_event {
     weir_time at;
     int32_t kind, from, to;
 };
-
 struct weir_guard_info {
     char name[64];
     struct weir_guard_options options; /* with defaults filled in */
@@ -601,16 +516,12 @@ struct weir_guard_info {
     int32_t pressure_percent;           /* the host's overload takes this much from 100 */
     struct weir_guard_event events[32]; /* the latest first; number 0: no more */
 };
-
 /* First does what is due at `now`, as enter and exit do: takes back expired leases, for example. */
 WEIR_API void weir_guard_get(struct weir_guard *guard, weir_time now, struct weir_guard_info *out);
-
 /* What the controller has learnt, in one line for people; "": nothing. */
 WEIR_API void weir_guard_tell(struct weir_guard *guard, char *out, size_t size);
-
-/* By name; NULL: there is none, or its record makes no sense. */
+/* By name (NULL: there is none) or in the order they were made, without damaged ones. */
 WEIR_API struct weir_guard *weir_guard_find(struct weir_table *table, const char *name);
-/* In the order they were made; one whose record makes no sense is left out. */
 WEIR_API bool weir_guard_next(struct weir_table *table, int64_t *at, struct weir_guard **out);
 
 /* --------------------------------------------- floor 3: rules choose ---- */
@@ -618,7 +529,6 @@ WEIR_API bool weir_guard_next(struct weir_table *table, int64_t *at, struct weir
 /* Rules say which limits apply to which requests: docs/rules.md.  A rule set is read from YAML and
  * never changes.  An engine puts it to work on a table, and can replace it between two requests. */
 struct weir_rules;
-
 struct weir_problem {
     int line, column; /* from 1; 0: the whole text */
     char text[244];   /* what is wrong and what would be right: one line */
@@ -634,7 +544,6 @@ struct weir_rules_options {
     void (*problem)(void *context, const struct weir_problem *problem);
     void *context;
 };
-
 /* All or nothing: a text with one mistake is no rule set.  error->text is the first problem, as
  * name:line:column: text. */
 WEIR_API int weir_rules_parse(struct weir_rules **out, const char *text, size_t len,
@@ -643,36 +552,30 @@ WEIR_API int weir_rules_parse(struct weir_rules **out, const char *text, size_t 
 WEIR_API int weir_rules_read(struct weir_rules **out, const char *path,
                              const struct weir_rules_options *options, struct weir_error *error);
 WEIR_API void weir_rules_destroy(struct weir_rules *rules);
-
 /* name:line:column: text, the line, and a caret below it; returns the length as snprintf does. */
 WEIR_API int weir_problem_print(char *out, size_t size, const char *name,
                                 const struct weir_problem *problem);
-
 /* The JSON Schema of a rule file, for editors. */
 WEIR_API const char *weir_rules_schema(void);
 
 struct weir;
-
 struct weir_options {
     struct weir_table *table; /* must outlive the engine; NULL: a private one ... */
     /* ... with room for this many keys; 0: 65536.  It reserves 16 KiB of address space for each,
      * for sliding windows; only used pages take memory */
     int64_t keys;
 };
-
 WEIR_API int weir_create(struct weir **out, const struct weir_options *options,
                          struct weir_error *error);
 WEIR_API void weir_destroy(struct weir *weir);
 WEIR_API struct weir_table *weir_table_of(struct weir *weir);
 
 /* Puts the rules in force for all requests from now on, and destroys the old ones once no request
- * needs them.  On success the engine owns the rules; on failure the caller still does, and the old
- * ones stay in force.
- *
- * Equal limits keep their states.  A limit that differs (in the same place of the same rule, with
- * the same algorithm) changes as by weir_limiter_change.  Modes and bans stay; lists changed by
- * weir_list_edit start again as the rules have them.  A table never loses a limiter, and every
- * limit, ban and rule needs one: make room for those to come (weir_table_options.limiters). */
+ * needs them.  On success the engine owns the rules; on failure the caller does, and nothing
+ * changes.  Equal limits keep their states; a limit that differs (in the same place of the same
+ * rule, with the same algorithm) changes as by weir_limiter_change.  Modes and bans stay, lists
+ * changed by weir_list_edit do not.  Each limit, ban and rule keeps a limiter of the table: make
+ * room for those to come (weir_table_options.limiters). */
 WEIR_API int weir_use(struct weir *weir, struct weir_rules *rules, weir_time now,
                       struct weir_error *error);
 
@@ -683,11 +586,9 @@ struct weir_attr {
     size_t name_len, value_len; /* 0: up to the NUL byte */
     uint32_t id;                /* of the name, from weir_attribute; 0: look the name up */
 };
-
 /* A number that stands for the name as long as the engine lives, and saves looking it up.  0: there
  * are 255 already, or there is no memory; use the name. */
 WEIR_API uint32_t weir_attribute(struct weir *weir, const char *name);
-
 /* The attributes that the rules and lists look at. */
 WEIR_API bool weir_attribute_next(struct weir *weir, int64_t *at, char name[64]);
 
@@ -709,7 +610,6 @@ struct weir_ruling {
     uint8_t level;
     bool cut; /* too many limits apply: the last in the file were left out */
 };
-
 /* Decides a request by all rules that apply, all or nothing.  ask->key is ignored, ask->cost is
  * multiplied by the rules' own.  A request to which no rule applies is allowed.  At most
  * WEIR_ALL_MAX limits are asked: those of enforcing rules, then of rules in shadow, in order. */
@@ -721,7 +621,6 @@ struct weir_request {
     size_t n;
     struct weir_ask ask;
 };
-
 /* Decides each on its own, in order.  Returns how many were allowed. */
 WEIR_API size_t weir_check_many(struct weir *weir, const struct weir_request *requests, size_t n,
                                 struct weir_ruling *rulings);
@@ -828,9 +727,8 @@ struct weir_list_info {
 };
 WEIR_API bool weir_list_next(struct weir *weir, int64_t *at, struct weir_list_info *out);
 
-/* A ban keeps a key of a rule out until a time.  Bans live in the table: they are shared and
- * survive a restart.  The key is the rule's template filled in, as listings show it: "192.0.2.7",
- * "192.0.2.0/24:ann". */
+/* A ban keeps a key of a rule out until a time.  Bans live in the table, so they survive a restart.
+ * The key is the rule's template filled in: "192.0.2.7", "192.0.2.0/24:ann". */
 struct weir_ban {
     char rule[64];
     char key[WEIR_KEY_TEXT]; /* a longer one: its beginning, "..." and its hash */

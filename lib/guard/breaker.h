@@ -90,10 +90,10 @@ bool weir__breaker_ask(const struct weir__breaker_plan *plan, struct weir__break
 void weir__breaker_give(const struct weir__breaker_plan *plan, struct weir__breaker *b,
                         uint32_t probe);
 
-/* Who has the probe is still at it: it is not lost. */
+/* The probe is still at work: it is not lost. */
 void weir__breaker_renew(struct weir__breaker *b, uint32_t probe, weir_time now);
 
-/* What became of it. `bad`: an error; `took`: how long.  Work that began before the breaker opened
+/* The outcome.  `bad`: an error; `took`: its time.  Work that began before the breaker opened
  * does not count as a probe.  The probes have decided when the rest of them could not change it. */
 struct weir__breaker_move weir__breaker_tell(const struct weir__breaker_plan *plan,
                                              struct weir__breaker *b, uint32_t probe, bool bad,

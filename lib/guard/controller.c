@@ -72,7 +72,7 @@ static int check_options(const struct weir_adaptive_options *o, struct weir_erro
     return WEIR_OK;
 }
 
-/* What is not named gives way to what is. */
+/* A bound that is not named gives way to one that is. */
 static int set_bounds(struct weir__controller_plan *plan, const struct weir_adaptive_options *o,
                       int64_t ceiling, struct weir_error *error)
 {
@@ -101,8 +101,8 @@ static int set_bounds(struct weir__controller_plan *plan, const struct weir_adap
     return WEIR_OK;
 }
 
-/* To the percentile controller a window is what it looks back over; it looks ten times in it.  To
- * the others it is what they look at. */
+/* The percentile controller looks back over a window, ten times in it.  To the others it is the
+ * length of a sample. */
 static void set_times(struct weir__controller_plan *plan, const struct weir_adaptive_options *o)
 {
     const struct weir__controller_plan *d = &plan->row->defaults;
@@ -155,7 +155,7 @@ int weir__controller_plan_make(struct weir__controller_plan *out,
 _Static_assert(WEIR__CONTROLLER_STATE % 8 == 0 && WEIR__CONTROLLER_OWN == 8 * (WORDS - 1),
                "words, the last of which is the check");
 
-/* Depends on the controller too: what another one has left is no state of this one. */
+/* Depends on the controller too: another one's state is none of this one's. */
 static uint64_t check_of(const uint64_t words[WORDS], int index)
 {
     uint64_t sum = 0x9e3779b97f4a7c15u * (uint64_t)(index + 1);

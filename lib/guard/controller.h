@@ -1,11 +1,10 @@
-/* controller.h -- what finds a limit: from what a window of work was like to how much may be at
- * work.
+/* controller.h -- controllers: from samples of finished work to the limit.
  *
  * A controller is a pure step: (plan, state, sample) -> limit.  It reads no clock and takes no
  * lock; its state is at most WEIR__CONTROLLER_OWN bytes, and all zeros is a fresh one.  One file
  * each, ending in its row; controller.c has the list.
  *
- * Floating point is fine here: what is decided by is the whole number that comes out.
+ * Floating point is fine here: decisions use the whole number that comes out.
  */
 #ifndef WEIR_GUARD_CONTROLLER_H
 #define WEIR_GUARD_CONTROLLER_H
@@ -31,7 +30,7 @@ struct weir__controller_plan {
     bool rate;
 };
 
-/* What happened in a stretch of time. */
+/* A stretch of time. */
 struct weir__sample {
     weir_time now, span;        /* when it ended, and how long it was */
     int64_t succeeded, failed;  /* results */
@@ -48,14 +47,13 @@ struct weir__sample {
 
 struct weir__controller {
     const char *name, *summary;
-    struct weir__controller_plan defaults; /* what is 0 in the options is as here */
-    /* Checks what is special to it; NULL: nothing is. */
+    struct weir__controller_plan defaults; /* for options that are 0 */
+    /* Checks its own options; may be NULL. */
     int (*check)(const struct weir__controller_plan *plan, struct weir_error *error);
     /* The limit from now on: any number; it is brought between min and max by the caller. */
     double (*step)(const struct weir__controller_plan *plan, void *state,
                    const struct weir__sample *sample);
-    /* For listings and drawings: a few words of what it is doing ("rising, at 12ms", "base 12ms");
-     * NULL: nothing to say. */
+    /* A few words for people: "rising, at 12ms", "base 12ms"; may be NULL. */
     void (*tell)(const void *state, char *out, size_t size);
 };
 
@@ -74,7 +72,7 @@ const struct weir__controller *weir__controller_at(int index); /* NULL: there is
  * died while writing it) begins anew. */
 int64_t weir__controller_step(const struct weir__controller_plan *plan, void *state,
                               const struct weir__sample *sample);
-void weir__controller_forget(void *state); /* fresh again; who looks meanwhile sees nothing */
+void weir__controller_forget(void *state); /* fresh again; a reader meanwhile sees nothing */
 /* Its row's `tell`, of a state that somebody may be stepping just now; "": nothing to say, or not
  * just now. */
 void weir__controller_tell(const struct weir__controller_plan *plan, const void *state, char *out,

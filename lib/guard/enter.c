@@ -1,22 +1,21 @@
 /* enter.c -- enter and exit.
  *
  * Enter asks the degradation, the breaker, shedding, the pace (an adaptive rate), and last
- * the gate: one compare-and-swap of the number in flight, which is what bounds it exactly.  Then
- * the permit's word goes into a seat.  A refusal after the breaker has let a probe through gives
- * that back, so "no" changes nothing.
+ * the gate: one compare-and-swap of the number in flight, so the bound is exact.  Then the permit's
+ * word goes into a seat.  A refusal gives back a probe that the breaker has let through, so "no"
+ * changes nothing.
  *
- * Exit takes the word out of its seat (whoever does that has the right to the rest: exit, or a
- * sweep, never both), lowers the gate, and tells the breaker and the window what became of the
- * work.
+ * Exit takes the word out of its seat (only one can: exit or a sweep), lowers the gate, and tells
+ * the breaker and the window the outcome.
  */
 #include "algo/debt.h"
 #include "guard/guard.h"
 
 #define RARELY        __attribute__((noinline, cold))
 #define TOOK_MAX      (86400 * WEIR_SECOND) /* so that times can be summed up */
-#define UNKNOWN_RETRY (WEIR_SECOND / 10)    /* while nothing is known of how long the work takes */
+#define UNKNOWN_RETRY (WEIR_SECOND / 10)    /* while the time of the work is not known */
 
-/* What an ask has come to. */
+/* An ask on its way in. */
 struct passage {
     struct weir_guard *guard;
     const struct weir__guard_plan *plan;
@@ -28,7 +27,7 @@ struct passage {
 
 /* ----------------------------------------------------------------- limit ---- */
 
-/* Permits that there are now. */
+/* The present number of permits. */
 static inline int64_t limit_of(const struct passage *p)
 {
     if (p->plan->controller.row == NULL || p->plan->controller.rate)
@@ -46,8 +45,8 @@ static weir_time free_in(const struct passage *p, int64_t limit)
     return each < WEIR_MILLISECOND ? WEIR_MILLISECOND : each;
 }
 
-/* Who asks for more than the controller leaves may have it when nothing else is at work: else
- * never. */
+/* An ask for more than an adaptive limit is admitted when nothing else is at work, or it never
+ * would be. */
 static inline bool pass_gate(const struct passage *p, int64_t limit, bool counts_only,
                              int64_t *in_flight)
 {
@@ -159,12 +158,12 @@ static void count_wanting(const struct passage *p, const struct weir__enter_how 
         weir__count(&p->record->window.busy, 1);
 }
 
-/* The reason not to let it in, or WEIR_GRANTED: then it is in, and what it took is taken. */
+/* The reason to refuse, or WEIR_GRANTED: then it is in. */
 static inline enum weir_reason judge(struct passage *p, const struct weir_ask *ask,
                                      const struct weir__enter_how *how, int64_t limit,
                                      int64_t *in_flight)
 {
-    int64_t spare = 0; /* permits that are left to who is more important */
+    int64_t spare = 0; /* permits kept for more important asks */
     if (__builtin_expect(is_degraded(p), 0)) {
         p->retry = WEIR_SECOND;
         return WEIR_DEGRADED;
@@ -213,7 +212,7 @@ void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason
         weir__count(counter_of(&guard->record->totals, reason), 1);
 }
 
-/* A seat for what has passed the gate. */
+/* A seat for an ask that has passed the gate. */
 static inline void fill_permit(const struct passage *p, bool leased, struct weir_permit *permit)
 {
     uint32_t holder = leased ? 0 : weir__holder_me(p->guard->table);
@@ -254,7 +253,7 @@ static bool refuse(struct passage *p, enum weir_reason reason, bool waits, int64
     return false;
 }
 
-/* In shadow what would be refused comes in, and is counted. */
+/* In shadow a refused ask comes in, and is counted. */
 static RARELY void let_through(struct passage *p, int64_t *in_flight)
 {
     give_probe(p);
@@ -323,8 +322,7 @@ static inline bool is_permit(const struct weir_guard *guard, const struct weir_p
            weir__permit_weight(permit->word) != 0;
 }
 
-/* The permit is no more, if it was one: its lease may be over, and somebody else may have the
- * seat. */
+/* False: its lease was over, and another permit may have the seat. */
 static inline bool take_back(struct weir_guard *guard, struct weir_permit *permit)
 {
     uint64_t word = permit->word;
@@ -370,7 +368,7 @@ static inline void tell_breaker(const struct weir__guard_plan *plan, struct weir
         note_move(r, move, now);
 }
 
-/* It says nothing: what it took is given back, whoever comes next. */
+/* Work that says nothing gives back its probe and its pace. */
 static void give_all(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word)
 {
     struct passage p = { guard, plan, guard->record,           weir__permit_weight(word),

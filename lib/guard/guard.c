@@ -1,4 +1,4 @@
-/* guard.c -- making a guard in a table, joining it, changing it; what is known of it.
+/* guard.c -- making a guard in a table, joining it, changing it.
  *
  * The terms are in the record; every process compiles them to a plan of its own, anew when their
  * version has changed.  Plans are kept until the table is left, because threads may be reading
@@ -140,7 +140,7 @@ static int compile(struct weir__guard_plan **out, struct weir__guard_record *r,
     return WEIR_OK;
 }
 
-/* Out of memory, or the terms are being written, or make no sense: the old plan will do. */
+/* Without memory, or while the terms are being written or make no sense, the old plan stays. */
 struct weir__guard_plan *weir__guard_renew(struct weir_guard *guard)
 {
     uint32_t version = __atomic_load_n(&guard->record->version, __ATOMIC_ACQUIRE);
@@ -188,7 +188,7 @@ static uint32_t find_place(const struct weir_table *table, const char *name)
     return i;
 }
 
-/* Disk space for what this plan uses of a record. */
+/* Disk space for the part of a record that this plan uses. */
 static int commit(struct weir_table *table, uint32_t id, const struct weir__guard_plan *plan,
                   struct weir_error *error)
 {
@@ -209,7 +209,7 @@ static int make_locked(struct weir_table *table, uint32_t id, const char *name, 
     int code = commit(table, id, plan, error);
     if (code)
         return code;
-    memset(r, 0, sizeof(*r)); /* what a process that died while making one may have left */
+    memset(r, 0, sizeof(*r)); /* a process may have died while making it */
     strncpy(r->name, name, sizeof(r->name) - 1);
     r->salt = salt;
     write_terms_locked(r, plan);

@@ -1,29 +1,27 @@
 /* guard.h -- a guard's record in the table, and a guard as one process sees it.
  *
- * Who may touch what:
+ * Ownership:
  *
  *     name, terms          the holder of the registry's desk writes; `version` is odd meanwhile,
  *                          and readers check it
- *     in_flight            anybody, by atomic operations: the gate.  Never more than the limit come
- *                          in through it; but who asks for more than an adaptive limit has left
- *                          comes in when nothing else is at work
- *     a seat               whoever swaps a permit's word into a free one has it until it is freed,
- *                          once: by exit, or by a sweep
+ *     in_flight            anybody, by atomic operations: the gate.  It admits no more than the
+ *                          limit; an ask for more than an adaptive limit is admitted alone
+ *     a seat               taken by swapping a permit's word into a free one, and freed once: by
+ *                          exit or by a sweep
  *     breaker, shed        anybody: see their headers
- *     window               anybody adds, by atomic operations; the one who ticks empties it
- *     learnt               the one who ticks: whoever has swapped itself into `ticker`
- *     what is read         limit, mean, admitted, pressure, raising: one stores, all load
+ *     window               anybody adds, by atomic operations; the ticker empties it
+ *     learnt               the ticker: the thread that has swapped itself into `ticker`
+ *     limit, mean, ...     the ticker stores, all load
  *
- * in_flight and the seats say the same thing twice: the gate is one number, so that it is exact and
- * cheap to ask; the seats say who has what, so that a lease can end.  A process that is killed
- * between the two leaves them apart; sweeps after its death that find the same difference again and
- * again for two seconds put that right.
+ * in_flight and the seats say the same thing twice: the gate is one number, exact and cheap to ask;
+ * the seats name the holders, so that a lease can end.  A process killed between the two leaves a
+ * difference; sweeps that find the same one for two seconds correct it.
  *
  * A permit's word:
  *
  *     63..43   when it entered, in 2^22 ns (4.2 ms), modulo 2.4 hours
  *     42..28   how many permits, at least 1
- *     27..18   who has it
+ *     27..18   its holder
  *     17..12   the probe's episode, 0: no probe
  *     11..0    how often the seat was used
  *
@@ -39,17 +37,14 @@
 #include "guard/system.h"
 #include "table/table.h"
 
-#define WEIR__PERMITS_MAX 16384
-#define WEIR__PERMITS     1024 /* unless it is said */
-#define WEIR__LEASE_MIN   (10 * WEIR_MILLISECOND)
-#define WEIR__GUARD_SEATS \
-    (2 *                  \
-     WEIR__PERMITS_MAX) /* twice as many as there can be permits, so that a free one is found \
-                               at once */
-#define WEIR__SEATS_OFFSET    ((uint64_t)64 << 10) /* in the record */
+#define WEIR__PERMITS_MAX     16384
+#define WEIR__PERMITS         1024 /* the default */
+#define WEIR__LEASE_MIN       (10 * WEIR_MILLISECOND)
+#define WEIR__GUARD_SEATS     (2 * WEIR__PERMITS_MAX) /* so that a free one is found at once */
+#define WEIR__SEATS_OFFSET    ((uint64_t)64 << 10)    /* in the record */
 #define WEIR__GUARD_EVENTS    32
-#define WEIR__SKEW            (10 * WEIR_SECOND) /* callers' clocks may be so far apart */
-#define WEIR__SWEEP           (WEIR_SECOND / 4)  /* so often it is looked which permits are over */
+#define WEIR__SKEW            (10 * WEIR_SECOND) /* between callers' clocks, at most */
+#define WEIR__SWEEP           (WEIR_SECOND / 4)  /* between two sweeps */
 #define WEIR__DEGRADATION_MAX 9
 
 /* The options in fixed-width numbers, defaults filled in. */
@@ -70,7 +65,7 @@ struct weir__guard_terms {
     } classes[WEIR_CLASSES];
 };
 
-/* What came back since it was last emptied. */
+/* Results since it was last emptied. */
 struct weir__window {
     _Alignas(WEIR__LINE) int64_t sum; /* ns, of those that succeeded */
     int64_t other_sum;                /* of the others */
@@ -82,24 +77,23 @@ struct weir__window {
     struct weir__histogram times;
 };
 
-/* Of the one who ticks. */
+/* The ticker's. */
 struct weir__learnt {
-    int64_t looked;                  /* when the window was last emptied; 0: never */
-    int64_t resulted;                /* when a look last had results */
-    int64_t shown;                   /* when the quantiles were last reckoned */
-    int64_t calls, busy, resultless; /* then */
-    int64_t shed_at, shed_entered,
-        shed_busy; /* at the last look of shedding: when, entered so far, refused so far */
-    int64_t drift, drift_times; /* what in_flight has too much, and for how many sweeps in a row */
-    int64_t watching;           /* for so many sweeps more */
-    uint64_t holders_lost;      /* of the table, when it was last looked */
+    int64_t looked;                           /* when the window was last emptied; 0: never */
+    int64_t resulted;                         /* when a look last had results */
+    int64_t shown;                            /* when the quantiles were last reckoned */
+    int64_t calls, busy, resultless;          /* then */
+    int64_t shed_at, shed_entered, shed_busy; /* of shedding: the last look, and the totals then */
+    int64_t drift, drift_times;               /* excess of in_flight, and for how many sweeps */
+    int64_t watching;                         /* sweeps to go */
+    uint64_t holders_lost;                    /* of the table, when it was last looked */
     struct weir__pressure pressure;
     _Alignas(WEIR__LINE) unsigned char controller[WEIR__CONTROLLER_STATE];
     struct weir__recent recent;
 };
 
 struct weir__guard_totals {
-    int64_t results[WEIR_IGNORED]; /* by outcome, but for what the window still has */
+    int64_t results[WEIR_IGNORED]; /* by outcome, without those in the window */
     int64_t ignored, reclaimed;
     int64_t open, busy, limited, shed, degraded, full, late, shadow; /* refused */
 };
@@ -112,17 +106,16 @@ struct weir__guard_record {
     struct weir__guard_terms terms;
 
     _Alignas(WEIR__LINE) int64_t in_flight; /* the gate: permits */
-    int64_t extra;                          /* what those in flight have beyond one permit each */
+    int64_t extra;                          /* permits beyond one for each ask in flight */
 
     _Alignas(WEIR__LINE) int64_t limit; /* that the controller has found; 0: none yet */
     int64_t tick_at;                    /* when somebody should tick */
     int64_t mean;                       /* ns, of the last look that had results; 0: not known */
-    int64_t p50, p90,
-        p99;          /* of the controller's window, or 10 s; as of the last look; 0: not known */
-    int32_t admitted; /* permille of what comes; 0: as 1000 */
-    int32_t pressure; /* permille */
-    int32_t raising;  /* the degradation that it asks for ... */
-    int32_t shedding; /* 1: a change has told so */
+    int64_t p50, p90, p99; /* of the controller's window, or 10 s, at the last look; 0: not known */
+    int32_t admitted;      /* permille of asks; 0: as 1000 */
+    int32_t pressure;      /* permille */
+    int32_t raising;       /* the degradation that it asks for ... */
+    int32_t shedding;      /* 1: a change has told so */
     int64_t raising_until; /* ... until then */
     int64_t controller; /* whose state `learnt` has: terms.adaptive.controller, and whether it is a
                            rate */
@@ -136,7 +129,7 @@ struct weir__guard_record {
 
     struct weir__breaker breaker;
     struct weir__window window;
-    _Alignas(WEIR__LINE) uint64_t ticker; /* who ticks; 0: nobody */
+    _Alignas(WEIR__LINE) uint64_t ticker; /* 0: nobody */
     int64_t sweep_at;
     struct weir__learnt learnt;
     struct weir__shed shed;
@@ -189,7 +182,7 @@ struct weir_guard {
     uint32_t id;
 };
 
-/* What the guards' room has in this process. */
+/* The guards' part of a table, in this process. */
 struct weir__guarding {
     struct weir_guard *
         *guards;  /* guards_max of them, NULL until first met; with the table's mutex */
@@ -238,7 +231,7 @@ struct weir__enter_how {
 bool weir__guard_enter(struct weir_guard *guard, const struct weir_ask *ask,
                        const struct weir__enter_how *how, struct weir_permit *permit,
                        struct weir_decision *d);
-/* One who waited was refused in the end. */
+/* A waiter was refused in the end. */
 void weir__guard_count_refused(struct weir_guard *guard, enum weir_reason reason);
 /* As if it had never entered, but for the figures. */
 void weir__guard_undo(struct weir_guard *guard, struct weir_permit *permit);
@@ -256,7 +249,7 @@ static inline uint32_t weir__permit_probe(uint64_t word)
 {
     return (uint32_t)(word >> 12) & 0x3f;
 }
-static inline uint64_t weir__permit_freed(uint64_t word) /* what its seat says afterwards */
+static inline uint64_t weir__permit_freed(uint64_t word) /* its seat's word afterwards */
 {
     return word & 0xfff;
 }
@@ -264,12 +257,12 @@ uint64_t weir__permit_word(weir_time now, int64_t weight, uint32_t holder,
                            uint32_t probe);         /* without how often */
 uint32_t weir__holder_me(struct weir_table *table); /* this process's place; 0: it has none */
 void weir__holder_leave(struct weir_table *table);
-/* Frees the places of those who have died; at most every WEIR__SWEEP, in one process. */
+/* Frees the places of dead processes; at most every WEIR__SWEEP, in one process. */
 void weir__holders_bury(struct weir_table *table, weir_time now);
 /* Fills in word and seat; false: all are taken. */
 bool weir__seat_put(struct weir_guard *guard, const struct weir__guard_plan *plan, uint64_t word,
                     struct weir_permit *permit);
-/* Takes back what is over, and puts in_flight right. */
+/* Takes back expired permits, and corrects in_flight. */
 void weir__permits_sweep(struct weir_guard *guard, const struct weir__guard_plan *plan,
                          weir_time now);
 
@@ -279,7 +272,7 @@ static inline weir_time weir__guard_time(weir_time now)
     return now < 0 ? 0 : now > INT64_MAX / 2 ? INT64_MAX / 2 : now;
 }
 
-/* So many permits are back. */
+/* Permits are back. */
 static inline void weir__admission_lower(struct weir__guard_record *r, uint32_t permits)
 {
     if (__builtin_expect(permits > 1, 0))
@@ -287,13 +280,13 @@ static inline void weir__admission_lower(struct weir__guard_record *r, uint32_t 
     __atomic_fetch_sub(&r->in_flight, permits, __ATOMIC_RELEASE);
 }
 
-/* How many are at work, whatever permits they have. */
+/* Asks in flight, not permits. */
 static inline int64_t weir__guard_calls(const struct weir__guard_record *r)
 {
     return WEIR__GET(&r->in_flight) - WEIR__GET(&r->extra);
 }
 
-/* tick.c -- looks at what came back, and sets the limit, the cuts and the degradation. */
+/* tick.c -- sets the limit, the cuts and the degradation from the results. */
 void weir__guard_tick(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now);
 static inline bool weir__guard_is_due(const struct weir_guard *guard,
                                       const struct weir__guard_plan *plan, weir_time now)

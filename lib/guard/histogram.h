@@ -1,7 +1,7 @@
 /* histogram.h -- how long things took, without keeping every sample.
  *
- * A histogram whose bins grow with the time they stand for: 16 to each doubling, so what a quantile
- * says is at most 1/32 (3.2 %) off.  From 1 us (shorter counts as that) to over an hour (longer
+ * A histogram whose bins grow with the time they stand for: 16 to each doubling, so a quantile is
+ * at most 1/32 (3.2 %) off.  From 1 us (shorter counts as that) to over an hour (longer
  * counts as that).  The recent ones are the histograms of the last parts of a sliding window.
  */
 #ifndef WEIR_GUARD_HISTOGRAM_H
@@ -23,9 +23,9 @@ struct weir__recent {
 };
 
 unsigned weir__bin_of(weir_time took);    /* 0 to WEIR__BINS - 1 */
-weir_time weir__bin_middle(unsigned bin); /* what stands for it */
+weir_time weir__bin_middle(unsigned bin); /* the time that stands for it */
 
-/* Adds a histogram of what ended just before `now`; `window` is the length of all parts together.
+/* Adds a histogram of results just before `now`; `window` is the length of all parts together.
  * A quantile is of the last nine parts and the one that is being filled: of 0.9 to 1 of the
  * window. */
 void weir__recent_add(struct weir__recent *recent, const struct weir__histogram *h,
@@ -39,7 +39,7 @@ weir_time weir__recent_quantile_since(const struct weir__recent *recent, weir_ti
 int64_t weir__recent_count_since(const struct weir__recent *recent, weir_time window, weir_time now,
                                  weir_time since);
 
-/* The number of the part that what ended just before `at` belongs to. */
+/* The number of the part that a result just before `at` belongs to. */
 int64_t weir__recent_part(weir_time window, weir_time at);
 
 #endif

@@ -1,6 +1,6 @@
 /* number.h -- the little arithmetic that controllers and shedding need.
  *
- * Why not math.h: whoever links the library would have to link libm too, for a square root.
+ * Why not math.h: users of the library would have to link libm too, for a square root.
  */
 #ifndef WEIR_GUARD_NUMBER_H
 #define WEIR_GUARD_NUMBER_H
@@ -18,7 +18,7 @@ static inline double weir__most(double a, double b)
     return a > b ? a : b;
 }
 
-/* Also what is no number becomes one: memory is shared. */
+/* NaN becomes `low`: memory is shared. */
 static inline double weir__between(double low, double x, double high)
 {
     return !(x > low) ? low : weir__least(x, high);
@@ -39,14 +39,13 @@ static inline int64_t weir__int_between(int64_t low, int64_t x, int64_t high)
     return x < low ? low : weir__int_least(x, high);
 }
 
-/* Neither infinite nor what is no number. */
+/* Neither infinite nor NaN. */
 static inline bool weir__is_finite(double x)
 {
     return x - x == 0;
 }
 
-/* The square root, by Newton's method from a power of two that is not far; 0 of what is not above
- * 0. */
+/* The square root, by Newton's method from a near power of two; 0 unless x is positive. */
 static inline double weir__root(double x)
 {
     double root = 1;

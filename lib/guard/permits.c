@@ -1,8 +1,8 @@
-/* permits.c -- who holds which permits: seats, holders, and the sweep that takes back what is over.
+/* permits.c -- seats, their holders, and the sweep that takes back expired permits.
  *
- * A holder is a process: its pid, when it began and in which pid namespace, in a place of the
- * table.  Whether it is alive is asked of the kernel, at most every WEIR__SWEEP.  Of a holder in
- * another namespace nothing can be known; its permits end with their lease.
+ * A holder is a process: its pid, its start time and its pid namespace, in a place of the table.
+ * The kernel is asked at most every WEIR__SWEEP whether it is alive.  About a holder in another
+ * namespace nothing is known; its permits end with their lease.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 #define GRAIN        22               /* a permit's time is kept in 2^22 ns */
 #define TIME_MASK    ((1u << 21) - 1) /* ... modulo this */
-#define DRIFT_SWEEPS 8 /* so often the same difference, and it is none that is just passing */
+#define DRIFT_SWEEPS 8                /* sweeps with the same difference: it is no passing one */
 #define DRIFT_READS  8
 
 /* ------------------------------------------------------------- holders ---- */
@@ -92,8 +92,7 @@ void weir__holders_bury(struct weir_table *table, weir_time now)
     }
 }
 
-/* The free place that was left longest ago, so that permits of who had it before are swept by
- * now. */
+/* The free place that was left longest ago: permits of its last holder are swept by now. */
 static uint32_t claim_place_locked(struct weir_table *table, const struct weir__holder *self)
 {
     for (uint32_t i = 0; i < WEIR__HOLDERS - 1; i++) {
@@ -211,9 +210,9 @@ static int64_t held_by(const struct weir_guard *guard, uint32_t n)
     return held;
 }
 
-/* What in_flight says beyond the seats, or less.  Those who are just entering and leaving make it
- * one time more and one time less, so it is read often, and what is nearest to 0 counts; 0 if it
- * was both. */
+/* The difference between in_flight and the seats.  Asks that are just entering or leaving push it
+ * up and down, so it is read several times and the reading nearest to 0 counts; 0 if it had both
+ * signs. */
 static int64_t read_drift(const struct weir_guard *guard, uint32_t n)
 {
     int64_t least = INT64_MAX, most = INT64_MIN;

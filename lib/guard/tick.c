@@ -1,30 +1,29 @@
-/* tick.c -- what is done now and then, by whoever happens to enter or exit when it is due.
+/* tick.c -- periodic work, done by an enter or exit that finds it due.
  *
- *     sweep        permits whose time or holder is over are taken back
- *     look         what came back since the last look goes to the controller, which sets the limit
- *     pressure     how loaded the host is
- *     shedding     who is let in
- *     degradation  as far as it follows by itself
+ *     sweep        takes back permits that have expired or whose holder has died
+ *     look         results since the last look go to the controller, which sets the limit
+ *     pressure     the host's load
+ *     shedding     the cuts
+ *     degradation  if it is automatic
  *
- * One does it at a time: whoever has put itself into `ticker`.  If its process has died, or it has
- * been there for a minute, the next one takes its place.  What the dead one has left half done is a
- * limit or a cut that is a little off, never more: nothing here admits anybody.
+ * One thread ticks at a time: the one in `ticker`.  If its process has died, or it has been there
+ * for a minute, the next one takes its place.  Half-done work leaves a limit or a cut that is a
+ * little off, never more: nothing here admits anybody.
  */
 #include <string.h>
 
 #include "guard/guard.h"
 
-#define TICKER_LATE 60 /* of 2^30 ns */
-#define LOOK_LONGEST \
-    WEIR_SECOND /* a look comes then, few as the results may be, if `look` allows it */
+#define TICKER_LATE  60                /* of 2^30 ns */
+#define LOOK_LONGEST WEIR_SECOND       /* then even with few results */
 #define SHOW_EVERY   (WEIR_SECOND / 2) /* thousands of counters are summed up for it */
 #define MEAN_LASTS   (10 * WEIR_SECOND)
 #define TIMES_WINDOW (10 * WEIR_SECOND)
 
 /* ------------------------------------------------------------- one ticks ---- */
 
-/* Who ticks: its place among the holders, and when it began in 2^30 ns, 1 more than that so that it
- * is never 0. */
+/* A ticker: its place among the holders, and when it began in 2^30 ns, plus 1 so that it is never
+ * 0. */
 static uint64_t ticker_of(struct weir_guard *guard, weir_time now)
 {
     return ((uint64_t)(now >> 30) + 1) << 10 | weir__holder_me(guard->table);
@@ -63,7 +62,7 @@ static void end(struct weir__guard_record *r, uint64_t mine)
 
 /* ---------------------------------------------------------------- a look ---- */
 
-/* All that ever came back, for shedding. */
+/* All results and permits that ever came back, for shedding. */
 static int64_t returned_of(const struct weir__guard_record *r, int64_t succeeded)
 {
     int64_t n = succeeded + weir__guard_resultless(r);
@@ -134,8 +133,8 @@ static void show_quantiles(struct weir__guard_record *r, weir_time now, weir_tim
     }
 }
 
-/* How long work takes, for whoever looks.  Where nothing succeeds, how long it took to fail; where
- * nothing comes back any more, nobody knows. */
+/* The time that work takes, or, if nothing succeeds, that it took to fail; not known if nothing has
+ * come back for a while. */
 static void show_times(struct weir__guard_record *r, const struct weir__sample *s, weir_time window)
 {
     struct weir__learnt *l = &r->learnt;
@@ -189,8 +188,7 @@ static bool is_time_to_look(const struct weir__guard_record *r, const struct wei
 
 /* --------------------------------------------------- pressure and shedding ---- */
 
-/* How loaded the host is, as this process sees it; made when first needed.  NULL: that cannot
- * be. */
+/* The host's load as this process sees it; made when first needed, NULL if that fails. */
 static struct weir__system *system_of(struct weir_table *table)
 {
     struct weir__guarding *g = weir__guarding_of(table);
@@ -206,7 +204,7 @@ static struct weir__system *system_of(struct weir_table *table)
     return system;
 }
 
-/* Also once more when it is not looked at any more: then it ends. */
+/* Also once after the option is gone: then pressure ends. */
 static void press(struct weir_guard *guard, const struct weir__guard_plan *plan, weir_time now)
 {
     struct weir__guard_record *r = guard->record;

@@ -1,10 +1,10 @@
-/* pool.c -- a bulkhead with threads of its own: so many work, so many tasks wait, the rest is
- * refused.
+/* pool.c -- a bulkhead with threads of its own: a bounded number works, a bounded number of tasks
+ * waits, the rest is refused.
  *
  * A task that comes is given to an idle thread; if there is none, to a new thread; only when all
  * max_threads work does it wait.  (The order of Tomcat's executor.  The other order, queue first,
- * is the classic surprise: with a queue the pool never grows.)  Whoever came last to rest is woken
- * first, so that those beyond what is needed rest long enough to end.
+ * is the classic surprise: with a queue the pool never grows.)  The last thread to rest is woken
+ * first, so that surplus ones rest long enough to end.
  *
  * One lock for everything, so the bounds are exact.  A thread that rests sleeps on a word of its
  * own and is handed its task there: nobody races it for the task.  Tasks are run and refused
@@ -12,7 +12,7 @@
  *
  *     lock order    the pool's, then its queue's
  *     invariants    something waits only while every thread works, and there is at least one: so
- *                   what waits is taken sometime a thread ends only when it rests
+ *                   it is taken sometime; a thread ends only when it rests
  *
  * Threads that have ended must be joined: each joins the one that ended before it, and destroy the
  * last; so at most one stack is kept.
@@ -48,7 +48,7 @@ struct weir_pool {
     weir_time idle;
     int32_t threads, resting;    /* without those that were told to end */
     int32_t alive;               /* with them */
-    struct worker *top, *bottom; /* the last who came to rest, and the first */
+    struct worker *top, *bottom; /* the last to rest, and the first */
     struct worker *unused;
     bool ending;
     bool has_dead; /* a thread that has ended, or is about to, and is not joined */
@@ -72,7 +72,7 @@ static bool is_late(const struct weir_task *task, weir_time now)
     return task->waiter.deadline != 0 && now > task->waiter.deadline;
 }
 
-/* Those who have left the queue; without the lock, because what is called may do anything. */
+/* Without the lock, because a callback may do anything. */
 static void refuse_all(struct weir_waiter *left, enum weir_reason reason)
 {
     for (struct weir_waiter *next; left != NULL; left = next) {
@@ -91,7 +91,7 @@ static int64_t count(const struct weir_waiter *left)
     return n;
 }
 
-/* ------------------------------------------------------- who rests ---- */
+/* --------------------------------------------------------- resting ---- */
 
 static void rest_locked(struct weir_pool *pool, struct worker *w)
 {
@@ -113,7 +113,7 @@ static void rouse_locked(struct weir_pool *pool, struct worker *w, uint32_t word
     weir__clock_wake_word(&w->word);
 }
 
-/* Those who have rested for long enough end, but for so many as stay. */
+/* Threads beyond `min` that have rested for long enough end. */
 static void thin_out_locked(struct weir_pool *pool, weir_time now)
 {
     for (struct worker *w; pool->threads > pool->min && (w = pool->bottom) != NULL &&
@@ -125,7 +125,7 @@ static void thin_out_locked(struct weir_pool *pool, weir_time now)
 
 /* --------------------------------------------------------- a thread ---- */
 
-/* Its last act: joins who ended before it, and is joined by who ends after it. */
+/* Its last act: joins the thread that ended before it; the next to end joins it. */
 static void end_thread(struct weir_pool *pool, struct worker *w)
 {
     pthread_mutex_lock(&pool->lock);
@@ -142,7 +142,7 @@ static void end_thread(struct weir_pool *pool, struct worker *w)
         pthread_join(dead, NULL);
 }
 
-/* With an injected clock somebody who looks must tell it to end: there is no way to wait for that
+/* With an injected clock a submit or get must tell it to end: there is no way to wait for that
  * clock. */
 static void sleep_on(struct weir_pool *pool, struct worker *w)
 {
@@ -155,7 +155,7 @@ static void sleep_on(struct weir_pool *pool, struct worker *w)
     }
 }
 
-/* What to do next; NULL: end. */
+/* NULL: end. */
 static struct weir_task *next_task(struct weir_pool *pool, struct worker *w, bool has_run)
 {
     struct weir_waiter *left = NULL, *next = NULL;

@@ -1,5 +1,5 @@
-/* queue.c -- those who wait: FIFO, by priority, by weighted classes; with deadlines, and an end to
- * queues that never get shorter.
+/* queue.c -- waiters: FIFO, by priority, by weighted classes; with deadlines, and an end to queues
+ * that never get shorter.
  *
  * A queue is a few lanes, each a list of waiters in the order they came: one lane (FIFO), one for
  * each priority, or one for each class. The waiters are the caller's and carry the links, so
@@ -15,18 +15,18 @@
  *
  * Overload, after CoDel (RFC 8289): a queue that is short now and then does its work, one that
  * stands only makes everybody wait.  If the first in line had waited for longer than the target at
- * every turn of a whole interval, those who waited twice the target are dropped when they come to
+ * every turn of a whole interval, waiters of twice the target are dropped when they come to
  * the front; that ends when somebody comes to the front within the target, or the queue is empty.
  * Deviations: no control law that drops ever more often, which is for senders that slow down one
  * by one; the band between once and twice the target, as folly's for services, keeps it from going
  * on and off; the last one is never dropped, because then the turn would be nobody's.
  *
- * Deadlines lie in a heap, so whoever is too late is found without looking at the others.  That
+ * Deadlines lie in a heap, so late waiters are found without looking at the others.  That
  * makes put, next and cancel O(log n) for waiters with a deadline, and O(lanes) for others.
  *
- * The pace is the mean time from turn to turn while somebody waits; the estimate of a wait is that
- * for each who is before it.  Time in which nobody waited is not counted.  Who has nobody before it
- * is never refused by an estimate, so a pace that is wrong is found out.
+ * The pace is the mean time from turn to turn while somebody waits; a wait is estimated as the pace
+ * times the number of waiters before it.  Time without waiters is not counted.  The first in line
+ * is never refused by an estimate, so a wrong pace is found out.
  *
  * The clock may step back: then a wait counts as 0, a deadline is as far off as it says, and
  * nothing else happens.
@@ -41,8 +41,8 @@
  * after 2^24 such turns. */
 #define TURN ((uint64_t)720720 << 20)
 
-#define PACES_KNOWN 8  /* from so many measurements on the pace is known ... */
-#define PACES_MAX   16 /* ... and from so many on it is a moving mean of about as many */
+#define PACES_KNOWN 8  /* measurements after which the pace is known ... */
+#define PACES_MAX   16 /* ... and becomes a moving mean of about this many */
 
 /* --------------------------------------------------------------- times ---- */
 
@@ -148,7 +148,7 @@ static void link_last(struct weir_queue *q, struct weir_waiter *w, weir_time now
         sift_up(q, w, ++q->timed);
 }
 
-/* Nobody waits: nobody waits for long, and what turns have cost is forgotten. */
+/* Nobody waits: it is not overloaded, and the cost of turns is forgotten. */
 static void run_empty(struct weir_queue *q)
 {
     q->above = false;
@@ -172,7 +172,7 @@ static void take_out(struct weir_queue *q, struct weir_waiter *w, enum weir_reas
         run_empty(q);
 }
 
-/* Those who have left, in that order. */
+/* Waiters that have left, in order. */
 struct gone {
     struct weir_waiter *first, *last;
 };
@@ -218,7 +218,7 @@ static bool is_dropped(const struct weir_queue *q, const struct weir_waiter *fir
     return q->length > 1 && wait_of(first, now) - q->options.target > q->options.target;
 }
 
-/* The next one, after those who are dropped. */
+/* The next one, after dropping those that are too late. */
 static struct weir_waiter *choose(struct weir_queue *q, weir_time now, struct gone *gone)
 {
     struct weir__lane *lane = lane_next(q);
@@ -265,7 +265,7 @@ static void give_turn(struct weir_queue *q, struct weir_waiter *w, weir_time now
 
 /* --------------------------------------------------------------- estimates ---- */
 
-/* How many have their turn before one who comes now. */
+/* How many have their turn before one that comes now. */
 static int64_t count_before(const struct weir_queue *q, int own, weir_time now)
 {
     const struct weir__lane *lane = &q->lanes[own];
@@ -298,7 +298,7 @@ static weir_time estimate(const struct weir_queue *q, int64_t turns)
     return wait < 9e18 ? (weir_time)wait : WEIR_FOREVER;
 }
 
-/* No; what it could not have now, somebody who asks after `retry` may. */
+/* No; an ask after `retry` may pass. */
 static bool refuse(const struct weir_queue *q, enum weir_reason reason, weir_time retry,
                    struct weir_decision *d)
 {

@@ -1,5 +1,4 @@
-/* queue.h -- what wait.c needs of a queue beside weir.h: turns that are offered, and may be
- * declined. */
+/* queue.h -- a queue as its room sees it: turns that are offered, and may be declined. */
 #ifndef WEIR_GUARD_QUEUE_H
 #define WEIR_GUARD_QUEUE_H
 
@@ -8,13 +7,12 @@
 #include "base/base.h"
 #include "weir-queue.h"
 
-#define WEIR__QUEUE_MAX  1048576 /* who may wait */
+#define WEIR__QUEUE_MAX  1048576 /* waiters */
 #define WEIR__WEIGHT_MAX 1000
-#define WEIR__LANES                          \
-    (WEIR_PRIORITY_MAX - WEIR_PRIORITY_MIN + \
-     1) /* one for each priority; of these weighted queues use WEIR_CLASSES, and FIFO one */
+/* One for each priority; weighted queues use WEIR_CLASSES of them, FIFO one. */
+#define WEIR__LANES (WEIR_PRIORITY_MAX - WEIR_PRIORITY_MIN + 1)
 
-/* What a waiter's `own` holds. */
+/* A waiter's `own`. */
 struct __attribute__((may_alias)) weir__own {
     weir_time since;
     struct weir_waiter *previous; /* in its lane */
@@ -35,7 +33,7 @@ struct weir__lane {
     struct weir_waiter *first, *last;
     int64_t length;
     uint64_t tag;    /* weighted: where in virtual time its next turn is */
-    uint64_t stride; /* weighted: what a turn costs */
+    uint64_t stride; /* weighted: the cost of a turn */
 };
 
 struct weir_queue {
@@ -43,7 +41,7 @@ struct weir_queue {
     struct weir_queue_options options; /* defaults are filled in */
     int64_t length;
     struct weir__lane lanes[WEIR__LANES];
-    uint64_t virtual_time; /* weighted: the tag of who was served last */
+    uint64_t virtual_time; /* weighted: the tag of the last turn */
     weir_time front_since; /* since when the first in line is the first */
     double pace;           /* ns from turn to turn while somebody waits */
     int32_t paces;         /* how often that was measured, up to a number */
@@ -60,8 +58,8 @@ struct weir_queue {
  * queue, everything else leaves it. */
 typedef enum weir_reason weir__offer(void *context, struct weir_waiter *waiter);
 
-/* Offers turns to who is next until one stays or nobody waits.  Returns those who do not wait any
- * more, linked by `next`, each with its reason. */
+/* Offers turns, one waiter after another, until one stays or nobody waits.  Returns those that have
+ * left, linked by `next`, each with its reason. */
 struct weir_waiter *weir__queue_offer(struct weir_queue *queue, weir_time now, weir__offer *offer,
                                       void *context);
 
@@ -75,7 +73,7 @@ enum weir_reason weir__queue_join(struct weir_queue *queue, struct weir_waiter *
 /* Everybody leaves (WEIR_CANCELLED), linked by `next`. */
 struct weir_waiter *weir__queue_clear(struct weir_queue *queue);
 
-/* Who is next, and stays so until the lock is given back; NULL: nobody. */
+/* The next waiter, until the lock is released; NULL: none. */
 struct weir_waiter *weir__queue_front_locked(struct weir_queue *queue, weir_time now);
 
 #endif

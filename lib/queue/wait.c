@@ -1,19 +1,19 @@
 /* wait.c -- waiting for a guard's permit: threads that sleep, event loops that are called, and work
  * that runs under a guard.
  *
- * Whoever finds no permit joins a queue; turns are offered to who is next, under the queue's lock:
- * it tries to enter, and stays if there is still no permit.  So a permit that comes free cannot be
- * snatched from those who wait, in this process; another process that shares the guard takes what
- * it finds.  What a turn calls is called without the lock, and may do anything.
+ * An ask that finds no permit joins a queue.  The next waiter is offered a turn under the queue's
+ * lock: it tries to enter, and stays if there is still no permit.  So nobody in this process can
+ * snatch a free permit from the waiters; another process that shares the guard can.  Callbacks are
+ * called without the lock, and may do anything.
  *
  * Turns are offered by weir_exit_next, at once, and by polling: permits also come free in other
  * processes, by weir_exit, and when a lease ends.  Of the threads that wait one polls, every POLL;
- * the others look every LOOK whether somebody does.  When the one that polls goes, it pokes who is
- * next.  So a thousand that wait cost as much as one.
+ * the others look every LOOK whether somebody does.  When the one that polls goes, it pokes the
+ * next.  So a thousand waiters cost as much as one.
  *
- * A thread sleeps on a word in its own frame.  Whoever has taken it out of the queue is about to
- * set that word to DONE: so one whose deadline is over, but who cannot be cancelled any more, waits
- * for that, and its frame stays as long as anybody looks at it.
+ * A thread sleeps on a word in its own frame.  A thread that takes it out of the queue then sets
+ * that word to DONE.  So a sleeper whose deadline is over, but which cannot be cancelled any more,
+ * waits for that, and its frame stays as long as anybody looks at it.
  *
  * With an injected clock there is no word to sleep on: everybody polls, and sleeps by that clock in
  * between.
@@ -41,7 +41,7 @@ struct turns {
     struct weir_guard *guard;
     weir_time now;
     bool favoured;                  /* they have passed shedding when they came */
-    struct weir_decision *decision; /* of who comes; NULL: each has its own */
+    struct weir_decision *decision; /* of the newcomer; NULL: each has its own */
 };
 
 static void wake(struct weir_waiter *waiter, enum weir_reason reason)
@@ -70,8 +70,7 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
                : (enum weir_reason)d.reason; /* in shadow there is a reason, and yet it is in */
 }
 
-/* Whoever refuses one of those who waited, or would have to, counts it; others were counted by the
- * guard. */
+/* A refusal by the queue is counted here; the guard has counted its own. */
 static bool refused_by_queue(struct weir_guard *guard, enum weir_reason reason)
 {
     if (reason == WEIR_FULL || reason == WEIR_LATE)
@@ -79,7 +78,7 @@ static bool refused_by_queue(struct weir_guard *guard, enum weir_reason reason)
     return false;
 }
 
-/* Offers turns, and tells those who do not wait any more. */
+/* Offers turns, and tells the waiters that have left. */
 static void serve_once(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
 {
     struct turns t = { .guard = guard, .now = now, .favoured = true };
@@ -95,8 +94,8 @@ static void serve_once(struct weir_guard *guard, struct weir_queue *queue, weir_
 
 enum { IDLE, SERVING, ONCE_MORE };
 
-/* One at a time: who comes meanwhile, be it another thread or a turn that exits at once, leaves
- * word that there is more, and goes.  Else a thousand who wait would be a thousand calls deep. */
+/* One at a time: a call meanwhile, from another thread or from a turn that exits at once, leaves
+ * word that there is more.  Else a thousand waiters would be a thousand calls deep. */
 static void serve(struct weir_guard *guard, struct weir_queue *queue, weir_time now)
 {
     uint32_t serving;
@@ -169,7 +168,7 @@ int64_t weir_enter_poll(struct weir_guard *guard, struct weir_queue *queue, weir
 
 /* ------------------------------------------------------------- sleeping ---- */
 
-/* A thread that waits, and what it waits for. */
+/* A waiting thread, its guard and its queue. */
 struct wait {
     struct weir_guard *guard;
     struct weir_queue *queue;
@@ -195,7 +194,7 @@ static bool may_poll(struct wait *w)
     return w->clock != NULL || w->polls;
 }
 
-/* Somebody else polls from now on: who is next, if that is a thread; else the first who looks. */
+/* Another thread polls from now on: the next, if it is a thread; else the first that looks. */
 static void stop_polling(struct wait *w, weir_time now)
 {
     uint32_t sleeps = SLEEPS;
@@ -278,7 +277,7 @@ bool weir_enter_wait(struct weir_guard *guard, struct weir_queue *queue, const s
     bool waits;
     bool taken =
         join(guard, queue, ask, now_of(guard, clock), &w.sleeper.waiter, permit, &waits, decision);
-    if (!taken && decision->reason == WEIR_FULL) { /* of those who are too late, perhaps */
+    if (!taken && decision->reason == WEIR_FULL) { /* perhaps of late waiters */
         serve(guard, queue, now_of(guard, clock));
         taken = join(guard, queue, ask, now_of(guard, clock), &w.sleeper.waiter, permit, &waits,
                      decision);

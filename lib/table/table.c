@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "table/bans.h"
+#include "weir-queue.h"
 
 #define KEYS_DEFAULT     65536
 #define KEYS_MAX         ((int64_t)1 << 40)

@@ -8,6 +8,7 @@
  * Then the rest: batches, give, reserve and settle, waiting.
  */
 #include "table/slot.h"
+#include "weir-queue.h"
 
 /* ------------------------------------------------------------- narrow ---- */
 

@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "algo/algo.h"
+#include "weir-queue.h"
 #include "server/base/buffer.h"
 #include "server/base/options.h"
 #include "server/base/text.h"

@@ -3,6 +3,7 @@
 #include "unit/test.h"
 
 #include "unit/fixture.h"
+#include "weir-queue.h"
 
 #define HOUR     (3600 * S)
 #define DAY      (24 * HOUR)

@@ -3,6 +3,7 @@
 #include "unit/test.h"
 
 #include "unit/fixture.h"
+#include "weir-queue.h"
 
 /* Limits of every algorithm; the first ones fit narrow slots or are large, so that any table takes
  * them. */

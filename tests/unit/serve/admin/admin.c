@@ -2,10 +2,9 @@
  * not; every answer one strict JSON text. */
 #include "unit/test.h"
 
-#include "unit/requests.h"
+#include "unit/bare-server.h"
 
 #include "server/serve/admin/admin.h"
-#include "server/serve/events/top.h"
 #include "server/serve/decide/waiting.h"
 #include "wire/json.h"
 
@@ -37,8 +36,6 @@ static struct weir__settings settings = { .config = "",
                                           .events_log = "",
                                           .webhook = "",
                                           .webhook_token = "" };
-static struct weir__loop loops[2];
-static struct weir__server server;
 static char rules_path[300];
 
 static void write_rules(const char *text)
@@ -55,33 +52,26 @@ static int start(void **state)
     snprintf(rules_path, sizeof(rules_path), "%s/rules.yaml", folder);
     write_rules(rules_text);
     settings.rules = rules_path;
-    server = (struct weir__server){
-        .settings = &settings, .table = private_table(false, 1000), .loops = loops, .n_loops = 2
-    };
+    open_server(private_table(false, 1000));
+    server.settings = &settings;
     server.started = NOW - 90 * S;
-    server.engine = engine_on(server.table);
-    server.events = weir__events_create();
     server.guards = weir__guards_create(server.table);
     server.lines = weir__lines_create(&server);
-    assert_true(server.events && server.guards && server.lines);
+    assert_true(server.guards && server.lines);
     struct weir__live_options options = { .engine = server.engine,
                                           .events = server.events,
                                           .rules = rules_path };
-    if (weir__live_create(&server.live, &options, NOW, &error) != WEIR_OK ||
-        weir__top_create(&server.top, 2, 100, &error) != WEIR_OK)
+    if (weir__live_create(&server.live, &options, NOW, &error) != WEIR_OK)
         fail_msg("%s", error.text);
     return 0;
 }
 
 static int stop(void **state)
 {
-    weir__top_destroy(server.top);
     weir__live_destroy(server.live);
     weir__lines_destroy(server.lines);
     weir__guards_destroy(server.guards);
-    weir__events_destroy(server.events);
-    weir_destroy(server.engine);
-    weir_table_destroy(server.table);
+    close_server();
     return 0;
 }
 

@@ -2,19 +2,15 @@
  * counted. */
 #include "unit/test.h"
 
-#include "unit/requests.h"
+#include "unit/bare-server.h"
 
 #include <ctype.h>
 
 #include "server/serve/decide/guards.h"
-#include "server/serve/serve.h"
 #include "server/serve/events/sinks.h"
-#include "server/serve/events/top.h"
 
 #define RULE_AND_NAME(name) "  - { name: " name ", key: \"{ip}\", limit: 2/1s }\n"
 
-static struct weir__loop loops[2];
-static struct weir__server server;
 static struct weir__live_info live;
 static struct weir__sinks_counts sinks;
 
@@ -206,33 +202,24 @@ static bool has(const char *id)
 static int make_server(void **state)
 {
     static int something;
-    struct weir_error error;
-    memset(loops, 0, sizeof(loops));
+
     memset(&sinks, 0, sizeof(sinks));
     live = (struct weir__live_info){ .hash = "0123456789abcdef",
                                      .source = "/etc/weir/rules.yaml",
                                      .cause = "start",
                                      .since = NOW,
                                      .version = 3 };
-    server = (struct weir__server){ .table = table_with(&(struct weir_table_options){
-                                        .keys = 1000, .limiters = 4000 }),
-                                    .live = (struct weir__live *)&something,
-                                    .sinks = (struct weir__sinks *)&something,
-                                    .events = weir__events_create(),
-                                    .loops = loops,
-                                    .n_loops = 2,
-                                    .started = NOW + WEIR_MILLISECOND,
-                                    .connections = 7 };
-    server.engine = engine_on(server.table);
-    return weir__top_create(&server.top, 2, 100, &error);
+    open_server(table_with(&(struct weir_table_options){ .keys = 1000, .limiters = 4000 }));
+    server.live = (struct weir__live *)&something;
+    server.sinks = (struct weir__sinks *)&something;
+    server.started = NOW + WEIR_MILLISECOND;
+    server.connections = 7;
+    return 0;
 }
 
 static int free_server(void **state)
 {
-    weir__top_destroy(server.top);
-    weir__events_destroy(server.events);
-    weir_destroy(server.engine);
-    weir_table_destroy(server.table);
+    close_server();
     return 0;
 }
 

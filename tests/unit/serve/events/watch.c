@@ -2,26 +2,18 @@
  * is full and has room again. */
 #include "unit/test.h"
 
-#include "unit/requests.h"
+#include "unit/bare-server.h"
 
-#include "server/serve/serve.h"
 #include "server/serve/events/watch.h"
 
 #define ONE_RULE RULES("  - { name: login, key: \"{ip}\", limit: 1/1s }\n")
 
-static struct weir__loop loops[2];
-static struct weir__server server;
 static struct weir__watch *watch;
 static uint64_t heard;
 
 static void begin_on(struct weir_table *table, const char *yaml)
 {
-    memset(loops, 0, sizeof(loops));
-    server = (struct weir__server){ .table = table,
-                                    .engine = engine_on(table),
-                                    .events = weir__events_create(),
-                                    .loops = loops,
-                                    .n_loops = 2 };
+    open_server(table);
     use(server.engine, yaml, NOW);
     watch = weir__watch_create(server.events);
     assert_non_null(watch);
@@ -36,9 +28,7 @@ static void begin(const char *yaml)
 static void end(void)
 {
     weir__watch_destroy(watch);
-    weir__events_destroy(server.events);
-    weir_destroy(server.engine);
-    weir_table_destroy(server.table);
+    close_server();
 }
 
 /* What was told since the last time, without ids and times, one behind the other. */

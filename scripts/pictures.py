@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """pictures.py BUILD -- draws docs/picture-*.svg with the real code.
 
-docs/picture-<algorithm>.svg and docs/picture-all.svg: BUILD/weir demo --csv (server/cli/scenario.c: one key, one limit,
-virtual time).  docs/picture-sim.svg: BUILD/weir sim, overload without a guard and with one.  docs/picture-replay.svg:
-BUILD/weir replay, a day of made traffic under the rules in docs/replay.md.  docs/picture-serve.svg is drawn by hand.
-Plain SVG, colours for white and dark pages, the viewer's own fonts.
+docs/picture-<algorithm>.svg and docs/picture-all.svg: BUILD/weir demo --csv (one key, one limit,
+virtual time).  docs/picture-sim.svg: BUILD/weir sim, overload without a guard and with one.
+docs/picture-replay.svg: BUILD/weir replay, a day of made traffic under the rules in docs/replay.md.
+docs/picture-serve.svg is drawn by hand.  Plain SVG, colours for white and dark pages, the viewer's
+own fonts.
 """
 import csv
 import os
@@ -47,26 +48,31 @@ class Series:
 class Drawing:
     def __init__(self, width, height, title):
         self.parts = [
-            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" %s font-size="13">' % (width, height, width, height, FONT),
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" '
+            'role="img" %s font-size="13">' % (width, height, width, height, FONT),
             "<title>%s</title>" % title,
         ]
 
     def rect(self, x, y, width, height, fill, opacity=1.0):
         if height > 0:
-            self.parts.append('<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s" opacity="%.2f"/>' % (x, y, width, height, fill, opacity))
+            self.parts.append('<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s" '
+                              'opacity="%.2f"/>' % (x, y, width, height, fill, opacity))
 
     def line(self, x1, y1, x2, y2, stroke=LINE, width=1.0, dash="", opacity=1.0):
         dash = ' stroke-dasharray="%s"' % dash if dash else ""
         self.parts.append(
-            '<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="%.1f" opacity="%.2f"%s/>' % (x1, y1, x2, y2, stroke, width, opacity, dash)
+            '<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="%.1f" '
+            'opacity="%.2f"%s/>' % (x1, y1, x2, y2, stroke, width, opacity, dash)
         )
 
     def text(self, x, y, text, anchor="start", fill=TEXT, size=0, bold=False):
         more = (' font-size="%d"' % size if size else "") + (' font-weight="600"' if bold else "")
-        self.parts.append('<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s"%s>%s</text>' % (x, y, anchor, fill, more, text))
+        self.parts.append('<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s"%s>%s</text>'
+                % (x, y, anchor, fill, more, text))
 
     def path(self, points, stroke, width=1.8):
-        self.parts.append('<polyline points="%s" fill="none" stroke="%s" stroke-width="%.1f"/>' % (" ".join("%.1f,%.1f" % p for p in points), stroke, width))
+        self.parts.append('<polyline points="%s" fill="none" stroke="%s" stroke-width="%.1f"/>'
+                % (" ".join("%.1f,%.1f" % p for p in points), stroke, width))
 
     def write(self, path):
         with open(path, "w", encoding="utf-8") as f:
@@ -77,7 +83,8 @@ class Plot:
     """An area with its own scales: time across, a number up."""
 
     def __init__(self, drawing, series, x, y, width, height, most):
-        self.d, self.s, self.x, self.y, self.width, self.height, self.most = drawing, series, x, y, width, height, most
+        self.d, self.s, self.x, self.y = drawing, series, x, y
+        self.width, self.height, self.most = width, height, most
         self.span = series.time[-1] + series.step_ms()
 
     def across(self, ms):
@@ -88,25 +95,31 @@ class Plot:
 
     def axes(self, ticks, seconds=True):
         for n in ticks:
-            self.d.line(self.x, self.up(n), self.x + self.width, self.up(n), opacity=0.6 if n == 0 else 0.25)
+            self.d.line(self.x, self.up(n), self.x + self.width, self.up(n),
+                    opacity=0.6 if n == 0 else 0.25)
             self.d.text(self.x - 7, self.up(n) + 4, n, "end", size=12)
         for ms in range(0, self.span + 1, 1000):
             self.d.line(self.across(ms), self.y, self.across(ms), self.up(0) + 4, opacity=0.25)
             if seconds:
-                self.d.text(self.across(ms), self.up(0) + 18, "%d s" % (ms // 1000), "middle", size=12)
+                self.d.text(self.across(ms), self.up(0) + 18, "%d s" % (ms // 1000), "middle",
+                        size=12)
 
     def bars(self):
         s, wide = self.s, self.across(self.s.step_ms()) - self.across(0)
         for i, ms in enumerate(s.time):
             left, at_once = self.across(ms), s.admitted[i] - s.waited[i]
-            self.d.rect(left + 0.5, self.up(s.offered[i]), wide - 1, self.up(0) - self.up(s.offered[i]), OFFERED, 0.35)
-            self.d.rect(left + 0.5, self.up(at_once), wide - 1, self.up(0) - self.up(at_once), ADMITTED)
-            self.d.rect(left + 0.5, self.up(s.admitted[i]), wide - 1, self.up(at_once) - self.up(s.admitted[i]), WAITED)
+            self.d.rect(left + 0.5, self.up(s.offered[i]), wide - 1,
+                    self.up(0) - self.up(s.offered[i]), OFFERED, 0.35)
+            self.d.rect(left + 0.5, self.up(at_once), wide - 1, self.up(0) - self.up(at_once),
+                    ADMITTED)
+            self.d.rect(left + 0.5, self.up(s.admitted[i]), wide - 1,
+                    self.up(at_once) - self.up(s.admitted[i]), WAITED)
 
     def steps(self, values):
         points = []
         for ms, value in zip(self.s.time, values):
-            points += [(self.across(ms), self.up(value)), (self.across(ms + self.s.step_ms()), self.up(value))]
+            points += [(self.across(ms), self.up(value)),
+                    (self.across(ms + self.s.step_ms()), self.up(value))]
         self.d.path(points, ADMITTED)
 
     def bound(self, n, label, values):
@@ -116,11 +129,14 @@ class Plot:
         for i, value in enumerate(values):
             run = (run[0], i + 1) if value < 0.8 * n else (i + 1, i + 1)
             best = run if run[1] - run[0] > best[1] - best[0] else best
-        self.d.text(self.across(self.s.step_ms() * (best[0] + best[1]) / 2), self.up(n) - 5, label, "middle", BOUND, 12)
+        self.d.text(self.across(self.s.step_ms() * (best[0] + best[1]) / 2), self.up(n) - 5, label,
+                "middle", BOUND, 12)
 
 
 def legend(d, x, y, waits):
-    entries = [(OFFERED, 0.35, "offered"), (ADMITTED, 1, "passed at once")] + ([(WAITED, 1, "passed after a wait, drawn where it was used")] if waits else [])
+    entries = [(OFFERED, 0.35, "offered"), (ADMITTED, 1, "passed at once")]
+    if waits:
+        entries.append((WAITED, 1, "passed after a wait, drawn where it was used"))
     for colour, opacity, label in entries:
         d.rect(x, y - 10, 12, 12, colour, opacity)
         d.text(x + 18, y, label, size=12)
@@ -151,21 +167,25 @@ def draw_one(series, most, most_in_period, path):
 def draw_all(all_series, most, path):
     columns, wide, high = 2, 372, 128
     rows = (len(all_series) + columns - 1) // columns
-    d = Drawing(columns * wide + 16, rows * high + 56, "Every algorithm over the same burst of traffic")
+    d = Drawing(columns * wide + 16, rows * high + 56,
+            "Every algorithm over the same burst of traffic")
     legend(d, 34, 20, True)
     for i, series in enumerate(all_series):
         x, y = 34 + i % columns * wide, 36 + i // columns * high
         d.text(x, y + 12, series.name, bold=True, size=14)
-        d.text(x + wide - 38, y + 12, "%d of %d" % (sum(series.admitted), sum(series.offered)), "end", size=12)
+        d.text(x + wide - 38, y + 12, "%d of %d" % (sum(series.admitted), sum(series.offered)),
+                "end", size=12)
         plot = Plot(d, series, x, y + 20, wide - 38, 72, most)
         plot.axes(range(0, most + 1, 4))
         plot.bars()
-    d.text(34, rows * high + 48, "up: asks in each %d ms; across: time" % all_series[0].step_ms(), size=12)
+    d.text(34, rows * high + 48, "up: asks in each %d ms; across: time" % all_series[0].step_ms(),
+            size=12)
     d.write(path)
 
 
 def draw_sim(build, path):
-    command = [os.path.join(build, "weir"), "sim", "overload-10x", "--controller", "none,weir", "--svg", path]
+    command = [os.path.join(build, "weir"), "sim", "overload-10x", "--controller", "none,weir",
+            "--svg", path]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
@@ -175,16 +195,20 @@ def draw_replay(build, docs, path):
         log, rules = os.path.join(folder, "access.log"), os.path.join(folder, "rules.yaml")
         with open(rules, "w") as f:
             f.write(re.search("```yaml\n(.*?)```", page.read(), re.S).group(1))
-        make = [sys.executable, os.path.join(here, "make-log.py"), log, "--lines", "200000", "--late", "3"]
+        make = [sys.executable, os.path.join(here, "make-log.py"), log, "--lines", "200000",
+                "--late", "3"]
         subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
-        command = [os.path.abspath(os.path.join(build, "weir")), "replay", "--rules", "rules.yaml", "--svg", "picture.svg", log]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
+        command = [os.path.abspath(os.path.join(build, "weir")), "replay", "--rules", "rules.yaml",
+                "--svg", "picture.svg", log]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                cwd=folder)
         with open(os.path.join(folder, "picture.svg")) as made, open(path, "w") as f:
             f.write(made.read())
 
 
 def read_series(build):
-    out = subprocess.run([os.path.join(build, "weir"), "demo", "--csv"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    out = subprocess.run([os.path.join(build, "weir"), "demo", "--csv"], check=True,
+            stdout=subprocess.PIPE, text=True).stdout
     found = {}
     for row in csv.DictReader(out.splitlines()):
         found.setdefault(row["algorithm"], Series(row["algorithm"])).add(row)

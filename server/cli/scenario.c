@@ -1,7 +1,7 @@
-/* scenario.c -- one burst of traffic, and what each algorithm makes of it.
+/* scenario.c -- one burst of traffic through each algorithm.
  *
- *     0.0 s   a trickle, half of what the limit allows
- *     1.5 s   a burst, eight times what it allows
+ *     0.0 s   a trickle, half the limit
+ *     1.5 s   a burst, eight times the limit
  *     2.3 s   silence, long enough to be fresh again
  *     4.7 s   a burst across the full second at 5.0, where a window that is aligned to the clock
  *             ends

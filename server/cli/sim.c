@@ -43,7 +43,7 @@ static const struct weir__embedded *find_built_in(const char *name)
     return NULL;
 }
 
-/* A file's name without its folders and what is after its last dot. */
+/* A file's name without its folders and extension. */
 static void name_plan(struct weir__sim_plan *plan, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -80,14 +80,11 @@ static bool complain_of_file(const struct weir__command *self, const char *path)
         names[n++] = e->name;
     const char *near = weir__nearest(path, strlen(path), names, WEIR__TO_NULL);
     if (errno == ENOENT && near)
-        weir__complain(self->name,
-                       "there is no scenario '%s', nor a file of that name; did you mean %s?", path,
+        weir__complain(self->name, "there is no scenario or file '%s'; did you mean %s?", path,
                        near);
     else if (errno == ENOENT)
-        weir__complain(
-            self->name,
-            "there is no scenario '%s', nor a file of that name; weir sim lists the scenarios",
-            path);
+        weir__complain(self->name,
+                       "there is no scenario or file '%s'; weir sim lists the scenarios", path);
     else if (errno == EFBIG)
         weir__complain(self->name, "%s has more than %d bytes", path, WEIR__SIM_TEXT);
     else
@@ -204,8 +201,7 @@ static void tell(const struct weir__sim_plan *plan, const char *controller)
                 plan ? controller : "");
 }
 
-/* What percentile keeps to is of the scenario; without it the others can be tried, if it was not
- * asked for by its name. */
+/* percentile needs the scenario's target: without one it is left out, unless asked for by name. */
 static bool is_left_out(const struct job *job, const struct weir__sim_plan *plan,
                         const char *controller)
 {
@@ -320,7 +316,7 @@ static const char *find_mistake(const struct options *o, int rest)
     if (o->json && o->tsv)
         return "--json or --tsv, not both";
     if (o->all && rest)
-        return "--all runs the scenarios of the program; name no others beside it";
+        return "--all runs the built-in scenarios; name no others";
     if (o->svg && (o->all || rest != 1))
         return "--svg draws one scenario: name it";
     return NULL;

@@ -6,7 +6,7 @@
  * per field.  What belongs to no slot becomes an attribute under its own path, behind the slots',
  * while there is room.
  *
- *     time      is no attribute, and must be there
+ *     time      is required, and is not an attribute
  *     request   "GET /x HTTP/1.1" gives method, uri and protocol where no field of their own does
  *
  * Of two fields with one name the last counts, as in most readers of JSON.
@@ -77,9 +77,9 @@ struct weir__log_map {
     struct slot slots[SLOTS_MAX];
     struct field fields[FIELDS_MAX];
     size_t n_slots, n_fields;
-    size_t n_mapped;           /* the fields that were mapped by hand: the first ones */
+    size_t n_mapped;           /* mapped by hand: the first ones */
     uint8_t table[TABLE_SIZE]; /* the number of a field, from 1; 0: free */
-    char text[];               /* what was mapped by hand */
+    char text[];               /* the map as given */
 };
 
 /* --------------------------------------------------------------------- map ---- */

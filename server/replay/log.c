@@ -30,14 +30,14 @@ struct weir__log {
     struct weir__log_map *map;
     struct weir__log_figures figures;
     const char *path; /* for errors; behind the struct */
-    char *at, *end;   /* of `block`: what has not been given out */
+    char *at, *end;   /* of `block`: not given out yet */
     size_t scanned;   /* from `at` on, known to hold no newline */
     bool started, ended, skipping;
     int failure; /* a negative code: reading ended with it */
     char failure_text[sizeof((struct weir_error *)0)->text];
     bool packed, inside; /* gzip; in the middle of a member */
     z_stream z;
-    unsigned char input[PACKED]; /* what inflate reads */
+    unsigned char input[PACKED]; /* of inflate */
     char block[BLOCK];
     char scratch[WEIR__LOG_SCRATCH(WEIR__LOG_LINE)];
 };
@@ -247,7 +247,7 @@ static enum format detect(const char *line, size_t len)
     return i < len && line[i] == '{' ? JSON : COMBINED;
 }
 
-/* False, and that is the log's end: it is a combined one, and the map names what these have not. */
+/* False, and the log ends: it is combined, and the map names fields that such logs lack. */
 static bool fits_map(struct weir__log *log)
 {
     char why[120]; /* an error has room for a path and this */
@@ -325,7 +325,7 @@ static int read_format(const char *name, enum format *out, struct weir_error *er
         i++;
     if (i == 3)
         return weir__fail(error, WEIR_INVALID,
-                          "'%s' is no format of logs; there are auto, combined and json", name);
+                          "'%s' is not a log format; there are auto, combined and json", name);
     *out = (enum format)i;
     return WEIR_OK;
 }

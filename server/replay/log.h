@@ -5,7 +5,7 @@
  *
  * Plain, gzip (by content, not by name; several members too) and stdin ("-").  Memory does not grow
  * with the log; a line longer than WEIR__LOG_LINE is counted as bad and skipped.  Entries come as
- * they stand in the file: servers log at the end of a request, so the times may go back by seconds.
+ * in the file: servers log at the end of a request, so times may go back by seconds.
  */
 #ifndef WEIR_SERVER_LOG_H
 #define WEIR_SERVER_LOG_H
@@ -31,14 +31,14 @@ struct weir__log_entry {
 struct weir__log;
 
 /* `format`: "auto" (by the first line that is not empty), "combined" or "json".  `map`:
- * "attribute=field.path,..."; what it does not name is looked for under the usual names (log-json.c
- * has them), and that is all with NULL.  The fields of combined logs are their attributes
+ * "attribute=field.path,...", or NULL; other attributes are found under the usual names (see
+ * log-json.c).  The fields of combined logs are their attributes
  * (account=user); any other is a mistake, which with "auto" only the first line shows.
  * Combined lines give ip, user, method, uri, protocol, status, bytes, header.referer,
- * header.user-agent and host (if the line begins with it); what the log has as "-" is not given,
- * nor the request's three if it was none.
- * JSON lines give the same, what the map names, and then every other field under its own path as
- * long as there is room. */
+ * header.user-agent and host (if the line begins with it); a "-" is not given,
+ * nor a malformed request's three.
+ * JSON lines give the same, the mapped attributes, and every other field under its path while there
+ * is room. */
 int weir__log_open(struct weir__log **out, const char *path, const char *format, const char *map,
                    struct weir_error *error);
 void weir__log_close(struct weir__log *log);

@@ -8,7 +8,7 @@
 
 #include "server/base/text.h"
 
-#define PATIENCE (WEIR_SECOND / 2) /* what is quicker needs no bar */
+#define PATIENCE (WEIR_SECOND / 2) /* quicker readings need no bar */
 #define EVERY    (WEIR_SECOND / 10)
 
 enum { BAR = 24 };

@@ -19,7 +19,7 @@ struct weir__progress {
 void weir__progress_begin(struct weir__progress *progress, FILE *out, weir_time now);
 
 /* Draws, if it is time to: not in the first half second, and ten times a second at most.  `done` of
- * `all` bytes (all < 0: not known), after `lines` lines; `what` is what is being read. */
+ * `all` bytes (all < 0: not known), after `lines` lines; `what` names the log. */
 void weir__progress_tell(struct weir__progress *progress, weir_time now, const char *what,
                          int64_t lines, int64_t done, int64_t all);
 

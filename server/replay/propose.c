@@ -1,12 +1,12 @@
 /* propose.c -- the smallest count of a limit that would have refused no more than a given share of
  * its keys, ever.
  *
- * What makes it cheap: a key that was never refused has had everything admitted, so if a count
+ * Why it is cheap: a key that was never refused has had everything admitted, so if a count
  * never refuses it, no larger one does either.  For each key it is enough to know the first step of
  * a ladder of counts that never refused it (`from`); the steps below need not be run any more.  The
  * share refused by a step is the share of keys whose `from` lies above it.
  *
- *     windows    (fixed-window, sliding-window, sliding-log, calendar) what they keep does not
+ *     windows    (fixed-window, sliding-window, sliding-log, calendar) their state does not
  *                depend on the count: one state, at the step `from`; when it refuses, it is changed
  *                to the next step, as weir_step_change does, and asked again
  *     the rest   (token-bucket, gcra, leaky-bucket, smooth, warm-up) a debt drains at the count's
@@ -14,7 +14,7 @@
  *
  * The keys are a sample by hash (Gibbons' distinct sampling, 2001): followed are those whose hash
  * has `thin` zeros at its end.  When memory runs out, thin grows by one and half of them go.  Those
- * that stay were followed from their first request on, so what is known of them is exact.
+ * that stay were followed from their first request on, so their results are exact.
  *
  * Why not the weir_table: it forgets keys when it is full, which is right for limiting and wrong
  * for counting.

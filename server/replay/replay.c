@@ -1,9 +1,9 @@
-/* replay.c -- an access log through rule sets on virtual time: reading, the clock, the buckets of
- * time, and where two sets differ.
+/* replay.c -- runs an access log through rule sets: reading, the clock, the buckets of time, and
+ * where two sets differ.
  *
- * Why the clock never goes back: a server writes a line when a request ends, so a slow one comes
- * after quick ones that began later.  The engine would take small steps back as lateness and large
- * ones as a clock that was set; neither is what happened.
+ * Why the clock never goes back: a server writes a line when a request ends, so a slow request
+ * comes after quick ones that began later.  The engine would take small steps back for lateness and
+ * large ones for a clock that was set, and both would be wrong.
  */
 #include "server/replay/replay.h"
 
@@ -227,10 +227,9 @@ static void propose(struct weir__replay *replay, const struct weir__replay_reque
     }
 }
 
-/* The sketches' hashes depend on the log's first line alone: estimates are the same in every run on
- * a log, whatever the rules and its name are, and who sends requests would have to know which line
- * becomes the first to make keys that spoil them.  They could not touch a decision: the engine's
- * table has secrets of its own. */
+/* The sketches' hashes depend only on the log's first line: every run on a log gives the same
+ * estimates, and a client would have to know the first line to make keys that spoil them.  Decisions
+ * are safe anyway: the engine's table has its own secrets. */
 static void make_secrets(struct weir__replay *replay, const struct weir__log_entry *entry)
 {
     weir__sketch_secrets_make(&replay->secrets, entry->text ? entry->text : "",

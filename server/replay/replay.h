@@ -1,14 +1,11 @@
-/* replay.h -- an access log through one rule set, or two side by side, on virtual time; and the
- * accounts of what came of it.
+/* replay.h -- runs an access log through one rule set, or two side by side, on the log's time.
  *
- *     weir__simulation   the traffic: how much, of whom, when
- *     weir__side         a rule set and what it would have done
- *     weir__replay_rule     one of its rules; `trace`: whom it refused, and when
- *     weir__replay_pair     requests that the two sides decide differently, by the rules that
- *                             refused
+ *     weir__replay        the traffic: requests and clients over time
+ *     weir__side          a rule set and its refusals
+ *     weir__replay_rule   one of its rules; `trace`: the keys it refused, and when
+ *     weir__replay_pair   requests that the two sides decide differently, by the rules that refused
  *
- * The time is the log's.  It never goes back: an entry that is earlier than one before it is
- * decided at the later time.  Memory does not grow with the log: states are in a table of fixed
+ * Time never goes back: an entry earlier than the one before it is decided at the later time.  Memory does not grow with the log: states are in a table of fixed
  * size, keys and clients in sketches, and the buckets of time grow wider instead of more.
  */
 #ifndef WEIR_SERVER_REPLAY_H
@@ -39,14 +36,14 @@
 #define WEIR__REPLAY_LIST   (-2) /* the deny list */
 
 struct weir__replay_options {
-    struct weir_rules *rules[WEIR__REPLAY_SIDES]; /* become the simulation's, also if it fails;
+    struct weir_rules *rules[WEIR__REPLAY_SIDES]; /* belong to the replay, even if it fails;
                                                        the second may be NULL */
     const char *names[WEIR__REPLAY_SIDES];        /* of the rule sets: their files */
     int64_t keys;       /* room in each side's table; 0: WEIR__REPLAY_KEYS */
     weir_time wait_max; /* that a request may wait for its turn */
     bool enforce;       /* rules in shadow enforce */
     const char *client; /* the attribute that tells clients apart; NULL: ip */
-    size_t listed;      /* keep the first so many requests that are decided differently */
+    size_t listed;      /* keep this many requests that are decided differently */
     FILE *differ;       /* and write all of them here, or NULL */
     int64_t propose; /* the share of keys that may be refused, in millionths; negative: nothing is
                         proposed */
@@ -128,7 +125,7 @@ struct weir__replay {
     int64_t late;          /* more than WEIR__REPLAY_LATE earlier than one before */
     weir_time late_most;
     struct weir__distinct *clients;
-    int64_t nobody; /* requests that do not say who asks */
+    int64_t nobody; /* requests without a client */
     bool partial;   /* was stopped */
 
     weir_time from, width; /* of the buckets: `from` is a multiple of width */
@@ -150,7 +147,7 @@ struct weir__replay {
     struct weir__applying *applying; /* scratch */
 };
 
-/* side.c -- what a rule set makes of one request. */
+/* side.c -- one request, decided by a rule set. */
 struct weir__replay_request {
     const struct weir_attr *attrs;
     size_t n;
@@ -169,7 +166,7 @@ int32_t weir__side_decide(struct weir__replay *replay, struct weir__side *side,
                           const struct weir__replay_request *request);
 void weir__side_widen(struct weir__side *side, size_t shift,
                       size_t factor);         /* the buckets of time */
-void weir__side_end(struct weir__side *side); /* reads what the engine has counted */
+void weir__side_end(struct weir__side *side); /* reads the engine's counters */
 
 /* Each bucket is added to the one at (its place + shift) / factor. */
 void weir__replay_widen(int64_t at[WEIR__REPLAY_BUCKETS], size_t shift, size_t factor);
@@ -183,7 +180,7 @@ void weir__replay_destroy(struct weir__replay *replay);
 /* One request; for the tests, or traffic from elsewhere. */
 void weir__replay_entry(struct weir__replay *replay, const struct weir__log_entry *entry);
 
-/* How to read logs, and whom to tell. */
+/* How to read logs. */
 struct weir__replay_reading {
     const char *format, *map;
     const volatile sig_atomic_t *stop; /* set: end here, as if the log did; may be NULL */
@@ -192,7 +189,7 @@ struct weir__replay_reading {
     void *context;
 };
 
-/* A whole log.  Fails if it cannot be opened or read; what was read before counts. */
+/* A whole log.  Fails if it cannot be opened or read; lines read before count. */
 int weir__replay_log(struct weir__replay *replay, const char *path,
                      const struct weir__replay_reading *reading, struct weir_error *error);
 
@@ -200,8 +197,8 @@ int weir__replay_log(struct weir__replay *replay, const char *path,
  * weir__replay_log takes them again, for that alone, and this is called again. */
 bool weir__replay_end(struct weir__replay *replay);
 
-/* The attributes that the set looks at and no request had: the next from place *at on, with its
- * name and who looks at it ("rules login, month").  False: there is none any more. */
+/* The next attribute, from place *at on, that rules look at and no request had: its name, and the
+ * rules ("rules login, month").  False: there are no more. */
 bool weir__side_missing(const struct weir__side *side, size_t *at, const char **name, char *who,
                         size_t size);
 

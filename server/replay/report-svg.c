@@ -220,7 +220,7 @@ void weir__report_svg(FILE *out, const struct weir__report *report)
     fputs("</svg>\n", out);
 }
 
-/* ------------------------------------------------------------ what counts do ---- */
+/* ------------------------------------------------------------ proposals ---- */
 
 #define CURVE_WIDTH  300.0
 #define CURVE_HEIGHT 64.0

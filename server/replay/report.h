@@ -90,7 +90,7 @@ const char *weir__report_proposal_rule(const struct weir__report *report,
 /* ------------------------------------------------------------- report-svg.c ---- */
 
 void weir__plot_timeline(FILE *out, const struct weir__report *report,
-                         size_t side); /* with what each bucket holds, when pointed at */
+                         size_t side); /* pointing at a bucket shows its numbers */
 void weir__plot_proposal(FILE *out, const struct weir__proposal *proposal, int64_t share);
 
 extern const char weir__report_page[]; /* report.html, everything it links inside */

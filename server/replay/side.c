@@ -1,8 +1,7 @@
-/* side.c -- a rule set in a replay, and the accounts of what it would have done.
+/* side.c -- a rule set in a replay, and its decisions counted.
  *
- * Most numbers are counted here, one request at a time.  The engine names one rule for a refusal,
- * and one of those in shadow; for the rest (whose key was it, did several in shadow agree) the
- * rules that apply are looked up again, which only refusals pay for.
+ * The engine names one rule for a refusal, and one of those in shadow; for the rest (the key, other
+ * rules in shadow) the rules that apply are looked up again, which only refusals pay for.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,10 +10,8 @@
 
 #include "server/replay/replay.h"
 
-#define SLAB_LEAST 65536
-#define SLAB_A_KEY \
-    1024 /* the most that is set aside for windows and logs, unless a rule says for how many keys \
-          */
+#define SLAB_LEAST     65536
+#define SLAB_A_KEY     1024 /* at most, for windows and logs, unless a rule names its keys */
 #define TABLE_LIMITERS 65536
 #define TABLE_BANS     65536
 
@@ -80,7 +77,7 @@ static int list_rules(struct weir__side *side, struct weir_error *error)
     return WEIR_OK;
 }
 
-/* What is in shadow enforces: each rule, and the whole set if that was it. */
+/* Turns shadow into enforce: for each rule, or for the whole set. */
 static void enforce(struct weir__side *side)
 {
     struct weir_rule_info info;
@@ -105,8 +102,7 @@ static int create_sketches(struct weir__side *side, struct weir_error *error)
     return weir__fail(error, WEIR_NO_MEMORY, "no memory for the accounts");
 }
 
-/* What the states of a limit take in the slab for each key, with the spare room that the engine
- * wants to see; 0 if they are small. */
+/* Slab bytes for each key of a limit, with the engine's spare room; 0: its states are small. */
 static double slab_a_key(const struct weir_limit *limit)
 {
     struct weir_plan *plan;
@@ -118,8 +114,7 @@ static double slab_a_key(const struct weir_limit *limit)
     return size > 16 ? 8.0 * (double)(size + 16) : 0;
 }
 
-/* Address space for the rules' windows and logs: all that they could use, but no more than a
- * machine gives away for nothing. */
+/* Address space for the rules' windows and logs, within reason. */
 static int64_t choose_slab(const struct weir__draft *draft, int64_t keys)
 {
     double shared = 0, own = 0;
@@ -319,10 +314,10 @@ static void account_allowed(struct weir__replay *replay, struct weir__side *side
     if (denied)
         account_denied_in_shadow(side, r);
     if (denied || ruling->shadow)
-        account_shadow(replay, side, r); /* once, whoever would have refused it */
+        account_shadow(replay, side, r); /* once, however many would refuse it */
 }
 
-/* ------------------------------------------------------- what the log has not ---- */
+/* ------------------------------------------------------- missing attributes ---- */
 
 /* Headers are named without regard to case, as by the engine. */
 static bool has_attribute(const struct weir__replay_request *r, const char *name, size_t len)

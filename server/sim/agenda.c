@@ -1,4 +1,4 @@
-/* agenda.c -- what will happen, the earliest first: a binary heap. */
+/* agenda.c -- coming events, the earliest first: a binary heap. */
 #include "server/sim/sim.h"
 
 #include <stdlib.h>

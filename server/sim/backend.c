@@ -1,9 +1,8 @@
-/* backend.c -- what stands behind the guard: workers, a queue before them, and everything that
- * can go wrong with both.
+/* backend.c -- the simulated backend: workers, their queue, and everything that can go wrong.
  *
- * How long a piece of work takes is settled when a worker begins it: what the request brought,
- * times how slow the backend is at that moment. A client that gives up does not stop the work: that
- * is how overload turns into collapse.
+ * The duration of work is settled when a worker begins it: the request's work, times the backend's
+ * slowness at that moment.  A client that gives up does not stop the work: that is how overload
+ * turns into collapse.
  */
 #include "server/sim/sim.h"
 
@@ -16,7 +15,7 @@ static weir_time scaled(weir_time time, int64_t factor)
     return product > WEIR__SIM_LONGEST ? WEIR__SIM_LONGEST : (weir_time)product;
 }
 
-/* Those inside beyond the workers fight for what there is. */
+/* Requests beyond the workers slow all down. */
 static int64_t contention_of(const struct weir__sim_trial *t)
 {
     const struct weir__sim_backend_plan *plan = &t->plan->backend;

@@ -1,9 +1,8 @@
-/* clients.c -- those who ask: when they come, how long they wait, and whether they try again.
+/* clients.c -- the simulated clients: when they come, how long they wait, whether they try again.
  *
- * A group's own dice decide when its requests come and how much work they bring, so these are the
- * same whatever the controller does.  A rate that changes with time is Poisson by thinning:
- * candidates come at the highest rate, and each is one with the share that the rate of its moment
- * has of it.
+ * A group's own dice decide when its requests come and how much work they bring: the controller has
+ * no influence.  A rate that changes with time is Poisson by thinning: candidates come at the
+ * highest rate, and one counts with the probability rate / highest rate.
  */
 #include "server/sim/sim.h"
 

@@ -1,5 +1,5 @@
-/* plan.c -- what a scenario says of a moment: how many workers, how slow, how many come; and
- * what could be had of it. */
+/* plan.c -- a scenario at a moment: its workers, slowness and arrivals, and the results it could
+ * give. */
 #include "server/sim/sim.h"
 
 #include "base/base.h"
@@ -113,8 +113,8 @@ weir_time weir__sim_plan_rate_next(const struct weir__sim_group_plan *g, weir_ti
 
 #define STEP (10 * WEIR_MILLISECOND)
 
-/* Good results per second when every worker is busy; what fails may keep one for another time.  A
- * cold cache warms by what has been possible so far. */
+/* Good results per second when every worker is busy.  Failures may take another time; a cold cache
+ * warms by the results possible so far. */
 static double capacity_at(const struct weir__sim_backend_plan *b, weir_time at, double results)
 {
     const struct weir__sim_change *errors = weir__sim_plan_find(b, WEIR__SIM_CHANGE_ERRORS, at);

@@ -1,7 +1,7 @@
-/* random.c -- random numbers of a trial: the same on every machine.
+/* random.c -- a trial's random numbers, the same on every machine.
  *
- * splitmix64, and what is made of it in whole numbers: libm's log and exp may differ in the last
- * bit from one machine to the next, and one such bit would change everything that comes after it.
+ * splitmix64, and distributions in integers: libm's log and exp may differ in the last bit between
+ * machines, and one such bit would change everything after it.
  */
 #include "server/sim/sim.h"
 

@@ -128,7 +128,7 @@ void weir__sim_groups(FILE *out, const struct weir__sim_outcome *const *outcomes
     fputc('\n', out);
 }
 
-/* name, value, unit: what the benchmarks' tables are made of. */
+/* name, value, unit: for the benchmarks' tables. */
 void weir__sim_tsv(FILE *out, const struct weir__sim_outcome *o)
 {
     const char *name = o->plan->name;

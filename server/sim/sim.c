@@ -1,8 +1,7 @@
 /* sim.c -- a trial: one plan, one controller, one seed, from the first request to the last answer.
  *
- * Nothing here waits: the clock jumps from event to event.  After the plan's length nobody new
- * comes, and the trial goes on until every request has come to an end, so that all permits are
- * back.
+ * Nothing waits: the clock jumps from event to event.  After the plan's length no new request
+ * comes, and the trial goes on until every request has ended and all permits are back.
  */
 #include "server/sim/sim.h"
 

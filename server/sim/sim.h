@@ -1,18 +1,18 @@
-/* sim.h -- trials: clients, a guard and a backend that does not exist, on virtual time.
+/* sim.h -- trials: simulated clients and backend, with a real guard between them, on virtual time.
  *
  *     clients  ->  guard  ->  backend
  *     arrive       the       works, queues, slows down,
  *     give up      real      fails, scales, falls silent
  *     try again    one
  *
- * A plan is a scenario file as it was read (sim-read.c).  A trial runs a plan with one controller
- * and one seed (sim.c), event by event; what comes out is an outcome: counts, times and series
- * (sim-sum.c), which the reports print (sim-report.c, sim-json.c, sim-svg.c).
+ * A plan is a scenario file, parsed (read.c).  A trial runs a plan with one controller and one seed
+ * (sim.c), event by event.  Its outcome is counts, times and series (sum.c), printed by report.c,
+ * json.c and svg.c.
  *
  * The same plan, controller and seed give the same outcome to the last bit: no clock is read,
- * random numbers are our own, and everything between the clients and the backend is reckoned in
- * whole numbers.  What is drawn for a client (when it comes, how much work it brings) does not
- * depend on the controller, so that controllers are compared on the same traffic.
+ * random numbers are our own, and all arithmetic between clients and backend is in integers.  A
+ * client's dice (when it comes, how much work it brings) do not depend on the controller, so
+ * controllers are compared on the same traffic.
  */
 #ifndef WEIR_SERVER_SIM_H
 #define WEIR_SERVER_SIM_H
@@ -46,8 +46,8 @@ struct weir__sim_work {
     weir_time mean;     /* over all */
     weir_time floor;    /* exponential, lognormal: never less than this */
     int64_t spread;     /* lognormal: the standard deviation of the logarithm, in millionths */
-    weir_time slow;     /* bimodal: what the slow ones take ... */
-    int64_t slow_share; /* ... and how many they are; the others take what is left of the mean */
+    weir_time slow;     /* bimodal: the time of slow work ... */
+    int64_t slow_share; /* ... and its share; the mean decides the time of the rest */
 };
 
 enum weir__sim_change_kind {
@@ -63,12 +63,12 @@ struct weir__sim_change {
     weir_time from, to;
     int64_t factor;
     int64_t workers;
-    weir_time after; /* errors come after so long; 0: after the work */
+    weir_time after; /* errors come after this time; 0: after the work */
 };
 
 struct weir__sim_backend_plan {
     int64_t workers;
-    int64_t queue; /* who may wait for a worker; -1: no bound */
+    int64_t queue; /* its length; -1: no bound */
     struct weir__sim_work work;
     int64_t contention; /* each one inside beyond the workers makes work so much slower, in
                            millionths ... */
@@ -97,7 +97,7 @@ struct weir__sim_group_plan {
     struct weir__sim_rate_point points[WEIR__SIM_POINTS];
     size_t n_points;
     weir_time burst_every,
-        burst_for; /* for so long of every so long the rate is burst_rate; 0: never */
+        burst_for; /* for burst_for of every burst_every the rate is burst_rate; 0: never */
     int64_t burst_rate;
     bool even;    /* evenly spaced; else Poisson */
     int64_t loop; /* this many clients, each waiting for its answer before it asks again; 0: not a
@@ -108,30 +108,30 @@ struct weir__sim_group_plan {
     uint32_t class;          /* number of its class; its name is in the guard's options */
     weir_time timeout;       /* the client gives up; 0: never */
     int64_t retries;         /* how often it tries again ... */
-    unsigned retry_on;       /* ... after what ... */
+    unsigned retry_on;       /* ... after which outcomes ... */
     weir_time back_off;      /* ... and how long after the first time; */
-    int64_t back_off_factor; /* so many times longer each time, in millionths */
+    int64_t back_off_factor; /* its growth each time, in millionths */
     bool jitter;             /* the back-off varies from half to one and a half */
 };
 
 struct weir__sim_plan {
     char name[WEIR__SIM_NAME];
     char about[200];
-    weir_time length, warmup; /* what is measured is from warmup to length */
+    weir_time length, warmup; /* measured from warmup to length */
     int64_t seed;
     struct weir__sim_backend_plan backend;
     struct weir__sim_group_plan groups[WEIR__SIM_GROUPS];
     size_t n_groups;
     struct weir_guard_options guard; /* but for its controller */
     size_t n_classes;                /* of the guard */
-    weir_time work_p99;              /* of the work alone: what a client sees of an idle backend */
+    weir_time work_p99;              /* of the work alone, on an idle backend */
 };
 
-/* sim-read.c -- as weir_rules_parse, of a scenario file. */
+/* read.c -- as weir_rules_parse, of a scenario file. */
 int weir__sim_plan_parse(struct weir__sim_plan *out, const char *text, size_t len,
                          const struct weir_rules_options *options, struct weir_error *error);
 
-/* sim-plan.c -- at a moment after the beginning. */
+/* plan.c -- at a moment after the beginning. */
 int64_t weir__sim_plan_workers(const struct weir__sim_backend_plan *backend, weir_time at);
 int64_t weir__sim_plan_slowness(const struct weir__sim_backend_plan *backend,
                                 weir_time at); /* of slower and drift together */
@@ -156,7 +156,7 @@ struct weir__sim_dice {
     uint64_t state;
 };
 
-/* sim-random.c */
+/* random.c */
 void weir__sim_dice_seed(struct weir__sim_dice *dice, uint64_t seed, uint64_t stream);
 uint64_t weir__sim_dice_roll(struct weir__sim_dice *dice);
 int64_t weir__sim_dice_below(struct weir__sim_dice *dice, int64_t n); /* 0 to n - 1 */
@@ -182,7 +182,7 @@ struct weir__sim_agenda {
     bool failed; /* there was no memory; stays set */
 };
 
-/* sim-agenda.c */
+/* agenda.c */
 void weir__sim_agenda_add(struct weir__sim_agenda *agenda, struct weir__sim_agenda_item item);
 bool weir__sim_agenda_next(
     struct weir__sim_agenda *agenda,
@@ -226,13 +226,13 @@ struct weir__sim_outcome {
     uint64_t seed;
     struct weir__sim_group_outcome groups[WEIR__SIM_GROUPS];
     struct weir__sim_fates all, measured;
-    double possible; /* results, in the measured span */
-    double goodput;  /* per cent of these */
-    double wasted;   /* per cent of the workers' time spent on what nobody waited for, or failed */
+    double possible;      /* results, in the measured span */
+    double goodput;       /* per cent of these */
+    double wasted;        /* per cent of the workers' time: abandoned or failed work */
     double unfairness;    /* see docs/sim.md; 1: fair; -1: one class only, or nobody was served */
     weir_time p50, p99;   /* admitted requests, as their clients see it: answered, or timed out */
     int64_t permits_left; /* out at the end: 0 unless something is wrong */
-    char told[64]; /* what the controller says of itself when the last requests come; "": nothing */
+    char told[64];        /* the controller's state when the last requests come; "": none */
     int64_t events;
     struct weir__sim_bucket buckets[WEIR__SIM_BUCKETS];
     size_t n_buckets;
@@ -252,7 +252,7 @@ bool weir__sim_knows(
     const char *controller,
     struct weir_error *error); /* false: there is none of that name, and what there is */
 
-/* ------------------------------------------------- inside a trial: who has what ---- */
+/* ------------------------------------------------- inside a trial ---- */
 
 /* One attempt.  It is over when neither its client waits nor the backend has it. */
 struct weir__sim_attempt {
@@ -302,7 +302,7 @@ struct weir__sim_trial {
     weir_time area_at;        /* up to where the buckets' areas are reckoned */
     struct weir__sim_time_taken *times;
     size_t n_times, times_room;
-    struct weir__sim_bucket after; /* what happens after the end is in none of the buckets */
+    struct weir__sim_bucket after; /* events after the end */
     bool failed;                   /* no memory */
 };
 
@@ -316,15 +316,15 @@ enum weir__sim_event_kind {
     WEIR__SIM_EVENT_BUCKET,  /* a bucket of the series ends */
 };
 
-/* sim-backend.c */
+/* backend.c */
 bool weir__sim_backend_put(struct weir__sim_trial *t,
                            uint32_t who); /* false: dropped, its queue is full */
 void weir__sim_backend_done(struct weir__sim_trial *t, uint32_t who);
-void weir__sim_backend_pull(struct weir__sim_trial *t); /* free workers take what waits */
+void weir__sim_backend_pull(struct weir__sim_trial *t); /* free workers take waiting requests */
 void weir__sim_backend_forget(struct weir__sim_trial *t,
                               uint32_t who); /* its client has given up */
 
-/* sim-clients.c */
+/* clients.c */
 void weir__sim_clients_begin(struct weir__sim_trial *t);
 void weir__sim_clients_arrive(struct weir__sim_trial *t, uint32_t group);
 void weir__sim_clients_loop(struct weir__sim_trial *t, uint32_t group);
@@ -339,7 +339,7 @@ void weir__sim_post(struct weir__sim_trial *t, weir_time at, enum weir__sim_even
                     uint32_t who);
 bool weir__sim_measures(const struct weir__sim_trial *t);
 
-/* sim-sum.c */
+/* sum.c */
 struct weir__sim_bucket *weir__sim_sum_bucket(struct weir__sim_trial *t); /* that it is now */
 void weir__sim_sum_count(struct weir__sim_trial *t, uint32_t group,
                          size_t member); /* one more: offsetof(struct weir__sim_fates, ...) */
@@ -352,13 +352,13 @@ void weir__sim_sum_finish(struct weir__sim_trial *t);
 
 /* ------------------------------------------------------------------- reports ---- */
 
-/* sim-report.c */
+/* report.c */
 void weir__sim_table(FILE *out, const struct weir__sim_outcome *const *outcomes, size_t n);
 void weir__sim_groups(FILE *out, const struct weir__sim_outcome *const *outcomes, size_t n);
 void weir__sim_tsv(FILE *out, const struct weir__sim_outcome *outcome);
-/* sim-json.c */
+/* json.c */
 void weir__sim_json(FILE *out, const struct weir__sim_outcome *outcome);
-/* sim-svg.c -- the trials of one plan beside each other. */
+/* svg.c -- the trials of one plan beside each other. */
 void weir__sim_svg(FILE *out, const struct weir__sim_outcome *const *outcomes, size_t n);
 
 /* The scenarios that are in the program; the last has no name.  Made from examples/sim by

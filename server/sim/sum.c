@@ -1,5 +1,4 @@
-/* sum.c -- the accounts of a trial: who got what, how long it took, and how that compares with
- * what was possible.
+/* sum.c -- a trial's results: outcomes, times, and how they compare with the possible.
  *
  * Quantiles are exact: every time is kept, sorted once, and walked through once for the whole,
  * every group and every bucket.

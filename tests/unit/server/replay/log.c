@@ -336,7 +336,7 @@ TEST(test_refused)
     assert_refused(new_path(), "auto", NULL, WEIR_SYSTEM, "No such file");
     assert_refused(folder, "auto", NULL, WEIR_INVALID, "is a directory");
     assert_refused(path, "xml", NULL, WEIR_INVALID,
-                   "'xml' is no format of logs; there are auto, combined and json");
+                   "'xml' is not a log format; there are auto, combined and json");
     assert_refused(path, "combined", "a=b", WEIR_INVALID,
                    "has no field 'b': of a combined log there are ip, user, host");
     assert_refused(path, "combined", "time=user", WEIR_INVALID,

@@ -1,8 +1,7 @@
 /* openapi.c -- the rows as an OpenAPI document.
  *
- * openapi.json, beside this file, has its head and the parts that no row says: errors, headers, the
- * answers of decisions with their headers.  It ends with the schemas, which go on here; then come
- * the paths.
+ * openapi.json, beside this file, has the head and the parts that no row says: headers and errors.
+ * It ends with the schemas, which go on here; then come responses and paths.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -366,6 +365,70 @@ static void add_success(struct weir__buffer *out, const struct weir__verb *v)
     weir__buffer_text(out, "}}}}");
 }
 
+#define RULED "RateLimit RateLimit-Policy Weir-Level"
+
+/* Answers that several verbs have; by their status, or by the name that rows use. */
+static const struct response {
+    const char *name, *text, *headers, *schemas;
+} responses[] = {
+    { "400", "The ask is wrong; detail says what would be right.", "", "Problem" },
+    { "401", "A token is needed.", "WWW-Authenticate", "Problem" },
+    { "403", "Not with this token, or not from a web page.", "", "Problem" },
+    { "404", "There is no such route, rule, list, guard or ban.", "", "Problem" },
+    { "409", "Somebody else was quicker.", "", "Problem" },
+    { "413", "The request is larger than request-max.", "", "Problem" },
+    { "422", "It can be read, but not used; problems says why.", "", "Problem" },
+    { "500", "The server could not do it.", "", "Problem" },
+    { "503", "Not now.", "", "Problem" },
+    { "Allowed", "Allowed.", RULED, "Ruling" },
+    { "AllowedBare", "Allowed; no body.", RULED, "" },
+    { "Denied",
+      "On a deny list (code weir-denied), refused (with refuse=403), or not permitted to ask (code "
+      "forbidden).",
+      RULED " Retry-After", "Refusal|Problem" },
+    { "Refused", "Refused by a limit: code weir-limited or weir-banned.", RULED " Retry-After",
+      "Refusal" },
+    { "RefusedLater", "Refused, with refuse=503.", RULED " Retry-After", "Refusal" },
+    { "Taken", "Taken, or it would be.", "RateLimit RateLimit-Policy", "Decision" },
+    { "TakeRefused", "Refused.", "RateLimit RateLimit-Policy Retry-After", "TakeRefusal" },
+    { "Entered", "Allowed; or a guard's fallback.", RULED " Retry-After Weir-Fallback", "Entered" },
+    { "RefusedByLimit", "Refused by a limit: code weir-limited or weir-banned.",
+      RULED " Retry-After", "Refusal|GuardRefusal" },
+    { "RefusedByGuard", "Refused by a guard.", RULED " Retry-After", "GuardRefusal" },
+};
+
+static void add_headers(struct weir__buffer *out, const char *names)
+{
+    begin(out, "headers");
+    for (size_t len; *names; names += len + (names[len] == ' ')) {
+        char name[32];
+        len = strcspn(names, " ");
+        snprintf(name, sizeof(name), "%.*s", (int)len, names);
+        begin(out, name);
+        add_ref(out, "headers", name, len);
+        end(out);
+    }
+    end(out);
+}
+
+static void add_response(struct weir__buffer *out, const struct response *r)
+{
+    bool problem = strstr(r->schemas, "Refusal") || strstr(r->schemas, "Problem");
+
+    begin(out, r->name);
+    weir__buffer_member(out, "description", r->text);
+    if (r->headers[0])
+        add_headers(out, r->headers);
+    if (r->schemas[0]) {
+        begin(out, "content");
+        begin(out, problem ? "application/problem+json" : "application/json");
+        begin(out, "schema");
+        add_type(out, r->schemas, strlen(r->schemas));
+        weir__buffer_text(out, "}}}");
+    }
+    end(out);
+}
+
 static void add_status(struct weir__buffer *out, const char *status, const char *name, size_t len)
 {
     char text[4] = "";
@@ -467,6 +530,10 @@ void weir__openapi_print(struct weir__buffer *out)
         add_body(out, v);
         end(out);
     }
+    end(out);
+    begin(out, "responses");
+    for (size_t i = 0; i < sizeof(responses) / sizeof(responses[0]); i++)
+        add_response(out, &responses[i]);
     end(out);
     end(out);
     begin(out, "paths");

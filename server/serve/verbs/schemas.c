@@ -21,11 +21,14 @@ const struct weir__schema weir__schemas[] = {
     /* ------------------------------------------------------------- deciding ---- */
     { "Ruling", "The answer to a check.", FIELDS(
         { "allowed", "bool", "over RESP 1 or 0" },
-        { "rule", "text?", "the rule that refused, or the tightest that applies; null: none applies" },
+        { "rule", "text?", "the rule that refused, or the tightest that applies; null: none "
+          "applies" },
         { "limit", "count?", "the most that can pass at one instant after a rest" },
         { "remaining", "count?", "what could be taken right now, after this ask" },
-        { "retry_ms", "count?", "refused: the same ask passes after this time if nobody else asks; " NEVER_NULL },
-        { "reset_ms", "count?", "until everything used is free again, in every limit that was asked" },
+        { "retry_ms", "count?", "refused: the same ask passes after this time if nobody else "
+          "asks; " NEVER_NULL },
+        { "reset_ms", "count?", "until everything used is free again, in every limit that was "
+          "asked" },
         { "wait_ms", "count?", "allowed: use it after this time; 0 unless the ask can wait" },
         { "level", "0..3", LEVEL },
         { "reason", BY_RULES, "too-big can never pass" },
@@ -36,7 +39,8 @@ const struct weir__schema weir__schemas[] = {
         { "answers", "[Ruling|Mistake]", "in the order of the checks" }) },
     { "Mistake", "One check that is wrong: its id was used for another request.", FIELDS(
         { "code detail", "text", "" }) },
-    { "Throttled", "The answer of redis-cell, over RESP only: whole seconds, where a part of a second"
+    { "Throttled", "The answer of redis-cell, over RESP only: whole seconds, where a part of a "
+          "second"
       " counts as one if it holds a whole millisecond.", FIELDS(
         { "limited", "0..1", "0 allowed, 1 refused" },
         { "limit", "count", "max_burst + 1" },
@@ -54,33 +58,40 @@ const struct weir__schema weir__schemas[] = {
         { "[wait_ms]", "count?", "allowed: use it after this time" },
         { "-[wait_ns]", "count?", "the same with the unit ns" },
         { "-reason", "granted|limited|too-big|bad-ask", "too-big can never pass" },
-        { "[reservation]", "text", "of a reservation that was granted: for settle; over RESP null if refused" }) },
+        { "[reservation]", "text", "of a reservation that was granted: for settle; over RESP "
+          "null if refused" }) },
     { "Given", "", FIELDS({ "given", "bool", "" }) },
     { "Settled", "", FIELDS(
-        { "settled", "bool", "false: there is no such reservation: it was settled, has expired, or is older than the last restart" }) },
+        { "settled", "bool", "false: there is no such reservation: it was settled, has expired, "
+          "or is older than the last restart" }) },
     { "Forgotten", "", FIELDS({ "forgotten", "bool", "false: the key had used nothing" }) },
     { "Entered", "The answer to enter.", FIELDS(
         { "allowed", "bool", "over RESP 1 or 0" },
-        { "rule", "text?", "the rule that refused, or the tightest that applies; null: none applies" },
+        { "rule", "text?", "the rule that refused, or the tightest that applies; null: none "
+          "applies" },
         { "limit", "count?", "of that rule; of a guard that refused or was named, its permits" },
         { "remaining", "count?", "likewise, what is left" },
         { "retry_ms", "count?", "refused: when to ask again; by a guard an estimate; " NEVER_NULL },
-        { "reset_ms", "count?", "until everything used is free again, in every limit that was asked" },
+        { "reset_ms", "count?", "until everything used is free again, in every limit that was "
+          "asked" },
         { "wait_ms", "count?", "allowed: begin after this time" },
         { "level", "0..3", LEVEL },
         { "reason", BY_RULES "|open|busy|shed|degraded|full|late|cancelled",
-          "a guard's are open, busy, shed, degraded, full (its queue), late (the turn did not come in time), cancelled (the server ends)" },
+          "a guard's are open, busy, shed, degraded, full (its queue), late (the turn did not "
+          "come in time), cancelled (the server ends)" },
         { "-[applied]", "count", "rules that apply" },
         { "[shadow]", "text?", "a rule or guard in shadow that would have refused; null: none" },
         { "-[list]", "allow|deny?", "the list that decided; null: none" },
         { "guard", "text?", "the guard that refused, or that was named; null: none" },
         { "permit", "text?", "for exit; null: refused, or there is nothing to give back" },
         { "lease_ms", "count?", "a permit that is not given back in this time is taken back" }) },
-    { "Exited", "", FIELDS({ "exited", "bool", "false: it was given back before, or its lease was over" }) },
+    { "Exited", "", FIELDS({ "exited", "bool", "false: it was given back before, or its lease "
+          "was over" }) },
     { "Renewed", "", FIELDS(
         { "permit", "text?", "the one to give back from now on; null: the lease was over" },
         { "lease_ms", "count?", "" }) },
-    { "Clock", "", FIELDS({ "now_ns", "count", "nanoseconds since 1970, or on any axis that begins at 0" }) },
+    { "Clock", "", FIELDS({ "now_ns", "count", "nanoseconds since 1970, or on any axis that "
+          "begins at 0" }) },
     /* ---------------------------------------------------------- the operator's ---- */
     { "Index", "", FIELDS({ "name version", "text", "" }, { "routes", "[Route]", "" }) },
     { "Route", "", FIELDS({ "method", "text", "*: any" }, { "path summary", "text", "" }) },
@@ -88,7 +99,8 @@ const struct weir__schema weir__schemas[] = {
         { "[id]", "count", "numbers from 1, since the server started" },
         { "time", "moment", "UTC, with milliseconds" },
         { "event", "event", "which of those above" },
-        { "[rule]", "text", "whose limit, ban or mode it is; (takes): limits that clients bring along; (deny): the deny list" },
+        { "[rule]", "text", "whose limit, ban or mode it is; (takes): limits that clients bring "
+          "along; (deny): the deny list" },
         { "[guard]", "text", "whose breaker, shedding or permits it is" },
         { "[key]", "text", "the key, as listings show it" },
         { "[until]", "moment?", "the end of the ban; when a breaker is tried again" },
@@ -144,11 +156,15 @@ const struct weir__schema weir__schemas[] = {
         { "degradation_by_hand", "bool", "" }) },
     { "StatusTable", "", FIELDS(
         { "file", "text?", "" },
-        { "slots keys large_slots large_keys limiters bytes evicted_idle evicted_early recovered bans_lost", "count", "" }) },
-    { "StatusChecks", "", FIELDS({ "checked allowed refused denied allow_listed unmatched shadow_refused", "count", "" }) },
+        { "slots keys large_slots large_keys limiters bytes evicted_idle evicted_early recovered "
+          "bans_lost", "count", "" }) },
+    { "StatusChecks", "", FIELDS({ "checked allowed refused denied allow_listed unmatched "
+          "shadow_refused", "count", "" }) },
     { "StatusTotals", "", FIELDS(
-        { "connections connections_closed connections_refused resp_commands http_requests bad_input timed_out not_reading"
-          " auth_failed check_allowed check_refused take_allowed take_refused enter_allowed enter_refused ask_id_repeated"
+        { "connections connections_closed connections_refused resp_commands http_requests "
+          "bad_input timed_out not_reading"
+          " auth_failed check_allowed check_refused take_allowed take_refused enter_allowed "
+          "enter_refused ask_id_repeated"
           " bytes_in bytes_out", "count", "" }) },
     { "Bans", "", FIELDS({ "now", "moment", "" }, { "bans", "[Ban]", "" }) },
     { "Ban", "", FIELDS(
@@ -160,7 +176,8 @@ const struct weir__schema weir__schemas[] = {
     { "Unbanned", "", FIELDS({ "rule key", "text", "" }, { "banned", "bool", "" }) },
     { "Lists", "", FIELDS({ "lists", "[List]", "" }, { "changes", "[ListChange]", "by hand" }) },
     { "List", "", FIELDS({ "list attribute", "text", "" }, { "entries", "count", "" }) },
-    { "ListChange", "", FIELDS({ "list attribute entry", "text", "" }, { "change", "added|removed", "" }) },
+    { "ListChange", "", FIELDS({ "list attribute entry", "text", "" }, { "change",
+          "added|removed", "" }) },
     { "ListChanged", "", FIELDS(
         { "list attribute", "text", "" },
         { "entries", "count", "that it has now" },
@@ -184,7 +201,8 @@ const struct weir__schema weir__schemas[] = {
         { "guards", "[Guard]", "" }) },
     { "Guard", "", FIELDS(
         { "guard", "text", "" },
-        { "in_rules", "bool", "false: the table has it from other rules or another program; requests enter it by its name alone" },
+        { "in_rules", "bool", "false: the table has it from other rules or another program; "
+          "requests enter it by its name alone" },
         { "mode", "enforce|shadow|off", "in force" },
         { "in_flight", "integer", "permits that are out" },
         { "limit", "count", "permits there are now; of an adaptive rate, entries per second" },
@@ -194,7 +212,8 @@ const struct weir__schema weir__schemas[] = {
         { "force", "none|open|closed", "" },
         { "[retry_ms]", "count?", "open, and not by hand: until it is tried again" },
         { "[calls] [errors] [slow]", "count", "in the breaker's window" },
-        { "[p50_us] [p90_us] [p99_us]", "count?", "of successes in the last 10 s; null: there were none" },
+        { "[p50_us] [p90_us] [p99_us]", "count?", "of successes in the last 10 s; null: there "
+          "were none" },
         { "[mean_us]", "count?", "of the last second or so" },
         { "[admitted_percent]", "0..100", "while it sheds; else 100" },
         { "[pressure_percent]", "0..100", "kept out because the host is overloaded" },
@@ -213,10 +232,12 @@ const struct weir__schema weir__schemas[] = {
         { "[event]", "text", "" },
         { "from to", "integer", "" },
         { "[from_state] [to_state]", "text?",
-          "of a breaker closed, open or half-open; of a force none, open or closed; null: it is a number" }) },
+          "of a breaker closed, open or half-open; of a force none, open or closed; null: it is "
+          "a number" }) },
     { "Degradation", "", FIELDS({ "degradation", "0..9", "" }, { "by_hand", "bool", "" }) },
     { "Reset", "", FIELDS(
-        { "rule", "text?", "null: every rule that applies" }, { "reset", "count", "keys that were forgotten" }) },
+        { "rule", "text?", "null: every rule that applies" }, { "reset", "count", "keys that "
+          "were forgotten" }) },
     { "Explanation", "What every rule says, and why.", FIELDS(
         { "rules", "[ExplainedRule]", "" },
         { "[guards]", "[ExplainedGuard]", "" },

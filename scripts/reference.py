@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """reference.py BUILD [--check] -- docs/serve-reference.md, from the server itself.
 
-Starts BUILD/weir serve on ports of its own with a clock that stands still, asks it what it has (WEIR.HELP, COMMAND, /openapi.json, /metrics,
---help, --print-settings) and what it answers, and writes the page.  A code or an event without words is an error, so nothing new stays unsaid.  With --check the page is compared with the one in the tree: a difference is
-printed, and the exit code is 1.
+Starts BUILD/weir serve on ports of its own with a clock that stands still, asks for its rows
+(WEIR.HELP, /openapi.json, /metrics, --help, --print-settings) and for some answers, and writes the
+page.  A code or an event without words is an error, so nothing new stays unsaid.  With --check the
+page is compared with the one in the tree: a difference is printed, and the exit code is 1.
 """
 import difflib
 import http.client
@@ -34,16 +35,17 @@ lists:
   deny: { ip: [203.0.113.0/24] }
 """
 
-# ------------------------------------------------------------------------------------------------------------ what is said by hand
+# ----------------------------------------------------------------------------- texts
 
 HEAD = """\
 # weir serve: reference
 
-Everything there is, in tables. [The guide](serve.md) says what it is for. This page is written by `make reference` from the running server; a
-test compares the two, so it is true of the tree it lies in.
+Settings, commands, routes and answers in tables. [The guide](serve.md) explains them. This page is
+written by `make reference` from the running server, and a test compares the two.
 
-[Settings](#settings) · [Signals](#signals) · [Files](#files) · [RESP commands](#resp-commands) · [RESP replies](#resp-replies) ·
-[HTTP routes](#http-routes) · [HTTP answers](#http-answers) · [Events](#events) · [Metrics](#metrics)
+[Settings](#settings) · [Signals](#signals) · [Files](#files) · [RESP commands](#resp-commands) ·
+[RESP replies](#resp-replies) · [HTTP routes](#http-routes) · [HTTP answers](#http-answers) ·
+[Events](#events) · [Metrics](#metrics)
 """
 
 SETTINGS = """\
@@ -60,39 +62,45 @@ The file is YAML, one mapping: lines begin in the first column, and a value that
 SIGNALS = """\
 | signal | what happens |
 |---|---|
-| SIGTERM, SIGINT | drain: no new connections, requests under way are answered within `drain`, then the end. A second one ends at once |
-| SIGHUP | read the rule file and the certificates again, open the event log anew. What is wrong is said, and what was stays |
-| SIGUSR2 | start the program again; it takes the sockets over, and this one drains as soon as that one is ready |
+| SIGTERM, SIGINT | drain: no new connections, answer requests under way within `drain`, then end. \
+A second one ends at once |
+| SIGHUP | read the rule file and the certificates again, open the event log anew. An error is \
+reported, and the old ones stay |
+| SIGUSR2 | start the program again; it takes over the sockets, and the old one drains when the \
+new one is ready |
 
-Exit code 0 after a drain, 2 if it could not start, which is said on stderr. With `NOTIFY_SOCKET` set (systemd, `Type=notify`) it tells when it is
-ready and when it drains. Sockets that it is given by `LISTEN_FDS` are used instead of those it would open; `LISTEN_FDNAMES` says `resp` or
-`http` of each.
+Exit code 0 after a drain, 2 if it could not start; stderr says why. With `NOTIFY_SOCKET` set
+(systemd, `Type=notify`) it reports when it is ready and when it drains. Sockets from `LISTEN_FDS`
+replace those it would open; `LISTEN_FDNAMES` says `resp` or `http` for each.
 """
 
 FILES = """\
-| file | what |
+| file | contents |
 |---|---|
-| the rule file (`rules`) | read at the start, on SIGHUP, and within two seconds of a change (`watch`). Rules set by API are written to it |
-| TABLE (`table`) | what keys have used, bans, modes set by hand. Sparse: `ls` shows more than `du` |
+| the rule file (`rules`) | read at the start, on SIGHUP, and within two seconds of a change \
+(`watch`). Rules set by API are written to it |
+| TABLE (`table`) | usage of keys, bans, modes set by hand. Sparse: `ls` shows more than `du` |
 | TABLE.rules | rules set by API, if the server was given no rule file |
 | TABLE.lists | list entries added and removed by API |
-| .NAME.weir-DIGITS | beside one of these: a text that was being written when the server was killed. Removed at the next start |
+| .NAME.weir-DIGITS | beside one of these: a text that was being written when the server was \
+killed. Removed at the next start |
 
-Each of the texts is replaced whole: after a crash at any moment it is the old one or the new one. With `memory` there is no table, and what has no
-file lasts as long as the server.
+Each of the texts is replaced whole: after a crash at any moment it is the old one or the new one.
+With `memory` there is no table, and state without a file lasts as long as the server.
 """
 
 ROLES = """\
-There are two roles, `check` and `admin`; admin may all that check may. A token gives one: `AUTH TOKEN` (any user name before it will do), or over HTTP
-`Authorization: Bearer TOKEN` or Basic with the token as password. Who shows none:
+There are two roles, `check` and `admin`; admin includes check. A token gives one: `AUTH TOKEN` (with
+any user name before it), or over HTTP `Authorization: Bearer TOKEN` or Basic with the token as
+password. Without a token:
 
 | set | on loopback and unix sockets | from other hosts |
 |---|---|---|
 | no token | admin | the server does not start |
-| admin-token | check | nothing |
-| check-token, or both | nothing | nothing |
+| admin-token | check | none |
+| check-token, or both | none | none |
 
-"Nothing" leaves what is marked `-`.
+Without a role only the commands and routes marked `-` are open.
 """
 
 ERRORS = """\
@@ -120,15 +128,17 @@ CODES = {
     "weir-full": (503, "a guard's queue is full"),
     "weir-late": (503, "in a guard's queue the turn did not come in time, or would not"),
     "weir-cancelled": (503, "it waited in a guard's queue when the server began to end"),
-    "bad-request": (400, "no JSON, a member that is not known or of the wrong kind, a parameter that makes no sense, an ask id used for another request"),
+    "bad-request": (400, "not JSON, an unknown member or one of the wrong kind, a value out of bounds, "
+                          "an ask id used for another request"),
     "unauthorized": (401, "a token is needed, or this one is not known"),
     "forbidden": (403, "the admin token is needed; or, without a token, a foreign Host or Origin"),
     "not-found": (404, "no such route, rule, list or ban"),
     "method-not-allowed": (405, "Allow says which are"),
-    "conflict": (409, "somebody else was quicker: the ban was lifted meanwhile, the limit of that name was just made"),
+    "conflict": (409, "somebody else was quicker: the ban was lifted meanwhile, the limit of that "
+                       "name was just made"),
     "too-large": (413, "more than request-max; 414 a URI, 431 a head"),
     "expectation": (417, "an Expect other than 100-continue"),
-    "unprocessable": (422, "rules or a limit that are wrong; `problems` has line, column and text of each"),
+    "unprocessable": (422, "wrong rules or a wrong limit; `problems` has line, column and text of each"),
     "not-implemented": (501, "a transfer coding other than chunked"),
     "not-ready": (503, "it drains, or there is no memory"),
     "version": (505, "neither HTTP/1.1 nor 1.0"),
@@ -136,8 +146,9 @@ CODES = {
 }
 
 CELL = """\
-Whole seconds, as redis-cell has them: what is below a second counts as one if it holds a whole millisecond. Weir's own commands answer in milliseconds, rounded up, so that who waits that long has waited
-enough; with `NS` all three times are in nanoseconds.
+Whole seconds, as in redis-cell: a part of a second counts as one if it holds a whole millisecond.
+Weir's own commands answer in milliseconds, rounded up, so that a client that waits that long has
+waited enough; with `NS` all three times are in nanoseconds.
 """
 
 LISTS = """\
@@ -147,35 +158,41 @@ and a number that is null over HTTP is -1.
 """
 
 ROUTES = """\
-`GET /v1` lists them, `GET /openapi.json` describes every member (OpenAPI 3.1). GET answers HEAD too. What can be left out is in brackets. What
-operators ask takes its parameters from the query or from a JSON body. A member that is not known is an error. What is marked `-` needs no role.
+`GET /v1` lists them, `GET /openapi.json` describes every member (OpenAPI 3.1). GET answers HEAD too.
+Optional arguments are in brackets. The operator's routes take theirs from the query or from a JSON
+body. An unknown member is an error. Routes marked `-` need no role.
 """
 
 PROBLEMS = """\
-`application/problem+json` (RFC 9457) with `type`, `title`, `status`, `code` and `detail`; a refusal has all members of an answer beside them. The
-codes that begin with weir- are refusals, and no other error has them. Which status a refusal has at `/v1/auth` can be chosen: `?refuse=403`.
+`application/problem+json` (RFC 9457) with `type`, `title`, `status`, `code` and `detail`; a refusal
+also has all members of an answer. The codes that begin with weir- are refusals, and no other error
+has them. The status of a refusal at `/v1/auth` can be chosen: `?refuse=403`.
 """
 
 METRICS = """\
-`GET /metrics`, in Prometheus's text format. Labels never hold what a client sends: `rule` has at most 1000 values, and `(others)`; `guard` has at most 256. Who is limited is
-said by WEIR.TOP and `GET /v1/top`.
+`GET /metrics`, in Prometheus's text format. Labels never hold a client's data: `rule` has at most
+1000 values, and `(others)`; `guard` has at most 256. WEIR.TOP and `GET /v1/top` list the limited
+keys.
 """
 
 OTHERS = """\
 | command | reply |
 |---|---|
 | WEIR.GIVE | `OK` |
-| WEIR.SETTLE | 1; 0 if there is no such reservation: it was settled, has expired, or is of before a restart |
+| WEIR.SETTLE | 1; 0 if there is no such reservation: it was settled, has expired, or is older than \
+the last restart |
 | WEIR.EXIT | 1; 0 if the permit was given back before, or its lease was over |
-| WEIR.RENEW | a list: the permit to be given back from now on, and its lease in ms; null if the lease was over |
+| WEIR.RENEW | a list: the permit to give back from now on, and its lease in ms; null if the lease \
+was over |
 | WEIR.FORGET | 1; 0 if the key had used nothing |
-| DEL, UNLINK | how many of the keys had used something |
-| SUBSCRIBE, PSUBSCRIBE | as Redis; messages are events, one JSON object each, on `weir.events` (all) and `weir.events.KIND` |
+| DEL, UNLINK | the number of keys that had used something |
+| SUBSCRIBE, PSUBSCRIBE | as Redis; messages are events, one JSON object each, on `weir.events` \
+(all) and `weir.events.KIND` |
 | every admin command | one bulk string: the JSON of the HTTP route, without its headers |
 """
 
 
-# ------------------------------------------------------------------------------------------------------------------------ a server
+# ----------------------------------------------------------------------------------------- a server
 
 
 class Server:
@@ -246,7 +263,7 @@ class Resp:
         self.socket.close()
 
 
-# ------------------------------------------------------------------------------------------------------------------------ tables
+# ------------------------------------------------------------------------------------------- tables
 
 
 def cell(text):
@@ -267,7 +284,7 @@ def sentence(text):
     return re.sub(r"(?<!\.)\.$", "", re.sub(r"\s+", " ", text).strip())
 
 
-# ---------------------------------------------------------------------------------------------------------------------- settings
+# ----------------------------------------------------------------------------------------- settings
 
 
 def run(weir, *words):
@@ -309,7 +326,7 @@ def settings(weir):
     return "\n".join(["## Settings\n", SETTINGS] + out)
 
 
-# ----------------------------------------------------------------------------------------------------------------- RESP commands
+# ------------------------------------------------------------------------------------ RESP commands
 
 
 def commands(server):
@@ -331,7 +348,7 @@ def commands(server):
     return "\n".join(out)
 
 
-# ------------------------------------------------------------------------------------------------------------------ RESP replies
+# ------------------------------------------------------------------------------------- RESP replies
 
 
 def places(api, schema):
@@ -394,7 +411,7 @@ def replies(server, api):
     return "\n".join(out)
 
 
-# -------------------------------------------------------------------------------------------------------------------------- HTTP
+# --------------------------------------------------------------------------------------------- HTTP
 
 
 def routes(api):
@@ -491,7 +508,7 @@ def others(api):
     return rows
 
 
-# ------------------------------------------------------------------------------------------------------------ events and metrics
+# ------------------------------------------------------------------------------- events and metrics
 
 
 def events(api, metrics):

@@ -62,7 +62,7 @@ void weir__admin_guards(struct weir__verb_call *call)
 
 /* --------------------------------------------------------------- by hand ---- */
 
-/* That it was done is told by the tick of the next second (watch.c), whoever has done it. */
+/* The event comes with the tick of the next second (watch.c). */
 void weir__admin_guard_force(struct weir__verb_call *call)
 {
     struct weir_guard *guard = find(call, call->values[0].text);

@@ -1,5 +1,4 @@
-/* admin-keys.c -- one request's keys: why the rules say what they say to it, and forgetting what it
- * has used. */
+/* admin-keys.c -- one request's keys: explains the rules' answers, and resets the keys. */
 #include <string.h>
 
 #include "server/describe/explain-json.h"

@@ -35,8 +35,7 @@ void weir__admin_lists(struct weir__verb_call *call)
 
 /* -------------------------------------------------------------- changing ---- */
 
-/* The list that it was most likely meant to be, or "": the better one of the best so far and the
- * next. */
+/* The list that was most likely meant, or "". */
 static void find_nearest(struct weir *weir, const char *list, char near[64])
 {
     static const char *const always[] = { "allow", "deny", NULL };
@@ -52,7 +51,7 @@ static void find_nearest(struct weir *weir, const char *list, char near[64])
     }
 }
 
-/* Whether there is such a list, of whatever attribute. */
+/* Whether there is such a list, for any attribute. */
 static bool find_list(struct weir__verb_call *call, const char *list)
 {
     bool found = strcmp(list, "allow") == 0 || strcmp(list, "deny") == 0;

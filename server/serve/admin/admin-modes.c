@@ -1,5 +1,4 @@
-/* admin-modes.c -- the switch by hand: what every rule and guard is told to do, and what it has
- * done. */
+/* admin-modes.c -- modes of rules and guards: listed with their counts, and switched by hand. */
 #include <string.h>
 
 #include "base/base.h"
@@ -66,7 +65,7 @@ void weir__admin_modes(struct weir__verb_call *call)
 
 /* ------------------------------------------------------------- switching ---- */
 
-/* What is now so. */
+/* The modes as they are now. */
 static void answer(struct weir__verb_call *call, const char *rule,
                    const struct weir_ruled_guard *guard)
 {

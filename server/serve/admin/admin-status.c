@@ -73,7 +73,7 @@ static void add_table(const struct weir__server *server, struct weir__buffer *ou
     weir__buffer_member_number(out, "bans_lost", stats.bans_lost);
 }
 
-/* What is switched by hand: an emergency switch that was forgotten must be seen. */
+/* Modes set by hand: an emergency switch that was forgotten must be seen. */
 static void add_modes(const struct weir__server *server, struct weir__buffer *out)
 {
     struct weir_modes all;
@@ -88,7 +88,7 @@ static void add_modes(const struct weir__server *server, struct weir__buffer *ou
     weir__buffer_member_number(out, "rules_by_hand", n);
 }
 
-/* What is wrong at a glance; WEIR.GUARDS says more. */
+/* Trouble at a glance; WEIR.GUARDS says more. */
 static void add_guards(const struct weir__server *server, struct weir__buffer *out, weir_time now)
 {
     struct weir_guard_info info;
@@ -216,7 +216,7 @@ void weir__admin_top(struct weir__verb_call *call)
     weir__buffer_text(&call->out, "}");
 }
 
-/* No more than the ring has, or whoever emits all the time would keep this going. */
+/* No more than the ring has, or a steady stream of events would keep this going. */
 void weir__admin_events(struct weir__verb_call *call)
 {
     enum weir__event_kind kind;

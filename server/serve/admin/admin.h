@@ -1,5 +1,5 @@
 /* admin.h -- the operator's verbs.  Each runs on a thread of its own: it reads and writes files, or
- * may wait for somebody who changes the rules. */
+ * may wait for a change of rules. */
 #ifndef WEIR_SERVE_ADMIN_H
 #define WEIR_SERVE_ADMIN_H
 

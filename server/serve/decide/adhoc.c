@@ -1,10 +1,10 @@
 /* adhoc.c -- limits that clients bring with their asks.
  *
  * Two stages.  Texts as clients wrote them lead to their limiter without being read again: a
- * chained hash table to which entries are only ever added, so that who looks needs no lock.  An
+ * chained hash table to which entries are only ever added, so that lookups need no lock.  An
  * entry remembers under which version of the limiter its text was in force; if that is not the
  * present one (somebody has asked under the name with another limit, or another process has changed
- * it) the text is put in force again. What is not known, or not in force, goes the long way, one at
+ * it) the text is put in force again. An entry that is not known, or not in force, goes the long way, one at
  * a time: parse, look in the table, make or change.
  *
  * There is room for some spellings of each limit.  Those beyond it are served too, but read every
@@ -30,7 +30,7 @@
 #define SPELLINGS    4  /* of each limit that are remembered, on average */
 #define SLAB_PARTS   16 /* a limit with large states gets this part of what is left of the slab */
 #define SALT         0x6164686f63u
-#define ANY          UINT64_MAX /* version: whatever is in force will do */
+#define ANY          UINT64_MAX /* version: any will do */
 #define NOT_NOW      (UINT64_MAX - 1)
 
 struct entry {
@@ -47,13 +47,13 @@ struct weir__adhoc {
     int64_t limits_max;
     uint64_t mask;
     struct entry **chains; /* atomic */
-    pthread_mutex_t mutex; /* of what follows, and of adding to the chains */
+    pthread_mutex_t mutex; /* for the members below, and for adding to the chains */
     int64_t limits, entries;
     struct weir_plan changes; /* how often limits may be changed ... */
     uint64_t changed[2];      /* ... and how often they were */
 };
 
-/* What is looked for. */
+/* A lookup. */
 struct wanted {
     const char *limit, *name;
     size_t limit_len, name_len;
@@ -158,7 +158,7 @@ static int name_unnamed(char out[WEIR__NAME_SIZE], const struct weir_plan *plan,
     if (weir_limit_print(out + 1, WEIR__NAME_SIZE - 1, &named) < WEIR__NAME_SIZE - 1)
         return WEIR_OK;
     return weir__fail(error, WEIR_INVALID,
-                      "this limit is too long to be known by what it says: give it a name");
+                      "this limit is too long to be known by its text: give it a name");
 }
 
 /* Room for the keys of one limit, so that there is some for others. */

@@ -1,11 +1,11 @@
 /* adhoc.h -- the limits of WEIR.TAKE and its like: a limiter of the table is made of each.
  *
  * So any algorithm will do, and a key has a state of its own under each limit.  But limiters are
- * never removed from a table: there are at most so many, those of earlier runs among them.
+ * never removed from a table: their number is bounded, with those of earlier runs.
  * (CL.THROTTLE's limits leave no limiter behind: table/loose.h.)
  *
  * A limit with a name is known by it: another limit under the same name changes it, and every key
- * keeps what it has used.  A limit without one is known by what it says: "300/60" and "token-bucket
+ * keeps what it has used.  A limit without one is known by its text: "300/60" and "token-bucket
  * 300/1m" are one.  Of each change a few hundred bytes stay: beyond WEIR__ADHOC_CHANGES a limit is
  * not changed, and asks are decided by the one that its name has, until changes are allowed again.
  */

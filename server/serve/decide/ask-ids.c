@@ -138,7 +138,7 @@ static bool make_shard(struct shard *s, uint32_t room)
         chains *= 2;
     s->room = room;
     s->mask = chains - 1;
-    s->answers = calloc(room, sizeof(*s->answers)); /* memory is what is used of it */
+    s->answers = calloc(room, sizeof(*s->answers)); /* only the used part becomes memory */
     s->chains = malloc(chains * sizeof(*s->chains));
     if (s->chains)
         memset(s->chains, 0xff, chains * sizeof(*s->chains));

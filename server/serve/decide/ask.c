@@ -1,5 +1,5 @@
-/* ask.c -- deciding, the same for every protocol: counts what was decided, follows who is refused,
- * tells of bans. */
+/* ask.c -- deciding, the same for every protocol: counts decisions, follows refused keys, reports
+ * bans. */
 #include "server/serve/decide/ask.h"
 
 #include <string.h>
@@ -66,7 +66,7 @@ static bool decide(struct weir__loop *loop, const struct weir__check *check,
     return allowed;
 }
 
-/* What makes an ask the same ask: all of it. */
+/* Two asks are the same if all of it is. */
 static uint64_t fingerprint(const struct weir__loop *loop, const struct weir__check *check)
 {
     const uint64_t *secrets = loop->server->table->secrets;

@@ -5,12 +5,11 @@
 
 #include "server/serve/serve.h"
 
-#define WEIR__CHECK_ATTRS 64
-#define WEIR__ASK_ID_MAX  128 /* bytes of an ask id */
-#define WEIR__ASK_MANY    64  /* are decided at a time */
-#define WEIR__TOP_TAKES \
-    "(takes)" /* what stands for a rule where the limit came with the ask, ... */
-#define WEIR__TOP_DENY         "(deny)"           /* ... and where the deny list refuses */
+#define WEIR__CHECK_ATTRS      64
+#define WEIR__ASK_ID_MAX       128       /* bytes of an ask id */
+#define WEIR__ASK_MANY         64        /* are decided at a time */
+#define WEIR__TOP_TAKES        "(takes)" /* the rule's name where the limit came with the ask, ... */
+#define WEIR__TOP_DENY         "(deny)"  /* ... and where the deny list refuses */
 #define WEIR__RESERVE_LIFETIME (60 * WEIR_SECOND) /* unless named */
 
 struct weir__check {
@@ -21,7 +20,7 @@ struct weir__check {
     struct weir__span id; /* of the ask; len 0: none */
 };
 
-/* Decides, counts, tells of bans.  NULL, or what is wrong with the ask (then nothing was
+/* Decides, counts, reports bans.  NULL, or what is wrong with the ask (then nothing was
  * decided). */
 const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *check,
                             struct weir_ruling *ruling);
@@ -29,8 +28,8 @@ const char *weir__ask_check(struct weir__loop *loop, const struct weir__check *c
 void weir__ask_check_many(struct weir__loop *loop, const struct weir_request *requests, size_t n,
                           struct weir_ruling *rulings);
 
-/* What is to be remembered of a refusal: who is refused most, and a ban that it has made.  `key`:
- * as weir_check_key tells it. */
+/* Notes a refusal: for the list of the most refused, and the ban that it caused.  `key`: as
+ * weir_check_key tells it. */
 void weir__ask_note_refused(struct weir__loop *loop, const struct weir_ruling *ruling,
                             const char *key, weir_time now);
 
@@ -54,7 +53,7 @@ int weir__ask_adhoc(struct weir__loop *loop, const struct weir__adhoc_ask *ask,
                     struct weir__adhoc_answer *answer, struct weir_error *error);
 /* True if it was there and not settled yet. */
 bool weir__ask_settle(struct weir__loop *loop, struct weir__span reservation, int64_t cost);
-/* Forgets what the key has used: of CL.THROTTLE (limit.len 0), or of an ad-hoc limit. */
+/* Resets a key: of CL.THROTTLE (limit.len 0), or of an ad-hoc limit. */
 int weir__ask_forget(struct weir__loop *loop, struct weir__span key, struct weir__span limit,
                      struct weir__span name, bool *found, struct weir_error *error);
 

@@ -133,7 +133,7 @@ void weir__decide_renew(struct weir__verb_call *call)
 
 /* ------------------------------------------------------------ the clock ---- */
 
-/* For tests: the time is what they say. */
+/* For tests, which set the time. */
 void weir__decide_clock(struct weir__verb_call *call)
 {
     if (!weir__call_given(call, 0)) {

@@ -10,7 +10,7 @@
 #include "rulefile/problem.h"
 #include "server/serve/decide/waiting.h"
 
-/* What is wrong, and the status of it. */
+/* The error text, and its status. */
 __attribute__((format(printf, 3, 4))) static int wrong(struct weir_error *error, int status,
                                                        const char *format, ...)
 {
@@ -59,7 +59,7 @@ static void keep(struct weir__entered *out, struct weir_guard *guard,
     out->lease = out->lease == 0 || lease < out->lease ? lease : out->lease;
 }
 
-/* As the rules have it, and whoever has switched it by hand; a guard that is in the table only: as
+/* As the rules and the switch by hand have it; a guard that is in the table only: as
  * its options have it, and without a queue. */
 static struct weir__enter_how how_to(struct weir__server *server, const struct weir_guard *guard,
                                      bool patient, bool again)
@@ -111,7 +111,7 @@ static void enter_by_rules(struct weir__server *server, const struct weir__enter
         .ask = ask, .entry = &entry, .leased = true, .favoured = again, .waits = e->wait_max > 0
     };
 
-    if (!again) { /* who has waited overtakes nobody */
+    if (!again) { /* a waiter overtakes nobody */
         gate.occupied = is_occupied;
         gate.context = server->lines;
     }
@@ -139,8 +139,8 @@ int weir__enter_once(struct weir__server *server, const struct weir__enter *e, w
     return 200;
 }
 
-/* The guard has counted what it has refused itself; not what its queue has, nor that it was busy to
- * who was to wait. */
+/* The guard has counted its own refusals; not those of its queue, nor that it was busy for a
+ * waiter. */
 static void count_turned_away(struct weir__server *server, const struct weir__entered *entered)
 {
     const struct weir_ruling *r = &entered->ruling;

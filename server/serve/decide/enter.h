@@ -15,7 +15,7 @@ struct weir__enter {
     size_t n;
     struct weir__span
         guard;              /* this one alone; len 0: those that the rules name, and their limits */
-    struct weir__span user; /* who is to be shed consistently; len 0: nobody in particular */
+    struct weir__span user; /* shed consistently; len 0: nobody in particular */
     struct weir__span user_class; /* with a guard: one of its classes; len 0: the first */
     int64_t cost;
     int64_t priority; /* WEIR_PRIORITY_MIN to _MAX */
@@ -34,7 +34,7 @@ struct weir__entered {
 };
 
 /* How an ask that has to wait is answered when its turn has come, or will not come any more: on the
- * loop's thread, with a copy of what the protocol needs to know.  conn is held until then. */
+ * loop's thread, with a copy of the protocol's context.  conn is held until then. */
 struct weir__later {
     void (*answer)(struct weir__conn *conn, const struct weir__entered *entered,
                    const void *context);
@@ -65,7 +65,7 @@ weir_time weir__ask_renew(struct weir__loop *loop, struct weir__permits *permits
  * came; it is not shed now. */
 int weir__enter_once(struct weir__server *server, const struct weir__enter *enter, weir_time now,
                      bool again, struct weir__entered *out, struct weir_error *error);
-/* On the loop's thread, once for each ask: counts it, and notes who was refused, and by which
+/* On the loop's thread, once for each ask: counts it, and notes a refusal and its
  * queue. */
 void weir__enter_count(struct weir__loop *loop, const struct weir__entered *entered);
 

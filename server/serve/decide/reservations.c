@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 
-#define LIFETIME_MAX (3600 * WEIR_SECOND) /* what nobody settles makes room some day */
+#define LIFETIME_MAX (3600 * WEIR_SECOND) /* an unsettled one makes room some day */
 #define ROOM         WEIR__RESERVATIONS_MAX
 #define NONE         UINT32_MAX
 #define DIGITS       (WEIR__RESERVATION_ID - 1)
@@ -83,7 +83,7 @@ static void swap(struct weir__reservations *r, uint32_t a, uint32_t b)
     put(r, b, place);
 }
 
-/* Moves what is there up and down to where it belongs. */
+/* Moves an entry up or down to its place. */
 static void sift(struct weir__reservations *r, uint32_t at)
 {
     for (; at > 0 && expires_at(r, at) < expires_at(r, (at - 1) / 2); at = (at - 1) / 2)
@@ -228,7 +228,7 @@ bool weir__reservations_settle(struct weir__reservations *r, const char *id, siz
 
 struct weir__reservations *weir__reservations_create(void)
 {
-    struct weir__reservations *r = calloc(1, sizeof(*r)); /* memory is what is used of it */
+    struct weir__reservations *r = calloc(1, sizeof(*r)); /* only the used part becomes memory */
 
     if (!r)
         return NULL;

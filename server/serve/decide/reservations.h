@@ -2,7 +2,7 @@
  * WEIR.SETTLE takes it.
  *
  * At most WEIR__RESERVATIONS_MAX at a time, in this process only: after a restart their ids are
- * unknown, and as with those that expire the estimate stands as what was used.
+ * unknown, and as with those that expire the estimate stands.
  */
 #ifndef WEIR_SERVE_RESERVATIONS_H
 #define WEIR_SERVE_RESERVATIONS_H

@@ -24,7 +24,7 @@ struct weir__lines {
     int64_t waiting;       /* in all of them; atomic */
     bool closed;           /* nobody waits any more; atomic */
     struct line *first;    /* atomic */
-    pthread_mutex_t mutex; /* of who makes one */
+    pthread_mutex_t mutex; /* for making one */
 };
 
 struct weir__wait {
@@ -34,7 +34,7 @@ struct weir__wait {
     struct weir_guard *guard;
     struct line *line;
     struct weir__lines *lines;
-    struct weir__enter enter; /* what it points to is in `bytes` */
+    struct weir__enter enter; /* it points into `bytes` */
     struct weir__arena bytes;
     struct weir__later later;
     struct weir__entered entered;
@@ -47,7 +47,7 @@ struct weir__waiting {
     uv_async_t turned; /* `done` has some */
     uv_timer_t poll;   /* runs while somebody waits */
     pthread_mutex_t mutex;
-    struct weir__wait *done; /* whose turn has come, or who has left; any thread adds */
+    struct weir__wait *done; /* those whose turn has come, or that have left; any thread adds */
     size_t n;                /* that were not answered yet; of the loop's thread */
 };
 
@@ -168,7 +168,7 @@ static enum weir_reason try_to_enter(void *context, struct weir_waiter *waiter)
     return r->decision.reason == WEIR_BUSY ? WEIR_CANCELLED : (enum weir_reason)r->decision.reason;
 }
 
-/* In whatever thread offers turns. */
+/* In any thread that offers turns. */
 static void on_turn(struct weir_waiter *waiter, enum weir_reason reason)
 {
     struct weir__wait *w = wait_of(waiter);
@@ -227,7 +227,7 @@ bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard)
     return l != NULL;
 }
 
-/* Who joins meanwhile sees that it is closed, or is seen here. */
+/* A waiter that joins meanwhile sees that it is closed, or is seen here. */
 void weir__lines_close(struct weir__lines *lines)
 {
     if (lines == NULL)
@@ -354,7 +354,7 @@ void weir__waiting_close(struct weir__loop *loop)
 
     if (waiting == NULL || uv_is_closing((uv_handle_t *)&waiting->turned))
         return;
-    pthread_mutex_lock(&waiting->mutex); /* who has added the last one may not have let go yet */
+    pthread_mutex_lock(&waiting->mutex); /* the thread that added the last one may still hold it */
     pthread_mutex_unlock(&waiting->mutex);
     uv_close((uv_handle_t *)&waiting->turned, NULL);
     uv_close((uv_handle_t *)&waiting->poll, NULL);
@@ -440,7 +440,7 @@ static bool join(struct weir__wait *w, weir_time wait_max, struct weir_decision 
 static void begin_waiting(struct weir__loop *loop, struct weir__lines *lines, struct line *line)
 {
     if (!uv_is_active((uv_handle_t *)&loop->waiting
-                          ->poll)) /* not anew: many who come would put it off for ever */
+                          ->poll)) /* not anew: many newcomers would put it off for ever */
         uv_timer_start(&loop->waiting->poll, on_poll, POLL_MS, POLL_MS);
     serve_line(line, weir__loop_now(loop));
     if (__atomic_load_n(&lines->closed, __ATOMIC_SEQ_CST))

@@ -2,9 +2,9 @@
  *
  *     a line      the queue of a guard, one for all loops, made when somebody waits there first;
  *                 another if the rules change it
- *     a wait      one connection's: it is held, so what else it sends is answered in its order
+ *     a wait      one connection's: it is held, so its other requests are answered in their order
  *
- * Turns are offered by whoever gives a permit back, on its thread, and by every loop that has
+ * Turns are offered by the call that gives a permit back, on its thread, and by every loop that has
  * somebody waiting, each 5 ms: permits come free in other processes and by time too.  Whose turn
  * has come is passed to its own loop, which answers.
  */
@@ -29,9 +29,9 @@ void weir__lines_serve(struct weir__lines *lines, uint32_t guard, weir_time now)
 
 int64_t weir__lines_waiting(struct weir__lines *lines,
                             uint32_t guard); /* how many wait; 0 if there are no lines */
-/* The same, but cheap if nobody waits anywhere: who comes then must not overtake. */
+/* The same, but cheap if nobody waits anywhere: a newcomer must not overtake. */
 bool weir__lines_occupied(struct weir__lines *lines, uint32_t guard);
-/* The server is about to end: whoever waits is refused (WEIR_CANCELLED), and nobody waits from now
+/* The server is about to end: waiters are refused (WEIR_CANCELLED), and nobody waits from now
  * on.  Any thread. */
 void weir__lines_close(struct weir__lines *lines);
 

@@ -125,7 +125,7 @@ void weir__http_answer(const struct weir__http_manner *manner, int status, const
     struct weir__buffer *out = manner->out;
     struct pen pen = { weir__buffer_room(out, HEAD_ROOM + headers.len + body.len) };
     bool bodiless = status < 200 || status == 204 ||
-                    status == 304; /* what came behind it would be taken for the next answer */
+                    status == 304; /* a body would be taken for the next answer */
 
     if (pen.at == NULL)
         return;
@@ -162,8 +162,8 @@ void weir__http_json(const struct weir__http_manner *manner, int status, const c
 
 #define PROBLEM "application/problem+json"
 
-/* What a program can tell errors apart by.  None of them is a refusal by rules: those have
- * weir-limited, weir-banned and weir-denied. */
+/* Programs tell errors apart by these.  None of them is a refusal: those have codes that begin with
+ * weir-. */
 static const char *code_of(int status)
 {
     static const struct {
@@ -273,7 +273,7 @@ char *weir__http_ruling_json(char *to, const struct weir_ruling *ruling)
     return pen.at;
 }
 
-/* What kinds of refusals there are. */
+/* The kinds of refusals. */
 struct refusal {
     const char *type, *title, *code;
     int status;
@@ -378,7 +378,7 @@ static void put_ruling_headers(struct pen *pen, const struct weir_ruling *r)
     PUT(pen, "\r\n");
 }
 
-/* "login: banned for 9m".  Why is not known: the rule may have done it, or somebody by hand. */
+/* "login: banned for 9m".  The reason is not known: the rule may have banned it, or an operator. */
 static void put_banned(struct pen *pen, weir_time left)
 {
     char span[32];
@@ -479,7 +479,7 @@ static const char *why_refused(enum weir_reason reason)
     case WEIR_LIMITED:
         return "it lets fewer in than this";
     case WEIR_TOO_BIG:
-        return "it never has so many permits";
+        return "it never has that many permits";
     case WEIR_OPEN:
         return "its breaker is open";
     case WEIR_BUSY:
@@ -493,7 +493,7 @@ static const char *why_refused(enum weir_reason reason)
     case WEIR_LATE:
         return "the turn did not come in time";
     case WEIR_CANCELLED:
-        return "nobody waits any more, since this server ends";
+        return "the server ends";
     default:
         return "refused";
     }

@@ -2,8 +2,8 @@
  * through.
  *
  * nginx's auth_request, Traefik's ForwardAuth and Caddy's forward_auth each ask with the headers of
- * the client's own request beside theirs.  So whoever is not a trusted proxy describes nothing but
- * itself, and of what a trusted one says only that is believed which it wrote itself:
+ * the client's own request beside theirs.  So a peer that is not a trusted proxy describes only
+ * itself, and a trusted one is believed only where it wrote the header itself:
  *
  *     ip       X-Forwarded-For from the right: the first address that is no trusted proxy.  What is
  *              left of it anybody may have written. Without it X-Real-IP, without that the peer
@@ -15,7 +15,7 @@
  * Every parameter of the query is an attribute too: the query is written in the proxy's
  * configuration.  But where a variable is written there a client may fill it with & and parameters
  * of its own (nginx escapes nothing).  So none of them describes the request, which headers do, and
- * none comes twice: what a client adds never takes the place of what the proxy says.
+ * none comes twice: a client's parameters never take the place of the proxy's.
  */
 #include "server/serve/http/http.h"
 
@@ -39,7 +39,7 @@ static bool is_proxy(const struct weir__server *server, const struct weir__addre
     return server->proxies && weir__cidr_set_has(server->proxies, address);
 }
 
-/* Who talks to us.  A unix socket is as near as the loopback. */
+/* The address of the peer.  A unix socket is as near as the loopback. */
 static struct weir__span peer_of(const struct weir__conn *conn)
 {
     const char *peer = conn->peer[0] ? conn->peer : "127.0.0.1";
@@ -84,7 +84,7 @@ static struct weir__span last_entry(struct weir__span *list)
     return (struct weir__span){ begin, (size_t)(end - begin) };
 }
 
-/* -------------------------------------------------- what a proxy describes ---- */
+/* -------------------------------------------------- the proxy's description ---- */
 
 enum told {
     FOR,
@@ -187,7 +187,7 @@ static void look_at_headers(struct forwarded *f)
 }
 
 /* From the right, over all lines of that name as if they were one.  An entry that is no address
- * ends the search: what is left of it is nobody's word. */
+ * ends the search: nobody vouches for the entries to the left of it. */
 static struct weir__span client_of(const struct forwarded *f, struct weir__span peer)
 {
     const struct weir__http_request *request = f->call->request;
@@ -268,7 +268,7 @@ static bool describe_forwarded(struct forwarded *f, struct weir__span peer)
     return true;
 }
 
-/* Whoever asks is no proxy that we know: the request is its own. */
+/* The peer is no trusted proxy: the request is its own. */
 static void describe_itself(struct forwarded *f, struct weir__span peer)
 {
     ADD(f, "ip", peer);
@@ -310,7 +310,7 @@ static bool read_refuse(struct forwarded *f, struct weir__http_text value)
 static bool refuse_param(struct forwarded *f, const char *what, struct weir__span name)
 {
     weir__http_problem(&f->call->manner, 400, NULL,
-                       "the query %s %s; what a client has a say in goes into headers", what,
+                       "the query %s %s; put values that a client can choose into headers", what,
                        weir__quote(name.bytes, name.len).text);
     return false;
 }
@@ -360,7 +360,7 @@ static bool read_query(struct forwarded *f)
 void weir__http_auth(struct weir__http_call *call)
 {
     struct weir__loop *loop = call->conn->loop;
-    struct forwarded f; /* what is needed of it is set below: it is large */
+    struct forwarded f; /* large: only the parts that are read are set, below */
     struct weir_ruling ruling;
 
     f.call = call;

@@ -81,8 +81,7 @@ static bool expect(struct batch *b, const char *word)
     return true;
 }
 
-/* To where a value ends: the comma or bracket behind it.  Whether it is one is seen when it is
- * read. */
+/* Up to the comma or bracket behind a value.  Whether it is a value is seen when it is read. */
 static struct weir__span element(struct batch *b)
 {
     const char *begin = b->text;
@@ -195,7 +194,7 @@ static void decide_group(struct weir__loop *loop, const struct batch *b, size_t 
     }
 }
 
-/* One that may have an id.  What is wrong with it is its own answer: those before it have been
+/* One that may have an id.  If it is wrong, that is its answer alone: those before it have been
  * charged. */
 static void decide_one(struct weir__loop *loop, const struct batch *b, size_t i,
                        struct weir__buffer *out)

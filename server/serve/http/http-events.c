@@ -5,10 +5,10 @@
  *     event: ban
  *     data: {"event":"ban",...}
  *
- * Who comes back names the last one it has seen (Last-Event-ID, or ?after=) and gets those behind
- * it, as far as they are kept; who comes for the first time gets what happens from then on.  Every
- * quarter of a minute something is said, so that nobody on the way takes the connection for dead.
- * The stream has no length: it ends with the connection.
+ * A client that comes back names the last event it saw (Last-Event-ID, or ?after=) and gets the kept
+ * ones behind it; a new client gets events from then on.  Every 15 seconds a comment goes out, so
+ * that no proxy takes the connection for dead.  The stream has no length: it ends with the
+ * connection.
  */
 #include "server/serve/http/http.h"
 
@@ -103,8 +103,8 @@ static bool read_number(struct weir__span text, uint64_t *out)
     return text.len > 0;
 }
 
-/* From where on.  A number that no event has had yet was another server's: all that are kept are
- * new then. */
+/* Where to begin.  A number that no event has had yet was another server's: then all kept events
+ * are new. */
 static bool read_start(struct weir__http_call *call, uint64_t *after)
 {
     const struct weir__http_request *request = call->request;
@@ -120,7 +120,7 @@ static bool read_start(struct weir__http_call *call, uint64_t *after)
         return false;
     }
     if (last.len == 0 &&
-        named) /* who comes back to the same address has seen more by now, and says so */
+        named) /* a client that comes back to the same address has seen more by now */
         last = (struct weir__span){ query.bytes + 6, query.len - 6 };
     *after = latest;
     if (last.len && !read_number(last, after)) {

@@ -2,8 +2,8 @@
  * and metrics.
  *
  * The operator's verbs and /metrics may wait for a change of rules, or read files: that is done on
- * another thread.  What a call points to is copied first, so that the connection's input can be
- * used for something else meanwhile.
+ * another thread.  A call's values are copied first, so that the connection's input can be used for
+ * something else meanwhile.
  */
 #include "server/serve/http/http.h"
 
@@ -15,7 +15,7 @@
 
 /* ------------------------------------------------------------------- away ---- */
 
-/* An answer under way: the first member of what knows more of it. */
+/* An answer under way: the first member of a struct that has the rest. */
 struct away {
     struct weir__http_manner manner;
     void (*work)(struct away *away);   /* elsewhere */
@@ -187,7 +187,7 @@ static void answer_member(const struct weir__http_manner *manner,
     weir__http_json(manner, 200, text);
 }
 
-/* What a failed call has written is an object: the problems of a rule file. */
+/* A failed call may have written an object: the problems of a rule file. */
 static void answer_call(const struct weir__http_manner *manner, const struct weir__verb_call *call)
 {
     if (call->out.failed)
@@ -265,7 +265,7 @@ void weir__http_verb(struct weir__http_call *call)
 
 /* ---------------------------------------------------------------- enter ---- */
 
-/* What the rules say to answer instead; false: nothing. */
+/* Answers with the rules' fallback; false: they have none. */
 static bool answer_fallback(const struct weir__http_manner *manner, const struct weir_ruling *r)
 {
     struct weir_fallback fallback;

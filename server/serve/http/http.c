@@ -1,14 +1,14 @@
-/* http.c -- HTTP/1.1: bytes to requests, who may, and which function answers.
+/* http.c -- HTTP/1.1: bytes to requests, roles, and which function answers.
  *
  * A request that comes in one piece, as nearly all do, is read once, answered, and forgotten.  One
  * that does not stays where it is, at the beginning of the connection's input, until it is whole;
  * the session keeps how far it was looked at, so that a client that sends it byte by byte costs a
  * look at each byte and not at all of them again.  Chunks are put together in place.
  *
- * Who has shown no secret is what the listener lets everybody be.  On the loopback that is much,
- * and a browser on the same host can be made to ask by any page: so such a request must name this
- * host by its address or as localhost, and come from no other page.  Not so on /v1/auth, where the
- * headers are those of a request to somebody else.
+ * A client without a secret has the role that the listener gives to everybody.  On the loopback that
+ * is much, and any page can make a browser on the same host ask: so such a request must name this
+ * host by its address or as localhost, and come from no other page.  This does not hold for
+ * /v1/auth, where the headers are those of another request.
  */
 #include "server/serve/http/http.h"
 
@@ -83,7 +83,7 @@ void weir__http_healthz(struct weir__http_call *call)
 void weir__http_readyz(struct weir__http_call *call)
 {
     if (__atomic_load_n(&call->conn->loop->server->draining, __ATOMIC_RELAXED))
-        weir__http_problem(&call->manner, 503, NULL, "the server drains: ask another one");
+        weir__http_problem(&call->manner, 503, NULL, "the server is draining: ask another one");
     else
         body_of(call, "text/plain; charset=utf-8", "ready\n", 6);
 }
@@ -96,9 +96,9 @@ void weir__http_openapi(struct weir__http_call *call)
     send_json(call, &out);
 }
 
-/* -------------------------------------------------------------- who may ---- */
+/* ---------------------------------------------------------------- roles ---- */
 
-/* The headers that say who asks. */
+/* The headers that tell the client's role and origin. */
 struct asker {
     struct weir__http_text authorization, host, origin;
 };
@@ -182,7 +182,7 @@ static bool is_same_origin(struct weir__http_text origin, struct weir__http_text
            strncasecmp(origin.bytes + scheme, host.bytes, host.len) == 0;
 }
 
-/* NULL, or why a request that is trusted only for where it comes from is not. */
+/* NULL, or why a request without a token is refused in spite of its address. */
 static const char *why_foreign(const struct asker *asker)
 {
     if (asker->host.bytes && !is_local_name(asker->host))
@@ -231,7 +231,7 @@ static bool admit(struct weir__http_call *call, enum weir__role needed, bool for
         weir__http_problem(&call->manner, 403, NULL, "%s", why);
     else if (call->own_token)
         weir__http_problem(&call->manner, 403, NULL,
-                           "this token may only ask: the admin token is needed");
+                           "this token is for asking only: the admin token is needed");
     else
         not_known(call, needed == WEIR__ROLE_ADMIN
                             ? "the admin token is needed: Authorization: Bearer TOKEN"
@@ -308,7 +308,7 @@ static void forget_progress(struct weir__http_session *s)
     }
 }
 
-/* What follows cannot be made sense of, so the connection ends. */
+/* The bytes behind it make no sense either, so the connection ends. */
 static size_t give_up(struct weir__conn *conn, int status, const char *detail, size_t len)
 {
     struct weir__http_manner manner = { .loop = conn->loop,
@@ -356,7 +356,7 @@ static bool is_over(const struct weir__conn *conn, size_t len)
     return len > most_of(conn);
 }
 
-/* Nothing is done with what has come; returns 0, or all of it if that is too much already. */
+/* The request is not whole: returns 0, or all of it if that is too much already. */
 static size_t wait_for_more(struct weir__conn *conn, size_t seen, size_t need, size_t len)
 {
     struct weir__http_session *s = weir__http_session(conn);

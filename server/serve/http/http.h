@@ -14,7 +14,7 @@
 #include "server/serve/verbs/verbs.h"
 #include "wire/http1.h"
 
-/* How an answer is to be given: all that it needs to know of the request. */
+/* How to answer: everything an answer needs to know about its request. */
 struct weir__http_manner {
     struct weir__loop *loop;
     struct weir__buffer *out;
@@ -30,11 +30,10 @@ struct weir__http_call {
     struct weir__span body;
     struct weir__http_manner manner;
     enum weir__role role; /* of this request */
-    bool own_token;       /* Authorization was for us, and not for what is behind a proxy */
+    bool own_token;       /* Authorization was for us, not for the service behind a proxy */
 };
 
-/* What a connection has beyond what all have; made when a request does not come in one piece, or
- * for events. */
+/* State of an HTTP connection, made when a request does not come in one piece, or for events. */
 struct weir__http_session {
     size_t seen; /* bytes of a head that is not whole: nothing in them is wrong */
     size_t need; /* bytes of the whole request; 0: not known */
@@ -68,8 +67,8 @@ static inline bool weir__http_is(struct weir__http_text text, const char *word, 
 void weir__http_answer(const struct weir__http_manner *manner, int status, const char *type,
                        struct weir__span headers, struct weir__span body);
 void weir__http_json(const struct weir__http_manner *manner, int status, const char *text);
-/* What is not a refusal by rules: application/problem+json, with a code of the status.  `headers`
- * may be NULL. */
+/* Any error but a refusal: application/problem+json, with a code of the status.  `headers` may be
+ * NULL. */
 __attribute__((format(printf, 4, 5))) void
 weir__http_problem(const struct weir__http_manner *manner, int status, const char *headers,
                    const char *format, ...);

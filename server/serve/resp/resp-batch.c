@@ -99,8 +99,8 @@ static bool is_same_key(struct weir_key a, struct weir_key b)
     return a.len == b.len && memcmp(a.bytes, b.bytes, a.len) == 0;
 }
 
-/* Who floods asks for one key over and over: that is followed at once, or following it would cost
- * more than refusing it. */
+/* A flood asks for one key over and over: it is followed as one, or following it would cost more
+ * than refusing it. */
 static void note_refused(struct weir__loop *loop, const struct batch *b, size_t n)
 {
     for (size_t i = 0, next; i < n; i = next) {
@@ -189,7 +189,7 @@ static const struct weir_plan *new_plan(struct weir__resp_call *call, struct bat
         return NULL;
     }
     uint64_t hash = ((uint64_t)burst * 31 + (uint64_t)count) * 31 + (uint64_t)period;
-    weir__resp_flush(call->conn->loop, call->conn); /* asks that are noted may use what was there */
+    weir__resp_flush(call->conn->loop, call->conn); /* asks in the batch may use the old plan */
     struct plan *p = b->latest = &b->plans[(hash ^ hash >> 32) % PLANS];
     p->plan = plan;
     p->raw_len = raw.len <= RAW ? raw.len : 0;
@@ -197,7 +197,7 @@ static const struct weir_plan *new_plan(struct weir__resp_call *call, struct bat
     return &p->plan;
 }
 
-/* From the first byte of the burst to the last of the period, with what lies between them. */
+/* From the first byte of the burst to the last of the period, with everything between them. */
 static struct weir__span raw_limit(const struct weir__resp_call *call)
 {
     const char *begin = call->args[2].bytes;
@@ -360,7 +360,7 @@ static const char *read_options(const struct weir__resp_call *call, struct optio
 }
 
 /* The engine's number for a name; 0: it has none.  Each place of the cache is filled once: names
- * that nobody uses cannot use up the numbers. */
+ * without a rule cannot use up the numbers. */
 static uint32_t number_of(struct weir__loop *loop, struct batch *b, struct weir__resp_arg name)
 {
     if (name.len >= NAME)

@@ -1,8 +1,8 @@
 /* resp-commands.c -- commands that every Redis client expects of a server.
  *
- * Weir keeps no data for clients, so what Redis has for data is not here; what clients send to
- * introduce themselves, to keep a connection alive, to look a server over or to wrap a pipeline
- * (MULTI ... EXEC) is.
+ * Weir keeps no data for clients, so Redis's commands for data are not here.  Those are here that
+ * clients send to introduce themselves, to keep a connection alive, to look a server over or to wrap
+ * a pipeline (MULTI ... EXEC).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #define ARG(call, i) (call)->args[i].bytes, (call)->args[i].len
 
-/* --------------------------------------------------------- who and what ---- */
+/* --------------------------------------------------------- introductions ---- */
 
 void weir__resp_ping(struct weir__resp_call *call)
 {
@@ -38,8 +38,7 @@ void weir__resp_echo(struct weir__resp_call *call)
     weir__reply_bulk(call->conn, ARG(call, 1));
 }
 
-/* The last argument is the secret; a user's name before it is not looked at beyond being one of
- * ours. */
+/* The last argument is the secret; a user's name before it does not matter. */
 static bool authenticate(struct weir__conn *conn, struct weir__resp_arg secret)
 {
     enum weir__role role = weir__auth_role(conn->loop->server->settings, secret.bytes, secret.len);
@@ -64,8 +63,8 @@ void weir__resp_auth(struct weir__resp_call *call)
     if (call->n > 3)
         weir__reply_error(call->conn, "ERR wrong number of arguments; usage: AUTH [user] token");
     else if (!has_secrets(call->conn->loop->server->settings))
-        weir__reply_error(call->conn, "ERR AUTH was called, but the server has no token: everybody "
-                                      "who can connect may do everything");
+        weir__reply_error(call->conn, "ERR AUTH was called, but the server has no token: every "
+                                      "client may do everything");
     else if (authenticate(call->conn, call->args[call->n - 1]))
         weir__reply_simple(call->conn, "OK");
 }
@@ -205,7 +204,7 @@ void weir__resp_client(struct weir__resp_call *call)
     }
 }
 
-/* CONFIG GET is asked by load generators and monitors: there is nothing of the kind. */
+/* Load generators and monitors ask CONFIG GET: there is nothing to get. */
 void weir__resp_config(struct weir__resp_call *call)
 {
     struct weir__conn *conn = call->conn;
@@ -311,7 +310,7 @@ void weir__resp_discard(struct weir__resp_call *call)
 {
     struct weir__resp_session *s = call->conn->session;
     if (!s || !s->multi) {
-        weir__reply_error(call->conn, "ERR there is nothing to DISCARD: no MULTI was said");
+        weir__reply_error(call->conn, "ERR there is nothing to DISCARD: there was no MULTI");
         return;
     }
     end_multi(s);
@@ -324,8 +323,7 @@ static bool is_too_much(const struct weir__conn *conn, size_t begin)
     return conn->loop->out.len - begin > (size_t)conn->loop->server->settings->output_max;
 }
 
-/* Answers all that was kept.  They are decided one after the other; clients on other threads may
- * come between. */
+/* Answers the kept commands, one after the other; clients on other threads may come between. */
 static void run_queue(struct weir__conn *conn, const struct weir__buffer *queue, size_t n)
 {
     struct weir__resp_arg args[WEIR__RESP_ARGS];
@@ -346,8 +344,8 @@ static void run_queue(struct weir__conn *conn, const struct weir__buffer *queue,
     weir__resp_flush(conn->loop, conn);
     if (is_too_much(conn, begin)) {
         conn->loop->out.len = begin;
-        weir__reply_error(conn, "ERR the answers are larger than output-max; of the transaction "
-                                "only the beginning was run");
+        weir__reply_error(conn, "ERR the answers are larger than output-max; only the beginning of "
+                                "the transaction was run");
     }
 }
 
@@ -355,7 +353,7 @@ void weir__resp_exec(struct weir__resp_call *call)
 {
     struct weir__resp_session *s = call->conn->session;
     if (!s || !s->multi) {
-        weir__reply_error(call->conn, "ERR there is nothing to EXEC: no MULTI was said");
+        weir__reply_error(call->conn, "ERR there is nothing to EXEC: there was no MULTI");
         return;
     }
     if (s->multi_failed || s->queue.failed) {

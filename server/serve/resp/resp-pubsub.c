@@ -1,5 +1,5 @@
-/* resp-pubsub.c -- events for those who subscribe: weir.events has all of them, weir.events.KIND
- * those of a kind, patterns any of these. */
+/* resp-pubsub.c -- events for subscribers: weir.events has all of them, weir.events.KIND those of a
+ * kind, patterns any of these. */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static const char *add(struct weir__conn *conn, struct weir__resp_session *s,
     if (find(s, name, pattern) < s->n_channels)
         return NULL;
     if (s->n_channels == WEIR__CHANNELS_MAX)
-        return "too many channels: 64 is the most";
+        return "too many channels: at most 64";
     if (name.len > 128 || memchr(name.bytes, 0, name.len))
         return "a channel's name has at most 128 bytes, and no NUL";
     char *text = strndup(name.bytes, name.len);

@@ -183,7 +183,7 @@ static void queue(struct weir__resp_call *call, const char *bytes, size_t len)
         return;
     }
     if (s->queue.len + len > QUEUE_MAX) {
-        weir__reply_error(conn, "ERR there is room for 64 KiB of commands between MULTI and EXEC");
+        weir__reply_error(conn, "ERR commands between MULTI and EXEC may have 64 KiB");
         s->multi_failed = true;
         return;
     }
@@ -240,7 +240,7 @@ static void say_bad(struct weir__conn *conn, const char *what)
     weir__conn_end_early(conn);
 }
 
-/* Who has not shown a token yet has little to say: AUTH, HELLO. */
+/* A client without a token has little to say: AUTH, HELLO. */
 static const struct weir__resp_limits strangers = { 16, 4096 };
 
 static size_t feed(struct weir__conn *conn, char *bytes, size_t len)

@@ -15,7 +15,7 @@ struct weir__resp_call {
     const struct weir__verb *verb; /* found by the name */
 };
 
-/* What a connection has beyond what all have; made when it is first needed. */
+/* State of a RESP connection, made when it is first needed. */
 #define WEIR__CHANNELS_MAX 64
 struct weir__resp_session {
     char name[64], library[96];

@@ -54,7 +54,7 @@ void weir__call_end(struct weir__verb_call *call)
 
 /* -------------------------------------------------------------- failing ---- */
 
-/* It may quote what was sent: it stays one line, and nothing that a terminal obeys. */
+/* It may quote the client: it stays one line, without anything that a terminal obeys. */
 bool weir__call_fail(struct weir__verb_call *call, int status, const char *format, ...)
 {
     va_list args;
@@ -131,7 +131,7 @@ static void describe(const struct weir__arg *arg, char *out, size_t size)
     }
 }
 
-/* `shown`: what came instead, quoted if it can be. */
+/* `shown`: the value that came instead. */
 static bool wrong(struct weir__verb_call *call, const struct weir__arg *arg, const char *shown)
 {
     char right[160];
@@ -545,9 +545,8 @@ static bool take_inner(struct weir__verb_call *call, const struct weir__arg *arg
     return object ? add_attribute(call, name, text) : add_entry(call, arg, text);
 }
 
-/* The name of the body's member that the value is, or is in.  Names may have dots in them, so what
- * joins them in the path cannot be told from those; where that matters not the path but the depth
- * says where a name ends. */
+/* The name of the body's member that the value is, or is in.  Names may have dots in them,
+ * like the path that joins them; where that matters the depth says where a name ends. */
 static struct weir__span member_of(const struct weir__json_value *value)
 {
     const char *dot = value->depth > 2 ? memchr(value->path, '.', value->path_len) : NULL;

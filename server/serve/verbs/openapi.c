@@ -348,7 +348,7 @@ static void add_parameters(struct weir__buffer *out, const struct weir__verb *v)
 
 /* -------------------------------------------------------------- answers ---- */
 
-/* What 200 has, unless `statuses` names it: "Name", "[Name]", "object", or a media type. */
+/* The answer 200, unless `statuses` names it: "Name", "[Name]", "object", or a media type. */
 static void add_success(struct weir__buffer *out, const struct weir__verb *v)
 {
     bool media = strchr(v->answer, '/') != NULL;

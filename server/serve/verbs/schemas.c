@@ -207,7 +207,7 @@ const struct weir__schema weir__schemas[] = {
         { "in_flight", "integer", "permits that are out" },
         { "limit", "count", "permits there are now; of an adaptive rate, entries per second" },
         { "waiting", "count", "asks in its queue at this server" },
-        { "[controller]", "text?", "what finds the limit; null: it is fixed" },
+        { "[controller]", "text?", "the algorithm that finds the limit; null: it is fixed" },
         { "breaker", "closed|open|half-open?", "null: it has none" },
         { "force", "none|open|closed", "" },
         { "[retry_ms]", "count?", "open, and not by hand: until it is tried again" },

@@ -32,7 +32,7 @@ enum weir__arg_kind {
     WEIR__ARG_BODY,       /* a text; over HTTP the body as it is */
     WEIR__ARG_ATTRIBUTES, /* over RESP: the rest, name value ... */
     WEIR__ARG_ENTRIES,    /* over RESP: the rest */
-    WEIR__ARG_CHECKS,     /* over HTTP: an array of what WEIR.CHECK takes */
+    WEIR__ARG_CHECKS,     /* over HTTP: an array of checks */
 };
 
 struct weir__arg {
@@ -90,15 +90,15 @@ struct weir__verb {
     const char *id, *tag; /* OpenAPI's operationId and tag */
     enum weir__role role; /* WEIR__ROLE_NONE: even before AUTH */
     enum weir__verb_how how;
-    bool foreign;         /* over HTTP the headers are those of somebody else's request */
+    bool foreign;         /* over HTTP the headers are those of another request */
     bool testing;         /* only with --test-clock */
     const char *answer;   /* a schema; "[Name]", "object", "text": as fields have them */
     const char *statuses; /* beside 200: "400 404 429=Refused"; 401 and 403 come with the role */
-    /* What it does; or, where a door does it in its own way, that door's function. */
+    /* The function that does it; or a door's own, where that door does it in another way. */
     void (*run)(struct weir__verb_call *call);
     void (*resp)(struct weir__resp_call *call);
     void (*http)(struct weir__http_call *call);
-    const char *usage; /* over RESP, if that is not what the arguments say */
+    const char *usage; /* over RESP, if it cannot come from the arguments */
     int arity;         /* of `usage`, as Redis counts: with the name; -n: n or more */
     const char *summary, *more;
     struct weir__arg args[WEIR__ARGS_MAX + 1];
@@ -106,7 +106,7 @@ struct weir__verb {
 
 extern const struct weir__verb weir__verbs[]; /* ended by one without a summary */
 
-/* Whatever the case of the name; NULL: there is none. */
+/* In any case of letters; NULL: there is none. */
 const struct weir__verb *weir__verb_by_command(const char *name, size_t len);
 /* *path_known: there is such a path, if only for other methods. */
 const struct weir__verb *weir__verb_by_path(struct weir__span method, struct weir__span path,
@@ -115,7 +115,7 @@ const struct weir__verb *weir__verb_by_path(struct weir__span method, struct wei
 char *weir__verb_usage(const struct weir__verb *verb, char *out, size_t size);
 int weir__verb_arity(const struct weir__verb *verb);     /* as Redis counts */
 bool weir__verb_has_unit(const struct weir__verb *verb); /* without one, all times are in ms */
-/* "wait_ms" of the time "wait"; others are called what they are. */
+/* The JSON member: "wait_ms" for the time "wait", for others their name. */
 struct weir__arg_name {
     char text[32];
 };
@@ -142,8 +142,8 @@ enum weir__answer_kind {
     WEIR__ANSWER_RENEWED,
 };
 
-/* One call: the row, the values that were given, and what came of it.  weir__call_begin sets it up,
- * a reader fills it in, the row's `run` answers, weir__call_end frees what it has. */
+/* One call: the row, the values that were given, and the result.  weir__call_begin sets it up, a
+ * reader fills it in, the row's `run` answers, weir__call_end frees it. */
 struct weir__verb_call {
     const struct weir__verb *verb;
     struct weir__server *server;
@@ -165,7 +165,7 @@ struct weir__verb_call {
     int64_t number;
     struct {
         struct weir__adhoc_answer answer;
-        struct weir__span policy; /* what the headers call the limit */
+        struct weir__span policy; /* the name of the limit in headers */
         weir_time unit;           /* of the times */
     } taken;
     struct weir__permits permits; /* that were shown */
@@ -186,14 +186,14 @@ void weir__call_begin(struct weir__verb_call *call, const struct weir__verb *ver
                       struct weir__loop *loop, bool http);
 void weir__call_end(struct weir__verb_call *call);
 
-/* Readers.  False: `status` and `message` say what is wrong.  Values point into what was read. */
+/* Readers.  False: `status` and `message` say what is wrong.  Values point into the input. */
 bool weir__call_words(struct weir__verb_call *call, const struct weir__span *words, size_t n);
 bool weir__call_json(struct weir__verb_call *call,
                      struct weir__span body); /* does not ask for needed */
 bool weir__call_member(struct weir__verb_call *call, struct weir__span name,
                        struct weir__span value);
 bool weir__call_whole(struct weir__verb_call *call); /* are those there that are needed? */
-/* Copies what the values point to, with a NUL behind each; false: no memory. */
+/* Copies the values, with a NUL behind each; false: no memory. */
 bool weir__call_keep(struct weir__verb_call *call);
 
 static inline bool weir__call_given(const struct weir__verb_call *call, size_t i)
@@ -214,7 +214,7 @@ bool weir__verb_is_option(const struct weir__verb *verb, struct weir__span name)
 
 /* header.X-Plan is header.x-plan. */
 void weir__attribute_lower(char *name, size_t len);
-/* ip, uri, method, host, scheme, header.*: what describes a request at every door. */
+/* ip, uri, method, host, scheme, header.*: attributes that describe a request at every door. */
 bool weir__attribute_describes(struct weir__span name);
 
 #endif

@@ -177,7 +177,7 @@ TEST_WITH(test_S2_query_with_what_a_client_has_added, begin, end)
     for (size_t i = 0; i < sizeof(added) / sizeof(added[0]); i++) {
         snprintf(line, sizeof(line), "GET /v1/auth?refuse=429&site=a&%s", added[i]);
         assert_answer(request(w, line, "X-Forwarded-For: 192.0.2.7\r\n", NULL), 400,
-                      "what a client has a say in goes into headers");
+                      "put values that a client can choose into headers");
     }
     assert_answer(request(w, "GET /v1/auth?site=&site=a", "", NULL), 400,
                   "the query has twice the parameter 'site'");

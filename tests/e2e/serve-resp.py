@@ -217,6 +217,10 @@ def test_S1_check_by_rules(weir):
         assert client("WEIR.CHECK", "COST", 3, "ip", "192.0.2.10")[3] == 2
         assert isinstance(client("WEIR.CHECK", "ip"), Error)
         assert isinstance(client("WEIR.CHECK", "COST", "x", "ip", "1"), Error)
+        for late in (("COST", 3), ("uri", "/", "ID", "a"), ("WAIT",)):
+            answer = client("WEIR.CHECK", *(("ATTRIBUTES",) * (len(late) > 2)), "ip", "1", *late)
+            assert isinstance(answer, Error) and "options come before" in answer, (late, answer)
+        assert client("WEIR.CHECK", "color", "red", "cost", "x")[0] == 1  # an attribute
         with server.resp(3) as three:
             answer = three("WEIR.CHECK", "ip", "192.0.2.11", "header.user-agent", "a bot")
             assert answer[0] == 1 and answer[9] is None

@@ -1,9 +1,9 @@
 /* http1.c -- HTTP/1.1 and 1.0 (RFC 9110, 9112).
  *
- * A head is read in one pass.  `at` moves on, or stays at the byte that is wrong or at the end of
- * what has come; each reader answers true for "read", and false for both others, which `status`
- * tells apart (0: more is needed).  So more bytes never change an answer that was given. What the
- * receiver must act upon itself (lengths, Connection, Host, Expect) is taken note of as it goes by.
+ * A head is read in one pass.  `at` moves on, or stays at the wrong byte or at the end of the
+ * input; each reader returns true for "read", and false for both others, which `status` tells apart
+ * (0: more is needed). So more bytes never change an earlier answer. Headers that the receiver must
+ * obey itself (lengths, Connection, Host, Expect) are noted on the way.
  *
  *     strict     Two readers of one stream that disagree where a request ends can be made to see
  *                different requests.  So whatever other servers have been seen to read in two ways
@@ -498,7 +498,7 @@ struct weir__text weir__http_header(const struct weir__http_header *headers, siz
 
 /* ----------------------------------------------------------------- chunks ---- */
 
-/* What the next byte is part of.  The first is zero, the start. */
+/* The next byte's part of the body. The first is zero, the start. */
 enum {
     SIZE,
     EXTENSION,

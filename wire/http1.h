@@ -23,7 +23,7 @@ struct weir__http_header {
 
 struct weir__http_request {
     struct weir__text method, target;
-    struct weir__text path;  /* never empty; of http://host/path what is behind the host; "*"
+    struct weir__text path;  /* never empty; of http://host/path the part behind the host; "*"
                                      and CONNECT's: the target */
     struct weir__text query; /* after the ?, or empty */
     int minor;               /* HTTP/1.minor */
@@ -36,7 +36,7 @@ struct weir__http_request {
 };
 
 /* Reads the head: request line, headers, empty line; 32 KiB at most.  Any method will do.
- *     > 0 so many bytes, 0 not whole yet (nothing in it is wrong so far), < 0 wrong: *status is
+ *     > 0 its length, 0 incomplete (and right so far), < 0 wrong: *status is
  *     what to answer (400, 414, 417, 431, 501, 505), *what says why; where the next request would
  *     begin is not known.
  * *out means something if the head was whole only. */
@@ -62,7 +62,7 @@ struct weir__text weir__http_header(const struct weir__http_header *headers, siz
                                     const char *name);
 
 /* A chunked body at the beginning of the bytes, as far as it has come.  Moves the data together at
- * `bytes` itself (so they must be writable), and is called again with what has come since:
+ * `bytes` itself (so they must be writable), and is called again with later bytes:
  *     weir__http_chunks zeroed is the start.  Returns how many bytes were read, which are all
  *     unless the body has ended; *data_len of them are data now, at the front; < 0: wrong, *what
  *     says why (400).

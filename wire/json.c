@@ -229,7 +229,7 @@ static void put(struct output *out, const char *piece, size_t n)
     out->len += n;
 }
 
-/* Writes what fits and returns the whole length, which is never more than the string's own. */
+/* Writes as much as fits and returns the whole length, never more than the string's own. */
 static size_t decode(const struct string *s, char *text, size_t room)
 {
     const char *at = s->text, *end = s->text + s->len;

@@ -38,8 +38,8 @@ struct weir__json_value {
 /* Strings with escapes are decoded into `scratch`, one behind the other, and stay there: as many
  * bytes as the text has are enough.  With NULL they are checked as well, but come as they were
  * written.
- * Returns -1, or the place (from 0) of the byte that is wrong; *what says what was expected there.
- * `each` may end it by returning false: that is no error, and what follows is not looked at. */
+ * Returns -1, or the place (from 0) of the wrong byte; *what names what was expected there. `each`
+ * may end it by returning false: that is no error, and the rest is not read. */
 long weir__json_walk(const char *text, size_t len, char *scratch,
                      bool (*each)(void *context, const struct weir__json_value *value),
                      void *context, const char **what);

@@ -5,9 +5,9 @@
  * does not know (longer, cut, beyond a limit, wrong) is read again by read_array, which goes byte
  * by byte and knows everything.
  *
- * All readers are such that more bytes never change an answer that was given: what is wrong is so
- * whatever follows, and what was whole stays it. A limit is enforced where it is announced, not
- * where it is reached.  Numbers are read as Redis writes them: no needless zeros.
+ * More bytes never change an earlier answer: a mistake stays one whatever follows, and a whole
+ * command stays whole. A limit is enforced where it is announced, not where it is reached.  Numbers
+ * are read as Redis writes them: no needless zeros.
  */
 #include "wire/resp.h"
 
@@ -197,7 +197,7 @@ static inline ptrdiff_t read_plain(const char *bytes, size_t len,
     return at - bytes;
 }
 
-/* The word at `at`, which is no blank: what is behind it, or NULL if it is wrong. */
+/* The word at `at`, which is no blank: returns its end, or NULL if it is wrong. */
 static const char *read_word(const char *at, const char *end, struct weir__text *arg,
                              const char **what)
 {
@@ -241,8 +241,8 @@ static ptrdiff_t read_words(const char *at, const char *end, size_t args_max,
     return 1;
 }
 
-/* A line of words.  Its end is looked for first: what is in it is judged when it is whole, but for
- * control characters, which no text has and other protocols have early. */
+/* A line of words.  Its end is looked for first: the words are judged when the line is whole, but
+ * for control characters, which no text has and other protocols have early. */
 RARE static ptrdiff_t read_inline(const char *bytes, size_t len,
                                   const struct weir__resp_limits *limits, struct weir__text *args,
                                   size_t *n, const char **what)
@@ -308,7 +308,7 @@ bool weir__resp_int(struct weir__text arg, int64_t *out)
 {
     uint64_t n = 0;
     size_t i = 0;
-    if (arg.len - 1 >= 18) /* what has fewer digits cannot overflow */
+    if (arg.len - 1 >= 18) /* fewer digits cannot overflow */
         return read_signed(arg, out);
     do {
         unsigned char digit = (unsigned char)(arg.bytes[i] - '0');
@@ -468,7 +468,7 @@ static bool is_double(struct weir__text text)
     return at == end;
 }
 
-/* $ ! = : a length, so many bytes, CRLF.  The length's line is in v->bytes, and took `took`. */
+/* $ ! = : a length, that many bytes, CRLF.  The length's line is in v->bytes, and took `took`. */
 static ptrdiff_t read_bulk(const char *end, struct weir__resp_value *v, ptrdiff_t took,
                            const char **what)
 {

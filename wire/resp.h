@@ -23,7 +23,7 @@ struct weir__resp_limits {
 
 /* Reads the command at the beginning of the bytes: an array of bulk strings, or a line of words
  * ("inline": quotes as in redis-cli, as long as nothing need be unescaped; 64 KiB at most).
- *     > 0   so many bytes it took; *n arguments (0: an empty line or array, to be passed over)
+ *     > 0 its length; *n arguments (0: an empty line or array, to be passed over)
  *     0     it is not whole yet
  *     < 0   it is no RESP, or beyond the limits: *what says why, and what follows makes no sense
  *           either.  An announced count or length that is too much is refused before it comes
@@ -53,7 +53,7 @@ char *weir__resp_put_null(char *to, int version);                   /* $-1, or _
 /* For clients: one value at the beginning of the bytes.  Aggregates are told by their header alone:
  * `count` values follow (a map: twice as many).  Attributes (|) are passed over, whatever is in
  * them.  Streamed values ($?, *?) are refused: Redis sends none.
- *     > 0 so many bytes, 0 not whole yet, < 0 no RESP: *what says why */
+ *     > 0 its length, 0 incomplete, < 0 no RESP: *what says why */
 struct weir__resp_value {
     char kind;         /* + - : $ * _ # , ( ! = % ~ > */
     int64_t integer;   /* of : and #; * % ~ >: count, -1 for a null array */

@@ -1,4 +1,4 @@
-/* text.h -- bytes that lie in somebody else's memory, without a NUL behind them. */
+/* text.h -- bytes in the caller's memory, without a NUL behind them. */
 #ifndef WEIR_WIRE_TEXT_H
 #define WEIR_WIRE_TEXT_H
 

@@ -12,8 +12,8 @@
 
 /* Writes WEIR__BASE64_LEN(len) characters and a NUL; returns how many. */
 size_t weir__base64_write(char *out, const void *bytes, size_t len, const char *alphabet);
-/* The length of what was read; 0: it is none, or there is no room.  Bits that are left over must be
- * 0: what is read has one text only. */
+/* The number of bytes; 0: not base64, or no room. Left-over bits must be 0, so that bytes have one
+ * text only. */
 size_t weir__base64_read(void *out, size_t room, const char *text, size_t len,
                          const char *alphabet);
 

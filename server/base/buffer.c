@@ -1,4 +1,4 @@
-/* buffer.c -- bytes that grow: answers being written, input that is not whole yet, JSON being made.
+/* buffer.c -- bytes that grow: answers, incomplete input, JSON.
  *
  * The room doubles.  Out of memory is remembered in `failed`, and from then on `room` is no more
  * than `len`: so the quick path of weir__buffer_room has nothing to give, and half an answer never

@@ -1,7 +1,7 @@
-/* buffer.h -- bytes that grow: answers being written, input that is not whole yet, JSON being made.
+/* buffer.h -- bytes that grow: answers, incomplete input, JSON.
  *
- * Zeroed is empty.  Running out of memory sets `failed` and adds nothing more: who sends the bytes
- * looks at it once, at the end.
+ * Zeroed is empty.  Running out of memory sets `failed`, and nothing more is added: look at it
+ * once, before sending.
  */
 #ifndef WEIR_SERVE_BUFFER_H
 #define WEIR_SERVE_BUFFER_H

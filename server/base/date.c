@@ -17,7 +17,7 @@ enum { SECONDS_PER_DAY = 86400, NUMBER_DIGITS = 40 };
 
 #define SECONDS_END INT64_C(9214646400) /* 2262 */
 
-/* Exactly so many digits, or -1. */
+/* Exactly `n` digits, or -1. */
 static int digits(const char *text, int n)
 {
     int value = 0;
@@ -235,7 +235,7 @@ static bool whole_part(const struct number *number, int shift, int64_t *out)
 }
 
 /* Seconds have up to 11 digits before the point, milliseconds 14, microseconds 17, nanoseconds 19:
- * what was written from 1973 on is none of the others by mistake. */
+ * a moment from 1973 on cannot be mistaken for another unit. */
 static bool read_epoch(const char *text, size_t len, weir_time *out)
 {
     struct number number;

@@ -10,8 +10,8 @@
 bool weir__date_combined(const char text[WEIR__DATE_COMBINED], weir_time *out);
 
 /* The same; ISO 8601 (2000-10-10T13:55:36.123-07:00, without an offset UTC); or a decimal number
- * since 1970, of seconds, or by its size of milli-, micro- or nanoseconds.  What is finer than a
- * nanosecond is dropped. */
+ * since 1970, of seconds, or by its size of milli-, micro- or nanoseconds.  Fractions of a
+ * nanosecond are dropped. */
 bool weir__date_parse(const char *text, size_t len, weir_time *out);
 
 #endif

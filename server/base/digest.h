@@ -1,8 +1,8 @@
 /* digest.h -- a number that stands for a text: FNV-1a of 64 bits, the same on every machine and for
  * ever.
  *
- * Tells texts apart that differ by chance or by damage.  Whoever wants two texts with the same
- * number can make them: nothing is trusted because of it.
+ * Tells apart texts that differ by chance or damage. Collisions are easy to make: trust nothing
+ * because of it.
  */
 #ifndef WEIR_SERVE_DIGEST_H
 #define WEIR_SERVE_DIGEST_H

@@ -1,8 +1,8 @@
 /* document.c -- a JSON text whose members are found by their path.
  *
- * All scalars are copied out with their paths and sorted, so that whoever shows an answer can ask
- * for its parts in any order.  Objects and arrays are not there themselves: a list has ended where
- * the next index has no member that each element has.
+ * All scalars are copied out with their paths and sorted, so that a command can ask for them in any
+ * order.  Objects and arrays are not there themselves: a list has ended where the next index has no
+ * member that each element has.
  */
 #include "server/base/document.h"
 

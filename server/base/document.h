@@ -1,5 +1,5 @@
-/* document.h -- a JSON text whose members are found by their path: what servers answer, for
- * commands that show it.
+/* document.h -- a JSON text whose members are found by their path: a server's answer, for commands
+ * that show it.
  *
  *     weir__document_text(&d, "rules.%d.rule", i)
  */

@@ -10,8 +10,8 @@ struct weir__host {
     char port[8];   /* "": not named */
 };
 
-/* Reads HOST, HOST:PORT, [HOST6] or [HOST6]:PORT, with a port from 0 to 65535.  NULL, or what is
- * wrong, as the end of a sentence about the text: "has too many colons ..."; then *out is
+/* Reads HOST, HOST:PORT, [HOST6] or [HOST6]:PORT, with a port from 0 to 65535.  NULL, or the
+ * mistake as the end of a sentence about the text: "has too many colons ..."; then *out is
  * untouched. */
 const char *weir__host_read(struct weir__host *out, const char *text, size_t len);
 

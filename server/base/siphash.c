@@ -1,7 +1,7 @@
 /* siphash.c -- SipHash-2-4 with 128 bits of output (Aumasson, Bernstein: SipHash, 2012; the longer
  * output as its authors have added it).
  *
- * Not the table's own hash: that one is fast because nobody sees its results, and from results that
+ * Not the table's own hash: that one is fast because its results stay secret, and from results that
  * are shown its secrets could be computed.
  */
 #include "server/base/siphash.h"

@@ -1,4 +1,4 @@
-/* sketch.c -- who comes most often, and how many there are, in memory that does not grow with them.
+/* sketch.c -- the most frequent texts, and the number of distinct ones, in fixed memory.
  *
  * distinct   A set of hashes while there are few, so that small answers are exact.  Beside it, from
  *            the first one on, HyperLogLog (Flajolet, Fusy, Gandouet, Meunier 2007): of 2^14
@@ -130,7 +130,7 @@ int64_t weir__distinct_count(const struct weir__distinct *d)
     return weir__distinct_is_exact(d) ? d->n : (int64_t)(estimate(d) + 0.5);
 }
 
-/* ------------------------------------------------------ who comes most often ---- */
+/* ------------------------------------------------------ the most frequent ---- */
 
 struct weir__hitters {
     size_t capacity, n, slots; /* slots: a power of two, at least twice the capacity */
@@ -182,7 +182,7 @@ static size_t look_up(const struct weir__hitters *h, uint64_t hash)
     return at;
 }
 
-/* Empties a place and moves up whoever stood behind it for want of it. */
+/* Empties a place and moves up the entries that it had pushed back. */
 static void unlink_at(struct weir__hitters *h, size_t hole)
 {
     size_t mask = h->slots - 1;

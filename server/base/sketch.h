@@ -1,6 +1,6 @@
-/* sketch.h -- who comes most often, and how many there are, in memory that does not grow with them.
+/* sketch.h -- the most frequent texts, and the number of distinct ones, in fixed memory.
  *
- * Both know a thing by 64 bits of a keyed hash, so that who writes a log cannot make two things
+ * Both know a thing by 64 bits of a keyed hash, so that the writer of a log cannot make two things
  * look like one.
  */
 #ifndef WEIR_SERVER_SKETCH_H
@@ -12,14 +12,14 @@ struct weir__sketch_secrets {
     uint64_t words[WEIR__HASH_SECRETS];
 };
 
-/* From a text: the same text gives the same, and who does not know it cannot tell them. */
+/* From a text: the same text gives the same secrets, and nobody can guess them without it. */
 void weir__sketch_secrets_make(struct weir__sketch_secrets *out, const char *text, size_t len);
 uint64_t weir__sketch_hash(const struct weir__sketch_secrets *secrets, const void *bytes,
                            size_t len);
 
 /* ------------------------------------------------------- how many there are ---- */
 
-#define WEIR__DISTINCT_EXACT 4096  /* up to so many the count is exact */
+#define WEIR__DISTINCT_EXACT 4096  /* up to this many the count is exact */
 #define WEIR__DISTINCT_ERROR "0.8" /* per cent: the standard error beyond that */
 
 struct weir__distinct;
@@ -30,7 +30,7 @@ void weir__distinct_add(struct weir__distinct *distinct, uint64_t hash);
 int64_t weir__distinct_count(const struct weir__distinct *distinct);
 bool weir__distinct_is_exact(const struct weir__distinct *distinct);
 
-/* ------------------------------------------------------ who comes most often ---- */
+/* ------------------------------------------------------ the most frequent ---- */
 
 #define WEIR__HITTER_TEXT 120
 

@@ -1,9 +1,9 @@
-/* store.h -- a file replaced whole: whoever dies at whatever moment, it is the old text or the new
+/* store.h -- a file replaced whole: after a crash at any moment it is the old text or the new
  * one.
  *
  * The new text goes to a temporary in the same folder and is flushed to the disk, takes the old
  * one's place by rename, and the folder is flushed.  Permissions stay, and the owner as far as the
- * process may give files away.  A symbolic link stays one: what it points to is replaced.
+ * process may give files away.  A symbolic link stays one: its target is replaced.
  * Temporaries are .NAME.weir-DIGITS; those that a crash has left are removed by weir__store_clean.
  */
 #ifndef WEIR_SERVE_STORE_H
@@ -17,7 +17,7 @@
 
 /* Between begin and commit: the new text is on the disk, and the old one is still the file. */
 struct weir__store {
-    char *path;      /* what is replaced: no link */
+    char *path;      /* the file to replace: no link */
     char *temporary; /* the new text */
     char
         *undo; /* another name of the old one, until it is certain that it is not needed any more */
@@ -27,7 +27,7 @@ struct weir__store {
     struct stat old;
 };
 
-/* What can fail for want of space fails here.  A new file is for its owner alone (0600). */
+/* Lack of space fails here.  A new file is for its owner alone (0600). */
 int weir__store_begin(struct weir__store *out, const char *path, const void *bytes, size_t len,
                       struct weir_error *error);
 /* The new text takes the old one's place.  If that fails the old one is the file, or the error says
@@ -39,10 +39,10 @@ void weir__store_drop(struct weir__store *store);
 /* Both. */
 int weir__store_replace(const char *path, const void *bytes, size_t len, struct weir_error *error);
 
-/* Several processes that replace one file, each going by what it finds there, take turns by a lock
- * on PATH.lock.  Returns a descriptor for unlock; -1, with errno: ENOENT if nobody has ever locked
- * it (and not `make`), EWOULDBLOCK if somebody has it (and not `wait`).  The file of the lock
- * stays: whoever removed it would let in two at once. */
+/* Processes that read a file and then replace it take turns by a lock on PATH.lock.  Returns a
+ * descriptor for unlock; -1, with errno: ENOENT if it was never locked (and not `make`),
+ * EWOULDBLOCK if it is locked (and not `wait`). The lock file stays: removing it would let in two
+ * at once. */
 int weir__store_lock(const char *path, bool make, bool wait);
 void weir__store_unlock(int lock); /* -1: nothing */
 

@@ -19,11 +19,11 @@ __attribute__((format(printf, 2, 3))) int weir__complain(const char *command, co
 void weir__complain_at(const char *command, const char *place, const char *value,
                        const struct weir_error *error);
 
-/* Whether stdout is a terminal that shows colours, and nobody has asked for none (NO_COLOR). */
+/* Whether stdout is a terminal with colours, and NO_COLOR is not set. */
 bool weir__wants_colours(void);
 
-/* "5.2s", "498ms", "2h 5m": three digits at most, rounded up, so that who waits that long has
- * waited enough. */
+/* "5.2s", "498ms", "2h 5m": three digits at most, rounded up, so that waiting this long is
+ * enough. */
 void weir__text_time(char *out, size_t size, weir_time time);
 
 /* In whole units, rounded up for the same reason; -1: never. */

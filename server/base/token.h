@@ -1,5 +1,4 @@
-/* token.h -- secrets that clients show: what one may be made of, and one in the first line of a
- * file. */
+/* token.h -- secrets that clients show: their characters, and one in the first line of a file. */
 #ifndef WEIR_SERVER_TOKEN_H
 #define WEIR_SERVER_TOKEN_H
 
@@ -7,7 +6,7 @@
 
 #define WEIR__TOKEN_MAX 256 /* bytes */
 
-/* NULL, or what is wrong with it, as the end of a sentence: "is longer than 256 bytes".  "" is no
+/* NULL, or the mistake as the end of a sentence: "is longer than 256 bytes".  "" is no
  * token, and nothing is wrong with it. */
 const char *weir__token_wrong(const char *text);
 

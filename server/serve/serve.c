@@ -39,7 +39,7 @@
 #define TICK_MS      1000
 #define BANS         65536
 #define GUARDS       256
-#define SLAB_PER_KEY 4096 /* address space, and of the file only what is used */
+#define SLAB_PER_KEY 4096 /* address space; the file takes only the used part */
 
 struct life {
     struct weir__server server;
@@ -230,7 +230,7 @@ static void tick(struct weir__server *server, weir_time now)
     weir__top_tick(server->top, now);
 }
 
-/* The rule file has changed: whoever looks at this terminal, or at the journal, wants to know what
+/* The rule file has changed: readers of this terminal, or of the journal, want to know what
  * came of it. */
 static void say_reload(struct weir__live *live)
 {
@@ -383,7 +383,7 @@ void weir__tell_supervisor(const char *text)
     close(fd);
 }
 
-/* Switches by hand outlive the server: who starts it must not think that rules are enforced which
+/* Switches by hand outlive the server: its operator must not think that rules are enforced which
  * are not. */
 static void print_switches(const struct life *life)
 {

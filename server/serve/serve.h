@@ -1,7 +1,7 @@
-/* serve.h -- the server: what its files share, and who may touch what.
+/* serve.h -- the server: the structs that its files share, and their owners.
  *
- *     struct weir__server   made before the threads, never changed after, but for what is marked
- *                           atomic; what it points to looks after itself
+ *     struct weir__server   made before the threads, never changed after, except members marked
+ *                           atomic; the things it points to look after themselves
  *     struct weir__loop     its own thread; but `counters`, which anybody may read, and `waker`,
  *                           which anybody may wake
  *     struct weir__conn     the thread of its loop
@@ -53,11 +53,11 @@ struct weir__job;
 struct weir__protocol {
     const char *name; /* "resp", "http" */
     /* Deals with the whole requests at the beginning of the bytes, answers into loop->out, and
-     * returns how many bytes that was; what is left comes again with more behind it.  May stop
-     * early if weir__conn_is_full.  It may write to them. */
+     * returns their length; the rest comes again with more behind it.  May stop early if
+     * weir__conn_is_full.  It may write to them. */
     size_t (*feed)(struct weir__conn *conn, char *bytes, size_t len);
     void (*wake)(struct weir__conn *conn); /* there are events, and the connection has subscribed */
-    void (*close)(struct weir__conn *conn); /* frees what the session has */
+    void (*close)(struct weir__conn *conn); /* frees the session */
 };
 
 extern const struct weir__protocol weir__resp, weir__http;
@@ -75,10 +75,10 @@ struct weir__server {
     struct weir__lines *lines; /* where asks wait for a guard */
     struct weir__top *top;
     struct weir__watch *watch;
-    struct weir__sinks *sinks;     /* of the main thread; others may read what it counts */
+    struct weir__sinks *sinks;     /* of the main thread; others may read its counts */
     struct weir__tls_context *tls; /* NULL: no TLS */
     struct weir__cidr_set
-        *proxies; /* whose forwarding headers are believed: weir__proxies_parse; NULL: nobody's */
+        *proxies; /* believed about forwarded requests: weir__proxies_parse; NULL: none */
     const struct weir__listen *listen; /* NULL: what the settings say is shown as the addresses */
     struct weir__loop *loops;
     size_t n_loops;
@@ -106,7 +106,7 @@ struct weir__loop {
     uv_thread_t thread;
     bool started;
     uv_async_t waker;   /* events, or draining */
-    uv_timer_t sweeper; /* once a second: who is idle or slow */
+    uv_timer_t sweeper; /* once a second: idle and slow connections */
     uv_prepare_t turn;  /* before the loop waits: what `now` is will be old */
     weir_time now;      /* on the table's axis; use weir__loop_now */
     bool now_is_old;
@@ -115,7 +115,7 @@ struct weir__loop {
     struct weir__conn *conns; /* all of them */
     size_t jobs;              /* that are done elsewhere for its connections */
     struct weir__buffer out;  /* answers of the connection being fed */
-    char *in;                 /* what was read last */
+    char *in;                 /* the last read */
     struct weir__counters counters;
     struct weir__waiting
         *waiting;  /* asks of its connections in guards' queues; NULL: nobody has ever waited */
@@ -160,9 +160,9 @@ struct weir__conn {
     struct weir__buffer pending; /* output that the client has not read yet */
     struct weir__buffer sending; /* output that the kernel has been given */
     uv_write_t write;
-    size_t queued;                    /* what the kernel had not taken yet, ... */
+    size_t queued;                    /* bytes that the kernel had not taken yet, ... */
     uint64_t moved_ms;                /* ... and the uv time when that last changed */
-    struct weir__job *job;            /* what is done for it elsewhere, or NULL */
+    struct weir__job *job;            /* work for it on another thread, or NULL */
     struct weir__wait *wait;          /* its ask is in a guard's queue, or NULL */
     uint64_t came_ms;                 /* uv time (ms) when it was accepted */
     uint64_t last_ms;                 /* uv time (ms) when it last said something */
@@ -178,7 +178,7 @@ struct weir__conn {
     bool reading;
     bool heard_all; /* the client has closed its side */
     bool ending;    /* closes when all output is out */
-    bool lingers;   /* then what the client still sends is thrown away for a while, ... */
+    bool lingers;   /* then further input is thrown away for a while, ... */
     bool lingering; /* ... and that is now */
     bool spoke;     /* the client has asked something; a handshake is not enough */
     bool closed;    /* uv_close was called */
@@ -192,8 +192,8 @@ static inline bool weir__conn_is_full(const struct weir__conn *conn)
     return conn->loop->out.len > 256 * 1024;
 }
 void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len); /* outside of feed */
-void weir__conn_send_out(struct weir__conn *conn); /* outside of feed: what is in loop->out */
-void weir__conn_end(struct weir__conn *conn);      /* after what is to be sent was sent */
+void weir__conn_send_out(struct weir__conn *conn); /* outside of feed: loop->out */
+void weir__conn_end(struct weir__conn *conn);      /* after all output was sent */
 void weir__conn_end_early(
     struct weir__conn *conn); /* likewise, though the client has not said all it wants to */
 void weir__conn_resume(struct weir__conn *conn); /* the held answer was sent */

@@ -144,7 +144,7 @@ static void send_request(struct weir__delivery *d)
     send_bytes(d, &network);
 }
 
-/* What has come of the answer; interim ones (1xx) are passed over. */
+/* Reads the answer so far; interim ones (1xx) are passed over. */
 static void look_at_answer(struct weir__delivery *d)
 {
     struct weir__http_response response;

@@ -1,8 +1,8 @@
-/* events.c -- what happened that somebody may want to know: a ring of the last ones, as JSON lines.
+/* events.c -- events, rare enough for people: a ring of the last ones, as JSON lines.
  *
- * An event is printed once, into a buffer made beforehand, and copied to its place in the ring;
- * whoever listens copies it out again.  The lock is held for that and for nothing else, so nobody
- * waits for a listener: who is too slow finds that events have left the ring, and how many.
+ * An event is printed once, into a buffer made beforehand, and copied to its place in the ring; a
+ * listener copies it out again. The lock is held only for that, so nobody waits for a listener: a
+ * slow one finds that events have left the ring, and how many.
  *
  * Why lines and not structs: every listener wants the same text, and texts of any length would need
  * memory of their own.
@@ -150,7 +150,7 @@ static void add_number(struct weir__buffer *b, const char *name, int64_t n)
         weir__buffer_member_number(b, name, n);
 }
 
-/* What matters most comes first and is cut last. */
+/* The most important members come first and are cut last. */
 static void add_facts(struct weir__buffer *b, size_t start, const struct weir__event_facts *f)
 {
     add_text(b, start, "rule", f->rule);

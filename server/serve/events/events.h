@@ -1,6 +1,6 @@
-/* events.h -- what happened that somebody may want to know: never one per request.
+/* events.h -- events, rare enough for people: never one per request.
  *
- * The last WEIR__EVENTS_KEPT are kept in a ring; whoever listens has the number of the last one it
+ * The last WEIR__EVENTS_KEPT are kept in a ring; a listener keeps the number of the last one it
  * was told, and asks for those behind it. Listeners: the log and the webhook (sinks.c), connections
  * that have subscribed.  Anybody may emit, from any thread; nobody waits.
  */
@@ -45,7 +45,7 @@ enum weir__event_kind {
 
 const char *weir__event_name(enum weir__event_kind kind); /* "limiting", "limiting-end", ... */
 
-/* What is known of one; NULL or 0 is left out. */
+/* The members of an event; NULL or 0 is left out. */
 struct weir__event_facts {
     const char *rule, *guard, *key, *mode, *state, *list, *attribute, *source, *hash, *text;
     weir_time until;

@@ -1,8 +1,8 @@
-/* metrics.c -- what the server counts, in Prometheus's text format (0.0.4).
+/* metrics.c -- the server's counters in Prometheus's text format (0.0.4).
  *
- * Whoever asks has everything gathered in one struct of numbers; a table says which of them is
- * printed under which name.  A new metric is a member and a row.  What has a label for each rule,
- * or is a histogram, is printed by a function of its own.
+ * A scrape gathers everything in one struct of numbers; a table names each of them.  A new metric
+ * is a member and a row.  What has a label for each rule, or is a histogram, is printed by a
+ * function of its own.
  *
  * The number of samples is bounded: by the rules, of which those beyond RULES_MAX are one sample,
  * and by nothing that a client can choose. Limited keys are therefore no labels: how many there are
@@ -143,8 +143,9 @@ static void gather(struct figures *f, struct weir__server *server, weir_time now
     gather_rules(f, server, now);
     gather_process(f, server);
     weir_totals_get(server->engine, &f->totals);
-    weir_table_stats(server->table, -1,
-                     &f->table); /* not counting what is live, which would read the whole table */
+    weir_table_stats(
+        server->table, -1,
+        &f->table); /* without the live keys: counting those would read the whole table */
     f->bans = weir__bans_in_force(server->table, now);
     weir__events_counts(server->events, f->events);
     if (server->sinks != NULL)
@@ -186,7 +187,7 @@ static const struct row rows[] = {
       "Connections closed at once because there were too many.", NULL, COUNT(CONNECTIONS_REFUSED),
       ONE },
     { "weir_connections_dropped_total", "counter",
-      "Connections closed by the server for what they did.", "reason=\"bad-input\"",
+      "Connections closed by the server for their behaviour.", "reason=\"bad-input\"",
       COUNT(BAD_INPUT), ONE },
     { "weir_connections_dropped_total", NULL, NULL, "reason=\"timed-out\"", COUNT(TIMED_OUT), ONE },
     { "weir_connections_dropped_total", NULL, NULL, "reason=\"not-reading\"", COUNT(NOT_READING),
@@ -490,7 +491,7 @@ static const struct guard_row {
 #define OF(member) offsetof(struct weir_guard_info, member)
     { "weir_guard_in_flight", "gauge", "Permits that are out.", NULL, OF(in_flight), ONE },
     { "weir_guard_limit", "gauge",
-      "Permits there are now; of an adaptive rate, so many per second.", NULL, OF(limit), ONE },
+      "Permits there are now; of an adaptive rate, permits per second.", NULL, OF(limit), ONE },
     { "weir_guard_refused_total", "counter", "How many were refused, and why.", "reason=\"open\"",
       OF(refused_open), ONE },
     { "weir_guard_refused_total", NULL, NULL, "reason=\"busy\"", OF(refused_busy), ONE },
@@ -558,7 +559,7 @@ static void print_guard_states(struct weir__buffer *out, const struct guard_list
                             weir_breaker_state_name(list->guards[i].breaker));
     }
     print_head(out, "weir_guard_admitted_ratio", "gauge",
-               "Of what comes, so much is let in; 1 unless it is shedding.");
+               "The share of requests let in; 1 unless it is shedding.");
     for (size_t i = 0; i < list->n; i++) {
         weir__buffer_text(out, "weir_guard_admitted_ratio{");
         print_label(out, "guard", list->guards[i].name);

@@ -1,7 +1,7 @@
-/* metrics.h -- what the server counts.
+/* metrics.h -- the server's counters.
  *
  * Every loop has counters of its own, which only its thread writes (relaxed stores) and anybody may
- * read; they are added up when somebody asks.
+ * read; they are added up for each scrape.
  */
 #ifndef WEIR_SERVE_METRICS_H
 #define WEIR_SERVE_METRICS_H
@@ -15,7 +15,7 @@ enum weir__counter {
     WEIR__COUNT_CONNECTIONS_REFUSED, /* there were too many */
     WEIR__COUNT_RESP_COMMANDS,
     WEIR__COUNT_HTTP_REQUESTS,
-    WEIR__COUNT_BAD_INPUT,   /* connections closed because what they sent was no RESP or HTTP */
+    WEIR__COUNT_BAD_INPUT,   /* connections closed because they sent no RESP or HTTP */
     WEIR__COUNT_TIMED_OUT,   /* closed: idle, or a request that was never whole */
     WEIR__COUNT_NOT_READING, /* closed: too much output waited */
     WEIR__COUNT_AUTH_FAILED,

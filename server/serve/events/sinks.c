@@ -1,9 +1,9 @@
 /* sinks.c -- where events go by themselves: a file of JSON lines, and a webhook (webhook.c).
  *
  * A line is one write, on the main thread, which serves nobody: a disk that is slow delays signals
- * and nothing else.  A pipe that nobody empties would delay them for ever, so it is asked first
- * whether it takes a line; if not, the line waits, and the ring behind it.  What cannot be written
- * (the disk is full) is lost, counted, and said once.
+ * and nothing else.  A full pipe would delay them for ever, so it is asked first whether it takes a
+ * line; if not, the line waits, and the ring behind it. A line that cannot be written (the disk is
+ * full) is lost, counted, and said once.
  */
 #include "server/serve/events/sinks.h"
 
@@ -190,7 +190,7 @@ static int open_all(struct weir__sinks *sinks, struct weir_error *error)
                                 error);
 }
 
-/* A loop that cannot be woken: whoever made it ends, and the webhook's handles go when the loop
+/* A loop that cannot be woken: its maker ends, and the webhook's handles go when the loop
  * runs. */
 static void forget_webhook(void *context)
 {

@@ -25,18 +25,18 @@ struct weir__sinks_counts {
 
 struct weir__sinks;
 
-/* SIGPIPE must be ignored: an output that nobody reads any more is lines lost. */
+/* SIGPIPE must be ignored: an output without a reader loses lines. */
 int weir__sinks_create(struct weir__sinks **out, const struct weir__sinks_options *options,
                        struct weir_error *error);
 
 /* There are events.  From any thread, until weir__sinks_stop is called. */
 void weir__sinks_wake(struct weir__sinks *sinks);
 
-/* Opens the file anew, for whoever has moved it away; from the loop's thread.  If that fails it is
+/* Opens the file anew, for log rotation; from the loop's thread.  If that fails it is
  * said on stderr, and the old one stays. */
 void weir__sinks_reopen(struct weir__sinks *sinks);
 
-/* Tells what there is still to tell: the webhook has `drain` for that.  `done` is called from the
+/* Delivers the rest: the webhook has `drain` for that.  `done` is called from the
  * loop when all is closed; it may come later only if the webhook's host is being looked up and
  * nobody answers. */
 void weir__sinks_stop(struct weir__sinks *sinks, weir_time drain, void (*done)(void *context),

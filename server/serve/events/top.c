@@ -1,4 +1,4 @@
-/* top.c -- who is refused most, of the last ten to twenty minutes, in memory of a fixed size.
+/* top.c -- the keys refused most in the last ten to twenty minutes, in fixed memory.
  *
  * Every loop has a sketch of its own (Space-Saving, sketch.h), under a lock that it only ever
  * tries: a refusal that comes while somebody reads is counted as missed, so that a list costs a few
@@ -120,7 +120,7 @@ void weir__top_add(struct weir__top *top, size_t loop, const char *rule, const c
     pthread_mutex_unlock(&share->lock);
 }
 
-/* What is to be made is made before the lock, and what is to be freed after it. */
+/* Memory is taken before the lock and freed after it. */
 static void renew(struct weir__top *top, struct share *share)
 {
     struct weir__hitters *fresh = weir__hitters_create(top->keys);
@@ -198,7 +198,7 @@ static void merge(struct gathered *g)
     qsort(g->hitters, g->n, sizeof(*g->hitters), by_count);
 }
 
-/* A few more than n of each sketch, because who is n-th in all may be further down in each.  False:
+/* A few more than n of each sketch, because the n-th of all may be further down in each.  False:
  * no memory. */
 static bool gather(struct weir__top *top, size_t n, struct gathered *g)
 {

@@ -1,6 +1,6 @@
-/* top.h -- who is refused most, of the last ten to twenty minutes, in memory of a fixed size.
+/* top.h -- the keys refused most in the last ten to twenty minutes, in fixed memory.
  *
- * Every loop counts for itself; whoever asks gets them added up.
+ * Every loop counts for itself; a reader gets the sum.
  */
 #ifndef WEIR_SERVE_TOP_H
 #define WEIR_SERVE_TOP_H
@@ -14,11 +14,11 @@
 
 struct weir__top;
 
-/* For so many loops; each follows `keys` keys. */
+/* Each of the loops follows `keys` keys. */
 int weir__top_create(struct weir__top **out, size_t loops, int64_t keys, struct weir_error *error);
 void weir__top_destroy(struct weir__top *top);
 
-/* So many refusals, from the loop's own thread.  Never waits: while somebody reads that loop's,
+/* Adds refusals, from the loop's own thread.  Never waits: while somebody reads that loop's,
  * they are only counted as missed. */
 void weir__top_add(struct weir__top *top, size_t loop, const char *rule, const char *key,
                    size_t key_len, int64_t times);

@@ -1,4 +1,4 @@
-/* watch.c -- makes events of what is only counted: when a rule begins to refuse and when it ends,
+/* watch.c -- makes events of counters: when a rule begins to refuse and when it ends,
  * bans that are over, a table that is full, what became of guards.
  *
  *     rules    how many each has refused is compared with the last tick.  More: it is limiting, and
@@ -7,7 +7,7 @@
  *     (takes)  limits that clients bring along, and (deny), the deny list, are watched as if they
  *              were rules.
  *     table    Keys that were idle long ago fill a healthy table too, and make room for nothing: so
- *              what counts is keys that are not idle. To count them every slot is read, which is
+ *              only keys that are not idle count. To count them every slot is read, which is
  *              done only when hardly any slot is free, and then now and then.
  *     guards   keep their last changes in the table, numbered: those with a number that was not
  *              told yet are, and how many between them are not there any more.  Changes of before
@@ -32,7 +32,7 @@
 #include "server/serve/serve.h"
 
 enum { FULL_PERCENT = 90, ROOM_PERCENT = 85 };
-#define OVER          "over"             /* the text of an unban that nobody has asked for */
+#define OVER          "over"             /* the text of an unban by time */
 #define TABLE_QUIET   (60 * WEIR_SECOND) /* after the last key that had to go early */
 #define TABLE_RECOUNT (30 * WEIR_SECOND) /* between two readings of all slots */
 
@@ -397,7 +397,7 @@ static void forget_lifted(struct weir__watch *watch, const char *rule, const cha
     pthread_mutex_unlock(&watch->bans_lock);
 }
 
-/* Bans that somebody tells of, and their lifting.  That a ban is over comes from here (end_bans),
+/* Bans and unbans that are reported.  That a ban is over comes from here (end_bans),
  * with the lock held: it is forgotten there. */
 static void see(void *context, enum weir__event_kind kind, const struct weir__event_facts *facts)
 {

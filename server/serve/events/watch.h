@@ -1,4 +1,4 @@
-/* watch.h -- makes events of what is only counted: when a rule begins to refuse and when it ends,
+/* watch.h -- makes events of counters: when a rule begins to refuse and when it ends,
  * bans that are over, a table that is full. */
 #ifndef WEIR_SERVE_WATCH_H
 #define WEIR_SERVE_WATCH_H
@@ -7,7 +7,7 @@
 #include "weir.h"
 
 #define WEIR__WATCH_QUIET \
-    (10 * WEIR_SECOND)        /* a rule that has refused nobody for so long is limiting no more */
+    (10 * WEIR_SECOND)        /* a rule without a refusal for this long is limiting no more */
 #define WEIR__WATCH_BANS 4096 /* bans whose end is told; that of more is not */
 
 struct weir__server;

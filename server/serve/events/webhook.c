@@ -151,7 +151,7 @@ static bool is_unwanted(int status)
     return status >= 400 && status <= 499 && status != 408 && status != 429;
 }
 
-/* Said when it begins to fail; what comes after it is in the metrics. */
+/* Said when it begins to fail; the metrics tell the rest. */
 static void complain(struct weir__webhook *w, int status, const char *why)
 {
     const char *then = is_unwanted(status) ? "; its events are dropped"

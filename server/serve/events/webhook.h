@@ -1,7 +1,7 @@
 /* webhook.h -- events by POST, up to fifty at a time, tried again until they are taken.
  *
- * The ring of events is the queue: what falls out of it while the other side does not answer is
- * told as a number, in an event "lost".
+ * The ring of events is the queue: an event that falls out of it while the other side does not
+ * answer is told as a number, in an event "lost".
  *     2xx                      taken
  *     4xx but for 408 and 429  not wanted: dropped, and counted
  *     everything else          tried again, after pauses of 1 s to 60 s that double
@@ -46,7 +46,7 @@ void weir__webhook_stop(struct weir__webhook *webhook, uint64_t drain_ms,
 void weir__webhook_destroy(struct weir__webhook *webhook); /* after `done` */
 void weir__webhook_counts(const struct weir__webhook *webhook, struct weir__webhook_counts *out);
 
-/* The pause after so many failures in a row (from 1), with up to a quarter more by chance, so that
+/* The pause after `failures` in a row (from 1), with up to a quarter more by chance, so that
  * many servers do not come at once. */
 uint64_t weir__webhook_pause_ms(uint64_t first_ms, unsigned failures, uint64_t random);
 

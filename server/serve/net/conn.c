@@ -1,9 +1,9 @@
 /* conn.c -- one connection: bytes in, to its protocol; answers out, in as few writes as can be.
  *
- * What was read is fed from the loop's one buffer; only the beginning of a request that is not
- * whole is copied.  Answers of one feeding leave in one write; what the kernel does not take at
- * once waits in `pending`, and until that is gone nothing more is read: who does not read answers
- * cannot make more of them.  An idle connection holds no buffer at all.
+ * Input is fed from the loop's one buffer; only an incomplete request is copied. The answers of one
+ * feeding leave in one write; the part that the kernel does not take at once waits in `pending`,
+ * and until that is gone nothing more is read: a client that reads no answers gets no more of them.
+ * An idle connection holds no buffer at all.
  */
 #include "server/serve/net/conn.h"
 
@@ -18,7 +18,7 @@
 #define JOBS_MAX     16            /* of one loop, done elsewhere at a time; more are refused */
 #define PENDING_HIGH (64 * 1024)   /* more output than this waits: stop reading */
 #define OUT_KEEP     (1024 * 1024) /* a larger buffer is not kept for the next connection */
-#define FRESH_MS     1000          /* who has just come will say something soon */
+#define FRESH_MS     1000          /* a new client will speak soon */
 
 struct weir__job {
     uv_work_t uv;
@@ -62,7 +62,7 @@ void weir__conn_close(struct weir__conn *conn)
     conn->closed = true;
     if (conn->job) {
         conn->job->conn = NULL;
-        uv_cancel((uv_req_t *)&conn->job->uv); /* nobody wants it any more, if it has not begun */
+        uv_cancel((uv_req_t *)&conn->job->uv); /* no longer needed, if it has not begun */
     }
     if (conn->wait)
         weir__wait_abandon(conn);
@@ -87,7 +87,7 @@ void weir__conn_end_early(struct weir__conn *conn)
 }
 
 /* A socket that is closed with input unread resets the connection, and the client never sees why.
- * So only our side is closed, and what still comes is thrown away until the client has closed its
+ * So only our side is closed, and further input is thrown away until the client has closed its
  * own, or patience is at its end. */
 static void linger(struct weir__conn *conn)
 {
@@ -208,7 +208,7 @@ void weir__conn_send(struct weir__conn *conn, const void *bytes, size_t len)
     send_bytes(conn, bytes, len);
 }
 
-/* Sends what the protocol has put into the loop's buffer.  Whatever becomes of it, the next
+/* Sends the answers in the loop's buffer.  Whatever becomes of it, the next
  * connection finds the buffer empty and sound. */
 static void flush(struct weir__conn *conn,
                   void (*send)(struct weir__conn *conn, const void *bytes, size_t len))
@@ -258,7 +258,7 @@ static void note_rest(struct weir__conn *conn, size_t used, size_t rest)
         conn->since_ms = uv_now(&conn->loop->uv);
 }
 
-/* Feeds what is kept of earlier reads. */
+/* Feeds the rest of earlier reads. */
 static void feed_kept(struct weir__conn *conn)
 {
     size_t used = feed(conn, conn->in.bytes, conn->in.len);
@@ -293,7 +293,7 @@ static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
-/* Reads go on while what was read is dealt with at once. */
+/* Reads go on while input is dealt with at once. */
 static void set_reading(struct weir__conn *conn)
 {
     bool wanted = conn->lingering || (may_feed(conn) && !conn->heard_all);
@@ -325,14 +325,14 @@ static void read_secret(struct weir__conn *conn, const char *bytes, size_t len)
     weir__buffer_free(&network);
 }
 
-/* What is left when reading or writing has gone on: perhaps more can be fed, perhaps it is over. */
+/* After reading or writing: perhaps more can be fed, perhaps it is over. */
 static void serve_rest(struct weir__conn *conn)
 {
     if (conn->in.len && may_feed(conn))
         feed_kept(conn);
     if (conn->closed)
         return;
-    if (conn->heard_all && may_feed(conn)) /* what is left will never be whole */
+    if (conn->heard_all && may_feed(conn)) /* the rest will never be whole */
         conn->ending = true;
     close_if_ended(conn);
     set_reading(conn);
@@ -430,8 +430,8 @@ void weir__conn_begin(struct weir__conn *conn)
     set_reading(conn);
 }
 
-/* Once a second: who has said nothing for long, has begun a request and does not go on, or does not
- * read. */
+/* Once a second: closes a connection that is silent for long, has begun a request and does not go
+ * on, or does not read. */
 void weir__conn_sweep(struct weir__conn *conn, uint64_t now)
 {
     const struct weir__settings *s = conn->loop->server->settings;

@@ -1,4 +1,4 @@
-/* conn.h -- what the loop asks of a connection. */
+/* conn.h -- a connection, as its loop uses it. */
 #ifndef WEIR_SERVE_CONN_H
 #define WEIR_SERVE_CONN_H
 

@@ -131,7 +131,7 @@ int weir__listen_check(const char *text, struct weir_error *error)
     return WEIR_OK;
 }
 
-/* ------------------------------------------------------------ who may what ---- */
+/* ------------------------------------------------------------ rights ---- */
 
 enum weir__role weir__listen_role(const struct weir__settings *settings, bool loopback)
 {
@@ -147,7 +147,7 @@ static int fail_short(const char *name, const char *token, const char *address,
 {
     return weir__fail(error, WEIR_INVALID,
                       "%s can be reached from other hosts, and %s has %zu bytes only: it needs %d, "
-                      "so that nobody guesses it",
+                      "so that it cannot be guessed",
                       address, name, strlen(token), TOKEN_LEAST);
 }
 
@@ -162,7 +162,7 @@ int weir__listen_allowed(const struct weir__listen_address *address,
         return weir__fail(error, WEIR_INVALID,
                           "%s can be reached from other hosts, and there is no token: set "
                           "WEIR_ADMIN_TOKEN or admin-token-file (and "
-                          "check-token, for those who only ask), or listen on 127.0.0.1",
+                          "check-token, for clients that only ask), or listen on 127.0.0.1",
                           address->text);
     if (*admin && strlen(admin) < TOKEN_LEAST)
         return fail_short("admin-token", admin, address->text, error);
@@ -257,7 +257,7 @@ static int add_socket(struct opening *o, const struct weir__listen_socket *socke
     return WEIR_OK;
 }
 
-/* The loops from `first` on get duplicates of the address's sockets, of which there are so many. */
+/* The loops from `first` on get duplicates of the address's `n` sockets. */
 static int add_duplicates(struct opening *o, size_t address, size_t first)
 {
     size_t own[1024], n = 0;
@@ -419,7 +419,7 @@ static int bind_path(int fd, const union address *a, mode_t mode)
     return result;
 }
 
-/* A file that a server left behind when it was killed: nobody answers. */
+/* A file left behind by a killed server: nobody answers. */
 static bool is_stale(const union address *a)
 {
     struct stat st;
@@ -489,7 +489,7 @@ static int open_unix(struct opening *o, const struct place *place)
 
 /* --------------------------------------------------------------- inherited ---- */
 
-/* How many sockets somebody left us, or -1 if what was said of them makes no sense.  Our own
+/* How many sockets we inherit, or -1 if the environment makes no sense.  Our own
  * children are not told. */
 static int count_inherited(char *names, size_t size, struct weir_error *error)
 {
@@ -614,7 +614,7 @@ static int open_door(struct opening *o, enum weir__door door)
     return code;
 }
 
-/* What was inherited is still served by whom it comes from. */
+/* The predecessor still serves inherited sockets. */
 static void give_up(struct weir__listen *listen)
 {
     for (size_t i = 0; i < listen->n_addresses; i++)

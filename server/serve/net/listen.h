@@ -5,9 +5,8 @@
  * loops, the loops get duplicates of one.
  *
  * Sockets are inherited from systemd, or from a server that hands over to its successor: LISTEN_FDS
- * says how many there are from 3 on, LISTEN_FDNAMES what they are for, "resp" or "http"; with
- * "-own" behind it, a unix socket's file is removed in the end.  A door that inherits sockets opens
- * no others.
+ * is their number, from 3 on, LISTEN_FDNAMES their doors, "resp" or "http"; with "-own" behind it,
+ * a unix socket's file is removed in the end.  A door that inherits sockets opens no others.
  */
 #ifndef WEIR_SERVE_LISTEN_H
 #define WEIR_SERVE_LISTEN_H
@@ -29,7 +28,7 @@ struct weir__listen_address {
     bool inherited;
     bool owned; /* a unix socket whose file this server has made, or one that handed over to it:
                    removed at the end.  Not systemd's */
-    enum weir__role role; /* of those who have shown no secret */
+    enum weir__role role; /* of clients that have shown no secret */
 };
 
 struct weir__listen_socket {
@@ -37,7 +36,7 @@ struct weir__listen_socket {
     size_t loop;    /* whose it is */
     size_t address; /* which */
     bool duplicate; /* of another one here: not handed over */
-    bool taken;     /* somebody else closes it: who made a handle of it sets this */
+    bool taken;     /* somebody else closes it: set by the maker of a handle */
 };
 
 struct weir__listen {
@@ -47,23 +46,23 @@ struct weir__listen {
     size_t n_sockets;
 };
 
-/* Whether a setting's text can be read as addresses; what it says need not be there. */
+/* Whether a setting's text can be read as addresses; they need not exist. */
 int weir__listen_check(const char *text, struct weir_error *error);
 
-/* Opens what the settings say, for so many loops; what it opened is closed again on failure.  Call
+/* Opens the settings' addresses for `loops` loops; closes them again on failure.  Call
  * it before there are threads. */
 int weir__listen_open(struct weir__listen *out, const struct weir__settings *settings, size_t loops,
                       struct weir_error *error);
 
-/* Closes what was not taken.  `remove`: files that are owned go too; not after a handover, when
- * they are the successor's. */
+/* Closes all that were not taken.  `remove`: files that are owned go too; not after a handover,
+ * when they are the successor's. */
 void weir__listen_close(struct weir__listen *listen, bool remove);
 
-/* Whether it may be opened: what other hosts can reach needs a token, and one that cannot be
- * guessed. */
+/* Whether it may be opened: an address that other hosts can reach needs a token, and one that
+ * cannot be guessed. */
 int weir__listen_allowed(const struct weir__listen_address *address,
                          const struct weir__settings *settings, struct weir_error *error);
-/* What clients may that have shown no secret. */
+/* The role of clients that have shown no secret. */
 enum weir__role weir__listen_role(const struct weir__settings *settings, bool loopback);
 
 /* For the successor: each socket once, the caller frees them; `names` gets LISTEN_FDNAMES,

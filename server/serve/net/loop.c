@@ -158,7 +158,7 @@ static void close_listeners(struct weir__loop *loop)
     }
 }
 
-/* When nobody is left the loop's own handles go too, and its thread ends. */
+/* With the last connection the loop's own handles go too, and its thread ends. */
 static void end_if_empty(struct weir__loop *loop)
 {
     if (loop->conns || weir__waiting_count(loop))
@@ -278,7 +278,7 @@ void weir__loop_join(struct weir__loop *loop)
 void weir__loop_destroy(struct weir__loop *loop)
 {
     drain(loop, true);
-    uv_run(&loop->uv, UV_RUN_DEFAULT); /* what is being closed */
+    uv_run(&loop->uv, UV_RUN_DEFAULT); /* handles being closed */
     uv_loop_close(&loop->uv);
     weir__waiting_free(loop);
     weir__buffer_free(&loop->out);

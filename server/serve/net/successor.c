@@ -36,7 +36,7 @@ static void on_exit_of(uv_process_t *process, int64_t status, int number)
     close_process(s);
 }
 
-/* What this process was told, but for what is told of sockets; `lines` end in NUL each. */
+/* This process's environment, without the lines about sockets; `lines` end in NUL each. */
 static char **make_environment(char *const lines[3])
 {
     extern char **environ;
@@ -63,7 +63,7 @@ static uv_stdio_container_t *make_stdio(const int *fds, size_t n)
     return stdio;
 }
 
-/* Where this program is, or what has taken its place there. */
+/* The path of this program, or of its replacement there. */
 static int find_program(char *path, size_t size)
 {
     static const char deleted[] = " (deleted)";

@@ -1,4 +1,4 @@
-/* successor.h -- a new process takes the sockets of this one, so that nobody is refused
+/* successor.h -- a new process takes the sockets of this one, so that no client is refused
  * meanwhile. */
 #ifndef WEIR_SERVE_SUCCESSOR_H
 #define WEIR_SERVE_SUCCESSOR_H

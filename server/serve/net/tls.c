@@ -232,7 +232,7 @@ int weir__tls_client_create(struct weir__tls_context **out, struct weir_error *e
     return WEIR_OK;
 }
 
-/* Who answers must show a certificate for `host`.  Names are told beforehand (SNI), addresses must
+/* The server must show a certificate for `host`.  Names are told beforehand (SNI), addresses must
  * not be. */
 struct weir__tls *weir__tls_connect(struct weir__tls_context *context, const char *host)
 {

@@ -16,7 +16,7 @@ struct weir__tls_options {
 
 int weir__tls_context_create(struct weir__tls_context **out,
                              const struct weir__tls_options *options, struct weir_error *error);
-/* Reads the files again, for connections that begin from now on; on failure what was is kept. */
+/* Reads the files again, for connections that begin from now on; on failure the old ones stay. */
 int weir__tls_context_renew(struct weir__tls_context *context, struct weir_error *error);
 void weir__tls_context_destroy(struct weir__tls_context *context);
 
@@ -35,8 +35,8 @@ bool weir__tls_is_ready(const struct weir__tls *tls);                  /* the ha
 bool weir__tls_is_within(
     const struct weir__tls *tls); /* a handshake or a record has begun, and its rest has not come */
 
-/* Bytes from the network: what they say is appended to `plain`, what must be answered to `network`.
- * 0; 1: and that was all the other side has to say; < 0: it is no TLS, or has failed. */
+/* Bytes from the network: their plain text is appended to `plain`, the reply that TLS needs to
+ * `network`. 0; 1: and that was all the other side has to say; < 0: it is no TLS, or has failed. */
 int weir__tls_input(struct weir__tls *tls, const char *bytes, size_t len,
                     struct weir__buffer *plain, struct weir__buffer *network);
 int weir__tls_output(struct weir__tls *tls, const char *plain, size_t len,

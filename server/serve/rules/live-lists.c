@@ -1,7 +1,7 @@
 /* live-lists.c -- lists as they were changed by hand: edited, kept, and read again when another
  * process has changed them.
  *
- * Everybody who writes the file has its lock (store.h) from reading it to writing it.  Whether it
+ * A writer of the file holds its lock (store.h) from reading it to writing it.  Whether it
  * must be read at all the stamp tells, which is that of the text this process has read or written
  * last.
  */
@@ -76,7 +76,7 @@ static int use_overlay(struct weir__live *live, struct weir__overlay *overlay,
     return WEIR_OK;
 }
 
-/* What was wrong with the file is over. */
+/* The file is good again. */
 static void forget_problem(struct weir__live *live)
 {
     live->lists_seen = live->lists_bad = 0;
@@ -89,7 +89,7 @@ static void forget_problem(struct weir__live *live)
     pthread_mutex_unlock(&live->mutex);
 }
 
-/* With the lock.  The stamp is taken first: whoever writes without the lock, by hand say, changes
+/* With the lock.  The stamp is taken first: a writer without the lock, such as an editor, changes
  * it once more. */
 static int refresh(struct weir__live *live, weir_time now, struct weir_error *error)
 {
@@ -163,7 +163,7 @@ int weir__live_lists_start(struct weir__live *live, struct weir_error *error)
 
 /* ---------------------------------------------------------------- edits ---- */
 
-/* What the engine gets if the edit can be kept; nothing has happened yet. */
+/* Made for the engine in case the edit can be kept; nothing has happened yet. */
 static int prepare_force(struct weir__live *live, struct weir__active **out, const char *list,
                          const char *attribute, const char *const *add, size_t adds,
                          const char *const *remove, size_t removes, struct weir_error *error)
@@ -243,8 +243,8 @@ static int edit(struct weir__live *live, const char *list, const char *attribute
     return code;
 }
 
-/* The lock, and what is in the file by now.  *lock is to be unlocked whether it went well or
- * not. */
+/* Takes the lock and reads the file's present text.  *lock is to be unlocked whether it went well
+ * or not. */
 static int begin_edit(struct weir__live *live, int *lock, weir_time now, struct weir_error *error)
 {
     if (live->lists_path == NULL)

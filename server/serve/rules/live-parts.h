@@ -1,10 +1,10 @@
 /* live-parts.h -- what live.c and live-lists.c share.
  *
- * Who may touch what:
+ * Owners:
  *
- *     live->turn    whoever changes something: one at a time, from reading a file to writing it.
- *                   What has no other owner below is theirs
- *     live->mutex   what readers see (info, text, overlay): held for a copy, so that nobody waits
+ *     live->turn    for changes: one at a time, from reading a file to writing it.
+ *                   Members without another owner below belong to it
+ *     live->mutex   for readers (info, text, overlay): held for a copy, so that nobody waits
  *                   for a disk
  *
  * Everything declared here is called with the turn.
@@ -33,7 +33,7 @@ struct weir__live {
     bool settled;                  /* they have been read since that stamp was there */
     uint64_t lists_stamp;          /* of the file of lists that `overlay` is; 0: there was none */
     uint64_t lists_seen;           /* of one that could not be read, at the last look, ... */
-    uint64_t lists_bad;            /* ... and of the one that was told of */
+    uint64_t lists_bad;            /* ... and of the one already reported */
     bool lists_told;               /* info.problem is about it */
     /* With the mutex: */
     struct weir__live_info info;
@@ -68,7 +68,7 @@ static inline void weir__live_tell(struct weir__live *live, enum weir__event_kin
         weir__events_emit(live->events, kind, now, facts);
 }
 
-/* live.c -- by an event, and to whoever asks. */
+/* live.c -- by an event, and in the info. */
 void weir__live_tell_failure(struct weir__live *live, const char *source, const char *text,
                              weir_time now);
 

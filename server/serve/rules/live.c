@@ -10,7 +10,7 @@
  *                      force again
  *
  * Lists as they were changed by hand (live-lists.c) are made before step 3, not after it: there is
- * no moment at which somebody who was shut out by hand gets in.
+ * no moment at which a client shut out by hand gets in.
  */
 #include "server/serve/rules/live-parts.h"
 
@@ -37,9 +37,9 @@ struct attempt {
 
 /* ------------------------------------------------------------ problems ---- */
 
-/* Whoever writes the rule file may read what the server reads.  Whoever sends a text by API may
- * not: problems quote lines of the files that it names, so it names none but those below the rule
- * file's folder. */
+/* The author of the rule file may read everything that the server reads. The sender of a text by
+ * API may not: problems quote lines of the files that it names, so it names none but those below
+ * the rule file's folder. */
 enum origin { READ, SENT };
 
 struct said {
@@ -99,7 +99,7 @@ static void forget(struct attempt *a)
     weir_rules_destroy(a->rules);
 }
 
-/* Which files it names, and what is in them. */
+/* The files that it names, and their contents. */
 static void look_around(const struct weir__live *live, struct attempt *a)
 {
     if (live->path != NULL)
@@ -229,7 +229,7 @@ void weir__live_tell_failure(struct weir__live *live, const char *source, const 
 
 /* ------------------------------------------------------------- reloads ---- */
 
-/* Parses what was read, and puts it in force. */
+/* Parses the text and puts it in force. */
 static int load(struct weir__live *live, struct attempt *a, const char *cause, weir_time now,
                 struct said *said, struct weir_error *error)
 {
@@ -322,7 +322,7 @@ bool weir__live_look_lists(struct weir__live *live, weir_time now)
 
 /* -------------------------------------------------------------- by API ---- */
 
-/* What is in force now, once more; NULL if that cannot be (a file that a list names is gone). */
+/* The rules in force, once more; NULL if that cannot be (a file that a list names is gone). */
 static struct weir_rules *parse_again(const struct weir__live *live)
 {
     struct weir_rules *rules = NULL;
@@ -368,7 +368,7 @@ static int set(struct weir__live *live, struct attempt *a, weir_time now,
     int code = parse(live, a->text, a->len, SENT, &said, &a->rules, error);
     if (code != WEIR_OK)
         return code;
-    look_around(live, a); /* not before: what it names must be allowed */
+    look_around(live, a); /* not before: its files must be allowed */
     code = live->path ? use_and_keep(live, a, now, error) : use(live, &a->rules, now, error);
     if (code == WEIR_OK) {
         publish(live, a, "api", live->path ? live->path : "api", now);

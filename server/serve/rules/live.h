@@ -1,17 +1,16 @@
 /* live.h -- the rules in force, and how others take their place: on SIGHUP, when the file changes,
  * by API.
  *
- * A text that is wrong changes nothing.  What was set by API is written to the rule file (or, if
+ * A wrong text changes nothing. Rules set by API are written to the rule file (or, if
  * the server was given none, beside the table file, as TABLE.rules) when it comes into force:
  * whenever the server dies, the file is the old text or the new one, never half of either. Lists
  * changed by API are kept beside the table file, as TABLE.lists, and made again with every change
  * of the rules; with neither file they last as long as the server.
  *
  * Two servers may share a table: whenever one makes way for its successor they do.  So an edit is
- * made to what TABLE.lists has in it by then, with a lock on TABLE.lists.lock, and what the other
- * one has written comes into force with the next look.  Nothing that was acknowledged gets lost.  A
- * TABLE.lists that is gone is no change: what is in force stays, and the next edit writes all of
- * it.
+ * made to the present TABLE.lists, with a lock on TABLE.lists.lock, and the other server's edits
+ * come into force with the next look.  Nothing that was acknowledged gets lost.  A TABLE.lists that
+ * is gone is no change: the lists in force stay, and the next edit writes all of them.
  *
  * Once there is a live, nobody else may call weir_use or weir_list_edit on its engine.  All
  * functions may be called from any thread; those that read or write files take as long as that
@@ -31,7 +30,7 @@ struct weir__live_options {
     struct weir__events *events; /* reloads and edits are told; NULL: to nobody */
     const char *rules;           /* file; "" or NULL: none */
     const char *beside;          /* the table file; NULL: nothing is kept */
-    /* Told of everything that is wrong with the rules at the start: print it with
+    /* Gets every problem with the rules at the start: print it with
      * weir_problem_print and this name.  May be NULL. */
     void (*problem)(void *context, const char *name, const struct weir_problem *problem);
     void *context;
@@ -43,7 +42,7 @@ struct weir__live_info {
     char cause[16];   /* "start", "signal", "file", "api" */
     weir_time since;
     int64_t version; /* 1 is the first since the server started; 0: no rules */
-    size_t rules, limits, guards, entries; /* entries: of lists, with what was changed by hand */
+    size_t rules, limits, guards, entries; /* entries: of lists, with changes by hand */
     size_t by_hand, skipped; /* changes of lists by hand; of these, of lists that the rules do not
                                 have (any more) */
     char problem[512];       /* why the last reload was refused; "": it was not */
@@ -66,8 +65,8 @@ int weir__live_reload(struct weir__live *live, const char *cause, weir_time now,
  * than when they were tried last, and have not been touched since the look before this one: so
  * nobody's half written file is read.  True if it tried.  Looks at the lists too. */
 bool weir__live_look(struct weir__live *live, weir_time now);
-/* Only at TABLE.lists: what another server has written there comes into force.  True if it is wrong
- * (found so by two looks, told once); what is in force stays then. */
+/* Only at TABLE.lists: another server's edits come into force. True if it is wrong (found so by two
+ * looks, told once); then the lists in force stay. */
 bool weir__live_look_lists(struct weir__live *live, weir_time now);
 /* Another text takes the place of the rules, and is kept.  Its lists may name files below the rule
  * file's folder only. */

@@ -1,4 +1,4 @@
-/* overlay.c -- what people have changed in lists by hand. */
+/* overlay.c -- the changes that people make to lists by hand. */
 #include "server/serve/rules/overlay.h"
 
 #include <errno.h>
@@ -432,7 +432,7 @@ int weir__overlay_parse(struct weir__overlay **out, const char *text, size_t len
     return code;
 }
 
-/* What is no file is not opened: a pipe would keep the reader waiting. */
+/* Only a regular file is opened: a pipe would keep the reader waiting. */
 int weir__overlay_read(struct weir__overlay **out, const char *path, struct weir_error *error)
 {
     size_t len;
@@ -461,7 +461,7 @@ uint64_t weir__overlay_stamp(const char *path)
     ssize_t len = failed ? 0 : pread(fd, head, sizeof(head), 0);
     if (fd >= 0)
         close(fd);
-    if (failed) /* the reason is what there is to know of it */
+    if (failed) /* the reason stands for the contents */
         return failed == ENOENT ? 0 : weir__digest(WEIR__DIGEST_START, &failed, sizeof(failed));
     int64_t known[] = { (int64_t)st.st_dev, (int64_t)st.st_ino, (int64_t)st.st_size,
                         (int64_t)st.st_mtim.tv_sec, (int64_t)st.st_mtim.tv_nsec };

@@ -1,4 +1,4 @@
-/* overlay.h -- what people have changed in lists by hand: kept beside the table, and made again
+/* overlay.h -- the changes that people make to lists by hand: kept beside the table, and made again
  * whenever other rules come.
  *
  * A set of { list, attribute, entry, added or removed }, sorted.  Never changed once made: an edit
@@ -10,7 +10,7 @@
  *     removed allow account ann smith   the entry is the rest of the line; % and control characters
  *                                       are %XX
  *
- * A file that is not exactly so is refused: half of a deny list would let in whom somebody has shut
+ * Any other file is refused: half of a deny list would let in clients that were shut
  * out.
  */
 #ifndef WEIR_SERVE_OVERLAY_H

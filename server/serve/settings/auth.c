@@ -1,16 +1,16 @@
-/* auth.c -- which role a secret gives.
+/* auth.c -- the role that a secret gives.
  *
- * The time that a comparison takes must tell nothing of the secret, not even its length.  So both
- * are put into buffers of one size, and every byte of these is looked at; both tokens are compared
- * whatever the first one says.
+ * The time of a comparison must reveal nothing about the secret, not even its length. So both are
+ * put into buffers of one size, and every byte of these is compared; both tokens are, whatever the
+ * first one says.
  */
 #include <string.h>
 
 #include "server/serve/serve.h"
 #include "server/base/token.h"
 
-/* How long copying takes depends on what is copied alone: of what was shown its sender knows the
- * length, and the token's is always the same. */
+/* Copying takes time by length alone: the client knows that of its secret, and the token's is
+ * always the same. */
 static bool same(const char *token, const char *shown, size_t len)
 {
     unsigned char a[WEIR__TOKEN_MAX] = { 0 }, b[WEIR__TOKEN_MAX] = { 0 };

@@ -1,5 +1,4 @@
-/* proxies.c -- the setting trusted-proxies: the networks whose word about a request's client is
- * believed. */
+/* proxies.c -- the setting trusted-proxies: networks that are believed about a request's client. */
 #include "server/serve/settings/proxies.h"
 
 #include <stdlib.h>

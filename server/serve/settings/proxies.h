@@ -1,5 +1,4 @@
-/* proxies.h -- the setting trusted-proxies: the networks whose word about a request's client is
- * believed. */
+/* proxies.h -- the setting trusted-proxies: networks that are believed about a request's client. */
 #ifndef WEIR_SERVE_PROXIES_H
 #define WEIR_SERVE_PROXIES_H
 
@@ -8,7 +7,7 @@
 struct weir__cidr_set;
 
 /* Networks and addresses, separated by commas; blanks around them do not matter.  *out is NULL if
- * there are none.  What is wrong is told with its column. */
+ * there are none.  A mistake is told with its column. */
 int weir__proxies_parse(struct weir__cidr_set **out, const char *text, struct weir_error *error);
 
 #endif

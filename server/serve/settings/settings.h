@@ -1,5 +1,5 @@
-/* settings.h -- what `weir serve` can be told: one table (settings.c) for the file, the
- * environment, the command line and the help.
+/* settings.h -- the settings of `weir serve`: one table (settings.c) for the file, the environment,
+ * the command line and the help.
  *
  * A setting is --NAME on the command line, WEIR_NAME in the environment (capitals, _ for -), and
  * `NAME: VALUE` in the file that --config names; the first of these that has it counts, then the
@@ -33,15 +33,14 @@ struct weir__settings {
         tls_client_ca; /* PEM file: clients must show a certificate signed by it; "": none needed */
     const char *check_token, *admin_token; /* secrets; "": none */
     const char *check_token_file, *admin_token_file,
-        *webhook_token_file; /* whose first line is the secret; read already */
-    const char
-        *trusted_proxies; /* CIDR, separated by commas: whose forwarding headers are believed */
+        *webhook_token_file;     /* files with a secret in the first line; read already */
+    const char *trusted_proxies; /* CIDR, separated by commas: believed about forwarded requests */
     int64_t connections_max;
     int64_t request_max; /* bytes of one request */
     int64_t output_max;  /* bytes that wait for a subscriber that does not read */
-    weir_time idle;      /* a connection that says nothing for so long is closed; 0: never */
-    weir_time patience;  /* a request that has begun must be whole after so long */
-    weir_time drain;     /* after SIGTERM requests under way have so long */
+    weir_time idle;      /* until a silent connection is closed; 0: never */
+    weir_time patience;  /* for a request to arrive whole */
+    weir_time drain;     /* for requests under way after SIGTERM */
     weir_time ask_id_lifetime;
     int64_t ask_ids;           /* remembered at the most */
     int64_t adhoc_limits;      /* different limits that clients may ask for by themselves */
@@ -58,8 +57,8 @@ struct weir__settings {
 /* The table of them, as the options of `weir serve`; --print-settings is the last row. */
 extern const struct weir__option weir__settings_rows[];
 
-/* Reads them all.  `self` is serve's row, `argv` the words after "serve".  WEIR__GO_ON, or a code to
- * exit with after the help or a complaint; then *out is untouched. */
+/* Reads them all.  `self` is serve's row, `argv` the words after "serve".  WEIR__GO_ON, or a code
+ * to exit with after the help or a complaint; then *out is untouched. */
 int weir__settings_read(const struct weir__command *self, struct weir__settings *out, int argc,
                         char **argv);
 void weir__settings_free(struct weir__settings *settings);

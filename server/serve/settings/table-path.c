@@ -1,4 +1,4 @@
-/* table-path.c -- where the table file lies if nobody says: systemd's state directory, else the
+/* table-path.c -- the default place of the table file: systemd's state directory, else the
  * user's. */
 #include "server/serve/settings/table-path.h"
 

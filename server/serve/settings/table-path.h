@@ -1,4 +1,4 @@
-/* table-path.h -- where the table file lies if nobody says. */
+/* table-path.h -- the default place of the table file. */
 #ifndef WEIR_SERVE_TABLE_PATH_H
 #define WEIR_SERVE_TABLE_PATH_H
 

@@ -123,7 +123,10 @@ static bool is_plain(unsigned char c)
     return c >= ' ' && c < 0x7F && c != '"' && c != '\\';
 }
 
-size_t weir__json_piece(const char *text, size_t len, char escape[8])
+/* The next piece of a text (len > 0) on its way into a JSON string: how many of its bytes.  They go
+ * in as they are, or, if `escape` is not empty, as that: control characters, quotes and backslashes
+ * escaped, a byte that is no UTF-8 as U+FFFD, since a JSON text must be Unicode. */
+static size_t next_piece(const char *text, size_t len, char escape[8])
 {
     const unsigned char *c = (const unsigned char *)text;
     size_t n = 0;
@@ -149,7 +152,7 @@ void weir__buffer_json(struct weir__buffer *b, const char *text, size_t len)
 
     weir__buffer_add(b, "\"", 1);
     for (size_t n; len > 0; text += n, len -= n) {
-        n = weir__json_piece(text, len, escape);
+        n = next_piece(text, len, escape);
         if (escape[0])
             weir__buffer_text(b, escape);
         else

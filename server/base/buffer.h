@@ -32,12 +32,6 @@ __attribute__((format(printf, 2, 3))) void weir__buffer_format(struct weir__buff
                                                                const char *format, ...);
 void weir__buffer_number(struct weir__buffer *b, int64_t n); /* in decimal */
 
-/* The next piece of a text (len > 0) on its way into a JSON string: how many of its bytes.  They go
- * in as they are, or, if `escape` is not empty, that does instead of them: control characters,
- * quotes and backslashes as escapes; a byte that is no UTF-8 as U+FFFD, since a JSON text must be
- * Unicode. */
-size_t weir__json_piece(const char *text, size_t len, char escape[8]);
-
 /* A JSON string, in quotes; bytes that are no UTF-8 become U+FFFD. */
 void weir__buffer_json(struct weir__buffer *b, const char *text, size_t len);
 /* "name":value, after a comma unless it is the first of its object.  In a list the name is NULL. */

@@ -1,5 +1,4 @@
-/* text.c -- how `weir` speaks to people: complaints, suggestions, times and sizes in words, and
- * JSON strings. */
+/* text.c -- how `weir` speaks to people: complaints, and times and sizes in words. */
 #include "server/base/text.h"
 
 #include <stdarg.h>
@@ -7,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/base.h"
-#include "server/base/buffer.h"
 
 int weir__complain(const char *command, const char *format, ...)
 {
@@ -108,21 +104,4 @@ void weir__text_bytes(char *out, size_t size, int64_t bytes)
     for (; n >= 1024 && i < 3; i++)
         n /= 1024;
     snprintf(out, size, "%.1f %s", n, names[i]);
-}
-
-/* ------------------------------------------------------------------ JSON ---- */
-
-void weir__json_string(const char *text)
-{
-    char escape[8];
-
-    putchar('"');
-    for (size_t n, len = strlen(text); len > 0; text += n, len -= n) {
-        n = weir__json_piece(text, len, escape);
-        if (escape[0])
-            fputs(escape, stdout);
-        else
-            fwrite(text, 1, n, stdout);
-    }
-    putchar('"');
 }

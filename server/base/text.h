@@ -1,5 +1,4 @@
-/* text.h -- how `weir` speaks to people: complaints, suggestions, times and sizes in words, and
- * JSON strings. */
+/* text.h -- how `weir` speaks to people: complaints, and times and sizes in words. */
 #ifndef WEIR_SERVER_TEXT_H
 #define WEIR_SERVER_TEXT_H
 
@@ -34,8 +33,5 @@ static inline int64_t weir__in_unit(weir_time time, weir_time unit)
 
 /* "2.5 MiB" */
 void weir__text_bytes(char *out, size_t size, int64_t bytes);
-
-/* To stdout, in quotes.  Bytes that are no UTF-8 become U+FFFD: a JSON text must be Unicode. */
-void weir__json_string(const char *text);
 
 #endif
